@@ -1,0 +1,194 @@
+#include "autograd/node.h"
+
+#include <cmath>
+
+#include "autograd/grad_mode.h"
+#include "core/kernels/copy.h"
+#include "core/kernels/pointwise.h"
+#include "core/kernels/reduce.h"
+
+namespace isonorm {
+namespace {
+
+thread_local bool recording = true;
+thread_local bool checking = false;
+
+std::atomic<uint64_t> created{1};
+
+// Position of the first element that is NaN or infinite, -1 where there is none.
+int64_t first_non_finite(const Tensor& x) {
+  if (!is_floating(x.dtype())) return -1;
+  const std::vector<double> v = x.to_vector<double>();
+  for (size_t i = 0; i < v.size(); ++i)
+    if (!std::isfinite(v[i])) return static_cast<int64_t>(i);
+  return -1;
+}
+
+void check_finite(const Tensor& x, const char* op, const char* pass, const std::string& path) {
+  const int64_t at = first_non_finite(x);
+  check(at < 0, path.empty() ? "" : path + ": ", op, ": ", pass, " produced ", at < 0 ? 0.0 : x.to_vector<double>()[at],
+        " at element ", at, " of shape ", x.shape());
+}
+
+// Sums `g` over the dimensions along which a tensor of `shape` was broadcast to g's shape.
+Tensor sum_to(const Tensor& g, const Dims& shape) {
+  Tensor x = g;
+  const int extra = x.rank() - shape.rank;
+  const auto sum_block = [&](int64_t outer, int64_t length, int64_t inner, const Dims& result) {
+    if (!x.is_contiguous()) {
+      Tensor c = empty_like(x);
+      kernels::copy(c, x);
+      x = c;
+    }
+    const kernels::ReduceShape s{outer, length, inner};
+    Tensor out = empty(result, x.options()), partial;
+    if (kernels::reduce_blocks(s) > 1)
+      partial = empty({outer, kernels::reduce_blocks(s), inner}, {acc_dtype(x.dtype()), x.device()});
+    kernels::reduce.on(x.device(), kernels::Reduction::sum, s, out, x, partial);
+    x = out;
+  };
+  if (extra > 0) {
+    const int64_t kept = [&] {
+      int64_t n = 1;
+      for (int d = extra; d < x.rank(); ++d) n *= x.shape()[d];
+      return n;
+    }();
+    const Dims rest(std::span<const int64_t>(x.shape().begin() + extra, x.shape().end()));
+    sum_block(1, kept == 0 ? 0 : x.numel() / kept, kept, rest);
+  }
+  for (int d = 0; d < shape.rank; ++d) {
+    if (shape[d] != 1 || x.shape()[d] == 1) continue;
+    int64_t outer = 1, inner = 1;
+    for (int i = 0; i < d; ++i) outer *= x.shape()[i];
+    for (int i = d + 1; i < x.rank(); ++i) inner *= x.shape()[i];
+    Dims result = x.shape();
+    const int64_t length = result[d];
+    result[d] = 1;
+    sum_block(outer, length, inner, result);
+  }
+  return x;
+}
+
+}  // namespace
+
+bool grad_enabled() { return recording; }
+bool anomaly_enabled() { return checking; }
+NoGrad::NoGrad() : before_(recording) { recording = false; }
+NoGrad::~NoGrad() { recording = before_; }
+AnomalyMode::AnomalyMode() : before_(checking) { checking = true; }
+AnomalyMode::~AnomalyMode() { checking = before_; }
+
+Node::Node(const char* op, size_t input_count, size_t output_count)
+    : name(op), seq(created.fetch_add(1, std::memory_order_relaxed)) {
+  inputs.reserve(input_count);
+  outputs.reserve(output_count);
+}
+
+Node::~Node() {
+  // Destroying an edge may destroy its node, and so on down the graph: the nodes met on the way are kept in a pile instead of on the stack.
+  thread_local std::vector<std::shared_ptr<Node>>* pile = nullptr;
+  const auto take_inputs = [&] {
+    for (Edge& e : inputs)
+      if (e.node && e.node.use_count() == 1) pile->push_back(std::move(e.node));
+  };
+  if (pile) {
+    take_inputs();
+    return;
+  }
+  std::vector<std::shared_ptr<Node>> mine;
+  pile = &mine;
+  take_inputs();
+  while (!mine.empty()) {
+    const std::shared_ptr<Node> last = std::move(mine.back());
+    mine.pop_back();
+  }
+  pile = nullptr;
+}
+
+Saved::Saved(const Tensor& x) {
+  if (!x.defined()) return;
+  tensor_ = detach(x);
+  version_ = x.impl().storage->version();
+}
+
+Tensor Saved::get() const {
+  if (!tensor_.defined()) return tensor_;
+  const uint32_t now = tensor_.impl().storage->version();
+  check(now == version_, "backward: a tensor of shape ", tensor_.shape(),
+        " that the gradient needs was changed in place after it was used (version ", now, ", saved at ", version_, ")");
+  return tensor_;
+}
+
+namespace {
+
+template <class Outputs, class Inputs, class Get>
+Node* record(const char* name, const Outputs& outputs, const Inputs& inputs, Get get) {
+  if (checking)
+    for (const auto& o : outputs) check_finite(get(o), name, "forward", "");
+  if (!recording) return nullptr;
+  bool wanted = false;
+  for (const auto& i : inputs) wanted |= get(i).defined() && get(i).impl().node != nullptr;
+  if (!wanted) return nullptr;
+  auto node = std::make_shared<Node>(name, inputs.size(), outputs.size());
+  for (const auto& i : inputs) {
+    const Tensor& x = get(i);
+    node->inputs.push_back(x.defined() ? Edge{x.impl().node, x.impl().output} : Edge{});
+  }
+  for (const auto& o : outputs) {
+    TensorImpl& t = get(o).impl();
+    t.node = node;
+    t.output = static_cast<int>(node->outputs.size());
+    node->outputs.push_back({t.shape, t.dtype, t.storage->device(), {}});
+  }
+  if (checking) node->path = Scope::path();
+  return node.get();
+}
+
+}  // namespace
+
+Node* track(const char* name, std::initializer_list<const Tensor*> outputs, std::initializer_list<const Tensor*> inputs) {
+  return record(name, outputs, inputs, [](const Tensor* t) -> const Tensor& { return *t; });
+}
+Node* track(const char* name, std::span<const Tensor> outputs, std::span<const Tensor> inputs) {
+  return record(name, outputs, inputs, [](const Tensor& t) -> const Tensor& { return t; });
+}
+
+void accumulate(Tensor& sum, Tensor g) {
+  if (!sum.defined()) {
+    sum = std::move(g);
+    return;
+  }
+  const bool own = sum.handle().use_count() == 1 && sum.impl().storage.use_count() == 1 && sum.is_contiguous();
+  Tensor out = own ? sum : empty_like(sum);
+  kernels::binary.on(sum.device(), ops::index_in<ops::Add>(ops::Binary{}), out, sum, g);
+  sum = std::move(out);
+}
+
+Tensor Flow::out(int i) {
+  Slot& s = node_.outputs[i];
+  if (!s.grad.defined()) {
+    s.grad = empty(s.shape, {s.dtype, s.device});
+    kernels::fill(s.grad, 0);
+  }
+  return s.grad;
+}
+
+void Flow::give(int i, Tensor g) {
+  const Edge& e = node_.inputs[i];
+  if (!e.node) return;
+  Slot& slot = e.node->outputs[e.output];
+  if (g.shape() != slot.shape) {
+    check(broadcast_shapes(slot.shape, g.shape(), node_.name) == g.shape(), node_.name, ": backward gave input ", i,
+          " a gradient of shape ", g.shape(), ", the input has ", slot.shape);
+    g = sum_to(g, slot.shape);
+  }
+  if (g.dtype() != slot.dtype) {
+    Tensor cast = empty(g.shape(), {slot.dtype, slot.device});
+    kernels::copy(cast, g);
+    g = cast;
+  }
+  if (checking) check_finite(g, node_.name, "backward", node_.path);
+  accumulate(slot.grad, std::move(g));
+}
+
+}  // namespace isonorm

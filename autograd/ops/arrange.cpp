@@ -1,0 +1,130 @@
+// Shape functions that move elements: joining, flipping, padding, tiling, masking triangles.
+#include <algorithm>
+
+#include "autograd/node.h"
+#include "autograd/ops/shape.h"
+#include "core/kernels/copy.h"
+#include "core/kernels/shape.h"
+
+namespace isonorm {
+
+Tensor cat(const std::vector<Tensor>& parts, int dim) {
+  check(!parts.empty(), "cat: no tensors given");
+  const Tensor& first = parts.front();
+  const int d = normalize_dim(dim, first.rank(), "cat");
+  Dims shape = first.shape();
+  shape[d] = 0;
+  std::vector<int64_t> sizes;
+  for (const Tensor& p : parts) {
+    check(p.dtype() == first.dtype(), "cat: dtypes ", first.dtype(), " and ", p.dtype(), " differ");
+    Dims like = p.rank() == first.rank() ? p.shape() : Dims{};
+    if (p.rank() == first.rank()) like[d] = first.shape()[d];
+    check(like == first.shape(), "cat: shapes ", first.shape(), " and ", p.shape(), " differ outside of dimension ", dim);
+    sizes.push_back(p.shape()[d]);
+    shape[d] = checked_add(shape[d], p.shape()[d], "cat");
+  }
+  Tensor out = empty(shape, first.options());
+  {
+    const std::vector<Tensor> places = split(out, sizes, d);
+    for (size_t i = 0; i < parts.size(); ++i) kernels::copy(places[i], parts[i]);
+  }
+  if (!is_floating(first.dtype())) return out;
+  if (Node* n = track("cat", {&out, 1}, parts))
+    n->backward = [sizes, d](Flow& g) {
+      const std::vector<Tensor> places = split(g.out(), sizes, d);
+      for (size_t i = 0; i < places.size(); ++i) g.give(static_cast<int>(i), places[i]);
+    };
+  return out;
+}
+
+Tensor stack(const std::vector<Tensor>& parts, int dim) {
+  check(!parts.empty(), "stack: no tensors given");
+  std::vector<Tensor> wide;
+  for (const Tensor& p : parts) {
+    check(p.shape() == parts.front().shape(), "stack: shapes ", parts.front().shape(), " and ", p.shape(), " differ");
+    wide.push_back(unsqueeze(p, dim));
+  }
+  return cat(wide, dim);
+}
+
+Tensor flip(const Tensor& x, const std::vector<int>& dims) {
+  Dims strides = x.strides();
+  int64_t offset = x.impl().offset;
+  bool flipped[kMaxRank] = {};
+  for (int dim : dims) {
+    const int d = normalize_dim(dim, x.rank(), "flip");
+    check(!flipped[d], "flip: dimension ", dim, " is given twice");
+    flipped[d] = true;
+    offset += x.numel() ? (x.shape()[d] - 1) * x.strides()[d] : 0;
+    strides[d] = -strides[d];
+  }
+  Tensor y = empty_like(x);
+  kernels::copy(y, as_strided(x, x.shape(), strides, offset));
+  if (!is_floating(x.dtype())) return y;
+  if (Node* n = track("flip", {&y}, {&x})) n->backward = [dims](Flow& g) { g.give(0, flip(g.out(), dims)); };
+  return y;
+}
+
+Tensor pad(const Tensor& x, const std::vector<std::pair<int64_t, int64_t>>& amounts, double value) {
+  const int rank = x.rank(), first = rank - static_cast<int>(amounts.size());
+  check(first >= 0, "pad: ", amounts.size(), " pairs given for shape ", x.shape());
+  Dims shape = x.shape();
+  for (int i = first; i < rank; ++i) {
+    const auto [before, after] = amounts[i - first];
+    check(before >= 0 && after >= 0, "pad: amounts ", before, " and ", after, " must not be negative");
+    shape[i] = checked_add(checked_add(shape[i], before, "pad"), after, "pad");
+  }
+  const auto inside = [amounts, first, source = x.shape()](Tensor t) {
+    for (size_t i = 0; i < amounts.size(); ++i)
+      t = narrow(t, first + static_cast<int>(i), amounts[i].first, source[first + static_cast<int>(i)]);
+    return t;
+  };
+  Tensor y = empty(shape, x.options());
+  kernels::fill(y, value);
+  kernels::copy(inside(y), x);
+  if (!is_floating(x.dtype())) return y;
+  if (Node* n = track("pad", {&y}, {&x})) n->backward = [inside](Flow& g) { g.give(0, inside(g.out())); };
+  return y;
+}
+
+Tensor repeat(const Tensor& x, const std::vector<int64_t>& times) {
+  const int rank = static_cast<int>(times.size()), extra = rank - x.rank();
+  check(extra >= 0 && 2 * rank <= kMaxRank, "repeat: ", times.size(), " factors for shape ", x.shape(), ", expected ",
+        x.rank(), " to ", kMaxRank / 2);
+  // [t0, s0, t1, s1, ...] with the factors stretched, then merged in pairs.
+  Dims single, tiled, merged;
+  for (int i = 0; i < rank; ++i) {
+    check(times[i] >= 0, "repeat: factor ", times[i], " is negative");
+    const int64_t s = i < extra ? 1 : x.shape()[i - extra];
+    for (int64_t v : {int64_t{1}, s}) single.push_back(v);
+    for (int64_t v : {times[i], s}) tiled.push_back(v);
+    merged.push_back(checked_mul(times[i], s, "repeat"));
+  }
+  return reshape(expand(reshape(x, single), tiled), merged);
+}
+
+namespace {
+Tensor triangle(const char* name, const Tensor& x, int64_t diagonal, bool lower) {
+  check(x.rank() >= 2, name, ": shape ", x.shape(), " has fewer than two dimensions");
+  Tensor y = empty_like(x);
+  kernels::triangle.on(x.device(), y, contiguous(detach(x)), diagonal, lower);
+  if (!is_floating(x.dtype())) return y;
+  if (Node* n = track(name, {&y}, {&x}))
+    n->backward = [name, diagonal, lower](Flow& g) { g.give(0, triangle(name, g.out(), diagonal, lower)); };
+  return y;
+}
+}  // namespace
+
+Tensor tril(const Tensor& x, int64_t diagonal) { return triangle("tril", x, diagonal, true); }
+Tensor triu(const Tensor& x, int64_t diagonal) { return triangle("triu", x, diagonal, false); }
+
+Tensor patchify(const Tensor& images, int64_t patch) {
+  check(images.rank() == 4, "patchify: images have shape ", images.shape(), ", expected [n, height, width, channels]");
+  const int64_t n = images.size(0), h = images.size(1), w = images.size(2), c = images.size(3);
+  check(patch > 0 && h % patch == 0 && w % patch == 0, "patchify: images of shape ", images.shape(),
+        " do not divide into patches of ", patch);
+  const Tensor grid = reshape(images, {n, h / patch, patch, w / patch, patch, c});
+  return reshape(permute(grid, {0, 1, 3, 2, 4, 5}), {n, (h / patch) * (w / patch), patch * patch * c});
+}
+
+}  // namespace isonorm

@@ -1,0 +1,104 @@
+#include "autograd/ops/matmul.h"
+
+#include "autograd/grad_mode.h"
+#include "autograd/node.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/reduce.h"
+#include "autograd/ops/shape.h"
+#include "core/kernels/copy.h"
+#include "core/kernels/matmul.h"
+
+namespace isonorm {
+namespace {
+
+// A tensor whose last two dimensions BLAS can read: one stride 1, the other at least as large as that dimension.
+Tensor blas_readable(const Tensor& x) {
+  const int64_t rows = x.size(-2), columns = x.size(-1), sr = x.strides()[x.rank() - 2], sc = x.strides()[x.rank() - 1];
+  const bool row_major = (sc == 1 || columns == 1) && (sr >= columns || rows == 1);
+  const bool column_major = (sr == 1 || rows == 1) && (sc >= rows || columns == 1);
+  return row_major || column_major ? x : contiguous(x);
+}
+
+// Product of matrices (rank >= 2), no graph. `bias` [n] or undefined is added to every row.
+Tensor product(const Tensor& a, const Tensor& b, const Tensor& bias = {}) {
+  if (a.dtype() == DType::bf16)
+    return cast(product(cast(a, DType::f32), cast(b, DType::f32), bias.defined() ? cast(bias, DType::f32) : bias),
+                DType::bf16);
+  Dims batch_a = a.shape(), batch_b = b.shape();
+  batch_a.rank -= 2;
+  batch_b.rank -= 2;
+  Dims shape = broadcast_shapes(batch_a, batch_b, "matmul");
+  Dims full_a = shape, full_b = shape;
+  for (int64_t s : {a.size(-2), a.size(-1)}) full_a.push_back(s);
+  for (int64_t s : {b.size(-2), b.size(-1)}) full_b.push_back(s);
+  shape.push_back(a.size(-2));
+  shape.push_back(b.size(-1));
+  Tensor out = empty(shape, a.options());
+  if (bias.defined()) kernels::copy(out, bias);
+  const double beta = bias.defined() ? 1 : 0;
+  // One matrix on the right for a whole batch of rows on the left is one large product.
+  if (b.rank() == 2 && a.rank() > 2 && a.is_contiguous()) {
+    const int64_t rows = a.size(-1) == 0 ? out.numel() / std::max<int64_t>(1, b.size(-1)) : a.numel() / a.size(-1);
+    kernels::matmul.on(a.device(), as_strided(out, {rows, b.size(-1)}, {b.size(-1), 1}, 0),
+                       reshape(a, {rows, a.size(-1)}), blas_readable(b), beta);
+  } else {
+    kernels::matmul.on(a.device(), out, expand(blas_readable(a), full_a), expand(blas_readable(b), full_b), beta);
+  }
+  return out;
+}
+
+// For x [..., m, k] and y [..., m, n] of a batch that one matrix [k, n] was shared by: the sum over the batch of x^T y, as one product.
+Tensor product_over_rows(const Tensor& x, const Tensor& y) {
+  const auto rows = [](const Tensor& t) { return reshape(t, {t.size(-1) == 0 ? 0 : t.numel() / t.size(-1), t.size(-1)}); };
+  return product(transpose(rows(x), 0, 1), rows(y));
+}
+
+}  // namespace
+
+Tensor matmul(const Tensor& a, const Tensor& b) {
+  check(a.rank() >= 1 && b.rank() >= 1, "matmul: shapes ", a.shape(), " x ", b.shape(), ": an operand has rank 0");
+  check(a.dtype() == b.dtype(), "matmul: dtypes ", a.dtype(), " and ", b.dtype(), " differ");
+  check(is_floating(a.dtype()), "matmul: dtype is ", a.dtype(), ", expected f32, f64 or bf16");
+  check(a.size(-1) == b.size(b.rank() == 1 ? 0 : -2), "matmul: inner dimensions differ, ", a.shape(), " x ", b.shape());
+  if (a.rank() == 1) return squeeze(matmul(unsqueeze(a, 0), b), b.rank() == 1 ? 0 : -2);
+  if (b.rank() == 1) return squeeze(matmul(a, unsqueeze(b, 1)), -1);
+  Tensor out;
+  {
+    NoGrad no_grad;
+    out = product(a, b);
+  }
+  if (Node* n = track("matmul", {&out}, {&a, &b}))
+    n->backward = [a = save(a), b = save(b)](Flow& g) {
+      const Tensor x = a, y = b;
+      if (g.wants(0)) g.give(0, product(g.out(), transpose(y, -1, -2)));
+      if (g.wants(1))
+        g.give(1, y.rank() == 2 ? product_over_rows(x, g.out()) : product(transpose(x, -1, -2), g.out()));
+    };
+  return out;
+}
+
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  check(weight.rank() == 2, "linear: the weight has shape ", weight.shape(), ", expected [out, in]");
+  check(x.rank() >= 1 && x.size(-1) == weight.size(1), "linear: input ", x.shape(), " does not fit weight ",
+        weight.shape(), " (its last dimension must be ", weight.size(1), ")");
+  check(!bias.defined() || bias.shape() == Dims{weight.size(0)}, "linear: bias ", bias.defined() ? bias.shape() : Dims{},
+        " does not fit weight ", weight.shape());
+  check(x.dtype() == weight.dtype() && (!bias.defined() || bias.dtype() == x.dtype()), "linear: dtypes differ: input ",
+        x.dtype(), ", weight ", weight.dtype(), bias.defined() ? text(", bias ", bias.dtype()) : std::string());
+  if (x.rank() == 1) return squeeze(linear(unsqueeze(x, 0), weight, bias), 0);
+  Tensor out;
+  {
+    NoGrad no_grad;
+    out = product(contiguous(x), transpose(weight, 0, 1), bias);
+  }
+  if (Node* n = track("linear", {&out}, {&x, &weight, &bias}))
+    n->backward = [x = save(x), weight = save(weight)](Flow& g) {
+      const Tensor dy = contiguous(g.out());
+      if (g.wants(0)) g.give(0, product(dy, weight));
+      if (g.wants(1)) g.give(1, product_over_rows(dy, x));
+      if (g.wants(2)) g.give(2, dy);  // give() sums over the rows
+    };
+  return out;
+}
+
+}  // namespace isonorm

@@ -1,0 +1,211 @@
+#include "autograd/ops/pointwise.h"
+
+#include <limits>
+
+#include "autograd/node.h"
+#include "core/kernels/copy.h"
+#include "core/kernels/pointwise.h"
+
+namespace isonorm {
+namespace {
+
+void check_floating(const Tensor& x, const char* op) {
+  check(is_floating(x.dtype()), op, ": dtype is ", x.dtype(), ", expected f32, f64 or bf16");
+}
+
+template <class Op>
+Tensor unary(const Tensor& x, kernels::Numbers numbers = {}) {
+  constexpr int op = ops::index_in<Op>(ops::Unary{});
+  check_floating(x, Op::name);
+  Tensor y = empty_like(x);
+  kernels::unary.on(x.device(), op, y, x, numbers);
+  if (Node* n = track(Op::name, {&y}, {&x})) {
+    Saved saved = Op::saves == ops::Saves::input ? save(x) : Op::saves == ops::Saves::output ? save(y) : Saved();
+    n->backward = [saved, numbers](Flow& g) {
+      const Tensor dy = g.out();
+      Tensor dx = empty_like(dy);
+      kernels::unary_backward.on(dy.device(), op, dx, dy, Op::saves == ops::Saves::nothing ? dy : saved.get(), numbers);
+      g.give(0, dx);
+    };
+  }
+  return y;
+}
+
+template <class Op>
+Tensor binary(const Tensor& a, const Tensor& b) {
+  check_floating(a, Op::name);
+  check(a.dtype() == b.dtype(), Op::name, ": dtypes ", a.dtype(), " and ", b.dtype(), " differ");
+  Tensor out = empty(broadcast_shapes(a.shape(), b.shape(), Op::name), a.options());
+  kernels::binary.on(a.device(), ops::index_in<Op>(ops::Binary{}), out, a, b);
+  return out;
+}
+
+template <class Op>
+Tensor compare(const Tensor& a, const Tensor& b) {
+  check(a.dtype() == b.dtype(), Op::name, ": dtypes ", a.dtype(), " and ", b.dtype(), " differ");
+  Tensor out = empty(broadcast_shapes(a.shape(), b.shape(), Op::name), {DType::u8, a.device()});
+  kernels::compare.on(a.device(), ops::index_in<Op>(ops::Comparison{}), out, a, b);
+  return out;
+}
+
+Tensor number(double value, const Tensor& like) {
+  Tensor t = empty({}, like.options());
+  kernels::fill(t, value);
+  return t;
+}
+
+// Gradient of a and b where `out` took one of them: whole to the one taken, half to each at a tie.
+template <class Op>
+Tensor extremum(const Tensor& a, const Tensor& b) {
+  Tensor out = binary<Op>(a, b);
+  if (Node* n = track(Op::name, {&out}, {&a, &b}))
+    n->backward = [a = save(a), b = save(b), out = save(out)](Flow& g) {
+      const Tensor half = mul(g.out(), 0.5), zero = number(0, half);
+      for (int i : {0, 1}) {
+        if (!g.wants(i)) continue;
+        const Tensor mine = i == 0 ? a.get() : b.get(), other = i == 0 ? b.get() : a.get();
+        g.give(i, where(eq(mine, out.get()), where(eq(other, out.get()), half, g.out()), zero));
+      }
+    };
+  return out;
+}
+
+}  // namespace
+
+Tensor neg(const Tensor& x) { return unary<ops::Neg>(x); }
+Tensor abs(const Tensor& x) { return unary<ops::Abs>(x); }
+Tensor sign(const Tensor& x) { return unary<ops::Sign>(x); }
+Tensor exp(const Tensor& x) { return unary<ops::Exp>(x); }
+Tensor expm1(const Tensor& x) { return unary<ops::Expm1>(x); }
+Tensor log(const Tensor& x) { return unary<ops::Log>(x); }
+Tensor log1p(const Tensor& x) { return unary<ops::Log1p>(x); }
+Tensor sqrt(const Tensor& x) { return unary<ops::Sqrt>(x); }
+Tensor rsqrt(const Tensor& x) { return unary<ops::Rsqrt>(x); }
+Tensor square(const Tensor& x) { return unary<ops::Square>(x); }
+Tensor reciprocal(const Tensor& x) { return unary<ops::Reciprocal>(x); }
+Tensor sin(const Tensor& x) { return unary<ops::Sin>(x); }
+Tensor cos(const Tensor& x) { return unary<ops::Cos>(x); }
+Tensor tanh(const Tensor& x) { return unary<ops::Tanh>(x); }
+Tensor sigmoid(const Tensor& x) { return unary<ops::Sigmoid>(x); }
+Tensor relu(const Tensor& x) { return unary<ops::Relu>(x); }
+Tensor leaky_relu(const Tensor& x, double slope) { return unary<ops::LeakyRelu>(x, {{slope}}); }
+Tensor gelu(const Tensor& x) { return unary<ops::Gelu>(x); }
+Tensor gelu_tanh(const Tensor& x) { return unary<ops::GeluTanh>(x); }
+Tensor silu(const Tensor& x) { return unary<ops::Silu>(x); }
+Tensor softplus(const Tensor& x) { return unary<ops::Softplus>(x); }
+Tensor erf(const Tensor& x) { return unary<ops::Erf>(x); }
+Tensor pow(const Tensor& x, double p) { return unary<ops::PowNumber>(x, {{p}}); }
+Tensor clamp(const Tensor& x, double lo, double hi) {
+  check(lo <= hi, "clamp: lower bound ", lo, " is above upper bound ", hi);
+  return unary<ops::Clamp>(x, {{lo, hi}});
+}
+
+Tensor add(const Tensor& a, double b) { return unary<ops::AddNumber>(a, {{b}}); }
+Tensor sub(const Tensor& a, double b) { return unary<ops::AddNumber>(a, {{-b}}); }
+Tensor sub(double a, const Tensor& b) { return unary<ops::NumberSub>(b, {{a}}); }
+Tensor mul(const Tensor& a, double b) { return unary<ops::MulNumber>(a, {{b}}); }
+Tensor div(const Tensor& a, double b) { return unary<ops::DivNumber>(a, {{b}}); }
+Tensor div(double a, const Tensor& b) { return unary<ops::NumberDiv>(b, {{a}}); }
+
+Tensor cast(const Tensor& x, DType dtype) {
+  if (x.dtype() == dtype) return x;
+  Tensor y = empty(x.shape(), {dtype, x.device()});
+  kernels::copy(y, x);
+  if (!is_floating(dtype)) return y;
+  if (Node* n = track("cast", {&y}, {&x})) n->backward = [](Flow& g) { g.give(0, g.out()); };
+  return y;
+}
+
+Tensor add(const Tensor& a, const Tensor& b) {
+  Tensor out = binary<ops::Add>(a, b);
+  if (Node* n = track("add", {&out}, {&a, &b}))
+    n->backward = [](Flow& g) {
+      g.give(0, g.out());
+      g.give(1, g.out());
+    };
+  return out;
+}
+
+Tensor sub(const Tensor& a, const Tensor& b) {
+  Tensor out = binary<ops::Sub>(a, b);
+  if (Node* n = track("sub", {&out}, {&a, &b}))
+    n->backward = [](Flow& g) {
+      g.give(0, g.out());
+      if (g.wants(1)) g.give(1, neg(g.out()));
+    };
+  return out;
+}
+
+Tensor mul(const Tensor& a, const Tensor& b) {
+  Tensor out = binary<ops::Mul>(a, b);
+  if (Node* n = track("mul", {&out}, {&a, &b}))
+    n->backward = [a = save(a), b = save(b)](Flow& g) {
+      if (g.wants(0)) g.give(0, mul(g.out(), b));
+      if (g.wants(1)) g.give(1, mul(g.out(), a));
+    };
+  return out;
+}
+
+Tensor div(const Tensor& a, const Tensor& b) {
+  Tensor out = binary<ops::Div>(a, b);
+  if (Node* n = track("div", {&out}, {&a, &b}))
+    n->backward = [b = save(b), out = save(out)](Flow& g) {
+      const Tensor da = div(g.out(), b);
+      g.give(0, da);
+      if (g.wants(1)) g.give(1, neg(mul(da, out)));
+    };
+  return out;
+}
+
+Tensor minimum(const Tensor& a, const Tensor& b) { return extremum<ops::Minimum>(a, b); }
+Tensor maximum(const Tensor& a, const Tensor& b) { return extremum<ops::Maximum>(a, b); }
+
+Tensor pow(const Tensor& a, const Tensor& b) {
+  Tensor out = binary<ops::Pow>(a, b);
+  if (Node* n = track("pow", {&out}, {&a, &b}))
+    n->backward = [a = save(a), b = save(b), out = save(out)](Flow& g) {
+      // d a^b = b a^(b-1) da + a^b ln(a) db; the second term is 0 at a = 0, where ln is not finite.
+      if (g.wants(0)) {
+        const Tensor p = b;
+        const Tensor slope = mul(p, binary<ops::Pow>(a, sub(p, 1.0)));
+        g.give(0, mul(g.out(), where(eq(p, number(0, p)), number(0, p), slope)));
+      }
+      if (g.wants(1)) {
+        const Tensor base = a;
+        const Tensor slope = mul(out, log(base));
+        g.give(1, mul(g.out(), where(eq(base, number(0, base)), number(0, base), slope)));
+      }
+    };
+  return out;
+}
+
+Tensor eq(const Tensor& a, const Tensor& b) { return compare<ops::Eq>(a, b); }
+Tensor ne(const Tensor& a, const Tensor& b) { return compare<ops::Ne>(a, b); }
+Tensor lt(const Tensor& a, const Tensor& b) { return compare<ops::Lt>(a, b); }
+Tensor le(const Tensor& a, const Tensor& b) { return compare<ops::Le>(a, b); }
+Tensor gt(const Tensor& a, const Tensor& b) { return compare<ops::Gt>(a, b); }
+Tensor ge(const Tensor& a, const Tensor& b) { return compare<ops::Ge>(a, b); }
+
+Tensor isfinite(const Tensor& x) {
+  check_floating(x, "isfinite");
+  const Tensor magnitude = abs(detach(x));
+  return lt(magnitude, number(std::numeric_limits<double>::infinity(), magnitude));
+}
+
+Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
+  check(condition.dtype() == DType::u8, "where: the condition is ", condition.dtype(), ", expected u8");
+  check(a.dtype() == b.dtype(), "where: dtypes ", a.dtype(), " and ", b.dtype(), " differ");
+  const Dims ab = broadcast_shapes(a.shape(), b.shape(), "where");
+  Tensor out = empty(broadcast_shapes(condition.shape(), ab, "where"), a.options());
+  kernels::where.on(a.device(), out, condition, a, b);
+  if (!is_floating(a.dtype())) return out;
+  if (Node* n = track("where", {&out}, {&a, &b}))
+    n->backward = [condition = save(condition)](Flow& g) {
+      const Tensor zero = number(0, g.out());
+      if (g.wants(0)) g.give(0, where(condition, g.out(), zero));
+      if (g.wants(1)) g.give(1, where(condition, zero, g.out()));
+    };
+  return out;
+}
+
+}  // namespace isonorm

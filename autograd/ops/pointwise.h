@@ -1,0 +1,76 @@
+// Pointwise functions. Floating tensors f32, f64 or bf16 (computed in f32); binary ones broadcast and take operands of one dtype. All throw
+// where dtypes differ, are not floating, or shapes do not broadcast. Formulas: the structs of core/pointwise.h, printed in docs/ops.md.
+#pragma once
+
+#include "core/tensor.h"
+
+namespace isonorm {
+
+Tensor neg(const Tensor& x);
+Tensor abs(const Tensor& x);   // derivative 0 at 0
+Tensor sign(const Tensor& x);  // derivative 0
+Tensor exp(const Tensor& x);
+Tensor expm1(const Tensor& x);
+Tensor log(const Tensor& x);
+Tensor log1p(const Tensor& x);
+Tensor sqrt(const Tensor& x);
+Tensor rsqrt(const Tensor& x);
+Tensor square(const Tensor& x);
+Tensor reciprocal(const Tensor& x);
+Tensor sin(const Tensor& x);
+Tensor cos(const Tensor& x);
+Tensor tanh(const Tensor& x);
+Tensor sigmoid(const Tensor& x);
+Tensor relu(const Tensor& x);  // derivative 0 at 0
+Tensor leaky_relu(const Tensor& x, double slope = 0.01);
+Tensor gelu(const Tensor& x);       // exact, with erf (Hendrycks & Gimpel, 1606.08415)
+Tensor gelu_tanh(const Tensor& x);  // tanh approximation, same source
+Tensor silu(const Tensor& x);
+Tensor softplus(const Tensor& x);
+Tensor erf(const Tensor& x);
+Tensor clamp(const Tensor& x, double lo, double hi);  // throws where lo > hi
+Tensor pow(const Tensor& x, double p);
+Tensor cast(const Tensor& x, DType dtype);  // any pair of dtypes; differentiable between floating ones
+
+Tensor add(const Tensor& a, const Tensor& b);
+Tensor sub(const Tensor& a, const Tensor& b);
+Tensor mul(const Tensor& a, const Tensor& b);
+Tensor div(const Tensor& a, const Tensor& b);
+Tensor minimum(const Tensor& a, const Tensor& b);  // the gradient is shared equally at a tie
+Tensor maximum(const Tensor& a, const Tensor& b);
+Tensor pow(const Tensor& a, const Tensor& b);
+
+Tensor add(const Tensor& a, double b);
+Tensor sub(const Tensor& a, double b);
+Tensor sub(double a, const Tensor& b);
+Tensor mul(const Tensor& a, double b);
+Tensor div(const Tensor& a, double b);
+Tensor div(double a, const Tensor& b);
+
+inline Tensor operator-(const Tensor& x) { return neg(x); }
+inline Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
+inline Tensor operator-(const Tensor& a, const Tensor& b) { return sub(a, b); }
+inline Tensor operator*(const Tensor& a, const Tensor& b) { return mul(a, b); }
+inline Tensor operator/(const Tensor& a, const Tensor& b) { return div(a, b); }
+inline Tensor operator+(const Tensor& a, double b) { return add(a, b); }
+inline Tensor operator+(double a, const Tensor& b) { return add(b, a); }
+inline Tensor operator-(const Tensor& a, double b) { return sub(a, b); }
+inline Tensor operator-(double a, const Tensor& b) { return sub(a, b); }
+inline Tensor operator*(const Tensor& a, double b) { return mul(a, b); }
+inline Tensor operator*(double a, const Tensor& b) { return mul(b, a); }
+inline Tensor operator/(const Tensor& a, double b) { return div(a, b); }
+inline Tensor operator/(double a, const Tensor& b) { return div(a, b); }
+
+// Comparisons: u8 tensors, 1 where true; any dtype, both the same; not differentiable.
+Tensor eq(const Tensor& a, const Tensor& b);
+Tensor ne(const Tensor& a, const Tensor& b);
+Tensor lt(const Tensor& a, const Tensor& b);
+Tensor le(const Tensor& a, const Tensor& b);
+Tensor gt(const Tensor& a, const Tensor& b);
+Tensor ge(const Tensor& a, const Tensor& b);
+Tensor isfinite(const Tensor& x);  // floating x
+
+// a where condition (u8) is not 0, b elsewhere; the three broadcast; a and b of one dtype.
+Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);
+
+}  // namespace isonorm

@@ -1,0 +1,165 @@
+#include "autograd/ops/reduce.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "autograd/node.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/shape.h"
+#include "core/kernels/copy.h"
+#include "core/kernels/reduce.h"
+
+namespace isonorm {
+namespace {
+
+// Which dimensions are reduced, and the result's shape with and without them.
+struct Plan {
+  std::vector<int> dims;  // ascending
+  Dims kept, keepdim;
+  int64_t count = 1;      // elements per result
+};
+
+Plan plan(const Tensor& x, const std::vector<int>& dims, const char* op) {
+  check(is_floating(x.dtype()), op, ": dtype is ", x.dtype(), ", expected f32, f64 or bf16");
+  Plan p;
+  bool reduced[kMaxRank] = {};
+  for (int d : dims) {
+    const int n = normalize_dim(d, x.rank(), op);
+    check(!reduced[n], op, ": dimension ", d, " is given twice");
+    reduced[n] = true;
+  }
+  for (int d = 0; d < x.rank(); ++d) {
+    const bool r = dims.empty() || reduced[d];
+    p.keepdim.push_back(r ? 1 : x.shape()[d]);
+    if (r) {
+      p.dims.push_back(d);
+      p.count *= x.shape()[d];
+    } else {
+      p.kept.push_back(x.shape()[d]);
+    }
+  }
+  return p;
+}
+
+Tensor reduce(const Tensor& x, const Plan& p, kernels::Reduction kind, bool keepdim) {
+  Tensor source = x;
+  const bool adjacent = p.dims.empty() || p.dims.back() - p.dims.front() + 1 == static_cast<int>(p.dims.size());
+  kernels::ReduceShape s{1, p.count, 1};
+  if (adjacent) {
+    const int first = p.dims.empty() ? x.rank() : p.dims.front(), last = p.dims.empty() ? x.rank() : p.dims.back();
+    for (int d = 0; d < x.rank(); ++d) {
+      if (d < first) s.outer *= x.shape()[d];
+      if (d > last) s.inner *= x.shape()[d];
+    }
+  } else {
+    // Dimensions between reduced ones are kept: bring the reduced ones to the end.
+    std::vector<int> order;
+    for (int d = 0; d < x.rank(); ++d)
+      if (!std::count(p.dims.begin(), p.dims.end(), d)) order.push_back(d), s.outer *= x.shape()[d];
+    order.insert(order.end(), p.dims.begin(), p.dims.end());
+    source = permute(detach(x), order);
+  }
+  source = contiguous(detach(source));
+  Tensor out = empty(keepdim ? p.keepdim : p.kept, x.options()), partial;
+  const int64_t blocks = kernels::reduce_blocks(s);
+  if (blocks > 1) partial = empty({s.outer, blocks, s.inner}, {acc_dtype(x.dtype()), x.device()});
+  kernels::reduce.on(x.device(), kind, s, out, source, partial);
+  return out;
+}
+
+Tensor extremum(const char* name, kernels::Reduction kind, const Tensor& x, const std::vector<int>& dims, bool keepdim) {
+  const Plan p = plan(x, dims, name);
+  check(p.count > 0, name, ": shape ", x.shape(), " has no elements to choose from");
+  Tensor y = reduce(x, p, kind, keepdim);
+  if (Node* n = track(name, {&y}, {&x}))
+    n->backward = [p, x = save(x), y = save(y)](Flow& g) {
+      const Tensor input = x;
+      const Tensor mask = cast(eq(input, reshape(y, p.keepdim)), input.dtype());
+      const Tensor ties = reduce(mask, p, kernels::Reduction::sum, true);
+      g.give(0, mul(mask, div(reshape(g.out(), p.keepdim), ties)));
+    };
+  return y;
+}
+
+}  // namespace
+
+Tensor sum(const Tensor& x, std::vector<int> dims, bool keepdim) {
+  const Plan p = plan(x, dims, "sum");
+  Tensor y = reduce(x, p, kernels::Reduction::sum, keepdim);
+  if (Node* n = track("sum", {&y}, {&x}))
+    n->backward = [p, shape = x.shape()](Flow& g) { g.give(0, expand(reshape(g.out(), p.keepdim), shape)); };
+  return y;
+}
+
+Tensor mean(const Tensor& x, std::vector<int> dims, bool keepdim) {
+  const Plan p = plan(x, dims, "mean");
+  return div(sum(x, dims, keepdim), static_cast<double>(p.count));
+}
+
+Tensor amax(const Tensor& x, std::vector<int> dims, bool keepdim) {
+  return extremum("amax", kernels::Reduction::max, x, dims, keepdim);
+}
+Tensor amin(const Tensor& x, std::vector<int> dims, bool keepdim) {
+  return extremum("amin", kernels::Reduction::min, x, dims, keepdim);
+}
+
+Tensor var(const Tensor& x, std::vector<int> dims, double correction, bool keepdim) {
+  const Plan p = plan(x, dims, "var");
+  return div(sum(square(sub(x, mean(x, dims, true))), dims, keepdim), static_cast<double>(p.count) - correction);
+}
+
+Tensor norm(const Tensor& x, std::vector<int> dims, bool keepdim) {
+  const Plan p = plan(x, dims, "norm");
+  const Tensor flat = detach(x);
+  Tensor y = sqrt(reduce(mul(flat, flat), p, kernels::Reduction::sum, keepdim));
+  if (Node* n = track("norm", {&y}, {&x}))
+    n->backward = [p, x = save(x), y = save(y)](Flow& g) {
+      const Tensor length = reshape(y, p.keepdim);
+      const Tensor zero = sub(length, length);
+      const Tensor scale = where(eq(length, zero), zero, div(reshape(g.out(), p.keepdim), length));
+      g.give(0, mul(x, scale));
+    };
+  return y;
+}
+
+Tensor logsumexp(const Tensor& x, std::vector<int> dims, bool keepdim) {
+  const Plan p = plan(x, dims, "logsumexp");
+  check(p.count > 0, "logsumexp: shape ", x.shape(), " has no elements to sum");
+  const Tensor top = reduce(x, p, kernels::Reduction::max, true);
+  // A row of -inf has an infinite maximum; shifting it by 0 instead avoids inf - inf.
+  Tensor zero = empty({}, top.options());
+  fill(zero, 0);
+  const Tensor shift = where(isfinite(top), top, zero);
+  return add(log(sum(exp(sub(x, shift)), dims, keepdim)), keepdim ? shift : reshape(shift, p.kept));
+}
+
+Tensor cumsum(const Tensor& x, int dim) {
+  const Plan p = plan(x, {dim}, "cumsum");
+  const int d = p.dims.front();
+  kernels::ReduceShape s{1, x.shape()[d], 1};
+  for (int i = 0; i < x.rank(); ++i)
+    if (i != d) (i < d ? s.outer : s.inner) *= x.shape()[i];
+  Tensor y = empty_like(x);
+  kernels::cumsum.on(x.device(), s, y, contiguous(detach(x)), false);
+  if (Node* n = track("cumsum", {&y}, {&x}))
+    n->backward = [s](Flow& g) {
+      Tensor dx = empty_like(g.out());
+      kernels::cumsum.on(dx.device(), s, dx, contiguous(g.out()), true);
+      g.give(0, dx);
+    };
+  return y;
+}
+
+Tensor argmax(const Tensor& x, int dim, bool keepdim) {
+  const Plan p = plan(x, {dim}, "argmax");
+  check(p.count > 0, "argmax: dimension ", dim, " of shape ", x.shape(), " is empty");
+  const int d = p.dims.front();
+  kernels::ReduceShape s{1, x.shape()[d], 1};
+  for (int i = 0; i < x.rank(); ++i)
+    if (i != d) (i < d ? s.outer : s.inner) *= x.shape()[i];
+  Tensor index = empty(keepdim ? p.keepdim : p.kept, {DType::i64, x.device()});
+  kernels::arg_max.on(x.device(), s, index, contiguous(detach(x)));
+  return index;
+}
+
+}  // namespace isonorm

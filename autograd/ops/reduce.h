@@ -1,0 +1,28 @@
+// Reductions over chosen dimensions. `dims` empty means all; keepdim leaves reduced dimensions with size 1. Floating tensors.
+#pragma once
+
+#include <vector>
+
+#include "core/tensor.h"
+
+namespace isonorm {
+
+// Sum; 0 over nothing. Bit-equal for any number of threads.
+Tensor sum(const Tensor& x, std::vector<int> dims = {}, bool keepdim = false);
+// sum / number of elements; NaN over nothing.
+Tensor mean(const Tensor& x, std::vector<int> dims = {}, bool keepdim = false);
+// Largest and smallest; the gradient is shared equally among ties. Throw over nothing.
+Tensor amax(const Tensor& x, std::vector<int> dims = {}, bool keepdim = false);
+Tensor amin(const Tensor& x, std::vector<int> dims = {}, bool keepdim = false);
+// Sum of squared deviations from the mean / (n - correction), in two passes.
+Tensor var(const Tensor& x, std::vector<int> dims = {}, double correction = 1, bool keepdim = false);
+// Euclidean norm; the gradient at the zero vector is 0.
+Tensor norm(const Tensor& x, std::vector<int> dims = {}, bool keepdim = false);
+// ln of the sum of exponentials, shifted by the maximum so that it does not overflow.
+Tensor logsumexp(const Tensor& x, std::vector<int> dims = {}, bool keepdim = false);
+// Running sum along one dimension.
+Tensor cumsum(const Tensor& x, int dim);
+// Position (i64) of the first largest element along one dimension; not differentiable. Throws over nothing.
+Tensor argmax(const Tensor& x, int dim = -1, bool keepdim = false);
+
+}  // namespace isonorm

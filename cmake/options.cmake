@@ -1,0 +1,21 @@
+# Flags of the project's own targets. Nothing here reaches a user's targets.
+
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM AND PROJECT_IS_TOP_LEVEL)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+endif()
+
+add_library(isonorm_flags INTERFACE)
+target_compile_features(isonorm_flags INTERFACE cxx_std_20)
+# Without errno and trapping the compiler may vectorise square roots and selections; results stay IEEE.
+target_compile_options(isonorm_flags INTERFACE -Wall -Wextra -fno-math-errno -fno-trapping-math
+                       $<$<BOOL:${ISONORM_WERROR}>:-Werror>)
+
+# The instruction sets that the kernel sources are compiled for.
+set(ISONORM_TARGETS base)
+set(ISONORM_FLAGS_base "")
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  list(APPEND ISONORM_TARGETS avx2 avx512)
+  set(ISONORM_FLAGS_avx2 -mavx2 -mfma -mf16c)
+  set(ISONORM_FLAGS_avx512 -mavx512f -mavx512dq -mavx512bw -mavx512vl -mfma -mprefer-vector-width=512)
+endif()

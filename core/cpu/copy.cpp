@@ -1,0 +1,64 @@
+// Copies with conversion, and fills.
+#include "core/kernels/copy.h"
+
+#include <cstring>
+
+#include "core/cpu/target.h"
+#include "core/strided.h"
+
+namespace isonorm::kernels::cpu {
+namespace {
+
+// Through the accumulation type of the source where it is bf16, so that bf16 to integer means float to integer.
+template <class To, class From>
+ISO_HD To convert(From v) {
+  return static_cast<To>(static_cast<acc_t<To>>(static_cast<acc_t<From>>(v)));
+}
+
+template <class To, class From>
+void copy_loop(const Tensor& dst, const Tensor& src) {
+  const From* ps = src.data<From>();
+  To* pd = dst.mutable_data<To>();
+  const Loop<2> loop(dst.shape(), {dst.strides(), broadcast_strides(src, dst.shape())});
+  for_each_row(loop, kElementGrain, [&](auto at, int64_t n) {
+    To* __restrict d = pd + at[0];
+    const From* __restrict s = ps + at[1];
+    const int64_t sd = loop.inner(0), ss = loop.inner(1);
+    if (sd == 1 && ss == 1) {
+      if constexpr (std::is_same_v<To, From>) {
+        std::memcpy(d, s, n * sizeof(To));
+      } else {
+#pragma omp simd
+        for (int64_t k = 0; k < n; ++k) d[k] = convert<To>(s[k]);
+      }
+    } else {
+      for (int64_t k = 0; k < n; ++k) d[k * sd] = convert<To>(s[k * ss]);
+    }
+  });
+}
+
+}  // namespace
+
+template <Isa I>
+void copy(const Tensor& dst, const Tensor& src) {
+  visit_all(dst.dtype(), [&]<class To>() {
+    visit_all(src.dtype(), [&]<class From>() { copy_loop<To, From>(dst, src); });
+  });
+}
+
+template <Isa I>
+void fill(const Tensor& dst, double value) {
+  visit_all(dst.dtype(), [&]<class T>() {
+    const T v = static_cast<T>(static_cast<acc_t<T>>(value));
+    T* p = dst.mutable_data<T>();
+    const Loop<1> loop(dst.shape(), {dst.strides()});
+    for_each_row(loop, kElementGrain, [&](auto at, int64_t n) {
+      for (int64_t k = 0; k < n; ++k) p[at[0] + k * loop.inner(0)] = v;
+    });
+  });
+}
+
+template void copy<kTarget>(const Tensor&, const Tensor&);
+template void fill<kTarget>(const Tensor&, double);
+
+}  // namespace isonorm::kernels::cpu

@@ -1,0 +1,68 @@
+#include "core/dims.h"
+
+#include <algorithm>
+
+namespace isonorm {
+
+void append_text(std::string& s, const Dims& d) {
+  s += '[';
+  for (int i = 0; i < d.rank; ++i) {
+    if (i) s += ", ";
+    s += std::to_string(d.v[i]);
+  }
+  s += ']';
+}
+
+int64_t checked_mul(int64_t a, int64_t b, const char* what) {
+  int64_t r;
+  check(!__builtin_mul_overflow(a, b, &r), what, ": ", a, " x ", b, " passes the largest size");
+  return r;
+}
+
+int64_t checked_add(int64_t a, int64_t b, const char* what) {
+  int64_t r;
+  check(!__builtin_add_overflow(a, b, &r), what, ": ", a, " + ", b, " passes the largest size");
+  return r;
+}
+
+int64_t numel(const Dims& shape) {
+  int64_t n = 1;
+  bool empty = false;
+  for (int64_t s : shape) {
+    check(s >= 0, "shape: size ", s, " is negative in ", shape);
+    empty |= s == 0;
+    // An empty tensor may have huge other sizes: their product is never formed.
+    if (!empty) n = checked_mul(n, s, "shape");
+  }
+  return empty ? 0 : n;
+}
+
+Dims contiguous_strides(const Dims& shape) {
+  Dims strides = shape;
+  int64_t step = numel(shape) == 0 ? 0 : 1;  // nothing is addressed in an empty tensor
+  for (int i = shape.rank - 1; i >= 0; --i) {
+    strides[i] = step;
+    step *= shape[i];
+  }
+  return strides;
+}
+
+int normalize_dim(int dim, int rank, const char* op) {
+  check(dim >= -rank && dim < rank, op, ": dimension ", dim, " is out of range for rank ", rank);
+  return dim < 0 ? dim + rank : dim;
+}
+
+Dims broadcast_shapes(const Dims& a, const Dims& b, const char* op) {
+  Dims out;
+  out.rank = std::max(a.rank, b.rank);
+  for (int i = 0; i < out.rank; ++i) {
+    const int ia = i - (out.rank - a.rank), ib = i - (out.rank - b.rank);
+    const int64_t sa = ia < 0 ? 1 : a[ia], sb = ib < 0 ? 1 : b[ib];
+    check(sa == sb || sa == 1 || sb == 1, op, ": shapes ", a, " and ", b, " do not broadcast: sizes ", sa, " and ", sb,
+          " differ");
+    out[i] = sa == 1 ? sb : sa;
+  }
+  return out;
+}
+
+}  // namespace isonorm

@@ -1,0 +1,60 @@
+// Dims: up to eight sizes (or strides). Trivially copyable, so that kernels take it by value; products are overflow-checked.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+
+#include "core/error.h"
+
+namespace isonorm {
+
+inline constexpr int kMaxRank = 8;
+
+struct Dims {
+  int rank = 0;
+  int64_t v[kMaxRank] = {};
+
+  Dims() = default;
+  Dims(std::initializer_list<int64_t> sizes) : Dims(std::span<const int64_t>(sizes.begin(), sizes.size())) {}
+  explicit Dims(std::span<const int64_t> sizes) {
+    check(sizes.size() <= kMaxRank, "shape: rank ", sizes.size(), " is over the limit of ", kMaxRank);
+    for (int64_t s : sizes) v[rank++] = s;
+  }
+
+  int64_t operator[](int i) const { return v[i]; }
+  int64_t& operator[](int i) { return v[i]; }
+  const int64_t* begin() const { return v; }
+  const int64_t* end() const { return v + rank; }
+  bool operator==(const Dims& o) const {
+    if (rank != o.rank) return false;
+    for (int i = 0; i < rank; ++i)
+      if (v[i] != o.v[i]) return false;
+    return true;
+  }
+  void push_back(int64_t s) {
+    check(rank < kMaxRank, "shape: rank is over the limit of ", kMaxRank);
+    v[rank++] = s;
+  }
+};
+
+// "[2, 3]"
+void append_text(std::string& s, const Dims& d);
+
+// Product of the sizes, 1 for rank 0. Throws on a negative size and where the product passes int64.
+int64_t numel(const Dims& shape);
+
+// a * b and a + b of sizes. Throw where the result passes int64; `what` is named.
+int64_t checked_mul(int64_t a, int64_t b, const char* what);
+int64_t checked_add(int64_t a, int64_t b, const char* what);
+
+// Row-major strides, in elements.
+Dims contiguous_strides(const Dims& shape);
+
+// dim in [-rank, rank) to [0, rank). Throws "op: dimension 5 is out of range for rank 3".
+int normalize_dim(int dim, int rank, const char* op);
+
+// The shape both broadcast to (aligned at the last dimension; 1 stretches). Throws naming op and both shapes.
+Dims broadcast_shapes(const Dims& a, const Dims& b, const char* op);
+
+}  // namespace isonorm

@@ -1,0 +1,109 @@
+// Element types, the bf16 storage type, and the only switch from a run-time DType to a C++ type.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "core/error.h"
+#include "core/hd.h"
+
+namespace isonorm {
+
+enum class DType : uint8_t { f32, f64, bf16, i64, u8 };
+
+// The upper half of a float. Conversion rounds to nearest even and keeps NaN, bit-compatible with CUDA's __nv_bfloat16.
+struct bf16 {
+  uint16_t bits = 0;
+
+  bf16() = default;
+  ISO_HD bf16(float value) {
+    const uint32_t u = std::bit_cast<uint32_t>(value);
+    const uint32_t rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+    bits = static_cast<uint16_t>((u & 0x7fffffffu) > 0x7f800000u ? 0x7fffu : rounded);
+  }
+  ISO_HD operator float() const { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+};
+
+// The type in which a kernel computes what it stores as T.
+template <class T>
+struct Accumulate {
+  using type = T;
+};
+template <>
+struct Accumulate<bf16> {
+  using type = float;
+};
+template <class T>
+using acc_t = typename Accumulate<T>::type;
+
+template <class T>
+inline constexpr DType dtype_of = [] {
+  if constexpr (std::is_same_v<T, float>) return DType::f32;
+  if constexpr (std::is_same_v<T, double>) return DType::f64;
+  if constexpr (std::is_same_v<T, bf16>) return DType::bf16;
+  if constexpr (std::is_same_v<T, int64_t>) return DType::i64;
+  if constexpr (std::is_same_v<T, uint8_t>) return DType::u8;
+}();
+
+constexpr int64_t size_of(DType d) {
+  switch (d) {
+    case DType::f64:
+    case DType::i64: return 8;
+    case DType::f32: return 4;
+    case DType::bf16: return 2;
+    case DType::u8: return 1;
+  }
+  return 0;
+}
+
+constexpr const char* name_of(DType d) {
+  switch (d) {
+    case DType::f32: return "f32";
+    case DType::f64: return "f64";
+    case DType::bf16: return "bf16";
+    case DType::i64: return "i64";
+    case DType::u8: return "u8";
+  }
+  return "?";
+}
+
+constexpr bool is_floating(DType d) { return d == DType::f32 || d == DType::f64 || d == DType::bf16; }
+
+// Accumulation dtype: f32 for bf16, otherwise the dtype itself.
+constexpr DType acc_dtype(DType d) { return d == DType::bf16 ? DType::f32 : d; }
+
+// Distance from 1 to the next larger value: 2^-23, 2^-52, 2^-7. Throws for integers.
+inline double epsilon(DType d) {
+  check(is_floating(d), "epsilon: dtype is ", name_of(d), ", expected a floating one");
+  return d == DType::f64 ? 0x1p-52 : d == DType::f32 ? 0x1p-23 : 0x1p-7;
+}
+
+inline void append_text(std::string& s, DType d) { s += name_of(d); }
+
+// Calls f.template operator()<T>() with T = float, double or bf16. Throws for integers, naming `what`.
+template <class F>
+decltype(auto) visit_floating(DType d, const char* what, F&& f) {
+  switch (d) {
+    case DType::f32: return f.template operator()<float>();
+    case DType::f64: return f.template operator()<double>();
+    case DType::bf16: return f.template operator()<bf16>();
+    default: raise(ErrorKind::invalid, text(what, ": dtype is ", d, ", expected f32, f64 or bf16"), __FILE__, __LINE__);
+  }
+}
+
+// Calls f.template operator()<T>() with the C++ type of any dtype.
+template <class F>
+decltype(auto) visit_all(DType d, F&& f) {
+  switch (d) {
+    case DType::f32: return f.template operator()<float>();
+    case DType::f64: return f.template operator()<double>();
+    case DType::bf16: return f.template operator()<bf16>();
+    case DType::i64: return f.template operator()<int64_t>();
+    default: return f.template operator()<uint8_t>();
+  }
+}
+
+}  // namespace isonorm

@@ -1,0 +1,33 @@
+#include "core/error.h"
+
+#include <cstdio>
+
+namespace isonorm {
+namespace {
+thread_local Scope* innermost = nullptr;
+}
+
+void append_text(std::string& s, double part) {
+  char buffer[32];
+  std::snprintf(buffer, sizeof buffer, "%.9g", part);
+  s += buffer;
+}
+
+void raise(ErrorKind kind, const std::string& message, const char* file, int line) {
+  const std::string path = Scope::path();
+  throw Error(kind, path.empty() ? message : path + ": " + message, file, line);
+}
+
+Scope::Scope(std::string_view name) : name_(name), outer_(innermost) { innermost = this; }
+Scope::~Scope() { innermost = outer_; }
+
+std::string Scope::path() {
+  std::string s;
+  for (const Scope* p = innermost; p; p = p->outer_) {
+    if (p->name_.empty()) continue;
+    s = s.empty() ? std::string(p->name_) : text(p->name_, '.', s);
+  }
+  return s;
+}
+
+}  // namespace isonorm

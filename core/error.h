@@ -1,0 +1,90 @@
+// The one exception type, and check(): a failed condition becomes one line that names the operation, what is wrong and both values.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace isonorm {
+
+// What went wrong, for callers that choose an exit code: bad input, or the operating system refused.
+enum class ErrorKind { invalid, io };
+
+class Error : public std::runtime_error {
+ public:
+  Error(ErrorKind kind, const std::string& message, const char* file, int line)
+      : std::runtime_error(message), kind_(kind), file_(file), line_(line) {}
+  ErrorKind kind() const { return kind_; }
+  const char* file() const { return file_; }  // source position of the failed check, for developers
+  int line() const { return line_; }
+
+ private:
+  ErrorKind kind_;
+  const char* file_;
+  int line_;
+};
+
+// A condition together with the place that asked: what a variadic function cannot take as a default argument.
+struct Condition {
+  bool ok;
+  const char* file;
+  int line;
+  Condition(bool condition, const char* f = __builtin_FILE(), int l = __builtin_LINE())
+      : ok(condition), file(f), line(l) {}
+};
+
+// Text of the parts of a message. Types with values to show (Dims, DType, ...) add their own overload.
+inline void append_text(std::string& s, std::string_view part) { s += part; }
+inline void append_text(std::string& s, char part) { s += part; }
+inline void append_text(std::string& s, const char* part) { s += part; }
+void append_text(std::string& s, double part);
+template <class T>
+  requires std::is_integral_v<T>
+void append_text(std::string& s, T part) {
+  if constexpr (std::is_same_v<T, bool>)
+    s += part ? "true" : "false";
+  else
+    s += std::to_string(part);
+}
+
+template <class... Parts>
+std::string text(const Parts&... parts) {
+  std::string s;
+  (append_text(s, parts), ...);
+  return s;
+}
+
+// Throws Error with the path of the module that is running (see Scope) put before the message.
+[[noreturn]] void raise(ErrorKind kind, const std::string& message, const char* file, int line);
+
+// Throws one line made of `parts` when the condition is false.
+template <class... Parts>
+void check(Condition c, const Parts&... parts) {
+  if (!c.ok) [[unlikely]]
+    raise(ErrorKind::invalid, text(parts...), c.file, c.line);
+}
+
+// As check(), for failures of files and devices.
+template <class... Parts>
+void check_io(Condition c, const Parts&... parts) {
+  if (!c.ok) [[unlikely]]
+    raise(ErrorKind::io, text(parts...), c.file, c.line);
+}
+
+// While it lives, errors of this thread are prefixed with `name`; scopes nest into a module path ("blocks.3.mlp").
+class Scope {
+ public:
+  explicit Scope(std::string_view name);
+  ~Scope();
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+
+  static std::string path();  // names of all living scopes, joined by dots; empty outside of every module
+
+ private:
+  std::string_view name_;
+  Scope* outer_;
+};
+
+}  // namespace isonorm

@@ -1,0 +1,39 @@
+#include "core/kernel.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+
+namespace isonorm {
+
+const char* name_of(Isa isa) {
+  return isa == Isa::avx512 ? "avx512" : isa == Isa::avx2 ? "avx2" : "base";
+}
+
+namespace {
+
+Isa detect() {
+  Isa best = Isa::base;
+#ifdef __x86_64__
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) best = Isa::avx2;
+  if (best == Isa::avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
+    best = Isa::avx512;
+#endif
+  if (const char* wish = std::getenv("ISONORM_ISA")) {
+    const std::string_view w(wish);
+    const Isa asked = w == "base" ? Isa::base : w == "avx2" ? Isa::avx2 : Isa::avx512;
+    best = std::min(best, asked);
+  }
+  return best;
+}
+
+}  // namespace
+
+Isa isa() {
+  static const Isa best = detect();
+  return best;
+}
+
+}  // namespace isonorm

@@ -1,0 +1,32 @@
+#include "core/parallel.h"
+
+#include <cblas.h>
+#include <omp.h>
+
+#include "core/error.h"
+
+namespace isonorm {
+
+int num_threads() { return omp_get_max_threads(); }
+
+void set_num_threads(int n) {
+  check(n >= 1, "set_num_threads: ", n, " threads asked for, expected at least 1");
+  omp_set_num_threads(n);
+  openblas_set_num_threads(n);
+}
+
+int thread_index() { return omp_get_thread_num(); }
+
+namespace detail {
+
+void parallel_blocks(int64_t blocks, void (*body)(const void*, int64_t), const void* closure) {
+  if (omp_in_parallel() || omp_get_max_threads() == 1) {
+    for (int64_t b = 0; b < blocks; ++b) body(closure, b);
+    return;
+  }
+#pragma omp parallel for schedule(static)
+  for (int64_t b = 0; b < blocks; ++b) body(closure, b);
+}
+
+}  // namespace detail
+}  // namespace isonorm

@@ -1,0 +1,24 @@
+#include "core/storage.h"
+
+#include "core/allocator.h"
+
+namespace isonorm {
+namespace {
+Allocator* bound[kDeviceKinds] = {};
+}
+
+void bind_allocator(DeviceKind kind, Allocator* allocator) { bound[static_cast<int>(kind)] = allocator; }
+
+Allocator& allocator_of(Device device) {
+  if (device.kind == DeviceKind::cpu) return host_allocator();
+  Allocator* a = bound[static_cast<int>(device.kind)];
+  check(a != nullptr, "allocate: no device ", device, " in this program");
+  return *a;
+}
+
+Storage::Storage(int64_t bytes, Device device)
+    : allocator_(&allocator_of(device)), data_(allocator_->allocate(bytes)), bytes_(bytes), device_(device) {}
+
+Storage::~Storage() { allocator_->release(data_, bytes_); }
+
+}  // namespace isonorm

@@ -1,0 +1,38 @@
+// The bytes behind tensors. Never moves; `version` rises with each in-place write, so that a saved tensor can tell that it was changed.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "core/device.h"
+
+namespace isonorm {
+
+class Allocator;
+
+class Storage {
+ public:
+  Storage(int64_t bytes, Device device);  // uninitialised; throws where memory is out
+  ~Storage();
+  Storage(const Storage&) = delete;
+  Storage& operator=(const Storage&) = delete;
+
+  void* data() const { return data_; }
+  int64_t bytes() const { return bytes_; }
+  Device device() const { return device_; }
+  uint32_t version() const { return version_.load(std::memory_order_relaxed); }
+  void bump_version() { version_.fetch_add(1, std::memory_order_relaxed); }
+
+ private:
+  Allocator* allocator_;
+  void* data_;
+  int64_t bytes_;
+  Device device_;
+  std::atomic<uint32_t> version_{0};
+};
+
+// The allocator that serves a device kind. A GPU library binds its own when its first device is asked for.
+Allocator& allocator_of(Device device);
+void bind_allocator(DeviceKind kind, Allocator* allocator);
+
+}  // namespace isonorm

@@ -1,0 +1,107 @@
+#include "core/tensor.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/kernels/copy.h"
+
+namespace isonorm {
+
+int64_t Tensor::size(int dim) const { return shape()[normalize_dim(dim, rank(), "size")]; }
+
+void* Tensor::address(DType as) const {
+  const TensorImpl& t = impl();
+  check(t.dtype == as, "data: the tensor holds ", t.dtype, ", asked for ", as);
+  return static_cast<std::byte*>(t.storage->data()) + t.offset * size_of(t.dtype);
+}
+
+Tensor empty(const Dims& shape, TensorOptions o) {
+  auto t = std::make_shared<TensorImpl>();
+  t->shape = shape;
+  t->strides = contiguous_strides(shape);
+  t->numel = numel(shape);
+  t->dtype = o.dtype;
+  t->storage = std::make_shared<Storage>(checked_mul(t->numel, size_of(o.dtype), "empty"), o.device);
+  return Tensor(std::move(t));
+}
+
+Tensor empty_like(const Tensor& like) { return empty(like.shape(), like.options()); }
+
+Tensor as_strided(const Tensor& base, const Dims& shape, const Dims& strides, int64_t offset) {
+  const TensorImpl& b = base.impl();
+  check(shape.rank == strides.rank, "as_strided: shape ", shape, " and strides ", strides, " differ in rank");
+  auto t = std::make_shared<TensorImpl>();
+  t->storage = b.storage;
+  t->shape = shape;
+  t->strides = strides;
+  t->offset = offset;
+  t->numel = numel(shape);
+  t->dtype = b.dtype;
+  t->contiguous = true;
+  int64_t expected = 1, lowest = offset, highest = offset;
+  for (int i = shape.rank - 1; i >= 0; --i) {
+    if (shape[i] != 1) t->contiguous &= strides[i] == expected;
+    expected *= std::max<int64_t>(shape[i], 1);
+    if (shape[i] == 0) continue;
+    const int64_t reach = checked_mul(shape[i] - 1, strides[i], "as_strided");
+    (reach < 0 ? lowest : highest) = checked_add(reach < 0 ? lowest : highest, reach, "as_strided");
+  }
+  if (t->numel == 0)
+    t->contiguous = true;
+  else
+    check(lowest >= 0 && highest < b.storage->bytes() / size_of(b.dtype), "as_strided: shape ", shape, ", strides ",
+          strides, ", offset ", offset, " leave the storage of ", b.storage->bytes() / size_of(b.dtype), " elements");
+  return Tensor(std::move(t));
+}
+
+Tensor detach(const Tensor& x) {
+  auto t = std::make_shared<TensorImpl>(x.impl());
+  t->node = nullptr;
+  t->output = 0;
+  return Tensor(std::move(t));
+}
+
+void copy_into(const Tensor& dst, const Tensor& src) {
+  check(broadcast_shapes(dst.shape(), src.shape(), "copy_into") == dst.shape(), "copy_into: shape ", src.shape(),
+        " does not broadcast to ", dst.shape());
+  kernels::copy(dst, src);
+}
+
+void fill(const Tensor& dst, double value) { kernels::fill(dst, value); }
+
+template <class T>
+Tensor from_span(std::span<const T> values, const Dims& shape) {
+  Tensor out = empty(shape, {dtype_of<T>});
+  check(static_cast<int64_t>(values.size()) == out.numel(), "from_span: ", values.size(), " values given for shape ",
+        shape);
+  if (!values.empty()) std::memcpy(out.mutable_data<T>(), values.data(), values.size() * sizeof(T));
+  return out;
+}
+
+template <class T>
+std::vector<T> Tensor::to_vector() const {
+  Tensor host = empty(shape(), {dtype_of<T>});
+  kernels::copy(host, *this);
+  const T* p = host.data<T>();
+  return std::vector<T>(p, p + host.numel());
+}
+
+double Tensor::item() const {
+  check(numel() == 1, "item: the tensor has shape ", shape(), ", expected one element");
+  Tensor host = empty(shape(), {DType::f64});
+  kernels::copy(host, *this);
+  return *host.data<double>();
+}
+
+template Tensor from_span(std::span<const float>, const Dims&);
+template Tensor from_span(std::span<const double>, const Dims&);
+template Tensor from_span(std::span<const bf16>, const Dims&);
+template Tensor from_span(std::span<const int64_t>, const Dims&);
+template Tensor from_span(std::span<const uint8_t>, const Dims&);
+template std::vector<float> Tensor::to_vector() const;
+template std::vector<double> Tensor::to_vector() const;
+template std::vector<bf16> Tensor::to_vector() const;
+template std::vector<int64_t> Tensor::to_vector() const;
+template std::vector<uint8_t> Tensor::to_vector() const;
+
+}  // namespace isonorm

@@ -1,0 +1,109 @@
+// Tensor: a handle to an n-dimensional array. Copying the handle gives the same tensor; views share storage. A tensor knows nothing of
+// gradients beyond an opaque pointer to the graph node that made it (null: no gradient is tracked).
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/device.h"
+#include "core/dims.h"
+#include "core/dtype.h"
+#include "core/storage.h"
+
+namespace isonorm {
+
+struct Node;  // autograd/node.h
+
+struct TensorImpl {
+  std::shared_ptr<Storage> storage;
+  Dims shape;
+  Dims strides;        // in elements
+  int64_t offset = 0;  // of the first element, in elements
+  int64_t numel = 0;
+  DType dtype = DType::f32;
+  bool contiguous = true;  // row-major without gaps
+  int output = 0;          // which output of `node` this is
+  std::shared_ptr<Node> node;
+};
+
+struct TensorOptions {
+  DType dtype = DType::f32;
+  Device device = kCpu;
+};
+
+class Tensor {
+ public:
+  Tensor() = default;  // undefined: defined() is false, everything else throws
+
+  bool defined() const { return impl_ != nullptr; }
+  const Dims& shape() const { return impl().shape; }
+  const Dims& strides() const { return impl().strides; }
+  int rank() const { return impl().shape.rank; }
+  int64_t size(int dim) const;  // dim counts from the end where negative
+  int64_t numel() const { return impl().numel; }
+  DType dtype() const { return impl().dtype; }
+  Device device() const { return impl().storage->device(); }
+  TensorOptions options() const { return {dtype(), device()}; }
+  bool is_contiguous() const { return impl().contiguous; }
+
+  // Address of the first element. T must match dtype(). Elements lie at strides() from there.
+  template <class T>
+  const T* data() const {
+    return static_cast<const T*>(address(dtype_of<T>));
+  }
+  // As data(), for writing: raises the storage's version, so that a backward which needs the old values refuses to run.
+  template <class T>
+  T* mutable_data() const {
+    impl().storage->bump_version();
+    return static_cast<T*>(address(dtype_of<T>));
+  }
+
+  // The value of a tensor with one element, of any dtype and device. Throws where numel() != 1.
+  double item() const;
+  // All elements in row-major order, converted to T.
+  template <class T>
+  std::vector<T> to_vector() const;
+
+  TensorImpl& impl() const {
+    check(impl_ != nullptr, "tensor: it is undefined (a default-constructed handle)");
+    return *impl_;
+  }
+  const std::shared_ptr<TensorImpl>& handle() const { return impl_; }
+  explicit Tensor(std::shared_ptr<TensorImpl> impl) : impl_(std::move(impl)) {}
+
+ private:
+  void* address(DType as) const;
+  std::shared_ptr<TensorImpl> impl_;
+};
+
+// A new contiguous tensor with uninitialised elements. Throws on a negative size or where memory is out.
+Tensor empty(const Dims& shape, TensorOptions options = {});
+// As empty(), of the same shape, dtype and device as `like` (contiguous whatever its strides).
+Tensor empty_like(const Tensor& like);
+
+// A tensor over the storage of `base`, without graph. Throws where an element would lie outside of the storage.
+Tensor as_strided(const Tensor& base, const Dims& shape, const Dims& strides, int64_t offset);
+
+// The same data without graph: gradients do not flow through the result.
+Tensor detach(const Tensor& x);
+
+// A CPU tensor with a copy of `values` in row-major order. Throws where their number is not numel(shape).
+template <class T>
+Tensor from_span(std::span<const T> values, const Dims& shape);
+template <class T>
+Tensor from_vector(const std::vector<T>& values, const Dims& shape) {
+  return from_span(std::span<const T>(values), shape);
+}
+// A tensor of rank 1 from a list: tensor({1., 2., 3.}) has dtype f64, tensor({1.f}) f32.
+template <class T>
+Tensor tensor(std::initializer_list<T> values) {
+  return from_span(std::span<const T>(values.begin(), values.size()), {static_cast<int64_t>(values.size())});
+}
+
+// Writes the elements of `src`, broadcast and converted, over `dst` in place. Both may be views; neither takes part in a graph.
+void copy_into(const Tensor& dst, const Tensor& src);
+// Sets every element in place.
+void fill(const Tensor& dst, double value);
+
+}  // namespace isonorm

@@ -1,0 +1,137 @@
+// The graph: gradients, hooks, misuse, depth.
+#include "tests/support/catch.h"
+
+#include <thread>
+
+#include "autograd/engine.h"
+#include "autograd/grad_mode.h"
+#include "autograd/ops/matmul.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/reduce.h"
+#include "autograd/ops/shape.h"
+
+using namespace isonorm;
+using Catch::Matchers::Contains;
+
+TEST_CASE("a gradient is the sum over all paths") {
+  Tensor x = tensor({2.0, -3.0});
+  require_grad(x);
+  backward(sum(x * x + x * 3.0 + x));
+  CHECK(gradient(x).to_vector<double>() == std::vector<double>{8, -2});
+  backward(sum(x));
+  CHECK(gradient(x).to_vector<double>() == std::vector<double>{9, -1});
+}
+
+TEST_CASE("leaves that were given one gradient tensor own a copy each") {
+  Tensor a = tensor({1.0}), b = tensor({2.0}), c = tensor({5.0});
+  require_grad(a), require_grad(b);
+  backward(a + b, c);
+  fill(gradient(a), 7);
+  CHECK(gradient(b).item() == 5);
+  CHECK(c.item() == 5);
+}
+
+TEST_CASE("grad() leaves the leaves' gradients alone and sees inner tensors") {
+  Tensor x = tensor({3.0}), z = tensor({1.0});
+  require_grad(x), require_grad(z);
+  const Tensor y = x * x;
+  const auto g = grad(sum(y * y), {x, y, z});
+  CHECK(g[0].item() == 4 * 27);
+  CHECK(g[1].item() == 18);
+  CHECK(g[2].item() == 0);
+  CHECK_FALSE(gradient(x).defined());
+}
+
+TEST_CASE("broadcast operands get summed gradients") {
+  Tensor row = from_vector<double>({1, 2, 3}, {3}), column = from_vector<double>({1, 2}, {2, 1});
+  require_grad(row), require_grad(column);
+  backward(sum(row * column));
+  CHECK(gradient(row).to_vector<double>() == std::vector<double>{3, 3, 3});
+  CHECK(gradient(column).to_vector<double>() == std::vector<double>{6, 6});
+  CHECK(gradient(column).shape() == Dims{2, 1});
+}
+
+TEST_CASE("hooks see the summed gradient and may replace it") {
+  Tensor x = tensor({1.0});
+  require_grad(x);
+  const Tensor y = x * 2.0;
+  double seen = 0;
+  on_gradient(y, [&](const Tensor& g) {
+    seen = g.item();
+    return g * 10.0;
+  });
+  backward(y + y * 3.0);
+  CHECK(seen == 4);
+  CHECK(gradient(x).item() == 80);
+}
+
+TEST_CASE("NoGrad and detach cut the graph") {
+  Tensor x = tensor({1.0});
+  require_grad(x);
+  CHECK_FALSE(requires_grad(detach(x) * 2.0));
+  NoGrad guard;
+  CHECK_FALSE(requires_grad(x * 2.0));
+}
+
+TEST_CASE("misuse is one clear line") {
+  Tensor x = tensor({1.0, 2.0});
+  require_grad(x);
+  const Tensor y = sum(square(x));
+  backward(y);
+  CHECK_THROWS_WITH(backward(y), Contains("already used by a backward"));
+  CHECK_THROWS_WITH(backward(x * 2.0), Contains("[2]") && Contains("cotangent"));
+  CHECK_THROWS_WITH(backward(gradient(x)), Contains("first order only"));
+  const Tensor z = sum(square(x));
+  x.mutable_data<double>()[0] = 5;
+  CHECK_THROWS_WITH(backward(z), Contains("changed in place"));
+  CHECK_THROWS_WITH(backward(sum(x), tensor({1.0, 2.0})), Contains("cotangent is f64 [2]"));
+  CHECK_THROWS_WITH(require_grad(x * 2.0), Contains("detach"));
+}
+
+TEST_CASE("a failed backward leaves no gradient behind in the graph") {
+  Tensor x = tensor({1.0}), y = tensor({2.0});
+  require_grad(x), require_grad(y);
+  const Tensor bad = x * y;
+  y.mutable_data<double>()[0] = 4;
+  CHECK_THROWS(backward(bad + x));
+  backward(x * 3.0);
+  CHECK(gradient(x).item() == 3);
+}
+
+TEST_CASE("anomaly mode names the first op that left the finite numbers") {
+  Tensor x = tensor({0.0, 4.0});
+  require_grad(x);
+  AnomalyMode guard;
+  Scope scope("block");
+  CHECK_THROWS_WITH(log(x), Contains("block: log: forward produced -inf at element 0"));
+  const Tensor y = sum(sqrt(x));
+  CHECK_THROWS_WITH(backward(y), Contains("sqrt: backward produced"));
+}
+
+TEST_CASE("a chain of a million ops neither overflows the stack nor leaks") {
+  Tensor x = tensor({1.0});
+  require_grad(x);
+  {
+    Tensor y = x;
+    for (int i = 0; i < 1000000; ++i) y = y + 1.0;
+    backward(y);
+    CHECK(gradient(x).item() == 1);
+    for (int i = 0; i < 1000000; ++i) y = y * 1.0;
+  }  // the second half is destroyed without a backward
+  CHECK(x.handle().use_count() == 1);
+}
+
+TEST_CASE("two graphs in two threads do not meet") {
+  double result[2] = {};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 2; ++t)
+    threads.emplace_back([t, &result] {
+      Tensor w = tensor({1.0 + t});
+      require_grad(w);
+      for (int i = 0; i < 2000; ++i) backward(sum(w * w));
+      result[t] = gradient(w).item();
+    });
+  for (auto& t : threads) t.join();
+  CHECK(result[0] == 4000);
+  CHECK(result[1] == 8000);
+}

@@ -1,0 +1,41 @@
+// Tensors, printing and storage.
+#include "core/tensor.h"
+
+#include "core/allocator.h"
+#include "core/print.h"
+#include "tests/support/catch.h"
+
+using namespace isonorm;
+using Catch::Matchers::Contains;
+
+TEST_CASE("values go in and come out") {
+  const Tensor x = from_vector<float>({1, 2, 3, 4, 5, 6}, {2, 3});
+  CHECK(x.shape() == Dims{2, 3});
+  CHECK(x.to_vector<double>() == std::vector<double>{1, 2, 3, 4, 5, 6});
+  CHECK(tensor({2.5}).item() == 2.5);
+  CHECK_THROWS_WITH(x.item(), Contains("[2, 3]"));
+  CHECK_THROWS_WITH(from_vector<float>({1, 2}, {3}), Contains("2 values given for shape [3]"));
+  CHECK_THROWS_WITH(x.data<double>(), Contains("f32") && Contains("f64"));
+}
+
+TEST_CASE("sizes are checked before anything is allocated") {
+  CHECK_THROWS_WITH(empty({int64_t{1} << 40, int64_t{1} << 40}), Contains("passes the largest size"));
+  CHECK_THROWS_WITH(empty({-1}), Contains("negative"));
+  CHECK(empty({0, int64_t{1} << 62, 4}).numel() == 0);
+  const Tensor x = empty({4});
+  CHECK_THROWS_WITH(as_strided(x, {3}, {2}, 0), Contains("leave the storage"));
+  CHECK_THROWS(as_strided(x, {2}, {-1}, 0));
+  CHECK(as_strided(x, {2}, {-1}, 1).numel() == 2);
+}
+
+TEST_CASE("freed blocks are reused") {
+  { const Tensor x = empty({1000}); }
+  const int64_t before = host_allocator().stats().requests;
+  for (int i = 0; i < 100; ++i) const Tensor x = empty({1000});
+  CHECK(host_allocator().stats().requests == before);
+}
+
+TEST_CASE("printing shows values, shape and dtype") {
+  CHECK(to_string(from_vector<float>({1, 2, 3, 4}, {2, 2})) == "[[1, 2],\n [3, 4]]  f32 [2, 2]");
+  CHECK(to_string(tensor({1.5})) == "[1.5]  f64 [1]");
+}
