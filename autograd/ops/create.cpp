@@ -1,0 +1,61 @@
+#include "autograd/ops/create.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/kernels/copy.h"
+#include "core/kernels/create.h"
+
+namespace isonorm {
+
+Tensor full(const Dims& shape, double value, TensorOptions options) {
+  Tensor out = empty(shape, options);
+  kernels::fill(out, value);
+  return out;
+}
+Tensor zeros(const Dims& shape, TensorOptions options) { return full(shape, 0, options); }
+Tensor ones(const Dims& shape, TensorOptions options) { return full(shape, 1, options); }
+
+Tensor full_like(const Tensor& like, double value) { return full(like.shape(), value, like.options()); }
+Tensor zeros_like(const Tensor& like) { return full_like(like, 0); }
+Tensor ones_like(const Tensor& like) { return full_like(like, 1); }
+
+Tensor arange(double begin, double end, double step, TensorOptions options) {
+  const double count = std::ceil((end - begin) / step);
+  check(std::isfinite(count), "arange: from ", begin, " to ", end, " in steps of ", step,
+        " is not a finite number of elements");
+  check(step > 0 ? begin <= end : begin >= end, "arange: a step of ", step, " does not lead from ", begin, " to ", end);
+  check(count < 0x1p53, "arange: from ", begin, " to ", end, " in steps of ", step, " are too many elements");
+  Tensor out = empty({static_cast<int64_t>(count)}, options);
+  kernels::ramp.on(out.device(), out, begin, step);
+  return out;
+}
+
+Tensor arange(int64_t n, TensorOptions options) {
+  check(n >= 0, "arange: ", n, " elements asked for");
+  return arange(0.0, static_cast<double>(n), 1.0, options);
+}
+
+Tensor linspace(double begin, double end, int64_t count, TensorOptions options) {
+  check(is_floating(options.dtype), "linspace: dtype is ", options.dtype, ", expected f32, f64 or bf16");
+  check(count >= 0, "linspace: ", count, " elements asked for");
+  check(std::isfinite(begin) && std::isfinite(end), "linspace: from ", begin, " to ", end, " is not finite");
+  Tensor out = empty({count}, options);
+  if (count == 0) return out;
+  const double step = count == 1 ? 0 : end / static_cast<double>(count - 1) - begin / static_cast<double>(count - 1);
+  const int64_t head = (count + 1) / 2, tail = count - head;
+  kernels::ramp.on(out.device(), as_strided(out, {head}, {1}, 0), begin, step);
+  // The second half is written from its end backwards.
+  if (tail > 0) kernels::ramp.on(out.device(), as_strided(out, {tail}, {-1}, count - 1), end, -step);
+  return out;
+}
+
+Tensor eye(int64_t rows, int64_t columns, TensorOptions options) {
+  if (columns == -1) columns = rows;
+  Tensor out = zeros({rows, columns}, options);
+  const int64_t length = std::min(rows, columns);
+  if (length > 0) kernels::fill(as_strided(out, {length}, {columns + 1}, 0), 1);
+  return out;
+}
+
+}  // namespace isonorm

@@ -1,0 +1,33 @@
+// New tensors with given values. All take options {dtype, device}, f32 on the CPU by default; none records a graph.
+#pragma once
+
+#include "core/tensor.h"
+
+namespace isonorm {
+
+// Every element 0, 1 or `value`, converted to the dtype (towards zero for integers). Throw as empty() does.
+Tensor zeros(const Dims& shape, TensorOptions options = {});
+Tensor ones(const Dims& shape, TensorOptions options = {});
+Tensor full(const Dims& shape, double value, TensorOptions options = {});
+
+// The same, with the shape, dtype and device of `like`; contiguous whatever its strides.
+Tensor zeros_like(const Tensor& like);
+Tensor ones_like(const Tensor& like);
+Tensor full_like(const Tensor& like, double value);
+
+// [begin, begin + step, begin + 2 step, ...] up to and without `end`: ceil((end - begin) / step) elements, each
+// computed as begin + i step in f64 and rounded once to the dtype. Any dtype. Throws where step is 0 or leads away from
+// `end`, or an argument is not finite.
+Tensor arange(double begin, double end, double step = 1, TensorOptions options = {});
+// [0, 1, ..., n - 1] as i64 (indices) by default. Throws where n < 0.
+Tensor arange(int64_t n, TensorOptions options = {.dtype = DType::i64});
+
+// `count` evenly spaced values from `begin` to `end`, both included (count 1: begin alone). Computed in f64 from the
+// nearer end, so the last element is exactly `end`, and rounded once to the dtype. Floating dtypes. Throws where count
+// < 0 or an argument is not finite.
+Tensor linspace(double begin, double end, int64_t count, TensorOptions options = {});
+
+// [rows, columns] (columns = rows by default): 1 where row = column, 0 elsewhere. Any dtype. Throws on a negative size.
+Tensor eye(int64_t rows, int64_t columns = -1, TensorOptions options = {});
+
+}  // namespace isonorm
