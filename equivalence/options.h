@@ -1,0 +1,66 @@
+// What a proof trains and how: every option of `isonorm prove`, with its default. Plain data.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/dtype.h"
+
+namespace isonorm::equivalence {
+
+enum class ModelKind { vit, gpt };
+enum class OptimizerKind { sgd, momentum, adam, adamw };
+
+constexpr const char* name_of(ModelKind m) { return m == ModelKind::vit ? "vit" : "gpt"; }
+constexpr const char* name_of(OptimizerKind o) {
+  switch (o) {
+    case OptimizerKind::sgd:
+      return "sgd";
+    case OptimizerKind::momentum:
+      return "momentum";
+    case OptimizerKind::adam:
+      return "adam";
+    case OptimizerKind::adamw:
+      return "adamw";
+  }
+  return "?";
+}
+
+// The residual stream's coordinates are named as nn names them; the reference is always layer_norm.
+struct ProofOptions {
+  ModelKind model = ModelKind::vit;
+  std::string
+      data;  // images: folder of the four idx.gz files (empty: where the Debian package puts them); gpt: a text file
+  std::vector<std::string> forms = {"rms_norm", "crms_norm", "crms_isometric"};
+
+  OptimizerKind optimizer = OptimizerKind::adamw;
+  double lr = 1e-3;
+  int warmup = 20;                     // steps of linear warm-up, whose first rate is not 0; cosine decay follows
+  std::optional<double> weight_decay;  // adamw: decoupled, 0.01 where not set; others: coupled L2, 0 where not set
+  double clip = 1;                     // largest global norm of the gradient; 0: no clipping
+  std::optional<int> steps;            // 200 in f64, 50 in f32 where not set
+  int batch = 64;
+
+  int64_t width = 64;
+  int64_t depth = 4;
+  int64_t heads = 4;
+  int64_t patch = 7;     // vit: side of a patch in pixels
+  int64_t context = 64;  // gpt: length of a training row in characters
+  bool affine = false;   // norms with learned gain and bias
+
+  int controls = 4;  // runs of the reference with every weight moved by one ulp
+  DType dtype = DType::f64;
+  double eps = 1e-5;  // of the norms
+  uint64_t seed = 1;
+  int threads = 0;  // 0: all that the machine has
+
+  int step_count() const { return steps.value_or(dtype == DType::f64 ? 200 : 50); }
+  double decay() const { return weight_decay.value_or(optimizer == OptimizerKind::adamw ? 0.01 : 0.0); }
+};
+
+// Steps of the negative controls (at a constant rate, against a reference of the same steps).
+inline constexpr int kNegativeSteps = 20;
+
+}  // namespace isonorm::equivalence

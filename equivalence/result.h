@@ -1,0 +1,96 @@
+// What a proof found: per run the deviations from the reference at every step, and the verdicts drawn from them. Plain
+// data; criterion.h draws the verdicts, json.h, report.h and the command line show them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "equivalence/manifest.h"
+#include "equivalence/options.h"
+
+namespace isonorm::equivalence {
+
+// How a run stores its parameters (normalization.md 5.2): raw and mapped in the forward (b, c2); projected once, then
+// trained plainly (a2); compressed to width d - 1, then trained plainly (c1).
+enum class Parametrisation { raw, projected_once, compressed_plain };
+enum class Verdict { same, different };
+
+constexpr const char* name_of(Parametrisation p) {
+  switch (p) {
+    case Parametrisation::raw:
+      return "raw";
+    case Parametrisation::projected_once:
+      return "projected_once";
+    case Parametrisation::compressed_plain:
+      return "compressed_plain";
+  }
+  return "?";
+}
+constexpr const char* name_of(Verdict v) { return v == Verdict::same ? "same" : "different"; }
+
+// Deviation from the reference at every step, each relative to the size of the quantity, so that a criterion's scale is
+// 1:
+//   loss      |l - l_ref| / |l_ref|
+//   gradient  largest over tensors of max |g - g_ref| / max |g_ref|, in raw coordinates before clipping, not projected;
+//   tensors whose
+//             gradient is zero in exact arithmetic (key biases) are divided by the largest entry of all gradients
+//   weight    the same of the weights after the step, the directions that the function cannot see projected out
+struct Deviations {
+  std::vector<double> loss, gradient, weight;
+};
+
+struct RunResult {
+  std::string form;  // layer_norm, rms_norm, crms_norm, crms_isometric
+  Parametrisation parametrisation = Parametrisation::raw;
+  uint64_t seed = 0;  // of a control: what moved its weights by one ulp
+  Verdict expected = Verdict::same;
+  Verdict observed = Verdict::different;
+  bool as_expected =
+      false;  // observed == expected, and where `different` is expected, by the margin that criterion.h asks for
+  std::string reason;  // one sentence: the first step and quantity that decided, or by how much the bound was kept
+
+  double loss_deviation = 0, gradient_deviation = 0, weight_deviation = 0;  // largest over the run
+  Deviations deviations;                                                    // empty for the reference itself
+  Deviations control;  // D_c(t): largest deviation up to step t of any control that ran the same steps
+
+  int64_t parameters = 0;
+  std::vector<double> losses;
+  std::optional<double> accuracy;                // on the test images, 0 to 1; none where no test pass ran
+  std::optional<int64_t> differing_predictions;  // on how many of them the prediction is not the reference's
+};
+
+struct ProofResult {
+  bool equivalent = false;   // every run came out as expected
+  bool interrupted = false;  // the callback asked to stop: nothing is concluded
+  ProofOptions options;
+  Manifest manifest;
+  RunResult reference;              // layer_norm: losses, accuracy, parameters
+  std::vector<RunResult> controls;  // the reference moved by one ulp; deviations, no verdicts
+  std::vector<RunResult> runs;      // the forms, then the two negative controls: what is judged
+  Deviations control;               // D_c(t) over `controls`
+  double control_loss = 0, control_gradient = 0, control_weight = 0;  // its last entries
+  int64_t test_count = 0;                                             // test images (0: no test pass)
+  double seconds = 0;
+};
+
+// Told after every lockstep step.
+struct StepInfo {
+  const char* phase;  // "training", "negative controls", "testing"
+  int step, steps;    // of this phase; step counts from 1
+  double loss;        // of the reference
+  double deviation;   // largest so far over the forms and the three quantities (in the second phase: over the negative
+                      // controls)
+  double control_deviation;  // the same over the controls
+  double lr;
+  double seconds;             // since the proof began
+  double done;                // part of the whole work that is behind, 0 to 1
+  const ProofResult& so_far;  // manifest and options filled in, vectors grown up to this step
+};
+
+// Returns false to stop.
+using ProgressCallback = std::function<bool(const StepInfo&)>;
+
+}  // namespace isonorm::equivalence
