@@ -1,0 +1,76 @@
+// GELU and its tanh form with their derivatives (Hendrycks and Gimpel, arXiv:1606.08415).
+#pragma once
+
+#include "core/math/exp.h"
+
+namespace isonorm::math {
+
+/// The normal distribution beyond a = |x|: phi(a) sqrt(2 pi) = e 2^k, and Phi(-a) = e 2^k p / q. The factor 2^k, as n
+/// of ExpParts, is for scale() to apply last, where the result may be subnormal.
+template <class T>
+struct NormalTail {
+  T a, e, p, q;
+  typename Ieee<T>::Bits n;
+};
+
+/// e = exp(-a^2 / 2 - k ln2) and the rational function p / q for exp(a^2 / 2) Phi(-a). The tail keeps its relative
+/// accuracy, for which a^2 is needed to more digits than a number has: with h = a cut to half its bits h^2 is exact,
+/// and a^2 = h^2 + (a - h) (a + h). Where Phi(-a) is 0 in T, a stops, so that no infinity meets a 0.
+template <class T>
+ISO_HD NormalTail<T> normal_tail(T x) {
+  using Bits = typename Ieee<T>::Bits;
+  const T a = clamp_above(std::abs(x), pick<T>(14.7f, 39));
+  const T h = from_bits<T>(to_bits(a) & (~Bits(0) << (Ieee<T>::mantissa + 2) / 2));
+  const auto [k, r, n] = reduce_exp(T(-0.5) * h * h, T(-0.5) * (a - h) * (a + h));
+  const T e = 1 + (r + r * r * exp_q(r));
+  if constexpr (kIsFloat<T>)
+    return {a, e, poly(a, 0.5, 0.5077118, 0.2507282, 0.07137502, 0.011658288, 0.00089110294),
+            poly(a, 1.0, 1.8133082, 1.4482671, 0.65760666, 0.18114986, 0.029222807, 0.0022336666), n};
+  else
+    return {a, e,
+            poly(a, 0.5, 0.8279452723420967, 0.6796420696498692, 0.35737113320612357, 0.13205940520378495,
+                 0.03567240906995346, 0.007124018462547124, 0.0010399170597017793, 0.00010659722889764984,
+                 6.977856938434289e-06, 2.2425473187941607e-07),
+            poly(a, 1.0, 2.453775105487059, 2.8171134116502774, 2.0015475311228967, 0.9801757348277872,
+                 0.34835231987174137, 0.09198917320934813, 0.018123341479632363, 0.0026241763988220524,
+                 0.00026776175120064616, 1.7490893498239328e-05, 5.6212325164861e-07),
+            n};
+}
+
+/// x Phi(x) = x (1 + erf(x / sqrt(2))) / 2 = max(x, 0) - |x| Phi(-|x|).
+template <class T>
+ISO_HD T gelu(T x) {
+  const auto [a, e, p, q, n] = normal_tail(x);
+  return (x < 0 ? T(0) : x) - scale(a * e * (p / q), n);
+}
+
+/// d/dx gelu = Phi(x) + x phi(x) = [x >= 0] + sign(x) (|x| phi(x) - Phi(-|x|)).
+template <class T>
+ISO_HD T gelu_grad(T x) {
+  const auto [a, e, p, q, n] = normal_tail(x);
+  const T y = scale(e * (a * T(0.39894228040143268) - p / q), n);
+  return x < 0 ? -y : 1 + y;
+}
+
+/// v = 2 sqrt(2/pi) (x + 0.044715 x^3): (1 + tanh(v / 2)) / 2 = sigmoid(v).
+template <class T>
+ISO_HD T gelu_tanh_argument(T x) {
+  return x * (T(1.5957691216057308) + T(0.071354816272600248) * (x * x));
+}
+
+/// x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2.
+template <class T>
+ISO_HD T gelu_tanh(T x) {
+  return clamp_below(x, T(-40)) * sigmoid(gelu_tanh_argument(x));
+}
+
+/// d/dx gelu_tanh = s + x s (1 - s) v', s = sigmoid(v); s (1 - s) = e / (1 + e)^2 with e = exp(-|v|) does not cancel.
+template <class T>
+ISO_HD T gelu_tanh_grad(T x) {
+  const T a = clamp_above(clamp_below(x, T(-40)), T(40));
+  const T v = gelu_tanh_argument(a), dv = T(1.5957691216057308) + T(0.21406444881780074) * (a * a);
+  const T e = exp(-std::abs(v)), inverse = 1 / (1 + e);
+  return (v < 0 ? e : T(1)) * inverse + a * dv * (e * inverse * inverse);
+}
+
+}  // namespace isonorm::math

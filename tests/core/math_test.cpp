@@ -1,0 +1,273 @@
+// core/math.h against C's library in long double: the error in units in the last place, special values, seams.
+#include <catch2/catch.hpp>
+
+#include <cfloat>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "core/math.h"
+
+namespace math = isonorm::math;
+
+namespace {
+
+using Real = long double;
+
+// The functions run as kernels run them: in a vectorised loop over an array.
+template <class F, class T>
+std::vector<T> map(F f, const std::vector<T>& x) {
+  std::vector<T> y(x.size());
+  const T* in = x.data();
+  T* out = y.data();
+#pragma omp simd
+  for (std::size_t i = 0; i < x.size(); ++i) out[i] = f(in[i]);
+  return y;
+}
+
+template <class F, class T>
+T one(F f, T x) {
+  return map(f, std::vector<T>(37, x))[21];
+}
+
+/// |y - exact| in units in the last place of the exact value as a T; below the normal range the unit is the smallest
+/// subnormal.
+template <class T>
+double ulps(T y, Real exact) {
+  using Limits = std::numeric_limits<T>;
+  if (std::isnan(y) || std::isnan(exact)) return std::isnan(y) == std::isnan(exact) ? 0 : INFINITY;
+  int exponent = 0;
+  std::frexp(exact, &exponent);
+  const Real unit = std::ldexp(Real(1), std::max(exponent, Limits::min_exponent) - Limits::digits);
+  const Real rounds_to_infinity = Real(Limits::max()) + unit / 2;
+  if (std::isinf(y))
+    return std::signbit(y) == std::signbit(exact) && std::abs(exact) > rounds_to_infinity - 2 * unit ? 0 : INFINITY;
+  return static_cast<double>(std::abs(Real(y) - exact) / unit);
+}
+
+/// Every exponent of the type with random mantissas, and even samples of [lo, hi]; both signs where [lo, hi] has them.
+template <class T>
+std::vector<T> samples(double lo, double hi) {
+  using Limits = std::numeric_limits<T>;
+  std::mt19937_64 generator(20);
+  std::uniform_real_distribution<double> even(lo, hi), mantissa(1, 2);
+  std::vector<T> x;
+  for (int e = Limits::min_exponent - Limits::digits; e < Limits::max_exponent; ++e)
+    for (int i = 0; i < 20; ++i) {
+      const T v = std::ldexp(static_cast<T>(mantissa(generator)), e);
+      if (v <= hi) x.push_back(v);
+      if (-v >= lo) x.push_back(-v);
+    }
+  for (int i = 0; i < 60000; ++i) x.push_back(static_cast<T>(even(generator)));
+  return x;
+}
+
+template <class T, class F, class G>
+void compare(const std::string& name, F f, G exact, double lo, double hi, double bound) {
+  const std::vector<T> x = samples<T>(lo, hi), y = map(f, x);
+  double worst = 0;
+  T where = 0;
+  for (std::size_t i = 0; i < x.size(); ++i)
+    if (const double error = ulps(y[i], exact(Real(x[i]))); error > worst) worst = error, where = x[i];
+  INFO(name << (sizeof(T) == 4 ? "<float>" : "<double>") << " on [" << lo << ", " << hi << "]: " << worst << " ulp at "
+            << where);
+  CHECK(worst <= bound);
+}
+
+const Real kPi = std::acos(Real(-1));
+
+Real sigmoid_exact(Real x) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); }
+Real softplus_exact(Real x) { return std::max(x, Real(0)) + std::log1p(std::exp(-std::abs(x))); }
+
+/// Phi(x) = erfc(-x / sqrt(2)) / 2; what the rounded argument t of erfc lost of x^2 = 2 t^2 is put back to first order.
+Real cdf(Real x) {
+  const Real t = -x * std::sqrt(Real(0.5)), xx = x * x, tt = t * t;
+  const Real lost = (xx - 2 * tt) + (std::fma(x, x, -xx) - 2 * std::fma(t, t, -tt));
+  return std::erfc(t) / 2 - (x == 0 ? 0 : lost / (4 * t) * std::exp(-tt) / std::sqrt(kPi));
+}
+Real pdf(Real x) { return std::exp(-x * x / 2) / std::sqrt(2 * kPi); }
+Real argument(Real x) { return 2 * std::sqrt(2 / kPi) * (x + Real(0.044715) * x * x * x); }
+Real argument_grad(Real x) { return 2 * std::sqrt(2 / kPi) * (1 + 3 * Real(0.044715) * x * x); }
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("functions of core/math.h are accurate", "[math]", float, double) {
+  using T = TestType;
+  const auto exp = [](auto x) { return math::exp(x); };
+  const auto exp_exact = [](Real x) { return std::exp(x); };
+  compare<T>("exp", exp, exp_exact, sizeof(T) == 4 ? -110 : -750, sizeof(T) == 4 ? 90 : 711, 1);
+  compare<T>("exp", exp, exp_exact, -1, 1, 1);
+
+  const auto expm1 = [](auto x) { return math::expm1(x); };
+  const auto expm1_exact = [](Real x) { return std::expm1(x); };
+  compare<T>("expm1", expm1, expm1_exact, -60, sizeof(T) == 4 ? 90 : 711, 1.7);
+  compare<T>("expm1", expm1, expm1_exact, -1.5, 1.5, 1.7);
+
+  const auto log = [](auto x) { return math::log(x); };
+  const auto log_exact = [](Real x) { return std::log(x); };
+  compare<T>("log", log, log_exact, 0, std::numeric_limits<T>::max(), 1);
+  compare<T>("log", log, log_exact, 0.3, 3, 1);
+
+  const auto log1p = [](auto x) { return math::log1p(x); };
+  const auto log1p_exact = [](Real x) { return std::log1p(x); };
+  compare<T>("log1p", log1p, log1p_exact, -1, std::numeric_limits<T>::max(), 1);
+  compare<T>("log1p", log1p, log1p_exact, -0.9, 3, 1);
+
+  const auto tanh = [](auto x) { return math::tanh(x); };
+  const auto tanh_exact = [](Real x) { return std::tanh(x); };
+  compare<T>("tanh", tanh, tanh_exact, -25, 25, 1.5);
+  compare<T>("tanh", tanh, tanh_exact, -1, 1, 1.5);
+
+  const auto erf = [](auto x) { return math::erf(x); };
+  const auto erf_exact = [](Real x) { return std::erf(x); };
+  compare<T>("erf", erf, erf_exact, -7, 7, 1.4);
+  compare<T>("erf", erf, erf_exact, -1.2, 1.2, 1.4);
+
+  const auto sine = [](auto x) { return math::sin(x); };
+  const auto sine_exact = [](Real x) { return std::sin(x); };
+  compare<T>("sin", sine, sine_exact, -math::kTrigExact, math::kTrigExact, 1.6);
+  compare<T>("sin", sine, sine_exact, -4, 4, 1.6);
+
+  const auto cosine = [](auto x) { return math::cos(x); };
+  const auto cosine_exact = [](Real x) { return std::cos(x); };
+  compare<T>("cos", cosine, cosine_exact, -math::kTrigExact, math::kTrigExact, 1.6);
+  compare<T>("cos", cosine, cosine_exact, -4, 4, 1.6);
+}
+
+TEMPLATE_TEST_CASE("activations of core/math.h are accurate", "[math]", float, double) {
+  using T = TestType;
+  const double low = sizeof(T) == 4 ? -110 : -750;
+  const auto sigmoid = [](auto x) { return math::sigmoid(x); };
+  compare<T>("sigmoid", sigmoid, sigmoid_exact, low, 100, 1.5);
+  compare<T>("sigmoid", sigmoid, sigmoid_exact, -6, 6, 1.5);
+
+  const auto softplus = [](auto x) { return math::softplus(x); };
+  compare<T>("softplus", softplus, softplus_exact, low, 1e4, 2);
+  compare<T>("softplus", softplus, softplus_exact, -4, 4, 2);
+
+  const auto gelu = [](auto x) { return math::gelu(x); };
+  const auto gelu_exact = [](Real x) { return x * cdf(x); };
+  compare<T>("gelu", gelu, gelu_exact, sizeof(T) == 4 ? -15 : -39, 40, 10);
+  compare<T>("gelu", gelu, gelu_exact, -3, 3, 7);
+
+  const auto gelu_tanh = [](auto x) { return math::gelu_tanh(x); };
+  const auto gelu_tanh_exact = [](Real x) { return x * sigmoid_exact(argument(x)); };
+  compare<T>("gelu_tanh", gelu_tanh, gelu_tanh_exact, -1, 40, 4);
+}
+
+// Where a derivative crosses 0 no relative bound holds, and the negative tail of the tanh form magnifies the rounding
+// of its argument: there the error is measured against 1, the size of the derivative.
+TEMPLATE_TEST_CASE("derivatives of the gelu forms are accurate", "[math]", float, double) {
+  using T = TestType;
+  const T eps = std::numeric_limits<T>::epsilon();
+  for (const T x : samples<T>(-45, 45)) {
+    const Real s = sigmoid_exact(argument(x)), ds = s * sigmoid_exact(-argument(x));
+    CHECK(std::abs(one([](auto v) { return math::gelu_grad(v); }, x) - (cdf(x) + x * pdf(x))) <= 3 * eps);
+    CHECK(std::abs(one([](auto v) { return math::gelu_tanh_grad(v); }, x) - (s + x * ds * argument_grad(x))) <=
+          3 * eps);
+    CHECK(std::abs(one([](auto v) { return math::gelu_tanh(v); }, x) - x * s) <= 3 * eps * std::max(std::abs(x), T(1)));
+  }
+}
+
+TEMPLATE_TEST_CASE("special values of core/math.h", "[math]", float, double) {
+  using T = TestType;
+  using Limits = std::numeric_limits<T>;
+  const T inf = Limits::infinity(), nan = Limits::quiet_NaN(), tiny = Limits::denorm_min();
+  const auto same = [&](const char* name, auto f, T x, T expected) {
+    const T y = one(f, x);
+    INFO(name << "(" << x << ") = " << y << ", expected " << expected);
+    CHECK(((std::isnan(y) && std::isnan(expected)) || (y == expected && std::signbit(y) == std::signbit(expected))));
+  };
+  const auto check = [&](const char* name, auto f, T at_minus_inf, T at_minus_zero, T at_zero, T at_inf) {
+    same(name, f, -inf, at_minus_inf);
+    same(name, f, T(-0.0), at_minus_zero);
+    same(name, f, T(0), at_zero);
+    same(name, f, inf, at_inf);
+    same(name, f, nan, nan);
+  };
+  const auto odd = [&](const char* name, auto f) { same(name, f, tiny, tiny), same(name, f, -tiny, -tiny); };
+  const T zero = 0, minus = T(-0.0), ln2 = static_cast<T>(std::log(Real(2)));
+
+  check(
+      "exp", [](auto x) { return math::exp(x); }, 0, 1, 1, inf);
+  check(
+      "expm1", [](auto x) { return math::expm1(x); }, -1, minus, zero, inf);
+  odd("expm1", [](auto x) { return math::expm1(x); });
+  check(
+      "log", [](auto x) { return math::log(x); }, nan, -inf, -inf, inf);
+  same(
+      "log", [](auto x) { return math::log(x); }, 1, 0);
+  same(
+      "log", [](auto x) { return math::log(x); }, -1, nan);
+  same(
+      "log", [](auto x) { return math::log(x); }, -tiny, nan);
+  check(
+      "log1p", [](auto x) { return math::log1p(x); }, nan, minus, zero, inf);
+  odd("log1p", [](auto x) { return math::log1p(x); });
+  same(
+      "log1p", [](auto x) { return math::log1p(x); }, -1, -inf);
+  same(
+      "log1p", [](auto x) { return math::log1p(x); }, -2, nan);
+  check(
+      "tanh", [](auto x) { return math::tanh(x); }, -1, minus, zero, 1);
+  odd("tanh", [](auto x) { return math::tanh(x); });
+  check(
+      "erf", [](auto x) { return math::erf(x); }, -1, minus, zero, 1);
+  odd("erf", [](auto x) { return math::erf(x); });
+  check(
+      "sigmoid", [](auto x) { return math::sigmoid(x); }, 0, 0.5, 0.5, 1);
+  check(
+      "softplus", [](auto x) { return math::softplus(x); }, 0, ln2, ln2, inf);
+  check(
+      "sin", [](auto x) { return math::sin(x); }, nan, minus, zero, nan);
+  odd("sin", [](auto x) { return math::sin(x); });
+  check(
+      "cos", [](auto x) { return math::cos(x); }, nan, 1, 1, nan);
+  check(
+      "gelu", [](auto x) { return math::gelu(x); }, zero, minus, zero, inf);
+  check(
+      "gelu_grad", [](auto x) { return math::gelu_grad(x); }, minus, 0.5, 0.5, 1);
+  check(
+      "gelu_tanh", [](auto x) { return math::gelu_tanh(x); }, minus, minus, zero, inf);
+  check(
+      "gelu_tanh_grad", [](auto x) { return math::gelu_tanh_grad(x); }, 0, 0.5, 0.5, 1);
+}
+
+TEMPLATE_TEST_CASE("functions of core/math.h rise through the seams of their formulas", "[math]", float, double) {
+  using T = TestType;
+  const auto rises = [](const char* name, auto f, double at) {
+    std::vector<T> x;
+    T v = static_cast<T>(at);
+    for (int i = 0; i < 200; ++i) v = std::nextafter(v, T(-1e30));
+    for (int i = 0; i < 400; ++i) x.push_back(v), v = std::nextafter(v, T(1e30));
+    const std::vector<T> y = map(f, x);
+    for (std::size_t i = 1; i < y.size(); ++i) {  // neighbours may cross by the error bound, never by a step
+      INFO(name << " at " << x[i]);
+      CHECK(y[i] - y[i - 1] >= -2 * std::numeric_limits<T>::epsilon() * std::abs(y[i]));
+      CHECK(y[i] - y[i - 1] <= 4 * std::numeric_limits<T>::epsilon() * std::abs(y[i]));
+    }
+  };
+  const double half_ln2 = 0.34657359027997264;
+  for (const double k : {-7.0, -3.0, -1.0, 1.0, 3.0, 9.0}) {
+    rises(
+        "exp", [](auto x) { return math::exp(x); }, k * half_ln2);
+    rises(
+        "expm1", [](auto x) { return math::expm1(x); }, k * half_ln2);
+    rises(
+        "sigmoid", [](auto x) { return math::sigmoid(x); }, k * half_ln2);
+  }
+  for (const double root : {0.35355339059327379, 0.70710678118654757, 1.4142135623730951, 2.8284271247461903})
+    rises(
+        "log", [](auto x) { return math::log(x); }, root),
+        rises(
+            "log1p", [](auto x) { return math::log1p(x); }, root - 1);
+  for (const double sign : {-1.0, 1.0}) {
+    rises(
+        "tanh", [](auto x) { return math::tanh(x); }, sign * 0.55);
+    rises(
+        "erf", [](auto x) { return math::erf(x); }, sign);
+    rises(
+        "erf", [](auto x) { return math::erf(x); }, sign * (sizeof(T) == 4 ? 3.95 : 5.95));
+  }
+}
