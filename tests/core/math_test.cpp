@@ -1,5 +1,5 @@
 // core/math.h against C's library in long double: the error in units in the last place, special values, seams.
-#include <catch2/catch.hpp>
+#include "tests/support/catch.h"
 
 #include <cfloat>
 #include <limits>
