@@ -8,7 +8,7 @@ endif()
 add_library(isonorm_flags INTERFACE)
 target_compile_features(isonorm_flags INTERFACE cxx_std_20)
 # Without errno and trapping the compiler may vectorise square roots and selections; results stay IEEE.
-target_compile_options(isonorm_flags INTERFACE -Wall -Wextra -fno-math-errno -fno-trapping-math
+target_compile_options(isonorm_flags INTERFACE -Wall -Wextra -fno-math-errno -fno-trapping-math -fopenmp-simd
                        $<$<BOOL:${ISONORM_WERROR}>:-Werror>)
 
 # The instruction sets that the kernel sources are compiled for.
