@@ -1,0 +1,34 @@
+// Reading files: whole, or in pieces whose bounds are checked against the file's size. Failures are Error with
+// ErrorKind::io and name the file.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace isonorm {
+
+// A readable range of bytes: a file or a piece of memory. Readers of file formats take this, so that one parser serves
+// both.
+struct Bytes {
+  std::string name;  // readers put it before their messages: Scope scope(bytes.name)
+  int64_t size = 0;
+  // Copies bytes [offset, offset + n) to `to`. Throws where they leave [0, size) or the file has become shorter;
+  // the message does not repeat the name.
+  std::function<void(int64_t offset, void* to, int64_t n)> read;
+};
+
+// An open regular file. Throws where it is missing, not a regular file or unreadable.
+Bytes open_bytes(const std::string& path);
+// A view of memory, which must live as long as the result.
+Bytes memory_bytes(std::span<const uint8_t> memory, const std::string& name);
+
+// All bytes. Throws, before anything is allocated, where there are more than `limit`.
+std::vector<uint8_t> read_all(const Bytes& bytes, int64_t limit);
+
+// Whether there is anything (file, folder, device) at `path`.
+bool file_exists(const std::string& path);
+
+}  // namespace isonorm

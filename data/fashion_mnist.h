@@ -1,0 +1,32 @@
+// Fashion-MNIST: 60,000 training and 10,000 test images of clothes, 28 x 28 grey levels, ten classes.
+#pragma once
+
+#include <string>
+
+#include "core/tensor.h"
+
+namespace isonorm::data {
+
+// Where Debian's package dataset-fashion-mnist puts the files.
+inline constexpr const char* kFashionMnistDir = "/usr/share/datasets/fashion-mnist";
+// Mean and standard deviation of a training pixel divided by 255.
+inline constexpr double kFashionMnistMean = 0.2860, kFashionMnistStd = 0.3530;
+
+struct LabelledImages {
+  Tensor images;  // u8 [n, height, width]
+  Tensor labels;  // i64 [n]
+};
+
+struct FashionMnist {
+  LabelledImages train;
+  LabelledImages test;
+  static constexpr int64_t kClasses = 10;
+
+  // Reads {train,t10k}-images-idx3-ubyte and {train,t10k}-labels-idx1-ubyte, each with or without ".gz", from `dir`
+  // (the Debian folder where empty). Any number of 28 x 28 images will do. Throws where a file is missing (the message
+  // says what to install), damaged, where images and labels differ in number, or a label is not below 10. Source: Xiao,
+  // Rasul, Vollgraf, "Fashion-MNIST", arXiv:1708.07747.
+  static FashionMnist load(const std::string& dir = "");
+};
+
+}  // namespace isonorm::data

@@ -1,0 +1,49 @@
+#include "data/loader.h"
+
+#include <numeric>
+
+namespace isonorm::data {
+
+Batch gather_batch(const LabelledImages& set, std::span<const int64_t> indices, const PixelScale& scale) {
+  const int64_t n = set.images.size(0), pixels = n == 0 ? 0 : set.images.numel() / n;
+  const auto rows = static_cast<int64_t>(indices.size());
+  Batch batch{empty({rows, set.images.size(1), set.images.size(2), 1}, {scale.dtype}), empty({rows}, {DType::i64})};
+  const uint8_t* from = set.images.data<uint8_t>();
+  const int64_t* labels = set.labels.data<int64_t>();
+  int64_t* to_labels = batch.labels.mutable_data<int64_t>();
+  visit_floating(scale.dtype, "gather_batch", [&]<class T>() {
+    T value_of[256];
+    for (int p = 0; p < 256; ++p) value_of[p] = T((p / 255.0 - scale.mean) / scale.std);
+    T* to = batch.images.mutable_data<T>();
+    for (int64_t r = 0; r < rows; ++r) {
+      check(indices[r] >= 0 && indices[r] < n, "gather_batch: index ", indices[r], " of a set of ", n, " images");
+      const uint8_t* image = from + indices[r] * pixels;
+      for (int64_t i = 0; i < pixels; ++i) *to++ = value_of[image[i]];
+      to_labels[r] = labels[indices[r]];
+    }
+  });
+  return batch;
+}
+
+Batch slice_batch(const LabelledImages& set, int64_t begin, int64_t rows, const PixelScale& scale) {
+  check(begin >= 0 && rows >= 0 && begin <= set.images.size(0) - rows, "slice_batch: images ", begin, " to ",
+        begin + rows, " of a set of ", set.images.size(0));
+  std::vector<int64_t> indices(static_cast<size_t>(rows));
+  std::iota(indices.begin(), indices.end(), begin);
+  return gather_batch(set, indices, scale);
+}
+
+Loader::Loader(const LabelledImages& set, LoaderOptions options)
+    : set_(set),
+      options_(options),
+      sampler_(set.images.size(0), options.rows, options.seed),
+      // The thread owns a sampler of its own, so that it shares nothing with batch().
+      ahead_([set, options, sampler = sampler_](
+                 int64_t step) mutable { return gather_batch(set, sampler.batch(step), options.scale); },
+             options.prefetch) {}
+
+Batch Loader::batch(int64_t step) { return gather_batch(set_, sampler_.batch(step), options_.scale); }
+Batch Loader::next() { return ahead_.next(); }
+void Loader::seek(int64_t step) { ahead_.seek(step); }
+
+}  // namespace isonorm::data

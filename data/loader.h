@@ -1,0 +1,54 @@
+// Batches of labelled images as a model takes them. The batch of a step depends only on seed and step.
+#pragma once
+
+#include "core/tensor.h"
+#include "data/fashion_mnist.h"
+#include "data/prefetch.h"
+#include "data/sampler.h"
+
+namespace isonorm::data {
+
+struct Batch {
+  Tensor images;  // floating [rows, height, width, 1]
+  Tensor labels;  // i64 [rows]
+};
+
+// How pixels become numbers: (pixel / 255 - mean) / std.
+struct PixelScale {
+  double mean = kFashionMnistMean;
+  double std = kFashionMnistStd;
+  DType dtype = DType::f32;
+};
+
+// The images and labels at `indices`, in that order; every value is computed in double and rounded once to the dtype.
+// Throws where an index is outside of the set or the dtype is not floating.
+Batch gather_batch(const LabelledImages& set, std::span<const int64_t> indices, const PixelScale& scale = {});
+// The images [begin, begin + rows) in the order of the file, as a test pass reads them.
+Batch slice_batch(const LabelledImages& set, int64_t begin, int64_t rows, const PixelScale& scale = {});
+
+struct LoaderOptions {
+  int64_t rows = 64;
+  uint64_t seed = 0;
+  PixelScale scale = {};
+  int prefetch = 2;  // batches a thread prepares ahead of next(); 0: none, next() prepares them itself
+};
+
+// Shuffled training batches, by number or one after the other. Copies of the set's handles are kept, not of its pixels.
+class Loader {
+ public:
+  explicit Loader(const LabelledImages& set, LoaderOptions options = {});
+
+  Batch batch(int64_t step);  // of any step; does not disturb next()
+  Batch next();               // of step 0, 1, ...; rethrows what went wrong in the thread
+  void seek(int64_t step);    // the next next() gives this step's batch
+
+  int64_t steps_per_epoch() const { return sampler_.steps_per_epoch(); }
+
+ private:
+  LabelledImages set_;
+  LoaderOptions options_;
+  Sampler sampler_;
+  Prefetch<Batch> ahead_;
+};
+
+}  // namespace isonorm::data
