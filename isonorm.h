@@ -13,3 +13,5 @@
 #include "core/parallel.h"
 #include "core/print.h"
 #include "core/tensor.h"
+#include "data/fashion_mnist.h"
+#include "data/loader.h"
