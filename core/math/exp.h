@@ -43,7 +43,14 @@ ISO_HD T scale(T y, typename Ieee<T>::Bits n) {
   return y * exp2_biased<T>(half) * exp2_biased<T>(n - half);
 }
 
-/// exp(x) for lo <= x <= hi where 2^k is a normal number: |x| <= 708 (float: 87).
+/// exp(x) for |x| < 1100 (float: 150).
+template <class T>
+ISO_HD T exp_unclamped(T x) {
+  const auto [k, r, n] = reduce_exp(x);
+  return scale(1 + (r + r * r * exp_q(r)), n);
+}
+
+/// exp(x) where 2^k is a normal number: |x| <= 708 (float: 87).
 template <class T>
 ISO_HD T exp_inside(T x) {
   const auto [k, r, n] = reduce_exp(x);
@@ -53,9 +60,7 @@ ISO_HD T exp_inside(T x) {
 /// exp(x).
 template <class T>
 ISO_HD T exp(T x) {
-  x = clamp_below(clamp_above(x, pick<T>(89, 710)), pick<T>(-104, -746));
-  const auto [k, r, n] = reduce_exp(x);
-  return scale(1 + (r + r * r * exp_q(r)), n);
+  return exp_unclamped(clamp_below(clamp_above(x, pick<T>(89, 710)), pick<T>(-104, -746)));
 }
 
 /// exp(x) - 1 = 2^k ((1 - 2^-k) + r + r^2 q(r)); the first sum is kept exact (Dekker's Fast2Sum).

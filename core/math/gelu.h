@@ -44,33 +44,42 @@ ISO_HD T gelu(T x) {
   return (x < 0 ? T(0) : x) - scale(a * e * (p / q), n);
 }
 
-/// d/dx gelu = Phi(x) + x phi(x) = [x >= 0] + sign(x) (|x| phi(x) - Phi(-|x|)).
+/// d/dx gelu = Phi(x) + x phi(x) = Phi(-|x|) - |x| phi(x) for x < 0, and 1 minus that for x > 0.
 template <class T>
 ISO_HD T gelu_grad(T x) {
   const auto [a, e, p, q, n] = normal_tail(x);
-  const T y = scale(e * (a * T(0.39894228040143268) - p / q), n);
-  return x < 0 ? -y : 1 + y;
+  const T y = scale(e * (p / q - a * T(0.39894228040143268)), n);
+  return x < 0 ? y : 1 - y;
 }
 
-/// v = 2 sqrt(2/pi) (x + 0.044715 x^3): (1 + tanh(v / 2)) / 2 = sigmoid(v).
+/// What the tanh form needs beyond a = |x|: e = exp(-v), v = 2 sqrt(2/pi) (a + 0.044715 a^3), and v'(a). Since
+/// (1 + tanh(v / 2)) / 2 = sigmoid(v), the form's own tail is sigmoid(-v) = e / (1 + e). Where e is 0 in T, a stops.
 template <class T>
-ISO_HD T gelu_tanh_argument(T x) {
-  return x * (T(1.5957691216057308) + T(0.071354816272600248) * (x * x));
+struct TanhTail {
+  T a, e, dv;
+};
+
+template <class T>
+ISO_HD TanhTail<T> tanh_tail(T x) {
+  const T a = clamp_above(std::abs(x), pick<T>(10.8f, 21.6)), z = a * a;
+  return {a, exp_unclamped(-a * (T(1.5957691216057308) + T(0.07135481627260025) * z)),
+          T(1.5957691216057308) + T(0.21406444881780073) * z};
 }
 
-/// x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2.
+/// x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2 = max(x, 0) - |x| sigmoid(-v).
 template <class T>
 ISO_HD T gelu_tanh(T x) {
-  return clamp_below(x, T(-40)) * sigmoid(gelu_tanh_argument(x));
+  const auto [a, e, dv] = tanh_tail(x);
+  return (x < 0 ? T(0) : x) - a * e / (1 + e);
 }
 
-/// d/dx gelu_tanh = s + x s (1 - s) v', s = sigmoid(v); s (1 - s) = e / (1 + e)^2 with e = exp(-|v|) does not cancel.
+/// d/dx gelu_tanh: with s = sigmoid(-v) it is s - |x| s (1 - s) v' for x < 0, and 1 minus that for x > 0.
 template <class T>
 ISO_HD T gelu_tanh_grad(T x) {
-  const T a = clamp_above(clamp_below(x, T(-40)), T(40));
-  const T v = gelu_tanh_argument(a), dv = T(1.5957691216057308) + T(0.21406444881780074) * (a * a);
-  const T e = exp(-std::abs(v)), inverse = 1 / (1 + e);
-  return (v < 0 ? e : T(1)) * inverse + a * dv * (e * inverse * inverse);
+  const auto [a, e, dv] = tanh_tail(x);
+  const T inverse = 1 / (1 + e);
+  const T y = e * inverse * (1 - a * dv * inverse);
+  return x < 0 ? y : 1 - y;
 }
 
 }  // namespace isonorm::math

@@ -229,9 +229,9 @@ TEMPLATE_TEST_CASE("special values of core/math.h", "[math]", float, double) {
   check(
       "gelu_grad", [](auto x) { return math::gelu_grad(x); }, minus, 0.5, 0.5, 1);
   check(
-      "gelu_tanh", [](auto x) { return math::gelu_tanh(x); }, minus, minus, zero, inf);
+      "gelu_tanh", [](auto x) { return math::gelu_tanh(x); }, zero, minus, zero, inf);
   check(
-      "gelu_tanh_grad", [](auto x) { return math::gelu_tanh_grad(x); }, 0, 0.5, 0.5, 1);
+      "gelu_tanh_grad", [](auto x) { return math::gelu_tanh_grad(x); }, minus, 0.5, 0.5, 1);
 }
 
 TEMPLATE_TEST_CASE("functions of core/math.h rise through the seams of their formulas", "[math]", float, double) {
