@@ -2,6 +2,7 @@
 
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(ZLIB REQUIRED)
+find_package(nlohmann_json 3.9 REQUIRED)
 
 # OpenBLAS in its OpenMP flavour: inside our parallel regions the pthread flavour would start threads of its own.
 find_path(OPENBLAS_INCLUDE cblas.h HINTS /usr/include/x86_64-linux-gnu/openblas-openmp

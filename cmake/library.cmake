@@ -34,3 +34,10 @@ target_link_libraries(isonorm PRIVATE $<BUILD_INTERFACE:isonorm_flags> $<BUILD_I
 target_compile_features(isonorm PUBLIC cxx_std_20)
 target_include_directories(isonorm PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
 set_target_properties(isonorm PROPERTIES POSITION_INDEPENDENT_CODE ON)
+
+# What a manifest says about the build.
+string(TOUPPER "${CMAKE_BUILD_TYPE}" config)
+string(STRIP "${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${config}} -fno-math-errno -fno-trapping-math" flags)
+set_property(SOURCE equivalence/manifest.cpp APPEND PROPERTY COMPILE_DEFINITIONS
+             ISONORM_VERSION="${PROJECT_VERSION}" "ISONORM_FLAGS=\"${flags}\"")
+target_link_libraries(isonorm PRIVATE $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)

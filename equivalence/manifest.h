@@ -28,6 +28,10 @@ struct Manifest {
   std::string data_sha256;  // over the data files, in the order in which they are read; hexadecimal
 };
 
+// Every option by its command-line name with its value, defaults filled in; only those that the model has (patch or
+// context).
+std::vector<std::pair<std::string, std::string>> option_list(const ProofOptions& options);
+
 // The manifest of a proof on this machine, except data_sha256 (see sha256_of_files).
 Manifest manifest_of(const ProofOptions& options);
 

@@ -1,0 +1,113 @@
+#include "equivalence/manifest.h"
+
+#include <cblas.h>
+
+#include <fstream>
+#include <thread>
+
+#include "core/kernel.h"
+#include "core/parallel.h"
+#include "equivalence/options.h"
+#include "equivalence/sha256.h"
+
+namespace isonorm::equivalence {
+namespace {
+
+std::string compiler_name() {
+#if defined(__clang__)
+  return text("Clang ", __clang_major__, ".", __clang_minor__, ".", __clang_patchlevel__);
+#else
+  return text("GNU ", __GNUC__, ".", __GNUC_MINOR__, ".", __GNUC_PATCHLEVEL__);
+#endif
+}
+
+std::string cpu_name() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);)
+    if (line.starts_with("model name")) {
+      const size_t value = line.find_first_not_of(" \t", line.find(':') + 1);
+      if (value != std::string::npos) return line.substr(value);
+    }
+  return "unknown";
+}
+
+std::string blas_flavour() {
+  switch (openblas_get_parallel()) {
+    case OPENBLAS_OPENMP:
+      return "openmp";
+    case OPENBLAS_THREAD:
+      return "pthread";
+    default:
+      return "sequential";
+  }
+}
+
+// "OpenBLAS 0.3.21" out of "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH NO_AFFINITY ...".
+std::string blas_version() {
+  const std::string config = openblas_get_config();
+  return config.substr(0, config.find(' ', config.find(' ') + 1));
+}
+
+std::string join(const std::vector<std::string>& parts) {
+  std::string joined;
+  for (const std::string& part : parts) joined += (joined.empty() ? "" : ",") + part;
+  return joined;
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> option_list(const ProofOptions& o) {
+  const bool vit = o.model == ModelKind::vit;
+  return {{"model", name_of(o.model)},
+          {"data", o.data},
+          {"forms", join(o.forms)},
+          {"optimizer", name_of(o.optimizer)},
+          {"lr", text(o.lr)},
+          {"warmup", text(o.warmup)},
+          {"weight-decay", text(o.decay())},
+          {"clip", text(o.clip)},
+          {"steps", text(o.step_count())},
+          {"batch", text(o.batch)},
+          {"width", text(o.width)},
+          {"depth", text(o.depth)},
+          {"heads", text(o.heads)},
+          {vit ? "patch" : "context", text(vit ? o.patch : o.context)},
+          {"affine", text(o.affine)},
+          {"controls", text(o.controls)},
+          {"dtype", name_of(o.dtype)},
+          {"eps", text(o.eps)},
+          {"seed", text(o.seed)},
+          {"threads", text(o.threads > 0 ? o.threads : num_threads())}};
+}
+
+Manifest manifest_of(const ProofOptions& options) {
+  Manifest m;
+  m.version = ISONORM_VERSION;
+  m.compiler = compiler_name();
+  m.flags = ISONORM_FLAGS;
+  m.instructions = name_of(isa());
+  m.blas_core = openblas_get_corename();
+  m.blas_flavour = blas_flavour();
+  m.blas_version = blas_version();
+  m.threads = options.threads > 0 ? options.threads : num_threads();
+  m.cpu = cpu_name();
+  m.seed = options.seed;
+  m.dtype = name_of(options.dtype);
+  m.options = option_list(options);
+  return m;
+}
+
+std::string sha256_of_files(const std::vector<std::string>& paths) {
+  Sha256 hash;
+  for (const std::string& path : paths) {
+    std::ifstream file(path, std::ios::binary);
+    check_io(file.is_open(), "sha256: ", path, ": cannot be opened");
+    char buffer[1 << 16];
+    while (file.read(buffer, sizeof buffer) || file.gcount() > 0)
+      hash.update({buffer, static_cast<size_t>(file.gcount())});
+    check_io(!file.bad(), "sha256: ", path, ": reading failed");
+  }
+  return hash.hex();
+}
+
+}  // namespace isonorm::equivalence

@@ -1,0 +1,27 @@
+// SHA-256 (FIPS 180-4), to name data by its content in a manifest. Not for secrets: nothing is cleared from memory.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace isonorm::equivalence {
+
+class Sha256 {
+ public:
+  void update(std::string_view bytes);
+  // The digest of all bytes so far, 64 hexadecimal digits. The object is spent afterwards.
+  std::string hex();
+
+ private:
+  void compress(const uint8_t* block);
+
+  std::array<uint32_t, 8> state_ = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                                    0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+  std::array<uint8_t, 64> block_{};
+  uint64_t length_ = 0;  // bytes so far
+};
+
+}  // namespace isonorm::equivalence

@@ -1,0 +1,93 @@
+// A made-up proof with the shape of a real one: deviations that grow as rounding does, negative controls that leave at
+// once.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "equivalence/criterion.h"
+#include "equivalence/result.h"
+
+namespace isonorm::equivalence {
+
+// A number in [0, 1) that depends on (run, step) only.
+inline double scatter(uint64_t run, uint64_t step) {
+  uint64_t z = run * 0x9e3779b97f4a7c15u + step * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 30)) * 0x94d049bb133111ebu;
+  return static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1p-53;
+}
+
+inline double synthetic_loss(int step) {
+  return 0.45 + 1.95 * std::exp(-step / 35.0) + 0.08 * (scatter(99, step) - 0.5);
+}
+
+// Deviations of rounding: `level` at step 0, growing tenfold within 100 steps.
+inline Deviations rounding(uint64_t run, int steps, double level) {
+  Deviations d;
+  for (int t = 0; t < steps; ++t) {
+    const double growth = std::pow(10.0, t / 100.0);
+    d.loss.push_back(level * growth * (0.05 + scatter(3 * run, t)));
+    d.gradient.push_back(8 * level * growth * (0.3 + scatter(3 * run + 1, t)));
+    d.weight.push_back(4 * level * growth * (0.3 + scatter(3 * run + 2, t)));
+  }
+  return d;
+}
+
+// A negative control: the same function at step 0, other gradients at once.
+inline Deviations leaving(int steps, double level) {
+  Deviations d;
+  for (int t = 0; t < steps; ++t) {
+    d.loss.push_back(t == 0 ? 2e-16 : level * t * t / 400);
+    d.gradient.push_back(0.2 + 0.02 * t);
+    d.weight.push_back(level * (t + 1) / 20);
+  }
+  return d;
+}
+
+inline RunResult synthetic_run(const char* form, Parametrisation p, Verdict expected, Deviations d) {
+  RunResult run;
+  run.form = form;
+  run.parametrisation = p;
+  run.expected = expected;
+  run.parameters = run.form.starts_with("crms") ? 205434 : 206794;
+  for (size_t t = 0; t < d.loss.size(); ++t)
+    run.losses.push_back(synthetic_loss(static_cast<int>(t)) * (1 + d.loss[t]));
+  run.deviations = std::move(d);
+  return run;
+}
+
+inline ProofResult synthetic_proof(int steps = 200) {
+  using enum Parametrisation;
+  ProofResult proof;
+  proof.options.steps = steps;
+  proof.manifest = manifest_of(proof.options);
+  proof.manifest.data_sha256 = std::string(64, 'a');
+  proof.test_count = 10000;
+  proof.seconds = 152.4;
+  proof.reference = synthetic_run("layer_norm", raw, Verdict::same, {});
+  for (int t = 0; t < steps; ++t) proof.reference.losses.push_back(synthetic_loss(t));
+  proof.reference.accuracy = 0.8123;
+  for (uint64_t c = 0; c < 4; ++c) {
+    proof.controls.push_back(synthetic_run("layer_norm", raw, Verdict::same, rounding(c, steps, 2e-16)));
+    proof.controls.back().seed = c + 1;
+    proof.controls.back().accuracy = 0.8123;
+    proof.controls.back().differing_predictions = 0;
+  }
+  uint64_t id = 10;
+  for (const char* form : {"rms_norm", "crms_norm", "crms_isometric"}) {
+    proof.runs.push_back(synthetic_run(form, raw, Verdict::same, rounding(id++, steps, 3e-16)));
+    proof.runs.back().accuracy = 0.8123;
+    proof.runs.back().differing_predictions = 0;
+  }
+  std::vector<RunResult> short_controls;
+  for (uint64_t c = 0; c < 4; ++c)
+    short_controls.push_back(synthetic_run("layer_norm", raw, Verdict::same, rounding(20 + c, kNegativeSteps, 2e-16)));
+  for (auto [form, p] : {std::pair{"rms_norm", projected_once}, std::pair{"crms_norm", compressed_plain}}) {
+    proof.runs.push_back(synthetic_run(form, p, Verdict::different, leaving(kNegativeSteps, 0.04)));
+    proof.runs.back().control = running_maximum(short_controls);
+  }
+  conclude(proof);
+  return proof;
+}
+
+}  // namespace isonorm::equivalence
