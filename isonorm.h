@@ -15,3 +15,4 @@
 #include "core/tensor.h"
 #include "data/fashion_mnist.h"
 #include "data/loader.h"
+#include "data/text.h"

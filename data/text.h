@@ -1,0 +1,49 @@
+// A text file as a sequence of characters (bytes), each a token: what a small language model learns to continue.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/file.h"
+#include "core/tensor.h"
+
+namespace isonorm::data {
+
+// Largest text that is read into memory: 1 GiB.
+inline constexpr int64_t kTextLimit = int64_t{1} << 30;
+
+struct TextBatch {
+  Tensor x;  // i64 [rows, length]: tokens
+  Tensor y;  // i64 [rows, length]: y[r][t] is the token after x[r][t]
+};
+
+class Text {
+ public:
+  // Reads a file; the vocabulary is the set of its bytes in ascending order. Throws where it cannot be read, is empty
+  // or passes kTextLimit.
+  explicit Text(const std::string& path, uint64_t seed = 0);
+  explicit Text(const Bytes& bytes, uint64_t seed = 0);
+
+  int64_t vocab() const { return static_cast<int64_t>(byte_of_.size()); }
+  int64_t length() const { return static_cast<int64_t>(tokens_.size()); }
+
+  // `rows` windows of length + 1 tokens at random places; depends only on text, seed and step. Throws where the text is
+  // not longer than `length`, or an argument is out of range.
+  TextBatch batch(int64_t rows, int64_t length, int64_t step) const;
+
+  // Characters to tokens, i64 [n]. Throws naming the first byte that the text does not contain.
+  Tensor encode(std::string_view characters) const;
+  // Tokens of any shape, in row-major order, to characters. Throws where one is outside of [0, vocab()) or the dtype is
+  // not i64.
+  std::string decode(const Tensor& tokens) const;
+
+ private:
+  std::vector<uint8_t> tokens_;
+  std::string byte_of_;  // token to byte, ascending
+  int token_of_[256];    // byte to token; -1 where the text does not contain it
+  uint64_t seed_;
+};
+
+}  // namespace isonorm::data

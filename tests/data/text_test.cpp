@@ -1,0 +1,73 @@
+// Text as tokens.
+#include "data/text.h"
+
+#include <set>
+
+#include "tests/support/catch.h"
+#include "tests/support/temp_folder.h"
+
+using namespace isonorm;
+using Catch::Matchers::Contains;
+
+namespace {
+data::Text make(const std::string& s, uint64_t seed = 0) {
+  return data::Text(memory_bytes({reinterpret_cast<const uint8_t*>(s.data()), s.size()}, "t"), seed);
+}
+}  // namespace
+
+TEST_CASE("text: the vocabulary is the sorted set of bytes") {
+  const auto t = make("banana\n\xc3\xa4\0x");
+  CHECK(t.vocab() == 6);  // \n a b n \xc3 \xa4, ascending: \n a b n \xa4 \xc3
+  CHECK(t.encode("\nabn\xa4\xc3").to_vector<int64_t>() == std::vector<int64_t>{0, 1, 2, 3, 4, 5});
+  CHECK(t.decode(t.encode("nab\xc3\xa4")) == "nab\xc3\xa4");
+  CHECK(t.encode("").numel() == 0);
+  CHECK_THROWS_WITH(t.encode("anx"), Contains("byte 120 at position 2"));
+  CHECK_THROWS_WITH(t.decode(tensor({int64_t{6}})), Contains("token 6, expected 0 to 5"));
+  CHECK_THROWS_WITH(t.decode(tensor({int64_t{-1}})), Contains("token -1"));
+  CHECK_THROWS_WITH(t.decode(tensor({1.f})), Contains("f32"));
+}
+
+TEST_CASE("text: windows lie in the text and y follows x") {
+  std::string s;
+  for (int i = 0; i < 256; ++i) s += static_cast<char>(i);  // token = position
+  const auto t = make(s, 9);
+  std::set<int64_t> starts;
+  for (int64_t step = 0; step < 200; ++step) {
+    const auto [x, y] = t.batch(4, 250, step);
+    REQUIRE(x.shape() == Dims{4, 250});
+    REQUIRE(y.shape() == Dims{4, 250});
+    const auto a = x.to_vector<int64_t>(), b = y.to_vector<int64_t>();
+    for (int r = 0; r < 4; ++r) starts.insert(a[r * 250]);
+    bool consecutive = true;
+    for (int i = 0; i < 1000; ++i) consecutive &= b[i] == a[i] + 1 && a[i] == a[i / 250 * 250] + i % 250;
+    CHECK(consecutive);
+  }
+  CHECK(starts == std::set<int64_t>{0, 1, 2, 3, 4, 5});  // every place, and none beyond
+}
+
+TEST_CASE("text: a batch depends on seed and step only") {
+  const std::string s = "the quick brown fox jumps over the lazy dog";
+  const auto a = make(s, 1), b = make(s, 1), other = make(s, 2);
+  const auto x = [](const data::Text& t, int64_t step) { return t.batch(8, 10, step).x.to_vector<int64_t>(); };
+  const auto last = x(a, 5);
+  CHECK(x(a, 4) != last);
+  CHECK(x(b, 5) == last);
+  CHECK(x(other, 5) != last);
+}
+
+TEST_CASE("text: bad input") {
+  const TempFolder f;
+  write_text(f / "empty", "");
+  write_text(f / "two", "ab");
+  CHECK_THROWS_WITH(data::Text(f / "empty"), Contains("empty: the text is empty"));
+  CHECK_THROWS_WITH(data::Text(f / "none"), Contains("none: cannot open"));
+  CHECK_THROWS_WITH(data::Text(f.path.string()), Contains("not a regular file"));
+  const data::Text t(f / "two");
+  CHECK(t.batch(1, 1, 0).y.to_vector<int64_t>() == std::vector<int64_t>{1});
+  CHECK_THROWS_WITH(t.batch(1, 2, 0), Contains("length 2") && Contains("the text has 2"));
+  CHECK_THROWS_WITH(t.batch(0, 1, 0), Contains("0 rows"));
+  CHECK_THROWS_WITH(t.batch(1, 0, 0), Contains("length 0"));
+  CHECK_THROWS_WITH(t.batch(1, 1, -1), Contains("step -1"));
+  Bytes huge{"huge", data::kTextLimit + 1, nullptr};  // refused before it is read
+  CHECK_THROWS_WITH(data::Text(huge), Contains("over the limit"));
+}
