@@ -1,0 +1,120 @@
+#include "autograd/ops/index.h"
+
+#include "autograd/node.h"
+#include "autograd/ops/create.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/shape.h"
+#include "core/kernels/index.h"
+
+namespace isonorm {
+namespace {
+
+// The positions, contiguous, after a check that all lie in [0, bound).
+Tensor checked_ids(const Tensor& ids, int64_t bound, const char* op, const char* what) {
+  check(ids.dtype() == DType::i64, op, ": positions are ", ids.dtype(), ", expected i64");
+  const Tensor c = contiguous(ids), position = empty({1}, {DType::i64, ids.device()});
+  kernels::find_outside.on(c.device(), position, c, bound);
+  const int64_t at = position.to_vector<int64_t>()[0];
+  if (at >= 0) {
+    const int64_t id = as_strided(c, {1}, {1}, c.impl().offset + at).to_vector<int64_t>()[0];
+    check(false, op, ": id ", id, " at element ", at, " of shape ", ids.shape(), " is outside of ", what, " of size ",
+          bound);
+  }
+  return c;
+}
+
+kernels::IndexShape around(const Dims& shape, int d) {
+  kernels::IndexShape s{1, shape[d], 1};
+  for (int i = 0; i < shape.rank; ++i)
+    if (i != d) (i < d ? s.outer : s.inner) *= shape[i];
+  return s;
+}
+
+// x seen as [outer, length, inner], rows ids of it, as a tensor of `shape`.
+Tensor take(const char* name, const Tensor& x, kernels::IndexShape s, const Tensor& ids, const Dims& shape) {
+  Tensor y = empty(shape, x.options());
+  kernels::take_rows.on(x.device(), s, y, contiguous(detach(x)), ids);
+  if (!is_floating(x.dtype())) return y;
+  if (Node* n = track(name, {&y}, {&x}))
+    n->backward = [s, ids = save(ids), shape = x.shape()](Flow& g) {
+      const Tensor dy = contiguous(g.out()), id = ids;
+      const Tensor dx = empty(shape, {acc_dtype(dy.dtype()), dy.device()});
+      const Tensor work = empty({s.length + 1 + id.numel()}, {DType::i64, dy.device()});
+      kernels::add_rows.on(dx.device(), s, dx, dy, id, work);
+      g.give(0, dx);
+    };
+  return y;
+}
+
+}  // namespace
+
+Tensor embedding(const Tensor& weight, const Tensor& ids) {
+  check(weight.rank() == 2 && is_floating(weight.dtype()), "embedding: the weight is ", weight.dtype(), ' ',
+        weight.shape(), ", expected a floating table [rows, width]");
+  const Tensor id = checked_ids(ids, weight.size(0), "embedding", "the table");
+  Dims shape = ids.shape();
+  shape.push_back(weight.size(1));
+  return take("embedding", weight, around(weight.shape(), 0), id, shape);
+}
+
+Tensor index_select(const Tensor& x, int dim, const Tensor& ids) {
+  const int d = normalize_dim(dim, x.rank(), "index_select");
+  check(ids.rank() == 1, "index_select: ids have shape ", ids.shape(), ", expected rank 1");
+  const Tensor id = checked_ids(ids, x.shape()[d], "index_select", "a dimension");
+  Dims shape = x.shape();
+  shape[d] = ids.numel();
+  return take("index_select", x, around(x.shape(), d), id, shape);
+}
+
+Tensor gather(const Tensor& x, int dim, const Tensor& index) {
+  const int d = normalize_dim(dim, x.rank(), "gather");
+  bool fits = index.rank() == x.rank();
+  for (int i = 0; fits && i < x.rank(); ++i) fits = i == d || index.shape()[i] <= x.shape()[i];
+  check(fits, "gather: index ", index.shape(), " does not fit into ", x.shape(), " outside of dimension ", dim);
+  const Tensor id = checked_ids(index, x.shape()[d], "gather", "a dimension");
+  Tensor from = x;
+  for (int i = 0; i < x.rank(); ++i)
+    if (i != d && index.shape()[i] < x.shape()[i]) from = narrow(from, i, 0, index.shape()[i]);
+  const kernels::IndexShape s = around(from.shape(), d);
+  Tensor y = empty(index.shape(), x.options());
+  kernels::gather.on(x.device(), s, y, contiguous(detach(from)), id);
+  if (!is_floating(x.dtype())) return y;
+  if (Node* n = track("gather", {&y}, {&from}))
+    n->backward = [s, id = save(id), shape = from.shape()](Flow& g) {
+      const Tensor dy = contiguous(g.out());
+      const Tensor dx = empty(shape, {acc_dtype(dy.dtype()), dy.device()});
+      kernels::gather_backward.on(dx.device(), s, dx, dy, id);
+      g.give(0, dx);
+    };
+  return y;
+}
+
+Tensor one_hot(const Tensor& ids, int64_t classes, DType dtype) {
+  check(classes > 0, "one_hot: ", classes, " classes asked for, expected at least 1");
+  const Tensor id = checked_ids(ids, classes, "one_hot", "the classes");
+  return cast(eq(unsqueeze(id, -1), arange(classes, {DType::i64, ids.device()})), dtype);
+}
+
+Tensor masked_fill(const Tensor& x, const Tensor& mask, double value) {
+  check(is_floating(x.dtype()), "masked_fill: dtype is ", x.dtype(), ", expected f32, f64 or bf16");
+  check(mask.dtype() == DType::u8, "masked_fill: the mask is ", mask.dtype(), ", expected u8");
+  check(broadcast_shapes(mask.shape(), x.shape(), "masked_fill") == x.shape(), "masked_fill: mask ", mask.shape(),
+        " does not stretch to ", x.shape());
+  return where(mask, full({}, value, x.options()), x);
+}
+
+TopK topk(const Tensor& x, int64_t k, int dim) {
+  const int d = normalize_dim(dim, x.rank(), "topk");
+  check(is_floating(x.dtype()), "topk: dtype is ", x.dtype(), ", expected f32, f64 or bf16");
+  check(k >= 0 && k <= x.shape()[d], "topk: k = ", k, " is outside of [0, ", x.shape()[d], "], the size of dimension ",
+        dim, " of ", x.shape());
+  const Tensor rows = contiguous(transpose(detach(x), d, -1));
+  Dims shape = rows.shape();
+  shape[shape.rank - 1] = k;
+  const Tensor best = empty(shape, {DType::i64, x.device()});
+  kernels::topk.on(x.device(), best, rows);
+  const Tensor indices = contiguous(transpose(best, d, -1));
+  return {gather(x, d, indices), indices};
+}
+
+}  // namespace isonorm

@@ -1,0 +1,130 @@
+#include "autograd/ops/random.h"
+
+#include <cmath>
+#include <limits>
+
+#include "autograd/grad_mode.h"
+#include "autograd/node.h"
+#include "autograd/ops/create.h"
+#include "autograd/ops/index.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/reduce.h"
+#include "autograd/ops/shape.h"
+#include "core/kernels/index.h"
+#include "core/kernels/random.h"
+#include "core/philox.h"
+
+namespace isonorm {
+namespace {
+
+Tensor floating(const char* op, const Dims& shape, TensorOptions options) {
+  check(is_floating(options.dtype), op, ": dtype is ", options.dtype, ", expected f32, f64 or bf16");
+  return empty(shape, options);
+}
+
+}  // namespace
+
+Tensor uniform(const Dims& shape, double lo, double hi, TensorOptions options, Generator& generator) {
+  check(std::isfinite(hi - lo) && lo < hi, "uniform: [", lo, ", ", hi, ") is not a finite interval");
+  Tensor out = floating("uniform", shape, options);
+  kernels::uniform.on(out.device(), out, lo, hi, generator.take(philox_blocks(out.numel(), 2)));
+  return out;
+}
+
+Tensor rand(const Dims& shape, TensorOptions options, Generator& generator) {
+  return uniform(shape, 0, 1, options, generator);
+}
+
+Tensor randn(const Dims& shape, TensorOptions options, Generator& generator) {
+  Tensor out = floating("randn", shape, options);
+  kernels::normal.on(out.device(), out, 0, 1, generator.take(philox_blocks(out.numel(), 2)));
+  return out;
+}
+
+Tensor exponential(const Dims& shape, TensorOptions options, Generator& generator) {
+  Tensor out = floating("exponential", shape, options);
+  kernels::exponential.on(out.device(), out, generator.take(philox_blocks(out.numel(), 2)));
+  return out;
+}
+
+Tensor truncated_normal(const Dims& shape, double mean, double deviation, double lo, double hi, TensorOptions options,
+                        Generator& generator) {
+  check(std::isfinite(mean) && std::isfinite(deviation) && deviation > 0, "truncated_normal: mean ", mean,
+        ", deviation ", deviation, "; expected finite ones, the deviation positive");
+  const auto upper_tail = [&](double x) { return 0.5 * std::erfc((x - mean) / deviation * std::sqrt(0.5)); };
+  const double mass = upper_tail(lo) - upper_tail(hi);
+  check(mass >= 1e-3, "truncated_normal: [", lo, ", ", hi, "] holds ", mass, " of the distribution with mean ", mean,
+        " and deviation ", deviation, ", expected at least 0.001");
+  Tensor out = floating("truncated_normal", shape, options);
+  kernels::truncated_normal.on(out.device(), out, mean, deviation, lo, hi,
+                               generator.take(static_cast<uint64_t>(out.numel())));
+  return out;
+}
+
+Tensor bernoulli(const Dims& shape, double p, TensorOptions options, Generator& generator) {
+  check(p >= 0 && p <= 1, "bernoulli: probability ", p, " is outside of [0, 1]");
+  Tensor out = empty(shape, options);
+  kernels::bernoulli.on(out.device(), out, p, generator.take(philox_blocks(out.numel(), 2)));
+  return out;
+}
+
+Tensor randint(int64_t lo, int64_t hi, const Dims& shape, Device device, Generator& generator) {
+  check(lo < hi, "randint: no integer in [", lo, ", ", hi, ")");
+  Tensor out = empty(shape, {DType::i64, device});
+  kernels::random_integers.on(device, out, lo, hi, generator.take(philox_blocks(out.numel(), 2)));
+  return out;
+}
+
+Tensor randperm(int64_t n, Device device, Generator& generator) {
+  check(n >= 0, "randperm: ", n, " elements asked for");
+  Tensor out = empty({n}, {DType::i64, device});
+  kernels::random_permutation.on(device, out, generator.take(static_cast<uint64_t>(n)));
+  return out;
+}
+
+Tensor dropout(const Tensor& x, double p, bool training, Generator& generator) {
+  check(p >= 0 && p < 1, "dropout: probability ", p, " is outside of [0, 1)");
+  check(is_floating(x.dtype()), "dropout: dtype is ", x.dtype(), ", expected f32, f64 or bf16");
+  if (!training || p == 0) return x;
+  const Generator state = generator.take(philox_blocks(x.numel(), 4));
+  Tensor y = empty_like(x);
+  kernels::dropout.on(x.device(), y, contiguous(detach(x)), p, state);
+  if (Node* n = track("dropout", {&y}, {&x}))
+    n->backward = [p, state](Flow& g) {
+      Tensor dx = empty_like(g.out());
+      kernels::dropout.on(dx.device(), dx, contiguous(g.out()), p, state);  // the map is linear: its own transpose
+      g.give(0, dx);
+    };
+  return y;
+}
+
+Tensor multinomial(const Tensor& weights, int64_t count, bool replacement, Generator& generator) {
+  check(weights.rank() >= 1 && is_floating(weights.dtype()), "multinomial: weights are ", weights.dtype(), ' ',
+        weights.shape(), ", expected floating ones, [..., n]");
+  const int64_t n = weights.size(-1), needed = replacement ? 1 : count;
+  check(count >= 0 && needed <= n && n > 0, "multinomial: ", count, " draws ", replacement ? "with" : "without",
+        " replacement from ", n, " weights");
+  const NoGrad no_grad;
+  const Tensor w = cast(contiguous(detach(weights)), DType::f64), zero = zeros({}, w.options());
+  Dims shape = w.shape();
+  shape[shape.rank - 1] = count;
+  if (w.numel() == 0) return empty(shape, {DType::i64, w.device()});
+  const double least = amin(w).item(), total = amax(sum(w, {-1})).item();
+  check(least >= 0 && std::isfinite(total), "multinomial: weights must be finite and not negative; the least is ",
+        least, ", the largest sum of a row ", total);
+  const double positive = amin(sum(cast(gt(w, zero), DType::f64), {-1})).item();
+  check(positive >= static_cast<double>(needed), "multinomial: a row has ", positive, " positive weights, needed are ",
+        needed);
+  if (!replacement) {
+    const Tensor arrival = div(exponential(w.shape(), w.options(), generator), w);
+    const Tensor never = full({}, -std::numeric_limits<double>::infinity(), w.options());
+    return topk(where(gt(w, zero), neg(arrival), never), count).indices;
+  }
+  const Tensor running = cumsum(w, -1);
+  const Tensor target = mul(rand(shape, w.options(), generator), slice(running, -1, n - 1, n));
+  Tensor out = empty(shape, {DType::i64, w.device()});
+  kernels::search_sorted.on(out.device(), out, running, target);
+  return out;
+}
+
+}  // namespace isonorm

@@ -1,0 +1,50 @@
+// Slots of random fills. Outputs are contiguous; `state` is what Generator::take gave for the number of blocks named
+// with each. Values are made from 53 bits in f64 whatever the dtype, and rounded once: an f32 tensor holds the rounded
+// values of the f64 one.
+#pragma once
+
+#include "core/kernel.h"
+#include "core/random.h"
+#include "core/tensor.h"
+
+namespace isonorm::kernels {
+
+namespace cpu {
+void uniform(const Tensor& out, double lo, double hi, Generator state);
+void normal(const Tensor& out, double mean, double deviation, Generator state);
+void exponential(const Tensor& out, Generator state);
+void truncated_normal(const Tensor& out, double mean, double deviation, double lo, double hi, Generator state);
+void bernoulli(const Tensor& out, double p, Generator state);
+void random_integers(const Tensor& out, int64_t lo, int64_t hi, Generator state);
+void random_permutation(const Tensor& out, Generator state);
+template <Isa I>
+void dropout(const Tensor& out, const Tensor& x, double p, Generator state);
+}  // namespace cpu
+
+// With u(e) the uniform number in [0, 1) of element e, which is part j of 2 of its block (philox_place);
+// philox_blocks(n, 2) blocks: lo + (hi - lo) u, kept below hi where rounding would reach it. Floating.
+inline constinit Kernel<void(const Tensor&, double, double, Generator)> uniform{"uniform", &cpu::uniform};
+// mean + deviation z with z = sqrt(-2 ln(1 - u0)) times cos(2 pi u1) for part 0, sin for part 1 (Box and Muller 1958).
+// Floating.
+inline constinit Kernel<void(const Tensor&, double, double, Generator)> normal{"normal", &cpu::normal};
+// -ln(1 - u). Floating.
+inline constinit Kernel<void(const Tensor&, Generator)> exponential{"exponential", &cpu::exponential};
+// 1 where u < p, else 0. Any dtype.
+inline constinit Kernel<void(const Tensor&, double, Generator)> bernoulli{"bernoulli", &cpu::bernoulli};
+// lo + floor((hi - lo) b / 2^64) with the 64 bits b of the part. i64.
+inline constinit Kernel<void(const Tensor&, int64_t, int64_t, Generator)> random_integers{"randint",
+                                                                                          &cpu::random_integers};
+
+// Element e: the first normal number inside [lo, hi] after rounding to the dtype, of the pairs in block e of streams 0,
+// 1, 2, ...; n blocks.
+inline constinit Kernel<void(const Tensor&, double, double, double, double, Generator)> truncated_normal{
+    "truncated_normal", &cpu::truncated_normal};
+// A permutation of 0 .. n - 1 (i64) by Fisher and Yates: for i = n - 1 .. 1, swap i with floor((i + 1) b / 2^64), b
+// from block i; n blocks.
+inline constinit Kernel<void(const Tensor&, Generator)> random_permutation{"randperm", &cpu::random_permutation};
+// out = x / (1 - p) where the 32 bits of the element (part j of 4 of its block) are >= p 2^32, else 0; philox_blocks(n,
+// 4) blocks.
+inline constinit Kernel<void(const Tensor&, const Tensor&, double, Generator)> dropout{
+    "dropout", []<Isa I>() { return &cpu::dropout<I>; }};
+
+}  // namespace isonorm::kernels

@@ -1,0 +1,55 @@
+// Philox4x32-10: a keyed mixing of 128 bits. Random numbers are the images of consecutive counters, so any element of
+// any fill can be computed alone, by any thread of any device.
+#pragma once
+
+#include <cstdint>
+
+#include "core/hd.h"
+
+namespace isonorm {
+
+struct PhiloxBlock {
+  uint32_t word[4];
+  // 64 bits: half 0 or 1.
+  ISO_HD uint64_t wide(int half) const { return word[2 * half] | static_cast<uint64_t>(word[2 * half + 1]) << 32; }
+};
+
+// The block at `counter` of sequence `stream` under the key `seed` (Salmon et al., "Parallel random numbers: as easy as
+// 1, 2, 3", 2011).
+ISO_HD PhiloxBlock philox(uint64_t seed, uint64_t counter, uint64_t stream = 0) {
+  uint32_t c0 = static_cast<uint32_t>(counter), c1 = static_cast<uint32_t>(counter >> 32);
+  uint32_t c2 = static_cast<uint32_t>(stream), c3 = static_cast<uint32_t>(stream >> 32);
+  uint32_t k0 = static_cast<uint32_t>(seed), k1 = static_cast<uint32_t>(seed >> 32);
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t a = uint64_t{0xD2511F53} * c0, b = uint64_t{0xCD9E8D57} * c2;
+    c0 = static_cast<uint32_t>(b >> 32) ^ c1 ^ k0;
+    c1 = static_cast<uint32_t>(b);
+    c2 = static_cast<uint32_t>(a >> 32) ^ c3 ^ k1;
+    c3 = static_cast<uint32_t>(a);
+    k0 += 0x9E3779B9;
+    k1 += 0xBB67AE85;
+  }
+  return {{c0, c1, c2, c3}};
+}
+
+// Which block and which part of it element e of a fill takes, where a block serves `parts` elements: runs of 64
+// elements take the same part of 64 consecutive blocks, so that vector code stores what it computes side by side.
+inline constexpr int64_t kPhiloxLanes = 64;
+struct PhiloxPlace {
+  uint64_t block;
+  int part;
+};
+ISO_HD PhiloxPlace philox_place(int64_t e, int parts) {
+  const int64_t run = e / kPhiloxLanes;
+  return {static_cast<uint64_t>(run / parts * kPhiloxLanes + e % kPhiloxLanes), static_cast<int>(run % parts)};
+}
+// Blocks that a fill of n elements takes.
+inline uint64_t philox_blocks(int64_t n, int parts) {
+  const int64_t group = kPhiloxLanes * parts;
+  return static_cast<uint64_t>(n / group + (n % group != 0)) * kPhiloxLanes;
+}
+
+// 53 random bits as a number in [0, 1).
+ISO_HD double unit_interval(uint64_t bits) { return static_cast<double>(static_cast<int64_t>(bits >> 11)) * 0x1p-53; }
+
+}  // namespace isonorm
