@@ -76,13 +76,19 @@ struct ProofResult {
   double seconds = 0;
 };
 
-// Told after every lockstep step.
+enum class Phase { training, negative, testing };
+
+constexpr const char* name_of(Phase p) {
+  return p == Phase::training ? "training" : p == Phase::negative ? "negative controls" : "testing";
+}
+
+// Told after every lockstep step, and after every batch of the test pass.
 struct StepInfo {
-  const char* phase;  // "training", "negative controls", "testing"
-  int step, steps;    // of this phase; step counts from 1
-  double loss;        // of the reference
-  double deviation;   // largest so far over the forms and the three quantities (in the second phase: over the negative
-                      // controls)
+  Phase phase;
+  int step, steps;   // of this phase; step counts from 1
+  double loss;       // of the reference
+  double deviation;  // largest so far over the forms and the three quantities (in the second phase: over the negative
+                     // controls)
   double control_deviation;  // the same over the controls
   double lr;
   double seconds;             // since the proof began

@@ -1,0 +1,130 @@
+#include "equivalence/json.h"
+
+#include <nlohmann/json.hpp>
+
+#include "equivalence/summary.h"
+
+namespace isonorm::equivalence {
+namespace {
+
+using json = nlohmann::ordered_json;  // keys in the order in which they are written here
+
+// Text that is not UTF-8 (a path may be anything) is written with replacement characters instead of being refused.
+std::string dump(const json& value, int indent = -1) {
+  return value.dump(indent, ' ', false, json::error_handler_t::replace);
+}
+
+template <class T>
+json optional(const std::optional<T>& value) {
+  return value ? json(*value) : json(nullptr);
+}
+
+const char* verdict(const ProofResult& proof) { return proof.equivalent ? "equivalent" : "not equivalent"; }
+
+// A number where the option's text is one, else the text.
+json option_value(const std::string& name, const std::string& value) {
+  const json parsed = json::parse(value, nullptr, false);
+  return name != "data" && (parsed.is_number() || parsed.is_boolean()) ? parsed : json(value);
+}
+
+json manifest_json(const ProofResult& proof) {
+  const Manifest& m = proof.manifest;
+  json options = json::object();
+  for (const auto& [name, value] : m.options) options[name] = option_value(name, value);
+  return {{"version", m.version},
+          {"compiler", m.compiler},
+          {"flags", m.flags},
+          {"instructions", m.instructions},
+          {"blas", m.blas_version},
+          {"blas_core", m.blas_core},
+          {"blas_flavour", m.blas_flavour},
+          {"threads", m.threads},
+          {"cpu", m.cpu},
+          {"seed", m.seed},
+          {"dtype", m.dtype},
+          {"options", options},
+          {"data_sha256", m.data_sha256},
+          {"command", repeat_command(proof)}};
+}
+
+json run_json(const RunResult& run) {
+  return {{"form", run.form},
+          {"parametrisation", name_of(run.parametrisation)},
+          {"expected", name_of(run.expected)},
+          {"observed", name_of(run.observed)},
+          {"as_expected", run.as_expected},
+          {"reason", run.reason},
+          {"loss_deviation", run.loss_deviation},
+          {"gradient_deviation", run.gradient_deviation},
+          {"weight_deviation", run.weight_deviation},
+          {"accuracy", optional(run.accuracy)},
+          {"differing_predictions", optional(run.differing_predictions)},
+          {"parameters", run.parameters},
+          {"losses", run.losses}};
+}
+
+json control_json(const RunResult& run) {
+  json object = run_json(run);
+  for (const char* key : {"parametrisation", "expected", "observed", "as_expected", "reason"}) object.erase(key);
+  object["seed"] = run.seed;
+  return object;
+}
+
+// Loss and deviations of one run at `step` (from 1); null where it has not got there.
+json step_json(const RunResult& run, size_t step) {
+  const auto at = [step](const std::vector<double>& v) { return step <= v.size() ? json(v[step - 1]) : json(nullptr); };
+  return {{"run", run_name(run)},
+          {"loss", at(run.losses)},
+          {"loss_deviation", at(run.deviations.loss)},
+          {"gradient_deviation", at(run.deviations.gradient)},
+          {"weight_deviation", at(run.deviations.weight)}};
+}
+
+}  // namespace
+
+std::string to_json(const ProofResult& proof) {
+  json runs = json::array(), controls = json::array();
+  for (const RunResult& run : proof.runs) runs.push_back(run_json(run));
+  for (const RunResult& run : proof.controls) controls.push_back(control_json(run));
+  const json reference = {{"form", proof.reference.form},
+                          {"accuracy", optional(proof.reference.accuracy)},
+                          {"parameters", proof.reference.parameters},
+                          {"losses", proof.reference.losses}};
+  const json object = {{"verdict", verdict(proof)},
+                       {"sentence", summary_sentence(proof)},
+                       {"manifest", manifest_json(proof)},
+                       {"control",
+                        {{"loss", proof.control_loss},
+                         {"gradient", proof.control_gradient},
+                         {"weight", proof.control_weight},
+                         {"runs", controls}}},
+                       {"reference", reference},
+                       {"runs", runs},
+                       {"test_count", proof.test_count},
+                       {"seconds", proof.seconds}};
+  return dump(object, 2) + "\n";
+}
+
+std::string log_manifest(const ProofResult& proof) { return dump({{"manifest", manifest_json(proof)}}) + "\n"; }
+
+std::string log_step(const StepInfo& info) {
+  const bool negative = info.phase == Phase::negative;
+  json runs = json::array();
+  if (!negative)
+    for (const RunResult& run : info.so_far.controls) runs.push_back(step_json(run, info.step));
+  for (const RunResult& run : info.so_far.runs)
+    if (negative == (run.expected == Verdict::different)) runs.push_back(step_json(run, info.step));
+  return dump({{"phase", name_of(info.phase)},
+               {"step", info.step},
+               {"lr", info.lr},
+               {"loss", info.loss},
+               {"seconds", info.seconds},
+               {"runs", runs}}) +
+         "\n";
+}
+
+std::string log_verdict(const ProofResult& proof) {
+  return dump({{"verdict", verdict(proof)}, {"sentence", summary_sentence(proof)}, {"seconds", proof.seconds}}) + "\n";
+}
+
+}  // namespace isonorm::equivalence

@@ -1,0 +1,44 @@
+// What a proof says, as text: the rows of its table, its closing sentence and the command that repeats it. Terminal,
+// report and JSON share it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "equivalence/result.h"
+
+namespace isonorm::equivalence {
+
+// One row of the table. An empty cell: nothing to say (a reference has no deviation, a negative control no test pass).
+struct SummaryRow {
+  enum class Kind { reference, control, form, negative };
+  Kind kind;
+  std::string name;
+  std::string parameters;
+  std::string loss, gradient, weight;                          // largest deviations
+  std::string control_loss, control_gradient, control_weight;  // D_c at the end of the run, beside them
+  std::string accuracy, differing;                             // "81.23 %", "0"
+  std::string expected, observed;
+  bool as_expected = true;
+};
+
+// Reference, controls, forms, negative controls, in this order.
+std::vector<SummaryRow> summary_rows(const ProofResult& proof);
+
+// "Equivalent: ..." or "Not equivalent: ...", with the figures or the first run that was not as expected.
+std::string summary_sentence(const ProofResult& proof);
+
+// A warning where the controls themselves drifted so far that the bound would hide a difference of 1e-5; empty
+// otherwise.
+std::string summary_warning(const ProofResult& proof);
+
+// "rms_norm", "rms_norm projected_once", "layer_norm + 1 ulp (seed 3)".
+std::string run_name(const RunResult& run);
+
+// "isonorm prove --model vit ...", every option written out, quoted for a POSIX shell.
+std::string repeat_command(const ProofResult& proof);
+
+// "3.1e-15"; "0" for zero, "NaN".
+std::string scientific(double value);
+
+}  // namespace isonorm::equivalence

@@ -1,0 +1,68 @@
+// The table's rows and the closing sentence of a proof.
+#include "equivalence/summary.h"
+
+#include "tests/equivalence/synthetic.h"
+#include "tests/support/catch.h"
+
+using namespace isonorm::equivalence;
+using Kind = SummaryRow::Kind;
+
+TEST_CASE("summary: one row per run, reference and controls first") {
+  const ProofResult proof = synthetic_proof();
+  const std::vector<SummaryRow> rows = summary_rows(proof);
+  REQUIRE(rows.size() == 10);
+  CHECK(rows[0].kind == Kind::reference);
+  CHECK(rows[0].loss.empty());
+  CHECK(rows[0].accuracy == "81.23 %");
+  CHECK(rows[1].name == "layer_norm + 1 ulp (seed 1)");
+  CHECK(rows[1].observed.empty());
+  CHECK(rows[5].kind == Kind::form);
+  CHECK(rows[5].weight == scientific(proof.runs[0].weight_deviation));
+  CHECK(rows[5].control_weight == scientific(proof.control_weight));
+  CHECK(rows[8].kind == Kind::negative);
+  CHECK(rows[8].name == "rms_norm projected_once");
+  CHECK(rows[8].expected == "different");
+  CHECK(rows[8].accuracy.empty());
+  CHECK(rows[8].control_loss == scientific(proof.runs[3].control.loss.back()));
+}
+
+TEST_CASE("summary: the sentence gives the figures, or the run that failed and why") {
+  ProofResult proof = synthetic_proof();
+  const std::string good = summary_sentence(proof);
+  CHECK(good.find("Equivalent: after 200 steps on the same batches rms_norm, crms_norm and crms_isometric have") == 0);
+  CHECK(good.find(scientific(proof.control_weight)) != std::string::npos);
+  CHECK(good.find("the 2 negative controls came out different.") != std::string::npos);
+  proof.runs[1].deviations.gradient[6] = 1e-3;
+  conclude(proof);
+  const std::string bad = summary_sentence(proof);
+  CHECK(bad.find("Not equivalent: crms_norm was expected to come out same and came out different (gradient at step 7: "
+                 "1.0e-03") == 0);
+  CHECK(summary_sentence({}).find("Not equivalent") == 0);
+}
+
+TEST_CASE("summary: chaos that would hide a difference is pointed out") {
+  ProofResult proof = synthetic_proof();
+  CHECK(summary_warning(proof).empty());
+  proof.controls[0].deviations.weight[150] = 1e-4;
+  conclude(proof);
+  CHECK(summary_warning(proof).find("lower --lr or --steps") != std::string::npos);
+}
+
+TEST_CASE("summary: the command that repeats a proof names every option and survives a shell") {
+  ProofResult proof = synthetic_proof();
+  proof.options.data = "my data/it's";
+  proof.options.affine = true;
+  proof.manifest.options = option_list(proof.options);
+  const std::string command = repeat_command(proof);
+  CHECK(command.find("isonorm prove --model vit --data 'my data/it'\\''s' --forms rms_norm,crms_norm,crms_isometric") ==
+        0);
+  CHECK(command.find(" --affine --controls 4") != std::string::npos);
+  CHECK(command.find("--weight-decay 0.01") != std::string::npos);
+  CHECK(command.find("--context") == std::string::npos);
+}
+
+TEST_CASE("scientific: two digits, zero and NaN") {
+  CHECK(scientific(3.14e-15) == "3.1e-15");
+  CHECK(scientific(0) == "0");
+  CHECK(scientific(std::nan("")) == "NaN");
+}
