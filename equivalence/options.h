@@ -37,10 +37,10 @@ struct ProofOptions {
 
   OptimizerKind optimizer = OptimizerKind::adamw;
   double lr = 1e-3;
-  int warmup = 20;                     // steps of linear warm-up, whose first rate is not 0; cosine decay follows
-  std::optional<double> weight_decay;  // adamw: decoupled, 0.01 where not set; others: coupled L2, 0 where not set
-  double clip = 1;                     // largest global norm of the gradient; 0: no clipping
-  std::optional<int> steps;            // 200 in f64, 50 in f32 where not set
+  int warmup = 20;                          // steps of linear warm-up, whose first rate is not 0; cosine decay follows
+  std::optional<double> weight_decay = {};  // adamw: decoupled, 0.01 where not set; others: coupled L2, 0 where not set
+  double clip = 1;                          // largest global norm of the gradient; 0: no clipping
+  std::optional<int> steps = {};            // 200 in f64, 50 in f32 where not set
   int batch = 64;
 
   int64_t width = 64;

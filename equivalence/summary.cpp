@@ -23,19 +23,30 @@ std::string quoted(const std::string& word) {
   });
   if (plain) return word;
   std::string result = "'";
-  for (char c : word) result += c == '\'' ? "'\\''" : std::string(1, c);
-  return result + "'";
+  for (char c : word) {
+    if (c == '\'')
+      result += "'\\''";
+    else
+      result += c;
+  }
+  result += '\'';
+  return result;
 }
 
 // "a", "a and b", "a, b and c".
 std::string listed(const std::vector<std::string>& names) {
   std::string result;
-  for (size_t i = 0; i < names.size(); ++i) result += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + names[i];
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (i > 0) result += i + 1 == names.size() ? " and " : ", ";
+    result += names[i];
+  }
   return result;
 }
 
 SummaryRow row_of(const RunResult& run, SummaryRow::Kind kind) {
-  SummaryRow row{.kind = kind, .name = run_name(run)};
+  SummaryRow row;
+  row.kind = kind;
+  row.name = run_name(run);
   row.parameters = text(run.parameters);
   if (run.accuracy) row.accuracy = printed("%.2f %%", 100 * *run.accuracy);
   if (kind == SummaryRow::Kind::reference) return row;
@@ -61,7 +72,7 @@ std::string scientific(double value) {
 }
 
 std::string run_name(const RunResult& run) {
-  if (run.parametrisation != Parametrisation::raw) return run.form + " " + name_of(run.parametrisation);
+  if (run.parametrisation != Parametrisation::raw) return text(run.form, " ", name_of(run.parametrisation));
   return run.seed == 0 ? run.form : text(run.form, " + 1 ulp (seed ", run.seed, ")");
 }
 
@@ -113,8 +124,8 @@ std::string repeat_command(const ProofResult& proof) {
   std::string command = "isonorm prove";
   for (const auto& [name, value] : proof.manifest.options) {
     if (value.empty() || (name == "affine" && value == "false")) continue;
-    command += " --" + name;
-    if (name != "affine") command += " " + quoted(value);
+    command += text(" --", name);
+    if (name != "affine") command += text(" ", quoted(value));
   }
   return command;
 }
