@@ -1,0 +1,153 @@
+// Optimizer steps and gradient clipping: one vector loop per block, one parallel region over the blocks of all
+// parameters.
+#include "core/kernels/optimizer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/cpu/target.h"
+#include "core/parallel.h"
+
+namespace isonorm::kernels::cpu {
+namespace {
+
+// Calls body.operator()<T>(item, begin, end, block) for every block; T is the type of the item's gradient, [begin, end)
+// its elements.
+template <class Item, class Body>
+void for_each_block(std::span<const Item> items, int64_t blocks, const Body& body) {
+  parallel_for(blocks, 1, [&](int64_t first, int64_t last) {
+    size_t i = 0;
+    for (size_t n = items.size(); n > 1;) {  // the last item that begins at or before `first`
+      const size_t half = n / 2;
+      if (items[i + half].first_block <= first) i += half;
+      n -= half;
+    }
+    for (int64_t b = first; b < last; ++b) {
+      while (i + 1 < items.size() && items[i + 1].first_block <= b) ++i;
+      const Item& item = items[i];
+      const int64_t begin = (b - item.first_block) * kUpdateBlock;
+      const int64_t end = std::min(begin + kUpdateBlock, item.gradient.numel());
+      visit_floating(item.gradient.dtype(), "optimizer",
+                     [&]<class T>() { body.template operator()<T>(item, begin, end, b); });
+    }
+  });
+}
+
+template <class T>
+void sgd_block(const SgdUpdate& u, int64_t begin, int64_t end) {
+  using A = acc_t<T>;
+  const A lr(u.lr), momentum(u.momentum), decay(u.weight_decay), scale(u.gradient_scale);
+  const T* __restrict g = u.gradient.data<T>();
+  T* __restrict w = u.parameter.mutable_data<T>();
+  if (!u.momentum_buffer.defined()) {
+#pragma omp simd
+    for (int64_t k = begin; k < end; ++k) {
+      const A x(w[k]);
+      w[k] = T(x - lr * (scale * A(g[k]) + decay * x));
+    }
+    return;
+  }
+  A* __restrict buffer = u.momentum_buffer.mutable_data<A>();
+  const A ahead = u.nesterov ? momentum : A(1), now = u.nesterov ? A(1) : A(0);  // step = now g + ahead b
+#pragma omp simd
+  for (int64_t k = begin; k < end; ++k) {
+    const A x(w[k]);
+    const A d = scale * A(g[k]) + decay * x;
+    buffer[k] = momentum * buffer[k] + d;
+    w[k] = T(x - lr * (now * d + ahead * buffer[k]));
+  }
+}
+
+template <class T>
+void adam_block(const AdamUpdate& u, int64_t begin, int64_t end) {
+  using A = acc_t<T>;
+  const A rest1(1 - u.beta1), beta2(u.beta2), rest2(1 - u.beta2), eps(u.eps), l2(u.l2), keep(u.keep),
+      step_size(u.step_size), root_scale(u.root_scale), scale(u.gradient_scale);
+  const T* __restrict g = u.gradient.data<T>();
+  T* __restrict w = u.parameter.mutable_data<T>();
+  A* __restrict m = u.exp_avg.mutable_data<A>(), * __restrict v = u.exp_avg_sq.mutable_data<A>();
+#pragma omp simd
+  for (int64_t k = begin; k < end; ++k) {
+    const A x(w[k]);
+    const A d = scale * A(g[k]) + l2 * x;
+    m[k] += rest1 * (d - m[k]);
+    v[k] = beta2 * v[k] + rest2 * (d * d);
+    w[k] = T(keep * x - step_size * m[k] / (std::sqrt(v[k]) * root_scale + eps));
+  }
+}
+
+// In f64 whatever the type: the sum of 16384 squares of floats is exact to about 2^-52, and cannot overflow.
+template <class T>
+double squares_of_block(const T* g, int64_t begin, int64_t end) {
+  constexpr int kLanes = 16;
+  double lane[kLanes] = {};
+  int64_t k = begin;
+  for (; k + kLanes <= end; k += kLanes)
+    for (int l = 0; l < kLanes; ++l) {
+      const double x(acc_t<T>(g[k + l]));
+      lane[l] += x * x;
+    }
+  for (; k < end; ++k) {
+    const double x(acc_t<T>(g[k]));
+    lane[(k - begin) % kLanes] += x * x;
+  }
+  for (int width = kLanes / 2; width > 0; width /= 2)
+    for (int l = 0; l < width; ++l) lane[l] += lane[l + width];
+  return lane[0];
+}
+
+}  // namespace
+
+template <Isa I>
+void sgd(std::span<const SgdUpdate> updates, int64_t blocks) {
+  for_each_block(updates, blocks,
+                 []<class T>(const SgdUpdate& u, int64_t begin, int64_t end, int64_t) { sgd_block<T>(u, begin, end); });
+}
+
+template <Isa I>
+void adam(std::span<const AdamUpdate> updates, int64_t blocks) {
+  for_each_block(updates, blocks, []<class T>(const AdamUpdate& u, int64_t begin, int64_t end, int64_t) {
+    adam_block<T>(u, begin, end);
+  });
+}
+
+template <Isa I>
+void sum_squares(std::span<const GradientPart> parts, const Tensor& partial) {
+  double* sums = partial.mutable_data<double>();
+  for_each_block(parts, partial.numel(),
+                 [&]<class T>(const GradientPart& p, int64_t begin, int64_t end, int64_t block) {
+                   sums[block] = squares_of_block(p.gradient.data<T>(), begin, end);
+                 });
+}
+
+template <Isa I>
+void scale(std::span<const GradientPart> parts, int64_t blocks, double factor) {
+  for_each_block(parts, blocks, [&]<class T>(const GradientPart& p, int64_t begin, int64_t end, int64_t) {
+    const acc_t<T> f(factor);
+    T* g = p.gradient.mutable_data<T>();
+#pragma omp simd
+    for (int64_t k = begin; k < end; ++k) g[k] = T(f * acc_t<T>(g[k]));
+  });
+}
+
+template <Isa I>
+void clamp(std::span<const GradientPart> parts, int64_t blocks, double limit) {
+  for_each_block(parts, blocks, [&]<class T>(const GradientPart& p, int64_t begin, int64_t end, int64_t) {
+    using A = acc_t<T>;
+    const A most(limit);
+    T* g = p.gradient.mutable_data<T>();
+#pragma omp simd
+    for (int64_t k = begin; k < end; ++k) {
+      const A x(g[k]);
+      g[k] = T(x > most ? most : x < -most ? -most : x);
+    }
+  });
+}
+
+template void sgd<kTarget>(std::span<const SgdUpdate>, int64_t);
+template void adam<kTarget>(std::span<const AdamUpdate>, int64_t);
+template void sum_squares<kTarget>(std::span<const GradientPart>, const Tensor&);
+template void scale<kTarget>(std::span<const GradientPart>, int64_t, double);
+template void clamp<kTarget>(std::span<const GradientPart>, int64_t, double);
+
+}  // namespace isonorm::kernels::cpu

@@ -1,0 +1,27 @@
+// Limits on gradients. All work in place on the gradients that the parameters hold; parameters without one are skipped.
+#pragma once
+
+#include <vector>
+
+#include "core/tensor.h"
+
+namespace isonorm::optim {
+
+// sqrt(sum of g^2) over the gradients of all parameters, summed in f64 in an order that does not depend on the number
+// of threads. 0 where there is none. Gradients of f32, f64 or bf16 on one device.
+double gradient_norm(const std::vector<Tensor>& parameters);
+
+// min(1, max_norm / (norm + 1e-6)), the factor that brings gradients of that norm under max_norm; NaN where norm is
+// NaN. opt.step(clip_factor(gradient_norm(p), max_norm)) clips without a pass of its own. Throws where max_norm is not
+// above 0.
+double clip_factor(double norm, double max_norm);
+
+// Multiplies all gradients by clip_factor of their norm; returns the norm that they had
+// (torch.nn.utils.clip_grad_norm_, L2). Pascanu et al., "On the difficulty of training recurrent neural networks", ICML
+// 2013.
+double clip_grad_norm(const std::vector<Tensor>& parameters, double max_norm);
+
+// Clamps every entry of the gradients to [-limit, limit]; NaN stays. Throws where limit is below 0 or NaN.
+void clip_grad_value(const std::vector<Tensor>& parameters, double limit);
+
+}  // namespace isonorm::optim

@@ -1,0 +1,86 @@
+// What all optimizers share: parameters in groups, their state, the learning rate, and how state is saved. Invariant:
+// the state of a parameter appears with its first gradient; no step after that allocates.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/tensor_map.h"
+
+namespace isonorm::optim {
+
+// Parameters that are trained with options of their own.
+template <class Options>
+struct ParameterGroup {
+  std::vector<Tensor> parameters;
+  Options options;
+};
+
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
+
+  // Changes every parameter that has a gradient, in place; those without one stay as they are, and so does their state.
+  // Gradients are read as gradient_scale times what they hold: with clip_factor() that is clipping without a pass of
+  // its own.
+  virtual void step(double gradient_scale = 1) = 0;
+  // Clears the gradients of all parameters: they are undefined until the next backward().
+  void zero_grad();
+
+  // The learning rate of a group. Throws where there is no such group.
+  double lr(int group = 0) const { return checked_group(group).lr; }
+  // Sets the learning rate of every group, or of one. Throws where it is negative or not finite.
+  void set_lr(double lr);
+  void set_lr(int group, double lr);
+
+  int groups() const { return static_cast<int>(groups_.size()); }
+  std::vector<Tensor> parameters() const;
+
+  // "group.<g>.lr", and for each parameter that has been stepped, by its position i over all groups, "<i>.step" (i64)
+  // and the state by PyTorch's names ("<i>.exp_avg", ...). The tensors are the optimizer's own: the next step changes
+  // them.
+  TensorMap state_dict() const;
+  // Takes over a copy of such a state; training goes on bit-equal. Throws, and changes nothing, where a name is missing
+  // or unknown, or a shape or dtype differs.
+  void load_state_dict(const TensorMap& state);
+
+ protected:
+  struct Entry {
+    Tensor parameter;
+    int group;
+    int64_t steps = 0;  // that this parameter has taken
+    std::vector<Tensor> state{};
+  };
+
+  // `name` goes before messages. Throws on a parameter that is no contiguous leaf, or is there twice.
+  Optimizer(const char* name, std::vector<const char*> state_names);
+  // A group that keeps the named state per parameter, or none.
+  void add_group(const std::vector<Tensor>& parameters, double lr, bool has_state);
+  // Throws "name: what is value, expected ..." where not ok.
+  void check_option(bool ok, const char* what, double value, const char* expected) const;
+
+  // Whether the parameter has a gradient; then makes its state (zeros) where there is none yet, counts the step and
+  // gives the gradient, contiguous.
+  bool begin_step(Entry& e, Tensor& gradient);
+  std::vector<Entry>& entries() { return entries_; }
+  // The device of all parameters. Throws where they lie on several.
+  Device device() const;
+
+ private:
+  struct Group {
+    double lr;
+    bool has_state;
+  };
+
+  const Group& checked_group(int group) const;
+  Entry loaded(const Entry& e, const std::string& prefix, const TensorMap& from) const;
+
+  const char* name_;
+  std::vector<const char*> state_names_;
+  std::vector<Group> groups_;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace isonorm::optim

@@ -1,0 +1,124 @@
+// Norms and limits of gradients against sums one number at a time.
+#include "tests/support/catch.h"
+
+#include <cmath>
+
+#include "autograd/engine.h"
+#include "core/parallel.h"
+#include "optim/adamw.h"
+#include "optim/clip.h"
+#include "tests/optim/published.h"
+
+using namespace isonorm;
+using Catch::Matchers::Contains;
+using published::numbers;
+
+namespace {
+
+// Parameters with gradients of several blocks, f32 and f64 mixed, and one without a gradient.
+std::vector<Tensor> with_gradients() {
+  std::vector<Tensor> p;
+  for (int64_t n : {70000, 5, 0, 16385}) {
+    const std::vector<double> g = numbers(n, n + 1);
+    const bool single = n == 5;
+    Tensor x = empty({n}, {single ? DType::f32 : DType::f64, kCpu});
+    require_grad(x);
+    set_gradient(x, single ? from_vector(std::vector<float>(g.begin(), g.end()), {n}) : from_vector(g, {n}));
+    p.push_back(x);
+  }
+  p.push_back(require_grad(tensor({1.0})));
+  return p;
+}
+
+std::vector<double> all_gradients(const std::vector<Tensor>& p) {
+  std::vector<double> all;
+  for (const Tensor& x : p)
+    if (gradient(x).defined())
+      for (double g : gradient(x).to_vector<double>()) all.push_back(g);
+  return all;
+}
+
+double naive_norm(const std::vector<double>& g) {
+  long double sum = 0;
+  for (double x : g) sum += static_cast<long double>(x) * x;
+  return static_cast<double>(std::sqrt(sum));
+}
+
+}  // namespace
+
+TEST_CASE("the norm of all gradients, the same for any number of threads") {
+  const auto p = with_gradients();
+  const int before = num_threads();
+  set_num_threads(1);
+  const double norm = optim::gradient_norm(p);
+  CHECK(norm == Approx(naive_norm(all_gradients(p))).epsilon(1e-14));
+  for (int threads : {2, 4}) {
+    set_num_threads(threads);
+    CHECK(optim::gradient_norm(p) == norm);
+  }
+  set_num_threads(before);
+  CHECK(optim::gradient_norm({}) == 0);
+}
+
+TEST_CASE("clip_grad_norm scales down, never up, and returns the norm before") {
+  const auto p = with_gradients();
+  const std::vector<double> before = all_gradients(p);
+  const double norm = naive_norm(before);
+  CHECK(optim::clip_grad_norm(p, 2 * norm) == Approx(norm).epsilon(1e-14));
+  CHECK(all_gradients(p) == before);
+  CHECK(optim::clip_grad_norm(p, 0.5) == Approx(norm).epsilon(1e-14));
+  const std::vector<double> after = all_gradients(p);
+  for (size_t i = 0; i < before.size(); i += 101)
+    CHECK(after[i] == Approx(before[i] * 0.5 / (norm + 1e-6)).epsilon(i >= 70000 && i < 70005 ? 0x1p-22 : 1e-14));
+  CHECK(naive_norm(after) == Approx(0.5).epsilon(1e-6));
+  CHECK_FALSE(gradient(p.back()).defined());
+}
+
+TEST_CASE("a step with the clip factor is a step after clipping") {
+  const auto p = with_gradients(), q = with_gradients();
+  for (const auto* side : {&p, &q})
+    for (const Tensor& x : *side) fill(x, 0.5);
+  optim::AdamW a(p), b(q);
+  optim::clip_grad_norm(p, 0.1);
+  a.step();
+  b.step(optim::clip_factor(optim::gradient_norm(q), 0.1));
+  for (size_t i = 0; i < p.size(); ++i) {
+    const auto x = p[i].to_vector<double>(), y = q[i].to_vector<double>();
+    for (size_t k = 0; k < x.size(); k += 97)
+      CHECK(x[k] == Approx(y[k]).epsilon(p[i].dtype() == DType::f32 ? 1e-6 : 1e-14));
+  }
+}
+
+TEST_CASE("norms that are not finite behave as in PyTorch") {
+  Tensor p = require_grad(tensor({1.0, 2.0}));
+  set_gradient(p, tensor({3.0, HUGE_VAL}));
+  CHECK(optim::clip_grad_norm({p}, 1) == HUGE_VAL);
+  CHECK(gradient(p).to_vector<double>()[0] == 0);
+  CHECK(std::isnan(gradient(p).to_vector<double>()[1]));
+  CHECK(std::isnan(optim::clip_factor(std::nan(""), 1)));
+}
+
+TEST_CASE("clip_grad_value clamps and keeps NaN") {
+  Tensor p = require_grad(tensor({0.0, 0.0, 0.0, 0.0}));
+  set_gradient(p, tensor({-3.0, 0.25, 7.0, std::nan("")}));
+  optim::clip_grad_value({p}, 0.5);
+  const auto g = gradient(p).to_vector<double>();
+  CHECK(g[0] == -0.5);
+  CHECK(g[1] == 0.25);
+  CHECK(g[2] == 0.5);
+  CHECK(std::isnan(g[3]));
+}
+
+TEST_CASE("gradients that are views are clipped as themselves") {
+  Tensor p = require_grad(tensor({0.0, 0.0}));
+  set_gradient(p, as_strided(tensor({3.0}), {2}, {0}, 0));
+  CHECK(optim::clip_grad_norm({p}, 1) == Approx(std::sqrt(18.0)));
+  CHECK(gradient(p).to_vector<double>()[1] == Approx(3 / (std::sqrt(18.0) + 1e-6)));
+}
+
+TEST_CASE("bad limits are refused") {
+  CHECK_THROWS_WITH(optim::clip_factor(1, 0), Contains("max_norm is 0"));
+  CHECK_THROWS_WITH(optim::clip_grad_norm({}, -1), Contains("max_norm is -1"));
+  CHECK_THROWS_WITH(optim::clip_grad_value({}, std::nan("")), Contains("limit is nan"));
+  CHECK_THROWS_WITH(optim::gradient_norm({tensor({1.0})}), Contains("not a leaf"));
+}

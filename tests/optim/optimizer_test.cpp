@@ -1,0 +1,278 @@
+// Every optimizer against the published formula; groups; state; misuse.
+#include "tests/support/catch.h"
+
+#include <functional>
+#include <memory>
+
+#include "autograd/engine.h"
+#include "core/allocator.h"
+#include "core/parallel.h"
+#include "optim/adamw.h"
+#include "optim/sgd.h"
+#include "tests/optim/published.h"
+
+using namespace isonorm;
+using Catch::Matchers::Contains;
+using published::numbers;
+
+namespace {
+
+// Several blocks, a tail, one element, none.
+const std::vector<int64_t> kSizes{40001, 3, 1, 0, 16384};
+
+template <class T>
+Tensor parameter(const std::vector<double>& values) {
+  Tensor p = from_vector(std::vector<T>(values.begin(), values.end()), {static_cast<int64_t>(values.size())});
+  return require_grad(p);
+}
+
+std::vector<Tensor> parameters() {
+  std::vector<Tensor> p;
+  for (size_t i = 0; i < kSizes.size(); ++i) p.push_back(parameter<double>(numbers(kSizes[i], 7 + i)));
+  return p;
+}
+
+// The gradient of parameter i at a step: now and then a large one, so that clipped and unclipped steps mix.
+std::vector<double> gradient_at(int step, size_t i) { return numbers(kSizes[i], 1000 * (step + 1) + i); }
+
+void train(optim::Optimizer& opt, const std::vector<Tensor>& p, int from, int to, double scale = 1) {
+  for (int step = from; step < to; ++step) {
+    for (size_t i = 0; i < p.size(); ++i) set_gradient(p[i], from_vector(gradient_at(step, i), {kSizes[i]}));
+    opt.set_lr(0.01 / (1 + 0.1 * step));
+    opt.step(scale);
+    opt.zero_grad();
+  }
+}
+
+double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
+  REQUIRE(a.size() == b.size());
+  double d = 0;
+  for (size_t i = 0; i < a.size(); ++i) d = std::max(d, a[i] == b[i] ? 0 : std::abs(a[i] - b[i]));
+  return d;
+}
+
+template <class Rule>
+void compare_with_published(optim::Optimizer& opt, const std::vector<Tensor>& p, const Rule& rule, double scale = 1) {
+  train(opt, p, 0, 50, scale);
+  for (size_t i = 0; i < p.size(); ++i) {
+    std::vector<double> w = numbers(kSizes[i], 7 + i);
+    Rule r = rule;
+    for (int step = 0; step < 50; ++step) {
+      std::vector<double> g = gradient_at(step, i);
+      for (double& x : g) x *= scale;
+      r.step(w, g, 0.01 / (1 + 0.1 * step));
+    }
+    CHECK(largest_difference(p[i].to_vector<double>(), w) < 1e-12);
+  }
+}
+
+struct Case {
+  const char* name;
+  std::function<std::unique_ptr<optim::Optimizer>(const std::vector<Tensor>&)> make;
+};
+const std::vector<Case> kCases{
+    {"sgd", [](const auto& p) { return std::make_unique<optim::Sgd>(p, optim::SgdOptions{.weight_decay = 0.1}); }},
+    {"momentum", [](const auto& p) { return std::make_unique<optim::Sgd>(p, optim::SgdOptions{.momentum = 0.9}); }},
+    {"adam", [](const auto& p) { return std::make_unique<optim::Adam>(p); }},
+    {"adamw",
+     [](const auto& p) { return std::make_unique<optim::AdamW>(p, optim::AdamWOptions{.weight_decay = 0.1}); }},
+};
+
+}  // namespace
+
+TEST_CASE("SGD follows its formula") {
+  const auto p = parameters();
+  SECTION("plain") {
+    optim::Sgd opt(p);
+    compare_with_published(opt, p, published::Sgd{});
+  }
+  SECTION("weight decay") {
+    optim::Sgd opt(p, {.weight_decay = 0.1});
+    compare_with_published(opt, p, published::Sgd{.weight_decay = 0.1});
+  }
+  SECTION("momentum") {
+    optim::Sgd opt(p, {.momentum = 0.9, .weight_decay = 0.1});
+    compare_with_published(opt, p, published::Sgd{.momentum = 0.9, .weight_decay = 0.1});
+  }
+  SECTION("nesterov") {
+    optim::Sgd opt(p, {.momentum = 0.9, .weight_decay = 0.1, .nesterov = true});
+    compare_with_published(opt, p, published::Sgd{.momentum = 0.9, .weight_decay = 0.1, .nesterov = true}, 0.25);
+  }
+}
+
+TEST_CASE("Adam and AdamW follow their formulas") {
+  const auto p = parameters();
+  SECTION("adam") {
+    optim::Adam opt(p);
+    compare_with_published(opt, p, published::Adam{});
+  }
+  SECTION("adam with coupled weight decay") {
+    optim::Adam opt(p, {.beta1 = 0.8, .beta2 = 0.95, .eps = 1e-3, .weight_decay = 0.1});
+    compare_with_published(opt, p, published::Adam{.beta1 = 0.8, .beta2 = 0.95, .eps = 1e-3, .weight_decay = 0.1});
+  }
+  SECTION("adamw, default weight decay") {
+    optim::AdamW opt(p);
+    compare_with_published(opt, p, published::Adam{.weight_decay = 0.01, .decoupled = true});
+  }
+  SECTION("adamw with scaled gradients") {
+    optim::AdamW opt(p, {.beta1 = 0.8, .beta2 = 0.95, .eps = 1e-3, .weight_decay = 0.3});
+    compare_with_published(
+        opt, p, published::Adam{.beta1 = 0.8, .beta2 = 0.95, .eps = 1e-3, .weight_decay = 0.3, .decoupled = true},
+        0.25);
+  }
+}
+
+TEST_CASE("f32 follows f64 within rounding, and bf16 parameters keep f32 state") {
+  const std::vector<double> start = numbers(1000, 3);
+  Tensor p32 = parameter<float>(start), p16 = parameter<bf16>(start);
+  optim::AdamW opt({p32, p16}, {.lr = 0.01});
+  std::vector<double> w32 = p32.to_vector<double>(), w16 = p16.to_vector<double>();
+  published::Adam rule32{.weight_decay = 0.01, .decoupled = true}, rule16 = rule32;
+  for (int step = 0; step < 20; ++step) {
+    const std::vector<double> g = numbers(1000, 50 + step);
+    const Tensor g32 = from_vector(std::vector<float>(g.begin(), g.end()), {1000}),
+                 g16 = from_vector(std::vector<bf16>(g.begin(), g.end()), {1000});
+    set_gradient(p32, g32), set_gradient(p16, g16);
+    opt.step();
+    rule32.step(w32, g32.to_vector<double>(), 0.01);
+    rule16.step(w16, g16.to_vector<double>(), 0.01);
+  }
+  // Each step rounds w (|w| < 1.3) a few times, and moves by lr times a ratio with a relative error of a few eps.
+  CHECK(largest_difference(p32.to_vector<double>(), w32) < 20 * 4 * 1.3 * 0x1p-24);
+  // bf16 rounds w to 8 bits at every step: half a unit in the last place of at most 2^-7 each time.
+  CHECK(largest_difference(p16.to_vector<double>(), w16) < 20 * 0x1p-8);
+  CHECK(opt.state_dict().at("1.exp_avg").dtype() == DType::f32);
+  CHECK(largest_difference(opt.state_dict().at("1.exp_avg").to_vector<double>(), rule16.m) < 20 * 4 * 0x1p-24);
+}
+
+TEST_CASE("a state saved and loaded goes on bit-equal") {
+  for (const Case& c : kCases) {
+    INFO(c.name);
+    const auto p = parameters();
+    const auto opt = c.make(p);
+    train(*opt, p, 0, 10);
+    TensorMap saved;  // a copy, as a file would hold it
+    for (const auto& [name, t] : opt->state_dict()) {
+      Tensor copy = empty_like(t);
+      copy_into(copy, t);
+      saved.add(name, copy);
+    }
+    std::vector<Tensor> q;
+    for (const Tensor& x : p) q.push_back(parameter<double>(x.to_vector<double>()));
+    train(*opt, p, 10, 20);
+    const auto again = c.make(q);
+    again->load_state_dict(saved);
+    train(*again, q, 10, 20);
+    for (size_t i = 0; i < p.size(); ++i) CHECK(p[i].to_vector<double>() == q[i].to_vector<double>());
+  }
+}
+
+TEST_CASE("steps have the same bits for any number of threads") {
+  const int before = num_threads();
+  for (const Case& c : kCases) {
+    std::vector<std::vector<double>> first;
+    for (int threads : {1, 2, 4}) {
+      set_num_threads(threads);
+      const auto p = parameters();
+      const auto opt = c.make(p);
+      train(*opt, p, 0, 3);
+      std::vector<std::vector<double>> now;
+      for (const Tensor& x : p) now.push_back(x.to_vector<double>());
+      if (first.empty()) first = now;
+      CHECK(now == first);
+    }
+  }
+  set_num_threads(before);
+}
+
+TEST_CASE("groups have options and rates of their own") {
+  Tensor a = parameter<double>({1, 2}), b = parameter<double>({3});
+  optim::Sgd opt({{{a}, {.lr = 0.5}}, {{b}, {.lr = 0.25, .weight_decay = 2}}});
+  set_gradient(a, tensor({1.0, 1.0})), set_gradient(b, tensor({1.0}));
+  opt.step();
+  CHECK(a.to_vector<double>() == std::vector<double>{0.5, 1.5});
+  CHECK(b.item() == 3 - 0.25 * (1 + 2 * 3));
+  CHECK(opt.lr(1) == 0.25);
+  opt.set_lr(1, 1);
+  CHECK(opt.lr(0) == 0.5);
+  opt.set_lr(2);
+  CHECK(opt.lr(0) == 2);
+  CHECK(opt.lr(1) == 2);
+  CHECK(opt.state_dict().at("group.1.lr").item() == 2);
+  CHECK_THROWS_WITH(opt.lr(2), "sgd: there is no group 2 among 2");
+}
+
+TEST_CASE("parameters without a gradient stay, and count no step") {
+  Tensor a = parameter<double>({1}), b = parameter<double>({1});
+  optim::AdamW opt({a, b}, {.lr = 0.1});
+  set_gradient(a, tensor({1.0}));
+  opt.step();
+  CHECK(b.item() == 1);
+  CHECK(opt.state_dict().find("1.step") == nullptr);
+  set_gradient(b, tensor({1.0}));
+  opt.step();
+  CHECK(opt.state_dict().at("0.step").item() == 2);
+  CHECK(opt.state_dict().at("1.step").item() == 1);
+  CHECK(b.item() == Approx(1 * (1 - 0.1 * 0.01) - 0.1).epsilon(1e-7));
+  opt.zero_grad();
+  CHECK_FALSE(gradient(a).defined());
+}
+
+TEST_CASE("a step after the first takes no memory, and its write is seen by saved tensors") {
+  Tensor p = parameter<double>({1, 2, 3});
+  optim::AdamW opt({p});
+  set_gradient(p, tensor({1.0, 1.0, 1.0}));
+  opt.step();
+  const auto before = host_allocator().stats();
+  const uint32_t version = p.impl().storage->version();
+  opt.step();
+  CHECK(host_allocator().stats().current == before.current);
+  CHECK(host_allocator().stats().requests == before.requests);
+  CHECK(p.impl().storage->version() > version);
+}
+
+TEST_CASE("a gradient that is a view is read as one") {
+  Tensor p = require_grad(from_vector<double>({0, 0, 0, 0}, {2, 2}));
+  set_gradient(p, as_strided(tensor({1.0, 2.0, 3.0, 4.0}), {2, 2}, {1, 2}, 0));
+  optim::Sgd opt({p}, {.lr = 1});
+  opt.step();
+  CHECK(p.to_vector<double>() == std::vector<double>{-1, -3, -2, -4});
+}
+
+TEST_CASE("bad options and parameters are one line") {
+  Tensor p = parameter<double>({1, 2});
+  CHECK_THROWS_WITH(optim::Sgd({p}, {.lr = -1}), "sgd: lr is -1, expected a finite number from 0");
+  CHECK_THROWS_WITH(optim::Sgd({p}, {.momentum = 1}), Contains("momentum is 1"));
+  CHECK_THROWS_WITH(optim::Sgd({p}, {.nesterov = true}), Contains("momentum is 0, expected more than 0 with nesterov"));
+  CHECK_THROWS_WITH(optim::Adam({p}, {.beta2 = 1}), "adam: beta2 is 1, expected a number in [0, 1)");
+  CHECK_THROWS_WITH(optim::AdamW({p}, {.eps = std::nan("")}), Contains("adamw: eps is nan"));
+  CHECK_THROWS_WITH(optim::AdamW({p}, {.weight_decay = -0.1}), Contains("weight_decay is -0.1"));
+  CHECK_THROWS_WITH(optim::AdamW({p, p}), "adamw: parameter 1 of shape [2] is there twice");
+  CHECK_THROWS_WITH(optim::AdamW({tensor({1.0})}), Contains("parameter 0 of shape [1] takes no gradient"));
+  CHECK_THROWS_WITH(optim::AdamW({p, Tensor()}), Contains("parameter 1 is undefined"));
+}
+
+TEST_CASE("a state that does not fit is refused whole") {
+  Tensor p = parameter<double>({1, 2});
+  optim::AdamW opt({p});
+  set_gradient(p, tensor({1.0, 1.0}));
+  opt.step();
+  const auto with = [&](const char* name, const Tensor& t) {
+    TensorMap m;
+    for (const auto& [n, old] : opt.state_dict())
+      if (n != name) m.add(n, old);
+    if (t.defined()) m.add(name, t);
+    return m;
+  };
+  CHECK_THROWS_WITH(opt.load_state_dict(with("0.exp_avg", {})), "adamw: the state '0.exp_avg' is missing");
+  CHECK_THROWS_WITH(opt.load_state_dict(with("group.0.lr", {})), "adamw: the state 'group.0.lr' is missing");
+  CHECK_THROWS_WITH(opt.load_state_dict(with("0.exp_avg", tensor({1.0}))), Contains("f64 [1], expected f64 [2]"));
+  CHECK_THROWS_WITH(opt.load_state_dict(with("0.exp_avg_sq", tensor({1.f, 2.f}))),
+                    Contains("f32 [2], expected f64 [2]"));
+  CHECK_THROWS_WITH(opt.load_state_dict(with("0.step", tensor({1.0}))), Contains("expected one i64"));
+  CHECK_THROWS_WITH(opt.load_state_dict(with("1.step", tensor({int64_t{1}}))),
+                    Contains("'1.step' is unknown to these 1"));
+  CHECK_THROWS_WITH(opt.load_state_dict(with("group.0.lr", tensor({-1.0}))), Contains("group.0.lr is -1"));
+  CHECK(opt.state_dict().at("0.step").item() == 1);
+  CHECK(opt.lr() == 1e-3);
+}
