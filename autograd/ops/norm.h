@@ -1,0 +1,35 @@
+// Normalizations of the last dimension. x [..., width] of a floating dtype, gain and bias [width] of that dtype or
+// undefined; the result has x's shape. Sums are taken in f32 for bf16, else in the dtype. All throw where shapes or
+// dtypes do not fit.
+#pragma once
+
+#include "core/norm_spec.h"
+#include "core/tensor.h"
+
+namespace isonorm {
+
+struct NormOptions {
+  double eps = 1e-5;  // inside the root
+  double p = 1;       // rms_norm: the leading share of the entries that is averaged, ceil(p width) of them, at least 1
+};
+
+// (x - mean) / sqrt(var + eps) gain + bias with the population variance (Ba et al., 1607.06450). A row of width 1 gives
+// the bias. The sum of a result without gain and bias is 0, so its gradient is too.
+Tensor layer_norm(const Tensor& x, const Tensor& gain = {}, const Tensor& bias = {}, NormOptions options = {});
+
+// x / sqrt(mean(x^2) + eps) gain + bias; with p < 1 the mean is over the leading entries only (Zhang & Sennrich,
+// 1910.07467).
+Tensor rms_norm(const Tensor& x, const Tensor& gain = {}, const Tensor& bias = {}, NormOptions options = {});
+
+// RMSNorm of the zero-mean row (x, -sum x) of width + 1 entries, without its last one (Jiang et al., 2305.14858):
+// x / sqrt((sum(x^2) + sum(x)^2) / (width + 1) + eps) gain + bias.
+Tensor crms_norm(const Tensor& x, const Tensor& gain = {}, const Tensor& bias = {}, NormOptions options = {});
+
+// The same for a row held in an orthonormal basis of the zero-mean rows: x / sqrt(sum(x^2) / (width + 1) + eps) gain +
+// bias.
+Tensor crms_isometric_norm(const Tensor& x, const Tensor& gain = {}, const Tensor& bias = {}, NormOptions options = {});
+
+// The one of the above that `spec` names; x gain + bias for NormKind::none.
+Tensor normalize(const Tensor& x, const NormSpec& spec, const Tensor& gain = {}, const Tensor& bias = {});
+
+}  // namespace isonorm

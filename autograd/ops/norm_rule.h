@@ -1,0 +1,35 @@
+// What the norms and the fused residual add + norm share: shape checks, the forward call and the gradient of it.
+#pragma once
+
+#include "autograd/node.h"
+#include "core/norm_spec.h"
+
+namespace isonorm::detail {
+
+struct NormResult {
+  Tensor y, sum, stats;
+};
+
+void check_norm(const NormSpec& spec, const Tensor& x, const Tensor& gain, const Tensor& bias);
+
+// Normalizes x, or x + branch where branch is defined (contiguous, as x), which is then also a result. No graph.
+NormResult norm_forward(const NormSpec& spec, const Tensor& x, const Tensor& branch, const Tensor& gain,
+                        const Tensor& bias);
+
+// What a gradient of it needs. Without gain and bias the result serves: its reader keeps it anyway, and the input need
+// not stay alive.
+struct NormTape {
+  NormSpec spec;
+  bool normalized;
+  Saved x, stats, gain;
+
+  NormTape(const NormSpec& spec, const Tensor& x, const Tensor& gain, const Tensor& bias, const NormResult& result);
+
+  struct Gradients {
+    Tensor dx, dgain, dbias;
+  };
+  // dx = d/dx of <dy, y> + dsum (which may be undefined); gradients of gain and bias where wanted.
+  Gradients backward(const Tensor& dy, const Tensor& dsum, bool wants_gain, bool wants_bias) const;
+};
+
+}  // namespace isonorm::detail

@@ -1,0 +1,234 @@
+// Normalization of rows, forward and backward, each one pass over memory: a row stays in the first-level cache between
+// its own passes.
+//
+// With x^ = (x - shift) / r a row's gradient is, for all kinds (h = gain dy; the sums run over the row):
+//   dx = (h - mean(h) [layer only] - (x^ + c) S / divisor) / r,   S = sum(h x^),   c = sum(x^) for crms, else 0.
+#include "core/kernels/norm.h"
+
+#include <cmath>
+
+#include "core/cpu/lanes.h"
+#include "core/cpu/target.h"
+#include "core/parallel.h"
+
+namespace isonorm::kernels::cpu {
+namespace {
+
+// What every row of a call shares. Null pointers stand for what is absent.
+template <class A>
+struct Shape {
+  int64_t rows, width, entries;
+  A divisor, eps;
+};
+template <class A>
+Shape<A> shape_of(const NormSpec& spec, const Tensor& x) {
+  const int64_t width = x.size(-1);
+  return {x.numel() / std::max<int64_t>(1, width), width, norm_entries(spec, width), A(norm_divisor(spec, width)),
+          A(spec.eps)};
+}
+template <class T>
+const T* data_or_null(const Tensor& t) {
+  return t.defined() ? t.data<T>() : nullptr;
+}
+template <class T>
+T* mutable_or_null(const Tensor& t) {
+  return t.defined() ? t.mutable_data<T>() : nullptr;
+}
+
+// sum = x + branch, in one row.
+template <class A, class T>
+void add_row(T* __restrict sum, const T* __restrict x, const T* __restrict branch, int64_t n) {
+  for_lanes<A>(n, [&](int64_t i, auto lanes) { lanes.store(sum + i, lanes.load(x + i) + lanes.load(branch + i)); });
+}
+
+// Shift and 1/root of a row. The variance is taken around the mean in a second pass: E[x^2] - mean^2 would cancel.
+template <NormKind K, class A, class T>
+ISO_HD std::array<A, 2> row_stats(const T* x, const Shape<A>& s) {
+  A shift = 0, squares;
+  if constexpr (K == NormKind::layer) {
+    shift = sum_row<A, 1>(s.width,
+                          [&](int64_t i, auto lanes, Vec<A>* acc) { acc[0] += lanes.keep(lanes.load(x + i)); })[0] /
+            s.divisor;
+    squares = sum_row<A, 1>(s.width, [&](int64_t i, auto lanes, Vec<A>* acc) {
+      const Vec<A> v = lanes.keep(lanes.load(x + i) - shift);
+      acc[0] += v * v;
+    })[0];
+  } else if constexpr (K == NormKind::crms) {
+    const auto sums = sum_row<A, 2>(s.width, [&](int64_t i, auto lanes, Vec<A>* acc) {
+      const Vec<A> v = lanes.keep(lanes.load(x + i));
+      acc[0] += v;
+      acc[1] += v * v;
+    });
+    shift = sums[0];
+    squares = sums[1] + shift * shift;
+  } else {
+    squares = sum_row<A, 1>(s.entries, [&](int64_t i, auto lanes, Vec<A>* acc) {
+      const Vec<A> v = lanes.keep(lanes.load(x + i));
+      acc[0] += v * v;
+    })[0];
+  }
+  return {shift, 1 / std::sqrt(squares / s.divisor + s.eps)};
+}
+
+template <class A, class T>
+ISO_HD void write_row(T* __restrict y, const T* __restrict x, A mean, A scale, const T* gain, const T* bias,
+                      int64_t n) {
+  for_lanes<A>(n, [&](int64_t i, auto lanes) {
+    Vec<A> v = (lanes.load(x + i) - mean) * scale;
+    if (gain) v *= lanes.load(gain + i);
+    if (bias) v += lanes.load(bias + i);
+    lanes.store(y + i, v);
+  });
+}
+
+template <NormKind K, class T>
+void forward(const NormSpec& spec, const NormOutputs& out, const NormInputs& in) {
+  using A = acc_t<T>;
+  const Shape<A> s = shape_of<A>(spec, in.x);
+  const T *px = in.x.data<T>(), *branch = data_or_null<T>(in.branch);
+  const T *gain = data_or_null<T>(in.gain), *bias = data_or_null<T>(in.bias);
+  T *y = out.y.mutable_data<T>(), *sum = mutable_or_null<T>(out.sum);
+  A* stats = out.stats.mutable_data<A>();
+  parallel_for(s.rows, std::max<int64_t>(1, 8192 / std::max<int64_t>(1, s.width)), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const T* x = px + r * s.width;
+      if (branch) {
+        add_row<A>(sum + r * s.width, x, branch + r * s.width, s.width);
+        x = sum + r * s.width;
+      }
+      const auto [shift, scale] = row_stats<K>(x, s);
+      stats[2 * r] = shift;
+      stats[2 * r + 1] = scale;
+      write_row<A>(y + r * s.width, x, K == NormKind::layer ? shift : A(0), scale, gain, bias, s.width);
+    }
+  });
+}
+
+// What the gradient of one row reads; x^ = (x - shift) scale.
+template <class A, class T>
+struct Row {
+  const T *dy, *dsum, *x;
+  A shift, scale, inverse_root;
+};
+
+// dx over n entries of a row, and the row's contributions to the gradients of gain and bias.
+template <bool affine, class A, class T>
+ISO_HD void write_gradient(T* __restrict dx, A* __restrict dgain, A* __restrict dbias, const Row<A, T>& row,
+                           const T* gain, A mean, A c, A slope, int64_t n) {
+  for_lanes<A>(n, [&](int64_t i, auto lanes) {
+    const Vec<A> dy = lanes.load(row.dy + i), x = (lanes.load(row.x + i) - row.shift) * row.scale;
+    Vec<A> h = dy;
+    if constexpr (affine) {
+      if (gain) h *= lanes.load(gain + i);
+      lanes.store(dgain + i, lanes.load(dgain + i) + lanes.keep(dy * x));
+      lanes.store(dbias + i, lanes.load(dbias + i) + lanes.keep(dy));
+    }
+    Vec<A> g = ((h - mean) - (x + c) * slope) * row.inverse_root;
+    if (row.dsum) g += lanes.load(row.dsum + i);
+    lanes.store(dx + i, g);
+  });
+}
+
+template <NormKind K, bool affine, class A, class T>
+ISO_HD void gradient_row(T* dx, A* dgain, A* dbias, const Row<A, T>& row, const T* gain, A c, const Shape<A>& s) {
+  const auto [sum_h, sum_hx] = sum_row<A, 2>(s.width, [&](int64_t i, auto lanes, Vec<A>* acc) {
+    Vec<A> h = lanes.keep(lanes.load(row.dy + i));
+    if constexpr (affine)
+      if (gain) h *= lanes.load(gain + i);
+    if constexpr (K == NormKind::layer) acc[0] += h;
+    acc[1] += h * ((lanes.load(row.x + i) - row.shift) * row.scale);
+  });
+  const A mean = K == NormKind::layer ? sum_h / s.divisor : A(0), slope = sum_hx / s.divisor;
+  write_gradient<affine>(dx, dgain, dbias, row, gain, mean, c, slope, s.entries);
+  if (s.entries == s.width) return;
+  // Entries that the partial mean square does not see.
+  const int64_t k = s.entries;
+  Row<A, T> rest = row;
+  rest.dy += k, rest.x += k;
+  if (row.dsum) rest.dsum += k;
+  write_gradient<affine>(dx + k, dgain + k, dbias + k, rest, gain ? gain + k : nullptr, A(0), A(0), A(0), s.width - k);
+}
+
+template <NormKind K, bool affine, class T>
+void backward(const NormSpec& spec, const NormGradients& out, const NormSaved& in) {
+  using A = acc_t<T>;
+  const Shape<A> s = shape_of<A>(spec, in.x);
+  const T *dy = in.dy.data<T>(), *dsum = data_or_null<T>(in.dsum), *x = in.x.data<T>(),
+          *gain = data_or_null<T>(in.gain);
+  const A* stats = in.stats.data<A>();
+  T* dx = out.dx.mutable_data<T>();
+  A* partial = mutable_or_null<A>(out.partial);
+  const int64_t w = s.width,
+                block = affine ? norm_block_rows(s.rows) : std::max<int64_t>(1, 8192 / std::max<int64_t>(1, w));
+  parallel_for(s.rows, block, [&](int64_t begin, int64_t end) {
+    A *dgain = nullptr, *dbias = nullptr;
+    if constexpr (affine) {
+      dgain = partial + begin / block * 2 * w;
+      dbias = dgain + w;
+      std::fill_n(dgain, 2 * w, A(0));
+    }
+    for (int64_t r = begin; r < end; ++r) {
+      const A shift = stats[2 * r], inverse_root = stats[2 * r + 1];
+      const Row<A, T> row{dy + r * w,
+                          dsum ? dsum + r * w : nullptr,
+                          x + r * w,
+                          K == NormKind::layer && !in.normalized ? shift : A(0),
+                          in.normalized ? A(1) : inverse_root,
+                          inverse_root};
+      gradient_row<K, affine>(dx + r * w, dgain, dbias, row, gain, K == NormKind::crms ? shift * inverse_root : A(0),
+                              s);
+    }
+  });
+  if constexpr (!affine) return;
+  const int64_t blocks = norm_blocks(s.rows);
+  T* to[2] = {mutable_or_null<T>(out.dgain), mutable_or_null<T>(out.dbias)};
+  parallel_for(w, std::max<int64_t>(64, 16384 / std::max<int64_t>(1, blocks)), [&](int64_t begin, int64_t end) {
+    for (int which : {0, 1}) {
+      if (!to[which]) continue;
+      for_lanes<A>(end - begin, [&](int64_t i, auto lanes) {
+        Vec<A> sum{};
+        for (int64_t b = 0; b < blocks; ++b) sum += lanes.load(partial + (2 * b + which) * w + begin + i);
+        lanes.store(to[which] + begin + i, sum);
+      });
+    }
+  });
+}
+
+// f.operator()<kind>() with one of the three formulas: the isometric form is RMSNorm with another divisor.
+template <class F>
+void visit_kind(NormKind kind, const F& f) {
+  switch (kind) {
+    case NormKind::layer:
+      return f.template operator()<NormKind::layer>();
+    case NormKind::crms:
+      return f.template operator()<NormKind::crms>();
+    default:
+      return f.template operator()<NormKind::rms>();
+  }
+}
+
+}  // namespace
+
+template <Isa I>
+void norm_forward(const NormSpec& spec, const NormOutputs& out, const NormInputs& in) {
+  visit_floating(in.x.dtype(), "norm",
+                 [&]<class T>() { visit_kind(spec.kind, [&]<NormKind K>() { forward<K, T>(spec, out, in); }); });
+}
+
+template <Isa I>
+void norm_backward(const NormSpec& spec, const NormGradients& out, const NormSaved& in) {
+  const bool affine = in.gain.defined() || out.partial.defined();
+  visit_floating(in.x.dtype(), "norm", [&]<class T>() {
+    visit_kind(spec.kind, [&]<NormKind K>() {
+      if (affine)
+        backward<K, true, T>(spec, out, in);
+      else
+        backward<K, false, T>(spec, out, in);
+    });
+  });
+}
+
+template void norm_forward<kTarget>(const NormSpec&, const NormOutputs&, const NormInputs&);
+template void norm_backward<kTarget>(const NormSpec&, const NormGradients&, const NormSaved&);
+
+}  // namespace isonorm::kernels::cpu

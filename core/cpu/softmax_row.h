@@ -1,0 +1,45 @@
+// The two passes that softmax and attention make over a row of scores: its maximum, and its shifted exponentials with
+// their sum.
+#pragma once
+
+#include <limits>
+
+#include "core/cpu/lanes.h"
+#include "core/math/exp.h"
+
+namespace isonorm {
+namespace {
+
+// e^x in each lane, for x <= 0 or NaN; 0 where e^x is below the smallest normal number.
+template <class A>
+ISO_HD Vec<A> exp_lanes(Vec<A> x) {
+  constexpr A lowest = sizeof(A) == 4 ? A(-87) : A(-708);
+  A in[kLanes<A>], out[kLanes<A>];
+  std::memcpy(in, &x, sizeof(x));
+#pragma omp simd
+  for (int l = 0; l < kLanes<A>; ++l) {
+    const A y = math::exp_inside(math::clamp_below(in[l], lowest));
+    out[l] = in[l] < lowest ? A(0) : y;
+  }
+  std::memcpy(&x, out, sizeof(x));
+  return x;
+}
+
+// Largest of n values, -inf of none; a NaN may be passed over.
+template <class A, class T>
+ISO_HD A row_max(const T* x, int64_t n) {
+  const Vec<A> lowest = splat<A>(-std::numeric_limits<A>::infinity());
+  Vec<A> top = lowest;
+  for_lanes<A>(n, [&](int64_t i, auto lanes) {
+    const Vec<A> v = lanes.choose(lanes.load(x + i), lowest);
+    top = v > top ? v : top;
+  });
+  A lane[kLanes<A>];
+  std::memcpy(lane, &top, sizeof(top));
+  for (int w = kLanes<A> / 2; w > 0; w /= 2)
+    for (int l = 0; l < w; ++l) lane[l] = lane[l + w] > lane[l] ? lane[l + w] : lane[l];
+  return lane[0];
+}
+
+}  // namespace
+}  // namespace isonorm

@@ -1,0 +1,50 @@
+// Slots of the normalizations of rows: contiguous [rows, width] tensors of one floating dtype. Undefined tensors stand
+// for what is absent.
+#pragma once
+
+#include "core/kernel.h"
+#include "core/norm_spec.h"
+#include "core/tensor.h"
+
+namespace isonorm::kernels {
+
+// The sums over rows for gain and bias are taken in blocks of rows that depend on the shape alone and added up in
+// order: the bits do not depend on the number of threads.
+inline int64_t norm_block_rows(int64_t rows) { return std::max<int64_t>(16, (rows + 31) / 32); }
+inline int64_t norm_blocks(int64_t rows) { return (rows + norm_block_rows(rows) - 1) / norm_block_rows(rows); }
+
+struct NormOutputs {
+  Tensor y;      // the normalized rows
+  Tensor sum;    // x + branch; undefined where there is no branch
+  Tensor stats;  // [rows, 2] of acc dtype: (mean or, for crms, sum of the row; 1/root)
+};
+struct NormInputs {
+  Tensor x, branch, gain, bias;
+};
+
+struct NormGradients {
+  Tensor dx;
+  Tensor dgain, dbias;  // [width]; undefined where not wanted
+  Tensor partial;       // scratch [norm_blocks(rows), 2, width] of acc dtype, where dgain or dbias is wanted
+};
+struct NormSaved {
+  Tensor dy;    // of the normalized rows
+  Tensor dsum;  // added to dx; undefined: nothing
+  Tensor x;     // what was normalized, or, where `normalized`, the result without gain and bias
+  bool normalized;
+  Tensor stats, gain;
+};
+
+namespace cpu {
+template <Isa I>
+void norm_forward(const NormSpec& spec, const NormOutputs& out, const NormInputs& in);
+template <Isa I>
+void norm_backward(const NormSpec& spec, const NormGradients& out, const NormSaved& in);
+}  // namespace cpu
+
+inline constinit Kernel<void(const NormSpec&, const NormOutputs&, const NormInputs&)> norm_forward{
+    "norm_forward", []<Isa I>() { return &cpu::norm_forward<I>; }};
+inline constinit Kernel<void(const NormSpec&, const NormGradients&, const NormSaved&)> norm_backward{
+    "norm_backward", []<Isa I>() { return &cpu::norm_backward<I>; }};
+
+}  // namespace isonorm::kernels

@@ -1,0 +1,23 @@
+// Slots of softmax over the last dimension of contiguous [rows, width] tensors.
+#pragma once
+
+#include "core/kernel.h"
+#include "core/tensor.h"
+
+namespace isonorm::kernels {
+
+namespace cpu {
+template <Isa I>
+void softmax(const Tensor& out, const Tensor& x, bool log);
+template <Isa I>
+void softmax_backward(const Tensor& dx, const Tensor& g, const Tensor& y, bool log);
+}  // namespace cpu
+
+// out = e^(x - m) / sum e^(x - m), m the row's maximum, or its logarithm.
+inline constinit Kernel<void(const Tensor&, const Tensor&, bool)> softmax{"softmax",
+                                                                          []<Isa I>() { return &cpu::softmax<I>; }};
+// From the result y: dx = y (g - sum g y), or for the logarithm g - e^y sum g.
+inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, bool)> softmax_backward{
+    "softmax_backward", []<Isa I>() { return &cpu::softmax_backward<I>; }};
+
+}  // namespace isonorm::kernels
