@@ -168,27 +168,46 @@ def tables():
            lambda z: z**2 if z else mp.mpf("1e-30"), mp.mpf(0), z, {"double": (5, 0)})
 
 
+def parts(value, dtype, *bits):
+    """value as a sum of numbers of which all but the last are cut to so many bits."""
+    out = []
+    for b in bits:
+        unit = mp.mpf(2) ** (mp.floor(mp.log(value, 2)) - b + 1)
+        out.append(mp.floor(value / unit) * unit)
+        value -= out[-1]
+    return out + [rounded(value, dtype)]
+
+
+def constants():
+    """name, header, type, numbers: what the range reductions subtract in parts."""
+    yield "ln2", "ieee.h", "float", parts(LN2, "float", 15)
+    yield "ln2", "ieee.h", "double", parts(LN2, "double", 32)
+    yield "half pi", "trig.h", "double", parts(mp.pi / 2, "double", 33, 33)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="compare with the headers instead of printing")
     parser.add_argument("--only", help="the one table to fit")
     args = parser.parse_args()
     missing = 0
+
+    def report(title, header, *rows):
+        nonlocal missing
+        if args.check:
+            held = (HEADERS / header).read_text()
+            missing += sum(number not in held for row in rows for number in row)
+        else:
+            print(title, *(", ".join(row) for row in rows), sep="\n  ", flush=True)
+
+    for name, header, dtype, numbers in constants():
+        if args.only in (None, name):
+            report(f"{name}<{dtype}> in {header}", header, [text(c, dtype) for c in numbers])
     for name, header, g, weight, lo, hi, degrees in tables():
-        if args.only and args.only != name:
-            continue
-        for dtype, (m, n) in degrees.items():
+        for dtype, (m, n) in degrees.items() if args.only in (None, name) else ():
             p, q, worst = fit(g, weight, lo, hi, m, n, dtype)
-            numbers = [text(c, dtype) for c in p] + [text(c, dtype) for c in q if n]
-            if args.check:
-                held = (HEADERS / header).read_text()
-                missing += sum(s not in held for s in numbers)
-                continue
-            print(f"{name}<{dtype}> on [{mp.nstr(lo, 4)}, {mp.nstr(hi, 4)}], error 2^{mp.nstr(mp.log(worst, 2), 4)}")
-            print("  p:", ", ".join(numbers[: m + 1]))
-            if n:
-                print("  q:", ", ".join(numbers[m + 1 :]))
-            sys.stdout.flush()
+            title = f"{name}<{dtype}> on [{mp.nstr(lo, 4)}, {mp.nstr(hi, 4)}], error 2^{mp.nstr(mp.log(worst, 2), 4)}"
+            report(title, header, *([text(c, dtype) for c in row] for row in (p, q)[: 1 + (n > 0)]))
     if args.check and missing:
         print(f"fit_math: {missing} coefficients are not in the headers")
     return 1 if missing else 0

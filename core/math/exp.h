@@ -17,12 +17,10 @@ struct ExpParts {
 template <class T>
 ISO_HD ExpParts<T> reduce_exp(T x, T tail = 0) {
   constexpr T log2e = T(1.4426950408889634);
-  constexpr T ln2_hi = pick<T>(0.693145752f, 0.6931471803691238),
-              ln2_lo = pick<T>(1.42860682e-6f, 1.9082149292705877e-10);
   constexpr T shift = kIntegerShift<T> + 2 * Ieee<T>::bias;
   const T shifted = (x + tail) * log2e + shift;
-  const T k = shifted - shift;
-  return {k, (x - k * ln2_hi) - (k * ln2_lo - tail), to_bits(shifted)};
+  const T k = shifted - shift, high = x - k * kLn2High<T>;
+  return {k, high - (k * kLn2Low<T> - tail), to_bits(shifted)};
 }
 
 /// (exp(r) - 1 - r) / r^2 for |r| <= ln2 / 2.

@@ -55,6 +55,12 @@ ISO_HD constexpr T exp2_biased(typename Ieee<T>::Bits biased) {
 template <class T>
 inline constexpr T kIntegerShift = pick<T>(0x1.8p23f, 0x1.8p52);
 
+/// ln2 in two parts, the first short enough that its product with an exponent is exact.
+template <class T>
+inline constexpr T kLn2High = pick<T>(0.69314575f, 0.6931471803691238);
+template <class T>
+inline constexpr T kLn2Low = pick<T>(1.4286068e-06f, 1.9082149292705877e-10);
+
 /// min and max that return a NaN in x, which the comparison leaves where it is.
 template <class T>
 ISO_HD T clamp_above(T x, T hi) {

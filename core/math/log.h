@@ -27,18 +27,16 @@ ISO_HD LogParts<T> reduce_log(T x) {
 /// k ln2 + log(1 + f + tail), |tail| <= ulp(1): the large term f is added last, so only its own rounding counts.
 template <class T>
 ISO_HD T combine_log(T k, T f, T tail = 0) {
-  constexpr T ln2_hi = pick<T>(0.693145752f, 0.6931471803691238),
-              ln2_lo = pick<T>(1.42860682e-6f, 1.9082149292705877e-10);
   const T half_square = T(0.5) * f * f;
   if constexpr (kIsFloat<T>) {  // log(1 + f) = f - f^2 / 2 + f^3 p(f)
     const T p = poly(f, 0.33333313, -0.25000164, 0.20002219, -0.16659534, 0.1420985, -0.12546913, 0.12103575,
                      -0.10930923, 0.0536916);
-    return k * ln2_hi + (f - (half_square - (f * f * (f * p) + (k * ln2_lo + tail))));
+    return k * kLn2High<T> + (f - (half_square - (f * f * (f * p) + (k * kLn2Low<T> + tail))));
   } else {  // with s = f / (2 + f): log(1 + f) = f - f^2 / 2 + s (f^2 / 2 + s^2 r(s^2))
     const T s = f / (2 + f), z = s * s;
     const T r = poly(z, 0.6666666666666735, 0.39999999999409347, 0.28571428743688826, 0.22222198428647905,
                      0.18183572375976648, 0.15313831539770123, 0.14798265819716475);
-    return k * ln2_hi + (f - (half_square - (s * (half_square + z * r) + (k * ln2_lo + tail))));
+    return k * kLn2High<T> + (f - (half_square - (s * (half_square + z * r) + (k * kLn2Low<T> + tail))));
   }
 }
 
