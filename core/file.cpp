@@ -43,7 +43,8 @@ Bytes open_bytes(const std::string& path) {
     delete p;
   });
   struct stat info;
-  check_io(::fstat(raw, &info) == 0, path, ": cannot ask for its size: ", std::strerror(errno));
+  const int status = ::fstat(raw, &info);
+  check_io(status == 0, path, ": cannot ask for its size: ", std::strerror(errno));
   check_io(S_ISREG(info.st_mode), path, ": it is not a regular file");
   return {path, info.st_size, [fd, size = int64_t{info.st_size}](int64_t offset, void* to, int64_t n) {
             check_range(offset, n, size);

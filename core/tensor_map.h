@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -14,14 +15,13 @@ class TensorMap {
  public:
   // Throws where the name is there already.
   void add(const std::string& name, const Tensor& tensor) {
-    check(find(name) == nullptr, "tensor map: the name '", name, "' is there already");
+    check(index_.emplace(name, entries_.size()).second, "tensor map: the name '", name, "' is there already");
     entries_.emplace_back(name, tensor);
   }
   // nullptr where the name is not there.
   const Tensor* find(std::string_view name) const {
-    for (const auto& [n, t] : entries_)
-      if (n == name) return &t;
-    return nullptr;
+    const auto at = index_.find(name);
+    return at == index_.end() ? nullptr : &entries_[at->second].second;
   }
   // Throws where the name is not there.
   const Tensor& at(std::string_view name) const {
@@ -35,7 +35,12 @@ class TensorMap {
   auto end() const { return entries_.end(); }
 
  private:
+  // Lets a lookup take a string_view without making a string.
+  struct Hash : std::hash<std::string_view> {
+    using is_transparent = void;
+  };
   std::vector<std::pair<std::string, Tensor>> entries_;
+  std::unordered_map<std::string, size_t, Hash, std::equal_to<>> index_;  // name to place in entries_
 };
 
 }  // namespace isonorm

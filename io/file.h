@@ -1,0 +1,47 @@
+// Replacing files so that a reader, also one after a crash or power cut, finds the old content or the new, never a
+// mixture.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace isonorm::io {
+
+// A file that appears under its name all at once. Bytes go to `<path>.tmp.<pid>` in the same folder; commit() does
+// fsync(file), rename, fsync(folder). Without commit() the temporary file is removed and the old file stays. Temporary
+// files that dead processes left are removed by the next replacement of the same path. A symbolic link is followed:
+// what it points to is replaced.
+class Replacement {
+ public:
+  // Creates the temporary file. Throws (io) where that fails or this process is replacing the path already.
+  explicit Replacement(const std::string& path);
+  ~Replacement();
+  Replacement(const Replacement&) = delete;
+  Replacement& operator=(const Replacement&) = delete;
+
+  void write(const void* bytes, int64_t n);
+  void write(std::string_view s) { write(s.data(), static_cast<int64_t>(s.size())); }
+  // Throws (io) where a step fails. Up to the rename the old file stays; where only the folder's fsync failed the new
+  // one is in place, but may be gone after a power cut.
+  void commit();
+
+ private:
+  std::string path_, temporary_;
+  int fd_ = -1;
+};
+
+// The system calls of a replacement. Tests put others in, to make each fail or end the process in turn.
+struct SystemCalls {
+  int (*open)(const char* path, int flags, mode_t mode);
+  ssize_t (*write)(int fd, const void* bytes, size_t n);
+  int (*fsync)(int fd);
+  int (*close)(int fd);
+  int (*rename)(const char* from, const char* to);
+  int (*unlink)(const char* path);
+};
+SystemCalls& system_calls();
+
+}  // namespace isonorm::io

@@ -1,0 +1,37 @@
+// The safetensors format: named tensors and a map of strings in one file. A reader believes nothing: names, types,
+// shapes and places of all tensors are checked against each other and against the size of the file before memory is
+// taken for the first. Source: https://github.com/huggingface/safetensors (README, section "Format").
+//
+//   8 bytes   n, the length of the header, little-endian
+//   n bytes   JSON: {"__metadata__": {"key": "text"}, "name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0,
+//   24]}, ...} the rest  the elements, row-major, little-endian; the offsets count from here
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "core/file.h"
+#include "core/tensor_map.h"
+
+namespace isonorm {
+
+using Metadata = std::map<std::string, std::string>;
+
+// Longest header that is read or written (the limit of the format's own library).
+inline constexpr int64_t kSafetensorsHeaderLimit = 100'000'000;
+
+// The tensors of a file in the order of its header, on the CPU; dtypes F32, F64, BF16, I64 and U8. Its metadata goes to
+// *metadata where that is not null. Throws (invalid), naming the file, on a header that is longer than the limit or the
+// file, does not start with '{' or is not strict JSON of that form, on names, keys or dtypes that occur twice, are
+// missing or unknown, more than 8 dimensions, a size that does not fit shape and dtype, and on places that overlap,
+// leave a hole, leave the file or do not reach its end.
+TensorMap load_safetensors(const std::string& path, Metadata* metadata = nullptr);
+TensorMap load_safetensors(const Bytes& file, Metadata* metadata = nullptr);
+
+// Replaces the file with these tensors (any layout and device), all at once (see io::Replacement). Data lie in the
+// order of falling element size, so that every element is aligned; the header keeps the order of the map. Throws where
+// a tensor is undefined, a name is not UTF-8 or "__metadata__", or (io) the system refuses; then the old file stays.
+void save_safetensors(const std::string& path, const TensorMap& tensors, const Metadata& metadata = {});
+
+}  // namespace isonorm

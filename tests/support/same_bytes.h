@@ -1,0 +1,14 @@
+// Whether two tensors are equal bit by bit (NaNs and signed zeros too), in shape and in dtype.
+#pragma once
+
+#include <cstring>
+
+#include "core/tensor.h"
+
+inline bool same_bytes(const isonorm::Tensor& a, const isonorm::Tensor& b) {
+  if (a.dtype() != b.dtype() || !(a.shape() == b.shape())) return false;
+  return isonorm::visit_all(a.dtype(), [&]<class T>() {
+    const std::vector<T> x = a.to_vector<T>(), y = b.to_vector<T>();
+    return x.empty() || std::memcmp(x.data(), y.data(), x.size() * sizeof(T)) == 0;
+  });
+}
