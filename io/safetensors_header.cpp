@@ -8,6 +8,16 @@
 namespace isonorm::io {
 namespace {
 
+// A name as messages show it: in quotes, on one line, not longer than 80 bytes.
+struct Shown {
+  std::string_view name;
+};
+void append_text(std::string& s, Shown part) {
+  s += '\'';
+  for (char c : part.name.substr(0, 80)) s += static_cast<uint8_t>(c) < 0x20 || c == 0x7f ? '?' : c;
+  s += part.name.size() > 80 ? "...'" : "'";
+}
+
 constexpr struct {
   std::string_view name;
   DType dtype;
@@ -16,14 +26,15 @@ constexpr struct {
 DType parse_dtype(const std::string& type, const std::string& tensor) {
   for (const auto& t : kTypes)
     if (t.name == type) return t.dtype;
-  check(false, "safetensors: tensor '", tensor, "' has dtype ", type, ", expected F32, F64, BF16, I64 or U8");
+  check(false, "safetensors: tensor ", Shown{tensor}, " has dtype ", Shown{type},
+        ", expected F32, F64, BF16, I64 or U8");
   return {};
 }
 
 Metadata parse_metadata(JsonReader& json) {
   Metadata metadata;
   json.object([&](const std::string& key) {
-    check(metadata.emplace(key, json.string()).second, "safetensors: the metadata have '", key, "' twice");
+    check(metadata.emplace(key, json.string()).second, "safetensors: the metadata have ", Shown{key}, " twice");
   });
   return metadata;
 }
@@ -33,7 +44,7 @@ TensorEntry parse_entry(JsonReader& json, const std::string& name) {
   e.name = name;
   bool dtype = false, shape = false, offsets = false;
   const auto first = [&](bool& seen, const char* key) {
-    check(!seen, "safetensors: tensor '", name, "' has ", key, " twice");
+    check(!seen, "safetensors: tensor ", Shown{name}, " has ", key, " twice");
     seen = true;
   };
   json.object([&](const std::string& key) {
@@ -43,7 +54,7 @@ TensorEntry parse_entry(JsonReader& json, const std::string& name) {
     } else if (key == "shape") {
       first(shape, "shape");
       json.list([&] {
-        check(e.shape.rank < kMaxRank, "safetensors: tensor '", name, "' has more than ", kMaxRank, " dimensions");
+        check(e.shape.rank < kMaxRank, "safetensors: tensor ", Shown{name}, " has more than ", kMaxRank, " dimensions");
         e.shape.push_back(json.integer());
       });
     } else if (key == "data_offsets") {
@@ -54,21 +65,24 @@ TensorEntry parse_entry(JsonReader& json, const std::string& name) {
       e.end = json.integer();
       json.expect(']');
     } else {
-      check(false, "safetensors: tensor '", name, "' has the unknown key '", key, "'");
+      check(false, "safetensors: tensor ", Shown{name}, " has the unknown key ", Shown{key});
     }
   });
   const char* missing = !dtype ? "dtype" : !shape ? "shape" : !offsets ? "data_offsets" : nullptr;
-  check(missing == nullptr, "safetensors: tensor '", name, "' has no ", missing ? missing : "");
+  check(missing == nullptr, "safetensors: tensor ", Shown{name}, " has no ", missing ? missing : "");
   return e;
 }
 
 // The size that shape and dtype ask for, against the place that the header gives.
 void check_size(const TensorEntry& e, int64_t data_bytes) {
-  const Scope scope(e.name);  // an overflow of the product names the tensor
-  check(e.begin <= e.end, "safetensors: tensor '", e.name, "' begins at ", e.begin, " and ends at ", e.end);
-  check(e.end <= data_bytes, "safetensors: tensor '", e.name, "' ends at ", e.end, ", the data at ", data_bytes);
-  const int64_t bytes = checked_mul(numel(e.shape), size_of(e.dtype), "safetensors");
-  check(bytes == e.end - e.begin, "safetensors: tensor '", e.name, "' of shape ", e.shape, " and dtype ", e.dtype,
+  check(e.begin <= e.end, "safetensors: tensor ", Shown{e.name}, " begins at ", e.begin, " and ends at ", e.end);
+  check(e.end <= data_bytes, "safetensors: tensor ", Shown{e.name}, " ends at ", e.end, ", the data at ", data_bytes);
+  const int64_t bytes = [&] {
+    const std::string name = text(Shown{e.name});
+    const Scope scope(name);  // an overflow names the tensor
+    return checked_mul(numel(e.shape), size_of(e.dtype), "size");
+  }();
+  check(bytes == e.end - e.begin, "safetensors: tensor ", Shown{e.name}, " of shape ", e.shape, " and dtype ", e.dtype,
         " takes ", bytes, " bytes, its place has ", e.end - e.begin);
 }
 
@@ -80,10 +94,10 @@ void check_places(const std::vector<TensorEntry>& entries, int64_t data_bytes) {
   });
   int64_t reached = 0;
   for (const TensorEntry* e : order) {
-    check(e->begin >= reached, "safetensors: tensor '", e->name, "' begins at ", e->begin,
+    check(e->begin >= reached, "safetensors: tensor ", Shown{e->name}, " begins at ", e->begin,
           ", inside of the one before, which ends at ", reached);
-    check(e->begin == reached, "safetensors: nothing lies in the bytes ", reached, " to ", e->begin, " before tensor '",
-          e->name, "'");
+    check(e->begin == reached, "safetensors: nothing lies in the bytes ", reached, " to ", e->begin, " before tensor ",
+          Shown{e->name});
     reached = e->end;
   }
   check(reached == data_bytes, "safetensors: ", data_bytes - reached, " bytes after the last tensor");
@@ -91,13 +105,13 @@ void check_places(const std::vector<TensorEntry>& entries, int64_t data_bytes) {
 
 }  // namespace
 
-SafetensorsHeader parse_safetensors_header(std::string_view text, int64_t data_bytes) {
-  check(text.starts_with('{'), "safetensors: the header does not start with '{'");
+SafetensorsHeader parse_safetensors_header(std::string_view json_text, int64_t data_bytes) {
+  check(json_text.starts_with('{'), "safetensors: the header does not start with '{'");
   SafetensorsHeader header;
   std::unordered_set<std::string> names;
-  JsonReader json(text);
+  JsonReader json(json_text);
   json.object([&](const std::string& name) {
-    check(names.insert(name).second, "safetensors: '", name, "' is there twice");
+    check(names.insert(name).second, "safetensors: ", Shown{name}, " is there twice");
     if (name == "__metadata__")
       header.metadata = parse_metadata(json);
     else
