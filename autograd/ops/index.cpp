@@ -1,19 +1,18 @@
 #include "autograd/ops/index.h"
 
 #include "autograd/node.h"
+#include "autograd/ops/checked_ids.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
 #include "core/kernels/index.h"
 
 namespace isonorm {
-namespace {
 
-// The positions, contiguous, after a check that all lie in [0, bound).
-Tensor checked_ids(const Tensor& ids, int64_t bound, const char* op, const char* what) {
+Tensor checked_ids(const Tensor& ids, int64_t bound, const char* op, const char* what, int64_t allowed) {
   check(ids.dtype() == DType::i64, op, ": positions are ", ids.dtype(), ", expected i64");
   const Tensor c = contiguous(ids), position = empty({1}, {DType::i64, ids.device()});
-  kernels::find_outside.on(c.device(), position, c, bound);
+  kernels::find_outside.on(c.device(), position, c, bound, allowed);
   const int64_t at = position.to_vector<int64_t>()[0];
   if (at >= 0) {
     const int64_t id = as_strided(c, {1}, {1}, c.impl().offset + at).to_vector<int64_t>()[0];
@@ -22,6 +21,8 @@ Tensor checked_ids(const Tensor& ids, int64_t bound, const char* op, const char*
   }
   return c;
 }
+
+namespace {
 
 kernels::IndexShape around(const Dims& shape, int d) {
   kernels::IndexShape s{1, shape[d], 1};

@@ -11,16 +11,11 @@ int64_t grain(int64_t work_each) { return std::max<int64_t>(1, 16384 / std::max<
 
 }  // namespace
 
-void find_outside(const Tensor& position, const Tensor& ids, int64_t bound) {
+void find_outside(const Tensor& position, const Tensor& ids, int64_t bound, int64_t allowed) {
   const int64_t* p = ids.data<int64_t>();
-  const int64_t n = ids.numel();
-  bool outside = false;
-  for (int64_t i = 0; i < n; ++i) outside |= p[i] < 0 || p[i] >= bound;
-  int64_t at = -1;
-  if (outside)
-    for (at = 0; p[at] >= 0 && p[at] < bound; ++at) {
-    }
-  *position.mutable_data<int64_t>() = at;
+  const auto outside = [=](int64_t id) { return (id < 0 || id >= bound) && id != allowed; };
+  const int64_t* at = std::find_if(p, p + ids.numel(), outside);
+  *position.mutable_data<int64_t>() = at == p + ids.numel() ? -1 : at - p;
 }
 
 void take_rows(IndexShape s, const Tensor& out, const Tensor& x, const Tensor& ids) {

@@ -13,7 +13,7 @@ struct IndexShape {
 };
 
 namespace cpu {
-void find_outside(const Tensor& position, const Tensor& ids, int64_t bound);
+void find_outside(const Tensor& position, const Tensor& ids, int64_t bound, int64_t allowed);
 void take_rows(IndexShape shape, const Tensor& out, const Tensor& x, const Tensor& ids);
 void add_rows(IndexShape shape, const Tensor& dx, const Tensor& g, const Tensor& ids, const Tensor& work);
 void gather(IndexShape shape, const Tensor& out, const Tensor& x, const Tensor& index);
@@ -22,8 +22,9 @@ void topk(const Tensor& index, const Tensor& x);
 void search_sorted(const Tensor& out, const Tensor& sorted, const Tensor& values);
 }  // namespace cpu
 
-// position[0] = the first e where ids[e] is not in [0, bound), or -1.
-inline constinit Kernel<void(const Tensor&, const Tensor&, int64_t)> find_outside{"find_outside", &cpu::find_outside};
+// position[0] = the first e where ids[e] is neither in [0, bound) nor `allowed`, or -1.
+inline constinit Kernel<void(const Tensor&, const Tensor&, int64_t, int64_t)> find_outside{"find_outside",
+                                                                                           &cpu::find_outside};
 
 // out[o, j, :] = x[o, ids[j], :], ids [m]; any dtype.
 inline constinit Kernel<void(IndexShape, const Tensor&, const Tensor&, const Tensor&)> take_rows{"take_rows",

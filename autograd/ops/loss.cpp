@@ -1,0 +1,87 @@
+#include "autograd/ops/loss.h"
+
+#include "autograd/node.h"
+#include "autograd/ops/checked_ids.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/reduce.h"
+#include "autograd/ops/shape.h"
+#include "core/kernels/loss.h"
+
+namespace isonorm {
+namespace {
+
+void check_pair(const Tensor& x, const Tensor& target, const char* op) {
+  check(x.shape() == target.shape() && x.dtype() == target.dtype(), op, ": input ", x.dtype(), ' ', x.shape(),
+        " and target ", target.dtype(), ' ', target.shape(), " differ");
+}
+
+Tensor reduced(const Tensor& losses, Reduction reduction) {
+  if (reduction == Reduction::none) return losses;
+  return reduction == Reduction::sum ? sum(losses) : mean(losses);
+}
+
+}  // namespace
+
+Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& o) {
+  check(is_floating(logits.dtype()), "cross_entropy: dtype is ", logits.dtype(), ", expected f32, f64 or bf16");
+  check(logits.rank() >= 1 && logits.size(-1) > 0, "cross_entropy: logits have shape ", logits.shape(),
+        ", expected [..., classes]");
+  Dims rows = logits.shape();
+  --rows.rank;
+  check(target.shape() == rows, "cross_entropy: targets ", target.shape(), " do not fit logits ", logits.shape());
+  check(o.label_smoothing >= 0 && o.label_smoothing <= 1, "cross_entropy: label smoothing ", o.label_smoothing,
+        " is outside of [0, 1]");
+  const int64_t n = target.numel(), classes = logits.size(-1);
+  const Tensor id = checked_ids(target, classes, "cross_entropy", "the classes", o.ignore_index);
+  const Tensor x = reshape(contiguous(detach(logits)), {n, classes});
+  const TensorOptions acc{acc_dtype(x.dtype()), x.device()};
+  const kernels::CrossEntropySpec spec{o.ignore_index, o.label_smoothing};
+  const Tensor losses = empty({n}, acc), stats = empty({n, 2}, acc);
+  kernels::cross_entropy.on(x.device(), losses, stats, x, id, spec);
+  Tensor out, scale;
+  if (o.reduction == Reduction::none) {
+    out = cast(reshape(losses, rows), x.dtype());
+  } else {
+    out = empty({}, x.options());
+    scale = empty({}, acc);
+    kernels::cross_entropy_total.on(x.device(), out, scale, losses, id, o.ignore_index, o.reduction == Reduction::mean);
+  }
+  if (Node* node = track("cross_entropy", {&out}, {&logits}))
+    node->backward = [x = save(x), id = save(id), stats = save(stats), scale = save(scale), spec,
+                      shape = logits.shape()](Flow& g) {
+      const Tensor logits = x;
+      const int64_t n = logits.size(0);
+      const Tensor dy = cast(g.out(), stats.get().dtype()), factor = scale;
+      const Tensor weight = factor.defined() ? expand(mul(dy, factor), {n}) : reshape(dy, {n});
+      const Tensor dx = empty_like(logits);
+      kernels::cross_entropy_backward.on(dx.device(), dx, weight, logits, id, stats, spec);
+      g.give(0, reshape(dx, shape));
+    };
+  return out;
+}
+
+Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction) {
+  check_pair(x, target, "mse_loss");
+  return reduced(square(sub(x, target)), reduction);
+}
+
+Tensor l1_loss(const Tensor& x, const Tensor& target, Reduction reduction) {
+  check_pair(x, target, "l1_loss");
+  return reduced(abs(sub(x, target)), reduction);
+}
+
+Tensor huber_loss(const Tensor& x, const Tensor& target, double delta, Reduction reduction) {
+  check_pair(x, target, "huber_loss");
+  check(delta > 0, "huber_loss: delta is ", delta, ", expected a positive one");
+  // With c = d cut to [-delta, delta], both branches are c (d - c / 2).
+  const Tensor d = sub(x, target), c = clamp(d, -delta, delta);
+  return reduced(mul(c, sub(d, mul(c, 0.5))), reduction);
+}
+
+Tensor bce_with_logits(const Tensor& x, const Tensor& target, Reduction reduction) {
+  check_pair(x, target, "bce_with_logits");
+  const Tensor one = mul(target, softplus(neg(x))), zero = mul(sub(1, target), softplus(x));
+  return reduced(add(one, zero), reduction);
+}
+
+}  // namespace isonorm

@@ -1,0 +1,36 @@
+// Losses. Each ends with a reduction of its single losses: their mean (the default), their sum, or none. Floating
+// tensors f32, f64 or bf16 (computed in f32). Definitions are PyTorch's.
+#pragma once
+
+#include "core/tensor.h"
+
+namespace isonorm {
+
+enum class Reduction { mean, sum, none };
+
+struct CrossEntropyOptions {
+  int64_t ignore_index = -100;  // rows with this target count for nothing, also in the mean
+  double label_smoothing = 0;   // e: the target distribution is (1 - e) at the target plus e / classes everywhere
+  Reduction reduction = Reduction::mean;
+};
+
+// -sum_j q_j ln softmax(x)_j for each row x of logits [..., classes], q the (smoothed) one-hot distribution of target
+// [...] (i64). mean divides by the number of rows that are not ignored (NaN where there is none). Fused: reads the
+// logits once, keeps two numbers a row, and the backward pass makes no second tensor of their size beyond the gradient
+// itself. Throws where shapes do not fit, a target is neither a class nor ignore_index, or label_smoothing is outside
+// of [0, 1].
+Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options = {});
+
+// Losses of x and target, which have one shape and dtype; both take gradients. Throw where shapes or dtypes differ.
+
+// (x - target)^2
+Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean);
+// |x - target|; the gradient is 0 where they are equal
+Tensor l1_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean);
+// With d = x - target: d^2 / 2 where |d| <= delta, else delta (|d| - delta / 2) (Huber, 1964). Throws unless delta > 0.
+Tensor huber_loss(const Tensor& x, const Tensor& target, double delta = 1, Reduction reduction = Reduction::mean);
+// -(target ln p + (1 - target) ln(1 - p)) with p = sigmoid(x), computed as target softplus(-x) + (1 - target)
+// softplus(x): no overflow, and no cancellation for targets in [0, 1].
+Tensor bce_with_logits(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean);
+
+}  // namespace isonorm

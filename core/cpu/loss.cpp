@@ -1,0 +1,108 @@
+// Cross-entropy of rows and its gradient.
+#include "core/kernels/loss.h"
+
+#include <cmath>
+
+#include "core/cpu/softmax_row.h"
+#include "core/cpu/target.h"
+#include "core/math.h"
+#include "core/parallel.h"
+
+namespace isonorm::kernels::cpu {
+namespace {
+
+template <class F>
+void for_rows(const Tensor& logits, const F& f) {
+  const int64_t classes = logits.size(-1);
+  parallel_for(logits.size(0), std::max<int64_t>(1, 8192 / classes), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) f(r);
+  });
+}
+
+// Writes (m, s) to stats and returns the loss.
+template <class A, class T>
+A loss_row(A* stats, const T* x, int64_t n, int64_t target, double smoothing) {
+  const A top = row_max<A>(x, n);
+  const bool spread = smoothing != 0;
+  // sum exp(x - m), and sum (x - m) where it counts: a class at -inf would make it NaN.
+  const auto [exponentials, rest] = sum_row<A, 2>(n, [&](int64_t i, auto lanes, Vec<A>* acc) {
+    const Vec<A> v = lanes.load(x + i) - top;
+    acc[0] += lanes.keep(exp_lanes<A>(v));
+    if (spread) acc[1] += lanes.keep(v);
+  });
+  stats[0] = top;
+  stats[1] = std::log(exponentials);
+  const A loss = stats[1] - static_cast<A>(1 - smoothing) * (A(x[target]) - top);
+  return spread ? loss - static_cast<A>(smoothing / static_cast<double>(n)) * rest : loss;
+}
+
+template <class A, class T>
+void gradient_row(T* dx, A g, const T* x, int64_t n, int64_t target, const A* stats, double smoothing) {
+  const A top = stats[0], log_sum = stats[1], base = static_cast<A>(smoothing / static_cast<double>(n));
+  const A at_target =
+      math::expm1((A(x[target]) - top) - log_sum) + (static_cast<A>(smoothing) - base);  // p - 1 keeps its digits
+  for_lanes<A>(n, [&](int64_t i, auto lanes) {
+    const Vec<A> v = g * (exp_lanes<A>((lanes.load(x + i) - top) - log_sum) - base);
+    lanes.store(dx + i, lanes.choose(v, lanes.load(dx + i)));  // in place: what is done stays
+  });
+  dx[target] = T(g * at_target);
+}
+
+}  // namespace
+
+template <Isa I>
+void cross_entropy(const Tensor& losses, const Tensor& stats, const Tensor& logits, const Tensor& target,
+                   CrossEntropySpec spec) {
+  visit_floating(logits.dtype(), "cross_entropy", [&]<class T>() {
+    using A = acc_t<T>;
+    const int64_t n = logits.size(-1);
+    const T* x = logits.data<T>();
+    const int64_t* t = target.data<int64_t>();
+    A *loss = losses.mutable_data<A>(), *stat = stats.mutable_data<A>();
+    for_rows(logits, [=](int64_t r) {
+      loss[r] = t[r] == spec.ignored ? A(0) : loss_row(stat + 2 * r, x + r * n, n, t[r], spec.smoothing);
+    });
+  });
+}
+
+template <Isa I>
+void cross_entropy_backward(const Tensor& dlogits, const Tensor& g, const Tensor& logits, const Tensor& target,
+                            const Tensor& stats, CrossEntropySpec spec) {
+  visit_floating(logits.dtype(), "cross_entropy", [&]<class T>() {
+    using A = acc_t<T>;
+    const int64_t n = logits.size(-1), step = g.strides()[0];
+    const T* x = logits.data<T>();
+    const int64_t* t = target.data<int64_t>();
+    const A *stat = stats.data<A>(), *pg = g.data<A>();
+    T* dx = dlogits.mutable_data<T>();
+    for_rows(logits, [=](int64_t r) {
+      if (t[r] == spec.ignored)
+        std::fill(dx + r * n, dx + (r + 1) * n, T(0));
+      else
+        gradient_row<A>(dx + r * n, pg[r * step], x + r * n, n, t[r], stat + 2 * r, spec.smoothing);
+    });
+  });
+}
+
+template <Isa I>
+void cross_entropy_total(const Tensor& total, const Tensor& scale, const Tensor& losses, const Tensor& target,
+                         int64_t ignored, bool mean) {
+  const int64_t* t = target.data<int64_t>();
+  const int64_t n = target.numel(), rows = n - std::count(t, t + n, ignored);
+  visit_floating(total.dtype(), "cross_entropy", [&]<class T>() {
+    using A = acc_t<T>;
+    const A* loss = losses.data<A>();
+    const A factor = mean ? 1 / A(rows) : A(1);
+    const auto [sum] =
+        sum_row<A, 1>(n, [&](int64_t i, auto lanes, Vec<A>* acc) { acc[0] += lanes.keep(lanes.load(loss + i)); });
+    *total.mutable_data<T>() = T(sum * factor);
+    *scale.mutable_data<A>() = factor;
+  });
+}
+
+template void cross_entropy<kTarget>(const Tensor&, const Tensor&, const Tensor&, const Tensor&, CrossEntropySpec);
+template void cross_entropy_backward<kTarget>(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+                                              CrossEntropySpec);
+template void cross_entropy_total<kTarget>(const Tensor&, const Tensor&, const Tensor&, const Tensor&, int64_t, bool);
+
+}  // namespace isonorm::kernels::cpu

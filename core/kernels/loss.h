@@ -1,0 +1,45 @@
+// Slots of the cross-entropy of rows. What the forward pass keeps for the backward pass are two numbers a row.
+#pragma once
+
+#include "core/kernel.h"
+#include "core/tensor.h"
+
+namespace isonorm::kernels {
+
+// Rows whose target is `ignored` count for nothing; `smoothing` is the share of the target's weight that is spread over
+// all classes.
+struct CrossEntropySpec {
+  int64_t ignored;
+  double smoothing;
+};
+
+namespace cpu {
+template <Isa I>
+void cross_entropy(const Tensor& losses, const Tensor& stats, const Tensor& logits, const Tensor& target,
+                   CrossEntropySpec spec);
+template <Isa I>
+void cross_entropy_backward(const Tensor& dlogits, const Tensor& g, const Tensor& logits, const Tensor& target,
+                            const Tensor& stats, CrossEntropySpec spec);
+template <Isa I>
+void cross_entropy_total(const Tensor& total, const Tensor& scale, const Tensor& losses, const Tensor& target,
+                         int64_t ignored, bool mean);
+}  // namespace cpu
+
+// With m the largest of a row x of c logits, s = ln sum_j exp(x_j - m), e = smoothing, t the target: losses[r] = s - (1
+// - e) (x_t - m) - e/c sum_j (x_j - m), 0 for an ignored row; stats[r] = (m, s). logits [n, c] contiguous, target [n]
+// (i64); losses [n] and stats [n, 2] of acc dtype.
+inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, const Tensor&, CrossEntropySpec)>
+    cross_entropy{"cross_entropy", []<Isa I>() { return &cpu::cross_entropy<I>; }};
+
+// dlogits[r, j] = g[r] (exp(x_j - m - s) - (1 - e) [j = t] - e/c), 0 in an ignored row whatever g. g [n] of acc dtype,
+// any stride (0 for one number); dlogits may be the logits themselves.
+inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+                             CrossEntropySpec)>
+    cross_entropy_backward{"cross_entropy", []<Isa I>() { return &cpu::cross_entropy_backward<I>; }};
+
+// total[0] = scale sum_r losses[r], where scale[0] = 1 / number of rows that are not ignored (infinite where there is
+// none) for the mean, else 1. scale and losses of acc dtype, total of that or the logits' dtype.
+inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, const Tensor&, int64_t, bool)>
+    cross_entropy_total{"cross_entropy", []<Isa I>() { return &cpu::cross_entropy_total<I>; }};
+
+}  // namespace isonorm::kernels
