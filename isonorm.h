@@ -2,6 +2,9 @@
 #pragma once
 
 #include "autograd/engine.h"
+#include "autograd/fused/add_norm.h"
+#include "autograd/fused/bias_gelu.h"
+#include "autograd/fusion.h"
 #include "autograd/grad_mode.h"
 #include "autograd/gradcheck.h"
 #include "autograd/ops/create.h"

@@ -59,6 +59,17 @@ ISO_HD void store_lanes(T* p, Vec<A> v) {
   }
 }
 
+// f of each lane; f is a scalar function that the compiler vectorises (core/math.h).
+template <class A, class F>
+ISO_HD Vec<A> map_lanes(Vec<A> x, const F& f) {
+  A in[kLanes<A>], out[kLanes<A>];
+  std::memcpy(in, &x, sizeof(x));
+#pragma omp simd
+  for (int l = 0; l < kLanes<A>; ++l) out[l] = f(in[l]);
+  std::memcpy(&x, out, sizeof(x));
+  return x;
+}
+
 // A mask of the last `count` lanes.
 template <class A>
 ISO_HD Mask<A> last_lanes(int64_t count) {

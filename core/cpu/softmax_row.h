@@ -14,15 +14,10 @@ namespace {
 template <class A>
 ISO_HD Vec<A> exp_lanes(Vec<A> x) {
   constexpr A lowest = sizeof(A) == 4 ? A(-87) : A(-708);
-  A in[kLanes<A>], out[kLanes<A>];
-  std::memcpy(in, &x, sizeof(x));
-#pragma omp simd
-  for (int l = 0; l < kLanes<A>; ++l) {
-    const A y = math::exp_inside(math::clamp_below(in[l], lowest));
-    out[l] = in[l] < lowest ? A(0) : y;
-  }
-  std::memcpy(&x, out, sizeof(x));
-  return x;
+  return map_lanes<A>(x, [](A a) {
+    const A y = math::exp_inside(math::clamp_below(a, lowest));
+    return a < lowest ? A(0) : y;
+  });
 }
 
 // Largest of n values, -inf of none; a NaN may be passed over.

@@ -1,0 +1,36 @@
+#include "autograd/fused/add_norm.h"
+
+#include "autograd/fusion.h"
+#include "autograd/ops/norm.h"
+#include "autograd/ops/norm_rule.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/shape.h"
+
+namespace isonorm {
+
+AddNorm reference::add_norm(const Tensor& x, const Tensor& branch, const NormSpec& spec, const Tensor& gain,
+                            const Tensor& bias) {
+  const Tensor sum = add(x, branch);
+  return {sum, normalize(sum, spec, gain, bias)};
+}
+
+AddNorm add_norm(const Tensor& x, const Tensor& branch, const NormSpec& spec, const Tensor& gain, const Tensor& bias) {
+  check(x.shape() == branch.shape(), "add_norm: shapes ", x.shape(), " and ", branch.shape(), " differ");
+  check(x.dtype() == branch.dtype(), "add_norm: dtypes ", x.dtype(), " and ", branch.dtype(), " differ");
+  if (use_reference() || spec.kind == NormKind::none) return reference::add_norm(x, branch, spec, gain, bias);
+  detail::check_norm(spec, x, gain, bias);
+  const auto r = detail::norm_forward(spec, contiguous(detach(x)), contiguous(detach(branch)), gain, bias);
+  if (Node* n = track("add_norm", {&r.sum, &r.y}, {&x, &branch, &gain, &bias}))
+    n->backward = [tape = detail::NormTape(spec, r.sum, gain, bias, r)](Flow& g) {
+      const Tensor dsum = g.has_out(0) ? g.out(0) : Tensor();
+      detail::NormTape::Gradients d{dsum, {}, {}};
+      if (g.has_out(1)) d = tape.backward(g.out(1), dsum, g.wants(2), g.wants(3));
+      g.give(0, d.dx);
+      g.give(1, d.dx);
+      if (d.dgain.defined()) g.give(2, d.dgain);
+      if (d.dbias.defined()) g.give(3, d.dbias);
+    };
+  return {r.sum, r.y};
+}
+
+}  // namespace isonorm

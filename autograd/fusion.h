@@ -1,0 +1,21 @@
+// The one switch between fused ops and the compositions of ordinary ops that define them.
+#pragma once
+
+namespace isonorm {
+
+// While it lives, every fused op of this thread runs its composition from reference:: instead: slower, the same up to
+// rounding. For finding out whether a fused op is to blame. A graph recorded meanwhile stays what it is.
+class UseReference {
+ public:
+  UseReference();
+  ~UseReference();
+  UseReference(const UseReference&) = delete;
+  UseReference& operator=(const UseReference&) = delete;
+
+ private:
+  bool before_;
+};
+
+bool use_reference();
+
+}  // namespace isonorm
