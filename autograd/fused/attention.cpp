@@ -1,0 +1,161 @@
+#include "autograd/fused/attention.h"
+
+#include <cmath>
+#include <limits>
+
+#include "autograd/engine.h"
+#include "autograd/fusion.h"
+#include "autograd/node.h"
+#include "autograd/ops/matmul.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/shape.h"
+#include "autograd/ops/softmax.h"
+#include "core/kernels/attention.h"
+#include "core/parallel.h"
+
+namespace isonorm {
+namespace {
+
+double scale_of(const AttentionOptions& o, int64_t size) {
+  return o.scale != 0 ? o.scale : 1 / std::sqrt(static_cast<double>(std::max<int64_t>(1, size)));
+}
+
+// [batch, heads, time, size] over memory of [batch, time, heads, size].
+Tensor heads_inside(const Dims& s, TensorOptions options) {
+  return transpose(empty({s[0], s[2], s[1], s[3]}, options), 1, 2);
+}
+
+// A tensor whose rows of a head BLAS can read: adjacent elements, rows that do not overlap.
+Tensor readable(const Tensor& t) {
+  const Tensor x = detach(t);
+  return x.strides()[3] == 1 && x.strides()[2] >= x.size(3) ? x : contiguous(x);
+}
+
+Tensor scratch_for(const Tensor& q, const Tensor& k, bool causal, int tiles) {
+  const auto tile = kernels::attention_tile(q.size(2), k.size(2), causal);
+  return empty({num_threads(), kernels::attention_scratch(tile, tiles)}, q.options());
+}
+
+// out: where the result goes, any strides with adjacent elements. Returns the logarithms of the sums. No graph.
+Tensor run_forward(kernels::AttentionSpec spec, const Tensor& out, const kernels::AttentionInputs& in) {
+  Tensor lse = empty({in.q.size(0), in.q.size(1), in.q.size(2)}, in.q.options());
+  if (out.numel() > 0 || lse.numel() > 0)
+    kernels::attention_forward.on(out.device(), spec, out, lse, in, scratch_for(in.q, in.k, spec.causal, 1));
+  return lse;
+}
+void run_backward(kernels::AttentionSpec spec, const kernels::AttentionGradients& out,
+                  const kernels::AttentionSaved& in) {
+  kernels::attention_backward.on(in.dout.device(), spec, out, in, scratch_for(in.in.q, in.in.k, spec.causal, 2));
+}
+
+// The mask as [batch, heads, queries, keys] without a copy; undefined where there is none.
+Tensor full_mask(const AttentionOptions& o, const Dims& scores, DType dtype) {
+  if (!o.mask.defined()) return {};
+  check(o.mask.dtype() == dtype, "attention: the mask is ", o.mask.dtype(), ", the inputs ", dtype);
+  return expand(detach(o.mask), scores);
+}
+
+void check_inputs(const Tensor& q, const Tensor& k, const Tensor& v) {
+  check(is_floating(q.dtype()), "attention: dtype is ", q.dtype(), ", expected f32, f64 or bf16");
+  check(q.dtype() == k.dtype() && q.dtype() == v.dtype(), "attention: dtypes of q, k, v differ: ", q.dtype(), ", ",
+        k.dtype(), ", ", v.dtype());
+  check(q.rank() == 4 && k.rank() == 4 && v.rank() == 4, "attention: shapes ", q.shape(), ", ", k.shape(), ", ",
+        v.shape(), ", expected [batch, heads, time, size] each");
+  const bool fits = q.size(0) == k.size(0) && q.size(1) == k.size(1) && q.size(3) == k.size(3) &&
+                    k.size(0) == v.size(0) && k.size(1) == v.size(1) && k.size(2) == v.size(2);
+  check(fits, "attention: q ", q.shape(), ", k ", k.shape(), ", v ", v.shape(), " do not fit each other");
+}
+
+AttentionOptions in_f32(AttentionOptions o) {
+  if (o.mask.defined()) o.mask = cast(o.mask, DType::f32);
+  return o;
+}
+
+// Queries, keys and values as [batch, heads, time, size] views of a packed [batch, time, 3 heads size] tensor.
+kernels::AttentionInputs unpack(const Tensor& packed, int64_t heads) {
+  const int64_t b = packed.size(0), t = packed.size(1), width = packed.size(2), size = width / (3 * heads);
+  const auto part = [&](int i) {
+    return as_strided(packed, {b, heads, t, size}, {t * width, size, width, 1},
+                      packed.impl().offset + i * heads * size);
+  };
+  return {part(0), part(1), part(2), {}};
+}
+
+}  // namespace
+
+Tensor reference::scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                                               const AttentionOptions& o) {
+  check_inputs(q, k, v);
+  Tensor scores = mul(matmul(q, transpose(k, -1, -2)), scale_of(o, q.size(3)));
+  if (o.mask.defined()) scores = add(scores, o.mask);
+  if (o.causal) {
+    Tensor hidden = empty({q.size(2), k.size(2)}, q.options());
+    fill(hidden, -std::numeric_limits<double>::infinity());
+    scores = add(scores, triu(hidden, 1));
+  }
+  return matmul(softmax(scores), v);
+}
+
+Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o) {
+  if (use_reference() || (o.mask.defined() && requires_grad(o.mask)))
+    return reference::scaled_dot_product_attention(q, k, v, o);
+  check_inputs(q, k, v);
+  if (q.dtype() == DType::bf16)
+    return cast(scaled_dot_product_attention(cast(q, DType::f32), cast(k, DType::f32), cast(v, DType::f32), in_f32(o)),
+                DType::bf16);
+  const kernels::AttentionSpec spec{scale_of(o, q.size(3)), o.causal};
+  const kernels::AttentionInputs in{readable(q), readable(k), readable(v),
+                                    full_mask(o, {q.size(0), q.size(1), q.size(2), k.size(2)}, q.dtype())};
+  Tensor out = heads_inside({q.size(0), q.size(1), q.size(2), v.size(3)}, q.options());
+  const Tensor lse = run_forward(spec, out, in);
+  if (Node* n = track("scaled_dot_product_attention", {&out}, {&q, &k, &v}))
+    n->backward = [spec, q = save(in.q), k = save(in.k), v = save(in.v), mask = save(in.mask), out = save(out),
+                   lse = save(lse)](Flow& g) {
+      const kernels::AttentionSaved saved{{q, k, v, mask}, out, lse, readable(g.out())};
+      const auto like = [&](const Tensor& t) { return heads_inside(t.shape(), t.options()); };
+      const kernels::AttentionGradients d{like(saved.in.q), like(saved.in.k), like(saved.in.v)};
+      run_backward(spec, d, saved);
+      g.give(0, d.dq);
+      g.give(1, d.dk);
+      g.give(2, d.dv);
+    };
+  return out;
+}
+
+Tensor reference::packed_attention(const Tensor& qkv, int64_t heads, const AttentionOptions& o) {
+  const int64_t b = qkv.size(0), t = qkv.size(1), width = qkv.size(2) / 3;
+  const Tensor parts = permute(reshape(qkv, {b, t, 3, heads, width / heads}), {2, 0, 3, 1, 4});
+  const Tensor out =
+      reference::scaled_dot_product_attention(select(parts, 0, 0), select(parts, 0, 1), select(parts, 0, 2), o);
+  return reshape(transpose(out, 1, 2), {b, t, width});
+}
+
+Tensor packed_attention(const Tensor& qkv, int64_t heads, const AttentionOptions& o) {
+  check(is_floating(qkv.dtype()), "attention: dtype is ", qkv.dtype(), ", expected f32, f64 or bf16");
+  check(qkv.rank() == 3 && heads > 0 && qkv.size(2) % (3 * heads) == 0, "attention: packed input ", qkv.shape(),
+        " does not divide into [batch, time, 3 x ", heads, " heads x size]");
+  if (use_reference() || (o.mask.defined() && requires_grad(o.mask))) return reference::packed_attention(qkv, heads, o);
+  if (qkv.dtype() == DType::bf16) return cast(packed_attention(cast(qkv, DType::f32), heads, in_f32(o)), DType::bf16);
+  const int64_t b = qkv.size(0), t = qkv.size(1), width = qkv.size(2) / 3;
+  const kernels::AttentionSpec spec{scale_of(o, width / heads), o.causal};
+  const Tensor packed = contiguous(detach(qkv)), mask = full_mask(o, {b, heads, t, t}, qkv.dtype());
+  Tensor out = empty({b, t, width}, qkv.options());
+  const auto by_head = [=](const Tensor& x) {
+    return transpose(reshape(detach(x), {b, t, heads, width / heads}), 1, 2);
+  };
+  kernels::AttentionInputs in = unpack(packed, heads);
+  in.mask = mask;
+  const Tensor lse = run_forward(spec, by_head(out), in);
+  if (Node* n = track("packed_attention", {&out}, {&qkv}))
+    n->backward = [=, packed = save(packed), mask = save(mask), out = save(out), lse = save(lse)](Flow& g) {
+      Tensor dqkv = empty_like(packed.get());
+      const kernels::AttentionInputs d = unpack(dqkv, heads);
+      kernels::AttentionInputs in = unpack(packed, heads);
+      in.mask = mask;
+      run_backward(spec, {d.q, d.k, d.v}, {in, by_head(out), lse, by_head(contiguous(g.out()))});
+      g.give(0, dqkv);
+    };
+  return out;
+}
+
+}  // namespace isonorm
