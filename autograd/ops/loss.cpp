@@ -44,7 +44,8 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntr
   } else {
     out = empty({}, x.options());
     scale = empty({}, acc);
-    kernels::cross_entropy_total.on(x.device(), out, scale, losses, id, o.ignore_index, o.reduction == Reduction::mean);
+    kernels::cross_entropy_scale.on(x.device(), scale, id, o.ignore_index, o.reduction == Reduction::mean);
+    kernels::cross_entropy_total.on(x.device(), out, losses, scale);
   }
   if (Node* node = track("cross_entropy", {&out}, {&logits}))
     node->backward = [x = save(x), id = save(id), stats = save(stats), scale = save(scale), spec,

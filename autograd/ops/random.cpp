@@ -1,7 +1,6 @@
 #include "autograd/ops/random.h"
 
 #include <cmath>
-#include <limits>
 
 #include "autograd/grad_mode.h"
 #include "autograd/node.h"
@@ -116,9 +115,8 @@ Tensor multinomial(const Tensor& weights, int64_t count, bool replacement, Gener
   check(positive >= static_cast<double>(needed), "multinomial: a row has ", positive, " positive weights, needed are ",
         needed);
   if (!replacement) {
-    const Tensor arrival = div(exponential(w.shape(), w.options(), generator), w);
-    const Tensor never = full({}, -std::numeric_limits<double>::infinity(), w.options());
-    return topk(where(gt(w, zero), neg(arrival), never), count).indices;
+    // Added to e, 2^-60 changes no draw and keeps the quotient finite.
+    return topk(div(w, add(exponential(w.shape(), w.options(), generator), 0x1p-60)), count).indices;
   }
   const Tensor running = cumsum(w, -1);
   const Tensor target = mul(rand(shape, w.options(), generator), slice(running, -1, n - 1, n));

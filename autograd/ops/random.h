@@ -37,7 +37,7 @@ Tensor dropout(const Tensor& x, double p, bool training = true, Generator& gener
 
 // Positions [..., count] (i64) in the last dimension of `weights` [..., n], drawn with probability proportional to the
 // weights, which need not sum to 1. With replacement by inverting the running sum; without, each at most once in the
-// order drawn, as the `count` smallest e / weight with e exponential (Efraimidis and Spirakis, 2006). Not
+// order drawn, as the `count` largest weight / e with e exponential (Efraimidis and Spirakis, 2006). Not
 // differentiable. Throws where a weight is negative or not finite, or a row has fewer positive weights than it needs:
 // 1, or `count` without replacement.
 Tensor multinomial(const Tensor& weights, int64_t count, bool replacement = false,

@@ -85,24 +85,28 @@ void cross_entropy_backward(const Tensor& dlogits, const Tensor& g, const Tensor
 }
 
 template <Isa I>
-void cross_entropy_total(const Tensor& total, const Tensor& scale, const Tensor& losses, const Tensor& target,
-                         int64_t ignored, bool mean) {
+void cross_entropy_scale(const Tensor& scale, const Tensor& target, int64_t ignored, bool mean) {
   const int64_t* t = target.data<int64_t>();
-  const int64_t n = target.numel(), rows = n - std::count(t, t + n, ignored);
+  const int64_t rows = target.numel() - std::count(t, t + target.numel(), ignored);
+  visit_floating(scale.dtype(), "cross_entropy",
+                 [&]<class T>() { *scale.mutable_data<T>() = T(mean ? 1 / acc_t<T>(rows) : acc_t<T>(1)); });
+}
+
+template <Isa I>
+void cross_entropy_total(const Tensor& total, const Tensor& losses, const Tensor& scale) {
   visit_floating(total.dtype(), "cross_entropy", [&]<class T>() {
     using A = acc_t<T>;
     const A* loss = losses.data<A>();
-    const A factor = mean ? 1 / A(rows) : A(1);
-    const auto [sum] =
-        sum_row<A, 1>(n, [&](int64_t i, auto lanes, Vec<A>* acc) { acc[0] += lanes.keep(lanes.load(loss + i)); });
-    *total.mutable_data<T>() = T(sum * factor);
-    *scale.mutable_data<A>() = factor;
+    const auto [sum] = sum_row<A, 1>(
+        losses.numel(), [&](int64_t i, auto lanes, Vec<A>* acc) { acc[0] += lanes.keep(lanes.load(loss + i)); });
+    *total.mutable_data<T>() = T(sum * *scale.data<A>());
   });
 }
 
 template void cross_entropy<kTarget>(const Tensor&, const Tensor&, const Tensor&, const Tensor&, CrossEntropySpec);
 template void cross_entropy_backward<kTarget>(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
                                               CrossEntropySpec);
-template void cross_entropy_total<kTarget>(const Tensor&, const Tensor&, const Tensor&, const Tensor&, int64_t, bool);
+template void cross_entropy_scale<kTarget>(const Tensor&, const Tensor&, int64_t, bool);
+template void cross_entropy_total<kTarget>(const Tensor&, const Tensor&, const Tensor&);
 
 }  // namespace isonorm::kernels::cpu

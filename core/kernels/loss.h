@@ -21,8 +21,9 @@ template <Isa I>
 void cross_entropy_backward(const Tensor& dlogits, const Tensor& g, const Tensor& logits, const Tensor& target,
                             const Tensor& stats, CrossEntropySpec spec);
 template <Isa I>
-void cross_entropy_total(const Tensor& total, const Tensor& scale, const Tensor& losses, const Tensor& target,
-                         int64_t ignored, bool mean);
+void cross_entropy_scale(const Tensor& scale, const Tensor& target, int64_t ignored, bool mean);
+template <Isa I>
+void cross_entropy_total(const Tensor& total, const Tensor& losses, const Tensor& scale);
 }  // namespace cpu
 
 // With m the largest of a row x of c logits, s = ln sum_j exp(x_j - m), e = smoothing, t the target: losses[r] = s - (1
@@ -37,9 +38,11 @@ inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, const 
                              CrossEntropySpec)>
     cross_entropy_backward{"cross_entropy", []<Isa I>() { return &cpu::cross_entropy_backward<I>; }};
 
-// total[0] = scale sum_r losses[r], where scale[0] = 1 / number of rows that are not ignored (infinite where there is
-// none) for the mean, else 1. scale and losses of acc dtype, total of that or the logits' dtype.
-inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, const Tensor&, int64_t, bool)>
-    cross_entropy_total{"cross_entropy", []<Isa I>() { return &cpu::cross_entropy_total<I>; }};
+// scale[0] (f32 or f64) = 1 / number of rows that are not ignored (infinite where there is none) for the mean, else 1.
+inline constinit Kernel<void(const Tensor&, const Tensor&, int64_t, bool)> cross_entropy_scale{
+    "cross_entropy", []<Isa I>() { return &cpu::cross_entropy_scale<I>; }};
+// total[0] = scale[0] sum_r losses[r]; total of the logits' dtype, the others of its acc dtype.
+inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&)> cross_entropy_total{
+    "cross_entropy", []<Isa I>() { return &cpu::cross_entropy_total<I>; }};
 
 }  // namespace isonorm::kernels

@@ -1,0 +1,109 @@
+#include "autograd/fused/linear_cross_entropy.h"
+
+#include <algorithm>
+
+#include "autograd/fusion.h"
+#include "autograd/grad_mode.h"
+#include "autograd/node.h"
+#include "autograd/ops/checked_ids.h"
+#include "autograd/ops/create.h"
+#include "autograd/ops/matmul.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/shape.h"
+#include "core/kernels/copy.h"
+#include "core/kernels/loss.h"
+#include "core/kernels/matmul.h"
+
+namespace isonorm {
+namespace {
+
+// Logits of a chunk: 16 MiB in f32. Fewer rows would stream the weight's gradient through memory more often than it
+// costs to multiply.
+constexpr int64_t kChunk = int64_t{1} << 22;
+constexpr int64_t kFewestRows = 128;
+
+// Rows [begin, begin + count) of a contiguous tensor of rank 1 or 2, and a matrix transposed: plain views, no graph.
+Tensor rows(const Tensor& t, int64_t begin, int64_t count) {
+  Dims shape = t.shape();
+  shape[0] = count;
+  return as_strided(t, shape, t.strides(), t.impl().offset + begin * t.strides()[0]);
+}
+Tensor transposed(const Tensor& t) {
+  return as_strided(t, {t.size(1), t.size(0)}, {t.strides()[1], t.strides()[0]}, t.impl().offset);
+}
+
+// t as rows [n, columns] in the dtype that is computed in, without graph.
+Tensor plain(const Tensor& t, const Dims& shape) {
+  return cast(reshape(contiguous(detach(t)), shape), acc_dtype(t.dtype()));
+}
+
+bool takes_gradient(const Tensor& t) { return grad_enabled() && t.defined() && t.impl().node != nullptr; }
+
+}  // namespace
+
+Tensor reference::linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& target,
+                                       const CrossEntropyOptions& options) {
+  return cross_entropy(linear(x, weight, bias), target, options);
+}
+
+Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& target,
+                            const CrossEntropyOptions& o) {
+  if (use_reference() || o.reduction == Reduction::none)
+    return reference::linear_cross_entropy(x, weight, bias, target, o);
+  check(x.rank() >= 1 && weight.rank() == 2 && x.size(-1) == weight.size(1) && x.dtype() == weight.dtype(),
+        "linear_cross_entropy: input ", x.dtype(), ' ', x.shape(), " does not fit weight ", weight.dtype(), ' ',
+        weight.shape());
+  check(is_floating(x.dtype()) && weight.size(0) > 0, "linear_cross_entropy: weight is ", weight.dtype(), ' ',
+        weight.shape(), ", expected a floating one, [classes, width]");
+  const int64_t n = target.numel(), width = weight.size(1), classes = weight.size(0);
+  if (bias.defined())
+    check(bias.shape() == Dims{classes} && bias.dtype() == weight.dtype(), "linear_cross_entropy: bias ", bias.dtype(),
+          ' ', bias.shape(), " does not fit weight ", weight.dtype(), ' ', weight.shape());
+  Dims leading = x.shape();
+  --leading.rank;
+  check(target.shape() == leading, "linear_cross_entropy: targets ", target.shape(), " do not fit input ", x.shape());
+  check(o.label_smoothing >= 0 && o.label_smoothing <= 1, "linear_cross_entropy: label smoothing ", o.label_smoothing,
+        " is outside of [0, 1]");
+  const Tensor id = reshape(checked_ids(target, classes, "linear_cross_entropy", "the classes", o.ignore_index), {n});
+  const Device device = x.device();
+  const Tensor input = plain(x, {n, width}), w = plain(weight, weight.shape());
+  const TensorOptions acc = input.options();
+  const kernels::CrossEntropySpec spec{o.ignore_index, o.label_smoothing};
+  Tensor dx, dw, db;
+  if (takes_gradient(x)) dx = empty({n, width}, acc);
+  if (takes_gradient(weight)) dw = zeros({classes, width}, acc);
+  if (takes_gradient(bias)) db = zeros({classes, 1}, acc);
+
+  const Tensor losses = empty({n}, acc), scale = empty({1}, acc), out = empty({}, x.options());
+  kernels::cross_entropy_scale.on(device, scale, id, o.ignore_index, o.reduction == Reduction::mean);
+  const int64_t chunk = std::min(n, std::max(kFewestRows, kChunk / classes));
+  const Tensor buffer = empty({chunk, classes}, acc), stats = empty({chunk, 2}, acc), one = ones({chunk, 1}, acc);
+  for (int64_t begin = 0; begin < n; begin += chunk) {
+    const int64_t count = std::min(chunk, n - begin);
+    const Tensor logits = rows(buffer, 0, count), part = rows(input, begin, count), ids = rows(id, begin, count);
+    if (bias.defined()) kernels::copy(logits, detach(bias));
+    kernels::matmul.on(device, logits, part, transposed(w), bias.defined() ? 1 : 0);
+    kernels::cross_entropy.on(device, rows(losses, begin, count), stats, logits, ids, spec);
+    if (!dx.defined() && !dw.defined() && !db.defined()) continue;
+    kernels::cross_entropy_backward.on(device, logits, as_strided(scale, {count}, {0}, 0), logits, ids, stats, spec);
+    if (dx.defined()) kernels::matmul.on(device, rows(dx, begin, count), logits, w, 0);
+    if (dw.defined()) kernels::matmul.on(device, dw, transposed(logits), part, 1);
+    if (db.defined()) kernels::matmul.on(device, db, transposed(logits), rows(one, 0, count), 1);
+  }
+  kernels::cross_entropy_total.on(device, out, losses, scale);
+
+  if (Node* node = track("linear_cross_entropy", {&out}, {&x, &weight, &bias}))
+    node->backward = [shape = x.shape(), gradients = std::vector<Tensor>{dx, dw, db}](Flow& g) mutable {
+      const Tensor factor = g.out();
+      const bool one = factor.device() == kCpu && factor.item() == 1;  // as where this is the loss itself
+      for (int i = 0; i < 3; ++i) {
+        Tensor d = std::move(gradients[i]);
+        if (!d.defined()) continue;
+        if (!one) d = mul(d, cast(factor, d.dtype()));
+        g.give(i, i == 0 ? reshape(d, shape) : i == 1 ? d : reshape(d, {d.size(0)}));
+      }
+    };
+  return out;
+}
+
+}  // namespace isonorm

@@ -1,0 +1,112 @@
+// The head and its loss in chunks, against the composition.
+#include "autograd/fused/linear_cross_entropy.h"
+
+#include <cmath>
+
+#include "autograd/engine.h"
+#include "autograd/fusion.h"
+#include "autograd/grad_mode.h"
+#include "autograd/gradcheck.h"
+#include "autograd/ops/create.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/random.h"
+#include "autograd/ops/shape.h"
+#include "core/allocator.h"
+#include "tests/support/catch.h"
+
+using namespace isonorm;
+using Catch::Matchers::Contains;
+using Values = std::vector<double>;
+
+namespace {
+
+constexpr TensorOptions kF64{DType::f64};
+
+// Loss and gradients of 1 and 1.5 times the loss by x, weight, bias, one after the other.
+template <class F>
+Values everything(F loss, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& t,
+                  const CrossEntropyOptions& o) {
+  Values all{loss(x, w, b, t, o).item()};
+  for (double factor : {1.0, 1.5}) {
+    for (const Tensor& g : grad(loss(x, w, b, t, o) * factor, {x, w, b})) {
+      const Values v = g.to_vector<double>();
+      all.insert(all.end(), v.begin(), v.end());
+    }
+  }
+  return all;
+}
+
+double max_difference(const Values& a, const Values& b) {
+  REQUIRE(a.size() == b.size());
+  double worst = 0;
+  for (size_t i = 0; i < a.size(); ++i) worst = std::max(worst, std::abs(a[i] - b[i]));
+  return worst;
+}
+
+}  // namespace
+
+TEST_CASE("linear_cross_entropy equals its composition, whatever the options") {
+  Generator g{1, 0};
+  Tensor x = randn({3, 4, 6}, kF64, g), w = randn({9, 6}, kF64, g), b = randn({9}, kF64, g);
+  require_grad(x), require_grad(w), require_grad(b);
+  Tensor t = randint(0, 9, {3, 4}, kCpu, g);
+  t.mutable_data<int64_t>()[5] = -100;
+  for (double smoothing : {0.0, 0.2}) {
+    for (Reduction reduction : {Reduction::mean, Reduction::sum}) {
+      const CrossEntropyOptions o{-100, smoothing, reduction};
+      const Values fused = everything(linear_cross_entropy, x, w, b, t, o);
+      CHECK(max_difference(fused, everything(reference::linear_cross_entropy, x, w, b, t, o)) < 1e-13);
+      const auto f = [&](const std::vector<Tensor>& p) { return linear_cross_entropy(p[0], p[1], p[2], t, o); };
+      const GradcheckResult r = gradcheck(f, {x, w, b});
+      INFO(r.message());
+      CHECK(r.ok);
+      UseReference guard;
+      CHECK(everything(linear_cross_entropy, x, w, b, t, o) ==
+            everything(reference::linear_cross_entropy, x, w, b, t, o));
+    }
+  }
+  CHECK(linear_cross_entropy(x, w, b, t, {.reduction = Reduction::none}).shape() == Dims{3, 4});
+  CHECK(linear_cross_entropy(detach(x), w, {}, t).item() ==
+        Approx(reference::linear_cross_entropy(x, w, {}, t).item()).epsilon(1e-14));
+}
+
+TEST_CASE("linear_cross_entropy goes on over chunks and never holds all logits") {
+  Generator g{2, 0};
+  const int64_t n = 300, classes = 40000;  // chunks of 128, 128 and 44 rows
+  Tensor x = randn({n, 5}, {}, g), w = randn({classes, 5}, {}, g), b = randn({classes}, {}, g);
+  const Tensor t = randint(0, classes, {n}, kCpu, g);
+  require_grad(x), require_grad(w), require_grad(b);
+  const Values composed = everything(reference::linear_cross_entropy, x, w, b, t, {});
+  host_allocator().reset_peak();
+  const int64_t held = host_allocator().stats().current;
+  const Values fused = everything(linear_cross_entropy, x, w, b, t, {});
+  CHECK(host_allocator().stats().peak - held < n * classes * 4 * 6 / 10);  // the composition: twice n classes 4
+  // Gradients are sums of n or `classes` products of size 1 / n.
+  CHECK(max_difference(fused, composed) < 16 * 0x1p-24 * 10);
+  CHECK(std::abs(fused[0] - composed[0]) < 4 * 0x1p-24 * composed[0]);
+  NoGrad guard;
+  CHECK(linear_cross_entropy(x, w, b, t).item() == fused[0]);
+}
+
+TEST_CASE("linear_cross_entropy in bf16 is computed in f32") {
+  Generator g{3, 0};
+  Tensor x = randn({20, 8}, {DType::bf16}, g), w = randn({30, 8}, {DType::bf16}, g), b = zeros({30}, {DType::bf16});
+  require_grad(x), require_grad(w), require_grad(b);
+  const Tensor t = randint(0, 30, {20}, kCpu, g);
+  Tensor x64 = cast(detach(x), DType::f64), w64 = cast(detach(w), DType::f64), b64 = zeros({30}, kF64);
+  require_grad(x64), require_grad(w64), require_grad(b64);
+  const Values narrow = everything(linear_cross_entropy, x, w, b, t, {});
+  const Values wide = everything(linear_cross_entropy, x64, w64, b64, t, {});
+  for (size_t i = 0; i < wide.size(); ++i) CHECK(std::abs(narrow[i] - wide[i]) <= 0x1p-7 * std::abs(wide[i]) + 1e-6);
+}
+
+TEST_CASE("linear_cross_entropy of nothing, and bad arguments") {
+  const Tensor x = zeros({2, 3}), w = zeros({4, 3}), t = zeros({2}, {DType::i64});
+  CHECK(linear_cross_entropy(zeros({0, 3}), w, {}, zeros({0}, {DType::i64}), {.reduction = Reduction::sum}).item() ==
+        0);
+  CHECK_THROWS_WITH(linear_cross_entropy(x, zeros({4, 5}), {}, t), Contains("[2, 3]") && Contains("[4, 5]"));
+  CHECK_THROWS_WITH(linear_cross_entropy(x, w, zeros({3}), t), Contains("[3]") && Contains("[4, 3]"));
+  CHECK_THROWS_WITH(linear_cross_entropy(x, w, {}, zeros({3}, {DType::i64})), Contains("[3]") && Contains("[2, 3]"));
+  CHECK_THROWS_WITH(linear_cross_entropy(x, w, {}, tensor<int64_t>({0, 4})), Contains("id 4") && Contains("size 4"));
+  CHECK_THROWS_WITH(linear_cross_entropy(x, w, {}, t, {.label_smoothing = -1}), Contains("-1"));
+}
