@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 #include <tuple>
+
+#include "equivalence/summary.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -17,12 +18,6 @@ struct Quantity {
 };
 constexpr Quantity kQuantities[] = {
     {"loss", &Deviations::loss}, {"gradient", &Deviations::gradient}, {"weights", &Deviations::weight}};
-
-std::string short_number(double value) {
-  char buffer[32];
-  std::snprintf(buffer, sizeof buffer, "%.1e", value);
-  return buffer;
-}
 
 // max() that keeps NaN, which std::max drops or keeps depending on the order of its arguments.
 double largest(const std::vector<double>& values) {
@@ -55,8 +50,8 @@ std::pair<Verdict, std::string> compare(const Deviations& run, const Deviations&
     for (const Quantity& q : kQuantities) {
       const double d = (run.*q.values)[t], c = (control.*q.values)[t];
       if (!(d <= bound(c, dtype)))  // also where either is NaN
-        return {Verdict::different, text(q.name, " at step ", t + 1, ": ", short_number(d), ", the bound is ",
-                                         short_number(bound(c, dtype)))};
+        return {Verdict::different,
+                text(q.name, " at step ", t + 1, ": ", scientific(d), ", the bound is ", scientific(bound(c, dtype)))};
       if (d / bound(c, dtype) >= share) {
         share = d / bound(c, dtype);
         where = text(q.name, " at step ", t + 1);
@@ -68,12 +63,12 @@ std::pair<Verdict, std::string> compare(const Deviations& run, const Deviations&
 // What a negative control lacks; empty where it is as different as it must be.
 std::string shortfall(const Deviations& run, const Deviations& control, DType dtype) {
   if (!(run.loss[0] <= start_tolerance(dtype)))
-    return text("it did not start as the same function: loss deviates by ", short_number(run.loss[0]), " at step 1");
+    return text("it did not start as the same function: loss deviates by ", scientific(run.loss[0]), " at step 1");
   for (const Quantity& q : kQuantities) {
     const double d = (run.*q.values).back(),
                  least = std::max(separation(dtype) * (control.*q.values).back(), kLeastDifference);
     if (!(d > least))
-      return text(q.name, " deviates by ", short_number(d), " after the last step, at least ", short_number(least),
+      return text(q.name, " deviates by ", scientific(d), " after the last step, at least ", scientific(least),
                   " expected");
   }
   return "";

@@ -68,6 +68,7 @@ struct ProofResult {
   ProofOptions options;
   Manifest manifest;
   RunResult reference;              // layer_norm: losses, accuracy, parameters
+  RunResult negative_reference;     // layer_norm over the negative controls' steps: its losses (for show)
   std::vector<RunResult> controls;  // the reference moved by one ulp; deviations, no verdicts
   std::vector<RunResult> runs;      // the forms, then the two negative controls: what is judged
   Deviations control;               // D_c(t) over `controls`

@@ -1,0 +1,76 @@
+// The report: complete, self-contained, and honest about a proof that failed.
+#include "equivalence/report.h"
+
+#include <limits>
+#include <regex>
+
+#include "equivalence/summary.h"
+#include "tests/equivalence/synthetic.h"
+#include "tests/support/catch.h"
+
+using namespace isonorm::equivalence;
+
+namespace {
+
+bool contains(const std::string& s, const std::string& part) { return s.find(part) != std::string::npos; }
+
+// Every element that opens closes again, in order.
+bool well_formed(const std::string& html) {
+  static const std::regex tag("<(/?)([a-z0-9]+)[^>]*?(/?)>");
+  std::vector<std::string> open;
+  for (std::sregex_iterator it(html.begin(), html.end(), tag), end; it != end; ++it) {
+    const std::string name = (*it)[2];
+    if (name == "meta" || name == "br" || (*it)[3] == "/") continue;
+    if ((*it)[1] != "/") {
+      open.push_back(name);
+    } else {
+      if (open.empty() || open.back() != name) return false;
+      open.pop_back();
+    }
+  }
+  return open.empty();
+}
+
+}  // namespace
+
+TEST_CASE("report: one file that loads nothing and runs nothing") {
+  const std::string html = report_html(synthetic_proof());
+  CHECK(well_formed(html));
+  for (const char* part : {"<script", "http:", "https:", "src=", "@import", "url(", "<link"})
+    CHECK_FALSE(contains(html, part));
+  CHECK(contains(html, "prefers-color-scheme: dark"));
+  CHECK(contains(html, "@media print"));
+  CHECK(html.size() < 200000);
+}
+
+TEST_CASE("report: every run, figure and fact of the environment is in it") {
+  const ProofResult proof = synthetic_proof();
+  const std::string html = report_html(proof);
+  for (const SummaryRow& row : summary_rows(proof)) {
+    CHECK(contains(html, "<td>" + row.name + "</td>"));
+    CHECK(contains(html, row.weight));
+  }
+  const Manifest& m = proof.manifest;
+  for (const std::string& fact :
+       {m.version, m.compiler, m.cpu, m.blas_core, m.blas_flavour, m.data_sha256, m.instructions})
+    CHECK(contains(html, fact));
+  CHECK(contains(html, repeat_command(proof)));
+  CHECK(contains(html, "<strong>Equivalent</strong>"));
+  size_t charts = 0;
+  for (size_t at = 0; (at = html.find("role=\"img\"", at)) != std::string::npos; ++at) ++charts;
+  CHECK(charts == 5);
+}
+
+TEST_CASE("report: a failed, a NaN, an empty proof") {
+  ProofResult proof = synthetic_proof(50);
+  proof.runs[2].deviations.gradient[9] = std::numeric_limits<double>::quiet_NaN();
+  proof.runs[2].losses[9] = std::numeric_limits<double>::quiet_NaN();
+  conclude(proof);
+  const std::string html = report_html(proof);
+  CHECK(contains(html, "<strong>Not equivalent</strong>"));
+  CHECK(contains(html, "class=\"bad\">different"));
+  CHECK(contains(html, "gradient at step 10: NaN"));
+  CHECK(well_formed(html));
+  CHECK_FALSE(contains(html, "nan"));
+  CHECK(well_formed(report_html({})));
+}
