@@ -2,6 +2,7 @@
 #include "tests/support/catch.h"
 
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "autograd/engine.h"
@@ -15,6 +16,12 @@ using namespace isonorm::fixtures;
 namespace {
 
 using Fixtures = std::map<std::string, Tensor>;
+
+Fixtures read_fixtures() {
+  Fixtures all;
+  for (const auto& [name, tensor] : load_safetensors("tests/fixtures/ops.safetensors")) all.emplace(name, tensor);
+  return all;
+}
 
 // Entries `<name>/<what>0`, `<name>/<what>1`, ...
 Tensors numbered(const Fixtures& all, const std::string& name, const std::string& what) {
@@ -68,7 +75,7 @@ void run_case(const Fixtures& all, const std::string& name, const Call& call, DT
   int64_t longest = 1;
   for (size_t i = 0; i < inputs.size(); ++i) {
     longest = std::max(longest, inputs[i].numel());
-    if (is_floating(inputs[i].dtype())) inputs[i] = cast(inputs[i], dtype);
+    if (is_floating(inputs[i].dtype())) inputs[i] = detach(cast(inputs[i], dtype));
     const auto grad = all.find(name + "/grad" + std::to_string(i));
     if (grad == all.end()) continue;
     wanted.push_back(require_grad(inputs[i]));
@@ -91,7 +98,7 @@ void run_case(const Fixtures& all, const std::string& name, const Call& call, DT
 }  // namespace
 
 TEST_CASE("values and gradients of every op equal PyTorch's") {
-  const Fixtures all = load_safetensors("tests/fixtures/ops.safetensors");
+  const Fixtures all = read_fixtures();
   const std::vector<std::string> names = case_names(all);
   REQUIRE(names.size() > 200);
   for (const std::string& name : names)
@@ -105,7 +112,7 @@ TEST_CASE("values and gradients of every op equal PyTorch's") {
 
 TEST_CASE("every entry of the op table answers a fixture") {
   std::set<std::string> known;
-  for (const std::string& name : case_names(load_safetensors("tests/fixtures/ops.safetensors"))) {
+  for (const std::string& name : case_names(read_fixtures())) {
     known.insert(name);
     known.insert(name.substr(0, name.find('/')));
   }
