@@ -1,33 +1,15 @@
 #include "io/safetensors.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "io/file.h"
+#include "io/packed.h"
 #include "io/safetensors_header.h"
 
 namespace isonorm {
 namespace {
 
-static_assert(std::endian::native == std::endian::little,
-              "files are little-endian and elements are copied as they are");
-
 constexpr int64_t kPrefix = 8;  // bytes of the header's length
-
-const void* bytes_of(const Tensor& t) {
-  return visit_all(t.dtype(), [&]<class T>() -> const void* { return t.data<T>(); });
-}
-void* mutable_bytes_of(const Tensor& t) {
-  return visit_all(t.dtype(), [&]<class T>() -> void* { return t.mutable_data<T>(); });
-}
-
-// The tensor's elements on the CPU without gaps: itself, or a copy.
-Tensor packed(const Tensor& t) {
-  if (t.device() == kCpu && t.is_contiguous()) return t;
-  Tensor copy = empty(t.shape(), {t.dtype()});
-  copy_into(copy, detach(t));
-  return copy;
-}
 
 // Entries in the order of the map; places in the order of falling element size. Returns the order of the places.
 std::vector<size_t> place(const TensorMap& tensors, io::SafetensorsHeader& header) {
@@ -68,7 +50,7 @@ TensorMap load_safetensors(const Bytes& file, Metadata* metadata) {
   TensorMap tensors;
   for (const io::TensorEntry& e : header.entries) {
     const Tensor t = empty(e.shape, {e.dtype});
-    file.read(kPrefix + n + e.begin, mutable_bytes_of(t), e.end - e.begin);
+    file.read(kPrefix + n + e.begin, io::mutable_bytes_of(t), e.end - e.begin);
     tensors.add(e.name, t);
   }
   if (metadata) *metadata = std::move(header.metadata);
@@ -92,8 +74,8 @@ void save_safetensors(const std::string& path, const TensorMap& tensors, const M
   file.write(prefix, kPrefix);
   file.write(json);
   for (size_t i : order) {
-    const Tensor t = packed((tensors.begin() + static_cast<std::ptrdiff_t>(i))->second);
-    file.write(bytes_of(t), t.numel() * size_of(t.dtype()));
+    const Tensor t = io::packed((tensors.begin() + static_cast<std::ptrdiff_t>(i))->second);
+    file.write(io::bytes_of(t), io::byte_size(t));
   }
   file.commit();
 }
