@@ -33,3 +33,6 @@
 #include "optim/clip.h"
 #include "optim/schedule.h"
 #include "optim/sgd.h"
+#include "io/checkpoint.h"
+#include "io/npy.h"
+#include "io/safetensors.h"

@@ -1,0 +1,133 @@
+#include "io/checkpoint.h"
+
+#include <zlib.h>
+
+#include <charconv>
+
+#include "io/packed.h"
+
+namespace isonorm {
+namespace {
+
+constexpr const char* kVersionKey = "isonorm.checkpoint";
+constexpr const char* kChecksumKey = "isonorm.crc32";
+constexpr const char* kVersion = "1";
+constexpr std::string_view kWeights = "weights.", kOptimizer = "optimizer.", kValue = "value.";
+
+// CRC-32 over values and tensors in order. Each part is preceded by its length, so that no two checkpoints give the
+// same sequence of bytes.
+class Checksum {
+ public:
+  void add(std::string_view s) {
+    add_number(static_cast<int64_t>(s.size()));
+    add_bytes(s.data(), s.size());
+  }
+  void add(const Tensor& tensor) {
+    const Tensor t = io::packed(tensor);
+    add(name_of(t.dtype()));
+    add_number(t.rank());
+    for (int64_t size : t.shape()) add_number(size);
+    add_bytes(io::bytes_of(t), static_cast<size_t>(io::byte_size(t)));
+  }
+  std::string hex() const {
+    char buffer[16];
+    return {buffer, std::to_chars(buffer, buffer + sizeof buffer, crc_, 16).ptr};
+  }
+
+ private:
+  void add_number(int64_t n) { add_bytes(&n, sizeof n); }
+  void add_bytes(const void* p, size_t n) {
+    if (n > 0) crc_ = crc32_z(crc_, static_cast<const Bytef*>(p), n);  // zlib starts anew where p is null
+  }
+  uLong crc_ = 0;
+};
+
+std::string checksum_of(const TensorMap& tensors, const Metadata& metadata) {
+  Checksum sum;
+  for (const auto& [key, value] : metadata) {
+    if (key == kChecksumKey) continue;
+    sum.add(key);
+    sum.add(value);
+  }
+  for (const auto& [name, tensor] : tensors) {
+    sum.add(name);
+    sum.add(tensor);
+  }
+  return sum.hex();
+}
+
+void add_all(TensorMap& to, const TensorMap& from, std::string_view prefix) {
+  for (const auto& [name, tensor] : from) {
+    check(tensor.defined(), "checkpoint: tensor '", prefix, name, "' is undefined");
+    to.add(text(prefix, name), tensor);
+  }
+}
+
+// The number that all of the text under `name` says; format: std::chars_format for doubles, the base for integers.
+template <class T>
+T number(const Metadata& values, const std::string& name, auto format, const char* kind) {
+  const std::string& s = text_at(values, name);
+  T value{};
+  const auto [stop, error] = std::from_chars(s.data(), s.data() + s.size(), value, format);
+  check(error == std::errc() && stop == s.data() + s.size(), "checkpoint: value '", name, "' is '", s.substr(0, 80),
+        "', expected ", kind);
+  return value;
+}
+
+}  // namespace
+
+void save_checkpoint(const std::string& path, const Checkpoint& c) {
+  TensorMap tensors;
+  add_all(tensors, c.weights, kWeights);
+  add_all(tensors, c.optimizer, kOptimizer);
+  Metadata metadata{{kVersionKey, kVersion}};
+  for (const auto& [name, value] : c.values) metadata.emplace(text(kValue, name), value);
+  metadata[kChecksumKey] = checksum_of(tensors, metadata);
+  save_safetensors(path, tensors, metadata);
+}
+
+Checkpoint load_checkpoint(const Bytes& file) {
+  Metadata metadata;
+  const TensorMap tensors = load_safetensors(file, &metadata);
+  const Scope scope(file.name);
+  check(metadata.contains(kVersionKey), "checkpoint: this safetensors file is not a checkpoint");
+  check(metadata[kVersionKey] == kVersion, "checkpoint: version ", metadata[kVersionKey], ", expected ", kVersion);
+  const std::string expected = checksum_of(tensors, metadata);
+  check(metadata[kChecksumKey] == expected, "checkpoint: the file is damaged: its checksum is ", expected,
+        ", recorded ", metadata[kChecksumKey]);
+  Checkpoint c;
+  for (const auto& [name, tensor] : tensors) {
+    const bool weight = name.starts_with(kWeights);
+    check(weight || name.starts_with(kOptimizer), "checkpoint: unknown tensor '", name, "'");
+    (weight ? c.weights : c.optimizer).add(name.substr((weight ? kWeights : kOptimizer).size()), tensor);
+  }
+  for (const auto& [key, value] : metadata) {
+    if (key == kVersionKey || key == kChecksumKey) continue;
+    check(key.starts_with(kValue), "checkpoint: unknown entry '", key, "'");
+    c.values.emplace(key.substr(kValue.size()), value);
+  }
+  return c;
+}
+
+Checkpoint load_checkpoint(const std::string& path) { return load_checkpoint(open_bytes(path)); }
+
+std::string exact(double value) {
+  char buffer[64];
+  return {buffer, std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::hex).ptr};
+}
+
+const std::string& text_at(const Metadata& values, const std::string& name) {
+  const auto at = values.find(name);
+  check(at != values.end(), "checkpoint: there is no value '", name, "'");
+  return at->second;
+}
+
+int64_t integer_at(const Metadata& values, const std::string& name) {
+  return number<int64_t>(values, name, 10, "a whole number");
+}
+
+double number_at(const Metadata& values, const std::string& name) {
+  return number<double>(values, name, std::chars_format::hex, "a hexadecimal number");
+}
+
+}  // namespace isonorm

@@ -1,0 +1,35 @@
+// Everything that a run needs to go on as if it had not been interrupted, in one file that is replaced all at once. A
+// checkpoint knows neither models nor optimizers: it is named tensors and named texts.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "core/tensor_map.h"
+#include "io/safetensors.h"
+
+namespace isonorm {
+
+struct Checkpoint {
+  TensorMap weights;
+  TensorMap optimizer;
+  Metadata values;  // step, generator, position of schedule and data, options: see the functions below for numbers
+};
+
+// Replaces the file. It is a safetensors file with tensors "weights.<name>" and "optimizer.<name>", metadata
+// "value.<name>", and a CRC-32 over all of them. Throws as save_safetensors does; then the old file stays.
+void save_checkpoint(const std::string& path, const Checkpoint& checkpoint);
+
+// Throws where the file is not a whole, undamaged checkpoint of this version; nothing is returned unless everything has
+// been verified.
+Checkpoint load_checkpoint(const std::string& path);
+Checkpoint load_checkpoint(const Bytes& file);
+
+// Numbers as texts that give back the same bits: decimal for integers, hexadecimal for doubles ("1.8p+1").
+std::string exact(double number);
+// The number under `name`. Throw where it is missing or is not a number of that kind.
+int64_t integer_at(const Metadata& values, const std::string& name);
+double number_at(const Metadata& values, const std::string& name);
+const std::string& text_at(const Metadata& values, const std::string& name);
+
+}  // namespace isonorm

@@ -1,0 +1,91 @@
+// Checkpoints: what comes back, and which files are refused.
+#include "io/checkpoint.h"
+
+#include <cmath>
+#include <limits>
+
+#include "tests/support/catch.h"
+#include "tests/support/same_bytes.h"
+#include "tests/support/temp_folder.h"
+
+using namespace isonorm;
+using Catch::Matchers::Contains;
+
+namespace {
+
+Checkpoint example() {
+  Checkpoint c;
+  c.weights.add("blocks.0.fc.weight", from_vector<float>({1, -0.f, NAN, 4}, {2, 2}));
+  c.weights.add("head.bias", from_vector<double>({0.1}, {1}));
+  c.optimizer.add("head.bias", from_vector<double>({0.2}, {1}));  // the same name in the other map
+  c.optimizer.add("step", from_vector<int64_t>({17}, {}));
+  c.values = {{"step", "17"}, {"lr", exact(0.1)}, {"options", "--width 64"}, {"", "ä\n"}};
+  return c;
+}
+
+Checkpoint parse(const std::vector<uint8_t>& b) { return load_checkpoint(memory_bytes(b, "x")); }
+
+}  // namespace
+
+TEST_CASE("checkpoint: everything comes back bit by bit") {
+  const TempFolder f;
+  const Checkpoint c = example();
+  save_checkpoint(f / "c", c);
+  const Checkpoint back = load_checkpoint(f / "c");
+  CHECK(back.values == c.values);
+  REQUIRE(back.weights.size() == 2);
+  REQUIRE(back.optimizer.size() == 2);
+  for (const auto& [name, t] : c.weights) CHECK(same_bytes(back.weights.at(name), t));
+  for (const auto& [name, t] : c.optimizer) CHECK(same_bytes(back.optimizer.at(name), t));
+  CHECK(back.weights.begin()->first == "blocks.0.fc.weight");
+
+  save_checkpoint(f / "none", {});
+  CHECK(load_checkpoint(f / "none").values.empty());
+}
+
+TEST_CASE("checkpoint: numbers keep their bits") {
+  for (double x : {0.1, -0.0, 1e-320, 1e308, M_PI, -1 / 3.0, 0.0, std::numeric_limits<double>::infinity()}) {
+    const double y = number_at({{"x", exact(x)}}, "x");
+    CHECK(std::memcmp(&x, &y, sizeof x) == 0);
+  }
+  CHECK(std::isnan(number_at({{"x", exact(NAN)}}, "x")));
+  CHECK(integer_at({{"n", std::to_string(INT64_MIN)}}, "n") == INT64_MIN);
+  CHECK_THROWS_WITH(integer_at({}, "n"), Contains("no value 'n'"));
+  for (const char* bad : {"", "1.5", "x", "1 ", " 1", "9223372036854775808"})
+    CHECK_THROWS_WITH(integer_at({{"n", bad}}, "n"), Contains("value 'n' is '") && Contains("expected a whole number"));
+  for (const char* bad : {"", "1.g", "1p", "1p99999"})
+    CHECK_THROWS_WITH(number_at({{"n", bad}}, "n"), Contains("value 'n' is '"));
+}
+
+TEST_CASE("checkpoint: any damaged byte is noticed") {
+  const TempFolder f;
+  save_checkpoint(f / "c", example());
+  const auto good = read_bytes(f / "c");
+  for (size_t i = 0; i < good.size(); ++i) {
+    auto bad = good;
+    bad[i] ^= 0x10;
+    INFO("byte " << i << " of " << good.size());
+    // What may change without harm: the padding at the header's end, which white space may be.
+    const bool padding = i >= 8 && good[i] == ' ' && i + 8 >= size_t{8} + good[0] + 256 * size_t{good[1]};
+    if (!padding) CHECK_THROWS_AS(parse(bad), Error);
+  }
+  for (size_t n = 0; n < good.size(); ++n)
+    CHECK_THROWS_AS(parse({good.begin(), good.begin() + static_cast<std::ptrdiff_t>(n)}), Error);
+}
+
+TEST_CASE("checkpoint: other files are refused in words") {
+  const TempFolder f;
+  TensorMap m;
+  m.add("weights.x", from_vector<float>({1}, {1}));
+  save_safetensors(f / "plain", m);
+  CHECK_THROWS_WITH(load_checkpoint(f / "plain"),
+                    Contains("plain: checkpoint: this safetensors file is not a checkpoint"));
+  save_safetensors(f / "newer", m, {{"isonorm.checkpoint", "2"}});
+  CHECK_THROWS_WITH(load_checkpoint(f / "newer"), Contains("version 2, expected 1"));
+  save_safetensors(f / "unsigned", m, {{"isonorm.checkpoint", "1"}});
+  CHECK_THROWS_WITH(load_checkpoint(f / "unsigned"), Contains("damaged"));
+  CHECK_THROWS_WITH(load_checkpoint(f / "none"), Contains("none: cannot open"));
+  Checkpoint c;
+  c.weights.add("x", Tensor());
+  CHECK_THROWS_WITH(save_checkpoint(f / "c", c), Contains("'weights.x' is undefined"));
+}

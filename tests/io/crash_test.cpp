@@ -1,0 +1,253 @@
+// Saving while the system refuses or the process dies: what is found afterwards is the old checkpoint or the new one,
+// bit by bit.
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <functional>
+
+#include "io/checkpoint.h"
+#include "io/file.h"
+#include "tests/support/catch.h"
+#include "tests/support/same_bytes.h"
+#include "tests/support/temp_folder.h"
+
+using namespace isonorm;
+using Catch::Matchers::Contains;
+
+namespace {
+
+constexpr int kTensors = 40;
+
+// A checkpoint whose every byte says `step`.
+Checkpoint state(int64_t step) {
+  Checkpoint c;
+  for (int i = 0; i < kTensors; ++i) {
+    Tensor t = empty({100 + i}, {DType::i64});
+    for (int64_t k = 0; k < t.numel(); ++k) t.mutable_data<int64_t>()[k] = step * 1000 + i;
+    (i % 2 ? c.optimizer : c.weights).add(std::to_string(i), t);
+  }
+  c.values["step"] = std::to_string(step);
+  return c;
+}
+
+bool same(const Checkpoint& a, const Checkpoint& b) {
+  if (a.values != b.values || a.weights.size() != b.weights.size() || a.optimizer.size() != b.optimizer.size())
+    return false;
+  for (const auto& [name, t] : a.weights)
+    if (!b.weights.find(name) || !same_bytes(t, b.weights.at(name))) return false;
+  for (const auto& [name, t] : a.optimizer)
+    if (!b.optimizer.find(name) || !same_bytes(t, b.optimizer.at(name))) return false;
+  return true;
+}
+
+int64_t files_in(const TempFolder& f) { return std::distance(std::filesystem::directory_iterator(f.path), {}); }
+
+// What happens at the n-th system call of the saves that follow (from 0).
+int calls = 0, at = -1;
+std::string last_call;  // the kind of the n-th call, where it came to that
+enum class Then { fail, die, die_half_way } then = Then::fail;
+int reason = EIO;
+
+// True where this call is the one that shall not happen.
+bool stopped(const char* kind) {
+  if (calls++ != at) return false;
+  last_call = kind;
+  if (then != Then::fail && std::strcmp(kind, "write") != 0) raise(SIGKILL);
+  errno = reason;
+  return true;
+}
+
+const io::SystemCalls kReal = io::system_calls();
+
+struct Injected {
+  explicit Injected(int n) {
+    calls = 0;
+    at = n;
+    last_call.clear();
+    io::system_calls() = {
+        [](const char* p, int flags, mode_t mode) { return stopped("open") ? -1 : kReal.open(p, flags, mode); },
+        [](int fd, const void* p, size_t n) -> ssize_t {
+          if (!stopped("write")) return kReal.write(fd, p, n);
+          if (then == Then::fail) return -1;
+          if (then == Then::die_half_way) (void)!kReal.write(fd, p, n / 2);
+          return raise(SIGKILL);
+        },
+        [](int fd) { return stopped("fsync") ? -1 : kReal.fsync(fd); },
+        [](int fd) {
+          const bool fails = stopped("close");
+          const int status = kReal.close(fd);  // the file is closed even where close() says that it failed
+          if (fails) errno = reason;
+          return fails ? -1 : status;
+        },
+        [](const char* from, const char* to) { return stopped("rename") ? -1 : kReal.rename(from, to); },
+        kReal.unlink,
+    };
+  }
+  ~Injected() { io::system_calls() = kReal; }
+};
+
+// Runs `body` in a child process and returns how that ended.
+int in_child(const std::function<void()>& body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    body();
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return status;
+}
+
+}  // namespace
+
+TEST_CASE("a save in which any system call fails leaves the old state and no other file") {
+  const TempFolder f;
+  const std::string path = f / "c";
+  const Checkpoint a = state(1), b = state(2);
+  then = Then::fail;
+  std::map<std::string, int> kinds;
+  bool done = false;
+  for (int n = 0; !done; ++n) {
+    REQUIRE(n < 1000);
+    reason = n % 2 ? ENOSPC : EIO;
+    save_checkpoint(path, a);
+    std::string message;
+    {
+      const Injected injected(n);
+      try {
+        save_checkpoint(path, b);
+        done = calls <= n;  // fewer calls than n: none failed
+      } catch (const Error& e) {
+        CHECK(e.kind() == ErrorKind::io);
+        message = e.what();
+      }
+    }
+    INFO("call " << n << " " << last_call << ": " << message);
+    const Checkpoint found = load_checkpoint(path);
+    // The last calls open, fsync and close the folder, when the new file has its name.
+    const bool renamed = kinds["rename"] > 0;
+    CHECK(same(found, renamed ? b : a));
+    CHECK(files_in(f) == 1);
+    if (!done && !(renamed && last_call == "close")) {
+      CHECK_THAT(message, Contains(path + ": cannot") && Contains(std::strerror(reason)));
+    }
+    ++kinds[last_call];
+  }
+  CHECK(kinds["open"] == 2);
+  CHECK(kinds["write"] >= kTensors);
+  CHECK(kinds["fsync"] == 2);
+  CHECK(kinds["close"] == 2);
+  CHECK(kinds["rename"] == 1);
+}
+
+TEST_CASE("the first save of a name that fails leaves nothing") {
+  const TempFolder f;
+  reason = ENOSPC;
+  then = Then::fail;
+  const Injected injected(3);
+  CHECK_THROWS_WITH(save_checkpoint(f / "c", state(1)), Contains("No space left on device"));
+  CHECK(files_in(f) == 0);
+}
+
+TEST_CASE("short and interrupted writes are continued") {
+  const TempFolder f;
+  static int count;
+  count = 0;
+  io::system_calls().write = [](int fd, const void* p, size_t n) -> ssize_t {
+    if (++count % 3 == 0) return errno = EINTR, -1;
+    return kReal.write(fd, p, n > 7 ? n / 2 : n);
+  };
+  save_checkpoint(f / "c", state(5));
+  io::system_calls() = kReal;
+  CHECK(count > 10 * kTensors);
+  CHECK(same(load_checkpoint(f / "c"), state(5)));
+}
+
+TEST_CASE("a process killed at any system call of a save leaves the old state or the new") {
+  const TempFolder f;
+  const std::string path = f / "c";
+  const Checkpoint a = state(1), b = state(2);
+  int points = 0, old_states = 0;
+  for (const Then how : {Then::die, Then::die_half_way}) {
+    then = how;
+    for (int n = 0;; ++n) {
+      save_checkpoint(path, a);  // removes what the child before left
+      REQUIRE(files_in(f) == 1);
+      const int status = in_child([&] {
+        const Injected injected(n);
+        save_checkpoint(path, b);
+      });
+      if (WIFEXITED(status)) break;  // fewer than n calls
+      REQUIRE(WIFSIGNALED(status));
+      REQUIRE(WTERMSIG(status) == SIGKILL);
+      ++points;
+      const Checkpoint found = load_checkpoint(path);
+      const bool old = same(found, a);
+      old_states += old;
+      INFO("killed at call " << n);
+      CHECK((old || same(found, b)));
+    }
+    CHECK(same(load_checkpoint(path), b));
+  }
+  CHECK(points >= 50);
+  CHECK(old_states > 0);
+  CHECK(old_states < points);
+}
+
+TEST_CASE("a process killed at any time while it saves again and again leaves a whole state") {
+  const TempFolder f;
+  const std::string path = f / "c";
+  save_checkpoint(path, state(0));
+  for (int i = 0; i < 50; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      for (int64_t step = 0;; ++step) save_checkpoint(path, state(step));
+    }
+    usleep(static_cast<useconds_t>(1000 + 531 * i));
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    const Checkpoint found = load_checkpoint(path);
+    INFO("kill " << i);
+    CHECK(same(found, state(integer_at(found.values, "step"))));
+  }
+  save_checkpoint(path, state(1));
+  CHECK(files_in(f) == 1);  // what the dead processes left is gone
+}
+
+TEST_CASE("replacements: names of others, links, folders, two at once") {
+  const TempFolder f;
+  const auto replace = [](const std::string& path, const std::string& content) {
+    io::Replacement r(path);
+    r.write(content);
+    r.commit();
+  };
+  // Only "<name>.tmp.<number of a dead process>" is removed.
+  const int dead = [] {
+    const pid_t child = fork();
+    if (child == 0) _exit(0);
+    waitpid(child, nullptr, 0);
+    return child;
+  }();
+  const std::string mine = "a.tmp." + std::to_string(getpid()), stale = "a.tmp." + std::to_string(dead);
+  for (const std::string& name :
+       std::vector<std::string>{"a.tmp.x", "a.tmp.", "a.tmp.1", "a.tmp.12x", text("b", stale)})
+    write_text(f / name, "other");
+  for (const std::string& name : {mine, stale}) write_text(f / name, "left behind");
+  replace(f / "a", "new");
+  CHECK_FALSE(std::filesystem::exists(f / mine));
+  CHECK_FALSE(std::filesystem::exists(f / stale));
+  CHECK(files_in(f) == 6);
+
+  std::filesystem::create_symlink("a", f.path / "link");
+  replace(f / "link", "through the link");
+  CHECK(std::filesystem::is_symlink(f.path / "link"));
+  CHECK(read_bytes(f / "a").size() == 16);
+
+  io::Replacement first(f / "a");
+  CHECK_THROWS_WITH(io::Replacement(f / "a"), Contains("writing it already"));
+  CHECK_THROWS_WITH(replace(f.path.string(), "x"), Contains("cannot give the new file its name"));
+  CHECK_FALSE(std::filesystem::exists(f.path.string() + ".tmp." + std::to_string(getpid())));
+}
