@@ -49,6 +49,12 @@ inline uint64_t philox_blocks(int64_t n, int parts) {
   return static_cast<uint64_t>(n / group + (n % group != 0)) * kPhiloxLanes;
 }
 
+// floor(range b / 2^64), a number in [0, range) from 64 random bits: each value is hit within one part in 2^64 / range
+// equally often.
+ISO_HD uint64_t below(uint64_t range, uint64_t b) {
+  return static_cast<uint64_t>((static_cast<unsigned __int128>(range) * b) >> 64);
+}
+
 // 53 random bits as a number in [0, 1).
 ISO_HD double unit_interval(uint64_t bits) { return static_cast<double>(static_cast<int64_t>(bits >> 11)) * 0x1p-53; }
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "data/philox.h"
+#include "core/philox.h"
 
 namespace isonorm::data {
 
@@ -18,7 +18,7 @@ Sampler::Sampler(int64_t examples, int64_t rows, uint64_t seed) : rows_(rows), s
 void Sampler::shuffle(int64_t epoch) {
   std::iota(order_.begin(), order_.end(), 0);
   for (int64_t i = static_cast<int64_t>(order_.size()) - 1; i > 0; --i)
-    std::swap(order_[i], order_[random_below(seed_, epoch, i, i + 1)]);
+    std::swap(order_[i], order_[below(i + 1, philox(seed_, i, epoch).wide(0))]);
   epoch_ = epoch;
 }
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "data/philox.h"
+#include "core/philox.h"
 
 namespace isonorm::data {
 
@@ -29,7 +29,7 @@ TextBatch Text::batch(int64_t rows, int64_t length, int64_t step) const {
   int64_t* x = batch.x.mutable_data<int64_t>();
   int64_t* y = batch.y.mutable_data<int64_t>();
   for (int64_t r = 0; r < rows; ++r) {
-    const uint8_t* window = tokens_.data() + random_below(seed_, step, r, this->length() - length);
+    const uint8_t* window = tokens_.data() + below(this->length() - length, philox(seed_, r, step).wide(0));
     x = std::copy(window, window + length, x);
     y = std::copy(window + 1, window + 1 + length, y);
   }

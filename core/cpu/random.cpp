@@ -40,11 +40,6 @@ void box_muller(double u0, double u1, double& z0, double& z1) {
   z1 = radius * math::sin(angle);
 }
 
-// floor(range b / 2^64): each value is hit within one part in 2^64 / range equally often.
-uint64_t below(uint64_t range, uint64_t b) {
-  return static_cast<uint64_t>((static_cast<unsigned __int128>(range) * b) >> 64);
-}
-
 // The largest T below hi.
 template <class T>
 T previous(double hi) {
