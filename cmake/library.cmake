@@ -24,16 +24,48 @@ foreach(target IN LISTS ISONORM_TARGETS)
   target_compile_options(${name} PRIVATE ${ISONORM_FLAGS_${target}} $<$<CONFIG:Release>:-O3>)
   target_link_libraries(${name} PRIVATE isonorm_flags isonorm_blas)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
-  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET default)
   list(APPEND objects $<TARGET_OBJECTS:${name}>)
 endforeach()
 
 add_library(isonorm ${objects} ${sources})
 add_library(isonorm::isonorm ALIAS isonorm)
-target_link_libraries(isonorm PRIVATE $<BUILD_INTERFACE:isonorm_flags> $<BUILD_INTERFACE:isonorm_blas> OpenMP::OpenMP_CXX ZLIB::ZLIB)
+target_link_libraries(isonorm PRIVATE $<BUILD_INTERFACE:isonorm_flags> isonorm_blas OpenMP::OpenMP_CXX ZLIB::ZLIB)
 target_compile_features(isonorm PUBLIC cxx_std_20)
-target_include_directories(isonorm PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
-set_target_properties(isonorm PROPERTIES POSITION_INDEPENDENT_CODE ON)
+set_target_properties(isonorm PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET default
+                      VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+if(BUILD_SHARED_LIBS)
+  target_link_options(isonorm PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map)
+  set_target_properties(isonorm PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/exports.map)
+endif()
+
+# The public headers as users get them: see public_headers.cmake.
+file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} core/*.h autograd/*.h nn/*.h optim/*.h
+     equivalence/*.h io/*.h data/*.h gpu/device.h)
+list(FILTER headers EXCLUDE REGEX "^core/cpu/")
+list(APPEND headers isonorm.h)
+set(ISONORM_PUBLIC_HEADERS ${PROJECT_BINARY_DIR}/public)
+list(TRANSFORM headers PREPEND ${PROJECT_SOURCE_DIR}/ OUTPUT_VARIABLE header_paths)
+add_custom_command(
+  OUTPUT ${PROJECT_BINARY_DIR}/public.stamp
+  COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR} -D OUT=${ISONORM_PUBLIC_HEADERS} -D "HEADERS=${headers}" -P
+          ${PROJECT_SOURCE_DIR}/cmake/public_headers.cmake
+  COMMAND ${CMAKE_COMMAND} -E touch ${PROJECT_BINARY_DIR}/public.stamp
+  DEPENDS ${header_paths} ${PROJECT_SOURCE_DIR}/cmake/public_headers.cmake
+  VERBATIM)
+add_custom_target(isonorm_headers ALL DEPENDS ${PROJECT_BINARY_DIR}/public.stamp)
+add_dependencies(isonorm isonorm_headers)
+
+# Users write <isonorm/isonorm.h>. A project around this one gets the copies; our own programs get the sources themselves.
+target_include_directories(isonorm PRIVATE ${PROJECT_SOURCE_DIR} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+if(PROJECT_IS_TOP_LEVEL)
+  file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/include)
+  file(CREATE_LINK ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/include/isonorm SYMBOLIC)
+  target_include_directories(isonorm INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
+                             $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>)
+else()
+  target_include_directories(isonorm INTERFACE $<BUILD_INTERFACE:${ISONORM_PUBLIC_HEADERS}>)
+endif()
 
 # What a manifest says about the build.
 string(TOUPPER "${CMAKE_BUILD_TYPE}" config)

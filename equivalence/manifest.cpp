@@ -1,10 +1,9 @@
 #include "equivalence/manifest.h"
 
-#include <cblas.h>
-
 #include <fstream>
 #include <thread>
 
+#include "core/blas_info.h"
 #include "core/kernel.h"
 #include "core/parallel.h"
 #include "equivalence/options.h"
@@ -29,23 +28,6 @@ std::string cpu_name() {
       if (value != std::string::npos) return line.substr(value);
     }
   return "unknown";
-}
-
-std::string blas_flavour() {
-  switch (openblas_get_parallel()) {
-    case OPENBLAS_OPENMP:
-      return "openmp";
-    case OPENBLAS_THREAD:
-      return "pthread";
-    default:
-      return "sequential";
-  }
-}
-
-// "OpenBLAS 0.3.21" out of "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH NO_AFFINITY ...".
-std::string blas_version() {
-  const std::string config = openblas_get_config();
-  return config.substr(0, config.find(' ', config.find(' ') + 1));
 }
 
 std::string join(const std::vector<std::string>& parts) {
@@ -86,9 +68,10 @@ Manifest manifest_of(const ProofOptions& options) {
   m.compiler = compiler_name();
   m.flags = ISONORM_FLAGS;
   m.instructions = name_of(isa());
-  m.blas_core = openblas_get_corename();
-  m.blas_flavour = blas_flavour();
-  m.blas_version = blas_version();
+  const BlasInfo blas = blas_info();
+  m.blas_core = blas.core;
+  m.blas_flavour = blas.flavour;
+  m.blas_version = blas.version;
   m.threads = options.threads > 0 ? options.threads : num_threads();
   m.cpu = cpu_name();
   m.seed = options.seed;
