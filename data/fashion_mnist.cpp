@@ -6,13 +6,19 @@
 namespace isonorm::data {
 namespace {
 
-Tensor read(const std::string& dir, const std::string& name) {
+constexpr const char* kImages = "-images-idx3-ubyte";
+constexpr const char* kLabels = "-labels-idx1-ubyte";
+
+std::string folder_of(const std::string& dir) { return dir.empty() ? kFashionMnistDir : dir; }
+
+// The file of that name, compressed or not.
+std::string find(const std::string& dir, const std::string& name) {
   const std::string path = dir + "/" + name;
-  if (file_exists(path + ".gz")) return read_idx(path + ".gz");
+  if (file_exists(path + ".gz")) return path + ".gz";
   check_io(
       file_exists(path), path,
       ".gz: not found: install the Debian package dataset-fashion-mnist, or pass --data DIR with the four idx files");
-  return read_idx(path);
+  return path;
 }
 
 Tensor to_labels(const Tensor& bytes, const std::string& where) {
@@ -30,8 +36,8 @@ Tensor to_labels(const Tensor& bytes, const std::string& where) {
 
 LabelledImages load_split(const std::string& dir, const std::string& prefix) {
   const std::string where = dir + "/" + prefix;
-  const Tensor images = read(dir, prefix + "-images-idx3-ubyte");
-  const Tensor labels = to_labels(read(dir, prefix + "-labels-idx1-ubyte"), where);
+  const Tensor images = read_idx(find(dir, prefix + kImages));
+  const Tensor labels = to_labels(read_idx(find(dir, prefix + kLabels)), where);
   check(images.rank() == 3 && images.size(1) == 28 && images.size(2) == 28 && images.size(0) > 0, where,
         ": images have shape ", images.shape(), ", expected [n, 28, 28]");
   check(images.size(0) == labels.size(0), where, ": ", images.size(0), " images but ", labels.size(0), " labels");
@@ -41,8 +47,16 @@ LabelledImages load_split(const std::string& dir, const std::string& prefix) {
 }  // namespace
 
 FashionMnist FashionMnist::load(const std::string& dir) {
-  const std::string folder = dir.empty() ? kFashionMnistDir : dir;
+  const std::string folder = folder_of(dir);
   return {load_split(folder, "train"), load_split(folder, "t10k")};
+}
+
+std::vector<std::string> FashionMnist::files(const std::string& dir) {
+  const std::string folder = folder_of(dir);
+  std::vector<std::string> paths;
+  for (const char* prefix : {"train", "t10k"})
+    for (const char* kind : {kImages, kLabels}) paths.push_back(find(folder, std::string(prefix) + kind));
+  return paths;
 }
 
 }  // namespace isonorm::data

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "core/tensor.h"
 
@@ -27,6 +28,8 @@ struct FashionMnist {
   // says what to install), damaged, where images and labels differ in number, or a label is not below 10. Source: Xiao,
   // Rasul, Vollgraf, "Fashion-MNIST", arXiv:1708.07747.
   static FashionMnist load(const std::string& dir = "");
+  // The four files that load(dir) reads, in that order.
+  static std::vector<std::string> files(const std::string& dir = "");
 };
 
 }  // namespace isonorm::data

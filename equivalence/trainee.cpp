@@ -1,0 +1,149 @@
+#include "equivalence/trainee.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "autograd/engine.h"
+#include "autograd/grad_mode.h"
+#include "autograd/ops/loss.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/reduce.h"
+#include "autograd/ops/shape.h"
+#include "core/philox.h"
+#include "equivalence/parametrisation.h"
+#include "nn/gpt.h"
+#include "nn/vit.h"
+#include "optim/adam.h"
+#include "optim/adamw.h"
+#include "optim/clip.h"
+#include "optim/sgd.h"
+
+namespace isonorm::equivalence {
+namespace {
+
+nn::TransformerOptions transformer_options(const ProofOptions& o, const nn::Stream& stream) {
+  return {.width = o.width, .depth = o.depth, .heads = o.heads, .affine = o.affine, .eps = o.eps,
+          .stream = stream.form(), .storage = stream.storage()};
+}
+
+double largest(const Tensor& x) { return x.numel() == 0 ? 0 : amax(abs(x)).item(); }
+
+// max |a - b| / scale; 0 where both are the same and nothing sets a scale.
+double relative(const Tensor& a, const Tensor& b, double scale) {
+  const double difference = largest(a - b);
+  return difference == 0 ? 0 : difference / scale;
+}
+
+}  // namespace
+
+std::unique_ptr<nn::Module> build_model(const ProofOptions& o, const ModelShape& shape, const nn::Stream& stream) {
+  const nn::TransformerOptions t = transformer_options(o, stream);
+  std::unique_ptr<nn::Module> model;
+  if (o.model == ModelKind::vit)
+    model = std::make_unique<nn::Vit>(nn::VitOptions{.image = shape.image, .channels = shape.channels, .patch = o.patch,
+                                                     .classes = shape.classes, .transformer = t});
+  else
+    model = std::make_unique<nn::Gpt>(nn::GptOptions{.vocab = shape.vocab, .context = o.context, .transformer = t});
+  model->to(o.dtype);
+  return model;
+}
+
+std::unique_ptr<optim::Optimizer> build_optimizer(const ProofOptions& o, const std::vector<Tensor>& parameters) {
+  switch (o.optimizer) {
+    case OptimizerKind::sgd:
+      return std::make_unique<optim::Sgd>(parameters, optim::SgdOptions{.lr = o.lr, .weight_decay = o.decay()});
+    case OptimizerKind::momentum:
+      return std::make_unique<optim::Sgd>(parameters, optim::SgdOptions{.lr = o.lr, .momentum = 0.9, .weight_decay = o.decay()});
+    case OptimizerKind::adam:
+      return std::make_unique<optim::Adam>(parameters, optim::AdamOptions{.lr = o.lr, .weight_decay = o.decay()});
+    case OptimizerKind::adamw:
+      return std::make_unique<optim::AdamW>(parameters, optim::AdamWOptions{.lr = o.lr, .weight_decay = o.decay()});
+  }
+  return nullptr;
+}
+
+Trainee::Trainee(const ProofOptions& o, const ModelShape& shape, const nn::Stream& stream)
+    : clip_(o.clip),
+      affine_(o.affine),
+      stream_(stream),
+      model_(build_model(o, shape, stream)),
+      parameters_(model_->named_parameters()),
+      optimizer_(build_optimizer(o, model_->parameters())) {}
+
+void Trainee::differentiate(const Examples& batch) {
+  optimizer_->zero_grad();
+  const Tensor loss = cross_entropy((*model_)(batch.inputs), batch.targets);
+  backward(loss);
+  loss_ = loss.item();
+  gradients_.clear();
+  for (const nn::Parameter& p : parameters_)
+    gradients_.push_back(raw_gradient(gradient(p.tensor), p, stream_));
+}
+
+void Trainee::update(double lr) {
+  optimizer_->set_lr(lr);
+  // The gradients themselves stay as they are, for the comparison.
+  optimizer_->step(clip_ > 0 ? optim::clip_factor(optim::gradient_norm(model_->parameters()), clip_) : 1);
+  weights_.clear();
+  for (const nn::Parameter& p : parameters_) weights_.push_back(visible_weight(p, stream_, !affine_));
+}
+
+double Trainee::gradient_deviation(const Trainee& reference) const {
+  NoGrad no_grad;
+  double worst = 0, scale_of_all = 0;
+  for (const Tensor& g : reference.gradients_) scale_of_all = std::max(scale_of_all, largest(g));
+  // std::max would lose a NaN: it is kept by comparing the other way round.
+  const auto take = [&](double d) { worst = d <= worst ? worst : d; };
+  for (size_t i = 0; i < gradients_.size(); ++i) {
+    const Tensor &mine = gradients_[i], &theirs = reference.gradients_[i];
+    const int64_t begin = reference.parameters_[i].blind_begin, end = reference.parameters_[i].blind_end;
+    if (end == begin) {
+      take(relative(mine, theirs, largest(theirs)));
+      continue;
+    }
+    for (const auto& [from, to] : {std::pair{int64_t{0}, begin}, {begin, end}, {end, theirs.size(0)}}) {
+      const Tensor a = narrow(mine, 0, from, to - from), b = narrow(theirs, 0, from, to - from);
+      if (to > from) take(relative(a, b, from == begin ? scale_of_all : largest(b)));
+    }
+  }
+  return worst;
+}
+
+double Trainee::weight_deviation(const Trainee& reference) const {
+  NoGrad no_grad;
+  double worst = 0;
+  for (size_t i = 0; i < weights_.size(); ++i) {
+    const double d = relative(weights_[i], reference.weights_[i], largest(reference.weights_[i]));
+    worst = d <= worst ? worst : d;
+  }
+  return worst;
+}
+
+std::vector<int64_t> Trainee::predict(const Tensor& inputs) {
+  NoGrad no_grad;
+  return argmax((*model_)(inputs), -1).to_vector<int64_t>();
+}
+
+namespace {
+template <class T>
+void move_elements(const Tensor& p, uint64_t seed, uint64_t stream) {
+  T* v = p.mutable_data<T>();
+  for (int64_t i = 0; i < p.numel(); ++i) {
+    const bool up = philox(seed, static_cast<uint64_t>(i), stream).word[0] & 1;
+    v[i] = std::nextafter(v[i], up ? INFINITY : -INFINITY);
+  }
+}
+}  // namespace
+
+void move_by_one_ulp(nn::Module& model, uint64_t seed) {
+  uint64_t stream = 0;
+  for (const Tensor& p : model.parameters()) {
+    check(p.dtype() == DType::f64 || p.dtype() == DType::f32, "move_by_one_ulp: dtype is ", p.dtype(), ", expected f32 or f64");
+    if (p.dtype() == DType::f64)
+      move_elements<double>(p, seed, stream++);
+    else
+      move_elements<float>(p, seed, stream++);
+  }
+}
+
+}  // namespace isonorm::equivalence

@@ -1,0 +1,32 @@
+// Regression: a small network learns a curve. The loop is the one of every training: forward, zero_grad, backward, step.
+#include <cstdio>
+
+#include <isonorm/isonorm.h>
+
+using namespace isonorm;
+
+struct Net : nn::Module {
+  nn::Linear& fc1 = add("fc1", nn::Linear(1, 32));
+  nn::Linear& fc2 = add("fc2", nn::Linear(32, 1));
+  Tensor forward(const Tensor& x) override { return fc2(tanh(fc1(x))); }
+};
+
+int main(int argc, char** argv) {
+  const int steps = argc > 1 ? std::atoi(argv[1]) : 1000;
+  manual_seed(1);
+  const Tensor x = reshape(linspace(-3, 3, 200), {200, 1});
+  const Tensor y = sin(x) + randn(x.shape()) * 0.05;
+
+  Net net;
+  optim::Adam opt(net.parameters(), {.lr = 1e-2});
+  for (int step = 0; step <= steps; ++step) {
+    const Tensor loss = mse_loss(net(x), y);
+    opt.zero_grad();
+    backward(loss);
+    opt.step();
+    if (step % (steps / 5 + 1) == 0 || step == steps) std::printf("%5d  loss %.5f\n", step, loss.item());
+  }
+  NoGrad guard;
+  for (double at : {-2.0, 0.0, 2.0})
+    std::printf("f(%4.1f) = %6.3f, sin %6.3f\n", at, net(full({1, 1}, at)).item(), std::sin(at));
+}

@@ -1,0 +1,30 @@
+// A Vision Transformer whose residual stream is a matter of one argument.   usage: 06_vit [data folder] [steps] [form]
+#include <cstdio>
+
+#include <isonorm/isonorm.h>
+
+using namespace isonorm;
+
+int main(int argc, char** argv) {
+  const data::FashionMnist set = data::FashionMnist::load(argc > 1 ? argv[1] : "");
+  const int steps = argc > 2 ? std::atoi(argv[2]) : 500;
+  const nn::StreamForm form = nn::stream_form(argc > 3 ? argv[3] : "rms_norm");
+  manual_seed(1);
+  nn::Vit model({.image = 28, .patch = 7, .transformer = {.width = 64, .depth = 4, .heads = 4, .stream = form}});
+  optim::AdamW opt(model.parameters(), {.lr = 1e-3});
+  const optim::Schedule schedule{.peak = 1e-3, .warmup = steps / 10, .steps = steps};
+  data::Loader loader(set.train, {.rows = 64, .seed = 1});
+  std::printf("%s: %lld parameters\n", nn::name_of(form), static_cast<long long>(model.parameter_count()));
+
+  for (int step = 0; step < steps; ++step) {
+    const data::Batch batch = loader.next();
+    const Tensor loss = cross_entropy(model(batch.images), batch.labels);
+    opt.zero_grad();
+    backward(loss);
+    optim::clip_grad_norm(model.parameters(), 1.0);
+    opt.set_lr(schedule.lr(step));
+    opt.step();
+    // Run it with layer_norm, rms_norm, crms_norm and crms_isometric: the losses are the same to rounding.
+    if (step % 50 == 0) std::printf("%5d  loss %.6f\n", step, loss.item());
+  }
+}

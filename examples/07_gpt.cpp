@@ -1,0 +1,31 @@
+// A small Transformer learns to continue text.   usage: 07_gpt corpus.txt [steps]
+#include <cstdio>
+
+#include <isonorm/isonorm.h>
+
+using namespace isonorm;
+
+int main(int argc, char** argv) {
+  if (argc < 2) return std::fprintf(stderr, "usage: 07_gpt corpus.txt [steps]\n"), 2;
+  const int steps = argc > 2 ? std::atoi(argv[2]) : 1000;
+  manual_seed(1);
+  const data::Text text(argv[1]);
+  nn::Gpt model({.vocab = text.vocab(), .context = 64,
+                 .transformer = {.width = 128, .depth = 4, .heads = 4, .stream = nn::StreamForm::rms_norm}});
+  optim::AdamW opt(model.parameters(), {.lr = 1e-3, .weight_decay = 0.1});
+
+  for (int step = 0; step < steps; ++step) {
+    const auto [x, y] = text.batch(/*rows=*/16, /*length=*/64, step);
+    const Tensor loss = cross_entropy(model(x), y);
+    opt.zero_grad();
+    backward(loss);
+    optim::clip_grad_norm(model.parameters(), 1.0);
+    opt.step();
+    if (step % 50 == 0) std::printf("%5d  loss %.4f\n", step, loss.item());
+  }
+  save_safetensors("gpt.safetensors", model.state_dict());
+
+  const Tensor prompt = narrow(text.batch(1, 16, 0).x, 1, 0, 16);
+  const Tensor ids = nn::generate(model, reshape(prompt, {16}), {.length = 200, .temperature = 0.8, .top_k = 20}, default_generator());
+  std::printf("\n%s\n", text.decode(ids).c_str());
+}

@@ -1,0 +1,22 @@
+// Activations as modules, for nn::Sequential. In a forward of one's own the functions are shorter.
+#pragma once
+
+#include "autograd/ops/pointwise.h"
+#include "nn/module.h"
+
+namespace isonorm::nn {
+
+template <Tensor (*F)(const Tensor&)>
+class Pointwise : public Module {
+ public:
+  Tensor forward(const Tensor& x) override { return F(x); }
+};
+
+using Relu = Pointwise<&isonorm::relu>;
+using Gelu = Pointwise<&isonorm::gelu>;
+using GeluTanh = Pointwise<&isonorm::gelu_tanh>;
+using Silu = Pointwise<&isonorm::silu>;
+using Tanh = Pointwise<&isonorm::tanh>;
+using Sigmoid = Pointwise<&isonorm::sigmoid>;
+
+}  // namespace isonorm::nn

@@ -1,0 +1,96 @@
+#include "nn/gpt.h"
+
+#include "autograd/grad_mode.h"
+#include "autograd/ops/create.h"
+#include "autograd/ops/index.h"
+#include "autograd/ops/matmul.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/random.h"
+#include "autograd/ops/reduce.h"
+#include "autograd/ops/shape.h"
+#include "autograd/ops/softmax.h"
+
+namespace isonorm::nn {
+namespace {
+
+GptOptions complete(GptOptions o) {
+  check(o.vocab > 0 && o.context > 0, "gpt: vocabulary ", o.vocab, " and context ", o.context, " must be positive");
+  o.transformer.causal = true;
+  o.transformer = o.transformer.complete();
+  return o;
+}
+
+}  // namespace
+
+Gpt::Gpt(const GptOptions& o)
+    : options(complete(o)),
+      stream_(o.transformer.stream, o.transformer.width, o.transformer.storage),
+      token_(add("token", Embedding(o.vocab, o.transformer.width, {.writes = &stream_}))),
+      position_(add("position", Embedding(o.context, o.transformer.width, {.writes = &stream_}))),
+      blocks_(add("blocks", Blocks(stream_, options.transformer))),
+      norm_(add("norm", StreamNorm(stream_, {.eps = o.transformer.eps, .affine = o.transformer.affine}))),
+      head_(o.tied ? nullptr : &add("head", Linear(o.transformer.width, o.vocab, {.reads = &norm_}))) {
+  check(!o.tied || o.transformer.storage == StreamStorage::raw,
+        "gpt: a tied head needs raw storage (a mapped table cannot be read as it is written)");
+}
+
+Tensor Gpt::features(const Tensor& ids) {
+  check(ids.rank() == 2 && ids.size(1) <= options.context, "gpt: ids have shape ", ids.shape(), ", expected [batch, at most ",
+        options.context, "]");
+  Residual r{token_(ids) + position_(arange(ids.size(1))), {}};
+  blocks_(r);
+  return norm_(r);
+}
+
+StreamNorm::Folded Gpt::head() const {
+  return head_ ? norm_.folded(head_->weight, head_->bias) : norm_.folded(token_.weight, {});
+}
+
+Tensor Gpt::forward(const Tensor& ids) {
+  const Tensor x = features(ids);
+  const auto [weight, bias] = head();
+  return linear(x, weight, bias);
+}
+
+Tensor generate(Gpt& model, const Tensor& prompt, GenerateOptions o, Generator& generator) {
+  check(prompt.rank() == 1 && prompt.numel() > 0, "generate: the prompt has shape ", prompt.shape(),
+        ", expected [time] with at least one id");
+  check(o.temperature >= 0, "generate: temperature ", o.temperature, " is negative");
+  NoGrad no_grad;
+  std::vector<int64_t> ids = prompt.to_vector<int64_t>();
+  const size_t context = static_cast<size_t>(model.options.context);
+  for (int64_t i = 0; i < o.length; ++i) {
+    const size_t seen = std::min(ids.size(), context);
+    const Tensor window = from_span(std::span<const int64_t>(ids).last(seen), {1, static_cast<int64_t>(seen)});
+    Tensor logits = select(select(model(window), 1, -1), 0, 0);
+    if (o.temperature == 0) {
+      ids.push_back(static_cast<int64_t>(argmax(logits).item()));
+      continue;
+    }
+    logits = logits / o.temperature;
+    if (o.top_k > 0 && o.top_k < logits.numel()) {
+      const Tensor best = topk(logits, o.top_k, -1).values;
+      logits = masked_fill(logits, lt(logits, select(best, 0, -1)), -INFINITY);
+    }
+    ids.push_back(static_cast<int64_t>(multinomial(softmax(logits, -1), 1, false, generator).item()));
+  }
+  return from_vector(ids, {static_cast<int64_t>(ids.size())});
+}
+
+GptOptions gpt_preset(std::string_view name) {
+  struct Size {
+    std::string_view name;
+    int64_t depth, width, heads, head_width;
+  };
+  constexpr Size sizes[] = {{"small", 12, 768, 12, 64},    {"medium", 24, 1024, 16, 64}, {"large", 24, 1536, 16, 96},
+                            {"xl", 24, 2048, 24, 128},     {"2.7b", 32, 2560, 32, 80},   {"6.7b", 32, 4096, 32, 128},
+                            {"13b", 40, 5140, 40, 128},    {"175b", 96, 12288, 96, 128}};
+  for (const Size& s : sizes)
+    if (s.name == name)
+      return {.vocab = 50257, .context = 2048,
+              .transformer = {.width = s.width, .depth = s.depth, .heads = s.heads, .head_width = s.head_width}};
+  check(false, "gpt_preset: no size is called '", name, "'; there are small, medium, large, xl, 2.7b, 6.7b, 13b, 175b");
+  return {};
+}
+
+}  // namespace isonorm::nn

@@ -1,0 +1,51 @@
+// GPT: a causal language model (Radford et al. 2019; Brown et al., 2005.14165), pre-normalised as in 2305.14858.
+#pragma once
+
+#include "core/random.h"
+#include "nn/transformer.h"
+
+namespace isonorm::nn {
+
+struct GptOptions {
+  int64_t vocab = 256;
+  int64_t context = 128;
+  bool tied = false;  // the head reads with the token table instead of a weight and bias of its own
+  TransformerOptions transformer;  // causal whatever it says
+};
+
+// ids (i64) [batch, time <= context] -> logits [batch, time, vocab]. Parameters: token and position tables, blocks, norm, head (not where tied).
+class Gpt : public Module {
+ public:
+  explicit Gpt(const GptOptions& options);
+  Tensor forward(const Tensor& ids) override;
+
+  // The final norm's rows [batch, time, stored width] that the head reads, and what it multiplies them with: for a loss that never forms the
+  // logits (linear_cross_entropy).
+  Tensor features(const Tensor& ids);
+  StreamNorm::Folded head() const;
+
+  const GptOptions options;
+
+ private:
+  Stream stream_;
+  Embedding& token_;
+  Embedding& position_;
+  Blocks& blocks_;
+  StreamNorm& norm_;
+  Linear* head_;  // null where tied
+};
+
+struct GenerateOptions {
+  int64_t length = 100;      // ids to add
+  double temperature = 1;    // 0: always the most likely id
+  int64_t top_k = 0;         // choose among the k most likely; 0: among all
+};
+
+// Continues `prompt` (i64 [time]): returns prompt and `length` ids after it. The model sees the last `context` ids. Throws on an empty prompt.
+Tensor generate(Gpt& model, const Tensor& prompt, GenerateOptions options, Generator& generator);
+
+// The GPT-3 sizes of 2305.14858: "small", "medium", "large", "xl", "2.7b", "6.7b", "13b", "175b". Attention's inner width is not the stream's
+// width in "xl" and "13b". Throws on another name.
+GptOptions gpt_preset(std::string_view name);
+
+}  // namespace isonorm::nn

@@ -1,0 +1,49 @@
+// Linear maps and embeddings, with their place at the residual stream.
+#pragma once
+
+#include <optional>
+
+#include "nn/module.h"
+#include "nn/stream.h"
+
+namespace isonorm::nn {
+
+class StreamNorm;
+
+struct LinearOptions {
+  bool bias = true;
+  const StreamNorm* reads = nullptr;  // the input is a row that this norm made: the weight is mapped to read it
+  const Stream* writes = nullptr;     // the output is added to this stream: weight and bias are mapped to write to it
+};
+
+// y = x W^T + b: x [..., in] -> [..., out]. weight [out, in], bias [out], both uniform in +-1/sqrt(in) (as PyTorch's). A reader's `in` and a
+// writer's `out` is the stream's width d, whatever the form of the stream. Throws on a wrong last dimension.
+class Linear : public Module {
+ public:
+  Linear(int64_t in, int64_t out, LinearOptions options = {});
+  Tensor forward(const Tensor& x) override;
+
+  Tensor weight, bias;  // bias is undefined without
+
+ private:
+  const StreamNorm* reads_;
+  std::optional<Stream> writes_;
+};
+
+struct EmbeddingOptions {
+  const Stream* writes = nullptr;  // rows are written to this stream
+};
+
+// Rows of a table: ids (i64) [...] -> [..., width]. weight [rows, width], standard normal. Throws on an id outside of the table.
+class Embedding : public Module {
+ public:
+  Embedding(int64_t rows, int64_t width, EmbeddingOptions options = {});
+  Tensor forward(const Tensor& ids) override;
+
+  Tensor weight;
+
+ private:
+  std::optional<Stream> writes_;
+};
+
+}  // namespace isonorm::nn

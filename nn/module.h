@@ -1,0 +1,110 @@
+// Module: the owner of named parameters and child modules. Members of a module are the references that add() returns, so a child that is not
+// registered cannot exist, and the order of declaration is the order of registration:
+//
+//   struct Net : nn::Module {
+//     nn::Linear& fc1 = add("fc1", nn::Linear(784, 256));
+//     nn::Linear& fc2 = add("fc2", nn::Linear(256, 10));
+//     Tensor forward(const Tensor& x) override { return fc2(relu(fc1(x))); }
+//   };
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/tensor.h"
+#include "core/tensor_map.h"
+
+namespace isonorm::nn {
+
+// How a parameter touches the residual stream (see nn/stream.h): not at all, by writing to it or by reading a normalised row of it.
+enum class Role { neutral, writer, reader };
+
+struct Parameter {
+  std::string name;      // path from the module that was asked: "blocks.0.attn.qkv.weight"
+  Tensor tensor;
+  Role role = Role::neutral;
+  int stream_dim = 0;    // the dimension that is the stream's axis, for writers and readers
+  // Rows of dimension 0 in which the loss does not depend on the parameter at all (the biases of attention keys), as [begin, end).
+  int64_t blind_begin = 0, blind_end = 0;
+};
+
+class Module {
+ public:
+  Module() = default;
+  virtual ~Module() = default;
+  // Moving keeps the addresses of parameters and children, hence the references to them. Copying is clone().
+  Module(Module&&) = default;
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+
+  // Runs forward(x); errors inside name the path of this module. Modules with other arguments declare their own operator().
+  Tensor operator()(const Tensor& x);
+
+  // Parameters of this module and of all children, in order of registration.
+  std::vector<Parameter> named_parameters() const;
+  std::vector<Tensor> parameters() const;
+  int64_t parameter_count() const;
+
+  // Names and tensors (the parameters themselves, not copies).
+  TensorMap state_dict() const;
+  // Copies values in. Throws one table of missing, unexpected and mis-shaped names, and changes nothing, where the names and shapes are
+  // not exactly this module's.
+  void load_state_dict(const TensorMap& state);
+
+  void train(bool on = true);  // for this module and all children; dropout acts in training only
+  void eval() { train(false); }
+  bool training() const { return training_; }
+
+  // Moves or converts every parameter in place: handles that others hold (an optimizer's) go on to refer to it. Gradients are dropped.
+  void to(Device device);
+  void to(DType dtype);
+
+  // Marks rows of a registered parameter in which the loss does not depend on it.
+  void mark_blind(const std::string& parameter, int64_t begin, int64_t end);
+
+  const std::string& name() const { return name_; }
+  const std::vector<std::unique_ptr<Module>>& children() const { return children_; }
+
+  virtual Tensor forward(const Tensor& x);
+
+ protected:
+  // Registers a child or a parameter under a name without dots, not used before. The parameter's tensor becomes a leaf.
+  template <class M>
+  M& add(const std::string& name, M&& child) {
+    auto owned = std::make_unique<M>(std::move(child));
+    M& reference = *owned;
+    adopt(name, std::move(owned));
+    return reference;
+  }
+  Tensor& add_parameter(const std::string& name, const Tensor& value, Role role = Role::neutral, int stream_dim = 0);
+
+ private:
+  void adopt(const std::string& name, std::unique_ptr<Module> child);
+  void collect(const std::string& prefix, std::vector<Parameter>& out) const;
+  void check_new(const std::string& name) const;
+
+  std::string name_;
+  bool training_ = true;
+  std::vector<std::unique_ptr<Parameter>> parameters_;
+  std::vector<std::unique_ptr<Module>> children_;
+};
+
+// A second module built by M(arguments...) with the parameter values of `module` and tensors of its own. Modules that keep their options need
+// no arguments: clone(vit).
+template <class M, class... Arguments>
+M clone(const M& module, Arguments&&... arguments) {
+  const auto copy_state = [&](M copy) {
+    const auto parameters = module.parameters();
+    if (!parameters.empty()) copy.to(parameters.front().dtype());
+    copy.load_state_dict(module.state_dict());
+    copy.train(module.training());
+    return copy;
+  };
+  if constexpr (sizeof...(Arguments) == 0 && requires { M(module.options); })
+    return copy_state(M(module.options));
+  else
+    return copy_state(M(std::forward<Arguments>(arguments)...));
+}
+
+}  // namespace isonorm::nn

@@ -1,0 +1,66 @@
+#include "nn/norm.h"
+
+#include "autograd/ops/create.h"
+#include "autograd/ops/matmul.h"
+#include "autograd/ops/pointwise.h"
+
+namespace isonorm::nn {
+
+LayerNorm::LayerNorm(int64_t width, NormLayerOptions o) : eps_(o.eps) {
+  if (!o.affine) return;
+  weight = add_parameter("weight", ones({width}));
+  bias = add_parameter("bias", zeros({width}));
+}
+
+Tensor LayerNorm::forward(const Tensor& x) { return layer_norm(x, weight, bias, {.eps = eps_}); }
+
+RmsNorm::RmsNorm(int64_t width, NormLayerOptions o) : eps_(o.eps) {
+  if (o.affine) weight = add_parameter("weight", ones({width}));
+}
+
+Tensor RmsNorm::forward(const Tensor& x) { return rms_norm(x, weight, {}, {.eps = eps_}); }
+
+namespace {
+NormKind kind_of(StreamForm form) {
+  switch (form) {
+    case StreamForm::layer_norm: return NormKind::layer;
+    case StreamForm::rms_norm: return NormKind::rms;
+    case StreamForm::crms_norm: return NormKind::crms;
+    case StreamForm::crms_isometric: return NormKind::crms_isometric;
+    case StreamForm::none: return NormKind::none;
+  }
+  return NormKind::none;
+}
+}  // namespace
+
+Tensor Residual::settled() const { return pending.defined() ? stream + pending : stream; }
+
+StreamNorm::StreamNorm(const Stream& stream, StreamNormOptions o)
+    : stream_(stream), spec_{.kind = kind_of(stream.form()), .eps = o.eps} {
+  if (!o.affine) return;
+  check(stream.parameter_width() == stream.width(), "norm: a learned gain has ", stream.width(),
+        " entries, the compressed parameters of a ", name_of(stream.form()), " stream hold ", stream.parameter_width(),
+        "; use raw storage");
+  weight = add_parameter("weight", ones({stream.width()}));
+  bias = add_parameter("bias", zeros({stream.width()}));
+}
+
+bool StreamNorm::hands_over() const { return weight.defined() && stream_.stored_width() != stream_.width(); }
+
+Tensor StreamNorm::operator()(Residual& r) {
+  Scope scope(name());
+  const Tensor gain = hands_over() ? Tensor() : weight, offset = hands_over() ? Tensor() : bias;
+  if (!r.pending.defined()) return normalize(r.stream, spec_, gain, offset);
+  auto [sum, rows] = add_norm(r.stream, r.pending, spec_, gain, offset);
+  r = {sum, {}};
+  return rows;
+}
+
+StreamNorm::Folded StreamNorm::folded(const Tensor& reader, const Tensor& reader_bias) const {
+  if (!hands_over()) return {stream_.read(reader), reader_bias};
+  // A (gain n + bias) + b = (A diag(gain)) n + (b + A bias)
+  const Tensor shift = matmul(reader, bias);
+  return {stream_.read(reader * weight), reader_bias.defined() ? reader_bias + shift : shift};
+}
+
+}  // namespace isonorm::nn

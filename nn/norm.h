@@ -1,0 +1,78 @@
+// Norm layers: the stream's own, and the plain ones for use anywhere.
+#pragma once
+
+#include <optional>
+
+#include "autograd/fused/add_norm.h"
+#include "autograd/ops/norm.h"
+#include "nn/module.h"
+#include "nn/stream.h"
+
+namespace isonorm::nn {
+
+struct NormLayerOptions {
+  double eps = 1e-5;
+  bool affine = true;  // a learned gain (ones) and, for LayerNorm, bias (zeros)
+};
+
+// LayerNorm over the last dimension of size `width` (Ba et al., 1607.06450): parameters weight and bias.
+class LayerNorm : public Module {
+ public:
+  explicit LayerNorm(int64_t width, NormLayerOptions options = {});
+  Tensor forward(const Tensor& x) override;
+  Tensor weight, bias;
+
+ private:
+  double eps_;
+};
+
+// RMSNorm over the last dimension (Zhang & Sennrich, 1910.07467): parameter weight.
+class RmsNorm : public Module {
+ public:
+  explicit RmsNorm(int64_t width, NormLayerOptions options = {});
+  Tensor forward(const Tensor& x) override;
+  Tensor weight;
+
+ private:
+  double eps_;
+};
+
+// The residual stream between two sub-layers: its rows, and a branch that was computed but not yet added. The next norm adds it while it
+// reads the rows anyway.
+struct Residual {
+  Tensor stream;
+  Tensor pending;  // undefined where nothing waits
+
+  // The stream with the branch added.
+  Tensor settled() const;
+};
+
+struct StreamNormOptions {
+  double eps = 1e-5;
+  bool affine = false;  // a learned gain and bias of width d; exact with raw storage only (see docs/normalization.md)
+};
+
+// The norm of a stream. Adds the pending branch and gives the normalised rows, in one pass. Gain and bias belong to the Pre-LN model's d
+// coordinates; forms that store d - 1 of them hand gain and bias to the readers, whose weights take them up: A diag(gain), b + A bias.
+class StreamNorm : public Module {
+ public:
+  StreamNorm(const Stream& stream, StreamNormOptions options = {});
+  Tensor operator()(Residual& r);
+
+  struct Folded {
+    Tensor weight, bias;
+  };
+  // What a reader [out, d] with bias [out] (or none) multiplies this norm's rows with.
+  Folded folded(const Tensor& weight, const Tensor& bias) const;
+
+  const Stream& stream() const { return stream_; }
+  Tensor weight, bias;  // undefined where not affine
+
+ private:
+  bool hands_over() const;  // whether the readers take up gain and bias
+
+  Stream stream_;
+  NormSpec spec_;
+};
+
+}  // namespace isonorm::nn

@@ -1,0 +1,94 @@
+#include "nn/stream.h"
+
+#include <cmath>
+
+#include "autograd/ops/matmul.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/reduce.h"
+#include "autograd/ops/shape.h"
+
+namespace isonorm::nn {
+namespace {
+
+constexpr StreamForm kForms[] = {StreamForm::layer_norm, StreamForm::rms_norm, StreamForm::crms_norm,
+                                 StreamForm::crms_isometric, StreamForm::none};
+
+bool compressed(StreamForm f) { return f == StreamForm::crms_norm || f == StreamForm::crms_isometric; }
+
+// x with dimension `dim` multiplied by the Helmert basis: sizes d -> d - 1.
+Tensor times_helmert(const Tensor& x, int dim) {
+  const int d = normalize_dim(dim, x.rank(), "stream");
+  const Tensor q = cast(helmert(x.shape()[d]), x.dtype());
+  return d == x.rank() - 1 ? matmul(x, q) : transpose(matmul(transpose(x, d, -1), q), d, -1);
+}
+
+}  // namespace
+
+const char* name_of(StreamForm form) {
+  switch (form) {
+    case StreamForm::layer_norm: return "layer_norm";
+    case StreamForm::rms_norm: return "rms_norm";
+    case StreamForm::crms_norm: return "crms_norm";
+    case StreamForm::crms_isometric: return "crms_isometric";
+    case StreamForm::none: return "none";
+  }
+  return "?";
+}
+
+StreamForm stream_form(std::string_view name) {
+  std::string names;
+  for (StreamForm f : kForms) {
+    if (name == name_of(f)) return f;
+    names += (names.empty() ? "" : ", ") + std::string(name_of(f));
+  }
+  check(false, "stream: no form is called '", name, "'; there are ", names);
+  return {};
+}
+
+Stream::Stream(StreamForm form, int64_t width, StreamStorage storage) : form_(form), width_(width), storage_(storage) {
+  check(width >= 2, "stream: width ", width, " is too small, expected at least 2");
+}
+
+int64_t Stream::stored_width() const { return compressed(form_) ? width_ - 1 : width_; }
+int64_t Stream::parameter_width() const { return storage_ == StreamStorage::raw ? width_ : stored_width(); }
+
+Tensor Stream::write(const Tensor& w, int dim) const {
+  check(w.size(dim) == parameter_width(), "stream: a writer of shape ", w.shape(), " has ", w.size(dim),
+        " along dimension ", dim, ", the stream's parameters have ", parameter_width());
+  return storage_ == StreamStorage::raw ? map_writer(w, dim) : w;
+}
+
+Tensor Stream::read(const Tensor& a) const {
+  check(a.size(-1) == parameter_width(), "stream: a reader of shape ", a.shape(), " has width ", a.size(-1),
+        ", the stream's parameters have ", parameter_width());
+  return storage_ == StreamStorage::raw ? map_reader(a) : a;
+}
+
+Tensor Stream::map_writer(const Tensor& w, int dim) const {
+  switch (form_) {
+    case StreamForm::rms_norm: return recentre(w, dim);
+    case StreamForm::crms_norm: return narrow(recentre(w, dim), dim, 0, width_ - 1);
+    case StreamForm::crms_isometric: return times_helmert(w, dim);
+    default: return w;
+  }
+}
+
+Tensor Stream::map_reader(const Tensor& a) const {
+  if (form_ == StreamForm::crms_norm) return narrow(a, -1, 0, width_ - 1) - narrow(a, -1, width_ - 1, 1);
+  if (form_ == StreamForm::crms_isometric) return times_helmert(a, -1);
+  return a;
+}
+
+Tensor recentre(const Tensor& x, int dim) { return x - mean(x, {dim}, true); }
+
+Tensor helmert(int64_t d) {
+  std::vector<double> q(static_cast<size_t>(d * (d - 1)));
+  for (int64_t k = 1; k < d; ++k) {
+    const double scale = 1 / std::sqrt(static_cast<double>(k) * static_cast<double>(k + 1));
+    for (int64_t row = 0; row < k; ++row) q[row * (d - 1) + k - 1] = scale;
+    q[k * (d - 1) + k - 1] = -static_cast<double>(k) * scale;
+  }
+  return from_vector(q, {d, d - 1});
+}
+
+}  // namespace isonorm::nn

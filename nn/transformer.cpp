@@ -1,0 +1,37 @@
+#include "nn/transformer.h"
+
+namespace isonorm::nn {
+
+TransformerOptions TransformerOptions::complete() const {
+  TransformerOptions o = *this;
+  check(o.width >= 2 && o.depth >= 0 && o.heads > 0, "transformer: width ", o.width, ", depth ", o.depth, ", heads ",
+        o.heads, " are not possible sizes");
+  check(o.head_width > 0 || o.width % o.heads == 0, "transformer: width ", o.width, " does not divide into ", o.heads,
+        " heads; give head_width");
+  if (o.head_width == 0) o.head_width = o.width / o.heads;
+  if (o.mlp_width == 0) o.mlp_width = 4 * o.width;
+  return o;
+}
+
+Block::Block(const Stream& stream, const TransformerOptions& o)
+    : norm1_(add("norm1", StreamNorm(stream, {.eps = o.eps, .affine = o.affine}))),
+      attn_(add("attn", Attention(norm1_, {.heads = o.heads, .head_width = o.head_width, .causal = o.causal, .bias = o.bias}))),
+      norm2_(add("norm2", StreamNorm(stream, {.eps = o.eps, .affine = o.affine}))),
+      mlp_(add("mlp", Mlp(norm2_, {.hidden = o.mlp_width, .activation = o.activation, .bias = o.bias}))) {}
+
+void Block::operator()(Residual& r) {
+  Scope scope(name());
+  r.pending = attn_(norm1_(r));
+  r.pending = mlp_(norm2_(r));
+}
+
+Blocks::Blocks(const Stream& stream, const TransformerOptions& o) {
+  for (int64_t i = 0; i < o.depth; ++i) append(Block(stream, o));
+}
+
+void Blocks::operator()(Residual& r) {
+  Scope scope(name());
+  for (Block* b : *this) (*b)(r);
+}
+
+}  // namespace isonorm::nn

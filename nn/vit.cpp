@@ -1,0 +1,68 @@
+#include "nn/vit.h"
+
+#include "autograd/ops/matmul.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/reduce.h"
+#include "autograd/ops/shape.h"
+#include "nn/init.h"
+
+namespace isonorm::nn {
+namespace {
+
+VitOptions complete(VitOptions o) {
+  check(o.image > 0 && o.channels > 0 && o.patch > 0 && o.classes > 0 && o.image % o.patch == 0, "vit: images of ",
+        o.image, " x ", o.image, " x ", o.channels, " do not divide into patches of ", o.patch);
+  o.transformer = o.transformer.complete();
+  return o;
+}
+
+}  // namespace
+
+Vit::Vit(const VitOptions& o)
+    : options(complete(o)),
+      stream_(o.transformer.stream, o.transformer.width, o.transformer.storage),
+      patch_(add("patch", Linear(o.patch * o.patch * o.channels, o.transformer.width, {.writes = &stream_}))),
+      position_(add_parameter("position",
+                              init::normal({(o.image / o.patch) * (o.image / o.patch), stream_.parameter_width()}, 0, 1),
+                              Role::writer, 1)),
+      cls_(o.mean_pool ? Tensor() : add_parameter("cls", init::normal({stream_.parameter_width()}, 0, 1), Role::writer, 0)),
+      blocks_(add("blocks", Blocks(stream_, options.transformer))),
+      norm_(add("norm", StreamNorm(stream_, {.eps = o.transformer.eps, .affine = o.transformer.affine}))),
+      head_(add("head", Linear(o.transformer.width, o.classes, {.reads = &norm_}))) {}
+
+Tensor Vit::forward(const Tensor& images) {
+  check(images.rank() == 4 && images.size(1) == options.image && images.size(2) == options.image &&
+            images.size(3) == options.channels,
+        "vit: images have shape ", images.shape(), ", expected [n, ", options.image, ", ", options.image, ", ",
+        options.channels, "]");
+  Tensor tokens = patch_(patchify(images, options.patch)) + stream_.write(position_, 1);
+  if (cls_.defined()) {
+    const Tensor row = expand(stream_.write(cls_, 0), {images.size(0), 1, stream_.stored_width()});
+    tokens = cat({row, tokens}, 1);
+  }
+  Residual r{tokens, {}};
+  blocks_(r);
+  const auto pool = [&](const Tensor& x) { return options.mean_pool ? mean(x, {1}) : select(x, 1, 0); };
+  r.stream = pool(r.stream);
+  if (r.pending.defined()) r.pending = pool(r.pending);
+  return head_(norm_(r));
+}
+
+VitOptions vit_preset(std::string_view name) {
+  struct Size {
+    std::string_view name;
+    int64_t width, heads, depth, mlp, patch;
+  };
+  constexpr Size sizes[] = {{"tiny", 192, 3, 12, 768, 16},    {"small", 384, 6, 12, 1536, 16},
+                            {"base", 768, 12, 12, 3072, 16},  {"large", 1024, 16, 24, 4096, 16},
+                            {"huge", 1280, 16, 32, 5120, 14}, {"giant", 1664, 16, 48, 8192, 14},
+                            {"22b", 6144, 48, 48, 24576, 14}};
+  for (const Size& s : sizes)
+    if (s.name == name)
+      return {.image = 224, .channels = 3, .patch = s.patch, .classes = 1000,
+              .transformer = {.width = s.width, .depth = s.depth, .heads = s.heads, .mlp_width = s.mlp}};
+  check(false, "vit_preset: no size is called '", name, "'; there are tiny, small, base, large, huge, giant, 22b");
+  return {};
+}
+
+}  // namespace isonorm::nn

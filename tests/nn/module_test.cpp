@@ -1,0 +1,158 @@
+// Modules: names, state, modes, errors, and the built-in models.
+#include "tests/support/catch.h"
+
+#include "autograd/engine.h"
+#include "autograd/ops/create.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/random.h"
+#include "autograd/ops/reduce.h"
+#include "nn/activation.h"
+#include "nn/container.h"
+#include "nn/dropout.h"
+#include "nn/gpt.h"
+#include "nn/vit.h"
+#include "tests/support/compare.h"
+
+using namespace isonorm;
+using namespace isonorm::nn;
+using Catch::Matchers::Contains;
+
+namespace {
+struct Net : Module {
+  Linear& fc1 = add("fc1", Linear(4, 3));
+  Linear& fc2 = add("fc2", Linear(3, 2, {.bias = false}));
+  Tensor forward(const Tensor& x) override { return fc2(relu(fc1(x))); }
+};
+
+std::vector<std::string> names(const Module& m) {
+  std::vector<std::string> out;
+  for (const Parameter& p : m.named_parameters()) out.push_back(p.name);
+  return out;
+}
+}  // namespace
+
+TEST_CASE("parameters are named by the path of their module, in order of declaration") {
+  Net net;
+  CHECK(names(net) == std::vector<std::string>{"fc1.weight", "fc1.bias", "fc2.weight"});
+  CHECK(net.parameter_count() == 12 + 3 + 6);
+  for (const Tensor& p : net.parameters()) CHECK(requires_grad(p));
+}
+
+TEST_CASE("errors name the module") {
+  Sequential net(Linear(4, 3), Net());
+  CHECK_THROWS_WITH(net(empty({2, 4})), Contains("1.fc1: linear: input [2, 3] does not fit weight [3, 4]"));
+}
+
+TEST_CASE("names are unique and have no dots") {
+  struct Twice : Module {
+    Twice() {
+      add("a", Relu());
+      add("a", Relu());
+    }
+  };
+  struct Dotted : Module {
+    Dotted() { add("a.b", Relu()); }
+  };
+  CHECK_THROWS_WITH(Twice(), Contains("'a' is taken"));
+  CHECK_THROWS_WITH(Dotted(), Contains("dot"));
+}
+
+TEST_CASE("state is copied in only where every name and shape fits") {
+  Net net, other;
+  other.load_state_dict(net.state_dict());
+  check_close(other.fc1.weight, net.fc1.weight, 0);
+  TensorMap bad;
+  bad.add("fc1.weight", empty({4, 3}));
+  bad.add("fc1.bias", full({3}, 7));
+  bad.add("extra", empty({1}));
+  CHECK_THROWS_WITH(net.load_state_dict(bad), Contains("mis-shaped  fc1.weight: expected [3, 4], given [4, 3]") &&
+                                                  Contains("missing     fc2.weight") && Contains("unexpected  extra"));
+  CHECK(net.fc1.bias.to_vector<float>()[0] != 7);
+}
+
+TEST_CASE("a clone has the values and tensors of its own") {
+  Net net;
+  Net copy = clone(net);
+  check_close(copy.fc1.weight, net.fc1.weight, 0);
+  fill(copy.fc1.weight, 0);
+  CHECK(amax(abs(net.fc1.weight)).item() > 0);
+  const VitOptions options{.transformer = {.width = 8, .depth = 1, .heads = 2}};
+  Vit vit(options);
+  vit.to(DType::f64);
+  Vit twin = clone(vit);
+  const Tensor x = randn({2, 28, 28, 1}, {DType::f64});
+  check_close(twin(x), vit(x), 0);
+}
+
+TEST_CASE("converting a module keeps handles alive") {
+  Net net;
+  const Tensor handle = net.parameters().front();
+  net.to(DType::f64);
+  CHECK(handle.dtype() == DType::f64);
+  CHECK(requires_grad(handle));
+  backward(sum(net(ones({1, 4}, {DType::f64}))));
+  CHECK(gradient(handle).dtype() == DType::f64);
+}
+
+TEST_CASE("dropout acts in training only") {
+  Sequential net{Dropout(0.5)};
+  const Tensor x = ones({1000});
+  CHECK(amin(net(x)).item() == 0);
+  net.eval();
+  check_close(net(x), x, 0);
+}
+
+TEST_CASE("the paper's ViT and GPT sizes have the parameters of its code") {
+  // docs: normalization.md, table of section 1.4; counted from shapes without building the large ones.
+  const auto count = [](const VitOptions& o) {
+    const auto t = o.transformer.complete();
+    const int64_t d = t.width, tokens = (o.image / o.patch) * (o.image / o.patch), inner = t.heads * t.head_width;
+    const int64_t block = 3 * inner * d + 3 * inner + inner * d + d + 2 * t.mlp_width * d + t.mlp_width + d;
+    return o.patch * o.patch * o.channels * d + d + tokens * d + d + t.depth * block + o.classes * d + o.classes;
+  };
+  CHECK(count(vit_preset("tiny")) == 5707624);
+  CHECK(count(vit_preset("base")) == 86528488);
+  CHECK(count(vit_preset("giant")) == 1844116200);
+  CHECK(Vit(vit_preset("tiny")).parameter_count() == 5707624);
+  const GptOptions xl = gpt_preset("xl");
+  CHECK(xl.transformer.heads * xl.transformer.head_width == 3072);
+  CHECK_THROWS_WITH(vit_preset("enormous"), Contains("enormous") && Contains("tiny"));
+}
+
+TEST_CASE("compressed streams save one coordinate of the width everywhere it is stored") {
+  VitOptions o{.transformer = {.width = 16, .depth = 2, .heads = 2}};
+  const int64_t raw = Vit(o).parameter_count();
+  o.transformer.stream = StreamForm::crms_norm;
+  CHECK(Vit(o).parameter_count() == raw);
+  o.transformer.storage = StreamStorage::mapped;
+  const Vit mapped(o);
+  int64_t axis = 0;  // parameter entries per coordinate of the stream
+  for (const Parameter& p : Vit(VitOptions{.transformer = {.width = 16, .depth = 2, .heads = 2}}).named_parameters())
+    if (p.role != Role::neutral) axis += p.tensor.numel() / 16;
+  CHECK(mapped.parameter_count() == raw - axis);
+}
+
+TEST_CASE("a causal model does not see the future") {
+  Gpt gpt({.vocab = 11, .context = 6, .transformer = {.width = 8, .depth = 2, .heads = 2}});
+  gpt.to(DType::f64);
+  const Tensor a = from_vector<int64_t>({1, 2, 3, 4, 5, 6}, {1, 6}), b = from_vector<int64_t>({1, 2, 3, 9, 8, 7}, {1, 6});
+  const std::vector<double> ya = gpt(a).to_vector<double>(), yb = gpt(b).to_vector<double>();
+  double early = 0, late = 0;
+  for (int i = 0; i < 66; ++i) (i < 33 ? early : late) = std::max(i < 33 ? early : late, std::abs(ya[i] - yb[i]));
+  CHECK(early <= 64 * 0x1p-52);
+  CHECK(late > 1e-3);
+  CHECK_THROWS_WITH(gpt(from_vector<int64_t>({1, 2, 3, 4, 5, 6, 7}, {1, 7})), Contains("[1, 7]") && Contains("6"));
+  CHECK_THROWS_WITH(gpt(from_vector<int64_t>({11}, {1, 1})), Contains("11"));
+}
+
+TEST_CASE("generation follows the logits") {
+  manual_seed(2);
+  Gpt gpt({.vocab = 7, .context = 4, .transformer = {.width = 8, .depth = 1, .heads = 2}});
+  Generator g{1, 0};
+  const Tensor prompt = from_vector<int64_t>({3, 1}, {2});
+  const auto greedy = generate(gpt, prompt, {.length = 6, .temperature = 0}, g).to_vector<int64_t>();
+  const auto top1 = generate(gpt, prompt, {.length = 6, .temperature = 5, .top_k = 1}, g).to_vector<int64_t>();
+  REQUIRE(greedy.size() == 8);
+  CHECK(greedy == top1);
+  CHECK_THROWS_WITH(generate(gpt, empty({0}, {DType::i64}), {}, g), Contains("prompt"));
+}

@@ -1,0 +1,92 @@
+// The coordinates of a stream: the algebra that makes three forms one model.
+#include "tests/support/catch.h"
+
+#include "autograd/ops/matmul.h"
+#include "autograd/ops/norm.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/random.h"
+#include "autograd/ops/reduce.h"
+#include "autograd/ops/shape.h"
+#include "nn/linear.h"
+#include "nn/norm.h"
+#include "tests/support/compare.h"
+
+using namespace isonorm;
+using namespace isonorm::nn;
+using Catch::Matchers::Contains;
+
+namespace {
+constexpr TensorOptions kF64{DType::f64};
+const StreamForm kForms[] = {StreamForm::layer_norm, StreamForm::rms_norm, StreamForm::crms_norm, StreamForm::crms_isometric};
+}  // namespace
+
+TEST_CASE("the Helmert basis is orthonormal and spans the zero-mean rows") {
+  for (int64_t d : {2, 3, 7, 64}) {
+    const std::vector<double> q = helmert(d).to_vector<double>();
+    double worst = 0;
+    for (int64_t i = 0; i < d - 1; ++i)
+      for (int64_t j = 0; j < d - 1; ++j) {
+        double dot = 0, column = 0;
+        for (int64_t r = 0; r < d; ++r) dot += q[r * (d - 1) + i] * q[r * (d - 1) + j], column += q[r * (d - 1) + i];
+        worst = std::max({worst, std::abs(dot - (i == j)), std::abs(column)});
+      }
+    CHECK(worst < 4 * 0x1p-52 * std::sqrt(d));
+  }
+}
+
+TEST_CASE("in every form a reader sees of a writer what it sees in Pre-LN") {
+  // A norm-free reader of a written row: A P W in the centred forms, by naive sums.
+  manual_seed(3);
+  const int64_t d = 9, in = 4, out = 5;
+  const Tensor w = randn({d, in}, kF64), a = randn({out, d}, kF64);
+  const std::vector<double> pw = w.to_vector<double>(), pa = a.to_vector<double>();
+  std::vector<double> expected(out * in);
+  for (int64_t o = 0; o < out; ++o)
+    for (int64_t i = 0; i < in; ++i) {
+      double mean = 0;
+      for (int64_t r = 0; r < d; ++r) mean += pw[r * in + i] / d;
+      for (int64_t r = 0; r < d; ++r) expected[o * in + i] += pa[o * d + r] * (pw[r * in + i] - mean);
+    }
+  for (StreamForm form : {StreamForm::rms_norm, StreamForm::crms_norm, StreamForm::crms_isometric}) {
+    const Stream s(form, d);
+    INFO(name_of(form));
+    CHECK(s.write(w, 0).size(0) == s.stored_width());
+    CHECK(s.read(a).size(1) == s.stored_width());
+    check_close(matmul(s.read(a), s.write(w, 0)), from_vector(expected, {out, in}), 64 * 0x1p-52);
+  }
+}
+
+TEST_CASE("a norm with gain and bias, its readers and its writers give one function in all forms") {
+  const int64_t d = 8, out = 3;
+  manual_seed(5);
+  const Tensor x = randn({4, d}, kF64) + 2.0, gain = randn({d}, kF64), bias = randn({d}, kF64);
+  const Tensor weight = randn({out, d}, kF64), offset = randn({out}, kF64);
+  Tensor expected;
+  for (StreamForm form : kForms) {
+    INFO(name_of(form));
+    const Stream s(form, d);
+    StreamNorm norm(s, {.affine = true});
+    norm.to(DType::f64);
+    copy_into(norm.weight, gain);
+    copy_into(norm.bias, bias);
+    Residual r{s.write(x, 1), {}};
+    const Tensor rows = norm(r);
+    const auto [w, b] = norm.folded(weight, offset);
+    const Tensor y = linear(rows, w, b);
+    if (!expected.defined()) {
+      expected = y;
+      continue;
+    }
+    check_close(y, expected, 200 * 0x1p-52);
+  }
+}
+
+TEST_CASE("wrong widths and names are refused with both values") {
+  CHECK_THROWS_WITH(Stream(StreamForm::rms_norm, 1), Contains("width 1"));
+  CHECK_THROWS_WITH(stream_form("batch_norm"), Contains("batch_norm") && Contains("crms_isometric"));
+  const Stream s(StreamForm::rms_norm, 8);
+  CHECK_THROWS_WITH(s.write(empty({7, 3}), 0), Contains("[7, 3]") && Contains("8"));
+  CHECK_THROWS_WITH(Linear(4, 9, {.writes = &s}), Contains("9") && Contains("8"));
+  const Stream compressed(StreamForm::crms_norm, 8, StreamStorage::mapped);
+  CHECK_THROWS_WITH(StreamNorm(compressed, {.affine = true}), Contains("gain"));
+}

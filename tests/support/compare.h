@@ -1,0 +1,30 @@
+// Comparison of tensors with a tolerance relative to the largest expected entry.
+#pragma once
+
+#include <cmath>
+
+#include "core/tensor.h"
+#include "tests/support/catch.h"
+
+namespace isonorm {
+
+// Largest |a - b| over all entries, divided by the largest |b| (by 1 where b is 0). NaN anywhere gives infinity.
+inline double relative_deviation(const Tensor& a, const Tensor& b) {
+  REQUIRE(a.shape() == b.shape());
+  const std::vector<double> x = a.to_vector<double>(), y = b.to_vector<double>();
+  double worst = 0, scale = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double d = std::abs(x[i] - y[i]);
+    worst = d <= worst ? worst : std::isnan(d) ? INFINITY : d;
+    scale = std::max(scale, std::abs(y[i]));
+  }
+  return worst / (scale == 0 ? 1 : scale);
+}
+
+inline void check_close(const Tensor& a, const Tensor& b, double tolerance) {
+  const double deviation = relative_deviation(a, b);
+  INFO("relative deviation " << deviation << ", tolerance " << tolerance);
+  CHECK(deviation <= tolerance);
+}
+
+}  // namespace isonorm
