@@ -25,27 +25,27 @@ Tensor heads_inside(const Dims& s, TensorOptions options) {
   return transpose(empty({s[0], s[2], s[1], s[3]}, options), 1, 2);
 }
 
-// A tensor whose rows of a head BLAS can read: adjacent elements, rows that do not overlap.
+// A tensor whose elements of a row are adjacent.
 Tensor readable(const Tensor& t) {
   const Tensor x = detach(t);
-  return x.strides()[3] == 1 && x.strides()[2] >= x.size(3) ? x : contiguous(x);
+  return x.strides()[3] == 1 ? x : contiguous(x);
 }
 
-Tensor scratch_for(const Tensor& q, const Tensor& k, bool causal, int tiles) {
-  const auto tile = kernels::attention_tile(q.size(2), k.size(2), causal);
-  return empty({num_threads(), kernels::attention_scratch(tile, tiles)}, q.options());
+Tensor scratch_for(const kernels::AttentionInputs& in, bool backward) {
+  const kernels::AttentionHead head{in.q.size(2), in.k.size(2), in.q.size(3), in.v.size(3)};
+  return empty({num_threads(), kernels::attention_scratch(head, backward)}, in.q.options());
 }
 
 // out: where the result goes, any strides with adjacent elements. Returns the logarithms of the sums. No graph.
 Tensor run_forward(kernels::AttentionSpec spec, const Tensor& out, const kernels::AttentionInputs& in) {
   Tensor lse = empty({in.q.size(0), in.q.size(1), in.q.size(2)}, in.q.options());
   if (out.numel() > 0 || lse.numel() > 0)
-    kernels::attention_forward.on(out.device(), spec, out, lse, in, scratch_for(in.q, in.k, spec.causal, 1));
+    kernels::attention_forward.on(out.device(), spec, out, lse, in, scratch_for(in, false));
   return lse;
 }
 void run_backward(kernels::AttentionSpec spec, const kernels::AttentionGradients& out,
                   const kernels::AttentionSaved& in) {
-  kernels::attention_backward.on(in.dout.device(), spec, out, in, scratch_for(in.in.q, in.in.k, spec.causal, 2));
+  kernels::attention_backward.on(in.dout.device(), spec, out, in, scratch_for(in.in, true));
 }
 
 // The mask as [batch, heads, queries, keys] without a copy; undefined where there is none.

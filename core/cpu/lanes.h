@@ -59,6 +59,17 @@ ISO_HD void store_lanes(T* p, Vec<A> v) {
   }
 }
 
+// The lanes as they would come back from memory of type T.
+template <class T, class V>
+ISO_HD V round_lanes(V v) {
+  if constexpr (std::is_same_v<T, bf16>) {
+    T stored[sizeof(v) / sizeof(float)];
+    store_lanes<float>(stored, v);
+    return load_lanes<float>(stored);
+  }
+  return v;
+}
+
 // f of each lane; f is a scalar function that the compiler vectorises (core/math.h).
 template <class A, class F>
 ISO_HD Vec<A> map_lanes(Vec<A> x, const F& f) {

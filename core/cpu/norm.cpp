@@ -35,27 +35,35 @@ T* mutable_or_null(const Tensor& t) {
   return t.defined() ? t.mutable_data<T>() : nullptr;
 }
 
-// sum = x + branch, in one row.
-template <class A, class T>
-void add_row(T* __restrict sum, const T* __restrict x, const T* __restrict branch, int64_t n) {
-  for_lanes<A>(n, [&](int64_t i, auto lanes) { lanes.store(sum + i, lanes.load(x + i) + lanes.load(branch + i)); });
-}
+// What one row normalizes: x, or x + branch as it is stored. It is computed anew in each pass over the row, since
+// reading back what was just stored would wait for the stores wherever registers overlap them.
+template <bool add, class A, class T>
+struct Source {
+  const T *x, *branch;
+  template <class Lanes>
+  ISO_HD Vec<A> load(int64_t i, const Lanes& lanes) const {
+    if constexpr (add)
+      return round_lanes<T>(lanes.load(x + i) + lanes.load(branch + i));
+    else
+      return lanes.load(x + i);
+  }
+};
 
 // Shift and 1/root of a row. The variance is taken around the mean in a second pass: E[x^2] - mean^2 would cancel.
-template <NormKind K, class A, class T>
-ISO_HD std::array<A, 2> row_stats(const T* x, const Shape<A>& s) {
+template <NormKind K, class A, class From>
+ISO_HD std::array<A, 2> row_stats(const From& from, const Shape<A>& s) {
   A shift = 0, squares;
   if constexpr (K == NormKind::layer) {
     shift = sum_row<A, 1>(s.width,
-                          [&](int64_t i, auto lanes, Vec<A>* acc) { acc[0] += lanes.keep(lanes.load(x + i)); })[0] /
+                          [&](int64_t i, auto lanes, Vec<A>* acc) { acc[0] += lanes.keep(from.load(i, lanes)); })[0] /
             s.divisor;
     squares = sum_row<A, 1>(s.width, [&](int64_t i, auto lanes, Vec<A>* acc) {
-      const Vec<A> v = lanes.keep(lanes.load(x + i) - shift);
+      const Vec<A> v = lanes.keep(from.load(i, lanes) - shift);
       acc[0] += v * v;
     })[0];
   } else if constexpr (K == NormKind::crms) {
     const auto sums = sum_row<A, 2>(s.width, [&](int64_t i, auto lanes, Vec<A>* acc) {
-      const Vec<A> v = lanes.keep(lanes.load(x + i));
+      const Vec<A> v = lanes.keep(from.load(i, lanes));
       acc[0] += v;
       acc[1] += v * v;
     });
@@ -63,43 +71,37 @@ ISO_HD std::array<A, 2> row_stats(const T* x, const Shape<A>& s) {
     squares = sums[1] + shift * shift;
   } else {
     squares = sum_row<A, 1>(s.entries, [&](int64_t i, auto lanes, Vec<A>* acc) {
-      const Vec<A> v = lanes.keep(lanes.load(x + i));
+      const Vec<A> v = lanes.keep(from.load(i, lanes));
       acc[0] += v * v;
     })[0];
   }
   return {shift, 1 / std::sqrt(squares / s.divisor + s.eps)};
 }
 
-template <class A, class T>
-ISO_HD void write_row(T* __restrict y, const T* __restrict x, A mean, A scale, const T* gain, const T* bias,
-                      int64_t n) {
-  for_lanes<A>(n, [&](int64_t i, auto lanes) {
-    Vec<A> v = (lanes.load(x + i) - mean) * scale;
-    if (gain) v *= lanes.load(gain + i);
-    if (bias) v += lanes.load(bias + i);
-    lanes.store(y + i, v);
-  });
-}
-
-template <NormKind K, class T>
+template <NormKind K, bool add, class T>
 void forward(const NormSpec& spec, const NormOutputs& out, const NormInputs& in) {
   using A = acc_t<T>;
   const Shape<A> s = shape_of<A>(spec, in.x);
-  const T *px = in.x.data<T>(), *branch = data_or_null<T>(in.branch);
+  const T *x = in.x.data<T>(), *branch = data_or_null<T>(in.branch);
   const T *gain = data_or_null<T>(in.gain), *bias = data_or_null<T>(in.bias);
   T *y = out.y.mutable_data<T>(), *sum = mutable_or_null<T>(out.sum);
   A* stats = out.stats.mutable_data<A>();
-  parallel_for(s.rows, std::max<int64_t>(1, 8192 / std::max<int64_t>(1, s.width)), [&](int64_t begin, int64_t end) {
+  const int64_t w = s.width;
+  parallel_for(s.rows, std::max<int64_t>(1, 8192 / std::max<int64_t>(1, w)), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
-      const T* x = px + r * s.width;
-      if (branch) {
-        add_row<A>(sum + r * s.width, x, branch + r * s.width, s.width);
-        x = sum + r * s.width;
-      }
-      const auto [shift, scale] = row_stats<K>(x, s);
+      const Source<add, A, T> from{x + r * w, add ? branch + r * w : nullptr};
+      const auto [shift, scale] = row_stats<K>(from, s);
       stats[2 * r] = shift;
       stats[2 * r + 1] = scale;
-      write_row<A>(y + r * s.width, x, K == NormKind::layer ? shift : A(0), scale, gain, bias, s.width);
+      const A mean = K == NormKind::layer ? shift : A(0), factor = scale;
+      for_lanes<A>(w, [&](int64_t i, auto lanes) {
+        Vec<A> v = from.load(i, lanes);
+        if constexpr (add) lanes.store(sum + r * w + i, v);
+        v = (v - mean) * factor;
+        if (gain) v *= lanes.load(gain + i);
+        if (bias) v += lanes.load(bias + i);
+        lanes.store(y + r * w + i, v);
+      });
     }
   });
 }
@@ -211,8 +213,11 @@ void visit_kind(NormKind kind, const F& f) {
 
 template <Isa I>
 void norm_forward(const NormSpec& spec, const NormOutputs& out, const NormInputs& in) {
-  visit_floating(in.x.dtype(), "norm",
-                 [&]<class T>() { visit_kind(spec.kind, [&]<NormKind K>() { forward<K, T>(spec, out, in); }); });
+  visit_floating(in.x.dtype(), "norm", [&]<class T>() {
+    visit_kind(spec.kind, [&]<NormKind K>() {
+      in.branch.defined() ? forward<K, true, T>(spec, out, in) : forward<K, false, T>(spec, out, in);
+    });
+  });
 }
 
 template <Isa I>

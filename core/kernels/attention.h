@@ -14,21 +14,28 @@ struct AttentionSpec {
   bool causal;  // query i sees keys 0 .. i
 };
 
-// A tile of scores: `rows` queries by `keys` keys, lines `line` elements apart. Depends on the shape alone.
+// A tile of scores: `rows` queries by `keys` keys, lines `line` elements apart. Depends on the shape alone. Some 50 to
+// 100 KB in f32.
 struct AttentionTile {
   int64_t rows, keys, line;
 };
-inline AttentionTile attention_tile(int64_t queries, int64_t keys, bool causal) {
-  const auto even = [](int64_t n, int64_t limit) {  // the size of the fewest equal parts of at most `limit`
-    const int64_t parts = std::max<int64_t>(1, (n + limit - 1) / limit);
-    return std::max<int64_t>(1, (n + parts - 1) / parts);
-  };
-  const int64_t k = even(keys, 512);
-  return {even(queries, causal ? 64 : 128), k, (k + 15) / 16 * 16};
+inline AttentionTile attention_tile(int64_t queries, int64_t keys) {
+  const int64_t k = std::clamp<int64_t>(keys, 1, 512), line = (k + 15) / 16 * 16;
+  return {std::clamp<int64_t>(queries, 1, std::clamp<int64_t>(12288 / line / 24 * 24, 48, 96)), k, line};
 }
-// Elements of scratch that each thread needs: one tile forward, two backward, and two numbers a row.
-inline int64_t attention_scratch(const AttentionTile& t, int tiles) {
-  return (tiles * t.rows * t.line + 2 * t.rows + 15) / 16 * 16;
+
+// What one head is: lengths, and sizes of its rows.
+struct AttentionHead {
+  int64_t queries, keys, size, values;
+};
+// Elements of scratch that each thread needs: packed operands and sums of one head, and the tiles.
+inline int64_t attention_scratch(const AttentionHead& h, bool backward) {
+  const auto whole = [](int64_t n) { return (n + 15) / 16 * 16; };
+  const AttentionTile t = attention_tile(h.queries, h.keys);
+  const int64_t keys = whole(h.keys), queries = whole(h.queries), size = whole(h.size), values = whole(h.values);
+  const int64_t forward = keys * (size + values) + t.rows * (t.line + values) + 2 * whole(t.rows);
+  return backward ? forward + keys * (2 * size + 2 * values) + queries * (size + values) + t.rows * (t.line + size)
+                  : forward;
 }
 
 struct AttentionInputs {
@@ -54,10 +61,10 @@ void attention_backward(AttentionSpec spec, const AttentionGradients& out, const
                         const Tensor& scratch);
 }  // namespace cpu
 
-// out = softmax(scale q k^T + mask) v. scratch: [threads, attention_scratch(tile, 1)].
+// out = softmax(scale q k^T + mask) v. scratch: [threads, attention_scratch(head, false)].
 inline constinit Kernel<void(AttentionSpec, const Tensor&, const Tensor&, const AttentionInputs&, const Tensor&)>
     attention_forward{"attention_forward", []<Isa I>() { return &cpu::attention_forward<I>; }};
-// The gradients of q, k and v; scores are computed again. scratch: [threads, attention_scratch(tile, 2)].
+// The gradients of q, k and v; scores are computed again. scratch: [threads, attention_scratch(head, true)].
 inline constinit Kernel<void(AttentionSpec, const AttentionGradients&, const AttentionSaved&, const Tensor&)>
     attention_backward{"attention_backward", []<Isa I>() { return &cpu::attention_backward<I>; }};
 

@@ -1,0 +1,138 @@
+// Products of small matrices that lie in cache: c (+)= alpha a b. A block of c stays in registers while lines of b meet
+// broadcast elements of a. No packing in the call and no threads: what BLAS spends per call does not pay at the sizes
+// of one attention head.
+#pragma once
+
+#include <algorithm>
+#include <utility>
+
+#include "core/cpu/lanes.h"
+
+namespace isonorm {
+namespace {
+
+constexpr int kPanelVectors = kTarget == Isa::avx512 ? 4 : 2;    // registers that one line of a block of c has
+constexpr int kBlockVectors = kTarget == Isa::avx512 ? 24 : 12;  // registers that the block has
+template <class T>
+constexpr int64_t kPanel = kPanelVectors* kLanes<T>;
+
+template <class T>
+int64_t whole_lanes(int64_t n) {
+  return (n + kLanes<T> - 1) / kLanes<T> * kLanes<T>;
+}
+
+// A matrix [depth, width], width a multiple of the lanes, stored panel by panel of kPanel columns, so that lines of a
+// panel are adjacent.
+template <class T>
+struct Panels {
+  T* p;
+  int64_t depth, width;
+  int64_t panel_width(int64_t column) const { return std::min(kPanel<T>, width - column); }
+  T* at(int64_t row, int64_t column) const {
+    return p + column * depth + row * panel_width(column);
+  }  // column: of a panel's begin
+  int64_t size() const { return depth * width; }
+};
+
+// The rows of x [depth, n], `step` apart, with zeros behind column n.
+template <class T>
+void pack(const Panels<T>& to, const T* x, int64_t step, int64_t n) {
+  for (int64_t c = 0; c < to.width; c += kPanel<T>) {
+    const int64_t w = to.panel_width(c), filled = std::clamp<int64_t>(n - c, 0, w);
+    T* line = to.at(0, c);
+    for (int64_t r = 0; r < to.depth; ++r, line += w) {
+      for_lanes<T>(filled, [&](int64_t i, auto lanes) { lanes.store(line + i, lanes.load(x + r * step + c + i)); });
+      for (int64_t i = filled; i < w; ++i) line[i] = T(0);
+    }
+  }
+}
+
+// The transpose of x [n, depth], with zeros behind column n: 4 by 4 elements at a time.
+template <class T>
+void pack_transposed(const Panels<T>& to, const T* x, int64_t step, int64_t n) {
+  using V = typename VectorType<T, 4 * sizeof(T)>::type;
+  for (int64_t c = 0; c < to.width; c += kPanel<T>) {
+    const int64_t w = to.panel_width(c), filled = std::clamp<int64_t>(n - c, 0, w);
+    T* panel = to.at(0, c);
+    const int64_t quads = filled / 4 * 4, deep = to.depth / 4 * 4;
+    for (int64_t j = 0; j < quads; j += 4)
+      for (int64_t r = 0; r < deep; r += 4) {
+        V a[4];
+        for (int q = 0; q < 4; ++q) std::memcpy(&a[q], x + (c + j + q) * step + r, sizeof(V));
+        const V t0 = __builtin_shufflevector(a[0], a[1], 0, 4, 1, 5),
+                t1 = __builtin_shufflevector(a[0], a[1], 2, 6, 3, 7);
+        const V t2 = __builtin_shufflevector(a[2], a[3], 0, 4, 1, 5),
+                t3 = __builtin_shufflevector(a[2], a[3], 2, 6, 3, 7);
+        const V o[4] = {__builtin_shufflevector(t0, t2, 0, 1, 4, 5), __builtin_shufflevector(t0, t2, 2, 3, 6, 7),
+                        __builtin_shufflevector(t1, t3, 0, 1, 4, 5), __builtin_shufflevector(t1, t3, 2, 3, 6, 7)};
+        for (int q = 0; q < 4; ++q) std::memcpy(panel + (r + q) * w + j, &o[q], sizeof(V));
+      }
+    for (int64_t r = 0; r < to.depth; ++r) {
+      for (int64_t j = r < deep ? quads : 0; j < filled; ++j) panel[r * w + j] = x[(c + j) * step + r];
+      for (int64_t j = filled; j < w; ++j) panel[r * w + j] = T(0);
+    }
+  }
+}
+
+// f(0), ..., f(N - 1) with constants as arguments, so that arrays indexed by them live in registers.
+template <int N, class F>
+ISO_HD void unroll(const F& f) {
+  [&]<int... I>(std::integer_sequence<int, I...>) { (f(std::integral_constant<int, I>{}), ...); }
+  (std::make_integer_sequence<int, N>{});
+}
+
+// Element (r, i) of a lies at p[r row + i column].
+template <class T>
+struct Strided {
+  const T* p;
+  int64_t row, column;
+};
+
+// One block: M rows of V registers of c, rows `c_step` apart; lines of b, `b_step` apart, and columns of a meet `depth`
+// times.
+template <int M, int V, class T>
+void product_block(int64_t depth, T alpha, Strided<T> a, const T* b, int64_t b_step, T* c, int64_t c_step, bool add) {
+  Vec<T> sum[M][V] = {};
+  for (int64_t i = 0; i < depth; ++i, b += b_step, a.p += a.column) {
+    Vec<T> line[V];
+    unroll<V>([&](auto v) { line[v] = load_lanes<T>(b + v * kLanes<T>); });
+    unroll<M>([&](auto m) {
+      const Vec<T> x = splat<T>(a.p[m * a.row]);
+      unroll<V>([&](auto v) { sum[m][v] += x * line[v]; });
+    });
+  }
+  unroll<M>([&](auto m) {
+    unroll<V>([&](auto v) {
+      T* to = c + m * c_step + v * kLanes<T>;
+      store_lanes<T>(to, add ? load_lanes<T>(to) + sum[m][v] * alpha : sum[m][v] * alpha);
+    });
+  });
+}
+
+template <int M, int V, class T>
+void product_rows(int64_t rows, int64_t depth, T alpha, Strided<T> a, const T* b, int64_t b_step, T* c, int64_t c_step,
+                  bool add) {
+  for (; rows >= M; rows -= M, a.p += M * a.row, c += M * c_step)
+    product_block<M, V>(depth, alpha, a, b, b_step, c, c_step, add);
+  if constexpr (M > 1)
+    if (rows > 0) product_rows<M / 2, V>(rows, depth, alpha, a, b, b_step, c, c_step, add);
+}
+
+// c[rows, columns] (+)= alpha a[rows, depth] b[row .. row + depth, column .. column + columns]. Columns are computed in
+// whole registers: c has room for them. `column` is where a panel begins.
+template <class T>
+void product(int64_t rows, int64_t depth, int64_t columns, T alpha, Strided<T> a, const Panels<T>& b, int64_t row,
+             int64_t column, T* c, int64_t c_step, bool add) {
+  for (int64_t j = 0; j < columns; j += kPanel<T>) {
+    const T* panel = b.at(row, column + j);
+    const int64_t step = b.panel_width(column + j);
+    const int64_t vectors = std::min<int64_t>(kPanelVectors, (columns - j + kLanes<T> - 1) / kLanes<T>);
+    unroll<kPanelVectors>([&](auto v) {
+      constexpr int n = v + 1;
+      if (vectors == n) product_rows<kBlockVectors / n, n>(rows, depth, alpha, a, panel, step, c + j, c_step, add);
+    });
+  }
+}
+
+}  // namespace
+}  // namespace isonorm
