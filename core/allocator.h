@@ -1,5 +1,6 @@
-// One caching allocator over a raw source of memory: freed blocks wait in size classes, so a training step after the first takes nothing
-// from the system. Invariant: every block handed out is at least as large as asked for and aligned to `alignment`.
+// One caching allocator over a raw source of memory: freed blocks wait in size classes, so a training step after the
+// first takes nothing from the system. Invariant: every block handed out is at least as large as asked for and aligned
+// to `alignment`.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +11,9 @@
 namespace isonorm {
 
 struct MemoryStats {
-  int64_t current = 0;  // bytes in use by tensors
-  int64_t peak = 0;     // largest `current` so far
-  int64_t cached = 0;   // bytes kept for reuse
+  int64_t current = 0;   // bytes in use by tensors
+  int64_t peak = 0;      // largest `current` so far
+  int64_t cached = 0;    // bytes kept for reuse
   int64_t requests = 0;  // blocks taken from the raw source so far
 };
 
@@ -21,9 +22,10 @@ class Allocator {
   explicit Allocator(size_t alignment) : alignment_(alignment) {}
   virtual ~Allocator() = default;
 
-  // A block of at least `bytes` bytes (nullptr for 0). Throws Error where the source has none left, even after the cache was given back.
-  void* allocate(int64_t bytes);
-  void release(void* block, int64_t bytes) noexcept;
+  // A block of at least `bytes` bytes (nullptr for 0). Throws Error where the source has none left, even after the
+  // cache was given back.
+  virtual void* allocate(int64_t bytes);
+  virtual void release(void* block, int64_t bytes) noexcept;
 
   void empty_cache() noexcept;  // gives the cached blocks back to the source
   MemoryStats stats() const;
@@ -43,7 +45,8 @@ class Allocator {
   size_t alignment_;
 };
 
-// The allocator of CPU tensors: 64-byte aligned. Lives until the process ends, so that tensors in static objects may outlive main().
+// The allocator of CPU tensors: 64-byte aligned. Lives until the process ends, so that tensors in static objects may
+// outlive main().
 Allocator& host_allocator();
 
 }  // namespace isonorm

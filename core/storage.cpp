@@ -10,8 +10,8 @@ Allocator* bound[kDeviceKinds] = {};
 void bind_allocator(DeviceKind kind, Allocator* allocator) { bound[static_cast<int>(kind)] = allocator; }
 
 Allocator& allocator_of(Device device) {
-  if (device.kind == DeviceKind::cpu) return host_allocator();
   Allocator* a = bound[static_cast<int>(device.kind)];
+  if (!a && device.kind == DeviceKind::cpu) return host_allocator();
   check(a != nullptr, "allocate: no device ", device, " in this program");
   return *a;
 }

@@ -1,4 +1,5 @@
-// The bytes behind tensors. Never moves; `version` rises with each in-place write, so that a saved tensor can tell that it was changed.
+// The bytes behind tensors. Never moves; `version` rises with each in-place write, so that a saved tensor can tell that
+// it was changed.
 #pragma once
 
 #include <atomic>
@@ -31,7 +32,8 @@ class Storage {
   std::atomic<uint32_t> version_{0};
 };
 
-// The allocator that serves a device kind. A GPU library binds its own when its first device is asked for.
+// The allocator that serves a device kind: host_allocator() for the CPU unless another was bound (a test binds one that
+// checks writes). A GPU library binds its own when its first device is asked for.
 Allocator& allocator_of(Device device);
 void bind_allocator(DeviceKind kind, Allocator* allocator);
 

@@ -19,7 +19,8 @@ Tensor cat(const std::vector<Tensor>& parts, int dim) {
     check(p.dtype() == first.dtype(), "cat: dtypes ", first.dtype(), " and ", p.dtype(), " differ");
     Dims like = p.rank() == first.rank() ? p.shape() : Dims{};
     if (p.rank() == first.rank()) like[d] = first.shape()[d];
-    check(like == first.shape(), "cat: shapes ", first.shape(), " and ", p.shape(), " differ outside of dimension ", dim);
+    check(like == first.shape(), "cat: shapes ", first.shape(), " and ", p.shape(), " differ outside of dimension ",
+          dim);
     sizes.push_back(p.shape()[d]);
     shape[d] = checked_add(shape[d], p.shape()[d], "cat");
   }
@@ -39,12 +40,14 @@ Tensor cat(const std::vector<Tensor>& parts, int dim) {
 
 Tensor stack(const std::vector<Tensor>& parts, int dim) {
   check(!parts.empty(), "stack: no tensors given");
+  const int d = normalize_dim(dim, parts.front().rank() + 1, "stack");
   std::vector<Tensor> wide;
   for (const Tensor& p : parts) {
+    check(p.dtype() == parts.front().dtype(), "stack: dtypes ", parts.front().dtype(), " and ", p.dtype(), " differ");
     check(p.shape() == parts.front().shape(), "stack: shapes ", parts.front().shape(), " and ", p.shape(), " differ");
-    wide.push_back(unsqueeze(p, dim));
+    wide.push_back(unsqueeze(p, d));
   }
-  return cat(wide, dim);
+  return cat(wide, d);
 }
 
 Tensor flip(const Tensor& x, const std::vector<int>& dims) {

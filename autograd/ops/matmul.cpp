@@ -47,9 +47,12 @@ Tensor product(const Tensor& a, const Tensor& b, const Tensor& bias = {}) {
   return out;
 }
 
-// For x [..., m, k] and y [..., m, n] of a batch that one matrix [k, n] was shared by: the sum over the batch of x^T y, as one product.
+// For x [..., m, k] and y [..., m, n] of a batch that one matrix [k, n] was shared by: the sum over the batch of x^T y,
+// as one product.
 Tensor product_over_rows(const Tensor& x, const Tensor& y) {
-  const auto rows = [](const Tensor& t) { return reshape(t, {t.size(-1) == 0 ? 0 : t.numel() / t.size(-1), t.size(-1)}); };
+  const auto rows = [](const Tensor& t) {
+    return reshape(t, {t.size(-1) == 0 ? 0 : t.numel() / t.size(-1), t.size(-1)});
+  };
   return product(transpose(rows(x), 0, 1), rows(y));
 }
 
@@ -71,18 +74,18 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
     n->backward = [a = save(a), b = save(b)](Flow& g) {
       const Tensor x = a, y = b;
       if (g.wants(0)) g.give(0, product(g.out(), transpose(y, -1, -2)));
-      if (g.wants(1))
-        g.give(1, y.rank() == 2 ? product_over_rows(x, g.out()) : product(transpose(x, -1, -2), g.out()));
+      if (g.wants(1)) g.give(1, y.rank() == 2 ? product_over_rows(x, g.out()) : product(transpose(x, -1, -2), g.out()));
     };
   return out;
 }
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  check(is_floating(x.dtype()), "linear: dtype is ", x.dtype(), ", expected f32, f64 or bf16");
   check(weight.rank() == 2, "linear: the weight has shape ", weight.shape(), ", expected [out, in]");
   check(x.rank() >= 1 && x.size(-1) == weight.size(1), "linear: input ", x.shape(), " does not fit weight ",
         weight.shape(), " (its last dimension must be ", weight.size(1), ")");
-  check(!bias.defined() || bias.shape() == Dims{weight.size(0)}, "linear: bias ", bias.defined() ? bias.shape() : Dims{},
-        " does not fit weight ", weight.shape());
+  check(!bias.defined() || bias.shape() == Dims{weight.size(0)}, "linear: bias ",
+        bias.defined() ? bias.shape() : Dims{}, " does not fit weight ", weight.shape());
   check(x.dtype() == weight.dtype() && (!bias.defined() || bias.dtype() == x.dtype()), "linear: dtypes differ: input ",
         x.dtype(), ", weight ", weight.dtype(), bias.defined() ? text(", bias ", bias.dtype()) : std::string());
   if (x.rank() == 1) return squeeze(linear(unsqueeze(x, 0), weight, bias), 0);

@@ -16,7 +16,7 @@ namespace {
 struct Plan {
   std::vector<int> dims;  // ascending
   Dims kept, keepdim;
-  int64_t count = 1;      // elements per result
+  int64_t count = 1;  // elements per result
 };
 
 Plan plan(const Tensor& x, const std::vector<int>& dims, const char* op) {
@@ -67,7 +67,8 @@ Tensor reduce(const Tensor& x, const Plan& p, kernels::Reduction kind, bool keep
   return out;
 }
 
-Tensor extremum(const char* name, kernels::Reduction kind, const Tensor& x, const std::vector<int>& dims, bool keepdim) {
+Tensor extremum(const char* name, kernels::Reduction kind, const Tensor& x, const std::vector<int>& dims,
+                bool keepdim) {
   const Plan p = plan(x, dims, name);
   check(p.count > 0, name, ": shape ", x.shape(), " has no elements to choose from");
   Tensor y = reduce(x, p, kind, keepdim);

@@ -52,7 +52,8 @@ Dims complete_shape(const Tensor& x, const Dims& wish, const char* op) {
   return shape;
 }
 
-// A view that shows some elements of x, each once: the gradient is 0 elsewhere. `pick` makes the same view of the gradient's tensor.
+// A view that shows some elements of x, each once: the gradient is 0 elsewhere. `pick` makes the same view of the
+// gradient's tensor.
 template <class Pick>
 Tensor partial_view(const char* name, const Tensor& x, Pick pick) {
   Tensor y = pick(x);
@@ -213,7 +214,10 @@ Tensor select(const Tensor& x, int dim, int64_t index) {
 std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, int dim) {
   const int d = normalize_dim(dim, x.rank(), "split");
   int64_t total = 0;
-  for (int64_t s : sizes) total = checked_add(total, s, "split");
+  for (int64_t s : sizes) {
+    check(s >= 0, "split: size ", s, " is negative");
+    total = checked_add(total, s, "split");
+  }
   check(total == x.shape()[d], "split: sizes sum to ", total, ", dimension ", dim, " of shape ", x.shape(), " has ",
         x.shape()[d]);
   std::vector<Tensor> parts;

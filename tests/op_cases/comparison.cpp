@@ -1,0 +1,109 @@
+// Rows of the comparisons and of where().
+#include "autograd/ops/pointwise.h"
+#include "core/pointwise.h"
+#include "tests/op_cases/groups.h"
+
+namespace isonorm::test {
+namespace {
+
+struct Oracle {
+  Tensor (*call)(const Tensor&, const Tensor&);
+  bool (*value)(double, double);
+  std::string formula;
+};
+
+Oracle oracle(ops::Eq) {
+  return {isonorm::eq, [](double a, double b) { return a == b; }, "1 where a = b"};
+}
+Oracle oracle(ops::Ne) {
+  return {isonorm::ne, [](double a, double b) { return a != b; }, "1 where a is not b"};
+}
+Oracle oracle(ops::Lt) {
+  return {isonorm::lt, [](double a, double b) { return a < b; }, "1 where a < b"};
+}
+Oracle oracle(ops::Le) {
+  return {isonorm::le, [](double a, double b) { return a <= b; }, "1 where a <= b"};
+}
+Oracle oracle(ops::Gt) {
+  return {isonorm::gt, [](double a, double b) { return a > b; }, "1 where a > b"};
+}
+Oracle oracle(ops::Ge) {
+  return {isonorm::ge, [](double a, double b) { return a >= b; }, "1 where a >= b"};
+}
+
+template <class Op>
+OpCase comparison_row() {
+  const Oracle o = oracle(Op{});
+  OpCase op{.name = Op::name,
+            .group = "Comparisons and choice",
+            .signature = text(Op::name, "(a, b)"),
+            .formula = o.formula,
+            .tolerance = tolerance::exact,
+            .differentiable = false};
+  Draw draw(op.name);
+  const auto run = [o](const Tensors& x) { return o.call(x[0], x[1]); };
+  const auto reference = [o](const Arrays& x) {
+    return tabulate(
+        broadcast(x[0].shape, x[1].shape), [&](const Dims& i) { return o.value(x[0].stretched(i), x[1].stretched(i)); },
+        Kind::mask);
+  };
+  // Small whole numbers, so that all three outcomes occur.
+  const auto whole = [&](const Dims& shape, Kind kind) {
+    Array x = draw.index(shape, 3);
+    x.kind = kind;
+    return x;
+  };
+  for (const auto& [a, b] : shape_pairs()) {
+    op.add("", {whole(a, Kind::real), whole(b, Kind::real)}, run, reference);
+    op.add("i64", {whole(a, Kind::index), whole(b, Kind::index)}, run, reference);
+  }
+  op.add("u8", {whole({5, 7}, Kind::mask), whole({7}, Kind::mask)}, run, reference);
+  Array special({4, 1});
+  special.v = {NAN, HUGE_VAL, -HUGE_VAL, 0};
+  op.add("special values", {special, tabulate({4}, [&](const Dims& i) { return special.v[i[0]]; })}, run, reference);
+  op.add("", {whole(kLarge, Kind::real), whole({17, 1}, Kind::real)}, run, reference).large = true;
+  op.refuse({"[2, 3]", "[2]"}, [o] { o.call(reals({2, 3}), reals({2})); });
+  op.refuse({"f32", "i64"}, [o] { o.call(reals({2}), integers({2})); });
+  return op;
+}
+
+template <class... Ops>
+std::vector<OpCase> rows(ops::List<Ops...>) {
+  return {comparison_row<Ops>()...};
+}
+
+OpCase where_row() {
+  OpCase op{.name = "where",
+            .group = "Comparisons and choice",
+            .signature = "where(condition, a, b)",
+            .formula = "a where condition (u8) is not 0, b elsewhere",
+            .tolerance = tolerance::exact};
+  Draw draw(op.name);
+  const auto run = [](const Tensors& x) { return where(x[0], x[1], x[2]); };
+  const auto reference = [](const Arrays& x) {
+    Array y = tabulate(broadcast(x[0].shape, broadcast(x[1].shape, x[2].shape)),
+                       [&](const Dims& i) { return x[0].stretched(i) != 0 ? x[1].stretched(i) : x[2].stretched(i); });
+    y.kind = x[1].kind;
+    return y;
+  };
+  for (const auto& [a, b] : shape_pairs()) {
+    op.add("", {draw.mask(a), draw.normal(b), draw.normal(a)}, run, reference);
+    op.add("", {draw.mask({1}), draw.normal(a), draw.normal(b)}, run, reference);
+  }
+  op.add("i64", {draw.mask({3, 2}), draw.index({2}, 9), draw.index({3, 1}, 9)}, run, reference);
+  op.add("", {draw.mask({17, 1}), draw.normal(kLarge), draw.normal({})}, run, reference).large = true;
+  op.refuse({"f32", "u8"}, [] { where(reals({2}), reals({2}), reals({2})); });
+  op.refuse({"f32", "f64"}, [] { where(empty({2}, {DType::u8}), reals({2}), reals({2}, DType::f64)); });
+  op.refuse({"[2]", "[3]"}, [] { where(empty({2}, {DType::u8}), reals({2}), reals({3})); });
+  return op;
+}
+
+}  // namespace
+
+std::vector<OpCase> comparison_cases() {
+  std::vector<OpCase> all = rows(ops::Comparison{});
+  all.push_back(where_row());
+  return all;
+}
+
+}  // namespace isonorm::test

@@ -1,0 +1,256 @@
+// Rows of the reductions.
+#include <algorithm>
+#include <cmath>
+
+#include "autograd/ops/reduce.h"
+#include "tests/op_cases/groups.h"
+
+namespace isonorm::test {
+namespace {
+
+const char* const kGroup = "Reductions";
+
+struct Choice {
+  std::vector<int> dims;
+  bool keepdim;
+};
+
+// Some choices of dimensions for a rank: all, first, last, outer two (with a kept one between them), negative.
+std::vector<Choice> choices(int rank) {
+  std::vector<Choice> c = {{{}, false}, {{}, true}};
+  if (rank >= 1) c.insert(c.end(), {{{0}, false}, {{-1}, true}});
+  if (rank >= 2) c.insert(c.end(), {{{-1}, false}, {{1, 0}, true}});
+  if (rank >= 3) c.insert(c.end(), {{{0, 2}, false}, {{0, -1}, true}, {{1}, false}});
+  return c;
+}
+
+bool chosen(const Choice& c, int d, int rank) {
+  if (c.dims.empty()) return true;
+  return std::count(c.dims.begin(), c.dims.end(), d) || std::count(c.dims.begin(), c.dims.end(), d - rank);
+}
+
+// The array of f(entries that are reduced together), in plain loops.
+template <class F>
+Array reduce_naively(const Array& x, const Choice& c, F f) {
+  const int rank = x.shape.rank;
+  Dims wide = x.shape, kept;
+  for (int d = 0; d < rank; ++d) {
+    if (chosen(c, d, rank))
+      wide[d] = 1;
+    else
+      kept.push_back(x.shape[d]);
+  }
+  Array cells(wide);
+  std::vector<std::vector<double>> entries(cells.v.size());
+  for_each_index(x.shape, [&](const Dims& i) {
+    Dims cell = i;
+    for (int d = 0; d < rank; ++d)
+      if (wide[d] == 1) cell[d] = 0;
+    entries[cells.offset(cell)].push_back(x.at(i));
+  });
+  Array y(c.keepdim ? wide : kept);
+  for (size_t k = 0; k < y.v.size(); ++k) y.v[k] = f(entries[k]);
+  return y;
+}
+
+int64_t count_of(const Dims& shape, const Choice& c) {
+  int64_t n = 1;
+  for (int d = 0; d < shape.rank; ++d)
+    if (chosen(c, d, shape.rank)) n *= shape[d];
+  return n;
+}
+
+std::string label_of(const Choice& c) {
+  std::string s = c.dims.empty() ? "all" : "dims";
+  for (int d : c.dims) s += text(' ', d);
+  return c.keepdim ? s + " keepdim" : s;
+}
+
+long double total(const std::vector<double>& v) {
+  long double s = 0;
+  for (double x : v) s += x;
+  return s;
+}
+
+double variance(const std::vector<double>& v, double correction) {
+  const long double n = v.size(), m = total(v) / n;
+  long double s = 0;
+  for (double x : v) s += (x - m) * (x - m);
+  return static_cast<double>(s / (n - correction));
+}
+
+using Call = std::function<Tensor(const Tensor&, const Choice&)>;
+
+struct Domain {
+  bool over_nothing = true;  // whether empty cells are allowed
+  bool distinct = false;     // entries must not tie
+  int64_t least = 0;         // elements per cell
+  bool may_be_zero = true;   // false: cells of one element are skipped in gradients (kink at 0)
+};
+
+template <class F>
+void add_samples(OpCase& op, const std::string& label, Draw& draw, const Call& call, F f, Domain domain = {}) {
+  const auto add = [&](const Array& x, const Choice& c, const std::string& more = "") -> Sample& {
+    Sample& s = op.add(
+        label_of(c) + label + more, {x}, [=](const Tensors& t) { return call(t[0], c); },
+        [=](const Arrays& a) { return reduce_naively(a[0], c, f); });
+    s.length = static_cast<double>(count_of(x.shape, c));
+    return s;
+  };
+  for (const Dims& shape : shapes())
+    for (const Choice& c : choices(shape.rank)) {
+      const int64_t n = count_of(shape, c);
+      if ((n == 0 && !domain.over_nothing) || n < domain.least) continue;
+      add(domain.distinct ? draw.distinct(shape) : draw.normal(shape), c);
+    }
+  const std::vector<int> outer = {0, 2}, middle = {1};
+  for (const Choice& c : {Choice{{}, false}, Choice{outer, true}, Choice{middle, false}, Choice{{-1}, false}})
+    add(domain.distinct ? draw.distinct(kLarge, 0.01) : draw.normal(kLarge), c).large = true;
+  Array far = domain.distinct ? draw.distinct({3, 5}) : draw.normal({3, 5});
+  for (double& v : far.v) v += 1e4;
+  add(far, {{-1}, false}, " mean 1e4");
+}
+
+template <class Function>
+void add_refusals(OpCase& op, Function call) {
+  op.refuse({"dimension 2", "rank 2"}, [=] { call(reals({2, 3}), std::vector<int>{2}); });
+  op.refuse({"dimension 1", "twice"}, [=] { call(reals({2, 3}), std::vector<int>{1, 1}); });
+  op.refuse({"i64", "f32"}, [=] { call(integers({2, 3}), std::vector<int>{}); });
+}
+
+template <class F>
+OpCase row(std::string name, std::string formula, Tensor (*call)(const Tensor&, std::vector<int>, bool), F f,
+           Domain domain = {}, Tolerance tolerance = tolerance::reduction) {
+  OpCase op{.name = name,
+            .group = kGroup,
+            .signature = name + "(x, std::vector<int> dims = {}, bool keepdim = false)",
+            .formula = std::move(formula),
+            .tolerance = tolerance};
+  Draw draw(name);
+  add_samples(
+      op, "", draw, [call](const Tensor& x, const Choice& c) { return call(x, c.dims, c.keepdim); }, f, domain);
+  add_refusals(op, [call](const Tensor& x, std::vector<int> dims) { call(x, dims, false); });
+  if (!domain.over_nothing) op.refuse({"[2, 0]", "no elements"}, [call] { call(reals({2, 0}), {1}, false); });
+  return op;
+}
+
+OpCase var_row() {
+  OpCase op{.name = "var",
+            .group = kGroup,
+            .signature = "var(x, std::vector<int> dims = {}, double correction = 1, bool keepdim = false)",
+            .formula = "sum of (x - mean)^2 / (n - correction)",
+            .tolerance = tolerance::composite};
+  Draw draw(op.name);
+  for (double correction : {1.0, 0.0})
+    add_samples(
+        op, text(" correction ", correction), draw,
+        [correction](const Tensor& x, const Choice& c) { return var(x, c.dims, correction, c.keepdim); },
+        [correction](const std::vector<double>& v) { return variance(v, correction); },
+        {.over_nothing = false, .least = correction == 1 ? 2 : 1});
+  add_refusals(op, [](const Tensor& x, std::vector<int> dims) { var(x, dims); });
+  return op;
+}
+
+OpCase cumsum_row() {
+  OpCase op{.name = "cumsum",
+            .group = kGroup,
+            .signature = "cumsum(x, int dim)",
+            .formula = "y_i = x_0 + ... + x_i along dim",
+            .tolerance = tolerance::reduction};
+  Draw draw(op.name);
+  const auto add = [&](const Dims& shape, int dim) -> Sample& {
+    Sample& s = op.add(
+        text("dim ", dim), {draw.normal(shape)}, [dim](const Tensors& x) { return cumsum(x[0], dim); },
+        [dim](const Arrays& x) {
+          const int d = dim < 0 ? dim + x[0].shape.rank : dim;
+          Array y(x[0].shape);
+          for_each_index(y.shape, [&](Dims i) {
+            const Dims to = i;
+            const double value = x[0].at(i);
+            y.at(to) = value + (i[d]-- > 0 ? y.at(i) : 0);
+          });
+          return y;
+        });
+    s.length = static_cast<double>(shape[dim < 0 ? dim + shape.rank : dim]);
+    return s;
+  };
+  for (const Dims& shape : shapes(1))
+    for (int dim = 0; dim < shape.rank; ++dim) add(shape, dim % 2 ? dim - shape.rank : dim);
+  for (int dim : {0, 1, 2}) add(kLarge, dim).large = true;
+  op.refuse({"dimension 1", "rank 1"}, [] { cumsum(reals({2}), 1); });
+  op.refuse({"i64"}, [] { cumsum(integers({2}), 0); });
+  return op;
+}
+
+OpCase argmax_row() {
+  OpCase op{.name = "argmax",
+            .group = kGroup,
+            .signature = "argmax(x, int dim = -1, bool keepdim = false)",
+            .formula = "position of the first largest entry along dim (i64)",
+            .tolerance = tolerance::exact,
+            .differentiable = false};
+  Draw draw(op.name);
+  const auto add = [&](const Array& x, int dim, bool keepdim, const char* label = "") -> Sample& {
+    return op.add(
+        text("dim ", dim, keepdim ? " keepdim" : "", label), {x},
+        [=](const Tensors& t) { return argmax(t[0], dim, keepdim); },
+        [=](const Arrays& a) {
+          Array y = reduce_naively(a[0], {{dim}, keepdim}, [](const std::vector<double>& v) {
+            size_t best = 0;
+            for (size_t i = 0; i < v.size() && !std::isnan(v[best]); ++i)
+              if (v[i] > v[best] || std::isnan(v[i])) best = i;
+            return static_cast<double>(best);
+          });
+          y.kind = Kind::index;
+          return y;
+        });
+  };
+  for (const Dims& shape : shapes(1))
+    for (int dim = 0; dim < shape.rank; ++dim)
+      if (shape[dim] > 0)
+        add(draw.normal(shape), dim, dim % 2), add(draw.index(shape, 3), dim - shape.rank, false, " ties");
+  for (Sample& s : op.samples) s.inputs[0].kind = Kind::real;
+  Array special({2, 4});
+  special.v = {1, NAN, 3, NAN, -HUGE_VAL, -HUGE_VAL, 2, HUGE_VAL};
+  add(special, 1, false, " special values");
+  add(draw.normal(kLarge), -1, false).large = true;
+  op.refuse({"dimension 2", "rank 2"}, [] { argmax(reals({2, 3}), 2); });
+  op.refuse({"[2, 0]", "empty"}, [] { argmax(reals({2, 0}), 1); });
+  op.refuse({"i64"}, [] { argmax(integers({2}), 0); });
+  return op;
+}
+
+}  // namespace
+
+std::vector<OpCase> reduce_cases() {
+  const auto largest = [](const std::vector<double>& v) { return *std::max_element(v.begin(), v.end()); };
+  const auto smallest = [](const std::vector<double>& v) { return *std::min_element(v.begin(), v.end()); };
+  std::vector<OpCase> all;
+  all.push_back(row("sum", "sum of the entries; 0 over nothing", isonorm::sum,
+                    [](const std::vector<double>& v) { return static_cast<double>(total(v)); }));
+  all.push_back(row("mean", "sum / n; NaN over nothing", isonorm::mean,
+                    [](const std::vector<double>& v) { return static_cast<double>(total(v) / v.size()); }));
+  all.push_back(row("amax", "largest entry; ties share the gradient", isonorm::amax, largest,
+                    {.over_nothing = false, .distinct = true}, tolerance::exact));
+  all.push_back(row("amin", "smallest entry; ties share the gradient", isonorm::amin, smallest,
+                    {.over_nothing = false, .distinct = true}, tolerance::exact));
+  all.push_back(var_row());
+  all.push_back(row("norm", "(sum of x^2)^(1/2)", isonorm::norm, [](const std::vector<double>& v) {
+    long double s = 0;
+    for (double x : v) s += static_cast<long double>(x) * x;
+    return static_cast<double>(std::sqrt(s));
+  }));
+  all.push_back(row("logsumexp", "ln of the sum of e^x, shifted by the largest x", isonorm::logsumexp,
+                    [](const std::vector<double>& v) {
+                      const double top = *std::max_element(v.begin(), v.end());
+                      long double s = 0;
+                      for (double x : v) s += std::exp(static_cast<long double>(x) - top);
+                      return static_cast<double>(top + std::log(s));
+                    },
+                    {.over_nothing = false}));
+  all.push_back(cumsum_row());
+  all.push_back(argmax_row());
+  return all;
+}
+
+}  // namespace isonorm::test

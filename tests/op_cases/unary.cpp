@@ -1,0 +1,254 @@
+// Rows of the pointwise ops of one tensor. Name, formula, range and kinks come from the structs of core/pointwise.h;
+// what is added here is the public function and the formula in plain double code. An op of ops::Unary without an
+// oracle() does not compile.
+#include <cmath>
+#include <numbers>
+
+#include "autograd/ops/pointwise.h"
+#include "core/pointwise.h"
+#include "tests/op_cases/groups.h"
+
+namespace isonorm::test {
+namespace {
+
+struct Oracle {
+  std::function<Tensor(const Tensor&, const double* p)> call;
+  std::function<double(double x, const double* p)> value;
+  std::string parameters = "(x)";
+  std::vector<std::vector<double>> numbers = {};  // arguments to be tried; empty: the op takes none
+  Tolerance tolerance = tolerance::elementary;
+};
+
+Oracle plain(Tensor (*call)(const Tensor&), double (*value)(double)) {
+  return {[call](const Tensor& x, const double*) { return call(x); },
+          [value](double x, const double*) { return value(x); }};
+}
+
+Oracle oracle(ops::Neg) {
+  return plain(isonorm::neg, [](double x) { return -x; });
+}
+Oracle oracle(ops::Abs) { return plain(isonorm::abs, std::fabs); }
+Oracle oracle(ops::Sign) {
+  return plain(isonorm::sign, [](double x) { return std::isnan(x) ? x : double((x > 0) - (x < 0)); });
+}
+Oracle oracle(ops::Exp) { return plain(isonorm::exp, std::exp); }
+Oracle oracle(ops::Expm1) { return plain(isonorm::expm1, std::expm1); }
+Oracle oracle(ops::Log) { return plain(isonorm::log, std::log); }
+Oracle oracle(ops::Log1p) { return plain(isonorm::log1p, std::log1p); }
+Oracle oracle(ops::Sqrt) { return plain(isonorm::sqrt, std::sqrt); }
+Oracle oracle(ops::Rsqrt) {
+  return plain(isonorm::rsqrt, [](double x) { return 1 / std::sqrt(x); });
+}
+Oracle oracle(ops::Square) {
+  return plain(isonorm::square, [](double x) { return x * x; });
+}
+Oracle oracle(ops::Reciprocal) {
+  return plain(isonorm::reciprocal, [](double x) { return 1 / x; });
+}
+Oracle oracle(ops::Sin) { return plain(isonorm::sin, std::sin); }
+Oracle oracle(ops::Cos) { return plain(isonorm::cos, std::cos); }
+Oracle oracle(ops::Tanh) { return plain(isonorm::tanh, std::tanh); }
+Oracle oracle(ops::Sigmoid) {
+  return plain(isonorm::sigmoid, [](double x) { return 1 / (1 + std::exp(-x)); });
+}
+Oracle oracle(ops::Relu) {
+  return plain(isonorm::relu, [](double x) { return x < 0 ? 0 : x; });
+}
+// x (1 + erf(x / sqrt 2)) / 2 without its cancellation at negative x; likewise the tanh form, as 1 + tanh u = 2 / (1 +
+// e^-2u). In long double, as both enlarge an error of their arguments.
+Oracle oracle(ops::Gelu) {
+  return plain(isonorm::gelu, [](double x) {
+    return x == -HUGE_VAL ? 0 : static_cast<double>(x / 2 * std::erfc(-x / std::numbers::sqrt2_v<long double>));
+  });
+}
+Oracle oracle(ops::GeluTanh) {
+  Oracle o = plain(isonorm::gelu_tanh, [](double v) {
+    const long double x = v, u = std::sqrt(2 / std::numbers::pi_v<long double>) * (x + 0.044715L * x * x * x);
+    return v == -HUGE_VAL ? 0 : static_cast<double>(x / (1 + std::exp(-2 * u)));
+  });
+  o.tolerance = tolerance::reduction;  // far below 0 an error of u is multiplied by u
+  return o;
+}
+Oracle oracle(ops::Silu) {
+  return plain(isonorm::silu, [](double x) { return x / (1 + std::exp(-x)); });
+}
+Oracle oracle(ops::Softplus) {
+  return plain(isonorm::softplus, [](double x) { return std::fmax(x, x - x) + std::log1p(std::exp(-std::fabs(x))); });
+}
+Oracle oracle(ops::Erf) { return plain(isonorm::erf, std::erf); }
+
+Oracle oracle(ops::LeakyRelu) {
+  return {[](const Tensor& x, const double* p) { return leaky_relu(x, p[0]); },
+          [](double x, const double* p) { return x > 0 ? x : p[0] * x; },
+          "(x, double slope = 0.01)",
+          {{0.01}, {0.5}}};
+}
+Oracle oracle(ops::Clamp) {
+  return {[](const Tensor& x, const double* p) { return clamp(x, p[0], p[1]); },
+          [](double x, const double* p) { return std::isnan(x) ? x : std::fmin(std::fmax(x, p[0]), p[1]); },
+          "(x, double lo, double hi)",
+          {{-1, 0.5}, {-HUGE_VAL, 1}, {-2, HUGE_VAL}}};
+}
+Oracle oracle(ops::PowNumber) {
+  return {[](const Tensor& x, const double* p) { return pow(x, p[0]); },
+          [](double x, const double* p) { return std::pow(x, p[0]); },
+          "(x, double p)",
+          {{2}, {0.5}, {-1}, {0}, {2.5}}};
+}
+Oracle oracle(ops::AddNumber) {
+  return {[](const Tensor& x, const double* p) { return p[0] < 0 ? x + p[0] : p[0] + x; },
+          [](double x, const double* p) { return x + p[0]; },
+          "(a, double b)",
+          {{0.5}, {-2}}};
+}
+Oracle oracle(ops::MulNumber) {
+  return {[](const Tensor& x, const double* p) { return p[0] < 0 ? x * p[0] : p[0] * x; },
+          [](double x, const double* p) { return x * p[0]; },
+          "(a, double b)",
+          {{0.5}, {-3}}};
+}
+Oracle oracle(ops::DivNumber) {
+  return {[](const Tensor& x, const double* p) { return x / p[0]; },
+          [](double x, const double* p) { return x / p[0]; },
+          "(a, double b)",
+          {{4}, {-3}}};
+}
+Oracle oracle(ops::NumberSub) {
+  return {[](const Tensor& x, const double* p) { return p[0] - x; },
+          [](double x, const double* p) { return p[0] - x; },
+          "(double a, b)",
+          {{0.5}, {-2}}};
+}
+Oracle oracle(ops::NumberDiv) {
+  return {[](const Tensor& x, const double* p) { return p[0] / x; },
+          [](double x, const double* p) { return p[0] / x; },
+          "(double a, b)",
+          {{1}, {-3}}};
+}
+
+void add_samples(OpCase& op, const Oracle& o, const std::vector<double>& p, Draw& draw, double lo, double hi,
+                 const std::vector<double>& kinks) {
+  const auto run = [o, p](const Tensors& x) { return o.call(x[0], p.data()); };
+  const auto reference = [o, p](const Arrays& x) {
+    Array y = x[0];
+    for (double& v : y.v) v = o.value(v, p.data());
+    return y;
+  };
+  std::string label;
+  for (double v : p) label += text(label.empty() ? "numbers " : ", ", v);
+  for (const Dims& shape : shapes()) op.add(label, {draw.uniform(shape, lo, hi, kinks)}, run, reference);
+  op.add(label, {draw.uniform(kLarge, lo, hi, kinks)}, run, reference).large = true;
+  Array special({18});
+  special.v = {0.0,  -0.0, 1e-30, -1e-30, 1e-5, -1e-5,    0.5,       -0.5, 1,
+               -1.0, 20,   -20,   100,    -100, HUGE_VAL, -HUGE_VAL, NAN,  3};
+  op.add(label + " special values", {special}, run, reference).gradient = false;
+}
+
+template <class Op>
+OpCase unary_row() {
+  const Oracle o = oracle(Op{});
+  OpCase op{.name = Op::name,
+            .group = "Pointwise, one tensor",
+            .signature = Op::name + o.parameters,
+            .formula = Op::formula,
+            .tolerance = o.tolerance};
+  Draw draw(op.signature);
+  std::vector<double> kinks;
+  if constexpr (requires { Op::kink; }) kinks.push_back(Op::kink);
+  if (o.numbers.empty()) add_samples(op, o, {}, draw, Op::lo, Op::hi, kinks);
+  for (const std::vector<double>& p : o.numbers)
+    add_samples(op, o, p, draw, Op::lo, Op::hi, std::is_same_v<Op, ops::Clamp> ? p : kinks);
+  op.refuse({"i64", "f32"}, [o] { o.call(integers({2}), std::vector<double>{1, 2}.data()); });
+  return op;
+}
+
+template <class... Ops>
+std::vector<OpCase> rows(ops::List<Ops...>) {
+  return {unary_row<Ops>()...};
+}
+
+// The public functions that have no struct of their own.
+OpCase sub_number() {
+  OpCase op{.name = "sub",
+            .group = "Pointwise, one tensor",
+            .signature = "sub(a, double b)",
+            .formula = "a - b",
+            .tolerance = tolerance::rounded};
+  Draw draw(op.signature);
+  const Oracle o{[](const Tensor& x, const double* p) { return x - p[0]; },
+                 [](double x, const double* p) { return x - p[0]; }};
+  for (double b : {0.5, -2.0}) add_samples(op, o, {b}, draw, -3, 3, {});
+  op.refuse({"i64"}, [] { sub(integers({2}), 1.0); });
+  return op;
+}
+
+OpCase cast_row() {
+  OpCase op{.name = "cast",
+            .group = "Pointwise, one tensor",
+            .signature = "cast(x, DType dtype)",
+            .formula = "x in another dtype: rounded to nearest even; to integers, truncated",
+            .tolerance = tolerance::exact,
+            .refuses = false};
+  Draw draw(op.name);
+  const auto reference = [](DType to) {
+    return [to](const Arrays& x) {
+      Array y = x[0];
+      y.dtype = to;
+      for (double& v : y.v)
+        v = to == DType::f64    ? v
+            : to == DType::f32  ? float(v)
+            : to == DType::bf16 ? float(bf16(float(v)))
+                                : std::trunc(v);
+      return y;
+    };
+  };
+  for (DType to : {DType::f64, DType::f32, DType::bf16, DType::i64, DType::u8}) {
+    const auto run = [to](const Tensors& x) { return cast(x[0], to); };
+    for (const Dims& shape : shapes()) {
+      Sample& s = op.add(text("to ", to), {draw.uniform(shape, is_floating(to) ? -3 : 0, 100)}, run, reference(to));
+      s.gradient = to == DType::f64;
+      Array whole = draw.index(shape, 200);
+      op.add(text("i64 to ", to), {whole}, run, reference(to)).gradient = false;
+    }
+    Sample& s = op.add(text("to ", to), {draw.uniform(kLarge, 0, 100)}, run, reference(to));
+    s.large = true;
+    s.gradient = to == DType::f64;
+  }
+  return op;
+}
+
+OpCase isfinite_row() {
+  OpCase op{.name = "isfinite",
+            .group = "Comparisons and choice",
+            .signature = "isfinite(x)",
+            .formula = "1 where x is neither infinite nor NaN",
+            .tolerance = tolerance::exact,
+            .differentiable = false};
+  Draw draw(op.name);
+  const auto run = [](const Tensors& x) { return isfinite(x[0]); };
+  const auto reference = [](const Arrays& x) {
+    return tabulate(
+        x[0].shape, [&](const Dims& i) { return std::isfinite(x[0].at(i)); }, Kind::mask);
+  };
+  std::vector<Dims> all = shapes();
+  all.push_back(kLarge);
+  for (const Dims& shape : all) {
+    Array x = draw.normal(shape);
+    for (size_t i = 0; i < x.v.size(); i += 3) x.v[i] = i % 2 ? HUGE_VAL : i % 4 ? -HUGE_VAL : NAN;
+    op.add("", {x}, run, reference).large = shape == kLarge;
+  }
+  op.refuse({"i64"}, [] { isfinite(integers({2})); });
+  return op;
+}
+
+}  // namespace
+
+std::vector<OpCase> unary_cases() {
+  std::vector<OpCase> all = rows(ops::Unary{});
+  all.push_back(sub_number());
+  all.push_back(cast_row());
+  all.push_back(isfinite_row());
+  return all;
+}
+
+}  // namespace isonorm::test

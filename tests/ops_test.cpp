@@ -1,0 +1,105 @@
+// The harness: every check over every row of tests/op_cases. One op alone: test_ops -c softmax.
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include "tests/support/catch.h"
+#include "tests/support/checks.h"
+#include "tests/support/guard_allocator.h"
+
+using namespace isonorm;
+using namespace isonorm::test;
+
+namespace {
+
+// Runs check(sample) for every sample of every row, each row a section; reports at most five failures of a row.
+template <class Check>
+void for_rows(const char* what, Check check) {
+  guard_host_memory();
+  const int64_t damaged = damaged_blocks();
+  for (const OpCase& op : op_cases()) {
+    DYNAMIC_SECTION(op.name << ": " << what) {
+      int failures = 0;
+      for (const Sample& s : op.samples) {
+        std::string complaint;
+        try {
+          complaint = check(op, s);
+        } catch (const std::exception& e) {
+          complaint = std::string("threw ") + e.what();
+        }
+        if (complaint.empty()) continue;
+        if (++failures <= 5) FAIL_CHECK(op.signature << " " << s.name() << ": " << complaint);
+      }
+      CHECK(failures == 0);
+      CHECK(damaged_blocks() == damaged);
+    }
+  }
+}
+
+// The first complaint over several variants, with the variant's name before it.
+template <class Variants, class Check>
+std::string first_complaint(const Variants& variants, Check check) {
+  for (auto v : variants) {
+    const std::string c = check(v);
+    if (!c.empty()) return text(name_of(v), ": ", c);
+  }
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("values agree with naive double-precision code in every dtype and layout") {
+  for_rows("values", [](const OpCase& op, const Sample& s) {
+    return first_complaint(op.dtypes, [&](DType dtype) {
+      return first_complaint(kLayouts, [&](Layout layout) {
+        const bool wanted = layout == Layout::contiguous || (s.layouts && !s.large);
+        return wanted ? check_values(op, s, dtype, layout) : std::string();
+      });
+    });
+  });
+}
+
+TEST_CASE("gradients agree with finite differences") {
+  static long checks = 0;  // over all sections
+  for_rows("gradients", [&](const OpCase& op, const Sample& s) {
+    if (!op.differentiable || !s.gradient || s.large) return std::string();
+    ++checks;
+    return check_gradient(s);
+  });
+  static bool printed = false;
+  if (checks > 0 && !std::exchange(printed, true))
+    std::atexit([] { std::printf("%ld gradient checks in f64\n", checks); });
+}
+
+TEST_CASE("gradients do not depend on the layout of inputs and cotangents") {
+  for_rows("gradient layouts", [](const OpCase& op, const Sample& s) {
+    if (!op.differentiable || !s.gradient || s.large || !s.layouts) return std::string();
+    return first_complaint(kLayouts, [&](Layout layout) { return check_gradient_layout(s, layout); });
+  });
+}
+
+TEST_CASE("gradients in f32 and bf16 agree with those in f64") {
+  for_rows("gradient dtypes", [](const OpCase& op, const Sample& s) {
+    if (!op.differentiable || !s.gradient || s.large) return std::string();
+    return first_complaint(
+        op.dtypes, [&](DType dtype) { return dtype == DType::f64 ? std::string() : check_gradient_dtype(s, dtype); });
+  });
+}
+
+TEST_CASE("bits do not depend on the run or the number of threads") {
+  for_rows("bits", [](const OpCase& op, const Sample& s) {
+    return first_complaint(op.dtypes, [&](DType dtype) { return check_bits(op, s, dtype); });
+  });
+}
+
+TEST_CASE("bad calls throw one line with the op's name and the values") {
+  for (const OpCase& op : op_cases()) {
+    DYNAMIC_SECTION(op.name << ": bad calls") {
+      for (const BadCall& bad : op.bad) {
+        const std::string complaint = check_refusal(op, bad);
+        if (!complaint.empty()) FAIL_CHECK(op.signature << ": " << complaint);
+      }
+      CHECK(op.refuses == !op.bad.empty());
+    }
+  }
+}

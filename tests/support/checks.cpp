@@ -1,0 +1,216 @@
+#include "tests/support/checks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "autograd/engine.h"
+#include "autograd/grad_mode.h"
+#include "autograd/gradcheck.h"
+#include "core/parallel.h"
+
+namespace isonorm::test {
+namespace {
+
+double largest(const std::vector<double>& v) {
+  double m = 0;
+  for (double x : v)
+    if (std::isfinite(x)) m = std::max(m, std::abs(x));
+  return m;
+}
+
+double smallest_normal(DType d) { return d == DType::f64 ? 0x1p-1022 : 0x1p-126; }
+
+Arrays prepare(Arrays inputs, DType dtype, Layout layout) {
+  for (Array& a : inputs) a = quantise(layout == Layout::stretched ? uniform_rows(std::move(a)) : std::move(a), dtype);
+  return inputs;
+}
+
+Tensors place_all(const Arrays& arrays, DType dtype, Layout layout) {
+  Tensors tensors;
+  for (const Array& a : arrays) tensors.push_back(place(a, dtype, layout));
+  return tensors;
+}
+
+void require_gradients(const Tensors& tensors) {
+  for (const Tensor& t : tensors)
+    if (is_floating(t.dtype())) require_grad(t);
+}
+
+// Plus or minus 33/64 to 96/64: exact in bf16, and never small.
+Arrays cotangents_of(const Tensors& outputs) {
+  std::mt19937_64 random(1);
+  Arrays c;
+  for (const Tensor& y : outputs)
+    c.push_back(tabulate(y.shape(), [&](const Dims&) {
+      return (33 + static_cast<double>(random() % 64)) / 64 * (random() & 1 ? 1 : -1);
+    }));
+  return c;
+}
+
+struct Pass {
+  Tensors outputs, gradients;
+  std::string complaint;
+};
+
+// Forward and backward with inputs and cotangents in a layout; `uniform`: with cotangents that Layout::stretched can
+// hold.
+Pass run_both(const Sample& s, const Arrays& arrays, DType dtype, Layout layout, bool uniform = false) {
+  const Tensors x = place_all(arrays, dtype, layout);
+  require_gradients(x);
+  Tensors leaves, recorded, c;
+  for (const Tensor& t : x)
+    if (is_floating(t.dtype())) leaves.push_back(t);
+  Pass p;
+  p.outputs = s.run(x);
+  for (const Tensor& y : p.outputs)
+    if (is_floating(y.dtype()) && requires_grad(y)) recorded.push_back(y);
+  Arrays ca = cotangents_of(recorded);
+  for (size_t i = 0; i < recorded.size(); ++i)
+    c.push_back(place(uniform ? uniform_rows(ca[i]) : ca[i], recorded[i].dtype(), layout));
+  const auto before_x = bytes_of(x), before_c = bytes_of(c);
+  if (!recorded.empty()) p.gradients = grad(recorded, leaves, c);
+  if (bytes_of(x) != before_x) p.complaint = "backward wrote to an input";
+  if (bytes_of(c) != before_c) p.complaint = "backward wrote to a cotangent";
+  return p;
+}
+
+// The worst entry of a where it differs from b by more than `bound` times b's largest entry.
+std::string compare_gradients(const Tensors& a, const Tensors& b, double bound) {
+  for (size_t k = 0; k < a.size(); ++k) {
+    if (a[k].shape() != b[k].shape())
+      return text("gradient ", k, " has shape ", a[k].shape(), ", expected ", b[k].shape());
+    const std::vector<double> va = a[k].to_vector<double>(), vb = b[k].to_vector<double>();
+    const double scale = std::max(largest(vb), smallest_normal(DType::f32));
+    for (size_t i = 0; i < va.size(); ++i)
+      if (!(std::abs(va[i] - vb[i]) <= bound * scale))
+        return text("gradient ", k, " of shape ", a[k].shape(), " at element ", i, " is ", va[i], ", expected ", vb[i],
+                    " within ", bound * scale);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string Sample::name() const { return shapes_of(inputs) + (label.empty() ? "" : " " + label); }
+
+std::string difference(const Tensor& y, const Array& expected, DType dtype, Tolerance t, double length,
+                       const Arrays& inputs) {
+  if (y.shape() != expected.shape) return text("shape ", y.shape(), ", expected ", expected.shape);
+  if (y.dtype() != dtype_for(expected, dtype))
+    return text("dtype ", y.dtype(), ", expected ", dtype_for(expected, dtype));
+  const std::vector<double> v = y.to_vector<double>();
+  const bool floating = is_floating(y.dtype());
+  const double eps = floating ? std::max(epsilon(y.dtype()), epsilon(dtype)) : 0;
+  double terms = 0;
+  for (const Array& a : inputs)
+    if (a.kind == Kind::real) terms = std::max(terms, largest(a.v));
+  const double whole = largest(expected.v);
+  for (size_t i = 0; i < v.size(); ++i) {
+    const double e = expected.v[i];
+    const Array rounded = quantise(tabulate({}, [&](const Dims&) { return e; }), y.dtype());
+    if (std::isnan(e) ? std::isnan(v[i]) : v[i] == (floating ? rounded.v[0] : e)) continue;
+    const double scale = t.scale == Scale::entry    ? std::abs(e)
+                         : t.scale == Scale::output ? whole
+                                                    : std::max(terms, std::abs(e));
+    const double bound = t.constant * eps * std::sqrt(std::max(1.0, length)) * scale;
+    if (std::abs(v[i] - e) <= (bound > 0 ? bound + smallest_normal(y.dtype()) : 0)) continue;
+    return text("element ", i, " of ", y.shape(), " is ", v[i], ", expected ", e, " within ", bound);
+  }
+  return {};
+}
+
+std::string check_values(const OpCase& op, const Sample& s, DType dtype, Layout layout) {
+  const Arrays arrays = prepare(s.inputs, dtype, layout);
+  const Arrays expected = s.reference(arrays);
+  const Tensors x = place_all(arrays, dtype, layout);
+  const auto before = bytes_of(x);
+
+  Tensors plain;
+  {
+    NoGrad no_grad;
+    plain = s.run(x);
+  }
+  if (plain.size() != expected.size()) return text(plain.size(), " outputs, expected ", expected.size());
+  for (size_t i = 0; i < plain.size(); ++i) {
+    const std::string d = difference(plain[i], expected[i], dtype, op.tolerance, s.length, arrays);
+    if (!d.empty()) return text("output ", i, ": ", d);
+    if (requires_grad(plain[i])) return "NoGrad: an output carries a graph";
+  }
+
+  const auto bits = elements_of(plain);
+  require_gradients(x);
+  const Tensors recorded = s.run(x);
+  if (elements_of(recorded) != bits) return "values differ between recording and NoGrad";
+  bool tracked = false;
+  for (const Tensor& y : recorded) tracked |= requires_grad(y);
+  const bool floating = std::any_of(x.begin(), x.end(), [](const Tensor& t) { return is_floating(t.dtype()); });
+  if (s.gradient && floating && tracked != op.differentiable)
+    return tracked ? "an output takes a gradient, the row says that none does" : "no output takes a gradient";
+  if (bytes_of(x) != before) return "forward wrote to an input";
+  return {};
+}
+
+std::string check_gradient(const Sample& s) {
+  const GradcheckResult r =
+      gradcheck(s.run, place_all(s.inputs, DType::f64, Layout::contiguous), {.absolute = s.absolute});
+  return r.ok ? std::string() : r.message();
+}
+
+std::string check_gradient_layout(const Sample& s, Layout layout) {
+  const Arrays arrays = prepare(s.inputs, DType::f64, layout);
+  const bool uniform = layout == Layout::stretched;
+  const Pass strided = run_both(s, arrays, DType::f64, layout, uniform);
+  if (!strided.complaint.empty()) return strided.complaint;
+  const Pass plain = run_both(s, arrays, DType::f64, Layout::contiguous, uniform);
+  return compare_gradients(strided.gradients, plain.gradients,
+                           kLayoutConstant * epsilon(DType::f64) * std::sqrt(std::max(1.0, s.length)));
+}
+
+std::string check_gradient_dtype(const Sample& s, DType dtype) {
+  const Arrays arrays = prepare(s.inputs, dtype, Layout::contiguous);
+  const Pass low = run_both(s, arrays, dtype, Layout::contiguous);
+  const Pass high = run_both(s, arrays, DType::f64, Layout::contiguous);
+  return compare_gradients(low.gradients, high.gradients,
+                           kGradientConstant * epsilon(dtype) * std::sqrt(std::max(1.0, s.length)));
+}
+
+std::string check_bits(const OpCase& op, const Sample& s, DType dtype) {
+  const Arrays arrays = prepare(s.inputs, dtype, Layout::contiguous);
+  struct Restore {
+    int threads = num_threads();
+    ~Restore() { set_num_threads(threads); }
+  } restore;
+  const auto bits = [&] {
+    const Pass p = run_both(s, arrays, dtype, Layout::contiguous);
+    auto all = elements_of(p.outputs);
+    for (auto& g : elements_of(p.gradients)) all.push_back(std::move(g));
+    return all;
+  };
+  const auto first = bits();
+  if (bits() != first) return "two runs differ";
+  if (!s.large || op.blas) return {};
+  for (int threads : {1, 2, 4}) {
+    set_num_threads(threads);
+    if (bits() != first)
+      return text("the bits depend on the number of threads: ", threads, " against ", restore.threads);
+  }
+  return {};
+}
+
+std::string check_refusal(const OpCase& op, const BadCall& bad) {
+  std::string message;
+  try {
+    bad.call();
+    return "nothing was thrown, expected words '" + (bad.words.empty() ? "" : bad.words[0]) + "'";
+  } catch (const Error& e) {
+    message = e.what();
+  }
+  if (message.find('\n') != std::string::npos) return "the message has several lines: " + message;
+  if (!message.starts_with(op.name + ": ")) return "the message does not begin with the op: " + message;
+  for (const std::string& word : bad.words)
+    if (message.find(word) == std::string::npos) return "'" + word + "' is missing in: " + message;
+  return {};
+}
+
+}  // namespace isonorm::test

@@ -1,0 +1,36 @@
+// What the harness checks of one sample. Each function returns an empty string, or one line that says what is wrong.
+#pragma once
+
+#include <string>
+
+#include "tests/support/op_case.h"
+#include "tests/support/placement.h"
+
+namespace isonorm::test {
+
+// Values, shapes and dtypes of the outputs against the reference; recording or not gives the same bits and the right
+// graph; inputs unchanged.
+std::string check_values(const OpCase& op, const Sample& s, DType dtype, Layout layout);
+
+// Gradients in f64 against finite differences.
+std::string check_gradient(const Sample& s);
+
+// Gradients of strided inputs under strided cotangents against those of contiguous ones, in f64; nothing is written to
+// either.
+std::string check_gradient_layout(const Sample& s, Layout layout);
+
+// Gradients in f32 or bf16 against those in f64 at the same (rounded) inputs.
+std::string check_gradient_dtype(const Sample& s, DType dtype);
+
+// Outputs and gradients of repeated runs are bit-equal; of a large sample (but where BLAS decides) also for 1, 2 and 4
+// threads.
+std::string check_bits(const OpCase& op, const Sample& s, DType dtype);
+
+// The call throws Error with one line: "name: ..." with all the words.
+std::string check_refusal(const OpCase& op, const BadCall& bad);
+
+// Where y differs from `expected` by more than the tolerance in its dtype; `inputs` for Scale::terms.
+std::string difference(const Tensor& y, const Array& expected, DType dtype, Tolerance t, double length,
+                       const Arrays& inputs);
+
+}  // namespace isonorm::test

@@ -1,0 +1,26 @@
+// An allocator that catches what ops do wrong with memory: every block is filled with 0xff (NaN, -1), so that reading
+// an element never written shows in the result, and stands between guard bytes that are compared when it is released.
+#pragma once
+
+#include "core/allocator.h"
+
+namespace isonorm::test {
+
+class GuardAllocator final : public Allocator {
+ public:
+  GuardAllocator() : Allocator(64) {}
+  void* allocate(int64_t bytes) override;
+  void release(void* block, int64_t bytes) noexcept override;
+
+ private:
+  void* source_allocate(int64_t bytes, size_t alignment) noexcept override;
+  void source_release(void* block) noexcept override;
+};
+
+// Serves all CPU tensors from now on with guarded memory.
+void guard_host_memory();
+// Blocks released so far, and how many of them had been written beyond an end.
+int64_t guarded_blocks();
+int64_t damaged_blocks();
+
+}  // namespace isonorm::test

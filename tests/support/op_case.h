@@ -1,0 +1,96 @@
+// OpCase: one row per public op. From it follow the tests of values, layouts, dtypes, gradients, bits and messages
+// (tests/ops_test.cpp) and the op's line in docs/ops.md. How to write one: docs/adding_an_op.md, and the rows in
+// tests/op_cases.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tests/support/array.h"
+#include "tests/support/tolerance.h"
+
+namespace isonorm::test {
+
+// One call: inputs, the public function applied to them, and the same in plain double-precision loops.
+struct Sample {
+  std::string label;  // attributes; with the shapes it names the sample, and no two of an op are alike
+  Arrays inputs;
+  std::function<Tensors(const Tensors&)> run;
+  std::function<Arrays(const Arrays&)> reference;
+  double length = 1;       // of the longest reduction, for the tolerance
+  bool gradient = true;    // false: values only (special values, points where the function is not smooth)
+  bool layouts = true;     // false: contiguous inputs only
+  bool large = false;      // enough elements for several threads; its gradient is compared between thread counts only
+  double absolute = 1e-9;  // GradcheckOptions::absolute
+
+  std::string name() const;  // "[2, 3] x [3] dim 1"
+};
+
+// A call that must throw one line which begins with the op's name and contains all of `words`.
+struct BadCall {
+  std::function<void()> call;
+  std::vector<std::string> words;
+};
+
+template <class Out, class In, class F>
+std::function<std::vector<Out>(const std::vector<In>&)> as_list(F f) {
+  if constexpr (std::is_same_v<std::invoke_result_t<F, const std::vector<In>&>, Out>)
+    return [f](const std::vector<In>& x) { return std::vector<Out>{f(x)}; };
+  else
+    return f;
+}
+
+struct OpCase {
+  std::string name;   // of the public function
+  std::string group;  // heading in docs/ops.md
+  std::string
+      signature;  // as declared, without "const Tensor&": "sum(x, std::vector<int> dims = {}, bool keepdim = false)"
+  std::string formula;
+  Tolerance tolerance = tolerance::elementary;
+  bool differentiable = true;
+  std::vector<DType> dtypes = {DType::f64, DType::f32, DType::bf16};  // of the floating inputs
+  bool blas = false;                                                  // bits may depend on the number of threads
+  bool refuses = true;                                                // false: there is nothing it could refuse
+  int checks = 20;  // gradient checks of distinct shapes and values, at least
+  std::vector<Sample> samples = {};
+  std::vector<BadCall> bad = {};
+
+  // Adds a sample. `run` maps Tensors, `reference` Arrays; either may return one result instead of a list.
+  template <class Run, class Reference>
+  Sample& add(std::string label, Arrays inputs, Run run, Reference reference) {
+    Sample s;
+    s.label = std::move(label);
+    s.inputs = std::move(inputs);
+    s.run = as_list<Tensor, Tensor>(std::move(run));
+    s.reference = as_list<Array, Array>(std::move(reference));
+    return samples.emplace_back(std::move(s));
+  }
+  void refuse(std::vector<std::string> words, std::function<void()> call) {
+    bad.push_back({std::move(call), std::move(words)});
+  }
+};
+
+// A fused op beside the composition of ordinary ops that defines it: values, and gradients for every subset of used
+// outputs, must agree.
+struct FusedCase {
+  std::string name;
+  struct Sample {
+    std::string label;
+    Arrays inputs;
+    std::function<Tensors(const Tensors&)> fused, reference;
+  };
+  std::vector<Sample> samples = {};
+
+  template <class Fused, class Reference>
+  void add(std::string label, Arrays inputs, Fused fused, Reference reference) {
+    samples.push_back({std::move(label), std::move(inputs), as_list<Tensor, Tensor>(std::move(fused)),
+                       as_list<Tensor, Tensor>(std::move(reference))});
+  }
+};
+
+// All rows, in the order of docs/ops.md.
+const std::vector<OpCase>& op_cases();
+const std::vector<FusedCase>& fused_cases();
+
+}  // namespace isonorm::test

@@ -1,0 +1,30 @@
+// The one table of tolerances. A value may differ from the double-precision reference by
+//   constant x eps(dtype) x sqrt(reduction length) x scale.
+#pragma once
+
+namespace isonorm::test {
+
+// What `scale` is: the entry's own size, the largest entry of the output, or of the inputs and the entry (where terms
+// cancel).
+enum class Scale { entry, output, terms };
+
+struct Tolerance {
+  double constant;
+  Scale scale;
+};
+
+namespace tolerance {
+inline constexpr Tolerance exact{0, Scale::entry};        // values are moved or chosen
+inline constexpr Tolerance rounded{1, Scale::entry};      // one IEEE operation, rounded once more to bf16
+inline constexpr Tolerance elementary{12, Scale::entry};  // exp, log, erf and what is made of them
+inline constexpr Tolerance reduction{4, Scale::terms};    // sums, and elementary functions of sums
+inline constexpr Tolerance product{6, Scale::terms};      // sums of products
+inline constexpr Tolerance composite{16, Scale::terms};   // several of these in turn, each rounded to the dtype
+}  // namespace tolerance
+
+// Gradients in f32 and bf16 against those in f64, relative to the largest entry; a rule is a handful of operations.
+inline constexpr double kGradientConstant = 32;
+// Gradients through strided inputs against contiguous ones, both f64: only the order of a sum may differ.
+inline constexpr double kLayoutConstant = 32;
+
+}  // namespace isonorm::test
