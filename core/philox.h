@@ -14,22 +14,42 @@ struct PhiloxBlock {
   ISO_HD uint64_t wide(int half) const { return word[2 * half] | static_cast<uint64_t>(word[2 * half + 1]) << 32; }
 };
 
+inline constexpr int kPhiloxRounds = 10;
+
+// The key of a round; from one to the next it is moved by the Weyl sequences of the golden ratio and of sqrt(3) - 1.
+struct PhiloxKey {
+  uint32_t low, high;
+  ISO_HD explicit PhiloxKey(uint64_t seed)
+      : low(static_cast<uint32_t>(seed)), high(static_cast<uint32_t>(seed >> 32)) {}
+  ISO_HD void next() {
+    low += 0x9E3779B9;
+    high += 0xBB67AE85;
+  }
+};
+
+ISO_HD void philox_round(uint32_t& c0, uint32_t& c1, uint32_t& c2, uint32_t& c3, PhiloxKey key) {
+  const uint64_t a = uint64_t{0xD2511F53} * c0, b = uint64_t{0xCD9E8D57} * c2;
+  c0 = static_cast<uint32_t>(b >> 32) ^ c1 ^ key.low;
+  c1 = static_cast<uint32_t>(b);
+  c2 = static_cast<uint32_t>(a >> 32) ^ c3 ^ key.high;
+  c3 = static_cast<uint32_t>(a);
+}
+
 // The block at `counter` of sequence `stream` under the key `seed` (Salmon et al., "Parallel random numbers: as easy as
 // 1, 2, 3", 2011).
 ISO_HD PhiloxBlock philox(uint64_t seed, uint64_t counter, uint64_t stream = 0) {
-  uint32_t c0 = static_cast<uint32_t>(counter), c1 = static_cast<uint32_t>(counter >> 32);
-  uint32_t c2 = static_cast<uint32_t>(stream), c3 = static_cast<uint32_t>(stream >> 32);
-  uint32_t k0 = static_cast<uint32_t>(seed), k1 = static_cast<uint32_t>(seed >> 32);
-  for (int round = 0; round < 10; ++round) {
-    const uint64_t a = uint64_t{0xD2511F53} * c0, b = uint64_t{0xCD9E8D57} * c2;
-    c0 = static_cast<uint32_t>(b >> 32) ^ c1 ^ k0;
-    c1 = static_cast<uint32_t>(b);
-    c2 = static_cast<uint32_t>(a >> 32) ^ c3 ^ k1;
-    c3 = static_cast<uint32_t>(a);
-    k0 += 0x9E3779B9;
-    k1 += 0xBB67AE85;
-  }
-  return {{c0, c1, c2, c3}};
+  PhiloxBlock b{{static_cast<uint32_t>(counter), static_cast<uint32_t>(counter >> 32), static_cast<uint32_t>(stream),
+                 static_cast<uint32_t>(stream >> 32)}};
+  PhiloxKey key(seed);
+  for (int round = 0; round < kPhiloxRounds; ++round, key.next())
+    philox_round(b.word[0], b.word[1], b.word[2], b.word[3], key);
+  return b;
+}
+
+// floor(range b / 2^64): an integer in [0, range) from 64 random bits. How often one comes up differs by at most one
+// part in 2^64 / range.
+inline uint64_t random_below(uint64_t range, uint64_t b) {
+  return static_cast<uint64_t>((static_cast<unsigned __int128>(range) * b) >> 64);
 }
 
 // Which block and which part of it element e of a fill takes, where a block serves `parts` elements: runs of 64

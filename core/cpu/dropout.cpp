@@ -3,9 +3,9 @@
 
 #include <cmath>
 
+#include "core/cpu/philox_lanes.h"
 #include "core/cpu/target.h"
 #include "core/parallel.h"
-#include "core/philox.h"
 
 namespace isonorm::kernels::cpu {
 
@@ -13,7 +13,6 @@ template <Isa I>
 void dropout(const Tensor& out, const Tensor& x, double p, Generator state) {
   constexpr int64_t kGroup = 4 * kPhiloxLanes;
   const uint32_t threshold = static_cast<uint32_t>(std::min(p * 0x1p32, 0x1p32 - 1));
-  const uint64_t seed = state.seed;
   visit_floating(out.dtype(), "dropout", [&]<class T>() {
     using A = acc_t<T>;
     const A scale = static_cast<A>(1 / (1 - p));
@@ -23,12 +22,7 @@ void dropout(const Tensor& out, const Tensor& x, double p, Generator state) {
     parallel_for((n + kGroup - 1) / kGroup, 32, [&](int64_t begin, int64_t end) {
       alignas(64) uint32_t bits[kGroup];
       for (int64_t group = begin; group < end; ++group) {
-        const uint64_t first = state.offset + static_cast<uint64_t>(group * kPhiloxLanes);
-#pragma omp simd
-        for (int64_t k = 0; k < kPhiloxLanes; ++k) {
-          const PhiloxBlock b = philox(seed, first + static_cast<uint64_t>(k));
-          for (int part = 0; part < 4; ++part) bits[part * kPhiloxLanes + k] = b.word[part];
-        }
+        philox_lanes(bits, state.seed, state.offset + static_cast<uint64_t>(group * kPhiloxLanes));
         const int64_t at = group * kGroup, count = std::min(kGroup, n - at);
 #pragma omp simd
         for (int64_t k = 0; k < count; ++k) {

@@ -4,9 +4,9 @@
 
 #include <cmath>
 
+#include "core/cpu/philox_lanes.h"
 #include "core/math.h"
 #include "core/parallel.h"
-#include "core/philox.h"
 
 namespace isonorm::kernels::cpu {
 namespace {
@@ -19,14 +19,14 @@ constexpr double kTwoPi = 6.283185307179586;
 template <class F>
 void for_groups(int64_t n, Generator state, const F& store) {
   parallel_for((n + kGroup - 1) / kGroup, 32, [&](int64_t begin, int64_t end) {
+    alignas(64) uint32_t word[4 * kPhiloxLanes];
     alignas(64) uint64_t bits[kGroup];
     for (int64_t group = begin; group < end; ++group) {
-      const uint64_t first = state.offset + static_cast<uint64_t>(group * kPhiloxLanes);
-#pragma omp simd
-      for (int64_t k = 0; k < kPhiloxLanes; ++k) {
-        const PhiloxBlock b = philox(state.seed, first + static_cast<uint64_t>(k));
-        bits[k] = b.wide(0);
-        bits[k + kPhiloxLanes] = b.wide(1);
+      philox_lanes(word, state.seed, state.offset + static_cast<uint64_t>(group * kPhiloxLanes));
+      for (int64_t e = 0; e < kGroup; ++e) {
+        const uint32_t* low =
+            word + e % kPhiloxLanes + e / kPhiloxLanes * kGroup;  // words 0, 1 of part 0; 2, 3 of part 1
+        bits[e] = low[0] | static_cast<uint64_t>(low[kPhiloxLanes]) << 32;
       }
       store(group * kGroup, std::min(kGroup, n - group * kGroup), bits);
     }
@@ -128,7 +128,7 @@ void random_integers(const Tensor& out, int64_t lo, int64_t hi, Generator state)
   int64_t* p = out.mutable_data<int64_t>();
   for_groups(out.numel(), state, [&](int64_t at, int64_t count, const uint64_t* bits) {
     for (int64_t k = 0; k < count; ++k)
-      p[at + k] = static_cast<int64_t>(static_cast<uint64_t>(lo) + below(range, bits[k]));
+      p[at + k] = static_cast<int64_t>(static_cast<uint64_t>(lo) + random_below(range, bits[k]));
   });
 }
 
@@ -138,7 +138,7 @@ void random_permutation(const Tensor& out, Generator state) {
   for (int64_t i = 0; i < n; ++i) p[i] = i;
   for (int64_t i = n - 1; i > 0; --i) {
     const uint64_t b = philox(state.seed, state.offset + static_cast<uint64_t>(i)).wide(0);
-    std::swap(p[i], p[below(static_cast<uint64_t>(i) + 1, b)]);
+    std::swap(p[i], p[random_below(static_cast<uint64_t>(i) + 1, b)]);
   }
 }
 
