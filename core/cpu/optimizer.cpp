@@ -84,11 +84,11 @@ double squares_of_block(const T* g, int64_t begin, int64_t end) {
   int64_t k = begin;
   for (; k + kLanes <= end; k += kLanes)
     for (int l = 0; l < kLanes; ++l) {
-      const double x(acc_t<T>(g[k + l]));
+      const double x = acc_t<T>(g[k + l]);
       lane[l] += x * x;
     }
   for (; k < end; ++k) {
-    const double x(acc_t<T>(g[k]));
+    const double x = acc_t<T>(g[k]);
     lane[(k - begin) % kLanes] += x * x;
   }
   for (int width = kLanes / 2; width > 0; width /= 2)

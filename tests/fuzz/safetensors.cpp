@@ -1,0 +1,26 @@
+// What the reader accepts is written again to a header that reads as the same entries.
+#include "io/safetensors.h"
+#include "io/safetensors_header.h"
+#include "tests/fuzz/fuzz.h"
+
+using namespace isonorm;
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  return fuzz(data, size, [](const Bytes& file) {
+    io::SafetensorsHeader header;
+    const TensorMap tensors = load_safetensors(file, &header.metadata);
+    int64_t end = 0;
+    for (const auto& [name, t] : tensors) {
+      const int64_t begin = end;
+      end += t.numel() * size_of(t.dtype());
+      header.entries.push_back({name, t.dtype(), t.shape(), begin, end});
+    }
+    const io::SafetensorsHeader again = io::parse_safetensors_header(io::format_safetensors_header(header), end);
+    require(again.metadata == header.metadata);
+    require(again.entries.size() == header.entries.size());
+    for (size_t i = 0; i < again.entries.size(); ++i) {
+      const io::TensorEntry &a = again.entries[i], &b = header.entries[i];
+      require(a.name == b.name && a.dtype == b.dtype && a.shape == b.shape && a.begin == b.begin && a.end == b.end);
+    }
+  });
+}
