@@ -21,7 +21,7 @@ struct PixelScale {
 };
 
 // The images and labels at `indices`, in that order; every value is computed in double and rounded once to the dtype.
-// Throws where an index is outside of the set or the dtype is not floating.
+// Throws where an index is outside of the set, the dtype is not floating or std is not positive.
 Batch gather_batch(const LabelledImages& set, std::span<const int64_t> indices, const PixelScale& scale = {});
 // The images [begin, begin + rows) in the order of the file, as a test pass reads them.
 Batch slice_batch(const LabelledImages& set, int64_t begin, int64_t rows, const PixelScale& scale = {});

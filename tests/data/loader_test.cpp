@@ -94,6 +94,8 @@ TEST_CASE("batches hold (pixel / 255 - mean) / std in every dtype") {
   CHECK(labels_of(slice_batch(set, 17, 3)) == std::vector<int64_t>{17, 18, 19});
   CHECK_THROWS_WITH(slice_batch(set, 18, 3), Contains("18 to 21 of a set of 20"));
   CHECK_THROWS_WITH(gather_batch(set, std::vector<int64_t>{20}), Contains("index 20 of a set of 20"));
+  CHECK_THROWS_WITH(gather_batch(set, indices, {.std = 0}), Contains("std is 0"));
+  CHECK_THROWS_WITH(gather_batch({set.images, numbered(19).labels}, indices), Contains("[20, 2, 3] and labels [19]"));
   CHECK_THROWS_WITH(gather_batch(set, indices, {.dtype = DType::i64}), Contains("i64"));
 }
 
