@@ -1,0 +1,130 @@
+// G6: whole proofs on small models. The forms follow Pre-LN for every optimizer, the negative controls do not, and a forged weight is seen.
+#include "tests/support/catch.h"
+
+#include <fstream>
+
+#include "autograd/ops/create.h"
+#include "autograd/ops/random.h"
+#include "equivalence/criterion.h"
+#include "equivalence/prove.h"
+#include "equivalence/trainee.h"
+#include "tests/support/temp_folder.h"
+
+using namespace isonorm;
+using namespace isonorm::equivalence;
+using Catch::Matchers::Contains;
+
+namespace {
+
+// A text with something to learn: words in random order.
+std::string write_text(const std::string& path) {
+  Generator g{5, 0};
+  const char* words[] = {"norm ", "stream ", "writer ", "reader ", "mean ", "zero ", "of ", "the "};
+  std::ofstream out(path);
+  for (int64_t w : randint(0, 8, {3000}, kCpu, g).to_vector<int64_t>()) out << words[w];
+  return path;
+}
+
+ProofOptions small(ModelKind model, const std::string& text) {
+  ProofOptions o;
+  o.model = model;
+  if (model == ModelKind::gpt) o.data = text;
+  o.width = 16;
+  o.depth = 2;
+  o.heads = 2;
+  o.context = 12;
+  o.batch = 6;
+  o.steps = 20;
+  o.warmup = 4;
+  return o;
+}
+
+void check_proof(const ProofOptions& o) {
+  const ProofResult r = prove(o);
+  CHECK(r.equivalent);
+  for (const RunResult& run : r.runs) {
+    INFO(run.form << ' ' << name_of(run.parametrisation) << ": " << run.reason);
+    CHECK(run.as_expected);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("G6: the forms train as Pre-LN does, with every optimizer; converted weights trained plainly do not") {
+  const TempFolder folder;
+  const std::string text = write_text(folder / "words.txt");
+  struct Case {
+    OptimizerKind optimizer;
+    double lr, decay, clip;
+  };
+  for (ModelKind model : {ModelKind::vit, ModelKind::gpt})
+    for (const Case& c : {Case{OptimizerKind::sgd, 0.05, 0, 0}, {OptimizerKind::momentum, 0.02, 0.01, 1},
+                          {OptimizerKind::adam, 1e-3, 0.01, 0}, {OptimizerKind::adamw, 1e-3, 0.1, 1}}) {
+      INFO(name_of(model) << ", " << name_of(c.optimizer));
+      ProofOptions o = small(model, text);
+      o.optimizer = c.optimizer;
+      o.lr = c.lr;
+      o.weight_decay = c.decay;
+      o.clip = c.clip;
+      check_proof(o);
+    }
+}
+
+TEST_CASE("G6: learned gains and biases change nothing with raw parameters") {
+  const TempFolder folder;
+  ProofOptions o = small(ModelKind::gpt, write_text(folder / "words.txt"));
+  o.affine = true;
+  check_proof(o);
+}
+
+TEST_CASE("a proof in f32 has power, too") {
+  const TempFolder folder;
+  ProofOptions o = small(ModelKind::gpt, write_text(folder / "words.txt"));
+  o.dtype = DType::f32;
+  check_proof(o);
+}
+
+TEST_CASE("a proof stops when it is told to, and concludes nothing") {
+  const TempFolder folder;
+  int calls = 0;
+  const ProofResult r = prove(small(ModelKind::gpt, write_text(folder / "words.txt")), [&](const StepInfo&) { return ++calls < 3; });
+  CHECK(calls == 3);
+  CHECK(r.interrupted);
+  CHECK_FALSE(r.equivalent);
+}
+
+TEST_CASE("a weight that differs by 1e-9 of its tensor's largest is seen at step 1, far above the controls") {
+  ProofOptions o = small(ModelKind::gpt, "");
+  o.lr = 1e-3;
+  const ModelShape shape{.vocab = 9};
+  const nn::Stream raw(nn::StreamForm::layer_norm, o.width);
+  manual_seed(1);
+  Trainee reference(o, shape, raw), control(o, shape, raw), forged(o, shape, raw);
+  for (Trainee* t : {&control, &forged}) t->model().load_state_dict(reference.model().state_dict());
+  move_by_one_ulp(control.model(), 7);
+  const Tensor weight = forged.model().named_parameters()[4].tensor;
+  weight.mutable_data<double>()[3] += 1e-9;
+  const Examples batch{randint(0, 9, {6, 12}), randint(0, 9, {6, 12})};
+  for (Trainee* t : {&reference, &control, &forged}) {
+    t->differentiate(batch);
+    t->update(o.lr);
+  }
+  CHECK(forged.gradient_deviation(reference) > bound(control.gradient_deviation(reference), DType::f64));
+  CHECK(forged.weight_deviation(reference) > bound(control.weight_deviation(reference), DType::f64));
+  CHECK(control.gradient_deviation(reference) > 0);
+}
+
+TEST_CASE("options that make no proof are refused with both values") {
+  ProofOptions o;
+  o.steps = 0;
+  CHECK_THROWS_WITH(prove(o), Contains("0 steps"));
+  o = {};
+  o.controls = 0;
+  CHECK_THROWS_WITH(prove(o), Contains("0 controls"));
+  o = {};
+  o.dtype = DType::bf16;
+  CHECK_THROWS_WITH(prove(o), Contains("bf16"));
+  o = {};
+  o.forms = {"batch_norm"};
+  CHECK_THROWS_WITH(prove(o), Contains("batch_norm"));
+}
