@@ -1,0 +1,75 @@
+#include "tests/tools/child.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pty.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+
+#include "core/error.h"
+
+namespace isonorm {
+namespace {
+
+[[noreturn]] void become(const std::vector<std::string>& arguments, const ChildOptions& options, int out, int err) {
+  dup2(options.close_stdout ? open("/dev/full", O_WRONLY) : out, 1);
+  dup2(err, 2);
+  for (const std::string& e : options.environment) putenv(const_cast<char*>(e.c_str()));
+  std::vector<char*> argv;
+  std::string program = ISONORM_PROGRAM;
+  argv.push_back(program.data());
+  for (const std::string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
+  argv.push_back(nullptr);
+  execv(program.c_str(), argv.data());
+  _exit(126);
+}
+
+}  // namespace
+
+ChildResult run_child(const std::vector<std::string>& arguments, const ChildOptions& options) {
+  int out[2], err[2];
+  if (options.terminal) {
+    const winsize size{40, 200, 0, 0};
+    check_io(openpty(&out[0], &out[1], nullptr, nullptr, &size) == 0, "openpty failed");
+    err[0] = -1, err[1] = out[1];
+  } else {
+    check_io(pipe2(out, O_CLOEXEC) == 0 && pipe2(err, O_CLOEXEC) == 0, "pipe failed");
+  }
+  const pid_t pid = fork();
+  check_io(pid >= 0, "fork failed");
+  if (pid == 0) become(arguments, options, out[1], err[1]);
+  close(out[1]);
+  if (!options.terminal) close(err[1]);
+
+  ChildResult result;
+  bool interrupted = options.interrupt_after.empty();
+  pollfd sources[2] = {{out[0], POLLIN, 0}, {err[0], POLLIN, 0}};
+  std::string* texts[2] = {&result.out, &result.err};
+  while (sources[0].fd >= 0 || sources[1].fd >= 0) {
+    if (poll(sources, 2, 300000) <= 0) break;
+    for (int i = 0; i < 2; ++i) {
+      if (sources[i].fd < 0 || sources[i].revents == 0) continue;
+      char buffer[4096];
+      const ssize_t n = read(sources[i].fd, buffer, sizeof buffer);
+      if (n <= 0)
+        sources[i].fd = -1;  // the other end is closed (EIO on a terminal)
+      else
+        texts[i]->append(buffer, static_cast<size_t>(n));
+      if (!interrupted && texts[i]->find(options.interrupt_after) != std::string::npos) {
+        interrupted = true;
+        kill(pid, SIGINT);
+      }
+    }
+  }
+  close(out[0]);
+  if (!options.terminal) close(err[0]);
+  int status = 0;
+  waitpid(pid, &status, 0);
+  result.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return result;
+}
+
+}  // namespace isonorm

@@ -1,0 +1,23 @@
+// Runs the program under test as a child process and collects what it says.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace isonorm {
+
+struct ChildOptions {
+  std::vector<std::string> environment = {};  // "NAME=value", beside the parent's
+  bool terminal = false;             // stderr and stdout are a pseudo-terminal of 200 columns, collected in `out`
+  std::string interrupt_after = {};  // SIGINT is sent when this has appeared in out or err
+  bool close_stdout = false;         // stdout is /dev/full: every write fails
+};
+
+struct ChildResult {
+  int code = -1;  // exit code, or 128 + the signal that ended it
+  std::string out, err;
+};
+
+ChildResult run_child(const std::vector<std::string>& arguments, const ChildOptions& options = {});
+
+}  // namespace isonorm

@@ -1,0 +1,113 @@
+// The command line: every misuse is one line on stderr and exit code 2, files that cannot be written are 4, help and
+// version are 0.
+#include "tests/support/catch.h"
+#include "tests/tools/child.h"
+
+#include <algorithm>
+
+using namespace isonorm;
+
+namespace {
+
+bool contains(const std::string& s, const std::string& part) { return s.find(part) != std::string::npos; }
+
+void check_one_line(const ChildResult& r, int code, const std::string& start, const std::string& names) {
+  INFO(r.err);
+  CHECK(r.code == code);
+  CHECK(r.out.empty());
+  CHECK(std::count(r.err.begin(), r.err.end(), '\n') == 1);
+  CHECK(r.err.rfind(start, 0) == 0);
+  CHECK(contains(r.err, names));
+}
+
+}  // namespace
+
+TEST_CASE("cli: help and version are no errors") {
+  const ChildResult help = run_child({"--help"});
+  CHECK(help.code == 0);
+  for (const char* verb : {"prove", "train", "explain"}) CHECK(contains(help.out, verb));
+  for (const char* verb : {"prove", "train", "explain"}) CHECK(run_child({verb, "--help"}).code == 0);
+  for (const std::vector<std::string>& a :
+       std::vector<std::vector<std::string>>{{"--version"}, {"prove", "--version"}}) {
+    const ChildResult version = run_child(a);
+    CHECK(version.code == 0);
+    CHECK(version.out.rfind("isonorm ", 0) == 0);
+  }
+  const std::string prove = run_child({"prove", "--help"}).out;
+  for (const char* option :
+       {"--model",   "--data",   "--forms",    "--optimizer", "--lr",    "--warmup", "--weight-decay",
+        "--clip",    "--steps",  "--batch",    "--width",     "--depth", "--heads",  "--patch",
+        "--context", "--affine", "--controls", "--dtype",     "--eps",   "--seed",   "--threads",
+        "--report",  "--json",   "--log",      "--quiet",     "--help",  "--version"})
+    CHECK(contains(prove, option));
+}
+
+TEST_CASE("cli: usage errors exit with 2 and name what is wrong") {
+  check_one_line(run_child({}), 2, "isonorm: ", "verb");
+  check_one_line(run_child({"walk"}), 2, "isonorm: ", "walk");
+  check_one_line(run_child({"prove", "--speed", "9"}), 2, "isonorm prove: ", "--speed");
+  const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
+      {{"--lr", "fast"}, "--lr"},
+      {{"--lr", "-1"}, "--lr"},
+      {{"--lr", "nan"}, "--lr"},
+      {{"--lr", "0"}, "--lr"},
+      {{"--lr"}, "--lr"},
+      {{"--steps", "0"}, "--steps"},
+      {{"--steps", "1.5"}, "--steps"},
+      {{"--steps", "99999999999"}, "--steps"},
+      {{"--batch", "-3"}, "--batch"},
+      {{"--warmup", "-1"}, "--warmup"},
+      {{"--clip", "-0.5"}, "--clip"},
+      {{"--weight-decay", "inf"}, "--weight-decay"},
+      {{"--eps", "0"}, "--eps"},
+      {{"--width", "1"}, "--width"},
+      {{"--heads", "5"}, "--heads"},
+      {{"--heads", "0"}, "--heads"},
+      {{"--depth", "0"}, "--depth"},
+      {{"--patch", "0"}, "--patch"},
+      {{"--context", "9"}, "--context"},
+      {{"--model", "rnn"}, "vit|gpt"},
+      {{"--model", "gpt"}, "--data"},
+      {{"--dtype", "bf16"}, "f32|f64"},
+      {{"--optimizer", "lion"}, "adamw"},
+      {{"--forms", "rms_norm,batch_norm"}, "batch_norm"},
+      {{"--controls", "0"}, "--controls"},
+      {{"--threads", "0"}, "--threads"},
+      {{"--seed", "-1"}, "--seed"},
+      {{"--seed", "18446744073709551616"}, "--seed"},
+
+      {{"stray"}, "stray"}};
+  for (const auto& [arguments, name] : wrong) {
+    std::vector<std::string> all = {"prove"};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    check_one_line(run_child(all), 2, "isonorm prove: ", name);
+  }
+}
+
+TEST_CASE("cli: output files are checked before the work begins") {
+  for (const char* option : {"--json", "--report", "--log"}) {
+    check_one_line(run_child({"prove", option, "/no/such/folder/file"}), 4, "isonorm prove: ", "/no/such/folder/file");
+    check_one_line(run_child({"prove", option, "/tmp"}), 4, "isonorm prove: ", "/tmp");
+  }
+}
+
+TEST_CASE("cli: explain prints a norm with its numbers") {
+  const ChildResult r = run_child({"explain", "layer_norm", "1,2,3"});
+  CHECK(r.code == 0);
+  CHECK(r.err.empty());
+  CHECK(contains(r.out, "(-1.22474, 0, 1.22474)") != contains(r.out, "(-1.22473, 0, 1.22473)"));
+  CHECK(run_child({"explain", "rms_norm", "-1, 2,3e0", "--grad", "-1,0,1"}).code == 0);
+  CHECK(run_child({"explain", "crms_norm", "0.5"}).code == 0);
+  check_one_line(run_child({"explain", "batch_norm", "1,2"}), 2, "isonorm explain: ", "batch_norm");
+  check_one_line(run_child({"explain", "rms_norm", "1,two"}), 2, "isonorm explain: ", "two");
+  check_one_line(run_child({"explain", "rms_norm", "1,,2"}), 2, "isonorm explain: ", "not a finite number");
+  check_one_line(run_child({"explain", "rms_norm", "nan"}), 2, "isonorm explain: ", "nan");
+  check_one_line(run_child({"explain", "rms_norm", "1,2", "--grad", "1"}), 2, "isonorm explain: ", "--grad");
+  check_one_line(run_child({"explain", "rms_norm"}), 2, "isonorm explain: ", "ROW");
+}
+
+TEST_CASE("cli: a full disk behind standard output is an error") {
+  const ChildResult r = run_child({"explain", "rms_norm", "1,2"}, {.close_stdout = true});
+  CHECK(r.code == 4);
+  CHECK(contains(r.err, "standard output"));
+}

@@ -1,0 +1,67 @@
+// isonorm explain NORM ROW: a norm's forward and backward, step by step with the numbers.
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+
+#include "core/error.h"
+#include "tools/explanation.h"
+#include "tools/verb.h"
+
+namespace isonorm::tools {
+namespace {
+
+struct ExplainOptions {
+  std::string norm, row, gradient;
+  double eps = 1e-5;
+};
+
+// "1, -2.5,3e2" as numbers; `what` is named in errors.
+std::vector<double> numbers(const std::string& list, const char* what) {
+  std::vector<double> values;
+  for (size_t at = 0; at <= list.size();) {
+    size_t end = list.find(',', at);
+    if (end == std::string::npos) end = list.size();
+    std::string word = list.substr(at, end - at);
+    word.erase(0, word.find_first_not_of(" +"));
+    word.erase(word.find_last_not_of(' ') + 1);
+    double v = 0;
+    const auto [last, error] = std::from_chars(word.data(), word.data() + word.size(), v);
+    if (error != std::errc() || last != word.data() + word.size() || !std::isfinite(v))
+      throw UsageError(text(what, ": \"", word, "\" is not a finite number"));
+    values.push_back(v);
+    at = end + 1;
+  }
+  return values;
+}
+
+int run(const ExplainOptions& o) {
+  if (!(o.eps >= 0) || !std::isfinite(o.eps)) throw UsageError(text("--eps: ", o.eps, " is not a number from 0 on"));
+  const std::vector<double> x = numbers(o.row, "ROW");
+  std::vector<double> dy(x.size());
+  dy[0] = 1;
+  if (!o.gradient.empty()) dy = numbers(o.gradient, "--grad");
+  if (dy.size() != x.size()) throw UsageError(text("--grad: ", dy.size(), " numbers for a row of ", x.size()));
+  std::fputs(explain(o.norm, x, dy, o.eps).text.c_str(), stdout);
+  return kOk;
+}
+
+}  // namespace
+
+Verb add_explain(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("explain", "Print a norm's forward and backward step by step, with the numbers");
+  auto o = std::make_shared<ExplainOptions>();
+  command->add_option("NORM", o->norm, "layer_norm, rms_norm or crms_norm")
+      ->required()
+      ->check([](const std::string& name) {
+        const bool known = name == "layer_norm" || name == "rms_norm" || name == "crms_norm";
+        return known ? std::string() : text("there is no norm ", name, ", expected layer_norm, rms_norm or crms_norm");
+      });
+  command->add_option("ROW", o->row, "the row, as \"1,2,3\"; crms_norm takes the stored row, without the last entry")
+      ->required();
+  command->add_option("--grad", o->gradient, "gradient of the result, as long as the row (default: 1,0,0,...)");
+  command->add_option("--eps", o->eps, "added to the mean square inside the root")->capture_default_str();
+  return {command, [o] { return run(*o); }};
+}
+
+}  // namespace isonorm::tools

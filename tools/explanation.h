@@ -1,0 +1,19 @@
+// A norm's forward and backward on one row, step by step with the numbers. Plain arithmetic of its own, so that a
+// reader (and a test) can hold it against the library's ops.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace isonorm::tools {
+
+struct Explanation {
+  std::vector<double> y, dx;
+  std::string text;
+};
+
+// Affine-free layer_norm, rms_norm or crms_norm of the row x, and the gradient of <dy, y> in x (normalization.md 1.1).
+// x is not empty, dy is as long. Throws on another name.
+Explanation explain(const std::string& norm, const std::vector<double>& x, const std::vector<double>& dy, double eps);
+
+}  // namespace isonorm::tools

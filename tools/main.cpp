@@ -1,0 +1,93 @@
+// The program `isonorm`. Every failure is one line on stderr, "isonorm prove: what went wrong", and an exit code of its
+// own (verb.h).
+#include <cstdio>
+#include <new>
+#include <vector>
+
+#include "core/error.h"
+#include "tools/verb.h"
+
+using namespace isonorm;
+using namespace isonorm::tools;
+
+namespace {
+
+int fail(const std::string& who, const std::string& what, int code) {
+  std::string line = what;
+  for (char& c : line)
+    if (c == '\n') c = ' ';
+  std::fprintf(stderr, "%s: %s\n", who.c_str(), line.c_str());
+  return code;
+}
+
+int run(const Verb& verb, const std::string& who) {
+  try {
+    const int code = verb.run();
+    if (std::fflush(stdout) != 0 || std::ferror(stdout)) return fail(who, "standard output cannot be written", kIo);
+    return code;
+  } catch (const UsageError& e) {
+    return fail(who, text(e.what(), "; see ", who, " --help"), kUsage);
+  } catch (const Error& e) {
+    return fail(who, e.what(), e.kind() == ErrorKind::io ? kIo : kInvalid);
+  } catch (const std::bad_alloc&) {
+    return fail(who, "out of memory", kInvalid);
+  } catch (const std::exception& e) {
+    return fail(who, text("internal error: ", e.what()), kInternal);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Pre-LN, Pre-RMSNorm and Pre-CRMSNorm Transformers are one model: train them, and see.", "isonorm");
+  app.set_version_flag("--version", "isonorm " ISONORM_VERSION);
+  app.require_subcommand(1);
+  app.footer("Exit codes: 0 as expected, 1 not equivalent, 2 usage, 3 bad input, 4 input/output, 130 interrupted.");
+  const std::vector<Verb> verbs = {add_prove(app), add_train(app), add_explain(app)};
+  for (const Verb& verb : verbs) verb.command->set_version_flag("--version", "isonorm " ISONORM_VERSION);
+
+  std::string who = "isonorm";
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
+    std::string what = e.what();
+    if (argc < 2) what = "a verb is missing: prove, train or explain";
+    for (const Verb& verb : verbs)
+      if (verb.command->parsed()) who = text("isonorm ", verb.command->get_name());
+    if (argc > 1 && argv[1][0] != '-' && who == "isonorm")
+      what = text("there is no verb \"", argv[1], "\", expected prove, train or explain");
+    return fail(who, text(what, "; see ", who, " --help"), kUsage);
+  } catch (const Error& e) {
+    return fail(who, e.what(), e.kind() == ErrorKind::io ? kIo : kInvalid);
+  } catch (const std::bad_alloc&) {
+    return fail(who, "out of memory", kInvalid);
+  } catch (const std::exception& e) {
+    return fail(who, text("internal error: ", e.what()), kInternal);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Pre-LN, Pre-RMSNorm and Pre-CRMSNorm Transformers are one model: train them, and see.", "isonorm");
+  app.set_version_flag("--version", "isonorm " ISONORM_VERSION);
+  app.require_subcommand(1);
+  app.footer("Exit codes: 0 as expected, 1 not equivalent, 2 usage, 3 bad input, 4 input/output, 130 interrupted.");
+  const std::vector<Verb> verbs = {add_prove(app), add_train(app), add_explain(app)};
+  for (const Verb& verb : verbs) verb.command->set_version_flag("--version", "isonorm " ISONORM_VERSION);
+
+  std::string who = "isonorm";
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
+    for (const Verb& verb : verbs)
+      if (verb.command->parsed() || (argc > 1 && verb.command->check_name(argv[1])))
+        who = "isonorm " + verb.command->get_name();
+    return fail(who, text(e.what(), "; see ", who, " --help"), kUsage);
+  }
+  for (const Verb& verb : verbs)
+    if (verb.command->parsed()) return run(verb, text("isonorm ", verb.command->get_name()));
+  return kUsage;
+}

@@ -1,0 +1,96 @@
+#include "tools/options.h"
+
+#include <charconv>
+#include <cmath>
+
+#include "core/error.h"
+
+namespace isonorm::tools {
+namespace {
+
+using equivalence::ModelKind;
+using equivalence::OptimizerKind;
+using equivalence::ProofOptions;
+
+// An option whose value is one of a few names.
+template <class E, size_t N>
+void add_choice(CLI::App& command, const std::string& name, E& target, const E (&values)[N], const std::string& help) {
+  std::string names;
+  for (E v : values) names += text(names.empty() ? "" : "|", name_of(v));
+  const auto read = [&target, values = std::vector<E>(values, values + N), name, names](const std::string& word) {
+    for (E v : values)
+      if (word == name_of(v)) {
+        target = v;
+        return;
+      }
+    throw CLI::ValidationError(name, text("\"", word, "\" is not one of ", names));
+  };
+  command.add_option_function<std::string>(name, read, help)->type_name(names)->default_str(name_of(target));
+}
+
+// The parser takes "-1" for the largest number, and cuts one that is too large.
+std::string whole_number(const std::string& word) {
+  uint64_t value = 0;
+  const auto [last, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  const bool ok = error == std::errc() && last == word.data() + word.size();
+  return ok ? std::string() : text("\"", word, "\" is not a whole number from 0 to 2^64 - 1");
+}
+
+void require(bool ok, const char* option, double value, const char* expected) {
+  if (!ok) throw UsageError(text(option, ": ", value, " is not ", expected));
+}
+
+void require_positive(const char* option, int64_t value) {
+  require(value >= 1, option, static_cast<double>(value), "a whole number from 1 on");
+}
+
+}  // namespace
+
+void add_shared_options(CLI::App& command, ProofOptions& o) {
+  add_choice(command, "--model", o.model, {ModelKind::vit, ModelKind::gpt}, "image classifier or language model");
+  command.add_option(
+      "--data", o.data,
+      "vit: folder of the four idx.gz files (default: where the package dataset-fashion-mnist puts them); "
+      "gpt: a text file, its characters being the tokens");
+  add_choice(command, "--optimizer", o.optimizer,
+             {OptimizerKind::sgd, OptimizerKind::momentum, OptimizerKind::adam, OptimizerKind::adamw}, "optimizer");
+  command.add_option("--lr", o.lr, "peak learning rate")->capture_default_str();
+  command.add_option("--warmup", o.warmup, "steps of linear warm-up; cosine decay follows")->capture_default_str();
+  command.add_option("--weight-decay", o.weight_decay, "decoupled for adamw (default 0.01), else L2 (default 0)");
+  command.add_option("--clip", o.clip, "largest global norm of the gradient; 0: no clipping")->capture_default_str();
+  command.add_option("--steps", o.steps, text("training steps (default ", o.step_count(), ")"));
+  command.add_option("--batch", o.batch, "examples in a step")->capture_default_str();
+  command.add_option("--width", o.width, "width of the residual stream")->capture_default_str();
+  command.add_option("--depth", o.depth, "Transformer blocks")->capture_default_str();
+  command.add_option("--heads", o.heads, "attention heads; they divide the width")->capture_default_str();
+  command.add_option("--patch", o.patch, "vit: side of a patch in pixels")->capture_default_str();
+  command.add_option("--context", o.context, "gpt: characters in a row")->capture_default_str();
+  command.add_flag("--affine", o.affine, "norms with learned gain and bias");
+  add_choice(command, "--dtype", o.dtype, {DType::f32, DType::f64}, "of parameters and activations");
+  command.add_option("--eps", o.eps, "added inside the root of every norm")->capture_default_str();
+  command.add_option("--seed", o.seed, "of initialisation and batches")->capture_default_str()->check(whole_number);
+  command.add_option("--threads", o.threads, "threads (default: all)");
+}
+
+void check_shared_options(const CLI::App& command, const ProofOptions& o) {
+  const bool gpt = o.model == ModelKind::gpt;
+  if (gpt && o.data.empty()) throw UsageError("--model gpt needs a text file: --data FILE");
+  if (gpt && command.count("--patch") > 0) throw UsageError("--patch belongs to --model vit");
+  if (!gpt && command.count("--context") > 0) throw UsageError("--context belongs to --model gpt");
+  require(o.lr > 0 && std::isfinite(o.lr), "--lr", o.lr, "a number above 0");
+  require(o.warmup >= 0, "--warmup", o.warmup, "a whole number from 0 on");
+  require(o.decay() >= 0 && std::isfinite(o.decay()), "--weight-decay", o.decay(), "a number from 0 on");
+  require(o.clip >= 0 && std::isfinite(o.clip), "--clip", o.clip, "a number from 0 on");
+  require(o.eps > 0 && std::isfinite(o.eps), "--eps", o.eps, "a number above 0");
+  require(o.threads >= (command.count("--threads") > 0 ? 1 : 0), "--threads", o.threads, "a whole number from 1 on");
+  require_positive("--steps", o.step_count());
+  require_positive("--batch", o.batch);
+  require_positive("--depth", o.depth);
+  require_positive("--heads", o.heads);
+  require_positive("--patch", o.patch);
+  require_positive("--context", o.context);
+  require(o.width >= 2, "--width", static_cast<double>(o.width), "a whole number from 2 on");
+  if (o.width % o.heads != 0) throw UsageError(text("--heads: ", o.heads, " does not divide the width ", o.width));
+}
+
+}  // namespace isonorm::tools

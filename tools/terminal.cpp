@@ -1,0 +1,64 @@
+#include "tools/terminal.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <string_view>
+
+namespace isonorm::tools {
+namespace {
+
+constexpr double kRewrite = 0.1;  // seconds between two versions of a live line
+constexpr int kPlainLines = 20;   // lines for a phase where there is no terminal
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+size_t columns(std::FILE* file) {
+  winsize size{};
+  return ioctl(fileno(file), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+}  // namespace
+
+bool is_terminal(std::FILE* file) {
+  const char* term = std::getenv("TERM");
+  return isatty(fileno(file)) != 0 && !(term && std::string_view(term) == "dumb");
+}
+
+bool wants_color(std::FILE* file) {
+  const char* no_color = std::getenv("NO_COLOR");
+  return is_terminal(file) && !(no_color && *no_color);
+}
+
+StatusLine::StatusLine(std::FILE* file, bool quiet) : file_(file), quiet_(quiet), live_(is_terminal(file)) {}
+
+bool StatusLine::due(int step, int steps) {
+  if (quiet_) return false;
+  if (!live_) return step == 1 || step == steps || step % std::max(1, steps / kPlainLines) == 0;
+  if (step != 1 && step != steps && now() - last_ < kRewrite) return false;
+  last_ = now();
+  return true;
+}
+
+void StatusLine::update(const std::string& line) {
+  if (live_) {
+    std::string shown = line;  // without the last fields where the terminal is too narrow
+    while (shown.size() >= columns(file_) && shown.rfind("  ") != std::string::npos) shown.erase(shown.rfind("  "));
+    std::fprintf(file_, "\r%s\x1b[K", shown.substr(0, columns(file_) - 1).c_str());
+  } else {
+    std::fprintf(file_, "%s\n", line.c_str());
+  }
+  std::fflush(file_);
+  shown_ = true;
+}
+
+void StatusLine::clear() {
+  if (live_ && shown_) std::fputs("\r\x1b[K", file_);
+  std::fflush(file_);
+  shown_ = false;
+}
+
+}  // namespace isonorm::tools

@@ -1,0 +1,38 @@
+// What goes to a person: colours, and one line that is rewritten while work goes on. Into a pipe or file no escape is
+// written.
+#pragma once
+
+#include <cstdio>
+#include <string>
+
+namespace isonorm::tools {
+
+// A terminal that understands escapes (TERM is not "dumb").
+bool is_terminal(std::FILE* file);
+// Such a terminal, and NO_COLOR is not set to anything (https://no-color.org).
+bool wants_color(std::FILE* file);
+
+// Shows where a long work is: on a terminal one line, rewritten at most ten times a second; elsewhere a plain line now
+// and then.
+class StatusLine {
+ public:
+  StatusLine(std::FILE* file, bool quiet);
+  ~StatusLine() { clear(); }
+  StatusLine(const StatusLine&) = delete;
+  StatusLine& operator=(const StatusLine&) = delete;
+
+  // Whether update() would show something for this step: ask before composing a line. Steps count from 1; the last is
+  // always shown.
+  bool due(int step, int steps);
+  void update(const std::string& line);  // fields are separated by two spaces; those that do not fit are left out
+  // Takes the line away, before something else is printed.
+  void clear();
+
+ private:
+  std::FILE* file_;
+  bool quiet_, live_;
+  bool shown_ = false;
+  double last_ = -1;  // seconds
+};
+
+}  // namespace isonorm::tools

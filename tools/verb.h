@@ -1,0 +1,26 @@
+// A verb of the program `isonorm`: its options on the command line, and what runs after parsing.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <stdexcept>
+
+namespace isonorm::tools {
+
+enum ExitCode { kOk = 0, kNotEquivalent = 1, kUsage = 2, kInvalid = 3, kIo = 4, kInternal = 70, kInterrupted = 130 };
+
+// What is wrong with a command line beyond what the parser sees.
+struct UsageError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+struct Verb {
+  CLI::App* command;
+  std::function<int()> run;  // returns the exit code; may throw Error and UsageError
+};
+
+Verb add_prove(CLI::App& app);
+Verb add_train(CLI::App& app);
+Verb add_explain(CLI::App& app);
+
+}  // namespace isonorm::tools
