@@ -46,12 +46,6 @@ ISO_HD PhiloxBlock philox(uint64_t seed, uint64_t counter, uint64_t stream = 0) 
   return b;
 }
 
-// floor(range b / 2^64): an integer in [0, range) from 64 random bits. How often one comes up differs by at most one
-// part in 2^64 / range.
-inline uint64_t random_below(uint64_t range, uint64_t b) {
-  return static_cast<uint64_t>((static_cast<unsigned __int128>(range) * b) >> 64);
-}
-
 // Which block and which part of it element e of a fill takes, where a block serves `parts` elements: runs of 64
 // elements take the same part of 64 consecutive blocks, so that vector code stores what it computes side by side.
 inline constexpr int64_t kPhiloxLanes = 64;

@@ -128,7 +128,7 @@ void random_integers(const Tensor& out, int64_t lo, int64_t hi, Generator state)
   int64_t* p = out.mutable_data<int64_t>();
   for_groups(out.numel(), state, [&](int64_t at, int64_t count, const uint64_t* bits) {
     for (int64_t k = 0; k < count; ++k)
-      p[at + k] = static_cast<int64_t>(static_cast<uint64_t>(lo) + random_below(range, bits[k]));
+      p[at + k] = static_cast<int64_t>(static_cast<uint64_t>(lo) + below(range, bits[k]));
   });
 }
 
@@ -138,7 +138,7 @@ void random_permutation(const Tensor& out, Generator state) {
   for (int64_t i = 0; i < n; ++i) p[i] = i;
   for (int64_t i = n - 1; i > 0; --i) {
     const uint64_t b = philox(state.seed, state.offset + static_cast<uint64_t>(i)).wide(0);
-    std::swap(p[i], p[random_below(static_cast<uint64_t>(i) + 1, b)]);
+    std::swap(p[i], p[below(static_cast<uint64_t>(i) + 1, b)]);
   }
 }
 
