@@ -1,0 +1,54 @@
+#include "benchmarks/trainer.h"
+
+#include "autograd/engine.h"
+#include "autograd/ops/loss.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/random.h"
+#include "nn/gpt.h"
+#include "nn/vit.h"
+#include "optim/adamw.h"
+#include "optim/clip.h"
+
+namespace isonorm::bench {
+namespace {
+
+std::unique_ptr<nn::Module> build(const Case& c, nn::StreamForm form) {
+  const nn::TransformerOptions t{.width = c.width, .depth = c.depth, .heads = c.heads, .affine = true, .stream = form};
+  if (c.is_gpt())
+    return std::make_unique<nn::Gpt>(
+        nn::GptOptions{.vocab = c.vocab, .context = c.context, .tied = true, .transformer = t});
+  return std::make_unique<nn::Vit>(nn::VitOptions{
+      .image = c.image, .channels = c.channels, .patch = c.patch, .classes = c.classes, .transformer = t});
+}
+
+}  // namespace
+
+Trainer::Trainer(const Case& c, nn::StreamForm form)
+    : model_(build(c, form)),
+      parameters_(model_->parameters()),
+      optimizer_(std::make_unique<optim::AdamW>(parameters_, optim::AdamWOptions{.lr = 1e-3, .weight_decay = 0.1})) {
+  // Tables of the size that GPT-2 starts with: with a tied head, standard normal ones would make the softmax one-hot.
+  for (const nn::Parameter& p : model_->named_parameters())
+    if (p.name == "token.weight" || p.name.starts_with("position") || p.name == "cls")
+      copy_into(p.tensor, mul(detach(p.tensor), 0.02));
+  if (c.is_gpt()) {
+    inputs_ = randint(0, c.vocab, {c.batch, c.context});
+    targets_ = randint(0, c.vocab, {c.batch, c.context});
+  } else {
+    inputs_ = randn({c.batch, c.image, c.image, c.channels});
+    targets_ = randint(0, c.classes, {c.batch});
+  }
+}
+
+Tensor Trainer::loss() { return cross_entropy((*model_)(inputs_), targets_); }
+
+Tensor Trainer::step() {
+  optimizer_->zero_grad();
+  const Tensor value = loss();
+  backward(value);
+  optim::clip_grad_norm(parameters_, 1.0);
+  optimizer_->step();
+  return value;
+}
+
+}  // namespace isonorm::bench
