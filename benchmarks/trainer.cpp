@@ -1,7 +1,7 @@
 #include "benchmarks/trainer.h"
 
 #include "autograd/engine.h"
-#include "autograd/ops/loss.h"
+#include "autograd/fused/linear_cross_entropy.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
 #include "nn/gpt.h"
@@ -40,14 +40,19 @@ Trainer::Trainer(const Case& c, nn::StreamForm form)
   }
 }
 
-Tensor Trainer::loss() { return cross_entropy((*model_)(inputs_), targets_); }
+Tensor Trainer::loss() {
+  auto* gpt = dynamic_cast<nn::Gpt*>(model_.get());
+  if (!gpt) return cross_entropy((*model_)(inputs_), targets_);
+  const Tensor rows = gpt->features(inputs_);
+  const auto [weight, bias] = gpt->head();
+  return linear_cross_entropy(rows, weight, bias, targets_);
+}
 
 Tensor Trainer::step() {
   optimizer_->zero_grad();
   const Tensor value = loss();
   backward(value);
-  optim::clip_grad_norm(parameters_, 1.0);
-  optimizer_->step();
+  optimizer_->step(optim::clip_factor(optim::gradient_norm(parameters_), 1.0));
   return value;
 }
 
