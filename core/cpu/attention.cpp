@@ -8,6 +8,7 @@
 #include "core/cpu/softmax_row.h"
 #include "core/cpu/target.h"
 #include "core/cpu/tile_product.h"
+#include "core/math/log.h"
 #include "core/parallel.h"
 
 namespace isonorm::kernels::cpu {
@@ -85,15 +86,48 @@ void score_tile(const Problem<T>& p, const Place& at, const Head<const T>& q, co
     for (int64_t j = 0; j < at.columns; ++j) scores[r * p.tile.line + j] += mask[r * s[2] + j * s[3]];
 }
 
-// Sets what row r of the tile does not see to -inf, up to the end of a register, and to 0 behind that. Returns where
-// the registers end.
+// How many columns of the tile row r sees.
 template <class T>
-int64_t close_row(const Problem<T>& p, const Place& at, int64_t r, T* row) {
-  const int64_t seen = p.spec.causal ? std::clamp<int64_t>(at.q + r + 1 - at.k, 0, at.columns) : at.columns;
-  const int64_t whole = whole_lanes<T>(seen);
-  for (int64_t j = seen; j < whole; ++j) row[j] = -std::numeric_limits<T>::infinity();
-  for (int64_t j = whole; j < at.columns; ++j) row[j] = T(0);
-  return whole;
+int64_t seen(const Problem<T>& p, const Place& at, int64_t r) {
+  return p.spec.causal ? std::clamp<int64_t>(at.q + r + 1 - at.k, 0, at.columns) : at.columns;
+}
+
+// Turns the scores of a tile into e^(score - top), top the running maximum of the row, and updates the running sums.
+// Loops over rows are kept apart and short, so that the processor works on several rows at a time.
+template <class T>
+void softmax_tile(const Problem<T>& p, const Place& at, T* scores, T* top, T* total, T* sums, int64_t wide) {
+  constexpr T lowest = -std::numeric_limits<T>::infinity();
+  const int64_t line = p.tile.line;
+  for (int64_t r = 0; r < at.rows; ++r) {
+    const T* row = scores + r * line;
+    Vec<T> best = splat<T>(top[r]);
+    for_seen<T>(seen(p, at, r), [&](int64_t i, auto lanes) {
+      const Vec<T> v = lanes.hide(load_lanes<T>(row + i));
+      best = v > best ? v : best;
+    });
+    const T highest = max_lanes<T>(best);
+    if (at.k > 0) {
+      const T correction = highest == lowest ? T(1) : std::exp(top[r] - highest);
+      total[r] *= correction;
+      for (int64_t i = 0; i < wide; ++i) sums[r * wide + i] *= correction;
+    }
+    top[r] = highest;
+  }
+  for (int64_t r = 0; r < at.rows; ++r) {
+    T* row = scores + r * line;
+    const int64_t n = seen(p, at, r);
+    // A row of which nothing is visible yet keeps its sum of 0; at the end that gives NaN, as a softmax of -inf only
+    // does.
+    const T shift = top[r] == lowest ? T(0) : top[r];
+    Vec<T> sum{};
+    for_seen<T>(n, [&](int64_t i, auto lanes) {
+      const Vec<T> e = exp_lanes<T>(lanes.hide(load_lanes<T>(row + i)) - shift);
+      store_lanes<T>(row + i, e);
+      sum += e;
+    });
+    total[r] += sum_lanes<T>(sum);
+    for (int64_t j = whole_lanes<T>(n); j < at.columns; ++j) row[j] = T(0);
+  }
 }
 
 template <class T>
@@ -121,26 +155,7 @@ void forward_tile(const Problem<T>& p, const ForwardScratch<T>& s, int64_t b, in
   for (int64_t k0 = 0; k0 < visible; k0 += p.tile.keys) {
     const Place at{b, h, q0, rows, k0, std::min(p.tile.keys, visible - k0)};
     score_tile(p, at, q, s.kt, s.scores);
-    for (int64_t r = 0; r < rows; ++r) {
-      T* row = s.scores + r * p.tile.line;
-      const int64_t n = close_row(p, at, r, row);
-      const T highest = std::max(s.top[r], row_max<T>(row, n));
-      // A row of which nothing is visible yet keeps its sum of 0; at the end that gives NaN, as a softmax of -inf only
-      // does.
-      const T shift = highest == -std::numeric_limits<T>::infinity() ? T(0) : highest;
-      const T total = sum_row<T, 1>(n, [&](int64_t i, auto lanes, Vec<T>* acc) {
-        const Vec<T> e = exp_lanes<T>(lanes.load(row + i) - shift);
-        lanes.store(row + i, e);
-        acc[0] += e;
-      })[0];
-      if (k0 > 0) {
-        const T correction = std::exp(s.top[r] - shift);
-        s.total[r] *= correction;
-        for (int64_t i = 0; i < wide; ++i) s.sums[r * wide + i] *= correction;
-      }
-      s.total[r] += total;
-      s.top[r] = highest;
-    }
+    softmax_tile(p, at, s.scores, s.top, s.total, s.sums, wide);
     product(rows, at.columns, p.values, T(1), {s.scores, p.tile.line, 1}, s.v, k0, 0, s.sums, wide, k0 > 0);
   }
   for (int64_t r = 0; r < rows; ++r) {
@@ -148,8 +163,9 @@ void forward_tile(const Problem<T>& p, const ForwardScratch<T>& s, int64_t b, in
     T* to = out.row(q0 + r);
     for_lanes<T>(p.values,
                  [&](int64_t i, auto lanes) { lanes.store(to + i, lanes.load(s.sums + r * wide + i) * factor); });
-    lse[q0 + r] = s.top[r] + std::log(s.total[r]);
   }
+#pragma omp simd
+  for (int64_t r = 0; r < rows; ++r) lse[q0 + r] = s.top[r] + math::log(s.total[r]);
 }
 
 template <class T>
@@ -214,13 +230,13 @@ void backward_head(const Problem<T>& p, int64_t b, int64_t h, const AttentionSav
       for (int64_t r = 0; r < rows; ++r) {
         T *w = s.weights + r * line, *dw = s.dweights + r * line;
         const T shift = lse[q0 + r], mean = s.along[r];
-        const int64_t n = close_row(p, at, r, w);
-        for_lanes<T>(n, [&](int64_t i, auto lanes) {
-          const Vec<T> e = exp_lanes<T>(lanes.load(w + i) - shift);
-          lanes.store(w + i, e);
-          lanes.store(dw + i, e * (lanes.load(dw + i) - mean));
+        const int64_t n = seen(p, at, r);
+        for_seen<T>(n, [&](int64_t i, auto lanes) {
+          const Vec<T> e = exp_lanes<T>(lanes.hide(load_lanes<T>(w + i)) - shift);
+          store_lanes<T>(w + i, e);
+          store_lanes<T>(dw + i, e * (load_lanes<T>(dw + i) - mean));
         });
-        for (int64_t j = n; j < at.columns; ++j) dw[j] = T(0);
+        for (int64_t j = whole_lanes<T>(n); j < at.columns; ++j) w[j] = dw[j] = T(0);
       }
       product(at.columns, rows, p.values, T(1), {s.weights, 1, line}, s.dout, q0, 0, s.dv + k0 * wide_v, wide_v, true);
       product(rows, at.columns, p.size, scale, {s.dweights, line, 1}, s.k, k0, 0, s.dq, wide, k0 > 0);

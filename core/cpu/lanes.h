@@ -159,6 +159,17 @@ ISO_HD A sum_lanes(typename VectorType<A, bytes>::type v) {
   }
 }
 
+// Largest of all lanes, by halves.
+template <class A, int bytes = kVectorBytes>
+ISO_HD A max_lanes(typename VectorType<A, bytes>::type v) {
+  if constexpr (bytes == 2 * sizeof(A)) {
+    return v[0] > v[1] ? v[0] : v[1];
+  } else {
+    const auto half = std::bit_cast<std::array<typename VectorType<A, bytes / 2>::type, 2>>(v);
+    return max_lanes<A, bytes / 2>(half[0] > half[1] ? half[0] : half[1]);
+  }
+}
+
 // N sums over a row: f(i, lanes, acc) adds what it has to acc[0 .. N). Four running registers each hide the latency of
 // addition.
 template <class A, int N, class F>
