@@ -58,34 +58,6 @@ int main(int argc, char** argv) {
     if (argc > 1 && argv[1][0] != '-' && who == "isonorm")
       what = text("there is no verb \"", argv[1], "\", expected prove, train or explain");
     return fail(who, text(what, "; see ", who, " --help"), kUsage);
-  } catch (const Error& e) {
-    return fail(who, e.what(), e.kind() == ErrorKind::io ? kIo : kInvalid);
-  } catch (const std::bad_alloc&) {
-    return fail(who, "out of memory", kInvalid);
-  } catch (const std::exception& e) {
-    return fail(who, text("internal error: ", e.what()), kInternal);
-  }
-}
-
-}  // namespace
-
-int main(int argc, char** argv) {
-  CLI::App app("Pre-LN, Pre-RMSNorm and Pre-CRMSNorm Transformers are one model: train them, and see.", "isonorm");
-  app.set_version_flag("--version", "isonorm " ISONORM_VERSION);
-  app.require_subcommand(1);
-  app.footer("Exit codes: 0 as expected, 1 not equivalent, 2 usage, 3 bad input, 4 input/output, 130 interrupted.");
-  const std::vector<Verb> verbs = {add_prove(app), add_train(app), add_explain(app)};
-  for (const Verb& verb : verbs) verb.command->set_version_flag("--version", "isonorm " ISONORM_VERSION);
-
-  std::string who = "isonorm";
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
-    for (const Verb& verb : verbs)
-      if (verb.command->parsed() || (argc > 1 && verb.command->check_name(argv[1])))
-        who = "isonorm " + verb.command->get_name();
-    return fail(who, text(e.what(), "; see ", who, " --help"), kUsage);
   }
   for (const Verb& verb : verbs)
     if (verb.command->parsed()) return run(verb, text("isonorm ", verb.command->get_name()));
