@@ -11,7 +11,7 @@ BlasInfo blas_info() {
   const int parallel = openblas_get_parallel();
   return {.version = config.substr(0, config.find(' ', config.find(' ') + 1)),
           .core = openblas_get_corename(),
-          .flavour = parallel == OPENBLAS_OPENMP    ? "openmp"
+          .flavour = parallel == OPENBLAS_OPENMP   ? "openmp"
                      : parallel == OPENBLAS_THREAD ? "pthread"
                                                    : "sequential",
           .threads = openblas_get_num_threads()};

@@ -1,4 +1,5 @@
-// What the BLAS library at hand is. Which one a program gets is decided when it starts: by the machine's packages, its CPU and environment.
+// What the BLAS library at hand is. Which one a program gets is decided when it starts: by the machine's packages, its
+// CPU and environment.
 #pragma once
 
 #include <string>
@@ -13,7 +14,8 @@ struct BlasInfo {
 };
 BlasInfo blas_info();
 
-// One line for the user where the flavour is not "openmp" and matrix products will be slow; empty otherwise. Programs print it at start-up.
+// One line for the user where the flavour is not "openmp" and matrix products will be slow; empty otherwise. Programs
+// print it at start-up.
 std::string blas_warning(const BlasInfo& info = blas_info());
 
 }  // namespace isonorm

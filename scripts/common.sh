@@ -16,11 +16,11 @@ fail() {
 # Whether a package is there. A program counts wherever it came from.
 has() {
   case $1 in
-    g++) command -v c++ >/dev/null && return ;;
-    cmake) command -v cmake >/dev/null && return ;;
-    ninja-build) command -v ninja >/dev/null && return ;;
+    g++) command -v c++ >/dev/null ;;
+    cmake) command -v cmake >/dev/null ;;
+    ninja-build) command -v ninja >/dev/null ;;
+    *) [[ $(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null) == installed ]] ;;
   esac
-  [[ $(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null) == installed ]]
 }
 
 # install_missing yes|no: installs those of `packages` that are not there, or says which they are.
@@ -80,7 +80,10 @@ build() {
   if ! cmake --build --preset "$1" --parallel "$(nproc)" ${2:+--target "$2"}; then
     local free
     free=$(free_megabytes)
-    ((free >= 50)) || fail "the disk of $root is full; make room and run this again"
+    if ((free < 50)); then
+      [[ $new == no ]] || rm -rf "$dir"
+      fail "the disk of $root is full; make room and run this again"
+    fi
     fail "building failed, see above"
   fi
 }

@@ -1,4 +1,5 @@
-// An op that the library does not have, with a derivative of its own: y = x / (1 + |x|), dy/dx = 1 / (1 + |x|)^2 = (1 - |y|)^2.
+// An op that the library does not have, with a derivative of its own: y = x / (1 + |x|), dy/dx = 1 / (1 + |x|)^2 = (1 -
+// |y|)^2.
 #include <isonorm/isonorm.h>
 
 #include <cmath>

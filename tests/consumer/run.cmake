@@ -16,7 +16,7 @@ if(MODE STREQUAL "installed")
   file(RENAME ${WORK}/first ${WORK}/prefix)  # an installation may move
   list(APPEND OPTIONS -DCMAKE_PREFIX_PATH=${WORK}/prefix)
 
-  # Nothing of a third party in the headers: they include each other and the standard library only.
+  # Nothing of a third party in the headers: they include each other, the standard library and POSIX only.
   file(GLOB_RECURSE headers ${WORK}/prefix/include/*.h)
   list(LENGTH headers count)
   if(count LESS 20)
@@ -29,8 +29,8 @@ if(MODE STREQUAL "installed")
         if(NOT EXISTS ${WORK}/prefix/include/${CMAKE_MATCH_1})
           message(FATAL_ERROR "${header} includes ${CMAKE_MATCH_1}, which is not installed")
         endif()
-      elseif(NOT line MATCHES "<[a-z_]+>")
-        message(FATAL_ERROR "${header} includes what is not of the standard library: ${line}")
+      elseif(NOT line MATCHES "<([a-z_]+|sys/types[.]h)>")
+        message(FATAL_ERROR "${header} includes what is neither of the standard library nor of POSIX: ${line}")
       endif()
     endforeach()
   endforeach()
