@@ -21,13 +21,14 @@ struct Head {
   int64_t step;
   T* row(int64_t t) const { return p + t * step; }
 };
+// Head (b, h) of a tensor whose data begin at `base` (null where it is empty).
 template <class T>
-Head<const T> head(const Tensor& t, int64_t b, int64_t h) {
-  return {t.data<T>() + b * t.strides()[0] + h * t.strides()[1], t.strides()[2]};
+Head<T> head_of(T* base, const Tensor& t, int64_t b, int64_t h) {
+  return {base ? base + b * t.strides()[0] + h * t.strides()[1] : nullptr, t.strides()[2]};
 }
 template <class T>
-Head<T> mutable_head(T* base, const Tensor& t, int64_t b, int64_t h) {
-  return {base + b * t.strides()[0] + h * t.strides()[1], t.strides()[2]};
+Head<const T> head(const Tensor& t, int64_t b, int64_t h) {
+  return head_of(t.data<T>(), t, b, h);
 }
 template <class T>
 Strided<T> rows_of(const Head<const T>& x, int64_t t) {
@@ -264,7 +265,7 @@ void forward(AttentionSpec spec, const Tensor& out, const Tensor& lse, const Att
       pack_transposed(s.kt, k.p, k.step, p.keys);
       pack(s.v, v.p, v.step, p.values);
       for (int64_t t = tiles * part / parts; t < tiles * (part + 1) / parts; ++t)
-        forward_tile(p, s, b, h, t * p.tile.rows, q, mutable_head(po, out, b, h), pl + pair * p.queries);
+        forward_tile(p, s, b, h, t * p.tile.rows, q, head_of(po, out, b, h), pl + pair * p.queries);
     }
   });
 }
@@ -277,8 +278,8 @@ void backward(AttentionSpec spec, const AttentionGradients& out, const Attention
   parallel_for(in.in.q.size(0) * p.heads, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t b = i / p.heads, h = i % p.heads;
-      backward_head(p, b, h, in, mutable_head(dq, out.dq, b, h), mutable_head(dk, out.dk, b, h),
-                    mutable_head(dv, out.dv, b, h), ps + thread_index() * scratch.size(1));
+      backward_head(p, b, h, in, head_of(dq, out.dq, b, h), head_of(dk, out.dk, b, h), head_of(dv, out.dv, b, h),
+                    ps + thread_index() * scratch.size(1));
     }
   });
 }

@@ -148,7 +148,8 @@ ISO_HD void gradient_row(T* dx, A* dgain, A* dbias, const Row<A, T>& row, const 
   Row<A, T> rest = row;
   rest.dy += k, rest.x += k;
   if (row.dsum) rest.dsum += k;
-  write_gradient<affine>(dx + k, dgain + k, dbias + k, rest, gain ? gain + k : nullptr, A(0), A(0), A(0), s.width - k);
+  if constexpr (affine) dgain += k, dbias += k;
+  write_gradient<affine>(dx + k, dgain, dbias, rest, gain ? gain + k : nullptr, A(0), A(0), A(0), s.width - k);
 }
 
 template <NormKind K, bool affine, class T>
