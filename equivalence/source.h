@@ -1,0 +1,53 @@
+// Source: the batches that a training sees, and the shape that the data give the model. The batch of a step depends
+// only on data, seed and step.
+#pragma once
+
+#include <optional>
+
+#include "data/loader.h"
+#include "data/text.h"
+#include "equivalence/trainee.h"
+
+namespace isonorm::equivalence {
+
+class Source {
+ public:
+  explicit Source(const ProofOptions& o) : options_(o) {
+    if (o.model == ModelKind::vit) {
+      images_ = data::FashionMnist::load(o.data);
+      loader_.emplace(images_->train,
+                      data::LoaderOptions{.rows = o.batch, .seed = o.seed, .scale = scale(), .prefetch = 0});
+      shape_.image = images_->train.images.size(1);
+      shape_.classes = data::FashionMnist::kClasses;
+    } else {
+      text_.emplace(o.data, o.seed);
+      shape_.vocab = text_->vocab();
+    }
+  }
+
+  const ModelShape& shape() const { return shape_; }
+  Examples batch(int64_t step) {
+    if (text_) {
+      const data::TextBatch b = text_->batch(options_.batch, options_.context, step);
+      return {b.x, b.y};
+    }
+    const data::Batch b = loader_->batch(step);
+    return {b.images, b.labels};
+  }
+  int64_t test_count() const { return images_ ? images_->test.labels.numel() : 0; }
+  Examples test_rows(int64_t begin, int64_t rows) const {
+    const data::Batch b = data::slice_batch(images_->test, begin, rows, scale());
+    return {b.images, b.labels};
+  }
+
+ private:
+  data::PixelScale scale() const { return {.dtype = options_.dtype}; }
+
+  ProofOptions options_;
+  ModelShape shape_;
+  std::optional<data::FashionMnist> images_;
+  std::optional<data::Loader> loader_;
+  std::optional<data::Text> text_;
+};
+
+}  // namespace isonorm::equivalence
