@@ -1,0 +1,142 @@
+// prove and train run as a person runs them, on a small language model: exit codes, files, progress, Ctrl-C, resuming.
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/support/catch.h"
+#include "tests/tools/child.h"
+
+using namespace isonorm;
+using nlohmann::json;
+
+namespace {
+
+bool contains(const std::string& s, const std::string& part) { return s.find(part) != std::string::npos; }
+
+std::string read(const std::string& path) {
+  std::stringstream s;
+  s << std::ifstream(path, std::ios::binary).rdbuf();
+  return s.str();
+}
+
+// A folder with a text of a few characters, removed at the end.
+struct Folder {
+  std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("isonorm_tools_" + std::to_string(std::rand()));
+  Folder() {
+    std::filesystem::create_directories(path);
+    std::ofstream text(path / "text.txt");
+    for (int i = 0; i < 400; ++i) text << "abcd efg"[i * i % 7] << "xyz "[i % 4];
+  }
+  ~Folder() { std::filesystem::remove_all(path); }
+  std::string file(const std::string& name) const { return (path / name).string(); }
+};
+
+std::vector<std::string> small(const Folder& folder, const std::string& verb, const std::vector<std::string>& more) {
+  std::vector<std::string> arguments = {verb,        "--model",   "gpt",     "--data",  folder.file("text.txt"),
+                                        "--width",   "8",         "--depth", "1",       "--heads",
+                                        "2",         "--context", "8",       "--batch", "4",
+                                        "--threads", "1"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+}  // namespace
+
+TEST_CASE("prove: equivalent forms give 0, the table, JSON, report and log") {
+  const Folder folder;
+  const ChildResult r = run_child(small(folder, "prove",
+                                        {"--steps", "30", "--json", folder.file("p.json"), "--report",
+                                         folder.file("p.html"), "--log", folder.file("p.jsonl")}));
+  INFO(r.out << r.err);
+  CHECK(r.code == 0);
+  for (const char* part :
+       {"rms_norm", "crms_norm", "crms_isometric", "layer_norm + 1 ulp (seed 4)", "rms_norm projected_once",
+        "crms_norm compressed_plain", "expected", "observed", "\nEquivalent: after 30 steps"})
+    CHECK(contains(r.out, part));
+  CHECK(contains(r.err, "training 30/30  loss "));
+  CHECK_FALSE(contains(r.out + r.err, "\x1b"));
+  CHECK_FALSE(contains(r.err, "\r"));
+  const json j = json::parse(read(folder.file("p.json")));
+  CHECK(j["verdict"] == "equivalent");
+  CHECK(j["runs"].size() == 5);
+  CHECK(j["runs"][0]["losses"].size() == 30);
+  CHECK(j["runs"][3]["losses"].size() == 20);
+  CHECK(j["runs"][0]["accuracy"].is_null());
+  CHECK(j["manifest"]["data_sha256"].get<std::string>().size() == 64);
+  CHECK(contains(read(folder.file("p.html")), "<strong>Equivalent</strong>"));
+  const std::string log = read(folder.file("p.jsonl"));
+  CHECK(std::count(log.begin(), log.end(), '\n') == 1 + 30 + 20 + 1);
+  std::istringstream lines(log);
+  for (std::string line; std::getline(lines, line);) CHECK(json::parse(line).is_object());
+}
+
+TEST_CASE("prove: -q leaves the sentence, --forms chooses") {
+  const Folder folder;
+  const ChildResult r =
+      run_child(small(folder, "prove", {"--steps", "3", "-q", "--forms", "crms_norm", "--controls", "2"}));
+  CHECK(r.code == 0);
+  CHECK(r.err.empty());
+  CHECK(r.out.rfind("Equivalent: after 3 steps on the same batches crms_norm has", 0) == 0);
+}
+
+TEST_CASE("prove: what cannot be read is 4, what is not data is 3") {
+  const Folder folder;
+  CHECK(run_child({"prove", "--data", "/no/such/folder"}).code == 4);
+  CHECK(run_child({"prove", "--model", "gpt", "--data", "/no/such/file"}).code == 4);
+  std::ofstream(folder.file("short.txt")) << "abc";
+  const ChildResult r = run_child({"prove", "--model", "gpt", "--data", folder.file("short.txt")});
+  CHECK(r.code == 3);
+  CHECK(std::count(r.err.begin(), r.err.end(), '\n') == 1);
+  CHECK(run_child(small(folder, "prove", {"--steps", "2", "--json", "/dev/full"})).code == 4);
+}
+
+TEST_CASE("prove: on a terminal one line is rewritten; NO_COLOR takes the colours away") {
+  const Folder folder;
+  const std::vector<std::string> arguments = small(folder, "prove", {"--steps", "5"});
+  const ChildResult color = run_child(arguments, {.environment = {"TERM=xterm", "NO_COLOR="}, .terminal = true});
+  CHECK(color.code == 0);
+  CHECK(contains(color.out, "\rtraining 1/5"));
+  CHECK(contains(color.out, "\x1b[32m"));
+  const ChildResult plain = run_child(arguments, {.environment = {"TERM=xterm", "NO_COLOR=1"}, .terminal = true});
+  CHECK(contains(plain.out, "\rtraining 1/5"));
+  CHECK_FALSE(contains(plain.out, "\x1b[32m"));
+}
+
+TEST_CASE("prove: Ctrl-C ends with 130 and concludes nothing") {
+  const Folder folder;
+  const ChildResult r = run_child(small(folder, "prove", {"--steps", "100000", "--json", folder.file("p.json")}),
+                                  {.interrupt_after = "training 1/"});
+  CHECK(r.code == 130);
+  CHECK(r.out.empty());
+  CHECK(contains(r.err, "isonorm prove: interrupted (training, step "));
+  CHECK_FALSE(std::filesystem::exists(folder.file("p.json")));
+}
+
+TEST_CASE("train: interrupted and resumed it ends with the same checkpoint, bit for bit") {
+  const Folder folder;
+  const auto with = [&](const std::string& file, std::vector<std::string> more = {}) {
+    more.insert(more.end(), {"--steps", "600", "--checkpoint", folder.file(file)});
+    return small(folder, "train", more);
+  };
+  const ChildResult whole = run_child(with("whole"));
+  CHECK(whole.code == 0);
+  CHECK(contains(whole.out, "rms_norm, "));
+  const ChildResult part = run_child(with("part"), {.interrupt_after = "step 60/"});
+  CHECK(part.code == 130);
+  CHECK(contains(part.err, "interrupted after step "));
+  CHECK(read(folder.file("part")) != read(folder.file("whole")));
+  const ChildResult rest = run_child(with("part"));
+  CHECK(rest.code == 0);
+  CHECK(contains(rest.err, "going on after step "));
+  CHECK(read(folder.file("part")) == read(folder.file("whole")));
+
+  const ChildResult other = run_child(with("whole", {"--lr", "0.5"}));
+  CHECK(other.code == 3);
+  CHECK(contains(other.err, "--lr"));
+  std::ofstream(folder.file("part"), std::ios::in | std::ios::out) << "XXXXXXXXXXXX";
+  CHECK(run_child(with("part")).code == 3);
+}
