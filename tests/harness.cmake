@@ -1,12 +1,18 @@
 # The harness over all rows of tests/op_cases, and the program that prints docs/ops.md from the same rows.
 file(GLOB op_cases CONFIGURE_DEPENDS op_cases/*.cpp)
-add_library(isonorm_op_cases STATIC ${op_cases} support/array.cpp support/checks.cpp support/draw.cpp
-            support/guard_allocator.cpp support/placement.cpp)
+add_library(isonorm_op_cases STATIC ${op_cases} support/array.cpp support/checks.cpp support/declarations.cpp support/draw.cpp
+            support/guard_allocator.cpp support/ops_docs.cpp support/placement.cpp)
 target_link_libraries(isonorm_op_cases PUBLIC isonorm isonorm_flags)
 target_include_directories(isonorm_op_cases PUBLIC ${PROJECT_SOURCE_DIR})
 target_precompile_headers(isonorm_op_cases PRIVATE op_cases/groups.h)
 target_compile_options(isonorm_op_cases PRIVATE $<$<CONFIG:Release>:-O1>)  # rows run once: they need not be fast
-isonorm_test(ops ops_test.cpp)
+
+isonorm_test(ops ops_test.cpp fused_test.cpp coverage_test.cpp)
 target_link_libraries(test_ops PRIVATE isonorm_op_cases)
 # More threads than cores are among the checks: threads that wait must not keep the others from running.
 set_tests_properties(ops PROPERTIES ENVIRONMENT OMP_WAIT_POLICY=passive)
+
+add_executable(ops_docs ops_docs.cpp)
+target_link_libraries(ops_docs PRIVATE isonorm_op_cases)
+
+isonorm_test(includes includes_test.cpp support/declarations.cpp)

@@ -11,6 +11,7 @@ namespace isonorm {
 namespace {
 
 void check_pair(const Tensor& x, const Tensor& target, const char* op) {
+  check(is_floating(x.dtype()), op, ": dtype is ", x.dtype(), ", expected f32, f64 or bf16");
   check(x.shape() == target.shape() && x.dtype() == target.dtype(), op, ": input ", x.dtype(), ' ', x.shape(),
         " and target ", target.dtype(), ' ', target.shape(), " differ");
 }

@@ -31,7 +31,9 @@ Tensor uniform(const Dims& shape, double lo, double hi, TensorOptions options, G
 }
 
 Tensor rand(const Dims& shape, TensorOptions options, Generator& generator) {
-  return uniform(shape, 0, 1, options, generator);
+  Tensor out = floating("rand", shape, options);
+  kernels::uniform.on(out.device(), out, 0, 1, generator.take(philox_blocks(out.numel(), 2)));
+  return out;
 }
 
 Tensor randn(const Dims& shape, TensorOptions options, Generator& generator) {

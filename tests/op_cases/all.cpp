@@ -3,17 +3,29 @@
 #include "tests/op_cases/groups.h"
 
 namespace isonorm::test {
+namespace {
+
+template <class Row, class... Groups>
+std::vector<Row> join(Groups... groups) {
+  std::vector<Row> rows;
+  const auto append = [&](std::vector<Row> more) { std::move(more.begin(), more.end(), std::back_inserter(rows)); };
+  (append(groups()), ...);
+  return rows;
+}
+
+}  // namespace
 
 const std::vector<OpCase>& op_cases() {
-  static const std::vector<OpCase> all = [] {
-    std::vector<OpCase> rows;
-    for (auto group :
-         {unary_cases, binary_cases, comparison_cases, reduce_cases, matmul_cases, shape_cases, arrange_cases}) {
-      std::vector<OpCase> more = group();
-      std::move(more.begin(), more.end(), std::back_inserter(rows));
-    }
-    return rows;
-  }();
+  static const std::vector<OpCase> all =
+      join<OpCase>(create_cases, random_cases, unary_cases, binary_cases, comparison_cases, reduce_cases, matmul_cases,
+                   shape_cases, arrange_cases, index_cases, softmax_cases, norm_cases, loss_cases, bias_gelu_cases,
+                   attention_cases, linear_cross_entropy_cases);
+  return all;
+}
+
+const std::vector<FusedCase>& fused_cases() {
+  static const std::vector<FusedCase> all = join<FusedCase>(add_norm_fused_cases, bias_gelu_fused_cases,
+                                                            attention_fused_cases, linear_cross_entropy_fused_cases);
   return all;
 }
 

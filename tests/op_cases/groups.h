@@ -13,6 +13,20 @@ std::vector<OpCase> reduce_cases();
 std::vector<OpCase> matmul_cases();
 std::vector<OpCase> shape_cases();
 std::vector<OpCase> arrange_cases();
+std::vector<OpCase> softmax_cases();
+std::vector<OpCase> norm_cases();
+std::vector<OpCase> loss_cases();
+std::vector<OpCase> index_cases();
+std::vector<OpCase> create_cases();
+std::vector<OpCase> random_cases();
+std::vector<OpCase> bias_gelu_cases();
+std::vector<OpCase> attention_cases();
+std::vector<OpCase> linear_cross_entropy_cases();
+
+std::vector<FusedCase> add_norm_fused_cases();
+std::vector<FusedCase> bias_gelu_fused_cases();
+std::vector<FusedCase> attention_fused_cases();
+std::vector<FusedCase> linear_cross_entropy_fused_cases();
 
 // Operands for bad calls.
 inline Tensor reals(const Dims& shape, DType dtype = DType::f32) { return empty(shape, {dtype}); }

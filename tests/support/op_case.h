@@ -18,11 +18,15 @@ struct Sample {
   Arrays inputs;
   std::function<Tensors(const Tensors&)> run;
   std::function<Arrays(const Arrays&)> reference;
-  double length = 1;       // of the longest reduction, for the tolerance
-  bool gradient = true;    // false: values only (special values, points where the function is not smooth)
-  bool layouts = true;     // false: contiguous inputs only
-  bool large = false;      // enough elements for several threads; its gradient is compared between thread counts only
-  double absolute = 1e-9;  // GradcheckOptions::absolute
+  std::function<std::string(const Tensors& outputs)> verify =
+      {};                // of random results, in place of a reference: a complaint or ""
+  double length = 1;     // of the longest reduction, for the tolerance
+  bool gradient = true;  // false: values only (special values, points where the function is not smooth)
+  bool layouts = true;   // false: contiguous inputs only
+  bool large = false;    // enough elements for several threads; its gradient is compared between thread counts only
+  bool recorded_bits = true;  // false: recording runs another algorithm, whose values agree up to rounding only
+  double slope = 0;           // size of the terms that a gradient is summed from, where they cancel
+  double absolute = 1e-9;     // GradcheckOptions::absolute
 
   std::string name() const;  // "[2, 3] x [3] dim 1"
 };
@@ -31,6 +35,7 @@ struct Sample {
 struct BadCall {
   std::function<void()> call;
   std::vector<std::string> words;
+  std::string speaker;  // begins the message; the op's own name where empty
 };
 
 template <class Out, class In, class F>
@@ -52,7 +57,8 @@ struct OpCase {
   std::vector<DType> dtypes = {DType::f64, DType::f32, DType::bf16};  // of the floating inputs
   bool blas = false;                                                  // bits may depend on the number of threads
   bool refuses = true;                                                // false: there is nothing it could refuse
-  int checks = 20;  // gradient checks of distinct shapes and values, at least
+  bool stretch_rows = true;  // false: the op divides by the spread of a row, which must not be 0
+  int checks = 20;           // gradient checks of distinct shapes and values, at least
   std::vector<Sample> samples = {};
   std::vector<BadCall> bad = {};
 
@@ -66,8 +72,16 @@ struct OpCase {
     s.reference = as_list<Array, Array>(std::move(reference));
     return samples.emplace_back(std::move(s));
   }
-  void refuse(std::vector<std::string> words, std::function<void()> call) {
-    bad.push_back({std::move(call), std::move(words)});
+  // Adds a sample of random values without inputs; `verify` looks at the one result.
+  Sample& add_random(std::string label, std::function<Tensor()> run, std::function<std::string(const Tensor&)> verify) {
+    Sample s;
+    s.label = std::move(label);
+    s.run = [run = std::move(run)](const Tensors&) { return Tensors{run()}; };
+    s.verify = [verify = std::move(verify)](const Tensors& y) { return verify(y[0]); };
+    return samples.emplace_back(std::move(s));
+  }
+  void refuse(std::vector<std::string> words, std::function<void()> call, std::string speaker = {}) {
+    bad.push_back({std::move(call), std::move(words), std::move(speaker)});
   }
 };
 

@@ -6,9 +6,9 @@
 namespace isonorm::test {
 namespace {
 
-// First dimension that stride 0 can make an entry of another; -1 where there is none.
-int stretch_dim(const Dims& shape) {
-  for (int d = 0; d < shape.rank; ++d)
+// The dimension that gets stride 0; -1 where there is none.
+int stretch_dim(const Dims& shape, Layout layout) {
+  for (int d = 0; d < shape.rank - (layout == Layout::stretched_outer); ++d)
     if (shape[d] > 1) return d;
   return -1;
 }
@@ -41,8 +41,9 @@ Position position(const Dims& shape, Layout layout) {
       for (int d = 0; d < shape.rank; ++d) lay(d, 1);
       p.storage = step;
       break;
-    case Layout::stretched: {
-      const int flat = stretch_dim(shape);
+    case Layout::stretched:
+    case Layout::stretched_outer: {
+      const int flat = stretch_dim(shape, layout);
       for (int d = shape.rank - 1; d >= 0; --d) d == flat ? void(p.strides[d] = 0) : lay(d, 1);
       p.storage = step;
     }
@@ -64,6 +65,8 @@ const char* name_of(Layout layout) {
       return "sliced";
     case Layout::stretched:
       return "stride 0";
+    case Layout::stretched_outer:
+      return "stride 0 outside of rows";
   }
   return "?";
 }
@@ -90,8 +93,8 @@ Tensor place(const Array& a, DType real, Layout layout) {
   return t;
 }
 
-Array uniform_rows(Array a) {
-  const int flat = stretch_dim(a.shape);
+Array uniform_rows(Array a, Layout layout) {
+  const int flat = stretch_dim(a.shape, layout);
   if (flat < 0) return a;
   const Array from = a;
   size_t i = 0;

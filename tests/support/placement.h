@@ -9,9 +9,7 @@
 
 namespace isonorm::test {
 
-enum class Layout { contiguous, offset, transposed, sliced, stretched };
-inline constexpr Layout kLayouts[] = {Layout::contiguous, Layout::offset, Layout::transposed, Layout::sliced,
-                                      Layout::stretched};
+enum class Layout { contiguous, offset, transposed, sliced, stretched, stretched_outer };
 const char* name_of(Layout layout);
 
 // Of the array's tensor where floating ones are `real`.
@@ -22,8 +20,9 @@ DType dtype_for(const Array& a, DType real);
 // dimension and needs uniform_rows() first.
 Tensor place(const Array& a, DType real, Layout layout);
 
-// The array with equal entries along its first dimension longer than 1: what a stride of 0 can hold.
-Array uniform_rows(Array a);
+// The array with equal entries along its first dimension longer than 1 (stretched_outer: the last one left out): what a
+// stride of 0 can hold.
+Array uniform_rows(Array a, Layout layout = Layout::stretched);
 
 // Real entries rounded to the dtype.
 Array quantise(Array a, DType real);

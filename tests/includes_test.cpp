@@ -1,0 +1,123 @@
+// The order of the sources: includes go one way, files stay small, and there is one macro.
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <regex>
+#include <set>
+
+#include "core/error.h"
+#include "tests/support/catch.h"
+#include "tests/support/declarations.h"
+
+using isonorm::text;
+using isonorm::test::read_text;
+namespace fs = std::filesystem;
+
+namespace {
+
+using Set = std::set<std::string>;
+
+// What a folder may include besides itself. Folders not named (tools, examples, benchmarks, tests) may include
+// everything.
+const std::map<std::string, Set> kAllowed = {{"core", {}},
+                                             {"gpu", {"core"}},
+                                             {"autograd", {"core"}},
+                                             {"nn", {"core", "autograd"}},
+                                             {"optim", {"core", "autograd"}},
+                                             {"io", {"core"}},
+                                             {"data", {"core"}},
+                                             {"equivalence", {"core", "autograd", "nn", "optim", "io", "data"}}};
+
+struct Source {
+  std::string path, folder, content;
+  Set includes;  // quoted ones
+};
+
+std::vector<Source> sources() {
+  static const std::regex include("#include \"([^\"]+)\"");
+  std::vector<Source> all;
+  const auto add = [&](const fs::path& path) {
+    const std::string ending = path.extension().string();
+    if (!Set{".h", ".cpp", ".cu", ".cuh", ".cmake", ".py"}.count(ending) && path.filename() != "CMakeLists.txt") return;
+    Source s{path.generic_string(), path.begin()->string(), read_text(path.string()), {}};
+    for (std::sregex_iterator i(s.content.begin(), s.content.end(), include), end; i != end; ++i)
+      s.includes.insert((*i)[1]);
+    all.push_back(std::move(s));
+  };
+  for (const char* folder : {"core", "autograd", "nn", "optim", "equivalence", "io", "data", "gpu", "tools", "examples",
+                             "benchmarks", "tests", "scripts", "cmake"})
+    if (fs::exists(folder))
+      for (const auto& entry : fs::recursive_directory_iterator(folder))
+        if (entry.is_regular_file()) add(entry.path());
+  add("isonorm.h");
+  return all;
+}
+
+// A circle of includes that `path` is part of or leads to, as text; empty where there is none.
+std::string circle_from(const std::string& path, const std::map<std::string, Set>& includes,
+                        std::map<std::string, int>& state, std::vector<std::string>& trail) {
+  if (state[path] == 2) return {};
+  trail.push_back(path);
+  if (state[path] == 1) {
+    std::string s;
+    for (auto i = std::find(trail.begin(), trail.end(), path); i != trail.end(); ++i)
+      s += (s.empty() ? "" : " -> ") + *i;
+    return s;
+  }
+  state[path] = 1;
+  if (const auto at = includes.find(path); at != includes.end())
+    for (const std::string& next : at->second) {
+      const std::string circle = circle_from(next, includes, state, trail);
+      if (!circle.empty()) return circle;
+    }
+  state[path] = 2;
+  trail.pop_back();
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("includes go one way") {
+  const std::vector<Source> all = sources();
+  CHECK(all.size() > 100);
+  for (const Source& s : all) {
+    const auto allowed = kAllowed.find(s.folder);
+    for (const std::string& include : s.includes) {
+      INFO(s.path << " includes " << include);
+      if (allowed == kAllowed.end() || s.path.ends_with(".py")) continue;
+      CHECK(fs::exists(include));  // by its path from the root
+      const std::string folder = include.substr(0, include.find('/'));
+      CHECK((folder == s.folder || allowed->second.count(folder)));
+    }
+  }
+}
+
+TEST_CASE("no header includes itself by a detour") {
+  std::map<std::string, Set> includes;
+  for (const Source& s : sources()) includes[s.path] = s.includes;
+  std::map<std::string, int> state;
+  for (const auto& [path, ignored] : includes) {
+    std::vector<std::string> trail;
+    CHECK(circle_from(path, includes, state, trail) == "");
+  }
+}
+
+TEST_CASE("no file is over 500 lines") {
+  for (const Source& s : sources()) {
+    INFO(s.path);
+    CHECK(std::count(s.content.begin(), s.content.end(), '\n') <= 500);
+  }
+}
+
+TEST_CASE("ISO_HD is the only macro") {
+  static const std::regex define("(?:^|\n)[ \t]*#[ \t]*define[ \t]+(\\w+)");
+  for (const Source& s : sources()) {
+    if (s.path.ends_with(".py") || s.path.ends_with(".cmake")) continue;
+    for (std::sregex_iterator i(s.content.begin(), s.content.end(), define), end; i != end; ++i) {
+      const std::string name = (*i)[1];
+      INFO(s.path << " defines " << name);
+      CHECK(
+          (name == "ISO_HD" || name.starts_with("CATCH_CONFIG_")));  // the latter is how Catch2 is asked for its runner
+    }
+  }
+}

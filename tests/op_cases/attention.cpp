@@ -1,0 +1,250 @@
+// Rows of attention.
+#include "autograd/fused/attention.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/shape.h"
+#include "tests/op_cases/groups.h"
+
+namespace isonorm::test {
+namespace {
+
+struct Setting {
+  bool causal = false;
+  double scale = 0;
+  Array mask = {};  // no gradient; rank 0 and empty: none
+};
+
+AttentionOptions options_of(const Setting& s, const Tensor& q) {
+  AttentionOptions o{.causal = s.causal, .scale = s.scale};
+  if (!s.mask.v.empty()) o.mask = from_vector(s.mask.v, s.mask.shape), o.mask = cast(o.mask, q.dtype());
+  return o;
+}
+
+// One query after the other: scores, softmax, weighted sum of the values. `mask` may be null.
+Array attend(const Array& q, const Array& k, const Array& v, const Setting& s, const Array* mask) {
+  const int64_t size = q.shape[3], keys = k.shape[2], out = v.shape[3];
+  const double scale = s.scale != 0 ? s.scale : 1 / std::sqrt(static_cast<double>(size));
+  Array y({q.shape[0], q.shape[1], q.shape[2], out});
+  for_each_index({q.shape[0], q.shape[1], q.shape[2]}, [&](const Dims& i) {
+    std::vector<long double> score(keys);
+    long double top = -HUGE_VALL, sum = 0;
+    for (int64_t j = 0; j < keys; ++j) {
+      long double dot = 0;
+      for (int64_t c = 0; c < size; ++c)
+        dot += static_cast<long double>(q.at({i[0], i[1], i[2], c})) * k.at({i[0], i[1], j, c});
+      score[j] = s.causal && j > i[2] ? -HUGE_VALL : dot * scale + (mask ? mask->stretched({i[0], i[1], i[2], j}) : 0);
+      top = std::max(top, score[j]);
+    }
+    for (long double& e : score) sum += e = std::exp(e - top);
+    for (int64_t c = 0; c < out; ++c) {
+      long double value = 0;
+      for (int64_t j = 0; j < keys; ++j) value += score[j] * v.at({i[0], i[1], j, c});
+      y.at({i[0], i[1], i[2], c}) = static_cast<double>(value / sum);
+    }
+  });
+  return y;
+}
+
+struct Size {
+  int64_t batch, heads, queries, keys, size, value;
+};
+constexpr Size kSizes[] = {{1, 1, 1, 1, 1, 1},   {1, 1, 1, 1, 4, 4},  {1, 1, 2, 3, 4, 4}, {2, 1, 3, 3, 2, 2},
+                           {1, 2, 3, 3, 4, 4},   {2, 2, 4, 4, 3, 3},  {1, 1, 5, 2, 3, 3}, {1, 3, 2, 5, 1, 2},
+                           {2, 2, 1, 6, 4, 1},   {1, 2, 7, 7, 2, 5},  {3, 1, 2, 2, 8, 8}, {1, 1, 9, 9, 4, 4},
+                           {1, 2, 17, 17, 2, 2}, {1, 1, 3, 33, 4, 4}, {2, 0, 2, 2, 2, 2}, {0, 2, 2, 2, 2, 2}};
+
+// Additive masks: one for all heads with hidden keys (never the first), one per query, and a bias per head.
+Array hidden_keys(Draw& draw, const Dims& shape) {
+  return tabulate(shape,
+                  [&](const Dims& i) { return i[shape.rank - 1] > 0 && draw.integer(3) == 0 ? -HUGE_VAL : 0.0; });
+}
+
+// Shapes of samples with what belongs to them, for the row and for the fused cases.
+template <class F>
+void for_settings(Draw& draw, F f) {
+  for (const Size& s : kSizes)
+    for (bool causal : {false, true}) {
+      const std::string label = causal ? "causal" : "full";
+      f(s, label, Setting{.causal = causal});
+      f(s, label + " scale 0.3", Setting{.causal = causal, .scale = 0.3});
+      f(s, label + " mask", Setting{.causal = causal, .mask = hidden_keys(draw, {1, 1, s.queries, s.keys})});
+      f(s, label + " key mask", Setting{.causal = causal, .mask = hidden_keys(draw, {s.batch, 1, 1, s.keys})});
+    }
+}
+
+Arrays inputs_of(Draw& draw, const Size& s, double spread = 1) {
+  return {draw.normal({s.batch, s.heads, s.queries, s.size}, 0, spread),
+          draw.normal({s.batch, s.heads, s.keys, s.size}, 0, spread), draw.normal({s.batch, s.heads, s.keys, s.value})};
+}
+
+OpCase attention_row() {
+  OpCase op{.name = "scaled_dot_product_attention",
+            .group = "Fused",
+            .signature = "scaled_dot_product_attention(q, k, v, const AttentionOptions& options = {})",
+            .formula = "softmax(scale q k^T + mask) v, causal or not",
+            .tolerance = tolerance::composite,
+            .checks = 100};
+  Draw draw(op.name);
+  const auto add = [&](const std::string& label, const Arrays& x, const Setting& setting) -> Sample& {
+    Sample& s = op.add(
+        label, x,
+        [=](const Tensors& t) {
+          AttentionOptions o = options_of(setting, t[0]);
+          if (t.size() > 3) o.mask = t[3];
+          return scaled_dot_product_attention(t[0], t[1], t[2], o);
+        },
+        [=](const Arrays& a) {
+          return attend(a[0], a[1], a[2], setting,
+                        a.size() > 3             ? &a[3]
+                        : setting.mask.v.empty() ? nullptr
+                                                 : &setting.mask);
+        });
+    s.length = static_cast<double>(std::max(x[0].shape[3], x[1].shape[2]));
+    s.slope = 10;                     // p (dp - sum of p dp) k: products of numbers up to 3
+    s.recorded_bits = x.size() == 3;  // a mask with a gradient runs the composition
+    return s;
+  };
+  for_settings(draw, [&](const Size& s, const std::string& label, const Setting& setting) {
+    if (s.batch * s.heads == 0 && !setting.mask.v.empty()) return;
+    add(label, inputs_of(draw, s), setting);
+  });
+  for (const Size& s : {Size{2, 2, 3, 4, 2, 2}, Size{1, 1, 5, 5, 3, 3}}) {
+    Arrays x = inputs_of(draw, s);
+    x.push_back(draw.normal({s.heads, s.queries, s.keys}));
+    add("mask with gradient", x, {});
+    add("deviation 5", inputs_of(draw, s, 5), {}).slope = 50;
+  }
+  add("full", inputs_of(draw, {2, 4, 150, 150, 16, 16}), {}).large = true;
+  add("causal", inputs_of(draw, {2, 4, 150, 150, 16, 16}), {.causal = true}).large = true;
+  op.refuse(
+      {"[2, 3]"},
+      [] {
+        scaled_dot_product_attention(reals({2, 3}), reals({2, 3}), reals({2, 3}));
+      },
+      "attention");
+  op.refuse(
+      {"[1, 1, 2, 3]", "[1, 1, 2, 4]"},
+      [] {
+        scaled_dot_product_attention(reals({1, 1, 2, 3}), reals({1, 1, 2, 4}), reals({1, 1, 2, 3}));
+      },
+      "attention");
+  op.refuse(
+      {"[1, 1, 2, 3]", "[1, 1, 5, 3]"},
+      [] {
+        scaled_dot_product_attention(reals({1, 1, 2, 3}), reals({1, 1, 2, 3}), reals({1, 1, 5, 3}));
+      },
+      "attention");
+  op.refuse(
+      {"f32", "f64"},
+      [] {
+        scaled_dot_product_attention(reals({1, 1, 2, 3}), reals({1, 1, 2, 3}), reals({1, 1, 2, 3}, DType::f64));
+      },
+      "attention");
+  op.refuse(
+      {"[3]"},
+      [] {
+        scaled_dot_product_attention(reals({1, 1, 2, 3}), reals({1, 1, 2, 3}), reals({1, 1, 2, 3}),
+                                     {.mask = reals({3})});
+      },
+      "expand");
+  return op;
+}
+
+// Heads of a packed projection: part 0 queries, 1 keys, 2 values.
+Array head_part(const Array& qkv, int64_t heads, int64_t part) {
+  const int64_t size = qkv.shape[2] / (3 * heads);
+  return tabulate({qkv.shape[0], heads, qkv.shape[1], size}, [&](const Dims& i) {
+    return qkv.at({i[0], i[2], (part * heads + i[1]) * size + i[3]});
+  });
+}
+
+OpCase packed_row() {
+  OpCase op{.name = "packed_attention",
+            .group = "Fused",
+            .signature = "packed_attention(qkv, int64_t heads, const AttentionOptions& options = {})",
+            .formula = "attention on [batch, time, 3 heads size] to [batch, time, heads size]",
+            .tolerance = tolerance::composite,
+            .checks = 100};
+  Draw draw(op.name);
+  const auto add = [&](int64_t batch, int64_t time, int64_t heads, int64_t size, const std::string& label,
+                       const Setting& setting) -> Sample& {
+    Sample& s = op.add(
+        text(heads, " heads ", label), {draw.normal({batch, time, 3 * heads * size})},
+        [=](const Tensors& t) { return packed_attention(t[0], heads, options_of(setting, t[0])); },
+        [=](const Arrays& a) {
+          const Array y = attend(head_part(a[0], heads, 0), head_part(a[0], heads, 1), head_part(a[0], heads, 2),
+                                 setting, setting.mask.v.empty() ? nullptr : &setting.mask);
+          return tabulate({batch, time, heads * size}, [&](const Dims& i) {
+            return y.at({i[0], i[2] / size, i[1], i[2] % size});
+          });
+        });
+    s.length = static_cast<double>(std::max(size, time));
+    s.slope = 10;
+    return s;
+  };
+  for (int64_t batch : {1, 2})
+    for (int64_t time : {1, 2, 5})
+      for (int64_t heads : {1, 2, 3})
+        for (int64_t size : {1, 4}) {
+          add(batch, time, heads, size, "full", {});
+          add(batch, time, heads, size, "causal", {.causal = true});
+          add(batch, time, heads, size, "mask", {.mask = hidden_keys(draw, {time, time})});
+        }
+  add(0, 2, 2, 2, "full", {});
+  add(3, 150, 4, 16, "full", {}).large = true;
+  add(3, 150, 4, 16, "causal", {.causal = true}).large = true;
+  op.refuse(
+      {"[2, 3]"},
+      [] {
+        packed_attention(reals({2, 3}), 1);
+      },
+      "attention");
+  op.refuse(
+      {"[1, 2, 6]", "4"},
+      [] {
+        packed_attention(reals({1, 2, 6}), 4);
+      },
+      "attention");
+  op.refuse(
+      {"0"},
+      [] {
+        packed_attention(reals({1, 2, 6}), 0);
+      },
+      "attention");
+  op.refuse(
+      {"i64"},
+      [] {
+        packed_attention(integers({1, 2, 6}), 1);
+      },
+      "attention");
+  return op;
+}
+
+}  // namespace
+
+std::vector<OpCase> attention_cases() { return {attention_row(), packed_row()}; }
+
+std::vector<FusedCase> attention_fused_cases() {
+  FusedCase heads{.name = "scaled_dot_product_attention"}, packed{.name = "packed_attention"};
+  Draw draw("fused attention");
+  for_settings(draw, [&](const Size& s, const std::string& label, const Setting& setting) {
+    if (s.batch * s.heads == 0) return;
+    heads.add(
+        label, inputs_of(draw, s),
+        [=](const Tensors& t) { return scaled_dot_product_attention(t[0], t[1], t[2], options_of(setting, t[0])); },
+        [=](const Tensors& t) {
+          return reference::scaled_dot_product_attention(t[0], t[1], t[2], options_of(setting, t[0]));
+        });
+    if (s.queries != s.keys || s.size != s.value) return;
+    packed.add(
+        label, {draw.normal({s.batch, s.queries, 3 * s.heads * s.size})},
+        [=](const Tensors& t) { return packed_attention(t[0], s.heads, options_of(setting, t[0])); },
+        [=](const Tensors& t) { return reference::packed_attention(t[0], s.heads, options_of(setting, t[0])); });
+  });
+  return {heads, packed};
+}
+
+}  // namespace isonorm::test

@@ -1,0 +1,161 @@
+// Rows of the functions that make tensors of given values.
+#include "autograd/ops/create.h"
+
+#include <cmath>
+
+#include "tests/op_cases/groups.h"
+
+namespace isonorm::test {
+namespace {
+
+constexpr DType kAll[] = {DType::f64, DType::f32, DType::bf16, DType::i64, DType::u8};
+
+OpCase row(std::string name, std::string parameters, std::string formula) {
+  return {.name = name,
+          .group = "New tensors",
+          .signature = name + parameters,
+          .formula = std::move(formula),
+          .tolerance = tolerance::exact,
+          .differentiable = false,
+          .dtypes = {DType::f64}};
+}
+
+Array of(Array a, DType dtype) {
+  a.dtype = dtype;
+  return a;
+}
+
+OpCase filled_row(std::string name, std::string parameters, std::string formula, double value,
+                  std::function<Tensor(const Dims&, TensorOptions)> call) {
+  OpCase op = row(name, parameters, formula);
+  std::vector<Dims> all = shapes();
+  all.push_back(kLarge);
+  for (const Dims& shape : all)
+    for (DType dtype : kAll)
+      op.add(
+            text(shape, ' ', dtype), {}, [=](const Tensors&) { return call(shape, {dtype}); },
+            [=](const Arrays&) { return of(Array(shape, Kind::real, value), dtype); })
+          .large = shape == kLarge;
+  op.refuses = false;  // a negative size is refused by the shape, under its name
+  return op;
+}
+
+OpCase like_row(std::string name, std::string parameters, std::string formula, double value,
+                std::function<Tensor(const Tensor&)> call) {
+  OpCase op = row(name, parameters, formula);
+  op.dtypes = {DType::f64, DType::f32, DType::bf16};
+  op.refuses = false;
+  Draw draw(name);
+  std::vector<Dims> all = shapes();
+  all.push_back(kLarge);
+  for (const Dims& shape : all)
+    op.add(
+          "", {draw.normal(shape)}, [=](const Tensors& x) { return call(x[0]); },
+          [=](const Arrays& x) { return Array(x[0].shape, Kind::real, value); })
+        .large = shape == kLarge;
+  return op;
+}
+
+// Value i of `count`, rounded to the dtype as double code does it.
+Array sequence(int64_t count, DType dtype, const std::function<double(int64_t)>& value) {
+  return of(
+      tabulate({count}, [&](const Dims& i) { return is_floating(dtype) ? value(i[0]) : std::trunc(value(i[0])); }),
+      dtype);
+}
+
+OpCase arange_row() {
+  OpCase op = row("arange", "(double begin, double end, double step = 1, TensorOptions options = {})",
+                  "begin + i step, up to and without end");
+  struct Range {
+    double begin, end, step;
+  };
+  for (const auto& [begin, end, step] :
+       {Range{0, 5, 1}, Range{1, 2, 0.25}, Range{3, -2, -1}, Range{0, 1, 0.3}, Range{2, 2, 1}, Range{0, 30000, 0.5}})
+    for (DType dtype : {DType::f64, DType::f32, DType::i64}) {
+      const int64_t n = static_cast<int64_t>(std::ceil((end - begin) / step));
+      op.add(
+            text('[', begin, ", ", end, ") step ", step, ' ', dtype), {},
+            [=](const Tensors&) { return arange(begin, end, step, {dtype}); },
+            [=](const Arrays&) {
+              return sequence(n, dtype, [=](int64_t i) { return begin + static_cast<double>(i) * step; });
+            })
+          .large = n > 20000;
+    }
+  op.refuse({"0"}, [] { arange(0.0, 1.0, 0.0); });
+  op.refuse({"-1"}, [] { arange(0.0, 1.0, -1.0); });
+  op.refuse({"inf"}, [] { arange(0.0, HUGE_VAL, 1.0); });
+  return op;
+}
+
+OpCase arange_count_row() {
+  OpCase op = row("arange", "(int64_t n, TensorOptions options = {.dtype = DType::i64})", "0, 1, ... n - 1");
+  for (int64_t n : {0, 1, 7, 50000})
+    for (DType dtype : {DType::i64, DType::f32})
+      op.add(
+            text(n, ' ', dtype), {}, [=](const Tensors&) { return arange(n, {dtype}); },
+            [=](const Arrays&) { return sequence(n, dtype, [](int64_t i) { return static_cast<double>(i); }); })
+          .large = n == 50000;
+  op.refuse({"-1"}, [] { arange(int64_t{-1}); });
+  return op;
+}
+
+OpCase linspace_row() {
+  OpCase op = row("linspace", "(double begin, double end, int64_t count, TensorOptions options = {})",
+                  "count values from begin to end, both included");
+  op.tolerance = {2, Scale::output};
+  for (const auto& [begin, end] : {std::pair{0.0, 1.0}, std::pair{3.0, -2.0}, std::pair{5.0, 5.0}})
+    for (int64_t n : {0, 1, 2, 7, 50001})
+      for (DType dtype : {DType::f64, DType::f32, DType::bf16})
+        op.add(
+              text(begin, " to ", end, ", ", n, ' ', dtype), {},
+              [=](const Tensors&) { return linspace(begin, end, n, {dtype}); },
+              [=](const Arrays&) {
+                return sequence(n, dtype, [=](int64_t i) {
+                  return n == 1 ? begin
+                                : (begin * static_cast<double>(n - 1 - i) + end * static_cast<double>(i)) /
+                                      static_cast<double>(n - 1);
+                });
+              })
+            .large = n == 50001;
+  op.refuse({"-1"}, [] { linspace(0, 1, -1); });
+  op.refuse({"inf"}, [] { linspace(0, HUGE_VAL, 2); });
+  op.refuse({"i64"}, [] { linspace(0, 1, 2, {DType::i64}); });
+  return op;
+}
+
+OpCase eye_row() {
+  OpCase op = row("eye", "(int64_t rows, int64_t columns = -1, TensorOptions options = {})",
+                  "1 where row = column, 0 elsewhere");
+  for (int64_t rows : {0, 1, 3, 5, 300})
+    for (int64_t columns : {-1, 0, 1, 4, 200})
+      for (DType dtype : {DType::f32, DType::u8})
+        op.add(
+              text(rows, " x ", columns, ' ', dtype), {}, [=](const Tensors&) { return eye(rows, columns, {dtype}); },
+              [=](const Arrays&) {
+                return of(tabulate({rows, columns < 0 ? rows : columns}, [](const Dims& i) { return i[0] == i[1]; }),
+                          dtype);
+              })
+            .large = rows * columns > 20000;
+  op.refuse(
+      {"-2"}, [] { eye(-2); }, "shape");
+  return op;
+}
+
+}  // namespace
+
+std::vector<OpCase> create_cases() {
+  return {filled_row("zeros", "(const Dims& shape, TensorOptions options = {})", "0", 0, zeros),
+          filled_row("ones", "(const Dims& shape, TensorOptions options = {})", "1", 1, ones),
+          filled_row("full", "(const Dims& shape, double value, TensorOptions options = {})", "value", 7,
+                     [](const Dims& s, TensorOptions o) { return full(s, 7, o); }),
+          like_row("zeros_like", "(like)", "0 in the shape, dtype and device of `like`", 0, zeros_like),
+          like_row("ones_like", "(like)", "1 in the shape, dtype and device of `like`", 1, ones_like),
+          like_row("full_like", "(like, double value)", "value in the shape, dtype and device of `like`", 2.5,
+                   [](const Tensor& x) { return full_like(x, 2.5); }),
+          arange_row(),
+          arange_count_row(),
+          linspace_row(),
+          eye_row()};
+}
+
+}  // namespace isonorm::test

@@ -1,0 +1,254 @@
+// Rows of the losses.
+#include "autograd/ops/loss.h"
+#include "autograd/fused/linear_cross_entropy.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tests/op_cases/groups.h"
+
+namespace isonorm::test {
+namespace {
+
+constexpr Reduction kReductions[] = {Reduction::mean, Reduction::sum, Reduction::none};
+const char* label_of(Reduction r) { return r == Reduction::mean ? "mean" : r == Reduction::sum ? "sum" : "none"; }
+
+// Single losses to the result: divided by `count` for the mean.
+Array reduced(Array single, Reduction r, double count) {
+  if (r == Reduction::none) return single;
+  long double sum = 0;
+  for (double v : single.v) sum += v;
+  return Array({}, Kind::real, static_cast<double>(r == Reduction::sum ? sum : sum / count));
+}
+
+Array cross_entropies(const Arrays& x, const CrossEntropyOptions& o) {
+  const int64_t classes = x[0].shape[x[0].shape.rank - 1];
+  Array single(x[1].shape);
+  double count = 0;
+  for (int64_t r = 0; r < single.size(); ++r) {
+    const int64_t target = static_cast<int64_t>(x[1].v[r]);
+    if (target == o.ignore_index) continue;
+    ++count;
+    const double* row = x[0].v.data() + r * classes;
+    const long double top = *std::max_element(row, row + classes);
+    long double sum = 0, loss = 0;
+    for (int64_t j = 0; j < classes; ++j) sum += std::exp(row[j] - top);
+    for (int64_t j = 0; j < classes; ++j)
+      loss +=
+          (o.label_smoothing / classes + (j == target ? 1 - o.label_smoothing : 0)) * (top + std::log(sum) - row[j]);
+    single.v[r] = static_cast<double>(loss);
+  }
+  return reduced(single, o.reduction, count);
+}
+
+// Shapes of targets and numbers of classes.
+std::vector<std::pair<Dims, int64_t>> target_shapes() {
+  return {{{}, 5},   {{1}, 3},  {{4}, 2},       {{7}, 10},    {{3}, 1}, {{2, 3}, 4},
+          {{5}, 50}, {{2}, 67}, {{2, 1, 3}, 6}, {{3, 4}, 17}, {{0}, 3}};
+}
+
+OpCase cross_entropy_row() {
+  OpCase op{.name = "cross_entropy",
+            .group = "Losses",
+            .signature = "cross_entropy(logits, target, const CrossEntropyOptions& options = {})",
+            .formula = "-sum_j q_j ln softmax(logits)_j, q the (smoothed) one-hot target",
+            .tolerance = tolerance::reduction,
+            .checks = 100};
+  Draw draw(op.name);
+  const auto add = [&](Arrays x, const CrossEntropyOptions& o, const std::string& label) -> Sample& {
+    const double length = static_cast<double>(x[0].size());
+    Sample& s = op.add(
+        label, std::move(x), [=](const Tensors& t) { return cross_entropy(t[0], t[1], o); },
+        [=](const Arrays& a) { return cross_entropies(a, o); });
+    s.length = length;
+    return s;
+  };
+  for (const auto& [shape, classes] : target_shapes())
+    for (Reduction r : kReductions)
+      for (double smoothing : {0.0, 0.1, 1.0})
+        for (bool ignore : {false, true}) {
+          Dims wide = shape;
+          wide.push_back(classes);
+          Array target = draw.index(shape, classes);
+          if (ignore)
+            for (size_t i = 0; i < target.v.size(); i += 2) target.v[i] = -7;
+          add({draw.normal(wide, 0, 3), target},
+              {.ignore_index = ignore ? -7 : -100, .label_smoothing = smoothing, .reduction = r},
+              text(label_of(r), " smoothing ", smoothing, ignore ? " ignore" : ""));
+          // Mean over no row: 0/0.
+          if (r == Reduction::mean && (shape == Dims{0} || (ignore && target.size() == 1)))
+            op.samples.back().gradient = false;
+        }
+  for (double mean : {1e4, -1e4}) add({draw.normal({3, 9}, mean), draw.index({3}, 9)}, {}, text("mean mean ", mean));
+  add({draw.normal({3, 9}, 0, 300), draw.index({3}, 9)}, {}, "mean deviation 300");
+  add({draw.normal({51, 1001}), draw.index({51}, 1001)}, {}, "mean").large = true;
+  add({draw.normal({5001, 10}), draw.index({5001}, 10)}, {.label_smoothing = 0.1}, "mean smoothing 0.1").large = true;
+  op.refuse({"[2, 3]", "[3]"}, [] { cross_entropy(reals({2, 3}), integers({3})); });
+  op.refuse({"f32", "i64"}, [] { cross_entropy(reals({2, 3}), reals({2})); });
+  op.refuse({"3", "element 1"}, [] { cross_entropy(reals({2, 3}), from_vector<int64_t>({0, 3}, {2})); });
+  op.refuse({"-1"}, [] { cross_entropy(reals({2, 3}), from_vector<int64_t>({0, -1}, {2})); });
+  op.refuse({"1.5"}, [] { cross_entropy(reals({2, 3}), from_vector<int64_t>({0, 0}, {2}), {.label_smoothing = 1.5}); });
+  op.refuse({"i64"}, [] { cross_entropy(integers({2, 3}), integers({2})); });
+  return op;
+}
+
+// x W^T + b for rows x.
+Array logits_of(const Array& x, const Array& weight, const Array* bias) {
+  Dims shape = x.shape;
+  const int64_t width = shape[shape.rank - 1];
+  shape[shape.rank - 1] = weight.shape[0];
+  return tabulate(shape, [&](Dims i) {
+    const int64_t c = i[i.rank - 1];
+    long double sum = bias ? bias->v[c] : 0;
+    for (int64_t k = 0; k < width; ++k) {
+      i[i.rank - 1] = k;
+      sum += static_cast<long double>(x.at(i)) * weight.at({c, k});
+    }
+    return static_cast<double>(sum);
+  });
+}
+
+// Inputs x, target, weight and, where wanted, bias, with the options to try on them.
+template <class F>
+void for_linear_samples(Draw& draw, F f) {
+  for (const auto& [shape, classes] : target_shapes())
+    for (int64_t width : {3, 8})
+      for (bool bias : {false, true})
+        for (const CrossEntropyOptions& o : {CrossEntropyOptions{}, CrossEntropyOptions{.reduction = Reduction::sum},
+                                             CrossEntropyOptions{.ignore_index = 0, .label_smoothing = 0.1},
+                                             CrossEntropyOptions{.reduction = Reduction::none}}) {
+          Dims wide = shape;
+          wide.push_back(width);
+          Arrays x = {draw.normal(wide), draw.index(shape, classes), draw.normal({classes, width})};
+          if (bias) x.push_back(draw.normal({classes}));
+          // The mean over no row is 0/0.
+          const int64_t counted =
+              std::count_if(x[1].v.begin(), x[1].v.end(), [&](double t) { return t != double(o.ignore_index); });
+          f(text(label_of(o.reduction), o.ignore_index == 0 ? " ignore smoothing" : ""), x, o,
+            counted > 0 || o.reduction != Reduction::mean);
+        }
+}
+
+OpCase linear_cross_entropy_row() {
+  OpCase op{.name = "linear_cross_entropy",
+            .group = "Fused",
+            .signature = "linear_cross_entropy(x, weight, bias, target, const CrossEntropyOptions& options = {})",
+            .formula = "cross_entropy(linear(x, weight, bias), target)",
+            .tolerance = tolerance::composite,
+            .blas = true,
+            .checks = 100};
+  Draw draw(op.name);
+  const auto add = [&](const std::string& label, const Arrays& x, const CrossEntropyOptions& o) -> Sample& {
+    Sample& s = op.add(
+        label, x,
+        [=](const Tensors& t) { return linear_cross_entropy(t[0], t[2], t.size() > 3 ? t[3] : Tensor(), t[1], o); },
+        [=](const Arrays& a) {
+          return cross_entropies({logits_of(a[0], a[2], a.size() > 3 ? &a[3] : nullptr), a[1]}, o);
+        });
+    s.length = static_cast<double>(std::max(x[0].size(), x[2].size()));
+    return s;
+  };
+  for_linear_samples(draw, [&](const std::string& label, const Arrays& x, const CrossEntropyOptions& o, bool gradient) {
+    add(label, x, o).gradient = gradient;
+  });
+  add("mean", {draw.normal({151, 16}), draw.index({151}, 333), draw.normal({333, 16})}, {}).large = true;
+  op.refuse({"[2, 3]", "[5, 4]"}, [] { linear_cross_entropy(reals({2, 3}), reals({5, 4}), {}, integers({2})); });
+  op.refuse({"[2, 3]", "[3]"}, [] { linear_cross_entropy(reals({2, 3}), reals({5, 3}), {}, integers({3})); });
+  op.refuse({"5", "element 1"}, [] {
+    linear_cross_entropy(reals({2, 3}), reals({5, 3}), {}, from_vector<int64_t>({0, 5}, {2}));
+  });
+  op.refuse({"f32", "f64"}, [] { linear_cross_entropy(reals({2, 3}), reals({5, 3}, DType::f64), {}, integers({2})); });
+  return op;
+}
+
+using Loss = std::function<Tensor(const Tensor&, const Tensor&, Reduction)>;
+
+// A row of a loss of two tensors: single(x, target) per entry; x - target stays away from `kinks`, targets lie in [lo,
+// hi].
+OpCase pairwise_row(std::string name, std::string parameters, std::string formula, Tolerance tolerance,
+                    const std::vector<std::pair<std::string, std::pair<Loss, double (*)(double, double)>>>& variants,
+                    std::vector<double> kinks, double lo, double hi) {
+  OpCase op{.name = name,
+            .group = "Losses",
+            .signature = name + parameters,
+            .formula = std::move(formula),
+            .tolerance = tolerance,
+            .checks = 50};
+  Draw draw(name);
+  std::vector<Dims> all = shapes();
+  all.push_back(kLarge);
+  for (const auto& [label, functions] : variants)
+    for (const Dims& shape : all)
+      for (Reduction r : kReductions) {
+        const auto& [call, single] = functions;
+        Arrays x = {draw.uniform(shape, -3, 3, kinks), draw.uniform(shape, lo, hi)};
+        if (!kinks.empty())
+          for (size_t i = 0; i < x[0].v.size(); ++i) x[0].v[i] += x[1].v[i];
+        Sample& s = op.add(
+            label_of(r) + label, x, [call = call, r](const Tensors& t) { return call(t[0], t[1], r); },
+            [single = single, r](const Arrays& a) {
+              Array y = a[0];
+              for (size_t i = 0; i < y.v.size(); ++i) y.v[i] = single(a[0].v[i], a[1].v[i]);
+              return reduced(y, r, static_cast<double>(y.size()));
+            });
+        s.length = r == Reduction::none ? 1 : static_cast<double>(x[0].size());
+        s.large = shape == kLarge;
+        s.gradient = !(r == Reduction::mean && is_empty(shape));
+      }
+  const Loss& call = variants[0].second.first;
+  op.refuse({"[2, 3]", "[3]"}, [=] { call(reals({2, 3}), reals({3}), Reduction::mean); });
+  op.refuse({"f32", "f64"}, [=] { call(reals({2}), reals({2}, DType::f64), Reduction::mean); });
+  op.refuse({"i64"}, [=] { call(integers({2}), integers({2}), Reduction::mean); });
+  return op;
+}
+
+double huber(double d, double delta) { return std::fabs(d) <= delta ? d * d / 2 : delta * (std::fabs(d) - delta / 2); }
+
+}  // namespace
+
+std::vector<OpCase> loss_cases() {
+  const char* const plain = "(x, target, Reduction reduction = Reduction::mean)";
+  std::vector<OpCase> all = {cross_entropy_row()};
+  all.push_back(pairwise_row("mse_loss", plain, "(x - target)^2", tolerance::composite,
+                             {{"", {mse_loss, [](double x, double t) { return (x - t) * (x - t); }}}}, {}, -3, 3));
+  all.push_back(pairwise_row("l1_loss", plain, "|x - target|", tolerance::composite,
+                             {{"", {l1_loss, [](double x, double t) { return std::fabs(x - t); }}}}, {0}, -3, 3));
+  all.push_back(pairwise_row("huber_loss", "(x, target, double delta = 1, Reduction reduction = Reduction::mean)",
+                             "d^2 / 2 where |d| <= delta, else delta (|d| - delta / 2), d = x - target",
+                             tolerance::composite,
+                             {{" delta 1",
+                               {[](const Tensor& x, const Tensor& t, Reduction r) { return huber_loss(x, t, 1, r); },
+                                [](double x, double t) { return huber(x - t, 1); }}},
+                              {" delta 0.5",
+                               {[](const Tensor& x, const Tensor& t, Reduction r) { return huber_loss(x, t, 0.5, r); },
+                                [](double x, double t) { return huber(x - t, 0.5); }}}},
+                             {-1, 1, -0.5, 0.5}, -3, 3));
+  all.back().refuse({"0"}, [] { huber_loss(reals({2}), reals({2}), 0); });
+  all.push_back(pairwise_row(
+      "bce_with_logits", plain, "-(target ln p + (1 - target) ln(1 - p)), p = sigmoid(x)", tolerance::composite,
+      {{"",
+        {bce_with_logits,
+         [](double x, double t) {
+           const auto softplus = [](double v) { return std::fmax(v, 0) + std::log1p(std::exp(-std::fabs(v))); };
+           return t * softplus(-x) + (1 - t) * softplus(x);
+         }}}},
+      {}, 0, 1));
+  return all;
+}
+
+std::vector<OpCase> linear_cross_entropy_cases() { return {linear_cross_entropy_row()}; }
+
+std::vector<FusedCase> linear_cross_entropy_fused_cases() {
+  FusedCase f{.name = "linear_cross_entropy"};
+  Draw draw("fused linear_cross_entropy");
+  for_linear_samples(draw, [&](const std::string& label, const Arrays& x, const CrossEntropyOptions& o, bool gradient) {
+    if (!gradient) return;
+    const auto with = [=](auto call) {
+      return [=](const Tensors& t) { return call(t[0], t[2], t.size() > 3 ? t[3] : Tensor(), t[1], o); };
+    };
+    f.add(label, x, with(isonorm::linear_cross_entropy), with(reference::linear_cross_entropy));
+  });
+  return {f};
+}
+
+}  // namespace isonorm::test

@@ -1,0 +1,227 @@
+// Rows of the norms, and of the residual addition fused with one.
+#include "autograd/ops/norm.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "autograd/fused/add_norm.h"
+#include "tests/op_cases/groups.h"
+#include "tests/support/norm_reference.h"
+
+namespace isonorm::test {
+namespace {
+
+// Which of gain and bias are given: they follow the other inputs in that order.
+struct Affine {
+  bool gain, bias;
+  const char* label;
+};
+constexpr Affine kAffine[] = {
+    {false, false, ""}, {true, false, " gain"}, {true, true, " gain bias"}, {false, true, " bias"}};
+
+template <class T>
+const T* gain_of(const Affine& a, const std::vector<T>& x, size_t first) {
+  return a.gain ? &x[first] : nullptr;
+}
+template <class T>
+const T* bias_of(const Affine& a, const std::vector<T>& x, size_t first) {
+  return a.bias ? &x[first + a.gain] : nullptr;
+}
+Tensor or_undefined(const Tensor* t) { return t ? *t : Tensor(); }
+
+using Call = std::function<Tensors(const Tensors&, const NormSpec&, const Tensor& gain, const Tensor& bias)>;
+using Reference = std::function<Arrays(const Arrays&, const NormSpec&, const Array* gain, const Array* bias)>;
+
+// How large the terms are of which a gradient is the sum: (1 + |x| / s) gain / s for the flattest row, s =
+// sqrt(spread^2 + eps).
+double steepness(const Arrays& x, size_t inputs, const NormSpec& spec) {
+  if (spec.kind == NormKind::none) return 0;
+  const int64_t width = x[0].shape[x[0].shape.rank - 1];
+  double worst = 0;
+  for (int64_t begin = 0; begin < x[0].size(); begin += width) {
+    double sum = 0, squares = 0, largest = 0;
+    for (int64_t i = begin; i < begin + width; ++i) {
+      const double v = x[0].v[i] + (inputs > 1 ? x[1].v[i] : 0);
+      sum += v;
+      squares += v * v;
+      largest = std::max(largest, std::abs(v));
+    }
+    const double n = static_cast<double>(width), mean = spec.kind == NormKind::layer ? sum / n : 0;
+    const double s = std::sqrt(std::max(0.0, squares / n - mean * mean) + spec.eps);
+    worst = std::max(worst, 2 * (1 + largest / s) / s);
+  }
+  return worst;
+}
+
+// Samples over rows of different widths, means and spreads; `inputs` leading tensors have the shape of x.
+void add_samples(OpCase& op, size_t inputs, const NormSpec& spec, bool all_affine, const Call& call,
+                 const Reference& reference) {
+  Draw draw(text(op.name, name_of(spec.kind), spec.p));
+  const auto add = [&](const Dims& shape, const Affine& affine, NormSpec s, const std::string& label, double mean,
+                       double deviation) -> Sample& {
+    Arrays x;
+    for (size_t k = 0; k < inputs; ++k) x.push_back(draw.normal(shape, k ? 0 : mean, deviation));
+    const Dims width = {shape[shape.rank - 1]};
+    if (affine.gain) x.push_back(draw.uniform(width, 0.5, 2));
+    if (affine.bias) x.push_back(draw.normal(width));
+    if (norm_entries(s, width[0]) == 1)
+      s.eps = 0.3;  // around 0 the norm of a single number is a step of width sqrt(eps)
+    Sample& sample = op.add(
+        label + affine.label, x,
+        [=](const Tensors& t) {
+          return call(t, s, or_undefined(gain_of(affine, t, inputs)), or_undefined(bias_of(affine, t, inputs)));
+        },
+        [=](const Arrays& a) { return reference(a, s, gain_of(affine, a, inputs), bias_of(affine, a, inputs)); });
+    sample.length = static_cast<double>(width[0]);
+    sample.slope = steepness(x, inputs, s);
+    return sample;
+  };
+  std::string kind = text(name_of(spec.kind), spec.p == 1 ? "" : text(" p ", spec.p));
+  for (const Affine& affine : kAffine) {
+    if (!all_affine && affine.gain != affine.bias) continue;
+    for (const Dims& shape : shapes(1)) add(shape, affine, spec, kind, 0, 1);
+    for (const Dims& shape : {Dims{3, 5}, Dims{2, 33}}) {
+      NormSpec wide = spec;
+      wide.eps = 0.3;
+      add(shape, affine, wide, kind + " eps 0.3", 0, 1);
+      add(shape, affine, spec, kind + " mean 3", 3, 1);
+      add(shape, affine, spec, kind + " mean 1e4", 1e4, 1);
+      add(shape, affine, spec, kind + " deviation 1e-3", 0, 1e-3);
+      add(shape, affine, spec, kind + " deviation 1e3", 0, 1e3);
+    }
+  }
+  add({171, 301}, kAffine[2], spec, kind, 0, 1).large = true;
+  add({171, 301}, kAffine[0], spec, kind, 0, 1).large = true;
+}
+
+template <class F>
+void add_refusals(OpCase& op, F call) {
+  op.refuse({"rank 0"}, [=] { call(reals({}), Tensor(), Tensor()); });
+  op.refuse({"[2, 3]", "[2]"}, [=] { call(reals({2, 3}), reals({2}), Tensor()); });
+  op.refuse({"[2, 3]", "[4]"}, [=] { call(reals({2, 3}), Tensor(), reals({4})); });
+  op.refuse({"f32", "f64"}, [=] { call(reals({2, 3}), reals({3}, DType::f64), Tensor()); });
+  op.refuse({"i64"}, [=] { call(integers({2, 3}), Tensor(), Tensor()); });
+}
+
+using Norm = Tensor (*)(const Tensor&, const Tensor&, const Tensor&, NormOptions);
+
+OpCase norm_row(NormKind kind, Norm norm, std::string formula) {
+  const std::string name = name_of(kind);
+  OpCase op{.name = name,
+            .group = "Norms",
+            .signature = name + "(x, gain = {}, bias = {}, NormOptions options = {})",
+            .formula = std::move(formula),
+            .tolerance = tolerance::composite,
+            .stretch_rows = kind != NormKind::layer,
+            .checks = 100};
+  for (double p : {1.0, 0.4}) {
+    if (p != 1 && kind != NormKind::rms) continue;
+    add_samples(
+        op, 1, {.kind = kind, .p = p}, true,
+        [=](const Tensors& x, const NormSpec& s, const Tensor& gain, const Tensor& bias) {
+          return Tensors{norm(x[0], gain, bias, {.eps = s.eps, .p = s.p})};
+        },
+        [](const Arrays& x, const NormSpec& s, const Array* gain, const Array* bias) {
+          return Arrays{normalized(x[0], s, gain, bias)};
+        });
+  }
+  add_refusals(op, [=](const Tensor& x, const Tensor& gain, const Tensor& bias) { norm(x, gain, bias, {}); });
+  return op;
+}
+
+constexpr NormKind kKinds[] = {NormKind::none, NormKind::layer, NormKind::rms, NormKind::crms,
+                               NormKind::crms_isometric};
+
+OpCase normalize_row() {
+  OpCase op{.name = "normalize",
+            .group = "Norms",
+            .signature = "normalize(x, const NormSpec& spec, gain = {}, bias = {})",
+            .formula = "the norm that spec names; x gain + bias for none",
+            .tolerance = tolerance::composite,
+            .stretch_rows = false,
+            .checks = 100};
+  for (NormKind kind : kKinds)
+    add_samples(
+        op, 1, {.kind = kind}, false,
+        [](const Tensors& x, const NormSpec& s, const Tensor& gain, const Tensor& bias) {
+          return Tensors{normalize(x[0], s, gain, bias)};
+        },
+        [](const Arrays& x, const NormSpec& s, const Array* gain, const Array* bias) {
+          return Arrays{normalized(x[0], s, gain, bias)};
+        });
+  op.refuses = false;  // under the names of the norms, which refuse
+  return op;
+}
+
+OpCase add_norm_row() {
+  OpCase op{.name = "add_norm",
+            .group = "Fused",
+            .signature = "add_norm(x, branch, const NormSpec& spec, gain = {}, bias = {})",
+            .formula = "sum = x + branch, normed = normalize(sum)",
+            .tolerance = tolerance::composite,
+            .stretch_rows = false,
+            .checks = 100};
+  for (NormKind kind : kKinds)
+    add_samples(
+        op, 2, {.kind = kind}, false,
+        [](const Tensors& x, const NormSpec& s, const Tensor& gain, const Tensor& bias) {
+          const AddNorm r = add_norm(x[0], x[1], s, gain, bias);
+          return Tensors{r.sum, r.normed};
+        },
+        [](const Arrays& x, const NormSpec& s, const Array* gain, const Array* bias) {
+          Array sum = x[0];
+          for (size_t i = 0; i < sum.v.size(); ++i) sum.v[i] += x[1].v[i];
+          return Arrays{sum, normalized(sum, s, gain, bias)};
+        });
+  op.refuse({"[2, 3]", "[3]"}, [] { add_norm(reals({2, 3}), reals({3}), {}); });
+  op.refuse({"f32", "f64"}, [] { add_norm(reals({2, 3}), reals({2, 3}, DType::f64), {}); });
+  op.refuse(
+      {"[2, 3]", "[2]"},
+      [] {
+        add_norm(reals({2, 3}), reals({2, 3}), {}, reals({2}));
+      },
+      "layer_norm");
+  op.refuse(
+      {"i64"},
+      [] {
+        add_norm(integers({2, 3}), integers({2, 3}), {});
+      },
+      "layer_norm");
+  return op;
+}
+
+}  // namespace
+
+std::vector<OpCase> norm_cases() {
+  return {norm_row(NormKind::layer, layer_norm, "(x - mean) / sqrt(var + eps) gain + bias"),
+          norm_row(NormKind::rms, rms_norm,
+                   "x / sqrt(mean of x^2 + eps) gain + bias; over the leading share p of the entries"),
+          norm_row(NormKind::crms, crms_norm, "x / sqrt((sum x^2 + (sum x)^2) / (d + 1) + eps) gain + bias"),
+          norm_row(NormKind::crms_isometric, crms_isometric_norm, "x / sqrt(sum x^2 / (d + 1) + eps) gain + bias"),
+          normalize_row(),
+          add_norm_row()};
+}
+
+std::vector<FusedCase> add_norm_fused_cases() {
+  FusedCase f{.name = "add_norm"};
+  Draw draw("fused add_norm");
+  for (NormKind kind : kKinds)
+    for (const Dims& shape : shapes(1))
+      for (const Affine& affine : kAffine) {
+        Arrays x = {draw.normal(shape), draw.normal(shape)};
+        const Dims width = {shape[shape.rank - 1]};
+        if (affine.gain) x.push_back(draw.uniform(width, 0.5, 2));
+        if (affine.bias) x.push_back(draw.normal(width));
+        const auto with = [=](auto call) {
+          return [=](const Tensors& t) {
+            const AddNorm r = call(t[0], t[1], NormSpec{.kind = kind}, or_undefined(gain_of(affine, t, 2)),
+                                   or_undefined(bias_of(affine, t, 2)));
+            return Tensors{r.sum, r.normed};
+          };
+        };
+        f.add(text(name_of(kind), affine.label), x, with(isonorm::add_norm), with(reference::add_norm));
+      }
+  return {f};
+}
+
+}  // namespace isonorm::test

@@ -1,0 +1,243 @@
+// Rows of the random functions: range, moments, repeatability (every call starts from its own generator); dropout
+// against its mask.
+#include "autograd/ops/random.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "autograd/ops/create.h"
+#include "tests/op_cases/groups.h"
+
+namespace isonorm::test {
+namespace {
+
+constexpr int64_t kCount = 60000;
+const char* const kOptions = "TensorOptions options = {}, Generator& generator = default_generator())";
+
+OpCase row(std::string name, std::string parameters, std::string formula) {
+  return {.name = name,
+          .group = "Random",
+          .signature = name + parameters,
+          .formula = std::move(formula),
+          .tolerance = tolerance::rounded,
+          .differentiable = false,
+          .dtypes = {DType::f64}};
+}
+
+struct Expected {
+  double lo, hi, mean, deviation;
+  bool rounded = true;  // f32 and bf16 values are the rounded f64 ones; false: a draw is accepted or not as rounded
+};
+
+// Bounds, and the mean within five of its standard errors; the deviation within 3 %.
+std::string moments(const Tensor& y, const Expected& e) {
+  const std::vector<double> v = y.to_vector<double>();
+  double sum = 0, squares = 0;
+  for (double x : v) {
+    if (!(x >= e.lo && x <= e.hi)) return text("value ", x, " is outside of [", e.lo, ", ", e.hi, ']');
+    sum += x;
+    squares += x * x;
+  }
+  if (v.size() < kCount) return {};
+  const double n = static_cast<double>(v.size()), mean = sum / n, deviation = std::sqrt(squares / n - mean * mean);
+  if (std::abs(mean - e.mean) > 5 * e.deviation / std::sqrt(n))
+    return text("the mean is ", mean, ", expected ", e.mean);
+  if (std::abs(deviation - e.deviation) > 0.03 * e.deviation)
+    return text("the deviation is ", deviation, ", expected ", e.deviation);
+  return {};
+}
+
+using Fill = std::function<Tensor(const Dims&, TensorOptions, Generator&)>;
+
+OpCase fill_row(std::string name, std::string parameters, std::string formula, const Expected& e, Fill fill) {
+  OpCase op = row(name, parameters, formula);
+  for (const Dims& shape : {Dims{}, Dims{1}, Dims{0, 3}, Dims{2, 3, 5}, Dims{3, kCount / 3}})
+    for (DType dtype : {DType::f64, DType::f32, DType::bf16})
+      op.add_random(
+            text(shape, ' ', dtype),
+            [=] {
+              Generator g{.seed = 11, .offset = 5};
+              return fill(shape, {dtype}, g);
+            },
+            [=](const Tensor& y) {
+              if (y.shape() != shape || y.dtype() != dtype) return text("the result is ", y.dtype(), ' ', y.shape());
+              Generator g{.seed = 11, .offset = 5};
+              const std::vector<double> wide = fill(shape, {DType::f64}, g).to_vector<double>(),
+                                        v = y.to_vector<double>();
+              const double half = epsilon(dtype) / 2 * (1 + 1e-3);  // an ulp
+              for (size_t i = 0; i < v.size(); ++i)
+                if (e.rounded && std::abs(v[i] - wide[i]) > half * std::abs(wide[i]))
+                  return text(dtype, " value ", v[i], " is not ", wide[i], " rounded");
+              return moments(y, e);
+            })
+          .large = shape.rank == 2 && shape[0] == 3;
+  return op;
+}
+
+OpCase randint_row() {
+  OpCase op = row(
+      "randint",
+      "(int64_t lo, int64_t hi, const Dims& shape, Device device = kCpu, Generator& generator = default_generator())",
+      "integers in [lo, hi), each as likely");
+  for (const Dims& shape : {Dims{}, Dims{0}, Dims{7}, Dims{3, kCount / 3}})
+    op.add_random(
+          text(shape),
+          [=] {
+            Generator g{.seed = 3};
+            return randint(-3, 4, shape, kCpu, g);
+          },
+          [=](const Tensor& y) {
+            return y.dtype() == DType::i64 ? moments(y, {-3, 3, 0, 2}) : text("dtype ", y.dtype());
+          })
+        .large = shape.rank == 2;
+  op.refuse({"3"}, [] { randint(3, 3, {2}); });
+  return op;
+}
+
+OpCase randperm_row() {
+  OpCase op = row("randperm", "(int64_t n, Device device = kCpu, Generator& generator = default_generator())",
+                  "0 .. n - 1 in random order");
+  for (int64_t n : {0, 1, 5, 30000})
+    op.add_random(
+          text(n),
+          [=] {
+            Generator g{.seed = 3};
+            return randperm(n, kCpu, g);
+          },
+          [=](const Tensor& y) {
+            std::vector<int64_t> v = y.to_vector<int64_t>();
+            const bool moved = n < 5 || !std::is_sorted(v.begin(), v.end());
+            std::sort(v.begin(), v.end());
+            for (int64_t i = 0; i < n; ++i)
+              if (v[i] != i) return text("position ", i, " is missing");
+            return moved ? std::string() : "the order is not random";
+          })
+        .large = n == 30000;
+  op.refuse({"-1"}, [] { randperm(-1); });
+  return op;
+}
+
+OpCase dropout_row() {
+  OpCase op = row("dropout", "(x, double p, bool training = true, Generator& generator = default_generator())",
+                  "0 with probability p, else x/(1 - p); x where not training");
+  op.differentiable = true;
+  op.dtypes = {DType::f64, DType::f32, DType::bf16};
+  Draw draw(op.name);
+  std::vector<Dims> all = shapes();
+  all.push_back(kLarge);
+  for (const Dims& shape : all)
+    for (double p : {0.0, 0.25, 0.5})
+      for (bool training : {true, false}) {
+        if (!training && p != 0.5) continue;
+        const auto apply = [=](const Tensor& x) {
+          Generator g{.seed = 17};
+          return dropout(x, p, training, g);
+        };
+        op.add(
+              text("p ", p, training ? "" : " evaluation"), {draw.uniform(shape, 1, 2)},
+              [=](const Tensors& x) { return apply(x[0]); },
+              [=](const Arrays& x) {
+                const std::vector<double> mask = apply(ones(shape, {DType::f64})).to_vector<double>();
+                Array y = x[0];
+                double kept = 0;
+                for (size_t i = 0; i < y.v.size(); ++i)
+                  y.v[i] *= mask[i] != 0 ? (training ? 1 / (1 - p) : 1) : 0, kept += mask[i] != 0;
+                const double n = static_cast<double>(y.size()), share = training ? 1 - p : 1;
+                check(n < 1000 || std::abs(kept - share * n) <= 5 * std::sqrt(share * (1 - share) * n), "dropout kept ",
+                      kept, " of ", n);
+                return y;
+              })
+            .large = shape == kLarge;
+      }
+  op.refuse({"1"}, [] { dropout(reals({2}), 1); });
+  op.refuse({"-0.5"}, [] { dropout(reals({2}), -0.5); });
+  op.refuse({"i64"}, [] { dropout(integers({2}), 0.5); });
+  return op;
+}
+
+OpCase multinomial_row() {
+  OpCase op = row("multinomial",
+                  "(weights, int64_t count, bool replacement = false, Generator& generator = default_generator())",
+                  "positions drawn with probability proportional to the weights (i64)");
+  const auto add = [&](const std::string& label, std::vector<double> weights, int64_t rows, int64_t count,
+                       bool replacement) -> Sample& {
+    const int64_t n = static_cast<int64_t>(weights.size());
+    return op.add_random(
+        label,
+        [=] {
+          std::vector<double> all;
+          for (int64_t r = 0; r < rows; ++r) all.insert(all.end(), weights.begin(), weights.end());
+          Generator g{.seed = 23};
+          return multinomial(from_vector(all, {rows, n}), count, replacement, g);
+        },
+        [=](const Tensor& y) {
+          if (y.shape() != Dims{rows, count} || y.dtype() != DType::i64)
+            return text("the result is ", y.dtype(), ' ', y.shape());
+          const std::vector<int64_t> v = y.to_vector<int64_t>();
+          std::vector<double> first(weights.size());
+          double total = 0;
+          for (double w : weights) total += w;
+          for (int64_t r = 0; r < rows; ++r) {
+            std::set<int64_t> seen;
+            for (int64_t c = 0; c < count; ++c) {
+              const int64_t at = v[r * count + c];
+              if (at < 0 || at >= n || weights[at] == 0) return text("position ", at, " has no weight");
+              if (!replacement && !seen.insert(at).second) return text("position ", at, " is drawn twice");
+            }
+            ++first[v[r * count]];
+          }
+          for (int64_t j = 0; j < n && rows >= 10000; ++j) {
+            const double p = weights[j] / total, m = static_cast<double>(rows);
+            if (std::abs(first[j] - p * m) > 5 * std::sqrt(p * (1 - p) * m))
+              return text("position ", j, " came first ", first[j], " times of ", m);
+          }
+          return std::string();
+        });
+  };
+  for (bool replacement : {false, true}) {
+    const char* label = replacement ? " replaced" : "";
+    add(text("small", label), {1, 0, 2, 3}, 2, 3, replacement);
+    add(text("one", label), {0.5}, 3, 1, replacement);
+    add(text("frequencies", label), {1, 0, 2, 5}, 20000, 2, replacement).large = true;
+  }
+  op.refuse({"-1"}, [] { multinomial(tensor({1.0, -1.0}), 1); });
+  op.refuse({"2", "1"}, [] { multinomial(tensor({1.0, 0.0}), 2); });
+  op.refuse({"i64"}, [] { multinomial(integers({2}), 1); });
+  return op;
+}
+
+}  // namespace
+
+std::vector<OpCase> random_cases() {
+  const std::string shape = "(const Dims& shape, ";
+  std::vector<OpCase> all;
+  all.push_back(fill_row("rand", shape + kOptions, "uniform on [0, 1)", {0, 1, 0.5, std::sqrt(1 / 12.0)}, rand));
+  all.back().refuse({"i64"}, [] { rand({2}, {DType::i64}); });
+  all.push_back(fill_row("uniform", shape + "double lo, double hi, " + kOptions, "uniform on [lo, hi)",
+                         {-2, 4, 1, std::sqrt(3.0)},
+                         [](const Dims& s, TensorOptions o, Generator& g) { return uniform(s, -2, 4, o, g); }));
+  all.back().refuse({"1", "0"}, [] { uniform({2}, 1, 0); });
+  all.push_back(fill_row("randn", shape + kOptions, "normal, mean 0, variance 1", {-8.6, 8.6, 0, 1}, randn));
+  all.back().refuse({"i64"}, [] { randn({2}, {DType::i64}); });
+  all.push_back(fill_row("exponential", shape + kOptions, "exponential with rate 1", {0, 36.8, 1, 1}, exponential));
+  all.back().refuse({"i64"}, [] { exponential({2}, {DType::i64}); });
+  // A normal of mean 1 and deviation 2 on [-1, 3], one deviation to either side: deviation 2 sqrt(1 - 2 phi(1) / (2
+  // Phi(1) - 1)).
+  all.push_back(
+      fill_row("truncated_normal", shape + "double mean, double deviation, double lo, double hi, " + kOptions,
+               "normal conditioned on [lo, hi]", {-1, 3, 1, 2 * 0.5395600, false},
+               [](const Dims& s, TensorOptions o, Generator& g) { return truncated_normal(s, 1, 2, -1, 3, o, g); }));
+  all.back().refuse({"0"}, [] { truncated_normal({2}, 0, 0, -1, 1); });
+  all.push_back(fill_row("bernoulli", shape + "double p, " + kOptions, "1 with probability p, else 0",
+                         {0, 1, 0.3, std::sqrt(0.21)},
+                         [](const Dims& s, TensorOptions o, Generator& g) { return bernoulli(s, 0.3, o, g); }));
+  all.back().refuse({"1.5"}, [] { bernoulli({2}, 1.5); });
+  all.push_back(randint_row());
+  all.push_back(randperm_row());
+  all.push_back(dropout_row());
+  all.push_back(multinomial_row());
+  return all;
+}
+
+}  // namespace isonorm::test

@@ -1,0 +1,39 @@
+// Naive normalizations of rows, shared by the rows of the norms and of the ops that fuse one.
+#pragma once
+
+#include <cmath>
+
+#include "core/norm_spec.h"
+#include "tests/support/array.h"
+
+namespace isonorm::test {
+
+// One line of two passes per row, straight from the papers' formulas; see autograd/ops/norm.h. gain and bias may be
+// null.
+inline Array normalized(const Array& x, const NormSpec& spec, const Array* gain, const Array* bias) {
+  Array y(x.shape);
+  const int64_t width = x.shape[x.shape.rank - 1];
+  for (int64_t begin = 0; begin < x.size(); begin += width) {
+    const double* v = x.v.data() + begin;
+    long double mean = 0, square = 0;
+    int64_t taken = width;
+    if (spec.kind == NormKind::rms) taken = std::max<int64_t>(1, static_cast<int64_t>(std::ceil(spec.p * width)));
+    for (int64_t i = 0; i < width; ++i) mean += static_cast<long double>(v[i]) / width;
+    const long double last = -mean * width;  // the entry that a compressed row leaves out
+    if (spec.kind != NormKind::layer) mean = 0;
+    for (int64_t i = 0; i < taken; ++i) square += (v[i] - mean) * (v[i] - mean);
+    long double divisor = taken;
+    if (spec.kind == NormKind::crms) square += last * last;
+    if (spec.kind == NormKind::crms || spec.kind == NormKind::crms_isometric) divisor = width + 1;
+    const long double scale = spec.kind == NormKind::none ? 1 : 1 / std::sqrt(square / divisor + spec.eps);
+    for (int64_t i = 0; i < width; ++i) {
+      long double out = (v[i] - mean) * scale;
+      if (gain) out *= gain->v[i];
+      if (bias) out += bias->v[i];
+      y.v[begin + i] = static_cast<double>(out);
+    }
+  }
+  return y;
+}
+
+}  // namespace isonorm::test
