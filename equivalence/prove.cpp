@@ -55,7 +55,7 @@ class Proof {
 
     std::vector<RunResult> negative = negatives(), controls = result_.controls;
     for (RunResult& c : controls) c.deviations = {}, c.losses.clear();
-    RunResult reference = record(StreamForm::layer_norm, Parametrisation::raw, 0);
+    RunResult& reference = result_.negative_reference = record(StreamForm::layer_norm, Parametrisation::raw, 0);
     group = make_group(negative);
     const size_t first = result_.runs.size();
     result_.runs.insert(result_.runs.end(), negative.begin(), negative.end());
