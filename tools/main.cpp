@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/idle.h"
 #include "tools/verb.h"
 
 using namespace isonorm;
@@ -39,6 +40,7 @@ int run(const Verb& verb, const std::string& who) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  wait_quietly(argv);
   CLI::App app("Pre-LN, Pre-RMSNorm and Pre-CRMSNorm Transformers are one model: train them, and see.", "isonorm");
   app.set_version_flag("--version", "isonorm " ISONORM_VERSION);
   app.require_subcommand(1);

@@ -1,4 +1,9 @@
 #define CATCH_CONFIG_RUNNER
 #include "tests/support/catch.h"
 
-int main(int argc, char** argv) { return Catch::Session().run(argc, argv); }
+#include "core/idle.h"
+
+int main(int argc, char** argv) {
+  isonorm::wait_quietly(argv);
+  return Catch::Session().run(argc, argv);
+}
