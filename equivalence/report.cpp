@@ -111,7 +111,7 @@ void share_axis(std::vector<Chart>& charts) {
   }
   low = std::max(low, 1e-17);
   for (Chart& chart : charts) {
-    chart.low = std::pow(10.0, std::floor(std::log10(low)));
+    chart.low = std::pow(10.0, std::floor(std::log10(low) - 0.5));  // zeros lie visibly below the smallest value
     chart.high = std::pow(10.0, std::ceil(std::log10(high)));
   }
 }
