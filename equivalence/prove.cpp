@@ -37,18 +37,23 @@ class Proof {
     initial_ = build_model(o, source_.shape(), Stream(StreamForm::layer_norm, o.width));
     const int runs = 1 + o.controls + static_cast<int>(o.forms.size());
     const int negative = 1 + o.controls + static_cast<int>(negatives().size());
-    const double test_steps = 0.3 * static_cast<double>(source_.test_count()) / o.batch;  // a forward costs a third of a step
+    const double test_steps =
+        0.3 * static_cast<double>(source_.test_count()) / o.batch;  // a forward costs a third of a step
     work_ = o.step_count() * runs + kNegativeSteps * negative + test_steps * runs;
   }
 
   ProofResult run() {
     // One record per run first: a progress callback sees them all.
-    for (int c = 0; c < o_.controls; ++c) result_.controls.push_back(record(StreamForm::layer_norm, Parametrisation::raw, c + 1));
+    for (int c = 0; c < o_.controls; ++c)
+      result_.controls.push_back(record(StreamForm::layer_norm, Parametrisation::raw, c + 1));
     for (const std::string& f : o_.forms) result_.runs.push_back(record(nn::stream_form(f), Parametrisation::raw, 0));
     result_.reference = record(StreamForm::layer_norm, Parametrisation::raw, 0);
-    const optim::Schedule schedule{.peak = o_.lr, .warmup = std::min(o_.warmup, o_.step_count()), .steps = o_.step_count()};
+    const optim::Schedule schedule{
+        .peak = o_.lr, .warmup = std::min(o_.warmup, o_.step_count()), .steps = o_.step_count()};
     Group group = make_group(result_.runs);
-    if (!train(group, Phase::training, o_.step_count(), [&](int t) { return schedule.lr(t); }, result_.controls, result_.runs, result_.reference))
+    if (!train(
+            group, Phase::training, o_.step_count(), [&](int t) { return schedule.lr(t); }, result_.controls,
+            result_.runs, result_.reference))
       return stop();
     if (!test(group)) return stop();
     group = {};
@@ -60,7 +65,9 @@ class Proof {
     const size_t first = result_.runs.size();
     result_.runs.insert(result_.runs.end(), negative.begin(), negative.end());
     const std::span<RunResult> runs = std::span(result_.runs).subspan(first);
-    if (!train(group, Phase::negative, kNegativeSteps, [&](int) { return o_.lr; }, controls, runs, reference)) return stop();
+    if (!train(
+            group, Phase::negative, kNegativeSteps, [&](int) { return o_.lr; }, controls, runs, reference))
+      return stop();
     for (RunResult& r : runs) r.control = running_maximum(controls);
     conclude(result_);
     result_.seconds = seconds();
@@ -173,7 +180,8 @@ class Proof {
 
   bool report(Phase phase, int step, int steps, double loss, double deviation, double control, double lr) {
     if (!progress_) return true;
-    return progress_({phase, step, steps, loss, deviation, control, lr, seconds(), std::min(1.0, done_ / work_), result_});
+    return progress_(
+        {phase, step, steps, loss, deviation, control, lr, seconds(), std::min(1.0, done_ / work_), result_});
   }
 
   ProofResult stop() {
@@ -183,9 +191,7 @@ class Proof {
     return std::move(result_);
   }
 
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
-  }
+  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); }
 
   ProofOptions o_;
   const ProgressCallback& progress_;
@@ -202,7 +208,8 @@ ProofResult prove(const ProofOptions& options, const ProgressCallback& progress)
   check(options.step_count() > 0 && options.batch > 0, "prove: ", options.step_count(), " steps of ", options.batch,
         " examples, expected at least 1 of each");
   check(options.controls > 0, "prove: ", options.controls, " controls, expected at least 1");
-  check(options.dtype == DType::f32 || options.dtype == DType::f64, "prove: dtype is ", options.dtype, ", expected f32 or f64");
+  check(options.dtype == DType::f32 || options.dtype == DType::f64, "prove: dtype is ", options.dtype,
+        ", expected f32 or f64");
   if (options.threads > 0) set_num_threads(options.threads);
   return Proof(options, progress).run();
 }

@@ -22,8 +22,13 @@ namespace isonorm::equivalence {
 namespace {
 
 nn::TransformerOptions transformer_options(const ProofOptions& o, const nn::Stream& stream) {
-  return {.width = o.width, .depth = o.depth, .heads = o.heads, .affine = o.affine, .eps = o.eps,
-          .stream = stream.form(), .storage = stream.storage()};
+  return {.width = o.width,
+          .depth = o.depth,
+          .heads = o.heads,
+          .affine = o.affine,
+          .eps = o.eps,
+          .stream = stream.form(),
+          .storage = stream.storage()};
 }
 
 double largest(const Tensor& x) { return x.numel() == 0 ? 0 : amax(abs(x)).item(); }
@@ -40,8 +45,11 @@ std::unique_ptr<nn::Module> build_model(const ProofOptions& o, const ModelShape&
   const nn::TransformerOptions t = transformer_options(o, stream);
   std::unique_ptr<nn::Module> model;
   if (o.model == ModelKind::vit)
-    model = std::make_unique<nn::Vit>(nn::VitOptions{.image = shape.image, .channels = shape.channels, .patch = o.patch,
-                                                     .classes = shape.classes, .transformer = t});
+    model = std::make_unique<nn::Vit>(nn::VitOptions{.image = shape.image,
+                                                     .channels = shape.channels,
+                                                     .patch = o.patch,
+                                                     .classes = shape.classes,
+                                                     .transformer = t});
   else
     model = std::make_unique<nn::Gpt>(nn::GptOptions{.vocab = shape.vocab, .context = o.context, .transformer = t});
   model->to(o.dtype);
@@ -53,7 +61,8 @@ std::unique_ptr<optim::Optimizer> build_optimizer(const ProofOptions& o, const s
     case OptimizerKind::sgd:
       return std::make_unique<optim::Sgd>(parameters, optim::SgdOptions{.lr = o.lr, .weight_decay = o.decay()});
     case OptimizerKind::momentum:
-      return std::make_unique<optim::Sgd>(parameters, optim::SgdOptions{.lr = o.lr, .momentum = 0.9, .weight_decay = o.decay()});
+      return std::make_unique<optim::Sgd>(parameters,
+                                          optim::SgdOptions{.lr = o.lr, .momentum = 0.9, .weight_decay = o.decay()});
     case OptimizerKind::adam:
       return std::make_unique<optim::Adam>(parameters, optim::AdamOptions{.lr = o.lr, .weight_decay = o.decay()});
     case OptimizerKind::adamw:
@@ -76,8 +85,7 @@ void Trainee::differentiate(const Examples& batch) {
   backward(loss);
   loss_ = loss.item();
   gradients_.clear();
-  for (const nn::Parameter& p : parameters_)
-    gradients_.push_back(raw_gradient(gradient(p.tensor), p, stream_));
+  for (const nn::Parameter& p : parameters_) gradients_.push_back(raw_gradient(gradient(p.tensor), p, stream_));
 }
 
 void Trainee::update(double lr) {
@@ -138,7 +146,8 @@ void move_elements(const Tensor& p, uint64_t seed, uint64_t stream) {
 void move_by_one_ulp(nn::Module& model, uint64_t seed) {
   uint64_t stream = 0;
   for (const Tensor& p : model.parameters()) {
-    check(p.dtype() == DType::f64 || p.dtype() == DType::f32, "move_by_one_ulp: dtype is ", p.dtype(), ", expected f32 or f64");
+    check(p.dtype() == DType::f64 || p.dtype() == DType::f32, "move_by_one_ulp: dtype is ", p.dtype(),
+          ", expected f32 or f64");
     if (p.dtype() == DType::f64)
       move_elements<double>(p, seed, stream++);
     else

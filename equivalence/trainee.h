@@ -1,4 +1,5 @@
-// A model under training in a proof: its parameters in whatever coordinates, its optimizer, and how far it is from another one.
+// A model under training in a proof: its parameters in whatever coordinates, its optimizer, and how far it is from
+// another one.
 #pragma once
 
 #include <memory>
@@ -38,7 +39,8 @@ class Trainee {
   const nn::Stream& stream() const { return stream_; }
   double loss() const { return loss_; }
 
-  // Deviation of this run's gradients (after differentiate) and weights (after update) from those of `reference`: see Deviations.
+  // Deviation of this run's gradients (after differentiate) and weights (after update) from those of `reference`: see
+  // Deviations.
   double gradient_deviation(const Trainee& reference) const;
   double weight_deviation(const Trainee& reference) const;
 

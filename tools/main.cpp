@@ -4,6 +4,7 @@
 #include <new>
 #include <vector>
 
+#include "core/blas_info.h"
 #include "core/error.h"
 #include "core/idle.h"
 #include "tools/verb.h"
@@ -22,6 +23,8 @@ int fail(const std::string& who, const std::string& what, int code) {
 }
 
 int run(const Verb& verb, const std::string& who) {
+  if (const std::string warning = blas_warning(); !warning.empty())
+    std::fprintf(stderr, "%s: %s\n", who.c_str(), warning.c_str());
   try {
     const int code = verb.run();
     if (std::fflush(stdout) != 0 || std::ferror(stdout)) return fail(who, "standard output cannot be written", kIo);
