@@ -134,7 +134,7 @@ class Proof {
         r.deviations.loss.push_back(d[0]);
         r.deviations.gradient.push_back(d[1]);
         r.deviations.weight.push_back(d[2]);
-        for (double v : d) largest = v <= largest ? largest : v;
+        for (double v : d) largest = larger(largest, v);
         done_ += 1;
       };
       for (size_t i = 0; i < g.controls.size(); ++i) follow(*g.controls[i], controls[i], worst_control);

@@ -100,8 +100,7 @@ double Trainee::gradient_deviation(const Trainee& reference) const {
   NoGrad no_grad;
   double worst = 0, scale_of_all = 0;
   for (const Tensor& g : reference.gradients_) scale_of_all = std::max(scale_of_all, largest(g));
-  // std::max would lose a NaN: it is kept by comparing the other way round.
-  const auto take = [&](double d) { worst = d <= worst ? worst : d; };
+  const auto take = [&](double d) { worst = larger(worst, d); };
   for (size_t i = 0; i < gradients_.size(); ++i) {
     const Tensor &mine = gradients_[i], &theirs = reference.gradients_[i];
     const int64_t begin = reference.parameters_[i].blind_begin, end = reference.parameters_[i].blind_end;
@@ -120,10 +119,8 @@ double Trainee::gradient_deviation(const Trainee& reference) const {
 double Trainee::weight_deviation(const Trainee& reference) const {
   NoGrad no_grad;
   double worst = 0;
-  for (size_t i = 0; i < weights_.size(); ++i) {
-    const double d = relative(weights_[i], reference.weights_[i], largest(reference.weights_[i]));
-    worst = d <= worst ? worst : d;
-  }
+  for (size_t i = 0; i < weights_.size(); ++i)
+    worst = larger(worst, relative(weights_[i], reference.weights_[i], largest(reference.weights_[i])));
   return worst;
 }
 

@@ -2,6 +2,7 @@
 // another one.
 #pragma once
 
+#include <cmath>
 #include <memory>
 
 #include "equivalence/options.h"
@@ -57,6 +58,9 @@ class Trainee {
   double loss_ = 0;
   std::vector<Tensor> gradients_, weights_;
 };
+
+// The larger of two deviations. NaN, once met, stays: std::max would lose it.
+inline double larger(double a, double b) { return std::isnan(a) || b <= a ? a : b; }
 
 // Moves every element of every parameter to the next floating-point number above or below it, at random.
 void move_by_one_ulp(nn::Module& model, uint64_t seed);

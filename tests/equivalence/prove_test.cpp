@@ -1,6 +1,7 @@
 // G6: whole proofs on small models. The forms follow Pre-LN for every optimizer, the negative controls do not, and a forged weight is seen.
 #include "tests/support/catch.h"
 
+#include <cmath>
 #include <fstream>
 
 #include "autograd/ops/create.h"
@@ -112,6 +113,20 @@ TEST_CASE("a weight that differs by 1e-9 of its tensor's largest is seen at step
   CHECK(forged.gradient_deviation(reference) > bound(control.gradient_deviation(reference), DType::f64));
   CHECK(forged.weight_deviation(reference) > bound(control.weight_deviation(reference), DType::f64));
   CHECK(control.gradient_deviation(reference) > 0);
+}
+
+TEST_CASE("NaN in one tensor is not covered up by the tensors after it") {
+  const ProofOptions o = small(ModelKind::gpt, "");
+  const ModelShape shape{.vocab = 9};
+  const nn::Stream raw(nn::StreamForm::layer_norm, o.width);
+  manual_seed(1);
+  Trainee reference(o, shape, raw), broken(o, shape, raw);
+  broken.model().load_state_dict(reference.model().state_dict());
+  const Examples batch{randint(0, 9, {6, 12}), randint(0, 9, {6, 12})};
+  for (Trainee* t : {&reference, &broken}) t->differentiate(batch);
+  broken.model().named_parameters().front().tensor.mutable_data<double>()[0] = NAN;
+  for (Trainee* t : {&reference, &broken}) t->update(o.lr);
+  CHECK(std::isnan(broken.weight_deviation(reference)));
 }
 
 TEST_CASE("options that make no proof are refused with both values") {
