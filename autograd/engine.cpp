@@ -11,11 +11,13 @@ namespace {
 
 Node& leaf_of(const Tensor& x, const char* op) {
   Node* n = x.impl().node.get();
-  check(n && n->is_leaf() && !n->backward, op, ": the tensor of shape ", x.shape(), " is not a leaf that requires a gradient");
+  check(n && n->is_leaf() && !n->backward, op, ": the tensor of shape ", x.shape(),
+        " is not a leaf that requires a gradient");
   return *n;
 }
 
-// Nodes with a gradient, the youngest first. All consumers of a node are younger, so when it is popped its gradient is complete.
+// Nodes with a gradient, the youngest first. All consumers of a node are younger, so when it is popped its gradient is
+// complete.
 class Frontier {
  public:
   void push(const std::shared_ptr<Node>& n) {
@@ -72,11 +74,13 @@ void run(std::span<const Tensor> outputs, std::span<const Tensor> cotangents, st
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Tensor& y = outputs[i];
     const std::shared_ptr<Node>& n = y.impl().node;
-    check(n != nullptr, "backward: the tensor of shape ", y.shape(),
-          " does not depend on a leaf that requires a gradient (gradients themselves carry no graph: first order only)");
+    check(
+        n != nullptr, "backward: the tensor of shape ", y.shape(),
+        " does not depend on a leaf that requires a gradient (gradients themselves carry no graph: first order only)");
     Tensor g = i < cotangents.size() ? cotangents[i] : Tensor();
     if (!g.defined()) {
-      check(y.numel() == 1, "backward: the tensor has shape ", y.shape(), "; without a cotangent it must have one element");
+      check(y.numel() == 1, "backward: the tensor has shape ", y.shape(),
+            "; without a cotangent it must have one element");
       g = empty(y.shape(), y.options());
       kernels::fill(g, 1);
     }
@@ -148,7 +152,8 @@ void set_gradient(const Tensor& x, const Tensor& g) {
 }
 
 void backward(const Tensor& loss, const Tensor& cotangent) {
-  run({&loss, 1}, cotangent.defined() ? std::span<const Tensor>(&cotangent, 1) : std::span<const Tensor>(), {}, nullptr);
+  run({&loss, 1}, cotangent.defined() ? std::span<const Tensor>(&cotangent, 1) : std::span<const Tensor>(), {},
+      nullptr);
 }
 
 std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs,

@@ -9,7 +9,8 @@
 
 namespace isonorm {
 
-// Makes x a leaf whose gradient backward() fills in; returns x. Throws where x is not floating or is the result of a recorded op.
+// Makes x a leaf whose gradient backward() fills in; returns x. Throws where x is not floating or is the result of a
+// recorded op.
 const Tensor& require_grad(const Tensor& x);
 // Whether a gradient flows to x: it is such a leaf, or was computed from one.
 bool requires_grad(const Tensor& x);
@@ -18,19 +19,21 @@ Tensor gradient(const Tensor& x);
 // Replaces the gradient of a leaf (undefined clears it). Throws where x is no leaf, or shape or dtype differ.
 void set_gradient(const Tensor& x, const Tensor& g);
 
-// Adds d loss / d leaf to the gradient of every leaf that `loss` was computed from, and releases the graph. `cotangent` (shape of loss)
-// stands for d final / d loss; it may be left out where loss has one element. Throws where nothing requires a gradient, and on a
-// second pass through the same graph. First order only: gradients carry no graph of their own.
+// Adds d loss / d leaf to the gradient of every leaf that `loss` was computed from, and releases the graph. `cotangent`
+// (shape of loss) stands for d final / d loss; it may be left out where loss has one element. Throws where nothing
+// requires a gradient, and on a second pass through the same graph. First order only: gradients carry no graph of their
+// own.
 void backward(const Tensor& loss, const Tensor& cotangent = {});
 
-// Sum over outputs of <cotangent, d output / d input> for each input (any tensor of the graph), touching no leaf's gradient. Zeros where an
-// input has no influence. cotangents: one per output, or none where all outputs have one element. Releases the graph.
+// Sum over outputs of <cotangent, d output / d input> for each input (any tensor of the graph), touching no leaf's
+// gradient. Zeros where an input has no influence. cotangents: one per output, or none where all outputs have one
+// element. Releases the graph.
 std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
                          std::span<const Tensor> cotangents = {});
 std::vector<Tensor> grad(const Tensor& output, std::initializer_list<Tensor> inputs, const Tensor& cotangent = {});
 
-// Calls hook(gradient of x) when a backward has summed it; the result takes its place (return the argument to only look).
-// Throws where x takes no gradient.
+// Calls hook(gradient of x) when a backward has summed it; the result takes its place (return the argument to only
+// look). Throws where x takes no gradient.
 void on_gradient(const Tensor& x, GradientHook hook);
 
 }  // namespace isonorm

@@ -18,8 +18,8 @@ class NoGrad {
   bool before_;
 };
 
-// While it lives, the first op of this thread that produces NaN or infinity throws, naming itself and its module; backward rules of ops
-// recorded meanwhile do the same. Reads every result once more: for debugging.
+// While it lives, the first op of this thread that produces NaN or infinity throws, naming itself and its module;
+// backward rules of ops recorded meanwhile do the same. Reads every result once more: for debugging.
 class AnomalyMode {
  public:
   AnomalyMode();

@@ -85,7 +85,8 @@ Node::Node(const char* op, size_t input_count, size_t output_count)
 }
 
 Node::~Node() {
-  // Destroying an edge may destroy its node, and so on down the graph: the nodes met on the way are kept in a pile instead of on the stack.
+  // Destroying an edge may destroy its node, and so on down the graph: the nodes met on the way are kept in a pile
+  // instead of on the stack.
   thread_local std::vector<std::shared_ptr<Node>>* pile = nullptr;
   const auto take_inputs = [&] {
     for (Edge& e : inputs)
@@ -146,7 +147,8 @@ Node* record(const char* name, const Outputs& outputs, const Inputs& inputs, Get
 
 }  // namespace
 
-Node* track(const char* name, std::initializer_list<const Tensor*> outputs, std::initializer_list<const Tensor*> inputs) {
+Node* track(const char* name, std::initializer_list<const Tensor*> outputs,
+            std::initializer_list<const Tensor*> inputs) {
   return record(name, outputs, inputs, [](const Tensor* t) -> const Tensor& { return *t; });
 }
 Node* track(const char* name, std::span<const Tensor> outputs, std::span<const Tensor> inputs) {

@@ -1,5 +1,6 @@
-// The graph of reverse-mode differentiation. A Node is one recorded operation (or a leaf that owns a gradient); its rule turns the gradients
-// of its outputs into gradients of its inputs. Nodes point only to older nodes, so the graph has no cycles.
+// The graph of reverse-mode differentiation. A Node is one recorded operation (or a leaf that owns a gradient); its
+// rule turns the gradients of its outputs into gradients of its inputs. Nodes point only to older nodes, so the graph
+// has no cycles.
 #pragma once
 
 #include <atomic>
@@ -31,14 +32,14 @@ struct Slot {
 using GradientHook = std::function<Tensor(const Tensor&)>;
 
 struct Node {
-  const char* name;                     // of the op, a string that lives for ever; "leaf" for a leaf
-  uint64_t seq;                         // order of creation: every consumer of this node has a greater one
-  std::vector<Edge> inputs;             // empty for a leaf
+  const char* name;          // of the op, a string that lives for ever; "leaf" for a leaf
+  uint64_t seq;              // order of creation: every consumer of this node has a greater one
+  std::vector<Edge> inputs;  // empty for a leaf
   std::vector<Slot> outputs;
-  std::function<void(Flow&)> backward;  // empty for a leaf, and after it has run
-  Tensor gradient;                      // of a leaf: the user's gradient, summed over backward passes
+  std::function<void(Flow&)> backward;              // empty for a leaf, and after it has run
+  Tensor gradient;                                  // of a leaf: the user's gradient, summed over backward passes
   std::vector<std::pair<int, GradientHook>> hooks;  // (output, hook)
-  std::string path;                     // module path, recorded in anomaly mode only
+  std::string path;                                 // module path, recorded in anomaly mode only
 
   Node(const char* op, size_t input_count, size_t output_count);
   ~Node();  // iterative: a chain of a million nodes does not overflow the stack
@@ -57,7 +58,8 @@ class Flow {
   bool has_out(int i) const { return node_.outputs[i].grad.defined(); }
   // Whether input i takes a gradient. A rule need not compute what nobody wants.
   bool wants(int i) const { return node_.inputs[i].node != nullptr; }
-  // Adds `gradient` to that of input i. Dimensions along which the input was broadcast are summed; the dtype becomes the input's.
+  // Adds `gradient` to that of input i. Dimensions along which the input was broadcast are summed; the dtype becomes
+  // the input's.
   void give(int i, Tensor gradient);
 
  private:
@@ -79,13 +81,16 @@ class Saved {
 };
 inline Saved save(const Tensor& x) { return Saved(x); }
 
-// Records an op: when gradients are on and an input takes one, makes a node with an edge to each input, hangs it on the outputs and returns
-// it for the caller to set `backward`; otherwise returns nullptr. Undefined inputs count as taking none. In anomaly mode throws where an
-// output has a NaN or infinity. User-defined ops call this as the built-in ones do; see docs/adding_an_op.md.
-Node* track(const char* name, std::initializer_list<const Tensor*> outputs, std::initializer_list<const Tensor*> inputs);
+// Records an op: when gradients are on and an input takes one, makes a node with an edge to each input, hangs it on the
+// outputs and returns it for the caller to set `backward`; otherwise returns nullptr. Undefined inputs count as taking
+// none. In anomaly mode throws where an output has a NaN or infinity. User-defined ops call this as the built-in ones
+// do; see docs/adding_an_op.md.
+Node* track(const char* name, std::initializer_list<const Tensor*> outputs,
+            std::initializer_list<const Tensor*> inputs);
 Node* track(const char* name, std::span<const Tensor> outputs, std::span<const Tensor> inputs);
 
-// Adds `gradient` to `sum`: takes it over where `sum` is undefined, adds in place where nobody else holds `sum`, else makes a new tensor.
+// Adds `gradient` to `sum`: takes it over where `sum` is undefined, adds in place where nobody else holds `sum`, else
+// makes a new tensor.
 void accumulate(Tensor& sum, Tensor gradient);
 
 }  // namespace isonorm

@@ -18,8 +18,6 @@ struct Device {
 
 inline constexpr Device kCpu{};
 
-inline void append_text(std::string& s, Device d) {
-  s += d.kind == DeviceKind::cpu ? "cpu" : text("cuda:", d.index);
-}
+inline void append_text(std::string& s, Device d) { s += d.kind == DeviceKind::cpu ? "cpu" : text("cuda:", d.index); }
 
 }  // namespace isonorm

@@ -1,4 +1,5 @@
-// Dims: up to eight sizes (or strides). Trivially copyable, so that kernels take it by value; products are overflow-checked.
+// Dims: up to eight sizes (or strides). Trivially copyable, so that kernels take it by value; products are
+// overflow-checked.
 #pragma once
 
 #include <cstdint>

@@ -28,16 +28,9 @@ struct bf16 {
 };
 
 // The type in which a kernel computes what it stores as T.
-template <class T>
-struct Accumulate {
-  using type = T;
-};
-template <>
-struct Accumulate<bf16> {
-  using type = float;
-};
-template <class T>
-using acc_t = typename Accumulate<T>::type;
+template <class T> struct Accumulate { using type = T; };
+template <> struct Accumulate<bf16> { using type = float; };
+template <class T> using acc_t = typename Accumulate<T>::type;
 
 template <class T>
 inline constexpr DType dtype_of = [] {
@@ -51,21 +44,30 @@ inline constexpr DType dtype_of = [] {
 constexpr int64_t size_of(DType d) {
   switch (d) {
     case DType::f64:
-    case DType::i64: return 8;
-    case DType::f32: return 4;
-    case DType::bf16: return 2;
-    case DType::u8: return 1;
+    case DType::i64:
+      return 8;
+    case DType::f32:
+      return 4;
+    case DType::bf16:
+      return 2;
+    case DType::u8:
+      return 1;
   }
   return 0;
 }
 
 constexpr const char* name_of(DType d) {
   switch (d) {
-    case DType::f32: return "f32";
-    case DType::f64: return "f64";
-    case DType::bf16: return "bf16";
-    case DType::i64: return "i64";
-    case DType::u8: return "u8";
+    case DType::f32:
+      return "f32";
+    case DType::f64:
+      return "f64";
+    case DType::bf16:
+      return "bf16";
+    case DType::i64:
+      return "i64";
+    case DType::u8:
+      return "u8";
   }
   return "?";
 }
@@ -84,25 +86,32 @@ inline double epsilon(DType d) {
 inline void append_text(std::string& s, DType d) { s += name_of(d); }
 
 // Calls f.template operator()<T>() with T = float, double or bf16. Throws for integers, naming `what`.
-template <class F>
-decltype(auto) visit_floating(DType d, const char* what, F&& f) {
+template <class F> decltype(auto) visit_floating(DType d, const char* what, F&& f) {
   switch (d) {
-    case DType::f32: return f.template operator()<float>();
-    case DType::f64: return f.template operator()<double>();
-    case DType::bf16: return f.template operator()<bf16>();
-    default: raise(ErrorKind::invalid, text(what, ": dtype is ", d, ", expected f32, f64 or bf16"), __FILE__, __LINE__);
+    case DType::f32:
+      return f.template operator()<float>();
+    case DType::f64:
+      return f.template operator()<double>();
+    case DType::bf16:
+      return f.template operator()<bf16>();
+    default:
+      raise(ErrorKind::invalid, text(what, ": dtype is ", d, ", expected f32, f64 or bf16"), __FILE__, __LINE__);
   }
 }
 
 // Calls f.template operator()<T>() with the C++ type of any dtype.
-template <class F>
-decltype(auto) visit_all(DType d, F&& f) {
+template <class F> decltype(auto) visit_all(DType d, F&& f) {
   switch (d) {
-    case DType::f32: return f.template operator()<float>();
-    case DType::f64: return f.template operator()<double>();
-    case DType::bf16: return f.template operator()<bf16>();
-    case DType::i64: return f.template operator()<int64_t>();
-    default: return f.template operator()<uint8_t>();
+    case DType::f32:
+      return f.template operator()<float>();
+    case DType::f64:
+      return f.template operator()<double>();
+    case DType::bf16:
+      return f.template operator()<bf16>();
+    case DType::i64:
+      return f.template operator()<int64_t>();
+    default:
+      return f.template operator()<uint8_t>();
   }
 }
 

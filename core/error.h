@@ -1,4 +1,5 @@
-// The one exception type, and check(): a failed condition becomes one line that names the operation, what is wrong and both values.
+// The one exception type, and check(): a failed condition becomes one line that names the operation, what is wrong and
+// both values.
 #pragma once
 
 #include <stdexcept>
@@ -40,7 +41,7 @@ inline void append_text(std::string& s, char part) { s += part; }
 inline void append_text(std::string& s, const char* part) { s += part; }
 void append_text(std::string& s, double part);
 template <class T>
-  requires std::is_integral_v<T>
+requires std::is_integral_v<T>
 void append_text(std::string& s, T part) {
   if constexpr (std::is_same_v<T, bool>)
     s += part ? "true" : "false";
@@ -48,8 +49,7 @@ void append_text(std::string& s, T part) {
     s += std::to_string(part);
 }
 
-template <class... Parts>
-std::string text(const Parts&... parts) {
+template <class... Parts> std::string text(const Parts&... parts) {
   std::string s;
   (append_text(s, parts), ...);
   return s;
@@ -59,15 +59,13 @@ std::string text(const Parts&... parts) {
 [[noreturn]] void raise(ErrorKind kind, const std::string& message, const char* file, int line);
 
 // Throws one line made of `parts` when the condition is false.
-template <class... Parts>
-void check(Condition c, const Parts&... parts) {
+template <class... Parts> void check(Condition c, const Parts&... parts) {
   if (!c.ok) [[unlikely]]
     raise(ErrorKind::invalid, text(parts...), c.file, c.line);
 }
 
 // As check(), for failures of files and devices.
-template <class... Parts>
-void check_io(Condition c, const Parts&... parts) {
+template <class... Parts> void check_io(Condition c, const Parts&... parts) {
   if (!c.ok) [[unlikely]]
     raise(ErrorKind::io, text(parts...), c.file, c.line);
 }

@@ -6,9 +6,7 @@
 
 namespace isonorm {
 
-const char* name_of(Isa isa) {
-  return isa == Isa::avx512 ? "avx512" : isa == Isa::avx2 ? "avx2" : "base";
-}
+const char* name_of(Isa isa) { return isa == Isa::avx512 ? "avx512" : isa == Isa::avx2 ? "avx2" : "base"; }
 
 namespace {
 

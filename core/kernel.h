@@ -1,5 +1,6 @@
-// Kernel slots: what an op calls. A slot holds one function per instruction set of the CPU and one per other device. The CPU functions are
-// given where the slot is declared (one that is missing does not link); a GPU library fills in the rest when it is asked for a device.
+// Kernel slots: what an op calls. A slot holds one function per instruction set of the CPU and one per other device.
+// The CPU functions are given where the slot is declared (one that is missing does not link); a GPU library fills in
+// the rest when it is asked for a device.
 #pragma once
 
 #include "core/device.h"
@@ -13,11 +14,9 @@ enum class Isa { base, avx2, avx512 };
 Isa isa();
 const char* name_of(Isa isa);
 
-template <class Signature>
-class Kernel;
+template <class Signature> class Kernel;
 
-template <class... A>
-class Kernel<void(A...)> {
+template <class... A> class Kernel<void(A...)> {
  public:
   using Function = void (*)(A...);
 
@@ -30,8 +29,7 @@ class Kernel<void(A...)> {
 #ifdef __x86_64__
       : name_(name),
         cpu_{pick.template operator()<Isa::base>(), pick.template operator()<Isa::avx2>(),
-             pick.template operator()<Isa::avx512>()} {
-  }
+             pick.template operator()<Isa::avx512>()} {}
 #else
       : name_(name),
         cpu_{pick.template operator()<Isa::base>(), pick.template operator()<Isa::base>(),
@@ -39,8 +37,8 @@ class Kernel<void(A...)> {
   }
 #endif
 
-  // Runs the kernel where `device` is. Throws "softmax: no kernel for cuda:0" on an empty slot.
-  void on(Device device, A... args) const {
+        // Runs the kernel where `device` is. Throws "softmax: no kernel for cuda:0" on an empty slot.
+        void on(Device device, A... args) const {
     const Function f = device.kind == DeviceKind::cpu ? cpu_[static_cast<int>(isa())] : cuda_;
     check(f != nullptr, name_, ": no kernel for ", device);
     f(args...);

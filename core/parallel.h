@@ -1,5 +1,5 @@
-// parallel_for over fixed blocks of an index range. Which thread runs a block is open; where the blocks begin is not, so a kernel that keeps
-// its sums inside blocks gives the same bits for any number of threads.
+// parallel_for over fixed blocks of an index range. Which thread runs a block is open; where the blocks begin is not,
+// so a kernel that keeps its sums inside blocks gives the same bits for any number of threads.
 #pragma once
 
 #include <algorithm>
@@ -16,10 +16,9 @@ namespace detail {
 void parallel_blocks(int64_t blocks, void (*body)(const void*, int64_t), const void* closure);
 }
 
-// Calls f(begin, end) for consecutive ranges of at most `grain` indices that cover [0, n). Runs in the calling thread where there is one
-// block, one thread, or a parallel region already. f must not throw.
-template <class F>
-void parallel_for(int64_t n, int64_t grain, const F& f) {
+// Calls f(begin, end) for consecutive ranges of at most `grain` indices that cover [0, n). Runs in the calling thread
+// where there is one block, one thread, or a parallel region already. f must not throw.
+template <class F> void parallel_for(int64_t n, int64_t grain, const F& f) {
   if (n <= 0) return;
   const int64_t blocks = (n + grain - 1) / grain;
   if (blocks == 1) return f(int64_t{0}, n);

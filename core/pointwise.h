@@ -1,5 +1,5 @@
-// Every pointwise op, once: value f, derivative df, what df reads, where a gradient check may sample. CPU loops, CUDA kernels, derivatives,
-// tests and the table in docs/ops.md all follow from these structs and the lists at the end.
+// Every pointwise op, once: value f, derivative df, what df reads, where a gradient check may sample. CPU loops, CUDA
+// kernels, derivatives, tests and the table in docs/ops.md all follow from these structs and the lists at the end.
 #pragma once
 
 #include <cmath>
@@ -336,10 +336,7 @@ struct Ge {
   template <class T> ISO_HD static bool f(T a, T b) { return a >= b; }
 };
 
-template <class... Ops>
-struct List {
-  static constexpr int size = sizeof...(Ops);
-};
+template <class... Ops> struct List { static constexpr int size = sizeof...(Ops); };
 
 using Unary = List<Neg, Abs, Sign, Exp, Expm1, Log, Log1p, Sqrt, Rsqrt, Square, Reciprocal, Sin, Cos, Tanh, Sigmoid,
                    Relu, LeakyRelu, Gelu, GeluTanh, Silu, Softplus, Erf, Clamp, PowNumber, AddNumber, MulNumber,
@@ -348,8 +345,7 @@ using Binary = List<Add, Sub, Mul, Div, Minimum, Maximum, Pow>;
 using Comparison = List<Eq, Ne, Lt, Le, Gt, Ge>;
 
 // Position of Op in a list: how kernel tables are indexed.
-template <class Op, class... Ops>
-constexpr int index_in(List<Ops...>) {
+template <class Op, class... Ops> constexpr int index_in(List<Ops...>) {
   constexpr bool same[] = {std::is_same_v<Op, Ops>...};
   for (int i = 0; i < static_cast<int>(sizeof...(Ops)); ++i)
     if (same[i]) return i;
@@ -357,8 +353,7 @@ constexpr int index_in(List<Ops...>) {
 }
 
 // f and df of a unary op for numbers held in an array, as many as the op takes.
-template <class Op, class T>
-ISO_HD T value(T x, const T* p) {
+template <class Op, class T> ISO_HD T value(T x, const T* p) {
   if constexpr (requires { Op::f(x, x, x); })
     return Op::f(x, p[0], p[1]);
   else if constexpr (requires { Op::f(x, x); })
@@ -366,8 +361,7 @@ ISO_HD T value(T x, const T* p) {
   else
     return Op::f(x);
 }
-template <class Op, class T>
-ISO_HD T derivative(T saved, const T* p) {
+template <class Op, class T> ISO_HD T derivative(T saved, const T* p) {
   if constexpr (requires { Op::df(saved, saved, saved); })
     return Op::df(saved, p[0], p[1]);
   else if constexpr (requires { Op::df(saved, saved); })

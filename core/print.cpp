@@ -16,7 +16,8 @@ std::string format(double v, bool whole) {
 }
 
 // Appends the sub-array at `at` of dimension `dim`; every number padded to `width`.
-void write(std::string& s, const std::vector<std::string>& cells, const Dims& shape, int dim, int64_t at, size_t width) {
+void write(std::string& s, const std::vector<std::string>& cells, const Dims& shape, int dim, int64_t at,
+           size_t width) {
   if (dim == shape.rank) {
     s.append(width - cells[at].size(), ' ');
     s += cells[at];

@@ -8,7 +8,8 @@
 
 namespace isonorm {
 
-// The values in nested brackets (the middle of long dimensions elided), then shape, dtype and device. Any dtype and device.
+// The values in nested brackets (the middle of long dimensions elided), then shape, dtype and device. Any dtype and
+// device.
 std::string to_string(const Tensor& x);
 std::ostream& operator<<(std::ostream& os, const Tensor& x);
 

@@ -1,5 +1,5 @@
-// Walks N tensors of one shape in step. Neighbouring dimensions that every tensor crosses with one stride are merged first, so contiguous
-// and broadcast operands become long inner rows.
+// Walks N tensors of one shape in step. Neighbouring dimensions that every tensor crosses with one stride are merged
+// first, so contiguous and broadcast operands become long inner rows.
 #pragma once
 
 #include <array>
@@ -19,8 +19,7 @@ inline Dims broadcast_strides(const Tensor& t, const Dims& shape) {
   return s;
 }
 
-template <int N>
-struct Loop {
+template <int N> struct Loop {
   int rank = 0;  // at least 1
   int64_t size[kMaxRank];
   int64_t stride[N][kMaxRank];
@@ -48,10 +47,9 @@ struct Loop {
   int64_t inner(int n) const { return stride[n][rank - 1]; }
 };
 
-// Calls row(offsets, length) for runs along the innermost dimension that cover all elements; offsets[n] is where tensor n's run begins, in
-// elements, and it goes on with loop.inner(n). Runs in parallel over fixed blocks of elements.
-template <int N, class Row>
-void for_each_row(const Loop<N>& loop, int64_t grain, const Row& row) {
+// Calls row(offsets, length) for runs along the innermost dimension that cover all elements; offsets[n] is where tensor
+// n's run begins, in elements, and it goes on with loop.inner(n). Runs in parallel over fixed blocks of elements.
+template <int N, class Row> void for_each_row(const Loop<N>& loop, int64_t grain, const Row& row) {
   const int last = loop.rank - 1;
   parallel_for(loop.count, grain, [&](int64_t begin, int64_t end) {
     int64_t index[kMaxRank], rest = begin;

@@ -69,8 +69,7 @@ void copy_into(const Tensor& dst, const Tensor& src) {
 
 void fill(const Tensor& dst, double value) { kernels::fill(dst, value); }
 
-template <class T>
-Tensor from_span(std::span<const T> values, const Dims& shape) {
+template <class T> Tensor from_span(std::span<const T> values, const Dims& shape) {
   Tensor out = empty(shape, {dtype_of<T>});
   check(static_cast<int64_t>(values.size()) == out.numel(), "from_span: ", values.size(), " values given for shape ",
         shape);
@@ -78,8 +77,7 @@ Tensor from_span(std::span<const T> values, const Dims& shape) {
   return out;
 }
 
-template <class T>
-std::vector<T> Tensor::to_vector() const {
+template <class T> std::vector<T> Tensor::to_vector() const {
   Tensor host = empty(shape(), {dtype_of<T>});
   kernels::copy(host, *this);
   const T* p = host.data<T>();

@@ -1,5 +1,5 @@
-// Tensor: a handle to an n-dimensional array. Copying the handle gives the same tensor; views share storage. A tensor knows nothing of
-// gradients beyond an opaque pointer to the graph node that made it (null: no gradient is tracked).
+// Tensor: a handle to an n-dimensional array. Copying the handle gives the same tensor; views share storage. A tensor
+// knows nothing of gradients beyond an opaque pointer to the graph node that made it (null: no gradient is tracked).
 #pragma once
 
 #include <memory>
@@ -48,13 +48,9 @@ class Tensor {
   bool is_contiguous() const { return impl().contiguous; }
 
   // Address of the first element. T must match dtype(). Elements lie at strides() from there.
-  template <class T>
-  const T* data() const {
-    return static_cast<const T*>(address(dtype_of<T>));
-  }
+  template <class T> const T* data() const { return static_cast<const T*>(address(dtype_of<T>)); }
   // As data(), for writing: raises the storage's version, so that a backward which needs the old values refuses to run.
-  template <class T>
-  T* mutable_data() const {
+  template <class T> T* mutable_data() const {
     impl().storage->bump_version();
     return static_cast<T*>(address(dtype_of<T>));
   }
@@ -62,8 +58,7 @@ class Tensor {
   // The value of a tensor with one element, of any dtype and device. Throws where numel() != 1.
   double item() const;
   // All elements in row-major order, converted to T.
-  template <class T>
-  std::vector<T> to_vector() const;
+  template <class T> std::vector<T> to_vector() const;
 
   TensorImpl& impl() const {
     check(impl_ != nullptr, "tensor: it is undefined (a default-constructed handle)");
@@ -89,19 +84,17 @@ Tensor as_strided(const Tensor& base, const Dims& shape, const Dims& strides, in
 Tensor detach(const Tensor& x);
 
 // A CPU tensor with a copy of `values` in row-major order. Throws where their number is not numel(shape).
-template <class T>
-Tensor from_span(std::span<const T> values, const Dims& shape);
-template <class T>
-Tensor from_vector(const std::vector<T>& values, const Dims& shape) {
+template <class T> Tensor from_span(std::span<const T> values, const Dims& shape);
+template <class T> Tensor from_vector(const std::vector<T>& values, const Dims& shape) {
   return from_span(std::span<const T>(values), shape);
 }
 // A tensor of rank 1 from a list: tensor({1., 2., 3.}) has dtype f64, tensor({1.f}) f32.
-template <class T>
-Tensor tensor(std::initializer_list<T> values) {
+template <class T> Tensor tensor(std::initializer_list<T> values) {
   return from_span(std::span<const T>(values.begin(), values.size()), {static_cast<int64_t>(values.size())});
 }
 
-// Writes the elements of `src`, broadcast and converted, over `dst` in place. Both may be views; neither takes part in a graph.
+// Writes the elements of `src`, broadcast and converted, over `dst` in place. Both may be views; neither takes part in
+// a graph.
 void copy_into(const Tensor& dst, const Tensor& src);
 // Sets every element in place.
 void fill(const Tensor& dst, double value);

@@ -16,8 +16,7 @@
 
 namespace isonorm::data {
 
-template <class T>
-class Prefetch {
+template <class T> class Prefetch {
  public:
   // Items are make(0), make(1), ...; the thread starts with the first next(). ahead = 0: no thread, next() calls make
   // itself.

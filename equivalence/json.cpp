@@ -14,10 +14,7 @@ std::string dump(const json& value, int indent = -1) {
   return value.dump(indent, ' ', false, json::error_handler_t::replace);
 }
 
-template <class T>
-json optional(const std::optional<T>& value) {
-  return value ? json(*value) : json(nullptr);
-}
+template <class T> json optional(const std::optional<T>& value) { return value ? json(*value) : json(nullptr); }
 
 const char* verdict(const ProofResult& proof) { return proof.equivalent ? "equivalent" : "not equivalent"; }
 

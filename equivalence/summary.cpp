@@ -10,8 +10,7 @@
 namespace isonorm::equivalence {
 namespace {
 
-template <class... A>
-std::string printed(const char* format, A... a) {
+template <class... A> std::string printed(const char* format, A... a) {
   char buffer[64];
   std::snprintf(buffer, sizeof buffer, format, a...);
   return buffer;

@@ -12,8 +12,7 @@ namespace {
 
 constexpr double kLeft = 52, kRight = 12, kTop = 10, kBottom = 38;  // margins of the plot area
 
-template <class... A>
-void print(std::string& out, const char* format, A... a) {
+template <class... A> void print(std::string& out, const char* format, A... a) {
   char buffer[256];
   std::snprintf(buffer, sizeof buffer, format, a...);
   out += buffer;

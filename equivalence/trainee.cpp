@@ -130,8 +130,7 @@ std::vector<int64_t> Trainee::predict(const Tensor& inputs) {
 }
 
 namespace {
-template <class T>
-void move_elements(const Tensor& p, uint64_t seed, uint64_t stream) {
+template <class T> void move_elements(const Tensor& p, uint64_t seed, uint64_t stream) {
   T* v = p.mutable_data<T>();
   for (int64_t i = 0; i < p.numel(); ++i) {
     const bool up = philox(seed, static_cast<uint64_t>(i), stream).word[0] & 1;

@@ -35,6 +35,7 @@ int main() {
   std::printf("d sum(x scale)/dscale = %g, the sum of x\n\n", gradient(scale).item());
 
   // Gradients of one's own function against central differences.
-  const GradcheckResult result = gradcheck([](const std::vector<Tensor>& in) { return softplus(in[0] * in[1]); }, {x, y});
+  const GradcheckResult result =
+      gradcheck([](const std::vector<Tensor>& in) { return softplus(in[0] * in[1]); }, {x, y});
   std::printf("gradcheck of softplus(x y): %s\n", result.message().c_str());
 }

@@ -1,4 +1,5 @@
-// Regression: a small network learns a curve. The loop is the one of every training: forward, zero_grad, backward, step.
+// Regression: a small network learns a curve. The loop is the one of every training: forward, zero_grad, backward,
+// step.
 #include <cstdio>
 
 #include <isonorm/isonorm.h>

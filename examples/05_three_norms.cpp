@@ -1,4 +1,5 @@
-// Three norms and their Jacobians, term by term: what LayerNorm does that RMSNorm does not, and where that makes no difference.
+// Three norms and their Jacobians, term by term: what LayerNorm does that RMSNorm does not, and where that makes no
+// difference.
 #include <cmath>
 #include <cstdio>
 
@@ -27,12 +28,13 @@ void show(const char* name, Tensor (*f)(const Tensor&), const Tensor& x, double 
   const std::vector<double> y = f(x).to_vector<double>();
   const auto j = jacobian(f, x);
   const double d = static_cast<double>(y.size());
-  std::printf("%s: y = %s\n  entry      1/spread x ( I  - centring  - along y )   =  formula   autodiff\n", name, to_string(f(x)).c_str());
+  std::printf("%s: y = %s\n  entry      1/spread x ( I  - centring  - along y )   =  formula   autodiff\n", name,
+              to_string(f(x)).c_str());
   for (size_t a = 0; a < y.size(); ++a)
     for (size_t b = 0; b < y.size(); ++b) {
       const double identity = a == b, centring = centred ? 1 / d : 0, along = y[a] * y[b] / d;
-      std::printf("  (%zu, %zu)  %9.5f x (%2.0f  - %8.5f  - %8.5f)  = %9.5f  %9.5f\n", a, b, 1 / spread, identity, centring, along,
-                  (identity - centring - along) / spread, j[a][b]);
+      std::printf("  (%zu, %zu)  %9.5f x (%2.0f  - %8.5f  - %8.5f)  = %9.5f  %9.5f\n", a, b, 1 / spread, identity,
+                  centring, along, (identity - centring - along) / spread, j[a][b]);
     }
 }
 
@@ -44,5 +46,7 @@ int main() {
     show("layer_norm", layer, x, std::sqrt(var(x, {}, 0).item()), true);
     show("rms_norm", rms, x, std::sqrt(mean(square(x)).item()), false);
   }
-  std::printf("\nOn the second row, whose mean is 0, the outputs agree, and the Jacobians differ by the centring term alone: P J_rms = J_layer.\n");
+  std::printf(
+      "\nOn the second row, whose mean is 0, the outputs agree, and the Jacobians differ by the centring term alone: P "
+      "J_rms = J_layer.\n");
 }

@@ -10,7 +10,8 @@ int main(int argc, char** argv) {
   const int steps = argc > 2 ? std::atoi(argv[2]) : 1000;
   manual_seed(1);
   const data::Text text(argv[1]);
-  nn::Gpt model({.vocab = text.vocab(), .context = 64,
+  nn::Gpt model({.vocab = text.vocab(),
+                 .context = 64,
                  .transformer = {.width = 128, .depth = 4, .heads = 4, .stream = nn::StreamForm::rms_norm}});
   optim::AdamW opt(model.parameters(), {.lr = 1e-3, .weight_decay = 0.1});
 
@@ -26,6 +27,7 @@ int main(int argc, char** argv) {
   save_safetensors("gpt.safetensors", model.state_dict());
 
   const Tensor prompt = narrow(text.batch(1, 16, 0).x, 1, 0, 16);
-  const Tensor ids = nn::generate(model, reshape(prompt, {16}), {.length = 200, .temperature = 0.8, .top_k = 20}, default_generator());
+  const Tensor ids =
+      nn::generate(model, reshape(prompt, {16}), {.length = 200, .temperature = 0.8, .top_k = 20}, default_generator());
   std::printf("\n%s\n", text.decode(ids).c_str());
 }

@@ -1,5 +1,6 @@
-// A model of one's own on a stream: it says which of its layers read from the residual stream and which write to it, and every form of the
-// stream gives the same losses and gradients. The last run forgets to declare a writer, and is found out.
+// A model of one's own on a stream: it says which of its layers read from the residual stream and which write to it,
+// and every form of the stream gives the same losses and gradients. The last run forgets to declare a writer, and is
+// found out.
 #include <cmath>
 #include <cstdio>
 
@@ -56,6 +57,7 @@ int main() {
     std::printf("%-15s %-22s largest gap over 20 steps: loss %.1e, gradient %.1e\n", nn::name_of(form),
                 declared ? "" : "(a writer undeclared)", loss_gap, gradient_gap);
   };
-  for (nn::StreamForm form : {nn::StreamForm::rms_norm, nn::StreamForm::crms_norm, nn::StreamForm::crms_isometric}) compare(form, true);
+  for (nn::StreamForm form : {nn::StreamForm::rms_norm, nn::StreamForm::crms_norm, nn::StreamForm::crms_isometric})
+    compare(form, true);
   compare(nn::StreamForm::rms_norm, false);
 }

@@ -64,8 +64,7 @@ void add_all(TensorMap& to, const TensorMap& from, std::string_view prefix) {
 }
 
 // The number that all of the text under `name` says; format: std::chars_format for doubles, the base for integers.
-template <class T>
-T number(const Metadata& values, const std::string& name, auto format, const char* kind) {
+template <class T> T number(const Metadata& values, const std::string& name, auto format, const char* kind) {
   const std::string& s = text_at(values, name);
   T value{};
   const auto [stop, error] = std::from_chars(s.data(), s.data() + s.size(), value, format);

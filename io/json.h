@@ -25,8 +25,7 @@ class JsonReader {
   int64_t integer();
 
   // Calls member(key) for each member of an object; member() must read the value.
-  template <class F>
-  void object(F&& member) {
+  template <class F> void object(F&& member) {
     expect('{');
     if (accept('}')) return;
     do {
@@ -37,8 +36,7 @@ class JsonReader {
     expect('}');
   }
   // Calls element() for each element of a list; element() must read it.
-  template <class F>
-  void list(F&& element) {
+  template <class F> void list(F&& element) {
     expect('[');
     if (accept(']')) return;
     do element();

@@ -6,8 +6,7 @@
 
 namespace isonorm::nn {
 
-template <Tensor (*F)(const Tensor&)>
-class Pointwise : public Module {
+template <Tensor (*F)(const Tensor&)> class Pointwise : public Module {
  public:
   Tensor forward(const Tensor& x) override { return F(x); }
 };

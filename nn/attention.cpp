@@ -7,8 +7,8 @@ namespace isonorm::nn {
 Attention::Attention(const StreamNorm& norm, AttentionOptions o)
     : options_(o),
       qkv_(add("qkv", Linear(norm.stream().width(), 3 * o.heads * o.head_width, {.bias = o.bias, .reads = &norm}))),
-      proj_(add("proj", Linear(o.heads * o.head_width, norm.stream().width(),
-                               {.bias = o.bias, .writes = &norm.stream()}))) {
+      proj_(add("proj",
+                Linear(o.heads * o.head_width, norm.stream().width(), {.bias = o.bias, .writes = &norm.stream()}))) {
   const int64_t inner = o.heads * o.head_width;
   if (o.bias) qkv_.mark_blind("bias", inner, 2 * inner);
 }

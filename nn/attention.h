@@ -13,8 +13,9 @@ struct AttentionOptions {
   bool bias = true;
 };
 
-// Rows a norm made [batch, time, stored width] -> a branch of the stream. qkv: one reader [3 heads head_width, d], thirds in the order q, k, v,
-// heads contiguous inside each; proj: a writer. The bias of the keys shifts every score of a row alike, which softmax does not see.
+// Rows a norm made [batch, time, stored width] -> a branch of the stream. qkv: one reader [3 heads head_width, d],
+// thirds in the order q, k, v, heads contiguous inside each; proj: a writer. The bias of the keys shifts every score of
+// a row alike, which softmax does not see.
 class Attention : public Module {
  public:
   Attention(const StreamNorm& norm, AttentionOptions options);

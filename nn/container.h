@@ -5,25 +5,21 @@
 
 namespace isonorm::nn {
 
-// Runs its children one after the other: nn::Sequential net(nn::Linear(784, 128), nn::Gelu(), nn::Linear(128, 10)). Children are named 0, 1, ...
+// Runs its children one after the other: nn::Sequential net(nn::Linear(784, 128), nn::Gelu(), nn::Linear(128, 10)).
+// Children are named 0, 1, ...
 class Sequential : public Module {
  public:
-  template <class... Modules>
-  explicit Sequential(Modules&&... modules) {
+  template <class... Modules> explicit Sequential(Modules&&... modules) {
     (append(std::forward<Modules>(modules)), ...);
   }
   Sequential(Sequential&&) = default;
 
-  template <class M>
-  M& append(M&& module) {
-    return add(std::to_string(children().size()), std::move(module));
-  }
+  template <class M> M& append(M&& module) { return add(std::to_string(children().size()), std::move(module)); }
   Tensor forward(const Tensor& x) override;
 };
 
 // A list of modules of one type, which its owner runs as it likes. Children are named 0, 1, ...
-template <class M>
-class ModuleList : public Module {
+template <class M> class ModuleList : public Module {
  public:
   M& append(M&& module) {
     items_.push_back(&add(std::to_string(items_.size()), std::move(module)));

@@ -35,8 +35,8 @@ Gpt::Gpt(const GptOptions& o)
 }
 
 Tensor Gpt::features(const Tensor& ids) {
-  check(ids.rank() == 2 && ids.size(1) <= options.context, "gpt: ids have shape ", ids.shape(), ", expected [batch, at most ",
-        options.context, "]");
+  check(ids.rank() == 2 && ids.size(1) <= options.context, "gpt: ids have shape ", ids.shape(),
+        ", expected [batch, at most ", options.context, "]");
   Residual r{token_(ids) + position_(arange(ids.size(1))), {}};
   blocks_(r);
   return norm_(r);
@@ -82,12 +82,13 @@ GptOptions gpt_preset(std::string_view name) {
     std::string_view name;
     int64_t depth, width, heads, head_width;
   };
-  constexpr Size sizes[] = {{"small", 12, 768, 12, 64},    {"medium", 24, 1024, 16, 64}, {"large", 24, 1536, 16, 96},
-                            {"xl", 24, 2048, 24, 128},     {"2.7b", 32, 2560, 32, 80},   {"6.7b", 32, 4096, 32, 128},
-                            {"13b", 40, 5140, 40, 128},    {"175b", 96, 12288, 96, 128}};
+  constexpr Size sizes[] = {{"small", 12, 768, 12, 64}, {"medium", 24, 1024, 16, 64}, {"large", 24, 1536, 16, 96},
+                            {"xl", 24, 2048, 24, 128},  {"2.7b", 32, 2560, 32, 80},   {"6.7b", 32, 4096, 32, 128},
+                            {"13b", 40, 5140, 40, 128}, {"175b", 96, 12288, 96, 128}};
   for (const Size& s : sizes)
     if (s.name == name)
-      return {.vocab = 50257, .context = 2048,
+      return {.vocab = 50257,
+              .context = 2048,
               .transformer = {.width = s.width, .depth = s.depth, .heads = s.heads, .head_width = s.head_width}};
   check(false, "gpt_preset: no size is called '", name, "'; there are small, medium, large, xl, 2.7b, 6.7b, 13b, 175b");
   return {};

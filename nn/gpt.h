@@ -9,18 +9,19 @@ namespace isonorm::nn {
 struct GptOptions {
   int64_t vocab = 256;
   int64_t context = 128;
-  bool tied = false;  // the head reads with the token table instead of a weight and bias of its own
+  bool tied = false;               // the head reads with the token table instead of a weight and bias of its own
   TransformerOptions transformer;  // causal whatever it says
 };
 
-// ids (i64) [batch, time <= context] -> logits [batch, time, vocab]. Parameters: token and position tables, blocks, norm, head (not where tied).
+// ids (i64) [batch, time <= context] -> logits [batch, time, vocab]. Parameters: token and position tables, blocks,
+// norm, head (not where tied).
 class Gpt : public Module {
  public:
   explicit Gpt(const GptOptions& options);
   Tensor forward(const Tensor& ids) override;
 
-  // The final norm's rows [batch, time, stored width] that the head reads, and what it multiplies them with: for a loss that never forms the
-  // logits (linear_cross_entropy).
+  // The final norm's rows [batch, time, stored width] that the head reads, and what it multiplies them with: for a loss
+  // that never forms the logits (linear_cross_entropy).
   Tensor features(const Tensor& ids);
   StreamNorm::Folded head() const;
 
@@ -36,16 +37,17 @@ class Gpt : public Module {
 };
 
 struct GenerateOptions {
-  int64_t length = 100;      // ids to add
-  double temperature = 1;    // 0: always the most likely id
-  int64_t top_k = 0;         // choose among the k most likely; 0: among all
+  int64_t length = 100;    // ids to add
+  double temperature = 1;  // 0: always the most likely id
+  int64_t top_k = 0;       // choose among the k most likely; 0: among all
 };
 
-// Continues `prompt` (i64 [time]): returns prompt and `length` ids after it. The model sees the last `context` ids. Throws on an empty prompt.
+// Continues `prompt` (i64 [time]): returns prompt and `length` ids after it. The model sees the last `context` ids.
+// Throws on an empty prompt.
 Tensor generate(Gpt& model, const Tensor& prompt, GenerateOptions options, Generator& generator);
 
-// The GPT-3 sizes of 2305.14858: "small", "medium", "large", "xl", "2.7b", "6.7b", "13b", "175b". Attention's inner width is not the stream's
-// width in "xl" and "13b". Throws on another name.
+// The GPT-3 sizes of 2305.14858: "small", "medium", "large", "xl", "2.7b", "6.7b", "13b", "175b". Attention's inner
+// width is not the stream's width in "xl" and "13b". Throws on another name.
 GptOptions gpt_preset(std::string_view name);
 
 }  // namespace isonorm::nn

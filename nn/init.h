@@ -9,7 +9,8 @@ Tensor uniform(const Dims& shape, double lo, double hi);
 Tensor normal(const Dims& shape, double mean, double deviation);
 // Normal, redrawn outside of two deviations (timm's trunc_normal, used for ViT).
 Tensor truncated_normal(const Dims& shape, double deviation);
-// [out, in]: uniform in +-gain sqrt(6/(in + out)), normal with deviation gain sqrt(2/(in + out)) (Glorot & Bengio 2010).
+// [out, in]: uniform in +-gain sqrt(6/(in + out)), normal with deviation gain sqrt(2/(in + out)) (Glorot & Bengio
+// 2010).
 Tensor xavier_uniform(const Dims& shape, double gain = 1);
 Tensor xavier_normal(const Dims& shape, double gain = 1);
 // [out, in]: normal with deviation sqrt(2/in), for ReLU (He et al., 1502.01852).

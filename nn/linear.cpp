@@ -17,9 +17,13 @@ Linear::Linear(int64_t in, int64_t out, LinearOptions o)
   check(!o.writes || out == o.writes->width(), "linear: a writer has ", out, " outputs, its stream width ",
         o.writes ? o.writes->width() : 0);
   const double bound = 1 / std::sqrt(static_cast<double>(in));
-  const int64_t rows = writes_ ? writes_->parameter_width() : out, columns = reads_ ? reads_->stream().parameter_width() : in;
+  const int64_t rows = writes_ ? writes_->parameter_width() : out,
+                columns = reads_ ? reads_->stream().parameter_width() : in;
   weight = add_parameter("weight", init::uniform({rows, columns}, -bound, bound),
-                         reads_ ? Role::reader : writes_ ? Role::writer : Role::neutral, reads_ ? 1 : 0);
+                         reads_    ? Role::reader
+                         : writes_ ? Role::writer
+                                   : Role::neutral,
+                         reads_ ? 1 : 0);
   if (o.bias)
     bias = add_parameter("bias", init::uniform({rows}, -bound, bound), writes_ ? Role::writer : Role::neutral, 0);
 }

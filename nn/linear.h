@@ -16,8 +16,9 @@ struct LinearOptions {
   const Stream* writes = nullptr;     // the output is added to this stream: weight and bias are mapped to write to it
 };
 
-// y = x W^T + b: x [..., in] -> [..., out]. weight [out, in], bias [out], both uniform in +-1/sqrt(in) (as PyTorch's). A reader's `in` and a
-// writer's `out` is the stream's width d, whatever the form of the stream. Throws on a wrong last dimension.
+// y = x W^T + b: x [..., in] -> [..., out]. weight [out, in], bias [out], both uniform in +-1/sqrt(in) (as PyTorch's).
+// A reader's `in` and a writer's `out` is the stream's width d, whatever the form of the stream. Throws on a wrong last
+// dimension.
 class Linear : public Module {
  public:
   Linear(int64_t in, int64_t out, LinearOptions options = {});
@@ -34,7 +35,8 @@ struct EmbeddingOptions {
   const Stream* writes = nullptr;  // rows are written to this stream
 };
 
-// Rows of a table: ids (i64) [...] -> [..., width]. weight [rows, width], standard normal. Throws on an id outside of the table.
+// Rows of a table: ids (i64) [...] -> [..., width]. weight [rows, width], standard normal. Throws on an id outside of
+// the table.
 class Embedding : public Module {
  public:
   Embedding(int64_t rows, int64_t width, EmbeddingOptions options = {});

@@ -12,10 +12,14 @@ Mlp::Mlp(const StreamNorm& norm, MlpOptions o)
 Tensor Mlp::forward(const Tensor& x) {
   const Tensor h = fc1_(x);
   switch (activation_) {
-    case Activation::gelu: return fc2_(gelu(h));
-    case Activation::gelu_tanh: return fc2_(gelu_tanh(h));
-    case Activation::relu: return fc2_(relu(h));
-    case Activation::silu: return fc2_(silu(h));
+    case Activation::gelu:
+      return fc2_(gelu(h));
+    case Activation::gelu_tanh:
+      return fc2_(gelu_tanh(h));
+    case Activation::relu:
+      return fc2_(relu(h));
+    case Activation::silu:
+      return fc2_(silu(h));
   }
   return {};
 }

@@ -18,8 +18,9 @@ Tensor Module::forward(const Tensor&) {
 
 void Module::check_new(const std::string& name) const {
   check(!name.empty() && name.find('.') == std::string::npos, "add: the name '", name, "' is empty or has a dot");
-  const bool used = std::any_of(parameters_.begin(), parameters_.end(), [&](const auto& p) { return p->name == name; }) ||
-                    std::any_of(children_.begin(), children_.end(), [&](const auto& c) { return c->name_ == name; });
+  const bool used =
+      std::any_of(parameters_.begin(), parameters_.end(), [&](const auto& p) { return p->name == name; }) ||
+      std::any_of(children_.begin(), children_.end(), [&](const auto& c) { return c->name_ == name; });
   check(!used, "add: the name '", name, "' is taken");
 }
 

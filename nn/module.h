@@ -1,5 +1,5 @@
-// Module: the owner of named parameters and child modules. Members of a module are the references that add() returns, so a child that is not
-// registered cannot exist, and the order of declaration is the order of registration:
+// Module: the owner of named parameters and child modules. Members of a module are the references that add() returns,
+// so a child that is not registered cannot exist, and the order of declaration is the order of registration:
 //
 //   struct Net : nn::Module {
 //     nn::Linear& fc1 = add("fc1", nn::Linear(784, 256));
@@ -17,15 +17,17 @@
 
 namespace isonorm::nn {
 
-// How a parameter touches the residual stream (see nn/stream.h): not at all, by writing to it or by reading a normalised row of it.
+// How a parameter touches the residual stream (see nn/stream.h): not at all, by writing to it or by reading a
+// normalised row of it.
 enum class Role { neutral, writer, reader };
 
 struct Parameter {
-  std::string name;      // path from the module that was asked: "blocks.0.attn.qkv.weight"
+  std::string name;  // path from the module that was asked: "blocks.0.attn.qkv.weight"
   Tensor tensor;
   Role role = Role::neutral;
-  int stream_dim = 0;    // the dimension that is the stream's axis, for writers and readers
-  // Rows of dimension 0 in which the loss does not depend on the parameter at all (the biases of attention keys), as [begin, end).
+  int stream_dim = 0;  // the dimension that is the stream's axis, for writers and readers
+  // Rows of dimension 0 in which the loss does not depend on the parameter at all (the biases of attention keys), as
+  // [begin, end).
   int64_t blind_begin = 0, blind_end = 0;
 };
 
@@ -38,7 +40,8 @@ class Module {
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
-  // Runs forward(x); errors inside name the path of this module. Modules with other arguments declare their own operator().
+  // Runs forward(x); errors inside name the path of this module. Modules with other arguments declare their own
+  // operator().
   Tensor operator()(const Tensor& x);
 
   // Parameters of this module and of all children, in order of registration.
@@ -48,15 +51,16 @@ class Module {
 
   // Names and tensors (the parameters themselves, not copies).
   TensorMap state_dict() const;
-  // Copies values in. Throws one table of missing, unexpected and mis-shaped names, and changes nothing, where the names and shapes are
-  // not exactly this module's.
+  // Copies values in. Throws one table of missing, unexpected and mis-shaped names, and changes nothing, where the
+  // names and shapes are not exactly this module's.
   void load_state_dict(const TensorMap& state);
 
   void train(bool on = true);  // for this module and all children; dropout acts in training only
   void eval() { train(false); }
   bool training() const { return training_; }
 
-  // Moves or converts every parameter in place: handles that others hold (an optimizer's) go on to refer to it. Gradients are dropped.
+  // Moves or converts every parameter in place: handles that others hold (an optimizer's) go on to refer to it.
+  // Gradients are dropped.
   void to(Device device);
   void to(DType dtype);
 
@@ -70,8 +74,7 @@ class Module {
 
  protected:
   // Registers a child or a parameter under a name without dots, not used before. The parameter's tensor becomes a leaf.
-  template <class M>
-  M& add(const std::string& name, M&& child) {
+  template <class M> M& add(const std::string& name, M&& child) {
     auto owned = std::make_unique<M>(std::move(child));
     M& reference = *owned;
     adopt(name, std::move(owned));
@@ -90,10 +93,9 @@ class Module {
   std::vector<std::unique_ptr<Module>> children_;
 };
 
-// A second module built by M(arguments...) with the parameter values of `module` and tensors of its own. Modules that keep their options need
-// no arguments: clone(vit).
-template <class M, class... Arguments>
-M clone(const M& module, Arguments&&... arguments) {
+// A second module built by M(arguments...) with the parameter values of `module` and tensors of its own. Modules that
+// keep their options need no arguments: clone(vit).
+template <class M, class... Arguments> M clone(const M& module, Arguments&&... arguments) {
   const auto copy_state = [&](M copy) {
     const auto parameters = module.parameters();
     if (!parameters.empty()) copy.to(parameters.front().dtype());

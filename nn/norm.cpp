@@ -23,11 +23,16 @@ Tensor RmsNorm::forward(const Tensor& x) { return rms_norm(x, weight, {}, {.eps 
 namespace {
 NormKind kind_of(StreamForm form) {
   switch (form) {
-    case StreamForm::layer_norm: return NormKind::layer;
-    case StreamForm::rms_norm: return NormKind::rms;
-    case StreamForm::crms_norm: return NormKind::crms;
-    case StreamForm::crms_isometric: return NormKind::crms_isometric;
-    case StreamForm::none: return NormKind::none;
+    case StreamForm::layer_norm:
+      return NormKind::layer;
+    case StreamForm::rms_norm:
+      return NormKind::rms;
+    case StreamForm::crms_norm:
+      return NormKind::crms;
+    case StreamForm::crms_isometric:
+      return NormKind::crms_isometric;
+    case StreamForm::none:
+      return NormKind::none;
   }
   return NormKind::none;
 }

@@ -37,8 +37,8 @@ class RmsNorm : public Module {
   double eps_;
 };
 
-// The residual stream between two sub-layers: its rows, and a branch that was computed but not yet added. The next norm adds it while it
-// reads the rows anyway.
+// The residual stream between two sub-layers: its rows, and a branch that was computed but not yet added. The next norm
+// adds it while it reads the rows anyway.
 struct Residual {
   Tensor stream;
   Tensor pending;  // undefined where nothing waits
@@ -52,8 +52,9 @@ struct StreamNormOptions {
   bool affine = false;  // a learned gain and bias of width d; exact with raw storage only (see docs/normalization.md)
 };
 
-// The norm of a stream. Adds the pending branch and gives the normalised rows, in one pass. Gain and bias belong to the Pre-LN model's d
-// coordinates; forms that store d - 1 of them hand gain and bias to the readers, whose weights take them up: A diag(gain), b + A bias.
+// The norm of a stream. Adds the pending branch and gives the normalised rows, in one pass. Gain and bias belong to the
+// Pre-LN model's d coordinates; forms that store d - 1 of them hand gain and bias to the readers, whose weights take
+// them up: A diag(gain), b + A bias.
 class StreamNorm : public Module {
  public:
   StreamNorm(const Stream& stream, StreamNormOptions options = {});

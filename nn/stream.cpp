@@ -26,11 +26,16 @@ Tensor times_helmert(const Tensor& x, int dim) {
 
 const char* name_of(StreamForm form) {
   switch (form) {
-    case StreamForm::layer_norm: return "layer_norm";
-    case StreamForm::rms_norm: return "rms_norm";
-    case StreamForm::crms_norm: return "crms_norm";
-    case StreamForm::crms_isometric: return "crms_isometric";
-    case StreamForm::none: return "none";
+    case StreamForm::layer_norm:
+      return "layer_norm";
+    case StreamForm::rms_norm:
+      return "rms_norm";
+    case StreamForm::crms_norm:
+      return "crms_norm";
+    case StreamForm::crms_isometric:
+      return "crms_isometric";
+    case StreamForm::none:
+      return "none";
   }
   return "?";
 }
@@ -66,10 +71,14 @@ Tensor Stream::read(const Tensor& a) const {
 
 Tensor Stream::map_writer(const Tensor& w, int dim) const {
   switch (form_) {
-    case StreamForm::rms_norm: return recentre(w, dim);
-    case StreamForm::crms_norm: return narrow(recentre(w, dim), dim, 0, width_ - 1);
-    case StreamForm::crms_isometric: return times_helmert(w, dim);
-    default: return w;
+    case StreamForm::rms_norm:
+      return recentre(w, dim);
+    case StreamForm::crms_norm:
+      return narrow(recentre(w, dim), dim, 0, width_ - 1);
+    case StreamForm::crms_isometric:
+      return times_helmert(w, dim);
+    default:
+      return w;
   }
 }
 

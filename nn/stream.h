@@ -1,15 +1,17 @@
-// Stream: the coordinates in which a Transformer holds its residual stream. Pre-LN, Pre-RMSNorm and Pre-CRMSNorm are one model in different
-// coordinates (Jiang et al., 2305.14858, sections 3.1 and 3.2); this object knows how a writer's weight is mapped into them, how a reader's
-// weight reads from them, and which norm belongs to them. With P = I - 11^T/d, D = [I; -1^T], Q the Helmert basis of the zero-mean rows:
+// Stream: the coordinates in which a Transformer holds its residual stream. Pre-LN, Pre-RMSNorm and Pre-CRMSNorm are
+// one model in different coordinates (Jiang et al., 2305.14858, sections 3.1 and 3.2); this object knows how a writer's
+// weight is mapped into them, how a reader's weight reads from them, and which norm belongs to them. With P = I -
+// 11^T/d, D = [I; -1^T], Q the Helmert basis of the zero-mean rows:
 //
 //   form            stored width  writer W becomes        reader A becomes            norm of a stored row v
 //   layer_norm      d             W                       A                           LayerNorm(v)
 //   rms_norm        d             P W                     A                           v / rms(v)
-//   crms_norm       d - 1         first d - 1 rows of PW  A D = A[:, :-1] - A[:, -1]  v / sqrt((|v|^2 + (sum v)^2)/d + eps)
-//   crms_isometric  d - 1         Q^T W                   A Q                         v / sqrt(|v|^2/d + eps)
-//   none            d             W                       A                           v
+//   crms_norm       d - 1         first d - 1 rows of PW  A D = A[:, :-1] - A[:, -1]  v / sqrt((|v|^2 + (sum v)^2)/d +
+//   eps) crms_isometric  d - 1         Q^T W                   A Q                         v / sqrt(|v|^2/d + eps) none
+//   d             W                       A                           v
 //
-// The maps are differentiable: parameters stay stored as the Pre-LN model has them, and every optimizer follows the Pre-LN trajectory.
+// The maps are differentiable: parameters stay stored as the Pre-LN model has them, and every optimizer follows the
+// Pre-LN trajectory.
 #pragma once
 
 #include "core/tensor.h"
@@ -22,7 +24,8 @@ const char* name_of(StreamForm form);
 // The form of that name. Throws listing the names.
 StreamForm stream_form(std::string_view name);
 
-// What the parameters hold: the Pre-LN model's weights, mapped in every forward; or weights that are mapped already, used as they are.
+// What the parameters hold: the Pre-LN model's weights, mapped in every forward; or weights that are mapped already,
+// used as they are.
 enum class StreamStorage { raw, mapped };
 
 class Stream {
@@ -32,12 +35,15 @@ class Stream {
 
   StreamForm form() const { return form_; }
   StreamStorage storage() const { return storage_; }
-  int64_t width() const { return width_; }               // d, of the Pre-LN model
-  int64_t stored_width() const;                           // of a row of the stream
-  int64_t parameter_width() const;                        // of the stream's axis in a parameter: d where raw, else the stored width
-  bool centres() const { return form_ != StreamForm::layer_norm && form_ != StreamForm::none; }  // whether writers are projected
+  int64_t width() const { return width_; }  // d, of the Pre-LN model
+  int64_t stored_width() const;             // of a row of the stream
+  int64_t parameter_width() const;          // of the stream's axis in a parameter: d where raw, else the stored width
+  bool centres() const {
+    return form_ != StreamForm::layer_norm && form_ != StreamForm::none;
+  }  // whether writers are projected
 
-  // A writer's value into the stream's coordinates, along dimension `dim` (size d). Identity for mapped storage. Throws on a wrong size.
+  // A writer's value into the stream's coordinates, along dimension `dim` (size d). Identity for mapped storage. Throws
+  // on a wrong size.
   Tensor write(const Tensor& w, int dim) const;
   // A reader's weight [out, d] so that it reads rows of the stream: [out, stored width]. Identity for mapped storage.
   Tensor read(const Tensor& a) const;
@@ -54,7 +60,8 @@ class Stream {
 // x minus its mean along `dim`: P applied to that axis (2305.14858, lemma 3.1).
 Tensor recentre(const Tensor& x, int dim);
 
-// The Helmert basis [d, d - 1], f64: column k has 1/sqrt(k(k+1)) in rows 0..k-1 and -k/sqrt(k(k+1)) in row k (k = 1..d-1). Q^T Q = I, Q Q^T = P.
+// The Helmert basis [d, d - 1], f64: column k has 1/sqrt(k(k+1)) in rows 0..k-1 and -k/sqrt(k(k+1)) in row k (k
+// = 1..d-1). Q^T Q = I, Q Q^T = P.
 Tensor helmert(int64_t d);
 
 }  // namespace isonorm::nn

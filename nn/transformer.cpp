@@ -15,7 +15,8 @@ TransformerOptions TransformerOptions::complete() const {
 
 Block::Block(const Stream& stream, const TransformerOptions& o)
     : norm1_(add("norm1", StreamNorm(stream, {.eps = o.eps, .affine = o.affine}))),
-      attn_(add("attn", Attention(norm1_, {.heads = o.heads, .head_width = o.head_width, .causal = o.causal, .bias = o.bias}))),
+      attn_(add("attn",
+                Attention(norm1_, {.heads = o.heads, .head_width = o.head_width, .causal = o.causal, .bias = o.bias}))),
       norm2_(add("norm2", StreamNorm(stream, {.eps = o.eps, .affine = o.affine}))),
       mlp_(add("mlp", Mlp(norm2_, {.hidden = o.mlp_width, .activation = o.activation, .bias = o.bias}))) {}
 

@@ -8,16 +8,16 @@
 namespace isonorm::nn {
 
 struct TransformerOptions {
-  int64_t width = 64;       // of the Pre-LN model's residual stream
-  int64_t depth = 4;        // blocks
+  int64_t width = 64;  // of the Pre-LN model's residual stream
+  int64_t depth = 4;   // blocks
   int64_t heads = 4;
-  int64_t head_width = 0;   // 0: width / heads, which must divide
-  int64_t mlp_width = 0;    // 0: 4 width
+  int64_t head_width = 0;  // 0: width / heads, which must divide
+  int64_t mlp_width = 0;   // 0: 4 width
   Activation activation = Activation::gelu;
   bool causal = false;
-  bool affine = false;      // learned gain and bias in the norms
-  bool bias = true;         // biases in the linear maps
-  double eps = 1e-5;        // of every norm
+  bool affine = false;  // learned gain and bias in the norms
+  bool bias = true;     // biases in the linear maps
+  double eps = 1e-5;    // of every norm
   StreamForm stream = StreamForm::layer_norm;
   StreamStorage storage = StreamStorage::raw;
 

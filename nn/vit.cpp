@@ -22,10 +22,11 @@ Vit::Vit(const VitOptions& o)
     : options(complete(o)),
       stream_(o.transformer.stream, o.transformer.width, o.transformer.storage),
       patch_(add("patch", Linear(o.patch * o.patch * o.channels, o.transformer.width, {.writes = &stream_}))),
-      position_(add_parameter("position",
-                              init::normal({(o.image / o.patch) * (o.image / o.patch), stream_.parameter_width()}, 0, 1),
-                              Role::writer, 1)),
-      cls_(o.mean_pool ? Tensor() : add_parameter("cls", init::normal({stream_.parameter_width()}, 0, 1), Role::writer, 0)),
+      position_(add_parameter(
+          "position", init::normal({(o.image / o.patch) * (o.image / o.patch), stream_.parameter_width()}, 0, 1),
+          Role::writer, 1)),
+      cls_(o.mean_pool ? Tensor()
+                       : add_parameter("cls", init::normal({stream_.parameter_width()}, 0, 1), Role::writer, 0)),
       blocks_(add("blocks", Blocks(stream_, options.transformer))),
       norm_(add("norm", StreamNorm(stream_, {.eps = o.transformer.eps, .affine = o.transformer.affine}))),
       head_(add("head", Linear(o.transformer.width, o.classes, {.reads = &norm_}))) {}
@@ -59,7 +60,10 @@ VitOptions vit_preset(std::string_view name) {
                             {"22b", 6144, 48, 48, 24576, 14}};
   for (const Size& s : sizes)
     if (s.name == name)
-      return {.image = 224, .channels = 3, .patch = s.patch, .classes = 1000,
+      return {.image = 224,
+              .channels = 3,
+              .patch = s.patch,
+              .classes = 1000,
               .transformer = {.width = s.width, .depth = s.depth, .heads = s.heads, .mlp_width = s.mlp}};
   check(false, "vit_preset: no size is called '", name, "'; there are tiny, small, base, large, huge, giant, 22b");
   return {};

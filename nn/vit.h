@@ -1,4 +1,5 @@
-// Vision Transformer (Dosovitskiy et al., 2010.11929) as in 2305.14858: pre-normalised, class token or mean pooling, norm before the head.
+// Vision Transformer (Dosovitskiy et al., 2010.11929) as in 2305.14858: pre-normalised, class token or mean pooling,
+// norm before the head.
 #pragma once
 
 #include "nn/transformer.h"
@@ -6,7 +7,7 @@
 namespace isonorm::nn {
 
 struct VitOptions {
-  int64_t image = 28;     // height and width
+  int64_t image = 28;  // height and width
   int64_t channels = 1;
   int64_t patch = 7;
   int64_t classes = 10;
@@ -14,8 +15,8 @@ struct VitOptions {
   TransformerOptions transformer;
 };
 
-// images [n, image, image, channels] -> logits [n, classes]. Parameters: patch (linear from patches in the order row, column, channel),
-// position [tokens, d], cls [d] (it gets no position), blocks, norm, head.
+// images [n, image, image, channels] -> logits [n, classes]. Parameters: patch (linear from patches in the order row,
+// column, channel), position [tokens, d], cls [d] (it gets no position), blocks, norm, head.
 class Vit : public Module {
  public:
   explicit Vit(const VitOptions& options);
@@ -32,7 +33,8 @@ class Vit : public Module {
   Linear& head_;
 };
 
-// The sizes of 2305.14858: "tiny", "small", "base", "large", "huge", "giant", "22b" on 224 x 224 images of 1000 classes. Throws on another name.
+// The sizes of 2305.14858: "tiny", "small", "base", "large", "huge", "giant", "22b" on 224 x 224 images of 1000
+// classes. Throws on another name.
 VitOptions vit_preset(std::string_view name);
 
 }  // namespace isonorm::nn

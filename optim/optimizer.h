@@ -10,8 +10,7 @@
 namespace isonorm::optim {
 
 // Parameters that are trained with options of their own.
-template <class Options>
-struct ParameterGroup {
+template <class Options> struct ParameterGroup {
   std::vector<Tensor> parameters;
   Options options;
 };

@@ -14,8 +14,7 @@ using namespace isonorm::test;
 namespace {
 
 // Runs check(sample) for every sample of every row, each row a section; reports at most five failures of a row.
-template <class Check>
-void for_rows(const char* what, Check check) {
+template <class Check> void for_rows(const char* what, Check check) {
   guard_host_memory();
   const int64_t damaged = damaged_blocks();
   for (const OpCase& op : op_cases()) {
@@ -38,8 +37,7 @@ void for_rows(const char* what, Check check) {
 }
 
 // The first complaint over several variants, with the variant's name before it.
-template <class Variants, class Check>
-std::string first_complaint(const Variants& variants, Check check) {
+template <class Variants, class Check> std::string first_complaint(const Variants& variants, Check check) {
   for (auto v : variants) {
     const std::string c = check(v);
     if (!c.empty()) return text(name_of(v), ": ", c);

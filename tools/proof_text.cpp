@@ -13,8 +13,7 @@ namespace {
 
 using namespace equivalence;
 
-template <class... A>
-std::string printed(const char* format, A... a) {
+template <class... A> std::string printed(const char* format, A... a) {
   char buffer[128];
   std::snprintf(buffer, sizeof buffer, format, a...);
   return buffer;

@@ -36,8 +36,7 @@ struct TrainOptions {
   bool quiet = false;
 };
 
-template <class... A>
-std::string printed(const char* format, A... a) {
+template <class... A> std::string printed(const char* format, A... a) {
   char buffer[128];
   std::snprintf(buffer, sizeof buffer, format, a...);
   return buffer;

@@ -5,9 +5,10 @@
 
 namespace isonorm {
 
-// Matrix product over the last two dimensions; leading dimensions broadcast. [..., m, k] x [..., k, n] -> [..., m, n]; a rank-1 operand is a
-// row on the left, a column on the right, and its dimension is dropped from the result. One floating dtype (bf16 is computed in f32).
-// Transposed views are read without a copy. Throws where the inner sizes differ, an operand has rank 0, or dtypes differ.
+// Matrix product over the last two dimensions; leading dimensions broadcast. [..., m, k] x [..., k, n] -> [..., m, n];
+// a rank-1 operand is a row on the left, a column on the right, and its dimension is dropped from the result. One
+// floating dtype (bf16 is computed in f32). Transposed views are read without a copy. Throws where the inner sizes
+// differ, an operand has rank 0, or dtypes differ.
 Tensor matmul(const Tensor& a, const Tensor& b);
 
 // y = x W^T + b: x [..., in], weight [out, in], bias [out] or undefined -> [..., out]. Throws naming both shapes.

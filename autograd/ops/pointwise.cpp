@@ -13,8 +13,7 @@ void check_floating(const Tensor& x, const char* op) {
   check(is_floating(x.dtype()), op, ": dtype is ", x.dtype(), ", expected f32, f64 or bf16");
 }
 
-template <class Op>
-Tensor unary(const Tensor& x, kernels::Numbers numbers = {}) {
+template <class Op> Tensor unary(const Tensor& x, kernels::Numbers numbers = {}) {
   constexpr int op = ops::index_in<Op>(ops::Unary{});
   check_floating(x, Op::name);
   Tensor y = empty_like(x);
@@ -31,8 +30,7 @@ Tensor unary(const Tensor& x, kernels::Numbers numbers = {}) {
   return y;
 }
 
-template <class Op>
-Tensor binary(const Tensor& a, const Tensor& b) {
+template <class Op> Tensor binary(const Tensor& a, const Tensor& b) {
   check_floating(a, Op::name);
   check(a.dtype() == b.dtype(), Op::name, ": dtypes ", a.dtype(), " and ", b.dtype(), " differ");
   Tensor out = empty(broadcast_shapes(a.shape(), b.shape(), Op::name), a.options());
@@ -40,8 +38,7 @@ Tensor binary(const Tensor& a, const Tensor& b) {
   return out;
 }
 
-template <class Op>
-Tensor compare(const Tensor& a, const Tensor& b) {
+template <class Op> Tensor compare(const Tensor& a, const Tensor& b) {
   check(a.dtype() == b.dtype(), Op::name, ": dtypes ", a.dtype(), " and ", b.dtype(), " differ");
   Tensor out = empty(broadcast_shapes(a.shape(), b.shape(), Op::name), {DType::u8, a.device()});
   kernels::compare.on(a.device(), ops::index_in<Op>(ops::Comparison{}), out, a, b);
@@ -55,8 +52,7 @@ Tensor number(double value, const Tensor& like) {
 }
 
 // Gradient of a and b where `out` took one of them: whole to the one taken, half to each at a tie.
-template <class Op>
-Tensor extremum(const Tensor& a, const Tensor& b) {
+template <class Op> Tensor extremum(const Tensor& a, const Tensor& b) {
   Tensor out = binary<Op>(a, b);
   if (Node* n = track(Op::name, {&out}, {&a, &b}))
     n->backward = [a = save(a), b = save(b), out = save(out)](Flow& g) {

@@ -1,4 +1,5 @@
-// Reductions over chosen dimensions. `dims` empty means all; keepdim leaves reduced dimensions with size 1. Floating tensors.
+// Reductions over chosen dimensions. `dims` empty means all; keepdim leaves reduced dimensions with size 1. Floating
+// tensors.
 #pragma once
 
 #include <vector>

@@ -54,8 +54,7 @@ Dims complete_shape(const Tensor& x, const Dims& wish, const char* op) {
 
 // A view that shows some elements of x, each once: the gradient is 0 elsewhere. `pick` makes the same view of the
 // gradient's tensor.
-template <class Pick>
-Tensor partial_view(const char* name, const Tensor& x, Pick pick) {
+template <class Pick> Tensor partial_view(const char* name, const Tensor& x, Pick pick) {
   Tensor y = pick(x);
   if (!is_floating(x.dtype())) return y;
   if (Node* n = track(name, {&y}, {&x}))

@@ -1,5 +1,6 @@
-// Functions that rearrange elements. Those marked "view" share storage with their argument; all are differentiable for floating tensors and
-// take any dtype. Dimensions count from the end where negative; a wrong one throws "op: dimension 5 is out of range for rank 3".
+// Functions that rearrange elements. Those marked "view" share storage with their argument; all are differentiable for
+// floating tensors and take any dtype. Dimensions count from the end where negative; a wrong one throws "op: dimension
+// 5 is out of range for rank 3".
 #pragma once
 
 #include <vector>
@@ -8,9 +9,10 @@
 
 namespace isonorm {
 
-// The same elements in row-major order under another shape; one size may be -1. View where the strides allow it, else a copy.
+// The same elements in row-major order under another shape; one size may be -1. View where the strides allow it, else a
+// copy.
 Tensor reshape(const Tensor& x, const Dims& shape);
-Tensor view(const Tensor& x, const Dims& shape);     // as reshape, but throws where it would copy
+Tensor view(const Tensor& x, const Dims& shape);  // as reshape, but throws where it would copy
 Tensor flatten(const Tensor& x, int first = 0, int last = -1);
 Tensor permute(const Tensor& x, const std::vector<int>& order);  // view: dimension i of the result is order[i] of x
 Tensor transpose(const Tensor& x, int a, int b);                 // view
@@ -27,12 +29,15 @@ Tensor contiguous(const Tensor& x);  // x itself where it is row-major without g
 Tensor cat(const std::vector<Tensor>& parts, int dim);
 Tensor stack(const std::vector<Tensor>& parts, int dim);  // along a new dimension
 Tensor flip(const Tensor& x, const std::vector<int>& dims);
-// `before` and `after` elements of `value` around each of the last dimensions, outermost first: one pair per dimension padded.
+// `before` and `after` elements of `value` around each of the last dimensions, outermost first: one pair per dimension
+// padded.
 Tensor pad(const Tensor& x, const std::vector<std::pair<int64_t, int64_t>>& amounts, double value = 0);
-Tensor repeat(const Tensor& x, const std::vector<int64_t>& times);  // tiles: times[i] copies along dimension i of the result
+Tensor repeat(const Tensor& x,
+              const std::vector<int64_t>& times);    // tiles: times[i] copies along dimension i of the result
 Tensor tril(const Tensor& x, int64_t diagonal = 0);  // zero above the diagonal of the last two dimensions
 Tensor triu(const Tensor& x, int64_t diagonal = 0);  // zero below it
-// Image [n, height, width, channels] to rows of patches [n, (h/p)(w/p), p p channels]; inside a row: (row, column, channel).
+// Image [n, height, width, channels] to rows of patches [n, (h/p)(w/p), p p channels]; inside a row: (row, column,
+// channel).
 Tensor patchify(const Tensor& images, int64_t patch);
 
 }  // namespace isonorm

@@ -15,29 +15,20 @@ namespace isonorm::kernels::cpu {
 namespace {
 
 // One head of a [batch, heads, time, size] tensor: rows of adjacent elements, `step` apart.
-template <class T>
-struct Head {
+template <class T> struct Head {
   T* p;
   int64_t step;
   T* row(int64_t t) const { return p + t * step; }
 };
 // Head (b, h) of a tensor whose data begin at `base` (null where it is empty).
-template <class T>
-Head<T> head_of(T* base, const Tensor& t, int64_t b, int64_t h) {
+template <class T> Head<T> head_of(T* base, const Tensor& t, int64_t b, int64_t h) {
   return {base ? base + b * t.strides()[0] + h * t.strides()[1] : nullptr, t.strides()[2]};
 }
-template <class T>
-Head<const T> head(const Tensor& t, int64_t b, int64_t h) {
-  return head_of(t.data<T>(), t, b, h);
-}
-template <class T>
-Strided<T> rows_of(const Head<const T>& x, int64_t t) {
-  return {x.row(t), x.step, 1};
-}
+template <class T> Head<const T> head(const Tensor& t, int64_t b, int64_t h) { return head_of(t.data<T>(), t, b, h); }
+template <class T> Strided<T> rows_of(const Head<const T>& x, int64_t t) { return {x.row(t), x.step, 1}; }
 
 // What all tiles of a call share.
-template <class T>
-struct Problem {
+template <class T> struct Problem {
   AttentionSpec spec;
   int64_t heads, queries, keys, size, values;
   AttentionTile tile;
@@ -62,8 +53,7 @@ struct Problem {
 };
 
 // Hands out the parts of a thread's scratch memory.
-template <class T>
-struct Scratch {
+template <class T> struct Scratch {
   T* p;
   T* take(int64_t n) { return std::exchange(p, p + whole_lanes<T>(n)); }
   Panels<T> panels(int64_t depth, int64_t width) {
@@ -88,8 +78,7 @@ void score_tile(const Problem<T>& p, const Place& at, const Head<const T>& q, co
 }
 
 // How many columns of the tile row r sees.
-template <class T>
-int64_t seen(const Problem<T>& p, const Place& at, int64_t r) {
+template <class T> int64_t seen(const Problem<T>& p, const Place& at, int64_t r) {
   return p.spec.causal ? std::clamp<int64_t>(at.q + r + 1 - at.k, 0, at.columns) : at.columns;
 }
 
@@ -131,8 +120,7 @@ void softmax_tile(const Problem<T>& p, const Place& at, T* scores, T* top, T* to
   }
 }
 
-template <class T>
-struct ForwardScratch {
+template <class T> struct ForwardScratch {
   Panels<T> kt, v;
   T *scores, *sums, *top, *total;
   ForwardScratch(const Problem<T>& p, T* memory) {
@@ -169,8 +157,7 @@ void forward_tile(const Problem<T>& p, const ForwardScratch<T>& s, int64_t b, in
   for (int64_t r = 0; r < rows; ++r) lse[q0 + r] = s.top[r] + math::log(s.total[r]);
 }
 
-template <class T>
-struct BackwardScratch {
+template <class T> struct BackwardScratch {
   Panels<T> kt, vt, k, q, dout;
   T *weights, *dweights, *dq, *dk, *dv, *along;
   BackwardScratch(const Problem<T>& p, T* memory) {

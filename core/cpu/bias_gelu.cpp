@@ -10,28 +10,15 @@ namespace isonorm::kernels::cpu {
 namespace {
 
 struct Erf {
-  template <class A>
-  ISO_HD static A f(A x) {
-    return math::gelu(x);
-  }
-  template <class A>
-  ISO_HD static A df(A x) {
-    return math::gelu_grad(x);
-  }
+  template <class A> ISO_HD static A f(A x) { return math::gelu(x); }
+  template <class A> ISO_HD static A df(A x) { return math::gelu_grad(x); }
 };
 struct Tanh {
-  template <class A>
-  ISO_HD static A f(A x) {
-    return math::gelu_tanh(x);
-  }
-  template <class A>
-  ISO_HD static A df(A x) {
-    return math::gelu_tanh_grad(x);
-  }
+  template <class A> ISO_HD static A f(A x) { return math::gelu_tanh(x); }
+  template <class A> ISO_HD static A df(A x) { return math::gelu_tanh_grad(x); }
 };
 
-template <class Form, class T>
-void forward(const Tensor& out, const Tensor& in, const Tensor& b) {
+template <class Form, class T> void forward(const Tensor& out, const Tensor& in, const Tensor& b) {
   using A = acc_t<T>;
   const T *x = in.data<T>(), *bias = b.data<T>();
   T* y = out.mutable_data<T>();
@@ -74,8 +61,7 @@ void backward(const Tensor& out, const Tensor& bias_out, const Tensor& scratch, 
 
 }  // namespace
 
-template <Isa I>
-void bias_gelu(const Tensor& y, const Tensor& x, const Tensor& bias, bool tanh_form) {
+template <Isa I> void bias_gelu(const Tensor& y, const Tensor& x, const Tensor& bias, bool tanh_form) {
   visit_floating(x.dtype(), "bias_gelu",
                  [&]<class T>() { tanh_form ? forward<Tanh, T>(y, x, bias) : forward<Erf, T>(y, x, bias); });
 }

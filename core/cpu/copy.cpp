@@ -10,13 +10,11 @@ namespace isonorm::kernels::cpu {
 namespace {
 
 // Through the accumulation type of the source where it is bf16, so that bf16 to integer means float to integer.
-template <class To, class From>
-ISO_HD To convert(From v) {
+template <class To, class From> ISO_HD To convert(From v) {
   return static_cast<To>(static_cast<acc_t<To>>(static_cast<acc_t<From>>(v)));
 }
 
-template <class To, class From>
-void copy_loop(const Tensor& dst, const Tensor& src) {
+template <class To, class From> void copy_loop(const Tensor& dst, const Tensor& src) {
   const From* ps = src.data<From>();
   To* pd = dst.mutable_data<To>();
   const Loop<2> loop(dst.shape(), {dst.strides(), broadcast_strides(src, dst.shape())});
@@ -39,15 +37,12 @@ void copy_loop(const Tensor& dst, const Tensor& src) {
 
 }  // namespace
 
-template <Isa I>
-void copy(const Tensor& dst, const Tensor& src) {
-  visit_all(dst.dtype(), [&]<class To>() {
-    visit_all(src.dtype(), [&]<class From>() { copy_loop<To, From>(dst, src); });
-  });
+template <Isa I> void copy(const Tensor& dst, const Tensor& src) {
+  visit_all(dst.dtype(),
+            [&]<class To>() { visit_all(src.dtype(), [&]<class From>() { copy_loop<To, From>(dst, src); }); });
 }
 
-template <Isa I>
-void fill(const Tensor& dst, double value) {
+template <Isa I> void fill(const Tensor& dst, double value) {
   visit_all(dst.dtype(), [&]<class T>() {
     const T v = static_cast<T>(static_cast<acc_t<T>>(value));
     T* p = dst.mutable_data<T>();

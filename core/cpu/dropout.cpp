@@ -9,8 +9,7 @@
 
 namespace isonorm::kernels::cpu {
 
-template <Isa I>
-void dropout(const Tensor& out, const Tensor& x, double p, Generator state) {
+template <Isa I> void dropout(const Tensor& out, const Tensor& x, double p, Generator state) {
   constexpr int64_t kGroup = 4 * kPhiloxLanes;
   const uint32_t threshold = static_cast<uint32_t>(std::min(p * 0x1p32, 0x1p32 - 1));
   visit_floating(out.dtype(), "dropout", [&]<class T>() {

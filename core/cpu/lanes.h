@@ -15,25 +15,17 @@ namespace {  // every instruction set compiles its own
 
 constexpr int kVectorBytes = kTarget == Isa::avx512 ? 64 : kTarget == Isa::avx2 ? 32 : 16;
 
-template <class A, int bytes>
-struct VectorType {
-  typedef A type __attribute__((vector_size(bytes)));
-};
-template <class A>
-using Vec = typename VectorType<A, kVectorBytes>::type;
-template <class A>
-constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(A));
-template <class A>
-using Mask = Vec<std::conditional_t<sizeof(A) == 4, int32_t, int64_t>>;
+template <class A, int bytes> struct VectorType { typedef A type __attribute__((vector_size(bytes))); };
+template <class A> using Vec = typename VectorType<A, kVectorBytes>::type;
+template <class A> constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(A));
+template <class A> using Mask = Vec<std::conditional_t<sizeof(A) == 4, int32_t, int64_t>>;
 
-template <class A>
-ISO_HD Vec<A> splat(A x) {
+template <class A> ISO_HD Vec<A> splat(A x) {
   return x - Vec<A>{};  // x - 0 is x, also for -0
 }
 
 // One register of compute type A from memory of type T, and back.
-template <class A, class T>
-ISO_HD Vec<A> load_lanes(const T* p) {
+template <class A, class T> ISO_HD Vec<A> load_lanes(const T* p) {
   if constexpr (std::is_same_v<A, T>) {
     Vec<A> v;
     std::memcpy(&v, p, sizeof(v));
@@ -44,8 +36,7 @@ ISO_HD Vec<A> load_lanes(const T* p) {
     return std::bit_cast<Vec<float>>(__builtin_convertvector(half, Vec<uint32_t>) << 16);
   }
 }
-template <class A, class T>
-ISO_HD void store_lanes(T* p, Vec<A> v) {
+template <class A, class T> ISO_HD void store_lanes(T* p, Vec<A> v) {
   if constexpr (std::is_same_v<A, T>) {
     std::memcpy(p, &v, sizeof(v));
   } else {  // as the constructor of bf16 rounds
@@ -60,8 +51,7 @@ ISO_HD void store_lanes(T* p, Vec<A> v) {
 }
 
 // The lanes as they would come back from memory of type T.
-template <class T, class V>
-ISO_HD V round_lanes(V v) {
+template <class T, class V> ISO_HD V round_lanes(V v) {
   if constexpr (std::is_same_v<T, bf16>) {
     T stored[sizeof(v) / sizeof(float)];
     store_lanes<float>(stored, v);
@@ -71,8 +61,7 @@ ISO_HD V round_lanes(V v) {
 }
 
 // f of each lane; f is a scalar function that the compiler vectorises (core/math.h).
-template <class A, class F>
-ISO_HD Vec<A> map_lanes(Vec<A> x, const F& f) {
+template <class A, class F> ISO_HD Vec<A> map_lanes(Vec<A> x, const F& f) {
   A in[kLanes<A>], out[kLanes<A>];
   std::memcpy(in, &x, sizeof(x));
 #pragma omp simd
@@ -82,8 +71,7 @@ ISO_HD Vec<A> map_lanes(Vec<A> x, const F& f) {
 }
 
 // A mask of the last `count` lanes.
-template <class A>
-ISO_HD Mask<A> last_lanes(int64_t count) {
+template <class A> ISO_HD Mask<A> last_lanes(int64_t count) {
   using I = std::conditional_t<sizeof(A) == 4, int32_t, int64_t>;
   static constexpr auto table = [] {
     std::array<I, 2 * kLanes<A>> t{};
@@ -97,36 +85,25 @@ ISO_HD Mask<A> last_lanes(int64_t count) {
 
 // How a loop over a row sees a register: all of it; a full one of which only the last lanes are new; the only one of a
 // row shorter than it.
-template <class A>
-struct Full {
-  template <class T>
-  ISO_HD Vec<A> load(const T* p) const {
-    return load_lanes<A>(p);
-  }
-  template <class T>
-  ISO_HD void store(T* p, Vec<A> v) const {
-    store_lanes<A>(p, v);
-  }
+template <class A> struct Full {
+  template <class T> ISO_HD Vec<A> load(const T* p) const { return load_lanes<A>(p); }
+  template <class T> ISO_HD void store(T* p, Vec<A> v) const { store_lanes<A>(p, v); }
   ISO_HD Vec<A> keep(Vec<A> v) const { return v; }            // 0 where the lane is not new
   ISO_HD Vec<A> choose(Vec<A> v, Vec<A>) const { return v; }  // the second one there
 };
-template <class A>
-struct Overlap : Full<A> {
+template <class A> struct Overlap : Full<A> {
   Mask<A> fresh;
   ISO_HD Vec<A> keep(Vec<A> v) const { return std::bit_cast<Vec<A>>(std::bit_cast<Mask<A>>(v) & fresh); }
   ISO_HD Vec<A> choose(Vec<A> v, Vec<A> old) const { return fresh ? v : old; }
 };
-template <class A>
-struct Short {
+template <class A> struct Short {
   int64_t count;
-  template <class T>
-  ISO_HD Vec<A> load(const T* p) const {
+  template <class T> ISO_HD Vec<A> load(const T* p) const {
     Vec<A> v{};
     for (int64_t l = 0; l < count; ++l) v[l] = A(p[l]);
     return v;
   }
-  template <class T>
-  ISO_HD void store(T* p, Vec<A> v) const {
+  template <class T> ISO_HD void store(T* p, Vec<A> v) const {
     for (int64_t l = 0; l < count; ++l) p[l] = T(v[l]);
   }
   ISO_HD Mask<A> fresh() const { return ~last_lanes<A>(kLanes<A> - count); }
@@ -136,8 +113,7 @@ struct Short {
 
 // f(i, lanes) for registers that cover the elements [0, n) of a row. Elements that registers share are seen twice: what
 // f stores may depend on them only through what it does not overwrite, and sums go through lanes.keep().
-template <class A, class F>
-ISO_HD void for_lanes(int64_t n, const F& f) {
+template <class A, class F> ISO_HD void for_lanes(int64_t n, const F& f) {
   constexpr int64_t w = kLanes<A>;
   int64_t i = 0;
   for (; i + w <= n; i += w) f(i, Full<A>{});
@@ -149,8 +125,7 @@ ISO_HD void for_lanes(int64_t n, const F& f) {
 }
 
 // Sum of all lanes, by halves.
-template <class A, int bytes = kVectorBytes>
-ISO_HD A sum_lanes(typename VectorType<A, bytes>::type v) {
+template <class A, int bytes = kVectorBytes> ISO_HD A sum_lanes(typename VectorType<A, bytes>::type v) {
   if constexpr (bytes == 2 * sizeof(A)) {
     return v[0] + v[1];
   } else {
@@ -160,8 +135,7 @@ ISO_HD A sum_lanes(typename VectorType<A, bytes>::type v) {
 }
 
 // Largest of all lanes, by halves.
-template <class A, int bytes = kVectorBytes>
-ISO_HD A max_lanes(typename VectorType<A, bytes>::type v) {
+template <class A, int bytes = kVectorBytes> ISO_HD A max_lanes(typename VectorType<A, bytes>::type v) {
   if constexpr (bytes == 2 * sizeof(A)) {
     return v[0] > v[1] ? v[0] : v[1];
   } else {
@@ -172,8 +146,7 @@ ISO_HD A max_lanes(typename VectorType<A, bytes>::type v) {
 
 // N sums over a row: f(i, lanes, acc) adds what it has to acc[0 .. N). Four running registers each hide the latency of
 // addition.
-template <class A, int N, class F>
-ISO_HD std::array<A, N> sum_row(int64_t n, const F& f) {
+template <class A, int N, class F> ISO_HD std::array<A, N> sum_row(int64_t n, const F& f) {
   constexpr int64_t w = kLanes<A>;
   Vec<A> acc[4][N] = {};
   int64_t i = 0;

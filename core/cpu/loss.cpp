@@ -11,8 +11,7 @@
 namespace isonorm::kernels::cpu {
 namespace {
 
-template <class F>
-void for_rows(const Tensor& logits, const F& f) {
+template <class F> void for_rows(const Tensor& logits, const F& f) {
   const int64_t classes = logits.size(-1);
   parallel_for(logits.size(0), std::max<int64_t>(1, 8192 / classes), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) f(r);
@@ -20,8 +19,7 @@ void for_rows(const Tensor& logits, const F& f) {
 }
 
 // Writes (m, s) to stats and returns the loss.
-template <class A, class T>
-A loss_row(A* stats, const T* x, int64_t n, int64_t target, double smoothing) {
+template <class A, class T> A loss_row(A* stats, const T* x, int64_t n, int64_t target, double smoothing) {
   const A top = row_max<A>(x, n);
   const bool spread = smoothing != 0;
   // sum exp(x - m), and sum (x - m) where it counts: a class at -inf would make it NaN.
@@ -84,16 +82,14 @@ void cross_entropy_backward(const Tensor& dlogits, const Tensor& g, const Tensor
   });
 }
 
-template <Isa I>
-void cross_entropy_scale(const Tensor& scale, const Tensor& target, int64_t ignored, bool mean) {
+template <Isa I> void cross_entropy_scale(const Tensor& scale, const Tensor& target, int64_t ignored, bool mean) {
   const int64_t* t = target.data<int64_t>();
   const int64_t rows = target.numel() - std::count(t, t + target.numel(), ignored);
   visit_floating(scale.dtype(), "cross_entropy",
                  [&]<class T>() { *scale.mutable_data<T>() = T(mean ? 1 / acc_t<T>(rows) : acc_t<T>(1)); });
 }
 
-template <Isa I>
-void cross_entropy_total(const Tensor& total, const Tensor& losses, const Tensor& scale) {
+template <Isa I> void cross_entropy_total(const Tensor& total, const Tensor& losses, const Tensor& scale) {
   visit_floating(total.dtype(), "cross_entropy", [&]<class T>() {
     using A = acc_t<T>;
     const A* loss = losses.data<A>();

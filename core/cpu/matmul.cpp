@@ -1,4 +1,5 @@
-// Matrix products by OpenBLAS: one threaded call for a large product, one single-threaded call per matrix for a batch of small ones.
+// Matrix products by OpenBLAS: one threaded call for a large product, one single-threaded call per matrix for a batch
+// of small ones.
 #include "core/kernels/matmul.h"
 
 #include <cblas.h>
@@ -31,8 +32,7 @@ Layout layout_of(const Tensor& t) {
   return {CblasTrans, static_cast<blasint>(columns == 1 ? std::max(sc, rows) : sc)};
 }
 
-template <class T>
-void run(const Tensor& out, const Tensor& a, const Tensor& b, T beta) {
+template <class T> void run(const Tensor& out, const Tensor& a, const Tensor& b, T beta) {
   const int rank = out.rank();
   const int64_t m = out.size(-2), n = out.size(-1), k = a.size(-1);
   check(m < (int64_t{1} << 31) && n < (int64_t{1} << 31) && k < (int64_t{1} << 31), "matmul: shapes ", a.shape(), " x ",

@@ -15,33 +15,23 @@ namespace isonorm::kernels::cpu {
 namespace {
 
 // What every row of a call shares. Null pointers stand for what is absent.
-template <class A>
-struct Shape {
+template <class A> struct Shape {
   int64_t rows, width, entries;
   A divisor, eps;
 };
-template <class A>
-Shape<A> shape_of(const NormSpec& spec, const Tensor& x) {
+template <class A> Shape<A> shape_of(const NormSpec& spec, const Tensor& x) {
   const int64_t width = x.size(-1);
   return {x.numel() / std::max<int64_t>(1, width), width, norm_entries(spec, width), A(norm_divisor(spec, width)),
           A(spec.eps)};
 }
-template <class T>
-const T* data_or_null(const Tensor& t) {
-  return t.defined() ? t.data<T>() : nullptr;
-}
-template <class T>
-T* mutable_or_null(const Tensor& t) {
-  return t.defined() ? t.mutable_data<T>() : nullptr;
-}
+template <class T> const T* data_or_null(const Tensor& t) { return t.defined() ? t.data<T>() : nullptr; }
+template <class T> T* mutable_or_null(const Tensor& t) { return t.defined() ? t.mutable_data<T>() : nullptr; }
 
 // What one row normalizes: x, or x + branch as it is stored. It is computed anew in each pass over the row, since
 // reading back what was just stored would wait for the stores wherever registers overlap them.
-template <bool add, class A, class T>
-struct Source {
+template <bool add, class A, class T> struct Source {
   const T *x, *branch;
-  template <class Lanes>
-  ISO_HD Vec<A> load(int64_t i, const Lanes& lanes) const {
+  template <class Lanes> ISO_HD Vec<A> load(int64_t i, const Lanes& lanes) const {
     if constexpr (add)
       return round_lanes<T>(lanes.load(x + i) + lanes.load(branch + i));
     else
@@ -50,8 +40,7 @@ struct Source {
 };
 
 // Shift and 1/root of a row. The variance is taken around the mean in a second pass: E[x^2] - mean^2 would cancel.
-template <NormKind K, class A, class From>
-ISO_HD std::array<A, 2> row_stats(const From& from, const Shape<A>& s) {
+template <NormKind K, class A, class From> ISO_HD std::array<A, 2> row_stats(const From& from, const Shape<A>& s) {
   A shift = 0, squares;
   if constexpr (K == NormKind::layer) {
     shift = sum_row<A, 1>(s.width,
@@ -107,8 +96,7 @@ void forward(const NormSpec& spec, const NormOutputs& out, const NormInputs& in)
 }
 
 // What the gradient of one row reads; x^ = (x - shift) scale.
-template <class A, class T>
-struct Row {
+template <class A, class T> struct Row {
   const T *dy, *dsum, *x;
   A shift, scale, inverse_root;
 };
@@ -198,8 +186,7 @@ void backward(const NormSpec& spec, const NormGradients& out, const NormSaved& i
 }
 
 // f.operator()<kind>() with one of the three formulas: the isometric form is RMSNorm with another divisor.
-template <class F>
-void visit_kind(NormKind kind, const F& f) {
+template <class F> void visit_kind(NormKind kind, const F& f) {
   switch (kind) {
     case NormKind::layer:
       return f.template operator()<NormKind::layer>();
@@ -212,8 +199,7 @@ void visit_kind(NormKind kind, const F& f) {
 
 }  // namespace
 
-template <Isa I>
-void norm_forward(const NormSpec& spec, const NormOutputs& out, const NormInputs& in) {
+template <Isa I> void norm_forward(const NormSpec& spec, const NormOutputs& out, const NormInputs& in) {
   visit_floating(in.x.dtype(), "norm", [&]<class T>() {
     visit_kind(spec.kind, [&]<NormKind K>() {
       in.branch.defined() ? forward<K, true, T>(spec, out, in) : forward<K, false, T>(spec, out, in);
@@ -221,8 +207,7 @@ void norm_forward(const NormSpec& spec, const NormOutputs& out, const NormInputs
   });
 }
 
-template <Isa I>
-void norm_backward(const NormSpec& spec, const NormGradients& out, const NormSaved& in) {
+template <Isa I> void norm_backward(const NormSpec& spec, const NormGradients& out, const NormSaved& in) {
   const bool affine = in.gain.defined() || out.partial.defined();
   visit_floating(in.x.dtype(), "norm", [&]<class T>() {
     visit_kind(spec.kind, [&]<NormKind K>() {

@@ -13,8 +13,7 @@ namespace {
 
 // Calls body.operator()<T>(item, begin, end, block) for every block; T is the type of the item's gradient, [begin, end)
 // its elements.
-template <class Item, class Body>
-void for_each_block(std::span<const Item> items, int64_t blocks, const Body& body) {
+template <class Item, class Body> void for_each_block(std::span<const Item> items, int64_t blocks, const Body& body) {
   parallel_for(blocks, 1, [&](int64_t first, int64_t last) {
     size_t i = 0;
     for (size_t n = items.size(); n > 1;) {  // the last item that begins at or before `first`
@@ -33,8 +32,7 @@ void for_each_block(std::span<const Item> items, int64_t blocks, const Body& bod
   });
 }
 
-template <class T>
-void sgd_block(const SgdUpdate& u, int64_t begin, int64_t end) {
+template <class T> void sgd_block(const SgdUpdate& u, int64_t begin, int64_t end) {
   using A = acc_t<T>;
   const A lr(u.lr), momentum(u.momentum), decay(u.weight_decay), scale(u.gradient_scale);
   const T* __restrict g = u.gradient.data<T>();
@@ -58,8 +56,7 @@ void sgd_block(const SgdUpdate& u, int64_t begin, int64_t end) {
   }
 }
 
-template <class T>
-void adam_block(const AdamUpdate& u, int64_t begin, int64_t end) {
+template <class T> void adam_block(const AdamUpdate& u, int64_t begin, int64_t end) {
   using A = acc_t<T>;
   const A rest1(1 - u.beta1), beta2(u.beta2), rest2(1 - u.beta2), eps(u.eps), l2(u.l2), keep(u.keep),
       step_size(u.step_size), root_scale(u.root_scale), scale(u.gradient_scale);
@@ -77,8 +74,7 @@ void adam_block(const AdamUpdate& u, int64_t begin, int64_t end) {
 }
 
 // In f64 whatever the type: the sum of 16384 squares of floats is exact to about 2^-52, and cannot overflow.
-template <class T>
-double squares_of_block(const T* g, int64_t begin, int64_t end) {
+template <class T> double squares_of_block(const T* g, int64_t begin, int64_t end) {
   constexpr int kLanes = 16;
   double lane[kLanes] = {};
   int64_t k = begin;
@@ -98,21 +94,18 @@ double squares_of_block(const T* g, int64_t begin, int64_t end) {
 
 }  // namespace
 
-template <Isa I>
-void sgd(std::span<const SgdUpdate> updates, int64_t blocks) {
+template <Isa I> void sgd(std::span<const SgdUpdate> updates, int64_t blocks) {
   for_each_block(updates, blocks,
                  []<class T>(const SgdUpdate& u, int64_t begin, int64_t end, int64_t) { sgd_block<T>(u, begin, end); });
 }
 
-template <Isa I>
-void adam(std::span<const AdamUpdate> updates, int64_t blocks) {
+template <Isa I> void adam(std::span<const AdamUpdate> updates, int64_t blocks) {
   for_each_block(updates, blocks, []<class T>(const AdamUpdate& u, int64_t begin, int64_t end, int64_t) {
     adam_block<T>(u, begin, end);
   });
 }
 
-template <Isa I>
-void sum_squares(std::span<const GradientPart> parts, const Tensor& partial) {
+template <Isa I> void sum_squares(std::span<const GradientPart> parts, const Tensor& partial) {
   double* sums = partial.mutable_data<double>();
   for_each_block(parts, partial.numel(),
                  [&]<class T>(const GradientPart& p, int64_t begin, int64_t end, int64_t block) {
@@ -120,8 +113,7 @@ void sum_squares(std::span<const GradientPart> parts, const Tensor& partial) {
                  });
 }
 
-template <Isa I>
-void scale(std::span<const GradientPart> parts, int64_t blocks, double factor) {
+template <Isa I> void scale(std::span<const GradientPart> parts, int64_t blocks, double factor) {
   for_each_block(parts, blocks, [&]<class T>(const GradientPart& p, int64_t begin, int64_t end, int64_t) {
     const acc_t<T> f(factor);
     T* g = p.gradient.mutable_data<T>();
@@ -130,8 +122,7 @@ void scale(std::span<const GradientPart> parts, int64_t blocks, double factor) {
   });
 }
 
-template <Isa I>
-void clamp(std::span<const GradientPart> parts, int64_t blocks, double limit) {
+template <Isa I> void clamp(std::span<const GradientPart> parts, int64_t blocks, double limit) {
   for_each_block(parts, blocks, [&]<class T>(const GradientPart& p, int64_t begin, int64_t end, int64_t) {
     using A = acc_t<T>;
     const A most(limit);

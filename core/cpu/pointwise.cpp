@@ -1,5 +1,5 @@
-// Pointwise CPU kernels: one vector loop per op over contiguous rows of float or double. Rows that are strided or stored as bf16 are
-// brought into a small buffer first, so that every layout runs the same loop.
+// Pointwise CPU kernels: one vector loop per op over contiguous rows of float or double. Rows that are strided or
+// stored as bf16 are brought into a small buffer first, so that every layout runs the same loop.
 #include "core/kernels/pointwise.h"
 
 #include "core/cpu/target.h"
@@ -10,12 +10,11 @@ namespace {
 
 constexpr int64_t kRow = 512;  // elements that a buffer holds: three of them stay in the first-level cache
 
-template <class A>
-using Row = A[kRow];
+template <class A> using Row = A[kRow];
 
-// n <= kRow elements at p, `stride` apart, as contiguous values of the compute type A: p itself where it already is that.
-template <class A, class T>
-const A* load(const T* p, int64_t stride, int64_t n, Row<A>& buffer) {
+// n <= kRow elements at p, `stride` apart, as contiguous values of the compute type A: p itself where it already is
+// that.
+template <class A, class T> const A* load(const T* p, int64_t stride, int64_t n, Row<A>& buffer) {
   if constexpr (std::is_same_v<A, T>)
     if (stride == 1) return p;
   if (stride == 0)
@@ -26,14 +25,12 @@ const A* load(const T* p, int64_t stride, int64_t n, Row<A>& buffer) {
 }
 
 // Where a row of results is computed: in place, or in the buffer for put() to store.
-template <class A, class T>
-A* room(T* p, int64_t stride, Row<A>& buffer) {
+template <class A, class T> A* room(T* p, int64_t stride, Row<A>& buffer) {
   if constexpr (std::is_same_v<A, T>)
     if (stride == 1) return p;
   return buffer;
 }
-template <class A, class T>
-void put(T* p, int64_t stride, int64_t n, const A* from) {
+template <class A, class T> void put(T* p, int64_t stride, int64_t n, const A* from) {
   if constexpr (std::is_same_v<A, T>)
     if (p == from) return;
   for (int64_t k = 0; k < n; ++k) p[k * stride] = T(from[k]);
@@ -69,41 +66,34 @@ void for_rows(const Tensor& out, const std::array<const Tensor*, N - 1>& inputs,
   });
 }
 
-template <class Op, class A>
-void unary_row(A* y, const A* x, int64_t n, const A* p) {
+template <class Op, class A> void unary_row(A* y, const A* x, int64_t n, const A* p) {
 #pragma omp simd
   for (int64_t k = 0; k < n; ++k) y[k] = ops::value<Op>(x[k], p);
 }
-template <class Op, class A>
-void unary_backward_row(A* dx, const A* g, const A* s, int64_t n, const A* p) {
+template <class Op, class A> void unary_backward_row(A* dx, const A* g, const A* s, int64_t n, const A* p) {
 #pragma omp simd
   for (int64_t k = 0; k < n; ++k) dx[k] = g[k] * ops::derivative<Op>(s[k], p);
 }
-template <class Op, class A, class B>
-void binary_row(B* y, const A* a, const A* b, int64_t n) {
+template <class Op, class A, class B> void binary_row(B* y, const A* a, const A* b, int64_t n) {
 #pragma omp simd
   for (int64_t k = 0; k < n; ++k) y[k] = B(Op::f(a[k], b[k]));
 }
 
 // Row functions of a list of ops for compute type A, indexed as the list is.
-template <class A, class List>
-struct Rows;
-template <class A, class... Ops>
-struct Rows<A, ops::List<Ops...>> {
+template <class A, class List> struct Rows;
+template <class A, class... Ops> struct Rows<A, ops::List<Ops...>> {
   static constexpr void (*unary[])(A*, const A*, int64_t, const A*) = {&unary_row<Ops, A>...};
-  static constexpr void (*unary_backward[])(A*, const A*, const A*, int64_t, const A*) = {&unary_backward_row<Ops, A>...};
+  static constexpr void (*unary_backward[])(A*, const A*, const A*, int64_t,
+                                            const A*) = {&unary_backward_row<Ops, A>...};
 };
-template <class A, class B, class List>
-struct BinaryRows;
-template <class A, class B, class... Ops>
-struct BinaryRows<A, B, ops::List<Ops...>> {
+template <class A, class B, class List> struct BinaryRows;
+template <class A, class B, class... Ops> struct BinaryRows<A, B, ops::List<Ops...>> {
   static constexpr void (*table[])(B*, const A*, const A*, int64_t) = {&binary_row<Ops, A, B>...};
 };
 
 }  // namespace
 
-template <Isa I>
-void unary(int op, const Tensor& out, const Tensor& x, Numbers numbers) {
+template <Isa I> void unary(int op, const Tensor& out, const Tensor& x, Numbers numbers) {
   visit_floating(out.dtype(), "unary", [&]<class T>() {
     using A = acc_t<T>;
     const A p[2] = {A(numbers.p[0]), A(numbers.p[1])};
@@ -112,8 +102,7 @@ void unary(int op, const Tensor& out, const Tensor& x, Numbers numbers) {
   });
 }
 
-template <Isa I>
-void unary_backward(int op, const Tensor& dx, const Tensor& g, const Tensor& saved, Numbers numbers) {
+template <Isa I> void unary_backward(int op, const Tensor& dx, const Tensor& g, const Tensor& saved, Numbers numbers) {
   visit_floating(dx.dtype(), "unary_backward", [&]<class T>() {
     using A = acc_t<T>;
     const A p[2] = {A(numbers.p[0]), A(numbers.p[1])};
@@ -122,8 +111,7 @@ void unary_backward(int op, const Tensor& dx, const Tensor& g, const Tensor& sav
   });
 }
 
-template <Isa I>
-void binary(int op, const Tensor& out, const Tensor& a, const Tensor& b) {
+template <Isa I> void binary(int op, const Tensor& out, const Tensor& a, const Tensor& b) {
   visit_floating(out.dtype(), "binary", [&]<class T>() {
     using A = acc_t<T>;
     const auto row = BinaryRows<A, A, ops::Binary>::table[op];
@@ -131,8 +119,7 @@ void binary(int op, const Tensor& out, const Tensor& a, const Tensor& b) {
   });
 }
 
-template <Isa I>
-void compare(int op, const Tensor& out, const Tensor& a, const Tensor& b) {
+template <Isa I> void compare(int op, const Tensor& out, const Tensor& a, const Tensor& b) {
   visit_all(a.dtype(), [&]<class T>() {
     using A = acc_t<T>;
     const auto row = BinaryRows<A, uint8_t, ops::Comparison>::table[op];
@@ -140,14 +127,14 @@ void compare(int op, const Tensor& out, const Tensor& a, const Tensor& b) {
   });
 }
 
-template <Isa I>
-void where(const Tensor& out, const Tensor& condition, const Tensor& a, const Tensor& b) {
+template <Isa I> void where(const Tensor& out, const Tensor& condition, const Tensor& a, const Tensor& b) {
   visit_all(out.dtype(), [&]<class T>() {
     const uint8_t* pc = condition.data<uint8_t>();
     const T *pa = a.data<T>(), *pb = b.data<T>();
     T* po = out.mutable_data<T>();
     const Dims& s = out.shape();
-    const Loop<4> loop(s, {out.strides(), broadcast_strides(condition, s), broadcast_strides(a, s), broadcast_strides(b, s)});
+    const Loop<4> loop(
+        s, {out.strides(), broadcast_strides(condition, s), broadcast_strides(a, s), broadcast_strides(b, s)});
     for_each_row(loop, kElementGrain, [&](auto at, int64_t n) {
       for (int64_t k = 0; k < n; ++k)
         po[at[0] + k * loop.inner(0)] =

@@ -16,8 +16,7 @@ constexpr double kTwoPi = 6.283185307179586;
 
 // Calls store(first element, count, bits) for groups of up to 128 elements, bits[e] being the 64 bits of element first
 // + e.
-template <class F>
-void for_groups(int64_t n, Generator state, const F& store) {
+template <class F> void for_groups(int64_t n, Generator state, const F& store) {
   parallel_for((n + kGroup - 1) / kGroup, 32, [&](int64_t begin, int64_t end) {
     alignas(64) uint32_t word[4 * kPhiloxLanes];
     alignas(64) uint64_t bits[kGroup];
@@ -41,8 +40,7 @@ void box_muller(double u0, double u1, double& z0, double& z1) {
 }
 
 // The largest T below hi.
-template <class T>
-T previous(double hi) {
+template <class T> T previous(double hi) {
   if constexpr (std::is_same_v<T, bf16>) {
     bf16 t = static_cast<float>(hi);
     if (static_cast<double>(t) < hi) return t;

@@ -10,20 +10,19 @@ namespace isonorm::kernels::cpu {
 namespace {
 
 template <Reduction K, class A>
-constexpr A identity = K == Reduction::sum ? A(0)
+constexpr A identity = K == Reduction::sum   ? A(0)
                        : K == Reduction::max ? -std::numeric_limits<A>::infinity()
                                              : std::numeric_limits<A>::infinity();
 
-template <Reduction K, class A>
-ISO_HD A combine(A a, A b) {
+template <Reduction K, class A> ISO_HD A combine(A a, A b) {
   if constexpr (K == Reduction::sum) return a + b;
   if constexpr (K == Reduction::max) return b > a || b != b ? b : a;
   return b < a || b != b ? b : a;
 }
 
-// Reduces n contiguous elements. Sixteen running results break the dependency between additions and bound the rounding error.
-template <Reduction K, class A, class T>
-A reduce_row(const T* x, int64_t n) {
+// Reduces n contiguous elements. Sixteen running results break the dependency between additions and bound the rounding
+// error.
+template <Reduction K, class A, class T> A reduce_row(const T* x, int64_t n) {
   constexpr int kLanes = 16;
   A lane[kLanes];
   for (int l = 0; l < kLanes; ++l) lane[l] = identity<K, A>;
@@ -55,29 +54,29 @@ void reduce_stage(const From* x, To* out, int64_t outer, int64_t length, int64_t
   const int64_t cost = std::min(block, length) * std::min(inner, kColumns);
   parallel_for(outer * blocks * strips, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, cost)),
                [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t strip = i % strips, b = i / strips % blocks, o = i / strips / blocks;
-      const int64_t first = b * block, n = std::min(block, length - first);
-      const From* row = x + (o * length + first) * inner;
-      To* to = out + (o * blocks + b) * inner;
-      if (inner == 1) {
-        to[0] = To(reduce_row<K, A>(row, n));
-        continue;
-      }
-      A acc[kColumns];
-      const int64_t c = strip * kColumns, width = std::min(kColumns, inner - c);
-      reduce_columns<K>(acc, row + c, n, inner, width);
-      for (int64_t j = 0; j < width; ++j) to[c + j] = To(acc[j]);
-    }
-  });
+                 for (int64_t i = begin; i < end; ++i) {
+                   const int64_t strip = i % strips, b = i / strips % blocks, o = i / strips / blocks;
+                   const int64_t first = b * block, n = std::min(block, length - first);
+                   const From* row = x + (o * length + first) * inner;
+                   To* to = out + (o * blocks + b) * inner;
+                   if (inner == 1) {
+                     to[0] = To(reduce_row<K, A>(row, n));
+                     continue;
+                   }
+                   A acc[kColumns];
+                   const int64_t c = strip * kColumns, width = std::min(kColumns, inner - c);
+                   reduce_columns<K>(acc, row + c, n, inner, width);
+                   for (int64_t j = 0; j < width; ++j) to[c + j] = To(acc[j]);
+                 }
+               });
 }
 
-template <Reduction K>
-void reduce_kind(ReduceShape s, const Tensor& out, const Tensor& x, const Tensor& partial) {
+template <Reduction K> void reduce_kind(ReduceShape s, const Tensor& out, const Tensor& x, const Tensor& partial) {
   visit_floating(x.dtype(), "reduce", [&]<class T>() {
     const int64_t blocks = reduce_blocks(s);
     T* po = out.mutable_data<T>();
-    if (blocks == 1) return reduce_stage<K>(x.data<T>(), po, s.outer, s.length, s.inner, std::max<int64_t>(1, s.length));
+    if (blocks == 1)
+      return reduce_stage<K>(x.data<T>(), po, s.outer, s.length, s.inner, std::max<int64_t>(1, s.length));
     using A = acc_t<T>;
     A* pp = partial.mutable_data<A>();
     reduce_stage<K>(x.data<T>(), pp, s.outer, s.length, s.inner, reduce_block_length(s));
@@ -87,17 +86,18 @@ void reduce_kind(ReduceShape s, const Tensor& out, const Tensor& x, const Tensor
 
 }  // namespace
 
-template <Isa I>
-void reduce(Reduction kind, ReduceShape s, const Tensor& out, const Tensor& x, const Tensor& partial) {
+template <Isa I> void reduce(Reduction kind, ReduceShape s, const Tensor& out, const Tensor& x, const Tensor& partial) {
   switch (kind) {
-    case Reduction::sum: return reduce_kind<Reduction::sum>(s, out, x, partial);
-    case Reduction::max: return reduce_kind<Reduction::max>(s, out, x, partial);
-    case Reduction::min: return reduce_kind<Reduction::min>(s, out, x, partial);
+    case Reduction::sum:
+      return reduce_kind<Reduction::sum>(s, out, x, partial);
+    case Reduction::max:
+      return reduce_kind<Reduction::max>(s, out, x, partial);
+    case Reduction::min:
+      return reduce_kind<Reduction::min>(s, out, x, partial);
   }
 }
 
-template <Isa I>
-void arg_max(ReduceShape s, const Tensor& index, const Tensor& x) {
+template <Isa I> void arg_max(ReduceShape s, const Tensor& index, const Tensor& x) {
   visit_floating(x.dtype(), "argmax", [&]<class T>() {
     const T* px = x.data<T>();
     int64_t* po = index.mutable_data<int64_t>();
@@ -116,22 +116,21 @@ void arg_max(ReduceShape s, const Tensor& index, const Tensor& x) {
   });
 }
 
-template <Isa I>
-void cumsum(ReduceShape s, const Tensor& out, const Tensor& x, bool reverse) {
+template <Isa I> void cumsum(ReduceShape s, const Tensor& out, const Tensor& x, bool reverse) {
   visit_floating(x.dtype(), "cumsum", [&]<class T>() {
     const T* px = x.data<T>();
     T* po = out.mutable_data<T>();
     parallel_for(s.outer * s.inner, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, s.length)),
                  [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const int64_t base = i / s.inner * s.length * s.inner + i % s.inner;
-        acc_t<T> sum = 0;
-        for (int64_t k = 0; k < s.length; ++k) {
-          const int64_t at = base + (reverse ? s.length - 1 - k : k) * s.inner;
-          po[at] = T(sum += acc_t<T>(px[at]));
-        }
-      }
-    });
+                   for (int64_t i = begin; i < end; ++i) {
+                     const int64_t base = i / s.inner * s.length * s.inner + i % s.inner;
+                     acc_t<T> sum = 0;
+                     for (int64_t k = 0; k < s.length; ++k) {
+                       const int64_t at = base + (reverse ? s.length - 1 - k : k) * s.inner;
+                       po[at] = T(sum += acc_t<T>(px[at]));
+                     }
+                   }
+                 });
   });
 }
 

@@ -10,8 +10,7 @@
 namespace isonorm::kernels::cpu {
 namespace {
 
-template <class A, class T>
-void softmax_row(T* __restrict y, const T* __restrict x, int64_t n, bool log) {
+template <class A, class T> void softmax_row(T* __restrict y, const T* __restrict x, int64_t n, bool log) {
   const A top = row_max<A>(x, n);
   // A row that is stored as it is computed keeps its exponentials; a narrower one would round them, and computes them
   // again.
@@ -50,8 +49,7 @@ void softmax_gradient_row(T* __restrict dx, const T* __restrict g, const T* __re
   });
 }
 
-template <class F>
-void for_rows(const Tensor& x, const F& f) {
+template <class F> void for_rows(const Tensor& x, const F& f) {
   if (x.numel() == 0) return;
   const int64_t n = x.size(-1);
   parallel_for(x.numel() / n, std::max<int64_t>(1, 4096 / n), [&](int64_t begin, int64_t end) {
@@ -61,8 +59,7 @@ void for_rows(const Tensor& x, const F& f) {
 
 }  // namespace
 
-template <Isa I>
-void softmax(const Tensor& out, const Tensor& x, bool log) {
+template <Isa I> void softmax(const Tensor& out, const Tensor& x, bool log) {
   visit_floating(x.dtype(), "softmax", [&]<class T>() {
     const T* px = x.data<T>();
     T* py = out.mutable_data<T>();
@@ -70,8 +67,7 @@ void softmax(const Tensor& out, const Tensor& x, bool log) {
   });
 }
 
-template <Isa I>
-void softmax_backward(const Tensor& dx, const Tensor& g, const Tensor& y, bool log) {
+template <Isa I> void softmax_backward(const Tensor& dx, const Tensor& g, const Tensor& y, bool log) {
   visit_floating(y.dtype(), "softmax", [&]<class T>() {
     const T *pg = g.data<T>(), *py = y.data<T>();
     T* pd = dx.mutable_data<T>();

@@ -11,8 +11,7 @@ namespace isonorm {
 namespace {
 
 // e^x in each lane, for x <= 0 or NaN; 0 where e^x is below the smallest normal number.
-template <class A>
-ISO_HD Vec<A> exp_lanes(Vec<A> x) {
+template <class A> ISO_HD Vec<A> exp_lanes(Vec<A> x) {
   constexpr A lowest = sizeof(A) == 4 ? A(-87) : A(-708);
   return map_lanes<A>(x, [](A a) {
     const A y = math::exp_inside(math::clamp_below(a, lowest));
@@ -21,8 +20,7 @@ ISO_HD Vec<A> exp_lanes(Vec<A> x) {
 }
 
 // Largest of n values, -inf of none; a NaN may be passed over.
-template <class A, class T>
-ISO_HD A row_max(const T* x, int64_t n) {
+template <class A, class T> ISO_HD A row_max(const T* x, int64_t n) {
   const Vec<A> lowest = splat<A>(-std::numeric_limits<A>::infinity());
   Vec<A> top = lowest;
   for_lanes<A>(n, [&](int64_t i, auto lanes) {
@@ -33,20 +31,17 @@ ISO_HD A row_max(const T* x, int64_t n) {
 }
 
 // Lanes of a register of scores: all, or the first ones, with -inf in place of the others.
-template <class A>
-struct AllSeen {
+template <class A> struct AllSeen {
   ISO_HD Vec<A> hide(Vec<A> v) const { return v; }
 };
-template <class A>
-struct FirstSeen {
+template <class A> struct FirstSeen {
   Mask<A> hidden;
   ISO_HD Vec<A> hide(Vec<A> v) const { return hidden ? splat<A>(-std::numeric_limits<A>::infinity()) : v; }
 };
 
 // f(i, lanes) for the registers that begin at i and hold the first n scores of a line which has room for whole
 // registers.
-template <class A, class F>
-ISO_HD void for_seen(int64_t n, const F& f) {
+template <class A, class F> ISO_HD void for_seen(int64_t n, const F& f) {
   int64_t i = 0;
   for (; i + kLanes<A> <= n; i += kLanes<A>) f(i, AllSeen<A>{});
   if (i < n) f(i, FirstSeen<A>{last_lanes<A>(kLanes<A> - (n - i))});

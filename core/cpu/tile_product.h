@@ -13,18 +13,13 @@ namespace {
 
 constexpr int kPanelVectors = kTarget == Isa::avx512 ? 4 : 2;    // registers that one line of a block of c has
 constexpr int kBlockVectors = kTarget == Isa::avx512 ? 24 : 12;  // registers that the block has
-template <class T>
-constexpr int64_t kPanel = kPanelVectors* kLanes<T>;
+template <class T> constexpr int64_t kPanel = kPanelVectors* kLanes<T>;
 
-template <class T>
-int64_t whole_lanes(int64_t n) {
-  return (n + kLanes<T> - 1) / kLanes<T> * kLanes<T>;
-}
+template <class T> int64_t whole_lanes(int64_t n) { return (n + kLanes<T> - 1) / kLanes<T> * kLanes<T>; }
 
 // A matrix [depth, width], width a multiple of the lanes, stored panel by panel of kPanel columns, so that lines of a
 // panel are adjacent.
-template <class T>
-struct Panels {
+template <class T> struct Panels {
   T* p;
   int64_t depth, width;
   int64_t panel_width(int64_t column) const { return std::min(kPanel<T>, width - column); }
@@ -35,8 +30,7 @@ struct Panels {
 };
 
 // The rows of x [depth, n], `step` apart, with zeros behind column n.
-template <class T>
-void pack(const Panels<T>& to, const T* x, int64_t step, int64_t n) {
+template <class T> void pack(const Panels<T>& to, const T* x, int64_t step, int64_t n) {
   for (int64_t c = 0; c < to.width; c += kPanel<T>) {
     const int64_t w = to.panel_width(c), filled = std::clamp<int64_t>(n - c, 0, w);
     T* line = to.at(0, c);
@@ -48,8 +42,7 @@ void pack(const Panels<T>& to, const T* x, int64_t step, int64_t n) {
 }
 
 // The transpose of x [n, depth], with zeros behind column n: 4 by 4 elements at a time.
-template <class T>
-void pack_transposed(const Panels<T>& to, const T* x, int64_t step, int64_t n) {
+template <class T> void pack_transposed(const Panels<T>& to, const T* x, int64_t step, int64_t n) {
   using V = typename VectorType<T, 4 * sizeof(T)>::type;
   for (int64_t c = 0; c < to.width; c += kPanel<T>) {
     const int64_t w = to.panel_width(c), filled = std::clamp<int64_t>(n - c, 0, w);
@@ -75,15 +68,13 @@ void pack_transposed(const Panels<T>& to, const T* x, int64_t step, int64_t n) {
 }
 
 // f(0), ..., f(N - 1) with constants as arguments, so that arrays indexed by them live in registers.
-template <int N, class F>
-ISO_HD void unroll(const F& f) {
+template <int N, class F> ISO_HD void unroll(const F& f) {
   [&]<int... I>(std::integer_sequence<int, I...>) { (f(std::integral_constant<int, I>{}), ...); }
   (std::make_integer_sequence<int, N>{});
 }
 
 // Element (r, i) of a lies at p[r row + i column].
-template <class T>
-struct Strided {
+template <class T> struct Strided {
   const T* p;
   int64_t row, column;
 };

@@ -13,8 +13,7 @@ inline int64_t bias_gelu_blocks(int64_t rows) {
 }
 
 namespace cpu {
-template <Isa I>
-void bias_gelu(const Tensor& y, const Tensor& x, const Tensor& bias, bool tanh_form);
+template <Isa I> void bias_gelu(const Tensor& y, const Tensor& x, const Tensor& bias, bool tanh_form);
 template <Isa I>
 void bias_gelu_backward(const Tensor& dx, const Tensor& dbias, const Tensor& partial, const Tensor& dy, const Tensor& x,
                         const Tensor& bias, bool tanh_form);

@@ -1,4 +1,5 @@
-// Slots that move elements: copy with broadcast and conversion, fill. Between devices, copies of contiguous tensors go through `transfer`.
+// Slots that move elements: copy with broadcast and conversion, fill. Between devices, copies of contiguous tensors go
+// through `transfer`.
 #pragma once
 
 #include "core/kernel.h"
@@ -7,13 +8,12 @@
 namespace isonorm::kernels {
 
 namespace cpu {
-template <Isa I>
-void copy(const Tensor& dst, const Tensor& src);
-template <Isa I>
-void fill(const Tensor& dst, double value);
+template <Isa I> void copy(const Tensor& dst, const Tensor& src);
+template <Isa I> void fill(const Tensor& dst, double value);
 }  // namespace cpu
 
-// dst = src on one device; src broadcasts to dst's shape; any pair of dtypes (floating to integer truncates, to u8 wraps).
+// dst = src on one device; src broadcasts to dst's shape; any pair of dtypes (floating to integer truncates, to u8
+// wraps).
 inline constinit Kernel<void(const Tensor&, const Tensor&)> copy_on{"copy", []<Isa I>() { return &cpu::copy<I>; }};
 inline constinit Kernel<void(const Tensor&, double)> fill_on{"fill", []<Isa I>() { return &cpu::fill<I>; }};
 

@@ -20,10 +20,8 @@ void cross_entropy(const Tensor& losses, const Tensor& stats, const Tensor& logi
 template <Isa I>
 void cross_entropy_backward(const Tensor& dlogits, const Tensor& g, const Tensor& logits, const Tensor& target,
                             const Tensor& stats, CrossEntropySpec spec);
-template <Isa I>
-void cross_entropy_scale(const Tensor& scale, const Tensor& target, int64_t ignored, bool mean);
-template <Isa I>
-void cross_entropy_total(const Tensor& total, const Tensor& losses, const Tensor& scale);
+template <Isa I> void cross_entropy_scale(const Tensor& scale, const Tensor& target, int64_t ignored, bool mean);
+template <Isa I> void cross_entropy_total(const Tensor& total, const Tensor& losses, const Tensor& scale);
 }  // namespace cpu
 
 // With m the largest of a row x of c logits, s = ln sum_j exp(x_j - m), e = smoothing, t the target: losses[r] = s - (1

@@ -36,10 +36,8 @@ struct NormSaved {
 };
 
 namespace cpu {
-template <Isa I>
-void norm_forward(const NormSpec& spec, const NormOutputs& out, const NormInputs& in);
-template <Isa I>
-void norm_backward(const NormSpec& spec, const NormGradients& out, const NormSaved& in);
+template <Isa I> void norm_forward(const NormSpec& spec, const NormOutputs& out, const NormInputs& in);
+template <Isa I> void norm_backward(const NormSpec& spec, const NormGradients& out, const NormSaved& in);
 }  // namespace cpu
 
 inline constinit Kernel<void(const NormSpec&, const NormOutputs&, const NormInputs&)> norm_forward{

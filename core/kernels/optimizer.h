@@ -40,8 +40,7 @@ struct AdamUpdate {
 };
 
 // Gives every item its first block; returns the number of blocks.
-template <class Item>
-int64_t number_blocks(std::vector<Item>& items) {
+template <class Item> int64_t number_blocks(std::vector<Item>& items) {
   int64_t blocks = 0;
   for (Item& item : items) {
     item.first_block = blocks;
@@ -51,16 +50,11 @@ int64_t number_blocks(std::vector<Item>& items) {
 }
 
 namespace cpu {
-template <Isa I>
-void sgd(std::span<const SgdUpdate> updates, int64_t blocks);
-template <Isa I>
-void adam(std::span<const AdamUpdate> updates, int64_t blocks);
-template <Isa I>
-void sum_squares(std::span<const GradientPart> parts, const Tensor& partial);
-template <Isa I>
-void scale(std::span<const GradientPart> parts, int64_t blocks, double factor);
-template <Isa I>
-void clamp(std::span<const GradientPart> parts, int64_t blocks, double limit);
+template <Isa I> void sgd(std::span<const SgdUpdate> updates, int64_t blocks);
+template <Isa I> void adam(std::span<const AdamUpdate> updates, int64_t blocks);
+template <Isa I> void sum_squares(std::span<const GradientPart> parts, const Tensor& partial);
+template <Isa I> void scale(std::span<const GradientPart> parts, int64_t blocks, double factor);
+template <Isa I> void clamp(std::span<const GradientPart> parts, int64_t blocks, double limit);
 }  // namespace cpu
 
 // g = gradient_scale gradient + weight_decay w;  b = momentum b + g;  w -= lr (nesterov ? g + momentum b : b)

@@ -12,21 +12,16 @@ struct Numbers {
 };
 
 namespace cpu {
-template <Isa I>
-void unary(int op, const Tensor& out, const Tensor& x, Numbers numbers);
-template <Isa I>
-void unary_backward(int op, const Tensor& dx, const Tensor& g, const Tensor& saved, Numbers numbers);
-template <Isa I>
-void binary(int op, const Tensor& out, const Tensor& a, const Tensor& b);
-template <Isa I>
-void compare(int op, const Tensor& out, const Tensor& a, const Tensor& b);
-template <Isa I>
-void where(const Tensor& out, const Tensor& condition, const Tensor& a, const Tensor& b);
+template <Isa I> void unary(int op, const Tensor& out, const Tensor& x, Numbers numbers);
+template <Isa I> void unary_backward(int op, const Tensor& dx, const Tensor& g, const Tensor& saved, Numbers numbers);
+template <Isa I> void binary(int op, const Tensor& out, const Tensor& a, const Tensor& b);
+template <Isa I> void compare(int op, const Tensor& out, const Tensor& a, const Tensor& b);
+template <Isa I> void where(const Tensor& out, const Tensor& condition, const Tensor& a, const Tensor& b);
 }  // namespace cpu
 
 // out = f(x), same shape and floating dtype.
-inline constinit Kernel<void(int, const Tensor&, const Tensor&, Numbers)> unary{
-    "unary", []<Isa I>() { return &cpu::unary<I>; }};
+inline constinit Kernel<void(int, const Tensor&, const Tensor&, Numbers)> unary{"unary",
+                                                                                []<Isa I>() { return &cpu::unary<I>; }};
 // dx = g df(saved)
 inline constinit Kernel<void(int, const Tensor&, const Tensor&, const Tensor&, Numbers)> unary_backward{
     "unary_backward", []<Isa I>() { return &cpu::unary_backward<I>; }};

@@ -17,8 +17,7 @@ void truncated_normal(const Tensor& out, double mean, double deviation, double l
 void bernoulli(const Tensor& out, double p, Generator state);
 void random_integers(const Tensor& out, int64_t lo, int64_t hi, Generator state);
 void random_permutation(const Tensor& out, Generator state);
-template <Isa I>
-void dropout(const Tensor& out, const Tensor& x, double p, Generator state);
+template <Isa I> void dropout(const Tensor& out, const Tensor& x, double p, Generator state);
 }  // namespace cpu
 
 // With u(e) the uniform number in [0, 1) of element e, which is part j of 2 of its block (philox_place);

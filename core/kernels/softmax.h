@@ -7,10 +7,8 @@
 namespace isonorm::kernels {
 
 namespace cpu {
-template <Isa I>
-void softmax(const Tensor& out, const Tensor& x, bool log);
-template <Isa I>
-void softmax_backward(const Tensor& dx, const Tensor& g, const Tensor& y, bool log);
+template <Isa I> void softmax(const Tensor& out, const Tensor& x, bool log);
+template <Isa I> void softmax_backward(const Tensor& dx, const Tensor& g, const Tensor& y, bool log);
 }  // namespace cpu
 
 // out = e^(x - m) / sum e^(x - m), m the row's maximum, or its logarithm.

@@ -6,16 +6,14 @@
 namespace isonorm::math {
 
 /// x = k ln2 + r, with k as a number and, as 2 bias + k, in the low mantissa bits of n.
-template <class T>
-struct ExpParts {
+template <class T> struct ExpParts {
   T k, r;
   typename Ieee<T>::Bits n;
 };
 
 /// Reduces x + tail, |x| < 1100 (float: 150) and tail far below 1. ln2 is taken in two parts, the first short enough
 /// that its product with k is exact (Cody and Waite, "Software Manual for the Elementary Functions", 1980).
-template <class T>
-ISO_HD ExpParts<T> reduce_exp(T x, T tail = 0) {
+template <class T> ISO_HD ExpParts<T> reduce_exp(T x, T tail = 0) {
   constexpr T log2e = T(1.4426950408889634);
   constexpr T shift = kIntegerShift<T> + 2 * Ieee<T>::bias;
   const T shifted = (x + tail) * log2e + shift;
@@ -24,8 +22,7 @@ ISO_HD ExpParts<T> reduce_exp(T x, T tail = 0) {
 }
 
 /// (exp(r) - 1 - r) / r^2 for |r| <= ln2 / 2.
-template <class T>
-ISO_HD T exp_q(T r) {
+template <class T> ISO_HD T exp_q(T r) {
   if constexpr (kIsFloat<T>)
     return poly(r, 0.49999997, 0.16666539, 0.041667745, 0.008367064, 0.0013839186);
   else
@@ -35,35 +32,30 @@ ISO_HD T exp_q(T r) {
 }
 
 /// y 2^k, rounded once: 2^k is applied as two factors, since k may lie outside the range of an exponent.
-template <class T>
-ISO_HD T scale(T y, typename Ieee<T>::Bits n) {
+template <class T> ISO_HD T scale(T y, typename Ieee<T>::Bits n) {
   const auto half = n >> 1;
   return y * exp2_biased<T>(half) * exp2_biased<T>(n - half);
 }
 
 /// exp(x) for |x| < 1100 (float: 150).
-template <class T>
-ISO_HD T exp_unclamped(T x) {
+template <class T> ISO_HD T exp_unclamped(T x) {
   const auto [k, r, n] = reduce_exp(x);
   return scale(1 + (r + r * r * exp_q(r)), n);
 }
 
 /// exp(x) where 2^k is a normal number: |x| <= 708 (float: 87).
-template <class T>
-ISO_HD T exp_inside(T x) {
+template <class T> ISO_HD T exp_inside(T x) {
   const auto [k, r, n] = reduce_exp(x);
   return (1 + (r + r * r * exp_q(r))) * exp2_biased<T>(n - Ieee<T>::bias);
 }
 
 /// exp(x).
-template <class T>
-ISO_HD T exp(T x) {
+template <class T> ISO_HD T exp(T x) {
   return exp_unclamped(clamp_below(clamp_above(x, pick<T>(89, 710)), pick<T>(-104, -746)));
 }
 
 /// exp(x) - 1 = 2^k ((1 - 2^-k) + r + r^2 q(r)); the first sum is kept exact (Dekker's Fast2Sum).
-template <class T>
-ISO_HD T expm1(T x) {
+template <class T> ISO_HD T expm1(T x) {
   const T a = clamp_below(clamp_above(x, pick<T>(89, 710)), pick<T>(-17.5f, -38));
   const auto [k, r, n] = reduce_exp(a);
   const T unscale = k > 60 ? T(0) : exp2_biased<T>(3 * Ieee<T>::bias - n);
@@ -75,8 +67,7 @@ ISO_HD T expm1(T x) {
 
 /// 1 / (1 + exp(-x)). With e = exp(-|x|), which cannot overflow, it is 1 / (1 + e) or e / (1 + e). Both sums, of e and
 /// of 1 + e, keep what they round away; it enters as a correction of the quotient y: y + (de - y d(1 + e)) / (1 + e).
-template <class T>
-ISO_HD T sigmoid(T x) {
+template <class T> ISO_HD T sigmoid(T x) {
   const auto [k, r, n] = reduce_exp(clamp_below(-std::abs(x), pick<T>(-104, -746)));
   const T p = r + r * r * exp_q(r), m = 1 + p;
   const T e = scale(m, n), e_low = scale((1 - m) + p, n);

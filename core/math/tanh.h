@@ -7,8 +7,7 @@ namespace isonorm::math {
 
 /// tanh(x). With a = |x|: below 0.55 it is a + a z p(z) / q(z), z = a^2; above, 1 - 2 / (exp(2 a) + 1). The three terms
 /// of base + numerator / denominator are selected, so that both share one division.
-template <class T>
-ISO_HD T tanh(T x) {
+template <class T> ISO_HD T tanh(T x) {
   const T a = clamp_above(std::abs(x), pick<T>(10, 20)), z = a * a;
   const bool small = a < T(0.55);
   T p, q;

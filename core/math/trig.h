@@ -32,16 +32,12 @@ ISO_HD double sin_quarter(double x, std::uint64_t quarter) {
 }
 
 /// sin(x). A float is computed as a double: its 24 digits leave no room for the reduction.
-template <class T>
-ISO_HD T sin(T x) {
+template <class T> ISO_HD T sin(T x) {
   const double y = sin_quarter(static_cast<double>(x), 0);
   return x == 0 ? x : static_cast<T>(y);
 }
 
 /// cos(x).
-template <class T>
-ISO_HD T cos(T x) {
-  return static_cast<T>(sin_quarter(static_cast<double>(x), 1));
-}
+template <class T> ISO_HD T cos(T x) { return static_cast<T>(sin_quarter(static_cast<double>(x), 1)); }
 
 }  // namespace isonorm::math

@@ -12,8 +12,7 @@ namespace {
 using Values = std::vector<double>;
 
 // Gradient of the sum of f(x).
-template <class F>
-Values slope(F f, const Values& x) {
+template <class F> Values slope(F f, const Values& x) {
   Tensor t = from_vector(x, {static_cast<int64_t>(x.size())});
   require_grad(t);
   backward(sum(f(t)));

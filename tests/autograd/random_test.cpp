@@ -22,8 +22,7 @@ constexpr TensorOptions kF64{DType::f64};
 
 // Largest distance between the empirical distribution of x and `cdf`, times sqrt(n): above 2.2 once in 10,000 seeds
 // (Kolmogorov).
-template <class F>
-double kolmogorov(const Tensor& x, F cdf) {
+template <class F> double kolmogorov(const Tensor& x, F cdf) {
   std::vector<double> v = x.to_vector<double>();
   std::sort(v.begin(), v.end());
   const double n = static_cast<double>(v.size());

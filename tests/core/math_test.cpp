@@ -16,8 +16,7 @@ namespace {
 using Real = long double;
 
 // The functions run as kernels run them: in a vectorised loop over an array.
-template <class F, class T>
-std::vector<T> map(F f, const std::vector<T>& x) {
+template <class F, class T> std::vector<T> map(F f, const std::vector<T>& x) {
   std::vector<T> y(x.size());
   const T* in = x.data();
   T* out = y.data();
@@ -26,15 +25,11 @@ std::vector<T> map(F f, const std::vector<T>& x) {
   return y;
 }
 
-template <class F, class T>
-T one(F f, T x) {
-  return map(f, std::vector<T>(37, x))[21];
-}
+template <class F, class T> T one(F f, T x) { return map(f, std::vector<T>(37, x))[21]; }
 
 /// |y - exact| in units in the last place of the exact value as a T; below the normal range the unit is the smallest
 /// subnormal.
-template <class T>
-double ulps(T y, Real exact) {
+template <class T> double ulps(T y, Real exact) {
   using Limits = std::numeric_limits<T>;
   if (std::isnan(y) || std::isnan(exact)) return std::isnan(y) == std::isnan(exact) ? 0 : INFINITY;
   int exponent = 0;
@@ -47,8 +42,7 @@ double ulps(T y, Real exact) {
 }
 
 /// Every exponent of the type with random mantissas, and even samples of [lo, hi]; both signs where [lo, hi] has them.
-template <class T>
-std::vector<T> samples(double lo, double hi) {
+template <class T> std::vector<T> samples(double lo, double hi) {
   using Limits = std::numeric_limits<T>;
   std::mt19937_64 generator(20);
   std::uniform_real_distribution<double> even(lo, hi), mantissa(1, 2);

@@ -1,4 +1,5 @@
-// Equivalence at the level of gradients (docs/normalization.md): statements F2 to F6 and the tests G2 to G5, with negative controls.
+// Equivalence at the level of gradients (docs/normalization.md): statements F2 to F6 and the tests G2 to G5, with
+// negative controls.
 #include "tests/support/catch.h"
 
 #include "autograd/engine.h"
@@ -27,7 +28,14 @@ const StreamForm kForms[] = {StreamForm::rms_norm, StreamForm::crms_norm, Stream
 
 TransformerOptions transformer(StreamForm form, StreamStorage storage, bool affine) {
   // Attention's inner width, the MLP's width and the stream's are three different numbers.
-  return {.width = 8, .depth = 2, .heads = 2, .head_width = 5, .mlp_width = 12, .affine = affine, .stream = form, .storage = storage};
+  return {.width = 8,
+          .depth = 2,
+          .heads = 2,
+          .head_width = 5,
+          .mlp_width = 12,
+          .affine = affine,
+          .stream = form,
+          .storage = storage};
 }
 
 // One model kind: how it is built, and a batch for it.
@@ -42,15 +50,16 @@ std::vector<Kind> kinds() {
   manual_seed(11);
   return {{"vit",
            [](StreamForm f, StreamStorage s, bool a) -> std::unique_ptr<Module> {
-             auto m = std::make_unique<Vit>(VitOptions{.image = 6, .patch = 3, .classes = 5, .transformer = transformer(f, s, a)});
+             auto m = std::make_unique<Vit>(
+                 VitOptions{.image = 6, .patch = 3, .classes = 5, .transformer = transformer(f, s, a)});
              m->to(DType::f64);
              return m;
            },
            randn({3, 6, 6, 1}, kF64), randint(0, 5, {3})},
           {"vit, mean pooled",
            [](StreamForm f, StreamStorage s, bool a) -> std::unique_ptr<Module> {
-             auto m = std::make_unique<Vit>(
-                 VitOptions{.image = 6, .patch = 3, .classes = 5, .mean_pool = true, .transformer = transformer(f, s, a)});
+             auto m = std::make_unique<Vit>(VitOptions{
+                 .image = 6, .patch = 3, .classes = 5, .mean_pool = true, .transformer = transformer(f, s, a)});
              m->to(DType::f64);
              return m;
            },
@@ -64,7 +73,8 @@ std::vector<Kind> kinds() {
            randint(0, 13, {4, 6}), randint(0, 13, {4, 6})},
           {"gpt, tied",
            [](StreamForm f, StreamStorage s, bool a) -> std::unique_ptr<Module> {
-             auto m = std::make_unique<Gpt>(GptOptions{.vocab = 13, .context = 6, .tied = true, .transformer = transformer(f, s, a)});
+             auto m = std::make_unique<Gpt>(
+                 GptOptions{.vocab = 13, .context = 6, .tied = true, .transformer = transformer(f, s, a)});
              m->to(DType::f64);
              return m;
            },

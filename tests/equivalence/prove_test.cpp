@@ -1,4 +1,5 @@
-// G6: whole proofs on small models. The forms follow Pre-LN for every optimizer, the negative controls do not, and a forged weight is seen.
+// G6: whole proofs on small models. The forms follow Pre-LN for every optimizer, the negative controls do not, and a
+// forged weight is seen.
 #include "tests/support/catch.h"
 
 #include <cmath>
@@ -59,8 +60,10 @@ TEST_CASE("G6: the forms train as Pre-LN does, with every optimizer; converted w
     double lr, decay, clip;
   };
   for (ModelKind model : {ModelKind::vit, ModelKind::gpt})
-    for (const Case& c : {Case{OptimizerKind::sgd, 0.05, 0, 0}, {OptimizerKind::momentum, 0.02, 0.01, 1},
-                          {OptimizerKind::adam, 1e-3, 0.01, 0}, {OptimizerKind::adamw, 1e-3, 0.1, 1}}) {
+    for (const Case& c : {Case{OptimizerKind::sgd, 0.05, 0, 0},
+                          {OptimizerKind::momentum, 0.02, 0.01, 1},
+                          {OptimizerKind::adam, 1e-3, 0.01, 0},
+                          {OptimizerKind::adamw, 1e-3, 0.1, 1}}) {
       INFO(name_of(model) << ", " << name_of(c.optimizer));
       ProofOptions o = small(model, text);
       o.optimizer = c.optimizer;
@@ -88,7 +91,8 @@ TEST_CASE("a proof in f32 has power, too") {
 TEST_CASE("a proof stops when it is told to, and concludes nothing") {
   const TempFolder folder;
   int calls = 0;
-  const ProofResult r = prove(small(ModelKind::gpt, write_text(folder / "words.txt")), [&](const StepInfo&) { return ++calls < 3; });
+  const ProofResult r =
+      prove(small(ModelKind::gpt, write_text(folder / "words.txt")), [&](const StepInfo&) { return ++calls < 3; });
   CHECK(calls == 3);
   CHECK(r.interrupted);
   CHECK_FALSE(r.equivalent);

@@ -6,8 +6,7 @@
 #include "core/error.h"
 #include "core/file.h"
 
-template <class F>
-int fuzz(const uint8_t* data, size_t size, F&& read) {
+template <class F> int fuzz(const uint8_t* data, size_t size, F&& read) {
   try {
     read(isonorm::memory_bytes({data, size}, "input"));
   } catch (const isonorm::Error&) {

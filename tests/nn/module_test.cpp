@@ -135,7 +135,8 @@ TEST_CASE("compressed streams save one coordinate of the width everywhere it is 
 TEST_CASE("a causal model does not see the future") {
   Gpt gpt({.vocab = 11, .context = 6, .transformer = {.width = 8, .depth = 2, .heads = 2}});
   gpt.to(DType::f64);
-  const Tensor a = from_vector<int64_t>({1, 2, 3, 4, 5, 6}, {1, 6}), b = from_vector<int64_t>({1, 2, 3, 9, 8, 7}, {1, 6});
+  const Tensor a = from_vector<int64_t>({1, 2, 3, 4, 5, 6}, {1, 6}),
+               b = from_vector<int64_t>({1, 2, 3, 9, 8, 7}, {1, 6});
   const std::vector<double> ya = gpt(a).to_vector<double>(), yb = gpt(b).to_vector<double>();
   double early = 0, late = 0;
   for (int i = 0; i < 66; ++i) (i < 33 ? early : late) = std::max(i < 33 ? early : late, std::abs(ya[i] - yb[i]));

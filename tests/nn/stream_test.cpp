@@ -17,7 +17,8 @@ using Catch::Matchers::Contains;
 
 namespace {
 constexpr TensorOptions kF64{DType::f64};
-const StreamForm kForms[] = {StreamForm::layer_norm, StreamForm::rms_norm, StreamForm::crms_norm, StreamForm::crms_isometric};
+const StreamForm kForms[] = {StreamForm::layer_norm, StreamForm::rms_norm, StreamForm::crms_norm,
+                             StreamForm::crms_isometric};
 }  // namespace
 
 TEST_CASE("the Helmert basis is orthonormal and spans the zero-mean rows") {

@@ -5,8 +5,7 @@
 namespace isonorm::test {
 namespace {
 
-template <class Row, class... Groups>
-std::vector<Row> join(Groups... groups) {
+template <class Row, class... Groups> std::vector<Row> join(Groups... groups) {
   std::vector<Row> rows;
   const auto append = [&](std::vector<Row> more) { std::move(more.begin(), more.end(), std::back_inserter(rows)); };
   (append(groups()), ...);

@@ -63,8 +63,7 @@ Array hidden_keys(Draw& draw, const Dims& shape) {
 }
 
 // Shapes of samples with what belongs to them, for the row and for the fused cases.
-template <class F>
-void for_settings(Draw& draw, F f) {
+template <class F> void for_settings(Draw& draw, F f) {
   for (const Size& s : kSizes)
     for (bool causal : {false, true}) {
       const std::string label = causal ? "causal" : "full";

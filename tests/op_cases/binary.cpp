@@ -40,8 +40,7 @@ Oracle oracle(ops::Maximum) {
       isonorm::maximum, [](double a, double b) { return a < b ? b : a; }, "the larger of a and b", -3, 3, -3, 3, true};
 }
 
-template <class Op>
-OpCase binary_row() {
+template <class Op> OpCase binary_row() {
   const Oracle o = oracle(Op{});
   OpCase op{
       .name = Op::name, .group = "Pointwise, two tensors", .signature = text(Op::name, "(a, b)"), .formula = o.formula};
@@ -68,10 +67,7 @@ OpCase binary_row() {
   return op;
 }
 
-template <class... Ops>
-std::vector<OpCase> rows(ops::List<Ops...>) {
-  return {binary_row<Ops>()...};
-}
+template <class... Ops> std::vector<OpCase> rows(ops::List<Ops...>) { return {binary_row<Ops>()...}; }
 
 }  // namespace
 

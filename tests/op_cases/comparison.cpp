@@ -31,8 +31,7 @@ Oracle oracle(ops::Ge) {
   return {isonorm::ge, [](double a, double b) { return a >= b; }, "1 where a >= b"};
 }
 
-template <class Op>
-OpCase comparison_row() {
+template <class Op> OpCase comparison_row() {
   const Oracle o = oracle(Op{});
   OpCase op{.name = Op::name,
             .group = "Comparisons and choice",
@@ -67,10 +66,7 @@ OpCase comparison_row() {
   return op;
 }
 
-template <class... Ops>
-std::vector<OpCase> rows(ops::List<Ops...>) {
-  return {comparison_row<Ops>()...};
-}
+template <class... Ops> std::vector<OpCase> rows(ops::List<Ops...>) { return {comparison_row<Ops>()...}; }
 
 OpCase where_row() {
   OpCase op{.name = "where",

@@ -109,8 +109,7 @@ Array logits_of(const Array& x, const Array& weight, const Array* bias) {
 }
 
 // Inputs x, target, weight and, where wanted, bias, with the options to try on them.
-template <class F>
-void for_linear_samples(Draw& draw, F f) {
+template <class F> void for_linear_samples(Draw& draw, F f) {
   for (const auto& [shape, classes] : target_shapes())
     for (int64_t width : {3, 8})
       for (bool bias : {false, true})

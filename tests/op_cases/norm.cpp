@@ -19,12 +19,10 @@ struct Affine {
 constexpr Affine kAffine[] = {
     {false, false, ""}, {true, false, " gain"}, {true, true, " gain bias"}, {false, true, " bias"}};
 
-template <class T>
-const T* gain_of(const Affine& a, const std::vector<T>& x, size_t first) {
+template <class T> const T* gain_of(const Affine& a, const std::vector<T>& x, size_t first) {
   return a.gain ? &x[first] : nullptr;
 }
-template <class T>
-const T* bias_of(const Affine& a, const std::vector<T>& x, size_t first) {
+template <class T> const T* bias_of(const Affine& a, const std::vector<T>& x, size_t first) {
   return a.bias ? &x[first + a.gain] : nullptr;
 }
 Tensor or_undefined(const Tensor* t) { return t ? *t : Tensor(); }
@@ -94,8 +92,7 @@ void add_samples(OpCase& op, size_t inputs, const NormSpec& spec, bool all_affin
   add({171, 301}, kAffine[0], spec, kind, 0, 1).large = true;
 }
 
-template <class F>
-void add_refusals(OpCase& op, F call) {
+template <class F> void add_refusals(OpCase& op, F call) {
   op.refuse({"rank 0"}, [=] { call(reals({}), Tensor(), Tensor()); });
   op.refuse({"[2, 3]", "[2]"}, [=] { call(reals({2, 3}), reals({2}), Tensor()); });
   op.refuse({"[2, 3]", "[4]"}, [=] { call(reals({2, 3}), Tensor(), reals({4})); });

@@ -30,8 +30,7 @@ bool chosen(const Choice& c, int d, int rank) {
 }
 
 // The array of f(entries that are reduced together), in plain loops.
-template <class F>
-Array reduce_naively(const Array& x, const Choice& c, F f) {
+template <class F> Array reduce_naively(const Array& x, const Choice& c, F f) {
   const int rank = x.shape.rank;
   Dims wide = x.shape, kept;
   for (int d = 0; d < rank; ++d) {
@@ -111,8 +110,7 @@ void add_samples(OpCase& op, const std::string& label, Draw& draw, const Call& c
   add(far, {{-1}, false}, " mean 1e4");
 }
 
-template <class Function>
-void add_refusals(OpCase& op, Function call) {
+template <class Function> void add_refusals(OpCase& op, Function call) {
   op.refuse({"dimension 2", "rank 2"}, [=] { call(reals({2, 3}), std::vector<int>{2}); });
   op.refuse({"dimension 1", "twice"}, [=] { call(reals({2, 3}), std::vector<int>{1, 1}); });
   op.refuse({"i64", "f32"}, [=] { call(integers({2, 3}), std::vector<int>{}); });

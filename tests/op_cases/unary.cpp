@@ -144,8 +144,7 @@ void add_samples(OpCase& op, const Oracle& o, const std::vector<double>& p, Draw
   op.add(label + " special values", {special}, run, reference).gradient = false;
 }
 
-template <class Op>
-OpCase unary_row() {
+template <class Op> OpCase unary_row() {
   const Oracle o = oracle(Op{});
   OpCase op{.name = Op::name,
             .group = "Pointwise, one tensor",
@@ -162,10 +161,7 @@ OpCase unary_row() {
   return op;
 }
 
-template <class... Ops>
-std::vector<OpCase> rows(ops::List<Ops...>) {
-  return {unary_row<Ops>()...};
-}
+template <class... Ops> std::vector<OpCase> rows(ops::List<Ops...>) { return {unary_row<Ops>()...}; }
 
 // The public functions that have no struct of their own.
 OpCase sub_number() {

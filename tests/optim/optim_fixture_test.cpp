@@ -35,8 +35,7 @@ struct Run {
   optim::Schedule schedule{};
 };
 
-template <class Optimizer, class Options>
-MakeOptimizer make(Options options) {
+template <class Optimizer, class Options> MakeOptimizer make(Options options) {
   return [options](const Parameters& p) { return std::make_unique<Optimizer>(p, options); };
 }
 

@@ -20,8 +20,7 @@ namespace {
 // Several blocks, a tail, one element, none.
 const std::vector<int64_t> kSizes{40001, 3, 1, 0, 16384};
 
-template <class T>
-Tensor parameter(const std::vector<double>& values) {
+template <class T> Tensor parameter(const std::vector<double>& values) {
   Tensor p = from_vector(std::vector<T>(values.begin(), values.end()), {static_cast<int64_t>(values.size())});
   return require_grad(p);
 }

@@ -33,8 +33,7 @@ using Arrays = std::vector<Array>;
 using Tensors = std::vector<Tensor>;
 
 // Calls f(index) for every place of `shape` in row-major order.
-template <class F>
-void for_each_index(const Dims& shape, F f) {
+template <class F> void for_each_index(const Dims& shape, F f) {
   Dims index = shape;
   for (int d = 0; d < shape.rank; ++d) {
     index[d] = 0;
@@ -52,8 +51,7 @@ void for_each_index(const Dims& shape, F f) {
 }
 
 // The array whose entry at `index` is f(index).
-template <class F>
-Array tabulate(const Dims& shape, F f, Kind kind = Kind::real) {
+template <class F> Array tabulate(const Dims& shape, F f, Kind kind = Kind::real) {
   Array a(shape, kind);
   size_t i = 0;
   for_each_index(shape, [&](const Dims& index) { a.v[i++] = f(index); });

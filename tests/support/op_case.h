@@ -38,8 +38,7 @@ struct BadCall {
   std::string speaker;  // begins the message; the op's own name where empty
 };
 
-template <class Out, class In, class F>
-std::function<std::vector<Out>(const std::vector<In>&)> as_list(F f) {
+template <class Out, class In, class F> std::function<std::vector<Out>(const std::vector<In>&)> as_list(F f) {
   if constexpr (std::is_same_v<std::invoke_result_t<F, const std::vector<In>&>, Out>)
     return [f](const std::vector<In>& x) { return std::vector<Out>{f(x)}; };
   else
@@ -63,8 +62,7 @@ struct OpCase {
   std::vector<BadCall> bad = {};
 
   // Adds a sample. `run` maps Tensors, `reference` Arrays; either may return one result instead of a list.
-  template <class Run, class Reference>
-  Sample& add(std::string label, Arrays inputs, Run run, Reference reference) {
+  template <class Run, class Reference> Sample& add(std::string label, Arrays inputs, Run run, Reference reference) {
     Sample s;
     s.label = std::move(label);
     s.inputs = std::move(inputs);
@@ -96,8 +94,7 @@ struct FusedCase {
   };
   std::vector<Sample> samples = {};
 
-  template <class Fused, class Reference>
-  void add(std::string label, Arrays inputs, Fused fused, Reference reference) {
+  template <class Fused, class Reference> void add(std::string label, Arrays inputs, Fused fused, Reference reference) {
     samples.push_back({std::move(label), std::move(inputs), as_list<Tensor, Tensor>(std::move(fused)),
                        as_list<Tensor, Tensor>(std::move(reference))});
   }
