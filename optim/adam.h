@@ -1,8 +1,7 @@
 // Adam, with the weight decay of its paper's time: coupled, through the gradient.
 #pragma once
 
-#include "core/kernels/optimizer.h"
-#include "optim/optimizer.h"
+#include "optim/elementwise.h"
 
 namespace isonorm::optim {
 
@@ -13,19 +12,16 @@ struct AdamOptions {
   double weight_decay = 0;  // coupled (L2): added to the gradient as weight_decay w
 };
 
-// What Adam and AdamW share: two moments per parameter, "exp_avg" and "exp_avg_sq", and one kernel.
-class AdamBase : public Optimizer {
- public:
-  void step(double gradient_scale = 1) override;
-
+// What Adam and AdamW share: two moments per parameter, "exp_avg" and "exp_avg_sq", and one rule.
+class AdamBase : public ElementwiseOptimizer {
  protected:
-  AdamBase(const char* name, bool decoupled) : Optimizer(name, {"exp_avg", "exp_avg_sq"}), decoupled_(decoupled) {}
+  AdamBase(const char* name, bool decoupled) : ElementwiseOptimizer(name), decoupled_(decoupled) {}
   void add_group(const std::vector<Tensor>& parameters, const AdamOptions& options);
+  Step step_of(int group, int64_t t) const override;
 
  private:
   bool decoupled_;
   std::vector<AdamOptions> options_;
-  std::vector<kernels::AdamUpdate> updates_;
 };
 
 // g = gradient + weight_decay w;  m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2;

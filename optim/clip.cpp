@@ -8,19 +8,22 @@
 namespace isonorm::optim {
 namespace {
 
-// The gradients that are there, contiguous (one that is not is replaced by a copy that is).
+// The gradient of p where there is one, contiguous (one that is not is replaced by a copy that is).
+Tensor dense_gradient(const Tensor& p) {
+  Tensor g = gradient(p);
+  if (!g.defined() || g.is_contiguous()) return g;
+  Tensor dense = empty_like(g);
+  copy_into(dense, g);
+  set_gradient(p, dense);
+  return dense;
+}
+
 std::vector<kernels::GradientPart> gradients_of(const std::vector<Tensor>& parameters) {
   std::vector<kernels::GradientPart> parts;
   parts.reserve(parameters.size());
   for (const Tensor& p : parameters) {
-    Tensor g = gradient(p);
+    Tensor g = dense_gradient(p);
     if (!g.defined()) continue;
-    if (!g.is_contiguous()) {
-      Tensor dense = empty_like(g);
-      copy_into(dense, g);
-      set_gradient(p, dense);
-      g = dense;
-    }
     check(parts.empty() || parts.front().gradient.device() == g.device(), "clip: gradients lie on ",
           parts.empty() ? g.device() : parts.front().gradient.device(), " and on ", g.device());
     parts.push_back({std::move(g)});
@@ -65,6 +68,20 @@ void clip_grad_value(const std::vector<Tensor>& parameters, double limit) {
   auto parts = gradients_of(parameters);
   const int64_t blocks = kernels::number_blocks(parts);
   if (blocks > 0) kernels::clamp.on(parts.front().gradient.device(), parts, blocks, limit);
+}
+
+void add_l2(const std::vector<Tensor>& parameters, double weight_decay) {
+  check(weight_decay >= 0 && std::isfinite(weight_decay), "add_l2: weight_decay is ", weight_decay,
+        ", expected a finite number from 0");
+  std::vector<kernels::Update> updates;  // SGD on the gradients, driven by the weights
+  for (const Tensor& p : parameters)
+    if (const Tensor g = dense_gradient(p); g.defined()) {
+      check(p.is_contiguous(), "add_l2: a parameter has shape ", p.shape(), " and strides ", p.strides(),
+            ", expected a contiguous one");
+      updates.push_back({.gradient = p, .parameter = g, .state = {}, .rule = rules::Sgd{-weight_decay}});
+    }
+  const int64_t blocks = kernels::number_blocks(updates);
+  if (blocks > 0) kernels::update.on(updates.front().gradient.device(), updates, blocks);
 }
 
 }  // namespace isonorm::optim

@@ -1,4 +1,5 @@
-// Limits on gradients. All work in place on the gradients that the parameters hold; parameters without one are skipped.
+// Limits on gradients, and L2 within them. All work in place on the gradients that the parameters hold; parameters
+// without one are skipped.
 #pragma once
 
 #include <vector>
@@ -23,5 +24,12 @@ double clip_grad_norm(const std::vector<Tensor>& parameters, double max_norm);
 
 // Clamps every entry of the gradients to [-limit, limit]; NaN stays. Throws where limit is below 0 or NaN.
 void clip_grad_value(const std::vector<Tensor>& parameters, double limit);
+
+// gradient += weight_decay w: the gradient of loss + weight_decay/2 |w|^2. For limits that are to see the L2 term too;
+// an optimizer's own weight_decay comes after them:
+//   add_l2(p, 0.01);
+//   opt.step(clip_factor(gradient_norm(p), 1.0));
+// Throws where weight_decay is negative or not finite.
+void add_l2(const std::vector<Tensor>& parameters, double weight_decay);
 
 }  // namespace isonorm::optim

@@ -7,17 +7,31 @@
 
 namespace isonorm::optim {
 
-Optimizer::Optimizer(const char* name, std::vector<const char*> state_names)
-    : name_(name), state_names_(std::move(state_names)) {}
-
 void Optimizer::check_option(bool ok, const char* what, double value, const char* expected) const {
   check(ok, name_, ": ", what, " is ", value, ", expected ", expected);
 }
 
-void Optimizer::add_group(const std::vector<Tensor>& parameters, double lr, bool has_state) {
-  groups_.push_back({});
-  set_lr(groups() - 1, lr);
-  groups_.back().has_state = has_state;
+void Optimizer::check_fraction(const char* what, double value) const {
+  check_option(value >= 0 && value < 1, what, value, "a number in [0, 1)");
+}
+
+void Optimizer::check_not_negative(const char* what, double value) const {
+  check_option(value >= 0 && std::isfinite(value), what, value, "a finite number from 0");
+}
+
+void Optimizer::add_group(const std::vector<Tensor>& parameters, double lr, const std::vector<const char*>& state_names,
+                          double initial) {
+  add_group(parameters, lr, [&](const Tensor& p) {
+    std::vector<StateSpec> specs;
+    for (const char* name : state_names) specs.push_back({name, p.shape(), initial});
+    return specs;
+  });
+}
+
+void Optimizer::add_group(const std::vector<Tensor>& parameters, double lr,
+                          const std::function<std::vector<StateSpec>(const Tensor&)>& specs_of) {
+  check_not_negative("lr", lr);
+  lr_.push_back(lr);
   std::set<const TensorImpl*> seen;
   for (const Entry& e : entries_) seen.insert(&e.parameter.impl());
   for (const Tensor& p : parameters) {
@@ -29,19 +43,19 @@ void Optimizer::add_group(const std::vector<Tensor>& parameters, double lr, bool
     check(p.is_contiguous(), name_, ": parameter ", i, " has shape ", p.shape(), " and strides ", p.strides(),
           ", expected a contiguous one");
     check(seen.insert(&p.impl()).second, name_, ": parameter ", i, " of shape ", p.shape(), " is there twice");
-    entries_.push_back({p, groups() - 1});
+    entries_.push_back({p, groups() - 1, specs_of(p)});
   }
 }
 
-const Optimizer::Group& Optimizer::checked_group(int group) const {
+int Optimizer::checked_group(int group) const {
   check(group >= 0 && group < groups(), name_, ": there is no group ", group, " among ", groups());
-  return groups_[group];
+  return group;
 }
 
 void Optimizer::set_lr(int group, double lr) {
   checked_group(group);
-  check_option(lr >= 0 && std::isfinite(lr), "lr", lr, "a finite number from 0");
-  groups_[group].lr = lr;
+  check_not_negative("lr", lr);
+  lr_[group] = lr;
 }
 
 void Optimizer::set_lr(double lr) {
@@ -73,10 +87,10 @@ bool Optimizer::begin_step(Entry& e, Tensor& gradient) {
     copy_into(dense, gradient);
     gradient = std::move(dense);
   }
-  if (e.state.empty() && groups_[e.group].has_state)
-    for (size_t s = 0; s < state_names_.size(); ++s) {
-      e.state.push_back(empty(e.parameter.shape(), {acc_dtype(e.parameter.dtype()), e.parameter.device()}));
-      fill(e.state.back(), 0);
+  if (e.state.empty())
+    for (const StateSpec& spec : e.specs) {
+      e.state.push_back(empty(spec.shape, {acc_dtype(e.parameter.dtype()), e.parameter.device()}));
+      fill(e.state.back(), spec.initial);
     }
   ++e.steps;
   return true;
@@ -84,31 +98,31 @@ bool Optimizer::begin_step(Entry& e, Tensor& gradient) {
 
 TensorMap Optimizer::state_dict() const {
   TensorMap map;
-  for (int g = 0; g < groups(); ++g) map.add(text("group.", g, ".lr"), from_vector<double>({groups_[g].lr}, Dims()));
+  for (int g = 0; g < groups(); ++g) map.add(text("group.", g, ".lr"), from_vector<double>({lr_[g]}, Dims()));
   for (size_t i = 0; i < entries_.size(); ++i) {
     const Entry& e = entries_[i];
     if (e.steps == 0) continue;
     map.add(text(i, ".step"), from_vector<int64_t>({e.steps}, Dims()));
-    for (size_t s = 0; s < e.state.size(); ++s) map.add(text(i, '.', state_names_[s]), e.state[s]);
+    for (size_t s = 0; s < e.state.size(); ++s) map.add(text(i, '.', e.specs[s].name), e.state[s]);
   }
   return map;
 }
 
 // What `from` holds for the parameter `e` under names that begin with `prefix`.
 Optimizer::Entry Optimizer::loaded(const Entry& e, const std::string& prefix, const TensorMap& from) const {
-  Entry result{e.parameter, e.group};
+  Entry result{e.parameter, e.group, e.specs};
   const Tensor* step = from.find(prefix + "step");
   if (!step) return result;
   check(step->dtype() == DType::i64 && step->numel() == 1 && step->item() >= 0, name_, ": the state '", prefix,
         "step' is ", step->dtype(), ' ', step->shape(), ", expected one i64 from 0");
   result.steps = static_cast<int64_t>(step->item());
-  if (result.steps == 0 || !groups_[e.group].has_state) return result;
-  for (const char* name : state_names_) {
+  if (result.steps == 0) return result;
+  for (const auto& [name, shape, initial] : e.specs) {
     const Tensor* t = from.find(prefix + name);
     const TensorOptions options{acc_dtype(e.parameter.dtype()), e.parameter.device()};
     check(t != nullptr, name_, ": the state '", prefix, name, "' is missing");
-    check(t->shape() == e.parameter.shape() && t->dtype() == options.dtype, name_, ": the state '", prefix, name,
-          "' is ", t->dtype(), ' ', t->shape(), ", expected ", options.dtype, ' ', e.parameter.shape());
+    check(t->shape() == shape && t->dtype() == options.dtype, name_, ": the state '", prefix, name, "' is ", t->dtype(),
+          ' ', t->shape(), ", expected ", options.dtype, ' ', shape);
     result.state.push_back(empty(t->shape(), options));
     copy_into(result.state.back(), *t);
   }
@@ -122,7 +136,7 @@ void Optimizer::load_state_dict(const TensorMap& state) {
     entries.push_back(loaded(entries_[i], text(i, '.'), state));
     if (entries.back().steps == 0 && !state.find(text(i, ".step"))) continue;
     known.insert(text(i, ".step"));
-    for (size_t s = 0; s < entries.back().state.size(); ++s) known.insert(text(i, '.', state_names_[s]));
+    for (size_t s = 0; s < entries.back().state.size(); ++s) known.insert(text(i, '.', entries.back().specs[s].name));
   }
   std::vector<double> lr;
   for (int g = 0; g < groups(); ++g) {
@@ -131,7 +145,7 @@ void Optimizer::load_state_dict(const TensorMap& state) {
     check(t != nullptr, name_, ": the state '", name, "' is missing");
     check(t->numel() == 1, name_, ": the state '", name, "' has shape ", t->shape(), ", expected one number");
     lr.push_back(t->item());
-    check_option(lr.back() >= 0 && std::isfinite(lr.back()), name.c_str(), lr.back(), "a finite number from 0");
+    check_not_negative(name.c_str(), lr.back());
     known.insert(name);
   }
   for (const auto& [name, t] : state)

@@ -2,6 +2,7 @@
 // the state of a parameter appears with its first gradient; no step after that allocates.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -29,12 +30,12 @@ class Optimizer {
   void zero_grad();
 
   // The learning rate of a group. Throws where there is no such group.
-  double lr(int group = 0) const { return checked_group(group).lr; }
+  double lr(int group = 0) const { return lr_[checked_group(group)]; }
   // Sets the learning rate of every group, or of one. Throws where it is negative or not finite.
   void set_lr(double lr);
   void set_lr(int group, double lr);
 
-  int groups() const { return static_cast<int>(groups_.size()); }
+  int groups() const { return static_cast<int>(lr_.size()); }
   std::vector<Tensor> parameters() const;
 
   // "group.<g>.lr", and for each parameter that has been stepped, by its position i over all groups, "<i>.step" (i64)
@@ -46,39 +47,49 @@ class Optimizer {
   void load_state_dict(const TensorMap& state);
 
  protected:
+  // A tensor that a parameter keeps from step to step, in its accumulation type.
+  struct StateSpec {
+    const char* name;
+    Dims shape;
+    double initial = 0;
+  };
   struct Entry {
     Tensor parameter;
     int group;
-    int64_t steps = 0;  // that this parameter has taken
-    std::vector<Tensor> state{};
+    std::vector<StateSpec> specs;
+    int64_t steps = 0;            // that this parameter has taken
+    std::vector<Tensor> state{};  // empty before the first step, then one per spec
   };
 
-  // `name` goes before messages. Throws on a parameter that is no contiguous leaf, or is there twice.
-  Optimizer(const char* name, std::vector<const char*> state_names);
-  // A group that keeps the named state per parameter, or none.
-  void add_group(const std::vector<Tensor>& parameters, double lr, bool has_state);
+  // `name` goes before messages.
+  explicit Optimizer(const char* name) : name_(name) {}
+  // A group whose parameters keep what `specs_of` says. Throws on a parameter that is no contiguous leaf, or is there
+  // twice.
+  void add_group(const std::vector<Tensor>& parameters, double lr,
+                 const std::function<std::vector<StateSpec>(const Tensor&)>& specs_of);
+  // A group whose parameters keep tensors of their own shape, by these names.
+  void add_group(const std::vector<Tensor>& parameters, double lr, const std::vector<const char*>& state_names = {},
+                 double initial = 0);
   // Throws "name: what is value, expected ..." where not ok.
   void check_option(bool ok, const char* what, double value, const char* expected) const;
 
-  // Whether the parameter has a gradient; then makes its state (zeros) where there is none yet, counts the step and
-  // gives the gradient, contiguous.
+  // For options that must lie in [0, 1), or be finite and not negative.
+  void check_fraction(const char* what, double value) const;
+  void check_not_negative(const char* what, double value) const;
+
+  // Whether the parameter has a gradient; then makes its state where there is none yet, counts the step and gives the
+  // gradient, contiguous.
   bool begin_step(Entry& e, Tensor& gradient);
   std::vector<Entry>& entries() { return entries_; }
   // The device of all parameters. Throws where they lie on several.
   Device device() const;
 
  private:
-  struct Group {
-    double lr;
-    bool has_state;
-  };
-
-  const Group& checked_group(int group) const;
+  int checked_group(int group) const;
   Entry loaded(const Entry& e, const std::string& prefix, const TensorMap& from) const;
 
   const char* name_;
-  std::vector<const char*> state_names_;
-  std::vector<Group> groups_;
+  std::vector<double> lr_;  // by group
   std::vector<Entry> entries_;
 };
 

@@ -32,44 +32,21 @@ template <class Item, class Body> void for_each_block(std::span<const Item> item
   });
 }
 
-template <class T> void sgd_block(const SgdUpdate& u, int64_t begin, int64_t end) {
+template <class T, class Rule> void update_block(const Update& u, const Rule& given, int64_t begin, int64_t end) {
   using A = acc_t<T>;
-  const A lr(u.lr), momentum(u.momentum), decay(u.weight_decay), scale(u.gradient_scale);
-  const T* __restrict g = u.gradient.data<T>();
-  T* __restrict w = u.parameter.mutable_data<T>();
-  if (!u.momentum_buffer.defined()) {
-#pragma omp simd
-    for (int64_t k = begin; k < end; ++k) {
-      const A x(w[k]);
-      w[k] = T(x - lr * (scale * A(g[k]) + decay * x));
-    }
-    return;
-  }
-  A* __restrict buffer = u.momentum_buffer.mutable_data<A>();
-  const A ahead = u.nesterov ? momentum : A(1), now = u.nesterov ? A(1) : A(0);  // step = now g + ahead b
+  const Rule rule = given;  // a local copy: no write of the loop can reach it
+  const A scale(u.gradient_scale), l2(u.l2), keep(u.keep);
+  const T* g = u.gradient.data<T>();
+  const T* w = u.parameter.data<T>();
+  T* out = nullptr;
+  if constexpr (Rule::kWrites) out = u.parameter.mutable_data<T>();
+  A* state[Rule::kStates + 1] = {};
+  for (int i = 0; i < Rule::kStates; ++i) state[i] = u.state[i].mutable_data<A>();
 #pragma omp simd
   for (int64_t k = begin; k < end; ++k) {
     const A x(w[k]);
-    const A d = scale * A(g[k]) + decay * x;
-    buffer[k] = momentum * buffer[k] + d;
-    w[k] = T(x - lr * (now * d + ahead * buffer[k]));
-  }
-}
-
-template <class T> void adam_block(const AdamUpdate& u, int64_t begin, int64_t end) {
-  using A = acc_t<T>;
-  const A rest1(1 - u.beta1), beta2(u.beta2), rest2(1 - u.beta2), eps(u.eps), l2(u.l2), keep(u.keep),
-      step_size(u.step_size), root_scale(u.root_scale), scale(u.gradient_scale);
-  const T* __restrict g = u.gradient.data<T>();
-  T* __restrict w = u.parameter.mutable_data<T>();
-  A* __restrict m = u.exp_avg.mutable_data<A>(), * __restrict v = u.exp_avg_sq.mutable_data<A>();
-#pragma omp simd
-  for (int64_t k = begin; k < end; ++k) {
-    const A x(w[k]);
-    const A d = scale * A(g[k]) + l2 * x;
-    m[k] += rest1 * (d - m[k]);
-    v[k] = beta2 * v[k] + rest2 * (d * d);
-    w[k] = T(keep * x - step_size * m[k] / (std::sqrt(v[k]) * root_scale + eps));
+    const A y = rule.step(keep * x, scale * A(g[k]) + l2 * x, rules::State<A>{state, k});
+    if constexpr (Rule::kWrites) out[k] = T(y);
   }
 }
 
@@ -94,14 +71,9 @@ template <class T> double squares_of_block(const T* g, int64_t begin, int64_t en
 
 }  // namespace
 
-template <Isa I> void sgd(std::span<const SgdUpdate> updates, int64_t blocks) {
-  for_each_block(updates, blocks,
-                 []<class T>(const SgdUpdate& u, int64_t begin, int64_t end, int64_t) { sgd_block<T>(u, begin, end); });
-}
-
-template <Isa I> void adam(std::span<const AdamUpdate> updates, int64_t blocks) {
-  for_each_block(updates, blocks, []<class T>(const AdamUpdate& u, int64_t begin, int64_t end, int64_t) {
-    adam_block<T>(u, begin, end);
+template <Isa I> void update(std::span<const Update> updates, int64_t blocks) {
+  for_each_block(updates, blocks, []<class T>(const Update& u, int64_t begin, int64_t end, int64_t) {
+    std::visit([&](const auto& rule) { update_block<T>(u, rule, begin, end); }, u.rule);
   });
 }
 
@@ -135,8 +107,7 @@ template <Isa I> void clamp(std::span<const GradientPart> parts, int64_t blocks,
   });
 }
 
-template void sgd<kTarget>(std::span<const SgdUpdate>, int64_t);
-template void adam<kTarget>(std::span<const AdamUpdate>, int64_t);
+template void update<kTarget>(std::span<const Update>, int64_t);
 template void sum_squares<kTarget>(std::span<const GradientPart>, const Tensor&);
 template void scale<kTarget>(std::span<const GradientPart>, int64_t, double);
 template void clamp<kTarget>(std::span<const GradientPart>, int64_t, double);

@@ -3,11 +3,13 @@
 // parameter (f32 for bf16).
 #pragma once
 
+#include <array>
 #include <span>
 #include <vector>
 
 #include "core/kernel.h"
 #include "core/tensor.h"
+#include "core/update_rules.h"
 
 namespace isonorm::kernels {
 
@@ -18,25 +20,16 @@ struct GradientPart {
   int64_t first_block = 0;  // position of its first block among those of the whole list; see number_blocks()
 };
 
-struct SgdUpdate {
+// One parameter's step by an element-wise rule.
+struct Update {
   Tensor gradient;
   int64_t first_block = 0;
   Tensor parameter;
-  Tensor momentum_buffer;  // undefined without momentum
-  double lr, momentum, weight_decay, gradient_scale;
-  bool nesterov;
-};
-
-struct AdamUpdate {
-  Tensor gradient;
-  int64_t first_block = 0;
-  Tensor parameter, exp_avg, exp_avg_sq;
-  double beta1, beta2, eps;
-  double l2;              // coupled weight decay: added to the gradient as l2 w
-  double keep;            // decoupled weight decay: w is multiplied by it first
-  double step_size;       // lr / (1 - beta1^t)
-  double root_scale;      // 1 / sqrt(1 - beta2^t)
-  double gradient_scale;  // the gradient is multiplied by it first
+  std::array<Tensor, 3> state;  // as many as the rule has
+  double gradient_scale = 1;    // the gradient is multiplied by it first
+  double l2 = 0;                // coupled weight decay: added to the gradient as l2 w
+  double keep = 1;              // decoupled weight decay: w is multiplied by it first
+  UpdateRule rule;
 };
 
 // Gives every item its first block; returns the number of blocks.
@@ -50,18 +43,15 @@ template <class Item> int64_t number_blocks(std::vector<Item>& items) {
 }
 
 namespace cpu {
-template <Isa I> void sgd(std::span<const SgdUpdate> updates, int64_t blocks);
-template <Isa I> void adam(std::span<const AdamUpdate> updates, int64_t blocks);
+template <Isa I> void update(std::span<const Update> updates, int64_t blocks);
 template <Isa I> void sum_squares(std::span<const GradientPart> parts, const Tensor& partial);
 template <Isa I> void scale(std::span<const GradientPart> parts, int64_t blocks, double factor);
 template <Isa I> void clamp(std::span<const GradientPart> parts, int64_t blocks, double limit);
 }  // namespace cpu
 
-// g = gradient_scale gradient + weight_decay w;  b = momentum b + g;  w -= lr (nesterov ? g + momentum b : b)
-inline constinit Kernel<void(std::span<const SgdUpdate>, int64_t)> sgd{"sgd", []<Isa I>() { return &cpu::sgd<I>; }};
-// g = gradient_scale gradient + l2 w;  m += (1 - beta1) (g - m);  v = beta2 v + (1 - beta2) g^2;
-// w = keep w - step_size m / (root_scale sqrt(v) + eps)
-inline constinit Kernel<void(std::span<const AdamUpdate>, int64_t)> adam{"adam", []<Isa I>() { return &cpu::adam<I>; }};
+// w = rule.step(keep w, gradient_scale gradient + l2 w, state)
+inline constinit Kernel<void(std::span<const Update>, int64_t)> update{"update",
+                                                                       []<Isa I>() { return &cpu::update<I>; }};
 // partial[b] (f64) = sum of the squares of block b
 inline constinit Kernel<void(std::span<const GradientPart>, const Tensor&)> sum_squares{
     "sum_squares", []<Isa I>() { return &cpu::sum_squares<I>; }};

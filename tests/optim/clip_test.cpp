@@ -109,6 +109,17 @@ TEST_CASE("clip_grad_value clamps and keeps NaN") {
   CHECK(std::isnan(g[3]));
 }
 
+TEST_CASE("add_l2 adds the gradient of an L2 term, before a limit") {
+  Tensor p = require_grad(tensor({1.0, -2.0, 5.0})), q = require_grad(tensor({1.0}));
+  set_gradient(p, tensor({0.5, 0.25, 0.0}));
+  optim::add_l2({p, q}, 0.1);
+  CHECK(gradient(p).to_vector<double>() == std::vector<double>{0.5 + 0.1 * 1, 0.25 + 0.1 * -2, 0.1 * 5});
+  CHECK_FALSE(gradient(q).defined());
+  CHECK(p.to_vector<double>() == std::vector<double>{1, -2, 5});
+  optim::add_l2({}, 0.1);
+  CHECK_THROWS_WITH(optim::add_l2({p}, -1), "add_l2: weight_decay is -1, expected a finite number from 0");
+}
+
 TEST_CASE("gradients that are views are clipped as themselves") {
   Tensor p = require_grad(tensor({0.0, 0.0}));
   set_gradient(p, as_strided(tensor({3.0}), {2}, {0}, 0));

@@ -1,24 +1,104 @@
 // The published update rules, one number at a time in f64: what the optimizers are compared with.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace isonorm::published {
 
+using Numbers = std::vector<double>;
+
+// One parameter's step: its weights, their gradients, the learning rate. A copy starts from the same state.
+using Rule = std::function<void(Numbers&, const Numbers&, double)>;
+
+template <class Published> Rule rule(Published published) {
+  return [published](Numbers& w, const Numbers& g, double lr) mutable { published.step(w, g, lr); };
+}
+
 struct Sgd {
   double momentum = 0, weight_decay = 0;
   bool nesterov = false;
-  std::vector<double> b{};
+  double dampening = 0;
+  bool decoupled = false;
+  Numbers b{};
 
-  void step(std::vector<double>& w, const std::vector<double>& gradient, double lr) {
+  void step(Numbers& w, const Numbers& gradient, double lr) {
+    const bool first = b.empty();
     b.resize(w.size(), 0);
     for (size_t i = 0; i < w.size(); ++i) {
-      const double g = gradient[i] + weight_decay * w[i];
-      b[i] = momentum * b[i] + g;
+      const double g = decoupled ? gradient[i] : gradient[i] + weight_decay * w[i];
+      if (decoupled) w[i] -= lr * weight_decay * w[i];
+      b[i] = first ? g : momentum * b[i] + (1 - dampening) * g;
       w[i] -= lr * (nesterov ? g + momentum * b[i] : b[i]);
     }
+  }
+};
+
+inline double sign(double x) { return (x > 0) - (x < 0); }
+
+// Bernstein et al.'s algorithm 1, both halves.
+struct SignSgd {
+  double momentum = 0, weight_decay = 0;
+  Numbers m{};
+
+  void step(Numbers& w, const Numbers& g, double lr) {
+    m.resize(w.size(), 0);
+    for (size_t i = 0; i < w.size(); ++i) {
+      m[i] = momentum * m[i] + (1 - momentum) * g[i];
+      w[i] -= lr * (sign(m[i]) + weight_decay * w[i]);
+    }
+  }
+};
+
+// Chen et al.'s algorithm 2.
+struct Lion {
+  double beta1 = 0.9, beta2 = 0.99, weight_decay = 0;
+  Numbers m{};
+
+  void step(Numbers& w, const Numbers& g, double lr) {
+    m.resize(w.size(), 0);
+    for (size_t i = 0; i < w.size(); ++i) {
+      const double c = beta1 * m[i] + (1 - beta1) * g[i];
+      w[i] -= lr * (sign(c) + weight_decay * w[i]);
+      m[i] = beta2 * m[i] + (1 - beta2) * g[i];
+    }
+  }
+};
+
+struct Rmsprop {
+  double alpha = 0.99, eps = 1e-8, weight_decay = 0, momentum = 0;
+  bool centered = false;
+  Numbers v{}, a{}, b{};
+
+  void step(Numbers& w, const Numbers& gradient, double lr) {
+    for (Numbers* s : {&v, &a, &b}) s->resize(w.size(), 0);
+    for (size_t i = 0; i < w.size(); ++i) {
+      const double g = gradient[i] + weight_decay * w[i];
+      v[i] = alpha * v[i] + (1 - alpha) * g * g;
+      a[i] = alpha * a[i] + (1 - alpha) * g;
+      const double variance = centered ? std::max(0.0, v[i] - a[i] * a[i]) : v[i];
+      b[i] = momentum * b[i] + g / (std::sqrt(variance) + eps);
+      w[i] -= lr * b[i];
+    }
+  }
+};
+
+struct Adagrad {
+  double lr_decay = 0, weight_decay = 0, initial = 0, eps = 1e-10;
+  Numbers s{};
+  int t = 0;
+
+  void step(Numbers& w, const Numbers& gradient, double lr) {
+    s.resize(w.size(), initial);
+    for (size_t i = 0; i < w.size(); ++i) {
+      const double g = gradient[i] + weight_decay * w[i];
+      s[i] += g * g;
+      w[i] -= lr / (1 + t * lr_decay) * g / (std::sqrt(s[i]) + eps);
+    }
+    ++t;
   }
 };
 
@@ -26,10 +106,10 @@ struct Sgd {
 struct Adam {
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
   bool decoupled = false;
-  std::vector<double> m{}, v{};
+  Numbers m{}, v{};
   int t = 0;
 
-  void step(std::vector<double>& w, const std::vector<double>& gradient, double lr) {
+  void step(Numbers& w, const Numbers& gradient, double lr) {
     m.resize(w.size(), 0);
     v.resize(w.size(), 0);
     ++t;
@@ -48,8 +128,8 @@ struct Adam {
 };
 
 // Numbers in (-1, 1) without pattern: splitmix64 of (seed, i).
-inline std::vector<double> numbers(int64_t n, uint64_t seed) {
-  std::vector<double> x(n);
+inline Numbers numbers(int64_t n, uint64_t seed) {
+  Numbers x(n);
   for (int64_t i = 0; i < n; ++i) {
     uint64_t z = seed * 0x9e3779b97f4a7c15u + static_cast<uint64_t>(i) * 0xbf58476d1ce4e5b9u + 1;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;

@@ -1,0 +1,27 @@
+#include "optim/elementwise.h"
+
+#include <algorithm>
+
+namespace isonorm::optim {
+
+void ElementwiseOptimizer::step(double gradient_scale) {
+  updates_.clear();
+  Tensor gradient;
+  for (Entry& e : entries()) {
+    if (!begin_step(e, gradient)) continue;
+    const Step s = step_of(e.group, e.steps);
+    updates_.push_back({.gradient = std::move(gradient),
+                        .parameter = e.parameter,
+                        .state = {},
+                        .gradient_scale = gradient_scale,
+                        .l2 = s.l2,
+                        .keep = s.keep,
+                        .rule = s.rule});
+    std::copy(e.state.begin(), e.state.end(), updates_.back().state.begin());
+  }
+  const int64_t blocks = kernels::number_blocks(updates_);
+  kernels::update.on(device(), updates_, blocks);
+  updates_.clear();  // keeps no gradient alive
+}
+
+}  // namespace isonorm::optim

@@ -1,0 +1,29 @@
+// What the optimizers share that treat every weight by itself: one pass over memory for all parameters at once.
+#pragma once
+
+#include "core/kernels/optimizer.h"
+#include "optim/optimizer.h"
+
+namespace isonorm::optim {
+
+class ElementwiseOptimizer : public Optimizer {
+ public:
+  void step(double gradient_scale = 1) override;
+
+ protected:
+  // The rule of one parameter's step, and its weight decay: coupled, added to the gradient as l2 w; decoupled, w is
+  // multiplied by `keep` first.
+  struct Step {
+    UpdateRule rule;
+    double l2 = 0, keep = 1;
+  };
+
+  using Optimizer::Optimizer;
+  // What a parameter of `group` does in its own step t = 1, 2, ...
+  virtual Step step_of(int group, int64_t t) const = 0;
+
+ private:
+  std::vector<kernels::Update> updates_;
+};
+
+}  // namespace isonorm::optim

@@ -1,0 +1,33 @@
+// RMSprop: gradients divided by the root of their running mean square.
+#pragma once
+
+#include "optim/elementwise.h"
+
+namespace isonorm::optim {
+
+struct RmspropOptions {
+  double lr = 1e-2;
+  double alpha = 0.99;  // how much of the running means a step keeps
+  double eps = 1e-8;
+  double weight_decay = 0;  // coupled (L2): added to the gradient as weight_decay w
+  double momentum = 0;
+  bool centered = false;  // divides by the running standard deviation
+};
+
+// g = gradient + weight_decay w;  v = alpha v + (1 - alpha) g^2;  d = g / (sqrt(v) + eps), centered: a = alpha a + (1 -
+// alpha) g, d = g / (sqrt(v - a^2) + eps);  w -= lr d, with momentum b = momentum b + d, w -= lr b; all start at 0.
+// Tieleman and Hinton, "Neural Networks for Machine Learning", lecture 6.5, 2012; centered is Graves, "Generating
+// Sequences with Recurrent Neural Networks", 2013, with the semantics of torch.optim.RMSprop (eps outside the root).
+// Where rounding makes v - a^2 negative it counts as 0, where PyTorch gives NaN. Parameters of f32, f64 or bf16; state
+// "square_avg", "grad_avg", "momentum_buffer". Throws on options out of range.
+class Rmsprop : public ElementwiseOptimizer {
+ public:
+  explicit Rmsprop(const std::vector<Tensor>& parameters, RmspropOptions options = {});
+  explicit Rmsprop(const std::vector<ParameterGroup<RmspropOptions>>& groups);
+
+ private:
+  Step step_of(int group, int64_t t) const override;
+  std::vector<RmspropOptions> options_;
+};
+
+}  // namespace isonorm::optim

@@ -1,0 +1,62 @@
+#include "tests/optim/cases.h"
+
+#include "optim/adagrad.h"
+#include "optim/adamw.h"
+#include "optim/lion.h"
+#include "optim/rmsprop.h"
+#include "optim/sgd.h"
+#include "optim/sign.h"
+
+namespace isonorm {
+namespace {
+
+template <class Optimizer, class Options> auto make(Options options) {
+  return [options](const std::vector<Tensor>& p) { return std::make_unique<Optimizer>(p, options); };
+}
+auto sgd(optim::SgdOptions o) { return make<optim::Sgd>(o); }
+auto sign(optim::SignSgdOptions o) { return make<optim::SignSgd>(o); }
+auto lion(optim::LionOptions o) { return make<optim::Lion>(o); }
+auto rmsprop(optim::RmspropOptions o) { return make<optim::Rmsprop>(o); }
+auto adagrad(optim::AdagradOptions o) { return make<optim::Adagrad>(o); }
+auto adam(optim::AdamOptions o) { return make<optim::Adam>(o); }
+auto adamw(optim::AdamWOptions o) { return make<optim::AdamW>(o); }
+
+}  // namespace
+
+const std::vector<OptimizerCase>& optimizer_cases() {
+  using published::rule;
+  static const std::vector<OptimizerCase> cases{
+      {"sgd", sgd({}), rule(published::Sgd{})},
+      {"sgd_l2", sgd({.weight_decay = 0.1}), rule(published::Sgd{.weight_decay = 0.1})},
+      {"sgd_decoupled", sgd({.weight_decay = 0.1, .decoupled = true}),
+       rule(published::Sgd{.weight_decay = 0.1, .decoupled = true})},
+      {"momentum", sgd({.momentum = 0.9, .weight_decay = 0.1}),
+       rule(published::Sgd{.momentum = 0.9, .weight_decay = 0.1})},
+      {"momentum_decoupled", sgd({.momentum = 0.9, .weight_decay = 0.1, .dampening = 0.5, .decoupled = true}),
+       rule(published::Sgd{.momentum = 0.9, .weight_decay = 0.1, .dampening = 0.5, .decoupled = true})},
+      {"nesterov", sgd({.momentum = 0.9, .weight_decay = 0.1, .nesterov = true}),
+       rule(published::Sgd{.momentum = 0.9, .weight_decay = 0.1, .nesterov = true})},
+      {"sign", sign({}), rule(published::SignSgd{})},
+      {"signum", sign({.momentum = 0.9, .weight_decay = 0.1}),
+       rule(published::SignSgd{.momentum = 0.9, .weight_decay = 0.1})},
+      {"lion", lion({.weight_decay = 0.1}), rule(published::Lion{.weight_decay = 0.1})},
+      {"rmsprop", rmsprop({}), rule(published::Rmsprop{})},
+      {"rmsprop_momentum", rmsprop({.momentum = 0.9}), rule(published::Rmsprop{.momentum = 0.9})},
+      {"rmsprop_centered", rmsprop({.alpha = 0.8, .eps = 1e-2, .centered = true}),
+       rule(published::Rmsprop{.alpha = 0.8, .eps = 1e-2, .centered = true})},
+      {"rmsprop_all", rmsprop({.alpha = 0.8, .eps = 1e-2, .weight_decay = 0.1, .momentum = 0.9, .centered = true}),
+       rule(published::Rmsprop{.alpha = 0.8, .eps = 1e-2, .weight_decay = 0.1, .momentum = 0.9, .centered = true})},
+      {"adagrad", adagrad({}), rule(published::Adagrad{})},
+      {"adagrad_all", adagrad({.lr_decay = 0.1, .weight_decay = 0.1, .initial = 0.5, .eps = 1e-3}),
+       rule(published::Adagrad{.lr_decay = 0.1, .weight_decay = 0.1, .initial = 0.5, .eps = 1e-3})},
+      {"adam", adam({}), rule(published::Adam{})},
+      {"adam_l2", adam({.beta1 = 0.8, .beta2 = 0.95, .eps = 1e-3, .weight_decay = 0.1}),
+       rule(published::Adam{.beta1 = 0.8, .beta2 = 0.95, .eps = 1e-3, .weight_decay = 0.1})},
+      {"adamw", adamw({}), rule(published::Adam{.weight_decay = 0.01, .decoupled = true})},
+      {"adamw_all", adamw({.beta1 = 0.8, .beta2 = 0.95, .eps = 1e-3, .weight_decay = 0.3}),
+       rule(published::Adam{.beta1 = 0.8, .beta2 = 0.95, .eps = 1e-3, .weight_decay = 0.3, .decoupled = true})},
+  };
+  return cases;
+}
+
+}  // namespace isonorm

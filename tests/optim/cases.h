@@ -1,0 +1,20 @@
+// Every optimizer, made with options that reach every branch, and its published rule.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "optim/optimizer.h"
+#include "tests/optim/published.h"
+
+namespace isonorm {
+
+struct OptimizerCase {
+  const char* name;
+  std::function<std::unique_ptr<optim::Optimizer>(const std::vector<Tensor>&)> make;
+  published::Rule rule{};  // empty: the fixture alone is what it is compared with
+};
+
+const std::vector<OptimizerCase>& optimizer_cases();
+
+}  // namespace isonorm

@@ -1,0 +1,66 @@
+// The small GPT of the fixture (tests/fixtures/torch_gpt.py): initial weights, batches, what PyTorch made of them.
+#pragma once
+
+#include <cmath>
+#include <string>
+
+#include "autograd/engine.h"
+#include "autograd/ops/loss.h"
+#include "autograd/ops/shape.h"
+#include "io/safetensors.h"
+#include "nn/gpt.h"
+#include "tests/support/catch.h"
+
+namespace isonorm::fixture {
+
+constexpr int kSteps = 100;
+// PyTorch's own run, started one ulp away, ends within 3e-12 of itself: 1e-10 leaves room for another order of
+// summation only.
+constexpr double kTolerance = 1e-10;
+
+inline const TensorMap& tensors() {
+  static const TensorMap all = load_safetensors("tests/fixtures/optim_gpt.safetensors");
+  return all;
+}
+
+// max |ours - theirs| / max |theirs|, without the entries [begin, end) of the first dimension; a NaN of ours is kept.
+inline double deviation(const Tensor& ours, const Tensor& theirs, int64_t begin = 0, int64_t end = 0) {
+  REQUIRE(ours.shape() == theirs.shape());
+  const std::vector<double> a = ours.to_vector<double>(), b = theirs.to_vector<double>();
+  const int64_t inner = begin == end ? 1 : ours.numel() / ours.size(0);
+  double largest = 0, worst = 0;
+  for (int64_t i = 0; i < ours.numel(); ++i) {
+    if (i >= begin * inner && i < end * inner) continue;
+    largest = std::max(largest, std::abs(b[i]));
+    const double d = std::abs(a[i] - b[i]);
+    if (!(d <= worst) && !std::isnan(worst)) worst = d;
+  }
+  return worst / largest;
+}
+
+// The model of the fixture with its initial weights, which must have exactly the names that ours has.
+inline nn::Gpt make_gpt() {
+  nn::Gpt model({.vocab = 13,
+                 .context = 6,
+                 .transformer = {.width = 8, .depth = 2, .heads = 2, .mlp_width = 16, .affine = true}});
+  model.to(DType::f64);
+  TensorMap initial;
+  const std::string prefix = "initial/";
+  for (const auto& [name, tensor] : tensors())
+    if (name.starts_with(prefix)) initial.add(name.substr(prefix.size()), tensor);
+  model.load_state_dict(initial);
+  return model;
+}
+
+// Ids [4, 6] that a step reads (first = 0) or predicts (first = 1).
+inline Tensor tokens(int step, int64_t first) {
+  return contiguous(narrow(select(tensors().at("tokens"), 0, step), 1, first, 6));
+}
+
+inline double backward_of_step(nn::Gpt& model, int step) {
+  const Tensor loss = cross_entropy(model(tokens(step, 0)), tokens(step, 1));
+  backward(loss);
+  return loss.item();
+}
+
+}  // namespace isonorm::fixture
