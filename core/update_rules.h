@@ -65,6 +65,12 @@ struct Adam {
   static constexpr int kStates = 2;
   static constexpr bool kWrites = true;
   double beta1, beta2, eps, step_size, root_scale;
+
+  // The rule of step t = 1, 2, ...
+  static Adam at(int64_t t, double lr, double beta1, double beta2, double eps) {
+    const double n = static_cast<double>(t);
+    return {beta1, beta2, eps, lr / (1 - std::pow(beta1, n)), 1 / std::sqrt(1 - std::pow(beta2, n))};
+  }
   template <class A> ISO_HD A ratio(A g, State<A> s) const {
     const A m = s[0] = s[0] + A(1 - beta1) * (g - s[0]);
     const A v = s[1] = A(beta2) * s[1] + A(1 - beta2) * (g * g);
@@ -104,10 +110,42 @@ struct Adagrad {
   }
 };
 
+// s[0] += rest (g - s[0]): a running mean; the weight stays.
+struct Average {
+  static constexpr int kStates = 1;
+  static constexpr bool kWrites = false;
+  double rest;
+  template <class A> ISO_HD A step(A x, A g, State<A> s) const {
+    s[0] = s[0] + A(rest) * (g - s[0]);
+    return x;
+  }
+};
+
+// s[2] = Adam's step + weight_decay x, state s[0], s[1] as Adam's; the weight stays.
+struct LambDirection {
+  static constexpr int kStates = 3;
+  static constexpr bool kWrites = false;
+  Adam adam;
+  double weight_decay;
+  template <class A> ISO_HD A step(A x, A g, State<A> s) const {
+    s[2] = adam.ratio(g, s) + A(weight_decay) * x;
+    return x;
+  }
+};
+
+// w = x - lr s[0]: along a direction that was computed before.
+struct Along {
+  static constexpr int kStates = 1;
+  static constexpr bool kWrites = true;
+  double lr;
+  template <class A> ISO_HD A step(A x, A, State<A> s) const { return x - A(lr) * s[0]; }
+};
+
 }  // namespace isonorm::rules
 
 namespace isonorm {
 using UpdateRule =
     std::variant<rules::Sgd, rules::Momentum, rules::Sign, rules::Lion, rules::Adam, rules::Rmsprop<false, false>,
-                 rules::Rmsprop<false, true>, rules::Rmsprop<true, false>, rules::Rmsprop<true, true>, rules::Adagrad>;
+                 rules::Rmsprop<false, true>, rules::Rmsprop<true, false>, rules::Rmsprop<true, true>, rules::Adagrad,
+                 rules::Average, rules::LambDirection, rules::Along>;
 }  // namespace isonorm

@@ -1,7 +1,5 @@
 #include "optim/adam.h"
 
-#include <cmath>
-
 namespace isonorm::optim {
 
 void AdamBase::add_group(const std::vector<Tensor>& parameters, const AdamOptions& o) {
@@ -10,17 +8,14 @@ void AdamBase::add_group(const std::vector<Tensor>& parameters, const AdamOption
   check_not_negative("eps", o.eps);
   check_not_negative("weight_decay", o.weight_decay);
   Optimizer::add_group(parameters, o.lr, {"exp_avg", "exp_avg_sq"});
-  options_.push_back(o);
+  options_.resize(groups());  // groups before this one may be of another kind
+  options_.back() = o;
 }
 
 AdamBase::Step AdamBase::step_of(int group, int64_t t) const {
   const AdamOptions& o = options_[group];
-  const double rate = lr(group), n = static_cast<double>(t);
-  return {.rule = rules::Adam{.beta1 = o.beta1,
-                              .beta2 = o.beta2,
-                              .eps = o.eps,
-                              .step_size = rate / (1 - std::pow(o.beta1, n)),
-                              .root_scale = 1 / std::sqrt(1 - std::pow(o.beta2, n))},
+  const double rate = lr(group);
+  return {.rule = rules::Adam::at(t, rate, o.beta1, o.beta2, o.eps),
           .l2 = decoupled_ ? 0 : o.weight_decay,
           .keep = decoupled_ ? 1 - rate * o.weight_decay : 1};
 }

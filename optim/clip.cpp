@@ -18,30 +18,53 @@ Tensor dense_gradient(const Tensor& p) {
   return dense;
 }
 
-std::vector<kernels::GradientPart> gradients_of(const std::vector<Tensor>& parameters) {
-  std::vector<kernels::GradientPart> parts;
+using Parts = std::vector<kernels::GradientPart>;
+
+void add_part(Parts& parts, Tensor x) {
+  check(parts.empty() || parts.front().gradient.device() == x.device(), "clip: gradients lie on ",
+        parts.empty() ? x.device() : parts.front().gradient.device(), " and on ", x.device());
+  parts.push_back({std::move(x)});
+}
+
+Parts gradients_of(const std::vector<Tensor>& parameters) {
+  Parts parts;
   parts.reserve(parameters.size());
-  for (const Tensor& p : parameters) {
-    Tensor g = dense_gradient(p);
-    if (!g.defined()) continue;
-    check(parts.empty() || parts.front().gradient.device() == g.device(), "clip: gradients lie on ",
-          parts.empty() ? g.device() : parts.front().gradient.device(), " and on ", g.device());
-    parts.push_back({std::move(g)});
-  }
+  for (const Tensor& p : parameters)
+    if (Tensor g = dense_gradient(p); g.defined()) add_part(parts, std::move(g));
   return parts;
 }
 
-double norm_of(const std::vector<kernels::GradientPart>& parts, int64_t blocks) {
-  if (blocks == 0) return 0;
+// The sum of squares of every block.
+std::vector<double> square_sums(const Parts& parts, int64_t blocks) {
+  if (blocks == 0) return {};
   const Device device = parts.front().gradient.device();
   const Tensor partial = empty({blocks}, {DType::f64, device});
   kernels::sum_squares.on(device, parts, partial);
+  return partial.to_vector<double>();
+}
+
+double norm_of(const Parts& parts, int64_t blocks) {
   double sum = 0;
-  for (double s : partial.to_vector<double>()) sum += s;
+  for (double s : square_sums(parts, blocks)) sum += s;
   return std::sqrt(sum);
 }
 
 }  // namespace
+
+std::vector<double> norms_of(const std::vector<Tensor>& tensors) {
+  Parts parts;
+  for (const Tensor& x : tensors) add_part(parts, x);
+  const int64_t blocks = kernels::number_blocks(parts);
+  const std::vector<double> sums = square_sums(parts, blocks);
+  std::vector<double> norms;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const int64_t end = i + 1 < parts.size() ? parts[i + 1].first_block : blocks;
+    double sum = 0;
+    for (int64_t b = parts[i].first_block; b < end; ++b) sum += sums[b];
+    norms.push_back(std::sqrt(sum));
+  }
+  return norms;
+}
 
 double gradient_norm(const std::vector<Tensor>& parameters) {
   auto parts = gradients_of(parameters);

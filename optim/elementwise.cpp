@@ -4,8 +4,16 @@
 
 namespace isonorm::optim {
 
+void ElementwiseOptimizer::prepare(std::vector<kernels::Update>&, const std::vector<const Entry*>&) {}
+
+void ElementwiseOptimizer::run(std::vector<kernels::Update>& updates) const {
+  const int64_t blocks = kernels::number_blocks(updates);
+  kernels::update.on(device(), updates, blocks);
+}
+
 void ElementwiseOptimizer::step(double gradient_scale) {
-  updates_.clear();
+  updates_.clear();  // what a step that threw left
+  stepped_.clear();
   Tensor gradient;
   for (Entry& e : entries()) {
     if (!begin_step(e, gradient)) continue;
@@ -17,10 +25,11 @@ void ElementwiseOptimizer::step(double gradient_scale) {
                         .l2 = s.l2,
                         .keep = s.keep,
                         .rule = s.rule});
+    stepped_.push_back(&e);
     std::copy(e.state.begin(), e.state.end(), updates_.back().state.begin());
   }
-  const int64_t blocks = kernels::number_blocks(updates_);
-  kernels::update.on(device(), updates_, blocks);
+  prepare(updates_, stepped_);
+  run(updates_);
   updates_.clear();  // keeps no gradient alive
 }
 

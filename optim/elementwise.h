@@ -1,4 +1,4 @@
-// What the optimizers share that treat every weight by itself: one pass over memory for all parameters at once.
+// What the optimizers share whose steps end in an element-wise rule: one pass over memory for all parameters at once.
 #pragma once
 
 #include "core/kernels/optimizer.h"
@@ -8,7 +8,7 @@ namespace isonorm::optim {
 
 class ElementwiseOptimizer : public Optimizer {
  public:
-  void step(double gradient_scale = 1) override;
+  void step(double gradient_scale = 1) final;
 
  protected:
   // The rule of one parameter's step, and its weight decay: coupled, added to the gradient as l2 w; decoupled, w is
@@ -21,8 +21,12 @@ class ElementwiseOptimizer : public Optimizer {
   using Optimizer::Optimizer;
   // What a parameter of `group` does in its own step t = 1, 2, ...
   virtual Step step_of(int group, int64_t t) const = 0;
+  // May change the updates before they run, by what it measures on whole tensors. stepped[i] is whose update i is.
+  virtual void prepare(std::vector<kernels::Update>& updates, const std::vector<const Entry*>& stepped);
+  void run(std::vector<kernels::Update>& updates) const;
 
  private:
+  std::vector<const Entry*> stepped_;
   std::vector<kernels::Update> updates_;
 };
 

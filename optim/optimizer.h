@@ -1,5 +1,5 @@
 // What all optimizers share: parameters in groups, their state, the learning rate, and how state is saved. Invariant:
-// the state of a parameter appears with its first gradient; no step after that allocates.
+// the state of a parameter appears with its first gradient; no step after that takes new memory from the system.
 #pragma once
 
 #include <functional>

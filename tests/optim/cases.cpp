@@ -1,8 +1,12 @@
 #include "tests/optim/cases.h"
 
+#include "optim/adafactor.h"
 #include "optim/adagrad.h"
 #include "optim/adamw.h"
+#include "optim/lamb.h"
+#include "optim/lars.h"
 #include "optim/lion.h"
+#include "optim/muon.h"
 #include "optim/rmsprop.h"
 #include "optim/sgd.h"
 #include "optim/sign.h"
@@ -17,9 +21,19 @@ auto sgd(optim::SgdOptions o) { return make<optim::Sgd>(o); }
 auto sign(optim::SignSgdOptions o) { return make<optim::SignSgd>(o); }
 auto lion(optim::LionOptions o) { return make<optim::Lion>(o); }
 auto rmsprop(optim::RmspropOptions o) { return make<optim::Rmsprop>(o); }
+auto lars(optim::LarsOptions o) { return make<optim::Lars>(o); }
+auto lamb(optim::LambOptions o) { return make<optim::Lamb>(o); }
+auto adafactor(optim::AdafactorOptions o) { return make<optim::Adafactor>(o); }
 auto adagrad(optim::AdagradOptions o) { return make<optim::Adagrad>(o); }
 auto adam(optim::AdamOptions o) { return make<optim::Adam>(o); }
 auto adamw(optim::AdamWOptions o) { return make<optim::AdamW>(o); }
+// The matrices by Muon, everything else by AdamW.
+std::unique_ptr<optim::Optimizer> muon(const std::vector<Tensor>& p) {
+  std::vector<Tensor> matrices, rest;
+  for (const Tensor& x : p) (x.rank() == 2 ? matrices : rest).push_back(x);
+  return std::make_unique<optim::Muon>(std::vector<optim::ParameterGroup<optim::MuonOptions>>{{matrices, {}}},
+                                       std::vector<optim::ParameterGroup<optim::AdamWOptions>>{{rest, {}}});
+}
 
 }  // namespace
 
@@ -55,6 +69,17 @@ const std::vector<OptimizerCase>& optimizer_cases() {
       {"adamw", adamw({}), rule(published::Adam{.weight_decay = 0.01, .decoupled = true})},
       {"adamw_all", adamw({.beta1 = 0.8, .beta2 = 0.95, .eps = 1e-3, .weight_decay = 0.3}),
        rule(published::Adam{.beta1 = 0.8, .beta2 = 0.95, .eps = 1e-3, .weight_decay = 0.3, .decoupled = true})},
+      {"lars", lars({}), rule(published::Lars{})},
+      {"lars_all", lars({.momentum = 0.8, .weight_decay = 0.1, .trust = 0.02}),
+       rule(published::Lars{.momentum = 0.8, .weight_decay = 0.1, .trust = 0.02})},
+      {"lars_plain", lars({.weight_decay = 0.1, .adapt = false}),
+       rule(published::Lars{.weight_decay = 0.1, .adapt = false})},
+      {"lamb", lamb({}), rule(published::Lamb{})},
+      {"lamb_all", lamb({.beta1 = 0.8, .beta2 = 0.95, .eps = 1e-3, .weight_decay = 0.3}),
+       rule(published::Lamb{.beta1 = 0.8, .beta2 = 0.95, .eps = 1e-3, .weight_decay = 0.3})},
+      {"lamb_plain", lamb({.adapt = false}), rule(published::Lamb{.adapt = false})},
+      {"adafactor", adafactor({.weight_decay = 0.1})},
+      {"muon", muon},
   };
   return cases;
 }

@@ -4,10 +4,12 @@
 
 #include <functional>
 
+#include "optim/adafactor.h"
 #include "optim/adagrad.h"
 #include "optim/adam.h"
 #include "optim/adamw.h"
 #include "optim/clip.h"
+#include "optim/muon.h"
 #include "optim/rmsprop.h"
 #include "optim/schedule.h"
 #include "optim/sgd.h"
@@ -17,7 +19,7 @@ using namespace isonorm;
 namespace {
 
 using Parameters = std::vector<Tensor>;
-using MakeOptimizer = std::function<std::unique_ptr<optim::Optimizer>(const Parameters&)>;
+using MakeOptimizer = std::function<std::unique_ptr<optim::Optimizer>(const nn::Gpt&)>;
 
 struct Run {
   const char* name;
@@ -27,7 +29,19 @@ struct Run {
 };
 
 template <class Optimizer, class Options> MakeOptimizer make(Options options) {
-  return [options](const Parameters& p) { return std::make_unique<Optimizer>(p, options); };
+  return [options](const nn::Gpt& model) { return std::make_unique<Optimizer>(model.parameters(), options); };
+}
+
+// Muon for the matrices inside the blocks, AdamW for the rest.
+MakeOptimizer muon(optim::MuonOptions options) {
+  return [options](const nn::Gpt& model) {
+    Parameters hidden, rest;
+    for (const nn::Parameter& p : model.named_parameters())
+      (p.name.starts_with("blocks.") && p.tensor.rank() == 2 ? hidden : rest).push_back(p.tensor);
+    return std::make_unique<optim::Muon>(std::vector<optim::ParameterGroup<optim::MuonOptions>>{{hidden, options}},
+                                         std::vector<optim::ParameterGroup<optim::AdamWOptions>>{
+                                             {rest, {.lr = options.lr, .eps = 1e-6, .weight_decay = 0.1}}});
+  };
 }
 
 const optim::Schedule kWarmupCosine{
@@ -63,6 +77,18 @@ const Run kRuns[] = {
          .lr = 1e-3, .alpha = 0.9, .eps = 1e-3, .weight_decay = 1e-2, .momentum = 0.8, .centered = true})},
     {"adagrad",
      make<optim::Adagrad>(optim::AdagradOptions{.lr = 0.03, .lr_decay = 0.01, .weight_decay = 1e-3, .initial = 1e-3})},
+    {"adafactor", make<optim::Adafactor>(optim::AdafactorOptions{.lr = 0.02, .eps1 = 1e-5})},
+    {"adafactor_decay",
+     make<optim::Adafactor>(optim::AdafactorOptions{
+         .lr = 0.05, .beta2_decay = -0.6, .eps1 = 1e-5, .eps2 = 1e-2, .d = 1.5, .weight_decay = 0.1})},
+    {"muon", muon({.lr = 5e-3})},
+    {"muon_match_rms", muon({.lr = 5e-3,
+                             .momentum = 0.9,
+                             .weight_decay = 0,
+                             .nesterov = false,
+                             .scale = optim::MuonScale::match_rms_adamw,
+                             .ns_steps = 4})},
+    {"muon_spectral", muon({.lr = 5e-3, .scale = optim::MuonScale::spectral_unclamped})},
 };
 
 void compare_weights(const nn::Gpt& model, const std::string& at) {
@@ -91,7 +117,7 @@ TEST_CASE("100 steps of every optimizer end at PyTorch's weights") {
     const std::vector<double> rates = fixture::tensors().at(name + "/lr").to_vector<double>();
     nn::Gpt model = fixture::make_gpt();
     const Parameters parameters = model.parameters();
-    const auto optimizer = run.make(parameters);
+    const auto optimizer = run.make(model);
     for (int step = 0; step < fixture::kSteps; ++step) {
       INFO(name << ", step " << step);
       if (run.schedule.steps) optimizer->set_lr(run.schedule.lr(step));

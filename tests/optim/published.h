@@ -127,6 +127,52 @@ struct Adam {
   }
 };
 
+inline double norm(const Numbers& x) {
+  long double sum = 0;
+  for (double v : x) sum += static_cast<long double>(v) * v;
+  return static_cast<double>(std::sqrt(sum));
+}
+
+// You et al. 2017, algorithm 1, of one layer.
+struct Lars {
+  double momentum = 0.9, weight_decay = 0, trust = 1e-3;
+  bool adapt = true;
+  Numbers v{};
+
+  void step(Numbers& w, const Numbers& g, double lr) {
+    v.resize(w.size(), 0);
+    const double w_norm = norm(w), g_norm = norm(g);
+    const double local = adapt && w_norm > 0 && g_norm > 0 ? trust * w_norm / (g_norm + weight_decay * w_norm) : 1;
+    for (size_t i = 0; i < w.size(); ++i) {
+      v[i] = momentum * v[i] + lr * local * (g[i] + weight_decay * w[i]);
+      w[i] -= v[i];
+    }
+  }
+};
+
+// You et al. 2020, algorithm 2, of one layer.
+struct Lamb {
+  double beta1 = 0.9, beta2 = 0.999, eps = 1e-6, weight_decay = 1e-2;
+  bool adapt = true;
+  Numbers m{}, v{};
+  int t = 0;
+
+  void step(Numbers& w, const Numbers& g, double lr) {
+    m.resize(w.size(), 0);
+    v.resize(w.size(), 0);
+    ++t;
+    Numbers u(w.size());
+    for (size_t i = 0; i < w.size(); ++i) {
+      m[i] = beta1 * m[i] + (1 - beta1) * g[i];
+      v[i] = beta2 * v[i] + (1 - beta2) * g[i] * g[i];
+      const double m_hat = m[i] / (1 - std::pow(beta1, t)), v_hat = v[i] / (1 - std::pow(beta2, t));
+      u[i] = m_hat / (std::sqrt(v_hat) + eps) + weight_decay * w[i];
+    }
+    const double ratio = adapt && norm(w) > 0 && norm(u) > 0 ? norm(w) / norm(u) : 1;
+    for (size_t i = 0; i < w.size(); ++i) w[i] -= lr * ratio * u[i];
+  }
+};
+
 // Numbers in (-1, 1) without pattern: splitmix64 of (seed, i).
 inline Numbers numbers(int64_t n, uint64_t seed) {
   Numbers x(n);

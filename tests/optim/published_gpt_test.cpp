@@ -2,6 +2,8 @@
 // the same start whose weights follow the published rule, one number at a time.
 #include "tests/optim/gpt.h"
 
+#include "optim/lamb.h"
+#include "optim/lars.h"
 #include "optim/lion.h"
 #include "optim/sgd.h"
 #include "optim/sign.h"
@@ -33,6 +35,13 @@ const std::vector<OptimizerCase> kRuns{
        return std::make_unique<optim::Lion>(p, optim::LionOptions{.lr = 2e-3, .weight_decay = 0.1});
      },
      rule(published::Lion{.weight_decay = 0.1})},
+    {"lars",
+     [](const auto& p) {
+       return std::make_unique<optim::Lars>(p, optim::LarsOptions{.lr = 1, .weight_decay = 1e-2, .trust = 2e-2});
+     },
+     rule(published::Lars{.weight_decay = 1e-2, .trust = 2e-2})},
+    {"lamb", [](const auto& p) { return std::make_unique<optim::Lamb>(p, optim::LambOptions{.lr = 1e-2}); },
+     rule(published::Lamb{})},
 };
 
 }  // namespace

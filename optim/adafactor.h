@@ -1,0 +1,38 @@
+// Adafactor: a second moment kept as its row and column means, and steps relative to the size of the weights.
+#pragma once
+
+#include <optional>
+
+#include "optim/elementwise.h"
+
+namespace isonorm::optim {
+
+struct AdafactorOptions {
+  double lr = 1e-2;              // the largest relative step
+  double beta2_decay = -0.8;     // the second moment takes in t^beta2_decay of each new square
+  std::optional<double> eps1{};  // floor of the root of the second moment; by default eps of the parameter's dtype
+  double eps2 = 1e-3;            // floor of the size of the weights
+  double d = 1;                  // limit on the root mean square of an update
+  double weight_decay = 0;       // decoupled: w is multiplied by 1 - lr weight_decay before the step
+};
+
+// rms(x) = |x| / sqrt(numel); t counts the parameter's own steps from 1; beta = 1 - t^beta2_decay.
+// alpha = max(eps2, rms(w)) min(lr, 1 / sqrt(t));  w *= 1 - lr weight_decay;
+// rank 2 and above [..., n, m]: row = beta row + (1 - beta) mean over m of g^2, [..., n, 1]; column likewise over n,
+// [..., 1, m];  v = row column / max(eps1, mean over n of row);  rank 0 and 1: v = beta v + (1 - beta) g^2;
+// u = g / max(eps1, sqrt(v));  w -= alpha u / max(1, rms(u) / d).
+// Shazeer and Stern, "Adafactor: Adaptive Learning Rates with Sublinear Memory Cost", ICML 2018, algorithms 4 and 5
+// with relative step sizes, in the form of torch.optim.Adafactor (eps1 enters at the end). Parameters of f32, f64 or
+// bf16; state "row_var" and "col_var", or "variance". Throws on options out of range.
+class Adafactor : public ElementwiseOptimizer {
+ public:
+  explicit Adafactor(const std::vector<Tensor>& parameters, AdafactorOptions options = {});
+  explicit Adafactor(const std::vector<ParameterGroup<AdafactorOptions>>& groups);
+
+ private:
+  Step step_of(int group, int64_t t) const override;
+  void prepare(std::vector<kernels::Update>& updates, const std::vector<const Entry*>& stepped) override;
+  std::vector<AdafactorOptions> options_;
+};
+
+}  // namespace isonorm::optim

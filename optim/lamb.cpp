@@ -1,0 +1,45 @@
+#include "optim/lamb.h"
+
+#include <cmath>
+
+#include "optim/clip.h"
+
+namespace isonorm::optim {
+
+Lamb::Lamb(const std::vector<Tensor>& parameters, LambOptions options)
+    : Lamb(std::vector<ParameterGroup<LambOptions>>{{parameters, options}}) {}
+
+Lamb::Lamb(const std::vector<ParameterGroup<LambOptions>>& groups) : ElementwiseOptimizer("lamb") {
+  for (const auto& [parameters, o] : groups) {
+    check_fraction("beta1", o.beta1);
+    check_fraction("beta2", o.beta2);
+    check_not_negative("eps", o.eps);
+    check_not_negative("weight_decay", o.weight_decay);
+    add_group(parameters, o.lr, {"exp_avg", "exp_avg_sq"});
+    options_.push_back(o);
+  }
+}
+
+Lamb::Step Lamb::step_of(int group, int64_t t) const {
+  const LambOptions& o = options_[group];
+  return {.rule = rules::LambDirection{rules::Adam::at(t, 1, o.beta1, o.beta2, o.eps), o.weight_decay}};
+}
+
+void Lamb::prepare(std::vector<kernels::Update>& updates, const std::vector<const Entry*>& stepped) {
+  std::vector<Tensor> tensors;
+  for (kernels::Update& u : updates) {
+    const Tensor direction = u.state[2] = empty_like(u.state[0]);
+    tensors.insert(tensors.end(), {u.parameter, direction});
+  }
+  run(updates);
+  const std::vector<double> norms = norms_of(tensors);
+  for (size_t i = 0; i < updates.size(); ++i) {
+    const int group = stepped[i]->group;
+    const double weight = norms[2 * i], direction = norms[2 * i + 1];
+    const bool adapt = options_[group].adapt && weight != 0 && direction != 0;
+    updates[i].state[0] = tensors[2 * i + 1];
+    updates[i].rule = rules::Along{lr(group) * (adapt ? weight / direction : 1)};
+  }
+}
+
+}  // namespace isonorm::optim
