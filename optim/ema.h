@@ -1,0 +1,53 @@
+// An exponential moving average of weights, to evaluate with or to keep.
+#pragma once
+
+#include "core/kernels/optimizer.h"
+#include "core/tensor_map.h"
+
+namespace isonorm::optim {
+
+struct EmaOptions {
+  double decay = 0.999;
+  bool warmup = false;  // decay min(decay, (1 + t) / (10 + t)) at update t = 1, 2, ..., so that the start is forgotten
+};
+
+// average = decay average + (1 - decay) w, from a copy of the weights at construction. Polyak and Juditsky,
+// "Acceleration of Stochastic Approximation by Averaging", 1992; the exponential form and its warm-up are tf.train's
+// ExponentialMovingAverage. Parameters of f32, f64 or bf16 on one device; averages of bf16 are kept in f32.
+//
+//   optim::Ema ema(model.parameters(), {.decay = 0.999});
+//   ... opt.step(); ema.update(); ...
+//   ema.apply();    // the model now computes with the averages
+//   ...             // evaluate
+//   ema.restore();  // bit for bit the weights from before
+class Ema {
+ public:
+  // Throws on an undefined or non-contiguous parameter, and where decay is outside [0, 1).
+  explicit Ema(const std::vector<Tensor>& parameters, EmaOptions options = {});
+
+  // Takes the weights of this moment into the averages. Throws between apply() and restore().
+  void update();
+  // Puts the averages into the parameters, in place, and keeps their own weights aside. Throws where that is done
+  // already.
+  void apply();
+  // Puts the weights back. Throws where apply() was not called.
+  void restore();
+
+  // One per parameter, in order; the next update changes them.
+  const std::vector<Tensor>& averages() const { return averages_; }
+
+  // "step" (i64, updates so far) and "<i>.average"; the tensors are the object's own.
+  TensorMap state_dict() const;
+  // Takes over a copy of such a state; averaging goes on bit-equal. Throws, and changes nothing, where a name is
+  // missing or unknown, or a shape or dtype differs.
+  void load_state_dict(const TensorMap& state);
+
+ private:
+  EmaOptions options_;
+  std::vector<Tensor> parameters_, averages_;
+  std::vector<Tensor> aside_;  // the weights, between apply() and restore()
+  std::vector<kernels::Update> updates_;
+  int64_t steps_ = 0;
+};
+
+}  // namespace isonorm::optim

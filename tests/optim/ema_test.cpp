@@ -1,0 +1,124 @@
+// The moving average of weights against its recurrence one number at a time, and accumulated gradients against one
+// batch.
+#include "tests/optim/gpt.h"
+
+#include <cmath>
+
+#include "autograd/ops/pointwise.h"
+#include "optim/accumulate.h"
+#include "optim/adamw.h"
+#include "optim/clip.h"
+#include "optim/ema.h"
+#include "optim/sgd.h"
+#include "tests/optim/published.h"
+
+using namespace isonorm;
+using Catch::Matchers::Contains;
+using published::numbers;
+
+namespace {
+
+void put(const Tensor& p, const std::vector<double>& values) { copy_into(detach(p), from_vector(values, p.shape())); }
+
+}  // namespace
+
+TEST_CASE("the averages of a small GPT's weights over 100 steps follow their recurrence") {
+  for (bool warmup : {false, true}) {
+    nn::Gpt model = fixture::make_gpt();
+    const std::vector<Tensor> p = model.parameters();
+    optim::Sgd opt(p, {.lr = 0.1});
+    optim::Ema ema(p, {.decay = 0.95, .warmup = warmup});
+    std::vector<std::vector<double>> expected;
+    for (const Tensor& x : p) expected.push_back(x.to_vector<double>());
+    for (int step = 0; step < fixture::kSteps; ++step) {
+      opt.zero_grad();
+      fixture::backward_of_step(model, step);
+      opt.step();
+      ema.update();
+      const double t = step + 1, decay = warmup ? std::min(0.95, (1 + t) / (10 + t)) : 0.95;
+      for (size_t i = 0; i < p.size(); ++i) {
+        const std::vector<double> w = p[i].to_vector<double>();
+        for (size_t k = 0; k < w.size(); ++k) expected[i][k] = decay * expected[i][k] + (1 - decay) * w[k];
+      }
+    }
+    for (size_t i = 0; i < p.size(); ++i) {
+      INFO("parameter " << i);
+      CHECK(fixture::deviation(ema.averages()[i], from_vector(expected[i], p[i].shape())) <= fixture::kTolerance);
+    }
+  }
+}
+
+TEST_CASE("apply and restore give the averages and bit for bit the weights back, bf16 too") {
+  Tensor a = require_grad(tensor({1.0, 2.0})), b = require_grad(cast(tensor({1.0f}), DType::bf16));
+  optim::Ema ema({a, b}, {.decay = 0.5});
+  put(a, {3, 6}), put(b, {2});
+  ema.update();
+  CHECK(a.to_vector<double>() == std::vector<double>{3, 6});  // averaging leaves the weights
+  ema.apply();
+  CHECK(a.to_vector<double>() == std::vector<double>{2, 4});
+  CHECK(b.item() == 1.5);
+  CHECK_THROWS_WITH(ema.apply(), Contains("call restore() first"));
+  CHECK_THROWS_WITH(ema.update(), Contains("between apply() and restore()"));
+  ema.restore();
+  CHECK(a.to_vector<double>() == std::vector<double>{3, 6});
+  CHECK(b.item() == 2);
+  CHECK_THROWS_WITH(ema.restore(), Contains("nothing to restore"));
+  // bf16 weights that hardly move: their average must, which 8 bits could not hold.
+  CHECK(ema.averages()[1].dtype() == DType::f32);
+}
+
+TEST_CASE("an average saved and loaded goes on bit-equal; one that does not fit is refused whole") {
+  const std::vector<double> start = numbers(20000, 1);
+  const Tensor p = from_vector(start, {20000}), q = from_vector(start, {20000});
+  optim::Ema ema({p}, {.warmup = true}), other({q}, {.warmup = true});
+  for (int step = 0; step < 5; ++step) put(p, numbers(20000, 10 + step)), ema.update();
+  TensorMap saved;
+  for (const auto& [name, t] : ema.state_dict()) {
+    saved.add(name, empty_like(t));
+    copy_into(saved.at(name), t);
+  }
+  other.load_state_dict(saved);
+  for (int step = 5; step < 10; ++step)
+    for (const auto& [e, x] : {std::pair{&ema, p}, {&other, q}}) put(x, numbers(20000, 10 + step)), e->update();
+  CHECK(ema.averages()[0].to_vector<double>() == other.averages()[0].to_vector<double>());
+  CHECK(other.state_dict().at("step").item() == 10);
+  const auto with = [&](const char* name, const Tensor& t) {
+    TensorMap m;
+    for (const auto& [n, old] : saved)
+      if (n != name) m.add(n, old);
+    if (t.defined()) m.add(name, t);
+    return m;
+  };
+  CHECK_THROWS_WITH(other.load_state_dict(with("step", {})), "ema: the state 'step' is missing");
+  CHECK_THROWS_WITH(other.load_state_dict(with("step", tensor({1.0}))), Contains("expected one i64 from 0"));
+  CHECK_THROWS_WITH(other.load_state_dict(with("0.average", {})), "ema: the state '0.average' is missing");
+  CHECK_THROWS_WITH(other.load_state_dict(with("0.average", tensor({1.0}))), Contains("f64 [1], expected f64 [20000]"));
+  CHECK_THROWS_WITH(other.load_state_dict(with("1.average", tensor({1.0}))),
+                    "ema: the state has 3 entries, expected 2");
+  CHECK(other.state_dict().at("step").item() == 10);
+  CHECK_THROWS_WITH(optim::Ema({p}, {.decay = 1}), "ema: decay is 1, expected a number in [0, 1)");
+  CHECK_THROWS_WITH(optim::Ema({Tensor()}), "ema: parameter 0 is undefined");
+}
+
+TEST_CASE("two half batches accumulated are one whole batch, limit on the norm included") {
+  nn::Gpt whole = fixture::make_gpt(), halves = fixture::make_gpt();
+  const std::vector<Tensor> p = whole.parameters(), q = halves.parameters();
+  optim::Sgd a(p, {.lr = 0.05, .momentum = 0.9}), b(q, {.lr = 0.05, .momentum = 0.9});
+  optim::Accumulator accumulator(b, 2, 0.5);
+  for (int step = 0; step < 20; ++step) {
+    a.zero_grad();
+    fixture::backward_of_step(whole, step);
+    optim::clip_grad_norm(p, 0.5);
+    a.step();
+    for (int64_t half : {0, 1}) {
+      const Tensor read = contiguous(narrow(fixture::tokens(step, 0), 0, 2 * half, 2)),
+                   next = contiguous(narrow(fixture::tokens(step, 1), 0, 2 * half, 2));
+      backward(cross_entropy(halves(read), next));
+      CHECK(accumulator.step() == (half == 1));
+    }
+    CHECK_FALSE(gradient(q[0]).defined());
+  }
+  for (size_t i = 0; i < p.size(); ++i) CHECK(fixture::deviation(q[i], p[i]) <= fixture::kTolerance);
+  CHECK_THROWS_WITH(optim::Accumulator(b, 0), "accumulator: passes is 0, expected a number from 1");
+  CHECK_THROWS_WITH(optim::Accumulator(b, 2, -1), "accumulator: max_norm is -1, expected a number from 0");
+}
