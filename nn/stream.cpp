@@ -1,12 +1,5 @@
 #include "nn/stream.h"
 
-#include <cmath>
-
-#include "autograd/ops/matmul.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/shape.h"
-
 namespace isonorm::nn {
 namespace {
 
@@ -14,13 +7,6 @@ constexpr StreamForm kForms[] = {StreamForm::layer_norm, StreamForm::rms_norm, S
                                  StreamForm::crms_isometric, StreamForm::none};
 
 bool compressed(StreamForm f) { return f == StreamForm::crms_norm || f == StreamForm::crms_isometric; }
-
-// x with dimension `dim` multiplied by the Helmert basis: sizes d -> d - 1.
-Tensor times_helmert(const Tensor& x, int dim) {
-  const int d = normalize_dim(dim, x.rank(), "stream");
-  const Tensor q = cast(helmert(x.shape()[d]), x.dtype());
-  return d == x.rank() - 1 ? matmul(x, q) : transpose(matmul(transpose(x, d, -1), q), d, -1);
-}
 
 }  // namespace
 
@@ -74,30 +60,18 @@ Tensor Stream::map_writer(const Tensor& w, int dim) const {
     case StreamForm::rms_norm:
       return recentre(w, dim);
     case StreamForm::crms_norm:
-      return narrow(recentre(w, dim), dim, 0, width_ - 1);
+      return compress_writer(w, dim);
     case StreamForm::crms_isometric:
-      return times_helmert(w, dim);
+      return to_isometric(w, dim);
     default:
       return w;
   }
 }
 
 Tensor Stream::map_reader(const Tensor& a) const {
-  if (form_ == StreamForm::crms_norm) return narrow(a, -1, 0, width_ - 1) - narrow(a, -1, width_ - 1, 1);
-  if (form_ == StreamForm::crms_isometric) return times_helmert(a, -1);
+  if (form_ == StreamForm::crms_norm) return compress_reader(a, -1);
+  if (form_ == StreamForm::crms_isometric) return to_isometric(a, -1);
   return a;
-}
-
-Tensor recentre(const Tensor& x, int dim) { return x - mean(x, {dim}, true); }
-
-Tensor helmert(int64_t d) {
-  std::vector<double> q(static_cast<size_t>(d * (d - 1)));
-  for (int64_t k = 1; k < d; ++k) {
-    const double scale = 1 / std::sqrt(static_cast<double>(k) * static_cast<double>(k + 1));
-    for (int64_t row = 0; row < k; ++row) q[row * (d - 1) + k - 1] = scale;
-    q[k * (d - 1) + k - 1] = -static_cast<double>(k) * scale;
-  }
-  return from_vector(q, {d, d - 1});
 }
 
 }  // namespace isonorm::nn

@@ -14,7 +14,7 @@
 // Pre-LN trajectory.
 #pragma once
 
-#include "core/tensor.h"
+#include "nn/coordinates.h"
 
 namespace isonorm::nn {
 
@@ -56,12 +56,5 @@ class Stream {
   int64_t width_;
   StreamStorage storage_;
 };
-
-// x minus its mean along `dim`: P applied to that axis (2305.14858, lemma 3.1).
-Tensor recentre(const Tensor& x, int dim);
-
-// The Helmert basis [d, d - 1], f64: column k has 1/sqrt(k(k+1)) in rows 0..k-1 and -k/sqrt(k(k+1)) in row k (k
-// = 1..d-1). Q^T Q = I, Q Q^T = P.
-Tensor helmert(int64_t d);
 
 }  // namespace isonorm::nn

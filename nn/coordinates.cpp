@@ -1,0 +1,52 @@
+#include "nn/coordinates.h"
+
+#include <cmath>
+
+#include "autograd/ops/matmul.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/reduce.h"
+#include "autograd/ops/shape.h"
+
+namespace isonorm::nn {
+namespace {
+
+// x along `dim` times a matrix from the right: every row r becomes r M.
+Tensor times(const Tensor& x, int dim, const Tensor& matrix) {
+  const int d = normalize_dim(dim, x.rank(), "stream");
+  return d == x.rank() - 1 ? matmul(x, matrix) : transpose(matmul(transpose(x, d, -1), matrix), d, -1);
+}
+
+}  // namespace
+
+Tensor recentre(const Tensor& x, int dim) { return x - mean(x, {dim}, true); }
+
+Tensor compress_writer(const Tensor& x, int dim) { return narrow(recentre(x, dim), dim, 0, x.size(dim) - 1); }
+
+Tensor expand_writer(const Tensor& v, int dim) { return cat({v, -sum(v, {dim}, true)}, dim); }
+
+Tensor compress_reader(const Tensor& a, int dim) {
+  const int64_t last = a.size(dim) - 1;
+  return narrow(a, dim, 0, last) - narrow(a, dim, last, 1);
+}
+
+Tensor expand_reader(const Tensor& b, int dim) {
+  return expand_writer(b - sum(b, {dim}, true) / static_cast<double>(b.size(dim) + 1), dim);
+}
+
+Tensor to_isometric(const Tensor& x, int dim) { return times(x, dim, cast(helmert(x.size(dim)), x.dtype())); }
+
+Tensor from_isometric(const Tensor& w, int dim) {
+  return times(w, dim, transpose(cast(helmert(w.size(dim) + 1), w.dtype()), 0, 1));
+}
+
+Tensor helmert(int64_t d) {
+  std::vector<double> q(static_cast<size_t>(d * (d - 1)));
+  for (int64_t k = 1; k < d; ++k) {
+    const double scale = 1 / std::sqrt(static_cast<double>(k) * static_cast<double>(k + 1));
+    for (int64_t row = 0; row < k; ++row) q[row * (d - 1) + k - 1] = scale;
+    q[k * (d - 1) + k - 1] = -static_cast<double>(k) * scale;
+  }
+  return from_vector(q, {d, d - 1});
+}
+
+}  // namespace isonorm::nn
