@@ -46,7 +46,7 @@ json manifest_json(const ProofResult& proof) {
 
 json run_json(const RunResult& run) {
   return {{"form", run.form},
-          {"parametrisation", name_of(run.parametrisation)},
+          {"parametrisation", run.variant->parametrisation()},
           {"expected", name_of(run.expected)},
           {"observed", name_of(run.observed)},
           {"as_expected", run.as_expected},

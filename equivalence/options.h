@@ -11,7 +11,7 @@
 namespace isonorm::equivalence {
 
 enum class ModelKind { vit, gpt };
-enum class OptimizerKind { sgd, momentum, adam, adamw };
+enum class OptimizerKind { sgd, momentum, nesterov, adam, adamw };
 
 constexpr const char* name_of(ModelKind m) { return m == ModelKind::vit ? "vit" : "gpt"; }
 constexpr const char* name_of(OptimizerKind o) {
@@ -20,6 +20,8 @@ constexpr const char* name_of(OptimizerKind o) {
       return "sgd";
     case OptimizerKind::momentum:
       return "momentum";
+    case OptimizerKind::nesterov:
+      return "nesterov";
     case OptimizerKind::adam:
       return "adam";
     case OptimizerKind::adamw:
@@ -31,8 +33,8 @@ constexpr const char* name_of(OptimizerKind o) {
 // The residual stream's coordinates are named as nn names them; the reference is always layer_norm.
 struct ProofOptions {
   ModelKind model = ModelKind::vit;
-  std::string
-      data;  // images: folder of the four idx.gz files (empty: where the Debian package puts them); gpt: a text file
+  std::string data;  // images: folder of the four idx.gz files (empty: where the Debian package puts them); gpt: a text
+                     // file, empty: random characters of an alphabet of `vocab`
   std::vector<std::string> forms = {"rms_norm", "crms_norm", "crms_isometric"};
 
   OptimizerKind optimizer = OptimizerKind::adamw;
@@ -40,12 +42,16 @@ struct ProofOptions {
   int warmup = 20;                          // steps of linear warm-up, whose first rate is not 0; cosine decay follows
   std::optional<double> weight_decay = {};  // adamw: decoupled, 0.01 where not set; others: coupled L2, 0 where not set
   double clip = 1;                          // largest global norm of the gradient; 0: no clipping
+  double clip_value = 0;                    // largest entry of the gradient; 0: no clipping
+  double loss_l2 = 0;                       // L2 as a term of the loss: its gradient is clipped with the rest
   std::optional<int> steps = {};            // 200 in f64, 50 in f32 where not set
   int batch = 64;
 
   int64_t width = 64;
   int64_t depth = 4;
   int64_t heads = 4;
+  int64_t mlp = 0;       // width of the MLP; 0: 4 width
+  int64_t vocab = 13;    // gpt without data
   int64_t patch = 7;     // vit: side of a patch in pixels
   int64_t context = 64;  // gpt: length of a training row in characters
   bool affine = false;   // norms with learned gain and bias

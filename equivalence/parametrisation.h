@@ -3,18 +3,28 @@
 #pragma once
 
 #include "core/tensor_map.h"
-#include "nn/module.h"
-#include "nn/stream.h"
+#include "equivalence/map.h"
+#include "equivalence/variant.h"
 
 namespace isonorm::equivalence {
 
-// The parameters of a raw model in the coordinates of `stream`: writers and readers mapped (S2, S3 of
-// docs/normalization.md), others as they are.
+// M: how a parameter's stored value comes from the raw one. The identity for neutral parameters and raw storage.
+Map stored_map(const nn::Parameter& p, const nn::Stream& stream);
+
+// From the stored value to raw coordinates: R with M R = I for compressed values, else the identity (a recentred weight
+// is a raw weight).
+Map restoring_map(const nn::Parameter& p, const nn::Stream& stream);
+
+// The parameters of a raw model as a model on `stream` stores them: for mapped storage writers and readers mapped (S2,
+// S3 of docs/normalization.md), others as they are.
 TensorMap mapped_state(const nn::Module& raw, const nn::Stream& stream);
 
-// A stored gradient of a mapped parameter as the gradient of the raw one that the reference would have; for raw storage
-// the gradient itself. For the compressed form, B = C P W of a writer and B = A D of a reader give dW = D (D^T D)^-1 dB
-// and dA = dB D^T.
+// Takes the mean along the stream away from the parameters that `projection` names, in place.
+void project(const std::vector<nn::Parameter>& parameters, Projection projection);
+
+// The gradient g of a stored parameter as the gradient of the raw one that the reference would have: M* g where the
+// stored value is compressed, g itself elsewhere. Not projected: the mean of a writer's gradient in plain RMSNorm (F6)
+// stays.
 Tensor raw_gradient(const Tensor& gradient, const nn::Parameter& p, const nn::Stream& stream);
 
 // A parameter in raw coordinates without what its model's function cannot see: P W of a writer, A P of a reader (where

@@ -6,9 +6,8 @@
 #include "core/parallel.h"
 #include "core/random.h"
 #include "equivalence/criterion.h"
-#include "equivalence/parametrisation.h"
+#include "equivalence/lockstep.h"
 #include "equivalence/source.h"
-#include "equivalence/trainee.h"
 #include "optim/schedule.h"
 
 namespace isonorm::equivalence {
@@ -16,23 +15,15 @@ namespace {
 
 using nn::Stream;
 using nn::StreamForm;
-using nn::StreamStorage;
 
 constexpr int64_t kTestRows = 250;  // images of one forward in the test pass
-
-// Runs that train in step with a reference: controls of the reference, and runs to be judged.
-struct Group {
-  std::unique_ptr<Trainee> reference;
-  std::vector<std::unique_ptr<Trainee>> controls, runs;
-};
 
 class Proof {
  public:
   Proof(const ProofOptions& o, const ProgressCallback& progress) : o_(o), progress_(progress), source_(o) {
     result_.options = o;
     result_.manifest = manifest_of(o);
-    result_.manifest.data_sha256 =
-        sha256_of_files(o.model == ModelKind::vit ? data::FashionMnist::files(o.data) : std::vector{o.data});
+    result_.manifest.data_sha256 = sha256_of_files(source_.files());
     manual_seed(o.seed);
     initial_ = build_model(o, source_.shape(), Stream(StreamForm::layer_norm, o.width));
     const int runs = 1 + o.controls + static_cast<int>(o.forms.size());
@@ -45,29 +36,25 @@ class Proof {
   ProofResult run() {
     // One record per run first: a progress callback sees them all.
     for (int c = 0; c < o_.controls; ++c)
-      result_.controls.push_back(record(StreamForm::layer_norm, Parametrisation::raw, c + 1));
-    for (const std::string& f : o_.forms) result_.runs.push_back(record(nn::stream_form(f), Parametrisation::raw, 0));
-    result_.reference = record(StreamForm::layer_norm, Parametrisation::raw, 0);
+      result_.controls.push_back(record(raw_variant(StreamForm::layer_norm), c + 1));
+    for (const std::string& f : o_.forms) result_.runs.push_back(record(raw_variant(nn::stream_form(f))));
+    result_.reference = record(raw_variant(StreamForm::layer_norm));
     const optim::Schedule schedule{
         .peak = o_.lr, .warmup = std::min(o_.warmup, o_.step_count()), .steps = o_.step_count()};
-    Group group = make_group(result_.runs);
-    if (!train(
-            group, Phase::training, o_.step_count(), [&](int t) { return schedule.lr(t); }, result_.controls,
-            result_.runs, result_.reference))
-      return stop();
-    if (!test(group)) return stop();
-    group = {};
+    {
+      Lockstep all(o_, source_.shape(), *initial_, result_.reference, result_.controls, result_.runs);
+      if (!train(all, Phase::training, o_.step_count(), [&](int t) { return schedule.lr(t); })) return stop();
+      if (!test(all)) return stop();
+    }
 
     std::vector<RunResult> negative = negatives(), controls = result_.controls;
     for (RunResult& c : controls) c.deviations = {}, c.losses.clear();
-    RunResult& reference = result_.negative_reference = record(StreamForm::layer_norm, Parametrisation::raw, 0);
-    group = make_group(negative);
+    RunResult& reference = result_.negative_reference = record(raw_variant(StreamForm::layer_norm));
     const size_t first = result_.runs.size();
     result_.runs.insert(result_.runs.end(), negative.begin(), negative.end());
     const std::span<RunResult> runs = std::span(result_.runs).subspan(first);
-    if (!train(
-            group, Phase::negative, kNegativeSteps, [&](int) { return o_.lr; }, controls, runs, reference))
-      return stop();
+    Lockstep all(o_, source_.shape(), *initial_, reference, controls, runs);
+    if (!train(all, Phase::negative, kNegativeSteps, [&](int) { return o_.lr; })) return stop();
     for (RunResult& r : runs) r.control = running_maximum(controls);
     conclude(result_);
     result_.seconds = seconds();
@@ -77,82 +64,30 @@ class Proof {
  private:
   // What must come out different. Compressed weights cannot hold a learned gain apart from their readers.
   std::vector<RunResult> negatives() const {
-    std::vector<RunResult> out = {record(StreamForm::rms_norm, Parametrisation::projected_once, 0)};
-    if (!o_.affine) out.push_back(record(StreamForm::crms_norm, Parametrisation::compressed_plain, 0));
+    std::vector<RunResult> out = {record(variant("projected_once"))};
+    if (!o_.affine) out.push_back(record(variant("compressed_plain")));
     for (RunResult& r : out) r.expected = Verdict::different;
     return out;
   }
 
-  RunResult record(StreamForm form, Parametrisation p, uint64_t seed) const {
-    RunResult r;
-    r.form = nn::name_of(form);
-    r.parametrisation = p;
-    r.seed = seed;
-    return r;
-  }
-
-  std::unique_ptr<Trainee> trainee(const RunResult& r) const {
-    const bool raw = r.parametrisation == Parametrisation::raw;
-    const Stream stream(nn::stream_form(r.form), o_.width, raw ? StreamStorage::raw : StreamStorage::mapped);
-    auto t = std::make_unique<Trainee>(o_, source_.shape(), stream);
-    t->model().load_state_dict(raw ? initial_->state_dict() : mapped_state(*initial_, stream));
-    if (r.seed != 0) move_by_one_ulp(t->model(), r.seed);
-    return t;
-  }
-
-  Group make_group(std::vector<RunResult>& runs) {
-    Group g;
-    g.reference = trainee(result_.reference);
-    result_.reference.parameters = g.reference->model().parameter_count();
-    for (RunResult& c : result_.controls) {
-      g.controls.push_back(trainee(c));
-      c.parameters = g.controls.back()->model().parameter_count();
-    }
-    for (RunResult& r : runs) {
-      g.runs.push_back(trainee(r));
-      r.parameters = g.runs.back()->model().parameter_count();
-    }
-    return g;
-  }
-
-  template <class Rate>
-  bool train(Group& g, Phase phase, int steps, Rate rate, std::vector<RunResult>& controls, std::span<RunResult> runs,
-             RunResult& reference) {
-    double worst = 0, worst_control = 0;
+  template <class Rate> bool train(Lockstep& all, Phase phase, int steps, Rate rate) {
+    const auto members = all.members();
     for (int t = 0; t < steps; ++t) {
-      const Examples batch = source_.batch(t);
-      g.reference->differentiate(batch);
-      g.reference->update(rate(t));
-      reference.losses.push_back(g.reference->loss());
-      const auto follow = [&](Trainee& trainee, RunResult& r, double& largest) {
-        trainee.differentiate(batch);
-        trainee.update(rate(t));
-        const double base = g.reference->loss();
-        const double d[] = {std::abs(trainee.loss() - base) / std::abs(base), trainee.gradient_deviation(*g.reference),
-                            trainee.weight_deviation(*g.reference)};
-        r.losses.push_back(trainee.loss());
-        r.deviations.loss.push_back(d[0]);
-        r.deviations.gradient.push_back(d[1]);
-        r.deviations.weight.push_back(d[2]);
-        for (double v : d) largest = larger(largest, v);
-        done_ += 1;
-      };
-      for (size_t i = 0; i < g.controls.size(); ++i) follow(*g.controls[i], controls[i], worst_control);
-      for (size_t i = 0; i < g.runs.size(); ++i) follow(*g.runs[i], runs[i], worst);
-      done_ += 1;
-      if (!report(phase, t + 1, steps, reference.losses.back(), worst, worst_control, rate(t))) return false;
+      all.step(source_.batch(t), rate(t));
+      done_ += static_cast<double>(members.size());
+      if (!report(phase, t + 1, steps, members[0].record->losses.back(), all.deviation(), all.control_deviation(),
+                  rate(t)))
+        return false;
     }
     return true;
   }
 
   // Accuracy of every run on the test images, and where its predictions differ from the reference's.
-  bool test(Group& g) {
+  bool test(Lockstep& trained) {
     const int64_t n = source_.test_count();
     if (n == 0) return true;
     result_.test_count = n;
-    std::vector<std::pair<Trainee*, RunResult*>> all = {{g.reference.get(), &result_.reference}};
-    for (size_t i = 0; i < g.controls.size(); ++i) all.emplace_back(g.controls[i].get(), &result_.controls[i]);
-    for (size_t i = 0; i < g.runs.size(); ++i) all.emplace_back(g.runs[i].get(), &result_.runs[i]);
+    const auto all = trained.members();
     std::vector<int64_t> right(all.size()), differing(all.size());
     const int passes = static_cast<int>((n + kTestRows - 1) / kTestRows);
     for (int pass = 0; pass < passes; ++pass) {
@@ -161,7 +96,7 @@ class Proof {
       const std::vector<int64_t> labels = batch.targets.to_vector<int64_t>();
       std::vector<int64_t> base;
       for (size_t r = 0; r < all.size(); ++r) {
-        const std::vector<int64_t> predicted = all[r].first->predict(batch.inputs);
+        const std::vector<int64_t> predicted = all[r].trainee->predict(batch.inputs);
         if (r == 0) base = predicted;
         for (int64_t i = 0; i < rows; ++i) {
           right[r] += predicted[i] == labels[i];
@@ -172,8 +107,8 @@ class Proof {
       if (!report(Phase::testing, pass + 1, passes, result_.reference.losses.back(), 0, 0, 0)) return false;
     }
     for (size_t r = 0; r < all.size(); ++r) {
-      all[r].second->accuracy = static_cast<double>(right[r]) / static_cast<double>(n);
-      all[r].second->differing_predictions = differing[r];
+      all[r].record->accuracy = static_cast<double>(right[r]) / static_cast<double>(n);
+      all[r].record->differing_predictions = differing[r];
     }
     return true;
   }

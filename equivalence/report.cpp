@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "equivalence/criterion.h"
-#include "equivalence/report_style.h"
+#include "equivalence/report_page.h"
 #include "equivalence/summary.h"
 #include "equivalence/svg.h"
 
@@ -16,8 +16,7 @@ namespace {
 using Series = std::vector<double> Deviations::*;
 
 std::string css_of(const RunResult& run) {
-  if (run.parametrisation == Parametrisation::projected_once) return "negative";
-  if (run.parametrisation == Parametrisation::compressed_plain) return "plain";
+  if (!run.variant->raw()) return run.form == "rms_norm" ? "negative" : "plain";
   if (run.form == "rms_norm") return "rms";
   if (run.form == "crms_norm") return "crms";
   if (run.form == "crms_isometric") return "isometric";
@@ -92,7 +91,7 @@ Chart deviation_chart(const ProofResult& proof, const char* title, Series series
   for (double& c : limit) c = bound(c, proof.options.dtype);
   chart.lines.push_back({"bound: 30 times the controls + 64 eps", "bound", limit});
   for (const RunResult& run : proof.runs) {
-    const std::string label = run.expected == Verdict::different ? name_of(run.parametrisation) : "";
+    const std::string label = run.expected == Verdict::different ? run.variant->parametrisation() : "";
     chart.lines.push_back({run_name(run), css_of(run), run.deviations.*series, label});
   }
   for (const ChartLine& line : chart.lines) chart.steps = std::max(chart.steps, static_cast<int>(line.values.size()));
@@ -209,36 +208,19 @@ std::string criterion_text(const ProofResult& proof) {
   return out + "</ul>\n";
 }
 
-std::string environment(const ProofResult& proof) {
-  const Manifest& m = proof.manifest;
-  const auto row = [](const char* name, const std::string& value) {
-    return text("<tr><th>", name, "</th><td>", escaped(value), "</td></tr>\n");
-  };
-  return "<h2>Environment</h2>\n<figure><table class=\"environment\">\n" + row("isonorm", m.version) +
-         row("compiler", m.compiler + " " + m.flags) + row("CPU", m.cpu) + row("kernels", m.instructions) +
-         row("BLAS", text(m.blas_version, ", core ", m.blas_core, ", ", m.blas_flavour, " flavour")) +
-         row("threads", text(m.threads)) + row("dtype", m.dtype) + row("seed", text(m.seed)) +
-         row("data, SHA-256", m.data_sha256) + row("time", text(std::round(proof.seconds), " s")) +
-         "</table></figure>\n";
-}
-
 }  // namespace
 
 std::string report_html(const ProofResult& proof) {
-  std::string out = text(
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>isonorm: ",
-      proof.equivalent ? "equivalent" : "not equivalent", "</title>\n<style>", kReportStyle,
-      "</style>\n</head>\n<body>\n<main>\n");
-  out +=
+  std::string out =
       text("<h1>One Transformer in several coordinates</h1>\n<p class=\"soft\">Pre-LN, Pre-RMSNorm and Pre-CRMSNorm ",
            proof.options.model == ModelKind::vit ? "Vision Transformers" : "language models",
            " trained side by side, and compared step by step. ", name_of(proof.options.dtype), ", ",
            name_of(proof.options.optimizer), ", ", proof.options.step_count(), " steps.</p>\n");
   out +=
       verdict_box(proof) + loss_figure(proof) + deviation_figure(proof) + result_table(proof) + criterion_text(proof);
-  out += text("<h2>Repeat it</h2>\n<pre>", escaped(repeat_command(proof)), "</pre>\n", environment(proof));
-  return out + "</main>\n</body>\n</html>\n";
+  out += text("<h2>Repeat it</h2>\n<pre>", escaped(repeat_command(proof)), "</pre>\n",
+              environment_html(proof.manifest, proof.seconds));
+  return report_page(text("isonorm: ", proof.equivalent ? "equivalent" : "not equivalent"), out);
 }
 
 }  // namespace isonorm::equivalence

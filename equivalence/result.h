@@ -10,25 +10,12 @@
 
 #include "equivalence/manifest.h"
 #include "equivalence/options.h"
+#include "equivalence/variant.h"
 
 namespace isonorm::equivalence {
 
-// How a run stores its parameters (normalization.md 5.2): raw and mapped in the forward (b, c2); projected once, then
-// trained plainly (a2); compressed to width d - 1, then trained plainly (c1).
-enum class Parametrisation { raw, projected_once, compressed_plain };
 enum class Verdict { same, different };
 
-constexpr const char* name_of(Parametrisation p) {
-  switch (p) {
-    case Parametrisation::raw:
-      return "raw";
-    case Parametrisation::projected_once:
-      return "projected_once";
-    case Parametrisation::compressed_plain:
-      return "compressed_plain";
-  }
-  return "?";
-}
 constexpr const char* name_of(Verdict v) { return v == Verdict::same ? "same" : "different"; }
 
 // Deviation from the reference at every step, each relative to the size of the quantity, so that a criterion's scale is
@@ -44,7 +31,7 @@ struct Deviations {
 
 struct RunResult {
   std::string form;  // layer_norm, rms_norm, crms_norm, crms_isometric
-  Parametrisation parametrisation = Parametrisation::raw;
+  const Variant* variant = &raw_variant(nn::StreamForm::layer_norm);
   uint64_t seed = 0;  // of a control: what moved its weights by one ulp
   Verdict expected = Verdict::same;
   Verdict observed = Verdict::different;
@@ -61,6 +48,15 @@ struct RunResult {
   std::optional<double> accuracy;                // on the test images, 0 to 1; none where no test pass ran
   std::optional<int64_t> differing_predictions;  // on how many of them the prediction is not the reference's
 };
+
+// The empty record of a run; `seed` is that of a control.
+inline RunResult record(const Variant& variant, uint64_t seed = 0) {
+  RunResult r;
+  r.form = nn::name_of(variant.form);
+  r.variant = &variant;
+  r.seed = seed;
+  return r;
+}
 
 struct ProofResult {
   bool equivalent = false;   // every run came out as expected

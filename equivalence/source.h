@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "autograd/ops/random.h"
 #include "data/loader.h"
 #include "data/text.h"
 #include "equivalence/trainee.h"
@@ -20,7 +21,10 @@ class Source {
       shape_.image = images_->train.images.size(1);
       shape_.classes = data::FashionMnist::kClasses;
     } else {
-      text_.emplace(o.data, o.seed);
+      if (o.data.empty())
+        text_.emplace(memory_bytes(random_text(o.vocab), "random text"), o.seed);
+      else
+        text_.emplace(o.data, o.seed);
       shape_.vocab = text_->vocab();
     }
   }
@@ -40,7 +44,22 @@ class Source {
     return {b.images, b.labels};
   }
 
+  // The files that the batches come from.
+  std::vector<std::string> files() const {
+    if (images_) return data::FashionMnist::files(options_.data);
+    return options_.data.empty() ? std::vector<std::string>() : std::vector{options_.data};
+  }
+
  private:
+  // Long enough that every letter is there.
+  static std::vector<uint8_t> random_text(int64_t letters) {
+    Generator generator{1, 0};
+    std::vector<uint8_t> bytes;
+    for (int64_t id : randint(0, letters, {64 * letters}, kCpu, generator).to_vector<int64_t>())
+      bytes.push_back(static_cast<uint8_t>('a' + id));
+    return bytes;
+  }
+
   data::PixelScale scale() const { return {.dtype = options_.dtype}; }
 
   ProofOptions options_;

@@ -71,7 +71,7 @@ std::string scientific(double value) {
 }
 
 std::string run_name(const RunResult& run) {
-  if (run.parametrisation != Parametrisation::raw) return text(run.form, " ", name_of(run.parametrisation));
+  if (!run.variant->raw()) return text(run.form, " ", run.variant->name);
   return run.seed == 0 ? run.form : text(run.form, " + 1 ulp (seed ", run.seed, ")");
 }
 

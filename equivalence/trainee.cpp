@@ -25,6 +25,7 @@ nn::TransformerOptions transformer_options(const ProofOptions& o, const nn::Stre
   return {.width = o.width,
           .depth = o.depth,
           .heads = o.heads,
+          .mlp_width = o.mlp,
           .affine = o.affine,
           .eps = o.eps,
           .stream = stream.form(),
@@ -63,6 +64,9 @@ std::unique_ptr<optim::Optimizer> build_optimizer(const ProofOptions& o, const s
     case OptimizerKind::momentum:
       return std::make_unique<optim::Sgd>(parameters,
                                           optim::SgdOptions{.lr = o.lr, .momentum = 0.9, .weight_decay = o.decay()});
+    case OptimizerKind::nesterov:
+      return std::make_unique<optim::Sgd>(
+          parameters, optim::SgdOptions{.lr = o.lr, .momentum = 0.9, .weight_decay = o.decay(), .nesterov = true});
     case OptimizerKind::adam:
       return std::make_unique<optim::Adam>(parameters, optim::AdamOptions{.lr = o.lr, .weight_decay = o.decay()});
     case OptimizerKind::adamw:
@@ -71,29 +75,65 @@ std::unique_ptr<optim::Optimizer> build_optimizer(const ProofOptions& o, const s
   return nullptr;
 }
 
-Trainee::Trainee(const ProofOptions& o, const ModelShape& shape, const nn::Stream& stream)
-    : clip_(o.clip),
-      affine_(o.affine),
-      stream_(stream),
-      model_(build_model(o, shape, stream)),
-      parameters_(model_->named_parameters()),
-      optimizer_(build_optimizer(o, model_->parameters())) {}
+Trainee::Trainee(const ProofOptions& o, const ModelShape& shape, const Variant& variant)
+    : options_(o),
+      variant_(variant),
+      stream_(variant.form, o.width, variant.storage),
+      model_(build_model(o, shape, stream_)),
+      parameters_(model_->named_parameters()) {
+  const auto make = [&](const std::vector<Tensor>& parameters) { return build_optimizer(o, parameters); };
+  if (variant.gradients == GradientRule::lifted)
+    lifted_ = std::make_unique<Lifted>(parameters_, stream_, make);
+  else
+    own_ = make(model_->parameters());
+}
+
+void Trainee::start_from(const nn::Module& raw) {
+  model_->load_state_dict(mapped_state(raw, stream_));
+  project(parameters_, variant_.start);
+}
+
+Tensor Trainee::compared_gradient(const nn::Parameter& p) const {
+  const Tensor g = raw_gradient(gradient(p.tensor), p, stream_);
+  const bool recentred = stream_.parameter_width() == stream_.width() && p.role == nn::Role::writer &&
+                         (variant_.gradients != GradientRule::as_is || variant_.after_step == Projection::writers);
+  return recentred ? nn::recentre(g, p.stream_dim) : g;
+}
 
 void Trainee::differentiate(const Examples& batch) {
-  optimizer_->zero_grad();
+  for (const nn::Parameter& p : parameters_) set_gradient(p.tensor, {});
   const Tensor loss = cross_entropy((*model_)(batch.inputs), batch.targets);
   backward(loss);
   loss_ = loss.item();
   gradients_.clear();
-  for (const nn::Parameter& p : parameters_) gradients_.push_back(raw_gradient(gradient(p.tensor), p, stream_));
+  NoGrad no_grad;
+  for (const nn::Parameter& p : parameters_) gradients_.push_back(compared_gradient(p));
+}
+
+// L2 of the loss, then clipping; returns the factor that clips the global norm. The tensors that differentiate() kept
+// for the comparison stay as they are.
+double Trainee::limit_gradients(const std::vector<Tensor>& parameters) const {
+  NoGrad no_grad;
+  for (const Tensor& p : parameters) {
+    if (options_.loss_l2 > 0) set_gradient(p, gradient(p) + detach(p) * options_.loss_l2);
+    if (options_.clip_value > 0) set_gradient(p, clamp(gradient(p), -options_.clip_value, options_.clip_value));
+  }
+  return options_.clip > 0 ? optim::clip_factor(optim::gradient_norm(parameters), options_.clip) : 1;
 }
 
 void Trainee::update(double lr) {
-  optimizer_->set_lr(lr);
-  // The gradients themselves stay as they are, for the comparison.
-  optimizer_->step(clip_ > 0 ? optim::clip_factor(optim::gradient_norm(model_->parameters()), clip_) : 1);
+  if (variant_.gradients == GradientRule::metric) correct_gradients(parameters_, stream_);
+  if (lifted_) lifted_->lift();
+  optim::Optimizer& optimizer = lifted_ ? lifted_->optimizer() : *own_;
+  optimizer.set_lr(lr);
+  const double scale = limit_gradients(optimizer.parameters());
+  if (lifted_)
+    lifted_->step(scale);
+  else
+    optimizer.step(scale);
+  project(parameters_, variant_.after_step);
   weights_.clear();
-  for (const nn::Parameter& p : parameters_) weights_.push_back(visible_weight(p, stream_, !affine_));
+  for (const nn::Parameter& p : parameters_) weights_.push_back(visible_weight(p, stream_, !options_.affine));
 }
 
 double Trainee::gradient_deviation(const Trainee& reference) const {

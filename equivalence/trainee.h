@@ -5,10 +5,9 @@
 #include <cmath>
 #include <memory>
 
+#include "equivalence/lifted.h"
 #include "equivalence/options.h"
-#include "nn/module.h"
-#include "nn/stream.h"
-#include "optim/optimizer.h"
+#include "equivalence/variant.h"
 
 namespace isonorm::equivalence {
 
@@ -27,11 +26,19 @@ struct Examples {
 std::unique_ptr<nn::Module> build_model(const ProofOptions& options, const ModelShape& shape, const nn::Stream& stream);
 std::unique_ptr<optim::Optimizer> build_optimizer(const ProofOptions& options, const std::vector<Tensor>& parameters);
 
+// A model whose weights are stored and updated as a Variant says: one training loop for all of them.
 class Trainee {
  public:
-  Trainee(const ProofOptions& options, const ModelShape& shape, const nn::Stream& stream);
+  Trainee(const ProofOptions& options, const ModelShape& shape, const Variant& variant);
 
-  // Forward, loss, backward. Keeps the loss and the gradients in raw coordinates.
+  // Takes over the parameters of a raw model, in this one's coordinates, with what the variant projects once.
+  void start_from(const nn::Module& raw);
+
+  // Forward, loss, backward. Keeps the loss and the gradients in raw coordinates, to be compared entry by entry with
+  // those of a Pre-LN model. They are not projected, since a projection hides what plain RMSNorm does wrong (F6).
+  // Except where the variant itself takes the mean of a writer's gradient away, before the optimizer (a3, a5) or from
+  // the weights after the step (a4): there it never acts on the function, Pre-LN has none (F3), and it legitimately
+  // differs (F5); what remains, P g, is compared.
   void differentiate(const Examples& batch);
   // Clips and updates at rate `lr`; keeps the visible weights.
   void update(double lr);
@@ -49,12 +56,16 @@ class Trainee {
   std::vector<int64_t> predict(const Tensor& inputs);
 
  private:
-  double clip_;
-  bool affine_;
+  Tensor compared_gradient(const nn::Parameter& p) const;
+  double limit_gradients(const std::vector<Tensor>& parameters) const;
+
+  const ProofOptions options_;
+  const Variant variant_;
   nn::Stream stream_;
   std::unique_ptr<nn::Module> model_;
   std::vector<nn::Parameter> parameters_;
-  std::unique_ptr<optim::Optimizer> optimizer_;
+  std::unique_ptr<Lifted> lifted_;         // where the variant lifts
+  std::unique_ptr<optim::Optimizer> own_;  // elsewhere
   double loss_ = 0;
   std::vector<Tensor> gradients_, weights_;
 };

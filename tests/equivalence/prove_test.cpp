@@ -45,7 +45,7 @@ void check_proof(const ProofOptions& o) {
   const ProofResult r = prove(o);
   CHECK(r.equivalent);
   for (const RunResult& run : r.runs) {
-    INFO(run.form << ' ' << name_of(run.parametrisation) << ": " << run.reason);
+    INFO(run.form << ' ' << run.variant->parametrisation() << ": " << run.reason);
     CHECK(run.as_expected);
   }
 }
@@ -102,7 +102,7 @@ TEST_CASE("a weight that differs by 1e-9 of its tensor's largest is seen at step
   ProofOptions o = small(ModelKind::gpt, "");
   o.lr = 1e-3;
   const ModelShape shape{.vocab = 9};
-  const nn::Stream raw(nn::StreamForm::layer_norm, o.width);
+  const Variant& raw = raw_variant(nn::StreamForm::layer_norm);
   manual_seed(1);
   Trainee reference(o, shape, raw), control(o, shape, raw), forged(o, shape, raw);
   for (Trainee* t : {&control, &forged}) t->model().load_state_dict(reference.model().state_dict());
@@ -122,7 +122,7 @@ TEST_CASE("a weight that differs by 1e-9 of its tensor's largest is seen at step
 TEST_CASE("NaN in one tensor is not covered up by the tensors after it") {
   const ProofOptions o = small(ModelKind::gpt, "");
   const ModelShape shape{.vocab = 9};
-  const nn::Stream raw(nn::StreamForm::layer_norm, o.width);
+  const Variant& raw = raw_variant(nn::StreamForm::layer_norm);
   manual_seed(1);
   Trainee reference(o, shape, raw), broken(o, shape, raw);
   broken.model().load_state_dict(reference.model().state_dict());

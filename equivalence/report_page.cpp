@@ -1,0 +1,30 @@
+#include "equivalence/report_page.h"
+
+#include <cmath>
+
+#include "core/error.h"
+#include "equivalence/report_style.h"
+#include "equivalence/svg.h"
+
+namespace isonorm::equivalence {
+
+std::string report_page(const std::string& title, const std::string& body) {
+  return text(
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>",
+      escaped(title), "</title>\n<style>", kReportStyle, "</style>\n</head>\n<body>\n<main>\n", body,
+      "</main>\n</body>\n</html>\n");
+}
+
+std::string environment_html(const Manifest& m, double seconds) {
+  const auto row = [](const char* name, const std::string& value) {
+    return text("<tr><th>", name, "</th><td>", escaped(value), "</td></tr>\n");
+  };
+  return "<h2>Environment</h2>\n<figure><table class=\"environment\">\n" + row("isonorm", m.version) +
+         row("compiler", m.compiler + " " + m.flags) + row("CPU", m.cpu) + row("kernels", m.instructions) +
+         row("BLAS", text(m.blas_version, ", core ", m.blas_core, ", ", m.blas_flavour, " flavour")) +
+         row("threads", text(m.threads)) + row("dtype", m.dtype) + row("seed", text(m.seed)) +
+         row("data, SHA-256", m.data_sha256) + row("time", text(std::round(seconds), " s")) + "</table></figure>\n";
+}
+
+}  // namespace isonorm::equivalence

@@ -1,0 +1,137 @@
+// Compressed weights trained as if they were raw, in a loop as a user writes it.
+#include "equivalence/lifted.h"
+
+#include "autograd/engine.h"
+#include "autograd/ops/loss.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/random.h"
+#include "autograd/ops/reduce.h"
+#include "core/random.h"
+#include "equivalence/parametrisation.h"
+#include "nn/gpt.h"
+#include "optim/adamw.h"
+#include "optim/clip.h"
+#include "optim/sgd.h"
+#include "tests/support/catch.h"
+#include "tests/support/compare.h"
+
+using namespace isonorm;
+using namespace isonorm::equivalence;
+using Catch::Matchers::Contains;
+
+namespace {
+
+constexpr int64_t kWidth = 8;
+constexpr int kSteps = 5;
+constexpr double kTolerance = 1e-12;
+
+nn::Gpt gpt(nn::StreamForm form, nn::StreamStorage storage) {
+  nn::Gpt m({.vocab = 11,
+             .context = 6,
+             .transformer = {.width = kWidth, .depth = 1, .heads = 2, .stream = form, .storage = storage}});
+  m.to(DType::f64);
+  return m;
+}
+
+struct Batch {
+  Tensor x, y;
+};
+
+std::vector<Batch> batches() {
+  manual_seed(8);
+  std::vector<Batch> all;
+  for (int t = 0; t < kSteps; ++t) all.push_back({randint(0, 11, {4, 6}), randint(0, 11, {4, 6})});
+  return all;
+}
+
+double differentiate(nn::Gpt& m, const Batch& b) {
+  for (const Tensor& p : m.parameters()) set_gradient(p, {});
+  const Tensor loss = cross_entropy(m(b.x), b.y);
+  backward(loss);
+  return loss.item();
+}
+
+// A raw Pre-LN model whose weights have a mean, and the same in other coordinates.
+struct Pair {
+  nn::Gpt raw = gpt(nn::StreamForm::layer_norm, nn::StreamStorage::raw), stored;
+  nn::Stream stream;
+  explicit Pair(nn::StreamForm form)
+      : stored(gpt(form, nn::StreamStorage::mapped)), stream(form, kWidth, nn::StreamStorage::mapped) {
+    manual_seed(3);
+    for (const Tensor& p : raw.parameters()) copy_into(p, randn(p.shape(), {DType::f64}) * 0.3 + 0.15);
+    stored.load_state_dict(mapped_state(raw, stream));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a lifted AdamW with clipping trains compressed weights as Pre-LN trains") {
+  for (auto form : {nn::StreamForm::rms_norm, nn::StreamForm::crms_norm, nn::StreamForm::crms_isometric}) {
+    INFO(nn::name_of(form));
+    Pair m(form);
+    const optim::AdamWOptions o{.lr = 0.01, .weight_decay = 0.1};
+    optim::AdamW reference(m.raw.parameters(), o);
+    Lifted lifted(m.stored.named_parameters(), m.stream,
+                  [&](const std::vector<Tensor>& raw) { return std::make_unique<optim::AdamW>(raw, o); });
+    for (const Batch& b : batches()) {
+      const double loss = differentiate(m.raw, b);
+      const double norm = optim::clip_grad_norm(m.raw.parameters(), 0.3);
+      reference.step();
+      lifted.zero_grad();
+      CHECK(std::abs(differentiate(m.stored, b) - loss) < kTolerance * loss);
+      lifted.lift();
+      CHECK(std::abs(optim::clip_grad_norm(lifted.raw_parameters(), 0.3) - norm) < kTolerance * norm);
+      lifted.step();
+    }
+    const TensorMap expected = mapped_state(m.raw, m.stream);
+    for (const nn::Parameter& p : m.stored.named_parameters())
+      if (p.blind_end == p.blind_begin) {
+        INFO(p.name);
+        check_close(p.tensor, expected.at(p.name), 10 * kTolerance);
+      }
+  }
+}
+
+TEST_CASE("corrected gradients: I - 11^T/d for writers, I + 11^T for readers") {
+  Pair m(nn::StreamForm::crms_norm);
+  differentiate(m.stored, batches()[0]);
+  std::vector<Tensor> expected;
+  for (const nn::Parameter& p : m.stored.named_parameters()) {
+    const Tensor g = gradient(p.tensor), total = sum(g, {p.stream_dim}, true);
+    expected.push_back(p.role == nn::Role::writer   ? g - total / double(kWidth)
+                       : p.role == nn::Role::reader ? g + total
+                                                    : g);
+  }
+  correct_gradients(m.stored.named_parameters(), m.stream);
+  const auto parameters = m.stored.parameters();
+  for (size_t i = 0; i < parameters.size(); ++i) check_close(gradient(parameters[i]), expected[i], 1e-14);
+}
+
+TEST_CASE("corrected gradients follow clipped momentum where the norm is the raw gradients', and not by their own") {
+  for (const bool raw_norm : {true, false}) {
+    Pair m(nn::StreamForm::crms_norm);
+    const optim::SgdOptions o{.lr = 0.1, .momentum = 0.9};
+    optim::Sgd reference(m.raw.parameters(), o), stored(m.stored.parameters(), o);
+    double worst = 0;
+    for (const Batch& b : batches()) {
+      const double loss = differentiate(m.raw, b);
+      optim::clip_grad_norm(m.raw.parameters(), 0.3);
+      reference.step();
+      worst = std::max(worst, std::abs(differentiate(m.stored, b) - loss) / loss);
+      const double norm = raw_gradient_norm(m.stored.named_parameters(), m.stream);
+      correct_gradients(m.stored.named_parameters(), m.stream);
+      stored.step(optim::clip_factor(raw_norm ? norm : optim::gradient_norm(m.stored.parameters()), 0.3));
+    }
+    if (raw_norm)
+      CHECK(worst < kTolerance);
+    else
+      CHECK(worst > 1e-5);
+  }
+}
+
+TEST_CASE("raw storage has nothing to lift") {
+  nn::Gpt m = gpt(nn::StreamForm::crms_norm, nn::StreamStorage::raw);
+  CHECK_THROWS_WITH(Lifted(m.named_parameters(), nn::Stream(nn::StreamForm::crms_norm, kWidth),
+                           [](const std::vector<Tensor>& raw) { return std::make_unique<optim::Sgd>(raw); }),
+                    Contains("raw"));
+}
