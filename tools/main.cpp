@@ -48,7 +48,7 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", "isonorm " ISONORM_VERSION);
   app.require_subcommand(1);
   app.footer("Exit codes: 0 as expected, 1 not equivalent, 2 usage, 3 bad input, 4 input/output, 130 interrupted.");
-  const std::vector<Verb> verbs = {add_prove(app), add_train(app), add_explain(app)};
+  const std::vector<Verb> verbs = {add_prove(app), add_train(app), add_explain(app), add_table(app)};
   for (const Verb& verb : verbs) verb.command->set_version_flag("--version", "isonorm " ISONORM_VERSION);
 
   std::string who = "isonorm";
@@ -57,11 +57,11 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
     std::string what = e.what();
-    if (argc < 2) what = "a verb is missing: prove, train or explain";
+    if (argc < 2) what = "a verb is missing: prove, train, explain or table";
     for (const Verb& verb : verbs)
       if (verb.command->parsed()) who = text("isonorm ", verb.command->get_name());
     if (argc > 1 && argv[1][0] != '-' && who == "isonorm")
-      what = text("there is no verb \"", argv[1], "\", expected prove, train or explain");
+      what = text("there is no verb \"", argv[1], "\", expected prove, train, explain or table");
     return fail(who, text(what, "; see ", who, " --help"), kUsage);
   }
   for (const Verb& verb : verbs)

@@ -12,22 +12,6 @@ using equivalence::ModelKind;
 using equivalence::OptimizerKind;
 using equivalence::ProofOptions;
 
-// An option whose value is one of a few names.
-template <class E, size_t N>
-void add_choice(CLI::App& command, const std::string& name, E& target, const E (&values)[N], const std::string& help) {
-  std::string names;
-  for (E v : values) names += text(names.empty() ? "" : "|", name_of(v));
-  const auto read = [&target, values = std::vector<E>(values, values + N), name, names](const std::string& word) {
-    for (E v : values)
-      if (word == name_of(v)) {
-        target = v;
-        return;
-      }
-    throw CLI::ValidationError(name, text("\"", word, "\" is not one of ", names));
-  };
-  command.add_option_function<std::string>(name, read, help)->type_name(names)->default_str(name_of(target));
-}
-
 // The parser takes "-1" for the largest number, and cuts one that is too large.
 std::string whole_number(const std::string& word) {
   uint64_t value = 0;

@@ -1,6 +1,7 @@
 // The options that `prove` and `train` share, and what the parser cannot check about them.
 #pragma once
 
+#include "core/error.h"
 #include "equivalence/options.h"
 #include "tools/verb.h"
 
@@ -13,5 +14,21 @@ void add_shared_options(CLI::App& command, equivalence::ProofOptions& o);
 
 // Throws UsageError naming the option that has no meaning, or none together with another.
 void check_shared_options(const CLI::App& command, const equivalence::ProofOptions& o);
+
+// An option whose value is one of a few names.
+template <class E, size_t N>
+void add_choice(CLI::App& command, const std::string& name, E& target, const E (&values)[N], const std::string& help) {
+  std::string names;
+  for (E v : values) names += text(names.empty() ? "" : "|", name_of(v));
+  const auto read = [&target, values = std::vector<E>(values, values + N), name, names](const std::string& word) {
+    for (E v : values)
+      if (word == name_of(v)) {
+        target = v;
+        return;
+      }
+    throw CLI::ValidationError(name, text("\"", word, "\" is not one of ", names));
+  };
+  command.add_option_function<std::string>(name, read, help)->type_name(names)->default_str(name_of(target));
+}
 
 }  // namespace isonorm::tools

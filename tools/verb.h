@@ -22,5 +22,6 @@ struct Verb {
 Verb add_prove(CLI::App& app);
 Verb add_train(CLI::App& app);
 Verb add_explain(CLI::App& app);
+Verb add_table(CLI::App& app);
 
 }  // namespace isonorm::tools

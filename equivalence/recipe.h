@@ -1,0 +1,33 @@
+// Recipes: an optimizer with its rate and all that is done around its step, by name, and the class that it belongs to.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "equivalence/options.h"
+#include "equivalence/variant.h"
+
+namespace isonorm::equivalence {
+
+struct Recipe {
+  const char *name, *title;  // "clip_momentum", "clip + momentum"
+  UpdateClass update;
+  OptimizerKind optimizer;
+  double lr;
+  double weight_decay = 0;
+  double clip = 0, clip_value = 0;  // of the gradient's global norm, of its entries; 0: none
+  double loss_l2 = 0;
+};
+
+// The columns of `isonorm table`: first those of the table in docs/normalization.md. Rates and limits are such that on
+// its model every clip acts and no run diverges.
+std::span<const Recipe> recipes();
+// By name. Throws listing all.
+const Recipe& recipe(std::string_view name);
+std::string recipe_names();  // "sgd, momentum, ..."
+
+// `options` with the optimizer, the rate and the limits of the recipe.
+ProofOptions with_recipe(ProofOptions options, const Recipe& recipe);
+
+}  // namespace isonorm::equivalence

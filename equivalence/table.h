@@ -1,0 +1,62 @@
+// The grid of all ways to store weights against all kinds of optimizers: which pairs follow the Pre-LN trajectory, as
+// theory says and as measured.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "equivalence/recipe.h"
+#include "equivalence/result.h"
+
+namespace isonorm::equivalence {
+
+struct TableOptions {
+  ModelKind model = ModelKind::gpt;
+  std::string data;  // as in ProofOptions; gpt without data trains on random tokens
+  int steps = 20;
+  int seeds = 3;
+  int controls = 4;  // runs of Pre-LN moved by one ulp, per recipe and seed
+  int threads = 0;   // 0: all that the machine has
+  std::vector<Variant> rows{variants().begin(), variants().end()};
+  std::vector<Recipe> columns{recipes().begin(), recipes().end()};
+};
+
+// One variant under one recipe. Deviations are relative and the largest over the steps: over all seeds where `same` is
+// expected, of the seed that differs least where `different` is.
+struct Cell {
+  Variant variant;
+  Recipe recipe;
+  Expectation expected, observed;  // undefined: not measured
+  bool as_expected = true;
+  std::string reason{};  // of the seed that speaks most against the expectation
+  double loss = 0, gradient = 0, weight = 0;
+  double control_loss = 0, control_gradient = 0, control_weight = 0;  // largest over seeds
+};
+
+struct TableResult {
+  TableOptions options;
+  ProofOptions model;  // of the first seed: sizes, data, dtype
+  Manifest manifest;
+  std::vector<Cell> cells;   // row by row
+  bool as_expected = false;  // every cell is; none was left out
+  bool interrupted = false;
+  double seconds = 0;
+
+  const Cell& cell(size_t row, size_t column) const { return cells[row * options.columns.size() + column]; }
+};
+
+struct TableProgress {
+  const char* recipe;
+  int seed;
+  double done;  // part of the whole work, 0 to 1
+  double seconds;
+};
+
+// Trains Pre-LN, its controls and every row in lockstep for `steps` steps at a constant rate, once per column and seed,
+// in f64, and judges each run by criterion.h. The model is a Transformer of width 8, 2 blocks, 2 heads, MLP width 16,
+// with biases, whose raw weights have mean 0.15; a batch is 4 rows of 6 tokens, or 4 images. `progress` is called after
+// every seed and returns false to stop. Throws on options that make no table, and on unreadable data.
+TableResult table(const TableOptions& options, const std::function<bool(const TableProgress&)>& progress = {});
+
+}  // namespace isonorm::equivalence

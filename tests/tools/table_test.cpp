@@ -1,0 +1,46 @@
+// isonorm table as a person runs it.
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/catch.h"
+#include "tests/support/temp_folder.h"
+#include "tests/tools/child.h"
+
+using namespace isonorm;
+using Catch::Matchers::Contains;
+
+TEST_CASE("table: a grid as theory says gives 0, the table, JSON and a report") {
+  const TempFolder folder;
+  const ChildResult r = run_child({"table", "--optimizers", "sgd,adam_l2", "--steps", "5", "--seeds", "2", "--json",
+                                   folder / "t.json", "--report", folder / "t.html"});
+  INFO(r.out << r.err);
+  CHECK(r.code == 0);
+  CHECK_THAT(r.out, Contains("a5  projected_gradients_and_weights") && Contains("SGD") && Contains("n/a") &&
+                        Contains("\nAs theory says: of 30 cells"));
+  std::ifstream file(folder / "t.json");
+  const auto list = nlohmann::json::parse(file);
+  REQUIRE(list.size() == 30);
+  for (const auto& cell : list) CHECK(cell["observed"] == cell["expected"]);
+  CHECK(std::filesystem::file_size(folder / "t.html") > 5000);
+
+  const ChildResult markdown = run_child({"table", "--optimizers", "sgd", "--steps", "3", "--seeds", "1", "--markdown"});
+  CHECK(markdown.code == 0);
+  CHECK_THAT(markdown.out, Contains("| |SGD|\n|---|---|\n| a1 |= "));
+}
+
+TEST_CASE("table: usage errors exit with 2 and name what is wrong") {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
+      {{"table", "--steps", "0"}, "--steps"},
+      {{"table", "--seeds", "-1"}, "--seeds"},
+      {{"table", "--optimizers", "sgd,gradient"}, "gradient"},
+      {{"table", "--model", "mlp"}, "mlp"},
+      {{"table", "--threads", "0"}, "--threads"}};
+  for (const auto& [arguments, part] : wrong) {
+    const ChildResult r = run_child(arguments);
+    INFO(r.err);
+    CHECK(r.code == 2);
+    CHECK_THAT(r.err, Contains("isonorm table: ") && Contains(part));
+  }
+  CHECK(run_child({"table", "--json", "/nowhere/t.json"}).code == 4);
+}

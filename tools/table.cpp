@@ -1,0 +1,148 @@
+// isonorm table: every way to store weights against every optimizer, as theory says and as measured.
+#include "equivalence/table.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <sstream>
+
+#include "core/error.h"
+#include "equivalence/table_text.h"
+#include "tools/interrupt.h"
+#include "tools/options.h"
+#include "tools/output.h"
+#include "tools/proof_text.h"
+#include "tools/terminal.h"
+
+namespace isonorm::tools {
+namespace {
+
+using namespace equivalence;
+
+constexpr size_t kLineWidth = 118;  // of the printed table; columns that do not fit go below
+
+struct TableVerb {
+  TableOptions table;
+  std::vector<std::string> optimizers;
+  std::string json, report;
+  bool markdown = false, quiet = false;
+};
+
+std::string padded(const std::string& s, size_t width) {
+  return s + std::string(width - std::min(width, s.size()), ' ');
+}
+
+constexpr size_t kCellWidth = 13;
+
+// A title in lines that fit a cell, broken at spaces.
+std::vector<std::string> wrapped(const std::string& title) {
+  std::vector<std::string> lines = {""};
+  std::istringstream words(title);
+  for (std::string word; words >> word;) {
+    if (!lines.back().empty() && lines.back().size() + 1 + word.size() > kCellWidth - 2) lines.emplace_back();
+    lines.back() += (lines.back().empty() ? "" : " ") + word;
+  }
+  return lines;
+}
+
+// Columns [first, last): titles, then per variant alias, name and cells.
+std::string block_text(const TableResult& r, size_t first, size_t last, size_t name_width) {
+  std::vector<std::string> lines;
+  const auto fill = [&](size_t line, size_t column, const std::string& cell) {
+    while (lines.size() <= line) lines.emplace_back();
+    lines[line] = padded(lines[line], name_width + (column - first) * kCellWidth) + cell;
+  };
+  size_t head = 0;
+  for (size_t c = first; c < last; ++c) {
+    const std::vector<std::string> title = wrapped(r.options.columns[c].title);
+    for (size_t i = 0; i < title.size(); ++i) fill(i, c, title[i]);
+    head = std::max(head, title.size());
+  }
+  for (size_t row = 0; row < r.options.rows.size(); ++row) {
+    const Variant& v = r.options.rows[row];
+    fill(head + row, first, "");
+    lines[head + row] = text(padded(v.alias, 4), v.name);
+    for (size_t c = first; c < last; ++c) fill(head + row, c, cell_text(r.cell(row, c)));
+  }
+  std::string out;
+  for (const std::string& line : lines) out += line + "\n";
+  return out;
+}
+
+std::string table_lines(const TableResult& r) {
+  size_t name_width = 0;
+  for (const Variant& v : r.options.rows) name_width = std::max(name_width, std::string(v.name).size() + 6);
+  const size_t fit = (kLineWidth - name_width) / kCellWidth, columns = r.options.columns.size();
+  std::string out;
+  for (size_t first = 0; first < columns; first += fit)
+    out += block_text(r, first, std::min(columns, first + fit), name_width) + "\n";
+  return out;
+}
+
+int run(TableVerb& o) {
+  if (!o.optimizers.empty()) {
+    o.table.columns.clear();
+    for (const std::string& name : o.optimizers) o.table.columns.push_back(recipe(name));
+  }
+  for (const std::string* path : {&o.json, &o.report}) check_writable(*path);
+  catch_interrupt();
+  StatusLine status(stderr, o.quiet);
+  const int passes = static_cast<int>(o.table.columns.size()) * o.table.seeds;
+  int pass = 0;
+  const TableResult result = table(o.table, [&](const TableProgress& p) {
+    if (status.due(++pass, passes))
+      status.update(text(p.recipe, ", seed ", p.seed, "  ", duration_text(p.seconds * (1 - p.done) / p.done), " left"));
+    return !interrupted();
+  });
+  status.clear();
+  if (result.interrupted) {
+    std::fprintf(stderr, "isonorm table: interrupted\n");
+    return kInterrupted;
+  }
+  if (!o.json.empty()) write_file(o.json, table_json(result));
+  if (!o.report.empty()) write_file(o.report, table_html(result));
+  if (o.markdown)
+    std::fputs(table_markdown(result).c_str(), stdout);
+  else if (!o.quiet)
+    std::fputs(table_lines(result).c_str(), stdout);
+  if (!o.markdown) std::printf("%s\n", table_sentence(result).c_str());
+  return result.as_expected ? kOk : kNotEquivalent;
+}
+
+}  // namespace
+
+Verb add_table(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "table", "Train every way to store weights with every optimizer and say which pairs train as Pre-LN does");
+  auto o = std::make_shared<TableVerb>();
+  add_choice(*command, "--model", o->table.model, {ModelKind::vit, ModelKind::gpt},
+             "image classifier or language model");
+  command->add_option("--data", o->table.data,
+                      "vit: folder of the four idx.gz files (default: where the package dataset-fashion-mnist puts "
+                      "them); gpt: a text file (default: random tokens)");
+  command->add_option("--optimizers", o->optimizers, "columns, separated by commas (default: all)")->delimiter(',');
+  command->add_option("--steps", o->table.steps, "training steps of every run")->capture_default_str();
+  command->add_option("--seeds", o->table.seeds, "repetitions with other weights and batches")->capture_default_str();
+  command->add_option("--threads", o->table.threads, "threads (default: all)");
+  command->add_flag("--markdown", o->markdown, "print the table as Markdown");
+  command->add_option("--json", o->json, "write the cells as a JSON list");
+  command->add_option("--report", o->report, "write the table as an HTML page");
+  command->add_flag("-q,--quiet", o->quiet, "print the closing sentence only");
+  command->footer(
+      "A cell is what was observed (= the same, ! different) and the largest relative deviation of the loss. Exit "
+      "codes: "
+      "0 every cell is as theory says, 1 not, 2 usage, 3 bad input, 4 input/output, 130 interrupted.");
+  return {command, [o, command] {
+            for (const auto& [name, value] : {std::pair{"--steps", o->table.steps}, {"--seeds", o->table.seeds}})
+              if (value < 1) throw UsageError(text(name, ": ", value, " is not a whole number from 1 on"));
+            if (command->count("--threads") > 0 && o->table.threads < 1)
+              throw UsageError(text("--threads: ", o->table.threads, " is not a whole number from 1 on"));
+            for (const std::string& name : o->optimizers) {
+              const auto all = recipes();
+              if (std::none_of(all.begin(), all.end(), [&](const Recipe& r) { return name == r.name; }))
+                throw UsageError(text("--optimizers: \"", name, "\" is not one of ", recipe_names()));
+            }
+            return run(*o);
+          }};
+}
+
+}  // namespace isonorm::tools
