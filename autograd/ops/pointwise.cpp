@@ -1,5 +1,6 @@
 #include "autograd/ops/pointwise.h"
 
+#include <cmath>
 #include <limits>
 
 #include "autograd/node.h"
@@ -13,12 +14,12 @@ void check_floating(const Tensor& x, const char* op) {
   check(is_floating(x.dtype()), op, ": dtype is ", x.dtype(), ", expected f32, f64 or bf16");
 }
 
-template <class Op> Tensor unary(const Tensor& x, kernels::Numbers numbers = {}) {
+template <class Op> Tensor unary(const Tensor& x, kernels::Numbers numbers = {}, const char* name = Op::name) {
   constexpr int op = ops::index_in<Op>(ops::Unary{});
-  check_floating(x, Op::name);
+  check_floating(x, name);
   Tensor y = empty_like(x);
   kernels::unary.on(x.device(), op, y, x, numbers);
-  if (Node* n = track(Op::name, {&y}, {&x})) {
+  if (Node* n = track(name, {&y}, {&x})) {
     Saved saved = Op::saves == ops::Saves::input ? save(x) : Op::saves == ops::Saves::output ? save(y) : Saved();
     n->backward = [saved, numbers](Flow& g) {
       const Tensor dy = g.out();
@@ -28,6 +29,12 @@ template <class Op> Tensor unary(const Tensor& x, kernels::Numbers numbers = {})
     };
   }
   return y;
+}
+
+Tensor number(double value, const Tensor& like) {
+  Tensor t = empty({}, like.options());
+  kernels::fill(t, value);
+  return t;
 }
 
 template <class Op> Tensor binary(const Tensor& a, const Tensor& b) {
@@ -45,10 +52,11 @@ template <class Op> Tensor compare(const Tensor& a, const Tensor& b) {
   return out;
 }
 
-Tensor number(double value, const Tensor& like) {
-  Tensor t = empty({}, like.options());
-  kernels::fill(t, value);
-  return t;
+template <class Op> Tensor compare(const Tensor& a, double b) {
+  const bool whole = std::trunc(b) == b && std::abs(b) <= (a.dtype() == DType::u8 ? 255 : 0x1p53);
+  check(is_floating(a.dtype()) || (whole && (b >= 0 || a.dtype() == DType::i64)), Op::name, ": ", b, " is not a ",
+        a.dtype());
+  return compare<Op>(a, number(b, a));
 }
 
 // Gradient of a and b where `out` took one of them: whole to the one taken, half to each at a tie.
@@ -97,7 +105,7 @@ Tensor clamp(const Tensor& x, double lo, double hi) {
 }
 
 Tensor add(const Tensor& a, double b) { return unary<ops::AddNumber>(a, {{b}}); }
-Tensor sub(const Tensor& a, double b) { return unary<ops::AddNumber>(a, {{-b}}); }
+Tensor sub(const Tensor& a, double b) { return unary<ops::AddNumber>(a, {{-b}}, "sub"); }
 Tensor sub(double a, const Tensor& b) { return unary<ops::NumberSub>(b, {{a}}); }
 Tensor mul(const Tensor& a, double b) { return unary<ops::MulNumber>(a, {{b}}); }
 Tensor div(const Tensor& a, double b) { return unary<ops::DivNumber>(a, {{b}}); }
@@ -154,7 +162,11 @@ Tensor div(const Tensor& a, const Tensor& b) {
 }
 
 Tensor minimum(const Tensor& a, const Tensor& b) { return extremum<ops::Minimum>(a, b); }
+Tensor minimum(const Tensor& a, double b) { return minimum(a, number(b, a)); }
+Tensor minimum(double a, const Tensor& b) { return minimum(number(a, b), b); }
 Tensor maximum(const Tensor& a, const Tensor& b) { return extremum<ops::Maximum>(a, b); }
+Tensor maximum(const Tensor& a, double b) { return maximum(a, number(b, a)); }
+Tensor maximum(double a, const Tensor& b) { return maximum(number(a, b), b); }
 
 Tensor pow(const Tensor& a, const Tensor& b) {
   Tensor out = binary<ops::Pow>(a, b);
@@ -164,16 +176,18 @@ Tensor pow(const Tensor& a, const Tensor& b) {
       if (g.wants(0)) {
         const Tensor p = b;
         const Tensor slope = mul(p, binary<ops::Pow>(a, sub(p, 1.0)));
-        g.give(0, mul(g.out(), where(eq(p, number(0, p)), number(0, p), slope)));
+        g.give(0, mul(g.out(), where(eq(p, 0), number(0, p), slope)));
       }
       if (g.wants(1)) {
         const Tensor base = a;
         const Tensor slope = mul(out, log(base));
-        g.give(1, mul(g.out(), where(eq(base, number(0, base)), number(0, base), slope)));
+        g.give(1, mul(g.out(), where(eq(base, 0), number(0, base), slope)));
       }
     };
   return out;
 }
+
+Tensor pow(double a, const Tensor& b) { return pow(number(a, b), b); }
 
 Tensor eq(const Tensor& a, const Tensor& b) { return compare<ops::Eq>(a, b); }
 Tensor ne(const Tensor& a, const Tensor& b) { return compare<ops::Ne>(a, b); }
@@ -181,11 +195,16 @@ Tensor lt(const Tensor& a, const Tensor& b) { return compare<ops::Lt>(a, b); }
 Tensor le(const Tensor& a, const Tensor& b) { return compare<ops::Le>(a, b); }
 Tensor gt(const Tensor& a, const Tensor& b) { return compare<ops::Gt>(a, b); }
 Tensor ge(const Tensor& a, const Tensor& b) { return compare<ops::Ge>(a, b); }
+Tensor eq(const Tensor& a, double b) { return compare<ops::Eq>(a, b); }
+Tensor ne(const Tensor& a, double b) { return compare<ops::Ne>(a, b); }
+Tensor lt(const Tensor& a, double b) { return compare<ops::Lt>(a, b); }
+Tensor le(const Tensor& a, double b) { return compare<ops::Le>(a, b); }
+Tensor gt(const Tensor& a, double b) { return compare<ops::Gt>(a, b); }
+Tensor ge(const Tensor& a, double b) { return compare<ops::Ge>(a, b); }
 
 Tensor isfinite(const Tensor& x) {
   check_floating(x, "isfinite");
-  const Tensor magnitude = abs(detach(x));
-  return lt(magnitude, number(std::numeric_limits<double>::infinity(), magnitude));
+  return lt(abs(detach(x)), std::numeric_limits<double>::infinity());
 }
 
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {

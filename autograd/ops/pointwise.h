@@ -47,6 +47,11 @@ Tensor sub(double a, const Tensor& b);
 Tensor mul(const Tensor& a, double b);
 Tensor div(const Tensor& a, double b);
 Tensor div(double a, const Tensor& b);
+Tensor minimum(const Tensor& a, double b);  // at a tie the tensor gets half of the gradient, as with a tensor of it
+Tensor minimum(double a, const Tensor& b);
+Tensor maximum(const Tensor& a, double b);
+Tensor maximum(double a, const Tensor& b);
+Tensor pow(double a, const Tensor& b);
 
 inline Tensor operator-(const Tensor& x) { return neg(x); }
 inline Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
@@ -69,6 +74,13 @@ Tensor lt(const Tensor& a, const Tensor& b);
 Tensor le(const Tensor& a, const Tensor& b);
 Tensor gt(const Tensor& a, const Tensor& b);
 Tensor ge(const Tensor& a, const Tensor& b);
+// With a number, rounded to a's dtype; throws where a's dtype is an integer one that does not hold it.
+Tensor eq(const Tensor& a, double b);
+Tensor ne(const Tensor& a, double b);
+Tensor lt(const Tensor& a, double b);
+Tensor le(const Tensor& a, double b);
+Tensor gt(const Tensor& a, double b);
+Tensor ge(const Tensor& a, double b);
 Tensor isfinite(const Tensor& x);  // floating x
 
 // a where condition (u8) is not 0, b elsewhere; the three broadcast; a and b of one dtype.

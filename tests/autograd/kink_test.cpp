@@ -25,6 +25,8 @@ TEST_CASE("ties share the gradient equally") {
   const Tensor other = tensor({2.0, 2.0, 2.0});
   CHECK(slope([&](const Tensor& x) { return maximum(x, other); }, {1, 2, 3}) == Values{0, 0.5, 1});
   CHECK(slope([&](const Tensor& x) { return minimum(other, x); }, {1, 2, 3}) == Values{1, 0.5, 0});
+  CHECK(slope([](const Tensor& x) { return maximum(x, 2.0); }, {1, 2, 3}) == Values{0, 0.5, 1});
+  CHECK(slope([](const Tensor& x) { return minimum(2.0, x); }, {1, 2, 3}) == Values{1, 0.5, 0});
   CHECK(slope([](const Tensor& x) { return amax(x); }, {4, 1, 4, 4, 4}) == Values{0.25, 0, 0.25, 0.25, 0.25});
   CHECK(slope([](const Tensor& x) { return amin(x); }, {1, 5, 1}) == Values{0.5, 0, 0.5});
 }
@@ -40,4 +42,5 @@ TEST_CASE("at a kink the derivative is the documented one") {
   CHECK(slope([](const Tensor& x) { return norm(x); }, {0, 0}) == Values{0, 0});
   CHECK(slope([](const Tensor& x) { return pow(x, 0.0); }, {0, 2}) == Values{0, 0});
   CHECK(slope([](const Tensor& x) { return pow(x, 2.0); }, {0, 2}) == Values{0, 4});
+  CHECK(slope([](const Tensor& x) { return pow(0.0, x); }, {1, 2}) == Values{0, 0});
 }

@@ -8,37 +8,49 @@ namespace {
 
 struct Oracle {
   Tensor (*call)(const Tensor&, const Tensor&);
+  Tensor (*with_number)(const Tensor&, double);
   bool (*value)(double, double);
   std::string formula;
 };
 
 Oracle oracle(ops::Eq) {
-  return {isonorm::eq, [](double a, double b) { return a == b; }, "1 where a = b"};
+  return {isonorm::eq, isonorm::eq, [](double a, double b) { return a == b; }, "1 where a = b"};
 }
 Oracle oracle(ops::Ne) {
-  return {isonorm::ne, [](double a, double b) { return a != b; }, "1 where a is not b"};
+  return {isonorm::ne, isonorm::ne, [](double a, double b) { return a != b; }, "1 where a is not b"};
 }
 Oracle oracle(ops::Lt) {
-  return {isonorm::lt, [](double a, double b) { return a < b; }, "1 where a < b"};
+  return {isonorm::lt, isonorm::lt, [](double a, double b) { return a < b; }, "1 where a < b"};
 }
 Oracle oracle(ops::Le) {
-  return {isonorm::le, [](double a, double b) { return a <= b; }, "1 where a <= b"};
+  return {isonorm::le, isonorm::le, [](double a, double b) { return a <= b; }, "1 where a <= b"};
 }
 Oracle oracle(ops::Gt) {
-  return {isonorm::gt, [](double a, double b) { return a > b; }, "1 where a > b"};
+  return {isonorm::gt, isonorm::gt, [](double a, double b) { return a > b; }, "1 where a > b"};
 }
 Oracle oracle(ops::Ge) {
-  return {isonorm::ge, [](double a, double b) { return a >= b; }, "1 where a >= b"};
+  return {isonorm::ge, isonorm::ge, [](double a, double b) { return a >= b; }, "1 where a >= b"};
+}
+
+OpCase row(std::string name, std::string parameters, const Oracle& o) {
+  return {.name = name,
+          .group = "Comparisons and choice",
+          .signature = name + parameters,
+          .formula = o.formula,
+          .tolerance = tolerance::exact,
+          .differentiable = false};
+}
+
+// Small whole numbers, so that all three outcomes occur.
+Array whole(Draw& draw, const Dims& shape, Kind kind) {
+  Array x = draw.index(shape, 3);
+  x.kind = kind;
+  return x;
 }
 
 template <class Op> OpCase comparison_row() {
   const Oracle o = oracle(Op{});
-  OpCase op{.name = Op::name,
-            .group = "Comparisons and choice",
-            .signature = text(Op::name, "(a, b)"),
-            .formula = o.formula,
-            .tolerance = tolerance::exact,
-            .differentiable = false};
+  OpCase op = row(Op::name, "(a, b)", o);
   Draw draw(op.name);
   const auto run = [o](const Tensors& x) { return o.call(x[0], x[1]); };
   const auto reference = [o](const Arrays& x) {
@@ -46,27 +58,50 @@ template <class Op> OpCase comparison_row() {
         broadcast(x[0].shape, x[1].shape), [&](const Dims& i) { return o.value(x[0].stretched(i), x[1].stretched(i)); },
         Kind::mask);
   };
-  // Small whole numbers, so that all three outcomes occur.
-  const auto whole = [&](const Dims& shape, Kind kind) {
-    Array x = draw.index(shape, 3);
-    x.kind = kind;
-    return x;
-  };
   for (const auto& [a, b] : shape_pairs()) {
-    op.add("", {whole(a, Kind::real), whole(b, Kind::real)}, run, reference);
-    op.add("i64", {whole(a, Kind::index), whole(b, Kind::index)}, run, reference);
+    op.add("", {whole(draw, a, Kind::real), whole(draw, b, Kind::real)}, run, reference);
+    op.add("i64", {whole(draw, a, Kind::index), whole(draw, b, Kind::index)}, run, reference);
   }
-  op.add("u8", {whole({5, 7}, Kind::mask), whole({7}, Kind::mask)}, run, reference);
+  op.add("u8", {whole(draw, {5, 7}, Kind::mask), whole(draw, {7}, Kind::mask)}, run, reference);
   Array special({4, 1});
   special.v = {NAN, HUGE_VAL, -HUGE_VAL, 0};
   op.add("special values", {special, tabulate({4}, [&](const Dims& i) { return special.v[i[0]]; })}, run, reference);
-  op.add("", {whole(kLarge, Kind::real), whole({17, 1}, Kind::real)}, run, reference).large = true;
+  op.add("", {whole(draw, kLarge, Kind::real), whole(draw, {17, 1}, Kind::real)}, run, reference).large = true;
   op.refuse({"[2, 3]", "[2]"}, [o] { o.call(reals({2, 3}), reals({2})); });
   op.refuse({"f32", "i64"}, [o] { o.call(reals({2}), integers({2})); });
   return op;
 }
 
-template <class... Ops> std::vector<OpCase> rows(ops::List<Ops...>) { return {comparison_row<Ops>()...}; }
+template <class Op> OpCase comparison_number_row() {
+  const Oracle o = oracle(Op{});
+  OpCase op = row(Op::name, "(a, double b)", o);
+  Draw draw(op.signature);
+  const auto add = [&](const std::string& label, const Array& x, double b) -> Sample& {
+    return op.add(
+        text(label, b), {x}, [=](const Tensors& t) { return o.with_number(t[0], b); },
+        [=](const Arrays& a) {
+          return tabulate(
+              a[0].shape, [&](const Dims& i) { return o.value(a[0].at(i), b); }, Kind::mask);
+        });
+  };
+  for (const Dims& shape : shapes()) {
+    add("", whole(draw, shape, Kind::real), 1);
+    add("i64 ", whole(draw, shape, Kind::index), 1);
+    add("u8 ", whole(draw, shape, Kind::mask), 0);
+  }
+  Array special({4});
+  special.v = {NAN, HUGE_VAL, -HUGE_VAL, 0.5};
+  for (double b : {0.5, -HUGE_VAL, HUGE_VAL, static_cast<double>(NAN)}) add("special values ", special, b);
+  add("", whole(draw, kLarge, Kind::real), 2).large = true;
+  op.refuse({"0.5", "i64"}, [o] { o.with_number(integers({2}), 0.5); });
+  op.refuse({"nan", "i64"}, [o] { o.with_number(integers({2}), NAN); });
+  for (double b : {-1.0, 256.0}) op.refuse({text(b), "u8"}, [o, b] { o.with_number(empty({2}, {DType::u8}), b); });
+  return op;
+}
+
+template <class... Ops> std::vector<OpCase> rows(ops::List<Ops...>) {
+  return {comparison_row<Ops>()..., comparison_number_row<Ops>()...};
+}
 
 OpCase where_row() {
   OpCase op{.name = "where",

@@ -164,18 +164,46 @@ template <class Op> OpCase unary_row() {
 template <class... Ops> std::vector<OpCase> rows(ops::List<Ops...>) { return {unary_row<Ops>()...}; }
 
 // The public functions that have no struct of their own.
-OpCase sub_number() {
-  OpCase op{.name = "sub",
+using Call = Tensor (*)(const Tensor& x, double p);
+using Value = double (*)(double x, double p);
+
+OpCase number_row(std::string name, std::string parameters, std::string formula, Call call, Value value,
+                  Tolerance tolerance, double lo = -3, bool kinked = false) {
+  OpCase op{.name = name,
             .group = "Pointwise, one tensor",
-            .signature = "sub(a, double b)",
-            .formula = "a - b",
-            .tolerance = tolerance::rounded};
+            .signature = name + parameters,
+            .formula = std::move(formula),
+            .tolerance = tolerance};
   Draw draw(op.signature);
-  const Oracle o{[](const Tensor& x, const double* p) { return x - p[0]; },
-                 [](double x, const double* p) { return x - p[0]; }};
-  for (double b : {0.5, -2.0}) add_samples(op, o, {b}, draw, -3, 3, {});
-  op.refuse({"i64"}, [] { sub(integers({2}), 1.0); });
+  const Oracle o{[=](const Tensor& x, const double* p) { return call(x, p[0]); },
+                 [=](double x, const double* p) { return value(x, p[0]); }};
+  for (double p : {0.5, lo < 0 ? -2.0 : 2.0, 0.0})
+    add_samples(op, o, {p}, draw, lo, 3, kinked ? std::vector{p} : std::vector<double>{});
+  op.refuse({"i64", "f32"}, [=] { call(integers({2}), 1); });
   return op;
+}
+
+std::vector<OpCase> number_rows() {
+  const auto smaller = [](double x, double p) { return p < x ? p : x; };
+  const auto larger = [](double x, double p) { return p > x ? p : x; };
+  return {number_row(
+              "sub", "(a, double b)", "a - b", [](const Tensor& x, double p) { return x - p; },
+              [](double x, double p) { return x - p; }, tolerance::rounded),
+          number_row(
+              "minimum", "(a, double b)", "the smaller of a and b",
+              [](const Tensor& x, double p) { return minimum(x, p); }, smaller, tolerance::exact, -3, true),
+          number_row(
+              "minimum", "(double a, b)", "the smaller of a and b",
+              [](const Tensor& x, double p) { return minimum(p, x); }, smaller, tolerance::exact, -3, true),
+          number_row(
+              "maximum", "(a, double b)", "the larger of a and b",
+              [](const Tensor& x, double p) { return maximum(x, p); }, larger, tolerance::exact, -3, true),
+          number_row(
+              "maximum", "(double a, b)", "the larger of a and b",
+              [](const Tensor& x, double p) { return maximum(p, x); }, larger, tolerance::exact, -3, true),
+          number_row(
+              "pow", "(double a, b)", "a^b", [](const Tensor& x, double p) { return pow(p, x); },
+              [](double x, double p) { return std::pow(p, x); }, tolerance::elementary, 0.3)};
 }
 
 OpCase cast_row() {
@@ -241,7 +269,7 @@ OpCase isfinite_row() {
 
 std::vector<OpCase> unary_cases() {
   std::vector<OpCase> all = rows(ops::Unary{});
-  all.push_back(sub_number());
+  for (OpCase& op : number_rows()) all.push_back(std::move(op));
   all.push_back(cast_row());
   all.push_back(isfinite_row());
   return all;
