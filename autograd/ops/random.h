@@ -11,15 +11,15 @@ namespace isonorm {
 
 // Uniform on [0, 1).
 Tensor rand(const Dims& shape, TensorOptions options = {}, Generator& generator = default_generator());
-// Uniform on [lo, hi). Throws unless both are finite and lo < hi.
+// Uniform on [lo, hi), lo rounded to the dtype. Throws unless both are finite and lo < hi.
 Tensor uniform(const Dims& shape, double lo, double hi, TensorOptions options = {},
                Generator& generator = default_generator());
 // Normal with mean 0 and variance 1 (Box and Muller, 1958); magnitudes end at 8.57.
 Tensor randn(const Dims& shape, TensorOptions options = {}, Generator& generator = default_generator());
 // Exponential with rate 1: -ln(1 - u), u uniform; magnitudes end at 36.7.
 Tensor exponential(const Dims& shape, TensorOptions options = {}, Generator& generator = default_generator());
-// Normal with `mean` and standard `deviation`, conditioned on [lo, hi], by rejection. Throws unless deviation > 0 and
-// [lo, hi] holds at least a thousandth of the distribution.
+// Normal with `mean` and standard `deviation`, conditioned on [lo, hi], by rejection; rounded to values inside. Throws
+// unless deviation > 0 and [lo, hi] holds at least a thousandth of the distribution and a value of the dtype.
 Tensor truncated_normal(const Dims& shape, double mean, double deviation, double lo, double hi,
                         TensorOptions options = {}, Generator& generator = default_generator());
 // 1 with probability p, else 0; any dtype. Throws unless 0 <= p <= 1.

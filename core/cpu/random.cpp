@@ -94,6 +94,11 @@ void exponential(const Tensor& out, Generator state) {
 void truncated_normal(const Tensor& out, double mean, double deviation, double lo, double hi, Generator state) {
   visit_floating(out.dtype(), "truncated_normal", [&]<class T>() {
     T* p = out.mutable_data<T>();
+    // The outermost values of T inside: rounding does not lead out of the interval.
+    const double inf = std::numeric_limits<double>::infinity();
+    const double low = -static_cast<double>(previous<T>(std::nextafter(-lo, inf)));
+    const double high = static_cast<double>(previous<T>(std::nextafter(hi, inf)));
+    check(low <= high, "truncated_normal: no ", out.dtype(), " lies in [", lo, ", ", hi, ']');
     parallel_for(out.numel(), 4096, [&](int64_t begin, int64_t end) {
       for (int64_t e = begin; e < end; ++e) {
         bool found = false;
@@ -102,9 +107,9 @@ void truncated_normal(const Tensor& out, double mean, double deviation, double l
           double z[2];
           box_muller(unit_interval(b.wide(0)), unit_interval(b.wide(1)), z[0], z[1]);
           for (int i = 0; i < 2 && !found; ++i) {
-            const T v = static_cast<T>(static_cast<acc_t<T>>(mean + deviation * z[i]));
-            found = static_cast<double>(v) >= lo && static_cast<double>(v) <= hi;
-            if (found) p[e] = v;
+            const double v = mean + deviation * z[i];
+            found = v >= lo && v <= hi;
+            if (found) p[e] = static_cast<T>(static_cast<acc_t<T>>(std::clamp(v, low, high)));
           }
         }
       }

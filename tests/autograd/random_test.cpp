@@ -54,6 +54,11 @@ TEST_CASE("fills follow their distributions") {
   CHECK(kolmogorov(t, [&](double x) { return (normal_cdf((x - 1) / 0.5) - low) / (high - low); }) < 2.2);
   CHECK(amin(t).item() >= 0.5);
   CHECK(amax(t).item() <= 2);
+  for (DType dtype : {DType::f32, DType::bf16}) {  // bounds that rounding to the nearest value would pass
+    const Tensor rounded = truncated_normal({2000}, 1, 5, 0.5004, 1.9996, {dtype});
+    CHECK(amin(rounded).item() >= 0.5004);
+    CHECK(amax(rounded).item() <= 1.9996);
+  }
   // 4 standard deviations: sqrt(p (1 - p) / n) of a fraction.
   CHECK(std::abs(mean(bernoulli(shape, 0.3, kF64)).item() - 0.3) < 4 * std::sqrt(0.21 / 1e5));
   const std::vector<int> count = histogram(add(cast(randint(-3, 4, shape), DType::f64), 3), 7);
@@ -180,6 +185,8 @@ TEST_CASE("bad arguments of random fills are named") {
   CHECK_THROWS_WITH(bernoulli({2}, 1.5), Contains("1.5"));
   CHECK_THROWS_WITH(truncated_normal({2}, 0, 1, 5, 6), Contains("[5, 6]") && Contains("0.001"));
   CHECK_THROWS_WITH(truncated_normal({2}, 0, -1, -2, 2), Contains("-1"));
+  CHECK_THROWS_WITH(truncated_normal({2}, 1, 1e-3, 1.001, 1.003, {DType::bf16}),
+                    Contains("no bf16 lies in [1.001, 1.003]"));
   CHECK_THROWS_WITH(randn({2}, {DType::i64}), Contains("i64"));
   CHECK_THROWS_WITH(randperm(-1), Contains("-1"));
 }
