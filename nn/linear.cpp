@@ -4,6 +4,7 @@
 
 #include "autograd/ops/index.h"
 #include "autograd/ops/matmul.h"
+#include "autograd/ops/pointwise.h"
 #include "nn/init.h"
 #include "nn/norm.h"
 
@@ -28,13 +29,26 @@ Linear::Linear(int64_t in, int64_t out, LinearOptions o)
     bias = add_parameter("bias", init::uniform({rows}, -bound, bound), writes_ ? Role::writer : Role::neutral, 0);
 }
 
-Tensor Linear::forward(const Tensor& x) {
+Linear::Mapped Linear::mapped() const {
   if (reads_) {
     const auto [w, b] = reads_->folded(weight, bias);
-    return linear(x, w, b);
+    return {w, b};
   }
-  if (writes_) return linear(x, writes_->write(weight, 0), bias.defined() ? writes_->write(bias, 0) : bias);
-  return linear(x, weight, bias);
+  if (writes_) return {writes_->write(weight, 0), bias.defined() ? writes_->write(bias, 0) : bias};
+  return {weight, bias};
+}
+
+Tensor Linear::forward(const Tensor& x) {
+  const auto [w, b] = mapped();
+  return linear(x, w, b);
+}
+
+Tensor Linear::gelu(const Tensor& x, GeluForm form) {
+  Scope scope(name());
+  const auto [w, b] = mapped();
+  const Tensor product = linear(x, w);
+  if (b.defined()) return bias_gelu(product, b, form);
+  return form == GeluForm::tanh ? gelu_tanh(product) : isonorm::gelu(product);
 }
 
 Embedding::Embedding(int64_t rows, int64_t width, EmbeddingOptions o)

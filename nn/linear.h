@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "autograd/fused/bias_gelu.h"
 #include "nn/module.h"
 #include "nn/stream.h"
 
@@ -23,10 +24,17 @@ class Linear : public Module {
  public:
   Linear(int64_t in, int64_t out, LinearOptions options = {});
   Tensor forward(const Tensor& x) override;
+  // gelu(forward(x)), with the bias added in the activation's pass over the product.
+  Tensor gelu(const Tensor& x, GeluForm form = GeluForm::erf);
 
   Tensor weight, bias;  // bias is undefined without
 
  private:
+  struct Mapped {
+    Tensor weight, bias;
+  };
+  Mapped mapped() const;  // as they are multiplied with and added, given the stream
+
   const StreamNorm* reads_;
   std::optional<Stream> writes_;
 };

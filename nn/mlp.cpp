@@ -10,16 +10,15 @@ Mlp::Mlp(const StreamNorm& norm, MlpOptions o)
       fc2_(add("fc2", Linear(o.hidden, norm.stream().width(), {.bias = o.bias, .writes = &norm.stream()}))) {}
 
 Tensor Mlp::forward(const Tensor& x) {
-  const Tensor h = fc1_(x);
   switch (activation_) {
     case Activation::gelu:
-      return fc2_(gelu(h));
+      return fc2_(fc1_.gelu(x));
     case Activation::gelu_tanh:
-      return fc2_(gelu_tanh(h));
+      return fc2_(fc1_.gelu(x, GeluForm::tanh));
     case Activation::relu:
-      return fc2_(relu(h));
+      return fc2_(relu(fc1_(x)));
     case Activation::silu:
-      return fc2_(silu(h));
+      return fc2_(silu(fc1_(x)));
   }
   return {};
 }
