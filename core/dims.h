@@ -42,8 +42,8 @@ struct Dims {
 // "[2, 3]"
 void append_text(std::string& s, const Dims& d);
 
-// Product of the sizes, 1 for rank 0. Throws on a negative size and where the product passes int64.
-int64_t numel(const Dims& shape);
+// Product of the sizes, 1 for rank 0. Throws "op: ..." on a negative size and where the product passes int64.
+int64_t numel(const Dims& shape, const char* op = "shape");
 
 // a * b and a + b of sizes. Throw where the result passes int64; `what` is named.
 int64_t checked_mul(int64_t a, int64_t b, const char* what);

@@ -15,13 +15,13 @@ void* Tensor::address(DType as) const {
   return static_cast<std::byte*>(t.storage->data()) + t.offset * size_of(t.dtype);
 }
 
-Tensor empty(const Dims& shape, TensorOptions o) {
+Tensor empty(const Dims& shape, TensorOptions o, const char* op) {
   auto t = std::make_shared<TensorImpl>();
   t->shape = shape;
+  t->numel = numel(shape, op);
   t->strides = contiguous_strides(shape);
-  t->numel = numel(shape);
   t->dtype = o.dtype;
-  t->storage = std::make_shared<Storage>(checked_mul(t->numel, size_of(o.dtype), "empty"), o.device);
+  t->storage = std::make_shared<Storage>(checked_mul(t->numel, size_of(o.dtype), op), o.device);
   return Tensor(std::move(t));
 }
 

@@ -72,8 +72,9 @@ class Tensor {
   std::shared_ptr<TensorImpl> impl_;
 };
 
-// A new contiguous tensor with uninitialised elements. Throws on a negative size or where memory is out.
-Tensor empty(const Dims& shape, TensorOptions options = {});
+// A new contiguous tensor with uninitialised elements. Throws on a negative size or where memory is out; `op` is who
+// asks for it, named in the message.
+Tensor empty(const Dims& shape, TensorOptions options = {}, const char* op = "empty");
 // As empty(), of the same shape, dtype and device as `like` (contiguous whatever its strides).
 Tensor empty_like(const Tensor& like);
 

@@ -17,8 +17,8 @@ AddNorm reference::add_norm(const Tensor& x, const Tensor& branch, const NormSpe
 AddNorm add_norm(const Tensor& x, const Tensor& branch, const NormSpec& spec, const Tensor& gain, const Tensor& bias) {
   check(x.shape() == branch.shape(), "add_norm: shapes ", x.shape(), " and ", branch.shape(), " differ");
   check(x.dtype() == branch.dtype(), "add_norm: dtypes ", x.dtype(), " and ", branch.dtype(), " differ");
+  detail::check_norm("add_norm", spec, x, gain, bias);
   if (use_reference() || spec.kind == NormKind::none) return reference::add_norm(x, branch, spec, gain, bias);
-  detail::check_norm(spec, x, gain, bias);
   const auto r = detail::norm_forward(spec, contiguous(detach(x)), contiguous(detach(branch)), gain, bias);
   if (Node* n = track("add_norm", {&r.sum, &r.y}, {&x, &branch, &gain, &bias}))
     n->backward = [tape = detail::NormTape(spec, r.sum, gain, bias, r)](Flow& g) {

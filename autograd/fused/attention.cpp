@@ -16,6 +16,8 @@
 namespace isonorm {
 namespace {
 
+constexpr const char *kHeads = "scaled_dot_product_attention", *kPacked = "packed_attention";
+
 double scale_of(const AttentionOptions& o, int64_t size) {
   return o.scale != 0 ? o.scale : 1 / std::sqrt(static_cast<double>(std::max<int64_t>(1, size)));
 }
@@ -49,21 +51,23 @@ void run_backward(kernels::AttentionSpec spec, const kernels::AttentionGradients
 }
 
 // The mask as [batch, heads, queries, keys] without a copy; undefined where there is none.
-Tensor full_mask(const AttentionOptions& o, const Dims& scores, DType dtype) {
+Tensor full_mask(const char* op, const AttentionOptions& o, const Dims& scores, DType dtype) {
   if (!o.mask.defined()) return {};
-  check(o.mask.dtype() == dtype, "attention: the mask is ", o.mask.dtype(), ", the inputs ", dtype);
+  check(o.mask.dtype() == dtype, op, ": the mask is ", o.mask.dtype(), ", the inputs ", dtype);
+  check(broadcast_shapes(o.mask.shape(), scores, op) == scores, op, ": mask ", o.mask.shape(),
+        " does not stretch to the scores ", scores);
   return expand(detach(o.mask), scores);
 }
 
-void check_inputs(const Tensor& q, const Tensor& k, const Tensor& v) {
-  check(is_floating(q.dtype()), "attention: dtype is ", q.dtype(), ", expected f32, f64 or bf16");
-  check(q.dtype() == k.dtype() && q.dtype() == v.dtype(), "attention: dtypes of q, k, v differ: ", q.dtype(), ", ",
+void check_inputs(const char* op, const Tensor& q, const Tensor& k, const Tensor& v) {
+  check(is_floating(q.dtype()), op, ": dtype is ", q.dtype(), ", expected f32, f64 or bf16");
+  check(q.dtype() == k.dtype() && q.dtype() == v.dtype(), op, ": dtypes of q, k, v differ: ", q.dtype(), ", ",
         k.dtype(), ", ", v.dtype());
-  check(q.rank() == 4 && k.rank() == 4 && v.rank() == 4, "attention: shapes ", q.shape(), ", ", k.shape(), ", ",
-        v.shape(), ", expected [batch, heads, time, size] each");
+  check(q.rank() == 4 && k.rank() == 4 && v.rank() == 4, op, ": shapes ", q.shape(), ", ", k.shape(), ", ", v.shape(),
+        ", expected [batch, heads, time, size] each");
   const bool fits = q.size(0) == k.size(0) && q.size(1) == k.size(1) && q.size(3) == k.size(3) &&
                     k.size(0) == v.size(0) && k.size(1) == v.size(1) && k.size(2) == v.size(2);
-  check(fits, "attention: q ", q.shape(), ", k ", k.shape(), ", v ", v.shape(), " do not fit each other");
+  check(fits, op, ": q ", q.shape(), ", k ", k.shape(), ", v ", v.shape(), " do not fit each other");
 }
 
 AttentionOptions in_f32(AttentionOptions o) {
@@ -85,7 +89,7 @@ kernels::AttentionInputs unpack(const Tensor& packed, int64_t heads) {
 
 Tensor reference::scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                                const AttentionOptions& o) {
-  check_inputs(q, k, v);
+  check_inputs(kHeads, q, k, v);
   Tensor scores = mul(matmul(q, transpose(k, -1, -2)), scale_of(o, q.size(3)));
   if (o.mask.defined()) scores = add(scores, o.mask);
   if (o.causal) {
@@ -97,18 +101,18 @@ Tensor reference::scaled_dot_product_attention(const Tensor& q, const Tensor& k,
 }
 
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o) {
+  check_inputs(kHeads, q, k, v);
+  const Tensor mask = full_mask(kHeads, o, {q.size(0), q.size(1), q.size(2), k.size(2)}, q.dtype());
   if (use_reference() || (o.mask.defined() && requires_grad(o.mask)))
     return reference::scaled_dot_product_attention(q, k, v, o);
-  check_inputs(q, k, v);
   if (q.dtype() == DType::bf16)
     return cast(scaled_dot_product_attention(cast(q, DType::f32), cast(k, DType::f32), cast(v, DType::f32), in_f32(o)),
                 DType::bf16);
   const kernels::AttentionSpec spec{scale_of(o, q.size(3)), o.causal};
-  const kernels::AttentionInputs in{readable(q), readable(k), readable(v),
-                                    full_mask(o, {q.size(0), q.size(1), q.size(2), k.size(2)}, q.dtype())};
+  const kernels::AttentionInputs in{readable(q), readable(k), readable(v), mask};
   Tensor out = heads_inside({q.size(0), q.size(1), q.size(2), v.size(3)}, q.options());
   const Tensor lse = run_forward(spec, out, in);
-  if (Node* n = track("scaled_dot_product_attention", {&out}, {&q, &k, &v}))
+  if (Node* n = track(kHeads, {&out}, {&q, &k, &v}))
     n->backward = [spec, q = save(in.q), k = save(in.k), v = save(in.v), mask = save(in.mask), out = save(out),
                    lse = save(lse)](Flow& g) {
       const kernels::AttentionSaved saved{{q, k, v, mask}, out, lse, readable(g.out())};
@@ -131,14 +135,15 @@ Tensor reference::packed_attention(const Tensor& qkv, int64_t heads, const Atten
 }
 
 Tensor packed_attention(const Tensor& qkv, int64_t heads, const AttentionOptions& o) {
-  check(is_floating(qkv.dtype()), "attention: dtype is ", qkv.dtype(), ", expected f32, f64 or bf16");
-  check(qkv.rank() == 3 && heads > 0 && qkv.size(2) % (3 * heads) == 0, "attention: packed input ", qkv.shape(),
+  check(is_floating(qkv.dtype()), kPacked, ": dtype is ", qkv.dtype(), ", expected f32, f64 or bf16");
+  check(qkv.rank() == 3 && heads > 0 && qkv.size(2) % (3 * heads) == 0, kPacked, ": input ", qkv.shape(),
         " does not divide into [batch, time, 3 x ", heads, " heads x size]");
+  const int64_t b = qkv.size(0), t = qkv.size(1), width = qkv.size(2) / 3;
+  const Tensor mask = full_mask(kPacked, o, {b, heads, t, t}, qkv.dtype());
   if (use_reference() || (o.mask.defined() && requires_grad(o.mask))) return reference::packed_attention(qkv, heads, o);
   if (qkv.dtype() == DType::bf16) return cast(packed_attention(cast(qkv, DType::f32), heads, in_f32(o)), DType::bf16);
-  const int64_t b = qkv.size(0), t = qkv.size(1), width = qkv.size(2) / 3;
   const kernels::AttentionSpec spec{scale_of(o, width / heads), o.causal};
-  const Tensor packed = contiguous(detach(qkv)), mask = full_mask(o, {b, heads, t, t}, qkv.dtype());
+  const Tensor packed = contiguous(detach(qkv));
   Tensor out = empty({b, t, width}, qkv.options());
   const auto by_head = [=](const Tensor& x) {
     return transpose(reshape(detach(x), {b, t, heads, width / heads}), 1, 2);
@@ -146,7 +151,7 @@ Tensor packed_attention(const Tensor& qkv, int64_t heads, const AttentionOptions
   kernels::AttentionInputs in = unpack(packed, heads);
   in.mask = mask;
   const Tensor lse = run_forward(spec, by_head(out), in);
-  if (Node* n = track("packed_attention", {&out}, {&qkv}))
+  if (Node* n = track(kPacked, {&out}, {&qkv}))
     n->backward = [=, packed = save(packed), mask = save(mask), out = save(out), lse = save(lse)](Flow& g) {
       Tensor dqkv = empty_like(packed.get());
       const kernels::AttentionInputs d = unpack(dqkv, heads);

@@ -48,8 +48,6 @@ Tensor reference::linear_cross_entropy(const Tensor& x, const Tensor& weight, co
 
 Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& target,
                             const CrossEntropyOptions& o) {
-  if (use_reference() || o.reduction == Reduction::none)
-    return reference::linear_cross_entropy(x, weight, bias, target, o);
   check(x.rank() >= 1 && weight.rank() == 2 && x.size(-1) == weight.size(1) && x.dtype() == weight.dtype(),
         "linear_cross_entropy: input ", x.dtype(), ' ', x.shape(), " does not fit weight ", weight.dtype(), ' ',
         weight.shape());
@@ -64,7 +62,10 @@ Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor&
   check(target.shape() == leading, "linear_cross_entropy: targets ", target.shape(), " do not fit input ", x.shape());
   check(o.label_smoothing >= 0 && o.label_smoothing <= 1, "linear_cross_entropy: label smoothing ", o.label_smoothing,
         " is outside of [0, 1]");
-  const Tensor id = reshape(checked_ids(target, classes, "linear_cross_entropy", "the classes", o.ignore_index), {n});
+  const Tensor id =
+      reshape(detail::checked_ids(target, classes, "linear_cross_entropy", "the classes", o.ignore_index), {n});
+  if (use_reference() || o.reduction == Reduction::none)
+    return reference::linear_cross_entropy(x, weight, bias, target, o);
   const Device device = x.device();
   const Tensor input = plain(x, {n, width}), w = plain(weight, weight.shape());
   const TensorOptions acc = input.options();

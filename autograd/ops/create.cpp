@@ -8,13 +8,17 @@
 
 namespace isonorm {
 
-Tensor full(const Dims& shape, double value, TensorOptions options) {
-  Tensor out = empty(shape, options);
+namespace {
+Tensor filled(const char* op, const Dims& shape, double value, TensorOptions options) {
+  Tensor out = empty(shape, options, op);
   kernels::fill(out, value);
   return out;
 }
-Tensor zeros(const Dims& shape, TensorOptions options) { return full(shape, 0, options); }
-Tensor ones(const Dims& shape, TensorOptions options) { return full(shape, 1, options); }
+}  // namespace
+
+Tensor full(const Dims& shape, double value, TensorOptions options) { return filled("full", shape, value, options); }
+Tensor zeros(const Dims& shape, TensorOptions options) { return filled("zeros", shape, 0, options); }
+Tensor ones(const Dims& shape, TensorOptions options) { return filled("ones", shape, 1, options); }
 
 Tensor full_like(const Tensor& like, double value) { return full(like.shape(), value, like.options()); }
 Tensor zeros_like(const Tensor& like) { return full_like(like, 0); }
@@ -52,7 +56,7 @@ Tensor linspace(double begin, double end, int64_t count, TensorOptions options) 
 
 Tensor eye(int64_t rows, int64_t columns, TensorOptions options) {
   if (columns == -1) columns = rows;
-  Tensor out = zeros({rows, columns}, options);
+  Tensor out = filled("eye", {rows, columns}, 0, options);
   const int64_t length = std::min(rows, columns);
   if (length > 0) kernels::fill(as_strided(out, {length}, {columns + 1}, 0), 1);
   return out;

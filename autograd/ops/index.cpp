@@ -9,7 +9,7 @@
 
 namespace isonorm {
 
-Tensor checked_ids(const Tensor& ids, int64_t bound, const char* op, const char* what, int64_t allowed) {
+Tensor detail::checked_ids(const Tensor& ids, int64_t bound, const char* op, const char* what, int64_t allowed) {
   check(ids.dtype() == DType::i64, op, ": positions are ", ids.dtype(), ", expected i64");
   const Tensor c = contiguous(ids), position = empty({1}, {DType::i64, ids.device()});
   kernels::find_outside.on(c.device(), position, c, bound, allowed);
@@ -52,7 +52,7 @@ Tensor take(const char* name, const Tensor& x, kernels::IndexShape s, const Tens
 Tensor embedding(const Tensor& weight, const Tensor& ids) {
   check(weight.rank() == 2 && is_floating(weight.dtype()), "embedding: the weight is ", weight.dtype(), ' ',
         weight.shape(), ", expected a floating table [rows, width]");
-  const Tensor id = checked_ids(ids, weight.size(0), "embedding", "the table");
+  const Tensor id = detail::checked_ids(ids, weight.size(0), "embedding", "the table");
   Dims shape = ids.shape();
   shape.push_back(weight.size(1));
   return take("embedding", weight, around(weight.shape(), 0), id, shape);
@@ -61,7 +61,7 @@ Tensor embedding(const Tensor& weight, const Tensor& ids) {
 Tensor index_select(const Tensor& x, int dim, const Tensor& ids) {
   const int d = normalize_dim(dim, x.rank(), "index_select");
   check(ids.rank() == 1, "index_select: ids have shape ", ids.shape(), ", expected rank 1");
-  const Tensor id = checked_ids(ids, x.shape()[d], "index_select", "a dimension");
+  const Tensor id = detail::checked_ids(ids, x.shape()[d], "index_select", "a dimension");
   Dims shape = x.shape();
   shape[d] = ids.numel();
   return take("index_select", x, around(x.shape(), d), id, shape);
@@ -72,7 +72,7 @@ Tensor gather(const Tensor& x, int dim, const Tensor& index) {
   bool fits = index.rank() == x.rank();
   for (int i = 0; fits && i < x.rank(); ++i) fits = i == d || index.shape()[i] <= x.shape()[i];
   check(fits, "gather: index ", index.shape(), " does not fit into ", x.shape(), " outside of dimension ", dim);
-  const Tensor id = checked_ids(index, x.shape()[d], "gather", "a dimension");
+  const Tensor id = detail::checked_ids(index, x.shape()[d], "gather", "a dimension");
   Tensor from = x;
   for (int i = 0; i < x.rank(); ++i)
     if (i != d && index.shape()[i] < x.shape()[i]) from = narrow(from, i, 0, index.shape()[i]);
@@ -92,7 +92,7 @@ Tensor gather(const Tensor& x, int dim, const Tensor& index) {
 
 Tensor one_hot(const Tensor& ids, int64_t classes, DType dtype) {
   check(classes > 0, "one_hot: ", classes, " classes asked for, expected at least 1");
-  const Tensor id = checked_ids(ids, classes, "one_hot", "the classes");
+  const Tensor id = detail::checked_ids(ids, classes, "one_hot", "the classes");
   return cast(eq(unsqueeze(id, -1), arange(classes, {DType::i64, ids.device()})), dtype);
 }
 

@@ -33,7 +33,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntr
   check(o.label_smoothing >= 0 && o.label_smoothing <= 1, "cross_entropy: label smoothing ", o.label_smoothing,
         " is outside of [0, 1]");
   const int64_t n = target.numel(), classes = logits.size(-1);
-  const Tensor id = checked_ids(target, classes, "cross_entropy", "the classes", o.ignore_index);
+  const Tensor id = detail::checked_ids(target, classes, "cross_entropy", "the classes", o.ignore_index);
   const Tensor x = reshape(contiguous(detach(logits)), {n, classes});
   const TensorOptions acc{acc_dtype(x.dtype()), x.device()};
   const kernels::CrossEntropySpec spec{o.ignore_index, o.label_smoothing};

@@ -8,8 +8,7 @@
 namespace isonorm {
 namespace detail {
 
-void check_norm(const NormSpec& spec, const Tensor& x, const Tensor& gain, const Tensor& bias) {
-  const char* op = name_of(spec.kind);
+void check_norm(const char* op, const NormSpec& spec, const Tensor& x, const Tensor& gain, const Tensor& bias) {
   check(is_floating(x.dtype()), op, ": dtype is ", x.dtype(), ", expected f32, f64 or bf16");
   check(x.rank() >= 1, op, ": the input has rank 0, expected [..., width]");
   for (const Tensor* t : {&gain, &bias}) {
@@ -59,8 +58,9 @@ NormTape::Gradients NormTape::backward(const Tensor& dy, const Tensor& dsum, boo
 
 }  // namespace detail
 
-Tensor normalize(const Tensor& x, const NormSpec& spec, const Tensor& gain, const Tensor& bias) {
-  detail::check_norm(spec, x, gain, bias);
+namespace {
+Tensor normalize_as(const char* op, const Tensor& x, const NormSpec& spec, const Tensor& gain, const Tensor& bias) {
+  detail::check_norm(op, spec, x, gain, bias);
   if (spec.kind == NormKind::none) {
     const Tensor scaled = gain.defined() ? mul(x, gain) : x;
     return bias.defined() ? add(scaled, bias) : scaled;
@@ -76,18 +76,23 @@ Tensor normalize(const Tensor& x, const NormSpec& spec, const Tensor& gain, cons
     };
   return r.y;
 }
+}  // namespace
+
+Tensor normalize(const Tensor& x, const NormSpec& spec, const Tensor& gain, const Tensor& bias) {
+  return normalize_as("normalize", x, spec, gain, bias);
+}
 
 Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, NormOptions o) {
-  return normalize(x, {NormKind::layer, o.eps, o.p}, gain, bias);
+  return normalize_as("layer_norm", x, {NormKind::layer, o.eps, o.p}, gain, bias);
 }
 Tensor rms_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, NormOptions o) {
-  return normalize(x, {NormKind::rms, o.eps, o.p}, gain, bias);
+  return normalize_as("rms_norm", x, {NormKind::rms, o.eps, o.p}, gain, bias);
 }
 Tensor crms_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, NormOptions o) {
-  return normalize(x, {NormKind::crms, o.eps, o.p}, gain, bias);
+  return normalize_as("crms_norm", x, {NormKind::crms, o.eps, o.p}, gain, bias);
 }
 Tensor crms_isometric_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, NormOptions o) {
-  return normalize(x, {NormKind::crms_isometric, o.eps, o.p}, gain, bias);
+  return normalize_as("crms_isometric_norm", x, {NormKind::crms_isometric, o.eps, o.p}, gain, bias);
 }
 
 }  // namespace isonorm

@@ -10,7 +10,8 @@ struct NormResult {
   Tensor y, sum, stats;
 };
 
-void check_norm(const NormSpec& spec, const Tensor& x, const Tensor& gain, const Tensor& bias);
+// Throws as `op` where the arguments do not fit.
+void check_norm(const char* op, const NormSpec& spec, const Tensor& x, const Tensor& gain, const Tensor& bias);
 
 // Normalizes x, or x + branch where branch is defined (contiguous, as x), which is then also a result. No graph.
 NormResult norm_forward(const NormSpec& spec, const Tensor& x, const Tensor& branch, const Tensor& gain,

@@ -18,7 +18,7 @@ namespace {
 
 Tensor floating(const char* op, const Dims& shape, TensorOptions options) {
   check(is_floating(options.dtype), op, ": dtype is ", options.dtype, ", expected f32, f64 or bf16");
-  return empty(shape, options);
+  return empty(shape, options, op);
 }
 
 }  // namespace
@@ -64,14 +64,14 @@ Tensor truncated_normal(const Dims& shape, double mean, double deviation, double
 
 Tensor bernoulli(const Dims& shape, double p, TensorOptions options, Generator& generator) {
   check(p >= 0 && p <= 1, "bernoulli: probability ", p, " is outside of [0, 1]");
-  Tensor out = empty(shape, options);
+  Tensor out = empty(shape, options, "bernoulli");
   kernels::bernoulli.on(out.device(), out, p, generator.take(philox_blocks(out.numel(), 2)));
   return out;
 }
 
 Tensor randint(int64_t lo, int64_t hi, const Dims& shape, Device device, Generator& generator) {
   check(lo < hi, "randint: no integer in [", lo, ", ", hi, ")");
-  Tensor out = empty(shape, {DType::i64, device});
+  Tensor out = empty(shape, {DType::i64, device}, "randint");
   kernels::random_integers.on(device, out, lo, hi, generator.take(philox_blocks(out.numel(), 2)));
   return out;
 }
@@ -106,14 +106,14 @@ Tensor multinomial(const Tensor& weights, int64_t count, bool replacement, Gener
   check(count >= 0 && needed <= n && n > 0, "multinomial: ", count, " draws ", replacement ? "with" : "without",
         " replacement from ", n, " weights");
   const NoGrad no_grad;
-  const Tensor w = cast(contiguous(detach(weights)), DType::f64), zero = zeros({}, w.options());
+  const Tensor w = cast(contiguous(detach(weights)), DType::f64);
   Dims shape = w.shape();
   shape[shape.rank - 1] = count;
   if (w.numel() == 0) return empty(shape, {DType::i64, w.device()});
   const double least = amin(w).item(), total = amax(sum(w, {-1})).item();
   check(least >= 0 && std::isfinite(total), "multinomial: weights must be finite and not negative; the least is ",
         least, ", the largest sum of a row ", total);
-  const double positive = amin(sum(cast(gt(w, zero), DType::f64), {-1})).item();
+  const double positive = amin(sum(cast(gt(w, 0), DType::f64), {-1})).item();
   check(positive >= static_cast<double>(needed), "multinomial: a row has ", positive, " positive weights, needed are ",
         needed);
   if (!replacement) {

@@ -47,7 +47,7 @@ Dims complete_shape(const Tensor& x, const Dims& wish, const char* op) {
     check(known > 0 && x.numel() % known == 0, op, ": shape ", x.shape(), " does not divide into ", wish);
     shape[open] = x.numel() / known;
   }
-  check(numel(shape) == x.numel(), op, ": shape ", x.shape(), " has ", x.numel(), " elements, ", shape, " has ",
+  check(numel(shape, op) == x.numel(), op, ": shape ", x.shape(), " has ", x.numel(), " elements, ", shape, " has ",
         numel(shape));
   return shape;
 }
@@ -159,6 +159,7 @@ Tensor squeeze(const Tensor& x, int dim) {
 }
 
 Tensor unsqueeze(const Tensor& x, int dim) {
+  check(x.rank() < kMaxRank, "unsqueeze: shape ", x.shape(), " has the largest rank, ", kMaxRank);
   const int d = normalize_dim(dim, x.rank() + 1, "unsqueeze");
   Dims shape;
   for (int i = 0; i <= x.rank(); ++i) {

@@ -207,7 +207,7 @@ TEST_CASE("the bits of attention do not depend on the number of threads, nor its
 TEST_CASE("attention refuses what does not fit, and takes what is empty") {
   const Tensor x = randn({1, 2, 3, 4}, 22);
   CHECK_THROWS_WITH(scaled_dot_product_attention(x, randn({1, 2, 3, 5}, 1), x),
-                    Contains("attention: q [1, 2, 3, 4], k [1, 2, 3, 5]"));
+                    Contains("scaled_dot_product_attention: q [1, 2, 3, 4], k [1, 2, 3, 5]"));
   CHECK_THROWS_WITH(scaled_dot_product_attention(x, x, randn({1, 2, 4, 4}, 1)), Contains("v [1, 2, 4, 4] do not fit"));
   CHECK_THROWS_WITH(scaled_dot_product_attention(x, x, randn({2, 3, 4}, 1)),
                     Contains("expected [batch, heads, time, size]"));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "autograd/engine.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
 #include "tests/op_cases/groups.h"
@@ -118,37 +119,23 @@ OpCase attention_row() {
   }
   add("full", inputs_of(draw, {2, 4, 150, 150, 16, 16}), {}).large = true;
   add("causal", inputs_of(draw, {2, 4, 150, 150, 16, 16}), {.causal = true}).large = true;
-  op.refuse(
-      {"[2, 3]"},
-      [] {
-        scaled_dot_product_attention(reals({2, 3}), reals({2, 3}), reals({2, 3}));
-      },
-      "attention");
-  op.refuse(
-      {"[1, 1, 2, 3]", "[1, 1, 2, 4]"},
-      [] {
-        scaled_dot_product_attention(reals({1, 1, 2, 3}), reals({1, 1, 2, 4}), reals({1, 1, 2, 3}));
-      },
-      "attention");
-  op.refuse(
-      {"[1, 1, 2, 3]", "[1, 1, 5, 3]"},
-      [] {
-        scaled_dot_product_attention(reals({1, 1, 2, 3}), reals({1, 1, 2, 3}), reals({1, 1, 5, 3}));
-      },
-      "attention");
-  op.refuse(
-      {"f32", "f64"},
-      [] {
-        scaled_dot_product_attention(reals({1, 1, 2, 3}), reals({1, 1, 2, 3}), reals({1, 1, 2, 3}, DType::f64));
-      },
-      "attention");
-  op.refuse(
-      {"[3]"},
-      [] {
-        scaled_dot_product_attention(reals({1, 1, 2, 3}), reals({1, 1, 2, 3}), reals({1, 1, 2, 3}),
-                                     {.mask = reals({3})});
-      },
-      "expand");
+  op.refuse({"[2, 3]"}, [] { scaled_dot_product_attention(reals({2, 3}), reals({2, 3}), reals({2, 3})); });
+  op.refuse({"[1, 1, 2, 3]", "[1, 1, 2, 4]"}, [] {
+    scaled_dot_product_attention(reals({1, 1, 2, 3}), reals({1, 1, 2, 4}), reals({1, 1, 2, 3}));
+  });
+  op.refuse({"[1, 1, 2, 3]", "[1, 1, 5, 3]"}, [] {
+    scaled_dot_product_attention(reals({1, 1, 2, 3}), reals({1, 1, 2, 3}), reals({1, 1, 5, 3}));
+  });
+  op.refuse({"f32", "f64"}, [] {
+    scaled_dot_product_attention(reals({1, 1, 2, 3}), reals({1, 1, 2, 3}), reals({1, 1, 2, 3}, DType::f64));
+  });
+  op.refuse({"[3]", "[1, 1, 2, 2]"}, [] {
+    scaled_dot_product_attention(reals({1, 1, 2, 3}), reals({1, 1, 2, 3}), reals({1, 1, 2, 3}), {.mask = reals({3})});
+  });
+  op.refuse({"f64", "f32"}, [] {
+    scaled_dot_product_attention(reals({1, 1, 2, 3}), reals({1, 1, 2, 3}), reals({1, 1, 2, 3}),
+                                 {.mask = reals({2, 2}, DType::f64)});
+  });
   return op;
 }
 
@@ -195,30 +182,14 @@ OpCase packed_row() {
   add(0, 2, 2, 2, "full", {});
   add(3, 150, 4, 16, "full", {}).large = true;
   add(3, 150, 4, 16, "causal", {.causal = true}).large = true;
-  op.refuse(
-      {"[2, 3]"},
-      [] {
-        packed_attention(reals({2, 3}), 1);
-      },
-      "attention");
-  op.refuse(
-      {"[1, 2, 6]", "4"},
-      [] {
-        packed_attention(reals({1, 2, 6}), 4);
-      },
-      "attention");
-  op.refuse(
-      {"0"},
-      [] {
-        packed_attention(reals({1, 2, 6}), 0);
-      },
-      "attention");
-  op.refuse(
-      {"i64"},
-      [] {
-        packed_attention(integers({1, 2, 6}), 1);
-      },
-      "attention");
+  op.refuse({"[2, 3]"}, [] { packed_attention(reals({2, 3}), 1); });
+  op.refuse({"[1, 2, 6]", "4"}, [] { packed_attention(reals({1, 2, 6}), 4); });
+  op.refuse({"0"}, [] { packed_attention(reals({1, 2, 6}), 0); });
+  op.refuse({"i64"}, [] { packed_attention(integers({1, 2, 6}), 1); });
+  op.refuse({"[2, 1, 2, 2]", "[1, 1, 2, 2]"}, [] {
+    packed_attention(reals({1, 2, 6}), 1, {.mask = reals({2, 1, 2, 2})});
+  });
+  op.refuse({"[3]", "[1, 1, 2, 2]"}, [] { packed_attention(reals({1, 2, 6}), 1, {.mask = require_grad(reals({3}))}); });
   return op;
 }
 

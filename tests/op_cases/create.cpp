@@ -36,7 +36,7 @@ OpCase filled_row(std::string name, std::string parameters, std::string formula,
             text(shape, ' ', dtype), {}, [=](const Tensors&) { return call(shape, {dtype}); },
             [=](const Arrays&) { return of(Array(shape, Kind::real, value), dtype); })
           .large = shape == kLarge;
-  op.refuses = false;  // a negative size is refused by the shape, under its name
+  op.refuse({"-2", "[3, -2]"}, [=] { call({3, -2}, {}); });
   return op;
 }
 
@@ -136,8 +136,8 @@ OpCase eye_row() {
                           dtype);
               })
             .large = rows * columns > 20000;
-  op.refuse(
-      {"-2"}, [] { eye(-2); }, "shape");
+  op.refuse({"-2"}, [] { eye(-2); });
+  op.refuse({"-3"}, [] { eye(2, -3); });
   return op;
 }
 

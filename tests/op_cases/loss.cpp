@@ -156,6 +156,9 @@ OpCase linear_cross_entropy_row() {
   op.refuse({"5", "element 1"}, [] {
     linear_cross_entropy(reals({2, 3}), reals({5, 3}), {}, from_vector<int64_t>({0, 5}, {2}));
   });
+  op.refuse({"[2, 3]", "[5, 4]"}, [] {
+    linear_cross_entropy(reals({2, 3}), reals({5, 4}), {}, integers({2}), {.reduction = Reduction::none});
+  });
   op.refuse({"f32", "f64"}, [] { linear_cross_entropy(reals({2, 3}), reals({5, 3}, DType::f64), {}, integers({2})); });
   return op;
 }

@@ -238,6 +238,7 @@ OpCase unsqueeze_row() {
         return reshaped(x, {3, 1, 17, 1001});
       });
   op.refuse({"dimension 3", "rank 3"}, [] { unsqueeze(reals({2, 3}), 3); });
+  op.refuse({"[1, 1, 1, 1, 1, 1, 1, 1]", "8"}, [] { unsqueeze(reals({1, 1, 1, 1, 1, 1, 1, 1}), 0); });
   return op;
 }
 

@@ -215,8 +215,7 @@ std::string check_refusal(const OpCase& op, const BadCall& bad) {
     message = e.what();
   }
   if (message.find('\n') != std::string::npos) return "the message has several lines: " + message;
-  if (!message.starts_with((bad.speaker.empty() ? op.name : bad.speaker) + ": "))
-    return "the message does not begin with the op: " + message;
+  if (!message.starts_with(op.name + ": ")) return "the message does not begin with the op: " + message;
   for (const std::string& word : bad.words)
     if (message.find(word) == std::string::npos) return "'" + word + "' is missing in: " + message;
   return {};

@@ -35,7 +35,6 @@ struct Sample {
 struct BadCall {
   std::function<void()> call;
   std::vector<std::string> words;
-  std::string speaker;  // begins the message; the op's own name where empty
 };
 
 template <class Out, class In, class F> std::function<std::vector<Out>(const std::vector<In>&)> as_list(F f) {
@@ -78,8 +77,8 @@ struct OpCase {
     s.verify = [verify = std::move(verify)](const Tensors& y) { return verify(y[0]); };
     return samples.emplace_back(std::move(s));
   }
-  void refuse(std::vector<std::string> words, std::function<void()> call, std::string speaker = {}) {
-    bad.push_back({std::move(call), std::move(words), std::move(speaker)});
+  void refuse(std::vector<std::string> words, std::function<void()> call) {
+    bad.push_back({std::move(call), std::move(words)});
   }
 };
 
