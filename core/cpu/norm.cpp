@@ -39,6 +39,23 @@ template <bool add, class A, class T> struct Source {
   }
 };
 
+// As for_lanes, for loops that store to `to` and sum nothing: from the second register on the stores are aligned, also
+// in the rows of an odd width. There is one place that calls f, so that all elements are rounded alike: how the
+// compiler fuses multiplications and additions may differ between places.
+template <class A, class T, class F> ISO_HD void for_aligned_lanes(const T* to, int64_t n, const F& f) {
+  constexpr int64_t w = kLanes<A>;
+  if (n < w) {
+    if (n > 0) f(0, Short<A>{n});
+    return;
+  }
+  const int64_t last = n - w;
+  for (int64_t i = 0, next = w - static_cast<int64_t>(reinterpret_cast<uintptr_t>(to) / sizeof(T) % w);; next += w) {
+    f(i, Full<A>{});
+    if (i == last) return;
+    i = std::min(next, last);
+  }
+}
+
 // Shift and 1/root of a row. The variance is taken around the mean in a second pass: E[x^2] - mean^2 would cancel.
 template <NormKind K, class A, class From> ISO_HD std::array<A, 2> row_stats(const From& from, const Shape<A>& s) {
   A shift = 0, squares;
@@ -83,7 +100,7 @@ void forward(const NormSpec& spec, const NormOutputs& out, const NormInputs& in)
       stats[2 * r] = shift;
       stats[2 * r + 1] = scale;
       const A mean = K == NormKind::layer ? shift : A(0), factor = scale;
-      for_lanes<A>(w, [&](int64_t i, auto lanes) {
+      for_aligned_lanes<A>(y + r * w, w, [&](int64_t i, auto lanes) {
         Vec<A> v = from.load(i, lanes);
         if constexpr (add) lanes.store(sum + r * w + i, v);
         v = (v - mean) * factor;
@@ -101,43 +118,48 @@ template <class A, class T> struct Row {
   A shift, scale, inverse_root;
 };
 
-// dx over n entries of a row, and the row's contributions to the gradients of gain and bias.
-template <bool affine, class A, class T>
-ISO_HD void write_gradient(T* __restrict dx, A* __restrict dgain, A* __restrict dbias, const Row<A, T>& row,
-                           const T* gain, A mean, A c, A slope, int64_t n) {
-  for_lanes<A>(n, [&](int64_t i, auto lanes) {
-    const Vec<A> dy = lanes.load(row.dy + i), x = (lanes.load(row.x + i) - row.shift) * row.scale;
-    Vec<A> h = dy;
-    if constexpr (affine) {
-      if (gain) h *= lanes.load(gain + i);
-      lanes.store(dgain + i, lanes.load(dgain + i) + lanes.keep(dy * x));
-      lanes.store(dbias + i, lanes.load(dbias + i) + lanes.keep(dy));
-    }
+// dx over n entries of a row.
+template <class A, class T>
+ISO_HD void write_gradient(T* __restrict dx, const Row<A, T>& row, const T* gain, A mean, A c, A slope, int64_t n) {
+  for_aligned_lanes<A>(dx, n, [&](int64_t i, auto lanes) {
+    const Vec<A> x = (lanes.load(row.x + i) - row.shift) * row.scale;
+    Vec<A> h = lanes.load(row.dy + i);
+    if (gain) h *= lanes.load(gain + i);
     Vec<A> g = ((h - mean) - (x + c) * slope) * row.inverse_root;
     if (row.dsum) g += lanes.load(row.dsum + i);
     lanes.store(dx + i, g);
   });
 }
 
+// Where the register that begins at element i of a row has its place in a row of partial sums: the last one, which
+// overlaps the one before it, gets lanes of its own, so that no sum is loaded that was just stored in two parts.
+template <class A> ISO_HD int64_t place(int64_t i) { return (i + kLanes<A> - 1) / kLanes<A> * kLanes<A>; }
+
+template <class A> ISO_HD void add_to(A* sum, Vec<A> v) { store_lanes<A>(sum, load_lanes<A>(sum) + v); }
+
+// dx of a row, and the row's contributions to the gradients of gain and bias.
 template <NormKind K, bool affine, class A, class T>
 ISO_HD void gradient_row(T* dx, A* dgain, A* dbias, const Row<A, T>& row, const T* gain, A c, const Shape<A>& s) {
   const auto [sum_h, sum_hx] = sum_row<A, 2>(s.width, [&](int64_t i, auto lanes, Vec<A>* acc) {
-    Vec<A> h = lanes.keep(lanes.load(row.dy + i));
-    if constexpr (affine)
+    const Vec<A> dy = lanes.keep(lanes.load(row.dy + i)), x = (lanes.load(row.x + i) - row.shift) * row.scale;
+    Vec<A> h = dy;
+    if constexpr (affine) {
       if (gain) h *= lanes.load(gain + i);
+      add_to<A>(dgain + place<A>(i), dy * x);
+      add_to<A>(dbias + place<A>(i), dy);
+    }
     if constexpr (K == NormKind::layer) acc[0] += h;
-    acc[1] += h * ((lanes.load(row.x + i) - row.shift) * row.scale);
+    acc[1] += h * x;
   });
   const A mean = K == NormKind::layer ? sum_h / s.divisor : A(0), slope = sum_hx / s.divisor;
-  write_gradient<affine>(dx, dgain, dbias, row, gain, mean, c, slope, s.entries);
+  write_gradient(dx, row, gain, mean, c, slope, s.entries);
   if (s.entries == s.width) return;
   // Entries that the partial mean square does not see.
   const int64_t k = s.entries;
   Row<A, T> rest = row;
   rest.dy += k, rest.x += k;
   if (row.dsum) rest.dsum += k;
-  if constexpr (affine) dgain += k, dbias += k;
-  write_gradient<affine>(dx + k, dgain, dbias, rest, gain ? gain + k : nullptr, A(0), A(0), A(0), s.width - k);
+  write_gradient(dx + k, rest, gain ? gain + k : nullptr, A(0), A(0), A(0), s.width - k);
 }
 
 template <NormKind K, bool affine, class T>
@@ -149,14 +171,14 @@ void backward(const NormSpec& spec, const NormGradients& out, const NormSaved& i
   const A* stats = in.stats.data<A>();
   T* dx = out.dx.mutable_data<T>();
   A* partial = mutable_or_null<A>(out.partial);
-  const int64_t w = s.width,
+  const int64_t w = s.width, stride = norm_partial_width(w),
                 block = affine ? norm_block_rows(s.rows) : std::max<int64_t>(1, 8192 / std::max<int64_t>(1, w));
   parallel_for(s.rows, block, [&](int64_t begin, int64_t end) {
     A *dgain = nullptr, *dbias = nullptr;
     if constexpr (affine) {
-      dgain = partial + begin / block * 2 * w;
-      dbias = dgain + w;
-      std::fill_n(dgain, 2 * w, A(0));
+      dgain = partial + begin / block * 2 * stride;
+      dbias = dgain + stride;
+      std::fill_n(dgain, 2 * stride, A(0));
     }
     for (int64_t r = begin; r < end; ++r) {
       const A shift = stats[2 * r], inverse_root = stats[2 * r + 1];
@@ -173,16 +195,14 @@ void backward(const NormSpec& spec, const NormGradients& out, const NormSaved& i
   if constexpr (!affine) return;
   const int64_t blocks = norm_blocks(s.rows);
   T* to[2] = {mutable_or_null<T>(out.dgain), mutable_or_null<T>(out.dbias)};
-  parallel_for(w, std::max<int64_t>(64, 16384 / std::max<int64_t>(1, blocks)), [&](int64_t begin, int64_t end) {
-    for (int which : {0, 1}) {
-      if (!to[which]) continue;
-      for_lanes<A>(end - begin, [&](int64_t i, auto lanes) {
-        Vec<A> sum{};
-        for (int64_t b = 0; b < blocks; ++b) sum += lanes.load(partial + (2 * b + which) * w + begin + i);
-        lanes.store(to[which] + begin + i, sum);
-      });
-    }
-  });
+  for (int which : {0, 1}) {
+    if (!to[which]) continue;
+    for_lanes<A>(w, [&](int64_t i, auto lanes) {
+      Vec<A> sum{};
+      for (int64_t b = 0; b < blocks; ++b) sum += load_lanes<A>(partial + (2 * b + which) * stride + place<A>(i));
+      lanes.store(to[which] + i, lanes.choose(sum, lanes.load(to[which] + i)));
+    });
+  }
 }
 
 // f.operator()<kind>() with one of the three formulas: the isometric form is RMSNorm with another divisor.

@@ -13,6 +13,9 @@ namespace isonorm::kernels {
 inline int64_t norm_block_rows(int64_t rows) { return std::max<int64_t>(16, (rows + 31) / 32); }
 inline int64_t norm_blocks(int64_t rows) { return (rows + norm_block_rows(rows) - 1) / norm_block_rows(rows); }
 
+// Entries of a row of these sums: whole vector registers.
+inline int64_t norm_partial_width(int64_t width) { return (width + 15) / 16 * 16; }
+
 struct NormOutputs {
   Tensor y;      // the normalized rows
   Tensor sum;    // x + branch; undefined where there is no branch
@@ -25,7 +28,7 @@ struct NormInputs {
 struct NormGradients {
   Tensor dx;
   Tensor dgain, dbias;  // [width]; undefined where not wanted
-  Tensor partial;       // scratch [norm_blocks(rows), 2, width] of acc dtype, where dgain or dbias is wanted
+  Tensor partial;  // scratch [norm_blocks(rows), 2, norm_partial_width] of acc dtype, where dgain or dbias is wanted
 };
 struct NormSaved {
   Tensor dy;    // of the normalized rows
