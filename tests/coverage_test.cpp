@@ -8,6 +8,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/declarations.h"
 #include "tests/support/ops_docs.h"
+#include "tests/support/read_text.h"
 
 using namespace isonorm;
 using namespace isonorm::test;
@@ -36,9 +37,13 @@ namespace detail { Tensor hidden(const Tensor& x); }
 
 TEST_CASE("every public function has a row, and every row a function") {
   std::set<std::string> declared, rows, compositions, fused;
-  for (const Declaration& d : public_functions())
+  const std::string umbrella = read_text("isonorm.h");
+  for (const Declaration& d : public_functions()) {
+    INFO(d.header << " declares " << d.signature);
+    CHECK(umbrella.find("#include \"" + d.header + "\"") != std::string::npos);
     (d.name.starts_with("reference::") ? compositions : declared)
         .insert(d.name.starts_with("reference::") ? d.name.substr(11) : d.signature);
+  }
   for (const OpCase& op : op_cases()) rows.insert(op.signature);
   for (const FusedCase& f : fused_cases()) fused.insert(f.name);
   CHECK(declared.size() > 50);

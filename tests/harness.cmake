@@ -15,4 +15,4 @@ set_tests_properties(ops PROPERTIES ENVIRONMENT OMP_WAIT_POLICY=passive)
 add_executable(ops_docs ops_docs.cpp)
 target_link_libraries(ops_docs PRIVATE isonorm_op_cases)
 
-isonorm_test(includes includes_test.cpp support/declarations.cpp)
+isonorm_test(includes includes_test.cpp)

@@ -2,12 +2,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <regex>
 #include <set>
+#include <sstream>
 
 #include "core/error.h"
 #include "tests/support/catch.h"
-#include "tests/support/declarations.h"
+#include "tests/support/read_text.h"
 
 using isonorm::text;
 using isonorm::test::read_text;
@@ -33,15 +33,28 @@ struct Source {
   Set includes;  // quoted ones
 };
 
+// What stands behind the directive `#name` in the lines of a source that have it.
+std::vector<std::string> directives(const std::string& content, const std::string& name) {
+  std::vector<std::string> found;
+  std::istringstream lines(content);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string first, rest;
+    words >> first;
+    if (first == "#") words >> rest, first += rest;
+    if (first == "#" + name && words >> rest) found.push_back(rest);
+  }
+  return found;
+}
+
 std::vector<Source> sources() {
-  static const std::regex include("#include \"([^\"]+)\"");
   std::vector<Source> all;
   const auto add = [&](const fs::path& path) {
     const std::string ending = path.extension().string();
     if (!Set{".h", ".cpp", ".cu", ".cuh", ".cmake", ".py"}.count(ending) && path.filename() != "CMakeLists.txt") return;
     Source s{path.generic_string(), path.begin()->string(), read_text(path.string()), {}};
-    for (std::sregex_iterator i(s.content.begin(), s.content.end(), include), end; i != end; ++i)
-      s.includes.insert((*i)[1]);
+    for (const std::string& include : directives(s.content, "include"))
+      if (include.front() == '"') s.includes.insert(include.substr(1, include.find('"', 1) - 1));
     all.push_back(std::move(s));
   };
   for (const char* folder : {"core", "autograd", "nn", "optim", "equivalence", "io", "data", "gpu", "tools", "examples",
@@ -110,11 +123,10 @@ TEST_CASE("no file is over 500 lines") {
 }
 
 TEST_CASE("ISO_HD is the only macro") {
-  static const std::regex define("(?:^|\n)[ \t]*#[ \t]*define[ \t]+(\\w+)");
   for (const Source& s : sources()) {
     if (s.path.ends_with(".py") || s.path.ends_with(".cmake")) continue;
-    for (std::sregex_iterator i(s.content.begin(), s.content.end(), define), end; i != end; ++i) {
-      const std::string name = (*i)[1];
+    for (const std::string& definition : directives(s.content, "define")) {
+      const std::string name = definition.substr(0, definition.find('('));
       INFO(s.path << " defines " << name);
       CHECK(
           (name == "ISO_HD" || name.starts_with("CATCH_CONFIG_")));  // the latter is how Catch2 is asked for its runner

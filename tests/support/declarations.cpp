@@ -1,10 +1,9 @@
 #include "tests/support/declarations.h"
 
-#include <fstream>
-#include <iterator>
+#include <filesystem>
 #include <regex>
 
-#include "core/error.h"
+#include "tests/support/read_text.h"
 
 namespace isonorm::test {
 namespace {
@@ -19,12 +18,6 @@ std::string one_line(const std::string& s) {
 }
 
 }  // namespace
-
-std::string read_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  check_io(file.good(), "cannot read ", path, " (is the project's root the working directory?)");
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 std::vector<Declaration> declarations_in(const std::string& source, const std::string& header) {
   static const std::regex function("(?:inline )?[\\w:<>]+ (\\w+)\\((.*)\\)"), scope("namespace ([\\w:]+)");
@@ -54,13 +47,13 @@ std::vector<Declaration> declarations_in(const std::string& source, const std::s
 }
 
 std::vector<Declaration> public_functions() {
-  const std::string umbrella = read_text("isonorm.h");
-  static const std::regex include("#include \"(autograd/(?:ops|fused)/\\w+\\.h)\"");
   std::vector<Declaration> all;
-  for (std::sregex_iterator i(umbrella.begin(), umbrella.end(), include), end; i != end; ++i) {
-    const std::string header = (*i)[1];
-    for (Declaration& d : declarations_in(read_text(header), header)) all.push_back(std::move(d));
-  }
+  for (const char* folder : {"autograd/ops", "autograd/fused"})
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      const std::string header = entry.path().generic_string();
+      if (!header.ends_with(".h")) continue;
+      for (Declaration& d : declarations_in(read_text(header), header)) all.push_back(std::move(d));
+    }
   return all;
 }
 

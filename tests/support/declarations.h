@@ -12,13 +12,11 @@ struct Declaration {
   std::string header;
 };
 
-// Functions in namespace isonorm of the headers of autograd/ops and autograd/fused that the umbrella header shows,
-// operators left out. Reads the sources, so it wants the project's root as the working directory.
+// Functions in namespace isonorm of the headers in autograd/ops and autograd/fused, operators left out. Reads the
+// sources, so it wants the project's root as the working directory.
 std::vector<Declaration> public_functions();
 
 // The declarations of one header's text.
 std::vector<Declaration> declarations_in(const std::string& source, const std::string& header);
-
-std::string read_text(const std::string& path);
 
 }  // namespace isonorm::test
