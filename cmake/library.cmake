@@ -33,7 +33,7 @@ add_library(isonorm::isonorm ALIAS isonorm)
 target_link_libraries(isonorm PRIVATE $<BUILD_INTERFACE:isonorm_flags> isonorm_blas OpenMP::OpenMP_CXX ZLIB::ZLIB)
 target_compile_features(isonorm PUBLIC cxx_std_20)
 set_target_properties(isonorm PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET default
-                      VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+                      DEFINE_SYMBOL "" VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
 if(BUILD_SHARED_LIBS)
   target_link_options(isonorm PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map)
   set_target_properties(isonorm PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/exports.map)
