@@ -32,21 +32,40 @@ template <class Item, class Body> void for_each_block(std::span<const Item> item
   });
 }
 
+// out[k] = the rule's step for n weights; out may be w.
+template <class A, class Rule>
+void update_loop(const Update& u, const Rule& rule, const A* g, const A* w, A* out, A* const* state, int64_t n) {
+  const A scale(u.gradient_scale), l2(u.l2), keep(u.keep);
+#pragma omp simd
+  for (int64_t k = 0; k < n; ++k) {
+    const A x = w[k];
+    const A y = rule.step(keep * x, scale * g[k] + l2 * x, rules::State<A>{state, k});
+    if constexpr (Rule::kWrites) out[k] = y;
+  }
+}
+
 template <class T, class Rule> void update_block(const Update& u, const Rule& given, int64_t begin, int64_t end) {
   using A = acc_t<T>;
   const Rule rule = given;  // a local copy: no write of the loop can reach it
-  const A scale(u.gradient_scale), l2(u.l2), keep(u.keep);
-  const T* g = u.gradient.data<T>();
-  const T* w = u.parameter.data<T>();
+  const T* g = u.gradient.data<T>() + begin;
+  const T* w = u.parameter.data<T>() + begin;
   T* out = nullptr;
-  if constexpr (Rule::kWrites) out = u.parameter.mutable_data<T>();
+  if constexpr (Rule::kWrites) out = u.parameter.mutable_data<T>() + begin;
   A* state[Rule::kStates + 1] = {};
-  for (int i = 0; i < Rule::kStates; ++i) state[i] = u.state[i].mutable_data<A>();
-#pragma omp simd
-  for (int64_t k = begin; k < end; ++k) {
-    const A x(w[k]);
-    const A y = rule.step(keep * x, scale * A(g[k]) + l2 * x, rules::State<A>{state, k});
-    if constexpr (Rule::kWrites) out[k] = T(y);
+  for (int i = 0; i < Rule::kStates; ++i) state[i] = u.state[i].mutable_data<A>() + begin;
+  if constexpr (std::is_same_v<T, A>) {
+    update_loop(u, rule, g, w, out, state, end - begin);
+  } else {  // by pieces that stay in the first cache: conversion and rule are vector loops of their own
+    constexpr int64_t kPiece = 512;
+    A g_piece[kPiece], w_piece[kPiece];
+    for (int64_t at = 0; at < end - begin; at += kPiece) {
+      const int64_t n = std::min(kPiece, end - begin - at);
+      for (int64_t k = 0; k < n; ++k) g_piece[k] = g[at + k], w_piece[k] = w[at + k];
+      update_loop(u, rule, g_piece, w_piece, w_piece, state, n);
+      for (int i = 0; i < Rule::kStates; ++i) state[i] += n;
+      if constexpr (Rule::kWrites)
+        for (int64_t k = 0; k < n; ++k) out[at + k] = T(w_piece[k]);
+    }
   }
 }
 

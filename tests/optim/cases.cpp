@@ -78,7 +78,7 @@ const std::vector<OptimizerCase>& optimizer_cases() {
       {"lamb_all", lamb({.beta1 = 0.8, .beta2 = 0.95, .eps = 1e-3, .weight_decay = 0.3}),
        rule(published::Lamb{.beta1 = 0.8, .beta2 = 0.95, .eps = 1e-3, .weight_decay = 0.3})},
       {"lamb_plain", lamb({.adapt = false}), rule(published::Lamb{.adapt = false})},
-      {"adafactor", adafactor({.weight_decay = 0.1})},
+      {"adafactor", adafactor({.eps1 = 1e-5, .weight_decay = 0.1})},
       {"muon", muon},
   };
   return cases;

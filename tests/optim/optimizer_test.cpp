@@ -104,6 +104,32 @@ TEST_CASE("f32 follows f64 within rounding, and bf16 parameters keep f32 state")
   CHECK(largest_difference(opt.state_dict().at("1.exp_avg").to_vector<double>(), rule16.m) < 20 * 4 * 0x1p-24);
 }
 
+TEST_CASE("a step of bf16 parameters is the step of f32 ones, rounded once") {
+  const auto to = [](const Tensor& x, DType dtype) {
+    const Tensor y = empty(x.shape(), {dtype});
+    copy_into(y, x);
+    return y;
+  };
+  for (const OptimizerCase& c : optimizer_cases()) {
+    INFO(c.name);
+    std::vector<Tensor> p16, p32;
+    for (size_t i = 0; i < kShapes.size(); ++i) {
+      p16.push_back(require_grad(to(from_vector(start_of(i), kShapes[i]), DType::bf16)));
+      p32.push_back(require_grad(to(detach(p16[i]), DType::f32)));
+    }
+    const auto opt16 = c.make(p16), opt32 = c.make(p32);
+    for (size_t i = 0; i < kShapes.size(); ++i) {
+      set_gradient(p16[i], to(from_vector(gradient_at(0, i), kShapes[i]), DType::bf16));
+      set_gradient(p32[i], to(gradient(p16[i]), DType::f32));
+    }
+    opt16->step(0.5), opt32->step(0.5);
+    for (size_t i = 0; i < kShapes.size(); ++i)
+      CHECK(p16[i].to_vector<double>() == to(detach(p32[i]), DType::bf16).to_vector<double>());
+    for (const auto& [name, t] : opt16->state_dict())
+      CHECK(t.to_vector<double>() == opt32->state_dict().at(name).to_vector<double>());
+  }
+}
+
 TEST_CASE("a state saved and loaded goes on bit-equal") {
   for (const OptimizerCase& c : optimizer_cases()) {
     INFO(c.name);
