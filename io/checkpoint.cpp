@@ -3,6 +3,7 @@
 #include <zlib.h>
 
 #include <charconv>
+#include <filesystem>
 
 #include "io/packed.h"
 
@@ -12,6 +13,7 @@ namespace {
 constexpr const char* kVersionKey = "isonorm.checkpoint";
 constexpr const char* kChecksumKey = "isonorm.crc32";
 constexpr const char* kVersion = "1";
+constexpr const char* kPrevious = ".previous";
 constexpr std::string_view kWeights = "weights.", kOptimizer = "optimizer.", kValue = "value.";
 
 // CRC-32 over values and tensors in order. Each part is preceded by its length, so that no two checkpoints give the
@@ -109,6 +111,25 @@ Checkpoint load_checkpoint(const Bytes& file) {
 }
 
 Checkpoint load_checkpoint(const std::string& path) { return load_checkpoint(open_bytes(path)); }
+
+void keep_previous_checkpoint(const std::string& path) {
+  std::error_code ignored;
+  std::filesystem::remove(path + kPrevious, ignored);
+  std::filesystem::create_hard_link(path, path + kPrevious, ignored);
+}
+
+NewestCheckpoint load_newest_checkpoint(const std::string& path) {
+  try {
+    return {load_checkpoint(path), path};
+  } catch (const Error& e) {
+    if (e.kind() == ErrorKind::io) throw;
+    try {
+      return {load_checkpoint(path + kPrevious), path + kPrevious};
+    } catch (const Error&) {
+      throw e;
+    }
+  }
+}
 
 std::string exact(double value) {
   char buffer[64];

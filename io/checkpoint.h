@@ -25,6 +25,18 @@ void save_checkpoint(const std::string& path, const Checkpoint& checkpoint);
 Checkpoint load_checkpoint(const std::string& path);
 Checkpoint load_checkpoint(const Bytes& file);
 
+// The file stays under `<path>.previous` too when save_checkpoint replaces it: call this before, where the file is
+// known to be whole. A hard link: on a file system without them only one checkpoint is kept.
+void keep_previous_checkpoint(const std::string& path);
+
+struct NewestCheckpoint {
+  Checkpoint checkpoint;
+  std::string path;  // where it was read from
+};
+// The checkpoint at `path`, or where that file is damaged the one at `<path>.previous`. Throws what is wrong with
+// `path` where neither can be used.
+NewestCheckpoint load_newest_checkpoint(const std::string& path);
+
 // Numbers as texts that give back the same bits: decimal for integers, hexadecimal for doubles ("1.8p+1").
 std::string exact(double number);
 // The number under `name`. Throw where it is missing or is not a number of that kind.

@@ -2,6 +2,7 @@
 #include "io/checkpoint.h"
 
 #include <cmath>
+#include <filesystem>
 #include <limits>
 
 #include "tests/support/catch.h"
@@ -41,6 +42,33 @@ TEST_CASE("checkpoint: everything comes back bit by bit") {
 
   save_checkpoint(f / "none", {});
   CHECK(load_checkpoint(f / "none").values.empty());
+}
+
+TEST_CASE("checkpoint: the one before the last is there when the last is damaged") {
+  const TempFolder f;
+  const auto save = [&](const char* step) {
+    Checkpoint c = example();
+    c.values["step"] = step;
+    save_checkpoint(f / "c", c);
+  };
+  const auto newest = [&] { return load_newest_checkpoint(f / "c"); };
+  CHECK_THROWS_WITH(newest(), Contains("cannot open"));
+  save("1");
+  CHECK(newest().path == f / "c");
+  for (const char* step : {"2", "3"}) {
+    keep_previous_checkpoint(f / "c");
+    save(step);
+  }
+  CHECK(newest().checkpoint.values.at("step") == "3");
+  CHECK(load_checkpoint(f / "c.previous").values.at("step") == "2");
+
+  std::filesystem::resize_file(f / "c", std::filesystem::file_size(f / "c") - 1);
+  CHECK(newest().path == f / "c.previous");
+  CHECK(newest().checkpoint.values.at("step") == "2");
+  std::filesystem::resize_file(f / "c.previous", 20);
+  CHECK_THROWS_WITH(newest(), Contains("/c: "));  // what is wrong with the last, not with the one before
+  std::filesystem::remove(f / "c.previous");
+  CHECK_THROWS_WITH(newest(), Contains("/c: "));
 }
 
 TEST_CASE("checkpoint: numbers keep their bits") {
