@@ -90,7 +90,7 @@ double bound(double control, DType dtype) { return 30 * control + 64 * epsilon(d
 
 double separation(DType dtype) { return dtype == DType::f64 ? 1e6 : 100; }
 
-double start_tolerance(DType dtype) { return dtype == DType::f64 ? 1e-12 : 1e-5; }
+double start_tolerance(DType dtype) { return dtype == DType::f64 ? 1e-12 : 16 * epsilon(dtype); }
 
 Deviations running_maximum(std::span<const RunResult> controls) {
   Deviations result;
