@@ -6,10 +6,12 @@
 
 namespace isonorm::data {
 
-Text::Text(const std::string& path, uint64_t seed) : Text(open_bytes(path), seed) {}
+Text::Text(const std::string& path, uint64_t seed, double held_out) : Text(open_bytes(path), seed, held_out) {}
 
-Text::Text(const Bytes& bytes, uint64_t seed) : tokens_(read_all(bytes, kTextLimit)), seed_(seed) {
+Text::Text(const Bytes& bytes, uint64_t seed, double held_out) : tokens_(read_all(bytes, kTextLimit)), seed_(seed) {
   check(!tokens_.empty(), bytes.name, ": the text is empty");
+  check(held_out >= 0 && held_out < 1, "text: held out is the part ", held_out, ", expected 0 up to below 1");
+  shown_ = length() - static_cast<int64_t>(held_out * static_cast<double>(length()));
   std::fill(std::begin(token_of_), std::end(token_of_), -1);
   for (uint8_t c : tokens_) token_of_[c] = 0;
   for (int c = 0; c < 256; ++c) {
@@ -23,13 +25,30 @@ Text::Text(const Bytes& bytes, uint64_t seed) : tokens_(read_all(bytes, kTextLim
 TextBatch Text::batch(int64_t rows, int64_t length, int64_t step) const {
   check(rows >= 1 && length >= 1 && step >= 0, "text: batch of ", rows, " rows of length ", length, " at step ", step,
         ", expected at least 1, 1 and 0");
-  check(length < this->length(), "text: windows of length ", length, " and one character more, the text has ",
-        this->length());
+  check(length < shown_, "text: windows of length ", length, " and one character more, the text has ", shown_, " and ",
+        held_out_length(), " held out");
+  return windows(rows, length, [&](int64_t r) { return below(shown_ - length, philox(seed_, r, step).wide(0)); });
+}
+
+int64_t Text::held_out_windows(int64_t length) const {
+  check(length >= 1, "text: windows of length ", length, ", expected at least 1");
+  return std::max<int64_t>(0, held_out_length() - 1) / length;
+}
+
+TextBatch Text::held_out_rows(int64_t begin, int64_t rows, int64_t length) const {
+  const int64_t count = held_out_windows(length);
+  check(rows >= 1 && begin >= 0 && begin < count && rows <= count - begin, "text: ", rows, " windows from ", begin,
+        " on, the held-out part has ", count);
+  return windows(rows, length, [&](int64_t r) { return shown_ + (begin + r) * length; });
+}
+
+// Row r has the tokens from start(r) on.
+template <class Start> TextBatch Text::windows(int64_t rows, int64_t length, Start start) const {
   TextBatch batch{empty({rows, length}, {DType::i64}), empty({rows, length}, {DType::i64})};
   int64_t* x = batch.x.mutable_data<int64_t>();
   int64_t* y = batch.y.mutable_data<int64_t>();
   for (int64_t r = 0; r < rows; ++r) {
-    const uint8_t* window = tokens_.data() + below(this->length() - length, philox(seed_, r, step).wide(0));
+    const uint8_t* window = tokens_.data() + start(r);
     x = std::copy(window, window + length, x);
     y = std::copy(window + 1, window + 1 + length, y);
   }

@@ -21,17 +21,25 @@ struct TextBatch {
 
 class Text {
  public:
-  // Reads a file; the vocabulary is the set of its bytes in ascending order. Throws where it cannot be read, is empty
-  // or passes kTextLimit.
-  explicit Text(const std::string& path, uint64_t seed = 0);
-  explicit Text(const Bytes& bytes, uint64_t seed = 0);
+  // Reads a file; the vocabulary is the set of its bytes in ascending order. `held_out`, from 0 up to and not including
+  // 1: the part at the end of the text that batch() never shows. Throws where the file cannot be read, is empty or
+  // passes kTextLimit.
+  explicit Text(const std::string& path, uint64_t seed = 0, double held_out = 0);
+  explicit Text(const Bytes& bytes, uint64_t seed = 0, double held_out = 0);
 
   int64_t vocab() const { return static_cast<int64_t>(byte_of_.size()); }
   int64_t length() const { return static_cast<int64_t>(tokens_.size()); }
+  int64_t held_out_length() const { return length() - shown_; }
 
-  // `rows` windows of length + 1 tokens at random places; depends only on text, seed and step. Throws where the text is
-  // not longer than `length`, or an argument is out of range.
+  // `rows` windows of length + 1 tokens at random places of the text that is not held out; depends only on text, seed
+  // and step. Throws where that text is not longer than `length`, or an argument is out of range.
   TextBatch batch(int64_t rows, int64_t length, int64_t step) const;
+
+  // How many windows of length + 1 tokens the held-out part has, each beginning with the last token of the one before:
+  // every token but the first is to be predicted in one of them, but for a rest shorter than a window.
+  int64_t held_out_windows(int64_t length) const;
+  // The windows [begin, begin + rows) of them. Throws where there are not so many.
+  TextBatch held_out_rows(int64_t begin, int64_t rows, int64_t length) const;
 
   // Characters to tokens, i64 [n]. Throws naming the first byte that the text does not contain.
   Tensor encode(std::string_view characters) const;
@@ -40,10 +48,13 @@ class Text {
   std::string decode(const Tensor& tokens) const;
 
  private:
+  template <class Start> TextBatch windows(int64_t rows, int64_t length, Start start) const;
+
   std::vector<uint8_t> tokens_;
   std::string byte_of_;  // token to byte, ascending
   int token_of_[256];    // byte to token; -1 where the text does not contain it
   uint64_t seed_;
+  int64_t shown_;  // tokens before the held-out part
 };
 
 }  // namespace isonorm::data

@@ -1,5 +1,6 @@
 #include "equivalence/json.h"
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "equivalence/summary.h"
@@ -24,8 +25,7 @@ json option_value(const std::string& name, const std::string& value) {
   return name != "data" && (parsed.is_number() || parsed.is_boolean()) ? parsed : json(value);
 }
 
-json manifest_json(const ProofResult& proof) {
-  const Manifest& m = proof.manifest;
+json manifest_json(const Manifest& m) {
   json options = json::object();
   for (const auto& [name, value] : m.options) options[name] = option_value(name, value);
   return {{"version", m.version},
@@ -41,7 +41,7 @@ json manifest_json(const ProofResult& proof) {
           {"dtype", m.dtype},
           {"options", options},
           {"data_sha256", m.data_sha256},
-          {"command", repeat_command(proof)}};
+          {"command", repeat_command(m)}};
 }
 
 json run_json(const RunResult& run) {
@@ -67,6 +67,11 @@ json control_json(const RunResult& run) {
   return object;
 }
 
+json evaluation_json(const Evaluation& e) {
+  return {{"step", e.step},           {"loss", e.loss},   {"perplexity", std::exp(e.loss)},
+          {"accuracy", e.accuracy()}, {"right", e.right}, {"predictions", e.predictions}};
+}
+
 // Loss and deviations of one run at `step` (from 1); null where it has not got there.
 json step_json(const RunResult& run, size_t step) {
   const auto at = [step](const std::vector<double>& v) { return step <= v.size() ? json(v[step - 1]) : json(nullptr); };
@@ -87,22 +92,39 @@ std::string to_json(const ProofResult& proof) {
                           {"accuracy", optional(proof.reference.accuracy)},
                           {"parameters", proof.reference.parameters},
                           {"losses", proof.reference.losses}};
-  const json object = {{"verdict", verdict(proof)},
-                       {"sentence", summary_sentence(proof)},
-                       {"manifest", manifest_json(proof)},
-                       {"control",
-                        {{"loss", proof.control_loss},
-                         {"gradient", proof.control_gradient},
-                         {"weight", proof.control_weight},
-                         {"runs", controls}}},
-                       {"reference", reference},
-                       {"runs", runs},
-                       {"test_count", proof.test_count},
-                       {"seconds", proof.seconds}};
+  const json object = {
+      {"verdict", verdict(proof)},
+      {"sentence", summary_sentence(proof)},
+      {"manifest", manifest_json(proof.manifest)},
+      {"control",
+       {{"loss", proof.control_loss}, {"gradient", proof.control_gradient}, {"weight", proof.control_weight}}},
+      {"controls", controls},
+      {"reference", reference},
+      {"runs", runs},
+      {"test_count", proof.test_count},
+      {"seconds", proof.seconds}};
   return dump(object, 2) + "\n";
 }
 
-std::string log_manifest(const ProofResult& proof) { return dump({{"manifest", manifest_json(proof)}}) + "\n"; }
+std::string to_json(const TrainingResult& training) {
+  json evaluations = json::array();
+  for (const Evaluation& e : training.evaluations) evaluations.push_back(evaluation_json(e));
+  const bool tested = !training.evaluations.empty();
+  const json last = tested ? evaluations.back() : json::object();
+  const json object = {{"form", training.form},
+                       {"sentence", summary_sentence(training)},
+                       {"accuracy", tested ? last["accuracy"] : json(nullptr)},
+                       {"test_loss", tested ? last["loss"] : json(nullptr)},
+                       {"manifest", manifest_json(training.manifest)},
+                       {"parameters", training.parameters},
+                       {"first_step", training.first_step},
+                       {"losses", training.losses},
+                       {"evaluations", evaluations},
+                       {"seconds", training.seconds}};
+  return dump(object, 2) + "\n";
+}
+
+std::string log_manifest(const Manifest& manifest) { return dump({{"manifest", manifest_json(manifest)}}) + "\n"; }
 
 std::string log_step(const StepInfo& info) {
   const bool negative = info.phase == Phase::negative;
@@ -122,6 +144,21 @@ std::string log_step(const StepInfo& info) {
 
 std::string log_verdict(const ProofResult& proof) {
   return dump({{"verdict", verdict(proof)}, {"sentence", summary_sentence(proof)}, {"seconds", proof.seconds}}) + "\n";
+}
+
+std::string log_step(const TrainingStep& s) {
+  return dump({{"step", s.step},
+               {"lr", s.lr},
+               {"loss", s.loss},
+               {"gradient_norm", optional(s.gradient_norm)},
+               {"seconds", s.seconds}}) +
+         "\n";
+}
+
+std::string log_evaluation(const Evaluation& e) { return dump({{"evaluation", evaluation_json(e)}}) + "\n"; }
+
+std::string log_end(const TrainingResult& training) {
+  return dump({{"sentence", summary_sentence(training)}, {"seconds", training.seconds}}) + "\n";
 }
 
 }  // namespace isonorm::equivalence

@@ -1,22 +1,33 @@
-// A proof as JSON: one object for the whole result, one line per step for a log.
+// A proof or a training as JSON: one object for the whole result, one line per step for a log.
 #pragma once
 
 #include <string>
 
 #include "equivalence/result.h"
+#include "equivalence/training_result.h"
 
 namespace isonorm::equivalence {
 
-// {"verdict", "sentence", "manifest", "control", "reference", "runs", "seconds"}: indented by two, with a newline at
-// the end. A number that is not finite, and what did not run, is null.
+// {"verdict", "sentence", "manifest", "control", "controls", "reference", "runs", "test_count", "seconds"}: indented by
+// two, with a newline at the end. `control` has the largest deviations of all `controls`; `runs` is what is judged. A
+// number that is not finite, and what did not run, is null.
 std::string to_json(const ProofResult& proof);
 
+// {"form", "accuracy", "test_loss", "manifest", "first_step", "losses", "evaluations", ...}; accuracy and test loss of
+// the last evaluation, null where there is none.
+std::string to_json(const TrainingResult& training);
+
 // First line of a log, {"manifest": {...}}.
-std::string log_manifest(const ProofResult& proof);
+std::string log_manifest(const Manifest& manifest);
 // A step's line: phase, step, lr, loss of the reference, and of every control and run of this phase its loss and
 // deviations at this step.
 std::string log_step(const StepInfo& info);
 // Last line: {"verdict": ..., "sentence": ...}.
 std::string log_verdict(const ProofResult& proof);
+
+// The lines of a training: a step, a test pass {"evaluation": {...}}, and the last one.
+std::string log_step(const TrainingStep& step);
+std::string log_evaluation(const Evaluation& evaluation);
+std::string log_end(const TrainingResult& training);
 
 }  // namespace isonorm::equivalence

@@ -80,6 +80,14 @@ Manifest manifest_of(const ProofOptions& options) {
   return m;
 }
 
+Manifest manifest_of(const ProofOptions& options, const std::string& form) {
+  Manifest m = manifest_of(options);
+  m.verb = "train";
+  std::erase_if(m.options, [](const auto& option) { return option.first == "forms" || option.first == "controls"; });
+  m.options.insert(m.options.begin(), {"form", form});
+  return m;
+}
+
 std::string sha256_of_files(const std::vector<std::string>& paths) {
   Sha256 hash;
   for (const std::string& path : paths) {

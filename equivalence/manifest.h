@@ -12,13 +12,14 @@ namespace isonorm::equivalence {
 struct ProofOptions;
 
 struct Manifest {
-  std::string version;       // of isonorm
-  std::string compiler;      // "GNU 12.2.0"
-  std::string flags;         // that the library was compiled with
-  std::string instructions;  // base, avx2 or avx512: the kernels in use
-  std::string blas_core;     // OpenBLAS's name of the CPU whose kernels it chose
-  std::string blas_flavour;  // "openmp", "pthread" or "sequential"
-  std::string blas_version;  // "OpenBLAS 0.3.21"
+  std::string verb = "prove";  // or "train": what the options belong to
+  std::string version;         // of isonorm
+  std::string compiler;        // "GNU 12.2.0"
+  std::string flags;           // that the library was compiled with
+  std::string instructions;    // base, avx2 or avx512: the kernels in use
+  std::string blas_core;       // OpenBLAS's name of the CPU whose kernels it chose
+  std::string blas_flavour;    // "openmp", "pthread" or "sequential"
+  std::string blas_version;    // "OpenBLAS 0.3.21"
   int threads = 0;
   std::string cpu;  // its model name
   uint64_t seed = 0;
@@ -34,6 +35,8 @@ std::vector<std::pair<std::string, std::string>> option_list(const ProofOptions&
 
 // The manifest of a proof on this machine, except data_sha256 (see sha256_of_files).
 Manifest manifest_of(const ProofOptions& options);
+// The same of a training: one form takes the place of the options that only a proof has.
+Manifest manifest_of(const ProofOptions& options, const std::string& form);
 
 // SHA-256 over the contents of the files, one after the other, in hexadecimal (FIPS 180-4). Throws (ErrorKind::io)
 // naming a file that cannot be read.

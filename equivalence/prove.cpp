@@ -8,6 +8,7 @@
 #include "equivalence/criterion.h"
 #include "equivalence/lockstep.h"
 #include "equivalence/source.h"
+#include "equivalence/test_pass.h"
 #include "optim/schedule.h"
 
 namespace isonorm::equivalence {
@@ -15,8 +16,6 @@ namespace {
 
 using nn::Stream;
 using nn::StreamForm;
-
-constexpr int64_t kTestRows = 250;  // images of one forward in the test pass
 
 class Proof {
  public:
@@ -28,9 +27,7 @@ class Proof {
     initial_ = build_model(o, source_.shape(), Stream(StreamForm::layer_norm, o.width));
     const int runs = 1 + o.controls + static_cast<int>(o.forms.size());
     const int negative = 1 + o.controls + static_cast<int>(negatives().size());
-    const double test_steps =
-        0.3 * static_cast<double>(source_.test_count()) / o.batch;  // a forward costs a third of a step
-    work_ = o.step_count() * runs + kNegativeSteps * negative + test_steps * runs;
+    work_ = o.step_count() * runs + kNegativeSteps * negative + test_steps() * runs;
   }
 
   ProofResult run() {
@@ -82,36 +79,27 @@ class Proof {
     return true;
   }
 
-  // Accuracy of every run on the test images, and where its predictions differ from the reference's.
+  // Accuracy of every run on examples that no step showed, and where its predictions differ from the reference's.
   bool test(Lockstep& trained) {
-    const int64_t n = source_.test_count();
-    if (n == 0) return true;
-    result_.test_count = n;
-    const auto all = trained.members();
-    std::vector<int64_t> right(all.size()), differing(all.size());
-    const int passes = static_cast<int>((n + kTestRows - 1) / kTestRows);
-    for (int pass = 0; pass < passes; ++pass) {
-      const int64_t begin = pass * kTestRows, rows = std::min(kTestRows, n - begin);
-      const Examples batch = source_.test_rows(begin, rows);
-      const std::vector<int64_t> labels = batch.targets.to_vector<int64_t>();
-      std::vector<int64_t> base;
-      for (size_t r = 0; r < all.size(); ++r) {
-        const std::vector<int64_t> predicted = all[r].trainee->predict(batch.inputs);
-        if (r == 0) base = predicted;
-        for (int64_t i = 0; i < rows; ++i) {
-          right[r] += predicted[i] == labels[i];
-          differing[r] += predicted[i] != base[i];
-        }
-      }
-      done_ += 0.3 * static_cast<double>(rows * static_cast<int64_t>(all.size())) / o_.batch;
-      if (!report(Phase::testing, pass + 1, passes, result_.reference.losses.back(), 0, 0, 0)) return false;
-    }
-    for (size_t r = 0; r < all.size(); ++r) {
-      all[r].record->accuracy = static_cast<double>(right[r]) / static_cast<double>(n);
-      all[r].record->differing_predictions = differing[r];
+    const auto members = trained.members();
+    std::vector<nn::Module*> models;
+    for (const Lockstep::Member& m : members) models.push_back(&m.trainee->model());
+    const double before = done_;
+    const std::optional<TestPass> pass = test_pass(source_, models, [&](int batch, int batches) {
+      done_ = before + test_steps() * static_cast<double>(models.size()) * batch / batches;
+      return report(Phase::testing, batch, batches, result_.reference.losses.back(), 0, 0, 0);
+    });
+    if (!pass) return false;
+    result_.test_count = pass->predictions;
+    for (size_t m = 0; m < members.size() && pass->predictions > 0; ++m) {
+      members[m].record->accuracy = pass->accuracy(m);
+      members[m].record->differing_predictions = pass->scores[m].differing;
     }
     return true;
   }
+
+  // The test pass of one run in training steps: a forward costs a third of a step.
+  double test_steps() const { return 0.3 * static_cast<double>(source_.test_count()) / o_.batch; }
 
   bool report(Phase phase, int step, int steps, double loss, double deviation, double control, double lr) {
     if (!progress_) return true;

@@ -23,34 +23,13 @@ std::string css_of(const RunResult& run) {
   return run.form == "layer_norm" ? "reference" : "other";
 }
 
-std::string legend_item(const std::string& css, const std::string& name) {
-  const char* shape = css == "band" ? "M0 0H34V12H0Z" : "M1 6H33";
-  // The innermost of the nested lines is pale: it needs the one around it.
-  const std::string around = css == "nested isometric" ? text("<path class=\"nested crms\" d=\"", shape, "\"/>") : "";
-  return text("<li><svg viewBox=\"0 0 34 12\" aria-hidden=\"true\">", around, "<path class=\"", css, "\" d=\"", shape,
-              "\"/></svg>", escaped(name), "</li>\n");
-}
-
-void append(std::vector<double>& all, const std::vector<double>& more) {
-  all.insert(all.end(), more.begin(), more.end());
-}
-
 // --- loss ---
 
 Chart loss_chart(const std::string& title, const std::vector<const RunResult*>& runs, bool nested) {
   Chart chart{.title = title, .width = nested ? 660 : 330, .height = 300};
-  std::vector<double> all;
-  for (const RunResult* run : runs) {
-    append(all, run->losses);
-    chart.steps = std::max(chart.steps, static_cast<int>(run->losses.size()));
+  for (const RunResult* run : runs)
     chart.lines.push_back({run_name(*run), text(nested ? "nested " : "thin ", css_of(*run)), run->losses});
-  }
-  std::erase_if(all, [](double v) { return !std::isfinite(v); });
-  if (all.empty()) return chart;
-  const auto [low, high] = std::minmax_element(all.begin(), all.end());
-  const double margin = 0.04 * (*high - *low) + 1e-6;
-  chart.low = std::max(0.0, *low - margin);
-  chart.high = *high + margin;
+  fit_loss_axis(chart);
   return chart;
 }
 
@@ -163,7 +142,9 @@ std::string result_table(const ProofResult& proof) {
   out +=
       "</table></div>\n<figcaption>Largest relative deviation over the run, beside it the largest of any control over "
       "the same steps.";
-  if (proof.test_count > 0) out += text(" Tested on ", proof.test_count, " images that the training never saw.");
+  if (proof.test_count > 0)
+    out += text(" Tested on ", proof.test_count, proof.options.model == ModelKind::vit ? " images" : " characters",
+                " that the training never saw.");
   return out + "</figcaption></figure>\n";
 }
 
@@ -218,8 +199,7 @@ std::string report_html(const ProofResult& proof) {
            name_of(proof.options.optimizer), ", ", proof.options.step_count(), " steps.</p>\n");
   out +=
       verdict_box(proof) + loss_figure(proof) + deviation_figure(proof) + result_table(proof) + criterion_text(proof);
-  out += text("<h2>Repeat it</h2>\n<pre>", escaped(repeat_command(proof)), "</pre>\n",
-              environment_html(proof.manifest, proof.seconds));
+  out += repeat_html(proof.manifest) + environment_html(proof.manifest, proof.seconds);
   return report_page(text("isonorm: ", proof.equivalent ? "equivalent" : "not equivalent"), out);
 }
 

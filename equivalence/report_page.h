@@ -4,6 +4,7 @@
 #include <string>
 
 #include "equivalence/manifest.h"
+#include "equivalence/svg.h"
 
 namespace isonorm::equivalence {
 
@@ -12,5 +13,14 @@ std::string report_page(const std::string& title, const std::string& body);
 
 // The heading "Environment" and a table of program, compiler, machine, seed and time.
 std::string environment_html(const Manifest& manifest, double seconds);
+
+// The heading "Repeat it" and the command.
+std::string repeat_html(const Manifest& manifest);
+
+// One entry of a <ul class="legend">: how the line or band of that class looks, and what it is.
+std::string legend_item(const std::string& css, const std::string& name);
+
+// Fits the vertical axis (not a log scale) and the number of steps to the chart's lines.
+void fit_loss_axis(Chart& chart);
 
 }  // namespace isonorm::equivalence

@@ -45,7 +45,7 @@ struct RunResult {
 
   int64_t parameters = 0;
   std::vector<double> losses;
-  std::optional<double> accuracy;                // on the test images, 0 to 1; none where no test pass ran
+  std::optional<double> accuracy;                // on what no step showed, 0 to 1; none where no test pass ran
   std::optional<int64_t> differing_predictions;  // on how many of them the prediction is not the reference's
 };
 
@@ -69,7 +69,7 @@ struct ProofResult {
   std::vector<RunResult> runs;      // the forms, then the two negative controls: what is judged
   Deviations control;               // D_c(t) over `controls`
   double control_loss = 0, control_gradient = 0, control_weight = 0;  // its last entries
-  int64_t test_count = 0;                                             // test images (0: no test pass)
+  int64_t test_count = 0;  // test images, or characters of held-out text (0: no test pass)
   double seconds = 0;
 };
 

@@ -1,7 +1,8 @@
-// Source: the batches that a training sees, and the shape that the data give the model. The batch of a step depends
-// only on data, seed and step.
+// Source: the batches that a training sees, the examples that it never sees, and the shape that the data give the
+// model. The batch of a step depends only on data, seed and step.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 
 #include "autograd/ops/random.h"
@@ -10,6 +11,9 @@
 #include "equivalence/trainee.h"
 
 namespace isonorm::equivalence {
+
+inline constexpr double kHeldOut = 0.1;                       // of a text: its end, for the test pass
+inline constexpr int64_t kTestCharacters = int64_t{1} << 17;  // of it that the test pass takes
 
 class Source {
  public:
@@ -22,14 +26,18 @@ class Source {
       shape_.classes = data::FashionMnist::kClasses;
     } else {
       if (o.data.empty())
-        text_.emplace(memory_bytes(random_text(o.vocab), "random text"), o.seed);
+        text_.emplace(memory_bytes(random_text(o.vocab), "random text"), o.seed);  // nothing to learn, nothing to test
       else
-        text_.emplace(o.data, o.seed);
+        text_.emplace(o.data, o.seed, kHeldOut);
       shape_.vocab = text_->vocab();
+      const int64_t shown = text_->length() - text_->held_out_length();
+      check(o.context >= 1 && o.context < shown, o.data, ": a context of ", o.context, " needs a text of ", o.context,
+            " characters and one more, this has ", shown, " to train on");
     }
   }
 
   const ModelShape& shape() const { return shape_; }
+  int64_t context() const { return text_ ? options_.context : 0; }  // characters in an example; 0: it is an image
   Examples batch(int64_t step) {
     if (text_) {
       const data::TextBatch b = text_->batch(options_.batch, options_.context, step);
@@ -38,8 +46,17 @@ class Source {
     const data::Batch b = loader_->batch(step);
     return {b.images, b.labels};
   }
-  int64_t test_count() const { return images_ ? images_->test.labels.numel() : 0; }
+  // Examples of the test pass: the test images, or windows of the held-out text (0 where it is shorter than one).
+  int64_t test_count() const {
+    if (!text_) return images_->test.labels.numel();
+    const int64_t most = std::max<int64_t>(1, kTestCharacters / options_.context);
+    return std::min(most, text_->held_out_windows(options_.context));
+  }
   Examples test_rows(int64_t begin, int64_t rows) const {
+    if (text_) {
+      const data::TextBatch b = text_->held_out_rows(begin, rows, options_.context);
+      return {b.x, b.y};
+    }
     const data::Batch b = data::slice_batch(images_->test, begin, rows, scale());
     return {b.images, b.labels};
   }

@@ -3,18 +3,12 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <cstdio>
 
 #include "equivalence/criterion.h"
+#include "equivalence/printed.h"
 
 namespace isonorm::equivalence {
 namespace {
-
-template <class... A> std::string printed(const char* format, A... a) {
-  char buffer[64];
-  std::snprintf(buffer, sizeof buffer, format, a...);
-  return buffer;
-}
 
 std::string quoted(const std::string& word) {
   const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) {
@@ -91,6 +85,9 @@ std::string summary_sentence(const ProofResult& proof) {
   std::vector<std::string> forms;
   int negative = 0;
   for (const RunResult& run : proof.runs) {
+    if (!run.as_expected && run.observed == run.expected)
+      return text("Not equivalent: ", run_name(run), " came out ", name_of(run.observed),
+                  ", as expected, but it does not count (", run.reason, ").");
     if (!run.as_expected)
       return text("Not equivalent: ", run_name(run), " was expected to come out ", name_of(run.expected),
                   " and came out ", name_of(run.observed), " (", run.reason, ").");
@@ -111,6 +108,17 @@ std::string summary_sentence(const ProofResult& proof) {
   return result + ".";
 }
 
+std::string summary_sentence(const TrainingResult& training) {
+  std::string result =
+      text(training.form, ", ", training.parameters, " parameters, ", training.options.step_count(), " steps: ");
+  if (training.evaluations.empty()) return result + "nothing to test on";
+  const Evaluation& e = training.evaluations.back();
+  const bool images = training.options.model == ModelKind::vit;
+  if (!images) result += printed("held-out loss %.4f, perplexity %.3f, ", e.loss, std::exp(e.loss));
+  return result + text(printed("test accuracy %.2f %%", 100 * e.accuracy()), " (", e.right, " of ", e.predictions,
+                       images ? " images)" : " characters)");
+}
+
 std::string summary_warning(const ProofResult& proof) {
   const double drift = std::max({proof.control_loss, proof.control_gradient, proof.control_weight});
   const double hidden = bound(drift, proof.options.dtype);
@@ -119,9 +127,9 @@ std::string summary_warning(const ProofResult& proof) {
               scientific(hidden), " would not show: lower --lr or --steps.");
 }
 
-std::string repeat_command(const ProofResult& proof) {
-  std::string command = "isonorm prove";
-  for (const auto& [name, value] : proof.manifest.options) {
+std::string repeat_command(const Manifest& manifest) {
+  std::string command = "isonorm " + manifest.verb;
+  for (const auto& [name, value] : manifest.options) {
     if (value.empty() || (name == "affine" && value == "false")) continue;
     command += text(" --", name);
     if (name != "affine") command += text(" ", quoted(value));

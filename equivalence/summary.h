@@ -1,11 +1,12 @@
-// What a proof says, as text: the rows of its table, its closing sentence and the command that repeats it. Terminal,
-// report and JSON share it.
+// What a proof or a training says, as text: the rows of the table, the closing sentence and the command that repeats
+// it. Terminal, report and JSON share it.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "equivalence/result.h"
+#include "equivalence/training_result.h"
 
 namespace isonorm::equivalence {
 
@@ -28,6 +29,9 @@ std::vector<SummaryRow> summary_rows(const ProofResult& proof);
 // "Equivalent: ..." or "Not equivalent: ...", with the figures or the first run that was not as expected.
 std::string summary_sentence(const ProofResult& proof);
 
+// "rms_norm, 51466 parameters, 200 steps: test accuracy 87.12 % (8712 of 10000 images)".
+std::string summary_sentence(const TrainingResult& training);
+
 // A warning where the controls themselves drifted so far that the bound would hide a difference of 1e-5; empty
 // otherwise.
 std::string summary_warning(const ProofResult& proof);
@@ -36,7 +40,7 @@ std::string summary_warning(const ProofResult& proof);
 std::string run_name(const RunResult& run);
 
 // "isonorm prove --model vit ...", every option written out, quoted for a POSIX shell.
-std::string repeat_command(const ProofResult& proof);
+std::string repeat_command(const Manifest& manifest);
 
 // "3.1e-15"; "0" for zero, "NaN".
 std::string scientific(double value);

@@ -2,21 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <string_view>
 
 #include "core/error.h"
+#include "equivalence/printed.h"
 
 namespace isonorm::equivalence {
 namespace {
 
 constexpr double kLeft = 52, kRight = 12, kTop = 10, kBottom = 38;  // margins of the plot area
 
-template <class... A> void print(std::string& out, const char* format, A... a) {
-  char buffer[256];
-  std::snprintf(buffer, sizeof buffer, format, a...);
-  out += buffer;
-}
+template <class... A> void print(std::string& out, const char* format, A... a) { out += printed(format, a...); }
 
 // Maps step and value to the drawing's coordinates.
 struct Scale {

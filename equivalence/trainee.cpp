@@ -164,11 +164,6 @@ double Trainee::weight_deviation(const Trainee& reference) const {
   return worst;
 }
 
-std::vector<int64_t> Trainee::predict(const Tensor& inputs) {
-  NoGrad no_grad;
-  return argmax((*model_)(inputs), -1).to_vector<int64_t>();
-}
-
 namespace {
 template <class T> void move_elements(const Tensor& p, uint64_t seed, uint64_t stream) {
   T* v = p.mutable_data<T>();

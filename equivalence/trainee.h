@@ -52,9 +52,6 @@ class Trainee {
   double gradient_deviation(const Trainee& reference) const;
   double weight_deviation(const Trainee& reference) const;
 
-  // The most likely class of each example.
-  std::vector<int64_t> predict(const Tensor& inputs);
-
  private:
   Tensor compared_gradient(const nn::Parameter& p) const;
   double limit_gradients(const std::vector<Tensor>& parameters) const;

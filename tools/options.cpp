@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "tools/output.h"
 
 namespace isonorm::tools {
 namespace {
@@ -35,7 +36,7 @@ void add_shared_options(CLI::App& command, ProofOptions& o) {
   command.add_option(
       "--data", o.data,
       "vit: folder of the four idx.gz files (default: where the package dataset-fashion-mnist puts them); "
-      "gpt: a text file, its characters being the tokens");
+      "gpt: a text file, its characters being the tokens, its last tenth being what the test pass reads");
   add_choice(command, "--optimizer", o.optimizer,
              {OptimizerKind::sgd, OptimizerKind::momentum, OptimizerKind::adam, OptimizerKind::adamw}, "optimizer");
   command.add_option("--lr", o.lr, "peak learning rate")->capture_default_str();
@@ -54,6 +55,23 @@ void add_shared_options(CLI::App& command, ProofOptions& o) {
   command.add_option("--eps", o.eps, "added inside the root of every norm")->capture_default_str();
   command.add_option("--seed", o.seed, "of initialisation and batches")->capture_default_str()->check(whole_number);
   command.add_option("--threads", o.threads, "threads (default: all)");
+}
+
+void add_output_options(CLI::App& command, OutputOptions& o, const std::string& what, const std::string& rest) {
+  command.add_option("--report", o.report, text("write ", what, " as an HTML page"));
+  command.add_option("--json", o.json, text("write ", what, " as a JSON object"));
+  command.add_option("--log", o.log, "write a JSON line per step");
+  command.add_flag("-q,--quiet", o.quiet, text("print the ", rest, " only"));
+}
+
+void check_output_options(const OutputOptions& o) {
+  const std::pair<const char*, const std::string*> files[] = {
+      {"--report", &o.report}, {"--json", &o.json}, {"--log", &o.log}};
+  for (const auto& [option, file] : files)
+    for (const auto& [other, same] : files)
+      if (option != other && !file->empty() && *file == *same)
+        throw UsageError(text(option, " and ", other, " name the same file ", *file));
+  for (const auto& [option, file] : files) check_writable(*file);
 }
 
 void check_shared_options(const CLI::App& command, const ProofOptions& o) {

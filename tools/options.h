@@ -12,8 +12,20 @@ namespace isonorm::tools {
 // --dtype --seed --threads, bound to `o`, whose values are the defaults.
 void add_shared_options(CLI::App& command, equivalence::ProofOptions& o);
 
+// What a verb writes beside its result, and whether it says where it is. Empty names are no files.
+struct OutputOptions {
+  std::string report, json, log;
+  bool quiet = false;
+};
+
+// Adds --report --json --log --quiet; `what` is written ("the proof"), `rest` is what --quiet leaves.
+void add_output_options(CLI::App& command, OutputOptions& o, const std::string& what, const std::string& rest);
+
 // Throws UsageError naming the option that has no meaning, or none together with another.
 void check_shared_options(const CLI::App& command, const equivalence::ProofOptions& o);
+
+// Throws UsageError where two of the files are one, and Error (io) where one cannot be written.
+void check_output_options(const OutputOptions& o);
 
 // An option whose value is one of a few names.
 template <class E, size_t N>

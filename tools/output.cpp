@@ -35,9 +35,9 @@ void write_file(const std::string& path, const std::string& content) {
   file.commit();
 }
 
-LineLog::LineLog(const std::string& path) : path_(path) {
+LineLog::LineLog(const std::string& path, bool append) : path_(path) {
   if (path.empty()) return;
-  file_ = std::fopen(path.c_str(), "we");
+  file_ = std::fopen(path.c_str(), append ? "ae" : "we");
   check_io(file_ != nullptr, path, ": cannot be written: ", std::strerror(errno));
 }
 

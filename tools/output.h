@@ -15,7 +15,8 @@ void write_file(const std::string& path, const std::string& content);
 // A file that grows by whole lines, each on the disk's side of the program before the next step.
 class LineLog {
  public:
-  explicit LineLog(const std::string& path);  // truncates; an empty name is no file
+  // Begins anew, or after what is there; an empty name is no file.
+  explicit LineLog(const std::string& path, bool append = false);
   ~LineLog();
   LineLog(const LineLog&) = delete;
   LineLog& operator=(const LineLog&) = delete;

@@ -3,21 +3,15 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 
 #include "core/error.h"
+#include "equivalence/printed.h"
 #include "equivalence/summary.h"
 
 namespace isonorm::tools {
 namespace {
 
 using namespace equivalence;
-
-template <class... A> std::string printed(const char* format, A... a) {
-  char buffer[128];
-  std::snprintf(buffer, sizeof buffer, format, a...);
-  return buffer;
-}
 
 std::string painted(const std::string& word, bool good, bool color) {
   return color ? text(good ? "\x1b[32m" : "\x1b[31;1m", word, "\x1b[0m") : word;

@@ -1,6 +1,7 @@
 // isonorm prove: trains the forms in lockstep with their controls and says whether they are one model.
 #include "equivalence/prove.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "core/error.h"
@@ -19,13 +20,13 @@ using namespace equivalence;
 
 struct ProveOptions {
   ProofOptions proof;
-  std::string report, json, log;
-  bool quiet = false;
+  OutputOptions output;
 };
 
 void check_forms(const std::vector<std::string>& forms) {
   if (forms.empty()) throw UsageError("--forms: the list is empty");
   for (const std::string& form : forms) {
+    if (std::count(forms.begin(), forms.end(), form) > 1) throw UsageError(text("--forms: ", form, " is named twice"));
     const bool known = form == "rms_norm" || form == "crms_norm" || form == "crms_isometric" || form == "layer_norm";
     if (!known)
       throw UsageError(text("--forms: \"", form, "\" is not one of rms_norm, crms_norm, crms_isometric, layer_norm"));
@@ -35,11 +36,11 @@ void check_forms(const std::vector<std::string>& forms) {
 // Shows and logs every step.
 class Watcher {
  public:
-  explicit Watcher(const ProveOptions& o) : status_(stderr, o.quiet), log_(o.log) {}
+  explicit Watcher(const ProveOptions& o) : status_(stderr, o.output.quiet), log_(o.output.log) {}
 
   bool operator()(const StepInfo& info) {
     if (log_.open()) {
-      if (!started_) log_.write(log_manifest(info.so_far));
+      if (!started_) log_.write(log_manifest(info.so_far.manifest));
       if (info.phase != Phase::testing) log_.write(log_step(info));
     }
     if (!started_ || info.phase != phase_) {  // the rate is that of this phase, from its first step on
@@ -73,7 +74,7 @@ class Watcher {
 };
 
 int run(const ProveOptions& o) {
-  for (const std::string* path : {&o.report, &o.json, &o.log}) check_writable(*path);
+  check_output_options(o.output);
   catch_interrupt();
   Watcher watcher(o);
   const ProofResult proof = prove(o.proof, [&](const StepInfo& info) { return watcher(info); });
@@ -82,11 +83,11 @@ int run(const ProveOptions& o) {
     std::fprintf(stderr, "isonorm prove: interrupted (%s)\n", watcher.last().c_str());
     return kInterrupted;
   }
-  if (!o.json.empty()) write_file(o.json, to_json(proof));
-  if (!o.report.empty()) write_file(o.report, report_html(proof));
   const bool color = wants_color(stdout);
-  if (!o.quiet) std::printf("%s\n", proof_table(proof, color).c_str());
+  if (!o.output.quiet) std::printf("%s\n", proof_table(proof, color).c_str());
   std::fputs(proof_closing(proof, color).c_str(), stdout);
+  if (!o.output.json.empty()) write_file(o.output.json, to_json(proof));
+  if (!o.output.report.empty()) write_file(o.output.report, report_html(proof));
   return proof.equivalent ? kOk : kNotEquivalent;
 }
 
@@ -101,10 +102,7 @@ Verb add_prove(CLI::App& app) {
       ->capture_default_str();
   add_shared_options(*command, o->proof);
   command->add_option("--controls", o->proof.controls, "runs of layer_norm moved by one ulp")->capture_default_str();
-  command->add_option("--report", o->report, "write the proof as an HTML page");
-  command->add_option("--json", o->json, "write the proof as a JSON object");
-  command->add_option("--log", o->log, "write a JSON line per step");
-  command->add_flag("-q,--quiet", o->quiet, "print the closing sentence only");
+  add_output_options(*command, o->output, "the proof", "closing sentence");
   command->footer(
       "Steps: 200 in f64, 50 in f32. Exit codes: 0 every run came out as expected, 1 not, 2 usage, 3 bad input, "
       "4 input/output, 130 interrupted.");

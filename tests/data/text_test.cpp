@@ -55,6 +55,36 @@ TEST_CASE("text: a batch depends on seed and step only") {
   CHECK(x(other, 5) != last);
 }
 
+TEST_CASE("text: what is held out is shown by held_out_rows only") {
+  std::string s;
+  for (int i = 0; i < 200; ++i) s += static_cast<char>(i);  // token = position
+  const data::Text t(memory_bytes({reinterpret_cast<const uint8_t*>(s.data()), s.size()}, "t"), 3, 0.1);
+  CHECK(t.length() == 200);
+  CHECK(t.held_out_length() == 20);
+  std::set<int64_t> seen;
+  for (int64_t step = 0; step < 500; ++step) {
+    const auto [x, y] = t.batch(4, 7, step);
+    for (int64_t v : x.to_vector<int64_t>()) seen.insert(v);
+    for (int64_t v : y.to_vector<int64_t>()) seen.insert(v);
+  }
+  CHECK(seen.size() == 180);
+  CHECK(*seen.rbegin() == 179);
+
+  REQUIRE(t.held_out_windows(6) == 3);  // 180 to 186, 186 to 192, 192 to 198
+  const auto [x, y] = t.held_out_rows(1, 2, 6);
+  CHECK(x.shape() == Dims{2, 6});
+  CHECK(x.to_vector<int64_t>() == std::vector<int64_t>{186, 187, 188, 189, 190, 191, 192, 193, 194, 195, 196, 197});
+  CHECK(y.to_vector<int64_t>() == std::vector<int64_t>{187, 188, 189, 190, 191, 192, 193, 194, 195, 196, 197, 198});
+  CHECK(t.held_out_windows(19) == 1);
+  CHECK(t.held_out_windows(20) == 0);
+  CHECK_THROWS_WITH(t.held_out_rows(2, 2, 6), Contains("2 windows from 2 on, the held-out part has 3"));
+  CHECK_THROWS_WITH(t.held_out_rows(-1, 1, 6), Contains("from -1 on"));
+  CHECK_THROWS_WITH(t.batch(1, 180, 0), Contains("the text has 180 and 20 held out"));
+  CHECK(make(s).held_out_windows(1) == 0);
+  CHECK_THROWS_WITH(data::Text(memory_bytes({reinterpret_cast<const uint8_t*>(s.data()), s.size()}, "t"), 3, 1.0),
+                    Contains("the part 1"));
+}
+
 TEST_CASE("text: bad input") {
   const TempFolder f;
   write_text(f / "empty", "");

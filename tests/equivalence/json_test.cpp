@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "equivalence/summary.h"
 #include "tests/equivalence/synthetic.h"
 #include "tests/support/catch.h"
 
@@ -24,7 +25,15 @@ TEST_CASE("json: a proof has every promised field") {
   CHECK(j["manifest"]["seed"] == 1);
   CHECK(j["manifest"]["options"]["lr"] == 0.001);
   CHECK(j["manifest"]["options"]["forms"] == "rms_norm,crms_norm,crms_isometric");
-  for (const char* key : {"loss", "gradient", "weight"}) CHECK(j["control"][key].get<double>() > 0);
+  CHECK(j["manifest"]["command"].get<std::string>().rfind("isonorm prove --model vit", 0) == 0);
+  for (const char* key : {"loss", "gradient", "weight"}) {
+    const std::string deviation = std::string(key) + "_deviation";
+    double largest = 0;
+    REQUIRE(j["controls"].size() == 4);
+    for (const json& control : j["controls"]) largest = std::max(largest, control[deviation].get<double>());
+    CHECK(largest > 0);
+    CHECK(j["control"][key] == largest);
+  }
   REQUIRE(j["runs"].size() == 5);
   const std::set<std::string> parametrisations = {"raw", "projected_once", "compressed_plain"};
   for (const json& run : j["runs"]) {
@@ -41,6 +50,42 @@ TEST_CASE("json: a proof has every promised field") {
   }
   CHECK(j["runs"][0]["form"] == "rms_norm");
   CHECK(j["reference"]["losses"].size() == 200);
+}
+
+TEST_CASE("json: a training has its form, manifest, losses and evaluations") {
+  const TrainingResult training = synthetic_training();
+  const json j = json::parse(to_json(training));
+  CHECK(j["form"] == "crms_norm");
+  CHECK(j["manifest"]["options"]["form"] == "crms_norm");
+  CHECK_FALSE(j["manifest"]["options"].contains("forms"));
+  CHECK_FALSE(j["manifest"]["options"].contains("controls"));
+  CHECK(j["manifest"]["command"].get<std::string>().rfind("isonorm train --form crms_norm --model vit", 0) == 0);
+  CHECK(j["parameters"] == 1234);
+  CHECK(j["first_step"] == 11);
+  CHECK(j["losses"].size() == 190);
+  CHECK(j["losses"][7].get<double>() == training.losses[7]);
+  REQUIRE(j["evaluations"].size() == 2);
+  CHECK(j["evaluations"][0]["step"] == 100);
+  CHECK(j["evaluations"][1]["right"] == 871);
+  CHECK(std::abs(j["evaluations"][1]["perplexity"].get<double>() - std::exp(0.5)) < 1e-15);
+  CHECK(j["accuracy"] == 0.871);
+  CHECK(j["test_loss"] == 0.5);
+  TrainingResult untested = training;
+  untested.evaluations.clear();
+  CHECK(json::parse(to_json(untested))["accuracy"].is_null());
+  CHECK(json::parse(to_json(untested))["evaluations"].empty());
+}
+
+TEST_CASE("json: the log of a training") {
+  const std::string line = log_step(TrainingStep{.step = 3, .lr = 0.1, .loss = 2.5, .gradient_norm = {}, .seconds = 1});
+  CHECK(line.find('\n') == line.size() - 1);
+  const json step = json::parse(line);
+  CHECK(step["step"] == 3);
+  CHECK(step["loss"] == 2.5);
+  CHECK(step["gradient_norm"].is_null());
+  CHECK(json::parse(log_step({.gradient_norm = 0.75}))["gradient_norm"] == 0.75);
+  CHECK(json::parse(log_evaluation(synthetic_training().evaluations[0]))["evaluation"]["accuracy"] == 0.5);
+  CHECK(json::parse(log_end(synthetic_training()))["sentence"] == summary_sentence(synthetic_training()));
 }
 
 TEST_CASE("json: a failed proof, NaN and text that is not UTF-8") {
@@ -63,7 +108,7 @@ TEST_CASE("json: losses keep every bit") {
 
 TEST_CASE("json: a log has the manifest first, a line per step with every run of the phase, and the verdict last") {
   const ProofResult proof = synthetic_proof(50);
-  const json first = json::parse(log_manifest(proof));
+  const json first = json::parse(log_manifest(proof.manifest));
   CHECK(first["manifest"]["options"]["steps"] == 50);
   const StepInfo info{Phase::training, 7, 50, proof.reference.losses[6], 1e-15, 1e-15, 1e-3, 3.5, 0.1, proof};
   const std::string line = log_step(info);

@@ -54,11 +54,25 @@ TEST_CASE("report: every run, figure and fact of the environment is in it") {
   for (const std::string& fact :
        {m.version, m.compiler, m.cpu, m.blas_core, m.blas_flavour, m.data_sha256, m.instructions})
     CHECK(contains(html, fact));
-  CHECK(contains(html, repeat_command(proof)));
+  CHECK(contains(html, repeat_command(proof.manifest)));
   CHECK(contains(html, "<strong>Equivalent</strong>"));
   size_t charts = 0;
   for (size_t at = 0; (at = html.find("role=\"img\"", at)) != std::string::npos; ++at) ++charts;
   CHECK(charts == 5);
+}
+
+TEST_CASE("report: a training's curve, evaluations, environment and command") {
+  const TrainingResult training = synthetic_training();
+  const std::string html = report_html(training);
+  CHECK(well_formed(html));
+  for (const char* part : {"<script", "http:", "https:", "src=", "url(", "<link", "nan"})
+    CHECK_FALSE(contains(html, part));
+  for (const std::string& part :
+       {std::string("role=\"img\""), std::string("test loss"), std::string("<td>871 of 1000</td>"),
+        std::string("87.10 %"), std::string("Gone on with after step 10"), training.manifest.cpu,
+        repeat_command(training.manifest)})
+    CHECK(contains(html, part));
+  CHECK(well_formed(report_html(TrainingResult{})));
 }
 
 TEST_CASE("report: a failed, a NaN, an empty proof") {
@@ -72,5 +86,5 @@ TEST_CASE("report: a failed, a NaN, an empty proof") {
   CHECK(contains(html, "gradient at step 10: NaN"));
   CHECK(well_formed(html));
   CHECK_FALSE(contains(html, "nan"));
-  CHECK(well_formed(report_html({})));
+  CHECK(well_formed(report_html(ProofResult{})));
 }

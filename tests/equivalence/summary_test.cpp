@@ -37,7 +37,13 @@ TEST_CASE("summary: the sentence gives the figures, or the run that failed and w
   const std::string bad = summary_sentence(proof);
   CHECK(bad.find("Not equivalent: crms_norm was expected to come out same and came out different (gradient at step 7: "
                  "1.0e-03") == 0);
-  CHECK(summary_sentence({}).find("Not equivalent") == 0);
+  CHECK(summary_sentence(ProofResult{}).find("Not equivalent") == 0);
+
+  proof = synthetic_proof();
+  proof.runs[3].deviations.loss.back() = 1e-6;  // a negative control that ends too near
+  conclude(proof);
+  CHECK(summary_sentence(proof).find("Not equivalent: rms_norm projected_once came out different, as expected, but it "
+                                     "does not count (loss deviates by 1.0e-06") == 0);
 }
 
 TEST_CASE("summary: chaos that would hide a difference is pointed out") {
@@ -53,12 +59,23 @@ TEST_CASE("summary: the command that repeats a proof names every option and surv
   proof.options.data = "my data/it's";
   proof.options.affine = true;
   proof.manifest.options = option_list(proof.options);
-  const std::string command = repeat_command(proof);
+  const std::string command = repeat_command(proof.manifest);
   CHECK(command.find("isonorm prove --model vit --data 'my data/it'\\''s' --forms rms_norm,crms_norm,crms_isometric") ==
         0);
   CHECK(command.find(" --affine --controls 4") != std::string::npos);
   CHECK(command.find("--weight-decay 0.01") != std::string::npos);
   CHECK(command.find("--context") == std::string::npos);
+}
+
+TEST_CASE("summary: a training in one sentence") {
+  TrainingResult t = synthetic_training();
+  CHECK(summary_sentence(t) == "crms_norm, 1234 parameters, 200 steps: test accuracy 87.10 % (871 of 1000 images)");
+  t.options.model = ModelKind::gpt;
+  CHECK(summary_sentence(t) ==
+        "crms_norm, 1234 parameters, 200 steps: held-out loss 0.5000, perplexity 1.649, "
+        "test accuracy 87.10 % (871 of 1000 characters)");
+  t.evaluations.clear();
+  CHECK(summary_sentence(t) == "crms_norm, 1234 parameters, 200 steps: nothing to test on");
 }
 
 TEST_CASE("scientific: two digits, zero and NaN") {

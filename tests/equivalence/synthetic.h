@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "equivalence/criterion.h"
+#include "equivalence/training_result.h"
 #include "equivalence/result.h"
 
 namespace isonorm::equivalence {
@@ -90,6 +91,21 @@ inline ProofResult synthetic_proof(int steps = 200) {
   }
   conclude(proof);
   return proof;
+}
+
+// A training of 200 steps that was gone on with after step 10.
+inline TrainingResult synthetic_training() {
+  TrainingResult t;
+  t.form = "crms_norm";
+  t.options.steps = 200;
+  t.manifest = manifest_of(t.options, t.form);
+  t.manifest.data_sha256 = std::string(64, 'b');
+  t.parameters = 1234;
+  t.first_step = 11;
+  for (int step = 10; step < 200; ++step) t.losses.push_back(synthetic_loss(step));
+  t.evaluations = {{100, 1.25, 500, 1000}, {200, 0.5, 871, 1000}};
+  t.seconds = 12;
+  return t;
 }
 
 }  // namespace isonorm::equivalence

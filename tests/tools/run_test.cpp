@@ -65,7 +65,10 @@ TEST_CASE("prove: equivalent forms give 0, the table, JSON, report and log") {
   CHECK(j["runs"].size() == 5);
   CHECK(j["runs"][0]["losses"].size() == 30);
   CHECK(j["runs"][3]["losses"].size() == 20);
-  CHECK(j["runs"][0]["accuracy"].is_null());
+  CHECK(j["test_count"] == 32);  // four windows of eight characters in the 40 that are held out
+  CHECK(j["runs"][0]["accuracy"].is_number());
+  CHECK(j["runs"][0]["differing_predictions"].is_number_integer());
+  CHECK(j["runs"][3]["accuracy"].is_null());
   CHECK(j["manifest"]["data_sha256"].get<std::string>().size() == 64);
   CHECK(contains(read(folder.file("p.html")), "<strong>Equivalent</strong>"));
   const std::string log = read(folder.file("p.jsonl"));
@@ -87,11 +90,32 @@ TEST_CASE("prove: what cannot be read is 4, what is not data is 3") {
   const Folder folder;
   CHECK(run_child({"prove", "--data", "/no/such/folder"}).code == 4);
   CHECK(run_child({"prove", "--model", "gpt", "--data", "/no/such/file"}).code == 4);
+  CHECK(run_child({"prove", "--model", "gpt", "--data", "/dev/zero"}).code == 4);
   std::ofstream(folder.file("short.txt")) << "abc";
   const ChildResult r = run_child({"prove", "--model", "gpt", "--data", folder.file("short.txt")});
   CHECK(r.code == 3);
-  CHECK(std::count(r.err.begin(), r.err.end(), '\n') == 1);
-  CHECK(run_child(small(folder, "prove", {"--steps", "2", "--json", "/dev/full"})).code == 4);
+  CHECK(r.err == "isonorm prove: " + folder.file("short.txt") +
+                     ": a context of 64 needs a text of 64 characters and one more, this has 3 to train on\n");
+  CHECK(run_child(small(folder, "prove", {"--context", "360"})).code == 3);  // the last 40 of 400 are held out
+  const ChildResult full = run_child(small(folder, "prove", {"--steps", "2", "--json", "/dev/full"}));
+  CHECK(full.code == 4);
+  CHECK(contains(full.out, "Equivalent"));  // the result itself is not lost
+}
+
+TEST_CASE("train: a file that fills up, a loss that is not finite, Ctrl-C") {
+  const Folder folder;
+  const ChildResult full = run_child(small(folder, "train", {"--steps", "2", "-q", "--log", "/dev/full"}));
+  CHECK(full.code == 4);
+  CHECK(full.err == "isonorm train: /dev/full: writing failed: No space left on device\n");
+  const ChildResult chaos = run_child(small(folder, "train", {"--steps", "9", "-q", "--lr", "1e300"}));
+  CHECK(chaos.code == 3);
+  CHECK(std::count(chaos.err.begin(), chaos.err.end(), '\n') == 1);
+  const ChildResult stopped = run_child(small(folder, "train", {"--steps", "1000000", "--json", folder.file("t.json")}),
+                                        {.interrupt_after = "step 1/"});
+  CHECK(stopped.code == 130);
+  CHECK(stopped.out.empty());
+  CHECK(contains(stopped.err, "isonorm train: interrupted after step "));
+  CHECK_FALSE(std::filesystem::exists(folder.file("t.json")));
 }
 
 TEST_CASE("prove: on a terminal one line is rewritten; NO_COLOR takes the colours away") {
@@ -125,6 +149,7 @@ TEST_CASE("train: interrupted and resumed it ends with the same checkpoint, bit 
   const ChildResult whole = run_child(with("whole"));
   CHECK(whole.code == 0);
   CHECK(contains(whole.out, "rms_norm, "));
+  CHECK(contains(whole.out, "held-out loss "));
   const ChildResult part = run_child(with("part"), {.interrupt_after = "step 60/"});
   CHECK(part.code == 130);
   CHECK(contains(part.err, "interrupted after step "));
@@ -137,6 +162,63 @@ TEST_CASE("train: interrupted and resumed it ends with the same checkpoint, bit 
   const ChildResult other = run_child(with("whole", {"--lr", "0.5"}));
   CHECK(other.code == 3);
   CHECK(contains(other.err, "--lr"));
-  std::ofstream(folder.file("part"), std::ios::in | std::ios::out) << "XXXXXXXXXXXX";
-  CHECK(run_child(with("part")).code == 3);
+  std::ofstream(folder.file("text.txt"), std::ios::app) << "abc";
+  const ChildResult elsewhere = run_child(with("whole"));
+  CHECK(elsewhere.code == 3);
+  CHECK(contains(elsewhere.err, "--data"));
+}
+
+TEST_CASE("train: a damaged checkpoint is passed over for the one before; without one it is an error") {
+  const Folder folder;
+  const std::vector<std::string> arguments =
+      small(folder, "train", {"--steps", "30", "--save-every", "10", "--checkpoint", folder.file("c")});
+  REQUIRE(run_child(arguments).code == 0);
+  const std::string whole = read(folder.file("c"));
+  std::ofstream(folder.file("c"), std::ios::in | std::ios::out) << "XXXXXXXXXXXX";
+  const ChildResult again = run_child(arguments);
+  CHECK(again.code == 0);
+  CHECK(contains(again.err, "/c is damaged: taking the one before it"));
+  CHECK(contains(again.err, "c.previous: going on after step 20"));
+  CHECK(read(folder.file("c")) == whole);
+
+  // The one before must not have been overwritten by the damaged one.
+  std::ofstream(folder.file("c"), std::ios::in | std::ios::out) << "XXXXXXXXXXXX";
+  CHECK(run_child(arguments).code == 0);
+  std::ofstream(folder.file("c"), std::ios::in | std::ios::out) << "XXXXXXXXXXXX";
+  std::filesystem::remove(folder.file("c.previous"));
+  const ChildResult none = run_child(arguments);
+  CHECK(none.code == 3);
+  CHECK(std::count(none.err.begin(), none.err.end(), '\n') == 1);
+}
+
+TEST_CASE("train: JSON, report and log; what is tested is the last tenth of the text") {
+  const Folder folder;
+  const std::vector<std::string> arguments = small(
+      folder, "train",
+      {"--steps", "25", "--form", "crms_norm", "--evaluate-every", "10", "--json", folder.file("t.json"), "--report",
+       folder.file("t.html"), "--log", folder.file("t.jsonl"), "--checkpoint", folder.file("c"), "-q"});
+  const ChildResult r = run_child(arguments);
+  INFO(r.out << r.err);
+  CHECK(r.code == 0);
+  CHECK(r.err.empty());
+  const json j = json::parse(read(folder.file("t.json")));
+  CHECK(j["form"] == "crms_norm");
+  CHECK(j["losses"].size() == 25);
+  REQUIRE(j["evaluations"].size() == 3);
+  CHECK(j["evaluations"][2]["step"] == 25);
+  CHECK(j["evaluations"][2]["predictions"] == 32);
+  CHECK(j["accuracy"] == j["evaluations"][2]["accuracy"]);
+  CHECK(j["evaluations"][2]["loss"] < j["evaluations"][0]["loss"]);
+  CHECK(j["manifest"]["data_sha256"].get<std::string>().size() == 64);
+  CHECK(contains(r.out, j["sentence"].get<std::string>()));
+  CHECK(contains(read(folder.file("t.html")), "role=\"img\""));
+  const std::string log = read(folder.file("t.jsonl"));
+  CHECK(std::count(log.begin(), log.end(), '\n') == 1 + 25 + 3 + 1);
+  std::istringstream lines(log);
+  for (std::string line; std::getline(lines, line);) CHECK(json::parse(line).is_object());
+
+  // Gone on with, a log is added to.
+  CHECK(run_child(arguments).code == 0);
+  CHECK(read(folder.file("t.jsonl")).rfind(log, 0) == 0);
+  CHECK(json::parse(read(folder.file("t.json")))["first_step"] == 26);
 }

@@ -1,0 +1,57 @@
+// A training as `isonorm train` runs it: steps, checkpoints, test passes, progress and log.
+#pragma once
+
+#include <chrono>
+#include <memory>
+
+#include "equivalence/source.h"
+#include "equivalence/training_result.h"
+#include "io/checkpoint.h"
+#include "tools/options.h"
+#include "tools/output.h"
+#include "tools/terminal.h"
+
+namespace isonorm::tools {
+
+struct TrainOptions {
+  equivalence::ProofOptions training;
+  std::string form = "rms_norm";
+  std::string checkpoint;  // empty: none
+  int save_every = 500, evaluate_every = 0;
+  OutputOptions output;
+};
+
+class Training {
+ public:
+  // Reads the data, and the checkpoint where it exists: the training goes on after it. A damaged one is passed over for
+  // `<name>.previous`. Throws where neither can be used, or where the options are not those that it was trained with.
+  explicit Training(const TrainOptions& o);
+
+  // Trains up to the last step and tests. Returns false where Ctrl-C ended it; the checkpoint is written either way.
+  bool run();
+
+  int step_count() const { return step_; }  // updates so far
+  const equivalence::TrainingResult& result() const { return result_; }
+
+ private:
+  void resume();
+  equivalence::TrainingStep step(double lr);
+  void show(const equivalence::TrainingStep& step);
+  bool evaluate();
+  void save();
+  int steps() const { return o_.training.step_count(); }
+  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); }
+
+  const TrainOptions& o_;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now(), first_step_begin_ = begin_;
+  equivalence::Source source_;
+  equivalence::TrainingResult result_;
+  std::unique_ptr<nn::Module> model_;
+  std::unique_ptr<optim::Optimizer> optimizer_;
+  StatusLine status_;
+  std::unique_ptr<LineLog> log_;
+  int step_ = 0, saved_step_ = -1;
+  bool checkpoint_is_good_ = false;  // the file under its name was read or written by this process
+};
+
+}  // namespace isonorm::tools
