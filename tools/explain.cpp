@@ -51,13 +51,14 @@ Verb add_explain(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("explain", "Print a norm's forward and backward step by step, with the numbers");
   auto o = std::make_shared<ExplainOptions>();
-  command->add_option("NORM", o->norm, "layer_norm, rms_norm or crms_norm")
-      ->required()
-      ->check([](const std::string& name) {
-        const bool known = name == "layer_norm" || name == "rms_norm" || name == "crms_norm";
-        return known ? std::string() : text("there is no norm ", name, ", expected layer_norm, rms_norm or crms_norm");
-      });
-  command->add_option("ROW", o->row, "the row, as \"1,2,3\"; crms_norm takes the stored row, without the last entry")
+  command->add_option("NORM", o->norm, kNorms)->required()->check([](const std::string& name) {
+    for (const char* known : {"layer_norm", "rms_norm", "crms_norm", "crms_isometric"})
+      if (name == known) return std::string();
+    return text("there is no norm ", name, ", expected ", kNorms);
+  });
+  command
+      ->add_option("ROW", o->row,
+                   "the row, as \"1,2,3\"; crms_norm and crms_isometric take the stored row, one entry shorter")
       ->required();
   command->add_option("--grad", o->gradient, "gradient of the result, as long as the row (default: 1,0,0,...)");
   command->add_option("--eps", o->eps, "added to the mean square inside the root")->capture_default_str();

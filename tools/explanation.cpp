@@ -1,22 +1,19 @@
 #include "tools/explanation.h"
 
 #include <cmath>
-#include <cstdio>
 #include <functional>
 
 #include "core/error.h"
+#include "equivalence/printed.h"
 
 namespace isonorm::tools {
 namespace {
 
+using equivalence::printed;
 using Row = std::vector<double>;
 constexpr size_t kShown = 6;  // entries of a row that are written out
 
-std::string number(double v) {
-  char buffer[32];
-  std::snprintf(buffer, sizeof buffer, "%.6g", v == 0 ? 0.0 : v);
-  return buffer;
-}
+std::string number(double v) { return printed("%.6g", v == 0 ? 0.0 : v); }
 
 std::string joined(const Row& row, const char* separator) {
   std::string s;
@@ -55,6 +52,13 @@ double sum(const Row& a) {
   for (double v : a) s += v;
   return s;
 }
+// What a norm divides by.
+double root(double mean_square, double eps) {
+  const double r = std::sqrt(mean_square + eps);
+  check(r > 0 && std::isfinite(r), "explain: a row of mean square ", mean_square, " with eps ", eps,
+        " cannot be divided by its root");
+  return r;
+}
 
 // Lines "name   formula   = value", in columns.
 class Steps {
@@ -86,11 +90,7 @@ void append_jacobian(Steps& steps, size_t n, const std::string& formula,
   steps.heading(text("Jacobian, row i, column j: dy_i/dx_j = ", formula));
   for (size_t i = 0; i < n; ++i) {
     std::string line;
-    for (size_t j = 0; j < n; ++j) {
-      char buffer[32];
-      std::snprintf(buffer, sizeof buffer, "%12.6f", entry(i, j));
-      line += buffer;
-    }
+    for (size_t j = 0; j < n; ++j) line += printed("%12.6f", entry(i, j));
     steps.note(line);
   }
 }
@@ -100,7 +100,7 @@ Explanation layer_norm(const Row& x, const Row& dy, double eps) {
   const double mu = sum(x) / d;
   const Row c = map(x, [&](double v) { return v - mu; });
   const Row squares = times(c, c);
-  const double var = sum(squares) / d, s = 1 / std::sqrt(var + eps);
+  const double var = sum(squares) / d, s = 1 / root(var, eps);
   const Row y = map(c, [&](double v) { return v * s; });
   Steps out;
   out.heading(text("layer_norm of x = ", tuple(x), ", d = ", x.size(), ", eps = ", eps));
@@ -131,15 +131,19 @@ Explanation layer_norm(const Row& x, const Row& dy, double eps) {
   return {y, dx, out.take()};
 }
 
-Explanation rms_norm(const Row& x, const Row& dy, double eps) {
-  const double d = static_cast<double>(x.size());
+// `left_out`: entries of the full row that are not stored and add nothing to its length. 0 for rms_norm, 1 for
+// crms_isometric, whose stored row holds the coordinates of a zero-mean row in an orthonormal basis.
+Explanation rms_norm(const std::string& name, size_t left_out, const Row& x, const Row& dy, double eps) {
+  const size_t full = x.size() + left_out;
+  const double d = static_cast<double>(full);
   const Row squares = times(x, x);
-  const double mean_square = sum(squares) / d, r = std::sqrt(mean_square + eps);
+  const double mean_square = sum(squares) / d, r = root(mean_square, eps);
   const Row y = map(x, [&](double v) { return v / r; });
   Steps out;
-  out.heading(text("rms_norm of x = ", tuple(x), ", d = ", x.size(), ", eps = ", eps));
+  out.heading(
+      text(name, left_out > 0 ? " of the stored row x = " : " of x = ", tuple(x), ", d = ", full, ", eps = ", eps));
   out.heading("forward");
-  out.step("mean square", text("m = (", terms(squares), ") / ", x.size()), number(mean_square));
+  out.step("mean square", text("m = (", terms(squares), ") / ", full), number(mean_square));
   out.step("root", "r = sqrt(m + eps)", number(r));
   out.step("result", "y = x / r", tuple(y));
 
@@ -150,7 +154,7 @@ Explanation rms_norm(const Row& x, const Row& dy, double eps) {
   Row dx(x.size());
   for (size_t i = 0; i < x.size(); ++i) dx[i] = own[i] + scale[i];
   out.heading(text("backward, from dy = ", tuple(dy)));
-  out.step("mean of dy y", text("b = (", terms(products), ") / ", x.size()), number(b));
+  out.step("mean of dy y", text("b = (", terms(products), ") / ", full), number(b));
   out.step("through the entry itself", "dy / r", tuple(own));
   out.step("through the root", "- y b / r", tuple(scale));
   out.step("gradient", "dx = the sum of the two", tuple(dx));
@@ -165,7 +169,7 @@ Explanation crms_norm(const Row& x, const Row& dy, double eps) {
   Row full = x;
   full.push_back(-t);
   const Row squares = times(full, full);
-  const double mean_square = sum(squares) / d, r = std::sqrt(mean_square + eps);
+  const double mean_square = sum(squares) / d, r = root(mean_square, eps);
   const Row y = map(x, [&](double v) { return v / r; });
   Steps out;
   out.heading(text("crms_norm of the stored row x = ", tuple(x), ", d = ", full.size(), ", eps = ", eps));
@@ -200,8 +204,9 @@ Explanation explain(const std::string& norm, const Row& x, const Row& dy, double
   check(!x.empty(), "explain: the row is empty");
   check(dy.size() == x.size(), "explain: the row has ", x.size(), " entries, its gradient ", dy.size());
   if (norm == "layer_norm") return layer_norm(x, dy, eps);
-  if (norm == "rms_norm") return rms_norm(x, dy, eps);
-  check(norm == "crms_norm", "explain: there is no norm ", norm, ", expected layer_norm, rms_norm or crms_norm");
+  if (norm == "rms_norm") return rms_norm(norm, 0, x, dy, eps);
+  if (norm == "crms_isometric") return rms_norm(norm, 1, x, dy, eps);
+  check(norm == "crms_norm", "explain: there is no norm ", norm, ", expected ", kNorms);
   return crms_norm(x, dy, eps);
 }
 

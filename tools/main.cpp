@@ -1,6 +1,7 @@
 // The program `isonorm`. Every failure is one line on stderr, "isonorm prove: what went wrong", and an exit code of its
 // own (verb.h).
 #include <cstdio>
+#include <iostream>
 #include <new>
 #include <vector>
 
@@ -22,13 +23,19 @@ int fail(const std::string& who, const std::string& what, int code) {
   return code;
 }
 
+// `code`, where what was printed could be.
+int finish(const std::string& who, int code) {
+  std::cout.flush();  // CLI11 prints there
+  if (!std::cout || std::fflush(stdout) != 0 || std::ferror(stdout))
+    return fail(who, "standard output cannot be written", kIo);
+  return code;
+}
+
 int run(const Verb& verb, const std::string& who) {
   if (const std::string warning = blas_warning(); !warning.empty())
     std::fprintf(stderr, "%s: %s\n", who.c_str(), warning.c_str());
   try {
-    const int code = verb.run();
-    if (std::fflush(stdout) != 0 || std::ferror(stdout)) return fail(who, "standard output cannot be written", kIo);
-    return code;
+    return finish(who, verb.run());
   } catch (const UsageError& e) {
     return fail(who, text(e.what(), "; see ", who, " --help"), kUsage);
   } catch (const Error& e) {
@@ -55,7 +62,10 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
+    if (e.get_exit_code() == 0) {  // --help, --version
+      app.exit(e);
+      return finish(who, kOk);
+    }
     std::string what = e.what();
     if (argc < 2) what = "a verb is missing: prove, train, explain or table";
     for (const Verb& verb : verbs)

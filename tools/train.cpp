@@ -58,7 +58,7 @@ Verb add_train(CLI::App& app) {
   add_output_options(*command, o->output, "the training", "result");
   command->footer(
       "Ctrl-C saves the checkpoint and exits with 130; the same command goes on, bit-equal. The checkpoint before the "
-      "last is kept as FILE.previous.\n"
+      "last is kept as FILE.previous; a log is added to.\n"
       "Exit codes: 0 trained, 2 usage, 3 bad input, 4 input/output, 130 interrupted.");
   return {command, [o, command] {
             check_shared_options(*command, o->training);

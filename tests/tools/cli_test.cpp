@@ -71,6 +71,7 @@ TEST_CASE("cli: usage errors exit with 2 and name what is wrong") {
       {{"--dtype", "bf16"}, "f32|f64"},
       {{"--optimizer", "lion"}, "adamw"},
       {{"--forms", "rms_norm,batch_norm"}, "batch_norm"},
+      {{"--forms", "rms_norm,crms_norm,rms_norm"}, "twice"},
       {{"--controls", "0"}, "--controls"},
       {{"--threads", "0"}, "--threads"},
       {{"--seed", "-1"}, "--seed"},
@@ -85,10 +86,14 @@ TEST_CASE("cli: usage errors exit with 2 and name what is wrong") {
 }
 
 TEST_CASE("cli: output files are checked before the work begins") {
-  for (const char* option : {"--json", "--report", "--log"}) {
-    check_one_line(run_child({"prove", option, "/no/such/folder/file"}), 4, "isonorm prove: ", "/no/such/folder/file");
-    check_one_line(run_child({"prove", option, "/tmp"}), 4, "isonorm prove: ", "/tmp");
-  }
+  for (const std::string verb : {"prove", "train"})
+    for (const char* option : {"--json", "--report", "--log"}) {
+      const std::string who = "isonorm " + verb + ": ";
+      check_one_line(run_child({verb, option, "/no/such/folder/file"}), 4, who, "/no/such/folder/file");
+      check_one_line(run_child({verb, option, "/tmp"}), 4, who, "/tmp");
+    }
+  check_one_line(run_child({"train", "--checkpoint", "/no/such/folder/file"}), 4, "isonorm train: ", "/no/such/folder");
+  check_one_line(run_child({"prove", "--json", "x", "--log", "x"}), 2, "isonorm prove: ", "--log");
 }
 
 TEST_CASE("cli: explain prints a norm with its numbers") {
@@ -98,6 +103,8 @@ TEST_CASE("cli: explain prints a norm with its numbers") {
   CHECK(contains(r.out, "(-1.22474, 0, 1.22474)") != contains(r.out, "(-1.22473, 0, 1.22473)"));
   CHECK(run_child({"explain", "rms_norm", "-1, 2,3e0", "--grad", "-1,0,1"}).code == 0);
   CHECK(run_child({"explain", "crms_norm", "0.5"}).code == 0);
+  CHECK(run_child({"explain", "crms_isometric", "0.5,-1"}).code == 0);
+  check_one_line(run_child({"explain", "rms_norm", "0,0", "--eps", "0"}), 3, "isonorm explain: ", "mean square 0");
   check_one_line(run_child({"explain", "batch_norm", "1,2"}), 2, "isonorm explain: ", "batch_norm");
   check_one_line(run_child({"explain", "rms_norm", "1,two"}), 2, "isonorm explain: ", "two");
   check_one_line(run_child({"explain", "rms_norm", "1,,2"}), 2, "isonorm explain: ", "not a finite number");
@@ -107,7 +114,10 @@ TEST_CASE("cli: explain prints a norm with its numbers") {
 }
 
 TEST_CASE("cli: a full disk behind standard output is an error") {
-  const ChildResult r = run_child({"explain", "rms_norm", "1,2"}, {.close_stdout = true});
-  CHECK(r.code == 4);
-  CHECK(contains(r.err, "standard output"));
+  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
+           {"explain", "rms_norm", "1,2"}, {"--help"}, {"--version"}, {"prove", "--help"}}) {
+    const ChildResult r = run_child(arguments, {.close_stdout = true});
+    CHECK(r.code == 4);
+    CHECK(contains(r.err, "standard output"));
+  }
 }

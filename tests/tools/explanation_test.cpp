@@ -17,7 +17,8 @@ namespace {
 Tensor library_norm(const std::string& name, const Tensor& x, double eps) {
   const NormOptions options{.eps = eps};
   if (name == "layer_norm") return layer_norm(x, {}, {}, options);
-  return name == "rms_norm" ? rms_norm(x, {}, {}, options) : crms_norm(x, {}, {}, options);
+  if (name == "rms_norm") return rms_norm(x, {}, {}, options);
+  return name == "crms_norm" ? crms_norm(x, {}, {}, options) : crms_isometric_norm(x, {}, {}, options);
 }
 
 void check_close(const std::vector<double>& a, const std::vector<double>& b) {
@@ -35,7 +36,7 @@ TEST_CASE("explain: values and gradients are the library's") {
       {{-1.5, 0.25, 2, 8, -3}, {0.5, -1, 2, 0.1, -0.7}},
       {{0.3, -0.2}, {1, 1}},
       {{1, 2, 3, 4, 5, 6, 7, 8}, {1, -1, 1, -1, 1, -1, 1, 2}}};
-  for (const char* norm : {"layer_norm", "rms_norm", "crms_norm"})
+  for (const char* norm : {"layer_norm", "rms_norm", "crms_norm", "crms_isometric"})
     for (const auto& [row, dy] : rows)
       for (double eps : {1e-5, 0.5}) {
         const int64_t n = static_cast<int64_t>(row.size());
@@ -57,6 +58,15 @@ TEST_CASE("explain: the text shows each term with its numbers") {
   const std::string crms = explain("crms_norm", {1, 2}, {1, 0}, 0).text;
   CHECK(crms.find("(1, 2, -3)") != std::string::npos);
   CHECK(crms.find("2.16025") != std::string::npos);
+  // x = (1, 2), d = 3: r = sqrt((1 + 4) / 3), and -y_1 y_2 / (d r) = -(2 / r^2) / (3 r) = -0.309839.
+  const std::string isometric = explain("crms_isometric", {1, 2}, {1, 0}, 0).text;
+  for (const char* part : {"crms_isometric of the stored row", "(1 + 4) / 3", "1.29099", "-0.309839"})
+    CHECK(isometric.find(part) != std::string::npos);
   CHECK_THROWS(explain("batch_norm", {1}, {1}, 0));
   CHECK_THROWS(explain("rms_norm", {}, {}, 0));
+  for (const char* norm : {"layer_norm", "rms_norm", "crms_norm", "crms_isometric"}) {
+    CHECK_THROWS(explain(norm, {0, 0}, {1, 0}, 0));
+    CHECK_THROWS(explain(norm, {1e200, 1}, {1, 0}, 1e-5));
+  }
+  CHECK_THROWS(explain("layer_norm", {2, 2}, {1, 0}, 0));
 }
