@@ -65,7 +65,7 @@ TEST_CASE("prove: equivalent forms give 0, the table, JSON, report and log") {
   CHECK(j["runs"].size() == 5);
   CHECK(j["runs"][0]["losses"].size() == 30);
   CHECK(j["runs"][3]["losses"].size() == 20);
-  CHECK(j["test_count"] == 32);  // four windows of eight characters in the 40 that are held out
+  CHECK(j["test_count"] == 72);  // nine windows of eight characters in the 80 that are held out
   CHECK(j["runs"][0]["accuracy"].is_number());
   CHECK(j["runs"][0]["differing_predictions"].is_number_integer());
   CHECK(j["runs"][3]["accuracy"].is_null());
@@ -96,7 +96,10 @@ TEST_CASE("prove: what cannot be read is 4, what is not data is 3") {
   CHECK(r.code == 3);
   CHECK(r.err == "isonorm prove: " + folder.file("short.txt") +
                      ": a context of 64 needs a text of 64 characters and one more, this has 3 to train on\n");
-  CHECK(run_child(small(folder, "prove", {"--context", "360"})).code == 3);  // the last 40 of 400 are held out
+  const ChildResult held =  // the last 80 of 800 characters are held out
+      run_child({"prove", "--model", "gpt", "--data", folder.file("text.txt"), "--context", "720"});
+  CHECK(held.code == 3);
+  CHECK(contains(held.err, "this has 720 to train on"));
   const ChildResult full = run_child(small(folder, "prove", {"--steps", "2", "--json", "/dev/full"}));
   CHECK(full.code == 4);
   CHECK(contains(full.out, "Equivalent"));  // the result itself is not lost
@@ -206,7 +209,7 @@ TEST_CASE("train: JSON, report and log; what is tested is the last tenth of the 
   CHECK(j["losses"].size() == 25);
   REQUIRE(j["evaluations"].size() == 3);
   CHECK(j["evaluations"][2]["step"] == 25);
-  CHECK(j["evaluations"][2]["predictions"] == 32);
+  CHECK(j["evaluations"][2]["predictions"] == 72);
   CHECK(j["accuracy"] == j["evaluations"][2]["accuracy"]);
   CHECK(j["evaluations"][2]["loss"] < j["evaluations"][0]["loss"]);
   CHECK(j["manifest"]["data_sha256"].get<std::string>().size() == 64);
