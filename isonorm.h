@@ -17,6 +17,7 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
+#include "autograd/ops/rotary.h"
 #include "autograd/ops/shape.h"
 #include "autograd/ops/softmax.h"
 #include "core/allocator.h"

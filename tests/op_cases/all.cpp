@@ -17,8 +17,8 @@ template <class Row, class... Groups> std::vector<Row> join(Groups... groups) {
 const std::vector<OpCase>& op_cases() {
   static const std::vector<OpCase> all =
       join<OpCase>(create_cases, random_cases, unary_cases, binary_cases, comparison_cases, reduce_cases, matmul_cases,
-                   shape_cases, arrange_cases, index_cases, softmax_cases, norm_cases, loss_cases, bias_gelu_cases,
-                   attention_cases, linear_cross_entropy_cases);
+                   shape_cases, arrange_cases, index_cases, softmax_cases, rotary_cases, norm_cases, loss_cases,
+                   bias_gelu_cases, attention_cases, linear_cross_entropy_cases);
   return all;
 }
 

@@ -14,6 +14,7 @@ std::vector<OpCase> matmul_cases();
 std::vector<OpCase> shape_cases();
 std::vector<OpCase> arrange_cases();
 std::vector<OpCase> softmax_cases();
+std::vector<OpCase> rotary_cases();
 std::vector<OpCase> norm_cases();
 std::vector<OpCase> loss_cases();
 std::vector<OpCase> index_cases();

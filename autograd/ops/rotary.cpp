@@ -1,0 +1,65 @@
+#include "autograd/ops/rotary.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "autograd/node.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/shape.h"
+#include "core/kernels/rotary.h"
+
+namespace isonorm {
+namespace {
+
+struct Angles {
+  Tensor cosine, sine;  // [time, size/2]
+};
+
+Angles angles(int64_t time, int64_t half, double base, TensorOptions options) {
+  std::vector<double> c(static_cast<size_t>(time * half)), s(c.size());
+  for (int64_t i = 0; i < half; ++i) {
+    const double frequency = std::pow(base, -static_cast<double>(i) / static_cast<double>(half));
+    for (int64_t t = 0; t < time; ++t) {
+      const double angle = static_cast<double>(t) * frequency;
+      c[t * half + i] = std::cos(angle);
+      s[t * half + i] = std::sin(angle);
+    }
+  }
+  const auto table = [&](const std::vector<double>& v) {
+    const Tensor host = cast(from_vector(v, {time, half}), options.dtype);
+    Tensor out = empty(host.shape(), options);
+    copy_into(out, host);
+    return out;
+  };
+  return {table(c), table(s)};
+}
+
+}  // namespace
+
+Tensor rotary(const Tensor& x, RotaryOptions o) {
+  check(is_floating(x.dtype()), "rotary: dtype is ", x.dtype(), ", expected f32, f64 or bf16");
+  check(x.rank() >= 3, "rotary: the input has shape ", x.shape(), ", expected [..., time, heads, size]");
+  const int64_t time = x.size(-3), heads = x.size(-2), size = x.size(-1);
+  check(size % 2 == 0, "rotary: heads of size ", size, " in ", x.shape(), " do not divide into pairs");
+  check(o.heads >= 0 && o.heads <= heads, "rotary: ", o.heads, " heads of ", x.shape(), " are to be rotated");
+  check(o.base > 0, "rotary: base ", o.base, " is not positive");
+  const Tensor input = contiguous(detach(x));
+  Tensor y = empty_like(input);
+  const auto [cosine, sine] =
+      angles(time, size / 2, o.base, {x.dtype() == DType::f64 ? DType::f64 : DType::f32, x.device()});
+  const kernels::RotaryShape shape{
+      x.numel() / std::max<int64_t>(1, time * heads * size), time, heads, size, o.heads ? o.heads : heads, false};
+  kernels::rotary.on(x.device(), shape, y, input, cosine, sine);
+  if (Node* n = track("rotary", {&y}, {&x}))
+    n->backward = [shape, cosine = save(cosine), sine = save(sine)](Flow& g) {
+      const Tensor dy = contiguous(g.out());
+      Tensor dx = empty_like(dy);
+      kernels::RotaryShape back = shape;
+      back.back = true;
+      kernels::rotary.on(dy.device(), back, dx, dy, cosine, sine);
+      g.give(0, dx);
+    };
+  return y;
+}
+
+}  // namespace isonorm

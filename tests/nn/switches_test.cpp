@@ -1,0 +1,303 @@
+// The architecture switches of docs/normalization.md: which keep the forms of the stream one training and which do not
+// (G9), tied heads in mapped storage (G11) and readers with zero row sums (G12).
+#include "tests/support/catch.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "autograd/engine.h"
+#include "autograd/ops/loss.h"
+#include "autograd/ops/matmul.h"
+#include "autograd/ops/norm.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/random.h"
+#include "autograd/ops/reduce.h"
+#include "autograd/ops/shape.h"
+#include "equivalence/criterion.h"
+#include "equivalence/parametrisation.h"
+#include "equivalence/trainee.h"
+#include "nn/gpt.h"
+#include "nn/vit.h"
+#include "optim/adam.h"
+#include "optim/sgd.h"
+#include "tests/support/compare.h"
+
+using namespace isonorm;
+using namespace isonorm::nn;
+using equivalence::RunResult;
+using equivalence::Verdict;
+
+namespace {
+
+constexpr TensorOptions kF64{DType::f64};
+constexpr int kSteps = 20, kControls = 3;
+constexpr uint64_t kSeed = 17;
+const StreamForm kForms[] = {StreamForm::rms_norm, StreamForm::crms_norm, StreamForm::crms_isometric};
+
+struct Switch {
+  const char* name;
+  std::function<void(GptOptions&)> on;                            // in the reference and in the form
+  std::function<void(GptOptions&)> in_form = [](GptOptions&) {};  // what only the form has
+  // Deviation of the loss at step 0 and its largest over the run must reach these; 0: the trainings are the same.
+  double first = 0, largest = 0;
+};
+
+GptOptions options(const Switch& s, StreamForm form) {
+  GptOptions o{.vocab = 13,
+               .context = 6,
+               .transformer = {.width = 8, .depth = 2, .heads = 2, .head_width = 4, .mlp_width = 16, .stream = form}};
+  s.on(o);
+  if (form != StreamForm::layer_norm) s.in_form(o);
+  return o;
+}
+
+struct Run {
+  std::unique_ptr<Gpt> model;
+  std::unique_ptr<optim::Optimizer> optimizer;
+  double loss = 0;
+
+  Run(const GptOptions& o, const Gpt* start, bool adam) : model(std::make_unique<Gpt>(o)) {
+    model->to(DType::f64);
+    if (start) {
+      model->load_state_dict(start->state_dict());
+    } else {  // weights with a mean, so that whatever should be invisible is there
+      manual_seed(kSeed);
+      for (const Tensor& p : model->parameters()) copy_into(p, randn(p.shape(), kF64) * 0.3 + 0.15);
+    }
+    if (adam)
+      optimizer = std::make_unique<optim::Adam>(model->parameters(), optim::AdamOptions{.lr = 3e-3});
+    else
+      optimizer = std::make_unique<optim::Sgd>(model->parameters(), optim::SgdOptions{.lr = 0.1});
+  }
+
+  void differentiate(int step, const Tensor& ids, const Tensor& targets) {
+    default_generator() = {kSeed, static_cast<uint64_t>(step) << 32};  // masks depend on seed and step alone
+    optimizer->zero_grad();
+    const Tensor l = cross_entropy((*model)(ids), targets);
+    backward(l);
+    loss = l.item();
+  }
+};
+
+// Largest over tensors of max |a - b| / max |b|, without the rows that the loss cannot see.
+double deviation(const Run& run, const Run& reference, bool gradients) {
+  double worst = 0;
+  const auto mine = run.model->named_parameters(), theirs = reference.model->named_parameters();
+  for (size_t i = 0; i < mine.size(); ++i) {
+    std::vector<double> a = (gradients ? gradient(mine[i].tensor) : mine[i].tensor).to_vector<double>(),
+                        b = (gradients ? gradient(theirs[i].tensor) : theirs[i].tensor).to_vector<double>();
+    const size_t row = a.size() / static_cast<size_t>(mine[i].tensor.size(0));
+    double difference = 0, scale = 0;
+    for (size_t k = 0; k < a.size(); ++k) {
+      const auto at = static_cast<int64_t>(k / row);
+      if (at >= theirs[i].blind_begin && at < theirs[i].blind_end) continue;
+      difference = std::max(difference, std::abs(a[k] - b[k]));
+      scale = std::max(scale, std::abs(b[k]));
+    }
+    worst = equivalence::larger(worst, difference == 0 ? 0 : difference / scale);
+  }
+  return worst;
+}
+
+// Trains the forms beside Pre-LN and controls that differ from it by one ulp, and judges them.
+void lockstep(const Switch& s, bool adam) {
+  Run reference(options(s, StreamForm::layer_norm), nullptr, adam);
+  std::vector<Run> runs;
+  std::vector<RunResult> results;
+  for (StreamForm form : kForms) {
+    runs.emplace_back(options(s, form), reference.model.get(), adam);
+    results.emplace_back().form = name_of(form);
+    results.back().expected = s.largest > 0 ? Verdict::different : Verdict::same;
+  }
+  for (uint64_t seed = 1; seed <= kControls; ++seed) {
+    runs.emplace_back(options(s, StreamForm::layer_norm), reference.model.get(), adam);
+    equivalence::move_by_one_ulp(*runs.back().model, seed);
+    results.emplace_back().seed = seed;
+  }
+  Generator data{.seed = kSeed};
+  for (int step = 0; step < kSteps; ++step) {
+    const Tensor ids = randint(0, 13, {4, 6}, kCpu, data), targets = randint(0, 13, {4, 6}, kCpu, data);
+    reference.differentiate(step, ids, targets);
+    for (size_t r = 0; r < runs.size(); ++r) {
+      runs[r].differentiate(step, ids, targets);
+      auto& d = results[r].deviations;
+      d.loss.push_back(std::abs(runs[r].loss - reference.loss) / std::abs(reference.loss));
+      d.gradient.push_back(deviation(runs[r], reference, true));
+      runs[r].optimizer->step();
+    }
+    reference.optimizer->step();
+    for (size_t r = 0; r < runs.size(); ++r)
+      results[r].deviations.weight.push_back(deviation(runs[r], reference, false));
+  }
+  const auto control = equivalence::running_maximum(std::span(results).subspan(std::size(kForms)));
+  for (size_t r = 0; r < std::size(kForms); ++r) {
+    RunResult& run = results[r];
+    run.control = control;
+    equivalence::judge(run, DType::f64);
+    INFO(s.name << (adam ? ", Adam, " : ", SGD, ") << run.form << ": loss deviates by " << run.deviations.loss[0]
+                << " at step 0 and " << run.loss_deviation << " at most; " << run.reason);
+    CHECK(run.observed == run.expected);
+    if (run.expected == Verdict::same) CHECK(run.as_expected);
+    CHECK(run.deviations.loss[0] >= s.first);
+    CHECK(run.loss_deviation >= s.largest);
+  }
+}
+
+const auto kNothing = [](GptOptions&) {};
+void dropout_on(GptOptions& o) { o.transformer.branch.dropout = 0.2; }
+void layer_scale_on(GptOptions& o) { o.transformer.branch.layer_scale = 0.5; }
+std::function<void(GptOptions&)> recentring(Recentring r) {
+  return [r](GptOptions& o) { o.transformer.branch.recentring = r; };
+}
+
+}  // namespace
+
+TEST_CASE("G9: switches under which the forms train as Pre-LN does") {
+  const Switch switches[] = {{"plain", kNothing},
+                             {"gain and bias in all norms", [](GptOptions& o) { o.transformer.affine = true; }},
+                             {"tied embedding", [](GptOptions& o) { o.tied = true; }},
+                             {"stochastic depth", [](GptOptions& o) { o.transformer.branch.stochastic_depth = 0.3; }},
+                             {"dropout before recentring", dropout_on},
+                             {"layer scale before recentring", layer_scale_on},
+                             {"centred readers", kNothing, [](GptOptions& o) { o.transformer.centre_readers = true; }},
+                             {"SwiGLU and rotary positions, an odd width, one head, no biases",
+                              [](GptOptions& o) {
+                                o.transformer = {.width = 7,
+                                                 .depth = 2,
+                                                 .heads = 1,
+                                                 .head_width = 6,
+                                                 .mlp_width = 11,
+                                                 .activation = Activation::swiglu,
+                                                 .positions = Positions::rotary,
+                                                 .bias = false,
+                                                 .stream = o.transformer.stream};
+                              }},
+                             {"no final norm, but a head that does not see the mean either",
+                              [](GptOptions& o) {
+                                o.transformer.final_norm = false;
+                                o.transformer.centre_readers = true;
+                              }},
+                             {"ReLU without positions",
+                              [](GptOptions& o) {
+                                o.transformer.activation = Activation::relu;
+                                o.transformer.positions = Positions::none;
+                              }},
+                             {"all of them",
+                              [](GptOptions& o) {
+                                o.tied = true;
+                                o.transformer.affine = true;
+                                o.transformer.positions = Positions::rotary;
+                                o.transformer.branch = {.dropout = 0.2, .stochastic_depth = 0.3, .layer_scale = 0.5};
+                              },
+                              [](GptOptions& o) { o.transformer.centre_readers = true; }}};
+  for (const Switch& s : switches)
+    for (const bool adam : {false, true}) lockstep(s, adam);
+}
+
+TEST_CASE("G9: switches that make them different trainings") {
+  const Switch switches[] = {
+      {"dropout after recentring", dropout_on, recentring(Recentring::first), 1e-3, 1e-3},
+      {"dropout between two recentrings", dropout_on, recentring(Recentring::first_and_last), 1e-3, 1e-3},
+      {"layer scale after recentring", layer_scale_on, recentring(Recentring::first), 1e-3, 1e-3},
+      {"no final norm", [](GptOptions& o) { o.transformer.final_norm = false; }, kNothing, 1e-3, 1e-3},
+      {"another eps", kNothing, [](GptOptions& o) { o.transformer.eps = 1e-6; }, 1e-7, 1e-6}};
+  for (const Switch& s : switches)
+    for (const bool adam : {false, true}) lockstep(s, adam);
+}
+
+TEST_CASE("masks are drawn alike in every form, per sample for stochastic depth, and not at all in evaluation") {
+  const Stream stream(StreamForm::crms_norm, 8);
+  BranchOutput branch(5, stream, true, {.dropout = 0.4, .stochastic_depth = 0.5});
+  branch.to(DType::f64);
+  const Tensor x = randn({64, 3, 5}, kF64);
+  Generator before = default_generator();
+  const Tensor y = branch(x);
+  const Generator after = default_generator();
+  default_generator() = before;
+  check_close(branch(x), y, 0);
+  CHECK(default_generator() == after);
+  const std::vector<double> sizes = amax(abs(reshape(y, {64, 3 * 7})), {1}).to_vector<double>();
+  const auto left_out = std::count(sizes.begin(), sizes.end(), 0.0);
+  CHECK((left_out > 16 && left_out < 48));  // 32 expected, 4 is a standard deviation
+  branch.eval();
+  check_close(branch(x), linear(x, stream.write(branch.weight, 0), stream.write(branch.bias, 0)), 0);
+  CHECK(default_generator() == after);
+}
+
+TEST_CASE("a branch's dropout keeps its mean") {
+  // E[keep mask y] = y: the mean over many samples is within five standard errors of the branch in evaluation.
+  const Stream stream(StreamForm::rms_norm, 4);
+  BranchOutput branch(3, stream, true, {.dropout = 0.25, .stochastic_depth = 0.5, .layer_scale = 2});
+  branch.to(DType::f64);
+  const int64_t samples = 40000;
+  const Tensor x = randn({1, 3}, kF64), many = branch(expand(x, {samples, 3}));
+  branch.eval();
+  const Tensor error = mean(many, {0}) - select(branch(x), 0, 0);
+  const Tensor standard = sqrt(var(many, {0})) / std::sqrt(static_cast<double>(samples));
+  CHECK(amax(abs(error) / standard).item() < 5);
+}
+
+TEST_CASE("G11: a tied head in mapped storage reads B (I + 11^T)") {
+  const auto build = [](StreamForm form, StreamStorage storage) {
+    Gpt m({.vocab = 13,
+           .context = 6,
+           .tied = true,
+           .transformer = {.width = 8, .depth = 2, .heads = 2, .stream = form, .storage = storage}});
+    m.to(DType::f64);
+    return m;
+  };
+  Gpt reference = build(StreamForm::layer_norm, StreamStorage::raw);
+  manual_seed(5);
+  for (const Tensor& p : reference.parameters()) copy_into(p, randn(p.shape(), kF64) * 0.5 + 0.15);
+  const Tensor ids = randint(0, 13, {4, 6}), expected = reference(ids);
+  for (StreamForm form : kForms) {
+    INFO(name_of(form));
+    Gpt mapped = build(form, StreamStorage::mapped);
+    mapped.load_state_dict(equivalence::mapped_state(reference, Stream(form, 8, StreamStorage::mapped)));
+    CHECK(amax(abs(mapped(ids) - expected)).item() < 1e-12);
+    const Tensor naive = matmul(mapped.features(ids), transpose(mapped.state_dict().at("token.weight"), 0, 1));
+    const double error = amax(abs(naive - expected)).item();
+    if (form == StreamForm::crms_norm)
+      CHECK(error > 1e-2);
+    else
+      CHECK(error < 1e-12);
+  }
+}
+
+TEST_CASE("G12: readers with zero row sums make RMSNorm's error on a rounded stream one of second order") {
+  const int64_t d = 64;
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    manual_seed(8);
+    const auto rounded = [&](const Tensor& x) { return cast(cast(x, dtype), DType::f64); };
+    const TransformerOptions o = TransformerOptions{.width = d, .stream = StreamForm::rms_norm}.complete();
+    const Stream plain(StreamForm::rms_norm, d), centred(StreamForm::rms_norm, d, StreamStorage::raw, true),
+        layer(StreamForm::layer_norm, d);
+    const auto read = [&](const Stream& stream, const Tensor& weight, const Tensor& rows) {
+      StreamNorm norm(stream);
+      Linear head(d, weight.size(0), {.bias = false, .reads = &norm});
+      head.to(DType::f64);
+      copy_into(head.weight, weight);
+      Residual r{rows, {}};
+      return head(norm(r));
+    };
+    Residual r{rounded(recentre(randn({2, 16, d}, kF64), -1)), {}};
+    const Tensor weight = randn({3 * d, d}, kF64) * 0.1;
+    double worst = 0, worst_centred = 0, drift = 0;
+    for (int layers = 0; layers < 64; ++layers) {
+      Block block(plain, o);
+      block.to(DType::f64);
+      block(r);
+      r = {rounded(r.settled()), {}};
+      const Tensor expected = read(layer, weight, r.stream);
+      worst = std::max(worst, relative_deviation(read(plain, weight, r.stream), expected));
+      worst_centred = std::max(worst_centred, relative_deviation(read(centred, weight, r.stream), expected));
+      const Tensor rms = sqrt(mean(square(r.stream), {-1}));
+      drift = std::max(drift, amax(abs(mean(r.stream, {-1})) / rms).item());
+    }
+    INFO(name_of(dtype) << ": |mean|/rms up to " << drift << ", readers' error " << worst << ", centred "
+                        << worst_centred);
+    CHECK(worst > epsilon(dtype) / 100);
+    CHECK(worst_centred <= worst / 100);
+  }
+}

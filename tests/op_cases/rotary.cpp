@@ -1,0 +1,59 @@
+// Row of rotary position embedding.
+#include "autograd/ops/rotary.h"
+
+#include <cmath>
+#include <complex>
+
+#include "tests/op_cases/groups.h"
+
+namespace isonorm::test {
+namespace {
+
+// Pairs as complex numbers, times e^(i t base^(-2i/size)).
+Array turned(const Array& x, const RotaryOptions& o) {
+  const int rank = x.shape.rank;
+  const int64_t size = x.shape[rank - 1], heads = o.heads ? o.heads : x.shape[rank - 2];
+  return tabulate(x.shape, [&](const Dims& at) {
+    if (at[rank - 2] >= heads) return x.at(at);
+    Dims first = at, second = at;
+    first[rank - 1] = at[rank - 1] / 2 * 2;
+    second[rank - 1] = first[rank - 1] + 1;
+    const long double frequency =
+        std::pow(static_cast<long double>(o.base), -static_cast<long double>(first[rank - 1]) / size);
+    const std::complex<long double> z =
+        std::complex<long double>(x.at(first), x.at(second)) * std::polar(1.0L, at[rank - 3] * frequency);
+    return static_cast<double>(at[rank - 1] % 2 ? z.imag() : z.real());
+  });
+}
+
+}  // namespace
+
+std::vector<OpCase> rotary_cases() {
+  OpCase op{.name = "rotary",
+            .group = "Rotary embedding",
+            .signature = "rotary(x, RotaryOptions options = {})",
+            .formula = "elements 2i, 2i + 1 of a head at position t turned by t base^(-2i/size)",
+            .tolerance = tolerance::product};
+  Draw draw(op.name);
+  const auto add = [&](const Dims& shape, const RotaryOptions& o) -> Sample& {
+    return op.add(
+        text("base ", o.base, o.heads ? text(" heads ", o.heads) : ""), {draw.normal(shape)},
+        [=](const Tensors& t) { return rotary(t[0], o); }, [=](const Arrays& a) { return turned(a[0], o); });
+  };
+  for (const Dims& shape : {Dims{1, 1, 2}, Dims{3, 1, 4}, Dims{5, 2, 6}, Dims{2, 4, 3, 2}, Dims{3, 7, 2, 8},
+                            Dims{2, 1, 3, 2, 10}, Dims{1, 9, 1, 34}, Dims{0, 3, 2, 4}})
+    for (double base : {10000.0, 100.0, 3.0}) {
+      add(shape, {.base = base});
+      add(shape, {.base = base, .heads = 1});
+    }
+  add({3, 65, 6, 32}, {}).large = true;
+  add({3, 65, 6, 32}, {.heads = 4}).large = true;
+  op.refuse({"[2, 4]"}, [] { rotary(reals({2, 4})); });
+  op.refuse({"size 3", "[5, 2, 3]"}, [] { rotary(reals({5, 2, 3})); });
+  op.refuse({"3 heads", "[5, 2, 4]"}, [] { rotary(reals({5, 2, 4}), {.heads = 3}); });
+  op.refuse({"-1"}, [] { rotary(reals({5, 2, 4}), {.base = -1}); });
+  op.refuse({"i64"}, [] { rotary(integers({5, 2, 4})); });
+  return {op};
+}
+
+}  // namespace isonorm::test
