@@ -1,20 +1,29 @@
 #include "nn/attention.h"
 
 #include "autograd/fused/attention.h"
+#include "autograd/ops/rotary.h"
+#include "autograd/ops/shape.h"
 
 namespace isonorm::nn {
 
 Attention::Attention(const StreamNorm& norm, AttentionOptions o)
     : options_(o),
       qkv_(add("qkv", Linear(norm.stream().width(), 3 * o.heads * o.head_width, {.bias = o.bias, .reads = &norm}))),
-      proj_(add("proj",
-                Linear(o.heads * o.head_width, norm.stream().width(), {.bias = o.bias, .writes = &norm.stream()}))) {
+      proj_(add("proj", BranchOutput(o.heads * o.head_width, norm.stream(), o.bias, o.branch))) {
+  check(o.rotary_base == 0 || o.head_width % 2 == 0, "attention: rotary positions turn pairs of entries, head_width ",
+        o.head_width, " is odd");
   const int64_t inner = o.heads * o.head_width;
-  if (o.bias) qkv_.mark_blind("bias", inner, 2 * inner);
+  if (o.bias && o.rotary_base == 0) qkv_.mark_blind("bias", inner, 2 * inner);
 }
 
 Tensor Attention::forward(const Tensor& x) {
-  return proj_(packed_attention(qkv_(x), options_.heads, {.causal = options_.causal}));
+  Tensor qkv = qkv_(x);
+  if (options_.rotary_base != 0) {
+    const Dims packed = qkv.shape();
+    qkv = reshape(qkv, {packed[0], packed[1], 3 * options_.heads, options_.head_width});
+    qkv = reshape(rotary(qkv, {.base = options_.rotary_base, .heads = 2 * options_.heads}), packed);
+  }
+  return proj_(packed_attention(qkv, options_.heads, {.causal = options_.causal}));
 }
 
 }  // namespace isonorm::nn

@@ -1,7 +1,7 @@
 // Multi-head self-attention.
 #pragma once
 
-#include "nn/linear.h"
+#include "nn/branch.h"
 #include "nn/norm.h"
 
 namespace isonorm::nn {
@@ -11,11 +11,13 @@ struct AttentionOptions {
   int64_t head_width = 16;  // the inner width heads x head_width need not be the stream's width
   bool causal = false;
   bool bias = true;
+  double rotary_base = 0;  // of rotary positions, which turn queries and keys (autograd/ops/rotary.h); 0: none
+  BranchOptions branch = {};
 };
 
 // Rows a norm made [batch, time, stored width] -> a branch of the stream. qkv: one reader [3 heads head_width, d],
 // thirds in the order q, k, v, heads contiguous inside each; proj: a writer. The bias of the keys shifts every score of
-// a row alike, which softmax does not see.
+// a row alike, which softmax does not see, unless rotary positions turn it. Throws where they meet an odd head_width.
 class Attention : public Module {
  public:
   Attention(const StreamNorm& norm, AttentionOptions options);
@@ -24,7 +26,7 @@ class Attention : public Module {
  private:
   AttentionOptions options_;
   Linear& qkv_;
-  Linear& proj_;
+  BranchOutput& proj_;
 };
 
 }  // namespace isonorm::nn

@@ -6,8 +6,8 @@
 namespace isonorm::nn {
 
 // In training zeroes each element with probability p and divides the others by 1 - p; otherwise passes x on. Behind a
-// writer to a residual stream it breaks the zero mean that the centred forms rely on: put it inside the branch
-// (docs/normalization.md). Throws where p is not in [0, 1).
+// writer to a residual stream it breaks the zero mean that the centred forms rely on: give it to the writer
+// (BranchOptions::dropout) or put it inside the branch (docs/normalization.md). Throws where p is not in [0, 1).
 class Dropout : public Module {
  public:
   explicit Dropout(double p = 0.5);

@@ -24,26 +24,33 @@ GptOptions complete(GptOptions o) {
 
 Gpt::Gpt(const GptOptions& o)
     : options(complete(o)),
-      stream_(o.transformer.stream, o.transformer.width, o.transformer.storage),
+      stream_(o.transformer.make_stream()),
       token_(add("token", Embedding(o.vocab, o.transformer.width, {.writes = &stream_}))),
-      position_(add("position", Embedding(o.context, o.transformer.width, {.writes = &stream_}))),
+      position_(o.transformer.positions == Positions::learned
+                    ? &add("position", Embedding(o.context, o.transformer.width, {.writes = &stream_}))
+                    : nullptr),
       blocks_(add("blocks", Blocks(stream_, options.transformer))),
-      norm_(add("norm", StreamNorm(stream_, {.eps = o.transformer.eps, .affine = o.transformer.affine}))),
-      head_(o.tied ? nullptr : &add("head", Linear(o.transformer.width, o.vocab, {.reads = &norm_}))) {
-  check(!o.tied || o.transformer.storage == StreamStorage::raw,
-        "gpt: a tied head needs raw storage (a mapped table cannot be read as it is written)");
+      norm_(add("norm", StreamNorm(stream_, o.transformer.last_norm()))),
+      head_(o.tied
+                ? nullptr
+                : &add("head", Linear(o.transformer.width, o.vocab, {.bias = o.transformer.bias, .reads = &norm_}))) {
+  check(!o.tied || !norm_.weight.defined() || o.transformer.storage == StreamStorage::raw || !stream_.centres(),
+        "gpt: a tied head behind a norm with a gain needs raw storage (the gain shows it the means of the raw rows)");
 }
 
 Tensor Gpt::features(const Tensor& ids) {
   check(ids.rank() == 2 && ids.size(1) <= options.context, "gpt: ids have shape ", ids.shape(),
         ", expected [batch, at most ", options.context, "]");
-  Residual r{token_(ids) + position_(arange(ids.size(1))), {}};
+  Residual r{token_(ids), {}};
+  if (position_) r.stream = r.stream + (*position_)(arange(ids.size(1)));
   blocks_(r);
   return norm_(r);
 }
 
 StreamNorm::Folded Gpt::head() const {
-  return head_ ? norm_.folded(head_->weight, head_->bias) : norm_.folded(token_.weight, {});
+  if (head_) return norm_.folded(head_->weight, head_->bias);
+  if (stream_.storage() == StreamStorage::mapped && stream_.centres()) return {stream_.read_table(token_.weight), {}};
+  return norm_.folded(token_.weight, {});
 }
 
 Tensor Gpt::forward(const Tensor& ids) {

@@ -14,7 +14,8 @@ struct GptOptions {
 };
 
 // ids (i64) [batch, time <= context] -> logits [batch, time, vocab]. Parameters: token and position tables, blocks,
-// norm, head (not where tied).
+// norm, head (not where tied); position where positions are learned. A tied head in mapped storage reads the mapped
+// table as Stream::read_table says; behind a learned gain it needs raw storage.
 class Gpt : public Module {
  public:
   explicit Gpt(const GptOptions& options);
@@ -30,7 +31,7 @@ class Gpt : public Module {
  private:
   Stream stream_;
   Embedding& token_;
-  Embedding& position_;
+  Embedding* position_;  // null where positions are not learned
   Blocks& blocks_;
   StreamNorm& norm_;
   Linear* head_;  // null where tied

@@ -6,8 +6,11 @@ namespace isonorm::nn {
 
 Mlp::Mlp(const StreamNorm& norm, MlpOptions o)
     : activation_(o.activation),
+      gate_(o.activation == Activation::swiglu
+                ? &add("gate", Linear(norm.stream().width(), o.hidden, {.bias = o.bias, .reads = &norm}))
+                : nullptr),
       fc1_(add("fc1", Linear(norm.stream().width(), o.hidden, {.bias = o.bias, .reads = &norm}))),
-      fc2_(add("fc2", Linear(o.hidden, norm.stream().width(), {.bias = o.bias, .writes = &norm.stream()}))) {}
+      fc2_(add("fc2", BranchOutput(o.hidden, norm.stream(), o.bias, o.branch))) {}
 
 Tensor Mlp::forward(const Tensor& x) {
   switch (activation_) {
@@ -19,6 +22,8 @@ Tensor Mlp::forward(const Tensor& x) {
       return fc2_(relu(fc1_(x)));
     case Activation::silu:
       return fc2_(silu(fc1_(x)));
+    case Activation::swiglu:
+      return fc2_(silu((*gate_)(x)) * fc1_(x));
   }
   return {};
 }

@@ -1,20 +1,23 @@
 // The feed-forward half of a Transformer block.
 #pragma once
 
-#include "nn/linear.h"
+#include "nn/branch.h"
 #include "nn/norm.h"
 
 namespace isonorm::nn {
 
-enum class Activation { gelu, gelu_tanh, relu, silu };
+// swiglu: silu of a gate of its own times the first map (Shazeer, 2002.05202).
+enum class Activation { gelu, gelu_tanh, relu, silu, swiglu };
 
 struct MlpOptions {
   int64_t hidden = 256;
   Activation activation = Activation::gelu;
   bool bias = true;
+  BranchOptions branch = {};
 };
 
-// fc2(activation(fc1(x))): a reader [hidden, d], a writer [d, hidden].
+// fc2(activation(fc1(x))): a reader [hidden, d], a writer [d, hidden]. swiglu: fc2(silu(gate(x)) * fc1(x)) with a
+// second reader [hidden, d].
 class Mlp : public Module {
  public:
   Mlp(const StreamNorm& norm, MlpOptions options);
@@ -22,8 +25,9 @@ class Mlp : public Module {
 
  private:
   Activation activation_;
+  Linear* gate_;  // of swiglu only
   Linear& fc1_;
-  Linear& fc2_;
+  BranchOutput& fc2_;
 };
 
 }  // namespace isonorm::nn

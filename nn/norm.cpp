@@ -41,16 +41,20 @@ NormKind kind_of(StreamForm form) {
 Tensor Residual::settled() const { return pending.defined() ? stream + pending : stream; }
 
 StreamNorm::StreamNorm(const Stream& stream, StreamNormOptions o)
-    : stream_(stream), spec_{.kind = kind_of(stream.form()), .eps = o.eps} {
+    : stream_(stream), spec_{.kind = o.normalize ? kind_of(stream.form()) : NormKind::none, .eps = o.eps} {
   if (!o.affine) return;
   check(stream.parameter_width() == stream.width(), "norm: a learned gain has ", stream.width(),
         " entries, the compressed parameters of a ", name_of(stream.form()), " stream hold ", stream.parameter_width(),
         "; use raw storage");
+  check(stream.storage() == StreamStorage::raw || !stream.centres_readers(),
+        "norm: a learned gain moves the direction that centred readers do not see; use raw storage");
   weight = add_parameter("weight", ones({stream.width()}));
   bias = add_parameter("bias", zeros({stream.width()}));
 }
 
-bool StreamNorm::hands_over() const { return weight.defined() && stream_.stored_width() != stream_.width(); }
+bool StreamNorm::hands_over() const {
+  return weight.defined() && (stream_.stored_width() != stream_.width() || stream_.centres_readers());
+}
 
 Tensor StreamNorm::operator()(Residual& r) {
   Scope scope(name());

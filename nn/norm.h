@@ -49,12 +49,13 @@ struct Residual {
 
 struct StreamNormOptions {
   double eps = 1e-5;
-  bool affine = false;  // a learned gain and bias of width d; exact with raw storage only (see docs/normalization.md)
+  bool affine = false;    // a learned gain and bias of width d; exact with raw storage only (see docs/normalization.md)
+  bool normalize = true;  // false: the bare stream goes on to the readers, which breaks the equivalence of the forms
 };
 
 // The norm of a stream. Adds the pending branch and gives the normalised rows, in one pass. Gain and bias belong to the
-// Pre-LN model's d coordinates; forms that store d - 1 of them hand gain and bias to the readers, whose weights take
-// them up: A diag(gain), b + A bias.
+// Pre-LN model's d coordinates; forms that store d - 1 of them, and streams that centre their readers, hand gain and
+// bias to the readers, whose weights take them up: A diag(gain), b + A bias.
 class StreamNorm : public Module {
  public:
   StreamNorm(const Stream& stream, StreamNormOptions options = {});

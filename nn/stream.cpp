@@ -36,7 +36,8 @@ StreamForm stream_form(std::string_view name) {
   return {};
 }
 
-Stream::Stream(StreamForm form, int64_t width, StreamStorage storage) : form_(form), width_(width), storage_(storage) {
+Stream::Stream(StreamForm form, int64_t width, StreamStorage storage, bool centre_readers)
+    : form_(form), width_(width), storage_(storage), centre_readers_(centre_readers) {
   check(width >= 2, "stream: width ", width, " is too small, expected at least 2");
 }
 
@@ -55,6 +56,11 @@ Tensor Stream::read(const Tensor& a) const {
   return storage_ == StreamStorage::raw ? map_reader(a) : a;
 }
 
+Tensor Stream::read_table(const Tensor& table) const {
+  if (storage_ == StreamStorage::raw) return read(table);
+  return form_ == StreamForm::crms_norm ? compress_reader(expand_writer(table, -1), -1) : table;
+}
+
 Tensor Stream::map_writer(const Tensor& w, int dim) const {
   switch (form_) {
     case StreamForm::rms_norm:
@@ -71,7 +77,7 @@ Tensor Stream::map_writer(const Tensor& w, int dim) const {
 Tensor Stream::map_reader(const Tensor& a) const {
   if (form_ == StreamForm::crms_norm) return compress_reader(a, -1);
   if (form_ == StreamForm::crms_isometric) return to_isometric(a, -1);
-  return a;
+  return centre_readers_ ? recentre(a, -1) : a;  // A D and A Q are those of A P already
 }
 
 }  // namespace isonorm::nn

@@ -3,12 +3,14 @@
 // weight is mapped into them, how a reader's weight reads from them, and which norm belongs to them. With P = I -
 // 11^T/d, D = [I; -1^T], Q the Helmert basis of the zero-mean rows:
 //
+// clang-format off
 //   form            stored width  writer W becomes        reader A becomes            norm of a stored row v
 //   layer_norm      d             W                       A                           LayerNorm(v)
-//   rms_norm        d             P W                     A                           v / rms(v)
-//   crms_norm       d - 1         first d - 1 rows of PW  A D = A[:, :-1] - A[:, -1]  v / sqrt((|v|^2 + (sum v)^2)/d +
-//   eps) crms_isometric  d - 1         Q^T W                   A Q                         v / sqrt(|v|^2/d + eps) none
-//   d             W                       A                           v
+//   rms_norm        d             P W                     A                           v / sqrt(|v|^2/d + eps)
+//   crms_norm       d - 1         first d - 1 rows of PW  A D = A[:, :-1] - A[:, -1]  v / sqrt((|v|^2 + (sum v)^2)/d + eps)
+//   crms_isometric  d - 1         Q^T W                   A Q                         v / sqrt(|v|^2/d + eps)
+//   none            d             W                       A                           v
+// clang-format on
 //
 // The maps are differentiable: parameters stay stored as the Pre-LN model has them, and every optimizer follows the
 // Pre-LN trajectory.
@@ -30,11 +32,14 @@ enum class StreamStorage { raw, mapped };
 
 class Stream {
  public:
-  // A stream of a Pre-LN model of width d. Throws where d < 2.
-  Stream(StreamForm form, int64_t width, StreamStorage storage = StreamStorage::raw);
+  // A stream of a Pre-LN model of width d. Readers that are centred read with A P: the same function in exact
+  // arithmetic, since A 1 meets the mean of a normalised row alone, and that is 0. In low precision it is not quite,
+  // and A P makes the error of second order. Throws where d < 2.
+  Stream(StreamForm form, int64_t width, StreamStorage storage = StreamStorage::raw, bool centre_readers = false);
 
   StreamForm form() const { return form_; }
   StreamStorage storage() const { return storage_; }
+  bool centres_readers() const { return centre_readers_; }
   int64_t width() const { return width_; }  // d, of the Pre-LN model
   int64_t stored_width() const;             // of a row of the stream
   int64_t parameter_width() const;          // of the stream's axis in a parameter: d where raw, else the stored width
@@ -47,6 +52,10 @@ class Stream {
   Tensor write(const Tensor& w, int dim) const;
   // A reader's weight [out, d] so that it reads rows of the stream: [out, stored width]. Identity for mapped storage.
   Tensor read(const Tensor& a) const;
+  // A writer's table [rows, parameter width] as a reader's weight [rows, stored width]: a tied head. Raw storage reads
+  // it as any reader. Mapped rows B D^T of crms_norm are read with B (D^T D) = B (I + 11^T); in the other forms a
+  // mapped table reads as it is.
+  Tensor read_table(const Tensor& table) const;
   // As write() and read(), whatever the storage: how a raw weight becomes a mapped one.
   Tensor map_writer(const Tensor& w, int dim) const;
   Tensor map_reader(const Tensor& a) const;
@@ -55,6 +64,7 @@ class Stream {
   StreamForm form_;
   int64_t width_;
   StreamStorage storage_;
+  bool centre_readers_;
 };
 
 }  // namespace isonorm::nn

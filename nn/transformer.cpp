@@ -10,15 +10,24 @@ TransformerOptions TransformerOptions::complete() const {
         " heads; give head_width");
   if (o.head_width == 0) o.head_width = o.width / o.heads;
   if (o.mlp_width == 0) o.mlp_width = 4 * o.width;
+  check(o.head_width > 0 && o.mlp_width > 0, "transformer: head_width ", o.head_width, " and mlp_width ", o.mlp_width,
+        " must be positive");
+  check(o.positions != Positions::rotary || o.rotary_base > 0, "transformer: rotary base ", o.rotary_base,
+        " is not positive");
   return o;
 }
 
 Block::Block(const Stream& stream, const TransformerOptions& o)
-    : norm1_(add("norm1", StreamNorm(stream, {.eps = o.eps, .affine = o.affine}))),
-      attn_(add("attn",
-                Attention(norm1_, {.heads = o.heads, .head_width = o.head_width, .causal = o.causal, .bias = o.bias}))),
-      norm2_(add("norm2", StreamNorm(stream, {.eps = o.eps, .affine = o.affine}))),
-      mlp_(add("mlp", Mlp(norm2_, {.hidden = o.mlp_width, .activation = o.activation, .bias = o.bias}))) {}
+    : norm1_(add("norm1", StreamNorm(stream, o.block_norm()))),
+      attn_(add("attn", Attention(norm1_, {.heads = o.heads,
+                                           .head_width = o.head_width,
+                                           .causal = o.causal,
+                                           .bias = o.bias,
+                                           .rotary_base = o.positions == Positions::rotary ? o.rotary_base : 0,
+                                           .branch = o.branch}))),
+      norm2_(add("norm2", StreamNorm(stream, o.block_norm()))),
+      mlp_(add("mlp",
+               Mlp(norm2_, {.hidden = o.mlp_width, .activation = o.activation, .bias = o.bias, .branch = o.branch}))) {}
 
 void Block::operator()(Residual& r) {
   Scope scope(name());
@@ -27,7 +36,11 @@ void Block::operator()(Residual& r) {
 }
 
 Blocks::Blocks(const Stream& stream, const TransformerOptions& o) {
-  for (int64_t i = 0; i < o.depth; ++i) append(Block(stream, o));
+  for (int64_t i = 0; i < o.depth; ++i) {
+    TransformerOptions mine = o;
+    mine.branch.stochastic_depth *= static_cast<double>(i + 1) / static_cast<double>(o.depth);
+    append(Block(stream, mine));
+  }
 }
 
 void Blocks::operator()(Residual& r) {

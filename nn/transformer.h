@@ -7,22 +7,34 @@
 
 namespace isonorm::nn {
 
+// How tokens learn where they stand: a table added to the stream, rotated queries and keys, or not at all.
+enum class Positions { learned, rotary, none };
+
+// Width, attention's inner width heads x head_width and mlp_width are three independent sizes.
 struct TransformerOptions {
-  int64_t width = 64;  // of the Pre-LN model's residual stream
+  int64_t width = 64;  // of the Pre-LN model's residual stream; odd ones too
   int64_t depth = 4;   // blocks
   int64_t heads = 4;
   int64_t head_width = 0;  // 0: width / heads, which must divide
   int64_t mlp_width = 0;   // 0: 4 width
   Activation activation = Activation::gelu;
+  Positions positions = Positions::learned;
+  double rotary_base = 10000;  // of rotary positions
   bool causal = false;
-  bool affine = false;  // learned gain and bias in the norms
-  bool bias = true;     // biases in the linear maps
-  double eps = 1e-5;    // of every norm
+  bool affine = false;        // learned gain and bias in the norms
+  bool bias = true;           // biases in the linear maps
+  double eps = 1e-5;          // of every norm
+  bool final_norm = true;     // false: the head reads the bare stream, which breaks the equivalence of the forms
+  BranchOptions branch = {};  // dropout, stochastic depth (its probability grows linearly over the blocks), layer scale
+  bool centre_readers = false;  // readers used with zero row sums: the same function, less error in f32 and bf16
   StreamForm stream = StreamForm::layer_norm;
   StreamStorage storage = StreamStorage::raw;
 
   // The same with the zeros replaced. Throws where a size is not positive, or width does not divide by heads.
   TransformerOptions complete() const;
+  Stream make_stream() const { return {stream, width, storage, centre_readers}; }
+  StreamNormOptions block_norm() const { return {.eps = eps, .affine = affine}; }
+  StreamNormOptions last_norm() const { return {.eps = eps, .affine = affine && final_norm, .normalize = final_norm}; }
 };
 
 // x <- x + attention(norm1(x)); x <- x + mlp(norm2(x)).

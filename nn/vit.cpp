@@ -20,23 +20,28 @@ VitOptions complete(VitOptions o) {
 
 Vit::Vit(const VitOptions& o)
     : options(complete(o)),
-      stream_(o.transformer.stream, o.transformer.width, o.transformer.storage),
-      patch_(add("patch", Linear(o.patch * o.patch * o.channels, o.transformer.width, {.writes = &stream_}))),
-      position_(add_parameter(
-          "position", init::normal({(o.image / o.patch) * (o.image / o.patch), stream_.parameter_width()}, 0, 1),
-          Role::writer, 1)),
+      stream_(o.transformer.make_stream()),
+      patch_(add("patch", Linear(o.patch * o.patch * o.channels, o.transformer.width,
+                                 {.bias = o.transformer.bias, .writes = &stream_}))),
+      position_(o.transformer.positions != Positions::learned
+                    ? Tensor()
+                    : add_parameter(
+                          "position",
+                          init::normal({(o.image / o.patch) * (o.image / o.patch), stream_.parameter_width()}, 0, 1),
+                          Role::writer, 1)),
       cls_(o.mean_pool ? Tensor()
                        : add_parameter("cls", init::normal({stream_.parameter_width()}, 0, 1), Role::writer, 0)),
       blocks_(add("blocks", Blocks(stream_, options.transformer))),
-      norm_(add("norm", StreamNorm(stream_, {.eps = o.transformer.eps, .affine = o.transformer.affine}))),
-      head_(add("head", Linear(o.transformer.width, o.classes, {.reads = &norm_}))) {}
+      norm_(add("norm", StreamNorm(stream_, o.transformer.last_norm()))),
+      head_(add("head", Linear(o.transformer.width, o.classes, {.bias = o.transformer.bias, .reads = &norm_}))) {}
 
 Tensor Vit::forward(const Tensor& images) {
   check(images.rank() == 4 && images.size(1) == options.image && images.size(2) == options.image &&
             images.size(3) == options.channels,
         "vit: images have shape ", images.shape(), ", expected [n, ", options.image, ", ", options.image, ", ",
         options.channels, "]");
-  Tensor tokens = patch_(patchify(images, options.patch)) + stream_.write(position_, 1);
+  Tensor tokens = patch_(patchify(images, options.patch));
+  if (position_.defined()) tokens = tokens + stream_.write(position_, 1);
   if (cls_.defined()) {
     const Tensor row = expand(stream_.write(cls_, 0), {images.size(0), 1, stream_.stored_width()});
     tokens = cat({row, tokens}, 1);

@@ -16,7 +16,8 @@ struct VitOptions {
 };
 
 // images [n, image, image, channels] -> logits [n, classes]. Parameters: patch (linear from patches in the order row,
-// column, channel), position [tokens, d], cls [d] (it gets no position), blocks, norm, head.
+// column, channel), position [patches, d] where positions are learned, cls [d] (it gets no position; rotary ones count
+// it as the first token), blocks, norm, head.
 class Vit : public Module {
  public:
   explicit Vit(const VitOptions& options);

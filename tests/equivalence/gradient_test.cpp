@@ -43,7 +43,7 @@ struct Kind {
   const char* name;
   std::unique_ptr<Module> (*build)(StreamForm, StreamStorage, bool affine);
   Tensor inputs, targets;
-  bool raw_only = false;  // a tied head needs raw storage
+  bool raw_only = false;  // a tied table is written and read: no one map gives its mapped gradient
 };
 
 std::vector<Kind> kinds() {

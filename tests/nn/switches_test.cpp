@@ -18,7 +18,6 @@
 #include "equivalence/parametrisation.h"
 #include "equivalence/trainee.h"
 #include "nn/gpt.h"
-#include "nn/vit.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
 #include "tests/support/compare.h"
@@ -204,38 +203,6 @@ TEST_CASE("G9: switches that make them different trainings") {
       {"another eps", kNothing, [](GptOptions& o) { o.transformer.eps = 1e-6; }, 1e-7, 1e-6}};
   for (const Switch& s : switches)
     for (const bool adam : {false, true}) lockstep(s, adam);
-}
-
-TEST_CASE("masks are drawn alike in every form, per sample for stochastic depth, and not at all in evaluation") {
-  const Stream stream(StreamForm::crms_norm, 8);
-  BranchOutput branch(5, stream, true, {.dropout = 0.4, .stochastic_depth = 0.5});
-  branch.to(DType::f64);
-  const Tensor x = randn({64, 3, 5}, kF64);
-  Generator before = default_generator();
-  const Tensor y = branch(x);
-  const Generator after = default_generator();
-  default_generator() = before;
-  check_close(branch(x), y, 0);
-  CHECK(default_generator() == after);
-  const std::vector<double> sizes = amax(abs(reshape(y, {64, 3 * 7})), {1}).to_vector<double>();
-  const auto left_out = std::count(sizes.begin(), sizes.end(), 0.0);
-  CHECK((left_out > 16 && left_out < 48));  // 32 expected, 4 is a standard deviation
-  branch.eval();
-  check_close(branch(x), linear(x, stream.write(branch.weight, 0), stream.write(branch.bias, 0)), 0);
-  CHECK(default_generator() == after);
-}
-
-TEST_CASE("a branch's dropout keeps its mean") {
-  // E[keep mask y] = y: the mean over many samples is within five standard errors of the branch in evaluation.
-  const Stream stream(StreamForm::rms_norm, 4);
-  BranchOutput branch(3, stream, true, {.dropout = 0.25, .stochastic_depth = 0.5, .layer_scale = 2});
-  branch.to(DType::f64);
-  const int64_t samples = 40000;
-  const Tensor x = randn({1, 3}, kF64), many = branch(expand(x, {samples, 3}));
-  branch.eval();
-  const Tensor error = mean(many, {0}) - select(branch(x), 0, 0);
-  const Tensor standard = sqrt(var(many, {0})) / std::sqrt(static_cast<double>(samples));
-  CHECK(amax(abs(error) / standard).item() < 5);
 }
 
 TEST_CASE("G11: a tied head in mapped storage reads B (I + 11^T)") {

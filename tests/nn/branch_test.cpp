@@ -1,0 +1,94 @@
+// The end of a branch: dropout, stochastic depth and layer scale, their random state, their mean and their gradients.
+#include "tests/support/catch.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "autograd/engine.h"
+#include "autograd/ops/loss.h"
+#include "autograd/ops/matmul.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/random.h"
+#include "autograd/ops/reduce.h"
+#include "autograd/ops/shape.h"
+#include "nn/vit.h"
+#include "tests/support/compare.h"
+
+using namespace isonorm;
+using namespace isonorm::nn;
+
+namespace {
+constexpr TensorOptions kF64{DType::f64};
+}
+
+TEST_CASE("masks are drawn alike in every form, per sample for stochastic depth, and not at all in evaluation") {
+  const Stream stream(StreamForm::crms_norm, 8);
+  BranchOutput branch(5, stream, true, {.dropout = 0.4, .stochastic_depth = 0.5});
+  branch.to(DType::f64);
+  const Tensor x = randn({64, 3, 5}, kF64);
+  Generator before = default_generator();
+  const Tensor y = branch(x);
+  const Generator after = default_generator();
+  default_generator() = before;
+  check_close(branch(x), y, 0);
+  CHECK(default_generator() == after);
+  const std::vector<double> sizes = amax(abs(reshape(y, {64, 3 * 7})), {1}).to_vector<double>();
+  const auto left_out = std::count(sizes.begin(), sizes.end(), 0.0);
+  CHECK((left_out > 16 && left_out < 48));  // 32 expected, 4 is a standard deviation
+  branch.eval();
+  check_close(branch(x), linear(x, stream.write(branch.weight, 0), stream.write(branch.bias, 0)), 0);
+  CHECK(default_generator() == after);
+}
+
+TEST_CASE("a branch's dropout keeps its mean") {
+  // E[keep mask y] = y: the mean over many samples is within five standard errors of the branch in evaluation.
+  const Stream stream(StreamForm::rms_norm, 4);
+  BranchOutput branch(3, stream, true, {.dropout = 0.25, .stochastic_depth = 0.5, .layer_scale = 2});
+  branch.to(DType::f64);
+  const int64_t samples = 40000;
+  const Tensor x = randn({1, 3}, kF64), many = branch(expand(x, {samples, 3}));
+  branch.eval();
+  const Tensor error = mean(many, {0}) - select(branch(x), 0, 0);
+  const Tensor standard = sqrt(var(many, {0})) / std::sqrt(static_cast<double>(samples));
+  CHECK(amax(abs(error) / standard).item() < 5);
+}
+
+TEST_CASE("a ViT's gradients are Pre-LN's under both ways to pool, with everything that may act on a branch") {
+  for (const bool mean_pool : {false, true}) {
+    const auto build = [&](StreamForm form) {
+      Vit m({.image = 6,
+             .patch = 3,
+             .classes = 5,
+             .mean_pool = mean_pool,
+             .transformer = {.width = 9,
+                             .depth = 2,
+                             .heads = 3,
+                             .head_width = 4,
+                             .mlp_width = 7,
+                             .activation = Activation::swiglu,
+                             .positions = Positions::rotary,
+                             .affine = true,
+                             .branch = {.dropout = 0.2, .stochastic_depth = 0.2, .layer_scale = 0.5},
+                             .stream = form}});
+      m.to(DType::f64);
+      return m;
+    };
+    Vit reference = build(StreamForm::layer_norm);
+    manual_seed(3);
+    for (const Tensor& p : reference.parameters()) copy_into(p, randn(p.shape(), kF64) * 0.3 + 0.15);
+    const Tensor images = randn({4, 6, 6, 1}, kF64), labels = randint(0, 5, {4});
+    const auto differentiate = [&](Vit& m) {
+      default_generator() = {.seed = 9};
+      backward(cross_entropy(m(images), labels));
+      return m.parameters();
+    };
+    const std::vector<Tensor> expected = differentiate(reference);
+    for (StreamForm form : {StreamForm::rms_norm, StreamForm::crms_norm, StreamForm::crms_isometric}) {
+      INFO(name_of(form) << (mean_pool ? ", mean" : ", class token"));
+      Vit m = build(form);
+      m.load_state_dict(reference.state_dict());
+      const std::vector<Tensor> mine = differentiate(m);
+      for (size_t i = 0; i < mine.size(); ++i) check_close(gradient(mine[i]), gradient(expected[i]), 1e-12);
+    }
+  }
+}
