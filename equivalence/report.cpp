@@ -1,120 +1,14 @@
 #include "equivalence/report.h"
 
-#include <algorithm>
 #include <cctype>
-#include <cmath>
-#include <string_view>
 
 #include "equivalence/criterion.h"
+#include "equivalence/proof_figures.h"
 #include "equivalence/report_page.h"
 #include "equivalence/summary.h"
-#include "equivalence/svg.h"
 
 namespace isonorm::equivalence {
 namespace {
-
-using Series = std::vector<double> Deviations::*;
-
-std::string css_of(const RunResult& run) {
-  if (!run.variant->raw()) return run.form == "rms_norm" ? "negative" : "plain";
-  if (run.form == "rms_norm") return "rms";
-  if (run.form == "crms_norm") return "crms";
-  if (run.form == "crms_isometric") return "isometric";
-  return run.form == "layer_norm" ? "reference" : "other";
-}
-
-// --- loss ---
-
-Chart loss_chart(const std::string& title, const std::vector<const RunResult*>& runs, bool nested) {
-  Chart chart{.title = title, .width = nested ? 660 : 330, .height = 300};
-  for (const RunResult* run : runs)
-    chart.lines.push_back({run_name(*run), text(nested ? "nested " : "thin ", css_of(*run)), run->losses});
-  fit_loss_axis(chart);
-  return chart;
-}
-
-std::string loss_figure(const ProofResult& proof) {
-  std::vector<const RunResult*> forms = {&proof.reference}, negative;
-  if (!proof.negative_reference.losses.empty()) negative.push_back(&proof.negative_reference);
-  for (const RunResult& run : proof.runs) (run.expected == Verdict::same ? forms : negative).push_back(&run);
-  const auto panel = [](const char* heading, const char* title, const std::vector<const RunResult*>& runs,
-                        bool nested) {
-    std::string out = text("<div><h3>", heading, "</h3>\n<ul class=\"legend\">\n");
-    for (const RunResult* run : runs)
-      out += legend_item(text(nested ? "nested " : "thin ", css_of(*run)), run_name(*run));
-    return out + "</ul>\n" + svg_chart(loss_chart(title, runs, nested)) + "</div>\n";
-  };
-  std::string out = "<h2>Loss</h2>\n<figure>\n<div class=\"charts loss\">\n";
-  out += panel("The forms", "Training loss of the reference and of every form", forms, true);
-  out += panel("The negative controls", "Training loss of the negative controls", negative, false);
-  out +=
-      "</div>\n<figcaption>Training loss per step. The curves of the forms lie on each other: they are drawn one "
-      "inside "
-      "the other, the reference widest. The negative controls run at a constant rate against a reference of their "
-      "own.</figcaption>\n</figure>\n";
-  return out;
-}
-
-// --- deviations ---
-
-// The area that rounding reaches: from the lower edge up to D_c(t).
-ChartBand control_band(const ProofResult& proof, Series series) {
-  const std::vector<double>& reached = proof.control.*series;
-  return {"controls: the reference moved by one ulp", "band", std::vector<double>(reached.size()), reached};
-}
-
-Chart deviation_chart(const ProofResult& proof, const char* title, Series series) {
-  Chart chart{.title = title, .log_scale = true, .width = 330, .height = 330};
-  chart.bands.push_back(control_band(proof, series));
-  std::vector<double> limit = proof.control.*series;
-  for (double& c : limit) c = bound(c, proof.options.dtype);
-  chart.lines.push_back({"bound: 30 times the controls + 64 eps", "bound", limit});
-  for (const RunResult& run : proof.runs) {
-    const std::string label = run.expected == Verdict::different ? run.variant->parametrisation() : "";
-    chart.lines.push_back({run_name(run), css_of(run), run.deviations.*series, label});
-  }
-  for (const ChartLine& line : chart.lines) chart.steps = std::max(chart.steps, static_cast<int>(line.values.size()));
-  return chart;
-}
-
-// One axis for all charts: whole decades around everything positive in them.
-void share_axis(std::vector<Chart>& charts) {
-  double low = 1e-15, high = 1e-3;
-  const auto widen = [&](double v) {
-    if (v > 0 && std::isfinite(v)) low = std::min(low, v), high = std::max(high, v);
-  };
-  for (const Chart& chart : charts) {
-    for (const ChartLine& line : chart.lines) std::for_each(line.values.begin(), line.values.end(), widen);
-    for (const ChartBand& band : chart.bands) std::for_each(band.high.begin(), band.high.end(), widen);
-  }
-  low = std::max(low, 1e-17);
-  for (Chart& chart : charts) {
-    chart.low = std::pow(10.0, std::floor(std::log10(low) - 0.5));  // zeros lie visibly below the smallest value
-    chart.high = std::pow(10.0, std::ceil(std::log10(high)));
-  }
-}
-
-std::string deviation_figure(const ProofResult& proof) {
-  const char* names[] = {"Loss", "Gradient", "Weights"};
-  std::vector<Chart> charts = {deviation_chart(proof, "Deviation of the loss per step", &Deviations::loss),
-                               deviation_chart(proof, "Deviation of the gradient per step", &Deviations::gradient),
-                               deviation_chart(proof, "Deviation of the weights per step", &Deviations::weight)};
-  share_axis(charts);
-  std::string out = "<h2>Deviation from the reference</h2>\n<figure>\n<ul class=\"legend\">\n";
-  out += legend_item("band", "controls (layer_norm + 1 ulp)");
-  out += legend_item("bound", "bound of the criterion");
-  for (const RunResult& run : proof.runs) out += legend_item(css_of(run), run_name(run));
-  out += "</ul>\n<div class=\"charts three\">\n";
-  for (size_t i = 0; i < charts.size(); ++i)
-    out += text("<div><h3>", names[i], "</h3>\n", svg_chart(charts[i]), "</div>\n");
-  out +=
-      "</div>\n<figcaption>Relative deviation at every step on a logarithmic axis; an exact zero lies on the lower "
-      "edge. "
-      "The shaded area is what rounding alone does: up to the largest deviation of any control so far. A form is the "
-      "same while it stays under the dashed bound; a negative control has to leave it at "
-      "once.</figcaption>\n</figure>\n";
-  return out;
-}
 
 // --- table ---
 
@@ -150,23 +44,14 @@ std::string result_table(const ProofResult& proof) {
 
 // --- text ---
 
-// Escaped, with the hyphen of "1.4e-13" made one that no line breaks at.
-std::string unbroken(const std::string& s) {
-  std::string result = escaped(s);
-  for (size_t at = 0; (at = result.find("e-", at)) != std::string::npos; at += 2)
-    if (at > 0 && std::isdigit(static_cast<unsigned char>(result[at - 1]))) result.replace(at + 1, 1, "\u2011");
-  return result;
-}
-
-std::string verdict_box(const ProofResult& proof) {
+std::string verdict(const ProofResult& proof) {
   const std::string warning = summary_warning(proof);
   const std::string sentence = summary_sentence(proof);
   const size_t colon = sentence.find(": ");  // the box has the word before it as its headline
   std::string rest = colon == std::string::npos ? sentence : sentence.substr(colon + 2);
   if (!rest.empty()) rest[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(rest[0])));
-  return text("<div class=\"verdict ", proof.equivalent ? "good" : "bad", "\"><strong>",
-              proof.equivalent ? "Equivalent" : "Not equivalent", "</strong><span>", unbroken(rest),
-              warning.empty() ? "" : text(" ", escaped(warning)), "</span></div>\n");
+  return verdict_box(proof.equivalent, proof.equivalent ? "Equivalent" : "Not equivalent",
+                     warning.empty() ? rest : text(rest, " ", warning));
 }
 
 std::string criterion_text(const ProofResult& proof) {
@@ -197,9 +82,8 @@ std::string report_html(const ProofResult& proof) {
            proof.options.model == ModelKind::vit ? "Vision Transformers" : "language models",
            " trained side by side, and compared step by step. ", name_of(proof.options.dtype), ", ",
            name_of(proof.options.optimizer), ", ", proof.options.step_count(), " steps.</p>\n");
-  out +=
-      verdict_box(proof) + loss_figure(proof) + deviation_figure(proof) + result_table(proof) + criterion_text(proof);
-  out += repeat_html(proof.manifest) + environment_html(proof.manifest, proof.seconds);
+  out += verdict(proof) + figure_html(loss_figure(proof)) + figure_html(deviation_figure(proof)) + result_table(proof) +
+         criterion_text(proof) + repeat_html(proof.manifest) + environment_html(proof.manifest, proof.seconds);
   return report_page(text("isonorm: ", proof.equivalent ? "equivalent" : "not equivalent"), out);
 }
 

@@ -1,9 +1,11 @@
 #include "equivalence/report_page.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 
 #include "core/error.h"
+#include "equivalence/chart_style.h"
 #include "equivalence/report_style.h"
 #include "equivalence/summary.h"
 
@@ -13,8 +15,24 @@ std::string report_page(const std::string& title, const std::string& body) {
   return text(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>",
-      escaped(title), "</title>\n<style>", kReportStyle, "</style>\n</head>\n<body>\n<main>\n", body,
+      escaped(title), "</title>\n<style>", kChartStyle, kReportStyle, "</style>\n</head>\n<body>\n<main>\n", body,
       "</main>\n</body>\n</html>\n");
+}
+
+std::string unbroken(const std::string& s) {
+  std::string result = escaped(s);
+  for (size_t at = 0; (at = result.find("e-", at)) != std::string::npos; at += 2)
+    if (at > 0 && std::isdigit(static_cast<unsigned char>(result[at - 1]))) result.replace(at + 1, 1, "\u2011");
+  return result;
+}
+
+std::string verdict_box(bool good, const std::string& headline, const std::string& sentence) {
+  return text("<div class=\"verdict ", good ? "good" : "bad", "\"><strong>", escaped(headline), "</strong><span>",
+              unbroken(sentence), "</span></div>\n");
+}
+
+std::string repeat_html(const std::string& command) {
+  return text("<h2>Repeat it</h2>\n<pre>", escaped(command), "</pre>\n");
 }
 
 std::string environment_html(const Manifest& m, double seconds) {
@@ -25,15 +43,8 @@ std::string environment_html(const Manifest& m, double seconds) {
          row("compiler", m.compiler + " " + m.flags) + row("CPU", m.cpu) + row("kernels", m.instructions) +
          row("BLAS", text(m.blas_version, ", core ", m.blas_core, ", ", m.blas_flavour, " flavour")) +
          row("threads", text(m.threads)) + row("dtype", m.dtype) + row("seed", text(m.seed)) +
-         row("data, SHA-256", m.data_sha256) + row("time", text(std::round(seconds), " s")) + "</table></figure>\n";
-}
-
-std::string legend_item(const std::string& css, const std::string& name) {
-  const char* shape = css == "band" ? "M0 0H34V12H0Z" : "M1 6H33";
-  // The innermost of the nested lines is pale: it needs the one around it.
-  const std::string around = css == "nested isometric" ? text("<path class=\"nested crms\" d=\"", shape, "\"/>") : "";
-  return text("<li><svg viewBox=\"0 0 34 12\" aria-hidden=\"true\">", around, "<path class=\"", css, "\" d=\"", shape,
-              "\"/></svg>", escaped(name), "</li>\n");
+         (m.data_sha256.empty() ? "" : row("data, SHA-256", m.data_sha256)) +
+         row("time", text(std::round(seconds), " s")) + "</table></figure>\n";
 }
 
 void fit_loss_axis(Chart& chart) {
@@ -50,8 +61,6 @@ void fit_loss_axis(Chart& chart) {
   chart.high = *high + margin;
 }
 
-std::string repeat_html(const Manifest& manifest) {
-  return text("<h2>Repeat it</h2>\n<pre>", escaped(repeat_command(manifest)), "</pre>\n");
-}
+std::string repeat_html(const Manifest& manifest) { return repeat_html(repeat_command(manifest)); }
 
 }  // namespace isonorm::equivalence

@@ -11,14 +11,19 @@ namespace isonorm::equivalence {
 // A whole HTML file: style sheet, title (plain text) and body (HTML).
 std::string report_page(const std::string& title, const std::string& body);
 
-// The heading "Environment" and a table of program, compiler, machine, seed and time.
-std::string environment_html(const Manifest& manifest, double seconds);
+// A coloured box: a word or two, and the sentence that explains them (plain text both).
+std::string verdict_box(bool good, const std::string& headline, const std::string& sentence);
 
-// The heading "Repeat it" and the command.
+// The heading "Repeat it" and the command, or that of a manifest.
+std::string repeat_html(const std::string& command);
 std::string repeat_html(const Manifest& manifest);
 
-// One entry of a <ul class="legend">: how the line or band of that class looks, and what it is.
-std::string legend_item(const std::string& css, const std::string& name);
+// Escaped, with the hyphen of "1.4e-13" made one that no line breaks at.
+std::string unbroken(const std::string& s);
+
+// The heading "Environment" and a table of program, compiler, machine, seed and time; the data's hash where there is
+// one.
+std::string environment_html(const Manifest& manifest, double seconds);
 
 // Fits the vertical axis (not a log scale) and the number of steps to the chart's lines.
 void fit_loss_axis(Chart& chart);

@@ -1,23 +1,9 @@
-// The report's style sheet. Series are told apart by colour and by dash; the colours keep their meaning in light, dark
-// and print.
+// The style sheet of a report's page, beside that of its charts.
 #pragma once
 
 namespace isonorm::equivalence {
 
 inline constexpr const char* kReportStyle = R"css(
-:root {
-  color-scheme: light dark;
-  --page: #fbfbfa; --card: #ffffff; --ink: #1c1d20; --soft: #5d6068; --line: #e3e3df; --grid: #ececE8;
-  --reference: #b9bcc4; --rms: #1f66d1; --crms: #0b8a6c; --isometric: #8a3fc4; --core: #ead6fb; --negative: #c9342b; --plain: #d9780a;
-  --band: #8d919b; --bound: #6a6d75; --good: #0b7a4b; --good-back: #e4f5ec; --bad: #b3261e; --bad-back: #fbe9e7;
-}
-@media (prefers-color-scheme: dark) {
-  :root {
-    --page: #131417; --card: #1b1d21; --ink: #e8e8e6; --soft: #a0a3ab; --line: #303239; --grid: #292b31;
-    --reference: #5c606b; --rms: #6ea8ff; --crms: #3fcf9f; --isometric: #c795f5; --core: #4a1d6b; --negative: #ff7b70; --plain: #f5ae55;
-    --band: #8d919b; --bound: #a9acb5; --good: #5fdc9f; --good-back: #16301f; --bad: #ff8a80; --bad-back: #3a1a18;
-  }
-}
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--page); color: var(--ink); font: 16px/1.55 system-ui, "Segoe UI", "DejaVu Sans", sans-serif; }
 main { max-width: 1160px; margin: 0 auto; padding: 40px 24px 64px; }
@@ -36,33 +22,15 @@ ul.reasons { padding-left: 1.2rem; margin: .5rem 0; }
 figure { margin: .6rem 0 0; background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 16px 18px; }
 .charts { display: grid; gap: 20px; }
 .charts.loss { grid-template-columns: minmax(0, 2fr) minmax(0, 1fr); }
+.charts.two { grid-template-columns: repeat(2, minmax(0, 1fr)); }
 .charts.three { grid-template-columns: repeat(3, minmax(0, 1fr)); }
-@media (max-width: 860px) { .charts.loss, .charts.three { grid-template-columns: minmax(0, 1fr); } }
+@media (max-width: 860px) { .charts.loss, .charts.two, .charts.three { grid-template-columns: minmax(0, 1fr); } }
 .legend { display: flex; flex-wrap: wrap; gap: .2rem 1.3rem; margin: 0 0 .7rem; padding: 0; list-style: none; font-size: .88rem; }
 .legend li { display: flex; align-items: center; gap: .45rem; }
 .charts.loss > div { display: flex; flex-direction: column; }
 .charts.loss .legend { flex: 1; align-content: flex-start; }
 .legend svg { width: 34px; height: 12px; flex: none; }
 svg { display: block; width: 100%; height: auto; overflow: visible; }
-svg text { font: 12px system-ui, "Segoe UI", "DejaVu Sans", sans-serif; fill: var(--soft); font-variant-numeric: tabular-nums; }
-svg path { fill: none; stroke-linejoin: round; stroke-linecap: round; }
-svg .grid { stroke: var(--grid); stroke-width: 1; }
-svg .axis { stroke: var(--soft); stroke-width: 1; stroke-linecap: butt; }
-svg .label { font-size: 11.5px; fill: var(--ink); }
-svg .band { fill: var(--band); fill-opacity: .32; stroke: none; }
-svg .bound { stroke: var(--bound); stroke-width: 1.4; stroke-dasharray: 5 4; }
-svg .rms { stroke: var(--rms); stroke-width: 1.6; }
-svg .crms { stroke: var(--crms); stroke-width: 1.6; stroke-dasharray: 7 3; }
-svg .isometric { stroke: var(--isometric); stroke-width: 1.6; stroke-dasharray: 2 3; }
-svg .raw { stroke: var(--reference); stroke-width: 1; }
-svg .other { stroke: var(--ink); stroke-width: 1.6; }
-svg .negative { stroke: var(--negative); stroke-width: 2.4; }
-svg .plain { stroke: var(--plain); stroke-width: 2.4; stroke-dasharray: 6 3; }
-svg .nested.reference { stroke: var(--reference); stroke-width: 11; }
-svg .nested.rms { stroke-width: 7.5; stroke-dasharray: none; }
-svg .nested.crms { stroke-width: 4.4; stroke-dasharray: none; }
-svg .nested.isometric { stroke: var(--core); stroke-width: 1.6; stroke-dasharray: none; }
-svg .thin.reference { stroke: var(--reference); stroke-width: 6; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-size: .8rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .42rem .4rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; vertical-align: baseline; }

@@ -5,14 +5,12 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "equivalence/printed.h"
+#include "equivalence/svg_text.h"
 
 namespace isonorm::equivalence {
 namespace {
 
 constexpr double kLeft = 52, kRight = 12, kTop = 10, kBottom = 38;  // margins of the plot area
-
-template <class... A> void print(std::string& out, const char* format, A... a) { out += printed(format, a...); }
 
 // Maps step and value to the drawing's coordinates.
 struct Scale {
@@ -29,7 +27,9 @@ struct Scale {
   }
 };
 
-void append_point(std::string& path, char command, double x, double y) { print(path, "%c%.1f %.1f", command, x, y); }
+void append_point(std::string& path, char command, double x, double y) {
+  append_printed(path, "%c%.1f %.1f", command, x, y);
+}
 
 std::string line_path(const Scale& scale, const std::vector<double>& values) {
   std::string path;
@@ -54,19 +54,9 @@ std::string band_path(const Scale& scale, const ChartBand& band) {
   return path.empty() ? path : path + "Z";
 }
 
-// "10⁻¹⁵".
-std::string power_of_ten(int exponent) {
-  static const char* kDigits[] = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
-  if (exponent == 0) return "1";
-  if (exponent == 1) return "10";
-  std::string result = exponent < 0 ? "10⁻" : "10";
-  for (char c : std::to_string(std::abs(exponent))) result += kDigits[c - '0'];
-  return result;
-}
-
 void append_tick_y(std::string& out, const Chart& chart, double y, const std::string& label) {
-  print(out, "<path class=\"grid\" d=\"M%.1f %.1fH%.1f\"/>", kLeft, y, chart.width - kRight);
-  print(out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n", kLeft - 6, y + 4, label.c_str());
+  append_printed(out, "<path class=\"grid\" d=\"M%.1f %.1fH%.1f\"/>", kLeft, y, chart.width - kRight);
+  append_printed(out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n", kLeft - 6, y + 4, label.c_str());
 }
 
 void append_axes(std::string& out, const Chart& chart, const Scale& scale) {
@@ -79,20 +69,26 @@ void append_axes(std::string& out, const Chart& chart, const Scale& scale) {
     for (double v : round_ticks(chart.low, chart.high, 6)) append_tick_y(out, chart, scale.y(v), text(v));
   }
   const double bottom = chart.height - kBottom;
-  print(out, "<path class=\"axis\" d=\"M%.1f %.1fH%.1f\"/>\n", kLeft, bottom, chart.width - kRight);
+  append_printed(out, "<path class=\"axis\" d=\"M%.1f %.1fH%.1f\"/>\n", kLeft, bottom, chart.width - kRight);
   const auto step_label = [&](int step) {
-    print(out,
-          "<path class=\"axis\" d=\"M%.1f %.1fv4\"/><text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%d</text>\n",
-          scale.x(step), bottom, scale.x(step), bottom + 17, step);
+    const std::string label = chart.ticks.empty() ? text(step) : escaped(chart.ticks[static_cast<size_t>(step) - 1]);
+    append_printed(out, "<path class=\"axis\" d=\"M%.1f %.1fv4\"/>", scale.x(step), bottom);
+    append_printed(out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">", scale.x(step), bottom + 17);
+    out += label + "</text>\n";
   };
   step_label(1);
-  const int count = std::max(2, chart.width / 110);
-  for (double v : round_ticks(1, chart.steps, count)) {
-    const int step = static_cast<int>(v);
-    if (step == v && scale.x(step) - scale.x(1) > 30) step_label(step);
+  if (!chart.ticks.empty()) {
+    for (int step = 2; step <= static_cast<int>(chart.ticks.size()); ++step) step_label(step);
+  } else {
+    const int count = std::max(2, chart.width / 110);
+    for (double v : round_ticks(1, chart.steps, count)) {
+      const int step = static_cast<int>(v);
+      if (step == v && scale.x(step) - scale.x(1) > 30) step_label(step);
+    }
   }
-  print(out, "<text class=\"name\" x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">step</text>\n",
-        (kLeft + chart.width - kRight) / 2, chart.height - 4);
+  append_printed(out, "<text class=\"name\" x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">",
+                 (kLeft + chart.width - kRight) / 2, chart.height - 4);
+  out += escaped(chart.axis) + "</text>\n";
 }
 
 }  // namespace
@@ -139,7 +135,7 @@ std::string svg_chart(const Chart& chart) {
         " to ", chart.high);
   const Scale scale{chart};
   std::string out;
-  print(out, "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"", chart.width, chart.height);
+  append_printed(out, "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"", chart.width, chart.height);
   out += escaped(chart.title) + "\">\n";
   append_axes(out, chart, scale);
   for (const ChartBand& band : chart.bands)
@@ -155,7 +151,8 @@ std::string svg_chart(const Chart& chart) {
     for (double other : taken)
       if (std::abs(y - other) < 14) y = other + 14;
     taken.push_back(y);
-    print(out, "<text class=\"label\" x=\"%.1f\" y=\"%.1f\">", scale.x(static_cast<double>(line.values.size())) + 6, y);
+    append_printed(out, "<text class=\"label\" x=\"%.1f\" y=\"%.1f\">",
+                   scale.x(static_cast<double>(line.values.size())) + 6, y);
     out += escaped(line.label) + "</text>\n";
   }
   return out + "</svg>\n";

@@ -27,6 +27,8 @@ struct Chart {
   double low = 0, high = 1;  // of the vertical axis; in a log scale decades (1e-17, 1), and what lies below is drawn on
                              // the lower edge
   int steps = 1;             // of the horizontal axis
+  std::string axis = "step";            // its name
+  std::vector<std::string> ticks = {};  // what stands at step 1, 2, ... of it; empty: round numbers
   int width = 640, height = 300;
   std::vector<ChartBand> bands = {};
   std::vector<ChartLine> lines = {};

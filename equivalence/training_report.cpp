@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "core/error.h"
+#include "equivalence/figure.h"
 #include "equivalence/printed.h"
 #include "equivalence/report.h"
 #include "equivalence/report_page.h"
@@ -37,7 +38,7 @@ std::vector<double> between(const std::vector<Evaluation>& evaluations) {
   return values;
 }
 
-std::string loss_figure(const TrainingResult& training) {
+Figure loss_figure(const TrainingResult& training) {
   const size_t before = static_cast<size_t>(training.first_step - 1);
   const size_t window = std::max<size_t>(1, training.losses.size() / 100);
   const auto placed = [&](std::vector<double> values) {
@@ -45,17 +46,17 @@ std::string loss_figure(const TrainingResult& training) {
     return values;
   };
   Chart chart{.title = "Training loss per step", .width = 990, .height = 360};
-  std::string legend;
+  std::vector<LegendItem> legend;
   const auto add = [&](const std::string& name, const std::string& css, std::vector<double> values) {
     chart.lines.push_back({name, css, std::move(values)});
-    legend += legend_item(css, name);
+    legend.push_back({css, name});
   };
   if (window > 1) add("training loss", "raw", placed(training.losses));
   add(window > 1 ? text("its mean over ", window, " steps") : "training loss", "other",
       placed(running_mean(training.losses, window)));
   if (training.evaluations.size() > 1) add("test loss", "bound", between(training.evaluations));
   fit_loss_axis(chart);
-  return text("<h2>Loss</h2>\n<figure>\n<ul class=\"legend\">\n", legend, "</ul>\n", svg_chart(chart), "</figure>\n");
+  return {.name = "loss", .heading = "Loss", .legend = legend, .panels = {{.drawing = chart}}};
 }
 
 std::string evaluation_table(const TrainingResult& training) {
@@ -80,7 +81,7 @@ std::string report_html(const TrainingResult& training) {
                          " examples.</p>\n<p><strong>", escaped(summary_sentence(training)), ".</strong></p>\n");
   if (training.first_step > 1)
     out += text("<p>Gone on with after step ", training.first_step - 1, ": what was before is not shown.</p>\n");
-  out += loss_figure(training);
+  out += figure_html(loss_figure(training));
   if (!training.evaluations.empty()) out += evaluation_table(training);
   return report_page(text("isonorm train: ", training.form),
                      out + repeat_html(training.manifest) + environment_html(training.manifest, training.seconds));

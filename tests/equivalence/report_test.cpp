@@ -2,36 +2,15 @@
 #include "equivalence/report.h"
 
 #include <limits>
-#include <regex>
 
 #include "equivalence/summary.h"
+#include "tests/equivalence/markup.h"
 #include "tests/equivalence/synthetic.h"
 #include "tests/support/catch.h"
 
 using namespace isonorm::equivalence;
-
-namespace {
-
-bool contains(const std::string& s, const std::string& part) { return s.find(part) != std::string::npos; }
-
-// Every element that opens closes again, in order.
-bool well_formed(const std::string& html) {
-  static const std::regex tag("<(/?)([a-z0-9]+)[^>]*?(/?)>");
-  std::vector<std::string> open;
-  for (std::sregex_iterator it(html.begin(), html.end(), tag), end; it != end; ++it) {
-    const std::string name = (*it)[2];
-    if (name == "meta" || name == "br" || (*it)[3] == "/") continue;
-    if ((*it)[1] != "/") {
-      open.push_back(name);
-    } else {
-      if (open.empty() || open.back() != name) return false;
-      open.pop_back();
-    }
-  }
-  return open.empty();
-}
-
-}  // namespace
+using isonorm::test::contains;
+using isonorm::test::well_formed;
 
 TEST_CASE("report: one file that loads nothing and runs nothing") {
   const std::string html = report_html(synthetic_proof());

@@ -4,13 +4,13 @@
 #include <limits>
 
 #include "core/error.h"
+#include "equivalence/figure.h"
+#include "tests/equivalence/markup.h"
 #include "tests/support/catch.h"
 
 using namespace isonorm::equivalence;
-
-namespace {
-bool contains(const std::string& s, const std::string& part) { return s.find(part) != std::string::npos; }
-}  // namespace
+using isonorm::test::contains;
+using isonorm::test::well_formed;
 
 TEST_CASE("svg: points lie where the axes say") {
   // Plot area: x from 52 to 252 - 12 = 240, y from 210 - 38 = 172 (low) to 10 (high).
@@ -51,4 +51,50 @@ TEST_CASE("svg: round ticks") {
   CHECK(round_ticks(1, 200, 4) == std::vector<double>{50, 100, 150, 200});
   CHECK(round_ticks(-3, 3, 3) == std::vector<double>{-2, 0, 2});
   CHECK(round_ticks(1, 1, 4).empty());
+}
+
+TEST_CASE("svg: an axis with names of its own") {
+  Chart chart{.low = 0, .high = 1, .steps = 3, .axis = "a < b", .ticks = {"1/2", "1", "2"}};
+  const std::string svg = svg_chart(chart);
+  for (const char* part : {">1/2</text>", ">2</text>", ">a &lt; b</text>"}) CHECK(contains(svg, part));
+  CHECK_FALSE(contains(svg, ">step<"));
+}
+
+TEST_CASE("svg: dots lie where the axis says, within it, and only where they are numbers") {
+  // The axis runs from x = 100 to 214 - 14 = 200 over two decades.
+  DotPlot plot{.axis = "size", .low = 1e-2, .high = 1, .width = 214, .left = 100};
+  plot.zones = {{"good", "low", 1e-2, 1e-1}};
+  plot.rows = {{"a & b",
+                {{"rms", "one", 1e-1, true},
+                 {"rms", "two", 0},
+                 {"rms", "three", 50},
+                 {"rms", "four", std::numeric_limits<double>::quiet_NaN()}}}};
+  const std::string svg = svg_dots(plot);
+  CHECK(well_formed(svg));
+  CHECK(contains(svg, "class=\"dot solid rms\" cx=\"150.0\""));
+  CHECK(contains(svg, "class=\"dot rms\" cx=\"100.0\""));
+  CHECK(contains(svg, "class=\"dot rms\" cx=\"200.0\""));
+  CHECK(contains(svg, "M100.0 22.0H150.0"));  // the zone
+  CHECK(contains(svg, ">a &amp; b</text>"));
+  CHECK_FALSE(contains(svg, "four"));
+  CHECK_FALSE(contains(svg, "nan"));
+  plot.low = 2;
+  CHECK_THROWS_AS(svg_dots(plot), isonorm::Error);
+}
+
+TEST_CASE("svg: a figure as a document has its style and every panel, side by side or one below the other") {
+  Figure figure{.name = "f", .heading = "A <heading>", .css = "two", .legend = {{"rms", "a line"}}};
+  figure.panels = {{.heading = "left", .drawing = Chart{.width = 300, .height = 200}},
+                   {.heading = "right", .drawing = DotPlot{.rows = {{"row", {}}}}}};
+  std::string svg = figure_svg(figure);
+  CHECK(well_formed(svg));
+  for (const char* part : {"xmlns=\"http://www.w3.org/2000/svg\"", "prefers-color-scheme: dark", "A &lt;heading&gt;",
+                           ">left</text>", ">right</text>", ">a line</text>"})
+    CHECK(contains(svg, part));
+  CHECK(contains(svg, "<svg x=\"18.0\""));
+  CHECK(contains(svg, "<svg x=\"340.0\""));  // 18 + 300 + 22
+  figure.css = "";
+  svg = figure_svg(figure);
+  CHECK_FALSE(contains(svg, "<svg x=\"340.0\""));
+  CHECK(well_formed(figure_html(figure)));
 }
