@@ -34,7 +34,7 @@ constexpr const char* name_of(OptimizerKind o) {
 struct ProofOptions {
   ModelKind model = ModelKind::vit;
   std::string data;  // images: folder of the four idx.gz files (empty: where the Debian package puts them); gpt: a text
-                     // file, empty: random characters of an alphabet of `vocab`
+                     // file, empty: see `vocab`
   std::vector<std::string> forms = {"rms_norm", "crms_norm", "crms_isometric"};
 
   OptimizerKind optimizer = OptimizerKind::adamw;
@@ -51,7 +51,7 @@ struct ProofOptions {
   int64_t depth = 4;
   int64_t heads = 4;
   int64_t mlp = 0;       // width of the MLP; 0: 4 width
-  int64_t vocab = 13;    // gpt without data
+  int64_t vocab = 13;    // gpt without data: letters of a random text; 0: sentences made from the seed
   int64_t patch = 7;     // vit: side of a patch in pixels
   int64_t context = 64;  // gpt: length of a training row in characters
   bool affine = false;   // norms with learned gain and bias

@@ -7,6 +7,7 @@
 
 #include "autograd/ops/random.h"
 #include "data/loader.h"
+#include "data/made_text.h"
 #include "data/text.h"
 #include "equivalence/trainee.h"
 
@@ -26,7 +27,7 @@ class Source {
       shape_.classes = data::FashionMnist::kClasses;
     } else {
       if (o.data.empty())
-        text_.emplace(memory_bytes(random_text(o.vocab), "random text"), o.seed);  // nothing to learn, nothing to test
+        text_.emplace(memory_bytes(own_text(o), "own text"), o.seed);  // nothing to test
       else
         text_.emplace(o.data, o.seed, kHeldOut);
       shape_.vocab = text_->vocab();
@@ -68,11 +69,15 @@ class Source {
   }
 
  private:
-  // Long enough that every letter is there.
-  static std::vector<uint8_t> random_text(int64_t letters) {
+  // What stands in for a file: random letters, so many that each is there, or sentences.
+  static std::vector<uint8_t> own_text(const ProofOptions& o) {
+    if (o.vocab == 0) {
+      const std::string sentences = data::made_text(o.seed, 1 << 15);
+      return {sentences.begin(), sentences.end()};
+    }
     Generator generator{1, 0};
     std::vector<uint8_t> bytes;
-    for (int64_t id : randint(0, letters, {64 * letters}, kCpu, generator).to_vector<int64_t>())
+    for (int64_t id : randint(0, o.vocab, {64 * o.vocab}, kCpu, generator).to_vector<int64_t>())
       bytes.push_back(static_cast<uint8_t>('a' + id));
     return bytes;
   }

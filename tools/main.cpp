@@ -31,6 +31,14 @@ int finish(const std::string& who, int code) {
   return code;
 }
 
+// "prove, train or explain".
+std::string listed(const std::vector<Verb>& verbs) {
+  std::string names;
+  for (size_t i = 0; i < verbs.size(); ++i)
+    names += text(i == 0 ? "" : i + 1 == verbs.size() ? " or " : ", ", verbs[i].command->get_name());
+  return names;
+}
+
 int run(const Verb& verb, const std::string& who) {
   if (const std::string warning = blas_warning(); !warning.empty())
     std::fprintf(stderr, "%s: %s\n", who.c_str(), warning.c_str());
@@ -55,7 +63,8 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", "isonorm " ISONORM_VERSION);
   app.require_subcommand(1);
   app.footer("Exit codes: 0 as expected, 1 not equivalent, 2 usage, 3 bad input, 4 input/output, 130 interrupted.");
-  const std::vector<Verb> verbs = {add_prove(app), add_train(app), add_explain(app), add_table(app)};
+  const std::vector<Verb> verbs = {add_prove(app), add_train(app), add_explain(app), add_table(app),
+                                   add_experiment(app)};
   for (const Verb& verb : verbs) verb.command->set_version_flag("--version", "isonorm " ISONORM_VERSION);
 
   std::string who = "isonorm";
@@ -67,11 +76,11 @@ int main(int argc, char** argv) {
       return finish(who, kOk);
     }
     std::string what = e.what();
-    if (argc < 2) what = "a verb is missing: prove, train, explain or table";
+    if (argc < 2) what = text("a verb is missing: ", listed(verbs));
     for (const Verb& verb : verbs)
       if (verb.command->parsed()) who = text("isonorm ", verb.command->get_name());
     if (argc > 1 && argv[1][0] != '-' && who == "isonorm")
-      what = text("there is no verb \"", argv[1], "\", expected prove, train, explain or table");
+      what = text("there is no verb \"", argv[1], "\", expected ", listed(verbs));
     return fail(who, text(what, "; see ", who, " --help"), kUsage);
   }
   for (const Verb& verb : verbs)

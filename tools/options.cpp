@@ -31,6 +31,10 @@ void require_positive(const char* option, int64_t value) {
 
 }  // namespace
 
+void add_seed(CLI::App& command, uint64_t& seed, const std::string& help) {
+  command.add_option("--seed", seed, help)->capture_default_str()->check(whole_number);
+}
+
 void add_shared_options(CLI::App& command, ProofOptions& o) {
   add_choice(command, "--model", o.model, {ModelKind::vit, ModelKind::gpt}, "image classifier or language model");
   command.add_option(
@@ -53,7 +57,7 @@ void add_shared_options(CLI::App& command, ProofOptions& o) {
   command.add_flag("--affine", o.affine, "norms with learned gain and bias");
   add_choice(command, "--dtype", o.dtype, {DType::f32, DType::f64}, "of parameters and activations");
   command.add_option("--eps", o.eps, "added inside the root of every norm")->capture_default_str();
-  command.add_option("--seed", o.seed, "of initialisation and batches")->capture_default_str()->check(whole_number);
+  add_seed(command, o.seed, "of initialisation and batches");
   command.add_option("--threads", o.threads, "threads (default: all)");
 }
 

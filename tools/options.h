@@ -21,6 +21,9 @@ struct OutputOptions {
 // Adds --report --json --log --quiet; `what` is written ("the proof"), `rest` is what --quiet leaves.
 void add_output_options(CLI::App& command, OutputOptions& o, const std::string& what, const std::string& rest);
 
+// Adds --seed, any whole number below 2^64.
+void add_seed(CLI::App& command, uint64_t& seed, const std::string& help);
+
 // Throws UsageError naming the option that has no meaning, or none together with another.
 void check_shared_options(const CLI::App& command, const equivalence::ProofOptions& o);
 

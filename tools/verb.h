@@ -23,5 +23,6 @@ Verb add_prove(CLI::App& app);
 Verb add_train(CLI::App& app);
 Verb add_explain(CLI::App& app);
 Verb add_table(CLI::App& app);
+Verb add_experiment(CLI::App& app);
 
 }  // namespace isonorm::tools

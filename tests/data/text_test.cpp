@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "data/made_text.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_folder.h"
 
@@ -100,4 +101,17 @@ TEST_CASE("text: bad input") {
   CHECK_THROWS_WITH(t.batch(1, 1, -1), Contains("step -1"));
   Bytes huge{"huge", data::kTextLimit + 1, nullptr};  // refused before it is read
   CHECK_THROWS_WITH(data::Text(huge), Contains("over the limit"));
+}
+
+TEST_CASE("made text: depends on seed and length alone, a longer one begins as a shorter one, few characters") {
+  const std::string s = data::made_text(1, 4000);
+  CHECK(s.size() == 4000);
+  CHECK(s == data::made_text(1, 4000));
+  CHECK(s.substr(0, 100) == data::made_text(1, 100));
+  CHECK(s != data::made_text(2, 4000));
+  CHECK(data::made_text(1, 0).empty());
+  CHECK_THROWS_AS(data::made_text(1, -1), Error);
+  const std::set<char> characters(s.begin(), s.end());
+  CHECK(characters.size() > 15);
+  CHECK(characters.size() < 29);
 }

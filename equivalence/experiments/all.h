@@ -1,0 +1,17 @@
+// The experiments that experiment.cpp lists, each in the file of its name.
+#pragma once
+
+#include "equivalence/experiment.h"
+
+namespace isonorm::equivalence {
+
+// E13: which changes of weights and data a norm does not see (1910.07467, table 1), and how its gradients scale.
+ExperimentResult invariance(const ExperimentOptions& options);
+
+// E16: trainings of the forms against controls that differ by one ulp (2305.14858, figures 6 and 7).
+ExperimentResult trajectories(const ExperimentOptions& options);
+
+// E18: logits and gradients of a ViT and a GPT with random weights in every form (2305.14858, sections 3.1 to 3.3).
+ExperimentResult conversion(const ExperimentOptions& options);
+
+}  // namespace isonorm::equivalence

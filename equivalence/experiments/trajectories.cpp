@@ -1,0 +1,71 @@
+// E16. The figures 6 and 7 of the paper show losses that overlay; a proof on the same batches says how exactly.
+#include <filesystem>
+
+#include "core/error.h"
+#include "equivalence/criterion.h"
+#include "equivalence/experiments/all.h"
+#include "equivalence/proof_figures.h"
+#include "equivalence/prove.h"
+#include "equivalence/summary.h"
+
+namespace isonorm::equivalence {
+namespace {
+
+// A folder is one of images, anything else a text.
+ProofOptions small_proof(const ExperimentOptions& options) {
+  std::error_code ignored;
+  ProofOptions o;
+  o.model = std::filesystem::is_directory(options.data, ignored) ? ModelKind::vit : ModelKind::gpt;
+  o.data = options.data;
+  o.vocab = 0;
+  o.seed = options.seed;
+  o.width = 32, o.depth = 2, o.heads = 4, o.context = 32, o.batch = 8;
+  o.lr = 5e-3, o.warmup = 10, o.steps = 100;
+  return o;
+}
+
+TextTable run_table(const ProofResult& proof) {
+  TextTable table{.heading = "Runs",
+                  .columns = {"run", "parameters", "loss", "gradient", "weights", "bound kept", "expected", "observed"},
+                  .caption = "Largest relative deviation from layer_norm over the run."};
+  const auto add = [&](const RunResult& run, bool judged) {
+    const Tone tone = run.as_expected ? Tone::good : Tone::bad;
+    table.rows.push_back({{run_name(run)},
+                          {text(run.parameters), Tone::plain, static_cast<double>(run.parameters)},
+                          number_cell(run.loss_deviation),
+                          number_cell(run.gradient_deviation),
+                          number_cell(run.weight_deviation),
+                          {judged ? run.reason : ""},
+                          {judged ? name_of(run.expected) : ""},
+                          {judged ? name_of(run.observed) : "", judged ? tone : Tone::plain}});
+  };
+  for (const RunResult& run : proof.controls) add(run, false);
+  for (const RunResult& run : proof.runs) add(run, true);
+  return table;
+}
+
+}  // namespace
+
+ExperimentResult trajectories(const ExperimentOptions& options) {
+  const auto progress = [&](const StepInfo& info) {
+    if (options.progress)
+      options.progress(text(name_of(info.phase), " ", info.step, "/", info.steps, "  deviation ",
+                            scientific(info.deviation), " (controls ", scientific(info.control_deviation), ")"));
+    return true;
+  };
+  const ProofResult proof = prove(small_proof(options), progress);
+  ExperimentResult r;
+  r.confirmed = proof.equivalent;
+  r.measured = summary_sentence(proof);
+  r.refuted = text(
+      "one step at which loss, gradient or weights of a form exceed 30 times what the controls reached, or by a "
+      "negative "
+      "control that stays below ",
+      separation(proof.options.dtype), " times that");
+  r.tables.push_back(run_table(proof));
+  r.figures = {loss_figure(proof), deviation_figure(proof)};
+  if (!options.data.empty()) r.data_sha256 = proof.manifest.data_sha256;
+  return r;
+}
+
+}  // namespace isonorm::equivalence

@@ -1,0 +1,93 @@
+// isonorm experiment NAME: measures a claim of a paper and says whether it is confirmed.
+#include "equivalence/experiment.h"
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+
+#include "core/error.h"
+#include "tools/options.h"
+#include "tools/output.h"
+#include "tools/terminal.h"
+#include "tools/verb.h"
+
+namespace isonorm::tools {
+namespace {
+
+using namespace equivalence;
+
+struct Options {
+  std::string name, report, json, svg;
+  ExperimentOptions experiment;
+  bool list = false;
+};
+
+int list() {
+  for (const Experiment& e : experiments()) std::printf("%-14s %s\n%14s (%s)\n", e.name, e.claim, "", e.source);
+  return kOk;
+}
+
+std::string svg_path(const Options& o, const Figure& figure) {
+  return text(o.svg, "/", o.name, "-", figure.name, ".svg");
+}
+
+int run(Options o) {
+  if (o.list) return list();
+  const Experiment& e = find_experiment(o.name);
+  for (const std::string& path : {o.report, o.json}) check_writable(path);
+  if (!o.svg.empty()) check_io(std::filesystem::is_directory(o.svg), o.svg, ": is not a folder");
+
+  StatusLine status(stderr, !is_terminal(stderr));
+  o.experiment.progress = [&](const std::string& line) {
+    if (status.due(2, 3)) status.update(line);  // between the first and the last: when it is time to
+  };
+  const auto begin = std::chrono::steady_clock::now();
+  const ExperimentResult r = e.run(o.experiment);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  status.clear();
+
+  if (!o.report.empty()) write_file(o.report, experiment_report(e, o.experiment, r, seconds));
+  if (!o.json.empty()) write_file(o.json, experiment_json(e, o.experiment, r, seconds));
+  if (!o.svg.empty())
+    for (const Figure& figure : r.figures) write_file(svg_path(o, figure), figure_svg(figure));
+  std::printf("%s\n(%s)\n", e.claim, e.source);
+  const bool color = wants_color(stdout);
+  for (const TextTable& table : r.tables) std::printf("\n%s", to_text(table, color).c_str());
+  const char* verdict = r.confirmed ? "Confirmed" : "Refuted";
+  const char* paint = !color ? "" : r.confirmed ? "\x1b[32m" : "\x1b[31;1m";
+  std::printf("\n%s%s.%s %s It would have been refuted by %s.\n", paint, verdict, color ? "\x1b[0m" : "",
+              r.measured.c_str(), r.refuted.c_str());
+  return r.confirmed ? kOk : kNotEquivalent;
+}
+
+}  // namespace
+
+Verb add_experiment(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("experiment", "Measure a claim of a paper, with a table and pictures");
+  auto o = std::make_shared<Options>();
+  std::string names;
+  for (const Experiment& e : experiments()) names += text(names.empty() ? "" : ", ", e.name);
+  command->add_option("NAME", o->name, text("one of ", names));
+  command->add_flag("--list", o->list, "print every experiment with its claim and source");
+  add_seed(*command, o->experiment.seed, "of weights, inputs and made data");
+  command->add_option("--data", o->experiment.data,
+                      "trajectories: a folder of Fashion-MNIST's files or a text file (default: a text made from the "
+                      "seed)");
+  command->add_option("--report", o->report, "write tables and pictures as an HTML page");
+  command->add_option("--json", o->json, "write tables and curves as a JSON object");
+  command->add_option("--svg", o->svg, "write every picture into this folder, as NAME-picture.svg");
+  command->footer("Exit codes: 0 confirmed, 1 refuted, 2 usage, 3 bad input, 4 input/output.");
+  return {command, [o, names] {
+            bool known = o->list;
+            for (const Experiment& e : experiments()) {
+              if (o->name != e.name) continue;
+              known = true;
+              if (!e.reads_data && !o->experiment.data.empty())
+                throw UsageError(text("--data: ", e.name, " reads no data"));
+            }
+            if (!known) throw UsageError(text("NAME: \"", o->name, "\" is not one of ", names));
+            return run(*o);
+          }};
+}
+
+}  // namespace isonorm::tools
