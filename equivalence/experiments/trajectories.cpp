@@ -26,7 +26,7 @@ ProofOptions small_proof(const ExperimentOptions& options) {
 
 TextTable run_table(const ProofResult& proof) {
   TextTable table{.heading = "Runs",
-                  .columns = {"run", "parameters", "loss", "gradient", "weights", "bound kept", "expected", "observed"},
+                  .columns = {"run", "parameters", "loss", "gradient", "weights", "reason", "expected", "observed"},
                   .caption = "Largest relative deviation from layer_norm over the run."};
   const auto add = [&](const RunResult& run, bool judged) {
     const Tone tone = run.as_expected ? Tone::good : Tone::bad;
