@@ -1,0 +1,69 @@
+// Compressed weights, trained as they are, leave the path of Pre-LN at the first step: gradient descent depends on the
+// coordinates, and these are not orthonormal. D = [I; -1^T] stretches the direction 1 by sqrt(d).
+#include <cmath>
+#include <cstdio>
+
+#include <isonorm/isonorm.h>
+
+using namespace isonorm;
+
+namespace {
+
+constexpr int64_t d = 8;
+constexpr nn::StreamForm kForm = nn::StreamForm::crms_norm;
+
+nn::Gpt build(nn::StreamForm form, nn::StreamStorage storage) {
+  nn::Gpt model({.vocab = 13,
+                 .context = 6,
+                 .transformer = {.width = d, .depth = 2, .heads = 2, .stream = form, .storage = storage}});
+  model.to(DType::f64);
+  return model;
+}
+
+// One step of gradient descent. `corrected`: with the two factors that make it the step of Pre-LN in these coordinates,
+//   writers  -lr (D^T D)^-1 dB = -lr (dB - 1 1^T dB / d)        readers  -lr dB D^T D = -lr (dB + dB 1 1^T)
+double step(nn::Gpt& model, const Tensor& ids, const Tensor& next, bool corrected) {
+  optim::Sgd sgd(model.parameters(), {.lr = 0.1});
+  const Tensor loss = cross_entropy(model(ids), next);
+  sgd.zero_grad();
+  backward(loss);
+  for (const nn::Parameter& p : model.named_parameters()) {
+    if (!corrected || p.role == nn::Role::neutral) continue;
+    const Tensor g = gradient(p.tensor), total = sum(g, {p.stream_dim}, true);
+    set_gradient(p.tensor, p.role == nn::Role::writer ? g - total / double(d) : g + total);
+  }
+  sgd.step();
+  return loss.item();
+}
+
+}  // namespace
+
+int main() {
+  // The metric of the stored coordinates, D^T D = I + 11^T, on 1 and on a direction orthogonal to it.
+  const Tensor metric = eye(d - 1, -1, {DType::f64}) + 1.0;
+  const Tensor one = ones({d - 1, 1}, {DType::f64});
+  Tensor other = zeros_like(one);
+  other.mutable_data<double>()[0] = 1, other.mutable_data<double>()[1] = -1;
+  std::printf("d = %lld. D^T D stretches 1 by %g, and (1, -1, 0, ...) by %g.\n", static_cast<long long>(d),
+              norm(matmul(metric, one)).item() / norm(one).item(),
+              norm(matmul(metric, other)).item() / norm(other).item());
+  std::printf("So along 1 plain descent moves writers %lld times too far, and readers %lld times too little.\n\n",
+              static_cast<long long>(d), static_cast<long long>(d));
+
+  manual_seed(10);
+  nn::Gpt reference = build(nn::StreamForm::layer_norm, nn::StreamStorage::raw);
+  nn::Gpt plain = build(kForm, nn::StreamStorage::mapped), right = build(kForm, nn::StreamStorage::mapped);
+  const nn::Stream stored(kForm, d, nn::StreamStorage::mapped);
+  plain.load_state_dict(equivalence::mapped_state(reference, stored));
+  right.load_state_dict(equivalence::mapped_state(reference, stored));
+
+  Generator data{10, 0};
+  std::printf("%4s  %12s  %12s  %12s\n", "step", "layer_norm", "plain", "corrected");
+  for (int t = 0; t <= 10; ++t) {
+    const Tensor ids = randint(0, 13, {8, 6}, kCpu, data);  // to be repeated: the model learns to copy
+    const double a = step(reference, ids, ids, false), b = step(plain, ids, ids, false),
+                 c = step(right, ids, ids, true);
+    std::printf("%4d  %12.6f  %+12.1e  %+12.1e\n", t, a, b - a, c - a);
+  }
+  std::printf("\nAt step 0 all three are one function. Then plain training is another training, not a worse one.\n");
+}
