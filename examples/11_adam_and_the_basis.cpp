@@ -1,6 +1,5 @@
 // Weights stored in an orthonormal basis of the zero-mean rows ("baked": B = Q^T W, A Q): gradient descent does not
-// notice the basis, Adam does. It divides every entry of the gradient by the size of that entry, and what an entry is
-// depends on the basis.
+// notice the basis, Adam does: it divides each entry by its size, and what an entry is depends on the basis.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
