@@ -91,7 +91,7 @@ Checkpoint load_checkpoint(const Bytes& file) {
   Metadata metadata;
   const TensorMap tensors = load_safetensors(file, &metadata);
   const Scope scope(file.name);
-  check(metadata.contains(kVersionKey), "checkpoint: this safetensors file is not a checkpoint");
+  check(is_checkpoint(metadata), "checkpoint: this safetensors file is not a checkpoint");
   check(metadata[kVersionKey] == kVersion, "checkpoint: version ", metadata[kVersionKey], ", expected ", kVersion);
   const std::string expected = checksum_of(tensors, metadata);
   check(metadata[kChecksumKey] == expected, "checkpoint: the file is damaged: its checksum is ", expected,
@@ -130,6 +130,8 @@ NewestCheckpoint load_newest_checkpoint(const std::string& path) {
     }
   }
 }
+
+bool is_checkpoint(const Metadata& metadata) { return metadata.contains(kVersionKey); }
 
 std::string exact(double value) {
   char buffer[64];

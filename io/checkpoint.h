@@ -37,6 +37,9 @@ struct NewestCheckpoint {
 // `path` where neither can be used.
 NewestCheckpoint load_newest_checkpoint(const std::string& path);
 
+// Whether a safetensors file with these metadata calls itself a checkpoint.
+bool is_checkpoint(const Metadata& metadata);
+
 // Numbers as texts that give back the same bits: decimal for integers, hexadecimal for doubles ("1.8p+1").
 std::string exact(double number);
 // The number under `name`. Throw where it is missing or is not a number of that kind.

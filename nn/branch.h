@@ -30,6 +30,8 @@ class BranchOutput : public Linear {
   BranchOutput(int64_t in, const Stream& stream, bool bias, BranchOptions options);
   Tensor forward(const Tensor& x) override;
 
+  const BranchOptions& options() const { return options_; }
+
   Tensor scale;  // [d]; undefined without layer scale
 
  private:

@@ -27,6 +27,8 @@ class Linear : public Module {
   // gelu(forward(x)), with the bias added in the activation's pass over the product.
   Tensor gelu(const Tensor& x, GeluForm form = GeluForm::erf);
 
+  const StreamNorm* reads() const { return reads_; }  // null where the input is not a norm's row
+
   Tensor weight, bias;  // bias is undefined without
 
  private:

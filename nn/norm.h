@@ -68,6 +68,7 @@ class StreamNorm : public Module {
   Folded folded(const Tensor& weight, const Tensor& bias) const;
 
   const Stream& stream() const { return stream_; }
+  const NormSpec& spec() const { return spec_; }
   Tensor weight, bias;  // undefined where not affine
 
  private:

@@ -1,0 +1,54 @@
+// What each tensor of a checkpoint is to the residual stream: a writer, a reader through a norm, or nothing to it. All
+// that a conversion needs to know of a model; it comes from the model itself, or from a file that describes another
+// framework's checkpoint (layout_spec.h).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "nn/module.h"
+#include "nn/stream.h"
+
+namespace isonorm::equivalence {
+
+struct NormPlace {
+  std::string name = {};
+  double eps = 1e-5;
+  std::string weight = {}, bias = {};  // names of gain and bias [width]; empty where it has none
+  bool normalizes = true;              // false: its readers read the bare stream
+};
+
+struct Place {
+  std::string name = {};
+  nn::Role role = nn::Role::neutral;
+  int dim = 0;             // of writers and readers: the stream's axis
+  std::string norm = {};   // of a reader: the name of the norm whose rows it reads; empty: it reads the bare stream
+  std::string bias = {};   // of a reader: the name of the bias of what it computes; no such tensor where there is none
+  std::string scale = {};  // of a writer: the name of the layer scale [width] on its output; empty where there is none
+};
+
+// A writer's table that the head reads with: logits = norm(x) table^T.
+struct TiedHead {
+  std::string table;
+  std::string weight, bias;  // names of the head where it is not tied
+  std::string norm;
+};
+
+struct Layout {
+  nn::StreamForm form = nn::StreamForm::layer_norm;  // the coordinates that the parameters are in
+  int64_t width = 0;                                 // d, of the Pre-LN model
+  std::vector<Place> places;                         // every tensor but gains, biases of norms and layer scales
+  std::vector<NormPlace> norms;
+  std::vector<TiedHead> tied;
+
+  int64_t stored_width() const { return nn::Stream(form, width).stored_width(); }
+  const NormPlace* find_norm(const std::string& name) const;  // null where there is none
+};
+
+// The layout of a module whose norms are nn::StreamNorm and whose readers are nn::Linear, from the roles of its
+// parameters. Raw parameters are those of the Pre-LN model, so raw storage counts as layer_norm, whatever the form that
+// the model maps them to. Throws where it has no norm, norms of more than one stream, or a reader that no norm is known
+// of.
+Layout layout_of(const nn::Module& module);
+
+}  // namespace isonorm::equivalence

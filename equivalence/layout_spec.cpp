@@ -1,0 +1,281 @@
+#include "equivalence/layout_spec.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <set>
+
+#include "io/json.h"
+
+namespace isonorm::equivalence {
+namespace {
+
+using nn::Role;
+
+constexpr int64_t kWidthLimit = int64_t{1} << 32;
+
+// Whether `name` is `pattern`; what the stars stand for goes to `stars`. A star stops at the next '.', so trying every
+// length for each of them takes at most |name|^stars steps; three are enough for any name seen.
+bool matches(std::string_view pattern, std::string_view name, std::vector<std::string>& stars) {
+  const size_t star = pattern.find('*');
+  if (star == std::string_view::npos) return pattern == name;
+  if (name.size() <= star || name.substr(0, star) != pattern.substr(0, star)) return false;
+  const std::string_view rest = name.substr(star);
+  const size_t longest = std::min(rest.find('.'), rest.size());
+  for (size_t n = 1; n <= longest; ++n) {
+    stars.emplace_back(rest.substr(0, n));
+    if (matches(pattern.substr(star + 1), rest.substr(n), stars)) return true;
+    stars.pop_back();
+  }
+  return false;
+}
+
+// The pattern with its stars replaced, in order.
+std::string filled(const std::string& pattern, const std::vector<std::string>& stars) {
+  std::string name;
+  size_t next = 0;
+  for (char c : pattern)
+    if (c != '*')
+      name += c;
+    else
+      check(next < stars.size(), "layout: '", pattern, "' has more stars than the name beside it"),
+          name += stars[next++];
+  return name;
+}
+
+class SpecReader {
+ public:
+  SpecReader(std::string_view json, const TensorMap& state) : json_(json), state_(state) {
+    std::set<std::string> seen;
+    json_.object([&](const std::string& key) {
+      check(seen.insert(key).second, "layout: \"", key, "\" is there twice");
+      if (key == "width")
+        layout_.width = json_.integer();
+      else if (key == "norms")
+        norms();
+      else if (key == "writers")
+        writers();
+      else if (key == "readers")
+        readers();
+      else if (key == "tied")
+        tied();
+      else if (key == "scales")
+        scales();
+      else if (key == "others")
+        json_.list([&] { others_.push_back(pattern()); });
+      else
+        check(false, "layout: there is no entry \"", key,
+              "\", expected width, norms, writers, readers, tied, scales or others");
+    });
+    json_.end();
+    check(layout_.width > 0 && layout_.width <= kWidthLimit, "layout: \"width\" is ", layout_.width,
+          ", expected the Pre-LN model's");
+  }
+
+  Layout take() {
+    const std::set<std::string> of_norms = norm_names();
+    for (const auto& [name, tensor] : state_)
+      if (!of_norms.contains(name)) place(name);
+    for (const auto& [pattern, used] : used_) check(used, "layout: no tensor is called \"", pattern, "\"");
+    untie();
+    know_biases();
+    return std::move(layout_);
+  }
+
+ private:
+  struct Entry {
+    Role role = Role::neutral;
+    int dim = 0;
+    std::string norm = {}, bias = {};
+  };
+
+  std::string pattern() {
+    std::string p = json_.string();
+    check(std::count(p.begin(), p.end(), '*') <= 3, "layout: \"", p, "\" has more than three stars");
+    return p;
+  }
+
+  int dim() {
+    const int64_t d = json_.integer();
+    check(d < kMaxRank, "layout: there is no dimension ", d);
+    return static_cast<int>(d);
+  }
+
+  void add(const std::string& pattern, Entry entry) {
+    check(std::count(pattern.begin(), pattern.end(), '*') <= 3, "layout: \"", pattern, "\" has more than three stars");
+    check(entries_.emplace(pattern, std::move(entry)).second, "layout: \"", pattern,
+          "\" is two things at once to the stream");
+    used_[pattern] = false;
+  }
+
+  void norms() {
+    json_.object([&](const std::string& key) {
+      const std::string word = json_.string();
+      double eps = 0;
+      const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), eps);
+      check(error == std::errc() && stop == word.data() + word.size(), "layout: the eps of norm \"", key, "\" is \"",
+            word, "\", expected a number in quotes, such as \"1e-5\"");
+      check(norms_.emplace(key, eps).second, "layout: norm \"", key, "\" is there twice");
+    });
+  }
+
+  void writers() {
+    json_.object([&](const std::string& key) { add(key, {.role = Role::writer, .dim = dim()}); });
+  }
+
+  void readers() {
+    json_.object([&](const std::string& key) {
+      Entry e{.role = Role::reader, .dim = -1};
+      json_.object([&](const std::string& field) {
+        if (field == "dim")
+          e.dim = dim();
+        else if (field == "norm")
+          e.norm = json_.string();
+        else if (field == "bias")
+          e.bias = json_.string();
+        else
+          check(false, "layout: reader \"", key, "\" has an entry \"", field, "\", expected dim, norm or bias");
+      });
+      check(e.dim >= 0, "layout: reader \"", key, "\" has no \"dim\"");
+      if (e.bias.empty() && key.ends_with("weight")) e.bias = key.substr(0, key.size() - 6) + "bias";
+      check(!e.bias.empty(), "layout: reader \"", key, "\" has no \"bias\", and no name to make one from");
+      add(key, std::move(e));
+    });
+  }
+
+  void tied() {
+    json_.object([&](const std::string& key) {
+      TiedHead t{.table = key, .weight = {}, .bias = {}, .norm = {}};
+      json_.object([&](const std::string& field) {
+        if (field == "head")
+          t.weight = json_.string();
+        else if (field == "norm")
+          t.norm = json_.string();
+        else if (field == "bias")
+          t.bias = json_.string();
+        else
+          check(false, "layout: tied \"", key, "\" has an entry \"", field, "\", expected head, norm or bias");
+      });
+      check(t.weight.ends_with("weight") || !t.bias.empty(), "layout: tied \"", key,
+            "\": \"head\" must end with \"weight\", or \"bias\" be given");
+      if (t.bias.empty()) t.bias = t.weight.substr(0, t.weight.size() - 6) + "bias";
+      layout_.tied.push_back(std::move(t));
+    });
+  }
+
+  void scales() {
+    json_.object([&](const std::string& key) {
+      check(scales_.emplace(key, json_.string()).second, "layout: \"", key, "\" has two layer scales");
+    });
+  }
+
+  // Finds the norms that the state has gains or biases of, or that readers name; returns the names of those tensors.
+  std::set<std::string> norm_names() {
+    std::set<std::string> names;
+    const auto add_norm = [&](const std::string& name, double eps) {
+      if (layout_.find_norm(name)) return;
+      NormPlace n{.name = name, .eps = eps};
+      if (state_.find(name + ".weight")) n.weight = name + ".weight", names.insert(n.weight);
+      if (state_.find(name + ".bias")) n.bias = name + ".bias", names.insert(n.bias);
+      layout_.norms.push_back(n);
+    };
+    for (const auto& [pattern, eps] : norms_) {
+      bool found = pattern.find('*') == std::string::npos;
+      if (found) add_norm(pattern, eps);
+      for (const auto& [name, tensor] : state_)
+        for (std::string_view end : {".weight", ".bias"}) {
+          std::vector<std::string> stars;
+          if (!name.ends_with(end) || !matches(pattern, name.substr(0, name.size() - end.size()), stars)) continue;
+          found = true;
+          add_norm(name.substr(0, name.size() - end.size()), eps);
+        }
+      plain_norms_ |= !found;
+    }
+    return names;
+  }
+
+  // The entry of one tensor.
+  void place(const std::string& name) {
+    const std::string* found = nullptr;
+    std::vector<std::string> stars;
+    Place p{.name = name};
+    const auto take = [&](const std::string& pattern) {
+      std::vector<std::string> here;
+      if (!matches(pattern, name, here)) return false;
+      check(!found, "layout: tensor '", name, "' is \"", found ? *found : "", "\" and \"", pattern, "\" at once");
+      found = &pattern, stars = here;
+      return true;
+    };
+    for (const auto& [pattern, entry] : entries_) {
+      if (!take(pattern)) continue;
+      used_[pattern] = true;
+      p.role = entry.role, p.dim = entry.dim;
+      p.norm = filled(entry.norm, stars), p.bias = filled(entry.bias, stars);
+      if (p.role == Role::reader && !p.norm.empty() && plain_norms_) add_plain_norm(p.norm);
+    }
+    for (const auto& [pattern, scale] : scales_) {
+      std::vector<std::string> here;
+      if (!matches(pattern, name, here)) continue;
+      p.scale = filled(scale, here);
+    }
+    for (const std::string& pattern : others_) take(pattern);
+    if (found) layout_.places.push_back(p);
+  }
+
+  const Place* find(const std::string& name) const {
+    for (const Place& p : layout_.places)
+      if (p.name == name) return &p;
+    return nullptr;
+  }
+
+  // Where the state has the head, the table is not tied (any more).
+  void untie() {
+    std::vector<TiedHead> still;
+    for (const TiedHead& t : layout_.tied) {
+      const Place* table = find(t.table);
+      if (plain_norms_) add_plain_norm(t.norm);
+      if (table && state_.find(t.weight) && !find(t.weight))
+        layout_.places.push_back(
+            {.name = t.weight, .role = Role::reader, .dim = table->dim, .norm = t.norm, .bias = t.bias});
+      else
+        still.push_back(t);
+    }
+    layout_.tied = std::move(still);
+  }
+
+  // A reader's bias is known by its reader.
+  void know_biases() {
+    const std::vector<Place> places = layout_.places;
+    for (const Place& p : places)
+      if (p.role == Role::reader && state_.find(p.bias) && !find(p.bias)) layout_.places.push_back({.name = p.bias});
+  }
+
+  // A norm without gain or bias has no tensor to be known by: its readers name it.
+  void add_plain_norm(const std::string& name) {
+    if (layout_.find_norm(name)) return;
+    for (const auto& [pattern, eps] : norms_) {
+      std::vector<std::string> stars;
+      if (matches(pattern, name, stars)) return layout_.norms.push_back({.name = name, .eps = eps});
+    }
+  }
+
+  io::JsonReader json_;
+  const TensorMap& state_;
+  Layout layout_;
+  std::map<std::string, double> norms_;
+  std::map<std::string, Entry> entries_;
+  std::map<std::string, bool> used_;
+  std::map<std::string, std::string> scales_;
+  std::vector<std::string> others_;
+  bool plain_norms_ = false;  // whether a pattern of norms met no tensor
+};
+
+}  // namespace
+
+Layout parse_layout(std::string_view json, const TensorMap& state, nn::StreamForm form) {
+  Layout layout = SpecReader(json, state).take();
+  layout.form = form;
+  return layout;
+}
+
+}  // namespace isonorm::equivalence

@@ -1,0 +1,38 @@
+// Are two checkpoints one function, seen from the residual stream alone: rows that the writers write, through the
+// norms, as every reader reads them. Needs no model, touches every entry of every writer and reader, and uses the norms
+// themselves, not the maps that a conversion is made with.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "core/tensor_map.h"
+#include "equivalence/layout.h"
+
+namespace isonorm::equivalence {
+
+struct StreamDeviation {
+  std::map<std::string, double> of;  // of each writer (in what any reader sees of it) and each reader
+  double worst = 0;                  // NaN where anything is NaN
+};
+
+// Random combinations of the slices of each writer, and of all writers together, are put through the norm of each
+// reader: y = A norm(x) + b in f64. A deviation is max |y_a - y_b| / max |y_a|, the latter over all rows of the reader.
+// A head tied in `a` is compared with the head of its own in `b`. The states must fit their layouts
+// (check_convertible). Throws where the two do not have the same writers and readers.
+StreamDeviation stream_deviation(const TensorMap& a, const Layout& layout_a, const TensorMap& b, const Layout& layout_b,
+                                 uint64_t seed);
+
+// Every floating tensor in f64 with each element moved by one unit in the last place of `dtype`, up or down at random:
+// w (1 +- eps). What rounding explains, at least.
+TensorMap moved_by_rounding(const TensorMap& state, DType dtype, uint64_t seed);
+
+// The state in f64; tensors that are not floating as they are.
+TensorMap widened(const TensorMap& state);
+
+// The same with the writers of rms_norm centred: a file rounded them after that, and the means that this left are no
+// part of the model. What a conversion is compared with in f64.
+TensorMap centred(const TensorMap& state, const Layout& layout);
+
+}  // namespace isonorm::equivalence

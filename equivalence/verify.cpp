@@ -1,0 +1,120 @@
+#include "equivalence/verify.h"
+
+#include "autograd/grad_mode.h"
+#include "autograd/ops/create.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/reduce.h"
+#include "equivalence/stream_check.h"
+#include "equivalence/trainee.h"
+
+namespace isonorm::equivalence {
+namespace {
+
+using nn::StreamForm;
+using nn::StreamStorage;
+
+constexpr uint64_t kSeed = 2305;  // of the rows of the stream check
+constexpr uint64_t kControls = 2;
+
+double relative(const Tensor& a, const Tensor& b) {
+  const double difference = amax(abs(a - b)).item();
+  return difference == 0 ? 0 : difference / amax(abs(a)).item();
+}
+
+// Throws where a tensor of the file is not of the shape that the described model has. Missing and unexpected ones are
+// left to convert().
+void check_shapes(const nn::Module& model, const TensorMap& state) {
+  for (const nn::Parameter& p : model.named_parameters())
+    if (const Tensor* t = state.find(p.name))
+      check(t->shape() == p.tensor.shape(), "convert: tensor '", p.name, "' has shape ", t->shape(),
+            ", the model that the file describes has ", p.tensor.shape());
+}
+
+// The options of the result; see docs/conversion.md.
+ModelOptions converted_options(ModelOptions o, StreamForm to) {
+  nn::TransformerOptions& t = o.transformer();
+  t.stream = to;
+  t.storage = to == StreamForm::layer_norm ? StreamStorage::raw : StreamStorage::mapped;
+  t.bias = t.bias || t.affine;  // the norms' biases become biases of the readers
+  t.affine = t.centre_readers = false;
+  t.branch = {.stochastic_depth = t.branch.stochastic_depth};
+  o.gpt_options().tied = false;
+  return o;
+}
+
+// Adds the biases that the new model has and the old one had not, as zeros; puts everything in the new model's order.
+void complete(Conversion& c, const nn::Module& model, DType dtype) {
+  TensorMap exact, state;
+  for (const nn::Parameter& p : model.named_parameters()) {
+    const Tensor* there = c.exact.find(p.name);
+    if (!there) {
+      check(p.name.ends_with("bias"), "convert: nothing became '", p.name, "' of the converted model");
+      c.changes.push_back({p.name, "created: zeros", {}, p.tensor.shape()});
+    }
+    exact.add(p.name, there ? *there : zeros(p.tensor.shape(), {DType::f64}));
+    state.add(p.name, there ? c.state.at(p.name) : zeros(p.tensor.shape(), {dtype}));
+  }
+  c.exact = std::move(exact), c.state = std::move(state);
+}
+
+}  // namespace
+
+double Agreement::bound() const { return 4 * control + 64 * epsilon(DType::f64); }
+
+ModelConversion convert_model(const ModelFile& file, StreamForm to, const ModelConversionOptions& o) {
+  const ModelOptions options(file.description);
+  options.check_size(file.state);
+  const nn::BranchOptions& branch = options.transformer().branch;
+  check(branch.dropout == 0 || o.inference, "convert: dropout ", branch.dropout,
+        " acts on the branches before they are recentred, which weights that are centred already cannot follow in "
+        "training; for inference alone it can be left out");
+  const std::unique_ptr<nn::Module> model = options.build();
+  check_shapes(*model, file.state);
+  ModelConversion result{convert(file.state, layout_of(*model), to, o.dtype), {}};
+  const std::unique_ptr<nn::Module> converted = converted_options(options, to).build();
+  complete(result.conversion, *converted, o.dtype.value_or(coarsest(file.state)));
+  result.description = describe(*converted);
+  return result;
+}
+
+Tensor logits(const Metadata& description, const TensorMap& state, const Tensor& inputs) {
+  NoGrad no_grad;
+  const ModelOptions options(description);
+  options.check_size(state);
+  const std::unique_ptr<nn::Module> model = options.build();
+  model->load_state_dict(widened(state));
+  return (*model)(inputs);
+}
+
+Agreement compare_models(const Metadata& description_a, const TensorMap& a, const Metadata& description_b,
+                         const TensorMap& b, const Tensor& inputs, DType dtype) {
+  NoGrad no_grad;
+  const Tensor first = logits(description_a, a, inputs), second = logits(description_b, b, inputs);
+  check(first.shape() == second.shape(), "verify: the first gives logits of shape ", first.shape(), ", the second ",
+        second.shape());
+  Agreement agreement{.deviation = relative(first, second), .dtype = dtype};
+  for (uint64_t seed = 1; seed <= kControls; ++seed)
+    agreement.control =
+        larger(agreement.control, relative(first, logits(description_a, moved_by_rounding(a, dtype, seed), inputs)));
+  return agreement;
+}
+
+Agreement compare_streams(const TensorMap& a, const Layout& layout_a, const TensorMap& b, const Layout& layout_b,
+                          DType dtype, std::map<std::string, double>* of) {
+  const StreamDeviation deviation = stream_deviation(a, layout_a, b, layout_b, kSeed);
+  if (of) *of = deviation.of;
+  Agreement agreement{.deviation = deviation.worst, .dtype = dtype};
+  for (uint64_t seed = 1; seed <= kControls; ++seed)
+    agreement.control = larger(agreement.control,
+                               stream_deviation(a, layout_a, moved_by_rounding(a, dtype, seed), layout_a, kSeed).worst);
+  return agreement;
+}
+
+DType coarsest(const TensorMap& state) {
+  DType found = DType::f64;
+  for (const auto& [name, tensor] : state)
+    if (is_floating(tensor.dtype()) && epsilon(tensor.dtype()) > epsilon(found)) found = tensor.dtype();
+  return found;
+}
+
+}  // namespace isonorm::equivalence

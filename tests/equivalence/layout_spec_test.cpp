@@ -1,0 +1,117 @@
+// Descriptions of other frameworks' checkpoints.
+#include "equivalence/layout_spec.h"
+
+#include "autograd/ops/create.h"
+#include "autograd/ops/shape.h"
+#include "equivalence/stream_check.h"
+#include "tests/equivalence/model_files.h"
+#include "tests/support/catch.h"
+
+using namespace isonorm;
+using namespace isonorm::equivalence;
+using namespace isonorm::test;
+using Catch::Matchers::Contains;
+using nn::StreamForm;
+
+namespace {
+
+constexpr TensorOptions kF64{DType::f64};
+
+const char* const kGpt2 = R"({
+  "width": 8,
+  "norms":   {"h.*.ln_1": "1e-5", "h.*.ln_2": "1e-5", "ln_f": "1e-5"},
+  "writers": {"wte.weight": 1, "wpe.weight": 1,
+              "h.*.attn.c_proj.weight": 1, "h.*.attn.c_proj.bias": 0,
+              "h.*.mlp.c_proj.weight": 1, "h.*.mlp.c_proj.bias": 0},
+  "readers": {"h.*.attn.c_attn.weight": {"dim": 0, "norm": "h.*.ln_1"},
+              "h.*.mlp.c_fc.weight":    {"dim": 0, "norm": "h.*.ln_2"}},
+  "tied":    {"wte.weight": {"head": "lm_head.weight", "norm": "ln_f"}},
+  "others":  ["h.*.attn.bias"]})";
+
+// A checkpoint with the names and layouts of GPT-2 (Conv1D weights are [in, out]; attn.bias is a mask).
+TensorMap gpt2() {
+  manual_seed(1);
+  TensorMap state;
+  const auto add = [&](const std::string& name, const Dims& shape) { state.add(name, randn(shape, kF64) * 0.3 + 0.2); };
+  add("wte.weight", {11, 8}), add("wpe.weight", {6, 8});
+  for (int i = 0; i < 2; ++i) {
+    const std::string h = text("h.", i, ".");
+    add(h + "ln_1.weight", {8}), add(h + "ln_1.bias", {8});
+    state.add(h + "attn.bias", ones({1, 1, 6, 6}, {DType::u8}));
+    add(h + "attn.c_attn.weight", {8, 24}), add(h + "attn.c_attn.bias", {24});
+    add(h + "attn.c_proj.weight", {8, 8}), add(h + "attn.c_proj.bias", {8});
+    add(h + "ln_2.weight", {8}), add(h + "ln_2.bias", {8});
+    add(h + "mlp.c_fc.weight", {8, 32}), add(h + "mlp.c_fc.bias", {32});
+    add(h + "mlp.c_proj.weight", {32, 8}), add(h + "mlp.c_proj.bias", {8});
+  }
+  add("ln_f.weight", {8}), add("ln_f.bias", {8});
+  return state;
+}
+
+}  // namespace
+
+TEST_CASE("a GPT-2 checkpoint converts by its description, there and back") {
+  const TensorMap state = gpt2();
+  const Layout layout = parse_layout(kGpt2, state, StreamForm::layer_norm);
+  CHECK(layout.norms.size() == 5);
+  CHECK(layout.tied.size() == 1);
+  for (StreamForm to : {StreamForm::rms_norm, StreamForm::crms_norm, StreamForm::crms_isometric}) {
+    INFO(nn::name_of(to));
+    const Conversion c = convert(state, layout, to);
+    CHECK(stream_deviation(state, layout, c.state, c.layout, 3).worst < 1e-13);
+    CHECK(c.state.at("h.1.attn.bias").dtype() == DType::u8);
+    CHECK(c.state.at("h.1.attn.c_attn.weight").shape() == Dims{to == StreamForm::rms_norm ? 8 : 7, 24});
+    // The head's bias exists because ln_f has one; the same description reads the converted file.
+    CHECK(c.state.at("lm_head.bias").shape() == Dims{11});
+    const Layout converted = parse_layout(kGpt2, c.state, to);
+    CHECK(converted.tied.empty());
+    CHECK(stream_deviation(state, layout, c.state, converted, 3).worst < 1e-13);
+    const Conversion back = convert(c.state, converted, StreamForm::layer_norm);
+    CHECK(stream_deviation(state, layout, back.state, back.layout, 3).worst < 1e-13);
+  }
+}
+
+TEST_CASE("what a description leaves out or says twice is refused by name") {
+  const TensorMap state = gpt2();
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string json = kGpt2;
+    const size_t at = json.find(from);
+    REQUIRE(at != std::string::npos);
+    return json.replace(at, from.size(), to);
+  };
+  const auto parse = [&](const std::string& json) { return parse_layout(json, state, StreamForm::layer_norm); };
+  CHECK_THROWS_WITH(parse(""), Contains("json"));
+  CHECK_THROWS_WITH(parse(with("\"width\": 8,", "")), Contains("\"width\" is 0"));
+  CHECK_THROWS_WITH(parse(with("\"width\": 8", "\"width\": 8, \"width\": 8")), Contains("twice"));
+  CHECK_THROWS_WITH(parse(with("\"others\"", "\"rest\"")), Contains("\"rest\"") && Contains("others"));
+  CHECK_THROWS_WITH(parse(with("\"1e-5\"", "\"small\"")), Contains("small") && Contains("h.*.ln_1"));
+  CHECK_THROWS_WITH(parse(with("\"wpe.weight\"", "\"wpes.weight\"")), Contains("no tensor is called \"wpes.weight\""));
+  CHECK_THROWS_WITH(parse(with("\"wpe.weight\"", "\"*.weight\"")), Contains("'wte.weight'") && Contains("at once"));
+  CHECK_THROWS_WITH(parse(with("{\"dim\": 0, \"norm\": \"h.*.ln_1\"}", "{\"norm\": \"h.*.ln_1\"}")),
+                    Contains("no \"dim\""));
+  CHECK_THROWS_WITH(parse(with("h.*.ln_1\"}", "h.*.*.ln_1\"}")), Contains("more stars"));
+  CHECK_THROWS_WITH(parse(with("\"head\": \"lm_head.weight\"", "\"head\": \"lm_head\"")),
+                    Contains("\"head\" must end"));
+  CHECK_THROWS_WITH(parse(with("\"h.*.attn.bias\"", "\"*.*.*.*\"")), Contains("more than three stars"));
+  // What is not described at all stops the conversion.
+  const Layout layout = parse(with("\"wpe.weight\": 1,", ""));
+  CHECK_THROWS_WITH(convert(state, layout, StreamForm::rms_norm), Contains("'wpe.weight'") && Contains("unexpected"));
+  // So does a norm that is not.
+  CHECK_THROWS_WITH(convert(state, parse(with("\"h.*.ln_2\": \"1e-5\",", "")), StreamForm::rms_norm),
+                    Contains("h.0.ln_2"));
+}
+
+TEST_CASE("norms without gain and bias are known by their readers") {
+  TensorMap state;
+  manual_seed(2);
+  state.add("table", randn({5, 6}, kF64) + 1.0);
+  state.add("out.0.weight", randn({3, 6}, kF64));
+  const Layout layout = parse_layout(R"({"width": 6, "norms": {"norm.*": "1e-12"}, "writers": {"table": 1},
+                                         "readers": {"out.*.weight": {"dim": 1, "norm": "norm.*"}}})",
+                                     state, StreamForm::layer_norm);
+  REQUIRE(layout.norms.size() == 1);
+  CHECK(layout.norms[0].name == "norm.0");
+  CHECK(layout.norms[0].eps == 1e-12);
+  const Conversion c = convert(state, layout, StreamForm::crms_norm);
+  CHECK(stream_deviation(state, layout, c.state, c.layout, 3).worst < 1e-13);
+}

@@ -1,0 +1,134 @@
+// The checks that stand between a conversion and a file: they see a fault in any single tensor, and say same to
+// rounding.
+#include "autograd/grad_mode.h"
+#include "equivalence/stream_check.h"
+#include "tests/equivalence/model_files.h"
+#include "tests/support/catch.h"
+
+using namespace isonorm;
+using namespace isonorm::equivalence;
+using namespace isonorm::test;
+using Catch::Matchers::Contains;
+using nn::StreamForm;
+
+namespace {
+
+// The state with the last entry of one tensor off by `error` times the tensor's largest.
+TensorMap with_fault(const TensorMap& state, const std::string& name, double error) {
+  TensorMap changed;
+  for (const auto& [key, tensor] : state) {
+    Tensor copy = empty_like(tensor);
+    copy_into(copy, tensor);
+    if (key == name) copy.mutable_data<double>()[copy.numel() - 1] += error * largest(tensor);
+    changed.add(key, copy);
+  }
+  return changed;
+}
+
+}  // namespace
+
+TEST_CASE("the stream check agrees with a conversion, and names the one tensor that is wrong") {
+  manual_seed(1);
+  nn::Gpt gpt(small_gpt({.affine = true}, true));
+  const ModelFile file = filled_file(gpt);
+  const Layout layout = layout_of(gpt);
+  for (StreamForm to : {StreamForm::rms_norm, StreamForm::crms_norm, StreamForm::crms_isometric}) {
+    const ModelConversion c = convert_model(file, to);
+    const Agreement right = compare_streams(file.state, layout, c.conversion.exact, c.conversion.layout, DType::f64);
+    CHECK(right.same());
+    CHECK(right.control > 0);
+    for (const Place& p : c.conversion.layout.places) {
+      if (p.role == nn::Role::neutral) continue;
+      INFO(nn::name_of(to) << " " << p.name);
+      std::map<std::string, double> of;
+      const Agreement wrong = compare_streams(file.state, layout, with_fault(c.conversion.exact, p.name, 1e-9),
+                                              c.conversion.layout, DType::f64, &of);
+      CHECK_FALSE(wrong.same());
+      CHECK(of.at(p.name) == wrong.deviation);  // nothing deviates more than the culprit
+    }
+  }
+}
+
+TEST_CASE("two models are compared by their logits") {
+  manual_seed(2);
+  nn::Vit vit(small_vit({.affine = true}));
+  const ModelFile file = filled_file(vit);
+  const ModelConversion c = convert_model(file, StreamForm::crms_norm);
+  const Tensor inputs = ModelOptions(file.description).inputs(3, 1);
+  const auto compare = [&](const Metadata& description, const TensorMap& state) {
+    return compare_models(file.description, file.state, description, state, inputs, DType::f64);
+  };
+  CHECK(compare(c.description, c.conversion.state).same());
+  CHECK_FALSE(compare(c.description, with_fault(c.conversion.state, "blocks.1.mlp.fc1.weight", 1e-9)).same());
+  CHECK_FALSE(compare(c.description, with_fault(c.conversion.state, "position", NAN)).same());
+  Metadata other_eps = c.description;
+  other_eps.insert_or_assign("model.eps", std::string("1e-06"));
+  CHECK_FALSE(compare(other_eps, c.conversion.state).same());
+}
+
+TEST_CASE("what is rounded to f32 is same in f32, not in f64") {
+  manual_seed(3);
+  nn::Gpt gpt(small_gpt({.affine = true}));
+  const ModelFile file = filled_file(gpt, DType::f32);
+  const ModelConversion c = convert_model(file, StreamForm::crms_norm);
+  CHECK(coarsest(c.conversion.state) == DType::f32);
+  const Tensor inputs = ModelOptions(file.description).inputs(3, 1);
+  const auto compare = [&](DType dtype) {
+    return compare_models(file.description, file.state, c.description, c.conversion.state, inputs, dtype);
+  };
+  CHECK(compare(DType::f32).same());
+  CHECK_FALSE(compare(DType::f64).same());
+}
+
+TEST_CASE("a model's options go into a file as text and come back") {
+  manual_seed(4);
+  nn::Vit vit(small_vit({.activation = nn::Activation::relu, .affine = true, .bias = false, .eps = 1.0 / 3e5}, true));
+  const Metadata description = describe(vit);
+  const ModelOptions options(description);
+  CHECK_FALSE(options.gpt());
+  CHECK(options.vit_options().image == 6);
+  CHECK(options.vit_options().mean_pool);
+  CHECK(options.transformer().width == 9);
+  CHECK(options.transformer().activation == nn::Activation::relu);
+  CHECK(options.transformer().eps == 1.0 / 3e5);
+  CHECK(describe(*options.build()) == description);
+
+  const auto with = [&](const std::string& key, const std::string& value) {
+    Metadata m = description;
+    m[key] = value;
+    return m;
+  };
+  CHECK_THROWS_WITH(ModelOptions({}), Contains("does not say what model"));
+  CHECK_THROWS_WITH(ModelOptions(with("model.kind", "rnn")), Contains("'rnn'"));
+  CHECK_THROWS_WITH(ModelOptions(with("model.width", "9x")), Contains("model.width") && Contains("9x"));
+  CHECK_THROWS_WITH(ModelOptions(with("model.stream", "batch_norm")), Contains("batch_norm"));
+  CHECK_THROWS_WITH(ModelOptions(with("model.colour", "red")), Contains("entries"));
+  Metadata without = description;
+  without.erase("model.eps");
+  CHECK_THROWS_WITH(ModelOptions(without), Contains("model.eps"));
+}
+
+TEST_CASE("sizes that the file does not hold are refused before memory is taken") {
+  manual_seed(5);
+  nn::Gpt gpt(small_gpt());
+  const ModelFile file = filled_file(gpt);
+  for (const auto& [key, value] :
+       std::vector<std::pair<std::string, std::string>>{{"model.width", "1000000000"},
+                                                        {"model.vocab", "9000000000000000000"},
+                                                        {"model.context", "100000000000"},
+                                                        {"model.depth", "2000000000"},
+                                                        {"model.mlp_width", "-5"},
+                                                        {"model.heads", "0"}}) {
+    INFO(key << " " << value);
+    ModelFile bad = file;
+    bad.description[key] = value;
+    CHECK_THROWS_AS(convert_model(bad, StreamForm::rms_norm), Error);
+    CHECK_THROWS_AS(logits(bad.description, file.state, ModelOptions(file.description).inputs(1, 1)), Error);
+  }
+  ModelFile other = file;  // a plausible size, but not this file's
+  other.description.insert_or_assign("model.mlp_width", std::string("33"));
+  CHECK_THROWS_WITH(convert_model(other, StreamForm::rms_norm), Contains("fc1.weight") && Contains("[32, 8]"));
+  other = file;
+  other.description.insert_or_assign("model.depth", std::string("3"));
+  CHECK_THROWS_WITH(convert_model(other, StreamForm::rms_norm), Contains("blocks.2.") && Contains("missing"));
+}
