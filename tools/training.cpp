@@ -8,6 +8,7 @@
 #include "autograd/ops/loss.h"
 #include "core/random.h"
 #include "equivalence/json.h"
+#include "equivalence/model_file.h"
 #include "equivalence/printed.h"
 #include "equivalence/test_pass.h"
 #include "optim/clip.h"
@@ -129,6 +130,7 @@ bool Training::evaluate() {
 void Training::save() {
   if (o_.checkpoint.empty() || saved_step_ == step_) return;
   Checkpoint c{model_->state_dict(), optimizer_->state_dict(), identity(result_.manifest)};
+  c.values.merge(describe(*model_));  // so that other verbs know what model it is
   c.values.emplace("step", text(step_));
   if (checkpoint_is_good_) keep_previous_checkpoint(o_.checkpoint);
   save_checkpoint(o_.checkpoint, c);

@@ -24,5 +24,7 @@ Verb add_train(CLI::App& app);
 Verb add_explain(CLI::App& app);
 Verb add_table(CLI::App& app);
 Verb add_experiment(CLI::App& app);
+Verb add_convert(CLI::App& app);
+Verb add_verify(CLI::App& app);
 
 }  // namespace isonorm::tools

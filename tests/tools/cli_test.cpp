@@ -25,8 +25,9 @@ void check_one_line(const ChildResult& r, int code, const std::string& start, co
 TEST_CASE("cli: help and version are no errors") {
   const ChildResult help = run_child({"--help"});
   CHECK(help.code == 0);
-  for (const char* verb : {"prove", "train", "explain", "table", "experiment"}) CHECK(contains(help.out, verb));
-  for (const char* verb : {"prove", "train", "explain", "table", "experiment"})
+  for (const char* verb : {"prove", "train", "explain", "table", "experiment", "convert", "verify"})
+    CHECK(contains(help.out, verb));
+  for (const char* verb : {"prove", "train", "explain", "table", "experiment", "convert", "verify"})
     CHECK(run_child({verb, "--help"}).code == 0);
   for (const std::vector<std::string>& a :
        std::vector<std::vector<std::string>>{{"--version"}, {"prove", "--version"}}) {

@@ -1,0 +1,193 @@
+// convert and verify run as a person runs them: train, convert, verify, and what they refuse.
+#include <cstdlib>
+
+#include "autograd/grad_mode.h"
+#include "autograd/ops/pointwise.h"
+#include "equivalence/model_file.h"
+#include "tests/support/catch.h"
+#include "tests/support/temp_folder.h"
+#include "tests/tools/child.h"
+
+using namespace isonorm;
+using Catch::Matchers::Contains;
+
+namespace {
+
+// A folder with a text and a small model trained on it, with learned gains and biases.
+struct Trained : TempFolder {
+  const TempFolder& folder = *this;
+  Trained() {
+    std::string text;
+    for (int i = 0; i < 600; ++i) text += "abcd efg"[i * i % 7];
+    write_text(folder / "text", text);
+    train("in", "layer_norm", "1");
+  }
+  void train(const std::string& name, const std::string& form, const std::string& seed) {
+    const ChildResult r = run_child({"train",
+                                     "--model",
+                                     "gpt",
+                                     "--data",
+                                     folder / "text",
+                                     "--width",
+                                     "8",
+                                     "--depth",
+                                     "1",
+                                     "--heads",
+                                     "2",
+                                     "-q",
+                                     "--context",
+                                     "8",
+                                     "--batch",
+                                     "4",
+                                     "--steps",
+                                     "5",
+                                     "--affine",
+                                     "--form",
+                                     form,
+                                     "--seed",
+                                     seed,
+                                     "--lr",
+                                     "0.1",
+                                     "--checkpoint",
+                                     folder / name});
+    REQUIRE(r.code == 0);
+  }
+  ChildResult convert(const std::string& from, const std::string& to, const std::string& form,
+                      std::vector<std::string> more = {}) const {
+    more.insert(more.begin(), {"convert", folder / from, folder / to, "--to", form});
+    return run_child(more);
+  }
+  ChildResult verify(const std::string& a, const std::string& b, std::vector<std::string> more = {}) const {
+    more.insert(more.begin(), {"verify", folder / a, folder / b});
+    return run_child(more);
+  }
+};
+
+// One line on stderr, nothing on stdout.
+void check_refusal(const ChildResult& r, int code, const std::string& part) {
+  INFO(r.out << r.err);
+  CHECK(r.code == code);
+  CHECK_THAT(r.err, Contains(part));
+  CHECK(std::count(r.err.begin(), r.err.end(), '\n') == 1);
+}
+
+}  // namespace
+
+TEST_CASE("convert and verify: a trained model in every form, there and back") {
+  const Trained t;
+  for (const char* form : {"rms_norm", "crms_norm", "crms_isometric"}) {
+    const ChildResult r = t.convert("in", form, form, {"--from", "layer_norm", "--data", t / "text"});
+    INFO(r.out << r.err);
+    CHECK(r.code == 0);
+    CHECK_THAT(r.out, Contains("blocks.0.attn.qkv.weight") && Contains("gain folded") &&
+                          Contains("dropped: folded into its readers"));
+    CHECK_THAT(r.out, Contains("in f64, logits of data differ by") && Contains("as stored, logits of data differ by"));
+    CHECK_THAT(r.out, Contains("verified."));
+    const ChildResult same = t.verify("in", form, {"--data", t / "text"});
+    CHECK(same.code == 0);
+    CHECK_THAT(same.out, Contains("Same: the two are one function."));
+    CHECK(t.convert(form, "back", "layer_norm", {"-q"}).code == 0);
+    CHECK(t.verify("in", "back", {"-q"}).code == 0);
+    CHECK(t.verify("back", form, {"-q"}).out == "Same: the two are one function.\n");
+  }
+  // The means that rounding left in the writers of a coarse RMSNorm file are no reason to refuse it.
+  CHECK(t.convert("in", "coarse", "rms_norm", {"--dtype", "bf16", "-q"}).code == 0);
+  CHECK(t.convert("coarse", "fine", "layer_norm", {"--dtype", "f64", "-q"}).code == 0);
+  CHECK(t.verify("coarse", "fine").code == 0);
+  CHECK(t.convert("crms_norm", "other", "crms_isometric").code == 0);
+  CHECK(t.verify("other", "crms_isometric").code == 0);
+}
+
+TEST_CASE("verify: two trainings are two functions, and what their options differ in is named") {
+  Trained t;
+  t.train("other", "layer_norm", "2");
+  const ChildResult r = t.verify("in", "other");
+  CHECK(r.code == 1);
+  CHECK_THAT(r.out, Contains(": different") && Contains("Different: the two are not one function."));
+  Metadata description = equivalence::load_model_file(t / "in").description;
+  description.insert_or_assign("model.eps", std::string("1e-03"));
+  save_safetensors(t / "eps", equivalence::load_model_file(t / "in").state, description);
+  const ChildResult eps = t.verify("in", "eps");
+  CHECK(eps.code == 1);
+  CHECK_THAT(eps.out, Contains("Their options differ: eps 1e-05 and 1e-03."));
+}
+
+TEST_CASE("convert: raw weights of another form are the Pre-LN model's") {
+  Trained t;
+  t.train("raw", "crms_norm", "3");
+  CHECK(t.convert("raw", "out", "rms_norm", {"--from", "crms_norm"}).code == 0);
+  CHECK(t.verify("raw", "out").code == 0);
+  check_refusal(t.convert("raw", "no", "rms_norm", {"--from", "crms_isometric"}), 3, "form is crms_norm");
+}
+
+TEST_CASE("convert: usage is 2, what cannot be converted 3, files 4, and OUT does not appear") {
+  const Trained t;
+  check_refusal(t.convert("in", "out", "batch_norm"), 2, "batch_norm");
+  check_refusal(t.convert("in", "in", "rms_norm"), 2, "is IN");
+  check_refusal(t.convert("in", "out", "rms_norm", {"--dtype", "f16"}), 2, "f16");
+  check_refusal(t.convert("in", "out", "rms_norm", {"--from", "rms_norm"}), 3, "its form is layer_norm");
+  check_refusal(t.convert("in", "out", "layer_norm"), 3, "has the form layer_norm already");
+  check_refusal(t.convert("in", "out", "rms_norm", {"--eps", "1e-6"}), 3, "another eps is another function");
+  check_refusal(t.convert("none", "out", "rms_norm"), 4, "none");
+  check_refusal(t.convert("in", "no/such/out", "rms_norm"), 4, "no/such/out");
+  check_refusal(t.convert("in", "out", "rms_norm", {"--data", t / "none"}), 4, "none");
+  check_refusal(t.convert("in", "out", "rms_norm", {"--spec", t / "none"}), 2, "--from");
+  write_text(t / "other_text", "vwxyz vwxyz vwxyz vwxyz");
+  check_refusal(t.convert("in", "out", "rms_norm", {"--data", t / "other_text"}), 3, "vocabulary");
+
+  std::vector<uint8_t> bytes = read_bytes(t / "in");
+  write_bytes(t / "short", std::span(bytes).first(bytes.size() / 2));
+  check_refusal(t.convert("short", "out", "rms_norm"), 3, "short");
+  bytes[bytes.size() - 1] ^= 1;
+  write_bytes(t / "flipped", bytes);
+  check_refusal(t.convert("flipped", "out", "rms_norm"), 3, "checksum");
+  save_safetensors(t / "plain", equivalence::load_model_file(t / "in").state);
+  check_refusal(t.convert("plain", "out", "rms_norm"), 3, "--spec");
+  CHECK_FALSE(std::filesystem::exists(t / "out"));
+}
+
+TEST_CASE("convert: a file that other tools wrote, by its description") {
+  const Trained t;
+  TensorMap state;
+  for (const auto& [name, tensor] : equivalence::load_model_file(t / "in").state) state.add(name, tensor);
+  save_safetensors(t / "plain", state, {{"format", "pt"}});
+  write_text(t / "spec.json",
+             R"({"width": 8, "norms": {"blocks.*.norm1": "1e-5", "blocks.*.norm2": "1e-5", "norm": "1e-5"},
+    "writers": {"token.weight": 1, "position.weight": 1, "blocks.*.attn.proj.weight": 0, "blocks.*.attn.proj.bias": 0,
+                "blocks.*.mlp.fc2.weight": 0, "blocks.*.mlp.fc2.bias": 0},
+    "readers": {"blocks.*.attn.qkv.weight": {"dim": 1, "norm": "blocks.*.norm1"},
+                "blocks.*.mlp.fc1.weight": {"dim": 1, "norm": "blocks.*.norm2"},
+                "head.weight": {"dim": 1, "norm": "norm"}}})");
+  const std::vector<std::string> spec = {"--spec", t / "spec.json"};
+  const ChildResult r = t.convert("plain", "out", "crms_norm", {"--spec", t / "spec.json", "--from", "layer_norm"});
+  INFO(r.out << r.err);
+  CHECK(r.code == 0);
+  CHECK(t.verify("plain", "out", spec).code == 0);
+  Metadata metadata;
+  const TensorMap converted = load_safetensors(t / "out", &metadata);
+  CHECK(metadata == Metadata{{"format", "pt"}, {"stream.form", "crms_norm"}});
+  // The same tensors as by the model's own description.
+  CHECK(t.convert("in", "by_model", "crms_norm").code == 0);
+  for (const auto& [name, tensor] : load_safetensors(t / "by_model")) {
+    INFO(name);
+    CHECK(tensor.to_vector<float>() == converted.at(name).to_vector<float>());
+  }
+  check_refusal(t.convert("out", "no", "rms_norm", {"--spec", t / "spec.json", "--from", "layer_norm"}), 3,
+                "crms_norm");
+}
+
+TEST_CASE("convert: interrupted or killed at any moment it leaves a whole file or none") {
+  const Trained t;
+  const std::string out = t / "out";
+  for (int i = 0; i < 24; ++i) {
+    std::filesystem::remove(out);
+    const std::string command = std::string("timeout -s ") + (i % 2 ? "KILL " : "INT ") + std::to_string(0.004 * i) +
+                                " " + ISONORM_PROGRAM + " convert " + (t / "in") + " " + out +
+                                " --to crms_norm -q > /dev/null 2>&1";
+    const int status = std::system(command.c_str());
+    if (!std::filesystem::exists(out)) continue;
+    INFO("ended after " << 4 * i << " ms, status " << status);
+    CHECK(t.verify("in", "out", {"-q"}).code == 0);
+  }
+  CHECK(t.convert("in", "out", "crms_norm", {"-q"}).code == 0);  // what a killed run left does not stand in the way
+}

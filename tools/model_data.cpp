@@ -1,0 +1,44 @@
+#include "tools/model_data.h"
+
+#include <cstdio>
+
+#include "equivalence/source.h"
+
+namespace isonorm::tools {
+
+using namespace equivalence;
+
+namespace {
+constexpr int64_t kSpecLimit = int64_t{1} << 20;  // bytes
+}  // namespace
+
+Layout described_layout(const std::string& path, const ModelFile& file, nn::StreamForm form) {
+  const std::vector<uint8_t> json = read_all(open_bytes(path), kSpecLimit);
+  const Scope scope(path);
+  return parse_layout({reinterpret_cast<const char*>(json.data()), json.size()}, file.state, form);
+}
+
+Tensor data_inputs(const Metadata& description, const std::string& path) {
+  const ModelOptions options(description);
+  ProofOptions o{.model = options.gpt() ? ModelKind::gpt : ModelKind::vit, .data = path, .batch = 16};
+  if (options.gpt()) o.context = options.gpt_options().context;
+  Source source(o);
+  if (options.gpt())
+    check(source.shape().vocab == options.gpt_options().vocab, path, ": the text has ", source.shape().vocab,
+          " characters, the model's vocabulary ", options.gpt_options().vocab);
+  else
+    check(source.shape().image == options.vit_options().image && options.vit_options().channels == 1, path,
+          ": the images are ", source.shape().image, " x ", source.shape().image, " x 1, the model takes ",
+          options.vit_options().image, " x ", options.vit_options().image, " x ", options.vit_options().channels);
+  return source.batch(0).inputs;
+}
+
+std::string agreement_text(const std::string& where, const Agreement& a) {
+  char buffer[256];
+  std::snprintf(buffer, sizeof buffer,
+                "differ by %.1e = %.1f eps of %s; one ulp of every weight does %.1e, allowed %.1e", a.deviation,
+                a.deviation / epsilon(a.dtype), name_of(a.dtype), a.control, a.bound());
+  return text(where, " ", buffer, a.same() ? ": same" : ": different");
+}
+
+}  // namespace isonorm::tools

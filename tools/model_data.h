@@ -1,0 +1,25 @@
+// What the verbs about checkpoint files share: descriptions, inputs for a described model, the sentence about an
+// agreement.
+#pragma once
+
+#include <string>
+
+#include "equivalence/layout_spec.h"
+#include "equivalence/verify.h"
+
+namespace isonorm::tools {
+
+inline constexpr int64_t kRandomRows = 4;  // of random inputs
+
+// The layout of a file whose parameters are in `form`, as the JSON file at `path` describes it.
+equivalence::Layout described_layout(const std::string& path, const equivalence::ModelFile& file, nn::StreamForm form);
+
+// Examples of the data set at `path` as inputs of the model that `description` names: images of the folder, or rows of
+// a text file. Throws where the data do not fit the model.
+Tensor data_inputs(const Metadata& description, const std::string& path);
+
+// "logits of data differ by 5.6e-16 = 2.5 eps of f64; one ulp of every weight does 1.1e-15, allowed 1.9e-14: same",
+// where being "logits of data".
+std::string agreement_text(const std::string& where, const equivalence::Agreement& agreement);
+
+}  // namespace isonorm::tools
