@@ -1,0 +1,51 @@
+// Converting a trained checkpoint. Pre-LN, Pre-RMSNorm and Pre-CRMSNorm are one function of different weights: a small
+// GPT with learned gains is saved, converted to each form, and run. What cannot be converted is refused by name.
+// `isonorm convert` does the same from the command line, with more checks.
+#include <cstdio>
+
+#include <isonorm/isonorm.h>
+
+using namespace isonorm;
+using namespace isonorm::equivalence;
+
+int main() {
+  manual_seed(1);
+  nn::Gpt model({.vocab = 16, .context = 12, .transformer = {.width = 24, .depth = 2, .heads = 3, .affine = true}});
+  optim::AdamW opt(model.parameters(), {.lr = 1e-2});
+  for (int step = 0; step < 30; ++step) {  // so that gains, biases and means are not those of the start
+    const Tensor ids = randint(0, 16, {8, 13});
+    opt.zero_grad();
+    backward(cross_entropy(model(narrow(ids, 1, 0, 12)), narrow(ids, 1, 1, 12)));
+    opt.step();
+  }
+  // A file that says what model it holds can be converted and checked without this program.
+  save_safetensors("gpt.safetensors", model.state_dict(), describe(model));
+  const ModelFile file = load_model_file("gpt.safetensors");
+  const Tensor ids = ModelOptions(file.description).inputs(/*rows=*/4, /*seed=*/1);
+
+  for (nn::StreamForm form : {nn::StreamForm::rms_norm, nn::StreamForm::crms_norm, nn::StreamForm::crms_isometric}) {
+    const ModelConversion c = convert_model(file, form);
+    // f32 weights go in, so f32 is what rounding is measured in; before rounding the two agree to f64.
+    const Agreement stored =
+        compare_models(file.description, file.state, c.description, c.conversion.state, ids, DType::f32);
+    const Agreement exact =
+        compare_models(file.description, widened(file.state), c.description, c.conversion.exact, ids, DType::f64);
+    std::printf("%-15s logits differ by %.1e in f64, by %.1e as stored in f32: %s\n", nn::name_of(form),
+                exact.deviation, stored.deviation, exact.same() && stored.same() ? "one function" : "two functions");
+  }
+
+  std::printf("\nWhat happened to the tensors of the last block and after, for crms_norm:\n");
+  for (const TensorChange& t : convert_model(file, nn::StreamForm::crms_norm).conversion.changes)
+    if (t.name.starts_with("blocks.1.") || t.name.starts_with("head."))
+      std::printf("  %-24s %s\n", t.name.c_str(), t.what.c_str());
+
+  // A reader that sees the bare stream sees its mean, which the other forms do not have.
+  Layout layout = layout_of(model);
+  for (Place& p : layout.places)
+    if (p.name == "head.weight") p.norm = "";
+  try {
+    convert(file.state, layout, nn::StreamForm::rms_norm);
+  } catch (const Error& e) {
+    std::printf("\nrefused: %s\n", e.what());
+  }
+}
