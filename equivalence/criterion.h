@@ -33,8 +33,8 @@ Deviations running_maximum(std::span<const RunResult> controls);
 //   another length or
 //              controls that never moved are never the same
 //   different  otherwise. Where it is expected, it counts only if the run began as the same function (start_tolerance)
-//   and at its last
-//              step exceeds separation * D_c and 1e-5 in each of the three.
+//   and exceeds separation * D_c and 1e-5 in each of the three: gradients and weights at its last step, the loss at any
+//   step (a single number, it may happen to pass that of the reference).
 // A form other than layer_norm that equals the reference to the last bit throughout was compared with itself: same, but
 // not as expected.
 void judge(RunResult& run, DType dtype);

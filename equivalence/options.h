@@ -11,24 +11,33 @@
 namespace isonorm::equivalence {
 
 enum class ModelKind { vit, gpt };
-enum class OptimizerKind { sgd, momentum, nesterov, adam, adamw };
+// momentum, nesterov and sgdw run with momentum 0.9; sgdw decays its weights apart from the gradient. muon: the
+// matrices in the blocks, AdamW for the rest; muon_alone: the rest stays as it is; muon_shaped: and the rate depends on
+// the shape.
+enum class OptimizerKind {
+  sgd,
+  momentum,
+  nesterov,
+  sgdw,
+  sign,
+  lion,
+  rmsprop,
+  adagrad,
+  adam,
+  adamw,
+  lamb,
+  lars,
+  adafactor,
+  muon,
+  muon_alone,
+  muon_shaped
+};
+inline constexpr const char* kOptimizerNames[] = {"sgd",       "momentum", "nesterov",   "sgdw",       "sign", "lion",
+                                                  "rmsprop",   "adagrad",  "adam",       "adamw",      "lamb", "lars",
+                                                  "adafactor", "muon",     "muon_alone", "muon_shaped"};
 
 constexpr const char* name_of(ModelKind m) { return m == ModelKind::vit ? "vit" : "gpt"; }
-constexpr const char* name_of(OptimizerKind o) {
-  switch (o) {
-    case OptimizerKind::sgd:
-      return "sgd";
-    case OptimizerKind::momentum:
-      return "momentum";
-    case OptimizerKind::nesterov:
-      return "nesterov";
-    case OptimizerKind::adam:
-      return "adam";
-    case OptimizerKind::adamw:
-      return "adamw";
-  }
-  return "?";
-}
+constexpr const char* name_of(OptimizerKind o) { return kOptimizerNames[static_cast<size_t>(o)]; }
 
 // The residual stream's coordinates are named as nn names them; the reference is always layer_norm.
 struct ProofOptions {
@@ -39,12 +48,13 @@ struct ProofOptions {
 
   OptimizerKind optimizer = OptimizerKind::adamw;
   double lr = 1e-3;
-  int warmup = 20;                          // steps of linear warm-up, whose first rate is not 0; cosine decay follows
-  std::optional<double> weight_decay = {};  // adamw: decoupled, 0.01 where not set; others: coupled L2, 0 where not set
-  double clip = 1;                          // largest global norm of the gradient; 0: no clipping
-  double clip_value = 0;                    // largest entry of the gradient; 0: no clipping
-  double loss_l2 = 0;                       // L2 as a term of the loss: its gradient is clipped with the rest
-  std::optional<int> steps = {};            // 200 in f64, 50 in f32 where not set
+  int warmup = 20;  // steps of linear warm-up, whose first rate is not 0; cosine decay follows
+  std::optional<double> weight_decay =
+      {};           // decoupled for adamw (0.01 where not set), sgdw, sign, lion, lamb, adafactor and muon; else L2
+  double clip = 1;  // largest global norm of the gradient; 0: no clipping
+  double clip_value = 0;          // largest entry of the gradient; 0: no clipping
+  double loss_l2 = 0;             // L2 as a term of the loss: its gradient is clipped with the rest
+  std::optional<int> steps = {};  // 200 in f64, 50 in f32 where not set
   int batch = 64;
 
   int64_t width = 64;

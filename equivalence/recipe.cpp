@@ -13,29 +13,24 @@ constexpr Recipe kRecipes[] = {
     {"momentum", "momentum", linear, momentum, 0.03},
     {"nesterov", "Nesterov", linear, nesterov, 0.03},
     {"sgd_l2", "SGD + L2", linear, sgd, 0.1, 0.1},
+    {"momentum_decoupled", "momentum + decay", linear, sgdw, 0.03, 0.1},
     {"adam", "Adam", elementwise, adam, 0.01},
     {"adam_l2", "Adam + L2", weighted, adam, 0.01, 0.1},
     {"adamw", "AdamW", elementwise, adamw, 0.01, 0.1},
-    {.name = "clip_momentum",
-     .title = "clip + momentum",
-     .update = clipped,
-     .optimizer = momentum,
-     .lr = 0.1,
-     .clip = 0.3},
-    {"clip_adamw", "clip + AdamW", elementwise, adamw, 0.01, 0.1, 0.3},
-    {.name = "clip_l2",
-     .title = "clip (L2 in loss)",
-     .update = weighted,
-     .optimizer = momentum,
-     .lr = 0.1,
-     .clip = 0.3,
-     .loss_l2 = 0.1},
-    {.name = "clip_value_sgd",
-     .title = "value clip",
-     .update = elementwise,
-     .optimizer = sgd,
-     .lr = 0.1,
-     .clip_value = 0.01},
+    {"clip_momentum", "clip + momentum", clipped, momentum, 0.03, 0, {.clip = 0.3}},
+    {"clip_adamw", "clip + AdamW", elementwise, adamw, 0.01, 0.1, {.clip = 0.3}},
+    {"clip_l2", "clip (L2 in loss)", weighted, momentum, 0.03, 0, {.clip = 0.3, .loss_l2 = 0.1}},
+    {"sign", "sign", elementwise, sign, 0.003},
+    {"lamb", "LAMB", weighted, lamb, 0.01, 0.1},
+    {"lion", "Lion", elementwise, lion, 0.003, 0.1},
+    {"rmsprop", "RMSprop", elementwise, rmsprop, 0.003},
+    {"adagrad", "Adagrad", elementwise, adagrad, 0.03},
+    {"clip_value", "value clip", elementwise, sgd, 0.3, 0, {.clip_value = 0.01}},
+    {"lars", "LARS", weighted, lars, 10},
+    {"adafactor", "Adafactor", weighted, adafactor, 0.01},
+    {"muon", "Muon, AdamW", elementwise, muon, 0.01, 0.1},
+    {"muon_alone", "Muon alone", spectral, muon_alone, 0.03, 0.1},
+    {"muon_shaped", "Muon alone, rate by shape", shaped, muon_shaped, 0.01, 0.1},
 };
 
 }  // namespace
@@ -59,9 +54,9 @@ ProofOptions with_recipe(ProofOptions o, const Recipe& r) {
   o.optimizer = r.optimizer;
   o.lr = r.lr;
   o.weight_decay = r.weight_decay;
-  o.clip = r.clip;
-  o.clip_value = r.clip_value;
-  o.loss_l2 = r.loss_l2;
+  o.clip = r.limits.clip;
+  o.clip_value = r.limits.clip_value;
+  o.loss_l2 = r.limits.loss_l2;
   return o;
 }
 

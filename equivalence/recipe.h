@@ -10,14 +10,18 @@
 
 namespace isonorm::equivalence {
 
+// What happens to gradients before the optimizer, as in ProofOptions.
+struct Limits {
+  double clip = 0, clip_value = 0, loss_l2 = 0;
+};
+
 struct Recipe {
   const char *name, *title;  // "clip_momentum", "clip + momentum"
   UpdateClass update;
   OptimizerKind optimizer;
   double lr;
   double weight_decay = 0;
-  double clip = 0, clip_value = 0;  // of the gradient's global norm, of its entries; 0: none
-  double loss_l2 = 0;
+  Limits limits = {};
 };
 
 // The columns of `isonorm table`: first those of the table in docs/normalization.md. Rates and limits are such that on

@@ -65,7 +65,7 @@ std::string criterion_text(const ProofResult& proof) {
       "control up to step t. A run is the <em>same</em> when D(t) &le; 30 D<sub>c</sub>(t) + 64 eps at every step, for "
       "each of the "
       "three, with eps = ",
-      scientific(epsilon(proof.options.dtype)), ". A negative control must start as the same function and after ",
+      scientific(epsilon(proof.options.dtype)), ". A negative control must start as the same function and within ",
       kNegativeSteps, " steps exceed ", separation(proof.options.dtype),
       " D<sub>c</sub> and 1e-5 in each of the three.</p>\n<ul class=\"reasons\">\n");
   for (const RunResult& run : proof.runs)

@@ -10,13 +10,11 @@
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "core/philox.h"
+#include "equivalence/optimizers.h"
 #include "equivalence/parametrisation.h"
 #include "nn/gpt.h"
 #include "nn/vit.h"
-#include "optim/adam.h"
-#include "optim/adamw.h"
 #include "optim/clip.h"
-#include "optim/sgd.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -57,31 +55,17 @@ std::unique_ptr<nn::Module> build_model(const ProofOptions& o, const ModelShape&
   return model;
 }
 
-std::unique_ptr<optim::Optimizer> build_optimizer(const ProofOptions& o, const std::vector<Tensor>& parameters) {
-  switch (o.optimizer) {
-    case OptimizerKind::sgd:
-      return std::make_unique<optim::Sgd>(parameters, optim::SgdOptions{.lr = o.lr, .weight_decay = o.decay()});
-    case OptimizerKind::momentum:
-      return std::make_unique<optim::Sgd>(parameters,
-                                          optim::SgdOptions{.lr = o.lr, .momentum = 0.9, .weight_decay = o.decay()});
-    case OptimizerKind::nesterov:
-      return std::make_unique<optim::Sgd>(
-          parameters, optim::SgdOptions{.lr = o.lr, .momentum = 0.9, .weight_decay = o.decay(), .nesterov = true});
-    case OptimizerKind::adam:
-      return std::make_unique<optim::Adam>(parameters, optim::AdamOptions{.lr = o.lr, .weight_decay = o.decay()});
-    case OptimizerKind::adamw:
-      return std::make_unique<optim::AdamW>(parameters, optim::AdamWOptions{.lr = o.lr, .weight_decay = o.decay()});
-  }
-  return nullptr;
-}
-
 Trainee::Trainee(const ProofOptions& o, const ModelShape& shape, const Variant& variant)
     : options_(o),
       variant_(variant),
       stream_(variant.form, o.width, variant.storage),
       model_(build_model(o, shape, stream_)),
       parameters_(model_->named_parameters()) {
-  const auto make = [&](const std::vector<Tensor>& parameters) { return build_optimizer(o, parameters); };
+  const auto make = [&](const std::vector<Tensor>& tensors) {
+    std::vector<nn::Parameter> parameters = parameters_;
+    for (size_t i = 0; i < tensors.size(); ++i) parameters[i].tensor = tensors[i];
+    return build_optimizer(o, parameters);
+  };
   if (variant.gradients == GradientRule::lifted)
     lifted_ = std::make_unique<Lifted>(parameters_, stream_, make);
   else
@@ -110,14 +94,17 @@ void Trainee::differentiate(const Examples& batch) {
   for (const nn::Parameter& p : parameters_) gradients_.push_back(compared_gradient(p));
 }
 
-// L2 of the loss, then clipping; returns the factor that clips the global norm. The tensors that differentiate() kept
-// for the comparison stay as they are.
+// L2 of the loss, then clipping; returns the factor that clips the global norm. differentiate() kept the gradients for
+// the comparison: what changes them in place gets copies.
 double Trainee::limit_gradients(const std::vector<Tensor>& parameters) const {
-  NoGrad no_grad;
-  for (const Tensor& p : parameters) {
-    if (options_.loss_l2 > 0) set_gradient(p, gradient(p) + detach(p) * options_.loss_l2);
-    if (options_.clip_value > 0) set_gradient(p, clamp(gradient(p), -options_.clip_value, options_.clip_value));
-  }
+  if (options_.loss_l2 > 0 || options_.clip_value > 0)
+    for (const Tensor& p : parameters) {
+      const Tensor copy = empty_like(gradient(p));
+      copy_into(copy, gradient(p));
+      set_gradient(p, copy);
+    }
+  if (options_.loss_l2 > 0) optim::add_l2(parameters, options_.loss_l2);
+  if (options_.clip_value > 0) optim::clip_grad_value(parameters, options_.clip_value);
   return options_.clip > 0 ? optim::clip_factor(optim::gradient_norm(parameters), options_.clip) : 1;
 }
 

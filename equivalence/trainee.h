@@ -24,7 +24,6 @@ struct Examples {
 
 // The model that `options` describe, on a stream of the given form and storage, with parameters of options.dtype.
 std::unique_ptr<nn::Module> build_model(const ProofOptions& options, const ModelShape& shape, const nn::Stream& stream);
-std::unique_ptr<optim::Optimizer> build_optimizer(const ProofOptions& options, const std::vector<Tensor>& parameters);
 
 // A model whose weights are stored and updated as a Variant says: one training loop for all of them.
 class Trainee {

@@ -27,8 +27,9 @@ enum class GradientRule { as_is, metric, lifted };
 //   elementwise  nonlinear in the entries of G, linear in w: Adam, AdamW, sign, Lion, RMSprop, value clipping
 //   weighted  nonlinear in w, or in G and w together: Adam with L2, LAMB, LARS, clipping after L2 was added
 //   spectral  linear in w, with U(X G Y^T) = X U(G) Y^T for X, Y with orthonormal columns: matrices under Muon
-// (O1 to O4, and one more.) An optimizer of several parts belongs to the class with the fewest '=' of all of them.
-enum class UpdateClass { linear, clipped, elementwise, weighted, spectral };
+//   shaped    spectral, at a rate that depends on the shape of the stored matrix
+// (O1 to O4, and two more.) An optimizer of several parts belongs to the class with the fewest '=' of all of them.
+enum class UpdateClass { linear, clipped, elementwise, weighted, spectral, shaped };
 const char* name_of(UpdateClass update);
 
 enum class Expectation { same, different, undefined };

@@ -13,6 +13,11 @@ using equivalence::ModelKind;
 using equivalence::OptimizerKind;
 using equivalence::ProofOptions;
 
+constexpr OptimizerKind kTrainable[] = {
+    OptimizerKind::sgd,  OptimizerKind::momentum, OptimizerKind::nesterov,  OptimizerKind::sgdw, OptimizerKind::sign,
+    OptimizerKind::lion, OptimizerKind::rmsprop,  OptimizerKind::adagrad,   OptimizerKind::adam, OptimizerKind::adamw,
+    OptimizerKind::lamb, OptimizerKind::lars,     OptimizerKind::adafactor, OptimizerKind::muon};
+
 // The parser takes "-1" for the largest number, and cuts one that is too large.
 std::string whole_number(const std::string& word) {
   uint64_t value = 0;
@@ -41,11 +46,12 @@ void add_shared_options(CLI::App& command, ProofOptions& o) {
       "--data", o.data,
       "vit: folder of the four idx.gz files (default: where the package dataset-fashion-mnist puts them); "
       "gpt: a text file, its characters being the tokens, its last tenth being what the test pass reads");
-  add_choice(command, "--optimizer", o.optimizer,
-             {OptimizerKind::sgd, OptimizerKind::momentum, OptimizerKind::adam, OptimizerKind::adamw}, "optimizer");
+  add_choice(command, "--optimizer", o.optimizer, kTrainable, "optimizer");
   command.add_option("--lr", o.lr, "peak learning rate")->capture_default_str();
   command.add_option("--warmup", o.warmup, "steps of linear warm-up; cosine decay follows")->capture_default_str();
-  command.add_option("--weight-decay", o.weight_decay, "decoupled for adamw (default 0.01), else L2 (default 0)");
+  command.add_option(
+      "--weight-decay", o.weight_decay,
+      "decoupled for adamw (default 0.01), sgdw, sign, lion, lamb, adafactor, muon; else L2 (default 0)");
   command.add_option("--clip", o.clip, "largest global norm of the gradient; 0: no clipping")->capture_default_str();
   command.add_option("--steps", o.steps, text("training steps (default ", o.step_count(), ")"));
   command.add_option("--batch", o.batch, "examples in a step")->capture_default_str();

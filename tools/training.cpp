@@ -7,6 +7,7 @@
 #include "autograd/engine.h"
 #include "autograd/ops/loss.h"
 #include "core/random.h"
+#include "equivalence/optimizers.h"
 #include "equivalence/json.h"
 #include "equivalence/model_file.h"
 #include "equivalence/printed.h"
@@ -40,7 +41,7 @@ Training::Training(const TrainOptions& o) : o_(o), source_(o.training), status_(
   result_.manifest.data_sha256 = sha256_of_files(source_.files());
   manual_seed(o.training.seed);
   model_ = build_model(o.training, source_.shape(), nn::Stream(nn::stream_form(o.form), o.training.width));
-  optimizer_ = build_optimizer(o.training, model_->parameters());
+  optimizer_ = build_optimizer(o.training, model_->named_parameters());
   result_.parameters = model_->parameter_count();
   if (!o.checkpoint.empty() && std::filesystem::exists(o.checkpoint)) resume();
   result_.first_step = step_ + 1;

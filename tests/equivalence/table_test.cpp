@@ -1,10 +1,17 @@
 // G6 to G8: which variants train as Pre-LN does under which optimizer, on the grid's small model; forged cells.
 #include "equivalence/table.h"
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "autograd/ops/random.h"
+#include "autograd/ops/shape.h"
+#include "core/random.h"
+#include "equivalence/map.h"
 #include "equivalence/table_text.h"
+#include "optim/muon.h"
 #include "tests/support/catch.h"
+#include "tests/support/compare.h"
 
 using namespace isonorm;
 using namespace isonorm::equivalence;
@@ -36,6 +43,30 @@ TEST_CASE("G6, G7: every variant with an optimizer of every class comes out as t
   TableOptions o;
   o.seeds = 1;
   o.columns = {recipe("momentum"), recipe("clip_momentum"), recipe("adam"), recipe("adam_l2")};
+  check_cells(table(o));
+}
+
+TEST_CASE("Newton-Schulz commutes with orthonormal changes of basis and keeps zero means; with D it does not commute") {
+  manual_seed(6);
+  const int64_t d = 9;
+  const optim::MuonOptions o;
+  const double tolerance = 16 * std::pow(o.a, o.ns_steps) * 0x1p-52;  // a round grows a small error by the slope a
+  for (int64_t other : {4, 9, 20}) {
+    const Map q = Map::isometric(d), p = Map::recentre(d);
+    const Tensor g = p(randn({d, other}, {DType::f64}), 0), u = newton_schulz(g, o);
+    check_close(p(u, 0), u, tolerance);
+    check_close(newton_schulz(q(g, 0), o), q(u, 0), tolerance);
+    check_close(newton_schulz(transpose(q(g, 0), 0, 1), o), transpose(q(u, 0), 0, 1), tolerance);
+    CHECK(relative_deviation(newton_schulz(Map::compress(d)(g, 0), o), Map::compress(d)(u, 0)) > 1e-3);
+  }
+}
+
+TEST_CASE(
+    "Muon: with AdamW for the rest as an elementwise optimizer, alone as a clipped one, unless its rate reads the "
+    "shape") {
+  TableOptions o;
+  o.seeds = 1;
+  o.columns = {recipe("muon"), recipe("muon_alone"), recipe("muon_shaped")};
   check_cells(table(o));
 }
 

@@ -1,0 +1,89 @@
+#include "equivalence/optimizers.h"
+
+#include "optim/adafactor.h"
+#include "optim/adagrad.h"
+#include "optim/adam.h"
+#include "optim/adamw.h"
+#include "optim/lamb.h"
+#include "optim/lars.h"
+#include "optim/lion.h"
+#include "optim/muon.h"
+#include "optim/rmsprop.h"
+#include "optim/sgd.h"
+#include "optim/sign.h"
+
+namespace isonorm::equivalence {
+namespace {
+
+constexpr double kMomentum = 0.9;
+
+optim::SgdOptions sgd_options(const ProofOptions& o) {
+  const OptimizerKind kind = o.optimizer;
+  return {.lr = o.lr,
+          .momentum = kind == OptimizerKind::sgd ? 0 : kMomentum,
+          .weight_decay = o.decay(),
+          .nesterov = kind == OptimizerKind::nesterov,
+          .decoupled = kind == OptimizerKind::sgdw};
+}
+
+// In f64 the floor is far above rounding: a gradient that is zero in exact arithmetic (key biases) has entries of
+// 1e-18, and with a floor of eps they would reach the size that all steps of their tensor are relative to.
+optim::AdafactorOptions adafactor_options(const ProofOptions& o) {
+  optim::AdafactorOptions options{.lr = o.lr, .weight_decay = o.decay()};
+  if (o.dtype == DType::f64) options.eps1 = 1e-8;
+  return options;
+}
+
+// The matrices inside the blocks go to Muon. One rate fits both parts where Muon's is scaled to match AdamW's.
+std::unique_ptr<optim::Optimizer> muon(const ProofOptions& o, const std::vector<nn::Parameter>& parameters) {
+  std::vector<Tensor> matrices, rest;
+  for (const nn::Parameter& p : parameters)
+    (p.tensor.rank() == 2 && p.name.starts_with("blocks.") ? matrices : rest).push_back(p.tensor);
+  const optim::MuonScale scale =
+      o.optimizer == OptimizerKind::muon_shaped ? optim::MuonScale::original : optim::MuonScale::match_rms_adamw;
+  const optim::MuonOptions inside{.lr = o.lr, .weight_decay = o.decay(), .scale = scale};
+  if (o.optimizer != OptimizerKind::muon) return std::make_unique<optim::Muon>(matrices, inside);
+  return std::make_unique<optim::Muon>(
+      std::vector<optim::ParameterGroup<optim::MuonOptions>>{{matrices, inside}},
+      std::vector<optim::ParameterGroup<optim::AdamWOptions>>{{rest, {.lr = o.lr, .weight_decay = o.decay()}}});
+}
+
+}  // namespace
+
+std::unique_ptr<optim::Optimizer> build_optimizer(const ProofOptions& o, const std::vector<nn::Parameter>& parameters) {
+  std::vector<Tensor> all;
+  for (const nn::Parameter& p : parameters) all.push_back(p.tensor);
+  const double lr = o.lr, decay = o.decay();
+  switch (o.optimizer) {
+    case OptimizerKind::sgd:
+    case OptimizerKind::momentum:
+    case OptimizerKind::nesterov:
+    case OptimizerKind::sgdw:
+      return std::make_unique<optim::Sgd>(all, sgd_options(o));
+    case OptimizerKind::sign:
+      return std::make_unique<optim::SignSgd>(all, optim::SignSgdOptions{.lr = lr, .weight_decay = decay});
+    case OptimizerKind::lion:
+      return std::make_unique<optim::Lion>(all, optim::LionOptions{.lr = lr, .weight_decay = decay});
+    case OptimizerKind::rmsprop:
+      return std::make_unique<optim::Rmsprop>(all, optim::RmspropOptions{.lr = lr, .weight_decay = decay});
+    case OptimizerKind::adagrad:
+      return std::make_unique<optim::Adagrad>(all, optim::AdagradOptions{.lr = lr, .weight_decay = decay});
+    case OptimizerKind::adam:
+      return std::make_unique<optim::Adam>(all, optim::AdamOptions{.lr = lr, .weight_decay = decay});
+    case OptimizerKind::adamw:
+      return std::make_unique<optim::AdamW>(all, optim::AdamWOptions{.lr = lr, .weight_decay = decay});
+    case OptimizerKind::lamb:
+      return std::make_unique<optim::Lamb>(all, optim::LambOptions{.lr = lr, .weight_decay = decay});
+    case OptimizerKind::lars:
+      return std::make_unique<optim::Lars>(all, optim::LarsOptions{.lr = lr, .weight_decay = decay});
+    case OptimizerKind::adafactor:
+      return std::make_unique<optim::Adafactor>(all, adafactor_options(o));
+    case OptimizerKind::muon:
+    case OptimizerKind::muon_alone:
+    case OptimizerKind::muon_shaped:
+      return muon(o, parameters);
+  }
+  return nullptr;
+}
+
+}  // namespace isonorm::equivalence
