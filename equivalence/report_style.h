@@ -39,7 +39,7 @@ th:first-child, td:first-child { text-align: left; }
 td small { color: var(--soft); font-size: .93em; }
 tr.group td { border-bottom: 2px solid var(--line); }
 .good { color: var(--good); } .bad { color: var(--bad); font-weight: 600; }
-.grid td.same { color: var(--good); } .grid td.none { color: var(--soft); } .grid td.bad { background: var(--bad-back); }
+.grid th { white-space: normal; } .grid td.same { color: var(--good); } .grid td.none { color: var(--soft); } .grid td.bad { background: var(--bad-back); }
 .words td, .words th, .grid td:nth-child(2) { text-align: left; } .words td { white-space: normal; min-width: 8rem; }
 .words td:first-child { min-width: 0; }
 .environment th { text-align: left; vertical-align: baseline; width: 11rem; }

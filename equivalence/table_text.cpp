@@ -33,26 +33,33 @@ std::string css_of(const Cell& cell) {
   return cell.observed == Expectation::same ? "same" : cell.observed == Expectation::different ? "different" : "none";
 }
 
+constexpr size_t kColumns = 11;  // side by side on a page
+
 std::string grid_html(const TableResult& r) {
-  std::string out = "<figure><div class=\"scroll\"><table class=\"grid\">\n<tr><th></th><th></th>";
-  for (const Recipe& c : r.options.columns) out += text("<th>", escaped(c.title), "</th>");
-  out += "</tr>\n";
-  for (size_t row = 0; row < r.options.rows.size(); ++row) {
-    const Variant& v = r.options.rows[row];
-    out += text("<tr><td>", v.alias, "</td><td>", v.name, "</td>");
-    for (size_t c = 0; c < r.options.columns.size(); ++c) {
-      const Cell& cell = r.cell(row, c);
-      const std::string tip = text("expected ", name_of(cell.expected), "; ", cell.reason);
-      out += text("<td class=\"", css_of(cell), "\" title=\"", escaped(tip), "\">", cell_text(cell), "</td>");
-    }
+  std::string out = "<figure>";
+  const size_t columns = r.options.columns.size();
+  for (size_t first = 0; first < columns; first += kColumns) {
+    const size_t last = std::min(columns, first + kColumns);
+    out += "<div class=\"scroll\"><table class=\"grid\">\n<tr><th></th><th></th>";
+    for (size_t c = first; c < last; ++c) out += text("<th>", escaped(r.options.columns[c].title), "</th>");
     out += "</tr>\n";
+    for (size_t row = 0; row < r.options.rows.size(); ++row) {
+      const Variant& v = r.options.rows[row];
+      out += text("<tr><td>", v.alias, "</td><td>", v.name, "</td>");
+      for (size_t c = first; c < last; ++c) {
+        const Cell& cell = r.cell(row, c);
+        const std::string tip = text("expected ", name_of(cell.expected), "; ", cell.reason);
+        out += text("<td class=\"", css_of(cell), "\" title=\"", escaped(tip), "\">", cell_text(cell), "</td>");
+      }
+      out += "</tr>\n";
+    }
+    out += "</table></div>\n";
   }
   return out +
-         "</table></div>\n<figcaption>Largest relative deviation of the loss from Pre-LN's over all steps. "
-         "<b>=</b>: loss, gradients and weights stay within 30 times what one-ulp controls reach, plus 64 eps, at "
-         "every "
-         "step and for every seed. <b>!</b>: they do not. n/a: raw weights would be needed, and are not there. A cell "
-         "in red contradicts the theory.</figcaption></figure>\n";
+         "<figcaption>Largest relative deviation of the loss from Pre-LN's over all steps. <b>=</b>: loss, gradients "
+         "and weights stay within 30 times what one-ulp controls reach, plus 64 eps, at every step and for every seed. "
+         "<b>!</b>: they do not. n/a: raw weights would be needed, and are not there. A cell in red contradicts the "
+         "theory.</figcaption></figure>\n";
 }
 
 std::string variants_html(const TableResult& r) {

@@ -99,8 +99,10 @@ void Trainee::differentiate(const Examples& batch) {
 double Trainee::limit_gradients(const std::vector<Tensor>& parameters) const {
   if (options_.loss_l2 > 0 || options_.clip_value > 0)
     for (const Tensor& p : parameters) {
-      const Tensor copy = empty_like(gradient(p));
-      copy_into(copy, gradient(p));
+      const Tensor g = gradient(p);
+      if (!g.defined()) continue;
+      const Tensor copy = empty_like(g);
+      copy_into(copy, g);
       set_gradient(p, copy);
     }
   if (options_.loss_l2 > 0) optim::add_l2(parameters, options_.loss_l2);

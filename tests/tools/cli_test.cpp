@@ -71,7 +71,7 @@ TEST_CASE("cli: usage errors exit with 2 and name what is wrong") {
       {{"--model", "rnn"}, "vit|gpt"},
       {{"--model", "gpt"}, "--data"},
       {{"--dtype", "bf16"}, "f32|f64"},
-      {{"--optimizer", "lion"}, "adamw"},
+      {{"--optimizer", "newton"}, "adamw"},
       {{"--forms", "rms_norm,batch_norm"}, "batch_norm"},
       {{"--forms", "rms_norm,crms_norm,rms_norm"}, "twice"},
       {{"--controls", "0"}, "--controls"},
