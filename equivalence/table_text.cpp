@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "equivalence/criterion.h"
+#include "equivalence/printed.h"
 #include "equivalence/report_page.h"
 #include "equivalence/summary.h"
 #include "equivalence/svg.h"
@@ -17,9 +17,7 @@ using nlohmann::ordered_json;
 
 std::string short_number(double value) {
   if (value == 0 || !std::isfinite(value)) return scientific(value);
-  char buffer[16];
-  std::snprintf(buffer, sizeof buffer, "%.0e", value);
-  return buffer;
+  return printed("%.0e", value);
 }
 
 std::string setting(const TableResult& r) {
