@@ -40,10 +40,10 @@ TEST_CASE("summary: the sentence gives the figures, or the run that failed and w
   CHECK(summary_sentence(ProofResult{}).find("Not equivalent") == 0);
 
   proof = synthetic_proof();
-  proof.runs[3].deviations.loss.back() = 1e-6;  // a negative control that ends too near
+  proof.runs[3].deviations.gradient.back() = 1e-6;  // a negative control that ends too near
   conclude(proof);
   CHECK(summary_sentence(proof).find("Not equivalent: rms_norm projected_once came out different, as expected, but it "
-                                     "does not count (loss deviates by 1.0e-06") == 0);
+                                     "does not count (gradient deviates by 1.0e-06") == 0);
 }
 
 TEST_CASE("summary: chaos that would hide a difference is pointed out") {
