@@ -42,8 +42,15 @@ std::string unusable(const Deviations& run, const Deviations& control) {
   return "";
 }
 
+// "; fc.weight[3, 4] is ..." where the run was seen to leave the reference at this step and quantity.
+std::string where_it_left(const std::optional<Difference>& first, size_t step, const char* quantity) {
+  const bool here = first && first->step == static_cast<int>(step) && std::string_view(first->quantity) == quantity;
+  return here ? text("; ", first->place.tensor.empty() ? "it" : "", describe(first->place)) : "";
+}
+
 // The verdict `same` or `different`, and the sentence that explains it.
-std::pair<Verdict, std::string> compare(const Deviations& run, const Deviations& control, DType dtype) {
+std::pair<Verdict, std::string> compare(const RunResult& result, DType dtype) {
+  const Deviations &run = result.deviations, &control = result.control;
   double share = 0;  // largest D(t) / bound(t)
   std::string where;
   for (size_t t = 0; t < run.loss.size(); ++t)
@@ -51,7 +58,8 @@ std::pair<Verdict, std::string> compare(const Deviations& run, const Deviations&
       const double d = (run.*q.values)[t], c = (control.*q.values)[t];
       if (!(d <= bound(c, dtype)))  // also where either is NaN
         return {Verdict::different,
-                text(q.name, " at step ", t + 1, ": ", scientific(d), ", the bound is ", scientific(bound(c, dtype)))};
+                text(q.name, " at step ", t + 1, ": ", scientific(d), ", the bound is ", scientific(bound(c, dtype)),
+                     where_it_left(result.first_difference, t + 1, q.name))};
       if (d / bound(c, dtype) >= share) {
         share = d / bound(c, dtype);
         where = text(q.name, " at step ", t + 1);
@@ -116,7 +124,7 @@ void judge(RunResult& run, DType dtype) {
   run.as_expected = false;
   run.reason = unusable(run.deviations, run.control);
   if (!run.reason.empty()) return;
-  std::tie(run.observed, run.reason) = compare(run.deviations, run.control, dtype);
+  std::tie(run.observed, run.reason) = compare(run, dtype);
   if (run.observed != run.expected) return;
   std::string objection;
   if (run.expected == Verdict::different)

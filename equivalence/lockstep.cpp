@@ -2,37 +2,59 @@
 
 #include <cmath>
 
+#include "equivalence/criterion.h"
+
 namespace isonorm::equivalence {
 
 Lockstep::Lockstep(const ProofOptions& options, const ModelShape& shape, const nn::Module& initial,
                    RunResult& reference, std::span<RunResult> controls, std::span<RunResult> runs) {
-  const auto add = [&](RunResult& r, bool control) {
+  const auto make = [&](RunResult& r, bool control) {
     auto trainee = std::make_unique<Trainee>(options, shape, *r.variant);
     trainee->start_from(initial);
     if (r.seed != 0) move_by_one_ulp(trainee->model(), r.seed);
-    r.parameters = trainee->model().parameter_count();
-    members_.push_back({std::move(trainee), &r, control});
+    add(std::move(trainee), r, control);
   };
-  add(reference, false);
-  for (RunResult& r : controls) add(r, true);
-  for (RunResult& r : runs) add(r, false);
+  make(reference, false);
+  for (RunResult& r : controls) make(r, true);
+  for (RunResult& r : runs) make(r, false);
+}
+
+void Lockstep::add(std::unique_ptr<Training> training, RunResult& record, bool control) {
+  record.parameters = training->model().parameter_count();
+  if (members_.empty() && record.parameters > 0) reference_dtype_ = training->model().parameters()[0].dtype();
+  members_.push_back({std::move(training), &record, control});
 }
 
 void Lockstep::step(const Examples& batch, double lr) {
-  const Trainee& reference = *members_.front().trainee;
+  const Training& reference = *members_.front().training;
   for (Member& m : members_) {
-    m.trainee->differentiate(batch);
-    m.trainee->update(lr);
-    m.record->losses.push_back(m.trainee->loss());
-    if (m.trainee.get() == &reference) continue;
-    const double base = reference.loss();
-    const double d[] = {std::abs(m.trainee->loss() - base) / std::abs(base), m.trainee->gradient_deviation(reference),
-                        m.trainee->weight_deviation(reference)};
-    m.record->deviations.loss.push_back(d[0]);
-    m.record->deviations.gradient.push_back(d[1]);
-    m.record->deviations.weight.push_back(d[2]);
-    double& largest = m.control ? control_ : worst_;
-    for (double v : d) largest = larger(largest, v);
+    Training& training = *m.training;
+    training.differentiate(batch);
+    training.update(lr);
+    RunResult& r = *m.record;
+    r.losses.push_back(training.loss());
+    if (&training == &reference) continue;
+    const std::vector<Pair> loss = {{"", from_vector(std::vector{training.loss()}, {}),
+                                     from_vector(std::vector{reference.loss()}, {}), std::abs(reference.loss())}};
+    const std::vector<Pair> gradients = training.gradient_pairs(reference), weights = training.weight_pairs(reference);
+    const struct {
+      const char* name;
+      const std::vector<Pair>& pairs;
+      std::vector<double>& out;
+    } quantities[] = {{"loss", loss, r.deviations.loss},
+                      {"gradient", gradients, r.deviations.gradient},
+                      {"weights", weights, r.deviations.weight}};
+    for (size_t q = 0; q < 3; ++q) {
+      const auto& [name, pairs, out] = quantities[q];
+      out.push_back(equivalence::deviation(pairs));
+      double& most = m.control ? control_[q] : worst_;
+      most = larger(most, out.back());
+      if (m.control || r.first_difference) continue;
+      const double limit = bound(control_[q], reference_dtype_);
+      if (!(out.back() <= limit))
+        if (const auto place = first_beyond(pairs, limit))
+          r.first_difference = {static_cast<int>(out.size()), name, *place};
+    }
   }
 }
 

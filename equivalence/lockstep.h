@@ -1,6 +1,7 @@
 // Lockstep: a reference, its controls and the runs to be judged, trained on the same batches from one initialisation.
 #pragma once
 
+#include <memory>
 #include <span>
 
 #include "equivalence/result.h"
@@ -10,8 +11,12 @@ namespace isonorm::equivalence {
 
 class Lockstep {
  public:
-  // Makes a model for every record, by its variant and seed, from the parameters of `initial` (a raw model). The
-  // records are filled by step(); they must stay where they are.
+  Lockstep() = default;
+  // The reference comes first, then its controls, then the runs. The record is filled by step(); it must stay where it
+  // is.
+  void add(std::unique_ptr<Training> training, RunResult& record, bool control = false);
+
+  // Makes a model for every record, by its variant and seed, from the parameters of `initial` (a raw model).
   Lockstep(const ProofOptions& options, const ModelShape& shape, const nn::Module& initial, RunResult& reference,
            std::span<RunResult> controls, std::span<RunResult> runs);
 
@@ -20,18 +25,20 @@ class Lockstep {
 
   // Every model with its record: the reference, the controls, the runs.
   struct Member {
-    std::unique_ptr<Trainee> trainee;
+    std::unique_ptr<Training> training;
     RunResult* record;
     bool control;
   };
   std::span<Member> members() { return members_; }
 
-  double deviation() const { return worst_; }            // largest so far of the runs, in any quantity
-  double control_deviation() const { return control_; }  // of the controls
+  double deviation() const { return worst_; }  // largest so far of the runs, in any quantity
+  double control_deviation() const { return larger(larger(control_[0], control_[1]), control_[2]); }  // of the controls
 
  private:
   std::vector<Member> members_;
-  double worst_ = 0, control_ = 0;
+  DType reference_dtype_ = DType::f64;
+  double worst_ = 0;
+  double control_[3] = {};  // of loss, gradient, weights
 };
 
 }  // namespace isonorm::equivalence

@@ -83,7 +83,7 @@ class Proof {
   bool test(Lockstep& trained) {
     const auto members = trained.members();
     std::vector<nn::Module*> models;
-    for (const Lockstep::Member& m : members) models.push_back(&m.trainee->model());
+    for (const Lockstep::Member& m : members) models.push_back(&m.training->model());
     const double before = done_;
     const std::optional<TestPass> pass = test_pass(source_, models, [&](int batch, int batches) {
       done_ = before + test_steps() * static_cast<double>(models.size()) * batch / batches;

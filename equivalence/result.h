@@ -10,6 +10,7 @@
 
 #include "equivalence/manifest.h"
 #include "equivalence/options.h"
+#include "equivalence/pairs.h"
 #include "equivalence/variant.h"
 
 namespace isonorm::equivalence {
@@ -29,6 +30,13 @@ struct Deviations {
   std::vector<double> loss, gradient, weight;
 };
 
+// Where a run first left the reference by more than rounding explains.
+struct Difference {
+  int step;              // from 1
+  const char* quantity;  // "loss", "gradient" or "weights"
+  Place place;           // of a loss: without a name
+};
+
 struct RunResult {
   std::string form;  // layer_norm, rms_norm, crms_norm, crms_isometric
   const Variant* variant = &raw_variant(nn::StreamForm::layer_norm);
@@ -42,6 +50,8 @@ struct RunResult {
   double loss_deviation = 0, gradient_deviation = 0, weight_deviation = 0;  // largest over the run
   Deviations deviations;                                                    // empty for the reference itself
   Deviations control;  // D_c(t): largest deviation up to step t of any control that ran the same steps
+
+  std::optional<Difference> first_difference;  // as the lockstep met it, beyond bound(D_c(t))
 
   int64_t parameters = 0;
   std::vector<double> losses;

@@ -1,15 +1,9 @@
 #include "equivalence/trainee.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
 #include "autograd/ops/loss.h"
 #include "autograd/ops/pointwise.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/shape.h"
-#include "core/philox.h"
 #include "equivalence/optimizers.h"
 #include "equivalence/parametrisation.h"
 #include "nn/gpt.h"
@@ -28,14 +22,6 @@ nn::TransformerOptions transformer_options(const ProofOptions& o, const nn::Stre
           .eps = o.eps,
           .stream = stream.form(),
           .storage = stream.storage()};
-}
-
-double largest(const Tensor& x) { return x.numel() == 0 ? 0 : amax(abs(x)).item(); }
-
-// max |a - b| / scale; 0 where both are the same and nothing sets a scale.
-double relative(const Tensor& a, const Tensor& b, double scale) {
-  const double difference = largest(a - b);
-  return difference == 0 ? 0 : difference / scale;
 }
 
 }  // namespace
@@ -59,8 +45,8 @@ Trainee::Trainee(const ProofOptions& o, const ModelShape& shape, const Variant& 
     : options_(o),
       variant_(variant),
       stream_(variant.form, o.width, variant.storage),
-      model_(build_model(o, shape, stream_)),
-      parameters_(model_->named_parameters()) {
+      model_(build_model(o, shape, stream_)) {
+  parameters_ = model_->named_parameters();
   const auto make = [&](const std::vector<Tensor>& tensors) {
     std::vector<nn::Parameter> parameters = parameters_;
     for (size_t i = 0; i < tensors.size(); ++i) parameters[i].tensor = tensors[i];
@@ -123,56 +109,6 @@ void Trainee::update(double lr) {
   project(parameters_, variant_.after_step);
   weights_.clear();
   for (const nn::Parameter& p : parameters_) weights_.push_back(visible_weight(p, stream_, !options_.affine));
-}
-
-double Trainee::gradient_deviation(const Trainee& reference) const {
-  NoGrad no_grad;
-  double worst = 0, scale_of_all = 0;
-  for (const Tensor& g : reference.gradients_) scale_of_all = std::max(scale_of_all, largest(g));
-  const auto take = [&](double d) { worst = larger(worst, d); };
-  for (size_t i = 0; i < gradients_.size(); ++i) {
-    const Tensor &mine = gradients_[i], &theirs = reference.gradients_[i];
-    const int64_t begin = reference.parameters_[i].blind_begin, end = reference.parameters_[i].blind_end;
-    if (end == begin) {
-      take(relative(mine, theirs, largest(theirs)));
-      continue;
-    }
-    for (const auto& [from, to] : {std::pair{int64_t{0}, begin}, {begin, end}, {end, theirs.size(0)}}) {
-      const Tensor a = narrow(mine, 0, from, to - from), b = narrow(theirs, 0, from, to - from);
-      if (to > from) take(relative(a, b, from == begin ? scale_of_all : largest(b)));
-    }
-  }
-  return worst;
-}
-
-double Trainee::weight_deviation(const Trainee& reference) const {
-  NoGrad no_grad;
-  double worst = 0;
-  for (size_t i = 0; i < weights_.size(); ++i)
-    worst = larger(worst, relative(weights_[i], reference.weights_[i], largest(reference.weights_[i])));
-  return worst;
-}
-
-namespace {
-template <class T> void move_elements(const Tensor& p, uint64_t seed, uint64_t stream) {
-  T* v = p.mutable_data<T>();
-  for (int64_t i = 0; i < p.numel(); ++i) {
-    const bool up = philox(seed, static_cast<uint64_t>(i), stream).word[0] & 1;
-    v[i] = std::nextafter(v[i], up ? INFINITY : -INFINITY);
-  }
-}
-}  // namespace
-
-void move_by_one_ulp(nn::Module& model, uint64_t seed) {
-  uint64_t stream = 0;
-  for (const Tensor& p : model.parameters()) {
-    check(p.dtype() == DType::f64 || p.dtype() == DType::f32, "move_by_one_ulp: dtype is ", p.dtype(),
-          ", expected f32 or f64");
-    if (p.dtype() == DType::f64)
-      move_elements<double>(p, seed, stream++);
-    else
-      move_elements<float>(p, seed, stream++);
-  }
 }
 
 }  // namespace isonorm::equivalence

@@ -2,11 +2,11 @@
 // another one.
 #pragma once
 
-#include <cmath>
 #include <memory>
 
 #include "equivalence/lifted.h"
 #include "equivalence/options.h"
+#include "equivalence/training.h"
 #include "equivalence/variant.h"
 
 namespace isonorm::equivalence {
@@ -17,16 +17,11 @@ struct ModelShape {
   int64_t vocab = 0;                               // gpt
 };
 
-// Inputs and targets of one step: images or ids, and i64 labels.
-struct Examples {
-  Tensor inputs, targets;
-};
-
 // The model that `options` describe, on a stream of the given form and storage, with parameters of options.dtype.
 std::unique_ptr<nn::Module> build_model(const ProofOptions& options, const ModelShape& shape, const nn::Stream& stream);
 
 // A model whose weights are stored and updated as a Variant says: one training loop for all of them.
-class Trainee {
+class Trainee : public Training {
  public:
   Trainee(const ProofOptions& options, const ModelShape& shape, const Variant& variant);
 
@@ -38,18 +33,12 @@ class Trainee {
   // Except where the variant itself takes the mean of a writer's gradient away, before the optimizer (a3, a5) or from
   // the weights after the step (a4): there it never acts on the function, Pre-LN has none (F3), and it legitimately
   // differs (F5); what remains, P g, is compared.
-  void differentiate(const Examples& batch);
+  void differentiate(const Examples& batch) override;
   // Clips and updates at rate `lr`; keeps the visible weights.
-  void update(double lr);
+  void update(double lr) override;
 
-  nn::Module& model() { return *model_; }
+  nn::Module& model() override { return *model_; }
   const nn::Stream& stream() const { return stream_; }
-  double loss() const { return loss_; }
-
-  // Deviation of this run's gradients (after differentiate) and weights (after update) from those of `reference`: see
-  // Deviations.
-  double gradient_deviation(const Trainee& reference) const;
-  double weight_deviation(const Trainee& reference) const;
 
  private:
   Tensor compared_gradient(const nn::Parameter& p) const;
@@ -59,17 +48,8 @@ class Trainee {
   const Variant variant_;
   nn::Stream stream_;
   std::unique_ptr<nn::Module> model_;
-  std::vector<nn::Parameter> parameters_;
   std::unique_ptr<Lifted> lifted_;         // where the variant lifts
   std::unique_ptr<optim::Optimizer> own_;  // elsewhere
-  double loss_ = 0;
-  std::vector<Tensor> gradients_, weights_;
 };
-
-// The larger of two deviations. NaN, once met, stays: std::max would lose it.
-inline double larger(double a, double b) { return std::isnan(a) || b <= a ? a : b; }
-
-// Moves every element of every parameter to the next floating-point number above or below it, at random.
-void move_by_one_ulp(nn::Module& model, uint64_t seed);
 
 }  // namespace isonorm::equivalence

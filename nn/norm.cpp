@@ -3,6 +3,7 @@
 #include "autograd/ops/create.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
+#include "nn/stream_watch.h"
 
 namespace isonorm::nn {
 
@@ -59,9 +60,13 @@ bool StreamNorm::hands_over() const {
 Tensor StreamNorm::operator()(Residual& r) {
   Scope scope(name());
   const Tensor gain = hands_over() ? Tensor() : weight, offset = hands_over() ? Tensor() : bias;
-  if (!r.pending.defined()) return normalize(r.stream, spec_, gain, offset);
+  if (!r.pending.defined()) {
+    StreamWatch::show(*this, r.stream);
+    return normalize(r.stream, spec_, gain, offset);
+  }
   auto [sum, rows] = add_norm(r.stream, r.pending, spec_, gain, offset);
   r = {sum, {}};
+  StreamWatch::show(*this, r.stream);
   return rows;
 }
 

@@ -20,6 +20,7 @@ class LayerNorm : public Module {
  public:
   explicit LayerNorm(int64_t width, NormLayerOptions options = {});
   Tensor forward(const Tensor& x) override;
+  double eps() const { return eps_; }
   Tensor weight, bias;
 
  private:
@@ -31,6 +32,7 @@ class RmsNorm : public Module {
  public:
   explicit RmsNorm(int64_t width, NormLayerOptions options = {});
   Tensor forward(const Tensor& x) override;
+  double eps() const { return eps_; }
   Tensor weight;
 
  private:

@@ -1,0 +1,71 @@
+#include "equivalence/pairs.h"
+
+#include <charconv>
+#include <cmath>
+
+#include "autograd/grad_mode.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/reduce.h"
+
+namespace isonorm::equivalence {
+namespace {
+
+double relative(double difference, double scale) { return difference == 0 ? 0 : difference / scale; }
+
+double deviation_of(const Pair& p) {
+  check(p.value.shape() == p.reference.shape(), p.name, ": has shape ", p.value.shape(), ", the reference ",
+        p.reference.shape());
+  return relative(largest(p.value - p.reference), p.scale);
+}
+
+// Entry `flat` (row-major) of a pair.
+Dims index_of(const Pair& p, int64_t flat) {
+  Dims index = p.value.shape();
+  for (int dim = index.rank - 1; dim >= 0; --dim) {
+    const int64_t size = index[dim];
+    index[dim] = flat % size;
+    flat /= size;
+  }
+  if (index.rank > 0) index[0] += p.first_row;
+  return index;
+}
+
+}  // namespace
+
+double largest(const Tensor& x) {
+  NoGrad no_grad;
+  return x.numel() == 0 ? 0 : amax(abs(x)).item();
+}
+
+double deviation(const std::vector<Pair>& pairs) {
+  NoGrad no_grad;
+  double worst = 0;
+  for (const Pair& p : pairs) worst = larger(worst, deviation_of(p));
+  return worst;
+}
+
+std::optional<Place> first_beyond(const std::vector<Pair>& pairs, double limit) {
+  NoGrad no_grad;
+  for (const Pair& p : pairs) {
+    if (deviation_of(p) <= limit) continue;
+    const std::vector<double> value = p.value.to_vector<double>(), reference = p.reference.to_vector<double>();
+    for (size_t i = 0; i < value.size(); ++i) {
+      const double d = relative(std::abs(value[i] - reference[i]), p.scale);
+      if (!(d <= limit)) return Place{p.name, index_of(p, static_cast<int64_t>(i)), value[i], reference[i], d};
+    }
+  }
+  return {};
+}
+
+std::string exact_decimal(double value) {
+  char digits[32];
+  const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
+  return {digits, end};
+}
+
+std::string describe(const Place& p) {
+  return text(p.tensor, p.index.rank > 0 ? text(p.index) : "", " is ", exact_decimal(p.value), ", in the reference ",
+              exact_decimal(p.reference));
+}
+
+}  // namespace isonorm::equivalence

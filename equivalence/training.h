@@ -1,0 +1,51 @@
+// A training that runs in step with others: what the lockstep, and with it proofs, the grid and comparisons of a user's
+// own models, need to know about it.
+#pragma once
+
+#include "equivalence/pairs.h"
+#include "nn/module.h"
+
+namespace isonorm::equivalence {
+
+// Inputs and targets of one step: images or ids, and i64 labels.
+struct Examples {
+  Tensor inputs, targets;
+};
+
+// A model, and after each half of a step what is compared. Two trainings are compared parameter by parameter, in the
+// order of the reference's parameters and in its coordinates.
+class Training {
+ public:
+  virtual ~Training() = default;
+
+  // Forward, loss, backward: fills the loss and the gradients.
+  virtual void differentiate(const Examples& batch) = 0;
+  // Updates at rate `lr`: fills the weights.
+  virtual void update(double lr) = 0;
+  virtual nn::Module& model() = 0;
+
+  double loss() const { return loss_; }
+
+  // Gradients (after differentiate) and weights (after update) beside those of `reference`, each relative to the
+  // largest entry of its tensor; where the gradient is zero in exact arithmetic (blind rows, and tensors below
+  // noise_share_), to that of all gradients.
+  std::vector<Pair> gradient_pairs(const Training& reference) const;
+  std::vector<Pair> weight_pairs(const Training& reference) const;
+  double gradient_deviation(const Training& reference) const { return deviation(gradient_pairs(reference)); }
+  double weight_deviation(const Training& reference) const { return deviation(weight_pairs(reference)); }
+
+ protected:
+  // What `reference` has for parameter i, as these weights are stored.
+  virtual Tensor reference_weight(const Training& reference, size_t i) const { return reference.weights_[i]; }
+
+  std::vector<nn::Parameter> parameters_;  // in the order of the reference's
+  double loss_ = 0;
+  std::vector<Tensor> gradients_, weights_;
+  // A tensor whose gradient is smaller than this share of the largest of all gradients is taken for rounding noise.
+  double noise_share_ = 0;
+};
+
+// Moves every element of every parameter to the next floating-point number above or below it, at random.
+void move_by_one_ulp(nn::Module& model, uint64_t seed);
+
+}  // namespace isonorm::equivalence

@@ -1,0 +1,160 @@
+// Comparisons of a user's own models: what is the same comes out the same, and what is forged, broken or no comparison
+// at all is told apart, with the place and the cause.
+#include "equivalence/compare.h"
+
+#include <cmath>
+#include <limits>
+
+#include "autograd/ops/loss.h"
+#include "autograd/ops/reduce.h"
+#include "optim/adamw.h"
+#include "optim/sgd.h"
+#include "tests/equivalence/small_net.h"
+#include "tests/support/catch.h"
+
+using namespace isonorm;
+using namespace isonorm::equivalence;
+using Catch::Matchers::Contains;
+using nn::StreamForm;
+using nn::StreamStorage;
+
+namespace {
+
+constexpr CompareOptions kFew = {.points = 2, .steps = 4};
+
+Comparison gradients(const Switches& a, const Switches& b, const ParameterMap& map = {}) {
+  const auto first = small_net(a), second = small_net(b);
+  return compare_gradients(*first, *second, map, cross_entropy_of, small_batch, kFew);
+}
+
+const MakeOptimizer kAdamW = [](const std::vector<Tensor>& p) {
+  return std::make_unique<optim::AdamW>(p, optim::AdamWOptions{.lr = 1e-2});
+};
+
+Comparison trajectories(const Switches& a, const Switches& b, const ParameterMap& map = {},
+                        const MakeOptimizer& optimizer = kAdamW) {
+  return compare_trajectories([&] { return small_net(a); }, [&] { return small_net(b, 4); }, map, cross_entropy_of,
+                              optimizer, small_batch, kFew);
+}
+
+}  // namespace
+
+TEST_CASE("compare: every form has Pre-LN's gradients and trajectory, and parameters keep their values") {
+  for (const StreamForm form : {StreamForm::rms_norm, StreamForm::crms_norm, StreamForm::crms_isometric}) {
+    const auto a = small_net({}), b = small_net({.form = form}, 5);
+    const std::vector<double> before = b->up1.weight.to_vector<double>();
+    const Comparison c = compare_gradients(*a, *b, {}, cross_entropy_of, small_batch, kFew);
+    INFO(c.message());
+    CHECK(c.same);
+    CHECK(c.deviation > 0);
+    CHECK(c.control > 0);
+    CHECK(b->up1.weight.to_vector<double>() == before);
+    const Comparison t = trajectories({}, {.form = form});
+    INFO(t.message());
+    CHECK(t.same);
+  }
+}
+
+TEST_CASE("compare: mapped storage through a map: gradients agree, Adam's path does not, and the optimizer is named") {
+  const auto raw = small_net({});
+  const nn::Stream stream(StreamForm::crms_norm, 8, StreamStorage::mapped);
+  const ParameterMap map = ParameterMap::mapped_storage(*raw, stream);
+  const Switches mapped = {.form = StreamForm::crms_norm, .storage = StreamStorage::mapped};
+  const Comparison c = gradients({}, mapped, map);
+  INFO(c.message());
+  CHECK(c.same);
+  const Comparison t = trajectories({}, mapped, map);
+  INFO(t.message());
+  CHECK_FALSE(t.same);
+  REQUIRE(t.first);
+  CHECK(t.first->step == 1);
+  CHECK_THAT(t.message(), Contains("weights at step 1") && Contains("likely the optimizer"));
+}
+
+TEST_CASE("compare: one weight moved by 1e-9 of its tensor's largest is reported at step 1, with the entry") {
+  // SGD that moves entry 13 of the third parameter after every step, for the last model that is made: B.
+  struct Forging : optim::Optimizer {
+    Forging(const std::vector<Tensor>& p, bool forges) : Optimizer("forging"), sgd(p, {.lr = 1e-2}), forge(forges) {
+      target = p[2];
+    }
+    void step(double scale) override {
+      sgd.step(scale);
+      if (forge) target.mutable_data<double>()[13] += 1e-9 * amax(abs(detach(target))).item();
+    }
+    optim::Sgd sgd;
+    Tensor target;
+    bool forge;
+  };
+  int made = 0;
+  const MakeOptimizer last_forges = [&](const std::vector<Tensor>& p) {
+    return std::make_unique<Forging>(p, ++made == 2 + kFew.controls);
+  };
+  const Comparison c =
+      compare_trajectories([] { return small_net({}); }, [] { return small_net({.form = StreamForm::rms_norm}); }, {},
+                           cross_entropy_of, last_forges, small_batch, kFew);
+  INFO(c.message());
+  CHECK_FALSE(c.same);
+  REQUIRE(c.first);
+  CHECK(c.first->step == 1);
+  CHECK(c.first->place.tensor == "up1.weight");
+  CHECK(c.first->place.index == Dims{1, 5});
+  CHECK_THAT(c.message(), Contains("weights at step 1: 1.0e-09") && Contains("up1.weight[1, 5] is "));
+}
+
+TEST_CASE("compare: NaN, nothing, and a model with itself are never the same") {
+  const auto a = small_net({}), b = small_net({}, 8);
+  CHECK_THAT(compare_gradients(*a, *a, {}, cross_entropy_of, small_batch, kFew).message(),
+             Contains("different: a model was compared with itself"));
+  // Two models with one program: equal bits.
+  const Comparison twin = compare_gradients(*a, *b, {}, cross_entropy_of, small_batch, kFew);
+  CHECK_THAT(twin.message(), Contains("different: equal to the last bit"));
+  CHECK(compare_gradients(*a, *b, {}, cross_entropy_of, small_batch, {.points = 1, .may_be_identical = true}).same);
+  CHECK_THAT(trajectories({}, {}).message(), Contains("different: equal to the last bit"));
+
+  const Objective nan = [](nn::Module& m, const Examples& batch) {
+    return cross_entropy_of(m, batch) * std::numeric_limits<double>::quiet_NaN();
+  };
+  const auto rms = small_net({.form = StreamForm::rms_norm});
+  CHECK_FALSE(compare_gradients(*a, *rms, {}, nan, small_batch, kFew).same);
+  const Objective constant = [](nn::Module& m, const Examples&) { return sum(m.parameters()[0]) * 0.0; };
+  CHECK_FALSE(compare_gradients(*a, *rms, {}, constant, small_batch, kFew).same);
+
+  ParameterMap none;
+  none.leave_out("*");
+  CHECK_FALSE(compare_gradients(*a, *rms, none, cross_entropy_of, small_batch, kFew).same);
+  CHECK_THROWS_WITH(compare_gradients(*a, *rms, {}, cross_entropy_of, small_batch, {.points = 0}),
+                    Contains("expected at least 1"));
+  CHECK_THROWS_WITH(compare_trajectories([] { return small_net({}); }, [] { return small_net({}); }, {},
+                                         cross_entropy_of, kAdamW, small_batch, {.steps = 0}),
+                    Contains("expected at least 1"));
+}
+
+TEST_CASE("compare: a partner that is missing, extra or of another shape is named") {
+  const auto a = small_net({}), scaled = small_net({.form = StreamForm::rms_norm, .scale = true});
+  const auto said = [&](const ParameterMap& map) {
+    return compare_gradients(*a, *scaled, map, cross_entropy_of, small_batch, kFew).message();
+  };
+  CHECK_THAT(said({}), Contains("no parameter of the first model becomes scale"));
+  CHECK_THAT(said(ParameterMap().add("head.bias", "tail.bias")), Contains("no parameter tail.bias"));
+  CHECK_THAT(said(ParameterMap().add("up1.weight", "up1.weight", {{"transpose", 0}})),
+             Contains("up1.weight becomes [8, 10]"));
+}
+
+TEST_CASE("compare: a likely cause is named where there is evidence for it") {
+  const Switches rms = {.form = StreamForm::rms_norm};
+  const auto with = [](Switches s, auto change) {
+    change(s);
+    return s;
+  };
+  const auto both = [&](auto change) { return gradients(with({}, change), with(rms, change)).message(); };
+  CHECK_THAT(gradients({}, with(rms, [](Switches& s) { s.eps = 1e-6; })).message(),
+             Contains("likely different eps: norm1 has 1e-05, norm1 of the second model 1e-06"));
+  CHECK_THAT(gradients({}, with(rms, [](Switches& s) { s.declared = false; })).message(),
+             Contains("likely a role declared differently: down1.weight is a writer"));
+  CHECK_THAT(both([](Switches& s) { s.final_norm = false; }),
+             Contains("likely no final norm") && Contains("head.weight"));
+  CHECK_THAT(both([](Switches& s) { s.dropout = 0.3; }), Contains("likely dropout behind a writer"));
+  CHECK_THAT(both([](Switches& s) { s.scale = true; }), Contains("likely layer scale"));
+  CHECK_THAT(gradients({}, with(rms, [](Switches& s) { s.storage = StreamStorage::mapped; })).message(),
+             Contains("likely a map that is missing") && Contains("entry.weight"));
+}

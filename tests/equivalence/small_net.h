@@ -1,0 +1,62 @@
+// A small model of a user's own, with what keeps it convertible and what does not as switches.
+#pragma once
+
+#include "autograd/ops/create.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/random.h"
+#include "equivalence/compare.h"
+#include "nn/dropout.h"
+#include "nn/linear.h"
+#include "nn/norm.h"
+
+namespace isonorm::equivalence {
+
+struct Switches {
+  nn::StreamForm form = nn::StreamForm::layer_norm;
+  nn::StreamStorage storage = nn::StreamStorage::raw;
+  bool final_norm = true, scale = false, declared = true, affine = false;
+  double dropout = 0, eps = 1e-5;
+};
+
+// x <- x + down(relu(up(norm(x)))), twice, then a norm and a head.
+struct SmallNet : nn::Module {
+  Switches on;
+  nn::Stream stream;
+  nn::StreamNormOptions norms{.eps = on.eps, .affine = on.affine};
+  nn::Linear& entry = add("entry", nn::Linear(5, 8, {.writes = &stream}));
+  nn::StreamNorm& norm1 = add("norm1", nn::StreamNorm(stream, norms));
+  nn::Linear& up1 = add("up1", nn::Linear(8, 10, {.reads = &norm1}));
+  nn::Linear& down1 = add("down1", nn::Linear(10, 8, {.writes = on.declared ? &stream : nullptr}));
+  nn::Dropout& dropout = add("dropout", nn::Dropout(on.dropout));
+  nn::StreamNorm& norm2 = add("norm2", nn::StreamNorm(stream, norms));
+  nn::Linear& up2 = add("up2", nn::Linear(8, 10, {.reads = &norm2}));
+  nn::Linear& down2 = add("down2", nn::Linear(10, 8, {.writes = &stream}));
+  nn::StreamNorm& norm = add("norm", nn::StreamNorm(stream, norms));
+  nn::Linear& head = add("head", nn::Linear(8, 3, {.reads = &norm}));
+  Tensor scale;
+
+  explicit SmallNet(const Switches& s) : on(s), stream(s.form, 8, s.storage) {
+    if (s.scale) scale = add_parameter("scale", ones({8}));
+    to(DType::f64);
+  }
+  Tensor forward(const Tensor& x) override {
+    nn::Residual r{entry(x), {}};
+    r.pending = dropout(down1(relu(up1(norm1(r)))));
+    if (on.scale) r.pending = r.pending * scale;
+    r.pending = down2(relu(up2(norm2(r))));
+    if (on.final_norm) return head(norm(r));
+    return head(r.settled());
+  }
+};
+
+inline Examples small_batch(int64_t point) {
+  Generator g{77, static_cast<uint64_t>(point) << 20};
+  return {randn({12, 5}, {DType::f64}, g), randint(0, 3, {12}, kCpu, g)};
+}
+
+inline std::unique_ptr<SmallNet> small_net(const Switches& s, uint64_t seed = 3) {
+  manual_seed(seed);
+  return std::make_unique<SmallNet>(s);
+}
+
+}  // namespace isonorm::equivalence
