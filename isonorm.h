@@ -34,6 +34,7 @@
 #include "data/made_text.h"
 #include "data/text.h"
 #include "equivalence/compare.h"
+#include "equivalence/compare_tensors.h"
 #include "equivalence/convert.h"
 #include "equivalence/convertible.h"
 #include "equivalence/criterion.h"

@@ -26,5 +26,6 @@ Verb add_table(CLI::App& app);
 Verb add_experiment(CLI::App& app);
 Verb add_convert(CLI::App& app);
 Verb add_verify(CLI::App& app);
+Verb add_compare(CLI::App& app);
 
 }  // namespace isonorm::tools

@@ -1,0 +1,191 @@
+#include "equivalence/compare_tensors.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "autograd/grad_mode.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/reduce.h"
+#include "autograd/ops/shape.h"
+#include "equivalence/summary.h"
+
+namespace isonorm::equivalence {
+namespace {
+
+using Row = TensorsComparison::Row;
+
+double usual_tolerance(DType a, DType b) {
+  for (const auto& [dtype, tolerance] : {std::pair{DType::bf16, 3e-2}, {DType::f32, 1e-4}})
+    if (a == dtype || b == dtype) return tolerance;
+  return 1e-10;
+}
+
+// Below this share of the largest of all, a gradient is rounding noise.
+double noise_share(DType a, DType b) {
+  double share = 0;
+  for (DType d : {a, b})
+    if (is_floating(d)) share = std::max(share, 1000 * epsilon(d));
+  return std::min(share, 1e-2);
+}
+
+// What the difference of the first tensor that differs looks like.
+std::string likely_cause(const Pair& p) {
+  const Tensor d = p.value - p.reference;
+  const double whole = largest(d);
+  if (!std::isfinite(whole)) return "";
+  for (int dim = 0; dim < d.rank(); ++dim)
+    if (d.size(dim) > 1 && largest(d - mean(d, {dim}, true)) <= 1e-6 * whole)
+      return text("the mean along dimension ", dim,
+                  " was taken away from one of the two (the difference is constant "
+                  "there): map it with recentre");
+  const double factor = sum(p.value * p.reference).item() / sum(square(p.reference)).item();
+  if (std::abs(factor) > 1e-6 && largest(p.value - p.reference * factor) <= 1e-6 * largest(p.value))
+    return text("a factor of ", factor, " (a mean instead of a sum, another batch, or clipping)");
+  if (p.reference.rank() == 2 && p.reference.size(0) == p.reference.size(1) &&
+      largest(p.value - transpose(p.reference, 0, 1)) <= 1e-6 * p.scale)
+    return "a matrix that is stored transposed: map it with transpose";
+  return "";
+}
+
+std::string plural(size_t n, const char* noun) { return text(n, " ", noun, n == 1 ? "" : "s"); }
+
+class Comparer {
+ public:
+  Comparer(const TensorMap& a, const TensorMap& b, const ParameterMap& map, const CompareTensorsOptions& o) : o_(o) {
+    std::set<std::string> reached;
+    for (const auto& [name, tensor] : a) {
+      const auto route = map.route(name);
+      if (!route) continue;
+      reached.insert(route->name);
+      const Tensor* partner = b.find(route->name);
+      if (!partner)
+        result_.only_a.push_back(name);
+      else
+        pair(name, tensor, *partner, *route);
+    }
+    for (const auto& [name, tensor] : b)
+      if (!reached.count(name)) result_.only_b.push_back(name);
+  }
+
+  TensorsComparison run() {
+    double of_all = 0;
+    for (const Pair& p : pairs_) of_all = larger(of_all, p.scale);
+    size_t next = 0;
+    for (Row& row : result_.rows) {
+      if (!row.problem.empty()) continue;
+      Pair& p = pairs_[next];
+      if (o_.gradients && p.scale < noise_[next] * of_all) p.scale = of_all;
+      row.deviation = deviation({p});
+      if (!row.same() && !result_.first) {
+        result_.first = first_beyond({p}, row.tolerance);
+        result_.likely = likely_cause(p);
+      }
+      ++next;
+    }
+    conclude();
+    return std::move(result_);
+  }
+
+ private:
+  void pair(const std::string& name, const Tensor& a, const Tensor& b, const Route& route) {
+    Row row{name, route.name, a.shape(), 0, o_.tolerance.value_or(usual_tolerance(a.dtype(), b.dtype())), ""};
+    try {
+      const Tensor x = cast(a, DType::f64), y = cast(b, DType::f64);
+      const Tensor reference = o_.gradients ? x : route.forward(x),
+                   value = o_.gradients ? route.adjoint(y, x.shape()) : y;
+      row.shape = reference.shape();
+      if (!(value.shape() == reference.shape())) {
+        row.problem = text("has shape ", b.shape(), ", expected ", reference.shape());
+        if (b.rank() == 2 && reference.shape() == Dims{b.size(1), b.size(0)})
+          row.problem += " (likely stored transposed: map it with transpose)";
+      } else {
+        pairs_.push_back({o_.gradients ? name : route.name, value, reference, largest(reference)});
+        noise_.push_back(noise_share(a.dtype(), b.dtype()));
+      }
+    } catch (const Error& e) {
+      row.problem = e.what();
+    }
+    result_.rows.push_back(std::move(row));
+  }
+
+  void conclude() {
+    size_t differing = 0;
+    bool equal = true;
+    const Row* first = nullptr;
+    double share = 0;
+    for (const Row& row : result_.rows) {
+      equal = equal && row.problem.empty() && row.deviation == 0;
+      if (row.same())
+        share = std::max(share, row.tolerance > 0 ? row.deviation / row.tolerance : 0);
+      else if (differing++ == 0)
+        first = &row;
+    }
+    std::string& why = result_.reason;
+    const size_t n = result_.rows.size();
+    if (first)
+      why = (first->problem.empty()
+                 ? text(describe(*result_.first), ": ", scientific(result_.first->deviation),
+                        " of the largest entry of its tensor, the tolerance is ", scientific(first->tolerance))
+                 : text(first->partner, " ", first->problem)) +
+            text(" (", differing, " of ", plural(n, "tensor"), differing == 1 ? " differs)" : " differ)");
+    else if (!result_.only_a.empty() || !result_.only_b.empty())
+      why = text(!result_.only_a.empty() ? text("only the first has ", result_.only_a[0])
+                                         : text("only the second has ", result_.only_b[0]),
+                 " (", plural(result_.only_a.size() + result_.only_b.size(), "tensor"), " without partner)");
+    else if (n == 0)
+      why = "no tensors were compared";
+    else {
+      result_.same = true;
+      result_.identical = equal;
+      why = equal ? text(plural(n, "tensor"), ", equal to the last bit")
+                  : text(plural(n, "tensor"), ", at most ", std::ceil(100 * share), " % of the tolerance");
+    }
+    if (first && !first->problem.empty()) result_.likely.clear(), result_.first.reset();
+  }
+
+  const CompareTensorsOptions& o_;
+  TensorsComparison result_;
+  std::vector<Pair> pairs_;    // of the rows without a problem, in order
+  std::vector<double> noise_;  // their noise_share
+};
+
+}  // namespace
+
+TensorsComparison compare_tensors(const TensorMap& a, const TensorMap& b, const ParameterMap& map,
+                                  const CompareTensorsOptions& options) {
+  NoGrad no_grad;
+  return Comparer(a, b, map, options).run();
+}
+
+std::string TensorsComparison::message() const {
+  return text(same ? "same: " : "different: ", reason, likely.empty() ? "" : "; likely ", likely);
+}
+
+std::string TensorsComparison::json() const {
+  using nlohmann::ordered_json;
+  const auto number = [](double v) { return std::isfinite(v) ? ordered_json(v) : ordered_json(); };
+  const auto sizes = [](const Dims& d) { return std::vector<int64_t>(d.begin(), d.end()); };
+  ordered_json tensors = ordered_json::array();
+  for (const Row& r : rows)
+    tensors.push_back({{"a", r.name},
+                       {"b", r.partner},
+                       {"shape", sizes(r.shape)},
+                       {"same", r.same()},
+                       {"deviation", r.problem.empty() ? number(r.deviation) : ordered_json()},
+                       {"tolerance", r.tolerance},
+                       {"problem", r.problem}});
+  ordered_json place;
+  if (first)
+    place = {{"tensor", first->tensor},
+             {"index", sizes(first->index)},
+             {"value", number(first->value)},
+             {"reference", number(first->reference)},
+             {"deviation", number(first->deviation)}};
+  const ordered_json all = {{"same", same},   {"identical", identical}, {"reason", reason}, {"likely", likely},
+                            {"first", place}, {"tensors", tensors},     {"only_a", only_a}, {"only_b", only_b}};
+  return all.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace isonorm::equivalence

@@ -1,0 +1,56 @@
+// Two sets of named tensors, gradients or weights, from whatever program wrote them: are they the same through a
+// parameter map?
+//
+//   const auto r = equivalence::compare_tensors(load_safetensors("torch.safetensors"),
+//                                               load_safetensors("ours.safetensors"), map);
+//   std::puts(r.message().c_str());
+//   // different: fc.weight[3, 4] is 0.25, in the reference 0.5: 5.0e-01 of the largest entry of its tensor, the
+//   // tolerance is 1.0e-10 (1 of 42 tensors differs)
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/tensor_map.h"
+#include "equivalence/pairs.h"
+#include "equivalence/parameter_map.h"
+
+namespace isonorm::equivalence {
+
+struct CompareTensorsOptions {
+  // Of weights M w_A is compared with w_B; of gradients g_A with M* g_B, and a tensor whose entries are rounding noise
+  // beside the largest of all is measured against that.
+  bool gradients = false;
+  // Largest |difference| relative to the largest entry of the tensor in A. Where not set: 1e-10, 1e-4 where one of the
+  // two tensors is f32, 3e-2 where one is bf16.
+  std::optional<double> tolerance = {};
+};
+
+struct TensorsComparison {
+  bool same = false;
+  bool identical = false;      // same, and to the last bit
+  std::string reason, likely;  // one sentence; the cause, where the difference itself shows one
+  std::optional<Place> first;  // the first entry of the first tensor that differs
+
+  struct Row {
+    std::string name, partner;  // in A and in B
+    Dims shape;                 // of what was compared
+    double deviation = 0, tolerance = 0;
+    std::string problem;  // why it could not be compared
+    bool same() const { return problem.empty() && deviation <= tolerance; }
+  };
+  std::vector<Row> rows;                    // in A's order
+  std::vector<std::string> only_a, only_b;  // without partner
+
+  std::string message() const;
+  // {"same", "reason", "likely", "first", "tensors", "only_a", "only_b"}, indented, with a newline at the end.
+  std::string json() const;
+};
+
+// A is the reference. Values are computed in f64, whatever the dtypes. Nothing at all, a NaN, a tensor without partner
+// (but those that the map leaves out) and shapes that do not fit are differences. Never throws for what the two hold.
+TensorsComparison compare_tensors(const TensorMap& a, const TensorMap& b, const ParameterMap& map = {},
+                                  const CompareTensorsOptions& options = {});
+
+}  // namespace isonorm::equivalence

@@ -1,0 +1,58 @@
+// isonorm compare as a person runs it: exit codes, messages, maps and what a map file may not say.
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/random.h"
+#include "core/random.h"
+#include "io/safetensors.h"
+#include "nn/coordinates.h"
+#include "tests/support/catch.h"
+#include "tests/support/temp_folder.h"
+#include "tests/tools/child.h"
+
+using namespace isonorm;
+using Catch::Matchers::Contains;
+
+TEST_CASE("compare: 0, 1, 2, 3 and 4, each with its one line") {
+  const TempFolder folder;
+  manual_seed(1);
+  const Tensor w = randn({4, 3}, {DType::f64});
+  const auto save = [&](const char* name, const char* tensor, const Tensor& value) {
+    TensorMap m;
+    m.add(tensor, value);
+    save_safetensors(folder / name, m);
+    return folder / name;
+  };
+  const std::string a = save("a", "proj.weight", w), twin = save("twin", "proj.weight", w),
+                    mapped = save("mapped", "c_proj.weight", nn::recentre(w, 0)),
+                    other = save("other", "proj.weight", w * 2.0);
+  std::ofstream(folder / "map.json") << R"([{"a": "proj.*", "b": "c_proj.*", "map": "recentre", "dim": 0}])";
+  std::ofstream(folder / "bad.json") << R"([{"a": "proj.*", "map": "project"}])";
+
+  const ChildResult same = run_child({"compare", a, mapped, "--map", folder / "map.json"});
+  CHECK(same.code == 0);
+  CHECK_THAT(same.out, Contains("same: 1 tensor"));
+  const ChildResult bits = run_child({"compare", a, twin});
+  CHECK(bits.code == 0);
+  CHECK_THAT(bits.out, Contains("equal to the last bit"));
+
+  const ChildResult different = run_child({"compare", a, other, "--json", folder / "r.json"});
+  CHECK(different.code == 1);
+  CHECK_THAT(different.out, Contains("  proj.weight [4, 3]  1.0e+00\ndifferent: proj.weight[0, 0] is ") &&
+                                Contains("likely a factor of 2"));
+  std::ifstream file(folder / "r.json");
+  CHECK(nlohmann::json::parse(file)["same"] == false);
+  const ChildResult itself = run_child({"compare", a, a});
+  CHECK(itself.code == 1);
+  CHECK_THAT(itself.out, Contains("are one file"));
+  CHECK(run_child({"compare", a, mapped}).code == 1);
+
+  CHECK(run_child({"compare", a}).code == 2);
+  CHECK(run_child({"compare", a, other, "--tolerance", "-1"}).code == 2);
+  const ChildResult bad = run_child({"compare", a, mapped, "--map", folder / "bad.json"});
+  CHECK(bad.code == 3);
+  CHECK_THAT(bad.err, Contains("bad.json: parameter map: no map is called 'project'"));
+  CHECK(run_child({"compare", a, folder / "map.json"}).code == 3);
+  CHECK(run_child({"compare", a, folder / "missing"}).code == 4);
+}

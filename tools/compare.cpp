@@ -1,0 +1,99 @@
+// isonorm compare: two safetensors files of gradients or weights, tensor by tensor, through a map.
+#include <sys/stat.h>
+
+#include <cmath>
+#include <cstdio>
+
+#include "core/file.h"
+#include "equivalence/compare_tensors.h"
+#include "equivalence/summary.h"
+#include "io/safetensors.h"
+#include "tools/output.h"
+#include "tools/verb.h"
+
+namespace isonorm::tools {
+namespace {
+
+using namespace equivalence;
+
+constexpr int64_t kMapLimit = 1 << 20;  // bytes
+constexpr size_t kShown = 20;           // differing tensors that are listed
+
+struct CompareVerb {
+  std::string a, b, map, json;
+  CompareTensorsOptions options;
+  bool quiet = false;
+};
+
+ParameterMap read_map(const std::string& path) {
+  if (path.empty()) return {};
+  const Scope scope(path);
+  const std::vector<uint8_t> bytes = read_all(open_bytes(path), kMapLimit);
+  return ParameterMap::from_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+bool one_file(const std::string& a, const std::string& b) {
+  struct stat first {
+  }, second{};
+  return stat(a.c_str(), &first) == 0 && stat(b.c_str(), &second) == 0 && first.st_dev == second.st_dev &&
+         first.st_ino == second.st_ino;
+}
+
+// The tensors that differ or have no partner, a line each.
+std::string list(const TensorsComparison& r) {
+  std::string out;
+  size_t lines = 0;
+  const auto line = [&](const std::string& text_line) {
+    if (lines++ < kShown) out += "  " + text_line + "\n";
+  };
+  for (const auto& row : r.rows)
+    if (!row.same())
+      line(text(row.name, row.name == row.partner ? "" : " -> " + row.partner, " ", row.shape, "  ",
+                row.problem.empty() ? scientific(row.deviation) : row.problem));
+  for (const std::string& name : r.only_a) line(name + "  only in the first");
+  for (const std::string& name : r.only_b) line(name + "  only in the second");
+  if (lines > kShown) out += text("  ... and ", lines - kShown, " more\n");
+  return out;
+}
+
+int run(const CompareVerb& o) {
+  check_writable(o.json);
+  if (one_file(o.a, o.b)) {
+    std::printf("different: %s and %s are one file: nothing was compared\n", o.a.c_str(), o.b.c_str());
+    return kNotEquivalent;
+  }
+  const ParameterMap map = read_map(o.map);
+  const TensorsComparison r = compare_tensors(load_safetensors(o.a), load_safetensors(o.b), map, o.options);
+  if (!o.json.empty()) write_file(o.json, r.json());
+  if (!o.quiet) std::fputs(list(r).c_str(), stdout);
+  std::printf("%s\n", r.message().c_str());
+  return r.same ? kOk : kNotEquivalent;
+}
+
+}  // namespace
+
+Verb add_compare(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "compare", "Compare two safetensors files of weights or gradients, written by whatever program, through a map");
+  auto o = std::make_shared<CompareVerb>();
+  command->add_option("A", o->a, "the reference")->required();
+  command->add_option("B", o->b, "the file that is held against it")->required();
+  command->add_option("--map", o->map,
+                      "JSON file of rules from names in A to names in B, with linear maps: [{\"a\": \"blocks.*.proj\", "
+                      "\"b\": \"h.*.proj\", \"map\": \"recentre\", \"dim\": 0}, ...]");
+  command->add_flag("--gradients", o->options.gradients,
+                    "the files hold gradients: A's are compared with B's mapped back by the adjoints");
+  command->add_option(
+      "--tolerance", o->options.tolerance,
+      "largest difference relative to the largest entry of a tensor (default: 1e-10, f32 1e-4, bf16 3e-2)");
+  command->add_option("--json", o->json, "write what was found as JSON");
+  command->add_flag("-q,--quiet", o->quiet, "print the closing sentence only");
+  command->footer("Exit codes: 0 the same, 1 different, 2 usage, 3 bad input, 4 input/output.");
+  return {command, [o] {
+            if (const auto t = o->options.tolerance; t && !(*t >= 0 && std::isfinite(*t)))
+              throw UsageError(text("--tolerance: ", *t, " is not a number from 0 on"));
+            return run(*o);
+          }};
+}
+
+}  // namespace isonorm::tools
