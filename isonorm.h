@@ -33,6 +33,7 @@
 #include "data/loader.h"
 #include "data/made_text.h"
 #include "data/text.h"
+#include "equivalence/audit.h"
 #include "equivalence/compare.h"
 #include "equivalence/compare_tensors.h"
 #include "equivalence/convert.h"

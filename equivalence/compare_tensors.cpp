@@ -33,18 +33,19 @@ double noise_share(DType a, DType b) {
 // What the difference of the first tensor that differs looks like.
 std::string likely_cause(const Pair& p) {
   const Tensor d = p.value - p.reference;
-  const double whole = largest(d);
+  const double whole = largest_entry(d);
   if (!std::isfinite(whole)) return "";
+  const double little = 1e-5 * whole;  // what a cause may leave unexplained
   for (int dim = 0; dim < d.rank(); ++dim)
-    if (d.size(dim) > 1 && largest(d - mean(d, {dim}, true)) <= 1e-6 * whole)
+    if (d.size(dim) > 1 && largest_entry(d - mean(d, {dim}, true)) <= little)
       return text("the mean along dimension ", dim,
                   " was taken away from one of the two (the difference is constant "
                   "there): map it with recentre");
   const double factor = sum(p.value * p.reference).item() / sum(square(p.reference)).item();
-  if (std::abs(factor) > 1e-6 && largest(p.value - p.reference * factor) <= 1e-6 * largest(p.value))
+  if (std::abs(factor) > 1e-6 && largest_entry(p.value - p.reference * factor) <= little)
     return text("a factor of ", factor, " (a mean instead of a sum, another batch, or clipping)");
   if (p.reference.rank() == 2 && p.reference.size(0) == p.reference.size(1) &&
-      largest(p.value - transpose(p.reference, 0, 1)) <= 1e-6 * p.scale)
+      largest_entry(p.value - transpose(p.reference, 0, 1)) <= little)
     return "a matrix that is stored transposed: map it with transpose";
   return "";
 }
@@ -101,7 +102,7 @@ class Comparer {
         if (b.rank() == 2 && reference.shape() == Dims{b.size(1), b.size(0)})
           row.problem += " (likely stored transposed: map it with transpose)";
       } else {
-        pairs_.push_back({o_.gradients ? name : route.name, value, reference, largest(reference)});
+        pairs_.push_back({o_.gradients ? name : route.name, value, reference, largest_entry(reference)});
         noise_.push_back(noise_share(a.dtype(), b.dtype()));
       }
     } catch (const Error& e) {

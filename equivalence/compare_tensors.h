@@ -29,9 +29,9 @@ struct CompareTensorsOptions {
 
 struct TensorsComparison {
   bool same = false;
-  bool identical = false;      // same, and to the last bit
-  std::string reason, likely;  // one sentence; the cause, where the difference itself shows one
-  std::optional<Place> first;  // the first entry of the first tensor that differs
+  bool identical = false;           // same, and to the last bit
+  std::string reason, likely;       // one sentence; the cause, where the difference itself shows one
+  std::optional<EntryPlace> first;  // the first entry of the first tensor that differs
 
   struct Row {
     std::string name, partner;  // in A and in B

@@ -15,7 +15,7 @@ double relative(double difference, double scale) { return difference == 0 ? 0 : 
 double deviation_of(const Pair& p) {
   check(p.value.shape() == p.reference.shape(), p.name, ": has shape ", p.value.shape(), ", the reference ",
         p.reference.shape());
-  return relative(largest(p.value - p.reference), p.scale);
+  return relative(largest_entry(p.value - p.reference), p.scale);
 }
 
 // Entry `flat` (row-major) of a pair.
@@ -32,7 +32,7 @@ Dims index_of(const Pair& p, int64_t flat) {
 
 }  // namespace
 
-double largest(const Tensor& x) {
+double largest_entry(const Tensor& x) {
   NoGrad no_grad;
   return x.numel() == 0 ? 0 : amax(abs(x)).item();
 }
@@ -44,14 +44,14 @@ double deviation(const std::vector<Pair>& pairs) {
   return worst;
 }
 
-std::optional<Place> first_beyond(const std::vector<Pair>& pairs, double limit) {
+std::optional<EntryPlace> first_beyond(const std::vector<Pair>& pairs, double limit) {
   NoGrad no_grad;
   for (const Pair& p : pairs) {
     if (deviation_of(p) <= limit) continue;
     const std::vector<double> value = p.value.to_vector<double>(), reference = p.reference.to_vector<double>();
     for (size_t i = 0; i < value.size(); ++i) {
       const double d = relative(std::abs(value[i] - reference[i]), p.scale);
-      if (!(d <= limit)) return Place{p.name, index_of(p, static_cast<int64_t>(i)), value[i], reference[i], d};
+      if (!(d <= limit)) return EntryPlace{p.name, index_of(p, static_cast<int64_t>(i)), value[i], reference[i], d};
     }
   }
   return {};
@@ -63,7 +63,7 @@ std::string exact_decimal(double value) {
   return {digits, end};
 }
 
-std::string describe(const Place& p) {
+std::string describe(const EntryPlace& p) {
   return text(p.tensor, p.index.rank > 0 ? text(p.index) : "", " is ", exact_decimal(p.value), ", in the reference ",
               exact_decimal(p.reference));
 }

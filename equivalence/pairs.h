@@ -12,12 +12,12 @@ namespace isonorm::equivalence {
 struct Pair {
   std::string name;
   Tensor value, reference;  // of one shape
-  double scale = 0;         // that a difference is relative to: as a rule largest(reference)
+  double scale = 0;         // that a difference is relative to: as a rule largest_entry(reference)
   int64_t first_row = 0;    // of dimension 0, where the two are rows of a larger tensor
 };
 
 // One entry of a pair.
-struct Place {
+struct EntryPlace {
   std::string tensor;
   Dims index;
   double value = 0, reference = 0;
@@ -25,17 +25,17 @@ struct Place {
 };
 
 // max |x|; 0 of nothing. NaN where an entry is NaN.
-double largest(const Tensor& x);
+double largest_entry(const Tensor& x);
 
 // The largest |value - reference| / scale over all pairs; an entry that is equal deviates by 0 whatever the scale. NaN
 // where there is one. Throws on pairs of two shapes.
 double deviation(const std::vector<Pair>& pairs);
 
 // The first entry, in row-major order of the first pair, that deviates by more than `limit` or is NaN.
-std::optional<Place> first_beyond(const std::vector<Pair>& pairs, double limit);
+std::optional<EntryPlace> first_beyond(const std::vector<Pair>& pairs, double limit);
 
 // "fc.weight[3, 4] is 0.25, in the reference 0.5", both to the last digit.
-std::string describe(const Place& place);
+std::string describe(const EntryPlace& place);
 
 // The shortest decimal number that gives back the same double.
 std::string exact_decimal(double value);

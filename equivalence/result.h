@@ -34,7 +34,7 @@ struct Deviations {
 struct Difference {
   int step;              // from 1
   const char* quantity;  // "loss", "gradient" or "weights"
-  Place place;           // of a loss: without a name
+  EntryPlace place;      // of a loss: without a name
 };
 
 struct RunResult {

@@ -38,7 +38,7 @@ std::vector<nn::Parameter> with_roles(const nn::Module& model, const std::vector
 // The larger sum of each row, by position.
 void take(std::vector<Row>& rows, size_t i, const std::string& name, Role role, const Tensor& g, int dim) {
   if (rows.size() <= i) rows.push_back({name, role, 0, 64 * static_cast<double>(g.size(dim)) * epsilon(g.dtype())});
-  const double size = largest(g), shift = largest(sum(g, {dim}));
+  const double size = largest_entry(g), shift = largest_entry(sum(g, {dim}));
   rows[i].sum = larger(rows[i].sum, shift == 0 ? 0 : shift / size);
 }
 

@@ -11,13 +11,13 @@ namespace isonorm::equivalence {
 std::vector<Pair> Training::gradient_pairs(const Training& reference) const {
   NoGrad no_grad;
   double of_all = 0;
-  for (const Tensor& g : reference.gradients_) of_all = larger(of_all, largest(g));
+  for (const Tensor& g : reference.gradients_) of_all = larger(of_all, largest_entry(g));
   std::vector<Pair> pairs;
   for (size_t i = 0; i < gradients_.size(); ++i) {
     const Tensor &mine = gradients_[i], &theirs = reference.gradients_[i];
     const nn::Parameter& p = reference.parameters_[i];
     const auto scale = [&](const Tensor& g, bool blind) {
-      const double own = largest(g);
+      const double own = largest_entry(g);
       return blind || own < noise_share_ * of_all ? of_all : own;
     };
     if (p.blind_end == p.blind_begin) {
@@ -38,7 +38,7 @@ std::vector<Pair> Training::weight_pairs(const Training& reference) const {
   std::vector<Pair> pairs;
   for (size_t i = 0; i < weights_.size(); ++i) {
     const Tensor theirs = reference_weight(reference, i);
-    pairs.push_back({reference.parameters_[i].name, weights_[i], theirs, largest(theirs)});
+    pairs.push_back({reference.parameters_[i].name, weights_[i], theirs, largest_entry(theirs)});
   }
   return pairs;
 }

@@ -63,8 +63,9 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", "isonorm " ISONORM_VERSION);
   app.require_subcommand(1);
   app.footer("Exit codes: 0 as expected, 1 not equivalent, 2 usage, 3 bad input, 4 input/output, 130 interrupted.");
-  const std::vector<Verb> verbs = {add_prove(app),      add_train(app),   add_explain(app), add_table(app),
-                                   add_experiment(app), add_convert(app), add_verify(app),  add_compare(app)};
+  const std::vector<Verb> verbs = {add_prove(app),  add_train(app),      add_explain(app),
+                                   add_table(app),  add_experiment(app), add_convert(app),
+                                   add_verify(app), add_compare(app),    add_audit(app)};
   for (const Verb& verb : verbs) verb.command->set_version_flag("--version", "isonorm " ISONORM_VERSION);
 
   std::string who = "isonorm";

@@ -27,5 +27,6 @@ Verb add_experiment(CLI::App& app);
 Verb add_convert(CLI::App& app);
 Verb add_verify(CLI::App& app);
 Verb add_compare(CLI::App& app);
+Verb add_audit(CLI::App& app);
 
 }  // namespace isonorm::tools

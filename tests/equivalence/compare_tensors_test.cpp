@@ -61,6 +61,7 @@ TEST_CASE("compare tensors: one entry off by 1e-9 of its tensor's largest is fou
   CHECK(r.first->tensor == "fc.weight");
   CHECK(r.first->index == Dims{2, 4});
   CHECK(std::abs(r.first->deviation - 1e-9) < 1e-14);
+  CHECK(r.likely.empty());
   CHECK_THAT(r.message(),
              Contains("fc.weight[2, 4] is ") && Contains("1.0e-09") && Contains("(1 of 2 tensors differs)"));
   CHECK(compare_tensors(tensors(weight, bias), tensors(forged, bias), {}, {.tolerance = 2e-9}).same);

@@ -153,6 +153,17 @@ TEST_CASE("criterion: a negative control must start equal and end far away, in e
   CHECK_FALSE(accepted(run));
 }
 
+TEST_CASE("criterion: a run that left names the entry where it did") {
+  RunResult run = form_run();
+  run.deviations.weight[3] = 1e-3;
+  run.first_difference = {4, "weights", {"fc.weight", {3, 4}, 0.5, 0.25, 1e-3}};
+  judge(run, DType::f64);
+  CHECK(run.reason.find("; fc.weight[3, 4] is 0.5, in the reference 0.25") != std::string::npos);
+  run.first_difference->step = 5;
+  judge(run, DType::f64);
+  CHECK(run.reason.find("fc.weight") == std::string::npos);
+}
+
 TEST_CASE("criterion: a proof fails with any of its runs") {
   for (size_t i = 0; i < 5; ++i) {
     ProofResult proof = synthetic_proof(50);

@@ -1,0 +1,85 @@
+// The audit against what theory says about a small model, and that it can find fault.
+#include "equivalence/audit.h"
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/catch.h"
+
+using namespace isonorm;
+using namespace isonorm::equivalence;
+using Catch::Matchers::Contains;
+
+namespace {
+
+ProofOptions small(bool affine = false) {
+  ProofOptions o;
+  o.model = ModelKind::gpt;
+  o.width = 16;
+  o.depth = 2;
+  o.heads = 2;
+  o.mlp = 32;
+  o.context = 8;
+  o.batch = 3;
+  o.affine = affine;
+  return o;
+}
+
+const AuditResult::Row& row(const AuditResult& r, const std::string& name) {
+  for (const auto& candidate : r.rows)
+    if (candidate.name == name) return candidate;
+  FAIL("no row " << name);
+  return r.rows[0];
+}
+
+}  // namespace
+
+TEST_CASE("audit: invisible directions are counted and measured") {
+  const AuditResult r = audit(small());
+  INFO(audit_text(r, false));
+  CHECK(r.as_expected);
+  CHECK(row(r, "token.weight").directions == 13);
+  CHECK(row(r, "blocks.0.attn.proj.weight").directions == 16);
+  CHECK(row(r, "blocks.0.attn.proj.bias").directions == 1);
+  CHECK(row(r, "blocks.1.mlp.fc1.weight").directions == 32);
+  CHECK(row(r, "blocks.1.attn.qkv.bias").directions == 16);
+  CHECK(row(r, "head.bias").directions == 0);
+  CHECK(row(r, "blocks.0.attn.qkv.weight").gradient > 0);  // rounding, hence measured
+  CHECK(row(r, "blocks.0.attn.qkv.weight").gradient < 1e-12);
+  // Writers: tables 13 + 8, per block proj 16 + 1 and fc2 32 + 1. Readers: qkv 48, fc1 32, head 13. Key biases 16.
+  CHECK(r.directions() == 13 + 8 + 2 * (17 + 33) + 2 * (48 + 32) + 13 + 2 * 16);
+}
+
+TEST_CASE("audit: bf16 drifts, zero-row-sum readers make its error of second order") {
+  const AuditResult r = audit(small());
+  REQUIRE(r.drift.size() == 5);
+  CHECK(r.drift[0].norm == "blocks.0.norm1");
+  for (const auto& d : r.drift) {
+    CHECK(d.f64 < 1e-14);
+    CHECK(d.f32 < 1e-5);
+    CHECK(d.bf16 > 1e-5);
+    CHECK(d.bf16 < 5e-2);
+  }
+  CHECK(r.shift_error > 1e-5);
+  CHECK(r.shift_error_centred < r.shift_error / 20);
+  CHECK(r.bf16_error < 0.2);
+  CHECK(r.bf16_error_centred < 0.2);
+}
+
+TEST_CASE("audit: behind a learned gain readers have no invisible direction; weights must fit") {
+  const AuditResult r = audit(small(true));
+  CHECK(r.as_expected);
+  CHECK(row(r, "head.weight").directions == 0);
+  TensorMap wrong;
+  wrong.add("token.weight", empty({13, 16}));
+  CHECK_THROWS_WITH(audit(small(), wrong), Contains("missing"));
+}
+
+TEST_CASE("audit: a gradient where none should be is told, and the report and JSON hold what was found") {
+  AuditResult r = audit(small());
+  CHECK_THAT(audit_sentence(r), Contains(" are directions without gradient"));
+  CHECK(nlohmann::json::parse(audit_json(r))["parameters"].size() == r.rows.size());
+  r.rows[0].gradient = 1e-3;
+  r.as_expected = false;
+  CHECK_THAT(audit_sentence(r), Contains("Not blind: token.weight has a gradient of 1.0e-03"));
+  CHECK_THAT(audit_html(r), Contains("Not as theory says") && Contains("<svg") && Contains("blocks.1.norm2"));
+}
