@@ -64,9 +64,10 @@ class Points {
     }
     second.differentiate(batch);
     const std::vector<Pair> loss = loss_pair(second, first), gradients = second.gradient_pairs(first);
-    const bool differs =
-        judge(point, "loss", loss, control_loss_) | judge(point, "gradient", gradients, control_gradient_);
-    if (differs) result_.likely = likely_cause(a_, b_, partners_, loss_, batch, [&] { return differ(batch); });
+    const bool loss_differs = judge(point, "loss", loss, control_loss_);  // both are judged, whatever the first says
+    const bool gradient_differs = judge(point, "gradient", gradients, control_gradient_);
+    if (loss_differs || gradient_differs)
+      result_.likely = likely_cause(a_, b_, partners_, loss_, batch, [&] { return differ(batch); });
   }
 
   static double take(double& most, const std::vector<Pair>& pairs) {
