@@ -65,8 +65,8 @@ OpCase slice_row() {
         const int dim = d % 2 ? d - shape.rank : d;
         add(
             op, draw, text("dim ", dim, " [", begin, ", ", end, ") step ", step), shape,
-            [=](const Tensor& x) { return slice(x, dim, begin, end, step); },
-            [=](const Array& x) { return cut(x, d, from, length, step); });
+            [=, begin = begin, end = end, step = step](const Tensor& x) { return slice(x, dim, begin, end, step); },
+            [=, step = step](const Array& x) { return cut(x, d, from, length, step); });
       }
   op.refuse({"step 0"}, [] { slice(reals({2}), 0, 0, 1, 0); });
   op.refuse({"dimension 1", "rank 1"}, [] { slice(reals({2}), 1, 0, 1); });

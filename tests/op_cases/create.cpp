@@ -75,8 +75,8 @@ OpCase arange_row() {
       const int64_t n = static_cast<int64_t>(std::ceil((end - begin) / step));
       op.add(
             text('[', begin, ", ", end, ") step ", step, ' ', dtype), {},
-            [=](const Tensors&) { return arange(begin, end, step, {dtype}); },
-            [=](const Arrays&) {
+            [=, begin = begin, end = end, step = step](const Tensors&) { return arange(begin, end, step, {dtype}); },
+            [=, begin = begin, step = step](const Arrays&) {
               return sequence(n, dtype, [=](int64_t i) { return begin + static_cast<double>(i) * step; });
             })
           .large = n > 20000;
@@ -108,8 +108,8 @@ OpCase linspace_row() {
       for (DType dtype : {DType::f64, DType::f32, DType::bf16})
         op.add(
               text(begin, " to ", end, ", ", n, ' ', dtype), {},
-              [=](const Tensors&) { return linspace(begin, end, n, {dtype}); },
-              [=](const Arrays&) {
+              [=, begin = begin, end = end](const Tensors&) { return linspace(begin, end, n, {dtype}); },
+              [=, begin = begin, end = end](const Arrays&) {
                 return sequence(n, dtype, [=](int64_t i) {
                   return n == 1 ? begin
                                 : (begin * static_cast<double>(n - 1 - i) + end * static_cast<double>(i)) /

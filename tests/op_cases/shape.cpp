@@ -182,7 +182,7 @@ OpCase transpose_row() {
   for (const Dims& shape : shapes(1))
     for (const auto& [a, b] : {std::pair{0, -1}, std::pair{shape.rank / 2, 0}})
       add(
-          op, draw, text("dims ", a, " and ", b), shape, [=](const Tensor& x) { return transpose(x, a, b); },
+          op, draw, text("dims ", a, " and ", b), shape, [a = a, b = b](const Tensor& x) { return transpose(x, a, b); },
           reference(a, b));
   add_large(
       op, draw, "dims -1 and 0", [](const Tensor& x) { return transpose(x, -1, 0); }, reference(-1, 0));
