@@ -5,13 +5,12 @@
 
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
+#include "equivalence/pairs.h"
 
 namespace isonorm::equivalence {
 namespace {
 
 using nn::Role;
-
-double largest(const Tensor& x) { return x.numel() == 0 ? 0 : amax(abs(x)).item(); }
 
 // Every name that the layout knows, each once.
 std::set<std::string> known_names(const Layout& layout) {
@@ -39,7 +38,8 @@ void check_numbers(const TensorMap& state, const std::string& name) {
   const Tensor& t = tensor_at(state, name);
   check(is_floating(t.dtype()), "convert: '", name, "' has dtype ", t.dtype(),
         ": integer and quantised weights cannot be mapped exactly, expected f32, f64 or bf16");
-  check(t.numel() == 0 || std::isfinite(largest(cast(t, DType::f64))), "convert: '", name, "' holds NaN or infinity");
+  check(t.numel() == 0 || std::isfinite(largest_entry(cast(t, DType::f64))), "convert: '", name,
+        "' holds NaN or infinity");
 }
 
 void check_vector(const TensorMap& state, const std::string& name, const Layout& layout, const char* what) {
@@ -128,7 +128,7 @@ void check_convertible(const TensorMap& state, const Layout& layout) {
 }
 
 void check_zero_mean(const std::string& name, const Tensor& writer, int dim, DType dtype) {
-  const double off = largest(mean(writer, {dim})), bound = epsilon(dtype) * largest(writer);
+  const double off = largest_entry(mean(writer, {dim})), bound = epsilon(dtype) * largest_entry(writer);
   check(off <= bound, "convert: writer '", name, "' has a mean of up to ", off, " along the stream, rounding explains ",
         bound, ": RMSNorm sees that mean and LayerNorm does not");
 }

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <tuple>
+#include <utility>
 
+#include "equivalence/pairs.h"
 #include "equivalence/summary.h"
 
 namespace isonorm::equivalence {
@@ -19,11 +19,9 @@ struct Quantity {
 constexpr Quantity kQuantities[] = {
     {"loss", &Deviations::loss}, {"gradient", &Deviations::gradient}, {"weights", &Deviations::weight}};
 
-// max() that keeps NaN, which std::max drops or keeps depending on the order of its arguments.
 double largest(const std::vector<double>& values) {
   double m = 0;
-  for (double v : values)
-    m = std::isnan(v) || std::isnan(m) ? std::numeric_limits<double>::quiet_NaN() : std::max(m, v);
+  for (double v : values) m = larger(m, v);
   return m;
 }
 
@@ -111,9 +109,9 @@ Deviations running_maximum(std::span<const RunResult> controls) {
     for (const RunResult& control : controls) {
       const std::vector<double>& values = control.deviations.*q.values;
       if (values.size() != out.size()) return {};
-      for (size_t t = 0; t < out.size(); ++t) out[t] = largest({out[t], values[t]});
+      for (size_t t = 0; t < out.size(); ++t) out[t] = larger(out[t], values[t]);
     }
-    for (size_t t = 1; t < out.size(); ++t) out[t] = largest({out[t - 1], out[t]});
+    for (size_t t = 1; t < out.size(); ++t) out[t] = larger(out[t - 1], out[t]);
   }
   return result;
 }

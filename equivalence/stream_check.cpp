@@ -7,7 +7,7 @@
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "equivalence/convertible.h"
-#include "equivalence/trainee.h"
+#include "equivalence/pairs.h"
 #include "nn/norm.h"
 
 namespace isonorm::equivalence {
@@ -97,8 +97,6 @@ const Reader& find(const std::vector<Reader>& readers, const std::string& name) 
   return readers.front();
 }
 
-double largest(const Tensor& x) { return x.numel() == 0 ? 0 : amax(abs(x)).item(); }
-
 }  // namespace
 
 StreamDeviation stream_deviation(const TensorMap& a, const Layout& layout_a, const TensorMap& b, const Layout& layout_b,
@@ -114,13 +112,14 @@ StreamDeviation stream_deviation(const TensorMap& a, const Layout& layout_a, con
   for (const Reader& reader : readers_a) {
     const Tensor y = seen(a, layout_a, reader, rows_a);
     const Tensor difference = abs(y - seen(b, layout_b, find(readers_b, reader.name), rows_b));
-    const double scale = largest(y), whole = largest(difference);
+    const double scale = largest_entry(y), whole = largest_entry(difference);
     const auto relative = [&](double d) { return d == 0 ? 0 : d / scale; };
     deviation.of[reader.name] = relative(whole);
     deviation.worst = larger(deviation.worst, relative(whole));
     for (size_t w = 0; w < writers.size(); ++w) {
       double& worst = deviation.of[writers[w]];
-      worst = larger(worst, relative(largest(narrow(difference, 0, static_cast<int64_t>(w) * kSamples, kSamples))));
+      worst =
+          larger(worst, relative(largest_entry(narrow(difference, 0, static_cast<int64_t>(w) * kSamples, kSamples))));
     }
   }
   return deviation;
