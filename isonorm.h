@@ -34,6 +34,8 @@
 #include "data/made_text.h"
 #include "data/text.h"
 #include "equivalence/audit.h"
+#include "equivalence/certificate/certificate.h"
+#include "equivalence/certificate/certificate_text.h"
 #include "equivalence/compare.h"
 #include "equivalence/compare_tensors.h"
 #include "equivalence/convert.h"

@@ -7,9 +7,9 @@
 #include "autograd/grad_mode.h"
 #include "autograd/ops/loss.h"
 #include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
+#include "equivalence/made_examples.h"
 #include "equivalence/pairs.h"
 #include "equivalence/parametrisation.h"
 #include "equivalence/trainee.h"
@@ -23,16 +23,6 @@ using nn::Role;
 using nn::Stream;
 using nn::StreamForm;
 using nn::StreamStorage;
-
-Examples made_examples(const ProofOptions& o, const ModelShape& shape) {
-  Generator g{o.seed, uint64_t{1} << 40};
-  if (o.model == ModelKind::gpt) {
-    const Tensor ids = randint(0, shape.vocab, {o.batch, o.context}, kCpu, g);
-    return {ids, randint(0, shape.vocab, {o.batch, o.context}, kCpu, g)};
-  }
-  const Tensor images = rand({o.batch, shape.image, shape.image, shape.channels}, {DType::f64}, g);
-  return {images, randint(0, shape.classes, {o.batch}, kCpu, g)};
-}
 
 // The gradient's part in the invisible directions, and how many these are.
 AuditResult::Row row_of(const nn::Parameter& p, bool affine, double size_of_all) {

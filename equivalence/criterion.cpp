@@ -96,6 +96,16 @@ void fill_largest(RunResult& run) {
 
 double bound(double control, DType dtype) { return 30 * control + 64 * epsilon(dtype); }
 
+double share_of_bound(const Deviations& run, const Deviations& control, DType dtype) {
+  double share = run.loss.empty() ? NAN : 0;
+  for (const Quantity& q : kQuantities) {
+    const std::vector<double>&values = run.*q.values, &limits = control.*q.values;
+    if (values.size() != run.loss.size() || limits.size() != run.loss.size()) return NAN;
+    for (size_t t = 0; t < values.size(); ++t) share = larger(share, values[t] / bound(limits[t], dtype));
+  }
+  return share;
+}
+
 double separation(DType dtype) { return dtype == DType::f64 ? 1e6 : 100; }
 
 double start_tolerance(DType dtype) { return dtype == DType::f64 ? 1e-12 : 16 * epsilon(dtype); }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/dtype.h"
+#include "nn/transformer.h"
 
 namespace isonorm::equivalence {
 
@@ -60,11 +61,19 @@ struct ProofOptions {
   int64_t width = 64;
   int64_t depth = 4;
   int64_t heads = 4;
-  int64_t mlp = 0;       // width of the MLP; 0: 4 width
-  int64_t vocab = 13;    // gpt without data: letters of a random text; 0: sentences made from the seed
-  int64_t patch = 7;     // vit: side of a patch in pixels
-  int64_t context = 64;  // gpt: length of a training row in characters
-  bool affine = false;   // norms with learned gain and bias
+  int64_t mlp = 0;         // width of the MLP; 0: 4 width
+  int64_t vocab = 13;      // gpt without data: letters of a random text; 0: sentences made from the seed
+  int64_t patch = 7;       // vit: side of a patch in pixels
+  int64_t context = 64;    // gpt: length of a training row in characters
+  bool affine = false;     // norms with learned gain and bias
+  int64_t head_width = 0;  // 0: width / heads
+  nn::Activation activation = nn::Activation::gelu;
+  nn::Positions positions = nn::Positions::learned;
+  bool bias = true;        // biases in the linear maps
+  bool tied = false;       // gpt: the head reads with the token table
+  bool mean_pool = false;  // vit: pools the mean of the tokens instead of a class token's row
+  bool final_norm = true;  // false: the head reads the bare stream
+  nn::BranchOptions branch = {};
 
   int controls = 4;  // runs of the reference with every weight moved by one ulp
   DType dtype = DType::f64;

@@ -88,13 +88,9 @@ void OwnTraining::train_with(std::unique_ptr<optim::Optimizer> optimizer, double
 
 void OwnTraining::differentiate(const Examples& batch) {
   for (const Tensor& p : model_.parameters()) set_gradient(p, {});
-  const Generator outer = default_generator();
-  default_generator() = generator_;
+  const SameDraws draws(generator_);
   const Tensor loss = loss_of_(model_, batch);
   backward(loss);
-  // The same place for every model, whatever each has drawn.
-  generator_.offset += uint64_t{1} << 40;
-  default_generator() = outer;
   loss_ = loss.item();
   NoGrad no_grad;
   gradients_.clear();

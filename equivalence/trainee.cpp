@@ -17,9 +17,15 @@ nn::TransformerOptions transformer_options(const ProofOptions& o, const nn::Stre
   return {.width = o.width,
           .depth = o.depth,
           .heads = o.heads,
+          .head_width = o.head_width,
           .mlp_width = o.mlp,
+          .activation = o.activation,
+          .positions = o.positions,
           .affine = o.affine,
+          .bias = o.bias,
           .eps = o.eps,
+          .final_norm = o.final_norm,
+          .branch = o.branch,
           .stream = stream.form(),
           .storage = stream.storage()};
 }
@@ -34,9 +40,11 @@ std::unique_ptr<nn::Module> build_model(const ProofOptions& o, const ModelShape&
                                                      .channels = shape.channels,
                                                      .patch = o.patch,
                                                      .classes = shape.classes,
+                                                     .mean_pool = o.mean_pool,
                                                      .transformer = t});
   else
-    model = std::make_unique<nn::Gpt>(nn::GptOptions{.vocab = shape.vocab, .context = o.context, .transformer = t});
+    model = std::make_unique<nn::Gpt>(
+        nn::GptOptions{.vocab = shape.vocab, .context = o.context, .tied = o.tied, .transformer = t});
   model->to(o.dtype);
   return model;
 }
@@ -45,7 +53,8 @@ Trainee::Trainee(const ProofOptions& o, const ModelShape& shape, const Variant& 
     : options_(o),
       variant_(variant),
       stream_(variant.form, o.width, variant.storage),
-      model_(build_model(o, shape, stream_)) {
+      model_(build_model(o, shape, stream_)),
+      generator_{o.seed, uint64_t{1} << 62} {
   parameters_ = model_->named_parameters();
   const auto make = [&](const std::vector<Tensor>& tensors) {
     std::vector<nn::Parameter> parameters = parameters_;
@@ -72,12 +81,19 @@ Tensor Trainee::compared_gradient(const nn::Parameter& p) const {
 
 void Trainee::differentiate(const Examples& batch) {
   for (const nn::Parameter& p : parameters_) set_gradient(p.tensor, {});
-  const Tensor loss = cross_entropy((*model_)(batch.inputs), batch.targets);
+  const SameDraws draws(generator_);
+  const Tensor loss = cross_entropy(forward(batch.inputs), batch.targets);
   backward(loss);
   loss_ = loss.item();
   gradients_.clear();
   NoGrad no_grad;
   for (const nn::Parameter& p : parameters_) gradients_.push_back(compared_gradient(p));
+}
+
+// A tied head behind a learned gain sees the means of the table's rows.
+Tensor Trainee::compared_weight(const nn::Parameter& p) const {
+  if (options_.tied && options_.affine && p.name == "token.weight") return detach(p.tensor);
+  return visible_weight(p, stream_, !options_.affine);
 }
 
 // L2 of the loss, then clipping; returns the factor that clips the global norm. differentiate() kept the gradients for
@@ -108,7 +124,7 @@ void Trainee::update(double lr) {
     optimizer.step(scale);
   project(parameters_, variant_.after_step);
   weights_.clear();
-  for (const nn::Parameter& p : parameters_) weights_.push_back(visible_weight(p, stream_, !options_.affine));
+  for (const nn::Parameter& p : parameters_) weights_.push_back(compared_weight(p));
 }
 
 }  // namespace isonorm::equivalence

@@ -40,14 +40,20 @@ class Trainee : public Training {
   nn::Module& model() override { return *model_; }
   const nn::Stream& stream() const { return stream_; }
 
+ protected:
+  // The logits.
+  virtual Tensor forward(const Tensor& inputs) { return (*model_)(inputs); }
+
  private:
   Tensor compared_gradient(const nn::Parameter& p) const;
   double limit_gradients(const std::vector<Tensor>& parameters) const;
+  Tensor compared_weight(const nn::Parameter& p) const;
 
   const ProofOptions options_;
   const Variant variant_;
   nn::Stream stream_;
   std::unique_ptr<nn::Module> model_;
+  Generator generator_;                    // where dropout draws
   std::unique_ptr<Lifted> lifted_;         // where the variant lifts
   std::unique_ptr<optim::Optimizer> own_;  // elsewhere
 };

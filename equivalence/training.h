@@ -2,6 +2,7 @@
 // own models, need to know about it.
 #pragma once
 
+#include "core/random.h"
 #include "equivalence/pairs.h"
 #include "nn/module.h"
 
@@ -10,6 +11,23 @@ namespace isonorm::equivalence {
 // Inputs and targets of one step: images or ids, and i64 labels.
 struct Examples {
   Tensor inputs, targets;
+};
+
+// While it lives the default generator stands where `mine` does; at the end it is as it was, and `mine` moves on by a
+// fixed distance. So every training of a lockstep draws the same dropout masks at a step, whatever each has drawn.
+class SameDraws {
+ public:
+  explicit SameDraws(Generator& mine) : mine_(mine), outer_(default_generator()) { default_generator() = mine; }
+  ~SameDraws() {
+    default_generator() = outer_;
+    mine_.offset += uint64_t{1} << 40;
+  }
+  SameDraws(const SameDraws&) = delete;
+  SameDraws& operator=(const SameDraws&) = delete;
+
+ private:
+  Generator& mine_;
+  const Generator outer_;
 };
 
 // A model, and after each half of a step what is compared. Two trainings are compared parameter by parameter, in the

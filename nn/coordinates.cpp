@@ -20,7 +20,12 @@ Tensor times(const Tensor& x, int dim, const Tensor& matrix) {
 
 Tensor recentre(const Tensor& x, int dim) { return x - mean(x, {dim}, true); }
 
-Tensor compress_writer(const Tensor& x, int dim) { return narrow(recentre(x, dim), dim, 0, x.size(dim) - 1); }
+// The rounding error of the mean is the same in all d - 1 entries, and the entry that is not stored, minus their sum,
+// has it d - 1 times: so what is left of the mean is taken away once more (0 in exact arithmetic, so without gradient).
+Tensor compress_writer(const Tensor& x, int dim) {
+  const Tensor y = recentre(x, dim);
+  return narrow(y - mean(detach(y), {dim}, true), dim, 0, x.size(dim) - 1);
+}
 
 Tensor expand_writer(const Tensor& v, int dim) { return cat({v, -sum(v, {dim}, true)}, dim); }
 

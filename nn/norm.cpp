@@ -72,9 +72,12 @@ Tensor StreamNorm::operator()(Residual& r) {
 
 StreamNorm::Folded StreamNorm::folded(const Tensor& reader, const Tensor& reader_bias) const {
   if (!hands_over()) return {stream_.read(reader), reader_bias};
+  const DType dtype = reader.dtype();
+  const auto wide = [&](const Tensor& x) { return dtype == DType::bf16 ? cast(x, DType::f32) : x; };
   // A (gain n + bias) + b = (A diag(gain)) n + (b + A bias)
-  const Tensor shift = matmul(reader, bias);
-  return {stream_.read(reader * weight), reader_bias.defined() ? reader_bias + shift : shift};
+  const Tensor a = wide(reader), shift = matmul(a, wide(bias));
+  return {cast(stream_.read(a * wide(weight)), dtype),
+          cast(reader_bias.defined() ? wide(reader_bias) + shift : shift, dtype)};
 }
 
 }  // namespace isonorm::nn

@@ -1,10 +1,18 @@
 #include "nn/stream.h"
 
+#include "autograd/ops/pointwise.h"
+
 namespace isonorm::nn {
 namespace {
 
 constexpr StreamForm kForms[] = {StreamForm::layer_norm, StreamForm::rms_norm, StreamForm::crms_norm,
                                  StreamForm::crms_isometric, StreamForm::none};
+
+// The coordinates' maps in f32 for bf16, rounded once: their sums and differences in bf16 would cost more than the
+// rounding of the result (docs/equivalence.md, the certificate).
+template <class F> Tensor rounded_once(const Tensor& w, F&& map) {
+  return w.dtype() == DType::bf16 ? cast(map(cast(w, DType::f32)), DType::bf16) : map(w);
+}
 
 bool compressed(StreamForm f) { return f == StreamForm::crms_norm || f == StreamForm::crms_isometric; }
 
@@ -58,26 +66,30 @@ Tensor Stream::read(const Tensor& a) const {
 
 Tensor Stream::read_table(const Tensor& table) const {
   if (storage_ == StreamStorage::raw) return read(table);
-  return form_ == StreamForm::crms_norm ? compress_reader(expand_writer(table, -1), -1) : table;
+  if (form_ != StreamForm::crms_norm) return table;
+  return rounded_once(table, [](const Tensor& b) { return compress_reader(expand_writer(b, -1), -1); });
 }
 
 Tensor Stream::map_writer(const Tensor& w, int dim) const {
   switch (form_) {
     case StreamForm::rms_norm:
-      return recentre(w, dim);
+      return rounded_once(w, [dim](const Tensor& x) { return recentre(x, dim); });
     case StreamForm::crms_norm:
-      return compress_writer(w, dim);
+      return rounded_once(w, [dim](const Tensor& x) { return compress_writer(x, dim); });
     case StreamForm::crms_isometric:
-      return to_isometric(w, dim);
+      return rounded_once(w, [dim](const Tensor& x) { return to_isometric(x, dim); });
     default:
       return w;
   }
 }
 
 Tensor Stream::map_reader(const Tensor& a) const {
-  if (form_ == StreamForm::crms_norm) return compress_reader(a, -1);
-  if (form_ == StreamForm::crms_isometric) return to_isometric(a, -1);
-  return centre_readers_ ? recentre(a, -1) : a;  // A D and A Q are those of A P already
+  if (form_ != StreamForm::crms_norm && form_ != StreamForm::crms_isometric && !centre_readers_) return a;
+  return rounded_once(a, [this](const Tensor& x) {
+    if (form_ == StreamForm::crms_norm) return compress_reader(x, -1);
+    if (form_ == StreamForm::crms_isometric) return to_isometric(x, -1);
+    return recentre(x, -1);  // A D and A Q are those of A P already
+  });
 }
 
 }  // namespace isonorm::nn

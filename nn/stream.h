@@ -12,8 +12,8 @@
 //   none            d             W                       A                           v
 // clang-format on
 //
-// The maps are differentiable: parameters stay stored as the Pre-LN model has them, and every optimizer follows the
-// Pre-LN trajectory.
+// The maps are differentiable, and bf16 goes through them in f32, rounded once: parameters stay stored as the Pre-LN
+// model has them, and every optimizer follows the Pre-LN trajectory.
 #pragma once
 
 #include "nn/coordinates.h"

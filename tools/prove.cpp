@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "equivalence/json.h"
 #include "equivalence/report.h"
+#include "tools/certificate.h"
 #include "tools/interrupt.h"
 #include "tools/options.h"
 #include "tools/output.h"
@@ -21,7 +22,38 @@ using namespace equivalence;
 struct ProveOptions {
   ProofOptions proof;
   OutputOptions output;
+  bool certificate = false;
+  std::vector<std::string> architectures;
 };
+
+// The options of a certificate, which has models and data of its own.
+CertificateOptions certificate_options(const CLI::App& command, const ProveOptions& o) {
+  constexpr const char* kShared[] = {"--certificate", "--architectures", "--steps", "--controls", "--seed",
+                                     "--threads",     "--report",        "--json",  "--quiet"};
+  for (const CLI::Option* option : command.get_options()) {
+    const bool shared =
+        std::any_of(std::begin(kShared), std::end(kShared), [&](const char* name) { return option->check_name(name); });
+    if (option->count() > 0 && !shared)
+      throw UsageError(
+          text(option->get_name(), " has no meaning beside --certificate, which trains models of its own"));
+  }
+  CertificateOptions c{.controls = o.proof.controls, .seed = o.proof.seed, .threads = o.proof.threads};
+  if (o.proof.steps) c.steps = *o.proof.steps;
+  if (c.steps < 1) throw UsageError(text("--steps: ", c.steps, " is not a whole number from 1 on"));
+  if (command.count("--threads") > 0 && c.threads < 1)
+    throw UsageError(text("--threads: ", c.threads, " is not a whole number from 1 on"));
+  if (o.architectures.empty()) return c;
+  c.architectures.clear();
+  for (const std::string& name : o.architectures) {
+    const auto all = architectures();
+    if (std::none_of(all.begin(), all.end(), [&](const Architecture& a) { return name == a.name; }))
+      throw UsageError(text("--architectures: \"", name, "\" is not one of gpt1 to gpt11, vit1 to vit11"));
+    if (std::count(o.architectures.begin(), o.architectures.end(), name) > 1)
+      throw UsageError(text("--architectures: ", name, " is named twice"));
+    c.architectures.push_back(architecture(name));
+  }
+  return c;
+}
 
 void check_forms(const std::vector<std::string>& forms) {
   if (forms.empty()) throw UsageError("--forms: the list is empty");
@@ -103,14 +135,23 @@ Verb add_prove(CLI::App& app) {
   add_shared_options(*command, o->proof);
   command->add_option("--controls", o->proof.controls, "runs of layer_norm moved by one ulp")->capture_default_str();
   add_output_options(*command, o->output, "the proof", "closing sentence");
+  command->add_flag("--certificate", o->certificate,
+                    "prove it of many small architectures on made data instead, with negative controls, and of "
+                    "gradients down to bf16");
+  command
+      ->add_option("--architectures", o->architectures,
+                   "of the certificate, separated by commas (default: gpt1 to gpt11 and vit1 to vit11)")
+      ->delimiter(',');
   command->footer(
       "Steps: 200 in f64, 50 in f32. Exit codes: 0 every run came out as expected, 1 not, 2 usage, 3 bad input, "
       "4 input/output, 130 interrupted.");
   return {command, [o, command] {
-            check_shared_options(*command, o->proof);
-            check_forms(o->proof.forms);
             if (o->proof.controls < 1)
               throw UsageError(text("--controls: ", o->proof.controls, " is not a whole number from 1 on"));
+            if (o->certificate) return run_certificate(certificate_options(*command, *o), o->output);
+            if (!o->architectures.empty()) throw UsageError("--architectures belongs to --certificate");
+            check_shared_options(*command, o->proof);
+            check_forms(o->proof.forms);
             return run(*o);
           }};
 }

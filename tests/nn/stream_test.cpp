@@ -1,6 +1,8 @@
 // The coordinates of a stream: the algebra that makes three forms one model.
 #include "tests/support/catch.h"
 
+#include <cmath>
+
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/norm.h"
 #include "autograd/ops/pointwise.h"
@@ -80,6 +82,52 @@ TEST_CASE("a norm with gain and bias, its readers and its writers give one funct
     }
     check_close(y, expected, 200 * 0x1p-52);
   }
+}
+
+TEST_CASE("the entry that compressed rows do not store is as exact as the others") {
+  // Minus the sum of d - 1 entries, it would hold a rounding error that they share d - 1 times.
+  const int64_t d = 96, columns = 64;
+  manual_seed(11);
+  const Tensor x = randn({d, columns}, {DType::f64}) + 300;
+  const std::vector<double> stored = compress_writer(x, 0).to_vector<double>(), raw = x.to_vector<double>();
+  double worst = 0;
+  for (int64_t c = 0; c < columns; ++c) {
+    long double mean = 0, last = 0;
+    for (int64_t r = 0; r < d; ++r) mean += static_cast<long double>(raw[r * columns + c]) / d;
+    for (int64_t r = 0; r < d - 1; ++r) last -= stored[r * columns + c];
+    const long double exact = raw[(d - 1) * columns + c] - mean;
+    worst = std::max(worst, static_cast<double>(std::abs(last - exact)));
+  }
+  // d roundings of partial sums below 32, so of up to 8 eps, add up like sqrt(d) of them. That of the mean, shared,
+  // would be up to 128 eps d.
+  const double in_eps = worst / 0x1p-52;
+  CHECK(in_eps <= 8 * std::sqrt(static_cast<double>(d)));
+}
+
+TEST_CASE("bf16 goes through the maps in f32 and is rounded once") {
+  manual_seed(12);
+  const int64_t d = 33;
+  const Tensor writer = cast(randn({d, 7}) + 0.5, DType::bf16), reader = cast(randn({7, d}) + 0.5, DType::bf16);
+  const auto once = [](const Tensor& x) { return cast(x, DType::bf16); };
+  const auto equal = [](const Tensor& a, const Tensor& b) {
+    CHECK(a.dtype() == DType::bf16);
+    CHECK(a.to_vector<double>() == b.to_vector<double>());
+  };
+  for (StreamForm form : {StreamForm::rms_norm, StreamForm::crms_norm, StreamForm::crms_isometric}) {
+    INFO(name_of(form));
+    const Stream stream(form, d, StreamStorage::raw, true);
+    equal(stream.write(writer, 0), once(stream.write(cast(writer, DType::f32), 0)));
+    equal(stream.read(reader), once(stream.read(cast(reader, DType::f32))));
+    StreamNorm norm(stream, {.affine = true});
+    copy_into(norm.weight, cast(once(randn({d})), DType::f32));
+    copy_into(norm.bias, cast(once(randn({d})), DType::f32));
+    const auto wide = norm.folded(cast(reader, DType::f32), {});
+    norm.to(DType::bf16);
+    const auto narrow = norm.folded(reader, {});
+    equal(narrow.weight, once(wide.weight));
+    equal(narrow.bias, once(wide.bias));
+  }
+  CHECK(relative_deviation(recentre(writer, 0), Stream(StreamForm::rms_norm, d).write(writer, 0)) > 0);
 }
 
 TEST_CASE("wrong widths and names are refused with both values") {

@@ -1,0 +1,125 @@
+#include "equivalence/certificate/certificate_text.h"
+#include "equivalence/criterion.h"
+#include "equivalence/figure.h"
+#include "equivalence/printed.h"
+#include "equivalence/report_page.h"
+#include "equivalence/summary.h"
+
+namespace isonorm::equivalence {
+namespace {
+
+std::string css_of(const std::string& form) {
+  return form == "rms_norm" ? "rms" : form == "crms_norm" ? "crms" : "isometric";
+}
+
+std::vector<LegendItem> forms_legend() {
+  return {{"dot solid rms", "rms_norm"}, {"dot solid crms", "crms_norm"}, {"dot solid isometric", "crms_isometric"}};
+}
+
+// Every training as a dot: its largest deviation as a multiple of the bound.
+Figure distance_figure(const CertificateResult& r) {
+  DotPlot forms{.title = "Largest deviation of each architecture, as a multiple of the bound",
+                .axis = "largest deviation / bound",
+                .low = 1e-3,
+                .high = 10,
+                .width = 560,
+                .left = 60,
+                .zones = {{"good", "the same", 1e-3, 1}, {"bad", "different", 1, 10}}};
+  const size_t count = r.options.architectures.size();
+  for (size_t i = 0; i < count; ++i) {
+    DotRow row{.label = r.options.architectures[i].name, .dots = {}};
+    for (size_t at = i; at < r.trajectories.size(); at += count) {
+      const Trajectory& t = r.trajectories[at];
+      const std::string& form = t.runs[t.worst].form;
+      row.dots.push_back({css_of(form), printed("%s in %s: %.3f", form.c_str(), name_of(t.dtype), t.share), t.share,
+                          t.dtype == DType::f64});
+    }
+    forms.rows.push_back(row);
+  }
+  DotPlot negative{.title = "Largest deviation of each negative control, as a multiple of the bound",
+                   .axis = "largest deviation / bound",
+                   .low = 0.1,
+                   .high = 1e15,
+                   .width = 560,
+                   .left = 300,
+                   .zones = {{"good", "", 0.1, 1}, {"bad", "different", 1, 1e15}}};
+  for (const NegativeResult& n : r.negatives)
+    negative.rows.push_back({n.control.name, {{"negative", scientific(n.excess), n.excess, true}}});
+  std::vector<LegendItem> legend = forms_legend();
+  legend.push_back({"dot rms", "hollow: in f32"});
+  legend.push_back({"dot solid negative", "negative control"});
+  return {
+      .name = "distance",
+      .heading = "How far from the bound",
+      .css = "two",
+      .legend = legend,
+      .panels = {{.heading = "The forms", .drawing = forms}, {.heading = "The negative controls", .drawing = negative}},
+      .caption =
+          "Of every architecture the form that used most of its bound, in f64 and in f32. The bound is 30 "
+          "times the controls plus 64 eps, at the same step."};
+}
+
+Figure error_figure(const CertificateResult& r) {
+  DotPlot plot{.title = "Errors of gradients at random points in units of eps",
+               .axis = "error in eps of the dtype",
+               .low = 1,
+               .high = 1e16,
+               .width = 1120,
+               .left = 60};
+  for (const DTypeErrors& d : r.gradient_errors) {
+    DotRow row{.label = name_of(d.dtype), .dots = {{"other", printed("Pre-LN itself: %.1f", d.own), d.own, true}}};
+    for (size_t f = 0; f < std::size(kCertifiedForms); ++f) {
+      const char* form = nn::name_of(kCertifiedForms[f]);
+      row.dots.push_back({css_of(form), printed("%s: %.1f", form, d.forms[f]), d.forms[f], true});
+    }
+    row.dots.push_back({"negative", text("plain RMSNorm: ", scientific(d.plain)), d.plain, true});
+    plot.rows.push_back(row);
+  }
+  std::vector<LegendItem> legend = {{"dot solid other", "Pre-LN itself"}};
+  for (const LegendItem& item : forms_legend()) legend.push_back(item);
+  legend.push_back({"dot solid negative", "plain RMSNorm, whose gradient is another one"});
+  return {.name = "errors",
+          .heading = "Gradients at random points",
+          .legend = legend,
+          .panels = {{.drawing = plot}},
+          .caption =
+              "Geometric means of the largest error against Pre-LN in f64. Along a path bf16 has no power: "
+              "rounding alone moves its gradients by percents. At single points it has."};
+}
+
+std::string method(const CertificateResult& r) {
+  return text(
+      "<h2>How it is decided</h2>\n<p>The batches are made from the seed: random images or ids with random labels; no "
+      "file is read. Reference, controls and forms start from the same weights, which have a mean, and see the same "
+      "batches. Let D<sub>c</sub>(t) be the largest deviation up to step t of any of ",
+      r.options.controls,
+      " copies of Pre-LN moved by one ulp. A form is the <em>same</em> when D(t) &le; 30 D<sub>c</sub>(t) + 64 eps at "
+      "every step, for loss, gradients and weights each.</p>\n<p>Gradients: at ",
+      r.options.points,
+      " points per architecture and dtype every weight is drawn anew and rounded to the dtype. The truth is Pre-LN in "
+      "f64; Pre-LN's own error is that of the same model with the coordinates of its stream and the examples of the "
+      "batch in reverse order, which changes nothing but rounding. Weights are mapped in f32 (f64 in f64) and rounded "
+      "once. A stream of width 2 is degenerate: a normalised row is a sign, and its gradient almost 0; its values "
+      "alone are compared.</p>\n");
+}
+
+}  // namespace
+
+std::string certificate_html(const CertificateResult& r) {
+  const std::string sentence = certificate_sentence(r);
+  const size_t colon = sentence.find(": ");
+  std::string body = text(
+      "<h1>A certificate: one Transformer in several coordinates</h1>\n<p class=\"soft\">",
+      r.options.architectures.size(),
+      " small architectures as Pre-LN, Pre-RMSNorm and Pre-CRMSNorm, trained side by side in f64 and f32 and compared "
+      "point by point in f64, f32 and bf16.</p>\n",
+      verdict_box(r.certified, sentence.substr(0, colon), colon < sentence.size() ? sentence.substr(colon + 2) : ""));
+  std::string claims = to_html(claim_table(r));
+  claims.replace(claims.find("<table>"), 7, "<table class=\"words\">");
+  body += claims + figure_html(distance_figure(r)) + figure_html(error_figure(r)) + to_html(error_table(r)) +
+          to_html(trajectory_table(r)) + to_html(negative_table(r)) + method(r) + repeat_html(r.manifest) +
+          environment_html(r.manifest, r.seconds);
+  return report_page(text("isonorm: ", r.certified ? "certified" : "not certified"), body);
+}
+
+}  // namespace isonorm::equivalence

@@ -1,0 +1,31 @@
+// A certificate in words: one sentence, tables, JSON and an HTML report.
+#pragma once
+
+#include "equivalence/certificate/certificate.h"
+#include "equivalence/text_table.h"
+
+namespace isonorm::equivalence {
+
+// "Certified: ..." with the figures, or "Not certified: ..." with the first thing that is not as expected.
+std::string certificate_sentence(const CertificateResult& r);
+
+// A line per architecture and dtype; a line per negative control; a line per dtype of the errors at random points.
+TextTable trajectory_table(const CertificateResult& r);
+TextTable negative_table(const CertificateResult& r);
+TextTable error_table(const CertificateResult& r);
+
+// What is claimed, what was measured, and what would have refuted it: side by side.
+TextTable claim_table(const CertificateResult& r);
+
+// The tables but the claims, for a terminal.
+std::string certificate_text(const CertificateResult& r, bool color);
+
+// A whole page: verdict, claims, pictures, tables, criterion, command and environment.
+std::string certificate_html(const CertificateResult& r);
+
+// {"verdict" ("certified" or "not certified"), "sentence", "manifest", "trajectories", "negative_controls",
+// "gradients", "gradient_errors", "width_2", "seconds"}, indented by two, with a newline at the end; what is not finite
+// is null.
+std::string certificate_json(const CertificateResult& r);
+
+}  // namespace isonorm::equivalence

@@ -1,0 +1,205 @@
+#include "equivalence/certificate/negative_control.h"
+
+#include "autograd/engine.h"
+#include "autograd/ops/matmul.h"
+#include "equivalence/criterion.h"
+#include "equivalence/lockstep.h"
+#include "equivalence/made_examples.h"
+#include "equivalence/summary.h"
+#include "nn/gpt.h"
+
+namespace isonorm::equivalence {
+namespace {
+
+void drop(ProofOptions& o) { o.branch.dropout = 0.2; }
+void scale_layers(ProofOptions& o) { o.branch.layer_scale = 0.5; }
+void recentre_first(ProofOptions& o) { o.branch.recentring = nn::Recentring::first; }
+void recentre_twice(ProofOptions& o) { o.branch.recentring = nn::Recentring::first_and_last; }
+void take_final_norm(ProofOptions& o) { o.final_norm = false; }
+void change_eps(ProofOptions& o) { o.eps = 1e-6; }
+void couple_decay(ProofOptions& o) {
+  o.optimizer = OptimizerKind::adam;
+  o.weight_decay = 0.1;
+}
+
+constexpr NegativeControl kNegativeControls[] = {
+    {.name = "writers recentred once, RMSNorm trained plainly",
+     .claim = "the maps belong into every forward: RMSNorm alone is another training",
+     .architecture = "gpt2",
+     .variant = "a2",
+     .same_start = true},
+    {.name = "compressed weights trained plainly",
+     .claim = "d - 1 coordinates have another metric than d",
+     .architecture = "vit1",
+     .variant = "c1",
+     .same_start = true},
+    {.name = "gradients recentred, Adam",
+     .claim = "Adam's second moment does not commute with P",
+     .architecture = "gpt8",
+     .variant = "a3",
+     .same_start = true},
+    {.name = "weights recentred after each step",
+     .claim = "clipping and Adam see the mean of a gradient",
+     .architecture = "vit6",
+     .variant = "a4",
+     .same_start = true},
+    {.name = "writers and readers recentred once",
+     .claim = "Adam leaves the subspace of zero means",
+     .architecture = "vit9",
+     .variant = "a6",
+     .same_start = true},
+    {.name = "gradients multiplied by the inverse metric, Adam",
+     .claim = "a metric corrects linear optimizers alone",
+     .architecture = "gpt6",
+     .variant = "c3",
+     .same_start = true},
+    {.name = "orthonormal coordinates trained plainly",
+     .claim = "Adam depends on the axes",
+     .architecture = "vit11",
+     .variant = "d1",
+     .same_start = true},
+    {.name = "recentred gradients and weights, Adam with L2",
+     .claim = "an optimizer that reads the weights reads their means",
+     .architecture = "gpt10",
+     .variant = "a5",
+     .same_start = true,
+     .both = couple_decay},
+    {.name = "gains folded into their readers, then trained",
+     .claim = "a learned gain is more than a part of its readers",
+     .architecture = "gpt7",
+     .variant = "b",
+     .same_start = true,
+     .forgery = Forgery::frozen_gains},
+    {.name = "one batch of another seed",
+     .claim = "all runs see the same batches",
+     .architecture = "gpt11",
+     .variant = "c2",
+     .same_start = true,
+     .forgery = Forgery::batch},
+    {.name = "one entry of a weight moved by 1e-9",
+     .claim = "the comparison sees every entry",
+     .architecture = "vit5",
+     .variant = "b",
+     .same_start = false,
+     .forgery = Forgery::weight},
+    {.name = "eps 1e-6 for 1e-5",
+     .claim = "eps belongs to the function",
+     .architecture = "vit3",
+     .variant = "c5",
+     .same_start = false,
+     .run = change_eps},
+    {.name = "no final norm",
+     .claim = "every reader of the stream needs a norm",
+     .architecture = "gpt1",
+     .variant = "b",
+     .same_start = false,
+     .both = take_final_norm},
+    {.name = "dropout after the recentred linear map",
+     .claim = "a mask undoes a zero mean: recentring comes last",
+     .architecture = "gpt3",
+     .variant = "c2",
+     .same_start = false,
+     .both = drop,
+     .run = recentre_first},
+    {.name = "dropout between two recentrings",
+     .claim = "P mask P is not P mask",
+     .architecture = "vit4",
+     .variant = "b",
+     .same_start = false,
+     .both = drop,
+     .run = recentre_twice},
+    {.name = "layer scale after recentring",
+     .claim = "a factor for each entry undoes a zero mean",
+     .architecture = "vit2",
+     .variant = "b",
+     .same_start = true,
+     .both = scale_layers,
+     .run = recentre_first},
+    {.name = "tied head reads the compressed table",
+     .claim = "a tied head must read B (I + 11^T)",
+     .architecture = "gpt4",
+     .variant = "c4",
+     .same_start = false,
+     .forgery = Forgery::uncorrected_head},
+};
+
+bool belongs_to_norm(const nn::Parameter& p) { return p.name.find("norm") != std::string::npos; }
+
+// A trainee that does something else than its options say.
+class Forged : public Trainee {
+ public:
+  Forged(const ProofOptions& o, const ModelShape& shape, const Variant& variant, Forgery forgery)
+      : Trainee(o, shape, variant), forgery_(forgery), shape_(shape), elsewhere_(o) {
+    ++elsewhere_.seed;
+  }
+
+  void begin(const nn::Module& raw) {
+    start_from(raw);
+    if (forgery_ != Forgery::weight) return;
+    const Tensor w = model().state_dict().at("blocks.0.mlp.fc2.weight");
+    w.mutable_data<double>()[0] += 1e-9 * largest_entry(detach(w));
+  }
+
+  void differentiate(const Examples& batch) override {
+    const bool wrong = forgery_ == Forgery::batch && step_ == kNegativeSteps / 2;
+    Trainee::differentiate(wrong ? made_examples(elsewhere_, shape_, static_cast<uint64_t>(step_)) : batch);
+    ++step_;
+    if (forgery_ != Forgery::frozen_gains) return;
+    for (const nn::Parameter& p : model().named_parameters())
+      if (belongs_to_norm(p)) set_gradient(p.tensor, {});
+  }
+
+ private:
+  Tensor forward(const Tensor& inputs) override {
+    if (forgery_ != Forgery::uncorrected_head) return Trainee::forward(inputs);
+    auto& gpt = dynamic_cast<nn::Gpt&>(model());
+    return linear(gpt.features(inputs), gpt.named_parameters().front().tensor, {});
+  }
+
+  const Forgery forgery_;
+  const ModelShape shape_;
+  ProofOptions elsewhere_;
+  int step_ = 0;
+};
+
+}  // namespace
+
+std::span<const NegativeControl> negative_controls() { return kNegativeControls; }
+
+NegativeResult run_negative(const NegativeControl& n, int controls, uint64_t seed, const Continue& go_on) {
+  NegativeResult result{.control = n};
+  const Architecture& a = architecture(n.architecture);
+  ProofOptions o = training_options(a, DType::f64, seed);
+  if (n.both) n.both(o);
+  ProofOptions mine = o;
+  if (n.run) n.run(mine);
+  const ModelShape shape = shape_of(a);
+  const auto initial = initial_model(o, shape);
+
+  RunResult reference = record(raw_variant(nn::StreamForm::layer_norm));
+  std::vector<RunResult> moved;
+  for (int c = 1; c <= controls; ++c) moved.push_back(record(*reference.variant, static_cast<uint64_t>(c)));
+  result.run = record(variant(n.variant));
+  Lockstep all(o, shape, *initial, reference, moved, {});
+  auto forged = std::make_unique<Forged>(mine, shape, *result.run.variant, n.forgery);
+  forged->begin(*initial);
+  all.add(std::move(forged), result.run);
+  for (int step = 0; step < kNegativeSteps; ++step) {
+    all.step(made_examples(o, shape, static_cast<uint64_t>(step)), o.lr);
+    if (go_on && !go_on()) return result;
+  }
+
+  RunResult& run = result.run;
+  run.expected = Verdict::different;
+  run.control = running_maximum(moved);
+  judge(run, o.dtype);
+  result.excess = share_of_bound(run.deviations, run.control, o.dtype);
+  if (!n.same_start) {
+    run.as_expected = run.observed == Verdict::different && result.excess >= kLeastExcess;
+    run.reason = text("at most ", scientific(result.excess), " times the bound, at least ", kLeastExcess, " expected");
+  }
+  result.as_expected = run.as_expected;
+  return result;
+}
+
+}  // namespace isonorm::equivalence

@@ -1,0 +1,47 @@
+// The negative controls of the certificate: trainings that are wrong in one respect each, and have to come out
+// different. Each guards a claim, which would be untrue had it come out the same.
+#pragma once
+
+#include <span>
+
+#include "equivalence/certificate/trajectory.h"
+
+namespace isonorm::equivalence {
+
+// What is done to the run beside its options.
+enum class Forgery {
+  none,
+  weight,            // one entry is moved by 1e-9 of its tensor's largest
+  batch,             // at the middle step it sees the batch of another seed
+  frozen_gains,      // gains and biases of norms are not trained
+  uncorrected_head,  // the head reads the stored table as it is
+};
+
+struct NegativeControl {
+  const char* name;          // "another eps"
+  const char* claim;         // "eps belongs to the function"
+  const char* architecture;  // its name
+  const char* variant;       // how the run stores its weights: alias
+  bool same_start;           // it is the reference's function at step 1, and leaves it by training alone
+  Forgery forgery = Forgery::none;
+  void (*both)(ProofOptions&) = nullptr;  // what reference, controls and run have beyond the architecture
+  void (*run)(ProofOptions&) = nullptr;   // what only the run has
+};
+
+std::span<const NegativeControl> negative_controls();
+
+// How far a run that is another function from the start has to leave the bound: to this multiple of it.
+inline constexpr double kLeastExcess = 100;
+
+struct NegativeResult {
+  NegativeControl control;
+  RunResult run = {};
+  double excess = 0;         // largest D(t) / bound(t)
+  bool as_expected = false;  // it came out different: by criterion.h's margin where it starts as the same function,
+                             // else by kLeastExcess
+};
+
+// 20 steps in f64, as train_architecture() trains.
+NegativeResult run_negative(const NegativeControl& n, int controls, uint64_t seed, const Continue& go_on = {});
+
+}  // namespace isonorm::equivalence

@@ -1,0 +1,45 @@
+#include "equivalence/certificate/trajectory.h"
+
+#include <algorithm>
+
+#include "equivalence/criterion.h"
+#include "equivalence/lockstep.h"
+#include "equivalence/made_examples.h"
+
+namespace isonorm::equivalence {
+
+using nn::StreamForm;
+
+Trajectory train_architecture(const Architecture& a, DType dtype, int steps, int controls, uint64_t seed,
+                              const Continue& go_on) {
+  Trajectory t{.architecture = a, .dtype = dtype, .steps = steps};
+  const ProofOptions o = training_options(a, dtype, seed);
+  const ModelShape shape = shape_of(a);
+  RunResult reference = record(raw_variant(StreamForm::layer_norm));
+  for (int c = 1; c <= controls; ++c)
+    t.controls.push_back(record(raw_variant(StreamForm::layer_norm), static_cast<uint64_t>(c)));
+  for (StreamForm form : {StreamForm::rms_norm, StreamForm::crms_norm, StreamForm::crms_isometric})
+    t.runs.push_back(record(raw_variant(form)));
+  Lockstep all(o, shape, *initial_model(o, shape), reference, t.controls, t.runs);
+  for (int step = 0; step < steps; ++step) {
+    all.step(made_examples(o, shape, static_cast<uint64_t>(step)), o.lr);
+    if (go_on && !go_on()) return t;
+  }
+  judge(t);
+  return t;
+}
+
+void judge(Trajectory& t) {
+  const Deviations control = running_maximum(t.controls);
+  t.as_expected = !t.runs.empty();
+  for (size_t r = 0; r < t.runs.size(); ++r) {
+    RunResult& run = t.runs[r];
+    run.control = control;
+    judge(run, t.dtype);
+    t.as_expected = t.as_expected && run.as_expected;
+    const double share = share_of_bound(run.deviations, run.control, t.dtype);
+    if (r == 0 || !(share <= t.share)) t.share = share, t.worst = r;
+  }
+}
+
+}  // namespace isonorm::equivalence

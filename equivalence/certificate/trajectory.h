@@ -1,0 +1,33 @@
+// One line of the certificate: an architecture trained in one dtype, Pre-LN beside its controls and the three forms.
+#pragma once
+
+#include <functional>
+
+#include "equivalence/certificate/architecture.h"
+#include "equivalence/result.h"
+
+namespace isonorm::equivalence {
+
+struct Trajectory {
+  Architecture architecture;
+  DType dtype;
+  int steps = 0;
+  std::vector<RunResult> controls = {},
+                         runs = {};  // Pre-LN moved by one ulp; rms_norm, crms_norm, crms_isometric, judged
+  size_t worst = 0;                  // of `runs`: the one that used most of its bound
+  double share = 0;                  // of the bound that it used: at most 1 where it is the same
+  bool as_expected = false;          // all runs are the same
+};
+
+// Told after every step of one lockstep; returns false to stop.
+using Continue = std::function<bool()>;
+
+// Trains `steps` steps on made examples at a constant rate. Not finished where `go_on` stopped it: as_expected is
+// false.
+Trajectory train_architecture(const Architecture& a, DType dtype, int steps, int controls, uint64_t seed,
+                              const Continue& go_on = {});
+
+// Draws the verdicts from the deviations of `runs` and `controls`; fills worst, share and as_expected.
+void judge(Trajectory& t);
+
+}  // namespace isonorm::equivalence

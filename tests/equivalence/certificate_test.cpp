@@ -1,0 +1,249 @@
+// The certificate: what its table of architectures claims, that a forged part makes it fail, and what it writes.
+#include "equivalence/certificate/certificate.h"
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "core/parallel.h"
+#include "equivalence/certificate/certificate_text.h"
+#include "equivalence/criterion.h"
+#include "tests/support/catch.h"
+
+using namespace isonorm;
+using namespace isonorm::equivalence;
+using Catch::Matchers::Contains;
+
+namespace {
+
+CertificateOptions reduced() {
+  CertificateOptions o;
+  o.architectures = {architecture("gpt8"), architecture("vit1")};
+  o.negative_controls = {negative_controls().begin() + 9, negative_controls().begin() + 12};
+  o.steps = 8;
+  o.points = 6;
+  o.threads = 2;
+  return o;
+}
+
+// Made once: the tests only change copies.
+const CertificateResult& certificate() {
+  static const CertificateResult result = certify(reduced());
+  return result;
+}
+
+void check_fails(CertificateResult forged, const std::string& part) {
+  conclude(forged);
+  CHECK_FALSE(forged.certified);
+  CHECK_THAT(certificate_sentence(forged), Contains("Not certified: ") && Contains(part));
+  CHECK_THAT(certificate_json(forged), Contains("\"verdict\": \"not certified\""));
+  CHECK_THAT(certificate_html(forged), Contains("Not certified"));
+}
+
+}  // namespace
+
+TEST_CASE("the architectures: at least 20, small, two features apart pairwise, each feature used twice") {
+  const auto all = architectures();
+  REQUIRE(all.size() >= 20);
+  std::map<std::string, int> used;
+  std::set<std::string> names;
+  for (const Architecture& a : all) {
+    INFO(a.name);
+    CHECK(a.depth <= 2);
+    CHECK(a.width <= 48);
+    CHECK(names.insert(a.name).second);
+    CHECK(training_options(a, DType::f64, 1).width == a.width);
+    for (const Feature& f : features(a)) ++used[f.respect + ": " + f.value];
+    for (const Architecture& b : all) {
+      INFO(b.name);
+      if (&a != &b) CHECK(distance(a, b) >= 2);
+    }
+  }
+  for (const char* feature :
+       {"model: GPT", "model: ViT", "width: odd", "width: even", "width: power of two", "heads: one", "heads: several",
+        "activation: GELU", "activation: ReLU", "activation: SwiGLU", "positions: learned", "positions: rotary",
+        "output of a GPT: tied", "output of a GPT: untied", "output of a ViT: class token",
+        "output of a ViT: mean pooling", "norms: affine", "norms: plain"}) {
+    INFO(feature);
+    CHECK(used[feature] >= 2);
+  }
+  CHECK(used.size() == 18);  // the list above is all of them
+}
+
+TEST_CASE("an architecture is what its features say") {
+  for (const Architecture& a : architectures()) {
+    INFO(a.name);
+    const ProofOptions o = training_options(a, DType::f64, 1);
+    const auto model = initial_model(o, shape_of(a));
+    std::set<std::string> names;
+    for (const nn::Parameter& p : model->named_parameters()) names.insert(p.name);
+    CHECK(names.contains("token.weight") == (a.model == ModelKind::gpt));
+    CHECK((names.contains("position") || names.contains("position.weight")) == (a.positions == nn::Positions::learned));
+    CHECK(names.contains("blocks.0.mlp.gate.weight") == (a.activation == nn::Activation::swiglu));
+    CHECK(names.contains("norm.weight") == a.affine);
+    CHECK(names.contains("blocks.0.attn.qkv.bias") == a.bias);
+    CHECK(names.contains(a.model == ModelKind::gpt ? "head.weight" : "cls") != a.other_output);
+    CHECK(names.contains("blocks.1.norm1.weight") == (a.affine && a.depth == 2));
+  }
+}
+
+TEST_CASE("every negative control stands on an architecture that there is, and guards a claim") {
+  REQUIRE(negative_controls().size() >= 10);
+  std::set<std::string> names, on;
+  for (const NegativeControl& n : negative_controls()) {
+    INFO(n.name);
+    CHECK(names.insert(n.name).second);
+    CHECK_NOTHROW(architecture(n.architecture));
+    CHECK_NOTHROW(variant(n.variant));
+    CHECK(std::string(n.claim).size() > 10);
+    on.insert(n.architecture);
+  }
+  CHECK(on.size() >= 10);
+}
+
+TEST_CASE("a reduced certificate is certified, whatever the number of threads") {
+  const CertificateResult& r = certificate();
+  INFO(certificate_sentence(r));
+  CHECK(r.certified);
+  CHECK_FALSE(r.interrupted);
+  REQUIRE(r.trajectories.size() == 4);
+  CHECK(r.trajectories[1].steps == 8);
+  CHECK(r.trajectories[2].steps == 2);
+  REQUIRE(r.gradient_errors.size() == 3);
+  for (const DTypeErrors& d : r.gradient_errors) {
+    CHECK(d.own > 0.3);
+    CHECK(d.own < 30);
+    CHECK(d.plain > d.limit());
+  }
+  const int threads = num_threads();
+  CertificateOptions o = reduced();
+  o.threads = 1;
+  const CertificateResult again = certify(o);
+  CHECK(num_threads() == threads);
+  for (size_t i = 0; i < r.trajectories.size(); ++i)
+    for (size_t f = 0; f < 3; ++f) {
+      CHECK(again.trajectories[i].runs[f].losses == r.trajectories[i].runs[f].losses);
+      CHECK(again.trajectories[i].runs[f].deviations.weight == r.trajectories[i].runs[f].deviations.weight);
+    }
+  for (size_t i = 0; i < r.gradients.size(); ++i) {
+    CHECK(again.gradients[i].own == r.gradients[i].own);
+    CHECK(again.gradients[i].forms[1] == r.gradients[i].forms[1]);
+  }
+}
+
+TEST_CASE("a forged part makes the certificate fail, and is named") {
+  SECTION("a weight that is 1e-9 off at one step of one form") {
+    CertificateResult forged = certificate();
+    forged.trajectories[3].runs[1].deviations.weight[1] = 1e-2;  // f32
+    judge(forged.trajectories[3]);
+    check_fails(forged, "vit1 in f32: crms_norm came out different");
+    forged = certificate();
+    forged.trajectories[0].runs[2].deviations.weight[5] = 1e-9;
+    judge(forged.trajectories[0]);
+    CHECK(forged.trajectories[0].worst == 2);
+    CHECK(forged.trajectories[0].share > 100);
+    check_fails(forged, "gpt8 in f64: crms_isometric came out different");
+  }
+  SECTION("a NaN") {
+    CertificateResult forged = certificate();
+    forged.trajectories[0].runs[0].deviations.gradient[0] = NAN;
+    judge(forged.trajectories[0]);
+    check_fails(forged, "gpt8 in f64: rms_norm");
+  }
+  SECTION("a form compared with itself") {
+    CertificateResult forged = certificate();
+    Deviations& d = forged.trajectories[1].runs[0].deviations;
+    for (auto* values : {&d.loss, &d.gradient, &d.weight}) std::fill(values->begin(), values->end(), 0);
+    judge(forged.trajectories[1]);
+    check_fails(forged, "vit1 in f64: rms_norm");
+  }
+  SECTION("controls that never moved") {
+    CertificateResult forged = certificate();
+    for (RunResult& c : forged.trajectories[0].controls) c.deviations.weight.assign(8, 0);
+    judge(forged.trajectories[0]);
+    check_fails(forged, "gpt8 in f64");
+  }
+  SECTION("a negative control that came out the same") {
+    CertificateResult forged = certificate();
+    forged.negatives[0].as_expected = false;
+    check_fails(forged, "negative control: one batch of another seed");
+  }
+  SECTION("gradients of one form three times as far as Pre-LN's own, in one dtype") {
+    for (size_t dtype : {0u, 1u, 2u}) {
+      CertificateResult forged = certificate();
+      for (size_t i = 0; i < 2; ++i)
+        for (double& e : forged.gradients[2 * dtype + i].forms[0]) e *= 4;
+      check_fails(forged, std::string("gradients in ") + name_of(forged.gradients[2 * dtype].dtype));
+    }
+  }
+  SECTION("plain RMSNorm whose gradients pass") {
+    CertificateResult forged = certificate();
+    for (size_t i = 4; i < 6; ++i) forged.gradients[i].plain = forged.gradients[i].own;
+    check_fails(forged, "gradients in bf16");
+  }
+  SECTION("nothing") {
+    CertificateResult forged = certificate();
+    forged.negatives.clear();
+    check_fails(forged, "nothing to compare");
+  }
+}
+
+TEST_CASE("a control that is not wrong comes out as not different") {
+  NegativeControl right = negative_controls()[0];
+  right.variant = "b";
+  NegativeResult r = run_negative(right, 2, 1);
+  CHECK_FALSE(r.as_expected);
+  CHECK(r.run.observed == Verdict::same);
+  right.same_start = false;
+  r = run_negative(right, 2, 1);
+  CHECK_FALSE(r.as_expected);
+  CHECK(r.excess <= 1);
+}
+
+TEST_CASE("a certificate as JSON and HTML") {
+  const CertificateResult& r = certificate();
+  const auto j = nlohmann::json::parse(certificate_json(r));
+  CHECK(j["verdict"] == "certified");
+  CHECK(j["manifest"]["options"]["architectures"] == "gpt8,vit1");
+  CHECK_THAT(j["manifest"]["command"].get<std::string>(),
+             Contains("isonorm prove --certificate --architectures gpt8,vit1 --steps 8"));
+  REQUIRE(j["trajectories"].size() == 4);
+  const auto& t = j["trajectories"][0];
+  CHECK(t["features"]["heads"] == "one");
+  CHECK(t["runs"].size() == 3);
+  CHECK(t["runs"][0]["observed"] == "same");
+  CHECK(t["share_of_bound"].get<double>() <= 1);
+  CHECK(t["control"]["weight"].get<double>() > 0);
+  REQUIRE(j["negative_controls"].size() == 3);
+  for (const auto& n : j["negative_controls"]) {
+    CHECK(n["observed"] == "different");
+    CHECK(n["times_the_bound"].get<double>() >= 100);
+    CHECK_FALSE(n["claim"].get<std::string>().empty());
+  }
+  REQUIRE(j["gradient_errors"].size() == 3);
+  CHECK(j["gradient_errors"][2]["dtype"] == "bf16");
+  CHECK(j["gradient_errors"][0]["maps_in_the_dtype"].is_null());
+  CHECK(j["gradient_errors"][2]["maps_in_the_dtype"].get<double>() > 0);
+  CHECK(j["gradients"][0]["forms"]["crms_norm"].size() == 6);
+  CHECK(j["width_2"].size() == 3);
+
+  const std::string page = certificate_html(r);
+  CHECK_THAT(page, Contains("Certified") && Contains("What is claimed, and what would have refuted it") &&
+                       Contains("plain RMSNorm has") && Contains("no file is read"));
+  CHECK_THAT(page, !Contains("<script") && !Contains("http://www.w3.org/1999") && !Contains("src="));
+}
+
+TEST_CASE("a certificate stops when it is told to, and refuses options that make none") {
+  CertificateOptions o = reduced();
+  int calls = 0;
+  const CertificateResult r = certify(o, [&](const CertificateProgress& p) {
+    CHECK(p.step <= p.steps);
+    return ++calls < 5;
+  });
+  CHECK(calls == 5);
+  CHECK(r.interrupted);
+  CHECK_FALSE(r.certified);
+  CHECK(certificate_sentence(r) == "Interrupted: nothing is concluded.");
+  o.points = 0;
+  CHECK_THROWS_WITH(certify(o), Contains("0 points"));
+  CHECK_THROWS_WITH(architecture("gpt99"), Contains("gpt99") && Contains("vit11"));
+}
