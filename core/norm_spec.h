@@ -38,7 +38,7 @@ constexpr const char* name_of(NormKind kind) {
 // How many leading entries of a row of `width` are averaged: ceil(p width), at least 1 (Zhang & Sennrich, 1910.07467).
 inline int64_t norm_entries(const NormSpec& spec, int64_t width) {
   if (spec.p == 1) return width;
-  return std::clamp<int64_t>(static_cast<int64_t>(std::ceil(spec.p * static_cast<double>(width))), 1, width);
+  return std::max<int64_t>(1, std::min(width, static_cast<int64_t>(std::ceil(spec.p * static_cast<double>(width)))));
 }
 
 // What their sum of squares is divided by: one more for the compressed rows, whose dropped entry counts too
