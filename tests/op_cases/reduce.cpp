@@ -110,6 +110,22 @@ void add_samples(OpCase& op, const std::string& label, Draw& draw, const Call& c
   add(far, {{-1}, false}, " mean 1e4");
 }
 
+// NaN passes through, whether it is the first, a middle or the last of the entries.
+template <class F> void add_nan_samples(OpCase& op, Draw& draw, const Call& call, F f) {
+  Array x = draw.distinct({3, 35});
+  for (int64_t i : {0, 35 + 18, 2 * 35 + 34}) x.v[i] = NAN;
+  const auto nan_or = [f](const std::vector<double>& v) {
+    return std::any_of(v.begin(), v.end(), [](double e) { return std::isnan(e); }) ? NAN : f(v);
+  };
+  for (const Choice& c : {Choice{{1}, false}, Choice{{0}, false}}) {
+    Sample& s = op.add(
+        label_of(c) + " NaN", {x}, [=](const Tensors& t) { return call(t[0], c); },
+        [=](const Arrays& a) { return reduce_naively(a[0], c, nan_or); });
+    s.length = 35;
+    s.gradient = false;
+  }
+}
+
 template <class Function> void add_refusals(OpCase& op, Function call) {
   op.refuse({"dimension 2", "rank 2"}, [=] { call(reals({2, 3}), std::vector<int>{2}); });
   op.refuse({"dimension 1", "twice"}, [=] { call(reals({2, 3}), std::vector<int>{1, 1}); });
@@ -125,8 +141,9 @@ OpCase row(std::string name, std::string formula, Tensor (*call)(const Tensor&, 
             .formula = std::move(formula),
             .tolerance = tolerance};
   Draw draw(name);
-  add_samples(
-      op, "", draw, [call](const Tensor& x, const Choice& c) { return call(x, c.dims, c.keepdim); }, f, domain);
+  const auto over = [call](const Tensor& x, const Choice& c) { return call(x, c.dims, c.keepdim); };
+  add_samples(op, "", draw, over, f, domain);
+  add_nan_samples(op, draw, over, f);
   add_refusals(op, [call](const Tensor& x, std::vector<int> dims) { call(x, dims, false); });
   if (!domain.over_nothing) op.refuse({"[2, 0]", "no elements"}, [call] { call(reals({2, 0}), {1}, false); });
   return op;
