@@ -1,6 +1,5 @@
 #include "core/kernels/index.h"
 
-#include <cstring>
 
 #include "core/parallel.h"
 
@@ -26,8 +25,7 @@ void take_rows(IndexShape s, const Tensor& out, const Tensor& x, const Tensor& i
     const int64_t m = ids.numel();
     parallel_for(s.outer * m, grain(s.inner), [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r)
-        std::memcpy(po + r * s.inner, px + (r / m * s.length + id[r % m]) * s.inner,
-                    static_cast<size_t>(s.inner) * sizeof(T));
+        std::copy_n(px + (r / m * s.length + id[r % m]) * s.inner, s.inner, po + r * s.inner);
     });
   });
 }
