@@ -1,5 +1,6 @@
 #include "equivalence/manifest.h"
 
+#include <algorithm>
 #include <fstream>
 #include <thread>
 
@@ -54,6 +55,12 @@ std::vector<std::pair<std::string, std::string>> option_list(const ProofOptions&
           {"depth", text(o.depth)},
           {"heads", text(o.heads)},
           {vit ? "patch" : "context", text(vit ? o.patch : o.context)},
+          {"head-width", text(o.head_width > 0 ? o.head_width : o.width / std::max<int64_t>(1, o.heads))},
+          {"mlp", text(o.mlp > 0 ? o.mlp : 4 * o.width)},
+          {"activation", name_of(o.activation)},
+          {"positions", name_of(o.positions)},
+          {vit ? "mean-pool" : "tied", text(vit ? o.mean_pool : o.tied)},
+          {"no-bias", text(!o.bias)},
           {"affine", text(o.affine)},
           {"controls", text(o.controls)},
           {"dtype", name_of(o.dtype)},

@@ -32,10 +32,8 @@ template <class F> void visit_options(nn::VitOptions& o, F&& f) {
 
 // The names of an enumeration's values, in the order of the values.
 template <class E> struct ValueNames;
-template <> struct ValueNames<nn::Activation> {
-  static constexpr const char* names[] = {"gelu", "gelu_tanh", "relu", "silu", "swiglu"};
-};
-template <> struct ValueNames<nn::Positions> { static constexpr const char* names[] = {"learned", "rotary", "none"}; };
+template <> struct ValueNames<nn::Activation> { static constexpr const auto& names = nn::kActivationNames; };
+template <> struct ValueNames<nn::Positions> { static constexpr const auto& names = nn::kPositionsNames; };
 template <> struct ValueNames<nn::Recentring> {
   static constexpr const char* names[] = {"last", "first", "first_and_last"};
 };

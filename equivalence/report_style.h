@@ -64,6 +64,7 @@ pre { background: var(--card); border: 1px solid var(--line); border-radius: 8px
   figure, .verdict, tr, pre { break-inside: avoid; }
   figure { padding: 8px 10px; }
   .charts.loss { grid-template-columns: minmax(0, 2fr) minmax(0, 1fr); }
+  .charts.two { grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 10px; }
   .charts.three { grid-template-columns: repeat(3, minmax(0, 1fr)); gap: 10px; }
   .scroll { overflow: visible; }
   table { font-size: 7.4pt; }

@@ -130,9 +130,9 @@ std::string summary_warning(const ProofResult& proof) {
 std::string repeat_command(const Manifest& manifest) {
   std::string command = "isonorm " + manifest.verb;
   for (const auto& [name, value] : manifest.options) {
-    if (value.empty() || (name == "affine" && value == "false")) continue;
+    if (value.empty() || value == "false") continue;  // "false" and "true": a flag
     command += text(" --", name);
-    if (name != "affine") command += text(" ", quoted(value));
+    if (value != "true") command += text(" ", quoted(value));
   }
   return command;
 }

@@ -8,6 +8,8 @@ namespace isonorm::nn {
 
 // swiglu: silu of a gate of its own times the first map (Shazeer, 2002.05202).
 enum class Activation { gelu, gelu_tanh, relu, silu, swiglu };
+inline constexpr const char* kActivationNames[] = {"gelu", "gelu_tanh", "relu", "silu", "swiglu"};
+constexpr const char* name_of(Activation a) { return kActivationNames[static_cast<size_t>(a)]; }
 
 struct MlpOptions {
   int64_t hidden = 256;

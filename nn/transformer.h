@@ -9,6 +9,8 @@ namespace isonorm::nn {
 
 // How tokens learn where they stand: a table added to the stream, rotated queries and keys, or not at all.
 enum class Positions { learned, rotary, none };
+inline constexpr const char* kPositionsNames[] = {"learned", "rotary", "none"};
+constexpr const char* name_of(Positions p) { return kPositionsNames[static_cast<size_t>(p)]; }
 
 // Width, attention's inner width heads x head_width and mlp_width are three independent sizes.
 struct TransformerOptions {

@@ -60,6 +60,17 @@ void add_shared_options(CLI::App& command, ProofOptions& o) {
   command.add_option("--heads", o.heads, "attention heads; they divide the width")->capture_default_str();
   command.add_option("--patch", o.patch, "vit: side of a patch in pixels")->capture_default_str();
   command.add_option("--context", o.context, "gpt: characters in a row")->capture_default_str();
+  command.add_option("--head-width", o.head_width, "width of a head (default: width / heads)");
+  command.add_option("--mlp", o.mlp, "width of the MLP (default: 4 width)");
+  add_choice(command, "--activation", o.activation,
+             {nn::Activation::gelu, nn::Activation::gelu_tanh, nn::Activation::relu, nn::Activation::silu,
+              nn::Activation::swiglu},
+             "of the MLP");
+  add_choice(command, "--positions", o.positions, {nn::Positions::learned, nn::Positions::rotary, nn::Positions::none},
+             "how tokens learn where they stand");
+  command.add_flag("--tied", o.tied, "gpt: the head reads with the token table");
+  command.add_flag("--mean-pool", o.mean_pool, "vit: the mean of the tokens instead of a class token");
+  command.add_flag("--no-bias{false}", o.bias, "linear maps without biases");
   command.add_flag("--affine", o.affine, "norms with learned gain and bias");
   add_choice(command, "--dtype", o.dtype, {DType::f32, DType::f64}, "of parameters and activations");
   command.add_option("--eps", o.eps, "added inside the root of every norm")->capture_default_str();
@@ -88,7 +99,9 @@ void check_shared_options(const CLI::App& command, const ProofOptions& o) {
   const bool gpt = o.model == ModelKind::gpt;
   if (gpt && o.data.empty()) throw UsageError("--model gpt needs a text file: --data FILE");
   if (gpt && command.count("--patch") > 0) throw UsageError("--patch belongs to --model vit");
+  if (gpt && o.mean_pool) throw UsageError("--mean-pool belongs to --model vit");
   if (!gpt && command.count("--context") > 0) throw UsageError("--context belongs to --model gpt");
+  if (!gpt && o.tied) throw UsageError("--tied belongs to --model gpt");
   require(o.lr > 0 && std::isfinite(o.lr), "--lr", o.lr, "a number above 0");
   require(o.warmup >= 0, "--warmup", o.warmup, "a whole number from 0 on");
   require(o.decay() >= 0 && std::isfinite(o.decay()), "--weight-decay", o.decay(), "a number from 0 on");
@@ -102,7 +115,13 @@ void check_shared_options(const CLI::App& command, const ProofOptions& o) {
   require_positive("--patch", o.patch);
   require_positive("--context", o.context);
   require(o.width >= 2, "--width", static_cast<double>(o.width), "a whole number from 2 on");
-  if (o.width % o.heads != 0) throw UsageError(text("--heads: ", o.heads, " does not divide the width ", o.width));
+  for (const auto& [option, value] : {std::pair{"--head-width", o.head_width}, {"--mlp", o.mlp}})
+    if (command.count(option) > 0) require_positive(option, value);
+  if (o.head_width == 0 && o.width % o.heads != 0)
+    throw UsageError(text("--heads: ", o.heads, " does not divide the width ", o.width, "; --head-width sets one"));
+  const int64_t head_width = o.head_width > 0 ? o.head_width : o.width / o.heads;
+  if (o.positions == nn::Positions::rotary && head_width % 2 != 0)
+    throw UsageError(text("--positions: rotary ones turn pairs of entries, a head's width ", head_width, " is odd"));
 }
 
 }  // namespace isonorm::tools

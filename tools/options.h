@@ -7,7 +7,8 @@
 
 namespace isonorm::tools {
 
-// Adds --model --data --width --depth --heads --patch --context --affine --eps --optimizer --lr --warmup --weight-decay
+// Adds --model --data --width --depth --heads --patch --context --head-width --mlp --activation --positions --tied
+// --mean-pool --no-bias --affine --eps --optimizer --lr --warmup --weight-decay
 // --clip --steps --batch
 // --dtype --seed --threads, bound to `o`, whose values are the defaults.
 void add_shared_options(CLI::App& command, equivalence::ProofOptions& o);

@@ -152,6 +152,8 @@ Verb add_prove(CLI::App& app) {
             if (!o->architectures.empty()) throw UsageError("--architectures belongs to --certificate");
             check_shared_options(*command, o->proof);
             check_forms(o->proof.forms);
+            if (o->proof.tied && o->proof.affine)
+              throw UsageError("--tied with --affine needs raw weights, and leaves no negative control to prove with");
             return run(*o);
           }};
 }

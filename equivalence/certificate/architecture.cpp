@@ -61,8 +61,6 @@ const char* activation_text(nn::Activation a) {
   return "?";
 }
 
-const char* positions_text(nn::Positions p) { return p == learned ? "learned" : p == rotary ? "rotary" : "none"; }
-
 const char* model_text(ModelKind m) { return m == kGpt ? "GPT" : "ViT"; }
 
 const char* output_text(const Architecture& a) {
@@ -93,7 +91,7 @@ std::vector<Feature> features(const Architecture& a) {
           {"width", width_text(a.width)},
           {"heads", a.heads == 1 ? "one" : "several"},
           {"activation", activation_text(a.activation)},
-          {"positions", positions_text(a.positions)},
+          {"positions", name_of(a.positions)},
           {text("output of a ", model_text(a.model)), output_text(a)},
           {"norms", a.affine ? "affine" : "plain"}};
 }
@@ -108,7 +106,7 @@ int distance(const Architecture& a, const Architecture& b) {
 
 std::string description(const Architecture& a) {
   return text("width ", a.width, ", ", a.heads, a.heads == 1 ? " head, " : " heads, ", activation_text(a.activation),
-              ", ", positions_text(a.positions), ", ", output_text(a), ", ", a.affine ? "affine" : "plain",
+              ", ", name_of(a.positions), ", ", output_text(a), ", ", a.affine ? "affine" : "plain",
               a.bias ? "" : ", no biases");
 }
 

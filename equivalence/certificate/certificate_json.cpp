@@ -38,6 +38,7 @@ json trajectory_json(const Trajectory& t) {
           {"steps", t.steps},
           {"control", t.runs.empty() ? json() : control_json(t.runs.front())},
           {"share_of_bound", t.share},
+          {"share_of_bound_of_one_control", t.share_alone},
           {"as_expected", t.as_expected},
           {"runs", runs}};
 }

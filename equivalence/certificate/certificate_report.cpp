@@ -116,7 +116,7 @@ std::string certificate_html(const CertificateResult& r) {
       verdict_box(r.certified, sentence.substr(0, colon), colon < sentence.size() ? sentence.substr(colon + 2) : ""));
   std::string claims = to_html(claim_table(r));
   claims.replace(claims.find("<table>"), 7, "<table class=\"words\">");
-  body += claims + figure_html(distance_figure(r)) + figure_html(error_figure(r)) + to_html(error_table(r)) +
+  body += figure_html(distance_figure(r)) + figure_html(error_figure(r)) + claims + to_html(error_table(r)) +
           to_html(trajectory_table(r)) + to_html(negative_table(r)) + method(r) + repeat_html(r.manifest) +
           environment_html(r.manifest, r.seconds);
   return report_page(text("isonorm: ", r.certified ? "certified" : "not certified"), body);

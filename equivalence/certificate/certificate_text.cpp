@@ -45,6 +45,12 @@ const Trajectory* strongest(const CertificateResult& r, DType dtype) {
   return found;
 }
 
+double most_alone(const CertificateResult& r) {
+  double most = 0;
+  for (const Trajectory& t : r.trajectories) most = larger(most, t.share_alone);
+  return most;
+}
+
 // The first thing that is not as expected; empty where there is none.
 std::string first_objection(const CertificateResult& r) {
   for (const Trajectory& t : r.trajectories)
@@ -93,7 +99,9 @@ TextTable trajectory_table(const CertificateResult& r) {
                       "and the largest of ",
                       r.options.controls, " controls moved by one ulp. f64: ", r.options.steps_in(DType::f64),
                       " steps, f32: ", r.options.steps_in(DType::f32),
-                      ". AdamW at a constant rate of 1e-3. The percentage is that of the bound that was used.")};
+                      ". AdamW at a constant rate of 1e-3. The percentage is that of the bound that was used; with "
+                      "one control alone, the least fortunate of them, a form would use ",
+                      printed("%.0f %%.", std::ceil(100 * most_alone(r))))};
   for (const Trajectory& t : r.trajectories) {
     if (t.runs.empty()) continue;
     const RunResult& w = t.runs[t.worst];

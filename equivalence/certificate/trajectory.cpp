@@ -32,6 +32,7 @@ Trajectory train_architecture(const Architecture& a, DType dtype, int steps, int
 void judge(Trajectory& t) {
   const Deviations control = running_maximum(t.controls);
   t.as_expected = !t.runs.empty();
+  t.share_alone = 0;
   for (size_t r = 0; r < t.runs.size(); ++r) {
     RunResult& run = t.runs[r];
     run.control = control;
@@ -39,6 +40,8 @@ void judge(Trajectory& t) {
     t.as_expected = t.as_expected && run.as_expected;
     const double share = share_of_bound(run.deviations, run.control, t.dtype);
     if (r == 0 || !(share <= t.share)) t.share = share, t.worst = r;
+    for (const RunResult& c : t.controls)
+      t.share_alone = larger(t.share_alone, share_of_bound(run.deviations, running_maximum({&c, 1}), t.dtype));
   }
 }
 

@@ -12,11 +12,12 @@ struct Trajectory {
   Architecture architecture;
   DType dtype;
   int steps = 0;
-  std::vector<RunResult> controls = {},
-                         runs = {};  // Pre-LN moved by one ulp; rms_norm, crms_norm, crms_isometric, judged
-  size_t worst = 0;                  // of `runs`: the one that used most of its bound
-  double share = 0;                  // of the bound that it used: at most 1 where it is the same
-  bool as_expected = false;          // all runs are the same
+  std::vector<RunResult> controls = {};  // Pre-LN moved by one ulp
+  std::vector<RunResult> runs = {};      // rms_norm, crms_norm, crms_isometric, judged
+  size_t worst = 0;                      // of `runs`: the one that used most of its bound
+  double share = 0;                      // of the bound that it used: at most 1 where it is the same
+  double share_alone = 0;    // the largest that any form would use if there were but one control, any of them
+  bool as_expected = false;  // all runs are the same
 };
 
 // Told after every step of one lockstep; returns false to stop.
@@ -27,7 +28,7 @@ using Continue = std::function<bool()>;
 Trajectory train_architecture(const Architecture& a, DType dtype, int steps, int controls, uint64_t seed,
                               const Continue& go_on = {});
 
-// Draws the verdicts from the deviations of `runs` and `controls`; fills worst, share and as_expected.
+// Draws the verdicts from the deviations of `runs` and `controls`; fills what follows them.
 void judge(Trajectory& t);
 
 }  // namespace isonorm::equivalence

@@ -7,6 +7,7 @@
 #include "core/parallel.h"
 #include "equivalence/certificate/certificate_text.h"
 #include "equivalence/criterion.h"
+#include "tests/equivalence/markup.h"
 #include "tests/support/catch.h"
 
 using namespace isonorm;
@@ -107,6 +108,7 @@ TEST_CASE("a reduced certificate is certified, whatever the number of threads") 
   CHECK_FALSE(r.interrupted);
   REQUIRE(r.trajectories.size() == 4);
   CHECK(r.trajectories[1].steps == 8);
+  for (const Trajectory& t : r.trajectories) CHECK(t.share_alone >= t.share);  // D_c of one is at most D_c of all
   CHECK(r.trajectories[2].steps == 2);
   REQUIRE(r.gradient_errors.size() == 3);
   for (const DTypeErrors& d : r.gradient_errors) {
@@ -227,6 +229,7 @@ TEST_CASE("a certificate as JSON and HTML") {
   CHECK(j["width_2"].size() == 3);
 
   const std::string page = certificate_html(r);
+  CHECK(test::well_formed(page));
   CHECK_THAT(page, Contains("Certified") && Contains("What is claimed, and what would have refuted it") &&
                        Contains("plain RMSNorm has") && Contains("no file is read"));
   CHECK_THAT(page, !Contains("<script") && !Contains("http://www.w3.org/1999") && !Contains("src="));

@@ -37,10 +37,12 @@ TEST_CASE("cli: help and version are no errors") {
   }
   const std::string prove = run_child({"prove", "--help"}).out;
   for (const char* option :
-       {"--model",   "--data",   "--forms",    "--optimizer", "--lr",    "--warmup", "--weight-decay",
-        "--clip",    "--steps",  "--batch",    "--width",     "--depth", "--heads",  "--patch",
-        "--context", "--affine", "--controls", "--dtype",     "--eps",   "--seed",   "--threads",
-        "--report",  "--json",   "--log",      "--quiet",     "--help",  "--version"})
+       {"--model",        "--data",  "--forms",     "--optimizer",  "--lr",          "--warmup",
+        "--weight-decay", "--clip",  "--steps",     "--batch",      "--width",       "--depth",
+        "--heads",        "--patch", "--context",   "--affine",     "--controls",    "--dtype",
+        "--eps",          "--seed",  "--threads",   "--report",     "--json",        "--log",
+        "--quiet",        "--help",  "--version",   "--head-width", "--mlp",         "--activation",
+        "--positions",    "--tied",  "--mean-pool", "--no-bias",    "--certificate", "--architectures"})
     CHECK(contains(prove, option));
 }
 
@@ -65,6 +67,15 @@ TEST_CASE("cli: usage errors exit with 2 and name what is wrong") {
       {{"--width", "1"}, "--width"},
       {{"--heads", "5"}, "--heads"},
       {{"--heads", "0"}, "--heads"},
+      {{"--heads", "5"}, "--head-width"},
+      {{"--head-width", "0"}, "--head-width: 0"},
+      {{"--mlp", "-1"}, "--mlp: -1"},
+      {{"--activation", "step"}, "gelu|gelu_tanh|relu|silu|swiglu"},
+      {{"--positions", "absolute"}, "learned|rotary|none"},
+      {{"--positions", "rotary", "--heads", "3", "--head-width", "5"}, "width 5 is odd"},
+      {{"--tied"}, "--tied belongs to --model gpt"},
+      {{"--model", "gpt", "--data", "x", "--mean-pool"}, "--mean-pool belongs to --model vit"},
+      {{"--model", "gpt", "--data", "x", "--tied", "--affine"}, "--tied with --affine"},
       {{"--depth", "0"}, "--depth"},
       {{"--patch", "0"}, "--patch"},
       {{"--context", "9"}, "--context"},

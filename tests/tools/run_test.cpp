@@ -46,6 +46,25 @@ std::vector<std::string> small(const Folder& folder, const std::string& verb, co
 
 }  // namespace
 
+TEST_CASE("prove and train take the features of the Transformer from the command line") {
+  const Folder folder;
+  const std::vector<std::string> features = {
+      "--steps", "8",  "--activation", "swiglu",       "--positions", "rotary", "--tied",
+      "--mlp",   "11", "--no-bias",    "--head-width", "6",           "--json", folder.file("p.json")};
+  const ChildResult r = run_child(small(folder, "prove", features));
+  INFO(r.out << r.err);
+  CHECK(r.code == 0);
+  const json p = json::parse(read(folder.file("p.json")));
+  const std::string command = p["manifest"]["command"];
+  CHECK(
+      contains(command, " --head-width 6 --mlp 11 --activation swiglu --positions rotary --tied --no-bias --controls"));
+  CHECK(p["manifest"]["options"]["no-bias"] == true);
+  // token, qkv, proj, gate, fc1, fc2: no positions, no biases, no head of its own
+  const int64_t table = p["reference"]["parameters"].get<int64_t>() - 8 * (3 * 12 + 12 + 3 * 11);
+  CHECK(table == 8 * 7);  // the characters of the text
+  CHECK(run_child(small(folder, "train", features)).code == 0);
+}
+
 TEST_CASE("prove: equivalent forms give 0, the table, JSON, report and log") {
   const Folder folder;
   const ChildResult r = run_child(small(folder, "prove",
