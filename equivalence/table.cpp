@@ -46,28 +46,6 @@ Expectation observation(const RunResult& run) {
   return run.observed == Verdict::same ? Expectation::same : Expectation::different;
 }
 
-// Takes the verdict of one more seed into the cell.
-void take(Cell& cell, const RunResult& run, bool first) {
-  const bool low = cell.expected == Expectation::different;  // the seed that differs least counts
-  const auto merge = [&](double& kept, double value) {
-    kept = first ? value : low ? std::min(kept, value) : larger(kept, value);
-  };
-  merge(cell.loss, run.loss_deviation);
-  merge(cell.gradient, run.gradient_deviation);
-  merge(cell.weight, run.weight_deviation);
-  const auto control = [](double& kept, const std::vector<double>& values) {
-    if (!values.empty()) kept = larger(kept, values.back());
-  };
-  control(cell.control_loss, run.control.loss);
-  control(cell.control_gradient, run.control.gradient);
-  control(cell.control_weight, run.control.weight);
-  if (first || (cell.as_expected && !run.as_expected)) {
-    cell.observed = observation(run);
-    cell.reason = run.reason;
-  }
-  cell.as_expected = cell.as_expected && run.as_expected;
-}
-
 // One recipe and one seed: everything that theory says something about, in lockstep.
 std::vector<RunResult> train(const TableOptions& o, const Recipe& recipe, int seed) {
   const ProofOptions p = with_recipe(model_options(o, seed), recipe);
@@ -91,6 +69,27 @@ std::vector<RunResult> train(const TableOptions& o, const Recipe& recipe, int se
 }
 
 }  // namespace
+
+void take_seed(Cell& cell, const RunResult& run, bool first) {
+  const bool low = cell.expected == Expectation::different;  // the seed that differs least counts
+  const auto merge = [&](double& kept, double value) {
+    kept = first ? value : low ? std::min(kept, value) : larger(kept, value);
+  };
+  merge(cell.loss, run.loss_deviation);
+  merge(cell.gradient, run.gradient_deviation);
+  merge(cell.weight, run.weight_deviation);
+  const auto control = [](double& kept, const std::vector<double>& values) {
+    if (!values.empty()) kept = larger(kept, values.back());
+  };
+  control(cell.control_loss, run.control.loss);
+  control(cell.control_gradient, run.control.gradient);
+  control(cell.control_weight, run.control.weight);
+  if (first || (cell.as_expected && !run.as_expected)) {
+    cell.observed = observation(run);
+    cell.reason = run.reason;
+  }
+  cell.as_expected = cell.as_expected && run.as_expected;
+}
 
 TableResult table(const TableOptions& o, const std::function<bool(const TableProgress&)>& progress) {
   check(o.steps > 0 && o.seeds > 0 && o.controls > 0, "table: ", o.steps, " steps, ", o.seeds, " seeds and ",
@@ -117,7 +116,7 @@ TableResult table(const TableOptions& o, const std::function<bool(const TablePro
       auto run = runs.begin();
       for (size_t row = 0; row < o.rows.size(); ++row) {
         Cell& cell = result.cells[row * o.columns.size() + c];
-        if (cell.expected != Expectation::undefined) take(cell, *run++, seed == 1);
+        if (cell.expected != Expectation::undefined) take_seed(cell, *run++, seed == 1);
       }
       ++done;
       const double part = static_cast<double>(done) / static_cast<double>(o.columns.size() * o.seeds);

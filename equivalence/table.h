@@ -34,6 +34,9 @@ struct Cell {
   double control_loss = 0, control_gradient = 0, control_weight = 0;  // largest over seeds
 };
 
+// Takes the verdict of one more seed into the cell; the first one replaces what is there.
+void take_seed(Cell& cell, const RunResult& run, bool first);
+
 struct TableResult {
   TableOptions options;
   ProofOptions model;  // of the first seed: sizes, data, dtype

@@ -65,6 +65,8 @@ TEST_CASE("compare tensors: one entry off by 1e-9 of its tensor's largest is fou
   CHECK_THAT(r.message(),
              Contains("fc.weight[2, 4] is ") && Contains("1.0e-09") && Contains("(1 of 2 tensors differs)"));
   CHECK(compare_tensors(tensors(weight, bias), tensors(forged, bias), {}, {.tolerance = 2e-9}).same);
+  // A file in f32 beside one in f64 is held to what f32 can hold.
+  CHECK_THAT(said(tensors(weight, bias), tensors(cast(weight, DType::f32), bias)), Contains("same: 2 tensors"));
   const auto json = nlohmann::json::parse(r.json());
   CHECK(json["first"]["index"] == std::vector<int>{2, 4});
   CHECK(json["tensors"][1]["same"] == true);

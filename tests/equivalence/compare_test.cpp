@@ -6,7 +6,9 @@
 #include <limits>
 
 #include "autograd/ops/loss.h"
+#include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
+#include "equivalence/lockstep.h"
 #include "optim/adamw.h"
 #include "optim/sgd.h"
 #include "tests/equivalence/small_net.h"
@@ -127,6 +129,66 @@ TEST_CASE("compare: NaN, nothing, and a model with itself are never the same") {
   CHECK_THROWS_WITH(compare_trajectories([] { return small_net({}); }, [] { return small_net({}); }, {},
                                          cross_entropy_of, kAdamW, small_batch, {.steps = 0}),
                     Contains("expected at least 1"));
+}
+
+TEST_CASE("compare: controls that move as far as a real difference are no measure") {
+  // One ulp of a weight turns the phase of the sine by 1e-4.
+  const Objective chaotic = [](nn::Module& m, const Examples& batch) {
+    return cross_entropy_of(m, batch) + sum(sin(m.parameters()[0] * 1e12));
+  };
+  const auto a = small_net({}), b = small_net({.form = StreamForm::rms_norm});
+  CHECK_THAT(compare_gradients(*a, *b, {}, chaotic, small_batch, kFew).message(),
+             Contains("different: the controls") && Contains("would hide a real difference"));
+}
+
+TEST_CASE("compare: models that agree where they stand, or in the loss alone, are told apart") {
+  const auto a = small_net({}), b = small_net({.form = StreamForm::rms_norm});
+  fill(detach(a->head.bias), 1);
+  const auto with_extra = [&](const std::function<Tensor(const Tensor& bias)>& extra) -> Objective {
+    return [&, extra](nn::Module& m, const Examples& batch) {
+      const Tensor loss = cross_entropy_of(m, batch);
+      return &m == b.get() ? loss + extra(b->head.bias) : loss;
+    };
+  };
+  const Objective elsewhere = with_extra([](const Tensor& bias) { return sum(relu(-bias)); });  // 0 where bias is 1
+  const CompareOptions several = {.points = 4};
+  CHECK_FALSE(compare_gradients(*a, *b, {}, elsewhere, small_batch, several).same);
+  const Objective no_value = with_extra([](const Tensor& bias) { return sum(bias) - sum(detach(bias)); });
+  const Comparison c = compare_gradients(*a, *b, {}, no_value, small_batch, kFew);
+  CHECK_FALSE(c.same);
+  REQUIRE(c.first);
+  CHECK(c.first->quantity == std::string("gradient"));
+  CHECK(c.first->place.tensor == "head.bias");
+}
+
+TEST_CASE("compare: an entry of some rows of a tensor is named by its place in the whole") {
+  const Tensor value = from_vector<double>({1, 2, 3, 4}, {2, 2}), reference = from_vector<double>({1, 2, 3, 5}, {2, 2});
+  const auto place = first_beyond({{"qkv.bias", value, reference, 5, 7}}, 0.1);
+  REQUIRE(place);
+  CHECK(place->index == Dims{8, 1});
+}
+
+TEST_CASE("compare: every quantity is held to the bound of its own controls") {
+  // Gradient and weights off by given amounts, relative to 1; the loss is always 1.
+  struct Forged : Training {
+    struct OneWeight : nn::Module {
+      OneWeight() { add_parameter("w", ones({1}, {DType::f64})); }
+    };
+    Forged(double gradient, double weight) : off{gradient, weight} { parameters_ = module.named_parameters(); }
+    void differentiate(const Examples&) override { loss_ = 1, gradients_ = {tensor({1 + off[0]})}; }
+    void update(double) override { weights_ = {tensor({1 + off[1]})}; }
+    nn::Module& model() override { return module; }
+    OneWeight module;
+    double off[2];
+  };
+  RunResult reference, control, run;
+  Lockstep all;
+  all.add(std::make_unique<Forged>(0, 0), reference);
+  all.add(std::make_unique<Forged>(1e-10, 1e-12), control, true);
+  all.add(std::make_unique<Forged>(1e-9, 1e-9), run);
+  all.step({}, 0);
+  REQUIRE(run.first_difference);  // 30 times 1e-10 explains the gradient, 30 times 1e-12 does not explain the weight
+  CHECK(run.first_difference->quantity == std::string("weights"));
 }
 
 TEST_CASE("compare: a partner that is missing, extra or of another shape is named") {

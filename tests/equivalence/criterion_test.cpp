@@ -121,6 +121,11 @@ TEST_CASE("criterion: what was compared with itself proves nothing") {
   run = form_run();
   run.control = zeros;
   CHECK(verdict(run) == Verdict::different);
+  for (Series series : {&Deviations::gradient, &Deviations::weight}) {  // controls that moved in one of the two alone
+    run = form_run();
+    run.control.*series = run.deviations.*series = std::vector<double>(50);
+    CHECK(verdict(run) == Verdict::different);
+  }
   run = negative_run();
   run.deviations = {std::vector<double>(20), std::vector<double>(20), std::vector<double>(20)};
   CHECK(verdict(run) == Verdict::same);

@@ -46,6 +46,29 @@ TEST_CASE("G6, G7: every variant with an optimizer of every class comes out as t
   check_cells(table(o));
 }
 
+TEST_CASE("a cell keeps the seed that speaks most against what was expected") {
+  const auto run = [](double weight, Verdict observed, bool as_expected) {
+    RunResult r = record(variant("b"));
+    r.weight_deviation = weight, r.observed = observed, r.as_expected = as_expected;
+    r.reason = text("off by ", weight);
+    return r;
+  };
+  Cell same{.variant = variant("b"), .recipe = recipe("sgd"), .expected = Expectation::same, .observed = {}};
+  take_seed(same, run(1e-15, Verdict::same, true), true);
+  CHECK((same.as_expected && same.observed == Expectation::same));
+  take_seed(same, run(1e-3, Verdict::different, false), false);
+  take_seed(same, run(1e-14, Verdict::same, true), false);
+  CHECK_FALSE(same.as_expected);
+  CHECK(same.observed == Expectation::different);
+  CHECK(same.weight == 1e-3);
+  CHECK(same.reason == "off by 0.001");
+  Cell different{.variant = variant("a2"), .recipe = recipe("sgd"), .expected = Expectation::different, .observed = {}};
+  for (const double weight : {0.5, 0.25, 1.0})
+    take_seed(different, run(weight, Verdict::different, true), weight == 0.5);
+  CHECK(different.as_expected);
+  CHECK(different.weight == 0.25);
+}
+
 TEST_CASE("Newton-Schulz commutes with orthonormal changes of basis and keeps zero means; with D it does not commute") {
   manual_seed(6);
   const int64_t d = 9;

@@ -49,6 +49,20 @@ TEST_CASE("the stream check agrees with a conversion, and names the one tensor t
   }
 }
 
+TEST_CASE("the stream check reads a tied table in compressed storage as the model does") {
+  manual_seed(6);
+  nn::Gpt gpt(small_gpt({.stream = StreamForm::crms_norm, .storage = nn::StreamStorage::mapped}, true));
+  const ModelFile file = filled_file(gpt);
+  const ModelConversion c = convert_model(file, StreamForm::layer_norm);
+  CHECK(compare_streams(file.state, layout_of(gpt), c.conversion.exact, c.conversion.layout, DType::f64).same());
+}
+
+TEST_CASE("two agree within 4 times what rounding does, and 64 eps") {
+  CHECK(Agreement{.deviation = 3.9e-12, .control = 1e-12}.same());
+  CHECK_FALSE(Agreement{.deviation = 4.1e-12, .control = 1e-12}.same());
+  CHECK(Agreement{.deviation = 63 * epsilon(DType::f64)}.bound() == 64 * epsilon(DType::f64));
+}
+
 TEST_CASE("two models are compared by their logits") {
   manual_seed(2);
   nn::Vit vit(small_vit({.affine = true}));

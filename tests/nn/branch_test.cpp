@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "autograd/engine.h"
 #include "autograd/ops/loss.h"
@@ -51,6 +52,29 @@ TEST_CASE("a branch's dropout keeps its mean") {
   const Tensor error = mean(many, {0}) - select(branch(x), 0, 0);
   const Tensor standard = sqrt(var(many, {0})) / std::sqrt(static_cast<double>(samples));
   CHECK(amax(abs(error) / standard).item() < 5);
+}
+
+TEST_CASE("the probability of stochastic depth grows linearly to that of the last block") {
+  const Vit model({.image = 4,
+                   .patch = 2,
+                   .classes = 2,
+                   .transformer = {.width = 4, .depth = 3, .heads = 1, .branch = {.stochastic_depth = 0.3}}});
+  std::vector<double> found;
+  const std::function<void(const Module&)> look = [&](const Module& m) {
+    if (const auto* branch = dynamic_cast<const BranchOutput*>(&m)) found.push_back(branch->options().stochastic_depth);
+    for (const auto& child : m.children()) look(*child);
+  };
+  look(model);
+  const std::vector<double> expected = {0.1, 0.1, 0.2, 0.2, 0.3, 0.3};  // attention and MLP of each block
+  REQUIRE(found.size() == expected.size());
+  for (size_t i = 0; i < found.size(); ++i) CHECK(found[i] == Approx(expected[i]));
+}
+
+TEST_CASE("without mean pooling a ViT reads the class from its own token") {
+  Vit model({.image = 4, .patch = 2, .classes = 3, .transformer = {.width = 6, .depth = 0, .heads = 1}});
+  model.to(DType::f64);
+  const Tensor one = model(randn({2, 4, 4, 1}, kF64)), other = model(randn({2, 4, 4, 1}, kF64));
+  check_close(one, other, 0);  // no block has shown it the patches
 }
 
 TEST_CASE("a ViT's gradients are Pre-LN's under both ways to pool, with everything that may act on a branch") {
