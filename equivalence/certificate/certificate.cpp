@@ -46,7 +46,7 @@ std::vector<DTypeErrors> errors_by_dtype(const std::vector<PointErrors>& all) {
       d.within = d.within && d.forms[f] <= d.limit();
       d.flat = d.flat && d.forms[f] <= 2 * in_f64;
     }
-    d.plain_differs = d.plain > d.limit();
+    d.plain_differs = plain.empty() || d.plain > d.limit();
     result.push_back(d);
   }
   return result;

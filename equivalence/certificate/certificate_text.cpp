@@ -63,7 +63,8 @@ std::string first_objection(const CertificateResult& r) {
   const auto errors = [](const char* what, const DTypeErrors& d) {
     const size_t f = largest_form(d);
     return text(what, " in ", name_of(d.dtype), ": ", nn::name_of(kCertifiedForms[f]), " ", eps_text(d.forms[f]),
-                " eps, Pre-LN itself ", eps_text(d.own), ", plain RMSNorm ", eps_text(d.plain));
+                " eps, Pre-LN itself ", eps_text(d.own), ", plain RMSNorm ",
+                std::isnan(d.plain) ? "-" : eps_text(d.plain));
   };
   for (const DTypeErrors& d : r.gradient_errors)
     if (!d.within || !d.flat || !d.plain_differs) return errors("gradients", d);
@@ -187,7 +188,8 @@ TextTable claim_table(const CertificateResult& r) {
     const size_t f = largest_form(d);
     add(text("gradients are exact to rounding in ", name_of(d.dtype)),
         text(eps_text(d.forms[f]), " eps (", nn::name_of(kCertifiedForms[f]), "), Pre-LN itself ", eps_text(d.own)),
-        text("more than ", eps_text(d.limit()), " eps: plain RMSNorm has ", eps_text(d.plain)),
+        text("more than ", eps_text(d.limit()), " eps",
+             std::isnan(d.plain) ? std::string() : text(": plain RMSNorm has ", eps_text(d.plain))),
         d.within && d.plain_differs);
   }
   if (!r.gradient_errors.empty()) {
