@@ -25,6 +25,7 @@
 #include "core/error.h"
 #include "core/parallel.h"
 #include "core/print.h"
+#include "core/profile.h"
 #include "core/random.h"
 #include "core/tensor.h"
 #include "core/tensor_map.h"

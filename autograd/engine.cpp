@@ -1,6 +1,7 @@
 #include "autograd/engine.h"
 
 #include <algorithm>
+#include <optional>
 #include <queue>
 
 #include "autograd/grad_mode.h"
@@ -111,6 +112,8 @@ void run(std::span<const Tensor> outputs, std::span<const Tensor> cotangents, st
       std::vector<bool> fresh(n.inputs.size());
       for (size_t i = 0; i < n.inputs.size(); ++i) fresh[i] = n.inputs[i].node && !has_gradient(*n.inputs[i].node);
       Flow flow(n);
+      std::optional<profile::Backward> profiled;
+      if (profile::recording()) profiled.emplace(n.path);
       n.backward(flow);
       n.backward = nullptr;
       for (size_t i = 0; i < n.inputs.size(); ++i) {

@@ -141,7 +141,7 @@ Node* record(const char* name, const Outputs& outputs, const Inputs& inputs, Get
     t.output = static_cast<int>(node->outputs.size());
     node->outputs.push_back({t.shape, t.dtype, t.storage->device(), {}});
   }
-  if (checking) node->path = Scope::path();
+  if (checking || profile::recording()) node->path = Scope::path();
   return node.get();
 }
 

@@ -39,7 +39,7 @@ struct Node {
   std::function<void(Flow&)> backward;              // empty for a leaf, and after it has run
   Tensor gradient;                                  // of a leaf: the user's gradient, summed over backward passes
   std::vector<std::pair<int, GradientHook>> hooks;  // (output, hook)
-  std::string path;                                 // module path, recorded in anomaly mode only
+  std::string path;                                 // module path, recorded in anomaly mode and for a profile
 
   Node(const char* op, size_t input_count, size_t output_count);
   ~Node();  // iterative: a chain of a million nodes does not overflow the stack

@@ -4,6 +4,8 @@
 #pragma once
 
 #include "core/device.h"
+#include "core/profile.h"
+#include "core/tensor_bytes.h"
 
 namespace isonorm {
 
@@ -14,33 +16,40 @@ enum class Isa { base, avx2, avx512 };
 Isa isa();
 const char* name_of(Isa isa);
 
+// What a CPU slot holds for each of them: off x86-64 there is the base set alone.
+#ifdef __x86_64__
+inline constexpr Isa kCompiled[3] = {Isa::base, Isa::avx2, Isa::avx512};
+#else
+inline constexpr Isa kCompiled[3] = {Isa::base, Isa::base, Isa::base};
+#endif
+
 template <class Signature> class Kernel;
 
 template <class... A> class Kernel<void(A...)> {
  public:
   using Function = void (*)(A...);
+  using Flops = int64_t (*)(A...);  // floating-point operations of a call, for the profile
 
   // One function for every instruction set.
-  constexpr Kernel(const char* name, Function cpu) : name_(name), cpu_{cpu, cpu, cpu} {}
+  constexpr Kernel(const char* name, Function cpu, Flops flops = nullptr)
+      : name_(name), cpu_{cpu, cpu, cpu}, flops_(flops) {}
 
   // pick.operator()<isa>() gives the function compiled for `isa`.
   template <class Pick>
-  constexpr Kernel(const char* name, Pick pick)
-#ifdef __x86_64__
+  constexpr Kernel(const char* name, Pick pick, Flops flops = nullptr)
       : name_(name),
-        cpu_{pick.template operator()<Isa::base>(), pick.template operator()<Isa::avx2>(),
-             pick.template operator()<Isa::avx512>()} {}
-#else
-      : name_(name),
-        cpu_{pick.template operator()<Isa::base>(), pick.template operator()<Isa::base>(),
-             pick.template operator()<Isa::base>()} {
-  }
-#endif
+        cpu_{pick.template operator()<kCompiled[0]>(), pick.template operator()<kCompiled[1]>(),
+             pick.template operator()<kCompiled[2]>()},
+        flops_(flops) {}
 
-        // Runs the kernel where `device` is. Throws "softmax: no kernel for cuda:0" on an empty slot.
-        void on(Device device, A... args) const {
+  // Runs the kernel where `device` is. Throws "softmax: no kernel for cuda:0" on an empty slot.
+  void on(Device device, A... args) const {
     const Function f = device.kind == DeviceKind::cpu ? cpu_[static_cast<int>(isa())] : cuda_;
     check(f != nullptr, name_, ": no kernel for ", device);
+    if (profile::recording()) [[unlikely]] {
+      const profile::Timer timer(name_, bytes_of_all(args...), flops_ ? flops_(args...) : 0);
+      return f(args...);
+    }
     f(args...);
   }
 
@@ -51,6 +60,7 @@ template <class... A> class Kernel<void(A...)> {
   const char* name_;
   Function cpu_[3];
   Function cuda_ = nullptr;
+  Flops flops_;
 };
 
 }  // namespace isonorm

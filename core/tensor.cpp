@@ -27,6 +27,14 @@ Tensor empty(const Dims& shape, TensorOptions o, const char* op) {
 
 Tensor empty_like(const Tensor& like) { return empty(like.shape(), like.options()); }
 
+int64_t tensor_bytes(const Tensor& x) {
+  if (!x.defined()) return 0;
+  int64_t elements = 1;
+  for (int d = 0; d < x.rank(); ++d)
+    if (x.strides()[d] != 0) elements *= x.shape()[d];
+  return elements * size_of(x.dtype());
+}
+
 Tensor as_strided(const Tensor& base, const Dims& shape, const Dims& strides, int64_t offset) {
   const TensorImpl& b = base.impl();
   check(shape.rank == strides.rank, "as_strided: shape ", shape, " and strides ", strides, " differ in rank");

@@ -42,15 +42,28 @@ struct AttentionInputs {
   Tensor q, k,
       v;        // [batch, heads, time, size] of one dtype, f32 or f64; elements of a head adjacent, any other strides
   Tensor mask;  // [batch, heads, queries, keys], any strides, added to the scores; or undefined
+
+  friend int64_t tensor_bytes(const AttentionInputs& a) { return bytes_of_all(a.q, a.k, a.v, a.mask); }
 };
 struct AttentionSaved {
   AttentionInputs in;
   Tensor out, lse;  // the result, and per query the logarithm of the sum of exponentials [batch, heads, queries]
   Tensor dout;      // strided like the inputs
+
+  friend int64_t tensor_bytes(const AttentionSaved& a) { return bytes_of_all(a.in, a.out, a.lse, a.dout); }
 };
 struct AttentionGradients {
   Tensor dq, dk, dv;
+
+  friend int64_t tensor_bytes(const AttentionGradients& a) { return bytes_of_all(a.dq, a.dk, a.dv); }
 };
+
+// Floating-point operations of that many products of the scores' shape per entry of a row of q and of v; a causal mask
+// leaves out half.
+inline int64_t attention_flops(const AttentionInputs& in, bool causal, int64_t of_size, int64_t of_values) {
+  const int64_t scores = in.q.size(0) * in.q.size(1) * in.q.size(2) * in.k.size(2) / (causal ? 2 : 1);
+  return 2 * scores * (of_size * in.q.size(3) + of_values * in.v.size(3));
+}
 
 namespace cpu {
 template <Isa I>
@@ -63,9 +76,15 @@ void attention_backward(AttentionSpec spec, const AttentionGradients& out, const
 
 // out = softmax(scale q k^T + mask) v. scratch: [threads, attention_scratch(head, false)].
 inline constinit Kernel<void(AttentionSpec, const Tensor&, const Tensor&, const AttentionInputs&, const Tensor&)>
-    attention_forward{"attention_forward", []<Isa I>() { return &cpu::attention_forward<I>; }};
+    attention_forward{"attention_forward", []<Isa I>() { return &cpu::attention_forward<I>; },
+                      [](AttentionSpec spec, const Tensor&, const Tensor&, const AttentionInputs& in, const Tensor&) {
+                        return attention_flops(in, spec.causal, 1, 1);
+                      }};
 // The gradients of q, k and v; scores are computed again. scratch: [threads, attention_scratch(head, true)].
 inline constinit Kernel<void(AttentionSpec, const AttentionGradients&, const AttentionSaved&, const Tensor&)>
-    attention_backward{"attention_backward", []<Isa I>() { return &cpu::attention_backward<I>; }};
+    attention_backward{"attention_backward", []<Isa I>() { return &cpu::attention_backward<I>; },
+                       [](AttentionSpec spec, const AttentionGradients&, const AttentionSaved& saved, const Tensor&) {
+                         return attention_flops(saved.in, spec.causal, 3, 2);
+                       }};
 
 }  // namespace isonorm::kernels

@@ -14,6 +14,8 @@ void matmul(const Tensor& out, const Tensor& a, const Tensor& b, double beta);
 // are equal (a stride of 0 where an operand broadcasts). In the last two dimensions of each one stride is 1 (a
 // transposed view is fine) and the other at least the size of the contiguous one. beta is 0 or 1; with 0 the old
 // contents of out are not read.
-inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, double)> matmul{"matmul", &cpu::matmul};
+inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, double)> matmul{
+    "matmul", &cpu::matmul,
+    [](const Tensor& out, const Tensor& a, const Tensor&, double) { return 2 * out.numel() * a.size(-1); }};
 
 }  // namespace isonorm::kernels

@@ -20,15 +20,21 @@ struct NormOutputs {
   Tensor y;      // the normalized rows
   Tensor sum;    // x + branch; undefined where there is no branch
   Tensor stats;  // [rows, 2] of acc dtype: (mean or, for crms, sum of the row; 1/root)
+
+  friend int64_t tensor_bytes(const NormOutputs& n) { return bytes_of_all(n.y, n.sum, n.stats); }
 };
 struct NormInputs {
   Tensor x, branch, gain, bias;
+
+  friend int64_t tensor_bytes(const NormInputs& n) { return bytes_of_all(n.x, n.branch, n.gain, n.bias); }
 };
 
 struct NormGradients {
   Tensor dx;
   Tensor dgain, dbias;  // [width]; undefined where not wanted
   Tensor partial;  // scratch [norm_blocks(rows), 2, norm_partial_width] of acc dtype, where dgain or dbias is wanted
+
+  friend int64_t tensor_bytes(const NormGradients& n) { return bytes_of_all(n.dx, n.dgain, n.dbias, n.partial); }
 };
 struct NormSaved {
   Tensor dy;    // of the normalized rows
@@ -36,6 +42,8 @@ struct NormSaved {
   Tensor x;     // what was normalized, or, where `normalized`, the result without gain and bias
   bool normalized;
   Tensor stats, gain;
+
+  friend int64_t tensor_bytes(const NormSaved& n) { return bytes_of_all(n.dy, n.dsum, n.x, n.stats, n.gain); }
 };
 
 namespace cpu {

@@ -18,6 +18,8 @@ inline constexpr int64_t kUpdateBlock = 16384;  // elements
 struct GradientPart {
   Tensor gradient;
   int64_t first_block = 0;  // position of its first block among those of the whole list; see number_blocks()
+
+  friend int64_t tensor_bytes(const GradientPart& p) { return bytes_of_all(p.gradient); }
 };
 
 // One parameter's step by an element-wise rule.
@@ -30,6 +32,10 @@ struct Update {
   double l2 = 0;                // coupled weight decay: added to the gradient as l2 w
   double keep = 1;              // decoupled weight decay: w is multiplied by it first
   UpdateRule rule;
+
+  friend int64_t tensor_bytes(const Update& u) {
+    return bytes_of_all(u.gradient, u.parameter, u.state[0], u.state[1], u.state[2]);
+  }
 };
 
 // Gives every item its first block; returns the number of blocks.

@@ -244,3 +244,18 @@ TEST_CASE("train: JSON, report and log; what is tested is the last tenth of the 
   CHECK(read(folder.file("t.jsonl")).rfind(log, 0) == 0);
   CHECK(json::parse(read(folder.file("t.json")))["first_step"] == 26);
 }
+
+TEST_CASE("ISONORM_PROFILE prints tables, and writes a trace where it names a file") {
+  const Folder folder;
+  const std::vector<std::string> train = small(folder, "train", {"--steps", "2"});
+  const ChildResult plain = run_child(train), tables = run_child(train, {.environment = {"ISONORM_PROFILE=1"}}),
+                    trace = run_child(train, {.environment = {"ISONORM_PROFILE=" + folder.file("trace.json")}});
+  CHECK_FALSE(contains(plain.err, "between kernels"));
+  CHECK(tables.code == 0);
+  CHECK(contains(tables.err, "blocks.*.mlp.fc1"));
+  CHECK(contains(trace.err, "between kernels"));
+  const json events = json::parse(read(folder.file("trace.json"))).at("traceEvents");
+  CHECK(events.size() > 100);
+  for (const json& e : events)
+    if (e.at("ph") != "X" || e.at("dur").get<double>() < 0 || !e.at("args").contains("bytes")) FAIL(e.dump());
+}

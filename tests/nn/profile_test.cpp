@@ -1,0 +1,127 @@
+// The profile: which calls it records, with what bytes, operations and module, and what it prints.
+#include "core/profile.h"
+
+#include "tests/support/catch.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+
+#include "autograd/engine.h"
+#include "autograd/fused/attention.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/random.h"
+#include "autograd/ops/reduce.h"
+#include "core/tensor_bytes.h"
+#include "nn/linear.h"
+
+using namespace isonorm;
+using profile::Call;
+
+namespace {
+
+struct Pair : nn::Module {
+  nn::Linear& first = add("first", nn::Linear(8, 16));
+  nn::Linear& second = add("second", nn::Linear(16, 3));
+  Tensor forward(const Tensor& x) override { return second(relu(first(x))); }
+};
+
+std::vector<Call> of_kernel(const profile::Profile& p, const std::string& kernel) {
+  std::vector<Call> found;
+  std::copy_if(p.calls.begin(), p.calls.end(), std::back_inserter(found),
+               [&](const Call& c) { return c.kernel == kernel; });
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("the profile has each product with its module, direction, bytes and operations") {
+  Pair net;
+  const Tensor x = randn({5, 8});
+  profile::start();
+  backward(sum(net(x)));
+  const profile::Profile p = profile::stop();
+
+  const std::vector<Call> products = of_kernel(p, "matmul");
+  struct Expected {
+    const char* module;
+    bool backward;
+    int64_t m, n, k;  // [m, k] times [k, n]
+    int times;
+  };
+  // In the backward dx and dw are products of the same three sizes; the input of `first` takes no gradient.
+  const std::vector<Expected> expected = {{"first", false, 5, 16, 8, 1},
+                                          {"second", false, 5, 3, 16, 1},
+                                          {"second", true, 5, 16, 3, 2},
+                                          {"first", true, 16, 8, 5, 1}};
+  CHECK(products.size() == 5);
+  for (const Expected& e : expected) {
+    const int64_t flops = 2 * e.m * e.n * e.k, bytes = 4 * (e.m * e.n + e.m * e.k + e.n * e.k);
+    CAPTURE(e.module, e.backward, flops, bytes);
+    CHECK(std::count_if(products.begin(), products.end(), [&](const Call& c) {
+            return c.module == e.module && c.backward == e.backward && c.flops == flops && c.bytes == bytes;
+          }) == e.times);
+  }
+  double end = 0, total = 0;
+  for (const Call& c : p.calls) {
+    CHECK(c.start >= end);  // one thread: one after the other
+    end = c.start + c.seconds, total += c.seconds;
+  }
+  CHECK(total <= p.seconds);
+}
+
+TEST_CASE("an element that is broadcast counts once, and an undefined tensor not at all") {
+  CHECK(tensor_bytes(Tensor()) == 0);
+  CHECK(tensor_bytes(empty({3, 4}, {DType::f64})) == 96);
+  CHECK(tensor_bytes(as_strided(empty({4}), {1000, 4}, {0, 1}, 0)) == 16);
+}
+
+TEST_CASE("the operations of attention are those of its products, half of them under a causal mask") {
+  const Tensor q = require_grad(randn({2, 3, 5, 8})), k = randn({2, 3, 7, 8}), v = randn({2, 3, 7, 8});
+  profile::start();
+  backward(sum(scaled_dot_product_attention(q, k, v)));
+  const Tensor causal = scaled_dot_product_attention(k, k, v, {.causal = true});
+  const profile::Profile p = profile::stop();
+  REQUIRE(of_kernel(p, "attention_forward").size() == 2);
+  CHECK(of_kernel(p, "attention_forward")[0].flops == 2 * (2 * 3 * 5 * 7 * 8) * 2);
+  CHECK(of_kernel(p, "attention_forward")[1].flops == 2 * (2 * 3 * 7 * 7 / 2) * (8 + 8));
+  REQUIRE(of_kernel(p, "attention_backward").size() == 1);
+  CHECK(of_kernel(p, "attention_backward")[0].flops == 2 * (2 * 3 * 5 * 7 * 8) * 5);
+}
+
+TEST_CASE("nothing is recorded outside of start and stop") {
+  CHECK_FALSE(profile::recording());
+  CHECK_THROWS_WITH(profile::stop(), "profile: stop without start");
+  profile::start();
+  CHECK(profile::stop().calls.empty());
+  profile::start();
+  const Tensor x = randn({4});
+  CHECK_FALSE(profile::stop().calls.empty());
+  profile::start();  // drops what was there
+  CHECK(profile::stop().calls.empty());
+}
+
+TEST_CASE("tables add up calls by kernel and by module, blocks under one name, the longest first") {
+  const auto call = [](const char* kernel, const char* module, bool backward, double seconds) {
+    return Call{kernel, module, backward, 0, 0, seconds, 2'000'000, kernel[0] == 'm' ? 8'000'000 : 0};
+  };
+  const profile::Profile p{{call("copy", "", false, 1e-3), call("matmul", "blocks.0.fc1", false, 2e-3),
+                            call("matmul", "blocks.11.fc1", true, 4e-3)},
+                           10e-3};
+  CHECK(profile::tables(p) ==
+        "kernel                           calls          ms     share      GB/s   GFLOP/s\n"
+        "matmul                               2        6.00    60.0 %       0.7       2.7\n"
+        "copy                                 1        1.00    10.0 %       2.0\n"
+        "between kernels                               3.00    30.0 %\n"
+        "all                                  3       10.00\n"
+        "\n"
+        "module                           calls  forward ms backward ms     share\n"
+        "blocks.*.fc1                         2        2.00        4.00    60.0 %\n"
+        "(outside of modules)                 1        1.00        0.00    10.0 %\n");
+}
+
+TEST_CASE("a trace that cannot be written names its file") {
+  CHECK_THROWS_WITH(profile::write_trace("/nowhere/trace.json", {}), "/nowhere/trace.json: cannot be written");
+  CHECK_THROWS_WITH(profile::write_trace("/dev/full", {}), "/dev/full: writing failed");
+}
