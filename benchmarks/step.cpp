@@ -1,6 +1,6 @@
 // Times one training step of a benchmark case, f32.   usage: step CASE [--form F] [--json] [--serve] [--steps N]
-// [--threads N] With --serve it speaks the line protocol of benchmarks/torch_step.py, so that benchmarks/compare can
-// run both sides alternately.
+// [--threads N] [--profile]   With --serve it speaks the line protocol of benchmarks/torch_step.py, so that
+// benchmarks/compare can run both sides alternately.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -14,6 +14,7 @@
 #include "benchmarks/gemms.h"
 #include "benchmarks/trainer.h"
 #include "core/parallel.h"
+#include "core/profile.h"
 #include "core/random.h"
 
 using namespace isonorm;
@@ -108,14 +109,15 @@ int main(int argc, char** argv) {
   std::vector<std::string> names;
   for (const Case& c : kCases) names.emplace_back(c.name);
   std::string name, form = "layer_norm";
-  bool json = false, on_request = false;
+  bool json = false, on_request = false, profiled = false;
   int steps = 20, threads = num_threads();
 
   CLI::App app("Times one training step (forward, loss, backward, clip, AdamW) of a model, f32.");
   app.add_option("case", name, "the model")->required()->check(CLI::IsMember(names));
   app.add_option("--form", form, "form of the residual stream");
   app.add_flag("--json", json, "print one JSON object");
-  app.add_flag("--serve", on_request, "run steps on request (see benchmarks/compare)");
+  CLI::Option* serves = app.add_flag("--serve", on_request, "run steps on request (see benchmarks/compare)");
+  app.add_flag("--profile", profiled, "print where the time of the timed steps goes")->excludes(serves);
   app.add_option("--steps", steps, "timed steps")->check(CLI::PositiveNumber);
   app.add_option("--threads", threads, "threads of kernels and BLAS")->check(CLI::PositiveNumber);
   CLI11_PARSE(app, argc, argv);
@@ -135,8 +137,11 @@ int main(int argc, char** argv) {
     std::vector<double> times;
     if (on_request)
       times = serve(trainer, first_step_ms, loss);
-    else
+    else {
+      if (profiled) profile::start();
       for (int i = 0; i < steps; ++i) times.push_back(timed_step(trainer));
+      if (profiled) std::fputs(profile::tables(profile::stop()).c_str(), stderr);
+    }
     if (times.empty()) return 0;
     const Result r = result(c, times, first_step_ms);
     if (json || on_request)
