@@ -1,4 +1,4 @@
-// The harness: every check over every row of tests/op_cases. One op alone: test_ops -c "exp(x): values".
+// The harness: every check over every row of tests/op_cases. One op alone: test_ops -c "values: exp(x)".
 #include <cstdio>
 #include <cstdlib>
 #include <set>
@@ -18,7 +18,7 @@ template <class Check> void for_rows(const char* what, Check check) {
   guard_host_memory();
   const int64_t damaged = damaged_blocks();
   for (const OpCase& op : op_cases()) {
-    DYNAMIC_SECTION(op.signature << ": " << what) {
+    DYNAMIC_SECTION(what << ": " << op.signature) {
       int failures = 0;
       for (const Sample& s : op.samples) {
         std::string complaint;
@@ -98,7 +98,7 @@ TEST_CASE("bits do not depend on the run or the number of threads") {
 
 TEST_CASE("bad calls throw one line with the op's name and the values") {
   for (const OpCase& op : op_cases()) {
-    DYNAMIC_SECTION(op.signature << ": bad calls") {
+    DYNAMIC_SECTION("bad calls: " << op.signature) {
       for (const BadCall& bad : op.bad) {
         const std::string complaint = check_refusal(op, bad);
         if (!complaint.empty()) FAIL_CHECK(op.signature << ": " << complaint);
