@@ -2,6 +2,8 @@
 
 #include <numeric>
 
+#include "data/prefetch.h"
+
 namespace isonorm::data {
 
 Batch gather_batch(const LabelledImages& set, std::span<const int64_t> indices, const PixelScale& scale) {
@@ -41,12 +43,15 @@ Loader::Loader(const LabelledImages& set, LoaderOptions options)
       options_(options),
       sampler_(set.images.size(0), options.rows, options.seed),
       // The thread owns a sampler of its own, so that it shares nothing with batch().
-      ahead_([set, options, sampler = sampler_](
-                 int64_t step) mutable { return gather_batch(set, sampler.batch(step), options.scale); },
-             options.prefetch) {}
+      ahead_(std::make_unique<Prefetch<Batch>>(
+          [set, options, sampler = sampler_](int64_t step) mutable {
+            return gather_batch(set, sampler.batch(step), options.scale);
+          },
+          options.prefetch)) {}
+Loader::~Loader() = default;
 
 Batch Loader::batch(int64_t step) { return gather_batch(set_, sampler_.batch(step), options_.scale); }
-Batch Loader::next() { return ahead_.next(); }
-void Loader::seek(int64_t step) { ahead_.seek(step); }
+Batch Loader::next() { return ahead_->next(); }
+void Loader::seek(int64_t step) { ahead_->seek(step); }
 
 }  // namespace isonorm::data

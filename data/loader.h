@@ -1,12 +1,15 @@
 // Batches of labelled images as a model takes them. The batch of a step depends only on seed and step.
 #pragma once
 
+#include <memory>
+
 #include "core/tensor.h"
 #include "data/fashion_mnist.h"
-#include "data/prefetch.h"
 #include "data/sampler.h"
 
 namespace isonorm::data {
+
+template <class T> class Prefetch;  // data/prefetch.h
 
 struct Batch {
   Tensor images;  // floating [rows, height, width, 1]
@@ -37,6 +40,7 @@ struct LoaderOptions {
 class Loader {
  public:
   explicit Loader(const LabelledImages& set, LoaderOptions options = {});
+  ~Loader();
 
   Batch batch(int64_t step);  // of any step; does not disturb next()
   Batch next();               // of step 0, 1, ...; rethrows what went wrong in the thread
@@ -48,7 +52,7 @@ class Loader {
   LabelledImages set_;
   LoaderOptions options_;
   Sampler sampler_;
-  Prefetch<Batch> ahead_;
+  std::unique_ptr<Prefetch<Batch>> ahead_;
 };
 
 }  // namespace isonorm::data

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <set>
 
+#include "data/prefetch.h"
 #include "tests/support/catch.h"
 
 using namespace isonorm;
