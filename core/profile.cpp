@@ -46,7 +46,7 @@ struct WholeProgram {
   }
 } whole_program;
 
-thread_local const std::string* backward_path = nullptr;
+thread_local std::vector<const std::string*> backward_paths;  // of the rules that run, the innermost last
 
 int this_thread() {
   static std::atomic<int> threads{0};
@@ -129,8 +129,8 @@ Profile stop() {
 
 Timer::Timer(const char* kernel, int64_t bytes, int64_t flops)
     : call_{.kernel = kernel,
-            .module = backward_path ? *backward_path : Scope::path(),
-            .backward = backward_path != nullptr,
+            .module = backward_paths.empty() ? Scope::path() : *backward_paths.back(),
+            .backward = !backward_paths.empty(),
             .thread = this_thread(),
             .start = recorder.now(),
             .seconds = 0,
@@ -143,8 +143,8 @@ Timer::~Timer() {
   recorder.calls.push_back(std::move(call_));
 }
 
-Backward::Backward(const std::string& path) { backward_path = &path; }
-Backward::~Backward() { backward_path = nullptr; }
+Backward::Backward(const std::string& path) { backward_paths.push_back(&path); }
+Backward::~Backward() { backward_paths.pop_back(); }
 
 std::string tables(const Profile& profile) {
   std::map<std::string, Sum> kernels, modules;

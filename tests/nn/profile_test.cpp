@@ -71,6 +71,20 @@ TEST_CASE("the profile has each product with its module, direction, bytes and op
   CHECK(total <= p.seconds);
 }
 
+TEST_CASE("after a backward inside of a backward rule the rest of the rule still counts as backward") {
+  const Tensor inner = sum(exp(require_grad(randn({4})))), x = require_grad(randn({4})), y = empty({4});
+  fill(y, 1);
+  track("outer", {&y}, {&x})->backward = [inner](Flow& flow) {
+    backward(inner);
+    flow.give(0, sqrt(flow.out()));
+  };
+  profile::start();
+  backward(y, y);
+  const profile::Profile p = profile::stop();
+  REQUIRE(of_kernel(p, "unary").size() == 1);  // the square root
+  CHECK(of_kernel(p, "unary")[0].backward);
+}
+
 TEST_CASE("an element that is broadcast counts once, and an undefined tensor not at all") {
   CHECK(tensor_bytes(Tensor()) == 0);
   CHECK(tensor_bytes(empty({3, 4}, {DType::f64})) == 96);
