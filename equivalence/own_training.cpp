@@ -134,7 +134,7 @@ void draw_parameters(nn::Module& model, Generator& generator) {
   for (const Tensor& p : model.parameters()) {
     if (p.numel() == 0) continue;
     const double size = norm(detach(p)).item() / std::sqrt(static_cast<double>(p.numel()));
-    const double scale = size > 0 && std::isfinite(size) ? size : 0.1;
+    const double scale = (size > 0 && std::isfinite(size) ? size : 0.1) / std::sqrt(1.25);
     copy_into(p, (randn(p.shape(), p.options(), generator) + 0.5) * scale);
   }
 }

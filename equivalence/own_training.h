@@ -59,8 +59,8 @@ class Restore {
   std::vector<std::pair<nn::Module*, bool>> flags_;
 };
 
-// New values for every parameter: s (1/2 + z) with z standard normal and s the root mean square of the present ones,
-// 0.1 where that is 0. What a mean hides is then there.
+// New values for every parameter: s (1/2 + z) / sqrt(5/4) with z standard normal, and s, the root mean square of the
+// present ones (0.1 where that is 0), theirs too. What a mean hides is then there.
 void draw_parameters(nn::Module& model, Generator& generator);
 
 }  // namespace isonorm::equivalence

@@ -9,6 +9,7 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "equivalence/lockstep.h"
+#include "equivalence/own_training.h"
 #include "optim/adamw.h"
 #include "optim/sgd.h"
 #include "tests/equivalence/small_net.h"
@@ -219,4 +220,16 @@ TEST_CASE("compare: a likely cause is named where there is evidence for it") {
   CHECK_THAT(both([](Switches& s) { s.scale = true; }), Contains("likely layer scale"));
   CHECK_THAT(gradients({}, with(rms, [](Switches& s) { s.storage = StreamStorage::mapped; })).message(),
              Contains("likely a map that is missing") && Contains("entry.weight"));
+}
+
+TEST_CASE("drawing parameters anew keeps their size, however often, and gives them a mean") {
+  nn::Linear layer(64, 64);
+  Generator generator{1, 0};
+  const Tensor w = layer.parameters()[0];
+  const auto size = [&] { return norm(detach(w)).item() / 64; };  // the root of the mean square of 64 x 64
+  const double before = size();
+  for (int i = 0; i < 10; ++i) draw_parameters(layer, generator);
+  // Of n = 4096 draws the size strays by 1/sqrt(2n) = 1.1 %, of ten in a row by 3.5 %.
+  CHECK(std::abs(size() / before - 1) < 0.15);
+  CHECK(std::abs(mean(detach(w)).item() / size() - 0.5 / std::sqrt(1.25)) < 0.07);
 }
