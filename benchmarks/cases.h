@@ -1,4 +1,4 @@
-// The models that benchmarks/step times; benchmarks/torch_step.py has the same table.
+// The models that benchmarks/step times; benchmarks/torch_step.py has the first three of them.
 #pragma once
 
 #include <cstdint>
@@ -8,51 +8,27 @@ namespace isonorm::bench {
 
 struct Case {
   std::string_view name;
-  int64_t image, channels, patch, classes;  // ViT; 0 in a GPT
-  int64_t vocab, context;                   // GPT; 0 in a ViT
-  int64_t width, heads, depth, batch;
+  int64_t image = 0, channels = 0, patch = 0, classes = 0;  // ViT; 0 in a GPT
+  int64_t vocab = 0, context = 0;                           // GPT; 0 in a ViT
+  bool tied = false;                                        // GPT: the head shares the token table's weight
+  int64_t width, heads, depth, batch;                       // batch: of a training step
 
   bool is_gpt() const { return vocab > 0; }
   int64_t patches() const { return (image / patch) * (image / patch); }
-  int64_t length() const {
-    return is_gpt() ? context : patches() + 1;
-  }  // rows of one sample: the class token comes first
+  // Rows of one sample; in a ViT the class token comes first.
+  int64_t length() const { return is_gpt() ? context : patches() + 1; }
 };
 
+// clang-format off
 inline constexpr Case kCases[] = {
-    {.name = "vit_fmnist",
-     .image = 28,
-     .channels = 1,
-     .patch = 4,
-     .classes = 10,
-     .vocab = 0,
-     .context = 0,
-     .width = 128,
-     .heads = 4,
-     .depth = 6,
-     .batch = 128},
-    {.name = "vit_tiny",
-     .image = 224,
-     .channels = 3,
-     .patch = 16,
-     .classes = 1000,
-     .vocab = 0,
-     .context = 0,
-     .width = 192,
-     .heads = 3,
-     .depth = 12,
-     .batch = 8},
-    {.name = "gpt_small",
-     .image = 0,
-     .channels = 0,
-     .patch = 0,
-     .classes = 0,
-     .vocab = 8192,
-     .context = 256,
-     .width = 384,
-     .heads = 6,
-     .depth = 6,
-     .batch = 8},
+    {.name = "vit_fmnist", .image = 28, .channels = 1, .patch = 4, .classes = 10, .width = 128, .heads = 4, .depth = 6, .batch = 128},
+    {.name = "vit_tiny", .image = 224, .channels = 3, .patch = 16, .classes = 1000, .width = 192, .heads = 3, .depth = 12, .batch = 8},
+    {.name = "gpt_small", .vocab = 8192, .context = 256, .tied = true, .width = 384, .heads = 6, .depth = 6, .batch = 8},
+    // The sizes of 2305.14858; GPT-3 Small at the length of its figure 5.
+    {.name = "vit_small", .image = 224, .channels = 3, .patch = 16, .classes = 1000, .width = 384, .heads = 6, .depth = 12, .batch = 4},
+    {.name = "vit_base", .image = 224, .channels = 3, .patch = 16, .classes = 1000, .width = 768, .heads = 12, .depth = 12, .batch = 2},
+    {.name = "gpt3_small", .vocab = 50257, .context = 512, .width = 768, .heads = 12, .depth = 12, .batch = 1},
 };
+// clang-format on
 
 }  // namespace isonorm::bench

@@ -1,7 +1,6 @@
 #include "benchmarks/gemms.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include <cblas.h>
 
@@ -10,11 +9,35 @@
 namespace isonorm::bench {
 namespace {
 
-// y [rows, out] = x [rows, in] W^T [in, out] and its two gradients.
-void add_linear(std::vector<Gemm>& list, int64_t rows, int64_t in, int64_t out, int64_t times, bool input_gradient) {
+enum class Pass { forward, training, training_without_input };
+
+// y [rows, out] = x [rows, in] W^T [in, out], in training with its gradients.
+void add_linear(std::vector<Gemm>& list, Pass pass, int64_t rows, int64_t in, int64_t out, int64_t times) {
   list.push_back({rows, out, in, false, true, 1, times});
-  if (input_gradient) list.push_back({rows, in, out, false, false, 1, times});
+  if (pass == Pass::forward) return;
+  if (pass == Pass::training) list.push_back({rows, in, out, false, false, 1, times});
   list.push_back({out, in, rows, true, false, 1, times});
+}
+
+std::vector<Gemm> gemms_of(const Case& c, int64_t batch, bool training) {
+  std::vector<Gemm> list;
+  const Pass pass = training ? Pass::training : Pass::forward;
+  const int64_t rows = batch * c.length(), d = c.width, t = c.length(), h = d / c.heads, heads = batch * c.heads;
+  if (!c.is_gpt())
+    add_linear(list, training ? Pass::training_without_input : pass, batch * c.patches(),
+               c.patch * c.patch * c.channels, d, 1);
+  add_linear(list, pass, rows, d, 3 * d, c.depth);
+  add_linear(list, pass, rows, d, d, c.depth);
+  add_linear(list, pass, rows, d, 4 * d, c.depth);
+  add_linear(list, pass, rows, 4 * d, d, c.depth);
+  list.push_back({t, t, h, false, true, heads, c.depth * (training ? 3 : 1)});   // q k^T, again backward; dp = dy v^T
+  list.push_back({t, h, t, false, false, heads, c.depth * (training ? 2 : 1)});  // p v; dq = ds k
+  if (training) list.push_back({t, h, t, true, false, heads, 2 * c.depth});      // dv = p^T dy; dk = ds^T q
+  if (c.is_gpt())
+    add_linear(list, pass, rows, d, c.vocab, 1);
+  else
+    add_linear(list, pass, batch, d, c.classes, 1);
+  return list;
 }
 
 void run(const Gemm& g, const float* a, const float* b, float* c) {
@@ -40,23 +63,8 @@ std::vector<float> operand(int64_t count) {
 
 }  // namespace
 
-std::vector<Gemm> gemms_of_step(const Case& c) {
-  std::vector<Gemm> list;
-  const int64_t rows = c.batch * c.length(), d = c.width, t = c.length(), h = d / c.heads, heads = c.batch * c.heads;
-  if (!c.is_gpt()) add_linear(list, c.batch * c.patches(), c.patch * c.patch * c.channels, d, 1, false);
-  add_linear(list, rows, d, 3 * d, c.depth, true);
-  add_linear(list, rows, d, d, c.depth, true);
-  add_linear(list, rows, d, 4 * d, c.depth, true);
-  add_linear(list, rows, 4 * d, d, c.depth, true);
-  list.push_back({t, t, h, false, true, heads, 3 * c.depth});   // q k^T, recomputed in the backward; dp = dy v^T
-  list.push_back({t, h, t, false, false, heads, 2 * c.depth});  // p v; dq = ds k
-  list.push_back({t, h, t, true, false, heads, 2 * c.depth});   // dv = p^T dy; dk = ds^T q
-  if (c.is_gpt())
-    add_linear(list, rows, d, c.vocab, 1, true);
-  else
-    add_linear(list, c.batch, d, c.classes, 1, true);
-  return list;
-}
+std::vector<Gemm> gemms_of_step(const Case& c) { return gemms_of(c, c.batch, true); }
+std::vector<Gemm> gemms_of_forward(const Case& c, int64_t batch) { return gemms_of(c, batch, false); }
 
 double flops(const std::vector<Gemm>& gemms) {
   double sum = 0;
@@ -65,25 +73,19 @@ double flops(const std::vector<Gemm>& gemms) {
   return sum;
 }
 
-double replay_ms(const std::vector<Gemm>& gemms, int repeats) {
+Replay::Replay(std::vector<Gemm> gemms) : gemms_(std::move(gemms)) {
   int64_t a_size = 0, b_size = 0, c_size = 0;
-  for (const Gemm& g : gemms) {
+  for (const Gemm& g : gemms_) {
     a_size = std::max(a_size, g.batch * g.m * g.k);
     b_size = std::max(b_size, g.batch * g.k * g.n);
     c_size = std::max(c_size, g.batch * g.m * g.n);
   }
-  const std::vector<float> a = operand(a_size), b = operand(b_size);
-  std::vector<float> c(static_cast<size_t>(c_size));
-  std::vector<double> times;
-  for (int repeat = -1; repeat < repeats; ++repeat) {  // the first warms up
-    const auto start = std::chrono::steady_clock::now();
-    for (const Gemm& g : gemms)
-      for (int64_t i = 0; i < g.times; ++i) run(g, a.data(), b.data(), c.data());
-    if (repeat >= 0)
-      times.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
-  }
-  std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());
-  return times[times.size() / 2];
+  a_ = operand(a_size), b_ = operand(b_size), c_.resize(static_cast<size_t>(c_size));
+}
+
+void Replay::run() {
+  for (const Gemm& g : gemms_)
+    for (int64_t i = 0; i < g.times; ++i) bench::run(g, a_.data(), b_.data(), c_.data());
 }
 
 }  // namespace isonorm::bench

@@ -16,15 +16,24 @@ struct Gemm {
   int64_t batch, times;
 };
 
-// Per linear layer y = x W^T: forward, gradient of x (but for the patches, which take none), gradient of W. Per
-// attention: q k^T and p v, once forward and recomputed once backward as far as needed (q k^T), and the four of the
-// backward pass; a causal one counts in full.
+// Of a training step. Per linear layer y = x W^T: forward, gradient of x (but for the patches, which take none),
+// gradient of W. Per attention: q k^T and p v, and in the backward q k^T once more and its four; a causal one counts in
+// full.
 std::vector<Gemm> gemms_of_step(const Case& c);
+// Of a forward pass over `batch` samples alone.
+std::vector<Gemm> gemms_of_forward(const Case& c, int64_t batch);
 
 double flops(const std::vector<Gemm>& gemms);
 
-// Median time of a replay of the list with cblas_sgemm, in milliseconds. Batched ones run one product per thread, the
-// others on all threads.
-double replay_ms(const std::vector<Gemm>& gemms, int repeats = 5);
+// Runs a list with cblas_sgemm on operands of its own: products with a batch one per thread, the others on all threads.
+class Replay {
+ public:
+  explicit Replay(std::vector<Gemm> gemms);
+  void run();
+
+ private:
+  std::vector<Gemm> gemms_;
+  std::vector<float> a_, b_, c_;
+};
 
 }  // namespace isonorm::bench

@@ -1,17 +1,16 @@
-// Times one training step of a benchmark case, f32.   usage: step CASE [--form F] [--json] [--serve] [--steps N]
-// [--threads N] [--profile]   With --serve it speaks the line protocol of benchmarks/torch_step.py, so that
-// benchmarks/compare can run both sides alternately.
+// Times one training step of a benchmark case, f32.   usage: step CASE [--form F] [--storage raw|mapped] [--no-affine]
+// [--steps N] [--threads N] [--json] [--profile] [--serve]   With --serve it speaks the protocol of benchmarks/serve.h:
+// the works are "train", "infer BATCH", and the matrix products of both alone, "gemms" and "gemms BATCH"; "profile" is
+// "train" with the time of each kernel in the answer.
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
-#include <fstream>
-#include <iostream>
-#include <sstream>
+#include <map>
 
 #include <CLI/CLI.hpp>
-#include <cblas.h>
 
 #include "benchmarks/gemms.h"
+#include "benchmarks/measure.h"
+#include "benchmarks/serve.h"
 #include "benchmarks/trainer.h"
 #include "core/parallel.h"
 #include "core/profile.h"
@@ -19,88 +18,70 @@
 
 using namespace isonorm;
 using namespace isonorm::bench;
+using nlohmann::json;
 
 namespace {
 
 constexpr int kWarmupSteps = 3;
 
-double timed_step(Trainer& trainer) {
-  const auto start = std::chrono::steady_clock::now();
-  trainer.step();
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+template <class F> std::vector<double> timed(int times, const F& f) {
+  std::vector<double> ms;
+  for (int i = 0; i < times; ++i) ms.push_back(milliseconds(f));
+  return ms;
 }
 
-// The largest resident size of this process so far (VmHWM).
-int64_t peak_bytes() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);)
-    if (line.starts_with("VmHWM:")) return std::stoll(line.substr(6)) * 1024;
-  return 0;
+// Milliseconds of each kernel in all calls of a profile, and what lies between them.
+json by_kernel(const profile::Profile& p) {
+  std::map<std::string, double> kernels;
+  double rest = 1e3 * p.seconds;
+  for (const profile::Call& c : p.calls) kernels[c.kernel] += 1e3 * c.seconds, rest -= 1e3 * c.seconds;
+  return {{"kernels", kernels}, {"between", rest}};
 }
 
-double median(std::vector<double> v) {
-  std::nth_element(v.begin(), v.begin() + v.size() / 2, v.end());
-  return v[v.size() / 2];
-}
+class Works {
+ public:
+  Works(const Case& c, Trainer& trainer) : case_(c), trainer_(trainer) {}
 
-struct Result {
-  double median_ms, min_ms, gemm_ms, gemm_gflops, first_step_ms;
-  int64_t peak_bytes;
+  json operator()(int times, const std::vector<std::string>& work) {
+    const std::string name = work.empty() ? "train" : work[0];
+    const int64_t batch = work.size() > 1 ? std::stoll(work[1]) : 0;
+    if (name == "train") return answer(timed(times, [&] { trainer_.step(); }));
+    if (name == "gemms") return answer(timed(times, [&] { replay(batch).run(); }));
+    if (name == "profile") {
+      profile::start();
+      json result = answer(timed(times, [&] { trainer_.step(); }));
+      result.update(by_kernel(profile::stop()));
+      return result;
+    }
+    check(name == "infer" && batch > 0, "no work is called \"", name, "\": train, infer BATCH, gemms [BATCH], profile");
+    return answer(timed(times, [&] { trainer_.infer(batch); }));
+  }
+
+ private:
+  static json answer(const std::vector<double>& ms) { return {{"ms", ms}, {"peak_bytes", peak_bytes()}}; }
+
+  Replay& replay(int64_t batch) {  // 0: of a training step
+    auto& r = replays_[batch];
+    if (!r) {
+      r = std::make_unique<Replay>(batch > 0 ? gemms_of_forward(case_, batch) : gemms_of_step(case_));
+      r->run();
+    }
+    return *r;
+  }
+
+  const Case& case_;
+  Trainer& trainer_;
+  std::map<int64_t, std::unique_ptr<Replay>> replays_;
 };
 
-// The replay comes last: its buffers do not count into the peak.
-Result result(const Case& c, const std::vector<double>& times, double first_step_ms) {
-  Result r{.median_ms = median(times),
-           .min_ms = *std::min_element(times.begin(), times.end()),
-           .gemm_ms = 0,
-           .gemm_gflops = 0,
-           .first_step_ms = first_step_ms,
-           .peak_bytes = peak_bytes()};
-  const std::vector<Gemm> gemms = gemms_of_step(c);
-  r.gemm_ms = replay_ms(gemms);
-  r.gemm_gflops = flops(gemms) / 1e6 / r.gemm_ms;
-  return r;
-}
-
-void print_json(const Result& r) {
-  std::printf(
-      "{\"median_ms\": %.3f, \"min_ms\": %.3f, \"gemm_ms\": %.3f, \"peak_bytes\": %lld, \"first_step_ms\": %.3f, "
-      "\"core\": \"%s\", \"threads\": %d}\n",
-      r.median_ms, r.min_ms, r.gemm_ms, static_cast<long long>(r.peak_bytes), r.first_step_ms, openblas_get_corename(),
-      num_threads());
-  std::fflush(stdout);
-}
-
-void print_text(const Case& c, const Result& r) {
-  std::printf("%s: %d threads, BLAS core %s\n", c.name.data(), num_threads(), openblas_get_corename());
-  std::printf("  step         %9.1f ms median, %.1f ms minimum\n", r.median_ms, r.min_ms);
-  std::printf("  GEMMs alone  %9.1f ms (%.0f GFLOP/s)\n", r.gemm_ms, r.gemm_gflops);
-  std::printf("  first step   %9.1f ms\n", r.first_step_ms);
-  std::printf("  peak memory  %9.1f MB\n", static_cast<double>(r.peak_bytes) / 1e6);
-}
-
-// Runs "go N" lines until "end"; gives the times of all steps.
-std::vector<double> serve(Trainer& trainer, double first_step_ms, double loss) {
-  std::printf(
-      "{\"event\": \"ready\", \"first_step_ms\": %.3f, \"loss\": %.6f, \"threads\": %d, \"parameters\": %lld}\n",
-      first_step_ms, loss, num_threads(), static_cast<long long>(trainer.parameter_count()));
-  std::fflush(stdout);
-  std::vector<double> all;
-  for (std::string line, verb; std::getline(std::cin, line);) {
-    std::istringstream words(line);
-    int steps = 0;
-    if (!(words >> verb >> steps) || verb != "go") break;
-    std::string list;
-    for (int i = 0; i < steps; ++i) {
-      all.push_back(timed_step(trainer));
-      char number[32];
-      std::snprintf(number, sizeof number, "%s%.3f", i ? ", " : "", all.back());
-      list += number;
-    }
-    std::printf("{\"ms\": [%s]}\n", list.c_str());
-    std::fflush(stdout);
-  }
-  return all;
+void print_text(const Case& c, const json& r) {
+  std::printf("%s: %d threads, BLAS core %s\n", c.name.data(), num_threads(), r["core"].get<std::string>().c_str());
+  std::printf("  step         %9.1f ms median, %.1f ms minimum\n", r["median_ms"].get<double>(),
+              r["min_ms"].get<double>());
+  std::printf("  GEMMs alone  %9.1f ms (%.0f GFLOP/s)\n", r["gemm_ms"].get<double>(),
+              flops(gemms_of_step(c)) / 1e6 / r["gemm_ms"].get<double>());
+  std::printf("  first step   %9.1f ms\n", r["first_step_ms"].get<double>());
+  std::printf("  peak memory  %9.1f MB\n", static_cast<double>(r["peak_bytes"]) / 1e6);
 }
 
 }  // namespace
@@ -108,15 +89,17 @@ std::vector<double> serve(Trainer& trainer, double first_step_ms, double loss) {
 int main(int argc, char** argv) {
   std::vector<std::string> names;
   for (const Case& c : kCases) names.emplace_back(c.name);
-  std::string name, form = "layer_norm";
-  bool json = false, on_request = false, profiled = false;
+  std::string name, form = "layer_norm", storage = "raw";
+  bool as_json = false, on_request = false, profiled = false, no_affine = false;
   int steps = 20, threads = num_threads();
 
   CLI::App app("Times one training step (forward, loss, backward, clip, AdamW) of a model, f32.");
   app.add_option("case", name, "the model")->required()->check(CLI::IsMember(names));
   app.add_option("--form", form, "form of the residual stream");
-  app.add_flag("--json", json, "print one JSON object");
-  CLI::Option* serves = app.add_flag("--serve", on_request, "run steps on request (see benchmarks/compare)");
+  app.add_option("--storage", storage, "of the parameters")->check(CLI::IsMember({"raw", "mapped"}));
+  app.add_flag("--no-affine", no_affine, "norms without learned gain and bias");
+  app.add_flag("--json", as_json, "print one JSON object");
+  CLI::Option* serves = app.add_flag("--serve", on_request, "work on request (see benchmarks/serve.h)");
   app.add_flag("--profile", profiled, "print where the time of the timed steps goes")->excludes(serves);
   app.add_option("--steps", steps, "timed steps")->check(CLI::PositiveNumber);
   app.add_option("--threads", threads, "threads of kernels and BLAS")->check(CLI::PositiveNumber);
@@ -126,28 +109,35 @@ int main(int argc, char** argv) {
     set_num_threads(threads);
     manual_seed(1);
     const Case& c = *std::find_if(std::begin(kCases), std::end(kCases), [&](const Case& k) { return k.name == name; });
-    Trainer trainer(c, nn::stream_form(form));
-
-    const auto start = std::chrono::steady_clock::now();
-    const double loss = trainer.step().item();
-    const double first_step_ms =
-        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    json facts = environment();
+    facts["base_bytes"] = resident_bytes();
+    Trainer trainer(c, {.form = nn::stream_form(form),
+                        .storage = storage == "raw" ? nn::StreamStorage::raw : nn::StreamStorage::mapped,
+                        .affine = !no_affine});
+    double loss = 0;
+    facts["first_step_ms"] = milliseconds([&] { loss = trainer.step().item(); });
+    facts["first_step_at"] = now();
+    facts["loss"] = loss;
+    facts["parameters"] = trainer.parameter_count();
     for (int i = 1; i < kWarmupSteps; ++i) trainer.step();
 
-    std::vector<double> times;
-    if (on_request)
-      times = serve(trainer, first_step_ms, loss);
-    else {
-      if (profiled) profile::start();
-      for (int i = 0; i < steps; ++i) times.push_back(timed_step(trainer));
-      if (profiled) std::fputs(profile::tables(profile::stop()).c_str(), stderr);
+    Works works(c, trainer);
+    if (on_request) {
+      serve(facts, std::ref(works));
+      return 0;
     }
-    if (times.empty()) return 0;
-    const Result r = result(c, times, first_step_ms);
-    if (json || on_request)
-      print_json(r);
+    if (profiled) profile::start();
+    const json trained = works(steps, {"train"});
+    if (profiled) std::fputs(profile::tables(profile::stop()).c_str(), stderr);
+    const auto times = trained["ms"].get<std::vector<double>>();
+    facts["median_ms"] = median(times);
+    facts["min_ms"] = *std::min_element(times.begin(), times.end());
+    facts["peak_bytes"] = trained["peak_bytes"];
+    facts["gemm_ms"] = median(works(5, {"gemms"})["ms"]);
+    if (as_json)
+      std::puts(facts.dump().c_str());
     else
-      print_text(c, r);
+      print_text(c, facts);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "step: %s\n", e.what());
     return 3;

@@ -1,27 +1,20 @@
 #!/usr/bin/env python3
-"""One training step of the benchmark cases in PyTorch: the other side of `benchmarks/step`.
+"""The benchmark cases in PyTorch: the other side of `benchmarks/step`.
 
-A step is forward, loss, backward, clip_grad_norm 1.0 and AdamW, in f32, on data fixed before timing.
-Both sides speak one line protocol, so that `benchmarks/compare` can run them alternately. With --serve:
-
-    us   {"event": "ready", "first_step_ms": ..., "parameters": ..., "loss": ..., "threads": ...}
-    in   go N                  (run N steps)
-    us   {"ms": [...]}         (the time of each)
-    in   end                   (or end of input)
-    us   {"median_ms": ..., "min_ms": ..., "peak_bytes": ..., "first_step_ms": ..., "threads": ...}
-
-Without --serve it runs --steps steps by itself and prints the last object only.
+A training step is forward, loss, backward, clip_grad_norm 1.0 and AdamW, in f32, on data fixed before timing; inference
+is the forward pass in inference mode. With --serve it does the works "train" and "infer BATCH" on request
+(benchmarks/serve.h has the protocol); without it runs --steps training steps by itself.
 """
 
 import argparse
-import json
 import statistics
-import sys
 import time
 
 import torch
 from torch import nn
 from torch.nn import functional as F
+
+from torch_serve import milliseconds, peak_bytes, resident_bytes, say, serve
 
 CASES = {
     "vit_fmnist": dict(model="vit", image=28, channels=1, patch=4, width=128, heads=4, depth=6, classes=10, batch=128),
@@ -99,30 +92,25 @@ class Gpt(nn.Module):
         return F.linear(self.norm(x), self.token.weight)
 
 
-def build(name):
-    """The model of a case and its fixed random batch."""
-    case = dict(CASES[name])
-    batch, kind = case.pop("batch"), case.pop("model")
-    if kind == "vit":
-        x = torch.randn(batch, case["channels"], case["image"], case["image"])
-        return Vit(**case), x, torch.randint(case["classes"], (batch,))
-    tokens = torch.randint(case["vocab"], (batch, case["context"] + 1))
-    return Gpt(**case), tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
-
-
-def peak_bytes():
-    """The largest resident size of this process (VmHWM; getrusage would also count the parent before exec)."""
-    with open("/proc/self/status") as status:
-        return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
+def inputs(name, batch):
+    case = CASES[name]
+    if case["model"] == "vit":
+        return torch.randn(batch, case["channels"], case["image"], case["image"])
+    return torch.randint(case["vocab"], (batch, case["context"]))
 
 
 class Trainer:
     def __init__(self, name, compiled, fused):
         torch.manual_seed(1)
-        self.model, self.x, self.y = build(name)
-        self.forward = torch.compile(self.model) if compiled else self.model
+        self.name, case = name, dict(CASES[name])
+        batch, vit = case.pop("batch"), case.pop("model") == "vit"
+        self.model = Vit(**case) if vit else Gpt(**case)
+        self.x = inputs(name, batch)
+        self.y = torch.randint(case["classes"], (batch,)) if vit else torch.randint(case["vocab"], self.x.shape)
+        # Every batch size is compiled for itself: dynamic shapes would be slower.
+        self.forward = torch.compile(self.model, dynamic=False) if compiled else self.model
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-3, weight_decay=0.1, fused=fused or None)
-        self.times = []
+        self.inference_inputs = {}
 
     def step(self):
         logits = self.forward(self.x)
@@ -133,19 +121,15 @@ class Trainer:
         self.optimizer.step()
         return loss
 
-    def timed_step(self):
-        start = time.perf_counter()
-        self.step()
-        return 1e3 * (time.perf_counter() - start)
+    def infer(self, batch):
+        if batch not in self.inference_inputs:
+            self.inference_inputs[batch] = inputs(self.name, batch)
+        with torch.inference_mode():
+            return self.forward(self.inference_inputs[batch])
 
-    def run(self, steps):
-        times = [self.timed_step() for _ in range(steps)]
-        self.times += times
-        return times
-
-
-def say(**fields):
-    print(json.dumps(fields), flush=True)
+    def work(self, times, words):
+        function = self.step if words[:1] != ["infer"] else lambda: self.infer(int(words[1]))
+        return dict(ms=[milliseconds(function) for _ in range(times)], peak_bytes=peak_bytes())
 
 
 def main():
@@ -153,32 +137,25 @@ def main():
     parser.add_argument("case", choices=CASES)
     parser.add_argument("--compile", action="store_true", help="torch.compile the model (needs a C++ compiler)")
     parser.add_argument("--fused", action="store_true", help="PyTorch's fused AdamW instead of its default")
-    parser.add_argument("--serve", action="store_true", help="run on request, see above")
+    parser.add_argument("--serve", action="store_true", help="work on request, see above")
     parser.add_argument("--steps", type=int, default=10, help="timed steps without --serve")
     options = parser.parse_args()
 
+    facts = dict(base_bytes=resident_bytes())
     trainer = Trainer(options.case, options.compile, options.fused)
-    imported_bytes = peak_bytes()
-    start = time.perf_counter()
-    loss = trainer.step().item()  # the loss before the first update: about log(classes)
-    first_step_ms = 1e3 * (time.perf_counter() - start)
+    start = time.monotonic()
+    facts["loss"] = trainer.step().item()  # before the first update: about log(classes)
+    facts["first_step_at"] = time.monotonic()
+    facts["first_step_ms"] = 1e3 * (facts["first_step_at"] - start)
+    facts["parameters"] = sum(p.numel() for p in trainer.model.parameters())
     for _ in range(WARMUP_STEPS - 1):
         trainer.step()
 
-    threads = torch.get_num_threads()
     if options.serve:
-        say(event="ready", first_step_ms=first_step_ms, loss=loss, threads=threads, version=torch.__version__,
-            parameters=sum(p.numel() for p in trainer.model.parameters()))
-        for line in sys.stdin:
-            words = line.split()
-            if words[:1] != ["go"]:
-                break
-            say(ms=trainer.run(int(words[1])))
+        serve(facts, trainer.work)
     else:
-        trainer.run(options.steps)
-    if trainer.times:
-        say(median_ms=statistics.median(trainer.times), min_ms=min(trainer.times), peak_bytes=peak_bytes(),
-            first_step_ms=first_step_ms, threads=threads, idle_bytes=imported_bytes)
+        done = trainer.work(options.steps, [])
+        say(median_ms=statistics.median(done["ms"]), min_ms=min(done["ms"]), peak_bytes=done["peak_bytes"], **facts)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
-// A benchmark case's model, its fixed random batch, and one training step on it.
+// A benchmark case's model, its fixed random batches, one training step and one inference on them.
 #pragma once
 
+#include <map>
 #include <memory>
 
 #include "benchmarks/cases.h"
@@ -10,22 +11,33 @@
 
 namespace isonorm::bench {
 
+struct TrainerOptions {
+  nn::StreamForm form = nn::StreamForm::layer_norm;
+  nn::StreamStorage storage = nn::StreamStorage::raw;
+  bool affine = true;  // learned gain and bias in the norms, as PyTorch's nn.LayerNorm has them
+};
+
 class Trainer {
  public:
-  Trainer(const Case& c, nn::StreamForm form);
+  explicit Trainer(const Case& c, const TrainerOptions& options = {});
 
   // Forward, loss, backward, clipping at a gradient norm of 1, AdamW. Returns the loss [].
   Tensor step();
+  // The logits of `batch` samples, without recording a graph.
+  Tensor infer(int64_t batch);
 
   int64_t parameter_count() const { return model_->parameter_count(); }
 
  private:
   Tensor loss();
+  Tensor inputs(int64_t batch) const;
 
+  Case case_;
   std::unique_ptr<nn::Module> model_;
   std::vector<Tensor> parameters_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   Tensor inputs_, targets_;
+  std::map<int64_t, Tensor> inference_inputs_;  // by batch
 };
 
 }  // namespace isonorm::bench

@@ -1,0 +1,106 @@
+"""Programs that are measured against each other: started, asked in turn, compared round by round.
+
+Whatever slows the machine down for a while meets all of them, and a ratio is the median of the ratios of the rounds.
+"""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv-bench"
+
+
+class Failure(Exception):
+    """What went wrong, as one line for the user."""
+
+
+def set_up_torch():
+    """The interpreter of .venv-bench, with PyTorch in it; a half-made environment is never left under that name."""
+    python = VENV / "bin" / "python"
+    if python.exists():
+        return python
+    print("installing PyTorch from PyPI into .venv-bench (several GB, once)", file=sys.stderr)
+    partial = VENV.with_name(".venv-bench.partial")
+    try:
+        subprocess.run([sys.executable, "-m", "venv", "--clear", partial], check=True)
+        subprocess.run([partial / "bin" / "python", "-m", "pip", "install", "-q", "torch", "numpy"], check=True)
+    except subprocess.CalledProcessError:
+        raise Failure("could not set PyTorch up: needs python3-venv and access to PyPI, or --python with a PyTorch of your own")
+    partial.rename(VENV)  # no script of its bin/ is used, so the environment may move
+    return python
+
+
+class Side:
+    """One process that speaks the protocol of benchmarks/serve.h. `facts` is what its ready line says."""
+
+    def __init__(self, name, command, threads):
+        self.name = name
+        self.errors = tempfile.TemporaryFile("w+")  # not a pipe: nobody reads along, and a full pipe would block
+        pipes = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True)
+        started = time.monotonic()
+        self.process = subprocess.Popen(command, env=dict(os.environ, OMP_NUM_THREADS=str(threads)), **pipes)
+        self.facts = self.read()
+        if "first_step_at" in self.facts:
+            self.facts["start_ms"] = 1e3 * (self.facts["first_step_at"] - started)
+
+    def read(self):
+        line = self.process.stdout.readline()
+        if not line:
+            self.errors.seek(0)
+            reason = self.errors.read().strip().splitlines() or ["ended without a reason"]
+            raise Failure(f"{self.name}: {reason[-1]}")
+        return json.loads(line)
+
+    def go(self, times, work):
+        self.process.stdin.write(f"go {times} {work}\n")
+        self.process.stdin.flush()
+        return self.read()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.communicate()
+        self.errors.close()
+
+
+def alternate(works, seconds, times=1, rounds=None, field="ms"):
+    """Lets works (name -> (side, words)) take turns, `times` each in a round; every one is done twice before.
+
+    As many rounds as fit into `seconds`, from 3 to 15, or `rounds` of them. Gives name -> {"rounds": [[ms, ...], ...],
+    "median_ms", "min_ms"} and what else the last answer says."""
+    for side, words in works.values():
+        side.go(2, words)
+    results = {name: {"rounds": []} for name in works}
+    end, done = time.monotonic() + seconds, 0
+    while done < (rounds or 15) and (rounds or done < 3 or time.monotonic() < end):
+        for name, (side, words) in works.items():
+            answer = side.go(times, words)
+            results[name]["rounds"].append(answer.pop(field))
+            results[name].update(answer)
+        done += 1
+    for result in results.values():
+        all_times = [t for times_of_round in result["rounds"] for t in times_of_round]
+        result.update(median_ms=statistics.median(all_times), min_ms=min(all_times))
+    return results
+
+
+def ratios(ours, theirs):
+    """Ours / theirs in each round, by the medians of the round."""
+    return [statistics.median(a) / statistics.median(b) for a, b in zip(ours["rounds"], theirs["rounds"])]
+
+
+def ratio(ours, theirs):
+    return statistics.median(ratios(ours, theirs))
+
+
+def check_binary(path):
+    if not path.exists():
+        raise Failure(f"{path} is not built: cmake --build --preset release --target benchmarks")
