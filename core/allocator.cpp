@@ -4,6 +4,10 @@
 #include <bit>
 #include <cstdlib>
 
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
 #include "core/error.h"
 
 namespace isonorm {
@@ -86,8 +90,15 @@ class HostAllocator final : public Allocator {
   HostAllocator() : Allocator(64) {}
 
  private:
+  // Large blocks ask for huge pages: without them a product spends a tenth of its time on translating addresses.
   void* source_allocate(int64_t bytes, size_t alignment) noexcept override {
-    return std::aligned_alloc(alignment, static_cast<size_t>(bytes));
+    constexpr int64_t huge = int64_t{2} << 20;
+    if (bytes < huge) return std::aligned_alloc(alignment, static_cast<size_t>(bytes));
+    void* block = std::aligned_alloc(huge, static_cast<size_t>((bytes + huge - 1) / huge * huge));
+#ifdef __linux__
+    if (block) madvise(block, static_cast<size_t>(bytes), MADV_HUGEPAGE);  // a wish: what it answers does not matter
+#endif
+    return block;
   }
   void source_release(void* block) noexcept override { std::free(block); }
 };

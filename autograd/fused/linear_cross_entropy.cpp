@@ -10,7 +10,6 @@
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
-#include "core/kernels/copy.h"
 #include "core/kernels/loss.h"
 #include "core/kernels/matmul.h"
 
@@ -68,6 +67,7 @@ Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor&
     return reference::linear_cross_entropy(x, weight, bias, target, o);
   const Device device = x.device();
   const Tensor input = plain(x, {n, width}), w = plain(weight, weight.shape());
+  const Tensor shift = bias.defined() ? plain(bias, bias.shape()) : bias;
   const TensorOptions acc = input.options();
   const kernels::CrossEntropySpec spec{o.ignore_index, o.label_smoothing};
   Tensor dx, dw, db;
@@ -82,14 +82,13 @@ Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor&
   for (int64_t begin = 0; begin < n; begin += chunk) {
     const int64_t count = std::min(chunk, n - begin);
     const Tensor logits = rows(buffer, 0, count), part = rows(input, begin, count), ids = rows(id, begin, count);
-    if (bias.defined()) kernels::copy(logits, detach(bias));
-    kernels::matmul.on(device, logits, part, transposed(w), bias.defined() ? 1 : 0);
+    kernels::matmul.on(device, logits, part, transposed(w), shift);
     kernels::cross_entropy.on(device, rows(losses, begin, count), stats, logits, ids, spec);
     if (!dx.defined() && !dw.defined() && !db.defined()) continue;
     kernels::cross_entropy_backward.on(device, logits, as_strided(scale, {count}, {0}, 0), logits, ids, stats, spec);
-    if (dx.defined()) kernels::matmul.on(device, rows(dx, begin, count), logits, w, 0);
-    if (dw.defined()) kernels::matmul.on(device, dw, transposed(logits), part, 1);
-    if (db.defined()) kernels::matmul.on(device, db, transposed(logits), rows(one, 0, count), 1);
+    if (dx.defined()) kernels::matmul.on(device, rows(dx, begin, count), logits, w, {});
+    if (dw.defined()) kernels::matmul.on(device, dw, transposed(logits), part, dw);
+    if (db.defined()) kernels::matmul.on(device, db, transposed(logits), rows(one, 0, count), db);
   }
   kernels::cross_entropy_total.on(device, out, losses, scale);
 

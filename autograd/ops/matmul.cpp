@@ -5,14 +5,13 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
-#include "core/kernels/copy.h"
 #include "core/kernels/matmul.h"
 
 namespace isonorm {
 namespace {
 
-// A tensor whose last two dimensions BLAS can read: one stride 1, the other at least as large as that dimension.
-Tensor blas_readable(const Tensor& x) {
+// A tensor whose last two dimensions the kernel can read: one stride 1, the other at least as large as that dimension.
+Tensor readable(const Tensor& x) {
   const int64_t rows = x.size(-2), columns = x.size(-1), sr = x.strides()[x.rank() - 2], sc = x.strides()[x.rank() - 1];
   const bool row_major = (sc == 1 || columns == 1) && (sr >= columns || rows == 1);
   const bool column_major = (sr == 1 || rows == 1) && (sc >= rows || columns == 1);
@@ -34,15 +33,14 @@ Tensor product(const Tensor& a, const Tensor& b, const Tensor& bias = {}) {
   shape.push_back(a.size(-2));
   shape.push_back(b.size(-1));
   Tensor out = empty(shape, a.options());
-  if (bias.defined()) kernels::copy(out, bias);
-  const double beta = bias.defined() ? 1 : 0;
+  const Tensor from = bias.defined() ? contiguous(bias) : bias;
   // One matrix on the right for a whole batch of rows on the left is one large product.
   if (b.rank() == 2 && a.rank() > 2 && a.is_contiguous()) {
     const int64_t rows = a.size(-1) == 0 ? out.numel() / std::max<int64_t>(1, b.size(-1)) : a.numel() / a.size(-1);
     kernels::matmul.on(a.device(), as_strided(out, {rows, b.size(-1)}, {b.size(-1), 1}, 0),
-                       reshape(a, {rows, a.size(-1)}), blas_readable(b), beta);
+                       reshape(a, {rows, a.size(-1)}), readable(b), from);
   } else {
-    kernels::matmul.on(a.device(), out, expand(blas_readable(a), full_a), expand(blas_readable(b), full_b), beta);
+    kernels::matmul.on(a.device(), out, expand(readable(a), full_a), expand(readable(b), full_b), from);
   }
   return out;
 }

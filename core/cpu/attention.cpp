@@ -69,7 +69,7 @@ struct Place {
 // scores = scale q k^T + mask.
 template <class T>
 void score_tile(const Problem<T>& p, const Place& at, const Head<const T>& q, const Panels<T>& kt, T* scores) {
-  product(at.rows, p.size, at.columns, T(p.spec.scale), rows_of(q, at.q), kt, 0, at.k, scores, p.tile.line, false);
+  product(at.rows, p.size, at.columns, T(p.spec.scale), rows_of(q, at.q), kt, 0, at.k, scores, p.tile.line);
   if (!p.mask) return;
   const Dims& s = p.mask_strides;
   const T* mask = p.mask + at.b * s[0] + at.h * s[1] + at.q * s[2] + at.k * s[3];
@@ -145,7 +145,8 @@ void forward_tile(const Problem<T>& p, const ForwardScratch<T>& s, int64_t b, in
     const Place at{b, h, q0, rows, k0, std::min(p.tile.keys, visible - k0)};
     score_tile(p, at, q, s.kt, s.scores);
     softmax_tile(p, at, s.scores, s.top, s.total, s.sums, wide);
-    product(rows, at.columns, p.values, T(1), {s.scores, p.tile.line, 1}, s.v, k0, 0, s.sums, wide, k0 > 0);
+    product(rows, at.columns, p.values, T(1), {s.scores, p.tile.line, 1}, s.v, k0, 0, s.sums, wide,
+            {k0 > 0 ? s.sums : nullptr, wide});
   }
   for (int64_t r = 0; r < rows; ++r) {
     const T factor = p.keys == 0 ? T(0) : 1 / s.total[r];
@@ -214,7 +215,7 @@ void backward_head(const Problem<T>& p, int64_t b, int64_t h, const AttentionSav
     for (int64_t k0 = 0; k0 < visible; k0 += p.tile.keys) {
       const Place at{b, h, q0, rows, k0, std::min(p.tile.keys, visible - k0)};
       score_tile(p, at, q, s.kt, s.weights);
-      product(rows, p.values, at.columns, T(1), rows_of(dout, q0), s.vt, 0, k0, s.dweights, line, false);
+      product(rows, p.values, at.columns, T(1), rows_of(dout, q0), s.vt, 0, k0, s.dweights, line);
       for (int64_t r = 0; r < rows; ++r) {
         T *w = s.weights + r * line, *dw = s.dweights + r * line;
         const T shift = lse[q0 + r], mean = s.along[r];
@@ -226,9 +227,12 @@ void backward_head(const Problem<T>& p, int64_t b, int64_t h, const AttentionSav
         });
         for (int64_t j = whole_lanes<T>(n); j < at.columns; ++j) w[j] = dw[j] = T(0);
       }
-      product(at.columns, rows, p.values, T(1), {s.weights, 1, line}, s.dout, q0, 0, s.dv + k0 * wide_v, wide_v, true);
-      product(rows, at.columns, p.size, scale, {s.dweights, line, 1}, s.k, k0, 0, s.dq, wide, k0 > 0);
-      product(at.columns, rows, p.size, scale, {s.dweights, 1, line}, s.q, q0, 0, s.dk + k0 * wide, wide, true);
+      product(at.columns, rows, p.values, T(1), {s.weights, 1, line}, s.dout, q0, 0, s.dv + k0 * wide_v, wide_v,
+              {s.dv + k0 * wide_v, wide_v});
+      product(rows, at.columns, p.size, scale, {s.dweights, line, 1}, s.k, k0, 0, s.dq, wide,
+              {k0 > 0 ? s.dq : nullptr, wide});
+      product(at.columns, rows, p.size, scale, {s.dweights, 1, line}, s.q, q0, 0, s.dk + k0 * wide, wide,
+              {s.dk + k0 * wide, wide});
     }
     copy_rows(dq, q0, rows, s.dq, wide, p.size);
   }

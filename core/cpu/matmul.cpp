@@ -1,42 +1,62 @@
-// Matrix products by OpenBLAS: one threaded call for a large product, one single-threaded call per matrix for a batch
-// of small ones.
+// Matrix products: our own where the product is large, OpenBLAS where it is a few rows or columns. Large ones are
+// shared out by the threads; of a batch of small ones each is computed by one thread.
 #include "core/kernels/matmul.h"
+
+#include <cstdlib>
+#include <string_view>
 
 #include <cblas.h>
 
-#include "core/parallel.h"
+#include "core/cpu/gemm.h"
+#include "core/cpu/target.h"
 #include "core/strided.h"
 
 namespace isonorm::kernels::cpu {
 namespace {
 
-void gemm(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, blasint m, blasint n, blasint k, const float* a, blasint lda,
+void blas(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, blasint m, blasint n, blasint k, const float* a, blasint lda,
           const float* b, blasint ldb, float beta, float* c, blasint ldc) {
   cblas_sgemm(CblasRowMajor, ta, tb, m, n, k, 1.0f, a, lda, b, ldb, beta, c, ldc);
 }
-void gemm(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, blasint m, blasint n, blasint k, const double* a, blasint lda,
+void blas(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, blasint m, blasint n, blasint k, const double* a, blasint lda,
           const double* b, blasint ldb, double beta, double* c, blasint ldc) {
   cblas_dgemm(CblasRowMajor, ta, tb, m, n, k, 1.0, a, lda, b, ldb, beta, c, ldc);
 }
 
-// How BLAS sees the last two dimensions of a tensor: row-major with a leading dimension, or the transpose of that.
-struct Layout {
-  CBLAS_TRANSPOSE transpose;
-  blasint leading;
-};
-Layout layout_of(const Tensor& t) {
+// The last two dimensions of a tensor: exactly one stride is 1, the other is what BLAS calls the leading dimension.
+template <class T> Strided<T> operand(const Tensor& t) {
   const int64_t rows = t.size(-2), columns = t.size(-1), sr = t.strides()[t.rank() - 2], sc = t.strides()[t.rank() - 1];
-  if (sc == 1 || columns == 1)
-    if (rows == 1 || sr >= std::max<int64_t>(columns, 1))
-      return {CblasNoTrans, static_cast<blasint>(rows == 1 ? std::max(sr, columns) : sr)};
-  return {CblasTrans, static_cast<blasint>(columns == 1 ? std::max(sc, rows) : sc)};
+  const bool by_rows = (sc == 1 || columns == 1) && (rows == 1 || sr >= columns);
+  if (by_rows) return {t.data<T>(), rows == 1 ? std::max(sr, columns) : sr, 1};
+  return {t.data<T>(), 1, columns == 1 ? std::max(sc, rows) : sc};
 }
 
-template <class T> void run(const Tensor& out, const Tensor& a, const Tensor& b, T beta) {
+template <class T> void by_blas(const Gemm<T>& g) {
+  if (g.from.p && g.from.p != g.c)
+    for (int64_t r = 0; r < g.m; ++r) std::copy_n(g.from.p + r * g.from.step, g.n, g.c + r * g.c_step);
+  const auto transpose = [](const Strided<T>& s) { return s.column == 1 ? CblasNoTrans : CblasTrans; };
+  const auto leading = [](const Strided<T>& s) { return static_cast<blasint>(s.column == 1 ? s.row : s.column); };
+  blas(transpose(g.a), transpose(g.b), static_cast<blasint>(g.m), static_cast<blasint>(g.n), static_cast<blasint>(g.k),
+       g.a.p, leading(g.a), g.b.p, leading(g.b), T(g.from.p ? 1 : 0), g.c, static_cast<blasint>(g.c_step));
+}
+
+// ISONORM_GEMM=openblas in the environment: all of them by OpenBLAS, to compare with.
+bool only_blas() {
+  static const bool only = [] {
+    const char* wish = std::getenv("ISONORM_GEMM");
+    const std::string_view name = wish ? wish : "";
+    check(name.empty() || name == "own" || name == "openblas", "ISONORM_GEMM: '", name,
+          "' is not known, expected own or openblas");
+    return name == "openblas";
+  }();
+  return only;
+}
+
+// Packing b costs what some ten rows of the product do, and registers hold columns.
+template <class T> bool is_large(const Gemm<T>& g) { return kTarget != Isa::base && g.m >= 16 && g.n >= 8; }
+
+template <class T> void run(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& from) {
   const int rank = out.rank();
-  const int64_t m = out.size(-2), n = out.size(-1), k = a.size(-1);
-  check(m < (int64_t{1} << 31) && n < (int64_t{1} << 31) && k < (int64_t{1} << 31), "matmul: shapes ", a.shape(), " x ",
-        b.shape(), " pass BLAS's 32-bit sizes");
   Dims batch, sa, sb, so;
   for (int d = 0; d < rank - 2; ++d) {
     batch.push_back(out.shape()[d]);
@@ -44,39 +64,48 @@ template <class T> void run(const Tensor& out, const Tensor& a, const Tensor& b,
     sb.push_back(b.strides()[d]);
     so.push_back(out.strides()[d]);
   }
-  const T *pa = a.data<T>(), *pb = b.data<T>();
-  T* po = out.mutable_data<T>();
-  const Layout la = layout_of(a), lb = layout_of(b), lo = layout_of(out);
+  const int64_t m = out.size(-2), n = out.size(-1), k = a.size(-1);
+  T* c = out.mutable_data<T>();
+  const T* base = from.defined() ? from.data<T>() : nullptr;
+  const bool onto_itself = base == c;
+  const Gemm<T> whole{m, n, k, operand<T>(a), operand<T>(b), c, n, {base, onto_itself ? n : 0}};
+  check(std::max({m, n, k, whole.a.row, whole.a.column, whole.b.row, whole.b.column}) < (int64_t{1} << 31),
+        "matmul: shapes ", a.shape(), " x ", b.shape(), " pass BLAS's 32-bit sizes");
+  const bool own = !only_blas() && is_large(whole);
   const Loop<3> loop(batch, {so, sa, sb});
   const auto product = [&](auto at, int64_t count) {
-    for (int64_t i = 0; i < count; ++i)
-      gemm(la.transpose, lb.transpose, m, n, k, pa + at[1] + i * loop.inner(1), la.leading,
-           pb + at[2] + i * loop.inner(2), lb.leading, beta, po + at[0] + i * loop.inner(0), lo.leading);
+    for (int64_t i = 0; i < count; ++i) {
+      Gemm<T> g = whole;
+      g.c += at[0] + i * loop.inner(0);
+      g.a.p += at[1] + i * loop.inner(1);
+      g.b.p += at[2] + i * loop.inner(2);
+      if (onto_itself) g.from.p = g.c;
+      own ? gemm(g, [](const Tile&) {}) : by_blas(g);
+    }
   };
-  // A batch is shared out among the threads where that occupies them; otherwise BLAS threads each product.
+  // A batch is shared out among the threads where that occupies them; otherwise the threads share each product.
   const bool by_batch = loop.count >= num_threads();
   for_each_row(loop, by_batch ? std::max<int64_t>(1, 32768 / std::max<int64_t>(1, m * n * k)) : loop.count, product);
 }
 
+// The product over a depth of 0: `from` alone.
+template <class T> void without_depth(const Tensor& out, const Tensor& from) {
+  T* c = out.mutable_data<T>();
+  const int64_t n = out.size(-1);
+  const T* base = from.defined() ? from.data<T>() : nullptr;
+  if (base != c)
+    for (int64_t i = 0; i < out.numel(); ++i) c[i] = base ? base[i % n] : T(0);
+}
+
 }  // namespace
 
-void matmul(const Tensor& out, const Tensor& a, const Tensor& b, double beta) {
+template <Isa I> void matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& from) {
   if (out.numel() == 0) return;
-  if (a.size(-1) == 0) {
-    if (beta == 0)
-      visit_floating(out.dtype(), "matmul", [&]<class T>() {
-        const Loop<1> loop(out.shape(), {out.strides()});
-        T* p = out.mutable_data<T>();
-        for_each_row(loop, kElementGrain, [&](auto at, int64_t n) {
-          for (int64_t i = 0; i < n; ++i) p[at[0] + i * loop.inner(0)] = T(0);
-        });
-      });
-    return;
-  }
-  if (out.dtype() == DType::f64)
-    run<double>(out, a, b, beta);
-  else
-    run<float>(out, a, b, static_cast<float>(beta));
+  visit_floating(out.dtype(), "matmul", [&]<class T>() {
+    if constexpr (!std::is_same_v<T, bf16>) a.size(-1) == 0 ? without_depth<T>(out, from) : run<T>(out, a, b, from);
+  });
 }
+
+template void matmul<kTarget>(const Tensor&, const Tensor&, const Tensor&, const Tensor&);
 
 }  // namespace isonorm::kernels::cpu

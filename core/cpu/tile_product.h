@@ -1,6 +1,5 @@
-// Products of small matrices that lie in cache: c (+)= alpha a b. A block of c stays in registers while lines of b meet
-// broadcast elements of a. No packing in the call and no threads: what BLAS spends per call does not pay at the sizes
-// of one attention head.
+// Products of small matrices that lie in cache: c = from + alpha a b. A block of c stays in registers while lines of b
+// meet broadcast elements of a. No packing in the call and no threads: gemm.h adds both for large matrices.
 #pragma once
 
 #include <algorithm>
@@ -79,11 +78,23 @@ template <class T> struct Strided {
   int64_t row, column;
 };
 
+// Rows that a product is added to, `step` apart: 0 where all are the same one, as a bias. Null: nothing is added.
+template <class T> struct From {
+  const T* p = nullptr;
+  int64_t step = 0;
+  From at(int64_t row, int64_t column) const { return {p ? p + row * step + column : nullptr, step}; }
+};
+
 // One block: M rows of V registers of c, rows `c_step` apart; lines of b, `b_step` apart, and columns of a meet `depth`
 // times.
 template <int M, int V, class T>
-void product_block(int64_t depth, T alpha, Strided<T> a, const T* b, int64_t b_step, T* c, int64_t c_step, bool add) {
+void product_block(int64_t depth, T alpha, Strided<T> a, const T* b, int64_t b_step, T* c, int64_t c_step,
+                   From<T> from) {
   Vec<T> sum[M][V] = {};
+  unroll<M>([&](auto m) {  // c is on its way while the sums are made
+    unroll<V>([&](auto v) { __builtin_prefetch(c + m * c_step + v * kLanes<T>, 1); });
+  });
+#pragma GCC unroll 4
   for (int64_t i = 0; i < depth; ++i, b += b_step, a.p += a.column) {
     Vec<T> line[V];
     unroll<V>([&](auto v) { line[v] = load_lanes<T>(b + v * kLanes<T>); });
@@ -94,33 +105,35 @@ void product_block(int64_t depth, T alpha, Strided<T> a, const T* b, int64_t b_s
   }
   unroll<M>([&](auto m) {
     unroll<V>([&](auto v) {
-      T* to = c + m * c_step + v * kLanes<T>;
-      store_lanes<T>(to, add ? load_lanes<T>(to) + sum[m][v] * alpha : sum[m][v] * alpha);
+      const Vec<T> y = sum[m][v] * alpha;
+      store_lanes<T>(c + m * c_step + v * kLanes<T>,
+                     from.p ? load_lanes<T>(from.p + m * from.step + v * kLanes<T>) + y : y);
     });
   });
 }
 
 template <int M, int V, class T>
 void product_rows(int64_t rows, int64_t depth, T alpha, Strided<T> a, const T* b, int64_t b_step, T* c, int64_t c_step,
-                  bool add) {
-  for (; rows >= M; rows -= M, a.p += M * a.row, c += M * c_step)
-    product_block<M, V>(depth, alpha, a, b, b_step, c, c_step, add);
+                  From<T> from) {
+  for (; rows >= M; rows -= M, a.p += M * a.row, c += M * c_step, from = from.at(M, 0))
+    product_block<M, V>(depth, alpha, a, b, b_step, c, c_step, from);
   if constexpr (M > 1)
-    if (rows > 0) product_rows<M / 2, V>(rows, depth, alpha, a, b, b_step, c, c_step, add);
+    if (rows > 0) product_rows<M / 2, V>(rows, depth, alpha, a, b, b_step, c, c_step, from);
 }
 
-// c[rows, columns] (+)= alpha a[rows, depth] b[row .. row + depth, column .. column + columns]. Columns are computed in
-// whole registers: c has room for them. `column` is where a panel begins.
+// c[rows, columns] = from + alpha a[rows, depth] b[row .. row + depth, column .. column + columns]. Columns are
+// computed in whole registers: c and from have room for them. `column` is where a panel begins.
 template <class T>
 void product(int64_t rows, int64_t depth, int64_t columns, T alpha, Strided<T> a, const Panels<T>& b, int64_t row,
-             int64_t column, T* c, int64_t c_step, bool add) {
+             int64_t column, T* c, int64_t c_step, From<T> from = {}) {
   for (int64_t j = 0; j < columns; j += kPanel<T>) {
     const T* panel = b.at(row, column + j);
     const int64_t step = b.panel_width(column + j);
     const int64_t vectors = std::min<int64_t>(kPanelVectors, (columns - j + kLanes<T> - 1) / kLanes<T>);
     unroll<kPanelVectors>([&](auto v) {
       constexpr int n = v + 1;
-      if (vectors == n) product_rows<kBlockVectors / n, n>(rows, depth, alpha, a, panel, step, c + j, c_step, add);
+      if (vectors == n)
+        product_rows<kBlockVectors / n, n>(rows, depth, alpha, a, panel, step, c + j, c_step, from.at(0, j));
     });
   }
 }

@@ -1,4 +1,4 @@
-// Slot of the matrix product, the only place where BLAS is called.
+// Slot of the matrix product.
 #pragma once
 
 #include "core/kernel.h"
@@ -7,15 +7,15 @@
 namespace isonorm::kernels {
 
 namespace cpu {
-void matmul(const Tensor& out, const Tensor& a, const Tensor& b, double beta);
+template <Isa I> void matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& from);
 }
 
-// out = a b + beta out. a [..., m, k], b [..., k, n], out [..., m, n] of one dtype f32 or f64; the leading dimensions
-// are equal (a stride of 0 where an operand broadcasts). In the last two dimensions of each one stride is 1 (a
-// transposed view is fine) and the other at least the size of the contiguous one. beta is 0 or 1; with 0 the old
-// contents of out are not read.
-inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, double)> matmul{
-    "matmul", &cpu::matmul,
-    [](const Tensor& out, const Tensor& a, const Tensor&, double) { return 2 * out.numel() * a.size(-1); }};
+// out = from + a b. a [..., m, k], b [..., k, n], out [..., m, n] of one dtype f32 or f64; the leading dimensions are
+// equal (a stride of 0 where an operand broadcasts). In the last two dimensions of a and b one stride is 1 (a
+// transposed view is fine) and the other at least the size of the contiguous one; out is contiguous. `from` is
+// undefined (0), a contiguous [n] that is added to every row, or `out` itself.
+inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, const Tensor&)> matmul{
+    "matmul", []<Isa I>() { return &cpu::matmul<I>; },
+    [](const Tensor& out, const Tensor& a, const Tensor&, const Tensor&) { return 2 * out.numel() * a.size(-1); }};
 
 }  // namespace isonorm::kernels

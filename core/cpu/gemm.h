@@ -1,0 +1,123 @@
+// Products of large matrices, c = from + a b, blocked as in Goto & van de Geijn, "Anatomy of High-Performance Matrix
+// Multiplication" (ACM TOMS 34, 2008): a block of b is packed into panels that stay in the second-level cache, rows of
+// a pass over it, c is written once from registers. An element is the sum over blocks of the depth in order, each a
+// chain of multiply-adds in order: its bits depend neither on the threads nor on how many rows and columns there are.
+#pragma once
+
+#include "core/allocator.h"
+#include "core/cpu/tile_product.h"
+#include "core/parallel.h"
+
+namespace isonorm {
+namespace {
+
+constexpr int64_t kDepthBlock = 512;                           // columns of a that meet rows of b at a time, at most
+constexpr int64_t kPackedBytes = 512 << 10;                    // of b: a part of the second-level cache
+constexpr int64_t kPassingBytes = 128 << 10;                   // of a: rows that go over the packed block together
+constexpr int64_t kBlockRows = kBlockVectors / kPanelVectors;  // of c in registers
+constexpr int64_t kStrip = 8 * kBlockRows;                     // rows of a that are packed together where they must be
+
+// c [m, n], rows c_step apart, = from + a [m, k] b [k, n]; in a and in b one of the two strides is 1. `from` may be c.
+template <class T> struct Gemm {
+  int64_t m, n, k;
+  Strided<T> a, b;
+  T* c;
+  int64_t c_step;
+  From<T> from;
+};
+
+// A part of c: what a thread computes, or what is finished and still in cache.
+struct Tile {
+  int64_t row, rows, column, columns;
+};
+
+// Memory of one call, from the tensors' allocator, which keeps it for the next.
+template <class T> class Workspace {
+ public:
+  explicit Workspace(int64_t n)
+      : bytes_(n * static_cast<int64_t>(sizeof(T))), p_(static_cast<T*>(host_allocator().allocate(bytes_))) {}
+  ~Workspace() { host_allocator().release(p_, bytes_); }
+  Workspace(const Workspace&) = delete;
+  Workspace& operator=(const Workspace&) = delete;
+  T* data() const { return p_; }
+
+ private:
+  int64_t bytes_;
+  T* p_;
+};
+
+inline int64_t blocks_of(int64_t n, int64_t most) { return (n + most - 1) / most; }
+
+// Sizes of the blocks of a tile with n columns. The depth's depends on k alone: the bits hang on it.
+template <class T> struct Blocking {
+  int64_t depth, columns, rows;
+  Blocking(int64_t n, int64_t k, bool a_packed) {
+    depth = blocks_of(k, blocks_of(k, kDepthBlock));
+    const int64_t line = depth * static_cast<int64_t>(sizeof(T));
+    columns = std::min(whole_lanes<T>(n), std::max<int64_t>(1, kPackedBytes / line / kPanel<T>) * kPanel<T>);
+    rows = a_packed ? kStrip : std::max<int64_t>(1, kPassingBytes / line / kBlockRows) * kBlockRows;
+  }
+};
+
+// c[rows, n] = from + a b for one packed block of b. Columns behind the last whole panel go through `edge` [rows,
+// kPanel] where they do not fill registers.
+template <class T>
+void pass_over(const Panels<T>& b, int64_t rows, int64_t n, Strided<T> a, T* c, int64_t c_step, From<T> from, T* edge) {
+  const int64_t inside = n % kLanes<T> == 0 ? n : n / kPanel<T> * kPanel<T>, rest = n - inside;
+  product(rows, b.depth, inside, T(1), a, b, 0, 0, c, c_step, from);
+  if (rest == 0) return;
+  const auto copy = [&](T* to, int64_t to_step, const T* p, int64_t step) {
+    for (int64_t r = 0; r < rows; ++r, to += to_step, p += step)
+      for_lanes<T>(rest, [&](int64_t i, auto lanes) { lanes.store(to + i, lanes.load(p + i)); });
+  };
+  constexpr int64_t step = kPanel<T>;
+  if (from.p) copy(edge, step, from.p + inside, from.step);
+  product(rows, b.depth, rest, T(1), a, b, 0, inside, edge, step, {from.p ? edge : nullptr, step});
+  copy(c + inside, c_step, edge, step);
+}
+
+// The columns [begin, begin + rows) of a, whose columns are adjacent, as lines of kStrip.
+template <class T> Strided<T> pack_strip(Strided<T> a, int64_t rows, int64_t depth, T* to) {
+  for (int64_t p = 0; p < depth; ++p)
+    for_lanes<T>(rows,
+                 [&](int64_t i, auto lanes) { lanes.store(to + p * kStrip + i, lanes.load(a.p + p * a.column + i)); });
+  return {to, 1, kStrip};
+}
+
+// The tile `t` of c, in the calling thread; after(Tile) sees each of its parts when it is finished.
+template <class T, class After> void gemm_tile(const Gemm<T>& g, const Tile& t, const After& after) {
+  const bool a_packed = g.a.column != 1;
+  const Blocking<T> by(t.columns, g.k, a_packed);
+  const Workspace<T> memory(by.depth * by.columns + by.rows * kPanel<T> + (a_packed ? by.depth * kStrip : 0));
+  T *const edge = memory.data() + by.depth * by.columns, *const strip = edge + by.rows * kPanel<T>;
+  for (int64_t j = t.column; j < t.column + t.columns; j += by.columns) {
+    const int64_t n = std::min(by.columns, t.column + t.columns - j);
+    for (int64_t p = 0; p < g.k; p += by.depth) {
+      const int64_t depth = std::min(by.depth, g.k - p);
+      const Panels<T> b{memory.data(), depth, whole_lanes<T>(n)};
+      const T* lines = g.b.p + p * g.b.row + j * g.b.column;
+      g.b.column == 1 ? pack(b, lines, g.b.row, n) : pack_transposed(b, lines, g.b.column, n);
+      for (int64_t i = t.row; i < t.row + t.rows; i += by.rows) {
+        const int64_t rows = std::min(by.rows, t.row + t.rows - i);
+        const Strided<T> a{g.a.p + i * g.a.row + p * g.a.column, g.a.row, g.a.column};
+        T* c = g.c + i * g.c_step + j;
+        pass_over(b, rows, n, a_packed ? pack_strip(a, rows, depth, strip) : a, c, g.c_step,
+                  p == 0 ? g.from.at(i, j) : From<T>{c, g.c_step}, edge);
+        if (p + depth == g.k) after(Tile{i, rows, j, n});
+      }
+    }
+  }
+}
+
+// The product, one tile per thread: the longer side is cut, so that threads pack little twice. after() runs in them.
+template <class T, class After> void gemm(const Gemm<T>& g, const After& after) {
+  const bool by_rows = g.m >= g.n;
+  const int64_t length = by_rows ? g.m : g.n, unit = by_rows ? kBlockRows : kPanel<T>;
+  const int64_t part = blocks_of(blocks_of(length, num_threads()), unit) * unit;
+  parallel_for(length, part, [&](int64_t begin, int64_t end) {
+    gemm_tile(g, by_rows ? Tile{begin, end - begin, 0, g.n} : Tile{0, g.m, begin, end - begin}, after);
+  });
+}
+
+}  // namespace
+}  // namespace isonorm
