@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv-bench"
@@ -71,20 +72,28 @@ class Side:
         self.errors.close()
 
 
-def alternate(works, seconds, times=1, rounds=None, field="ms"):
-    """Lets works (name -> (side, words)) take turns, `times` each in a round; every one is done twice before.
+class Work(NamedTuple):
+    """What a side is asked for, and which of the times of its answer count."""
+
+    side: Side
+    words: str
+    field: str = "ms"
+
+
+def alternate(works, seconds, times=1, rounds=None):
+    """Lets works (name -> Work) take turns, `times` each in a round; every one is done twice before.
 
     As many rounds as fit into `seconds`, from 3 to 15, or `rounds` of them. Gives name -> {"rounds": [[ms, ...], ...],
     "median_ms", "min_ms"} and what else the last answer says."""
-    for side, words in works.values():
-        side.go(2, words)
+    for work in works.values():
+        work.side.go(2, work.words)
     results = {name: {"rounds": []} for name in works}
     end, done = time.monotonic() + seconds, 0
     while done < (rounds or 15) and (rounds or done < 3 or time.monotonic() < end):
-        for name, (side, words) in works.items():
-            answer = side.go(times, words)
-            results[name]["rounds"].append(answer.pop(field))
-            results[name].update(answer)
+        for name, work in works.items():
+            answer = work.side.go(times, work.words)
+            results[name]["rounds"].append(answer[work.field])
+            results[name].update({key: value for key, value in answer.items() if not key.endswith("ms")})
         done += 1
     for result in results.values():
         all_times = [t for times_of_round in result["rounds"] for t in times_of_round]

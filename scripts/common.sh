@@ -1,4 +1,4 @@
-# What scripts/demo and scripts/test share: the packages they need, configuring, building. Sourced by bash.
+# What scripts/demo, scripts/test and scripts/bench share: the packages they need, configuring, building. Sourced by bash.
 # shellcheck shell=bash
 set -euo pipefail
 

@@ -1,0 +1,159 @@
+#include "benchmarks/kernel_table.h"
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "autograd/engine.h"
+#include "autograd/fused/add_norm.h"
+#include "autograd/fused/attention.h"
+#include "autograd/fused/bias_gelu.h"
+#include "autograd/ops/loss.h"
+#include "autograd/ops/matmul.h"
+#include "autograd/ops/norm.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/random.h"
+#include "autograd/ops/softmax.h"
+#include "benchmarks/measure.h"
+#include "core/parallel.h"
+#include "optim/adamw.h"
+
+namespace isonorm::bench {
+namespace {
+
+constexpr int64_t kHeads = 4, kHeadSize = 64;
+
+Tensor normal(const Dims& shape, DType dtype) { return randn(shape, {.dtype = dtype}); }
+Tensor leaf(const Dims& shape, DType dtype) { return require_grad(normal(shape, dtype)); }
+
+// outputs() is the forward pass; the backward one takes normal cotangents to every input.
+Run differentiable(std::vector<Tensor> inputs, std::function<std::vector<Tensor>()> outputs) {
+  std::vector<Tensor> cotangents;
+  for (const Tensor& y : outputs()) cotangents.push_back(normal(y.shape(), y.dtype()));
+  return [=] {
+    std::vector<Tensor> results, gradients;
+    Times times;
+    times.forward_ms = milliseconds([&] { results = outputs(); });
+    times.backward_ms = milliseconds([&] { gradients = grad(results, inputs, cotangents); });
+    return times;
+  };
+}
+
+template <NormKind kind> Run add_norm_of(int64_t rows, int64_t width, DType dtype) {
+  const Tensor x = leaf({rows, width}, dtype), branch = leaf({rows, width}, dtype), gain = leaf({width}, dtype);
+  const Tensor bias = kind == NormKind::layer ? leaf({width}, dtype) : Tensor{};
+  std::vector<Tensor> inputs{x, branch, gain};
+  if (bias.defined()) inputs.push_back(bias);
+  return differentiable(inputs, [=] {
+    const AddNorm y = add_norm(x, branch, {.kind = kind}, gain, bias);
+    return std::vector<Tensor>{y.sum, y.normed};
+  });
+}
+
+Run layer_norm_of(int64_t rows, int64_t width, DType dtype) {
+  const Tensor x = leaf({rows, width}, dtype), gain = leaf({width}, dtype), bias = leaf({width}, dtype);
+  return differentiable({x, gain, bias}, [=] { return std::vector<Tensor>{layer_norm(x, gain, bias)}; });
+}
+
+Run rms_norm_of(int64_t rows, int64_t width, DType dtype) {
+  const Tensor x = leaf({rows, width}, dtype), gain = leaf({width}, dtype);
+  return differentiable({x, gain}, [=] { return std::vector<Tensor>{rms_norm(x, gain)}; });
+}
+
+Run softmax_of(int64_t rows, int64_t width, DType dtype) {
+  const Tensor x = leaf({rows, width}, dtype);
+  return differentiable({x}, [=] { return std::vector<Tensor>{softmax(x)}; });
+}
+
+Run bias_gelu_of(int64_t rows, int64_t width, DType dtype) {
+  const Tensor x = leaf({rows, width}, dtype), bias = leaf({width}, dtype);
+  return differentiable({x, bias}, [=] { return std::vector<Tensor>{bias_gelu(x, bias)}; });
+}
+
+Run cross_entropy_of(int64_t rows, int64_t width, DType dtype) {
+  const Tensor x = leaf({rows, width}, dtype), target = randint(0, width, {rows});
+  return differentiable({x}, [=] { return std::vector<Tensor>{cross_entropy(x, target)}; });
+}
+
+Run linear_of(int64_t rows, int64_t width, DType dtype) {
+  const Tensor x = leaf({rows, width}, dtype), weight = leaf({width, width}, dtype), bias = leaf({width}, dtype);
+  return differentiable({x, weight, bias}, [=] { return std::vector<Tensor>{linear(x, weight, bias)}; });
+}
+
+Run attention_of(int64_t batch, int64_t length, DType dtype) {
+  const Tensor qkv = leaf({batch, length, 3 * kHeads * kHeadSize}, dtype);
+  return differentiable({qkv}, [=] { return std::vector<Tensor>{packed_attention(qkv, kHeads)}; });
+}
+
+// `count` weights and as many biases; a step is all there is.
+Run adamw_of(int64_t count, int64_t width, DType dtype) {
+  std::vector<Tensor> parameters;
+  for (int64_t i = 0; i < count; ++i) {
+    parameters.push_back(leaf({width, width}, dtype));
+    parameters.push_back(leaf({width}, dtype));
+  }
+  for (const Tensor& p : parameters) set_gradient(p, normal(p.shape(), dtype));
+  const auto optimizer = std::make_shared<optim::AdamW>(parameters, optim::AdamWOptions{.weight_decay = 0.1});
+  return [=] { return Times{milliseconds([&] { optimizer->step(); }), 0}; };
+}
+
+// A chain of additions: with a width of 1, what recording an op and passing its node cost.
+Run chain_of(int64_t length, int64_t width, DType dtype) {
+  const Tensor x = leaf({width}, dtype), step = normal({width}, dtype);
+  return differentiable({x}, [=] {
+    Tensor y = x;
+    for (int64_t i = 0; i < length; ++i) y = add(y, step);
+    return std::vector<Tensor>{y};
+  });
+}
+
+// As many bytes as one tensor of the shape has, copied by all threads, a piece each.
+Run memcpy_of(int64_t rows, int64_t width, DType dtype) {
+  const Tensor from = normal({rows, width}, dtype), to = empty_like(from);
+  const int64_t bytes = from.numel() * static_cast<int64_t>(size_of(dtype));
+  const int64_t piece = (bytes + num_threads() - 1) / num_threads();
+  return [=] {
+    const auto* source = static_cast<const char*>(from.impl().storage->data());
+    auto* target = static_cast<char*>(to.impl().storage->data());
+    return Times{milliseconds([&] {
+                   parallel_for(bytes, piece, [&](int64_t begin, int64_t end) {
+                     std::memcpy(target + begin, source + begin, static_cast<size_t>(end - begin));
+                   });
+                 }),
+                 0};
+  };
+}
+
+double elements(double rows, double width) { return rows * width; }
+double products(double rows, double width) { return rows * width * width; }
+
+constexpr KernelOp kOps[] = {
+    {"add_norm_layer", "rows", "width", add_norm_of<NormKind::layer>, elements},
+    {"add_norm_rms", "rows", "width", add_norm_of<NormKind::rms>, elements},
+    {"layer_norm", "rows", "width", layer_norm_of, elements},
+    {"rms_norm", "rows", "width", rms_norm_of, elements},
+    {"softmax", "rows", "width", softmax_of, elements},
+    {"bias_gelu", "rows", "width", bias_gelu_of, elements},
+    {"cross_entropy", "rows", "classes", cross_entropy_of, elements},
+    {"linear", "rows", "width", linear_of, products},
+    {"attention", "batch", "length", attention_of, products},
+    {"adamw", "layers", "width", adamw_of, products},
+    {"chain", "ops", "width", chain_of, elements},
+    {"memcpy", "rows", "width", memcpy_of, elements},
+};
+
+}  // namespace
+
+std::span<const KernelOp> kernel_ops() { return kOps; }
+
+const KernelOp& kernel_op(std::string_view name) {
+  std::string names;
+  for (const KernelOp& op : kOps) {
+    if (op.name == name) return op;
+    names += (names.empty() ? "" : ", ") + std::string(op.name);
+  }
+  check(false, "no op is called \"", name, "\"; there are ", names);
+  return kOps[0];
+}
+
+}  // namespace isonorm::bench

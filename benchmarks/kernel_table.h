@@ -1,0 +1,31 @@
+// The ops that benchmarks/kernels times by themselves; benchmarks/torch_kernels.py has the same table.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "core/dtype.h"
+
+namespace isonorm::bench {
+
+struct Times {
+  double forward_ms = 0, backward_ms = 0;
+};
+// Runs an op once on inputs of its own, forward with a graph and backward to all of its inputs.
+using Run = std::function<Times()>;
+
+struct KernelOp {
+  std::string_view name;
+  std::string_view rows_are, width_is;  // what the two sizes mean
+  Run (*make)(int64_t rows, int64_t width, DType dtype);
+  // Multiply-adds or elements: what the time should be proportional to.
+  double (*work)(double rows, double width);
+};
+
+std::span<const KernelOp> kernel_ops();
+// Throws listing the names.
+const KernelOp& kernel_op(std::string_view name);
+
+}  // namespace isonorm::bench

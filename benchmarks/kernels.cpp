@@ -1,0 +1,88 @@
+// Times single ops, forward and backward.   usage: kernels OP ROWS WIDTH [--times N] [--dtype D] [--threads N], or
+// --serve (benchmarks/serve.h; the works are "OP ROWS WIDTH"), or --cliffs
+#include <cstdio>
+#include <map>
+
+#include <CLI/CLI.hpp>
+
+#include "benchmarks/cliffs.h"
+#include "benchmarks/kernel_table.h"
+#include "benchmarks/measure.h"
+#include "benchmarks/serve.h"
+#include "core/parallel.h"
+
+using namespace isonorm;
+using namespace isonorm::bench;
+using nlohmann::json;
+
+namespace {
+
+class Works {
+ public:
+  explicit Works(DType dtype) : dtype_(dtype) {}
+
+  json operator()(int times, const std::vector<std::string>& work) {
+    check(work.size() == 3, "expected \"OP ROWS WIDTH\", got ", work.size(), " words");
+    const Run& run = made(work);
+    std::vector<double> both, forward, backward;
+    for (int i = 0; i < times; ++i) {
+      const Times t = run();
+      both.push_back(t.forward_ms + t.backward_ms), forward.push_back(t.forward_ms), backward.push_back(t.backward_ms);
+    }
+    return {{"ms", both}, {"forward_ms", forward}, {"backward_ms", backward}};
+  }
+
+ private:
+  const Run& made(const std::vector<std::string>& work) {
+    Run& run = runs_[work];
+    if (!run) {
+      const int64_t rows = std::stoll(work[1]), width = std::stoll(work[2]);
+      check(rows > 0 && width > 0, work[0], ": sizes must be positive, got ", rows, " and ", width);
+      run = kernel_op(work[0]).make(rows, width, dtype_);
+    }
+    return run;
+  }
+
+  DType dtype_;
+  std::map<std::vector<std::string>, Run> runs_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::vector<std::string> work;
+  bool on_request = false, cliffs = false;
+  int times = 20, threads = num_threads();
+  std::map<std::string, DType> dtypes{{"f32", DType::f32}, {"f64", DType::f64}, {"bf16", DType::bf16}};
+  DType dtype = DType::f32;
+
+  CLI::App app("Times single ops, forward and backward.");
+  CLI::Option* op = app.add_option("op", work, "OP ROWS WIDTH")->expected(3);
+  CLI::Option* serves = app.add_flag("--serve", on_request, "work on request (see benchmarks/serve.h)")->excludes(op);
+  app.add_flag("--cliffs", cliffs, "time per element of odd sizes against that of the next multiple of 64")
+      ->excludes(op)
+      ->excludes(serves);
+  app.add_option("--times", times, "how often")->check(CLI::PositiveNumber);
+  app.add_option("--dtype", dtype, "f32, f64 or bf16")->transform(CLI::CheckedTransformer(dtypes));
+  app.add_option("--threads", threads, "threads of kernels and BLAS")->check(CLI::PositiveNumber);
+  CLI11_PARSE(app, argc, argv);
+
+  try {
+    set_num_threads(threads);
+    Works works(dtype);
+    if (cliffs) return print_cliffs() ? 0 : 1;
+    if (on_request) {
+      serve(environment(), std::ref(works));
+      return 0;
+    }
+    check(!work.empty(), "expected OP ROWS WIDTH, --serve or --cliffs; see --help");
+    works(2, work);
+    const json r = works(times, work);
+    std::printf("%s %s %s: forward %.4f ms, backward %.4f ms, both %.4f ms (medians of %d)\n", work[0].c_str(),
+                work[1].c_str(), work[2].c_str(), median(r["forward_ms"]), median(r["backward_ms"]), median(r["ms"]),
+                times);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "kernels: %s\n", e.what());
+    return 3;
+  }
+}

@@ -1,0 +1,243 @@
+"""What scripts/bench measures. Each section gives groups of figures, all of one form that table.py and page.py show:
+
+    {"title", "unit", "note", "kind": "bars" | "lines" | "shares", "series": [name, ...], "ratio": what the ratios are,
+     with {} for the series,
+     "aims": {series: aim of its ratio, or, where it has none, of its value}, an aim being ["at most" | "at least", number],
+     "rows": [{"name", "values": {series: number}, "ratios": {series: number}, "aim": of the value of ours, or null,
+              "detail": text after the name}]}
+"""
+
+import contextlib
+
+from sides import ROOT, Failure, Side, Work, alternate, ratio
+
+CASES = ["vit_fmnist", "vit_tiny", "gpt_small"]
+INFERENCE_BATCHES = [1, 16]
+FORM_CASES = ["vit_tiny", "vit_small", "vit_base", "gpt3_small"]
+OPS = [("add_norm_layer", 6400, 512), ("add_norm_rms", 6400, 512), ("layer_norm", 6400, 512), ("softmax", 6400, 512),
+       ("bias_gelu", 6400, 512), ("cross_entropy", 6400, 512), ("cross_entropy", 2048, 8192), ("adamw", 24, 512)]
+WIDTHS = [64, 128, 256, 512, 1024, 2048, 4096, 8192]
+ELEMENTS = 1 << 22  # of a tensor of the bandwidth section: 16 MiB
+TENSORS = 4  # that add_norm reads and writes: x, branch, sum, normed; backward their gradients and the sum
+CHAIN = 1000
+
+
+def at_most(x):
+    return ["at most", x]
+
+
+def at_least(x):
+    return ["at least", x]
+
+
+def group(title, unit, rows, series, ratio="ours / {}", kind="bars", note="", aims=None):
+    return dict(title=title, unit=unit, rows=rows, series=series, ratio=ratio, kind=kind, note=note,
+                aims={name: aim for name, aim in (aims or {}).items() if name in series})
+
+
+def row(name, results, base="ours", inverse=False, scale=1.0, aim=None):
+    """Of results of one alternate(): ratios are base / series, or series / base."""
+    others = [side for side in results if side != base]
+    pair = (lambda side: (results[side], results[base])) if inverse else (lambda side: (results[base], results[side]))
+    return dict(name=name, values={side: r["median_ms"] * scale for side, r in results.items()},
+                ratios={side: ratio(*pair(side)) for side in others}, aim=aim, detail="")
+
+
+def plain_row(name, values, aim=None, ratios=True, detail=""):
+    """Of single figures."""
+    others = [side for side in values if side != "ours"] if ratios else []
+    return dict(name=name, values=values, ratios={side: values["ours"] / values[side] for side in others}, aim=aim,
+                detail=detail)
+
+
+class Bench:
+    """Starts the programs; options are those of bench.py, `seconds` a scale on every section's time."""
+
+    def __init__(self, options, python, say):
+        self.options, self.python, self.say = options, python, say
+        self.raw, self.facts, self.torch_version = {}, None, "absent"
+
+    def ours(self, program, *arguments, threads=None):
+        threads = threads or self.options.threads
+        command = [self.options.build / "benchmarks" / program, *arguments, "--serve", "--threads", str(threads)]
+        side = Side("ours", command, threads)
+        self.facts = self.facts or side.facts
+        return side
+
+    def torch(self, program, *arguments):
+        name = "compile" if "--compile" in arguments else "eager"
+        side = Side(name, [self.python, ROOT / "benchmarks" / program, *arguments], self.options.threads)
+        self.torch_version = side.facts["version"]
+        return side
+
+    def alternate(self, name, works, seconds, times=1):
+        """As sides.alternate(); the times of every round go into the JSON file under that name."""
+        self.say(name)
+        result = alternate(works, 0 if self.options.quick else seconds, times)
+        self.raw.setdefault(name, {}).update(result)
+        return result
+
+    def sides_of(self, stack, case):
+        """Ours, eager and compile on one case."""
+        sides = {"ours": self.ours("step", case), "eager": self.torch("torch_step.py", case, "--serve")}
+        stack.enter_context(sides["ours"]), stack.enter_context(sides["eager"])
+        if self.options.compile:
+            self.say(f"{case}: torch.compile")
+            sides["compile"] = stack.enter_context(self.torch("torch_step.py", case, "--serve", "--compile"))
+        counts = {name: side.facts["parameters"] for name, side in sides.items()}
+        if len(set(counts.values())) > 1:
+            raise Failure(f"{case}: the sides differ in parameters: {counts}")
+        return sides
+
+    def peers(self):
+        return ["ours", "eager"] + (["compile"] if self.options.compile else [])
+
+
+def steps(bench):
+    """Training, inference, memory and start of the cases."""
+    training, inference, peaks, own_peaks, starts, shares = [], {b: [] for b in INFERENCE_BATCHES}, [], [], [], []
+    for case in CASES:
+        with contextlib.ExitStack() as stack:
+            sides = bench.sides_of(stack, case)
+            ours = sides["ours"]
+            # Before anything else is asked of the processes: the peak of memory is training's.
+            peak = {name: side.go(1, "train")["peak_bytes"] / 1e6 for name, side in sides.items()}
+            held = {name: side.facts["base_bytes"] / 1e6 for name, side in sides.items()}
+            own = {name: peak[name] - held[name] for name in peak}
+            for rows, memory in ((peaks, peak), (own_peaks, own)):
+                rows.append(plain_row(case, memory))
+            works = {name: Work(side, "train") for name, side in sides.items()} | {"limit": Work(ours, "gemms")}
+            results = bench.alternate(f"{case}: training", works, 20)
+            training.append(row(case, results))
+            starts.append(start(case, sides, results))
+            shares.append(share(case, ours.go(3, "profile")))
+            for batch in INFERENCE_BATCHES:
+                works = {name: Work(side, f"infer {batch}") for name, side in sides.items()}
+                works["limit"] = Work(ours, f"gemms {batch}")
+                once = ours.go(2, f"infer {batch}")["ms"][-1]
+                results = bench.alternate(f"{case}: inference, batch {batch}", works, 6, max(1, min(10, int(100 / once))))
+                inference[batch].append(row(case, results))
+    series = bench.peers()
+    with_limit = series + ["limit"]
+    groups = [group("Training step", "ms", training, with_limit,
+                    aims={"eager": at_most(0.75), "compile": at_most(0.8), "limit": at_most(1.15)},
+                    note="Forward, loss, backward, clipping, AdamW.")]
+    groups += [group(f"Inference, batch {b}", "ms", rows, with_limit, aims={"compile": at_most(0.75)})
+               for b, rows in inference.items()]
+    groups += [
+        group("Peak memory of training", "MB", peaks, series,
+              aims={"eager": at_most(0.33), "compile": at_most(0.33)},
+              note="Largest resident size of the process."),
+        group("Peak memory beyond the bare process", "MB", own_peaks, series,
+              note="Less what is resident right before the model is built: libraries, interpreter."),
+        group("Start", "ms", starts, series,
+              note="From the start of the process to the end of the first step, less a median step."),
+        group("Where our training step goes", "% of its time", shares, sorted_kernels(shares), kind="shares",
+              note="Time of our step by kernel; the profile of three steps."),
+    ]
+    return groups
+
+
+def start(case, sides, results):
+    values = {name: side.facts["start_ms"] - results[name]["median_ms"] for name, side in sides.items()}
+    return plain_row(case, values, aim=at_most(200) if case == "vit_fmnist" else None)
+
+
+def share(case, profile):
+    total = sum(profile["kernels"].values()) + profile["between"]
+    values = {name: 100 * ms / total for name, ms in profile["kernels"].items()}
+    return plain_row(case, values | {"between kernels": 100 * profile["between"] / total}, ratios=False)
+
+
+def sorted_kernels(rows):
+    names = {name for r in rows for name in r["values"]}
+    return sorted(names, key=lambda n: -max(r["values"].get(n, 0) for r in rows))
+
+
+def kernels(bench):
+    """Single ops, and what an op and a node cost without work."""
+    rows = []
+    with contextlib.ExitStack() as stack:
+        sides = {"ours": stack.enter_context(bench.ours("kernels")),
+                 "eager": stack.enter_context(bench.torch("torch_kernels.py"))}
+        chain = {f: {n: Work(s, f"chain {CHAIN} 1", f) for n, s in sides.items()} for f in ("forward_ms", "backward_ms")}
+        if bench.options.compile:
+            sides["compile"] = stack.enter_context(bench.torch("torch_kernels.py", "--compile"))
+        for op, height, width in OPS:
+            works = {name: Work(side, f"{op} {height} {width}") for name, side in sides.items()}
+            shape = f"{height} layers of {width}" if op == "adamw" else f"[{height}, {width}]"
+            rows.append(row(f"{op} {shape}", bench.alternate(f"{op} {shape}", works, 3, 5)))
+        per_op = 1e6 / CHAIN  # ns
+        overhead = [row("recorded op", bench.alternate("overhead of an op", chain["forward_ms"], 2, 5), scale=per_op,
+                        aim=at_most(150)),
+                    row("backward node", bench.alternate("overhead of a node", chain["backward_ms"], 2, 5), scale=per_op,
+                        aim=at_most(50))]
+    return [
+        group("Single ops", "ms", rows, bench.peers(), aims={"eager": at_most(0.5), "compile": at_most(0.5)},
+              note="Forward and backward to every input; AdamW: one step, in the column compile PyTorch's fused one."),
+        group("Without work", "ns", overhead, ["ours", "eager"],
+              note=f"A chain of {CHAIN} additions of one element with a graph, by op; its backward, by node."),
+    ]
+
+
+def bandwidth(bench):
+    """The fused residual + norm against memcpy, by width."""
+    gigabytes = TENSORS * ELEMENTS * 4 / 1e9
+    rows = []
+    for width in WIDTHS:
+        shares = {}
+        with bench.ours("kernels") as side:
+            for direction in ("forward", "backward"):
+                works = {f"{norm} {direction}": Work(side, f"add_norm_{key} {ELEMENTS // width} {width}", f"{direction}_ms")
+                         for norm, key in (("LayerNorm", "layer"), ("RMSNorm", "rms"))}
+                copy = Work(side, f"memcpy {TENSORS // 2 * ELEMENTS // width} {width}")
+                results = bench.alternate(f"add_norm, width {width}, {direction}", works | {"memcpy": copy}, 1, 3)
+                shares |= {name: ratio(results["memcpy"], results[name]) for name in works}
+        speed = 1e3 * gigabytes / results["memcpy"]["median_ms"]
+        rows.append(plain_row(str(width), shares, ratios=False, detail=f"memcpy {speed:.1f} GB/s"))
+    return [group("Residual + norm", "its bytes per second / memcpy's", rows, list(shares), kind="lines",
+                  aims={name: at_least(0.9) for name in shares},
+                  note="add_norm with learned gain (and bias) on tensors of 16 MiB: each of the four tensors of that size "
+                       "that it has to read or write counts once, forward and backward; memcpy by the same threads moves "
+                       "as many bytes, read and write counted.")]
+
+
+def threads(bench):
+    """Our step with all threads against one."""
+    if bench.options.threads < 2:
+        return []
+    with bench.ours("step", "vit_fmnist") as all_threads, bench.ours("step", "vit_fmnist", threads=1) as one:
+        works = {f"{bench.options.threads} threads": Work(all_threads, "train"), "one thread": Work(one, "train")}
+        results = bench.alternate("threads", works, 10)
+    name = list(works)[0]
+    aims = {"one thread": at_least(1.85)} if bench.options.threads == 2 else {}
+    return [group("Threads", "ms", [row("vit_fmnist, training", results, base=name, inverse=True)], list(works),
+                  ratio="{} / " + name, aims=aims, note="Our training step.")]
+
+
+def forms(bench):
+    """What the norm costs: our step in other forms of the stream; the norms have no gain and bias of their own."""
+    sides_of = {"Pre-LN": ["layer_norm"], "Pre-RMSNorm": ["rms_norm"], "mapped once": ["rms_norm", "--storage", "mapped"],
+                "no norm": ["none"]}
+    training, inference, shares = [], [], []
+    for case in FORM_CASES:
+        with contextlib.ExitStack() as stack:
+            sides = {name: stack.enter_context(bench.ours("step", case, "--no-affine", "--form", *form))
+                     for name, form in sides_of.items()}
+            results = bench.alternate(f"{case}: forms, training", {n: Work(s, "train") for n, s in sides.items()}, 30)
+            training.append(row(case, results, base="Pre-LN", inverse=True))
+            results = bench.alternate(f"{case}: forms, inference", {n: Work(s, "infer 1") for n, s in sides.items()}, 10)
+            inference.append(row(case, results, base="Pre-LN", inverse=True))
+            shares.append(share(case, sides["Pre-LN"].go(2, "profile")))
+    note = ("Pre-RMSNorm holds raw weights and projects them in every forward; mapped once: projected weights are stored, "
+            "so that the difference is what the projection costs.")
+    norms = [plain_row(s["name"], {"norms": sum(v for k, v in s["values"].items() if "norm" in k)}, ratios=False)
+             for s in shares]
+    return [group("Forms, training step", "ms", training, list(sides_of), ratio="{} / Pre-LN", note=note),
+            group("Forms, inference, batch 1", "ms", inference, list(sides_of), ratio="{} / Pre-LN", note="As above."),
+            group("Norms in the Pre-LN training step", "% of its time", norms, ["norms"],
+                  note="Kernels with norm in their names; they add the residual too.")]
+
+
+DEFAULT = {"steps": steps, "kernels": kernels, "bandwidth": bandwidth, "threads": threads}
+FULL = DEFAULT | {"forms": forms}
