@@ -4,6 +4,9 @@
 
 #include <cblas.h>
 
+#include "autograd/ops/create.h"
+#include "autograd/ops/random.h"
+#include "core/kernels/matmul.h"
 #include "core/parallel.h"
 
 namespace isonorm::bench {
@@ -40,7 +43,7 @@ std::vector<Gemm> gemms_of(const Case& c, int64_t batch, bool training) {
   return list;
 }
 
-void run(const Gemm& g, const float* a, const float* b, float* c) {
+void run_openblas(const Gemm& g, const float* a, const float* b, float* c) {
   const auto blas_int = [](int64_t n) { return static_cast<blasint>(n); };
   const auto product = [&](int64_t i) {
     cblas_sgemm(CblasRowMajor, g.transpose_a ? CblasTrans : CblasNoTrans, g.transpose_b ? CblasTrans : CblasNoTrans,
@@ -54,11 +57,11 @@ void run(const Gemm& g, const float* a, const float* b, float* c) {
   });
 }
 
-// Small values of both signs: neither zeros nor denormals, which some kernels take faster or slower.
-std::vector<float> operand(int64_t count) {
-  std::vector<float> values(static_cast<size_t>(count));
-  for (size_t i = 0; i < values.size(); ++i) values[i] = 0.01f * static_cast<float>(i % 101) - 0.5f;
-  return values;
+// The first entries of `data` as `batch` matrices [rows, columns], each stored the other way round where transposed.
+Tensor matrices(const Tensor& data, int64_t batch, int64_t rows, int64_t columns, bool transposed) {
+  const int64_t down = transposed ? 1 : columns, right = transposed ? rows : 1;
+  if (batch == 1) return as_strided(data, {rows, columns}, {down, right}, 0);
+  return as_strided(data, {batch, rows, columns}, {rows * columns, down, right}, 0);
 }
 
 }  // namespace
@@ -73,19 +76,26 @@ double flops(const std::vector<Gemm>& gemms) {
   return sum;
 }
 
-Replay::Replay(std::vector<Gemm> gemms) : gemms_(std::move(gemms)) {
+Replay::Replay(std::vector<Gemm> gemms, Products by) : gemms_(std::move(gemms)), by_(by) {
   int64_t a_size = 0, b_size = 0, c_size = 0;
   for (const Gemm& g : gemms_) {
     a_size = std::max(a_size, g.batch * g.m * g.k);
     b_size = std::max(b_size, g.batch * g.k * g.n);
     c_size = std::max(c_size, g.batch * g.m * g.n);
   }
-  a_ = operand(a_size), b_ = operand(b_size), c_.resize(static_cast<size_t>(c_size));
+  // Neither zeros nor denormals, which some kernels take faster or slower.
+  a_ = randn({a_size}), b_ = randn({b_size}), c_ = zeros({c_size});
+}
+
+void Replay::run(const Gemm& g) {
+  if (by_ == Products::openblas) return run_openblas(g, a_.data<float>(), b_.data<float>(), c_.mutable_data<float>());
+  kernels::matmul.on(kCpu, matrices(c_, g.batch, g.m, g.n, false), matrices(a_, g.batch, g.m, g.k, g.transpose_a),
+                     matrices(b_, g.batch, g.k, g.n, g.transpose_b), {});
 }
 
 void Replay::run() {
   for (const Gemm& g : gemms_)
-    for (int64_t i = 0; i < g.times; ++i) bench::run(g, a_.data(), b_.data(), c_.data());
+    for (int64_t i = 0; i < g.times; ++i) run(g);
 }
 
 }  // namespace isonorm::bench

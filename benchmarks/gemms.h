@@ -1,10 +1,11 @@
-// The matrix products of one training step, replayed alone: the floor under a step that uses this BLAS.
+// The matrix products of one training step, replayed alone: what a step would take if it did nothing else.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "benchmarks/cases.h"
+#include "core/tensor.h"
 
 namespace isonorm::bench {
 
@@ -25,15 +26,20 @@ std::vector<Gemm> gemms_of_forward(const Case& c, int64_t batch);
 
 double flops(const std::vector<Gemm>& gemms);
 
-// Runs a list with cblas_sgemm on operands of its own: products with a batch one per thread, the others on all threads.
+// Runs a list on operands of its own, by OpenBLAS (products with a batch one per thread, the others on all threads) or
+// by the library's kernel.
+enum class Products { openblas, ours };
 class Replay {
  public:
-  explicit Replay(std::vector<Gemm> gemms);
+  Replay(std::vector<Gemm> gemms, Products by);
   void run();
 
  private:
+  void run(const Gemm& g);
+
   std::vector<Gemm> gemms_;
-  std::vector<float> a_, b_, c_;
+  Products by_;
+  Tensor a_, b_, c_;  // as large as the largest operand
 };
 
 }  // namespace isonorm::bench

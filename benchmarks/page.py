@@ -8,6 +8,7 @@ from pathlib import Path
 import table
 
 STYLE = (Path(__file__).parent / "page.css").read_text()
+NAMED = {"ours": "ours", "eager": "eager", "compile": "compile", "limit": "limit", "own limit": "limit"}  # bars, in page.css
 COLOURS = 9  # of the stacked bars; see page.css
 
 
@@ -15,7 +16,7 @@ def bar(group, row, series):
     """One series of a row: name, bar, value, ratio; green where it meets the aim."""
     value, ratio, largest = row["values"][series], row["ratios"].get(series), max(row["values"].values())
     width = 100 * max(value, 0) / largest if largest > 0 else 0
-    kind = series if series in ("ours", "eager", "compile", "limit") else f"s{group['series'].index(series)}"
+    kind = NAMED.get(series, f"s{group['series'].index(series)}")
     met = {True: " met", False: "", None: ""}
     of_value = met[table.reached(row["aim"] if series == "ours" else None, value)]
     of_ratio = met[table.reached(group["aims"].get(series), ratio)]
@@ -116,7 +117,7 @@ BLAS core {escape(where["BLAS"].split()[-1])}, {escape(where["date"])}. Shorter 
 {warnings}
 <div class="legend top"><span><i class="ours"></i>ours</span><span><i class="eager"></i>eager: PyTorch</span>
 <span><i class="compile"></i>compile: PyTorch with torch.compile</span>
-<span><i class="limit"></i>limit: the matrix products of our step alone, by OpenBLAS</span></div>
+<span><i class="limit"></i>limit: the matrix products of our step alone, by OpenBLAS; own limit: by our kernel</span></div>
 <div class="cards">{cards}</div>
 <h2>How this was measured</h2>
 <p class="lead">The programs run at the same time and take turns, a few steps each, round by round: what slows the machine

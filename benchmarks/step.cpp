@@ -1,7 +1,8 @@
 // Times one training step of a benchmark case, f32.   usage: step CASE [--form F] [--storage raw|mapped] [--no-affine]
 // [--steps N] [--threads N] [--json] [--profile] [--serve]   With --serve it speaks the protocol of benchmarks/serve.h:
-// the works are "train", "infer BATCH", and the matrix products of both alone, "gemms" and "gemms BATCH"; "profile" is
-// "train" with the time of each kernel in the answer.
+// the works are "train", "infer BATCH", the matrix products of both alone, by OpenBLAS ("gemms", "gemms BATCH") or by
+// our kernel ("products", "products BATCH"), and "profile", which is "train" with the time of each kernel in the
+// answer.
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -46,24 +47,28 @@ class Works {
     const std::string name = work.empty() ? "train" : work[0];
     const int64_t batch = work.size() > 1 ? std::stoll(work[1]) : 0;
     if (name == "train") return answer(timed(times, [&] { trainer_.step(); }));
-    if (name == "gemms") return answer(timed(times, [&] { replay(batch).run(); }));
+    if (name == "gemms" || name == "products") {
+      Replay& products = replay(batch, name == "gemms" ? Products::openblas : Products::ours);
+      return answer(timed(times, [&] { products.run(); }));
+    }
     if (name == "profile") {
       profile::start();
       json result = answer(timed(times, [&] { trainer_.step(); }));
       result.update(by_kernel(profile::stop()));
       return result;
     }
-    check(name == "infer" && batch > 0, "no work is called \"", name, "\": train, infer BATCH, gemms [BATCH], profile");
+    check(name == "infer" && batch > 0, "no work is called \"", name,
+          "\": train, infer BATCH, gemms [BATCH], products [BATCH], profile");
     return answer(timed(times, [&] { trainer_.infer(batch); }));
   }
 
  private:
   static json answer(const std::vector<double>& ms) { return {{"ms", ms}, {"peak_bytes", peak_bytes()}}; }
 
-  Replay& replay(int64_t batch) {  // 0: of a training step
-    auto& r = replays_[batch];
+  Replay& replay(int64_t batch, Products by) {  // 0: of a training step
+    auto& r = replays_[{batch, by}];
     if (!r) {
-      r = std::make_unique<Replay>(batch > 0 ? gemms_of_forward(case_, batch) : gemms_of_step(case_));
+      r = std::make_unique<Replay>(batch > 0 ? gemms_of_forward(case_, batch) : gemms_of_step(case_), by);
       r->run();
     }
     return *r;
@@ -71,7 +76,7 @@ class Works {
 
   const Case& case_;
   Trainer& trainer_;
-  std::map<int64_t, std::unique_ptr<Replay>> replays_;
+  std::map<std::pair<int64_t, Products>, std::unique_ptr<Replay>> replays_;
 };
 
 void print_text(const Case& c, const json& r) {
