@@ -4,7 +4,7 @@
 #include "autograd/engine.h"
 #include "autograd/fused/add_norm.h"
 #include "autograd/fused/attention.h"
-#include "autograd/fused/bias_gelu.h"
+#include "autograd/fused/mlp.h"
 #include "autograd/fused/linear_cross_entropy.h"
 #include "autograd/fusion.h"
 #include "autograd/grad_mode.h"

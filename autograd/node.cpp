@@ -106,6 +106,8 @@ Node::~Node() {
   pile = nullptr;
 }
 
+bool takes_gradient(const Tensor& x) { return recording && x.defined() && x.impl().node != nullptr; }
+
 Saved::Saved(const Tensor& x) {
   if (!x.defined()) return;
   tensor_ = detach(x);
@@ -128,7 +130,7 @@ Node* record(const char* name, const Outputs& outputs, const Inputs& inputs, Get
     for (const auto& o : outputs) check_finite(get(o), name, "forward", "");
   if (!recording) return nullptr;
   bool wanted = false;
-  for (const auto& i : inputs) wanted |= get(i).defined() && get(i).impl().node != nullptr;
+  for (const auto& i : inputs) wanted |= takes_gradient(get(i));
   if (!wanted) return nullptr;
   auto node = std::make_shared<Node>(name, inputs.size(), outputs.size());
   for (const auto& i : inputs) {

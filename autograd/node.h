@@ -89,6 +89,9 @@ Node* track(const char* name, std::initializer_list<const Tensor*> outputs,
             std::initializer_list<const Tensor*> inputs);
 Node* track(const char* name, std::span<const Tensor> outputs, std::span<const Tensor> inputs);
 
+// Whether an op that sees x now would be recorded for its sake.
+bool takes_gradient(const Tensor& x);
+
 // Adds `gradient` to `sum`: takes it over where `sum` is undefined, adds in place where nobody else holds `sum`, else
 // makes a new tensor.
 void accumulate(Tensor& sum, Tensor gradient);

@@ -29,12 +29,12 @@ BranchOutput::BranchOutput(int64_t in, const Stream& stream, bool bias, BranchOp
   if (o.layer_scale != 0) scale = add_parameter("scale", full({stream.width()}, o.layer_scale));
 }
 
-Tensor BranchOutput::output(const Tensor& x) const {
+Tensor BranchOutput::output(const Product& product) const {
   const bool drops = training() && options_.dropout > 0;
   const Recentring order = stream_.centres() ? options_.recentring : Recentring::last;
   Tensor w = weight, b = bias;
   if (order == Recentring::first) {
-    Tensor y = linear(x, stream_.write(w, 0), b.defined() ? stream_.write(b, 0) : b);
+    Tensor y = product(stream_.write(w, 0), b.defined() ? stream_.write(b, 0) : b);
     if (scale.defined()) y = times(y, scale);
     if (!drops) return y;
     Dims shape = y.shape();  // the mask has d entries in every form, so that all draw the same
@@ -49,12 +49,16 @@ Tensor BranchOutput::output(const Tensor& x) const {
     w = w * unsqueeze(scale, 1);
     if (b.defined()) b = b * scale;
   }
-  if (!drops) return linear(x, stream_.write(w, 0), b.defined() ? stream_.write(b, 0) : b);
-  return stream_.write(dropout(linear(x, w, b), options_.dropout), -1);
+  if (!drops) return product(stream_.write(w, 0), b.defined() ? stream_.write(b, 0) : b);
+  return stream_.write(dropout(product(w, b), options_.dropout), -1);
 }
 
 Tensor BranchOutput::forward(const Tensor& x) {
-  const Tensor y = output(x);
+  return ending([&](const Tensor& w, const Tensor& b) { return linear(x, w, b); });
+}
+
+Tensor BranchOutput::ending(const Product& product) const {
+  const Tensor y = output(product);
   if (!training() || options_.stochastic_depth == 0) return y;
   Dims samples = y.shape();
   for (int i = 1; i < samples.rank; ++i) samples[i] = 1;

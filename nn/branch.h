@@ -2,6 +2,8 @@
 // does.
 #pragma once
 
+#include <functional>
+
 #include "nn/linear.h"
 
 namespace isonorm::nn {
@@ -29,13 +31,16 @@ class BranchOutput : public Linear {
  public:
   BranchOutput(int64_t in, const Stream& stream, bool bias, BranchOptions options);
   Tensor forward(const Tensor& x) override;
+  // As forward() for rows that are not at hand: product(W, b) is x W^T + b.
+  using Product = std::function<Tensor(const Tensor& weight, const Tensor& bias)>;
+  Tensor ending(const Product& product) const;
 
   const BranchOptions& options() const { return options_; }
 
   Tensor scale;  // [d]; undefined without layer scale
 
  private:
-  Tensor output(const Tensor& x) const;  // without stochastic depth
+  Tensor output(const Product& product) const;  // without stochastic depth
 
   BranchOptions options_;
   Stream stream_;

@@ -4,7 +4,6 @@
 
 #include "autograd/ops/index.h"
 #include "autograd/ops/matmul.h"
-#include "autograd/ops/pointwise.h"
 #include "nn/init.h"
 #include "nn/norm.h"
 
@@ -41,14 +40,6 @@ Linear::Mapped Linear::mapped() const {
 Tensor Linear::forward(const Tensor& x) {
   const auto [w, b] = mapped();
   return linear(x, w, b);
-}
-
-Tensor Linear::gelu(const Tensor& x, GeluForm form) {
-  Scope scope(name());
-  const auto [w, b] = mapped();
-  const Tensor product = linear(x, w);
-  if (b.defined()) return bias_gelu(product, b, form);
-  return form == GeluForm::tanh ? gelu_tanh(product) : isonorm::gelu(product);
 }
 
 Embedding::Embedding(int64_t rows, int64_t width, EmbeddingOptions o)

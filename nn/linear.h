@@ -3,7 +3,6 @@
 
 #include <optional>
 
-#include "autograd/fused/bias_gelu.h"
 #include "nn/module.h"
 #include "nn/stream.h"
 
@@ -24,19 +23,16 @@ class Linear : public Module {
  public:
   Linear(int64_t in, int64_t out, LinearOptions options = {});
   Tensor forward(const Tensor& x) override;
-  // gelu(forward(x)), with the bias added in the activation's pass over the product.
-  Tensor gelu(const Tensor& x, GeluForm form = GeluForm::erf);
 
+  struct Mapped {
+    Tensor weight, bias;
+  };
+  Mapped mapped() const;                              // as they are multiplied with and added, given the stream
   const StreamNorm* reads() const { return reads_; }  // null where the input is not a norm's row
 
   Tensor weight, bias;  // bias is undefined without
 
  private:
-  struct Mapped {
-    Tensor weight, bias;
-  };
-  Mapped mapped() const;  // as they are multiplied with and added, given the stream
-
   const StreamNorm* reads_;
   std::optional<Stream> writes_;
 };

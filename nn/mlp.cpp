@@ -1,5 +1,6 @@
 #include "nn/mlp.h"
 
+#include "autograd/fused/mlp.h"
 #include "autograd/ops/pointwise.h"
 
 namespace isonorm::nn {
@@ -15,9 +16,11 @@ Mlp::Mlp(const StreamNorm& norm, MlpOptions o)
 Tensor Mlp::forward(const Tensor& x) {
   switch (activation_) {
     case Activation::gelu:
-      return fc2_(fc1_.gelu(x));
-    case Activation::gelu_tanh:
-      return fc2_(fc1_.gelu(x, GeluForm::tanh));
+    case Activation::gelu_tanh: {
+      const auto [w1, b1] = fc1_.mapped();
+      const GeluForm form = activation_ == Activation::gelu ? GeluForm::erf : GeluForm::tanh;
+      return fc2_.ending([&](const Tensor& w2, const Tensor& b2) { return mlp(x, w1, b1, w2, b2, form); });
+    }
     case Activation::relu:
       return fc2_(relu(fc1_(x)));
     case Activation::silu:

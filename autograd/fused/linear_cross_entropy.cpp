@@ -36,8 +36,6 @@ Tensor plain(const Tensor& t, const Dims& shape) {
   return cast(reshape(contiguous(detach(t)), shape), acc_dtype(t.dtype()));
 }
 
-bool takes_gradient(const Tensor& t) { return grad_enabled() && t.defined() && t.impl().node != nullptr; }
-
 }  // namespace
 
 Tensor reference::linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& target,
@@ -72,23 +70,24 @@ Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor&
   const kernels::CrossEntropySpec spec{o.ignore_index, o.label_smoothing};
   Tensor dx, dw, db;
   if (takes_gradient(x)) dx = empty({n, width}, acc);
-  if (takes_gradient(weight)) dw = zeros({classes, width}, acc);
-  if (takes_gradient(bias)) db = zeros({classes, 1}, acc);
+  if (takes_gradient(weight) || takes_gradient(bias)) {
+    dw = n > 0 ? empty({classes, width}, acc) : zeros({classes, width}, acc);
+    if (bias.defined()) db = n > 0 ? empty({classes}, acc) : zeros({classes}, acc);
+  }
 
   const Tensor losses = empty({n}, acc), scale = empty({1}, acc), out = empty({}, x.options());
   kernels::cross_entropy_scale.on(device, scale, id, o.ignore_index, o.reduction == Reduction::mean);
   const int64_t chunk = std::min(n, std::max(kFewestRows, kChunk / classes));
-  const Tensor buffer = empty({chunk, classes}, acc), stats = empty({chunk, 2}, acc), one = ones({chunk, 1}, acc);
+  const Tensor buffer = empty({chunk, classes}, acc), stats = empty({chunk, 2}, acc);
   for (int64_t begin = 0; begin < n; begin += chunk) {
     const int64_t count = std::min(chunk, n - begin);
     const Tensor logits = rows(buffer, 0, count), part = rows(input, begin, count), ids = rows(id, begin, count);
     kernels::matmul.on(device, logits, part, transposed(w), shift);
     kernels::cross_entropy.on(device, rows(losses, begin, count), stats, logits, ids, spec);
-    if (!dx.defined() && !dw.defined() && !db.defined()) continue;
+    if (!dx.defined() && !dw.defined()) continue;
     kernels::cross_entropy_backward.on(device, logits, as_strided(scale, {count}, {0}, 0), logits, ids, stats, spec);
     if (dx.defined()) kernels::matmul.on(device, rows(dx, begin, count), logits, w, {});
-    if (dw.defined()) kernels::matmul.on(device, dw, transposed(logits), part, dw);
-    if (db.defined()) kernels::matmul.on(device, db, transposed(logits), rows(one, 0, count), db);
+    if (dw.defined()) kernels::weight_gradient.on(device, dw, db, logits, part, begin > 0);
   }
   kernels::cross_entropy_total.on(device, out, losses, scale);
 
@@ -100,7 +99,7 @@ Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor&
         Tensor d = std::move(gradients[i]);
         if (!d.defined()) continue;
         if (!one) d = mul(d, cast(factor, d.dtype()));
-        g.give(i, i == 0 ? reshape(d, shape) : i == 1 ? d : reshape(d, {d.size(0)}));
+        g.give(i, i == 0 ? reshape(d, shape) : d);
       }
     };
   return out;

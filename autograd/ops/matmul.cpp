@@ -5,6 +5,7 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
+#include "autograd/ops/weight_gradient.h"
 #include "core/kernels/matmul.h"
 
 namespace isonorm {
@@ -56,6 +57,18 @@ Tensor product_over_rows(const Tensor& x, const Tensor& y) {
 
 }  // namespace
 
+detail::WeightGradient detail::weight_gradient(const Tensor& x, const Tensor& dy, bool bias) {
+  int64_t rows = 1;
+  for (int d = 0; d < x.rank() - 1; ++d) rows *= x.size(d);
+  const auto by_rows = [&](const Tensor& t) {
+    return cast(reshape(contiguous(t), {rows, t.size(-1)}), acc_dtype(t.dtype()));
+  };
+  const Tensor in = by_rows(x), d = by_rows(dy);
+  WeightGradient g{empty({d.size(1), in.size(1)}, in.options()), bias ? empty({d.size(1)}, in.options()) : Tensor()};
+  kernels::weight_gradient.on(in.device(), g.weight, g.bias, d, in, false);
+  return g;
+}
+
 Tensor matmul(const Tensor& a, const Tensor& b) {
   check(a.rank() >= 1 && b.rank() >= 1, "matmul: shapes ", a.shape(), " x ", b.shape(), ": an operand has rank 0");
   check(a.dtype() == b.dtype(), "matmul: dtypes ", a.dtype(), " and ", b.dtype(), " differ");
@@ -96,8 +109,10 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
     n->backward = [x = save(x), weight = save(weight)](Flow& g) {
       const Tensor dy = contiguous(g.out());
       if (g.wants(0)) g.give(0, product(dy, weight));
-      if (g.wants(1)) g.give(1, product_over_rows(dy, x));
-      if (g.wants(2)) g.give(2, dy);  // give() sums over the rows
+      if (!g.wants(1) && !g.wants(2)) return;
+      const auto [dw, db] = detail::weight_gradient(x, dy, g.wants(2));
+      g.give(1, dw);
+      if (db.defined()) g.give(2, db);
     };
   return out;
 }

@@ -11,7 +11,7 @@
 namespace isonorm {
 namespace {
 
-constexpr int64_t kDepthBlock = 512;                           // columns of a that meet rows of b at a time, at most
+constexpr int64_t kMostDepth = 512;                            // columns of a that meet rows of b at a time, at most
 constexpr int64_t kPackedBytes = 512 << 10;                    // of b: a part of the second-level cache
 constexpr int64_t kPassingBytes = 128 << 10;                   // of a: rows that go over the packed block together
 constexpr int64_t kBlockRows = kBlockVectors / kPanelVectors;  // of c in registers
@@ -23,10 +23,11 @@ template <class T> struct Gemm {
   Strided<T> a, b;
   T* c;
   int64_t c_step;
-  From<T> from;
+  From<T> from = {};
+  T* sums = nullptr;  // [m] where the rows of a are not adjacent elements: a's sums over k, added where `from` is given
 };
 
-// A part of c: what a thread computes, or what is finished and still in cache.
+// The part of c that a thread computes.
 struct Tile {
   int64_t row, rows, column, columns;
 };
@@ -48,11 +49,17 @@ template <class T> class Workspace {
 
 inline int64_t blocks_of(int64_t n, int64_t most) { return (n + most - 1) / most; }
 
-// Sizes of the blocks of a tile with n columns. The depth's depends on k alone: the bits hang on it.
+// Columns of a depth block, for a depth of k: whole panels, in blocks of about one size. The bits hang on it.
+inline int64_t depth_block(int64_t k) {
+  constexpr int64_t unit = 64;
+  return blocks_of(blocks_of(k, blocks_of(k, kMostDepth)), unit) * unit;
+}
+
+// Sizes of the blocks of a tile with n columns.
 template <class T> struct Blocking {
   int64_t depth, columns, rows;
   Blocking(int64_t n, int64_t k, bool a_packed) {
-    depth = blocks_of(k, blocks_of(k, kDepthBlock));
+    depth = std::min(k, depth_block(k));
     const int64_t line = depth * static_cast<int64_t>(sizeof(T));
     columns = std::min(whole_lanes<T>(n), std::max<int64_t>(1, kPackedBytes / line / kPanel<T>) * kPanel<T>);
     rows = a_packed ? kStrip : std::max<int64_t>(1, kPassingBytes / line / kBlockRows) * kBlockRows;
@@ -84,8 +91,17 @@ template <class T> Strided<T> pack_strip(Strided<T> a, int64_t rows, int64_t dep
   return {to, 1, kStrip};
 }
 
-// The tile `t` of c, in the calling thread; after(Tile) sees each of its parts when it is finished.
-template <class T, class After> void gemm_tile(const Gemm<T>& g, const Tile& t, const After& after) {
+// sums[rows] (+)= the sums of a strip over its lines.
+template <class T> void sum_strip(const T* strip, int64_t rows, int64_t depth, T* sums, bool add) {
+  for_lanes<T>(rows, [&](int64_t i, auto lanes) {
+    Vec<T> sum{};
+    for (int64_t p = 0; p < depth; ++p) sum += lanes.load(strip + p * kStrip + i);
+    lanes.store(sums + i, add ? lanes.choose(sum + lanes.load(sums + i), lanes.load(sums + i)) : sum);
+  });
+}
+
+// The tile `t` of c, in the calling thread.
+template <class T> void gemm_tile(const Gemm<T>& g, const Tile& t) {
   const bool a_packed = g.a.column != 1;
   const Blocking<T> by(t.columns, g.k, a_packed);
   const Workspace<T> memory(by.depth * by.columns + by.rows * kPanel<T> + (a_packed ? by.depth * kStrip : 0));
@@ -103,20 +119,62 @@ template <class T, class After> void gemm_tile(const Gemm<T>& g, const Tile& t, 
         T* c = g.c + i * g.c_step + j;
         pass_over(b, rows, n, a_packed ? pack_strip(a, rows, depth, strip) : a, c, g.c_step,
                   p == 0 ? g.from.at(i, j) : From<T>{c, g.c_step}, edge);
-        if (p + depth == g.k) after(Tile{i, rows, j, n});
+        if (g.sums && j == 0) sum_strip(strip, rows, depth, g.sums + i, p > 0 || g.from.p);
       }
     }
   }
 }
 
-// The product, one tile per thread: the longer side is cut, so that threads pack little twice. after() runs in them.
-template <class T, class After> void gemm(const Gemm<T>& g, const After& after) {
+// The product, one tile per thread: the longer side is cut, so that threads pack little twice.
+template <class T> void gemm(const Gemm<T>& g) {
   const bool by_rows = g.m >= g.n;
   const int64_t length = by_rows ? g.m : g.n, unit = by_rows ? kBlockRows : kPanel<T>;
   const int64_t part = blocks_of(blocks_of(length, num_threads()), unit) * unit;
   parallel_for(length, part, [&](int64_t begin, int64_t end) {
-    gemm_tile(g, by_rows ? Tile{begin, end - begin, 0, g.n} : Tile{0, g.m, begin, end - begin}, after);
+    gemm_tile(g, by_rows ? Tile{begin, end - begin, 0, g.n} : Tile{0, g.m, begin, end - begin});
   });
+}
+
+// A matrix b [k, n] packed whole, by all threads, for rows that go through several products while they are in cache.
+template <class T> class Packed {
+ public:
+  Packed(int64_t k, int64_t n, Strided<T> b)
+      : k_(k), n_(n), width_(whole_lanes<T>(n)), depth_(depth_block(k)), memory_(k * width_) {
+    const int64_t panels = blocks_of(n, kPanel<T>);
+    parallel_for(panels * blocks_of(k, depth_), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t p = i / panels * depth_, j = i % panels * kPanel<T>, columns = std::min(kPanel<T>, n - j);
+        Panels<T> to = block(p, j);
+        to.width = whole_lanes<T>(columns);
+        const T* lines = b.p + p * b.row + j * b.column;
+        b.column == 1 ? pack(to, lines, b.row, columns) : pack_transposed(to, lines, b.column, columns);
+      }
+    });
+  }
+
+  int64_t depth() const { return depth_; }  // of its blocks, but for the last
+  // The lines [p, p + depth()) from `column` on; a block begins at p, a panel at `column`.
+  Panels<T> block(int64_t p, int64_t column) const {
+    const int64_t depth = std::min(depth_, k_ - p);
+    return {memory_.data() + p * width_ + column * depth, depth, width_ - column};
+  }
+  // c[rows, columns] = from + a[rows, k] b[:, column .. column + columns]; edge [rows, kPanel] is scratch.
+  void multiply(int64_t rows, int64_t column, int64_t columns, Strided<T> a, T* c, int64_t c_step, From<T> from,
+                T* edge) const {
+    for (int64_t p = 0; p < k_; p += depth_, a.p += depth_ * a.column, from = {c, c_step})
+      pass_over(block(p, column), rows, columns, a, c, c_step, from, edge);
+  }
+
+ private:
+  int64_t k_, n_, width_, depth_;
+  Workspace<T> memory_;
+};
+
+// Rows that one thread takes through several products: few enough to stay in cache, the same number for each.
+inline int64_t passing_rows(int64_t rows) {
+  constexpr int64_t most = 16 * kBlockRows;
+  const int64_t mine = blocks_of(rows, num_threads());
+  return blocks_of(blocks_of(mine, blocks_of(mine, most)), kBlockRows) * kBlockRows;
 }
 
 }  // namespace

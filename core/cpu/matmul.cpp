@@ -80,7 +80,7 @@ template <class T> void run(const Tensor& out, const Tensor& a, const Tensor& b,
       g.a.p += at[1] + i * loop.inner(1);
       g.b.p += at[2] + i * loop.inner(2);
       if (onto_itself) g.from.p = g.c;
-      own ? gemm(g, [](const Tile&) {}) : by_blas(g);
+      own ? gemm(g) : by_blas(g);
     }
   };
   // A batch is shared out among the threads where that occupies them; otherwise the threads share each product.
@@ -97,15 +97,38 @@ template <class T> void without_depth(const Tensor& out, const Tensor& from) {
     for (int64_t i = 0; i < out.numel(); ++i) c[i] = base ? base[i % n] : T(0);
 }
 
+template <class T>
+void run_weight_gradient(const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x, bool add) {
+  const int64_t rows = x.size(0), m = dw.size(0), n = dw.size(1);
+  const T* d = dy.data<T>();
+  T *c = dw.mutable_data<T>(), *sums = db.defined() ? db.mutable_data<T>() : nullptr;
+  const Strided<T> dy_transposed = m == 1 ? Strided<T>{d, rows, 1} : Strided<T>{d, 1, m};
+  const Gemm<T> g{m, n, rows, dy_transposed, {x.data<T>(), n, 1}, c, n, {add ? c : nullptr, n}, sums};
+  if (rows > 0 && !only_blas() && is_large(g)) return gemm(g);
+  if (dw.numel() > 0) rows > 0 ? by_blas(g) : without_depth<T>(dw, add ? dw : Tensor());
+  if (!sums) return;
+  if (!add) std::fill_n(sums, m, T(0));
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t i = 0; i < m; ++i) sums[i] += d[r * m + i];
+}
+
 }  // namespace
 
 template <Isa I> void matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& from) {
   if (out.numel() == 0) return;
-  visit_floating(out.dtype(), "matmul", [&]<class T>() {
-    if constexpr (!std::is_same_v<T, bf16>) a.size(-1) == 0 ? without_depth<T>(out, from) : run<T>(out, a, b, from);
-  });
+  const bool f64 = out.dtype() == DType::f64;
+  if (a.size(-1) == 0)
+    f64 ? without_depth<double>(out, from) : without_depth<float>(out, from);
+  else
+    f64 ? run<double>(out, a, b, from) : run<float>(out, a, b, from);
+}
+
+template <Isa I> void weight_gradient(const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x, bool add) {
+  dw.dtype() == DType::f64 ? run_weight_gradient<double>(dw, db, dy, x, add)
+                           : run_weight_gradient<float>(dw, db, dy, x, add);
 }
 
 template void matmul<kTarget>(const Tensor&, const Tensor&, const Tensor&, const Tensor&);
+template void weight_gradient<kTarget>(const Tensor&, const Tensor&, const Tensor&, const Tensor&, bool);
 
 }  // namespace isonorm::kernels::cpu

@@ -1,4 +1,4 @@
-// Slot of the matrix product.
+// Slots of the matrix product and of what a linear map's backward adds to it.
 #pragma once
 
 #include "core/kernel.h"
@@ -8,7 +8,8 @@ namespace isonorm::kernels {
 
 namespace cpu {
 template <Isa I> void matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& from);
-}
+template <Isa I> void weight_gradient(const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x, bool add);
+}  // namespace cpu
 
 // out = from + a b. a [..., m, k], b [..., k, n], out [..., m, n] of one dtype f32 or f64; the leading dimensions are
 // equal (a stride of 0 where an operand broadcasts). In the last two dimensions of a and b one stride is 1 (a
@@ -17,5 +18,11 @@ template <Isa I> void matmul(const Tensor& out, const Tensor& a, const Tensor& b
 inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, const Tensor&)> matmul{
     "matmul", []<Isa I>() { return &cpu::matmul<I>; },
     [](const Tensor& out, const Tensor& a, const Tensor&, const Tensor&) { return 2 * out.numel() * a.size(-1); }};
+
+// dw [m, n] = dy^T x and, where it is defined, db [m] = the column sums of dy; both on top of what they hold where
+// `add`. dy [rows, m], x [rows, n]: all contiguous, of one dtype f32 or f64.
+inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, const Tensor&, bool)> weight_gradient{
+    "weight_gradient", []<Isa I>() { return &cpu::weight_gradient<I>; },
+    [](const Tensor& dw, const Tensor&, const Tensor&, const Tensor& x, bool) { return 2 * dw.size(0) * x.numel(); }};
 
 }  // namespace isonorm::kernels

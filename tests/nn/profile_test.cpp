@@ -43,26 +43,28 @@ TEST_CASE("the profile has each product with its module, direction, bytes and op
   backward(sum(net(x)));
   const profile::Profile p = profile::stop();
 
-  const std::vector<Call> products = of_kernel(p, "matmul");
   struct Expected {
+    const char* kernel;
     const char* module;
     bool backward;
     int64_t m, n, k;  // [m, k] times [k, n]
-    int times;
+    int64_t bias;     // added, or its gradient
   };
-  // In the backward dx and dw are products of the same three sizes; the input of `first` takes no gradient.
-  const std::vector<Expected> expected = {{"first", false, 5, 16, 8, 1},
-                                          {"second", false, 5, 3, 16, 1},
-                                          {"second", true, 5, 16, 3, 2},
-                                          {"first", true, 16, 8, 5, 1}};
-  CHECK(products.size() == 5);
-  for (const Expected& e : expected) {
-    const int64_t flops = 2 * e.m * e.n * e.k, bytes = 4 * (e.m * e.n + e.m * e.k + e.n * e.k);
-    CAPTURE(e.module, e.backward, flops, bytes);
+  // The input of `first` takes no gradient.
+  for (const Expected& e : {Expected{"matmul", "first", false, 5, 16, 8, 16},
+                            {"matmul", "second", false, 5, 3, 16, 3},
+                            {"matmul", "second", true, 5, 16, 3, 0},
+                            {"weight_gradient", "second", true, 3, 16, 5, 3},
+                            {"weight_gradient", "first", true, 16, 8, 5, 16}}) {
+    const int64_t flops = 2 * e.m * e.n * e.k, bytes = 4 * (e.m * e.n + e.m * e.k + e.n * e.k + e.bias);
+    CAPTURE(e.kernel, e.module, e.backward, flops, bytes);
+    const std::vector<Call> products = of_kernel(p, e.kernel);
     CHECK(std::count_if(products.begin(), products.end(), [&](const Call& c) {
             return c.module == e.module && c.backward == e.backward && c.flops == flops && c.bytes == bytes;
-          }) == e.times);
+          }) == 1);
   }
+  CHECK(of_kernel(p, "matmul").size() == 3);
+  CHECK(of_kernel(p, "weight_gradient").size() == 2);
   double end = 0, total = 0;
   for (const Call& c : p.calls) {
     CHECK(c.start >= end);  // one thread: one after the other

@@ -20,12 +20,12 @@ std::vector<OpCase> loss_cases();
 std::vector<OpCase> index_cases();
 std::vector<OpCase> create_cases();
 std::vector<OpCase> random_cases();
-std::vector<OpCase> bias_gelu_cases();
+std::vector<OpCase> mlp_cases();
 std::vector<OpCase> attention_cases();
 std::vector<OpCase> linear_cross_entropy_cases();
 
 std::vector<FusedCase> add_norm_fused_cases();
-std::vector<FusedCase> bias_gelu_fused_cases();
+std::vector<FusedCase> mlp_fused_cases();
 std::vector<FusedCase> attention_fused_cases();
 std::vector<FusedCase> linear_cross_entropy_fused_cases();
 

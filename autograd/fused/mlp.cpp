@@ -1,0 +1,71 @@
+#include "autograd/fused/mlp.h"
+
+#include "autograd/fusion.h"
+#include "autograd/node.h"
+#include "autograd/ops/matmul.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/shape.h"
+#include "autograd/ops/weight_gradient.h"
+#include "core/kernels/mlp.h"
+
+namespace isonorm {
+namespace {
+
+void check_layer(const Tensor& w, const Tensor& b, const Tensor& x, int64_t in, const char* name) {
+  check(w.rank() == 2 && w.size(1) == in && w.dtype() == x.dtype(), "mlp: ", name, " is ", w.dtype(), ' ', w.shape(),
+        ", expected ", x.dtype(), " [..., ", in, "]");
+  if (b.defined())
+    check(b.shape() == Dims{w.size(0)} && b.dtype() == w.dtype(), "mlp: bias ", b.dtype(), ' ', b.shape(),
+          " does not fit ", name, ' ', w.dtype(), ' ', w.shape());
+}
+
+Tensor plain(const Tensor& t) { return t.defined() ? contiguous(detach(t)) : t; }
+
+}  // namespace
+
+Tensor reference::mlp(const Tensor& x, const Tensor& w1, const Tensor& b1, const Tensor& w2, const Tensor& b2,
+                      GeluForm form) {
+  const Tensor h = linear(x, w1, b1);
+  return linear(form == GeluForm::tanh ? gelu_tanh(h) : gelu(h), w2, b2);
+}
+
+Tensor mlp(const Tensor& x, const Tensor& w1, const Tensor& b1, const Tensor& w2, const Tensor& b2, GeluForm form) {
+  check(is_floating(x.dtype()) && x.rank() >= 1, "mlp: input is ", x.dtype(), ' ', x.shape(),
+        ", expected a floating one, [..., in]");
+  check_layer(w1, b1, x, x.size(-1), "w1");
+  check_layer(w2, b2, x, w1.size(0), "w2");
+  // bf16 is computed in f32, op by op.
+  if (use_reference() || x.dtype() == DType::bf16 || x.numel() == 0 || w1.numel() == 0 || w2.numel() == 0)
+    return reference::mlp(x, w1, b1, w2, b2, form);
+  const int64_t in = x.size(-1), rows = x.numel() / in, hidden = w1.size(0), out = w2.size(0);
+  const bool tanh_form = form == GeluForm::tanh;
+  const Tensor input = reshape(plain(x), {rows, in});
+  const kernels::MlpWeights weights{plain(w1), plain(b1), plain(w2), plain(b2)};
+  Dims shape = x.shape();
+  shape[shape.rank - 1] = out;
+  Tensor y = empty(shape, x.options());
+  const bool kept =
+      takes_gradient(x) || takes_gradient(w1) || takes_gradient(b1) || takes_gradient(w2) || takes_gradient(b2);
+  const Tensor h = kept ? empty({rows, hidden}, x.options()) : Tensor();
+  kernels::mlp_forward.on(x.device(), as_strided(y, {rows, out}, {out, 1}, 0), h, input, weights, tanh_form);
+  if (Node* n = track("mlp", {&y}, {&x, &w1, &b1, &w2, &b2}))
+    n->backward = [x = save(input), h, w1 = save(weights.w1), w2 = save(weights.w2), tanh_form,
+                   shape = x.shape()](Flow& g) {
+      const kernels::MlpWeights weights{w1, {}, w2, {}};
+      const Tensor dy = reshape(contiguous(g.out()), {h.size(0), weights.w2.size(0)}), in = x;
+      const Tensor activated = empty_like(h), dx = g.wants(0) ? empty_like(in) : Tensor();
+      kernels::mlp_backward.on(dy.device(), dx, h, activated, dy, weights, tanh_form);  // h becomes its gradient
+      if (dx.defined()) g.give(0, reshape(dx, shape));
+      const auto give = [&](int i, const Tensor& rows, const Tensor& gradient) {
+        if (!g.wants(i) && !g.wants(i + 1)) return;
+        const auto [dw, db] = detail::weight_gradient(rows, gradient, g.wants(i + 1));
+        g.give(i, dw);
+        if (db.defined()) g.give(i + 1, db);
+      };
+      give(1, in, h);
+      give(3, activated, dy);
+    };
+  return y;
+}
+
+}  // namespace isonorm

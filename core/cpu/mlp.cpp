@@ -1,0 +1,122 @@
+// The feed-forward half of a block, a few rows at a time: what lies between its products does not leave the cache. The
+// hidden entries are taken in the depth blocks of the second product, so that every element has the bits that products
+// and activation one after the other would give it.
+#include "core/kernels/mlp.h"
+
+#include "core/cpu/gemm.h"
+#include "core/cpu/target.h"
+#include "core/math/gelu.h"
+
+namespace isonorm::kernels::cpu {
+namespace {
+
+struct Erf {
+  template <class T> ISO_HD static T value(T x) { return math::gelu(x); }
+  template <class T> ISO_HD static T slope(T x) { return math::gelu_grad(x); }
+};
+struct Tanh {
+  template <class T> ISO_HD static T value(T x) { return math::gelu_tanh(x); }
+  template <class T> ISO_HD static T slope(T x) { return math::gelu_tanh_grad(x); }
+};
+
+// w [out, in] as the matrix on the right of x w^T, and of dy w.
+template <class T> Packed<T> packed_transposed(const Tensor& w) {
+  return {w.size(1), w.size(0), {w.data<T>(), 1, w.size(1)}};
+}
+template <class T> Packed<T> packed(const Tensor& w) { return {w.size(0), w.size(1), {w.data<T>(), w.size(1), 1}}; }
+
+template <class T> From<T> bias(const Tensor& b, int64_t begin = 0) {
+  return {b.defined() ? b.data<T>() + begin : nullptr, 0};
+}
+
+template <class Form, class T>
+void forward(const Tensor& out, const Tensor& hidden, const Tensor& in, const MlpWeights& w) {
+  const int64_t n = in.size(0), d = in.size(1), wide = w.w1.size(0), to = out.size(1), block = passing_rows(n);
+  const Packed<T> w1 = packed_transposed<T>(w.w1), w2 = packed_transposed<T>(w.w2);
+  const int64_t chunk = std::min(wide, w2.depth());
+  const T* x = in.data<T>();
+  T *y = out.mutable_data<T>(), *kept = hidden.defined() ? hidden.mutable_data<T>() : nullptr;
+  parallel_for(n, block, [&](int64_t begin, int64_t end) {
+    const Workspace<T> memory(block * (chunk + kPanel<T>));
+    T *const g = memory.data(), *const edge = g + block * chunk;
+    const int64_t rows = end - begin;
+    for (int64_t p = 0; p < wide; p += chunk) {
+      const int64_t count = std::min(chunk, wide - p), step = kept ? wide : chunk;
+      T* h = kept ? kept + begin * wide + p : g;
+      w1.multiply(rows, p, count, {x + begin * d, d, 1}, h, step, bias<T>(w.b1, p), edge);
+      for (int64_t r = 0; r < rows; ++r)
+        for_lanes<T>(count, [&](int64_t i, auto lanes) {
+          const Vec<T> v = lanes.load(h + r * step + i);
+          T* to_g = g + r * chunk + i;
+          lanes.store(to_g, lanes.choose(map_lanes<T>(v, [](T a) { return Form::value(a); }), lanes.load(to_g)));
+        });
+      T* c = y + begin * to;
+      pass_over(w2.block(p, 0), rows, to, Strided<T>{g, chunk, 1}, c, to, p == 0 ? bias<T>(w.b2) : From<T>{c, to},
+                edge);
+    }
+  });
+}
+
+template <class Form, class T>
+void backward(const Tensor& dx_out, const Tensor& hidden, const Tensor& activated, const Tensor& dy_in,
+              const MlpWeights& w) {
+  const int64_t n = dy_in.size(0), wide = w.w1.size(0), d = w.w1.size(1), to = dy_in.size(1), block = passing_rows(n);
+  const Packed<T> w2 = packed<T>(w.w2), w1 = packed<T>(w.w1);
+  const int64_t chunk = std::min(wide, w1.depth());
+  const T* dy = dy_in.data<T>();
+  T *h = hidden.mutable_data<T>(), *g = activated.mutable_data<T>();
+  T* dx = dx_out.defined() ? dx_out.mutable_data<T>() : nullptr;
+  parallel_for(n, block, [&](int64_t begin, int64_t end) {
+    const Workspace<T> memory(block * (chunk + kPanel<T>));
+    T *const dg = memory.data(), *const edge = dg + block * chunk;
+    const int64_t rows = end - begin;
+    for (int64_t p = 0; p < wide; p += chunk) {
+      const int64_t count = std::min(chunk, wide - p);
+      w2.multiply(rows, p, count, {dy + begin * to, to, 1}, dg, chunk, {}, edge);
+      T *const h_block = h + begin * wide + p, *const g_block = g + begin * wide + p;
+      for (int64_t r = 0; r < rows; ++r)
+        for_lanes<T>(count, [&](int64_t i, auto lanes) {
+          T in[kLanes<T>], value[kLanes<T>], slope[kLanes<T>];
+          T *const to_h = h_block + r * wide + i, *const to_g = g_block + r * wide + i;
+          const Vec<T> v = lanes.load(to_h);
+          std::memcpy(in, &v, sizeof(v));
+#pragma omp simd
+          for (int l = 0; l < kLanes<T>; ++l) {  // one loop: they share their exponential
+            value[l] = Form::value(in[l]);
+            slope[l] = Form::slope(in[l]);
+          }
+          lanes.store(to_g, lanes.choose(load_lanes<T>(value), lanes.load(to_g)));
+          lanes.store(to_h, lanes.choose(lanes.load(dg + r * chunk + i) * load_lanes<T>(slope), v));
+        });
+      if (!dx) continue;
+      T* c = dx + begin * d;
+      pass_over(w1.block(p, 0), rows, d, Strided<T>{h_block, wide, 1}, c, d, p == 0 ? From<T>{} : From<T>{c, d}, edge);
+    }
+  });
+}
+
+template <class F> void visit_forms(const Tensor& x, bool tanh_form, const F& f) {
+  const bool f64 = x.dtype() == DType::f64;
+  if (tanh_form)
+    f64 ? f.template operator()<Tanh, double>() : f.template operator()<Tanh, float>();
+  else
+    f64 ? f.template operator()<Erf, double>() : f.template operator()<Erf, float>();
+}
+
+}  // namespace
+
+template <Isa I>
+void mlp_forward(const Tensor& y, const Tensor& h, const Tensor& x, const MlpWeights& w, bool tanh_form) {
+  visit_forms(x, tanh_form, [&]<class Form, class T>() { forward<Form, T>(y, h, x, w); });
+}
+template <Isa I>
+void mlp_backward(const Tensor& dx, const Tensor& h, const Tensor& activated, const Tensor& dy, const MlpWeights& w,
+                  bool tanh_form) {
+  visit_forms(dy, tanh_form, [&]<class Form, class T>() { backward<Form, T>(dx, h, activated, dy, w); });
+}
+
+template void mlp_forward<kTarget>(const Tensor&, const Tensor&, const Tensor&, const MlpWeights&, bool);
+template void mlp_backward<kTarget>(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const MlpWeights&,
+                                    bool);
+
+}  // namespace isonorm::kernels::cpu
