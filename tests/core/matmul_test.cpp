@@ -1,0 +1,150 @@
+// The matrix product's kernel, each instruction set of this machine, against plain loops; and that an element's bits
+// hang on its row and its column alone.
+#include "core/kernels/matmul.h"
+
+#include <cmath>
+
+#include "core/parallel.h"
+#include "tests/support/catch.h"
+#include "tests/support/random.h"
+
+using namespace isonorm;
+using test::randn;
+
+namespace {
+
+using Product = void (*)(const Tensor&, const Tensor&, const Tensor&, const Tensor&);
+using Gradient = void (*)(const Tensor&, const Tensor&, const Tensor&, const Tensor&, bool);
+struct Kernels {
+  Isa isa;
+  Product product;
+  Gradient gradient;
+};
+
+std::vector<Kernels> kernels_here() {
+  std::vector<Kernels> all;
+  const auto add = [&]<Isa I>() {
+    if (I <= isa()) all.push_back({I, &kernels::cpu::matmul<I>, &kernels::cpu::weight_gradient<I>});
+  };
+  add.operator()<kCompiled[0]>();
+  if (kCompiled[1] != kCompiled[0]) add.operator()<kCompiled[1]>();
+  if (kCompiled[2] != kCompiled[0]) add.operator()<kCompiled[2]>();
+  return all;
+}
+
+// a [rows, columns] as it is, or as the transposed view of a buffer [columns, rows].
+Tensor matrix(int64_t rows, int64_t columns, bool transposed, uint64_t seed, DType dtype) {
+  const Tensor x = randn({transposed ? columns : rows, transposed ? rows : columns}, seed, 0, 1, dtype);
+  return transposed ? as_strided(x, {rows, columns}, {1, rows}, 0) : x;
+}
+
+double at(const Tensor& t, int64_t i, int64_t j) {
+  return as_strided(t, {}, {}, t.impl().offset + i * t.strides()[0] + j * t.strides()[1]).item();
+}
+
+// The largest error of out = base + a b in units of eps (2 + sqrt(k)) (|base| + |a| |b|). Rounding errors of a chain of
+// k multiply-adds add up like a random walk: some 1 is expected, a wrong entry gives 1e5 and more.
+double error_of(const Tensor& out, const Tensor& a, const Tensor& b, const std::vector<double>& base) {
+  const int64_t m = out.size(0), n = out.size(1), k = a.size(1);
+  const std::vector<double> c = out.to_vector<double>();
+  std::vector<double> x, y;
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t p = 0; p < k; ++p) x.push_back(at(a, i, p));
+  for (int64_t j = 0; j < n; ++j)
+    for (int64_t p = 0; p < k; ++p) y.push_back(at(b, p, j));
+  double worst = 0;
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t j = 0; j < n; ++j) {
+      long double sum = base[i * n + j], size = std::abs(base[i * n + j]) + 1e-300;
+      for (int64_t p = 0; p < k; ++p) {
+        const long double term = static_cast<long double>(x[i * k + p]) * y[j * k + p];
+        sum += term, size += std::abs(term);
+      }
+      const double error = std::abs(static_cast<double>(c[i * n + j] - sum)) / static_cast<double>(size);
+      worst = std::max(worst, error / (epsilon(out.dtype()) * (2 + std::sqrt(static_cast<double>(k)))));
+      if (std::isnan(c[i * n + j])) return HUGE_VAL;
+    }
+  return worst;
+}
+
+struct Threads {
+  int before = num_threads();
+  explicit Threads(int n) { set_num_threads(n); }
+  ~Threads() { set_num_threads(before); }
+};
+
+// Around the blocks: 6 rows, panels of 4 to 64 columns, strips of 48, a depth of 512; below 16 x 8 the library.
+const int64_t kSizes[][3] = {{1, 1, 1},     {16, 8, 1},    {17, 9, 3},    {15, 40, 7},    {40, 7, 9},    {97, 65, 130},
+                             {49, 130, 31}, {16, 64, 512}, {23, 33, 513}, {19, 16, 1300}, {130, 700, 5}, {64, 128, 64}};
+
+}  // namespace
+
+TEST_CASE("products of every size and layout agree with plain loops") {
+  for (const Kernels& kernels : kernels_here())
+    for (DType dtype : {DType::f32, DType::f64})
+      for (const auto& [m, n, k] : kSizes)
+        for (int layout = 0; layout < 4; ++layout) {
+          const Tensor a = matrix(m, k, layout & 1, 1, dtype), b = matrix(k, n, layout & 2, 2, dtype);
+          const Tensor out = empty({m, n}, {dtype}), bias = randn({n}, 3, 0, 1, dtype);
+          INFO(name_of(kernels.isa) << ' ' << name_of(dtype) << ' ' << m << " x " << n << " x " << k << " layout "
+                                    << layout);
+          fill(out, NAN);  // what it held is not read
+          std::vector<double> base(m * n, 0.0);
+          kernels.product(out, a, b, {});
+          CHECK(error_of(out, a, b, base) < 4);
+          fill(out, NAN);
+          for (int64_t i = 0; i < m * n; ++i) base[i] = bias.to_vector<double>()[i % n];
+          kernels.product(out, a, b, bias);
+          CHECK(error_of(out, a, b, base) < 4);
+          base = out.to_vector<double>();
+          kernels.product(out, a, b, out);
+          CHECK(error_of(out, a, b, base) < 4);
+        }
+}
+
+TEST_CASE("weight gradients of every size agree with plain loops") {
+  for (const Kernels& kernels : kernels_here())
+    for (DType dtype : {DType::f32, DType::f64})
+      for (const auto& [m, n, rows] : kSizes) {
+        const Tensor dy = randn({rows, m}, 4, 0, 1, dtype), x = randn({rows, n}, 5, 0, 1, dtype);
+        const Tensor dw = empty({m, n}, {dtype}), db = empty({m}, {dtype}), ones = empty({rows, 1}, {dtype});
+        const Tensor transposed = as_strided(dy, {m, rows}, {1, m}, 0), column = as_strided(db, {m, 1}, {1, 1}, 0);
+        INFO(name_of(kernels.isa) << ' ' << name_of(dtype) << ' ' << m << " x " << n << ", rows " << rows);
+        fill(ones, 1);
+        fill(dw, NAN), fill(db, NAN);
+        std::vector<double> w(m * n, 0.0), b(m, 0.0);
+        kernels.gradient(dw, db, dy, x, false);
+        CHECK(error_of(dw, transposed, x, w) < 4);
+        CHECK(error_of(column, transposed, ones, b) < 4);
+        w = dw.to_vector<double>(), b = db.to_vector<double>();
+        kernels.gradient(dw, db, dy, x, true);
+        CHECK(error_of(dw, transposed, x, w) < 4);
+        CHECK(error_of(column, transposed, ones, b) < 4);
+      }
+}
+
+TEST_CASE("an element of a product has the same bits for any number of threads and whatever stands around it") {
+  const int64_t m = 301, n = 203, k = 700;
+  for (const Kernels& kernels : kernels_here()) {
+    if (kernels.isa == Isa::base) continue;  // OpenBLAS
+    for (int layout = 0; layout < 4; ++layout) {
+      const Tensor a = matrix(m, k, layout & 1, 6, DType::f32), b = matrix(k, n, layout & 2, 7, DType::f32);
+      const auto bits = [&](int threads, int64_t rows, int64_t columns) {
+        const Threads guard(threads);
+        const Tensor out = empty({rows, columns});
+        kernels.product(out, as_strided(a, {rows, k}, a.strides(), 0), as_strided(b, {k, columns}, b.strides(), 0), {});
+        return out.to_vector<float>();
+      };
+      INFO(name_of(kernels.isa) << " layout " << layout);
+      const std::vector<float> all = bits(1, m, n);
+      for (int threads : {2, 3, 5}) CHECK(bits(threads, m, n) == all);
+      for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{16, 8}, {47, 203}, {301, 65}}) {
+        const std::vector<float> part = bits(2, rows, columns);
+        bool same = true;
+        for (int64_t i = 0; i < rows; ++i)
+          for (int64_t j = 0; j < columns; ++j) same &= part[i * columns + j] == all[i * n + j];
+        CHECK(same);
+      }
+    }
+  }
+}
