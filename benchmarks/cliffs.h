@@ -3,8 +3,8 @@
 
 namespace isonorm::bench {
 
-// Prints, for every op, dtype and odd size, time per element / that of the next multiple of 64, forward and backward
-// together. Returns whether none exceeds 1.5.
+// Prints, for every op, dtype and odd width, number of rows and sequence length, time per element / that of the next
+// multiple of 64, forward and backward together. Returns whether no width exceeds 1.5.
 bool print_cliffs();
 
 }  // namespace isonorm::bench
