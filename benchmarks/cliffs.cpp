@@ -71,7 +71,7 @@ double print(const char* title, std::span<const char* const> ops, std::span<cons
 
 bool print_cliffs() {
   constexpr const char* rowwise[] = {"add_norm_layer", "add_norm_rms", "layer_norm",    "rms_norm",
-                                     "softmax",        "bias_gelu",    "cross_entropy", "linear"};
+                                     "softmax",        "gelu",         "cross_entropy", "linear"};
   constexpr const char* attention[] = {"attention"};
   std::printf(
       "ns per element, forward and backward (linear: per row and weight; attention: per query, key and batch); "

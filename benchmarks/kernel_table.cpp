@@ -7,7 +7,7 @@
 #include "autograd/engine.h"
 #include "autograd/fused/add_norm.h"
 #include "autograd/fused/attention.h"
-#include "autograd/fused/bias_gelu.h"
+#include "autograd/fused/mlp.h"
 #include "autograd/ops/loss.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/norm.h"
@@ -65,9 +65,15 @@ Run softmax_of(int64_t rows, int64_t width, DType dtype) {
   return differentiable({x}, [=] { return std::vector<Tensor>{softmax(x)}; });
 }
 
-Run bias_gelu_of(int64_t rows, int64_t width, DType dtype) {
-  const Tensor x = leaf({rows, width}, dtype), bias = leaf({width}, dtype);
-  return differentiable({x, bias}, [=] { return std::vector<Tensor>{bias_gelu(x, bias)}; });
+Run gelu_of(int64_t rows, int64_t width, DType dtype) {
+  const Tensor x = leaf({rows, width}, dtype);
+  return differentiable({x}, [=] { return std::vector<Tensor>{gelu(x)}; });
+}
+
+Run mlp_of(int64_t rows, int64_t width, DType dtype) {
+  const Tensor x = leaf({rows, width}, dtype), w1 = leaf({4 * width, width}, dtype), b1 = leaf({4 * width}, dtype);
+  const Tensor w2 = leaf({width, 4 * width}, dtype), b2 = leaf({width}, dtype);
+  return differentiable({x, w1, b1, w2, b2}, [=] { return std::vector<Tensor>{mlp(x, w1, b1, w2, b2)}; });
 }
 
 Run cross_entropy_of(int64_t rows, int64_t width, DType dtype) {
@@ -133,7 +139,8 @@ constexpr KernelOp kOps[] = {
     {"layer_norm", "rows", "width", layer_norm_of, elements},
     {"rms_norm", "rows", "width", rms_norm_of, elements},
     {"softmax", "rows", "width", softmax_of, elements},
-    {"bias_gelu", "rows", "width", bias_gelu_of, elements},
+    {"gelu", "rows", "width", gelu_of, elements},
+    {"mlp", "rows", "width", mlp_of, products},
     {"cross_entropy", "rows", "classes", cross_entropy_of, elements},
     {"linear", "rows", "width", linear_of, products},
     {"attention", "batch", "length", attention_of, products},

@@ -15,7 +15,8 @@ CASES = ["vit_fmnist", "vit_tiny", "gpt_small"]
 INFERENCE_BATCHES = [1, 16]
 FORM_CASES = ["vit_tiny", "vit_small", "vit_base", "gpt3_small"]
 OPS = [("add_norm_layer", 6400, 512), ("add_norm_rms", 6400, 512), ("layer_norm", 6400, 512), ("softmax", 6400, 512),
-       ("bias_gelu", 6400, 512), ("cross_entropy", 6400, 512), ("cross_entropy", 2048, 8192), ("adamw", 24, 512)]
+       ("gelu", 6400, 512), ("cross_entropy", 6400, 512), ("cross_entropy", 2048, 8192), ("adamw", 24, 512)]
+FUSED = [("mlp", 6400, 128), ("mlp", 2048, 384), ("attention", 128, 50), ("attention", 8, 256)]
 WIDTHS = [64, 128, 256, 512, 1024, 2048, 4096, 8192]
 ELEMENTS = 1 << 22  # of a tensor of the bandwidth section: 16 MiB
 TENSORS = 4  # that add_norm reads and writes: x, branch, sum, normed; backward their gradients and the sum
@@ -159,28 +160,30 @@ def sorted_kernels(rows):
 
 def kernels(bench):
     """Single ops, and what an op and a node cost without work."""
-    rows = []
     with contextlib.ExitStack() as stack:
         sides = {"ours": stack.enter_context(bench.ours("kernels")),
                  "eager": stack.enter_context(bench.torch("torch_kernels.py"))}
         chain = {f: {n: Work(s, f"chain {CHAIN} 1", f) for n, s in sides.items()} for f in ("forward_ms", "backward_ms")}
         if bench.options.compile:
             sides["compile"] = stack.enter_context(bench.torch("torch_kernels.py", "--compile"))
-        for op, height, width in OPS:
-            works = {name: Work(side, f"{op} {height} {width}") for name, side in sides.items()}
-            shape = f"{height} layers of {width}" if op == "adamw" else f"[{height}, {width}]"
-            rows.append(row(f"{op} {shape}", bench.alternate(f"{op} {shape}", works, 3, 5)))
+        single, fused = ([op_row(bench, sides, *op) for op in ops] for ops in (OPS, FUSED))
         per_op = 1e6 / CHAIN  # ns
         overhead = [row("recorded op", bench.alternate("overhead of an op", chain["forward_ms"], 2, 5), scale=per_op,
                         aim=at_most(150)),
                     row("backward node", bench.alternate("overhead of a node", chain["backward_ms"], 2, 5), scale=per_op,
                         aim=at_most(50))]
     return [
-        group("Single ops", "ms", rows, bench.peers(), aims={"eager": at_most(0.5), "compile": at_most(0.5)},
+        group("Single ops", "ms", single, bench.peers(), aims={"eager": at_most(0.5), "compile": at_most(0.5)},
               note="Forward and backward to every input; AdamW: one step, in the column compile PyTorch's fused one."),
+        group("Ops with products", "ms", fused, bench.peers(), note="As above; attention: batch x length, 4 heads of 64."),
         group("Without work", "ns", overhead, ["ours", "eager"],
               note=f"A chain of {CHAIN} additions of one element with a graph, by op; its backward, by node."),
     ]
+
+
+def op_row(bench, sides, op, rows, width):
+    name = f"{op}, {rows} layers of {width}" if op == "adamw" else f"{op} [{rows}, {width}]"
+    return row(name, bench.alternate(name, {n: Work(side, f"{op} {rows} {width}") for n, side in sides.items()}, 3, 5))
 
 
 def bandwidth(bench):

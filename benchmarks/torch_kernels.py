@@ -46,8 +46,21 @@ def softmax(rows, width):
     return (leaf(rows, width),), lambda x: (F.softmax(x, -1),)
 
 
-def bias_gelu(rows, width):
-    return (leaf(rows, width), leaf(width)), lambda x, bias: (F.gelu(x + bias),)
+def gelu(rows, width):
+    return (leaf(rows, width),), lambda x: (F.gelu(x),)
+
+
+def mlp(rows, width):
+    inputs = leaf(rows, width), leaf(4 * width, width), leaf(4 * width), leaf(width, 4 * width), leaf(width)
+    return inputs, lambda x, w1, b1, w2, b2: (F.linear(F.gelu(F.linear(x, w1, b1)), w2, b2),)
+
+
+def attention(batch, length):
+    """Packed queries, keys and values of 4 heads of 64."""
+    def forward(qkv):
+        q, k, v = qkv.view(batch, length, 3, 4, 64).permute(2, 0, 3, 1, 4)
+        return (F.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(batch, length, 256),)
+    return (leaf(batch, length, 3 * 256),), forward
 
 
 def cross_entropy(rows, width):
@@ -67,7 +80,8 @@ def chain(length, width):
 
 OPS = {
     "add_norm_layer": add_norm(F.layer_norm, True), "add_norm_rms": add_norm(F.rms_norm, False), "layer_norm": layer_norm,
-    "rms_norm": rms_norm, "softmax": softmax, "bias_gelu": bias_gelu, "cross_entropy": cross_entropy, "chain": chain,
+    "rms_norm": rms_norm, "softmax": softmax, "gelu": gelu, "cross_entropy": cross_entropy, "mlp": mlp,
+    "attention": attention, "chain": chain,
 }
 
 

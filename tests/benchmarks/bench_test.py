@@ -99,7 +99,7 @@ class Programs(unittest.TestCase):
 
     def test_kernels_knows_every_op_of_the_sections(self):
         side = self.side("kernels")
-        for op in {op for op, _, _ in sections.OPS} | {"linear", "attention", "rms_norm", "chain", "memcpy"}:
+        for op in {op for op, _, _ in sections.OPS + sections.FUSED} | {"linear", "rms_norm", "chain", "memcpy"}:
             answer = side.go(2, f"{op} 3 5")
             self.assertEqual([len(answer[f]) for f in ("ms", "forward_ms", "backward_ms")], [2, 2, 2], op)
             self.assertGreater(min(answer["forward_ms"]), 0, op)
