@@ -201,7 +201,7 @@ def bandwidth(bench):
                 shares |= {name: ratio(results["memcpy"], results[name]) for name in works}
         speed = 1e3 * gigabytes / results["memcpy"]["median_ms"]
         rows.append(plain_row(str(width), shares, ratios=False, detail=f"memcpy {speed:.1f} GB/s"))
-    return [group("Residual + norm", "its bytes per second / memcpy's", rows, list(shares), kind="lines",
+    return [group("Residual + norm", "its bytes per second / memcpy's, higher is better", rows, list(shares), kind="lines",
                   aims={name: at_least(0.9) for name in shares},
                   note="add_norm with learned gain (and bias) on tensors of 16 MiB: each of the four tensors of that size "
                        "that it has to read or write counts once, forward and backward; memcpy by the same threads moves "

@@ -107,14 +107,17 @@ class Trainer:
         self.model = Vit(**case) if vit else Gpt(**case)
         self.x = inputs(name, batch)
         self.y = torch.randint(case["classes"], (batch,)) if vit else torch.randint(case["vocab"], self.x.shape)
-        # Every batch size is compiled for itself: dynamic shapes would be slower.
-        self.forward = torch.compile(self.model, dynamic=False) if compiled else self.model
+        # Every batch size is compiled for itself: dynamic shapes would be slower. The loss is compiled along.
+        compile_ = (lambda f: torch.compile(f, dynamic=False)) if compiled else (lambda f: f)
+        self.forward, self.loss = compile_(self.model), compile_(self.loss_of)
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-3, weight_decay=0.1, fused=fused or None)
         self.inference_inputs = {}
 
+    def loss_of(self, x, y):
+        return F.cross_entropy(self.model(x).flatten(0, -2), y.flatten())
+
     def step(self):
-        logits = self.forward(self.x)
-        loss = F.cross_entropy(logits.flatten(0, -2), self.y.flatten())
+        loss = self.loss(self.x, self.y)
         self.optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
