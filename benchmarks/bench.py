@@ -58,6 +58,8 @@ def main():
     except Failure as failure:
         say("")
         sys.exit(f"scripts/bench: {failure}")
+    except KeyboardInterrupt:
+        sys.exit("\nscripts/bench: interrupted")
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "bench.json").write_text(json.dumps(results, indent=1) + "\n")
     (options.out / "bench.html").write_text(page.page(results))

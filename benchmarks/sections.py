@@ -52,7 +52,7 @@ def plain_row(name, values, aim=None, ratios=True, detail=""):
 
 
 class Bench:
-    """Starts the programs; options are those of bench.py, `seconds` a scale on every section's time."""
+    """Starts the programs and keeps what they said; options are those of bench.py."""
 
     def __init__(self, options, python, say):
         self.options, self.python, self.say = options, python, say
@@ -80,8 +80,8 @@ class Bench:
 
     def sides_of(self, stack, case):
         """Ours, eager and compile on one case."""
-        sides = {"ours": self.ours("step", case), "eager": self.torch("torch_step.py", case, "--serve")}
-        stack.enter_context(sides["ours"]), stack.enter_context(sides["eager"])
+        sides = {"ours": stack.enter_context(self.ours("step", case)),
+                 "eager": stack.enter_context(self.torch("torch_step.py", case, "--serve"))}
         if self.options.compile:
             self.say(f"{case}: torch.compile")
             sides["compile"] = stack.enter_context(self.torch("torch_step.py", case, "--serve", "--compile"))

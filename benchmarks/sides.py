@@ -3,6 +3,7 @@
 Whatever slows the machine down for a while meets all of them, and a ratio is the median of the ratios of the rounds.
 """
 
+import contextlib
 import json
 import os
 import statistics
@@ -45,7 +46,10 @@ class Side:
         self.errors = tempfile.TemporaryFile("w+")  # not a pipe: nobody reads along, and a full pipe would block
         pipes = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True)
         started = time.monotonic()
-        self.process = subprocess.Popen(command, env=dict(os.environ, OMP_NUM_THREADS=str(threads)), **pipes)
+        try:
+            self.process = subprocess.Popen(command, env=dict(os.environ, OMP_NUM_THREADS=str(threads)), **pipes)
+        except OSError as error:
+            raise Failure(f"{name}: {command[0]}: {error.strerror}")
         self.facts = self.read()
         if "first_step_at" in self.facts:
             self.facts["start_ms"] = 1e3 * (self.facts["first_step_at"] - started)
@@ -59,8 +63,9 @@ class Side:
         return json.loads(line)
 
     def go(self, times, work):
-        self.process.stdin.write(f"go {times} {work}\n")
-        self.process.stdin.flush()
+        with contextlib.suppress(BrokenPipeError):  # then read() says why it ended
+            self.process.stdin.write(f"go {times} {work}\n")
+            self.process.stdin.flush()
         return self.read()
 
     def __enter__(self):
