@@ -1,6 +1,8 @@
 """The figures of scripts/bench as text for the terminal."""
 
-WIDTH = 38  # of the first column
+import textwrap
+
+WIDTH = 28  # of the first column, at least
 
 
 def number(x):
@@ -10,12 +12,16 @@ def number(x):
     return f"{x:.1f}" if abs(x) >= 10 else f"{x:.2f}" if abs(x) >= 1 else f"{x:.3f}"
 
 
-def line(first, cells):
-    return (f"{first:{WIDTH}}" + "".join(f"{text:>{width}}" for text, width in cells)).rstrip()
+def line(first, cells, width=WIDTH):
+    return (f"{first:{width}}" + "".join(f"{text:>{width}}" for text, width in cells)).rstrip()
 
 
 def aim_text(aim):
     return f"{aim[0]} {aim[1]:g}" if aim else ""
+
+
+def sign(aim):
+    return f"{'<=' if aim[0] == 'at most' else '>='} {aim[1]:g}"
 
 
 def reached(aim, value):
@@ -32,25 +38,27 @@ def compared(group):
 
 def bars(group):
     ratios = compared(group)
-    headings = group["series"] + [group["ratio"].format(s) for s in ratios]
-    widths = [max(15 if group["aims"] else 11, len(h) + 2) for h in headings]
-    cells = lambda texts: list(zip(texts, widths))
-    yield line(f"{group['title']}, {group['unit']}", cells(headings))
-    for row in group["rows"]:
+    headings = group["series"] + [group["ratio"].format(s).removeprefix("ours ") for s in ratios]
+    widths = [max(10, len(h) + 2) for h in headings]
+    names = [f"  {row['name']}  {row['detail']}" for row in group["rows"]]
+    first = max(WIDTH, *(len(name) for name in names))
+    show = lambda name, texts: line(name, list(zip(texts, widths)), first)
+    yield show("", headings)
+    for name, row in zip(names, group["rows"]):
         values = [number(row["values"][s]) if s in row["values"] else "" for s in group["series"]]
         quotients = [f"{row['ratios'][s]:.2f}" if s in row["ratios"] else "" for s in ratios]
-        aim = f"   aim: {aim_text(row['aim'])}" if row["aim"] else ""
-        yield line(f"  {row['name']}  {row['detail']}", cells(values + quotients)) + aim
+        aim = f"   aim: {sign(row['aim'])}" if row["aim"] else ""
+        yield show(name, values + quotients) + aim
     if group["aims"]:
-        aims = {s: aim_text(aim) for s, aim in group["aims"].items()}
-        yield line("  aim", cells(["" if s in ratios else aims.get(s, "") for s in group["series"]]
-                                  + [aims.get(s, "") for s in ratios]))
+        aims = {s: sign(aim) for s, aim in group["aims"].items()}
+        yield show("  aim", ["" if s in ratios else aims.get(s, "") for s in group["series"]]
+                   + [aims.get(s, "") for s in ratios])
 
 
 def shares(group):
     """Series down, rows across; what is below 1 % everywhere is summed up."""
     names = [row["name"] for row in group["rows"]]
-    yield line(f"{group['title']}, {group['unit']}", [(name, 12) for name in names])
+    yield line("", [(name, 12) for name in names])
     shown = [s for s in group["series"] if any(row["values"].get(s, 0) >= 1 for row in group["rows"])]
     for s in shown:
         yield line(f"  {s}", [(f"{row['values'].get(s, 0):.1f}", 12) for row in group["rows"]])
@@ -61,7 +69,9 @@ def shares(group):
 def text(results):
     lines = [f"{name:12} {value}" for name, value in results["environment"].items()]
     lines += [f"\nWARNING: {warning}" for warning in results["warnings"]]
+    lines += ["\n/ eager, / compile, ...: ours divided by that side; below 1, ours is faster or smaller"]
     for group in results["groups"]:
-        lines += [""] + list((shares if group["kind"] == "shares" else bars)(group))
-        lines += [f"  ({group['note']})"] if group["note"] else []
+        note = f" ({group['note'].rstrip('.')})" if group["note"] else ""
+        lines += textwrap.wrap(f"{group['title']}, {group['unit']}{note}", 120, initial_indent="\n", subsequent_indent="  ")
+        lines += (shares if group["kind"] == "shares" else bars)(group)
     return "\n".join(lines)
