@@ -5,148 +5,84 @@
 
 #include <cmath>
 
+#include "core/cpu/attention_tile.h"
 #include "core/cpu/softmax_row.h"
 #include "core/cpu/target.h"
-#include "core/cpu/tile_product.h"
 #include "core/math/log.h"
 #include "core/parallel.h"
 
 namespace isonorm::kernels::cpu {
 namespace {
 
-// One head of a [batch, heads, time, size] tensor: rows of adjacent elements, `step` apart.
-template <class T> struct Head {
-  T* p;
-  int64_t step;
-  T* row(int64_t t) const { return p + t * step; }
-};
-// Head (b, h) of a tensor whose data begin at `base` (null where it is empty).
-template <class T> Head<T> head_of(T* base, const Tensor& t, int64_t b, int64_t h) {
-  return {base ? base + b * t.strides()[0] + h * t.strides()[1] : nullptr, t.strides()[2]};
-}
-template <class T> Head<const T> head(const Tensor& t, int64_t b, int64_t h) { return head_of(t.data<T>(), t, b, h); }
-template <class T> Strided<T> rows_of(const Head<const T>& x, int64_t t) { return {x.row(t), x.step, 1}; }
-
-// What all tiles of a call share.
-template <class T> struct Problem {
-  AttentionSpec spec;
-  int64_t heads, queries, keys, size, values;
-  AttentionTile tile;
-  const T* mask = nullptr;
-  Dims mask_strides;
-
-  Problem(AttentionSpec s, const AttentionInputs& in)
-      : spec(s),
-        heads(in.q.size(1)),
-        queries(in.q.size(2)),
-        keys(in.k.size(2)),
-        size(in.q.size(3)),
-        values(in.v.size(3)),
-        tile(attention_tile(queries, keys)) {
-    if (!in.mask.defined()) return;
-    mask = in.mask.data<T>();
-    mask_strides = in.mask.strides();
-  }
-
-  // Keys that the queries [.., end) see.
-  int64_t visible(int64_t end) const { return spec.causal ? std::min(keys, end) : keys; }
-};
-
-// Hands out the parts of a thread's scratch memory.
-template <class T> struct Scratch {
-  T* p;
-  T* take(int64_t n) { return std::exchange(p, p + whole_lanes<T>(n)); }
-  Panels<T> panels(int64_t depth, int64_t width) {
-    return {take(depth * whole_lanes<T>(width)), depth, whole_lanes<T>(width)};
-  }
-};
-
-// A tile: queries [q, q + rows) by keys [k, k + columns) of head (b, h).
-struct Place {
-  int64_t b, h, q, rows, k, columns;
-};
-
-// scores = scale q k^T + mask.
+// Turns scores into e^(score - top), top the running maximum of the query, and brings the running sums along.
 template <class T>
-void score_tile(const Problem<T>& p, const Place& at, const Head<const T>& q, const Panels<T>& kt, T* scores) {
-  product(at.rows, p.size, at.columns, T(p.spec.scale), rows_of(q, at.q), kt, 0, at.k, scores, p.tile.line);
-  if (!p.mask) return;
-  const Dims& s = p.mask_strides;
-  const T* mask = p.mask + at.b * s[0] + at.h * s[1] + at.q * s[2] + at.k * s[3];
-  for (int64_t r = 0; r < at.rows; ++r)
-    for (int64_t j = 0; j < at.columns; ++j) scores[r * p.tile.line + j] += mask[r * s[2] + j * s[3]];
-}
-
-// How many columns of the tile row r sees.
-template <class T> int64_t seen(const Problem<T>& p, const Place& at, int64_t r) {
-  return p.spec.causal ? std::clamp<int64_t>(at.q + r + 1 - at.k, 0, at.columns) : at.columns;
-}
-
-// Turns the scores of a tile into e^(score - top), top the running maximum of the row, and updates the running sums.
-// Loops over rows are kept apart and short, so that the processor works on several rows at a time.
-template <class T>
-void softmax_tile(const Problem<T>& p, const Place& at, T* scores, T* top, T* total, T* sums, int64_t wide) {
+void softmax_tile(const Problem<T>& p, const Place& at, T* scores, T* top, T* total, T* sums, int64_t wide,
+                  Fetch<T>& fetch) {
   constexpr T lowest = -std::numeric_limits<T>::infinity();
-  const int64_t line = p.tile.line;
-  for (int64_t r = 0; r < at.rows; ++r) {
-    const T* row = scores + r * line;
-    Vec<T> best = splat<T>(top[r]);
-    for_seen<T>(seen(p, at, r), [&](int64_t i, auto lanes) {
-      const Vec<T> v = lanes.hide(load_lanes<T>(row + i));
-      best = v > best ? v : best;
-    });
-    const T highest = max_lanes<T>(best);
-    if (at.k > 0) {
-      const T correction = highest == lowest ? T(1) : std::exp(top[r] - highest);
-      total[r] *= correction;
-      for (int64_t i = 0; i < wide; ++i) sums[r * wide + i] *= correction;
-    }
-    top[r] = highest;
-  }
-  for (int64_t r = 0; r < at.rows; ++r) {
-    T* row = scores + r * line;
-    const int64_t n = seen(p, at, r);
-    // A row of which nothing is visible yet keeps its sum of 0; at the end that gives NaN, as a softmax of -inf only
-    // does.
-    const T shift = top[r] == lowest ? T(0) : top[r];
+  const int64_t line = p.tile.line, width = whole_lanes<T>(at.rows);
+  T correction[AttentionTile::most];
+  for (int64_t i = 0; i < width; i += kLanes<T>) {
+    const Vec<T> before = load_lanes<T>(top + i);
+    Vec<T> best[4] = {before, before, before, before};
+    const auto see = [&](Vec<T>& b, int64_t j) {
+      const Vec<T> v = load_lanes<T>(scores + j * line + i);
+      b = v > b ? v : b;
+    };
+    int64_t j = 0;
+    for (; j + 4 <= at.n; j += 4) unroll<4>([&](auto u) { see(best[u], j + u); });
+    for (; j < at.n; ++j) see(best[0], j);
+    best[0] = best[0] > best[1] ? best[0] : best[1];
+    best[2] = best[2] > best[3] ? best[2] : best[3];
+    best[0] = best[0] > best[2] ? best[0] : best[2];
+    store_lanes<T>(top + i, best[0]);
+    // A query that sees nothing yet keeps its sum of 0; at the end that gives NaN, as a softmax of -inf only does.
+    const Vec<T> shift = best[0] == lowest ? splat<T>(0) : best[0];
     Vec<T> sum{};
-    for_seen<T>(n, [&](int64_t i, auto lanes) {
-      const Vec<T> e = exp_lanes<T>(lanes.hide(load_lanes<T>(row + i)) - shift);
-      store_lanes<T>(row + i, e);
+    for (j = 0; j < at.n; ++j) {
+      if (j % 16 == 0) fetch();
+      const Vec<T> e = exp_lanes<T>(load_lanes<T>(scores + j * line + i) - shift);
+      store_lanes<T>(scores + j * line + i, e);
       sum += e;
-    });
-    total[r] += sum_lanes<T>(sum);
-    for (int64_t j = whole_lanes<T>(n); j < at.columns; ++j) row[j] = T(0);
+    }
+    const Vec<T> c = exp_lanes<T>(before - shift);
+    store_lanes<T>(correction + i, c);
+    store_lanes<T>(total + i, load_lanes<T>(total + i) * c + sum);
   }
+  if (at.k == 0) return;
+  for (int64_t r = 0; r < at.rows; ++r)
+    if (correction[r] != 1)
+      for (int64_t i = 0; i < wide; i += kLanes<T>)
+        store_lanes<T>(sums + r * wide + i, load_lanes<T>(sums + r * wide + i) * correction[r]);
 }
 
 template <class T> struct ForwardScratch {
-  Panels<T> kt, v;
-  T *scores, *sums, *top, *total;
+  Panels<T> v;
+  T *qt, *scores, *sums, *top, *total;
   ForwardScratch(const Problem<T>& p, T* memory) {
     Scratch<T> s{memory};
-    kt = s.panels(p.size, p.keys);
     v = s.panels(p.keys, p.values);
-    scores = s.take(p.tile.rows * p.tile.line);
-    sums = s.take(p.tile.rows * v.width);
-    top = s.take(p.tile.rows);
-    total = s.take(p.tile.rows);
+    qt = s.take(p.tile.line * p.size);
+    scores = s.take(p.tile.keys * p.tile.line);
+    sums = s.take(p.tile.line * v.width);
+    top = s.take(p.tile.line);
+    total = s.take(p.tile.line);
   }
 };
 
 template <class T>
-void forward_tile(const Problem<T>& p, const ForwardScratch<T>& s, int64_t b, int64_t h, int64_t q0,
-                  const Head<const T>& q, Head<T> out, T* lse) {
-  const int64_t rows = std::min(p.tile.rows, p.queries - q0), visible = p.visible(q0 + rows), wide = s.v.width;
-  std::fill_n(s.top, rows, -std::numeric_limits<T>::infinity());
-  std::fill_n(s.total, rows, T(0));
+void forward_tile(const Problem<T>& p, const ForwardScratch<T>& s, int64_t b, int64_t h, int64_t t,
+                  const Head<const T>& q, const Head<const T>& k, Head<T> out, T* lse, Fetch<T>& fetch) {
+  const int64_t q0 = p.tile.begin(t), rows = p.tile.begin(t + 1) - q0, visible = p.visible(q0 + rows), wide = s.v.width;
+  const Panels<T> qt = columns_of(s.qt, q, q0, rows, p.size);
+  std::fill_n(s.top, qt.width, -std::numeric_limits<T>::infinity());
+  std::fill_n(s.total, qt.width, T(0));
   if (p.keys == 0) std::fill_n(s.sums, rows * wide, T(0));
   for (int64_t k0 = 0; k0 < visible; k0 += p.tile.keys) {
     const Place at{b, h, q0, rows, k0, std::min(p.tile.keys, visible - k0)};
-    score_tile(p, at, q, s.kt, s.scores);
-    softmax_tile(p, at, s.scores, s.top, s.total, s.sums, wide);
-    product(rows, at.columns, p.values, T(1), {s.scores, p.tile.line, 1}, s.v, k0, 0, s.sums, wide,
-            {k0 > 0 ? s.sums : nullptr, wide});
+    score_tile(p, at, k, qt, s.scores, fetch);
+    softmax_tile(p, at, s.scores, s.top, s.total, s.sums, wide, fetch);
+    product(rows, at.n, p.values, T(1), {s.scores, 1, p.tile.line}, s.v, k0, 0, s.sums, wide,
+            {k0 > 0 ? s.sums : nullptr, wide}, fetch);
   }
   for (int64_t r = 0; r < rows; ++r) {
     const T factor = p.keys == 0 ? T(0) : 1 / s.total[r];
@@ -159,21 +95,23 @@ void forward_tile(const Problem<T>& p, const ForwardScratch<T>& s, int64_t b, in
 }
 
 template <class T> struct BackwardScratch {
-  Panels<T> kt, vt, k, q, dout;
-  T *weights, *dweights, *dq, *dk, *dv, *along;
+  Panels<T> k;
+  T *qt, *doutt, *q, *dout, *weights, *dweights, *dq, *dk, *dv, *lse, *along;
   BackwardScratch(const Problem<T>& p, T* memory) {
     Scratch<T> s{memory};
-    kt = s.panels(p.size, p.keys);
-    vt = s.panels(p.values, p.keys);
+    const int64_t line = p.tile.line, values = whole_lanes<T>(p.values);
     k = s.panels(p.keys, p.size);
-    q = s.panels(p.queries, p.size);
-    dout = s.panels(p.queries, p.values);
-    weights = s.take(p.tile.rows * p.tile.line);
-    dweights = s.take(p.tile.rows * p.tile.line);
-    dq = s.take(p.tile.rows * k.width);
+    qt = s.take(line * p.size);
+    doutt = s.take(line * p.values);
+    q = s.take(p.tile.line * k.width);
+    dout = s.take(p.tile.line * values);
+    weights = s.take(p.tile.keys * line);
+    dweights = s.take(p.tile.keys * line);
+    dq = s.take(p.tile.line * k.width);
     dk = s.take(p.keys * k.width);
-    dv = s.take(p.keys * dout.width);
-    along = s.take(p.tile.rows);
+    dv = s.take(p.keys * values);
+    lse = s.take(line);
+    along = s.take(line);
   }
 };
 
@@ -185,28 +123,46 @@ void copy_rows(const Head<T>& to, int64_t begin, int64_t rows, const T* from, in
   }
 }
 
+// From scores and dP [n keys, line] to weights and the gradient of the scores, P (dP - <dP, P>).
+template <class T>
+void softmax_gradient(const Problem<T>& p, const Place& at, T* weights, T* dweights, const T* lse, const T* along,
+                      Fetch<T>& fetch) {
+  for (int64_t i = 0; i < at.rows; i += kLanes<T>) {
+    const Vec<T> shift = load_lanes<T>(lse + i), mean = load_lanes<T>(along + i);
+    for (int64_t j = 0; j < at.n; ++j) {
+      if (j % 16 == 0) fetch();
+      T *w = weights + j * p.tile.line + i, *dw = dweights + j * p.tile.line + i;
+      const Vec<T> e = exp_lanes<T>(load_lanes<T>(w) - shift);
+      store_lanes<T>(w, e);
+      store_lanes<T>(dw, e * (load_lanes<T>(dw) - mean));
+    }
+  }
+}
+
 // The gradients of one head. dk and dv sum over tiles of queries in order.
 template <class T>
 void backward_head(const Problem<T>& p, int64_t b, int64_t h, const AttentionSaved& in, const Head<T>& dq,
-                   const Head<T>& dk, const Head<T>& dv, T* memory) {
+                   const Head<T>& dk, const Head<T>& dv, T* memory, Fetch<T>& fetch) {
   const Head<const T> q = head<T>(in.in.q, b, h), k = head<T>(in.in.k, b, h), v = head<T>(in.in.v, b, h);
   const Head<const T> out = head<T>(in.out, b, h), dout = head<T>(in.dout, b, h);
   const T* lse = in.lse.data<T>() + (b * p.heads + h) * p.queries;
   const BackwardScratch<T> s(p, memory);
-  pack_transposed(s.kt, k.p, k.step, p.keys);
-  pack_transposed(s.vt, v.p, v.step, p.keys);
-  pack(s.k, k.p, k.step, p.size);
-  pack(s.q, q.p, q.step, p.size);
-  pack(s.dout, dout.p, dout.step, p.values);
-  const int64_t line = p.tile.line, wide = s.k.width, wide_v = s.dout.width;
+  const int64_t line = p.tile.line, wide = s.k.width, wide_v = whole_lanes<T>(p.values);
   const T scale = T(p.spec.scale);
+  pack(s.k, k.p, k.step, p.size);
   std::fill_n(s.dk, p.keys * wide, T(0));
   std::fill_n(s.dv, p.keys * wide_v, T(0));
-  if (p.keys == 0) std::fill_n(s.dq, p.tile.rows * wide, T(0));
-  for (int64_t q0 = 0; q0 < p.queries; q0 += p.tile.rows) {
-    const int64_t rows = std::min(p.tile.rows, p.queries - q0), visible = p.visible(q0 + rows);
-    // The gradient of a softmax row needs <dP, P> = <dout, out>.
-    for (int64_t r = 0; r < rows; ++r) {
+  if (p.keys == 0) std::fill_n(s.dq, p.tile.line * wide, T(0));
+  for (int64_t t = 0; t < p.tile.tiles; ++t) {
+    const int64_t q0 = p.tile.begin(t), rows = p.tile.begin(t + 1) - q0, visible = p.visible(q0 + rows);
+    const Panels<T> qt = columns_of(s.qt, q, q0, rows, p.size), doutt = columns_of(s.doutt, dout, q0, rows, p.values);
+    const Panels<T> qs{s.q, rows, wide}, douts{s.dout, rows, wide_v};
+    pack(qs, q.row(q0), q.step, p.size);
+    pack(douts, dout.row(q0), dout.step, p.values);
+    std::fill_n(s.lse, qt.width, T(0));
+    std::fill_n(s.along, qt.width, T(0));
+    std::copy_n(lse + q0, rows, s.lse);
+    for (int64_t r = 0; r < rows; ++r) {  // <dP, P> = <dout, out>
       const T *d = dout.row(q0 + r), *o = out.row(q0 + r);
       s.along[r] = sum_row<T, 1>(p.values, [&](int64_t i, auto lanes, Vec<T>* acc) {
         acc[0] += lanes.keep(lanes.load(d + i)) * lanes.load(o + i);
@@ -214,25 +170,15 @@ void backward_head(const Problem<T>& p, int64_t b, int64_t h, const AttentionSav
     }
     for (int64_t k0 = 0; k0 < visible; k0 += p.tile.keys) {
       const Place at{b, h, q0, rows, k0, std::min(p.tile.keys, visible - k0)};
-      score_tile(p, at, q, s.kt, s.weights);
-      product(rows, p.values, at.columns, T(1), rows_of(dout, q0), s.vt, 0, k0, s.dweights, line);
-      for (int64_t r = 0; r < rows; ++r) {
-        T *w = s.weights + r * line, *dw = s.dweights + r * line;
-        const T shift = lse[q0 + r], mean = s.along[r];
-        const int64_t n = seen(p, at, r);
-        for_seen<T>(n, [&](int64_t i, auto lanes) {
-          const Vec<T> e = exp_lanes<T>(lanes.hide(load_lanes<T>(w + i)) - shift);
-          store_lanes<T>(w + i, e);
-          store_lanes<T>(dw + i, e * (load_lanes<T>(dw + i) - mean));
-        });
-        for (int64_t j = whole_lanes<T>(n); j < at.columns; ++j) w[j] = dw[j] = T(0);
-      }
-      product(at.columns, rows, p.values, T(1), {s.weights, 1, line}, s.dout, q0, 0, s.dv + k0 * wide_v, wide_v,
-              {s.dv + k0 * wide_v, wide_v});
-      product(rows, at.columns, p.size, scale, {s.dweights, line, 1}, s.k, k0, 0, s.dq, wide,
-              {k0 > 0 ? s.dq : nullptr, wide});
-      product(at.columns, rows, p.size, scale, {s.dweights, 1, line}, s.q, q0, 0, s.dk + k0 * wide, wide,
-              {s.dk + k0 * wide, wide});
+      score_tile(p, at, k, qt, s.weights, fetch);
+      product(at.n, p.values, qt.width, T(1), rows_of(v, k0), doutt, 0, 0, s.dweights, line, {}, fetch);
+      softmax_gradient(p, at, s.weights, s.dweights, s.lse, s.along, fetch);
+      product(at.n, rows, p.values, T(1), {s.weights, line, 1}, douts, 0, 0, s.dv + k0 * wide_v, wide_v,
+              {s.dv + k0 * wide_v, wide_v}, fetch);
+      product(rows, at.n, p.size, scale, {s.dweights, 1, line}, s.k, k0, 0, s.dq, wide, {k0 > 0 ? s.dq : nullptr, wide},
+              fetch);
+      product(at.n, rows, p.size, scale, {s.dweights, line, 1}, qs, 0, 0, s.dk + k0 * wide, wide,
+              {s.dk + k0 * wide, wide}, fetch);
     }
     copy_rows(dq, q0, rows, s.dq, wide, p.size);
   }
@@ -246,17 +192,20 @@ void forward(AttentionSpec spec, const Tensor& out, const Tensor& lse, const Att
   const Problem<T> p(spec, in);
   T *po = out.mutable_data<T>(), *pl = lse.mutable_data<T>(), *ps = scratch.mutable_data<T>();
   // Few heads are cut into parts of their queries, each of which packs keys and values for itself.
-  const int64_t pairs = in.q.size(0) * p.heads, tiles = (p.queries + p.tile.rows - 1) / p.tile.rows;
-  const int64_t parts = std::clamp<int64_t>(8 / std::max<int64_t>(1, pairs), 1, std::max<int64_t>(1, tiles));
+  const int64_t pairs = in.q.size(0) * p.heads, tiles = p.tile.tiles;
+  const int64_t parts = std::clamp<int64_t>(8 / std::max<int64_t>(1, pairs), 1, tiles);
   parallel_for(pairs * parts, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t pair = i / parts, part = i % parts, b = pair / p.heads, h = pair % p.heads;
       const ForwardScratch<T> s(p, ps + thread_index() * scratch.size(1));
       const Head<const T> q = head<T>(in.q, b, h), k = head<T>(in.k, b, h), v = head<T>(in.v, b, h);
-      pack_transposed(s.kt, k.p, k.step, p.keys);
+      const Head<T> o = head_of(po, out, b, h);
+      Fetch<T> fetch;
+      fetch.add(out, pair);
+      for (const Tensor* x : {&in.v, &in.q, &in.k}) fetch.add(*x, pair + 1);
       pack(s.v, v.p, v.step, p.values);
       for (int64_t t = tiles * part / parts; t < tiles * (part + 1) / parts; ++t)
-        forward_tile(p, s, b, h, t * p.tile.rows, q, head_of(po, out, b, h), pl + pair * p.queries);
+        forward_tile(p, s, b, h, t, q, k, o, pl + pair * p.queries, fetch);
     }
   });
 }
@@ -269,8 +218,11 @@ void backward(AttentionSpec spec, const AttentionGradients& out, const Attention
   parallel_for(in.in.q.size(0) * p.heads, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t b = i / p.heads, h = i % p.heads;
+      Fetch<T> fetch;
+      for (const Tensor* x : {&out.dq, &out.dk, &out.dv}) fetch.add(*x, i);
+      for (const Tensor* x : {&in.in.k, &in.in.q, &in.dout, &in.out, &in.in.v}) fetch.add(*x, i + 1);
       backward_head(p, b, h, in, head_of(dq, out.dq, b, h), head_of(dk, out.dk, b, h), head_of(dv, out.dv, b, h),
-                    ps + thread_index() * scratch.size(1));
+                    ps + thread_index() * scratch.size(1), fetch);
     }
   });
 }

@@ -85,23 +85,33 @@ template <class T> struct From {
   From at(int64_t row, int64_t column) const { return {p ? p + row * step + column : nullptr, step}; }
 };
 
+// What a block of a product does beside its sums. Here: c is on its way into the first-level cache while they are made.
+struct BringResult {
+  template <class T> void operator()(const T* c, int64_t c_step, int rows, int n) const {
+    for (int m = 0; m < rows; ++m)
+      for (int i = 0; i < n; i += kLanes<T>) __builtin_prefetch(c + m * c_step + i, 1);
+  }
+};
+
 // One block: M rows of V registers of c, rows `c_step` apart; lines of b, `b_step` apart, and columns of a meet `depth`
 // times.
-template <int M, int V, class T>
-void product_block(int64_t depth, T alpha, Strided<T> a, const T* b, int64_t b_step, T* c, int64_t c_step,
-                   From<T> from) {
+template <int M, int V, class T, class Aside>
+void product_block(int64_t depth, T alpha, Strided<T> a, const T* b, int64_t b_step, T* c, int64_t c_step, From<T> from,
+                   Aside& aside) {
   Vec<T> sum[M][V] = {};
-  unroll<M>([&](auto m) {  // c is on its way while the sums are made
-    unroll<V>([&](auto v) { __builtin_prefetch(c + m * c_step + v * kLanes<T>, 1); });
-  });
+  aside(c, c_step, M, V * kLanes<T>);
+  constexpr int share = V > 2 ? M : 3;  // rows that share a pointer: offsets of many rows do not fit the registers
+  const T* rows[(M + share - 1) / share];
+  unroll<(M + share - 1) / share>([&](auto r) { rows[r] = a.p + r * share * a.row; });
 #pragma GCC unroll 4
-  for (int64_t i = 0; i < depth; ++i, b += b_step, a.p += a.column) {
+  for (int64_t i = 0; i < depth; ++i, b += b_step) {
     Vec<T> line[V];
     unroll<V>([&](auto v) { line[v] = load_lanes<T>(b + v * kLanes<T>); });
     unroll<M>([&](auto m) {
-      const Vec<T> x = splat<T>(a.p[m * a.row]);
+      const Vec<T> x = splat<T>(rows[m / share][m % share * a.row]);
       unroll<V>([&](auto v) { sum[m][v] += x * line[v]; });
     });
+    for (const T*& p : rows) p += a.column;
   }
   unroll<M>([&](auto m) {
     unroll<V>([&](auto v) {
@@ -112,28 +122,35 @@ void product_block(int64_t depth, T alpha, Strided<T> a, const T* b, int64_t b_s
   });
 }
 
-template <int M, int V, class T>
+// The most rows of a block, of so many registers each.
+constexpr int block_rows(int vectors) { return std::min(kBlockVectors / vectors, 12); }
+
+// All rows, in blocks as equal as can be: one of a row or two would wait for its own sums.
+template <int V, class T, class Aside>
 void product_rows(int64_t rows, int64_t depth, T alpha, Strided<T> a, const T* b, int64_t b_step, T* c, int64_t c_step,
-                  From<T> from) {
-  for (; rows >= M; rows -= M, a.p += M * a.row, c += M * c_step, from = from.at(M, 0))
-    product_block<M, V>(depth, alpha, a, b, b_step, c, c_step, from);
-  if constexpr (M > 1)
-    if (rows > 0) product_rows<M / 2, V>(rows, depth, alpha, a, b, b_step, c, c_step, from);
+                  From<T> from, Aside& aside) {
+  constexpr int most = block_rows(V);
+  for (int64_t blocks = (rows + most - 1) / most; blocks > 0; --blocks) {
+    const int64_t m = (rows + blocks - 1) / blocks;
+    unroll<most>([&](auto less) {
+      if (m == less + 1) product_block<less + 1, V>(depth, alpha, a, b, b_step, c, c_step, from, aside);
+    });
+    rows -= m, a.p += m * a.row, c += m * c_step, from = from.at(m, 0);
+  }
 }
 
 // c[rows, columns] = from + alpha a[rows, depth] b[row .. row + depth, column .. column + columns]. Columns are
 // computed in whole registers: c and from have room for them. `column` is where a panel begins.
-template <class T>
+template <class T, class Aside = BringResult>
 void product(int64_t rows, int64_t depth, int64_t columns, T alpha, Strided<T> a, const Panels<T>& b, int64_t row,
-             int64_t column, T* c, int64_t c_step, From<T> from = {}) {
+             int64_t column, T* c, int64_t c_step, From<T> from = {}, Aside&& aside = {}) {
   for (int64_t j = 0; j < columns; j += kPanel<T>) {
     const T* panel = b.at(row, column + j);
     const int64_t step = b.panel_width(column + j);
     const int64_t vectors = std::min<int64_t>(kPanelVectors, (columns - j + kLanes<T> - 1) / kLanes<T>);
     unroll<kPanelVectors>([&](auto v) {
       constexpr int n = v + 1;
-      if (vectors == n)
-        product_rows<kBlockVectors / n, n>(rows, depth, alpha, a, panel, step, c + j, c_step, from.at(0, j));
+      if (vectors == n) product_rows<n>(rows, depth, alpha, a, panel, step, c + j, c_step, from.at(0, j), aside);
     });
   }
 }

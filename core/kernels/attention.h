@@ -14,14 +14,18 @@ struct AttentionSpec {
   bool causal;  // query i sees keys 0 .. i
 };
 
-// A tile of scores: `rows` queries by `keys` keys, lines `line` elements apart. Depends on the shape alone. Some 50 to
-// 100 KB in f32.
+// Tiles of scores: keys by queries, lines of queries `line` elements apart. Depends on the shape alone.
 struct AttentionTile {
-  int64_t rows, keys, line;
+  static constexpr int64_t unit = 16, most = 64;  // queries of a tile: a multiple of units, at most so many
+  int64_t queries, keys, tiles, line;             // of the head; keys of a tile; tiles of queries and their widest
+
+  // Where tile t begins: as equal as can be, for a tile of one unit is slow.
+  int64_t begin(int64_t t) const { return std::min(queries, (queries + unit - 1) / unit * t / tiles * unit); }
 };
 inline AttentionTile attention_tile(int64_t queries, int64_t keys) {
-  const int64_t k = std::clamp<int64_t>(keys, 1, 512), line = (k + 15) / 16 * 16;
-  return {std::clamp<int64_t>(queries, 1, std::clamp<int64_t>(12288 / line / 24 * 24, 48, 96)), k, line};
+  const auto parts = [](int64_t n, int64_t of) { return std::max<int64_t>(1, (n + of - 1) / of); };
+  const int64_t tiles = parts(queries, AttentionTile::most), units = parts(queries, AttentionTile::unit);
+  return {queries, parts(keys, parts(keys, AttentionTile::most)), tiles, parts(units, tiles) * AttentionTile::unit};
 }
 
 // What one head is: lengths, and sizes of its rows.
@@ -32,10 +36,9 @@ struct AttentionHead {
 inline int64_t attention_scratch(const AttentionHead& h, bool backward) {
   const auto whole = [](int64_t n) { return (n + 15) / 16 * 16; };
   const AttentionTile t = attention_tile(h.queries, h.keys);
-  const int64_t keys = whole(h.keys), queries = whole(h.queries), size = whole(h.size), values = whole(h.values);
-  const int64_t forward = keys * (size + values) + t.rows * (t.line + values) + 2 * whole(t.rows);
-  return backward ? forward + keys * (2 * size + 2 * values) + queries * (size + values) + t.rows * (t.line + size)
-                  : forward;
+  const int64_t size = whole(h.size), values = whole(h.values);
+  if (!backward) return h.keys * values + t.line * (size + t.keys + values + 2);
+  return h.keys * (2 * size + values) + t.line * (3 * size + 2 * values + 2 * t.keys + 2);
 }
 
 struct AttentionInputs {

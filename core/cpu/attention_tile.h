@@ -1,0 +1,121 @@
+// What the tiles of attention's forward and backward share: heads of tensors, scratch memory, tiles of scores.
+#pragma once
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "core/cpu/tile_product.h"
+#include "core/kernels/attention.h"
+
+namespace isonorm::kernels::cpu {
+namespace {
+
+// One head of a [batch, heads, time, size] tensor: rows of adjacent elements, `step` apart.
+template <class T> struct Head {
+  T* p;
+  int64_t step;
+  T* row(int64_t t) const { return p + t * step; }
+};
+// Head (b, h) of a tensor whose data begin at `base` (null where it is empty).
+template <class T> Head<T> head_of(T* base, const Tensor& t, int64_t b, int64_t h) {
+  return {base ? base + b * t.strides()[0] + h * t.strides()[1] : nullptr, t.strides()[2]};
+}
+template <class T> Head<const T> head(const Tensor& t, int64_t b, int64_t h) { return head_of(t.data<T>(), t, b, h); }
+template <class T> Strided<T> rows_of(const Head<const T>& x, int64_t t) { return {x.row(t), x.step, 1}; }
+
+// Brings into the second-level cache, a few lines beside each block of a product, what the next head reads and this one
+// writes: waiting for memory would take as long as the products of a short sequence.
+template <class T> class Fetch {
+ public:
+  // Head `pair` of all [batch, heads], if there is one.
+  void add(const Tensor& t, int64_t pair) {
+    const int64_t b = pair / t.size(1), h = pair % t.size(1);
+    if (b < t.size(0) && t.size(2) > 0 && t.size(3) > 0) parts_[count_++] = {head<T>(t, b, h), t.size(2), t.size(3)};
+  }
+  template <class... Block> void operator()(Block...) {
+    for (int64_t lines = 12; lines > 0 && now_ < count_;) {  // as many as the first-level cache can wait for
+      Part& part = parts_[now_];
+      for (int64_t i = 0; i < part.size; i += 64 / int64_t{sizeof(T)}, --lines)
+        __builtin_prefetch(part.rows.p + i, 0, 2);
+      part.rows.p += part.rows.step;
+      if (--part.left == 0) ++now_;
+    }
+  }
+
+ private:
+  struct Part {
+    Head<const T> rows;
+    int64_t left, size;
+  };
+  Part parts_[8];
+  int count_ = 0, now_ = 0;
+};
+
+// What all tiles of a call share.
+template <class T> struct Problem {
+  AttentionSpec spec;
+  int64_t heads, queries, keys, size, values;
+  AttentionTile tile;
+  const T* mask = nullptr;
+  Dims mask_strides;
+
+  Problem(AttentionSpec s, const AttentionInputs& in)
+      : spec(s),
+        heads(in.q.size(1)),
+        queries(in.q.size(2)),
+        keys(in.k.size(2)),
+        size(in.q.size(3)),
+        values(in.v.size(3)),
+        tile(attention_tile(queries, keys)) {
+    if (!in.mask.defined()) return;
+    mask = in.mask.data<T>();
+    mask_strides = in.mask.strides();
+  }
+
+  // Keys that the queries [.., end) see.
+  int64_t visible(int64_t end) const { return spec.causal ? std::min(keys, end) : keys; }
+};
+
+// Hands out the parts of a thread's scratch memory.
+template <class T> struct Scratch {
+  T* p;
+  T* take(int64_t n) { return std::exchange(p, p + whole_lanes<T>(n)); }
+  Panels<T> panels(int64_t depth, int64_t width) {
+    return {take(depth * whole_lanes<T>(width)), depth, whole_lanes<T>(width)};
+  }
+};
+
+// A tile: queries [q, q + rows) by keys [k, k + n) of head (b, h).
+struct Place {
+  int64_t b, h, q, rows, k, n;
+};
+
+// scores [n keys, line] = scale k q^T + mask: a line holds a key's scores with all queries of the tile, so that the
+// softmax runs down columns and needs no sums across a register.
+template <class T>
+void score_tile(const Problem<T>& p, const Place& at, const Head<const T>& k, const Panels<T>& qt, T* scores,
+                Fetch<T>& fetch) {
+  const int64_t line = p.tile.line;
+  product(at.n, p.size, qt.width, T(p.spec.scale), rows_of(k, at.k), qt, 0, 0, scores, line, {}, fetch);
+  if (p.mask) {
+    const Dims& s = p.mask_strides;
+    const T* mask = p.mask + at.b * s[0] + at.h * s[1] + at.q * s[2] + at.k * s[3];
+    for (int64_t j = 0; j < at.n; ++j)
+      for (int64_t r = 0; r < at.rows; ++r) scores[j * line + r] += mask[r * s[2] + j * s[3]];
+  }
+  if (!p.spec.causal) return;
+  constexpr T hidden = -std::numeric_limits<T>::infinity();
+  for (int64_t j = 0; j < at.n; ++j)  // from the queries before it
+    std::fill_n(scores + j * line, std::clamp<int64_t>(at.k + j - at.q, 0, qt.width), hidden);
+}
+
+// A tile's queries [rows, size] as columns.
+template <class T> Panels<T> columns_of(T* memory, const Head<const T>& x, int64_t q, int64_t rows, int64_t size) {
+  const Panels<T> to{memory, size, whole_lanes<T>(rows)};
+  pack_transposed(to, x.row(q), x.step, rows);
+  return to;
+}
+
+}  // namespace
+}  // namespace isonorm::kernels::cpu
