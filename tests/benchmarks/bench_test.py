@@ -47,6 +47,7 @@ class Presentation(unittest.TestCase):
         self.assertIn('<div class="ratio">0.67</div>', html)  # 2 / 3 misses 0.6
         self.assertIn("the core &lt;Haswell&gt; is slow", html)
         self.assertNotIn("<op>", html)
+        self.assertNotIn("<Haswell>", html)
         self.assertIsNone(re.search(r"https?:|src=|@import|url\(", html))
         self.assertEqual(html.count("<polyline"), 2)
         self.assertIn("prefers-color-scheme: dark", html)
