@@ -32,6 +32,25 @@ struct Tile {
   int64_t row, rows, column, columns;
 };
 
+// While it lives, subnormal numbers of this thread count as 0, as operands and as results: each one costs a processor a
+// hundred cycles, and a product of them, below 1e-38 times its other factor, is lost in any sum that is not.
+class FlushSubnormals {
+ public:
+#ifdef __x86_64__
+  FlushSubnormals() : before_(__builtin_ia32_stmxcsr()) {
+    __builtin_ia32_ldmxcsr(before_ | 0x8040);  // flush to zero, subnormals are zeros
+  }
+  ~FlushSubnormals() { __builtin_ia32_ldmxcsr(before_); }
+#else
+  FlushSubnormals() = default;
+#endif
+  FlushSubnormals(const FlushSubnormals&) = delete;
+  FlushSubnormals& operator=(const FlushSubnormals&) = delete;
+
+ private:
+  [[maybe_unused]] unsigned before_ = 0;
+};
+
 // Memory of one call, from the tensors' allocator, which keeps it for the next.
 template <class T> class Workspace {
  public:
@@ -102,6 +121,7 @@ template <class T> void sum_strip(const T* strip, int64_t rows, int64_t depth, T
 
 // The tile `t` of c, in the calling thread.
 template <class T> void gemm_tile(const Gemm<T>& g, const Tile& t) {
+  const FlushSubnormals flush;
   const bool a_packed = g.a.column != 1;
   const Blocking<T> by(t.columns, g.k, a_packed);
   const Workspace<T> memory(by.depth * by.columns + by.rows * kPanel<T> + (a_packed ? by.depth * kStrip : 0));

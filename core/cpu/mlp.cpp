@@ -37,6 +37,7 @@ void forward(const Tensor& out, const Tensor& hidden, const Tensor& in, const Ml
   const T* x = in.data<T>();
   T *y = out.mutable_data<T>(), *kept = hidden.defined() ? hidden.mutable_data<T>() : nullptr;
   parallel_for(n, block, [&](int64_t begin, int64_t end) {
+    const FlushSubnormals flush;
     const Workspace<T> memory(block * (chunk + kPanel<T>));
     T *const g = memory.data(), *const edge = g + block * chunk;
     const int64_t rows = end - begin;
@@ -67,6 +68,7 @@ void backward(const Tensor& dx_out, const Tensor& hidden, const Tensor& activate
   T *h = hidden.mutable_data<T>(), *g = activated.mutable_data<T>();
   T* dx = dx_out.defined() ? dx_out.mutable_data<T>() : nullptr;
   parallel_for(n, block, [&](int64_t begin, int64_t end) {
+    const FlushSubnormals flush;
     const Workspace<T> memory(block * (chunk + kPanel<T>));
     T *const dg = memory.data(), *const edge = dg + block * chunk;
     const int64_t rows = end - begin;
