@@ -12,6 +12,7 @@ namespace isonorm {
 namespace {
 
 constexpr int64_t kMostDepth = 512;                            // columns of a that meet rows of b at a time, at most
+constexpr int64_t kMostPackedDepth = 256;                      // the same where a is packed, too
 constexpr int64_t kPackedBytes = 512 << 10;                    // of b: a part of the second-level cache
 constexpr int64_t kPassingBytes = 128 << 10;                   // of a: rows that go over the packed block together
 constexpr int64_t kBlockRows = kBlockVectors / kPanelVectors;  // of c in registers
@@ -69,16 +70,16 @@ template <class T> class Workspace {
 inline int64_t blocks_of(int64_t n, int64_t most) { return (n + most - 1) / most; }
 
 // Columns of a depth block, for a depth of k: whole panels, in blocks of about one size. The bits hang on it.
-inline int64_t depth_block(int64_t k) {
+inline int64_t depth_block(int64_t k, bool a_packed) {
   constexpr int64_t unit = 64;
-  return blocks_of(blocks_of(k, blocks_of(k, kMostDepth)), unit) * unit;
+  return blocks_of(blocks_of(k, blocks_of(k, a_packed ? kMostPackedDepth : kMostDepth)), unit) * unit;
 }
 
 // Sizes of the blocks of a tile with n columns.
 template <class T> struct Blocking {
   int64_t depth, columns, rows;
   Blocking(int64_t n, int64_t k, bool a_packed) {
-    depth = std::min(k, depth_block(k));
+    depth = std::min(k, depth_block(k, a_packed));
     const int64_t line = depth * static_cast<int64_t>(sizeof(T));
     columns = std::min(whole_lanes<T>(n), std::max<int64_t>(1, kPackedBytes / line / kPanel<T>) * kPanel<T>);
     rows = a_packed ? kStrip : std::max<int64_t>(1, kPassingBytes / line / kBlockRows) * kBlockRows;
@@ -159,7 +160,7 @@ template <class T> void gemm(const Gemm<T>& g) {
 template <class T> class Packed {
  public:
   Packed(int64_t k, int64_t n, Strided<T> b)
-      : k_(k), n_(n), width_(whole_lanes<T>(n)), depth_(depth_block(k)), memory_(k * width_) {
+      : k_(k), n_(n), width_(whole_lanes<T>(n)), depth_(depth_block(k, false)), memory_(k * width_) {
     const int64_t panels = blocks_of(n, kPanel<T>);
     parallel_for(panels * blocks_of(k, depth_), 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
