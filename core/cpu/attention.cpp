@@ -72,17 +72,20 @@ template <class T> struct ForwardScratch {
 template <class T>
 void forward_tile(const Problem<T>& p, const ForwardScratch<T>& s, int64_t b, int64_t h, int64_t t,
                   const Head<const T>& q, const Head<const T>& k, Head<T> out, T* lse, Fetch<T>& fetch) {
-  const int64_t q0 = p.tile.begin(t), rows = p.tile.begin(t + 1) - q0, visible = p.visible(q0 + rows), wide = s.v.width;
+  const int64_t q0 = p.tile.begin(t), rows = p.tile.begin(t + 1) - q0, wide = s.v.width;
   const Panels<T> qt = columns_of(s.qt, q, q0, rows, p.size);
   std::fill_n(s.top, qt.width, -std::numeric_limits<T>::infinity());
   std::fill_n(s.total, qt.width, T(0));
   if (p.keys == 0) std::fill_n(s.sums, rows * wide, T(0));
-  for (int64_t k0 = 0; k0 < visible; k0 += p.tile.keys) {
-    const Place at{b, h, q0, rows, k0, std::min(p.tile.keys, visible - k0)};
-    score_tile(p, at, k, qt, s.scores, fetch);
-    softmax_tile(p, at, s.scores, s.top, s.total, s.sums, wide, fetch);
-    product(rows, at.n, p.values, T(1), {s.scores, 1, p.tile.line}, s.v, k0, 0, s.sums, wide,
-            {k0 > 0 ? s.sums : nullptr, wide}, fetch);
+  for (int64_t k0 = 0; k0 < p.visible(q0 + rows);) {
+    const Place at = place(p, b, h, q0, rows, k0);
+    const int64_t blind = at.q - q0;
+    T* sums = s.sums + blind * wide;
+    score_tile(p, at, k, columns_behind(qt, blind), s.scores, fetch);
+    softmax_tile(p, at, s.scores, s.top + blind, s.total + blind, sums, wide, fetch);
+    product(at.rows, at.n, p.values, T(1), {s.scores, 1, p.tile.line}, s.v, k0, 0, sums, wide,
+            {k0 > 0 ? sums : nullptr, wide}, fetch);
+    k0 += at.n;
   }
   for (int64_t r = 0; r < rows; ++r) {
     const T factor = p.keys == 0 ? T(0) : 1 / s.total[r];
@@ -154,7 +157,7 @@ void backward_head(const Problem<T>& p, int64_t b, int64_t h, const AttentionSav
   std::fill_n(s.dv, p.keys * wide_v, T(0));
   if (p.keys == 0) std::fill_n(s.dq, p.tile.line * wide, T(0));
   for (int64_t t = 0; t < p.tile.tiles; ++t) {
-    const int64_t q0 = p.tile.begin(t), rows = p.tile.begin(t + 1) - q0, visible = p.visible(q0 + rows);
+    const int64_t q0 = p.tile.begin(t), rows = p.tile.begin(t + 1) - q0;
     const Panels<T> qt = columns_of(s.qt, q, q0, rows, p.size), doutt = columns_of(s.doutt, dout, q0, rows, p.values);
     const Panels<T> qs{s.q, rows, wide}, douts{s.dout, rows, wide_v};
     pack(qs, q.row(q0), q.step, p.size);
@@ -168,17 +171,20 @@ void backward_head(const Problem<T>& p, int64_t b, int64_t h, const AttentionSav
         acc[0] += lanes.keep(lanes.load(d + i)) * lanes.load(o + i);
       })[0];
     }
-    for (int64_t k0 = 0; k0 < visible; k0 += p.tile.keys) {
-      const Place at{b, h, q0, rows, k0, std::min(p.tile.keys, visible - k0)};
-      score_tile(p, at, k, qt, s.weights, fetch);
-      product(at.n, p.values, qt.width, T(1), rows_of(v, k0), doutt, 0, 0, s.dweights, line, {}, fetch);
-      softmax_gradient(p, at, s.weights, s.dweights, s.lse, s.along, fetch);
-      product(at.n, rows, p.values, T(1), {s.weights, line, 1}, douts, 0, 0, s.dv + k0 * wide_v, wide_v,
-              {s.dv + k0 * wide_v, wide_v}, fetch);
-      product(rows, at.n, p.size, scale, {s.dweights, 1, line}, s.k, k0, 0, s.dq, wide, {k0 > 0 ? s.dq : nullptr, wide},
+    for (int64_t k0 = 0; k0 < p.visible(q0 + rows);) {
+      const Place at = place(p, b, h, q0, rows, k0);
+      const int64_t blind = at.q - q0;
+      T *dq_rows = s.dq + blind * wide, *dk_rows = s.dk + k0 * wide, *dv_rows = s.dv + k0 * wide_v;
+      score_tile(p, at, k, columns_behind(qt, blind), s.weights, fetch);
+      product(at.n, p.values, at.rows, T(1), rows_of(v, k0), columns_behind(doutt, blind), 0, 0, s.dweights, line, {},
               fetch);
-      product(at.n, rows, p.size, scale, {s.dweights, line, 1}, qs, 0, 0, s.dk + k0 * wide, wide,
-              {s.dk + k0 * wide, wide}, fetch);
+      softmax_gradient(p, at, s.weights, s.dweights, s.lse + blind, s.along + blind, fetch);
+      product(at.n, at.rows, p.values, T(1), {s.weights, line, 1}, douts, blind, 0, dv_rows, wide_v, {dv_rows, wide_v},
+              fetch);
+      product(at.rows, at.n, p.size, scale, {s.dweights, 1, line}, s.k, k0, 0, dq_rows, wide,
+              {k0 > 0 ? dq_rows : nullptr, wide}, fetch);
+      product(at.n, at.rows, p.size, scale, {s.dweights, line, 1}, qs, blind, 0, dk_rows, wide, {dk_rows, wide}, fetch);
+      k0 += at.n;
     }
     copy_rows(dq, q0, rows, s.dq, wide, p.size);
   }

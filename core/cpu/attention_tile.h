@@ -91,13 +91,29 @@ struct Place {
   int64_t b, h, q, rows, k, n;
 };
 
+// The tile where queries [q, q + rows) meet the keys from k on. Along the diagonal of a causal mask it has fewer keys,
+// and lacks the registers of queries that see none of them.
+template <class T> Place place(const Problem<T>& p, int64_t b, int64_t h, int64_t q, int64_t rows, int64_t k) {
+  constexpr int64_t most = AttentionTile::most, unit = kPanel<T> < most ? kPanel<T> : kLanes<T>;
+  const int64_t left = p.visible(q + rows) - k;
+  if (!p.spec.causal || k < q) return {b, h, q, rows, k, std::min({p.tile.keys, left, p.spec.causal ? q - k : left})};
+  const int64_t blind = (k - q) / unit * unit;
+  return {b, h, q + blind, rows - blind, k, std::min(AttentionTile::unit, left)};
+}
+
+// Columns of x without the first n: whole panels of several, whole registers of a single one.
+template <class T> Panels<T> columns_behind(const Panels<T>& x, int64_t n) {
+  return x.width > kPanel<T> ? Panels<T>{x.p + n * x.depth, x.depth, x.width - n}
+                             : Panels<T>{x.p + n, x.depth, x.width};
+}
+
 // scores [n keys, line] = scale k q^T + mask: a line holds a key's scores with all queries of the tile, so that the
 // softmax runs down columns and needs no sums across a register.
 template <class T>
 void score_tile(const Problem<T>& p, const Place& at, const Head<const T>& k, const Panels<T>& qt, T* scores,
                 Fetch<T>& fetch) {
   const int64_t line = p.tile.line;
-  product(at.n, p.size, qt.width, T(p.spec.scale), rows_of(k, at.k), qt, 0, 0, scores, line, {}, fetch);
+  product(at.n, p.size, at.rows, T(p.spec.scale), rows_of(k, at.k), qt, 0, 0, scores, line, {}, fetch);
   if (p.mask) {
     const Dims& s = p.mask_strides;
     const T* mask = p.mask + at.b * s[0] + at.h * s[1] + at.q * s[2] + at.k * s[3];
@@ -107,7 +123,7 @@ void score_tile(const Problem<T>& p, const Place& at, const Head<const T>& k, co
   if (!p.spec.causal) return;
   constexpr T hidden = -std::numeric_limits<T>::infinity();
   for (int64_t j = 0; j < at.n; ++j)  // from the queries before it
-    std::fill_n(scores + j * line, std::clamp<int64_t>(at.k + j - at.q, 0, qt.width), hidden);
+    std::fill_n(scores + j * line, std::clamp<int64_t>(at.k + j - at.q, 0, at.rows), hidden);
 }
 
 // A tile's queries [rows, size] as columns.
