@@ -94,7 +94,7 @@ struct Place {
 // The tile where queries [q, q + rows) meet the keys from k on. Along the diagonal of a causal mask it has fewer keys,
 // and lacks the registers of queries that see none of them.
 template <class T> Place place(const Problem<T>& p, int64_t b, int64_t h, int64_t q, int64_t rows, int64_t k) {
-  constexpr int64_t most = AttentionTile::most, unit = kPanel<T> < most ? kPanel<T> : kLanes<T>;
+  const int64_t unit = p.tile.line > kPanel<T> ? kPanel<T> : kLanes<T>;
   const int64_t left = p.visible(q + rows) - k;
   if (!p.spec.causal || k < q) return {b, h, q, rows, k, std::min({p.tile.keys, left, p.spec.causal ? q - k : left})};
   const int64_t blind = (k - q) / unit * unit;

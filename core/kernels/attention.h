@@ -16,16 +16,18 @@ struct AttentionSpec {
 
 // Tiles of scores: keys by queries, lines of queries `line` elements apart. Depends on the shape alone.
 struct AttentionTile {
-  static constexpr int64_t unit = 16, most = 64;  // queries of a tile: a multiple of units, at most so many
-  int64_t queries, keys, tiles, line;             // of the head; keys of a tile; tiles of queries and their widest
+  static constexpr int64_t unit = 16, most = 128;  // queries of a tile: a multiple of units, at most so many
+  int64_t queries, keys, tiles, line;              // of the head; keys of a tile; tiles of queries and their widest
 
   // Where tile t begins: as equal as can be, for a tile of one unit is slow.
   int64_t begin(int64_t t) const { return std::min(queries, (queries + unit - 1) / unit * t / tiles * unit); }
 };
 inline AttentionTile attention_tile(int64_t queries, int64_t keys) {
   const auto parts = [](int64_t n, int64_t of) { return std::max<int64_t>(1, (n + of - 1) / of); };
-  const int64_t tiles = parts(queries, AttentionTile::most), units = parts(queries, AttentionTile::unit);
-  return {queries, parts(keys, parts(keys, AttentionTile::most)), tiles, parts(units, tiles) * AttentionTile::unit};
+  // Keys and values of a long sequence leave the cache: wider tiles read them less often.
+  const int64_t tiles = parts(queries, keys > 512 ? AttentionTile::most : 64),
+                units = parts(queries, AttentionTile::unit);
+  return {queries, parts(keys, parts(keys, 64)), tiles, parts(units, tiles) * AttentionTile::unit};
 }
 
 // What one head is: lengths, and sizes of its rows.

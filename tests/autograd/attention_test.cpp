@@ -50,7 +50,7 @@ struct Case {
   int64_t batch, heads, queries, keys, size, values;
   bool causal;
 };
-// Small ones; more than one tile of queries and of keys (64 each), as wide as each other or not; different lengths and
+// Small ones; more than one tile of queries and of keys (64, of 128 queries where keys pass 512); different lengths and
 // sizes.
 const Case kCases[] = {{1, 1, 1, 1, 1, 1, false},     {2, 3, 5, 5, 4, 4, true},       {2, 2, 7, 19, 8, 3, false},
                        {1, 2, 130, 40, 5, 16, false}, {2, 1, 70, 70, 17, 17, true},   {1, 2, 200, 200, 8, 8, true},
