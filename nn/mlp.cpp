@@ -17,9 +17,10 @@ Tensor Mlp::forward(const Tensor& x) {
   switch (activation_) {
     case Activation::gelu:
     case Activation::gelu_tanh: {
-      const auto [w1, b1] = fc1_.mapped();
+      const Linear::Mapped first = fc1_.mapped();
       const GeluForm form = activation_ == Activation::gelu ? GeluForm::erf : GeluForm::tanh;
-      return fc2_.ending([&](const Tensor& w2, const Tensor& b2) { return mlp(x, w1, b1, w2, b2, form); });
+      return fc2_.ending(
+          [&](const Tensor& w2, const Tensor& b2) { return mlp(x, first.weight, first.bias, w2, b2, form); });
     }
     case Activation::relu:
       return fc2_(relu(fc1_(x)));
