@@ -5,6 +5,7 @@
 #pragma once
 
 #include "core/allocator.h"
+#include "core/cpu/subnormals.h"
 #include "core/cpu/tile_product.h"
 #include "core/parallel.h"
 
@@ -31,25 +32,6 @@ template <class T> struct Gemm {
 // The part of c that a thread computes.
 struct Tile {
   int64_t row, rows, column, columns;
-};
-
-// While it lives, subnormal numbers of this thread count as 0, as operands and as results: each one costs a processor a
-// hundred cycles, and a product of them, below 1e-38 times its other factor, is lost in any sum that is not.
-class FlushSubnormals {
- public:
-#ifdef __x86_64__
-  FlushSubnormals() : before_(__builtin_ia32_stmxcsr()) {
-    __builtin_ia32_ldmxcsr(before_ | 0x8040);  // flush to zero, subnormals are zeros
-  }
-  ~FlushSubnormals() { __builtin_ia32_ldmxcsr(before_); }
-#else
-  FlushSubnormals() = default;
-#endif
-  FlushSubnormals(const FlushSubnormals&) = delete;
-  FlushSubnormals& operator=(const FlushSubnormals&) = delete;
-
- private:
-  [[maybe_unused]] unsigned before_ = 0;
 };
 
 // Memory of one call, from the tensors' allocator, which keeps it for the next.
