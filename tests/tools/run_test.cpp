@@ -252,7 +252,7 @@ TEST_CASE("ISONORM_PROFILE prints tables, and writes a trace where it names a fi
                     trace = run_child(train, {.environment = {"ISONORM_PROFILE=" + folder.file("trace.json")}});
   CHECK_FALSE(contains(plain.err, "between kernels"));
   CHECK(tables.code == 0);
-  CHECK(contains(tables.err, "blocks.*.mlp.fc1"));
+  CHECK(contains(tables.err, "blocks.*.attn.qkv"));
   CHECK(contains(trace.err, "between kernels"));
   const json events = json::parse(read(folder.file("trace.json"))).at("traceEvents");
   CHECK(events.size() > 100);
