@@ -1,6 +1,5 @@
-// Attention in tiles of scores (Rabe & Staats, 2112.05682; Dao et al., 2205.14135). A head's keys and values are packed
-// once; then tiles of queries meet tiles of keys, all inside the second-level cache. A row of scores that spans several
-// tiles keeps a running maximum and sum.
+// Attention in tiles of scores (Rabe & Staats, 2112.05682; Dao et al., 2205.14135): tiles of queries meet tiles of
+// keys, all inside the second-level cache. A query whose scores span several tiles keeps a running maximum and sum.
 #include "core/kernels/attention.h"
 
 #include <cmath>

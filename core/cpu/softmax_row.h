@@ -1,5 +1,4 @@
-// The two passes that softmax and attention make over a row of scores: its maximum, and its shifted exponentials with
-// their sum.
+// What a softmax makes of a row of scores: its maximum, and exponentials of what lies below it.
 #pragma once
 
 #include <limits>
@@ -28,23 +27,6 @@ template <class A, class T> ISO_HD A row_max(const T* x, int64_t n) {
     top = v > top ? v : top;
   });
   return max_lanes<A>(top);
-}
-
-// Lanes of a register of scores: all, or the first ones, with -inf in place of the others.
-template <class A> struct AllSeen {
-  ISO_HD Vec<A> hide(Vec<A> v) const { return v; }
-};
-template <class A> struct FirstSeen {
-  Mask<A> hidden;
-  ISO_HD Vec<A> hide(Vec<A> v) const { return hidden ? splat<A>(-std::numeric_limits<A>::infinity()) : v; }
-};
-
-// f(i, lanes) for the registers that begin at i and hold the first n scores of a line which has room for whole
-// registers.
-template <class A, class F> ISO_HD void for_seen(int64_t n, const F& f) {
-  int64_t i = 0;
-  for (; i + kLanes<A> <= n; i += kLanes<A>) f(i, AllSeen<A>{});
-  if (i < n) f(i, FirstSeen<A>{last_lanes<A>(kLanes<A> - (n - i))});
 }
 
 }  // namespace
