@@ -6,6 +6,7 @@
 
 #include "core/cpu/attention_tile.h"
 #include "core/cpu/softmax_row.h"
+#include "core/cpu/subnormals.h"
 #include "core/cpu/target.h"
 #include "core/math/log.h"
 #include "core/parallel.h"
@@ -200,6 +201,7 @@ void forward(AttentionSpec spec, const Tensor& out, const Tensor& lse, const Att
   const int64_t pairs = in.q.size(0) * p.heads, tiles = p.tile.tiles;
   const int64_t parts = std::clamp<int64_t>(8 / std::max<int64_t>(1, pairs), 1, tiles);
   parallel_for(pairs * parts, 1, [&](int64_t begin, int64_t end) {
+    const FlushSubnormals flush;
     for (int64_t i = begin; i < end; ++i) {
       const int64_t pair = i / parts, part = i % parts, b = pair / p.heads, h = pair % p.heads;
       const ForwardScratch<T> s(p, ps + thread_index() * scratch.size(1));
@@ -221,6 +223,7 @@ void backward(AttentionSpec spec, const AttentionGradients& out, const Attention
   T *dq = out.dq.mutable_data<T>(), *dk = out.dk.mutable_data<T>(), *dv = out.dv.mutable_data<T>();
   T* ps = scratch.mutable_data<T>();
   parallel_for(in.in.q.size(0) * p.heads, 1, [&](int64_t begin, int64_t end) {
+    const FlushSubnormals flush;
     for (int64_t i = begin; i < end; ++i) {
       const int64_t b = i / p.heads, h = i % p.heads;
       Fetch<T> fetch;
