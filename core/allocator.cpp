@@ -90,7 +90,7 @@ class HostAllocator final : public Allocator {
   HostAllocator() : Allocator(64) {}
 
  private:
-  // Large blocks ask for huge pages: without them a product spends a tenth of its time on translating addresses.
+  // Large blocks ask for huge pages: a product reads rows on many pages at once, and translating their addresses costs.
   void* source_allocate(int64_t bytes, size_t alignment) noexcept override {
     constexpr int64_t huge = int64_t{2} << 20;
     if (bytes < huge) return std::aligned_alloc(alignment, static_cast<size_t>(bytes));

@@ -70,10 +70,8 @@ Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor&
   const kernels::CrossEntropySpec spec{o.ignore_index, o.label_smoothing};
   Tensor dx, dw, db;
   if (takes_gradient(x)) dx = empty({n, width}, acc);
-  if (takes_gradient(weight) || takes_gradient(bias)) {
-    dw = n > 0 ? empty({classes, width}, acc) : zeros({classes, width}, acc);
-    if (bias.defined()) db = n > 0 ? empty({classes}, acc) : zeros({classes}, acc);
-  }
+  if (takes_gradient(weight)) dw = n > 0 ? empty({classes, width}, acc) : zeros({classes, width}, acc);
+  if (takes_gradient(bias)) db = n > 0 ? empty({classes}, acc) : zeros({classes}, acc);
 
   const Tensor losses = empty({n}, acc), scale = empty({1}, acc), out = empty({}, x.options());
   kernels::cross_entropy_scale.on(device, scale, id, o.ignore_index, o.reduction == Reduction::mean);
@@ -84,10 +82,10 @@ Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor&
     const Tensor logits = rows(buffer, 0, count), part = rows(input, begin, count), ids = rows(id, begin, count);
     kernels::matmul.on(device, logits, part, transposed(w), shift);
     kernels::cross_entropy.on(device, rows(losses, begin, count), stats, logits, ids, spec);
-    if (!dx.defined() && !dw.defined()) continue;
+    if (!dx.defined() && !dw.defined() && !db.defined()) continue;
     kernels::cross_entropy_backward.on(device, logits, as_strided(scale, {count}, {0}, 0), logits, ids, stats, spec);
     if (dx.defined()) kernels::matmul.on(device, rows(dx, begin, count), logits, w, {});
-    if (dw.defined()) kernels::weight_gradient.on(device, dw, db, logits, part, begin > 0);
+    if (dw.defined() || db.defined()) kernels::weight_gradient.on(device, dw, db, logits, part, begin > 0);
   }
   kernels::cross_entropy_total.on(device, out, losses, scale);
 

@@ -56,14 +56,8 @@ Tensor mlp(const Tensor& x, const Tensor& w1, const Tensor& b1, const Tensor& w2
       const Tensor activated = empty_like(h), dx = g.wants(0) ? empty_like(in) : Tensor();
       kernels::mlp_backward.on(dy.device(), dx, h, activated, dy, weights, tanh_form);  // h becomes its gradient
       if (dx.defined()) g.give(0, reshape(dx, shape));
-      const auto give = [&](int i, const Tensor& rows, const Tensor& gradient) {
-        if (!g.wants(i) && !g.wants(i + 1)) return;
-        const auto [dw, db] = detail::weight_gradient(rows, gradient, g.wants(i + 1));
-        g.give(i, dw);
-        if (db.defined()) g.give(i + 1, db);
-      };
-      give(1, in, h);
-      give(3, activated, dy);
+      detail::give_weight_gradient(g, 1, in, h);
+      detail::give_weight_gradient(g, 3, activated, dy);
     };
   return y;
 }

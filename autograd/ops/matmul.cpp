@@ -57,16 +57,19 @@ Tensor product_over_rows(const Tensor& x, const Tensor& y) {
 
 }  // namespace
 
-detail::WeightGradient detail::weight_gradient(const Tensor& x, const Tensor& dy, bool bias) {
+void detail::give_weight_gradient(Flow& g, int weight, const Tensor& x, const Tensor& dy) {
+  if (!g.wants(weight) && !g.wants(weight + 1)) return;
   int64_t rows = 1;
   for (int d = 0; d < x.rank() - 1; ++d) rows *= x.size(d);
   const auto by_rows = [&](const Tensor& t) {
     return cast(reshape(contiguous(t), {rows, t.size(-1)}), acc_dtype(t.dtype()));
   };
   const Tensor in = by_rows(x), d = by_rows(dy);
-  WeightGradient g{empty({d.size(1), in.size(1)}, in.options()), bias ? empty({d.size(1)}, in.options()) : Tensor()};
-  kernels::weight_gradient.on(in.device(), g.weight, g.bias, d, in, false);
-  return g;
+  const Tensor dw = g.wants(weight) ? empty({d.size(1), in.size(1)}, in.options()) : Tensor();
+  const Tensor db = g.wants(weight + 1) ? empty({d.size(1)}, in.options()) : Tensor();
+  kernels::weight_gradient.on(in.device(), dw, db, d, in, false);
+  if (dw.defined()) g.give(weight, dw);
+  if (db.defined()) g.give(weight + 1, db);
 }
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
@@ -109,10 +112,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
     n->backward = [x = save(x), weight = save(weight)](Flow& g) {
       const Tensor dy = contiguous(g.out());
       if (g.wants(0)) g.give(0, product(dy, weight));
-      if (!g.wants(1) && !g.wants(2)) return;
-      const auto [dw, db] = detail::weight_gradient(x, dy, g.wants(2));
-      g.give(1, dw);
-      if (db.defined()) g.give(2, db);
+      if (g.wants(1) || g.wants(2)) detail::give_weight_gradient(g, 1, x, dy);  // else x may have changed
     };
   return out;
 }

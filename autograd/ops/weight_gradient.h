@@ -1,16 +1,12 @@
 // What the backward rules of linear maps share.
 #pragma once
 
-#include "core/tensor.h"
+#include "autograd/node.h"
 
 namespace isonorm::detail {
 
-struct WeightGradient {
-  Tensor weight, bias;  // [out, in], [out]; of the dtype that is computed in
-};
-
-// For y = x W^T + b and the gradient dy of y [..., out], x [..., in]: those of W, and of b where `bias` (undefined
-// otherwise), in one pass over dy.
-WeightGradient weight_gradient(const Tensor& x, const Tensor& dy, bool bias);
+// For y = x W^T + b and the gradient dy of y [..., out], x [..., in]: gives those of W and b, inputs `weight` and
+// `weight + 1` of the node, as far as they are wanted, in one pass over dy.
+void give_weight_gradient(Flow& g, int weight, const Tensor& x, const Tensor& dy);
 
 }  // namespace isonorm::detail

@@ -97,19 +97,34 @@ template <class T> void without_depth(const Tensor& out, const Tensor& from) {
     for (int64_t i = 0; i < out.numel(); ++i) c[i] = base ? base[i % n] : T(0);
 }
 
+// sums [m] (+)= the column sums of d [rows, m], by blocks of rows as gemm() takes them.
+template <class T> void sum_columns(const T* d, int64_t rows, int64_t m, T* sums, bool add) {
+  constexpr int64_t wide = 64;
+  if (!add) std::fill_n(sums, m, T(0));
+  const int64_t block = depth_block(std::max<int64_t>(1, rows), true);
+  parallel_for(m, wide, [&](int64_t begin, int64_t end) {
+    for (int64_t p = 0; p < rows; p += block) {
+      T partial[wide] = {};
+      for (int64_t r = p; r < std::min(rows, p + block); ++r)
+        for (int64_t i = begin; i < end; ++i) partial[i - begin] += d[r * m + i];
+      for (int64_t i = begin; i < end; ++i) sums[i] += partial[i - begin];
+    }
+  });
+}
+
 template <class T>
 void run_weight_gradient(const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x, bool add) {
-  const int64_t rows = x.size(0), m = dw.size(0), n = dw.size(1);
+  const int64_t rows = dy.size(0), m = dy.size(1), n = x.size(1);
   const T* d = dy.data<T>();
-  T *c = dw.mutable_data<T>(), *sums = db.defined() ? db.mutable_data<T>() : nullptr;
-  const Strided<T> dy_transposed = m == 1 ? Strided<T>{d, rows, 1} : Strided<T>{d, 1, m};
-  const Gemm<T> g{m, n, rows, dy_transposed, {x.data<T>(), n, 1}, c, n, {add ? c : nullptr, n}, sums};
-  if (rows > 0 && !only_blas() && is_large(g)) return gemm(g);
-  if (dw.numel() > 0) rows > 0 ? by_blas(g) : without_depth<T>(dw, add ? dw : Tensor());
-  if (!sums) return;
-  if (!add) std::fill_n(sums, m, T(0));
-  for (int64_t r = 0; r < rows; ++r)
-    for (int64_t i = 0; i < m; ++i) sums[i] += d[r * m + i];
+  T* sums = db.defined() ? db.mutable_data<T>() : nullptr;
+  if (dw.defined()) {
+    T* c = dw.mutable_data<T>();
+    const Strided<T> dy_transposed = m == 1 ? Strided<T>{d, rows, 1} : Strided<T>{d, 1, m};
+    const Gemm<T> g{m, n, rows, dy_transposed, {x.data<T>(), n, 1}, c, n, {add ? c : nullptr, n}, sums};
+    if (rows > 0 && !only_blas() && is_large(g)) return gemm(g);
+    if (dw.numel() > 0) rows > 0 ? by_blas(g) : without_depth<T>(dw, add ? dw : Tensor());
+  }
+  if (sums) sum_columns(d, rows, m, sums, add);
 }
 
 }  // namespace
@@ -124,7 +139,7 @@ template <Isa I> void matmul(const Tensor& out, const Tensor& a, const Tensor& b
 }
 
 template <Isa I> void weight_gradient(const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x, bool add) {
-  dw.dtype() == DType::f64 ? run_weight_gradient<double>(dw, db, dy, x, add)
+  dy.dtype() == DType::f64 ? run_weight_gradient<double>(dw, db, dy, x, add)
                            : run_weight_gradient<float>(dw, db, dy, x, add);
 }
 

@@ -19,10 +19,12 @@ inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, const 
     "matmul", []<Isa I>() { return &cpu::matmul<I>; },
     [](const Tensor& out, const Tensor& a, const Tensor&, const Tensor&) { return 2 * out.numel() * a.size(-1); }};
 
-// dw [m, n] = dy^T x and, where it is defined, db [m] = the column sums of dy; both on top of what they hold where
+// dw [m, n] = dy^T x and db [m] = the column sums of dy, each where it is defined and on top of what it holds where
 // `add`. dy [rows, m], x [rows, n]: all contiguous, of one dtype f32 or f64.
 inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, const Tensor&, bool)> weight_gradient{
     "weight_gradient", []<Isa I>() { return &cpu::weight_gradient<I>; },
-    [](const Tensor& dw, const Tensor&, const Tensor&, const Tensor& x, bool) { return 2 * dw.size(0) * x.numel(); }};
+    [](const Tensor& dw, const Tensor&, const Tensor&, const Tensor& x, bool) {
+      return dw.defined() ? 2 * dw.size(0) * x.numel() : 0;
+    }};
 
 }  // namespace isonorm::kernels

@@ -120,6 +120,9 @@ TEST_CASE("weight gradients of every size agree with plain loops") {
         kernels.gradient(dw, db, dy, x, true);
         CHECK(error_of(dw, transposed, x, w) < 4);
         CHECK(error_of(column, transposed, ones, b) < 4);
+        std::fill(b.begin(), b.end(), 0.0);
+        kernels.gradient({}, db, dy, x, false);  // as where the weight is frozen
+        CHECK(error_of(column, transposed, ones, b) < 4);
       }
 }
 
