@@ -27,4 +27,11 @@ template <class F> void parallel_for(int64_t n, int64_t grain, const F& f) {
       blocks, [](const void* c, int64_t b) { (*static_cast<const decltype(body)*>(c))(b); }, &body);
 }
 
+// A grain of at most `most`, and blocks as equal as can be for 1, 2, 4 or 8 threads. It depends on n alone: where the
+// blocks begin stays the same for any number of threads.
+inline int64_t even_grain(int64_t n, int64_t most) {
+  const int64_t blocks = (n + most - 1) / most, even = blocks > 1 ? (blocks + 7) / 8 * 8 : 1;
+  return std::max<int64_t>(1, (n + even - 1) / even);
+}
+
 }  // namespace isonorm

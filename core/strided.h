@@ -76,6 +76,7 @@ template <int N, class Row> void for_each_row(const Loop<N>& loop, int64_t grain
   });
 }
 
-inline constexpr int64_t kElementGrain = 16384;  // elements of a pointwise block: some 10 us of work
+// Elements of a block of a pointwise loop over n: some 10 us of work, and whole lines of the caches.
+inline int64_t element_grain(int64_t n) { return (even_grain(n, 16384) + 511) / 512 * 512; }
 
 }  // namespace isonorm

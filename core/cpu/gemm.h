@@ -4,9 +4,9 @@
 // chain of multiply-adds in order: its bits depend neither on the threads nor on how many rows and columns there are.
 #pragma once
 
-#include "core/allocator.h"
 #include "core/cpu/subnormals.h"
 #include "core/cpu/tile_product.h"
+#include "core/cpu/workspace.h"
 #include "core/parallel.h"
 
 namespace isonorm {
@@ -32,21 +32,6 @@ template <class T> struct Gemm {
 // The part of c that a thread computes.
 struct Tile {
   int64_t row, rows, column, columns;
-};
-
-// Memory of one call, from the tensors' allocator, which keeps it for the next.
-template <class T> class Workspace {
- public:
-  explicit Workspace(int64_t n)
-      : bytes_(n * static_cast<int64_t>(sizeof(T))), p_(static_cast<T*>(host_allocator().allocate(bytes_))) {}
-  ~Workspace() { host_allocator().release(p_, bytes_); }
-  Workspace(const Workspace&) = delete;
-  Workspace& operator=(const Workspace&) = delete;
-  T* data() const { return p_; }
-
- private:
-  int64_t bytes_;
-  T* p_;
 };
 
 inline int64_t blocks_of(int64_t n, int64_t most) { return (n + most - 1) / most; }

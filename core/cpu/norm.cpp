@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-#include "core/cpu/lanes.h"
+#include "core/cpu/stream.h"
 #include "core/cpu/target.h"
 #include "core/parallel.h"
 
@@ -24,52 +24,56 @@ template <class A> Shape<A> shape_of(const NormSpec& spec, const Tensor& x) {
   return {x.numel() / std::max<int64_t>(1, width), width, norm_entries(spec, width), A(norm_divisor(spec, width)),
           A(spec.eps)};
 }
+
+// Rows of a block where there are no sums over rows.
+template <class A> int64_t block_rows(const Shape<A>& s) {
+  return even_grain(s.rows, std::max<int64_t>(1, 8192 / std::max<int64_t>(1, s.width)));
+}
+
 template <class T> const T* data_or_null(const Tensor& t) { return t.defined() ? t.data<T>() : nullptr; }
 template <class T> T* mutable_or_null(const Tensor& t) { return t.defined() ? t.mutable_data<T>() : nullptr; }
 
+// Brings the next row of an operand while this one goes through its passes in cache: `pass` of `passes`, at element i.
+template <bool far> struct Ahead {
+  int64_t width;
+  template <class T> ISO_HD void operator()(const T* row, int64_t i, int pass, int passes) const {
+    if constexpr (far) bring(row + width + (pass * width + i) / passes);
+  }
+};
+// Rows of a few lines are left to the processor, which looks as far ahead by itself.
+constexpr int64_t kFar = 256;
+
 // What one row normalizes: x, or x + branch as it is stored. It is computed anew in each pass over the row, since
 // reading back what was just stored would wait for the stores wherever registers overlap them.
-template <bool add, class A, class T> struct Source {
+template <bool add, bool far, class A, class T> struct Source {
   const T *x, *branch;
-  template <class Lanes> ISO_HD Vec<A> load(int64_t i, const Lanes& lanes) const {
-    if constexpr (add)
-      return round_lanes<T>(lanes.load(x + i) + lanes.load(branch + i));
-    else
-      return lanes.load(x + i);
+  Ahead<far> ahead;
+  template <class Lanes> ISO_HD Vec<A> load(int64_t i, const Lanes& lanes, int pass, int passes) const {
+    ahead(x, i, pass, passes);
+    if constexpr (!add) return lanes.load(x + i);
+    ahead(branch, i, pass, passes);
+    return round_lanes<T>(lanes.load(x + i) + lanes.load(branch + i));
   }
 };
 
-// As for_lanes, for loops that store to `to` and sum nothing: from the second register on the stores are aligned, also
-// in the rows of an odd width. There is one place that calls f, so that all elements are rounded alike: how the
-// compiler fuses multiplications and additions may differ between places.
-template <class A, class T, class F> ISO_HD void for_aligned_lanes(const T* to, int64_t n, const F& f) {
-  constexpr int64_t w = kLanes<A>;
-  if (n < w) {
-    if (n > 0) f(0, Short<A>{n});
-    return;
-  }
-  const int64_t last = n - w;
-  for (int64_t i = 0, next = w - static_cast<int64_t>(reinterpret_cast<uintptr_t>(to) / sizeof(T) % w);; next += w) {
-    f(i, Full<A>{});
-    if (i == last) return;
-    i = std::min(next, last);
-  }
-}
+// Passes over a row of the source until its result is written.
+constexpr int passes_of(NormKind kind) { return kind == NormKind::layer ? 3 : 2; }
 
 // Shift and 1/root of a row. The variance is taken around the mean in a second pass: E[x^2] - mean^2 would cancel.
 template <NormKind K, class A, class From> ISO_HD std::array<A, 2> row_stats(const From& from, const Shape<A>& s) {
+  constexpr int passes = passes_of(K);
   A shift = 0, squares;
   if constexpr (K == NormKind::layer) {
-    shift = sum_row<A, 1>(s.width,
-                          [&](int64_t i, auto lanes, Vec<A>* acc) { acc[0] += lanes.keep(from.load(i, lanes)); })[0] /
+    shift = sum_row<A, 1>(s.width, [&](int64_t i, auto lanes,
+                                       Vec<A>* acc) { acc[0] += lanes.keep(from.load(i, lanes, 0, passes)); })[0] /
             s.divisor;
     squares = sum_row<A, 1>(s.width, [&](int64_t i, auto lanes, Vec<A>* acc) {
-      const Vec<A> v = lanes.keep(from.load(i, lanes) - shift);
+      const Vec<A> v = lanes.keep(from.load(i, lanes, 1, passes) - shift);
       acc[0] += v * v;
     })[0];
   } else if constexpr (K == NormKind::crms) {
     const auto sums = sum_row<A, 2>(s.width, [&](int64_t i, auto lanes, Vec<A>* acc) {
-      const Vec<A> v = lanes.keep(from.load(i, lanes));
+      const Vec<A> v = lanes.keep(from.load(i, lanes, 0, passes));
       acc[0] += v;
       acc[1] += v * v;
     });
@@ -77,14 +81,14 @@ template <NormKind K, class A, class From> ISO_HD std::array<A, 2> row_stats(con
     squares = sums[1] + shift * shift;
   } else {
     squares = sum_row<A, 1>(s.entries, [&](int64_t i, auto lanes, Vec<A>* acc) {
-      const Vec<A> v = lanes.keep(from.load(i, lanes));
+      const Vec<A> v = lanes.keep(from.load(i, lanes, 0, passes));
       acc[0] += v * v;
     })[0];
   }
   return {shift, 1 / std::sqrt(squares / s.divisor + s.eps)};
 }
 
-template <NormKind K, bool add, class T>
+template <NormKind K, bool add, bool far, class T>
 void forward(const NormSpec& spec, const NormOutputs& out, const NormInputs& in) {
   using A = acc_t<T>;
   const Shape<A> s = shape_of<A>(spec, in.x);
@@ -93,15 +97,16 @@ void forward(const NormSpec& spec, const NormOutputs& out, const NormInputs& in)
   T *y = out.y.mutable_data<T>(), *sum = mutable_or_null<T>(out.sum);
   A* stats = out.stats.mutable_data<A>();
   const int64_t w = s.width;
-  parallel_for(s.rows, std::max<int64_t>(1, 8192 / std::max<int64_t>(1, w)), [&](int64_t begin, int64_t end) {
+  const bool streamed = streams<T>(out.y, w) && (!add || streams<T>(out.sum, w));
+  parallel_for(s.rows, block_rows(s), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
-      const Source<add, A, T> from{x + r * w, add ? branch + r * w : nullptr};
+      const Source<add, far, A, T> from{x + r * w, add ? branch + r * w : nullptr, {w}};
       const auto [shift, scale] = row_stats<K>(from, s);
       stats[2 * r] = shift;
       stats[2 * r + 1] = scale;
       const A mean = K == NormKind::layer ? shift : A(0), factor = scale;
-      for_aligned_lanes<A>(y + r * w, w, [&](int64_t i, auto lanes) {
-        Vec<A> v = from.load(i, lanes);
+      for_results<A>(streamed, y + r * w, w, [&](int64_t i, auto lanes) {
+        Vec<A> v = from.load(i, lanes, passes_of(K) - 1, passes_of(K));
         if constexpr (add) lanes.store(sum + r * w + i, v);
         v = (v - mean) * factor;
         if (gain) v *= lanes.load(gain + i);
@@ -109,19 +114,31 @@ void forward(const NormSpec& spec, const NormOutputs& out, const NormInputs& in)
         lanes.store(y + r * w + i, v);
       });
     }
+    end_stream(streamed);
   });
 }
 
 // What the gradient of one row reads; x^ = (x - shift) scale.
-template <class A, class T> struct Row {
+template <bool far, class A, class T> struct Row {
   const T *dy, *dsum, *x;
   A shift, scale, inverse_root;
+  Ahead<far> ahead;
+  bool streamed;  // its gradient
+
+  // The next row, in the first and the second of the two passes over this one.
+  ISO_HD void bring_next(int64_t i, int pass) const {
+    ahead(x, i, pass, 2);
+    ahead(dy, i, pass, 2);
+    if (dsum) ahead(dsum, i, pass, 2);
+  }
 };
 
 // dx over n entries of a row.
-template <class A, class T>
-ISO_HD void write_gradient(T* __restrict dx, const Row<A, T>& row, const T* gain, A mean, A c, A slope, int64_t n) {
-  for_aligned_lanes<A>(dx, n, [&](int64_t i, auto lanes) {
+template <bool far, class A, class T>
+ISO_HD void write_gradient(T* __restrict dx, const Row<far, A, T>& row, const T* gain, A mean, A c, A slope,
+                           int64_t n) {
+  for_results<A>(row.streamed, dx, n, [&](int64_t i, auto lanes) {
+    row.bring_next(i, 1);
     const Vec<A> x = (lanes.load(row.x + i) - row.shift) * row.scale;
     Vec<A> h = lanes.load(row.dy + i);
     if (gain) h *= lanes.load(gain + i);
@@ -138,9 +155,10 @@ template <class A> ISO_HD int64_t place(int64_t i) { return (i + kLanes<A> - 1) 
 template <class A> ISO_HD void add_to(A* sum, Vec<A> v) { store_lanes<A>(sum, load_lanes<A>(sum) + v); }
 
 // dx of a row, and the row's contributions to the gradients of gain and bias.
-template <NormKind K, bool affine, class A, class T>
-ISO_HD void gradient_row(T* dx, A* dgain, A* dbias, const Row<A, T>& row, const T* gain, A c, const Shape<A>& s) {
+template <NormKind K, bool affine, bool far, class A, class T>
+ISO_HD void gradient_row(T* dx, A* dgain, A* dbias, const Row<far, A, T>& row, const T* gain, A c, const Shape<A>& s) {
   const auto [sum_h, sum_hx] = sum_row<A, 2>(s.width, [&](int64_t i, auto lanes, Vec<A>* acc) {
+    row.bring_next(i, 0);
     const Vec<A> dy = lanes.keep(lanes.load(row.dy + i)), x = (lanes.load(row.x + i) - row.shift) * row.scale;
     Vec<A> h = dy;
     if constexpr (affine) {
@@ -156,13 +174,13 @@ ISO_HD void gradient_row(T* dx, A* dgain, A* dbias, const Row<A, T>& row, const 
   if (s.entries == s.width) return;
   // Entries that the partial mean square does not see.
   const int64_t k = s.entries;
-  Row<A, T> rest = row;
+  Row<far, A, T> rest = row;
   rest.dy += k, rest.x += k;
   if (row.dsum) rest.dsum += k;
   write_gradient(dx + k, rest, gain ? gain + k : nullptr, A(0), A(0), A(0), s.width - k);
 }
 
-template <NormKind K, bool affine, class T>
+template <NormKind K, bool affine, bool far, class T>
 void backward(const NormSpec& spec, const NormGradients& out, const NormSaved& in) {
   using A = acc_t<T>;
   const Shape<A> s = shape_of<A>(spec, in.x);
@@ -171,8 +189,8 @@ void backward(const NormSpec& spec, const NormGradients& out, const NormSaved& i
   const A* stats = in.stats.data<A>();
   T* dx = out.dx.mutable_data<T>();
   A* partial = mutable_or_null<A>(out.partial);
-  const int64_t w = s.width, stride = norm_partial_width(w),
-                block = affine ? norm_block_rows(s.rows) : std::max<int64_t>(1, 8192 / std::max<int64_t>(1, w));
+  const int64_t w = s.width, stride = norm_partial_width(w), block = affine ? norm_block_rows(s.rows) : block_rows(s);
+  const bool streamed = s.entries == w && streams<T>(out.dx, w);
   parallel_for(s.rows, block, [&](int64_t begin, int64_t end) {
     A *dgain = nullptr, *dbias = nullptr;
     if constexpr (affine) {
@@ -182,15 +200,18 @@ void backward(const NormSpec& spec, const NormGradients& out, const NormSaved& i
     }
     for (int64_t r = begin; r < end; ++r) {
       const A shift = stats[2 * r], inverse_root = stats[2 * r + 1];
-      const Row<A, T> row{dy + r * w,
-                          dsum ? dsum + r * w : nullptr,
-                          x + r * w,
-                          K == NormKind::layer && !in.normalized ? shift : A(0),
-                          in.normalized ? A(1) : inverse_root,
-                          inverse_root};
+      const Row<far, A, T> row{dy + r * w,
+                               dsum ? dsum + r * w : nullptr,
+                               x + r * w,
+                               K == NormKind::layer && !in.normalized ? shift : A(0),
+                               in.normalized ? A(1) : inverse_root,
+                               inverse_root,
+                               {w},
+                               streamed};
       gradient_row<K, affine>(dx + r * w, dgain, dbias, row, gain, K == NormKind::crms ? shift * inverse_root : A(0),
                               s);
     }
+    end_stream(streamed);
   });
   if constexpr (!affine) return;
   const int64_t blocks = norm_blocks(s.rows);
@@ -217,25 +238,32 @@ template <class F> void visit_kind(NormKind kind, const F& f) {
   }
 }
 
-}  // namespace
+// f.operator()<value>()
+template <class F> void visit_bool(bool value, const F& f) {
+  value ? f.template operator()<true>() : f.template operator()<false>();
+}
 
-template <Isa I> void norm_forward(const NormSpec& spec, const NormOutputs& out, const NormInputs& in) {
-  visit_floating(in.x.dtype(), "norm", [&]<class T>() {
+// f.operator()<T, kind, far>() for a norm of x.
+template <class F> void visit(const NormSpec& spec, const Tensor& x, const F& f) {
+  visit_floating(x.dtype(), "norm", [&]<class T>() {
     visit_kind(spec.kind, [&]<NormKind K>() {
-      in.branch.defined() ? forward<K, true, T>(spec, out, in) : forward<K, false, T>(spec, out, in);
+      visit_bool(x.size(-1) >= kFar, [&]<bool far>() { f.template operator()<T, K, far>(); });
     });
   });
 }
 
+}  // namespace
+
+template <Isa I> void norm_forward(const NormSpec& spec, const NormOutputs& out, const NormInputs& in) {
+  visit(spec, in.x, [&]<class T, NormKind K, bool far>() {
+    visit_bool(in.branch.defined(), [&]<bool add>() { forward<K, add, far, T>(spec, out, in); });
+  });
+}
+
 template <Isa I> void norm_backward(const NormSpec& spec, const NormGradients& out, const NormSaved& in) {
-  const bool affine = in.gain.defined() || out.partial.defined();
-  visit_floating(in.x.dtype(), "norm", [&]<class T>() {
-    visit_kind(spec.kind, [&]<NormKind K>() {
-      if (affine)
-        backward<K, true, T>(spec, out, in);
-      else
-        backward<K, false, T>(spec, out, in);
-    });
+  visit(spec, in.x, [&]<class T, NormKind K, bool far>() {
+    visit_bool(in.gain.defined() || out.partial.defined(),
+               [&]<bool affine>() { backward<K, affine, far, T>(spec, out, in); });
   });
 }
 

@@ -50,7 +50,7 @@ void for_rows(const Tensor& out, const std::array<const Tensor*, N - 1>& inputs,
   }
   R* to = out.mutable_data<R>();
   const Loop<N> loop(out.shape(), strides);
-  for_each_row(loop, kElementGrain, [&](auto at, int64_t length) {
+  for_each_row(loop, element_grain(loop.count), [&](auto at, int64_t length) {
     alignas(64) Row<A> in[N - 1];
     alignas(64) Row<B> result;
     for (int64_t k = 0; k < length; k += kRow) {
@@ -135,7 +135,7 @@ template <Isa I> void where(const Tensor& out, const Tensor& condition, const Te
     const Dims& s = out.shape();
     const Loop<4> loop(
         s, {out.strides(), broadcast_strides(condition, s), broadcast_strides(a, s), broadcast_strides(b, s)});
-    for_each_row(loop, kElementGrain, [&](auto at, int64_t n) {
+    for_each_row(loop, element_grain(loop.count), [&](auto at, int64_t n) {
       for (int64_t k = 0; k < n; ++k)
         po[at[0] + k * loop.inner(0)] =
             pc[at[1] + k * loop.inner(1)] ? pa[at[2] + k * loop.inner(2)] : pb[at[3] + k * loop.inner(3)];

@@ -4,57 +4,64 @@
 #include <cmath>
 
 #include "core/cpu/softmax_row.h"
+#include "core/cpu/stream.h"
 #include "core/cpu/target.h"
+#include "core/cpu/workspace.h"
 #include "core/parallel.h"
 
 namespace isonorm::kernels::cpu {
 namespace {
 
-template <class A, class T> void softmax_row(T* __restrict y, const T* __restrict x, int64_t n, bool log) {
+// e: room for a row.
+template <class A, class T>
+void softmax_row(T* __restrict y, const T* __restrict x, T* e, int64_t n, bool log, bool streamed) {
   const A top = row_max<A>(x, n);
   // A row that is stored as it is computed keeps its exponentials; a narrower one would round them, and computes them
   // again.
   constexpr bool kStore = std::is_same_v<A, T>;
   const A sum = sum_row<A, 1>(n, [&](int64_t i, auto lanes, Vec<A>* acc) {
-    const Vec<A> e = exp_lanes<A>(lanes.load(x + i) - top);
+    const Vec<A> v = exp_lanes<A>(lanes.load(x + i) - top);
+    bring(x + n + i);  // the next row
     if constexpr (kStore)
-      if (!log) lanes.store(y + i, e);
-    acc[0] += lanes.keep(e);
+      if (!log) lanes.store(e + i, v);
+    acc[0] += lanes.keep(v);
   })[0];
   if (log) {
     const A log_sum = std::log(sum);
-    for_lanes<A>(n, [&](int64_t i, auto lanes) { lanes.store(y + i, (lanes.load(x + i) - top) - log_sum); });
+    for_results<A>(streamed, y, n,
+                   [&](int64_t i, auto lanes) { lanes.store(y + i, (lanes.load(x + i) - top) - log_sum); });
     return;
   }
   const A inverse = 1 / sum;
-  for_lanes<A>(n, [&](int64_t i, auto lanes) {
-    if constexpr (kStore) {
-      const Vec<A> e = lanes.load(y + i);
-      lanes.store(y + i, lanes.choose(e * inverse, e));
-    } else {
+  for_results<A>(streamed, y, n, [&](int64_t i, auto lanes) {
+    if constexpr (kStore)
+      lanes.store(y + i, lanes.load(e + i) * inverse);
+    else
       lanes.store(y + i, exp_lanes<A>(lanes.load(x + i) - top) * inverse);
-    }
   });
 }
 
 template <class A, class T>
-void softmax_gradient_row(T* __restrict dx, const T* __restrict g, const T* __restrict y, int64_t n, bool log) {
+void softmax_gradient_row(T* __restrict dx, const T* __restrict g, const T* __restrict y, int64_t n, bool log,
+                          bool streamed) {
   const A sum = sum_row<A, 1>(n, [&](int64_t i, auto lanes, Vec<A>* acc) {
     const Vec<A> dy = lanes.keep(lanes.load(g + i));
+    bring(g + n + i);
+    bring(y + n + i);
     acc[0] += log ? dy : dy * lanes.load(y + i);
   })[0];
-  for_lanes<A>(n, [&](int64_t i, auto lanes) {
+  for_results<A>(streamed, dx, n, [&](int64_t i, auto lanes) {
     const Vec<A> dy = lanes.load(g + i), p = lanes.load(y + i);
     lanes.store(dx + i, log ? dy - exp_lanes<A>(p) * sum : p * (dy - sum));
   });
 }
 
-template <class F> void for_rows(const Tensor& x, const F& f) {
-  if (x.numel() == 0) return;
-  const int64_t n = x.size(-1);
-  parallel_for(x.numel() / n, std::max<int64_t>(1, 4096 / n), [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) f(r * n, n);
-  });
+// f(begin, end, n) for blocks of rows of out: n elements each, the elements [begin, end) together.
+template <class F> void for_rows(const Tensor& out, const F& f) {
+  if (out.numel() == 0) return;
+  const int64_t n = out.size(-1), rows = out.numel() / n;
+  parallel_for(rows, even_grain(rows, std::max<int64_t>(1, 8192 / n)),
+               [&](int64_t begin, int64_t end) { f(begin * n, end * n, n); });
 }
 
 }  // namespace
@@ -63,7 +70,12 @@ template <Isa I> void softmax(const Tensor& out, const Tensor& x, bool log) {
   visit_floating(x.dtype(), "softmax", [&]<class T>() {
     const T* px = x.data<T>();
     T* py = out.mutable_data<T>();
-    for_rows(x, [=](int64_t at, int64_t n) { softmax_row<acc_t<T>>(py + at, px + at, n, log); });
+    const bool streamed = streams<T>(out, x.size(-1));
+    for_rows(out, [=](int64_t begin, int64_t end, int64_t n) {
+      const Workspace<T> row(n);
+      for (int64_t at = begin; at < end; at += n) softmax_row<acc_t<T>>(py + at, px + at, row.data(), n, log, streamed);
+      end_stream(streamed);
+    });
   });
 }
 
@@ -71,7 +83,12 @@ template <Isa I> void softmax_backward(const Tensor& dx, const Tensor& g, const 
   visit_floating(y.dtype(), "softmax", [&]<class T>() {
     const T *pg = g.data<T>(), *py = y.data<T>();
     T* pd = dx.mutable_data<T>();
-    for_rows(y, [=](int64_t at, int64_t n) { softmax_gradient_row<acc_t<T>>(pd + at, pg + at, py + at, n, log); });
+    const bool streamed = streams<T>(dx, y.size(-1));
+    for_rows(dx, [=](int64_t begin, int64_t end, int64_t n) {
+      for (int64_t at = begin; at < end; at += n)
+        softmax_gradient_row<acc_t<T>>(pd + at, pg + at, py + at, n, log, streamed);
+      end_stream(streamed);
+    });
   });
 }
 

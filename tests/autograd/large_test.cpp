@@ -1,0 +1,71 @@
+// Results large enough to be stored past the caches have the bits of small ones.
+#include <functional>
+
+#include "autograd/engine.h"
+#include "autograd/fused/add_norm.h"
+#include "autograd/ops/norm.h"
+#include "autograd/ops/shape.h"
+#include "autograd/ops/softmax.h"
+#include "tests/support/catch.h"
+#include "tests/support/random.h"
+
+using namespace isonorm;
+using test::randn;
+
+namespace {
+
+using Values = std::vector<double>;
+using Function = std::function<std::vector<Tensor>(const Tensor& x, const Tensor& branch)>;
+
+constexpr int64_t kRows = 4096, kWidth = 512, kPart = 512;  // in f32, 8 MiB and 1 MiB
+
+// Outputs of f and gradients of x and branch over some rows; given: x, branch, cotangents of two outputs.
+std::vector<Values> results(const Function& f, const std::vector<Tensor>& given, int64_t begin, int64_t end) {
+  const auto rows = [&](size_t i) { return contiguous(slice(given[i], 0, begin, end)); };
+  const Tensor x = require_grad(rows(0)), branch = require_grad(rows(1));
+  const std::vector<Tensor> outputs = f(x, branch), leaves{x, branch}, cotangents{rows(2), rows(3)};
+  std::vector<Values> all;
+  for (const Tensor& y : outputs) all.push_back(y.to_vector<double>());
+  for (const Tensor& g : grad(outputs, leaves, cotangents)) all.push_back(g.to_vector<double>());
+  return all;
+}
+
+Function norm_of(const NormSpec& spec) {
+  return [=](const Tensor& x, const Tensor& branch) {
+    const Tensor gain = randn({kWidth}, 6, 1, 0.3, x.dtype()), bias = randn({kWidth}, 7, 0, 1, x.dtype());
+    const AddNorm y = add_norm(x, branch, spec, gain, bias);
+    return std::vector<Tensor>{y.sum, y.normed};
+  };
+}
+
+}  // namespace
+
+TEST_CASE("large results have the bits of small ones") {
+  const std::pair<const char*, Function> functions[] = {
+      {"layer_norm", norm_of({NormKind::layer, 1e-5, 1})},
+      {"rms_norm", norm_of({NormKind::rms, 1e-5, 1})},
+      {"partial rms_norm", norm_of({NormKind::rms, 1e-5, 0.3})},
+      {"crms_norm", norm_of({NormKind::crms, 1e-5, 1})},
+      {"softmax",
+       [](auto x, auto branch) {
+         return std::vector<Tensor>{softmax(x), softmax(branch)};
+       }},
+      {"log_softmax", [](auto x, auto branch) {
+         return std::vector<Tensor>{log_softmax(x), log_softmax(branch)};
+       }}};
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    std::vector<Tensor> given;
+    for (uint64_t seed = 1; seed <= 4; ++seed) given.push_back(randn({kRows, kWidth}, seed, 0.5, 2, dtype));
+    for (const auto& [name, f] : functions) {
+      const std::vector<Values> large = results(f, given, 0, kRows);
+      for (const int64_t begin : {int64_t{0}, kRows - kPart}) {
+        const std::vector<Values> small = results(f, given, begin, begin + kPart);
+        for (size_t i = 0; i < large.size(); ++i) {
+          INFO(name << " in " << name_of(dtype) << ", result " << i << ", rows from " << begin);
+          const Values part(large[i].begin() + begin * kWidth, large[i].begin() + (begin + kPart) * kWidth);
+          CHECK((part == small[i]));
+        }
+      }
+    }
+  }
+}
