@@ -1,9 +1,8 @@
 #include "autograd/engine.h"
 
-#include <algorithm>
 #include <optional>
-#include <queue>
 
+#include "autograd/frontier.h"
 #include "autograd/grad_mode.h"
 #include "core/kernels/copy.h"
 
@@ -15,35 +14,6 @@ Node& leaf_of(const Tensor& x, const char* op) {
   check(n && n->is_leaf() && !n->backward, op, ": the tensor of shape ", x.shape(),
         " is not a leaf that requires a gradient");
   return *n;
-}
-
-// Nodes with a gradient, the youngest first. All consumers of a node are younger, so when it is popped its gradient is
-// complete.
-class Frontier {
- public:
-  void push(const std::shared_ptr<Node>& n) {
-    heap_.push_back(n);
-    std::push_heap(heap_.begin(), heap_.end(), older);
-  }
-  std::shared_ptr<Node> pop() {
-    std::pop_heap(heap_.begin(), heap_.end(), older);
-    std::shared_ptr<Node> n = std::move(heap_.back());
-    heap_.pop_back();
-    return n;
-  }
-  bool empty() const { return heap_.empty(); }
-
- private:
-  static bool older(const std::shared_ptr<Node>& a, const std::shared_ptr<Node>& b) { return a->seq < b->seq; }
-  std::vector<std::shared_ptr<Node>> heap_;
-};
-
-bool has_gradient(const Node& n) {
-  return std::any_of(n.outputs.begin(), n.outputs.end(), [](const Slot& s) { return s.grad.defined(); });
-}
-
-void clear_slots(Node& n) {
-  for (Slot& s : n.outputs) s.grad = {};
 }
 
 // A gradient that nothing else refers to: an optimizer will change it in place.
@@ -60,17 +30,8 @@ void run(std::span<const Tensor> outputs, std::span<const Tensor> cotangents, st
   check(cotangents.empty() || cotangents.size() == outputs.size(), "backward: ", cotangents.size(), " cotangents for ",
         outputs.size(), " outputs");
   NoGrad no_grad;
+  std::vector<std::shared_ptr<Node>> roots;  // keep the graph alive, whatever a hook does
   Frontier frontier;
-  std::shared_ptr<Node> at;
-  // An error on the way must not leave gradients behind in nodes that live on.
-  struct Cleaner {
-    Frontier& f;
-    std::shared_ptr<Node>& at;
-    ~Cleaner() {
-      if (at) clear_slots(*at);
-      while (!f.empty()) clear_slots(*f.pop());
-    }
-  } cleaner{frontier, at};
 
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Tensor& y = outputs[i];
@@ -87,13 +48,13 @@ void run(std::span<const Tensor> outputs, std::span<const Tensor> cotangents, st
     }
     check(g.shape() == y.shape() && g.dtype() == y.dtype(), "backward: the cotangent is ", g.dtype(), ' ', g.shape(),
           ", the tensor ", y.dtype(), ' ', y.shape());
-    if (!has_gradient(*n)) frontier.push(n);
     accumulate(n->outputs[y.impl().output].grad, g);
+    frontier.push(*n);
+    roots.push_back(n);
   }
 
   while (!frontier.empty()) {
-    at = frontier.pop();
-    Node& n = *at;
+    Node& n = frontier.youngest();
     for (const auto& [output, hook] : n.hooks) {
       Tensor& g = n.outputs[output].grad;
       if (!g.defined()) continue;
@@ -103,28 +64,19 @@ void run(std::span<const Tensor> outputs, std::span<const Tensor> cotangents, st
       g = changed;
     }
     for (size_t i = 0; i < wanted.size(); ++i)
-      if (wanted[i].impl().node == at) (*collected)[i] = n.outputs[wanted[i].impl().output].grad;
+      if (wanted[i].impl().node.get() == &n) (*collected)[i] = n.outputs[wanted[i].impl().output].grad;
     if (n.is_leaf()) {
       if (!collected) accumulate(n.gradient, owned(std::move(n.outputs[0].grad)));
     } else {
       check(static_cast<bool>(n.backward), "backward: the graph of '", n.name,
             "' was already used by a backward and released; run the forward again");
-      std::vector<bool> fresh(n.inputs.size());
-      for (size_t i = 0; i < n.inputs.size(); ++i) fresh[i] = n.inputs[i].node && !has_gradient(*n.inputs[i].node);
-      Flow flow(n);
+      Flow flow(n, frontier);
       std::optional<profile::Backward> profiled;
       if (profile::recording()) profiled.emplace(n.path);
       n.backward(flow);
-      n.backward = nullptr;
-      for (size_t i = 0; i < n.inputs.size(); ++i) {
-        const std::shared_ptr<Node>& in = n.inputs[i].node;
-        if (!fresh[i] || !has_gradient(*in)) continue;
-        frontier.push(in);
-        for (size_t j = i + 1; j < n.inputs.size(); ++j) fresh[j] = fresh[j] && n.inputs[j].node != in;
-      }
+      n.backward.clear();
     }
-    clear_slots(n);
-    at = nullptr;
+    frontier.pop();
   }
 }
 
@@ -136,8 +88,8 @@ const Tensor& require_grad(const Tensor& x) {
   if (t.node && t.node->is_leaf()) return x;
   check(!t.node, "require_grad: the tensor of shape ", t.shape, " is the result of '", t.node ? t.node->name : "",
         "'; detach it first");
-  t.node = std::make_shared<Node>("leaf", 0, 1);
-  t.node->outputs.push_back({t.shape, t.dtype, t.storage->device(), {}});
+  t.node = pool::make_shared<Node>("leaf", 0, 1);
+  t.node->outputs[0] = {t.shape, t.dtype, t.storage->device(), {}};
   t.output = 0;
   return x;
 }

@@ -1,7 +1,9 @@
 #include "autograd/node.h"
 
+#include <algorithm>
 #include <cmath>
 
+#include "autograd/frontier.h"
 #include "autograd/grad_mode.h"
 #include "core/kernels/copy.h"
 #include "core/kernels/pointwise.h"
@@ -13,7 +15,7 @@ namespace {
 thread_local bool recording = true;
 thread_local bool checking = false;
 
-std::atomic<uint64_t> created{1};
+thread_local uint64_t created = 0;  // the greatest number of this thread's nodes, and of those they build on
 
 // Position of the first element that is NaN or infinite, -1 where there is none.
 int64_t first_non_finite(const Tensor& x) {
@@ -79,10 +81,7 @@ AnomalyMode::AnomalyMode() : before_(checking) { checking = true; }
 AnomalyMode::~AnomalyMode() { checking = before_; }
 
 Node::Node(const char* op, size_t input_count, size_t output_count)
-    : name(op), seq(created.fetch_add(1, std::memory_order_relaxed)) {
-  inputs.reserve(input_count);
-  outputs.reserve(output_count);
-}
+    : name(op), seq(++created), inputs(input_count), outputs(output_count) {}
 
 Node::~Node() {
   // Destroying an edge may destroy its node, and so on down the graph: the nodes met on the way are kept in a pile
@@ -129,22 +128,30 @@ Node* record(const char* name, const Outputs& outputs, const Inputs& inputs, Get
   if (checking)
     for (const auto& o : outputs) check_finite(get(o), name, "forward", "");
   if (!recording) return nullptr;
-  bool wanted = false;
-  for (const auto& i : inputs) wanted |= takes_gradient(get(i));
-  if (!wanted) return nullptr;
-  auto node = std::make_shared<Node>(name, inputs.size(), outputs.size());
+  const auto node_of = [&](const auto& x) { return get(x).defined() ? get(x).impl().node.get() : nullptr; };
+  if (std::none_of(inputs.begin(), inputs.end(), node_of)) return nullptr;
+  auto owner = pool::make_shared<Node>(name, inputs.size(), outputs.size());
+  Node* node = owner.get();
+  Edge* edge = node->inputs.begin();
   for (const auto& i : inputs) {
-    const Tensor& x = get(i);
-    node->inputs.push_back(x.defined() ? Edge{x.impl().node, x.impl().output} : Edge{});
+    if (const Node* in = node_of(i)) {
+      edge->node = get(i).impl().node;
+      edge->output = get(i).impl().output;
+      node->seq = created = std::max(created, in->seq + 1);  // the input may come from another thread
+    }
+    ++edge;
   }
+  Slot* slot = node->outputs.begin();
   for (const auto& o : outputs) {
     TensorImpl& t = get(o).impl();
-    t.node = node;
-    t.output = static_cast<int>(node->outputs.size());
-    node->outputs.push_back({t.shape, t.dtype, t.storage->device(), {}});
+    slot->shape = t.shape;
+    slot->dtype = t.dtype;
+    slot->device = t.storage->device();
+    t.output = static_cast<int>(slot - node->outputs.begin());
+    t.node = ++slot == node->outputs.end() ? std::move(owner) : owner;
   }
   if (checking || profile::recording()) node->path = Scope::path();
-  return node.get();
+  return node;
 }
 
 }  // namespace
@@ -168,7 +175,7 @@ void accumulate(Tensor& sum, Tensor g) {
   sum = std::move(out);
 }
 
-Tensor Flow::out(int i) {
+const Tensor& Flow::out(int i) {
   Slot& s = node_.outputs[i];
   if (!s.grad.defined()) {
     s.grad = empty(s.shape, {s.dtype, s.device});
@@ -193,6 +200,7 @@ void Flow::give(int i, Tensor g) {
   }
   if (checking) check_finite(g, node_.name, "backward", node_.path);
   accumulate(slot.grad, std::move(g));
+  frontier_.push(*e.node);
 }
 
 }  // namespace isonorm

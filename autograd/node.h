@@ -3,17 +3,18 @@
 // has no cycles.
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "autograd/few.h"
+#include "autograd/rule.h"
 #include "core/tensor.h"
 
 namespace isonorm {
 
-class Flow;
+class Frontier;
 
 // An input of a node: output number `output` of `node`; a null node takes no gradient.
 struct Edge {
@@ -24,19 +25,20 @@ struct Edge {
 // One output of a node: what its gradient must look like, and the gradient while a backward is under way.
 struct Slot {
   Dims shape;
-  DType dtype;
-  Device device;
+  DType dtype = DType::f32;
+  Device device = kCpu;
   Tensor grad;
 };
 
 using GradientHook = std::function<Tensor(const Tensor&)>;
 
 struct Node {
-  const char* name;          // of the op, a string that lives for ever; "leaf" for a leaf
-  uint64_t seq;              // order of creation: every consumer of this node has a greater one
-  std::vector<Edge> inputs;  // empty for a leaf
-  std::vector<Slot> outputs;
-  std::function<void(Flow&)> backward;              // empty for a leaf, and after it has run
+  const char* name;      // of the op, a string that lives for ever; "leaf" for a leaf
+  uint64_t seq;          // order of creation: every consumer of this node has a greater one
+  bool waiting = false;  // in the frontier of a backward
+  Few<Edge, 3> inputs;   // empty for a leaf
+  Few<Slot, 1> outputs;
+  Rule backward;                                    // empty for a leaf, and after it has run
   Tensor gradient;                                  // of a leaf: the user's gradient, summed over backward passes
   std::vector<std::pair<int, GradientHook>> hooks;  // (output, hook)
   std::string path;                                 // module path, recorded in anomaly mode and for a profile
@@ -52,9 +54,9 @@ struct Node {
 // What a backward rule sees of its node.
 class Flow {
  public:
-  explicit Flow(Node& node) : node_(node) {}
+  Flow(Node& node, Frontier& frontier) : node_(node), frontier_(frontier) {}
   // Gradient of output i; zeros where no consumer gave one.
-  Tensor out(int i = 0);
+  const Tensor& out(int i = 0);
   bool has_out(int i) const { return node_.outputs[i].grad.defined(); }
   // Whether input i takes a gradient. A rule need not compute what nobody wants.
   bool wants(int i) const { return node_.inputs[i].node != nullptr; }
@@ -64,6 +66,7 @@ class Flow {
 
  private:
   Node& node_;
+  Frontier& frontier_;
 };
 
 // A tensor as an op saw it: data without graph (hence no cycle), refused where it was changed in place since.

@@ -9,6 +9,7 @@
 #endif
 
 #include "core/error.h"
+#include "core/pool.h"
 
 namespace isonorm {
 
@@ -89,7 +90,14 @@ class HostAllocator final : public Allocator {
  public:
   HostAllocator() : Allocator(64) {}
 
+  void* allocate(int64_t bytes) override { return is_small(bytes) ? pool::take(bytes) : Allocator::allocate(bytes); }
+  void release(void* block, int64_t bytes) noexcept override {
+    is_small(bytes) ? pool::give(block, bytes) : Allocator::release(block, bytes);
+  }
+
  private:
+  static bool is_small(int64_t bytes) { return bytes > 0 && bytes <= int64_t{pool::kLargest}; }
+
   // Large blocks ask for huge pages: a product reads rows on many pages at once, and translating their addresses costs.
   void* source_allocate(int64_t bytes, size_t alignment) noexcept override {
     constexpr int64_t huge = int64_t{2} << 20;

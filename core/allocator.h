@@ -45,8 +45,8 @@ class Allocator {
   size_t alignment_;
 };
 
-// The allocator of CPU tensors: 64-byte aligned. Lives until the process ends, so that tensors in static objects may
-// outlive main().
+// The allocator of CPU tensors: 64-byte aligned. Blocks of up to pool::kLargest bytes are the pool's and not counted.
+// Lives until the process ends, so that tensors in static objects may outlive main().
 Allocator& host_allocator();
 
 }  // namespace isonorm

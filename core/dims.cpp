@@ -39,7 +39,7 @@ int64_t numel(const Dims& shape, const char* op) {
 
 Dims contiguous_strides(const Dims& shape) {
   Dims strides = shape;
-  int64_t step = numel(shape) == 0 ? 0 : 1;  // nothing is addressed in an empty tensor
+  int64_t step = std::find(shape.begin(), shape.end(), 0) == shape.end();  // 0: nothing is addressed in an empty tensor
   for (int i = shape.rank - 1; i >= 0; --i) {
     strides[i] = step;
     step *= shape[i];
@@ -53,6 +53,7 @@ int normalize_dim(int dim, int rank, const char* op) {
 }
 
 Dims broadcast_shapes(const Dims& a, const Dims& b, const char* op) {
+  if (a == b) return a;
   Dims out;
   out.rank = std::max(a.rank, b.rank);
   for (int i = 0; i < out.rank; ++i) {

@@ -58,16 +58,22 @@ template <class... Parts> std::string text(const Parts&... parts) {
 // Throws Error with the path of the module that is running (see Scope) put before the message.
 [[noreturn]] void raise(ErrorKind kind, const std::string& message, const char* file, int line);
 
+// raise() with the text of `parts`: apart from check(), so that a check is one branch in the code around it.
+template <class... Parts>
+[[noreturn, gnu::noinline, gnu::cold]] void raise_text(ErrorKind kind, const Condition& c, const Parts&... parts) {
+  raise(kind, text(parts...), c.file, c.line);
+}
+
 // Throws one line made of `parts` when the condition is false.
-template <class... Parts> void check(Condition c, const Parts&... parts) {
+template <class... Parts> [[gnu::always_inline]] inline void check(const Condition& c, const Parts&... parts) {
   if (!c.ok) [[unlikely]]
-    raise(ErrorKind::invalid, text(parts...), c.file, c.line);
+    raise_text(ErrorKind::invalid, c, parts...);
 }
 
 // As check(), for failures of files and devices.
-template <class... Parts> void check_io(Condition c, const Parts&... parts) {
+template <class... Parts> [[gnu::always_inline]] inline void check_io(const Condition& c, const Parts&... parts) {
   if (!c.ok) [[unlikely]]
-    raise(ErrorKind::io, text(parts...), c.file, c.line);
+    raise_text(ErrorKind::io, c, parts...);
 }
 
 // While it lives, errors of this thread are prefixed with `name`; scopes nest into a module path ("blocks.3.mlp").

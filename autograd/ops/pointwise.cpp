@@ -124,8 +124,8 @@ Tensor add(const Tensor& a, const Tensor& b) {
   Tensor out = binary<ops::Add>(a, b);
   if (Node* n = track("add", {&out}, {&a, &b}))
     n->backward = [](Flow& g) {
-      g.give(0, g.out());
-      g.give(1, g.out());
+      for (int i : {0, 1})
+        if (g.wants(i)) g.give(i, g.out());
     };
   return out;
 }

@@ -36,27 +36,28 @@ template <class A, class T> void put(T* p, int64_t stride, int64_t n, const A* f
   for (int64_t k = 0; k < n; ++k) p[k * stride] = T(from[k]);
 }
 
-// Runs `row(out, inputs..., n)` over all elements of out with N - 1 broadcast inputs of type T.
-template <class T, class R, int N, class F>
-void for_rows(const Tensor& out, const std::array<const Tensor*, N - 1>& inputs, const F& row) {
+// Runs `row(out, inputs, n)` over all elements of out, of type R, with broadcast inputs of type T.
+template <class T, class R, class F, class... In> void for_rows(const F& row, const Tensor& out, const In&... inputs) {
   using A = acc_t<T>;
   using B = acc_t<R>;
-  std::array<Dims, N> strides;
-  std::array<const T*, N - 1> from;
-  strides[0] = out.strides();
-  for (int i = 0; i < N - 1; ++i) {
-    strides[i + 1] = broadcast_strides(*inputs[i], out.shape());
-    from[i] = inputs[i]->template data<T>();
-  }
+  constexpr int N = sizeof...(In);
+  const std::array<const T*, N> from{inputs.template data<T>()...};
   R* to = out.mutable_data<R>();
-  const Loop<N> loop(out.shape(), strides);
+  if constexpr (std::is_same_v<A, T> && std::is_same_v<B, R>)
+    if (lie_alike(out, inputs...))
+      return parallel_for(out.numel(), element_grain(out.numel()), [&](int64_t begin, int64_t end) {
+        std::array<const A*, N> x = from;
+        for (const A*& p : x) p += begin;
+        row(to + begin, x, end - begin);
+      });
+  const Loop<1 + N> loop = loop_over(out, inputs...);
   for_each_row(loop, element_grain(loop.count), [&](auto at, int64_t length) {
-    alignas(64) Row<A> in[N - 1];
+    alignas(64) Row<A> in[N];
     alignas(64) Row<B> result;
     for (int64_t k = 0; k < length; k += kRow) {
       const int64_t n = std::min(kRow, length - k);
-      std::array<const A*, N - 1> x;
-      for (int i = 0; i < N - 1; ++i)
+      std::array<const A*, N> x;
+      for (int i = 0; i < N; ++i)
         x[i] = load<A>(from[i] + at[i + 1] + k * loop.inner(i + 1), loop.inner(i + 1), n, in[i]);
       R* o = to + at[0] + k * loop.inner(0);
       B* y = room<B>(o, loop.inner(0), result);
@@ -98,7 +99,7 @@ template <Isa I> void unary(int op, const Tensor& out, const Tensor& x, Numbers 
     using A = acc_t<T>;
     const A p[2] = {A(numbers.p[0]), A(numbers.p[1])};
     const auto row = Rows<A, ops::Unary>::unary[op];
-    for_rows<T, T, 2>(out, {&x}, [&](A* y, auto in, int64_t n) { row(y, in[0], n, p); });
+    for_rows<T, T>([&](A* y, auto in, int64_t n) { row(y, in[0], n, p); }, out, x);
   });
 }
 
@@ -107,7 +108,7 @@ template <Isa I> void unary_backward(int op, const Tensor& dx, const Tensor& g, 
     using A = acc_t<T>;
     const A p[2] = {A(numbers.p[0]), A(numbers.p[1])};
     const auto row = Rows<A, ops::Unary>::unary_backward[op];
-    for_rows<T, T, 3>(dx, {&g, &saved}, [&](A* y, auto in, int64_t n) { row(y, in[0], in[1], n, p); });
+    for_rows<T, T>([&](A* y, auto in, int64_t n) { row(y, in[0], in[1], n, p); }, dx, g, saved);
   });
 }
 
@@ -115,7 +116,7 @@ template <Isa I> void binary(int op, const Tensor& out, const Tensor& a, const T
   visit_floating(out.dtype(), "binary", [&]<class T>() {
     using A = acc_t<T>;
     const auto row = BinaryRows<A, A, ops::Binary>::table[op];
-    for_rows<T, T, 3>(out, {&a, &b}, [&](A* y, auto in, int64_t n) { row(y, in[0], in[1], n); });
+    for_rows<T, T>([&](A* y, auto in, int64_t n) { row(y, in[0], in[1], n); }, out, a, b);
   });
 }
 
@@ -123,7 +124,7 @@ template <Isa I> void compare(int op, const Tensor& out, const Tensor& a, const 
   visit_all(a.dtype(), [&]<class T>() {
     using A = acc_t<T>;
     const auto row = BinaryRows<A, uint8_t, ops::Comparison>::table[op];
-    for_rows<T, uint8_t, 3>(out, {&a, &b}, [&](uint8_t* y, auto in, int64_t n) { row(y, in[0], in[1], n); });
+    for_rows<T, uint8_t>([&](uint8_t* y, auto in, int64_t n) { row(y, in[0], in[1], n); }, out, a, b);
   });
 }
 
@@ -132,9 +133,7 @@ template <Isa I> void where(const Tensor& out, const Tensor& condition, const Te
     const uint8_t* pc = condition.data<uint8_t>();
     const T *pa = a.data<T>(), *pb = b.data<T>();
     T* po = out.mutable_data<T>();
-    const Dims& s = out.shape();
-    const Loop<4> loop(
-        s, {out.strides(), broadcast_strides(condition, s), broadcast_strides(a, s), broadcast_strides(b, s)});
+    const Loop<4> loop = loop_over(out, condition, a, b);
     for_each_row(loop, element_grain(loop.count), [&](auto at, int64_t n) {
       for (int64_t k = 0; k < n; ++k)
         po[at[0] + k * loop.inner(0)] =

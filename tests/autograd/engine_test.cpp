@@ -98,6 +98,16 @@ TEST_CASE("a failed backward leaves no gradient behind in the graph") {
   CHECK(gradient(x).item() == 3);
 }
 
+TEST_CASE("a failed backward takes back what its rule gave before it failed") {
+  Tensor x = tensor({1.0}), y = tensor({2.0});
+  require_grad(x), require_grad(y);
+  const Tensor bad = x * y;
+  x.mutable_data<double>()[0] = 5;  // the rule gives x its gradient, then finds this
+  CHECK_THROWS(backward(bad));
+  backward(x * 3.0);
+  CHECK(gradient(x).item() == 3);
+}
+
 TEST_CASE("anomaly mode names the first op that left the finite numbers") {
   Tensor x = tensor({0.0, 4.0});
   require_grad(x);
@@ -119,6 +129,15 @@ TEST_CASE("a chain of a million ops neither overflows the stack nor leaks") {
     for (int i = 0; i < 1000000; ++i) y = y * 1.0;
   }  // the second half is destroyed without a backward
   CHECK(x.handle().use_count() == 1);
+}
+
+TEST_CASE("a graph may be built on in another thread") {
+  Tensor x = tensor({3.0}), z;
+  require_grad(x);
+  const Tensor y = x * x;
+  std::thread([&] { z = (y * 2.0) * y; }).join();
+  backward(z);
+  CHECK(gradient(x).item() == 4 * 2 * 27);
 }
 
 TEST_CASE("two graphs in two threads do not meet") {

@@ -1,0 +1,50 @@
+// What a node runs backward: any closure over a Flow.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <new>
+#include <utility>
+
+#include "core/pool.h"
+
+namespace isonorm {
+
+class Flow;
+
+// Empty until a closure is assigned. One that fits, with two saved tensors or so, lies inside; another one in the pool.
+class Rule {
+ public:
+  Rule() = default;
+  ~Rule() { clear(); }
+  Rule(const Rule&) = delete;
+  Rule& operator=(const Rule&) = delete;
+
+  template <std::invocable<Flow&> F> Rule& operator=(F f) {
+    if constexpr (sizeof(F) > kRoom || alignof(F) > alignof(std::max_align_t)) {
+      return *this = [f = pool::make_shared<F>(std::move(f))](Flow& g) { (*f)(g); };
+    } else {
+      clear();
+      new (room_) F(std::move(f));
+      call_ = [](void* room, Flow* g) {
+        F& closure = *std::launder(static_cast<F*>(room));
+        g ? closure(*g) : closure.~F();
+      };
+      return *this;
+    }
+  }
+  void clear() {
+    if (call_) std::exchange(call_, nullptr)(room_, nullptr);
+  }
+
+  explicit operator bool() const { return call_ != nullptr; }
+  void operator()(Flow& g) { call_(room_, &g); }
+
+ private:
+  static constexpr size_t kRoom = 48;
+
+  void (*call_)(void* room, Flow* g) = nullptr;  // runs the closure, or destroys it where there is no flow
+  alignas(std::max_align_t) std::byte room_[kRoom];
+};
+
+}  // namespace isonorm

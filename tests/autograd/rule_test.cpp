@@ -1,0 +1,61 @@
+// The closure of a node: inside, or in the pool where it is large.
+#include "autograd/rule.h"
+
+#include <array>
+
+#include "autograd/engine.h"
+#include "autograd/frontier.h"
+#include "tests/support/catch.h"
+
+using namespace isonorm;
+
+namespace {
+
+// Runs the rule on a node without inputs.
+void run(Rule& rule) {
+  Node node("test", 0, 1);
+  Frontier frontier;
+  Flow flow(node, frontier);
+  rule(flow);
+}
+
+}  // namespace
+
+TEST_CASE("closures of every size run, and are destroyed once") {
+  const auto count = std::make_shared<int>();
+  std::array<double, 100> large{};
+  large[99] = 7;
+  {
+    Rule rule;
+    CHECK_FALSE(rule);
+    rule = [count](Flow&) { ++*count; };
+    CHECK(rule);
+    CHECK(count.use_count() == 2);
+    run(rule), run(rule);
+    CHECK(*count == 2);
+    rule = [count, large](Flow&) { *count += static_cast<int>(large[99]); };
+    CHECK(count.use_count() == 2);
+    run(rule);
+    CHECK(*count == 9);
+    rule.clear();
+    CHECK_FALSE(rule);
+    CHECK(count.use_count() == 1);
+    rule = [count](Flow&) {};
+  }
+  CHECK(count.use_count() == 1);
+}
+
+TEST_CASE("a node has as many inputs and outputs as its op") {
+  std::vector<Tensor> inputs, outputs;
+  for (int i = 0; i < 7; ++i) inputs.push_back(tensor({1.0 + i}));
+  for (const Tensor& x : inputs) require_grad(x);
+  for (int i = 0; i < 5; ++i) outputs.push_back(tensor({0.0}));
+  Node* n = track("many", outputs, inputs);
+  n->backward = [](Flow& g) {
+    for (int i = 0; i < 7; ++i) g.give(i, g.out(i % 5));
+  };
+  std::vector<Tensor> cotangents;
+  for (int i = 0; i < 5; ++i) cotangents.push_back(tensor({10.0 + i}));
+  const std::vector<Tensor> gradients = grad(outputs, inputs, cotangents);
+  for (int i = 0; i < 7; ++i) CHECK(gradients[i].item() == 10 + i % 5);
+}
