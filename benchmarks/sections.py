@@ -112,7 +112,7 @@ def steps(bench):
             results = bench.alternate(f"{case}: training", works, 15)
             training.append(row(case, results))
             starts.append(start(case, sides, results))
-            shares.append(share(case, ours.go(3, "profile")))
+            shares.append(share(case, ours.go(3, "profile train")))
             for batch in INFERENCE_BATCHES:
                 works = {name: Work(side, f"infer {batch}") for name, side in sides.items()}
                 works |= {"limit": Work(ours, f"gemms {batch}"), "own limit": Work(ours, f"products {batch}")}
@@ -235,7 +235,7 @@ def forms(bench):
                 rows.append(row(case, results, base="Pre-LN", inverse=True))
                 pair = {name: results[name] for name in ("Pre-RMSNorm", "mapped once")}
                 projection.append(row(f"{case}, {work}", pair, base="Pre-RMSNorm"))
-            kernels = share(case, sides["Pre-LN"].go(2, "profile"))["values"]
+            kernels = share(case, sides["Pre-LN"].go(2, "profile train"))["values"]
             norms.append(plain_row(case, {"norms": sum(v for k, v in kernels.items() if "norm" in k)}, ratios=False))
     over_pre_ln = "{} / Pre-LN"
     return [

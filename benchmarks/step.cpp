@@ -1,8 +1,7 @@
 // Times one training step of a benchmark case, f32.   usage: step CASE [--form F] [--storage raw|mapped] [--no-affine]
 // [--steps N] [--threads N] [--json] [--profile] [--serve]   With --serve it speaks the protocol of benchmarks/serve.h:
 // the works are "train", "infer BATCH", the matrix products of both alone, by OpenBLAS ("gemms", "gemms BATCH") or by
-// our kernel ("products", "products BATCH"), and "profile", which is "train" with the time of each kernel in the
-// answer.
+// our kernel ("products", "products BATCH"), and "profile WORK", which has the time of each kernel in the answer.
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -45,20 +44,20 @@ class Works {
 
   json operator()(int times, const std::vector<std::string>& work) {
     const std::string name = work.empty() ? "train" : work[0];
-    const int64_t batch = work.size() > 1 ? std::stoll(work[1]) : 0;
     if (name == "train") return answer(timed(times, [&] { trainer_.step(); }));
+    if (name == "profile") {
+      profile::start();
+      json result = (*this)(times, {work.begin() + 1, work.end()});
+      result.update(by_kernel(profile::stop()));
+      return result;
+    }
+    const int64_t batch = work.size() > 1 ? std::stoll(work[1]) : 0;
     if (name == "gemms" || name == "products") {
       Replay& products = replay(batch, name == "gemms" ? Products::openblas : Products::ours);
       return answer(timed(times, [&] { products.run(); }));
     }
-    if (name == "profile") {
-      profile::start();
-      json result = answer(timed(times, [&] { trainer_.step(); }));
-      result.update(by_kernel(profile::stop()));
-      return result;
-    }
     check(name == "infer" && batch > 0, "no work is called \"", name,
-          "\": train, infer BATCH, gemms [BATCH], products [BATCH], profile");
+          "\": train, infer BATCH, gemms [BATCH], products [BATCH], profile WORK");
     return answer(timed(times, [&] { trainer_.infer(batch); }));
   }
 

@@ -56,6 +56,7 @@ Tensor Trainer::loss() {
 }
 
 Tensor Trainer::step() {
+  prepare(false);
   optimizer_->zero_grad();
   const Tensor value = loss();
   backward(value);
@@ -63,8 +64,14 @@ Tensor Trainer::step() {
   return value;
 }
 
+void Trainer::prepare(bool on) {
+  if (prepared_ != on) model_->prepare_inference(on);
+  prepared_ = on;
+}
+
 Tensor Trainer::infer(int64_t batch) {
   const NoGrad no_grad;
+  prepare(true);
   Tensor& x = inference_inputs_[batch];
   if (!x.defined()) x = inputs(batch);
   return (*model_)(x);

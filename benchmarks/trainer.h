@@ -23,7 +23,7 @@ class Trainer {
 
   // Forward, loss, backward, clipping at a gradient norm of 1, AdamW. Returns the loss [].
   Tensor step();
-  // The logits of `batch` samples, without recording a graph.
+  // The logits of `batch` samples, without recording a graph, by the model prepared for inference.
   Tensor infer(int64_t batch);
 
   int64_t parameter_count() const { return model_->parameter_count(); }
@@ -31,6 +31,7 @@ class Trainer {
  private:
   Tensor loss();
   Tensor inputs(int64_t batch) const;
+  void prepare(bool on);  // for inference; at most once between two training steps
 
   Case case_;
   std::unique_ptr<nn::Module> model_;
@@ -38,6 +39,7 @@ class Trainer {
   std::unique_ptr<optim::Optimizer> optimizer_;
   Tensor inputs_, targets_;
   std::map<int64_t, Tensor> inference_inputs_;  // by batch
+  bool prepared_ = false;
 };
 
 }  // namespace isonorm::bench

@@ -4,12 +4,14 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 
 #include "core/device.h"
 
 namespace isonorm {
 
 class Allocator;
+struct PackedMatrix;  // core/kernels/matmul.h
 
 class Storage {
  public:
@@ -25,12 +27,21 @@ class Storage {
   // Of two threads that write at once one may not be counted; the version has changed all the same.
   void bump_version() { version_.store(version() + 1, std::memory_order_relaxed); }
 
+  // A packed copy of the bytes, valid until they are written to. Null: there is none.
+  void keep(std::shared_ptr<const PackedMatrix> packed) {
+    packed_ = std::move(packed);
+    packed_version_ = version();
+  }
+  const PackedMatrix* packed() const { return packed_version_ == version() ? packed_.get() : nullptr; }
+
  private:
   Allocator* allocator_;
   void* data_;
   int64_t bytes_;
   Device device_;
   std::atomic<uint32_t> version_{0};
+  uint32_t packed_version_ = 0;
+  std::shared_ptr<const PackedMatrix> packed_;
 };
 
 // The allocator that serves a device kind: host_allocator() for the CPU unless another was bound (a test binds one that

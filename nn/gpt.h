@@ -1,6 +1,7 @@
 // GPT: a causal language model (Radford et al. 2019; Brown et al., 2005.14165), pre-normalised as in 2305.14858.
 #pragma once
 
+#include "autograd/ops/matmul.h"
 #include "core/random.h"
 #include "nn/transformer.h"
 
@@ -29,6 +30,10 @@ class Gpt : public Module {
   const GptOptions options;
 
  private:
+  void prepare_weights(bool on) override {
+    if (!head_) keep_packed(head().weight, on);
+  }
+
   Stream stream_;
   Embedding& token_;
   Embedding* position_;  // null where positions are not learned

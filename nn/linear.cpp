@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "autograd/ops/index.h"
-#include "autograd/ops/matmul.h"
 #include "nn/init.h"
 #include "nn/norm.h"
 

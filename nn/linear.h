@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "autograd/ops/matmul.h"
 #include "nn/module.h"
 #include "nn/stream.h"
 
@@ -33,6 +34,8 @@ class Linear : public Module {
   Tensor weight, bias;  // bias is undefined without
 
  private:
+  void prepare_weights(bool on) override { keep_packed(mapped().weight, on); }
+
   const StreamNorm* reads_;
   std::optional<Stream> writes_;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "autograd/engine.h"
+#include "autograd/grad_mode.h"
 
 namespace isonorm::nn {
 
@@ -95,6 +96,12 @@ void Module::load_state_dict(const TensorMap& state) {
 void Module::train(bool on) {
   training_ = on;
   for (const auto& c : children_) c->train(on);
+}
+
+void Module::prepare_inference(bool on) {
+  const NoGrad no_grad;
+  prepare_weights(on);
+  for (const auto& c : children_) c->prepare_inference(on);
 }
 
 namespace {

@@ -59,6 +59,12 @@ class Module {
   void eval() { train(false); }
   bool training() const { return training_; }
 
+  // Readies the module for many forward passes over fixed weights, or lets go of what that takes: their packed copies
+  // (keep_packed in autograd/ops/matmul.h), as much memory as the weights. Outputs keep their bits; a weight that is
+  // written to later is packed in every pass, as before. Raw storage of a centred stream maps its weights in every
+  // pass, and what is mapped is not kept: mapped storage gains from this.
+  void prepare_inference(bool on = true);
+
   // Moves or converts every parameter in place: handles that others hold (an optimizer's) go on to refer to it.
   // Gradients are dropped.
   void to(Device device);
@@ -83,6 +89,7 @@ class Module {
   Tensor& add_parameter(const std::string& name, const Tensor& value, Role role = Role::neutral, int stream_dim = 0);
 
  private:
+  virtual void prepare_weights(bool) {}  // of this module, not of its children
   void adopt(const std::string& name, std::unique_ptr<Module> child);
   void collect(const std::string& prefix, std::vector<Parameter>& out) const;
   void check_new(const std::string& name) const;

@@ -4,9 +4,12 @@
 // chain of multiply-adds in order: its bits depend neither on the threads nor on how many rows and columns there are.
 #pragma once
 
+#include <optional>
+
 #include "core/cpu/subnormals.h"
 #include "core/cpu/tile_product.h"
 #include "core/cpu/workspace.h"
+#include "core/kernels/matmul.h"
 #include "core/parallel.h"
 
 namespace isonorm {
@@ -116,35 +119,49 @@ template <class T> void gemm_tile(const Gemm<T>& g, const Tile& t) {
 // The product, one tile per thread: the longer side is cut, so that threads pack little twice.
 template <class T> void gemm(const Gemm<T>& g) {
   const bool by_rows = g.m >= g.n;
-  const int64_t length = by_rows ? g.m : g.n, unit = by_rows ? kBlockRows : kPanel<T>;
+  const int64_t length = by_rows ? g.m : g.n, unit = by_rows ? 1 : kLanes<T>;
   const int64_t part = blocks_of(blocks_of(length, num_threads()), unit) * unit;
   parallel_for(length, part, [&](int64_t begin, int64_t end) {
     gemm_tile(g, by_rows ? Tile{begin, end - begin, 0, g.n} : Tile{0, g.m, begin, end - begin});
   });
 }
 
-// A matrix b [k, n] packed whole, by all threads, for rows that go through several products while they are in cache.
+// The packed [k, n] that was kept with the storage of t, a view from its begin; null where there is none that this
+// target reads.
+template <class T> const PackedMatrix* kept_packed(const Tensor& t, int64_t k, int64_t n) {
+  const PackedMatrix* kept = t.impl().offset == 0 ? t.impl().storage->packed() : nullptr;
+  return kept && kept->panel == kPanel<T> && kept->k == k && kept->n == n ? kept : nullptr;
+}
+
+// A matrix b [k, n] packed whole, for rows that go through several products while they are in cache.
 template <class T> class Packed {
  public:
-  Packed(int64_t k, int64_t n, Strided<T> b)
-      : k_(k), n_(n), width_(whole_lanes<T>(n)), depth_(depth_block(k, false)), memory_(k * width_) {
-    const int64_t panels = blocks_of(n, kPanel<T>);
-    parallel_for(panels * blocks_of(k, depth_), 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const int64_t p = i / panels * depth_, j = i % panels * kPanel<T>, columns = std::min(kPanel<T>, n - j);
-        Panels<T> to = block(p, j);
-        to.width = whole_lanes<T>(columns);
-        const T* lines = b.p + p * b.row + j * b.column;
-        b.column == 1 ? pack(to, lines, b.row, columns) : pack_transposed(to, lines, b.column, columns);
-      }
-    });
+  // Packs it, by all threads.
+  Packed(int64_t k, int64_t n, Strided<T> b) : Packed(k, n) {
+    p_ = own_.emplace(size()).data();
+    fill(b);
+  }
+  explicit Packed(const PackedMatrix& kept) : Packed(kept.k, kept.n) { p_ = static_cast<T*>(kept.memory.data()); }
+  // The transpose of w [n, k], contiguous, as it was kept with w or packed now.
+  static Packed transposed(const Tensor& w) {
+    const int64_t n = w.size(0), k = w.size(1);
+    if (const PackedMatrix* kept = kept_packed<T>(w, k, n)) return Packed(*kept);
+    return Packed(k, n, {w.data<T>(), 1, k});
+  }
+  // The transpose of w packed, to be kept with w.
+  static std::shared_ptr<PackedMatrix> keep(const Tensor& w) {
+    Packed all(w.size(1), w.size(0));
+    const auto kept = std::make_shared<PackedMatrix>(all.k_, all.n_, kPanel<T>, all.size() * sizeof(T));
+    all.p_ = static_cast<T*>(kept->memory.data());
+    all.fill({w.data<T>(), 1, all.k_});
+    return kept;
   }
 
   int64_t depth() const { return depth_; }  // of its blocks, but for the last
   // The lines [p, p + depth()) from `column` on; a block begins at p, a panel at `column`.
   Panels<T> block(int64_t p, int64_t column) const {
     const int64_t depth = std::min(depth_, k_ - p);
-    return {memory_.data() + p * width_ + column * depth, depth, width_ - column};
+    return {p_ + p * width_ + column * depth, depth, width_ - column};
   }
   // c[rows, columns] = from + a[rows, k] b[:, column .. column + columns]; edge [rows, kPanel] is scratch.
   void multiply(int64_t rows, int64_t column, int64_t columns, Strided<T> a, T* c, int64_t c_step, From<T> from,
@@ -154,15 +171,46 @@ template <class T> class Packed {
   }
 
  private:
+  Packed(int64_t k, int64_t n) : k_(k), n_(n), width_(whole_lanes<T>(n)), depth_(depth_block(k, false)) {}
+  int64_t size() const { return k_ * width_; }
+
+  void fill(Strided<T> b) const {
+    const int64_t panels = blocks_of(n_, kPanel<T>);
+    parallel_for(panels * blocks_of(k_, depth_), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t p = i / panels * depth_, j = i % panels * kPanel<T>, columns = std::min(kPanel<T>, n_ - j);
+        Panels<T> to = block(p, j);
+        to.width = whole_lanes<T>(columns);
+        const T* lines = b.p + p * b.row + j * b.column;
+        b.column == 1 ? pack(to, lines, b.row, columns) : pack_transposed(to, lines, b.column, columns);
+      }
+    });
+  }
+
   int64_t k_, n_, width_, depth_;
-  Workspace<T> memory_;
+  T* p_ = nullptr;
+  std::optional<Workspace<T>> own_;  // unless it is kept elsewhere
 };
 
 // Rows that one thread takes through several products: few enough to stay in cache, the same number for each.
 inline int64_t passing_rows(int64_t rows) {
-  constexpr int64_t most = 16 * kBlockRows;
+  constexpr int64_t most = 22 * kBlockRows;
   const int64_t mine = blocks_of(rows, num_threads());
-  return blocks_of(blocks_of(mine, blocks_of(mine, most)), kBlockRows) * kBlockRows;
+  return blocks_of(mine, blocks_of(mine, most));
+}
+
+// c = from + a b for a packed b: some rows meet some columns at a time, all rows the same ones.
+template <class T> void gemm(const Gemm<T>& g, const Packed<T>& b) {
+  const int64_t rows = passing_rows(g.m), columns = Blocking<T>(g.n, g.k, false).columns, blocks = blocks_of(g.m, rows);
+  parallel_for(blocks * blocks_of(g.n, columns), 1, [&](int64_t begin, int64_t end) {
+    const FlushSubnormals flush;
+    const Workspace<T> edge(rows * kPanel<T>);
+    for (int64_t t = begin; t < end; ++t) {
+      const int64_t i = t % blocks * rows, j = t / blocks * columns;
+      b.multiply(std::min(rows, g.m - i), j, std::min(columns, g.n - j), {g.a.p + i * g.a.row, g.a.row, g.a.column},
+                 g.c + i * g.c_step + j, g.c_step, g.from.at(i, j), edge.data());
+    }
+  });
 }
 
 }  // namespace

@@ -72,6 +72,8 @@ template <class T> void run(const Tensor& out, const Tensor& a, const Tensor& b,
   check(std::max({m, n, k, whole.a.row, whole.a.column, whole.b.row, whole.b.column}) < (int64_t{1} << 31),
         "matmul: shapes ", a.shape(), " x ", b.shape(), " pass BLAS's 32-bit sizes");
   const bool own = !only_blas() && is_large(whole);
+  if (own && rank == 2 && whole.a.column == 1 && whole.b.row == 1 && whole.b.column == k)
+    if (const PackedMatrix* kept = kept_packed<T>(b, k, n)) return gemm(whole, Packed<T>(*kept));
   const Loop<3> loop(batch, {so, sa, sb});
   const auto product = [&](auto at, int64_t count) {
     for (int64_t i = 0; i < count; ++i) {
@@ -143,7 +145,14 @@ template <Isa I> void weight_gradient(const Tensor& dw, const Tensor& db, const 
                            : run_weight_gradient<float>(dw, db, dy, x, add);
 }
 
+template <Isa I> void keep_packed(const Tensor& w) {
+  if (kTarget == Isa::base) return;
+  const bool f64 = w.dtype() == DType::f64;
+  w.impl().storage->keep(f64 ? Packed<double>::keep(w) : Packed<float>::keep(w));
+}
+
 template void matmul<kTarget>(const Tensor&, const Tensor&, const Tensor&, const Tensor&);
 template void weight_gradient<kTarget>(const Tensor&, const Tensor&, const Tensor&, const Tensor&, bool);
+template void keep_packed<kTarget>(const Tensor&);
 
 }  // namespace isonorm::kernels::cpu

@@ -19,10 +19,7 @@ struct Tanh {
   template <class T> ISO_HD static T slope(T x) { return math::gelu_tanh_grad(x); }
 };
 
-// w [out, in] as the matrix on the right of x w^T, and of dy w.
-template <class T> Packed<T> packed_transposed(const Tensor& w) {
-  return {w.size(1), w.size(0), {w.data<T>(), 1, w.size(1)}};
-}
+// w [out, in] as the matrix on the right of dy w.
 template <class T> Packed<T> packed(const Tensor& w) { return {w.size(0), w.size(1), {w.data<T>(), w.size(1), 1}}; }
 
 template <class T> From<T> bias(const Tensor& b, int64_t begin = 0) {
@@ -32,7 +29,7 @@ template <class T> From<T> bias(const Tensor& b, int64_t begin = 0) {
 template <class Form, class T>
 void forward(const Tensor& out, const Tensor& hidden, const Tensor& in, const MlpWeights& w) {
   const int64_t n = in.size(0), d = in.size(1), wide = w.w1.size(0), to = out.size(1), block = passing_rows(n);
-  const Packed<T> w1 = packed_transposed<T>(w.w1), w2 = packed_transposed<T>(w.w2);
+  const Packed<T> w1 = Packed<T>::transposed(w.w1), w2 = Packed<T>::transposed(w.w2);
   const int64_t chunk = std::min(wide, w2.depth());
   const T* x = in.data<T>();
   T *y = out.mutable_data<T>(), *kept = hidden.defined() ? hidden.mutable_data<T>() : nullptr;

@@ -40,28 +40,61 @@ template <class T> void pack(const Panels<T>& to, const T* x, int64_t step, int6
   }
 }
 
-// The transpose of x [n, depth], with zeros behind column n: 4 by 4 elements at a time.
+// Lanes chosen from a (0 to N - 1) and b (N on) in all their quads alike: I0 to I3, of which 4 to 7 mean b's quad.
+template <int I0, int I1, int I2, int I3, int N, class V> V shuffle_quads(V a, V b) {
+  return [&]<int... I>(std::integer_sequence<int, I...>) {
+    constexpr int from[4] = {I0, I1, I2, I3};
+    return __builtin_shufflevector(a, b, (I / 4 * 4 + from[I % 4] % 4 + from[I % 4] / 4 * N)...);
+  }
+  (std::make_integer_sequence<int, N>{});
+}
+
+// N lanes: 4 adjacent elements of x, of x + step, of x + 2 step, ...
+template <int N, class T> auto load_quads(const T* x, int64_t step) {
+  typename VectorType<T, N * sizeof(T)>::type v;
+  if constexpr (N == 4) {
+    std::memcpy(&v, x, sizeof(v));
+  } else {
+    const auto low = load_quads<N / 2>(x, step), high = load_quads<N / 2>(x + N / 8 * step, step);
+    v = [&]<int... I>(std::integer_sequence<int, I...>) { return __builtin_shufflevector(low, high, I...); }
+    (std::make_integer_sequence<int, N>{});
+  }
+  return v;
+}
+
+// 4 lines of N elements, `line` apart: the transpose of N rows of x, `step` apart.
+template <int N, class T> void transpose_block(T* to, int64_t line, const T* x, int64_t step) {
+  const auto a = load_quads<N>(x, 4 * step), b = load_quads<N>(x + step, 4 * step);
+  const auto c = load_quads<N>(x + 2 * step, 4 * step), d = load_quads<N>(x + 3 * step, 4 * step);
+  const auto ab = shuffle_quads<0, 4, 1, 5, N>(a, b), cd = shuffle_quads<0, 4, 1, 5, N>(c, d);
+  const auto ef = shuffle_quads<2, 6, 3, 7, N>(a, b), gh = shuffle_quads<2, 6, 3, 7, N>(c, d);
+  const auto store = [&](int64_t q, auto v) { std::memcpy(to + q * line, &v, sizeof(v)); };
+  store(0, shuffle_quads<0, 1, 4, 5, N>(ab, cd));
+  store(1, shuffle_quads<2, 3, 6, 7, N>(ab, cd));
+  store(2, shuffle_quads<0, 1, 4, 5, N>(ef, gh));
+  store(3, shuffle_quads<2, 3, 6, 7, N>(ef, gh));
+}
+
+// The transpose of x [n, depth], with zeros behind column n. Lines of a panel can lie so that they share the sets of
+// the first-level cache: a register is stored where its elements were gathered, not a quad of it at a time.
 template <class T> void pack_transposed(const Panels<T>& to, const T* x, int64_t step, int64_t n) {
-  using V = typename VectorType<T, 4 * sizeof(T)>::type;
   for (int64_t c = 0; c < to.width; c += kPanel<T>) {
     const int64_t w = to.panel_width(c), filled = std::clamp<int64_t>(n - c, 0, w);
+    const int64_t deep = to.depth / 4 * 4;
+    const T* rows = x + c * step;
     T* panel = to.at(0, c);
-    const int64_t quads = filled / 4 * 4, deep = to.depth / 4 * 4;
-    for (int64_t j = 0; j < quads; j += 4)
-      for (int64_t r = 0; r < deep; r += 4) {
-        V a[4];
-        for (int q = 0; q < 4; ++q) std::memcpy(&a[q], x + (c + j + q) * step + r, sizeof(V));
-        const V t0 = __builtin_shufflevector(a[0], a[1], 0, 4, 1, 5),
-                t1 = __builtin_shufflevector(a[0], a[1], 2, 6, 3, 7);
-        const V t2 = __builtin_shufflevector(a[2], a[3], 0, 4, 1, 5),
-                t3 = __builtin_shufflevector(a[2], a[3], 2, 6, 3, 7);
-        const V o[4] = {__builtin_shufflevector(t0, t2, 0, 1, 4, 5), __builtin_shufflevector(t0, t2, 2, 3, 6, 7),
-                        __builtin_shufflevector(t1, t3, 0, 1, 4, 5), __builtin_shufflevector(t1, t3, 2, 3, 6, 7)};
-        for (int q = 0; q < 4; ++q) std::memcpy(panel + (r + q) * w + j, &o[q], sizeof(V));
-      }
+    int64_t j = 0;
+    const auto blocks = [&](auto width) {
+      for (; j + width <= filled; j += width)
+        for (int64_t r = 0; r < deep; r += 4) transpose_block<width>(panel + r * w + j, w, rows + j * step + r, step);
+    };
+    if constexpr (kLanes<T> >= 4) {
+      blocks(std::integral_constant<int, kLanes<T>>{});
+      blocks(std::integral_constant<int, 4>{});
+    }
     for (int64_t r = 0; r < to.depth; ++r) {
-      for (int64_t j = r < deep ? quads : 0; j < filled; ++j) panel[r * w + j] = x[(c + j) * step + r];
-      for (int64_t j = filled; j < w; ++j) panel[r * w + j] = T(0);
+      for (int64_t i = r < deep ? j : 0; i < filled; ++i) panel[r * w + i] = rows[i * step + r];
+      for (int64_t i = filled; i < w; ++i) panel[r * w + i] = T(0);
     }
   }
 }

@@ -4,11 +4,21 @@
 #include "core/kernel.h"
 #include "core/tensor.h"
 
-namespace isonorm::kernels {
+namespace isonorm {
+
+// A matrix [k, n] as products read it: what keep_packed leaves with the storage of its transpose.
+struct PackedMatrix {
+  PackedMatrix(int64_t k, int64_t n, int64_t panel, int64_t bytes) : k(k), n(n), panel(panel), memory(bytes, kCpu) {}
+  int64_t k, n, panel;  // columns of a panel tell which instruction set packed it
+  Storage memory;
+};
+
+namespace kernels {
 
 namespace cpu {
 template <Isa I> void matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& from);
 template <Isa I> void weight_gradient(const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x, bool add);
+template <Isa I> void keep_packed(const Tensor& w);
 }  // namespace cpu
 
 // out = from + a b. a [..., m, k], b [..., k, n], out [..., m, n] of one dtype f32 or f64; the leading dimensions are
@@ -27,4 +37,9 @@ inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, const 
       return dw.defined() ? 2 * dw.size(0) * x.numel() : 0;
     }};
 
-}  // namespace isonorm::kernels
+// Leaves w^T packed with the storage of w [out, in] (contiguous, all of its storage, f32 or f64): products and mlp read
+// it there instead of packing w anew, until w is written to. Nothing where the instruction set does not pack.
+inline constinit Kernel<void(const Tensor&)> keep_packed{"keep_packed", []<Isa I>() { return &cpu::keep_packed<I>; }};
+
+}  // namespace kernels
+}  // namespace isonorm

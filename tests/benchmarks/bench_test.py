@@ -114,7 +114,7 @@ class Programs(unittest.TestCase):
         works = {w: Work(side, w) for w in ("infer 1", "gemms 1", "products 1")}
         results = alternate(works, 0)
         self.assertTrue(all(len(r["rounds"]) == 3 and r["median_ms"] > 0 for r in results.values()))
-        profile = side.go(1, "profile")
+        profile = side.go(1, "profile train")
         self.assertLessEqual({"matmul", "norm_backward"}, set(profile["kernels"]))
         self.assertEqual(side.facts["parameters"], 1199754)
         self.assertGreater(profile["peak_bytes"], side.facts["base_bytes"])

@@ -19,12 +19,14 @@ struct Kernels {
   Isa isa;
   Product product;
   Gradient gradient;
+  void (*keep_packed)(const Tensor&);
 };
 
 std::vector<Kernels> kernels_here() {
   std::vector<Kernels> all;
   const auto add = [&]<Isa I>() {
-    if (I <= isa()) all.push_back({I, &kernels::cpu::matmul<I>, &kernels::cpu::weight_gradient<I>});
+    if (I <= isa())
+      all.push_back({I, &kernels::cpu::matmul<I>, &kernels::cpu::weight_gradient<I>, &kernels::cpu::keep_packed<I>});
   };
   add.operator()<kCompiled[0]>();
   if (kCompiled[1] != kCompiled[0]) add.operator()<kCompiled[1]>();
@@ -150,6 +152,32 @@ TEST_CASE("an element of a product has the same bits for any number of threads a
       }
     }
   }
+}
+
+TEST_CASE("a weight that is kept packed gives the same bits until it is written to") {
+  for (const Kernels& kernels : kernels_here())
+    for (DType dtype : {DType::f32, DType::f64})
+      for (const auto& [m, n, k] : kSizes) {
+        if (m < 16 || n < 8) continue;  // OpenBLAS
+        const Tensor x = randn({m, k}, 8, 0, 1, dtype), w = randn({n, k}, 9, 0, 1, dtype);
+        const auto product = [&](const Kernels& by) {
+          const Tensor out = empty({m, n}, {dtype});
+          by.product(out, x, as_strided(w, {k, n}, {1, k}, 0), {});
+          return out.to_vector<double>();
+        };
+        INFO(name_of(kernels.isa) << ' ' << name_of(dtype) << ' ' << m << " x " << n << " x " << k);
+        const std::vector<double> plain = product(kernels);
+        std::vector<std::vector<double>> others;
+        for (const Kernels& other : kernels_here()) others.push_back(product(other));
+        kernels.keep_packed(w);
+        CHECK((w.impl().storage->packed() != nullptr) == (kernels.isa != Isa::base));
+        CHECK(product(kernels) == plain);
+        size_t i = 0;
+        for (const Kernels& other : kernels_here()) CHECK(product(other) == others[i++]);  // they know it is not theirs
+        fill(w, 0);
+        CHECK(w.impl().storage->packed() == nullptr);
+        CHECK(product(kernels) == std::vector<double>(m * n, 0.0));
+      }
 }
 
 #ifdef __x86_64__

@@ -2,6 +2,7 @@
 #include "tests/support/catch.h"
 
 #include "autograd/engine.h"
+#include "autograd/grad_mode.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
@@ -11,6 +12,8 @@
 #include "nn/dropout.h"
 #include "nn/gpt.h"
 #include "nn/vit.h"
+#include "core/allocator.h"
+#include "core/kernel.h"
 #include "tests/support/compare.h"
 
 using namespace isonorm;
@@ -100,6 +103,23 @@ TEST_CASE("dropout acts in training only") {
   CHECK(amin(net(x)).item() == 0);
   net.eval();
   check_close(net(x), x, 0);
+}
+
+TEST_CASE("a model prepared for inference computes the same bits, of the weights it has") {
+  GptOptions options{.vocab = 40, .context = 20, .tied = true, .transformer = {.width = 32, .depth = 2, .heads = 2}};
+  Gpt gpt(options), other(options);
+  const NoGrad no_grad;
+  const Tensor ids = randint(0, 40, {2, 20});
+  const std::vector<float> plain = gpt(ids).to_vector<float>(), changed = other(ids).to_vector<float>();
+  const int64_t before = host_allocator().stats().current;
+  gpt.prepare_inference();
+  const int64_t kept = host_allocator().stats().current - before;
+  CHECK((isa() == Isa::base ? kept == 0 : kept >= 4 * (2 * 12 * 32 * 32 + 40 * 32)));
+  CHECK(gpt(ids).to_vector<float>() == plain);
+  gpt.load_state_dict(other.state_dict());
+  CHECK(gpt(ids).to_vector<float>() == changed);
+  gpt.prepare_inference(false);
+  CHECK(host_allocator().stats().current == before);
 }
 
 TEST_CASE("the paper's ViT and GPT sizes have the parameters of its code") {
