@@ -4,7 +4,6 @@
 
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
-#include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 
 namespace isonorm::nn {
@@ -17,8 +16,6 @@ Tensor times(const Tensor& x, int dim, const Tensor& matrix) {
 }
 
 }  // namespace
-
-Tensor recentre(const Tensor& x, int dim) { return x - mean(x, {dim}, true); }
 
 // The rounding error of the mean is the same in all d - 1 entries, and the entry that is not stored, minus their sum,
 // has it d - 1 times: so what is left of the mean is taken away once more (0 in exact arithmetic, so without gradient).

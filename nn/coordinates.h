@@ -5,12 +5,11 @@
 // paired with rows, so it moves by the transposed maps (2305.14858, sections 3.1 and 3.2).
 #pragma once
 
-#include "core/tensor.h"
+#include "autograd/ops/reduce.h"
 
 namespace isonorm::nn {
 
-// P x: x minus its mean along `dim` (2305.14858, lemma 3.1).
-Tensor recentre(const Tensor& x, int dim);
+using isonorm::recentre;  // P x, along one dimension (2305.14858, lemma 3.1)
 
 // D+ x: the first d - 1 entries of P x.
 Tensor compress_writer(const Tensor& x, int dim);

@@ -41,6 +41,15 @@ Plan plan(const Tensor& x, const std::vector<int>& dims, const char* op) {
   return p;
 }
 
+// x as an array whose middle dimension is the one of the plan.
+kernels::ReduceShape along(const Tensor& x, const Plan& p) {
+  const int d = p.dims.front();
+  kernels::ReduceShape s{1, x.shape()[d], 1};
+  for (int i = 0; i < x.rank(); ++i)
+    if (i != d) (i < d ? s.outer : s.inner) *= x.shape()[i];
+  return s;
+}
+
 Tensor reduce(const Tensor& x, const Plan& p, kernels::Reduction kind, bool keepdim) {
   Tensor source = x;
   const bool adjacent = p.dims.empty() || p.dims.back() - p.dims.front() + 1 == static_cast<int>(p.dims.size());
@@ -135,11 +144,7 @@ Tensor logsumexp(const Tensor& x, std::vector<int> dims, bool keepdim) {
 }
 
 Tensor cumsum(const Tensor& x, int dim) {
-  const Plan p = plan(x, {dim}, "cumsum");
-  const int d = p.dims.front();
-  kernels::ReduceShape s{1, x.shape()[d], 1};
-  for (int i = 0; i < x.rank(); ++i)
-    if (i != d) (i < d ? s.outer : s.inner) *= x.shape()[i];
+  const kernels::ReduceShape s = along(x, plan(x, {dim}, "cumsum"));
   Tensor y = empty_like(x);
   kernels::cumsum.on(x.device(), s, y, contiguous(detach(x)), false);
   if (Node* n = track("cumsum", {&y}, {&x}))
@@ -151,15 +156,24 @@ Tensor cumsum(const Tensor& x, int dim) {
   return y;
 }
 
+Tensor recentre(const Tensor& x, int dim) {
+  const kernels::ReduceShape s = along(x, plan(x, {dim}, "recentre"));
+  Tensor y = empty_like(x);
+  kernels::recentre.on(x.device(), s, y, contiguous(detach(x)));
+  if (Node* n = track("recentre", {&y}, {&x}))
+    n->backward = [s](Flow& g) {
+      Tensor dx = empty_like(g.out());
+      kernels::recentre.on(dx.device(), s, dx, contiguous(g.out()));
+      g.give(0, dx);
+    };
+  return y;
+}
+
 Tensor argmax(const Tensor& x, int dim, bool keepdim) {
   const Plan p = plan(x, {dim}, "argmax");
   check(p.count > 0, "argmax: dimension ", dim, " of shape ", x.shape(), " is empty");
-  const int d = p.dims.front();
-  kernels::ReduceShape s{1, x.shape()[d], 1};
-  for (int i = 0; i < x.rank(); ++i)
-    if (i != d) (i < d ? s.outer : s.inner) *= x.shape()[i];
   Tensor index = empty(keepdim ? p.keepdim : p.kept, {DType::i64, x.device()});
-  kernels::arg_max.on(x.device(), s, index, contiguous(detach(x)));
+  kernels::arg_max.on(x.device(), along(x, p), index, contiguous(detach(x)));
   return index;
 }
 

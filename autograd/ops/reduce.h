@@ -23,6 +23,8 @@ Tensor norm(const Tensor& x, std::vector<int> dims = {}, bool keepdim = false);
 Tensor logsumexp(const Tensor& x, std::vector<int> dims = {}, bool keepdim = false);
 // Running sum along one dimension.
 Tensor cumsum(const Tensor& x, int dim);
+// x minus its mean along one dimension, P x with P = I - 11^T/n; its gradient is P dy.
+Tensor recentre(const Tensor& x, int dim);
 // Position (i64) of the first largest element along one dimension; not differentiable. Throws over nothing.
 Tensor argmax(const Tensor& x, int dim = -1, bool keepdim = false);
 

@@ -134,8 +134,45 @@ template <Isa I> void cumsum(ReduceShape s, const Tensor& out, const Tensor& x, 
   });
 }
 
+// A strip of columns stays in cache between its sums and their subtraction.
+template <Isa I> void recentre(ReduceShape s, const Tensor& out, const Tensor& x) {
+  constexpr int64_t kColumns = 128, kRows = 64;  // rows that are summed apart, which bounds the rounding error
+  visit_floating(x.dtype(), "recentre", [&]<class T>() {
+    using A = acc_t<T>;
+    const T* px = x.data<T>();
+    T* po = out.mutable_data<T>();
+    const A divisor = static_cast<A>(s.length);
+    const int64_t strips = (s.inner + kColumns - 1) / kColumns;
+    const int64_t cost = std::max<int64_t>(1, s.length * std::min(s.inner, kColumns));
+    parallel_for(s.outer * strips, std::max<int64_t>(1, 16384 / cost), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t c = i % strips * kColumns, width = std::min(kColumns, s.inner - c);
+        const int64_t at = i / strips * s.length * s.inner + c;
+        if (s.inner == 1) {
+          const A mean = reduce_row<Reduction::sum, A>(px + at, s.length) / divisor;
+          for (int64_t r = 0; r < s.length; ++r) po[at + r] = T(A(px[at + r]) - mean);
+          continue;
+        }
+        A mean[kColumns] = {}, part[kColumns];
+        for (int64_t r = 0; r < s.length; r += kRows) {
+          reduce_columns<Reduction::sum>(part, px + at + r * s.inner, std::min(kRows, s.length - r), s.inner, width);
+          for (int64_t j = 0; j < width; ++j) mean[j] += part[j];
+        }
+        for (int64_t j = 0; j < width; ++j) mean[j] /= divisor;
+        for (int64_t r = 0; r < s.length; ++r) {
+          const T* __restrict from = px + at + r * s.inner;
+          T* __restrict to = po + at + r * s.inner;
+#pragma omp simd
+          for (int64_t j = 0; j < width; ++j) to[j] = T(A(from[j]) - mean[j]);
+        }
+      }
+    });
+  });
+}
+
 template void reduce<kTarget>(Reduction, ReduceShape, const Tensor&, const Tensor&, const Tensor&);
 template void arg_max<kTarget>(ReduceShape, const Tensor&, const Tensor&);
 template void cumsum<kTarget>(ReduceShape, const Tensor&, const Tensor&, bool);
+template void recentre<kTarget>(ReduceShape, const Tensor&, const Tensor&);
 
 }  // namespace isonorm::kernels::cpu

@@ -28,6 +28,7 @@ template <Isa I>
 void reduce(Reduction kind, ReduceShape shape, const Tensor& out, const Tensor& x, const Tensor& partial);
 template <Isa I> void arg_max(ReduceShape shape, const Tensor& index, const Tensor& x);
 template <Isa I> void cumsum(ReduceShape shape, const Tensor& out, const Tensor& x, bool reverse);
+template <Isa I> void recentre(ReduceShape shape, const Tensor& out, const Tensor& x);
 }  // namespace cpu
 
 // out[outer, inner] = sum, max or min over length. partial: [outer, reduce_blocks, inner] of acc dtype where
@@ -41,5 +42,8 @@ inline constinit Kernel<void(ReduceShape, const Tensor&, const Tensor&)> arg_max
 // out = running sum along length, from the end where reverse.
 inline constinit Kernel<void(ReduceShape, const Tensor&, const Tensor&, bool)> cumsum{
     "cumsum", []<Isa I>() { return &cpu::cumsum<I>; }};
+// out = x minus its mean over length.
+inline constinit Kernel<void(ReduceShape, const Tensor&, const Tensor&)> recentre{
+    "recentre", []<Isa I>() { return &cpu::recentre<I>; }};
 
 }  // namespace isonorm::kernels

@@ -197,6 +197,40 @@ OpCase cumsum_row() {
   return op;
 }
 
+OpCase recentre_row() {
+  OpCase op{.name = "recentre",
+            .group = kGroup,
+            .signature = "recentre(x, int dim)",
+            .formula = "x minus its mean along dim",
+            .tolerance = tolerance::reduction};
+  Draw draw(op.name);
+  const auto add = [&](const Dims& shape, int dim) -> Sample& {
+    Sample& s = op.add(
+        text("dim ", dim), {draw.normal(shape)}, [dim](const Tensors& x) { return recentre(x[0], dim); },
+        [dim](const Arrays& x) {
+          const int d = dim < 0 ? dim + x[0].shape.rank : dim;
+          Array y(x[0].shape);
+          for_each_index(y.shape, [&](Dims i) {
+            long double sum = 0;
+            Dims at = i;
+            for (at[d] = 0; at[d] < y.shape[d]; ++at[d]) sum += x[0].at(at);
+            y.at(i) = static_cast<double>(x[0].at(i) - sum / y.shape[d]);
+          });
+          return y;
+        });
+    s.length = static_cast<double>(shape[dim < 0 ? dim + shape.rank : dim]);
+    return s;
+  };
+  for (const Dims& shape : shapes(1))
+    for (int dim = 0; dim < shape.rank; ++dim) add(shape, dim % 2 ? dim - shape.rank : dim);
+  add({130, 3}, 0);  // more rows than are summed together, and more columns
+  add({3, 130}, 0);
+  for (int dim : {0, 1, 2}) add(kLarge, dim).large = true;
+  op.refuse({"dimension 1", "rank 1"}, [] { recentre(reals({2}), 1); });
+  op.refuse({"i64"}, [] { recentre(integers({2}), 0); });
+  return op;
+}
+
 OpCase argmax_row() {
   OpCase op{.name = "argmax",
             .group = kGroup,
@@ -264,6 +298,7 @@ std::vector<OpCase> reduce_cases() {
                     },
                     {.over_nothing = false}));
   all.push_back(cumsum_row());
+  all.push_back(recentre_row());
   all.push_back(argmax_row());
   return all;
 }
