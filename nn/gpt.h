@@ -1,7 +1,7 @@
 // GPT: a causal language model (Radford et al. 2019; Brown et al., 2005.14165), pre-normalised as in 2305.14858.
 #pragma once
 
-#include "autograd/ops/matmul.h"
+#include "core/packing.h"
 #include "core/random.h"
 #include "nn/transformer.h"
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "autograd/ops/index.h"
+#include "autograd/ops/matmul.h"
 #include "nn/init.h"
 #include "nn/norm.h"
 

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "autograd/ops/matmul.h"
+#include "core/packing.h"
 #include "nn/module.h"
 #include "nn/stream.h"
 

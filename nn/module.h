@@ -60,7 +60,7 @@ class Module {
   bool training() const { return training_; }
 
   // Readies the module for many forward passes over fixed weights, or lets go of what that takes: their packed copies
-  // (keep_packed in autograd/ops/matmul.h), as much memory as the weights. Outputs keep their bits; a weight that is
+  // (keep_packed in core/packing.h), as much memory as the weights. Outputs keep their bits; a weight that is
   // written to later is packed in every pass, as before. Raw storage of a centred stream maps its weights in every
   // pass, and what is mapped is not kept: mapped storage gains from this.
   void prepare_inference(bool on = true);

@@ -73,7 +73,7 @@ Tensor Stream::read_table(const Tensor& table) const {
 Tensor Stream::map_writer(const Tensor& w, int dim) const {
   switch (form_) {
     case StreamForm::rms_norm:
-      return rounded_once(w, [dim](const Tensor& x) { return recentre(x, dim); });
+      return recentre(w, dim);  // rounds once by itself
     case StreamForm::crms_norm:
       return rounded_once(w, [dim](const Tensor& x) { return compress_writer(x, dim); });
     case StreamForm::crms_isometric:

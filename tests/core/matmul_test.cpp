@@ -157,7 +157,8 @@ TEST_CASE("an element of a product has the same bits for any number of threads a
 TEST_CASE("a weight that is kept packed gives the same bits until it is written to") {
   for (const Kernels& kernels : kernels_here())
     for (DType dtype : {DType::f32, DType::f64})
-      for (const auto& [m, n, k] : kSizes) {
+      for (const auto& size : kSizes) {
+        const int64_t m = size[0], n = size[1], k = size[2];
         if (m < 16 || n < 8) continue;  // OpenBLAS
         const Tensor x = randn({m, k}, 8, 0, 1, dtype), w = randn({n, k}, 9, 0, 1, dtype);
         const auto product = [&](const Kernels& by) {
