@@ -166,24 +166,23 @@ OpCase var_row() {
   return op;
 }
 
-OpCase cumsum_row() {
-  OpCase op{.name = "cumsum",
+// An op along one dimension; naive(x, i, d) is its entry i.
+template <class Naive>
+OpCase along_row(const std::string& name, const char* formula, Tensor (*f)(const Tensor&, int),
+                 const std::vector<Dims>& more, const Naive& naive) {
+  OpCase op{.name = name,
             .group = kGroup,
-            .signature = "cumsum(x, int dim)",
-            .formula = "y_i = x_0 + ... + x_i along dim",
+            .signature = name + "(x, int dim)",
+            .formula = formula,
             .tolerance = tolerance::reduction};
   Draw draw(op.name);
   const auto add = [&](const Dims& shape, int dim) -> Sample& {
     Sample& s = op.add(
-        text("dim ", dim), {draw.normal(shape)}, [dim](const Tensors& x) { return cumsum(x[0], dim); },
-        [dim](const Arrays& x) {
+        text("dim ", dim), {draw.normal(shape)}, [dim, f](const Tensors& x) { return f(x[0], dim); },
+        [dim, naive](const Arrays& x) {
           const int d = dim < 0 ? dim + x[0].shape.rank : dim;
           Array y(x[0].shape);
-          for_each_index(y.shape, [&](Dims i) {
-            const Dims to = i;
-            const double value = x[0].at(i);
-            y.at(to) = value + (i[d]-- > 0 ? y.at(i) : 0);
-          });
+          for_each_index(y.shape, [&](Dims i) { y.at(i) = static_cast<double>(naive(x[0], i, d)); });
           return y;
         });
     s.length = static_cast<double>(shape[dim < 0 ? dim + shape.rank : dim]);
@@ -191,44 +190,32 @@ OpCase cumsum_row() {
   };
   for (const Dims& shape : shapes(1))
     for (int dim = 0; dim < shape.rank; ++dim) add(shape, dim % 2 ? dim - shape.rank : dim);
+  for (const Dims& shape : more) add(shape, 0);
   for (int dim : {0, 1, 2}) add(kLarge, dim).large = true;
-  op.refuse({"dimension 1", "rank 1"}, [] { cumsum(reals({2}), 1); });
-  op.refuse({"i64"}, [] { cumsum(integers({2}), 0); });
+  op.refuse({"dimension 1", "rank 1"}, [f] { f(reals({2}), 1); });
+  op.refuse({"i64"}, [f] { f(integers({2}), 0); });
   return op;
 }
 
+// The sum of x over dimension d from index 0 to `last`, elsewhere at i.
+long double sum_to(const Array& x, Dims i, int d, int64_t last) {
+  long double sum = 0;
+  for (i[d] = 0; i[d] <= last; ++i[d]) sum += x.at(i);
+  return sum;
+}
+
+OpCase cumsum_row() {
+  return along_row("cumsum", "y_i = x_0 + ... + x_i along dim", cumsum, {},
+                   [](const Array& x, const Dims& i, int d) { return sum_to(x, i, d, i[d]); });
+}
+
 OpCase recentre_row() {
-  OpCase op{.name = "recentre",
-            .group = kGroup,
-            .signature = "recentre(x, int dim)",
-            .formula = "x minus its mean along dim",
-            .tolerance = tolerance::reduction};
-  Draw draw(op.name);
-  const auto add = [&](const Dims& shape, int dim) -> Sample& {
-    Sample& s = op.add(
-        text("dim ", dim), {draw.normal(shape)}, [dim](const Tensors& x) { return recentre(x[0], dim); },
-        [dim](const Arrays& x) {
-          const int d = dim < 0 ? dim + x[0].shape.rank : dim;
-          Array y(x[0].shape);
-          for_each_index(y.shape, [&](Dims i) {
-            long double sum = 0;
-            Dims at = i;
-            for (at[d] = 0; at[d] < y.shape[d]; ++at[d]) sum += x[0].at(at);
-            y.at(i) = static_cast<double>(x[0].at(i) - sum / y.shape[d]);
-          });
-          return y;
-        });
-    s.length = static_cast<double>(shape[dim < 0 ? dim + shape.rank : dim]);
-    return s;
-  };
-  for (const Dims& shape : shapes(1))
-    for (int dim = 0; dim < shape.rank; ++dim) add(shape, dim % 2 ? dim - shape.rank : dim);
-  add({130, 3}, 0);  // more rows than are summed together, and more columns
-  add({3, 130}, 0);
-  for (int dim : {0, 1, 2}) add(kLarge, dim).large = true;
-  op.refuse({"dimension 1", "rank 1"}, [] { recentre(reals({2}), 1); });
-  op.refuse({"i64"}, [] { recentre(integers({2}), 0); });
-  return op;
+  return along_row("recentre", "x minus its mean along dim", recentre,
+                   {{130, 3}, {3, 130}},  // more rows than are summed together, and more columns than a strip has
+                   [](const Array& x, const Dims& i, int d) {
+                     const int64_t n = x.shape[d];
+                     return x.at(i) - sum_to(x, i, d, n - 1) / n;
+                   });
 }
 
 OpCase argmax_row() {
