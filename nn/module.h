@@ -61,7 +61,7 @@ class Module {
 
   // Readies the module for many forward passes over fixed weights, or lets go of what that takes: their packed copies
   // (keep_packed in core/packing.h), as much memory as the weights. Outputs keep their bits; a weight that is
-  // written to later is packed in every pass, as before. Raw storage of a centred stream maps its weights in every
+  // written to later is packed in every pass, as before, and its old copy stays until one of these calls. Raw storage of a centred stream maps its weights in every
   // pass, and what is mapped is not kept: mapped storage gains from this.
   void prepare_inference(bool on = true);
 
