@@ -61,8 +61,8 @@ class Module {
 
   // Readies the module for many forward passes over fixed weights, or lets go of what that takes: their packed copies
   // (keep_packed in core/packing.h), as much memory as the weights. Outputs keep their bits; a weight that is
-  // written to later is packed in every pass, as before, and its old copy stays until one of these calls. Raw storage of a centred stream maps its weights in every
-  // pass, and what is mapped is not kept: mapped storage gains from this.
+  // written to later is packed in every pass, as before, and its old copy stays until one of these calls. Raw storage
+  // of a centred stream maps its weights in every pass, and what is mapped is not kept: mapped storage gains from this.
   void prepare_inference(bool on = true);
 
   // Moves or converts every parameter in place: handles that others hold (an optimizer's) go on to refer to it.
