@@ -29,28 +29,38 @@ BranchOutput::BranchOutput(int64_t in, const Stream& stream, bool bias, BranchOp
   if (o.layer_scale != 0) scale = add_parameter("scale", full({stream.width()}, o.layer_scale));
 }
 
+Mapped BranchOutput::scaled() const {
+  Tensor w = weight, b = bias;
+  if (recentring() == Recentring::first_and_last) {
+    w = recentre(w, 0);
+    if (b.defined()) b = recentre(b, 0);
+  }
+  if (scale.defined() && recentring() != Recentring::first) {
+    w = w * unsqueeze(scale, 1);
+    if (b.defined()) b = b * scale;
+  }
+  return {w, b};
+}
+
+Mapped BranchOutput::map() const {
+  const auto [w, b] = scaled();
+  return {stream_.write(w, 0), b.defined() ? stream_.write(b, 0) : b};
+}
+
 Tensor BranchOutput::output(const Product& product) const {
   const bool drops = training() && options_.dropout > 0;
-  const Recentring order = stream_.centres() ? options_.recentring : Recentring::last;
-  Tensor w = weight, b = bias;
-  if (order == Recentring::first) {
-    Tensor y = product(stream_.write(w, 0), b.defined() ? stream_.write(b, 0) : b);
+  if (recentring() == Recentring::first) {
+    const auto [w, b] = mapped();
+    Tensor y = product(w, b);
     if (scale.defined()) y = times(y, scale);
     if (!drops) return y;
     Dims shape = y.shape();  // the mask has d entries in every form, so that all draw the same
     shape[shape.rank - 1] = stream_.width();
     return times(y, dropout(ones(shape, y.options()), options_.dropout));
   }
-  if (order == Recentring::first_and_last) {
-    w = recentre(w, 0);
-    if (b.defined()) b = recentre(b, 0);
-  }
-  if (scale.defined()) {
-    w = w * unsqueeze(scale, 1);
-    if (b.defined()) b = b * scale;
-  }
-  if (!drops) return product(stream_.write(w, 0), b.defined() ? stream_.write(b, 0) : b);
-  return stream_.write(dropout(product(w, b), options_.dropout), -1);
+  const auto [w, b] = drops ? scaled() : mapped();
+  const Tensor y = product(w, b);
+  return drops ? stream_.write(dropout(y, options_.dropout), -1) : y;
 }
 
 Tensor BranchOutput::forward(const Tensor& x) {

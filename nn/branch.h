@@ -40,7 +40,11 @@ class BranchOutput : public Linear {
   Tensor scale;  // [d]; undefined without layer scale
 
  private:
+  // In a form that does not centre, all orders are one.
+  Recentring recentring() const { return stream_.centres() ? options_.recentring : Recentring::last; }
   Tensor output(const Product& product) const;  // without stochastic depth
+  Mapped scaled() const;                        // weight and bias before they are mapped
+  Mapped map() const override;
 
   BranchOptions options_;
   Stream stream_;

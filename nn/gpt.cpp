@@ -47,10 +47,22 @@ Tensor Gpt::features(const Tensor& ids) {
   return norm_(r);
 }
 
-StreamNorm::Folded Gpt::head() const {
-  if (head_) return norm_.folded(head_->weight, head_->bias);
+Mapped Gpt::head() const {
+  if (head_) return head_->mapped();
+  const Mapped* kept = kept_head_.find();
+  return kept ? *kept : tied_head();
+}
+
+Mapped Gpt::tied_head() const {
   if (stream_.storage() == StreamStorage::mapped && stream_.centres()) return {stream_.read_table(token_.weight), {}};
   return norm_.folded(token_.weight, {});
+}
+
+void Gpt::prepare_weights(bool on) {
+  if (!on || head_) return kept_head_.let_go();
+  std::vector<Tensor> from = norm_.parameters();
+  from.push_back(token_.weight);
+  kept_head_.keep(tied_head(), from);
 }
 
 Tensor Gpt::forward(const Tensor& ids) {

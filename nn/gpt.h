@@ -1,7 +1,6 @@
 // GPT: a causal language model (Radford et al. 2019; Brown et al., 2005.14165), pre-normalised as in 2305.14858.
 #pragma once
 
-#include "core/packing.h"
 #include "core/random.h"
 #include "nn/transformer.h"
 
@@ -25,14 +24,13 @@ class Gpt : public Module {
   // The final norm's rows [batch, time, stored width] that the head reads, and what it multiplies them with: for a loss
   // that never forms the logits (linear_cross_entropy).
   Tensor features(const Tensor& ids);
-  StreamNorm::Folded head() const;
+  Mapped head() const;
 
   const GptOptions options;
 
  private:
-  void prepare_weights(bool on) override {
-    if (!head_) keep_packed(head().weight, on);
-  }
+  Mapped tied_head() const;
+  void prepare_weights(bool on) override;
 
   Stream stream_;
   Embedding& token_;
@@ -40,6 +38,7 @@ class Gpt : public Module {
   Blocks& blocks_;
   StreamNorm& norm_;
   Linear* head_;  // null where tied
+  KeptMapping kept_head_;
 };
 
 struct GenerateOptions {

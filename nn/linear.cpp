@@ -28,13 +28,23 @@ Linear::Linear(int64_t in, int64_t out, LinearOptions o)
     bias = add_parameter("bias", init::uniform({rows}, -bound, bound), writes_ ? Role::writer : Role::neutral, 0);
 }
 
-Linear::Mapped Linear::mapped() const {
-  if (reads_) {
-    const auto [w, b] = reads_->folded(weight, bias);
-    return {w, b};
-  }
+Mapped Linear::mapped() const {
+  const Mapped* kept = kept_.find();
+  return kept ? *kept : map();
+}
+
+Mapped Linear::map() const {
+  if (reads_) return reads_->folded(weight, bias);
   if (writes_) return {writes_->write(weight, 0), bias.defined() ? writes_->write(bias, 0) : bias};
   return {weight, bias};
+}
+
+void Linear::prepare_weights(bool on) {
+  if (!on) return kept_.let_go();
+  std::vector<Tensor> from = parameters();
+  if (reads_)
+    for (const Tensor& p : reads_->parameters()) from.push_back(p);
+  kept_.keep(map(), from);
 }
 
 Tensor Linear::forward(const Tensor& x) {

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "core/packing.h"
+#include "nn/mapped.h"
 #include "nn/module.h"
 #include "nn/stream.h"
 
@@ -25,19 +25,19 @@ class Linear : public Module {
   Linear(int64_t in, int64_t out, LinearOptions options = {});
   Tensor forward(const Tensor& x) override;
 
-  struct Mapped {
-    Tensor weight, bias;
-  };
-  Mapped mapped() const;                              // as they are multiplied with and added, given the stream
+  // The weight and bias that rows meet, given the stream: kept ones after prepare_inference().
+  Mapped mapped() const;
   const StreamNorm* reads() const { return reads_; }  // null where the input is not a norm's row
 
   Tensor weight, bias;  // bias is undefined without
 
  private:
-  void prepare_weights(bool on) override { keep_packed(mapped().weight, on); }
+  virtual Mapped map() const;
+  void prepare_weights(bool on) override;
 
   const StreamNorm* reads_;
   std::optional<Stream> writes_;
+  KeptMapping kept_;
 };
 
 struct EmbeddingOptions {

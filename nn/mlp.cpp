@@ -17,7 +17,7 @@ Tensor Mlp::forward(const Tensor& x) {
   switch (activation_) {
     case Activation::gelu:
     case Activation::gelu_tanh: {
-      const Linear::Mapped first = fc1_.mapped();
+      const Mapped first = fc1_.mapped();
       const GeluForm form = activation_ == Activation::gelu ? GeluForm::erf : GeluForm::tanh;
       return fc2_.ending(
           [&](const Tensor& w2, const Tensor& b2) { return mlp(x, first.weight, first.bias, w2, b2, form); });

@@ -59,10 +59,10 @@ class Module {
   void eval() { train(false); }
   bool training() const { return training_; }
 
-  // Readies the module for many forward passes over fixed weights, or lets go of what that takes: their packed copies
-  // (keep_packed in core/packing.h), as much memory as the weights. Outputs keep their bits; a weight that is
-  // written to later is packed in every pass, as before, and its old copy stays until one of these calls. Raw storage
-  // of a centred stream maps its weights in every pass, and what is mapped is not kept: mapped storage gains from this.
+  // Readies the module for many forward passes without a graph over fixed weights, or lets go of what that takes: what
+  // weights are mapped to (nn/stream.h) and packed copies of it (core/packing.h), as much memory as the weights and
+  // twice that where they are mapped. Outputs keep their bits; a weight that is written to later is mapped and packed
+  // in every pass, as before, and what was kept of it stays until one of these calls.
   void prepare_inference(bool on = true);
 
   // Moves or converts every parameter in place: handles that others hold (an optimizer's) go on to refer to it.

@@ -70,7 +70,7 @@ Tensor StreamNorm::operator()(Residual& r) {
   return rows;
 }
 
-StreamNorm::Folded StreamNorm::folded(const Tensor& reader, const Tensor& reader_bias) const {
+Mapped StreamNorm::folded(const Tensor& reader, const Tensor& reader_bias) const {
   if (!hands_over()) return {stream_.read(reader), reader_bias};
   const DType dtype = reader.dtype();
   const auto wide = [&](const Tensor& x) { return dtype == DType::bf16 ? cast(x, DType::f32) : x; };

@@ -5,6 +5,7 @@
 
 #include "autograd/fused/add_norm.h"
 #include "autograd/ops/norm.h"
+#include "nn/mapped.h"
 #include "nn/module.h"
 #include "nn/stream.h"
 
@@ -63,11 +64,8 @@ class StreamNorm : public Module {
   StreamNorm(const Stream& stream, StreamNormOptions options = {});
   Tensor operator()(Residual& r);
 
-  struct Folded {
-    Tensor weight, bias;
-  };
   // What a reader [out, d] with bias [out] (or none) multiplies this norm's rows with.
-  Folded folded(const Tensor& weight, const Tensor& bias) const;
+  Mapped folded(const Tensor& weight, const Tensor& bias) const;
 
   const Stream& stream() const { return stream_; }
   const NormSpec& spec() const { return spec_; }

@@ -122,6 +122,67 @@ TEST_CASE("a model prepared for inference computes the same bits, of the weights
   CHECK(host_allocator().stats().current == before);
 }
 
+namespace {
+// Everything is mapped: writers, readers, gains that readers take up, a scale that writers take up, the tied head.
+Gpt mapped_gpt() {
+  Gpt gpt({.vocab = 20,
+           .context = 16,
+           .tied = true,
+           .transformer = {.width = 16,
+                           .depth = 2,
+                           .heads = 2,
+                           .affine = true,
+                           .branch = {.layer_scale = 0.5},
+                           .stream = StreamForm::crms_norm}});
+  for (const Tensor& p : gpt.parameters()) copy_into(p, randn(p.shape()));
+  return gpt;
+}
+}  // namespace
+
+TEST_CASE("a prepared model maps nothing anew, until a parameter is written to") {
+  Gpt gpt = mapped_gpt();
+  const Tensor ids = randint(0, 20, {2, 16});
+  const auto bits = [&ids](Gpt& g) {
+    const NoGrad no_grad;
+    return g(ids).to_vector<float>();
+  };
+  Gpt other = clone(gpt);
+  const std::vector<float> plain = bits(other);
+  gpt.prepare_inference();
+  CHECK(bits(gpt) == plain);
+
+  const auto write_unseen = [](const Tensor& t) { ++*const_cast<float*>(t.data<float>()); };
+  for (const Parameter& p : gpt.named_parameters()) {
+    if (p.name.find("proj") == std::string::npos && p.name.find("fc") == std::string::npos) continue;
+    INFO(p.name);
+    const float before = *p.tensor.data<float>();
+    write_unseen(p.tensor);
+    CHECK(bits(gpt) == plain);
+    *const_cast<float*>(p.tensor.data<float>()) = before;
+  }
+  for (const Parameter& p : gpt.named_parameters()) {
+    INFO(p.name);
+    gpt.prepare_inference();
+    copy_into(p.tensor, randn(p.tensor.shape()));
+    Gpt fresh = clone(gpt);
+    CHECK(bits(gpt) == bits(fresh));
+  }
+}
+
+TEST_CASE("a prepared model records gradients of its parameters, and follows them into another dtype") {
+  Gpt gpt = mapped_gpt();
+  gpt.prepare_inference();
+  Gpt fresh = clone(gpt);
+  const Tensor ids = randint(0, 20, {2, 16});
+  for (Gpt* g : {&gpt, &fresh}) backward(sum(square((*g)(ids))));
+  const std::vector<Tensor> mine = gpt.parameters(), theirs = fresh.parameters();
+  for (size_t i = 0; i < mine.size(); ++i)
+    CHECK(gradient(mine[i]).to_vector<float>() == gradient(theirs[i]).to_vector<float>());
+  for (Gpt* g : {&gpt, &fresh}) g->to(DType::f64);
+  const NoGrad no_grad;
+  CHECK(gpt(ids).to_vector<double>() == fresh(ids).to_vector<double>());
+}
+
 TEST_CASE("the paper's ViT and GPT sizes have the parameters of its code") {
   // docs: normalization.md, table of section 1.4; counted from shapes without building the large ones.
   const auto count = [](const VitOptions& o) {
