@@ -18,7 +18,7 @@ Node& leaf_of(const Tensor& x, const char* op) {
 
 // A gradient that nothing else refers to: an optimizer will change it in place.
 Tensor owned(Tensor g) {
-  if (g.handle().use_count() == 1 && g.impl().storage.use_count() == 1 && g.is_contiguous()) return g;
+  if (is_sole(g)) return g;
   Tensor copy = empty_like(g);
   kernels::copy(copy, g);
   return copy;

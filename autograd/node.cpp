@@ -164,13 +164,16 @@ Node* track(const char* name, std::span<const Tensor> outputs, std::span<const T
   return record(name, outputs, inputs, [](const Tensor& t) -> const Tensor& { return t; });
 }
 
+bool is_sole(const Tensor& x) {
+  return x.handle().use_count() == 1 && x.impl().storage.use_count() == 1 && x.is_contiguous();
+}
+
 void accumulate(Tensor& sum, Tensor g) {
   if (!sum.defined()) {
     sum = std::move(g);
     return;
   }
-  const bool own = sum.handle().use_count() == 1 && sum.impl().storage.use_count() == 1 && sum.is_contiguous();
-  Tensor out = own ? sum : empty_like(sum);
+  Tensor out = is_sole(sum) ? sum : empty_like(sum);
   kernels::binary.on(sum.device(), ops::index_in<ops::Add>(ops::Binary{}), out, sum, g);
   sum = std::move(out);
 }
@@ -182,6 +185,11 @@ const Tensor& Flow::out(int i) {
     kernels::fill(s.grad, 0);
   }
   return s.grad;
+}
+
+Tensor Flow::reuse(int i) {
+  const Tensor& g = out(i);
+  return is_sole(g) ? g : empty_like(g);
 }
 
 void Flow::give(int i, Tensor g) {

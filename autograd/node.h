@@ -58,6 +58,8 @@ class Flow {
   // Gradient of output i; zeros where no consumer gave one.
   const Tensor& out(int i = 0);
   bool has_out(int i) const { return node_.outputs[i].grad.defined(); }
+  // Room for a result like out(i): out(i) itself, to be overwritten, where it is contiguous and nobody else holds it.
+  Tensor reuse(int i = 0);
   // Whether input i takes a gradient. A rule need not compute what nobody wants.
   bool wants(int i) const { return node_.inputs[i].node != nullptr; }
   // Adds `gradient` to that of input i. Dimensions along which the input was broadcast are summed; the dtype becomes
@@ -94,6 +96,9 @@ Node* track(const char* name, std::span<const Tensor> outputs, std::span<const T
 
 // Whether an op that sees x now would be recorded for its sake.
 bool takes_gradient(const Tensor& x);
+
+// Whether a result may overwrite x: it is contiguous, and nothing but this handle refers to its elements.
+bool is_sole(const Tensor& x);
 
 // Adds `gradient` to `sum`: takes it over where `sum` is undefined, adds in place where nobody else holds `sum`, else
 // makes a new tensor.

@@ -162,7 +162,7 @@ Tensor recentre(const Tensor& x, int dim) {
   kernels::recentre.on(x.device(), s, y, contiguous(detach(x)));
   if (Node* n = track("recentre", {&y}, {&x}))
     n->backward = [s](Flow& g) {
-      Tensor dx = empty_like(g.out());
+      const Tensor dx = g.reuse();
       kernels::recentre.on(dx.device(), s, dx, contiguous(g.out()));
       g.give(0, dx);
     };

@@ -35,11 +35,16 @@ template <Reduction K, class A, class T> A reduce_row(const T* x, int64_t n) {
   return lane[0];
 }
 
-// Reduces `length` rows of `inner` elements into acc[0..n), for columns [c, c + n).
+template <class T> constexpr int64_t kLine = 64 / sizeof(T);  // elements of a line of the cache
+
+// Reduces `length` rows of `inner` elements into acc[0..n), for columns [c, c + n). Parts of rows that lie far apart
+// are out of sight of the hardware's prefetching.
 template <Reduction K, class A, class T>
 void reduce_columns(A* __restrict acc, const T* __restrict x, int64_t length, int64_t inner, int64_t n) {
+  constexpr int64_t ahead = 2;
   for (int64_t j = 0; j < n; ++j) acc[j] = identity<K, A>;
   for (int64_t r = 0; r < length; ++r) {
+    for (int64_t j = 0; j < n; j += kLine<T>) __builtin_prefetch(x + (r + ahead) * inner + j);
 #pragma omp simd
     for (int64_t j = 0; j < n; ++j) acc[j] = combine<K>(acc[j], A(x[r * inner + j]));
   }
@@ -134,19 +139,20 @@ template <Isa I> void cumsum(ReduceShape s, const Tensor& out, const Tensor& x, 
   });
 }
 
-// A strip of columns stays in cache between its sums and their subtraction.
+// A strip of columns stays in cache between its sums and their subtraction. `out` may be x.
 template <Isa I> void recentre(ReduceShape s, const Tensor& out, const Tensor& x) {
-  constexpr int64_t kColumns = 128, kRows = 64;  // rows that are summed apart, which bounds the rounding error
+  constexpr int64_t kColumns = 128, kUnit = 32, kRows = 64;  // rows that are summed apart: it bounds the rounding error
   visit_floating(x.dtype(), "recentre", [&]<class T>() {
     using A = acc_t<T>;
     const T* px = x.data<T>();
     T* po = out.mutable_data<T>();
     const A divisor = static_cast<A>(s.length);
-    const int64_t strips = (s.inner + kColumns - 1) / kColumns;
-    const int64_t cost = std::max<int64_t>(1, s.length * std::min(s.inner, kColumns));
+    const int64_t columns = (even_grain(s.inner, kColumns) + kUnit - 1) / kUnit * kUnit;
+    const int64_t strips = (s.inner + columns - 1) / columns;
+    const int64_t cost = std::max<int64_t>(1, s.length * std::min(s.inner, columns));
     parallel_for(s.outer * strips, std::max<int64_t>(1, 16384 / cost), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        const int64_t c = i % strips * kColumns, width = std::min(kColumns, s.inner - c);
+        const int64_t c = i % strips * columns, width = std::min(columns, s.inner - c);
         const int64_t at = i / strips * s.length * s.inner + c;
         if (s.inner == 1) {
           const A mean = reduce_row<Reduction::sum, A>(px + at, s.length) / divisor;
@@ -160,8 +166,9 @@ template <Isa I> void recentre(ReduceShape s, const Tensor& out, const Tensor& x
         }
         for (int64_t j = 0; j < width; ++j) mean[j] /= divisor;
         for (int64_t r = 0; r < s.length; ++r) {
-          const T* __restrict from = px + at + r * s.inner;
-          T* __restrict to = po + at + r * s.inner;
+          const T* from = px + at + r * s.inner;
+          T* to = po + at + r * s.inner;
+          for (int64_t j = 0; j < width; j += kLine<T>) __builtin_prefetch(to + s.inner + j, 1);
 #pragma omp simd
           for (int64_t j = 0; j < width; ++j) to[j] = T(A(from[j]) - mean[j]);
         }

@@ -42,7 +42,7 @@ inline constinit Kernel<void(ReduceShape, const Tensor&, const Tensor&)> arg_max
 // out = running sum along length, from the end where reverse.
 inline constinit Kernel<void(ReduceShape, const Tensor&, const Tensor&, bool)> cumsum{
     "cumsum", []<Isa I>() { return &cpu::cumsum<I>; }};
-// out = x minus its mean over length.
+// out = x minus its mean over length; out may be x.
 inline constinit Kernel<void(ReduceShape, const Tensor&, const Tensor&)> recentre{
     "recentre", []<Isa I>() { return &cpu::recentre<I>; }};
 

@@ -65,6 +65,42 @@ TEST_CASE("hooks see the summed gradient and may replace it") {
   CHECK(gradient(x).item() == 80);
 }
 
+TEST_CASE("a rule overwrites a gradient where nobody else holds it, and only there") {
+  Tensor x = from_vector<double>({1, 2, 6}, {3, 1});
+  require_grad(x);
+  const Tensor g = from_vector<double>({3, 0, 0}, {3, 1});
+  const std::vector<double> raw{3, 0, 0}, recentred{2, -1, -1};
+  const double *before = nullptr, *after = nullptr;
+  const auto show = [](const double*& at) {
+    return [&at](const Tensor& t) {
+      at = t.data<double>();
+      return t;
+    };
+  };
+  // The cotangent is the caller's; that of the inner tensor is the engine's alone.
+  Tensor y = recentre(x, 0);
+  on_gradient(y, show(before)), on_gradient(x, show(after));
+  backward(y, g);
+  CHECK(before == g.data<double>());
+  CHECK(after != before);
+  CHECK(g.to_vector<double>() == raw);
+  CHECK(gradient(x).to_vector<double>() == recentred);
+
+  y = recentre(x, 0);
+  on_gradient(y, show(before));
+  backward(y * 1.0, g);
+  CHECK(after == before);
+
+  // A hook that keeps what it was shown, and grad() of an inner tensor.
+  Tensor seen;
+  y = recentre(x, 0);
+  on_gradient(y, [&seen](const Tensor& t) { return seen = t; });
+  const std::vector<Tensor> both = grad(sum(y * g), {y, x});
+  CHECK(seen.to_vector<double>() == raw);
+  CHECK(both[0].to_vector<double>() == raw);
+  CHECK(both[1].to_vector<double>() == recentred);
+}
+
 TEST_CASE("NoGrad and detach cut the graph") {
   Tensor x = tensor({1.0});
   require_grad(x);
