@@ -1,7 +1,14 @@
-// Switches of the calling thread: whether ops are recorded, and whether every result is checked for NaN and infinity.
+// Switches of the calling thread: whether ops are recorded, whether every result is checked for NaN and infinity, and
+// in which dtype activations wait for the backward.
 #pragma once
 
+#include <memory>
+
+#include "core/dtype.h"
+
 namespace isonorm {
+
+struct RoundedCopies;  // autograd/saved.cpp
 
 bool grad_enabled();
 bool anomaly_enabled();
@@ -29,6 +36,27 @@ class AnomalyMode {
 
  private:
   bool before_;
+};
+
+// While a SaveActivations(DType::bf16) lives, the f32 activations that ops of this thread keep for their gradients are
+// kept as bf16, in half the memory: rounded when they are kept, widened when the gradient needs them. A forward has the
+// same bits; in the gradient each kept entry x is x (1 + e), |e| <= 2^-8, half the distance between neighbours in bf16.
+// The forward being exact, e does not grow from layer to layer (ActNN, 2104.14129, keeps two bits of an entry so).
+// Rounded are: inputs of linear and mlp and mlp's hidden entries, what attention reads and its result, rows of norms,
+// what activation functions and softmax keep. A tensor that several of them keep is one copy. As they are stay:
+// weights, parameters or mapped; statistics, masks, the logits of a loss; operands of general arithmetic (mul, matmul,
+// ...); tensors of less than 4 KiB, and of another dtype. Within the life of another one, SaveActivations(DType::f32),
+// or any floating dtype but bf16, switches it off. Throws where dtype is not floating.
+class SaveActivations {
+ public:
+  explicit SaveActivations(DType dtype);
+  ~SaveActivations();
+  SaveActivations(const SaveActivations&) = delete;
+  SaveActivations& operator=(const SaveActivations&) = delete;
+
+ private:
+  std::unique_ptr<RoundedCopies> copies_;
+  RoundedCopies* before_;
 };
 
 }  // namespace isonorm

@@ -107,20 +107,6 @@ Node::~Node() {
 
 bool takes_gradient(const Tensor& x) { return recording && x.defined() && x.impl().node != nullptr; }
 
-Saved::Saved(const Tensor& x) {
-  if (!x.defined()) return;
-  tensor_ = detach(x);
-  version_ = x.impl().storage->version();
-}
-
-Tensor Saved::get() const {
-  if (!tensor_.defined()) return tensor_;
-  const uint32_t now = tensor_.impl().storage->version();
-  check(now == version_, "backward: a tensor of shape ", tensor_.shape(),
-        " that the gradient needs was changed in place after it was used (version ", now, ", saved at ", version_, ")");
-  return tensor_;
-}
-
 namespace {
 
 template <class Outputs, class Inputs, class Get>

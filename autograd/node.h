@@ -10,6 +10,7 @@
 
 #include "autograd/few.h"
 #include "autograd/rule.h"
+#include "autograd/saved.h"
 #include "core/tensor.h"
 
 namespace isonorm {
@@ -70,21 +71,6 @@ class Flow {
   Node& node_;
   Frontier& frontier_;
 };
-
-// A tensor as an op saw it: data without graph (hence no cycle), refused where it was changed in place since.
-class Saved {
- public:
-  Saved() = default;
-  explicit Saved(const Tensor& x);
-  // The saved tensor. Throws where its storage was written to after it was saved.
-  Tensor get() const;
-  operator Tensor() const { return get(); }
-
- private:
-  Tensor tensor_;
-  uint32_t version_ = 0;
-};
-inline Saved save(const Tensor& x) { return Saved(x); }
 
 // Records an op: when gradients are on and an input takes one, makes a node with an edge to each input, hangs it on the
 // outputs and returns it for the caller to set `backward`; otherwise returns nullptr. Undefined inputs count as taking

@@ -14,14 +14,15 @@ import environment
 import page
 import sections
 import table
-from sides import ROOT, Failure, check_binary, set_up_torch
+from sides import ROOT, Failure, check_binary
 
 
 def parse():
     parser = argparse.ArgumentParser(prog="scripts/bench", description="This library against PyTorch and the machine.")
     parser.add_argument("--python", type=Path, help="an interpreter that has PyTorch (default: .venv-bench, made from PyPI)")
     parser.add_argument("--no-compile", dest="compile", action="store_false", help="leave torch.compile out")
-    parser.add_argument("--full", action="store_true", help="also the forms of the stream on ViT Tiny to Base and GPT-3 Small")
+    parser.add_argument("--full", action="store_true", help="also the forms of the stream on ViT Tiny to Base and GPT-3 Small, and "
+                        "activations kept in bf16")
     parser.add_argument("--only", nargs="+", choices=sections.FULL, metavar="SECTION", help=", ".join(sections.FULL))
     parser.add_argument("--quick", action="store_true", help="three rounds of everything")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
@@ -41,7 +42,7 @@ def measure(options):
     load = os.getloadavg()
     for program in ("step", "kernels"):
         check_binary(options.build / "benchmarks" / program)
-    bench = sections.Bench(options, options.python or set_up_torch(), say)
+    bench = sections.Bench(options, say)
     wanted = options.only or (sections.FULL if options.full else sections.DEFAULT)
     groups = [group for name in wanted for group in sections.FULL[name](bench)]
     say("")

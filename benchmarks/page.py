@@ -43,7 +43,7 @@ def bars(group):
 
 
 def lines(group):
-    """Values over the rows, from 0; 1 and the aim of 0.9 are marked."""
+    """Values over the rows, from 0."""
     left, top, wide, high = 40, 14, 470, 230
     rows, values = group["rows"], [v for row in group["rows"] for v in row["values"].values()]
     largest = max(1.2, max(values) * 1.05)
@@ -53,12 +53,12 @@ def lines(group):
     for tick in [t / 4 for t in range(int(4 * largest) + 1)]:
         out.append(f'<line class="grid" x1="{left}" x2="{left + wide}" y1="{y(tick):.1f}" y2="{y(tick):.1f}"/>'
                    f'<text x="{left - 6}" y="{y(tick) + 4:.1f}" text-anchor="end">{tick:.2f}</text>')
-    for mark, name in ((1, "memcpy"), (0.9, "aim")):
+    for mark, name in group["marks"]:
         out.append(f'<line class="mark" x1="{left}" x2="{left + wide}" y1="{y(mark):.1f}" y2="{y(mark):.1f}"/>'
-                   f'<text x="{left + 4}" y="{y(mark) + (-4 if mark == 1 else 13):.1f}">{name}</text>')
+                   f'<text x="{left + 4}" y="{y(mark) + (-4 if mark == 1 else 13):.1f}">{escape(name)}</text>')
     for i, row in enumerate(rows):
         out.append(f'<text x="{x(i):.1f}" y="{top + high + 18}" text-anchor="middle">{escape(row["name"])}</text>')
-    out.append(f'<text x="{left + wide / 2}" y="{top + high + 38}" text-anchor="middle">width of a row</text>')
+    out.append(f'<text x="{left + wide / 2}" y="{top + high + 38}" text-anchor="middle">{escape(group["across"])}</text>')
     # Labels stand at the last point, apart from each other.
     ends = sorted((y(rows[-1]["values"][s]), s) for s in group["series"])
     below = -1e9

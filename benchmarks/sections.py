@@ -3,13 +3,19 @@
     {"title", "unit", "note", "kind": "bars" | "lines" | "shares", "series": [name, ...], "ratio": what the ratios are,
      with {} for the series,
      "aims": {series: aim of its ratio, or, where it has none, of its value}, an aim being ["at most" | "at least", number],
+     "across": what the rows of lines are, "marks": [[value, name], ...] of lines,
      "rows": [{"name", "values": {series: number}, "ratios": {series: number}, "aim": of the value of ours, or null,
               "detail": text after the name}]}
 """
 
 import contextlib
+import json
+import statistics
+import subprocess
+import tempfile
+from pathlib import Path
 
-from sides import ROOT, Failure, Side, Work, alternate, ratio
+from sides import ROOT, Failure, Side, Work, alternate, ratio, set_up_torch
 
 CASES = ["vit_fmnist", "vit_tiny", "gpt_small"]
 INFERENCE_BATCHES = [1, 16]
@@ -21,6 +27,7 @@ WIDTHS = [64, 128, 256, 512, 1024, 2048, 4096, 8192]
 ELEMENTS = 1 << 22  # of a tensor of the bandwidth section: 16 MiB
 TENSORS = 4  # that add_norm reads and writes: x, branch, sum, normed; backward their gradients and the sum
 CHAIN = 1000
+SEEDS, STEPS = [1, 2], 300  # of the trainings whose losses are shown
 
 
 def at_most(x):
@@ -31,9 +38,9 @@ def at_least(x):
     return ["at least", x]
 
 
-def group(title, unit, rows, series, ratio="ours / {}", kind="bars", note="", aims=None):
-    return dict(title=title, unit=unit, rows=rows, series=series, ratio=ratio, kind=kind, note=note,
-                aims={name: aim for name, aim in (aims or {}).items() if name in series})
+def group(title, unit, rows, series, ratio="ours / {}", kind="bars", note="", aims=None, across="", marks=()):
+    return dict(title=title, unit=unit, rows=rows, series=series, ratio=ratio, kind=kind, note=note, across=across,
+                marks=marks, aims={name: aim for name, aim in (aims or {}).items() if name in series})
 
 
 def row(name, results, base="ours", inverse=False, scale=1.0, aim=None):
@@ -44,18 +51,18 @@ def row(name, results, base="ours", inverse=False, scale=1.0, aim=None):
                 ratios={side: ratio(*pair(side)) for side in others}, aim=aim, detail="")
 
 
-def plain_row(name, values, aim=None, ratios=True, detail=""):
+def plain_row(name, values, base="ours", inverse=False, aim=None, ratios=True, detail=""):
     """Of single figures."""
-    others = [side for side in values if side != "ours"] if ratios else []
-    return dict(name=name, values=values, ratios={side: values["ours"] / values[side] for side in others}, aim=aim,
-                detail=detail)
+    quotient = (lambda v: v / values[base]) if inverse else (lambda v: values[base] / v)
+    return dict(name=name, values=values, aim=aim, detail=detail,
+                ratios={side: quotient(v) for side, v in values.items() if ratios and side != base})
 
 
 class Bench:
     """Starts the programs and keeps what they said; options are those of bench.py."""
 
-    def __init__(self, options, python, say):
-        self.options, self.python, self.say = options, python, say
+    def __init__(self, options, say):
+        self.options, self.python, self.say = options, options.python, say
         self.raw, self.facts, self.torch_version = {}, None, "absent"
 
     def ours(self, program, *arguments, threads=None):
@@ -66,6 +73,7 @@ class Bench:
         return side
 
     def torch(self, program, *arguments):
+        self.python = self.python or set_up_torch()
         name = "compile" if "--compile" in arguments else "eager"
         side = Side(name, [self.python, ROOT / "benchmarks" / program, *arguments], self.options.threads)
         self.torch_version = side.facts["version"]
@@ -204,6 +212,7 @@ def bandwidth(bench):
         speed = 1e3 * gigabytes / results["memcpy"]["median_ms"]
         rows.append(plain_row(str(width), shares, ratios=False, detail=f"memcpy {speed:.1f} GB/s"))
     return [group("Residual + norm", "its bytes per second / memcpy's, higher is better", rows, list(shares), kind="lines",
+                  across="width of a row", marks=[[1, "memcpy"], [0.9, "aim"]],
                   aims={name: at_least(0.9) for name in shares},
                   note="add_norm with learned gain (and bias) on tensors of 16 MiB: each of the four tensors of that size "
                        "that it has to read or write counts once, forward and backward; memcpy by the same threads moves "
@@ -252,5 +261,46 @@ def forms(bench):
     ]
 
 
+def activations(bench):
+    """What keeping activations as bf16 saves and costs, and what it does to the loss."""
+    training, memory = [], []
+    for case in CASES:
+        with contextlib.ExitStack() as stack:
+            sides = {kept: stack.enter_context(bench.ours("step", case, "--activations", kept)) for kept in ("f32", "bf16")}
+            for what, field in (("process", "peak_bytes"), ("tensors", "peak_tensor_bytes")):
+                values = {name: side.go(1, "train")[field] / 1e6 for name, side in sides.items()}
+                memory.append(plain_row(f"{case}, {what}", values, base="f32", inverse=True))
+            works = {name: Work(side, "train") for name, side in sides.items()}
+            training.append(row(case, bench.alternate(f"{case}: activations", works, 6), base="f32", inverse=True))
+    steps = 30 if bench.options.quick else STEPS
+    runs = {f"{kept}, seed {seed}": train(bench, kept, seed, steps) for seed in SEEDS for kept in ("f32", "bf16")}
+    curve = [plain_row(str(end), {name: statistics.mean(losses[end - steps // 10:end]) for name, (losses, _) in runs.items()},
+                       ratios=False) for end in range(steps // 10, steps + 1, steps // 10)]
+    test = [plain_row(what, {name: scale * tested[what] for name, (_, tested) in runs.items()}, ratios=False)
+            for what, scale in (("loss", 1), ("accuracy", 100))]
+    return [
+        group("Activations in bf16: peak memory of training", "MB", memory, ["f32", "bf16"], "{} / f32",
+              note="Largest resident size of the process; the most that tensors had of it."),
+        group("Activations in bf16: training step", "ms", training, ["f32", "bf16"], "{} / f32"),
+        group("Activations in bf16: loss", "mean over the steps since the row before", curve, list(runs), kind="lines",
+              across="training steps", note="isonorm train on Fashion-MNIST; in both the same batches of 64."),
+        group("Activations in bf16: test", "after the training; accuracy in %", test, list(runs)),
+    ]
+
+
+def train(bench, kept, seed, steps):
+    """The losses of a training, and the test of the trained model."""
+    bench.say(f"training with activations in {kept}, seed {seed}")
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "log"
+        command = [bench.options.build / "tools" / "isonorm", "train", "--activations", kept, "--seed", str(seed), "--steps",
+                   str(steps), "--threads", str(bench.options.threads), "--log", log, "--quiet"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise Failure(done.stderr.strip().splitlines()[-1])
+        lines = [json.loads(line) for line in log.read_text().splitlines()]
+    return [line["loss"] for line in lines if "loss" in line], [line["evaluation"] for line in lines if "evaluation" in line][-1]
+
+
 DEFAULT = {"steps": steps, "kernels": kernels, "bandwidth": bandwidth, "threads": threads}
-FULL = DEFAULT | {"forms": forms}
+FULL = DEFAULT | {"forms": forms, "activations": activations}

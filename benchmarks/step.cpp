@@ -1,7 +1,8 @@
 // Times one training step of a benchmark case, f32.   usage: step CASE [--form F] [--storage raw|mapped] [--no-affine]
-// [--steps N] [--threads N] [--json] [--profile] [--serve]   With --serve it speaks the protocol of benchmarks/serve.h:
-// the works are "train", "infer BATCH", the matrix products of both alone, by OpenBLAS ("gemms", "gemms BATCH") or by
-// our kernel ("products", "products BATCH"), and "profile WORK", which has the time of each kernel in the answer.
+// [--activations f32|bf16] [--steps N] [--threads N] [--json] [--profile] [--serve]   With --serve it speaks the
+// protocol of benchmarks/serve.h: the works are "train", "infer BATCH", the matrix products of both alone, by OpenBLAS
+// ("gemms", "gemms BATCH") or by our kernel ("products", "products BATCH"), and "profile WORK", which has the time of
+// each kernel in the answer.
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -12,6 +13,7 @@
 #include "benchmarks/measure.h"
 #include "benchmarks/serve.h"
 #include "benchmarks/trainer.h"
+#include "core/allocator.h"
 #include "core/parallel.h"
 #include "core/profile.h"
 #include "core/random.h"
@@ -62,7 +64,9 @@ class Works {
   }
 
  private:
-  static json answer(const std::vector<double>& ms) { return {{"ms", ms}, {"peak_bytes", peak_bytes()}}; }
+  static json answer(const std::vector<double>& ms) {
+    return {{"ms", ms}, {"peak_bytes", peak_bytes()}, {"peak_tensor_bytes", host_allocator().stats().peak}};
+  }
 
   Replay& replay(int64_t batch, Products by) {  // 0: of a training step
     auto& r = replays_[{batch, by}];
@@ -85,7 +89,8 @@ void print_text(const Case& c, const json& r) {
   std::printf("  GEMMs alone  %9.1f ms (%.0f GFLOP/s)\n", r["gemm_ms"].get<double>(),
               flops(gemms_of_step(c)) / 1e6 / r["gemm_ms"].get<double>());
   std::printf("  first step   %9.1f ms\n", r["first_step_ms"].get<double>());
-  std::printf("  peak memory  %9.1f MB\n", static_cast<double>(r["peak_bytes"]) / 1e6);
+  std::printf("  peak memory  %9.1f MB, %.1f MB of it in tensors\n", static_cast<double>(r["peak_bytes"]) / 1e6,
+              static_cast<double>(r["peak_tensor_bytes"]) / 1e6);
 }
 
 }  // namespace
@@ -93,7 +98,7 @@ void print_text(const Case& c, const json& r) {
 int main(int argc, char** argv) {
   std::vector<std::string> names;
   for (const Case& c : kCases) names.emplace_back(c.name);
-  std::string name, form = "layer_norm", storage = "raw";
+  std::string name, form = "layer_norm", storage = "raw", activations = "f32";
   bool as_json = false, on_request = false, profiled = false, no_affine = false;
   int steps = 20, threads = num_threads();
 
@@ -101,6 +106,8 @@ int main(int argc, char** argv) {
   app.add_option("case", name, "the model")->required()->check(CLI::IsMember(names));
   app.add_option("--form", form, "form of the residual stream");
   app.add_option("--storage", storage, "of the parameters")->check(CLI::IsMember({"raw", "mapped"}));
+  app.add_option("--activations", activations, "what they are kept in for the backward")
+      ->check(CLI::IsMember({"f32", "bf16"}));
   app.add_flag("--no-affine", no_affine, "norms without learned gain and bias");
   app.add_flag("--json", as_json, "print one JSON object");
   CLI::Option* serves = app.add_flag("--serve", on_request, "work on request (see benchmarks/serve.h)");
@@ -117,6 +124,7 @@ int main(int argc, char** argv) {
     facts["base_bytes"] = resident_bytes();
     Trainer trainer(c, {.form = nn::stream_form(form),
                         .storage = storage == "raw" ? nn::StreamStorage::raw : nn::StreamStorage::mapped,
+                        .activations = activations == "bf16" ? DType::bf16 : DType::f32,
                         .affine = !no_affine});
     double loss = 0;
     facts["first_step_ms"] = milliseconds([&] { loss = trainer.step().item(); });
@@ -136,7 +144,7 @@ int main(int argc, char** argv) {
     const auto times = trained["ms"].get<std::vector<double>>();
     facts["median_ms"] = median(times);
     facts["min_ms"] = *std::min_element(times.begin(), times.end());
-    facts["peak_bytes"] = trained["peak_bytes"];
+    for (const char* peak : {"peak_bytes", "peak_tensor_bytes"}) facts[peak] = trained[peak];
     facts["gemm_ms"] = median(works(5, {"gemms"})["ms"]);
     if (as_json)
       std::puts(facts.dump().c_str());

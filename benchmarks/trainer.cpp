@@ -32,6 +32,7 @@ std::unique_ptr<nn::Module> build(const Case& c, const TrainerOptions& options) 
 Trainer::Trainer(const Case& c, const TrainerOptions& options)
     : case_(c),
       model_(build(c, options)),
+      activations_(options.activations),
       parameters_(model_->parameters()),
       optimizer_(std::make_unique<optim::AdamW>(parameters_, optim::AdamWOptions{.lr = 1e-3, .weight_decay = 0.1})) {
   // Tables of the size that GPT-2 starts with: with a tied head, standard normal ones would make the softmax one-hot.
@@ -57,6 +58,7 @@ Tensor Trainer::loss() {
 
 Tensor Trainer::step() {
   prepare(false);
+  const SaveActivations kept_as(activations_);
   optimizer_->zero_grad();
   const Tensor value = loss();
   backward(value);

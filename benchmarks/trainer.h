@@ -14,7 +14,8 @@ namespace isonorm::bench {
 struct TrainerOptions {
   nn::StreamForm form = nn::StreamForm::layer_norm;
   nn::StreamStorage storage = nn::StreamStorage::raw;
-  bool affine = true;  // learned gain and bias in the norms, as PyTorch's nn.LayerNorm has them
+  DType activations = DType::f32;  // what the backward needs of the forward is kept in; f32 or bf16
+  bool affine = true;              // learned gain and bias in the norms, as PyTorch's nn.LayerNorm has them
 };
 
 class Trainer {
@@ -35,6 +36,7 @@ class Trainer {
 
   Case case_;
   std::unique_ptr<nn::Module> model_;
+  DType activations_;
   std::vector<Tensor> parameters_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   Tensor inputs_, targets_;

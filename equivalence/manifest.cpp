@@ -87,11 +87,12 @@ Manifest manifest_of(const ProofOptions& options) {
   return m;
 }
 
-Manifest manifest_of(const ProofOptions& options, const std::string& form) {
+Manifest manifest_of(const ProofOptions& options, const std::string& form, DType activations) {
   Manifest m = manifest_of(options);
   m.verb = "train";
   std::erase_if(m.options, [](const auto& option) { return option.first == "forms" || option.first == "controls"; });
   m.options.insert(m.options.begin(), {"form", form});
+  m.options.emplace_back("activations", name_of(activations));
   return m;
 }
 

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/dtype.h"
+
 namespace isonorm::equivalence {
 
 struct ProofOptions;
@@ -35,8 +37,9 @@ std::vector<std::pair<std::string, std::string>> option_list(const ProofOptions&
 
 // The manifest of a proof on this machine, except data_sha256 (see sha256_of_files).
 Manifest manifest_of(const ProofOptions& options);
-// The same of a training: one form takes the place of the options that only a proof has.
-Manifest manifest_of(const ProofOptions& options, const std::string& form);
+// The same of a training: one form and the dtype in which its activations are kept take the place of the options that
+// only a proof has.
+Manifest manifest_of(const ProofOptions& options, const std::string& form, DType activations);
 
 // SHA-256 over the contents of the files, one after the other, in hexadecimal (FIPS 180-4). Throws (ErrorKind::io)
 // naming a file that cannot be read.

@@ -50,6 +50,8 @@ Verb add_train(CLI::App& app) {
         return text("\"", name, "\" is not one of layer_norm, rms_norm, crms_norm, crms_isometric, none");
       });
   add_shared_options(*command, o->training);
+  add_choice(*command, "--activations", o->activations, {DType::f32, DType::f64, DType::bf16},
+             "in which they wait for the backward (default: that of --dtype; f32 as bf16: half the memory)");
   command->add_option("--checkpoint", o->checkpoint, "file to go on from where it exists, and to save to");
   command->add_option("--save-every", o->save_every, "steps between two savings; 0: only at the end")
       ->capture_default_str();
@@ -62,6 +64,10 @@ Verb add_train(CLI::App& app) {
       "Exit codes: 0 trained, 2 usage, 3 bad input, 4 input/output, 130 interrupted.");
   return {command, [o, command] {
             check_shared_options(*command, o->training);
+            const DType dtype = o->training.dtype;
+            if (command->count("--activations") == 0) o->activations = dtype;
+            if (o->activations != dtype && (o->activations != DType::bf16 || dtype != DType::f32))
+              throw UsageError(text("--activations ", o->activations, " does not go with --dtype ", dtype));
             for (const auto& [option, every] :
                  {std::pair{"--save-every", o->save_every}, {"--evaluate-every", o->evaluate_every}})
               if (every < 0) throw UsageError(text(option, ": ", every, " is not a whole number from 0 on"));

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "autograd/engine.h"
+#include "autograd/grad_mode.h"
 #include "autograd/ops/loss.h"
 #include "core/random.h"
 #include "equivalence/json.h"
@@ -37,7 +38,7 @@ Metadata identity(const Manifest& manifest) {
 Training::Training(const TrainOptions& o) : o_(o), source_(o.training), status_(stderr, o.output.quiet) {
   result_.form = o.form;
   result_.options = o.training;
-  result_.manifest = manifest_of(o.training, o.form);
+  result_.manifest = manifest_of(o.training, o.form, o.activations);
   result_.manifest.data_sha256 = sha256_of_files(source_.files());
   manual_seed(o.training.seed);
   model_ = build_model(o.training, source_.shape(), nn::Stream(nn::stream_form(o.form), o.training.width));
@@ -53,7 +54,9 @@ void Training::resume() {
   const auto [checkpoint, from] = load_newest_checkpoint(o_.checkpoint);
   checkpoint_is_good_ = from == o_.checkpoint;
   for (const auto& [name, value] : identity(result_.manifest)) {
-    const std::string& before = text_at(checkpoint.values, name);
+    // One from before there was a choice kept its activations as they were.
+    const bool unsaid = name == "activations" && !checkpoint.values.contains(name);
+    const std::string before = unsaid ? name_of(o_.training.dtype) : text_at(checkpoint.values, name);
     check(before == value, from, ": was trained with --", name, " ", before, ", asked for is ", value);
   }
   const Scope scope(from);
@@ -93,6 +96,7 @@ bool Training::run() {
 }
 
 TrainingStep Training::step(double lr) {
+  const SaveActivations kept_as(o_.activations);
   const Examples batch = source_.batch(step_);
   const Tensor loss = cross_entropy((*model_)(batch.inputs), batch.targets);
   optimizer_->zero_grad();

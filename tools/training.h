@@ -16,7 +16,8 @@ namespace isonorm::tools {
 struct TrainOptions {
   equivalence::ProofOptions training;
   std::string form = "rms_norm";
-  std::string checkpoint;  // empty: none
+  DType activations = DType::f32;  // in which they wait for the backward: that of the training, or bf16
+  std::string checkpoint;          // empty: none
   int save_every = 500, evaluate_every = 0;
   OutputOptions output;
 };

@@ -113,8 +113,8 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
   Tensor out = heads_inside({q.size(0), q.size(1), q.size(2), v.size(3)}, q.options());
   const Tensor lse = run_forward(spec, out, in);
   if (Node* n = track(kHeads, {&out}, {&q, &k, &v}))
-    n->backward = [spec, q = save(in.q), k = save(in.k), v = save(in.v), mask = save(in.mask), out = save(out),
-                   lse = save(lse)](Flow& g) {
+    n->backward = [spec, q = save_activation(in.q), k = save_activation(in.k), v = save_activation(in.v),
+                   mask = save(in.mask), out = save_activation(out), lse = save(lse)](Flow& g) {
       const kernels::AttentionSaved saved{{q, k, v, mask}, out, lse, readable(g.out())};
       const auto like = [&](const Tensor& t) { return heads_inside(t.shape(), t.options()); };
       const kernels::AttentionGradients d{like(saved.in.q), like(saved.in.k), like(saved.in.v)};
@@ -152,10 +152,11 @@ Tensor packed_attention(const Tensor& qkv, int64_t heads, const AttentionOptions
   in.mask = mask;
   const Tensor lse = run_forward(spec, by_head(out), in);
   if (Node* n = track(kPacked, {&out}, {&qkv}))
-    n->backward = [=, packed = save(packed), mask = save(mask), out = save(out), lse = save(lse)](Flow& g) {
-      Tensor dqkv = empty_like(packed.get());
+    n->backward = [=, packed = save_activation(packed), mask = save(mask), out = save_activation(out),
+                   lse = save(lse)](Flow& g) {
+      const Tensor qkv = packed, dqkv = empty_like(qkv);
       const kernels::AttentionInputs d = unpack(dqkv, heads);
-      kernels::AttentionInputs in = unpack(packed, heads);
+      kernels::AttentionInputs in = unpack(qkv, heads);
       in.mask = mask;
       run_backward(spec, {d.q, d.k, d.v}, {in, by_head(out), lse, by_head(contiguous(g.out()))});
       g.give(0, dqkv);

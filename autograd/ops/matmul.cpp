@@ -109,7 +109,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
     out = product(contiguous(x), transpose(weight, 0, 1), bias);
   }
   if (Node* n = track("linear", {&out}, {&x, &weight, &bias}))
-    n->backward = [x = save(x), weight = save(weight)](Flow& g) {
+    n->backward = [x = save_activation(x), weight = save(weight)](Flow& g) {
       const Tensor dy = contiguous(g.out());
       if (g.wants(0)) g.give(0, product(dy, weight));
       if (g.wants(1) || g.wants(2)) detail::give_weight_gradient(g, 1, x, dy);  // else x may have changed

@@ -36,7 +36,7 @@ NormTape::NormTape(const NormSpec& s, const Tensor& input, const Tensor& g, cons
                    const NormResult& result)
     : spec(s),
       normalized(!g.defined() && !bias.defined()),
-      x(normalized ? result.y : input),
+      x(save_activation(normalized ? result.y : input)),
       stats(result.stats),
       gain(g) {}
 

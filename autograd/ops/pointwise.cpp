@@ -14,13 +14,14 @@ void check_floating(const Tensor& x, const char* op) {
   check(is_floating(x.dtype()), op, ": dtype is ", x.dtype(), ", expected f32, f64 or bf16");
 }
 
-template <class Op> Tensor unary(const Tensor& x, kernels::Numbers numbers = {}, const char* name = Op::name) {
+template <class Op, Saved (*keep)(const Tensor&) = save>
+Tensor unary(const Tensor& x, kernels::Numbers numbers = {}, const char* name = Op::name) {
   constexpr int op = ops::index_in<Op>(ops::Unary{});
   check_floating(x, name);
   Tensor y = empty_like(x);
   kernels::unary.on(x.device(), op, y, x, numbers);
   if (Node* n = track(name, {&y}, {&x})) {
-    Saved saved = Op::saves == ops::Saves::input ? save(x) : Op::saves == ops::Saves::output ? save(y) : Saved();
+    Saved saved = Op::saves == ops::Saves::input ? keep(x) : Op::saves == ops::Saves::output ? keep(y) : Saved();
     n->backward = [saved, numbers](Flow& g) {
       const Tensor dy = g.out();
       Tensor dx = empty_like(dy);
@@ -29,6 +30,10 @@ template <class Op> Tensor unary(const Tensor& x, kernels::Numbers numbers = {},
     };
   }
   return y;
+}
+
+template <class Op> Tensor activation(const Tensor& x, kernels::Numbers numbers = {}) {
+  return unary<Op, save_activation>(x, numbers);
 }
 
 Tensor number(double value, const Tensor& like) {
@@ -89,14 +94,14 @@ Tensor square(const Tensor& x) { return unary<ops::Square>(x); }
 Tensor reciprocal(const Tensor& x) { return unary<ops::Reciprocal>(x); }
 Tensor sin(const Tensor& x) { return unary<ops::Sin>(x); }
 Tensor cos(const Tensor& x) { return unary<ops::Cos>(x); }
-Tensor tanh(const Tensor& x) { return unary<ops::Tanh>(x); }
-Tensor sigmoid(const Tensor& x) { return unary<ops::Sigmoid>(x); }
-Tensor relu(const Tensor& x) { return unary<ops::Relu>(x); }
-Tensor leaky_relu(const Tensor& x, double slope) { return unary<ops::LeakyRelu>(x, {{slope}}); }
-Tensor gelu(const Tensor& x) { return unary<ops::Gelu>(x); }
-Tensor gelu_tanh(const Tensor& x) { return unary<ops::GeluTanh>(x); }
-Tensor silu(const Tensor& x) { return unary<ops::Silu>(x); }
-Tensor softplus(const Tensor& x) { return unary<ops::Softplus>(x); }
+Tensor tanh(const Tensor& x) { return activation<ops::Tanh>(x); }
+Tensor sigmoid(const Tensor& x) { return activation<ops::Sigmoid>(x); }
+Tensor relu(const Tensor& x) { return activation<ops::Relu>(x); }
+Tensor leaky_relu(const Tensor& x, double slope) { return activation<ops::LeakyRelu>(x, {{slope}}); }
+Tensor gelu(const Tensor& x) { return activation<ops::Gelu>(x); }
+Tensor gelu_tanh(const Tensor& x) { return activation<ops::GeluTanh>(x); }
+Tensor silu(const Tensor& x) { return activation<ops::Silu>(x); }
+Tensor softplus(const Tensor& x) { return activation<ops::Softplus>(x); }
 Tensor erf(const Tensor& x) { return unary<ops::Erf>(x); }
 Tensor pow(const Tensor& x, double p) { return unary<ops::PowNumber>(x, {{p}}); }
 Tensor clamp(const Tensor& x, double lo, double hi) {

@@ -12,7 +12,7 @@ Tensor along_last(const char* name, const Tensor& x, bool log) {
   Tensor y = empty_like(input);
   kernels::softmax.on(x.device(), y, input, log);
   if (Node* n = track(name, {&y}, {&x}))
-    n->backward = [y = save(y), log](Flow& g) {
+    n->backward = [y = save_activation(y), log](Flow& g) {
       const Tensor dy = contiguous(g.out());
       Tensor dx = empty_like(dy);
       kernels::softmax_backward.on(dy.device(), dx, dy, y, log);

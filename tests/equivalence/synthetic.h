@@ -98,7 +98,7 @@ inline TrainingResult synthetic_training() {
   TrainingResult t;
   t.form = "crms_norm";
   t.options.steps = 200;
-  t.manifest = manifest_of(t.options, t.form);
+  t.manifest = manifest_of(t.options, t.form, t.options.dtype);
   t.manifest.data_sha256 = std::string(64, 'b');
   t.parameters = 1234;
   t.first_step = 11;

@@ -245,6 +245,54 @@ TEST_CASE("train: JSON, report and log; what is tested is the last tenth of the 
   CHECK(json::parse(read(folder.file("t.json")))["first_step"] == 26);
 }
 
+TEST_CASE("train: activations in bf16 change gradients, not the first loss; a checkpoint knows of them") {
+  const Folder folder;
+  const auto train = [&](const std::string& activations, const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"train",
+                                          "--model",
+                                          "gpt",
+                                          "--data",
+                                          folder.file("text.txt"),
+                                          "--width",
+                                          "32",
+                                          "--depth",
+                                          "1",
+                                          "--heads",
+                                          "2",
+                                          "--context",
+                                          "16",
+                                          "--batch",
+                                          "8",
+                                          "--steps",
+                                          "10",
+                                          "--warmup",
+                                          "0",
+                                          "--checkpoint",
+                                          folder.file(activations),
+                                          "--json",
+                                          folder.file(activations + ".json")};
+    if (activations != "default") arguments.insert(arguments.end(), {"--activations", activations});
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_child(arguments);
+  };
+  for (const char* activations : {"default", "f32", "bf16"}) CHECK(train(activations, {}).code == 0);
+  const json plain = json::parse(read(folder.file("default.json"))), f32 = json::parse(read(folder.file("f32.json"))),
+             bf16 = json::parse(read(folder.file("bf16.json")));
+  CHECK(plain["losses"] == f32["losses"]);
+  CHECK(bf16["losses"][0] == f32["losses"][0]);
+  CHECK(bf16["losses"][9] != f32["losses"][9]);
+  CHECK(contains(plain["manifest"]["command"], "--activations f32"));
+  CHECK(contains(bf16["manifest"]["command"], "--activations bf16"));
+
+  const ChildResult f64 = train("bf16", {"--dtype", "f64"});
+  CHECK(f64.code == 2);
+  CHECK(contains(f64.err, "--activations bf16 does not go with --dtype f64"));
+  std::filesystem::rename(folder.file("bf16"), folder.file("f32"));
+  const ChildResult other = train("f32", {});
+  CHECK(other.code == 3);
+  CHECK(contains(other.err, "was trained with --activations bf16, asked for is f32"));
+}
+
 TEST_CASE("ISONORM_PROFILE prints tables, and writes a trace where it names a file") {
   const Folder folder;
   const std::vector<std::string> train = small(folder, "train", {"--steps", "2"});

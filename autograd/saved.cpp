@@ -1,0 +1,93 @@
+#include "autograd/saved.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "autograd/grad_mode.h"
+#include "core/kernels/copy.h"
+#include "core/pool.h"
+
+namespace isonorm {
+namespace {
+
+constexpr int64_t kSmallest = 4096;  // bytes of what is worth rounding
+
+thread_local RoundedCopies* current = nullptr;  // null: activations are kept as they are
+
+}  // namespace
+
+// The copies that some rule still keeps, by the storage they are of: the result of a norm, say, is kept by the norm and
+// by the linear map that reads it.
+struct RoundedCopies {
+  struct Copy {
+    std::weak_ptr<Storage> of, bf16;
+    uint32_t version = 0;
+    int64_t offset = 0, numel = 0;
+  };
+  std::unordered_map<const Storage*, Copy> by_source;
+  size_t limit = 64;  // of entries, before those that nobody keeps are dropped
+
+  Tensor take(const Tensor& x) {
+    const TensorImpl& t = x.impl();
+    if (by_source.size() >= limit) {
+      std::erase_if(by_source, [](const auto& entry) { return entry.second.bf16.expired(); });
+      limit = std::max<size_t>(64, 2 * by_source.size());
+    }
+    const uint32_t version = t.storage->version();
+    Copy& copy = by_source[t.storage.get()];
+    // The address may be that of another storage by now.
+    const bool same = !copy.of.expired() && copy.version == version && copy.offset == t.offset && copy.numel == t.numel;
+    if (const auto kept = copy.bf16.lock(); kept && same && t.contiguous) {
+      auto view = pool::make_shared<TensorImpl>();
+      view->storage = kept;
+      view->shape = t.shape;
+      view->strides = contiguous_strides(t.shape);
+      view->numel = t.numel;
+      view->dtype = DType::bf16;
+      return Tensor(std::move(view));
+    }
+    const Tensor rounded = empty(t.shape, {DType::bf16, x.device()});
+    kernels::copy(rounded, x);
+    if (t.contiguous) copy = {t.storage, rounded.impl().storage, version, t.offset, t.numel};
+    return rounded;
+  }
+};
+
+SaveActivations::SaveActivations(DType dtype) : before_(current) {
+  check(is_floating(dtype), "save_activations: dtype is ", dtype, ", expected f32, f64 or bf16");
+  if (dtype == DType::bf16) copies_ = std::make_unique<RoundedCopies>();
+  current = copies_.get();
+}
+SaveActivations::~SaveActivations() { current = before_; }
+
+Saved::Saved(const Tensor& x) {
+  if (!x.defined()) return;
+  tensor_ = detach(x);
+  version_ = x.impl().storage->version();
+}
+
+Tensor Saved::get() const {
+  if (rounded_) {
+    Tensor x = empty(tensor_.shape(), {DType::f32, tensor_.device()});
+    kernels::copy(x, tensor_);
+    return x;
+  }
+  if (!tensor_.defined()) return tensor_;
+  const uint32_t now = tensor_.impl().storage->version();
+  check(now == version_, "backward: a tensor of shape ", tensor_.shape(),
+        " that the gradient needs was changed in place after it was used (version ", now, ", saved at ", version_, ")");
+  return tensor_;
+}
+
+Saved save_activation(const Tensor& x) {
+  if (!current || !x.defined() || x.dtype() != DType::f32) return Saved(x);
+  const int64_t bytes = x.numel() * size_of(DType::f32);
+  // A view that repeats entries is larger as a copy.
+  if (bytes < kSmallest || bytes > x.impl().storage->bytes()) return Saved(x);
+  Saved saved;
+  saved.tensor_ = current->take(x);
+  saved.rounded_ = true;
+  return saved;
+}
+
+}  // namespace isonorm

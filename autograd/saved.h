@@ -1,0 +1,33 @@
+// What a backward rule keeps of the forward: tensors as they were, or activations in half the memory.
+#pragma once
+
+#include <cstdint>
+
+#include "core/tensor.h"
+
+namespace isonorm {
+
+// A tensor as an op saw it: data without graph (hence no cycle). An exact one shares its storage and is refused where
+// that was changed in place since; a rounded one is a copy, which no later change reaches.
+class Saved {
+ public:
+  Saved() = default;
+  explicit Saved(const Tensor& x);
+  // The saved tensor, a new f32 one where it was rounded. Throws where the storage of an exact one was written to after
+  // it was saved.
+  Tensor get() const;
+  operator Tensor() const { return get(); }
+
+ private:
+  friend Saved save_activation(const Tensor& x);
+
+  Tensor tensor_;
+  uint32_t version_ = 0;
+  bool rounded_ = false;  // tensor_ is a bf16 copy of an f32 tensor
+};
+inline Saved save(const Tensor& x) { return Saved(x); }
+// As save(); while a SaveActivations guard of bf16 lives, a rounded copy. For what depends on the batch, not for
+// weights.
+Saved save_activation(const Tensor& x);
+
+}  // namespace isonorm
