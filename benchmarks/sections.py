@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from sides import ROOT, Failure, Side, Work, alternate, ratio, set_up_torch
+from sides import ROOT, AtOnce, Failure, Side, Work, alternate, ratio, set_up_torch
 
 CASES = ["vit_fmnist", "vit_tiny", "gpt_small"]
 INFERENCE_BATCHES = [1, 16]
@@ -220,16 +220,21 @@ def bandwidth(bench):
 
 
 def threads(bench):
-    """Our step with all threads against one."""
-    if bench.options.threads < 2:
+    """Our step with all threads against one, and against as many processes of one thread each."""
+    count = bench.options.threads
+    if count < 2:
         return []
-    with bench.ours("step", "vit_fmnist") as all_threads, bench.ours("step", "vit_fmnist", threads=1) as one:
-        works = {f"{bench.options.threads} threads": Work(all_threads, "train"), "one thread": Work(one, "train")}
-        results = bench.alternate("threads", works, 8)
-    name = list(works)[0]
-    aims = {"one thread": at_least(1.85)} if bench.options.threads == 2 else {}
-    return [group("Threads", "ms", [row("vit_fmnist, training", results, base=name, inverse=True)], list(works),
-                  ratio="{} / " + name, aims=aims, note="Our training step.")]
+    with contextlib.ExitStack() as stack:
+        all_threads = stack.enter_context(bench.ours("step", "vit_fmnist"))
+        ones = [stack.enter_context(bench.ours("step", "vit_fmnist", threads=1)) for _ in range(count)]
+        works = {"threads": Work(all_threads, "train"), "one": Work(ones[0], "train"), "at once": Work(AtOnce(*ones), "train")}
+        results = bench.alternate("threads", works, 20)
+    names = [f"{count} threads", f"{count} processes of one thread"]
+    speed = {names[0]: ratio(results["one"], results["threads"]),
+             names[1]: count * ratio(results["one"], results["at once"])}
+    return [group("Threads", "steps in the time of one step of one thread", [plain_row("vit_fmnist, training", speed, ratios=False)],
+                  names, kind="lines", aims={names[0]: at_least(1.85)} if count == 2 else {},
+                  note="Processes share nothing but the machine: how many cores it gives while all of them work.")]
 
 
 def forms(bench):

@@ -62,10 +62,13 @@ class Side:
             raise Failure(f"{self.name}: {reason[-1]}")
         return json.loads(line)
 
-    def go(self, times, work):
+    def ask(self, times, work):
         with contextlib.suppress(BrokenPipeError):  # then read() says why it ended
             self.process.stdin.write(f"go {times} {work}\n")
             self.process.stdin.flush()
+
+    def go(self, times, work):
+        self.ask(times, work)
         return self.read()
 
     def __enter__(self):
@@ -77,10 +80,23 @@ class Side:
         self.errors.close()
 
 
+class AtOnce:
+    """Sides that work at the same time; a time is the mean of theirs."""
+
+    def __init__(self, *sides):
+        self.sides = sides
+
+    def go(self, times, work):
+        for side in self.sides:
+            side.ask(times, work)
+        answers = [side.read() for side in self.sides]
+        return {"ms": [statistics.mean(times) for times in zip(*(answer["ms"] for answer in answers))]}
+
+
 class Work(NamedTuple):
     """What a side is asked for, and which of the times of its answer count."""
 
-    side: Side
+    side: Side | AtOnce
     words: str
     field: str = "ms"
 

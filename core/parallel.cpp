@@ -24,7 +24,9 @@ void parallel_blocks(int64_t blocks, void (*body)(const void*, int64_t), const v
     for (int64_t b = 0; b < blocks; ++b) body(closure, b);
     return;
   }
-#pragma omp parallel for schedule(static)
+  // As they come: where a core is slow, or busy elsewhere for a while, the others take over its blocks.
+  const int64_t chunk = std::max<int64_t>(1, blocks / (8 * omp_get_max_threads()));
+#pragma omp parallel for schedule(dynamic, chunk)
   for (int64_t b = 0; b < blocks; ++b) body(closure, b);
 }
 

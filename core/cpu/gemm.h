@@ -20,6 +20,7 @@ constexpr int64_t kMostPackedDepth = 256;                      // the same where
 constexpr int64_t kPackedBytes = 512 << 10;                    // of b: a part of the second-level cache
 constexpr int64_t kPassingBytes = 128 << 10;                   // of a: rows that go over the packed block together
 constexpr int64_t kBlockRows = kBlockVectors / kPanelVectors;  // of c in registers
+constexpr int64_t kFewRows = 512;                              // of c: a tile with fewer packs too much for them
 constexpr int64_t kStrip = 8 * kBlockRows;                     // rows of a that are packed together where they must be
 
 // c [m, n], rows c_step apart, = from + a [m, k] b [k, n]; in a and in b one of the two strides is 1. `from` may be c.
@@ -116,11 +117,14 @@ template <class T> void gemm_tile(const Gemm<T>& g, const Tile& t) {
   }
 }
 
-// The product, one tile per thread: the longer side is cut, so that threads pack little twice.
+// The product in tiles, one or a few per thread: the longer side is cut, so that threads pack little twice. Every tile
+// packs all of b where rows are cut: only many rows pay for more tiles than threads.
 template <class T> void gemm(const Gemm<T>& g) {
   const bool by_rows = g.m >= g.n;
   const int64_t length = by_rows ? g.m : g.n, unit = by_rows ? 1 : kLanes<T>;
-  const int64_t part = blocks_of(blocks_of(length, num_threads()), unit) * unit;
+  const bool many = by_rows && g.a.column == 1;
+  const int64_t tiles = num_threads() * (many ? std::clamp<int64_t>(g.m / num_threads() / kFewRows, 1, 4) : 1);
+  const int64_t part = blocks_of(blocks_of(length, tiles), unit) * unit;
   parallel_for(length, part, [&](int64_t begin, int64_t end) {
     gemm_tile(g, by_rows ? Tile{begin, end - begin, 0, g.n} : Tile{0, g.m, begin, end - begin});
   });
