@@ -90,7 +90,7 @@ def shares(group):
 def cells(group):
     """The same as numbers."""
     head = "".join(f"<th>{escape(s)}</th>" for s in group["series"])
-    body = "".join(f'<tr><td>{escape(row["name"])} {escape(row["detail"])}</td>' + "".join(f"<td>{row['values'][s]:.2f}</td>" for s in group["series"])
+    body = "".join(f'<tr><td>{escape(row["name"])} {escape(row["detail"])}</td>' + "".join(f"<td>{row['values'][s]:.{group['decimals'] or 2}f}</td>" for s in group["series"])
                    + "</tr>" for row in group["rows"])
     return f"<details><summary>numbers</summary><table><tr><th></th>{head}</tr>{body}</table></details>"
 

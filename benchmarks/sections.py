@@ -3,7 +3,7 @@
     {"title", "unit", "note", "kind": "bars" | "lines" | "shares", "series": [name, ...], "ratio": what the ratios are,
      with {} for the series,
      "aims": {series: aim of its ratio, or, where it has none, of its value}, an aim being ["at most" | "at least", number],
-     "across": what the rows of lines are, "marks": [[value, name], ...] of lines,
+     "across": what the rows of lines are, "marks": [[value, name], ...] of lines, "decimals": of values, or null,
      "rows": [{"name", "values": {series: number}, "ratios": {series: number}, "aim": of the value of ours, or null,
               "detail": text after the name}]}
 """
@@ -27,7 +27,7 @@ WIDTHS = [64, 128, 256, 512, 1024, 2048, 4096, 8192]
 ELEMENTS = 1 << 22  # of a tensor of the bandwidth section: 16 MiB
 TENSORS = 4  # that add_norm reads and writes: x, branch, sum, normed; backward their gradients and the sum
 CHAIN = 1000
-SEEDS, STEPS = [1, 2], 300  # of the trainings whose losses are shown
+STEPS = 300  # of the trainings whose losses are shown
 
 
 def at_most(x):
@@ -38,9 +38,10 @@ def at_least(x):
     return ["at least", x]
 
 
-def group(title, unit, rows, series, ratio="ours / {}", kind="bars", note="", aims=None, across="", marks=()):
+def group(title, unit, rows, series, ratio="ours / {}", kind="bars", note="", aims=None, across="", marks=(), decimals=None):
     return dict(title=title, unit=unit, rows=rows, series=series, ratio=ratio, kind=kind, note=note, across=across,
-                marks=marks, aims={name: aim for name, aim in (aims or {}).items() if name in series})
+                marks=marks, decimals=decimals,
+                aims={name: aim for name, aim in (aims or {}).items() if name in series})
 
 
 def row(name, results, base="ours", inverse=False, scale=1.0, aim=None):
@@ -268,38 +269,40 @@ def forms(bench):
 
 def activations(bench):
     """What keeping activations as bf16 saves and costs, and what it does to the loss."""
-    training, memory = [], []
+    training, memory, kinds = [], [], ["f32", "bf16"]
     for case in CASES:
         with contextlib.ExitStack() as stack:
-            sides = {kept: stack.enter_context(bench.ours("step", case, "--activations", kept)) for kept in ("f32", "bf16")}
+            sides = {kept: stack.enter_context(bench.ours("step", case, "--activations", kept)) for kept in kinds}
+            answers = {name: side.go(1, "train") for name, side in sides.items()}
             for what, field in (("process", "peak_bytes"), ("tensors", "peak_tensor_bytes")):
-                values = {name: side.go(1, "train")[field] / 1e6 for name, side in sides.items()}
+                values = {name: answer[field] / 1e6 for name, answer in answers.items()}
                 memory.append(plain_row(f"{case}, {what}", values, base="f32", inverse=True))
             works = {name: Work(side, "train") for name, side in sides.items()}
-            training.append(row(case, bench.alternate(f"{case}: activations", works, 6), base="f32", inverse=True))
+            training.append(row(case, bench.alternate(f"{case}: activations", works, 4), base="f32", inverse=True))
     steps = 30 if bench.options.quick else STEPS
-    runs = {f"{kept}, seed {seed}": train(bench, kept, seed, steps) for seed in SEEDS for kept in ("f32", "bf16")}
-    curve = [plain_row(str(end), {name: statistics.mean(losses[end - steps // 10:end]) for name, (losses, _) in runs.items()},
-                       ratios=False) for end in range(steps // 10, steps + 1, steps // 10)]
-    test = [plain_row(what, {name: scale * tested[what] for name, (_, tested) in runs.items()}, ratios=False)
-            for what, scale in (("loss", 1), ("accuracy", 100))]
+    losses, tested = zip(*(train(bench, kept, steps) for kept in kinds))
+    rows = [plain_row(str(end), {kept: statistics.mean(of[end - steps // 10:end]) for kept, of in zip(kinds, losses)},
+                      ratios=False) for end in range(steps // 10, steps + 1, steps // 10)]
+    rows.append(plain_row("test", {kept: of["loss"] for kept, of in zip(kinds, tested)}, ratios=False,
+                          detail=", ".join(f"{of['accuracy']:.2%}" for of in tested)))
     return [
-        group("Activations in bf16: peak memory of training", "MB", memory, ["f32", "bf16"], "{} / f32",
+        group("Activations in bf16: peak memory of training", "MB", memory, kinds, "{} / f32",
               note="Largest resident size of the process; the most that tensors had of it."),
-        group("Activations in bf16: training step", "ms", training, ["f32", "bf16"], "{} / f32"),
-        group("Activations in bf16: loss", "mean over the steps since the row before", curve, list(runs), kind="lines",
-              across="training steps", note="isonorm train on Fashion-MNIST; in both the same batches of 64."),
-        group("Activations in bf16: test", "after the training; accuracy in %", test, list(runs)),
+        group("Activations in bf16: training step", "ms", training, kinds, "{} / f32"),
+        group("Activations in bf16: loss", "mean over the steps since the row before", rows, kinds, kind="lines", decimals=4,
+              across="training steps",
+              note="isonorm train on Fashion-MNIST, the same batches of 64 in both; then the test images, with the accuracy "
+                   "of both."),
     ]
 
 
-def train(bench, kept, seed, steps):
+def train(bench, kept, steps):
     """The losses of a training, and the test of the trained model."""
-    bench.say(f"training with activations in {kept}, seed {seed}")
+    bench.say(f"training with activations in {kept}")
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
-        command = [bench.options.build / "tools" / "isonorm", "train", "--activations", kept, "--seed", str(seed), "--steps",
-                   str(steps), "--threads", str(bench.options.threads), "--log", log, "--quiet"]
+        command = [bench.options.build / "tools" / "isonorm", "train", "--activations", kept, "--steps", str(steps), "--threads",
+                   str(bench.options.threads), "--log", log, "--quiet"]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
             raise Failure(done.stderr.strip().splitlines()[-1])

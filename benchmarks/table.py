@@ -5,8 +5,10 @@ import textwrap
 WIDTH = 28  # of the first column, at least
 
 
-def number(x):
-    """Three significant digits, without an exponent."""
+def number(x, decimals=None):
+    """Three significant digits, or so many decimals, without an exponent."""
+    if decimals is not None:
+        return f"{x:.{decimals}f}"
     if abs(x) >= 100:
         return f"{x:,.0f}"
     return f"{x:.1f}" if abs(x) >= 10 else f"{x:.2f}" if abs(x) >= 1 else f"{x:.3f}"
@@ -45,7 +47,7 @@ def bars(group):
     show = lambda name, texts: line(name, list(zip(texts, widths)), first)
     yield show("", headings)
     for name, row in zip(names, group["rows"]):
-        values = [number(row["values"][s]) if s in row["values"] else "" for s in group["series"]]
+        values = [number(row["values"][s], group["decimals"]) if s in row["values"] else "" for s in group["series"]]
         quotients = [f"{row['ratios'][s]:.2f}" if s in row["ratios"] else "" for s in ratios]
         aim = f"   aim: {sign(row['aim'])}" if row["aim"] else ""
         yield show(name, values + quotients) + aim

@@ -32,7 +32,8 @@ def results():
         sections.group("Training step", "ms", rows(123.4), ["ours", "eager", "compile"],
                        aims={"eager": sections.at_most(0.75), "compile": sections.at_most(0.6)}),
         sections.group("Shares", "%", shares, ["matmul", "norm_forward", "tiny <op>"], kind="shares"),
-        sections.group("Residual + norm", "of memcpy", widths, ["LayerNorm forward", "RMSNorm forward"], kind="lines"),
+        sections.group("Residual + norm", "of memcpy", widths, ["LayerNorm forward", "RMSNorm forward"], kind="lines",
+                       across="width of a <row>", marks=[[0.9, "aim"]], decimals=3),
     ]
     facts = {"CPU": "a CPU", "threads": "2", "BLAS": "OpenBLAS 0.3, core SkylakeX", "date": "2026-01-01"}
     return dict(environment=facts, warnings=["the core <Haswell> is slow"], groups=groups, raw={})
@@ -50,6 +51,9 @@ class Presentation(unittest.TestCase):
         self.assertNotIn("<Haswell>", html)
         self.assertIsNone(re.search(r"https?:|src=|@import|url\(", html))
         self.assertEqual(html.count("<polyline"), 2)
+        self.assertIn(">width of a &lt;row&gt;</text>", html)
+        self.assertIn(">aim</text>", html)
+        self.assertIn("<td>0.950</td>", html)
         self.assertIn("prefers-color-scheme: dark", html)
 
     def test_bars_share_the_scale_of_their_row(self):
@@ -62,6 +66,7 @@ class Presentation(unittest.TestCase):
         self.assertRegex(text, r"vit_tiny +247 +494 +370 +0\.50 +0\.67\n")
         self.assertIn("WARNING: the core <Haswell> is slow", text)
         self.assertRegex(text, r"other +0\.5 +0\.5 +0\.5\n")
+        self.assertRegex(text, r"8192 +0\.950 +0\.500")
 
     def test_numbers_have_three_digits(self):
         shown = [table.number(x) for x in (1234.5, 123.4, 12.34, 1.234, 0.1234, -1234.5)]
@@ -118,6 +123,8 @@ class Programs(unittest.TestCase):
         self.assertLessEqual({"matmul", "norm_backward"}, set(profile["kernels"]))
         self.assertEqual(side.facts["parameters"], 1199754)
         self.assertGreater(profile["peak_bytes"], side.facts["base_bytes"])
+        rounded = self.side("step", "vit_fmnist", "--activations", "bf16").go(1, "train")
+        self.assertLess(rounded["peak_tensor_bytes"], 0.75 * profile["peak_tensor_bytes"])
 
 
 if __name__ == "__main__":
