@@ -1,6 +1,6 @@
 // One caching allocator over a raw source of memory: freed blocks wait in size classes, so a training step after the
-// first takes nothing from the system. Invariant: every block handed out is at least as large as asked for and aligned
-// to `alignment`.
+// second takes nothing from the system (the first makes the optimizer's state last). Invariant: every block handed out
+// is at least as large as asked for and aligned to `alignment`.
 #pragma once
 
 #include <cstddef>
