@@ -233,8 +233,9 @@ def threads(bench):
     names = [f"{count} threads", f"{count} processes of one thread"]
     speed = {names[0]: ratio(results["one"], results["threads"]),
              names[1]: count * ratio(results["one"], results["at once"])}
-    return [group("Threads", "steps in the time of one step of one thread", [plain_row("vit_fmnist, training", speed, ratios=False)],
-                  names, kind="lines", aims={names[0]: at_least(1.85)} if count == 2 else {},
+    return [group("Threads", "steps in the time of one step of one thread",
+                  [plain_row("vit_fmnist, training", speed, ratios=False)], names,
+                  aims={names[0]: at_least(1.85)} if count == 2 else {},
                   note="Processes share nothing but the machine: how many cores it gives while all of them work.")]
 
 
