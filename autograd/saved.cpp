@@ -79,11 +79,13 @@ Tensor Saved::get() const {
   return tensor_;
 }
 
+bool rounds_activation(DType dtype, int64_t numel) {
+  return current && dtype == DType::f32 && numel * size_of(dtype) >= kSmallest;
+}
+
 Saved save_activation(const Tensor& x) {
-  if (!current || !x.defined() || x.dtype() != DType::f32) return Saved(x);
-  const int64_t bytes = x.numel() * size_of(DType::f32);
-  // A view that repeats entries is larger as a copy.
-  if (bytes < kSmallest || bytes > x.impl().storage->bytes()) return Saved(x);
+  if (!x.defined() || !rounds_activation(x.dtype(), x.numel())) return Saved(x);
+  if (x.numel() * size_of(x.dtype()) > x.impl().storage->bytes()) return Saved(x);  // repeats entries: a copy is larger
   Saved saved;
   saved.tensor_ = current->take(x);
   saved.rounded_ = true;

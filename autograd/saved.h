@@ -29,5 +29,8 @@ inline Saved save(const Tensor& x) { return Saved(x); }
 // As save(); while a SaveActivations guard of bf16 lives, a rounded copy. For what depends on the batch, not for
 // weights.
 Saved save_activation(const Tensor& x);
+// Whether save_activation keeps a copy in bf16 of a tensor of `numel` elements. An op whose kernel rounds what it keeps
+// while it computes asks this.
+bool rounds_activation(DType dtype, int64_t numel);
 
 }  // namespace isonorm

@@ -46,18 +46,20 @@ Tensor mlp(const Tensor& x, const Tensor& w1, const Tensor& b1, const Tensor& w2
   Tensor y = empty(shape, x.options());
   const bool kept =
       takes_gradient(x) || takes_gradient(w1) || takes_gradient(b1) || takes_gradient(w2) || takes_gradient(b2);
-  const Tensor h = kept ? empty({rows, hidden}, x.options()) : Tensor();
+  const DType kept_as = rounds_activation(x.dtype(), rows * hidden) ? DType::bf16 : x.dtype();
+  const Tensor h = kept ? empty({rows, hidden}, {kept_as, x.device()}) : Tensor();
   kernels::mlp_forward.on(x.device(), as_strided(y, {rows, out}, {out, 1}, 0), h, input, weights, tanh_form);
   if (Node* n = track("mlp", {&y}, {&x, &w1, &b1, &w2, &b2}))
-    n->backward = [x = save_activation(input), hidden = save_activation(h), w1 = save(weights.w1),
-                   w2 = save(weights.w2), tanh_form, shape = x.shape()](Flow& g) {
+    n->backward = [x = save_activation(input), h, w1 = save(weights.w1), w2 = save(weights.w2), tanh_form,
+                   shape = x.shape()](Flow& g) {
       const kernels::MlpWeights weights{w1, {}, w2, {}};
-      const Tensor h = hidden, in = x;
-      const Tensor dy = reshape(contiguous(g.out()), {h.size(0), weights.w2.size(0)});
-      const Tensor activated = empty_like(h), dx = g.wants(0) ? empty_like(in) : Tensor();
-      kernels::mlp_backward.on(dy.device(), dx, h, activated, dy, weights, tanh_form);  // h becomes its gradient
+      const Tensor dy = reshape(contiguous(g.out()), {h.size(0), weights.w2.size(0)}), in = x;
+      const bool rounded = h.dtype() != in.dtype();  // otherwise h becomes its gradient
+      const Tensor dh = rounded ? empty(h.shape(), in.options()) : h;
+      const Tensor activated = empty_like(dh), dx = g.wants(0) ? empty_like(in) : Tensor();
+      kernels::mlp_backward.on(dy.device(), dx, dh, activated, rounded ? h : Tensor(), dy, weights, tanh_form);
       if (dx.defined()) g.give(0, reshape(dx, shape));
-      detail::give_weight_gradient(g, 1, in, h);
+      detail::give_weight_gradient(g, 1, in, dh);
       detail::give_weight_gradient(g, 3, activated, dy);
     };
   return y;

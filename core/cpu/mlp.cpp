@@ -26,13 +26,22 @@ template <class T> From<T> bias(const Tensor& b, int64_t begin = 0) {
   return {b.defined() ? b.data<T>() + begin : nullptr, 0};
 }
 
+// What forward and backward exchange where it is kept as bf16; null elsewhere.
+const bf16* rounded(const Tensor& h) { return h.defined() && h.dtype() == DType::bf16 ? h.data<bf16>() : nullptr; }
+
+template <class To, class From> void convert(int64_t n, const From* from, To* to) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) to[i] = static_cast<To>(static_cast<float>(from[i]));
+}
+
 template <class Form, class T>
 void forward(const Tensor& out, const Tensor& hidden, const Tensor& in, const MlpWeights& w) {
   const int64_t n = in.size(0), d = in.size(1), wide = w.w1.size(0), to = out.size(1), block = passing_rows(n);
   const Packed<T> w1 = Packed<T>::transposed(w.w1), w2 = Packed<T>::transposed(w.w2);
   const int64_t chunk = std::min(wide, w2.depth());
   const T* x = in.data<T>();
-  T *y = out.mutable_data<T>(), *kept = hidden.defined() ? hidden.mutable_data<T>() : nullptr;
+  bf16* const kept16 = rounded(hidden) ? hidden.mutable_data<bf16>() : nullptr;
+  T *y = out.mutable_data<T>(), *kept = hidden.defined() && !kept16 ? hidden.mutable_data<T>() : nullptr;
   parallel_for(n, block, [&](int64_t begin, int64_t end) {
     const FlushSubnormals flush;
     const Workspace<T> memory(block * (chunk + kPanel<T>));
@@ -42,12 +51,14 @@ void forward(const Tensor& out, const Tensor& hidden, const Tensor& in, const Ml
       const int64_t count = std::min(chunk, wide - p), step = kept ? wide : chunk;
       T* h = kept ? kept + begin * wide + p : g;
       w1.multiply(rows, p, count, {x + begin * d, d, 1}, h, step, bias<T>(w.b1, p), edge);
-      for (int64_t r = 0; r < rows; ++r)
+      for (int64_t r = 0; r < rows; ++r) {
+        if (kept16) convert(count, h + r * step, kept16 + (begin + r) * wide + p);
         for_lanes<T>(count, [&](int64_t i, auto lanes) {
           const Vec<T> v = lanes.load(h + r * step + i);
           T* to_g = g + r * chunk + i;
           lanes.store(to_g, lanes.choose(map_lanes<T>(v, [](T a) { return Form::value(a); }), lanes.load(to_g)));
         });
+      }
       T* c = y + begin * to;
       pass_over(w2.block(p, 0), rows, to, Strided<T>{g, chunk, 1}, c, to, p == 0 ? bias<T>(w.b2) : From<T>{c, to},
                 edge);
@@ -56,13 +67,14 @@ void forward(const Tensor& out, const Tensor& hidden, const Tensor& in, const Ml
 }
 
 template <class Form, class T>
-void backward(const Tensor& dx_out, const Tensor& hidden, const Tensor& activated, const Tensor& dy_in,
-              const MlpWeights& w) {
+void backward(const Tensor& dx_out, const Tensor& dh_out, const Tensor& activated, const Tensor& hidden,
+              const Tensor& dy_in, const MlpWeights& w) {
   const int64_t n = dy_in.size(0), wide = w.w1.size(0), d = w.w1.size(1), to = dy_in.size(1), block = passing_rows(n);
   const Packed<T> w2 = packed<T>(w.w2), w1 = packed<T>(w.w1);
   const int64_t chunk = std::min(wide, w1.depth());
   const T* dy = dy_in.data<T>();
-  T *h = hidden.mutable_data<T>(), *g = activated.mutable_data<T>();
+  const bf16* const kept16 = rounded(hidden);
+  T *h = dh_out.mutable_data<T>(), *g = activated.mutable_data<T>();
   T* dx = dx_out.defined() ? dx_out.mutable_data<T>() : nullptr;
   parallel_for(n, block, [&](int64_t begin, int64_t end) {
     const FlushSubnormals flush;
@@ -73,7 +85,8 @@ void backward(const Tensor& dx_out, const Tensor& hidden, const Tensor& activate
       const int64_t count = std::min(chunk, wide - p);
       w2.multiply(rows, p, count, {dy + begin * to, to, 1}, dg, chunk, {}, edge);
       T *const h_block = h + begin * wide + p, *const g_block = g + begin * wide + p;
-      for (int64_t r = 0; r < rows; ++r)
+      for (int64_t r = 0; r < rows; ++r) {
+        if (kept16) convert(count, kept16 + (begin + r) * wide + p, h_block + r * wide);
         for_lanes<T>(count, [&](int64_t i, auto lanes) {
           T in[kLanes<T>], value[kLanes<T>], slope[kLanes<T>];
           T *const to_h = h_block + r * wide + i, *const to_g = g_block + r * wide + i;
@@ -87,6 +100,7 @@ void backward(const Tensor& dx_out, const Tensor& hidden, const Tensor& activate
           lanes.store(to_g, lanes.choose(load_lanes<T>(value), lanes.load(to_g)));
           lanes.store(to_h, lanes.choose(lanes.load(dg + r * chunk + i) * load_lanes<T>(slope), v));
         });
+      }
       if (!dx) continue;
       T* c = dx + begin * d;
       pass_over(w1.block(p, 0), rows, d, Strided<T>{h_block, wide, 1}, c, d, p == 0 ? From<T>{} : From<T>{c, d}, edge);
@@ -109,13 +123,13 @@ void mlp_forward(const Tensor& y, const Tensor& h, const Tensor& x, const MlpWei
   visit_forms(x, tanh_form, [&]<class Form, class T>() { forward<Form, T>(y, h, x, w); });
 }
 template <Isa I>
-void mlp_backward(const Tensor& dx, const Tensor& h, const Tensor& activated, const Tensor& dy, const MlpWeights& w,
-                  bool tanh_form) {
-  visit_forms(dy, tanh_form, [&]<class Form, class T>() { backward<Form, T>(dx, h, activated, dy, w); });
+void mlp_backward(const Tensor& dx, const Tensor& dh, const Tensor& activated, const Tensor& h, const Tensor& dy,
+                  const MlpWeights& w, bool tanh_form) {
+  visit_forms(dy, tanh_form, [&]<class Form, class T>() { backward<Form, T>(dx, dh, activated, h, dy, w); });
 }
 
 template void mlp_forward<kTarget>(const Tensor&, const Tensor&, const Tensor&, const MlpWeights&, bool);
-template void mlp_backward<kTarget>(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const MlpWeights&,
-                                    bool);
+template void mlp_backward<kTarget>(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+                                    const MlpWeights&, bool);
 
 }  // namespace isonorm::kernels::cpu

@@ -16,24 +16,26 @@ namespace cpu {
 template <Isa I>
 void mlp_forward(const Tensor& y, const Tensor& h, const Tensor& x, const MlpWeights& weights, bool tanh_form);
 template <Isa I>
-void mlp_backward(const Tensor& dx, const Tensor& h, const Tensor& activated, const Tensor& dy,
+void mlp_backward(const Tensor& dx, const Tensor& dh, const Tensor& activated, const Tensor& h, const Tensor& dy,
                   const MlpWeights& weights, bool tanh_form);
 }  // namespace cpu
 
 // y [rows, out] from x [rows, in]; h [rows, hidden] becomes x W1^T + b1, or is undefined. All contiguous, of one dtype
-// f32 or f64, no dimension 0.
+// f32 or f64, or h of bf16 and the rest of f32; no dimension 0.
 inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, const MlpWeights&, bool)> mlp_forward{
     "mlp", []<Isa I>() { return &cpu::mlp_forward<I>; },
     [](const Tensor& y, const Tensor&, const Tensor& x, const MlpWeights& w, bool) {
       return 2 * w.w1.size(0) * (x.numel() + y.numel());
     }};
 
-// dx [rows, in], undefined where nobody wants it. h holds what the forward left and becomes the gradient of that;
-// activated [rows, hidden] becomes gelu(h), for the gradient of W2.
-inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const MlpWeights&, bool)>
-    mlp_backward{"mlp_backward", []<Isa I>() { return &cpu::mlp_backward<I>; },
-                 [](const Tensor& dx, const Tensor&, const Tensor&, const Tensor& dy, const MlpWeights& w, bool) {
-                   return 2 * w.w1.size(0) * ((dx.defined() ? dx.numel() : 0) + dy.numel());
-                 }};
+// dx [rows, in], undefined where nobody wants it. h is what the forward left in bf16; undefined where dh holds it,
+// which becomes its gradient either way. activated [rows, hidden] becomes gelu(h), for the gradient of W2.
+inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+                             const MlpWeights&, bool)>
+    mlp_backward{
+        "mlp_backward", []<Isa I>() { return &cpu::mlp_backward<I>; },
+        [](const Tensor& dx, const Tensor&, const Tensor&, const Tensor&, const Tensor& dy, const MlpWeights& w, bool) {
+          return 2 * w.w1.size(0) * ((dx.defined() ? dx.numel() : 0) + dy.numel());
+        }};
 
 }  // namespace isonorm::kernels
