@@ -10,11 +10,12 @@ namespace isonorm::bench {
 namespace {
 
 constexpr double kLimit = 1.5;
-constexpr int kRounds = 9;
+constexpr int kRounds = 9;  // at least, and so many that they take kLeast ms
+constexpr double kLeast = 30;
 constexpr double kElements = 1 << 20;  // of an input; its rows follow from its width
 constexpr int64_t kWidths[] = {63, 64, 127, 128, 192, 384, 768, 1000, 1024, 4096};
 constexpr int64_t kRows[] = {63, 65, 127, 197, 1000, 4095};
-constexpr int64_t kLengths[] = {17, 63, 65, 127, 197, 257, 500, 1000, 2047, 4095, 4096};
+constexpr int64_t kLengths[] = {16, 17, 63, 65, 127, 197, 257, 500, 1000, 2047, 4095, 4096};
 
 int64_t next_multiple(int64_t n) { return (n + 63) / 64 * 64; }
 
@@ -30,11 +31,13 @@ struct PerElement {
 PerElement per_element(const KernelOp& op, DType dtype, Size odd, Size regular) {
   const Size sizes[2] = {odd, regular};
   const Run runs[2] = {op.make(odd.rows, odd.width, dtype), op.make(regular.rows, regular.width, dtype)};
-  double least[2] = {1e300, 1e300};
-  for (int round = -1; round < kRounds; ++round)  // the first warms up
+  double least[2] = {1e300, 1e300}, spent = 0;
+  for (int round = -1; round < kRounds || spent < kLeast; ++round)  // the first warms up
     for (int i = 0; i < 2; ++i) {
       const Times t = runs[i]();
-      if (round >= 0) least[i] = std::min(least[i], t.forward_ms + t.backward_ms);
+      const double ms = t.forward_ms + t.backward_ms;
+      if (round >= 0) least[i] = std::min(least[i], ms);
+      spent += ms;
     }
   const auto ns = [&](int i) {
     return 1e6 * least[i] / op.work(static_cast<double>(sizes[i].rows), static_cast<double>(sizes[i].width));

@@ -1,9 +1,11 @@
-// parallel_for over fixed blocks of an index range. Which thread runs a block is open; where the blocks begin is not,
-// so a kernel that keeps its sums inside blocks gives the same bits for any number of threads.
+// parallel_for over blocks of an index range. Which thread runs a block is open; where the blocks begin is not, so a
+// kernel that keeps its sums inside blocks gives the same bits for any number of threads.
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
+#include <type_traits>
 
 namespace isonorm {
 
@@ -12,26 +14,49 @@ int num_threads();
 void set_num_threads(int n);
 int thread_index();  // of the calling thread inside parallel_for: 0 .. num_threads() - 1
 
+// [0, n) cut into `count` blocks, as equal as whole units allow.
+struct Partition {
+  int64_t n, count, unit = 1;
+
+  int64_t begin(int64_t b) const { return std::min(n, units(n, unit) * b / count * unit); }
+  static int64_t units(int64_t n, int64_t unit) { return (n + unit - 1) / unit; }
+};
+
+// Blocks of at most `grain` indices, a multiple of `unit`, that share out evenly among 1, 2, 4 or 8 threads. They
+// depend on these three numbers alone.
+inline Partition even_blocks(int64_t n, int64_t grain, int64_t unit = 1) {
+  if (n <= grain) return {n, 1, unit};
+  const int64_t count = Partition::units(n, grain);
+  const int64_t even =
+      count < 8 ? static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(count))) : (count + 7) / 8 * 8;
+  return {n, std::min(even, Partition::units(n, unit)), unit};
+}
+
+// As many for each of the threads there are, for work whose bits do not depend on where blocks begin.
+inline Partition thread_blocks(int64_t n, int64_t grain, int64_t unit = 1) {
+  const int64_t threads = num_threads(), each = Partition::units(Partition::units(n, threads), grain);
+  return {n, std::min(each * threads, Partition::units(n, unit)), unit};
+}
+
 namespace detail {
-void parallel_blocks(int64_t blocks, void (*body)(const void*, int64_t), const void* closure);
+void parallel_blocks(int64_t count, void (*body)(const void*, int64_t), const void* closure);
 }
 
-// Calls f(begin, end) for consecutive ranges of at most `grain` indices that cover [0, n). Runs in the calling thread
-// where there is one block, one thread, or a parallel region already. f must not throw.
-template <class F> void parallel_for(int64_t n, int64_t grain, const F& f) {
-  if (n <= 0) return;
-  const int64_t blocks = (n + grain - 1) / grain;
-  if (blocks == 1) return f(int64_t{0}, n);
-  const auto body = [&](int64_t b) { f(b * grain, std::min(n, (b + 1) * grain)); };
+// Calls f(begin, end) or f(begin, end, block) for each block. Runs in the calling thread where there is one block, one
+// thread, or a parallel region already. Throws what a call of f threw, after those of other threads.
+template <class F> void parallel_for(const Partition& blocks, const F& f) {
+  if (blocks.n <= 0) return;
+  const auto call = [&](int64_t begin, int64_t end, int64_t block) {
+    if constexpr (std::is_invocable_v<F, int64_t, int64_t, int64_t>)
+      f(begin, end, block);
+    else
+      f(begin, end);
+  };
+  if (blocks.count == 1) return call(0, blocks.n, 0);
+  const auto body = [&](int64_t b) { call(blocks.begin(b), blocks.begin(b + 1), b); };
   detail::parallel_blocks(
-      blocks, [](const void* c, int64_t b) { (*static_cast<const decltype(body)*>(c))(b); }, &body);
+      blocks.count, [](const void* c, int64_t b) { (*static_cast<const decltype(body)*>(c))(b); }, &body);
 }
-
-// A grain of at most `most`, and blocks as equal as can be for 1, 2, 4 or 8 threads. It depends on n alone: where the
-// blocks begin stays the same for any number of threads.
-inline int64_t even_grain(int64_t n, int64_t most) {
-  const int64_t blocks = (n + most - 1) / most, even = blocks > 1 ? (blocks + 7) / 8 * 8 : 1;
-  return std::max<int64_t>(1, (n + even - 1) / even);
-}
+template <class F> void parallel_for(int64_t n, int64_t grain, const F& f) { parallel_for(even_blocks(n, grain), f); }
 
 }  // namespace isonorm

@@ -54,14 +54,15 @@ template <class... In> Loop<1 + sizeof...(In)> loop_over(const Tensor& out, cons
 
 // Whether element i of `out` and of every input, broadcast to its shape, lies i elements behind the first.
 template <class... In> bool lie_alike(const Tensor& out, const In&... inputs) {
-  return out.is_contiguous() && ((inputs.is_contiguous() && inputs.numel() == out.numel()) && ...);
+  const TensorImpl& o = out.impl();
+  return o.contiguous && ((inputs.impl().contiguous && inputs.impl().numel == o.numel) && ...);
 }
 
 // Calls row(offsets, length) for runs along the innermost dimension that cover all elements; offsets[n] is where tensor
 // n's run begins, in elements, and it goes on with loop.inner(n). Runs in parallel over fixed blocks of elements.
-template <int N, class Row> void for_each_row(const Loop<N>& loop, int64_t grain, const Row& row) {
+template <int N, class Row> void for_each_row(const Loop<N>& loop, const Partition& blocks, const Row& row) {
   const int last = loop.rank - 1;
-  parallel_for(loop.count, grain, [&](int64_t begin, int64_t end) {
+  parallel_for(blocks, [&](int64_t begin, int64_t end) {
     int64_t index[kMaxRank], rest = begin;
     std::array<int64_t, N> at{};
     for (int d = last; d >= 0; --d) {
@@ -86,7 +87,7 @@ template <int N, class Row> void for_each_row(const Loop<N>& loop, int64_t grain
   });
 }
 
-// Elements of a block of a pointwise loop over n: some 10 us of work, and whole lines of the caches.
-inline int64_t element_grain(int64_t n) { return (even_grain(n, 16384) + 511) / 512 * 512; }
+// Blocks of a pointwise loop over n elements: some 10 us of work, and whole lines of the caches.
+inline Partition element_blocks(int64_t n) { return even_blocks(n, 16384, 512); }
 
 }  // namespace isonorm

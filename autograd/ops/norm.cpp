@@ -49,7 +49,7 @@ NormTape::Gradients NormTape::backward(const Tensor& dy, const Tensor& dsum, boo
   if (wants_gain) d.dgain = empty(width, dy.options());
   if (wants_bias) d.dbias = empty(width, dy.options());
   if (wants_gain || wants_bias || scale.defined())
-    partial = empty({kernels::norm_blocks(rows), 2, kernels::norm_partial_width(width[0])},
+    partial = empty({kernels::norm_blocks(rows).count, 2, kernels::norm_partial_width(width[0])},
                     {acc_dtype(dy.dtype()), dy.device()});
   kernels::norm_backward.on(dy.device(), spec, {d.dx, d.dgain, d.dbias, partial},
                             {contiguous(dy), dsum.defined() ? contiguous(dsum) : dsum, source, normalized, stats,

@@ -153,8 +153,9 @@ void backward_head(const Problem<T>& p, int64_t b, int64_t h, const AttentionSav
   const int64_t line = p.tile.line, wide = s.k.width, wide_v = whole_lanes<T>(p.values);
   const T scale = T(p.spec.scale);
   pack(s.k, k.p, k.step, p.size);
-  std::fill_n(s.dk, p.keys * wide, T(0));
-  std::fill_n(s.dv, p.keys * wide_v, T(0));
+  const int64_t seen = p.visible(p.queries);
+  std::fill_n(s.dk + seen * wide, (p.keys - seen) * wide, T(0));
+  std::fill_n(s.dv + seen * wide_v, (p.keys - seen) * wide_v, T(0));
   if (p.keys == 0) std::fill_n(s.dq, p.tile.line * wide, T(0));
   for (int64_t t = 0; t < p.tile.tiles; ++t) {
     const int64_t q0 = p.tile.begin(t), rows = p.tile.begin(t + 1) - q0;
@@ -174,16 +175,18 @@ void backward_head(const Problem<T>& p, int64_t b, int64_t h, const AttentionSav
     for (int64_t k0 = 0; k0 < p.visible(q0 + rows);) {
       const Place at = place(p, b, h, q0, rows, k0);
       const int64_t blind = at.q - q0;
+      const bool first = p.spec.causal ? k0 >= q0 : t == 0;  // that meets these keys
       T *dq_rows = s.dq + blind * wide, *dk_rows = s.dk + k0 * wide, *dv_rows = s.dv + k0 * wide_v;
       score_tile(p, at, k, columns_behind(qt, blind), s.weights, fetch);
       product(at.n, p.values, at.rows, T(1), rows_of(v, k0), columns_behind(doutt, blind), 0, 0, s.dweights, line, {},
               fetch);
       softmax_gradient(p, at, s.weights, s.dweights, s.lse + blind, s.along + blind, fetch);
-      product(at.n, at.rows, p.values, T(1), {s.weights, line, 1}, douts, blind, 0, dv_rows, wide_v, {dv_rows, wide_v},
-              fetch);
+      product(at.n, at.rows, p.values, T(1), {s.weights, line, 1}, douts, blind, 0, dv_rows, wide_v,
+              {first ? nullptr : dv_rows, wide_v}, fetch);
       product(at.rows, at.n, p.size, scale, {s.dweights, 1, line}, s.k, k0, 0, dq_rows, wide,
               {k0 > 0 ? dq_rows : nullptr, wide}, fetch);
-      product(at.n, at.rows, p.size, scale, {s.dweights, line, 1}, qs, blind, 0, dk_rows, wide, {dk_rows, wide}, fetch);
+      product(at.n, at.rows, p.size, scale, {s.dweights, line, 1}, qs, blind, 0, dk_rows, wide,
+              {first ? nullptr : dk_rows, wide}, fetch);
       k0 += at.n;
     }
     copy_rows(dq, q0, rows, s.dq, wide, p.size);

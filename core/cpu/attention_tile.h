@@ -30,11 +30,12 @@ template <class T> class Fetch {
  public:
   // Head `pair` of all [batch, heads], if there is one.
   void add(const Tensor& t, int64_t pair) {
-    const int64_t b = pair / t.size(1), h = pair % t.size(1);
-    if (b < t.size(0) && t.size(2) > 0 && t.size(3) > 0) parts_[count_++] = {head<T>(t, b, h), t.size(2), t.size(3)};
+    const Dims& s = t.shape();
+    const int64_t b = pair / s[1], h = pair % s[1];
+    if (b < s[0] && s[2] > 0 && s[3] > 0) parts_[count_++] = {head<T>(t, b, h), s[2], s[3]};
   }
   template <class... Block> void operator()(Block...) {
-    for (int64_t lines = 12; lines > 0 && now_ < count_;) {  // as many as the first-level cache can wait for
+    for (int64_t lines = 20; lines > 0 && now_ < count_;) {  // somewhat more than a core can wait for at a time
       Part& part = parts_[now_];
       for (int64_t i = 0; i < part.size; i += 64 / int64_t{sizeof(T)}, --lines)
         __builtin_prefetch(part.rows.p + i, 0, 2);

@@ -18,7 +18,7 @@ template <class To, class From> void copy_loop(const Tensor& dst, const Tensor& 
   const From* ps = src.data<From>();
   To* pd = dst.mutable_data<To>();
   const Loop<2> loop = loop_over(dst, src);
-  for_each_row(loop, element_grain(loop.count), [&](auto at, int64_t n) {
+  for_each_row(loop, element_blocks(loop.count), [&](auto at, int64_t n) {
     To* __restrict d = pd + at[0];
     const From* __restrict s = ps + at[1];
     const int64_t sd = loop.inner(0), ss = loop.inner(1);
@@ -47,7 +47,7 @@ template <Isa I> void fill(const Tensor& dst, double value) {
     const T v = static_cast<T>(static_cast<acc_t<T>>(value));
     T* p = dst.mutable_data<T>();
     const Loop<1> loop = loop_over(dst);
-    for_each_row(loop, element_grain(loop.count), [&](auto at, int64_t n) {
+    for_each_row(loop, element_blocks(loop.count), [&](auto at, int64_t n) {
       for (int64_t k = 0; k < n; ++k) p[at[0] + k * loop.inner(0)] = v;
     });
   });

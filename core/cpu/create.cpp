@@ -8,7 +8,7 @@ void ramp(const Tensor& out, double begin, double step) {
   const int64_t stride = out.strides()[0];
   visit_all(out.dtype(), [&]<class T>() {
     T* p = out.mutable_data<T>();
-    parallel_for(out.numel(), element_grain(out.numel()), [&](int64_t from, int64_t to) {
+    parallel_for(element_blocks(out.numel()), [&](int64_t from, int64_t to) {
       for (int64_t i = from; i < to; ++i)
         p[i * stride] = static_cast<T>(static_cast<acc_t<T>>(begin + static_cast<double>(i) * step));
     });

@@ -121,11 +121,10 @@ template <class T> void gemm_tile(const Gemm<T>& g, const Tile& t) {
 // packs all of b where rows are cut: only many rows pay for more tiles than threads.
 template <class T> void gemm(const Gemm<T>& g) {
   const bool by_rows = g.m >= g.n;
-  const int64_t length = by_rows ? g.m : g.n, unit = by_rows ? 1 : kLanes<T>;
-  const bool many = by_rows && g.a.column == 1;
-  const int64_t tiles = num_threads() * (many ? std::clamp<int64_t>(g.m / num_threads() / kFewRows, 1, 4) : 1);
-  const int64_t part = blocks_of(blocks_of(length, tiles), unit) * unit;
-  parallel_for(length, part, [&](int64_t begin, int64_t end) {
+  const int64_t share = blocks_of(g.m, num_threads()), few = g.a.column == 1 ? share / kFewRows : 1;
+  const Partition parts = by_rows ? thread_blocks(g.m, blocks_of(share, std::clamp<int64_t>(few, 1, 4)))
+                                  : thread_blocks(g.n, g.n, kLanes<T>);
+  parallel_for(parts, [&](int64_t begin, int64_t end) {
     gemm_tile(g, by_rows ? Tile{begin, end - begin, 0, g.n} : Tile{0, g.m, begin, end - begin});
   });
 }
@@ -196,22 +195,20 @@ template <class T> class Packed {
   std::optional<Workspace<T>> own_;  // unless it is kept elsewhere
 };
 
-// Rows that one thread takes through several products: few enough to stay in cache, the same number for each.
-inline int64_t passing_rows(int64_t rows) {
-  constexpr int64_t most = 22 * kBlockRows;
-  const int64_t mine = blocks_of(rows, num_threads());
-  return blocks_of(mine, blocks_of(mine, most));
-}
+// Rows that one thread takes through several products together: few enough to stay in cache.
+inline Partition passing_rows(int64_t rows) { return thread_blocks(rows, 22 * kBlockRows); }
 
 // c = from + a b for a packed b: some rows meet some columns at a time, all rows the same ones.
 template <class T> void gemm(const Gemm<T>& g, const Packed<T>& b) {
-  const int64_t rows = passing_rows(g.m), columns = Blocking<T>(g.n, g.k, false).columns, blocks = blocks_of(g.m, rows);
-  parallel_for(blocks * blocks_of(g.n, columns), 1, [&](int64_t begin, int64_t end) {
+  const Partition blocks = passing_rows(g.m);
+  const int64_t columns = Blocking<T>(g.n, g.k, false).columns;
+  parallel_for(blocks.count * blocks_of(g.n, columns), 1, [&](int64_t begin, int64_t end) {
     const FlushSubnormals flush;
-    const Workspace<T> edge(rows * kPanel<T>);
     for (int64_t t = begin; t < end; ++t) {
-      const int64_t i = t % blocks * rows, j = t / blocks * columns;
-      b.multiply(std::min(rows, g.m - i), j, std::min(columns, g.n - j), {g.a.p + i * g.a.row, g.a.row, g.a.column},
+      const int64_t block = t % blocks.count, i = blocks.begin(block), rows = blocks.begin(block + 1) - i;
+      const int64_t j = t / blocks.count * columns;
+      const Workspace<T> edge(rows * kPanel<T>);
+      b.multiply(rows, j, std::min(columns, g.n - j), {g.a.p + i * g.a.row, g.a.row, g.a.column},
                  g.c + i * g.c_step + j, g.c_step, g.from.at(i, j), edge.data());
     }
   });

@@ -13,10 +13,9 @@ namespace {
 
 template <class F> void for_rows(const Tensor& logits, const F& f) {
   const int64_t classes = logits.size(-1);
-  parallel_for(logits.size(0), even_grain(logits.size(0), std::max<int64_t>(1, 8192 / classes)),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t r = begin; r < end; ++r) f(r);
-               });
+  parallel_for(logits.size(0), std::max<int64_t>(1, 8192 / classes), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) f(r);
+  });
 }
 
 // Writes (m, s) to stats and returns the loss.

@@ -87,7 +87,8 @@ template <class T> void run(const Tensor& out, const Tensor& a, const Tensor& b,
   };
   // A batch is shared out among the threads where that occupies them; otherwise the threads share each product.
   const bool by_batch = loop.count >= num_threads();
-  for_each_row(loop, by_batch ? std::max<int64_t>(1, 32768 / std::max<int64_t>(1, m * n * k)) : loop.count, product);
+  const int64_t grain = by_batch ? std::max<int64_t>(1, 32768 / std::max<int64_t>(1, m * n * k)) : loop.count;
+  for_each_row(loop, even_blocks(loop.count, grain), product);
 }
 
 // The product over a depth of 0: `from` alone.

@@ -36,17 +36,17 @@ template <class To, class From> void convert(int64_t n, const From* from, To* to
 
 template <class Form, class T>
 void forward(const Tensor& out, const Tensor& hidden, const Tensor& in, const MlpWeights& w) {
-  const int64_t n = in.size(0), d = in.size(1), wide = w.w1.size(0), to = out.size(1), block = passing_rows(n);
+  const int64_t n = in.size(0), d = in.size(1), wide = w.w1.size(0), to = out.size(1);
   const Packed<T> w1 = Packed<T>::transposed(w.w1), w2 = Packed<T>::transposed(w.w2);
   const int64_t chunk = std::min(wide, w2.depth());
   const T* x = in.data<T>();
   bf16* const kept16 = rounded(hidden) ? hidden.mutable_data<bf16>() : nullptr;
   T *y = out.mutable_data<T>(), *kept = hidden.defined() && !kept16 ? hidden.mutable_data<T>() : nullptr;
-  parallel_for(n, block, [&](int64_t begin, int64_t end) {
+  parallel_for(passing_rows(n), [&](int64_t begin, int64_t end) {
     const FlushSubnormals flush;
-    const Workspace<T> memory(block * (chunk + kPanel<T>));
-    T *const g = memory.data(), *const edge = g + block * chunk;
     const int64_t rows = end - begin;
+    const Workspace<T> memory(rows * (chunk + kPanel<T>));
+    T *const g = memory.data(), *const edge = g + rows * chunk;
     for (int64_t p = 0; p < wide; p += chunk) {
       const int64_t count = std::min(chunk, wide - p), step = kept ? wide : chunk;
       T* h = kept ? kept + begin * wide + p : g;
@@ -69,18 +69,18 @@ void forward(const Tensor& out, const Tensor& hidden, const Tensor& in, const Ml
 template <class Form, class T>
 void backward(const Tensor& dx_out, const Tensor& dh_out, const Tensor& activated, const Tensor& hidden,
               const Tensor& dy_in, const MlpWeights& w) {
-  const int64_t n = dy_in.size(0), wide = w.w1.size(0), d = w.w1.size(1), to = dy_in.size(1), block = passing_rows(n);
+  const int64_t n = dy_in.size(0), wide = w.w1.size(0), d = w.w1.size(1), to = dy_in.size(1);
   const Packed<T> w2 = packed<T>(w.w2), w1 = packed<T>(w.w1);
   const int64_t chunk = std::min(wide, w1.depth());
   const T* dy = dy_in.data<T>();
   const bf16* const kept16 = rounded(hidden);
   T *h = dh_out.mutable_data<T>(), *g = activated.mutable_data<T>();
   T* dx = dx_out.defined() ? dx_out.mutable_data<T>() : nullptr;
-  parallel_for(n, block, [&](int64_t begin, int64_t end) {
+  parallel_for(passing_rows(n), [&](int64_t begin, int64_t end) {
     const FlushSubnormals flush;
-    const Workspace<T> memory(block * (chunk + kPanel<T>));
-    T *const dg = memory.data(), *const edge = dg + block * chunk;
     const int64_t rows = end - begin;
+    const Workspace<T> memory(rows * (chunk + kPanel<T>));
+    T *const dg = memory.data(), *const edge = dg + rows * chunk;
     for (int64_t p = 0; p < wide; p += chunk) {
       const int64_t count = std::min(chunk, wide - p);
       w2.multiply(rows, p, count, {dy + begin * to, to, 1}, dg, chunk, {}, edge);

@@ -25,9 +25,9 @@ template <class A> Shape<A> shape_of(const NormSpec& spec, const Tensor& x) {
           A(spec.eps)};
 }
 
-// Rows of a block where there are no sums over rows.
-template <class A> int64_t block_rows(const Shape<A>& s) {
-  return even_grain(s.rows, std::max<int64_t>(1, 8192 / std::max<int64_t>(1, s.width)));
+// Where there are no sums over rows.
+template <class A> Partition row_blocks(const Shape<A>& s) {
+  return even_blocks(s.rows, std::max<int64_t>(1, 8192 / std::max<int64_t>(1, s.width)));
 }
 
 template <class T> const T* data_or_null(const Tensor& t) { return t.defined() ? t.data<T>() : nullptr; }
@@ -98,7 +98,7 @@ void forward(const NormSpec& spec, const NormOutputs& out, const NormInputs& in)
   A* stats = out.stats.mutable_data<A>();
   const int64_t w = s.width;
   const bool streamed = streams<T>(out.y, w) && (!add || streams<T>(out.sum, w));
-  parallel_for(s.rows, block_rows(s), [&](int64_t begin, int64_t end) {
+  parallel_for(row_blocks(s), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const Source<add, far, A, T> from{x + r * w, add ? branch + r * w : nullptr, {w}};
       const auto [shift, scale] = row_stats<K>(from, s);
@@ -189,12 +189,13 @@ void backward(const NormSpec& spec, const NormGradients& out, const NormSaved& i
   const A* stats = in.stats.data<A>();
   T* dx = out.dx.mutable_data<T>();
   A* partial = mutable_or_null<A>(out.partial);
-  const int64_t w = s.width, stride = norm_partial_width(w), block = affine ? norm_block_rows(s.rows) : block_rows(s);
+  const int64_t w = s.width, stride = norm_partial_width(w);
+  const Partition blocks = affine ? norm_blocks(s.rows) : row_blocks(s);
   const bool streamed = s.entries == w && streams<T>(out.dx, w);
-  parallel_for(s.rows, block, [&](int64_t begin, int64_t end) {
+  parallel_for(blocks, [&](int64_t begin, int64_t end, int64_t block) {
     A *dgain = nullptr, *dbias = nullptr;
     if constexpr (affine) {
-      dgain = partial + begin / block * 2 * stride;
+      dgain = partial + block * 2 * stride;
       dbias = dgain + stride;
       std::fill_n(dgain, 2 * stride, A(0));
     }
@@ -214,13 +215,12 @@ void backward(const NormSpec& spec, const NormGradients& out, const NormSaved& i
     end_stream(streamed);
   });
   if constexpr (!affine) return;
-  const int64_t blocks = norm_blocks(s.rows);
   T* to[2] = {mutable_or_null<T>(out.dgain), mutable_or_null<T>(out.dbias)};
   for (int which : {0, 1}) {
     if (!to[which]) continue;
     for_lanes<A>(w, [&](int64_t i, auto lanes) {
       Vec<A> sum{};
-      for (int64_t b = 0; b < blocks; ++b) sum += load_lanes<A>(partial + (2 * b + which) * stride + place<A>(i));
+      for (int64_t b = 0; b < blocks.count; ++b) sum += load_lanes<A>(partial + (2 * b + which) * stride + place<A>(i));
       lanes.store(to[which] + i, lanes.choose(sum, lanes.load(to[which] + i)));
     });
   }

@@ -45,13 +45,13 @@ template <class T, class R, class F, class... In> void for_rows(const F& row, co
   R* to = out.mutable_data<R>();
   if constexpr (std::is_same_v<A, T> && std::is_same_v<B, R>)
     if (lie_alike(out, inputs...))
-      return parallel_for(out.numel(), element_grain(out.numel()), [&](int64_t begin, int64_t end) {
+      return parallel_for(element_blocks(out.impl().numel), [&](int64_t begin, int64_t end) {
         std::array<const A*, N> x = from;
         for (const A*& p : x) p += begin;
         row(to + begin, x, end - begin);
       });
   const Loop<1 + N> loop = loop_over(out, inputs...);
-  for_each_row(loop, element_grain(loop.count), [&](auto at, int64_t length) {
+  for_each_row(loop, element_blocks(loop.count), [&](auto at, int64_t length) {
     alignas(64) Row<A> in[N];
     alignas(64) Row<B> result;
     for (int64_t k = 0; k < length; k += kRow) {
@@ -134,7 +134,7 @@ template <Isa I> void where(const Tensor& out, const Tensor& condition, const Te
     const T *pa = a.data<T>(), *pb = b.data<T>();
     T* po = out.mutable_data<T>();
     const Loop<4> loop = loop_over(out, condition, a, b);
-    for_each_row(loop, element_grain(loop.count), [&](auto at, int64_t n) {
+    for_each_row(loop, element_blocks(loop.count), [&](auto at, int64_t n) {
       for (int64_t k = 0; k < n; ++k)
         po[at[0] + k * loop.inner(0)] =
             pc[at[1] + k * loop.inner(1)] ? pa[at[2] + k * loop.inner(2)] : pb[at[3] + k * loop.inner(3)];

@@ -147,13 +147,12 @@ template <Isa I> void recentre(ReduceShape s, const Tensor& out, const Tensor& x
     const T* px = x.data<T>();
     T* po = out.mutable_data<T>();
     const A divisor = static_cast<A>(s.length);
-    const int64_t columns = (even_grain(s.inner, kColumns) + kUnit - 1) / kUnit * kUnit;
-    const int64_t strips = (s.inner + columns - 1) / columns;
-    const int64_t cost = std::max<int64_t>(1, s.length * std::min(s.inner, columns));
-    parallel_for(s.outer * strips, std::max<int64_t>(1, 16384 / cost), [&](int64_t begin, int64_t end) {
+    const Partition strips = even_blocks(s.inner, kColumns, kUnit);
+    const int64_t cost = std::max<int64_t>(1, s.length * s.inner / strips.count);
+    parallel_for(s.outer * strips.count, std::max<int64_t>(1, 16384 / cost), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        const int64_t c = i % strips * columns, width = std::min(columns, s.inner - c);
-        const int64_t at = i / strips * s.length * s.inner + c;
+        const int64_t c = strips.begin(i % strips.count), width = strips.begin(i % strips.count + 1) - c;
+        const int64_t at = i / strips.count * s.length * s.inner + c;
         if (s.inner == 1) {
           const A mean = reduce_row<Reduction::sum, A>(px + at, s.length) / divisor;
           for (int64_t r = 0; r < s.length; ++r) po[at + r] = T(A(px[at + r]) - mean);

@@ -60,8 +60,7 @@ void softmax_gradient_row(T* __restrict dx, const T* __restrict g, const T* __re
 template <class F> void for_rows(const Tensor& out, const F& f) {
   if (out.numel() == 0) return;
   const int64_t n = out.size(-1), rows = out.numel() / n;
-  parallel_for(rows, even_grain(rows, std::max<int64_t>(1, 8192 / n)),
-               [&](int64_t begin, int64_t end) { f(begin * n, end * n, n); });
+  parallel_for(rows, std::max<int64_t>(1, 8192 / n), [&](int64_t begin, int64_t end) { f(begin * n, end * n, n); });
 }
 
 }  // namespace

@@ -49,23 +49,23 @@ template <int I0, int I1, int I2, int I3, int N, class V> V shuffle_quads(V a, V
   (std::make_integer_sequence<int, N>{});
 }
 
-// N lanes: 4 adjacent elements of x, of x + step, of x + 2 step, ...
-template <int N, class T> auto load_quads(const T* x, int64_t step) {
+// N lanes: the elements [r, r + 4) of rows 0, 4, 8, ...
+template <int N, class T> auto load_quads(const T* const* rows, int64_t r) {
   typename VectorType<T, N * sizeof(T)>::type v;
   if constexpr (N == 4) {
-    std::memcpy(&v, x, sizeof(v));
+    std::memcpy(&v, rows[0] + r, sizeof(v));
   } else {
-    const auto low = load_quads<N / 2>(x, step), high = load_quads<N / 2>(x + N / 8 * step, step);
+    const auto low = load_quads<N / 2>(rows, r), high = load_quads<N / 2>(rows + N / 2, r);
     v = [&]<int... I>(std::integer_sequence<int, I...>) { return __builtin_shufflevector(low, high, I...); }
     (std::make_integer_sequence<int, N>{});
   }
   return v;
 }
 
-// 4 lines of N elements, `line` apart: the transpose of N rows of x, `step` apart.
-template <int N, class T> void transpose_block(T* to, int64_t line, const T* x, int64_t step) {
-  const auto a = load_quads<N>(x, 4 * step), b = load_quads<N>(x + step, 4 * step);
-  const auto c = load_quads<N>(x + 2 * step, 4 * step), d = load_quads<N>(x + 3 * step, 4 * step);
+// 4 lines of N elements, `line` apart: the transpose of the elements [r, r + 4) of N rows.
+template <int N, class T> void transpose_block(T* to, int64_t line, const T* const* rows, int64_t r) {
+  const auto a = load_quads<N>(rows, r), b = load_quads<N>(rows + 1, r);
+  const auto c = load_quads<N>(rows + 2, r), d = load_quads<N>(rows + 3, r);
   const auto ab = shuffle_quads<0, 4, 1, 5, N>(a, b), cd = shuffle_quads<0, 4, 1, 5, N>(c, d);
   const auto ef = shuffle_quads<2, 6, 3, 7, N>(a, b), gh = shuffle_quads<2, 6, 3, 7, N>(c, d);
   const auto store = [&](int64_t q, auto v) { std::memcpy(to + q * line, &v, sizeof(v)); };
@@ -75,26 +75,24 @@ template <int N, class T> void transpose_block(T* to, int64_t line, const T* x, 
   store(3, shuffle_quads<2, 3, 6, 7, N>(ef, gh));
 }
 
-// The transpose of x [n, depth], with zeros behind column n. Lines of a panel can lie so that they share the sets of
-// the first-level cache: a register is stored where its elements were gathered, not a quad of it at a time.
+// The transpose of x [n, depth]; its last column again behind column n. Lines of a panel can lie so that they share the
+// sets of the first-level cache: a register is stored where its elements were gathered, not a quad of it at a time.
 template <class T> void pack_transposed(const Panels<T>& to, const T* x, int64_t step, int64_t n) {
+  constexpr int lanes = kLanes<T>;
   for (int64_t c = 0; c < to.width; c += kPanel<T>) {
-    const int64_t w = to.panel_width(c), filled = std::clamp<int64_t>(n - c, 0, w);
-    const int64_t deep = to.depth / 4 * 4;
-    const T* rows = x + c * step;
-    T* panel = to.at(0, c);
-    int64_t j = 0;
-    const auto blocks = [&](auto width) {
-      for (; j + width <= filled; j += width)
-        for (int64_t r = 0; r < deep; r += 4) transpose_block<width>(panel + r * w + j, w, rows + j * step + r, step);
-    };
-    if constexpr (kLanes<T> >= 4) {
-      blocks(std::integral_constant<int, kLanes<T>>{});
-      blocks(std::integral_constant<int, 4>{});
-    }
-    for (int64_t r = 0; r < to.depth; ++r) {
-      for (int64_t i = r < deep ? j : 0; i < filled; ++i) panel[r * w + i] = rows[i * step + r];
-      for (int64_t i = filled; i < w; ++i) panel[r * w + i] = T(0);
+    const int64_t w = to.panel_width(c);
+    for (int64_t j = 0; j < w; j += lanes) {
+      T* column = to.at(0, c) + j;
+      const T* rows[lanes];
+      for (int i = 0; i < lanes; ++i) rows[i] = x + std::min(c + j + i, n - 1) * step;
+      int64_t r = 0;
+      if constexpr (lanes >= 4)
+        for (; to.depth >= 4 && r < to.depth; r += 4) {  // the last four elements may be seen twice
+          const int64_t at = std::min(r, to.depth - 4);
+          transpose_block<lanes>(column + at * w, w, rows, at);
+        }
+      for (; r < to.depth; ++r)
+        for (int i = 0; i < lanes; ++i) column[r * w + i] = rows[i][r];
     }
   }
 }

@@ -4,14 +4,14 @@
 
 #include "core/kernel.h"
 #include "core/norm_spec.h"
+#include "core/parallel.h"
 #include "core/tensor.h"
 
 namespace isonorm::kernels {
 
 // The sums over rows for gain and bias are taken in blocks of rows that depend on the shape alone and added up in
 // order: the bits do not depend on the number of threads.
-inline int64_t norm_block_rows(int64_t rows) { return std::max<int64_t>(16, (rows + 31) / 32); }
-inline int64_t norm_blocks(int64_t rows) { return (rows + norm_block_rows(rows) - 1) / norm_block_rows(rows); }
+inline Partition norm_blocks(int64_t rows) { return even_blocks(rows, std::max<int64_t>(16, (rows + 31) / 32)); }
 
 // Entries of a row of these sums: whole vector registers.
 inline int64_t norm_partial_width(int64_t width) { return (width + 15) / 16 * 16; }
@@ -32,7 +32,8 @@ struct NormInputs {
 struct NormGradients {
   Tensor dx;
   Tensor dgain, dbias;  // [width]; undefined where not wanted
-  Tensor partial;  // scratch [norm_blocks(rows), 2, norm_partial_width] of acc dtype, where dgain or dbias is wanted
+  Tensor
+      partial;  // scratch [norm_blocks(rows).count, 2, norm_partial_width] of acc dtype, where dgain or dbias is wanted
 
   friend int64_t tensor_bytes(const NormGradients& n) { return bytes_of_all(n.dx, n.dgain, n.dbias, n.partial); }
 };

@@ -1,0 +1,107 @@
+// How work is divided: what blocks cover, how equal they are, and what becomes of an exception.
+#include "core/parallel.h"
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "core/cpu/workspace.h"
+#include "core/error.h"
+#include "tests/support/catch.h"
+
+using namespace isonorm;
+
+namespace {
+
+// Sizes of the blocks in units, after they were found to follow each other from 0 to n, whole units each but the last.
+std::vector<int64_t> units_of(const Partition& b) {
+  std::vector<int64_t> sizes;
+  for (int64_t i = 0; i < b.count; ++i) {
+    const int64_t begin = b.begin(i), end = b.begin(i + 1);
+    CHECK(begin % b.unit == 0);
+    CHECK((end % b.unit == 0 || i == b.count - 1));
+    sizes.push_back((end - begin + b.unit - 1) / b.unit);
+  }
+  CHECK(b.begin(0) == 0);
+  CHECK(b.begin(b.count) == b.n);
+  return sizes;
+}
+
+struct Threads {
+  int before = num_threads();
+  explicit Threads(int n) { set_num_threads(n); }
+  ~Threads() { set_num_threads(before); }
+};
+
+}  // namespace
+
+TEST_CASE("blocks cover the range, none above the grain, as equal as whole units allow") {
+  for (const int64_t unit : {1, 16})
+    for (const int64_t grain : {unit, 4 * unit, 16 * unit})
+      for (int64_t n = 0; n < 700; ++n) {
+        CAPTURE(n, grain, unit);
+        const Threads three(3);
+        for (const Partition& b : {even_blocks(n, grain, unit), thread_blocks(n, grain, unit)}) {
+          const std::vector<int64_t> sizes = units_of(b);
+          if (sizes.empty()) continue;
+          const auto [least, most] = std::minmax_element(sizes.begin(), sizes.end());
+          CHECK(*least > 0);
+          CHECK(*most - *least <= 1);
+          CHECK(*most * unit <= grain);
+        }
+      }
+}
+
+TEST_CASE("eight, four or two threads get the same number of blocks each, unless every block is a unit") {
+  for (int64_t n = 1; n < 700; ++n) {
+    const int64_t count = even_blocks(n, 16).count;
+    CHECK((count == 1 || count == 2 || count == 4 || count % 8 == 0));
+  }
+  CHECK(even_blocks(16, 16).count == 1);
+  CHECK(even_blocks(65, 16).count == 8);
+  CHECK(even_blocks(17, 1).count == 17);
+}
+
+TEST_CASE("blocks do not depend on the number of threads; those for threads are a multiple of it") {
+  const Threads one(1);
+  const int64_t count = even_blocks(1000, 30).count;
+  CHECK(thread_blocks(1000, 30).count == 34);
+  set_num_threads(3);
+  CHECK(even_blocks(1000, 30).count == count);
+  CHECK(thread_blocks(1000, 30).count == 36);
+  CHECK(thread_blocks(1000, 1000).count == 3);
+}
+
+TEST_CASE("parallel_for calls once for each block and says which one it is") {
+  const Threads two(2);
+  for (const int64_t n : {0, 1, 65, 1000}) {
+    const Partition blocks = even_blocks(n, 16);
+    std::vector<std::atomic<int>> seen(static_cast<size_t>(n));
+    parallel_for(blocks, [&](int64_t begin, int64_t end, int64_t block) {
+      if (begin != blocks.begin(block) || end != blocks.begin(block + 1)) return;
+      for (int64_t i = begin; i < end; ++i) ++seen[static_cast<size_t>(i)];
+    });
+    CHECK(std::all_of(seen.begin(), seen.end(), [](const auto& s) { return s == 1; }));
+  }
+}
+
+TEST_CASE("what a thread throws arrives in the calling thread, after all blocks") {
+  for (const int threads : {1, 2, 3}) {
+    const Threads guard(threads);
+    std::atomic<int> calls = 0;
+    const auto run = [&] {
+      parallel_for(12, 1, [&](int64_t begin, int64_t) {
+        ++calls;
+        check(begin != 11, "block ", begin);
+      });
+    };
+    CHECK_THROWS_WITH(run(), "block 11");
+    CHECK(calls == 12);
+  }
+}
+
+TEST_CASE("a workspace that finds no memory inside of a parallel region is an error, not the end of the program") {
+  const Threads two(2);
+  const auto run = [] { parallel_for(8, 1, [](int64_t, int64_t) { Workspace<float> memory(int64_t{1} << 46); }); };
+  CHECK_THROWS_WITH(run(), Catch::Matchers::Contains("allocate: "));
+}
