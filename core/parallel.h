@@ -25,7 +25,7 @@ struct Partition {
 // Blocks of at most `grain` indices, a multiple of `unit`, that share out evenly among 1, 2, 4 or 8 threads. They
 // depend on these three numbers alone.
 inline Partition even_blocks(int64_t n, int64_t grain, int64_t unit = 1) {
-  if (n <= grain) return {n, 1, unit};
+  if (n <= grain) return {n, n > 0, unit};
   const int64_t count = Partition::units(n, grain);
   const int64_t even =
       count < 8 ? static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(count))) : (count + 7) / 8 * 8;

@@ -148,7 +148,7 @@ template <Isa I> void recentre(ReduceShape s, const Tensor& out, const Tensor& x
     T* po = out.mutable_data<T>();
     const A divisor = static_cast<A>(s.length);
     const Partition strips = even_blocks(s.inner, kColumns, kUnit);
-    const int64_t cost = std::max<int64_t>(1, s.length * s.inner / strips.count);
+    const int64_t cost = std::max<int64_t>(1, s.length * s.inner / std::max<int64_t>(1, strips.count));
     parallel_for(s.outer * strips.count, std::max<int64_t>(1, 16384 / cost), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t c = strips.begin(i % strips.count), width = strips.begin(i % strips.count + 1) - c;
