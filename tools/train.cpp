@@ -51,7 +51,7 @@ Verb add_train(CLI::App& app) {
       });
   add_shared_options(*command, o->training);
   add_choice(*command, "--activations", o->activations, {DType::f32, DType::f64, DType::bf16},
-             "in which they wait for the backward (default: that of --dtype; f32 as bf16: half the memory)");
+             "in which they wait for the backward (default: that of --dtype; bf16 of f32: in half the space)");
   command->add_option("--checkpoint", o->checkpoint, "file to go on from where it exists, and to save to");
   command->add_option("--save-every", o->save_every, "steps between two savings; 0: only at the end")
       ->capture_default_str();

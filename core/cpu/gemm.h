@@ -121,7 +121,8 @@ template <class T> void gemm_tile(const Gemm<T>& g, const Tile& t) {
 // packs all of b where rows are cut: only many rows pay for more tiles than threads.
 template <class T> void gemm(const Gemm<T>& g) {
   const bool by_rows = g.m >= g.n;
-  const int64_t share = blocks_of(g.m, num_threads()), few = g.a.column == 1 ? share / kFewRows : 1;
+  const bool shared = num_threads() > 1 && g.a.column == 1;
+  const int64_t share = blocks_of(g.m, num_threads()), few = shared ? share / kFewRows : 1;
   const Partition parts = by_rows ? thread_blocks(g.m, blocks_of(share, std::clamp<int64_t>(few, 1, 4)))
                                   : thread_blocks(g.n, g.n, kLanes<T>);
   parallel_for(parts, [&](int64_t begin, int64_t end) {

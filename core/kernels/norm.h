@@ -32,8 +32,7 @@ struct NormInputs {
 struct NormGradients {
   Tensor dx;
   Tensor dgain, dbias;  // [width]; undefined where not wanted
-  Tensor
-      partial;  // scratch [norm_blocks(rows).count, 2, norm_partial_width] of acc dtype, where dgain or dbias is wanted
+  Tensor partial;       // scratch [norm_blocks(rows).count, 2, norm_partial_width] of acc dtype, for dgain and dbias
 
   friend int64_t tensor_bytes(const NormGradients& n) { return bytes_of_all(n.dx, n.dgain, n.dbias, n.partial); }
 };

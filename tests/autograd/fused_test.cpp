@@ -11,6 +11,7 @@
 #include "autograd/gradcheck.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
+#include "core/kernel.h"
 #include "core/parallel.h"
 #include "tests/support/random.h"
 
@@ -130,6 +131,7 @@ TEST_CASE("the bits of fused ops do not depend on the number of threads") {
                                      randn({200}, 15, 1, 1, dtype), randn({200}, 16, 0, 1, dtype)};
     CHECK(bits(norm, inputs, 2, 1) == bits(norm, inputs, 2, 2));
     CHECK(bits(norm, inputs, 2, 1) == bits(norm, inputs, 2, 4));
+    if (isa() == Isa::base) continue;  // its products are OpenBLAS's, whose sums hang on the threads (docs/numerics.md)
     CHECK(bits(feed, inputs, 1, 1) == bits(feed, inputs, 1, 2));
     CHECK(bits(feed, inputs, 1, 1) == bits(feed, inputs, 1, 4));
   }

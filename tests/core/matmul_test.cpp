@@ -7,6 +7,7 @@
 #include "core/parallel.h"
 #include "tests/support/catch.h"
 #include "tests/support/random.h"
+#include "tests/support/threads.h"
 
 using namespace isonorm;
 using test::randn;
@@ -69,12 +70,6 @@ double error_of(const Tensor& out, const Tensor& a, const Tensor& b, const std::
   return worst;
 }
 
-struct Threads {
-  int before = num_threads();
-  explicit Threads(int n) { set_num_threads(n); }
-  ~Threads() { set_num_threads(before); }
-};
-
 // Around the blocks: 6 rows, panels of 4 to 64 columns, strips of 48, a depth of 512; below 16 x 8 the library.
 const int64_t kSizes[][3] = {{1, 1, 1},     {16, 8, 1},    {17, 9, 3},    {15, 40, 7},    {40, 7, 9},    {97, 65, 130},
                              {49, 130, 31}, {16, 64, 512}, {23, 33, 513}, {19, 16, 1300}, {130, 700, 5}, {64, 128, 64}};
@@ -135,7 +130,7 @@ TEST_CASE("an element of a product has the same bits for any number of threads a
     for (int layout = 0; layout < 4; ++layout) {
       const Tensor a = matrix(m, k, layout & 1, 6, DType::f32), b = matrix(k, n, layout & 2, 7, DType::f32);
       const auto bits = [&](int threads, int64_t rows, int64_t columns) {
-        const Threads guard(threads);
+        const test::Threads guard(threads);
         const Tensor out = empty({rows, columns});
         kernels.product(out, as_strided(a, {rows, k}, a.strides(), 0), as_strided(b, {k, columns}, b.strides(), 0), {});
         return out.to_vector<float>();

@@ -8,6 +8,7 @@
 #include "core/cpu/workspace.h"
 #include "core/error.h"
 #include "tests/support/catch.h"
+#include "tests/support/threads.h"
 
 using namespace isonorm;
 
@@ -27,12 +28,6 @@ std::vector<int64_t> units_of(const Partition& b) {
   return sizes;
 }
 
-struct Threads {
-  int before = num_threads();
-  explicit Threads(int n) { set_num_threads(n); }
-  ~Threads() { set_num_threads(before); }
-};
-
 }  // namespace
 
 TEST_CASE("blocks cover the range, none above the grain, as equal as whole units allow") {
@@ -40,7 +35,7 @@ TEST_CASE("blocks cover the range, none above the grain, as equal as whole units
     for (const int64_t grain : {unit, 4 * unit, 16 * unit})
       for (int64_t n = 0; n < 700; ++n) {
         CAPTURE(n, grain, unit);
-        const Threads three(3);
+        const test::Threads three(3);
         for (const Partition& b : {even_blocks(n, grain, unit), thread_blocks(n, grain, unit)}) {
           const std::vector<int64_t> sizes = units_of(b);
           if (sizes.empty()) continue;
@@ -63,7 +58,7 @@ TEST_CASE("eight, four or two threads get the same number of blocks each, unless
 }
 
 TEST_CASE("blocks do not depend on the number of threads; those for threads are a multiple of it") {
-  const Threads one(1);
+  const test::Threads one(1);
   const int64_t count = even_blocks(1000, 30).count;
   CHECK(thread_blocks(1000, 30).count == 34);
   set_num_threads(3);
@@ -73,7 +68,7 @@ TEST_CASE("blocks do not depend on the number of threads; those for threads are 
 }
 
 TEST_CASE("parallel_for calls once for each block and says which one it is") {
-  const Threads two(2);
+  const test::Threads two(2);
   for (const int64_t n : {0, 1, 65, 1000}) {
     const Partition blocks = even_blocks(n, 16);
     std::vector<std::atomic<int>> seen(static_cast<size_t>(n));
@@ -87,7 +82,7 @@ TEST_CASE("parallel_for calls once for each block and says which one it is") {
 
 TEST_CASE("what a thread throws arrives in the calling thread, after all blocks") {
   for (const int threads : {1, 2, 3}) {
-    const Threads guard(threads);
+    const test::Threads guard(threads);
     std::atomic<int> calls = 0;
     const auto run = [&] {
       parallel_for(12, 1, [&](int64_t begin, int64_t) {
@@ -101,7 +96,7 @@ TEST_CASE("what a thread throws arrives in the calling thread, after all blocks"
 }
 
 TEST_CASE("a workspace that finds no memory inside of a parallel region is an error, not the end of the program") {
-  const Threads two(2);
+  const test::Threads two(2);
   const auto run = [] { parallel_for(8, 1, [](int64_t, int64_t) { Workspace<float> memory(int64_t{1} << 46); }); };
   CHECK_THROWS_WITH(run(), Catch::Matchers::Contains("allocate: "));
 }

@@ -1,5 +1,6 @@
 // Every optimizer against the published formula; groups; state; misuse.
 #include "tests/support/catch.h"
+#include "tests/support/threads.h"
 
 #include "autograd/engine.h"
 #include "autograd/ops/loss.h"
@@ -223,8 +224,7 @@ TEST_CASE("a step after the first takes no memory, and its write is seen by save
 }
 
 TEST_CASE("a training step after the second takes nothing from the system") {
-  const int threads = num_threads();
-  set_num_threads(1);  // how much scratch several threads hold at once is a matter of timing
+  const test::Threads one(1);  // how much scratch several threads hold at once is a matter of timing
   nn::Vit model({.image = 28, .patch = 7, .transformer = {.width = 64, .depth = 2}});
   optim::AdamW opt(model.parameters());
   const Tensor images = randn({32, 28, 28, 1}), labels = randint(0, 10, {32});
@@ -236,7 +236,6 @@ TEST_CASE("a training step after the second takes nothing from the system") {
     if (step > 1) CHECK(host_allocator().stats().requests == requests);
     requests = host_allocator().stats().requests;
   }
-  set_num_threads(threads);
 }
 
 TEST_CASE("a gradient that is a view is read as one") {

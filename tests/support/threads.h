@@ -1,0 +1,16 @@
+// A number of threads for the length of a scope.
+#pragma once
+
+#include "core/parallel.h"
+
+namespace isonorm::test {
+
+struct Threads {
+  int before = num_threads();
+  explicit Threads(int n) { set_num_threads(n); }
+  ~Threads() { set_num_threads(before); }
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+};
+
+}  // namespace isonorm::test
