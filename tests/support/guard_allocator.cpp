@@ -35,8 +35,8 @@ void GuardAllocator::release(void* block, int64_t bytes) noexcept {
   Allocator::release(p, bytes + 2 * kGuard);
 }
 
-void* GuardAllocator::source_allocate(int64_t bytes, size_t alignment) noexcept {
-  return std::aligned_alloc(alignment, static_cast<size_t>(bytes));
+void* GuardAllocator::source_allocate(int64_t bytes, int64_t alignment) noexcept {
+  return std::aligned_alloc(static_cast<size_t>(alignment), static_cast<size_t>(bytes));
 }
 
 void GuardAllocator::source_release(void* block) noexcept { std::free(block); }

@@ -8,12 +8,12 @@ namespace isonorm::test {
 
 class GuardAllocator final : public Allocator {
  public:
-  GuardAllocator() : Allocator(64) {}
+  GuardAllocator() : Allocator(64, 0) {}
   void* allocate(int64_t bytes) override;
   void release(void* block, int64_t bytes) noexcept override;
 
  private:
-  void* source_allocate(int64_t bytes, size_t alignment) noexcept override;
+  void* source_allocate(int64_t bytes, int64_t alignment) noexcept override;
   void source_release(void* block) noexcept override;
 };
 
