@@ -2,13 +2,15 @@
 // stored as bf16 are brought into a small buffer first, so that every layout runs the same loop.
 #include "core/kernels/pointwise.h"
 
+#include "core/cpu/stream.h"
 #include "core/cpu/target.h"
 #include "core/strided.h"
 
 namespace isonorm::kernels::cpu {
 namespace {
 
-constexpr int64_t kRow = 512;  // elements that a buffer holds: three of them stay in the first-level cache
+constexpr int64_t kRow = 512;       // elements that a buffer holds: three of them stay in the first-level cache
+constexpr int64_t kStreamed = 128;  // elements that are computed before they are stored past the caches
 
 template <class A> using Row = A[kRow];
 
@@ -36,20 +38,40 @@ template <class A, class T> void put(T* p, int64_t stride, int64_t n, const A* f
   for (int64_t k = 0; k < n; ++k) p[k * stride] = T(from[k]);
 }
 
+// A row function whose results go past the caches: few at a time, so that the next ones are computed meanwhile.
+template <class A, class B, size_t N, class F>
+void stream_row(const F& row, B* y, std::array<const A*, N> x, int64_t n) {
+  alignas(64) B results[kStreamed];
+  for (int64_t k = 0; k < n; k += kStreamed) {
+    const int64_t some = std::min(kStreamed, n - k);
+    row(results, x, some);
+    for (const A*& p : x) p += some;
+    for (int64_t i = 0; i < some; i += kLanes<B>) stream_lanes<B>(y + k + i, load_lanes<B>(results + i));
+  }
+  end_stream(true);
+}
+
+enum class Bound { arithmetic, memory };  // what a row function waits for
+
 // Runs `row(out, inputs, n)` over all elements of out, of type R, with broadcast inputs of type T.
-template <class T, class R, class F, class... In> void for_rows(const F& row, const Tensor& out, const In&... inputs) {
+template <class T, class R, Bound bound = Bound::arithmetic, class F, class... In>
+void for_rows(const F& row, const Tensor& out, const In&... inputs) {
   using A = acc_t<T>;
   using B = acc_t<R>;
   constexpr int N = sizeof...(In);
   const std::array<const T*, N> from{inputs.template data<T>()...};
   R* to = out.mutable_data<R>();
   if constexpr (std::is_same_v<A, T> && std::is_same_v<B, R>)
-    if (lie_alike(out, inputs...))
+    if (lie_alike(out, inputs...)) {
+      bool streamed = false;
+      if constexpr (bound == Bound::memory)  // an operand that is overwritten is in a cache
+        streamed = streams<R>(out, out.numel()) && std::find(from.begin(), from.end(), to) == from.end();
       return parallel_for(element_blocks(out.impl().numel), [&](int64_t begin, int64_t end) {
         std::array<const A*, N> x = from;
         for (const A*& p : x) p += begin;
-        row(to + begin, x, end - begin);
+        streamed ? stream_row(row, to + begin, x, end - begin) : row(to + begin, x, end - begin);
       });
+    }
   const Loop<1 + N> loop = loop_over(out, inputs...);
   for_each_row(loop, element_blocks(loop.count), [&](auto at, int64_t length) {
     alignas(64) Row<A> in[N];
@@ -116,7 +138,7 @@ template <Isa I> void binary(int op, const Tensor& out, const Tensor& a, const T
   visit_floating(out.dtype(), "binary", [&]<class T>() {
     using A = acc_t<T>;
     const auto row = BinaryRows<A, A, ops::Binary>::table[op];
-    for_rows<T, T>([&](A* y, auto in, int64_t n) { row(y, in[0], in[1], n); }, out, a, b);
+    for_rows<T, T, Bound::memory>([&](A* y, auto in, int64_t n) { row(y, in[0], in[1], n); }, out, a, b);
   });
 }
 

@@ -4,6 +4,7 @@
 #include "autograd/engine.h"
 #include "autograd/fused/add_norm.h"
 #include "autograd/ops/norm.h"
+#include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
 #include "autograd/ops/softmax.h"
 #include "tests/support/catch.h"
@@ -46,6 +47,10 @@ TEST_CASE("large results have the bits of small ones") {
       {"rms_norm", norm_of({NormKind::rms, 1e-5, 1})},
       {"partial rms_norm", norm_of({NormKind::rms, 1e-5, 0.3})},
       {"crms_norm", norm_of({NormKind::crms, 1e-5, 1})},
+      {"products and sums",
+       [](auto x, auto branch) {
+         return std::vector<Tensor>{x * branch, x + branch};
+       }},
       {"softmax",
        [](auto x, auto branch) {
          return std::vector<Tensor>{softmax(x), softmax(branch)};
