@@ -22,7 +22,11 @@ INFERENCE_BATCHES = [1, 16]
 FORM_CASES = ["vit_tiny", "vit_small", "vit_base", "gpt3_small"]
 OPS = [("add_norm_layer", 6400, 512), ("add_norm_rms", 6400, 512), ("layer_norm", 6400, 512), ("softmax", 6400, 512),
        ("gelu", 6400, 512), ("cross_entropy", 6400, 512), ("cross_entropy", 2048, 8192), ("adamw", 24, 512)]
+# Tensors of an op's size that it has to read and write, forward and backward: x and y; the gradient of y, what was kept,
+# the gradient of x. AdamW reads a parameter, its gradient and two moments and writes three of them back.
+PASSES = {"add_norm_layer": 8, "add_norm_rms": 8, "layer_norm": 5, "softmax": 5, "gelu": 5, "cross_entropy": 3, "adamw": 7}
 FUSED = [("mlp", 6400, 128), ("mlp", 2048, 384), ("attention", 128, 50), ("attention", 8, 256)]
+LIMITS = {"limit": "gemms", "own limit": "products", "registers": "registers"}  # of a step or a forward pass
 WIDTHS = [64, 128, 256, 512, 1024, 2048, 4096, 8192]
 ELEMENTS = 1 << 22  # of a tensor of the bandwidth section: 16 MiB
 TENSORS = 4  # that add_norm reads and writes: x, branch, sum, normed; backward their gradients and the sum
@@ -119,24 +123,24 @@ def steps(bench):
             for rows, memory in ((peaks, peak), (own_peaks, own)):
                 rows.append(plain_row(case, memory))
             works = {name: Work(side, "train") for name, side in sides.items()}
-            works |= {"limit": Work(ours, "gemms"), "own limit": Work(ours, "products")}
+            works |= {name: Work(ours, words) for name, words in LIMITS.items()}
             results = bench.alternate(f"{case}: training", works, 15)
             training.append(row(case, results))
             starts.append(start(case, sides, results))
             shares.append(share(case, ours.go(3, "profile train")))
             for batch in INFERENCE_BATCHES:
                 works = {name: Work(side, f"infer {batch}") for name, side in sides.items()}
-                works |= {"limit": Work(ours, f"gemms {batch}"), "own limit": Work(ours, f"products {batch}")}
+                works |= {name: Work(ours, f"{words} {batch}") for name, words in LIMITS.items()}
                 once = ours.go(2, f"infer {batch}")["ms"][-1]
                 results = bench.alternate(f"{case}: inference, batch {batch}", works, 4, max(1, min(10, int(100 / once))))
                 inference[batch].append(row(case, results))
     series = bench.peers()
-    with_limits = series + ["limit", "own limit"]
+    with_limits = series + list(LIMITS)
     groups = [group("Training step", "ms", training, with_limits,
                     aims={"eager": at_most(0.75), "compile": at_most(0.8), "limit": at_most(1.15),
                           "own limit": at_most(1.15)},
                     note="Forward, loss, backward, clipping, AdamW. Limits: the matrix products of our step alone, by OpenBLAS "
-                         "and by our own kernel.")]
+                         "and by our own kernel; as many multiply-adds in registers.")]
     groups += [group(f"Inference, batch {b}", "ms", rows, with_limits, aims={"compile": at_most(0.75)})
                for b, rows in inference.items()]
     groups += [
@@ -184,8 +188,10 @@ def kernels(bench):
                     row("backward node", bench.alternate("overhead of a node", chain["backward_ms"], 2, 5), scale=per_op,
                         aim=at_most(50))]
     return [
-        group("Single ops", "ms", single, bench.peers(), aims={"eager": at_most(0.5), "compile": at_most(0.5)},
-              note="Forward and backward to every input; AdamW: one step, in the column compile PyTorch's fused one."),
+        group("Single ops", "ms", single, bench.peers() + ["memory"],
+              aims={"eager": at_most(0.5), "compile": at_most(0.5)},
+              note="Forward and backward to every input; AdamW: one step, in the column compile PyTorch's fused one. Memory: "
+                   "memcpy of as many bytes as the op has to read and write."),
         group("Ops with products", "ms", fused, bench.peers(), note="As above; attention: batch x length, 4 heads of 64."),
         group("Without work", "ns", overhead, ["ours", "eager"],
               note=f"A chain of {CHAIN} additions of one element with a graph, by op; its backward, by node."),
@@ -194,7 +200,11 @@ def kernels(bench):
 
 def op_row(bench, sides, op, rows, width):
     name = f"{op}, {rows} layers of {width}" if op == "adamw" else f"{op} [{rows}, {width}]"
-    return row(name, bench.alternate(name, {n: Work(side, f"{op} {rows} {width}") for n, side in sides.items()}, 2, 5))
+    works = {n: Work(side, f"{op} {rows} {width}") for n, side in sides.items()}
+    if op in PASSES:  # memcpy reads and writes: half as many
+        elements = rows * width * (width if op == "adamw" else 1)
+        works["memory"] = Work(sides["ours"], f"memcpy {elements * PASSES[op] // 2} 1")
+    return row(name, bench.alternate(name, works, 2, 5))
 
 
 def bandwidth(bench):
@@ -243,7 +253,7 @@ def forms(bench):
     """What the norm costs: our step in other forms of the stream; the norms have no gain and bias of their own."""
     sides_of = {"Pre-LN": ["layer_norm"], "Pre-RMSNorm": ["rms_norm"], "mapped once": ["rms_norm", "--storage", "mapped"],
                 "no norm": ["none"]}
-    training, inference, projection, norms = [], [], [], []
+    training, inference, projection, shares = [], [], [], []
     for case in FORM_CASES:
         with contextlib.ExitStack() as stack:
             sides = {name: stack.enter_context(bench.ours("step", case, "--no-affine", "--form", *form))
@@ -253,8 +263,10 @@ def forms(bench):
                 rows.append(row(case, results, base="Pre-LN", inverse=True))
                 pair = {name: results[name] for name in ("Pre-RMSNorm", "mapped once")}
                 projection.append(row(f"{case}, {work}", pair, base="Pre-RMSNorm"))
-            kernels = share(case, sides["Pre-LN"].go(2, "profile train"))["values"]
-            norms.append(plain_row(case, {"norms": sum(v for k, v in kernels.items() if "norm" in k)}, ratios=False))
+            of = {name: share(case, sides[name].go(2, "profile train"))["values"] for name in ("Pre-LN", "Pre-RMSNorm")}
+            norms = sum(v for k, v in of["Pre-LN"].items() if "norm" in k)
+            shares.append(plain_row(case, {"norms": norms, "projection": of["Pre-RMSNorm"]["recentre"]}, ratios=False,
+                                    detail=f"batch {sides['Pre-LN'].facts['batch']}"))
     over_pre_ln = "{} / Pre-LN"
     return [
         group("Forms, training step", "ms", training, list(sides_of), over_pre_ln,
@@ -263,8 +275,9 @@ def forms(bench):
         group("Forms, inference, batch 1", "ms", inference, list(sides_of), over_pre_ln, note="As above."),
         group("What projecting in every forward costs", "ms", projection, ["Pre-RMSNorm", "mapped once"], "Pre-RMSNorm / {}",
               aims={"mapped once": at_most(1.01)}, note="The same figures."),
-        group("Norms in the Pre-LN training step", "% of its time", norms, ["norms"],
-              note="Kernels with norm in their names; they add the residual too."),
+        group("What they take of a training step", "% of its time", shares, ["norms", "projection"],
+              note="From profiles: kernels with norm in their names, which add the residual too, of Pre-LN's step; projecting "
+                   "weights and, backward, their gradients, of Pre-RMSNorm's."),
     ]
 
 

@@ -1,8 +1,8 @@
 // Times one training step of a benchmark case, f32.   usage: step CASE [--form F] [--storage raw|mapped] [--no-affine]
 // [--activations f32|bf16] [--steps N] [--threads N] [--json] [--profile] [--serve]   With --serve it speaks the
 // protocol of benchmarks/serve.h: the works are "train", "infer BATCH", the matrix products of both alone, by OpenBLAS
-// ("gemms", "gemms BATCH") or by our kernel ("products", "products BATCH"), and "profile WORK", which has the time of
-// each kernel in the answer.
+// ("gemms", "gemms BATCH") or by our kernel ("products", "products BATCH"), as many operations in registers
+// ("registers", "registers BATCH"), and "profile WORK", which has the time of each kernel in the answer.
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -11,6 +11,7 @@
 
 #include "benchmarks/gemms.h"
 #include "benchmarks/measure.h"
+#include "benchmarks/registers.h"
 #include "benchmarks/serve.h"
 #include "benchmarks/trainer.h"
 #include "core/allocator.h"
@@ -54,12 +55,13 @@ class Works {
       return result;
     }
     const int64_t batch = work.size() > 1 ? std::stoll(work[1]) : 0;
+    if (name == "registers") return answer(timed(times, [&] { multiply_add(flops(gemms(batch))); }));
     if (name == "gemms" || name == "products") {
       Replay& products = replay(batch, name == "gemms" ? Products::openblas : Products::ours);
       return answer(timed(times, [&] { products.run(); }));
     }
     check(name == "infer" && batch > 0, "no work is called \"", name,
-          "\": train, infer BATCH, gemms [BATCH], products [BATCH], profile WORK");
+          "\": train, infer BATCH, gemms [BATCH], products [BATCH], registers [BATCH], profile WORK");
     return answer(timed(times, [&] { trainer_.infer(batch); }));
   }
 
@@ -68,10 +70,14 @@ class Works {
     return {{"ms", ms}, {"peak_bytes", peak_bytes()}, {"peak_tensor_bytes", host_allocator().stats().peak}};
   }
 
-  Replay& replay(int64_t batch, Products by) {  // 0: of a training step
+  std::vector<Gemm> gemms(int64_t batch) const {  // 0: of a training step
+    return batch > 0 ? gemms_of_forward(case_, batch) : gemms_of_step(case_);
+  }
+
+  Replay& replay(int64_t batch, Products by) {
     auto& r = replays_[{batch, by}];
     if (!r) {
-      r = std::make_unique<Replay>(batch > 0 ? gemms_of_forward(case_, batch) : gemms_of_step(case_), by);
+      r = std::make_unique<Replay>(gemms(batch), by);
       r->run();
     }
     return *r;
@@ -131,6 +137,7 @@ int main(int argc, char** argv) {
     facts["first_step_at"] = now();
     facts["loss"] = loss;
     facts["parameters"] = trainer.parameter_count();
+    facts["batch"] = c.batch;
     for (int i = 1; i < kWarmupSteps; ++i) trainer.step();
 
     Works works(c, trainer);

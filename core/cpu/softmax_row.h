@@ -20,13 +20,16 @@ template <class A> ISO_HD Vec<A> exp_lanes(Vec<A> x) {
 
 // Largest of n values, -inf of none; a NaN may be passed over.
 template <class A, class T> ISO_HD A row_max(const T* x, int64_t n) {
+  constexpr int64_t w = kLanes<A>;
   const Vec<A> lowest = splat<A>(-std::numeric_limits<A>::infinity());
-  Vec<A> top = lowest;
-  for_lanes<A>(n, [&](int64_t i, auto lanes) {
-    const Vec<A> v = lanes.choose(lanes.load(x + i), lowest);
-    top = v > top ? v : top;
-  });
-  return max_lanes<A>(top);
+  const auto larger = [](Vec<A> a, Vec<A> b) { return a > b ? a : b; };
+  Vec<A> top[4] = {lowest, lowest, lowest, lowest};  // four hide the latency of a comparison
+  int64_t i = 0;
+  for (; i + 4 * w <= n; i += 4 * w)
+    for (int u = 0; u < 4; ++u) top[u] = larger(load_lanes<A>(x + i + u * w), top[u]);
+  for_lanes<A>(n - i,
+               [&](int64_t k, auto lanes) { top[0] = larger(lanes.choose(lanes.load(x + i + k), lowest), top[0]); });
+  return max_lanes<A>(larger(larger(top[0], top[1]), larger(top[2], top[3])));
 }
 
 }  // namespace
