@@ -8,7 +8,8 @@ from pathlib import Path
 import table
 
 STYLE = (Path(__file__).parent / "page.css").read_text()
-NAMED = {"ours": "ours", "eager": "eager", "compile": "compile", "limit": "limit", "own limit": "limit"}  # bars, in page.css
+LIMITS = ["limit", "own limit", "registers", "memory"]
+NAMED = {"ours": "ours", "eager": "eager", "compile": "compile"} | {name: "limit" for name in LIMITS}  # bars, in page.css
 COLOURS = 9  # of the stacked bars; see page.css
 
 
@@ -117,7 +118,8 @@ BLAS core {escape(where["BLAS"].split()[-1])}, {escape(where["date"])}. Shorter 
 {warnings}
 <div class="legend top"><span><i class="ours"></i>ours</span><span><i class="eager"></i>eager: PyTorch</span>
 <span><i class="compile"></i>compile: PyTorch with torch.compile</span>
-<span><i class="limit"></i>limit: the matrix products of our step alone, by OpenBLAS; own limit: by our kernel</span></div>
+<span><i class="limit"></i>limit: the matrix products of our step alone, by OpenBLAS; own limit: by our kernel; registers: as
+many multiply-adds; memory: memcpy of as many bytes</span></div>
 <div class="cards">{cards}</div>
 <h2>How this was measured</h2>
 <p class="lead">The programs run at the same time and take turns, a few steps each, round by round: what slows the machine

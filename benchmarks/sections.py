@@ -56,6 +56,13 @@ def row(name, results, base="ours", inverse=False, scale=1.0, aim=None):
                 ratios={side: ratio(*pair(side)) for side in others}, aim=aim, detail="")
 
 
+def step_row(name, results):
+    """Of a step or forward pass: what registers would take is no rival."""
+    made = row(name, results)
+    del made["ratios"]["registers"]
+    return made
+
+
 def plain_row(name, values, base="ours", inverse=False, aim=None, ratios=True, detail=""):
     """Of single figures."""
     quotient = (lambda v: v / values[base]) if inverse else (lambda v: values[base] / v)
@@ -125,7 +132,7 @@ def steps(bench):
             works = {name: Work(side, "train") for name, side in sides.items()}
             works |= {name: Work(ours, words) for name, words in LIMITS.items()}
             results = bench.alternate(f"{case}: training", works, 15)
-            training.append(row(case, results))
+            training.append(step_row(case, results))
             starts.append(start(case, sides, results))
             shares.append(share(case, ours.go(3, "profile train")))
             for batch in INFERENCE_BATCHES:
@@ -133,7 +140,7 @@ def steps(bench):
                 works |= {name: Work(ours, f"{words} {batch}") for name, words in LIMITS.items()}
                 once = ours.go(2, f"infer {batch}")["ms"][-1]
                 results = bench.alternate(f"{case}: inference, batch {batch}", works, 4, max(1, min(10, int(100 / once))))
-                inference[batch].append(row(case, results))
+                inference[batch].append(step_row(case, results))
     series = bench.peers()
     with_limits = series + list(LIMITS)
     groups = [group("Training step", "ms", training, with_limits,

@@ -105,6 +105,7 @@ class Programs(unittest.TestCase):
 
     def test_kernels_knows_every_op_of_the_sections(self):
         side = self.side("kernels")
+        self.assertLessEqual(set(sections.PASSES), {op for op, _, _ in sections.OPS})
         for op in {op for op, _, _ in sections.OPS + sections.FUSED} | {"linear", "rms_norm", "chain", "memcpy"}:
             answer = side.go(2, f"{op} 3 5")
             self.assertEqual([len(answer[f]) for f in ("ms", "forward_ms", "backward_ms")], [2, 2, 2], op)
@@ -116,7 +117,7 @@ class Programs(unittest.TestCase):
 
     def test_step_takes_turns(self):
         side = self.side("step", "vit_fmnist")
-        works = {w: Work(side, w) for w in ("infer 1", "gemms 1", "products 1")}
+        works = {w: Work(side, w) for w in ("infer 1", *(f"{limit} 1" for limit in sections.LIMITS.values()))}
         results = alternate(works, 0)
         self.assertTrue(all(len(r["rounds"]) == 3 and r["median_ms"] > 0 for r in results.values()))
         profile = side.go(1, "profile train")
