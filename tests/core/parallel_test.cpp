@@ -2,7 +2,9 @@
 #include "core/parallel.h"
 
 #include <atomic>
+#include <chrono>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/cpu/workspace.h"
@@ -78,6 +80,20 @@ TEST_CASE("parallel_for calls once for each block and says which one it is") {
     });
     CHECK(std::all_of(seen.begin(), seen.end(), [](const auto& s) { return s == 1; }));
   }
+}
+
+TEST_CASE("the blocks of a thread that is held up go to the others") {
+  const test::Threads two(2);
+  std::atomic<int> others = 0;
+  parallel_for(16, 1, [&](int64_t begin, int64_t) {
+    if (begin != 0) {
+      ++others;
+      return;
+    }
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    while (others < 15 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+    CHECK(others == 15);
+  });
 }
 
 TEST_CASE("what a thread throws arrives in the calling thread, after all blocks") {
