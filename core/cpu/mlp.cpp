@@ -4,6 +4,7 @@
 #include "core/kernels/mlp.h"
 
 #include "core/cpu/gemm.h"
+#include "core/cpu/stream.h"
 #include "core/cpu/target.h"
 #include "core/math/gelu.h"
 
@@ -34,6 +35,11 @@ template <class To, class From> void convert(int64_t n, const From* from, To* to
   for (int64_t i = 0; i < n; ++i) to[i] = static_cast<To>(static_cast<float>(from[i]));
 }
 
+// Stores what only a later kernel reads.
+template <class T, class Lanes> void keep(T* to, Vec<T> v, const Lanes& lanes, bool streamed) {
+  streamed ? stream_lanes<T>(to, v) : lanes.store(to, lanes.choose(v, lanes.load(to)));
+}
+
 template <class Form, class T>
 void forward(const Tensor& out, const Tensor& hidden, const Tensor& in, const MlpWeights& w) {
   const int64_t n = in.size(0), d = in.size(1), wide = w.w1.size(0), to = out.size(1);
@@ -42,27 +48,30 @@ void forward(const Tensor& out, const Tensor& hidden, const Tensor& in, const Ml
   const T* x = in.data<T>();
   bf16* const kept16 = rounded(hidden) ? hidden.mutable_data<bf16>() : nullptr;
   T *y = out.mutable_data<T>(), *kept = hidden.defined() && !kept16 ? hidden.mutable_data<T>() : nullptr;
+  const bool streamed = kept && streams<T>(hidden, wide);
   parallel_for(passing_rows(n), [&](int64_t begin, int64_t end) {
     const FlushSubnormals flush;
     const int64_t rows = end - begin;
     const Workspace<T> memory(rows * (chunk + kPanel<T>));
     T *const g = memory.data(), *const edge = g + rows * chunk;
     for (int64_t p = 0; p < wide; p += chunk) {
-      const int64_t count = std::min(chunk, wide - p), step = kept ? wide : chunk;
-      T* h = kept ? kept + begin * wide + p : g;
-      w1.multiply(rows, p, count, {x + begin * d, d, 1}, h, step, bias<T>(w.b1, p), edge);
+      const int64_t count = std::min(chunk, wide - p);
+      w1.multiply(rows, p, count, {x + begin * d, d, 1}, g, chunk, bias<T>(w.b1, p), edge);
       for (int64_t r = 0; r < rows; ++r) {
-        if (kept16) convert(count, h + r * step, kept16 + (begin + r) * wide + p);
+        T* const h = g + r * chunk;
+        const int64_t at = (begin + r) * wide + p;
+        if (kept16) convert(count, h, kept16 + at);
         for_lanes<T>(count, [&](int64_t i, auto lanes) {
-          const Vec<T> v = lanes.load(h + r * step + i);
-          T* to_g = g + r * chunk + i;
-          lanes.store(to_g, lanes.choose(map_lanes<T>(v, [](T a) { return Form::value(a); }), lanes.load(to_g)));
+          const Vec<T> v = lanes.load(h + i);
+          if (kept) keep(kept + at + i, v, lanes, streamed);
+          lanes.store(h + i, lanes.choose(map_lanes<T>(v, [](T a) { return Form::value(a); }), v));
         });
       }
       T* c = y + begin * to;
       pass_over(w2.block(p, 0), rows, to, Strided<T>{g, chunk, 1}, c, to, p == 0 ? bias<T>(w.b2) : From<T>{c, to},
                 edge);
     }
+    end_stream(streamed);
   });
 }
 
@@ -76,6 +85,7 @@ void backward(const Tensor& dx_out, const Tensor& dh_out, const Tensor& activate
   const bf16* const kept16 = rounded(hidden);
   T *h = dh_out.mutable_data<T>(), *g = activated.mutable_data<T>();
   T* dx = dx_out.defined() ? dx_out.mutable_data<T>() : nullptr;
+  const bool streamed = streams<T>(activated, wide);
   parallel_for(passing_rows(n), [&](int64_t begin, int64_t end) {
     const FlushSubnormals flush;
     const int64_t rows = end - begin;
@@ -97,7 +107,7 @@ void backward(const Tensor& dx_out, const Tensor& dh_out, const Tensor& activate
             value[l] = Form::value(in[l]);
             slope[l] = Form::slope(in[l]);
           }
-          lanes.store(to_g, lanes.choose(load_lanes<T>(value), lanes.load(to_g)));
+          keep(to_g, load_lanes<T>(value), lanes, streamed);
           lanes.store(to_h, lanes.choose(lanes.load(dg + r * chunk + i) * load_lanes<T>(slope), v));
         });
       }
@@ -105,6 +115,7 @@ void backward(const Tensor& dx_out, const Tensor& dh_out, const Tensor& activate
       T* c = dx + begin * d;
       pass_over(w1.block(p, 0), rows, d, Strided<T>{h_block, wide, 1}, c, d, p == 0 ? From<T>{} : From<T>{c, d}, edge);
     }
+    end_stream(streamed);
   });
 }
 

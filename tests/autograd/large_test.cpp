@@ -3,6 +3,7 @@
 
 #include "autograd/engine.h"
 #include "autograd/fused/add_norm.h"
+#include "autograd/fused/mlp.h"
 #include "autograd/ops/norm.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
@@ -72,5 +73,24 @@ TEST_CASE("large results have the bits of small ones") {
         }
       }
     }
+  }
+}
+
+TEST_CASE(
+    "an mlp with large hidden entries has the bits and gradients of products and activation one after the other") {
+  const auto results_of = [](auto f) {
+    const std::vector<Tensor> leaves{require_grad(randn({kRows, 128}, 1, 0, 1, DType::f32)),
+                                     require_grad(randn({kWidth, 128}, 2, 0, 0.1, DType::f32)),
+                                     require_grad(randn({128, kWidth}, 3, 0, 0.1, DType::f32))};
+    const std::vector<Tensor> y{f(leaves[0], leaves[1], Tensor(), leaves[2], Tensor(), GeluForm::erf)};
+    const std::vector<Tensor> cotangent{randn({kRows, 128}, 4, 0, 1, DType::f32)};
+    std::vector<Values> all{y[0].to_vector<double>()};
+    for (const Tensor& g : grad(y, leaves, cotangent)) all.push_back(g.to_vector<double>());
+    return all;
+  };
+  const std::vector<Values> fused = results_of(mlp), apart = results_of(reference::mlp);
+  for (size_t i = 0; i < fused.size(); ++i) {
+    INFO("result " << i);
+    CHECK((fused[i] == apart[i]));
   }
 }
