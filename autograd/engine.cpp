@@ -48,13 +48,13 @@ void run(std::span<const Tensor> outputs, std::span<const Tensor> cotangents, st
     }
     check(g.shape() == y.shape() && g.dtype() == y.dtype(), "backward: the cotangent is ", g.dtype(), ' ', g.shape(),
           ", the tensor ", y.dtype(), ' ', y.shape());
-    accumulate(n->outputs[y.impl().output].grad, g);
+    accumulate(n->outputs[y.impl().output].grad, std::move(g));
     frontier.push(*n);
     roots.push_back(n);
   }
 
-  while (!frontier.empty()) {
-    Node& n = frontier.youngest();
+  while (Node* const next = frontier.next()) {
+    Node& n = *next;
     for (const auto& [output, hook] : n.hooks) {
       Tensor& g = n.outputs[output].grad;
       if (!g.defined()) continue;
@@ -76,7 +76,6 @@ void run(std::span<const Tensor> outputs, std::span<const Tensor> cotangents, st
       n.backward(flow);
       n.backward.clear();
     }
-    frontier.pop();
   }
 }
 

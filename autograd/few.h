@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 
 namespace isonorm {
 
@@ -10,7 +9,10 @@ namespace isonorm {
 template <class T, size_t N> class Few {
  public:
   explicit Few(size_t size) : size_(size) {
-    if (size > N) items_ = (more_ = std::make_unique<T[]>(size)).get();
+    if (size > N) items_ = new T[size];
+  }
+  ~Few() {
+    if (items_ != inside_) delete[] items_;
   }
   Few(const Few&) = delete;
   Few& operator=(const Few&) = delete;
@@ -25,7 +27,6 @@ template <class T, size_t N> class Few {
  private:
   size_t size_;
   T inside_[N];
-  std::unique_ptr<T[]> more_;
   T* items_ = inside_;
 };
 

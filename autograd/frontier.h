@@ -16,29 +16,31 @@ class Frontier {
   Frontier& operator=(const Frontier&) = delete;
   // An error on the way must not leave gradients behind in nodes that live on.
   ~Frontier() {
-    while (!empty()) pop();
+    while (next()) {
+    }
   }
-
-  bool empty() const { return heap_.empty(); }
-  Node& youngest() const { return *heap_.front(); }
 
   void push(Node& n) {
     if (std::exchange(n.waiting, true)) return;
     heap_.push_back(&n);
     std::push_heap(heap_.begin(), heap_.end(), older);
   }
-  // Takes the youngest out, and the gradients of its outputs away.
-  void pop() {
-    Node& n = youngest();
-    n.waiting = false;
-    for (Slot& s : n.outputs) s.grad = {};
+  // Takes the gradients of the node before away, and the youngest out. Null: there is none left.
+  Node* next() {
+    if (now_)
+      for (Slot& s : now_->outputs) s.grad = {};
+    if (heap_.empty()) return now_ = nullptr;
     std::pop_heap(heap_.begin(), heap_.end(), older);
+    now_ = heap_.back();
     heap_.pop_back();
+    now_->waiting = false;
+    return now_;
   }
 
  private:
   static bool older(const Node* a, const Node* b) { return a->seq < b->seq; }
   std::vector<Node*> heap_;
+  Node* now_ = nullptr;  // what next() gave last
 };
 
 }  // namespace isonorm

@@ -89,7 +89,7 @@ Node::~Node() {
   thread_local std::vector<std::shared_ptr<Node>>* pile = nullptr;
   const auto take_inputs = [&] {
     for (Edge& e : inputs)
-      if (e.node && e.node.use_count() == 1) pile->push_back(std::move(e.node));
+      if (e.node.use_count() == 1) pile->push_back(std::move(e.node));
   };
   if (pile) {
     take_inputs();
@@ -115,7 +115,9 @@ Node* record(const char* name, const Outputs& outputs, const Inputs& inputs, Get
     for (const auto& o : outputs) check_finite(get(o), name, "forward", "");
   if (!recording) return nullptr;
   const auto node_of = [&](const auto& x) { return get(x).defined() ? get(x).impl().node.get() : nullptr; };
-  if (std::none_of(inputs.begin(), inputs.end(), node_of)) return nullptr;
+  bool tracked = false;
+  for (const auto& i : inputs) tracked |= node_of(i) != nullptr;
+  if (!tracked) return nullptr;
   auto owner = pool::make_shared<Node>(name, inputs.size(), outputs.size());
   Node* node = owner.get();
   Edge* edge = node->inputs.begin();
@@ -127,14 +129,15 @@ Node* record(const char* name, const Outputs& outputs, const Inputs& inputs, Get
     }
     ++edge;
   }
-  Slot* slot = node->outputs.begin();
+  int output = 0;
   for (const auto& o : outputs) {
     TensorImpl& t = get(o).impl();
-    slot->shape = t.shape;
-    slot->dtype = t.dtype;
-    slot->device = t.storage->device();
-    t.output = static_cast<int>(slot - node->outputs.begin());
-    t.node = ++slot == node->outputs.end() ? std::move(owner) : owner;
+    Slot& slot = node->outputs[output];
+    slot.shape = t.shape;
+    slot.dtype = t.dtype;
+    slot.device = t.storage->device();
+    t.output = output++;
+    t.node = output == static_cast<int>(outputs.size()) ? std::move(owner) : owner;
   }
   if (checking || profile::recording()) node->path = Scope::path();
   return node;
@@ -154,23 +157,26 @@ bool is_sole(const Tensor& x) {
   return x.handle().use_count() == 1 && x.impl().storage.use_count() == 1 && x.is_contiguous();
 }
 
-void accumulate(Tensor& sum, Tensor g) {
-  if (!sum.defined()) {
-    sum = std::move(g);
-    return;
-  }
+namespace {
+// Out of line, as fitted() below: most gradients are the first of their slot, and fit.
+[[gnu::noinline]] void add_to(Tensor& sum, const Tensor& g) {
   Tensor out = is_sole(sum) ? sum : empty_like(sum);
   kernels::binary.on(sum.device(), ops::index_in<ops::Add>(ops::Binary{}), out, sum, g);
   sum = std::move(out);
 }
+}  // namespace
 
-const Tensor& Flow::out(int i) {
-  Slot& s = node_.outputs[i];
-  if (!s.grad.defined()) {
-    s.grad = empty(s.shape, {s.dtype, s.device});
-    kernels::fill(s.grad, 0);
-  }
-  return s.grad;
+void accumulate(Tensor& sum, Tensor g) {
+  if (sum.defined())
+    add_to(sum, g);
+  else
+    sum = std::move(g);
+}
+
+Tensor Flow::zeros(const Slot& like) {
+  Tensor z = empty(like.shape, {like.dtype, like.device});
+  kernels::fill(z, 0);
+  return z;
 }
 
 Tensor Flow::reuse(int i) {
@@ -178,20 +184,26 @@ Tensor Flow::reuse(int i) {
   return is_sole(g) ? g : empty_like(g);
 }
 
+namespace {
+// `g` as input number `input` of `op` takes it: summed over dimensions that were broadcast, in the input's dtype.
+[[gnu::noinline]] Tensor fitted(Tensor g, const Slot& slot, const char* op, int input) {
+  if (g.shape() != slot.shape) {
+    check(broadcast_shapes(slot.shape, g.shape(), op) == g.shape(), op, ": backward gave input ", input,
+          " a gradient of shape ", g.shape(), ", the input has ", slot.shape);
+    g = sum_to(g, slot.shape);
+  }
+  if (g.dtype() == slot.dtype) return g;
+  Tensor cast = empty(g.shape(), {slot.dtype, slot.device});
+  kernels::copy(cast, g);
+  return cast;
+}
+}  // namespace
+
 void Flow::give(int i, Tensor g) {
   const Edge& e = node_.inputs[i];
   if (!e.node) return;
   Slot& slot = e.node->outputs[e.output];
-  if (g.shape() != slot.shape) {
-    check(broadcast_shapes(slot.shape, g.shape(), node_.name) == g.shape(), node_.name, ": backward gave input ", i,
-          " a gradient of shape ", g.shape(), ", the input has ", slot.shape);
-    g = sum_to(g, slot.shape);
-  }
-  if (g.dtype() != slot.dtype) {
-    Tensor cast = empty(g.shape(), {slot.dtype, slot.device});
-    kernels::copy(cast, g);
-    g = cast;
-  }
+  if (g.shape() != slot.shape || g.dtype() != slot.dtype) g = fitted(std::move(g), slot, node_.name, i);
   if (checking) check_finite(g, node_.name, "backward", node_.path);
   accumulate(slot.grad, std::move(g));
   frontier_.push(*e.node);

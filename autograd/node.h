@@ -57,7 +57,16 @@ class Flow {
  public:
   Flow(Node& node, Frontier& frontier) : node_(node), frontier_(frontier) {}
   // Gradient of output i; zeros where no consumer gave one.
-  const Tensor& out(int i = 0);
+  const Tensor& out(int i = 0) {
+    Slot& s = node_.outputs[i];
+    if (!s.grad.defined()) s.grad = zeros(s);
+    return s.grad;
+  }
+  // out(i) for a rule that hands it on: the node no longer holds it.
+  Tensor take(int i = 0) {
+    out(i);
+    return std::exchange(node_.outputs[i].grad, {});
+  }
   bool has_out(int i) const { return node_.outputs[i].grad.defined(); }
   // Room for a result like out(i): out(i) itself, to be overwritten, where it is contiguous and nobody else holds it.
   Tensor reuse(int i = 0);
@@ -68,6 +77,8 @@ class Flow {
   void give(int i, Tensor gradient);
 
  private:
+  static Tensor zeros(const Slot& like);
+
   Node& node_;
   Frontier& frontier_;
 };

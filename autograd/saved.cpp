@@ -38,13 +38,8 @@ struct RoundedCopies {
     // The address may be that of another storage by now.
     const bool same = !copy.of.expired() && copy.version == version && copy.offset == t.offset && copy.numel == t.numel;
     if (const auto kept = copy.bf16.lock(); kept && same && t.contiguous) {
-      auto view = pool::make_shared<TensorImpl>();
-      view->storage = kept;
-      view->shape = t.shape;
-      view->strides = contiguous_strides(t.shape);
-      view->numel = t.numel;
-      view->dtype = DType::bf16;
-      return Tensor(std::move(view));
+      return Tensor(
+          pool::make_shared<TensorImpl>(kept, t.shape, contiguous_strides(t.shape), 0, t.numel, DType::bf16, true));
     }
     const Tensor rounded = empty(t.shape, {DType::bf16, x.device()});
     kernels::copy(rounded, x);

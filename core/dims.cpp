@@ -38,12 +38,14 @@ int64_t numel(const Dims& shape, const char* op) {
 }
 
 Dims contiguous_strides(const Dims& shape) {
-  Dims strides = shape;
-  int64_t step = std::find(shape.begin(), shape.end(), 0) == shape.end();  // 0: nothing is addressed in an empty tensor
+  Dims strides;
+  strides.rank = shape.rank;
+  uint64_t step = 1;  // unsigned: in an empty tensor it may pass int64 before it meets the 0
   for (int i = shape.rank - 1; i >= 0; --i) {
-    strides[i] = step;
-    step *= shape[i];
+    strides[i] = static_cast<int64_t>(step);
+    step *= static_cast<uint64_t>(shape[i]);
   }
+  if (step == 0) std::fill_n(strides.v, shape.rank, 0);  // nothing is addressed in an empty tensor
   return strides;
 }
 

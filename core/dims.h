@@ -14,9 +14,9 @@ inline constexpr int kMaxRank = 8;
 
 struct Dims {
   int rank = 0;
-  int64_t v[kMaxRank] = {};
+  int64_t v[kMaxRank];  // those from `rank` on mean nothing
 
-  Dims() = default;
+  Dims() {}  // not defaulted: a constant Dims may be declared although v is not set
   Dims(std::initializer_list<int64_t> sizes) : Dims(std::span<const int64_t>(sizes.begin(), sizes.size())) {}
   explicit Dims(std::span<const int64_t> sizes) {
     check(sizes.size() <= kMaxRank, "shape: rank ", sizes.size(), " is over the limit of ", kMaxRank);

@@ -58,22 +58,23 @@ template <class... Parts> std::string text(const Parts&... parts) {
 // Throws Error with the path of the module that is running (see Scope) put before the message.
 [[noreturn]] void raise(ErrorKind kind, const std::string& message, const char* file, int line);
 
-// raise() with the text of `parts`: apart from check(), so that a check is one branch in the code around it.
+// raise() with the text of `parts`: apart from check(), so that a check is one branch in the code around it. Takes
+// everything by value: what a reference refers to would be written to memory before the branch.
 template <class... Parts>
-[[noreturn, gnu::noinline, gnu::cold]] void raise_text(ErrorKind kind, const Condition& c, const Parts&... parts) {
-  raise(kind, text(parts...), c.file, c.line);
+[[noreturn, gnu::noinline, gnu::cold]] void raise_text(ErrorKind kind, const char* file, int line, Parts... parts) {
+  raise(kind, text(parts...), file, line);
 }
 
 // Throws one line made of `parts` when the condition is false.
 template <class... Parts> [[gnu::always_inline]] inline void check(const Condition& c, const Parts&... parts) {
   if (!c.ok) [[unlikely]]
-    raise_text(ErrorKind::invalid, c, parts...);
+    raise_text(ErrorKind::invalid, c.file, c.line, parts...);
 }
 
 // As check(), for failures of files and devices.
 template <class... Parts> [[gnu::always_inline]] inline void check_io(const Condition& c, const Parts&... parts) {
   if (!c.ok) [[unlikely]]
-    raise_text(ErrorKind::io, c, parts...);
+    raise_text(ErrorKind::io, c.file, c.line, parts...);
 }
 
 // While it lives, errors of this thread are prefixed with `name`; scopes nest into a module path ("blocks.3.mlp").

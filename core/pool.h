@@ -5,16 +5,50 @@
 
 #include <cstddef>
 #include <memory>
+#include <new>
 #include <utility>
 
 namespace isonorm::pool {
 
 inline constexpr size_t kLargest = 512;  // bytes; a larger block comes from operator new and goes back there
 
+namespace detail {
+inline constexpr size_t kUnit = 64;  // sizes are rounded up to multiples of a cache line
+
+struct Block {
+  Block* next;
+};
+struct List {
+  Block* first = nullptr;
+  int room = 0;  // blocks that may still be put in
+};
+inline constinit thread_local List lists[kLargest / kUnit];  // trivial, so that it may be used until the thread is gone
+
+inline List& list_of(size_t bytes) { return lists[(bytes + kUnit - 1) / kUnit - 1]; }
+void* from_system(size_t bytes);
+void to_system(void* block) noexcept;
+}  // namespace detail
+
 // A block of at least `bytes` > 0 bytes, aligned to 64. Throws std::bad_alloc where memory is out.
-void* take(size_t bytes);
+inline void* take(size_t bytes) {
+  if (bytes > kLargest) return detail::from_system(bytes);
+  detail::List& list = detail::list_of(bytes);
+  detail::Block* block = list.first;
+  if (!block) [[unlikely]]
+    return detail::from_system(bytes);
+  list.first = block->next;
+  ++list.room;
+  return block;
+}
 // Gives a block back, from any thread, naming as many bytes as were asked for.
-void give(void* block, size_t bytes) noexcept;
+inline void give(void* block, size_t bytes) noexcept {
+  if (bytes > kLargest) return detail::to_system(block);
+  detail::List& list = detail::list_of(bytes);
+  if (list.room == 0) [[unlikely]]
+    return detail::to_system(block);
+  list.first = new (block) detail::Block{list.first};
+  --list.room;
+}
 
 // The allocator of the standard's interface.
 template <class T> struct Allocator {

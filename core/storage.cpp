@@ -16,9 +16,14 @@ Allocator& allocator_of(Device device) {
   return *a;
 }
 
-Storage::Storage(int64_t bytes, Device device)
-    : allocator_(&allocator_of(device)), data_(allocator_->allocate(bytes)), bytes_(bytes), device_(device) {}
+Storage::Storage(int64_t bytes, Device device) : data_(inside_), bytes_(bytes), device_(device) {
+  if (device == kCpu && bytes > 0 && bytes <= kInside && !bound[0]) return;
+  allocator_ = &allocator_of(device);
+  data_ = allocator_->allocate(bytes);
+}
 
-Storage::~Storage() { allocator_->release(data_, bytes_); }
+Storage::~Storage() {
+  if (allocator_) allocator_->release(data_, bytes_);
+}
 
 }  // namespace isonorm

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
@@ -35,13 +36,16 @@ class Storage {
   const PackedMatrix* packed() const { return packed_version_ == version() ? packed_.get() : nullptr; }
 
  private:
-  Allocator* allocator_;
+  static constexpr int64_t kInside = 64;  // up to so many bytes of a CPU tensor need no block of their own
+
+  Allocator* allocator_ = nullptr;  // null: the bytes are inside_
   void* data_;
   int64_t bytes_;
   Device device_;
   std::atomic<uint32_t> version_{0};
   uint32_t packed_version_ = 0;
   std::shared_ptr<const PackedMatrix> packed_;
+  alignas(64) std::byte inside_[kInside];
 };
 
 // The allocator that serves a device kind: host_allocator() for the CPU unless another was bound (a test binds one that

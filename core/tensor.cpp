@@ -11,13 +11,10 @@ namespace isonorm {
 int64_t Tensor::size(int dim) const { return shape()[normalize_dim(dim, rank(), "size")]; }
 
 Tensor empty(const Dims& shape, TensorOptions o, const char* op) {
-  auto t = pool::make_shared<TensorImpl>();
-  t->shape = shape;
-  t->numel = numel(shape, op);
-  t->strides = contiguous_strides(shape);
-  t->dtype = o.dtype;
-  t->storage = pool::make_shared<Storage>(checked_mul(t->numel, size_of(o.dtype), op), o.device);
-  return Tensor(std::move(t));
+  const int64_t count = numel(shape, op);
+  auto storage = pool::make_shared<Storage>(checked_mul(count, size_of(o.dtype), op), o.device);
+  return Tensor(
+      pool::make_shared<TensorImpl>(std::move(storage), shape, contiguous_strides(shape), 0, count, o.dtype, true));
 }
 
 Tensor empty_like(const Tensor& like) { return empty(like.shape(), like.options()); }
@@ -33,35 +30,27 @@ int64_t tensor_bytes(const Tensor& x) {
 Tensor as_strided(const Tensor& base, const Dims& shape, const Dims& strides, int64_t offset) {
   const TensorImpl& b = base.impl();
   check(shape.rank == strides.rank, "as_strided: shape ", shape, " and strides ", strides, " differ in rank");
-  auto t = pool::make_shared<TensorImpl>();
-  t->storage = b.storage;
-  t->shape = shape;
-  t->strides = strides;
-  t->offset = offset;
-  t->numel = numel(shape);
-  t->dtype = b.dtype;
-  t->contiguous = true;
+  const int64_t count = numel(shape);
+  bool contiguous = true;
   int64_t expected = 1, lowest = offset, highest = offset;
   for (int i = shape.rank - 1; i >= 0; --i) {
-    if (shape[i] != 1) t->contiguous &= strides[i] == expected;
+    if (shape[i] != 1) contiguous &= strides[i] == expected;
     expected *= std::max<int64_t>(shape[i], 1);
     if (shape[i] == 0) continue;
     const int64_t reach = checked_mul(shape[i] - 1, strides[i], "as_strided");
     (reach < 0 ? lowest : highest) = checked_add(reach < 0 ? lowest : highest, reach, "as_strided");
   }
-  if (t->numel == 0)
-    t->contiguous = true;
+  if (count == 0)
+    contiguous = true;
   else
     check(lowest >= 0 && highest < b.storage->bytes() / size_of(b.dtype), "as_strided: shape ", shape, ", strides ",
           strides, ", offset ", offset, " leave the storage of ", b.storage->bytes() / size_of(b.dtype), " elements");
-  return Tensor(std::move(t));
+  return Tensor(pool::make_shared<TensorImpl>(b.storage, shape, strides, offset, count, b.dtype, contiguous));
 }
 
 Tensor detach(const Tensor& x) {
-  auto t = pool::make_shared<TensorImpl>(x.impl());
-  t->node = nullptr;
-  t->output = 0;
-  return Tensor(std::move(t));
+  const TensorImpl& t = x.impl();
+  return Tensor(pool::make_shared<TensorImpl>(t.storage, t.shape, t.strides, t.offset, t.numel, t.dtype, t.contiguous));
 }
 
 void copy_into(const Tensor& dst, const Tensor& src) {

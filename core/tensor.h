@@ -19,13 +19,23 @@ struct Node;  // autograd/node.h
 struct TensorImpl {
   std::shared_ptr<Storage> storage;
   Dims shape;
-  Dims strides;        // in elements
-  int64_t offset = 0;  // of the first element, in elements
-  int64_t numel = 0;
-  DType dtype = DType::f32;
-  bool contiguous = true;  // row-major without gaps
-  int output = 0;          // which output of `node` this is
+  Dims strides;    // in elements
+  int64_t offset;  // of the first element, in elements
+  int64_t numel;
+  DType dtype;
+  bool contiguous;  // row-major without gaps
+  int output = 0;   // which output of `node` this is
   std::shared_ptr<Node> node;
+
+  TensorImpl(std::shared_ptr<Storage> storage, const Dims& shape, const Dims& strides, int64_t offset, int64_t numel,
+             DType dtype, bool contiguous)
+      : storage(std::move(storage)),
+        shape(shape),
+        strides(strides),
+        offset(offset),
+        numel(numel),
+        dtype(dtype),
+        contiguous(contiguous) {}
 };
 
 struct TensorOptions {

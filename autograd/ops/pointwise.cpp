@@ -22,11 +22,11 @@ Tensor unary(const Tensor& x, kernels::Numbers numbers = {}, const char* name = 
   kernels::unary.on(x.device(), op, y, x, numbers);
   if (Node* n = track(name, {&y}, {&x})) {
     Saved saved = Op::saves == ops::Saves::input ? keep(x) : Op::saves == ops::Saves::output ? keep(y) : Saved();
-    n->backward = [saved, numbers](Flow& g) {
-      const Tensor dy = g.out();
-      Tensor dx = empty_like(dy);
+    n->backward = [saved = std::move(saved), numbers](Flow& g) {
+      const Tensor& dy = g.out();
+      Tensor dx = g.reuse();
       kernels::unary_backward.on(dy.device(), op, dx, dy, Op::saves == ops::Saves::nothing ? dy : saved.get(), numbers);
-      g.give(0, dx);
+      g.give(0, std::move(dx));
     };
   }
   return y;
@@ -121,7 +121,7 @@ Tensor cast(const Tensor& x, DType dtype) {
   Tensor y = empty(x.shape(), {dtype, x.device()});
   kernels::copy(y, x);
   if (!is_floating(dtype)) return y;
-  if (Node* n = track("cast", {&y}, {&x})) n->backward = [](Flow& g) { g.give(0, g.out()); };
+  if (Node* n = track("cast", {&y}, {&x})) n->backward = [](Flow& g) { g.give(0, g.take()); };
   return y;
 }
 
@@ -129,8 +129,8 @@ Tensor add(const Tensor& a, const Tensor& b) {
   Tensor out = binary<ops::Add>(a, b);
   if (Node* n = track("add", {&out}, {&a, &b}))
     n->backward = [](Flow& g) {
-      for (int i : {0, 1})
-        if (g.wants(i)) g.give(i, g.out());
+      if (g.wants(1)) g.give(1, g.out());
+      g.give(0, g.take());
     };
   return out;
 }
@@ -139,8 +139,8 @@ Tensor sub(const Tensor& a, const Tensor& b) {
   Tensor out = binary<ops::Sub>(a, b);
   if (Node* n = track("sub", {&out}, {&a, &b}))
     n->backward = [](Flow& g) {
-      g.give(0, g.out());
       if (g.wants(1)) g.give(1, neg(g.out()));
+      g.give(0, g.take());
     };
   return out;
 }

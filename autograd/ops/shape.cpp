@@ -78,7 +78,7 @@ Tensor contiguous(const Tensor& x) {
   Tensor y = empty_like(x);
   kernels::copy(y, x);
   if (!is_floating(x.dtype())) return y;
-  if (Node* n = track("contiguous", {&y}, {&x})) n->backward = [](Flow& g) { g.give(0, g.out()); };
+  if (Node* n = track("contiguous", {&y}, {&x})) n->backward = [](Flow& g) { g.give(0, g.take()); };
   return y;
 }
 
@@ -179,7 +179,7 @@ Tensor expand(const Tensor& x, const Dims& shape) {
     strides.push_back(i < shift || (x.shape()[i - shift] == 1 && shape[i] != 1) ? 0 : x.strides()[i - shift]);
   Tensor y = restride(x, shape, strides);
   if (!is_floating(x.dtype())) return y;
-  if (Node* n = track("expand", {&y}, {&x})) n->backward = [](Flow& g) { g.give(0, g.out()); };  // give() sums
+  if (Node* n = track("expand", {&y}, {&x})) n->backward = [](Flow& g) { g.give(0, g.take()); };  // give() sums
   return y;
 }
 

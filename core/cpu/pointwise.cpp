@@ -53,25 +53,15 @@ void stream_row(const F& row, B* y, std::array<const A*, N> x, int64_t n) {
 
 enum class Bound { arithmetic, memory };  // what a row function waits for
 
-// Runs `row(out, inputs, n)` over all elements of out, of type R, with broadcast inputs of type T.
-template <class T, class R, Bound bound = Bound::arithmetic, class F, class... In>
-void for_rows(const F& row, const Tensor& out, const In&... inputs) {
+// Runs `row(out, inputs, n)` over all elements of out, of type R, with broadcast inputs of type T, any of them by way
+// of a buffer. Out of line: setting up the walk and its buffers costs more than a small contiguous tensor's row.
+template <class T, class R, class F, class... In>
+[[gnu::noinline]] void for_buffered_rows(const F& row, const Tensor& out, const In&... inputs) {
   using A = acc_t<T>;
   using B = acc_t<R>;
   constexpr int N = sizeof...(In);
   const std::array<const T*, N> from{inputs.template data<T>()...};
   R* to = out.mutable_data<R>();
-  if constexpr (std::is_same_v<A, T> && std::is_same_v<B, R>)
-    if (lie_alike(out, inputs...)) {
-      bool streamed = false;
-      if constexpr (bound == Bound::memory)  // an operand that is overwritten is in a cache
-        streamed = streams<R>(out, out.numel()) && std::find(from.begin(), from.end(), to) == from.end();
-      return parallel_for(element_blocks(out.impl().numel), [&](int64_t begin, int64_t end) {
-        std::array<const A*, N> x = from;
-        for (const A*& p : x) p += begin;
-        streamed ? stream_row(row, to + begin, x, end - begin) : row(to + begin, x, end - begin);
-      });
-    }
   const Loop<1 + N> loop = loop_over(out, inputs...);
   for_each_row(loop, element_blocks(loop.count), [&](auto at, int64_t length) {
     alignas(64) Row<A> in[N];
@@ -87,6 +77,26 @@ void for_rows(const F& row, const Tensor& out, const In&... inputs) {
       put(o, loop.inner(0), n, y);
     }
   });
+}
+
+// As for_buffered_rows(), straight where elements lie alike.
+template <class T, class R, Bound bound = Bound::arithmetic, class F, class... In>
+void for_rows(const F& row, const Tensor& out, const In&... inputs) {
+  constexpr size_t N = sizeof...(In);
+  if constexpr (std::is_same_v<acc_t<T>, T> && std::is_same_v<acc_t<R>, R>)
+    if (lie_alike(out, inputs...)) {
+      const std::array<const T*, N> from{inputs.template data<T>()...};
+      R* to = out.mutable_data<R>();
+      bool streamed = false;
+      if constexpr (bound == Bound::memory)  // an operand that is overwritten is in a cache
+        streamed = streams<R>(out, out.numel()) && std::find(from.begin(), from.end(), to) == from.end();
+      return parallel_for(element_blocks(out.numel()), [&](int64_t begin, int64_t end) {
+        std::array<const T*, N> x = from;
+        for (const T*& p : x) p += begin;
+        streamed ? stream_row(row, to + begin, x, end - begin) : row(to + begin, x, end - begin);
+      });
+    }
+  for_buffered_rows<T, R>(row, out, inputs...);
 }
 
 template <class Op, class A> void unary_row(A* y, const A* x, int64_t n, const A* p) {

@@ -22,7 +22,7 @@ template <Isa I> void where(const Tensor& out, const Tensor& condition, const Te
 // out = f(x), same shape and floating dtype.
 inline constinit Kernel<void(int, const Tensor&, const Tensor&, Numbers)> unary{"unary",
                                                                                 []<Isa I>() { return &cpu::unary<I>; }};
-// dx = g df(saved)
+// dx = g df(saved); dx may be g.
 inline constinit Kernel<void(int, const Tensor&, const Tensor&, const Tensor&, Numbers)> unary_backward{
     "unary_backward", []<Isa I>() { return &cpu::unary_backward<I>; }};
 // out = f(a, b); a and b broadcast to out's shape; one floating dtype.

@@ -90,6 +90,11 @@ TEST_CASE("a rule overwrites a gradient where nobody else holds it, and only the
   on_gradient(y, show(before));
   backward(y * 1.0, g);
   CHECK(after == before);
+  y = square(x);
+  on_gradient(y, show(before));
+  backward(y * 1.0, g);
+  CHECK(after == before);
+  CHECK(gradient(x).to_vector<double>() == std::vector<double>{2 + 2 + 2 * 1 * 3, -1 - 1, -1 - 1});
 
   // A hook that keeps what it was shown, and grad() of an inner tensor.
   Tensor seen;
@@ -99,6 +104,10 @@ TEST_CASE("a rule overwrites a gradient where nobody else holds it, and only the
   CHECK(seen.to_vector<double>() == raw);
   CHECK(both[0].to_vector<double>() == raw);
   CHECK(both[1].to_vector<double>() == recentred);
+  y = square(x);
+  on_gradient(y, [&seen](const Tensor& t) { return seen = t; });
+  CHECK(grad(sum(y * g), {x})[0].to_vector<double>() == std::vector<double>{6, 0, 0});
+  CHECK(seen.to_vector<double>() == raw);
 }
 
 TEST_CASE("NoGrad and detach cut the graph") {

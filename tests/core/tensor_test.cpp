@@ -35,6 +35,18 @@ TEST_CASE("freed blocks are reused") {
   CHECK(host_allocator().stats().requests == before);
 }
 
+TEST_CASE("elements are aligned, apart from those of other tensors, and live as long as a view of them") {
+  for (const int64_t size : {1, 15, 16, 17, 128, 129, 1000}) {
+    Tensor a = empty({size}), b = empty({size});
+    CHECK(reinterpret_cast<uintptr_t>(a.data<float>()) % 64 == 0);
+    const Tensor view = detach(a);
+    fill(a, 1), fill(b, 2);
+    a = b = Tensor();
+    fill(empty({size}), 3);
+    CHECK(view.to_vector<float>() == std::vector<float>(static_cast<size_t>(size), 1));
+  }
+}
+
 TEST_CASE("printing shows values, shape and dtype") {
   CHECK(to_string(from_vector<float>({1, 2, 3, 4}, {2, 2})) == "[[1, 2],\n [3, 4]]  f32 [2, 2]");
   CHECK(to_string(tensor({1.5})) == "[1.5]  f64 [1]");
