@@ -17,7 +17,7 @@ Allocator& allocator_of(Device device) {
 }
 
 Storage::Storage(int64_t bytes, Device device) : data_(inside_), bytes_(bytes), device_(device) {
-  if (device == kCpu && bytes > 0 && bytes <= kInside && !bound[0]) return;
+  if (device == kCpu && bytes > 0 && bytes <= kInside && !bound[static_cast<int>(DeviceKind::cpu)]) return;
   allocator_ = &allocator_of(device);
   data_ = allocator_->allocate(bytes);
 }
