@@ -11,12 +11,12 @@ template <class T> struct ExpParts {
   typename Ieee<T>::Bits n;
 };
 
-/// Reduces x + tail, |x| < 1100 (float: 150) and tail far below 1. ln2 is taken in two parts, the first short enough
-/// that its product with k is exact (Cody and Waite, "Software Manual for the Elementary Functions", 1980).
+/// Reduces x + tail, |x| < 1100 (float: 150) and tail too small to change k. ln2 is taken in two parts, the first short
+/// enough that its product with k is exact (Cody and Waite, "Software Manual for the Elementary Functions", 1980).
 template <class T> ISO_HD ExpParts<T> reduce_exp(T x, T tail = 0) {
   constexpr T log2e = T(1.4426950408889634);
   constexpr T shift = kIntegerShift<T> + 2 * Ieee<T>::bias;
-  const T shifted = (x + tail) * log2e + shift;
+  const T shifted = x * log2e + shift;
   const T k = shifted - shift, high = x - k * kLn2High<T>;
   return {k, high - (k * kLn2Low<T> - tail), to_bits(shifted)};
 }
@@ -37,10 +37,16 @@ template <class T> ISO_HD T scale(T y, typename Ieee<T>::Bits n) {
   return y * exp2_biased<T>(half) * exp2_biased<T>(n - half);
 }
 
-/// exp(x) for |x| < 1100 (float: 150).
-template <class T> ISO_HD T exp_unclamped(T x) {
+/// y 2^k for k <= 0, rounded once: the second factor is a constant.
+template <class T> ISO_HD T scale_down(T y, typename Ieee<T>::Bits n) {
+  constexpr int bias = Ieee<T>::bias, up = bias / 2;
+  return y * exp2_biased<T>(n - bias + up) * exp2_biased<T>(bias - up);
+}
+
+/// exp(x) for x <= 0 above -1100 (float: -150).
+template <class T> ISO_HD T exp_nonpositive(T x) {
   const auto [k, r, n] = reduce_exp(x);
-  return scale(1 + (r + r * r * exp_q(r)), n);
+  return scale_down(1 + (r + r * r * exp_q(r)), n);
 }
 
 /// exp(x) where 2^k is a normal number: |x| <= 708 (float: 87).
@@ -51,7 +57,8 @@ template <class T> ISO_HD T exp_inside(T x) {
 
 /// exp(x).
 template <class T> ISO_HD T exp(T x) {
-  return exp_unclamped(clamp_below(clamp_above(x, pick<T>(89, 710)), pick<T>(-104, -746)));
+  const auto [k, r, n] = reduce_exp(clamp_below(clamp_above(x, pick<T>(89, 710)), pick<T>(-104, -746)));
+  return scale(1 + (r + r * r * exp_q(r)), n);
 }
 
 /// exp(x) - 1 = 2^k ((1 - 2^-k) + r + r^2 q(r)); the first sum is kept exact (Dekker's Fast2Sum).
@@ -70,7 +77,7 @@ template <class T> ISO_HD T expm1(T x) {
 template <class T> ISO_HD T sigmoid(T x) {
   const auto [k, r, n] = reduce_exp(clamp_below(-std::abs(x), pick<T>(-104, -746)));
   const T p = r + r * r * exp_q(r), m = 1 + p;
-  const T e = scale(m, n), e_low = scale((1 - m) + p, n);
+  const T e = scale_down(m, n), e_low = scale_down((1 - m) + p, n);
   const T sum = 1 + e, sum_low = (1 - sum) + e + e_low;
   const bool negative = x < 0;
   const T y = (negative ? e : T(1)) / sum;

@@ -6,20 +6,18 @@
 namespace isonorm::math {
 
 /// The normal distribution beyond a = |x|: phi(a) sqrt(2 pi) = e 2^k, and Phi(-a) = e 2^k p / q. The factor 2^k, as n
-/// of ExpParts, is for scale() to apply last, where the result may be subnormal.
+/// of ExpParts, is for scale_down() to apply last, where the result may be subnormal.
 template <class T> struct NormalTail {
   T a, e, p, q;
   typename Ieee<T>::Bits n;
 };
 
 /// e = exp(-a^2 / 2 - k ln2) and the rational function p / q for exp(a^2 / 2) Phi(-a). The tail keeps its relative
-/// accuracy, for which a^2 is needed to more digits than a number has: with h = a cut to half its bits h^2 is exact,
-/// and a^2 = h^2 + (a - h) (a + h). Where Phi(-a) is 0 in T, a stops, so that no infinity meets a 0.
+/// accuracy, for which a^2 is needed to more digits than a number has: z, and what its rounding lost. Where Phi(-a) is
+/// 0 in T, a stops, so that no infinity meets a 0.
 template <class T> ISO_HD NormalTail<T> normal_tail(T x) {
-  using Bits = typename Ieee<T>::Bits;
-  const T a = clamp_above(std::abs(x), pick<T>(14.7f, 39));
-  const T h = from_bits<T>(to_bits(a) & (~Bits(0) << (Ieee<T>::mantissa + 2) / 2));
-  const auto [k, r, n] = reduce_exp(T(-0.5) * h * h, T(-0.5) * (a - h) * (a + h));
+  const T a = clamp_above(std::abs(x), pick<T>(14.7f, 39)), z = a * a;
+  const auto [k, r, n] = reduce_exp(T(-0.5) * z, T(-0.5) * square_error(a, z));
   const T e = 1 + (r + r * r * exp_q(r));
   if constexpr (kIsFloat<T>)
     return {a, e, poly(a, 0.5, 0.5077118, 0.2507282, 0.07137502, 0.011658288, 0.00089110294),
@@ -38,13 +36,13 @@ template <class T> ISO_HD NormalTail<T> normal_tail(T x) {
 /// x Phi(x) = x (1 + erf(x / sqrt(2))) / 2 = max(x, 0) - |x| Phi(-|x|).
 template <class T> ISO_HD T gelu(T x) {
   const auto [a, e, p, q, n] = normal_tail(x);
-  return (x < 0 ? T(0) : x) - scale(a * e * (p / q), n);
+  return (x < 0 ? T(0) : x) - scale_down(a * e * (p / q), n);
 }
 
 /// d/dx gelu = Phi(x) + x phi(x) = Phi(-|x|) - |x| phi(x) for x < 0, and 1 minus that for x > 0.
 template <class T> ISO_HD T gelu_grad(T x) {
   const auto [a, e, p, q, n] = normal_tail(x);
-  const T y = scale(e * (p / q - a * T(0.39894228040143268)), n);
+  const T y = scale_down(e * (p / q - a * T(0.39894228040143268)), n);
   return x < 0 ? y : 1 - y;
 }
 
@@ -54,7 +52,7 @@ template <class T> struct TanhTail { T a, e, dv; };
 
 template <class T> ISO_HD TanhTail<T> tanh_tail(T x) {
   const T a = clamp_above(std::abs(x), pick<T>(10.8f, 21.6)), z = a * a;
-  return {a, exp_unclamped(-a * (T(1.5957691216057308) + T(0.07135481627260025) * z)),
+  return {a, exp_nonpositive(-a * (T(1.5957691216057308) + T(0.07135481627260025) * z)),
           T(1.5957691216057308) + T(0.21406444881780073) * z};
 }
 

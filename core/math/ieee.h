@@ -50,6 +50,18 @@ template <class T> inline constexpr T kLn2Low = pick<T>(1.4286068e-06f, 1.908214
 template <class T> ISO_HD T clamp_above(T x, T hi) { return x > hi ? hi : x; }
 template <class T> ISO_HD T clamp_below(T x, T lo) { return x < lo ? lo : x; }
 
+/// a^2 - z where z is a^2 rounded, to all its digits: by a fused multiply-add, or from products of the halves of a
+/// (Dekker, "A floating-point technique for extending the available precision", 1971).
+template <class T> ISO_HD T square_error(T a, T z) {
+#if defined(__FMA__) || defined(__CUDA_ARCH__)
+  return std::fma(a, a, -z);
+#else
+  using Bits = typename Ieee<T>::Bits;
+  const T h = from_bits<T>(to_bits(a) & (~Bits(0) << (Ieee<T>::mantissa + 2) / 2)), l = a - h;
+  return ((h * h - z) + T(2) * h * l) + l * l;
+#endif
+}
+
 /// c0 + x (c1 + x (c2 + ...)), Horner's rule.
 template <class T> ISO_HD T poly(T, double c0) { return T(c0); }
 template <class T, class... C> ISO_HD T poly(T x, double c0, C... c) { return T(c0) + x * poly(x, c...); }

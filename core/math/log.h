@@ -65,7 +65,7 @@ template <class T> ISO_HD T log1p(T x) {
 
 /// log(1 + exp(x)) = max(x, 0) + log(1 + e), e = exp(-|x|). As in log1p, but 1 + e lies in 1..2: k is 0 or 1.
 template <class T> ISO_HD T softplus(T x) {
-  const T e = exp_unclamped(clamp_below(-std::abs(x), pick<T>(-104, -746)));
+  const T e = exp_nonpositive(clamp_below(-std::abs(x), pick<T>(-104, -746)));
   const T u = 1 + e, k = u > T(1.4142135623730951) ? T(1) : T(0), unscale = 1 - T(0.5) * k;
   const T f = u * unscale - 1, tail = (e - (u - 1)) * unscale;
   return (x > 0 ? x : T(0)) + combine_log(k, f, tail * (1 - f + f * f));
