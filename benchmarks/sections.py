@@ -20,8 +20,9 @@ from sides import ROOT, AtOnce, Failure, Side, Work, alternate, ratio, set_up_to
 CASES = ["vit_fmnist", "vit_tiny", "gpt_small"]
 INFERENCE_BATCHES = [1, 16]
 FORM_CASES = ["vit_tiny", "vit_small", "vit_base", "gpt3_small"]
+LARGER_BATCHES = [("vit_base", 8), ("gpt3_small", 4)]  # than the cases have: projecting costs the same for any batch
 OPS = [("add_norm_layer", 6400, 512), ("add_norm_rms", 6400, 512), ("layer_norm", 6400, 512), ("softmax", 6400, 512),
-       ("gelu", 6400, 512), ("cross_entropy", 6400, 512), ("cross_entropy", 2048, 8192), ("adamw", 24, 512)]
+       ("softmax", 1600, 512), ("gelu", 6400, 512), ("gelu", 1600, 512), ("cross_entropy", 6400, 512), ("cross_entropy", 2048, 8192), ("adamw", 24, 512)]
 # Tensors of an op's size that it has to read and write, forward and backward: x and y; the gradient of y, what was kept,
 # the gradient of x. AdamW reads a parameter, its gradient and two moments and writes three of them back.
 PASSES = {"add_norm_layer": 8, "add_norm_rms": 8, "layer_norm": 5, "softmax": 5, "gelu": 5, "cross_entropy": 3, "adamw": 7}
@@ -242,16 +243,17 @@ def threads(bench):
     count = bench.options.threads
     if count < 2:
         return []
-    with contextlib.ExitStack() as stack:
-        all_threads = stack.enter_context(bench.ours("step", "vit_fmnist"))
-        ones = [stack.enter_context(bench.ours("step", "vit_fmnist", threads=1)) for _ in range(count)]
-        works = {"threads": Work(all_threads, "train"), "one": Work(ones[0], "train"), "at once": Work(AtOnce(*ones), "train")}
-        results = bench.alternate("threads", works, 20)
     names = [f"{count} threads", f"{count} processes of one thread"]
-    speed = {names[0]: ratio(results["one"], results["threads"]),
-             names[1]: count * ratio(results["one"], results["at once"])}
-    return [group("Threads", "steps in the time of one step of one thread",
-                  [plain_row("vit_fmnist, training", speed, ratios=False)], names,
+    rows = []
+    for case in CASES:
+        with contextlib.ExitStack() as stack:
+            all_threads = stack.enter_context(bench.ours("step", case))
+            ones = [stack.enter_context(bench.ours("step", case, threads=1)) for _ in range(count)]
+            works = {"threads": Work(all_threads, "train"), "one": Work(ones[0], "train"), "at once": Work(AtOnce(*ones), "train")}
+            results = bench.alternate(f"{case}: threads", works, 12)
+        rows.append(plain_row(f"{case}, training", {names[0]: ratio(results["one"], results["threads"]),
+                                                    names[1]: count * ratio(results["one"], results["at once"])}, ratios=False))
+    return [group("Threads", "steps in the time of one step of one thread", rows, names,
                   aims={names[0]: at_least(1.85)} if count == 2 else {},
                   note="Processes share nothing but the machine: how many cores it gives while all of them work.")]
 
@@ -270,10 +272,13 @@ def forms(bench):
                 rows.append(row(case, results, base="Pre-LN", inverse=True))
                 pair = {name: results[name] for name in ("Pre-RMSNorm", "mapped once")}
                 projection.append(row(f"{case}, {work}", pair, base="Pre-RMSNorm"))
-            of = {name: share(case, sides[name].go(2, "profile train"))["values"] for name in ("Pre-LN", "Pre-RMSNorm")}
-            norms = sum(v for k, v in of["Pre-LN"].items() if "norm" in k)
-            shares.append(plain_row(case, {"norms": norms, "projection": of["Pre-RMSNorm"]["recentre"]}, ratios=False,
-                                    detail=f"batch {sides['Pre-LN'].facts['batch']}"))
+            shares.append(norm_share(case, sides))
+    for case, batch in LARGER_BATCHES:
+        with contextlib.ExitStack() as stack:
+            bench.say(f"{case}: forms, batch {batch}")
+            sides = {name: stack.enter_context(bench.ours("step", case, "--no-affine", "--batch", str(batch), "--form", *form))
+                     for name, form in sides_of.items() if name in ("Pre-LN", "Pre-RMSNorm")}
+            shares.append(norm_share(case, sides))
     over_pre_ln = "{} / Pre-LN"
     return [
         group("Forms, training step", "ms", training, list(sides_of), over_pre_ln,
@@ -286,6 +291,13 @@ def forms(bench):
               note="From profiles: kernels with norm in their names, which add the residual too, of Pre-LN's step; projecting "
                    "weights and, backward, their gradients, of Pre-RMSNorm's."),
     ]
+
+
+def norm_share(case, sides):
+    of = {name: share(case, sides[name].go(2, "profile train"))["values"] for name in ("Pre-LN", "Pre-RMSNorm")}
+    norms = sum(v for k, v in of["Pre-LN"].items() if "norm" in k)
+    return plain_row(case, {"norms": norms, "projection": of["Pre-RMSNorm"]["recentre"]}, ratios=False,
+                     detail=f"batch {sides['Pre-LN'].facts['batch']}")
 
 
 def activations(bench):

@@ -1,7 +1,7 @@
-// Times one training step of a benchmark case, f32.   usage: step CASE [--form F] [--storage raw|mapped] [--no-affine]
-// [--activations f32|bf16] [--steps N] [--threads N] [--json] [--profile] [--serve]   With --serve it speaks the
-// protocol of benchmarks/serve.h: the works are "train", "infer BATCH", the matrix products of both alone, by OpenBLAS
-// ("gemms", "gemms BATCH") or by our kernel ("products", "products BATCH"), as many operations in registers
+// Times one training step of a benchmark case, f32.   usage: step CASE [--batch N] [--form F] [--storage raw|mapped]
+// [--no-affine] [--activations f32|bf16] [--steps N] [--threads N] [--json] [--profile] [--serve]   With --serve it
+// speaks the protocol of benchmarks/serve.h: the works are "train", "infer BATCH", the matrix products of both alone,
+// by OpenBLAS ("gemms", "gemms BATCH") or by our kernel ("products", "products BATCH"), as many operations in registers
 // ("registers", "registers BATCH"), and "profile WORK", which has the time of each kernel in the answer.
 #include <algorithm>
 #include <cstdio>
@@ -106,10 +106,11 @@ int main(int argc, char** argv) {
   for (const Case& c : kCases) names.emplace_back(c.name);
   std::string name, form = "layer_norm", storage = "raw", activations = "f32";
   bool as_json = false, on_request = false, profiled = false, no_affine = false;
-  int steps = 20, threads = num_threads();
+  int steps = 20, threads = num_threads(), batch = 0;
 
   CLI::App app("Times one training step (forward, loss, backward, clip, AdamW) of a model, f32.");
   app.add_option("case", name, "the model")->required()->check(CLI::IsMember(names));
+  CLI::Option* other_batch = app.add_option("--batch", batch, "samples of a training step, other than the case has")->check(CLI::Range(1, 1 << 16));
   app.add_option("--form", form, "form of the residual stream");
   app.add_option("--storage", storage, "of the parameters")->check(CLI::IsMember({"raw", "mapped"}));
   app.add_option("--activations", activations, "what they are kept in for the backward")
@@ -125,7 +126,8 @@ int main(int argc, char** argv) {
   try {
     set_num_threads(threads);
     manual_seed(1);
-    const Case& c = *std::find_if(std::begin(kCases), std::end(kCases), [&](const Case& k) { return k.name == name; });
+    Case c = *std::find_if(std::begin(kCases), std::end(kCases), [&](const Case& k) { return k.name == name; });
+    if (*other_batch) c.batch = batch;
     json facts = environment();
     facts["base_bytes"] = resident_bytes();
     Trainer trainer(c, {.form = nn::stream_form(form),
