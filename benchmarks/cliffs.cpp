@@ -5,6 +5,7 @@
 #include <span>
 
 #include "benchmarks/kernel_table.h"
+#include "core/round_up.h"
 
 namespace isonorm::bench {
 namespace {
@@ -16,8 +17,6 @@ constexpr double kElements = 1 << 20;  // of an input; its rows follow from its 
 constexpr int64_t kWidths[] = {63, 64, 127, 128, 192, 384, 768, 1000, 1024, 4096};
 constexpr int64_t kRows[] = {63, 65, 127, 197, 1000, 4095};
 constexpr int64_t kLengths[] = {16, 17, 63, 65, 127, 197, 257, 500, 1000, 2047, 4095, 4096};
-
-int64_t next_multiple(int64_t n) { return (n + 63) / 64 * 64; }
 
 struct Size {
   int64_t rows, width;
@@ -59,8 +58,8 @@ double print(const char* title, std::span<const char* const> ops, std::span<cons
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16}) {
       std::printf("\n%-21s %4s", name, name_of(dtype));
       for (const int64_t n : numbers) {
-        const PerElement t = per_element(kernel_op(name), dtype, shape(n), shape(next_multiple(n)));
-        const double ratio = n == next_multiple(n) ? 1 : t.odd / t.regular;
+        const PerElement t = per_element(kernel_op(name), dtype, shape(n), shape(round_up(n, 64)));
+        const double ratio = n == round_up(n, 64) ? 1 : t.odd / t.regular;
         std::printf(" %7.3f %4.2f%c", t.odd, ratio, ratio > kLimit ? '!' : ' ');
         std::fflush(stdout);
         largest = std::max(largest, ratio);

@@ -16,6 +16,7 @@
 #include "autograd/ops/softmax.h"
 #include "benchmarks/measure.h"
 #include "core/parallel.h"
+#include "core/round_up.h"
 #include "optim/adamw.h"
 
 namespace isonorm::bench {
@@ -117,7 +118,7 @@ Run chain_of(int64_t length, int64_t width, DType dtype) {
 Run memcpy_of(int64_t rows, int64_t width, DType dtype) {
   const Tensor from = normal({rows, width}, dtype), to = empty_like(from);
   const int64_t bytes = from.numel() * static_cast<int64_t>(size_of(dtype));
-  const int64_t piece = (bytes + num_threads() - 1) / num_threads();
+  const int64_t piece = ceil_div(bytes, num_threads());
   return [=] {
     const auto* source = static_cast<const char*>(from.impl().storage->data());
     auto* target = static_cast<char*>(to.impl().storage->data());

@@ -22,7 +22,8 @@ INFERENCE_BATCHES = [1, 16]
 FORM_CASES = ["vit_tiny", "vit_small", "vit_base", "gpt3_small"]
 LARGER_BATCHES = [("vit_base", 8), ("gpt3_small", 4)]  # than the cases have: projecting costs the same for any batch
 OPS = [("add_norm_layer", 6400, 512), ("add_norm_rms", 6400, 512), ("layer_norm", 6400, 512), ("softmax", 6400, 512),
-       ("softmax", 1600, 512), ("gelu", 6400, 512), ("gelu", 1600, 512), ("cross_entropy", 6400, 512), ("cross_entropy", 2048, 8192), ("adamw", 24, 512)]
+       ("softmax", 1600, 512), ("gelu", 6400, 512), ("gelu", 1600, 512), ("cross_entropy", 6400, 512),
+       ("cross_entropy", 2048, 8192), ("adamw", 24, 512)]
 # Tensors of an op's size that it has to read and write, forward and backward: x and y; the gradient of y, what was kept,
 # the gradient of x. AdamW reads a parameter, its gradient and two moments and writes three of them back.
 PASSES = {"add_norm_layer": 8, "add_norm_rms": 8, "layer_norm": 5, "softmax": 5, "gelu": 5, "cross_entropy": 3, "adamw": 7}

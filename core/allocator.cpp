@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/pool.h"
+#include "core/round_up.h"
 
 namespace isonorm {
 
@@ -36,8 +37,6 @@ int64_t class_bytes(int size_class) {
   const int top = size_class / 4 + 1;
   return static_cast<int64_t>(64 * ((uint64_t(size_class % 4) + 5) << (top - 2)));
 }
-
-int64_t round_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 
 }  // namespace
 

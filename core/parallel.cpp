@@ -56,7 +56,7 @@ void parallel_blocks(int64_t count, void (*body)(const void*, int64_t), const vo
   }
   constexpr int most = 64, per_thread = 8;
   const int shares = std::min(threads, most);
-  const int64_t chunk = std::max<int64_t>(1, count / (per_thread * shares)), chunks = Partition::units(count, chunk);
+  const int64_t chunk = std::max<int64_t>(1, count / (per_thread * shares)), chunks = ceil_div(count, chunk);
   Share left[most];
   for (int s = 0; s < shares; ++s) left[s].set(chunks * s / shares, chunks * (s + 1) / shares);
   std::exception_ptr first;  // none may leave the region

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "core/round_up.h"
+
 namespace isonorm {
 
 int num_threads();
@@ -18,24 +20,23 @@ int thread_index();  // of the calling thread inside parallel_for: 0 .. num_thre
 struct Partition {
   int64_t n, count, unit = 1;
 
-  int64_t begin(int64_t b) const { return std::min(n, units(n, unit) * b / count * unit); }
-  static int64_t units(int64_t n, int64_t unit) { return (n + unit - 1) / unit; }
+  int64_t begin(int64_t b) const { return std::min(n, ceil_div(n, unit) * b / count * unit); }
 };
 
 // Blocks of at most `grain` indices, a multiple of `unit`, that share out evenly among 1, 2, 4 or 8 threads. They
 // depend on these three numbers alone.
 inline Partition even_blocks(int64_t n, int64_t grain, int64_t unit = 1) {
   if (n <= grain) return {n, n > 0, unit};
-  const int64_t count = Partition::units(n, grain);
+  const int64_t count = ceil_div(n, grain);
   const int64_t even =
-      count < 8 ? static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(count))) : (count + 7) / 8 * 8;
-  return {n, std::min(even, Partition::units(n, unit)), unit};
+      count < 8 ? static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(count))) : round_up(count, 8);
+  return {n, std::min(even, ceil_div(n, unit)), unit};
 }
 
 // As many for each of the threads there are, for work whose bits do not depend on where blocks begin.
 inline Partition thread_blocks(int64_t n, int64_t grain, int64_t unit = 1) {
-  const int64_t threads = num_threads(), each = Partition::units(Partition::units(n, threads), grain);
-  return {n, std::min(each * threads, Partition::units(n, unit)), unit};
+  const int64_t threads = num_threads(), each = ceil_div(ceil_div(n, threads), grain);
+  return {n, std::min(each * threads, ceil_div(n, unit)), unit};
 }
 
 namespace detail {

@@ -3,6 +3,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/ops/loss.h"
 #include "autograd/ops/reduce.h"
+#include "core/round_up.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -17,7 +18,7 @@ std::optional<TestPass> test_pass(const Source& source, std::span<nn::Module* co
   TestPass pass{.scores = std::vector<TestScore>(models.size())};
   const int64_t examples = source.test_count();
   const int64_t rows = source.context() > 0 ? std::max<int64_t>(1, kTestTokens / source.context()) : kTestImages;
-  const int batches = static_cast<int>((examples + rows - 1) / rows);
+  const int batches = static_cast<int>(ceil_div(examples, rows));
   for (nn::Module* model : models) model->eval();
   bool go_on = true;
   for (int b = 0; b < batches && go_on; ++b) {

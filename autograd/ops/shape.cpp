@@ -5,6 +5,7 @@
 
 #include "autograd/node.h"
 #include "core/kernels/copy.h"
+#include "core/round_up.h"
 
 namespace isonorm {
 namespace {
@@ -188,7 +189,7 @@ Tensor slice(const Tensor& x, int dim, int64_t begin, int64_t end, int64_t step)
   const int64_t n = x.shape()[d];
   check(step > 0, "slice: step ", step, " is not positive");
   const auto bound = [n](int64_t i) { return std::clamp<int64_t>(i < 0 ? i + n : i, 0, n); };
-  const int64_t from = bound(begin), length = std::max<int64_t>(0, (bound(end) - from + step - 1) / step);
+  const int64_t from = bound(begin), length = std::max<int64_t>(0, ceil_div(bound(end) - from, step));
   return partial_view("slice", x, [d, from, length, step](const Tensor& t) {
     Dims shape = t.shape(), strides = t.strides();
     shape[d] = length;
@@ -232,7 +233,7 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, in
 std::vector<Tensor> chunk(const Tensor& x, int64_t parts, int dim) {
   const int d = normalize_dim(dim, x.rank(), "chunk");
   check(parts > 0, "chunk: ", parts, " parts asked for, expected at least 1");
-  const int64_t n = x.shape()[d], length = std::max<int64_t>(1, (n + parts - 1) / parts);
+  const int64_t n = x.shape()[d], length = std::max<int64_t>(1, ceil_div(n, parts));
   std::vector<int64_t> sizes;
   for (int64_t at = 0; at < n || sizes.empty(); at += length) sizes.push_back(std::min(length, n - at));
   return split(x, sizes, d);

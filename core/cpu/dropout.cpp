@@ -6,6 +6,7 @@
 #include "core/cpu/philox_lanes.h"
 #include "core/cpu/target.h"
 #include "core/parallel.h"
+#include "core/round_up.h"
 
 namespace isonorm::kernels::cpu {
 
@@ -18,7 +19,7 @@ template <Isa I> void dropout(const Tensor& out, const Tensor& x, double p, Gene
     const T* px = x.data<T>();
     T* po = out.mutable_data<T>();
     const int64_t n = out.numel();
-    parallel_for((n + kGroup - 1) / kGroup, 32, [&](int64_t begin, int64_t end) {
+    parallel_for(ceil_div(n, kGroup), 32, [&](int64_t begin, int64_t end) {
       alignas(64) uint32_t bits[kGroup];
       for (int64_t group = begin; group < end; ++group) {
         philox_lanes(bits, state.seed, state.offset + static_cast<uint64_t>(group * kPhiloxLanes));

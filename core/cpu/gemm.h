@@ -11,6 +11,7 @@
 #include "core/cpu/workspace.h"
 #include "core/kernels/matmul.h"
 #include "core/parallel.h"
+#include "core/round_up.h"
 
 namespace isonorm {
 namespace {
@@ -38,12 +39,10 @@ struct Tile {
   int64_t row, rows, column, columns;
 };
 
-inline int64_t blocks_of(int64_t n, int64_t most) { return (n + most - 1) / most; }
-
 // Columns of a depth block, for a depth of k: whole panels, in blocks of about one size. The bits hang on it.
 inline int64_t depth_block(int64_t k, bool a_packed) {
   constexpr int64_t unit = 64;
-  return blocks_of(blocks_of(k, blocks_of(k, a_packed ? kMostPackedDepth : kMostDepth)), unit) * unit;
+  return round_up(ceil_div(k, ceil_div(k, a_packed ? kMostPackedDepth : kMostDepth)), unit);
 }
 
 // Sizes of the blocks of a tile with n columns.
@@ -122,8 +121,8 @@ template <class T> void gemm_tile(const Gemm<T>& g, const Tile& t) {
 template <class T> void gemm(const Gemm<T>& g) {
   const bool by_rows = g.m >= g.n;
   const bool shared = num_threads() > 1 && g.a.column == 1;
-  const int64_t share = blocks_of(g.m, num_threads()), few = shared ? share / kFewRows : 1;
-  const Partition parts = by_rows ? thread_blocks(g.m, blocks_of(share, std::clamp<int64_t>(few, 1, 4)))
+  const int64_t share = ceil_div(g.m, num_threads()), few = shared ? share / kFewRows : 1;
+  const Partition parts = by_rows ? thread_blocks(g.m, ceil_div(share, std::clamp<int64_t>(few, 1, 4)))
                                   : thread_blocks(g.n, g.n, kLanes<T>);
   parallel_for(parts, [&](int64_t begin, int64_t end) {
     gemm_tile(g, by_rows ? Tile{begin, end - begin, 0, g.n} : Tile{0, g.m, begin, end - begin});
@@ -179,8 +178,8 @@ template <class T> class Packed {
   int64_t size() const { return k_ * width_; }
 
   void fill(Strided<T> b) const {
-    const int64_t panels = blocks_of(n_, kPanel<T>);
-    parallel_for(panels * blocks_of(k_, depth_), 1, [&](int64_t begin, int64_t end) {
+    const int64_t panels = ceil_div(n_, kPanel<T>);
+    parallel_for(panels * ceil_div(k_, depth_), 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t p = i / panels * depth_, j = i % panels * kPanel<T>, columns = std::min(kPanel<T>, n_ - j);
         Panels<T> to = block(p, j);
@@ -203,7 +202,7 @@ inline Partition passing_rows(int64_t rows) { return thread_blocks(rows, 22 * kB
 template <class T> void gemm(const Gemm<T>& g, const Packed<T>& b) {
   const Partition blocks = passing_rows(g.m);
   const int64_t columns = Blocking<T>(g.n, g.k, false).columns;
-  parallel_for(blocks.count * blocks_of(g.n, columns), 1, [&](int64_t begin, int64_t end) {
+  parallel_for(blocks.count * ceil_div(g.n, columns), 1, [&](int64_t begin, int64_t end) {
     const FlushSubnormals flush;
     for (int64_t t = begin; t < end; ++t) {
       const int64_t block = t % blocks.count, i = blocks.begin(block), rows = blocks.begin(block + 1) - i;

@@ -10,6 +10,7 @@
 #include "core/cpu/stream.h"
 #include "core/cpu/target.h"
 #include "core/parallel.h"
+#include "core/round_up.h"
 
 namespace isonorm::kernels::cpu {
 namespace {
@@ -150,7 +151,7 @@ ISO_HD void write_gradient(T* __restrict dx, const Row<far, A, T>& row, const T*
 
 // Where the register that begins at element i of a row has its place in a row of partial sums: the last one, which
 // overlaps the one before it, gets lanes of its own, so that no sum is loaded that was just stored in two parts.
-template <class A> ISO_HD int64_t place(int64_t i) { return (i + kLanes<A> - 1) / kLanes<A> * kLanes<A>; }
+template <class A> ISO_HD int64_t place(int64_t i) { return round_up(i, kLanes<A>); }
 
 template <class A> ISO_HD void add_to(A* sum, Vec<A> v) { store_lanes<A>(sum, load_lanes<A>(sum) + v); }
 

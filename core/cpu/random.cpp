@@ -7,6 +7,7 @@
 #include "core/cpu/philox_lanes.h"
 #include "core/math.h"
 #include "core/parallel.h"
+#include "core/round_up.h"
 
 namespace isonorm::kernels::cpu {
 namespace {
@@ -17,7 +18,7 @@ constexpr double kTwoPi = 6.283185307179586;
 // Calls store(first element, count, bits) for groups of up to 128 elements, bits[e] being the 64 bits of element first
 // + e.
 template <class F> void for_groups(int64_t n, Generator state, const F& store) {
-  parallel_for((n + kGroup - 1) / kGroup, 32, [&](int64_t begin, int64_t end) {
+  parallel_for(ceil_div(n, kGroup), 32, [&](int64_t begin, int64_t end) {
     alignas(64) uint32_t word[4 * kPhiloxLanes];
     alignas(64) uint64_t bits[kGroup];
     for (int64_t group = begin; group < end; ++group) {

@@ -5,6 +5,7 @@
 
 #include "core/cpu/target.h"
 #include "core/parallel.h"
+#include "core/round_up.h"
 
 namespace isonorm::kernels::cpu {
 namespace {
@@ -54,8 +55,8 @@ template <Reduction K, class From, class To>
 void reduce_stage(const From* x, To* out, int64_t outer, int64_t length, int64_t inner, int64_t block) {
   using A = acc_t<To>;
   constexpr int64_t kColumns = 256;
-  const int64_t blocks = std::max<int64_t>(1, (length + block - 1) / block);
-  const int64_t strips = (inner + kColumns - 1) / kColumns;
+  const int64_t blocks = std::max<int64_t>(1, ceil_div(length, block));
+  const int64_t strips = ceil_div(inner, kColumns);
   const int64_t cost = std::min(block, length) * std::min(inner, kColumns);
   parallel_for(outer * blocks * strips, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, cost)),
                [&](int64_t begin, int64_t end) {

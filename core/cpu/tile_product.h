@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/cpu/lanes.h"
+#include "core/round_up.h"
 
 namespace isonorm {
 namespace {
@@ -14,7 +15,7 @@ constexpr int kPanelVectors = kTarget == Isa::avx512 ? 4 : 2;    // registers th
 constexpr int kBlockVectors = kTarget == Isa::avx512 ? 24 : 12;  // registers that the block has
 template <class T> constexpr int64_t kPanel = kPanelVectors* kLanes<T>;
 
-template <class T> int64_t whole_lanes(int64_t n) { return (n + kLanes<T> - 1) / kLanes<T> * kLanes<T>; }
+template <class T> int64_t whole_lanes(int64_t n) { return round_up(n, kLanes<T>); }
 
 // A matrix [depth, width], width a multiple of the lanes, stored panel by panel of kPanel columns, so that lines of a
 // panel are adjacent.
@@ -161,8 +162,8 @@ template <int V, class T, class Aside>
 void product_rows(int64_t rows, int64_t depth, T alpha, Strided<T> a, const T* b, int64_t b_step, T* c, int64_t c_step,
                   From<T> from, Aside& aside) {
   constexpr int most = block_rows(V);
-  for (int64_t blocks = (rows + most - 1) / most; blocks > 0; --blocks) {
-    const int64_t m = (rows + blocks - 1) / blocks;
+  for (int64_t blocks = ceil_div(rows, most); blocks > 0; --blocks) {
+    const int64_t m = ceil_div(rows, blocks);
     unroll<most>([&](auto less) {
       if (m == less + 1) product_block<less + 1, V>(depth, alpha, a, b, b_step, c, c_step, from, aside);
     });
@@ -178,7 +179,7 @@ void product(int64_t rows, int64_t depth, int64_t columns, T alpha, Strided<T> a
   for (int64_t j = 0; j < columns; j += kPanel<T>) {
     const T* panel = b.at(row, column + j);
     const int64_t step = b.panel_width(column + j);
-    const int64_t vectors = std::min<int64_t>(kPanelVectors, (columns - j + kLanes<T> - 1) / kLanes<T>);
+    const int64_t vectors = std::min<int64_t>(kPanelVectors, ceil_div(columns - j, kLanes<T>));
     unroll<kPanelVectors>([&](auto v) {
       constexpr int n = v + 1;
       if (vectors == n) product_rows<n>(rows, depth, alpha, a, panel, step, c + j, c_step, from.at(0, j), aside);

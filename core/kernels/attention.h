@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/kernel.h"
+#include "core/round_up.h"
 #include "core/tensor.h"
 
 namespace isonorm::kernels {
@@ -20,10 +21,10 @@ struct AttentionTile {
   int64_t queries, keys, tiles, line;              // of the head; keys of a tile; tiles of queries and their widest
 
   // Where tile t begins: as equal as can be, for a tile of one unit is slow.
-  int64_t begin(int64_t t) const { return std::min(queries, (queries + unit - 1) / unit * t / tiles * unit); }
+  int64_t begin(int64_t t) const { return std::min(queries, ceil_div(queries, unit) * t / tiles * unit); }
 };
 inline AttentionTile attention_tile(int64_t queries, int64_t keys) {
-  const auto parts = [](int64_t n, int64_t of) { return std::max<int64_t>(1, (n + of - 1) / of); };
+  const auto parts = [](int64_t n, int64_t of) { return std::max<int64_t>(1, ceil_div(n, of)); };
   // Keys and values of a long sequence leave the cache: wider tiles read them less often.
   const int64_t tiles = parts(queries, keys > 512 ? AttentionTile::most : 64),
                 units = parts(queries, AttentionTile::unit);
@@ -36,7 +37,7 @@ struct AttentionHead {
 };
 // Elements of scratch that each thread needs: packed operands and sums of one head, and the tiles.
 inline int64_t attention_scratch(const AttentionHead& h, bool backward) {
-  const auto whole = [](int64_t n) { return (n + 15) / 16 * 16; };
+  const auto whole = [](int64_t n) { return round_up(n, 16); };
   const AttentionTile t = attention_tile(h.queries, h.keys);
   const int64_t size = whole(h.size), values = whole(h.values);
   if (!backward) return h.keys * values + t.line * (size + t.keys + values + 2);

@@ -5,6 +5,7 @@
 #include "core/kernel.h"
 #include "core/norm_spec.h"
 #include "core/parallel.h"
+#include "core/round_up.h"
 #include "core/tensor.h"
 
 namespace isonorm::kernels {
@@ -14,7 +15,7 @@ namespace isonorm::kernels {
 inline Partition norm_blocks(int64_t rows) { return even_blocks(rows, std::max<int64_t>(16, (rows + 31) / 32)); }
 
 // Entries of a row of these sums: whole vector registers.
-inline int64_t norm_partial_width(int64_t width) { return (width + 15) / 16 * 16; }
+inline int64_t norm_partial_width(int64_t width) { return round_up(width, 16); }
 
 struct NormOutputs {
   Tensor y;      // the normalized rows

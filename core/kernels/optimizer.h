@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/kernel.h"
+#include "core/round_up.h"
 #include "core/tensor.h"
 #include "core/update_rules.h"
 
@@ -43,7 +44,7 @@ template <class Item> int64_t number_blocks(std::vector<Item>& items) {
   int64_t blocks = 0;
   for (Item& item : items) {
     item.first_block = blocks;
-    blocks += (item.gradient.numel() + kUpdateBlock - 1) / kUpdateBlock;
+    blocks += ceil_div(item.gradient.numel(), kUpdateBlock);
   }
   return blocks;
 }

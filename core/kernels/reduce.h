@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/kernel.h"
+#include "core/round_up.h"
 #include "core/tensor.h"
 
 namespace isonorm::kernels {
@@ -20,7 +21,7 @@ inline int64_t reduce_block_length(ReduceShape s) {
 }
 inline int64_t reduce_blocks(ReduceShape s) {
   const int64_t length = reduce_block_length(s);
-  return std::max<int64_t>(1, (s.length + length - 1) / length);
+  return std::max<int64_t>(1, ceil_div(s.length, length));
 }
 
 namespace cpu {
