@@ -25,6 +25,8 @@ std::vector<int64_t> units_of(const Partition& b) {
     CHECK((end % b.unit == 0 || i == b.count - 1));
     sizes.push_back((end - begin + b.unit - 1) / b.unit);
   }
+  CHECK((b.count > 0) == (b.n > 0));
+  if (b.count == 0) return sizes;
   CHECK(b.begin(0) == 0);
   CHECK(b.begin(b.count) == b.n);
   return sizes;
