@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "core/cpu/target.h"
-#include "core/strided.h"
+#include "core/cpu/strided.h"
 
 namespace isonorm::kernels::cpu {
 namespace {
@@ -35,6 +35,14 @@ template <class To, class From> void copy_loop(const Tensor& dst, const Tensor& 
   });
 }
 
+template <class T> void fill_loop(const Tensor& dst, T v) {
+  T* p = dst.mutable_data<T>();
+  const Loop<1> loop = loop_over(dst);
+  for_each_row(loop, element_blocks(loop.count), [&](auto at, int64_t n) {
+    for (int64_t k = 0; k < n; ++k) p[at[0] + k * loop.inner(0)] = v;
+  });
+}
+
 }  // namespace
 
 template <Isa I> void copy(const Tensor& dst, const Tensor& src) {
@@ -43,14 +51,7 @@ template <Isa I> void copy(const Tensor& dst, const Tensor& src) {
 }
 
 template <Isa I> void fill(const Tensor& dst, double value) {
-  visit_all(dst.dtype(), [&]<class T>() {
-    const T v = static_cast<T>(static_cast<acc_t<T>>(value));
-    T* p = dst.mutable_data<T>();
-    const Loop<1> loop = loop_over(dst);
-    for_each_row(loop, element_blocks(loop.count), [&](auto at, int64_t n) {
-      for (int64_t k = 0; k < n; ++k) p[at[0] + k * loop.inner(0)] = v;
-    });
-  });
+  visit_all(dst.dtype(), [&]<class T>() { fill_loop(dst, static_cast<T>(static_cast<acc_t<T>>(value))); });
 }
 
 template void copy<kTarget>(const Tensor&, const Tensor&);

@@ -1,6 +1,6 @@
 #include "core/kernels/create.h"
 
-#include "core/strided.h"
+#include "core/cpu/strided.h"
 
 namespace isonorm::kernels::cpu {
 

@@ -9,7 +9,7 @@
 
 #include "core/cpu/gemm.h"
 #include "core/cpu/target.h"
-#include "core/strided.h"
+#include "core/cpu/strided.h"
 
 namespace isonorm::kernels::cpu {
 namespace {

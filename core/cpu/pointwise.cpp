@@ -4,7 +4,7 @@
 
 #include "core/cpu/stream.h"
 #include "core/cpu/target.h"
-#include "core/strided.h"
+#include "core/cpu/strided.h"
 
 namespace isonorm::kernels::cpu {
 namespace {
@@ -124,6 +124,18 @@ template <class A, class B, class... Ops> struct BinaryRows<A, B, ops::List<Ops.
   static constexpr void (*table[])(B*, const A*, const A*, int64_t) = {&binary_row<Ops, A, B>...};
 };
 
+template <class T> void where_loop(const Tensor& out, const Tensor& condition, const Tensor& a, const Tensor& b) {
+  const uint8_t* pc = condition.data<uint8_t>();
+  const T *pa = a.data<T>(), *pb = b.data<T>();
+  T* po = out.mutable_data<T>();
+  const Loop<4> loop = loop_over(out, condition, a, b);
+  for_each_row(loop, element_blocks(loop.count), [&](auto at, int64_t n) {
+    for (int64_t k = 0; k < n; ++k)
+      po[at[0] + k * loop.inner(0)] =
+          pc[at[1] + k * loop.inner(1)] ? pa[at[2] + k * loop.inner(2)] : pb[at[3] + k * loop.inner(3)];
+  });
+}
+
 }  // namespace
 
 template <Isa I> void unary(int op, const Tensor& out, const Tensor& x, Numbers numbers) {
@@ -161,17 +173,7 @@ template <Isa I> void compare(int op, const Tensor& out, const Tensor& a, const 
 }
 
 template <Isa I> void where(const Tensor& out, const Tensor& condition, const Tensor& a, const Tensor& b) {
-  visit_all(out.dtype(), [&]<class T>() {
-    const uint8_t* pc = condition.data<uint8_t>();
-    const T *pa = a.data<T>(), *pb = b.data<T>();
-    T* po = out.mutable_data<T>();
-    const Loop<4> loop = loop_over(out, condition, a, b);
-    for_each_row(loop, element_blocks(loop.count), [&](auto at, int64_t n) {
-      for (int64_t k = 0; k < n; ++k)
-        po[at[0] + k * loop.inner(0)] =
-            pc[at[1] + k * loop.inner(1)] ? pa[at[2] + k * loop.inner(2)] : pb[at[3] + k * loop.inner(3)];
-    });
-  });
+  visit_all(out.dtype(), [&]<class T>() { where_loop<T>(out, condition, a, b); });
 }
 
 template void unary<kTarget>(int, const Tensor&, const Tensor&, Numbers);

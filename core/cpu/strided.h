@@ -8,6 +8,7 @@
 #include "core/tensor.h"
 
 namespace isonorm {
+namespace {
 
 // Strides with which `t` is read as if it had `shape`: 0 along broadcast dimensions.
 inline Dims broadcast_strides(const Tensor& t, const Dims& shape) {
@@ -90,4 +91,5 @@ template <int N, class Row> void for_each_row(const Loop<N>& loop, const Partiti
 // Blocks of a pointwise loop over n elements: some 10 us of work, and whole lines of the caches.
 inline Partition element_blocks(int64_t n) { return even_blocks(n, 16384, 512); }
 
+}  // namespace
 }  // namespace isonorm
