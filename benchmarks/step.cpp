@@ -110,8 +110,8 @@ int main(int argc, char** argv) {
 
   CLI::App app("Times one training step (forward, loss, backward, clip, AdamW) of a model, f32.");
   app.add_option("case", name, "the model")->required()->check(CLI::IsMember(names));
-  CLI::Option* other_batch = app.add_option("--batch", batch, "samples of a training step, other than the case has")
-                                 ->check(CLI::Range(1, 1 << 16));
+  app.add_option("--batch", batch, "samples of a training step, other than the case has")
+      ->check(CLI::Range(1, 1 << 16));
   app.add_option("--form", form, "form of the residual stream");
   app.add_option("--storage", storage, "of the parameters")->check(CLI::IsMember({"raw", "mapped"}));
   app.add_option("--activations", activations, "what they are kept in for the backward")
@@ -128,7 +128,7 @@ int main(int argc, char** argv) {
     set_num_threads(threads);
     manual_seed(1);
     Case c = *std::find_if(std::begin(kCases), std::end(kCases), [&](const Case& k) { return k.name == name; });
-    if (*other_batch) c.batch = batch;
+    if (batch > 0) c.batch = batch;
     json facts = environment();
     facts["base_bytes"] = resident_bytes();
     Trainer trainer(c, {.form = nn::stream_form(form),

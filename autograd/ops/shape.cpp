@@ -189,7 +189,7 @@ Tensor slice(const Tensor& x, int dim, int64_t begin, int64_t end, int64_t step)
   const int64_t n = x.shape()[d];
   check(step > 0, "slice: step ", step, " is not positive");
   const auto bound = [n](int64_t i) { return std::clamp<int64_t>(i < 0 ? i + n : i, 0, n); };
-  const int64_t from = bound(begin), length = std::max<int64_t>(0, ceil_div(bound(end) - from, step));
+  const int64_t from = bound(begin), length = ceil_div(std::max<int64_t>(0, bound(end) - from), step);
   return partial_view("slice", x, [d, from, length, step](const Tensor& t) {
     Dims shape = t.shape(), strides = t.strides();
     shape[d] = length;

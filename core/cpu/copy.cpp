@@ -3,8 +3,8 @@
 
 #include <cstring>
 
-#include "core/cpu/target.h"
 #include "core/cpu/strided.h"
+#include "core/cpu/target.h"
 
 namespace isonorm::kernels::cpu {
 namespace {

@@ -8,8 +8,8 @@
 #include <cblas.h>
 
 #include "core/cpu/gemm.h"
-#include "core/cpu/target.h"
 #include "core/cpu/strided.h"
+#include "core/cpu/target.h"
 
 namespace isonorm::kernels::cpu {
 namespace {
