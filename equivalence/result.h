@@ -15,9 +15,12 @@
 
 namespace isonorm::equivalence {
 
-enum class Verdict { same, different };
+// undecided: nothing was seen either way, since rounding alone explains as much as a wrong training would show.
+enum class Verdict { same, different, undecided };
 
-constexpr const char* name_of(Verdict v) { return v == Verdict::same ? "same" : "different"; }
+constexpr const char* name_of(Verdict v) {
+  return v == Verdict::same ? "same" : v == Verdict::different ? "different" : "undecided";
+}
 
 // Deviation from the reference at every step, each relative to the size of the quantity, so that a criterion's scale is
 // 1:

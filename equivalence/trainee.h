@@ -26,7 +26,7 @@ class Trainee : public Training {
   Trainee(const ProofOptions& options, const ModelShape& shape, const Variant& variant);
 
   // Takes over the parameters of a raw model, in this one's coordinates, with what the variant projects once.
-  void start_from(const nn::Module& raw);
+  virtual void start_from(const nn::Module& raw);
 
   // Forward, loss, backward. Keeps the loss and the gradients in raw coordinates, to be compared entry by entry with
   // those of a Pre-LN model. They are not projected, since a projection hides what plain RMSNorm does wrong (F6).

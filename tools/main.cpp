@@ -62,7 +62,9 @@ int main(int argc, char** argv) {
   CLI::App app("Pre-LN, Pre-RMSNorm and Pre-CRMSNorm Transformers are one model: train them, and see.", "isonorm");
   app.set_version_flag("--version", "isonorm " ISONORM_VERSION);
   app.require_subcommand(1);
-  app.footer("Exit codes: 0 as expected, 1 not equivalent, 2 usage, 3 bad input, 4 input/output, 130 interrupted.");
+  app.footer(
+      "Exit codes: 0 as expected, 1 not equivalent, 2 usage, 3 bad input, 4 input/output, 5 undecided, 130 "
+      "interrupted.");
   const std::vector<Verb> verbs = {add_prove(app),  add_train(app),      add_explain(app),
                                    add_table(app),  add_experiment(app), add_convert(app),
                                    add_verify(app), add_compare(app),    add_audit(app)};

@@ -7,7 +7,17 @@
 
 namespace isonorm::tools {
 
-enum ExitCode { kOk = 0, kNotEquivalent = 1, kUsage = 2, kInvalid = 3, kIo = 4, kInternal = 70, kInterrupted = 130 };
+// kUndecided: there was too little to see for either verdict (result.h).
+enum ExitCode {
+  kOk = 0,
+  kNotEquivalent = 1,
+  kUsage = 2,
+  kInvalid = 3,
+  kIo = 4,
+  kUndecided = 5,
+  kInternal = 70,
+  kInterrupted = 130
+};
 
 // What is wrong with a command line beyond what the parser sees.
 struct UsageError : std::runtime_error {

@@ -1,12 +1,9 @@
 #include "equivalence/certificate/negative_control.h"
 
-#include "autograd/engine.h"
-#include "autograd/ops/matmul.h"
 #include "equivalence/criterion.h"
 #include "equivalence/lockstep.h"
 #include "equivalence/made_examples.h"
 #include "equivalence/summary.h"
-#include "nn/gpt.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -123,45 +120,6 @@ constexpr NegativeControl kNegativeControls[] = {
      .forgery = Forgery::uncorrected_head},
 };
 
-bool belongs_to_norm(const nn::Parameter& p) { return p.name.find("norm") != std::string::npos; }
-
-// A trainee that does something else than its options say.
-class Forged : public Trainee {
- public:
-  Forged(const ProofOptions& o, const ModelShape& shape, const Variant& variant, Forgery forgery)
-      : Trainee(o, shape, variant), forgery_(forgery), shape_(shape), elsewhere_(o) {
-    ++elsewhere_.seed;
-  }
-
-  void begin(const nn::Module& raw) {
-    start_from(raw);
-    if (forgery_ != Forgery::weight) return;
-    const Tensor w = model().state_dict().at("blocks.0.mlp.fc2.weight");
-    w.mutable_data<double>()[0] += 1e-9 * largest_entry(detach(w));
-  }
-
-  void differentiate(const Examples& batch) override {
-    const bool wrong = forgery_ == Forgery::batch && step_ == kNegativeSteps / 2;
-    Trainee::differentiate(wrong ? made_examples(elsewhere_, shape_, static_cast<uint64_t>(step_)) : batch);
-    ++step_;
-    if (forgery_ != Forgery::frozen_gains) return;
-    for (const nn::Parameter& p : model().named_parameters())
-      if (belongs_to_norm(p)) set_gradient(p.tensor, {});
-  }
-
- private:
-  Tensor forward(const Tensor& inputs) override {
-    if (forgery_ != Forgery::uncorrected_head) return Trainee::forward(inputs);
-    auto& gpt = dynamic_cast<nn::Gpt&>(model());
-    return linear(gpt.features(inputs), gpt.named_parameters().front().tensor, {});
-  }
-
-  const Forgery forgery_;
-  const ModelShape shape_;
-  ProofOptions elsewhere_;
-  int step_ = 0;
-};
-
 }  // namespace
 
 std::span<const NegativeControl> negative_controls() { return kNegativeControls; }
@@ -182,7 +140,10 @@ NegativeResult run_negative(const NegativeControl& n, int controls, uint64_t see
   result.run = record(variant(n.variant));
   Lockstep all(o, shape, *initial, reference, moved, {});
   auto forged = std::make_unique<Forged>(mine, shape, *result.run.variant, n.forgery);
-  forged->begin(*initial);
+  ProofOptions elsewhere = mine;
+  ++elsewhere.seed;
+  forged->exchange_batch(kNegativeSteps / 2, made_examples(elsewhere, shape, kNegativeSteps / 2));
+  forged->start_from(*initial);
   all.add(std::move(forged), result.run);
   for (int step = 0; step < kNegativeSteps; ++step) {
     all.step(made_examples(o, shape, static_cast<uint64_t>(step)), o.lr);

@@ -5,17 +5,9 @@
 #include <span>
 
 #include "equivalence/certificate/trajectory.h"
+#include "equivalence/forged.h"
 
 namespace isonorm::equivalence {
-
-// What is done to the run beside its options.
-enum class Forgery {
-  none,
-  weight,            // one entry is moved by 1e-9 of its tensor's largest
-  batch,             // at the middle step it sees the batch of another seed
-  frozen_gains,      // gains and biases of norms are not trained
-  uncorrected_head,  // the head reads the stored table as it is
-};
 
 struct NegativeControl {
   const char* name;          // "another eps"

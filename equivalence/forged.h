@@ -1,0 +1,38 @@
+// Trainings that are wrong in one respect: what a comparison has to tell from the right one.
+#pragma once
+
+#include <optional>
+
+#include "equivalence/trainee.h"
+
+namespace isonorm::equivalence {
+
+enum class Forgery {
+  none,
+  weight,            // one entry is moved by 1e-9 of its tensor's largest
+  batch,             // at one step it sees another batch
+  frozen_gains,      // gains and biases of norms are not trained
+  uncorrected_head,  // the head reads the stored table as it is (gpt)
+};
+
+// A trainee that does something else than its options say.
+class Forged : public Trainee {
+ public:
+  Forged(const ProofOptions& options, const ModelShape& shape, const Variant& variant, Forgery forgery);
+
+  // Forgery::batch: at `step`, counted from 0, it is trained on `examples` instead of what it is given.
+  void exchange_batch(int step, Examples examples);
+
+  void start_from(const nn::Module& raw) override;
+  void differentiate(const Examples& batch) override;
+
+ private:
+  Tensor forward(const Tensor& inputs) override;
+
+  const Forgery forgery_;
+  int exchanged_ = 0;
+  std::optional<Examples> instead_;
+  int step_ = 0;
+};
+
+}  // namespace isonorm::equivalence
