@@ -112,7 +112,8 @@ std::string audit_text(const AuditResult& r, bool color) {
 
 std::string audit_html(const AuditResult& r) {
   std::string body = "<h1>What the loss cannot see</h1>\n";
-  body += verdict_box(r.as_expected, r.as_expected ? "As theory says" : "Not as theory says", audit_sentence(r));
+  body += verdict_box(r.as_expected ? Tone::good : Tone::bad, r.as_expected ? "As theory says" : "Not as theory says",
+                      audit_sentence(r));
   body +=
       to_html(parameter_table(r)) + figure_html(drift_figure(r)) + to_html(drift_table(r)) + to_html(error_table(r));
   body += text("<p>", escaped(advice(r)), "</p>\n", environment_html(r.manifest, r.seconds));

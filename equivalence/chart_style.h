@@ -25,6 +25,7 @@ svg .axis { stroke: var(--soft); stroke-width: 1; stroke-linecap: butt; }
 svg .label { font-size: 11.5px; fill: var(--ink); }
 svg .band { fill: var(--band); fill-opacity: .32; stroke: none; }
 svg .bound { stroke: var(--bound); stroke-width: 1.4; stroke-dasharray: 5 4; }
+svg .limit { stroke: var(--bad); stroke-width: 1.2; stroke-dasharray: 1 3; }
 svg .rms { stroke: var(--rms); stroke-width: 1.6; }
 svg .crms { stroke: var(--crms); stroke-width: 1.6; stroke-dasharray: 7 3; }
 svg .isometric { stroke: var(--isometric); stroke-width: 1.6; stroke-dasharray: 2 3; }

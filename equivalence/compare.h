@@ -3,7 +3,7 @@
 //
 //   equivalence::Comparison c = equivalence::compare_gradients(
 //       layer, rms, {}, equivalence::cross_entropy_of, [&](int64_t point) { return batch(point); });
-//   if (!c.same) std::puts(c.message().c_str());
+//   if (!c.same()) std::puts(c.message().c_str());
 //   // different: gradient at point 1: 2.1e-01, the bound is 5.8e-13; down1.weight[0, 0] is 0.031, in the reference
 //   // -0.012; likely ...
 #pragma once
@@ -29,13 +29,15 @@ using Batches = std::function<Examples(int64_t)>;
 
 // What a comparison found: a value, also where the two differ.
 struct Comparison {
-  bool same = false;
+  Verdict verdict = Verdict::different;
   std::string reason;                 // one sentence: the share of the bound that was used, or what differs first
   std::string likely;                 // the cause, as far as evidence shows one; else empty
-  std::optional<Difference> first;    // the first step (or point), quantity, parameter and entry that differ
+  std::optional<Difference> first;    // the first step (or point) and quantity that differ, and the entry furthest off
+  Horizon horizon;                    // of compare_trajectories
   double deviation = 0, control = 0;  // the largest, over gradients (and weights): of B, of the controls
 
-  // "same: ..." or "different: ...; likely ...".
+  bool same() const { return verdict == Verdict::same; }
+  // "same: ...", "undecided: ..." or "different: ...; likely ...".
   std::string message() const;
 };
 
@@ -51,8 +53,8 @@ struct CompareOptions {
 // Compares the gradients of `loss` in all parameters of A with those of B, mapped back: g_A and M* g_B, and the losses.
 // At each point A's parameters are drawn anew, of their present size and with a mean of half of it (0.1 where a
 // parameter is 0), and B gets what `map` makes of them; at the end both have their old values back. f64 and f32. A
-// parameter that either model lacks, a NaN, a pair that shares its tensors, or controls that do not move or move as far
-// as a real difference are failures, told in `reason`. Throws where the loss does.
+// parameter that either model lacks, a NaN or a pair that shares its tensors is different; equal bits at every point,
+// and controls that do not move or move as far as a real difference, are undecided. Throws where the loss does.
 Comparison compare_gradients(nn::Module& a, nn::Module& b, const ParameterMap& map, const Objective& loss,
                              const Batches& batches, const CompareOptions& options = {});
 
@@ -61,8 +63,11 @@ using MakeOptimizer = std::function<std::unique_ptr<optim::Optimizer>(const std:
 
 // Trains A, its controls and B in lockstep on the same batches, B from what `map` makes of A's initial parameters, and
 // judges as `isonorm prove` does (criterion.h): at every step loss, gradients (M* g_B in A's coordinates) and weights
-// (in B's, against M w_A; blind rows left out) stay within the bound that the controls give. Models and optimizers are
-// made here, so that controls can be; the initial parameters are those of the first `make_a()`.
+// (in B's, against M w_A; blind rows left out) stay within the bound that the controls give. The wrong trainings that
+// the bound has to stay below are A's own over kNegativeSteps steps (batches from the first on again where there are
+// fewer): with one batch exchanged for another (its targets in reverse order where all batches are one), and, where it
+// has norms with gains, with these frozen. Models and optimizers are made here, so that all of them can be; the
+// initial parameters are those of the first `make_a()`. Calls `batches` for steps in order, and again from 0.
 Comparison compare_trajectories(const MakeModel& make_a, const MakeModel& make_b, const ParameterMap& map,
                                 const Objective& loss, const MakeOptimizer& make_optimizer, const Batches& batches,
                                 const CompareOptions& options = {});

@@ -11,13 +11,16 @@ namespace isonorm::equivalence {
 namespace {
 
 constexpr double kLeastDifference = 1e-5;  // of a negative control, in each quantity
+constexpr double kLargestBound = 1e-5;     // that decides in f64
 
 struct Quantity {
-  const char* name;
+  const char *name, *spoken;
   std::vector<double> Deviations::*values;
+  double Magnitudes::*size;
 };
-constexpr Quantity kQuantities[] = {
-    {"loss", &Deviations::loss}, {"gradient", &Deviations::gradient}, {"weights", &Deviations::weight}};
+constexpr Quantity kQuantities[] = {{"loss", "the loss", &Deviations::loss, &Magnitudes::loss},
+                                    {"gradient", "gradients", &Deviations::gradient, &Magnitudes::gradient},
+                                    {"weights", "weights", &Deviations::weight, &Magnitudes::weight}};
 
 double largest(const std::vector<double>& values) {
   double m = 0;
@@ -34,8 +37,6 @@ std::string unusable(const Deviations& run, const Deviations& control) {
     if ((control.*q.values).size() != steps)
       return text("the controls have ", (control.*q.values).size(), " steps, the run ", steps);
   }
-  for (const Quantity& q : kQuantities)
-    if (!std::isfinite((control.*q.values).back())) return text("the controls' ", q.name, " is not finite");
   if (control.gradient.back() == 0 || control.weight.back() == 0) return "the controls never left the reference";
   return "";
 }
@@ -46,24 +47,28 @@ std::string where_it_left(const std::optional<Difference>& first, size_t step, c
   return here ? text("; ", first->place.tensor.empty() ? "it" : "", describe(first->place)) : "";
 }
 
-// The verdict `same` or `different`, and the sentence that explains it.
+// The verdict, and the sentence that explains it.
 std::pair<Verdict, std::string> compare(const RunResult& result, DType dtype) {
   const Deviations &run = result.deviations, &control = result.control;
-  double share = 0;  // largest D(t) / bound(t)
+  const size_t steps = run.loss.size(), seen = static_cast<size_t>(result.horizon.steps);
+  double share = 0;  // largest D(t) / bound(t) up to the horizon
   std::string where;
-  for (size_t t = 0; t < run.loss.size(); ++t)
+  for (size_t t = 0; t < steps; ++t)
     for (const Quantity& q : kQuantities) {
-      const double d = (run.*q.values)[t], c = (control.*q.values)[t];
-      if (!(d <= bound(c, dtype)))  // also where either is NaN
-        return {Verdict::different,
-                text(q.name, " at step ", t + 1, ": ", scientific(d), ", the bound is ", scientific(bound(c, dtype)),
-                     where_it_left(result.first_difference, t + 1, q.name))};
-      if (d / bound(c, dtype) >= share) {
-        share = d / bound(c, dtype);
+      const double d = (run.*q.values)[t], limit = bound((control.*q.values)[t], dtype);
+      if (!(d <= limit) && !std::isnan(limit))  // also where d is NaN
+        return {Verdict::different, text(q.name, " at step ", t + 1, ": ", scientific(d), ", the bound is ",
+                                         scientific(limit), where_it_left(result.first_difference, t + 1, q.name))};
+      if (t < seen && d / limit >= share) {
+        share = d / limit;
         where = text(q.name, " at step ", t + 1);
       }
     }
-  return {Verdict::same, text("at most ", std::ceil(100 * share), " % of the bound (", where, ")")};
+  if (!carries(result.horizon, steps))
+    return {Verdict::undecided, text(end_of(result.horizon), "; a verdict needs ",
+                                     std::min<size_t>(steps, kNegativeSteps), " steps before that")};
+  return {Verdict::same, text("at most ", std::ceil(100 * share), " % of the bound (", where, ")",
+                              seen < steps ? text(" up to step ", seen, " of ", steps) : "")};
 }
 
 // What a negative control lacks; empty where it is as different as it must be.
@@ -106,6 +111,58 @@ double share_of_bound(const Deviations& run, const Deviations& control, DType dt
   return share;
 }
 
+Magnitudes reach(std::span<const RunResult> wrong) {
+  Magnitudes least;
+  for (const Quantity& q : kQuantities)
+    for (const RunResult& run : wrong) {
+      const std::vector<double>& values = run.deviations.*q.values;
+      double most = 0;
+      for (size_t t = 0; t < values.size() && t < kNegativeSteps && std::isfinite(values[t]); ++t)
+        most = std::max(most, values[t]);
+      least.*q.size = &run == wrong.data() ? most : std::min(least.*q.size, most);
+    }
+  return least;
+}
+
+Horizon horizon(const Deviations& control, const Magnitudes& reach, DType dtype) {
+  Horizon h;
+  const size_t steps = std::min({control.loss.size(), control.gradient.size(), control.weight.size()});
+  for (const Quantity& q : kQuantities) {
+    h.limit.*q.size = reach.*q.size / 3;
+    if (dtype == DType::f64) h.limit.*q.size = std::min(h.limit.*q.size, kLargestBound);
+  }
+  for (size_t t = 0; t < steps && h.ended_by.empty(); ++t) {
+    for (const Quantity& q : kQuantities) {
+      const double c = (control.*q.values)[t];
+      if (bound(c, dtype) < h.limit.*q.size) continue;
+      h.ended_by = q.spoken;
+      h.term = !std::isfinite(c)          ? "the controls are not finite"
+               : 30 * c > bound(0, dtype) ? "30 times the controls"
+                                          : "64 eps";
+      break;
+    }
+    for (const Quantity& q : kQuantities)
+      if (t == 0 || h.ended_by.empty()) h.resolution.*q.size = bound((control.*q.values)[t], dtype);
+    if (h.ended_by.empty()) h.steps = static_cast<int>(t) + 1;
+  }
+  return h;
+}
+
+bool carries(const Horizon& h, size_t steps) {
+  return h.steps > 0 && static_cast<size_t>(h.steps) >= std::min<size_t>(steps, kNegativeSteps);
+}
+
+std::string end_of(const Horizon& h) {
+  if (h.ended_by.empty()) return "";
+  const double Magnitudes::*size = nullptr;
+  for (const Quantity& q : kQuantities)
+    if (h.ended_by == q.spoken) size = q.size;
+  const std::string from = text("from step ", h.steps + 1, " on ");
+  if (!(h.limit.*size > 0)) return text(from, "a wrong training was not seen to move ", h.ended_by);
+  return text(from, "rounding alone moves ", h.ended_by, " by more than ", scientific(h.limit.*size), " (", h.term,
+              ")");
+}
+
 double separation(DType dtype) { return dtype == DType::f64 ? 1e6 : 100; }
 
 double start_tolerance(DType dtype) { return dtype == DType::f64 ? 1e-12 : 16 * epsilon(dtype); }
@@ -128,8 +185,9 @@ Deviations running_maximum(std::span<const RunResult> controls) {
 
 void judge(RunResult& run, DType dtype) {
   fill_largest(run);
-  run.observed = Verdict::different;
+  run.observed = Verdict::undecided;
   run.as_expected = false;
+  run.horizon = horizon(run.control, run.reach, dtype);
   run.reason = unusable(run.deviations, run.control);
   if (!run.reason.empty()) return;
   std::tie(run.observed, run.reason) = compare(run, dtype);
@@ -149,12 +207,22 @@ void conclude(ProofResult& proof) {
   proof.control_loss = largest(proof.control.loss);
   proof.control_gradient = largest(proof.control.gradient);
   proof.control_weight = largest(proof.control.weight);
-  proof.equivalent = !proof.runs.empty() && !proof.interrupted;
+  std::vector<RunResult> wrong;
+  for (const RunResult& run : proof.runs)
+    if (run.expected == Verdict::different) wrong.push_back(run);
+  const Magnitudes reached = reach(wrong);
+  proof.horizon = horizon(proof.control, reached, proof.options.dtype);
+  bool all = !proof.runs.empty(), contradicted = false;
   for (RunResult& run : proof.runs) {
     if (run.control.loss.empty()) run.control = proof.control;
+    run.reach = reached;
     judge(run, proof.options.dtype);
-    proof.equivalent = proof.equivalent && run.as_expected;
+    all = all && run.as_expected;
+    contradicted = contradicted || (run.observed != run.expected && run.observed != Verdict::undecided);
   }
+  proof.verdict = proof.interrupted || (!all && !contradicted) ? Verdict::undecided
+                  : contradicted                               ? Verdict::different
+                                                               : Verdict::same;
 }
 
 }  // namespace isonorm::equivalence

@@ -30,7 +30,9 @@ std::string command_of(const Experiment& e, const ExperimentOptions& o) {
   return text("isonorm experiment ", e.name, " --seed ", o.seed, o.data.empty() ? "" : text(" --data '", o.data, "'"));
 }
 
-const char* verdict_of(const ExperimentResult& r) { return r.confirmed ? "confirmed" : "refuted"; }
+const char* verdict_of(const ExperimentResult& r) {
+  return r.undecided ? "undecided" : r.confirmed ? "confirmed" : "refuted";
+}
 
 }  // namespace
 
@@ -46,11 +48,17 @@ const Experiment& find_experiment(std::string_view name) {
   return kExperiments[0];
 }
 
+const char* verdict_name(const ExperimentResult& r) {
+  return r.undecided ? "Undecided" : r.confirmed ? "Confirmed" : "Refuted";
+}
+
 std::string experiment_report(const Experiment& e, const ExperimentOptions& o, const ExperimentResult& r,
                               double seconds) {
   std::string body = text("<h1>", escaped(e.claim), "</h1>\n<p class=\"soft\">", escaped(e.source), "</p>\n");
-  body += verdict_box(r.confirmed, r.confirmed ? "Confirmed" : "Refuted",
-                      text(r.measured, " It would have been refuted by ", r.refuted, "."));
+  body += verdict_box(r.undecided   ? Tone::plain
+                      : r.confirmed ? Tone::good
+                                    : Tone::bad,
+                      verdict_name(r), text(r.measured, " It would have been refuted by ", r.refuted, "."));
   for (const Figure& figure : r.figures) body += figure_html(figure);
   for (const TextTable& table : r.tables) body += to_html(table);
   ProofOptions machine;

@@ -22,8 +22,9 @@ struct ExperimentOptions {
 
 struct ExperimentResult {
   bool confirmed = false;
-  std::string measured;  // what was found, in one sentence with the deciding figures
-  std::string refuted;   // what would have refuted the claim
+  bool undecided = false;  // too little was seen either way: neither confirmed nor refuted
+  std::string measured;    // what was found, in one sentence with the deciding figures
+  std::string refuted;     // what would have refuted the claim
   std::vector<TextTable> tables = {};
   std::vector<Figure> figures = {};
   std::string data_sha256 = {};  // where it read data
@@ -46,9 +47,12 @@ const Experiment& find_experiment(std::string_view name);
 std::string experiment_report(const Experiment& experiment, const ExperimentOptions& options,
                               const ExperimentResult& result, double seconds);
 
-// {"experiment", "claim", "source", "verdict" ("confirmed" or "refuted"), "measured", "refuted_by", "tables", "curves",
-// "seed", "data_sha256", "seconds"}. A cell is its number where it has one, else its text; a curve is {"figure",
-// "panel", "name", "values"}. Indented by two, with a newline at the end; what is not finite is null.
+// "Confirmed", "Refuted" or "Undecided".
+const char* verdict_name(const ExperimentResult& result);
+
+// {"experiment", "claim", "source", "verdict" ("confirmed", "refuted" or "undecided"), "measured", "refuted_by",
+// "tables", "curves", "seed", "data_sha256", "seconds"}. A cell is its number where it has one, else its text; a curve
+// is {"figure", "panel", "name", "values"}. Indented by two, with a newline at the end; what is not finite is null.
 std::string experiment_json(const Experiment& experiment, const ExperimentOptions& options,
                             const ExperimentResult& result, double seconds);
 

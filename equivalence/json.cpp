@@ -17,7 +17,22 @@ std::string dump(const json& value, int indent = -1) {
 
 template <class T> json optional(const std::optional<T>& value) { return value ? json(*value) : json(nullptr); }
 
-const char* verdict(const ProofResult& proof) { return proof.equivalent ? "equivalent" : "not equivalent"; }
+const char* verdict(const ProofResult& proof) {
+  return proof.verdict == Verdict::same        ? "equivalent"
+         : proof.verdict == Verdict::different ? "not equivalent"
+                                               : "undecided";
+}
+
+json magnitudes_json(const Magnitudes& m) { return {{"loss", m.loss}, {"gradient", m.gradient}, {"weight", m.weight}}; }
+
+json horizon_json(const Horizon& h, size_t steps) {
+  return {{"steps", h.steps},
+          {"of", steps},
+          {"ended_by", h.ended_by.empty() ? json(nullptr) : json(h.ended_by)},
+          {"term", h.term.empty() ? json(nullptr) : json(h.term)},
+          {"limit", magnitudes_json(h.limit)},
+          {"resolution", magnitudes_json(h.resolution)}};
+}
 
 // A number where the option's text is one, else the text.
 json option_value(const std::string& name, const std::string& value) {
@@ -47,6 +62,7 @@ json manifest_json(const Manifest& m) {
 json run_json(const RunResult& run) {
   return {{"form", run.form},
           {"parametrisation", run.variant->parametrisation()},
+          {"fault", *run.fault ? json(run.fault) : json(nullptr)},
           {"expected", name_of(run.expected)},
           {"observed", name_of(run.observed)},
           {"as_expected", run.as_expected},
@@ -62,7 +78,8 @@ json run_json(const RunResult& run) {
 
 json control_json(const RunResult& run) {
   json object = run_json(run);
-  for (const char* key : {"parametrisation", "expected", "observed", "as_expected", "reason"}) object.erase(key);
+  for (const char* key : {"parametrisation", "fault", "expected", "observed", "as_expected", "reason"})
+    object.erase(key);
   object["seed"] = run.seed;
   return object;
 }
@@ -95,6 +112,7 @@ std::string to_json(const ProofResult& proof) {
   const json object = {
       {"verdict", verdict(proof)},
       {"sentence", summary_sentence(proof)},
+      {"horizon", horizon_json(proof.horizon, proof.reference.losses.size())},
       {"manifest", manifest_json(proof.manifest)},
       {"control",
        {{"loss", proof.control_loss}, {"gradient", proof.control_gradient}, {"weight", proof.control_weight}}},
@@ -143,7 +161,11 @@ std::string log_step(const StepInfo& info) {
 }
 
 std::string log_verdict(const ProofResult& proof) {
-  return dump({{"verdict", verdict(proof)}, {"sentence", summary_sentence(proof)}, {"seconds", proof.seconds}}) + "\n";
+  return dump({{"verdict", verdict(proof)},
+               {"sentence", summary_sentence(proof)},
+               {"horizon", horizon_json(proof.horizon, proof.reference.losses.size())},
+               {"seconds", proof.seconds}}) +
+         "\n";
 }
 
 std::string log_step(const TrainingStep& s) {

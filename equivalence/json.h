@@ -8,9 +8,10 @@
 
 namespace isonorm::equivalence {
 
-// {"verdict", "sentence", "manifest", "control", "controls", "reference", "runs", "test_count", "seconds"}: indented by
-// two, with a newline at the end. `control` has the largest deviations of all `controls`; `runs` is what is judged. A
-// number that is not finite, and what did not run, is null.
+// {"verdict" ("equivalent", "not equivalent" or "undecided"), "sentence", "horizon", "manifest", "control", "controls",
+// "reference", "runs", "test_count", "seconds"}: indented by two, with a newline at the end. `horizon` is {"steps",
+// "of", "ended_by", "term", "limit", "resolution"} (result.h), `control` has the largest deviations of all `controls`,
+// `runs` is what is judged. A number that is not finite, and what did not run, is null.
 std::string to_json(const ProofResult& proof);
 
 // {"form", "accuracy", "test_loss", "manifest", "first_step", "losses", "evaluations", ...}; accuracy and test loss of
@@ -22,7 +23,7 @@ std::string log_manifest(const Manifest& manifest);
 // A step's line: phase, step, lr, loss of the reference, and of every control and run of this phase its loss and
 // deviations at this step.
 std::string log_step(const StepInfo& info);
-// Last line: {"verdict": ..., "sentence": ...}.
+// Last line: {"verdict", "sentence", "horizon", "seconds"}.
 std::string log_verdict(const ProofResult& proof);
 
 // The lines of a training: a step, a test pass {"evaluation": {...}}, and the last one.

@@ -52,8 +52,7 @@ void Lockstep::step(const Examples& batch, double lr) {
       if (m.control || r.first_difference) continue;
       const double limit = bound(control_[q], reference_dtype_);
       if (!(out.back() <= limit))
-        if (const auto place = first_beyond(pairs, limit))
-          r.first_difference = {static_cast<int>(out.size()), name, *place};
+        if (const auto place = furthest_off(pairs)) r.first_difference = {static_cast<int>(out.size()), name, *place};
     }
   }
 }

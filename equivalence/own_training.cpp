@@ -69,6 +69,12 @@ void carry_over(const Partners& p) {
   for (size_t i = 0; i < p.a.size(); ++i) copy_into(p.b[i].tensor, p.routes[i].forward(detach(p.a[i].tensor)));
 }
 
+DType dtype_of(const Partners& p) {
+  const DType dtype = p.a[0].tensor.dtype();
+  check(dtype == DType::f64 || dtype == DType::f32, "compare: ", p.a[0].name, " is ", dtype, ", expected f32 or f64");
+  return dtype;
+}
+
 OwnTraining::OwnTraining(nn::Module& model, std::vector<nn::Parameter> parameters, const Objective& loss, uint64_t seed)
     : model_(model), loss_of_(loss), generator_{seed, 0} {
   parameters_ = std::move(parameters);

@@ -19,6 +19,9 @@ Partners partners(const nn::Module& a, const nn::Module& b, const ParameterMap& 
 // B's parameters from A's.
 void carry_over(const Partners& p);
 
+// The dtype of all parameters. Throws where it is not f64 or f32.
+DType dtype_of(const Partners& p);
+
 // A model, an objective and, for training, an optimizer.
 class OwnTraining : public Training {
  public:

@@ -57,6 +57,30 @@ std::optional<EntryPlace> first_beyond(const std::vector<Pair>& pairs, double li
   return {};
 }
 
+std::optional<EntryPlace> furthest_off(const std::vector<Pair>& pairs) {
+  NoGrad no_grad;
+  const Pair* worst = nullptr;
+  double most = 0;
+  for (const Pair& p : pairs) {
+    if (p.value.numel() == 0) continue;
+    const double d = deviation_of(p);
+    if (worst && larger(most, d) != d) continue;
+    if (worst && d == most) continue;
+    worst = &p, most = d;
+    if (std::isnan(d)) break;
+  }
+  if (!worst) return {};
+  const std::vector<double> value = worst->value.to_vector<double>(), reference = worst->reference.to_vector<double>();
+  std::optional<EntryPlace> place;
+  for (size_t i = 0; i < value.size(); ++i) {
+    const double d = relative(std::abs(value[i] - reference[i]), worst->scale);
+    if (place && !(d > place->deviation) && !std::isnan(d)) continue;
+    place = EntryPlace{worst->name, index_of(*worst, static_cast<int64_t>(i)), value[i], reference[i], d};
+    if (std::isnan(d)) break;
+  }
+  return place;
+}
+
 std::string exact_decimal(double value) {
   char digits[32];
   const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;

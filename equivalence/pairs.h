@@ -34,6 +34,9 @@ double deviation(const std::vector<Pair>& pairs);
 // The first entry, in row-major order of the first pair, that deviates by more than `limit` or is NaN.
 std::optional<EntryPlace> first_beyond(const std::vector<Pair>& pairs, double limit);
 
+// The entry that deviates most, a NaN before all others; nothing where no pair has an entry.
+std::optional<EntryPlace> furthest_off(const std::vector<Pair>& pairs);
+
 // "fc.weight[3, 4] is 0.25, in the reference 0.5", both to the last digit.
 std::string describe(const EntryPlace& place);
 

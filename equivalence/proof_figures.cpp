@@ -34,12 +34,15 @@ ChartBand control_band(const ProofResult& proof, Series series) {
   return {"controls: the reference moved by one ulp", "band", std::vector<double>(reached.size()), reached};
 }
 
-Chart deviation_chart(const ProofResult& proof, const char* title, Series series) {
+Chart deviation_chart(const ProofResult& proof, const char* title, Series series, double Magnitudes::*size) {
   Chart chart{.title = title, .log_scale = true, .width = 330, .height = 330};
   chart.bands.push_back(control_band(proof, series));
   std::vector<double> limit = proof.control.*series;
   for (double& c : limit) c = bound(c, proof.options.dtype);
   chart.lines.push_back({"bound: 30 times the controls + 64 eps", "bound", limit});
+  chart.lines.push_back({"where the bound has no power left: a third of what a wrong training reaches", "limit",
+                         std::vector<double>(limit.size(), proof.horizon.limit.*size)});
+  if (!proof.horizon.ended_by.empty()) chart.mark = std::max(1, proof.horizon.steps);
   for (const RunResult& run : proof.runs) {
     const std::string label = run.expected == Verdict::different ? run.variant->parametrisation() : "";
     chart.lines.push_back({run_name(run), css_of(run), run.deviations.*series, label});
@@ -90,21 +93,29 @@ Figure loss_figure(const ProofResult& proof) {
 
 Figure deviation_figure(const ProofResult& proof) {
   const char* names[] = {"Loss", "Gradient", "Weights"};
-  std::vector<Chart> charts = {deviation_chart(proof, "Deviation of the loss per step", &Deviations::loss),
-                               deviation_chart(proof, "Deviation of the gradient per step", &Deviations::gradient),
-                               deviation_chart(proof, "Deviation of the weights per step", &Deviations::weight)};
+  std::vector<Chart> charts = {
+      deviation_chart(proof, "Deviation of the loss per step", &Deviations::loss, &Magnitudes::loss),
+      deviation_chart(proof, "Deviation of the gradient per step", &Deviations::gradient, &Magnitudes::gradient),
+      deviation_chart(proof, "Deviation of the weights per step", &Deviations::weight, &Magnitudes::weight)};
   share_axis(charts);
-  Figure figure{.name = "deviation",
-                .heading = "Deviation from the reference",
-                .css = "three",
-                .legend = {{"band", "controls (layer_norm + 1 ulp)"}, {"bound", "bound of the criterion"}}};
+  Figure figure{
+      .name = "deviation",
+      .heading = "Deviation from the reference",
+      .css = "three",
+      .legend = {
+          {"band", "controls (layer_norm + 1 ulp)"}, {"bound", "bound of the criterion"}, {"limit", "its limit"}}};
   for (const RunResult& run : proof.runs) figure.legend.push_back({css_of(run), run_name(run)});
   for (size_t i = 0; i < charts.size(); ++i) figure.panels.push_back({.heading = names[i], .drawing = charts[i]});
   figure.caption =
       "Relative deviation at every step on a logarithmic axis; an exact zero lies on the lower edge. The shaded area "
       "is "
       "what rounding alone does: up to the largest deviation of any control so far. A form is the same while it stays "
-      "under the dashed bound; a negative control has to leave it at once.";
+      "under the dashed bound; a negative control has to leave it at once. The bound has power below its limit, a "
+      "third "
+      "of what a wrong training reaches";
+  figure.caption += proof.horizon.ended_by.empty()
+                        ? text(": all ", proof.horizon.steps, " steps.")
+                        : text(": up to step ", proof.horizon.steps, ", the horizon, where the upright line stands.");
   return figure;
 }
 

@@ -9,6 +9,7 @@
 #include "equivalence/lockstep.h"
 #include "equivalence/source.h"
 #include "equivalence/test_pass.h"
+#include "equivalence/wrong_training.h"
 #include "optim/schedule.h"
 
 namespace isonorm::equivalence {
@@ -26,7 +27,7 @@ class Proof {
     manual_seed(o.seed);
     initial_ = build_model(o, source_.shape(), Stream(StreamForm::layer_norm, o.width));
     const int runs = 1 + o.controls + static_cast<int>(o.forms.size());
-    const int negative = 1 + o.controls + static_cast<int>(negatives().size());
+    const int negative = 1 + o.controls + static_cast<int>(wrong_records(o).size());
     work_ = o.step_count() * runs + kNegativeSteps * negative + test_steps() * runs;
   }
 
@@ -44,13 +45,14 @@ class Proof {
       if (!test(all)) return stop();
     }
 
-    std::vector<RunResult> negative = negatives(), controls = result_.controls;
+    std::vector<RunResult> negative = wrong_records(o_), controls = result_.controls;
     for (RunResult& c : controls) c.deviations = {}, c.losses.clear();
     RunResult& reference = result_.negative_reference = record(raw_variant(StreamForm::layer_norm));
     const size_t first = result_.runs.size();
     result_.runs.insert(result_.runs.end(), negative.begin(), negative.end());
     const std::span<RunResult> runs = std::span(result_.runs).subspan(first);
-    Lockstep all(o_, source_.shape(), *initial_, reference, controls, runs);
+    Lockstep all(o_, source_.shape(), *initial_, reference, controls, {});
+    add_wrong(all, o_, source_.shape(), *initial_, runs, source_.batch(kNegativeSteps));
     if (!train(all, Phase::negative, kNegativeSteps, [&](int) { return o_.lr; })) return stop();
     for (RunResult& r : runs) r.control = running_maximum(controls);
     conclude(result_);
@@ -59,14 +61,6 @@ class Proof {
   }
 
  private:
-  // What must come out different. Compressed weights cannot hold a learned gain apart from their readers.
-  std::vector<RunResult> negatives() const {
-    std::vector<RunResult> out = {record(variant("projected_once"))};
-    if (!o_.affine) out.push_back(record(variant("compressed_plain")));
-    for (RunResult& r : out) r.expected = Verdict::different;
-    return out;
-  }
-
   template <class Rate> bool train(Lockstep& all, Phase phase, int steps, Rate rate) {
     const auto members = all.members();
     for (int t = 0; t < steps; ++t) {
@@ -131,6 +125,10 @@ ProofResult prove(const ProofOptions& options, const ProgressCallback& progress)
   check(options.step_count() > 0 && options.batch > 0, "prove: ", options.step_count(), " steps of ", options.batch,
         " examples, expected at least 1 of each");
   check(options.controls > 0, "prove: ", options.controls, " controls, expected at least 1");
+  for (const std::string& form : options.forms)
+    check(form != nn::name_of(StreamForm::layer_norm),
+          "prove: layer_norm is the reference; to be held against it are "
+          "rms_norm, crms_norm and crms_isometric");
   check(options.dtype == DType::f32 || options.dtype == DType::f64, "prove: dtype is ", options.dtype,
         ", expected f32 or f64");
   if (options.threads > 0) set_num_threads(options.threads);

@@ -30,8 +30,11 @@ std::string result_table(const ProofResult& proof) {
     out += text("<tr", last_of_kind ? " class=\"group\"" : "", "><td>", escaped(row.name), "</td><td>", row.parameters,
                 "</td>", deviation_cell(row.loss, row.control_loss), deviation_cell(row.gradient, row.control_gradient),
                 deviation_cell(row.weight, row.control_weight), "<td>", row.accuracy, "</td><td>", row.differing,
-                "</td><td>", row.expected, "</td><td class=\"", row.as_expected ? "good" : "bad", "\">", row.observed,
-                "</td></tr>\n");
+                "</td><td>", row.expected, "</td><td class=\"",
+                row.as_expected               ? "good"
+                : row.observed == "undecided" ? "none"
+                                              : "bad",
+                "\">", row.observed, "</td></tr>\n");
   }
   out +=
       "</table></div>\n<figcaption>Largest relative deviation over the run, beside it the largest of any control over "
@@ -45,13 +48,14 @@ std::string result_table(const ProofResult& proof) {
 // --- text ---
 
 std::string verdict(const ProofResult& proof) {
-  const std::string warning = summary_warning(proof);
   const std::string sentence = summary_sentence(proof);
   const size_t colon = sentence.find(": ");  // the box has the word before it as its headline
   std::string rest = colon == std::string::npos ? sentence : sentence.substr(colon + 2);
   if (!rest.empty()) rest[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(rest[0])));
-  return verdict_box(proof.equivalent, proof.equivalent ? "Equivalent" : "Not equivalent",
-                     warning.empty() ? rest : text(rest, " ", warning));
+  const Tone tone = proof.verdict == Verdict::same        ? Tone::good
+                    : proof.verdict == Verdict::different ? Tone::bad
+                                                          : Tone::plain;
+  return verdict_box(tone, verdict_name(proof), rest);
 }
 
 std::string criterion_text(const ProofResult& proof) {
@@ -65,7 +69,12 @@ std::string criterion_text(const ProofResult& proof) {
       "control up to step t. A run is the <em>same</em> when D(t) &le; 30 D<sub>c</sub>(t) + 64 eps at every step, for "
       "each of the "
       "three, with eps = ",
-      scientific(epsilon(proof.options.dtype)), ". A negative control must start as the same function and within ",
+      scientific(epsilon(proof.options.dtype)),
+      ", as far as that bound lies below a third of what a wrong training reaches (the weaker of the negative "
+      "controls), in f64 also below 1e-5: up to the horizon, step ",
+      proof.horizon.steps, " here. Where the horizon is nearer than ", kNegativeSteps,
+      " steps and the end of the run, it is <em>undecided</em>. A negative control must start as the same function and "
+      "within ",
       kNegativeSteps, " steps exceed ", separation(proof.options.dtype),
       " D<sub>c</sub> and 1e-5 in each of the three.</p>\n<ul class=\"reasons\">\n");
   for (const RunResult& run : proof.runs)
@@ -84,7 +93,7 @@ std::string report_html(const ProofResult& proof) {
            name_of(proof.options.optimizer), ", ", proof.options.step_count(), " steps.</p>\n");
   out += verdict(proof) + figure_html(loss_figure(proof)) + figure_html(deviation_figure(proof)) + result_table(proof) +
          criterion_text(proof) + repeat_html(proof.manifest) + environment_html(proof.manifest, proof.seconds);
-  return report_page(text("isonorm: ", proof.equivalent ? "equivalent" : "not equivalent"), out);
+  return report_page(text("isonorm: ", verdict_name(proof)), out);
 }
 
 }  // namespace isonorm::equivalence

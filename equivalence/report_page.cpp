@@ -26,9 +26,10 @@ std::string unbroken(const std::string& s) {
   return result;
 }
 
-std::string verdict_box(bool good, const std::string& headline, const std::string& sentence) {
-  return text("<div class=\"verdict ", good ? "good" : "bad", "\"><strong>", escaped(headline), "</strong><span>",
-              unbroken(sentence), "</span></div>\n");
+std::string verdict_box(Tone tone, const std::string& headline, const std::string& sentence) {
+  const char* css = tone == Tone::good ? "good" : tone == Tone::bad ? "bad" : "open";
+  return text("<div class=\"verdict ", css, "\"><strong>", escaped(headline), "</strong><span>", unbroken(sentence),
+              "</span></div>\n");
 }
 
 std::string repeat_html(const std::string& command) {

@@ -5,14 +5,15 @@
 
 #include "equivalence/manifest.h"
 #include "equivalence/svg.h"
+#include "equivalence/text_table.h"
 
 namespace isonorm::equivalence {
 
 // A whole HTML file: style sheet, title (plain text) and body (HTML).
 std::string report_page(const std::string& title, const std::string& body);
 
-// A coloured box: a word or two, and the sentence that explains them (plain text both).
-std::string verdict_box(bool good, const std::string& headline, const std::string& sentence);
+// A coloured box: a word or two, and the sentence that explains them (plain text both). Tone::plain: undecided.
+std::string verdict_box(Tone tone, const std::string& headline, const std::string& sentence);
 
 // The heading "Repeat it" and the command, or that of a manifest.
 std::string repeat_html(const std::string& command);

@@ -16,6 +16,7 @@ figcaption { font-size: .88rem; margin-top: .5rem; max-width: 90ch; }
 .verdict { border-left: 5px solid; border-radius: 4px; padding: .9rem 1.1rem; margin: 1.2rem 0; }
 .verdict.good { color: var(--good); background: var(--good-back); }
 .verdict.bad { color: var(--bad); background: var(--bad-back); }
+.verdict.open { color: var(--soft); background: var(--card); }
 .verdict strong { display: block; font-size: 1.25rem; }
 .verdict span { color: var(--ink); }
 ul.reasons { padding-left: 1.2rem; margin: .5rem 0; }
@@ -38,8 +39,8 @@ th { font-weight: 600; color: var(--soft); vertical-align: bottom; }
 th:first-child, td:first-child { text-align: left; }
 td small { color: var(--soft); font-size: .93em; }
 tr.group td { border-bottom: 2px solid var(--line); }
-.good { color: var(--good); } .bad { color: var(--bad); font-weight: 600; }
-.grid th { white-space: normal; } .grid td.same { color: var(--good); } .grid td.none { color: var(--soft); } .grid td.bad { background: var(--bad-back); }
+.good { color: var(--good); } .none { color: var(--soft); } .bad { color: var(--bad); font-weight: 600; }
+.grid th { white-space: normal; } .grid td.same { color: var(--good); } .grid td.none, .grid td.undecided { color: var(--soft); } .grid td.bad { background: var(--bad-back); }
 .words td, .words th, .grid td:nth-child(2) { text-align: left; } .words td { white-space: normal; min-width: 8rem; }
 .words td:first-child { min-width: 0; }
 .environment th { text-align: left; vertical-align: baseline; width: 11rem; }

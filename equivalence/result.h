@@ -33,7 +33,21 @@ struct Deviations {
   std::vector<double> loss, gradient, weight;
 };
 
-// Where a run first left the reference by more than rounding explains.
+// A number for each quantity that is compared.
+struct Magnitudes {
+  double loss = 0, gradient = 0, weight = 0;
+};
+
+// How far a comparison can tell a right training from a wrong one.
+struct Horizon {
+  int steps = 0;           // up to and with this step the bound lies below `limit` in each quantity
+  Magnitudes limit;        // a third of what wrong trainings reach, in f64 at most 1e-5
+  Magnitudes resolution;   // the bound at the horizon (at step 1 where steps is 0): what exceeds it would have shown
+  std::string ended_by{};  // the quantity whose bound reached its limit at the next step; empty where none did
+  std::string term{};      // of that bound: "30 times the controls", "64 eps", or "the controls are not finite"
+};
+
+// Where a run first left the reference by more than rounding explains: the entry that is furthest off.
 struct Difference {
   int step;              // from 1
   const char* quantity;  // "loss", "gradient" or "weights"
@@ -43,9 +57,10 @@ struct Difference {
 struct RunResult {
   std::string form;  // layer_norm, rms_norm, crms_norm, crms_isometric
   const Variant* variant = &raw_variant(nn::StreamForm::layer_norm);
-  uint64_t seed = 0;  // of a control: what moved its weights by one ulp
+  uint64_t seed = 0;       // of a control: what moved its weights by one ulp
+  const char* fault = "";  // of a wrong training: what is wrong beside the variant
   Verdict expected = Verdict::same;
-  Verdict observed = Verdict::different;
+  Verdict observed = Verdict::undecided;
   bool as_expected =
       false;  // observed == expected, and where `different` is expected, by the margin that criterion.h asks for
   std::string reason;  // one sentence: the first step and quantity that decided, or by how much the bound was kept
@@ -53,6 +68,8 @@ struct RunResult {
   double loss_deviation = 0, gradient_deviation = 0, weight_deviation = 0;  // largest over the run
   Deviations deviations;                                                    // empty for the reference itself
   Deviations control;  // D_c(t): largest deviation up to step t of any control that ran the same steps
+  Magnitudes reach;    // of wrong trainings of the same model (criterion.h)
+  Horizon horizon;     // what follows for this run
 
   std::optional<Difference> first_difference;  // as the lockstep met it, beyond bound(D_c(t))
 
@@ -72,7 +89,8 @@ inline RunResult record(const Variant& variant, uint64_t seed = 0) {
 }
 
 struct ProofResult {
-  bool equivalent = false;   // every run came out as expected
+  // same: every run came out as expected; different: one came out otherwise; undecided: one showed too little.
+  Verdict verdict = Verdict::undecided;
   bool interrupted = false;  // the callback asked to stop: nothing is concluded
   ProofOptions options;
   Manifest manifest;
@@ -81,9 +99,12 @@ struct ProofResult {
   std::vector<RunResult> controls;  // the reference moved by one ulp; deviations, no verdicts
   std::vector<RunResult> runs;      // the forms, then the two negative controls: what is judged
   Deviations control;               // D_c(t) over `controls`
+  Horizon horizon;                  // of `runs` but the negative controls
   double control_loss = 0, control_gradient = 0, control_weight = 0;  // its last entries
   int64_t test_count = 0;  // test images, or characters of held-out text (0: no test pass)
   double seconds = 0;
+
+  bool equivalent() const { return verdict == Verdict::same; }
 };
 
 enum class Phase { training, negative, testing };

@@ -57,6 +57,42 @@ SummaryRow row_of(const RunResult& run, SummaryRow::Kind kind) {
   return row;
 }
 
+// The largest of the first `steps` values.
+double largest_until(const std::vector<double>& values, int steps) {
+  double most = 0;
+  for (size_t t = 0; t < values.size() && t < static_cast<size_t>(steps); ++t) most = larger(most, values[t]);
+  return most;
+}
+
+// What was found where every run came out as expected.
+std::string equivalence_text(const ProofResult& proof) {
+  const Horizon& h = proof.horizon;
+  const size_t steps = proof.reference.losses.size();
+  double weight = 0;
+  std::vector<std::string> forms;
+  int negative = 0;
+  for (const RunResult& run : proof.runs) {
+    if (run.expected == Verdict::different) {
+      ++negative;
+      continue;
+    }
+    forms.push_back(run.form);
+    weight = larger(weight, largest_until(run.deviations.weight, h.steps));
+  }
+  const std::string end = end_of(h);
+  std::string result = end.empty() ? "" : text("same up to step ", h.steps, " of ", steps, "; ", end, ". ");
+  result +=
+      text(end.empty() ? "after " : "After ", h.steps, " steps on the same batches ", listed(forms),
+           forms.size() == 1 ? " has" : " have", " the weights of layer_norm to ", scientific(weight),
+           "; layer_norm moved by one ulp has them to ", scientific(largest_until(proof.control.weight, h.steps)));
+  if (negative > 0)
+    result +=
+        text(", and the ", negative, negative == 1 ? " negative control" : " negative controls", " came out different");
+  return result + text(". Horizon: ", h.steps, " of ", steps, " steps; up to there a difference of ",
+                       scientific(h.resolution.loss), " in the loss, ", scientific(h.resolution.gradient),
+                       " in gradients or ", scientific(h.resolution.weight), " in weights would have shown.");
+}
+
 }  // namespace
 
 std::string scientific(double value) {
@@ -65,6 +101,7 @@ std::string scientific(double value) {
 }
 
 std::string run_name(const RunResult& run) {
+  if (*run.fault) return text(run.form, ", ", run.fault);
   if (!run.variant->raw()) return text(run.form, " ", run.variant->name);
   return run.seed == 0 ? run.form : text(run.form, " + 1 ulp (seed ", run.seed, ")");
 }
@@ -78,34 +115,25 @@ std::vector<SummaryRow> summary_rows(const ProofResult& proof) {
   return rows;
 }
 
+const char* verdict_name(const ProofResult& proof) {
+  return proof.verdict == Verdict::same        ? "Equivalent"
+         : proof.verdict == Verdict::different ? "Not equivalent"
+                                               : "Undecided";
+}
+
 std::string summary_sentence(const ProofResult& proof) {
   if (proof.interrupted) return "Interrupted: nothing is concluded.";
-  if (proof.runs.empty()) return "Not equivalent: there was nothing to compare.";
-  double weight = 0;
-  std::vector<std::string> forms;
-  int negative = 0;
+  const std::string verdict = text(verdict_name(proof), ": ");
+  if (proof.runs.empty()) return verdict + "there was nothing to compare.";
   for (const RunResult& run : proof.runs) {
-    if (!run.as_expected && run.observed == run.expected)
-      return text("Not equivalent: ", run_name(run), " came out ", name_of(run.observed),
-                  ", as expected, but it does not count (", run.reason, ").");
-    if (!run.as_expected)
-      return text("Not equivalent: ", run_name(run), " was expected to come out ", name_of(run.expected),
-                  " and came out ", name_of(run.observed), " (", run.reason, ").");
-    if (run.expected == Verdict::different) {
-      ++negative;
-      continue;
-    }
-    forms.push_back(run.form);
-    weight = std::max(weight, run.weight_deviation);
+    if (run.as_expected || (proof.verdict == Verdict::different && run.observed == Verdict::undecided)) continue;
+    if (run.observed == run.expected)
+      return text(verdict, run_name(run), " came out ", name_of(run.observed), ", as expected, but it does not count (",
+                  run.reason, ").");
+    return text(verdict, run_name(run), " was expected to come out ", name_of(run.expected), " and came out ",
+                name_of(run.observed), " (", run.reason, ").");
   }
-  std::string result =
-      text("Equivalent: after ", proof.reference.losses.size(), " steps on the same batches ", listed(forms),
-           forms.size() == 1 ? " has" : " have", " the weights of layer_norm to ", scientific(weight),
-           "; layer_norm moved by one ulp has them to ", scientific(proof.control_weight));
-  if (negative > 0)
-    result +=
-        text(", and the ", negative, negative == 1 ? " negative control" : " negative controls", " came out different");
-  return result + ".";
+  return verdict + equivalence_text(proof);
 }
 
 std::string summary_sentence(const TrainingResult& training) {
@@ -117,14 +145,6 @@ std::string summary_sentence(const TrainingResult& training) {
   if (!images) result += printed("held-out loss %.4f, perplexity %.3f, ", e.loss, std::exp(e.loss));
   return result + text(printed("test accuracy %.2f %%", 100 * e.accuracy()), " (", e.right, " of ", e.predictions,
                        images ? " images)" : " characters)");
-}
-
-std::string summary_warning(const ProofResult& proof) {
-  const double drift = std::max({proof.control_loss, proof.control_gradient, proof.control_weight});
-  const double hidden = bound(drift, proof.options.dtype);
-  if (proof.options.dtype != DType::f64 || !(hidden > 1e-5)) return "";
-  return text("Rounding alone drives two runs apart by ", scientific(drift), " here, so a difference below ",
-              scientific(hidden), " would not show: lower --lr or --steps.");
 }
 
 std::string repeat_command(const Manifest& manifest) {

@@ -26,17 +26,17 @@ struct SummaryRow {
 // Reference, controls, forms, negative controls, in this order.
 std::vector<SummaryRow> summary_rows(const ProofResult& proof);
 
-// "Equivalent: ..." or "Not equivalent: ...", with the figures or the first run that was not as expected.
+// "Equivalent", "Not equivalent" or "Undecided".
+const char* verdict_name(const ProofResult& proof);
+
+// "Equivalent: ...", "Not equivalent: ..." or "Undecided: ...", with the figures, horizon and resolution, or the first
+// run that was not as expected.
 std::string summary_sentence(const ProofResult& proof);
 
 // "rms_norm, 51466 parameters, 200 steps: test accuracy 87.12 % (8712 of 10000 images)".
 std::string summary_sentence(const TrainingResult& training);
 
-// A warning where the controls themselves drifted so far that the bound would hide a difference of 1e-5; empty
-// otherwise.
-std::string summary_warning(const ProofResult& proof);
-
-// "rms_norm", "rms_norm projected_once", "layer_norm + 1 ulp (seed 3)".
+// "rms_norm", "rms_norm projected_once", "rms_norm, gains frozen", "layer_norm + 1 ulp (seed 3)".
 std::string run_name(const RunResult& run);
 
 // "isonorm prove --model vit ...", every option written out, quoted for a POSIX shell.

@@ -144,6 +144,9 @@ std::string svg_chart(const Chart& chart) {
   for (const ChartLine& line : chart.lines)
     out += text("<path class=\"", line.css, "\" d=\"", line_path(scale, line.values), "\"><title>", escaped(line.name),
                 "</title></path>\n");
+  if (chart.mark > 0)
+    append_printed(out, "<path class=\"limit\" d=\"M%.1f %.1fV%.1f\"/>\n", scale.x(chart.mark), kTop,
+                   chart.height - kBottom);
   std::vector<double> taken;  // heights of labels so far: one that would cover another moves below it
   for (const ChartLine& line : chart.lines) {
     if (line.label.empty() || line.values.empty() || !std::isfinite(line.values.back())) continue;

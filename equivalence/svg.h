@@ -28,6 +28,7 @@ struct Chart {
                              // the lower edge
   int steps = 1;             // of the horizontal axis
   std::string axis = "step";            // its name
+  int mark = 0;                         // an upright line at this step; 0: none
   std::vector<std::string> ticks = {};  // what stands at step 1, 2, ... of it; empty: round numbers
   int width = 640, height = 300;
   std::vector<ChartBand> bands = {};

@@ -10,6 +10,7 @@
 #include "equivalence/criterion.h"
 #include "equivalence/lockstep.h"
 #include "equivalence/source.h"
+#include "equivalence/wrong_training.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -60,9 +61,12 @@ std::vector<RunResult> train(const TableOptions& o, const Recipe& recipe, int se
     if (v.expectation(recipe.update) == Expectation::different) runs.back().expected = Verdict::different;
   }
   Lockstep all(p, source.shape(), *initial, reference, controls, runs);
+  std::vector<RunResult> wrong = wrong_records(p);
+  add_wrong(all, p, source.shape(), *initial, wrong, source.batch(kNegativeSteps));
   for (int t = 0; t < o.steps; ++t) all.step(source.batch(t), recipe.lr);
   for (RunResult& run : runs) {
     run.control = running_maximum(controls);
+    run.reach = reach(wrong);
     judge(run, p.dtype);
   }
   return runs;

@@ -53,11 +53,11 @@ int run(Options o) {
   std::printf("%s\n(%s)\n", e.claim, e.source);
   const bool color = wants_color(stdout);
   for (const TextTable& table : r.tables) std::printf("\n%s", to_text(table, color).c_str());
-  const char* verdict = r.confirmed ? "Confirmed" : "Refuted";
-  const char* paint = !color ? "" : r.confirmed ? "\x1b[32m" : "\x1b[31;1m";
-  std::printf("\n%s%s.%s %s It would have been refuted by %s.\n", paint, verdict, color ? "\x1b[0m" : "",
+  const char* verdict = verdict_name(r);
+  const char* paint = !color || r.undecided ? "" : r.confirmed ? "\x1b[32m" : "\x1b[31;1m";
+  std::printf("\n%s%s.%s %s It would have been refuted by %s.\n", paint, verdict, *paint ? "\x1b[0m" : "",
               r.measured.c_str(), r.refuted.c_str());
-  return r.confirmed ? kOk : kNotEquivalent;
+  return r.undecided ? kUndecided : r.confirmed ? kOk : kNotEquivalent;
 }
 
 }  // namespace
@@ -76,7 +76,7 @@ Verb add_experiment(CLI::App& app) {
   command->add_option("--report", o->report, "write tables and pictures as an HTML page");
   command->add_option("--json", o->json, "write tables and curves as a JSON object");
   command->add_option("--svg", o->svg, "write every picture into this folder, as NAME-picture.svg");
-  command->footer("Exit codes: 0 confirmed, 1 refuted, 2 usage, 3 bad input, 4 input/output.");
+  command->footer("Exit codes: 0 confirmed, 1 refuted, 2 usage, 3 bad input, 4 input/output, 5 undecided.");
   return {command, [o, names] {
             bool known = o->list;
             for (const Experiment& e : experiments()) {

@@ -71,7 +71,8 @@ std::string proof_table(const ProofResult& proof, bool color) {
     for (size_t c = 0; c < kColumns; ++c) {
       const std::string gap(width[c] - cells[c].size(), ' ');
       const bool verdict = row && c + 1 == kColumns && !cells[c].empty();
-      const std::string cell = verdict ? painted(cells[c], row->as_expected, color) : cells[c];
+      const bool paint = color && cells[c] != name_of(Verdict::undecided);
+      const std::string cell = verdict ? painted(cells[c], row->as_expected, paint) : cells[c];
       line += c == 0 ? text(cell, gap) : text("  ", gap, cell);
     }
     line.erase(line.find_last_not_of(' ') + 1);
@@ -89,10 +90,8 @@ std::string proof_table(const ProofResult& proof, bool color) {
 }
 
 std::string proof_closing(const ProofResult& proof, bool color) {
-  std::string out = text(painted(summary_sentence(proof), proof.equivalent, color), "\n");
-  const std::string warning = summary_warning(proof);
-  if (!warning.empty()) out += text(warning, "\n");
-  return out;
+  const bool paint = color && proof.verdict != Verdict::undecided;
+  return text(painted(summary_sentence(proof), proof.equivalent(), paint), "\n");
 }
 
 }  // namespace isonorm::tools

@@ -5,6 +5,8 @@
 #include <functional>
 #include <stdexcept>
 
+#include "equivalence/result.h"
+
 namespace isonorm::tools {
 
 // kUndecided: there was too little to see for either verdict (result.h).
@@ -18,6 +20,12 @@ enum ExitCode {
   kInternal = 70,
   kInterrupted = 130
 };
+
+// kOk where it is the same, kNotEquivalent where different, kUndecided.
+constexpr int exit_code(equivalence::Verdict v) {
+  using equivalence::Verdict;
+  return v == Verdict::same ? kOk : v == Verdict::different ? kNotEquivalent : kUndecided;
+}
 
 // What is wrong with a command line beyond what the parser sees.
 struct UsageError : std::runtime_error {

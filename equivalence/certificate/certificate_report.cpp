@@ -113,7 +113,8 @@ std::string certificate_html(const CertificateResult& r) {
       r.options.architectures.size(),
       " small architectures as Pre-LN, Pre-RMSNorm and Pre-CRMSNorm, trained side by side in f64 and f32 and compared "
       "point by point in f64, f32 and bf16.</p>\n",
-      verdict_box(r.certified, sentence.substr(0, colon), colon < sentence.size() ? sentence.substr(colon + 2) : ""));
+      verdict_box(r.certified ? Tone::good : Tone::bad, sentence.substr(0, colon),
+                  colon < sentence.size() ? sentence.substr(colon + 2) : ""));
   std::string claims = to_html(claim_table(r));
   claims.replace(claims.find("<table>"), 7, "<table class=\"words\">");
   body += figure_html(distance_figure(r)) + figure_html(error_figure(r)) + claims + to_html(error_table(r)) +

@@ -5,10 +5,26 @@
 #include "equivalence/criterion.h"
 #include "equivalence/lockstep.h"
 #include "equivalence/made_examples.h"
+#include "equivalence/wrong_training.h"
 
 namespace isonorm::equivalence {
 
 using nn::StreamForm;
+
+namespace {
+
+Magnitudes train_wrong(const ProofOptions& o, const ModelShape& shape) {
+  RunResult reference = record(raw_variant(StreamForm::layer_norm));
+  std::vector<RunResult> wrong = wrong_records(o);
+  const auto initial = initial_model(o, shape);
+  Lockstep all(o, shape, *initial, reference, {}, {});
+  add_wrong(all, o, shape, *initial, wrong, made_examples(o, shape, kNegativeSteps));
+  for (int step = 0; step < kNegativeSteps; ++step)
+    all.step(made_examples(o, shape, static_cast<uint64_t>(step)), o.lr);
+  return reach(wrong);
+}
+
+}  // namespace
 
 Trajectory train_architecture(const Architecture& a, DType dtype, int steps, int controls, uint64_t seed,
                               const Continue& go_on) {
@@ -25,6 +41,7 @@ Trajectory train_architecture(const Architecture& a, DType dtype, int steps, int
     all.step(made_examples(o, shape, static_cast<uint64_t>(step)), o.lr);
     if (go_on && !go_on()) return t;
   }
+  t.reach = train_wrong(o, shape);
   judge(t);
   return t;
 }
@@ -36,6 +53,7 @@ void judge(Trajectory& t) {
   for (size_t r = 0; r < t.runs.size(); ++r) {
     RunResult& run = t.runs[r];
     run.control = control;
+    run.reach = t.reach;
     judge(run, t.dtype);
     t.as_expected = t.as_expected && run.as_expected;
     const double share = share_of_bound(run.deviations, run.control, t.dtype);

@@ -14,6 +14,7 @@ struct Trajectory {
   int steps = 0;
   std::vector<RunResult> controls = {};  // Pre-LN moved by one ulp
   std::vector<RunResult> runs = {};      // rms_norm, crms_norm, crms_isometric, judged
+  Magnitudes reach = {};                 // of the wrong trainings of this architecture
   size_t worst = 0;                      // of `runs`: the one that used most of its bound
   double share = 0;                      // of the bound that it used: at most 1 where it is the same
   double share_alone = 0;    // the largest that any form would use if there were but one control, any of them

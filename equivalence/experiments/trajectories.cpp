@@ -55,7 +55,8 @@ ExperimentResult trajectories(const ExperimentOptions& options) {
   };
   const ProofResult proof = prove(small_proof(options), progress);
   ExperimentResult r;
-  r.confirmed = proof.equivalent;
+  r.confirmed = proof.equivalent();
+  r.undecided = proof.verdict == Verdict::undecided;
   r.measured = summary_sentence(proof);
   r.refuted = text(
       "one step at which loss, gradient or weights of a form exceed 30 times what the controls reached, or by a "

@@ -32,7 +32,7 @@ bool accepted(RunResult run) {
 
 TEST_CASE("criterion: the synthetic proof holds") {
   const ProofResult proof = synthetic_proof();
-  CHECK(proof.equivalent);
+  CHECK(proof.equivalent());
   for (int i = 0; i < 3; ++i) CHECK(proof.runs[i].observed == Verdict::same);
   for (int i = 3; i < 5; ++i) CHECK(proof.runs[i].observed == Verdict::different);
   CHECK(proof.runs[3].control.loss.size() == kNegativeSteps);
@@ -61,7 +61,7 @@ TEST_CASE("criterion: one entry off by 1e-9 is found and named") {
   CHECK(run.reason.find("weights at step 4: 1.0e-09") == 0);
 }
 
-TEST_CASE("criterion: NaN is never the same, in a run or in its controls") {
+TEST_CASE("criterion: NaN is never the same in a run, and ends the horizon in its controls") {
   for (Series series : kAll)
     for (size_t t : {size_t{0}, size_t{20}, size_t{49}}) {
       RunResult run = form_run();
@@ -73,8 +73,8 @@ TEST_CASE("criterion: NaN is never the same, in a run or in its controls") {
       (proof.controls[2].deviations.*series)[t] = kNan;
       for (RunResult& r : proof.runs) r.control = {};
       conclude(proof);
-      CHECK(proof.runs[0].observed == Verdict::different);
-      CHECK_FALSE(proof.equivalent);
+      CHECK(proof.horizon.steps == static_cast<int>(t));  // before that, everything is as it was
+      CHECK(proof.runs[0].observed == (t < 20 ? Verdict::undecided : Verdict::same));
     }
   RunResult run = form_run();
   run.deviations.loss[7] = kNan;
@@ -92,23 +92,23 @@ TEST_CASE("criterion: an infinite control does not excuse everything") {
 TEST_CASE("criterion: empty and incomplete runs are never the same") {
   RunResult empty = form_run();
   empty.deviations = {};
-  CHECK(verdict(empty) == Verdict::different);
+  CHECK(verdict(empty) == Verdict::undecided);
   empty.control = {};
-  CHECK(verdict(empty) == Verdict::different);
+  CHECK(verdict(empty) == Verdict::undecided);
   for (Series series : kAll) {
     RunResult run = form_run();
     (run.deviations.*series).pop_back();
-    CHECK(verdict(run) == Verdict::different);
+    CHECK(verdict(run) == Verdict::undecided);
     run = form_run();
     (run.control.*series).clear();
-    CHECK(verdict(run) == Verdict::different);
+    CHECK(verdict(run) == Verdict::undecided);
     run = form_run();
     (run.control.*series).push_back(1);
-    CHECK(verdict(run) == Verdict::different);
+    CHECK(verdict(run) == Verdict::undecided);
   }
   ProofResult proof;
   conclude(proof);
-  CHECK_FALSE(proof.equivalent);
+  CHECK_FALSE(proof.equivalent());
 }
 
 TEST_CASE("criterion: what was compared with itself proves nothing") {
@@ -120,15 +120,16 @@ TEST_CASE("criterion: what was compared with itself proves nothing") {
   CHECK(accepted(run));
   run = form_run();
   run.control = zeros;
-  CHECK(verdict(run) == Verdict::different);
+  CHECK(verdict(run) == Verdict::undecided);
   for (Series series : {&Deviations::gradient, &Deviations::weight}) {  // controls that moved in one of the two alone
     run = form_run();
     run.control.*series = run.deviations.*series = std::vector<double>(50);
-    CHECK(verdict(run) == Verdict::different);
+    CHECK(verdict(run) == Verdict::undecided);
   }
   run = negative_run();
   run.deviations = {std::vector<double>(20), std::vector<double>(20), std::vector<double>(20)};
-  CHECK(verdict(run) == Verdict::same);
+  run.reach = {};
+  CHECK(verdict(run) == Verdict::undecided);
   CHECK_FALSE(accepted(run));
 }
 
@@ -169,17 +170,113 @@ TEST_CASE("criterion: a run that left names the entry where it did") {
   CHECK(run.reason.find("fc.weight") == std::string::npos);
 }
 
+TEST_CASE("criterion: a bound has power below a third of what a wrong training reaches, in f64 below 1e-5") {
+  for (size_t q = 0; q < 3; ++q) {
+    INFO("quantity " << q);
+    RunResult run = form_run();
+    double& reached = q == 0 ? run.reach.loss : q == 1 ? run.reach.gradient : run.reach.weight;
+    std::vector<double>& control = run.control.*kAll[q];
+    for (size_t t = 0; t < 50; ++t) control[t] = 1e-15 * static_cast<double>(t + 1);
+    const auto judged = [&](double reach, DType dtype) {
+      reached = reach;
+      judge(run, dtype);
+      return run.observed;
+    };
+    const auto limited_at = [&](size_t steps) { return 2.999 * (30 * control[steps] + 64 * 0x1p-52); };  // ends before it
+    CHECK(judged(limited_at(20), DType::f64) == Verdict::same);
+    CHECK(run.horizon.steps == 20);
+    CHECK(run.horizon.ended_by == (q == 0 ? "the loss" : q == 1 ? "gradients" : "weights"));
+    CHECK(run.horizon.term == "30 times the controls");
+    CHECK(run.reason.find("up to step 20 of 50") != std::string::npos);
+    CHECK(judged(limited_at(19), DType::f64) == Verdict::undecided);
+    CHECK(run.horizon.steps == 19);
+    CHECK_FALSE(run.as_expected);
+    CHECK(run.reason.find("from step 20 on rounding alone moves " + run.horizon.ended_by) == 0);
+    CHECK(judged(limited_at(0), DType::f64) == Verdict::undecided);
+    CHECK(run.horizon.steps == 0);
+    CHECK(judged(0, DType::f64) == Verdict::undecided);
+    CHECK(run.reason.find("from step 1 on a wrong training was not seen to move") == 0);
+    CHECK(judged(kNan, DType::f64) == Verdict::undecided);
+    CHECK(judged(64 * 0x1p-23, DType::f32) == Verdict::undecided);  // the floor alone is above a third of that
+    CHECK(run.horizon.term == "64 eps");
+    CHECK(judged(1, DType::f64) == Verdict::same);
+    for (size_t t = 30; t < 50; ++t) control[t] = 4e-7;  // 30 times that is above 1e-5
+    CHECK(judged(1, DType::f64) == Verdict::same);
+    CHECK(run.horizon.steps == 30);
+    CHECK(judged(1, DType::f32) == Verdict::same);
+    CHECK(run.horizon.steps == 50);
+    (run.deviations.*kAll[q])[40] = 2e-5;  // beyond the horizon, and beyond the bound
+    CHECK(judged(1, DType::f64) == Verdict::different);
+  }
+}
+
+TEST_CASE("criterion: chaos is not equivalence") {
+  RunResult run = form_run();
+  for (Series series : kAll)
+    for (size_t t = 0; t < 50; ++t) (run.control.*series)[t] = t < 10 ? 1e-7 : 14, (run.deviations.*series)[t] = 0.9;
+  judge(run, DType::f32);
+  CHECK(run.observed == Verdict::different);  // at step 1 already
+  for (Series series : kAll)
+    for (size_t t = 0; t < 10; ++t) (run.deviations.*series)[t] = 1e-7;
+  judge(run, DType::f32);
+  CHECK(run.observed == Verdict::undecided);
+  CHECK_FALSE(run.as_expected);
+}
+
+TEST_CASE("criterion: a run shorter than 20 steps needs all of them") {
+  for (size_t steps : {size_t{1}, size_t{19}}) {
+    RunResult run = form_run();
+    for (Series series : kAll) (run.deviations.*series).resize(steps), (run.control.*series).resize(steps);
+    CHECK(verdict(run) == Verdict::same);
+    run.control.loss.back() = 1;
+    CHECK(verdict(run) == Verdict::undecided);
+  }
+}
+
+TEST_CASE("criterion: the reach is that of the weaker wrong training within its first 20 steps") {
+  std::vector<RunResult> wrong(2);
+  wrong[0].deviations = {std::vector<double>(30, 0.1), std::vector<double>(30, 2), std::vector<double>(30, 0.5)};
+  wrong[1].deviations = {std::vector<double>(30, 0.3), std::vector<double>(30, 1), std::vector<double>(30, 0.7)};
+  wrong[0].deviations.loss[19] = 0.2;
+  wrong[0].deviations.loss[20] = 9;
+  const Magnitudes r = reach(wrong);
+  CHECK(r.loss == 0.2);
+  CHECK(r.gradient == 1);
+  CHECK(r.weight == 0.5);
+  wrong[1].deviations.weight[3] = kNan;  // what is not a number shows nothing
+  wrong[1].deviations.weight[2] = 0.3;
+  for (size_t t : {0u, 1u}) wrong[1].deviations.weight[t] = 0;
+  CHECK(reach(wrong).weight == 0.3);
+  CHECK(reach({}).weight == 0);
+}
+
+TEST_CASE("criterion: what counts against a proof makes it different, what only lacks makes it undecided") {
+  ProofResult proof = synthetic_proof(50);
+  CHECK(proof.verdict == Verdict::same);
+  CHECK(proof.horizon.steps == 50);
+  CHECK(proof.horizon.resolution.weight == bound(proof.control_weight, DType::f64));
+  for (RunResult& r : proof.runs)
+    if (r.expected == Verdict::different) r.deviations.loss.assign(20, 2e-14);  // the floor alone is 1.4e-14
+  conclude(proof);
+  CHECK(proof.verdict == Verdict::undecided);
+  CHECK(proof.runs[0].observed == Verdict::undecided);
+  proof.runs[1].deviations.weight[30] = 1e-3;
+  conclude(proof);
+  CHECK(proof.verdict == Verdict::different);
+  CHECK(ProofResult{}.verdict == Verdict::undecided);
+}
+
 TEST_CASE("criterion: a proof fails with any of its runs") {
   for (size_t i = 0; i < 5; ++i) {
     ProofResult proof = synthetic_proof(50);
     proof.runs[i].expected = proof.runs[i].expected == Verdict::same ? Verdict::different : Verdict::same;
     conclude(proof);
-    CHECK_FALSE(proof.equivalent);
+    CHECK_FALSE(proof.equivalent());
   }
   ProofResult proof = synthetic_proof(50);
   proof.interrupted = true;
   conclude(proof);
-  CHECK_FALSE(proof.equivalent);
+  CHECK_FALSE(proof.equivalent());
 }
 
 TEST_CASE("criterion: D_c(t) is the largest of any control up to t") {

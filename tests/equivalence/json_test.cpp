@@ -17,6 +17,11 @@ using nlohmann::json;
 TEST_CASE("json: a proof has every promised field") {
   const json j = json::parse(to_json(synthetic_proof()));
   CHECK(j["verdict"] == "equivalent");
+  CHECK(j["horizon"]["steps"] == 200);
+  CHECK(j["horizon"]["of"] == 200);
+  CHECK(j["horizon"]["ended_by"].is_null());
+  CHECK(j["horizon"]["limit"]["weight"] == 1e-5);
+  CHECK(j["horizon"]["resolution"]["loss"] == bound(synthetic_proof().control_loss, isonorm::DType::f64));
   for (const char* key : {"version", "compiler", "flags", "blas_core", "blas_flavour", "cpu", "dtype", "data_sha256"}) {
     CHECK(j["manifest"][key].is_string());
     CHECK_FALSE(j["manifest"][key].get<std::string>().empty());
@@ -98,6 +103,20 @@ TEST_CASE("json: a failed proof, NaN and text that is not UTF-8") {
   CHECK(j["runs"][1]["observed"] == "different");
   CHECK(j["runs"][1]["loss_deviation"].is_null());
   CHECK(j["manifest"]["options"]["data"] == "caf\xef\xbf\xbd \"quoted\"");
+}
+
+TEST_CASE("json: an undecided proof") {
+  ProofResult proof = synthetic_proof(50);
+  for (RunResult& run : proof.runs) run.control.loss.assign(run.deviations.loss.size(), 1);
+  proof.controls[0].deviations.loss[0] = 1;
+  conclude(proof);
+  const json j = json::parse(to_json(proof));
+  CHECK(j["verdict"] == "undecided");
+  CHECK(j["horizon"]["steps"] == 0);
+  CHECK(j["horizon"]["ended_by"] == "the loss");
+  CHECK(j["horizon"]["term"] == "30 times the controls");
+  CHECK(j["runs"][0]["observed"] == "undecided");
+  CHECK(json::parse(log_verdict(proof))["verdict"] == "undecided");
 }
 
 TEST_CASE("json: losses keep every bit") {

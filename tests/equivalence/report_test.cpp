@@ -67,3 +67,19 @@ TEST_CASE("report: a failed, a NaN, an empty proof") {
   CHECK_FALSE(contains(html, "nan"));
   CHECK(well_formed(report_html(ProofResult{})));
 }
+
+TEST_CASE("report: an undecided proof, and a horizon before the end") {
+  ProofResult proof = synthetic_proof(50);
+  CHECK_FALSE(contains(report_html(proof), "where the upright line stands"));
+  for (size_t step : {30u, 5u}) {
+    proof.controls[0].deviations.weight[step] = 1;
+    for (RunResult& run : proof.runs)
+      if (run.expected == Verdict::same) run.control = {};
+    conclude(proof);
+    const std::string html = report_html(proof);
+    CHECK(well_formed(html));
+    CHECK(contains(html, step == 30 ? "<strong>Equivalent</strong>" : "<strong>Undecided</strong>"));
+    CHECK(contains(html, "up to step " + std::to_string(step) + ", the horizon, where the upright line stands"));
+  }
+  CHECK(contains(report_html(proof), "class=\"none\">undecided"));
+}

@@ -31,27 +31,41 @@ TEST_CASE("summary: the sentence gives the figures, or the run that failed and w
   const std::string good = summary_sentence(proof);
   CHECK(good.find("Equivalent: after 200 steps on the same batches rms_norm, crms_norm and crms_isometric have") == 0);
   CHECK(good.find(scientific(proof.control_weight)) != std::string::npos);
-  CHECK(good.find("the 2 negative controls came out different.") != std::string::npos);
+  CHECK(
+      good.find("the 2 negative controls came out different. Horizon: 200 of 200 steps; up to there a difference of " +
+                scientific(bound(proof.control_loss, isonorm::DType::f64)) + " in the loss") != std::string::npos);
   proof.runs[1].deviations.gradient[6] = 1e-3;
   conclude(proof);
   const std::string bad = summary_sentence(proof);
   CHECK(bad.find("Not equivalent: crms_norm was expected to come out same and came out different (gradient at step 7: "
                  "1.0e-03") == 0);
-  CHECK(summary_sentence(ProofResult{}).find("Not equivalent") == 0);
+  CHECK(summary_sentence(ProofResult{}) == "Undecided: there was nothing to compare.");
 
   proof = synthetic_proof();
   proof.runs[3].deviations.gradient.back() = 1e-6;  // a negative control that ends too near
   conclude(proof);
-  CHECK(summary_sentence(proof).find("Not equivalent: rms_norm projected_once came out different, as expected, but it "
+  CHECK(summary_sentence(proof).find("Undecided: rms_norm projected_once came out different, as expected, but it "
                                      "does not count (gradient deviates by 1.0e-06") == 0);
 }
 
-TEST_CASE("summary: chaos that would hide a difference is pointed out") {
+TEST_CASE("summary: chaos ends what is said, or leaves it undecided") {
   ProofResult proof = synthetic_proof();
-  CHECK(summary_warning(proof).empty());
   proof.controls[0].deviations.weight[150] = 1e-4;
+  proof.runs[0].deviations.weight[160] = 1e-4;  // within the bound, but beyond the horizon
+  for (RunResult& run : proof.runs)
+    if (run.expected == Verdict::same) run.control = {};
   conclude(proof);
-  CHECK(summary_warning(proof).find("lower --lr or --steps") != std::string::npos);
+  CHECK(summary_sentence(proof).find("Equivalent: same up to step 150 of 200; from step 151 on rounding alone moves "
+                                     "weights by more than 1.0e-05 (30 times the controls). After 150 steps") == 0);
+  CHECK(summary_sentence(proof).find("1.0e-04") == std::string::npos);
+  proof.controls[0].deviations.gradient[12] = 1e-4;
+  for (RunResult& run : proof.runs)
+    if (run.expected == Verdict::same) run.control = {};
+  conclude(proof);
+  CHECK(summary_sentence(proof).find(
+            "Undecided: rms_norm was expected to come out same and came out undecided (from step 13 on rounding alone "
+            "moves gradients by more than 1.0e-05 (30 times the controls); a verdict needs 20 steps before that)") ==
+        0);
 }
 
 TEST_CASE("summary: the command that repeats a proof names every option and survives a shell") {

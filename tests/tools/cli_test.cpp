@@ -75,7 +75,7 @@ TEST_CASE("cli: usage errors exit with 2 and name what is wrong") {
       {{"--positions", "rotary", "--heads", "3", "--head-width", "5"}, "width 5 is odd"},
       {{"--tied"}, "--tied belongs to --model gpt"},
       {{"--model", "gpt", "--data", "x", "--mean-pool"}, "--mean-pool belongs to --model vit"},
-      {{"--model", "gpt", "--data", "x", "--tied", "--affine"}, "--tied with --affine"},
+      {{"--forms", "rms_norm,layer_norm"}, "layer_norm is the reference"},
       {{"--depth", "0"}, "--depth"},
       {{"--patch", "0"}, "--patch"},
       {{"--context", "9"}, "--context"},
