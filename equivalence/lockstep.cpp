@@ -8,15 +8,17 @@ namespace isonorm::equivalence {
 
 Lockstep::Lockstep(const ProofOptions& options, const ModelShape& shape, const nn::Module& initial,
                    RunResult& reference, std::span<RunResult> controls, std::span<RunResult> runs) {
-  const auto make = [&](RunResult& r, bool control) {
-    auto trainee = std::make_unique<Trainee>(options, shape, *r.variant);
+  ProofOptions uninterrupted = options;
+  uninterrupted.resume_at = 0;
+  const auto make = [&](RunResult& r, const ProofOptions& o, bool control) {
+    auto trainee = std::make_unique<Trainee>(o, shape, *r.variant);
     trainee->start_from(initial);
     if (r.seed != 0) move_by_one_ulp(trainee->model(), r.seed);
     add(std::move(trainee), r, control);
   };
-  make(reference, false);
-  for (RunResult& r : controls) make(r, true);
-  for (RunResult& r : runs) make(r, false);
+  make(reference, uninterrupted, false);
+  for (RunResult& r : controls) make(r, uninterrupted, true);
+  for (RunResult& r : runs) make(r, options, false);
 }
 
 void Lockstep::add(std::unique_ptr<Training> training, RunResult& record, bool control) {

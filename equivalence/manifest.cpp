@@ -41,32 +41,44 @@ std::string join(const std::vector<std::string>& parts) {
 
 std::vector<std::pair<std::string, std::string>> option_list(const ProofOptions& o) {
   const bool vit = o.model == ModelKind::vit;
-  return {{"model", name_of(o.model)},
-          {"data", o.data},
-          {"forms", join(o.forms)},
-          {"optimizer", name_of(o.optimizer)},
-          {"lr", text(o.lr)},
-          {"warmup", text(o.warmup)},
-          {"weight-decay", text(o.decay())},
-          {"clip", text(o.clip)},
-          {"steps", text(o.step_count())},
-          {"batch", text(o.batch)},
-          {"width", text(o.width)},
-          {"depth", text(o.depth)},
-          {"heads", text(o.heads)},
-          {vit ? "patch" : "context", text(vit ? o.patch : o.context)},
-          {"head-width", text(o.head_width > 0 ? o.head_width : o.width / std::max<int64_t>(1, o.heads))},
-          {"mlp", text(o.mlp > 0 ? o.mlp : 4 * o.width)},
-          {"activation", name_of(o.activation)},
-          {"positions", name_of(o.positions)},
-          {vit ? "mean-pool" : "tied", text(vit ? o.mean_pool : o.tied)},
-          {"no-bias", text(!o.bias)},
-          {"affine", text(o.affine)},
-          {"controls", text(o.controls)},
-          {"dtype", name_of(o.dtype)},
-          {"eps", text(o.eps)},
-          {"seed", text(o.seed)},
-          {"threads", text(o.threads > 0 ? o.threads : num_threads())}};
+  std::vector<std::pair<std::string, std::string>> list = {
+      {"model", name_of(o.model)},
+      {"data", o.data},
+      {"forms", join(o.forms)},
+      {"optimizer", name_of(o.optimizer)},
+      {"lr", text(o.lr)},
+      {"warmup", text(o.warmup)},
+      {"weight-decay", text(o.decay())},
+      {"clip", text(o.clip)},
+      {"steps", text(o.step_count())},
+      {"batch", text(o.batch)},
+      {"width", text(o.width)},
+      {"depth", text(o.depth)},
+      {"heads", text(o.heads)},
+      {vit ? "patch" : "context", text(vit ? o.patch : o.context)},
+      {"head-width", text(o.head_width > 0 ? o.head_width : o.width / std::max<int64_t>(1, o.heads))},
+      {"mlp", text(o.mlp > 0 ? o.mlp : 4 * o.width)},
+      {"activation", name_of(o.activation)},
+      {"positions", name_of(o.positions)},
+      {vit ? "mean-pool" : "tied", text(vit ? o.mean_pool : o.tied)},
+      {"no-bias", text(!o.bias)},
+      {"affine", text(o.affine)},
+      {"controls", text(o.controls)},
+      {"dtype", name_of(o.dtype)},
+      {"eps", text(o.eps)},
+      {"seed", text(o.seed)},
+      {"threads", text(o.threads > 0 ? o.threads : num_threads())}};
+  const auto where = [&](bool there, const char* name, const std::string& value) {
+    if (there) list.emplace_back(name, value);
+  };
+  where(o.branch.dropout > 0, "dropout", text(o.branch.dropout));
+  where(o.branch.stochastic_depth > 0, "stochastic-depth", text(o.branch.stochastic_depth));
+  where(o.branch.layer_scale > 0, "layer-scale", text(o.branch.layer_scale));
+  where(o.decay_matrices_only, "decay-matrices-only", "true");
+  where(o.accumulate > 1, "accumulate", text(o.accumulate));
+  where(o.ema > 0, "ema", text(o.ema));
+  where(o.resume_at > 0, "resume-at", text(o.resume_at));
+  return list;
 }
 
 Manifest manifest_of(const ProofOptions& options) {

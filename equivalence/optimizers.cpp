@@ -34,6 +34,18 @@ optim::AdafactorOptions adafactor_options(const ProofOptions& o) {
   return options;
 }
 
+// One group, or a second one for what is not decayed.
+template <class Options>
+std::vector<optim::ParameterGroup<Options>> groups(const ProofOptions& o, const std::vector<Tensor>& parameters,
+                                                   const Options& options) {
+  Options undecayed = options;
+  undecayed.weight_decay = 0;
+  std::vector<optim::ParameterGroup<Options>> both = {{{}, options}, {{}, undecayed}};
+  for (const Tensor& p : parameters) both[o.decay_matrices_only && p.rank() < 2 ? 1 : 0].parameters.push_back(p);
+  if (both[1].parameters.empty()) both.pop_back();
+  return both;
+}
+
 // The matrices inside the blocks go to Muon. One rate fits both parts where Muon's is scaled to match AdamW's.
 std::unique_ptr<optim::Optimizer> muon(const ProofOptions& o, const std::vector<nn::Parameter>& parameters) {
   std::vector<Tensor> matrices, rest;
@@ -43,9 +55,14 @@ std::unique_ptr<optim::Optimizer> muon(const ProofOptions& o, const std::vector<
       o.optimizer == OptimizerKind::muon_shaped ? optim::MuonScale::original : optim::MuonScale::match_rms_adamw;
   const optim::MuonOptions inside{.lr = o.lr, .weight_decay = o.decay(), .scale = scale};
   if (o.optimizer != OptimizerKind::muon) return std::make_unique<optim::Muon>(matrices, inside);
-  return std::make_unique<optim::Muon>(
-      std::vector<optim::ParameterGroup<optim::MuonOptions>>{{matrices, inside}},
-      std::vector<optim::ParameterGroup<optim::AdamWOptions>>{{rest, {.lr = o.lr, .weight_decay = o.decay()}}});
+  return std::make_unique<optim::Muon>(std::vector<optim::ParameterGroup<optim::MuonOptions>>{{matrices, inside}},
+                                       groups(o, rest, optim::AdamWOptions{.lr = o.lr, .weight_decay = o.decay()}));
+}
+
+template <class O, class Options>
+std::unique_ptr<optim::Optimizer> over(const ProofOptions& o, const std::vector<Tensor>& parameters,
+                                       const Options& options) {
+  return std::make_unique<O>(groups(o, parameters, options));
 }
 
 }  // namespace
@@ -59,25 +76,25 @@ std::unique_ptr<optim::Optimizer> build_optimizer(const ProofOptions& o, const s
     case OptimizerKind::momentum:
     case OptimizerKind::nesterov:
     case OptimizerKind::sgdw:
-      return std::make_unique<optim::Sgd>(all, sgd_options(o));
+      return over<optim::Sgd>(o, all, sgd_options(o));
     case OptimizerKind::sign:
-      return std::make_unique<optim::SignSgd>(all, optim::SignSgdOptions{.lr = lr, .weight_decay = decay});
+      return over<optim::SignSgd>(o, all, optim::SignSgdOptions{.lr = lr, .weight_decay = decay});
     case OptimizerKind::lion:
-      return std::make_unique<optim::Lion>(all, optim::LionOptions{.lr = lr, .weight_decay = decay});
+      return over<optim::Lion>(o, all, optim::LionOptions{.lr = lr, .weight_decay = decay});
     case OptimizerKind::rmsprop:
-      return std::make_unique<optim::Rmsprop>(all, optim::RmspropOptions{.lr = lr, .weight_decay = decay});
+      return over<optim::Rmsprop>(o, all, optim::RmspropOptions{.lr = lr, .weight_decay = decay});
     case OptimizerKind::adagrad:
-      return std::make_unique<optim::Adagrad>(all, optim::AdagradOptions{.lr = lr, .weight_decay = decay});
+      return over<optim::Adagrad>(o, all, optim::AdagradOptions{.lr = lr, .weight_decay = decay});
     case OptimizerKind::adam:
-      return std::make_unique<optim::Adam>(all, optim::AdamOptions{.lr = lr, .weight_decay = decay});
+      return over<optim::Adam>(o, all, optim::AdamOptions{.lr = lr, .weight_decay = decay});
     case OptimizerKind::adamw:
-      return std::make_unique<optim::AdamW>(all, optim::AdamWOptions{.lr = lr, .weight_decay = decay});
+      return over<optim::AdamW>(o, all, optim::AdamWOptions{.lr = lr, .weight_decay = decay});
     case OptimizerKind::lamb:
-      return std::make_unique<optim::Lamb>(all, optim::LambOptions{.lr = lr, .weight_decay = decay});
+      return over<optim::Lamb>(o, all, optim::LambOptions{.lr = lr, .weight_decay = decay});
     case OptimizerKind::lars:
-      return std::make_unique<optim::Lars>(all, optim::LarsOptions{.lr = lr, .weight_decay = decay});
+      return over<optim::Lars>(o, all, optim::LarsOptions{.lr = lr, .weight_decay = decay});
     case OptimizerKind::adafactor:
-      return std::make_unique<optim::Adafactor>(all, adafactor_options(o));
+      return over<optim::Adafactor>(o, all, adafactor_options(o));
     case OptimizerKind::muon:
     case OptimizerKind::muon_alone:
     case OptimizerKind::muon_shaped:

@@ -53,8 +53,12 @@ struct ProofOptions {
   std::optional<double> weight_decay =
       {};           // decoupled for adamw (0.01 where not set), sgdw, sign, lion, lamb, adafactor and muon; else L2
   double clip = 1;  // largest global norm of the gradient; 0: no clipping
-  double clip_value = 0;          // largest entry of the gradient; 0: no clipping
-  double loss_l2 = 0;             // L2 as a term of the loss: its gradient is clipped with the rest
+  double clip_value = 0;             // largest entry of the gradient; 0: no clipping
+  double loss_l2 = 0;                // L2 as a term of the loss: its gradient is clipped with the rest
+  bool decay_matrices_only = false;  // vectors (biases, gains, layer scales, a class token) are not decayed
+  int accumulate = 1;                // parts of equal size that a batch is differentiated in
+  double ema = 0;     // decay of an exponential moving average of the weights, compared beside them; 0: none
+  int resume_at = 0;  // after so many steps every form's model and optimizer are made anew from their states; 0: never
   std::optional<int> steps = {};  // 200 in f64, 50 in f32 where not set
   int batch = 64;
 

@@ -4,6 +4,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/ops/loss.h"
 #include "autograd/ops/pointwise.h"
+#include "autograd/ops/shape.h"
 #include "equivalence/optimizers.h"
 #include "equivalence/parametrisation.h"
 #include "nn/gpt.h"
@@ -51,17 +52,24 @@ std::unique_ptr<nn::Module> build_model(const ProofOptions& o, const ModelShape&
 
 Trainee::Trainee(const ProofOptions& o, const ModelShape& shape, const Variant& variant)
     : options_(o),
+      shape_(shape),
       variant_(variant),
       stream_(variant.form, o.width, variant.storage),
-      model_(build_model(o, shape, stream_)),
       generator_{o.seed, uint64_t{1} << 62} {
+  check(o.accumulate >= 1 && o.batch % o.accumulate == 0, "accumulate: ", o.batch, " examples in ", o.accumulate,
+        " parts of equal size");
+  make();
+}
+
+void Trainee::make() {
+  model_ = build_model(options_, shape_, stream_);
   parameters_ = model_->named_parameters();
   const auto make = [&](const std::vector<Tensor>& tensors) {
     std::vector<nn::Parameter> parameters = parameters_;
     for (size_t i = 0; i < tensors.size(); ++i) parameters[i].tensor = tensors[i];
-    return build_optimizer(o, parameters);
+    return build_optimizer(options_, parameters);
   };
-  if (variant.gradients == GradientRule::lifted)
+  if (variant_.gradients == GradientRule::lifted)
     lifted_ = std::make_unique<Lifted>(parameters_, stream_, make);
   else
     own_ = make(model_->parameters());
@@ -72,6 +80,26 @@ void Trainee::start_from(const nn::Module& raw) {
   project(parameters_, variant_.start);
 }
 
+void Trainee::resume() {
+  const auto copied = [](const TensorMap& state) {
+    TensorMap copy;
+    for (const auto& [name, tensor] : state) {
+      copy.add(name, empty_like(tensor));
+      copy_into(copy.at(name), detach(tensor));
+    }
+    return copy;
+  };
+  NoGrad no_grad;
+  const TensorMap weights = copied(model_->state_dict()), state = copied(optimizer().state_dict());
+  const TensorMap average = average_ ? copied(average_->state_dict()) : TensorMap();
+  make();
+  model_->load_state_dict(weights);
+  optimizer().load_state_dict(state);
+  if (!average_) return;
+  average_ = std::make_unique<optim::Ema>(model_->parameters(), optim::EmaOptions{.decay = options_.ema});
+  average_->load_state_dict(average);
+}
+
 Tensor Trainee::compared_gradient(const nn::Parameter& p) const {
   const Tensor g = raw_gradient(gradient(p.tensor), p, stream_);
   const bool recentred = stream_.parameter_width() == stream_.width() && p.role == nn::Role::writer &&
@@ -80,11 +108,18 @@ Tensor Trainee::compared_gradient(const nn::Parameter& p) const {
 }
 
 void Trainee::differentiate(const Examples& batch) {
+  if (options_.resume_at > 0 && step_ == options_.resume_at) resume();
+  ++step_;
   for (const nn::Parameter& p : parameters_) set_gradient(p.tensor, {});
   const SameDraws draws(generator_);
-  const Tensor loss = cross_entropy(forward(batch.inputs), batch.targets);
-  backward(loss);
-  loss_ = loss.item();
+  const int64_t part = batch.targets.size(0) / options_.accumulate;
+  loss_ = 0;
+  for (int64_t from = 0; from < batch.targets.size(0); from += part) {
+    const Tensor loss =
+        cross_entropy(forward(narrow(batch.inputs, 0, from, part)), narrow(batch.targets, 0, from, part));
+    backward(options_.accumulate == 1 ? loss : loss * (1.0 / options_.accumulate));
+    loss_ += loss.item() / options_.accumulate;
+  }
   gradients_.clear();
   NoGrad no_grad;
   for (const nn::Parameter& p : parameters_) gradients_.push_back(compared_gradient(p));
@@ -115,16 +150,24 @@ double Trainee::limit_gradients(const std::vector<Tensor>& parameters) const {
 void Trainee::update(double lr) {
   if (variant_.gradients == GradientRule::metric) correct_gradients(parameters_, stream_);
   if (lifted_) lifted_->lift();
-  optim::Optimizer& optimizer = lifted_ ? lifted_->optimizer() : *own_;
-  optimizer.set_lr(lr);
-  const double scale = limit_gradients(optimizer.parameters());
+  if (options_.ema > 0 && !average_)
+    average_ = std::make_unique<optim::Ema>(model_->parameters(), optim::EmaOptions{.decay = options_.ema});
+  optimizer().set_lr(lr);
+  const double scale = limit_gradients(optimizer().parameters());
   if (lifted_)
     lifted_->step(scale);
   else
-    optimizer.step(scale);
+    own_->step(scale);
   project(parameters_, variant_.after_step);
   weights_.clear();
   for (const nn::Parameter& p : parameters_) weights_.push_back(compared_weight(p));
+  if (!average_) return;
+  average_->update();
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    nn::Parameter p = parameters_[i];
+    p.tensor = average_->averages()[i];
+    weights_.push_back(compared_weight(p));
+  }
 }
 
 }  // namespace isonorm::equivalence

@@ -8,6 +8,7 @@
 #include "equivalence/options.h"
 #include "equivalence/training.h"
 #include "equivalence/variant.h"
+#include "optim/ema.h"
 
 namespace isonorm::equivalence {
 
@@ -34,7 +35,7 @@ class Trainee : public Training {
   // the weights after the step (a4): there it never acts on the function, Pre-LN has none (F3), and it legitimately
   // differs (F5); what remains, P g, is compared.
   void differentiate(const Examples& batch) override;
-  // Clips and updates at rate `lr`; keeps the visible weights.
+  // Clips and updates at rate `lr`; keeps the visible weights, and behind them those of the average.
   void update(double lr) override;
 
   nn::Module& model() override { return *model_; }
@@ -45,17 +46,24 @@ class Trainee : public Training {
   virtual Tensor forward(const Tensor& inputs) { return (*model_)(inputs); }
 
  private:
+  void make();
+  // Goes on with model, optimizer and average made anew from the states of these, as from a checkpoint.
+  void resume();
+  optim::Optimizer& optimizer() const { return lifted_ ? lifted_->optimizer() : *own_; }
   Tensor compared_gradient(const nn::Parameter& p) const;
   double limit_gradients(const std::vector<Tensor>& parameters) const;
   Tensor compared_weight(const nn::Parameter& p) const;
 
   const ProofOptions options_;
+  const ModelShape shape_;
   const Variant variant_;
   nn::Stream stream_;
   std::unique_ptr<nn::Module> model_;
   Generator generator_;                    // where dropout draws
   std::unique_ptr<Lifted> lifted_;         // where the variant lifts
   std::unique_ptr<optim::Optimizer> own_;  // elsewhere
+  std::unique_ptr<optim::Ema> average_;    // from the first update on, where one is asked for
+  int step_ = 0;
 };
 
 }  // namespace isonorm::equivalence

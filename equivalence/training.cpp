@@ -36,9 +36,11 @@ std::vector<Pair> Training::gradient_pairs(const Training& reference) const {
 
 std::vector<Pair> Training::weight_pairs(const Training& reference) const {
   std::vector<Pair> pairs;
+  const size_t count = reference.parameters_.size();
   for (size_t i = 0; i < weights_.size(); ++i) {
     const Tensor theirs = reference_weight(reference, i);
-    pairs.push_back({reference.parameters_[i].name, weights_[i], theirs, largest_entry(theirs)});
+    const std::string name = text(i < count ? "" : "average of ", reference.parameters_[i % count].name);
+    pairs.push_back({name, weights_[i], theirs, largest_entry(theirs)});
   }
   return pairs;
 }

@@ -58,7 +58,7 @@ class Training {
 
   std::vector<nn::Parameter> parameters_;  // in the order of the reference's
   double loss_ = 0;
-  std::vector<Tensor> gradients_, weights_;
+  std::vector<Tensor> gradients_, weights_;  // one a parameter; of weights also averages, after all of these
   // A tensor whose gradient is smaller than this share of the largest of all gradients is taken for rounding noise.
   double noise_share_ = 0;
 };

@@ -11,11 +11,12 @@ struct WrongTraining {
   const char* fault = "";
 };
 constexpr WrongTraining kConverted[] = {{"projected_once"}, {"compressed_plain"}};
-constexpr WrongTraining kTiedBehindGains[] = {{"raw_rms_norm", Forgery::frozen_gains, "gains frozen"},
-                                              {"raw_crms_norm", Forgery::batch, "one batch exchanged"}};
+constexpr WrongTraining kOthers[] = {{"raw_crms_norm", Forgery::batch, "one batch exchanged"},
+                                     {"raw_rms_norm", Forgery::frozen_gains, "gains frozen"}};
 
 std::span<const WrongTraining> wrong_trainings(const ProofOptions& o) {
-  if (o.tied && o.affine) return kTiedBehindGains;
+  const bool raw_only = (o.tied && o.affine) || o.branch.dropout > 0 || o.branch.layer_scale > 0;
+  if (raw_only) return std::span(kOthers).first(o.affine ? 2 : 1);
   return std::span(kConverted).first(o.affine ? 1 : 2);  // compressed weights cannot hold a gain apart from its readers
 }
 

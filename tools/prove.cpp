@@ -2,6 +2,7 @@
 #include "equivalence/prove.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "core/error.h"
@@ -53,6 +54,35 @@ CertificateOptions certificate_options(const CLI::App& command, const ProveOptio
     c.architectures.push_back(architecture(name));
   }
   return c;
+}
+
+void add_regime_options(CLI::App& command, ProofOptions& o) {
+  command.add_option("--dropout", o.branch.dropout, "share of a branch's entries that training sets to 0");
+  command.add_option("--stochastic-depth", o.branch.stochastic_depth,
+                     "probability that training leaves a branch out for an example");
+  command.add_option("--layer-scale", o.branch.layer_scale,
+                     "initial value of a learned factor for each entry of a branch");
+  command.add_flag("--decay-matrices-only", o.decay_matrices_only,
+                   "no weight decay on norms, biases and other vectors");
+  command.add_option("--accumulate", o.accumulate, "parts in which a batch is differentiated");
+  command.add_option("--ema", o.ema, "decay of an average of the weights, which is compared too");
+  command.add_option("--resume-at", o.resume_at,
+                     "step after which the forms go on with models and optimizers made anew from their states");
+}
+
+void check_regime(const ProofOptions& o) {
+  const auto fraction = [](const char* option, double value) {
+    if (!(value >= 0 && value < 1)) throw UsageError(text(option, ": ", value, " is not a number from 0 to below 1"));
+  };
+  fraction("--dropout", o.branch.dropout);
+  fraction("--stochastic-depth", o.branch.stochastic_depth);
+  fraction("--ema", o.ema);
+  if (!(o.branch.layer_scale >= 0 && std::isfinite(o.branch.layer_scale)))
+    throw UsageError(text("--layer-scale: ", o.branch.layer_scale, " is not a number from 0 on"));
+  if (o.accumulate < 1 || o.batch % o.accumulate != 0)
+    throw UsageError(text("--accumulate: ", o.accumulate, " does not divide the batch of ", o.batch));
+  if (o.resume_at < 0 || o.resume_at >= o.step_count())
+    throw UsageError(text("--resume-at: ", o.resume_at, " is not a step from 1 to below ", o.step_count()));
 }
 
 void check_forms(const std::vector<std::string>& forms) {
@@ -134,6 +164,7 @@ Verb add_prove(CLI::App& app) {
       ->delimiter(',')
       ->capture_default_str();
   add_shared_options(*command, o->proof);
+  add_regime_options(*command, o->proof);
   command->add_option("--controls", o->proof.controls, "runs of layer_norm moved by one ulp")->capture_default_str();
   add_output_options(*command, o->output, "the proof", "closing sentence");
   command->add_flag("--certificate", o->certificate,
@@ -152,6 +183,7 @@ Verb add_prove(CLI::App& app) {
             if (o->certificate) return run_certificate(certificate_options(*command, *o), o->output);
             if (!o->architectures.empty()) throw UsageError("--architectures belongs to --certificate");
             check_shared_options(*command, o->proof);
+            check_regime(o->proof);
             check_forms(o->proof.forms);
             return run(*o);
           }};
