@@ -143,6 +143,36 @@ TEST_CASE("compare: controls that move as far as a real difference are no measur
              Contains("undecided: the controls") && Contains("would hide a real difference"));
 }
 
+TEST_CASE("compare: a training whose controls run away is undecided, one with a single batch is not") {
+  const MakeModel layer = [] { return small_net({.affine = true}); };
+  const MakeModel rms = [] { return small_net({.form = StreamForm::rms_norm, .affine = true}, 4); };
+  const auto compared = [&](double lr, const Batches& batches, int steps) {
+    const MakeOptimizer sgd = [lr](const std::vector<Tensor>& p) {
+      return std::make_unique<optim::Sgd>(p, optim::SgdOptions{.lr = lr});
+    };
+    return compare_trajectories(layer, rms, {}, cross_entropy_of, sgd, batches, {.steps = steps, .controls = 2});
+  };
+  const Comparison calm = compared(
+      0.05, [](int64_t) { return small_batch(3); }, 30);
+  INFO(calm.message());
+  CHECK(calm.same());
+  CHECK(calm.horizon.steps == 30);
+  CHECK(calm.horizon.limit.loss > 0);
+  const Comparison still = compared(1e-14, small_batch, 30);  // no training: no wrong one either, but for the batch
+  INFO(still.message());
+  CHECK(still.verdict == Verdict::undecided);
+  CHECK_THAT(still.message(), Contains("undecided: ") && Contains("a verdict needs 20 steps"));
+  const Objective chaotic = [](nn::Module& m, const Examples& batch) {
+    return cross_entropy_of(m, batch) + sum(sin(m.parameters()[0] * 1e6)) * 1e-6;
+  };
+  const MakeOptimizer sgd = [](const std::vector<Tensor>& p) {
+    return std::make_unique<optim::Sgd>(p, optim::SgdOptions{.lr = 0.1});
+  };
+  const Comparison wild = compare_trajectories(layer, rms, {}, chaotic, sgd, small_batch, {.steps = 30});
+  INFO(wild.message());
+  CHECK_FALSE(wild.same());
+}
+
 TEST_CASE("compare: models that agree where they stand, or in the loss alone, are told apart") {
   const auto a = small_net({}), b = small_net({.form = StreamForm::rms_norm});
   fill(detach(a->head.bias), 1);
