@@ -99,7 +99,8 @@ double deviation(const Run& run, const Run& reference, bool gradients) {
   return worst;
 }
 
-// Trains the forms beside Pre-LN and controls that differ from it by one ulp, and judges them.
+// Trains the forms beside Pre-LN, controls that differ from it by one ulp, and Pre-LN itself with one batch's targets in
+// reverse order, which shows what a wrong training reaches; and judges them.
 void lockstep(const Switch& s, bool adam) {
   Run reference(options(s, StreamForm::layer_norm), nullptr, adam);
   std::vector<Run> runs;
@@ -114,12 +115,15 @@ void lockstep(const Switch& s, bool adam) {
     equivalence::move_by_one_ulp(*runs.back().model, seed);
     results.emplace_back().seed = seed;
   }
+  runs.emplace_back(options(s, StreamForm::layer_norm), reference.model.get(), adam);
+  results.emplace_back();
   Generator data{.seed = kSeed};
   for (int step = 0; step < kSteps; ++step) {
     const Tensor ids = randint(0, 13, {4, 6}, kCpu, data), targets = randint(0, 13, {4, 6}, kCpu, data);
     reference.differentiate(step, ids, targets);
     for (size_t r = 0; r < runs.size(); ++r) {
-      runs[r].differentiate(step, ids, targets);
+      const bool wrong = r + 1 == runs.size() && step == kSteps / 2;
+      runs[r].differentiate(step, ids, wrong ? flip(targets, {0}) : targets);
       auto& d = results[r].deviations;
       d.loss.push_back(std::abs(runs[r].loss - reference.loss) / std::abs(reference.loss));
       d.gradient.push_back(deviation(runs[r], reference, true));
@@ -129,10 +133,12 @@ void lockstep(const Switch& s, bool adam) {
     for (size_t r = 0; r < runs.size(); ++r)
       results[r].deviations.weight.push_back(deviation(runs[r], reference, false));
   }
-  const auto control = equivalence::running_maximum(std::span(results).subspan(std::size(kForms)));
+  const auto control = equivalence::running_maximum(std::span(results).subspan(std::size(kForms), kControls));
+  const auto reached = equivalence::reach(std::span(results).last(1));
   for (size_t r = 0; r < std::size(kForms); ++r) {
     RunResult& run = results[r];
     run.control = control;
+    run.reach = reached;
     equivalence::judge(run, DType::f64);
     INFO(s.name << (adam ? ", Adam, " : ", SGD, ") << run.form << ": loss deviates by " << run.deviations.loss[0]
                 << " at step 0 and " << run.loss_deviation << " at most; " << run.reason);
