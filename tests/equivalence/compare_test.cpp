@@ -200,6 +200,25 @@ TEST_CASE("compare: an entry of some rows of a tensor is named by its place in t
   CHECK(place->index == Dims{8, 1});
 }
 
+TEST_CASE("compare: of all entries that differ the one that is furthest off is named") {
+  const Tensor zero = zeros({2, 2}, {DType::f64});
+  const Pair tiny = {"tiny", from_vector<double>({1e-9, 0, 0, 0}, {2, 2}), zero, 1};
+  const Pair large = {"large", from_vector<double>({0.1, 0, -0.5, 0.2}, {2, 2}), zero, 1};
+  const Pair coarse = {"coarse", from_vector<double>({0, 0, 7, 0}, {2, 2}), zero, 100};  // 0.07 of its scale
+  const auto place = furthest_off({tiny, large, coarse});
+  REQUIRE(place);
+  CHECK(place->tensor == "large");
+  CHECK(place->index == Dims{1, 0});
+  CHECK(place->deviation == 0.5);
+  const Pair nan = {"nan", from_vector<double>({9, std::nan(""), 99, 0}, {2, 2}), zero, 1};
+  const auto broken = furthest_off({large, nan, {"last", nan.value, zero, 1}});
+  REQUIRE(broken);
+  CHECK(broken->tensor == "nan");
+  CHECK(broken->index == Dims{0, 1});
+  CHECK_FALSE(furthest_off({}));
+  CHECK_FALSE(furthest_off({{"empty", zeros({0}), zeros({0}), 1}}));
+}
+
 TEST_CASE("compare: every quantity is held to the bound of its own controls") {
   // Gradient and weights off by given amounts, relative to 1; the loss is always 1.
   struct Forged : Training {
