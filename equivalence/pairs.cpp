@@ -64,8 +64,7 @@ std::optional<EntryPlace> furthest_off(const std::vector<Pair>& pairs) {
   for (const Pair& p : pairs) {
     if (p.value.numel() == 0) continue;
     const double d = deviation_of(p);
-    if (worst && larger(most, d) != d) continue;
-    if (worst && d == most) continue;
+    if (worst && !(d > most) && !std::isnan(d)) continue;
     worst = &p, most = d;
     if (std::isnan(d)) break;
   }
