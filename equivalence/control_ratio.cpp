@@ -10,7 +10,7 @@
 namespace isonorm::equivalence {
 namespace {
 
-constexpr int kRuns = 3;  // of a proof
+constexpr size_t kRuns = std::tuple_size_v<DrawnProof>;
 
 constexpr std::vector<double> Deviations::*kQuantities[] = {&Deviations::loss, &Deviations::gradient,
                                                             &Deviations::weight};
@@ -53,12 +53,18 @@ Needed needed(const Deviations& run, const Deviations& control, DType dtype) {
   return n;
 }
 
-std::vector<Needed> drawn_proofs(std::span<const RunResult> paths, std::span<const RunResult> forms, int controls,
-                                 int proofs, uint64_t seed, DType dtype) {
+Needed worst(const DrawnProof& proof) {
+  Needed w;
+  for (const Needed& n : proof) w = {std::max(w.factor, n.factor), std::max(w.floor, n.floor)};
+  return w;
+}
+
+std::vector<DrawnProof> drawn_proofs(std::span<const RunResult> paths, std::span<const RunResult> forms, int controls,
+                                     int proofs, uint64_t seed, DType dtype) {
   const size_t wanted = static_cast<size_t>(controls) + (forms.empty() ? kRuns : 0), group = forms.size() / kRuns;
   check(controls > 0 && paths.size() >= wanted, "drawn_proofs: ", paths.size(), " paths for ", wanted, " of a proof");
   check(forms.size() % kRuns == 0, "drawn_proofs: ", forms.size(), " paths of forms, expected three groups");
-  std::vector<Needed> result(static_cast<size_t>(proofs));
+  std::vector<DrawnProof> result(static_cast<size_t>(proofs));
   for (size_t i = 0; i < result.size(); ++i) {
     const std::vector<size_t> drawn = distinct(wanted, paths.size(), seed, 2 * i);
     std::vector<RunResult> beside;
@@ -68,9 +74,7 @@ std::vector<Needed> drawn_proofs(std::span<const RunResult> paths, std::span<con
     for (size_t r = 0; r < kRuns; ++r) {
       const RunResult& run = forms.empty() ? paths[drawn[static_cast<size_t>(controls) + r]]
                                            : forms[r * group + distinct(1, group, seed + r, 2 * i + 1)[0]];
-      const Needed n = needed(run.deviations, most, dtype);
-      result[i].factor = std::max(result[i].factor, n.factor);
-      result[i].floor = std::max(result[i].floor, n.floor);
+      result[i][r] = needed(run.deviations, most, dtype);
     }
   }
   return result;

@@ -1,6 +1,7 @@
 // Controls against controls: by which factor does a training that differs by rounding alone leave the others?
 #pragma once
 
+#include <array>
 #include <span>
 #include <vector>
 
@@ -23,11 +24,14 @@ double bound_floor(DType dtype);
 // it. Infinite where a deviation beyond the floor meets controls of 0, or is NaN.
 Needed needed(const Deviations& run, const Deviations& control, DType dtype);
 
-// `proofs` of them, each of so many controls and three runs, no two the same, drawn from `paths`: what the worst of the
-// three needs. Where `forms` has paths (three groups of one size, one after the other), the runs are one of each group
-// instead. Proofs share paths: however many are drawn, they know no more than the paths do, and the error of what they
-// show is that between disjoint sets of paths. Proof i is the same whatever their number.
-std::vector<Needed> drawn_proofs(std::span<const RunResult> paths, std::span<const RunResult> forms, int controls,
-                                 int proofs, uint64_t seed, DType dtype);
+using DrawnProof = std::array<Needed, 3>;  // by run
+Needed worst(const DrawnProof& proof);
+
+// `proofs` of them, each of so many controls and three runs, no two the same, drawn from `paths`: what the runs need.
+// Where `forms` has paths (three groups of one size, one after the other), the runs are one of each group instead.
+// Proofs share paths: however many are drawn, they know no more than the paths do, and the error of what they show is
+// that between disjoint sets of paths. Proof i is the same whatever their number.
+std::vector<DrawnProof> drawn_proofs(std::span<const RunResult> paths, std::span<const RunResult> forms, int controls,
+                                     int proofs, uint64_t seed, DType dtype);
 
 }  // namespace isonorm::equivalence

@@ -24,6 +24,12 @@ std::vector<double> sample(int n, double (*quantile)(double)) {
   return x;
 }
 
+std::vector<double> factors(const std::vector<DrawnProof>& proofs) {
+  std::vector<double> result;
+  for (const DrawnProof& proof : proofs) result.push_back(worst(proof).factor);
+  return result;
+}
+
 // One step, in which only the loss moves.
 RunResult path(double loss) {
   RunResult r;
@@ -107,15 +113,13 @@ TEST_CASE("drawn proofs: controls and runs of one distribution leave each other 
   std::vector<RunResult> paths;
   for (uint64_t i = 0; i < 20000; ++i) paths.push_back(path(std::pow(uniform(i), -0.5)));
   for (const int controls : {1, 4, 8}) {
-    const std::vector<Needed> proofs = drawn_proofs(paths, {}, controls, 20000, 1, DType::f64);
-    std::vector<double> factors;
-    for (const Needed& n : proofs) factors.push_back(n.factor);
+    const std::vector<double> needed = factors(drawn_proofs(paths, {}, controls, 20000, 1, DType::f64));
     for (const double f : {1.0, 1.5, 3.0}) {
       const double s = 1 / (f * f), n = controls, m = 1 / (n + 1), m2 = 2 * m / (n + 2), m3 = 3 * m2 / (n + 3);
       const double p = 3 * s * m - 3 * s * s * m2 + s * s * s * m3;
       INFO(controls << " controls, factor " << f << ": " << p);
       // Four standard errors of as many proofs as the paths give without sharing.
-      CHECK(std::abs(part_above(factors, f) - p) < 4 * std::sqrt(p * (1 - p) * (n + 3) / 20000));
+      CHECK(std::abs(part_above(needed, f) - p) < 4 * std::sqrt(p * (1 - p) * (n + 3) / 20000));
     }
   }
 }
@@ -124,31 +128,33 @@ TEST_CASE("drawn proofs: no path twice, one run of each form, and the same howev
   // With as many paths as a proof has, each is in each: the three runs are the largest in 1 of 35 draws.
   std::vector<RunResult> seven, forms;
   for (int i = 1; i <= 7; ++i) seven.push_back(path(i));
-  for (const Needed& n : drawn_proofs(seven, {}, 4, 200, 1, DType::f64)) {
+  for (const double factor : factors(drawn_proofs(seven, {}, 4, 200, 1, DType::f64))) {
     // The largest control is 4, 5, 6 or 7; with 7 among the controls the worst run is smaller.
     bool known = false;
     for (const double worst : {3, 4, 5, 6, 7})
-      for (const double most : {4, 5, 6, 7}) known = known || (worst != most && n.factor == Approx(worst / most));
+      for (const double most : {4, 5, 6, 7}) known = known || (worst != most && factor == Approx(worst / most));
     CHECK(known);
   }
   CHECK_THROWS_WITH(drawn_proofs(std::span(seven).first(6), {}, 4, 1, 1, DType::f64),
                     Contains("6 paths for 7 of a proof"));
   for (const double size : {1, 1, 2, 2, 20, 40}) forms.push_back(path(size));
   int twenty = 0;
-  for (const Needed& n : drawn_proofs(std::span(seven).first(4), forms, 4, 200, 1, DType::f64)) {
-    CHECK((n.factor == Approx(5) || n.factor == Approx(10)));
-    twenty += n.factor < 7;
+  for (const DrawnProof& proof : drawn_proofs(std::span(seven).first(4), forms, 4, 200, 1, DType::f64)) {
+    CHECK(proof[0].factor == Approx(0.25));
+    CHECK(proof[1].factor == Approx(0.5));
+    CHECK((proof[2].factor == Approx(5) || proof[2].factor == Approx(10)));
+    CHECK(worst(proof).factor == proof[2].factor);
+    twenty += proof[2].factor < 7;
   }
   CHECK(std::abs(twenty - 100) < 40);
+  CHECK(worst({Needed{1, 9}, Needed{3, 2}, Needed{2, 1}}).factor == 3);
+  CHECK(worst({Needed{1, 9}, Needed{3, 2}, Needed{2, 1}}).floor == 9);
   CHECK_THROWS_WITH(drawn_proofs(seven, std::span(forms).first(4), 4, 1, 1, DType::f64), Contains("three groups"));
 
-  const auto some = drawn_proofs(seven, {}, 4, 10, 3, DType::f64),
-             more = drawn_proofs(seven, {}, 4, 100, 3, DType::f64),
-             other = drawn_proofs(seven, {}, 4, 100, 4, DType::f64);
-  bool differ = false;
-  for (size_t i = 0; i < 100; ++i) {
-    if (i < 10) CHECK(some[i].factor == more[i].factor);
-    differ = differ || other[i].factor != more[i].factor;
-  }
-  CHECK(differ);
+  const auto drawn = [&](int proofs, uint64_t seed) {
+    return factors(drawn_proofs(seven, {}, 4, proofs, seed, DType::f64));
+  };
+  const std::vector<double> more = drawn(100, 3);
+  CHECK(drawn(10, 3) == std::vector(more.begin(), more.begin() + 10));
+  CHECK(drawn(100, 4) != more);
 }
