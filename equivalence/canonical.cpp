@@ -5,6 +5,7 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops/create.h"
+#include "autograd/ops/index.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
@@ -60,18 +61,12 @@ Carried times(const Carried& x, const Carried& factors) {
   return {x.value * factors.value, rounding_of_product(x, factors), x.size * factors.size, x.flip};
 }
 
-Carried as_stored(const Tensor& rows) {
-  const Tensor value = cast(rows, DType::f64), rounding = half_ulp(rows);
-  return {value, rounding, abs(value), rows.size(1) == 0 ? Tensor() : amax(rounding, {1}, true) * 2.0};
-}
-
-Carried with_zero_columns(Carried x, int64_t begin, int64_t end) {
-  for (Tensor* t : {&x.value, &x.rounding, &x.size}) {
-    Tensor copy = empty_like(*t);
-    copy_into(copy, *t);
-    fill(narrow(copy, 1, begin, end - begin), 0);
-    *t = copy;
-  }
+// `partner`: the same tensor of a file in the same form, or null.
+Carried as_stored(const Tensor& t, const Tensor* partner, int dim) {
+  const Tensor rows = by_rows(t, dim), value = cast(rows, DType::f64), rounding = half_ulp(rows);
+  Carried x{value, rounding, abs(value), rows.size(1) == 0 ? Tensor() : amax(rounding, {1}, true) * 2.0};
+  if (partner && partner->shape() == t.shape() && is_floating(partner->dtype()))
+    x.rounding = masked_fill(rounding, eq(value, cast(by_rows(detach(*partner), dim), DType::f64)), 0);
   return x;
 }
 
@@ -99,7 +94,8 @@ Tensor half_ulp(const Tensor& x) {
   return from_span(std::span<const double>(values), x.shape());
 }
 
-Canonical::Canonical(const TensorMap& state, const Layout& layout, bool centred) : state_(state), layout_(layout) {
+Canonical::Canonical(const TensorMap& state, const Layout& layout, bool centred, const TensorMap* partner)
+    : state_(state), layout_(layout), partner_(partner) {
   std::set<std::string> touching;  // the stream: what is rounded, and not exact
   for (const NormPlace& n : layout.norms) touching.insert({n.weight, n.bias});
   for (const Place& p : layout.places) {
@@ -126,7 +122,7 @@ const Place* Canonical::find(const std::string& name) const {
 
 Carried Canonical::stored(const std::string& name, int dim) const {
   const Tensor& t = state_.at(name);
-  return as_stored(by_rows(detach(t), dim));
+  return as_stored(detach(t), partner_ ? partner_->find(name) : nullptr, dim);
 }
 
 Carried Canonical::writer(const Place& p) const {
@@ -149,8 +145,9 @@ Carried Canonical::bias(const std::string& name, const Carried& weight, const st
   const Tensor none = zeros({1, out}, {DType::f64});
   Carried b{none, none, none, zeros({1, 1}, {DType::f64})};
   if (const Tensor* t = state_.find(name)) {
-    check(t->numel() == out, "canonical form: '", name, "' has ", t->numel(), " entries, its reader ", out, " rows");
-    b = as_stored(reshape(detach(*t), {1, out}));
+    check(t->shape() == Dims{out}, "canonical form: '", name, "' has shape ", t->shape(), ", its reader ", out,
+          " rows");
+    b = as_stored(detach(*t), partner_ ? partner_->find(name) : nullptr, 0);
   }
   const NormPlace* n = layout_.find_norm(norm);
   if (n && !n->bias.empty()) {
@@ -159,19 +156,14 @@ Carried Canonical::bias(const std::string& name, const Carried& weight, const st
     b = {b.value + per_row(weight.value * beta.value), b.rounding + per_row(rounding_of_product(weight, beta)),
          b.size + per_row(weight.size * beta.size), b.flip};
   }
-  const Place* p = find(name);
-  return p && p->blind_end > p->blind_begin ? with_zero_columns(b, p->blind_begin, p->blind_end) : b;
+  return b;
 }
 
 Carried Canonical::at(const Part& part) const {
   NoGrad no_grad;
   const Place* place = find(part.name);
-  if (part.kind == Kind::stored) {
-    const Tensor& t = state_.at(part.name);
-    const Carried x = stored(part.name, place && place->role != Role::neutral ? place->dim : t.rank() - 1);
-    return place && place->blind_end > place->blind_begin ? with_zero_columns(x, place->blind_begin, place->blind_end)
-                                                          : x;
-  }
+  if (part.kind == Kind::stored)
+    return stored(part.name, place && place->role != Role::neutral ? place->dim : state_.at(part.name).rank() - 1);
   if (part.kind == Kind::writer) return writer(*place);
   for (const TiedHead& t : layout_.tied) {
     const Place* table = find(t.table);
@@ -183,6 +175,21 @@ Carried Canonical::at(const Part& part) const {
     if (p.role == Role::reader && p.bias == part.name) return bias(p.bias, stored(p.name, p.dim), p.norm);
   check(false, "canonical form: there is no '", part.name, "'");
   return {};
+}
+
+std::vector<std::string> Canonical::sources(const Part& part) const {
+  std::vector<std::string> names = {part.name};
+  const auto through = [&](const std::string& weight, const std::string& norm) {
+    names.push_back(weight);
+    if (const NormPlace* n = layout_.find_norm(norm)) names.insert(names.end(), {n->weight, n->bias});
+  };
+  for (const Place& p : layout_.places) {
+    if (p.name == part.name) names.push_back(p.scale);
+    if (p.role == Role::reader && (p.name == part.name || p.bias == part.name)) through(p.name, p.norm);
+  }
+  for (const TiedHead& t : layout_.tied)
+    if (t.weight == part.name || t.bias == part.name) through(t.table, t.norm);
+  return names;
 }
 
 }  // namespace isonorm::equivalence

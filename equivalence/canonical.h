@@ -3,7 +3,7 @@
 //
 //   writer         P W, layer scale folded in   stored W: P W; compressed: D v or Q w
 //   reader         A diag(gain) P               stored A; compressed: D+^T b or Q b
-//   its bias       b + A beta                   without the rows that the function does not see (key biases)
+//   its bias       b + A beta                   where none is stored: A beta
 //   tied table     a writer, and the reader that its head is: from D v where the table is compressed
 //   anything else  as it is stored
 //
@@ -43,13 +43,15 @@ class Canonical {
     bool operator==(const Part&) const = default;
   };
 
-  // centred: whether means and row sums are taken off, and everything folded; else as stored. The state and the layout
-  // must outlive this.
-  Canonical(const TensorMap& state, const Layout& layout, bool centred);
+  // centred: whether means and row sums are taken off, and everything folded; else as stored. partner: a state in the
+  // same form, or null: a value that stands there too was not rounded on the way. All of them must outlive this.
+  Canonical(const TensorMap& state, const Layout& layout, bool centred, const TensorMap* partner = nullptr);
 
   const std::vector<Part>& parts() const { return parts_; }
   // Of a part of any kind but `exact`. Throws where the shapes do not fit the layout.
   Carried at(const Part& part) const;
+  // The names of the tensors that it is made of; some may not be there.
+  std::vector<std::string> sources(const Part& part) const;
 
  private:
   Carried writer(const Place& p) const;
@@ -60,6 +62,7 @@ class Canonical {
 
   const TensorMap& state_;
   const Layout& layout_;
+  const TensorMap* partner_;
   std::vector<Part> parts_;
 };
 

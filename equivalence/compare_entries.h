@@ -27,10 +27,11 @@ struct EntryComparison {
 // Every entry of every tensor of A and B. With e the bound on one rounding of the stored values, carried to canonical
 // coordinates, an entry may differ by e_B (A counts as exact), by e_A, or by e_A + e_B, all entries by the same rule.
 // Where none holds, A is converted to each form with the dtypes that it has, and what that gives counts as exact, but
-// that one value of a slice may have been rounded the other way; then B. f64 arithmetic counts as sqrt(d) roundings of
-// each term (Higham & Mary, 2019, eq. 2.6: a sum of d errors by more than a few times that has the probability of
-// 2 exp(-lambda^2 / 2)). Tensors that do not touch the stream and eps are compared to the last bit, the finer dtype
-// rounded to the coarser. Where one of the two is not convertible, tensors are compared as they are stored.
+// that one value of a slice may have been rounded the other way; then B. The f64 arithmetic of conversion and
+// comparison counts as 2 sqrt(d) roundings of the largest sum of terms in the slice, of both: the error of a sum of d
+// terms is above lambda sqrt(d) roundings with a probability of at most 2 exp(-lambda^2 / 2) (Higham & Mary, 2019); it
+// matters in f64 files alone. Tensors that do not touch the stream and eps are compared to the last bit, the finer
+// dtype rounded to the coarser. Where one of the two is not convertible, tensors are compared as they are stored.
 // Throws where a state does not fit its layout.
 EntryComparison compare_entries(const TensorMap& a, const Layout& layout_a, const TensorMap& b, const Layout& layout_b);
 
