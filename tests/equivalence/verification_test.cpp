@@ -126,6 +126,8 @@ TEST_CASE("verify: one entry of any tensor, in any model and form, moved by 16 u
     const std::vector<ModelFile> files = kinds(3, dtype);
     for (size_t k = 0; k < files.size(); k += static_cast<size_t>(stride)) {
       const ModelFile& file = files[k];
+      // Behind a layer scale near 0 the arithmetic of f64 hides what f64 holds.
+      if (dtype == DType::f64 && file.description.at("model.layer_scale") != "0") continue;
       const Layout source = layout_of_file(file);
       for (StreamForm form : kForms) {
         if (form != StreamForm::layer_norm && (form == source.form || form != kForms[1 + k / 2 % 3])) continue;
@@ -265,6 +267,17 @@ TEST_CASE("verify: options and eps are equal or not, whatever the logits say") {
   check_different(rotary, described(rotary, "context", "7"), "Their options differ: context ");
 }
 
+TEST_CASE("verify: logits that differ are different, whatever was found before") {
+  const Agreement apart{.deviation = 1e-3, .control = 1e-9}, close{.deviation = 1e-9, .control = 1e-9};
+  Verification v;
+  v.entries.relation = EntryComparison::Relation::second_rounded;
+  v.outputs = {{"logits of random inputs", close}};
+  CHECK(v.same());
+  v.outputs.insert(v.outputs.begin(), {"logits of data", apart});
+  CHECK_FALSE(v.same());
+  CHECK(v.sentence() == "Different: every entry agrees, but not the logits of data.");
+}
+
 TEST_CASE("verify: what the function cannot see is no difference") {
   const ModelFile file = gpt_file(small_gpt());
   const auto shifted = [](size_t begin, size_t end, double by) {
@@ -357,7 +370,7 @@ TEST_CASE("verify: dtypes, zeros and extremes") {
 TEST_CASE("verify: one coarse tensor does not move the others by its ulp") {
   ModelFile file = gpt_file(small_gpt());
   file = with_tensor(file, "blocks.1.attn.qkv.bias", cast(file.state.at("blocks.1.attn.qkv.bias"), DType::bf16));
-  const ModelFile wrong = edited(file, "head.weight", [](auto& v) { v[7] += 0.01; });
+  const ModelFile wrong = edited(file, "head.weight", [](auto& v) { v[7] += 0.02; });
   const Tensor inputs = ModelOptions(file.description).inputs(4, 1);
   const Agreement models = compare_models(file.description, file.state, wrong.description, wrong.state, inputs);
   INFO(models.deviation << " " << models.control);
@@ -404,6 +417,11 @@ TEST_CASE("verify by description: others to the last bit, and no writer among th
   const Tensor third = values<double>({1.0 / 3}), coarse = cast(third, DType::f32);
   CHECK(verify(third, coarse).same());
   CHECK(verify(coarse, coarse).sentence() == "Same: the two are one function. Every tensor is equal to the last bit.");
+
+  Layout other_eps = layout(state(one));
+  other_eps.norms[0].eps = 1.1e-5;
+  const Verification eps = verify_streams(state(one), layout(state(one)), state(one), other_eps);
+  CHECK_THAT(eps.sentence(), Contains("Different: ") && Contains("eps of norm 'norm' is 1e-05 and 1.1e-05"));
 
   const TensorMap writer = state(one, true);
   CHECK_THROWS_WITH(convert(writer, layout(writer), StreamForm::rms_norm),
