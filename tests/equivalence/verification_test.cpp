@@ -361,10 +361,22 @@ TEST_CASE("verify: dtypes, zeros and extremes") {
   }
   // One coordinate alone: every entry that crms_norm stores is -1/d, rounded alike, and the one that it does not store
   // is off by d - 1 times that.
-  const ModelFile spike = edited(file, "token.weight", [](auto& v) {
-    for (size_t i = 0; i < v.size(); ++i) v[i] = i % 8 == 7 ? 0.1 : 0;
+  nn::GptOptions six = small_gpt();
+  six.transformer.width = 6;
+  const ModelFile spikes = edited(gpt_file(six), "token.weight", [](auto& v) {
+    for (size_t i = 0; i < v.size(); ++i) v[i] = i % 6 == 5 ? 0.1 * static_cast<double>(i) : 0;
   });
-  CHECK(verify_models(spike, converted(spike, StreamForm::crms_norm)).same());
+  const Verification v = verify_models(spikes, converted(spikes, StreamForm::crms_norm));
+  CHECK(v.same());
+  CHECK(v.entries.relation == EntryComparison::Relation::second_rounded);
+}
+
+TEST_CASE("verify: wide readers come back from crms_norm to f64, the coordinate that is not stored as well") {
+  nn::GptOptions wide = small_gpt({.affine = true});
+  wide.transformer.width = 256, wide.transformer.depth = 1, wide.transformer.mlp_width = 64;
+  const ModelFile file = gpt_file(wide, DType::f64), there = converted(file, StreamForm::crms_norm);
+  CHECK(entries(file, there).same());
+  CHECK(entries(there, converted(there, StreamForm::layer_norm)).same());
 }
 
 TEST_CASE("verify: one coarse tensor does not move the others by its ulp") {
