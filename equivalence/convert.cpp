@@ -130,7 +130,7 @@ class Converter {
     const DType dtype = state_.at(p.name).dtype();
     put(p, mapped(weight, Role::reader, p.dim, what), dtype, what, state_.at(p.name).shape());
     if (bias.defined())
-      put({.name = p.bias}, bias, old ? old->dtype() : dtype, bias_what,
+      put(place_of_bias(p.bias), bias, old ? old->dtype() : dtype, bias_what,
           old ? std::optional(old->shape()) : std::nullopt);
   }
 
@@ -147,6 +147,12 @@ class Converter {
     const DType dtype = state_.at(t.table).dtype();
     put(head, mapped(weight, Role::reader, head.dim, what), dtype, what, {});
     if (bias.defined()) put({.name = t.bias}, bias, dtype, bias_what, {});
+  }
+
+  Place place_of_bias(const std::string& name) const {
+    for (const Place& p : from_.places)
+      if (p.name == name) return p;
+    return {.name = name};
   }
 
   bool reader_of(const std::string& bias) const {

@@ -61,11 +61,17 @@ const NormPlace& check_read(const Layout& layout, const std::string& reader, con
   return *n;
 }
 
+// What is neutral by silence alone may be a writer that nobody declared, which would spoil every conversion unseen.
+void check_neutral(const Tensor& t, const Layout& layout, const Place& p) {
+  if (p.said) return;
+  for (int64_t size : t.shape())
+    check(size != layout.width && size != layout.stored_width(), "convert: '", p.name, "' of shape ", t.shape(),
+          " has an axis of the stream's width ", size,
+          " and is neither writer nor reader; where it does not touch the stream, \"not_on_stream\" must say so");
+}
+
 void check_place(const TensorMap& state, const Layout& layout, const Place& p) {
-  if (p.role == Role::neutral) {
-    tensor_at(state, p.name);
-    return;
-  }
+  if (p.role == Role::neutral) return check_neutral(tensor_at(state, p.name), layout, p);
   check_numbers(state, p.name);
   const Tensor& t = tensor_at(state, p.name);
   const char* role = p.role == Role::writer ? "writer" : "reader";

@@ -78,6 +78,7 @@ Layout layout_of(const nn::Module& module) {
     }
     if (const auto at = scale_of.find(p.name); at != scale_of.end()) place.scale = at->second;
     place.name = p.name, place.role = p.role, place.dim = p.stream_dim;
+    place.blind_begin = p.blind_begin, place.blind_end = p.blind_end;
     layout.places.push_back(place);
   }
   if (const auto* gpt = dynamic_cast<const nn::Gpt*>(&module); gpt && gpt->options.tied)

@@ -62,10 +62,12 @@ class SpecReader {
       else if (key == "scales")
         scales();
       else if (key == "others")
-        json_.list([&] { others_.push_back(pattern()); });
+        json_.list([&] { others_.push_back(pattern(key)); });
+      else if (key == "not_on_stream")
+        json_.list([&] { not_on_stream_.push_back(pattern(key)); });
       else
         check(false, "layout: there is no entry \"", key,
-              "\", expected width, norms, writers, readers, tied, scales or others");
+              "\", expected width, norms, writers, readers, tied, scales, others or not_on_stream");
     });
     json_.end();
     check(layout_.width > 0 && layout_.width <= kWidthLimit, "layout: \"width\" is ", layout_.width,
@@ -89,9 +91,11 @@ class SpecReader {
     std::string norm = {}, bias = {};
   };
 
-  std::string pattern() {
+  // One of the list `entry`.
+  std::string pattern(const std::string& entry) {
     std::string p = json_.string();
-    check(std::count(p.begin(), p.end(), '*') <= 3, "layout: \"", p, "\" has more than three stars");
+    check(!p.empty(), "layout: \"", entry, "\" has an empty name");
+    check(std::count(p.begin(), p.end(), '*') <= 3, "layout: \"", p, "\" in \"", entry, "\" has more than three stars");
     return p;
   }
 
@@ -218,7 +222,9 @@ class SpecReader {
       if (!matches(pattern, name, here)) continue;
       p.scale = filled(scale, here);
     }
-    for (const std::string& pattern : others_) take(pattern);
+    for (const std::string& pattern : others_)
+      if (take(pattern)) p.said = false;
+    for (const std::string& pattern : not_on_stream_) take(pattern);
     if (found) layout_.places.push_back(p);
   }
 
@@ -243,11 +249,14 @@ class SpecReader {
     layout_.tied = std::move(still);
   }
 
-  // A reader's bias is known by its reader.
+  // A reader's bias is known by its reader, and may be as long as the stream is wide.
   void know_biases() {
-    const std::vector<Place> places = layout_.places;
-    for (const Place& p : places)
-      if (p.role == Role::reader && state_.find(p.bias) && !find(p.bias)) layout_.places.push_back({.name = p.bias});
+    std::set<std::string> biases;
+    for (const Place& p : layout_.places)
+      if (p.role == Role::reader) biases.insert(p.bias);
+    for (Place& p : layout_.places) p.said = p.said || biases.contains(p.name);
+    for (const std::string& name : biases)
+      if (state_.find(name) && !find(name)) layout_.places.push_back({.name = name});
   }
 
   // A norm without gain or bias has no tensor to be known by: its readers name it.
@@ -266,7 +275,7 @@ class SpecReader {
   std::map<std::string, Entry> entries_;
   std::map<std::string, bool> used_;
   std::map<std::string, std::string> scales_;
-  std::vector<std::string> others_;
+  std::vector<std::string> others_, not_on_stream_;
   bool plain_norms_ = false;  // whether a pattern of norms met no tensor
 };
 

@@ -19,14 +19,15 @@ inline constexpr const char* kStreamForm = "stream.form";
 //    "readers": {"h.*.attn.c_attn.weight": {"dim": 0, "norm": "h.*.ln_1", "bias": "h.*.attn.c_attn.bias"}},
 //    "tied":    {"wte.weight": {"head": "lm_head.weight", "norm": "ln_f"}},
 //    "scales":  {"h.*.attn.c_proj.weight": "h.*.ls_1.gamma"},
-//    "others":  ["h.*.mlp.c_fc.bias"]}
+//    "others":  ["h.*.attn.bias"], "not_on_stream": ["h.*.attn.mask"]}
 //
 // against the names of a state. A '*' stands for one or more characters other than '.'; in the names of a member's
 // value it stands for what it matched in the member's key. A norm's gain and bias are "<norm>.weight" and "<norm>.bias"
 // where the state has them; a reader's bias, where it is not given, has the name of the weight with "weight" at its end
 // replaced by "bias"; it need not be listed. A tied table's head that is there is a reader of its own. A number beside
-// a writer, and "dim", is the stream's axis. Throws, naming the entry, where the JSON is not of that form, a pattern
-// meets no tensor, or a tensor meets two.
+// a writer, and "dim", is the stream's axis. "others" touch the stream neither way; one with an axis of the stream's
+// width must stand under "not_on_stream" instead, or check_convertible() takes it for a forgotten writer. Throws,
+// naming the entry, where the JSON is not of that form, a pattern meets no tensor, or a tensor meets two.
 Layout parse_layout(std::string_view json, const TensorMap& state, nn::StreamForm form);
 
 }  // namespace isonorm::equivalence

@@ -6,6 +6,8 @@
 #include <type_traits>
 
 #include "autograd/ops/random.h"
+#include "autograd/ops/shape.h"
+#include "core/round_up.h"
 #include "equivalence/option_text.h"
 #include "io/checkpoint.h"
 
@@ -14,7 +16,7 @@ namespace {
 
 constexpr std::string_view kPrefix = "model.";
 constexpr const char* kKind = "model.kind";
-constexpr int64_t kLongestRow = 256;  // of random ids
+constexpr int64_t kLongestContext = int64_t{1} << 20;  // no parameter vouches for that of rotary positions
 
 template <class T> std::string written(const T& value) {
   if constexpr (std::is_enum_v<T>) {
@@ -137,9 +139,26 @@ std::unique_ptr<nn::Module> ModelOptions::build() const {
   return model;
 }
 
+Metadata ModelOptions::description() const {
+  const auto completed = [](auto options, const char* kind) {
+    options.transformer = options.transformer.complete();
+    options.transformer.causal = options.transformer.causal || std::is_same_v<decltype(options), nn::GptOptions>;
+    return written_options(options, kind);
+  };
+  return gpt_ ? completed(gpt_options_, "gpt") : completed(vit_options_, "vit");
+}
+
 Tensor ModelOptions::inputs(int64_t rows, uint64_t seed) const {
   Generator generator{seed, 0};
-  if (gpt_) return randint(0, gpt_options_.vocab, {rows, std::min(gpt_options_.context, kLongestRow)}, kCpu, generator);
+  if (gpt_) {
+    const int64_t vocab = gpt_options_.vocab, context = gpt_options_.context;
+    check(vocab > 0 && context > 0 && context <= kLongestContext, "model file: a vocabulary of ", vocab,
+          " and a context of ", context, " cannot be shown, expected 1 to ", kLongestContext, " positions");
+    rows = std::max(rows, ceil_div(vocab, context));
+    const Tensor every = randperm(vocab, kCpu, generator),
+                 more = randint(0, vocab, {checked_mul(rows, context, "model file: inputs") - vocab}, kCpu, generator);
+    return reshape(cat({every, more}, 0), {rows, context});
+  }
   const int64_t side = vit_options_.image;
   return randn({rows, side, side, vit_options_.channels}, {DType::f64}, generator);
 }

@@ -46,7 +46,10 @@ class ModelOptions {
   void check_size(const TensorMap& state) const;
   // The model, with parameters of dtype f64 and whatever values.
   std::unique_ptr<nn::Module> build() const;
-  // Random inputs: images [rows, side, side, channels] or ids [rows, context], of which at most 256.
+  // The same options as text, sizes that follow from others written out.
+  Metadata description() const;
+  // Random inputs: images [rows, side, side, channels], or ids [rows, context] in which every id of the vocabulary
+  // occurs; more rows where it takes them.
   Tensor inputs(int64_t rows, uint64_t seed) const;
 
  private:

@@ -6,6 +6,7 @@
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
+#include "equivalence/canonical.h"
 #include "equivalence/convertible.h"
 #include "equivalence/pairs.h"
 #include "nn/norm.h"
@@ -19,15 +20,6 @@ constexpr int64_t kSamples = 3;  // rows of each writer
 constexpr TensorOptions kF64{DType::f64};
 
 Tensor exact(const TensorMap& state, const std::string& name) { return cast(detach(state.at(name)), DType::f64); }
-
-// x with dimension `dim` last and the others flattened, in order: [the others, size of dim].
-Tensor by_rows(const Tensor& x, int dim) {
-  std::vector<int> order;
-  for (int i = 0; i < x.rank(); ++i)
-    if (i != dim) order.push_back(i);
-  order.push_back(dim);
-  return reshape(permute(x, order), {x.numel() / x.size(dim), x.size(dim)});
-}
 
 struct Reader {
   std::string name, norm;
@@ -125,7 +117,7 @@ StreamDeviation stream_deviation(const TensorMap& a, const Layout& layout_a, con
   return deviation;
 }
 
-TensorMap moved_by_rounding(const TensorMap& state, DType dtype, uint64_t seed) {
+template <class F> TensorMap moved(const TensorMap& state, uint64_t seed, F&& dtype_of) {
   NoGrad no_grad;
   TensorMap out;
   Generator generator{seed, 0};
@@ -135,9 +127,21 @@ TensorMap moved_by_rounding(const TensorMap& state, DType dtype, uint64_t seed) 
       continue;
     }
     const Tensor up = cast(randint(0, 2, tensor.shape(), kCpu, generator), DType::f64);
-    out.add(name, tensor * (1 + epsilon(dtype) * (2 * up + -1.0)));
+    out.add(name, tensor * (1 + epsilon(dtype_of(name)) * (2 * up + -1.0)));
   }
   return out;
+}
+
+TensorMap moved_by_rounding(const TensorMap& state, DType dtype, uint64_t seed) {
+  return moved(state, seed, [dtype](const std::string&) { return dtype; });
+}
+
+TensorMap moved_by_rounding(const TensorMap& state, const TensorMap& partner, uint64_t seed) {
+  return moved(state, seed, [&](const std::string& name) {
+    const DType own = state.at(name).dtype();
+    const Tensor* other = partner.find(name);
+    return other && is_floating(other->dtype()) && epsilon(other->dtype()) > epsilon(own) ? other->dtype() : own;
+  });
 }
 
 TensorMap widened(const TensorMap& state) {

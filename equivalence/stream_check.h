@@ -27,6 +27,9 @@ StreamDeviation stream_deviation(const TensorMap& a, const Layout& layout_a, con
 // Every floating tensor in f64 with each element moved by one unit in the last place of `dtype`, up or down at random:
 // w (1 +- eps). What rounding explains, at least.
 TensorMap moved_by_rounding(const TensorMap& state, DType dtype, uint64_t seed);
+// The same with the dtype that each tensor has, or its partner of that name where that is coarser: one coarse tensor is
+// no reason to move the others as far.
+TensorMap moved_by_rounding(const TensorMap& state, const TensorMap& partner, uint64_t seed);
 
 // The state in f64; tensors that are not floating as they are.
 TensorMap widened(const TensorMap& state);

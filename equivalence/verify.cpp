@@ -3,7 +3,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/pointwise.h"
-#include "autograd/ops/reduce.h"
+#include "autograd/ops/shape.h"
 #include "equivalence/stream_check.h"
 #include "equivalence/trainee.h"
 
@@ -16,10 +16,26 @@ using nn::StreamStorage;
 constexpr uint64_t kSeed = 2305;  // of the rows of the stream check
 constexpr uint64_t kControls = 2;
 
-double relative(const Tensor& a, const Tensor& b) {
-  const double difference = amax(abs(a - b)).item();
-  return difference == 0 ? 0 : difference / amax(abs(a)).item();
+constexpr int64_t kBlock = int64_t{1} << 23;  // numbers of logits that are held at once, or one row of inputs
+
+DType coarser(DType a, DType b) { return epsilon(a) >= epsilon(b) ? a : b; }
+
+std::unique_ptr<nn::Module> loaded(const Metadata& description, const TensorMap& state) {
+  const ModelOptions options(description);
+  options.check_size(state);
+  std::unique_ptr<nn::Module> model = options.build();
+  model->load_state_dict(widened(state));
+  return model;
 }
+
+// max |x - y| and max |x| over blocks.
+struct Distance {
+  double difference = 0, size = 0;
+  void add(const Tensor& x, const Tensor& y) {
+    difference = larger(difference, largest_entry(x - y)), size = larger(size, largest_entry(x));
+  }
+  double relative() const { return difference == 0 ? 0 : difference / size; }
+};
 
 // Throws where a tensor of the file is not of the shape that the described model has. Missing and unexpected ones are
 // left to convert().
@@ -79,34 +95,45 @@ ModelConversion convert_model(const ModelFile& file, StreamForm to, const ModelC
 
 Tensor logits(const Metadata& description, const TensorMap& state, const Tensor& inputs) {
   NoGrad no_grad;
-  const ModelOptions options(description);
-  options.check_size(state);
-  const std::unique_ptr<nn::Module> model = options.build();
-  model->load_state_dict(widened(state));
-  return (*model)(inputs);
+  return (*loaded(description, state))(inputs);
 }
 
 Agreement compare_models(const Metadata& description_a, const TensorMap& a, const Metadata& description_b,
-                         const TensorMap& b, const Tensor& inputs, DType dtype) {
+                         const TensorMap& b, const Tensor& inputs) {
   NoGrad no_grad;
-  const Tensor first = logits(description_a, a, inputs), second = logits(description_b, b, inputs);
-  check(first.shape() == second.shape(), "verify: the first gives logits of shape ", first.shape(), ", the second ",
-        second.shape());
-  Agreement agreement{.deviation = relative(first, second), .dtype = dtype};
+  const std::unique_ptr<nn::Module> first = loaded(description_a, a);
+  std::vector<std::unique_ptr<nn::Module>> others;
+  others.push_back(loaded(description_b, b));
   for (uint64_t seed = 1; seed <= kControls; ++seed)
-    agreement.control =
-        larger(agreement.control, relative(first, logits(description_a, moved_by_rounding(a, dtype, seed), inputs)));
+    others.push_back(loaded(description_a, moved_by_rounding(a, b, seed)));
+  first->prepare_inference();  // so that weights are mapped once, and not for each block
+  for (const auto& other : others) other->prepare_inference();
+  std::vector<Distance> distances(others.size());
+  int64_t done = 0, rows = 1;
+  while (done < inputs.size(0)) {
+    const Tensor block = narrow(inputs, 0, done, std::min(rows, inputs.size(0) - done)), expected = (*first)(block);
+    for (size_t i = 0; i < others.size(); ++i) {
+      const Tensor found = (*others[i])(block);
+      check(expected.shape() == found.shape(), "verify: the first gives logits of shape ", expected.shape(),
+            ", the second ", found.shape());
+      distances[i].add(expected, found);
+    }
+    done += block.size(0);
+    rows = std::max(int64_t{1}, kBlock / std::max(int64_t{1}, expected.numel() / block.size(0)));
+  }
+  Agreement agreement{.deviation = distances[0].relative(), .dtype = coarser(coarsest(a), coarsest(b))};
+  for (size_t i = 1; i < distances.size(); ++i) agreement.control = larger(agreement.control, distances[i].relative());
   return agreement;
 }
 
 Agreement compare_streams(const TensorMap& a, const Layout& layout_a, const TensorMap& b, const Layout& layout_b,
-                          DType dtype, std::map<std::string, double>* of) {
+                          std::map<std::string, double>* of) {
   const StreamDeviation deviation = stream_deviation(a, layout_a, b, layout_b, kSeed);
   if (of) *of = deviation.of;
-  Agreement agreement{.deviation = deviation.worst, .dtype = dtype};
+  Agreement agreement{.deviation = deviation.worst, .dtype = coarser(coarsest(a), coarsest(b))};
   for (uint64_t seed = 1; seed <= kControls; ++seed)
-    agreement.control = larger(agreement.control,
-                               stream_deviation(a, layout_a, moved_by_rounding(a, dtype, seed), layout_a, kSeed).worst);
+    agreement.control =
+        larger(agreement.control, stream_deviation(a, layout_a, moved_by_rounding(a, b, seed), layout_a, kSeed).worst);
   return agreement;
 }
 

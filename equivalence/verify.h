@@ -1,9 +1,11 @@
-// Are two checkpoints one function? Both models run in f64 on the same inputs; what rounding explains is measured, not
-// guessed: it is what moving every weight by one unit in the last place does.
+// Are two checkpoints one function? Every entry is compared in one form (compare_entries.h), and then both run in f64
+// on the same inputs; what rounding explains there is measured, not guessed: it is what moving every weight by one unit
+// in the last place of its own dtype does.
 #pragma once
 
 #include <map>
 
+#include "equivalence/compare_entries.h"
 #include "equivalence/convert.h"
 #include "equivalence/convertible.h"
 #include "equivalence/model_file.h"
@@ -16,7 +18,7 @@ namespace isonorm::equivalence {
 struct Agreement {
   double deviation = 0;
   double control = 0;
-  DType dtype = DType::f64;                           // whose unit in the last place the control moved the weights by
+  DType dtype = DType::f64;                           // the coarsest that the control moved a weight by an ulp of
   double bound() const;                               // of a deviation that rounding explains (criterion.h)
   bool same() const { return deviation <= bound(); }  // false for NaN
 };
@@ -41,16 +43,36 @@ ModelConversion convert_model(const ModelFile& file, nn::StreamForm to, const Mo
 // The logits of a described model in f64 with this state.
 Tensor logits(const Metadata& description, const TensorMap& state, const Tensor& inputs);
 
-// max |logits_a - logits_b| / max |logits_a| on the same inputs, with a control of two moved copies of `a` in `dtype`.
-// Throws where the models do not take the same inputs or give logits of different shapes.
+// max |logits_a - logits_b| / max |logits_a| on the same inputs, in blocks of rows; the control are two copies of `a`
+// with each tensor moved by an ulp of its dtype, or of its partner's in `b` where that is coarser. Four models of f64
+// are in memory. Throws where the models do not take the same inputs or give logits of different shapes.
 Agreement compare_models(const Metadata& description_a, const TensorMap& a, const Metadata& description_b,
-                         const TensorMap& b, const Tensor& inputs, DType dtype);
+                         const TensorMap& b, const Tensor& inputs);
 
 // The same seen from the stream (stream_check.h); where `of` is not null it gets each tensor's deviation.
 Agreement compare_streams(const TensorMap& a, const Layout& layout_a, const TensorMap& b, const Layout& layout_b,
-                          DType dtype, std::map<std::string, double>* of = nullptr);
+                          std::map<std::string, double>* of = nullptr);
+
+// What was found about two files, and the one verdict: the same where every entry is, and every output too.
+struct Verification {
+  std::string options;  // in which the two models differ, by name
+  EntryComparison entries;
+  std::vector<std::pair<std::string, Agreement>> outputs = {};  // with what they are of
+
+  bool same() const;
+  std::string sentence() const;  // "Same: ...", "Different: ...", and why
+};
+
+// Entries, then logits of random inputs in which every id and position occurs, then those of `more`.
+// Throws where a description is missing or is not of its file.
+Verification verify_models(const ModelFile& a, const ModelFile& b,
+                           const std::vector<std::pair<std::string, Tensor>>& more = {});
+// Entries, then what the readers see of random rows. Throws as check_convertible.
+Verification verify_streams(const TensorMap& a, const Layout& layout_a, const TensorMap& b, const Layout& layout_b);
 
 // The coarsest floating dtype of a state; f64 where it has none.
 DType coarsest(const TensorMap& state);
+
+inline constexpr int64_t kRandomRows = 4;  // of random inputs, at least
 
 }  // namespace isonorm::equivalence

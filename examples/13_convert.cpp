@@ -26,10 +26,9 @@ int main() {
   for (nn::StreamForm form : {nn::StreamForm::rms_norm, nn::StreamForm::crms_norm, nn::StreamForm::crms_isometric}) {
     const ModelConversion c = convert_model(file, form);
     // f32 weights go in, so f32 is what rounding is measured in; before rounding the two agree to f64.
-    const Agreement stored =
-        compare_models(file.description, file.state, c.description, c.conversion.state, ids, DType::f32);
+    const Agreement stored = compare_models(file.description, file.state, c.description, c.conversion.state, ids);
     const Agreement exact =
-        compare_models(file.description, widened(file.state), c.description, c.conversion.exact, ids, DType::f64);
+        compare_models(file.description, widened(file.state), c.description, c.conversion.exact, ids);
     std::printf("%-15s logits differ by %.1e in f64, by %.1e as stored in f32: %s\n", nn::name_of(form),
                 exact.deviation, stored.deviation, exact.same() && stored.same() ? "one function" : "two functions");
   }

@@ -31,8 +31,11 @@ Tensor compress_reader(const Tensor& a, int dim) {
   return narrow(a, dim, 0, last) - narrow(a, dim, last, 1);
 }
 
+// The last entry from the sum itself: minus the sum of the others would have the rounding error of the mean d - 1
+// times.
 Tensor expand_reader(const Tensor& b, int dim) {
-  return expand_writer(b - sum(b, {dim}, true) / static_cast<double>(b.size(dim) + 1), dim);
+  const Tensor share = sum(b, {dim}, true) / static_cast<double>(b.size(dim) + 1);
+  return cat({b - share, -share}, dim);
 }
 
 Tensor to_isometric(const Tensor& x, int dim) { return times(x, dim, cast(helmert(x.size(dim)), x.dtype())); }

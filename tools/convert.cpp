@@ -118,33 +118,35 @@ class Run {
     metadata_[kStreamForm] = o_.to;
   }
 
-  void judge(const std::string& where, const Agreement& a) {
-    figures_.push_back(agreement_text(where, a));
-    same_ = same_ && a.same();
-    if (a.dtype == DType::f64) exact_ = exact_ && a.same();
+  void judge(const std::string& figure, bool same, bool exactly) {
+    figures_.push_back(figure);
+    same_ = same_ && same;
+    if (exactly) exact_ = exact_ && same;
   }
 
-  // The conversion itself in f64, against what one ulp of f64 does; then what was rounded, against one ulp of its
-  // dtype.
+  // The conversion itself in f64, then what was rounded: every entry, what the readers see of random rows, logits.
   void verify() {
     const TensorMap before = centred(file_.state, layout_);
-    const DType stored = coarsest(conversion_.state);
-    judge("in f64, readers of random rows",
-          compare_streams(before, layout_, conversion_.exact, conversion_.layout, DType::f64, &deviations_));
-    if (stored != DType::f64)
-      judge("as stored, readers of random rows",
-            compare_streams(before, layout_, conversion_.state, conversion_.layout, stored));
-    if (!o_.spec.empty()) return;
-    run_models("random inputs", ModelOptions(file_.description).inputs(kRandomRows, 1), before, stored);
-    if (!o_.data.empty() && !interrupted()) run_models("data", data_inputs(file_.description, o_.data), before, stored);
+    compare("in f64, ", before, conversion_.exact, true, &deviations_);
+    if (coarsest(conversion_.state) != DType::f64 && !interrupted())
+      compare("as stored, ", before, conversion_.state, false, nullptr);
   }
 
-  void run_models(const std::string& what, const Tensor& inputs, const TensorMap& before, DType stored) {
-    judge(text("in f64, logits of ", what),
-          compare_models(file_.description, before, metadata_, conversion_.exact, inputs, DType::f64));
-    if (stored != DType::f64)
-      judge(text("as stored, logits of ", what),
-            compare_models(file_.description, before, metadata_, conversion_.state, inputs, stored));
+  void compare(const std::string& when, const TensorMap& before, const TensorMap& after, bool exactly,
+               std::map<std::string, double>* deviations) {
+    const EntryComparison entries = compare_entries(before, layout_, after, conversion_.layout);
+    judge(entries_text(when + "entries", entries), entries.relation == EntryComparison::Relation::second_rounded,
+          exactly);
+    const auto output = [&](const std::string& what, const Agreement& a) {
+      judge(agreement_text(when + what, a), a.same(), exactly);
+    };
+    output("readers of random rows", compare_streams(before, layout_, after, conversion_.layout, deviations));
+    if (!o_.spec.empty()) return;
+    const auto logits = [&](const char* what, const Tensor& inputs) {
+      output(what, compare_models(file_.description, before, metadata_, after, inputs));
+    };
+    logits("logits of random inputs", ModelOptions(file_.description).inputs(kRandomRows, 1));
+    if (!o_.data.empty() && !interrupted()) logits("logits of data", data_inputs(file_.description, o_.data));
   }
 
   const ConvertOptions& o_;

@@ -1,5 +1,6 @@
 #include "tools/model_data.h"
 
+#include <cmath>
 #include <cstdio>
 
 #include "equivalence/source.h"
@@ -39,6 +40,12 @@ std::string agreement_text(const std::string& where, const Agreement& a) {
                 "differ by %.1e = %.1f eps of %s; one ulp of every weight does %.1e, allowed %.1e", a.deviation,
                 a.deviation / epsilon(a.dtype), name_of(a.dtype), a.control, a.bound());
   return text(where, " ", buffer, a.same() ? ": same" : ": different");
+}
+
+std::string entries_text(const std::string& where, const EntryComparison& e) {
+  if (!e.same()) return text(where, " differ: ", e.reason, ": different");
+  if (e.relation == EntryComparison::Relation::identical) return text(where, " are equal to the last bit: same");
+  return text(where, " differ by at most ", std::ceil(100 * e.share), " % of what rounding explains: same");
 }
 
 }  // namespace isonorm::tools

@@ -9,8 +9,6 @@
 
 namespace isonorm::tools {
 
-inline constexpr int64_t kRandomRows = 4;  // of random inputs
-
 // The layout of a file whose parameters are in `form`, as the JSON file at `path` describes it.
 equivalence::Layout described_layout(const std::string& path, const equivalence::ModelFile& file, nn::StreamForm form);
 
@@ -21,5 +19,8 @@ Tensor data_inputs(const Metadata& description, const std::string& path);
 // "logits of data differ by 5.6e-16 = 2.5 eps of f64; one ulp of every weight does 1.1e-15, allowed 1.9e-14: same",
 // where being "logits of data".
 std::string agreement_text(const std::string& where, const equivalence::Agreement& agreement);
+
+// "entries differ by 43 % of what rounding explains: same", where being "entries"; or the entry that differs most.
+std::string entries_text(const std::string& where, const equivalence::EntryComparison& entries);
 
 }  // namespace isonorm::tools

@@ -34,15 +34,15 @@ TEST_CASE("the stream check agrees with a conversion, and names the one tensor t
   const Layout layout = layout_of(gpt);
   for (StreamForm to : {StreamForm::rms_norm, StreamForm::crms_norm, StreamForm::crms_isometric}) {
     const ModelConversion c = convert_model(file, to);
-    const Agreement right = compare_streams(file.state, layout, c.conversion.exact, c.conversion.layout, DType::f64);
+    const Agreement right = compare_streams(file.state, layout, c.conversion.exact, c.conversion.layout);
     CHECK(right.same());
     CHECK(right.control > 0);
     for (const Place& p : c.conversion.layout.places) {
       if (p.role == nn::Role::neutral) continue;
       INFO(nn::name_of(to) << " " << p.name);
       std::map<std::string, double> of;
-      const Agreement wrong = compare_streams(file.state, layout, with_fault(c.conversion.exact, p.name, 1e-9),
-                                              c.conversion.layout, DType::f64, &of);
+      const Agreement wrong =
+          compare_streams(file.state, layout, with_fault(c.conversion.exact, p.name, 1e-9), c.conversion.layout, &of);
       CHECK_FALSE(wrong.same());
       CHECK(of.at(p.name) == wrong.deviation);  // nothing deviates more than the culprit
     }
@@ -54,7 +54,7 @@ TEST_CASE("the stream check reads a tied table in compressed storage as the mode
   nn::Gpt gpt(small_gpt({.stream = StreamForm::crms_norm, .storage = nn::StreamStorage::mapped}, true));
   const ModelFile file = filled_file(gpt);
   const ModelConversion c = convert_model(file, StreamForm::layer_norm);
-  CHECK(compare_streams(file.state, layout_of(gpt), c.conversion.exact, c.conversion.layout, DType::f64).same());
+  CHECK(compare_streams(file.state, layout_of(gpt), c.conversion.exact, c.conversion.layout).same());
 }
 
 TEST_CASE("two agree within 4 times what rounding does, and 64 eps") {
@@ -70,7 +70,7 @@ TEST_CASE("two models are compared by their logits") {
   const ModelConversion c = convert_model(file, StreamForm::crms_norm);
   const Tensor inputs = ModelOptions(file.description).inputs(3, 1);
   const auto compare = [&](const Metadata& description, const TensorMap& state) {
-    return compare_models(file.description, file.state, description, state, inputs, DType::f64);
+    return compare_models(file.description, file.state, description, state, inputs);
   };
   CHECK(compare(c.description, c.conversion.state).same());
   CHECK_FALSE(compare(c.description, with_fault(c.conversion.state, "blocks.1.mlp.fc1.weight", 1e-9)).same());
@@ -87,11 +87,9 @@ TEST_CASE("what is rounded to f32 is same in f32, not in f64") {
   const ModelConversion c = convert_model(file, StreamForm::crms_norm);
   CHECK(coarsest(c.conversion.state) == DType::f32);
   const Tensor inputs = ModelOptions(file.description).inputs(3, 1);
-  const auto compare = [&](DType dtype) {
-    return compare_models(file.description, file.state, c.description, c.conversion.state, inputs, dtype);
-  };
-  CHECK(compare(DType::f32).same());
-  CHECK_FALSE(compare(DType::f64).same());
+  CHECK(compare_models(file.description, file.state, c.description, c.conversion.state, inputs).same());
+  CHECK_FALSE(
+      compare_models(file.description, widened(file.state), c.description, widened(c.conversion.state), inputs).same());
 }
 
 TEST_CASE("a model's options go into a file as text and come back") {

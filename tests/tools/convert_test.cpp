@@ -88,14 +88,14 @@ TEST_CASE("convert and verify: a trained model in every form, there and back") {
     CHECK_THAT(same.out, Contains("Same: the two are one function."));
     CHECK(t.convert(form, "back", "layer_norm", {"-q"}).code == 0);
     CHECK(t.verify("in", "back", {"-q"}).code == 0);
-    CHECK(t.verify("back", form, {"-q"}).out == "Same: the two are one function.\n");
+    CHECK_THAT(t.verify("back", form, {"-q"}).out, Catch::Matchers::StartsWith("Same: the two are one function. "));
   }
   // The means that rounding left in the writers of a coarse RMSNorm file are no reason to refuse it.
   CHECK(t.convert("in", "coarse", "rms_norm", {"--dtype", "bf16", "-q"}).code == 0);
   CHECK(t.convert("coarse", "fine", "layer_norm", {"--dtype", "f64", "-q"}).code == 0);
   CHECK(t.verify("coarse", "fine").code == 0);
   CHECK(t.convert("crms_norm", "other", "crms_isometric").code == 0);
-  CHECK(t.verify("other", "crms_isometric").code == 0);
+  CHECK(t.verify("crms_norm", "other").code == 0);
 }
 
 TEST_CASE("verify: two trainings are two functions, and what their options differ in is named") {
@@ -103,13 +103,13 @@ TEST_CASE("verify: two trainings are two functions, and what their options diffe
   t.train("other", "layer_norm", "2");
   const ChildResult r = t.verify("in", "other");
   CHECK(r.code == 1);
-  CHECK_THAT(r.out, Contains(": different") && Contains("Different: the two are not one function."));
+  CHECK_THAT(r.out, Contains(": different") && Contains("Different: the two are not one function: "));
   Metadata description = equivalence::load_model_file(t / "in").description;
   description.insert_or_assign("model.eps", std::string("1e-03"));
   save_safetensors(t / "eps", equivalence::load_model_file(t / "in").state, description);
   const ChildResult eps = t.verify("in", "eps");
   CHECK(eps.code == 1);
-  CHECK_THAT(eps.out, Contains("Their options differ: eps 1e-05 and 1e-03."));
+  CHECK_THAT(eps.out, Contains("Their options differ: eps 1e-05 and 0.001."));
 }
 
 TEST_CASE("convert: raw weights of another form are the Pre-LN model's") {

@@ -1,0 +1,475 @@
+// The verdict on two files: one changed entry anywhere is seen, what conversion and rounding do is not, and what a
+// function cannot see is not held against it.
+#include <cmath>
+
+#include "autograd/ops/create.h"
+#include "autograd/ops/shape.h"
+#include "equivalence/layout_spec.h"
+#include "equivalence/stream_check.h"
+#include "tests/equivalence/model_files.h"
+#include "tests/support/catch.h"
+
+using namespace isonorm;
+using namespace isonorm::equivalence;
+using namespace isonorm::test;
+using Catch::Matchers::Contains;
+using nn::Role;
+using nn::StreamForm;
+
+namespace {
+
+constexpr StreamForm kForms[] = {StreamForm::layer_norm, StreamForm::rms_norm, StreamForm::crms_norm,
+                                 StreamForm::crms_isometric};
+constexpr StreamForm kMapped[] = {StreamForm::rms_norm, StreamForm::crms_norm, StreamForm::crms_isometric};
+
+Layout layout_of_file(const ModelFile& file) { return layout_of(*ModelOptions(file.description).build()); }
+
+// Every kind of model: learned and rotary positions, affine and plain norms, tied head, class token and mean pool,
+// SwiGLU, layer scale.
+std::vector<ModelFile> kinds(uint64_t seed, DType dtype) {
+  manual_seed(seed);
+  std::vector<ModelFile> all;
+  using T = nn::TransformerOptions;
+  const T plain{}, affine{.affine = true}, no_bias{.affine = true, .bias = false},
+      rotary{.positions = nn::Positions::rotary, .affine = true},
+      llama{.activation = nn::Activation::swiglu, .positions = nn::Positions::rotary, .branch = {.layer_scale = 0.5}},
+      scaled{.affine = true, .branch = {.layer_scale = 0.5}};
+  for (const T& t : {plain, affine, no_bias, rotary, llama, scaled})
+    for (bool tied : {false, true}) {
+      nn::Gpt gpt(small_gpt(t, tied));
+      all.push_back(filled_file(gpt, dtype));
+    }
+  for (T t : {plain, affine, scaled, llama})
+    for (bool pool : {false, true}) {
+      if (t.positions == nn::Positions::rotary) t.positions = nn::Positions::none;  // heads of width 3 cannot turn
+      nn::Vit vit(small_vit(t, pool));
+      all.push_back(filled_file(vit, dtype));
+    }
+  for (StreamForm form : kMapped) {  // a tied head that reads a mapped table, and gains on raw weights of another form
+    nn::Gpt tied(small_gpt({.stream = form, .storage = nn::StreamStorage::mapped}, true));
+    ModelFile file = filled_file(tied, dtype);
+    if (form != StreamForm::rms_norm) all.push_back(file);
+    nn::Gpt raw(small_gpt({.affine = true, .stream = form}, true));
+    all.push_back(filled_file(raw, dtype));
+  }
+  return all;
+}
+
+ModelFile converted(const ModelFile& file, StreamForm to, std::optional<DType> dtype = {}) {
+  const ModelConversion c = convert_model(file, to, {.dtype = dtype});
+  return {c.conversion.state, c.description, {}};
+}
+
+EntryComparison entries(const ModelFile& a, const ModelFile& b) {
+  return compare_entries(a.state, layout_of_file(a), b.state, layout_of_file(b));
+}
+
+// The distance from |x| to the next larger number of the dtype.
+double ulp(double x, DType dtype) {
+  return std::ldexp(epsilon(dtype), x == 0 ? (dtype == DType::f64 ? -1022 : -126) : std::ilogb(x));
+}
+
+Tensor with_entry(const Tensor& t, int64_t flat, double value) {
+  std::vector<double> values = cast(t, DType::f64).to_vector<double>();
+  values[static_cast<size_t>(flat)] = value;
+  return cast(from_span(std::span<const double>(values), t.shape()), t.dtype());
+}
+
+ModelFile with_tensor(const ModelFile& file, const std::string& name, const Tensor& value) {
+  ModelFile changed{{}, file.description, file.other};
+  for (const auto& [key, tensor] : file.state) changed.state.add(key, key == name ? value : tensor);
+  return changed;
+}
+
+// The file with one random entry of one tensor moved by `ulps` of the largest entry of its slice along the stream, more
+// by `more_at_the_end` where it is the last one of a writer's slice. Nothing where the function cannot see it.
+std::optional<ModelFile> moved(const ModelFile& file, const Layout& layout, const std::string& name, double ulps,
+                               double more_at_the_end, Generator& generator) {
+  const Tensor& t = file.state.at(name);
+  const int64_t flat = static_cast<int64_t>(randint(0, t.numel(), {1}, kCpu, generator).item());
+  int dim = 0;
+  bool last = false;
+  for (const Place& p : layout.places) {
+    if (p.name != name) continue;
+    if (flat >= p.blind_begin && flat < p.blind_end) return {};
+    if (p.role == Role::neutral) continue;
+    dim = p.dim;
+    last = p.role == Role::writer;
+  }
+  int64_t inner = 1;
+  for (int i = dim + 1; i < t.rank(); ++i) inner *= t.size(i);
+  const int64_t at = flat / inner % t.size(dim), first = flat - at * inner;
+  const std::vector<double> values = cast(t, DType::f64).to_vector<double>();
+  double largest = 0;
+  for (int64_t i = 0; i < t.size(dim); ++i) largest = std::max(largest, std::abs(values[first + i * inner]));
+  if (last && at == t.size(dim) - 1) ulps += more_at_the_end;
+  const double sign = randint(0, 2, {1}, kCpu, generator).item() > 0 ? 1 : -1;
+  return with_tensor(file, name, with_entry(t, flat, values[flat] + sign * ulps * ulp(largest, t.dtype())));
+}
+
+std::string what(const ModelFile& file) {
+  std::string s;
+  for (const char* key :
+       {"kind", "stream", "storage", "affine", "bias", "tied", "positions", "activation", "layer_scale", "mean_pool"})
+    if (const auto at = file.description.find(std::string("model.") + key); at != file.description.end())
+      s += text(key, " ", at->second, " ");
+  return s;
+}
+
+}  // namespace
+
+TEST_CASE("verify: one entry of any tensor, in any model and form, moved by 16 ulp of its slice is seen") {
+  int changes = 0;
+  Generator generator{7, 0};
+  // In f64 the arithmetic of the comparison is as large as a few roundings.
+  for (const auto& [dtype, ulps, stride] : {std::tuple(DType::f32, 16, 1), {DType::bf16, 16, 5}, {DType::f64, 64, 5}}) {
+    const std::vector<ModelFile> files = kinds(3, dtype);
+    for (size_t k = 0; k < files.size(); k += static_cast<size_t>(stride)) {
+      const ModelFile& file = files[k];
+      // Behind a layer scale near 0 the arithmetic of f64 hides what f64 holds.
+      if (dtype == DType::f64 && file.description.at("model.layer_scale") != "0") continue;
+      const Layout source = layout_of_file(file);
+      for (StreamForm form : kForms) {
+        if (form != StreamForm::layer_norm && (form == source.form || form != kForms[1 + k / 2 % 3])) continue;
+        const bool same_form = form == StreamForm::layer_norm;
+        const ModelFile held = same_form ? file : converted(file, form);
+        const Layout layout = layout_of_file(held);
+        const double end = static_cast<double>(layout.width - 1) / 2;
+        const auto see = [&](const ModelFile& from, const Layout& of, double more, const ModelFile& other,
+                             const Layout& its) {
+          for (const auto& [name, tensor] : from.state) {
+            INFO(what(held) << " from " << what(file) << name_of(dtype) << " " << name);
+            const auto changed = moved(from, of, name, ulps, more, generator);
+            if (!changed) continue;
+            CHECK_FALSE(compare_entries(other.state, its, changed->state, of).same());
+            ++changes;
+          }
+        };
+        see(held, layout, 0, held, layout);
+        if (same_form || k % 4 != 0) continue;
+        see(held, layout, 0, file, source);
+        // Behind a small gain or layer scale a change of the source may round away.
+        const auto off = [&](const char* option, const char* value) { return file.description.at(option) == value; };
+        if (off("model.affine", "false") && off("model.layer_scale", "0")) see(file, source, end, held, layout);
+      }
+    }
+  }
+  INFO(changes);
+  CHECK(changes >= 1000);
+}
+
+TEST_CASE("verify: honest conversions are the same, through one form or two, in every dtype") {
+  int conversions = 0;
+  double worst = 0;
+  size_t offset = 0;
+  for (DType dtype : {DType::f32, DType::bf16, DType::f64})
+    for (uint64_t seed : {1, 2}) {
+      const std::vector<ModelFile> files = kinds(seed, dtype);
+      for (size_t k = offset++ % 6; k < files.size(); k += 6) {
+        const Layout layout = layout_of_file(files[k]);
+        for (StreamForm first : kForms) {
+          if (first == layout.form) continue;
+          const ModelFile once = converted(files[k], first);
+          const Layout layout_once = layout_of_file(once);
+          for (StreamForm second : kForms) {
+            if (second == first) continue;
+            const ModelFile twice = converted(once, second);
+            const Layout layout_twice = layout_of_file(twice);
+            INFO(what(files[k]) << " to " << nn::name_of(first) << " to " << nn::name_of(second) << " "
+                                << name_of(dtype) << " seed " << seed);
+            const auto same = [&](const ModelFile& a, const Layout& of_a, const ModelFile& b, const Layout& of_b) {
+              const EntryComparison e = compare_entries(a.state, of_a, b.state, of_b);
+              INFO(e.reason);
+              CHECK(e.same());
+              worst = std::max(worst, e.share);
+              ++conversions;
+            };
+            same(files[k], layout, once, layout_once);
+            same(once, layout_once, twice, layout_twice);
+            same(files[k], layout, twice, layout_twice);
+          }
+        }
+      }
+    }
+  CHECK(conversions >= 500);
+}
+
+namespace {
+
+// The tensor with `change` applied to a copy of its values.
+template <class F> ModelFile edited(const ModelFile& file, const std::string& name, F&& change) {
+  const Tensor& t = file.state.at(name);
+  std::vector<double> values = cast(t, DType::f64).to_vector<double>();
+  change(values);
+  return with_tensor(file, name, cast(from_span(std::span<const double>(values), t.shape()), t.dtype()));
+}
+
+ModelFile gpt_file(nn::GptOptions options, DType dtype = DType::f32) {
+  manual_seed(21);
+  nn::Gpt gpt(options);
+  return filled_file(gpt, dtype);
+}
+
+ModelFile described(const ModelFile& file, const std::string& key, const std::string& value) {
+  ModelFile changed = file;
+  changed.description.insert_or_assign("model." + key, value);
+  return changed;
+}
+
+// Different, with this in the sentence.
+void check_different(const ModelFile& a, const ModelFile& b, const std::string& part) {
+  for (const auto& [x, y] : {std::pair(&a, &b), {&b, &a}}) {
+    const Verification v = verify_models(*x, *y);
+    INFO(v.sentence());
+    CHECK_FALSE(v.same());
+    CHECK_THAT(v.sentence(), Contains("Different: ") && Contains(part));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("verify: a position or an id of the vocabulary that random inputs need not show") {
+  nn::GptOptions options = small_gpt({.affine = true});
+  options.context = 400, options.vocab = 3000, options.transformer.depth = 1;
+  const ModelFile file = gpt_file(options);
+  const auto row = [](int64_t r) {
+    return [r](std::vector<double>& v) {
+      std::reverse(v.begin() + 8 * r, v.begin() + 8 * r + 8);
+      for (int64_t i = 8 * r; i < 8 * r + 8; ++i) v[i] *= 5;
+    };
+  };
+  const ModelFile position = edited(file, "position.weight", row(300)), id = edited(file, "token.weight", row(2999));
+  for (const auto& [forged, name] : {std::pair(&position, "position.weight[300, "), {&id, "token.weight[2999, "}}) {
+    const Verification v = verify_models(file, *forged);
+    CHECK_THAT(v.sentence(), Contains(name) && Contains("in the first and"));
+    CHECK_FALSE(v.entries.same());
+    CHECK_FALSE(v.outputs.at(0).second.same());  // the logits alone see it too: every id and position occurs
+  }
+  const Verification twice = verify_models(file, file);
+  CHECK(twice.same());
+  CHECK(twice.sentence() == "Same: the two are one function. Every tensor is equal to the last bit.");
+}
+
+TEST_CASE("verify: options and eps are equal or not, whatever the logits say") {
+  const ModelFile file = gpt_file(small_gpt({.affine = true}));
+  check_different(file, described(file, "eps", "1.1e-5"), "Their options differ: eps 1");
+  CHECK(verify_models(file, described(file, "eps", "0.00001")).same());   // another text, the same number
+  CHECK(verify_models(file, described(file, "head_width", "0")).same());  // width / heads, as it is
+  CHECK(verify_models(file, described(file, "dropout", "0.1")).same());   // acts in training
+  CHECK(verify_models(file, described(file, "rotary_base", "500")).same());
+  check_different(file, described(file, "activation", "gelu_tanh"), "Their options differ: activation gelu");
+  ModelFile heads = described(file, "heads", "4");
+  heads.description.insert_or_assign("model.head_width", std::string("2"));
+  check_different(file, heads, "every entry agrees, but not the logits");
+  const ModelFile rotary = gpt_file(small_gpt({.positions = nn::Positions::rotary}));
+  check_different(rotary, described(rotary, "positions", "none"), "Their options differ: positions ");
+  check_different(rotary, described(rotary, "rotary_base", "10001"), "Their options differ: rotary_base 1000");
+  check_different(rotary, described(rotary, "context", "7"), "Their options differ: context ");
+}
+
+TEST_CASE("verify: logits that differ are different, whatever was found before") {
+  const Agreement apart{.deviation = 1e-3, .control = 1e-9}, close{.deviation = 1e-9, .control = 1e-9};
+  Verification v;
+  v.entries.relation = EntryComparison::Relation::second_rounded;
+  v.outputs = {{"logits of random inputs", close}};
+  CHECK(v.same());
+  v.outputs.insert(v.outputs.begin(), {"logits of data", apart});
+  CHECK_FALSE(v.same());
+  CHECK(v.sentence() == "Different: every entry agrees, but not the logits of data.");
+}
+
+TEST_CASE("verify: what the function cannot see is no difference") {
+  const ModelFile file = gpt_file(small_gpt());
+  const auto shifted = [](size_t begin, size_t end, double by) {
+    return [=](std::vector<double>& v) {
+      for (size_t i = begin; i < end; ++i) v[i] += by;
+    };
+  };
+  const ModelFile keys = edited(file, "blocks.0.attn.qkv.bias", shifted(8, 16, 3));
+  CHECK(verify_models(file, keys).same());
+  CHECK(verify_models(keys, converted(file, StreamForm::crms_norm)).same());
+  const ModelFile mean = edited(gpt_file(small_gpt(), DType::f64), "token.weight", shifted(0, 8, 1));
+  CHECK(verify_models(gpt_file(small_gpt(), DType::f64), mean).same());
+  CHECK(verify_models(mean, converted(gpt_file(small_gpt(), DType::f64), StreamForm::rms_norm)).same());
+  const ModelFile sums = edited(gpt_file(small_gpt(), DType::f64), "blocks.1.mlp.fc1.weight", shifted(8, 16, 2));
+  CHECK(verify_models(gpt_file(small_gpt(), DType::f64), sums).same());
+
+  // With rotary positions the function sees key biases, behind a gain the row sums, without a final norm the means.
+  const ModelFile rotary = gpt_file(small_gpt({.positions = nn::Positions::rotary}));
+  check_different(rotary, edited(rotary, "blocks.0.attn.qkv.bias", shifted(8, 16, 3)), "qkv.bias");
+  const ModelFile affine = gpt_file(small_gpt({.affine = true}));
+  check_different(affine, edited(affine, "blocks.1.mlp.fc1.weight", shifted(8, 16, 2)), "blocks.1.mlp.fc1.");
+  const ModelFile bare = gpt_file(small_gpt({.final_norm = false}));
+  check_different(bare, edited(bare, "token.weight", shifted(0, 8, 1)), "token.weight");
+  CHECK(verify_models(bare, bare).same());
+  const ModelFile rms = converted(file, StreamForm::rms_norm);
+  check_different(rms, edited(rms, "token.weight", shifted(0, 8, 1)), "token.weight");
+  check_different(file, edited(rms, "token.weight", shifted(0, 8, 1)), "RMSNorm sees that mean");
+}
+
+TEST_CASE("verify: exchanged, permuted, transposed and turned tensors") {
+  const ModelFile file = gpt_file(small_gpt({.affine = true}));
+  const auto change = [&](const std::string& name, auto&& f) { return edited(file, name, f); };
+  ModelFile exchanged = with_tensor(file, "blocks.0.mlp.fc1.weight", file.state.at("blocks.1.mlp.fc1.weight"));
+  exchanged = with_tensor(exchanged, "blocks.1.mlp.fc1.weight", file.state.at("blocks.0.mlp.fc1.weight"));
+  check_different(file, exchanged, "fc1.weight");
+  check_different(file,
+                  change("token.weight", [](auto& v) { std::swap_ranges(v.begin(), v.begin() + 8, v.begin() + 8); }),
+                  "token.weight");
+  check_different(file,
+                  with_tensor(file, "blocks.0.attn.proj.weight",
+                              contiguous(transpose(file.state.at("blocks.0.attn.proj.weight"), 0, 1))),
+                  "blocks.0.attn.proj.weight");
+  check_different(file, change("blocks.0.mlp.fc2.weight", [](auto& v) { v[5] = -v[5]; }), "blocks.0.mlp.fc2.weight");
+  check_different(file, change("norm.bias", [](auto& v) { std::swap(v[0], v[1]); }), "head.bias");
+  check_different(file, change("norm.weight", [](auto& v) { v[3] = 0; }), "head.weight");
+  check_different(file, change("head.weight", [](auto& v) { v[0] = NAN; }), "'head.weight' of the");
+  const ModelFile nan = change("head.weight", [](auto& v) { v[0] = INFINITY; });
+  check_different(nan, nan, "NaN or infinity");
+  ModelFile more = file, less = {{}, file.description, {}};
+  more.state.add("extra", file.state.at("norm.bias"));
+  for (const auto& [name, tensor] : file.state)
+    if (name != "norm.bias") less.state.add(name, tensor);
+  check_different(file, more, "has 'extra'");
+  check_different(file, less, "has 'norm.bias'");
+
+  // Units in another order are the same function, which entries do not show and logits do not prove.
+  const ModelFile units =
+      edited(edited(edited(file, "blocks.0.mlp.fc1.weight",
+                           [](auto& v) { std::swap_ranges(v.begin(), v.begin() + 8, v.begin() + 8); }),
+                    "blocks.0.mlp.fc1.bias", [](auto& v) { std::swap(v[0], v[1]); }),
+             "blocks.0.mlp.fc2.weight", [](auto& v) {
+               for (size_t r = 0; r < 8; ++r) std::swap(v[32 * r], v[32 * r + 1]);
+             });
+  check_different(file, units, "no logits of random inputs show it, but the entries differ: blocks.0.mlp.fc");
+}
+
+TEST_CASE("verify: dtypes, zeros and extremes") {
+  const ModelFile file = gpt_file(small_gpt({.affine = true}));
+  ModelFile wide{widened(file.state), file.description, {}}, coarse{{}, file.description, {}};
+  for (const auto& [name, tensor] : file.state) coarse.state.add(name, cast(tensor, DType::bf16));
+  CHECK(verify_models(file, wide).same());
+  CHECK(verify_models(file, coarse).same());
+  CHECK(verify_models(coarse, wide).same());
+  check_different(file, ModelFile{widened(coarse.state), file.description, {}},
+                  "beyond what rounding explains");  // f64 in name
+  // The signs of zeros and numbers below the normal ones: no rule of its own, and none needed.
+  const auto first = [&](double value) { return edited(file, "token.weight", [=](auto& v) { v[0] = value; }); };
+  CHECK(verify_models(first(0.0), first(-0.0)).same());
+  for (double value : {1e-40, 1e-30, 1e30}) {
+    CHECK(entries(first(value), converted(first(value), StreamForm::crms_norm)).same());
+  }
+  // One coordinate alone: every entry that crms_norm stores is -1/d, rounded alike, and the one that it does not store
+  // is off by d - 1 times that.
+  nn::GptOptions six = small_gpt();
+  six.transformer.width = 6;
+  const ModelFile spikes = edited(gpt_file(six), "token.weight", [](auto& v) {
+    for (size_t i = 0; i < v.size(); ++i) v[i] = i % 6 == 5 ? 0.1 * static_cast<double>(i) : 0;
+  });
+  const Verification v = verify_models(spikes, converted(spikes, StreamForm::crms_norm));
+  CHECK(v.same());
+  CHECK(v.entries.relation == EntryComparison::Relation::second_rounded);
+}
+
+TEST_CASE("verify: wide readers come back from crms_norm to f64, the coordinate that is not stored as well") {
+  nn::GptOptions wide = small_gpt({.affine = true});
+  wide.transformer.width = 256, wide.transformer.depth = 1, wide.transformer.mlp_width = 64;
+  const ModelFile file = gpt_file(wide, DType::f64), there = converted(file, StreamForm::crms_norm);
+  CHECK(entries(file, there).same());
+  CHECK(entries(there, converted(there, StreamForm::layer_norm)).same());
+}
+
+TEST_CASE("verify: one coarse tensor does not move the others by its ulp") {
+  ModelFile file = gpt_file(small_gpt());
+  file = with_tensor(file, "blocks.1.attn.qkv.bias", cast(file.state.at("blocks.1.attn.qkv.bias"), DType::bf16));
+  const ModelFile wrong = edited(file, "head.weight", [](auto& v) { v[7] += 0.02; });
+  const Tensor inputs = ModelOptions(file.description).inputs(4, 1);
+  const Agreement models = compare_models(file.description, file.state, wrong.description, wrong.state, inputs);
+  INFO(models.deviation << " " << models.control);
+  CHECK_FALSE(models.same());
+  const Layout layout = layout_of_file(file);
+  const Agreement streams = compare_streams(file.state, layout, wrong.state, layout);
+  INFO(streams.deviation << " " << streams.control);
+  CHECK_FALSE(streams.same());
+  // An ulp of bf16 for every weight would hide it from both.
+  const TensorMap inflated = moved_by_rounding(file.state, DType::bf16, 1);
+  const Agreement hides = compare_models(file.description, file.state, file.description, inflated, inputs);
+  CHECK(models.deviation < 4 * hides.deviation);
+  CHECK(streams.deviation < 4 * stream_deviation(file.state, layout, inflated, layout, 2305).worst);
+}
+
+namespace {
+template <class T> Tensor values(std::vector<T> v) { return from_vector(v, {static_cast<int64_t>(v.size())}); }
+}  // namespace
+
+TEST_CASE("verify by description: others to the last bit, and no writer among them") {
+  const char* const spec = R"({"width": 6, "norms": {"norm": "1e-5"}, "writers": {"table": 1},
+                              "readers": {"out.weight": {"dim": 1, "norm": "norm"}}, "others": ["note", "up.bias"]%})";
+  const auto layout = [&](const TensorMap& state, const std::string& more = "") {
+    std::string json = spec;
+    return parse_layout(json.replace(json.find('%'), 1, more), state, StreamForm::layer_norm);
+  };
+  manual_seed(2);
+  const Tensor table = randn({5, 6}), out = randn({3, 6}), bias = randn({6});
+  const auto state = [&](const Tensor& note, bool up = false) {
+    TensorMap s;
+    s.add("table", table), s.add("out.weight", out), s.add("note", note);
+    if (up) s.add("up.bias", bias);
+    return s;
+  };
+  const auto verify = [&](const Tensor& x, const Tensor& y) {
+    return verify_streams(state(x), layout(state(x)), state(y), layout(state(y)));
+  };
+  const Tensor one = values<float>({1, 2, 3});
+  CHECK_THAT(verify(one, values<float>({-7, 0, 99})).sentence(), Contains("Different: ") && Contains("'note'"));
+  CHECK_FALSE(verify(one, values<float>({1, 2, std::nextafter(3.0F, 4.0F)})).same());
+  CHECK_FALSE(verify(values<float>({0.0F}), values<float>({-0.0F})).same());
+  CHECK_FALSE(verify(values<int64_t>({1, 2}), values<int64_t>({1, 3})).same());
+  CHECK_FALSE(verify(values<int64_t>({1, 2}), values<double>({1, 2})).same());
+  const Tensor third = values<double>({1.0 / 3}), coarse = cast(third, DType::f32);
+  CHECK(verify(third, coarse).same());
+  CHECK(verify(coarse, coarse).sentence() == "Same: the two are one function. Every tensor is equal to the last bit.");
+
+  Layout other_eps = layout(state(one));
+  other_eps.norms[0].eps = 1.1e-5;
+  const Verification eps = verify_streams(state(one), layout(state(one)), state(one), other_eps);
+  CHECK_THAT(eps.sentence(), Contains("Different: ") && Contains("eps of norm 'norm' is 1e-05 and 1.1e-05"));
+
+  const TensorMap writer = state(one, true);
+  CHECK_THROWS_WITH(convert(writer, layout(writer), StreamForm::rms_norm),
+                    Contains("'up.bias' of shape [6]") && Contains("not_on_stream"));
+  CHECK_THROWS_WITH(verify_streams(writer, layout(writer), writer, layout(writer)), Contains("'up.bias'"));
+  const TensorMap mask = state(zeros({1, 6, 6}, {DType::u8}));
+  CHECK_THROWS_WITH(convert(mask, layout(mask), StreamForm::rms_norm), Contains("'note' of shape [1, 6, 6]"));
+  std::string said = spec;
+  const std::string others = "\"others\": [\"note\", \"up.bias\"]%";
+  said.replace(said.find(others), others.size(), "\"not_on_stream\": [\"no*\"]");
+  CHECK_NOTHROW(convert(mask, parse_layout(said, mask, StreamForm::layer_norm), StreamForm::rms_norm));
+  CHECK_THROWS_WITH(layout(mask, ", \"not_on_stream\": [\"note\"]"), Contains("'note'") && Contains("at once"));
+  CHECK_THROWS_WITH(layout(mask, ", \"not_on_stream\": [\"\"]"), Contains("\"not_on_stream\" has an empty name"));
+  CHECK_THROWS_WITH(layout(mask, ", \"not_on_stream\": [\"*.*.*.*\"]"), Contains("\"not_on_stream\""));
+}
+
+TEST_CASE("convert by description: compressed streams, and lengths that are the width by chance") {
+  manual_seed(5);
+  TensorMap state;
+  state.add("table", randn({5, 6})), state.add("out.weight", randn({6, 6})), state.add("out.bias", randn({6}));
+  state.add("inner", randn({4, 5}));
+  const auto spec = [](const std::string& rest) {
+    return R"({"width": 6, "norms": {"norm": "1e-5"}, "writers": {"table": 1},
+               "readers": {"out.weight": {"dim": 1, "norm": "norm"}}, )" +
+           rest + "}";
+  };
+  const auto parsed = [&](const std::string& rest, StreamForm form, const TensorMap& s) {
+    return parse_layout(spec(rest), s, form);
+  };
+  // The bias of a reader is known by its reader, listed or not; an axis of d - 1 is no stream where d are stored.
+  const Conversion c = convert(state, parsed(R"("others": ["inner", "out.bias"])", StreamForm::layer_norm, state),
+                               StreamForm::crms_norm);
+  CHECK(c.state.at("out.bias").shape() == Dims{6});
+  CHECK_THROWS_WITH(
+      convert(c.state, parsed(R"("others": ["inner"])", StreamForm::crms_norm, c.state), StreamForm::rms_norm),
+      Contains("'inner' of shape [4, 5] has an axis of the stream's width 5"));
+  const Layout said = parsed(R"("not_on_stream": ["inner"])", StreamForm::crms_norm, c.state);
+  CHECK_NOTHROW(convert(c.state, said, StreamForm::rms_norm));
+}
