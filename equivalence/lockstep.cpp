@@ -28,15 +28,11 @@ void Lockstep::add(std::unique_ptr<Training> training, RunResult& record, bool c
 }
 
 void Lockstep::step(const Examples& batch, double lr) {
-  Training& reference = *members_.front().training;
+  const Training& reference = *members_.front().training;
   for (Member& m : members_) {
-    m.training->differentiate(batch);
-    m.training->update(lr);
-  }
-  for (Member& m : members_)
-    if (m.control) reference.note_control(*m.training);
-  for (Member& m : members_) {
-    const Training& training = *m.training;
+    Training& training = *m.training;
+    training.differentiate(batch);
+    training.update(lr);
     RunResult& r = *m.record;
     r.losses.push_back(training.loss());
     if (&training == &reference) continue;

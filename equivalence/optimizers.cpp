@@ -1,9 +1,12 @@
 #include "equivalence/optimizers.h"
 
+#include "autograd/engine.h"
+#include "equivalence/printed.h"
 #include "optim/adafactor.h"
 #include "optim/adagrad.h"
 #include "optim/adam.h"
 #include "optim/adamw.h"
+#include "optim/clip.h"
 #include "optim/lamb.h"
 #include "optim/lars.h"
 #include "optim/lion.h"
@@ -16,6 +19,7 @@ namespace isonorm::equivalence {
 namespace {
 
 constexpr double kMomentum = 0.9;
+constexpr double kAdafactorFloor = 1e-8;  // eps1 in f64
 
 optim::SgdOptions sgd_options(const ProofOptions& o) {
   const OptimizerKind kind = o.optimizer;
@@ -27,10 +31,11 @@ optim::SgdOptions sgd_options(const ProofOptions& o) {
 }
 
 // In f64 the floor is far above rounding: a gradient that is zero in exact arithmetic (key biases) has entries of
-// 1e-18, and with a floor of eps they would reach the size that all steps of their tensor are relative to.
+// 1e-18, and with a floor of eps they would reach the size that all steps of their tensor are relative to: then the
+// controls of the grid reach 1e-6 in 20 steps.
 optim::AdafactorOptions adafactor_options(const ProofOptions& o) {
   optim::AdafactorOptions options{.lr = o.lr, .weight_decay = o.decay()};
-  if (o.dtype == DType::f64) options.eps1 = 1e-8;
+  if (o.dtype == DType::f64) options.eps1 = kAdafactorFloor;
   return options;
 }
 
@@ -101,6 +106,28 @@ std::unique_ptr<optim::Optimizer> build_optimizer(const ProofOptions& o, const s
       return muon(o, parameters);
   }
   return nullptr;
+}
+
+double limit_gradients(const ProofOptions& o, const std::vector<Tensor>& parameters) {
+  if (o.loss_l2 > 0 || o.clip_value > 0)
+    for (const Tensor& p : parameters) {
+      const Tensor g = gradient(p);
+      if (!g.defined()) continue;
+      const Tensor copy = empty_like(g);
+      copy_into(copy, g);
+      set_gradient(p, copy);
+    }
+  if (o.loss_l2 > 0) optim::add_l2(parameters, o.loss_l2);
+  if (o.clip_value > 0) optim::clip_grad_value(parameters, o.clip_value);
+  return o.clip > 0 ? optim::clip_factor(optim::gradient_norm(parameters), o.clip) : 1;
+}
+
+std::string optimizer_note(OptimizerKind optimizer, DType dtype) {
+  if (optimizer != OptimizerKind::adafactor || dtype != DType::f64) return "";
+  return text(
+      "Adafactor runs with eps1 = ", kAdafactorFloor, " in f64 (its default is ", printed("%.1e", epsilon(dtype)),
+      "): with the default, rounding in gradients that are zero in exact arithmetic (key biases) sets the size of "
+      "their tensor's steps");
 }
 
 }  // namespace isonorm::equivalence

@@ -5,32 +5,31 @@
 namespace isonorm::equivalence {
 namespace {
 
-using enum UpdateClass;
 using enum OptimizerKind;
 
 constexpr Recipe kRecipes[] = {
-    {"sgd", "SGD", linear, sgd, 0.1},
-    {"momentum", "momentum", linear, momentum, 0.03},
-    {"nesterov", "Nesterov", linear, nesterov, 0.03},
-    {"sgd_l2", "SGD + L2", linear, sgd, 0.1, 0.1},
-    {"momentum_decoupled", "momentum + decay", linear, sgdw, 0.03, 0.1},
-    {"adam", "Adam", elementwise, adam, 0.01},
-    {"adam_l2", "Adam + L2", weighted, adam, 0.01, 0.1},
-    {"adamw", "AdamW", elementwise, adamw, 0.01, 0.1},
-    {"clip_momentum", "clip + momentum", clipped, momentum, 0.1, 0, {.clip = 0.3}},
-    {"clip_adamw", "clip + AdamW", elementwise, adamw, 0.01, 0.1, {.clip = 0.3}},
-    {"clip_l2", "clip (L2 in loss)", weighted, momentum, 0.1, 0, {.clip = 0.3, .loss_l2 = 0.1}},
-    {"sign", "sign", elementwise, sign, 0.003},
-    {"lamb", "LAMB", weighted, lamb, 0.01, 0.1},
-    {"lion", "Lion", elementwise, lion, 0.003, 0.1},
-    {"rmsprop", "RMSprop", elementwise, rmsprop, 0.003},
-    {"adagrad", "Adagrad", elementwise, adagrad, 0.03},
-    {"clip_value", "value clip", elementwise, sgd, 0.3, 0, {.clip_value = 0.01}},
-    {"lars", "LARS", weighted, lars, 10},
-    {"adafactor", "Adafactor", weighted, adafactor, 0.01},
-    {"muon", "Muon, AdamW", elementwise, muon, 0.01, 0.1},
-    {"muon_alone", "Muon alone", spectral, muon_alone, 0.03, 0.1},
-    {"muon_shaped", "Muon alone, rate by shape", shaped, muon_shaped, 0.01, 0.1},
+    {"sgd", "SGD", sgd, 0.1},
+    {"momentum", "momentum", momentum, 0.03},
+    {"nesterov", "Nesterov", nesterov, 0.03},
+    {"sgd_l2", "SGD + L2", sgd, 0.1, 0.1},
+    {"momentum_decoupled", "momentum + decay", sgdw, 0.03, 0.1},
+    {"adam", "Adam", adam, 0.01},
+    {"adam_l2", "Adam + L2", adam, 0.01, 0.1},
+    {"adamw", "AdamW", adamw, 0.01, 0.1},
+    {"clip_momentum", "clip + momentum", momentum, 0.1, 0, {.clip = 0.3}},
+    {"clip_adamw", "clip + AdamW", adamw, 0.01, 0.1, {.clip = 0.3}},
+    {"clip_l2", "clip (L2 in loss)", momentum, 0.1, 0, {.clip = 0.3, .loss_l2 = 0.1}},
+    {"sign", "sign", sign, 0.003},
+    {"lamb", "LAMB", lamb, 0.01, 0.1},
+    {"lion", "Lion", lion, 0.003, 0.1},
+    {"rmsprop", "RMSprop", rmsprop, 0.003},
+    {"adagrad", "Adagrad", adagrad, 0.03},
+    {"clip_value", "value clip", sgd, 0.3, 0, {.clip_value = 0.01}},
+    {"lars", "LARS", lars, 10},
+    {"adafactor", "Adafactor", adafactor, 0.01},
+    {"muon", "Muon, AdamW", muon, 0.01, 0.1},
+    {"muon_alone", "Muon alone", muon_alone, 0.03, 0.1},
+    {"muon_shaped", "Muon alone, rate by shape", muon_shaped, 0.01, 0.1},
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Recipes: an optimizer with its rate and all that is done around its step, by name, and the class that it belongs to.
+// Recipes: an optimizer with its rate and all that is done around its step, by name.
 #pragma once
 
 #include <span>
@@ -6,7 +6,6 @@
 #include <string_view>
 
 #include "equivalence/options.h"
-#include "equivalence/variant.h"
 
 namespace isonorm::equivalence {
 
@@ -17,7 +16,6 @@ struct Limits {
 
 struct Recipe {
   const char *name, *title;  // "clip_momentum", "clip + momentum"
-  UpdateClass update;
   OptimizerKind optimizer;
   double lr;
   double weight_decay = 0;

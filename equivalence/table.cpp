@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <deque>
+#include <filesystem>
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops/pointwise.h"
@@ -9,6 +11,7 @@
 #include "core/random.h"
 #include "equivalence/criterion.h"
 #include "equivalence/lockstep.h"
+#include "equivalence/made_examples.h"
 #include "equivalence/source.h"
 #include "equivalence/wrong_training.h"
 
@@ -16,11 +19,14 @@ namespace isonorm::equivalence {
 namespace {
 
 constexpr double kRawMean = 0.15;  // of the raw weights: what projections take away is there
+constexpr ModelShape kMade = {.image = 14};
 
 ProofOptions model_options(const TableOptions& o, int seed) {
   ProofOptions p;
   p.model = o.model;
   p.data = o.data;
+  p.affine = o.affine;
+  p.tied = o.tied;
   p.steps = o.steps;
   p.warmup = 0;
   p.batch = 4;
@@ -35,41 +41,83 @@ ProofOptions model_options(const TableOptions& o, int seed) {
   return p;
 }
 
-std::unique_ptr<nn::Module> initial_model(const ProofOptions& o, const ModelShape& shape) {
-  manual_seed(o.seed);
-  auto model = build_model(o, shape, nn::Stream(nn::StreamForm::layer_norm, o.width));
-  NoGrad no_grad;
-  for (const Tensor& p : model->parameters()) copy_into(p, p + kRawMean);
-  return model;
+// What the runs of a seed begin with and see, whatever the recipe.
+class Start {
+ public:
+  Start(const TableOptions& o, int seed) : options_(model_options(o, seed)) {
+    if (!o.made) source_.emplace(options_);
+    manual_seed(options_.seed);
+    initial_ = build_model(options_, shape(), nn::Stream(nn::StreamForm::layer_norm, options_.width));
+    NoGrad no_grad;
+    for (const Tensor& p : initial_->parameters()) copy_into(p, p + kRawMean);
+  }
+
+  const ProofOptions& options() const { return options_; }
+  const ModelShape& shape() const { return source_ ? source_->shape() : kMade; }
+  const nn::Module& initial() const { return *initial_; }
+  Examples batch(int step) {
+    return source_ ? source_->batch(step) : made_examples(options_, kMade, static_cast<uint64_t>(step));
+  }
+  std::vector<std::string> files() const { return source_ ? source_->files() : std::vector<std::string>(); }
+
+ private:
+  ProofOptions options_;
+  std::optional<Source> source_;
+  std::unique_ptr<nn::Module> initial_;
+};
+
+Predicates predicates_of(const Start& start, const Recipe& recipe) {
+  return measure(update_of(with_recipe(start.options(), recipe)), start.initial().named_parameters());
 }
 
-Expectation observation(const RunResult& run) {
-  return run.observed == Verdict::same ? Expectation::same : Expectation::different;
+// A run that equals the reference in every bit was compared with itself, whatever its form.
+void refuse_itself(RunResult& run) {
+  if (!run.as_expected || run.observed != Verdict::same) return;
+  if (run.loss_deviation != 0 || run.gradient_deviation != 0 || run.weight_deviation != 0) return;
+  run.as_expected = false;
+  run.reason = "equal to the last bit at every step: it was compared with itself";
 }
 
-// One recipe and one seed: everything that theory says something about, in lockstep.
-std::vector<RunResult> train(const TableOptions& o, const Recipe& recipe, int seed) {
-  const ProofOptions p = with_recipe(model_options(o, seed), recipe);
-  Source source(p);
-  const auto initial = initial_model(p, source.shape());
+// One recipe and one seed: every cell that is defined, in lockstep.
+std::vector<RunResult> train(const TableOptions& o, const Recipe& recipe, Start& start,
+                             const std::vector<const Cell*>& cells) {
+  const ProofOptions p = with_recipe(start.options(), recipe);
   RunResult reference = record(raw_variant(nn::StreamForm::layer_norm));
   std::vector<RunResult> controls, runs;
   for (int c = 0; c < o.controls; ++c) controls.push_back(record(*reference.variant, static_cast<uint64_t>(c + 1)));
-  for (const Variant& v : o.rows) {
-    if (v.expectation(recipe.update) == Expectation::undefined) continue;
-    runs.push_back(record(v));
-    if (v.expectation(recipe.update) == Expectation::different) runs.back().expected = Verdict::different;
+  for (const Cell* cell : cells) {
+    runs.push_back(record(cell->variant));
+    if (cell->expected == Expectation::different) runs.back().expected = Verdict::different;
   }
-  Lockstep all(p, source.shape(), *initial, reference, controls, runs);
+  Lockstep all(p, start.shape(), start.initial(), reference, controls, runs);
   std::vector<RunResult> wrong = wrong_records(p);
-  add_wrong(all, p, source.shape(), *initial, wrong, source.batch(kNegativeSteps));
-  for (int t = 0; t < o.steps; ++t) all.step(source.batch(t), recipe.lr);
+  add_wrong(all, p, start.shape(), start.initial(), wrong, start.batch(kNegativeSteps));
+  for (int t = 0; t < o.steps; ++t) all.step(start.batch(t), recipe.lr);
   for (RunResult& run : runs) {
     run.control = running_maximum(controls);
     run.reach = reach(wrong);
     judge(run, p.dtype);
+    refuse_itself(run);
   }
   return runs;
+}
+
+template <class Named> void check_distinct(const std::vector<Named>& list, const char* what) {
+  for (size_t i = 0; i < list.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      check(std::string_view(list[i].name) != list[j].name, "table: ", what, " ", list[i].name, " is there twice, at ",
+            j + 1, " and ", i + 1);
+}
+
+Expectation observation(const RunResult& run) {
+  return run.observed == Verdict::same        ? Expectation::same
+         : run.observed == Verdict::undecided ? Expectation::undecided
+                                              : Expectation::different;
+}
+
+Agreement agreement(const RunResult& run) {
+  if (run.as_expected) return Agreement::agrees;
+  return run.observed == Verdict::undecided ? Agreement::undecided : Agreement::contradicts;
 }
 
 }  // namespace
@@ -77,7 +125,7 @@ std::vector<RunResult> train(const TableOptions& o, const Recipe& recipe, int se
 void take_seed(Cell& cell, const RunResult& run, bool first) {
   const bool low = cell.expected == Expectation::different;  // the seed that differs least counts
   const auto merge = [&](double& kept, double value) {
-    kept = first ? value : low ? std::min(kept, value) : larger(kept, value);
+    kept = first ? value : low && value < kept ? value : low && value == value ? kept : larger(kept, value);
   };
   merge(cell.loss, run.loss_deviation);
   merge(cell.gradient, run.gradient_deviation);
@@ -88,51 +136,75 @@ void take_seed(Cell& cell, const RunResult& run, bool first) {
   control(cell.control_loss, run.control.loss);
   control(cell.control_gradient, run.control.gradient);
   control(cell.control_weight, run.control.weight);
-  if (first || (cell.as_expected && !run.as_expected)) {
-    cell.observed = observation(run);
-    cell.reason = run.reason;
-  }
-  cell.as_expected = cell.as_expected && run.as_expected;
+  if (!first && agreement(run) <= cell.agreement) return;
+  cell.observed = observation(run);
+  cell.reason = run.reason;
+  cell.agreement = agreement(run);
 }
+
+Predicates predicates_of(const TableOptions& o, const Recipe& recipe) { return predicates_of(Start(o, 1), recipe); }
 
 TableResult table(const TableOptions& o, const std::function<bool(const TableProgress&)>& progress) {
   check(o.steps > 0 && o.seeds > 0 && o.controls > 0, "table: ", o.steps, " steps, ", o.seeds, " seeds and ",
         o.controls, " controls, expected at least 1 of each");
   check(!o.rows.empty() && !o.columns.empty(), "table: ", o.rows.size(), " variants and ", o.columns.size(),
         " optimizers, expected at least 1 of each");
+  check_distinct(o.rows, "the variant");
+  check_distinct(o.columns, "the optimizer");
   if (o.threads > 0) set_num_threads(o.threads);
   const auto begin = std::chrono::steady_clock::now();
   const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
   TableResult result;
   result.options = o;
   result.model = model_options(o, 1);
+  std::deque<Start> starts;
+  for (int seed = 1; seed <= o.seeds; ++seed) starts.emplace_back(o, seed);
   result.manifest = manifest_of(result.model);
-  result.manifest.data_sha256 = sha256_of_files(Source(result.model).files());
+  result.manifest.data_sha256 = sha256_of_files(starts[0].files());
+  for (const Recipe& r : o.columns) result.predicates.push_back(predicates_of(starts[0], r));
   for (const Variant& v : o.rows)
-    for (const Recipe& r : o.columns) {
-      const Expectation e = v.expectation(r.update);
-      result.cells.push_back({.variant = v, .recipe = r, .expected = e, .observed = Expectation::undefined});
+    for (size_t c = 0; c < o.columns.size(); ++c) {
+      const Derived e = expectation(v, result.predicates[c], {.affine = o.affine, .tied = o.tied});
+      result.cells.push_back({.variant = v,
+                              .recipe = o.columns[c],
+                              .expected = e.value,
+                              .observed = Expectation::undefined,
+                              .because = e.because});
     }
   int done = 0;
-  for (size_t c = 0; c < o.columns.size(); ++c)
+  for (size_t c = 0; c < o.columns.size(); ++c) {
+    std::vector<Cell*> defined;
+    for (size_t row = 0; row < o.rows.size(); ++row)
+      if (Cell& cell = result.cells[row * o.columns.size() + c]; cell.expected != Expectation::undefined)
+        defined.push_back(&cell);
     for (int seed = 1; seed <= o.seeds; ++seed) {
-      const std::vector<RunResult> runs = train(o, o.columns[c], seed);
-      auto run = runs.begin();
-      for (size_t row = 0; row < o.rows.size(); ++row) {
-        Cell& cell = result.cells[row * o.columns.size() + c];
-        if (cell.expected != Expectation::undefined) take_seed(cell, *run++, seed == 1);
-      }
-      ++done;
-      const double part = static_cast<double>(done) / static_cast<double>(o.columns.size() * o.seeds);
+      const std::vector<RunResult> runs =
+          train(o, o.columns[c], starts[static_cast<size_t>(seed - 1)], {defined.begin(), defined.end()});
+      for (size_t i = 0; i < runs.size(); ++i) take_seed(*defined[i], runs[i], seed == 1);
+      const double part = static_cast<double>(++done) / static_cast<double>(o.columns.size() * o.seeds);
       if (progress && !progress({o.columns[c].title, seed, part, seconds()})) {
         result.interrupted = true;
         return result;
       }
     }
-  result.as_expected =
-      std::all_of(result.cells.begin(), result.cells.end(), [](const Cell& cell) { return cell.as_expected; });
+  }
+  result.agreement = Agreement::agrees;
+  for (const Cell& cell : result.cells) result.agreement = std::max(result.agreement, cell.agreement);
   result.seconds = seconds();
   return result;
+}
+
+std::vector<TableOptions> full_tables(const TableOptions& options) {
+  TableOptions plain = options;
+  plain.model = ModelKind::gpt;
+  plain.data.clear();
+  plain.affine = plain.tied = plain.made = false;
+  TableOptions affine = plain, tied = plain, vit = plain;
+  affine.affine = true;
+  tied.tied = true;
+  vit.model = ModelKind::vit;
+  vit.made = !std::filesystem::exists(data::kFashionMnistDir);
+  return {plain, affine, tied, vit};
 }
 
 }  // namespace isonorm::equivalence

@@ -9,7 +9,6 @@
 #include "equivalence/parametrisation.h"
 #include "nn/gpt.h"
 #include "nn/vit.h"
-#include "optim/clip.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -131,29 +130,13 @@ Tensor Trainee::compared_weight(const nn::Parameter& p) const {
   return visible_weight(p, stream_, !options_.affine);
 }
 
-// L2 of the loss, then clipping; returns the factor that clips the global norm. differentiate() kept the gradients for
-// the comparison: what changes them in place gets copies.
-double Trainee::limit_gradients(const std::vector<Tensor>& parameters) const {
-  if (options_.loss_l2 > 0 || options_.clip_value > 0)
-    for (const Tensor& p : parameters) {
-      const Tensor g = gradient(p);
-      if (!g.defined()) continue;
-      const Tensor copy = empty_like(g);
-      copy_into(copy, g);
-      set_gradient(p, copy);
-    }
-  if (options_.loss_l2 > 0) optim::add_l2(parameters, options_.loss_l2);
-  if (options_.clip_value > 0) optim::clip_grad_value(parameters, options_.clip_value);
-  return options_.clip > 0 ? optim::clip_factor(optim::gradient_norm(parameters), options_.clip) : 1;
-}
-
 void Trainee::update(double lr) {
   if (variant_.gradients == GradientRule::metric) correct_gradients(parameters_, stream_);
   if (lifted_) lifted_->lift();
   if (options_.ema > 0 && !average_)
     average_ = std::make_unique<optim::Ema>(model_->parameters(), optim::EmaOptions{.decay = options_.ema});
   optimizer().set_lr(lr);
-  const double scale = limit_gradients(optimizer().parameters());
+  const double scale = limit_gradients(options_, optimizer().parameters());
   if (lifted_)
     lifted_->step(scale);
   else

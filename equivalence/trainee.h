@@ -51,7 +51,6 @@ class Trainee : public Training {
   void resume();
   optim::Optimizer& optimizer() const { return lifted_ ? lifted_->optimizer() : *own_; }
   Tensor compared_gradient(const nn::Parameter& p) const;
-  double limit_gradients(const std::vector<Tensor>& parameters) const;
   Tensor compared_weight(const nn::Parameter& p) const;
 
   const ProofOptions options_;

@@ -15,45 +15,30 @@ constexpr StreamForm kLayer = StreamForm::layer_norm, kRms = StreamForm::rms_nor
 constexpr StreamStorage kRaw = StreamStorage::raw, kMapped = StreamStorage::mapped;
 constexpr Projection kBoth = writers_and_readers;
 
-constexpr Variant kReference = {"-", "raw_layer_norm", kLayer, kRaw, none, as_is, none, "======"};
+constexpr Variant kReference = {"-", "raw_layer_norm", kLayer, kRaw, none, as_is, none};
 
-//   alias, name, form, storage, at the start, gradients, after each step, theory: linear clipped elementwise weighted
-//   spectral shaped
+//   alias, name, form, storage, at the start, gradients, after each step
 constexpr Variant kVariants[] = {
-    {"a1", "layer_norm_projected_once", kLayer, kRaw, writers, as_is, none, "===!=="},
-    {"a2", "projected_once", kRms, kMapped, writers, as_is, none, "!!!!!!"},
-    {"a3", "projected_gradients", kRms, kMapped, writers, metric, none, "==!!=="},
-    {"a4", "projected_weights", kRms, kMapped, writers, as_is, writers, "=!!!!!"},
-    {"a5", "projected_gradients_and_weights", kRms, kMapped, writers, metric, writers, "===!=="},
-    {"a6", "both_projected_once", kRms, kMapped, kBoth, as_is, none, "==!!=="},
-    {"a7", "both_projected_weights", kRms, kMapped, kBoth, as_is, kBoth, "===!=="},
-    {"b", "raw_rms_norm", kRms, kRaw, none, as_is, none, "======"},
-    {"c1", "compressed_plain", kCrms, kMapped, none, as_is, none, "!!!!!!"},
-    {"c2", "raw_crms_norm", kCrms, kRaw, none, as_is, none, "======"},
-    {"c3", "compressed_metric", kCrms, kMapped, none, metric, none, "=!!!!!"},
-    {"c4", "compressed_lifted", kCrms, kMapped, none, lifted, none, "===-=="},
-    {"c5", "raw_crms_isometric", kIsometric, kRaw, none, as_is, none, "======"},
-    {"d1", "isometric_plain", kIsometric, kMapped, none, as_is, none, "==!!=!"},
-    {"d2", "isometric_lifted", kIsometric, kMapped, none, lifted, none, "===-=="},
+    {"a1", "layer_norm_projected_once", kLayer, kRaw, writers, as_is, none},
+    {"a2", "projected_once", kRms, kMapped, writers, as_is, none},
+    {"a3", "projected_gradients", kRms, kMapped, writers, metric, none},
+    {"a4", "projected_weights", kRms, kMapped, writers, as_is, writers},
+    {"a5", "projected_gradients_and_weights", kRms, kMapped, writers, metric, writers},
+    {"a6", "both_projected_once", kRms, kMapped, kBoth, as_is, none},
+    {"a7", "both_projected_weights", kRms, kMapped, kBoth, as_is, kBoth},
+    {"b", "raw_rms_norm", kRms, kRaw, none, as_is, none},
+    {"c1", "compressed_plain", kCrms, kMapped, none, as_is, none},
+    {"c2", "raw_crms_norm", kCrms, kRaw, none, as_is, none},
+    {"c3", "compressed_metric", kCrms, kMapped, none, metric, none},
+    {"c4", "compressed_lifted", kCrms, kMapped, none, lifted, none},
+    {"c5", "raw_crms_isometric", kIsometric, kRaw, none, as_is, none},
+    {"d1", "isometric_plain", kIsometric, kMapped, none, as_is, none},
+    {"d2", "isometric_lifted", kIsometric, kMapped, none, lifted, none},
 };
 
 }  // namespace
 
 bool Variant::raw() const { return storage == kRaw && start == none; }
-
-Expectation Variant::expectation(UpdateClass update) const {
-  const char sign = theory[static_cast<size_t>(update)];
-  return sign == '=' ? Expectation::same : sign == '!' ? Expectation::different : Expectation::undefined;
-}
-
-const char* name_of(UpdateClass update) {
-  constexpr const char* names[] = {"linear", "clipped", "elementwise", "weighted", "spectral", "shaped"};
-  return names[static_cast<size_t>(update)];
-}
-
-const char* name_of(Expectation e) {
-  return e == Expectation::same ? "same" : e == Expectation::different ? "different" : "n/a";
-}
 
 std::span<const Variant> variants() { return kVariants; }
 

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "core/error.h"
+#include "equivalence/optimizers.h"
 #include "equivalence/table_text.h"
 #include "tools/interrupt.h"
 #include "tools/options.h"
@@ -24,7 +25,7 @@ struct TableVerb {
   TableOptions table;
   std::vector<std::string> optimizers;
   std::string json, report;
-  bool markdown = false, quiet = false;
+  bool full = false, predicates = false, markdown = false, quiet = false;
 };
 
 std::string padded(const std::string& s, size_t width) {
@@ -78,34 +79,57 @@ std::string table_lines(const TableResult& r) {
   return out;
 }
 
+// The properties of the columns' updates, without a training.
+int print_predicates(const TableVerb& o) {
+  std::vector<Predicates> measured;
+  for (const Recipe& r : o.table.columns) measured.push_back(predicates_of(o.table, r));
+  const TextTable table = predicates_table(o.table.columns, measured);
+  std::printf("%s\n", to_text(table, false).c_str());
+  for (int p = 0; p < kProperties; ++p)
+    std::printf("%s: %s\n", name_of(static_cast<Property>(p)), formula_of(static_cast<Property>(p)));
+  return kOk;
+}
+
+void print(const TableResult& r, const TableVerb& o) {
+  if (o.full) std::printf(o.markdown ? "## %s\n\n" : "%s\n\n", title_of(r.options).c_str());
+  if (o.markdown) return static_cast<void>(std::printf("%s\n", table_markdown(r).c_str()));
+  if (!o.quiet) std::fputs(table_lines(r).c_str(), stdout);
+  for (const std::string& note : table_notes(r)) std::printf("%s\n", note.c_str());
+  std::printf("%s\n", table_sentence(r).c_str());
+}
+
 int run(TableVerb& o) {
   if (!o.optimizers.empty()) {
     o.table.columns.clear();
     for (const std::string& name : o.optimizers) o.table.columns.push_back(recipe(name));
   }
+  if (o.predicates) return print_predicates(o);
   for (const std::string* path : {&o.json, &o.report}) check_writable(*path);
   catch_interrupt();
   StatusLine status(stderr, o.quiet);
-  const int passes = static_cast<int>(o.table.columns.size()) * o.table.seeds;
+  const std::vector<TableOptions> grids = o.full ? full_tables(o.table) : std::vector{o.table};
+  const int passes = static_cast<int>(grids.size() * o.table.columns.size()) * o.table.seeds;
   int pass = 0;
-  const TableResult result = table(o.table, [&](const TableProgress& p) {
-    if (status.due(++pass, passes))
-      status.update(text(p.recipe, ", seed ", p.seed, "  ", duration_text(p.seconds * (1 - p.done) / p.done), " left"));
-    return !interrupted();
-  });
-  status.clear();
-  if (result.interrupted) {
-    std::fprintf(stderr, "isonorm table: interrupted\n");
-    return kInterrupted;
+  std::vector<TableResult> results;
+  Agreement agreement = Agreement::agrees;
+  for (const TableOptions& grid : grids) {
+    results.push_back(table(grid, [&](const TableProgress& p) {
+      if (status.due(++pass, passes))
+        status.update(text(title_of(grid), "  ", p.recipe, ", seed ", p.seed, "  ",
+                           duration_text(p.seconds * (1 - p.done) / p.done), " left"));
+      return !interrupted();
+    }));
+    status.clear();
+    if (results.back().interrupted) {
+      std::fprintf(stderr, "isonorm table: interrupted\n");
+      return kInterrupted;
+    }
+    print(results.back(), o);
+    agreement = std::max(agreement, results.back().agreement);
   }
-  if (!o.json.empty()) write_file(o.json, table_json(result));
-  if (!o.report.empty()) write_file(o.report, table_html(result));
-  if (o.markdown)
-    std::fputs(table_markdown(result).c_str(), stdout);
-  else if (!o.quiet)
-    std::fputs(table_lines(result).c_str(), stdout);
-  if (!o.markdown) std::printf("%s\n", table_sentence(result).c_str());
-  return result.as_expected ? kOk : kNotEquivalent;
+  if (!o.json.empty()) write_file(o.json, table_json(results));
+  if (!o.report.empty()) write_file(o.report, table_html(results));
+  return agreement == Agreement::agrees ? kOk : agreement == Agreement::undecided ? kUndecided : kNotEquivalent;
 }
 
 }  // namespace
@@ -123,14 +147,26 @@ Verb add_table(CLI::App& app) {
   command->add_option("--steps", o->table.steps, "training steps of every run")->capture_default_str();
   command->add_option("--seeds", o->table.seeds, "repetitions with other weights and batches")->capture_default_str();
   command->add_option("--threads", o->table.threads, "threads (default: all)");
+  CLI::Option* full = command->add_flag(
+      "--full", o->full,
+      "four grids: gpt, gpt with affine norms, gpt with a tied head, vit (on made images where Fashion-MNIST is not "
+      "installed)");
+  for (const char* other : {"--model", "--data"}) full->excludes(other);
+  command->add_flag("--predicates", o->predicates,
+                    "print what each optimizer's update was measured to depend on, from which the expectations follow, "
+                    "and train nothing");
   command->add_flag("--markdown", o->markdown, "print the table as Markdown");
   command->add_option("--json", o->json, "write the cells as a JSON list");
   command->add_option("--report", o->report, "write the table as an HTML page");
   command->add_flag("-q,--quiet", o->quiet, "print the closing sentence only");
   command->footer(
-      "A cell is what was observed (= the same, ! different) and the largest relative deviation of the loss. Exit "
-      "codes: "
-      "0 every cell is as theory says, 1 not, 2 usage, 3 bad input, 4 input/output, 130 interrupted.");
+      text("A cell is what was observed (= the same, ! different, ? undecided) and the largest relative deviation of "
+           "the loss. "
+           "What is expected is derived from what each optimizer's update was measured to depend on (--predicates). ",
+           optimizer_note(OptimizerKind::adafactor, DType::f64),
+           ". Exit codes: 0 every cell is as theory says, 1 not, 2 usage, 3 bad input, 4 input/output, 5 undecided: a "
+           "cell shows "
+           "nothing either way and none contradicts, 130 interrupted."));
   return {command, [o, command] {
             for (const auto& [name, value] : {std::pair{"--steps", o->table.steps}, {"--seeds", o->table.seeds}})
               if (value < 1) throw UsageError(text(name, ": ", value, " is not a whole number from 1 on"));
@@ -140,6 +176,8 @@ Verb add_table(CLI::App& app) {
               const auto all = recipes();
               if (std::none_of(all.begin(), all.end(), [&](const Recipe& r) { return name == r.name; }))
                 throw UsageError(text("--optimizers: \"", name, "\" is not one of ", recipe_names()));
+              if (std::count(o->optimizers.begin(), o->optimizers.end(), name) > 1)
+                throw UsageError(text("--optimizers: \"", name, "\" is there twice"));
             }
             return run(*o);
           }};

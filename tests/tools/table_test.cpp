@@ -24,9 +24,27 @@ TEST_CASE("table: a grid as theory says gives 0, the table, JSON and a report") 
   for (const auto& cell : list) CHECK(cell["observed"] == cell["expected"]);
   CHECK(std::filesystem::file_size(folder / "t.html") > 5000);
 
-  const ChildResult markdown = run_child({"table", "--optimizers", "sgd", "--steps", "3", "--seeds", "1", "--markdown"});
+  const ChildResult markdown =
+      run_child({"table", "--optimizers", "sgd", "--steps", "3", "--seeds", "1", "--markdown"});
   CHECK(markdown.code == 0);
   CHECK_THAT(markdown.out, Contains("| |SGD|\n|---|---|\n| a1 |= "));
+}
+
+TEST_CASE("table: four grids, and what updates depend on") {
+  const TempFolder folder;
+  const ChildResult r = run_child({"table", "--full", "--optimizers", "sgd,adafactor", "--steps", "2", "--seeds", "1",
+                                   "--json", folder / "t.json", "--report", folder / "t.html"});
+  INFO(r.out << r.err);
+  CHECK(r.code == 0);
+  CHECK_THAT(r.out, Contains("gpt, affine norms") && Contains("gpt, tied head") && Contains("vit") &&
+                        Contains("Adafactor runs with eps1 = 1e-08"));
+  std::ifstream file(folder / "t.json");
+  CHECK(nlohmann::json::parse(file).size() == 120);
+  const ChildResult predicates = run_child({"table", "--predicates", "--optimizers", "sgd,adam"});
+  CHECK(predicates.code == 0);
+  CHECK_THAT(predicates.out,
+             Contains("writers_mean_unseen") && Contains("U(aG + bH, aw + bv) = a U(G, w) + b U(H, v)"));
+  CHECK_THAT(run_child({"table", "--help"}).out, Contains("5 undecided") && Contains("eps1 = 1e-08"));
 }
 
 TEST_CASE("table: usage errors exit with 2 and name what is wrong") {
@@ -34,7 +52,9 @@ TEST_CASE("table: usage errors exit with 2 and name what is wrong") {
       {{"table", "--steps", "0"}, "--steps"},
       {{"table", "--seeds", "-1"}, "--seeds"},
       {{"table", "--optimizers", "sgd,gradient"}, "gradient"},
+      {{"table", "--optimizers", "sgd,adam,sgd"}, "twice"},
       {{"table", "--model", "mlp"}, "mlp"},
+      {{"table", "--full", "--model", "vit"}, "--model"},
       {{"table", "--threads", "0"}, "--threads"}};
   for (const auto& [arguments, part] : wrong) {
     const ChildResult r = run_child(arguments);

@@ -1,0 +1,112 @@
+// What follows for every cell of the grid from measured properties of the updates, against the published table; what an
+// architecture takes away; variants that are not what they say.
+#include "equivalence/expectation.h"
+
+#include "equivalence/table.h"
+#include "tests/support/catch.h"
+
+using namespace isonorm;
+using namespace isonorm::equivalence;
+using Catch::Matchers::Contains;
+
+namespace {
+
+char sign(Expectation e) { return e == Expectation::same ? '=' : e == Expectation::different ? '!' : '-'; }
+
+// The 330 cells of docs/normalization.md; columns in the order of recipes().
+constexpr std::pair<const char*, const char*> kPublished[] = {
+    {"a1", "======!===!=!====!!==="}, {"a2", "!!!!!!!!!!!!!!!!!!!!!!"}, {"a3", "=====!!!=!!!!!!!!!!!=="},
+    {"a4", "=====!!!!!!!!!!!!!!!!!"}, {"a5", "======!===!=!====!!==="}, {"a6", "=====!!!=!!!!!!!!!!!=="},
+    {"a7", "======!===!=!====!!==="}, {"b", "======================"},  {"c1", "!!!!!!!!!!!!!!!!!!!!!!"},
+    {"c2", "======================"}, {"c3", "=====!!!!!!!!!!!!!!!!!"}, {"c4", "======-===-=-====--==="},
+    {"c5", "======================"}, {"d1", "=====!!!=!!!!!!!!!!!=!"}, {"d2", "======-===-=-====--==="}};
+
+Predicates with_all() {
+  Predicates all;
+  for (Measured& m : all.measured) m.holds = true;
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("expectation: the published table follows from what the optimizers do, in all 330 cells, for gpt and vit") {
+  for (const bool vit : {false, true}) {
+    TableOptions o;
+    if (vit) o.model = ModelKind::vit, o.made = true;
+    for (size_t c = 0; c < recipes().size(); ++c) {
+      const Predicates update = predicates_of(o, recipes()[c]);
+      for (const auto& [alias, row] : kPublished) {
+        REQUIRE(std::string_view(row).size() == recipes().size());
+        const Derived derived = expectation(variant(alias), update);
+        INFO(alias << " with " << recipes()[c].name << ": " << derived.because);
+        CHECK(sign(derived.value) == row[c]);
+      }
+    }
+  }
+  CHECK(std::size(kPublished) == variants().size());
+}
+
+TEST_CASE("expectation: a single property that is missing decides the cells that need it, and no others") {
+  const std::string all = "===============";
+  const std::pair<Property, const char*> cases[] = {//                                a1234567 b c12345 d12
+                                                    {Property::repeats, "!!!!!!!!!!!-!!-"},
+                                                    {Property::linear, "==========!===="},
+                                                    {Property::rotates, "==========!==!="},
+                                                    {Property::covariant, "========!======"},
+                                                    {Property::any_width, "========!=!==!="},
+                                                    {Property::writers_mean_unseen, "!!!!!!!=!=!-=!-"},
+                                                    {Property::readers_mean_unseen, "=====!!=!=!-=!-"},
+                                                    {Property::keeps_writers, "==!==!========="},
+                                                    {Property::keeps_readers, "=====!========="},
+                                                    {Property::gradient_mean_unseen, "=!=!==========="},
+                                                    {Property::centres_writers, "=!============="},
+                                                    {Property::ignores_weights, "==============="},
+                                                    {Property::tensors_apart, "==============="}};
+  CHECK(std::size(cases) == kProperties);
+  for (const auto& [property, expected] : cases) {
+    Predicates update = with_all();
+    update.measured[static_cast<size_t>(property)].holds = false;
+    std::string row;
+    for (const Variant& v : variants()) row += sign(expectation(v, update).value);
+    INFO(name_of(property));
+    CHECK(row == expected);
+  }
+}
+
+TEST_CASE("expectation: what a learned gain and a tied head take away") {
+  const Predicates update = with_all();
+  const auto row = [&](Visible visible) {
+    std::string signs;
+    for (const Variant& v : variants()) signs += sign(expectation(v, update, visible).value);
+    return signs;
+  };
+  //                                              a1234567 b c12345 d12
+  CHECK(row({}) == "===============");
+  CHECK(row({.tied = true}) == "===============");
+  CHECK(row({.affine = true}) == "=====--=-=--=--");
+  CHECK(row({.affine = true, .tied = true}) == "-------=-=--=--");
+  CHECK_THAT(expectation(variant("c3"), update, {.affine = true}).because, Contains("no place for a learned gain"));
+}
+
+TEST_CASE("expectation: follows what a variant stores and does, not its name") {
+  const Predicates update = predicates_of({}, recipe("adam")), decaying = predicates_of({}, recipe("lamb"));
+  Variant v = variant("c1");
+  v.storage = nn::StreamStorage::raw;
+  CHECK(expectation(v, update).value == Expectation::same);
+  v = variant("b");
+  v.storage = nn::StreamStorage::mapped;
+  CHECK(expectation(v, update).value == Expectation::different);
+  v = variant("b");
+  v.after_step = Projection::writers;  // raw, but the mean of the weights is taken away
+  CHECK(expectation(v, update).value == Expectation::same);
+  CHECK(expectation(v, decaying).value == Expectation::different);
+  v = variant("c4");
+  v.form = nn::StreamForm::rms_norm;  // lifted by P: a5
+  CHECK(expectation(v, update).value == Expectation::same);
+  CHECK(expectation(v, decaying).value == Expectation::undefined);
+  v.storage = nn::StreamStorage::raw;
+  CHECK(expectation(v, update).value == Expectation::undefined);
+  v = variant("d1");
+  v.start = Projection::writers;  // takes the mean of coordinates
+  CHECK(expectation(v, predicates_of({}, recipe("sgd"))).value == Expectation::undefined);
+}

@@ -1,0 +1,187 @@
+// What updates depend on, as measured: the optimizers of the grid against what is known of them, and updates made so
+// that each property fails or holds alone.
+#include "equivalence/predicates.h"
+
+#include <cmath>
+
+#include "autograd/engine.h"
+#include "autograd/ops/create.h"
+#include "autograd/ops/matmul.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/reduce.h"
+#include "autograd/ops/shape.h"
+#include "equivalence/expectation.h"
+#include "equivalence/recipe.h"
+#include "tests/support/catch.h"
+
+using namespace isonorm;
+using namespace isonorm::equivalence;
+using Catch::Matchers::Contains;
+using nn::Role;
+
+namespace {
+
+constexpr int64_t kWidth = 6;
+
+// Names, shapes and roles of a small model's parameters.
+std::vector<nn::Parameter> like() {
+  const auto of = [](const char* name, const Dims& shape, Role role = Role::neutral, int dim = 0) {
+    return nn::Parameter{name, zeros(shape, {DType::f64}), role, dim};
+  };
+  std::vector<nn::Parameter> p = {of("token.weight", {5, kWidth}, Role::writer, 1),
+                                  of("blocks.0.attn.qkv.weight", {9, kWidth}, Role::reader, 1),
+                                  of("blocks.0.attn.qkv.bias", {9}),
+                                  of("blocks.0.attn.proj.weight", {kWidth, 7}, Role::writer, 0),
+                                  of("blocks.0.attn.proj.bias", {kWidth}, Role::writer, 0),
+                                  of("head.weight", {5, kWidth}, Role::reader, 1)};
+  p[2].blind_begin = 3, p[2].blind_end = 6;
+  return p;
+}
+
+std::string signs(const Predicates& p) {
+  std::string out;
+  for (const Measured& m : p.measured) out += m.holds ? 'y' : 'n';
+  return out;
+}
+
+// w <- w - 0.1 u(g, w, p), without state.
+MakeUpdate rule(const std::function<Tensor(const Tensor& g, const Tensor& w, const nn::Parameter& p)>& u) {
+  return [u](const std::vector<nn::Parameter>& parameters) -> Update {
+    return [u, parameters] {
+      for (const nn::Parameter& p : parameters)
+        copy_into(p.tensor, detach(p.tensor) - u(gradient(p.tensor), detach(p.tensor), p) * 0.1);
+    };
+  };
+}
+
+ProofOptions sgd_within(double clip_value) {
+  ProofOptions o = with_recipe({}, recipe("sgd"));
+  o.clip_value = clip_value;
+  return o;
+}
+
+Tensor plain(const Tensor& g, const Tensor&, const nn::Parameter&) { return g; }
+
+}  // namespace
+
+TEST_CASE("predicates: what is known of the grid's optimizers is measured") {
+  // repeats linear rotates covariant any_width, means of writers, readers unseen, keeps both, gradient's mean unseen,
+  // centres, ignores weights, tensors apart
+  const std::pair<const char*, const char*> known[] = {{"sgd", "yyynyyyyyynyy"},
+                                                       {"momentum", "yyynyyyyyynyy"},
+                                                       {"nesterov", "yyynyyyyyynyy"},
+                                                       {"sgd_l2", "yyynyyyyyynny"},
+                                                       {"momentum_decoupled", "yyynyyyyyynny"},
+                                                       {"adam", "ynnnyyynnnnyy"},
+                                                       {"adam_l2", "ynnnynnnnnnny"},
+                                                       {"adamw", "ynnnyyynnnnny"},
+                                                       {"clip_momentum", "ynynyyyyynnyn"},
+                                                       {"clip_adamw", "ynnnyyynnnnnn"},
+                                                       {"clip_l2", "ynynynnyynnnn"},
+                                                       {"sign", "ynnnyyynnnnyy"},
+                                                       {"lamb", "ynnnynnnnnnny"},
+                                                       {"lion", "ynnnyyynnnnny"},
+                                                       {"rmsprop", "ynnnyyynnnnyy"},
+                                                       {"adagrad", "ynnnyyynnnnyy"},
+                                                       {"clip_value", "ynnnyyynnnnyy"},
+                                                       {"lars", "ynynynnyynnny"},
+                                                       {"adafactor", "ynnnnnnnnnnny"},
+                                                       {"muon", "ynnnyyynnnnny"},
+                                                       {"muon_alone", "ynynyyyyynnny"},
+                                                       {"muon_shaped", "ynynnyyyynnny"}};
+  CHECK(std::size(known) == recipes().size());
+  for (const auto& [name, expected] : known) {
+    INFO(name);
+    CHECK(signs(measure(update_of(with_recipe({}, recipe(name))), like())) == expected);
+  }
+}
+
+TEST_CASE("predicates: every property can fail, and hold, by itself") {
+  const auto measured = [](const MakeUpdate& make) { return signs(measure(make, like())); };
+  CHECK(measured(rule(plain)) == "yyynyyyyyynyy");
+  // a rate of its own for every coordinate of the stream: linear, and nothing else about the axis
+  CHECK(measured(rule([](const Tensor& g, const Tensor&, const nn::Parameter& p) {
+          if (p.role == Role::neutral) return g;
+          Dims shape;
+          shape.rank = g.rank();
+          for (int i = 0; i < shape.rank; ++i) shape[i] = i == p.stream_dim ? g.size(i) : 1;
+          return g * (reshape(arange(0, static_cast<double>(g.size(p.stream_dim)), 1, {DType::f64}), shape) + 1);
+        })) == "yynnyyynnnnyy");
+  // a rate that depends on the shape
+  CHECK(measured(rule([](const Tensor& g, const Tensor&, const nn::Parameter&) {
+          return g * std::sqrt(static_cast<double>(g.numel()));
+        })) == "yyynnyyyyynyy");
+  // a rate that depends on the norm of the weights
+  CHECK(measured(rule([](const Tensor& g, const Tensor& w, const nn::Parameter&) { return g * norm(w); })) ==
+        "ynynynnyyynny");
+  // gradients without their mean along the stream: a2 follows
+  const Predicates centring = measure(rule([](const Tensor& g, const Tensor&, const nn::Parameter& p) {
+                                        return p.role == Role::neutral ? g : contiguous(recentre(g, p.stream_dim));
+                                      }),
+                                      like());
+  CHECK(signs(centring) == "yynnnyyyyyyyy");
+  CHECK(expectation(variant("a2"), centring).value == Expectation::same);
+  // w G^T w: in any coordinates the same step, so c1 follows
+  const Predicates covariant = measure(rule([](const Tensor& g, const Tensor& w, const nn::Parameter& p) {
+                                         if (p.role == Role::neutral) return g;
+                                         if (g.rank() == 1) return w * sum(g * w);
+                                         return matmul(w, matmul(transpose(g, 0, 1), w));
+                                       }),
+                                       like());
+  CHECK(covariant(Property::covariant));
+  CHECK(covariant(Property::any_width));
+  CHECK_FALSE(covariant(Property::linear));
+  CHECK(expectation(variant("c1"), covariant).value == Expectation::same);
+  // the whole of one tensor moved by another's gradient
+  CHECK(measured([](const std::vector<nn::Parameter>& parameters) -> Update {
+          return [parameters] {
+            const Tensor other = sum(square(gradient(parameters[0].tensor)));
+            for (const nn::Parameter& p : parameters)
+              copy_into(p.tensor, detach(p.tensor) - gradient(p.tensor) * other * 0.1);
+          };
+        })[12] == 'n');
+  // another step every time
+  int calls = 0;
+  const Predicates restless = measure(
+      rule([&](const Tensor& g, const Tensor&, const nn::Parameter&) { return g * (1 + 1e-3 * ++calls); }), like());
+  CHECK_FALSE(restless(Property::repeats));
+  for (const Variant& v : variants()) CHECK(expectation(v, restless).value != Expectation::same);
+}
+
+TEST_CASE("predicates: one seed in three that says no is enough") {
+  // gradients have the sizes 1, 0.1 and 0.01: a limit that acts on one of them
+  for (const double limit : {3.0, 0.02}) {
+    const Predicates p = measure(update_of(sgd_within(limit)), like());
+    CHECK_FALSE(p(Property::linear));
+    CHECK_FALSE(p(Property::rotates));
+  }
+  CHECK(measure(update_of(sgd_within(1e3)), like())(Property::linear));
+  const Predicates late = measure(rule([](const Tensor& g, const Tensor&, const nn::Parameter&) {  // not in the first
+                                    return g * std::min(1.0, norm(g).item() / 0.3);
+                                  }),
+                                  like());
+  CHECK_FALSE(late(Property::linear));
+  CHECK_FALSE(late(Property::gradient_mean_unseen));
+}
+
+TEST_CASE("predicates: where nothing can be seen nothing is said") {
+  const auto message = [](const char* part, const MakeUpdate& make) {
+    CHECK_THROWS_WITH(measure(make, like()), Contains(part));
+  };
+  message("no writer moves", rule([](const Tensor& g, const Tensor&, const nn::Parameter&) { return g * 0; }));
+  message("no reader moves", rule([](const Tensor& g, const Tensor&, const nn::Parameter& p) {
+            return p.role == Role::reader ? g * 0 : g;
+          }));
+  message("expected finite", rule([](const Tensor& g, const Tensor&, const nn::Parameter&) { return g / 0; }));
+  message("cannot be said",
+          rule([](const Tensor& g, const Tensor& w, const nn::Parameter&) { return g * (norm(w) * 1e-10 + 1); }));
+  message("expected a finite", rule([](const Tensor& g, const Tensor& w, const nn::Parameter&) {
+            return g * (norm(w).item() > 5 ? NAN : 1);  // in some of the measurements
+          }));
+  CHECK_THROWS_WITH(measure(rule(plain), like(), 0), Contains("0 seeds"));
+  CHECK_THROWS_WITH(measure(rule(plain), like(), 1, 0), Contains("0 steps"));
+  // a history without gradients: every parameter is blind
+  std::vector<nn::Parameter> blind = like();
+  for (nn::Parameter& p : blind) p.blind_begin = 0, p.blind_end = p.tensor.size(0);
+  CHECK_THROWS_WITH(measure(rule(plain), blind), Contains("no writer moves"));
+}
