@@ -34,7 +34,7 @@ int DrawnPoint::next() {
     draw();
     if (!at_a_kink()) return vain;
   }
-  check(false, "certificate: at ", kMostDraws, " points in ", dtype_, " a ReLU was within rounding of 0");
+  check(false, "certificate: at ", kMostDraws, " points in ", dtype_, " a kink was within rounding");
   return 0;
 }
 
@@ -53,7 +53,7 @@ void DrawnPoint::draw() {
 }
 
 bool DrawnPoint::at_a_kink() {
-  if (exact_.activation != nn::Activation::relu) return false;
+  if (exact_.activation != nn::Activation::relu && exact_.width != 2) return false;
   const NoGrad no_grad;
   RoundingModel truth(exact_, shape_, StreamForm::layer_norm, *raw_, Rounding());
   truth.forward(batch_.inputs);
@@ -61,9 +61,9 @@ bool DrawnPoint::at_a_kink() {
        {StreamForm::layer_norm, StreamForm::rms_norm, StreamForm::crms_norm, StreamForm::crms_isometric}) {
     const auto model = rounded_model(form);
     model->forward(batch_.inputs);
-    for (size_t i = 0; i < truth.relu_inputs().size(); ++i) {
-      const Tensor& z = truth.relu_inputs()[i];
-      const double error = norm(model->relu_inputs()[i] - z).item() / std::sqrt(static_cast<double>(z.numel()));
+    for (size_t i = 0; i < truth.kinks().size(); ++i) {
+      const Tensor& z = truth.kinks()[i];
+      const double error = norm(model->kinks()[i] - z).item() / std::sqrt(static_cast<double>(z.numel()));
       if (!(amin(abs(z)).item() > kFromTheKink * error)) return true;
     }
   }

@@ -10,9 +10,10 @@ class DrawnPoint {
  public:
   DrawnPoint(const Architecture& a, DType dtype, uint64_t seed);
 
-  // Draws every weight with a mean of half its size, and two made examples, until no input of a ReLU lies within four
-  // times its predicted error of 0: at a kink the gradient jumps, and an error of any size is rounding. In bf16 a
-  // hundredth of the inputs lie there, so it takes a few draws. Returns how many were in vain; throws after 1000.
+  // Draws every weight with a mean of half its size, and two made examples, until no input of a ReLU (no row of width
+  // 2) lies within four times its predicted error of 0: at a kink the gradient jumps, and an error of any size is
+  // rounding. In bf16 a hundredth of the inputs lie there, so it takes a few draws. Returns how many were in vain;
+  // throws after 1000.
   int next();
 
   const nn::Module& raw() const { return *raw_; }

@@ -84,6 +84,7 @@ Tensor RoundingModel::norm(const Tensor& rows, const std::string& name) {
   if (stream_.form() == StreamForm::layer_norm) x = round_.inside(x - round_.row_sum(x) / d);
   Tensor squares = round_.row_sum(square(x));
   if (stream_.form() == StreamForm::crms_norm) squares = squares + square(round_.row_sum(x));
+  if (options_.width == 2) kinks_.push_back(sqrt(detach(squares)));
   Tensor y = x * round_.inside(rsqrt(squares / d + options_.eps));
   if (options_.affine && !hands_over()) {
     y = round_.inside(y) * round_.gradient_of(raw(name + ".weight"));
@@ -125,7 +126,7 @@ Tensor RoundingModel::mlp(const Tensor& x, const std::string& block) {
         return silu(z);
     }
   };
-  if (options_.activation == Activation::relu) relu_inputs_.push_back(detach(h));
+  if (options_.activation == Activation::relu) kinks_.push_back(detach(h));
   Tensor a;
   if (options_.activation == Activation::swiglu)
     a = round_(act(round_.gradient_of(linear(x, reader(mlp + ".gate", before))))) * round_.gradient_of(h);

@@ -23,8 +23,9 @@ class RoundingModel : public Training {
   nn::Module& model() override;  // throws: there is none
 
   const Tensor& logits() const { return logits_; }
-  // What went into ReLUs, [layers x rows x units] one after the other; empty for other activations.
-  const std::vector<Tensor>& relu_inputs() const { return relu_inputs_; }
+  // Where the function jumps when one of these changes its sign: what went into ReLUs; of a stream of width 2, whose
+  // normalised rows are signs, the lengths of its rows, which are 0 where they do.
+  const std::vector<Tensor>& kinks() const { return kinks_; }
 
  private:
   struct Linear {
@@ -49,7 +50,7 @@ class RoundingModel : public Training {
   std::map<std::string, Tensor> raw_;
   Rounding round_;
   Tensor logits_;
-  std::vector<Tensor> relu_inputs_;
+  std::vector<Tensor> kinks_;
 };
 
 }  // namespace isonorm::equivalence
