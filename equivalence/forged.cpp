@@ -1,7 +1,10 @@
 #include "equivalence/forged.h"
 
 #include "autograd/engine.h"
+#include "autograd/grad_mode.h"
 #include "autograd/ops/matmul.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/shape.h"
 #include "nn/gpt.h"
 
 namespace isonorm::equivalence {
@@ -11,8 +14,9 @@ bool belongs_to_norm(const nn::Parameter& p) { return p.name.find("norm") != std
 
 }  // namespace
 
-Forged::Forged(const ProofOptions& o, const ModelShape& shape, const Variant& variant, Forgery forgery)
-    : Trainee(o, shape, variant), forgery_(forgery) {}
+Forged::Forged(const ProofOptions& o, const ModelShape& shape, const Variant& variant, Forgery forgery,
+               double size)
+    : Trainee(o, shape, variant), forgery_(forgery), size_(size) {}
 
 void Forged::exchange_batch(int step, Examples examples) {
   exchanged_ = step;
@@ -21,9 +25,13 @@ void Forged::exchange_batch(int step, Examples examples) {
 
 void Forged::start_from(const nn::Module& raw) {
   Trainee::start_from(raw);
-  if (forgery_ != Forgery::weight) return;
-  const Tensor w = model().state_dict().at("blocks.0.mlp.fc2.weight");
-  w.mutable_data<double>()[0] += 1e-9 * largest_entry(detach(w));
+  if (forgery_ != Forgery::weight && forgery_ != Forgery::row) return;
+  const NoGrad no_grad;
+  const Tensor w = model().state_dict().at("blocks.0.mlp.fc2.weight"), row = select(w, 0, 0);
+  if (forgery_ == Forgery::row)
+    copy_into(row, row * (1 + size_));
+  else
+    copy_into(narrow(row, 0, 0, 1), narrow(row, 0, 0, 1) + size_ * largest_entry(w));
 }
 
 void Forged::differentiate(const Examples& batch) {

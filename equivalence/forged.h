@@ -9,7 +9,8 @@ namespace isonorm::equivalence {
 
 enum class Forgery {
   none,
-  weight,            // one entry is moved by 1e-9 of its tensor's largest
+  weight,            // one entry is moved by `size` of its tensor's largest
+  row,               // one row of a weight is 1 + `size` times what it should be
   batch,             // at one step it sees another batch
   frozen_gains,      // gains and biases of norms are not trained
   uncorrected_head,  // the head reads the stored table as it is (gpt)
@@ -18,7 +19,8 @@ enum class Forgery {
 // A trainee that does something else than its options say.
 class Forged : public Trainee {
  public:
-  Forged(const ProofOptions& options, const ModelShape& shape, const Variant& variant, Forgery forgery);
+  Forged(const ProofOptions& options, const ModelShape& shape, const Variant& variant, Forgery forgery,
+         double size = 1e-9);
 
   // Forgery::batch: at `step`, counted from 0, it is trained on `examples` instead of what it is given.
   void exchange_batch(int step, Examples examples);
@@ -30,6 +32,7 @@ class Forged : public Trainee {
   Tensor forward(const Tensor& inputs) override;
 
   const Forgery forgery_;
+  const double size_;
   int exchanged_ = 0;
   std::optional<Examples> instead_;
   int step_ = 0;

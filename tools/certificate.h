@@ -9,7 +9,7 @@ namespace isonorm::tools {
 // Runs it, shows where it is, prints and writes the result; returns the exit code.
 int run_certificate(const equivalence::CertificateOptions& options, const OutputOptions& output);
 
-// 0 where it was certified, else 1.
-inline int exit_code(const equivalence::CertificateResult& result) { return result.certified ? kOk : kNotEquivalent; }
+// That of its verdict: 0 where it was certified, 1 where not, 5 where it is undecided.
+inline int exit_code(const equivalence::CertificateResult& result) { return exit_code(result.verdict); }
 
 }  // namespace isonorm::tools

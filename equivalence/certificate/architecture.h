@@ -21,6 +21,11 @@ struct Architecture {
   bool bias;
 };
 
+// Of width 2: a normalised row is (s, -s) with |s| near 1, so nothing but its sign is left and its gradient is almost
+// 0. Not among the others.
+inline constexpr Architecture kWidth2 = {
+    "width 2", ModelKind::gpt, 2, 1, 1, 2, 8, nn::Activation::gelu, nn::Positions::learned, false, false, true};
+
 // At most 2 blocks and width 48.
 std::span<const Architecture> architectures();
 // By name. Throws listing all.

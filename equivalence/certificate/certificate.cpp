@@ -1,9 +1,7 @@
 #include "equivalence/certificate/certificate.h"
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cmath>
 #include <latch>
 #include <mutex>
 #include <thread>
@@ -12,45 +10,6 @@
 
 namespace isonorm::equivalence {
 namespace {
-
-constexpr DType kTrained[] = {DType::f64, DType::f32}, kLookedAt[] = {DType::f64, DType::f32, DType::bf16};
-
-// Of width 2: a normalised row is (s, -s) with |s| near 1, so nothing but its sign is left and its gradient is almost
-// 0.
-constexpr Architecture kWidth2 = {
-    "width 2", ModelKind::gpt, 2, 1, 1, 2, 8, nn::Activation::gelu, nn::Positions::learned, false, false, true};
-
-void append(std::vector<double>& to, const std::vector<double>& more) { to.insert(to.end(), more.begin(), more.end()); }
-
-std::vector<DTypeErrors> errors_by_dtype(const std::vector<PointErrors>& all) {
-  std::vector<DTypeErrors> result;
-  for (DType dtype : kLookedAt) {
-    std::vector<double> own, plain, rounded, unrounded, forms[3];
-    for (const PointErrors& e : all) {
-      if (e.dtype != dtype) continue;
-      append(own, e.own);
-      append(plain, e.plain);
-      for (size_t f = 0; f < std::size(forms); ++f) {
-        append(forms[f], e.forms[f]);
-        append(rounded, e.rounded[f]);
-        if (!e.rounded[f].empty()) append(unrounded, e.forms[f]);
-      }
-    }
-    DTypeErrors d{.dtype = dtype, .own = geometric_mean(own), .plain = geometric_mean(plain)};
-    d.rounded = geometric_mean(rounded);
-    d.unrounded = geometric_mean(unrounded);
-    d.within = d.flat = true;
-    for (size_t f = 0; f < std::size(forms); ++f) {
-      d.forms[f] = geometric_mean(forms[f]);
-      const double in_f64 = result.empty() ? d.forms[f] : result.front().forms[f];
-      d.within = d.within && d.forms[f] <= d.limit();
-      d.flat = d.flat && d.forms[f] <= 2 * in_f64;
-    }
-    d.plain_differs = plain.empty() || d.plain > d.limit();
-    result.push_back(d);
-  }
-  return result;
-}
 
 // The parts of the work, done by several threads.
 class Work {
@@ -154,7 +113,8 @@ CertificateResult certify(const CertificateOptions& o,
   result.trajectories.resize(std::size(kTrained) * count);
   result.gradients.resize(std::size(kLookedAt) * count);
   result.width2.resize(std::size(kLookedAt));
-  result.negatives.resize(o.negative_controls.size());
+  result.negatives.resize(std::size(kTrained) * o.negative_controls.size());
+  result.resolutions.reserve(std::size(kTrained) * std::size(kFaults) * o.resolved.size());  // they stay where they are
   Work work;
   for (size_t d = 0; d < std::size(kTrained); ++d)
     for (size_t i = 0; i < count; ++i) {
@@ -177,25 +137,27 @@ CertificateResult certify(const CertificateOptions& o,
                  place = point_errors(a, dtype, looked, o.points, o.seed, go_on);
                });
     }
-  for (size_t i = 0; i < o.negative_controls.size(); ++i)
-    work.add(text("negative control: ", o.negative_controls[i].name), kNegativeSteps, [&, i](const Continue& go_on) {
-      result.negatives[i] = run_negative(o.negative_controls[i], o.controls, o.seed, go_on);
-    });
+  const size_t wrong = o.negative_controls.size();
+  for (size_t i = 0; i < wrong; ++i)
+    work.add(text("negative control: ", o.negative_controls[i].name),
+             kNegativeSteps * static_cast<int>(std::size(kTrained)), [&, i](const Continue& go_on) {
+               for (size_t d = 0; d < std::size(kTrained); ++d)
+                 result.negatives[d * wrong + i] = run_negative(o.negative_controls[i], kTrained[d], o.controls, o.seed,
+                                                                d == 0 ? nullptr : &result.negatives[i], go_on);
+             });
+  for (DType dtype : kTrained)
+    for (Fault fault : kFaults)
+      for (const Architecture& a : o.resolved) {
+        Resolution& place = result.resolutions.emplace_back();
+        work.add(text("smallest fault in ", name_of(dtype), ": ", description(fault)), kNegativeSteps,
+                 [&, dtype, fault](const Continue& go_on) {
+                   place = smallest_fault(fault, a, dtype, o.controls, o.seed, go_on);
+                 });
+      }
   result.interrupted = !work.run(threads, progress);
   if (!result.interrupted) conclude(result);
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return result;
-}
-
-void conclude(CertificateResult& r) {
-  r.gradient_errors = errors_by_dtype(r.gradients);
-  r.width2_errors = errors_by_dtype(r.width2);
-  const auto good = [](const auto& parts) {
-    return !parts.empty() && std::all_of(parts.begin(), parts.end(), [](const auto& p) { return p.as_expected; });
-  };
-  r.certified = good(r.trajectories) && good(r.negatives);
-  for (const DTypeErrors& d : r.gradient_errors) r.certified = r.certified && d.within && d.flat && d.plain_differs;
-  for (const DTypeErrors& d : r.width2_errors) r.certified = r.certified && d.within;
 }
 
 }  // namespace isonorm::equivalence

@@ -3,15 +3,20 @@
 #pragma once
 
 #include "equivalence/certificate/negative_control.h"
-#include "equivalence/certificate/point_errors.h"
+#include "equivalence/certificate/point_verdict.h"
+#include "equivalence/certificate/resolution.h"
 
 namespace isonorm::equivalence {
+
+// In which dtypes architectures are trained, and looked at at random points.
+inline constexpr DType kTrained[] = {DType::f64, DType::f32}, kLookedAt[] = {DType::f64, DType::f32, DType::bf16};
 
 struct CertificateOptions {
   std::vector<Architecture> architectures{isonorm::equivalence::architectures().begin(),
                                           isonorm::equivalence::architectures().end()};
   std::vector<NegativeControl> negative_controls{isonorm::equivalence::negative_controls().begin(),
                                                  isonorm::equivalence::negative_controls().end()};
+  std::vector<Architecture> resolved = resolved_architectures();  // where the smallest fault that shows is looked for
   int steps = 200;   // of a training in f64; in f32 a quarter, at least 1 (rounding grows)
   int controls = 4;  // runs of Pre-LN moved by one ulp, beside every training
   int points = 20;   // per architecture and dtype
@@ -21,30 +26,40 @@ struct CertificateOptions {
   int steps_in(DType dtype) const { return dtype == DType::f64 ? steps : std::max(1, steps / 4); }
 };
 
-// The errors of one dtype over all architectures and points: geometric means, in units of eps.
+// The errors of one dtype over all architectures and points, in units of eps: geometric means of the largest error of
+// any tensor. For show: verdicts are drawn from each architecture and form alone.
 struct DTypeErrors {
   DType dtype;
   double own = 0, forms[3] = {}, plain = 0;
-  double rounded = 0, unrounded = 0;  // bf16: forms with maps in bf16, and the same with maps in f32
-  double limit() const { return 2 * own; }
-  bool within = false;         // forms stay within the limit
-  bool flat = false;           // and, in eps, within twice what they are in f64
-  bool plain_differs = false;  // plain RMSNorm does not (true where it was not measured)
+  double own_predicted = 0, predicted[3] = {};  // what rounding does (rounding_model.h)
+  double rounded = 0, unrounded = 0;            // bf16: forms with maps in bf16, and the same with maps in f32
+  int redrawn = 0;                              // points that were drawn anew
+  double median = 0, largest = 0, scale = 0;    // of any architecture and form, Pre-LN among them (point_verdict.h)
+  std::string median_of = {}, largest_of = {}, scale_of = {};  // "gpt1, crms_norm, head.weight"
+  double least_seen = 0, always_seen = 0;  // a factor 1 + x of a gradient is refused from these x on: that of the
+                                           // tensor where it shows most; every tensor's, in every form
+  bool as_expected = false;
 };
 
 struct CertificateResult {
   CertificateOptions options;
   Manifest manifest;
-  std::vector<Trajectory> trajectories;  // f64, then f32, in the order of the architectures
-  std::vector<NegativeResult> negatives;
-  std::vector<PointErrors> gradients;  // f64, f32, bf16
-  std::vector<PointErrors> width2;     // logits of the degenerate width: f64, f32, bf16
+  std::vector<Trajectory> trajectories;   // f64, then f32, in the order of the architectures
+  std::vector<NegativeResult> negatives;  // f64, then f32
+  std::vector<Resolution> resolutions;    // f64, then f32
+  std::vector<PointErrors> gradients;     // f64, f32, bf16
+  std::vector<PointErrors> width2;        // logits of the degenerate width: f64, f32, bf16
 
-  std::vector<DTypeErrors> gradient_errors;  // of `gradients`, per dtype
-  std::vector<DTypeErrors> width2_errors;
-  bool certified = false;    // everything came out as expected
+  std::vector<ArchitectureVerdict> gradient_verdicts, width2_verdicts;  // of `gradients`, `width2`
+  std::vector<DTypeErrors> gradient_errors, width2_errors;              // per dtype
+  // same: certified, everything came out as expected; different: something did not; undecided: nothing is refuted, and
+  // somewhere a wrong training would not have shown.
+  Verdict verdict = Verdict::undecided;
+  std::string reason;        // what is not as expected first; empty where all is
   bool interrupted = false;  // nothing is concluded
   double seconds = 0;
+
+  bool certified() const { return verdict == Verdict::same; }
 };
 
 struct CertificateProgress {
@@ -59,7 +74,8 @@ struct CertificateProgress {
 CertificateResult certify(const CertificateOptions& options,
                           const std::function<bool(const CertificateProgress&)>& progress = {});
 
-// Fills gradient_errors, width2_errors and certified from the parts.
+// Fills the verdicts and figures that follow from the parts. A part that is missing, or there twice, refutes the
+// certificate.
 void conclude(CertificateResult& result);
 
 }  // namespace isonorm::equivalence

@@ -39,15 +39,25 @@ json trajectory_json(const Trajectory& t) {
           {"control", t.runs.empty() ? json() : control_json(t.runs.front())},
           {"share_of_bound", t.share},
           {"share_of_bound_of_one_control", t.share_alone},
-          {"as_expected", t.as_expected},
+          {"horizon",
+           {{"steps", t.horizon.steps},
+            {"of", t.steps},
+            {"ended_by", t.horizon.ended_by.empty() ? json() : json(t.horizon.ended_by)}}},
+          {"power_left", t.power},
+          {"verdict", name_of(t.verdict)},
           {"runs", runs}};
 }
 
 json negative_json(const NegativeResult& n) {
-  json object = {{"name", n.control.name}, {"claim", n.control.claim}, {"architecture", n.control.architecture}};
+  json object = {{"name", n.control.name},
+                 {"claim", n.control.claim},
+                 {"architecture", n.control.architecture},
+                 {"dtype", name_of(n.dtype)}};
   object.update(run_json(n.run));
+  object["as_expected"] = n.as_expected;
   object["control"] = control_json(n.run);
   object["times_the_bound"] = n.excess;
+  object["has_power"] = n.has_power;
   return object;
 }
 
@@ -58,12 +68,30 @@ template <class T> json by_form(const T& values) {
   return object;
 }
 
-json points_json(const PointErrors& e) {
+json verdict_json(const PointVerdict& v) {
+  return {
+      {"median", v.median}, {"median_of", v.median_of}, {"largest", v.largest},       {"largest_of", v.largest_of},
+      {"scale", v.scale},   {"scale_of", v.scale_of},   {"least_seen", v.least_seen}, {"always_seen", v.always_seen},
+      {"reason", v.reason}};
+}
+
+json points_json(const PointErrors& e, const ArchitectureVerdict& v) {
+  std::vector<double> forms[std::size(kCertifiedForms)];
+  json verdicts[std::size(kCertifiedForms)];
+  for (size_t f = 0; f < std::size(kCertifiedForms); ++f) {
+    forms[f] = largest_errors(e.forms[f]);
+    verdicts[f] = verdict_json(v.forms[f]);
+  }
   return {{"architecture", e.architecture.name},
           {"dtype", name_of(e.dtype)},
-          {"own", e.own},
-          {"forms", by_form(e.forms)},
-          {"plain_rms_norm", e.plain}};
+          {"points_drawn_anew", e.redrawn},
+          {"own", largest_errors(e.own)},
+          {"forms", by_form(forms)},
+          {"plain_rms_norm", largest_errors(e.plain)},
+          {"times_what_rounding_does",
+           {{"own", verdict_json(v.own)}, {"forms", by_form(verdicts)}, {"plain_rms_norm", v.plain.median}}},
+          {"as_expected", v.as_expected()},
+          {"reason", v.reason}};
 }
 
 json errors_json(const std::vector<DTypeErrors>& all) {
@@ -71,15 +99,34 @@ json errors_json(const std::vector<DTypeErrors>& all) {
   for (const DTypeErrors& d : all)
     list.push_back({{"dtype", name_of(d.dtype)},
                     {"own", d.own},
+                    {"own_predicted", d.own_predicted},
                     {"forms", by_form(d.forms)},
-                    {"limit", d.limit()},
+                    {"forms_predicted", by_form(d.predicted)},
                     {"plain_rms_norm", d.plain},
                     {"maps_in_the_dtype", d.rounded},
                     {"maps_in_f32", d.unrounded},
-                    {"within", d.within},
-                    {"flat", d.flat},
-                    {"plain_differs", d.plain_differs}});
+                    {"points_drawn_anew", d.redrawn},
+                    {"largest_median", d.median},
+                    {"largest", d.largest},
+                    {"largest_scale", d.scale},
+                    {"least_factor_seen", d.least_seen},
+                    {"factor_always_seen", d.always_seen},
+                    {"as_expected", d.as_expected}});
   return list;
+}
+
+json resolutions_json(const std::vector<Resolution>& all) {
+  json list = json::array();
+  for (const Resolution& r : all)
+    list.push_back({{"fault", description(r.fault)},
+                    {"dtype", name_of(r.dtype)},
+                    {"architecture", r.architecture.name},
+                    {"smallest_seen", r.smallest}});
+  return list;
+}
+
+const char* verdict_text(Verdict v) {
+  return v == Verdict::same ? "certified" : v == Verdict::different ? "not certified" : "undecided";
 }
 
 }  // namespace
@@ -88,12 +135,14 @@ std::string certificate_json(const CertificateResult& r) {
   json trajectories = json::array(), negatives = json::array(), gradients = json::array();
   for (const Trajectory& t : r.trajectories) trajectories.push_back(trajectory_json(t));
   for (const NegativeResult& n : r.negatives) negatives.push_back(negative_json(n));
-  for (const PointErrors& e : r.gradients) gradients.push_back(points_json(e));
-  const json object = {{"verdict", r.certified ? "certified" : "not certified"},
+  for (size_t i = 0; i < r.gradients.size() && i < r.gradient_verdicts.size(); ++i)
+    gradients.push_back(points_json(r.gradients[i], r.gradient_verdicts[i]));
+  const json object = {{"verdict", verdict_text(r.verdict)},
                        {"sentence", certificate_sentence(r)},
                        {"manifest", json::parse(log_manifest(r.manifest)).at("manifest")},
                        {"trajectories", trajectories},
                        {"negative_controls", negatives},
+                       {"resolution", resolutions_json(r.resolutions)},
                        {"gradient_errors", errors_json(r.gradient_errors)},
                        {"gradients", gradients},
                        {"width_2", errors_json(r.width2_errors)},

@@ -6,12 +6,18 @@
 
 namespace isonorm::equivalence {
 
-// "Certified: ..." with the figures, or "Not certified: ..." with the first thing that is not as expected.
+// "Certified", "Not certified" or "Undecided".
+const char* verdict_name(const CertificateResult& r);
+
+// "Certified: ..." with the figures and the resolution, or "Not certified: ..." or "Undecided: ..." with the first
+// thing that is not as expected.
 std::string certificate_sentence(const CertificateResult& r);
 
-// A line per architecture and dtype; a line per negative control; a line per dtype of the errors at random points.
+// A line per architecture and dtype; per negative control and dtype; per fault and dtype; per dtype of the errors at
+// random points.
 TextTable trajectory_table(const CertificateResult& r);
 TextTable negative_table(const CertificateResult& r);
+TextTable resolution_table(const CertificateResult& r);
 TextTable error_table(const CertificateResult& r);
 
 // What is claimed, what was measured, and what would have refuted it: side by side.
@@ -23,9 +29,9 @@ std::string certificate_text(const CertificateResult& r, bool color);
 // A whole page: verdict, claims, pictures, tables, criterion, command and environment.
 std::string certificate_html(const CertificateResult& r);
 
-// {"verdict" ("certified" or "not certified"), "sentence", "manifest", "trajectories", "negative_controls",
-// "gradients", "gradient_errors", "width_2", "seconds"}, indented by two, with a newline at the end; what is not finite
-// is null.
+// {"verdict" ("certified", "not certified" or "undecided"), "sentence", "manifest", "trajectories",
+// "negative_controls", "resolution", "gradient_errors", "gradients", "width_2", "seconds"}, indented by two, with a
+// newline at the end; what is not finite is null.
 std::string certificate_json(const CertificateResult& r);
 
 }  // namespace isonorm::equivalence

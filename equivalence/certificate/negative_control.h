@@ -27,13 +27,22 @@ inline constexpr double kLeastExcess = 100;
 
 struct NegativeResult {
   NegativeControl control;
+  DType dtype;
   RunResult run = {};
-  double excess = 0;         // largest D(t) / bound(t)
+  double excess = 0;  // largest D(t) / bound(t)
+  // Whether it has to show in this dtype: in f64 always; in f32 where what it does in f64 is twice what is asked for.
+  // Rounding hides the others, and they may come out as they like.
+  bool has_power = true;
+  double foreseen = NAN;     // f32: D(t) of f64, as a multiple of what is asked for: has_power from 2 on
   bool as_expected = false;  // it came out different: by criterion.h's margin where it starts as the same function,
-                             // else by kLeastExcess
+                             // else by kLeastExcess; or it has no power
 };
 
-// 20 steps in f64, as train_architecture() trains.
-NegativeResult run_negative(const NegativeControl& n, int controls, uint64_t seed, const Continue& go_on = {});
+// 20 steps, as train_architecture() trains. `in_f64`: of a dtype other than f64, what the same control did there.
+NegativeResult run_negative(const NegativeControl& n, DType dtype, int controls, uint64_t seed,
+                            const NegativeResult* in_f64 = nullptr, const Continue& go_on = {});
+
+// Draws the verdict from deviations and controls.
+void judge(NegativeResult& result);
 
 }  // namespace isonorm::equivalence

@@ -5,11 +5,11 @@
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
 #include "autograd/ops/loss.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
-#include "equivalence/made_examples.h"
-#include "equivalence/own_training.h"
+#include "equivalence/certificate/drawn_point.h"
 #include "equivalence/parametrisation.h"
-#include "equivalence/stream_check.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -18,8 +18,6 @@ using nn::Role;
 using nn::Stream;
 using nn::StreamForm;
 using nn::StreamStorage;
-
-Tensor rounded(const Tensor& x, DType dtype) { return cast(cast(x, dtype), DType::f64); }
 
 // A map of nn/coordinates.h in the dtype of w, whatever that costs: what Stream does in f32.
 Tensor mapped_in_its_dtype(const Tensor& w, const nn::Parameter& p, const Stream& stream) {
@@ -86,7 +84,8 @@ class Point : public Training {
   void differentiate(const Examples& batch) override {
     const Tensor& x = batch.inputs;
     const DType dtype = parameters_[0].tensor.dtype();
-    const Tensor y = (*model_)(is_floating(x.dtype()) ? cast(x, dtype) : x), loss = cross_entropy(y, batch.targets);
+    const Tensor y = (*model_)(is_floating(x.dtype()) ? cast(x, dtype) : x),
+                 loss = cross_entropy(y, batch.targets, {.reduction = Reduction::sum});
     backward(loss);
     logits_ = cast(detach(y), DType::f64);
     loss_ = loss.item();
@@ -108,57 +107,94 @@ class Point : public Training {
   Tensor logits_;
 };
 
-double error(const Point& point, const Point& reference, Looked looked) {
-  if (looked == Looked::gradients) return point.gradient_deviation(reference);
-  return largest_entry(point.logits() - reference.logits()) / largest_entry(reference.logits());
+// What is compared of `mine`, which is a Point or a RoundingModel.
+template <class Model> std::vector<Pair> pairs(const Model& mine, const Point& reference, Looked looked) {
+  if (looked == Looked::gradients) return mine.gradient_pairs(reference);
+  return {{"logits", mine.logits(), reference.logits(), largest_entry(reference.logits())}};
+}
+
+// <g, g_ref> / <g_ref, g_ref> - 1: what a wrong factor is, and what independent errors of the entries mostly cancel in.
+// 0 where the reference is rounding alone.
+double scale_error(const Pair& p) {
+  const NoGrad no_grad;
+  const double squares = sum(square(p.reference)).item();
+  const bool blind = largest_entry(p.reference) < p.scale;
+  return blind || squares == 0 ? 0 : sum((p.value - p.reference) * p.reference).item() / squares;
+}
+
+// What rounding does, in eps: a tensor's entries and scales, without a name.
+FormErrors predicted(DrawnPoint& drawn, StreamForm form, const Point& reference, Looked looked) {
+  FormErrors errors;
+  const auto square_in_eps = [&](double error) { return std::pow(error / epsilon(drawn.dtype()), 2) / kPredictions; };
+  for (int n = 0; n < kPredictions; ++n) {
+    const auto model = drawn.rounded_model(form);
+    model->differentiate(drawn.batch());
+    const std::vector<Pair> all = pairs(*model, reference, looked);
+    errors.resize(all.size(), {.name = {}, .predicted = {0}, .scale_predicted = {0}});
+    for (size_t i = 0; i < all.size(); ++i) {
+      errors[i].predicted[0] += square_in_eps(deviation({all[i]}));
+      errors[i].scale_predicted[0] += square_in_eps(scale_error(all[i]));
+    }
+  }
+  for (TensorErrors& t : errors)
+    for (auto* mean : {&t.predicted, &t.scale_predicted}) mean->front() = std::sqrt(mean->front());
+  return errors;
+}
+
+// Where the reference rounds as much as what it is compared with.
+FormErrors with_those_of(FormErrors errors, const FormErrors& reference) {
+  for (size_t i = 0; i < errors.size(); ++i) {
+    errors[i].predicted[0] = std::hypot(errors[i].predicted[0], reference[i].predicted[0]);
+    errors[i].scale_predicted[0] = std::hypot(errors[i].scale_predicted[0], reference[i].scale_predicted[0]);
+  }
+  return errors;
+}
+
+// Appends a point.
+void append(FormErrors& to, const std::vector<Pair>& pairs, const FormErrors& expected, DType dtype) {
+  to.resize(pairs.size());
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    const Pair& p = pairs[i];
+    TensorErrors& t = to[i];
+    t.name = p.first_row == 0 ? p.name : text(p.name, "[", p.first_row, "..]");
+    t.error.push_back(deviation({p}) / epsilon(dtype));
+    t.scale.push_back(scale_error(p) / epsilon(dtype));
+    t.predicted.push_back(expected[i].predicted[0]);
+    t.scale_predicted.push_back(expected[i].scale_predicted[0]);
+  }
 }
 
 }  // namespace
 
 PointErrors point_errors(const Architecture& a, DType dtype, Looked looked, int points, uint64_t seed,
                          const Continue& go_on) {
-  PointErrors errors{.architecture = a, .dtype = dtype};
-  const ProofOptions exact = training_options(a, DType::f64, seed), o = training_options(a, dtype, seed);
-  const ModelShape shape = shape_of(a);
-  Generator generator{seed, uint64_t{1} << 61};
+  PointErrors errors{.architecture = a, .dtype = dtype, .looked = looked};
+  const ProofOptions o = training_options(a, dtype, seed);
+  DrawnPoint drawn(a, dtype, seed);
   for (int k = 0; k < points; ++k) {
-    const auto raw = initial_model(exact, shape);
-    draw_parameters(*raw, generator);
-    {
-      NoGrad no_grad;
-      for (const Tensor& p : raw->parameters()) copy_into(p, rounded(detach(p), dtype));
-    }
-    Examples batch = made_examples(exact, shape, static_cast<uint64_t>(k));
-    if (is_floating(batch.inputs.dtype())) batch.inputs = rounded(batch.inputs, dtype);
-    Point reference(exact, shape, StreamForm::layer_norm);
-    reference.differentiate_at(*raw, batch);
-    const auto measure = [&](std::vector<double>& to, StreamForm form, Maps maps, bool reversed = false) {
-      Point point(o, shape, form, maps);
-      point.differentiate_at(*raw, batch, reversed);
-      to.push_back(error(point, reference, looked) / epsilon(dtype));
+    errors.redrawn += drawn.next();
+    Point reference(drawn.exact(), drawn.shape(), StreamForm::layer_norm);
+    reference.differentiate_at(drawn.raw(), drawn.batch());
+    const FormErrors of_reference = predicted(drawn, StreamForm::layer_norm, reference, looked);
+    const auto expected = [&](const FormErrors& e) { return dtype == DType::f64 ? with_those_of(e, of_reference) : e; };
+    const auto measure = [&](StreamForm form, Maps maps, bool reversed = false) {
+      Point point(o, drawn.shape(), form, maps);
+      point.differentiate_at(drawn.raw(), drawn.batch(), reversed);
+      return pairs(point, reference, looked);
     };
-    measure(errors.own, StreamForm::layer_norm, Maps::by_the_stream, true);
-    if (looked == Looked::logits) {
-      const auto moved = initial_model(exact, shape);
-      moved->load_state_dict(moved_by_rounding(raw->state_dict(), dtype, static_cast<uint64_t>(k)));
-      Point control(exact, shape, StreamForm::layer_norm);
-      control.differentiate_at(*moved, batch);
-      errors.own.back() = larger(errors.own.back(), error(control, reference, looked) / epsilon(dtype));
-    }
-    if (!exact.tied || !a.affine) measure(errors.plain, StreamForm::rms_norm, Maps::once);
+    append(errors.own, measure(StreamForm::layer_norm, Maps::by_the_stream, true), expected(of_reference), dtype);
     for (size_t f = 0; f < std::size(kCertifiedForms); ++f) {
-      measure(errors.forms[f], kCertifiedForms[f], Maps::by_the_stream);
-      if (dtype == DType::bf16 && !a.affine) measure(errors.rounded[f], kCertifiedForms[f], Maps::once_in_the_dtype);
+      const StreamForm form = kCertifiedForms[f];
+      const FormErrors mine = expected(predicted(drawn, form, reference, looked));
+      append(errors.forms[f], measure(form, Maps::by_the_stream), mine, dtype);
+      if (form == StreamForm::rms_norm && errors.has_plain())
+        append(errors.plain, measure(form, Maps::once), mine, dtype);
+      if (dtype == DType::bf16 && !a.affine)
+        errors.rounded[f].push_back(deviation(measure(form, Maps::once_in_the_dtype)) / epsilon(dtype));
     }
     if (go_on && !go_on()) break;
   }
   return errors;
-}
-
-double geometric_mean(const std::vector<double>& values) {
-  double sum = 0;
-  for (double v : values) sum += std::log(v);
-  return std::exp(sum / static_cast<double>(values.size()));
 }
 
 }  // namespace isonorm::equivalence

@@ -1,6 +1,7 @@
 #include "equivalence/certificate/trajectory.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "equivalence/criterion.h"
 #include "equivalence/lockstep.h"
@@ -22,6 +23,17 @@ Magnitudes train_wrong(const ProofOptions& o, const ModelShape& shape) {
   for (int step = 0; step < kNegativeSteps; ++step)
     all.step(made_examples(o, shape, static_cast<uint64_t>(step)), o.lr);
   return reach(wrong);
+}
+
+double power(const Horizon& h, const Deviations& control, DType dtype) {
+  double least = control.loss.empty() ? 0 : INFINITY;
+  const auto take = [&](double limit, const std::vector<double>& reached) {
+    if (!reached.empty()) least = std::min(least, limit / bound(reached.back(), dtype));
+  };
+  take(h.limit.loss, control.loss);
+  take(h.limit.gradient, control.gradient);
+  take(h.limit.weight, control.weight);
+  return least;
 }
 
 }  // namespace
@@ -48,19 +60,23 @@ Trajectory train_architecture(const Architecture& a, DType dtype, int steps, int
 
 void judge(Trajectory& t) {
   const Deviations control = running_maximum(t.controls);
-  t.as_expected = !t.runs.empty();
+  t.horizon = horizon(control, t.reach, t.dtype);
+  t.power = power(t.horizon, control, t.dtype);
   t.share_alone = 0;
+  bool same = !t.runs.empty(), different = false;
   for (size_t r = 0; r < t.runs.size(); ++r) {
     RunResult& run = t.runs[r];
     run.control = control;
     run.reach = t.reach;
     judge(run, t.dtype);
-    t.as_expected = t.as_expected && run.as_expected;
+    same = same && run.as_expected;
+    different = different || run.observed == Verdict::different;
     const double share = share_of_bound(run.deviations, run.control, t.dtype);
     if (r == 0 || !(share <= t.share)) t.share = share, t.worst = r;
     for (const RunResult& c : t.controls)
       t.share_alone = larger(t.share_alone, share_of_bound(run.deviations, running_maximum({&c, 1}), t.dtype));
   }
+  t.verdict = different ? Verdict::different : same ? Verdict::same : Verdict::undecided;
 }
 
 }  // namespace isonorm::equivalence

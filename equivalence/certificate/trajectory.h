@@ -17,15 +17,19 @@ struct Trajectory {
   Magnitudes reach = {};                 // of the wrong trainings of this architecture
   size_t worst = 0;                      // of `runs`: the one that used most of its bound
   double share = 0;                      // of the bound that it used: at most 1 where it is the same
-  double share_alone = 0;    // the largest that any form would use if there were but one control, any of them
-  bool as_expected = false;  // all runs are the same
+  double share_alone = 0;  // the largest that any form would use if there were but one control, any of them
+  Horizon horizon = {};    // up to which step the runs could be told from wrong trainings
+  double power = 0;        // the least of its limits, divided by the bound at the last step: below 1 the horizon lies
+                           // before the end
+  Verdict verdict = Verdict::undecided;  // different: a run left the bound; same: all stayed within, and the horizon
+                                         // carries a verdict
 };
 
 // Told after every step of one lockstep; returns false to stop.
 using Continue = std::function<bool()>;
 
-// Trains `steps` steps on made examples at a constant rate. Not finished where `go_on` stopped it: as_expected is
-// false.
+// Trains `steps` steps on made examples at a constant rate. Beside them kNegativeSteps steps of wrong
+// trainings, which the horizon follows from. Not finished where `go_on` stopped it: undecided.
 Trajectory train_architecture(const Architecture& a, DType dtype, int steps, int controls, uint64_t seed,
                               const Continue& go_on = {});
 

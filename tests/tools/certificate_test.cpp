@@ -39,10 +39,12 @@ TEST_CASE("certificate: what is certified gives 0, tables, JSON and a report") {
   CHECK(std::filesystem::file_size(folder / "c.html") > 20000);
 }
 
-TEST_CASE("certificate: what is not certified gives 1") {
+TEST_CASE("certificate: what is not certified gives 1, what is undecided 5") {
   equivalence::CertificateResult r;
+  CHECK(tools::exit_code(r) == 5);
+  r.verdict = equivalence::Verdict::different;
   CHECK(tools::exit_code(r) == 1);
-  r.certified = true;
+  r.verdict = equivalence::Verdict::same;
   CHECK(tools::exit_code(r) == 0);
 }
 

@@ -1,0 +1,158 @@
+// What follows from the parts of a certificate.
+#include <algorithm>
+#include <cmath>
+
+#include "equivalence/certificate/certificate.h"
+
+namespace isonorm::equivalence {
+namespace {
+
+void append(std::vector<double>& to, const std::vector<double>& more) { to.insert(to.end(), more.begin(), more.end()); }
+
+std::vector<double> largest_predicted(FormErrors errors) {
+  for (TensorErrors& t : errors) t.error = t.predicted;
+  return largest_errors(errors);
+}
+
+// Keeps the larger value, and whose it is.
+void keep(double& most, std::string& of, double value, const std::string& whose) {
+  if (larger(most, value) == most && !std::isnan(value)) return;
+  most = value;
+  of = whose;
+}
+
+// What is said of one dtype: `verdicts` are those of `all`.
+DTypeErrors errors_in(DType dtype, const std::vector<PointErrors>& all,
+                      const std::vector<ArchitectureVerdict>& verdicts) {
+  DTypeErrors d{.dtype = dtype};
+  d.least_seen = INFINITY;
+  d.as_expected = true;
+  std::vector<double> own, own_predicted, plain, rounded, unrounded, forms[3], predicted[3];
+  const auto take = [&](const PointErrors& e, const char* form, const PointVerdict& v) {
+    const auto whose = [&](const std::string& tensor) { return text(e.architecture.name, ", ", form, ", ", tensor); };
+    keep(d.median, d.median_of, v.median, whose(v.median_of));
+    keep(d.largest, d.largest_of, v.largest, whose(v.largest_of));
+    keep(d.scale, d.scale_of, v.scale, whose(v.scale_of));
+    d.least_seen = std::min(d.least_seen, v.least_seen);
+    d.always_seen = larger(d.always_seen, v.always_seen);
+  };
+  for (size_t i = 0; i < all.size(); ++i) {
+    const PointErrors& e = all[i];
+    if (e.dtype != dtype) continue;
+    d.as_expected = d.as_expected && verdicts[i].as_expected();
+    d.redrawn += e.redrawn;
+    take(e, "Pre-LN", verdicts[i].own);
+    append(own, largest_errors(e.own));
+    append(own_predicted, largest_predicted(e.own));
+    append(plain, largest_errors(e.plain));
+    for (size_t f = 0; f < std::size(forms); ++f) {
+      take(e, nn::name_of(kCertifiedForms[f]), verdicts[i].forms[f]);
+      append(forms[f], largest_errors(e.forms[f]));
+      append(predicted[f], largest_predicted(e.forms[f]));
+      append(rounded, e.rounded[f]);
+      if (!e.rounded[f].empty()) append(unrounded, largest_errors(e.forms[f]));
+    }
+  }
+  d.own = geometric_mean(own);
+  d.own_predicted = geometric_mean(own_predicted);
+  d.plain = geometric_mean(plain);
+  d.rounded = geometric_mean(rounded);
+  d.unrounded = geometric_mean(unrounded);
+  for (size_t f = 0; f < std::size(forms); ++f) {
+    d.forms[f] = geometric_mean(forms[f]);
+    d.predicted[f] = geometric_mean(predicted[f]);
+  }
+  return d;
+}
+
+std::vector<ArchitectureVerdict> verdicts_of(const std::vector<PointErrors>& all, int points) {
+  std::vector<ArchitectureVerdict> verdicts;
+  for (const PointErrors& e : all) verdicts.push_back(judge(e, points));
+  return verdicts;
+}
+
+std::string named(const char* architecture, DType dtype) { return text(architecture, " in ", name_of(dtype)); }
+
+// What of `expected` is not there, or not in its place; empty where `parts` are exactly these.
+template <class Part, class Name>
+std::string out_of_place(const char* what, const std::vector<Part>& parts, const std::vector<std::string>& expected,
+                         Name&& name) {
+  for (size_t i = 0; i < expected.size(); ++i)
+    if (i >= parts.size() || name(parts[i]) != expected[i])
+      return text(what, ": there is nothing to compare for ", expected[i], " where it was expected");
+  return parts.size() == expected.size() ? "" : text(what, ": ", name(parts[expected.size()]), " is there twice");
+}
+
+std::string out_of_place(const CertificateResult& r) {
+  std::vector<std::string> trained, looked_at, degenerate, wrong;
+  const auto list = [](std::vector<std::string>& to, const auto& dtypes, const auto& items) {
+    for (DType dtype : dtypes)
+      for (const auto& item : items) to.push_back(named(item.name, dtype));
+  };
+  list(trained, kTrained, r.options.architectures);
+  list(wrong, kTrained, r.options.negative_controls);
+  list(looked_at, kLookedAt, r.options.architectures);
+  list(degenerate, kLookedAt, std::span(&kWidth2, 1));
+  const auto of_architecture = [](const auto& part) { return named(part.architecture.name, part.dtype); };
+  for (const std::string& why : {out_of_place("trajectories", r.trajectories, trained, of_architecture),
+                                 out_of_place("negative controls", r.negatives, wrong,
+                                              [](const NegativeResult& n) { return named(n.control.name, n.dtype); }),
+                                 out_of_place("gradients", r.gradients, looked_at, of_architecture),
+                                 out_of_place("values of width 2", r.width2, degenerate, of_architecture)})
+    if (!why.empty()) return why;
+  return trained.empty() || wrong.empty() ? "there was nothing to compare" : "";
+}
+
+std::string came_out(const Trajectory& t, Verdict verdict) {
+  for (const RunResult& run : t.runs)
+    if (!run.as_expected && (run.observed == verdict || verdict == Verdict::undecided))
+      return text(named(t.architecture.name, t.dtype), ": ", run.form, " came out ", name_of(run.observed), " (",
+                  run.reason, ")");
+  return text(named(t.architecture.name, t.dtype), ": there was nothing to compare");
+}
+
+// The first thing that contradicts the claim; empty where there is none.
+std::string refuted(const CertificateResult& r) {
+  if (const std::string why = out_of_place(r); !why.empty()) return why;
+  for (const Trajectory& t : r.trajectories)
+    if (t.verdict == Verdict::different) return came_out(t, t.verdict);
+  for (const NegativeResult& n : r.negatives)
+    if (!n.as_expected)
+      return text("negative control in ", name_of(n.dtype), ": ", n.control.name, " (", n.run.reason, ")");
+  const auto refused = [](const char* what, const std::vector<PointErrors>& all,
+                          const std::vector<ArchitectureVerdict>& verdicts) -> std::string {
+    for (size_t i = 0; i < all.size(); ++i)
+      if (!verdicts[i].as_expected())
+        return text(what, " in ", name_of(all[i].dtype), ": ", all[i].architecture.name, ", ", verdicts[i].reason);
+    return "";
+  };
+  const std::string gradients = refused("gradients", r.gradients, r.gradient_verdicts);
+  return gradients.empty() ? refused("values", r.width2, r.width2_verdicts) : gradients;
+}
+
+// The first thing that cannot be told; empty where there is none.
+std::string undecided(const CertificateResult& r) {
+  for (const Trajectory& t : r.trajectories)
+    if (t.verdict != Verdict::same) return came_out(t, t.verdict);
+  return "";
+}
+
+}  // namespace
+
+void conclude(CertificateResult& r) {
+  r.gradient_verdicts = verdicts_of(r.gradients, r.options.points);
+  r.width2_verdicts = verdicts_of(r.width2, r.options.points);
+  r.gradient_errors.clear();
+  r.width2_errors.clear();
+  for (DType dtype : kLookedAt) {
+    r.gradient_errors.push_back(errors_in(dtype, r.gradients, r.gradient_verdicts));
+    r.width2_errors.push_back(errors_in(dtype, r.width2, r.width2_verdicts));
+  }
+  r.reason = refuted(r);
+  r.verdict = Verdict::different;
+  if (!r.reason.empty()) return;
+  r.reason = undecided(r);
+  r.verdict = r.reason.empty() ? Verdict::same : Verdict::undecided;
+}
+
+}  // namespace isonorm::equivalence

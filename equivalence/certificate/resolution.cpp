@@ -1,0 +1,75 @@
+#include "equivalence/certificate/resolution.h"
+
+#include <cmath>
+
+#include "equivalence/criterion.h"
+#include "equivalence/forged.h"
+#include "equivalence/lockstep.h"
+#include "equivalence/made_examples.h"
+
+namespace isonorm::equivalence {
+namespace {
+
+constexpr int kSizes = 12;
+
+Forgery forgery(Fault f) {
+  return f == Fault::entry ? Forgery::weight : f == Fault::row ? Forgery::row : Forgery::none;
+}
+
+}  // namespace
+
+const char* description(Fault fault) {
+  switch (fault) {
+    case Fault::eps:
+      return "another eps, (1 + x) 1e-5";
+    case Fault::entry:
+      return "one entry of a weight, by x of the largest";
+    case Fault::row:
+      return "one row of a weight, times 1 + x";
+  }
+  return "?";
+}
+
+std::vector<Architecture> resolved_architectures() {
+  return {architecture("gpt8"), architecture("gpt11"), architecture("vit5")};
+}
+
+Resolution smallest_fault(Fault fault, const Architecture& a, DType dtype, int controls, uint64_t seed,
+                          const Continue& go_on) {
+  Resolution result{.fault = fault, .dtype = dtype, .architecture = a, .smallest = NAN};
+  const ProofOptions o = training_options(a, dtype, seed);
+  const ModelShape shape = shape_of(a);
+  const auto initial = initial_model(o, shape);
+  RunResult reference = record(raw_variant(nn::StreamForm::layer_norm));
+  std::vector<RunResult> moved;
+  for (int c = 1; c <= controls; ++c) moved.push_back(record(*reference.variant, static_cast<uint64_t>(c)));
+  std::vector<RunResult> runs(kSizes, record(raw_variant(nn::StreamForm::rms_norm)));
+  std::vector<double> sizes;
+  Lockstep all(o, shape, *initial, reference, moved, {});
+  for (RunResult& run : runs) {
+    const int k = static_cast<int>(sizes.size()) + (fault == Fault::eps ? 5 : 0);
+    sizes.push_back(epsilon(dtype) * std::pow(4, k));
+    ProofOptions mine = o;
+    if (fault == Fault::eps) mine.eps *= 1 + sizes.back();
+    auto training = std::make_unique<Forged>(mine, shape, *run.variant, forgery(fault), sizes.back());
+    training->start_from(*initial);
+    all.add(std::move(training), run);
+  }
+  for (int step = 0; step < kNegativeSteps; ++step) {
+    all.step(made_examples(o, shape, static_cast<uint64_t>(step)), o.lr);
+    if (go_on && !go_on()) return result;
+  }
+  const Deviations control = running_maximum(moved);
+  for (size_t i = runs.size(); i-- > 0 && !(share_of_bound(runs[i].deviations, control, dtype) <= 1);)
+    result.smallest = sizes[i];
+  return result;
+}
+
+double seen_everywhere(std::span<const Resolution> all, Fault fault, DType dtype) {
+  double most = 0;
+  for (const Resolution& r : all)
+    if (r.fault == fault && r.dtype == dtype) most = larger(most, r.smallest);
+  return most;
+}
+
+}  // namespace isonorm::equivalence
