@@ -115,9 +115,9 @@ Expectation observation(const RunResult& run) {
                                               : Expectation::different;
 }
 
-Agreement agreement(const RunResult& run) {
-  if (run.as_expected) return Agreement::agrees;
-  return run.observed == Verdict::undecided ? Agreement::undecided : Agreement::contradicts;
+Outcome outcome(const RunResult& run) {
+  if (run.as_expected) return Outcome::agrees;
+  return run.observed == Verdict::undecided ? Outcome::undecided : Outcome::contradicts;
 }
 
 }  // namespace
@@ -136,10 +136,10 @@ void take_seed(Cell& cell, const RunResult& run, bool first) {
   control(cell.control_loss, run.control.loss);
   control(cell.control_gradient, run.control.gradient);
   control(cell.control_weight, run.control.weight);
-  if (!first && agreement(run) <= cell.agreement) return;
+  if (!first && outcome(run) <= cell.outcome) return;
   cell.observed = observation(run);
   cell.reason = run.reason;
-  cell.agreement = agreement(run);
+  cell.outcome = outcome(run);
 }
 
 Predicates predicates_of(const TableOptions& o, const Recipe& recipe) { return predicates_of(Start(o, 1), recipe); }
@@ -188,8 +188,8 @@ TableResult table(const TableOptions& o, const std::function<bool(const TablePro
       }
     }
   }
-  result.agreement = Agreement::agrees;
-  for (const Cell& cell : result.cells) result.agreement = std::max(result.agreement, cell.agreement);
+  result.outcome = Outcome::agrees;
+  for (const Cell& cell : result.cells) result.outcome = std::max(result.outcome, cell.outcome);
   result.seconds = seconds();
   return result;
 }

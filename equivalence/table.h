@@ -27,7 +27,7 @@ struct TableOptions {
 };
 
 // undecided: nothing contradicts, but something was not seen either way.
-enum class Agreement { agrees, undecided, contradicts };
+enum class Outcome { agrees, undecided, contradicts };
 
 // One variant under one recipe. Deviations are relative and the largest over the steps: over all seeds where `same` is
 // expected, of the seed that differs least where `different` is. NaN stays.
@@ -36,12 +36,12 @@ struct Cell {
   Recipe recipe;
   Expectation expected, observed;  // undefined: not trained
   std::string because{};           // what the expectation follows from
-  Agreement agreement = Agreement::agrees;
+  Outcome outcome = Outcome::agrees;
   std::string reason{};  // of the seed that speaks most against the expectation
   double loss = 0, gradient = 0, weight = 0;
   double control_loss = 0, control_gradient = 0, control_weight = 0;  // largest over seeds
 
-  bool as_expected() const { return agreement == Agreement::agrees; }
+  bool as_expected() const { return outcome == Outcome::agrees; }
 };
 
 // Takes the verdict of one more seed into the cell; the first one replaces what is there.
@@ -53,12 +53,12 @@ struct TableResult {
   Manifest manifest;
   std::vector<Predicates> predicates;          // of the update of every column
   std::vector<Cell> cells;                     // row by row
-  Agreement agreement = Agreement::undecided;  // of the cell that speaks most against the expectation
+  Outcome outcome = Outcome::undecided;  // of the cell that speaks most against the expectation
   bool interrupted = false;                    // nothing is concluded
   double seconds = 0;
 
   const Cell& cell(size_t row, size_t column) const { return cells[row * options.columns.size() + column]; }
-  bool as_expected() const { return !interrupted && agreement == Agreement::agrees; }
+  bool as_expected() const { return !interrupted && outcome == Outcome::agrees; }
 };
 
 struct TableProgress {

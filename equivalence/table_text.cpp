@@ -28,7 +28,7 @@ std::string setting(const TableResult& r) {
 }
 
 std::string css_of(const Cell& cell) {
-  if (cell.agreement == Agreement::contradicts) return "bad";
+  if (cell.outcome == Outcome::contradicts) return "bad";
   switch (cell.observed) {
     case Expectation::same:
       return "same";
@@ -42,8 +42,8 @@ std::string css_of(const Cell& cell) {
   return "none";
 }
 
-Tone tone_of(Agreement a) {
-  return a == Agreement::agrees ? Tone::good : a == Agreement::contradicts ? Tone::bad : Tone::plain;
+Tone tone_of(Outcome a) {
+  return a == Outcome::agrees ? Tone::good : a == Outcome::contradicts ? Tone::bad : Tone::plain;
 }
 
 constexpr size_t kColumns = 11;  // side by side on a page
@@ -98,7 +98,7 @@ std::string title_of(const TableOptions& o) {
 std::string cell_text(const Cell& cell) {
   if (cell.observed == Expectation::undefined) return "n/a";
   const char* sign = cell.observed == Expectation::same ? "= " : cell.observed == Expectation::different ? "! " : "? ";
-  return text(sign, short_number(cell.loss), cell.agreement == Agreement::contradicts ? " ??" : "");
+  return text(sign, short_number(cell.loss), cell.outcome == Outcome::contradicts ? " ??" : "");
 }
 
 std::string table_sentence(const TableResult& r) {
@@ -107,13 +107,13 @@ std::string table_sentence(const TableResult& r) {
   double largest = 0, smallest = INFINITY;
   const Cell* first = nullptr;
   for (const Cell& cell : r.cells) {
-    if (!cell.as_expected() && cell.agreement == r.agreement && wrong++ == 0) first = &cell;
+    if (!cell.as_expected() && cell.outcome == r.outcome && wrong++ == 0) first = &cell;
     if (cell.observed == Expectation::undefined) ++undefined;
     if (cell.observed == Expectation::same) ++same, largest = larger(largest, cell.loss);
     if (cell.observed == Expectation::different) ++different, smallest = std::min(smallest, cell.loss);
   }
   if (first)
-    return text(r.agreement == Agreement::contradicts ? "Not as theory says: " : "Undecided: ", wrong, " of ",
+    return text(r.outcome == Outcome::contradicts ? "Not as theory says: " : "Undecided: ", wrong, " of ",
                 r.cells.size(), " cells, first ", first->variant.alias, " ", first->variant.name, " with ",
                 first->recipe.title, ": expected ", name_of(first->expected), " (", first->because, "), observed ",
                 name_of(first->observed), " (", first->reason, ").");
@@ -221,7 +221,7 @@ std::string table_html(std::span<const TableResult> results) {
     if (results.size() > 1) body += text("<h2>", escaped(title_of(r.options)), "</h2>\n");
     body += text("<p class=\"soft\">", setting(r), ".");
     for (const std::string& note : table_notes(r)) body += text(" ", escaped(note));
-    body += text("</p>\n", verdict_box(tone_of(r.agreement), sentence.substr(0, colon), sentence.substr(colon + 2)),
+    body += text("</p>\n", verdict_box(tone_of(r.outcome), sentence.substr(0, colon), sentence.substr(colon + 2)),
                  grid_html(r), to_html(predicates_table(r.options.columns, r.predicates)));
     seconds += r.seconds;
   }

@@ -26,7 +26,7 @@ Tensor copied(const Tensor& x) {
 }
 
 Track follow(const MakeUpdate& make, const std::vector<nn::Parameter>& like, const History& history,
-             const TensorChange& after) {
+             const TensorFunction& after) {
   std::vector<nn::Parameter> parameters = like;
   for (size_t i = 0; i < parameters.size(); ++i) {
     parameters[i].tensor = copied(history.weights[i]);
@@ -47,15 +47,15 @@ Track follow(const MakeUpdate& make, const std::vector<nn::Parameter>& like, con
   return track;
 }
 
-History changed(const std::vector<nn::Parameter>& like, const History& history, const TensorChange& weights,
-                const TensorChange& gradients) {
+History changed(const std::vector<nn::Parameter>& like, const History& history, const TensorFunction& weights,
+                const TensorFunction& gradients) {
   History out = history;
   for (size_t i = 0; i < like.size(); ++i) out.weights[i] = weights(history.weights[i], like[i]);
   out.gradients = changed(like, history.gradients, gradients);
   return out;
 }
 
-Track changed(const std::vector<nn::Parameter>& like, const Track& track, const TensorChange& weights) {
+Track changed(const std::vector<nn::Parameter>& like, const Track& track, const TensorFunction& weights) {
   Track out = track;
   for (std::vector<Tensor>& tensors : out)
     for (size_t i = 0; i < like.size(); ++i) tensors[i] = weights(tensors[i], like[i]);

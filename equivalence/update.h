@@ -24,7 +24,7 @@ struct History {
 using Track = std::vector<std::vector<Tensor>>;  // the weights after every step
 
 // What a tensor becomes; the parameter gives its role and stream dimension.
-using TensorChange = std::function<Tensor(const Tensor& x, const nn::Parameter& p)>;
+using TensorFunction = std::function<Tensor(const Tensor& x, const nn::Parameter& p)>;
 
 // A tensor of its own with the same values.
 Tensor copied(const Tensor& x);
@@ -32,11 +32,11 @@ Tensor copied(const Tensor& x);
 // Makes the update on parameters that are named as `like`, and runs it through the history; after every step each
 // weight becomes what `after` says.
 Track follow(const MakeUpdate& make, const std::vector<nn::Parameter>& like, const History& history,
-             const TensorChange& after = {});
+             const TensorFunction& after = {});
 
-History changed(const std::vector<nn::Parameter>& like, const History& history, const TensorChange& weights,
-                const TensorChange& gradients);
-Track changed(const std::vector<nn::Parameter>& like, const Track& track, const TensorChange& weights);
+History changed(const std::vector<nn::Parameter>& like, const History& history, const TensorFunction& weights,
+                const TensorFunction& gradients);
+Track changed(const std::vector<nn::Parameter>& like, const Track& track, const TensorFunction& weights);
 
 // M x along dimension `dim` of x, M a matrix [outputs, size of dim].
 Tensor along(const Tensor& matrix, const Tensor& x, int dim);

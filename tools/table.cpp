@@ -111,7 +111,7 @@ int run(TableVerb& o) {
   const int passes = static_cast<int>(grids.size() * o.table.columns.size()) * o.table.seeds;
   int pass = 0;
   std::vector<TableResult> results;
-  Agreement agreement = Agreement::agrees;
+  Outcome outcome = Outcome::agrees;
   for (const TableOptions& grid : grids) {
     results.push_back(table(grid, [&](const TableProgress& p) {
       if (status.due(++pass, passes))
@@ -125,11 +125,11 @@ int run(TableVerb& o) {
       return kInterrupted;
     }
     print(results.back(), o);
-    agreement = std::max(agreement, results.back().agreement);
+    outcome = std::max(outcome, results.back().outcome);
   }
   if (!o.json.empty()) write_file(o.json, table_json(results));
   if (!o.report.empty()) write_file(o.report, table_html(results));
-  return agreement == Agreement::agrees ? kOk : agreement == Agreement::undecided ? kUndecided : kNotEquivalent;
+  return outcome == Outcome::agrees ? kOk : outcome == Outcome::undecided ? kUndecided : kNotEquivalent;
 }
 
 }  // namespace

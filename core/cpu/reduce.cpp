@@ -2,6 +2,7 @@
 #include "core/kernels/reduce.h"
 
 #include <limits>
+#include <type_traits>
 
 #include "core/cpu/target.h"
 #include "core/parallel.h"
@@ -140,38 +141,42 @@ template <Isa I> void cumsum(ReduceShape s, const Tensor& out, const Tensor& x, 
   });
 }
 
-// A strip of columns stays in cache between its sums and their subtraction. `out` may be x.
+// A strip of columns stays in cache between its sums and their subtraction. `out` may be x. Where sums are no finer
+// than the elements (f64), the rounding error of a mean is the same in all elements and would stay their mean, which
+// readers of the stream add up: so what is left of it is taken away once more.
 template <Isa I> void recentre(ReduceShape s, const Tensor& out, const Tensor& x) {
   constexpr int64_t kColumns = 128, kUnit = 32, kRows = 64;  // rows that are summed apart: it bounds the rounding error
   visit_floating(x.dtype(), "recentre", [&]<class T>() {
     using A = acc_t<T>;
-    const T* px = x.data<T>();
+    constexpr int kPasses = std::is_same_v<A, T> ? 2 : 1;
     T* po = out.mutable_data<T>();
     const A divisor = static_cast<A>(s.length);
     const Partition strips = even_blocks(s.inner, kColumns, kUnit);
     const int64_t cost = std::max<int64_t>(1, s.length * s.inner / std::max<int64_t>(1, strips.count));
+    const auto take_mean = [&](const T* from, T* to, int64_t width) {
+      if (s.inner == 1) {
+        const A mean = reduce_row<Reduction::sum, A>(from, s.length) / divisor;
+        for (int64_t r = 0; r < s.length; ++r) to[r] = T(A(from[r]) - mean);
+        return;
+      }
+      A mean[kColumns] = {}, part[kColumns];
+      for (int64_t r = 0; r < s.length; r += kRows) {
+        reduce_columns<Reduction::sum>(part, from + r * s.inner, std::min(kRows, s.length - r), s.inner, width);
+        for (int64_t j = 0; j < width; ++j) mean[j] += part[j];
+      }
+      for (int64_t j = 0; j < width; ++j) mean[j] /= divisor;
+      for (int64_t r = 0; r < s.length; ++r, from += s.inner, to += s.inner) {
+        for (int64_t j = 0; j < width; j += kLine<T>) __builtin_prefetch(to + s.inner + j, 1);
+#pragma omp simd
+        for (int64_t j = 0; j < width; ++j) to[j] = T(A(from[j]) - mean[j]);
+      }
+    };
     parallel_for(s.outer * strips.count, std::max<int64_t>(1, 16384 / cost), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t c = strips.begin(i % strips.count), width = strips.begin(i % strips.count + 1) - c;
         const int64_t at = i / strips.count * s.length * s.inner + c;
-        if (s.inner == 1) {
-          const A mean = reduce_row<Reduction::sum, A>(px + at, s.length) / divisor;
-          for (int64_t r = 0; r < s.length; ++r) po[at + r] = T(A(px[at + r]) - mean);
-          continue;
-        }
-        A mean[kColumns] = {}, part[kColumns];
-        for (int64_t r = 0; r < s.length; r += kRows) {
-          reduce_columns<Reduction::sum>(part, px + at + r * s.inner, std::min(kRows, s.length - r), s.inner, width);
-          for (int64_t j = 0; j < width; ++j) mean[j] += part[j];
-        }
-        for (int64_t j = 0; j < width; ++j) mean[j] /= divisor;
-        for (int64_t r = 0; r < s.length; ++r) {
-          const T* from = px + at + r * s.inner;
-          T* to = po + at + r * s.inner;
-          for (int64_t j = 0; j < width; j += kLine<T>) __builtin_prefetch(to + s.inner + j, 1);
-#pragma omp simd
-          for (int64_t j = 0; j < width; ++j) to[j] = T(A(from[j]) - mean[j]);
-        }
+        take_mean(x.data<T>() + at, po + at, width);
+        for (int pass = 1; pass < kPasses; ++pass) take_mean(po + at, po + at, width);
       }
     });
   });

@@ -83,7 +83,7 @@ TEST_CASE("a cell keeps the seed that speaks most against what was expected") {
   CHECK((same.as_expected() && same.observed == Expectation::same));
   take_seed(same, run(1e-3, Verdict::different, false), false);
   take_seed(same, run(1e-14, Verdict::same, true), false);
-  CHECK(same.agreement == Agreement::contradicts);
+  CHECK(same.outcome == Outcome::contradicts);
   CHECK(same.observed == Expectation::different);
   CHECK(same.weight == 1e-3);
   CHECK(same.reason == "off by 0.001");
@@ -142,27 +142,27 @@ TEST_CASE("a seed that is undecided, not a number, zero or infinite") {
   };
   const Expectation same = Expectation::same, different = Expectation::different;
   const RunResult fits = run("b", Verdict::same, 1e-15), off = run("a2", Verdict::different, 0.1);
-  CHECK(cell(same, {fits, fits}).agreement == Agreement::agrees);
-  CHECK(cell(different, {off, off}).agreement == Agreement::agrees);
+  CHECK(cell(same, {fits, fits}).outcome == Outcome::agrees);
+  CHECK(cell(different, {off, off}).outcome == Outcome::agrees);
   // controls that reach what a wrong training does, or never moved: nothing is seen
   const RunResult blurred = run("b", Verdict::same, 1e-15, 1e-3), unmoved = run("b", Verdict::same, 1e-15, 0);
   for (const RunResult& r : {blurred, unmoved}) {
     const Cell c = cell(same, {fits, r, fits});
-    CHECK(c.agreement == Agreement::undecided);
+    CHECK(c.outcome == Outcome::undecided);
     CHECK(c.observed == Expectation::undecided);
-    CHECK(cell(same, {r, run("b", Verdict::same, 1e-3), fits}).agreement == Agreement::contradicts);
+    CHECK(cell(same, {r, run("b", Verdict::same, 1e-3), fits}).outcome == Outcome::contradicts);
   }
   CHECK(cell_text(cell(same, {blurred})) == "? 1e-15");
   for (const double forged : {NAN, INFINITY}) {
     const Cell one = cell(same, {fits, run("b", Verdict::same, forged), fits});
-    CHECK(one.agreement == Agreement::contradicts);
+    CHECK(one.outcome == Outcome::contradicts);
     CHECK_FALSE(one.loss <= 1);
   }
   const Cell nan = cell(different, {off, run("a2", Verdict::different, NAN), off});
-  CHECK(nan.agreement == Agreement::contradicts);
+  CHECK(nan.outcome == Outcome::contradicts);
   CHECK(std::isnan(nan.weight));
-  CHECK(cell(same, {fits, run("b", Verdict::same, 0)}).agreement == Agreement::contradicts);  // with itself
-  CHECK(cell(different, {off, run("a2", Verdict::different, 0)}).agreement == Agreement::contradicts);
+  CHECK(cell(same, {fits, run("b", Verdict::same, 0)}).outcome == Outcome::contradicts);  // with itself
+  CHECK(cell(different, {off, run("a2", Verdict::different, 0)}).outcome == Outcome::contradicts);
 }
 
 TEST_CASE("a grid with an undecided cell is undecided, with a contradiction it is not as theory says") {
@@ -172,14 +172,14 @@ TEST_CASE("a grid with an undecided cell is undecided, with a contradiction it i
   CHECK(r.as_expected());
   r.cells[0].observed = Expectation::undecided;
   r.cells[0].reason = "too little";
-  r.agreement = r.cells[0].agreement = Agreement::undecided;
+  r.outcome = r.cells[0].outcome = Outcome::undecided;
   CHECK_THAT(table_sentence(r), StartsWith("Undecided: 1 of 2 cells, first b raw_rms_norm with SGD: expected same"));
   const auto list = nlohmann::json::parse(table_json({&r, 1}));
   CHECK(list[0]["observed"] == "undecided");
   CHECK(list[0]["as_expected"] == false);
   const std::string page = table_html({&r, 1});
   CHECK_THAT(page, Contains("verdict open") && Contains("class=\"undecided\"") && Contains(".grid td.undecided"));
-  r.agreement = r.cells[1].agreement = Agreement::contradicts;
+  r.outcome = r.cells[1].outcome = Outcome::contradicts;
   CHECK_THAT(table_sentence(r), StartsWith("Not as theory says: 1 of 2 cells, first a2"));
 }
 
@@ -189,7 +189,7 @@ TEST_CASE("rounding that grows as fast as a wrong training leaves the grid undec
   TableOptions o = small({variant("b"), variant("c5")}, {wild});
   o.steps = 30;
   const TableResult r = table(o);
-  CHECK(r.agreement == Agreement::undecided);
+  CHECK(r.outcome == Outcome::undecided);
   for (const Cell& cell : r.cells) CHECK(cell.observed == Expectation::undecided);
 }
 
@@ -222,9 +222,9 @@ TEST_CASE("a contradiction between what was derived and what was trained is repo
     run.loss_deviation = cell.loss;
     cell.expected = cell.expected == Expectation::same ? Expectation::different : Expectation::same;
     take_seed(cell, run, true);
-    r.agreement = cell.agreement;
+    r.outcome = cell.outcome;
   }
-  CHECK(r.agreement == Agreement::contradicts);
+  CHECK(r.outcome == Outcome::contradicts);
   CHECK_THAT(table_sentence(r), Contains("Not as theory says: 2 of 2") && Contains("a5") && Contains("Adam"));
   CHECK_THAT(cell_text(r.cells[0]), Contains("= ") && Contains("??"));
   CHECK_THAT(cell_text(r.cells[1]), Contains("! ") && Contains("??"));
@@ -257,7 +257,7 @@ TEST_CASE("a row that is the reference itself proves nothing") {
   TableOptions o = small({idle}, {recipe("sgd")});
   o.steps = 3;
   const TableResult r = table(o);
-  CHECK(r.agreement == Agreement::contradicts);
+  CHECK(r.outcome == Outcome::contradicts);
   CHECK_THAT(r.cells[0].reason, Contains("compared with itself"));
 }
 
