@@ -36,9 +36,16 @@ constexpr const char* name_of(NormKind kind) {
 }
 
 // How many leading entries of a row of `width` are averaged: ceil(p width), at least 1 (Zhang & Sennrich, 1910.07467).
+// p is meant as the decimal number whose nearest double it is, or whose nearest float: 0.07 of 100 are 7 entries,
+// though the product is 7.000000000000001. With u = 2^-53 (float: 2^-24) the half unit that p was rounded by, and 2^-53
+// that of the product, a decimal share of exactly k entries gives a product within k (u + 2^-53), to first order;
+// doubled for the rest.
 inline int64_t norm_entries(const NormSpec& spec, int64_t width) {
   if (spec.p == 1) return width;
-  return std::max<int64_t>(1, std::min(width, static_cast<int64_t>(std::ceil(spec.p * static_cast<double>(width)))));
+  const double product = spec.p * static_cast<double>(width), whole = std::round(product);
+  const double rounding = static_cast<double>(static_cast<float>(spec.p)) == spec.p ? 0x1p-24 : 0x1p-53;
+  const bool meant = std::abs(product - whole) <= 2 * whole * (rounding + 0x1p-53);
+  return std::clamp<int64_t>(static_cast<int64_t>(meant ? whole : std::ceil(product)), 1, std::max<int64_t>(1, width));
 }
 
 // What their sum of squares is divided by: one more for the compressed rows, whose dropped entry counts too

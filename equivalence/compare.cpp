@@ -41,13 +41,9 @@ class Points {
   void compare(int point, const Examples& batch) {
     OwnTraining first(a_, partners_.a, loss_, o_.seed), second(b_, partners_, loss_, o_.seed);
     first.differentiate(batch);
-    for (int c = 1; c <= o_.controls; ++c) {
-      const Restore restore(a_);
-      move_by_one_ulp(a_, static_cast<uint64_t>(c));
-      OwnTraining control(a_, partners_.a, loss_, o_.seed);
-      control.differentiate(batch);
-      take(control_loss_, loss_pair(control, first));
-      take(control_gradient_, control.gradient_pairs(first));
+    for (const auto& control : controls(first, batch)) {
+      take(control_loss_, loss_pair(*control, first));
+      take(control_gradient_, control->gradient_pairs(first));
     }
     second.differentiate(batch);
     const std::vector<Pair> loss = loss_pair(second, first), gradients = second.gradient_pairs(first);
@@ -55,6 +51,19 @@ class Points {
     const bool gradient_differs = judge(point, "gradient", gradients, control_gradient_);
     if (loss_differs || gradient_differs)
       result_.likely = likely_cause(a_, b_, partners_, loss_, batch, [&] { return differ(batch); });
+  }
+
+  // The controls of `first` on a batch, which it has noted.
+  std::vector<std::unique_ptr<OwnTraining>> controls(OwnTraining& first, const Examples& batch) {
+    std::vector<std::unique_ptr<OwnTraining>> all;
+    for (int c = 1; c <= o_.controls; ++c) {
+      const Restore restore(a_);
+      move_by_one_ulp(a_, static_cast<uint64_t>(c));
+      all.push_back(std::make_unique<OwnTraining>(a_, partners_.a, loss_, o_.seed));
+      all.back()->differentiate(batch);
+      first.note_control(*all.back());
+    }
+    return all;
   }
 
   static double take(double& most, const std::vector<Pair>& pairs) {
@@ -77,6 +86,7 @@ class Points {
   bool differ(const Examples& batch) {
     OwnTraining first(a_, partners_.a, loss_, o_.seed), second(b_, partners_, loss_, o_.seed);
     first.differentiate(batch);
+    controls(first, batch);
     second.differentiate(batch);
     return !(equivalence::deviation(second.gradient_pairs(first)) <= bound(control_gradient_, dtype_));
   }

@@ -22,7 +22,7 @@ double usual_tolerance(DType a, DType b) {
   return 1e-10;
 }
 
-// Below this share of the largest of all, a gradient is rounding noise.
+// Below this share of the largest of all, a gradient can be rounding noise.
 double noise_share(DType a, DType b) {
   double share = 0;
   for (DType d : {a, b})
@@ -55,6 +55,7 @@ std::string plural(size_t n, const char* noun) { return text(n, " ", noun, n == 
 class Comparer {
  public:
   Comparer(const TensorMap& a, const TensorMap& b, const ParameterMap& map, const CompareTensorsOptions& o) : o_(o) {
+    for (const std::string& pattern : o.noise) zero_in_exact_arithmetic_.leave_out(pattern);
     std::set<std::string> reached;
     for (const auto& [name, tensor] : a) {
       const auto route = map.route(name);
@@ -76,13 +77,7 @@ class Comparer {
     size_t next = 0;
     for (Row& row : result_.rows) {
       if (!row.problem.empty()) continue;
-      Pair& p = pairs_[next];
-      if (o_.gradients && p.scale < noise_[next] * of_all) p.scale = of_all;
-      row.deviation = deviation({p});
-      if (!row.same() && !result_.first) {
-        result_.first = first_beyond({p}, row.tolerance);
-        result_.likely = likely_cause(p);
-      }
+      judge(row, pairs_[next], noise_[next] * of_all, of_all);
       ++next;
     }
     conclude();
@@ -91,7 +86,10 @@ class Comparer {
 
  private:
   void pair(const std::string& name, const Tensor& a, const Tensor& b, const Route& route) {
-    Row row{name, route.name, a.shape(), 0, o_.tolerance.value_or(usual_tolerance(a.dtype(), b.dtype())), ""};
+    Row row{.name = name,
+            .partner = route.name,
+            .shape = a.shape(),
+            .tolerance = o_.tolerance.value_or(usual_tolerance(a.dtype(), b.dtype()))};
     try {
       const Tensor x = cast(a, DType::f64), y = cast(b, DType::f64);
       const Tensor reference = o_.gradients ? x : route.forward(x),
@@ -111,16 +109,38 @@ class Comparer {
     result_.rows.push_back(std::move(row));
   }
 
+  // `small`: below that a gradient can be rounding noise.
+  void judge(Row& row, Pair& p, double small, double of_all) {
+    row.deviation = deviation({p});
+    if (row.verdict() == Verdict::same) return;
+    if (o_.gradients && p.scale < small && largest_entry(p.value) < small) {
+      row.taken_noise = !zero_in_exact_arithmetic_.route(row.name);
+      if (row.taken_noise) return;
+      row.undecided = true;
+      row.problem = text("not comparable: below ", scientific(small / of_all),
+                         " of the largest gradient in both, where rounding noise lies (--noise names what is zero in "
+                         "exact arithmetic); by its own size it differs by ",
+                         scientific(row.deviation));
+      return;
+    }
+    if (result_.first) return;
+    result_.first = first_beyond({p}, row.tolerance);
+    result_.likely = likely_cause(p);
+  }
+
   void conclude() {
-    size_t differing = 0;
+    size_t differing = 0, undecided = 0, noise = 0;
     bool equal = true;
-    const Row* first = nullptr;
+    const Row *first = nullptr, *first_undecided = nullptr;
     double share = 0;
     for (const Row& row : result_.rows) {
       equal = equal && row.problem.empty() && row.deviation == 0;
-      if (row.same())
+      noise += row.taken_noise;
+      if (row.verdict() == Verdict::same && !row.taken_noise)
         share = std::max(share, row.tolerance > 0 ? row.deviation / row.tolerance : 0);
-      else if (differing++ == 0)
+      else if (row.verdict() == Verdict::undecided)
+        first_undecided = undecided++ == 0 ? &row : first_undecided;
+      else if (row.verdict() == Verdict::different && differing++ == 0)
         first = &row;
     }
     std::string& why = result_.reason;
@@ -137,16 +157,22 @@ class Comparer {
                  " (", plural(result_.only_a.size() + result_.only_b.size(), "tensor"), " without partner)");
     else if (n == 0)
       why = "no tensors were compared";
-    else {
-      result_.same = true;
+    else if (first_undecided) {
+      result_.verdict = Verdict::undecided;
+      why = text(first_undecided->name, " is ", first_undecided->problem, " (", undecided, " of ", plural(n, "tensor"),
+                 "; the others agree)");
+    } else {
+      result_.verdict = Verdict::same;
       result_.identical = equal;
       why = equal ? text(plural(n, "tensor"), ", equal to the last bit")
                   : text(plural(n, "tensor"), ", at most ", std::ceil(100 * share), " % of the tolerance");
+      if (noise > 0) why += text(", ", noise, " taken for noise as named");
     }
     if (first && !first->problem.empty()) result_.likely.clear(), result_.first.reset();
   }
 
   const CompareTensorsOptions& o_;
+  ParameterMap zero_in_exact_arithmetic_;  // leaves them out
   TensorsComparison result_;
   std::vector<Pair> pairs_;    // of the rows without a problem, in order
   std::vector<double> noise_;  // their noise_share
@@ -161,7 +187,7 @@ TensorsComparison compare_tensors(const TensorMap& a, const TensorMap& b, const 
 }
 
 std::string TensorsComparison::message() const {
-  return text(same ? "same: " : "different: ", reason, likely.empty() ? "" : "; likely ", likely);
+  return text(name_of(verdict), ": ", reason, likely.empty() ? "" : "; likely ", likely);
 }
 
 std::string TensorsComparison::json() const {
@@ -173,7 +199,8 @@ std::string TensorsComparison::json() const {
     tensors.push_back({{"a", r.name},
                        {"b", r.partner},
                        {"shape", sizes(r.shape)},
-                       {"same", r.same()},
+                       {"verdict", name_of(r.verdict())},
+                       {"same", r.verdict() == Verdict::same},
                        {"deviation", r.problem.empty() ? number(r.deviation) : ordered_json()},
                        {"tolerance", r.tolerance},
                        {"problem", r.problem}});
@@ -184,8 +211,15 @@ std::string TensorsComparison::json() const {
              {"value", number(first->value)},
              {"reference", number(first->reference)},
              {"deviation", number(first->deviation)}};
-  const ordered_json all = {{"same", same},   {"identical", identical}, {"reason", reason}, {"likely", likely},
-                            {"first", place}, {"tensors", tensors},     {"only_a", only_a}, {"only_b", only_b}};
+  const ordered_json all = {{"verdict", name_of(verdict)},
+                            {"same", same()},
+                            {"identical", identical},
+                            {"reason", reason},
+                            {"likely", likely},
+                            {"first", place},
+                            {"tensors", tensors},
+                            {"only_a", only_a},
+                            {"only_b", only_b}};
   return all.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 

@@ -15,20 +15,25 @@
 #include "core/tensor_map.h"
 #include "equivalence/pairs.h"
 #include "equivalence/parameter_map.h"
+#include "equivalence/result.h"
 
 namespace isonorm::equivalence {
 
 struct CompareTensorsOptions {
-  // Of weights M w_A is compared with w_B; of gradients g_A with M* g_B, and a tensor whose entries are rounding noise
-  // beside the largest of all is measured against that.
+  // Of weights M w_A is compared with w_B; of gradients g_A with M* g_B.
   bool gradients = false;
   // Largest |difference| relative to the largest entry of the tensor in A. Where not set: 1e-10, 1e-4 where one of the
   // two tensors is f32, 3e-2 where one is bf16.
   std::optional<double> tolerance = {};
+  // Gradients that are zero in exact arithmetic, such as those of key biases: names in A, with the * of parameter maps.
+  // What the files hold of them is rounding noise: the same where it lies, in both, below 1000 eps (at most 1 %) of the
+  // largest gradient of all. Elsewhere the name changes nothing.
+  std::vector<std::string> noise = {};
 };
 
 struct TensorsComparison {
-  bool same = false;
+  // undecided: nothing differs that could be compared, and something could not.
+  Verdict verdict = Verdict::different;
   bool identical = false;           // same, and to the last bit
   std::string reason, likely;       // one sentence; the cause, where the difference itself shows one
   std::optional<EntryPlace> first;  // the first entry of the first tensor that differs
@@ -37,19 +42,29 @@ struct TensorsComparison {
     std::string name, partner;  // in A and in B
     Dims shape;                 // of what was compared
     double deviation = 0, tolerance = 0;
-    std::string problem;  // why it could not be compared
-    bool same() const { return problem.empty() && deviation <= tolerance; }
+    std::string problem = {};  // why it differs or could not be compared, where that is no figure
+    bool undecided = false;    // a gradient that may be rounding noise, and may not
+    bool taken_noise = false;  // and the same: CompareTensorsOptions::noise names it
+
+    Verdict verdict() const {
+      if (undecided) return Verdict::undecided;
+      return problem.empty() && (taken_noise || deviation <= tolerance) ? Verdict::same : Verdict::different;
+    }
   };
   std::vector<Row> rows;                    // in A's order
   std::vector<std::string> only_a, only_b;  // without partner
 
+  bool same() const { return verdict == Verdict::same; }
   std::string message() const;
-  // {"same", "reason", "likely", "first", "tensors", "only_a", "only_b"}, indented, with a newline at the end.
+  // {"verdict", "same", "identical", "reason", "likely", "first", "tensors", "only_a", "only_b"}, indented, with a
+  // newline at the end.
   std::string json() const;
 };
 
 // A is the reference. Values are computed in f64, whatever the dtypes. Nothing at all, a NaN, a tensor without partner
-// (but those that the map leaves out) and shapes that do not fit are differences. Never throws for what the two hold.
+// (but those that the map leaves out) and shapes that do not fit are differences. A gradient that differs and lies, in
+// A and in B, below 1000 eps (at most 1 %) of A's largest of all is undecided: it can be rounding noise, and there is
+// no control to tell; equal zeros are the same. Throws for an empty pattern in `noise`, never for what the two hold.
 TensorsComparison compare_tensors(const TensorMap& a, const TensorMap& b, const ParameterMap& map = {},
                                   const CompareTensorsOptions& options = {});
 

@@ -81,10 +81,7 @@ class Trajectories {
     Lockstep all;
     RunResult reference;
     add<OwnTraining>(all, reference, false);
-    for (size_t c = 0; c < controls.size(); ++c) {
-      OwnTraining& control = add<OwnTraining>(all, controls[c], true);
-      move_by_one_ulp(control.model(), c + 1);
-    }
+    add_controls(all, controls);
     add(all, std::make_unique<OwnTraining>(*b_, found_, loss_, o_.seed), run, false);
     for (int step = 0; step < o_.steps; ++step) all.step(batches_(step), 0);
 
@@ -119,11 +116,19 @@ class Trajectories {
     return added;
   }
 
+  void add_controls(Lockstep& all, std::vector<RunResult>& controls) {
+    for (size_t c = 0; c < controls.size(); ++c)
+      move_by_one_ulp(add<OwnTraining>(all, controls[c], true).model(), c + 1);
+  }
+
+  // With controls, which tell what among the gradients is rounding noise: a wrong training does not reach far in that.
   std::vector<RunResult> train_wrong() {
+    std::vector<RunResult> controls(static_cast<size_t>(o_.controls));
     std::vector<RunResult> wrong(gains(*a_).empty() ? 1 : 2);
     RunResult reference;
     Lockstep all;
     add<OwnTraining>(all, reference, false);
+    add_controls(all, controls);
     const int exchanged = kNegativeSteps / 2;
     add<Misled>(all, wrong[0], false, batches_((exchanged + 1) % o_.steps));
     if (wrong.size() > 1) add<Frozen>(all, wrong[1], false);

@@ -17,6 +17,7 @@ namespace isonorm::equivalence {
 struct ExperimentOptions {
   uint64_t seed = 1;
   std::string data = {};                                  // for those that train; empty: data made from the seed
+  int seeds = 0;                                          // for those that repeat over many; 0: as many as they need
   std::function<void(const std::string&)> progress = {};  // told now and then where the work is
 };
 
@@ -35,7 +36,8 @@ struct Experiment {
   const char* claim;  // one sentence
   const char* source;
   ExperimentResult (*run)(const ExperimentOptions& options);
-  bool reads_data = false;  // looks at ExperimentOptions::data
+  bool reads_data = false;   // looks at ExperimentOptions::data
+  bool takes_seeds = false;  // looks at ExperimentOptions::seeds
 };
 
 // All of them.

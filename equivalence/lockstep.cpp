@@ -28,11 +28,15 @@ void Lockstep::add(std::unique_ptr<Training> training, RunResult& record, bool c
 }
 
 void Lockstep::step(const Examples& batch, double lr) {
-  const Training& reference = *members_.front().training;
+  Training& reference = *members_.front().training;
   for (Member& m : members_) {
-    Training& training = *m.training;
-    training.differentiate(batch);
-    training.update(lr);
+    m.training->differentiate(batch);
+    m.training->update(lr);
+  }
+  for (Member& m : members_)
+    if (m.control) reference.note_control(*m.training);
+  for (Member& m : members_) {
+    const Training& training = *m.training;
     RunResult& r = *m.record;
     r.losses.push_back(training.loss());
     if (&training == &reference) continue;

@@ -100,6 +100,7 @@ void OwnTraining::differentiate(const Examples& batch) {
   loss_ = loss.item();
   NoGrad no_grad;
   gradients_.clear();
+  moved_.clear();
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const Tensor& p = parameters_[i].tensor;
     const Tensor g = gradient(p).defined() ? gradient(p) : zeros(p.shape(), p.options());

@@ -7,31 +7,55 @@
 #include "core/philox.h"
 
 namespace isonorm::equivalence {
+namespace {
+constexpr double kItsOwnSize = 0.25;  // relative to the largest entry: note_control()
+}
 
-std::vector<Pair> Training::gradient_pairs(const Training& reference) const {
+double Training::largest_gradient() const {
+  double largest = 0;
+  for (const Tensor& g : gradients_) largest = larger(largest, largest_entry(g));
+  return largest;
+}
+
+std::vector<Pair> Training::gradient_parts(const Training& reference, std::vector<bool>& blind) const {
   NoGrad no_grad;
-  double of_all = 0;
-  for (const Tensor& g : reference.gradients_) of_all = larger(of_all, largest_entry(g));
   std::vector<Pair> pairs;
+  const auto add = [&](const Tensor& mine, const Tensor& theirs, const std::string& name, int64_t row, bool is_blind) {
+    pairs.push_back({name, mine, theirs, largest_entry(theirs), row});
+    blind.push_back(is_blind);
+  };
   for (size_t i = 0; i < gradients_.size(); ++i) {
     const Tensor &mine = gradients_[i], &theirs = reference.gradients_[i];
     const nn::Parameter& p = reference.parameters_[i];
-    const auto scale = [&](const Tensor& g, bool blind) {
-      const double own = largest_entry(g);
-      return blind || own < noise_share_ * of_all ? of_all : own;
-    };
     if (p.blind_end == p.blind_begin) {
-      pairs.push_back({p.name, mine, theirs, scale(theirs, false)});
+      add(mine, theirs, p.name, 0, false);
       continue;
     }
     for (const auto& [from, to] :
-         {std::pair{int64_t{0}, p.blind_begin}, {p.blind_begin, p.blind_end}, {p.blind_end, theirs.size(0)}}) {
-      if (to == from) continue;
-      const Tensor a = narrow(mine, 0, from, to - from), b = narrow(theirs, 0, from, to - from);
-      pairs.push_back({p.name, a, b, scale(b, from == p.blind_begin), from});
-    }
+         {std::pair{int64_t{0}, p.blind_begin}, {p.blind_begin, p.blind_end}, {p.blind_end, theirs.size(0)}})
+      if (to != from)
+        add(narrow(mine, 0, from, to - from), narrow(theirs, 0, from, to - from), p.name, from, from == p.blind_begin);
   }
   return pairs;
+}
+
+std::vector<Pair> Training::gradient_pairs(const Training& reference) const {
+  std::vector<bool> blind;
+  std::vector<Pair> pairs = gradient_parts(reference, blind);
+  const double of_all = reference.largest_gradient(), small = reference.noise_share_ * of_all;
+  for (size_t k = 0; k < pairs.size(); ++k) {
+    const bool moved = k < reference.moved_.size() && reference.moved_[k] >= kItsOwnSize;
+    if (blind[k] || (moved && pairs[k].scale < small)) pairs[k].scale = of_all;
+  }
+  return pairs;
+}
+
+void Training::note_control(const Training& control) {
+  if (noise_share_ == 0) return;
+  std::vector<bool> blind;
+  const std::vector<Pair> pairs = control.gradient_parts(*this, blind);
+  moved_.resize(pairs.size());
+  for (size_t k = 0; k < pairs.size(); ++k) moved_[k] = larger(moved_[k], deviation({pairs[k]}));
 }
 
 std::vector<Pair> Training::weight_pairs(const Training& reference) const {

@@ -47,7 +47,7 @@ std::string list(const TensorsComparison& r) {
     if (lines++ < kShown) out += "  " + text_line + "\n";
   };
   for (const auto& row : r.rows)
-    if (!row.same())
+    if (row.verdict() != Verdict::same)
       line(text(row.name, row.name == row.partner ? "" : " -> " + row.partner, " ", row.shape, "  ",
                 row.problem.empty() ? scientific(row.deviation) : row.problem));
   for (const std::string& name : r.only_a) line(name + "  only in the first");
@@ -67,7 +67,7 @@ int run(const CompareVerb& o) {
   if (!o.json.empty()) write_file(o.json, r.json());
   if (!o.quiet) std::fputs(list(r).c_str(), stdout);
   std::printf("%s\n", r.message().c_str());
-  return r.same ? kOk : kNotEquivalent;
+  return r.same() ? kOk : r.verdict == Verdict::undecided ? kUndecided : kNotEquivalent;
 }
 
 }  // namespace
@@ -86,12 +86,22 @@ Verb add_compare(CLI::App& app) {
   command->add_option(
       "--tolerance", o->options.tolerance,
       "largest difference relative to the largest entry of a tensor (default: 1e-10, f32 1e-4, bf16 3e-2)");
+  command
+      ->add_option(
+          "--noise", o->options.noise,
+          "with --gradients: a name in A, with * for any characters, of tensors whose gradient is zero in exact "
+          "arithmetic (key biases); may be given several times")
+      ->allow_extra_args(false);
   command->add_option("--json", o->json, "write what was found as JSON");
   command->add_flag("-q,--quiet", o->quiet, "print the closing sentence only");
-  command->footer("Exit codes: 0 the same, 1 different, 2 usage, 3 bad input, 4 input/output.");
+  command->footer("Exit codes: 0 the same, 1 different, 2 usage, 3 bad input, 4 input/output, 5 undecided.");
   return {command, [o] {
             if (const auto t = o->options.tolerance; t && !(*t >= 0 && std::isfinite(*t)))
               throw UsageError(text("--tolerance: ", *t, " is not a number from 0 on"));
+            for (const std::string& pattern : o->options.noise) {
+              if (!o->options.gradients) throw UsageError("--noise: needs --gradients");
+              if (pattern.empty()) throw UsageError("--noise: a name is empty");
+            }
             return run(*o);
           }};
 }

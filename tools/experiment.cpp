@@ -73,6 +73,7 @@ Verb add_experiment(CLI::App& app) {
   command->add_option("--data", o->experiment.data,
                       "trajectories: a folder of Fashion-MNIST's files or a text file (default: a text made from the "
                       "seed)");
+  command->add_option("--seeds", o->experiment.seeds, "controls: how many are trained, from 24 on (default: 1000)");
   command->add_option("--report", o->report, "write tables and pictures as an HTML page");
   command->add_option("--json", o->json, "write tables and curves as a JSON object");
   command->add_option("--svg", o->svg, "write every picture into this folder, as NAME-picture.svg");
@@ -84,6 +85,10 @@ Verb add_experiment(CLI::App& app) {
               known = true;
               if (!e.reads_data && !o->experiment.data.empty())
                 throw UsageError(text("--data: ", e.name, " reads no data"));
+              if (o->experiment.seeds != 0 && !e.takes_seeds)
+                throw UsageError(text("--seeds: ", e.name, " has one seed"));
+              if (const int n = o->experiment.seeds; n != 0 && (n < 24 || n > 100000))
+                throw UsageError(text("--seeds: ", n, " is not between 24 and 100000"));
             }
             if (!known) throw UsageError(text("NAME: \"", o->name, "\" is not one of ", names));
             return run(*o);

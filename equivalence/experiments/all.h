@@ -14,4 +14,8 @@ ExperimentResult trajectories(const ExperimentOptions& options);
 // E18: logits and gradients of a ViT and a GPT with random weights in every form (2305.14858, sections 3.1 to 3.3).
 ExperimentResult conversion(const ExperimentOptions& options);
 
+// How often rounding alone breaks the bound of criterion.h: Pre-LN moved by one ulp, some seeds against others. At
+// least 24 seeds.
+ExperimentResult controls(const ExperimentOptions& options);
+
 }  // namespace isonorm::equivalence

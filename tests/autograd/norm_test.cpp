@@ -11,12 +11,14 @@
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "core/parallel.h"
+#include "tests/support/norm_reference.h"
 #include "tests/support/random.h"
 
 using namespace isonorm;
 using Catch::Matchers::Contains;
 using test::max_difference;
 using test::randn;
+using test::taken_entries;
 
 namespace {
 
@@ -32,7 +34,7 @@ std::vector<double> naive(const NormSpec& spec, const std::vector<double>& x, in
   std::vector<double> y(x.size());
   for (size_t r = 0; r < x.size(); r += width) {
     double mean = 0, sum = 0, squares = 0;
-    const int64_t k = spec.p == 1 ? width : std::max<int64_t>(1, static_cast<int64_t>(std::ceil(spec.p * width)));
+    const int64_t k = taken_entries(spec.p, width);
     for (int64_t i = 0; i < width; ++i) sum += x[r + i];
     if (spec.kind == NormKind::layer) mean = sum / width;
     for (int64_t i = 0; i < k; ++i) squares += (x[r + i] - mean) * (x[r + i] - mean);
@@ -46,6 +48,94 @@ std::vector<double> naive(const NormSpec& spec, const std::vector<double>& x, in
 }
 
 }  // namespace
+
+namespace {
+
+// The k that rms_norm averages: squares of 1, 3, 5, ... have the mean k, so that the first entry becomes 1 / sqrt(k).
+int64_t averaged(double p, int64_t width) {
+  std::vector<double> x(static_cast<size_t>(width));
+  for (int64_t i = 0; i < width; ++i) x[i] = std::sqrt(2.0 * i + 1);
+  const double first = rms_norm(from_vector(x, {1, width}), {}, {}, {.eps = 0, .p = p}).to_vector<double>()[0];
+  return std::llround(1 / (first * first));
+}
+
+}  // namespace
+
+TEST_CASE("partial rms_norm averages as many entries as the decimal share says") {
+  const struct {
+    double p;
+    int64_t width, k;
+  } cases[] = {{0.07, 100, 7},
+               {0.14, 200, 28},
+               {0.28, 300, 84},
+               {0.07, 300, 21},
+               {0.14, 50, 7},
+               {0.28, 25, 7},
+               {0.55, 100, 55},
+               {0.56, 100, 56},
+               {0.57, 100, 57},
+               {0.58, 100, 58},
+               {0.29, 100, 29},
+               {0.1, 10, 1},
+               {0.1, 30, 3},
+               {0.2, 15, 3},
+               {0.3, 10, 3},
+               {0.6, 5, 3},
+               {0.7, 10, 7},
+               {0.9, 10, 9},
+               {0.0625, 768, 48},
+               {0.0625, 64, 4},
+               {0.06, 64, 4},
+               {0.3, 64, 20},
+               {0.4, 7, 3},
+               {0.25, 10, 3},
+               {0.999, 1000, 999},
+               {0.9999, 1000, 1000},
+               {0.0701, 100, 8},
+               {0.070000001, 100, 8},
+               {0.07000000000001, 100, 8},
+               {0.0699, 100, 7},
+               {0.5, 2, 1},
+               {0.5, 3, 2},
+               {0.51, 2, 2},
+               {1, 1, 1},
+               {1, 100, 100},
+               {0.99, 1, 1},
+               {1e-9, 100, 1},
+               {1e-300, 100, 1},
+               {5e-324, 3, 1},
+               {0.001, 1000, 1},
+               {0.0011, 1000, 2},
+               {1.0 / 3, 3, 1},
+               {2.0 / 3, 3, 2},
+               {0.34, 3, 2},
+               // The nearest float of a decimal share.
+               {0.07F, 100, 7},
+               {0.14F, 200, 28},
+               {0.28F, 300, 84},
+               {0.1F, 1000, 100},
+               {0.3F, 10, 3},
+               {0.0701F, 100, 8},
+               {0.7F, 1000, 700},
+               {0.699F, 1000, 699},
+               {0.9F, 4096, 3687}};
+  for (const auto& c : cases) {
+    INFO(c.p << " of " << c.width);
+    CHECK(averaged(c.p, c.width) == c.k);
+  }
+  // Every share of three decimals, read as a program reads it, against whole numbers.
+  int64_t wrong = 0;
+  for (int64_t thousandths = 1; thousandths < 1000; ++thousandths) {
+    const double p = std::stod("0." + std::to_string(1000 + thousandths).substr(1));
+    const float narrow = static_cast<float>(p);
+    for (int64_t width : {1, 2, 3, 10, 25, 50, 64, 100, 125, 200, 300, 512, 768, 1000, 1024, 3000, 4096, 12288}) {
+      const int64_t k = (thousandths * width + 999) / 1000;
+      wrong += norm_entries({NormKind::rms, 1e-5, p}, width) != k;
+      wrong += norm_entries({NormKind::rms, 1e-5, narrow}, width) != k;
+    }
+  }
+  CHECK(wrong == 0);
+}
 
 TEST_CASE("norms have the values of their formulas, at every width and dtype") {
   for (const NormSpec& spec : kSpecs)

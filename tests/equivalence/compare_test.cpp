@@ -8,7 +8,9 @@
 #include "autograd/ops/loss.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
+#include "equivalence/certificate/architecture.h"
 #include "equivalence/lockstep.h"
+#include "equivalence/made_examples.h"
 #include "equivalence/own_training.h"
 #include "optim/adamw.h"
 #include "optim/sgd.h"
@@ -91,7 +93,7 @@ TEST_CASE("compare: one weight moved by 1e-9 of its tensor's largest is reported
   };
   int made = 0;
   const MakeOptimizer last_forges = [&](const std::vector<Tensor>& p) {
-    return std::make_unique<Forging>(p, ++made == 4 + kFew.controls);
+    return std::make_unique<Forging>(p, ++made == 4 + 2 * kFew.controls);
   };
   const Comparison c =
       compare_trajectories([] { return small_net({}); }, [] { return small_net({.form = StreamForm::rms_norm}); }, {},
@@ -191,6 +193,163 @@ TEST_CASE("compare: models that agree where they stand, or in the loss alone, ar
   REQUIRE(c.first);
   CHECK(c.first->quantity == std::string("gradient"));
   CHECK(c.first->place.tensor == "head.bias");
+}
+
+namespace {
+
+// SmallNet and a parameter more, which only the objective reads.
+struct WithExtra : SmallNet {
+  explicit WithExtra(const Switches& s, DType dtype = DType::f64) : SmallNet(s) {
+    extra = add_parameter("extra", ones({6}));
+    to(dtype);
+  }
+  Tensor extra;
+};
+
+// Beside the others a gradient far below them, known to the last digit: scale * of_b in `b`, scale * of_a in every
+// other model.
+Objective with_small_gradient(const nn::Module* b, double scale, const Tensor& of_a, const Tensor& of_b) {
+  return [=](nn::Module& m, const Examples& batch) {
+    const Tensor extra = dynamic_cast<WithExtra&>(m).extra, inputs = cast(batch.inputs, extra.dtype());
+    const Tensor small = sum(extra * cast((&m == b ? of_b : of_a) * scale, extra.dtype()));
+    return cross_entropy(m(inputs), batch.targets) + (small - detach(small));  // of no value
+  };
+}
+
+}  // namespace
+
+TEST_CASE("compare: a small gradient that the controls do not move is compared by its own size") {
+  const Tensor c = from_vector<double>({1, -2, 3, 0.5, 4, -1.5}, {6});
+  const std::pair<const char*, Tensor> forgeries[] = {
+      {"zeros", c * 0.0},
+      {"sign", -c},
+      {"twice", c * 2.0},
+      {"one entry", from_vector<double>({1, -2, 3, 0.5, 3.5, -1.5}, {6})},
+  };
+  for (const DType dtype : {DType::f64, DType::f32})
+    for (const double share : {1.0, 100.0, 900.0}) {  // in eps; the gradients beside it are of the size of 0.1 to 1
+      const double scale = share * epsilon(dtype) / 40;
+      WithExtra a({}, dtype), b({.form = StreamForm::rms_norm}, dtype);
+      INFO(name_of(dtype) << ", " << share << " eps");
+      const Comparison honest = compare_gradients(a, b, {}, with_small_gradient(&b, scale, c, c), small_batch, kFew);
+      INFO(honest.message());
+      CHECK(honest.same());
+      for (const auto& [name, forged] : forgeries) {
+        const Comparison seen =
+            compare_gradients(a, b, {}, with_small_gradient(&b, scale, c, forged), small_batch, kFew);
+        INFO(name << ": " << seen.message());
+        CHECK(seen.verdict == Verdict::different);
+        REQUIRE(seen.first);
+        CHECK(seen.first->place.tensor == "extra");
+      }
+    }
+}
+
+TEST_CASE("compare: a gradient that is zero in exact arithmetic is noise, in points and along a path") {
+  // Logits that all move by the same: cross entropy does not see it. Both divide its mean by another number first, so
+  // that the rounding errors that are left differ wholly.
+  const Objective shifted = [](nn::Module& m, const Examples& batch) {
+    WithExtra& net = dynamic_cast<WithExtra&>(m);
+    const Tensor inputs = cast(batch.inputs, net.extra.dtype());
+    const double size = net.on.form == StreamForm::layer_norm ? 3 : 5;
+    return cross_entropy(m(inputs) + sum(net.extra) / size, batch.targets);
+  };
+  for (const DType dtype : {DType::f64, DType::f32}) {
+    WithExtra a({}, dtype), b({.form = StreamForm::rms_norm}, dtype);
+    const Comparison c = compare_gradients(a, b, {}, shifted, small_batch, kFew);
+    INFO(name_of(dtype) << ": " << c.message());
+    CHECK(c.same());
+    const Comparison t = compare_trajectories(
+        [&] { return std::make_unique<WithExtra>(Switches{.affine = true}, dtype); },
+        [&] { return std::make_unique<WithExtra>(Switches{.form = StreamForm::rms_norm, .affine = true}, dtype); }, {},
+        shifted,
+        [](const std::vector<Tensor>& p) { return std::make_unique<optim::Sgd>(p, optim::SgdOptions{.lr = 1e-2}); },
+        small_batch, kFew);
+    INFO(t.message());
+    CHECK(t.same());
+    CHECK(t.horizon.limit.gradient < 0.3);  // a wrong training does not reach far by what it makes of noise
+  }
+}
+
+TEST_CASE("noise is what any control moves by its own size, at this step") {
+  // Two gradients, 1 and one that is given.
+  struct Given : OwnTraining {
+    struct TwoWeights : nn::Module {
+      TwoWeights() {
+        add_parameter("large", ones({1}, {DType::f64}));
+        small = add_parameter("small", ones({1}, {DType::f64}));
+      }
+      Tensor small;
+    };
+    static Tensor loss(nn::Module& m, const Examples& batch) {
+      return sum(m.parameters()[0]) + sum(m.parameters()[1] * batch.inputs);
+    }
+    Given() : Given(std::make_unique<TwoWeights>()) {}
+    explicit Given(std::unique_ptr<TwoWeights> m)
+        : OwnTraining(*m, m->named_parameters(), loss, 1), own(std::move(m)) {}
+    Given& at(double gradient) {
+      differentiate({tensor({gradient}), {}});
+      return *this;
+    }
+    std::unique_ptr<TwoWeights> own;
+  };
+  Given a, b, control;
+  const auto deviation = [&] { return b.gradient_deviation(a); };
+  a.at(1e-14), b.at(-1e-14);
+  CHECK(deviation() == 2);  // no control
+  a.note_control(control.at(1.2e-14));
+  CHECK(deviation() == 2);
+  a.note_control(control.at(2e-14));
+  a.note_control(control.at(1e-14));  // the last one moves nothing
+  CHECK(deviation() == 2e-14);
+  b.at(NAN);
+  CHECK(std::isnan(deviation()));
+  a.at(1e-14), b.at(-1e-14);  // the next step
+  CHECK(deviation() == 2);
+  a.at(3e-13), b.at(-3e-13);  // above 1000 eps of the largest
+  a.note_control(control.at(-3e-13));
+  CHECK(deviation() == 2);
+}
+
+TEST_CASE("what is zero in exact arithmetic moves by its own size with an ulp of the weights, and nothing else does") {
+  // The rows of key biases are known to be zero (blind rows); nothing tells note_control() so.
+  struct Seen : OwnTraining {
+    using OwnTraining::moved_;
+    using OwnTraining::OwnTraining;
+  };
+  for (const DType dtype : {DType::f64, DType::f32}) {
+    double least_zero = INFINITY, most_other = 0;
+    for (const char* name : {"gpt1", "gpt2", "gpt6", "vit2", "vit8"})
+      for (uint64_t seed : {1, 2, 3}) {
+        const ProofOptions o = training_options(architecture(name), dtype, seed);
+        const ModelShape shape = shape_of(architecture(name));
+        const auto model = initial_model(o, shape);
+        Generator generator{seed, 0};
+        draw_parameters(*model, generator);
+        const Examples batch = made_examples(o, shape, seed);
+        const std::vector<nn::Parameter> parameters = model->named_parameters();
+        Seen first(*model, parameters, cross_entropy_of, 1);
+        first.differentiate(batch);
+        for (uint64_t c = 1; c <= 4; ++c) {
+          const Restore restore(*model);
+          move_by_one_ulp(*model, c);
+          OwnTraining control(*model, parameters, cross_entropy_of, 1);
+          control.differentiate(batch);
+          first.note_control(control);
+        }
+        size_t part = 0;
+        for (const nn::Parameter& p : parameters) {
+          if (p.blind_begin > 0) most_other = std::max(most_other, first.moved_[part++]);
+          if (p.blind_end > p.blind_begin) least_zero = std::min(least_zero, first.moved_[part++]);
+          if (p.blind_end == p.blind_begin || p.blind_end < p.tensor.size(0))
+            most_other = std::max(most_other, first.moved_[part++]);
+        }
+        CHECK(part == first.moved_.size());
+      }
+    INFO(name_of(dtype));
+    CHECK(least_zero > 0.25);
+    CHECK(most_other < 2000 * epsilon(dtype));
+  }
 }
 
 TEST_CASE("compare: an entry of some rows of a tensor is named by its place in the whole") {

@@ -8,6 +8,10 @@
 
 namespace isonorm::test {
 
+// How many entries a share p of `width` takes, for a p of at most three decimals: the least k with 1000 k >= (1000 p)
+// width, in whole numbers.
+inline int64_t taken_entries(double p, int64_t width) { return (std::llround(1000 * p) * width + 999) / 1000; }
+
 // One line of two passes per row, straight from the papers' formulas; see autograd/ops/norm.h. gain and bias may be
 // null.
 inline Array normalized(const Array& x, const NormSpec& spec, const Array* gain, const Array* bias) {
@@ -17,7 +21,7 @@ inline Array normalized(const Array& x, const NormSpec& spec, const Array* gain,
     const double* v = x.v.data() + begin;
     long double mean = 0, square = 0;
     int64_t taken = width;
-    if (spec.kind == NormKind::rms) taken = std::max<int64_t>(1, static_cast<int64_t>(std::ceil(spec.p * width)));
+    if (spec.kind == NormKind::rms) taken = taken_entries(spec.p, width);
     for (int64_t i = 0; i < width; ++i) mean += static_cast<long double>(v[i]) / width;
     const long double last = -mean * width;  // the entry that a compressed row leaves out
     if (spec.kind != NormKind::layer) mean = 0;

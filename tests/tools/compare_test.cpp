@@ -56,3 +56,29 @@ TEST_CASE("compare: 0, 1, 2, 3 and 4, each with its one line") {
   CHECK(run_child({"compare", a, folder / "map.json"}).code == 3);
   CHECK(run_child({"compare", a, folder / "missing"}).code == 4);
 }
+
+TEST_CASE("compare: 5 where a small gradient differs, 0 where --noise names it") {
+  const TempFolder folder;
+  const auto save = [&](const char* name, double bias) {
+    TensorMap m;
+    m.add("h.0.attn.bias", from_vector<double>({bias, -bias}, {2}));
+    m.add("h.0.attn.weight", from_vector<double>({1, 2}, {2}));
+    save_safetensors(folder / name, m);
+    return folder / name;
+  };
+  const std::string a = save("a", 1e-15), b = save("b", -1e-16);
+  const ChildResult undecided = run_child({"compare", "--gradients", a, b, "--json", folder / "r.json"});
+  CHECK(undecided.code == 5);
+  CHECK_THAT(undecided.out, Contains("  h.0.attn.bias [2]  not comparable: below 2.2e-13") &&
+                                Contains("\nundecided: h.0.attn.bias is not comparable") &&
+                                Contains("(1 of 2 tensors; the others agree)"));
+  std::ifstream file(folder / "r.json");
+  CHECK(nlohmann::json::parse(file)["verdict"] == "undecided");
+  CHECK(run_child({"compare", a, b}).code == 1);
+  const ChildResult named = run_child({"compare", "--gradients", "--noise", "x.*", "--noise", "h.*.attn.bias", a, b});
+  CHECK(named.code == 0);
+  CHECK_THAT(named.out, Contains("1 taken for noise as named"));
+  CHECK(run_child({"compare", "--noise", "*", a, b}).code == 2);
+  CHECK(run_child({"compare", "--gradients", "--noise", "", a, b}).code == 2);
+  CHECK_THAT(run_child({"compare", "--help"}).out, Contains("5 undecided"));
+}

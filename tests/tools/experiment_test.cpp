@@ -16,7 +16,7 @@ bool contains(const std::string& s, const std::string& part) { return s.find(par
 TEST_CASE("experiment: the list names every claim with its source") {
   const ChildResult r = run_child({"experiment", "--list"});
   CHECK(r.code == 0);
-  for (const char* part : {"invariance", "trajectories", "conversion", "1910.07467", "2305.14858"})
+  for (const char* part : {"invariance", "trajectories", "conversion", "controls", "1910.07467", "2305.14858"})
     CHECK(contains(r.out, part));
 }
 
@@ -56,4 +56,6 @@ TEST_CASE("experiment: what is wrong is said in one line before the work begins"
   wrong({"experiment", "invariance", "--svg", "/no/such/folder"}, 4, "/no/such/folder");
   wrong({"experiment", "trajectories", "--data", "/no/such/file"}, 4, "/no/such/file");
   wrong({"experiment", "invariance", "--data", "/no/such/file"}, 2, "--data");
+  wrong({"experiment", "invariance", "--seeds", "100"}, 2, "--seeds");
+  wrong({"experiment", "controls", "--seeds", "23"}, 2, "--seeds");
 }
