@@ -124,7 +124,7 @@ class Comparer {
       return;
     }
     if (result_.first) return;
-    result_.first = first_beyond({p}, row.tolerance);
+    result_.first = furthest_off({p});
     result_.likely = likely_cause(p);
   }
 

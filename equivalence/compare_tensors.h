@@ -36,7 +36,7 @@ struct TensorsComparison {
   Verdict verdict = Verdict::different;
   bool identical = false;           // same, and to the last bit
   std::string reason, likely;       // one sentence; the cause, where the difference itself shows one
-  std::optional<EntryPlace> first;  // the first entry of the first tensor that differs
+  std::optional<EntryPlace> first;  // of the first tensor that differs the entry that is furthest off
 
   struct Row {
     std::string name, partner;  // in A and in B

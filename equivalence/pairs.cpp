@@ -44,19 +44,6 @@ double deviation(const std::vector<Pair>& pairs) {
   return worst;
 }
 
-std::optional<EntryPlace> first_beyond(const std::vector<Pair>& pairs, double limit) {
-  NoGrad no_grad;
-  for (const Pair& p : pairs) {
-    if (deviation_of(p) <= limit) continue;
-    const std::vector<double> value = p.value.to_vector<double>(), reference = p.reference.to_vector<double>();
-    for (size_t i = 0; i < value.size(); ++i) {
-      const double d = relative(std::abs(value[i] - reference[i]), p.scale);
-      if (!(d <= limit)) return EntryPlace{p.name, index_of(p, static_cast<int64_t>(i)), value[i], reference[i], d};
-    }
-  }
-  return {};
-}
-
 std::optional<EntryPlace> furthest_off(const std::vector<Pair>& pairs) {
   NoGrad no_grad;
   const Pair* worst = nullptr;

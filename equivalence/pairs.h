@@ -31,9 +31,6 @@ double largest_entry(const Tensor& x);
 // where there is one. Throws on pairs of two shapes.
 double deviation(const std::vector<Pair>& pairs);
 
-// The first entry, in row-major order of the first pair, that deviates by more than `limit` or is NaN.
-std::optional<EntryPlace> first_beyond(const std::vector<Pair>& pairs, double limit);
-
 // The entry that deviates most, a NaN before all others; nothing where no pair has an entry.
 std::optional<EntryPlace> furthest_off(const std::vector<Pair>& pairs);
 

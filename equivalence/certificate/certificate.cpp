@@ -98,6 +98,14 @@ Manifest manifest_of(const CertificateOptions& o, int threads) {
 
 }  // namespace
 
+std::vector<Regime> CertificateOptions::trained_regimes() const {
+  std::vector<Regime> trained;
+  for (const Regime& regime : regimes)
+    for (const Architecture& a : architectures)
+      if (std::string_view(regime.architecture) == a.name) trained.push_back(regime);
+  return trained;
+}
+
 CertificateResult certify(const CertificateOptions& o,
                           const std::function<bool(const CertificateProgress&)>& progress) {
   check(!o.architectures.empty() && o.steps > 0 && o.controls > 0 && o.points > 0,
@@ -124,6 +132,18 @@ CertificateResult certify(const CertificateOptions& o,
         result.trajectories[d * count + i] =
             train_architecture(o.architectures[i], dtype, o.steps_in(dtype), o.controls, o.seed, go_on);
       });
+    }
+  const std::vector<Regime> beside = o.trained_regimes();
+  result.regimes.resize(std::size(kTrained) * beside.size());
+  for (size_t d = 0; d < std::size(kTrained); ++d)
+    for (size_t i = 0; i < beside.size(); ++i) {
+      const DType dtype = kTrained[d];
+      work.add(text(beside[i].architecture, " with ", beside[i].name), o.steps_in(dtype),
+               [&, d, i, dtype](const Continue& go_on) {
+                 result.regimes[d * beside.size() + i] =
+                     train_architecture(architecture(beside[i].architecture), dtype, o.steps_in(dtype), o.controls,
+                                        o.seed, go_on, &beside[i]);
+               });
     }
   for (size_t d = 0; d < std::size(kLookedAt); ++d)
     for (size_t i = 0; i <= count; ++i) {

@@ -16,6 +16,7 @@ struct CertificateOptions {
                                           isonorm::equivalence::architectures().end()};
   std::vector<NegativeControl> negative_controls{isonorm::equivalence::negative_controls().begin(),
                                                  isonorm::equivalence::negative_controls().end()};
+  std::vector<Regime> regimes{isonorm::equivalence::regimes().begin(), isonorm::equivalence::regimes().end()};
   std::vector<Architecture> resolved = resolved_architectures();  // where the smallest fault that shows is looked for
   int steps = 200;   // of a training in f64; in f32 a quarter, at least 1 (rounding grows)
   int controls = 4;  // runs of Pre-LN moved by one ulp, beside every training
@@ -24,6 +25,8 @@ struct CertificateOptions {
   int threads = 0;  // architectures at once, each in one thread; 0: all that the machine has
 
   int steps_in(DType dtype) const { return dtype == DType::f64 ? steps : std::max(1, steps / 4); }
+  // Those whose architecture is among these.
+  std::vector<Regime> trained_regimes() const;
 };
 
 // The errors of one dtype over all architectures and points, in units of eps: geometric means of the largest error of
@@ -33,8 +36,9 @@ struct DTypeErrors {
   double own = 0, forms[3] = {}, plain = 0;
   double own_predicted = 0, predicted[3] = {};  // what rounding does (rounding_model.h)
   double rounded = 0, unrounded = 0;            // bf16: forms with maps in bf16, and the same with maps in f32
-  int redrawn = 0;                              // points that were drawn anew
-  double median = 0, largest = 0, scale = 0;    // of any architecture and form, Pre-LN among them (point_verdict.h)
+  double kept_own = NAN, kept_forms[3] = {NAN, NAN, NAN}, kept_plain = NAN;  // f32: activations kept in bf16
+  int redrawn = 0;                                                           // points that were drawn anew
+  double median = 0, largest = 0, scale = 0;  // of any architecture and form, Pre-LN among them (point_verdict.h)
   std::string median_of = {}, largest_of = {}, scale_of = {};  // "gpt1, crms_norm, head.weight"
   double least_seen = 0, always_seen = 0;  // a factor 1 + x of a gradient is refused from these x on: that of the
                                            // tensor where it shows most; every tensor's, in every form
@@ -45,6 +49,7 @@ struct CertificateResult {
   CertificateOptions options;
   Manifest manifest;
   std::vector<Trajectory> trajectories;   // f64, then f32, in the order of the architectures
+  std::vector<Trajectory> regimes;        // f64, then f32, in the order of trained_regimes()
   std::vector<NegativeResult> negatives;  // f64, then f32
   std::vector<Resolution> resolutions;    // f64, then f32
   std::vector<PointErrors> gradients;     // f64, f32, bf16

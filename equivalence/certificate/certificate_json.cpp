@@ -32,6 +32,7 @@ json trajectory_json(const Trajectory& t) {
   for (const RunResult& run : t.runs) runs.push_back(run_json(run));
   for (const Feature& f : features(t.architecture)) respects[f.respect] = f.value;
   return {{"architecture", t.architecture.name},
+          {"regime", *t.regime ? json(t.regime) : json()},
           {"description", description(t.architecture)},
           {"features", respects},
           {"dtype", name_of(t.dtype)},
@@ -105,6 +106,8 @@ json errors_json(const std::vector<DTypeErrors>& all) {
                     {"plain_rms_norm", d.plain},
                     {"maps_in_the_dtype", d.rounded},
                     {"maps_in_f32", d.unrounded},
+                    {"activations_kept_in_bf16",
+                     {{"own", d.kept_own}, {"forms", by_form(d.kept_forms)}, {"plain_rms_norm", d.kept_plain}}},
                     {"points_drawn_anew", d.redrawn},
                     {"largest_median", d.median},
                     {"largest", d.largest},
@@ -132,8 +135,9 @@ const char* verdict_text(Verdict v) {
 }  // namespace
 
 std::string certificate_json(const CertificateResult& r) {
-  json trajectories = json::array(), negatives = json::array(), gradients = json::array();
+  json trajectories = json::array(), beside = json::array(), negatives = json::array(), gradients = json::array();
   for (const Trajectory& t : r.trajectories) trajectories.push_back(trajectory_json(t));
+  for (const Trajectory& t : r.regimes) beside.push_back(trajectory_json(t));
   for (const NegativeResult& n : r.negatives) negatives.push_back(negative_json(n));
   for (size_t i = 0; i < r.gradients.size() && i < r.gradient_verdicts.size(); ++i)
     gradients.push_back(points_json(r.gradients[i], r.gradient_verdicts[i]));
@@ -141,6 +145,7 @@ std::string certificate_json(const CertificateResult& r) {
                        {"sentence", certificate_sentence(r)},
                        {"manifest", json::parse(log_manifest(r.manifest)).at("manifest")},
                        {"trajectories", trajectories},
+                       {"regimes", beside},
                        {"negative_controls", negatives},
                        {"resolution", resolutions_json(r.resolutions)},
                        {"gradient_errors", errors_json(r.gradient_errors)},

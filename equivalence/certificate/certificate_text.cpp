@@ -33,10 +33,6 @@ TextCell beside(double deviation, const std::vector<double>& control) {
           deviation};
 }
 
-std::string eps_text(double errors) {
-  return std::isnan(errors) ? "" : printed(errors < 1000 ? "%.1f" : "%.1e", errors);
-}
-
 TextCell eps_cell(double errors, Tone tone = Tone::plain) { return {eps_text(errors), tone, errors}; }
 
 std::string short_name(const std::string& form) {
@@ -45,38 +41,16 @@ std::string short_name(const std::string& form) {
 
 size_t largest_form(const DTypeErrors& d) { return std::max_element(d.forms, std::end(d.forms)) - d.forms; }
 
-// Of those that have power in this dtype.
-const NegativeResult* weakest(const CertificateResult& r, DType dtype) {
-  const NegativeResult* found = nullptr;
-  for (const NegativeResult& n : r.negatives)
-    if (n.dtype == dtype && n.has_power && (!found || n.excess < found->excess)) found = &n;
-  return found;
-}
-
 int without_power(const CertificateResult& r) {
   return static_cast<int>(std::count_if(r.negatives.begin(), r.negatives.end(), [](const auto& n) {
     return !n.has_power && n.run.observed != Verdict::different;
   }));
 }
 
-const Trajectory* strongest(const CertificateResult& r, DType dtype) {
-  const Trajectory* found = nullptr;
-  for (const Trajectory& t : r.trajectories)
-    if (t.dtype == dtype && (!found || !(t.share <= found->share))) found = &t;
-  return found;
-}
-
 double most_alone(const CertificateResult& r) {
   double most = 0;
   for (const Trajectory& t : r.trajectories) most = larger(most, t.share_alone);
   return most;
-}
-
-// The trajectory whose bound comes closest to its limit.
-const Trajectory* narrowest(const CertificateResult& r) {
-  const auto at = std::min_element(r.trajectories.begin(), r.trajectories.end(),
-                                   [](const auto& a, const auto& b) { return a.power < b.power; });
-  return at == r.trajectories.end() ? nullptr : &*at;
 }
 
 // "0 in f64, 0 in f32, 3375 in bf16".
@@ -87,15 +61,10 @@ std::string redrawn_text(const CertificateResult& r) {
   return out;
 }
 
-// "every horizon is the end of the run" or "horizons end before the run in gpt1 in f32 (31 of 50)".
-std::string horizons_text(const CertificateResult& r) {
-  std::string ended;
-  for (const Trajectory& t : r.trajectories)
-    if (!t.horizon.ended_by.empty())
-      ended += text(ended.empty() ? "" : ", ", t.architecture.name, " in ", name_of(t.dtype), " (", t.horizon.steps,
-                    " of ", t.steps, ")");
-  if (!ended.empty()) return text("the horizon lies before the end of ", ended);
-  return "every horizon is the end of its run";
+// "7 regimes beside them do too, ".
+std::string beside_text(const CertificateResult& r) {
+  const size_t count = r.regimes.size() / std::size(kTrained);
+  return count == 0 ? "" : text(count, count == 1 ? " regime beside them does too, " : " regimes beside them do too, ");
 }
 
 // "eps by 1.5e-08, an entry by 5.7e-14, a row by 5.7e-14".
@@ -114,6 +83,27 @@ std::string resolution_text(const CertificateResult& r, DType dtype) {
 
 }  // namespace
 
+std::vector<Trajectory> all_trajectories(const CertificateResult& r) {
+  std::vector<Trajectory> all = r.trajectories;
+  all.insert(all.end(), r.regimes.begin(), r.regimes.end());
+  return all;
+}
+
+// "every horizon is the end of the run" or "horizons end before the run in gpt1 in f32 (31 of 50)".
+std::string horizons_text(const CertificateResult& r) {
+  std::string ended;
+  for (const Trajectory& t : all_trajectories(r))
+    if (!t.horizon.ended_by.empty())
+      ended += text(ended.empty() ? "" : ", ", name_of(t), " in ", name_of(t.dtype), " (", t.horizon.steps, " of ",
+                    t.steps, ")");
+  if (!ended.empty()) return text("the horizon lies before the end of ", ended);
+  return "every horizon is the end of its run";
+}
+
+std::string eps_text(double errors) {
+  return std::isnan(errors) ? "" : printed(errors < 1000 ? "%.1f" : "%.1e", errors);
+}
+
 const char* verdict_name(const CertificateResult& r) {
   return r.verdict == Verdict::same ? "Certified" : r.verdict == Verdict::different ? "Not certified" : "Undecided";
 }
@@ -131,7 +121,7 @@ std::string certificate_sentence(const CertificateResult& r) {
   const int silent = without_power(r);
   return text("Certified: ", count, count == 1 ? " architecture trains" : " architectures train",
               " in every form as Pre-LN does (f64 ", r.options.steps_in(DType::f64), " steps, f32 ",
-              r.options.steps_in(DType::f32), "; ", horizons_text(r), "), ", wrong,
+              r.options.steps_in(DType::f32), "; ", horizons_text(r), "), ", beside_text(r), wrong,
               " negative controls came out different in f64 and f32",
               silent == 0 ? "" : text(" (but for ", silent, " that f32 has no power to show)"),
               ", and the gradients of each architecture alone are exact to rounding: errors in eps of ", errors,
@@ -155,10 +145,10 @@ TextTable trajectory_table(const CertificateResult& r) {
                printed("%.0f %%. ", std::ceil(100 * most_alone(r))),
                "Power left: a third of what a wrong training reaches (in f64 at most 1e-5), divided by the bound "
                "at the last step; below 1 the horizon, up to which a verdict speaks, lies before the end.")};
-  for (const Trajectory& t : r.trajectories) {
+  for (const Trajectory& t : all_trajectories(r)) {
     if (t.runs.empty()) continue;
     const RunResult& w = t.runs[t.worst];
-    table.rows.push_back({{text(t.architecture.name, ": ", description(t.architecture))},
+    table.rows.push_back({{text(t.architecture.name, ": ", *t.regime ? t.regime : description(t.architecture))},
                           {name_of(t.dtype)},
                           {short_name(w.form)},
                           beside(w.loss_deviation, w.control.loss),
@@ -244,55 +234,16 @@ TextTable error_table(const CertificateResult& r) {
   };
   const auto points = static_cast<size_t>(r.options.points);
   for (const DTypeErrors& d : r.gradient_errors) add("gradients", d, points * r.options.architectures.size(), false);
-  for (const DTypeErrors& d : r.width2_errors) add("width 2, values only,", d, points, true);
-  return table;
-}
-
-TextTable claim_table(const CertificateResult& r) {
-  TextTable table{.heading = "What is claimed, and what would have refuted it",
-                  .columns = {"claim", "measured", "refuted by", "holds"}};
-  const auto add = [&](const std::string& claim, const std::string& measured, const std::string& refuted, bool holds) {
-    table.rows.push_back({{claim}, {measured}, {refuted}, {holds ? "yes" : "no", holds ? Tone::good : Tone::bad}});
-  };
-  for (DType dtype : kTrained)
-    if (const Trajectory* t = strongest(r, dtype)) {
-      const NegativeResult* weak = weakest(r, dtype);
-      add(text("every form trains as Pre-LN does in ", name_of(dtype)),
-          printed("at most %.0f %% of the bound (%s, %s)", std::ceil(100 * t->share), t->architecture.name,
-                  t->runs[t->worst].form.c_str()),
-          text("more than 100 %", weak ? text(": the weakest negative control with power reaches ",
-                                              scientific(weak->excess), " times the bound")
-                                       : std::string()),
-          t->share <= 1);
-    }
-  if (const Trajectory* t = narrowest(r))
-    add("the bound can tell a wrong training at every step that a verdict speaks of",
-        text("power left at the end: at least ", scientific(t->power), " (", t->architecture.name, " in ",
-             name_of(t->dtype), "); ", horizons_text(r)),
-        text("a horizon before step ", kNegativeSteps, ": undecided"), t->verdict != Verdict::undecided);
-  for (const NegativeResult& n : r.negatives)
-    add(text(n.control.claim, n.dtype == DType::f64 ? "" : text(" (", name_of(n.dtype), ")")),
-        text(n.control.name, ": ", scientific(n.excess), " times the bound", n.has_power ? "" : ", no power"),
-        n.control.same_start ? text("less than ", scientific(separation(n.dtype)), " times the controls, or 1e-5")
-                             : text("less than ", kLeastExcess, " times the bound"),
-        n.as_expected);
   for (const DTypeErrors& d : r.gradient_errors) {
-    add(text("gradients are exact to rounding in ", name_of(d.dtype), ", in each architecture alone"),
-        printed(
-            "medians up to %.2f times what rounding does (%s), single errors up to %.1f (%s), scales up to %.2f (%s)",
-            d.median, d.median_of.c_str(), d.largest, d.largest_of.c_str(), d.scale, d.scale_of.c_str()),
-        text("more than ", kMedianLimit, ", ", kLargestLimit, " or ", kScaleLimit,
-             std::isnan(d.plain) ? std::string() : text("; plain RMSNorm has ", eps_text(d.plain), " eps")),
-        d.as_expected);
-    if (!std::isnan(d.rounded))
-      add("maps belong in f32, rounded once (no part of the verdict)",
-          text(eps_text(d.unrounded), " eps; computed in bf16 ", eps_text(d.rounded)),
-          text("no more than ", eps_text(d.unrounded), " with maps in bf16"), d.rounded > d.unrounded);
+    if (std::isnan(d.kept_own)) continue;
+    table.rows.push_back({{text("gradients in ", name_of(d.dtype), ", activations kept in bf16 (eps of bf16)")},
+                          {text(points * r.options.architectures.size())},
+                          eps_cell(d.kept_own)});
+    for (double form : d.kept_forms) table.rows.back().push_back(eps_cell(form));
+    table.rows.back().push_back(eps_cell(d.kept_plain));
+    table.rows.back().resize(table.columns.size());
   }
-  for (const DTypeErrors& d : r.width2_errors)
-    add(text("the degenerate width 2 has Pre-LN's values in ", name_of(d.dtype)),
-        printed("median %.2f, largest %.1f times what rounding does", d.median, d.largest),
-        text("more than ", kMedianLimit, " or ", kLargestLimit), d.as_expected);
+  for (const DTypeErrors& d : r.width2_errors) add("width 2, values only,", d, points, true);
   return table;
 }
 

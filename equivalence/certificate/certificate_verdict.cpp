@@ -28,6 +28,7 @@ DTypeErrors errors_in(DType dtype, const std::vector<PointErrors>& all,
   d.least_seen = INFINITY;
   d.as_expected = true;
   std::vector<double> own, own_predicted, plain, rounded, unrounded, forms[3], predicted[3];
+  std::vector<double> kept_own, kept_plain, kept_forms[3];
   const auto take = [&](const PointErrors& e, const char* form, const PointVerdict& v) {
     const auto whose = [&](const std::string& tensor) { return text(e.architecture.name, ", ", form, ", ", tensor); };
     keep(d.median, d.median_of, v.median, whose(v.median_of));
@@ -45,17 +46,23 @@ DTypeErrors errors_in(DType dtype, const std::vector<PointErrors>& all,
     append(own, largest_errors(e.own));
     append(own_predicted, largest_predicted(e.own));
     append(plain, largest_errors(e.plain));
+    append(kept_own, e.kept_own);
+    append(kept_plain, e.kept_plain);
     for (size_t f = 0; f < std::size(forms); ++f) {
       take(e, nn::name_of(kCertifiedForms[f]), verdicts[i].forms[f]);
       append(forms[f], largest_errors(e.forms[f]));
       append(predicted[f], largest_predicted(e.forms[f]));
       append(rounded, e.rounded[f]);
+      append(kept_forms[f], e.kept_forms[f]);
       if (!e.rounded[f].empty()) append(unrounded, largest_errors(e.forms[f]));
     }
   }
   d.own = geometric_mean(own);
   d.own_predicted = geometric_mean(own_predicted);
   d.plain = geometric_mean(plain);
+  d.kept_own = geometric_mean(kept_own);
+  d.kept_plain = geometric_mean(kept_plain);
+  for (size_t f = 0; f < std::size(forms); ++f) d.kept_forms[f] = geometric_mean(kept_forms[f]);
   d.rounded = geometric_mean(rounded);
   d.unrounded = geometric_mean(unrounded);
   for (size_t f = 0; f < std::size(forms); ++f) {
@@ -71,7 +78,7 @@ std::vector<ArchitectureVerdict> verdicts_of(const std::vector<PointErrors>& all
   return verdicts;
 }
 
-std::string named(const char* architecture, DType dtype) { return text(architecture, " in ", name_of(dtype)); }
+std::string named(const std::string& what, DType dtype) { return text(what, " in ", name_of(dtype)); }
 
 // What of `expected` is not there, or not in its place; empty where `parts` are exactly these.
 template <class Part, class Name>
@@ -93,8 +100,14 @@ std::string out_of_place(const CertificateResult& r) {
   list(wrong, kTrained, r.options.negative_controls);
   list(looked_at, kLookedAt, r.options.architectures);
   list(degenerate, kLookedAt, std::span(&kWidth2, 1));
+  std::vector<std::string> beside;
+  for (DType dtype : kTrained)
+    for (const Regime& regime : r.options.trained_regimes())
+      beside.push_back(named(text(regime.architecture, ", ", regime.name), dtype));
   const auto of_architecture = [](const auto& part) { return named(part.architecture.name, part.dtype); };
-  for (const std::string& why : {out_of_place("trajectories", r.trajectories, trained, of_architecture),
+  const auto of_training = [](const Trajectory& t) { return named(name_of(t), t.dtype); };
+  for (const std::string& why : {out_of_place("trajectories", r.trajectories, trained, of_training),
+                                 out_of_place("trajectories", r.regimes, beside, of_training),
                                  out_of_place("negative controls", r.negatives, wrong,
                                               [](const NegativeResult& n) { return named(n.control.name, n.dtype); }),
                                  out_of_place("gradients", r.gradients, looked_at, of_architecture),
@@ -106,16 +119,23 @@ std::string out_of_place(const CertificateResult& r) {
 std::string came_out(const Trajectory& t, Verdict verdict) {
   for (const RunResult& run : t.runs)
     if (!run.as_expected && (run.observed == verdict || verdict == Verdict::undecided))
-      return text(named(t.architecture.name, t.dtype), ": ", run.form, " came out ", name_of(run.observed), " (",
-                  run.reason, ")");
-  return text(named(t.architecture.name, t.dtype), ": there was nothing to compare");
+      return text(named(name_of(t), t.dtype), ": ", run.form, " came out ", name_of(run.observed), " (", run.reason,
+                  ")");
+  return text(named(name_of(t), t.dtype), ": there was nothing to compare");
+}
+
+// The first training with that verdict; null where there is none.
+const Trajectory* first(const CertificateResult& r, Verdict verdict) {
+  for (const auto* all : {&r.trajectories, &r.regimes})
+    for (const Trajectory& t : *all)
+      if (t.verdict == verdict) return &t;
+  return nullptr;
 }
 
 // The first thing that contradicts the claim; empty where there is none.
 std::string refuted(const CertificateResult& r) {
   if (const std::string why = out_of_place(r); !why.empty()) return why;
-  for (const Trajectory& t : r.trajectories)
-    if (t.verdict == Verdict::different) return came_out(t, t.verdict);
+  if (const Trajectory* t = first(r, Verdict::different)) return came_out(*t, t->verdict);
   for (const NegativeResult& n : r.negatives)
     if (!n.as_expected)
       return text("negative control in ", name_of(n.dtype), ": ", n.control.name, " (", n.run.reason, ")");
@@ -132,9 +152,8 @@ std::string refuted(const CertificateResult& r) {
 
 // The first thing that cannot be told; empty where there is none.
 std::string undecided(const CertificateResult& r) {
-  for (const Trajectory& t : r.trajectories)
-    if (t.verdict != Verdict::same) return came_out(t, t.verdict);
-  return "";
+  const Trajectory* t = first(r, Verdict::undecided);
+  return t ? came_out(*t, t->verdict) : "";
 }
 
 }  // namespace

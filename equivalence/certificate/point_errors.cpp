@@ -9,6 +9,7 @@
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "equivalence/certificate/drawn_point.h"
+#include "equivalence/made_examples.h"
 #include "equivalence/parametrisation.h"
 
 namespace isonorm::equivalence {
@@ -164,6 +165,26 @@ void append(FormErrors& to, const std::vector<Pair>& pairs, const FormErrors& ex
   }
 }
 
+// Gradients in f32 whose activations wait in bf16, over a batch so large that they are kept so (4 KiB and more).
+void measure_kept(PointErrors& errors, const DrawnPoint& drawn, const ProofOptions& o, int k) {
+  constexpr int kExamples = 64;
+  ProofOptions many = o;
+  many.batch = kExamples;
+  const Examples batch = made_examples(many, drawn.shape(), static_cast<uint64_t>(k));
+  Point reference(drawn.exact(), drawn.shape(), StreamForm::layer_norm);
+  reference.differentiate_at(drawn.raw(), batch);
+  const SaveActivations in_bf16(DType::bf16);
+  const auto measure = [&](StreamForm form, Maps maps, bool reversed = false) {
+    Point point(o, drawn.shape(), form, maps);
+    point.differentiate_at(drawn.raw(), batch, reversed);
+    return point.gradient_deviation(reference) / epsilon(DType::bf16);
+  };
+  errors.kept_own.push_back(measure(StreamForm::layer_norm, Maps::by_the_stream, true));
+  for (size_t f = 0; f < std::size(kCertifiedForms); ++f)
+    errors.kept_forms[f].push_back(measure(kCertifiedForms[f], Maps::by_the_stream));
+  if (errors.has_plain()) errors.kept_plain.push_back(measure(StreamForm::rms_norm, Maps::once));
+}
+
 }  // namespace
 
 PointErrors point_errors(const Architecture& a, DType dtype, Looked looked, int points, uint64_t seed,
@@ -183,6 +204,7 @@ PointErrors point_errors(const Architecture& a, DType dtype, Looked looked, int 
       return pairs(point, reference, looked);
     };
     append(errors.own, measure(StreamForm::layer_norm, Maps::by_the_stream, true), expected(of_reference), dtype);
+    if (dtype == DType::f32 && looked == Looked::gradients) measure_kept(errors, drawn, o, k);
     for (size_t f = 0; f < std::size(kCertifiedForms); ++f) {
       const StreamForm form = kCertifiedForms[f];
       const FormErrors mine = expected(predicted(drawn, form, reference, looked));

@@ -37,6 +37,9 @@ struct PointErrors {
   std::vector<double> rounded[3] = {};  // bf16: the largest of the forms with maps computed in bf16; none where norms
                                         // have gains
 
+  // f32, of gradients: the largest errors, in eps of bf16, where activations wait for the backward in bf16.
+  std::vector<double> kept_own = {}, kept_forms[3] = {}, kept_plain = {};
+
   bool has_plain() const {
     const bool tied = architecture.model == ModelKind::gpt && architecture.other_output;
     return looked == Looked::gradients && !(tied && architecture.affine);

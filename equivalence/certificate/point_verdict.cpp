@@ -53,6 +53,26 @@ std::string unusable(const FormErrors& errors, int points, bool may_be_equal) {
   return "";
 }
 
+// What is wrong with gradients whose activations were kept in bf16; empty where nothing is.
+std::string kept_too_far(const PointErrors& e, int points) {
+  if (e.dtype != DType::f32 || e.looked != Looked::gradients) return "";
+  const size_t count = static_cast<size_t>(points);
+  if (e.kept_own.size() != count || !finite(e.kept_own) || !(median(e.kept_own) > 0))
+    return "Pre-LN itself was not compared";
+  for (size_t f = 0; f < std::size(kCertifiedForms); ++f) {
+    const std::vector<double>& mine = e.kept_forms[f];
+    const char* form = nn::name_of(kCertifiedForms[f]);
+    if (mine.size() != count || !finite(mine)) return text(form, " was not compared at ", points, " points");
+    if (!(median(mine) > 0)) return text(form, " is equal to the last bit: it was compared with itself");
+    const std::vector<double> times = ratios(mine, e.kept_own);
+    const double middle = median(times), largest = *std::max_element(times.begin(), times.end());
+    if (!(middle <= kMedianLimit && largest <= kLargestLimit))
+      return text(form,
+                  printed(" has a median error of %.3g and a largest of %.3g times Pre-LN's own", middle, largest));
+  }
+  return "";
+}
+
 }  // namespace
 
 PointVerdict judge(const FormErrors& errors, int points, DType dtype, bool may_be_equal) {
@@ -103,6 +123,7 @@ ArchitectureVerdict judge(const PointErrors& e, int points) {
     v.forms[f] = judge(e.forms[f], points, e.dtype);
     refuse(nn::name_of(kCertifiedForms[f]), v.forms[f].reason);
   }
+  refuse("activations kept in bf16", kept_too_far(e, points));
   if (!e.has_plain()) return v;
   v.plain = judge(e.plain, points, e.dtype);
   if (!(v.plain.median > kMedianLimit))

@@ -39,9 +39,10 @@ double power(const Horizon& h, const Deviations& control, DType dtype) {
 }  // namespace
 
 Trajectory train_architecture(const Architecture& a, DType dtype, int steps, int controls, uint64_t seed,
-                              const Continue& go_on) {
-  Trajectory t{.architecture = a, .dtype = dtype, .steps = steps};
-  const ProofOptions o = training_options(a, dtype, seed);
+                              const Continue& go_on, const Regime* regime) {
+  Trajectory t{.architecture = a, .dtype = dtype, .steps = steps, .regime = regime ? regime->name : ""};
+  ProofOptions o = training_options(a, dtype, seed);
+  if (regime) regime->change(o);
   const ModelShape shape = shape_of(a);
   RunResult reference = record(raw_variant(StreamForm::layer_norm));
   for (int c = 1; c <= controls; ++c)

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "equivalence/certificate/architecture.h"
+#include "equivalence/certificate/regime.h"
 #include "equivalence/result.h"
 
 namespace isonorm::equivalence {
@@ -12,6 +13,7 @@ struct Trajectory {
   Architecture architecture;
   DType dtype;
   int steps = 0;
+  const char* regime = "";               // what the training has beside these (regime.h)
   std::vector<RunResult> controls = {};  // Pre-LN moved by one ulp
   std::vector<RunResult> runs = {};      // rms_norm, crms_norm, crms_isometric, judged
   Magnitudes reach = {};                 // of the wrong trainings of this architecture
@@ -25,13 +27,18 @@ struct Trajectory {
                                          // carries a verdict
 };
 
+// "gpt2", "gpt2, dropout 0.2".
+inline std::string name_of(const Trajectory& t) {
+  return *t.regime ? text(t.architecture.name, ", ", t.regime) : t.architecture.name;
+}
+
 // Told after every step of one lockstep; returns false to stop.
 using Continue = std::function<bool()>;
 
 // Trains `steps` steps on made examples at a constant rate. Beside them kNegativeSteps steps of wrong
 // trainings, which the horizon follows from. Not finished where `go_on` stopped it: undecided.
 Trajectory train_architecture(const Architecture& a, DType dtype, int steps, int controls, uint64_t seed,
-                              const Continue& go_on = {});
+                              const Continue& go_on = {}, const Regime* regime = nullptr);
 
 // Draws the verdicts from the deviations of `runs` and `controls`; fills what follows them.
 void judge(Trajectory& t);

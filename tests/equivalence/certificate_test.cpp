@@ -112,7 +112,16 @@ TEST_CASE("a reduced certificate is certified, whatever the number of threads") 
   for (const Trajectory& t : r.trajectories) CHECK(t.share_alone >= t.share);  // D_c of one is at most D_c of all
   CHECK(r.trajectories[2].steps == 2);
   for (const Trajectory& t : r.trajectories) CHECK(t.horizon.steps == t.steps);
+  REQUIRE(r.regimes.size() == 4);  // of gpt8 and vit1, f64 and f32
+  CHECK(name_of(r.regimes[0]) == "vit1, stochastic depth 0.3");
+  CHECK(name_of(r.regimes[3]) == "gpt8, batches in two parts");
+  for (const Trajectory& t : r.regimes) CHECK(t.verdict == Verdict::same);
   REQUIRE(r.gradient_errors.size() == 3);
+  CHECK(r.gradient_errors[0].own > 4);  // sums along the stream in reverse order too; of the examples alone 2.5
+  // A kept entry is off by 2^-8 = eps at most, and errors of many partly cancel in a gradient.
+  CHECK(r.gradient_errors[1].kept_own > 0.02);
+  CHECK(r.gradient_errors[1].kept_own < 8);
+  CHECK(r.gradient_errors[1].kept_plain > kMedianLimit * r.gradient_errors[1].kept_own);
   for (const DTypeErrors& d : r.gradient_errors) {
     CHECK(d.own > 0.3);
     CHECK(d.own < 30);
@@ -282,6 +291,51 @@ TEST_CASE("the verdict of an architecture's gradients is the same alone and in c
       CHECK(v.as_expected());
       for (size_t f = 0; f < 3; ++f) CHECK(v.forms[f].median == both.gradient_verdicts[2 * d + i].forms[f].median);
     }
+}
+
+TEST_CASE("a forged regime, or gradients of activations kept in bf16, make the certificate fail") {
+  CertificateResult forged = certificate();
+  forged.regimes[3].runs[1].deviations.weight[1] = 1e-2;
+  judge(forged.regimes[3]);
+  check_fails(forged, "gpt8, batches in two parts in f32: crms_norm came out different");
+  forged = certificate();
+  forged.regimes.pop_back();
+  check_fails(forged, "nothing to compare for gpt8, batches in two parts in f32");
+  forged = certificate();
+  std::swap(forged.regimes[0], forged.regimes[1]);
+  check_fails(forged, "nothing to compare for vit1, stochastic depth 0.3 in f64");
+  for (size_t form : {0u, 1u, 2u}) {
+    PointErrors& e = (forged = certificate()).gradients[2];  // gpt8 in f32
+    for (double& error : e.kept_forms[form]) error *= 20;
+    check_fails(forged, std::string("activations kept in bf16: ") + nn::name_of(kCertifiedForms[form]));
+    for (double bad : {double(NAN), double(INFINITY), 1e3}) {
+      forged = certificate();
+      forged.gradients[2].kept_forms[form][1] = bad;
+      check_fails(forged, "activations kept in bf16");
+    }
+    forged = certificate();
+    forged.gradients[2].kept_forms[form].assign(6, 0);
+    check_fails(forged, "compared with itself");
+    forged = certificate();
+    forged.gradients[2].kept_forms[form].pop_back();
+    check_fails(forged, "was not compared at 6 points");
+  }
+  forged = certificate();
+  forged.gradients[2].kept_own.clear();
+  check_fails(forged, "Pre-LN itself was not compared");
+}
+
+TEST_CASE("every regime stands on an architecture that there is, and changes its training") {
+  std::set<std::string> names;
+  for (const Regime& regime : regimes()) {
+    INFO(regime.name);
+    CHECK(names.insert(regime.name).second);
+    ProofOptions o = training_options(architecture(regime.architecture), DType::f64, 1);
+    const std::vector<std::pair<std::string, std::string>> before = option_list(o);
+    regime.change(o);
+    CHECK(option_list(o) != before);
+  }
+  CHECK(names.size() == 7);
 }
 
 TEST_CASE("a control that is not wrong comes out as not different") {

@@ -73,9 +73,9 @@ TEST_CASE("predicted errors: a fifth model that rounds stays within what four pr
   }
   std::sort(ratios.begin(), ratios.end());
   REQUIRE(ratios.size() > 100);
-  CHECK(ratios[ratios.size() / 2] < kMedianLimit / kModelFactor);
+  CHECK(ratios[ratios.size() / 2] < kMedianLimit / 2);
   CHECK(ratios[ratios.size() / 2] > 0.5);
-  CHECK(ratios.back() < kLargestLimit / kModelFactor);
+  CHECK(ratios.back() < kLargestLimit / 2);
 }
 
 TEST_CASE("a gradient in bf16, f32 or f64 that is off by a small factor, or not recentred, in one tensor is refused") {
