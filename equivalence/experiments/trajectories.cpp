@@ -30,14 +30,15 @@ TextTable run_table(const ProofResult& proof) {
                   .caption = "Largest relative deviation from layer_norm over the run."};
   const auto add = [&](const RunResult& run, bool judged) {
     const Tone tone = run.as_expected ? Tone::good : Tone::bad;
-    table.rows.push_back({{run_name(run)},
-                          {text(run.parameters), Tone::plain, static_cast<double>(run.parameters)},
-                          number_cell(run.loss_deviation),
-                          number_cell(run.gradient_deviation),
-                          number_cell(run.weight_deviation),
-                          {judged ? run.reason : ""},
-                          {judged ? name_of(run.expected) : ""},
-                          {judged ? name_of(run.observed) : "", judged ? tone : Tone::plain}});
+    table.rows.push_back(
+        {{run_name(run)},
+         {text(run.parameters), Tone::plain, static_cast<double>(run.parameters)},
+         number_cell(run.loss_deviation),
+         number_cell(run.gradient_deviation),
+         number_cell(run.weight_deviation),
+         {judged ? run.reason.substr(0, run.reason.find("; ")) : ""},  // the entry is in the JSON of a proof
+         {judged ? name_of(run.expected) : ""},
+         {judged ? name_of(run.observed) : "", judged ? tone : Tone::plain}});
   };
   for (const RunResult& run : proof.controls) add(run, false);
   for (const RunResult& run : proof.runs) add(run, true);
