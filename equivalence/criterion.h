@@ -20,8 +20,8 @@ double share_of_bound(const Deviations& run, const Deviations& control, DType dt
 // kNegativeSteps steps (up to the first that is not finite). 0 where there is none.
 Magnitudes reach(std::span<const RunResult> wrong);
 
-// The last step up to which bound(D_c(t)) lies below a third of `reach` in each quantity, in f64 also below 1e-5. A
-// third: at the horizon a wrong training still leaves the bound by a factor of three.
+// The last step up to which bound(D_c(t)) lies below a third of `reach` in each quantity, and below 1e-5 in f64, 1e-2 in
+// f32. A third: at the horizon a wrong training still leaves the bound by a factor of three.
 Horizon horizon(const Deviations& control, const Magnitudes& reach, DType dtype);
 
 // Whether a horizon carries a verdict: kNegativeSteps steps, or all of a shorter run.
@@ -49,7 +49,9 @@ Deviations running_maximum(std::span<const RunResult> controls);
 
 // Fills largest deviations, horizon, observed, as_expected and reason of a run from its `expected`, `deviations`,
 // `control` and `reach`.
-//   different  D(t) > bound(D_c(t)) at any step, for loss, gradient or weight, or D(t) is NaN where the bound is not.
+//   different  D(t) > bound(D_c(t)) at any step, for loss, gradient or weight, as long as that bound lies below 1e-5
+//              (f32: 1e-2), or below 1 and what wrong trainings reach: beyond, in chaos, honest runs break it too. Or
+//              D(t) is NaN where the bound is finite.
 //              Where it is expected, it counts only if the run began as the same function (start_tolerance) and
 //              exceeds separation * D_c and 1e-5 in each of the three: gradients and weights at its last step, the
 //              loss at any step (a single number, it may happen to pass that of the reference).

@@ -71,7 +71,7 @@ std::string criterion_text(const ProofResult& proof) {
       "three, with eps = ",
       scientific(epsilon(proof.options.dtype)),
       ", as far as that bound lies below a third of what a wrong training reaches (the weaker of the negative "
-      "controls), in f64 also below 1e-5: up to the horizon, step ",
+      "controls) and below 1e-5 in f64, 1e-2 in f32: up to the horizon, step ",
       proof.horizon.steps, " here. Where the horizon is nearer than ", kNegativeSteps,
       " steps and the end of the run, it is <em>undecided</em>. A negative control must start as the same function and "
       "within ",

@@ -41,7 +41,7 @@ struct Magnitudes {
 // How far a comparison can tell a right training from a wrong one.
 struct Horizon {
   int steps = 0;           // up to and with this step the bound lies below `limit` in each quantity
-  Magnitudes limit;        // a third of what wrong trainings reach, in f64 at most 1e-5
+  Magnitudes limit;        // a third of what wrong trainings reach, at most 1e-5 in f64 and 1e-2 in f32
   Magnitudes resolution;   // the bound at the horizon (at step 1 where steps is 0): what exceeds it would have shown
   std::string ended_by{};  // the quantity whose bound reached its limit at the next step; empty where none did
   std::string term{};      // of that bound: "30 times the controls", "64 eps", or "the controls are not finite"

@@ -182,7 +182,9 @@ TEST_CASE("criterion: a bound has power below a third of what a wrong training r
       judge(run, dtype);
       return run.observed;
     };
-    const auto limited_at = [&](size_t steps) { return 2.999 * (30 * control[steps] + 64 * 0x1p-52); };  // ends before it
+    const auto limited_at = [&](size_t steps) {
+      return 2.999 * (30 * control[steps] + 64 * 0x1p-52);
+    };  // ends before it
     CHECK(judged(limited_at(20), DType::f64) == Verdict::same);
     CHECK(run.horizon.steps == 20);
     CHECK(run.horizon.ended_by == (q == 0 ? "the loss" : q == 1 ? "gradients" : "weights"));
@@ -221,6 +223,47 @@ TEST_CASE("criterion: chaos is not equivalence") {
   judge(run, DType::f32);
   CHECK(run.observed == Verdict::undecided);
   CHECK_FALSE(run.as_expected);
+}
+
+TEST_CASE("criterion: in chaos a broken bound shows as little as one that is kept") {
+  for (DType dtype : {DType::f64, DType::f32}) {
+    RunResult run = form_run();
+    run.reach = {0.5, 3, 0.5};
+    for (Series series : kAll)
+      for (size_t t = 30; t < 50; ++t) (run.control.*series)[t] = 10, (run.deviations.*series)[t] = 1e6;
+    judge(run, dtype);
+    CHECK(run.observed == Verdict::same);
+    CHECK(run.horizon.steps == 30);
+    for (Series series : kAll) {  // a bound below what a wrong training reaches decides, also beyond the horizon
+      RunResult broken = run;
+      (broken.control.*series)[40] = 0.49 / 30;
+      judge(broken, dtype);
+      CHECK(broken.observed == Verdict::different);
+      broken = run;
+      (broken.deviations.*series)[40] = kNan;
+      judge(broken, dtype);
+      CHECK(broken.observed == Verdict::different);
+    }
+    run.control.gradient[40] = 2.0 / 30;  // below what it reaches, but above 1
+    judge(run, dtype);
+    CHECK(run.observed == Verdict::same);
+    run.reach = {};  // nothing is known of wrong trainings: a bound below the largest that decides is broken or not
+    judge(run, dtype);
+    CHECK(run.observed == Verdict::undecided);
+    run.deviations.loss[3] = 1;
+    judge(run, dtype);
+    CHECK(run.observed == Verdict::different);
+  }
+}
+
+TEST_CASE("criterion: f32, too, has a bound above which nothing is decided") {
+  RunResult run = form_run();
+  run.reach = {2, 2, 2};
+  for (size_t t = 25; t < 50; ++t) run.control.weight[t] = 1e-3;  // a bound of 3 %
+  judge(run, DType::f32);
+  CHECK(run.observed == Verdict::same);
+  CHECK(run.horizon.steps == 25);
+  CHECK(run.horizon.limit.weight == 1e-2);
 }
 
 TEST_CASE("criterion: a run shorter than 20 steps needs all of them") {
