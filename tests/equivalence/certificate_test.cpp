@@ -115,6 +115,7 @@ TEST_CASE("a reduced certificate is certified, whatever the number of threads") 
   REQUIRE(r.regimes.size() == 4);  // of gpt8 and vit1, f64 and f32
   CHECK(name_of(r.regimes[0]) == "vit1, stochastic depth 0.3");
   CHECK(name_of(r.regimes[3]) == "gpt8, batches in two parts");
+  CHECK(r.regimes[0].runs[0].losses != r.trajectories[1].runs[0].losses);  // vit1 without it
   for (const Trajectory& t : r.regimes) CHECK(t.verdict == Verdict::same);
   REQUIRE(r.gradient_errors.size() == 3);
   CHECK(r.gradient_errors[0].own > 4);  // sums along the stream in reverse order too; of the examples alone 2.5
