@@ -73,7 +73,8 @@ std::string grid_html(const TableResult& r) {
          "and weights stay within 30 times what one-ulp controls reach, plus 64 eps, at every step and for every seed. "
          "<b>!</b>: they do not. <b>?</b>: rounding alone explains as much as a wrong training would show, or too "
          "little was seen. n/a: raw weights would be needed and are not there, or the architecture has no such model. "
-         "A cell in red contradicts the theory; what is expected follows from the table of what updates depend on.</figcaption></figure>\n";
+         "A cell in red contradicts the theory; what is expected follows from the table of what updates depend "
+         "on.</figcaption></figure>\n";
 }
 
 std::string variants_html(const TableResult& r) {
