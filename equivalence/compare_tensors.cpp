@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
+#include "equivalence/checkpoint_facts.h"
 #include "equivalence/summary.h"
 
 namespace isonorm::equivalence {
@@ -50,25 +51,43 @@ std::string likely_cause(const Pair& p) {
   return "";
 }
 
+// Why integers of one shape differ; empty where all are equal. f64 would not do: it begins to skip some at 2^53.
+std::string integers_differ(const Tensor& a, const Tensor& b) {
+  const std::vector<int64_t> reference = a.to_vector<int64_t>(), value = b.to_vector<int64_t>();
+  const auto [i, j] = std::mismatch(reference.begin(), reference.end(), value.begin());
+  if (i == reference.end()) return "";
+  return text("has ", *j, " at ", index_at(a.shape(), i - reference.begin()), ", in the reference ", *i,
+              " (integers must be equal)");
+}
+
 std::string plural(size_t n, const char* noun) { return text(n, " ", noun, n == 1 ? "" : "s"); }
 
 class Comparer {
  public:
   Comparer(const TensorMap& a, const TensorMap& b, const ParameterMap& map, const CompareTensorsOptions& o) : o_(o) {
     for (const std::string& pattern : o.noise) zero_in_exact_arithmetic_.leave_out(pattern);
-    std::set<std::string> reached;
+    std::map<std::string, std::string> originals;  // of every partner, the first one
     for (const auto& [name, tensor] : a) {
       const auto route = map.route(name);
-      if (!route) continue;
-      reached.insert(route->name);
+      if (!route) {
+        ++left_out_;
+        continue;
+      }
+      const auto [original, first] = originals.emplace(route->name, name);
       const Tensor* partner = b.find(route->name);
       if (!partner)
         result_.only_a.push_back(name);
+      else if (!first)
+        result_.rows.push_back(
+            {.name = name,
+             .partner = route->name,
+             .shape = tensor.shape(),
+             .problem = text("has two originals: ", original->second, " and ", name, " both become ", route->name)});
       else
         pair(name, tensor, *partner, *route);
     }
     for (const auto& [name, tensor] : b)
-      if (!reached.count(name)) result_.only_b.push_back(name);
+      if (!originals.count(name) && !(a.find(name) && !map.route(name))) result_.only_b.push_back(name);
   }
 
   TensorsComparison run() {
@@ -90,6 +109,9 @@ class Comparer {
             .partner = route.name,
             .shape = a.shape(),
             .tolerance = o_.tolerance.value_or(usual_tolerance(a.dtype(), b.dtype()))};
+    const bool integers = !is_floating(a.dtype()) && !is_floating(b.dtype()) && route.legs.empty();
+    if (integers) row.tolerance = 0;
+    row.identical = route.legs.empty() && same_bytes(a, b);
     try {
       const Tensor x = cast(a, DType::f64), y = cast(b, DType::f64);
       const Tensor reference = o_.gradients ? x : route.forward(x),
@@ -99,7 +121,11 @@ class Comparer {
         row.problem = text("has shape ", b.shape(), ", expected ", reference.shape());
         if (b.rank() == 2 && reference.shape() == Dims{b.size(1), b.size(0)})
           row.problem += " (likely stored transposed: map it with transpose)";
-      } else {
+      } else if (integers && !row.identical) {
+        row.problem = integers_differ(a, b);
+      }
+      if (row.problem.empty()) {
+        entries_ += reference.numel();
         pairs_.push_back({o_.gradients ? name : route.name, value, reference, largest_entry(reference)});
         noise_.push_back(noise_share(a.dtype(), b.dtype()));
       }
@@ -132,9 +158,10 @@ class Comparer {
     size_t differing = 0, undecided = 0, noise = 0;
     bool equal = true;
     const Row *first = nullptr, *first_undecided = nullptr;
-    double share = 0;
+    double share = 0, unseen = 0;
     for (const Row& row : result_.rows) {
-      equal = equal && row.problem.empty() && row.deviation == 0;
+      equal = equal && row.identical;
+      if (!row.identical) unseen = std::max(unseen, row.tolerance);
       noise += row.taken_noise;
       if (row.verdict() == Verdict::same && !row.taken_noise)
         share = std::max(share, row.tolerance > 0 ? row.deviation / row.tolerance : 0);
@@ -157,6 +184,8 @@ class Comparer {
                  " (", plural(result_.only_a.size() + result_.only_b.size(), "tensor"), " without partner)");
     else if (n == 0)
       why = "no tensors were compared";
+    else if (entries_ == 0)
+      why = "no entries were compared";
     else if (first_undecided) {
       result_.verdict = Verdict::undecided;
       why = text(first_undecided->name, " is ", first_undecided->problem, " (", undecided, " of ", plural(n, "tensor"),
@@ -166,6 +195,8 @@ class Comparer {
       result_.identical = equal;
       why = equal ? text(plural(n, "tensor"), ", equal to the last bit")
                   : text(plural(n, "tensor"), ", at most ", std::ceil(100 * share), " % of the tolerance");
+      if (left_out_ > 0) why += text(", ", left_out_, " left out by the map");
+      if (unseen > 0) why += text(", entries below ", scientific(unseen), " of the largest of their tensor not seen");
       if (noise > 0) why += text(", ", noise, " taken for noise as named");
     }
     if (first && !first->problem.empty()) result_.likely.clear(), result_.first.reset();
@@ -176,6 +207,8 @@ class Comparer {
   TensorsComparison result_;
   std::vector<Pair> pairs_;    // of the rows without a problem, in order
   std::vector<double> noise_;  // their noise_share
+  int64_t entries_ = 0;        // in all pairs
+  size_t left_out_ = 0;        // tensors of A
 };
 
 }  // namespace

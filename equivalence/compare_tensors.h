@@ -23,7 +23,8 @@ struct CompareTensorsOptions {
   // Of weights M w_A is compared with w_B; of gradients g_A with M* g_B.
   bool gradients = false;
   // Largest |difference| relative to the largest entry of the tensor in A. Where not set: 1e-10, 1e-4 where one of the
-  // two tensors is f32, 3e-2 where one is bf16.
+  // two tensors is f32, 3e-2 where one is bf16. Nothing is seen of entries below that share of the largest one. Two
+  // tensors of integers must be equal whatever it is, unless a map acts on them.
   std::optional<double> tolerance = {};
   // Gradients that are zero in exact arithmetic, such as those of key biases: names in A, with the * of parameter maps.
   // What the files hold of them is rounding noise: the same where it lies, in both, below 1000 eps (at most 1 %) of the
@@ -34,7 +35,7 @@ struct CompareTensorsOptions {
 struct TensorsComparison {
   // undecided: nothing differs that could be compared, and something could not.
   Verdict verdict = Verdict::different;
-  bool identical = false;           // same, and to the last bit
+  bool identical = false;           // same, and every row is
   std::string reason, likely;       // one sentence; the cause, where the difference itself shows one
   std::optional<EntryPlace> first;  // of the first tensor that differs the entry that is furthest off
 
@@ -43,6 +44,7 @@ struct TensorsComparison {
     Dims shape;                 // of what was compared
     double deviation = 0, tolerance = 0;
     std::string problem = {};  // why it differs or could not be compared, where that is no figure
+    bool identical = false;    // one dtype and equal bits (0 is not -0), and no map acts
     bool undecided = false;    // a gradient that may be rounding noise, and may not
     bool taken_noise = false;  // and the same: CompareTensorsOptions::noise names it
 
@@ -61,8 +63,9 @@ struct TensorsComparison {
   std::string json() const;
 };
 
-// A is the reference. Values are computed in f64, whatever the dtypes. Nothing at all, a NaN, a tensor without partner
-// (but those that the map leaves out) and shapes that do not fit are differences. A gradient that differs and lies, in
+// A is the reference. Values are computed in f64, but integers are compared as such. Nothing at all, tensors without a
+// single entry, a NaN, a tensor without partner, a partner of two and shapes that do not fit are differences. What the
+// map leaves out of A is left out of B too, where it has the same name. A gradient that differs and lies, in
 // A and in B, below 1000 eps (at most 1 %) of A's largest of all is undecided: it can be rounding noise, and there is
 // no control to tell; equal zeros are the same. Throws for an empty pattern in `noise`, never for what the two hold.
 TensorsComparison compare_tensors(const TensorMap& a, const TensorMap& b, const ParameterMap& map = {},

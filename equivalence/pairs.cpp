@@ -18,14 +18,8 @@ double deviation_of(const Pair& p) {
   return relative(largest_entry(p.value - p.reference), p.scale);
 }
 
-// Entry `flat` (row-major) of a pair.
 Dims index_of(const Pair& p, int64_t flat) {
-  Dims index = p.value.shape();
-  for (int dim = index.rank - 1; dim >= 0; --dim) {
-    const int64_t size = index[dim];
-    index[dim] = flat % size;
-    flat /= size;
-  }
+  Dims index = index_at(p.value.shape(), flat);
   if (index.rank > 0) index[0] += p.first_row;
   return index;
 }
@@ -42,6 +36,15 @@ double deviation(const std::vector<Pair>& pairs) {
   double worst = 0;
   for (const Pair& p : pairs) worst = larger(worst, deviation_of(p));
   return worst;
+}
+
+Dims index_at(const Dims& shape, int64_t flat) {
+  Dims index = shape;
+  for (int dim = index.rank - 1; dim >= 0; --dim) {
+    index[dim] = flat % shape[dim];
+    flat /= shape[dim];
+  }
+  return index;
 }
 
 std::optional<EntryPlace> furthest_off(const std::vector<Pair>& pairs) {

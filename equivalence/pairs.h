@@ -34,6 +34,9 @@ double deviation(const std::vector<Pair>& pairs);
 // The entry that deviates most, a NaN before all others; nothing where no pair has an entry.
 std::optional<EntryPlace> furthest_off(const std::vector<Pair>& pairs);
 
+// The index of entry `flat` (row-major) of a tensor of that shape.
+Dims index_at(const Dims& shape, int64_t flat);
+
 // "fc.weight[3, 4] is 0.25, in the reference 0.5", both to the last digit.
 std::string describe(const EntryPlace& place);
 

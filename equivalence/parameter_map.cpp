@@ -1,6 +1,7 @@
 #include "equivalence/parameter_map.h"
 
 #include <algorithm>
+#include <set>
 
 #include "autograd/ops/shape.h"
 #include "equivalence/map.h"
@@ -176,7 +177,9 @@ ParameterMap ParameterMap::from_json(std::string_view json) {
     std::optional<std::string> to;
     std::vector<std::string> maps;
     int64_t dim = 0;
+    std::set<std::string> keys;
     reader.object([&](const std::string& key) {
+      check(keys.insert(key).second, "parameter map: a rule has the key '", key, "' twice");
       if (key == "a")
         from = reader.string();
       else if (key == "b")

@@ -48,8 +48,8 @@ class ParameterMap {
   // The parameters of `raw` (a model with raw storage) as a stream of that form and width stores them: writers and
   // readers by their roles (nn/stream.h).
   static ParameterMap mapped_storage(const nn::Module& raw, const nn::Stream& stream);
-  // Rules from JSON. Throws on text of another form, an unknown map, or a * in the new name that has nothing to stand
-  // for.
+  // Rules from JSON. Throws on text of another form, a key twice in a rule, an unknown map, or a * in the new name that
+  // has nothing to stand for.
   static ParameterMap from_json(std::string_view json);
 
   ParameterMap& add(const std::string& from, const std::string& to, std::vector<Leg> legs = {});

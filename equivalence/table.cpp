@@ -109,15 +109,18 @@ template <class Named> void check_distinct(const std::vector<Named>& list, const
             j + 1, " and ", i + 1);
 }
 
-Expectation observation(const RunResult& run) {
-  return run.observed == Verdict::same        ? Expectation::same
-         : run.observed == Verdict::undecided ? Expectation::undecided
-                                              : Expectation::different;
+// What looks as expected and falls short of it (by the margin, or because it was compared with itself) was not seen,
+// and contradicts nothing; so criterion.cpp concludes too.
+Expectation observation(const Cell& cell, const RunResult& run) {
+  const Expectation seen = run.observed == Verdict::same        ? Expectation::same
+                           : run.observed == Verdict::different ? Expectation::different
+                                                                : Expectation::undecided;
+  return !run.as_expected && seen == cell.expected ? Expectation::undecided : seen;
 }
 
-Outcome outcome(const RunResult& run) {
+Outcome outcome(const Cell& cell, const RunResult& run) {
   if (run.as_expected) return Outcome::agrees;
-  return run.observed == Verdict::undecided ? Outcome::undecided : Outcome::contradicts;
+  return observation(cell, run) == Expectation::undecided ? Outcome::undecided : Outcome::contradicts;
 }
 
 }  // namespace
@@ -136,10 +139,10 @@ void take_seed(Cell& cell, const RunResult& run, bool first) {
   control(cell.control_loss, run.control.loss);
   control(cell.control_gradient, run.control.gradient);
   control(cell.control_weight, run.control.weight);
-  if (!first && outcome(run) <= cell.outcome) return;
-  cell.observed = observation(run);
+  if (!first && outcome(cell, run) <= cell.outcome) return;
+  cell.observed = observation(cell, run);
   cell.reason = run.reason;
-  cell.outcome = outcome(run);
+  cell.outcome = outcome(cell, run);
 }
 
 Predicates predicates_of(const TableOptions& o, const Recipe& recipe) { return predicates_of(Start(o, 1), recipe); }

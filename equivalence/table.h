@@ -26,7 +26,7 @@ struct TableOptions {
   std::vector<Recipe> columns{recipes().begin(), recipes().end()};
 };
 
-// undecided: nothing contradicts, but something was not seen either way.
+// undecided: nothing contradicts, but something was not seen either way, or not by the margin.
 enum class Outcome { agrees, undecided, contradicts };
 
 // One variant under one recipe. Deviations are relative and the largest over the steps: over all seeds where `same` is
@@ -51,10 +51,10 @@ struct TableResult {
   TableOptions options;
   ProofOptions model;  // of the first seed: sizes, data, dtype
   Manifest manifest;
-  std::vector<Predicates> predicates;          // of the update of every column
-  std::vector<Cell> cells;                     // row by row
+  std::vector<Predicates> predicates;    // of the update of every column
+  std::vector<Cell> cells;               // row by row
   Outcome outcome = Outcome::undecided;  // of the cell that speaks most against the expectation
-  bool interrupted = false;                    // nothing is concluded
+  bool interrupted = false;              // nothing is concluded
   double seconds = 0;
 
   const Cell& cell(size_t row, size_t column) const { return cells[row * options.columns.size() + column]; }

@@ -71,9 +71,10 @@ std::string grid_html(const TableResult& r) {
   return out +
          "<figcaption>Largest relative deviation of the loss from Pre-LN's over all steps. <b>=</b>: loss, gradients "
          "and weights stay within 30 times what one-ulp controls reach, plus 64 eps, at every step and for every seed. "
-         "<b>!</b>: they do not. <b>?</b>: rounding alone explains as much as a wrong training would show. n/a: raw "
-         "weights would be needed and are not there, or the architecture has no such model. A cell in red contradicts "
-         "the theory; what is expected follows from the table of what updates depend on.</figcaption></figure>\n";
+         "<b>!</b>: they do not. <b>?</b>: rounding alone explains as much as a wrong training would show, or too "
+         "little was seen. n/a: raw weights would be needed and are not there, or the architecture has no such model. "
+         "A cell in red contradicts the theory; what is expected follows from the table of what updates depend "
+         "on.</figcaption></figure>\n";
 }
 
 std::string variants_html(const TableResult& r) {

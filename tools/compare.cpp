@@ -1,7 +1,6 @@
 // isonorm compare: two safetensors files of gradients or weights, tensor by tensor, through a map.
 #include <sys/stat.h>
 
-#include <cmath>
 #include <cstdio>
 
 #include "core/file.h"
@@ -85,7 +84,8 @@ Verb add_compare(CLI::App& app) {
                     "the files hold gradients: A's are compared with B's mapped back by the adjoints");
   command->add_option(
       "--tolerance", o->options.tolerance,
-      "largest difference relative to the largest entry of a tensor (default: 1e-10, f32 1e-4, bf16 3e-2)");
+      "largest difference relative to the largest entry of a tensor, below 1 (default: 1e-10, f32 1e-4, bf16 3e-2); "
+      "integers must be equal");
   command
       ->add_option(
           "--noise", o->options.noise,
@@ -96,8 +96,8 @@ Verb add_compare(CLI::App& app) {
   command->add_flag("-q,--quiet", o->quiet, "print the closing sentence only");
   command->footer("Exit codes: 0 the same, 1 different, 2 usage, 3 bad input, 4 input/output, 5 undecided.");
   return {command, [o] {
-            if (const auto t = o->options.tolerance; t && !(*t >= 0 && std::isfinite(*t)))
-              throw UsageError(text("--tolerance: ", *t, " is not a number from 0 on"));
+            if (const auto t = o->options.tolerance; t && !(*t >= 0 && *t < 1))
+              throw UsageError(text("--tolerance: ", *t, " is not a number from 0 to below 1"));
             for (const std::string& pattern : o->options.noise) {
               if (!o->options.gradients) throw UsageError("--noise: needs --gradients");
               if (pattern.empty()) throw UsageError("--noise: a name is empty");

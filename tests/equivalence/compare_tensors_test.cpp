@@ -92,7 +92,85 @@ TEST_CASE("compare tensors: NaN, nothing and missing partners are never the same
   CHECK(compare_tensors(more, a, ParameterMap().leave_out("extra")).same());
   TensorMap empty_one;
   empty_one.add("x", empty({0, 3}, {DType::f64}));
-  CHECK(compare_tensors(empty_one, empty_one).rows.size() == 1);
+  CHECK_THAT(said(empty_one, empty_one), Contains("different: no entries were compared"));
+  empty_one.add("y", bias);  // beside something, nothing is no difference
+  CHECK(compare_tensors(empty_one, empty_one).identical);
+}
+
+namespace {
+
+TensorMap only(const Tensor& x) {
+  TensorMap m;
+  m.add("w", x);
+  return m;
+}
+
+}  // namespace
+
+TEST_CASE("compare tensors: integers are compared as integers, whatever the tolerance") {
+  constexpr int64_t kLarge = int64_t{1} << 53;
+  const auto integers = [](int64_t first) { return only(tensor<int64_t>({5, first})); };
+  const TensorMap a = integers(kLarge);
+  CHECK(compare_tensors(a, integers(kLarge)).identical);
+  CHECK_THAT(said(a, integers(kLarge + 1)), Contains("different: w has 9007199254740993 at [1], in the reference "
+                                                     "9007199254740992 (integers must be equal)"));
+  CHECK_THAT(said(integers(100000000000), integers(100000000003), {}, {.tolerance = 0.5}), Contains("different"));
+  CHECK_THAT(said(integers(100000000000), integers(100000000003), {}, {.gradients = true, .noise = {"*"}}),
+             Contains("different"));
+  // another dtype holds the same numbers, and is not identical
+  const TensorMap small = integers(7);
+  for (const TensorMap& other : {only(tensor<uint8_t>({5, 7})), only(tensor<double>({5, 7}))}) {
+    const TensorsComparison r = compare_tensors(small, other);
+    CHECK(r.same());
+    CHECK_FALSE(r.identical);
+  }
+  CHECK_FALSE(compare_tensors(small, only(tensor<uint8_t>({5, 8}))).same());
+  CHECK_FALSE(compare_tensors(small, only(tensor<double>({5, 8}))).same());
+}
+
+TEST_CASE("compare tensors: equal to the last bit are equal bits of one dtype that no map made") {
+  const TensorMap a = only(tensor<double>({0.0, 1.0}));
+  const auto differs_in_bits = [&](const TensorMap& b, const ParameterMap& map = {}) {
+    const TensorsComparison r = compare_tensors(a, b, map);
+    INFO(r.message());
+    CHECK(r.same());
+    CHECK_FALSE(r.identical);
+    CHECK_THAT(r.message(), Contains("at most 0 % of the tolerance"));
+  };
+  differs_in_bits(only(tensor<double>({-0.0, 1.0})));
+  differs_in_bits(only(tensor<float>({0.0F, 1.0F})));
+  differs_in_bits(a, ParameterMap().add("w", "w", {{"identity", 0}}));
+  CHECK(compare_tensors(a, a).identical);
+  TensorMap renamed;
+  renamed.add("v", a.at("w"));
+  CHECK(compare_tensors(a, renamed, ParameterMap().add("w", "v")).identical);
+}
+
+TEST_CASE("compare tensors: what is the same says below which share it saw nothing") {
+  const TensorMap a = only(tensor<float>({1.0F, 9e-5F})), b = only(tensor<float>({1.0F, 0.0F}));
+  CHECK_THAT(said(a, b), Contains("entries below 1.0e-04 of the largest of their tensor not seen"));
+  CHECK_THAT(said(a, b, {}, {.tolerance = 0.25}), Contains("entries below 2.5e-01 of"));
+  CHECK_THAT(said(a, a), !Contains("not seen"));
+}
+
+TEST_CASE("compare tensors: two tensors with one partner differ; what is left out is left out of both") {
+  TensorMap two, one;
+  two.add("a.w", tensor({2., 1.}));
+  two.add("b.w", tensor({2., 1.}));
+  one.add("w", tensor({2., 1.}));
+  const TensorsComparison r = compare_tensors(two, one, ParameterMap().add("*.w", "w"));
+  CHECK_THAT(r.message(), Contains("different: w has two originals: a.w and b.w both become w (1 of 2 tensors"));
+  CHECK(compare_tensors(two, one, ParameterMap().add("a.w", "w").leave_out("b.w")).same());
+
+  TensorMap a = one, b = one;
+  a.add("x", tensor({1.}));
+  b.add("x", tensor({3.}));
+  const ParameterMap without_x = ParameterMap().leave_out("x");
+  CHECK_THAT(said(a, b, without_x), Contains("same: 1 tensor, ") && Contains("1 left out by the map"));
+  CHECK_THAT(said(one, b, without_x), Contains("only the second has x"));
+  // A name that another tensor of A becomes is a partner all the same.
+  a.add("v", tensor({4.}));
+  CHECK_THAT(said(a, b, ParameterMap().leave_out("x").add("v", "x")), Contains("different: x[0] is 3"));
 }
 
 TEST_CASE("compare tensors: weights go through M, gradients come back through its adjoint") {

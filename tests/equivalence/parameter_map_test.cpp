@@ -53,6 +53,8 @@ TEST_CASE("parameter map: what makes no sense is refused in one line") {
       {R"([{"a": "x", "map": "project"}])", "no map is called 'project'; there are transpose, identity"},
       {R"([{"a": "x", "to": "y"}])", "no key 'to'"},
       {R"([{"a": "x", "b": "y.*"}])", "more * than"},
+      {R"([{"a": "w", "a": "v", "b": "v"}])", "the key 'a' twice"},
+      {R"([{"a": "x", "b": "y", "b": "z"}])", "the key 'b' twice"},
       {R"([{"a": "x", "dim": 9}])", "over the limit"},
       {R"([{"a": "x"}] x)", "expected the end"}};
   for (const auto& [json, part] : wrong) {

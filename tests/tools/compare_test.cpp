@@ -39,7 +39,7 @@ TEST_CASE("compare: 0, 1, 2, 3 and 4, each with its one line") {
 
   const ChildResult different = run_child({"compare", a, other, "--json", folder / "r.json"});
   CHECK(different.code == 1);
-  CHECK_THAT(different.out, Contains("  proj.weight [4, 3]  1.0e+00\ndifferent: proj.weight[0, 0] is ") &&
+  CHECK_THAT(different.out, Contains("  proj.weight [4, 3]  1.0e+00\ndifferent: proj.weight[0, 1] is ") &&
                                 Contains("likely a factor of 2"));
   std::ifstream file(folder / "r.json");
   CHECK(nlohmann::json::parse(file)["same"] == false);
@@ -49,7 +49,11 @@ TEST_CASE("compare: 0, 1, 2, 3 and 4, each with its one line") {
   CHECK(run_child({"compare", a, mapped}).code == 1);
 
   CHECK(run_child({"compare", a}).code == 2);
-  CHECK(run_child({"compare", a, other, "--tolerance", "-1"}).code == 2);
+  for (const char* tolerance : {"-1", "1", "nan", "inf"}) {  // of 1, anything is the same
+    const ChildResult refused = run_child({"compare", a, other, "--tolerance", tolerance});
+    CHECK(refused.code == 2);
+    CHECK_THAT(refused.err, Contains("--tolerance"));
+  }
   const ChildResult bad = run_child({"compare", a, mapped, "--map", folder / "bad.json"});
   CHECK(bad.code == 3);
   CHECK_THAT(bad.err, Contains("bad.json: parameter map: no map is called 'project'"));

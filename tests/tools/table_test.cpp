@@ -30,6 +30,13 @@ TEST_CASE("table: a grid as theory says gives 0, the table, JSON and a report") 
   CHECK_THAT(markdown.out, Contains("| |SGD|\n|---|---|\n| a1 |= "));
 }
 
+TEST_CASE("table: one step moves no loss yet, so what differs is undecided, and nothing contradicts") {
+  const ChildResult r = run_child({"table", "--optimizers", "sgd", "--steps", "1", "--seeds", "1"});
+  INFO(r.out << r.err);
+  CHECK(r.code == 5);
+  CHECK_THAT(r.out, Contains("\nUndecided: 15 of 15 cells") && !Contains("??"));
+}
+
 TEST_CASE("table: four grids, and what updates depend on") {
   const TempFolder folder;
   const ChildResult r = run_child({"table", "--full", "--optimizers", "sgd,adafactor", "--steps", "2", "--seeds", "1",
