@@ -92,7 +92,9 @@ class Comparer {
       const NormPlace* other = layout_b_.find_norm(n.name);
       if (!other)
         incomparable(text("only the first has a norm '", n.name, "'"));
-      else if (n.eps != other->eps || n.normalizes != other->normalizes)
+      else if (n.normalizes != other->normalizes)
+        incomparable(text("norm '", n.name, "' normalizes in the ", n.normalizes ? "first" : "second", " alone"));
+      else if (n.eps != other->eps)
         differ(text("eps of ", n.name), n.eps, other->eps,
                text("eps of norm '", n.name, "' is ", exact_decimal(n.eps), " and ", exact_decimal(other->eps)));
     }
@@ -133,7 +135,7 @@ class Comparer {
     const Carried p = solid(x), q = solid(y);
     const Blind blind = blind_rows(part.name);
     for (int64_t row = 0; p.value.numel() > 0 && row < p.value.size(0); ++row)
-      compare_row(part.name, row, p.value.size(1), all(p, row), all(q, row), blind);
+      if (row < blind.begin || row >= blind.end) compare_row(part.name, row, p.value.size(1), all(p, row), all(q, row));
   }
 
   // Whether both make the part from the same bits in the same way.
@@ -150,7 +152,8 @@ class Comparer {
     double flip;
   };
 
-  // Entries that the function does not see, as either layout knows them: a model without biases has no place for them.
+  // Entries of a bias, each a row of its own, that the function does not see, as either layout knows them: a model
+  // without biases has no place for them.
   struct Blind {
     int64_t begin = 0, end = 0;
   };
@@ -165,21 +168,22 @@ class Comparer {
     return {contiguous(c.value), contiguous(c.rounding), contiguous(c.size), contiguous(c.flip)};
   }
 
-  void compare_row(const std::string& name, int64_t row, int64_t columns, const Row& x, const Row& y, Blind blind) {
+  void compare_row(const std::string& name, int64_t row, int64_t columns, const Row& x, const Row& y) {
     double largest = 0, size_x = 0, size_y = 0;
     for (int64_t i = 0; i < columns; ++i) {
       largest = larger(largest, std::max(std::abs(x.value[i]), std::abs(y.value[i])));
       size_x = larger(size_x, x.size[i]), size_y = larger(size_y, y.size[i]);
     }
     const double f64 = arithmetic_ * (size_x + size_y);
+    double beyond = 0;  // the sum of squares of what rounding the second does not explain
     for (int64_t i = 0; i < columns; ++i) {
-      if (i >= blind.begin && i < blind.end) continue;
       const double difference = std::abs(x.value[i] - y.value[i]);
       const double both = share(difference, x.rounding[i] + y.rounding[i] + f64);
       shares_.second = std::max(shares_.second, share(difference, y.rounding[i] + f64));
       shares_.first = std::max(shares_.first, share(difference, x.rounding[i] + f64));
       shares_.both = std::max(shares_.both, both);
       shares_.through = std::max(shares_.through, share(difference, y.rounding[i] + x.flip + f64));
+      beyond += std::pow(std::max(0.0, difference - y.rounding[i] - f64), 2);
       ++entries_;
       if (both <= 1) continue;
       const double halves =
@@ -189,8 +193,12 @@ class Comparer {
       ++differing_;
       const double deviation = difference / largest;
       if (result_.largest && !(deviation > result_.largest->deviation)) continue;
-      result_.largest = EntryPlace{name, {row, i}, y.value[i], x.value[i], deviation};
+      result_.largest = EntryPlace{name, columns > 1 ? Dims{row, i} : Dims{row}, y.value[i], x.value[i], deviation};
     }
+    // One value of the slice, rounded the other way, moves all entries together by that times a column of the map: its
+    // norm is sqrt(2) of D, at most 1 of P, D+^T and Q.
+    const double column = layout_a_.form == StreamForm::crms_norm && columns > 1 ? std::sqrt(2.0) : 1;
+    shares_.through = std::max(shares_.through, share(std::sqrt(beyond), x.flip * column));
   }
 
   // The coarser of two dtypes holds the finer one's values, rounded; the values of one dtype are the same bits.
