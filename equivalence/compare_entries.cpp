@@ -10,6 +10,7 @@
 #include "autograd/ops/shape.h"
 #include "equivalence/convert.h"
 #include "equivalence/checkpoint_facts.h"
+#include "equivalence/flipped_value.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -24,14 +25,6 @@ using nn::StreamForm;
 struct Shares {
   double second = 0, first = 0, both = 0, through = 0, between = 0;
 };
-
-double share(double difference, double bound) {
-  return difference == 0          ? 0
-         : difference <= bound    ? difference / bound
-         : std::isnan(difference) ? INFINITY
-         : bound > 0              ? difference / bound
-                                  : INFINITY;
-}
 
 class Comparer {
  public:
@@ -135,7 +128,9 @@ class Comparer {
     const Carried p = solid(x), q = solid(y);
     const Blind blind = blind_rows(part.name);
     for (int64_t row = 0; p.value.numel() > 0 && row < p.value.size(0); ++row)
-      if (row < blind.begin || row >= blind.end) compare_row(part.name, row, p.value.size(1), all(p, row), all(q, row));
+      if (row < blind.begin || row >= blind.end)
+        compare_row(part.name, row, p.value.size(1), all(p, row), all(q, row),
+                    part.kind == Kind::writer ? Role::writer : Role::reader);
   }
 
   // Whether both make the part from the same bits in the same way.
@@ -168,14 +163,14 @@ class Comparer {
     return {contiguous(c.value), contiguous(c.rounding), contiguous(c.size), contiguous(c.flip)};
   }
 
-  void compare_row(const std::string& name, int64_t row, int64_t columns, const Row& x, const Row& y) {
+  void compare_row(const std::string& name, int64_t row, int64_t columns, const Row& x, const Row& y, Role role) {
     double largest = 0, size_x = 0, size_y = 0;
     for (int64_t i = 0; i < columns; ++i) {
       largest = larger(largest, std::max(std::abs(x.value[i]), std::abs(y.value[i])));
       size_x = larger(size_x, x.size[i]), size_y = larger(size_y, y.size[i]);
     }
     const double f64 = arithmetic_ * (size_x + size_y);
-    double beyond = 0;  // the sum of squares of what rounding the second does not explain
+    std::vector<double> beyond;  // what rounding the second does not explain, of each entry
     for (int64_t i = 0; i < columns; ++i) {
       const double difference = std::abs(x.value[i] - y.value[i]);
       const double both = share(difference, x.rounding[i] + y.rounding[i] + f64);
@@ -183,7 +178,7 @@ class Comparer {
       shares_.first = std::max(shares_.first, share(difference, x.rounding[i] + f64));
       shares_.both = std::max(shares_.both, both);
       shares_.through = std::max(shares_.through, share(difference, y.rounding[i] + x.flip + f64));
-      beyond += std::pow(std::max(0.0, difference - y.rounding[i] - f64), 2);
+      beyond.push_back(std::max(0.0, difference - y.rounding[i] - f64));
       ++entries_;
       if (both <= 1) continue;
       const double halves =
@@ -195,10 +190,7 @@ class Comparer {
       if (result_.largest && !(deviation > result_.largest->deviation)) continue;
       result_.largest = EntryPlace{name, columns > 1 ? Dims{row, i} : Dims{row}, y.value[i], x.value[i], deviation};
     }
-    // One value of the slice, rounded the other way, moves all entries together by that times a column of the map: its
-    // norm is sqrt(2) of D, at most 1 of P, D+^T and Q.
-    const double column = layout_a_.form == StreamForm::crms_norm && columns > 1 ? std::sqrt(2.0) : 1;
-    shares_.through = std::max(shares_.through, share(std::sqrt(beyond), x.flip * column));
+    shares_.through = std::max(shares_.through, flipped_share(std::move(beyond), x.flip, layout_a_.form, role));
   }
 
   // The coarser of two dtypes holds the finer one's values, rounded; the values of one dtype are the same bits.

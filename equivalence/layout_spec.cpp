@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "equivalence/name_pattern.h"
 #include "io/json.h"
 
 namespace isonorm::equivalence {
@@ -13,35 +14,6 @@ namespace {
 using nn::Role;
 
 constexpr int64_t kWidthLimit = int64_t{1} << 32;
-
-// Whether `name` is `pattern`; what the stars stand for goes to `stars`. A star stops at the next '.', so trying every
-// length for each of them takes at most |name|^stars steps; three are enough for any name seen.
-bool matches(std::string_view pattern, std::string_view name, std::vector<std::string>& stars) {
-  const size_t star = pattern.find('*');
-  if (star == std::string_view::npos) return pattern == name;
-  if (name.size() <= star || name.substr(0, star) != pattern.substr(0, star)) return false;
-  const std::string_view rest = name.substr(star);
-  const size_t longest = std::min(rest.find('.'), rest.size());
-  for (size_t n = 1; n <= longest; ++n) {
-    stars.emplace_back(rest.substr(0, n));
-    if (matches(pattern.substr(star + 1), rest.substr(n), stars)) return true;
-    stars.pop_back();
-  }
-  return false;
-}
-
-// The pattern with its stars replaced, in order.
-std::string filled(const std::string& pattern, const std::vector<std::string>& stars) {
-  std::string name;
-  size_t next = 0;
-  for (char c : pattern)
-    if (c != '*')
-      name += c;
-    else
-      check(next < stars.size(), "layout: '", pattern, "' has more stars than the name beside it"),
-          name += stars[next++];
-  return name;
-}
 
 class SpecReader {
  public:

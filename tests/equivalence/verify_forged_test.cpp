@@ -4,7 +4,9 @@
 #include <functional>
 
 #include "autograd/ops/create.h"
+#include "equivalence/flipped_value.h"
 #include "equivalence/layout_spec.h"
+#include "equivalence/map.h"
 #include "tests/equivalence/model_files.h"
 #include "tests/support/catch.h"
 
@@ -89,15 +91,48 @@ TEST_CASE("verify: a bias that the function does not see is no measure of the ot
 TEST_CASE("verify: what one flipped value of a slice does, not each entry") {
   manual_seed(12);
   nn::Vit vit(small_vit());
-  const ModelFile a =
-      edited_file(filled_file(vit, DType::bf16), "blocks.0.mlp.fc2.bias", [](std::vector<double>& v) { v[3] = 30; });
-  const ModelFile b = edited_file(a, "blocks.0.mlp.fc2.bias", [](std::vector<double>& v) {
-    for (size_t i = 0; i < v.size(); ++i)
-      if (i != 3) v[i] += i % 2 ? 0.09 : -0.09;
-  });
-  const Layout layout = layout_of(vit);
-  CHECK_FALSE(compare_entries(a.state, layout, b.state, layout).same());
-  CHECK_FALSE(compare_entries(b.state, layout, a.state, layout).same());
+  const std::string name = "blocks.0.mlp.fc2.bias";
+  for (const auto& [outlier, change] : {std::pair(30.0, 0.09), {100.0, 0.2}}) {
+    const ModelFile a =
+        edited_file(filled_file(vit, DType::bf16), name, [by = outlier](std::vector<double>& v) { v[3] = by; });
+    const ModelFile b = edited_file(a, name, [by = change](std::vector<double>& v) {
+      for (size_t i = 0; i < v.size(); ++i)
+        if (i != 3) v[i] += i % 2 ? by : -by;
+    });
+    INFO(outlier);
+    const Layout layout = layout_of(vit);
+    CHECK_FALSE(compare_entries(a.state, layout, b.state, layout).same());
+    CHECK_FALSE(compare_entries(b.state, layout, a.state, layout).same());
+  }
+}
+
+TEST_CASE("verify: a flipped value moves the entries along one column of the form's map") {
+  constexpr int64_t width = 7;
+  const auto column = [](const Map& map, int64_t k) {
+    const Tensor unit = from_span(std::span<const double>([&] {
+                                    std::vector<double> v(static_cast<size_t>(map.inputs()));
+                                    v[static_cast<size_t>(k)] = 0.5;
+                                    return v;
+                                  }()),
+                                  {map.inputs()});
+    std::vector<double> moved = map(unit, 0).to_vector<double>();
+    for (double& x : moved) x = std::abs(x) < 1e-15 ? 0 : std::abs(x) * (1 - 1e-12);
+    return moved;
+  };
+  using nn::Role;
+  for (const auto& [form, role, map] : {std::tuple(StreamForm::rms_norm, Role::writer, Map::recentre(width)),
+                                        {StreamForm::crms_norm, Role::writer, Map::expand(width)},
+                                        {StreamForm::crms_norm, Role::reader, Map::expand_reader(width)},
+                                        {StreamForm::crms_isometric, Role::reader, Map::isometric(width).adjoint()}})
+    for (int64_t k = 0; k < map.inputs(); ++k) {
+      INFO(nn::name_of(form) << " " << k);
+      std::vector<double> moved = column(map, k);
+      CHECK(flipped_share(moved, 0.5, form, role) <= 1);
+      CHECK(flipped_share(std::vector<double>(moved.size()), 0, form, role) == 0);
+      for (double& x : moved) x *= 2;
+      CHECK(flipped_share(moved, 0.5, form, role) > 1);
+      CHECK(flipped_share(std::vector<double>(moved.size(), 0.25), 0.5, form, role) > 1);
+    }
 }
 
 TEST_CASE("verify: a sum of rows or a mean that nobody sees may stand in either of the two") {
