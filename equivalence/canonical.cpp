@@ -125,6 +125,14 @@ Carried Canonical::stored(const std::string& name, int dim) const {
   return as_stored(detach(t), partner_ ? partner_->find(name) : nullptr, dim);
 }
 
+// A vector that is not along the stream: each entry is a slice of its own.
+Carried Canonical::entrywise(const std::string& name) const {
+  const auto column = [](const Tensor& t) { return reshape(detach(t), {t.numel(), 1}); };
+  const Tensor* other = partner_ ? partner_->find(name) : nullptr;
+  const Tensor there = other ? column(*other) : Tensor();
+  return as_stored(column(state_.at(name)), other ? &there : nullptr, 1);
+}
+
 Carried Canonical::writer(const Place& p) const {
   Carried x = stored(p.name, p.dim);
   if (!p.scale.empty()) x = times(x, stored(p.scale, 0));
@@ -142,17 +150,17 @@ Carried Canonical::reader(Carried x, const std::string& norm, bool table) const 
 
 Carried Canonical::bias(const std::string& name, const Carried& weight, const std::string& norm) const {
   const int64_t out = weight.value.size(0);
-  const Tensor none = zeros({1, out}, {DType::f64});
-  Carried b{none, none, none, zeros({1, 1}, {DType::f64})};
+  const Tensor none = zeros({out, 1}, {DType::f64});
+  Carried b{none, none, none, none};
   if (const Tensor* t = state_.find(name)) {
     check(t->shape() == Dims{out}, "canonical form: '", name, "' has shape ", t->shape(), ", its reader ", out,
           " rows");
-    b = as_stored(detach(*t), partner_ ? partner_->find(name) : nullptr, 0);
+    b = entrywise(name);
   }
   const NormPlace* n = layout_.find_norm(norm);
   if (n && !n->bias.empty()) {
     const Carried beta = stored(n->bias, 0);
-    const auto per_row = [](const Tensor& products) { return transpose(sum(products, {1}, true), 0, 1); };
+    const auto per_row = [](const Tensor& products) { return sum(products, {1}, true); };
     b = {b.value + per_row(weight.value * beta.value), b.rounding + per_row(rounding_of_product(weight, beta)),
          b.size + per_row(weight.size * beta.size), b.flip};
   }
@@ -162,8 +170,9 @@ Carried Canonical::bias(const std::string& name, const Carried& weight, const st
 Carried Canonical::at(const Part& part) const {
   NoGrad no_grad;
   const Place* place = find(part.name);
-  if (part.kind == Kind::stored)
-    return stored(part.name, place && place->role != Role::neutral ? place->dim : state_.at(part.name).rank() - 1);
+  const bool touches = place && place->role != Role::neutral;
+  if (part.kind == Kind::stored && !touches && state_.at(part.name).rank() == 1) return entrywise(part.name);
+  if (part.kind == Kind::stored) return stored(part.name, touches ? place->dim : state_.at(part.name).rank() - 1);
   if (part.kind == Kind::writer) return writer(*place);
   for (const TiedHead& t : layout_.tied) {
     const Place* table = find(t.table);

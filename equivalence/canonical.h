@@ -48,7 +48,8 @@ class Canonical {
   Canonical(const TensorMap& state, const Layout& layout, bool centred, const TensorMap* partner = nullptr);
 
   const std::vector<Part>& parts() const { return parts_; }
-  // Of a part of any kind but `exact`. Throws where the shapes do not fit the layout.
+  // Of a part of any kind but `exact`; of a bias [out, 1]: no entry of it is a measure of another's.
+  // Throws where the shapes do not fit the layout.
   Carried at(const Part& part) const;
   // The names of the tensors that it is made of; some may not be there.
   std::vector<std::string> sources(const Part& part) const;
@@ -58,6 +59,7 @@ class Canonical {
   Carried reader(Carried weight, const std::string& norm, bool table) const;
   Carried bias(const std::string& name, const Carried& weight, const std::string& norm) const;
   Carried stored(const std::string& name, int dim) const;
+  Carried entrywise(const std::string& name) const;
   const Place* find(const std::string& name) const;
 
   const TensorMap& state_;

@@ -10,6 +10,7 @@
 #include "autograd/ops/shape.h"
 #include "equivalence/convert.h"
 #include "equivalence/checkpoint_facts.h"
+#include "equivalence/flipped_value.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -24,14 +25,6 @@ using nn::StreamForm;
 struct Shares {
   double second = 0, first = 0, both = 0, through = 0, between = 0;
 };
-
-double share(double difference, double bound) {
-  return difference == 0          ? 0
-         : difference <= bound    ? difference / bound
-         : std::isnan(difference) ? INFINITY
-         : bound > 0              ? difference / bound
-                                  : INFINITY;
-}
 
 class Comparer {
  public:
@@ -92,7 +85,9 @@ class Comparer {
       const NormPlace* other = layout_b_.find_norm(n.name);
       if (!other)
         incomparable(text("only the first has a norm '", n.name, "'"));
-      else if (n.eps != other->eps || n.normalizes != other->normalizes)
+      else if (n.normalizes != other->normalizes)
+        incomparable(text("norm '", n.name, "' normalizes in the ", n.normalizes ? "first" : "second", " alone"));
+      else if (n.eps != other->eps)
         differ(text("eps of ", n.name), n.eps, other->eps,
                text("eps of norm '", n.name, "' is ", exact_decimal(n.eps), " and ", exact_decimal(other->eps)));
     }
@@ -133,7 +128,9 @@ class Comparer {
     const Carried p = solid(x), q = solid(y);
     const Blind blind = blind_rows(part.name);
     for (int64_t row = 0; p.value.numel() > 0 && row < p.value.size(0); ++row)
-      compare_row(part.name, row, p.value.size(1), all(p, row), all(q, row), blind);
+      if (row < blind.begin || row >= blind.end)
+        compare_row(part.name, row, p.value.size(1), all(p, row), all(q, row),
+                    part.kind == Kind::writer ? Role::writer : Role::reader);
   }
 
   // Whether both make the part from the same bits in the same way.
@@ -150,7 +147,8 @@ class Comparer {
     double flip;
   };
 
-  // Entries that the function does not see, as either layout knows them: a model without biases has no place for them.
+  // Entries of a bias, each a row of its own, that the function does not see, as either layout knows them: a model
+  // without biases has no place for them.
   struct Blind {
     int64_t begin = 0, end = 0;
   };
@@ -165,21 +163,22 @@ class Comparer {
     return {contiguous(c.value), contiguous(c.rounding), contiguous(c.size), contiguous(c.flip)};
   }
 
-  void compare_row(const std::string& name, int64_t row, int64_t columns, const Row& x, const Row& y, Blind blind) {
+  void compare_row(const std::string& name, int64_t row, int64_t columns, const Row& x, const Row& y, Role role) {
     double largest = 0, size_x = 0, size_y = 0;
     for (int64_t i = 0; i < columns; ++i) {
       largest = larger(largest, std::max(std::abs(x.value[i]), std::abs(y.value[i])));
       size_x = larger(size_x, x.size[i]), size_y = larger(size_y, y.size[i]);
     }
     const double f64 = arithmetic_ * (size_x + size_y);
+    std::vector<double> beyond;  // what rounding the second does not explain, of each entry
     for (int64_t i = 0; i < columns; ++i) {
-      if (i >= blind.begin && i < blind.end) continue;
       const double difference = std::abs(x.value[i] - y.value[i]);
       const double both = share(difference, x.rounding[i] + y.rounding[i] + f64);
       shares_.second = std::max(shares_.second, share(difference, y.rounding[i] + f64));
       shares_.first = std::max(shares_.first, share(difference, x.rounding[i] + f64));
       shares_.both = std::max(shares_.both, both);
       shares_.through = std::max(shares_.through, share(difference, y.rounding[i] + x.flip + f64));
+      beyond.push_back(std::max(0.0, difference - y.rounding[i] - f64));
       ++entries_;
       if (both <= 1) continue;
       const double halves =
@@ -189,8 +188,9 @@ class Comparer {
       ++differing_;
       const double deviation = difference / largest;
       if (result_.largest && !(deviation > result_.largest->deviation)) continue;
-      result_.largest = EntryPlace{name, {row, i}, y.value[i], x.value[i], deviation};
+      result_.largest = EntryPlace{name, columns > 1 ? Dims{row, i} : Dims{row}, y.value[i], x.value[i], deviation};
     }
+    shares_.through = std::max(shares_.through, flipped_share(std::move(beyond), x.flip, layout_a_.form, role));
   }
 
   // The coarser of two dtypes holds the finer one's values, rounded; the values of one dtype are the same bits.

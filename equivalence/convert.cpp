@@ -9,6 +9,7 @@
 #include "autograd/ops/shape.h"
 #include "equivalence/convertible.h"
 #include "equivalence/map.h"
+#include "equivalence/pairs.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -75,8 +76,8 @@ class Converter {
 
   void put(Place place, const Tensor& value, DType dtype, const std::string& what, std::optional<Dims> before) {
     const Tensor rounded = cast(value, dtype_.value_or(dtype));
-    check(value.numel() == 0 || std::isfinite(amax(abs(cast(rounded, DType::f64))).item()), "convert: '", place.name,
-          "' does not fit ", rounded.dtype(), ": its largest entry becomes ", amax(abs(value)).item());
+    check(std::isfinite(largest_entry(cast(rounded, DType::f64))), "convert: '", place.name, "' does not fit ",
+          rounded.dtype(), ": its largest entry becomes ", largest_entry(value));
     result_.exact.add(place.name, value);
     result_.state.add(place.name, rounded);
     result_.changes.push_back({place.name, what.empty() ? "unchanged" : what, before, value.shape()});

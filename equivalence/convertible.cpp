@@ -71,6 +71,8 @@ void check_neutral(const Tensor& t, const Layout& layout, const Place& p) {
 }
 
 void check_place(const TensorMap& state, const Layout& layout, const Place& p) {
+  check(p.role == Role::writer || p.scale.empty(), "convert: '", p.name, "' has the layer scale '", p.scale,
+        "' and is no writer");
   if (p.role == Role::neutral) return check_neutral(tensor_at(state, p.name), layout, p);
   check_numbers(state, p.name);
   const Tensor& t = tensor_at(state, p.name);

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "equivalence/name_pattern.h"
 #include "io/json.h"
 
 namespace isonorm::equivalence {
@@ -14,38 +15,10 @@ using nn::Role;
 
 constexpr int64_t kWidthLimit = int64_t{1} << 32;
 
-// Whether `name` is `pattern`; what the stars stand for goes to `stars`. A star stops at the next '.', so trying every
-// length for each of them takes at most |name|^stars steps; three are enough for any name seen.
-bool matches(std::string_view pattern, std::string_view name, std::vector<std::string>& stars) {
-  const size_t star = pattern.find('*');
-  if (star == std::string_view::npos) return pattern == name;
-  if (name.size() <= star || name.substr(0, star) != pattern.substr(0, star)) return false;
-  const std::string_view rest = name.substr(star);
-  const size_t longest = std::min(rest.find('.'), rest.size());
-  for (size_t n = 1; n <= longest; ++n) {
-    stars.emplace_back(rest.substr(0, n));
-    if (matches(pattern.substr(star + 1), rest.substr(n), stars)) return true;
-    stars.pop_back();
-  }
-  return false;
-}
-
-// The pattern with its stars replaced, in order.
-std::string filled(const std::string& pattern, const std::vector<std::string>& stars) {
-  std::string name;
-  size_t next = 0;
-  for (char c : pattern)
-    if (c != '*')
-      name += c;
-    else
-      check(next < stars.size(), "layout: '", pattern, "' has more stars than the name beside it"),
-          name += stars[next++];
-  return name;
-}
-
 class SpecReader {
  public:
-  SpecReader(std::string_view json, const TensorMap& state) : json_(json), state_(state) {
+  SpecReader(std::string_view json, const TensorMap& state, bool converted)
+      : json_(json), state_(state), converted_(converted) {
     std::set<std::string> seen;
     json_.object([&](const std::string& key) {
       check(seen.insert(key).second, "layout: \"", key, "\" is there twice");
@@ -80,6 +53,7 @@ class SpecReader {
       if (!of_norms.contains(name)) place(name);
     for (const auto& [pattern, used] : used_) check(used, "layout: no tensor is called \"", pattern, "\"");
     untie();
+    check_norms();
     know_biases();
     return std::move(layout_);
   }
@@ -150,6 +124,7 @@ class SpecReader {
   void tied() {
     json_.object([&](const std::string& key) {
       TiedHead t{.table = key, .weight = {}, .bias = {}, .norm = {}};
+      for (const TiedHead& other : layout_.tied) check(other.table != key, "layout: tied \"", key, "\" is there twice");
       json_.object([&](const std::string& field) {
         if (field == "head")
           t.weight = json_.string();
@@ -170,6 +145,7 @@ class SpecReader {
   void scales() {
     json_.object([&](const std::string& key) {
       check(scales_.emplace(key, json_.string()).second, "layout: \"", key, "\" has two layer scales");
+      used_[key] |= false;
     });
   }
 
@@ -188,14 +164,39 @@ class SpecReader {
       if (found) add_norm(pattern, eps);
       for (const auto& [name, tensor] : state_)
         for (std::string_view end : {".weight", ".bias"}) {
-          std::vector<std::string> stars;
-          if (!name.ends_with(end) || !matches(pattern, name.substr(0, name.size() - end.size()), stars)) continue;
-          found = true;
-          add_norm(name.substr(0, name.size() - end.size()), eps);
+          if (!name.ends_with(end)) continue;
+          const std::string norm = name.substr(0, name.size() - end.size());
+          if (pattern_of(norm) != &pattern) continue;
+          found = met_norms_[pattern] = true;
+          add_norm(norm, eps);
         }
       plain_norms_ |= !found;
     }
     return names;
+  }
+
+  // The pattern that a norm is described by, its own name before all others; null where there is none.
+  const std::string* pattern_of(const std::string& norm) const {
+    if (const auto own = norms_.find(norm); own != norms_.end()) return &own->first;
+    const std::string* found = nullptr;
+    for (const auto& [pattern, eps] : norms_) {
+      std::vector<std::string> stars;
+      if (!matches(pattern, norm, stars)) continue;
+      check(!found, "layout: norm '", norm, "' is \"", found ? *found : "", "\" and \"", pattern, "\" at once");
+      found = &pattern;
+    }
+    return found;
+  }
+
+  // A pattern of norms met something where a tensor or a reader is of such a norm.
+  void check_norms() {
+    const auto meet = [&](const std::string& norm) {
+      if (const std::string* pattern = norm.empty() ? nullptr : pattern_of(norm)) met_norms_[*pattern] = true;
+    };
+    for (const Place& p : layout_.places) meet(p.norm);
+    for (const TiedHead& t : layout_.tied) meet(t.norm);
+    for (const auto& [pattern, eps] : norms_)
+      check(met_norms_[pattern], "layout: no tensor or reader is of a norm \"", pattern, "\"");
   }
 
   // The entry of one tensor.
@@ -217,10 +218,18 @@ class SpecReader {
       p.norm = filled(entry.norm, stars), p.bias = filled(entry.bias, stars);
       if (p.role == Role::reader && !p.norm.empty() && plain_norms_) add_plain_norm(p.norm);
     }
+    bool scaled = false;
     for (const auto& [pattern, scale] : scales_) {
       std::vector<std::string> here;
       if (!matches(pattern, name, here)) continue;
-      p.scale = filled(scale, here);
+      used_[pattern] = true;
+      const std::string vector = filled(scale, here);
+      check(!vector.empty(), "layout: the layer scale of \"", pattern, "\" has an empty name");
+      check(p.role == Role::writer, "layout: \"", pattern, "\" has the layer scale '", vector, "', and '", name,
+            "' is no writer");
+      check(!scaled, "layout: tensor '", name, "' has two layer scales");
+      scaled = true;
+      if (!converted_ || state_.find(vector)) p.scale = vector;
     }
     for (const std::string& pattern : others_)
       if (take(pattern)) p.said = false;
@@ -262,18 +271,17 @@ class SpecReader {
   // A norm without gain or bias has no tensor to be known by: its readers name it.
   void add_plain_norm(const std::string& name) {
     if (layout_.find_norm(name)) return;
-    for (const auto& [pattern, eps] : norms_) {
-      std::vector<std::string> stars;
-      if (matches(pattern, name, stars)) return layout_.norms.push_back({.name = name, .eps = eps});
-    }
+    if (const std::string* pattern = pattern_of(name))
+      layout_.norms.push_back({.name = name, .eps = norms_.at(*pattern)});
   }
 
   io::JsonReader json_;
   const TensorMap& state_;
+  const bool converted_;
   Layout layout_;
   std::map<std::string, double> norms_;
   std::map<std::string, Entry> entries_;
-  std::map<std::string, bool> used_;
+  std::map<std::string, bool> used_, met_norms_;
   std::map<std::string, std::string> scales_;
   std::vector<std::string> others_, not_on_stream_;
   bool plain_norms_ = false;  // whether a pattern of norms met no tensor
@@ -281,8 +289,8 @@ class SpecReader {
 
 }  // namespace
 
-Layout parse_layout(std::string_view json, const TensorMap& state, nn::StreamForm form) {
-  Layout layout = SpecReader(json, state).take();
+Layout parse_layout(std::string_view json, const TensorMap& state, nn::StreamForm form, bool converted) {
+  Layout layout = SpecReader(json, state, converted).take();
   layout.form = form;
   return layout;
 }

@@ -148,6 +148,12 @@ Metadata ModelOptions::description() const {
   return gpt_ ? completed(gpt_options_, "gpt") : completed(vit_options_, "vit");
 }
 
+nn::StreamForm stored_form(const ModelOptions& options) {
+  const nn::TransformerOptions& t = options.transformer();
+  const bool raw = t.storage == nn::StreamStorage::raw && t.stream != nn::StreamForm::none;
+  return raw ? nn::StreamForm::layer_norm : t.stream;
+}
+
 Tensor ModelOptions::inputs(int64_t rows, uint64_t seed) const {
   Generator generator{seed, 0};
   if (gpt_) {

@@ -58,4 +58,7 @@ class ModelOptions {
   nn::VitOptions vit_options_;
 };
 
+// The coordinates that a described model's parameters are in: raw ones are the Pre-LN model's, whatever its form.
+nn::StreamForm stored_form(const ModelOptions& options);
+
 }  // namespace isonorm::equivalence

@@ -1,5 +1,7 @@
 #include "equivalence/stream_check.h"
 
+#include <algorithm>
+
 #include "autograd/grad_mode.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
@@ -42,20 +44,37 @@ std::vector<Reader> readers_of(const TensorMap& state, const Layout& layout) {
   return readers;
 }
 
-std::vector<std::string> writers_of(const Layout& layout) {
+// The writers that both have; a bias of zeros that only one has writes nothing.
+std::vector<std::string> writers_of(const TensorMap& a, const Layout& layout_a, const TensorMap& b,
+                                    const Layout& layout_b) {
+  const auto has = [](const Layout& layout, const Place& p) {
+    return std::any_of(layout.places.begin(), layout.places.end(),
+                       [&](const Place& q) { return q.role == Role::writer && q.name == p.name; });
+  };
   std::vector<std::string> names;
-  for (const Place& p : layout.places)
-    if (p.role == Role::writer) names.push_back(p.name);
+  const auto look = [&](const TensorMap& state, const Layout& own, const Layout& other, bool first) {
+    for (const Place& p : own.places) {
+      if (p.role != Role::writer) continue;
+      const bool both = has(other, p);
+      check(both || largest_entry(exact(state, p.name)) == 0,
+            "stream check: the two do not have the same writers: only one has '", p.name, "'");
+      if (both && first) names.push_back(p.name);
+    }
+  };
+  look(a, layout_a, layout_b, true);
+  look(b, layout_b, layout_a, false);
+  check(!names.empty(), "stream check: the two have no writer in common");
   return names;
 }
 
 // kSamples rows of each writer in turn, then of their sum: [(writers + 1) kSamples, stored width].
-Tensor written(const TensorMap& state, const Layout& layout, uint64_t seed) {
+Tensor written(const TensorMap& state, const Layout& layout, const std::vector<std::string>& writers, uint64_t seed) {
   std::vector<Tensor> rows;
   Tensor all;
   Generator generator{seed, 0};
-  for (const Place& p : layout.places) {
-    if (p.role != Role::writer) continue;
+  for (const std::string& name : writers) {
+    const Place& p = *std::find_if(layout.places.begin(), layout.places.end(),
+                                   [&](const Place& place) { return place.name == name; });
     Tensor slices = by_rows(exact(state, p.name), p.dim);
     if (!p.scale.empty()) slices = slices * exact(state, p.scale);
     rows.push_back(matmul(randn({kSamples, slices.size(0)}, kF64, generator), slices));
@@ -67,7 +86,7 @@ Tensor written(const TensorMap& state, const Layout& layout, uint64_t seed) {
 
 Tensor normalised(const TensorMap& state, const Layout& layout, const NormPlace& place, const Tensor& rows) {
   nn::StreamNorm norm(nn::Stream(layout.form, layout.width, nn::StreamStorage::mapped),
-                      {.eps = place.eps, .affine = !place.weight.empty()});
+                      {.eps = place.eps, .affine = !place.weight.empty() || !place.bias.empty()});
   norm.to(DType::f64);
   if (!place.weight.empty()) copy_into(norm.weight, exact(state, place.weight));
   if (!place.bias.empty()) copy_into(norm.bias, exact(state, place.bias));
@@ -94,12 +113,11 @@ const Reader& find(const std::vector<Reader>& readers, const std::string& name) 
 StreamDeviation stream_deviation(const TensorMap& a, const Layout& layout_a, const TensorMap& b, const Layout& layout_b,
                                  uint64_t seed) {
   NoGrad no_grad;
-  const std::vector<std::string> writers = writers_of(layout_a);
-  check(!writers.empty() && writers == writers_of(layout_b), "stream check: the two do not have the same writers");
+  const std::vector<std::string> writers = writers_of(a, layout_a, b, layout_b);
   const std::vector<Reader> readers_a = readers_of(a, layout_a), readers_b = readers_of(b, layout_b);
   check(!readers_a.empty() && readers_a.size() == readers_b.size(),
         "stream check: the two do not have the same readers: ", readers_a.size(), " and ", readers_b.size());
-  const Tensor rows_a = written(a, layout_a, seed), rows_b = written(b, layout_b, seed);
+  const Tensor rows_a = written(a, layout_a, writers, seed), rows_b = written(b, layout_b, writers, seed);
   StreamDeviation deviation;
   for (const Reader& reader : readers_a) {
     const Tensor y = seen(a, layout_a, reader, rows_a);

@@ -127,12 +127,31 @@ Verification verify_models(const ModelFile& a, const ModelFile& b,
   return v;
 }
 
-Verification verify_streams(const TensorMap& a, const Layout& layout_a, const TensorMap& b, const Layout& layout_b) {
-  check_convertible(a, layout_a);
-  check_convertible(b, layout_b);
+void check_described(const ModelFile& file, const Layout& layout) {
+  if (file.description.empty()) return;
+  const ModelOptions options(file.description);
+  const nn::TransformerOptions& t = options.transformer();
+  const nn::StreamForm form = stored_form(options);
+  check(form == layout.form, "spec: the file says that its tensors are those of ", nn::name_of(form), ", not of ",
+        nn::name_of(layout.form));
+  check(t.width == layout.width, "spec: the file says that its stream has width ", t.width, ", not ", layout.width);
+  for (const NormPlace& n : layout.norms)
+    check(n.eps == t.eps, "spec: the file says that its eps is ", exact_decimal(t.eps), ", norm '", n.name, "' has ",
+          exact_decimal(n.eps));
+}
+
+Verification verify_streams(const ModelFile& a, const Layout& layout_a, const ModelFile& b, const Layout& layout_b) {
+  check_described(a, layout_a);
+  check_described(b, layout_b);
+  check_convertible(a.state, layout_a);
+  check_convertible(b.state, layout_b);
   Verification v;
-  v.entries = compare_entries(a, layout_a, b, layout_b);
-  if (v.entries.comparable) v.outputs.emplace_back("readers of random rows", compare_streams(a, layout_a, b, layout_b));
+  if (!a.description.empty() && !b.description.empty())
+    v.options =
+        different_options(ModelOptions(a.description).description(), ModelOptions(b.description).description(), false);
+  v.entries = compare_entries(a.state, layout_a, b.state, layout_b);
+  if (v.entries.comparable)
+    v.outputs.emplace_back("readers of random rows", compare_streams(a.state, layout_a, b.state, layout_b));
   return v;
 }
 

@@ -61,11 +61,14 @@ ModelOptions converted_options(ModelOptions o, StreamForm to) {
 // Adds the biases that the new model has and the old one had not, as zeros; puts everything in the new model's order.
 void complete(Conversion& c, const nn::Module& model, DType dtype) {
   TensorMap exact, state;
+  const Layout whole = layout_of(model);
   for (const nn::Parameter& p : model.named_parameters()) {
     const Tensor* there = c.exact.find(p.name);
     if (!there) {
       check(p.name.ends_with("bias"), "convert: nothing became '", p.name, "' of the converted model");
       c.changes.push_back({p.name, "created: zeros", {}, p.tensor.shape()});
+      for (const Place& place : whole.places)
+        if (place.name == p.name) c.layout.places.push_back(place);
     }
     exact.add(p.name, there ? *there : zeros(p.tensor.shape(), {DType::f64}));
     state.add(p.name, there ? c.state.at(p.name) : zeros(p.tensor.shape(), {dtype}));
@@ -102,27 +105,33 @@ Agreement compare_models(const Metadata& description_a, const TensorMap& a, cons
                          const TensorMap& b, const Tensor& inputs) {
   NoGrad no_grad;
   const std::unique_ptr<nn::Module> first = loaded(description_a, a);
-  std::vector<std::unique_ptr<nn::Module>> others;
-  others.push_back(loaded(description_b, b));
-  for (uint64_t seed = 1; seed <= kControls; ++seed)
-    others.push_back(loaded(description_a, moved_by_rounding(a, b, seed)));
-  first->prepare_inference();  // so that weights are mapped once, and not for each block
-  for (const auto& other : others) other->prepare_inference();
-  std::vector<Distance> distances(others.size());
+  const std::unique_ptr<nn::Module> second = loaded(description_b, b);
+  std::vector<std::unique_ptr<nn::Module>> moved_a, moved_b;
+  for (uint64_t seed = 1; seed <= kControls; ++seed) {
+    moved_a.push_back(loaded(description_a, moved_by_rounding(a, b, seed)));
+    moved_b.push_back(loaded(description_b, moved_by_rounding(b, a, seed)));
+  }
+  for (nn::Module* model : {first.get(), second.get()}) model->prepare_inference();  // so that weights are mapped once
+  for (const auto* moved : {&moved_a, &moved_b})
+    for (const auto& model : *moved) model->prepare_inference();
+  Distance distance;
+  std::vector<Distance> controls(2 * kControls);
   int64_t done = 0, rows = 1;
   while (done < inputs.size(0)) {
-    const Tensor block = narrow(inputs, 0, done, std::min(rows, inputs.size(0) - done)), expected = (*first)(block);
-    for (size_t i = 0; i < others.size(); ++i) {
-      const Tensor found = (*others[i])(block);
-      check(expected.shape() == found.shape(), "verify: the first gives logits of shape ", expected.shape(),
-            ", the second ", found.shape());
-      distances[i].add(expected, found);
+    const Tensor block = narrow(inputs, 0, done, std::min(rows, inputs.size(0) - done)), expected = (*first)(block),
+                 found = (*second)(block);
+    check(expected.shape() == found.shape(), "verify: the first gives logits of shape ", expected.shape(),
+          ", the second ", found.shape());
+    distance.add(expected, found);
+    for (size_t i = 0; i < kControls; ++i) {
+      controls[2 * i].add(expected, (*moved_a[i])(block));
+      controls[2 * i + 1].add(found, (*moved_b[i])(block));
     }
     done += block.size(0);
     rows = std::max(int64_t{1}, kBlock / std::max(int64_t{1}, expected.numel() / block.size(0)));
   }
-  Agreement agreement{.deviation = distances[0].relative(), .dtype = coarser(coarsest(a), coarsest(b))};
-  for (size_t i = 1; i < distances.size(); ++i) agreement.control = larger(agreement.control, distances[i].relative());
+  Agreement agreement{.deviation = distance.relative(), .dtype = coarser(coarsest(a), coarsest(b))};
+  for (const Distance& control : controls) agreement.control = larger(agreement.control, control.relative());
   return agreement;
 }
 
@@ -131,9 +140,11 @@ Agreement compare_streams(const TensorMap& a, const Layout& layout_a, const Tens
   const StreamDeviation deviation = stream_deviation(a, layout_a, b, layout_b, kSeed);
   if (of) *of = deviation.of;
   Agreement agreement{.deviation = deviation.worst, .dtype = coarser(coarsest(a), coarsest(b))};
-  for (uint64_t seed = 1; seed <= kControls; ++seed)
-    agreement.control =
-        larger(agreement.control, stream_deviation(a, layout_a, moved_by_rounding(a, b, seed), layout_a, kSeed).worst);
+  const auto control = [&](const TensorMap& state, const Layout& layout, const TensorMap& partner, uint64_t seed) {
+    const double moved = stream_deviation(state, layout, moved_by_rounding(state, partner, seed), layout, kSeed).worst;
+    agreement.control = larger(agreement.control, moved);
+  };
+  for (uint64_t seed = 1; seed <= kControls; ++seed) control(a, layout_a, b, seed), control(b, layout_b, a, seed);
   return agreement;
 }
 

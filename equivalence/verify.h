@@ -12,7 +12,7 @@
 
 namespace isonorm::equivalence {
 
-// A largest relative deviation, and what one ulp does to the first of the two. Rounding moves a weight by half a unit
+// A largest relative deviation, and what one ulp does to either of the two. Rounding moves a weight by half a unit
 // at most, the control by a whole one; both run in f64 and nothing trains, so four times the control leaves room enough
 // (0.1 to 0.6 of it were seen).
 struct Agreement {
@@ -43,9 +43,10 @@ ModelConversion convert_model(const ModelFile& file, nn::StreamForm to, const Mo
 // The logits of a described model in f64 with this state.
 Tensor logits(const Metadata& description, const TensorMap& state, const Tensor& inputs);
 
-// max |logits_a - logits_b| / max |logits_a| on the same inputs, in blocks of rows; the control are two copies of `a`
-// with each tensor moved by an ulp of its dtype, or of its partner's in `b` where that is coarser. Four models of f64
-// are in memory. Throws where the models do not take the same inputs or give logits of different shapes.
+// max |logits_a - logits_b| / max |logits_a| on the same inputs, in blocks of rows; the control are two copies of
+// each with every tensor moved by an ulp of its dtype, or of its partner's in the other where that is coarser, and the
+// larger counts: the verdict does not ask which comes first. Six models of f64 are in memory. Throws where the models
+// do not take the same inputs or give logits of different shapes.
 Agreement compare_models(const Metadata& description_a, const TensorMap& a, const Metadata& description_b,
                          const TensorMap& b, const Tensor& inputs);
 
@@ -67,8 +68,12 @@ struct Verification {
 // Throws where a description is missing or is not of its file.
 Verification verify_models(const ModelFile& a, const ModelFile& b,
                            const std::vector<std::pair<std::string, Tensor>>& more = {});
-// Entries, then what the readers see of random rows. Throws as check_convertible.
-Verification verify_streams(const TensorMap& a, const Layout& layout_a, const TensorMap& b, const Layout& layout_b);
+// Entries, then what the readers see of random rows; options too, where both files have a description. Throws as
+// check_described and check_convertible.
+Verification verify_streams(const ModelFile& a, const Layout& layout_a, const ModelFile& b, const Layout& layout_b);
+// Throws where the description that a file has, if any, contradicts the layout: in the form of its stream, its width or
+// its eps.
+void check_described(const ModelFile& file, const Layout& layout);
 
 // The coarsest floating dtype of a state; f64 where it has none.
 DType coarsest(const TensorMap& state);

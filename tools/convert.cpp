@@ -112,6 +112,7 @@ class Run {
     if (const auto form = file_.other.find(kStreamForm); form != file_.other.end())
       check_form(o_.from, form->second, false, o_.in);
     layout_ = described_layout(o_.spec, file_, nn::stream_form(o_.from));
+    check_described(file_, layout_);
     check_eps(layout_, o_.eps);
     conversion_ = convert(file_.state, layout_, to(), dtype());
     metadata_ = file_.other;
@@ -163,6 +164,9 @@ int run(const ConvertOptions& o) {
   std::error_code ignored;
   if (std::filesystem::equivalent(o.in, o.out, ignored))
     throw UsageError(text("OUT: ", o.out, " is IN; a conversion loses what the model cannot see, so keep it"));
+  for (const auto& [option, path] : {std::pair("--spec", &o.spec), {"--data", &o.data}})
+    if (!path->empty() && std::filesystem::equivalent(*path, o.out, ignored))
+      throw UsageError(text("OUT: ", o.out, " is the file of ", option, ", which would be lost"));
   if (!o.spec.empty() && !o.data.empty()) throw UsageError("--data needs a model to run, which --spec does not give");
   check_writable(o.out);
   catch_interrupt();

@@ -24,11 +24,13 @@ Verification by_models(const VerifyOptions& o, const ModelFile& a, const ModelFi
 
 Verification by_spec(const VerifyOptions& o, const ModelFile& a, const ModelFile& b) {
   const auto layout = [&](const ModelFile& file) {
-    const auto form = file.other.find(kStreamForm);
-    return described_layout(o.spec, file,
-                            form == file.other.end() ? nn::StreamForm::layer_norm : nn::stream_form(form->second));
+    if (const auto form = file.other.find(kStreamForm); form != file.other.end())
+      return described_layout(o.spec, file, nn::stream_form(form->second));
+    return described_layout(
+        o.spec, file,
+        file.description.empty() ? nn::StreamForm::layer_norm : stored_form(ModelOptions(file.description)));
   };
-  return verify_streams(a.state, layout(a), b.state, layout(b));
+  return verify_streams(a, layout(a), b, layout(b));
 }
 
 int run(const VerifyOptions& o) {

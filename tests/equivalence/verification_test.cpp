@@ -418,7 +418,7 @@ TEST_CASE("verify by description: others to the last bit, and no writer among th
     return s;
   };
   const auto verify = [&](const Tensor& x, const Tensor& y) {
-    return verify_streams(state(x), layout(state(x)), state(y), layout(state(y)));
+    return verify_streams({state(x), {}, {}}, layout(state(x)), {state(y), {}, {}}, layout(state(y)));
   };
   const Tensor one = values<float>({1, 2, 3});
   CHECK_THAT(verify(one, values<float>({-7, 0, 99})).sentence(), Contains("Different: ") && Contains("'note'"));
@@ -432,13 +432,14 @@ TEST_CASE("verify by description: others to the last bit, and no writer among th
 
   Layout other_eps = layout(state(one));
   other_eps.norms[0].eps = 1.1e-5;
-  const Verification eps = verify_streams(state(one), layout(state(one)), state(one), other_eps);
+  const Verification eps = verify_streams({state(one), {}, {}}, layout(state(one)), {state(one), {}, {}}, other_eps);
   CHECK_THAT(eps.sentence(), Contains("Different: ") && Contains("eps of norm 'norm' is 1e-05 and 1.1e-05"));
 
   const TensorMap writer = state(one, true);
   CHECK_THROWS_WITH(convert(writer, layout(writer), StreamForm::rms_norm),
                     Contains("'up.bias' of shape [6]") && Contains("not_on_stream"));
-  CHECK_THROWS_WITH(verify_streams(writer, layout(writer), writer, layout(writer)), Contains("'up.bias'"));
+  CHECK_THROWS_WITH(verify_streams({writer, {}, {}}, layout(writer), {writer, {}, {}}, layout(writer)),
+                    Contains("'up.bias'"));
   const TensorMap mask = state(zeros({1, 6, 6}, {DType::u8}));
   CHECK_THROWS_WITH(convert(mask, layout(mask), StreamForm::rms_norm), Contains("'note' of shape [1, 6, 6]"));
   std::string said = spec;

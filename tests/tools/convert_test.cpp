@@ -124,6 +124,8 @@ TEST_CASE("convert: usage is 2, what cannot be converted 3, files 4, and OUT doe
   const Trained t;
   check_refusal(t.convert("in", "out", "batch_norm"), 2, "batch_norm");
   check_refusal(t.convert("in", "in", "rms_norm"), 2, "is IN");
+  check_refusal(t.convert("in", "text", "rms_norm", {"--data", t / "text"}), 2, "--data");
+  check_refusal(t.convert("in", "text", "rms_norm", {"--spec", t / "text", "--from", "layer_norm"}), 2, "--spec");
   check_refusal(t.convert("in", "out", "rms_norm", {"--dtype", "f16"}), 2, "f16");
   check_refusal(t.convert("in", "out", "rms_norm", {"--from", "rms_norm"}), 3, "its form is layer_norm");
   check_refusal(t.convert("in", "out", "layer_norm"), 3, "has the form layer_norm already");
@@ -166,6 +168,20 @@ TEST_CASE("convert: a file that other tools wrote, by its description") {
   Metadata metadata;
   const TensorMap converted = load_safetensors(t / "out", &metadata);
   CHECK(metadata == Metadata{{"format", "pt"}, {"stream.form", "crms_norm"}});
+  // What a file says of itself counts: a form, and options where both say something.
+  Metadata mapped = equivalence::load_model_file(t / "in").description;
+  save_safetensors(t / "said", state, mapped);
+  CHECK(t.verify("said", "out", spec).code == 0);
+  mapped.insert_or_assign("model.activation", std::string("relu"));
+  save_safetensors(t / "relu", state, mapped);
+  const ChildResult relu = t.verify("said", "relu", spec);
+  CHECK(relu.code == 1);
+  CHECK_THAT(relu.out, Contains("Their options differ: activation"));
+  mapped.insert_or_assign("model.stream", std::string("rms_norm"));
+  mapped.insert_or_assign("model.storage", std::string("mapped"));
+  save_safetensors(t / "mapped", state, mapped);
+  check_refusal(t.convert("mapped", "no", "crms_norm", {"--spec", t / "spec.json", "--from", "layer_norm"}), 3,
+                "of rms_norm, not of layer_norm");
   // The same tensors as by the model's own description.
   CHECK(t.convert("in", "by_model", "crms_norm").code == 0);
   for (const auto& [name, tensor] : load_safetensors(t / "by_model")) {

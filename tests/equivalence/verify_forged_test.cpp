@@ -1,0 +1,264 @@
+// Files that were made to pass for one another: what hides in a tolerance, in a description or behind a bias that the
+// function does not see.
+#include <cmath>
+#include <functional>
+
+#include "autograd/ops/create.h"
+#include "equivalence/flipped_value.h"
+#include "equivalence/layout_spec.h"
+#include "equivalence/map.h"
+#include "tests/equivalence/model_files.h"
+#include "tests/support/catch.h"
+
+using namespace isonorm;
+using namespace isonorm::equivalence;
+using namespace isonorm::test;
+using Catch::Matchers::Contains;
+using nn::StreamForm;
+
+namespace {
+
+ModelFile edited_file(const ModelFile& file, const std::string& name,
+                      const std::function<void(std::vector<double>&)>& edit) {
+  ModelFile changed{{}, file.description, file.other};
+  for (const auto& [key, tensor] : file.state) {
+    if (key != name) {
+      changed.state.add(key, tensor);
+      continue;
+    }
+    std::vector<double> values = cast(tensor, DType::f64).to_vector<double>();
+    edit(values);
+    changed.state.add(key, cast(from_span(std::span<const double>(values), tensor.shape()), tensor.dtype()));
+  }
+  return changed;
+}
+
+ModelFile with_option(ModelFile file, const std::string& key, const std::string& value) {
+  file.description.insert_or_assign("model." + key, value);
+  return file;
+}
+
+const char* const kVit = R"({"width": 9, "norms": {"blocks.*.norm1": "1e-5", "blocks.*.norm2": "1e-5", "norm": "1e-5"},
+  "writers": {"position": 1, "cls": 0, "patch.weight": 0, "patch.bias": 0, "blocks.*.attn.proj.weight": 0,
+              "blocks.*.attn.proj.bias": 0, "blocks.*.mlp.fc2.weight": 0, "blocks.*.mlp.fc2.bias": 0},
+  "readers": {"blocks.*.attn.qkv.weight": {"dim": 1, "norm": "blocks.*.norm1"},
+              "blocks.*.mlp.fc1.weight": {"dim": 1, "norm": "blocks.*.norm2"},
+              "head.weight": {"dim": 1, "norm": "norm"}}%})";
+
+std::string vit_spec(const std::string& more = "") {
+  std::string json = kVit;
+  return json.replace(json.find('%'), 1, more);
+}
+
+Verification by_spec(const ModelFile& a, const ModelFile& b) {
+  const auto layout = [](const ModelFile& file) {
+    return parse_layout(vit_spec(), file.state, stored_form(ModelOptions(file.description)));
+  };
+  return verify_streams(a, layout(a), b, layout(b));
+}
+
+}  // namespace
+
+TEST_CASE("verify: a bias that the function does not see is no measure of the others of its vector") {
+  for (const auto& [dtype, keys, factor] :
+       {std::tuple(DType::f64, 1e12, 1 + 1e-5), {DType::f32, 1e6, 1.1}, {DType::bf16, 30.0, 1.3}})
+    for (const bool with_keys : {true, false}) {  // a key bias, or any bias: an entry's rounding is its own
+      INFO(name_of(dtype) << " " << with_keys);
+      manual_seed(11);
+      nn::Vit vit(small_vit());
+      const std::string name = with_keys ? "blocks.0.attn.qkv.bias" : "head.bias";
+      const size_t begin = with_keys ? 9 : 3, end = with_keys ? 18 : 4;
+      const ModelFile a = edited_file(filled_file(vit, dtype), name, [&, by = keys](std::vector<double>& v) {
+        for (size_t i = begin; i < end; ++i) v[i] = by;
+      });
+      const ModelFile b = edited_file(a, name, [&, by = factor](std::vector<double>& v) {
+        for (size_t i = 0; i < v.size(); ++i)
+          if (i < begin || i >= end) v[i] *= by;
+      });
+      const auto entries = [&](const ModelFile& x, const ModelFile& y) {
+        const Layout layout = layout_of(vit);
+        return compare_entries(x.state, layout, y.state, layout);
+      };
+      CHECK_FALSE(entries(a, b).same());
+      CHECK_FALSE(entries(b, a).same());
+      CHECK_FALSE(verify_models(a, b).same());
+      CHECK(verify_models(a, a).same());
+      const ModelConversion c = convert_model(a, StreamForm::crms_norm);
+      CHECK(verify_models(a, {c.conversion.state, c.description, {}}).same());
+    }
+}
+
+TEST_CASE("verify: what one flipped value of a slice does, not each entry") {
+  manual_seed(12);
+  nn::Vit vit(small_vit());
+  const std::string name = "blocks.0.mlp.fc2.bias";
+  for (const auto& [outlier, change] : {std::pair(30.0, 0.09), {100.0, 0.2}}) {
+    const ModelFile a =
+        edited_file(filled_file(vit, DType::bf16), name, [by = outlier](std::vector<double>& v) { v[3] = by; });
+    const ModelFile b = edited_file(a, name, [by = change](std::vector<double>& v) {
+      for (size_t i = 0; i < v.size(); ++i)
+        if (i != 3) v[i] += i % 2 ? by : -by;
+    });
+    INFO(outlier);
+    const Layout layout = layout_of(vit);
+    CHECK_FALSE(compare_entries(a.state, layout, b.state, layout).same());
+    CHECK_FALSE(compare_entries(b.state, layout, a.state, layout).same());
+  }
+}
+
+TEST_CASE("verify: a flipped value moves the entries along one column of the form's map") {
+  constexpr int64_t width = 7;
+  const auto column = [](const Map& map, int64_t k) {
+    const Tensor unit = from_span(std::span<const double>([&] {
+                                    std::vector<double> v(static_cast<size_t>(map.inputs()));
+                                    v[static_cast<size_t>(k)] = 0.5;
+                                    return v;
+                                  }()),
+                                  {map.inputs()});
+    std::vector<double> moved = map(unit, 0).to_vector<double>();
+    for (double& x : moved) x = std::abs(x) < 1e-15 ? 0 : std::abs(x) * (1 - 1e-12);
+    return moved;
+  };
+  using nn::Role;
+  for (const auto& [form, role, map] : {std::tuple(StreamForm::rms_norm, Role::writer, Map::recentre(width)),
+                                        {StreamForm::crms_norm, Role::writer, Map::expand(width)},
+                                        {StreamForm::crms_norm, Role::reader, Map::expand_reader(width)},
+                                        {StreamForm::crms_isometric, Role::reader, Map::isometric(width).adjoint()}})
+    for (int64_t k = 0; k < map.inputs(); ++k) {
+      INFO(nn::name_of(form) << " " << k);
+      std::vector<double> moved = column(map, k);
+      CHECK(flipped_share(moved, 0.5, form, role) <= 1);
+      CHECK(flipped_share(std::vector<double>(moved.size()), 0, form, role) == 0);
+      for (double& x : moved) x *= 2;
+      CHECK(flipped_share(moved, 0.5, form, role) > 1);
+      CHECK(flipped_share(std::vector<double>(moved.size(), 0.25), 0.5, form, role) > 1);
+    }
+}
+
+TEST_CASE("verify: a sum of rows or a mean that nobody sees may stand in either of the two") {
+  manual_seed(13);
+  nn::Vit vit(small_vit());
+  const ModelFile file = filled_file(vit);
+  for (const char* name : {"blocks.0.mlp.fc1.weight", "position"}) {
+    INFO(name);
+    const ModelFile moved = edited_file(file, name, [](std::vector<double>& v) {
+      for (double& x : v) x += 1000;
+    });
+    CHECK(verify_models(file, moved).same());
+    CHECK(verify_models(moved, file).same());
+    CHECK(by_spec(file, moved).same());
+    CHECK(by_spec(moved, file).same());
+  }
+}
+
+TEST_CASE("verify by description: what the files say of themselves counts") {
+  manual_seed(14);
+  nn::Vit vit(small_vit());
+  const ModelFile file = filled_file(vit);
+  CHECK(by_spec(file, file).same());
+  CHECK_THAT(by_spec(file, with_option(file, "activation", "relu")).sentence(),
+             Contains("Different: ") && Contains("Their options differ: activation"));
+  CHECK_THROWS_WITH(by_spec(file, with_option(file, "eps", "1e-6")), Contains("its eps is 1e-06"));
+  const Layout layout = layout_of(vit);
+  const ModelFile mapped = with_option(with_option(file, "stream", "rms_norm"), "storage", "mapped");
+  CHECK_THROWS_WITH(check_described(mapped, layout), Contains("of rms_norm, not of layer_norm"));
+  CHECK_NOTHROW(check_described(with_option(file, "stream", "rms_norm"), layout));  // raw: the Pre-LN model's
+  CHECK_NOTHROW(check_described({file.state, {}, {}}, layout));
+  Layout wide = layout;
+  wide.width = 10;
+  CHECK_THROWS_WITH(check_described(file, wide), Contains("width 9, not 10"));
+}
+
+TEST_CASE("verify by description: a layer scale belongs to a writer, and its pattern meets one") {
+  manual_seed(15);
+  nn::Vit vit(small_vit());
+  ModelFile file = filled_file(vit);
+  const auto layout = [&](const std::string& more, const TensorMap& state, bool converted = false) {
+    return parse_layout(vit_spec(more), state, StreamForm::layer_norm, converted);
+  };
+  file.state.add("ls", randn({9}, {DType::f64}) + 2.0);
+  const std::string ok = R"(, "scales": {"blocks.*.mlp.fc2.*": "ls"})";
+  for (const char* no : {"blocks.*.mlp.fc1.weight", "blocks.*.mlp.fc1.bias", "head.weight"})
+    CHECK_THROWS_WITH(layout(text(", \"scales\": {\"", no, "\": \"ls\"}"), file.state),
+                      Contains("'ls'") && Contains("is no writer") && Contains(no));
+  CHECK_THROWS_WITH(layout(R"(, "scales": {"blocks.*.mlp.fc9.*": "ls"}, "not_on_stream": ["ls"])", file.state),
+                    Contains("no tensor is called \"blocks.*.mlp.fc9.*\""));
+  CHECK_THROWS_WITH(layout(R"(, "scales": {"blocks.*.mlp.fc2.*": "ls", "blocks.0.mlp.fc2.bias": "ls"})", file.state),
+                    Contains("two layer scales"));
+  CHECK_THROWS_WITH(layout(R"(, "scales": {"blocks.*.mlp.fc2.*": ""})", file.state), Contains("empty name"));
+  Layout reader = layout(ok, file.state);
+  for (Place& p : reader.places)
+    if (p.name == "head.weight") p.scale = "ls";
+  CHECK_THROWS_WITH(convert(file.state, reader, StreamForm::rms_norm),
+                    Contains("'head.weight' has the layer scale 'ls'"));
+  // Folded into its writer it is gone, and the same description reads the result.
+  const ModelFile plain{file.state, {}, {}};
+  const Conversion c = convert(plain.state, layout(ok, plain.state), StreamForm::rms_norm);
+  Layout result = layout(ok, c.state, true);
+  result.form = StreamForm::rms_norm;
+  CHECK(verify_streams(plain, layout(ok, plain.state), {c.state, {}, {}}, result).same());
+  CHECK_THROWS_WITH(check_convertible(c.state, layout(ok, c.state)), Contains("'ls' is missing"));
+}
+
+TEST_CASE("verify by description: which norm a pattern means") {
+  manual_seed(16);
+  nn::Vit vit(small_vit({.affine = true}));
+  const TensorMap state = filled_file(vit).state;
+  const auto parse = [&](const std::string& from, const std::string& to) {
+    std::string json = vit_spec();
+    json.replace(json.find(from), from.size(), to);
+    return parse_layout(json, state, StreamForm::layer_norm);
+  };
+  const std::string norm = R"("norm": "1e-5")";
+  CHECK(parse(norm, norm + R"(, "blocks.0.norm1": "1e-6")").find_norm("blocks.0.norm1")->eps == 1e-6);
+  CHECK(parse(norm, norm + R"(, "blocks.0.norm1": "1e-6")").find_norm("blocks.1.norm1")->eps == 1e-5);
+  CHECK_THROWS_WITH(parse(norm, norm + R"(, "*.0.norm1": "1e-6")"),
+                    Contains("'blocks.0.norm1'") && Contains("at once"));
+  CHECK_THROWS_WITH(parse(norm, norm + R"(, "norms.*": "1e-6")"), Contains("norm \"norms.*\""));
+  CHECK_THROWS_WITH(parse(norm, norm + R"(, "last": "1e-6")"), Contains("norm \"last\""));
+}
+
+TEST_CASE("convert: every model of switches converts, its result is read as it is made") {
+  for (const bool affine : {false, true})
+    for (const bool bias : {false, true})
+      for (const bool tied : {false, true})
+        for (StreamForm to : {StreamForm::rms_norm, StreamForm::crms_norm, StreamForm::crms_isometric}) {
+          INFO("affine " << affine << " bias " << bias << " tied or pool " << tied << " " << nn::name_of(to));
+          manual_seed(17);
+          const auto check_one = [&](nn::Module& model) {
+            const ModelFile file = filled_file(model);
+            const ModelConversion c = convert_model(file, to);
+            const Layout layout = layout_of(model);
+            CHECK(compare_entries(file.state, layout, c.conversion.state, c.conversion.layout).same());
+            CHECK(compare_streams(file.state, layout, c.conversion.state, c.conversion.layout).same());
+            CHECK(verify_models(file, {c.conversion.state, c.description, {}}).same());
+          };
+          nn::Gpt gpt(small_gpt({.affine = affine, .bias = bias}, tied));
+          check_one(gpt);
+          nn::Vit vit(small_vit({.affine = affine, .bias = bias}, tied));
+          check_one(vit);
+        }
+}
+
+TEST_CASE("convert by description: a bias without a gain, an empty tensor, a table that is tied twice") {
+  manual_seed(18);
+  TensorMap state;
+  const TensorOptions f64{DType::f64};
+  state.add("table", randn({5, 6}, f64)), state.add("out.weight", randn({3, 6}, f64)),
+      state.add("norm.bias", randn({6}, f64));
+  state.add("none", zeros({0}, f64));
+  const std::string head = R"({"width": 6, "norms": {"norm": "1e-5"}, "writers": {"table": 1}, )";
+  const Layout layout =
+      parse_layout(head + R"("readers": {"out.weight": {"dim": 1, "norm": "norm"}}, "others": ["none"]})", state,
+                   StreamForm::layer_norm);
+  const Conversion c = convert(state, layout, StreamForm::crms_norm);
+  CHECK(compare_streams(state, layout, c.exact, c.layout).same());
+  CHECK(c.state.at("none").shape() == Dims{0});
+  const std::string tied = R"("table": {"head": "out.weight", "norm": "norm"})";
+  CHECK_THROWS_WITH(parse_layout(head + "\"tied\": {" + tied + ", " + tied + "}}", state, StreamForm::layer_norm),
+                    Contains("tied \"table\" is there twice"));
+  Layout bare = layout;
+  bare.norms[0].normalizes = false;
+  const std::string reason = compare_entries(state, bare, state, layout).reason;
+  CHECK_THAT(reason, Contains("normalizes in the second alone") || Contains("does not normalize"));
+}
