@@ -17,12 +17,9 @@ Tensor times(const Tensor& x, int dim, const Tensor& matrix) {
 
 }  // namespace
 
-// The rounding error of the mean is the same in all d - 1 entries, and the entry that is not stored, minus their sum,
-// has it d - 1 times: so what is left of the mean is taken away once more (0 in exact arithmetic, so without gradient).
-Tensor compress_writer(const Tensor& x, int dim) {
-  const Tensor y = recentre(x, dim);
-  return narrow(y - mean(detach(y), {dim}, true), dim, 0, x.size(dim) - 1);
-}
+// The entry that is not stored, minus the sum of the others, would hold an error that they share d - 1 times: recentre
+// leaves no such error.
+Tensor compress_writer(const Tensor& x, int dim) { return narrow(recentre(x, dim), dim, 0, x.size(dim) - 1); }
 
 Tensor expand_writer(const Tensor& v, int dim) { return cat({v, -sum(v, {dim}, true)}, dim); }
 

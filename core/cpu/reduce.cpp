@@ -145,10 +145,11 @@ template <Isa I> void cumsum(ReduceShape s, const Tensor& out, const Tensor& x, 
 // than the elements (f64), the rounding error of a mean is the same in all elements and would stay their mean, which
 // readers of the stream add up: so what is left of it is taken away once more.
 template <Isa I> void recentre(ReduceShape s, const Tensor& out, const Tensor& x) {
-  constexpr int64_t kColumns = 128, kUnit = 32, kRows = 64;  // rows that are summed apart: it bounds the rounding error
+  constexpr int64_t kColumns = 128, kUnit = 32;
   visit_floating(x.dtype(), "recentre", [&]<class T>() {
     using A = acc_t<T>;
     constexpr int kPasses = std::is_same_v<A, T> ? 2 : 1;
+    constexpr int64_t kRows = std::is_same_v<A, T> ? 8 : 64;  // that are summed apart: it bounds the rounding error
     T* po = out.mutable_data<T>();
     const A divisor = static_cast<A>(s.length);
     const Partition strips = even_blocks(s.inner, kColumns, kUnit);

@@ -122,7 +122,13 @@ TEST_CASE("verify: one entry of any tensor, in any model and form, moved by 16 u
   int changes = 0;
   Generator generator{7, 0};
   // In f64 the arithmetic of the comparison is as large as a few roundings.
-  for (const auto& [dtype, ulps, stride] : {std::tuple(DType::f32, 16, 1), {DType::bf16, 16, 5}, {DType::f64, 64, 5}}) {
+  struct Case {
+    DType dtype;
+    int ulps, stride;
+  };
+  for (const Case& c : {Case{DType::f32, 16, 1}, {DType::bf16, 16, 5}, {DType::f64, 64, 5}}) {
+    const DType dtype = c.dtype;
+    const int ulps = c.ulps, stride = c.stride;  // clang 14 captures no structured bindings
     const std::vector<ModelFile> files = kinds(3, dtype);
     for (size_t k = 0; k < files.size(); k += static_cast<size_t>(stride)) {
       const ModelFile& file = files[k];
