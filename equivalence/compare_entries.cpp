@@ -170,7 +170,7 @@ class Comparer {
       size_x = larger(size_x, x.size[i]), size_y = larger(size_y, y.size[i]);
     }
     const double f64 = arithmetic_ * (size_x + size_y);
-    std::vector<double> beyond;  // what rounding the second does not explain, of each entry
+    beyond_.clear();
     for (int64_t i = 0; i < columns; ++i) {
       const double difference = std::abs(x.value[i] - y.value[i]);
       const double both = share(difference, x.rounding[i] + y.rounding[i] + f64);
@@ -178,7 +178,7 @@ class Comparer {
       shares_.first = std::max(shares_.first, share(difference, x.rounding[i] + f64));
       shares_.both = std::max(shares_.both, both);
       shares_.through = std::max(shares_.through, share(difference, y.rounding[i] + x.flip + f64));
-      beyond.push_back(std::max(0.0, difference - y.rounding[i] - f64));
+      beyond_.push_back(std::max(0.0, difference - y.rounding[i] - f64));
       ++entries_;
       if (both <= 1) continue;
       const double halves =
@@ -190,7 +190,8 @@ class Comparer {
       if (result_.largest && !(deviation > result_.largest->deviation)) continue;
       result_.largest = EntryPlace{name, columns > 1 ? Dims{row, i} : Dims{row}, y.value[i], x.value[i], deviation};
     }
-    shares_.through = std::max(shares_.through, flipped_share(std::move(beyond), x.flip, layout_a_.form, role));
+    if (std::any_of(beyond_.begin(), beyond_.end(), [](double d) { return d > 0; }))
+      shares_.through = std::max(shares_.through, flipped_share(beyond_, x.flip, layout_a_.form, role));
   }
 
   // The coarser of two dtypes holds the finer one's values, rounded; the values of one dtype are the same bits.
@@ -242,6 +243,7 @@ class Comparer {
   Canonical first_, second_;
   double arithmetic_ = 0, coarsest_ = epsilon(DType::f64);
   Shares shares_;
+  std::vector<double> beyond_;  // of each entry of a row: what rounding the second does not explain
   EntryComparison result_;
   int64_t entries_ = 0, differing_ = 0;
 };

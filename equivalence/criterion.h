@@ -20,8 +20,8 @@ double share_of_bound(const Deviations& run, const Deviations& control, DType dt
 // kNegativeSteps steps (up to the first that is not finite). 0 where there is none.
 Magnitudes reach(std::span<const RunResult> wrong);
 
-// The last step up to which bound(D_c(t)) lies below a third of `reach` in each quantity, and below 1e-5 in f64, 1e-2 in
-// f32. A third: at the horizon a wrong training still leaves the bound by a factor of three.
+// The last step up to which bound(D_c(t)) lies below a third of `reach` in each quantity, and below 1e-5 in f64, 1e-2
+// in f32. A third: at the horizon a wrong training still leaves the bound by a factor of three.
 Horizon horizon(const Deviations& control, const Magnitudes& reach, DType dtype);
 
 // Whether a horizon carries a verdict: kNegativeSteps steps, or all of a shorter run.
@@ -57,8 +57,8 @@ Deviations running_maximum(std::span<const RunResult> controls);
 //              loss at any step (a single number, it may happen to pass that of the reference).
 //   same       D(t) <= bound(D_c(t)) everywhere, and the horizon carries the verdict
 //   undecided  all else: an empty run, controls of another length or that never moved, a horizon too near
-// A form other than layer_norm that equals the reference to the last bit throughout was compared with itself: same, but
-// not as expected.
+// A run that equals the reference to the last bit throughout was compared with itself: same, but not as expected,
+// unless it may be identical.
 void judge(RunResult& run, DType dtype);
 
 // Fills control, the largest deviations of the controls, reach and horizon (from the runs that are expected to be

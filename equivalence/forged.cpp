@@ -14,8 +14,7 @@ bool belongs_to_norm(const nn::Parameter& p) { return p.name.find("norm") != std
 
 }  // namespace
 
-Forged::Forged(const ProofOptions& o, const ModelShape& shape, const Variant& variant, Forgery forgery,
-               double size)
+Forged::Forged(const ProofOptions& o, const ModelShape& shape, const Variant& variant, Forgery forgery, double size)
     : Trainee(o, shape, variant), forgery_(forgery), size_(size) {}
 
 void Forged::exchange_batch(int step, Examples examples) {
@@ -37,7 +36,6 @@ void Forged::start_from(const nn::Module& raw) {
 void Forged::differentiate(const Examples& batch) {
   const bool wrong = forgery_ == Forgery::batch && instead_ && step_ == exchanged_;
   Trainee::differentiate(wrong ? *instead_ : batch);
-  ++step_;
   if (forgery_ != Forgery::frozen_gains) return;
   for (const nn::Parameter& p : model().named_parameters())
     if (belongs_to_norm(p)) set_gradient(p.tensor, {});

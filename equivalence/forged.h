@@ -35,7 +35,6 @@ class Forged : public Trainee {
   const double size_;
   int exchanged_ = 0;
   std::optional<Examples> instead_;
-  int step_ = 0;
 };
 
 }  // namespace isonorm::equivalence

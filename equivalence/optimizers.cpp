@@ -2,6 +2,7 @@
 
 #include "autograd/engine.h"
 #include "equivalence/printed.h"
+#include "equivalence/training.h"
 #include "optim/adafactor.h"
 #include "optim/adagrad.h"
 #include "optim/adam.h"
@@ -112,10 +113,7 @@ double limit_gradients(const ProofOptions& o, const std::vector<Tensor>& paramet
   if (o.loss_l2 > 0 || o.clip_value > 0)
     for (const Tensor& p : parameters) {
       const Tensor g = gradient(p);
-      if (!g.defined()) continue;
-      const Tensor copy = empty_like(g);
-      copy_into(copy, g);
-      set_gradient(p, copy);
+      if (g.defined()) set_gradient(p, copied(g));
     }
   if (o.loss_l2 > 0) optim::add_l2(parameters, o.loss_l2);
   if (o.clip_value > 0) optim::clip_grad_value(parameters, o.clip_value);

@@ -15,12 +15,6 @@
 namespace isonorm::equivalence {
 namespace {
 
-Tensor copy_of(const Tensor& x) {
-  const Tensor copy = empty_like(x);
-  copy_into(copy, detach(x));
-  return copy;
-}
-
 void remember(nn::Module& m, std::vector<std::pair<nn::Module*, bool>>& flags) {
   flags.emplace_back(&m, m.training());
   for (const auto& child : m.children()) remember(*child, flags);
@@ -114,7 +108,7 @@ void OwnTraining::update(double) {
   for (const nn::Parameter& p : parameters_) {
     weights_.push_back(detach(p.tensor));
     if (p.blind_end == p.blind_begin) continue;
-    weights_.back() = copy_of(p.tensor);
+    weights_.back() = copied(p.tensor);
     fill(narrow(weights_.back(), 0, p.blind_begin, p.blind_end - p.blind_begin), 0);
   }
 }
@@ -126,7 +120,7 @@ Tensor OwnTraining::reference_weight(const Training& reference, size_t i) const 
 }
 
 Restore::Restore(nn::Module& model) {
-  for (const Tensor& p : model.parameters()) values_.emplace_back(p, copy_of(p));
+  for (const Tensor& p : model.parameters()) values_.emplace_back(p, copied(p));
   remember(model, flags_);
 }
 

@@ -2,6 +2,7 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops/shape.h"
+#include "equivalence/training.h"
 
 namespace isonorm::equivalence {
 using nn::Role;
@@ -42,12 +43,9 @@ Tensor visible_weight(const nn::Parameter& p, const nn::Stream& stream, bool rea
   NoGrad no_grad;
   Tensor w = restoring_map(p, stream)(detach(p.tensor), p.stream_dim);
   if (p.role == Role::writer || (p.role == Role::reader && reader_blind)) w = nn::recentre(w, p.stream_dim);
-  if (p.blind_end > p.blind_begin) {
-    Tensor copy = empty_like(w);
-    copy_into(copy, w);
-    fill(narrow(copy, 0, p.blind_begin, p.blind_end - p.blind_begin), 0);
-    return copy;
-  }
+  if (p.blind_end == p.blind_begin) return w;
+  w = copied(w);
+  fill(narrow(w, 0, p.blind_begin, p.blind_end - p.blind_begin), 0);
   return w;
 }
 

@@ -10,6 +10,7 @@
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "equivalence/criterion.h"
+#include "equivalence/training.h"
 
 namespace isonorm::equivalence {
 namespace {

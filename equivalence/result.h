@@ -60,6 +60,7 @@ struct RunResult {
   uint64_t seed = 0;       // of a control: what moved its weights by one ulp
   const char* fault = "";  // of a wrong training: what is wrong beside the variant
   Verdict expected = Verdict::same;
+  bool may_be_identical = false;  // equal to the reference to the last bit throughout: else it was compared with itself
   Verdict observed = Verdict::undecided;
   bool as_expected =
       false;  // observed == expected, and where `different` is expected, by the margin that criterion.h asks for

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "equivalence/criterion.h"
+#include "equivalence/optimizers.h"
 #include "equivalence/printed.h"
 
 namespace isonorm::equivalence {
@@ -67,6 +68,7 @@ double largest_until(const std::vector<double>& values, int steps) {
 // What was found where every run came out as expected.
 std::string equivalence_text(const ProofResult& proof) {
   const Horizon& h = proof.horizon;
+  const std::string note = optimizer_note(proof.options.optimizer, proof.options.dtype);
   const size_t steps = proof.reference.losses.size();
   double weight = 0;
   std::vector<std::string> forms;
@@ -82,15 +84,16 @@ std::string equivalence_text(const ProofResult& proof) {
   const std::string end = end_of(h);
   std::string result = end.empty() ? "" : text("same up to step ", h.steps, " of ", steps, "; ", end, ". ");
   result +=
-      text(end.empty() ? "after " : "After ", h.steps, " steps on the same batches ", listed(forms),
-           forms.size() == 1 ? " has" : " have", " the weights of layer_norm to ", scientific(weight),
+      text(end.empty() ? "after " : "After ", h.steps, h.steps == 1 ? " step on" : " steps on the same batches ",
+           listed(forms), forms.size() == 1 ? " has" : " have", " the weights of layer_norm to ", scientific(weight),
            "; layer_norm moved by one ulp has them to ", scientific(largest_until(proof.control.weight, h.steps)));
   if (negative > 0)
     result +=
         text(", and the ", negative, negative == 1 ? " negative control" : " negative controls", " came out different");
   return result + text(". Horizon: ", h.steps, " of ", steps, " steps; up to there a difference of ",
                        scientific(h.resolution.loss), " in the loss, ", scientific(h.resolution.gradient),
-                       " in gradients or ", scientific(h.resolution.weight), " in weights would have shown.");
+                       " in gradients or ", scientific(h.resolution.weight), " in weights would have shown.",
+                       note.empty() ? "" : text(" ", note, "."));
 }
 
 }  // namespace

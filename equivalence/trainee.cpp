@@ -80,23 +80,14 @@ void Trainee::start_from(const nn::Module& raw) {
 }
 
 void Trainee::resume() {
-  const auto copied = [](const TensorMap& state) {
-    TensorMap copy;
-    for (const auto& [name, tensor] : state) {
-      copy.add(name, empty_like(tensor));
-      copy_into(copy.at(name), detach(tensor));
-    }
-    return copy;
-  };
-  NoGrad no_grad;
-  const TensorMap weights = copied(model_->state_dict()), state = copied(optimizer().state_dict());
-  const TensorMap average = average_ ? copied(average_->state_dict()) : TensorMap();
+  const TensorMap weights = model_->state_dict(), state = optimizer().state_dict();
+  const std::unique_ptr<optim::Ema> average = std::move(average_);
   make();
   model_->load_state_dict(weights);
   optimizer().load_state_dict(state);
-  if (!average_) return;
+  if (!average) return;
   average_ = std::make_unique<optim::Ema>(model_->parameters(), optim::EmaOptions{.decay = options_.ema});
-  average_->load_state_dict(average);
+  average_->load_state_dict(average->state_dict());
 }
 
 Tensor Trainee::compared_gradient(const nn::Parameter& p) const {

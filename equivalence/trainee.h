@@ -45,6 +45,8 @@ class Trainee : public Training {
   // The logits.
   virtual Tensor forward(const Tensor& inputs) { return (*model_)(inputs); }
 
+  int step_ = 0;  // that differentiate() begins next, from 0
+
  private:
   void make();
   // Goes on with model, optimizer and average made anew from the states of these, as from a checkpoint.
@@ -62,7 +64,6 @@ class Trainee : public Training {
   std::unique_ptr<Lifted> lifted_;         // where the variant lifts
   std::unique_ptr<optim::Optimizer> own_;  // elsewhere
   std::unique_ptr<optim::Ema> average_;    // from the first update on, where one is asked for
-  int step_ = 0;
 };
 
 }  // namespace isonorm::equivalence

@@ -77,6 +77,9 @@ class Training {
   double largest_gradient() const;
 };
 
+// A tensor of its own with the same values.
+Tensor copied(const Tensor& x);
+
 // Moves every element of every parameter to the next floating-point number above or below it, at random.
 void move_by_one_ulp(nn::Module& model, uint64_t seed);
 

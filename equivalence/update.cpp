@@ -9,6 +9,7 @@
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "equivalence/optimizers.h"
+#include "equivalence/training.h"
 
 namespace isonorm::equivalence {
 
@@ -17,12 +18,6 @@ MakeUpdate update_of(const ProofOptions& o) {
     const std::shared_ptr<optim::Optimizer> optimizer = build_optimizer(o, parameters);
     return [o, optimizer] { optimizer->step(limit_gradients(o, optimizer->parameters())); };
   };
-}
-
-Tensor copied(const Tensor& x) {
-  const Tensor copy = empty(x.shape(), x.options());
-  copy_into(copy, x);
-  return copy;
 }
 
 Track follow(const MakeUpdate& make, const std::vector<nn::Parameter>& like, const History& history,
@@ -41,7 +36,7 @@ Track follow(const MakeUpdate& make, const std::vector<nn::Parameter>& like, con
     std::vector<Tensor>& weights = track.emplace_back();
     for (const nn::Parameter& p : parameters) {
       if (after) copy_into(p.tensor, after(detach(p.tensor), p));
-      weights.push_back(copied(detach(p.tensor)));
+      weights.push_back(copied(p.tensor));
     }
   }
   return track;

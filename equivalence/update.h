@@ -26,9 +26,6 @@ using Track = std::vector<std::vector<Tensor>>;  // the weights after every step
 // What a tensor becomes; the parameter gives its role and stream dimension.
 using TensorFunction = std::function<Tensor(const Tensor& x, const nn::Parameter& p)>;
 
-// A tensor of its own with the same values.
-Tensor copied(const Tensor& x);
-
 // Makes the update on parameters that are named as `like`, and runs it through the history; after every step each
 // weight becomes what `after` says.
 Track follow(const MakeUpdate& make, const std::vector<nn::Parameter>& like, const History& history,

@@ -65,6 +65,8 @@ struct CertificateResult {
   double seconds = 0;
 
   bool certified() const { return verdict == Verdict::same; }
+  // Those of the architectures, then those of the regimes.
+  std::vector<const Trajectory*> all_trajectories() const;
 };
 
 struct CertificateProgress {

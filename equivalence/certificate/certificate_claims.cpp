@@ -20,16 +20,16 @@ const NegativeResult* weakest(const CertificateResult& r, DType dtype) {
 
 const Trajectory* strongest(const CertificateResult& r, DType dtype) {
   const Trajectory* found = nullptr;
-  for (const Trajectory& t : r.trajectories)
-    if (t.dtype == dtype && (!found || !(t.share <= found->share))) found = &t;
+  for (const Trajectory* t : r.all_trajectories())
+    if (t->dtype == dtype && (!found || !(t->share <= found->share))) found = t;
   return found;
 }
 
 // The trajectory whose bound comes closest to its limit.
 const Trajectory* narrowest(const CertificateResult& r) {
-  const auto at = std::min_element(r.trajectories.begin(), r.trajectories.end(),
-                                   [](const auto& a, const auto& b) { return a.power < b.power; });
-  return at == r.trajectories.end() ? nullptr : &*at;
+  const std::vector<const Trajectory*> all = r.all_trajectories();
+  const auto at = std::min_element(all.begin(), all.end(), [](auto* a, auto* b) { return a->power < b->power; });
+  return at == all.end() ? nullptr : *at;
 }
 
 }  // namespace
@@ -44,7 +44,7 @@ TextTable claim_table(const CertificateResult& r) {
     if (const Trajectory* t = strongest(r, dtype)) {
       const NegativeResult* weak = weakest(r, dtype);
       add(text("every form trains as Pre-LN does in ", name_of(dtype)),
-          printed("at most %.0f %% of the bound (%s, %s)", std::ceil(100 * t->share), t->architecture.name,
+          printed("at most %.0f %% of the bound (%s, %s)", std::ceil(100 * t->share), name_of(*t).c_str(),
                   t->runs[t->worst].form.c_str()),
           text("more than 100 %", weak ? text(": the weakest negative control with power reaches ",
                                               scientific(weak->excess), " times the bound")
@@ -53,8 +53,8 @@ TextTable claim_table(const CertificateResult& r) {
     }
   if (const Trajectory* t = narrowest(r))
     add("the bound can tell a wrong training at every step that a verdict speaks of",
-        text("power left at the end: at least ", scientific(t->power), " (", t->architecture.name, " in ",
-             name_of(t->dtype), "); ", horizons_text(r)),
+        text("power left at the end: at least ", scientific(t->power), " (", name_of(*t), " in ", name_of(t->dtype),
+             "); ", horizons_text(r)),
         text("a horizon before step ", kNegativeSteps, ": undecided"), t->verdict != Verdict::undecided);
   for (const NegativeResult& n : r.negatives)
     add(text(n.control.claim, n.dtype == DType::f64 ? "" : text(" (", name_of(n.dtype), ")")),

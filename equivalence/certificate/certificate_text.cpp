@@ -49,7 +49,7 @@ int without_power(const CertificateResult& r) {
 
 double most_alone(const CertificateResult& r) {
   double most = 0;
-  for (const Trajectory& t : r.trajectories) most = larger(most, t.share_alone);
+  for (const Trajectory* t : r.all_trajectories()) most = larger(most, t->share_alone);
   return most;
 }
 
@@ -83,17 +83,11 @@ std::string resolution_text(const CertificateResult& r, DType dtype) {
 
 }  // namespace
 
-std::vector<Trajectory> all_trajectories(const CertificateResult& r) {
-  std::vector<Trajectory> all = r.trajectories;
-  all.insert(all.end(), r.regimes.begin(), r.regimes.end());
-  return all;
-}
-
 // "every horizon is the end of the run" or "horizons end before the run in gpt1 in f32 (31 of 50)".
 std::string horizons_text(const CertificateResult& r) {
   std::string ended;
-  for (const Trajectory& t : all_trajectories(r))
-    if (!t.horizon.ended_by.empty())
+  for (const Trajectory* at : r.all_trajectories())
+    if (const Trajectory& t = *at; !t.horizon.ended_by.empty())
       ended += text(ended.empty() ? "" : ", ", name_of(t), " in ", name_of(t.dtype), " (", t.horizon.steps, " of ",
                     t.steps, ")");
   if (!ended.empty()) return text("the horizon lies before the end of ", ended);
@@ -145,7 +139,8 @@ TextTable trajectory_table(const CertificateResult& r) {
                printed("%.0f %%. ", std::ceil(100 * most_alone(r))),
                "Power left: a third of what a wrong training reaches (in f64 at most 1e-5), divided by the bound "
                "at the last step; below 1 the horizon, up to which a verdict speaks, lies before the end.")};
-  for (const Trajectory& t : all_trajectories(r)) {
+  for (const Trajectory* at : r.all_trajectories()) {
+    const Trajectory& t = *at;
     if (t.runs.empty()) continue;
     const RunResult& w = t.runs[t.worst];
     table.rows.push_back({{text(t.architecture.name, ": ", *t.regime ? t.regime : description(t.architecture))},

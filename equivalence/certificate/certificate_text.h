@@ -23,8 +23,6 @@ TextTable error_table(const CertificateResult& r);
 // What is claimed, what was measured, and what would have refuted it: side by side.
 TextTable claim_table(const CertificateResult& r);
 
-// Those of the architectures, then those of the regimes.
-std::vector<Trajectory> all_trajectories(const CertificateResult& r);
 // "every horizon is the end of its run" or "the horizon lies before the end of gpt1 in f32 (31 of 50)".
 std::string horizons_text(const CertificateResult& r);
 // "6.8", "1.7e+06"; nothing for NaN.

@@ -126,9 +126,8 @@ std::string came_out(const Trajectory& t, Verdict verdict) {
 
 // The first training with that verdict; null where there is none.
 const Trajectory* first(const CertificateResult& r, Verdict verdict) {
-  for (const auto* all : {&r.trajectories, &r.regimes})
-    for (const Trajectory& t : *all)
-      if (t.verdict == verdict) return &t;
+  for (const Trajectory* t : r.all_trajectories())
+    if (t->verdict == verdict) return t;
   return nullptr;
 }
 
@@ -157,6 +156,13 @@ std::string undecided(const CertificateResult& r) {
 }
 
 }  // namespace
+
+std::vector<const Trajectory*> CertificateResult::all_trajectories() const {
+  std::vector<const Trajectory*> all;
+  for (const auto* part : {&trajectories, &regimes})
+    for (const Trajectory& t : *part) all.push_back(&t);
+  return all;
+}
 
 void conclude(CertificateResult& r) {
   r.gradient_verdicts = verdicts_of(r.gradients, r.options.points);

@@ -14,12 +14,11 @@ using nn::StreamForm;
 
 namespace {
 
-Magnitudes train_wrong(const ProofOptions& o, const ModelShape& shape) {
+Magnitudes train_wrong(const ProofOptions& o, const ModelShape& shape, const nn::Module& initial) {
   RunResult reference = record(raw_variant(StreamForm::layer_norm));
   std::vector<RunResult> wrong = wrong_records(o);
-  const auto initial = initial_model(o, shape);
-  Lockstep all(o, shape, *initial, reference, {}, {});
-  add_wrong(all, o, shape, *initial, wrong, made_examples(o, shape, kNegativeSteps));
+  Lockstep all(o, shape, initial, reference, {}, {});
+  add_wrong(all, o, shape, initial, wrong, made_examples(o, shape, kNegativeSteps));
   for (int step = 0; step < kNegativeSteps; ++step)
     all.step(made_examples(o, shape, static_cast<uint64_t>(step)), o.lr);
   return reach(wrong);
@@ -49,12 +48,13 @@ Trajectory train_architecture(const Architecture& a, DType dtype, int steps, int
     t.controls.push_back(record(raw_variant(StreamForm::layer_norm), static_cast<uint64_t>(c)));
   for (StreamForm form : {StreamForm::rms_norm, StreamForm::crms_norm, StreamForm::crms_isometric})
     t.runs.push_back(record(raw_variant(form)));
-  Lockstep all(o, shape, *initial_model(o, shape), reference, t.controls, t.runs);
+  const auto initial = initial_model(o, shape);
+  Lockstep all(o, shape, *initial, reference, t.controls, t.runs);
   for (int step = 0; step < steps; ++step) {
     all.step(made_examples(o, shape, static_cast<uint64_t>(step)), o.lr);
     if (go_on && !go_on()) return t;
   }
-  t.reach = train_wrong(o, shape);
+  t.reach = train_wrong(o, shape, *initial);
   judge(t);
   return t;
 }

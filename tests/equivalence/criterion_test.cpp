@@ -116,7 +116,7 @@ TEST_CASE("criterion: what was compared with itself proves nothing") {
   RunResult run = form_run();
   run.deviations = zeros;
   CHECK_FALSE(accepted(run));
-  run.form = "layer_norm";  // the reference once more: the same program, hence the same bits
+  run.may_be_identical = true;
   CHECK(accepted(run));
   run = form_run();
   run.control = zeros;
