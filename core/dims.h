@@ -49,6 +49,11 @@ int64_t numel(const Dims& shape, const char* op = "shape");
 int64_t checked_mul(int64_t a, int64_t b, const char* what);
 int64_t checked_add(int64_t a, int64_t b, const char* what);
 
+// Sizes [begin, end) of a shape.
+inline Dims part(const Dims& shape, int begin, int end) {
+  return Dims(std::span<const int64_t>(shape.v + begin, static_cast<size_t>(end - begin)));
+}
+
 // Row-major strides, in elements.
 Dims contiguous_strides(const Dims& shape);
 

@@ -9,7 +9,8 @@
 
 namespace isonorm {
 
-Tensor detail::checked_ids(const Tensor& ids, int64_t bound, const char* op, const char* what, int64_t allowed) {
+Tensor detail::checked_ids(const Tensor& ids, int64_t bound, const char* op, const char* what,
+                           std::optional<int64_t> allowed) {
   check(ids.dtype() == DType::i64, op, ": positions are ", ids.dtype(), ", expected i64");
   const Tensor c = contiguous(ids), position = empty({1}, {DType::i64, ids.device()});
   kernels::find_outside.on(c.device(), position, c, bound, allowed);
@@ -24,11 +25,8 @@ Tensor detail::checked_ids(const Tensor& ids, int64_t bound, const char* op, con
 
 namespace {
 
-kernels::IndexShape around(const Dims& shape, int d) {
-  kernels::IndexShape s{1, shape[d], 1};
-  for (int i = 0; i < shape.rank; ++i)
-    if (i != d) (i < d ? s.outer : s.inner) *= shape[i];
-  return s;
+kernels::IndexShape around(const Dims& shape, int d, const char* op) {
+  return {numel(part(shape, 0, d), op), shape[d], numel(part(shape, d + 1, shape.rank), op)};
 }
 
 // x seen as [outer, length, inner], rows ids of it, as a tensor of `shape`.
@@ -52,10 +50,12 @@ Tensor take(const char* name, const Tensor& x, kernels::IndexShape s, const Tens
 Tensor embedding(const Tensor& weight, const Tensor& ids) {
   check(weight.rank() == 2 && is_floating(weight.dtype()), "embedding: the weight is ", weight.dtype(), ' ',
         weight.shape(), ", expected a floating table [rows, width]");
+  check(ids.rank() < kMaxRank, "embedding: ids have shape ", ids.shape(), ", rows of them pass the largest rank, ",
+        kMaxRank);
   const Tensor id = detail::checked_ids(ids, weight.size(0), "embedding", "the table");
   Dims shape = ids.shape();
   shape.push_back(weight.size(1));
-  return take("embedding", weight, around(weight.shape(), 0), id, shape);
+  return take("embedding", weight, around(weight.shape(), 0, "embedding"), id, shape);
 }
 
 Tensor index_select(const Tensor& x, int dim, const Tensor& ids) {
@@ -64,7 +64,7 @@ Tensor index_select(const Tensor& x, int dim, const Tensor& ids) {
   const Tensor id = detail::checked_ids(ids, x.shape()[d], "index_select", "a dimension");
   Dims shape = x.shape();
   shape[d] = ids.numel();
-  return take("index_select", x, around(x.shape(), d), id, shape);
+  return take("index_select", x, around(x.shape(), d, "index_select"), id, shape);
 }
 
 Tensor gather(const Tensor& x, int dim, const Tensor& index) {
@@ -76,7 +76,7 @@ Tensor gather(const Tensor& x, int dim, const Tensor& index) {
   Tensor from = x;
   for (int i = 0; i < x.rank(); ++i)
     if (i != d && index.shape()[i] < x.shape()[i]) from = narrow(from, i, 0, index.shape()[i]);
-  const kernels::IndexShape s = around(from.shape(), d);
+  const kernels::IndexShape s = around(from.shape(), d, "gather");
   Tensor y = empty(index.shape(), x.options());
   kernels::gather.on(x.device(), s, y, contiguous(detach(from)), id);
   if (!is_floating(x.dtype())) return y;
@@ -92,6 +92,7 @@ Tensor gather(const Tensor& x, int dim, const Tensor& index) {
 
 Tensor one_hot(const Tensor& ids, int64_t classes, DType dtype) {
   check(classes > 0, "one_hot: ", classes, " classes asked for, expected at least 1");
+  check(ids.rank() < kMaxRank, "one_hot: ids have shape ", ids.shape(), ", which has the largest rank, ", kMaxRank);
   const Tensor id = detail::checked_ids(ids, classes, "one_hot", "the classes");
   return cast(eq(unsqueeze(id, -1), arange(classes, {DType::i64, ids.device()})), dtype);
 }

@@ -2,6 +2,8 @@
 // are valid: a caller asks find_outside first.
 #pragma once
 
+#include <optional>
+
 #include "core/kernel.h"
 #include "core/tensor.h"
 
@@ -13,7 +15,7 @@ struct IndexShape {
 };
 
 namespace cpu {
-void find_outside(const Tensor& position, const Tensor& ids, int64_t bound, int64_t allowed);
+void find_outside(const Tensor& position, const Tensor& ids, int64_t bound, std::optional<int64_t> allowed);
 void take_rows(IndexShape shape, const Tensor& out, const Tensor& x, const Tensor& ids);
 void add_rows(IndexShape shape, const Tensor& dx, const Tensor& g, const Tensor& ids, const Tensor& work);
 void gather(IndexShape shape, const Tensor& out, const Tensor& x, const Tensor& index);
@@ -23,8 +25,8 @@ void search_sorted(const Tensor& out, const Tensor& sorted, const Tensor& values
 }  // namespace cpu
 
 // position[0] = the first e where ids[e] is neither in [0, bound) nor `allowed`, or -1.
-inline constinit Kernel<void(const Tensor&, const Tensor&, int64_t, int64_t)> find_outside{"find_outside",
-                                                                                           &cpu::find_outside};
+inline constinit Kernel<void(const Tensor&, const Tensor&, int64_t, std::optional<int64_t>)> find_outside{
+    "find_outside", &cpu::find_outside};
 
 // out[o, j, :] = x[o, ids[j], :], ids [m]; any dtype.
 inline constinit Kernel<void(IndexShape, const Tensor&, const Tensor&, const Tensor&)> take_rows{"take_rows",

@@ -2,11 +2,13 @@
 #include "autograd/ops/index.h"
 
 #include <cmath>
+#include <limits>
 #include <random>
 
 #include "autograd/engine.h"
 #include "autograd/gradcheck.h"
 #include "autograd/ops/create.h"
+#include "autograd/ops/loss.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
 #include "autograd/ops/shape.h"
@@ -159,4 +161,16 @@ TEST_CASE("a position that does not exist is named together with the size") {
   CHECK_THROWS_WITH(embedding(zeros({3}), bad), Contains("[3]"));
   CHECK_THROWS_WITH(index_select(table, 0, zeros({1, 1}, {DType::i64})), Contains("[1, 1]"));
   CHECK_THROWS_WITH(gather(table, 2, bad), Contains("dimension 2"));
+}
+
+TEST_CASE("the smallest i64, which NaN becomes, is no position") {
+  const Tensor least = full({1}, -0x1p63, {DType::i64}), bytes = ones({4}, {DType::u8});
+  CHECK_THROWS_WITH(index_select(bytes, 0, least), Contains("index_select: id -9223372036854775808"));
+  CHECK_THROWS_WITH(gather(bytes, 0, least), Contains("gather: id -9223372036854775808"));
+  CHECK_THROWS_WITH(embedding(ones({4, 2}), least), Contains("embedding: id -9223372036854775808"));
+  CHECK_THROWS_WITH(one_hot(least, 4), Contains("one_hot: id -9223372036854775808"));
+  CHECK_THROWS_WITH(cross_entropy(ones({1, 4}), least), Contains("cross_entropy: id -9223372036854775808"));
+  // Where it is the target to be ignored, it is that.
+  const CrossEntropyOptions ignored{.ignore_index = std::numeric_limits<int64_t>::min(), .reduction = Reduction::sum};
+  CHECK(cross_entropy(ones({1, 4}), least, ignored).item() == 0);
 }

@@ -42,6 +42,7 @@ OpCase embedding_row() {
   op.refuse({"3", "element 1", "[2]"}, [] { embedding(reals({3, 2}), from_vector<int64_t>({0, 3}, {2})); });
   op.refuse({"f32", "i64"}, [] { embedding(reals({3, 2}), reals({2})); });
   op.refuse({"[3]"}, [] { embedding(reals({3}), integers({0})); });
+  op.refuse({"[1, 1, 1, 1, 1, 1, 1, 0]", "8"}, [] { embedding(reals({3, 2}), integers({1, 1, 1, 1, 1, 1, 1, 0})); });
   return op;
 }
 
@@ -136,6 +137,7 @@ OpCase one_hot_row() {
   op.refuse({"4", "element 0"}, [] { one_hot(from_vector<int64_t>({4}, {1}), 4); });
   op.refuse({"f32", "i64"}, [] { one_hot(reals({1}), 4); });
   op.refuse({"-1"}, [] { one_hot(integers({0}), -1); });
+  op.refuse({"[1, 1, 1, 1, 1, 1, 1, 0]", "8"}, [] { one_hot(integers({1, 1, 1, 1, 1, 1, 1, 0}), 4); });
   return op;
 }
 
