@@ -26,15 +26,15 @@ int64_t checked_add(int64_t a, int64_t b, const char* what) {
 }
 
 int64_t numel(const Dims& shape, const char* op) {
-  int64_t n = 1;
   bool empty = false;
   for (int64_t s : shape) {
     check(s >= 0, op, ": size ", s, " is negative in ", shape);
     empty |= s == 0;
-    // An empty tensor may have huge other sizes: their product is never formed.
-    if (!empty) n = checked_mul(n, s, op);
   }
-  return empty ? 0 : n;
+  if (empty) return 0;  // its other sizes may be huge: their product is never formed
+  int64_t n = 1;
+  for (int64_t s : shape) n = checked_mul(n, s, op);
+  return n;
 }
 
 Dims contiguous_strides(const Dims& shape) {

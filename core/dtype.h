@@ -2,6 +2,7 @@
 #pragma once
 
 #include <bit>
+#include <concepts>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -14,7 +15,8 @@ namespace isonorm {
 
 enum class DType : uint8_t { f32, f64, bf16, i64, u8 };
 
-// The upper half of a float. Conversion rounds to nearest even and keeps NaN, bit-compatible with CUDA's __nv_bfloat16.
+// The upper half of a float. Conversion rounds to nearest even, once, and keeps NaN, bit-compatible with CUDA's
+// __nv_bfloat16.
 struct bf16 {
   uint16_t bits = 0;
 
@@ -24,7 +26,21 @@ struct bf16 {
     const uint32_t rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
     bits = static_cast<uint16_t>((u & 0x7fffffffu) > 0x7f800000u ? 0x7fffu : rounded);
   }
+  template <class Wide>
+  requires std::same_as<Wide, double> || std::same_as<Wide, long double> ISO_HD bf16(Wide value)
+      : bf16(rounded_to_odd(value)) {}
   ISO_HD operator float() const { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+
+ private:
+  // Towards zero, with the last bit set where digits were lost: they still count when the float is rounded in its turn
+  // (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd",
+  // 2008).
+  template <class Wide> ISO_HD static float rounded_to_odd(Wide value) {
+    const float nearest = static_cast<float>(value);
+    const Wide back = nearest;
+    const bool beyond = (back < 0 ? -back : back) > (value < 0 ? -value : value);
+    return std::bit_cast<float>((std::bit_cast<uint32_t>(nearest) - beyond) | uint32_t{back != value});
+  }
 };
 
 // The type in which a kernel computes what it stores as T.
@@ -81,6 +97,13 @@ constexpr DType acc_dtype(DType d) { return d == DType::bf16 ? DType::f32 : d; }
 inline double epsilon(DType d) {
   check(is_floating(d), "epsilon: dtype is ", name_of(d), ", expected a floating one");
   return d == DType::f64 ? 0x1p-52 : d == DType::f32 ? 0x1p-23 : 0x1p-7;
+}
+
+// Throws "op: 300 does not fit u8" where `value`, truncated, is no number of an integer dtype. A floating one takes
+// any.
+inline void check_fits(double value, DType d, const char* op) {
+  const bool fits = d == DType::u8 ? value > -1 && value < 256 : value >= -0x1p63 && value < 0x1p63;
+  check(is_floating(d) || fits, op, ": ", value, " does not fit ", name_of(d));
 }
 
 inline void append_text(std::string& s, DType d) { s += name_of(d); }

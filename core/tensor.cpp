@@ -1,7 +1,8 @@
 #include "core/tensor.h"
 
-#include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "core/kernels/copy.h"
 #include "core/pool.h"
@@ -27,24 +28,58 @@ int64_t tensor_bytes(const Tensor& x) {
   return elements * size_of(x.dtype());
 }
 
+namespace {
+
+// The first and the last element of the storage that a shape without a 0 reaches.
+std::pair<int64_t, int64_t> extent(const Dims& shape, const Dims& strides, int64_t offset) {
+  int64_t lowest = offset, highest = offset;
+  for (int i = 0; i < shape.rank; ++i) {
+    const int64_t reach = checked_mul(shape[i] - 1, strides[i], "as_strided");
+    (reach < 0 ? lowest : highest) = checked_add(reach < 0 ? lowest : highest, reach, "as_strided");
+  }
+  return {lowest, highest};
+}
+
+// Whether the elements of one may lie among those of the other.
+bool may_overlap(const Tensor& a, const Tensor& b) {
+  if (a.impl().storage != b.impl().storage || a.numel() == 0 || b.numel() == 0) return false;
+  const auto [a_first, a_last] = extent(a.shape(), a.strides(), a.impl().offset);
+  const auto [b_first, b_last] = extent(b.shape(), b.strides(), b.impl().offset);
+  return a_first <= b_last && b_first <= a_last;
+}
+
+// Whether every element has a place of its own: each stride passes all that the smaller ones reach. That holds for
+// every view of a contiguous tensor that is not stretched.
+bool places_differ(const Tensor& x) {
+  for (int i = 0; i < x.rank(); ++i) {
+    if (x.shape()[i] <= 1) continue;
+    const int64_t step = std::abs(x.strides()[i]);
+    int64_t reach = 0;  // of the smaller strides, and of equal ones before
+    for (int j = 0; j < x.rank(); ++j)
+      if (const int64_t other = std::abs(x.strides()[j]); other < step || (other == step && j < i))
+        reach += other * (x.shape()[j] - 1);
+    if (step <= reach) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 Tensor as_strided(const Tensor& base, const Dims& shape, const Dims& strides, int64_t offset) {
   const TensorImpl& b = base.impl();
   check(shape.rank == strides.rank, "as_strided: shape ", shape, " and strides ", strides, " differ in rank");
   const int64_t count = numel(shape);
   bool contiguous = true;
-  int64_t expected = 1, lowest = offset, highest = offset;
-  for (int i = shape.rank - 1; i >= 0; --i) {
+  int64_t expected = 1;
+  for (int i = shape.rank - 1; count > 0 && i >= 0; --i) {
     if (shape[i] != 1) contiguous &= strides[i] == expected;
-    expected *= std::max<int64_t>(shape[i], 1);
-    if (shape[i] == 0) continue;
-    const int64_t reach = checked_mul(shape[i] - 1, strides[i], "as_strided");
-    (reach < 0 ? lowest : highest) = checked_add(reach < 0 ? lowest : highest, reach, "as_strided");
+    expected *= shape[i];
   }
-  if (count == 0)
-    contiguous = true;
-  else
+  if (count > 0) {
+    const auto [lowest, highest] = extent(shape, strides, offset);
     check(lowest >= 0 && highest < b.storage->bytes() / size_of(b.dtype), "as_strided: shape ", shape, ", strides ",
           strides, ", offset ", offset, " leave the storage of ", b.storage->bytes() / size_of(b.dtype), " elements");
+  }
   return Tensor(pool::make_shared<TensorImpl>(b.storage, shape, strides, offset, count, b.dtype, contiguous));
 }
 
@@ -56,10 +91,18 @@ Tensor detach(const Tensor& x) {
 void copy_into(const Tensor& dst, const Tensor& src) {
   check(broadcast_shapes(dst.shape(), src.shape(), "copy_into") == dst.shape(), "copy_into: shape ", src.shape(),
         " does not broadcast to ", dst.shape());
-  kernels::copy(dst, src);
+  check(dst.numel() == 0 || places_differ(dst), "copy_into: elements of the destination share a place: shape ",
+        dst.shape(), ", strides ", dst.strides());
+  if (!may_overlap(dst, src)) return kernels::copy(dst, src);
+  const Tensor before = empty_like(src);
+  kernels::copy(before, src);
+  kernels::copy(dst, before);
 }
 
-void fill(const Tensor& dst, double value) { kernels::fill(dst, value); }
+void fill(const Tensor& dst, double value) {
+  check_fits(value, dst.dtype(), "fill");
+  kernels::fill(dst, value);
+}
 
 template <class T> Tensor from_span(std::span<const T> values, const Dims& shape) {
   Tensor out = empty(shape, {dtype_of<T>});

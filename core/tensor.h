@@ -109,10 +109,12 @@ template <class T> Tensor tensor(std::initializer_list<T> values) {
   return from_span(std::span<const T>(values.begin(), values.size()), {static_cast<int64_t>(values.size())});
 }
 
-// Writes the elements of `src`, broadcast and converted, over `dst` in place. Both may be views; neither takes part in
-// a graph.
+// Writes the elements of `src`, broadcast and converted, over `dst` in place. Both may be views, also of one another:
+// what is written is what `src` held before. Neither takes part in a graph. Throws where `dst` is stretched, or
+// otherwise has two elements in one place.
 void copy_into(const Tensor& dst, const Tensor& src);
-// Sets every element in place.
+// Sets every element in place: rounded once to nearest even, truncated to an integer. Throws where an integer dtype
+// does not hold that.
 void fill(const Tensor& dst, double value);
 
 }  // namespace isonorm

@@ -9,9 +9,12 @@
 namespace isonorm::kernels::cpu {
 namespace {
 
-// Through the accumulation type of the source where it is bf16, so that bf16 to integer means float to integer.
+// bf16 to integer is float to integer; i64 to bf16 is rounded once, as no integer is lost in a long double.
 template <class To, class From> ISO_HD To convert(From v) {
-  return static_cast<To>(static_cast<acc_t<To>>(static_cast<acc_t<From>>(v)));
+  if constexpr (std::is_same_v<To, bf16> && std::is_same_v<From, int64_t>)
+    return bf16(static_cast<long double>(v));
+  else
+    return static_cast<To>(static_cast<acc_t<From>>(v));
 }
 
 template <class To, class From> void copy_loop(const Tensor& dst, const Tensor& src) {
@@ -51,7 +54,7 @@ template <Isa I> void copy(const Tensor& dst, const Tensor& src) {
 }
 
 template <Isa I> void fill(const Tensor& dst, double value) {
-  visit_all(dst.dtype(), [&]<class T>() { fill_loop(dst, static_cast<T>(static_cast<acc_t<T>>(value))); });
+  visit_all(dst.dtype(), [&]<class T>() { fill_loop(dst, static_cast<T>(value)); });
 }
 
 template void copy<kTarget>(const Tensor&, const Tensor&);

@@ -9,8 +9,7 @@ void ramp(const Tensor& out, double begin, double step) {
   visit_all(out.dtype(), [&]<class T>() {
     T* p = out.mutable_data<T>();
     parallel_for(element_blocks(out.numel()), [&](int64_t from, int64_t to) {
-      for (int64_t i = from; i < to; ++i)
-        p[i * stride] = static_cast<T>(static_cast<acc_t<T>>(begin + static_cast<double>(i) * step));
+      for (int64_t i = from; i < to; ++i) p[i * stride] = static_cast<T>(begin + static_cast<double>(i) * step);
     });
   });
 }

@@ -123,18 +123,28 @@ template <Isa I> void arg_max(ReduceShape s, const Tensor& index, const Tensor& 
   });
 }
 
+// What comes before a part is added to the running sum inside of it, and likewise for parts of parts: an error of
+// 2 kPart + n / kPart^2 roundings rather than n, and the additions that wait for each other are as many as before.
 template <Isa I> void cumsum(ReduceShape s, const Tensor& out, const Tensor& x, bool reverse) {
+  constexpr int64_t kPart = 64;
   visit_floating(x.dtype(), "cumsum", [&]<class T>() {
+    using A = acc_t<T>;
     const T* px = x.data<T>();
     T* po = out.mutable_data<T>();
     parallel_for(s.outer * s.inner, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, s.length)),
                  [&](int64_t begin, int64_t end) {
                    for (int64_t i = begin; i < end; ++i) {
-                     const int64_t base = i / s.inner * s.length * s.inner + i % s.inner;
-                     acc_t<T> sum = 0;
-                     for (int64_t k = 0; k < s.length; ++k) {
-                       const int64_t at = base + (reverse ? s.length - 1 - k : k) * s.inner;
-                       po[at] = T(sum += acc_t<T>(px[at]));
+                     const int64_t step = reverse ? -s.inner : s.inner;
+                     int64_t at = (i / s.inner * s.length + (reverse ? s.length - 1 : 0)) * s.inner + i % s.inner;
+                     A total = 0, whole = 0;  // of all finished parts of parts, and of finished parts since
+                     for (int64_t k = 0; k < s.length; k += kPart) {
+                       if (k % (kPart * kPart) == 0) total += whole, whole = 0;
+                       A part = 0;
+                       for (int64_t j = std::min(kPart, s.length - k); j > 0; --j, at += step) {
+                         part += A(px[at]);
+                         po[at] = T(total + (whole + part));
+                       }
+                       whole += part;
                      }
                    }
                  });

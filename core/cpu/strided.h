@@ -28,7 +28,7 @@ template <int N> struct Loop {
 
   Loop(const Dims& shape, const std::array<Dims, N>& strides) {
     count = numel(shape);
-    for (int d = 0; d < shape.rank; ++d) {
+    for (int d = 0; count > 0 && d < shape.rank; ++d) {
       if (shape[d] == 1) continue;
       bool merge = rank > 0;
       for (int n = 0; merge && n < N; ++n) merge = stride[n][rank - 1] == shape[d] * strides[n][d];

@@ -12,8 +12,8 @@ template <Isa I> void copy(const Tensor& dst, const Tensor& src);
 template <Isa I> void fill(const Tensor& dst, double value);
 }  // namespace cpu
 
-// dst = src on one device; src broadcasts to dst's shape; any pair of dtypes (floating to integer truncates, to u8
-// wraps).
+// dst = src on one device; src broadcasts to dst's shape; any pair of dtypes (floating to integer truncates, i64 to
+// u8 wraps).
 inline constinit Kernel<void(const Tensor&, const Tensor&)> copy_on{"copy", []<Isa I>() { return &cpu::copy<I>; }};
 inline constinit Kernel<void(const Tensor&, double)> fill_on{"fill", []<Isa I>() { return &cpu::fill<I>; }};
 
