@@ -12,6 +12,7 @@
 #include "equivalence/made_examples.h"
 #include "equivalence/pairs.h"
 #include "equivalence/parametrisation.h"
+#include "equivalence/stream_check.h"
 #include "equivalence/trainee.h"
 #include "nn/norm.h"
 #include "nn/stream_watch.h"
@@ -58,7 +59,7 @@ class Auditor {
     shape_.vocab = o.vocab;
     manual_seed(o.seed);
     raw_ = build_model(o_, shape_, Stream(StreamForm::layer_norm, o.width));
-    if (!weights.empty()) raw_->load_state_dict(weights);
+    if (!weights.empty()) raw_->load_state_dict(widened(weights));
     batch_ = made_examples(o_, shape_);
   }
 

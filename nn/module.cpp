@@ -90,6 +90,11 @@ void Module::load_state_dict(const TensorMap& state) {
     if (std::none_of(mine.begin(), mine.end(), [&, n = &name](const Parameter& p) { return p.name == *n; }))
       table += "\n  unexpected  " + name + text(' ', tensor.shape());
   check(table.empty(), "load_state_dict: the tensors do not fit this module:", table);
+  for (const Parameter& p : mine) {
+    const DType given = state.find(p.name)->dtype();
+    check(given == p.tensor.dtype(), "load_state_dict: ", p.name, " is ", given, ", this module's is ",
+          p.tensor.dtype(), "; convert one of them first: module.to(DType::", given, "), or cast() of the tensors");
+  }
   for (const Parameter& p : mine) copy_into(p.tensor, *state.find(p.name));
 }
 

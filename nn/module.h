@@ -52,7 +52,8 @@ class Module {
   // Names and tensors (the parameters themselves, not copies).
   TensorMap state_dict() const;
   // Copies values in. Throws one table of missing, unexpected and mis-shaped names, and changes nothing, where the
-  // names and shapes are not exactly this module's.
+  // names and shapes are not exactly this module's; likewise, naming the first, where a dtype differs: nothing is
+  // rounded silently.
   void load_state_dict(const TensorMap& state);
 
   void train(bool on = true);  // for this module and all children; dropout acts in training only

@@ -143,7 +143,8 @@ void Optimizer::load_state_dict(const TensorMap& state) {
     const std::string name = text("group.", g, ".lr");
     const Tensor* t = state.find(name);
     check(t != nullptr, name_, ": the state '", name, "' is missing");
-    check(t->numel() == 1, name_, ": the state '", name, "' has shape ", t->shape(), ", expected one number");
+    check(t->dtype() == DType::f64 && t->numel() == 1, name_, ": the state '", name, "' is ", t->dtype(), ' ',
+          t->shape(), ", expected one f64");
     lr.push_back(t->item());
     check_not_negative(name.c_str(), lr.back());
     known.insert(name);

@@ -10,14 +10,14 @@ enum class Decay { constant, linear, cosine };
 struct Schedule {
   double peak = 1e-3;
   int64_t warmup = 0;  // steps until the peak is reached
-  int64_t steps = 0;   // of the whole training; may be 0 where the decay is constant
+  int64_t steps = 0;   // of the whole training; to be given unless the decay is constant
   Decay decay = Decay::cosine;
   double floor = 0;  // the rate that the decay runs towards
 
   // The rate of step t = 0, 1, ...: peak (t + 1) / warmup while t < warmup, so that the first step is not lost; after
   // that, with x = min(1, (t - warmup) / (steps - warmup)): constant peak, linear peak + (floor - peak) x, cosine floor
-  // + (peak - floor) (1 + cos pi x) / 2 (Loshchilov and Hutter, "SGDR", ICLR 2017). Throws where step < 0, warmup is
-  // outside [0, steps], or a rate is negative or not finite.
+  // + (peak - floor) (1 + cos pi x) / 2 (Loshchilov and Hutter, "SGDR", ICLR 2017). Throws where step < 0, steps is
+  // missing, warmup is outside [0, steps], or a rate is negative or not finite.
   double lr(int64_t step) const;
 };
 

@@ -73,6 +73,19 @@ TEST_CASE("state is copied in only where every name and shape fits") {
   CHECK(net.fc1.bias.to_vector<float>()[0] != 7);
 }
 
+TEST_CASE("state of another dtype is refused until one of the two is converted") {
+  Net net, wide;
+  wide.to(DType::f64);
+  const std::vector<float> before = net.fc1.weight.to_vector<float>();
+  CHECK_THROWS_WITH(net.load_state_dict(wide.state_dict()),
+                    "load_state_dict: fc1.weight is f64, this module's is f32; convert one of them first: "
+                    "module.to(DType::f64), or cast() of the tensors");
+  CHECK(net.fc1.weight.to_vector<float>() == before);
+  net.to(DType::f64);
+  net.load_state_dict(wide.state_dict());
+  CHECK(net.fc1.weight.to_vector<double>() == wide.fc1.weight.to_vector<double>());
+}
+
 TEST_CASE("a clone has the values and tensors of its own") {
   Net net;
   Net copy = clone(net);

@@ -286,6 +286,8 @@ TEST_CASE("a state that does not fit is refused whole") {
   CHECK_THROWS_WITH(opt.load_state_dict(with("1.step", tensor({int64_t{1}}))),
                     Contains("'1.step' is unknown to these 1"));
   CHECK_THROWS_WITH(opt.load_state_dict(with("group.0.lr", tensor({-1.0}))), Contains("group.0.lr is -1"));
+  CHECK_THROWS_WITH(opt.load_state_dict(with("group.0.lr", tensor({1.f}))),
+                    "adamw: the state 'group.0.lr' is f32 [1], expected one f64");
   CHECK(opt.state_dict().at("0.step").item() == 1);
   CHECK(opt.lr() == 1e-3);
 }

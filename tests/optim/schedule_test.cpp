@@ -37,6 +37,9 @@ TEST_CASE("decays run from the peak to the floor") {
 }
 
 TEST_CASE("bad schedules are refused") {
+  CHECK_THROWS_WITH(Schedule{}.lr(0),
+                    "schedule: steps is 0, expected the length of the training unless the decay is constant");
+  CHECK_THROWS_WITH((Schedule{.decay = Decay::linear}.lr(7)), Contains("steps is 0"));
   CHECK_THROWS_WITH(Schedule{.steps = 5}.lr(-1), Contains("step is -1"));
   CHECK_THROWS_WITH((Schedule{.warmup = 6, .steps = 5}.lr(0)), Contains("warmup is 6") && Contains("steps is 5"));
   CHECK_THROWS_WITH((Schedule{.peak = -1, .steps = 5}.lr(0)), Contains("peak is -1"));
