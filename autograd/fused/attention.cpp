@@ -136,8 +136,8 @@ Tensor reference::packed_attention(const Tensor& qkv, int64_t heads, const Atten
 
 Tensor packed_attention(const Tensor& qkv, int64_t heads, const AttentionOptions& o) {
   check(is_floating(qkv.dtype()), kPacked, ": dtype is ", qkv.dtype(), ", expected f32, f64 or bf16");
-  check(qkv.rank() == 3 && heads > 0 && qkv.size(2) % (3 * heads) == 0, kPacked, ": input ", qkv.shape(),
-        " does not divide into [batch, time, 3 x ", heads, " heads x size]");
+  check(qkv.rank() == 3 && heads > 0 && qkv.size(2) % 3 == 0 && qkv.size(2) / 3 % heads == 0, kPacked, ": input ",
+        qkv.shape(), " does not divide into [batch, time, 3 x ", heads, " heads x size]");
   const int64_t b = qkv.size(0), t = qkv.size(1), width = qkv.size(2) / 3;
   const Tensor mask = full_mask(kPacked, o, {b, heads, t, t}, qkv.dtype());
   if (use_reference() || (o.mask.defined() && requires_grad(o.mask))) return reference::packed_attention(qkv, heads, o);

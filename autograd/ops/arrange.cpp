@@ -40,6 +40,7 @@ Tensor cat(const std::vector<Tensor>& parts, int dim) {
 
 Tensor stack(const std::vector<Tensor>& parts, int dim) {
   check(!parts.empty(), "stack: no tensors given");
+  check(parts.front().rank() < kMaxRank, "stack: shape ", parts.front().shape(), " has the largest rank, ", kMaxRank);
   const int d = normalize_dim(dim, parts.front().rank() + 1, "stack");
   std::vector<Tensor> wide;
   for (const Tensor& p : parts) {
@@ -82,6 +83,7 @@ Tensor pad(const Tensor& x, const std::vector<std::pair<int64_t, int64_t>>& amou
       t = narrow(t, first + static_cast<int>(i), amounts[i].first, source[first + static_cast<int>(i)]);
     return t;
   };
+  check_fits(value, x.dtype(), "pad");
   Tensor y = empty(shape, x.options());
   kernels::fill(y, value);
   kernels::copy(inside(y), x);
@@ -90,25 +92,35 @@ Tensor pad(const Tensor& x, const std::vector<std::pair<int64_t, int64_t>>& amou
   return y;
 }
 
+namespace {
+// y, which x was made into, as a tensor of its own.
+Tensor apart(const Tensor& y, const Tensor& x) { return y.impl().storage == x.impl().storage ? flip(y, {}) : y; }
+}  // namespace
+
 Tensor repeat(const Tensor& x, const std::vector<int64_t>& times) {
+  check(times.size() >= static_cast<size_t>(x.rank()) && times.size() <= kMaxRank, "repeat: ", times.size(),
+        " factors for shape ", x.shape(), ", expected ", x.rank(), " to ", kMaxRank);
   const int rank = static_cast<int>(times.size()), extra = rank - x.rank();
-  check(extra >= 0 && 2 * rank <= kMaxRank, "repeat: ", times.size(), " factors for shape ", x.shape(), ", expected ",
-        x.rank(), " to ", kMaxRank / 2);
-  // [t0, s0, t1, s1, ...] with the factors stretched, then merged in pairs.
-  Dims single, tiled, merged;
+  Dims shape;
   for (int i = 0; i < rank; ++i) {
     check(times[i] >= 0, "repeat: factor ", times[i], " is negative");
-    const int64_t s = i < extra ? 1 : x.shape()[i - extra];
-    for (int64_t v : {int64_t{1}, s}) single.push_back(v);
-    for (int64_t v : {times[i], s}) tiled.push_back(v);
-    merged.push_back(checked_mul(times[i], s, "repeat"));
+    shape.push_back(i < extra ? 1 : x.shape()[i - extra]);
   }
-  return reshape(expand(reshape(x, single), tiled), merged);
+  Tensor y = reshape(x, shape);
+  // One dimension after the other, from the last: seen as [before, 1, rest] and stretched in the middle.
+  for (int i = rank - 1; i >= 0; --i) {
+    if (times[i] == 1) continue;
+    const int64_t before = numel(part(shape, 0, i), "repeat"), rest = numel(part(shape, i, rank), "repeat");
+    shape[i] = checked_mul(shape[i], times[i], "repeat");
+    y = reshape(contiguous(expand(reshape(y, {before, 1, rest}), {before, times[i], rest})), shape);
+  }
+  return apart(y, x);
 }
 
 namespace {
 Tensor triangle(const char* name, const Tensor& x, int64_t diagonal, bool lower) {
   check(x.rank() >= 2, name, ": shape ", x.shape(), " has fewer than two dimensions");
+  diagonal = std::clamp(diagonal, -x.size(-2), x.size(-1));
   Tensor y = empty_like(x);
   kernels::triangle.on(x.device(), y, contiguous(detach(x)), diagonal, lower);
   if (!is_floating(x.dtype())) return y;
@@ -127,7 +139,9 @@ Tensor patchify(const Tensor& images, int64_t patch) {
   check(patch > 0 && h % patch == 0 && w % patch == 0, "patchify: images of shape ", images.shape(),
         " do not divide into patches of ", patch);
   const Tensor grid = reshape(images, {n, h / patch, patch, w / patch, patch, c});
-  return reshape(permute(grid, {0, 1, 3, 2, 4, 5}), {n, (h / patch) * (w / patch), patch * patch * c});
+  const int64_t width = checked_mul(checked_mul(patch, patch, "patchify"), c, "patchify");
+  return apart(reshape(permute(grid, {0, 1, 3, 2, 4, 5}), {n, checked_mul(h / patch, w / patch, "patchify"), width}),
+               images);
 }
 
 }  // namespace isonorm

@@ -5,7 +5,8 @@
 
 namespace isonorm {
 
-// Every element 0, 1 or `value`, converted to the dtype (towards zero for integers). Throw as empty() does.
+// Every element 0, 1 or `value`, converted to the dtype (towards zero for integers). Throw as empty() does, and where
+// an integer dtype does not hold the value.
 Tensor zeros(const Dims& shape, TensorOptions options = {});
 Tensor ones(const Dims& shape, TensorOptions options = {});
 Tensor full(const Dims& shape, double value, TensorOptions options = {});
@@ -17,7 +18,7 @@ Tensor full_like(const Tensor& like, double value);
 
 // [begin, begin + step, begin + 2 step, ...] up to and without `end`: ceil((end - begin) / step) elements, each
 // computed as begin + i step in f64 and rounded once to the dtype. Any dtype. Throws where step is 0 or leads away from
-// `end`, or an argument is not finite.
+// `end`, an argument is not finite, or an integer dtype does not hold an element.
 Tensor arange(double begin, double end, double step = 1, TensorOptions options = {});
 // [0, 1, ..., n - 1] as i64 (indices) by default. Throws where n < 0.
 Tensor arange(int64_t n, TensorOptions options = {.dtype = DType::i64});

@@ -82,8 +82,17 @@ Tensor huber_loss(const Tensor& x, const Tensor& target, double delta, Reduction
 
 Tensor bce_with_logits(const Tensor& x, const Tensor& target, Reduction reduction) {
   check_pair(x, target, "bce_with_logits");
-  const Tensor one = mul(target, softplus(neg(x))), zero = mul(sub(1, target), softplus(x));
-  return reduced(add(one, zero), reduction);
+  const auto wide = [](const Tensor& t) { return cast(detach(t), acc_dtype(t.dtype())); };
+  const Tensor z = wide(x), t = wide(target);
+  Tensor losses = cast(add(mul(t, softplus(neg(z))), mul(sub(1, t), softplus(z))), x.dtype());
+  if (Node* n = track("bce_with_logits", {&losses}, {&x, &target}))
+    n->backward = [x = save(x), target = save(target), wide](Flow& g) {
+      const Tensor z = wide(x), t = wide(target), dy = cast(g.out(), z.dtype());
+      // p - t as (1 - t) p - t (1 - p): nothing cancels where a confident answer is right.
+      if (g.wants(0)) g.give(0, mul(dy, sub(mul(sub(1, t), sigmoid(z)), mul(t, sigmoid(neg(z))))));
+      if (g.wants(1)) g.give(1, neg(mul(dy, z)));
+    };
+  return reduced(losses, reduction);
 }
 
 }  // namespace isonorm

@@ -64,16 +64,17 @@ template <class Op> Tensor compare(const Tensor& a, double b) {
   return compare<Op>(a, number(b, a));
 }
 
-// Gradient of a and b where `out` took one of them: whole to the one taken, half to each at a tie.
+// Gradient of a and b: half to each at a tie, none to the one that loses; where one is NaN, both take all of it.
 template <class Op> Tensor extremum(const Tensor& a, const Tensor& b) {
   Tensor out = binary<Op>(a, b);
   if (Node* n = track(Op::name, {&out}, {&a, &b}))
-    n->backward = [a = save(a), b = save(b), out = save(out)](Flow& g) {
+    n->backward = [a = save(a), b = save(b)](Flow& g) {
       const Tensor half = mul(g.out(), 0.5), zero = number(0, half);
       for (int i : {0, 1}) {
         if (!g.wants(i)) continue;
         const Tensor mine = i == 0 ? a.get() : b.get(), other = i == 0 ? b.get() : a.get();
-        g.give(i, where(eq(mine, out.get()), where(eq(other, out.get()), half, g.out()), zero));
+        const Tensor loses = std::is_same_v<Op, ops::Maximum> ? lt(mine, other) : gt(mine, other);
+        g.give(i, where(loses, zero, where(eq(mine, other), half, g.out())));
       }
     };
   return out;
@@ -159,9 +160,8 @@ Tensor div(const Tensor& a, const Tensor& b) {
   Tensor out = binary<ops::Div>(a, b);
   if (Node* n = track("div", {&out}, {&a, &b}))
     n->backward = [b = save(b), out = save(out)](Flow& g) {
-      const Tensor da = div(g.out(), b);
-      g.give(0, da);
-      if (g.wants(1)) g.give(1, neg(mul(da, out)));
+      if (g.wants(0)) g.give(0, div(g.out(), b));
+      if (g.wants(1)) g.give(1, neg(mul(g.out(), div(out, b))));  // 1 / b alone may pass the largest number
     };
   return out;
 }
@@ -177,7 +177,7 @@ Tensor pow(const Tensor& a, const Tensor& b) {
   Tensor out = binary<ops::Pow>(a, b);
   if (Node* n = track("pow", {&out}, {&a, &b}))
     n->backward = [a = save(a), b = save(b), out = save(out)](Flow& g) {
-      // d a^b = b a^(b-1) da + a^b ln(a) db; the second term is 0 at a = 0, where ln is not finite.
+      // d a^b = b a^(b-1) da + a^b ln(a) db; the second term is 0 at a = 0 and b >= 0, where ln is not finite.
       if (g.wants(0)) {
         const Tensor p = b;
         const Tensor slope = mul(p, binary<ops::Pow>(a, sub(p, 1.0)));
@@ -185,8 +185,8 @@ Tensor pow(const Tensor& a, const Tensor& b) {
       }
       if (g.wants(1)) {
         const Tensor base = a;
-        const Tensor slope = mul(out, log(base));
-        g.give(1, mul(g.out(), where(eq(base, 0), number(0, base), slope)));
+        const Tensor slope = mul(out, log(base)), flat = where(ge(b, 0), number(0, base), slope);
+        g.give(1, mul(g.out(), where(eq(base, 0), flat, slope)));
       }
     };
   return out;

@@ -14,6 +14,7 @@ namespace {
 
 // Which dimensions are reduced, and the result's shape with and without them.
 struct Plan {
+  const char* op = "";
   std::vector<int> dims;  // ascending
   Dims kept, keepdim;
   int64_t count = 1;  // elements per result
@@ -22,6 +23,7 @@ struct Plan {
 Plan plan(const Tensor& x, const std::vector<int>& dims, const char* op) {
   check(is_floating(x.dtype()), op, ": dtype is ", x.dtype(), ", expected f32, f64 or bf16");
   Plan p;
+  p.op = op;
   bool reduced[kMaxRank] = {};
   for (int d : dims) {
     const int n = normalize_dim(d, x.rank(), op);
@@ -33,7 +35,7 @@ Plan plan(const Tensor& x, const std::vector<int>& dims, const char* op) {
     p.keepdim.push_back(r ? 1 : x.shape()[d]);
     if (r) {
       p.dims.push_back(d);
-      p.count *= x.shape()[d];
+      p.count = checked_mul(p.count, x.shape()[d], op);
     } else {
       p.kept.push_back(x.shape()[d]);
     }
@@ -44,10 +46,7 @@ Plan plan(const Tensor& x, const std::vector<int>& dims, const char* op) {
 // x as an array whose middle dimension is the one of the plan.
 kernels::ReduceShape along(const Tensor& x, const Plan& p) {
   const int d = p.dims.front();
-  kernels::ReduceShape s{1, x.shape()[d], 1};
-  for (int i = 0; i < x.rank(); ++i)
-    if (i != d) (i < d ? s.outer : s.inner) *= x.shape()[i];
-  return s;
+  return {numel(part(x.shape(), 0, d), p.op), x.shape()[d], numel(part(x.shape(), d + 1, x.rank()), p.op)};
 }
 
 Tensor reduce(const Tensor& x, const Plan& p, kernels::Reduction kind, bool keepdim) {
@@ -56,15 +55,14 @@ Tensor reduce(const Tensor& x, const Plan& p, kernels::Reduction kind, bool keep
   kernels::ReduceShape s{1, p.count, 1};
   if (adjacent) {
     const int first = p.dims.empty() ? x.rank() : p.dims.front(), last = p.dims.empty() ? x.rank() : p.dims.back();
-    for (int d = 0; d < x.rank(); ++d) {
-      if (d < first) s.outer *= x.shape()[d];
-      if (d > last) s.inner *= x.shape()[d];
-    }
+    s.outer = numel(part(x.shape(), 0, first), p.op);
+    s.inner = last < x.rank() ? numel(part(x.shape(), last + 1, x.rank()), p.op) : 1;
   } else {
     // Dimensions between reduced ones are kept: bring the reduced ones to the end.
     std::vector<int> order;
     for (int d = 0; d < x.rank(); ++d)
-      if (!std::count(p.dims.begin(), p.dims.end(), d)) order.push_back(d), s.outer *= x.shape()[d];
+      if (!std::count(p.dims.begin(), p.dims.end(), d)) order.push_back(d);
+    s.outer = numel(p.kept, p.op);
     order.insert(order.end(), p.dims.begin(), p.dims.end());
     source = permute(detach(x), order);
   }
@@ -115,7 +113,17 @@ Tensor amin(const Tensor& x, std::vector<int> dims, bool keepdim) {
 
 Tensor var(const Tensor& x, std::vector<int> dims, double correction, bool keepdim) {
   const Plan p = plan(x, dims, "var");
-  return div(sum(square(sub(x, mean(x, dims, true))), dims, keepdim), static_cast<double>(p.count) - correction);
+  const double freedom = std::max(0.0, static_cast<double>(p.count) - correction);
+  // The mean of a long row carries the rounding of its sum: what that leaves in the deviations is taken away, too.
+  Tensor d = cast(detach(x), acc_dtype(x.dtype()));
+  for (int pass = 0; pass < 2; ++pass) d = sub(d, mean(d, dims, true));
+  Tensor y = cast(div(sum(square(d), dims, keepdim), freedom), x.dtype());
+  if (Node* n = track("var", {&y}, {&x}))
+    n->backward = [p, d = save(d), freedom](Flow& g) {
+      const Tensor dy = cast(reshape(g.out(), p.keepdim), d.get().dtype());
+      g.give(0, mul(d, mul(dy, 2 / freedom)));  // the deviations sum to 0, so the mean adds nothing
+    };
+  return y;
 }
 
 Tensor norm(const Tensor& x, std::vector<int> dims, bool keepdim) {

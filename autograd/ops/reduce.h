@@ -15,7 +15,9 @@ Tensor mean(const Tensor& x, std::vector<int> dims = {}, bool keepdim = false);
 // Largest and smallest; the gradient is shared equally among ties. Throw over nothing.
 Tensor amax(const Tensor& x, std::vector<int> dims = {}, bool keepdim = false);
 Tensor amin(const Tensor& x, std::vector<int> dims = {}, bool keepdim = false);
-// Sum of squared deviations from the mean / (n - correction), in two passes.
+// Sum of squared deviations from the mean / max(0, n - correction): infinite or NaN where there is no more than
+// `correction` elements. Computed in f32 for bf16; the deviations' own mean is taken away, so that rounding of the mean
+// does not count.
 Tensor var(const Tensor& x, std::vector<int> dims = {}, double correction = 1, bool keepdim = false);
 // Euclidean norm; the gradient at the zero vector is 0.
 Tensor norm(const Tensor& x, std::vector<int> dims = {}, bool keepdim = false);

@@ -34,22 +34,19 @@ bool reshape_strides(const Tensor& x, const Dims& shape, Dims& strides) {
 Dims complete_shape(const Tensor& x, const Dims& wish, const char* op) {
   Dims shape = wish;
   int open = -1;
-  int64_t known = 1;
   for (int i = 0; i < shape.rank; ++i) {
-    if (shape[i] == -1) {
-      check(open < 0, op, ": more than one size is -1 in ", wish);
-      open = i;
-    } else {
-      check(shape[i] >= 0, op, ": size ", shape[i], " is negative in ", wish);
-      known = checked_mul(known, shape[i], op);
-    }
+    if (shape[i] != -1) continue;
+    check(open < 0, op, ": more than one size is -1 in ", wish);
+    open = i;
   }
   if (open >= 0) {
+    shape[open] = 1;
+    const int64_t known = numel(shape, op);
     check(known > 0 && x.numel() % known == 0, op, ": shape ", x.shape(), " does not divide into ", wish);
     shape[open] = x.numel() / known;
   }
-  check(numel(shape, op) == x.numel(), op, ": shape ", x.shape(), " has ", x.numel(), " elements, ", shape, " has ",
-        numel(shape));
+  const int64_t count = numel(shape, op);
+  check(count == x.numel(), op, ": shape ", x.shape(), " has ", x.numel(), " elements, ", shape, " has ", count);
   return shape;
 }
 
@@ -120,7 +117,7 @@ Tensor flatten(const Tensor& x, int first, int last) {
       shape.push_back(x.shape()[d]);
       continue;
     }
-    merged *= x.shape()[d];
+    merged = checked_mul(merged, x.shape()[d], "flatten");
     if (d == last) shape.push_back(merged);
   }
   return reshape(x, shape);
@@ -170,12 +167,19 @@ Tensor unsqueeze(const Tensor& x, int dim) {
   return reshape(x, shape);
 }
 
-Tensor expand(const Tensor& x, const Dims& shape) {
+Tensor expand(const Tensor& x, const Dims& wish) {
+  Dims shape = wish;
+  const int shift = shape.rank - x.rank();
+  for (int i = 0; i < shape.rank; ++i) {
+    if (shape[i] != -1) continue;
+    check(i >= shift, "expand: size -1 at dimension ", i, " of ", wish, " keeps no size of ", x.shape());
+    shape[i] = x.shape()[i - shift];
+  }
+  numel(shape, "expand");
   check(broadcast_shapes(x.shape(), shape, "expand") == shape, "expand: shape ", x.shape(), " does not stretch to ",
         shape);
   if (shape == x.shape()) return x;
   Dims strides;
-  const int shift = shape.rank - x.rank();
   for (int i = 0; i < shape.rank; ++i)
     strides.push_back(i < shift || (x.shape()[i - shift] == 1 && shape[i] != 1) ? 0 : x.strides()[i - shift]);
   Tensor y = restride(x, shape, strides);
@@ -193,7 +197,7 @@ Tensor slice(const Tensor& x, int dim, int64_t begin, int64_t end, int64_t step)
   return partial_view("slice", x, [d, from, length, step](const Tensor& t) {
     Dims shape = t.shape(), strides = t.strides();
     shape[d] = length;
-    strides[d] *= step;
+    if (length > 1) strides[d] *= step;
     return as_strided(t, shape, strides, t.impl().offset + (length ? from * t.strides()[d] : 0));
   });
 }
@@ -235,7 +239,7 @@ std::vector<Tensor> chunk(const Tensor& x, int64_t parts, int dim) {
   check(parts > 0, "chunk: ", parts, " parts asked for, expected at least 1");
   const int64_t n = x.shape()[d], length = std::max<int64_t>(1, ceil_div(n, parts));
   std::vector<int64_t> sizes;
-  for (int64_t at = 0; at < n || sizes.empty(); at += length) sizes.push_back(std::min(length, n - at));
+  for (int64_t left = n; left > 0 || sizes.empty(); left -= sizes.back()) sizes.push_back(std::min(length, left));
   return split(x, sizes, d);
 }
 

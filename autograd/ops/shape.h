@@ -18,7 +18,7 @@ Tensor permute(const Tensor& x, const std::vector<int>& order);  // view: dimens
 Tensor transpose(const Tensor& x, int a, int b);                 // view
 Tensor squeeze(const Tensor& x, int dim);                        // view: drops a dimension of size 1
 Tensor unsqueeze(const Tensor& x, int dim);                      // view: a new dimension of size 1 before `dim`
-Tensor expand(const Tensor& x, const Dims& shape);               // view: stretches sizes of 1 with stride 0
+Tensor expand(const Tensor& x, const Dims& shape);  // view: stretches sizes of 1 with stride 0; -1 keeps a size
 Tensor slice(const Tensor& x, int dim, int64_t begin, int64_t end, int64_t step = 1);  // view; negative ends count back
 Tensor narrow(const Tensor& x, int dim, int64_t begin, int64_t length);                // view
 Tensor select(const Tensor& x, int dim, int64_t index);                                // view: drops dim
@@ -33,11 +33,11 @@ Tensor flip(const Tensor& x, const std::vector<int>& dims);
 // padded.
 Tensor pad(const Tensor& x, const std::vector<std::pair<int64_t, int64_t>>& amounts, double value = 0);
 Tensor repeat(const Tensor& x,
-              const std::vector<int64_t>& times);    // tiles: times[i] copies along dimension i of the result
+              const std::vector<int64_t>& times);    // tiles: times[i] copies along dimension i; a new tensor
 Tensor tril(const Tensor& x, int64_t diagonal = 0);  // zero above the diagonal of the last two dimensions
 Tensor triu(const Tensor& x, int64_t diagonal = 0);  // zero below it
 // Image [n, height, width, channels] to rows of patches [n, (h/p)(w/p), p p channels]; inside a row: (row, column,
-// channel).
+// channel). A new tensor.
 Tensor patchify(const Tensor& images, int64_t patch);
 
 }  // namespace isonorm

@@ -26,7 +26,7 @@ Tensor along(const char* name, const Tensor& x, int dim, bool log) {
   check(x.rank() >= 1, name, ": the input has rank 0");
   const int d = normalize_dim(dim, x.rank(), name);
   if (d == x.rank() - 1) return along_last(name, x, log);
-  return transpose(along_last(name, transpose(x, d, -1), log), d, -1);
+  return contiguous(transpose(along_last(name, transpose(x, d, -1), log), d, -1));
 }
 
 }  // namespace

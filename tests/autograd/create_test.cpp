@@ -1,6 +1,7 @@
 // Tensors of given values.
 #include "autograd/ops/create.h"
 
+#include <cmath>
 #include <limits>
 
 #include "tests/support/catch.h"
@@ -19,6 +20,10 @@ TEST_CASE("zeros, ones, full and eye") {
   CHECK(eye(3, 2).to_vector<double>() == Values{1, 0, 0, 1, 0, 0});
   CHECK(eye(0).shape() == Dims{0, 0});
   CHECK_THROWS_WITH(zeros({2, -3}), Contains("-3") && Contains("[2, -3]"));
+  CHECK_THROWS_WITH(full({2}, 300, {.dtype = DType::u8}), "full: 300 does not fit u8");
+  CHECK_THROWS_WITH(full({2}, std::nan(""), {.dtype = DType::i64}), "full: nan does not fit i64");
+  CHECK_THROWS_WITH(arange(0, 300, 1, {.dtype = DType::u8}), "arange: 299 does not fit u8");
+  CHECK_THROWS_WITH(arange(2, -2, -1, {.dtype = DType::u8}), "arange: -1 does not fit u8");
 }
 
 TEST_CASE("arange counts the elements before its end") {

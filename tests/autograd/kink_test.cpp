@@ -1,4 +1,8 @@
 // Gradients where a function is not smooth: at ties, kinks and the zero vector, where finite differences say nothing.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
 #include "autograd/engine.h"
 #include "autograd/ops/loss.h"
 #include "autograd/ops/pointwise.h"
@@ -10,6 +14,14 @@ using namespace isonorm;
 namespace {
 
 using Values = std::vector<double>;
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN(), kInf = HUGE_VAL;
+
+// Equal, and NaN where NaN is.
+bool same(const Values& a, const Values& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); });
+}
 
 // Gradient of the sum of f(x).
 template <class F> Values slope(F f, const Values& x) {
@@ -43,4 +55,53 @@ TEST_CASE("at a kink the derivative is the documented one") {
   CHECK(slope([](const Tensor& x) { return pow(x, 0.0); }, {0, 2}) == Values{0, 0});
   CHECK(slope([](const Tensor& x) { return pow(x, 2.0); }, {0, 2}) == Values{0, 4});
   CHECK(slope([](const Tensor& x) { return pow(0.0, x); }, {1, 2}) == Values{0, 0});
+}
+
+// Values and slopes that PyTorch 2.15 gives; sign(NaN) alone differs, which is 0 there.
+TEST_CASE("at a bound clamp takes no gradient") {
+  const Values x = {-2, -1, 0, 2, 3, kNan};
+  const auto cut = [](const Tensor& t) { return clamp(t, -1, 2); };
+  CHECK(same(cut(from_vector(x, {6})).to_vector<double>(), {-1, -1, 0, 2, 2, kNan}));
+  CHECK(slope(cut, x) == Values{0, 0, 1, 0, 0, 0});
+}
+
+TEST_CASE("NaN takes the gradient that the documentation says") {
+  CHECK(slope([](const Tensor& x) { return relu(x); }, {kNan, -0.0}) == Values{1, 0});
+  CHECK(slope([](const Tensor& x) { return leaky_relu(x, 0.25); }, {kNan, 0}) == Values{0.25, 0.25});
+  CHECK(slope([](const Tensor& x) { return abs(x); }, {kNan}) == Values{0});
+  CHECK(same(slope([](const Tensor& x) { return amax(x); }, {1, kNan}), {kNan, kNan}));
+  const Tensor other = tensor({kNan, 1.0, kNan});
+  using Choose = Tensor (*)(const Tensor&, const Tensor&);
+  for (Choose choose : {Choose(maximum), Choose(minimum)}) {
+    CHECK(slope([&](const Tensor& x) { return choose(x, other); }, {1, kNan, kNan}) == Values{1, 1, 1});
+    CHECK(slope([&](const Tensor& x) { return choose(other, x); }, {1, kNan, kNan}) == Values{1, 1, 1});
+  }
+}
+
+TEST_CASE("signs of zero and NaN") {
+  for (const DType d : {DType::f32, DType::f64, DType::bf16}) {
+    const Tensor x = empty({67}, {d});  // whole registers and a rest
+    fill(x, -0.0);
+    for (const double v : abs(x).to_vector<double>()) CHECK(!std::signbit(v));
+    for (const double v : sign(x).to_vector<double>()) CHECK((v == 0 && !std::signbit(v)));
+    fill(x, kNan);
+    for (const double v : sign(x).to_vector<double>()) CHECK(std::isnan(v));
+  }
+}
+
+TEST_CASE("powers of zero") {
+  const Values b = {-1, 0, 0.5, 2, kNan}, values = {kInf, 1, 0, 0, kNan}, slopes = {-kInf, 0, 0, 0, kNan};
+  CHECK(same(pow(0.0, from_vector(b, {5})).to_vector<double>(), values));
+  CHECK(same(slope([](const Tensor& t) { return pow(0.0, t); }, b), slopes));
+  CHECK(same(slope([](const Tensor& t) { return pow(sub(t, t), t); }, {-1}), {kNan}));
+  const Tensor exponents = tensor({0.0, 0.5, 1.0, 2.0, -1.0, 0.0});
+  CHECK(same(slope([&](const Tensor& a) { return pow(a, exponents); }, {0, 0, 0, 0, 0, kNan}),
+             {0, kInf, 1, 0, -kInf, 0}));
+}
+
+TEST_CASE("a small denominator takes the gradient that there is") {
+  const Tensor zero = tensor({0.0});
+  CHECK(slope([&](const Tensor& t) { return div(zero, t); }, {-1e-310}) == Values{0});
+  CHECK(slope([&](const Tensor& t) { return div(0.0, t); }, {-1e-310}) == Values{0});
+  CHECK(slope([&](const Tensor& t) { return div(1e-200, t); }, {1e-200})[0] == Approx(-1e200).epsilon(1e-15));
 }

@@ -200,6 +200,21 @@ TEST_CASE("pointwise losses follow their formulas for every reduction") {
   CHECK(b[2] == 800);
 }
 
+TEST_CASE("the gradient of bce_with_logits by its target is -x, by x it keeps the digits of a confident answer") {
+  for (const DType d : {DType::f64, DType::f32, DType::bf16}) {
+    const Tensor values = cast(tensor({1e-4, -2.0, 30.0, -80.0}), d);
+    Tensor x = detach(values), t = cast(tensor({0.5, 0.25, 1.0, 0.0}), d);
+    require_grad(x), require_grad(t);
+    backward(bce_with_logits(x, t, Reduction::sum));
+    const Values v = values.to_vector<double>(), dx = gradient(x).to_vector<double>();
+    CHECK(gradient(t).to_vector<double>() == Values{-v[0], -v[1], -v[2], -v[3]});
+    const double tolerance = 8 * epsilon(d);
+    CHECK(dx[1] == Approx(1 / (1 + std::exp(2)) - 0.25).epsilon(tolerance));
+    CHECK(dx[2] == Approx(-1 / (1 + std::exp(30))).epsilon(tolerance));
+    CHECK(dx[3] == Approx(1 / (1 + std::exp(80))).epsilon(tolerance));
+  }
+}
+
 TEST_CASE("bad arguments of losses are named") {
   const Tensor x = zeros({2, 3}), t = zeros({2}, {DType::i64});
   CHECK_THROWS_WITH(cross_entropy(x, zeros({3}, {DType::i64})), Contains("[3]") && Contains("[2, 3]"));

@@ -228,6 +228,7 @@ OpCase stack_row() {
   op.refuse({"no tensors"}, [] { stack({}, 0); });
   op.refuse({"[2]", "[3]"}, [] { stack({reals({2}), reals({3})}, 0); });
   op.refuse({"f32", "f64"}, [] { stack({reals({2}), reals({2}, DType::f64)}, 0); });
+  op.refuse({"[1, 1, 1, 1, 1, 1, 1, 1]", "8"}, [] { stack({reals({1, 1, 1, 1, 1, 1, 1, 1})}, 0); });
   op.refuse({"dimension 2", "rank 2"}, [] { stack({reals({2})}, 2); });
   return op;
 }
@@ -296,6 +297,7 @@ OpCase pad_row() {
   }
   op.refuse({"2 pairs", "[2]"}, [] { pad(reals({2}), {{1, 1}, {1, 1}}); });
   op.refuse({"-1"}, [] { pad(reals({2}), {{-1, 1}}); });
+  op.refuse({"300", "u8"}, [] { pad(empty({2}, {DType::u8}), {{1, 1}}, 300); });
   return op;
 }
 

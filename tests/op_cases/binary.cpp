@@ -30,14 +30,20 @@ Oracle oracle(ops::Mul) {
 Oracle oracle(ops::Div) {
   return {isonorm::div, [](double a, double b) { return a / b; }, "a/b", -3, 3, 0.4, 2.5};
 }
-Oracle oracle(ops::Pow) { return {isonorm::pow, std::pow, "a^b", 0.3, 3, -2, 2}; }
+Oracle oracle(ops::Pow) {
+  return {isonorm::pow, std::pow, "a^b; at a = 0 the derivative by b is 0 where b >= 0", 0.3, 3, -2, 2};
+}
+Oracle choice(Tensor (*call)(const Tensor&, const Tensor&), double (*value)(double, double), const char* which) {
+  const char* const rest = "NaN where either is; ties share the gradient, at NaN both take it";
+  return {call, value, text("the ", which, " of a and b, ", rest), -3, 3, -3, 3, true};
+}
 Oracle oracle(ops::Minimum) {
-  return {
-      isonorm::minimum, [](double a, double b) { return a < b ? a : b; }, "the smaller of a and b", -3, 3, -3, 3, true};
+  return choice(
+      isonorm::minimum, [](double a, double b) { return a < b ? a : b; }, "smaller");
 }
 Oracle oracle(ops::Maximum) {
-  return {
-      isonorm::maximum, [](double a, double b) { return a < b ? b : a; }, "the larger of a and b", -3, 3, -3, 3, true};
+  return choice(
+      isonorm::maximum, [](double a, double b) { return a < b ? b : a; }, "larger");
 }
 
 template <class Op> OpCase binary_row() {

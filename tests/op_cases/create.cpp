@@ -40,6 +40,13 @@ OpCase filled_row(std::string name, std::string parameters, std::string formula,
   return op;
 }
 
+// An integer dtype takes what it holds.
+OpCase refusing_bytes(OpCase op, std::function<Tensor()> call) {
+  op.refuses = true;
+  op.refuse({"300", "u8"}, std::move(call));
+  return op;
+}
+
 OpCase like_row(std::string name, std::string parameters, std::string formula, double value,
                 std::function<Tensor(const Tensor&)> call) {
   OpCase op = row(name, parameters, formula);
@@ -84,6 +91,7 @@ OpCase arange_row() {
   op.refuse({"0"}, [] { arange(0.0, 1.0, 0.0); });
   op.refuse({"-1"}, [] { arange(0.0, 1.0, -1.0); });
   op.refuse({"inf"}, [] { arange(0.0, HUGE_VAL, 1.0); });
+  op.refuse({"299", "u8"}, [] { arange(0.0, 300.0, 1.0, {DType::u8}); });
   return op;
 }
 
@@ -146,12 +154,14 @@ OpCase eye_row() {
 std::vector<OpCase> create_cases() {
   return {filled_row("zeros", "(const Dims& shape, TensorOptions options = {})", "0", 0, zeros),
           filled_row("ones", "(const Dims& shape, TensorOptions options = {})", "1", 1, ones),
-          filled_row("full", "(const Dims& shape, double value, TensorOptions options = {})", "value", 7,
-                     [](const Dims& s, TensorOptions o) { return full(s, 7, o); }),
+          refusing_bytes(filled_row("full", "(const Dims& shape, double value, TensorOptions options = {})", "value", 7,
+                                    [](const Dims& s, TensorOptions o) { return full(s, 7, o); }),
+                         [] { return full({2}, 300, {DType::u8}); }),
           like_row("zeros_like", "(like)", "0 in the shape, dtype and device of `like`", 0, zeros_like),
           like_row("ones_like", "(like)", "1 in the shape, dtype and device of `like`", 1, ones_like),
-          like_row("full_like", "(like, double value)", "value in the shape, dtype and device of `like`", 2.5,
-                   [](const Tensor& x) { return full_like(x, 2.5); }),
+          refusing_bytes(like_row("full_like", "(like, double value)", "value in the shape, dtype and device of `like`",
+                                  2.5, [](const Tensor& x) { return full_like(x, 2.5); }),
+                         [] { return full_like(empty({2}, {DType::u8}), 300); }),
           arange_row(),
           arange_count_row(),
           linspace_row(),

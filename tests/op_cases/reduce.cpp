@@ -153,7 +153,7 @@ OpCase var_row() {
   OpCase op{.name = "var",
             .group = kGroup,
             .signature = "var(x, std::vector<int> dims = {}, double correction = 1, bool keepdim = false)",
-            .formula = "sum of (x - mean)^2 / (n - correction)",
+            .formula = "sum of (x - mean)^2 / max(0, n - correction)",
             .tolerance = tolerance::composite};
   Draw draw(op.name);
   for (double correction : {1.0, 0.0})

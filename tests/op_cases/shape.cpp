@@ -243,7 +243,8 @@ OpCase unsqueeze_row() {
 }
 
 OpCase expand_row() {
-  OpCase op = row("expand", "(x, const Dims& shape)", "sizes of 1, and missing leading ones, stretched to shape");
+  OpCase op = row("expand", "(x, const Dims& shape)",
+                  "sizes of 1, and missing leading ones, stretched to shape; -1 keeps a size");
   Draw draw(op.name);
   const auto reference = [](const Dims& to) {
     return [to](const Array& x) {

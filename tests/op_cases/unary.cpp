@@ -7,6 +7,7 @@
 #include "autograd/ops/pointwise.h"
 #include "core/pointwise.h"
 #include "tests/op_cases/groups.h"
+#include "tests/support/nearest_bf16.h"
 
 namespace isonorm::test {
 namespace {
@@ -190,27 +191,31 @@ std::vector<OpCase> number_rows() {
               "sub", "(a, double b)", "a - b", [](const Tensor& x, double p) { return x - p; },
               [](double x, double p) { return x - p; }, tolerance::rounded),
           number_row(
-              "minimum", "(a, double b)", "the smaller of a and b",
+              "minimum", "(a, double b)", "the smaller of a and b, as with a tensor of the number",
               [](const Tensor& x, double p) { return minimum(x, p); }, smaller, tolerance::exact, -3, true),
           number_row(
-              "minimum", "(double a, b)", "the smaller of a and b",
+              "minimum", "(double a, b)", "the smaller of a and b, as with a tensor of the number",
               [](const Tensor& x, double p) { return minimum(p, x); }, smaller, tolerance::exact, -3, true),
           number_row(
-              "maximum", "(a, double b)", "the larger of a and b",
+              "maximum", "(a, double b)", "the larger of a and b, as with a tensor of the number",
               [](const Tensor& x, double p) { return maximum(x, p); }, larger, tolerance::exact, -3, true),
           number_row(
-              "maximum", "(double a, b)", "the larger of a and b",
+              "maximum", "(double a, b)", "the larger of a and b, as with a tensor of the number",
               [](const Tensor& x, double p) { return maximum(p, x); }, larger, tolerance::exact, -3, true),
           number_row(
-              "pow", "(double a, b)", "a^b", [](const Tensor& x, double p) { return pow(p, x); },
-              [](double x, double p) { return std::pow(p, x); }, tolerance::elementary, 0.3)};
+              "pow", "(double a, b)", "a^b; at a = 0 the derivative is 0 where b >= 0",
+              [](const Tensor& x, double p) { return pow(p, x); }, [](double x, double p) { return std::pow(p, x); },
+              tolerance::elementary, 0.3)};
 }
 
 OpCase cast_row() {
   OpCase op{.name = "cast",
             .group = "Pointwise, one tensor",
             .signature = "cast(x, DType dtype)",
-            .formula = "x in another dtype: rounded to nearest even; to integers, truncated",
+            .formula =
+                "x in another dtype: rounded once, to nearest even; to integers, truncated, and of no defined value "
+                "where that does not "
+                "fit or x is NaN",
             .tolerance = tolerance::exact,
             .refuses = false};
   Draw draw(op.name);
@@ -219,10 +224,7 @@ OpCase cast_row() {
       Array y = x[0];
       y.dtype = to;
       for (double& v : y.v)
-        v = to == DType::f64    ? v
-            : to == DType::f32  ? float(v)
-            : to == DType::bf16 ? float(bf16(float(v)))
-                                : std::trunc(v);
+        v = to == DType::f64 ? v : to == DType::f32 ? float(v) : to == DType::bf16 ? nearest_bf16(v) : std::trunc(v);
       return y;
     };
   };
