@@ -68,9 +68,10 @@ Verb add_train(CLI::App& app) {
   command->footer(
       "Ctrl-C saves the checkpoint and exits with 130; the same command goes on, bit-equal. The checkpoint before the "
       "last is kept as FILE.previous; a log is added to.\n"
-      "The rate of a step follows from its number and the options alone: --steps 600 --extend after 300 steps goes on "
-      "with the second half of a training of 600, not with what is left of the first 300's cosine, and is another "
-      "training than 600 steps from the start. --init begins at step 1, with warm-up and a new optimizer.\n"
+      "The rate of a step follows from its number and the options alone: after 300 steps --steps 600 --extend goes on "
+      "at "
+      "the rates of steps 301 to 600 of a training of 600. That is another training than 600 steps from the start.\n"
+      "--init begins at step 1, with warm-up and a new optimizer.\n"
       "Exit codes: 0 trained, 2 usage, 3 bad input, 4 input/output, 130 interrupted.");
   return {command, [o, command] {
             check_shared_options(*command, o->training);
