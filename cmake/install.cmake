@@ -14,5 +14,19 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/isonormConfig.cmake ${CMAKE_CURRENT_BI
 
 file(RELATIVE_PATH PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" PC_PREFIX "${PC_PREFIX}")
+# A static library needs its own dependencies wherever a program is linked, with --static or not. OpenBLAS by its path, and found there when
+# the program runs: its plain name is whatever flavour the machine prefers.
+cmake_path(GET OPENBLAS_LIBRARY PARENT_PATH blas_dir)
+set(private " ${OPENBLAS_LIBRARY} -lz ${OpenMP_CXX_FLAGS}")
+if(NOT blas_dir IN_LIST CMAKE_CXX_IMPLICIT_LINK_DIRECTORIES)
+  string(APPEND private " -Wl,-rpath,${blas_dir}")
+endif()
+set(PC_LIBS)
+set(PC_LIBS_PRIVATE)
+if(BUILD_SHARED_LIBS)
+  set(PC_LIBS_PRIVATE "${private}")
+else()
+  set(PC_LIBS "${private}")
+endif()
 configure_file(cmake/isonorm.pc.in isonorm.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/isonorm.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -33,7 +33,7 @@ add_library(isonorm::isonorm ALIAS isonorm)
 target_link_libraries(isonorm PRIVATE $<BUILD_INTERFACE:isonorm_flags> isonorm_blas OpenMP::OpenMP_CXX ZLIB::ZLIB)
 target_compile_features(isonorm PUBLIC cxx_std_20)
 set_target_properties(isonorm PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET default
-                      DEFINE_SYMBOL "" VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+                      INSTALL_RPATH_USE_LINK_PATH ON DEFINE_SYMBOL "" VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
 if(BUILD_SHARED_LIBS)
   target_link_options(isonorm PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map)
   set_target_properties(isonorm PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/exports.map)
@@ -56,7 +56,8 @@ add_custom_command(
 add_custom_target(isonorm_headers ALL DEPENDS ${PROJECT_BINARY_DIR}/public.stamp)
 add_dependencies(isonorm isonorm_headers)
 
-# Users write <isonorm/isonorm.h>. A project around this one gets the copies; our own programs get the sources themselves.
+# Users write <isonorm/isonorm.h>. A project around this one gets the copies, as system headers: its warnings are about its own code. Our own
+# programs get the sources themselves.
 target_include_directories(isonorm PRIVATE ${PROJECT_SOURCE_DIR} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 if(PROJECT_IS_TOP_LEVEL)
   file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/include)
@@ -64,7 +65,7 @@ if(PROJECT_IS_TOP_LEVEL)
   target_include_directories(isonorm INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
                              $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>)
 else()
-  target_include_directories(isonorm INTERFACE $<BUILD_INTERFACE:${ISONORM_PUBLIC_HEADERS}>)
+  target_include_directories(isonorm SYSTEM INTERFACE $<BUILD_INTERFACE:${ISONORM_PUBLIC_HEADERS}>)
 endif()
 
 # What a manifest says about the build.

@@ -136,6 +136,7 @@ std::string to_json(const TrainingResult& training) {
                        {"manifest", manifest_json(training.manifest)},
                        {"parameters", training.parameters},
                        {"first_step", training.first_step},
+                       {"earlier", training.earlier.empty() ? json(nullptr) : json(training.earlier)},
                        {"losses", training.losses},
                        {"evaluations", evaluations},
                        {"seconds", training.seconds}};

@@ -14,8 +14,8 @@ namespace isonorm::equivalence {
 // `runs` is what is judged. A number that is not finite, and what did not run, is null.
 std::string to_json(const ProofResult& proof);
 
-// {"form", "accuracy", "test_loss", "manifest", "first_step", "losses", "evaluations", ...}; accuracy and test loss of
-// the last evaluation, null where there is none.
+// {"form", "accuracy", "test_loss", "manifest", "first_step", "earlier", "losses", "evaluations", ...}; accuracy and
+// test loss of the last evaluation, null where there is none.
 std::string to_json(const TrainingResult& training);
 
 // First line of a log, {"manifest": {...}}.

@@ -112,11 +112,11 @@ std::string sha256_of_files(const std::vector<std::string>& paths) {
   Sha256 hash;
   for (const std::string& path : paths) {
     std::ifstream file(path, std::ios::binary);
-    check_io(file.is_open(), "sha256: ", path, ": cannot be opened");
+    check_io(file.is_open(), path, ": cannot be opened");
     char buffer[1 << 16];
     while (file.read(buffer, sizeof buffer) || file.gcount() > 0)
       hash.update({buffer, static_cast<size_t>(file.gcount())});
-    check_io(!file.bad(), "sha256: ", path, ": reading failed");
+    check_io(!file.bad(), path, ": reading failed");
   }
   return hash.hex();
 }

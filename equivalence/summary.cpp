@@ -139,15 +139,19 @@ std::string summary_sentence(const ProofResult& proof) {
   return verdict + equivalence_text(proof);
 }
 
+std::string evaluation_text(const Evaluation& e, ModelKind model) {
+  const bool images = model == ModelKind::vit;
+  return text(images ? printed("test loss %.4f", e.loss)
+                     : printed("held-out loss %.4f, perplexity %.3f", e.loss, std::exp(e.loss)),
+              printed(", test accuracy %.2f %%", 100 * e.accuracy()), " (", e.right, " of ", e.predictions,
+              images ? " images)" : " characters)");
+}
+
 std::string summary_sentence(const TrainingResult& training) {
-  std::string result =
-      text(training.form, ", ", training.parameters, " parameters, ", training.options.step_count(), " steps: ");
-  if (training.evaluations.empty()) return result + "nothing to test on";
-  const Evaluation& e = training.evaluations.back();
-  const bool images = training.options.model == ModelKind::vit;
-  if (!images) result += printed("held-out loss %.4f, perplexity %.3f, ", e.loss, std::exp(e.loss));
-  return result + text(printed("test accuracy %.2f %%", 100 * e.accuracy()), " (", e.right, " of ", e.predictions,
-                       images ? " images)" : " characters)");
+  const ProofOptions& o = training.options;
+  return text(
+      training.form, ", ", training.parameters, " parameters, ", o.step_count(), " steps: ",
+      training.evaluations.empty() ? "nothing to test on" : evaluation_text(training.evaluations.back(), o.model));
 }
 
 std::string repeat_command(const Manifest& manifest) {

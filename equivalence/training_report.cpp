@@ -81,6 +81,9 @@ std::string report_html(const TrainingResult& training) {
                          " examples.</p>\n<p><strong>", escaped(summary_sentence(training)), ".</strong></p>\n");
   if (training.first_step > 1)
     out += text("<p>Gone on with after step ", training.first_step - 1, ": what was before is not shown.</p>\n");
+  if (!training.earlier.empty())
+    out += text("<p>Extended: ", escaped(training.earlier),
+                ". A training from the start with the options below is another one.</p>\n");
   out += figure_html(loss_figure(training));
   if (!training.evaluations.empty()) out += evaluation_table(training);
   return report_page(text("isonorm train: ", training.form),

@@ -33,6 +33,7 @@ struct TrainingResult {
   Manifest manifest;
   int64_t parameters = 0;
   int first_step = 1;                   // of this part of the training: more than 1 where a checkpoint was gone on with
+  std::string earlier = {};             // options that steps before it had otherwise: "to step 300 with --steps 300"
   std::vector<double> losses;           // of step first_step, first_step + 1, ...
   std::vector<Evaluation> evaluations;  // the last is of the trained model; none where there is nothing to test on
   double seconds = 0;

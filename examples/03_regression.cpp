@@ -4,6 +4,8 @@
 
 #include <isonorm/isonorm.h>
 
+#include "examples/argument.h"
+
 using namespace isonorm;
 
 struct Net : nn::Module {
@@ -12,8 +14,8 @@ struct Net : nn::Module {
   Tensor forward(const Tensor& x) override { return fc2(tanh(fc1(x))); }
 };
 
-int main(int argc, char** argv) {
-  const int steps = argc > 1 ? std::atoi(argv[1]) : 1000;
+int main(int argc, char** argv) try {
+  const int steps = argc > 1 ? whole_number(argv[1]) : 1000;
   manual_seed(1);
   const Tensor x = reshape(linspace(-3, 3, 200), {200, 1});
   const Tensor y = sin(x) + randn(x.shape()) * 0.05;
@@ -30,4 +32,6 @@ int main(int argc, char** argv) {
   NoGrad guard;
   for (double at : {-2.0, 0.0, 2.0})
     std::printf("f(%4.1f) = %6.3f, sin %6.3f\n", at, net(full({1, 1}, at)).item(), std::sin(at));
+} catch (const Error& e) {
+  return std::fprintf(stderr, "03_regression: %s\n", e.what()), 1;
 }

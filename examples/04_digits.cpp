@@ -3,11 +3,13 @@
 
 #include <isonorm/isonorm.h>
 
+#include "examples/argument.h"
+
 using namespace isonorm;
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   const data::FashionMnist set = data::FashionMnist::load(argc > 1 ? argv[1] : "");
-  const int steps = argc > 2 ? std::atoi(argv[2]) : 1000;
+  const int steps = argc > 2 ? whole_number(argv[2]) : 1000;
   manual_seed(1);
   nn::Sequential net(nn::Linear(784, 256), nn::Gelu(), nn::Linear(256, 10));
   optim::AdamW opt(net.parameters(), {.lr = 1e-3, .weight_decay = 0.01});
@@ -34,4 +36,6 @@ int main(int argc, char** argv) {
     right += static_cast<int64_t>(sum(cast(hits, DType::f32)).item());
   }
   std::printf("test accuracy %.2f %%\n", 100.0 * static_cast<double>(right) / static_cast<double>(n));
+} catch (const Error& e) {
+  return std::fprintf(stderr, "04_digits: %s\n", e.what()), 1;
 }

@@ -3,11 +3,13 @@
 
 #include <isonorm/isonorm.h>
 
+#include "examples/argument.h"
+
 using namespace isonorm;
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   const data::FashionMnist set = data::FashionMnist::load(argc > 1 ? argv[1] : "");
-  const int steps = argc > 2 ? std::atoi(argv[2]) : 500;
+  const int steps = argc > 2 ? whole_number(argv[2]) : 500;
   const nn::StreamForm form = nn::stream_form(argc > 3 ? argv[3] : "rms_norm");
   manual_seed(1);
   nn::Vit model({.image = 28, .patch = 7, .transformer = {.width = 64, .depth = 4, .heads = 4, .stream = form}});
@@ -27,4 +29,6 @@ int main(int argc, char** argv) {
     // Run it with layer_norm, rms_norm, crms_norm and crms_isometric: the losses are the same to rounding.
     if (step % 50 == 0) std::printf("%5d  loss %.6f\n", step, loss.item());
   }
+} catch (const Error& e) {
+  return std::fprintf(stderr, "06_vit: %s\n", e.what()), 1;
 }

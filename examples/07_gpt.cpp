@@ -3,11 +3,13 @@
 
 #include <isonorm/isonorm.h>
 
+#include "examples/argument.h"
+
 using namespace isonorm;
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   if (argc < 2) return std::fprintf(stderr, "usage: 07_gpt corpus.txt [steps]\n"), 2;
-  const int steps = argc > 2 ? std::atoi(argv[2]) : 1000;
+  const int steps = argc > 2 ? whole_number(argv[2]) : 1000;
   manual_seed(1);
   const data::Text text(argv[1]);
   nn::Gpt model({.vocab = text.vocab(),
@@ -24,10 +26,12 @@ int main(int argc, char** argv) {
     opt.step();
     if (step % 50 == 0) std::printf("%5d  loss %.4f\n", step, loss.item());
   }
-  save_safetensors("gpt.safetensors", model.state_dict());
+  save_safetensors("gpt.safetensors", model.state_dict(), equivalence::describe(model));
 
   const Tensor prompt = narrow(text.batch(1, 16, 0).x, 1, 0, 16);
   const Tensor ids =
       nn::generate(model, reshape(prompt, {16}), {.length = 200, .temperature = 0.8, .top_k = 20}, default_generator());
   std::printf("\n%s\n", text.decode(ids).c_str());
+} catch (const Error& e) {
+  return std::fprintf(stderr, "07_gpt: %s\n", e.what()), 1;
 }

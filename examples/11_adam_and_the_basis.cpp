@@ -6,6 +6,8 @@
 
 #include <isonorm/isonorm.h>
 
+#include "examples/argument.h"
+
 using namespace isonorm;
 
 namespace {
@@ -51,8 +53,8 @@ template <class Make> void compare(const char* name, Make optimizer, int steps) 
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  const int steps = argc > 1 ? std::atoi(argv[1]) : 20;
+int main(int argc, char** argv) try {
+  const int steps = argc > 1 ? whole_number(argv[1]) : 20;
   // In small: a gradient, Adam's first step (the sign of every entry), and the same taken in the stored coordinates.
   const Tensor g = nn::recentre(tensor({3.0, 0.1, -0.4, -2.0}), -1), q = nn::helmert(4);
   const Tensor stored = matmul(g, q);                                                // Q^T g
@@ -76,4 +78,6 @@ int main(int argc, char** argv) {
       "Adam", [](nn::Gpt& m) { return optim::Adam(m.parameters(), {.lr = 1e-2}); }, steps);
   compare(
       "AdamW", [](nn::Gpt& m) { return optim::AdamW(m.parameters(), {.lr = 1e-2}); }, steps);
+} catch (const Error& e) {
+  return std::fprintf(stderr, "11_adam_and_the_basis: %s\n", e.what()), 1;
 }

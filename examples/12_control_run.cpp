@@ -9,6 +9,8 @@
 #include <isonorm/equivalence/trainee.h>
 #include <isonorm/isonorm.h>
 
+#include "examples/argument.h"
+
 using namespace isonorm;
 
 namespace {
@@ -53,8 +55,8 @@ double up_to(const std::vector<double>& v, int t) { return *std::max_element(v.b
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  const int steps = argc > 1 ? std::atoi(argv[1]) : 200;
+int main(int argc, char** argv) try {
+  const int steps = argc > 1 ? whole_number(argv[1]) : 200;
   set_num_threads(1);  // the model is too small to share
   const Path runs[] = {train<optim::Sgd>(DType::f64, optim::SgdOptions{.lr = 0.1}, steps),
                        train<optim::Sgd>(DType::f64, optim::SgdOptions{.lr = 2}, steps),
@@ -69,4 +71,6 @@ int main(int argc, char** argv) {
     std::printf("\n");
   }
   std::printf("\nrms_norm goes where the control goes: as far from layer_norm as layer_norm is from itself.\n");
+} catch (const Error& e) {
+  return std::fprintf(stderr, "12_control_run: %s\n", e.what()), 1;
 }

@@ -8,7 +8,7 @@
 using namespace isonorm;
 using namespace isonorm::equivalence;
 
-int main() {
+int main() try {
   manual_seed(1);
   nn::Gpt model({.vocab = 16, .context = 12, .transformer = {.width = 24, .depth = 2, .heads = 3, .affine = true}});
   optim::AdamW opt(model.parameters(), {.lr = 1e-2});
@@ -19,8 +19,8 @@ int main() {
     opt.step();
   }
   // A file that says what model it holds can be converted and checked without this program.
-  save_safetensors("gpt.safetensors", model.state_dict(), describe(model));
-  const ModelFile file = load_model_file("gpt.safetensors");
+  save_safetensors("13_convert.safetensors", model.state_dict(), describe(model));
+  const ModelFile file = load_model_file("13_convert.safetensors");
   const Tensor ids = ModelOptions(file.description).inputs(/*rows=*/4, /*seed=*/1);
 
   for (nn::StreamForm form : {nn::StreamForm::rms_norm, nn::StreamForm::crms_norm, nn::StreamForm::crms_isometric}) {
@@ -47,4 +47,6 @@ int main() {
   } catch (const Error& e) {
     std::printf("\nrefused: %s\n", e.what());
   }
+} catch (const Error& e) {
+  return std::fprintf(stderr, "13_convert: %s\n", e.what()), 1;
 }

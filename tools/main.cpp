@@ -39,6 +39,13 @@ std::string listed(const std::vector<Verb>& verbs) {
   return names;
 }
 
+// What the parser could make nothing of, in the order of the command line (CLI11's own message has it backwards).
+std::string not_expected(const CLI::App& app) {
+  std::string words;
+  for (const std::string& word : app.remaining(true)) words += text(" ", word);
+  return text("not expected:", words);
+}
+
 int run(const Verb& verb, const std::string& who) {
   if (const std::string warning = blas_warning(); !warning.empty())
     std::fprintf(stderr, "%s: %s\n", who.c_str(), warning.c_str());
@@ -78,7 +85,7 @@ int main(int argc, char** argv) {
       app.exit(e);
       return finish(who, kOk);
     }
-    std::string what = e.what();
+    std::string what = dynamic_cast<const CLI::ExtrasError*>(&e) ? not_expected(app) : e.what();
     if (argc < 2) what = text("a verb is missing: ", listed(verbs));
     for (const Verb& verb : verbs)
       if (verb.command->parsed()) who = text("isonorm ", verb.command->get_name());

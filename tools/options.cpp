@@ -70,7 +70,8 @@ void add_shared_options(CLI::App& command, ProofOptions& o) {
              "how tokens learn where they stand");
   command.add_flag("--tied", o.tied, "gpt: the head reads with the token table");
   command.add_flag("--mean-pool", o.mean_pool, "vit: the mean of the tokens instead of a class token");
-  command.add_flag("--no-bias{false}", o.bias, "linear maps without biases");
+  command.add_flag_callback(
+      "--no-bias", [&o] { o.bias = false; }, "linear maps without biases");
   command.add_flag("--affine", o.affine, "norms with learned gain and bias");
   add_choice(command, "--dtype", o.dtype, {DType::f32, DType::f64}, "of parameters and activations");
   command.add_option("--eps", o.eps, "added inside the root of every norm")->capture_default_str();

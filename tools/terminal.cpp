@@ -55,6 +55,13 @@ void StatusLine::update(const std::string& line) {
   shown_ = true;
 }
 
+void StatusLine::print(const std::string& line) {
+  if (quiet_) return;
+  clear();
+  std::fprintf(file_, "%s\n", line.c_str());
+  std::fflush(file_);
+}
+
 void StatusLine::clear() {
   if (live_ && shown_) std::fputs("\r\x1b[K", file_);
   std::fflush(file_);

@@ -25,6 +25,8 @@ class StatusLine {
   // always shown.
   bool due(int step, int steps);
   void update(const std::string& line);  // fields are separated by two spaces; those that do not fit are left out
+  // A line that stays, unless it is quiet.
+  void print(const std::string& line);
   // Takes the line away, before something else is printed.
   void clear();
 

@@ -53,17 +53,29 @@ Verb add_train(CLI::App& app) {
   add_choice(*command, "--activations", o->activations, {DType::f32, DType::f64, DType::bf16},
              "in which they wait for the backward (default: that of --dtype; bf16 of f32: in half the space)");
   command->add_option("--checkpoint", o->checkpoint, "file to go on from where it exists, and to save to");
+  command->add_flag("--extend", o->extend,
+                    "go on from --checkpoint with another --steps, --lr, --warmup, --weight-decay or --clip");
+  command->add_option(
+      "--init", o->init,
+      "file whose weights to begin with: a checkpoint, a safetensors file, a converted one of any form");
   command->add_option("--save-every", o->save_every, "steps between two savings; 0: only at the end")
       ->capture_default_str();
-  command->add_option("--evaluate-every", o->evaluate_every, "steps between two test passes; 0: only at the end")
+  command
+      ->add_option("--evaluate-every", o->evaluate_every,
+                   "steps between two test passes, each a line; 0: only at the end")
       ->capture_default_str();
   add_output_options(*command, o->output, "the training", "result");
   command->footer(
       "Ctrl-C saves the checkpoint and exits with 130; the same command goes on, bit-equal. The checkpoint before the "
       "last is kept as FILE.previous; a log is added to.\n"
+      "The rate of a step follows from its number and the options alone: after 300 steps --steps 600 --extend goes on "
+      "at "
+      "the rates of steps 301 to 600 of a training of 600. That is another training than 600 steps from the start.\n"
+      "--init begins at step 1, with warm-up and a new optimizer.\n"
       "Exit codes: 0 trained, 2 usage, 3 bad input, 4 input/output, 130 interrupted.");
   return {command, [o, command] {
             check_shared_options(*command, o->training);
+            if (o->extend && o->checkpoint.empty()) throw UsageError("--extend needs --checkpoint");
             const DType dtype = o->training.dtype;
             if (command->count("--activations") == 0) o->activations = dtype;
             if (o->activations != dtype && (o->activations != DType::bf16 || dtype != DType::f32))

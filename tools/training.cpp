@@ -12,67 +12,73 @@
 #include "equivalence/model_file.h"
 #include "equivalence/optimizers.h"
 #include "equivalence/printed.h"
+#include "equivalence/summary.h"
 #include "equivalence/test_pass.h"
 #include "optim/clip.h"
-#include "optim/schedule.h"
 #include "tools/interrupt.h"
 #include "tools/proof_text.h"
+#include "tools/training_start.h"
 
 namespace isonorm::tools {
 
 using namespace equivalence;
-
-namespace {
-
-// What a checkpoint must have been trained with to be gone on with.
-Metadata identity(const Manifest& manifest) {
-  Metadata m;
-  for (const auto& [name, value] : manifest.options)
-    if (name != "data" && name != "threads") m.emplace(name, value);
-  m.emplace("data", "sha256:" + manifest.data_sha256);  // wherever it lies
-  return m;
-}
-
-}  // namespace
 
 Training::Training(const TrainOptions& o) : o_(o), source_(o.training), status_(stderr, o.output.quiet) {
   result_.form = o.form;
   result_.options = o.training;
   result_.manifest = manifest_of(o.training, o.form, o.activations);
   result_.manifest.data_sha256 = sha256_of_files(source_.files());
+  result_.manifest.options.emplace_back("init", o.init);
+  identity_ = identity(result_.manifest, o.init);
   manual_seed(o.training.seed);
   model_ = build_model(o.training, source_.shape(), nn::Stream(nn::stream_form(o.form), o.training.width));
   optimizer_ = build_optimizer(o.training, model_->named_parameters());
   result_.parameters = model_->parameter_count();
-  if (!o.checkpoint.empty() && std::filesystem::exists(o.checkpoint)) resume();
+  if (!o.checkpoint.empty() && std::filesystem::exists(o.checkpoint))
+    resume();
+  else
+    begin();
   result_.first_step = step_ + 1;
   log_ = std::make_unique<LineLog>(o.output.log, step_ > 0);
   if (log_->open()) log_->write(log_manifest(result_.manifest));
 }
 
+void Training::begin() {
+  check(!o_.extend, o_.checkpoint, ": there is no checkpoint to extend");
+  if (o_.init.empty()) return;
+  const TensorMap weights = initial_weights(o_.init, *model_, o_.training.dtype);
+  const Scope scope(o_.init);
+  model_->load_state_dict(weights);
+  status_.print(text(o_.init, ": beginning with its weights"));
+}
+
 void Training::resume() {
   const auto [checkpoint, from] = load_newest_checkpoint(o_.checkpoint);
   checkpoint_is_good_ = from == o_.checkpoint;
-  for (const auto& [name, value] : identity(result_.manifest)) {
-    // One from before there was a choice kept its activations as they were.
-    const bool unsaid = name == "activations" && !checkpoint.values.contains(name);
-    const std::string before = unsaid ? name_of(o_.training.dtype) : text_at(checkpoint.values, name);
-    check(before == value, from, ": was trained with --", name, " ", before, ", asked for is ", value);
-  }
+  const int64_t step = integer_at(checkpoint.values, "step");
+  identity_ = continued(checkpoint, from, step, identity_, o_.extend);
+  check(step >= 0 && step <= steps(), from, ": is after step ", step, ", asked for are ", steps(), " steps");
+  step_ = static_cast<int>(step);
   const Scope scope(from);
   model_->load_state_dict(checkpoint.weights);
   optimizer_->load_state_dict(checkpoint.optimizer);
-  const int64_t step = integer_at(checkpoint.values, "step");
-  check(step >= 0 && step <= steps(), "its step ", step, " is not in [0, ", steps(), "]");
-  step_ = static_cast<int>(step);
   if (checkpoint_is_good_) saved_step_ = step_;
   if (!checkpoint_is_good_) std::fprintf(stderr, "%s is damaged: taking the one before it\n", o_.checkpoint.c_str());
-  if (!o_.output.quiet) std::fprintf(stderr, "%s: going on after step %d\n", from.c_str(), step_);
+  status_.print(text(from, ": going on after step ", step_));
+  if (const auto earlier = identity_.find("earlier"); earlier != identity_.end()) {
+    result_.earlier = earlier->second;
+    status_.print(text(result_.earlier, "; from here on with the rates of a training of ", steps(), " steps",
+                       step_ < steps() ? printed(", the next being %.2e", schedule().lr(step_)) : ""));
+  }
+}
+
+// The rate of a step follows from its number and the options alone, whatever the steps before it were trained with.
+optim::Schedule Training::schedule() const {
+  return {.peak = o_.training.lr, .warmup = std::min(o_.training.warmup, steps()), .steps = steps()};
 }
 
 bool Training::run() {
-  const ProofOptions& t = o_.training;
-  const optim::Schedule schedule{.peak = t.lr, .warmup = std::min(t.warmup, steps()), .steps = steps()};
+  const optim::Schedule rates = schedule();
   first_step_begin_ = std::chrono::steady_clock::now();
   while (step_ < steps()) {
     if (interrupted()) {
@@ -80,7 +86,7 @@ bool Training::run() {
       save();
       return false;
     }
-    const TrainingStep s = step(schedule.lr(step_));
+    const TrainingStep s = step(rates.lr(step_));
     check(std::isfinite(s.loss), "the loss of step ", step_, " is not a finite number; the learning rate is ", s.lr);
     result_.losses.push_back(s.loss);
     if (log_->open()) log_->write(log_step(s));
@@ -129,12 +135,13 @@ bool Training::evaluate() {
   const Evaluation e{step_, pass->scores[0].loss, pass->scores[0].right, pass->predictions};
   result_.evaluations.push_back(e);
   if (log_->open()) log_->write(log_evaluation(e));
+  if (step_ < steps()) status_.print(text("step ", step_, "/", steps(), "  ", evaluation_text(e, o_.training.model)));
   return true;
 }
 
 void Training::save() {
   if (o_.checkpoint.empty() || saved_step_ == step_) return;
-  Checkpoint c{model_->state_dict(), optimizer_->state_dict(), identity(result_.manifest)};
+  Checkpoint c{model_->state_dict(), optimizer_->state_dict(), identity_};
   c.values.merge(describe(*model_));  // so that other verbs know what model it is
   c.values.emplace("step", text(step_));
   if (checkpoint_is_good_) keep_previous_checkpoint(o_.checkpoint);

@@ -7,6 +7,7 @@
 #include "equivalence/source.h"
 #include "equivalence/training_result.h"
 #include "io/checkpoint.h"
+#include "optim/schedule.h"
 #include "tools/options.h"
 #include "tools/output.h"
 #include "tools/terminal.h"
@@ -17,7 +18,8 @@ struct TrainOptions {
   equivalence::ProofOptions training;
   std::string form = "rms_norm";
   DType activations = DType::f32;  // in which they wait for the backward: that of the training, or bf16
-  std::string checkpoint;          // empty: none
+  std::string checkpoint, init;    // files to go on from and to begin with; empty: none
+  bool extend = false;             // the checkpoint may have been trained with other steps and rates
   int save_every = 500, evaluate_every = 0;
   OutputOptions output;
 };
@@ -25,7 +27,8 @@ struct TrainOptions {
 class Training {
  public:
   // Reads the data, and the checkpoint where it exists: the training goes on after it. A damaged one is passed over for
-  // `<name>.previous`. Throws where neither can be used, or where the options are not those that it was trained with.
+  // `<name>.previous`. Throws where neither can be used, or where the options are not those that it was trained with
+  // (see continued()). Where there is none yet, it begins with the weights of `init`.
   explicit Training(const TrainOptions& o);
 
   // Trains up to the last step and tests. Returns false where Ctrl-C ended it; the checkpoint is written either way.
@@ -35,7 +38,9 @@ class Training {
   const equivalence::TrainingResult& result() const { return result_; }
 
  private:
+  void begin();
   void resume();
+  optim::Schedule schedule() const;
   equivalence::TrainingStep step(double lr);
   void show(const equivalence::TrainingStep& step);
   bool evaluate();
@@ -47,6 +52,7 @@ class Training {
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now(), first_step_begin_ = begin_;
   equivalence::Source source_;
   equivalence::TrainingResult result_;
+  Metadata identity_;
   std::unique_ptr<nn::Module> model_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   StatusLine status_;

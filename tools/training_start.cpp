@@ -1,0 +1,83 @@
+#include "tools/training_start.h"
+
+#include <algorithm>
+
+#include "autograd/ops/pointwise.h"
+#include "equivalence/verify.h"
+
+namespace isonorm::tools {
+
+using namespace equivalence;
+
+namespace {
+
+constexpr const char* kOfTheUpdate[] = {"steps", "lr", "warmup", "weight-decay", "clip"};
+constexpr const char* kEarlier = "earlier";
+
+// What the checkpoint says of an option. One from before there was a choice kept its activations as they were.
+std::string said(const Metadata& values, const std::string& name) {
+  if (const auto at = values.find(name); at != values.end()) return at->second;
+  return name == "activations" ? text_at(values, "dtype") : "nothing";
+}
+
+// The options of two models, whatever coordinates their streams are in.
+void check_same_model(const ModelOptions& file, const ModelOptions& asked) {
+  const bool normless = file.transformer().stream == nn::StreamForm::none;
+  check(normless == (asked.transformer().stream == nn::StreamForm::none), "its model has ",
+        normless ? "no norms, this one has" : "norms, this one has none");
+  const Metadata other = file.description();
+  for (const auto& [name, value] : asked.description()) {
+    const auto at = other.find(name);
+    const std::string theirs = at == other.end() ? "nothing" : at->second;
+    check(name == "model.stream" || name == "model.storage" || theirs == value, "its ", name, " is ", theirs,
+          ", asked for is ", value);
+  }
+}
+
+}  // namespace
+
+Metadata identity(const Manifest& manifest, const std::string& init) {
+  Metadata m;
+  for (const auto& [name, value] : manifest.options)
+    if (name != "data" && name != "init" && name != "threads") m.emplace(name, value);
+  m.emplace("data", "sha256:" + manifest.data_sha256);  // wherever it lies
+  if (!init.empty()) m.emplace("init", "sha256:" + sha256_of_files({init}));
+  return m;
+}
+
+Metadata continued(const Checkpoint& checkpoint, const std::string& path, int64_t step, Metadata asked, bool extend) {
+  std::string changed;
+  for (const auto& [name, value] : asked) {
+    const std::string before = said(checkpoint.values, name);
+    if (before == value) continue;
+    const bool may = std::find(std::begin(kOfTheUpdate), std::end(kOfTheUpdate), name) != std::end(kOfTheUpdate);
+    check(may && extend, path, ": was trained with --", name, " ", before, ", asked for is ", value,
+          may ? "; --extend goes on with that" : "");
+    changed += text(" --", name, " ", before);
+  }
+  for (const char* kept : {"init", kEarlier})
+    if (const auto at = checkpoint.values.find(kept); at != checkpoint.values.end()) asked.insert(*at);
+  if (changed.empty()) return asked;
+  std::string& earlier = asked[kEarlier];
+  earlier += text(earlier.empty() ? "" : "; ", "to step ", step, " with", changed);
+  return asked;
+}
+
+TensorMap initial_weights(const std::string& path, const nn::Module& model, DType dtype) {
+  ModelFile file = load_model_file(path);
+  if (!file.description.empty()) {
+    const Scope scope(path);
+    const nn::StreamForm stored = stored_form(ModelOptions(file.description));
+    if (stored != nn::StreamForm::layer_norm && stored != nn::StreamForm::none) {
+      ModelConversion raw = convert_model(file, nn::StreamForm::layer_norm);
+      file.state = std::move(raw.conversion.exact), file.description = std::move(raw.description);
+    }
+    check_same_model(ModelOptions(file.description), ModelOptions(describe(model)));
+  }
+  TensorMap weights;
+  for (const auto& [name, tensor] : file.state)
+    weights.add(name, is_floating(tensor.dtype()) ? cast(tensor, dtype) : tensor);
+  return weights;
+}
+
+}  // namespace isonorm::tools

@@ -1,0 +1,26 @@
+// Where a training begins: with weights alone, or after a checkpoint, perhaps with other rates and more steps.
+#pragma once
+
+#include "core/tensor_map.h"
+#include "equivalence/manifest.h"
+#include "io/checkpoint.h"
+#include "nn/module.h"
+
+namespace isonorm::tools {
+
+// What a checkpoint says that it was trained with: the options without those that change nothing (names of files,
+// threads); checksums of the data and, where `init` names a file, of the weights that it began with.
+Metadata identity(const equivalence::Manifest& manifest, const std::string& init);
+
+// The identity of a training that goes on after `step` steps from this checkpoint, read from `path`. Throws naming an
+// option that differs; with `extend` those of the update (steps, lr, warmup, weight-decay, clip) may, and the entry
+// "earlier" says what they were: "to step 300 with --lr 0.001 --steps 300". Weights that it began with need not be
+// named.
+Metadata continued(const Checkpoint& checkpoint, const std::string& path, int64_t step, Metadata asked, bool extend);
+
+// The weights in the file for a model whose parameters are raw, in `dtype`. Those of a described file are converted
+// where it stores them in a form's coordinates; names and shapes are left to load_state_dict(). Throws naming the
+// option in which the described model is another one than `model`.
+TensorMap initial_weights(const std::string& path, const nn::Module& model, DType dtype);
+
+}  // namespace isonorm::tools
