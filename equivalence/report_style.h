@@ -31,7 +31,7 @@ figure { margin: .6rem 0 0; background: var(--card); border: 1px solid var(--lin
 .charts.loss > div { display: flex; flex-direction: column; }
 .charts.loss .legend { flex: 1; align-content: flex-start; }
 .legend svg { width: 34px; height: 12px; flex: none; }
-svg { display: block; width: 100%; height: auto; overflow: visible; }
+svg { display: block; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-size: .8rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .42rem .4rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; vertical-align: baseline; }

@@ -23,7 +23,6 @@ Figure distance_figure(const CertificateResult& r) {
                 .low = 1e-3,
                 .high = 10,
                 .width = 560,
-                .left = 60,
                 .zones = {{"good", "the same", 1e-3, 1}, {"bad", "different", 1, 10}}};
   const size_t count = r.options.architectures.size();
   for (size_t i = 0; i < count; ++i) {
@@ -41,7 +40,6 @@ Figure distance_figure(const CertificateResult& r) {
                    .low = 0.1,
                    .high = 1e15,
                    .width = 560,
-                   .left = 300,
                    .zones = {{"good", "", 0.1, 1}, {"bad", "different", 1, 1e15}}};
   for (const NegativeResult& n : r.negatives)
     if (n.dtype == DType::f64)
@@ -73,7 +71,6 @@ Figure horizon_figure(const CertificateResult& r) {
                .low = 0.1,
                .high = 1e12,
                .width = 1120,
-               .left = 60,
                .zones = {{"bad", "the horizon lies before the end", 0.1, 1}, {"good", "", 1, 1e12}}};
   const size_t count = r.options.architectures.size();
   for (size_t i = 0; i < count; ++i) {
@@ -101,8 +98,7 @@ Figure error_figure(const CertificateResult& r) {
                .axis = "error in eps of the dtype",
                .low = 1,
                .high = 1e16,
-               .width = 1120,
-               .left = 60};
+               .width = 1120};
   for (const DTypeErrors& d : r.gradient_errors) {
     DotRow row{.label = name_of(d.dtype), .dots = {{"other", printed("Pre-LN itself: %.1f", d.own), d.own, true}}};
     for (size_t f = 0; f < std::size(kCertifiedForms); ++f) {

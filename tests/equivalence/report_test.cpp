@@ -10,11 +10,13 @@
 
 using namespace isonorm::equivalence;
 using isonorm::test::contains;
+using isonorm::test::unstyled;
 using isonorm::test::well_formed;
 
 TEST_CASE("report: one file that loads nothing and runs nothing") {
   const std::string html = report_html(synthetic_proof());
   CHECK(well_formed(html));
+  CHECK(unstyled(html) == std::set<std::string>());
   for (const char* part : {"<script", "http:", "https:", "src=", "@import", "url(", "<link"})
     CHECK_FALSE(contains(html, part));
   CHECK(contains(html, "prefers-color-scheme: dark"));
@@ -44,6 +46,7 @@ TEST_CASE("report: a training's curve, evaluations, environment and command") {
   const TrainingResult training = synthetic_training();
   const std::string html = report_html(training);
   CHECK(well_formed(html));
+  CHECK(unstyled(html) == std::set<std::string>());
   for (const char* part : {"<script", "http:", "https:", "src=", "url(", "<link", "nan"})
     CHECK_FALSE(contains(html, part));
   for (const std::string& part :

@@ -12,6 +12,7 @@
 #include "equivalence/map.h"
 #include "equivalence/table_text.h"
 #include "optim/muon.h"
+#include "tests/equivalence/markup.h"
 #include "tests/support/catch.h"
 #include "tests/support/compare.h"
 
@@ -183,6 +184,7 @@ TEST_CASE("a grid with an undecided cell is undecided, with a contradiction it i
   CHECK(list[0]["observed"] == "undecided");
   CHECK(list[0]["as_expected"] == false);
   const std::string page = table_html({&r, 1});
+  CHECK(test::unstyled(page) == std::set<std::string>());
   CHECK_THAT(page, Contains("verdict open") && Contains("class=\"undecided\"") && Contains(".grid td.undecided"));
   r.outcome = r.cells[1].outcome = Outcome::contradicts;
   CHECK_THAT(table_sentence(r), StartsWith("Not as theory says: 1 of 2 cells, first a2"));
@@ -305,6 +307,7 @@ TEST_CASE("a grid as JSON, Markdown and HTML") {
   CHECK_THAT(table_markdown(r), Contains("| c4 |") && Contains("|n/a|") && Contains("`compressed_lifted`"));
   CHECK_THAT(table_html({&r, 1}), Contains("As theory says") && Contains("compressed_lifted") &&
                                       Contains("What updates depend on") && Contains("gradient_mean_unseen"));
+  CHECK(test::unstyled(table_html({&r, 1})) == std::set<std::string>());
 }
 
 TEST_CASE("a grid stops when it is told to, and refuses options that make none") {
