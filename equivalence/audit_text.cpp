@@ -104,9 +104,9 @@ std::string audit_sentence(const AuditResult& r) {
               " of its rms in bf16.");
 }
 
-std::string audit_text(const AuditResult& r, bool color) {
-  return to_text(parameter_table(r), color) + "\n" + to_text(drift_table(r), color) + "\n" +
-         to_text(error_table(r), color) + "\n" + advice(r) + "\n";
+std::string audit_text(const AuditResult& r, bool color, size_t width) {
+  return to_text(parameter_table(r), color, width) + "\n" + to_text(drift_table(r), color, width) + "\n" +
+         to_text(error_table(r), color, width) + "\n" + wrapped(advice(r), width) + "\n";
 }
 
 std::string audit_html(const AuditResult& r) {

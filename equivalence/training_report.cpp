@@ -59,16 +59,21 @@ Figure loss_figure(const TrainingResult& training) {
   return {.name = "loss", .heading = "Loss", .legend = legend, .panels = {{.drawing = chart}}};
 }
 
-std::string evaluation_table(const TrainingResult& training) {
+TextTable evaluation_table(const TrainingResult& training) {
   const bool images = training.options.model == ModelKind::vit;
-  std::string out = text("<h2>Test</h2>\n<figure><div class=\"scroll\"><table>\n<tr><th>after step</th><th>loss</th>",
-                         images ? "" : "<th>perplexity</th>", "<th>accuracy</th><th>right</th></tr>\n");
-  for (const Evaluation& e : training.evaluations)
-    out += text("<tr><td>", e.step, "</td><td>", printed("%.4f", e.loss), "</td>",
-                images ? "" : text("<td>", printed("%.3f", std::exp(e.loss)), "</td>"), "<td>",
-                printed("%.2f %%", 100 * e.accuracy()), "</td><td>", e.right, " of ", e.predictions, "</td></tr>\n");
-  return out + text("</table></div>\n<figcaption>On ", images ? "images" : "characters",
-                    " that the training never saw.</figcaption></figure>\n");
+  TextTable table{.heading = "Test",
+                  .columns = {"after step", "loss"},
+                  .caption = text("On ", images ? "images" : "characters", " that the training never saw.")};
+  if (!images) table.columns.push_back("perplexity");
+  table.columns.insert(table.columns.end(), {"accuracy", "right"});
+  for (const Evaluation& e : training.evaluations) {
+    std::vector<TextCell>& row = table.rows.emplace_back();
+    row = {{text(e.step)}, {printed("%.4f", e.loss)}};
+    if (!images) row.push_back({printed("%.3f", std::exp(e.loss))});
+    row.push_back({printed("%.2f %%", 100 * e.accuracy())});
+    row.push_back({text(e.right, " of ", e.predictions)});
+  }
+  return table;
 }
 
 }  // namespace
@@ -82,7 +87,7 @@ std::string report_html(const TrainingResult& training) {
   if (training.first_step > 1)
     out += text("<p>Gone on with after step ", training.first_step - 1, ": what was before is not shown.</p>\n");
   out += figure_html(loss_figure(training));
-  if (!training.evaluations.empty()) out += evaluation_table(training);
+  if (!training.evaluations.empty()) out += to_html(evaluation_table(training));
   return report_page(text("isonorm train: ", training.form),
                      out + repeat_html(training.manifest) + environment_html(training.manifest, training.seconds));
 }

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 
 #include "core/error.h"
@@ -50,13 +51,17 @@ int run(Options o) {
   if (!o.json.empty()) write_file(o.json, experiment_json(e, o.experiment, r, seconds));
   if (!o.svg.empty())
     for (const Figure& figure : r.figures) write_file(svg_path(o, figure), figure_svg(figure));
-  std::printf("%s\n(%s)\n", e.claim, e.source);
+  const size_t width = line_width(stdout);
+  std::printf("%s\n%s\n", wrapped(e.claim, width).c_str(), wrapped(text("(", e.source, ")"), width).c_str());
   const bool color = wants_color(stdout);
-  for (const TextTable& table : r.tables) std::printf("\n%s", to_text(table, color).c_str());
+  for (const TextTable& table : r.tables) std::printf("\n%s", to_text(table, color, width).c_str());
   const char* verdict = verdict_name(r);
   const char* paint = !color || r.undecided ? "" : r.confirmed ? "\x1b[32m" : "\x1b[31;1m";
-  std::printf("\n%s%s.%s %s It would have been refuted by %s.\n", paint, verdict, *paint ? "\x1b[0m" : "",
-              r.measured.c_str(), r.refuted.c_str());
+  const std::string sentence =
+      wrapped(text(verdict, ". ", r.measured, " It would have been refuted by ", r.refuted, "."), width);
+  const size_t word = std::strlen(verdict) + 1;
+  std::printf("\n%s%s%s%s\n", paint, sentence.substr(0, word).c_str(), *paint ? "\x1b[0m" : "",
+              sentence.substr(word).c_str());
   return r.undecided ? kUndecided : r.confirmed ? kOk : kNotEquivalent;
 }
 

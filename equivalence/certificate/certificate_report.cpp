@@ -153,11 +153,10 @@ std::string certificate_html(const CertificateResult& r) {
                   : r.verdict == Verdict::different ? Tone::bad
                                                     : Tone::plain,
                   sentence.substr(0, colon), colon < sentence.size() ? sentence.substr(colon + 2) : ""));
-  std::string claims = to_html(claim_table(r));
-  claims.replace(claims.find("<table>"), 7, "<table class=\"words\">");
-  body += figure_html(distance_figure(r)) + figure_html(horizon_figure(r)) + figure_html(error_figure(r)) + claims +
-          to_html(error_table(r)) + to_html(trajectory_table(r)) + to_html(negative_table(r)) +
-          to_html(resolution_table(r)) + method(r) + repeat_html(r.manifest) + environment_html(r.manifest, r.seconds);
+  body += figure_html(distance_figure(r)) + figure_html(horizon_figure(r)) + figure_html(error_figure(r)) +
+          to_html(claim_table(r)) + to_html(error_table(r)) + to_html(trajectory_table(r)) +
+          to_html(negative_table(r)) + to_html(resolution_table(r)) + method(r) + repeat_html(r.manifest) +
+          environment_html(r.manifest, r.seconds);
   return report_page(text("isonorm: ", verdict_name(r)), body);
 }
 

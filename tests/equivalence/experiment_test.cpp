@@ -89,7 +89,7 @@ TEST_CASE("experiments: tables align characters, not bytes") {
   table.rows = {{{"δδ"}, number_cell(1e-15)}, {{"x"}, {"<&>", Tone::bad}}};
   CHECK(to_text(table, false) == "a         b\n-----------\nδδ  1.0e-15\nx       <&>\n");
   CHECK(contains(to_text(table, true), "    \x1b[31;1m<&>\x1b[0m\n"));
-  CHECK(contains(to_html(table), "<td class=\"bad\">&lt;&amp;&gt;</td>"));
+  CHECK(contains(to_html(table), "<td data-column=\"b\" class=\"bad\">&lt;&amp;&gt;</td>"));
   table.rows.push_back({{"short"}});
   CHECK_THROWS_AS(to_text(table, false), isonorm::Error);
 }

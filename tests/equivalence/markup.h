@@ -17,7 +17,7 @@ inline bool well_formed(const std::string& markup) {
   std::vector<std::string> open;
   for (std::sregex_iterator it(markup.begin(), markup.end(), tag), end; it != end; ++it) {
     const std::string name = (*it)[2];
-    if (name == "meta" || name == "br" || (*it)[3] == "/") continue;
+    if (name == "meta" || name == "br" || name == "wbr" || (*it)[3] == "/") continue;
     if ((*it)[1] != "/") {
       open.push_back(name);
     } else {
