@@ -74,7 +74,7 @@ std::string environment_html(const Manifest& m, double seconds) {
          row("time", text(std::round(seconds), " s")) + "</table></figure>\n";
 }
 
-void fit_loss_axis(Chart& chart) {
+void fit_axis(Chart& chart) {
   std::vector<double> all;
   for (const ChartLine& line : chart.lines) {
     all.insert(all.end(), line.values.begin(), line.values.end());
@@ -83,7 +83,7 @@ void fit_loss_axis(Chart& chart) {
   std::erase_if(all, [](double v) { return !std::isfinite(v); });
   if (all.empty()) return;
   const auto [low, high] = std::minmax_element(all.begin(), all.end());
-  const double margin = 0.04 * (*high - *low) + 1e-6;
+  const double margin = 0.04 * (*high > *low ? *high - *low : std::max(*high, 1e-6));
   chart.low = std::max(0.0, *low - margin);
   chart.high = *high + margin;
 }

@@ -12,7 +12,8 @@ namespace isonorm::equivalence {
 // A whole HTML file: style sheet, title (plain text) and body (HTML).
 std::string report_page(const std::string& title, const std::string& body);
 
-// A coloured box: a word or two, and the sentence that explains them, with a capital (plain text both). Tone::plain: undecided.
+// A coloured box: a word or two, and the sentence that explains them, with a capital (plain text both). Tone::plain:
+// undecided.
 std::string verdict_box(Tone tone, const std::string& headline, const std::string& sentence);
 
 // The heading "Repeat it" and the command, or that of a manifest.
@@ -27,6 +28,6 @@ std::string unbroken(const std::string& s);
 std::string environment_html(const Manifest& manifest, double seconds);
 
 // Fits the vertical axis (not a log scale) and the number of steps to the chart's lines.
-void fit_loss_axis(Chart& chart);
+void fit_axis(Chart& chart);
 
 }  // namespace isonorm::equivalence

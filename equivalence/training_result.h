@@ -27,13 +27,20 @@ struct Evaluation {
   double accuracy() const { return static_cast<double>(right) / static_cast<double>(predictions); }
 };
 
+// Steps and evaluations in order; steps may be missing.
+struct TrainingCourse {
+  std::vector<TrainingStep> steps;
+  std::vector<Evaluation> evaluations;
+};
+
 struct TrainingResult {
   std::string form;
   ProofOptions options;
   Manifest manifest;
   int64_t parameters = 0;
   int first_step = 1;                   // of this part of the training: more than 1 where a checkpoint was gone on with
-  std::vector<double> losses;           // of step first_step, first_step + 1, ...
+  TrainingCourse earlier;               // what its log knows of the steps before first_step
+  std::vector<TrainingStep> steps;      // first_step, first_step + 1, ...
   std::vector<Evaluation> evaluations;  // the last is of the trained model; none where there is nothing to test on
   double seconds = 0;
 };

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
@@ -46,6 +47,7 @@ Training::Training(const TrainOptions& o) : o_(o), source_(o.training), status_(
   result_.parameters = model_->parameter_count();
   if (!o.checkpoint.empty() && std::filesystem::exists(o.checkpoint)) resume();
   result_.first_step = step_ + 1;
+  if (std::ifstream log(o.output.log); step_ > 0 && log) result_.earlier = logged_course(log, result_.manifest, step_);
   log_ = std::make_unique<LineLog>(o.output.log, step_ > 0);
   if (log_->open()) log_->write(log_manifest(result_.manifest));
 }
@@ -82,7 +84,7 @@ bool Training::run() {
     }
     const TrainingStep s = step(schedule.lr(step_));
     check(std::isfinite(s.loss), "the loss of step ", step_, " is not a finite number; the learning rate is ", s.lr);
-    result_.losses.push_back(s.loss);
+    result_.steps.push_back(s);
     if (log_->open()) log_->write(log_step(s));
     show(s);
     if (step_ == steps() || (o_.save_every > 0 && step_ % o_.save_every == 0)) save();
@@ -128,7 +130,7 @@ bool Training::evaluate() {
   if (pass->predictions == 0) return true;
   const Evaluation e{step_, pass->scores[0].loss, pass->scores[0].right, pass->predictions};
   result_.evaluations.push_back(e);
-  if (log_->open()) log_->write(log_evaluation(e));
+  if (log_->open()) log_->write(log_evaluation(e, o_.training.model));
   return true;
 }
 

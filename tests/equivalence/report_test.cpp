@@ -54,7 +54,28 @@ TEST_CASE("report: a training's curve, evaluations, environment and command") {
        {std::string("role=\"img\""), std::string("test loss"), std::string(">871 of 1000</td>"), std::string("87.10 %"),
         std::string("Gone on with after step 10"), training.manifest.cpu, repeat_command(training.manifest)})
     CHECK(contains(html, part));
+  for (const char* heading : {"Learning rate", "Gradient norm", "Test accuracy, %"})
+    CHECK(contains(html, "<h3>" + std::string(heading) + "</h3>"));
+  CHECK_FALSE(contains(html, "perplexity"));
   CHECK(well_formed(report_html(TrainingResult{})));
+}
+
+TEST_CASE("report: a training that was gone on with has the curve of its log, too") {
+  TrainingResult training = synthetic_training();
+  // The curve begins at step 11 of 200: at 1000 * 10 / 199 across. With the log at the left edge.
+  CHECK(contains(report_html(training), "<path class=\"other\" d=\"M50.3 "));
+  for (int step = 0; step < 10; ++step)
+    training.earlier.steps.push_back({.step = step + 1, .lr = 1e-3, .loss = synthetic_loss(step)});
+  training.earlier.evaluations = {{10, 2.5, 250, 1000}};
+  const std::string html = report_html(training);
+  CHECK(contains(html, "<path class=\"other\" d=\"M0.0 "));
+  CHECK(contains(html, "after step 10: what was before is that of the log"));
+  CHECK(contains(html, ">250 of 1000</td>"));
+  training.earlier.steps.pop_back();
+  CHECK(contains(report_html(training), "of what was before the log has 9 steps"));
+  training.evaluations.clear(), training.earlier = {};
+  for (TrainingStep& s : training.steps) s.gradient_norm = {};
+  CHECK_FALSE(contains(report_html(training), "<h3>Gradient norm"));
 }
 
 TEST_CASE("report: a failed, a NaN, an empty proof") {

@@ -262,6 +262,7 @@ TEST_CASE("train: JSON, report and log; what is tested is the last tenth of the 
   // Gone on with, a log is added to.
   CHECK(run_child(arguments).code == 0);
   CHECK(read(folder.file("t.jsonl")).rfind(log, 0) == 0);
+  CHECK(contains(read(folder.file("t.html")), "after step 25: what was before is that of the log"));
   CHECK(json::parse(read(folder.file("t.json")))["first_step"] == 26);
 }
 
