@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 
 #include "core/error.h"
 #include "tools/options.h"
@@ -36,7 +35,7 @@ int run(Options o) {
   if (o.list) return list();
   const Experiment& e = find_experiment(o.name);
   for (const std::string& path : {o.report, o.json}) check_writable(path);
-  if (!o.svg.empty()) check_io(std::filesystem::is_directory(o.svg), o.svg, ": is not a folder");
+  make_folder(o.svg);
 
   StatusLine status(stderr, !is_terminal(stderr));
   o.experiment.progress = [&](const std::string& line) {
@@ -81,7 +80,8 @@ Verb add_experiment(CLI::App& app) {
   command->add_option("--seeds", o->experiment.seeds, "controls: how many are trained, from 24 on (default: 1000)");
   command->add_option("--report", o->report, "write tables and pictures as an HTML page");
   command->add_option("--json", o->json, "write tables and curves as a JSON object");
-  command->add_option("--svg", o->svg, "write every picture into this folder, as NAME-picture.svg");
+  command->add_option("--svg", o->svg,
+                      "write every picture into this folder, made where it is not there, as NAME-picture.svg");
   command->footer("Exit codes: 0 confirmed, 1 refuted, 2 usage, 3 bad input, 4 input/output, 5 undecided.");
   return {command, [o, names] {
             bool known = o->list;
