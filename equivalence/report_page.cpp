@@ -19,7 +19,8 @@ std::string card_style(const std::string& table, int width) {
   std::string out = text("@media screen and (max-width: ", width, "px) {\n");
   for (const char* rule :
        {", TABLE tbody, TABLE td { display: block; text-align: left; }", " thead, TABLE td:empty { display: none; }",
-        " tr { display: grid; grid-template-columns: repeat(auto-fill, minmax(6.4rem, 1fr)); gap: .3rem .8rem;"
+        " tr { display: grid; grid-template-columns: repeat(auto-fill, minmax(7.2rem, 1fr)); gap: .3rem .8rem; "
+        "align-items: end;"
         " padding: .6rem 0; border-bottom: 1px solid var(--line); }",
         " tr td { padding: 0; border: 0; }", " td:first-child, TABLE td.words { grid-column: 1 / -1; }",
         " td:first-child { font-weight: 600; }",
@@ -47,6 +48,13 @@ std::string unbroken(const std::string& s) {
   for (size_t at = 0; (at = result.find("e-", at)) != std::string::npos; at += 2)
     if (at > 0 && std::isdigit(static_cast<unsigned char>(result[at - 1]))) result.replace(at + 1, 1, "\u2011");
   for (size_t at = 0; (at = result.find(" / ", at)) != std::string::npos; at += 3) result.replace(at, 3, " /\u00a0");
+  for (size_t at = 0; (at = result.find(" %", at)) != std::string::npos; at += 2) result.replace(at, 2, "\u00a0%");
+  return result;
+}
+
+std::string breakable(const std::string& html) {
+  std::string result;
+  for (char c : html) result += c == '_' ? "_<wbr>" : std::string(1, c);
   return result;
 }
 

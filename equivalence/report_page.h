@@ -20,8 +20,11 @@ std::string verdict_box(Tone tone, const std::string& headline, const std::strin
 std::string repeat_html(const std::string& command);
 std::string repeat_html(const Manifest& manifest);
 
-// Escaped, with the hyphen of "1.4e-13" and the space of "/ 1.4e-13" made ones that no line breaks at.
+// Escaped, with the hyphen of "1.4e-13" and the spaces of "/ 1.4e-13" and "3 %" made ones that no line breaks at.
 std::string unbroken(const std::string& s);
+
+// HTML in which a long name may be broken behind each of its underscores.
+std::string breakable(const std::string& html);
 
 // The heading "Environment" and a table of program, compiler, machine, seed and time; the data's hash where there is
 // one.

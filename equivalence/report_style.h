@@ -36,7 +36,7 @@ table { border-collapse: collapse; width: 100%; font-size: .8rem; font-variant-n
 th, td { padding: .42rem .4rem; text-align: right; border-bottom: 1px solid var(--line); vertical-align: baseline; }
 th { font-weight: 600; color: var(--soft); vertical-align: bottom; }
 th:first-child, td:first-child, th.words, td.words { text-align: left; }
-td.words { min-width: 8rem; }
+td.words { min-width: 6rem; }
 tr.group td { border-bottom: 2px solid var(--line); }
 .good { color: var(--good); } .none { color: var(--soft); } .bad { color: var(--bad); font-weight: 600; }
 .grid { margin-bottom: 1.2rem; } .grid td + td { white-space: nowrap; } .grid td.same { color: var(--good); } .grid td.none, .grid td.undecided { color: var(--soft); }

@@ -148,7 +148,8 @@ std::vector<double> round_ticks(double low, double high, int count) {
   const double mantissa = rough / power;
   const double step = power * (mantissa > 5 ? 10 : mantissa > 2 ? 5 : mantissa > 1 ? 2 : 1);
   std::vector<double> ticks;
-  for (double k = std::ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; ++k) ticks.push_back(k * step);
+  for (double k = std::ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; ++k)
+    ticks.push_back(k * step + 0.0);  // and no -0
   return ticks;
 }
 

@@ -48,13 +48,6 @@ Tone tone_of(Outcome a) {
 
 constexpr size_t kColumns = 9;  // side by side on a page
 
-// A name that may be broken behind each of its underscores.
-std::string breakable(const std::string& name) {
-  std::string out;
-  for (char c : name) out += c == '_' ? "_<wbr>" : std::string(1, c);
-  return out;
-}
-
 std::string grid_html(const TableResult& r) {
   std::string out = "<figure>";
   const size_t columns = r.options.columns.size();

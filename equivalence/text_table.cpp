@@ -146,7 +146,7 @@ std::string to_html(const TextTable& table) {
   std::string out = text("<h2>", escaped(table.heading), "</h2>\n<figure><table class=\"",
                          table.columns.size() > kWide ? "cards wide" : "cards", "\">\n<thead><tr>");
   for (size_t c = 0; c < table.columns.size(); ++c)
-    out += text(words[c] ? "<th class=\"words\">" : "<th>", escaped(table.columns[c]), "</th>");
+    out += text(words[c] ? "<th class=\"words\">" : "<th>", breakable(escaped(table.columns[c])), "</th>");
   out += "</tr></thead>\n";
   for (size_t i = 0; i < table.rows.size(); ++i) {
     if (table.rows[i].empty()) continue;
@@ -156,7 +156,8 @@ std::string to_html(const TextTable& table) {
       const TextCell& cell = table.rows[i][c];
       std::string css = words[c] ? "words" : "";
       if (cell.tone != Tone::plain) css += text(css.empty() ? "" : " ", cell.tone == Tone::good ? "good" : "bad");
-      out += text(cell_html(table.columns[c], css), unbroken(cell.text), "</td>");
+      out += text(cell_html(table.columns[c], css), words[c] ? breakable(unbroken(cell.text)) : unbroken(cell.text),
+                  "</td>");
     }
     out += "</tr>\n";
   }

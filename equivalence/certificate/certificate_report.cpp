@@ -67,7 +67,7 @@ Figure distance_figure(const CertificateResult& r) {
 // How far the bound of every training lies below what it could not tell from a wrong one.
 Figure horizon_figure(const CertificateResult& r) {
   DotPlot plot{.title = "Power left at the end of each training",
-               .axis = "a third of what a wrong training reaches / bound, at the last step",
+               .axis = "power left at the last step",
                .low = 0.1,
                .high = 1e12,
                .width = 1120,
@@ -89,7 +89,8 @@ Figure horizon_figure(const CertificateResult& r) {
           .legend = {{"dot solid other", "f64"}, {"dot other", "f32"}},
           .panels = {{.drawing = plot}},
           .caption =
-              "The least over loss, gradients and weights. Rounding differences grow along a path, and the bound "
+              "A third of what a wrong training reaches, divided by the bound: the least over loss, gradients and "
+              "weights. Rounding differences grow along a path, and the bound "
               "with them; where it reaches a third of what a wrong training shows, the horizon ends."};
 }
 

@@ -1,6 +1,7 @@
 // Charts: coordinates of known points, gaps at values that are not finite, escaping, round ticks.
 #include "equivalence/svg.h"
 
+#include <cmath>
 #include <limits>
 
 #include "core/error.h"
@@ -96,6 +97,7 @@ TEST_CASE("svg: round ticks") {
   CHECK(round_ticks(1, 200, 4) == std::vector<double>{50, 100, 150, 200});
   CHECK(round_ticks(-3, 3, 3) == std::vector<double>{-2, 0, 2});
   CHECK(round_ticks(1, 1, 4).empty());
+  CHECK_FALSE(std::signbit(round_ticks(0, 1e-3, 4)[0]));  // "-0" it would say
 }
 
 TEST_CASE("svg: an axis with names of its own") {

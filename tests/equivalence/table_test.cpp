@@ -10,6 +10,7 @@
 #include "core/random.h"
 #include "equivalence/criterion.h"
 #include "equivalence/map.h"
+#include "equivalence/report_page.h"
 #include "equivalence/table_text.h"
 #include "optim/muon.h"
 #include "tests/equivalence/markup.h"
@@ -276,7 +277,7 @@ TEST_CASE("Adafactor's floor is said where its column is") {
   REQUIRE(table_notes(r).size() == 1);
   CHECK_THAT(table_notes(r)[0], Contains("eps1 = 1e-08 in f64 (its default is 2.2e-16)"));
   CHECK_THAT(table_markdown(r), Contains("eps1 = 1e-08"));
-  CHECK_THAT(table_html({&r, 1}), Contains("eps1 = 1e-08"));
+  CHECK_THAT(table_html({&r, 1}), Contains(unbroken("eps1 = 1e-08")));
   const auto list = nlohmann::json::parse(table_json({&r, 1}));
   CHECK_THAT(list[0]["note"].get<std::string>(), Contains("eps1 = 1e-08"));
   CHECK(list[1]["note"] == "");
