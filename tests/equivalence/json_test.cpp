@@ -108,7 +108,7 @@ TEST_CASE("json: of a log comes back what belongs to the training, up to a step,
   std::istringstream log(log_manifest(other.manifest) + step(1, 9) + log_manifest(training.manifest) + step(1, 3) +
                          step(2, 2) + "{\"step\": 3, \"lr\"" + "\n" + "{\"step\": 4}\n" + step(5, 1) +
                          log_evaluation({2, 0.25, 3, 4}, ModelKind::gpt) + log_manifest(training.manifest) +
-                         step(2, 1.5) + step(3, 1.25));
+                         step(2, 1.5) + step(3, 1.25) + log_manifest(other.manifest) + step(1, 8));
   const TrainingCourse course = logged_course(log, training.manifest, 3);
   REQUIRE(course.steps.size() == 3);
   CHECK(course.steps[0].loss == 3);
