@@ -52,7 +52,7 @@ AuditResult audit(const ProofOptions& options, const TensorMap& weights = {});
 
 // One sentence; text for a terminal; a whole HTML page; a JSON object with a newline at the end.
 std::string audit_sentence(const AuditResult& r);
-std::string audit_text(const AuditResult& r, bool color);
+std::string audit_text(const AuditResult& r, bool color, size_t width = 0);  // `width` as in to_text
 std::string audit_html(const AuditResult& r);
 std::string audit_json(const AuditResult& r);
 

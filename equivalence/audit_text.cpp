@@ -71,14 +71,13 @@ std::string advice(const AuditResult& r) {
 }
 
 Figure drift_figure(const AuditResult& r) {
-  Chart chart{
-      .title = "Drift of the stream's mean, norm by norm",
-      .log_scale = true,
-      .low = 1e-18,
-      .high = 1,
-      .steps = static_cast<int>(r.drift.size()),
-      .axis = "norm",
-      .lines = {{"f64", "layer_norm", {}, "f64"}, {"f32", "rms_norm", {}, "f32"}, {"bf16", "crms_norm", {}, "bf16"}}};
+  Chart chart{.title = "Drift of the stream's mean, norm by norm",
+              .log_scale = true,
+              .low = 1e-18,
+              .high = 1,
+              .steps = static_cast<int>(r.drift.size()),
+              .axis = "norm",
+              .lines = {{"f64", "other", {}, "f64"}, {"f32", "rms", {}, "f32"}, {"bf16", "crms", {}, "bf16"}}};
   for (const AuditResult::Drift& d : r.drift) {
     chart.lines[0].values.push_back(d.f64);
     chart.lines[1].values.push_back(d.f32);
@@ -105,9 +104,9 @@ std::string audit_sentence(const AuditResult& r) {
               " of its rms in bf16.");
 }
 
-std::string audit_text(const AuditResult& r, bool color) {
-  return to_text(parameter_table(r), color) + "\n" + to_text(drift_table(r), color) + "\n" +
-         to_text(error_table(r), color) + "\n" + advice(r) + "\n";
+std::string audit_text(const AuditResult& r, bool color, size_t width) {
+  return to_text(parameter_table(r), color, width) + "\n" + to_text(drift_table(r), color, width) + "\n" +
+         to_text(error_table(r), color, width) + "\n" + wrapped(advice(r), width) + "\n";
 }
 
 std::string audit_html(const AuditResult& r) {

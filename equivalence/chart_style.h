@@ -19,10 +19,11 @@ inline constexpr const char* kChartStyle = R"css(
   }
 }
 svg text { font: 12px system-ui, "Segoe UI", "DejaVu Sans", sans-serif; fill: var(--soft); font-variant-numeric: tabular-nums; }
-svg path { fill: none; stroke-linejoin: round; stroke-linecap: round; }
+svg path { fill: none; stroke-linejoin: round; stroke-linecap: round; vector-effect: non-scaling-stroke; }
+svg.plot, svg.plot svg { overflow: visible; }
 svg .grid { stroke: var(--grid); stroke-width: 1; }
 svg .axis { stroke: var(--soft); stroke-width: 1; stroke-linecap: butt; }
-svg .label { font-size: 11.5px; fill: var(--ink); }
+svg .label { font-size: 11.5px; fill: var(--ink); stroke: var(--card); stroke-width: 3px; paint-order: stroke; }
 svg .band { fill: var(--band); fill-opacity: .32; stroke: none; }
 svg .bound { stroke: var(--bound); stroke-width: 1.4; stroke-dasharray: 5 4; }
 svg .limit { stroke: var(--bad); stroke-width: 1.2; stroke-dasharray: 1 3; }

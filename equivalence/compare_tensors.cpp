@@ -10,6 +10,7 @@
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "equivalence/checkpoint_facts.h"
+#include "equivalence/printed.h"
 #include "equivalence/summary.h"
 
 namespace isonorm::equivalence {
@@ -59,8 +60,6 @@ std::string integers_differ(const Tensor& a, const Tensor& b) {
   return text("has ", *j, " at ", index_at(a.shape(), i - reference.begin()), ", in the reference ", *i,
               " (integers must be equal)");
 }
-
-std::string plural(size_t n, const char* noun) { return text(n, " ", noun, n == 1 ? "" : "s"); }
 
 class Comparer {
  public:

@@ -33,11 +33,6 @@ std::string legend_html(const std::vector<LegendItem>& legend) {
   return out + "</ul>\n";
 }
 
-// About the width of a text of 12 px.
-double text_width(std::string_view s) {
-  return 6.6 * static_cast<double>(std::count_if(s.begin(), s.end(), [](char c) { return (c & 0xc0) != 0x80; }));
-}
-
 // Writes a legend into `out`, lines broken at `width`; gives the height it took.
 double draw_legend(std::string& out, const std::vector<LegendItem>& legend, double left, double top, double width) {
   double x = 0, y = 0;
@@ -52,11 +47,23 @@ double draw_legend(std::string& out, const std::vector<LegendItem>& legend, doub
   return legend.empty() ? 0 : y + kLine + 6;
 }
 
-// `element` ("<svg ...") at a place inside of another drawing.
-std::string placed(const std::string& element, double x, double y, int width, int height) {
-  std::string out;
-  append_printed(out, "<svg x=\"%.1f\" y=\"%.1f\" width=\"%d\" height=\"%d\"", x, y, width, height);
-  return out + element.substr(std::string_view("<svg").size());
+// `element` ("<svg ...") with attributes in front of its own.
+std::string with_attributes(const std::string& element, const std::string& attributes) {
+  return text("<svg ", attributes, element.substr(std::string_view("<svg").size()));
+}
+
+// A panel's drawing in a document, its margins from (x, y) on.
+std::string placed(const Panel& p, double x, double y) {
+  const Margins m = p.margins();
+  return with_attributes(p.svg(), printed("x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"", x + m.left, y + m.top,
+                                          p.width() - m.left - m.right, p.height() - m.top - m.bottom));
+}
+
+// A panel's drawing in a page, as wide as its place.
+std::string drawing_html(const Panel& p) {
+  const Margins m = p.margins();
+  return printed("<div style=\"padding: %.0fpx %.0fpx %.0fpx %.0fpx\">", m.top, m.right, m.bottom, m.left) +
+         with_attributes(p.svg(), printed("width=\"100%%\" height=\"%.0f\"", p.height() - m.top - m.bottom)) + "</div>";
 }
 
 }  // namespace
@@ -68,6 +75,9 @@ int Panel::height() const {
   if (const Chart* chart = std::get_if<Chart>(&drawing)) return chart->height;
   return std::get<DotPlot>(drawing).height();
 }
+Margins Panel::margins() const {
+  return std::visit([](const auto& d) { return d.margins(); }, drawing);
+}
 std::string Panel::svg() const {
   if (const Chart* chart = std::get_if<Chart>(&drawing)) return svg_chart(*chart);
   return svg_dots(std::get<DotPlot>(drawing));
@@ -78,7 +88,7 @@ std::string figure_html(const Figure& figure) {
   out += text("<div class=\"charts", figure.css.empty() ? "" : " ", figure.css, "\">\n");
   for (const Panel& panel : figure.panels)
     out += text("<div>", panel.heading.empty() ? "" : text("<h3>", escaped(panel.heading), "</h3>\n"),
-                legend_html(panel.legend), panel.svg(), "</div>\n");
+                legend_html(panel.legend), drawing_html(panel), "</div>\n");
   out += "</div>\n";
   if (!figure.caption.empty()) out += text("<figcaption>", escaped(figure.caption), "</figcaption>\n");
   return out + "</figure>\n";
@@ -110,7 +120,7 @@ std::string figure_svg(const Figure& figure) {
     }
     y += draw_legend(body, p.legend, x, y, p.width());
     if (in_a_row) y = begin + above;
-    body += placed(p.svg(), x, y, p.width(), p.height());
+    body += placed(p, x, y);
     if (in_a_row) x += p.width() + kGap;
     bottom = std::max(bottom, y + p.height());
   }

@@ -20,9 +20,10 @@ struct Panel {
   std::vector<LegendItem> legend = {};
   std::variant<Chart, DotPlot> drawing = {};
 
-  int width() const;
+  int width() const;  // these two with margins
   int height() const;
-  std::string svg() const;
+  Margins margins() const;
+  std::string svg() const;  // of the plot area
 };
 
 struct Figure {

@@ -1,6 +1,8 @@
 #include "equivalence/json.h"
 
 #include <cmath>
+#include <istream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "equivalence/summary.h"
@@ -84,9 +86,22 @@ json control_json(const RunResult& run) {
   return object;
 }
 
-json evaluation_json(const Evaluation& e) {
-  return {{"step", e.step},           {"loss", e.loss},   {"perplexity", std::exp(e.loss)},
-          {"accuracy", e.accuracy()}, {"right", e.right}, {"predictions", e.predictions}};
+json evaluation_json(const Evaluation& e, ModelKind model) {
+  return {{"step", e.step},
+          {"loss", e.loss},
+          {"perplexity", model == ModelKind::gpt ? json(std::exp(e.loss)) : json(nullptr)},
+          {"accuracy", e.accuracy()},
+          {"right", e.right},
+          {"predictions", e.predictions}};
+}
+
+// Of a manifest what two parts of one training have in common, wherever its data lie.
+json identity(const json& manifest, bool extended) {
+  json options = manifest.value("options", json::object());
+  for (const char* name : {"data", "init", "threads"}) options.erase(name);
+  if (extended)
+    for (const char* name : kExtendable) options.erase(name);
+  return {options, manifest.value("data_sha256", "")};
 }
 
 // Loss and deviations of one run at `step` (from 1); null where it has not got there.
@@ -125,8 +140,9 @@ std::string to_json(const ProofResult& proof) {
 }
 
 std::string to_json(const TrainingResult& training) {
-  json evaluations = json::array();
-  for (const Evaluation& e : training.evaluations) evaluations.push_back(evaluation_json(e));
+  json evaluations = json::array(), losses = json::array();
+  for (const Evaluation& e : training.evaluations) evaluations.push_back(evaluation_json(e, training.options.model));
+  for (const TrainingStep& s : training.steps) losses.push_back(s.loss);
   const bool tested = !training.evaluations.empty();
   const json last = tested ? evaluations.back() : json::object();
   const json object = {{"form", training.form},
@@ -136,8 +152,8 @@ std::string to_json(const TrainingResult& training) {
                        {"manifest", manifest_json(training.manifest)},
                        {"parameters", training.parameters},
                        {"first_step", training.first_step},
-                       {"earlier", training.earlier.empty() ? json(nullptr) : json(training.earlier)},
-                       {"losses", training.losses},
+                       {"earlier", training.earlier_options.empty() ? json(nullptr) : json(training.earlier_options)},
+                       {"losses", losses},
                        {"evaluations", evaluations},
                        {"seconds", training.seconds}};
   return dump(object, 2) + "\n";
@@ -178,7 +194,38 @@ std::string log_step(const TrainingStep& s) {
          "\n";
 }
 
-std::string log_evaluation(const Evaluation& e) { return dump({{"evaluation", evaluation_json(e)}}) + "\n"; }
+std::string log_evaluation(const Evaluation& e, ModelKind model) {
+  return dump({{"evaluation", evaluation_json(e, model)}}) + "\n";
+}
+
+TrainingCourse logged_course(std::istream& log, const Manifest& manifest, int until, bool extended) {
+  std::map<int, TrainingStep> steps;
+  std::map<int, Evaluation> evaluations;
+  bool ours = false;
+  const json wanted = identity(manifest_json(manifest), extended);
+  for (std::string line; std::getline(log, line);) {
+    const json j = json::parse(line, nullptr, false);
+    if (!j.is_object()) continue;
+    try {
+      if (j.contains("manifest")) {
+        ours = identity(j["manifest"], extended) == wanted;
+      } else if (ours && j.contains("evaluation")) {
+        const json& e = j["evaluation"];
+        const int step = e.at("step");
+        if (step <= until) evaluations[step] = {step, e.at("loss"), e.at("right"), e.at("predictions")};
+      } else if (ours && j.contains("step")) {
+        TrainingStep s{.step = j["step"], .lr = j.at("lr"), .loss = j.at("loss"), .seconds = j.at("seconds")};
+        if (!j.at("gradient_norm").is_null()) s.gradient_norm = j["gradient_norm"].get<double>();
+        if (s.step >= 1 && s.step <= until) steps[s.step] = s;
+      }
+    } catch (const json::exception&) {  // a line of something else
+    }
+  }
+  TrainingCourse course;
+  for (const auto& [step, s] : steps) course.steps.push_back(s);
+  for (const auto& [step, e] : evaluations) course.evaluations.push_back(e);
+  return course;
+}
 
 std::string log_end(const TrainingResult& training) {
   return dump({{"sentence", summary_sentence(training)}, {"seconds", training.seconds}}) + "\n";

@@ -1,6 +1,7 @@
 // A proof or a training as JSON: one object for the whole result, one line per step for a log.
 #pragma once
 
+#include <iosfwd>
 #include <string>
 
 #include "equivalence/result.h"
@@ -15,7 +16,7 @@ namespace isonorm::equivalence {
 std::string to_json(const ProofResult& proof);
 
 // {"form", "accuracy", "test_loss", "manifest", "first_step", "earlier", "losses", "evaluations", ...}; accuracy and
-// test loss of the last evaluation, null where there is none.
+// test loss of the last evaluation, null where there is none; so is the perplexity of an evaluation on images.
 std::string to_json(const TrainingResult& training);
 
 // First line of a log, {"manifest": {...}}.
@@ -28,7 +29,12 @@ std::string log_verdict(const ProofResult& proof);
 
 // The lines of a training: a step, a test pass {"evaluation": {...}}, and the last one.
 std::string log_step(const TrainingStep& step);
-std::string log_evaluation(const Evaluation& evaluation);
+std::string log_evaluation(const Evaluation& evaluation, ModelKind model);
 std::string log_end(const TrainingResult& training);
+
+// What a log has of the training of this manifest up to step `until`: of each step and test pass the last line that was
+// written. What belongs to other trainings, and a line that was cut off, is passed over; where it was `extended`, those
+// with other kExtendable options count as its own.
+TrainingCourse logged_course(std::istream& log, const Manifest& manifest, int until, bool extended = false);
 
 }  // namespace isonorm::equivalence

@@ -24,7 +24,7 @@ Chart loss_chart(const std::string& title, const std::vector<const RunResult*>& 
   Chart chart{.title = title, .width = nested ? 660 : 330, .height = 300};
   for (const RunResult* run : runs)
     chart.lines.push_back({run_name(*run), text(nested ? "nested " : "thin ", css_of(*run)), run->losses});
-  fit_loss_axis(chart);
+  fit_axis(chart);
   return chart;
 }
 

@@ -1,7 +1,5 @@
 #include "equivalence/report.h"
 
-#include <cctype>
-
 #include "equivalence/criterion.h"
 #include "equivalence/proof_figures.h"
 #include "equivalence/report_page.h"
@@ -10,48 +8,10 @@
 namespace isonorm::equivalence {
 namespace {
 
-// --- table ---
-
-std::string deviation_cell(const std::string& deviation, const std::string& control) {
-  if (deviation.empty()) return "<td></td>";
-  return text("<td>", deviation, control.empty() ? "" : text(" <small>/ ", control, "</small>"), "</td>");
-}
-
-std::string result_table(const ProofResult& proof) {
-  const std::vector<SummaryRow> rows = summary_rows(proof);
-  std::string out =
-      "<h2>Runs</h2>\n<figure><div class=\"scroll\"><table>\n<tr><th>run</th><th>parameters</th>"
-      "<th>loss <small>/ control</small></th><th>gradient <small>/ control</small></th>"
-      "<th>weights <small>/ control</small></th><th>test<br>accuracy</th><th>predictions<br>that differ</th>"
-      "<th>expected</th><th>observed</th></tr>\n";
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const SummaryRow& row = rows[i];
-    const bool last_of_kind = i + 1 < rows.size() && rows[i + 1].kind != row.kind;
-    out += text("<tr", last_of_kind ? " class=\"group\"" : "", "><td>", escaped(row.name), "</td><td>", row.parameters,
-                "</td>", deviation_cell(row.loss, row.control_loss), deviation_cell(row.gradient, row.control_gradient),
-                deviation_cell(row.weight, row.control_weight), "<td>", row.accuracy, "</td><td>", row.differing,
-                "</td><td>", row.expected, "</td><td class=\"",
-                row.as_expected               ? "good"
-                : row.observed == "undecided" ? "none"
-                                              : "bad",
-                "\">", row.observed, "</td></tr>\n");
-  }
-  out +=
-      "</table></div>\n<figcaption>Largest relative deviation over the run, beside it the largest of any control over "
-      "the same steps.";
-  if (proof.test_count > 0)
-    out += text(" Tested on ", proof.test_count, proof.options.model == ModelKind::vit ? " images" : " characters",
-                " that the training never saw.");
-  return out + "</figcaption></figure>\n";
-}
-
-// --- text ---
-
 std::string verdict(const ProofResult& proof) {
   const std::string sentence = summary_sentence(proof);
   const size_t colon = sentence.find(": ");  // the box has the word before it as its headline
-  std::string rest = colon == std::string::npos ? sentence : sentence.substr(colon + 2);
-  if (!rest.empty()) rest[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(rest[0])));
+  const std::string rest = colon == std::string::npos ? sentence : sentence.substr(colon + 2);
   const Tone tone = proof.verdict == Verdict::same        ? Tone::good
                     : proof.verdict == Verdict::different ? Tone::bad
                                                           : Tone::plain;
@@ -91,8 +51,9 @@ std::string report_html(const ProofResult& proof) {
            proof.options.model == ModelKind::vit ? "Vision Transformers" : "language models",
            " trained side by side, and compared step by step. ", name_of(proof.options.dtype), ", ",
            name_of(proof.options.optimizer), ", ", proof.options.step_count(), " steps.</p>\n");
-  out += verdict(proof) + figure_html(loss_figure(proof)) + figure_html(deviation_figure(proof)) + result_table(proof) +
-         criterion_text(proof) + repeat_html(proof.manifest) + environment_html(proof.manifest, proof.seconds);
+  out += verdict(proof) + figure_html(loss_figure(proof)) + figure_html(deviation_figure(proof)) +
+         to_html(summary_table(proof)) + criterion_text(proof) + repeat_html(proof.manifest) +
+         environment_html(proof.manifest, proof.seconds);
   return report_page(text("isonorm: ", verdict_name(proof)), out);
 }
 

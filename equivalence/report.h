@@ -13,7 +13,8 @@ namespace isonorm::equivalence {
 // environment, and the command that repeats the proof.
 std::string report_html(const ProofResult& proof);
 
-// The page of a training: loss curve, evaluations, environment and command.
+// The page of a training: curves of loss, learning rate, gradient norm and accuracy, of the steps before it, too, as
+// far as `earlier` has them; evaluations, environment and command.
 std::string report_html(const TrainingResult& training);
 
 }  // namespace isonorm::equivalence

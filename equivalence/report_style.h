@@ -31,20 +31,18 @@ figure { margin: .6rem 0 0; background: var(--card); border: 1px solid var(--lin
 .charts.loss > div { display: flex; flex-direction: column; }
 .charts.loss .legend { flex: 1; align-content: flex-start; }
 .legend svg { width: 34px; height: 12px; flex: none; }
-svg { display: block; width: 100%; height: auto; overflow: visible; }
-.scroll { overflow-x: auto; }
+svg { display: block; }
 table { border-collapse: collapse; width: 100%; font-size: .8rem; font-variant-numeric: tabular-nums; }
-th, td { padding: .42rem .4rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; vertical-align: baseline; }
+th, td { padding: .42rem .4rem; text-align: right; border-bottom: 1px solid var(--line); vertical-align: baseline; }
 th { font-weight: 600; color: var(--soft); vertical-align: bottom; }
-th:first-child, td:first-child { text-align: left; }
-td small { color: var(--soft); font-size: .93em; }
+th:first-child, td:first-child, th.words, td.words { text-align: left; }
+td.words { min-width: 6rem; }
 tr.group td { border-bottom: 2px solid var(--line); }
 .good { color: var(--good); } .none { color: var(--soft); } .bad { color: var(--bad); font-weight: 600; }
-.grid th { white-space: normal; } .grid td.same { color: var(--good); } .grid td.none, .grid td.undecided { color: var(--soft); } .grid td.bad { background: var(--bad-back); }
-.words td, .words th, .grid td:nth-child(2) { text-align: left; } .words td { white-space: normal; min-width: 8rem; }
-.words td:first-child { min-width: 0; }
+.grid { margin-bottom: 1.2rem; } .grid td + td { white-space: nowrap; } .grid td.same { color: var(--good); } .grid td.none, .grid td.undecided { color: var(--soft); }
+.grid td.bad { background: var(--bad-back); }
 .environment th { text-align: left; vertical-align: baseline; width: 11rem; }
-.environment td { text-align: left; white-space: normal; overflow-wrap: anywhere; }
+.environment td { text-align: left; overflow-wrap: anywhere; }
 pre { background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 12px 16px; white-space: pre-wrap;
   overflow-wrap: anywhere; font: .86rem/1.5 ui-monospace, "DejaVu Sans Mono", monospace; }
 @page { size: A4; margin: 14mm; }
@@ -67,7 +65,6 @@ pre { background: var(--card); border: 1px solid var(--line); border-radius: 8px
   .charts.loss { grid-template-columns: minmax(0, 2fr) minmax(0, 1fr); }
   .charts.two { grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 10px; }
   .charts.three { grid-template-columns: repeat(3, minmax(0, 1fr)); gap: 10px; }
-  .scroll { overflow: visible; }
   table { font-size: 7.4pt; }
   th, td { padding: .25rem .3rem; }
 }

@@ -118,6 +118,41 @@ std::vector<SummaryRow> summary_rows(const ProofResult& proof) {
   return rows;
 }
 
+TextTable summary_table(const ProofResult& proof) {
+  TextTable table{.heading = "Runs",
+                  .columns = {"run", "parameters", "loss\n/ control", "gradient\n/ control", "weights\n/ control",
+                              "test\naccuracy", "predicts\notherwise", "expected", "observed"},
+                  .caption =
+                      "Largest relative deviation over the run, beside it the largest of any control over the "
+                      "same steps."};
+  if (proof.test_count > 0)
+    table.caption +=
+        text(" Tested on ", proof.test_count, proof.options.model == ModelKind::vit ? " images" : " characters",
+             " that the training never saw; the last of these columns counts predictions that are not "
+             "those of layer_norm.");
+  const auto beside = [](const std::string& deviation, const std::string& control) {
+    return TextCell{control.empty() ? deviation : text(deviation, " / ", control)};
+  };
+  const std::vector<SummaryRow> rows = summary_rows(proof);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const SummaryRow& row = rows[i];
+    if (i > 0 && row.kind != rows[i - 1].kind) table.rows.emplace_back();
+    const Tone tone = row.observed.empty() || row.observed == name_of(Verdict::undecided) ? Tone::plain
+                      : row.as_expected                                                   ? Tone::good
+                                                                                          : Tone::bad;
+    table.rows.push_back({{row.name},
+                          {row.parameters},
+                          beside(row.loss, row.control_loss),
+                          beside(row.gradient, row.control_gradient),
+                          beside(row.weight, row.control_weight),
+                          {row.accuracy},
+                          {row.differing},
+                          {row.expected},
+                          {row.observed, tone}});
+  }
+  return table;
+}
+
 const char* verdict_name(const ProofResult& proof) {
   return proof.verdict == Verdict::same        ? "Equivalent"
          : proof.verdict == Verdict::different ? "Not equivalent"

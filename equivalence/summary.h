@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "equivalence/result.h"
+#include "equivalence/text_table.h"
 #include "equivalence/training_result.h"
 
 namespace isonorm::equivalence {
@@ -25,6 +26,9 @@ struct SummaryRow {
 
 // Reference, controls, forms, negative controls, in this order.
 std::vector<SummaryRow> summary_rows(const ProofResult& proof);
+
+// They as a table, a gap between the kinds.
+TextTable summary_table(const ProofResult& proof);
 
 // "Equivalent", "Not equivalent" or "Undecided".
 const char* verdict_name(const ProofResult& proof);

@@ -10,20 +10,28 @@
 namespace isonorm::equivalence {
 namespace {
 
-constexpr double kLeft = 52, kRight = 12, kTop = 10, kBottom = 38;  // margins of the plot area
+constexpr double kLabelGap = 6, kLabelHeight = 14, kNarrow = 200;  // px: of labels; a narrow plot area
+constexpr size_t kTicks = 7;                                       // the most names under an axis
 
-// Maps step and value to the drawing's coordinates.
+// Where a step lies across the plot area, from 0 to 1.
+double across(const Chart& chart, double step) { return (step - 1) / std::max(1, chart.steps - 1); }
+
+double plot_height(const Chart& chart) {
+  const Margins m = chart.margins();
+  return chart.height - m.top - m.bottom;
+}
+
+// Maps step and value to the coordinates of the paths.
 struct Scale {
   const Chart& chart;
+  double height = plot_height(chart);
 
-  double x(double step) const {
-    return kLeft + (chart.width - kLeft - kRight) * (step - 1) / std::max(1, chart.steps - 1);
-  }
+  double x(double step) const { return kAcross * across(chart, step); }
   double y(double value) const {
     const double v = std::clamp(value, chart.low, chart.high);
     const double part = chart.log_scale ? std::log(v / chart.low) / std::log(chart.high / chart.low)
                                         : (v - chart.low) / (chart.high - chart.low);
-    return chart.height - kBottom - part * (chart.height - kTop - kBottom);
+    return height * (1 - part);
   }
 };
 
@@ -54,41 +62,55 @@ std::string band_path(const Scale& scale, const ChartBand& band) {
   return path.empty() ? path : path + "Z";
 }
 
-void append_tick_y(std::string& out, const Chart& chart, double y, const std::string& label) {
-  append_printed(out, "<path class=\"grid\" d=\"M%.1f %.1fH%.1f\"/>", kLeft, y, chart.width - kRight);
-  append_printed(out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n", kLeft - 6, y + 4, label.c_str());
-}
-
-void append_axes(std::string& out, const Chart& chart, const Scale& scale) {
+// Where the vertical axis is named: text and height.
+std::vector<std::pair<std::string, double>> values_named(const Chart& chart, const Scale& scale) {
+  std::vector<std::pair<std::string, double>> ticks;
   if (chart.log_scale) {
     const int first = static_cast<int>(std::lround(std::log10(chart.low)));
     const int last = static_cast<int>(std::lround(std::log10(chart.high)));
     const int every = std::max(1, static_cast<int>(std::ceil((last - first) / 8.0)));
-    for (int e = last; e >= first; e -= every) append_tick_y(out, chart, scale.y(std::pow(10.0, e)), power_of_ten(e));
+    for (int e = last; e >= first; e -= every) ticks.emplace_back(power_of_ten(e), scale.y(std::pow(10.0, e)));
   } else {
-    for (double v : round_ticks(chart.low, chart.high, 6)) append_tick_y(out, chart, scale.y(v), text(v));
+    for (double v : round_ticks(chart.low, chart.high, 6)) ticks.emplace_back(text(v), scale.y(v));
   }
-  const double bottom = chart.height - kBottom;
-  append_printed(out, "<path class=\"axis\" d=\"M%.1f %.1fH%.1f\"/>\n", kLeft, bottom, chart.width - kRight);
-  const auto step_label = [&](int step) {
-    const std::string label = chart.ticks.empty() ? text(step) : escaped(chart.ticks[static_cast<size_t>(step) - 1]);
-    append_printed(out, "<path class=\"axis\" d=\"M%.1f %.1fv4\"/>", scale.x(step), bottom);
-    append_printed(out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">", scale.x(step), bottom + 17);
-    out += label + "</text>\n";
-  };
-  step_label(1);
-  if (!chart.ticks.empty()) {
-    for (int step = 2; step <= static_cast<int>(chart.ticks.size()); ++step) step_label(step);
-  } else {
-    const int count = std::max(2, chart.width / 110);
-    for (double v : round_ticks(1, chart.steps, count)) {
-      const int step = static_cast<int>(v);
-      if (step == v && scale.x(step) - scale.x(1) > 30) step_label(step);
-    }
+  return ticks;
+}
+
+// Where the horizontal axis is named: text and step.
+std::vector<std::pair<std::string, int>> steps_named(const Chart& chart) {
+  std::vector<std::pair<std::string, int>> ticks;
+  if (const size_t n = chart.ticks.size(); n > 0) {
+    for (size_t i = 0; i < n; i += (n + kTicks - 1) / kTicks)
+      ticks.emplace_back(chart.ticks[i], static_cast<int>(i) + 1);
+    return ticks;
   }
-  append_printed(out, "<text class=\"name\" x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">",
-                 (kLeft + chart.width - kRight) / 2, chart.height - 4);
-  out += escaped(chart.axis) + "</text>\n";
+  ticks.emplace_back("1", 1);
+  for (double v : round_ticks(1, chart.steps, 4))
+    if (const int step = static_cast<int>(v); step == v && across(chart, step) > 0.15)
+      ticks.emplace_back(text(step), step);
+  return ticks;
+}
+
+void append_text(std::string& out, double part, double y, const char* attributes, const std::string& words) {
+  append_printed(out, "<text x=\"%.2f%%\" y=\"%.1f\" %s>", 100 * part, y, attributes);
+  out += escaped(words) + "</text>\n";
+}
+
+// At the end of each line that has one, in the order in which the lines end: one that would cover another moves down,
+// and all move up where the axis is reached.
+void append_labels(std::string& out, const Chart& chart, const Scale& scale) {
+  std::vector<std::pair<double, const ChartLine*>> labels;
+  for (const ChartLine& line : chart.lines)
+    if (!line.label.empty() && !line.values.empty() && std::isfinite(line.values.back()))
+      labels.emplace_back(scale.y(line.values.back()), &line);
+  std::stable_sort(labels.begin(), labels.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (size_t i = 1; i < labels.size(); ++i)
+    labels[i].first = std::max(labels[i].first, labels[i - 1].first + kLabelHeight);
+  double lowest = scale.height;
+  for (size_t i = labels.size(); i-- > 0; lowest -= kLabelHeight) labels[i].first = std::min(labels[i].first, lowest);
+  for (const auto& [y, line] : labels)
+    append_text(out, across(chart, static_cast<double>(line->values.size())), y + 4, "class=\"label\" dx=\"6\"",
+                line->label);
 }
 
 }  // namespace
@@ -126,38 +148,47 @@ std::vector<double> round_ticks(double low, double high, int count) {
   const double mantissa = rough / power;
   const double step = power * (mantissa > 5 ? 10 : mantissa > 2 ? 5 : mantissa > 1 ? 2 : 1);
   std::vector<double> ticks;
-  for (double k = std::ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; ++k) ticks.push_back(k * step);
+  for (double k = std::ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; ++k)
+    ticks.push_back(k * step + 0.0);  // and no -0
   return ticks;
+}
+
+Margins Chart::margins() const {
+  Margins m;
+  for (const ChartLine& line : lines) {
+    if (line.label.empty()) continue;
+    const double room = (1 - across(*this, static_cast<double>(line.values.size()))) * kNarrow;
+    m.right = std::max(m.right, kLabelGap + text_width(line.label) - room);
+  }
+  return m;
 }
 
 std::string svg_chart(const Chart& chart) {
   check(chart.low < chart.high && (!chart.log_scale || chart.low > 0), "svg_chart: the axis runs from ", chart.low,
         " to ", chart.high);
   const Scale scale{chart};
-  std::string out;
-  append_printed(out, "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"", chart.width, chart.height);
-  out += escaped(chart.title) + "\">\n";
-  append_axes(out, chart, scale);
-  for (const ChartBand& band : chart.bands)
-    out += text("<path class=\"", band.css, "\" d=\"", band_path(scale, band), "\"><title>", escaped(band.name),
-                "</title></path>\n");
-  for (const ChartLine& line : chart.lines)
-    out += text("<path class=\"", line.css, "\" d=\"", line_path(scale, line.values), "\"><title>", escaped(line.name),
-                "</title></path>\n");
+  const auto values = values_named(chart, scale);
+  const auto steps = steps_named(chart);
+  const auto path = [](const std::string& css, const std::string& d, const std::string& name) {
+    return text("<path class=\"", css, "\" d=\"", d, "\"><title>", escaped(name), "</title></path>\n");
+  };
+  std::string out = text("<svg class=\"plot\" role=\"img\" aria-label=\"", escaped(chart.title), "\">\n");
+  out += begin_paths(scale.height);
+  for (const auto& [label, y] : values) append_printed(out, "<path class=\"grid\" d=\"M0 %.1fH%.0f\"/>", y, kAcross);
+  append_printed(out, "<path class=\"axis\" d=\"M0 %.1fH%.0f\"/>", scale.height, kAcross);
+  for (const auto& [label, step] : steps)
+    append_printed(out, "<path class=\"axis\" d=\"M%.1f %.1fv4\"/>", scale.x(step), scale.height);
+  out += '\n';
+  for (const ChartBand& band : chart.bands) out += path(band.css, band_path(scale, band), band.name);
+  for (const ChartLine& line : chart.lines) out += path(line.css, line_path(scale, line.values), line.name);
   if (chart.mark > 0)
-    append_printed(out, "<path class=\"limit\" d=\"M%.1f %.1fV%.1f\"/>\n", scale.x(chart.mark), kTop,
-                   chart.height - kBottom);
-  std::vector<double> taken;  // heights of labels so far: one that would cover another moves below it
-  for (const ChartLine& line : chart.lines) {
-    if (line.label.empty() || line.values.empty() || !std::isfinite(line.values.back())) continue;
-    double y = scale.y(line.values.back()) + 4;
-    for (double other : taken)
-      if (std::abs(y - other) < 14) y = other + 14;
-    taken.push_back(y);
-    append_printed(out, "<text class=\"label\" x=\"%.1f\" y=\"%.1f\">",
-                   scale.x(static_cast<double>(line.values.size())) + 6, y);
-    out += escaped(line.label) + "</text>\n";
-  }
+    append_printed(out, "<path class=\"limit\" d=\"M%.1f 0V%.1f\"/>\n", scale.x(chart.mark), scale.height);
+  out += kEndPaths;
+  for (const auto& [label, y] : values) append_text(out, 0, y + 4, "dx=\"-6\" text-anchor=\"end\"", label);
+  for (const auto& [label, step] : steps)
+    append_text(out, across(chart, step), scale.height + 17, "text-anchor=\"middle\"", label);
+  append_text(out, 0.5, scale.height + 34, "text-anchor=\"middle\"", chart.axis);
+  append_labels(out, chart, scale);
   return out + "</svg>\n";
 }
 

@@ -1,5 +1,6 @@
 // A line chart over training steps as inline SVG. Colours, dashes and widths come from the page's style sheet, so that
-// one drawing serves light, dark and paper.
+// one drawing serves light, dark and paper. Its width is that of what it stands in: curves stretch, text and strokes do
+// not.
 #pragma once
 
 #include <string>
@@ -21,6 +22,11 @@ struct ChartBand {
   std::vector<double> low, high;
 };
 
+// What a drawing needs beside its plot area, in px: there stands what is written around it.
+struct Margins {
+  double left = 52, right = 12, top = 10, bottom = 38;
+};
+
 struct Chart {
   std::string title = {};  // for readers that do not see the drawing
   bool log_scale = false;
@@ -30,12 +36,15 @@ struct Chart {
   std::string axis = "step";            // its name
   int mark = 0;                         // an upright line at this step; 0: none
   std::vector<std::string> ticks = {};  // what stands at step 1, 2, ... of it; empty: round numbers
-  int width = 640, height = 300;
+  int width = 640, height = 300;        // with margins; the width is that in a file of its own
   std::vector<ChartBand> bands = {};
   std::vector<ChartLine> lines = {};
+
+  Margins margins() const;  // labels at the lines' ends have room on the right, however narrow the plot area is
 };
 
-// The <svg> element. Throws where low is not below high, or not positive in a log scale.
+// The <svg> element of the plot area, without width and height; what is written around it lies in the margins. Throws
+// where low is not below high, or not positive in a log scale.
 std::string svg_chart(const Chart& chart);
 
 // The text with &, <, > and quotes replaced, fit for HTML and SVG.

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "equivalence/svg.h"
+
 namespace isonorm::equivalence {
 
 struct Dot {
@@ -29,14 +31,15 @@ struct DotPlot {
   std::string title = {};  // for readers that do not see the drawing
   std::string axis = {};   // what the axis measures
   double low = 1e-17, high = 10;
-  int width = 660, left = 190;  // `left`: room for the labels of the rows
+  int width = 660;  // with margins, in a file of its own
   std::vector<DotZone> zones = {};
   std::vector<DotRow> rows = {};
 
-  int height() const;
+  Margins margins() const;  // on the left the rows' labels; long ones stand above their rows instead
+  int height() const;       // with margins
 };
 
-// The <svg> element. Throws where low is not positive and below high.
+// The <svg> element of the plot area, as svg_chart. Throws where low is not positive and below high.
 std::string svg_dots(const DotPlot& plot);
 
 }  // namespace isonorm::equivalence

@@ -24,7 +24,7 @@ std::string setting(const TableResult& r) {
   return text("A ", r.options.model == ModelKind::gpt ? "GPT" : "ViT", " of width ", r.model.width, " and ",
               r.model.depth, " blocks", r.options.affine ? " with affine norms" : "",
               r.options.tied ? " with a tied head" : "", r.options.made ? " on images made from the seed" : "", ", ",
-              r.options.steps, " steps, ", r.options.seeds, " seeds, ", name_of(r.model.dtype));
+              plural(r.options.steps, "step"), ", ", plural(r.options.seeds, "seed"), ", ", name_of(r.model.dtype));
 }
 
 std::string css_of(const Cell& cell) {
@@ -33,7 +33,7 @@ std::string css_of(const Cell& cell) {
     case Expectation::same:
       return "same";
     case Expectation::different:
-      return "different";
+      return "";
     case Expectation::undecided:
       return "undecided";
     case Expectation::undefined:
@@ -46,27 +46,28 @@ Tone tone_of(Outcome a) {
   return a == Outcome::agrees ? Tone::good : a == Outcome::contradicts ? Tone::bad : Tone::plain;
 }
 
-constexpr size_t kColumns = 11;  // side by side on a page
+constexpr size_t kColumns = 9;  // side by side on a page
 
 std::string grid_html(const TableResult& r) {
   std::string out = "<figure>";
   const size_t columns = r.options.columns.size();
   for (size_t first = 0; first < columns; first += kColumns) {
     const size_t last = std::min(columns, first + kColumns);
-    out += "<div class=\"scroll\"><table class=\"grid\">\n<tr><th></th><th></th>";
+    out += "<table class=\"cards wide grid\">\n<thead><tr><th></th>";
     for (size_t c = first; c < last; ++c) out += text("<th>", escaped(r.options.columns[c].title), "</th>");
-    out += "</tr>\n";
+    out += "</tr></thead>\n";
     for (size_t row = 0; row < r.options.rows.size(); ++row) {
       const Variant& v = r.options.rows[row];
-      out += text("<tr><td>", v.alias, "</td><td>", v.name, "</td>");
+      out += text("<tr><td>", v.alias, " ", breakable(v.name), "</td>");
       for (size_t c = first; c < last; ++c) {
         const Cell& cell = r.cell(row, c);
         const std::string tip = text("expected ", name_of(cell.expected), ": ", cell.because, "; ", cell.reason);
-        out += text("<td class=\"", css_of(cell), "\" title=\"", escaped(tip), "\">", cell_text(cell), "</td>");
+        out += text(cell_html(cell.recipe.title, css_of(cell)), "<span title=\"", escaped(tip), "\">",
+                    unbroken(cell_text(cell)), "</span></td>");
       }
       out += "</tr>\n";
     }
-    out += "</table></div>\n";
+    out += "</table>\n";
   }
   return out +
          "<figcaption>Largest relative deviation of the loss from Pre-LN's over all steps. <b>=</b>: loss, gradients "
@@ -77,16 +78,13 @@ std::string grid_html(const TableResult& r) {
          "on.</figcaption></figure>\n";
 }
 
-std::string variants_html(const TableResult& r) {
-  std::string out =
-      "<h2>The variants</h2>\n<figure><div class=\"scroll\"><table "
-      "class=\"words\">\n<tr><th></th><th>name</th><th>stores"
-      "</th><th>maps in the forward</th><th>gradients</th><th>weights after a step</th></tr>\n";
+TextTable variants_table(const TableResult& r) {
+  TextTable table{.heading = "The variants",
+                  .columns = {"", "name", "stores", "maps in the forward", "gradients", "weights after a step"}};
   for (const Variant& v : r.options.rows)
-    out += text("<tr><td>", v.alias, "</td><td>", v.name, "</td><td>", escaped(stores(v)), "</td><td>",
-                escaped(maps_forward(v)), "</td><td>", escaped(treats_gradients(v)), "</td><td>",
-                escaped(treats_weights(v)), "</td></tr>\n");
-  return out + "</table></div></figure>\n";
+    table.rows.push_back(
+        {{v.alias}, {v.name}, {stores(v)}, {maps_forward(v)}, {treats_gradients(v)}, {treats_weights(v)}});
+  return table;
 }
 
 }  // namespace
@@ -221,12 +219,12 @@ std::string table_html(std::span<const TableResult> results) {
     const size_t colon = sentence.find(": ");
     if (results.size() > 1) body += text("<h2>", escaped(title_of(r.options)), "</h2>\n");
     body += text("<p class=\"soft\">", setting(r), ".");
-    for (const std::string& note : table_notes(r)) body += text(" ", escaped(note));
+    for (const std::string& note : table_notes(r)) body += text(" ", unbroken(note));
     body += text("</p>\n", verdict_box(tone_of(r.outcome), sentence.substr(0, colon), sentence.substr(colon + 2)),
                  grid_html(r), to_html(predicates_table(r.options.columns, r.predicates)));
     seconds += r.seconds;
   }
-  body += variants_html(results[0]) + environment_html(results[0].manifest, seconds);
+  body += to_html(variants_table(results[0])) + environment_html(results[0].manifest, seconds);
   return report_page("isonorm: variants by optimizers", body);
 }
 

@@ -27,14 +27,24 @@ struct Evaluation {
   double accuracy() const { return static_cast<double>(right) / static_cast<double>(predictions); }
 };
 
+// Steps and evaluations in order; steps may be missing.
+struct TrainingCourse {
+  std::vector<TrainingStep> steps;
+  std::vector<Evaluation> evaluations;
+};
+
+// Options that may change in the middle of a training: those of the update.
+inline constexpr const char* kExtendable[] = {"steps", "lr", "warmup", "weight-decay", "clip"};
+
 struct TrainingResult {
   std::string form;
   ProofOptions options;
   Manifest manifest;
   int64_t parameters = 0;
   int first_step = 1;                   // of this part of the training: more than 1 where a checkpoint was gone on with
-  std::string earlier = {};             // options that steps before it had otherwise: "to step 300 with --steps 300"
-  std::vector<double> losses;           // of step first_step, first_step + 1, ...
+  std::string earlier_options = {};     // that steps before it had otherwise: "to step 300 with --steps 300"
+  TrainingCourse earlier;               // what its log knows of the steps before first_step
+  std::vector<TrainingStep> steps;      // first_step, first_step + 1, ...
   std::vector<Evaluation> evaluations;  // the last is of the trained model; none where there is nothing to test on
   double seconds = 0;
 };

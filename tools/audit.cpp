@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "core/parallel.h"
+#include "equivalence/text_table.h"
 #include "io/checkpoint.h"
 #include "tools/options.h"
 #include "tools/output.h"
@@ -26,8 +27,9 @@ int run(const AuditVerb& o) {
   const AuditResult r = audit(o.model, o.checkpoint.empty() ? TensorMap() : load_checkpoint(o.checkpoint).weights);
   if (!o.report.empty()) write_file(o.report, audit_html(r));
   if (!o.json.empty()) write_file(o.json, audit_json(r));
-  if (!o.quiet) std::printf("%s\n", audit_text(r, wants_color(stdout)).c_str());
-  std::printf("%s\n", audit_sentence(r).c_str());
+  const size_t width = line_width(stdout);
+  if (!o.quiet) std::printf("%s\n", audit_text(r, wants_color(stdout), width).c_str());
+  std::printf("%s\n", wrapped(audit_sentence(r), width).c_str());
   return r.as_expected ? kOk : kNotEquivalent;
 }
 

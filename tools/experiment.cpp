@@ -3,7 +3,7 @@
 
 #include <chrono>
 #include <cstdio>
-#include <filesystem>
+#include <cstring>
 
 #include "core/error.h"
 #include "tools/options.h"
@@ -35,7 +35,7 @@ int run(Options o) {
   if (o.list) return list();
   const Experiment& e = find_experiment(o.name);
   for (const std::string& path : {o.report, o.json}) check_writable(path);
-  if (!o.svg.empty()) check_io(std::filesystem::is_directory(o.svg), o.svg, ": is not a folder");
+  make_folder(o.svg);
 
   StatusLine status(stderr, !is_terminal(stderr));
   o.experiment.progress = [&](const std::string& line) {
@@ -50,13 +50,17 @@ int run(Options o) {
   if (!o.json.empty()) write_file(o.json, experiment_json(e, o.experiment, r, seconds));
   if (!o.svg.empty())
     for (const Figure& figure : r.figures) write_file(svg_path(o, figure), figure_svg(figure));
-  std::printf("%s\n(%s)\n", e.claim, e.source);
+  const size_t width = line_width(stdout);
+  std::printf("%s\n%s\n", wrapped(e.claim, width).c_str(), wrapped(text("(", e.source, ")"), width).c_str());
   const bool color = wants_color(stdout);
-  for (const TextTable& table : r.tables) std::printf("\n%s", to_text(table, color).c_str());
+  for (const TextTable& table : r.tables) std::printf("\n%s", to_text(table, color, width).c_str());
   const char* verdict = verdict_name(r);
   const char* paint = !color || r.undecided ? "" : r.confirmed ? "\x1b[32m" : "\x1b[31;1m";
-  std::printf("\n%s%s.%s %s It would have been refuted by %s.\n", paint, verdict, *paint ? "\x1b[0m" : "",
-              r.measured.c_str(), r.refuted.c_str());
+  const std::string sentence =
+      wrapped(text(verdict, ". ", r.measured, " It would have been refuted by ", r.refuted, "."), width);
+  const size_t word = std::strlen(verdict) + 1;
+  std::printf("\n%s%s%s%s\n", paint, sentence.substr(0, word).c_str(), *paint ? "\x1b[0m" : "",
+              sentence.substr(word).c_str());
   return r.undecided ? kUndecided : r.confirmed ? kOk : kNotEquivalent;
 }
 
@@ -76,7 +80,8 @@ Verb add_experiment(CLI::App& app) {
   command->add_option("--seeds", o->experiment.seeds, "controls: how many are trained, from 24 on (default: 1000)");
   command->add_option("--report", o->report, "write tables and pictures as an HTML page");
   command->add_option("--json", o->json, "write tables and curves as a JSON object");
-  command->add_option("--svg", o->svg, "write every picture into this folder, as NAME-picture.svg");
+  command->add_option("--svg", o->svg,
+                      "write every picture into this folder, made where it is not there, as NAME-picture.svg");
   command->footer("Exit codes: 0 confirmed, 1 refuted, 2 usage, 3 bad input, 4 input/output, 5 undecided.");
   return {command, [o, names] {
             bool known = o->list;

@@ -15,8 +15,10 @@ using namespace isonorm::tools;
 
 namespace {
 
+// Of "isonorm explain" the message "explain: the row ..." is the program's own: it names the verb once.
 int fail(const std::string& who, const std::string& what, int code) {
-  std::string line = what;
+  const std::string own = who.substr(who.rfind(' ') + 1) + ": ";
+  std::string line = what.starts_with(own) ? what.substr(own.size()) : what;
   for (char& c : line)
     if (c == '\n') c = ' ';
   std::fprintf(stderr, "%s: %s\n", who.c_str(), line.c_str());

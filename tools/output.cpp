@@ -24,6 +24,16 @@ void check_writable(const std::string& path) {
            ": cannot be written: ", std::strerror(errno));
 }
 
+void make_folder(const std::string& path) {
+  if (path.empty()) return;
+  std::error_code failed;
+  std::filesystem::create_directory(path, failed);
+  const bool there = std::filesystem::is_directory(path);
+  check_io(there || failed, path, ": is not a folder");
+  check_io(there, path, ": cannot be made a folder: ", failed.message());
+  check_io(access(path.c_str(), W_OK | X_OK) == 0, path, ": cannot be written: ", std::strerror(errno));
+}
+
 void write_file(const std::string& path, const std::string& content) {
   struct stat status {};
   if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {  // a device or pipe is written, not replaced

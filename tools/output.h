@@ -9,6 +9,10 @@ namespace isonorm::tools {
 // Throws Error (io) where a file of that name could not be written now. An empty name is no file.
 void check_writable(const std::string& path);
 
+// Makes the folder where it is not there; that in which it lies has to be. Throws Error (io) where nothing could be
+// written into it. An empty name is no folder.
+void make_folder(const std::string& path);
+
 // Writes `content` as the file's whole content. Throws Error (io).
 void write_file(const std::string& path, const std::string& content);
 

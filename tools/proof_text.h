@@ -1,4 +1,4 @@
-// A proof in a terminal: where it is, and its table.
+// A proof in a terminal: where it is, and how it ended.
 #pragma once
 
 #include <string>
@@ -11,10 +11,8 @@ namespace isonorm::tools {
 // so far. rate: steps a second of this phase, 0 where not known yet.
 std::string progress_text(const equivalence::StepInfo& info, double rate);
 
-// The table of a finished proof, its closing sentence and, where there is one, its warning; verdicts are coloured where
-// `color`.
-std::string proof_table(const equivalence::ProofResult& proof, bool color);
-std::string proof_closing(const equivalence::ProofResult& proof, bool color);
+// The closing sentence of a finished proof, in lines of at most `width` (0: one line), coloured where `color`.
+std::string proof_closing(const equivalence::ProofResult& proof, bool color, size_t width);
 
 // "1:23", "2:03:04".
 std::string duration_text(double seconds);

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "equivalence/json.h"
 #include "equivalence/report.h"
+#include "equivalence/summary.h"
 #include "tools/certificate.h"
 #include "tools/interrupt.h"
 #include "tools/options.h"
@@ -147,8 +148,9 @@ int run(const ProveOptions& o) {
     return kInterrupted;
   }
   const bool color = wants_color(stdout);
-  if (!o.output.quiet) std::printf("%s\n", proof_table(proof, color).c_str());
-  std::fputs(proof_closing(proof, color).c_str(), stdout);
+  const size_t width = line_width(stdout);
+  if (!o.output.quiet) std::printf("%s\n", to_text(summary_table(proof), color, width).c_str());
+  std::fputs(proof_closing(proof, color, width).c_str(), stdout);
   if (!o.output.json.empty()) write_file(o.output.json, to_json(proof));
   if (!o.output.report.empty()) write_file(o.output.report, report_html(proof));
   return exit_code(proof.verdict);

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <sstream>
 
 #include "core/error.h"
 #include "equivalence/optimizers.h"
 #include "equivalence/table_text.h"
+#include "equivalence/text_layout.h"
 #include "tools/interrupt.h"
 #include "tools/options.h"
 #include "tools/output.h"
@@ -19,7 +19,7 @@ namespace {
 
 using namespace equivalence;
 
-constexpr size_t kLineWidth = 118;  // of the printed table; columns that do not fit go below
+constexpr size_t kLineWidth = 118;  // the most of the printed table; columns that do not fit go below
 
 struct TableVerb {
   TableOptions table;
@@ -34,17 +34,6 @@ std::string padded(const std::string& s, size_t width) {
 
 constexpr size_t kCellWidth = 13;
 
-// A title in lines that fit a cell, broken at spaces.
-std::vector<std::string> wrapped(const std::string& title) {
-  std::vector<std::string> lines = {""};
-  std::istringstream words(title);
-  for (std::string word; words >> word;) {
-    if (!lines.back().empty() && lines.back().size() + 1 + word.size() > kCellWidth - 2) lines.emplace_back();
-    lines.back() += (lines.back().empty() ? "" : " ") + word;
-  }
-  return lines;
-}
-
 // Columns [first, last): titles, then per variant alias, name and cells.
 std::string block_text(const TableResult& r, size_t first, size_t last, size_t name_width) {
   std::vector<std::string> lines;
@@ -54,7 +43,7 @@ std::string block_text(const TableResult& r, size_t first, size_t last, size_t n
   };
   size_t head = 0;
   for (size_t c = first; c < last; ++c) {
-    const std::vector<std::string> title = wrapped(r.options.columns[c].title);
+    const std::vector<std::string> title = lines_of(r.options.columns[c].title, kCellWidth - 2);
     for (size_t i = 0; i < title.size(); ++i) fill(i, c, title[i]);
     head = std::max(head, title.size());
   }
@@ -69,10 +58,11 @@ std::string block_text(const TableResult& r, size_t first, size_t last, size_t n
   return out;
 }
 
-std::string table_lines(const TableResult& r) {
+std::string table_lines(const TableResult& r, size_t width) {
   size_t name_width = 0;
   for (const Variant& v : r.options.rows) name_width = std::max(name_width, std::string(v.name).size() + 6);
-  const size_t fit = (kLineWidth - name_width) / kCellWidth, columns = r.options.columns.size();
+  const size_t line = width > 0 ? std::min(kLineWidth, width) : kLineWidth, columns = r.options.columns.size();
+  const size_t fit = std::max<size_t>(1, (line - std::min(line, name_width)) / kCellWidth);
   std::string out;
   for (size_t first = 0; first < columns; first += fit)
     out += block_text(r, first, std::min(columns, first + fit), name_width) + "\n";
@@ -84,18 +74,22 @@ int print_predicates(const TableVerb& o) {
   std::vector<Predicates> measured;
   for (const Recipe& r : o.table.columns) measured.push_back(predicates_of(o.table, r));
   const TextTable table = predicates_table(o.table.columns, measured);
-  std::printf("%s\n", to_text(table, false).c_str());
-  for (int p = 0; p < kProperties; ++p)
-    std::printf("%s: %s\n", name_of(static_cast<Property>(p)), formula_of(static_cast<Property>(p)));
+  const size_t width = line_width(stdout);
+  std::printf("%s\n", to_text(table, false, width).c_str());
+  for (int p = 0; p < kProperties; ++p) {
+    const Property property = static_cast<Property>(p);
+    std::printf("%s\n", wrapped(text(name_of(property), ": ", formula_of(property)), width, 2).c_str());
+  }
   return kOk;
 }
 
 void print(const TableResult& r, const TableVerb& o) {
   if (o.full) std::printf(o.markdown ? "## %s\n\n" : "%s\n\n", title_of(r.options).c_str());
   if (o.markdown) return static_cast<void>(std::printf("%s\n", table_markdown(r).c_str()));
-  if (!o.quiet) std::fputs(table_lines(r).c_str(), stdout);
-  for (const std::string& note : table_notes(r)) std::printf("%s\n", note.c_str());
-  std::printf("%s\n", table_sentence(r).c_str());
+  const size_t width = line_width(stdout);
+  if (!o.quiet) std::fputs(table_lines(r, width).c_str(), stdout);
+  for (const std::string& note : table_notes(r)) std::printf("%s\n", wrapped(note, width).c_str());
+  std::printf("%s\n", wrapped(table_sentence(r), width).c_str());
 }
 
 int run(TableVerb& o) {

@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <string_view>
 
 namespace isonorm::tools {
@@ -16,9 +18,10 @@ constexpr int kPlainLines = 20;   // lines for a phase where there is no termina
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
+// Of a terminal; 0 elsewhere.
 size_t columns(std::FILE* file) {
   winsize size{};
-  return ioctl(fileno(file), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+  return ioctl(fileno(file), TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
 }  // namespace
@@ -33,6 +36,16 @@ bool wants_color(std::FILE* file) {
   return is_terminal(file) && !(no_color && *no_color);
 }
 
+size_t line_width(std::FILE* file) {
+  if (const size_t width = columns(file); width > 0) return width;
+  const char* given = std::getenv("COLUMNS");
+  size_t width = 0;
+  if (!given) return 0;
+  const char* end = given + std::strlen(given);
+  const auto [last, error] = std::from_chars(given, end, width);
+  return error == std::errc() && last == end ? width : 0;
+}
+
 StatusLine::StatusLine(std::FILE* file, bool quiet) : file_(file), quiet_(quiet), live_(is_terminal(file)) {}
 
 bool StatusLine::due(int step, int steps) {
@@ -45,9 +58,10 @@ bool StatusLine::due(int step, int steps) {
 
 void StatusLine::update(const std::string& line) {
   if (live_) {
+    const size_t given = columns(file_), width = given > 0 ? given : 80;
     std::string shown = line;  // without the last fields where the terminal is too narrow
-    while (shown.size() >= columns(file_) && shown.rfind("  ") != std::string::npos) shown.erase(shown.rfind("  "));
-    std::fprintf(file_, "\r%s\x1b[K", shown.substr(0, columns(file_) - 1).c_str());
+    while (shown.size() >= width && shown.rfind("  ") != std::string::npos) shown.erase(shown.rfind("  "));
+    std::fprintf(file_, "\r%s\x1b[K", shown.substr(0, width - 1).c_str());
   } else {
     std::fprintf(file_, "%s\n", line.c_str());
   }

@@ -12,6 +12,10 @@ bool is_terminal(std::FILE* file);
 // Such a terminal, and NO_COLOR is not set to anything (https://no-color.org).
 bool wants_color(std::FILE* file);
 
+// How wide a line of text may be: a terminal's width; elsewhere COLUMNS of the environment, where it is a number from 1
+// on; else 0, no limit. So a table in a file or pipe is as wide as it is.
+size_t line_width(std::FILE* file);
+
 // Shows where a long work is: on a terminal one line, rewritten at most ten times a second; elsewhere a plain line now
 // and then.
 class StatusLine {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
@@ -39,6 +40,8 @@ Training::Training(const TrainOptions& o) : o_(o), source_(o.training), status_(
   else
     begin();
   result_.first_step = step_ + 1;
+  if (std::ifstream log(o.output.log); step_ > 0 && log)
+    result_.earlier = logged_course(log, result_.manifest, step_, !result_.earlier_options.empty());
   log_ = std::make_unique<LineLog>(o.output.log, step_ > 0);
   if (log_->open()) log_->write(log_manifest(result_.manifest));
 }
@@ -66,8 +69,8 @@ void Training::resume() {
   if (!checkpoint_is_good_) std::fprintf(stderr, "%s is damaged: taking the one before it\n", o_.checkpoint.c_str());
   status_.print(text(from, ": going on after step ", step_));
   if (const auto earlier = identity_.find("earlier"); earlier != identity_.end()) {
-    result_.earlier = earlier->second;
-    status_.print(text(result_.earlier, "; from here on with the rates of a training of ", steps(), " steps",
+    result_.earlier_options = earlier->second;
+    status_.print(text(result_.earlier_options, "; from here on with the rates of a training of ", steps(), " steps",
                        step_ < steps() ? printed(", the next being %.2e", schedule().lr(step_)) : ""));
   }
 }
@@ -88,7 +91,7 @@ bool Training::run() {
     }
     const TrainingStep s = step(rates.lr(step_));
     check(std::isfinite(s.loss), "the loss of step ", step_, " is not a finite number; the learning rate is ", s.lr);
-    result_.losses.push_back(s.loss);
+    result_.steps.push_back(s);
     if (log_->open()) log_->write(log_step(s));
     show(s);
     if (step_ == steps() || (o_.save_every > 0 && step_ % o_.save_every == 0)) save();
@@ -134,7 +137,7 @@ bool Training::evaluate() {
   if (pass->predictions == 0) return true;
   const Evaluation e{step_, pass->scores[0].loss, pass->scores[0].right, pass->predictions};
   result_.evaluations.push_back(e);
-  if (log_->open()) log_->write(log_evaluation(e));
+  if (log_->open()) log_->write(log_evaluation(e, o_.training.model));
   if (step_ < steps()) status_.print(text("step ", step_, "/", steps(), "  ", evaluation_text(e, o_.training.model)));
   return true;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "autograd/ops/pointwise.h"
+#include "equivalence/training_result.h"
 #include "equivalence/verify.h"
 
 namespace isonorm::tools {
@@ -11,7 +12,6 @@ using namespace equivalence;
 
 namespace {
 
-constexpr const char* kOfTheUpdate[] = {"steps", "lr", "warmup", "weight-decay", "clip"};
 constexpr const char* kEarlier = "earlier";
 
 // What the checkpoint says of an option. One from before there was a choice kept its activations as they were.
@@ -50,7 +50,7 @@ Metadata continued(const Checkpoint& checkpoint, const std::string& path, int64_
   for (const auto& [name, value] : asked) {
     const std::string before = said(checkpoint.values, name);
     if (before == value) continue;
-    const bool may = std::find(std::begin(kOfTheUpdate), std::end(kOfTheUpdate), name) != std::end(kOfTheUpdate);
+    const bool may = std::find(std::begin(kExtendable), std::end(kExtendable), name) != std::end(kExtendable);
     check(may && extend, path, ": was trained with --", name, " ", before, ", asked for is ", value,
           may ? "; --extend goes on with that" : "");
     changed += text(" --", name, " ", before);

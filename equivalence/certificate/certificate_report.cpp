@@ -23,7 +23,6 @@ Figure distance_figure(const CertificateResult& r) {
                 .low = 1e-3,
                 .high = 10,
                 .width = 560,
-                .left = 60,
                 .zones = {{"good", "the same", 1e-3, 1}, {"bad", "different", 1, 10}}};
   const size_t count = r.options.architectures.size();
   for (size_t i = 0; i < count; ++i) {
@@ -41,7 +40,6 @@ Figure distance_figure(const CertificateResult& r) {
                    .low = 0.1,
                    .high = 1e15,
                    .width = 560,
-                   .left = 300,
                    .zones = {{"good", "", 0.1, 1}, {"bad", "different", 1, 1e15}}};
   for (const NegativeResult& n : r.negatives)
     if (n.dtype == DType::f64)
@@ -69,11 +67,10 @@ Figure distance_figure(const CertificateResult& r) {
 // How far the bound of every training lies below what it could not tell from a wrong one.
 Figure horizon_figure(const CertificateResult& r) {
   DotPlot plot{.title = "Power left at the end of each training",
-               .axis = "a third of what a wrong training reaches / bound, at the last step",
+               .axis = "power left at the last step",
                .low = 0.1,
                .high = 1e12,
                .width = 1120,
-               .left = 60,
                .zones = {{"bad", "the horizon lies before the end", 0.1, 1}, {"good", "", 1, 1e12}}};
   const size_t count = r.options.architectures.size();
   for (size_t i = 0; i < count; ++i) {
@@ -92,7 +89,8 @@ Figure horizon_figure(const CertificateResult& r) {
           .legend = {{"dot solid other", "f64"}, {"dot other", "f32"}},
           .panels = {{.drawing = plot}},
           .caption =
-              "The least over loss, gradients and weights. Rounding differences grow along a path, and the bound "
+              "A third of what a wrong training reaches, divided by the bound: the least over loss, gradients and "
+              "weights. Rounding differences grow along a path, and the bound "
               "with them; where it reaches a third of what a wrong training shows, the horizon ends."};
 }
 
@@ -101,8 +99,7 @@ Figure error_figure(const CertificateResult& r) {
                .axis = "error in eps of the dtype",
                .low = 1,
                .high = 1e16,
-               .width = 1120,
-               .left = 60};
+               .width = 1120};
   for (const DTypeErrors& d : r.gradient_errors) {
     DotRow row{.label = name_of(d.dtype), .dots = {{"other", printed("Pre-LN itself: %.1f", d.own), d.own, true}}};
     for (size_t f = 0; f < std::size(kCertifiedForms); ++f) {
@@ -157,11 +154,10 @@ std::string certificate_html(const CertificateResult& r) {
                   : r.verdict == Verdict::different ? Tone::bad
                                                     : Tone::plain,
                   sentence.substr(0, colon), colon < sentence.size() ? sentence.substr(colon + 2) : ""));
-  std::string claims = to_html(claim_table(r));
-  claims.replace(claims.find("<table>"), 7, "<table class=\"words\">");
-  body += figure_html(distance_figure(r)) + figure_html(horizon_figure(r)) + figure_html(error_figure(r)) + claims +
-          to_html(error_table(r)) + to_html(trajectory_table(r)) + to_html(negative_table(r)) +
-          to_html(resolution_table(r)) + method(r) + repeat_html(r.manifest) + environment_html(r.manifest, r.seconds);
+  body += figure_html(distance_figure(r)) + figure_html(horizon_figure(r)) + figure_html(error_figure(r)) +
+          to_html(claim_table(r)) + to_html(error_table(r)) + to_html(trajectory_table(r)) +
+          to_html(negative_table(r)) + to_html(resolution_table(r)) + method(r) + repeat_html(r.manifest) +
+          environment_html(r.manifest, r.seconds);
   return report_page(text("isonorm: ", verdict_name(r)), body);
 }
 

@@ -242,10 +242,10 @@ TextTable error_table(const CertificateResult& r) {
   return table;
 }
 
-std::string certificate_text(const CertificateResult& r, bool color) {
+std::string certificate_text(const CertificateResult& r, bool color, size_t width) {
   std::string out;
   for (const TextTable& t : {trajectory_table(r), negative_table(r), resolution_table(r), error_table(r)})
-    out += text(t.heading, "\n\n", to_text(t, color), t.caption, "\n\n");
+    out += text(t.heading, "\n\n", to_text(t, color, width), wrapped(t.caption, width), "\n\n");
   return out;
 }
 

@@ -28,8 +28,8 @@ std::string horizons_text(const CertificateResult& r);
 // "6.8", "1.7e+06"; nothing for NaN.
 std::string eps_text(double errors);
 
-// The tables but the claims, for a terminal.
-std::string certificate_text(const CertificateResult& r, bool color);
+// The tables but the claims, for a terminal; `width` as in to_text.
+std::string certificate_text(const CertificateResult& r, bool color, size_t width = 0);
 
 // A whole page: verdict, claims, pictures, tables, criterion, command and environment.
 std::string certificate_html(const CertificateResult& r);

@@ -109,7 +109,6 @@ ExperimentResult conversion(const ExperimentOptions& options) {
                  .low = 1e-17,
                  .high = 100,
                  .width = 560,
-                 .left = 170,
                  .zones = {{"good", "same", 1e-17, kSame}, {"bad", "different", kDifferent, 100}}};
     for (size_t i = 0; i < std::size(kRows); ++i) {
       const Row& row = kRows[i];

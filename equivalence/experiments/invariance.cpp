@@ -103,7 +103,6 @@ Panel invariance_panel(const Data& data, const Tensor& c, TextTable& table, Marg
                .axis = "largest |y - y'|  (filled: expected to be 0)",
                .low = 1e-17,
                .high = 100,
-               .left = 110,
                .zones = {{"good", "invariant", 1e-17, kSame}, {"bad", "not invariant", kDifferent, 100}}};
   for (const Change& change : kChanges) plot.rows.push_back({change.name, {}});
   table = {.heading = "What a norm does not see", .columns = {"norm"}};

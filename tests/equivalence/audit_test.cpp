@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/equivalence/markup.h"
 #include "tests/support/catch.h"
 
 using namespace isonorm;
@@ -82,4 +83,6 @@ TEST_CASE("audit: a gradient where none should be is told, and the report and JS
   r.as_expected = false;
   CHECK_THAT(audit_sentence(r), Contains("Not blind: token.weight has a gradient of 1.0e-03"));
   CHECK_THAT(audit_html(r), Contains("Not as theory says") && Contains("<svg") && Contains("blocks.1.norm2"));
+  CHECK(test::well_formed(audit_html(r)));
+  CHECK(test::unstyled(audit_html(r)) == std::set<std::string>());
 }

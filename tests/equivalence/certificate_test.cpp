@@ -383,6 +383,7 @@ TEST_CASE("a certificate as JSON and HTML") {
 
   const std::string page = certificate_html(r);
   CHECK(test::well_formed(page));
+  CHECK(test::unstyled(page) == std::set<std::string>());
   CHECK_THAT(page, Contains("Certified") && Contains("What is claimed, and what would have refuted it") &&
                        Contains("plain RMSNorm has") && Contains("Power left") && Contains("no file is read"));
   CHECK_THAT(page, !Contains("<script") && !Contains("http://www.w3.org/1999") && !Contains("src="));

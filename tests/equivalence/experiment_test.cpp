@@ -12,6 +12,7 @@
 
 using namespace isonorm::equivalence;
 using isonorm::test::contains;
+using isonorm::test::unstyled;
 using isonorm::test::well_formed;
 using nlohmann::json;
 
@@ -36,6 +37,7 @@ TEST_CASE("experiments: every one is confirmed, for other seeds too, with a tabl
       }
       const std::string html = experiment_report(e, options, r, 1.5);
       CHECK(well_formed(html));
+      CHECK(unstyled(html) == std::set<std::string>());
       for (const char* part : {"<script", "http:", "https:", "src=", "<link"}) CHECK_FALSE(contains(html, part));
       CHECK(contains(html, "<strong>Confirmed</strong>"));
       const json object = json::parse(experiment_json(e, options, r, 1.5));
@@ -43,7 +45,10 @@ TEST_CASE("experiments: every one is confirmed, for other seeds too, with a tabl
       CHECK(object["tables"].size() == r.tables.size());
       CHECK(object["seed"] == seed);
       CHECK(contains(html, "--seeds 24") == e.takes_seeds);
-      for (const Figure& figure : r.figures) CHECK(well_formed(figure_svg(figure)));
+      for (const Figure& figure : r.figures) {
+        CHECK(well_formed(figure_svg(figure)));
+        CHECK(unstyled(figure_svg(figure)) == std::set<std::string>());
+      }
     }
   }
   CHECK(names.size() >= 3);
@@ -84,7 +89,7 @@ TEST_CASE("experiments: tables align characters, not bytes") {
   table.rows = {{{"δδ"}, number_cell(1e-15)}, {{"x"}, {"<&>", Tone::bad}}};
   CHECK(to_text(table, false) == "a         b\n-----------\nδδ  1.0e-15\nx       <&>\n");
   CHECK(contains(to_text(table, true), "    \x1b[31;1m<&>\x1b[0m\n"));
-  CHECK(contains(to_html(table), "<td class=\"bad\">&lt;&amp;&gt;</td>"));
+  CHECK(contains(to_html(table), "<td data-column=\"b\" class=\"bad\">&lt;&amp;&gt;</td>"));
   table.rows.push_back({{"short"}});
   CHECK_THROWS_AS(to_text(table, false), isonorm::Error);
 }

@@ -68,11 +68,14 @@ TEST_CASE("json: a training has its form, manifest, losses and evaluations") {
   CHECK(j["parameters"] == 1234);
   CHECK(j["first_step"] == 11);
   CHECK(j["losses"].size() == 190);
-  CHECK(j["losses"][7].get<double>() == training.losses[7]);
+  CHECK(j["losses"][7].get<double>() == training.steps[7].loss);
   REQUIRE(j["evaluations"].size() == 2);
   CHECK(j["evaluations"][0]["step"] == 100);
   CHECK(j["evaluations"][1]["right"] == 871);
-  CHECK(std::abs(j["evaluations"][1]["perplexity"].get<double>() - std::exp(0.5)) < 1e-15);
+  CHECK(j["evaluations"][1]["perplexity"].is_null());  // of images
+  TrainingResult text = training;
+  text.options.model = ModelKind::gpt;
+  CHECK(std::abs(json::parse(to_json(text))["evaluations"][1]["perplexity"].get<double>() - std::exp(0.5)) < 1e-15);
   CHECK(j["accuracy"] == 0.871);
   CHECK(j["test_loss"] == 0.5);
   TrainingResult untested = training;
@@ -89,8 +92,33 @@ TEST_CASE("json: the log of a training") {
   CHECK(step["loss"] == 2.5);
   CHECK(step["gradient_norm"].is_null());
   CHECK(json::parse(log_step({.gradient_norm = 0.75}))["gradient_norm"] == 0.75);
-  CHECK(json::parse(log_evaluation(synthetic_training().evaluations[0]))["evaluation"]["accuracy"] == 0.5);
+  CHECK(json::parse(log_evaluation(synthetic_training().evaluations[0], ModelKind::vit))["evaluation"]["accuracy"] ==
+        0.5);
   CHECK(json::parse(log_end(synthetic_training()))["sentence"] == summary_sentence(synthetic_training()));
+}
+
+TEST_CASE("json: of a log comes back what belongs to the training, up to a step, the last word of each step") {
+  const TrainingResult training = synthetic_training();
+  TrainingResult other = training;
+  for (auto& [name, value] : other.manifest.options)
+    if (name == "lr") value = "0.5";
+  const auto step = [](int at, double loss) {
+    return log_step(TrainingStep{.step = at, .lr = 0.1, .loss = loss, .gradient_norm = 0.5, .seconds = 1});
+  };
+  std::istringstream log(log_manifest(other.manifest) + step(1, 9) + log_manifest(training.manifest) + step(1, 3) +
+                         step(2, 2) + "{\"step\": 3, \"lr\"" + "\n" + "{\"step\": 4}\n" + step(5, 1) +
+                         log_evaluation({2, 0.25, 3, 4}, ModelKind::gpt) + log_manifest(training.manifest) +
+                         step(2, 1.5) + step(3, 1.25) + log_manifest(other.manifest) + step(1, 8));
+  const TrainingCourse course = logged_course(log, training.manifest, 3);
+  REQUIRE(course.steps.size() == 3);
+  CHECK(course.steps[0].loss == 3);
+  CHECK(course.steps[1].loss == 1.5);
+  CHECK(course.steps[2].step == 3);
+  CHECK(course.steps[2].gradient_norm == 0.5);
+  REQUIRE(course.evaluations.size() == 1);
+  CHECK(course.evaluations[0].accuracy() == 0.75);
+  log.clear(), log.seekg(0);
+  CHECK(logged_course(log, training.manifest, 3, true).steps[0].loss == 8);  // extended: the other rate is its own
 }
 
 TEST_CASE("json: a failed proof, NaN and text that is not UTF-8") {

@@ -102,7 +102,8 @@ inline TrainingResult synthetic_training() {
   t.manifest.data_sha256 = std::string(64, 'b');
   t.parameters = 1234;
   t.first_step = 11;
-  for (int step = 10; step < 200; ++step) t.losses.push_back(synthetic_loss(step));
+  for (int step = 10; step < 200; ++step)
+    t.steps.push_back({.step = step + 1, .lr = 1e-3, .loss = synthetic_loss(step), .gradient_norm = 0.5});
   t.evaluations = {{100, 1.25, 500, 1000}, {200, 0.5, 871, 1000}};
   t.seconds = 12;
   return t;

@@ -17,6 +17,7 @@ namespace {
 [[noreturn]] void become(const std::vector<std::string>& arguments, const ChildOptions& options, int out, int err) {
   dup2(options.close_stdout ? open("/dev/full", O_WRONLY) : out, 1);
   dup2(err, 2);
+  unsetenv("COLUMNS");
   for (const std::string& e : options.environment) putenv(const_cast<char*>(e.c_str()));
   std::vector<char*> argv;
   std::string program = ISONORM_PROGRAM;
@@ -32,7 +33,7 @@ namespace {
 ChildResult run_child(const std::vector<std::string>& arguments, const ChildOptions& options) {
   int out[2], err[2];
   if (options.terminal) {
-    const winsize size{40, 200, 0, 0};
+    const winsize size{40, options.columns, 0, 0};
     check_io(openpty(&out[0], &out[1], nullptr, nullptr, &size) == 0, "openpty failed");
     err[0] = -1, err[1] = out[1];
   } else {

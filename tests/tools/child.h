@@ -7,10 +7,11 @@
 namespace isonorm {
 
 struct ChildOptions {
-  std::vector<std::string> environment = {};  // "NAME=value", beside the parent's
-  bool terminal = false;             // stderr and stdout are a pseudo-terminal of 200 columns, collected in `out`
-  std::string interrupt_after = {};  // SIGINT is sent when this has appeared in out or err
-  bool close_stdout = false;         // stdout is /dev/full: every write fails
+  std::vector<std::string> environment = {};  // "NAME=value", beside the parent's, of which COLUMNS is left out
+  bool terminal = false;                      // stderr and stdout are a pseudo-terminal, collected in `out`
+  unsigned short columns = 200;               // its width
+  std::string interrupt_after = {};           // SIGINT is sent when this has appeared in out or err
+  bool close_stdout = false;                  // stdout is /dev/full: every write fails
 };
 
 struct ChildResult {

@@ -23,7 +23,7 @@ TEST_CASE("experiment: the list names every claim with its source") {
 TEST_CASE("experiment: a confirmed claim is 0, with table, report, JSON and pictures") {
   const TempFolder folder;
   const ChildResult r = run_child({"experiment", "invariance", "--seed", "3", "--report", folder / "r.html", "--json",
-                                   folder / "r.json", "--svg", folder.path.string()});
+                                   folder / "r.json", "--svg", folder / "pictures"});
   INFO(r.out << r.err);
   CHECK(r.code == 0);
   CHECK(r.err.empty());
@@ -35,7 +35,7 @@ TEST_CASE("experiment: a confirmed claim is 0, with table, report, JSON and pict
   CHECK(object["seed"] == 3);
   CHECK(object["tables"][0]["rows"][0][1].is_number());
   CHECK(object["curves"][0]["values"].size() > 2);
-  for (const char* file : {"r.html", "invariance-table.svg", "invariance-gradient.svg"})
+  for (const char* file : {"r.html", "pictures/invariance-table.svg", "pictures/invariance-gradient.svg"})
     CHECK(std::filesystem::file_size(folder / file) > 1000);
 }
 
@@ -53,7 +53,8 @@ TEST_CASE("experiment: what is wrong is said in one line before the work begins"
   wrong({"experiment", "alchemy"}, 2, "alchemy");
   wrong({"experiment", "invariance", "--seed", "-1"}, 2, "--seed");
   wrong({"experiment", "invariance", "--json", "/no/such/folder/file"}, 4, "/no/such/folder/file");
-  wrong({"experiment", "invariance", "--svg", "/no/such/folder"}, 4, "/no/such/folder");
+  wrong({"experiment", "invariance", "--svg", "/no/such/folder"}, 4, "/no/such/folder: cannot be made a folder");
+  wrong({"experiment", "invariance", "--svg", "/dev/null"}, 4, "/dev/null: ");
   wrong({"experiment", "trajectories", "--data", "/no/such/file"}, 4, "/no/such/file");
   wrong({"experiment", "invariance", "--data", "/no/such/file"}, 2, "--data");
   wrong({"experiment", "invariance", "--seeds", "100"}, 2, "--seeds");

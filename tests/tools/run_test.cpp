@@ -152,6 +152,26 @@ TEST_CASE("prove: on a terminal one line is rewritten; NO_COLOR takes the colour
   CHECK_FALSE(contains(plain.out, "\x1b[32m"));
 }
 
+TEST_CASE("prove: the table is as wide as the terminal, else as COLUMNS says, else as it is") {
+  const Folder folder;
+  const std::vector<std::string> arguments = small(folder, "prove", {"--steps", "5"});
+  const auto longest = [](const std::string& out) {
+    size_t most = 0;
+    std::istringstream lines(out);
+    for (std::string line; std::getline(lines, line);) {
+      if (line.ends_with('\r')) line.pop_back();
+      if (!contains(line, "\x1b[K")) most = std::max(most, line.size());  // the line that is rewritten
+    }
+    return most;
+  };
+  const std::vector<std::string> plain = {"TERM=xterm", "NO_COLOR=1"}, given = {"COLUMNS=80"};
+  CHECK(longest(run_child(arguments, {.environment = plain, .terminal = true, .columns = 80}).out) == 80);
+  CHECK(longest(run_child(arguments, {.environment = plain, .terminal = true, .columns = 100}).out) == 100);
+  CHECK(longest(run_child(arguments, {.environment = given}).out) == 80);
+  for (const std::vector<std::string>& none : {std::vector<std::string>{}, {"COLUMNS=0"}, {"COLUMNS=wide"}})
+    CHECK(longest(run_child(arguments, {.environment = none}).out) > 140);
+}
+
 TEST_CASE("prove: Ctrl-C ends with 130 and concludes nothing") {
   const Folder folder;
   const ChildResult r = run_child(small(folder, "prove", {"--steps", "100000", "--json", folder.file("p.json")}),
@@ -242,6 +262,7 @@ TEST_CASE("train: JSON, report and log; what is tested is the last tenth of the 
   // Gone on with, a log is added to.
   CHECK(run_child(arguments).code == 0);
   CHECK(read(folder.file("t.jsonl")).rfind(log, 0) == 0);
+  CHECK(contains(read(folder.file("t.html")), "after step 25: what was before is that of the log"));
   CHECK(json::parse(read(folder.file("t.json")))["first_step"] == 26);
 }
 

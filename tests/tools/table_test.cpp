@@ -27,7 +27,7 @@ TEST_CASE("table: a grid as theory says gives 0, the table, JSON and a report") 
   const ChildResult markdown =
       run_child({"table", "--optimizers", "sgd", "--steps", "3", "--seeds", "1", "--markdown"});
   CHECK(markdown.code == 0);
-  CHECK_THAT(markdown.out, Contains("| |SGD|\n|---|---|\n| a1 |= "));
+  CHECK_THAT(markdown.out, Contains("| |SGD|\n|---|---|\n| a1 |= ") && Contains(" 3 steps, 1 seed, f64."));
 }
 
 TEST_CASE("table: one step moves no loss yet, so what differs is undecided, and nothing contradicts") {
