@@ -43,10 +43,8 @@ Tensor sum_to(const Tensor& g, const Dims& shape) {
       x = c;
     }
     const kernels::ReduceShape s{outer, length, inner};
-    Tensor out = empty(result, x.options()), partial;
-    if (kernels::reduce_blocks(s) > 1)
-      partial = empty({outer, kernels::reduce_blocks(s), inner}, {acc_dtype(x.dtype()), x.device()});
-    kernels::reduce.on(x.device(), kernels::Reduction::sum, s, out, x, partial);
+    Tensor out = empty(result, x.options());
+    kernels::reduce.on(x.device(), kernels::Reduction::sum, s, out, x);
     x = out;
   };
   if (extra > 0) {

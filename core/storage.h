@@ -12,7 +12,6 @@
 namespace isonorm {
 
 class Allocator;
-struct PackedMatrix;  // core/kernels/matmul.h
 
 class Storage {
  public:
@@ -28,12 +27,13 @@ class Storage {
   // Of two threads that write at once one may not be counted; the version has changed all the same.
   void bump_version() { version_.store(version() + 1, std::memory_order_relaxed); }
 
-  // A packed copy of the bytes, valid until they are written to. Null: there is none.
-  void keep(std::shared_ptr<const PackedMatrix> packed) {
-    packed_ = std::move(packed);
-    packed_version_ = version();
+  // What a kernel of this device made of the bytes, in a form of its own, valid until they are written to. Null:
+  // nothing.
+  void keep(std::shared_ptr<const void> derived) {
+    derived_ = std::move(derived);
+    derived_version_ = version();
   }
-  const PackedMatrix* packed() const { return packed_version_ == version() ? packed_.get() : nullptr; }
+  const void* derived() const { return derived_version_ == version() ? derived_.get() : nullptr; }
 
  private:
   static constexpr int64_t kInside = 64;  // up to so many bytes of a CPU tensor need no block of their own
@@ -43,8 +43,8 @@ class Storage {
   int64_t bytes_;
   Device device_;
   std::atomic<uint32_t> version_{0};
-  uint32_t packed_version_ = 0;
-  std::shared_ptr<const PackedMatrix> packed_;
+  uint32_t derived_version_ = 0;
+  std::shared_ptr<const void> derived_;
   alignas(64) std::byte inside_[kInside];
 };
 

@@ -18,59 +18,46 @@ Tensor dense_gradient(const Tensor& p) {
   return dense;
 }
 
-using Parts = std::vector<kernels::GradientPart>;
-
-void add_part(Parts& parts, Tensor x) {
-  check(parts.empty() || parts.front().gradient.device() == x.device(), "clip: gradients lie on ",
-        parts.empty() ? x.device() : parts.front().gradient.device(), " and on ", x.device());
-  parts.push_back({std::move(x)});
+// Of a list that is not empty. Throws where they lie on more than one.
+Device device_of(const std::vector<Tensor>& tensors) {
+  const Device device = tensors.front().device();
+  for (const Tensor& x : tensors)
+    check(x.device() == device, "clip: gradients lie on ", device, " and on ", x.device());
+  return device;
 }
 
-Parts gradients_of(const std::vector<Tensor>& parameters) {
-  Parts parts;
-  parts.reserve(parameters.size());
+// The gradients that there are.
+std::vector<Tensor> gradients_of(const std::vector<Tensor>& parameters) {
+  std::vector<Tensor> gradients;
+  gradients.reserve(parameters.size());
   for (const Tensor& p : parameters)
-    if (Tensor g = dense_gradient(p); g.defined()) add_part(parts, std::move(g));
-  return parts;
+    if (Tensor g = dense_gradient(p); g.defined()) gradients.push_back(std::move(g));
+  return gradients;
 }
 
-// The sum of squares of every block.
-std::vector<double> square_sums(const Parts& parts, int64_t blocks) {
-  if (blocks == 0) return {};
-  const Device device = parts.front().gradient.device();
-  const Tensor partial = empty({blocks}, {DType::f64, device});
-  kernels::sum_squares.on(device, parts, partial);
-  return partial.to_vector<double>();
+std::vector<double> square_sums(const std::vector<Tensor>& tensors) {
+  if (tensors.empty()) return {};
+  const Device device = device_of(tensors);
+  const Tensor sums = empty({std::ssize(tensors)}, {DType::f64, device});
+  kernels::sum_squares.on(device, tensors, sums);
+  return sums.to_vector<double>();
 }
 
-double norm_of(const Parts& parts, int64_t blocks) {
+double norm_of(const std::vector<Tensor>& tensors) {
   double sum = 0;
-  for (double s : square_sums(parts, blocks)) sum += s;
+  for (double s : square_sums(tensors)) sum += s;
   return std::sqrt(sum);
 }
 
 }  // namespace
 
 std::vector<double> norms_of(const std::vector<Tensor>& tensors) {
-  Parts parts;
-  for (const Tensor& x : tensors) add_part(parts, x);
-  const int64_t blocks = kernels::number_blocks(parts);
-  const std::vector<double> sums = square_sums(parts, blocks);
-  std::vector<double> norms;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    const int64_t end = i + 1 < parts.size() ? parts[i + 1].first_block : blocks;
-    double sum = 0;
-    for (int64_t b = parts[i].first_block; b < end; ++b) sum += sums[b];
-    norms.push_back(std::sqrt(sum));
-  }
+  std::vector<double> norms = square_sums(tensors);
+  for (double& n : norms) n = std::sqrt(n);
   return norms;
 }
 
-double gradient_norm(const std::vector<Tensor>& parameters) {
-  auto parts = gradients_of(parameters);
-  const int64_t blocks = kernels::number_blocks(parts);
-  return norm_of(parts, blocks);
-}
+double gradient_norm(const std::vector<Tensor>& parameters) { return norm_of(gradients_of(parameters)); }
 
 double clip_factor(double norm, double max_norm) {
   check(max_norm > 0, "clip_grad_norm: max_norm is ", max_norm, ", expected more than 0");
@@ -79,18 +66,16 @@ double clip_factor(double norm, double max_norm) {
 }
 
 double clip_grad_norm(const std::vector<Tensor>& parameters, double max_norm) {
-  auto parts = gradients_of(parameters);
-  const int64_t blocks = kernels::number_blocks(parts);
-  const double norm = norm_of(parts, blocks), factor = clip_factor(norm, max_norm);
-  if (factor != 1 && blocks > 0) kernels::scale.on(parts.front().gradient.device(), parts, blocks, factor);
+  const std::vector<Tensor> gradients = gradients_of(parameters);
+  const double norm = norm_of(gradients), factor = clip_factor(norm, max_norm);
+  if (factor != 1 && !gradients.empty()) kernels::scale.on(device_of(gradients), gradients, factor);
   return norm;
 }
 
 void clip_grad_value(const std::vector<Tensor>& parameters, double limit) {
   check(limit >= 0, "clip_grad_value: limit is ", limit, ", expected a number from 0");
-  auto parts = gradients_of(parameters);
-  const int64_t blocks = kernels::number_blocks(parts);
-  if (blocks > 0) kernels::clamp.on(parts.front().gradient.device(), parts, blocks, limit);
+  const std::vector<Tensor> gradients = gradients_of(parameters);
+  if (!gradients.empty()) kernels::clamp.on(device_of(gradients), gradients, limit);
 }
 
 void add_l2(const std::vector<Tensor>& parameters, double weight_decay) {
@@ -103,8 +88,7 @@ void add_l2(const std::vector<Tensor>& parameters, double weight_decay) {
             ", expected a contiguous one");
       updates.push_back({.gradient = p, .parameter = g, .state = {}, .rule = rules::Sgd{-weight_decay}});
     }
-  const int64_t blocks = kernels::number_blocks(updates);
-  if (blocks > 0) kernels::update.on(updates.front().gradient.device(), updates, blocks);
+  if (!updates.empty()) kernels::update.on(updates.front().gradient.device(), updates);
 }
 
 }  // namespace isonorm::optim

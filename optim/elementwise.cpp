@@ -6,10 +6,7 @@ namespace isonorm::optim {
 
 void ElementwiseOptimizer::prepare(std::vector<kernels::Update>&, const std::vector<const Entry*>&) {}
 
-void ElementwiseOptimizer::run(std::vector<kernels::Update>& updates) const {
-  const int64_t blocks = kernels::number_blocks(updates);
-  kernels::update.on(device(), updates, blocks);
-}
+void ElementwiseOptimizer::run(std::vector<kernels::Update>& updates) const { kernels::update.on(device(), updates); }
 
 void ElementwiseOptimizer::step(double gradient_scale) {
   updates_.clear();  // what a step that threw left

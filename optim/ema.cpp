@@ -32,8 +32,7 @@ void Ema::update() {
   const double t = static_cast<double>(++steps_);
   const double decay = options_.warmup ? std::min(options_.decay, (1 + t) / (10 + t)) : options_.decay;
   for (kernels::Update& u : updates_) u.rule = rules::Average{1 - decay};
-  const int64_t blocks = kernels::number_blocks(updates_);
-  if (blocks > 0) kernels::update.on(parameters_.front().device(), updates_, blocks);
+  if (!updates_.empty()) kernels::update.on(parameters_.front().device(), updates_);
 }
 
 void Ema::apply() {

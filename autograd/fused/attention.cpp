@@ -11,7 +11,6 @@
 #include "autograd/ops/shape.h"
 #include "autograd/ops/softmax.h"
 #include "core/kernels/attention.h"
-#include "core/parallel.h"
 
 namespace isonorm {
 namespace {
@@ -33,23 +32,12 @@ Tensor readable(const Tensor& t) {
   return x.strides()[3] == 1 ? x : contiguous(x);
 }
 
-Tensor scratch_for(const kernels::AttentionInputs& in, bool backward) {
-  const kernels::AttentionHead head{in.q.size(2), in.k.size(2), in.q.size(3), in.v.size(3)};
-  return empty({num_threads(), kernels::attention_scratch(head, backward)}, in.q.options());
-}
-
 // out: where the result goes, any strides with adjacent elements. Returns the logarithms of the sums. No graph.
 Tensor run_forward(kernels::AttentionSpec spec, const Tensor& out, const kernels::AttentionInputs& in) {
   Tensor lse = empty({in.q.size(0), in.q.size(1), in.q.size(2)}, in.q.options());
-  if (out.numel() > 0 || lse.numel() > 0)
-    kernels::attention_forward.on(out.device(), spec, out, lse, in, scratch_for(in, false));
+  if (out.numel() > 0 || lse.numel() > 0) kernels::attention_forward.on(out.device(), spec, out, lse, in);
   return lse;
 }
-void run_backward(kernels::AttentionSpec spec, const kernels::AttentionGradients& out,
-                  const kernels::AttentionSaved& in) {
-  kernels::attention_backward.on(in.dout.device(), spec, out, in, scratch_for(in.in, true));
-}
-
 // The mask as [batch, heads, queries, keys] without a copy; undefined where there is none.
 Tensor full_mask(const char* op, const AttentionOptions& o, const Dims& scores, DType dtype) {
   if (!o.mask.defined()) return {};
@@ -118,7 +106,7 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
       const kernels::AttentionSaved saved{{q, k, v, mask}, out, lse, readable(g.out())};
       const auto like = [&](const Tensor& t) { return heads_inside(t.shape(), t.options()); };
       const kernels::AttentionGradients d{like(saved.in.q), like(saved.in.k), like(saved.in.v)};
-      run_backward(spec, d, saved);
+      kernels::attention_backward.on(saved.dout.device(), spec, d, saved);
       g.give(0, d.dq);
       g.give(1, d.dk);
       g.give(2, d.dv);
@@ -158,7 +146,8 @@ Tensor packed_attention(const Tensor& qkv, int64_t heads, const AttentionOptions
       const kernels::AttentionInputs d = unpack(dqkv, heads);
       kernels::AttentionInputs in = unpack(qkv, heads);
       in.mask = mask;
-      run_backward(spec, {d.q, d.k, d.v}, {in, by_head(out), lse, by_head(contiguous(g.out()))});
+      kernels::attention_backward.on(qkv.device(), spec, {d.q, d.k, d.v},
+                                     {in, by_head(out), lse, by_head(contiguous(g.out()))});
       g.give(0, dqkv);
     };
   return out;

@@ -38,8 +38,7 @@ Tensor take(const char* name, const Tensor& x, kernels::IndexShape s, const Tens
     n->backward = [s, ids = save(ids), shape = x.shape()](Flow& g) {
       const Tensor dy = contiguous(g.out()), id = ids;
       const Tensor dx = empty(shape, {acc_dtype(dy.dtype()), dy.device()});
-      const Tensor work = empty({s.length + 1 + id.numel()}, {DType::i64, dy.device()});
-      kernels::add_rows.on(dx.device(), s, dx, dy, id, work);
+      kernels::add_rows.on(dx.device(), s, dx, dy, id);
       g.give(0, dx);
     };
   return y;

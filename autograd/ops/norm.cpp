@@ -43,15 +43,10 @@ NormTape::NormTape(const NormSpec& s, const Tensor& input, const Tensor& g, cons
 NormTape::Gradients NormTape::backward(const Tensor& dy, const Tensor& dsum, bool wants_gain, bool wants_bias) const {
   const Tensor source = x, scale = gain;
   const Dims width{source.size(-1)};
-  const int64_t rows = stats.get().size(0);
   Gradients d{empty_like(dy), {}, {}};
-  Tensor partial;
   if (wants_gain) d.dgain = empty(width, dy.options());
   if (wants_bias) d.dbias = empty(width, dy.options());
-  if (wants_gain || wants_bias || scale.defined())
-    partial = empty({kernels::norm_blocks(rows).count, 2, kernels::norm_partial_width(width[0])},
-                    {acc_dtype(dy.dtype()), dy.device()});
-  kernels::norm_backward.on(dy.device(), spec, {d.dx, d.dgain, d.dbias, partial},
+  kernels::norm_backward.on(dy.device(), spec, {d.dx, d.dgain, d.dbias},
                             {contiguous(dy), dsum.defined() ? contiguous(dsum) : dsum, source, normalized, stats,
                              scale.defined() ? contiguous(scale) : scale});
   return d;

@@ -67,10 +67,8 @@ Tensor reduce(const Tensor& x, const Plan& p, kernels::Reduction kind, bool keep
     source = permute(detach(x), order);
   }
   source = contiguous(detach(source));
-  Tensor out = empty(keepdim ? p.keepdim : p.kept, x.options()), partial;
-  const int64_t blocks = kernels::reduce_blocks(s);
-  if (blocks > 1) partial = empty({s.outer, blocks, s.inner}, {acc_dtype(x.dtype()), x.device()});
-  kernels::reduce.on(x.device(), kind, s, out, source, partial);
+  Tensor out = empty(keepdim ? p.keepdim : p.kept, x.options());
+  kernels::reduce.on(x.device(), kind, s, out, source);
   return out;
 }
 

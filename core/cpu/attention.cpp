@@ -195,11 +195,11 @@ void backward_head(const Problem<T>& p, int64_t b, int64_t h, const AttentionSav
   copy_rows(dv, 0, p.keys, s.dv, wide_v, p.values);
 }
 
-template <class T>
-void forward(AttentionSpec spec, const Tensor& out, const Tensor& lse, const AttentionInputs& in,
-             const Tensor& scratch) {
+template <class T> void forward(AttentionSpec spec, const Tensor& out, const Tensor& lse, const AttentionInputs& in) {
   const Problem<T> p(spec, in);
-  T *po = out.mutable_data<T>(), *pl = lse.mutable_data<T>(), *ps = scratch.mutable_data<T>();
+  T *po = out.mutable_data<T>(), *pl = lse.mutable_data<T>();
+  const int64_t each = p.scratch(false);
+  const Workspace<T> scratch(num_threads() * each);
   // Few heads are cut into parts of their queries, each of which packs keys and values for itself.
   const int64_t pairs = in.q.size(0) * p.heads, tiles = p.tile.tiles;
   const int64_t parts = std::clamp<int64_t>(8 / std::max<int64_t>(1, pairs), 1, tiles);
@@ -207,7 +207,7 @@ void forward(AttentionSpec spec, const Tensor& out, const Tensor& lse, const Att
     const FlushSubnormals flush;
     for (int64_t i = begin; i < end; ++i) {
       const int64_t pair = i / parts, part = i % parts, b = pair / p.heads, h = pair % p.heads;
-      const ForwardScratch<T> s(p, ps + thread_index() * scratch.size(1));
+      const ForwardScratch<T> s(p, scratch.data() + thread_index() * each);
       const Head<const T> q = head<T>(in.q, b, h), k = head<T>(in.k, b, h), v = head<T>(in.v, b, h);
       const Head<T> o = head_of(po, out, b, h);
       Fetch<T> fetch;
@@ -220,11 +220,11 @@ void forward(AttentionSpec spec, const Tensor& out, const Tensor& lse, const Att
   });
 }
 
-template <class T>
-void backward(AttentionSpec spec, const AttentionGradients& out, const AttentionSaved& in, const Tensor& scratch) {
+template <class T> void backward(AttentionSpec spec, const AttentionGradients& out, const AttentionSaved& in) {
   const Problem<T> p(spec, in.in);
   T *dq = out.dq.mutable_data<T>(), *dk = out.dk.mutable_data<T>(), *dv = out.dv.mutable_data<T>();
-  T* ps = scratch.mutable_data<T>();
+  const int64_t each = p.scratch(true);
+  const Workspace<T> scratch(num_threads() * each);
   parallel_for(in.in.q.size(0) * p.heads, 1, [&](int64_t begin, int64_t end) {
     const FlushSubnormals flush;
     for (int64_t i = begin; i < end; ++i) {
@@ -233,7 +233,7 @@ void backward(AttentionSpec spec, const AttentionGradients& out, const Attention
       for (const Tensor* x : {&out.dq, &out.dk, &out.dv}) fetch.add(*x, i);
       for (const Tensor* x : {&in.in.k, &in.in.q, &in.dout, &in.out, &in.in.v}) fetch.add(*x, i + 1);
       backward_head(p, b, h, in, head_of(dq, out.dq, b, h), head_of(dk, out.dk, b, h), head_of(dv, out.dv, b, h),
-                    ps + thread_index() * scratch.size(1), fetch);
+                    scratch.data() + thread_index() * each, fetch);
     }
   });
 }
@@ -241,21 +241,15 @@ void backward(AttentionSpec spec, const AttentionGradients& out, const Attention
 }  // namespace
 
 template <Isa I>
-void attention_forward(AttentionSpec spec, const Tensor& out, const Tensor& lse, const AttentionInputs& in,
-                       const Tensor& scratch) {
-  in.q.dtype() == DType::f64 ? forward<double>(spec, out, lse, in, scratch)
-                             : forward<float>(spec, out, lse, in, scratch);
+void attention_forward(AttentionSpec spec, const Tensor& out, const Tensor& lse, const AttentionInputs& in) {
+  in.q.dtype() == DType::f64 ? forward<double>(spec, out, lse, in) : forward<float>(spec, out, lse, in);
 }
 
-template <Isa I>
-void attention_backward(AttentionSpec spec, const AttentionGradients& out, const AttentionSaved& in,
-                        const Tensor& scratch) {
-  in.dout.dtype() == DType::f64 ? backward<double>(spec, out, in, scratch) : backward<float>(spec, out, in, scratch);
+template <Isa I> void attention_backward(AttentionSpec spec, const AttentionGradients& out, const AttentionSaved& in) {
+  in.dout.dtype() == DType::f64 ? backward<double>(spec, out, in) : backward<float>(spec, out, in);
 }
 
-template void attention_forward<kTarget>(AttentionSpec, const Tensor&, const Tensor&, const AttentionInputs&,
-                                         const Tensor&);
-template void attention_backward<kTarget>(AttentionSpec, const AttentionGradients&, const AttentionSaved&,
-                                          const Tensor&);
+template void attention_forward<kTarget>(AttentionSpec, const Tensor&, const Tensor&, const AttentionInputs&);
+template void attention_backward<kTarget>(AttentionSpec, const AttentionGradients&, const AttentionSaved&);
 
 }  // namespace isonorm::kernels::cpu

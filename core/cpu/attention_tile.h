@@ -6,10 +6,28 @@
 #include <utility>
 
 #include "core/cpu/tile_product.h"
+#include "core/cpu/workspace.h"
 #include "core/kernels/attention.h"
+#include "core/round_up.h"
 
 namespace isonorm::kernels::cpu {
 namespace {
+
+// Tiles of scores: keys by queries, lines of queries `line` elements apart. Depends on the shape alone.
+struct AttentionTile {
+  static constexpr int64_t unit = 16, most = 128;  // queries of a tile: a multiple of units, at most so many
+  int64_t queries, keys, tiles, line;              // of the head; keys of a tile; tiles of queries and their widest
+
+  // Where tile t begins: as equal as can be, for a tile of one unit is slow.
+  int64_t begin(int64_t t) const { return std::min(queries, ceil_div(queries, unit) * t / tiles * unit); }
+};
+AttentionTile attention_tile(int64_t queries, int64_t keys) {
+  const auto parts = [](int64_t n, int64_t of) { return std::max<int64_t>(1, ceil_div(n, of)); };
+  // Keys and values of a long sequence leave the cache: wider tiles read them less often.
+  const int64_t tiles = parts(queries, keys > 512 ? AttentionTile::most : 64),
+                units = parts(queries, AttentionTile::unit);
+  return {queries, parts(keys, parts(keys, 64)), tiles, parts(units, tiles) * AttentionTile::unit};
+}
 
 // One head of a [batch, heads, time, size] tensor: rows of adjacent elements, `step` apart.
 template <class T> struct Head {
@@ -72,6 +90,14 @@ template <class T> struct Problem {
     if (!in.mask.defined()) return;
     mask = in.mask.data<T>();
     mask_strides = in.mask.strides();
+  }
+
+  // Elements of scratch that each thread needs: packed operands and sums of one head, and the tiles.
+  int64_t scratch(bool backward) const {
+    const auto whole = [](int64_t n) { return round_up(n, 16); };
+    const int64_t size_ = whole(size), values_ = whole(values);
+    if (!backward) return keys * values_ + tile.line * (size_ + tile.keys + values_ + 2);
+    return keys * (2 * size_ + values_) + tile.line * (3 * size_ + 2 * values_ + 2 * tile.keys + 2);
   }
 
   // Keys that the queries [.., end) see.

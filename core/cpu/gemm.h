@@ -14,6 +14,14 @@
 #include "core/round_up.h"
 
 namespace isonorm {
+
+// A matrix [k, n] as products read it: what keep_packed leaves with the storage of its transpose.
+struct PackedMatrix {
+  PackedMatrix(int64_t k, int64_t n, int64_t panel, int64_t bytes) : k(k), n(n), panel(panel), memory(bytes, kCpu) {}
+  int64_t k, n, panel;  // columns of a panel tell which instruction set packed it
+  Storage memory;
+};
+
 namespace {
 
 constexpr int64_t kMostDepth = 512;                            // columns of a that meet rows of b at a time, at most
@@ -132,7 +140,7 @@ template <class T> void gemm(const Gemm<T>& g) {
 // The packed [k, n] that was kept with the storage of t, a view from its begin; null where there is none that this
 // target reads.
 template <class T> const PackedMatrix* kept_packed(const Tensor& t, int64_t k, int64_t n) {
-  const PackedMatrix* kept = t.impl().offset == 0 ? t.impl().storage->packed() : nullptr;
+  const auto* kept = t.impl().offset == 0 ? static_cast<const PackedMatrix*>(t.impl().storage->derived()) : nullptr;
   return kept && kept->panel == kPanel<T> && kept->k == k && kept->n == n ? kept : nullptr;
 }
 

@@ -1,5 +1,6 @@
 #include "core/kernels/index.h"
 
+#include "core/cpu/workspace.h"
 #include "core/parallel.h"
 
 namespace isonorm::kernels::cpu {
@@ -30,10 +31,11 @@ void take_rows(IndexShape s, const Tensor& out, const Tensor& x, const Tensor& i
 }
 
 // Positions are sorted by id (stably, by counting) so that every row of dx is summed by one thread.
-void add_rows(IndexShape s, const Tensor& dx, const Tensor& g, const Tensor& ids, const Tensor& work) {
+void add_rows(IndexShape s, const Tensor& dx, const Tensor& g, const Tensor& ids) {
   const int64_t* id = ids.data<int64_t>();
   const int64_t m = ids.numel();
-  int64_t* start = work.mutable_data<int64_t>();  // the positions of id i will be order[start[i] .. start[i + 1])
+  const Workspace<int64_t> work(s.length + 1 + m);
+  int64_t* start = work.data();  // the positions of id i will be order[start[i] .. start[i + 1])
   int64_t* order = start + s.length + 1;
   std::fill(start, order, 0);
   for (int64_t j = 0; j < m; ++j) ++start[id[j]];

@@ -9,6 +9,7 @@
 
 #include "core/cpu/stream.h"
 #include "core/cpu/target.h"
+#include "core/cpu/workspace.h"
 #include "core/parallel.h"
 #include "core/round_up.h"
 
@@ -30,6 +31,10 @@ template <class A> Shape<A> shape_of(const NormSpec& spec, const Tensor& x) {
 template <class A> Partition row_blocks(const Shape<A>& s) {
   return even_blocks(s.rows, std::max<int64_t>(1, 8192 / std::max<int64_t>(1, s.width)));
 }
+
+// Where there are: the blocks depend on the shape alone and are added up in order, so the bits do not depend on the
+// number of threads.
+Partition summed_blocks(int64_t rows) { return even_blocks(rows, std::max<int64_t>(16, (rows + 31) / 32)); }
 
 template <class T> const T* data_or_null(const Tensor& t) { return t.defined() ? t.data<T>() : nullptr; }
 template <class T> T* mutable_or_null(const Tensor& t) { return t.defined() ? t.mutable_data<T>() : nullptr; }
@@ -189,9 +194,10 @@ void backward(const NormSpec& spec, const NormGradients& out, const NormSaved& i
           *gain = data_or_null<T>(in.gain);
   const A* stats = in.stats.data<A>();
   T* dx = out.dx.mutable_data<T>();
-  A* partial = mutable_or_null<A>(out.partial);
-  const int64_t w = s.width, stride = norm_partial_width(w);
-  const Partition blocks = affine ? norm_blocks(s.rows) : row_blocks(s);
+  const int64_t w = s.width, stride = round_up(w, 16);  // entries of a row of sums: whole registers
+  const Partition blocks = affine ? summed_blocks(s.rows) : row_blocks(s);
+  const Workspace<A> sums(affine ? blocks.count * 2 * stride : 0);
+  A* partial = sums.data();
   const bool streamed = s.entries == w && streams<T>(out.dx, w);
   parallel_for(blocks, [&](int64_t begin, int64_t end, int64_t block) {
     A *dgain = nullptr, *dbias = nullptr;
@@ -263,7 +269,7 @@ template <Isa I> void norm_forward(const NormSpec& spec, const NormOutputs& out,
 
 template <Isa I> void norm_backward(const NormSpec& spec, const NormGradients& out, const NormSaved& in) {
   visit(spec, in.x, [&]<class T, NormKind K, bool far>() {
-    visit_bool(in.gain.defined() || out.partial.defined(),
+    visit_bool(in.gain.defined() || out.dgain.defined() || out.dbias.defined(),
                [&]<bool affine>() { backward<K, affine, far, T>(spec, out, in); });
   });
 }

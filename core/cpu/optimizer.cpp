@@ -6,27 +6,51 @@
 #include <cmath>
 
 #include "core/cpu/target.h"
+#include "core/cpu/workspace.h"
 #include "core/parallel.h"
 
 namespace isonorm::kernels::cpu {
 namespace {
 
-// Calls body.operator()<T>(item, begin, end, block) for every block; T is the type of the item's gradient, [begin, end)
-// its elements.
-template <class Item, class Body> void for_each_block(std::span<const Item> items, int64_t blocks, const Body& body) {
-  parallel_for(blocks, 1, [&](int64_t first, int64_t last) {
-    size_t i = 0;
+const Tensor& elements(const Update& u) { return u.gradient; }
+const Tensor& elements(const Tensor& x) { return x; }
+
+// Items cut into blocks of elements: those of item i are first[i] .. first[i + 1).
+class Blocks {
+ public:
+  template <class Item> explicit Blocks(std::span<const Item> items) : first_(std::ssize(items) + 1) {
+    int64_t* first = first_.data();
+    *first = 0;
+    for (const Item& item : items) first[1] = first[0] + ceil_div(elements(item).numel(), kElements), ++first;
+    end_ = first;
+  }
+  const int64_t* first() const { return first_.data(); }
+  int64_t count() const { return *end_; }
+
+  static constexpr int64_t kElements = 16384;
+
+ private:
+  Workspace<int64_t> first_;
+  const int64_t* end_;
+};
+
+// Calls body.operator()<T>(item, begin, end, block) for every block; T is the type of the item's elements, [begin, end)
+// those of the block.
+template <class Item, class Body>
+void for_each_block(std::span<const Item> items, const Blocks& blocks, const Body& body) {
+  parallel_for(blocks.count(), 1, [&](int64_t first, int64_t last) {
+    const int64_t* at = blocks.first();
     for (size_t n = items.size(); n > 1;) {  // the last item that begins at or before `first`
       const size_t half = n / 2;
-      if (items[i + half].first_block <= first) i += half;
+      if (at[half] <= first) at += half;
       n -= half;
     }
     for (int64_t b = first; b < last; ++b) {
-      while (i + 1 < items.size() && items[i + 1].first_block <= b) ++i;
-      const Item& item = items[i];
-      const int64_t begin = (b - item.first_block) * kUpdateBlock;
-      const int64_t end = std::min(begin + kUpdateBlock, item.gradient.numel());
-      visit_floating(item.gradient.dtype(), "optimizer",
+      while (at[1] <= b) ++at;
+      const Item& item = items[static_cast<size_t>(at - blocks.first())];
+      const int64_t begin = (b - *at) * Blocks::kElements;
+      const int64_t end = std::min(begin + Blocks::kElements, elements(item).numel());
+      visit_floating(elements(item).dtype(), "optimizer",
                      [&]<class T>() { body.template operator()<T>(item, begin, end, b); });
     }
   });
@@ -90,45 +114,50 @@ template <class T> double squares_of_block(const T* g, int64_t begin, int64_t en
 
 }  // namespace
 
-template <Isa I> void update(std::span<const Update> updates, int64_t blocks) {
-  for_each_block(updates, blocks, []<class T>(const Update& u, int64_t begin, int64_t end, int64_t) {
+template <Isa I> void update(std::span<const Update> updates) {
+  for_each_block(updates, Blocks(updates), []<class T>(const Update& u, int64_t begin, int64_t end, int64_t) {
     std::visit([&](const auto& rule) { update_block<T>(u, rule, begin, end); }, u.rule);
   });
 }
 
-template <Isa I> void sum_squares(std::span<const GradientPart> parts, const Tensor& partial) {
-  double* sums = partial.mutable_data<double>();
-  for_each_block(parts, partial.numel(),
-                 [&]<class T>(const GradientPart& p, int64_t begin, int64_t end, int64_t block) {
-                   sums[block] = squares_of_block(p.gradient.data<T>(), begin, end);
-                 });
+template <Isa I> void sum_squares(std::span<const Tensor> tensors, const Tensor& sums) {
+  const Blocks blocks(tensors);
+  const Workspace<double> memory(blocks.count());
+  double *const of_block = memory.data(), *to = sums.mutable_data<double>();
+  for_each_block(tensors, blocks, [&]<class T>(const Tensor& x, int64_t begin, int64_t end, int64_t block) {
+    of_block[block] = squares_of_block(x.data<T>(), begin, end);
+  });
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    to[i] = 0;
+    for (int64_t b = blocks.first()[i]; b < blocks.first()[i + 1]; ++b) to[i] += of_block[b];
+  }
 }
 
-template <Isa I> void scale(std::span<const GradientPart> parts, int64_t blocks, double factor) {
-  for_each_block(parts, blocks, [&]<class T>(const GradientPart& p, int64_t begin, int64_t end, int64_t) {
+template <Isa I> void scale(std::span<const Tensor> tensors, double factor) {
+  for_each_block(tensors, Blocks(tensors), [&]<class T>(const Tensor& x, int64_t begin, int64_t end, int64_t) {
     const acc_t<T> f(factor);
-    T* g = p.gradient.mutable_data<T>();
+    T* g = x.mutable_data<T>();
 #pragma omp simd
     for (int64_t k = begin; k < end; ++k) g[k] = T(f * acc_t<T>(g[k]));
   });
 }
 
-template <Isa I> void clamp(std::span<const GradientPart> parts, int64_t blocks, double limit) {
-  for_each_block(parts, blocks, [&]<class T>(const GradientPart& p, int64_t begin, int64_t end, int64_t) {
+template <Isa I> void clamp(std::span<const Tensor> tensors, double limit) {
+  for_each_block(tensors, Blocks(tensors), [&]<class T>(const Tensor& x, int64_t begin, int64_t end, int64_t) {
     using A = acc_t<T>;
     const A most(limit);
-    T* g = p.gradient.mutable_data<T>();
+    T* g = x.mutable_data<T>();
 #pragma omp simd
     for (int64_t k = begin; k < end; ++k) {
-      const A x(g[k]);
-      g[k] = T(x > most ? most : x < -most ? -most : x);
+      const A v(g[k]);
+      g[k] = T(v > most ? most : v < -most ? -most : v);
     }
   });
 }
 
-template void update<kTarget>(std::span<const Update>, int64_t);
-template void sum_squares<kTarget>(std::span<const GradientPart>, const Tensor&);
-template void scale<kTarget>(std::span<const GradientPart>, int64_t, double);
-template void clamp<kTarget>(std::span<const GradientPart>, int64_t, double);
+template void update<kTarget>(std::span<const Update>);
+template void sum_squares<kTarget>(std::span<const Tensor>, const Tensor&);
+template void scale<kTarget>(std::span<const Tensor>, double);
+template void clamp<kTarget>(std::span<const Tensor>, double);
 
 }  // namespace isonorm::kernels::cpu

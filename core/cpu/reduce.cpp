@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "core/cpu/target.h"
+#include "core/cpu/workspace.h"
 #include "core/parallel.h"
 #include "core/round_up.h"
 
@@ -78,29 +79,33 @@ void reduce_stage(const From* x, To* out, int64_t outer, int64_t length, int64_t
                });
 }
 
-template <Reduction K> void reduce_kind(ReduceShape s, const Tensor& out, const Tensor& x, const Tensor& partial) {
+// Long reductions are cut into blocks whose partial results are combined in order: the cut depends on the shape alone,
+// so the bits do not depend on the number of threads.
+template <Reduction K> void reduce_kind(ReduceShape s, const Tensor& out, const Tensor& x) {
+  constexpr int64_t kElements = 4096;  // of a block
+  const int64_t block = std::max<int64_t>(64, kElements / std::max<int64_t>(1, s.inner));
+  const int64_t blocks = std::max<int64_t>(1, ceil_div(s.length, block));
   visit_floating(x.dtype(), "reduce", [&]<class T>() {
-    const int64_t blocks = reduce_blocks(s);
     T* po = out.mutable_data<T>();
     if (blocks == 1)
       return reduce_stage<K>(x.data<T>(), po, s.outer, s.length, s.inner, std::max<int64_t>(1, s.length));
     using A = acc_t<T>;
-    A* pp = partial.mutable_data<A>();
-    reduce_stage<K>(x.data<T>(), pp, s.outer, s.length, s.inner, reduce_block_length(s));
-    reduce_stage<K>(static_cast<const A*>(pp), po, s.outer, blocks, s.inner, blocks);
+    const Workspace<A> partial(s.outer * blocks * s.inner);
+    reduce_stage<K>(x.data<T>(), partial.data(), s.outer, s.length, s.inner, block);
+    reduce_stage<K>(static_cast<const A*>(partial.data()), po, s.outer, blocks, s.inner, blocks);
   });
 }
 
 }  // namespace
 
-template <Isa I> void reduce(Reduction kind, ReduceShape s, const Tensor& out, const Tensor& x, const Tensor& partial) {
+template <Isa I> void reduce(Reduction kind, ReduceShape s, const Tensor& out, const Tensor& x) {
   switch (kind) {
     case Reduction::sum:
-      return reduce_kind<Reduction::sum>(s, out, x, partial);
+      return reduce_kind<Reduction::sum>(s, out, x);
     case Reduction::max:
-      return reduce_kind<Reduction::max>(s, out, x, partial);
+      return reduce_kind<Reduction::max>(s, out, x);
     case Reduction::min:
-      return reduce_kind<Reduction::min>(s, out, x, partial);
+      return reduce_kind<Reduction::min>(s, out, x);
   }
 }
 
@@ -193,7 +198,7 @@ template <Isa I> void recentre(ReduceShape s, const Tensor& out, const Tensor& x
   });
 }
 
-template void reduce<kTarget>(Reduction, ReduceShape, const Tensor&, const Tensor&, const Tensor&);
+template void reduce<kTarget>(Reduction, ReduceShape, const Tensor&, const Tensor&);
 template void arg_max<kTarget>(ReduceShape, const Tensor&, const Tensor&);
 template void cumsum<kTarget>(ReduceShape, const Tensor&, const Tensor&, bool);
 template void recentre<kTarget>(ReduceShape, const Tensor&, const Tensor&);

@@ -17,7 +17,7 @@ struct IndexShape {
 namespace cpu {
 void find_outside(const Tensor& position, const Tensor& ids, int64_t bound, std::optional<int64_t> allowed);
 void take_rows(IndexShape shape, const Tensor& out, const Tensor& x, const Tensor& ids);
-void add_rows(IndexShape shape, const Tensor& dx, const Tensor& g, const Tensor& ids, const Tensor& work);
+void add_rows(IndexShape shape, const Tensor& dx, const Tensor& g, const Tensor& ids);
 void gather(IndexShape shape, const Tensor& out, const Tensor& x, const Tensor& index);
 void gather_backward(IndexShape shape, const Tensor& dx, const Tensor& g, const Tensor& index);
 void topk(const Tensor& index, const Tensor& x);
@@ -32,9 +32,9 @@ inline constinit Kernel<void(const Tensor&, const Tensor&, int64_t, std::optiona
 inline constinit Kernel<void(IndexShape, const Tensor&, const Tensor&, const Tensor&)> take_rows{"take_rows",
                                                                                                  &cpu::take_rows};
 // dx[o, i, :] = sum of g[o, j, :] over j with ids[j] = i, in the order of j whatever the number of threads. dx of acc
-// dtype, every element is written. work: i64 [length + 1 + m].
-inline constinit Kernel<void(IndexShape, const Tensor&, const Tensor&, const Tensor&, const Tensor&)> add_rows{
-    "add_rows", &cpu::add_rows};
+// dtype, every element is written.
+inline constinit Kernel<void(IndexShape, const Tensor&, const Tensor&, const Tensor&)> add_rows{"add_rows",
+                                                                                                &cpu::add_rows};
 
 // out[o, j, i] = x[o, index[o, j, i], i]; any dtype.
 inline constinit Kernel<void(IndexShape, const Tensor&, const Tensor&, const Tensor&)> gather{"gather", &cpu::gather};

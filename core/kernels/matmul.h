@@ -4,16 +4,7 @@
 #include "core/kernel.h"
 #include "core/tensor.h"
 
-namespace isonorm {
-
-// A matrix [k, n] as products read it: what keep_packed leaves with the storage of its transpose.
-struct PackedMatrix {
-  PackedMatrix(int64_t k, int64_t n, int64_t panel, int64_t bytes) : k(k), n(n), panel(panel), memory(bytes, kCpu) {}
-  int64_t k, n, panel;  // columns of a panel tell which instruction set packed it
-  Storage memory;
-};
-
-namespace kernels {
+namespace isonorm::kernels {
 
 namespace cpu {
 template <Isa I> void matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& from);
@@ -37,9 +28,8 @@ inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, const 
       return dw.defined() ? 2 * dw.size(0) * x.numel() : 0;
     }};
 
-// Leaves w^T packed with the storage of w [out, in] (contiguous, all of its storage, f32 or f64): products and mlp read
-// it there instead of packing w anew, until w is written to. Nothing where the instruction set does not pack.
+// Leaves w^T, in the form that products of this device read, with the storage of w [out, in] (contiguous, all of its
+// storage, f32 or f64): products and mlp read it there until w is written to. Nothing where there is no such form.
 inline constinit Kernel<void(const Tensor&)> keep_packed{"keep_packed", []<Isa I>() { return &cpu::keep_packed<I>; }};
 
-}  // namespace kernels
-}  // namespace isonorm
+}  // namespace isonorm::kernels

@@ -4,18 +4,9 @@
 
 #include "core/kernel.h"
 #include "core/norm_spec.h"
-#include "core/parallel.h"
-#include "core/round_up.h"
 #include "core/tensor.h"
 
 namespace isonorm::kernels {
-
-// The sums over rows for gain and bias are taken in blocks of rows that depend on the shape alone and added up in
-// order: the bits do not depend on the number of threads.
-inline Partition norm_blocks(int64_t rows) { return even_blocks(rows, std::max<int64_t>(16, (rows + 31) / 32)); }
-
-// Entries of a row of these sums: whole vector registers.
-inline int64_t norm_partial_width(int64_t width) { return round_up(width, 16); }
 
 struct NormOutputs {
   Tensor y;      // the normalized rows
@@ -33,9 +24,8 @@ struct NormInputs {
 struct NormGradients {
   Tensor dx;
   Tensor dgain, dbias;  // [width]; undefined where not wanted
-  Tensor partial;       // scratch [norm_blocks(rows).count, 2, norm_partial_width] of acc dtype, for dgain and dbias
 
-  friend int64_t tensor_bytes(const NormGradients& n) { return bytes_of_all(n.dx, n.dgain, n.dbias, n.partial); }
+  friend int64_t tensor_bytes(const NormGradients& n) { return bytes_of_all(n.dx, n.dgain, n.dbias); }
 };
 struct NormSaved {
   Tensor dy;    // of the normalized rows

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "core/kernel.h"
-#include "core/round_up.h"
 #include "core/tensor.h"
 
 namespace isonorm::kernels {
@@ -13,29 +12,16 @@ struct ReduceShape {
   int64_t outer, length, inner;
 };
 
-// Long reductions are cut into blocks of fixed length whose partial results are combined in order: the cut depends on
-// the shape alone, so the bits do not depend on the number of threads.
-inline constexpr int64_t kReduceBlock = 4096;  // elements of a block
-inline int64_t reduce_block_length(ReduceShape s) {
-  return std::max<int64_t>(64, kReduceBlock / std::max<int64_t>(1, s.inner));
-}
-inline int64_t reduce_blocks(ReduceShape s) {
-  const int64_t length = reduce_block_length(s);
-  return std::max<int64_t>(1, ceil_div(s.length, length));
-}
-
 namespace cpu {
-template <Isa I>
-void reduce(Reduction kind, ReduceShape shape, const Tensor& out, const Tensor& x, const Tensor& partial);
+template <Isa I> void reduce(Reduction kind, ReduceShape shape, const Tensor& out, const Tensor& x);
 template <Isa I> void arg_max(ReduceShape shape, const Tensor& index, const Tensor& x);
 template <Isa I> void cumsum(ReduceShape shape, const Tensor& out, const Tensor& x, bool reverse);
 template <Isa I> void recentre(ReduceShape shape, const Tensor& out, const Tensor& x);
 }  // namespace cpu
 
-// out[outer, inner] = sum, max or min over length. partial: [outer, reduce_blocks, inner] of acc dtype where
-// reduce_blocks > 1, else undefined. NaN wins in max and min. The sum of nothing is 0; max and min of nothing are the
-// caller's to refuse.
-inline constinit Kernel<void(Reduction, ReduceShape, const Tensor&, const Tensor&, const Tensor&)> reduce{
+// out[outer, inner] = sum, max or min over length. NaN wins in max and min. The sum of nothing is 0; max and min of
+// nothing are the caller's to refuse.
+inline constinit Kernel<void(Reduction, ReduceShape, const Tensor&, const Tensor&)> reduce{
     "reduce", []<Isa I>() { return &cpu::reduce<I>; }};
 // index[outer, inner] (i64) of the first largest element; NaN counts as largest.
 inline constinit Kernel<void(ReduceShape, const Tensor&, const Tensor&)> arg_max{

@@ -166,12 +166,12 @@ TEST_CASE("a weight that is kept packed gives the same bits until it is written 
         std::vector<std::vector<double>> others;
         for (const Kernels& other : kernels_here()) others.push_back(product(other));
         kernels.keep_packed(w);
-        CHECK((w.impl().storage->packed() != nullptr) == (kernels.isa != Isa::base));
+        CHECK((w.impl().storage->derived() != nullptr) == (kernels.isa != Isa::base));
         CHECK(product(kernels) == plain);
         size_t i = 0;
         for (const Kernels& other : kernels_here()) CHECK(product(other) == others[i++]);  // they know it is not theirs
         fill(w, 0);
-        CHECK(w.impl().storage->packed() == nullptr);
+        CHECK(w.impl().storage->derived() == nullptr);
         CHECK(product(kernels) == std::vector<double>(m * n, 0.0));
       }
 }
