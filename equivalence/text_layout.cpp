@@ -14,7 +14,7 @@ std::vector<std::string> words_of(const std::string& s) {
   std::istringstream in(s);
   bool joins = false;  // a "/" before it
   for (std::string word; in >> word; joins = word == "/") {
-    if (joins)
+    if (joins || (word == "%" && !words.empty()))
       words.back() += " " + word;
     else
       words.push_back(word);

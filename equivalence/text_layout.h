@@ -9,7 +9,7 @@ namespace isonorm::equivalence {
 // Characters of UTF-8 text.
 size_t text_length(const std::string& s);
 
-// What stays on one line; "/ 1.2e-15" is one word.
+// What stays on one line; "/ 1.2e-15" and "3 %" are one word.
 std::vector<std::string> words_of(const std::string& s);
 
 // Lines of at most `width` characters, but for a single word; line breaks of the text are kept.

@@ -12,6 +12,7 @@ namespace isonorm::equivalence {
 namespace {
 
 constexpr size_t kSentence = 32;  // a text that is longer than this goes below a compact table
+constexpr size_t kName = 22;      // what the name of a row has at least, if it is as long
 constexpr size_t kWords = 24;     // one that is longer than this is set as words on a page: from the left, in lines
 constexpr size_t kWide = 8;       // more columns than this need a wide page
 
@@ -43,9 +44,10 @@ std::string row_text(const std::vector<TextCell>& cells, const std::vector<size_
   size_t height = 0;
   for (size_t c = 0; c < cells.size(); ++c) {
     lines.push_back(lines_of(cells[c].text, widths[c]));
-    if (c == 0 && lines[0].size() > 1)
-      for (size_t i = 1; i < lines[0].size(); ++i)
-        if (text_length(lines[0][i]) + 2 <= widths[0]) lines[0][i].insert(0, 2, ' ');
+    if (c == 0 && !head && lines[0].size() > 1) {
+      lines[0] = lines_of(cells[0].text, widths[0] - 2);
+      for (size_t i = 1; i < lines[0].size(); ++i) lines[0][i].insert(0, 2, ' ');
+    }
     height = std::max(height, lines.back().size());
   }
   std::string out;
@@ -127,6 +129,10 @@ std::string to_text(const TextTable& table, bool color, size_t width) {
     check(row.empty() || row.size() == table.columns.size(), "table: a row of ", row.size(), " cells under ",
           table.columns.size(), " columns");
     for (size_t c = 0; c < row.size(); ++c) widen(c, row[c].text);
+  }
+  if (!s.widths.empty()) {
+    ColumnWidth& name = s.widths[0];
+    name.least = std::min(name.natural, std::max(kName, name.least + 2));
   }
   std::vector<size_t> natural;
   Columns all;

@@ -83,6 +83,19 @@ TEST_CASE("text table: that of a proof fits 80 and 100 columns; verdicts stand i
   }
 }
 
+TEST_CASE("text table: a long name of a row goes on indented, and keeps a width to be read in") {
+  const TextTable table{
+      .heading = "h",
+      .columns = {"architecture", "loss", "verdict"},
+      .rows = {{{"gpt2: width 24, 3 heads, learned, class token"}, {"1.0e-15 / 2.0e-15"}, {"same, 3 %"}}}};
+  CHECK(to_text(table, false, 44) ==
+        "architecture                 loss    verdict\n"
+        "--------------------------------------------\n"
+        "gpt2: width 24, 3         1.0e-15  same, 3 %\n"
+        "  heads, learned,       / 2.0e-15\n"
+        "  class token\n");
+}
+
 TEST_CASE("text table: a word that is too long is not broken; width 1 ends") {
   const TextTable table{.heading = "h", .columns = {"name", "value"}, .rows = {{{"projected_once"}, {"1.0e-15"}}}};
   CHECK(contains(to_text(table, false, 1), "projected_once"));
@@ -94,6 +107,7 @@ TEST_CASE("text table: prose is broken at spaces") {
   CHECK(wrapped("one two three", 7, 2) == "one\n  two\n  three");
   CHECK(wrapped("one two three", 0) == "one two three");
   CHECK(wrapped("longer", 3) == "longer");
+  CHECK(wrapped("all of 31 % is", 9) == "all of\n31 % is");
   CHECK(wrapped("a 1.0e-15 / 2.0e-15", 11) == "a 1.0e-15\n/ 2.0e-15");
 }
 
