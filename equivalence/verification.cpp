@@ -127,9 +127,9 @@ Verification verify_models(const ModelFile& a, const ModelFile& b,
   return v;
 }
 
-void check_described(const ModelFile& file, const Layout& layout) {
-  if (file.description.empty()) return;
-  const ModelOptions options(file.description);
+void check_described(const Metadata& description, const Layout& layout) {
+  if (description.empty()) return;
+  const ModelOptions options(description);
   const nn::TransformerOptions& t = options.transformer();
   const nn::StreamForm form = stored_form(options);
   check(form == layout.form, "spec: the file says that its tensors are those of ", nn::name_of(form), ", not of ",
@@ -141,8 +141,8 @@ void check_described(const ModelFile& file, const Layout& layout) {
 }
 
 Verification verify_streams(const ModelFile& a, const Layout& layout_a, const ModelFile& b, const Layout& layout_b) {
-  check_described(a, layout_a);
-  check_described(b, layout_b);
+  check_described(a.description, layout_a);
+  check_described(b.description, layout_b);
   check_convertible(a.state, layout_a);
   check_convertible(b.state, layout_b);
   Verification v;

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "equivalence/stream_check.h"
+#include "equivalence/file_conversion.h"
 #include "tools/interrupt.h"
 #include "tools/model_data.h"
 #include "tools/output.h"
@@ -35,9 +35,9 @@ void check_eps(const Layout& layout, double eps) {
 
 std::string shape_text(const std::optional<Dims>& shape) { return shape ? text(*shape) : "-"; }
 
-void print_table(const Conversion& c, const std::map<std::string, double>& deviations) {
+void print_table(const FileConversion& c) {
   size_t name = 6, before = 6, after = 5, what = 13;
-  for (const TensorChange& t : c.changes) {
+  for (const TensorChange& t : c.changes()) {
     name = std::max(name, t.name.size()), what = std::max(what, t.what.size());
     before = std::max(before, shape_text(t.before).size()), after = std::max(after, shape_text(t.after).size());
   }
@@ -47,10 +47,10 @@ void print_table(const Conversion& c, const std::map<std::string, double>& devia
                 static_cast<int>(after), d.c_str(), static_cast<int>(what), e.c_str(), f.c_str());
   };
   row("tensor", "before", "after", "what happened", "deviation");
-  for (const TensorChange& t : c.changes) {
+  for (const TensorChange& t : c.changes()) {
     char deviation[16] = "";
-    if (const auto at = deviations.find(t.name); at != deviations.end())
-      std::snprintf(deviation, sizeof deviation, "%.1e", at->second);
+    const auto& of = c.exact().deviations;
+    if (const auto at = of.find(t.name); at != of.end()) std::snprintf(deviation, sizeof deviation, "%.1e", at->second);
     row(t.name, shape_text(t.before), shape_text(t.after), t.what, deviation);
   }
   std::printf("\n");
@@ -58,17 +58,15 @@ void print_table(const Conversion& c, const std::map<std::string, double>& devia
 
 class Run {
  public:
-  explicit Run(const ConvertOptions& o) : o_(o), file_(load_model_file(o.in)) {}
+  explicit Run(const ConvertOptions& o) : o_(o), file_(open_model_file(o.in)) {}
 
   int run() {
-    if (o_.spec.empty())
-      by_model();
-    else
-      by_spec();
+    FileConversion conversion = o_.spec.empty() ? by_model() : by_spec();
+    if (!conversion.check([] { return !interrupted(); })) return stop();
+    if (plan_) conversion.complete(plan_->outline, dtype().value_or(coarsest(file_.state.outline)));
+    judge(conversion);
     if (interrupted()) return stop();
-    verify();
-    if (interrupted()) return stop();
-    if (!o_.quiet) print_table(conversion_, deviations_);
+    if (!o_.quiet) print_table(conversion);
     for (const std::string& line : figures_) std::printf("%s\n", line.c_str());
     if (!same_) {
       std::printf(
@@ -76,8 +74,15 @@ class Run {
           exact_ ? " The result in f64 is the same; rounding to the stored dtype loses too much: see --dtype." : "");
       return kNotEquivalent;
     }
-    save_safetensors(o_.out, conversion_.state, metadata_);
-    std::printf("%s: %s, %zu tensors, verified.\n", o_.out.c_str(), o_.to.c_str(), conversion_.state.size());
+    const LazyState result = conversion.result();
+    std::vector<io::TensorEntry> entries;
+    for (const auto& [name, tensor] : result.outline) {
+      const auto foreign = file_.foreign.find(name);
+      entries.push_back(
+          {name, tensor.dtype(), tensor.shape(), 0, 0, foreign == file_.foreign.end() ? "" : foreign->second});
+    }
+    save_safetensors(o_.out, entries, metadata_, result.read);
+    std::printf("%s: %s, %zu tensors, verified.\n", o_.out.c_str(), o_.to.c_str(), entries.size());
     return kOk;
   }
 
@@ -94,68 +99,64 @@ class Run {
     return kInterrupted;
   }
 
-  void by_model() {
+  FileConversion by_model() {
     check(!file_.description.empty(), o_.in, ": it does not say what model it holds; describe it with --spec FILE");
     const ModelOptions options(file_.description);
     const bool raw = options.transformer().storage == nn::StreamStorage::raw;
     check_form(o_.from, nn::name_of(options.transformer().stream), raw, o_.in);
-    options.check_size(file_.state);
-    layout_ = layout_of(*options.build());
-    check_eps(layout_, o_.eps);
-    ModelConversion c = convert_model(file_, to(), {.dtype = dtype(), .inference = o_.inference});
-    conversion_ = std::move(c.conversion);
-    metadata_ = std::move(c.description);
+    plan_ = plan_conversion(file_.description, file_.state.outline, to(), o_.inference);
+    metadata_ = plan_->description;
+    return conversion(plan_->layout);
   }
 
-  void by_spec() {
+  FileConversion by_spec() {
     if (o_.from.empty()) throw UsageError("--spec needs --from: the file alone does not say what form it has");
     if (const auto form = file_.other.find(kStreamForm); form != file_.other.end())
       check_form(o_.from, form->second, false, o_.in);
-    layout_ = described_layout(o_.spec, file_, nn::stream_form(o_.from));
-    check_described(file_, layout_);
-    check_eps(layout_, o_.eps);
-    conversion_ = convert(file_.state, layout_, to(), dtype());
+    const Layout layout = described_layout(o_.spec, file_.state.outline, file_.other, nn::stream_form(o_.from));
+    check_described(file_.description, layout);
     metadata_ = file_.other;
     metadata_[kStreamForm] = o_.to;
+    return conversion(layout);
   }
 
-  void judge(const std::string& figure, bool same, bool exactly) {
+  FileConversion conversion(const Layout& layout) const {
+    check_eps(layout, o_.eps);
+    return FileConversion(file_.state, layout, to(), dtype());
+  }
+
+  void say(const std::string& figure, bool same, bool exactly) {
     figures_.push_back(figure);
     same_ = same_ && same;
     if (exactly) exact_ = exact_ && same;
   }
 
   // The conversion itself in f64, then what was rounded: every entry, what the readers see of random rows, logits.
-  void verify() {
-    const TensorMap before = centred(file_.state, layout_);
-    compare("in f64, ", before, conversion_.exact, true, &deviations_);
-    if (coarsest(conversion_.state) != DType::f64 && !interrupted())
-      compare("as stored, ", before, conversion_.state, false, nullptr);
+  void judge(const FileConversion& c) {
+    judge(c, "in f64, ", c.exact(), c.result_in_f64(), true);
+    if (c.stored() && !interrupted()) judge(c, "as stored, ", *c.stored(), c.result(), false);
   }
 
-  void compare(const std::string& when, const TensorMap& before, const TensorMap& after, bool exactly,
-               std::map<std::string, double>* deviations) {
-    const EntryComparison entries = compare_entries(before, layout_, after, conversion_.layout);
-    judge(entries_text(when + "entries", entries), entries.relation == EntryComparison::Relation::second_rounded,
-          exactly);
+  void judge(const FileConversion& c, const std::string& when, const FileConversion::Found& found,
+             const LazyState& result, bool exactly) {
+    say(entries_text(when + "entries", found.entries),
+        found.entries.relation == EntryComparison::Relation::second_rounded, exactly);
     const auto output = [&](const std::string& what, const Agreement& a) {
-      judge(agreement_text(when + what, a), a.same(), exactly);
+      say(agreement_text(when + what, a), a.same(), exactly);
     };
-    output("readers of random rows", compare_streams(before, layout_, after, conversion_.layout, deviations));
-    if (!o_.spec.empty()) return;
+    output("readers of random rows", found.readers);
+    if (!plan_) return;
     const auto logits = [&](const char* what, const Tensor& inputs) {
-      output(what, compare_models(file_.description, before, metadata_, after, inputs));
+      output(what, compare_models(file_.description, c.before(), metadata_, result, inputs));
     };
     logits("logits of random inputs", ModelOptions(file_.description).inputs(kRandomRows, 1));
     if (!o_.data.empty() && !interrupted()) logits("logits of data", data_inputs(file_.description, o_.data));
   }
 
   const ConvertOptions& o_;
-  ModelFile file_;
-  Layout layout_;
-  Conversion conversion_;
+  OpenModelFile file_;
+  std::optional<ModelPlan> plan_;  // where the file says what model it holds
   Metadata metadata_;
-  std::map<std::string, double> deviations_;
   std::vector<std::string> figures_;
   bool same_ = true, exact_ = true;
 };

@@ -25,9 +25,9 @@ Verification by_models(const VerifyOptions& o, const ModelFile& a, const ModelFi
 Verification by_spec(const VerifyOptions& o, const ModelFile& a, const ModelFile& b) {
   const auto layout = [&](const ModelFile& file) {
     if (const auto form = file.other.find(kStreamForm); form != file.other.end())
-      return described_layout(o.spec, file, nn::stream_form(form->second));
+      return described_layout(o.spec, file.state, file.other, nn::stream_form(form->second));
     return described_layout(
-        o.spec, file,
+        o.spec, file.state, file.other,
         file.description.empty() ? nn::StreamForm::layer_norm : stored_form(ModelOptions(file.description)));
   };
   return verify_streams(a, layout(a), b, layout(b));
