@@ -73,6 +73,16 @@ void check_neutral(const Tensor& t, const Layout& layout, const Place& p) {
           " and is neither writer nor reader; where it does not touch the stream, \"not_on_stream\" must say so");
 }
 
+// The output that a layer scale multiplies has its writer's bias in it.
+void check_scale(const Layout& layout, const Place& p) {
+  if (p.scale.empty() || !p.name.ends_with("weight")) return;
+  const std::string bias = p.name.substr(0, p.name.size() - 6) + "bias";
+  for (const Place& b : layout.places)
+    check(b.name != bias || b.role != Role::writer || b.scale == p.scale, "convert: writer '", p.name,
+          "' has the layer scale '", p.scale, "', its bias '", bias, "' ",
+          b.scale.empty() ? "none" : "'" + b.scale + "'", ": \"scales\" must name both");
+}
+
 void check_place(const TensorMap& state, const Layout& layout, const Place& p) {
   check(p.role == Role::writer || p.scale.empty(), "convert: '", p.name, "' has the layer scale '", p.scale,
         "' and is no writer");
@@ -85,7 +95,7 @@ void check_place(const TensorMap& state, const Layout& layout, const Place& p) {
         ", as the stream of ", nn::name_of(layout.form), " has");
   if (p.role == Role::writer) {
     if (!p.scale.empty()) check_vector(state, p.scale, layout, "layer scale");
-    return;
+    return check_scale(layout, p);
   }
   const NormPlace& norm = check_read(layout, p.name, p.norm);
   const Tensor* bias = state.find(p.bias);

@@ -80,6 +80,7 @@ bool Verification::same() const {
 }
 
 std::string Verification::sentence() const {
+  if (!one_kind) return text("Different models: ", entries.reason, ".");
   std::string unlike;
   for (const auto& [what, agreement] : outputs)
     if (!agreement.same()) unlike += text(unlike.empty() ? "" : " and ", what);
@@ -110,8 +111,8 @@ Verification verify_models(const ModelFile& a, const ModelFile& b,
   first.check_size(a.state), second.check_size(b.state);
   Verification v;
   if (first.gpt() != second.gpt()) {
-    v.entries.reason = text("one is a GPT, the other a ViT");
-    v.options = text("kind ", first.gpt() ? "gpt and vit" : "vit and gpt");
+    v.one_kind = false;
+    v.entries.reason = first.gpt() ? "the first is a GPT, the second a ViT" : "the first is a ViT, the second a GPT";
     return v;
   }
   const Layout layout_a = layout_or_none(first), layout_b = layout_or_none(second);

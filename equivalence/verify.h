@@ -66,7 +66,8 @@ Agreement compare_streams(const TensorMap& a, const Layout& layout_a, const Tens
 
 // What was found about two files, and the one verdict: the same where every entry is, and every output too.
 struct Verification {
-  std::string options;  // in which the two models differ, by name
+  std::string options;   // in which the two models differ, by name
+  bool one_kind = true;  // false: one is a GPT, the other a ViT, and nothing was compared
   EntryComparison entries;
   std::vector<std::pair<std::string, Agreement>> outputs = {};  // with what they are of
 

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "autograd/ops/pointwise.h"
 #include "equivalence/file_conversion.h"
 #include "tools/interrupt.h"
 #include "tools/model_data.h"
@@ -61,6 +62,7 @@ class Run {
   explicit Run(const ConvertOptions& o) : o_(o), file_(open_model_file(o.in)) {}
 
   int run() {
+    if (o_.spec.empty() && exports()) return export_raw();
     FileConversion conversion = o_.spec.empty() ? by_model() : by_spec();
     if (!conversion.check([] { return !interrupted(); })) return stop();
     if (plan_) conversion.complete(plan_->outline, dtype().value_or(coarsest(file_.state.outline)));
@@ -74,15 +76,7 @@ class Run {
           exact_ ? " The result in f64 is the same; rounding to the stored dtype loses too much: see --dtype." : "");
       return kNotEquivalent;
     }
-    const LazyState result = conversion.result();
-    std::vector<io::TensorEntry> entries;
-    for (const auto& [name, tensor] : result.outline) {
-      const auto foreign = file_.foreign.find(name);
-      entries.push_back(
-          {name, tensor.dtype(), tensor.shape(), 0, 0, foreign == file_.foreign.end() ? "" : foreign->second});
-    }
-    save_safetensors(o_.out, entries, metadata_, result.read);
-    std::printf("%s: %s, %zu tensors, verified.\n", o_.out.c_str(), o_.to.c_str(), entries.size());
+    write(conversion.result());
     return kOk;
   }
 
@@ -99,6 +93,52 @@ class Run {
     return kInterrupted;
   }
 
+  void write(const LazyState& result) const {
+    std::vector<io::TensorEntry> entries;
+    for (const auto& [name, tensor] : result.outline) {
+      const auto foreign = file_.foreign.find(name);
+      entries.push_back(
+          {name, tensor.dtype(), tensor.shape(), 0, 0, foreign == file_.foreign.end() ? "" : foreign->second});
+    }
+    save_safetensors(o_.out, entries, metadata_, result.read);
+    std::printf("%s: %s, %zu tensors, verified.\n", o_.out.c_str(), o_.to.c_str(), entries.size());
+  }
+
+  // Whether the file holds raw weights, which are the Pre-LN model's, of a model that runs in another form.
+  bool exports() const {
+    if (file_.description.empty() || to() != StreamForm::layer_norm) return false;
+    const ModelOptions options(file_.description);
+    const StreamForm form = options.transformer().stream;
+    return stored_form(options) == StreamForm::layer_norm && form != StreamForm::layer_norm;
+  }
+
+  // The Pre-LN model of the same weights.
+  int export_raw() {
+    ModelOptions options(file_.description);
+    check_form(o_.from, nn::name_of(options.transformer().stream), true, o_.in);
+    options.check_size(file_.state.outline);
+    options.transformer().stream = StreamForm::layer_norm, options.transformer().centre_readers = false;
+    metadata_ = options.description();
+    LazyState result = file_.state;
+    if (const auto dtype = this->dtype()) {
+      result.outline = {};
+      for (const auto& [name, tensor] : file_.state.outline) result.outline.add(name, outline(tensor.shape(), *dtype));
+      result.read = [this, dtype](const std::string& name) { return cast(file_.state.read(name), *dtype); };
+    }
+    const Tensor inputs = options.inputs(kRandomRows, 1);
+    const Agreement logits = compare_models(file_.description, file_.state, metadata_, result, inputs);
+    std::printf("%s holds raw weights: those of the Pre-LN model, which its %s form maps as it runs.\n%s\n",
+                o_.in.c_str(), nn::name_of(ModelOptions(file_.description).transformer().stream),
+                agreement_text("as stored, logits of random inputs", logits).c_str());
+    if (interrupted()) return stop();
+    if (logits.same()) {
+      write(result);
+      return kOk;
+    }
+    std::printf("Not verified: %s was not written.\n", o_.out.c_str());
+    return kNotEquivalent;
+  }
+
   FileConversion by_model() {
     check(!file_.description.empty(), o_.in, ": it does not say what model it holds; describe it with --spec FILE");
     const ModelOptions options(file_.description);
@@ -111,9 +151,10 @@ class Run {
 
   FileConversion by_spec() {
     if (o_.from.empty()) throw UsageError("--spec needs --from: the file alone does not say what form it has");
-    if (const auto form = file_.other.find(kStreamForm); form != file_.other.end())
-      check_form(o_.from, form->second, false, o_.in);
-    const Layout layout = described_layout(o_.spec, file_.state.outline, file_.other, nn::stream_form(o_.from));
+    const auto form = file_.other.find(kStreamForm);
+    if (form != file_.other.end()) check_form(o_.from, form->second, false, o_.in);
+    const bool converted = form != file_.other.end() || !file_.description.empty();
+    const Layout layout = described_layout(o_.spec, file_.state.outline, converted, nn::stream_form(o_.from));
     check_described(file_.description, layout);
     metadata_ = file_.other;
     metadata_[kStreamForm] = o_.to;

@@ -9,9 +9,9 @@
 
 namespace isonorm::tools {
 
-// The layout of a file whose parameters are in `form`, as the JSON file at `path` describes it. outline, other: the
-// file's tensors (their elements mean nothing) and what its metadata say beside a model's description.
-equivalence::Layout described_layout(const std::string& path, const TensorMap& outline, const Metadata& other,
+// The layout of a file whose parameters are in `form`, as the JSON file at `path` describes it. outline: the file's
+// tensors, whose elements mean nothing; converted: as for parse_layout().
+equivalence::Layout described_layout(const std::string& path, const TensorMap& outline, bool converted,
                                      nn::StreamForm form);
 
 // Examples of the data set at `path` as inputs of the model that `description` names: images of the folder, or rows of
