@@ -8,17 +8,17 @@
 
 namespace isonorm::equivalence {
 
+// What was found about the result, in f64 before rounding or as it is stored.
+struct ConversionFindings {
+  EntryComparison entries;                        // of second_rounded alone is it the same
+  Agreement readers;                              // of random rows
+  std::map<std::string, double> deviations = {};  // of each tensor, in what the readers see
+
+  bool same() const { return entries.relation == EntryComparison::Relation::second_rounded && readers.same(); }
+};
+
 class FileConversion {
  public:
-  // What was found about the result, in f64 before rounding or as it is stored.
-  struct Found {
-    EntryComparison entries;                        // of second_rounded alone is it the same
-    Agreement readers;                              // of random rows
-    std::map<std::string, double> deviations = {};  // of each tensor, in what the readers see
-
-    bool same() const { return entries.relation == EntryComparison::Relation::second_rounded && readers.same(); }
-  };
-
   // As convert(), in pieces of so many elements. Throws what can be said by names and shapes alone; what needs the
   // elements, check() throws.
   FileConversion(LazyState file, Layout layout, nn::StreamForm to, std::optional<DType> dtype = {},
@@ -31,8 +31,8 @@ class FileConversion {
   // Throws where it has anything else that was not made. After check(), as all below.
   void complete(const TensorMap& outline, DType dtype);
 
-  const Found& exact() const { return exact_; }
-  const std::optional<Found>& stored() const { return stored_; }  // nothing where no tensor is rounded
+  const ConversionFindings& exact() const { return exact_; }
+  const std::optional<ConversionFindings>& stored() const { return stored_; }  // nothing where no tensor is rounded
   const std::vector<TensorChange>& changes() const { return changes_; }
 
   // The source in f64, its writers as centred as those of rms_norm are (stream_check.h); the result in f64; and the
@@ -60,8 +60,8 @@ class FileConversion {
   nn::StreamForm to_;
   std::optional<DType> dtype_;
   std::vector<Unit> units_;
-  Found exact_;
-  std::optional<Found> stored_;
+  ConversionFindings exact_;
+  std::optional<ConversionFindings> stored_;
   std::vector<TensorChange> changes_, dropped_;
   std::map<std::string, Made> made_;
   std::vector<std::string> order_;  // of the result

@@ -178,8 +178,8 @@ class Run {
     if (c.stored() && !interrupted()) judge(c, "as stored, ", *c.stored(), c.result(), false);
   }
 
-  void judge(const FileConversion& c, const std::string& when, const FileConversion::Found& found,
-             const LazyState& result, bool exactly) {
+  void judge(const FileConversion& c, const std::string& when, const ConversionFindings& found, const LazyState& result,
+             bool exactly) {
     say(entries_text(when + "entries", found.entries),
         found.entries.relation == EntryComparison::Relation::second_rounded, exactly);
     const auto output = [&](const std::string& what, const Agreement& a) {
