@@ -128,8 +128,10 @@ class Auditor {
       });
       output(model, DType::f64);
     }
+    // A tied table is what the head reads, too.
+    const char* entrance = o_.tied && o_.positions == nn::Positions::learned ? "position.weight" : "token.weight";
     for (const nn::Parameter& p : model.named_parameters())
-      if (p.name == "token.weight" || p.name == "patch.bias" || p.name == "cls")
+      if (p.name == entrance || p.name == "patch.bias" || p.name == "cls")
         copy_into(p.tensor, detach(p.tensor) + share * size);
   }
 

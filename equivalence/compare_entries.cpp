@@ -267,6 +267,12 @@ bool explained(const TensorMap& from, const Layout& layout, StreamForm form, con
 
 }  // namespace
 
+EntryComparison compare_convertible(const TensorMap& a, const Layout& layout_a, const TensorMap& b,
+                                    const Layout& layout_b) {
+  NoGrad no_grad;
+  return Comparer(a, layout_a, b, layout_b, true).run();
+}
+
 EntryComparison compare_entries(const TensorMap& a, const Layout& layout_a, const TensorMap& b,
                                 const Layout& layout_b) {
   NoGrad no_grad;

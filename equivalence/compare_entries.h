@@ -35,4 +35,9 @@ struct EntryComparison {
 // Throws where a state does not fit its layout.
 EntryComparison compare_entries(const TensorMap& a, const Layout& layout_a, const TensorMap& b, const Layout& layout_b);
 
+// The same of two states that are finite and convertible, or of pieces of such states (pieces.h), without the forms
+// that might lie between them: what a conversion is held to.
+EntryComparison compare_convertible(const TensorMap& a, const Layout& layout_a, const TensorMap& b,
+                                    const Layout& layout_b);
+
 }  // namespace isonorm::equivalence

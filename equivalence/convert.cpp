@@ -26,8 +26,8 @@ Tensor along(const Tensor& v, int dim, int rank) {
 
 class Converter {
  public:
-  Converter(const TensorMap& state, const Layout& layout, StreamForm to, std::optional<DType> dtype)
-      : state_(state), from_(layout), to_(to), dtype_(dtype) {
+  Converter(const TensorMap& state, const Layout& layout, StreamForm to, std::optional<DType> dtype, ZeroMeans& means)
+      : state_(state), from_(layout), to_(to), dtype_(dtype), means_(means) {
     result_.layout.form = to;
     result_.layout.width = layout.width;
   }
@@ -105,7 +105,7 @@ class Converter {
       x = x * along(exact(p.scale), p.dim, x.rank());
     }
     const DType dtype = state_.at(p.name).dtype();
-    if (from_.form == StreamForm::rms_norm) check_zero_mean(p.name, x, p.dim, dtype);
+    if (from_.form == StreamForm::rms_norm) means_[p.name].add(x, p.dim, dtype);
     if (!p.scale.empty()) scales_.insert(std::exchange(p.scale, ""));
     put(p, mapped(x, Role::writer, p.dim, what), dtype, what, state_.at(p.name).shape());
   }
@@ -166,18 +166,31 @@ class Converter {
   const Layout& from_;
   StreamForm to_;
   std::optional<DType> dtype_;
+  ZeroMeans& means_;
   std::set<std::string> scales_;  // that writers took up
   Conversion result_;
 };
 
 }  // namespace
 
-Conversion convert(const TensorMap& state, const Layout& layout, StreamForm to, std::optional<DType> dtype) {
-  NoGrad no_grad;
+void check_forms(StreamForm from, StreamForm to) {
   check(to != StreamForm::none, "convert: a stream with norms has no form without");
-  check(to != layout.form, "convert: the checkpoint has the form ", nn::name_of(to), " already");
+  check(to != from, "convert: the checkpoint has the form ", nn::name_of(to), " already");
+}
+
+Conversion convert(const TensorMap& state, const Layout& layout, StreamForm to, std::optional<DType> dtype) {
+  check_forms(layout.form, to);
   check_convertible(state, layout);
-  return Converter(state, layout, to, dtype).run();
+  ZeroMeans means;
+  Conversion result = convert_piece(state, layout, to, dtype, means);
+  for (const auto& [name, mean] : means) mean.check_writer(name);
+  return result;
+}
+
+Conversion convert_piece(const TensorMap& state, const Layout& layout, StreamForm to, std::optional<DType> dtype,
+                         ZeroMeans& means) {
+  NoGrad no_grad;
+  return Converter(state, layout, to, dtype, means).run();
 }
 
 }  // namespace isonorm::equivalence

@@ -4,12 +4,13 @@
 // Source: 2305.14858, sections 3.1 and 3.2; docs/conversion.md.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/tensor_map.h"
-#include "equivalence/layout.h"
+#include "equivalence/convertible.h"
 
 namespace isonorm::equivalence {
 
@@ -36,5 +37,14 @@ struct Conversion {
 //   no reader takes up the bias of a norm          a writer of rms_norm is not zero-mean: no LayerNorm computes that
 //   a name that conversion makes is taken          a result does not fit its dtype
 Conversion convert(const TensorMap& state, const Layout& layout, nn::StreamForm to, std::optional<DType> dtype = {});
+
+// Throws where there is nothing to convert: to no norms, or to the form that it has.
+void check_forms(nn::StreamForm from, nn::StreamForm to);
+
+// The same for a piece (pieces.h) of what check_convertible() passed as a whole; the means of the writers of an
+// rms_norm model go to `means`, for a verdict on all of a writer's pieces.
+using ZeroMeans = std::map<std::string, ZeroMean>;
+Conversion convert_piece(const TensorMap& state, const Layout& layout, nn::StreamForm to, std::optional<DType> dtype,
+                         ZeroMeans& means);
 
 }  // namespace isonorm::equivalence

@@ -38,6 +38,9 @@ void check_numbers(const TensorMap& state, const std::string& name) {
   const Tensor& t = tensor_at(state, name);
   check(is_floating(t.dtype()), "convert: '", name, "' has dtype ", t.dtype(),
         ": integer and quantised weights cannot be mapped exactly, expected f32, f64 or bf16");
+}
+
+void check_finite(const std::string& name, const Tensor& t) {
   check(t.numel() == 0 || std::isfinite(largest_entry(cast(t, DType::f64))), "convert: '", name,
         "' holds NaN or infinity");
 }
@@ -70,6 +73,16 @@ void check_neutral(const Tensor& t, const Layout& layout, const Place& p) {
           " and is neither writer nor reader; where it does not touch the stream, \"not_on_stream\" must say so");
 }
 
+// The output that a layer scale multiplies has its writer's bias in it.
+void check_scale(const Layout& layout, const Place& p) {
+  if (p.scale.empty() || !p.name.ends_with("weight")) return;
+  const std::string bias = p.name.substr(0, p.name.size() - 6) + "bias";
+  for (const Place& b : layout.places)
+    check(b.name != bias || b.role != Role::writer || b.scale == p.scale, "convert: writer '", p.name,
+          "' has the layer scale '", p.scale, "', its bias '", bias, "' ",
+          b.scale.empty() ? "none" : "'" + b.scale + "'", ": \"scales\" must name both");
+}
+
 void check_place(const TensorMap& state, const Layout& layout, const Place& p) {
   check(p.role == Role::writer || p.scale.empty(), "convert: '", p.name, "' has the layer scale '", p.scale,
         "' and is no writer");
@@ -82,7 +95,7 @@ void check_place(const TensorMap& state, const Layout& layout, const Place& p) {
         ", as the stream of ", nn::name_of(layout.form), " has");
   if (p.role == Role::writer) {
     if (!p.scale.empty()) check_vector(state, p.scale, layout, "layer scale");
-    return;
+    return check_scale(layout, p);
   }
   const NormPlace& norm = check_read(layout, p.name, p.norm);
   const Tensor* bias = state.find(p.bias);
@@ -97,7 +110,7 @@ void check_place(const TensorMap& state, const Layout& layout, const Place& p) {
 
 }  // namespace
 
-void check_convertible(const TensorMap& state, const Layout& layout) {
+void check_layout(const TensorMap& state, const Layout& layout) {
   check(layout.form != nn::StreamForm::none, "convert: a stream without norms has no other form");
   check(layout.width >= 2, "convert: a stream of width ", layout.width, " cannot be converted, expected at least 2");
   check(!layout.norms.empty(), "convert: there is no norm");
@@ -135,10 +148,37 @@ void check_convertible(const TensorMap& state, const Layout& layout) {
           n.name, "'");
 }
 
+void check_values(const TensorMap& state, const Layout& layout) {
+  const auto finite = [&](const std::string& name) {
+    if (const Tensor* t = name.empty() ? nullptr : state.find(name)) check_finite(name, *t);
+  };
+  for (const NormPlace& n : layout.norms) finite(n.weight), finite(n.bias);
+  for (const Place& p : layout.places) {
+    if (p.role == Role::neutral) continue;
+    finite(p.name), finite(p.scale);
+    if (const NormPlace* norm = layout.find_norm(p.norm); norm && !norm->bias.empty()) finite(p.bias);
+  }
+}
+
+void check_convertible(const TensorMap& state, const Layout& layout) {
+  check_layout(state, layout);
+  check_values(state, layout);
+}
+
+void ZeroMean::add(const Tensor& writer, int dim, DType dtype) {
+  off_ = larger(off_, largest_entry(mean(writer, {dim}))), size_ = larger(size_, largest_entry(writer));
+  eps_ = epsilon(dtype);
+}
+
+void ZeroMean::check_writer(const std::string& name) const {
+  check(off_ <= eps_ * size_, "convert: writer '", name, "' has a mean of up to ", off_,
+        " along the stream, rounding explains ", eps_ * size_, ": RMSNorm sees that mean and LayerNorm does not");
+}
+
 void check_zero_mean(const std::string& name, const Tensor& writer, int dim, DType dtype) {
-  const double off = largest_entry(mean(writer, {dim})), bound = epsilon(dtype) * largest_entry(writer);
-  check(off <= bound, "convert: writer '", name, "' has a mean of up to ", off, " along the stream, rounding explains ",
-        bound, ": RMSNorm sees that mean and LayerNorm does not");
+  ZeroMean m;
+  m.add(writer, dim, dtype);
+  m.check_writer(name);
 }
 
 }  // namespace isonorm::equivalence

@@ -27,9 +27,10 @@ inline constexpr const char* kStreamForm = "stream.form";
 // replaced by "bias"; it need not be listed. A tied table's head that is there is a reader of its own. A number beside
 // a writer, and "dim", is the stream's axis. "others" touch the stream neither way; one with an axis of the stream's
 // width must stand under "not_on_stream" instead, or check_convertible() takes it for a forgotten writer. A layer
-// scale belongs to a writer; converted: whether the state is a conversion's result, in which scales may be gone, as
-// gains may be in any. Of two patterns that fit a norm its own name counts. Throws, naming the entry, where the JSON is
-// not of that form, a pattern meets no tensor (of norms: nor a reader), or a tensor or a norm meets two.
+// scale belongs to a writer, and where that is a "...weight" with a "...bias" to both; converted: whether the state is
+// a conversion's result, in which scales may be gone, as gains may be in any. Of two patterns that fit a norm its own
+// name counts. Throws, naming the entry, where the JSON is not of that form, a pattern meets no tensor (of norms: nor a
+// reader), or a tensor or a norm meets two.
 Layout parse_layout(std::string_view json, const TensorMap& state, nn::StreamForm form, bool converted = false);
 
 }  // namespace isonorm::equivalence

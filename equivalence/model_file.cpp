@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <type_traits>
 
 #include "autograd/ops/random.h"
 #include "autograd/ops/shape.h"
 #include "core/round_up.h"
+#include "equivalence/name_pattern.h"
 #include "equivalence/option_text.h"
 #include "io/checkpoint.h"
 
@@ -67,6 +69,19 @@ template <class O> void read_options(const Metadata& m, O& options) {
   check(known == m.size(), "model file: it has ", m.size(), " entries '", kPrefix, "...', the options are ", known);
 }
 
+bool is_number(const std::string& s) {
+  return !s.empty() && s.size() < 10 && s.find_first_not_of("0123456789") == std::string::npos;
+}
+
+// One of several files, as its name says, holds a part of a model.
+void check_whole(const std::string& path) {
+  std::vector<std::string> stars;
+  if (!matches("*-of-*.safetensors", std::filesystem::path(path).filename().string(), stars)) return;
+  const std::string part = stars[0].substr(stars[0].rfind('-') + 1);
+  check(!is_number(part) || !is_number(stars[1]) || std::stoul(stars[1]) == 1, path, ": this is shard ", part, " of ",
+        stars[1], "; expected the whole model in one file, as safetensors' save_file writes it");
+}
+
 }  // namespace
 
 Metadata describe(const nn::Module& model) {
@@ -76,21 +91,37 @@ Metadata describe(const nn::Module& model) {
   return written_options(vit->options, "vit");
 }
 
-ModelFile load_model_file(const std::string& path) {
-  ModelFile file;
-  Metadata metadata;
-  file.state = load_safetensors(path, &metadata);
-  const bool trained = is_checkpoint(metadata);
-  if (trained) {
-    Checkpoint checkpoint = load_checkpoint(path);
-    file.state = std::move(checkpoint.weights);
-    metadata = std::move(checkpoint.values);
+OpenModelFile open_model_file(const std::string& path) {
+  check_whole(path);
+  const auto file = std::make_shared<const SafetensorsFile>(path);
+  const bool trained = is_checkpoint(file->metadata());
+  if (trained) check_checkpoint(*file);
+  OpenModelFile opened;
+  std::map<std::string, const io::TensorEntry*> places;
+  for (const io::TensorEntry& e : file->entries()) {
+    if (trained && !e.name.starts_with(kCheckpointWeights)) continue;
+    const std::string name = e.name.substr(trained ? kCheckpointWeights.size() : 0);
+    opened.state.outline.add(name, outline(e.shape, e.dtype));
+    places[name] = &e;
+    if (!e.foreign.empty()) opened.foreign[name] = e.foreign;
   }
-  for (const auto& [key, value] : metadata)
-    if (key.starts_with(kPrefix))
-      file.description.emplace(key, value);
+  opened.state.read = [file, places = std::move(places)](const std::string& name) {
+    return file->read(*places.at(name));
+  };
+  for (const auto& [key, value] : file->metadata()) {
+    const std::string name = key.substr(trained && key.starts_with(kCheckpointValue) ? kCheckpointValue.size() : 0);
+    if (name.starts_with(kPrefix))
+      opened.description.emplace(name, value);
     else if (!trained)
-      file.other.emplace(key, value);
+      opened.other.emplace(key, value);
+  }
+  return opened;
+}
+
+ModelFile load_model_file(const std::string& path) {
+  OpenModelFile opened = open_model_file(path);
+  ModelFile file{{}, std::move(opened.description), std::move(opened.other), std::move(opened.foreign)};
+  for (const auto& [name, tensor] : opened.state.outline) file.state.add(name, opened.state.read(name));
   return file;
 }
 

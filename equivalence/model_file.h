@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "core/tensor_map.h"
+#include "equivalence/lazy_state.h"
 #include "io/safetensors.h"
 #include "nn/gpt.h"
 #include "nn/vit.h"
@@ -21,10 +21,21 @@ Metadata describe(const nn::Module& model);
 struct ModelFile {
   TensorMap state;
   Metadata description;  // as describe() gives it; empty where the file has none
-  Metadata other;        // metadata beside it; of a checkpoint of `isonorm train` none
+  Metadata other = {};   // metadata beside it; of a checkpoint of `isonorm train` none
+  // Dtypes of tensors that are held as bytes (io::TensorEntry).
+  std::map<std::string, std::string> foreign = {};
 };
 
-// A safetensors file or a checkpoint of `isonorm train` (its weights). Throws as load_safetensors and load_checkpoint.
+// The same with tensors that are read when they are asked for.
+struct OpenModelFile {
+  LazyState state;
+  Metadata description, other;
+  std::map<std::string, std::string> foreign;
+};
+
+// A safetensors file or a checkpoint of `isonorm train` (its weights), whose checksum is verified first. Throws as
+// SafetensorsFile and check_checkpoint, and where the file is one of several that hold a model.
+OpenModelFile open_model_file(const std::string& path);
 ModelFile load_model_file(const std::string& path);
 
 // A described model.

@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
+#include "core/random.h"
 #include "core/tensor_map.h"
 #include "equivalence/layout.h"
 
@@ -24,12 +26,43 @@ struct StreamDeviation {
 StreamDeviation stream_deviation(const TensorMap& a, const Layout& layout_a, const TensorMap& b, const Layout& layout_b,
                                  uint64_t seed);
 
+// Which slices of a writer a piece of it has: from `begin` on, of `of` in all (0: of as many as there are).
+struct Slices {
+  int64_t begin = 0, of = 0;
+};
+
+// The same of two states that come in pieces (pieces.h): first what all writers write, then what the readers see of it.
+class StreamComparison {
+ public:
+  StreamComparison(std::vector<std::string> writers, uint64_t seed);
+  // The writers among these tensors; of states in pieces one.
+  void write(const TensorMap& a, const Layout& layout_a, const TensorMap& b, const Layout& layout_b, Slices where = {});
+  // The readers among them. Throws where the two do not have as many.
+  void read(const TensorMap& a, const Layout& layout_a, const TensorMap& b, const Layout& layout_b);
+  StreamDeviation result() const;
+
+ private:
+  struct Seen {
+    double scale = 0, whole = 0;
+    std::vector<double> of_writer = {};  // largest difference in the rows of each
+  };
+  std::vector<std::string> writers_;
+  uint64_t seed_;
+  std::vector<Tensor> written_a_, written_b_;  // rows of each writer
+  Tensor rows_a_, rows_b_;                     // of all
+  std::map<std::string, Seen> seen_;           // by reader
+};
+
+// The writers of both. Throws where there is none, or one has a writer more that is not 0.
+std::vector<std::string> writers_of(const TensorMap& a, const Layout& layout_a, const TensorMap& b,
+                                    const Layout& layout_b);
+
 // Every floating tensor in f64 with each element moved by one unit in the last place of `dtype`, up or down at random:
 // w (1 +- eps). What rounding explains, at least.
 TensorMap moved_by_rounding(const TensorMap& state, DType dtype, uint64_t seed);
 // The same with the dtype that each tensor has, or its partner of that name where that is coarser: one coarse tensor is
 // no reason to move the others as far.
-TensorMap moved_by_rounding(const TensorMap& state, const TensorMap& partner, uint64_t seed);
+TensorMap moved_by_rounding(const TensorMap& state, const TensorMap& partner, Generator& generator);
 
 // The state in f64; tensors that are not floating as they are.
 TensorMap widened(const TensorMap& state);

@@ -80,6 +80,7 @@ bool Verification::same() const {
 }
 
 std::string Verification::sentence() const {
+  if (!one_kind) return text("Different models: ", entries.reason, ".");
   std::string unlike;
   for (const auto& [what, agreement] : outputs)
     if (!agreement.same()) unlike += text(unlike.empty() ? "" : " and ", what);
@@ -110,8 +111,8 @@ Verification verify_models(const ModelFile& a, const ModelFile& b,
   first.check_size(a.state), second.check_size(b.state);
   Verification v;
   if (first.gpt() != second.gpt()) {
-    v.entries.reason = text("one is a GPT, the other a ViT");
-    v.options = text("kind ", first.gpt() ? "gpt and vit" : "vit and gpt");
+    v.one_kind = false;
+    v.entries.reason = first.gpt() ? "the first is a GPT, the second a ViT" : "the first is a ViT, the second a GPT";
     return v;
   }
   const Layout layout_a = layout_or_none(first), layout_b = layout_or_none(second);
@@ -127,9 +128,9 @@ Verification verify_models(const ModelFile& a, const ModelFile& b,
   return v;
 }
 
-void check_described(const ModelFile& file, const Layout& layout) {
-  if (file.description.empty()) return;
-  const ModelOptions options(file.description);
+void check_described(const Metadata& description, const Layout& layout) {
+  if (description.empty()) return;
+  const ModelOptions options(description);
   const nn::TransformerOptions& t = options.transformer();
   const nn::StreamForm form = stored_form(options);
   check(form == layout.form, "spec: the file says that its tensors are those of ", nn::name_of(form), ", not of ",
@@ -141,8 +142,8 @@ void check_described(const ModelFile& file, const Layout& layout) {
 }
 
 Verification verify_streams(const ModelFile& a, const Layout& layout_a, const ModelFile& b, const Layout& layout_b) {
-  check_described(a, layout_a);
-  check_described(b, layout_b);
+  check_described(a.description, layout_a);
+  check_described(b.description, layout_b);
   check_convertible(a.state, layout_a);
   check_convertible(b.state, layout_b);
   Verification v;

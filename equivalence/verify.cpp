@@ -13,19 +13,34 @@ namespace {
 using nn::StreamForm;
 using nn::StreamStorage;
 
-constexpr uint64_t kSeed = 2305;  // of the rows of the stream check
-constexpr uint64_t kControls = 2;
-
 constexpr int64_t kBlock = int64_t{1} << 23;  // numbers of logits that are held at once, or one row of inputs
 
 DType coarser(DType a, DType b) { return epsilon(a) >= epsilon(b) ? a : b; }
 
-std::unique_ptr<nn::Module> loaded(const Metadata& description, const TensorMap& state) {
+// The model in f64 with the tensors of the state, each changed by `change` as it is read.
+template <class F> std::unique_ptr<nn::Module> loaded(const Metadata& description, const LazyState& state, F&& change) {
   const ModelOptions options(description);
-  options.check_size(state);
+  options.check_size(state.outline);
   std::unique_ptr<nn::Module> model = options.build();
-  model->load_state_dict(widened(state));
+  model->load_state_dict(state.outline);  // names and shapes are checked there
+  const TensorMap parameters = model->state_dict();
+  for (const auto& [name, shape] : state.outline) {
+    TensorMap one;
+    one.add(name, state.read(name));
+    copy_into(parameters.at(name), change(one).at(name));
+  }
   return model;
+}
+
+std::unique_ptr<nn::Module> loaded(const Metadata& description, const LazyState& state) {
+  return loaded(description, state, widened);
+}
+
+std::unique_ptr<nn::Module> moved(const Metadata& description, const LazyState& state, const LazyState& partner,
+                                  uint64_t seed) {
+  Generator generator{seed, 0};
+  return loaded(description, state,
+                [&](const TensorMap& one) { return moved_by_rounding(one, partner.outline, generator); });
 }
 
 // max |x - y| and max |x| over blocks.
@@ -59,19 +74,18 @@ ModelOptions converted_options(ModelOptions o, StreamForm to) {
 }
 
 // Adds the biases that the new model has and the old one had not, as zeros; puts everything in the new model's order.
-void complete(Conversion& c, const nn::Module& model, DType dtype) {
+void complete(Conversion& c, const ModelPlan& plan, DType dtype) {
   TensorMap exact, state;
-  const Layout whole = layout_of(model);
-  for (const nn::Parameter& p : model.named_parameters()) {
-    const Tensor* there = c.exact.find(p.name);
+  for (const auto& [name, tensor] : plan.outline) {
+    const Tensor* there = c.exact.find(name);
     if (!there) {
-      check(p.name.ends_with("bias"), "convert: nothing became '", p.name, "' of the converted model");
-      c.changes.push_back({p.name, "created: zeros", {}, p.tensor.shape()});
-      for (const Place& place : whole.places)
-        if (place.name == p.name) c.layout.places.push_back(place);
+      check(name.ends_with("bias"), "convert: nothing became '", name, "' of the converted model");
+      c.changes.push_back({name, "created: zeros", {}, tensor.shape()});
+      for (const Place& place : plan.result.places)
+        if (place.name == name) c.layout.places.push_back(place);
     }
-    exact.add(p.name, there ? *there : zeros(p.tensor.shape(), {DType::f64}));
-    state.add(p.name, there ? c.state.at(p.name) : zeros(p.tensor.shape(), {dtype}));
+    exact.add(name, there ? *there : zeros(tensor.shape(), {DType::f64}));
+    state.add(name, there ? c.state.at(name) : zeros(tensor.shape(), {dtype}));
   }
   c.exact = std::move(exact), c.state = std::move(state);
 }
@@ -80,19 +94,31 @@ void complete(Conversion& c, const nn::Module& model, DType dtype) {
 
 double Agreement::bound() const { return 4 * control + 64 * epsilon(DType::f64); }
 
-ModelConversion convert_model(const ModelFile& file, StreamForm to, const ModelConversionOptions& o) {
-  const ModelOptions options(file.description);
-  options.check_size(file.state);
+ModelPlan plan_conversion(const Metadata& description, const TensorMap& outline, StreamForm to, bool inference) {
+  const ModelOptions options(description);
+  options.check_size(outline);
   const nn::BranchOptions& branch = options.transformer().branch;
-  check(branch.dropout == 0 || o.inference, "convert: dropout ", branch.dropout,
+  check(branch.dropout == 0 || inference, "convert: dropout ", branch.dropout,
         " acts on the branches before they are recentred, which weights that are centred already cannot follow in "
         "training; for inference alone it can be left out");
-  const std::unique_ptr<nn::Module> model = options.build();
-  check_shapes(*model, file.state);
-  ModelConversion result{convert(file.state, layout_of(*model), to, o.dtype), {}};
+  ModelPlan plan;
+  {
+    const std::unique_ptr<nn::Module> model = options.build();
+    check_shapes(*model, outline);
+    plan.layout = layout_of(*model);
+  }
   const std::unique_ptr<nn::Module> converted = converted_options(options, to).build();
-  complete(result.conversion, *converted, o.dtype.value_or(coarsest(file.state)));
-  result.description = describe(*converted);
+  plan.description = describe(*converted);
+  plan.result = layout_of(*converted);
+  for (const nn::Parameter& p : converted->named_parameters())
+    plan.outline.add(p.name, equivalence::outline(p.tensor.shape(), DType::f64));
+  return plan;
+}
+
+ModelConversion convert_model(const ModelFile& file, StreamForm to, const ModelConversionOptions& o) {
+  ModelPlan plan = plan_conversion(file.description, file.state, to, o.inference);
+  ModelConversion result{convert(file.state, plan.layout, to, o.dtype), std::move(plan.description)};
+  complete(result.conversion, plan, o.dtype.value_or(coarsest(file.state)));
   return result;
 }
 
@@ -101,15 +127,15 @@ Tensor logits(const Metadata& description, const TensorMap& state, const Tensor&
   return (*loaded(description, state))(inputs);
 }
 
-Agreement compare_models(const Metadata& description_a, const TensorMap& a, const Metadata& description_b,
-                         const TensorMap& b, const Tensor& inputs) {
+Agreement compare_models(const Metadata& description_a, const LazyState& a, const Metadata& description_b,
+                         const LazyState& b, const Tensor& inputs) {
   NoGrad no_grad;
   const std::unique_ptr<nn::Module> first = loaded(description_a, a);
   const std::unique_ptr<nn::Module> second = loaded(description_b, b);
   std::vector<std::unique_ptr<nn::Module>> moved_a, moved_b;
   for (uint64_t seed = 1; seed <= kControls; ++seed) {
-    moved_a.push_back(loaded(description_a, moved_by_rounding(a, b, seed)));
-    moved_b.push_back(loaded(description_b, moved_by_rounding(b, a, seed)));
+    moved_a.push_back(moved(description_a, a, b, seed));
+    moved_b.push_back(moved(description_b, b, a, seed));
   }
   for (nn::Module* model : {first.get(), second.get()}) model->prepare_inference();  // so that weights are mapped once
   for (const auto* moved : {&moved_a, &moved_b})
@@ -130,21 +156,8 @@ Agreement compare_models(const Metadata& description_a, const TensorMap& a, cons
     done += block.size(0);
     rows = std::max(int64_t{1}, kBlock / std::max(int64_t{1}, expected.numel() / block.size(0)));
   }
-  Agreement agreement{.deviation = distance.relative(), .dtype = coarser(coarsest(a), coarsest(b))};
+  Agreement agreement{.deviation = distance.relative(), .dtype = coarser(coarsest(a.outline), coarsest(b.outline))};
   for (const Distance& control : controls) agreement.control = larger(agreement.control, control.relative());
-  return agreement;
-}
-
-Agreement compare_streams(const TensorMap& a, const Layout& layout_a, const TensorMap& b, const Layout& layout_b,
-                          std::map<std::string, double>* of) {
-  const StreamDeviation deviation = stream_deviation(a, layout_a, b, layout_b, kSeed);
-  if (of) *of = deviation.of;
-  Agreement agreement{.deviation = deviation.worst, .dtype = coarser(coarsest(a), coarsest(b))};
-  const auto control = [&](const TensorMap& state, const Layout& layout, const TensorMap& partner, uint64_t seed) {
-    const double moved = stream_deviation(state, layout, moved_by_rounding(state, partner, seed), layout, kSeed).worst;
-    agreement.control = larger(agreement.control, moved);
-  };
-  for (uint64_t seed = 1; seed <= kControls; ++seed) control(a, layout_a, b, seed), control(b, layout_b, a, seed);
   return agreement;
 }
 

@@ -35,6 +35,16 @@ struct ModelConversionOptions {
   bool inference = false;      // leave out dropout on branches, which mapped weights cannot follow in training
 };
 
+// What a conversion of a described model is to do.
+struct ModelPlan {
+  Layout layout, result;  // of the model and of what it becomes
+  Metadata description;   // of that
+  TensorMap outline;      // of its tensors, in their order
+};
+// Throws where the tensors are not those of the described model, or where dropout acts on its branches and `inference`,
+// which leaves it out, is not asked for.
+ModelPlan plan_conversion(const Metadata& description, const TensorMap& outline, nn::StreamForm to, bool inference);
+
 // As convert(), for a file with a description. Raw weights of whatever form are the Pre-LN model's.
 // Throws as convert() does, and where the file's tensors are not those of the model that it describes, or dropout acts
 // on its branches.
@@ -47,8 +57,8 @@ Tensor logits(const Metadata& description, const TensorMap& state, const Tensor&
 // each with every tensor moved by an ulp of its dtype, or of its partner's in the other where that is coarser, and the
 // larger counts: the verdict does not ask which comes first. Six models of f64 are in memory. Throws where the models
 // do not take the same inputs or give logits of different shapes.
-Agreement compare_models(const Metadata& description_a, const TensorMap& a, const Metadata& description_b,
-                         const TensorMap& b, const Tensor& inputs);
+Agreement compare_models(const Metadata& description_a, const LazyState& a, const Metadata& description_b,
+                         const LazyState& b, const Tensor& inputs);
 
 // The same seen from the stream (stream_check.h); where `of` is not null it gets each tensor's deviation.
 Agreement compare_streams(const TensorMap& a, const Layout& layout_a, const TensorMap& b, const Layout& layout_b,
@@ -56,7 +66,8 @@ Agreement compare_streams(const TensorMap& a, const Layout& layout_a, const Tens
 
 // What was found about two files, and the one verdict: the same where every entry is, and every output too.
 struct Verification {
-  std::string options;  // in which the two models differ, by name
+  std::string options;   // in which the two models differ, by name
+  bool one_kind = true;  // false: one is a GPT, the other a ViT, and nothing was compared
   EntryComparison entries;
   std::vector<std::pair<std::string, Agreement>> outputs = {};  // with what they are of
 
@@ -73,11 +84,12 @@ Verification verify_models(const ModelFile& a, const ModelFile& b,
 Verification verify_streams(const ModelFile& a, const Layout& layout_a, const ModelFile& b, const Layout& layout_b);
 // Throws where the description that a file has, if any, contradicts the layout: in the form of its stream, its width or
 // its eps.
-void check_described(const ModelFile& file, const Layout& layout);
+void check_described(const Metadata& description, const Layout& layout);
 
 // The coarsest floating dtype of a state; f64 where it has none.
 DType coarsest(const TensorMap& state);
 
+inline constexpr uint64_t kControls = 2;   // copies of each side with every tensor moved by an ulp
 inline constexpr int64_t kRandomRows = 4;  // of random inputs, at least
 
 }  // namespace isonorm::equivalence

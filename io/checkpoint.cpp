@@ -14,7 +14,7 @@ constexpr const char* kVersionKey = "isonorm.checkpoint";
 constexpr const char* kChecksumKey = "isonorm.crc32";
 constexpr const char* kVersion = "1";
 constexpr const char* kPrevious = ".previous";
-constexpr std::string_view kWeights = "weights.", kOptimizer = "optimizer.", kValue = "value.";
+constexpr std::string_view kWeights = kCheckpointWeights, kOptimizer = "optimizer.", kValue = kCheckpointValue;
 
 // CRC-32 over values and tensors in order. Each part is preceded by its length, so that no two checkpoints give the
 // same sequence of bytes.
@@ -44,18 +44,35 @@ class Checksum {
   uLong crc_ = 0;
 };
 
-std::string checksum_of(const TensorMap& tensors, const Metadata& metadata) {
+// each(f) calls f(name, tensor) for all tensors in order.
+template <class Each> std::string checksum_of(const Metadata& metadata, Each&& each) {
   Checksum sum;
   for (const auto& [key, value] : metadata) {
     if (key == kChecksumKey) continue;
     sum.add(key);
     sum.add(value);
   }
-  for (const auto& [name, tensor] : tensors) {
+  each([&](const std::string& name, const Tensor& tensor) {
     sum.add(name);
     sum.add(tensor);
-  }
+  });
   return sum.hex();
+}
+
+auto all_of(const TensorMap& tensors) {
+  return [&](auto&& f) {
+    for (const auto& [name, tensor] : tensors) f(name, tensor);
+  };
+}
+
+template <class Each> void check_whole(const Metadata& metadata, Each&& each) {
+  check(is_checkpoint(metadata), "checkpoint: this safetensors file is not a checkpoint");
+  const std::string& version = text_at(metadata, kVersionKey);
+  check(version == kVersion, "checkpoint: version ", version, ", expected ", kVersion);
+  const std::string expected = checksum_of(metadata, each);
+  const auto recorded = metadata.find(kChecksumKey);
+  check(recorded != metadata.end() && recorded->second == expected, "checkpoint: the file is damaged: its checksum is ",
+        expected, ", recorded ", recorded == metadata.end() ? "" : recorded->second);
 }
 
 void add_all(TensorMap& to, const TensorMap& from, std::string_view prefix) {
@@ -83,7 +100,7 @@ void save_checkpoint(const std::string& path, const Checkpoint& c) {
   add_all(tensors, c.optimizer, kOptimizer);
   Metadata metadata{{kVersionKey, kVersion}};
   for (const auto& [name, value] : c.values) metadata.emplace(text(kValue, name), value);
-  metadata[kChecksumKey] = checksum_of(tensors, metadata);
+  metadata[kChecksumKey] = checksum_of(metadata, all_of(tensors));
   save_safetensors(path, tensors, metadata);
 }
 
@@ -91,11 +108,7 @@ Checkpoint load_checkpoint(const Bytes& file) {
   Metadata metadata;
   const TensorMap tensors = load_safetensors(file, &metadata);
   const Scope scope(file.name);
-  check(is_checkpoint(metadata), "checkpoint: this safetensors file is not a checkpoint");
-  check(metadata[kVersionKey] == kVersion, "checkpoint: version ", metadata[kVersionKey], ", expected ", kVersion);
-  const std::string expected = checksum_of(tensors, metadata);
-  check(metadata[kChecksumKey] == expected, "checkpoint: the file is damaged: its checksum is ", expected,
-        ", recorded ", metadata[kChecksumKey]);
+  check_whole(metadata, all_of(tensors));
   Checkpoint c;
   for (const auto& [name, tensor] : tensors) {
     const bool weight = name.starts_with(kWeights);
@@ -111,6 +124,13 @@ Checkpoint load_checkpoint(const Bytes& file) {
 }
 
 Checkpoint load_checkpoint(const std::string& path) { return load_checkpoint(open_bytes(path)); }
+
+void check_checkpoint(const SafetensorsFile& file) {
+  const Scope scope(file.name());
+  check_whole(file.metadata(), [&](auto&& f) {
+    for (const io::TensorEntry& e : file.entries()) f(e.name, file.read(e));
+  });
+}
 
 void keep_previous_checkpoint(const std::string& path) {
   std::error_code ignored;

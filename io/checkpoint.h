@@ -10,6 +10,9 @@
 
 namespace isonorm {
 
+// What the names of a checkpoint's weights, and of its values in the metadata, begin with.
+inline constexpr std::string_view kCheckpointWeights = "weights.", kCheckpointValue = "value.";
+
 struct Checkpoint {
   TensorMap weights;
   TensorMap optimizer;
@@ -24,6 +27,9 @@ void save_checkpoint(const std::string& path, const Checkpoint& checkpoint);
 // been verified.
 Checkpoint load_checkpoint(const std::string& path);
 Checkpoint load_checkpoint(const Bytes& file);
+
+// Throws where the file is not a whole, undamaged checkpoint of this version; its tensors are read one at a time.
+void check_checkpoint(const SafetensorsFile& file);
 
 // The file stays under `<path>.previous` too when save_checkpoint replaces it: call this before, where the file is
 // known to be whole. A hard link: on a file system without them only one checkpoint is kept.

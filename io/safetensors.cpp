@@ -1,6 +1,8 @@
 #include "io/safetensors.h"
 
 #include <algorithm>
+#include <cstring>
+#include <numeric>
 
 #include "io/file.h"
 #include "io/packed.h"
@@ -11,20 +13,23 @@ namespace {
 
 constexpr int64_t kPrefix = 8;  // bytes of the header's length
 
-// Entries in the order of the map; places in the order of falling element size. Returns the order of the places.
-std::vector<size_t> place(const TensorMap& tensors, io::SafetensorsHeader& header) {
-  std::vector<size_t> order;
-  for (const auto& [name, tensor] : tensors) {
-    check(tensor.defined(), "safetensors: tensor '", name, "' is undefined");
-    order.push_back(order.size());
-    header.entries.push_back({name, tensor.dtype(), tensor.shape()});
-  }
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return size_of(header.entries[a].dtype) > size_of(header.entries[b].dtype);
-  });
+// What other programs write that is no safetensors file, by its first bytes; nothing where they say nothing.
+const char* other_format(const uint8_t* first) {
+  if (std::memcmp(first, "PK\3\4", 4) == 0) return "a zip archive, as torch.save writes";
+  if (first[0] == 0x80 && first[1] <= 5) return "a Python pickle, as torch.save writes";
+  if (first[0] == '{') return "JSON, such as the index of a checkpoint in shards";
+  return nullptr;
+}
+
+// Places in the order of falling element size. Returns the order of the places.
+std::vector<size_t> place(std::vector<io::TensorEntry>& entries) {
+  std::vector<size_t> order(entries.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return io::element_size(entries[a]) > io::element_size(entries[b]); });
   int64_t reached = 0;
   for (size_t i : order) {
-    io::TensorEntry& e = header.entries[i];
+    io::TensorEntry& e = entries[i];
     e.begin = reached;
     e.end = reached = checked_add(reached, checked_mul(numel(e.shape), size_of(e.dtype), "safetensors"), "safetensors");
   }
@@ -33,27 +38,44 @@ std::vector<size_t> place(const TensorMap& tensors, io::SafetensorsHeader& heade
 
 }  // namespace
 
-TensorMap load_safetensors(const Bytes& file, Metadata* metadata) {
-  const Scope scope(file.name);
-  check(file.size >= kPrefix, "safetensors: ", file.size, " bytes, shorter than the length of a header");
+SafetensorsFile::SafetensorsFile(Bytes file) : file_(std::move(file)) {
+  const Scope scope(file_.name);
+  check(file_.size >= kPrefix, "safetensors: ", file_.size, " bytes, shorter than the length of a header");
   uint8_t prefix[kPrefix];
-  file.read(0, prefix, kPrefix);
+  file_.read(0, prefix, kPrefix);
   uint64_t length = 0;
   for (int i = kPrefix - 1; i >= 0; --i) length = length << 8 | prefix[i];
-  check(length <= kSafetensorsHeaderLimit, "safetensors: the header has ", length, " bytes, over the limit of ",
-        kSafetensorsHeaderLimit);
-  const auto n = static_cast<int64_t>(length);
-  check(n <= file.size - kPrefix, "safetensors: the header has ", n, " bytes, the file ", file.size);
-  std::string json(static_cast<size_t>(n), '\0');
-  file.read(kPrefix, json.data(), n);
-  io::SafetensorsHeader header = io::parse_safetensors_header(json, file.size - kPrefix - n);
-  TensorMap tensors;
-  for (const io::TensorEntry& e : header.entries) {
-    const Tensor t = empty(e.shape, {e.dtype});
-    file.read(kPrefix + n + e.begin, io::mutable_bytes_of(t), e.end - e.begin);
-    tensors.add(e.name, t);
+  if (length > kSafetensorsHeaderLimit) {
+    const char* other = other_format(prefix);
+    check(other == nullptr, "safetensors: this is ", other ? other : "",
+          "; expected one file written with safetensors' save_file");
+    check(false, "safetensors: the header has ", length, " bytes, over the limit of ", kSafetensorsHeaderLimit);
   }
-  if (metadata) *metadata = std::move(header.metadata);
+  const auto n = static_cast<int64_t>(length);
+  check(n <= file_.size - kPrefix, "safetensors: the header has ", n, " bytes, the file ", file_.size);
+  std::string json(static_cast<size_t>(n), '\0');
+  file_.read(kPrefix, json.data(), n);
+  data_ = kPrefix + n;
+  io::SafetensorsHeader header = io::parse_safetensors_header(json, file_.size - data_);
+  entries_ = std::move(header.entries), metadata_ = std::move(header.metadata);
+}
+
+Tensor SafetensorsFile::read(const io::TensorEntry& e) const {
+  const Scope scope(file_.name);
+  Tensor t = empty(e.shape, {e.dtype});
+  file_.read(data_ + e.begin, io::mutable_bytes_of(t), e.end - e.begin);
+  return t;
+}
+
+TensorMap load_safetensors(const Bytes& bytes, Metadata* metadata) {
+  const SafetensorsFile file(bytes);
+  const Scope scope(bytes.name);
+  for (const io::TensorEntry& e : file.entries())
+    check(e.foreign.empty(), "safetensors: tensor '", e.name, "' has dtype '", e.foreign,
+          "', expected F32, F64, BF16, I64 or U8");
+  TensorMap tensors;
+  for (const io::TensorEntry& e : file.entries()) tensors.add(e.name, file.read(e));
+  if (metadata) *metadata = file.metadata();
   return tensors;
 }
 
@@ -62,9 +84,18 @@ TensorMap load_safetensors(const std::string& path, Metadata* metadata) {
 }
 
 void save_safetensors(const std::string& path, const TensorMap& tensors, const Metadata& metadata) {
-  io::SafetensorsHeader header;
-  header.metadata = metadata;
-  const std::vector<size_t> order = place(tensors, header);
+  std::vector<io::TensorEntry> entries;
+  for (const auto& [name, tensor] : tensors) {
+    check(tensor.defined(), "safetensors: tensor '", name, "' is undefined");
+    entries.push_back({name, tensor.dtype(), tensor.shape()});
+  }
+  save_safetensors(path, std::move(entries), metadata, [&](const std::string& name) { return tensors.at(name); });
+}
+
+void save_safetensors(const std::string& path, std::vector<io::TensorEntry> entries, const Metadata& metadata,
+                      const std::function<Tensor(const std::string&)>& tensor) {
+  const std::vector<size_t> order = place(entries);
+  const io::SafetensorsHeader header{std::move(entries), metadata};
   const std::string json = io::format_safetensors_header(header);
   check(static_cast<int64_t>(json.size()) <= kSafetensorsHeaderLimit, "safetensors: the header has ", json.size(),
         " bytes, over the limit of ", kSafetensorsHeaderLimit);
@@ -74,7 +105,10 @@ void save_safetensors(const std::string& path, const TensorMap& tensors, const M
   file.write(prefix, kPrefix);
   file.write(json);
   for (size_t i : order) {
-    const Tensor t = io::packed((tensors.begin() + static_cast<std::ptrdiff_t>(i))->second);
+    const io::TensorEntry& e = header.entries[i];
+    const Tensor t = io::packed(tensor(e.name));
+    check(t.dtype() == e.dtype && t.shape() == e.shape, "safetensors: tensor '", e.name, "' is ", t.dtype(), ' ',
+          t.shape(), ", its entry ", e.dtype, ' ', e.shape);
     file.write(io::bytes_of(t), io::byte_size(t));
   }
   file.commit();

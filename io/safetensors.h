@@ -7,9 +7,11 @@
 //   24]}, ...} the rest  the elements, row-major, little-endian; the offsets count from here
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/file.h"
 #include "core/tensor_map.h"
@@ -20,6 +22,37 @@ using Metadata = std::map<std::string, std::string>;
 
 // Longest header that is read or written (the limit of the format's own library).
 inline constexpr int64_t kSafetensorsHeaderLimit = 100'000'000;
+
+namespace io {
+struct TensorEntry {
+  std::string name;
+  DType dtype = DType::f32;
+  Dims shape;
+  int64_t begin = 0, end = 0;  // in bytes from the end of the header
+  // Its dtype in the file where that is none of ours (BOOL, F16, I32, ...): it is held as bytes then, as u8 with an
+  // axis more, last, where its elements are longer than one. Empty else.
+  std::string foreign = {};
+};
+}  // namespace io
+
+// A file whose tensors are read one at a time, when they are asked for.
+class SafetensorsFile {
+ public:
+  // Reads and checks the header, as load_safetensors does; dtypes that are none of ours are taken as bytes.
+  explicit SafetensorsFile(Bytes file);
+  explicit SafetensorsFile(const std::string& path) : SafetensorsFile(open_bytes(path)) {}
+
+  const std::string& name() const { return file_.name; }
+  const std::vector<io::TensorEntry>& entries() const { return entries_; }
+  const Metadata& metadata() const { return metadata_; }
+  Tensor read(const io::TensorEntry& entry) const;
+
+ private:
+  Bytes file_;
+  int64_t data_ = 0;  // where the elements begin
+  std::vector<io::TensorEntry> entries_;
+  Metadata metadata_;
+};
 
 // The tensors of a file in the order of its header, on the CPU; dtypes F32, F64, BF16, I64 and U8. Its metadata goes to
 // *metadata where that is not null. Throws (invalid), naming the file, on a header that is longer than the limit or the
@@ -33,5 +66,9 @@ TensorMap load_safetensors(const Bytes& file, Metadata* metadata = nullptr);
 // order of falling element size, so that every element is aligned; the header keeps the order of the map. Throws where
 // a tensor is undefined, a name is not UTF-8 or "__metadata__", or (io) the system refuses; then the old file stays.
 void save_safetensors(const std::string& path, const TensorMap& tensors, const Metadata& metadata = {});
+// The same with tensors that are made one at a time: `tensor` is called once for every entry, whose place need not be
+// set. Throws, too, where what it gives is not of the entry's dtype and shape.
+void save_safetensors(const std::string& path, std::vector<io::TensorEntry> entries, const Metadata& metadata,
+                      const std::function<Tensor(const std::string& name)>& tensor);
 
 }  // namespace isonorm

@@ -23,12 +23,28 @@ constexpr struct {
   DType dtype;
 } kTypes[] = {{"F32", DType::f32}, {"F64", DType::f64}, {"BF16", DType::bf16}, {"I64", DType::i64}, {"U8", DType::u8}};
 
-DType parse_dtype(const std::string& type, const std::string& tensor) {
+// Dtypes of the format that are none of ours, and the bytes of an element.
+constexpr struct {
+  std::string_view name;
+  int64_t bytes;
+} kForeign[] = {{"BOOL", 1}, {"I8", 1},  {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"F8_E8M0", 1}, {"I16", 2},
+                {"U16", 2},  {"F16", 2}, {"I32", 4},     {"U32", 4},     {"U64", 8},     {"C64", 8}};
+
+int64_t foreign_bytes(std::string_view type) {
+  for (const auto& t : kForeign)
+    if (t.name == type) return t.bytes;
+  return 0;
+}
+
+void parse_dtype(const std::string& type, TensorEntry& e) {
   for (const auto& t : kTypes)
-    if (t.name == type) return t.dtype;
-  check(false, "safetensors: tensor ", Shown{tensor}, " has dtype ", Shown{type},
+    if (t.name == type) {
+      e.dtype = t.dtype;
+      return;
+    }
+  check(foreign_bytes(type) > 0, "safetensors: tensor ", Shown{e.name}, " has dtype ", Shown{type},
         ", expected F32, F64, BF16, I64 or U8");
-  return {};
+  e.dtype = DType::u8, e.foreign = type;
 }
 
 Metadata parse_metadata(JsonReader& json) {
@@ -50,7 +66,7 @@ TensorEntry parse_entry(JsonReader& json, const std::string& name) {
   json.object([&](const std::string& key) {
     if (key == "dtype") {
       first(dtype, "dtype");
-      e.dtype = parse_dtype(json.string(), name);
+      parse_dtype(json.string(), e);
     } else if (key == "shape") {
       first(shape, "shape");
       json.list([&] {
@@ -70,6 +86,11 @@ TensorEntry parse_entry(JsonReader& json, const std::string& name) {
   });
   const char* missing = !dtype ? "dtype" : !shape ? "shape" : !offsets ? "data_offsets" : nullptr;
   check(missing == nullptr, "safetensors: tensor ", Shown{name}, " has no ", missing ? missing : "");
+  if (const int64_t bytes = foreign_bytes(e.foreign); bytes > 1) {
+    check(e.shape.rank < kMaxRank, "safetensors: tensor ", Shown{name}, " of ", e.foreign, " has ", kMaxRank,
+          " dimensions, expected fewer");
+    e.shape.push_back(bytes);
+  }
   return e;
 }
 
@@ -104,6 +125,8 @@ void check_places(const std::vector<TensorEntry>& entries, int64_t data_bytes) {
 }
 
 }  // namespace
+
+int64_t element_size(const TensorEntry& e) { return e.foreign.empty() ? size_of(e.dtype) : foreign_bytes(e.foreign); }
 
 SafetensorsHeader parse_safetensors_header(std::string_view json_text, int64_t data_bytes) {
   check(json_text.starts_with('{'), "safetensors: the header does not start with '{'");
@@ -140,10 +163,11 @@ std::string format_safetensors_header(const SafetensorsHeader& header) {
     if (json.size() > 1) json += ',';
     append_json_string(json, e.name, "safetensors");
     json += ":{\"dtype\":\"";
+    json += e.foreign;
     for (const auto& t : kTypes)
-      if (t.dtype == e.dtype) json += t.name;
+      if (e.foreign.empty() && t.dtype == e.dtype) json += t.name;
     json += "\",\"shape\":[";
-    for (int i = 0; i < e.shape.rank; ++i) json += text(i ? "," : "", e.shape[i]);
+    for (int i = 0; i < e.shape.rank - (foreign_bytes(e.foreign) > 1); ++i) json += text(i ? "," : "", e.shape[i]);
     json += text("],\"data_offsets\":[", e.begin, ",", e.end, "]}");
   }
   json += '}';

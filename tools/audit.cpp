@@ -2,10 +2,11 @@
 #include "equivalence/audit.h"
 
 #include <cstdio>
+#include <vector>
 
 #include "core/parallel.h"
+#include "equivalence/model_file.h"
 #include "equivalence/text_table.h"
-#include "io/checkpoint.h"
 #include "tools/options.h"
 #include "tools/output.h"
 #include "tools/terminal.h"
@@ -21,10 +22,62 @@ struct AuditVerb {
   bool quiet = false;
 };
 
-int run(const AuditVerb& o) {
+// What a model's options are called on the command line, and what they are.
+std::vector<std::pair<const char*, std::string>> words(const ProofOptions& o) {
+  using nn::Activation;
+  return {{"--model", name_of(o.model)},
+          {"--width", text(o.width)},
+          {"--depth", text(o.depth)},
+          {"--heads", text(o.heads)},
+          {"--patch", text(o.patch)},
+          {"--context", text(o.context)},
+          {"--vocab", text(o.vocab)},
+          {"--head-width", text(o.head_width > 0 ? o.head_width : o.width / o.heads)},
+          {"--mlp", text(o.mlp > 0 ? o.mlp : 4 * o.width)},
+          {"--activation", name_of(o.activation)},
+          {"--positions", name_of(o.positions)},
+          {"--tied", o.tied ? "given" : "not given"},
+          {"--mean-pool", o.mean_pool ? "given" : "not given"},
+          {"--no-bias", o.bias ? "not given" : "given"},
+          {"--affine", o.affine ? "given" : "not given"},
+          {"--eps", text(o.eps)}};
+}
+
+// The model that the file says it holds.
+void take_model(const std::string& path, const Metadata& description, ProofOptions& o) {
+  const Scope scope(path);
+  const ModelOptions m(description);
+  check(stored_form(m) == nn::StreamForm::layer_norm, "audit: the weights are those of ", nn::name_of(stored_form(m)),
+        ", expected the Pre-LN model's: isonorm convert --to layer_norm");
+  const nn::TransformerOptions t = m.transformer().complete();
+  o.model = m.gpt() ? ModelKind::gpt : ModelKind::vit;
+  o.width = t.width, o.depth = t.depth, o.heads = t.heads, o.head_width = t.head_width, o.mlp = t.mlp_width;
+  o.activation = t.activation, o.positions = t.positions, o.affine = t.affine, o.bias = t.bias, o.eps = t.eps;
+  o.final_norm = t.final_norm, o.branch = t.branch;
+  if (m.gpt()) {
+    o.vocab = m.gpt_options().vocab, o.context = m.gpt_options().context, o.tied = m.gpt_options().tied;
+    return;
+  }
+  const nn::VitOptions& v = m.vit_options();
+  check(v.image == 28 && v.channels == 1 && v.classes == 10, "audit: images are ", v.image, " x ", v.image, " x ",
+        v.channels, " of ", v.classes, " classes, expected those of Fashion-MNIST");
+  o.patch = v.patch, o.mean_pool = v.mean_pool;
+}
+
+int run(AuditVerb o, const CLI::App& command) {
   for (const std::string* path : {&o.report, &o.json}) check_writable(*path);
   if (o.model.threads > 0) set_num_threads(o.model.threads);
-  const AuditResult r = audit(o.model, o.checkpoint.empty() ? TensorMap() : load_checkpoint(o.checkpoint).weights);
+  ModelFile file;
+  if (!o.checkpoint.empty()) file = load_model_file(o.checkpoint);
+  if (!file.description.empty()) {
+    const auto asked = words(o.model);
+    take_model(o.checkpoint, file.description, o.model);
+    const auto held = words(o.model);
+    for (size_t i = 0; i < asked.size(); ++i)
+      if (command.count(asked[i].first) > 0 && asked[i].second != held[i].second)
+        throw UsageError(text(asked[i].first, ": ", asked[i].second, ", in ", o.checkpoint, " ", held[i].second));
+  }
+  const AuditResult r = audit(o.model, file.state);
   if (!o.report.empty()) write_file(o.report, audit_html(r));
   if (!o.json.empty()) write_file(o.json, audit_json(r));
   const size_t width = line_width(stdout);
@@ -45,18 +98,11 @@ Verb add_audit(CLI::App& app) {
   m.batch = 4;
   add_choice(*command, "--model", m.model, {ModelKind::vit, ModelKind::gpt}, "image classifier or language model");
   command->add_option("--checkpoint", o->checkpoint,
-                      "weights that isonorm train saved with these sizes (default: initial ones)");
-  const std::pair<const char*, int64_t*> sizes[] = {{"--width", &m.width},     {"--depth", &m.depth},
-                                                    {"--heads", &m.heads},     {"--patch", &m.patch},
-                                                    {"--context", &m.context}, {"--vocab", &m.vocab}};
-  const char* help[] = {
-      "width of the residual stream",   "Transformer blocks",       "attention heads; they divide the width",
-      "vit: side of a patch in pixels", "gpt: characters in a row", "gpt: letters of its alphabet"};
-  for (size_t i = 0; i < std::size(sizes); ++i)
-    command->add_option(sizes[i].first, *sizes[i].second, help[i])->capture_default_str();
-  command->add_flag("--affine", m.affine, "norms with learned gain and bias");
+                      "weights that isonorm train or convert wrote; the file says what model it holds, a file that "
+                      "does not takes the options below (default: initial weights)");
+  add_model_options(*command, m);
+  command->add_option("--vocab", m.vocab, "gpt: letters of its alphabet")->capture_default_str();
   command->add_option("--batch", m.batch, "made examples that are looked at")->capture_default_str();
-  command->add_option("--eps", m.eps, "added inside the root of every norm")->capture_default_str();
   add_seed(*command, m.seed, "of initial weights and examples");
   command->add_option("--threads", m.threads, "threads (default: all)");
   command->add_option("--report", o->report, "write what was found as an HTML page");
@@ -74,10 +120,17 @@ Verb add_audit(CLI::App& app) {
                                               {"--threads", command->count("--threads") > 0 ? m.threads : 1}})
               if (value < 1) throw UsageError(text(name, ": ", value, " is not a whole number from 1 on"));
             if (m.width < 2) throw UsageError(text("--width: ", m.width, " is not a whole number from 2 on"));
-            if (m.width % m.heads != 0)
+            if (m.head_width == 0 && m.width % m.heads != 0)
               throw UsageError(text("--heads: ", m.heads, " does not divide the width ", m.width));
+            if (m.tied && m.model == ModelKind::vit && o->checkpoint.empty())
+              throw UsageError("--tied belongs to --model gpt");
+            if (m.mean_pool && m.model == ModelKind::gpt && o->checkpoint.empty())
+              throw UsageError("--mean-pool belongs to --model vit");
+            for (const auto& [name, value] : {std::pair{"--head-width", m.head_width}, {"--mlp", m.mlp}})
+              if (command->count(name) > 0 && value < 1)
+                throw UsageError(text(name, ": ", value, " is not a whole number from 1 on"));
             if (!(m.eps > 0)) throw UsageError(text("--eps: ", m.eps, " is not a number above 0"));
-            return run(*o);
+            return run(*o, *command);
           }};
 }
 

@@ -5,8 +5,8 @@
 
 #include "core/file.h"
 #include "equivalence/compare_tensors.h"
+#include "equivalence/model_file.h"
 #include "equivalence/summary.h"
-#include "io/safetensors.h"
 #include "tools/output.h"
 #include "tools/verb.h"
 
@@ -29,6 +29,14 @@ ParameterMap read_map(const std::string& path) {
   const Scope scope(path);
   const std::vector<uint8_t> bytes = read_all(open_bytes(path), kMapLimit);
   return ParameterMap::from_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+// The tensors of a safetensors file, or the weights of a checkpoint under the names that the model has for them.
+TensorMap load(const std::string& path) {
+  ModelFile file = load_model_file(path);
+  for (const auto& [name, dtype] : file.foreign)
+    check(false, path, ": tensor '", name, "' has dtype ", dtype, ", which is not compared");
+  return std::move(file.state);
 }
 
 bool one_file(const std::string& a, const std::string& b) {
@@ -62,7 +70,7 @@ int run(const CompareVerb& o) {
     return kNotEquivalent;
   }
   const ParameterMap map = read_map(o.map);
-  const TensorsComparison r = compare_tensors(load_safetensors(o.a), load_safetensors(o.b), map, o.options);
+  const TensorsComparison r = compare_tensors(load(o.a), load(o.b), map, o.options);
   if (!o.json.empty()) write_file(o.json, r.json());
   if (!o.quiet) std::fputs(list(r).c_str(), stdout);
   std::printf("%s\n", r.message().c_str());

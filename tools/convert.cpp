@@ -3,7 +3,8 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "equivalence/stream_check.h"
+#include "autograd/ops/pointwise.h"
+#include "equivalence/file_conversion.h"
 #include "tools/interrupt.h"
 #include "tools/model_data.h"
 #include "tools/output.h"
@@ -35,9 +36,9 @@ void check_eps(const Layout& layout, double eps) {
 
 std::string shape_text(const std::optional<Dims>& shape) { return shape ? text(*shape) : "-"; }
 
-void print_table(const Conversion& c, const std::map<std::string, double>& deviations) {
+void print_table(const FileConversion& c) {
   size_t name = 6, before = 6, after = 5, what = 13;
-  for (const TensorChange& t : c.changes) {
+  for (const TensorChange& t : c.changes()) {
     name = std::max(name, t.name.size()), what = std::max(what, t.what.size());
     before = std::max(before, shape_text(t.before).size()), after = std::max(after, shape_text(t.after).size());
   }
@@ -47,10 +48,10 @@ void print_table(const Conversion& c, const std::map<std::string, double>& devia
                 static_cast<int>(after), d.c_str(), static_cast<int>(what), e.c_str(), f.c_str());
   };
   row("tensor", "before", "after", "what happened", "deviation");
-  for (const TensorChange& t : c.changes) {
+  for (const TensorChange& t : c.changes()) {
     char deviation[16] = "";
-    if (const auto at = deviations.find(t.name); at != deviations.end())
-      std::snprintf(deviation, sizeof deviation, "%.1e", at->second);
+    const auto& of = c.exact().deviations;
+    if (const auto at = of.find(t.name); at != of.end()) std::snprintf(deviation, sizeof deviation, "%.1e", at->second);
     row(t.name, shape_text(t.before), shape_text(t.after), t.what, deviation);
   }
   std::printf("\n");
@@ -58,17 +59,16 @@ void print_table(const Conversion& c, const std::map<std::string, double>& devia
 
 class Run {
  public:
-  explicit Run(const ConvertOptions& o) : o_(o), file_(load_model_file(o.in)) {}
+  explicit Run(const ConvertOptions& o) : o_(o), file_(open_model_file(o.in)) {}
 
   int run() {
-    if (o_.spec.empty())
-      by_model();
-    else
-      by_spec();
+    if (o_.spec.empty() && exports()) return export_raw();
+    FileConversion conversion = o_.spec.empty() ? by_model() : by_spec();
+    if (!conversion.check([] { return !interrupted(); })) return stop();
+    if (plan_) conversion.complete(plan_->outline, dtype().value_or(coarsest(file_.state.outline)));
+    judge(conversion);
     if (interrupted()) return stop();
-    verify();
-    if (interrupted()) return stop();
-    if (!o_.quiet) print_table(conversion_, deviations_);
+    if (!o_.quiet) print_table(conversion);
     for (const std::string& line : figures_) std::printf("%s\n", line.c_str());
     if (!same_) {
       std::printf(
@@ -76,8 +76,7 @@ class Run {
           exact_ ? " The result in f64 is the same; rounding to the stored dtype loses too much: see --dtype." : "");
       return kNotEquivalent;
     }
-    save_safetensors(o_.out, conversion_.state, metadata_);
-    std::printf("%s: %s, %zu tensors, verified.\n", o_.out.c_str(), o_.to.c_str(), conversion_.state.size());
+    write(conversion.result());
     return kOk;
   }
 
@@ -94,68 +93,111 @@ class Run {
     return kInterrupted;
   }
 
-  void by_model() {
+  void write(const LazyState& result) const {
+    std::vector<io::TensorEntry> entries;
+    for (const auto& [name, tensor] : result.outline) {
+      const auto foreign = file_.foreign.find(name);
+      entries.push_back(
+          {name, tensor.dtype(), tensor.shape(), 0, 0, foreign == file_.foreign.end() ? "" : foreign->second});
+    }
+    save_safetensors(o_.out, entries, metadata_, result.read);
+    std::printf("%s: %s, %zu tensors, verified.\n", o_.out.c_str(), o_.to.c_str(), entries.size());
+  }
+
+  // Whether the file holds raw weights, which are the Pre-LN model's, of a model that runs in another form.
+  bool exports() const {
+    if (file_.description.empty() || to() != StreamForm::layer_norm) return false;
+    const ModelOptions options(file_.description);
+    const StreamForm form = options.transformer().stream;
+    return stored_form(options) == StreamForm::layer_norm && form != StreamForm::layer_norm;
+  }
+
+  // The Pre-LN model of the same weights.
+  int export_raw() {
+    ModelOptions options(file_.description);
+    check_form(o_.from, nn::name_of(options.transformer().stream), true, o_.in);
+    options.check_size(file_.state.outline);
+    options.transformer().stream = StreamForm::layer_norm, options.transformer().centre_readers = false;
+    metadata_ = options.description();
+    LazyState result = file_.state;
+    if (const auto dtype = this->dtype()) {
+      result.outline = {};
+      for (const auto& [name, tensor] : file_.state.outline) result.outline.add(name, outline(tensor.shape(), *dtype));
+      result.read = [this, dtype](const std::string& name) { return cast(file_.state.read(name), *dtype); };
+    }
+    const Tensor inputs = options.inputs(kRandomRows, 1);
+    const Agreement logits = compare_models(file_.description, file_.state, metadata_, result, inputs);
+    std::printf("%s holds raw weights: those of the Pre-LN model, which its %s form maps as it runs.\n%s\n",
+                o_.in.c_str(), nn::name_of(ModelOptions(file_.description).transformer().stream),
+                agreement_text("as stored, logits of random inputs", logits).c_str());
+    if (interrupted()) return stop();
+    if (logits.same()) {
+      write(result);
+      return kOk;
+    }
+    std::printf("Not verified: %s was not written.\n", o_.out.c_str());
+    return kNotEquivalent;
+  }
+
+  FileConversion by_model() {
     check(!file_.description.empty(), o_.in, ": it does not say what model it holds; describe it with --spec FILE");
     const ModelOptions options(file_.description);
     const bool raw = options.transformer().storage == nn::StreamStorage::raw;
     check_form(o_.from, nn::name_of(options.transformer().stream), raw, o_.in);
-    options.check_size(file_.state);
-    layout_ = layout_of(*options.build());
-    check_eps(layout_, o_.eps);
-    ModelConversion c = convert_model(file_, to(), {.dtype = dtype(), .inference = o_.inference});
-    conversion_ = std::move(c.conversion);
-    metadata_ = std::move(c.description);
+    plan_ = plan_conversion(file_.description, file_.state.outline, to(), o_.inference);
+    metadata_ = plan_->description;
+    return conversion(plan_->layout);
   }
 
-  void by_spec() {
+  FileConversion by_spec() {
     if (o_.from.empty()) throw UsageError("--spec needs --from: the file alone does not say what form it has");
-    if (const auto form = file_.other.find(kStreamForm); form != file_.other.end())
-      check_form(o_.from, form->second, false, o_.in);
-    layout_ = described_layout(o_.spec, file_, nn::stream_form(o_.from));
-    check_described(file_, layout_);
-    check_eps(layout_, o_.eps);
-    conversion_ = convert(file_.state, layout_, to(), dtype());
+    const auto form = file_.other.find(kStreamForm);
+    if (form != file_.other.end()) check_form(o_.from, form->second, false, o_.in);
+    const bool converted = form != file_.other.end() || !file_.description.empty();
+    const Layout layout = described_layout(o_.spec, file_.state.outline, converted, nn::stream_form(o_.from));
+    check_described(file_.description, layout);
     metadata_ = file_.other;
     metadata_[kStreamForm] = o_.to;
+    return conversion(layout);
   }
 
-  void judge(const std::string& figure, bool same, bool exactly) {
+  FileConversion conversion(const Layout& layout) const {
+    check_eps(layout, o_.eps);
+    return FileConversion(file_.state, layout, to(), dtype());
+  }
+
+  void say(const std::string& figure, bool same, bool exactly) {
     figures_.push_back(figure);
     same_ = same_ && same;
     if (exactly) exact_ = exact_ && same;
   }
 
   // The conversion itself in f64, then what was rounded: every entry, what the readers see of random rows, logits.
-  void verify() {
-    const TensorMap before = centred(file_.state, layout_);
-    compare("in f64, ", before, conversion_.exact, true, &deviations_);
-    if (coarsest(conversion_.state) != DType::f64 && !interrupted())
-      compare("as stored, ", before, conversion_.state, false, nullptr);
+  void judge(const FileConversion& c) {
+    judge(c, "in f64, ", c.exact(), c.result_in_f64(), true);
+    if (c.stored() && !interrupted()) judge(c, "as stored, ", *c.stored(), c.result(), false);
   }
 
-  void compare(const std::string& when, const TensorMap& before, const TensorMap& after, bool exactly,
-               std::map<std::string, double>* deviations) {
-    const EntryComparison entries = compare_entries(before, layout_, after, conversion_.layout);
-    judge(entries_text(when + "entries", entries), entries.relation == EntryComparison::Relation::second_rounded,
-          exactly);
+  void judge(const FileConversion& c, const std::string& when, const ConversionFindings& found, const LazyState& result,
+             bool exactly) {
+    say(entries_text(when + "entries", found.entries),
+        found.entries.relation == EntryComparison::Relation::second_rounded, exactly);
     const auto output = [&](const std::string& what, const Agreement& a) {
-      judge(agreement_text(when + what, a), a.same(), exactly);
+      say(agreement_text(when + what, a), a.same(), exactly);
     };
-    output("readers of random rows", compare_streams(before, layout_, after, conversion_.layout, deviations));
-    if (!o_.spec.empty()) return;
+    output("readers of random rows", found.readers);
+    if (!plan_) return;
     const auto logits = [&](const char* what, const Tensor& inputs) {
-      output(what, compare_models(file_.description, before, metadata_, after, inputs));
+      output(what, compare_models(file_.description, c.before(), metadata_, result, inputs));
     };
     logits("logits of random inputs", ModelOptions(file_.description).inputs(kRandomRows, 1));
     if (!o_.data.empty() && !interrupted()) logits("logits of data", data_inputs(file_.description, o_.data));
   }
 
   const ConvertOptions& o_;
-  ModelFile file_;
-  Layout layout_;
-  Conversion conversion_;
+  OpenModelFile file_;
+  std::optional<ModelPlan> plan_;  // where the file says what model it holds
   Metadata metadata_;
-  std::map<std::string, double> deviations_;
   std::vector<std::string> figures_;
   bool same_ = true, exact_ = true;
 };

@@ -13,11 +13,10 @@ namespace {
 constexpr int64_t kSpecLimit = int64_t{1} << 20;  // bytes
 }  // namespace
 
-Layout described_layout(const std::string& path, const ModelFile& file, nn::StreamForm form) {
+Layout described_layout(const std::string& path, const TensorMap& outline, bool converted, nn::StreamForm form) {
   const std::vector<uint8_t> json = read_all(open_bytes(path), kSpecLimit);
   const Scope scope(path);
-  return parse_layout({reinterpret_cast<const char*>(json.data()), json.size()}, file.state, form,
-                      file.other.contains(kStreamForm));
+  return parse_layout({reinterpret_cast<const char*>(json.data()), json.size()}, outline, form, converted);
 }
 
 Tensor data_inputs(const Metadata& description, const std::string& path) {

@@ -9,8 +9,10 @@
 
 namespace isonorm::tools {
 
-// The layout of a file whose parameters are in `form`, as the JSON file at `path` describes it.
-equivalence::Layout described_layout(const std::string& path, const equivalence::ModelFile& file, nn::StreamForm form);
+// The layout of a file whose parameters are in `form`, as the JSON file at `path` describes it. outline: the file's
+// tensors, whose elements mean nothing; converted: as for parse_layout().
+equivalence::Layout described_layout(const std::string& path, const TensorMap& outline, bool converted,
+                                     nn::StreamForm form);
 
 // Examples of the data set at `path` as inputs of the model that `description` names: images of the folder, or rows of
 // a text file. Throws where the data do not fit the model.

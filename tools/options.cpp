@@ -40,21 +40,7 @@ void add_seed(CLI::App& command, uint64_t& seed, const std::string& help) {
   command.add_option("--seed", seed, help)->capture_default_str()->check(whole_number);
 }
 
-void add_shared_options(CLI::App& command, ProofOptions& o) {
-  add_choice(command, "--model", o.model, {ModelKind::vit, ModelKind::gpt}, "image classifier or language model");
-  command.add_option(
-      "--data", o.data,
-      "vit: folder of the four idx.gz files (default: where the package dataset-fashion-mnist puts them); "
-      "gpt: a text file, its characters being the tokens, its last tenth being what the test pass reads");
-  add_choice(command, "--optimizer", o.optimizer, kTrainable, "optimizer");
-  command.add_option("--lr", o.lr, "peak learning rate")->capture_default_str();
-  command.add_option("--warmup", o.warmup, "steps of linear warm-up; cosine decay follows")->capture_default_str();
-  command.add_option(
-      "--weight-decay", o.weight_decay,
-      "decoupled for adamw (default 0.01), sgdw, sign, lion, lamb, adafactor, muon; else L2 (default 0)");
-  command.add_option("--clip", o.clip, "largest global norm of the gradient; 0: no clipping")->capture_default_str();
-  command.add_option("--steps", o.steps, text("training steps (default ", o.step_count(), ")"));
-  command.add_option("--batch", o.batch, "examples in a step")->capture_default_str();
+void add_model_options(CLI::App& command, ProofOptions& o) {
   command.add_option("--width", o.width, "width of the residual stream")->capture_default_str();
   command.add_option("--depth", o.depth, "Transformer blocks")->capture_default_str();
   command.add_option("--heads", o.heads, "attention heads; they divide the width")->capture_default_str();
@@ -73,8 +59,26 @@ void add_shared_options(CLI::App& command, ProofOptions& o) {
   command.add_flag_callback(
       "--no-bias", [&o] { o.bias = false; }, "linear maps without biases");
   command.add_flag("--affine", o.affine, "norms with learned gain and bias");
-  add_choice(command, "--dtype", o.dtype, {DType::f32, DType::f64}, "of parameters and activations");
   command.add_option("--eps", o.eps, "added inside the root of every norm")->capture_default_str();
+}
+
+void add_shared_options(CLI::App& command, ProofOptions& o) {
+  add_choice(command, "--model", o.model, {ModelKind::vit, ModelKind::gpt}, "image classifier or language model");
+  command.add_option(
+      "--data", o.data,
+      "vit: folder of the four idx.gz files (default: where the package dataset-fashion-mnist puts them); "
+      "gpt: a text file, its characters being the tokens, its last tenth being what the test pass reads");
+  add_choice(command, "--optimizer", o.optimizer, kTrainable, "optimizer");
+  command.add_option("--lr", o.lr, "peak learning rate")->capture_default_str();
+  command.add_option("--warmup", o.warmup, "steps of linear warm-up; cosine decay follows")->capture_default_str();
+  command.add_option(
+      "--weight-decay", o.weight_decay,
+      "decoupled for adamw (default 0.01), sgdw, sign, lion, lamb, adafactor, muon; else L2 (default 0)");
+  command.add_option("--clip", o.clip, "largest global norm of the gradient; 0: no clipping")->capture_default_str();
+  command.add_option("--steps", o.steps, text("training steps (default ", o.step_count(), ")"));
+  command.add_option("--batch", o.batch, "examples in a step")->capture_default_str();
+  add_model_options(command, o);
+  add_choice(command, "--dtype", o.dtype, {DType::f32, DType::f64}, "of parameters and activations");
   add_seed(command, o.seed, "of initialisation and batches");
   command.add_option("--threads", o.threads, "threads (default: all)");
 }

@@ -7,6 +7,10 @@
 
 namespace isonorm::tools {
 
+// Adds --width --depth --heads --patch --context --head-width --mlp --activation --positions --tied --mean-pool
+// --no-bias --affine --eps.
+void add_model_options(CLI::App& command, equivalence::ProofOptions& o);
+
 // Adds --model --data --width --depth --heads --patch --context --head-width --mlp --activation --positions --tied
 // --mean-pool --no-bias --affine --eps --optimizer --lr --warmup --weight-decay
 // --clip --steps --batch

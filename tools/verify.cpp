@@ -22,13 +22,25 @@ Verification by_models(const VerifyOptions& o, const ModelFile& a, const ModelFi
   return verify_models(a, b, more);
 }
 
+// Tensors that are held as bytes are compared as bytes, so their dtypes must be one.
+void check_dtypes(const VerifyOptions& o, const ModelFile& a, const ModelFile& b) {
+  const auto look = [&](const ModelFile& file, const ModelFile& other) {
+    for (const auto& [name, dtype] : file.foreign) {
+      const auto at = other.foreign.find(name);
+      check(!other.state.find(name) || (at != other.foreign.end() && at->second == dtype), "verify: '", name,
+            "' has dtype ", dtype, " in ", &file == &a ? o.a : o.b, " and another in ", &file == &a ? o.b : o.a);
+    }
+  };
+  look(a, b), look(b, a);
+}
+
 Verification by_spec(const VerifyOptions& o, const ModelFile& a, const ModelFile& b) {
   const auto layout = [&](const ModelFile& file) {
     if (const auto form = file.other.find(kStreamForm); form != file.other.end())
-      return described_layout(o.spec, file, nn::stream_form(form->second));
-    return described_layout(
-        o.spec, file,
-        file.description.empty() ? nn::StreamForm::layer_norm : stored_form(ModelOptions(file.description)));
+      return described_layout(o.spec, file.state, true, nn::stream_form(form->second));
+    const bool described = !file.description.empty();
+    return described_layout(o.spec, file.state, described,
+                            described ? stored_form(ModelOptions(file.description)) : nn::StreamForm::layer_norm);
   };
   return verify_streams(a, layout(a), b, layout(b));
 }
@@ -36,8 +48,9 @@ Verification by_spec(const VerifyOptions& o, const ModelFile& a, const ModelFile
 int run(const VerifyOptions& o) {
   if (!o.spec.empty() && !o.data.empty()) throw UsageError("--data needs a model to run, which --spec does not give");
   const ModelFile a = load_model_file(o.a), b = load_model_file(o.b);
+  check_dtypes(o, a, b);
   const Verification v = o.spec.empty() ? by_models(o, a, b) : by_spec(o, a, b);
-  if (!o.quiet) {
+  if (!o.quiet && v.one_kind) {
     std::printf("%s\n", entries_text("entries", v.entries).c_str());
     for (const auto& [what, agreement] : v.outputs) std::printf("%s\n", agreement_text(what, agreement).c_str());
   }

@@ -86,3 +86,22 @@ TEST_CASE("audit: a gradient where none should be is told, and the report and JS
   CHECK(test::well_formed(audit_html(r)));
   CHECK(test::unstyled(audit_html(r)) == std::set<std::string>());
 }
+
+TEST_CASE("audit: every switch of the Transformer, and a tied table") {
+  const auto run = [](ProofOptions o) {
+    o.model = ModelKind::gpt, o.width = 12, o.depth = 1, o.heads = 2, o.context = 6, o.vocab = 5, o.batch = 2;
+    return audit(o);
+  };
+  ProofOptions tied;
+  tied.tied = true;
+  const AuditResult plain = run(tied);
+  CHECK(plain.as_expected);
+  CHECK(plain.rows.front().name == "token.weight");
+  CHECK(plain.rows.front().directions == 5);
+  tied.affine = true;
+  CHECK_THROWS_WITH(run(tied), Contains("a tied head behind a norm with a gain"));  // it has no mapped form
+  ProofOptions switches;
+  switches.positions = nn::Positions::rotary, switches.activation = nn::Activation::swiglu, switches.bias = false;
+  switches.head_width = 4, switches.mlp = 20;
+  CHECK(run(switches).as_expected);
+}

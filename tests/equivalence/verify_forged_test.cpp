@@ -161,12 +161,12 @@ TEST_CASE("verify by description: what the files say of themselves counts") {
   CHECK_THROWS_WITH(by_spec(file, with_option(file, "eps", "1e-6")), Contains("its eps is 1e-06"));
   const Layout layout = layout_of(vit);
   const ModelFile mapped = with_option(with_option(file, "stream", "rms_norm"), "storage", "mapped");
-  CHECK_THROWS_WITH(check_described(mapped, layout), Contains("of rms_norm, not of layer_norm"));
-  CHECK_NOTHROW(check_described(with_option(file, "stream", "rms_norm"), layout));  // raw: the Pre-LN model's
-  CHECK_NOTHROW(check_described({file.state, {}, {}}, layout));
+  CHECK_THROWS_WITH(check_described(mapped.description, layout), Contains("of rms_norm, not of layer_norm"));
+  CHECK_NOTHROW(check_described(with_option(file, "stream", "rms_norm").description, layout));  // raw: the Pre-LN model's
+  CHECK_NOTHROW(check_described({}, layout));
   Layout wide = layout;
   wide.width = 10;
-  CHECK_THROWS_WITH(check_described(file, wide), Contains("width 9, not 10"));
+  CHECK_THROWS_WITH(check_described(file.description, wide), Contains("width 9, not 10"));
 }
 
 TEST_CASE("verify by description: a layer scale belongs to a writer, and its pattern meets one") {

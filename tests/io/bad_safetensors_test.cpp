@@ -239,3 +239,10 @@ TEST_CASE("json: escapes and UTF-8") {
   io::append_json_string(written, all, "t");
   CHECK(read(written) == all);
 }
+
+TEST_CASE("safetensors: files of other formats are called by their names") {
+  refused("torch.save", "PK\3\4" + std::string("\0\0\x8\x8 archive/data.pkl", 20),
+          "a zip archive, as torch.save writes");
+  refused("pickle", "\x80\2}q\1(X\3 ", "a Python pickle");
+  refused("index of shards", R"({"metadata": {"total_size": 8}, "weight_map": {}})", "JSON, such as the index");
+}

@@ -46,6 +46,36 @@ TEST_CASE("safetensors: every dtype, rank 0 to 8, empty tensors, views") {
   CHECK(load_safetensors(f / "none").empty());
 }
 
+TEST_CASE("safetensors: dtypes that are none of ours are bytes, one tensor read and written at a time") {
+  const TempFolder f;
+  const std::vector<io::TensorEntry> entries = {{"mask", DType::u8, {2, 2}, 0, 0, "BOOL"},
+                                                {"ids", DType::u8, {3, 4}, 0, 0, "I32"},
+                                                {"half", DType::u8, {1, 2}, 0, 0, "F16"},
+                                                {"x", DType::f32, {2}}};
+  const auto value = [](const std::string& name) {
+    if (name == "x") return from_vector<float>({1, 2}, {2});
+    if (name == "mask") return from_vector<uint8_t>({1, 0, 1, 1}, {2, 2});
+    return name == "half" ? from_vector<uint8_t>({0, 60}, {1, 2})
+                          : from_vector<uint8_t>({1, 0, 0, 0, 2, 0, 0, 0, 255, 255, 255, 255}, {3, 4});
+  };
+  save_safetensors(f / "a", entries, {{"format", "pt"}}, value);
+  const auto bytes = read_bytes(f / "a");
+  CHECK_THAT(std::string(bytes.begin() + 8, bytes.end()),
+             Contains(R"("mask":{"dtype":"BOOL","shape":[2,2],"data_offsets":[22,26]})") &&
+                 Contains(R"("ids":{"dtype":"I32","shape":[3],"data_offsets":[0,12]})") &&
+                 Contains(R"("half":{"dtype":"F16","shape":[1],"data_offsets":[20,22]})"));
+  const SafetensorsFile file(f / "a");
+  CHECK(file.metadata() == Metadata{{"format", "pt"}});
+  REQUIRE(file.entries().size() == 4);
+  for (size_t i = 0; i < 4; ++i) {
+    CHECK(file.entries()[i].foreign == entries[i].foreign);
+    CHECK(same_bytes(file.read(file.entries()[i]), value(entries[i].name)));
+  }
+  CHECK_THROWS_WITH(load_safetensors(f / "a"), Contains("'mask' has dtype 'BOOL', expected F32"));
+  CHECK_THROWS_WITH(save_safetensors(f / "b", {{"x", DType::f64, {2}}}, {}, value), Contains("its entry f64 [2]"));
+  CHECK_FALSE(std::filesystem::exists(f / "b"));
+}
+
 TEST_CASE("safetensors: elements are aligned and the header is padded") {
   const TempFolder f;
   TensorMap m;

@@ -120,6 +120,51 @@ TEST_CASE("convert: raw weights of another form are the Pre-LN model's") {
   check_refusal(t.convert("raw", "no", "rms_norm", {"--from", "crms_isometric"}), 3, "form is crms_norm");
 }
 
+TEST_CASE("convert: raw weights of another form are exported as they are") {
+  Trained t;
+  t.train("raw", "rms_norm", "4");
+  const ChildResult r = t.convert("raw", "plain", "layer_norm");
+  INFO(r.out << r.err);
+  CHECK(r.code == 0);
+  CHECK_THAT(r.out, Contains("holds raw weights: those of the Pre-LN model"));
+  const equivalence::ModelFile before = equivalence::load_model_file(t / "raw"),
+                               after = equivalence::load_model_file(t / "plain");
+  CHECK(after.description.at("model.stream") == "layer_norm");
+  for (const auto& [name, tensor] : before.state)
+    CHECK(tensor.to_vector<float>() == after.state.at(name).to_vector<float>());
+  CHECK_THAT(t.verify("raw", "plain").out, Contains("Every tensor is equal to the last bit."));
+  CHECK(t.convert("raw", "wide", "layer_norm", {"--dtype", "f64"}).code == 0);
+  CHECK(t.verify("raw", "wide", {"-q"}).code == 0);
+}
+
+TEST_CASE("audit and compare read what verify reads") {
+  Trained t;
+  const auto audit = [&](const std::string& file, std::vector<std::string> more = {}) {
+    more.insert(more.begin(), {"audit", "--checkpoint", t / file, "-q", "--batch", "2"});
+    return run_child(more);
+  };
+  const ChildResult r = audit("in");
+  INFO(r.out << r.err);
+  CHECK(r.code == 0);
+  CHECK(audit("in", {"--width", "8", "--affine"}).code == 0);
+  check_refusal(audit("in", {"--width", "16"}), 2, "--width: 16, in");
+  CHECK(t.convert("in", "crms", "crms_norm", {"-q"}).code == 0);
+  check_refusal(audit("crms"), 3, "isonorm convert --to layer_norm");
+  save_safetensors(t / "plain", equivalence::load_model_file(t / "in").state);
+  const ChildResult same = run_child({"compare", t / "in", t / "plain"});
+  INFO(same.out << same.err);
+  CHECK(same.code == 0);
+}
+
+TEST_CASE("verify: a ViT and a GPT are different models") {
+  const Trained t;
+  nn::Vit vit({.image = 6, .patch = 3, .classes = 4, .transformer = {.width = 8, .depth = 1, .heads = 2}});
+  save_safetensors(t / "vit", vit.state_dict(), equivalence::describe(vit));
+  const ChildResult r = t.verify("in", "vit");
+  CHECK(r.code == 1);
+  CHECK(r.out == "Different models: the first is a GPT, the second a ViT.\n");
+}
+
 TEST_CASE("convert: usage is 2, what cannot be converted 3, files 4, and OUT does not appear") {
   const Trained t;
   check_refusal(t.convert("in", "out", "batch_norm"), 2, "batch_norm");
@@ -190,6 +235,60 @@ TEST_CASE("convert: a file that other tools wrote, by its description") {
   }
   check_refusal(t.convert("out", "no", "rms_norm", {"--spec", t / "spec.json", "--from", "layer_norm"}), 3,
                 "crms_norm");
+}
+
+TEST_CASE("convert: masks of any dtype pass as they are, a layer scale is folded and its spec reads the result") {
+  const Trained t;
+  std::vector<io::TensorEntry> entries;
+  TensorMap state = equivalence::load_model_file(t / "in").state;
+  for (const auto& [name, tensor] : state) entries.push_back({name, tensor.dtype(), tensor.shape()});
+  state.add("mask", from_vector<uint8_t>({1, 0, 1}, {3}));
+  entries.push_back({"mask", DType::u8, {3}, 0, 0, "BOOL"});
+  state.add("ids", from_vector<uint8_t>({7, 0, 0, 0}, {1, 4}));
+  entries.push_back({"ids", DType::u8, {1, 4}, 0, 0, "I32"});
+  state.add("ls", from_vector<float>({1, 2, 3, 4, 5, 6, 7, 8}, {8}));
+  entries.push_back({"ls", DType::f32, {8}});
+  const auto read = [&](const std::string& name) { return state.at(name); };
+  save_safetensors(t / "plain", entries, {}, read);
+  const auto spec = [&](const std::string& scaled) {
+    write_text(t / "spec.json",
+               R"({"width": 8, "norms": {"blocks.*.norm1": "1e-5", "blocks.*.norm2": "1e-5", "norm": "1e-5"},
+    "writers": {"token.weight": 1, "position.weight": 1, "blocks.*.attn.proj.weight": 0, "blocks.*.attn.proj.bias": 0,
+                "blocks.*.mlp.fc2.weight": 0, "blocks.*.mlp.fc2.bias": 0},
+    "readers": {"blocks.*.attn.qkv.weight": {"dim": 1, "norm": "blocks.*.norm1"},
+                "blocks.*.mlp.fc1.weight": {"dim": 1, "norm": "blocks.*.norm2"},
+                "head.weight": {"dim": 1, "norm": "norm"}}, "others": ["mask", "ids"], "scales": {")" +
+                   scaled + R"(": "ls"}})");
+  };
+  const std::vector<std::string> by_spec = {"--spec", t / "spec.json", "--from", "layer_norm"};
+  spec("blocks.*.mlp.fc2.weight");
+  check_refusal(t.convert("plain", "out", "crms_norm", by_spec), 3, "its bias 'blocks.0.mlp.fc2.bias' none");
+  spec("blocks.*.mlp.fc2.*");
+  const ChildResult r = t.convert("plain", "out", "crms_norm", by_spec);
+  INFO(r.out << r.err);
+  CHECK(r.code == 0);
+  const SafetensorsFile out(t / "out");
+  const auto entry = [&](const std::string& name) {
+    return *std::find_if(out.entries().begin(), out.entries().end(), [&](const auto& e) { return e.name == name; });
+  };
+  CHECK(entry("mask").foreign == "BOOL");
+  CHECK(out.read(entry("mask")).to_vector<uint8_t>() == std::vector<uint8_t>{1, 0, 1});
+  CHECK(entry("ids").foreign == "I32");
+  CHECK(out.read(entry("ids")).to_vector<uint8_t>() == std::vector<uint8_t>{7, 0, 0, 0});
+  const ChildResult same = t.verify("plain", "out", {"--spec", t / "spec.json"});
+  INFO(same.out << same.err);
+  CHECK(same.code == 0);
+  CHECK(t.convert("out", "back", "layer_norm", {"--spec", t / "spec.json", "--from", "crms_norm"}).code == 0);
+  CHECK(t.verify("plain", "back", {"--spec", t / "spec.json"}).code == 0);
+  entries.end()[-3].foreign = "I8";
+  save_safetensors(t / "other", entries, {}, read);
+  check_refusal(t.verify("plain", "other", {"--spec", t / "spec.json"}), 3, "'mask' has dtype BOOL");
+}
+
+TEST_CASE("convert: one shard of a model is called so") {
+  const Trained t;
+  save_safetensors(t / "model-00001-of-00002.safetensors", equivalence::load_model_file(t / "in").state);
+  check_refusal(t.convert("model-00001-of-00002.safetensors", "out", "rms_norm"), 3, "shard 00001 of 00002");
 }
 
 TEST_CASE("convert: interrupted or killed at any moment it leaves a whole file or none") {

@@ -1,0 +1,142 @@
+// Conversion in pieces: the tensors of a conversion of the whole, the same verdicts, and little memory.
+#include "equivalence/file_conversion.h"
+
+#include "autograd/ops/random.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/shape.h"
+#include "core/allocator.h"
+#include "equivalence/layout_spec.h"
+#include "equivalence/stream_check.h"
+#include "tests/equivalence/model_files.h"
+#include "tests/support/catch.h"
+#include "tests/support/same_bytes.h"
+
+using namespace isonorm;
+using namespace isonorm::equivalence;
+using Catch::Matchers::Contains;
+using nn::StreamForm;
+
+namespace {
+
+bool always() { return true; }
+
+// A GPT-2 of one block as other frameworks store it, its table in `rows` rows.
+TensorMap gpt2(int64_t width, int64_t rows) {
+  TensorMap state;
+  Generator generator{4, 0};
+  const auto add = [&](const std::string& name, const Dims& shape) {
+    state.add(name, randn(shape, {DType::f32}, generator));
+  };
+  add("wte.weight", {rows, width}), add("wpe.weight", {3, width});
+  for (const char* norm : {"h.0.ln_1", "h.0.ln_2", "ln_f"})
+    add(text(norm, ".weight"), {width}), add(text(norm, ".bias"), {width});
+  add("h.0.attn.c_attn.weight", {width, 3 * width}), add("h.0.attn.c_attn.bias", {3 * width});
+  add("h.0.attn.c_proj.weight", {width, width}), add("h.0.attn.c_proj.bias", {width});
+  add("h.0.mlp.c_fc.weight", {width, 4 * width}), add("h.0.mlp.c_fc.bias", {4 * width});
+  add("h.0.mlp.c_proj.weight", {4 * width, width}), add("h.0.mlp.c_proj.bias", {width});
+  return state;
+}
+
+Layout gpt2_layout(const TensorMap& state, int64_t width) {
+  return parse_layout(
+      text(R"({"width": )", width, R"(, "norms": {"h.*.ln_1": "1e-5", "h.*.ln_2": "1e-5", "ln_f": "1e-5"},
+    "writers": {"wte.weight": 1, "wpe.weight": 1, "h.*.attn.c_proj.weight": 1, "h.*.attn.c_proj.bias": 0,
+                "h.*.mlp.c_proj.weight": 1, "h.*.mlp.c_proj.bias": 0},
+    "readers": {"h.*.attn.c_attn.weight": {"dim": 0, "norm": "h.*.ln_1"},
+                "h.*.mlp.c_fc.weight": {"dim": 0, "norm": "h.*.ln_2"}},
+    "tied": {"wte.weight": {"head": "lm_head.weight", "norm": "ln_f"}}})"),
+      state, StreamForm::layer_norm);
+}
+
+// To the last bit; products with Q [d, d - 1] are summed in an order that depends on the number of rows.
+void check_same(const LazyState& found, const TensorMap& expected, bool summed = false) {
+  REQUIRE(found.outline.size() == expected.size());
+  auto at = expected.begin();
+  for (const auto& [name, outline] : found.outline) {
+    INFO(name);
+    CHECK(name == at->first);
+    CHECK(outline.shape() == at->second.shape());
+    const Tensor value = found.read(name);
+    if (summed)
+      CHECK(largest_entry(value - at->second) <= 4 * epsilon(value.dtype()) * largest_entry(value));
+    else
+      CHECK(same_bytes(value, at->second));
+    ++at;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("conversion in pieces: the bytes of a conversion of the whole, in every form") {
+  const TensorMap state = gpt2(9, 50);
+  const Layout layout = gpt2_layout(state, 9);
+  for (StreamForm form : {StreamForm::rms_norm, StreamForm::crms_norm, StreamForm::crms_isometric}) {
+    const Conversion whole = convert(state, layout, form);
+    const bool summed = form == StreamForm::crms_isometric;
+    FileConversion pieces(state, layout, form, {}, 40);
+    REQUIRE(pieces.check(always));
+    CHECK(pieces.exact().same());
+    CHECK(pieces.stored()->same());
+    check_same(pieces.result(), whole.state, summed);
+    check_same(pieces.result_in_f64(), whole.exact, summed);
+    CHECK(pieces.changes().size() == whole.changes.size());
+    for (const TensorChange& c : whole.changes) {
+      INFO(c.name);
+      CHECK(std::any_of(pieces.changes().begin(), pieces.changes().end(), [&](const TensorChange& t) {
+        return t.name == c.name && t.what == c.what && t.before == c.before && t.after == c.after;
+      }));
+    }
+    // What verify says of the two files: the same share of the bound to the last bit, for rows are compared alike.
+    const EntryComparison entries = compare_entries(widened(state), layout, whole.exact, whole.layout);
+    if (!summed) CHECK(entries.share == pieces.exact().entries.share);
+    // And back: the means of the writers of rms_norm are judged by the largest entry of all pieces.
+    FileConversion back(whole.state, whole.layout, StreamForm::layer_norm, {}, 40);
+    REQUIRE(back.check(always));
+    CHECK(back.exact().same());
+    check_same(back.result(), convert(whole.state, whole.layout, StreamForm::layer_norm).state, summed);
+  }
+}
+
+TEST_CASE("conversion in pieces: what is wrong with one slice is found") {
+  const TensorMap state = gpt2(9, 50);
+  const Layout layout = gpt2_layout(state, 9);
+  const auto with = [&](const std::string& name, int64_t flat, float value) {
+    TensorMap changed;
+    for (const auto& [n, t] : state) {
+      Tensor copy = isonorm::contiguous(t) + 0.0;
+      if (n == name) copy.mutable_data<float>()[flat] = value;
+      changed.add(n, copy);
+    }
+    return changed;
+  };
+  const TensorMap nan = with("wte.weight", 9 * 49 + 3, NAN);
+  CHECK_THROWS_WITH(FileConversion(nan, layout, StreamForm::rms_norm, {}, 40).check(always),
+                    Contains("'wte.weight' holds NaN"));
+  Layout rms = layout;
+  rms.form = StreamForm::rms_norm;
+  CHECK_THROWS_WITH(FileConversion(state, rms, StreamForm::crms_norm, {}, 40).check(always),
+                    Contains("'wte.weight' has a mean of up to"));
+  CHECK_THROWS_WITH(FileConversion(state, layout, StreamForm::layer_norm), Contains("already"));
+  int pieces = 0;
+  CHECK_FALSE(FileConversion(state, layout, StreamForm::crms_norm, {}, 40).check([&] { return ++pieces < 4; }));
+}
+
+TEST_CASE("conversion in pieces: beside the result at most twice the largest tensor is in memory") {
+  const int64_t width = 512, rows = 20000;
+  const Tensor table = randn({100, width}, {DType::f32});
+  TensorMap names = gpt2(width, 100), outline_only;
+  for (const auto& [name, t] : names)
+    outline_only.add(name, outline(name == "wte.weight" ? Dims{rows, width} : t.shape(), t.dtype()));
+  const LazyState state(outline_only, [&](const std::string& name) {
+    return name == "wte.weight" ? isonorm::repeat(table, {rows / 100, 1}) : names.at(name);
+  });
+  const int64_t largest = rows * width * 4;
+  FileConversion pieces(state, gpt2_layout(outline_only, width), StreamForm::crms_norm);
+  host_allocator().reset_peak();
+  const int64_t before = host_allocator().stats().peak;
+  REQUIRE(pieces.check(always));
+  const LazyState result = pieces.result();
+  for (const auto& [name, shape] : result.outline) result.read(name);
+  INFO(host_allocator().stats().peak - before << " bytes, the largest tensor has " << largest);
+  CHECK(host_allocator().stats().peak - before < 2 * largest + (int64_t{128} << 20));
+}
