@@ -1,7 +1,6 @@
 #include "tools/output.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -25,11 +24,6 @@ void check_writable(const std::string& path) {
 }
 
 void write_file(const std::string& path, const std::string& content) {
-  struct stat status {};
-  if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {  // a device or pipe is written, not replaced
-    LineLog(path).write(content);
-    return;
-  }
   io::Replacement file(path);
   file.write(content);
   file.commit();
