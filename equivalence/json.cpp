@@ -179,6 +179,14 @@ std::string log_step(const TrainingStep& s) {
 
 std::string log_evaluation(const Evaluation& e) { return dump({{"evaluation", evaluation_json(e)}}) + "\n"; }
 
+int logged_step(const std::string& line) {
+  const json parsed = json::parse(line, nullptr, false);
+  if (!parsed.is_object()) return 0;
+  const json& object = parsed.contains("evaluation") ? parsed["evaluation"] : parsed;
+  return object.is_object() && object.contains("step") && object["step"].is_number_integer() ? object["step"].get<int>()
+                                                                                             : 0;
+}
+
 std::string log_end(const TrainingResult& training) {
   return dump({{"sentence", summary_sentence(training)}, {"seconds", training.seconds}}) + "\n";
 }

@@ -29,6 +29,8 @@ std::string log_verdict(const ProofResult& proof);
 // The lines of a training: a step, a test pass {"evaluation": {...}}, and the last one.
 std::string log_step(const TrainingStep& step);
 std::string log_evaluation(const Evaluation& evaluation);
+// The step that a line of a training's log speaks of, 0 for the others.
+int logged_step(const std::string& line);
 std::string log_end(const TrainingResult& training);
 
 }  // namespace isonorm::equivalence

@@ -12,6 +12,10 @@ bool is_terminal(std::FILE* file);
 // Such a terminal, and NO_COLOR is not set to anything (https://no-color.org).
 bool wants_color(std::FILE* file);
 
+// `s` for a line of text: a line break is a space, other control characters are "\x1b". What files say of themselves
+// (names, metadata) must not speak to the terminal.
+std::string printable(const std::string& s);
+
 // Shows where a long work is: on a terminal one line, rewritten at most ten times a second; elsewhere a plain line now
 // and then.
 class StatusLine {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
@@ -15,6 +16,7 @@
 #include "equivalence/test_pass.h"
 #include "optim/clip.h"
 #include "optim/schedule.h"
+#include "tools/ending.h"
 #include "tools/interrupt.h"
 #include "tools/proof_text.h"
 
@@ -33,6 +35,16 @@ Metadata identity(const Manifest& manifest) {
   return m;
 }
 
+// Bytes of a log up to the first line that speaks of a later step than `step`, or is half a line: what a killed
+// training logged after its checkpoint comes once more.
+int64_t logged_up_to(const std::string& path, int step) {
+  std::ifstream log(path, std::ios::binary);
+  int64_t bytes = 0;
+  for (std::string line; std::getline(log, line) && !log.eof() && logged_step(line) <= step;)
+    bytes += static_cast<int64_t>(line.size()) + 1;
+  return bytes;
+}
+
 }  // namespace
 
 Training::Training(const TrainOptions& o) : o_(o), source_(o.training), status_(stderr, o.output.quiet) {
@@ -46,7 +58,8 @@ Training::Training(const TrainOptions& o) : o_(o), source_(o.training), status_(
   result_.parameters = model_->parameter_count();
   if (!o.checkpoint.empty() && std::filesystem::exists(o.checkpoint)) resume();
   result_.first_step = step_ + 1;
-  log_ = std::make_unique<LineLog>(o.output.log, step_ > 0);
+  const bool added_to = step_ > 0 && std::filesystem::is_regular_file(o.output.log);
+  log_ = std::make_unique<LineLog>(o.output.log, added_to ? logged_up_to(o.output.log, step_) : 0);
   if (log_->open()) log_->write(log_manifest(result_.manifest));
 }
 
@@ -65,6 +78,7 @@ void Training::resume() {
   const int64_t step = integer_at(checkpoint.values, "step");
   check(step >= 0 && step <= steps(), "its step ", step, " is not in [0, ", steps(), "]");
   step_ = static_cast<int>(step);
+  check_weights(text(from, ": "));
   if (checkpoint_is_good_) saved_step_ = step_;
   if (!checkpoint_is_good_) std::fprintf(stderr, "%s is damaged: taking the one before it\n", o_.checkpoint.c_str());
   if (!o_.output.quiet) std::fprintf(stderr, "%s: going on after step %d\n", from.c_str(), step_);
@@ -81,7 +95,8 @@ bool Training::run() {
       return false;
     }
     const TrainingStep s = step(schedule.lr(step_));
-    check(std::isfinite(s.loss), "the loss of step ", step_, " is not a finite number; the learning rate is ", s.lr);
+    if (!std::isfinite(s.loss))
+      throw Diverged(text("the loss of step ", step_, " is not a finite number; the learning rate is ", s.lr));
     result_.losses.push_back(s.loss);
     if (log_->open()) log_->write(log_step(s));
     show(s);
@@ -126,13 +141,25 @@ bool Training::evaluate() {
   const std::optional<TestPass> pass = test_pass(source_, models, [](int, int) { return !interrupted(); });
   if (!pass) return false;
   if (pass->predictions == 0) return true;
+  if (!std::isfinite(pass->scores[0].loss))
+    throw Diverged(text("the held-out loss after step ", step_, " is not a finite number"));
   const Evaluation e{step_, pass->scores[0].loss, pass->scores[0].right, pass->predictions};
   result_.evaluations.push_back(e);
   if (log_->open()) log_->write(log_evaluation(e));
   return true;
 }
 
+void Training::check_weights(const std::string& where) const {
+  for (const TensorMap& map : {model_->state_dict(), optimizer_->state_dict()})
+    for (const auto& [name, t] : map) {
+      if (!is_floating(t.dtype())) continue;
+      for (const double x : t.to_vector<double>())
+        if (!std::isfinite(x)) throw Diverged(text(where, "after step ", step_, " ", name, " has an entry ", x));
+    }
+}
+
 void Training::save() {
+  check_weights("");
   if (o_.checkpoint.empty() || saved_step_ == step_) return;
   Checkpoint c{model_->state_dict(), optimizer_->state_dict(), identity(result_.manifest)};
   c.values.merge(describe(*model_));  // so that other verbs know what model it is

@@ -1,6 +1,7 @@
 // Runs the program under test as a child process and collects what it says.
 #pragma once
 
+#include <csignal>
 #include <string>
 #include <vector>
 
@@ -9,8 +10,10 @@ namespace isonorm {
 struct ChildOptions {
   std::vector<std::string> environment = {};  // "NAME=value", beside the parent's
   bool terminal = false;             // stderr and stdout are a pseudo-terminal of 200 columns, collected in `out`
-  std::string interrupt_after = {};  // SIGINT is sent when this has appeared in out or err
-  bool close_stdout = false;         // stdout is /dev/full: every write fails
+  std::string interrupt_after = {};  // `signal` is sent when this has appeared in out or err
+  int signal = SIGINT;
+  bool close_stderr = false;  // descriptor 2 is closed
+  bool close_stdout = false;  // stdout is /dev/full: every write fails
 };
 
 struct ChildResult {
