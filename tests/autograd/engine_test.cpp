@@ -5,6 +5,7 @@
 
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
+#include "autograd/ops/create.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
