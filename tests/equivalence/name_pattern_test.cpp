@@ -46,8 +46,10 @@ TEST_CASE("name patterns: the same as trying every length, for all short ones") 
 
 TEST_CASE("name patterns: a long name takes no longer than it is long") {
   std::vector<std::string> stars;
-  CHECK_FALSE(matches("*a*a*a*a*a*b", std::string(100000, 'a'), stars));
+  std::string name(100000, 'a');
+  CHECK_FALSE(matches("*a*a*a*a*a*b", name, stars));
   CHECK(stars.empty());
-  CHECK(matches("*a*a*b", std::string(100000, 'a') + "b", stars));
+  name.back() = 'b';
+  CHECK(matches("*a*a*b", name, stars));
   CHECK(stars.size() == 3);
 }
