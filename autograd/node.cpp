@@ -83,22 +83,30 @@ Node::Node(const char* op, size_t input_count, size_t output_count)
 
 Node::~Node() {
   // Destroying an edge may destroy its node, and so on down the graph: the nodes met on the way are kept in a pile
-  // instead of on the stack.
-  thread_local std::vector<std::shared_ptr<Node>>* pile = nullptr;
+  // instead of on the stack. The pile is a list that takes no memory: a node's first edge leads to the one below it,
+  // and what that edge led to before lies above it.
+  thread_local std::shared_ptr<Node>* pile = nullptr;
   const auto take_inputs = [&] {
-    for (Edge& e : inputs)
-      if (e.node.use_count() == 1) pile->push_back(std::move(e.node));
+    for (Edge& e : inputs) {
+      std::shared_ptr<Node> node = std::move(e.node);
+      while (node.use_count() == 1 && !node->is_leaf()) {
+        Edge& first = node->inputs[0];
+        std::shared_ptr<Node> above = std::move(first.node);
+        first.node = std::exchange(*pile, std::move(node));
+        node = std::move(above);
+      }
+    }
   };
   if (pile) {
     take_inputs();
     return;
   }
-  std::vector<std::shared_ptr<Node>> mine;
+  std::shared_ptr<Node> mine;
   pile = &mine;
   take_inputs();
-  while (!mine.empty()) {
-    const std::shared_ptr<Node> last = std::move(mine.back());
-    mine.pop_back();
+  while (mine) {
+    const std::shared_ptr<Node> last = std::move(mine);
+    mine = std::move(last->inputs[0].node);
   }
   pile = nullptr;
 }

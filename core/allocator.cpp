@@ -45,7 +45,9 @@ void* Allocator::allocate(int64_t bytes) {
   check(bytes > 0 && bytes < (int64_t{1} << 47), "allocate: ", bytes, " bytes is not a possible size");
   std::lock_guard lock(mutex_);
   void* block = bytes < kLarge ? take_small(size_class(bytes)) : take_large(round_up(bytes, alignment_));
-  check(block != nullptr, "allocate: out of memory: ", bytes, " bytes asked for, ", in_use(), " in use");
+  if (!block)
+    raise(ErrorKind::memory, text("allocate: out of memory: ", bytes, " bytes asked for, ", in_use(), " in use"),
+          __FILE__, __LINE__);
   peak_ = std::max(peak_, in_use());
   return block;
 }

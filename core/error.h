@@ -9,8 +9,8 @@
 
 namespace isonorm {
 
-// What went wrong, for callers that choose an exit code: bad input, or the operating system refused.
-enum class ErrorKind { invalid, io };
+// What went wrong, for callers that choose an exit code: bad input, the operating system refused, or memory ran out.
+enum class ErrorKind { invalid, io, memory };
 
 class Error : public std::runtime_error {
  public:

@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "core/error.h"
+
 namespace isonorm {
 
 const char* name_of(Isa isa) { return isa == Isa::avx512 ? "avx512" : isa == Isa::avx2 ? "avx2" : "base"; }
@@ -19,12 +21,11 @@ Isa detect() {
       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
     best = Isa::avx512;
 #endif
-  if (const char* wish = std::getenv("ISONORM_ISA")) {
-    const std::string_view w(wish);
-    const Isa asked = w == "base" ? Isa::base : w == "avx2" ? Isa::avx2 : Isa::avx512;
-    best = std::min(best, asked);
-  }
-  return best;
+  const char* wish = std::getenv("ISONORM_ISA");
+  if (!wish || !*wish) return best;
+  for (const Isa asked : {Isa::base, Isa::avx2, Isa::avx512})
+    if (std::string_view(wish) == name_of(asked)) return std::min(best, asked);
+  raise_text(ErrorKind::invalid, __FILE__, __LINE__, "ISONORM_ISA: \"", wish, "\" is not base, avx2 or avx512");
 }
 
 }  // namespace

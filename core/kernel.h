@@ -12,7 +12,8 @@ namespace isonorm {
 // Instruction sets that the kernel sources are compiled for: x86-64 as of 2003, AVX2 + FMA, AVX-512 (F, DQ, BW, VL).
 enum class Isa { base, avx2, avx512 };
 
-// The best one of this machine; ISONORM_ISA=base|avx2|avx512 in the environment lowers it.
+// The best one of this machine; ISONORM_ISA=base|avx2|avx512 in the environment lowers it. Throws where it says
+// anything else.
 Isa isa();
 const char* name_of(Isa isa);
 

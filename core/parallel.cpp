@@ -2,6 +2,7 @@
 
 #include <cblas.h>
 #include <omp.h>
+#include <pthread.h>
 
 #include <atomic>
 #include <exception>
@@ -10,10 +11,23 @@
 
 namespace isonorm {
 
-int num_threads() { return omp_get_max_threads(); }
+namespace {
+
+bool forked = false;  // in a child of fork(): OpenMP would wait for threads that only the parent has
+
+void end_of_threads() {
+  set_num_threads(1);
+  forked = true;
+}
+
+}  // namespace
+
+int num_threads() { return std::min(omp_get_max_threads(), kMostThreads); }
 
 void set_num_threads(int n) {
-  check(n >= 1, "set_num_threads: ", n, " threads asked for, expected at least 1");
+  check(n >= 1 && n <= kMostThreads, "set_num_threads: ", n, " threads asked for, expected 1 to ", kMostThreads);
+  check(n == 1 || !forked, "set_num_threads: ", n,
+        " threads asked for in a child of fork(), whose parent has the threads: expected 1");
   omp_set_num_threads(n);
   openblas_set_num_threads(n);
 }
@@ -49,18 +63,19 @@ namespace detail {
 // Each thread has a share of the blocks, the same one in every region of a size, so that it meets what it left in its
 // cache. Where a core is slow, or busy elsewhere for a while, the others take over the rest of its share.
 void parallel_blocks(int64_t count, void (*body)(const void*, int64_t), const void* closure) {
-  const int threads = omp_get_max_threads();
+  const int threads = num_threads();
   if (omp_in_parallel() || threads == 1) {
     for (int64_t b = 0; b < count; ++b) body(closure, b);
     return;
   }
+  [[maybe_unused]] static const int registered = pthread_atfork(nullptr, nullptr, end_of_threads);
   constexpr int most = 64, per_thread = 8;
   const int shares = std::min(threads, most);
   const int64_t chunk = std::max<int64_t>(1, count / (per_thread * shares)), chunks = ceil_div(count, chunk);
   Share left[most];
   for (int s = 0; s < shares; ++s) left[s].set(chunks * s / shares, chunks * (s + 1) / shares);
   std::exception_ptr first;  // none may leave the region
-#pragma omp parallel
+#pragma omp parallel num_threads(threads)
   for (int i = 0; i < shares; ++i) {
     Share& share = left[(omp_get_thread_num() + i) % shares];
     for (int64_t c = share.take(i == 0); c >= 0; c = share.take(i == 0))

@@ -11,8 +11,13 @@
 
 namespace isonorm {
 
+// More threads than any machine's cores would only take memory; OMP_NUM_THREADS beyond it counts as this.
+inline constexpr int kMostThreads = 1024;
+
+// A child of fork() does not have its parent's threads: where the parent had worked in parallel it has one thread.
 int num_threads();
-// Sets the number of threads of kernels and of BLAS. Throws where n < 1.
+// Sets the number of threads of kernels and of BLAS. Throws where n is not in [1, kMostThreads], or is not 1 in such a
+// child.
 void set_num_threads(int n);
 int thread_index();  // of the calling thread inside parallel_for: 0 .. num_threads() - 1
 
@@ -43,7 +48,8 @@ namespace detail {
 void parallel_blocks(int64_t count, void (*body)(const void*, int64_t), const void* closure);
 }
 
-// Calls f(begin, end) or f(begin, end, block) for each block. Runs in the calling thread where there is one block, one
+// Calls f(begin, end) or f(begin, end, block) for each block. Where the system refuses a thread, libgomp says so and
+// ends the program (exit(1)); nothing can catch that. Runs in the calling thread where there is one block, one
 // thread, or a parallel region already. Throws what a call of f threw, after those of other threads.
 template <class F> void parallel_for(const Partition& blocks, const F& f) {
   if (blocks.n <= 0) return;

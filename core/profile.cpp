@@ -26,6 +26,8 @@ struct Recorder {
   double now() const { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 } recorder;
 
+constexpr int kCannotBeWritten = 4;  // exit code, that of the program isonorm for files
+
 // ISONORM_PROFILE, for programs that do not know of profiles.
 struct WholeProgram {
   const char* wish = std::getenv("ISONORM_PROFILE");
@@ -42,6 +44,7 @@ struct WholeProgram {
       if (std::strcmp(wish, "1") != 0) write_trace(wish, profile);
     } catch (const std::exception& e) {
       std::fprintf(stderr, "%s\n", e.what());
+      std::_Exit(kCannotBeWritten);
     }
   }
 } whole_program;

@@ -2,7 +2,8 @@
 // and the module that asked for it.
 //
 //   ISONORM_PROFILE=1 program           prints tables on stderr when the program ends
-//   ISONORM_PROFILE=trace.json program  also writes the calls as a trace for ui.perfetto.dev or chrome://tracing
+//   ISONORM_PROFILE=trace.json program  also writes the calls as a trace for ui.perfetto.dev or chrome://tracing;
+//                                       where it cannot be written the exit code is 4
 //
 // or, around what is of interest, profile::start() and std::puts(profile::tables(profile::stop()).c_str()).
 #pragma once

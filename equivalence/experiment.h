@@ -16,16 +16,18 @@ namespace isonorm::equivalence {
 
 struct ExperimentOptions {
   uint64_t seed = 1;
-  std::string data = {};                                  // for those that train; empty: data made from the seed
-  int seeds = 0;                                          // for those that repeat over many; 0: as many as they need
-  std::function<void(const std::string&)> progress = {};  // told now and then where the work is
+  std::string data = {};  // for those that train; empty: data made from the seed
+  int seeds = 0;          // for those that repeat over many; 0: as many as they need
+  // Told now and then where the work is, by one thread at a time; false stops it.
+  std::function<bool(const std::string&)> progress = {};
 };
 
 struct ExperimentResult {
   bool confirmed = false;
-  bool undecided = false;  // too little was seen either way: neither confirmed nor refuted
-  std::string measured;    // what was found, in one sentence with the deciding figures
-  std::string refuted;     // what would have refuted the claim
+  bool undecided = false;    // too little was seen either way: neither confirmed nor refuted
+  bool interrupted = false;  // `progress` stopped it: nothing is concluded
+  std::string measured;      // what was found, in one sentence with the deciding figures
+  std::string refuted;       // what would have refuted the claim
   std::vector<TextTable> tables = {};
   std::vector<Figure> figures = {};
   std::string data_sha256 = {};  // where it read data

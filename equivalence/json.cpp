@@ -198,6 +198,27 @@ std::string log_evaluation(const Evaluation& e, ModelKind model) {
   return dump({{"evaluation", evaluation_json(e, model)}}) + "\n";
 }
 
+int64_t logged_bytes(std::istream& log, const Manifest& manifest, int until, bool extended) {
+  const json wanted = identity(manifest_json(manifest), extended);
+  int64_t at = 0, kept = 0;
+  bool over = false, others = true;  // behind the first line of a part that is not kept; in a part of another training
+  for (std::string line; std::getline(log, line);) {
+    const bool whole = !log.eof();
+    at += static_cast<int64_t>(line.size()) + whole;
+    const json j = json::parse(line, nullptr, false);
+    int step = 0;
+    if (j.is_object() && j.contains("manifest")) {
+      over = false, others = !(identity(j["manifest"], extended) == wanted);
+    } else if (j.is_object()) {
+      const json& object = j.contains("evaluation") ? j["evaluation"] : j;
+      if (object.is_object() && object.contains("step") && object["step"].is_number_integer()) step = object["step"];
+    }
+    over = over || !whole || (!others && step > until);
+    if (!over) kept = at;
+  }
+  return kept;
+}
+
 TrainingCourse logged_course(std::istream& log, const Manifest& manifest, int until, bool extended) {
   std::map<int, TrainingStep> steps;
   std::map<int, Evaluation> evaluations;

@@ -36,5 +36,8 @@ std::string log_end(const TrainingResult& training);
 // written. What belongs to other trainings, and a line that was cut off, is passed over; where it was `extended`, those
 // with other kExtendable options count as its own.
 TrainingCourse logged_course(std::istream& log, const Manifest& manifest, int until, bool extended = false);
+// Bytes of a log that a training which goes on after step `until` keeps: all, unless its last part is of this training;
+// then of that part what comes before the first later step, which was logged after the checkpoint. Half a line never.
+int64_t logged_bytes(std::istream& log, const Manifest& manifest, int until, bool extended = false);
 
 }  // namespace isonorm::equivalence

@@ -7,17 +7,24 @@
 namespace isonorm::equivalence {
 
 bool matches(std::string_view pattern, std::string_view name, std::vector<std::string>& stars) {
-  const size_t star = pattern.find('*');
-  if (star == std::string_view::npos) return pattern == name;
-  if (name.size() <= star || name.substr(0, star) != pattern.substr(0, star)) return false;
-  const std::string_view rest = name.substr(star);
-  const size_t longest = std::min(rest.find('.'), rest.size());
-  for (size_t n = 1; n <= longest; ++n) {
-    stars.emplace_back(rest.substr(0, n));
-    if (matches(pattern.substr(star + 1), rest.substr(n), stars)) return true;
-    stars.pop_back();
+  const size_t before = stars.size();
+  size_t star = pattern.find('*');
+  if (star == pattern.npos) return pattern == name;
+  bool fits = name.starts_with(pattern.substr(0, star));
+  for (size_t done = star; fits && star != pattern.npos;) {
+    name.remove_prefix(done);
+    pattern.remove_prefix(star + 1);
+    star = pattern.find('*');
+    // What follows the star begins as early as can be: that leaves most to the stars after it. The last ends the name.
+    const std::string_view literal = pattern.substr(0, star);
+    size_t length = name.find(literal, 1);
+    if (star == pattern.npos) length = name.ends_with(literal) ? name.size() - literal.size() : name.npos;
+    fits = length != name.npos && length >= 1 && length <= std::min(name.find('.'), name.size());
+    if (fits) stars.emplace_back(name.substr(0, length));
+    done = length + literal.size();
   }
-  return false;
+  if (!fits) stars.resize(before);
+  return fits;
 }
 
 std::string filled(const std::string& pattern, const std::vector<std::string>& stars) {

@@ -7,8 +7,7 @@
 
 namespace isonorm::equivalence {
 
-// Whether `name` is `pattern`; what the stars stand for goes to `stars`. A star stops at the next '.', so trying every
-// length for each of them takes at most |name|^stars steps; three are enough for any name seen.
+// Whether `name` is `pattern`; what the stars stand for, each as short as can be from the left, is appended to `stars`.
 bool matches(std::string_view pattern, std::string_view name, std::vector<std::string>& stars);
 
 // The pattern with its stars replaced, in order. Throws where it has more than there are.

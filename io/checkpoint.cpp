@@ -5,6 +5,7 @@
 #include <charconv>
 #include <filesystem>
 
+#include "io/file.h"
 #include "io/packed.h"
 
 namespace isonorm {
@@ -132,10 +133,13 @@ void check_checkpoint(const SafetensorsFile& file) {
   });
 }
 
+std::string previous_checkpoint(const std::string& path) { return io::followed(path) + kPrevious; }
+
 void keep_previous_checkpoint(const std::string& path) {
+  const std::filesystem::path last = io::followed(path), previous = previous_checkpoint(path);
   std::error_code ignored;
-  std::filesystem::remove(path + kPrevious, ignored);
-  std::filesystem::create_hard_link(path, path + kPrevious, ignored);
+  std::filesystem::remove(previous, ignored);
+  std::filesystem::create_hard_link(last, previous, ignored);
 }
 
 NewestCheckpoint load_newest_checkpoint(const std::string& path) {
@@ -144,7 +148,8 @@ NewestCheckpoint load_newest_checkpoint(const std::string& path) {
   } catch (const Error& e) {
     if (e.kind() == ErrorKind::io) throw;
     try {
-      return {load_checkpoint(path + kPrevious), path + kPrevious};
+      const std::string previous = previous_checkpoint(path);
+      return {load_checkpoint(previous), previous};
     } catch (const Error&) {
       throw e;
     }

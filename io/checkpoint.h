@@ -31,7 +31,9 @@ Checkpoint load_checkpoint(const Bytes& file);
 // Throws where the file is not a whole, undamaged checkpoint of this version; its tensors are read one at a time.
 void check_checkpoint(const SafetensorsFile& file);
 
-// The file stays under `<path>.previous` too when save_checkpoint replaces it: call this before, where the file is
+// Where the one before the last is kept: `<path>.previous`, beside the file itself where `path` is a symbolic link.
+std::string previous_checkpoint(const std::string& path);
+// The file stays under that name too when save_checkpoint replaces it: call this before, where the file is
 // known to be whole. A hard link: on a file system without them only one checkpoint is kept.
 void keep_previous_checkpoint(const std::string& path);
 
@@ -39,7 +41,7 @@ struct NewestCheckpoint {
   Checkpoint checkpoint;
   std::string path;  // where it was read from
 };
-// The checkpoint at `path`, or where that file is damaged the one at `<path>.previous`. Throws what is wrong with
+// The checkpoint at `path`, or where that file is damaged the one before. Throws what is wrong with
 // `path` where neither can be used.
 NewestCheckpoint load_newest_checkpoint(const std::string& path);
 

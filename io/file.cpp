@@ -1,17 +1,18 @@
 #include "io/file.h"
 
+#include <dirent.h>
 #include <fcntl.h>
-#include <signal.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <mutex>
-#include <set>
+#include <memory>
 
 #include "core/error.h"
 
@@ -20,39 +21,54 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Temporary files that this process is writing: told apart from those that an earlier process of the same number left.
-std::mutex mutex;
-std::set<std::string>& in_use() {
-  static std::set<std::string> names;
-  return names;
-}
+constexpr size_t kDigits = 16;  // of a temporary file's name
 
 std::string folder_of(const std::string& path) {
   const std::string folder = fs::path(path).parent_path().string();
   return folder.empty() ? "." : folder;
 }
 
-std::string target_of(const std::string& path) {
-  std::error_code ignored;
-  return fs::is_symlink(path, ignored) ? fs::weakly_canonical(path, ignored).string() : path;
+std::string prefix_of(const std::string& path) { return path + ".tmp."; }
+
+std::string temporary_name(const std::string& path) {
+  uint64_t number = 0;
+  check_io(getrandom(&number, sizeof number, 0) == sizeof number,
+           "the system has no random numbers: ", std::strerror(errno));
+  char digits[kDigits + 1];
+  std::snprintf(digits, sizeof digits, "%0*llx", static_cast<int>(kDigits), static_cast<unsigned long long>(number));
+  return prefix_of(path) + digits;
 }
 
-// Removes `<path>.tmp.<pid>` of processes that are gone. Best effort: what cannot be removed does no harm.
+// Takes the lock that says that somebody writes the file, which this one keeps as long as it is open. Where the file
+// system has no locks nothing is removed, so none is needed.
+bool lock(int fd) { return flock(fd, LOCK_EX | LOCK_NB) == 0; }
+
+// Removes what dead processes left of replacements of `path`. Best effort: what cannot be removed does no harm.
 void remove_stale(const std::string& path) {
-  const std::string prefix = fs::path(path).filename().string() + ".tmp.";
-  std::error_code stop_at;
-  for (fs::directory_iterator entry(folder_of(path), stop_at), last; !stop_at && entry != last;
-       entry.increment(stop_at)) {
-    const std::string name = entry->path().filename().string();
-    if (!name.starts_with(prefix)) continue;
-    pid_t pid = 0;
-    const char* end = name.data() + name.size();
-    const auto [stop, error] = std::from_chars(name.data() + prefix.size(), end, pid);
-    if (error != std::errc() || stop != end || pid <= 0) continue;
-    const bool alive =
-        pid == getpid() ? in_use().contains(path + ".tmp." + std::to_string(pid)) : kill(pid, 0) == 0 || errno != ESRCH;
-    if (!alive) system_calls().unlink(entry->path().c_str());
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(folder_of(path).c_str()), &closedir);
+  if (!folder) return;
+  const std::string prefix = prefix_of(fs::path(path).filename().string());
+  while (const dirent* entry = readdir(folder.get())) {
+    const std::string_view name = entry->d_name;
+    if (!name.starts_with(prefix) || name.size() != prefix.size() + kDigits ||
+        name.find_first_not_of("0123456789abcdef", prefix.size()) != name.npos)
+      continue;
+    const int fd = openat(dirfd(folder.get()), entry->d_name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) continue;
+    if (lock(fd)) unlinkat(dirfd(folder.get()), entry->d_name, 0);
+    close(fd);
   }
+}
+
+// Creates `name`, locked. Returns -1 where another process took it for a dead one's before it was locked.
+int create(const std::string& name) {
+  const int fd = system_calls().open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  check_io(fd >= 0, "cannot create a file beside it: ", std::strerror(errno));
+  struct stat status {};
+  const bool locked = lock(fd) || errno != EWOULDBLOCK;
+  if (locked && fstat(fd, &status) == 0 && status.st_nlink > 0) return fd;
+  system_calls().close(fd);
+  return -1;
 }
 
 }  // namespace
@@ -67,21 +83,33 @@ SystemCalls& system_calls() {
   return calls;
 }
 
-Replacement::Replacement(const std::string& path) : path_(target_of(path)) {
+std::string followed(const std::string& path) {
+  fs::path at = path;
+  std::error_code none;
+  for (int links = 0; fs::is_symlink(at, none); ++links) {
+    check_io(links < 40, path, ": its symbolic links lead in a circle");
+    at = at.parent_path() / fs::read_symlink(at, none);
+  }
+  return at.string();
+}
+
+Replacement::Replacement(const std::string& path) : path_(followed(path)) {
   const Scope scope(path_);
-  temporary_ = path_ + ".tmp." + std::to_string(getpid());
-  std::lock_guard lock(mutex);
-  check_io(!in_use().contains(temporary_), "this process is writing it already");
+  struct stat status {};
+  const bool there = stat(path_.c_str(), &status) == 0;
+  check_io(!there || !S_ISDIR(status.st_mode), "is a folder");
+  if (there && !S_ISREG(status.st_mode)) {
+    fd_ = system_calls().open(path_.c_str(), O_WRONLY | O_CLOEXEC, 0);
+    check_io(fd_ >= 0, "cannot be written: ", std::strerror(errno));
+    return;
+  }
   remove_stale(path_);
-  fd_ = system_calls().open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  check_io(fd_ >= 0, "cannot create a file beside it: ", std::strerror(errno));
-  in_use().insert(temporary_);
+  while (fd_ < 0) fd_ = create(temporary_ = temporary_name(path_));
 }
 
 Replacement::~Replacement() {
+  if (!temporary_.empty()) system_calls().unlink(temporary_.c_str());
   if (fd_ >= 0) system_calls().close(fd_);
-  std::lock_guard lock(mutex);
-  if (in_use().erase(temporary_) > 0) system_calls().unlink(temporary_.c_str());
 }
 
 void Replacement::write(const void* bytes, int64_t n) {
@@ -99,18 +127,14 @@ void Replacement::write(const void* bytes, int64_t n) {
 }
 
 void Replacement::commit() {
+  if (temporary_.empty()) return;  // a device has it already
   const Scope scope(path_);
   const SystemCalls& system = system_calls();
   const auto succeed = [](int status, const char* what) { check_io(status == 0, what, ": ", std::strerror(errno)); };
   succeed(system.fsync(fd_), "cannot write it to disk");
-  const int file = fd_;
-  fd_ = -1;
-  succeed(system.close(file), "cannot close it");
+  // The file stays open, and so locked, until it has its name; after fsync its close has nothing to write.
   succeed(system.rename(temporary_.c_str(), path_.c_str()), "cannot give the new file its name");
-  {
-    std::lock_guard lock(mutex);
-    in_use().erase(temporary_);
-  }
+  temporary_.clear();
   const int folder = system.open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
   check_io(folder >= 0, "cannot open its folder: ", std::strerror(errno));
   // Some network file systems cannot fsync a folder and say EINVAL.

@@ -10,13 +10,15 @@
 
 namespace isonorm::io {
 
-// A file that appears under its name all at once. Bytes go to `<path>.tmp.<pid>` in the same folder; commit() does
-// fsync(file), rename, fsync(folder). Without commit() the temporary file is removed and the old file stays. Temporary
-// files that dead processes left are removed by the next replacement of the same path. A symbolic link is followed:
-// what it points to is replaced.
+// A file that appears under its name all at once. Bytes go to `<path>.tmp.<16 random hexadecimal digits>` in the same
+// folder; commit() does fsync(file), rename, fsync(folder). Without commit() the temporary file is removed and the old
+// file stays. Who writes a temporary file holds a lock (flock) on it, also seen from other containers and, where the
+// file system has locks, other machines; those without a lock were left by dead processes, and the next replacement of
+// the same path removes them. A symbolic link is followed: what it points to is replaced. A device or pipe is never
+// replaced: the bytes go into it.
 class Replacement {
  public:
-  // Creates the temporary file. Throws (io) where that fails or this process is replacing the path already.
+  // Creates the temporary file. Throws (io) where that fails or the path is a folder.
   explicit Replacement(const std::string& path);
   ~Replacement();
   Replacement(const Replacement&) = delete;
@@ -29,9 +31,13 @@ class Replacement {
   void commit();
 
  private:
-  std::string path_, temporary_;
+  std::string path_, temporary_;  // temporary_ is empty where there is none (any more)
   int fd_ = -1;
 };
+
+// What a replacement of `path` replaces: the path, or where its symbolic links lead, whether something is there or not.
+// Throws (io) where they lead in a circle.
+std::string followed(const std::string& path);
 
 // The system calls of a replacement. Tests put others in, to make each fail or end the process in turn.
 struct SystemCalls {

@@ -65,7 +65,7 @@ void take_model(const std::string& path, const Metadata& description, ProofOptio
 }
 
 int run(AuditVerb o, const CLI::App& command) {
-  for (const std::string* path : {&o.report, &o.json}) check_writable(*path);
+  check_outputs({{"--report", o.report}, {"--json", o.json}}, {{"--checkpoint", o.checkpoint}});
   if (o.model.threads > 0) set_num_threads(o.model.threads);
   ModelFile file;
   if (!o.checkpoint.empty()) file = load_model_file(o.checkpoint);
@@ -104,11 +104,12 @@ Verb add_audit(CLI::App& app) {
   command->add_option("--vocab", m.vocab, "gpt: letters of its alphabet")->capture_default_str();
   command->add_option("--batch", m.batch, "made examples that are looked at")->capture_default_str();
   add_seed(*command, m.seed, "of initial weights and examples");
-  command->add_option("--threads", m.threads, "threads (default: all)");
+  add_threads(*command, m.threads);
   command->add_option("--report", o->report, "write what was found as an HTML page");
   command->add_option("--json", o->json, "write what was found as a JSON object");
   command->add_flag("-q,--quiet", o->quiet, "print the closing sentence only");
-  command->footer("Exit codes: 0 as theory says, 1 not, 2 usage, 3 bad input, 4 input/output.");
+  command->footer(
+      "Exit codes: 0 as theory says, 1 not, 2 usage, 3 bad input, 4 input/output, 70 no memory or threads.");
   return {command, [o, command] {
             const ProofOptions& m = o->model;
             for (const auto& [name, value] : {std::pair<const char*, int64_t>{"--depth", m.depth},
@@ -116,9 +117,9 @@ Verb add_audit(CLI::App& app) {
                                               {"--patch", m.patch},
                                               {"--context", m.context},
                                               {"--vocab", m.vocab},
-                                              {"--batch", m.batch},
-                                              {"--threads", command->count("--threads") > 0 ? m.threads : 1}})
+                                              {"--batch", m.batch}})
               if (value < 1) throw UsageError(text(name, ": ", value, " is not a whole number from 1 on"));
+            check_threads(*command, m.threads);
             if (m.width < 2) throw UsageError(text("--width: ", m.width, " is not a whole number from 2 on"));
             if (m.head_width == 0 && m.width % m.heads != 0)
               throw UsageError(text("--heads: ", m.heads, " does not divide the width ", m.width));

@@ -13,7 +13,7 @@ namespace isonorm::tools {
 using namespace equivalence;
 
 int run_certificate(const CertificateOptions& options, const OutputOptions& output) {
-  check_output_options(output);
+  check_output_options(output, {});
   catch_interrupt();
   StatusLine status(stderr, output.quiet);
   const CertificateResult r = certify(options, [&](const CertificateProgress& p) {

@@ -8,6 +8,7 @@
 #include "equivalence/model_file.h"
 #include "equivalence/summary.h"
 #include "tools/output.h"
+#include "tools/terminal.h"
 #include "tools/verb.h"
 
 namespace isonorm::tools {
@@ -51,7 +52,7 @@ std::string list(const TensorsComparison& r) {
   std::string out;
   size_t lines = 0;
   const auto line = [&](const std::string& text_line) {
-    if (lines++ < kShown) out += "  " + text_line + "\n";
+    if (lines++ < kShown) out += "  " + printable(text_line) + "\n";
   };
   for (const auto& row : r.rows)
     if (row.verdict() != Verdict::same)
@@ -64,7 +65,7 @@ std::string list(const TensorsComparison& r) {
 }
 
 int run(const CompareVerb& o) {
-  check_writable(o.json);
+  check_outputs({{"--json", o.json}}, {{"A", o.a}, {"B", o.b}, {"--map", o.map}});
   if (one_file(o.a, o.b)) {
     std::printf("different: %s and %s are one file: nothing was compared\n", o.a.c_str(), o.b.c_str());
     return kNotEquivalent;
@@ -73,7 +74,7 @@ int run(const CompareVerb& o) {
   const TensorsComparison r = compare_tensors(load(o.a), load(o.b), map, o.options);
   if (!o.json.empty()) write_file(o.json, r.json());
   if (!o.quiet) std::fputs(list(r).c_str(), stdout);
-  std::printf("%s\n", r.message().c_str());
+  std::printf("%s\n", printable(r.message()).c_str());
   return r.same() ? kOk : r.verdict == Verdict::undecided ? kUndecided : kNotEquivalent;
 }
 
@@ -102,7 +103,9 @@ Verb add_compare(CLI::App& app) {
       ->allow_extra_args(false);
   command->add_option("--json", o->json, "write what was found as JSON");
   command->add_flag("-q,--quiet", o->quiet, "print the closing sentence only");
-  command->footer("Exit codes: 0 the same, 1 different, 2 usage, 3 bad input, 4 input/output, 5 undecided.");
+  command->footer(
+      "Exit codes: 0 the same, 1 different, 2 usage, 3 bad input, 4 input/output, 5 undecided, "
+      "70 no memory or threads.");
   return {command, [o] {
             if (const auto t = o->options.tolerance; t && !(*t >= 0 && *t < 1))
               throw UsageError(text("--tolerance: ", *t, " is not a number from 0 to below 1"));

@@ -1,13 +1,13 @@
 // isonorm convert IN OUT: a checkpoint in the coordinates of another form, verified before it is written.
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 
 #include "autograd/ops/pointwise.h"
 #include "equivalence/file_conversion.h"
 #include "tools/interrupt.h"
 #include "tools/model_data.h"
 #include "tools/output.h"
+#include "tools/terminal.h"
 #include "tools/verb.h"
 
 namespace isonorm::tools {
@@ -39,7 +39,7 @@ std::string shape_text(const std::optional<Dims>& shape) { return shape ? text(*
 void print_table(const FileConversion& c) {
   size_t name = 6, before = 6, after = 5, what = 13;
   for (const TensorChange& t : c.changes()) {
-    name = std::max(name, t.name.size()), what = std::max(what, t.what.size());
+    name = std::max(name, printable(t.name).size()), what = std::max(what, printable(t.what).size());
     before = std::max(before, shape_text(t.before).size()), after = std::max(after, shape_text(t.after).size());
   }
   const auto row = [&](const std::string& a, const std::string& b, const std::string& d, const std::string& e,
@@ -52,7 +52,7 @@ void print_table(const FileConversion& c) {
     char deviation[16] = "";
     const auto& of = c.exact().deviations;
     if (const auto at = of.find(t.name); at != of.end()) std::snprintf(deviation, sizeof deviation, "%.1e", at->second);
-    row(t.name, shape_text(t.before), shape_text(t.after), t.what, deviation);
+    row(printable(t.name), shape_text(t.before), shape_text(t.after), printable(t.what), deviation);
   }
   std::printf("\n");
 }
@@ -69,7 +69,7 @@ class Run {
     judge(conversion);
     if (interrupted()) return stop();
     if (!o_.quiet) print_table(conversion);
-    for (const std::string& line : figures_) std::printf("%s\n", line.c_str());
+    for (const std::string& line : figures_) std::printf("%s\n", printable(line).c_str());
     if (!same_) {
       std::printf(
           "Not verified: %s was not written.%s\n", o_.out.c_str(),
@@ -203,14 +203,8 @@ class Run {
 };
 
 int run(const ConvertOptions& o) {
-  std::error_code ignored;
-  if (std::filesystem::equivalent(o.in, o.out, ignored))
-    throw UsageError(text("OUT: ", o.out, " is IN; a conversion loses what the model cannot see, so keep it"));
-  for (const auto& [option, path] : {std::pair("--spec", &o.spec), {"--data", &o.data}})
-    if (!path->empty() && std::filesystem::equivalent(*path, o.out, ignored))
-      throw UsageError(text("OUT: ", o.out, " is the file of ", option, ", which would be lost"));
   if (!o.spec.empty() && !o.data.empty()) throw UsageError("--data needs a model to run, which --spec does not give");
-  check_writable(o.out);
+  check_outputs({{"OUT", o.out}}, {{"IN", o.in}, {"--spec", o.spec}, {"--data", o.data}});
   catch_interrupt();
   return Run(o).run();
 }

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "tools/interrupt.h"
 #include "tools/options.h"
 #include "tools/output.h"
 #include "tools/terminal.h"
@@ -34,17 +35,23 @@ std::string svg_path(const Options& o, const Figure& figure) {
 int run(Options o) {
   if (o.list) return list();
   const Experiment& e = find_experiment(o.name);
-  for (const std::string& path : {o.report, o.json}) check_writable(path);
+  check_outputs({{"--report", o.report}, {"--json", o.json}}, {{"--data", o.experiment.data}});
   make_folder(o.svg);
 
   StatusLine status(stderr, !is_terminal(stderr));
   o.experiment.progress = [&](const std::string& line) {
     if (status.due(2, 3)) status.update(line);  // between the first and the last: when it is time to
+    return !interrupted();
   };
+  catch_interrupt();
   const auto begin = std::chrono::steady_clock::now();
   const ExperimentResult r = e.run(o.experiment);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   status.clear();
+  if (r.interrupted || interrupted()) {
+    std::fprintf(stderr, "isonorm experiment: interrupted\n");
+    return kInterrupted;
+  }
 
   if (!o.report.empty()) write_file(o.report, experiment_report(e, o.experiment, r, seconds));
   if (!o.json.empty()) write_file(o.json, experiment_json(e, o.experiment, r, seconds));
@@ -82,7 +89,9 @@ Verb add_experiment(CLI::App& app) {
   command->add_option("--json", o->json, "write tables and curves as a JSON object");
   command->add_option("--svg", o->svg,
                       "write every picture into this folder, made where it is not there, as NAME-picture.svg");
-  command->footer("Exit codes: 0 confirmed, 1 refuted, 2 usage, 3 bad input, 4 input/output, 5 undecided.");
+  command->footer(
+      "Exit codes: 0 confirmed, 1 refuted, 2 usage, 3 bad input, 4 input/output, 5 undecided, "
+      "70 no memory or threads, 130 interrupted.");
   return {command, [o, names] {
             bool known = o->list;
             for (const Experiment& e : experiments()) {

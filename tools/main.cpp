@@ -1,29 +1,19 @@
 // The program `isonorm`. Every failure is one line on stderr, "isonorm prove: what went wrong", and an exit code of its
-// own (verb.h).
+// own (verb.h, ending.h).
 #include <cstdio>
 #include <iostream>
-#include <new>
 #include <vector>
 
 #include "core/blas_info.h"
 #include "core/error.h"
 #include "core/idle.h"
+#include "core/kernel.h"
 #include "tools/verb.h"
 
 using namespace isonorm;
 using namespace isonorm::tools;
 
 namespace {
-
-// Of "isonorm explain" the message "explain: the row ..." is the program's own: it names the verb once.
-int fail(const std::string& who, const std::string& what, int code) {
-  const std::string own = who.substr(who.rfind(' ') + 1) + ": ";
-  std::string line = what.starts_with(own) ? what.substr(own.size()) : what;
-  for (char& c : line)
-    if (c == '\n') c = ' ';
-  std::fprintf(stderr, "%s: %s\n", who.c_str(), line.c_str());
-  return code;
-}
 
 // `code`, where what was printed could be.
 int finish(const std::string& who, int code) {
@@ -52,28 +42,20 @@ int run(const Verb& verb, const std::string& who) {
   if (const std::string warning = blas_warning(); !warning.empty())
     std::fprintf(stderr, "%s: %s\n", who.c_str(), warning.c_str());
   try {
+    isa();  // where ISONORM_ISA is wrong this says so before any work
     return finish(who, verb.run());
-  } catch (const UsageError& e) {
-    return fail(who, text(e.what(), "; see ", who, " --help"), kUsage);
-  } catch (const Error& e) {
-    return fail(who, e.what(), e.kind() == ErrorKind::io ? kIo : kInvalid);
-  } catch (const std::bad_alloc&) {
-    return fail(who, "out of memory", kInvalid);
-  } catch (const std::exception& e) {
-    return fail(who, text("internal error: ", e.what()), kInternal);
+  } catch (...) {
+    return fail(who);
   }
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  wait_quietly(argv);
+int program(int argc, char** argv) {
   CLI::App app("Pre-LN, Pre-RMSNorm and Pre-CRMSNorm Transformers are one model: train them, and see.", "isonorm");
   app.set_version_flag("--version", "isonorm " ISONORM_VERSION);
   app.require_subcommand(1);
   app.footer(
-      "Exit codes: 0 as expected, 1 not equivalent, 2 usage, 3 bad input, 4 input/output, 5 undecided, 130 "
-      "interrupted.");
+      "Exit codes: 0 as expected, 1 not equivalent, 2 usage, 3 bad input, 4 input/output, 5 undecided, 6 a "
+      "training's numbers are no longer finite, 70 no memory or threads, 130 interrupted.");
   const std::vector<Verb> verbs = {add_prove(app),  add_train(app),      add_explain(app),
                                    add_table(app),  add_experiment(app), add_convert(app),
                                    add_verify(app), add_compare(app),    add_audit(app)};
@@ -98,4 +80,18 @@ int main(int argc, char** argv) {
   for (const Verb& verb : verbs)
     if (verb.command->parsed()) return run(verb, text("isonorm ", verb.command->get_name()));
   return kUsage;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  guard_the_end();
+  wait_quietly(argv);
+  int code = kInternal;
+  try {
+    code = program(argc, argv);
+  } catch (...) {
+    code = fail("isonorm");
+  }
+  return regular_end(code);
 }

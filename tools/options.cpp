@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "core/parallel.h"
 #include "tools/output.h"
 
 namespace isonorm::tools {
@@ -38,6 +39,15 @@ void require_positive(const char* option, int64_t value) {
 
 void add_seed(CLI::App& command, uint64_t& seed, const std::string& help) {
   command.add_option("--seed", seed, help)->capture_default_str()->check(whole_number);
+}
+
+void add_threads(CLI::App& command, int& threads) {
+  command.add_option("--threads", threads, "threads (default: all)");
+}
+
+void check_threads(const CLI::App& command, int threads) {
+  if (command.count("--threads") > 0 && (threads < 1 || threads > kMostThreads))
+    throw UsageError(text("--threads: ", threads, " is not a whole number from 1 to ", kMostThreads));
 }
 
 void add_model_options(CLI::App& command, ProofOptions& o) {
@@ -80,7 +90,7 @@ void add_shared_options(CLI::App& command, ProofOptions& o) {
   add_model_options(command, o);
   add_choice(command, "--dtype", o.dtype, {DType::f32, DType::f64}, "of parameters and activations");
   add_seed(command, o.seed, "of initialisation and batches");
-  command.add_option("--threads", o.threads, "threads (default: all)");
+  add_threads(command, o.threads);
 }
 
 void add_output_options(CLI::App& command, OutputOptions& o, const std::string& what, const std::string& rest) {
@@ -90,14 +100,10 @@ void add_output_options(CLI::App& command, OutputOptions& o, const std::string& 
   command.add_flag("-q,--quiet", o.quiet, text("print the ", rest, " only"));
 }
 
-void check_output_options(const OutputOptions& o) {
-  const std::pair<const char*, const std::string*> files[] = {
-      {"--report", &o.report}, {"--json", &o.json}, {"--log", &o.log}};
-  for (const auto& [option, file] : files)
-    for (const auto& [other, same] : files)
-      if (option != other && !file->empty() && *file == *same)
-        throw UsageError(text(option, " and ", other, " name the same file ", *file));
-  for (const auto& [option, file] : files) check_writable(*file);
+void check_output_options(const OutputOptions& o, std::vector<NamedFile> inputs, std::vector<NamedFile> more) {
+  for (const NamedFile& file : {NamedFile{"--report", o.report}, {"--json", o.json}, {"--log", o.log}})
+    more.push_back(file);
+  check_outputs(more, inputs);
 }
 
 void check_shared_options(const CLI::App& command, const ProofOptions& o) {
@@ -112,7 +118,7 @@ void check_shared_options(const CLI::App& command, const ProofOptions& o) {
   require(o.decay() >= 0 && std::isfinite(o.decay()), "--weight-decay", o.decay(), "a number from 0 on");
   require(o.clip >= 0 && std::isfinite(o.clip), "--clip", o.clip, "a number from 0 on");
   require(o.eps > 0 && std::isfinite(o.eps), "--eps", o.eps, "a number above 0");
-  require(o.threads >= (command.count("--threads") > 0 ? 1 : 0), "--threads", o.threads, "a whole number from 1 on");
+  check_threads(command, o.threads);
   require_positive("--steps", o.step_count());
   require_positive("--batch", o.batch);
   require_positive("--depth", o.depth);

@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "equivalence/options.h"
+#include "tools/output.h"
 #include "tools/verb.h"
 
 namespace isonorm::tools {
@@ -26,14 +27,18 @@ struct OutputOptions {
 // Adds --report --json --log --quiet; `what` is written ("the proof"), `rest` is what --quiet leaves.
 void add_output_options(CLI::App& command, OutputOptions& o, const std::string& what, const std::string& rest);
 
+// Adds --threads, and throws UsageError where it was given and is not in [1, kMostThreads].
+void add_threads(CLI::App& command, int& threads);
+void check_threads(const CLI::App& command, int threads);
+
 // Adds --seed, any whole number below 2^64.
 void add_seed(CLI::App& command, uint64_t& seed, const std::string& help);
 
 // Throws UsageError naming the option that has no meaning, or none together with another.
 void check_shared_options(const CLI::App& command, const equivalence::ProofOptions& o);
 
-// Throws UsageError where two of the files are one, and Error (io) where one cannot be written.
-void check_output_options(const OutputOptions& o);
+// The files that these options name, and `more`, held against `inputs`: see check_outputs.
+void check_output_options(const OutputOptions& o, std::vector<NamedFile> inputs, std::vector<NamedFile> more = {});
 
 // An option whose value is one of a few names.
 template <class E, size_t N>

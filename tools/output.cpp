@@ -1,7 +1,6 @@
 #include "tools/output.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,46 +8,90 @@
 #include <filesystem>
 
 #include "core/error.h"
+#include "data/fashion_mnist.h"
 #include "io/file.h"
+#include "tools/ending.h"
 
 namespace isonorm::tools {
+namespace {
+
+namespace fs = std::filesystem;
 
 void check_writable(const std::string& path) {
-  if (path.empty()) return;
   std::error_code ignored;
-  check_io(!std::filesystem::is_directory(path, ignored), path, ": is a folder");
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  check_io(!fs::is_directory(path, ignored), path, ": is a folder");
+  const fs::path folder = fs::path(io::followed(path)).parent_path();
   const std::string where = folder.empty() ? "." : folder.string();
   check_io(access(where.c_str(), W_OK | X_OK) == 0, path, ": cannot be written: ", std::strerror(errno));
   check_io(access(path.c_str(), F_OK) != 0 || access(path.c_str(), W_OK) == 0, path,
            ": cannot be written: ", std::strerror(errno));
 }
 
+// Two names of one regular file, whether it is there yet or not.
+bool one_file(const std::string& a, const std::string& b) {
+  std::error_code none;
+  if (fs::exists(a, none) && fs::exists(b, none)) return fs::is_regular_file(a, none) && fs::equivalent(a, b, none);
+  return fs::weakly_canonical(fs::absolute(io::followed(a)), none) ==
+         fs::weakly_canonical(fs::absolute(io::followed(b)), none);
+}
+
+// The files that an input stands for.
+std::vector<std::string> files_of(const std::string& input) {
+  std::error_code none;
+  if (!fs::is_directory(input, none)) return {input};
+  try {
+    return data::FashionMnist::files(input);
+  } catch (const Error&) {
+    return {};  // they are missing, which whoever reads them says
+  }
+}
+
+}  // namespace
+
+void check_outputs(const std::vector<NamedFile>& outputs, const std::vector<NamedFile>& inputs) {
+  for (const NamedFile& output : outputs) {
+    if (output.path.empty()) continue;
+    for (const NamedFile& input : inputs) {
+      if (input.path.empty()) continue;
+      for (const std::string& file : files_of(input.path))
+        if (one_file(output.path, file))
+          throw UsageError(
+              text(output.option, ": ", output.path, " is the file of ", input.option, ", which would be lost"));
+    }
+    for (const NamedFile& other : outputs) {
+      if (&other == &output) break;
+      if (!other.path.empty() && one_file(output.path, other.path))
+        throw UsageError(text(other.option, " and ", output.option, " name the same file ", output.path));
+    }
+  }
+  for (const NamedFile& output : outputs)
+    if (!output.path.empty()) check_writable(output.path);
+}
+
 void make_folder(const std::string& path) {
   if (path.empty()) return;
   std::error_code failed;
-  std::filesystem::create_directory(path, failed);
-  const bool there = std::filesystem::is_directory(path);
+  fs::create_directory(path, failed);
+  const bool there = fs::is_directory(path);
   check_io(there || failed, path, ": is not a folder");
   check_io(there, path, ": cannot be made a folder: ", failed.message());
   check_io(access(path.c_str(), W_OK | X_OK) == 0, path, ": cannot be written: ", std::strerror(errno));
 }
 
 void write_file(const std::string& path, const std::string& content) {
-  struct stat status {};
-  if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {  // a device or pipe is written, not replaced
-    LineLog(path).write(content);
-    return;
-  }
   io::Replacement file(path);
   file.write(content);
   file.commit();
 }
 
-LineLog::LineLog(const std::string& path, bool append) : path_(path) {
+LineLog::LineLog(const std::string& path, int64_t kept) : path_(path) {
   if (path.empty()) return;
-  file_ = std::fopen(path.c_str(), append ? "ae" : "we");
+  file_ = std::fopen(path.c_str(), "ae");
   check_io(file_ != nullptr, path, ": cannot be written: ", std::strerror(errno));
+  if (ftruncate(fileno(file_), kept) == 0 || errno == EINVAL) return;  // EINVAL: a device or pipe
+  const int reason = errno;
+  std::fclose(file_);
+  check_io(false, path, ": cannot be written: ", std::strerror(reason));
 }
 
 LineLog::~LineLog() {

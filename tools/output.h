@@ -3,11 +3,18 @@
 
 #include <cstdio>
 #include <string>
+#include <vector>
 
 namespace isonorm::tools {
 
-// Throws Error (io) where a file of that name could not be written now. An empty name is no file.
-void check_writable(const std::string& path);
+// A file or folder as the command line names it, and the option that does. An empty path is none.
+struct NamedFile {
+  std::string option, path;
+};
+
+// Throws UsageError where an output is another output, an input or, where that is a folder, one of the files of
+// Fashion-MNIST in it, under whatever name; Error (io) where an output could not be written now.
+void check_outputs(const std::vector<NamedFile>& outputs, const std::vector<NamedFile>& inputs);
 
 // Makes the folder where it is not there; that in which it lies has to be. Throws Error (io) where nothing could be
 // written into it. An empty name is no folder.
@@ -19,8 +26,9 @@ void write_file(const std::string& path, const std::string& content);
 // A file that grows by whole lines, each on the disk's side of the program before the next step.
 class LineLog {
  public:
-  // Begins anew, or after what is there; an empty name is no file.
-  explicit LineLog(const std::string& path, bool append = false);
+  // Begins anew, or after `kept` bytes of what is there; an empty name is no file. Devices and pipes are written as
+  // they are.
+  explicit LineLog(const std::string& path, int64_t kept = 0);
   ~LineLog();
   LineLog(const LineLog&) = delete;
   LineLog& operator=(const LineLog&) = delete;

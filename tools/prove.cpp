@@ -42,8 +42,7 @@ CertificateOptions certificate_options(const CLI::App& command, const ProveOptio
   CertificateOptions c{.controls = o.proof.controls, .seed = o.proof.seed, .threads = o.proof.threads};
   if (o.proof.steps) c.steps = *o.proof.steps;
   if (c.steps < 1) throw UsageError(text("--steps: ", c.steps, " is not a whole number from 1 on"));
-  if (command.count("--threads") > 0 && c.threads < 1)
-    throw UsageError(text("--threads: ", c.threads, " is not a whole number from 1 on"));
+  check_threads(command, c.threads);
   if (o.architectures.empty()) return c;
   c.architectures.clear();
   for (const std::string& name : o.architectures) {
@@ -138,7 +137,7 @@ class Watcher {
 };
 
 int run(const ProveOptions& o) {
-  check_output_options(o.output);
+  check_output_options(o.output, {{"--data", o.proof.data}});
   catch_interrupt();
   Watcher watcher(o);
   const ProofResult proof = prove(o.proof, [&](const StepInfo& info) { return watcher(info); });
@@ -178,7 +177,9 @@ Verb add_prove(CLI::App& app) {
       ->delimiter(',');
   command->footer(
       "Steps: 200 in f64, 50 in f32. Exit codes: 0 every run came out as expected, 1 not, 2 usage, 3 bad input, "
-      "4 input/output, 5 undecided (rounding alone moves the runs as far as a wrong training would), 130 interrupted.");
+      "4 input/output, 5 undecided (rounding alone moves the runs as far as a wrong training would), 70 no memory or "
+      "threads, "
+      "130 interrupted.");
   return {command, [o, command] {
             if (o->proof.controls < 1)
               throw UsageError(text("--controls: ", o->proof.controls, " is not a whole number from 1 on"));

@@ -98,7 +98,7 @@ int run(TableVerb& o) {
     for (const std::string& name : o.optimizers) o.table.columns.push_back(recipe(name));
   }
   if (o.predicates) return print_predicates(o);
-  for (const std::string* path : {&o.json, &o.report}) check_writable(*path);
+  check_outputs({{"--json", o.json}, {"--report", o.report}}, {{"--data", o.table.data}});
   catch_interrupt();
   StatusLine status(stderr, o.quiet);
   const std::vector<TableOptions> grids = o.full ? full_tables(o.table) : std::vector{o.table};
@@ -140,7 +140,7 @@ Verb add_table(CLI::App& app) {
   command->add_option("--optimizers", o->optimizers, "columns, separated by commas (default: all)")->delimiter(',');
   command->add_option("--steps", o->table.steps, "training steps of every run")->capture_default_str();
   command->add_option("--seeds", o->table.seeds, "repetitions with other weights and batches")->capture_default_str();
-  command->add_option("--threads", o->table.threads, "threads (default: all)");
+  add_threads(*command, o->table.threads);
   CLI::Option* full = command->add_flag(
       "--full", o->full,
       "four grids: gpt, gpt with affine norms, gpt with a tied head, vit (on made images where Fashion-MNIST is not "
@@ -160,12 +160,11 @@ Verb add_table(CLI::App& app) {
            optimizer_note(OptimizerKind::adafactor, DType::f64),
            ". Exit codes: 0 every cell is as theory says, 1 not, 2 usage, 3 bad input, 4 input/output, 5 undecided: a "
            "cell shows "
-           "nothing either way and none contradicts, 130 interrupted."));
+           "nothing either way and none contradicts, 70 no memory or threads, 130 interrupted."));
   return {command, [o, command] {
             for (const auto& [name, value] : {std::pair{"--steps", o->table.steps}, {"--seeds", o->table.seeds}})
               if (value < 1) throw UsageError(text(name, ": ", value, " is not a whole number from 1 on"));
-            if (command->count("--threads") > 0 && o->table.threads < 1)
-              throw UsageError(text("--threads: ", o->table.threads, " is not a whole number from 1 on"));
+            check_threads(*command, o->table.threads);
             for (const std::string& name : o->optimizers) {
               const auto all = recipes();
               if (std::none_of(all.begin(), all.end(), [&](const Recipe& r) { return name == r.name; }))

@@ -46,6 +46,20 @@ size_t line_width(std::FILE* file) {
   return error == std::errc() && last == end ? width : 0;
 }
 
+std::string printable(const std::string& s) {
+  std::string shown;
+  for (size_t i = 0; i < s.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(s[i]),
+               next = static_cast<unsigned char>(s[std::min(i + 1, s.size() - 1)]);
+    const bool c1 = byte == 0xc2 && next >= 0x80 && next < 0xa0;  // U+0080 to U+009F in UTF-8
+    char escape[8] = {s[i] == '\n' ? ' ' : s[i], '\0'};
+    if ((byte < ' ' && s[i] != '\n') || byte == 0x7f) std::snprintf(escape, sizeof escape, "\\x%02x", byte);
+    if (c1) std::snprintf(escape, sizeof escape, "\\x%02x", next), ++i;
+    shown += escape;
+  }
+  return shown;
+}
+
 StatusLine::StatusLine(std::FILE* file, bool quiet) : file_(file), quiet_(quiet), live_(is_terminal(file)) {}
 
 bool StatusLine::due(int step, int steps) {

@@ -17,8 +17,10 @@ namespace {
 using namespace equivalence;
 
 int run(const TrainOptions& o) {
-  check_output_options(o.output);
-  check_writable(o.checkpoint);
+  std::vector<NamedFile> checkpoints;
+  if (!o.checkpoint.empty())
+    checkpoints = {{"--checkpoint", o.checkpoint}, {"--checkpoint's FILE.previous", previous_checkpoint(o.checkpoint)}};
+  check_output_options(o.output, {{"--data", o.training.data}}, checkpoints);
   if (o.training.threads > 0) set_num_threads(o.training.threads);
   catch_interrupt();
   Training training(o);
@@ -67,12 +69,12 @@ Verb add_train(CLI::App& app) {
   add_output_options(*command, o->output, "the training", "result");
   command->footer(
       "Ctrl-C saves the checkpoint and exits with 130; the same command goes on, bit-equal. The checkpoint before the "
-      "last is kept as FILE.previous; a log is added to.\n"
+      "last is kept as FILE.previous; a log is added to, after the steps that the checkpoint has.\n"
       "The rate of a step follows from its number and the options alone: after 300 steps --steps 600 --extend goes on "
-      "at "
-      "the rates of steps 301 to 600 of a training of 600. That is another training than 600 steps from the start.\n"
+      "at the rates of steps 301 to 600 of a training of 600. That is another training than 600 steps from the start.\n"
       "--init begins at step 1, with warm-up and a new optimizer.\n"
-      "Exit codes: 0 trained, 2 usage, 3 bad input, 4 input/output, 130 interrupted.");
+      "Exit codes: 0 trained, 2 usage, 3 bad input, 4 input/output, 6 numbers are no longer finite, 70 no memory or "
+      "threads, 130 interrupted.");
   return {command, [o, command] {
             check_shared_options(*command, o->training);
             if (o->extend && o->checkpoint.empty()) throw UsageError("--extend needs --checkpoint");

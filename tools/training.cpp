@@ -16,6 +16,7 @@
 #include "equivalence/summary.h"
 #include "equivalence/test_pass.h"
 #include "optim/clip.h"
+#include "tools/ending.h"
 #include "tools/interrupt.h"
 #include "tools/proof_text.h"
 #include "tools/training_start.h"
@@ -40,9 +41,15 @@ Training::Training(const TrainOptions& o) : o_(o), source_(o.training), status_(
   else
     begin();
   result_.first_step = step_ + 1;
-  if (std::ifstream log(o.output.log); step_ > 0 && log)
-    result_.earlier = logged_course(log, result_.manifest, step_, !result_.earlier_options.empty());
-  log_ = std::make_unique<LineLog>(o.output.log, step_ > 0);
+  int64_t kept = 0;
+  if (std::ifstream log(o.output.log, std::ios::binary);
+      step_ > 0 && log && std::filesystem::is_regular_file(o.output.log)) {
+    const bool extended = !result_.earlier_options.empty();
+    result_.earlier = logged_course(log, result_.manifest, step_, extended);
+    log.clear(), log.seekg(0);
+    kept = logged_bytes(log, result_.manifest, step_, extended);
+  }
+  log_ = std::make_unique<LineLog>(o.output.log, kept);
   if (log_->open()) log_->write(log_manifest(result_.manifest));
 }
 
@@ -52,6 +59,7 @@ void Training::begin() {
   const TensorMap weights = initial_weights(o_.init, *model_, o_.training.dtype);
   const Scope scope(o_.init);
   model_->load_state_dict(weights);
+  check_weights(text(o_.init, ": "));
   status_.print(text(o_.init, ": beginning with its weights"));
 }
 
@@ -65,6 +73,7 @@ void Training::resume() {
   const Scope scope(from);
   model_->load_state_dict(checkpoint.weights);
   optimizer_->load_state_dict(checkpoint.optimizer);
+  check_weights(text(from, ": "));
   if (checkpoint_is_good_) saved_step_ = step_;
   if (!checkpoint_is_good_) std::fprintf(stderr, "%s is damaged: taking the one before it\n", o_.checkpoint.c_str());
   status_.print(text(from, ": going on after step ", step_));
@@ -90,7 +99,8 @@ bool Training::run() {
       return false;
     }
     const TrainingStep s = step(rates.lr(step_));
-    check(std::isfinite(s.loss), "the loss of step ", step_, " is not a finite number; the learning rate is ", s.lr);
+    if (!std::isfinite(s.loss))
+      throw Diverged(text("the loss of step ", step_, " is not a finite number; the learning rate is ", s.lr));
     result_.steps.push_back(s);
     if (log_->open()) log_->write(log_step(s));
     show(s);
@@ -135,6 +145,8 @@ bool Training::evaluate() {
   const std::optional<TestPass> pass = test_pass(source_, models, [](int, int) { return !interrupted(); });
   if (!pass) return false;
   if (pass->predictions == 0) return true;
+  if (!std::isfinite(pass->scores[0].loss))
+    throw Diverged(text("the held-out loss after step ", step_, " is not a finite number"));
   const Evaluation e{step_, pass->scores[0].loss, pass->scores[0].right, pass->predictions};
   result_.evaluations.push_back(e);
   if (log_->open()) log_->write(log_evaluation(e, o_.training.model));
@@ -142,7 +154,17 @@ bool Training::evaluate() {
   return true;
 }
 
+void Training::check_weights(const std::string& where) const {
+  for (const TensorMap& map : {model_->state_dict(), optimizer_->state_dict()})
+    for (const auto& [name, t] : map) {
+      if (!is_floating(t.dtype())) continue;
+      for (const double x : t.to_vector<double>())
+        if (!std::isfinite(x)) throw Diverged(text(where, "after step ", step_, " ", name, " has an entry ", x));
+    }
+}
+
 void Training::save() {
+  check_weights("");
   if (o_.checkpoint.empty() || saved_step_ == step_) return;
   Checkpoint c{model_->state_dict(), optimizer_->state_dict(), identity_};
   c.values.merge(describe(*model_));  // so that other verbs know what model it is

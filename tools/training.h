@@ -32,6 +32,7 @@ class Training {
   explicit Training(const TrainOptions& o);
 
   // Trains up to the last step and tests. Returns false where Ctrl-C ended it; the checkpoint is written either way.
+  // Throws Diverged where loss, weights or the optimizer's state are no longer finite; then none is.
   bool run();
 
   int step_count() const { return step_; }  // updates so far
@@ -44,6 +45,7 @@ class Training {
   equivalence::TrainingStep step(double lr);
   void show(const equivalence::TrainingStep& step);
   bool evaluate();
+  void check_weights(const std::string& where) const;  // throws Diverged
   void save();
   int steps() const { return o_.training.step_count(); }
   double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); }

@@ -3,9 +3,9 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
-#include <stdexcept>
 
 #include "equivalence/result.h"
+#include "tools/ending.h"
 
 namespace isonorm::tools {
 
@@ -17,7 +17,9 @@ enum ExitCode {
   kInvalid = 3,
   kIo = 4,
   kUndecided = 5,
-  kInternal = 70,
+  kDiverged = 6,      // a training's numbers are no longer finite
+  kNoResources = 70,  // no memory or no threads
+  kInternal = 71,
   kInterrupted = 130
 };
 
@@ -26,11 +28,6 @@ constexpr int exit_code(equivalence::Verdict v) {
   using equivalence::Verdict;
   return v == Verdict::same ? kOk : v == Verdict::different ? kNotEquivalent : kUndecided;
 }
-
-// What is wrong with a command line beyond what the parser sees.
-struct UsageError : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
 
 struct Verb {
   CLI::App* command;

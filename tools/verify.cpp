@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "tools/model_data.h"
+#include "tools/terminal.h"
 #include "tools/verb.h"
 
 namespace isonorm::tools {
@@ -51,10 +52,10 @@ int run(const VerifyOptions& o) {
   check_dtypes(o, a, b);
   const Verification v = o.spec.empty() ? by_models(o, a, b) : by_spec(o, a, b);
   if (!o.quiet && v.one_kind) {
-    std::printf("%s\n", entries_text("entries", v.entries).c_str());
+    std::printf("%s\n", printable(entries_text("entries", v.entries)).c_str());
     for (const auto& [what, agreement] : v.outputs) std::printf("%s\n", agreement_text(what, agreement).c_str());
   }
-  std::printf("%s\n", v.sentence().c_str());
+  std::printf("%s\n", printable(v.sentence()).c_str());
   return v.same() ? kOk : kNotEquivalent;
 }
 
@@ -69,7 +70,9 @@ Verb add_verify(CLI::App& app) {
                       "as for isonorm convert: compares entries, and what the readers of the stream see");
   command->add_option("--data", o->data, "also compare logits on these data: as --data of isonorm train");
   command->add_flag("-q,--quiet", o->quiet, "print the verdict only");
-  command->footer("Exit codes: 0 one function, 1 not, or not to be shown, 2 usage, 3 bad input, 4 input/output.");
+  command->footer(
+      "Exit codes: 0 one function, 1 not, or not to be shown, 2 usage, 3 bad input, 4 input/output, "
+      "70 no memory or threads.");
   return {command, [o] { return run(*o); }};
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "autograd/grad_mode.h"
 #include "autograd/node.h"
 #include "core/kernels/copy.h"
 #include "core/round_up.h"
@@ -216,6 +217,20 @@ Tensor select(const Tensor& x, int dim, int64_t index) {
   return squeeze(slice(x, d, i, i + 1), d);
 }
 
+namespace {
+// Views of the parts, without graph.
+std::vector<Tensor> places(const Tensor& x, const std::vector<int64_t>& sizes, int d) {
+  const NoGrad no_grad;
+  std::vector<Tensor> parts;
+  int64_t at = 0;
+  for (int64_t s : sizes) {
+    parts.push_back(narrow(x, d, at, s));
+    at += s;
+  }
+  return parts;
+}
+}  // namespace
+
 std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, int dim) {
   const int d = normalize_dim(dim, x.rank(), "split");
   int64_t total = 0;
@@ -225,12 +240,18 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, in
   }
   check(total == x.shape()[d], "split: sizes sum to ", total, ", dimension ", dim, " of shape ", x.shape(), " has ",
         x.shape()[d]);
-  std::vector<Tensor> parts;
-  int64_t at = 0;
-  for (int64_t s : sizes) {
-    parts.push_back(narrow(x, d, at, s));
-    at += s;
-  }
+  std::vector<Tensor> parts = places(x, sizes, d);
+  if (parts.empty() || !is_floating(x.dtype())) return parts;
+  // One node for all of them: each its own would make a gradient of all of x for every part.
+  if (Node* n = track("split", parts, {&x, 1}))
+    n->backward = [sizes, d, shape = x.shape(), options = x.options()](Flow& g) {
+      Tensor dx = empty(shape, options);
+      kernels::fill(dx, 0);
+      const std::vector<Tensor> to = places(dx, sizes, d);
+      for (size_t i = 0; i < to.size(); ++i)
+        if (g.has_out(static_cast<int>(i))) copy_into(to[i], g.out(static_cast<int>(i)));
+      g.give(0, dx);
+    };
   return parts;
 }
 

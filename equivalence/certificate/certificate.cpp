@@ -25,17 +25,25 @@ class Work {
     progress_ = progress;
     const int before = num_threads();
     set_num_threads(1);
+    threads = std::min(threads, static_cast<int>(items_.size()));
     std::latch ready(threads);
+    const auto thread = [&] {
+      {
+        const std::lock_guard lock(mutex_);
+        set_num_threads(1);  // OpenMP counts for every thread of its own
+      }
+      ready.arrive_and_wait();
+      work();
+    };
     std::vector<std::thread> pool;
-    for (int t = 0; t < threads; ++t)
-      pool.emplace_back([&] {
-        {
-          const std::lock_guard lock(mutex_);
-          set_num_threads(1);  // OpenMP counts for every thread of its own
-        }
-        ready.arrive_and_wait();
-        work();
-      });
+    pool.reserve(static_cast<size_t>(threads));
+    for (int t = 0; t < threads; ++t) try {
+        pool.emplace_back(thread);
+      } catch (...) {  // the system has no more: those that there are do the work, which does not depend on how many
+        ready.count_down(threads - t);
+        if (pool.empty()) throw;
+        break;
+      }
     for (std::thread& t : pool) t.join();
     set_num_threads(before);
     if (error_) std::rethrow_exception(error_);

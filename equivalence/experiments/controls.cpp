@@ -1,6 +1,7 @@
 // How often does chance alone break the bound? Pre-LN moved by one ulp against Pre-LN moved by one ulp, a thousand
 // times.
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <mutex>
 
@@ -62,7 +63,7 @@ struct Paths {
   std::vector<RunResult> forms;     // rms_norm, crms_norm, crms_isometric, each as it is and moved by seeds 1, 2, ...
 };
 
-// Every thread trains whole locksteps, which do not depend on how many there are.
+// Every thread trains whole locksteps, which do not depend on how many there are. Empty where `progress` stopped it.
 std::vector<Paths> trained(const ExperimentOptions& options, size_t seeds) {
   std::vector<Paths> all(std::size(kSettings));
   struct Part {
@@ -82,15 +83,18 @@ std::vector<Paths> trained(const ExperimentOptions& options, size_t seeds) {
   }
   std::mutex mutex;
   size_t done = 0;
+  std::atomic<bool> stopped = false;
   parallel_for(static_cast<int64_t>(parts.size()), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
+    for (int64_t i = begin; i < end && !stopped; ++i) {
       const Part& part = parts[static_cast<size_t>(i)];
       train(*part.setting, options.seed, part.paths);
       const std::lock_guard lock(mutex);
-      if (options.progress) options.progress(text("trained ", ++done, "/", parts.size(), " groups of up to ", kAtOnce));
+      if (options.progress &&
+          !options.progress(text("trained ", ++done, "/", parts.size(), " groups of up to ", kAtOnce)))
+        stopped = true;
     }
   });
-  return all;
+  return stopped ? std::vector<Paths>() : all;
 }
 
 // What proofs need, batch by batch.
@@ -207,6 +211,9 @@ ExperimentResult controls(const ExperimentOptions& options) {
   const size_t seeds = options.seeds > 0 ? static_cast<size_t>(options.seeds) : kSeeds;
   check(seeds >= kFewestSeeds, "experiment controls: ", seeds, " seeds, expected at least ", kFewestSeeds);
   const std::vector<Paths> paths = trained(options, seeds);
+  ExperimentResult r;
+  r.interrupted = paths.empty();
+  if (r.interrupted) return r;
   Findings of_controls, of_forms;
   TextTable counts{.heading = "With more controls, or fewer",
                    .columns = {"model, optimizer", "dtype", "1 control", "2", "4", "8"},
@@ -232,7 +239,6 @@ ExperimentResult controls(const ExperimentOptions& options) {
       counts.rows.back().push_back(plain_cell(
           n == kControls ? samples.back().factor() : sample(paths[i], false, n, options.seed, s.dtype).factor()));
   }
-  ExperimentResult r;
   TextTable& table = of_controls.table;
   table.rows.insert(table.rows.end(), of_forms.table.rows.begin(), of_forms.table.rows.end());
   table.caption =

@@ -49,13 +49,14 @@ TextTable run_table(const ProofResult& proof) {
 
 ExperimentResult trajectories(const ExperimentOptions& options) {
   const auto progress = [&](const StepInfo& info) {
-    if (options.progress)
-      options.progress(text(name_of(info.phase), " ", info.step, "/", info.steps, "  deviation ",
-                            scientific(info.deviation), " (controls ", scientific(info.control_deviation), ")"));
-    return true;
+    return !options.progress ||
+           options.progress(text(name_of(info.phase), " ", info.step, "/", info.steps, "  deviation ",
+                                 scientific(info.deviation), " (controls ", scientific(info.control_deviation), ")"));
   };
   const ProofResult proof = prove(small_proof(options), progress);
   ExperimentResult r;
+  r.interrupted = proof.interrupted;
+  if (r.interrupted) return r;
   r.confirmed = proof.equivalent();
   r.undecided = proof.verdict == Verdict::undecided;
   r.measured = summary_sentence(proof);

@@ -5,6 +5,7 @@
 
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
+#include "autograd/ops/create.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
@@ -174,6 +175,34 @@ TEST_CASE("a chain of a million ops neither overflows the stack nor leaks") {
     for (int i = 0; i < 1000000; ++i) y = y * 1.0;
   }  // the second half is destroyed without a backward
   CHECK(x.handle().use_count() == 1);
+}
+
+TEST_CASE("graphs of any form come down without recursion, node by node, and leave nothing") {
+  Tensor x = tensor({1.0}), w = tensor({1.0});
+  require_grad(x);
+  require_grad(w);
+  {
+    Tensor second = x, comb = x, twins = x;
+    for (int i = 0; i < 200000; ++i) {
+      second = w + second;                                        // on along the second edge
+      comb = (w + 1.0) + (comb + (w * 2.0));                      // teeth on both sides of it
+      if (i < 100000) twins = (twins + 1.0) + (twins + 2.0) * w;  // two ways to every node
+    }
+  }
+  CHECK(x.handle().use_count() == 1);
+  CHECK(w.handle().use_count() == 1);
+  CHECK(w.impl().node.use_count() == 1);
+}
+
+TEST_CASE("the parts of a split share one node, so many parts cost no more than few") {
+  Tensor x = zeros({20000}, {DType::f64});
+  require_grad(x);
+  const std::vector<Tensor> parts = split(x, std::vector<int64_t>(20000, 1), 0);
+  CHECK(parts.front().impl().node == parts.back().impl().node);
+  CHECK(parts.back().impl().node->outputs.size() == 20000);
+  backward(parts[3] * 5.0 + parts[19999] * 7.0);
+  const std::vector<double> g = gradient(x).to_vector<double>();
+  for (size_t i = 0; i < g.size(); ++i) CHECK(g[i] == (i == 3 ? 5 : i == 19999 ? 7 : 0));
 }
 
 TEST_CASE("a graph may be built on in another thread") {

@@ -1,6 +1,9 @@
 // How work is divided: what blocks cover, how equal they are, and what becomes of an exception.
 #include "core/parallel.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
 #include <string>
@@ -111,6 +114,36 @@ TEST_CASE("what a thread throws arrives in the calling thread, after all blocks"
     CHECK_THROWS_WITH(run(), "block 11");
     CHECK(calls == 12);
   }
+}
+
+TEST_CASE("the number of threads has bounds") {
+  const int before = num_threads();
+  for (const int n : {0, -1, kMostThreads + 1, 40000})
+    CHECK_THROWS_WITH(set_num_threads(n), Catch::Matchers::Contains("expected 1 to 1024"));
+  CHECK(num_threads() == before);
+}
+
+TEST_CASE("a child of fork() works on alone after its parent had worked in parallel") {
+  const test::Threads two(2);
+  std::atomic<int> calls = 0;
+  const auto work = [&] { parallel_for(8, 1, [&](int64_t, int64_t) { ++calls; }); };
+  work();
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);  // so that one that waits for threads it does not have comes to an end
+    work();
+    bool refused = false;
+    try {
+      set_num_threads(2);
+    } catch (const Error&) {
+      refused = true;
+    }
+    _exit(calls == 16 && num_threads() == 1 && refused ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  CHECK(status == 0);
+  CHECK(num_threads() == 2);
 }
 
 TEST_CASE("a workspace that finds no memory inside of a parallel region is an error, not the end of the program") {

@@ -121,6 +121,25 @@ TEST_CASE("json: of a log comes back what belongs to the training, up to a step,
   CHECK(logged_course(log, training.manifest, 3, true).steps[0].loss == 8);  // extended: the other rate is its own
 }
 
+TEST_CASE("json: of a log a training keeps other trainings, its own steps up to one, and no half line") {
+  const TrainingResult training = synthetic_training();
+  TrainingResult other = training;
+  other.manifest.options[0].second += "x";
+  const auto step = [](int at) { return log_step(TrainingStep{.step = at, .lr = 0.1, .loss = 1, .seconds = 1}); };
+  const std::string theirs = log_manifest(other.manifest) + step(7) + step(8),
+                    ours = log_manifest(training.manifest) + step(1) + step(2),
+                    beyond = step(3) + log_evaluation({3, 0.25, 3, 4}, ModelKind::gpt);
+  const auto kept = [&](const std::string& log) {
+    std::istringstream in(log);
+    return log.substr(0, static_cast<size_t>(logged_bytes(in, training.manifest, 2)));
+  };
+  CHECK(kept(theirs + ours + beyond) == theirs + ours);
+  CHECK(kept(theirs + ours + "{\"step\"") == theirs + ours);
+  CHECK(kept(ours + beyond + theirs) == ours + beyond + theirs);
+  CHECK(kept(theirs + "half") == theirs);
+  CHECK(kept("").empty());
+}
+
 TEST_CASE("json: a failed proof, NaN and text that is not UTF-8") {
   ProofResult proof = synthetic_proof(50);
   proof.runs[1].deviations.loss[3] = std::numeric_limits<double>::quiet_NaN();

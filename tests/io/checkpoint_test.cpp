@@ -71,6 +71,23 @@ TEST_CASE("checkpoint: the one before the last is there when the last is damaged
   CHECK_THROWS_WITH(newest(), Contains("/c: "));
 }
 
+TEST_CASE("checkpoint: behind a link the one before the last lies beside the file itself") {
+  const TempFolder f;
+  std::filesystem::create_directory(f / "disk");
+  std::filesystem::create_symlink("disk/c", f / "link");
+  for (const char* step : {"1", "2"}) {
+    Checkpoint c = example();
+    c.values["step"] = step;
+    keep_previous_checkpoint(f / "link");
+    save_checkpoint(f / "link", c);
+  }
+  CHECK(std::filesystem::is_symlink(f / "link"));
+  CHECK(std::filesystem::is_regular_file(std::filesystem::symlink_status(f / "disk/c.previous")));
+  std::filesystem::resize_file(f / "disk/c", 20);
+  CHECK(load_newest_checkpoint(f / "link").path == f / "disk/c.previous");
+  CHECK(load_newest_checkpoint(f / "link").checkpoint.values.at("step") == "1");
+}
+
 TEST_CASE("checkpoint: numbers keep their bits") {
   for (double x : {0.1, -0.0, 1e-320, 1e308, M_PI, -1 / 3.0, 0.0, std::numeric_limits<double>::infinity()}) {
     const double y = number_at({{"x", exact(x)}}, "x");

@@ -16,7 +16,7 @@ namespace {
 
 [[noreturn]] void become(const std::vector<std::string>& arguments, const ChildOptions& options, int out, int err) {
   dup2(options.close_stdout ? open("/dev/full", O_WRONLY) : out, 1);
-  dup2(err, 2);
+  options.close_stderr ? close(2) : dup2(err, 2);
   unsetenv("COLUMNS");
   for (const std::string& e : options.environment) putenv(const_cast<char*>(e.c_str()));
   std::vector<char*> argv;
@@ -61,7 +61,7 @@ ChildResult run_child(const std::vector<std::string>& arguments, const ChildOpti
         texts[i]->append(buffer, static_cast<size_t>(n));
       if (!interrupted && texts[i]->find(options.interrupt_after) != std::string::npos) {
         interrupted = true;
-        kill(pid, SIGINT);
+        kill(pid, options.signal);
       }
     }
   }

@@ -1,6 +1,7 @@
 // Runs the program under test as a child process and collects what it says.
 #pragma once
 
+#include <csignal>
 #include <string>
 #include <vector>
 
@@ -10,8 +11,10 @@ struct ChildOptions {
   std::vector<std::string> environment = {};  // "NAME=value", beside the parent's, of which COLUMNS is left out
   bool terminal = false;                      // stderr and stdout are a pseudo-terminal, collected in `out`
   unsigned short columns = 200;               // its width
-  std::string interrupt_after = {};           // SIGINT is sent when this has appeared in out or err
-  bool close_stdout = false;                  // stdout is /dev/full: every write fails
+  std::string interrupt_after = {};           // `signal` is sent when this has appeared in out or err
+  int signal = SIGINT;
+  bool close_stderr = false;  // descriptor 2 is closed
+  bool close_stdout = false;  // stdout is /dev/full: every write fails
 };
 
 struct ChildResult {

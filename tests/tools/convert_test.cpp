@@ -168,7 +168,7 @@ TEST_CASE("verify: a ViT and a GPT are different models") {
 TEST_CASE("convert: usage is 2, what cannot be converted 3, files 4, and OUT does not appear") {
   const Trained t;
   check_refusal(t.convert("in", "out", "batch_norm"), 2, "batch_norm");
-  check_refusal(t.convert("in", "in", "rms_norm"), 2, "is IN");
+  check_refusal(t.convert("in", "in", "rms_norm"), 2, "is the file of IN, which would be lost");
   check_refusal(t.convert("in", "text", "rms_norm", {"--data", t / "text"}), 2, "--data");
   check_refusal(t.convert("in", "text", "rms_norm", {"--spec", t / "text", "--from", "layer_norm"}), 2, "--spec");
   check_refusal(t.convert("in", "out", "rms_norm", {"--dtype", "f16"}), 2, "f16");

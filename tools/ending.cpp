@@ -1,0 +1,82 @@
+#include "tools/ending.h"
+
+#include <fcntl.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <new>
+#include <system_error>
+
+#include "core/error.h"
+#include "tools/terminal.h"
+#include "tools/verb.h"
+
+namespace isonorm::tools {
+namespace {
+
+bool regular = false;
+
+// The code of the exception that is being handled; throws std::bad_alloc where there is no memory to say it.
+int explained(const std::string& who) {
+  try {
+    throw;
+  } catch (const UsageError& e) {
+    return fail(who, text(e.what(), "; see ", who, " --help"), kUsage);
+  } catch (const Diverged& e) {
+    return fail(who, e.what(), kDiverged);
+  } catch (const Error& e) {
+    const ErrorKind kind = e.kind();
+    return fail(who, e.what(), kind == ErrorKind::io ? kIo : kind == ErrorKind::memory ? kNoResources : kInvalid);
+  } catch (const std::filesystem::filesystem_error& e) {
+    return fail(who, e.what(), kIo);
+  } catch (const std::system_error& e) {  // a thread that cannot be made
+    return fail(who, text("the system refuses: ", e.what()), kNoResources);
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& e) {
+    return fail(who, text("internal error: ", e.what()), kInternal);
+  }
+}
+
+[[noreturn]] void terminate() noexcept { std::_Exit(std::current_exception() ? fail("isonorm") : kInternal); }
+
+void library_gave_up() {
+  if (regular) return;
+  std::fputs("isonorm: a library ended the program for lack of memory or threads\n", stderr);
+  std::_Exit(kNoResources);
+}
+
+}  // namespace
+
+void guard_the_end() {
+  for (int descriptor = 0; descriptor <= 2; ++descriptor)
+    if (fcntl(descriptor, F_GETFD) < 0) open("/", O_PATH);  // every read and write fails, as where it is closed
+  std::set_terminate(terminate);
+  std::atexit(library_gave_up);
+}
+
+// Of "isonorm explain" the message "explain: the row ..." is the program's own: it names the verb once.
+int fail(const std::string& who, const std::string& what, int code) {
+  const std::string own = who.substr(who.rfind(' ') + 1) + ": ";
+  const std::string line = printable(what.starts_with(own) ? what.substr(own.size()) : what);
+  std::fprintf(stderr, "%s: %s\n", who.c_str(), line.c_str());
+  return code;
+}
+
+int fail(const std::string& who) noexcept {
+  try {
+    return explained(who);
+  } catch (...) {
+    std::fprintf(stderr, "%s: out of memory\n", who.c_str());
+    return kNoResources;
+  }
+}
+
+int regular_end(int code) {
+  regular = true;
+  return code;
+}
+
+}  // namespace isonorm::tools

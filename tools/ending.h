@@ -1,0 +1,33 @@
+// How the program ends: every failure is one line on stderr and an exit code of its own (verb.h), also where memory is
+// out, a library gives up or an exception has nowhere to go.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace isonorm::tools {
+
+// What is wrong with a command line beyond what the parser sees.
+struct UsageError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// A training whose numbers are no longer finite.
+struct Diverged : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// Call it first in main(). Descriptors 0 to 2 that are closed are taken, so that no file which is opened later gets
+// what is meant for a terminal. From then on std::terminate, and a library that calls exit(), end the program with a
+// line and an exit code: libgomp and OpenBLAS do that where they get no thread or no memory.
+void guard_the_end();
+
+// Says "who: what" and returns the code.
+int fail(const std::string& who, const std::string& what, int code);
+// The same for the exception that is being handled. Takes no memory where that is what ran out.
+int fail(const std::string& who) noexcept;
+
+// What main() returns: without it an end counts as a library's.
+int regular_end(int code);
+
+}  // namespace isonorm::tools
