@@ -20,7 +20,7 @@ int run(const TrainOptions& o) {
   std::vector<NamedFile> checkpoints;
   if (!o.checkpoint.empty())
     checkpoints = {{"--checkpoint", o.checkpoint}, {"--checkpoint's FILE.previous", previous_checkpoint(o.checkpoint)}};
-  check_output_options(o.output, {{"--data", o.training.data}}, checkpoints);
+  check_output_options(o.output, {{"--data", o.training.data}, {"--init", o.init}}, checkpoints);
   if (o.training.threads > 0) set_num_threads(o.training.threads);
   catch_interrupt();
   Training training(o);

@@ -42,12 +42,13 @@ Training::Training(const TrainOptions& o) : o_(o), source_(o.training), status_(
     begin();
   result_.first_step = step_ + 1;
   int64_t kept = 0;
-  if (std::ifstream log(o.output.log, std::ios::binary);
-      step_ > 0 && log && std::filesystem::is_regular_file(o.output.log)) {
+  if (step_ > 0 && std::filesystem::is_regular_file(o.output.log)) {  // no pipe, whose open would wait
+    std::ifstream log(o.output.log, std::ios::binary);
     const bool extended = !result_.earlier_options.empty();
     result_.earlier = logged_course(log, result_.manifest, step_, extended);
     log.clear(), log.seekg(0);
     kept = logged_bytes(log, result_.manifest, step_, extended);
+    check_io(log.eof() && !log.bad(), o.output.log, ": cannot be read");  // the end was not where reading stopped
   }
   log_ = std::make_unique<LineLog>(o.output.log, kept);
   if (log_->open()) log_->write(log_manifest(result_.manifest));

@@ -1,6 +1,8 @@
 // What train and the others write: never over one another, never nonsense over a good file, no step twice in a log.
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
@@ -50,6 +52,7 @@ TEST_CASE("outputs: one that is another, or an input, is refused under any name"
       {"--log", text},
       {"--json", folder.file("link")},
       {"--checkpoint", folder.file("hard")},
+      {"--init", folder.file("start"), "--log", folder.file("start")},
       {"--report", (folder.path / "c" / ".." / "text.txt").string()}};
   for (const auto& options : wrong) {
     std::vector<std::string> more = {"--steps", "1", "-q"};
@@ -57,7 +60,7 @@ TEST_CASE("outputs: one that is another, or an input, is refused under any name"
     const ChildResult r = run_child(small(folder, "train", more));
     INFO(options[1] << ": " << r.err);
     CHECK(r.code == 2);
-    CHECK((contains(r.err, "name the same file") || contains(r.err, "is the file of --data, which would be lost")));
+    CHECK((contains(r.err, "name the same file") || contains(r.err, "which would be lost")));
     CHECK_FALSE(std::filesystem::exists(c));
   }
   CHECK(run_child(small(folder, "prove", {"--log", text})).code == 2);
@@ -68,6 +71,22 @@ TEST_CASE("outputs: one that is another, or an input, is refused under any name"
   if (mknod(null.c_str(), S_IFCHR | 0600, makedev(1, 3)) != 0) return;
   CHECK(run_child(small(folder, "train", {"--steps", "1", "--log", null, "--json", null})).code == 0);
   CHECK(std::filesystem::is_character_file(null));
+}
+
+TEST_CASE("outputs: a log may be a pipe, from the start and gone on with") {
+  const Folder folder;
+  const std::string pipe = folder.file("pipe");
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  const int reader = open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+  std::string command = "timeout -s KILL 20 " ISONORM_PROGRAM;
+  for (const std::string& word :
+       small(folder, "train", {"--steps", "2", "-q", "--checkpoint", folder.file("c"), "--log", pipe}))
+    command += " " + word;
+  for (int run = 0; run < 2; ++run) CHECK(std::system((command + " > " + folder.file("out")).c_str()) == 0);
+  std::string said(1 << 16, ' ');
+  said.resize(static_cast<size_t>(std::max<ssize_t>(0, ::read(reader, said.data(), said.size()))));
+  close(reader);
+  CHECK(steps_of(said) == up_to(2));
 }
 
 TEST_CASE("outputs: with standard error closed no file gets what is meant for it") {

@@ -1,12 +1,13 @@
 // A training of a language model so small that it runs within a second.
 #pragma once
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
 #include <vector>
+
+#include "tests/support/temp_folder.h"
 
 namespace isonorm {
 
@@ -20,14 +21,12 @@ inline std::string read(const std::string& path) {
 
 // A folder with a text of a few characters, removed at the end.
 struct Folder {
-  std::filesystem::path path =
-      std::filesystem::temp_directory_path() / ("isonorm_tools_" + std::to_string(std::rand()));
+  TempFolder temporary;  // other runs of the tests have others
+  std::filesystem::path path = temporary.path;
   Folder() {
-    std::filesystem::create_directories(path);
     std::ofstream text(path / "text.txt");
     for (int i = 0; i < 400; ++i) text << "abcd efg"[i * i % 7] << "xyz "[i % 4];
   }
-  ~Folder() { std::filesystem::remove_all(path); }
   std::string file(const std::string& name) const { return (path / name).string(); }
 };
 
