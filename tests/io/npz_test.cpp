@@ -40,6 +40,15 @@ TEST_CASE("npz: arrays stored and deflated, in order, with a comment") {
   CHECK(parse(zip({})).empty());
 }
 
+TEST_CASE("npz: files of NumPy") {  // tests/fixtures/python_files.py
+  for (const char* file : {"stored", "deflated"}) {
+    const TensorMap arrays = load_npz(text("tests/fixtures/python_", file, ".npz"));
+    REQUIRE(arrays.size() == 2);
+    CHECK(same_bytes(arrays.at("a.b"), from_vector<float>({0, 1, 2, 3, 4, 5}, {2, 3})));
+    CHECK(same_bytes(arrays.at("ids"), from_vector<int64_t>({-1, 7}, {2})));
+  }
+}
+
 TEST_CASE("npz: hostile files") {
   const std::string good = zip({member()});
   const auto with = [](auto&& change) {
