@@ -22,7 +22,9 @@ template <class F> std::unique_ptr<nn::Module> loaded(const Metadata& descriptio
   const ModelOptions options(description);
   options.check_size(state.outline);
   std::unique_ptr<nn::Module> model = options.build();
-  model->load_state_dict(state.outline);  // names and shapes are checked there
+  TensorMap in_f64;
+  for (const auto& [name, like] : state.outline) in_f64.add(name, outline(like.shape(), DType::f64));
+  model->load_state_dict(in_f64);  // names and shapes are checked there
   const TensorMap parameters = model->state_dict();
   for (const auto& [name, shape] : state.outline) {
     TensorMap one;
