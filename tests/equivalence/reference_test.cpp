@@ -211,6 +211,8 @@ TEST_CASE("reference: what it may not be") {
   refused(table, from_vector<int64_t>({30}, {1}), row, "30");
   refused(table, from_vector<int64_t>({-1}, {1}), row, "-1");
   refused(table, ids, cast(row, DType::i64), "has dtype i64, expected a floating one");
+  const LazyState no_numbers(weights, [&](const std::string& name) { return weights.at(name) + NAN; });
+  CHECK_FALSE(check_reference(no_numbers, layout, good).same());
   TensorMap strange;
   strange.add("what", x);
   CHECK_THROWS_WITH(check_reference(weights, layout, strange), Contains("neither NAME.input nor NAME.output"));
