@@ -31,6 +31,7 @@ class FileConversion {
   // Throws where it has anything else that was not made. After check(), as all below.
   void complete(const TensorMap& outline, DType dtype);
 
+  const Layout& layout() const { return layout_; }  // of the source
   const ConversionFindings& exact() const { return exact_; }
   const std::optional<ConversionFindings>& stored() const { return stored_; }  // nothing where no tensor is rounded
   const std::vector<TensorChange>& changes() const { return changes_; }

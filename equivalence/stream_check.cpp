@@ -11,7 +11,7 @@
 #include "equivalence/canonical.h"
 #include "equivalence/convertible.h"
 #include "equivalence/pairs.h"
-#include "nn/norm.h"
+#include "equivalence/stream_reader.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -21,29 +21,6 @@ using nn::Role;
 constexpr int64_t kSamples = 3;  // rows of each writer
 constexpr TensorOptions kF64{DType::f64};
 
-Tensor exact(const TensorMap& state, const std::string& name) { return cast(detach(state.at(name)), DType::f64); }
-
-struct Reader {
-  std::string name, norm;
-  Tensor weight, bias;  // [out, stored width], [out] or undefined
-};
-
-std::vector<Reader> readers_of(const TensorMap& state, const Layout& layout) {
-  std::vector<Reader> readers;
-  for (const Place& p : layout.places) {
-    if (p.role != Role::reader) continue;
-    readers.push_back({p.name, p.norm, by_rows(exact(state, p.name), p.dim), {}});
-    if (state.find(p.bias)) readers.back().bias = flatten(exact(state, p.bias));
-  }
-  for (const TiedHead& t : layout.tied) {
-    Tensor table = exact(state, t.table);
-    // B (I + 11^T): what reads (v, -sum v) as the table of (B, -sum B) would.
-    if (layout.form == nn::StreamForm::crms_norm) table = table + sum(table, {1}, true);
-    readers.push_back({t.weight, t.norm, table, {}});
-  }
-  return readers;
-}
-
 const Place* find_writer(const Layout& layout, const std::string& name) {
   for (const Place& p : layout.places)
     if (p.role == Role::writer && p.name == name) return &p;
@@ -52,8 +29,8 @@ const Place* find_writer(const Layout& layout, const std::string& name) {
 
 // Adds to `rows` kSamples combinations of the slices of a writer, of whose `where.of` slices these begin at one.
 void add_written(const TensorMap& state, const Place& p, Slices where, Generator generator, Tensor& rows) {
-  Tensor slices = by_rows(exact(state, p.name), p.dim);
-  if (!p.scale.empty()) slices = slices * exact(state, p.scale);
+  Tensor slices = by_rows(widened(state, p.name), p.dim);
+  if (!p.scale.empty()) slices = slices * widened(state, p.scale);
   const Tensor factors = randn({kSamples, where.of > 0 ? where.of : slices.size(0)}, kF64, generator);
   const Tensor sum = matmul(narrow(factors, 1, where.begin, slices.size(0)), slices);
   rows = rows.defined() ? rows + sum : sum;
@@ -67,25 +44,8 @@ Tensor with_sum(std::vector<Tensor> rows) {
   return cat(rows, 0);
 }
 
-Tensor normalised(const TensorMap& state, const Layout& layout, const NormPlace& place, const Tensor& rows) {
-  nn::StreamNorm norm(nn::Stream(layout.form, layout.width, nn::StreamStorage::mapped),
-                      {.eps = place.eps, .affine = !place.weight.empty() || !place.bias.empty()});
-  norm.to(DType::f64);
-  if (!place.weight.empty()) copy_into(norm.weight, exact(state, place.weight));
-  if (!place.bias.empty()) copy_into(norm.bias, exact(state, place.bias));
-  nn::Residual r{rows, {}};
-  return norm(r);
-}
-
-Tensor seen(const TensorMap& state, const Layout& layout, const Reader& reader, const Tensor& rows) {
-  const NormPlace* norm = layout.find_norm(reader.norm);
-  check(norm != nullptr, "stream check: '", reader.name, "' reads through norm '", reader.norm,
-        "', which is not there");
-  return linear(normalised(state, layout, *norm, rows), reader.weight, reader.bias);
-}
-
-const Reader& find(const std::vector<Reader>& readers, const std::string& name) {
-  for (const Reader& r : readers)
+const StreamReader& find(const std::vector<StreamReader>& readers, const std::string& name) {
+  for (const StreamReader& r : readers)
     if (r.name == name) return r;
   check(false, "stream check: there is no reader '", name, "' in the second");
   return readers.front();
@@ -104,7 +64,7 @@ std::vector<std::string> writers_of(const TensorMap& a, const Layout& layout_a, 
     for (const Place& p : own.places) {
       if (p.role != Role::writer) continue;
       const bool both = has(other, p);
-      check(both || largest_entry(exact(state, p.name)) == 0,
+      check(both || largest_entry(widened(state, p.name)) == 0,
             "stream check: the two do not have the same writers: only one has '", p.name, "'");
       if (both && first) names.push_back(p.name);
     }
@@ -133,10 +93,10 @@ void StreamComparison::write(const TensorMap& a, const Layout& layout_a, const T
 void StreamComparison::read(const TensorMap& a, const Layout& layout_a, const TensorMap& b, const Layout& layout_b) {
   NoGrad no_grad;
   if (!rows_a_.defined()) rows_a_ = with_sum(std::move(written_a_)), rows_b_ = with_sum(std::move(written_b_));
-  const std::vector<Reader> readers_a = readers_of(a, layout_a), readers_b = readers_of(b, layout_b);
+  const std::vector<StreamReader> readers_a = readers_of(a, layout_a), readers_b = readers_of(b, layout_b);
   check(!readers_a.empty() && readers_a.size() == readers_b.size(),
         "stream check: the two do not have the same readers: ", readers_a.size(), " and ", readers_b.size());
-  for (const Reader& reader : readers_a) {
+  for (const StreamReader& reader : readers_a) {
     const Tensor y = seen(a, layout_a, reader, rows_a_);
     const Tensor difference = abs(y - seen(b, layout_b, find(readers_b, reader.name), rows_b_));
     Seen& s = seen_[reader.name];

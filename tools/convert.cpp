@@ -1,9 +1,11 @@
 // isonorm convert IN OUT: a checkpoint in the coordinates of another form, verified before it is written.
 #include <algorithm>
+#include <cinttypes>
 #include <cstdio>
 
 #include "autograd/ops/pointwise.h"
 #include "equivalence/file_conversion.h"
+#include "equivalence/reference.h"
 #include "tools/interrupt.h"
 #include "tools/model_data.h"
 #include "tools/output.h"
@@ -17,7 +19,7 @@ using namespace equivalence;
 using nn::StreamForm;
 
 struct ConvertOptions {
-  std::string in, out, from, to, spec, dtype, data;
+  std::string in, out, from, to, spec, reference, dtype, data;
   double eps = 0;  // 0: not asked for
   bool inference = false, quiet = false;
 };
@@ -64,6 +66,7 @@ class Run {
   int run() {
     if (o_.spec.empty() && exports()) return export_raw();
     FileConversion conversion = o_.spec.empty() ? by_model() : by_spec();
+    if (!o_.reference.empty() && !held_to_reference(conversion.layout())) return kNotEquivalent;
     if (!conversion.check([] { return !interrupted(); })) return stop();
     if (plan_) conversion.complete(plan_->outline, dtype().value_or(coarsest(file_.state.outline)));
     judge(conversion);
@@ -161,6 +164,29 @@ class Run {
     return conversion(layout);
   }
 
+  // Whether the source, as the description has it, gives what the program computed that it came from.
+  bool held_to_reference(const Layout& layout) {
+    const TensorMap reference = load_reference(o_.reference);
+    const Scope scope(o_.reference);
+    const ReferenceFindings f = check_reference(file_.state, layout, reference);
+    char figures[128];
+    if (f.same()) {
+      std::snprintf(figures, sizeof figures,
+                    "%" PRId64 " of %" PRId64 " readers, %" PRId64 " of %" PRId64 " writers agree", f.readers_held,
+                    f.readers, f.writers_held, f.writers);
+      char share[32];
+      std::snprintf(share, sizeof share, "%.2g", f.share);
+      say(text("reference: ", figures, ", at most ", share, " of the bound"), true, true);
+    } else {
+      std::snprintf(figures, sizeof figures, "is off by %.1e of its largest entry, rounding explains %.1e", f.deviation,
+                    f.bound);
+      std::printf("%s\n", printable(text("Not verified: ", o_.out, " was not written: in the reference the output of '",
+                                         f.tensor, "' ", figures))
+                              .c_str());
+    }
+    return f.same();
+  }
+
   FileConversion conversion(const Layout& layout) const {
     check_eps(layout, o_.eps);
     return FileConversion(file_.state, layout, to(), dtype());
@@ -203,8 +229,9 @@ class Run {
 };
 
 int run(const ConvertOptions& o) {
+  if (o.spec.empty() && !o.reference.empty()) throw UsageError("--reference needs --spec, which it is to check");
   if (!o.spec.empty() && !o.data.empty()) throw UsageError("--data needs a model to run, which --spec does not give");
-  check_outputs({{"OUT", o.out}}, {{"IN", o.in}, {"--spec", o.spec}, {"--data", o.data}});
+  check_outputs({{"OUT", o.out}}, {{"IN", o.in}, {"--spec", o.spec}, {"--reference", o.reference}, {"--data", o.data}});
   catch_interrupt();
   return Run(o).run();
 }
@@ -233,6 +260,9 @@ Verb add_convert(CLI::App& app) {
   command->add_option("--spec", o->spec,
                       "JSON file that says which tensors read and write the stream, for other "
                       "frameworks' files (docs/conversion.md)");
+  command->add_option("--reference", o->reference,
+                      "safetensors or .npz file with NAME.input and NAME.output of readers and writers as the "
+                      "program computed them that IN comes from: holds --spec to it (docs/conversion.md)");
   command->add_option("--dtype", o->dtype, "of the tensors of OUT (default: as in IN)")
       ->check(CLI::IsMember({"f32", "f64", "bf16"}));
   command->add_option("--eps", o->eps, "refuse norms with another eps than this one")->check(CLI::PositiveNumber);

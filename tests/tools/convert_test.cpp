@@ -2,10 +2,15 @@
 #include <cstdlib>
 
 #include "autograd/grad_mode.h"
+#include "autograd/ops/create.h"
+#include "autograd/ops/index.h"
+#include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
+#include "autograd/ops/shape.h"
 #include "equivalence/model_file.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/zip.h"
 #include "tests/tools/child.h"
 
 using namespace isonorm;
@@ -235,6 +240,64 @@ TEST_CASE("convert: a file that other tools wrote, by its description") {
   }
   check_refusal(t.convert("out", "no", "rms_norm", {"--spec", t / "spec.json", "--from", "layer_norm"}), 3,
                 "crms_norm");
+}
+
+TEST_CASE("convert: a description that a reference contradicts converts nothing") {
+  const Trained t;
+  const TensorMap state = equivalence::load_model_file(t / "in").state;
+  save_safetensors(t / "plain", state);
+  const std::string right =
+      R"({"width": 8, "norms": {"blocks.*.norm1": "1e-5", "blocks.*.norm2": "1e-5", "norm": "1e-5"},
+    "writers": {"token.weight": 1, "position.weight": 1, "blocks.*.attn.proj.weight": 0, "blocks.*.attn.proj.bias": 0,
+                "blocks.*.mlp.fc2.weight": 0, "blocks.*.mlp.fc2.bias": 0},
+    "readers": {"blocks.*.attn.qkv.weight": {"dim": 1, "norm": "blocks.*.norm1"},
+                "blocks.*.mlp.fc1.weight": {"dim": 1, "norm": "blocks.*.norm2"},
+                "head.weight": {"dim": 1, "norm": "norm"}}})";
+  std::string wrong = right;
+  wrong.replace(wrong.find("attn.proj.weight\": 0"), 20, "attn.proj.weight\": 1");
+  write_text(t / "right.json", right), write_text(t / "wrong.json", wrong);
+  const std::string proj = "blocks.0.attn.proj.";
+  const Tensor x = reshape(arange(0, 1, 1. / 48, {DType::f32}), {2, 3, 8});
+  TensorMap reference;
+  reference.add(proj + "weight.input", x);
+  reference.add(proj + "weight.output", linear(x, state.at(proj + "weight"), state.at(proj + "bias")));
+  reference.add("token.weight.input", from_vector<int64_t>({2, 0}, {2}));
+  reference.add("token.weight.output", embedding(state.at("token.weight"), from_vector<int64_t>({2, 0}, {2})));
+  save_safetensors(t / "reference.safetensors", reference);
+  std::vector<ZipMember> members;
+  for (const auto& [name, tensor] : reference)
+    members.push_back({.name = name + ".npy", .bytes = npy_bytes(tensor), .method = members.size() % 2 == 0 ? 8 : 0});
+  write_text(t / "reference.npz", zip(members));
+
+  const auto convert = [&](const std::string& spec, const std::string& held_to) {
+    std::vector<std::string> more = {"--from", "layer_norm", "--spec", t / spec};
+    if (!held_to.empty()) more.insert(more.end(), {"--reference", t / held_to});
+    return t.convert("plain", "out", "crms_norm", more);
+  };
+  CHECK(convert("wrong.json", "").code == 0);  // the shapes are those of the right one
+  std::filesystem::remove(t / "out");
+  for (const char* file : {"reference.npz", "reference.safetensors"}) {
+    const ChildResult no = convert("wrong.json", file);
+    INFO(no.out << no.err);
+    CHECK(no.code == 1);
+    CHECK_THAT(no.out,
+               Contains("was not written: in the reference the output of 'blocks.0.attn.proj.weight' is off by"));
+    CHECK(std::count(no.out.begin(), no.out.end(), '\n') == 1);
+    CHECK_FALSE(std::filesystem::exists(t / "out"));
+    const ChildResult yes = convert("right.json", file);
+    INFO(yes.out << yes.err);
+    CHECK(yes.code == 0);
+    CHECK_THAT(yes.out, Contains("reference: 0 of 3 readers, 2 of 4 writers agree, at most 0."));
+    CHECK(std::filesystem::remove(t / "out"));
+  }
+  check_refusal(t.convert("in", "out", "crms_norm", {"--reference", t / "reference.npz"}), 2,
+                "--reference needs --spec");
+  check_refusal(convert("right.json", "none"), 4, "none");
+  check_refusal(convert("right.json", "text"), 3, "text");
+  reference.add("head.weight.input", x);
+  save_safetensors(t / "half", reference);
+  check_refusal(convert("right.json", "half"), 3, "half: reference: 'head.weight.input' has no 'head.weight.output'");
+  CHECK_FALSE(std::filesystem::exists(t / "out"));
 }
 
 TEST_CASE("convert: masks of any dtype pass as they are, a layer scale is folded and its spec reads the result") {

@@ -1,0 +1,219 @@
+// A description held to what a program computed, which is spelled out here in the program's own precision.
+#include "equivalence/reference.h"
+
+#include <cmath>
+
+#include "autograd/ops/create.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/shape.h"
+#include "equivalence/file_conversion.h"
+#include "tests/equivalence/gpt2.h"
+#include "tests/support/catch.h"
+
+using namespace isonorm;
+using namespace isonorm::equivalence;
+using Catch::Matchers::Contains;
+using nn::StreamForm;
+
+namespace {
+
+constexpr int64_t kWidth = 24, kRows = 7, kVocab = 30;
+
+// What GPT-2 computes of random rows, every number and sum in T, and rounded to `stored` where bf16 is.
+template <class T> class Program {
+ public:
+  Program(const TensorMap& state, DType stored) : state_(state), stored_(stored) {
+    embed("wte.weight", {0, 29, 7}), embed("wpe.weight", {2, 0});
+    write("h.0.attn.c_proj"), write("h.0.mlp.c_proj");
+    for (auto [reader, norm] : {std::pair("h.0.attn.c_attn", "h.0.ln_1"), std::pair("h.0.mlp.c_fc", "h.0.ln_2")}) {
+      const Tensor x = rows(kWidth);
+      const std::string name = text(reader, ".weight");
+      save(name, x, product(normalised(x, norm), state.at(name), false, text(reader, ".bias")));
+    }
+    const Tensor x = rows(kWidth);
+    save("lm_head.weight", x, product(normalised(x, "ln_f"), state.at("wte.weight"), true, ""));
+  }
+  TensorMap reference;
+
+ private:
+  void save(const std::string& name, const Tensor& x, const Tensor& y) {
+    reference.add(name + ".input", is_floating(x.dtype()) ? cast(x, stored_) : x);
+    reference.add(name + ".output", cast(y, stored_));
+  }
+  void embed(const std::string& table, const std::vector<int64_t>& ids) {
+    std::vector<T> rows;
+    const std::vector<T> all = numbers(state_.at(table));
+    for (int64_t id : ids) rows.insert(rows.end(), all.begin() + id * kWidth, all.begin() + (id + 1) * kWidth);
+    const auto n = static_cast<int64_t>(ids.size());
+    save(table, from_vector<int64_t>(ids, {n, 1}), from_vector<T>(rows, {n, 1, kWidth}));
+  }
+  void write(const std::string& name) {
+    const Tensor& w = state_.at(name + ".weight");
+    const Tensor x = rows(w.size(0));
+    save(name + ".weight", x, product(x, w, false, name + ".bias"));
+  }
+  // Rows with a mean and a few larger entries, which the program has in its own precision.
+  Tensor rows(int64_t n) { return rounded(randn({1, kRows, n}, {DType::f64}, generator_) * 0.2 + 0.3); }
+  std::vector<T> numbers(const Tensor& x) const { return cast(x, DTypeOf<T>).template to_vector<T>(); }
+  Tensor rounded(const Tensor& x) const { return cast(cast(x, stored_), DTypeOf<T>); }
+
+  Tensor normalised(const Tensor& x, const std::string& norm) const {
+    std::vector<T> v = numbers(x), gain = numbers(state_.at(norm + ".weight")),
+                   bias = numbers(state_.at(norm + ".bias"));
+    for (size_t row = 0; row < v.size(); row += kWidth) {
+      T mean = 0, square = 0;
+      for (int64_t i = 0; i < kWidth; ++i) mean += v[row + i] / T(kWidth);
+      for (int64_t i = 0; i < kWidth; ++i) square += (v[row + i] - mean) * (v[row + i] - mean) / T(kWidth);
+      for (int64_t i = 0; i < kWidth; ++i)
+        v[row + i] = (v[row + i] - mean) / std::sqrt(square + T(1e-5)) * gain[i] + bias[i];
+    }
+    return rounded(from_vector<T>(v, x.shape()));
+  }
+  Tensor product(const Tensor& x, const Tensor& weight, bool transposed, const std::string& bias) const {
+    const std::vector<T> v = numbers(x), w = numbers(weight);
+    const int64_t in = x.size(-1), out = weight.numel() / in, n = x.numel() / in;
+    const std::vector<T> b = bias.empty() ? std::vector<T>(static_cast<size_t>(out)) : numbers(state_.at(bias));
+    std::vector<T> y;
+    for (int64_t r = 0; r < n; ++r)
+      for (int64_t o = 0; o < out; ++o) {
+        T sum = b[o];
+        for (int64_t i = 0; i < in; ++i) sum += v[r * in + i] * w[transposed ? o * in + i : i * out + o];
+        y.push_back(sum);
+      }
+    return from_vector<T>(y, {1, n, out});
+  }
+
+  template <class U> static constexpr DType DTypeOf = std::is_same_v<U, float> ? DType::f32 : DType::f64;
+  const TensorMap& state_;
+  DType stored_;
+  Generator generator_{9, 0};
+};
+
+TensorMap program(const TensorMap& state, DType dtype) {
+  return dtype == DType::f64 ? Program<double>(state, dtype).reference : Program<float>(state, dtype).reference;
+}
+
+TensorMap state() { return isonorm::test::gpt2(kWidth, kVocab); }
+
+std::string replaced(std::string s, const std::string& old, const std::string& now) {
+  const size_t at = s.find(old);
+  REQUIRE(at != std::string::npos);
+  return s.replace(at, old.size(), now);
+}
+
+}  // namespace
+
+TEST_CASE("reference: what the program computed agrees, in each precision") {
+  const TensorMap weights = state();
+  const Layout layout = isonorm::test::gpt2_layout(weights, kWidth);
+  for (DType dtype : {DType::f64, DType::f32, DType::bf16}) {
+    INFO(name_of(dtype));
+    const ReferenceFindings f = check_reference(weights, layout, program(weights, dtype));
+    INFO(f.tensor << " " << f.deviation << " of " << f.bound);
+    CHECK(f.same());
+    CHECK(f.share > 1e-3);  // a bound that nothing comes near to would see nothing
+    CHECK(f.readers == 3);
+    CHECK(f.readers_held == 3);
+    CHECK(f.writers == 4);
+    CHECK(f.writers_held == 4);
+  }
+  TensorMap some;
+  for (const auto& [name, tensor] : program(weights, DType::f32))
+    if (name.starts_with("lm_head") || name.starts_with("wpe")) some.add(name, tensor);
+  const ReferenceFindings f = check_reference(weights, layout, some);
+  CHECK((f.same() && f.readers_held == 1 && f.writers_held == 1 && f.readers == 3 && f.writers == 4));
+}
+
+TEST_CASE("reference: a converted model is held to the same in its own coordinates") {
+  const TensorMap weights = state(), reference = program(weights, DType::f64);
+  const Layout layout = isonorm::test::gpt2_layout(weights, kWidth);
+  for (StreamForm form : {StreamForm::rms_norm, StreamForm::crms_norm, StreamForm::crms_isometric}) {
+    const Conversion c = convert(weights, layout, form);
+    const nn::Stream stream(form, kWidth);
+    TensorMap mapped;
+    for (const auto& [name, tensor] : reference) {
+      if (name.starts_with("w")) continue;  // rows of a table are compared to the last bit
+      const bool writes = name.find("c_proj") != std::string::npos;
+      mapped.add(name, writes == name.ends_with(".output") ? stream.map_writer(tensor, tensor.rank() - 1) : tensor);
+    }
+    const ReferenceFindings f = check_reference(c.exact, c.layout, mapped);
+    INFO(nn::name_of(form) << ": " << f.tensor << " " << f.deviation << " of " << f.bound);
+    CHECK(f.same());
+    CHECK(f.readers_held == 3);
+  }
+}
+
+TEST_CASE("reference: it shows what a description can get wrong unseen") {
+  const TensorMap weights = state(), exact = program(weights, DType::f64), coarse = program(weights, DType::f32),
+                  coarsest = program(weights, DType::bf16);
+  const std::string right = isonorm::test::gpt2_spec(kWidth);
+  struct Fault {
+    std::string spec, tensor;
+    bool in_f64_alone = false;
+  };
+  const std::string mlp = R"({"dim": 0, "norm": "h.*.ln_2")";
+  const std::vector<Fault> faults = {
+      {replaced(right, R"(attn.c_proj.weight": 1)", R"(attn.c_proj.weight": 0)"), "h.0.attn.c_proj.weight"},
+      {replaced(replaced(replaced(right, "ln_1\"}", "ln_x\"}"), "ln_2\"}", "ln_1\"}"), "ln_x\"}", "ln_2\"}"), "h.0."},
+      {replaced(right, R"("h.*.ln_1": "1e-5")", R"("h.*.ln_1": "1.001e-5")"), "h.0.attn.c_attn.weight", true},
+      {replaced(right, R"("ln_f": "1e-5")", R"("ln_f": "1e-6")"), "lm_head.weight", true},
+      {replaced(right, R"("ln_f": "1e-5")", R"("ln_f": "1e-1")"), "lm_head.weight"},
+      {replaced(replaced(right, mlp, mlp + R"(, "bias": "none")"), R"("tied")",
+                R"("others": ["h.0.mlp.c_fc.bias"], "tied")"),
+       "h.0.mlp.c_fc.weight"},
+  };
+  for (const Fault& fault : faults) {
+    INFO(fault.spec);
+    const Layout layout = parse_layout(fault.spec, weights, StreamForm::layer_norm);
+    // Nothing but the reference shows it.
+    FileConversion conversion(weights, layout, StreamForm::crms_norm);
+    REQUIRE(conversion.check([] { return true; }));
+    CHECK((conversion.exact().same() && conversion.stored()->same()));
+    std::vector<const TensorMap*> references = {&exact};
+    if (!fault.in_f64_alone) references.insert(references.end(), {&coarse, &coarsest});
+    for (const TensorMap* reference : references) {
+      const ReferenceFindings f = check_reference(weights, layout, *reference);
+      CHECK_FALSE(f.same());
+      CHECK_THAT(f.tensor, Contains(fault.tensor));
+      CHECK(f.deviation > f.bound);
+    }
+  }
+}
+
+TEST_CASE("reference: what it may not be") {
+  const TensorMap weights = state(), good = program(weights, DType::f32);
+  const Layout layout = isonorm::test::gpt2_layout(weights, kWidth);
+  const std::string reader = "h.0.mlp.c_fc.weight", writer = "h.0.mlp.c_proj.weight", table = "wte.weight";
+  const auto refused = [&](const std::string& of, const Tensor& x, const Tensor& y, const char* says) {
+    INFO(says);
+    TensorMap reference;
+    if (x.defined()) reference.add(of + ".input", x);
+    if (y.defined()) reference.add(of + ".output", y);
+    CHECK_THROWS_WITH(check_reference(weights, layout, reference), Contains(says));
+  };
+  const Tensor x = good.at(reader + ".input"), y = good.at(reader + ".output");
+  const Tensor ids = from_vector<int64_t>({1}, {1}), row = zeros({1, kWidth});
+  refused(reader, {}, {}, "holds nothing");
+  refused(reader, x, {}, "'h.0.mlp.c_fc.weight.input' has no 'h.0.mlp.c_fc.weight.output'");
+  refused(reader, {}, y, "has no 'h.0.mlp.c_fc.weight.input'");
+  refused("h.0.mlp.c_fc", x, y, "'h.0.mlp.c_fc' is no reader's or writer's weight");
+  refused("h.0.mlp.c_proj.bias", x, y, "'h.0.mlp.c_proj.bias' is no reader's");
+  refused("h.0.ln_1.weight", x, y, "'h.0.ln_1.weight' is no reader's");
+  refused(reader, narrow(x, 2, 0, 5), y, "shape [1, 7, 5], expected rows of 24");
+  refused(reader, x, narrow(y, 2, 0, 5), "shape [1, 7, 5], expected rows of 96");
+  refused(reader, x, narrow(y, 1, 0, 5), "has 5 rows, 'h.0.mlp.c_fc.weight.input' 7");
+  refused(reader, narrow(x, 1, 0, 0), narrow(y, 1, 0, 0), "shape [1, 0, 24]");
+  refused(writer, x, y, "shape [1, 7, 24], expected rows of 96");
+  refused(reader, x + NAN, y, "input' holds NaN");
+  refused(reader, x, y + INFINITY, "output' holds NaN or infinity");
+  refused(reader, x, cast(y, DType::f64), "has dtype f32, 'h.0.mlp.c_fc.weight.output' f64");
+  refused(reader, ids, y, "has dtype i64, expected a floating one");
+  refused(table, from_vector<int64_t>({30}, {1}), row, "30");
+  refused(table, from_vector<int64_t>({-1}, {1}), row, "-1");
+  refused(table, ids, cast(row, DType::i64), "has dtype i64, expected a floating one");
+  const LazyState no_numbers(weights, [&](const std::string& name) { return weights.at(name) + NAN; });
+  CHECK_FALSE(check_reference(no_numbers, layout, good).same());
+  TensorMap strange;
+  strange.add("what", x);
+  CHECK_THROWS_WITH(check_reference(weights, layout, strange), Contains("neither NAME.input nor NAME.output"));
+}

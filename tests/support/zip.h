@@ -1,0 +1,77 @@
+// Writes zip archives of .npy members as NumPy does, for tests.
+#pragma once
+
+#include <zlib.h>
+
+#include <string>
+#include <vector>
+
+#include "autograd/ops/shape.h"
+
+// One member; what a test sets apart from what follows from the bytes is written as it is.
+struct ZipMember {
+  std::string name, bytes;
+  int method = 8;                              // 0: stored, 8: deflated
+  uint32_t flags = 0;                          // 1: encrypted
+  int64_t size = -1, packed = -1, place = -1;  // -1: the true one
+  uint32_t crc_flip = 0;
+};
+
+inline std::string little(uint64_t n, int bytes) {
+  std::string s;
+  for (int i = 0; i < bytes; ++i) s += static_cast<char>(n >> (8 * i));
+  return s;
+}
+
+// Without zlib's wrapper, as zip has it.
+inline std::string deflated(const std::string& bytes) {
+  z_stream z{};
+  deflateInit2(&z, 9, Z_DEFLATED, -15, 9, Z_DEFAULT_STRATEGY);
+  std::string out(deflateBound(&z, bytes.size()) + 64, '\0');
+  z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+  z.avail_in = static_cast<uInt>(bytes.size());
+  z.next_out = reinterpret_cast<Bytef*>(out.data());
+  z.avail_out = static_cast<uInt>(out.size());
+  deflate(&z, Z_FINISH);
+  out.resize(z.total_out);
+  deflateEnd(&z);
+  return out;
+}
+
+// Local headers have their sizes in a zip64 record and 0xffffffff in their place, as numpy.savez writes them.
+inline std::string zip(const std::vector<ZipMember>& members, const std::string& comment = "") {
+  std::string file, directory;
+  for (const ZipMember& m : members) {
+    const std::string data = m.method == 8 ? deflated(m.bytes) : m.bytes;
+    const auto or_true = [](int64_t said, size_t is) { return said < 0 ? is : static_cast<uint64_t>(said); };
+    const uint64_t packed = or_true(m.packed, data.size()), size = or_true(m.size, m.bytes.size());
+    const uint64_t place = or_true(m.place, file.size());
+    const uint64_t crc = crc32_z(0, reinterpret_cast<const Bytef*>(m.bytes.data()), m.bytes.size()) ^ m.crc_flip;
+    const std::string method = little(static_cast<uint64_t>(m.method), 2), stamp = little(0, 4), sum = little(crc, 4);
+    file += "PK\3\4" + little(45, 2) + little(m.flags, 2) + method + stamp + sum + little(0xffffffffffffffff, 8) +
+            little(m.name.size(), 2) + little(20, 2) + m.name + little(1, 2) + little(16, 2) + little(size, 8) +
+            little(packed, 8) + data;
+    directory += "PK\1\2" + little(45, 2) + little(45, 2) + little(m.flags, 2) + method + stamp + sum +
+                 little(packed, 4) + little(size, 4) + little(m.name.size(), 2) + little(0, 12) + little(place, 4) +
+                 m.name;
+  }
+  const std::string count = little(members.size(), 2);
+  const uint64_t begin = file.size();
+  return file + directory + "PK\5\6" + little(0, 4) + count + count + little(directory.size(), 4) + little(begin, 4) +
+         little(comment.size(), 2) + comment;
+}
+
+// A tensor as a .npy file, f32, f64 or i64.
+inline std::string npy_bytes(const isonorm::Tensor& tensor) {
+  using isonorm::DType;
+  const isonorm::Tensor t = isonorm::contiguous(tensor);
+  std::string shape;
+  for (int64_t size : t.shape()) shape += isonorm::text(size, ",");
+  const char* type = t.dtype() == DType::f32 ? "<f4" : t.dtype() == DType::f64 ? "<f8" : "<i8";
+  const std::string header = isonorm::text("{'descr': '", type, "', 'fortran_order': False, 'shape': (", shape, ")}\n");
+  std::string out = isonorm::text("\x93NUMPY\1", little(0, 1), little(header.size(), 2), header);
+  isonorm::visit_all(t.dtype(), [&]<class T>() {
+    out.append(reinterpret_cast<const char*>(t.data<T>()), static_cast<size_t>(t.numel()) * sizeof(T));
+  });
+  return out;
+}
