@@ -23,6 +23,7 @@
 #include "core/allocator.h"
 #include "core/blas_info.h"
 #include "core/error.h"
+#include "core/idle.h"
 #include "core/packing.h"
 #include "core/parallel.h"
 #include "core/print.h"

@@ -24,7 +24,7 @@ struct CompareTensorsOptions {
   bool gradients = false;
   // Largest |difference| relative to the largest entry of the tensor in A. Where not set: 1e-10, 1e-4 where one of the
   // two tensors is f32, 3e-2 where one is bf16. Nothing is seen of entries below that share of the largest one. Two
-  // tensors of integers must be equal whatever it is, unless a map acts on them.
+  // tensors of integers must be equal whatever it is.
   std::optional<double> tolerance = {};
   // Gradients that are zero in exact arithmetic, such as those of key biases: names in A, with the * of parameter maps.
   // What the files hold of them is rounding noise: the same where it lies, in both, below 1000 eps (at most 1 %) of the

@@ -96,12 +96,25 @@ json evaluation_json(const Evaluation& e, ModelKind model) {
 }
 
 // Of a manifest what two parts of one training have in common, wherever its data lie.
-json identity(const json& manifest, bool extended) {
+json identity(const json& manifest) {
   json options = manifest.value("options", json::object());
   for (const char* name : {"data", "init", "threads"}) options.erase(name);
-  if (extended)
-    for (const char* name : kExtendable) options.erase(name);
   return {options, manifest.value("data_sha256", "")};
+}
+
+// Of a part of a log, its manifest with the options that the training has now in place of those that `earlier`
+// ("to step 30 with --lr 0.1 --steps 30") says it had.
+json as_now(json part, const json& now, const std::string& earlier) {
+  if (!part.is_object() || !part.contains("options") || !part["options"].is_object()) return part;
+  json& options = part["options"];
+  for (const char* name : kExtendable) {
+    if (!options.contains(name)) continue;
+    const json& value = options[name];
+    const std::string said = text(" --", name, " ", value.is_string() ? value.get<std::string>() : value.dump());
+    for (const char* end : {" ", ";"})
+      if ((earlier + ";").find(said + end) != earlier.npos) options[name] = now["options"][name];
+  }
+  return part;
 }
 
 // Loss and deviations of one run at `step` (from 1); null where it has not got there.
@@ -198,17 +211,18 @@ std::string log_evaluation(const Evaluation& e, ModelKind model) {
   return dump({{"evaluation", evaluation_json(e, model)}}) + "\n";
 }
 
-int64_t logged_bytes(std::istream& log, const Manifest& manifest, int until, bool extended) {
-  const json wanted = identity(manifest_json(manifest), extended);
+int64_t logged_bytes(std::istream& log, const Manifest& manifest, int until) {
+  const json wanted = identity(manifest_json(manifest));
   int64_t at = 0, kept = 0;
-  bool over = false, others = true;  // behind the first line of a part that is not kept; in a part of another training
+  bool over = false, others = true;  // behind the first line that is not kept; in a part of another training
   for (std::string line; std::getline(log, line);) {
     const bool whole = !log.eof();
     at += static_cast<int64_t>(line.size()) + whole;
     const json j = json::parse(line, nullptr, false);
     int step = 0;
     if (j.is_object() && j.contains("manifest")) {
-      over = false, others = !(identity(j["manifest"], extended) == wanted);
+      others = !(identity(j["manifest"]) == wanted);
+      over = over && !others;
     } else if (j.is_object()) {
       const json& object = j.contains("evaluation") ? j["evaluation"] : j;
       if (object.is_object() && object.contains("step") && object["step"].is_number_integer()) step = object["step"];
@@ -219,17 +233,17 @@ int64_t logged_bytes(std::istream& log, const Manifest& manifest, int until, boo
   return kept;
 }
 
-TrainingCourse logged_course(std::istream& log, const Manifest& manifest, int until, bool extended) {
+TrainingCourse logged_course(std::istream& log, const Manifest& manifest, int until, const std::string& earlier) {
   std::map<int, TrainingStep> steps;
   std::map<int, Evaluation> evaluations;
   bool ours = false;
-  const json wanted = identity(manifest_json(manifest), extended);
+  const json wanted = manifest_json(manifest);
   for (std::string line; std::getline(log, line);) {
     const json j = json::parse(line, nullptr, false);
     if (!j.is_object()) continue;
     try {
       if (j.contains("manifest")) {
-        ours = identity(j["manifest"], extended) == wanted;
+        ours = identity(as_now(j["manifest"], wanted, earlier)) == identity(wanted);
       } else if (ours && j.contains("evaluation")) {
         const json& e = j["evaluation"];
         const int step = e.at("step");

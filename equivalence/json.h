@@ -33,11 +33,11 @@ std::string log_evaluation(const Evaluation& evaluation, ModelKind model);
 std::string log_end(const TrainingResult& training);
 
 // What a log has of the training of this manifest up to step `until`: of each step and test pass the last line that was
-// written. What belongs to other trainings, and a line that was cut off, is passed over; where it was `extended`, those
-// with other kExtendable options count as its own.
-TrainingCourse logged_course(std::istream& log, const Manifest& manifest, int until, bool extended = false);
-// Bytes of a log that a training which goes on after step `until` keeps: all, unless its last part is of this training;
-// then of that part what comes before the first later step, which was logged after the checkpoint. Half a line never.
-int64_t logged_bytes(std::istream& log, const Manifest& manifest, int until, bool extended = false);
+// written. What belongs to other trainings, and a line that was cut off, is passed over. Of a training that was
+// extended `earlier` says which options its steps had before (TrainingResult::earlier_options).
+TrainingCourse logged_course(std::istream& log, const Manifest& manifest, int until, const std::string& earlier = {});
+// Bytes of a log that a training which goes on after step `until` keeps: all before the first later step of its own,
+// which was logged after the checkpoint, unless a part of another training follows. Half a line never.
+int64_t logged_bytes(std::istream& log, const Manifest& manifest, int until);
 
 }  // namespace isonorm::equivalence

@@ -84,12 +84,12 @@ std::string equivalence_text(const ProofResult& proof) {
   const std::string end = end_of(h);
   std::string result = end.empty() ? "" : text("same up to step ", h.steps, " of ", steps, "; ", end, ". ");
   result +=
-      text(end.empty() ? "after " : "After ", h.steps, h.steps == 1 ? " step on" : " steps on the same batches ",
+      text(end.empty() ? "after " : "After ", h.steps, h.steps == 1 ? " step" : " steps", " on the same batches ",
            listed(forms), forms.size() == 1 ? " has" : " have", " the weights of layer_norm to ", scientific(weight),
            "; layer_norm moved by one ulp has them to ", scientific(largest_until(proof.control.weight, h.steps)));
   if (negative > 0)
-    result +=
-        text(", and the ", negative, negative == 1 ? " negative control" : " negative controls", " came out different");
+    result += negative == 1 ? ", and the negative control came out different"
+                            : text(", and the ", negative, " negative controls came out different");
   return result + text(". Horizon: ", h.steps, " of ", steps, " steps; up to there a difference of ",
                        scientific(h.resolution.loss), " in the loss, ", scientific(h.resolution.gradient),
                        " in gradients or ", scientific(h.resolution.weight), " in weights would have shown.",

@@ -32,8 +32,8 @@ std::string prefix_of(const std::string& path) { return path + ".tmp."; }
 
 std::string temporary_name(const std::string& path) {
   uint64_t number = 0;
-  check_io(getrandom(&number, sizeof number, 0) == sizeof number,
-           "the system has no random numbers: ", std::strerror(errno));
+  const bool random = getrandom(&number, sizeof number, 0) == sizeof number;
+  check_io(random, "the system has no random numbers: ", std::strerror(errno));
   char digits[kDigits + 1];
   std::snprintf(digits, sizeof digits, "%0*llx", static_cast<int>(kDigits), static_cast<unsigned long long>(number));
   return prefix_of(path) + digits;
@@ -71,6 +71,9 @@ int create(const std::string& name) {
   return -1;
 }
 
+// What /proc/self/fd/1 leads to (and so /dev/stdout) may have no name: it is written to as it is, not replaced.
+bool open_already(const std::string& path) { return path.starts_with("/proc/") || path.starts_with("/dev/fd/"); }
+
 }  // namespace
 
 SystemCalls& system_calls() {
@@ -86,7 +89,7 @@ SystemCalls& system_calls() {
 std::string followed(const std::string& path) {
   fs::path at = path;
   std::error_code none;
-  for (int links = 0; fs::is_symlink(at, none); ++links) {
+  for (int links = 0; fs::is_symlink(at, none) && !open_already(at.string()); ++links) {
     check_io(links < 40, path, ": its symbolic links lead in a circle");
     at = at.parent_path() / fs::read_symlink(at, none);
   }
@@ -98,13 +101,14 @@ Replacement::Replacement(const std::string& path) : path_(followed(path)) {
   struct stat status {};
   const bool there = stat(path_.c_str(), &status) == 0;
   check_io(!there || !S_ISDIR(status.st_mode), "is a folder");
-  if (there && !S_ISREG(status.st_mode)) {
-    fd_ = system_calls().open(path_.c_str(), O_WRONLY | O_CLOEXEC, 0);
+  if (there && (!S_ISREG(status.st_mode) || open_already(path_))) {
+    fd_ = system_calls().open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC, 0);
     check_io(fd_ >= 0, "cannot be written: ", std::strerror(errno));
     return;
   }
   remove_stale(path_);
   while (fd_ < 0) fd_ = create(temporary_ = temporary_name(path_));
+  if (there) fchmod(fd_, status.st_mode & 07777);  // a private file stays one; where that fails the rest is as it was
 }
 
 Replacement::~Replacement() {

@@ -49,7 +49,8 @@ SafetensorsFile::SafetensorsFile(Bytes file) : file_(std::move(file)) {
     const char* other = other_format(prefix);
     check(other == nullptr, "safetensors: this is ", other ? other : "",
           "; expected one file written with safetensors' save_file");
-    check(false, "safetensors: the header has ", length, " bytes, over the limit of ", kSafetensorsHeaderLimit);
+    check(false, "safetensors: this is no safetensors file, its first 8 bytes say that the header has ", length,
+          " bytes, over the limit of ", kSafetensorsHeaderLimit);
   }
   const auto n = static_cast<int64_t>(length);
   check(n <= file_.size - kPrefix, "safetensors: the header has ", n, " bytes, the file ", file_.size);

@@ -66,10 +66,7 @@ std::string list(const TensorsComparison& r) {
 
 int run(const CompareVerb& o) {
   check_outputs({{"--json", o.json}}, {{"A", o.a}, {"B", o.b}, {"--map", o.map}});
-  if (one_file(o.a, o.b)) {
-    std::printf("different: %s and %s are one file: nothing was compared\n", o.a.c_str(), o.b.c_str());
-    return kNotEquivalent;
-  }
+  if (one_file(o.a, o.b)) throw UsageError(text(o.a, " and ", o.b, " are one file: nothing would be compared"));
   const ParameterMap map = read_map(o.map);
   const TensorsComparison r = compare_tensors(load(o.a), load(o.b), map, o.options);
   if (!o.json.empty()) write_file(o.json, r.json());

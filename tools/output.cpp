@@ -17,14 +17,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// The system's reason is asked for after the call: arguments of one call are evaluated in any order.
+void check_access(const std::string& path, const std::string& what, int mode) {
+  const bool allowed = access(what.c_str(), mode) == 0;
+  check_io(allowed, path, ": cannot be written: ", std::strerror(errno));
+}
+
 void check_writable(const std::string& path) {
   std::error_code ignored;
   check_io(!fs::is_directory(path, ignored), path, ": is a folder");
   const fs::path folder = fs::path(io::followed(path)).parent_path();
   const std::string where = folder.empty() ? "." : folder.string();
-  check_io(access(where.c_str(), W_OK | X_OK) == 0, path, ": cannot be written: ", std::strerror(errno));
-  check_io(access(path.c_str(), F_OK) != 0 || access(path.c_str(), W_OK) == 0, path,
-           ": cannot be written: ", std::strerror(errno));
+  check_access(path, where, W_OK | X_OK);
+  if (access(path.c_str(), F_OK) == 0) check_access(path, path, W_OK);
 }
 
 // Two names of one regular file, whether it is there yet or not.
@@ -75,7 +80,7 @@ void make_folder(const std::string& path) {
   const bool there = fs::is_directory(path);
   check_io(there || failed, path, ": is not a folder");
   check_io(there, path, ": cannot be made a folder: ", failed.message());
-  check_io(access(path.c_str(), W_OK | X_OK) == 0, path, ": cannot be written: ", std::strerror(errno));
+  check_access(path, path, W_OK | X_OK);
 }
 
 void write_file(const std::string& path, const std::string& content) {

@@ -17,10 +17,11 @@ namespace {
 using namespace equivalence;
 
 int run(const TrainOptions& o) {
-  std::vector<NamedFile> checkpoints;
-  if (!o.checkpoint.empty())
-    checkpoints = {{"--checkpoint", o.checkpoint}, {"--checkpoint's FILE.previous", previous_checkpoint(o.checkpoint)}};
-  check_output_options(o.output, {{"--data", o.training.data}, {"--init", o.init}}, checkpoints);
+  std::vector<NamedFile> checkpoints = {{"--checkpoint", o.checkpoint}};
+  if (!o.checkpoint.empty()) checkpoints.push_back({"--checkpoint's FILE.previous", previous_checkpoint(o.checkpoint)});
+  // Each for itself: a process that was killed while it saved leaves the two as one file.
+  for (const NamedFile& c : checkpoints)
+    check_output_options(o.output, {{"--data", o.training.data}, {"--init", o.init}}, {c});
   if (o.training.threads > 0) set_num_threads(o.training.threads);
   catch_interrupt();
   Training training(o);

@@ -44,10 +44,9 @@ Training::Training(const TrainOptions& o) : o_(o), source_(o.training), status_(
   int64_t kept = 0;
   if (step_ > 0 && std::filesystem::is_regular_file(o.output.log)) {  // no pipe, whose open would wait
     std::ifstream log(o.output.log, std::ios::binary);
-    const bool extended = !result_.earlier_options.empty();
-    result_.earlier = logged_course(log, result_.manifest, step_, extended);
+    result_.earlier = logged_course(log, result_.manifest, step_, result_.earlier_options);
     log.clear(), log.seekg(0);
-    kept = logged_bytes(log, result_.manifest, step_, extended);
+    kept = logged_bytes(log, result_.manifest, step_);
     check_io(log.eof() && !log.bad(), o.output.log, ": cannot be read");  // the end was not where reading stopped
   }
   log_ = std::make_unique<LineLog>(o.output.log, kept);

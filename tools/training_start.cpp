@@ -47,10 +47,16 @@ Metadata identity(const Manifest& manifest, const std::string& init) {
 
 Metadata continued(const Checkpoint& checkpoint, const std::string& path, int64_t step, Metadata asked, bool extend) {
   std::string changed;
-  for (const auto& [name, value] : asked) {
+  std::vector<std::pair<std::string, std::string>> options(asked.begin(), asked.end());
+  // What others follow from (the width of a head) is named first.
+  std::stable_partition(options.begin(), options.end(),
+                        [](const auto& o) { return o.first == "model" || o.first == "width" || o.first == "heads"; });
+  for (const auto& [name, value] : options) {
     const std::string before = said(checkpoint.values, name);
     if (before == value) continue;
     const bool may = std::find(std::begin(kExtendable), std::end(kExtendable), name) != std::end(kExtendable);
+    check(name != "data", path, ": was trained on other data: their checksum is ", before, ", that of --data ", value);
+    check(name != "init", path, ": did not begin with the weights of --init, which are for a new checkpoint");
     check(may && extend, path, ": was trained with --", name, " ", before, ", asked for is ", value,
           may ? "; --extend goes on with that" : "");
     changed += text(" --", name, " ", before);

@@ -126,6 +126,12 @@ TEST_CASE("compare tensors: integers are compared as integers, whatever the tole
   }
   CHECK_FALSE(compare_tensors(small, only(tensor<uint8_t>({5, 8}))).same());
   CHECK_FALSE(compare_tensors(small, only(tensor<double>({5, 8}))).same());
+  // through a map too; what f64 does not hold is not compared in it
+  const ParameterMap turned = ParameterMap().add("w", "w", {{"identity", 0}});
+  CHECK(compare_tensors(integers(100000000000), integers(100000000000), turned).same());
+  CHECK_FALSE(compare_tensors(integers(100000000000), integers(100000000001), turned).same());
+  CHECK_THAT(said(integers(kLarge + 1), integers(kLarge + 2), turned), Contains("integers from 2^53 on"));
+  CHECK_THAT(said(integers(kLarge + 2), only(tensor<double>({5, 0x1p53}))), Contains("integers from 2^53 on"));
 }
 
 TEST_CASE("compare tensors: equal to the last bit are equal bits of one dtype that no map made") {

@@ -118,7 +118,12 @@ TEST_CASE("json: of a log comes back what belongs to the training, up to a step,
   REQUIRE(course.evaluations.size() == 1);
   CHECK(course.evaluations[0].accuracy() == 0.75);
   log.clear(), log.seekg(0);
-  CHECK(logged_course(log, training.manifest, 3, true).steps[0].loss == 8);  // extended: the other rate is its own
+  CHECK(logged_course(log, training.manifest, 3, "to step 1 with --lr 0.5 --steps 1").steps[0].loss == 8);
+  for (const char* another :
+       {"to step 1 with --lr 0.25 --steps 1", "to step 1 with --lr 0.55", "to step 1 with --clip 0.5"}) {
+    log.clear(), log.seekg(0);
+    CHECK(logged_course(log, training.manifest, 3, another).steps[0].loss == 3);
+  }
 }
 
 TEST_CASE("json: of a log a training keeps other trainings, its own steps up to one, and no half line") {
@@ -137,6 +142,7 @@ TEST_CASE("json: of a log a training keeps other trainings, its own steps up to 
   CHECK(kept(theirs + ours + beyond) == theirs + ours);
   CHECK(kept(theirs + ours + "{\"step\"") == theirs + ours);
   CHECK(kept(ours + beyond + theirs) == ours + beyond + theirs);
+  CHECK(kept(theirs + ours + beyond + ours) == theirs + ours);
   CHECK(kept(theirs + "half") == theirs);
   CHECK(kept("").empty());
 }
