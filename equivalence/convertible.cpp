@@ -75,8 +75,8 @@ void check_neutral(const Tensor& t, const Layout& layout, const Place& p) {
 
 // The output that a layer scale multiplies has its writer's bias in it.
 void check_scale(const Layout& layout, const Place& p) {
-  if (p.scale.empty() || !p.name.ends_with("weight")) return;
-  const std::string bias = p.name.substr(0, p.name.size() - 6) + "bias";
+  if (p.scale.empty()) return;
+  const std::string bias = bias_beside(p.name);
   for (const Place& b : layout.places)
     check(b.name != bias || b.role != Role::writer || b.scale == p.scale, "convert: writer '", p.name,
           "' has the layer scale '", p.scale, "', its bias '", bias, "' ",

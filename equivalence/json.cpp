@@ -98,7 +98,8 @@ json evaluation_json(const Evaluation& e, ModelKind model) {
 // Of a manifest what two parts of one training have in common, wherever its data lie.
 json identity(const json& manifest) {
   json options = manifest.value("options", json::object());
-  for (const char* name : {"data", "init", "threads"}) options.erase(name);
+  for (const char* name : {"data", "threads"}) options.erase(name);
+  if (options.value("init", json("")) == "") options.erase("init");  // a log from before there was a choice has none
   return {options, manifest.value("data_sha256", "")};
 }
 
@@ -212,6 +213,7 @@ std::string log_evaluation(const Evaluation& e, ModelKind model) {
 }
 
 int64_t logged_bytes(std::istream& log, const Manifest& manifest, int until) {
+  check(log.peek() == '{' || log.eof(), "this is no log, whose lines are JSON objects: choose another file");
   const json wanted = identity(manifest_json(manifest));
   int64_t at = 0, kept = 0;
   bool over = false, others = true;  // behind the first line that is not kept; in a part of another training

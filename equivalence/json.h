@@ -36,8 +36,9 @@ std::string log_end(const TrainingResult& training);
 // written. What belongs to other trainings, and a line that was cut off, is passed over. Of a training that was
 // extended `earlier` says which options its steps had before (TrainingResult::earlier_options).
 TrainingCourse logged_course(std::istream& log, const Manifest& manifest, int until, const std::string& earlier = {});
-// Bytes of a log that a training which goes on after step `until` keeps: all before the first later step of its own,
-// which was logged after the checkpoint, unless a part of another training follows. Half a line never.
+// Bytes of a log that a training which goes on after step `until` (0: which begins) keeps: all before the first later
+// step of its own, which was logged after the checkpoint, and what other trainings logged before that. Half a line
+// never. Throws where what is there begins otherwise than a log does.
 int64_t logged_bytes(std::istream& log, const Manifest& manifest, int until);
 
 }  // namespace isonorm::equivalence

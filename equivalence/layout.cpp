@@ -86,4 +86,9 @@ Layout layout_of(const nn::Module& module) {
   return layout;
 }
 
+std::string bias_beside(const std::string& weight) {
+  constexpr std::string_view kWeight = "weight";
+  return weight.ends_with(kWeight) ? weight.substr(0, weight.size() - kWeight.size()) + "bias" : "";
+}
+
 }  // namespace isonorm::equivalence

@@ -53,4 +53,7 @@ struct Layout {
 // of.
 Layout layout_of(const nn::Module& module);
 
+// The name of the bias beside a weight: "fc.bias" of "fc.weight"; empty where the name does not end so.
+std::string bias_beside(const std::string& weight);
+
 }  // namespace isonorm::equivalence

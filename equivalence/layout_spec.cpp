@@ -115,7 +115,7 @@ class SpecReader {
           check(false, "layout: reader \"", key, "\" has an entry \"", field, "\", expected dim, norm or bias");
       });
       check(e.dim >= 0, "layout: reader \"", key, "\" has no \"dim\"");
-      if (e.bias.empty() && key.ends_with("weight")) e.bias = key.substr(0, key.size() - 6) + "bias";
+      if (e.bias.empty()) e.bias = bias_beside(key);
       check(!e.bias.empty(), "layout: reader \"", key, "\" has no \"bias\", and no name to make one from");
       add(key, std::move(e));
     });
@@ -135,9 +135,8 @@ class SpecReader {
         else
           check(false, "layout: tied \"", key, "\" has an entry \"", field, "\", expected head, norm or bias");
       });
-      check(t.weight.ends_with("weight") || !t.bias.empty(), "layout: tied \"", key,
-            "\": \"head\" must end with \"weight\", or \"bias\" be given");
-      if (t.bias.empty()) t.bias = t.weight.substr(0, t.weight.size() - 6) + "bias";
+      if (t.bias.empty()) t.bias = bias_beside(t.weight);
+      check(!t.bias.empty(), "layout: tied \"", key, "\": \"head\" must end with \"weight\", or \"bias\" be given");
       layout_.tied.push_back(std::move(t));
     });
   }

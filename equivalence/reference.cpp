@@ -92,8 +92,7 @@ class Check {
  private:
   // The name of the writer that is the bias of this one; empty where there is none.
   std::string bias_of(const Place& p) const {
-    if (!p.name.ends_with("weight")) return {};
-    const std::string bias = p.name.substr(0, p.name.size() - 6) + "bias";
+    const std::string bias = bias_beside(p.name);
     for (const Place& q : layout_.places)
       if (q.name == bias && q.role == Role::writer) return bias;
     return {};

@@ -15,7 +15,7 @@ namespace isonorm::io {
 // file stays. Who writes a temporary file holds a lock (flock) on it, also seen from other containers and, where the
 // file system has locks, other machines; those without a lock were left by dead processes, and the next replacement of
 // the same path removes them. A symbolic link is followed: what it points to is replaced. A device or pipe is never
-// replaced: the bytes go into it.
+// replaced: the bytes go into it. The new file has the mode of the old one.
 class Replacement {
  public:
   // Creates the temporary file. Throws (io) where that fails or the path is a folder.

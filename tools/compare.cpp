@@ -1,6 +1,4 @@
 // isonorm compare: two safetensors files of gradients or weights, tensor by tensor, through a map.
-#include <sys/stat.h>
-
 #include <cstdio>
 
 #include "core/file.h"
@@ -38,13 +36,6 @@ TensorMap load(const std::string& path) {
   for (const auto& [name, dtype] : file.foreign)
     check(false, path, ": tensor '", name, "' has dtype ", dtype, ", which is not compared");
   return std::move(file.state);
-}
-
-bool one_file(const std::string& a, const std::string& b) {
-  struct stat first {
-  }, second{};
-  return stat(a.c_str(), &first) == 0 && stat(b.c_str(), &second) == 0 && first.st_dev == second.st_dev &&
-         first.st_ino == second.st_ino;
 }
 
 // The tensors that differ or have no partner, a line each.

@@ -269,6 +269,9 @@ Verb add_convert(CLI::App& app) {
   command->add_option("--data", o->data, "also compare logits on these data: as --data of isonorm train");
   command->add_flag("--inference", o->inference, "leave out dropout on branches, which acts in training alone");
   command->add_flag("-q,--quiet", o->quiet, "no table");
+  command->footer(
+      "Exit codes: 0 verified and written, 1 not verified and not written, 2 usage, 3 bad input, 4 input/output, "
+      "70 no memory or threads, 130 interrupted.");
   return {command, [o] { return run(*o); }};
 }
 

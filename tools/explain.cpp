@@ -62,6 +62,7 @@ Verb add_explain(CLI::App& app) {
       ->required();
   command->add_option("--grad", o->gradient, "gradient of the result, as long as the row (default: 1,0,0,...)");
   command->add_option("--eps", o->eps, "added to the mean square inside the root")->capture_default_str();
+  command->footer("Exit codes: 0 printed, 2 usage, 70 no memory or threads.");
   return {command, [o] { return run(*o); }};
 }
 

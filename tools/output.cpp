@@ -32,14 +32,6 @@ void check_writable(const std::string& path) {
   if (access(path.c_str(), F_OK) == 0) check_access(path, path, W_OK);
 }
 
-// Two names of one regular file, whether it is there yet or not.
-bool one_file(const std::string& a, const std::string& b) {
-  std::error_code none;
-  if (fs::exists(a, none) && fs::exists(b, none)) return fs::is_regular_file(a, none) && fs::equivalent(a, b, none);
-  return fs::weakly_canonical(fs::absolute(io::followed(a)), none) ==
-         fs::weakly_canonical(fs::absolute(io::followed(b)), none);
-}
-
 // The files that an input stands for.
 std::vector<std::string> files_of(const std::string& input) {
   std::error_code none;
@@ -52,6 +44,13 @@ std::vector<std::string> files_of(const std::string& input) {
 }
 
 }  // namespace
+
+bool one_file(const std::string& a, const std::string& b) {
+  std::error_code none;
+  if (fs::exists(a, none) && fs::exists(b, none)) return fs::is_regular_file(a, none) && fs::equivalent(a, b, none);
+  return fs::weakly_canonical(fs::absolute(io::followed(a)), none) ==
+         fs::weakly_canonical(fs::absolute(io::followed(b)), none);
+}
 
 void check_outputs(const std::vector<NamedFile>& outputs, const std::vector<NamedFile>& inputs) {
   for (const NamedFile& output : outputs) {

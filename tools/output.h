@@ -12,6 +12,9 @@ struct NamedFile {
   std::string option, path;
 };
 
+// Whether two names are of one regular file, whether it is there yet or not.
+bool one_file(const std::string& a, const std::string& b);
+
 // Throws UsageError where an output is another output, an input or, where that is a folder, one of the files of
 // Fashion-MNIST in it, under whatever name; Error (io) where an output could not be written now.
 void check_outputs(const std::vector<NamedFile>& outputs, const std::vector<NamedFile>& inputs);

@@ -178,8 +178,7 @@ Verb add_prove(CLI::App& app) {
   command->footer(
       "Steps: 200 in f64, 50 in f32. Exit codes: 0 every run came out as expected, 1 not, 2 usage, 3 bad input, "
       "4 input/output, 5 undecided (rounding alone moves the runs as far as a wrong training would), 70 no memory or "
-      "threads, "
-      "130 interrupted.");
+      "threads, 130 interrupted.");
   return {command, [o, command] {
             if (o->proof.controls < 1)
               throw UsageError(text("--controls: ", o->proof.controls, " is not a whole number from 1 on"));

@@ -9,6 +9,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/ops/loss.h"
 #include "core/random.h"
+#include "equivalence/checkpoint_facts.h"
 #include "equivalence/json.h"
 #include "equivalence/model_file.h"
 #include "equivalence/optimizers.h"
@@ -42,7 +43,8 @@ Training::Training(const TrainOptions& o) : o_(o), source_(o.training), status_(
     begin();
   result_.first_step = step_ + 1;
   int64_t kept = 0;
-  if (step_ > 0 && std::filesystem::is_regular_file(o.output.log)) {  // no pipe, whose open would wait
+  if (std::filesystem::is_regular_file(o.output.log)) {  // no pipe, whose open would wait
+    const Scope scope(o.output.log);
     std::ifstream log(o.output.log, std::ios::binary);
     result_.earlier = logged_course(log, result_.manifest, step_, result_.earlier_options);
     log.clear(), log.seekg(0);
@@ -156,11 +158,8 @@ bool Training::evaluate() {
 
 void Training::check_weights(const std::string& where) const {
   for (const TensorMap& map : {model_->state_dict(), optimizer_->state_dict()})
-    for (const auto& [name, t] : map) {
-      if (!is_floating(t.dtype())) continue;
-      for (const double x : t.to_vector<double>())
-        if (!std::isfinite(x)) throw Diverged(text(where, "after step ", step_, " ", name, " has an entry ", x));
-    }
+    if (const std::string name = not_finite(map); !name.empty())
+      throw Diverged(text(where, "after step ", step_, " ", name, " holds NaN or infinity"));
 }
 
 void Training::save() {

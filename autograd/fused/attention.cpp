@@ -38,6 +38,7 @@ Tensor run_forward(kernels::AttentionSpec spec, const Tensor& out, const kernels
   if (out.numel() > 0 || lse.numel() > 0) kernels::attention_forward.on(out.device(), spec, out, lse, in);
   return lse;
 }
+
 // The mask as [batch, heads, queries, keys] without a copy; undefined where there is none.
 Tensor full_mask(const char* op, const AttentionOptions& o, const Dims& scores, DType dtype) {
   if (!o.mask.defined()) return {};

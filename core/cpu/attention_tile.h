@@ -95,9 +95,9 @@ template <class T> struct Problem {
   // Elements of scratch that each thread needs: packed operands and sums of one head, and the tiles.
   int64_t scratch(bool backward) const {
     const auto whole = [](int64_t n) { return round_up(n, 16); };
-    const int64_t size_ = whole(size), values_ = whole(values);
-    if (!backward) return keys * values_ + tile.line * (size_ + tile.keys + values_ + 2);
-    return keys * (2 * size_ + values_) + tile.line * (3 * size_ + 2 * values_ + 2 * tile.keys + 2);
+    const int64_t wide = whole(size), wide_v = whole(values);
+    if (!backward) return keys * wide_v + tile.line * (wide + tile.keys + wide_v + 2);
+    return keys * (2 * wide + wide_v) + tile.line * (3 * wide + 2 * wide_v + 2 * tile.keys + 2);
   }
 
   // Keys that the queries [.., end) see.

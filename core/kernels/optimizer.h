@@ -1,6 +1,5 @@
 // Slots of optimizer steps and of what is done to all gradients at once. Each goes over a list of tensors in one pass.
-// All tensors are contiguous; state has the accumulation type of its
-// parameter (f32 for bf16).
+// All tensors are contiguous; state has the accumulation type of its parameter (f32 for bf16).
 #pragma once
 
 #include <array>

@@ -26,7 +26,7 @@ inline constinit Kernel<void(Reduction, ReduceShape, const Tensor&, const Tensor
 // index[outer, inner] (i64) of the first largest element; NaN counts as largest.
 inline constinit Kernel<void(ReduceShape, const Tensor&, const Tensor&)> arg_max{
     "argmax", []<Isa I>() { return &cpu::arg_max<I>; }};
-// out = running sum along length, from the end where reverse; what does not fall, does not fall rounded.
+// out = running sum along length, from the end where reverse; of numbers from 0 on it never falls.
 inline constinit Kernel<void(ReduceShape, const Tensor&, const Tensor&, bool)> cumsum{
     "cumsum", []<Isa I>() { return &cpu::cumsum<I>; }};
 // out = x minus its mean over length; out may be x.

@@ -145,6 +145,16 @@ TEST_CASE("json: of a log a training keeps other trainings, its own steps up to 
   CHECK(kept(theirs + ours + beyond + ours) == theirs + ours);
   CHECK(kept(theirs + "half") == theirs);
   CHECK(kept("").empty());
+  const auto begins = [&](const std::string& log) {
+    std::istringstream in(log);
+    return log.substr(0, static_cast<size_t>(logged_bytes(in, training.manifest, 0)));
+  };
+  CHECK(begins(theirs + ours + beyond) == theirs + log_manifest(training.manifest));
+  TrainingResult from_weights = training;
+  from_weights.manifest.options.emplace_back("init", "weights.safetensors");
+  std::istringstream in(log_manifest(from_weights.manifest) + step(7));
+  CHECK(logged_bytes(in, training.manifest, 0) == static_cast<int64_t>(in.str().size()));
+  CHECK_THROWS_WITH(kept("# Notes\n"), Contains("is no log"));
 }
 
 TEST_CASE("json: a failed proof, NaN and text that is not UTF-8") {

@@ -68,6 +68,17 @@ struct Trained : TempFolder {
   }
 };
 
+// The layout of such a model as a description, and `more` entries.
+std::string described(const std::string& more = "") {
+  return R"({"width": 8, "norms": {"blocks.*.norm1": "1e-5", "blocks.*.norm2": "1e-5", "norm": "1e-5"},
+    "writers": {"token.weight": 1, "position.weight": 1, "blocks.*.attn.proj.weight": 0, "blocks.*.attn.proj.bias": 0,
+                "blocks.*.mlp.fc2.weight": 0, "blocks.*.mlp.fc2.bias": 0},
+    "readers": {"blocks.*.attn.qkv.weight": {"dim": 1, "norm": "blocks.*.norm1"},
+                "blocks.*.mlp.fc1.weight": {"dim": 1, "norm": "blocks.*.norm2"},
+                "head.weight": {"dim": 1, "norm": "norm"}}
+)" + more + "}";
+}
+
 // One line on stderr, nothing on stdout.
 void check_refusal(const ChildResult& r, int code, const std::string& part) {
   INFO(r.out << r.err);
@@ -203,13 +214,7 @@ TEST_CASE("convert: a file that other tools wrote, by its description") {
   TensorMap state;
   for (const auto& [name, tensor] : equivalence::load_model_file(t / "in").state) state.add(name, tensor);
   save_safetensors(t / "plain", state, {{"format", "pt"}});
-  write_text(t / "spec.json",
-             R"({"width": 8, "norms": {"blocks.*.norm1": "1e-5", "blocks.*.norm2": "1e-5", "norm": "1e-5"},
-    "writers": {"token.weight": 1, "position.weight": 1, "blocks.*.attn.proj.weight": 0, "blocks.*.attn.proj.bias": 0,
-                "blocks.*.mlp.fc2.weight": 0, "blocks.*.mlp.fc2.bias": 0},
-    "readers": {"blocks.*.attn.qkv.weight": {"dim": 1, "norm": "blocks.*.norm1"},
-                "blocks.*.mlp.fc1.weight": {"dim": 1, "norm": "blocks.*.norm2"},
-                "head.weight": {"dim": 1, "norm": "norm"}}})");
+  write_text(t / "spec.json", described());
   const std::vector<std::string> spec = {"--spec", t / "spec.json"};
   const ChildResult r = t.convert("plain", "out", "crms_norm", {"--spec", t / "spec.json", "--from", "layer_norm"});
   INFO(r.out << r.err);
@@ -246,13 +251,7 @@ TEST_CASE("convert: a description that a reference contradicts converts nothing"
   const Trained t;
   const TensorMap state = equivalence::load_model_file(t / "in").state;
   save_safetensors(t / "plain", state);
-  const std::string right =
-      R"({"width": 8, "norms": {"blocks.*.norm1": "1e-5", "blocks.*.norm2": "1e-5", "norm": "1e-5"},
-    "writers": {"token.weight": 1, "position.weight": 1, "blocks.*.attn.proj.weight": 0, "blocks.*.attn.proj.bias": 0,
-                "blocks.*.mlp.fc2.weight": 0, "blocks.*.mlp.fc2.bias": 0},
-    "readers": {"blocks.*.attn.qkv.weight": {"dim": 1, "norm": "blocks.*.norm1"},
-                "blocks.*.mlp.fc1.weight": {"dim": 1, "norm": "blocks.*.norm2"},
-                "head.weight": {"dim": 1, "norm": "norm"}}})";
+  const std::string right = described();
   std::string wrong = right;
   wrong.replace(wrong.find("attn.proj.weight\": 0"), 20, "attn.proj.weight\": 1");
   write_text(t / "right.json", right), write_text(t / "wrong.json", wrong);
@@ -314,14 +313,7 @@ TEST_CASE("convert: masks of any dtype pass as they are, a layer scale is folded
   const auto read = [&](const std::string& name) { return state.at(name); };
   save_safetensors(t / "plain", entries, {}, read);
   const auto spec = [&](const std::string& scaled) {
-    write_text(t / "spec.json",
-               R"({"width": 8, "norms": {"blocks.*.norm1": "1e-5", "blocks.*.norm2": "1e-5", "norm": "1e-5"},
-    "writers": {"token.weight": 1, "position.weight": 1, "blocks.*.attn.proj.weight": 0, "blocks.*.attn.proj.bias": 0,
-                "blocks.*.mlp.fc2.weight": 0, "blocks.*.mlp.fc2.bias": 0},
-    "readers": {"blocks.*.attn.qkv.weight": {"dim": 1, "norm": "blocks.*.norm1"},
-                "blocks.*.mlp.fc1.weight": {"dim": 1, "norm": "blocks.*.norm2"},
-                "head.weight": {"dim": 1, "norm": "norm"}}, "others": ["mask", "ids"], "scales": {")" +
-                   scaled + R"(": "ls"}})");
+    write_text(t / "spec.json", described(R"(, "others": ["mask", "ids"], "scales": {")" + scaled + R"(": "ls"})"));
   };
   const std::vector<std::string> by_spec = {"--spec", t / "spec.json", "--from", "layer_norm"};
   spec("blocks.*.mlp.fc2.weight");

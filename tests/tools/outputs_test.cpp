@@ -114,6 +114,22 @@ TEST_CASE("outputs: a log that is gone on with after a kill has every step once"
   CHECK(steps_of(read(folder.file("l"))) == up_to(900));
 }
 
+TEST_CASE("outputs: a training that begins keeps what others logged, and takes no file that is no log") {
+  const Folder folder;
+  const std::string log = folder.file("l");
+  const auto train = [&](const std::string& seed) {
+    return run_child(small(folder, "train", {"-q", "--steps", "2", "--seed", seed, "--log", log})).code;
+  };
+  CHECK(train("1") == 0);
+  CHECK(train("2") == 0);
+  CHECK(steps_of(read(log)) == std::vector<int>{1, 2, 1, 2});
+  CHECK(train("2") == 0);  // once more, in place of the first time
+  CHECK(steps_of(read(log)) == std::vector<int>{1, 2, 1, 2});
+  std::ofstream(log) << "Notes of a person";
+  CHECK(train("1") == 3);
+  CHECK(read(log) == "Notes of a person");
+}
+
 TEST_CASE("outputs: numbers that are not finite end with 6 and never become a checkpoint") {
   const Folder folder;
   const std::string c = folder.file("c");
