@@ -9,11 +9,11 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
+#include "equivalence/build_model.h"
 #include "equivalence/made_examples.h"
 #include "equivalence/pairs.h"
 #include "equivalence/parametrisation.h"
 #include "equivalence/stream_check.h"
-#include "equivalence/trainee.h"
 #include "nn/norm.h"
 #include "nn/stream_watch.h"
 

@@ -1,17 +1,17 @@
 // An audit in words: tables, report, JSON.
 #include <cmath>
-#include <nlohmann/json.hpp>
 
+#include "core/printed.h"
 #include "equivalence/audit.h"
 #include "equivalence/figure.h"
+#include "equivalence/json_text.h"
+#include "equivalence/manifest_html.h"
 #include "equivalence/report_page.h"
-#include "equivalence/summary.h"
 #include "equivalence/text_table.h"
 
 namespace isonorm::equivalence {
 namespace {
 
-using nlohmann::ordered_json;
 
 std::string percent(int64_t part, int64_t whole) {
   const auto tenths =
@@ -120,8 +120,8 @@ std::string audit_html(const AuditResult& r) {
 }
 
 std::string audit_json(const AuditResult& r) {
-  const auto number = [](double v) { return std::isfinite(v) ? ordered_json(v) : ordered_json(); };
-  ordered_json parameters = ordered_json::array(), drift = ordered_json::array();
+  const auto number = [](double v) { return std::isfinite(v) ? json(v) : json(); };
+  json parameters = json::array(), drift = json::array();
   for (const AuditResult::Row& row : r.rows)
     parameters.push_back({{"name", row.name},
                           {"shape", std::vector<int64_t>(row.shape.begin(), row.shape.end())},
@@ -132,7 +132,7 @@ std::string audit_json(const AuditResult& r) {
                           {"bound", row.bound}});
   for (const AuditResult::Drift& d : r.drift)
     drift.push_back({{"norm", d.norm}, {"f64", number(d.f64)}, {"f32", number(d.f32)}, {"bf16", number(d.bf16)}});
-  const ordered_json all = {
+  const json all = {
       {"as_expected", r.as_expected},
       {"sentence", audit_sentence(r)},
       {"numbers", r.numbers()},
@@ -144,7 +144,7 @@ std::string audit_json(const AuditResult& r) {
        {{"readers_as_they_are", number(r.shift_error)}, {"zero_row_sums", number(r.shift_error_centred)}}},
       {"bf16_error", {{"readers_as_they_are", number(r.bf16_error)}, {"zero_row_sums", number(r.bf16_error_centred)}}},
       {"seconds", r.seconds}};
-  return all.dump(2) + "\n";
+  return dump(all, 2) + "\n";
 }
 
 }  // namespace isonorm::equivalence

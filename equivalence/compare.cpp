@@ -3,10 +3,10 @@
 #include <cmath>
 
 #include "autograd/ops/loss.h"
+#include "core/printed.h"
 #include "equivalence/cause.h"
 #include "equivalence/criterion.h"
 #include "equivalence/own_training.h"
-#include "equivalence/summary.h"
 
 namespace isonorm::equivalence {
 namespace {

@@ -9,9 +9,9 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
+#include "core/printed.h"
 #include "equivalence/checkpoint_facts.h"
-#include "equivalence/printed.h"
-#include "equivalence/summary.h"
+#include "equivalence/json_text.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -256,7 +256,7 @@ std::string TensorsComparison::json() const {
                             {"tensors", tensors},
                             {"only_a", only_a},
                             {"only_b", only_b}};
-  return all.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  return dump(all, 2) + "\n";
 }
 
 }  // namespace isonorm::equivalence

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "core/printed.h"
 #include "equivalence/pairs.h"
-#include "equivalence/summary.h"
 
 namespace isonorm::equivalence {
 namespace {

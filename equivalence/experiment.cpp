@@ -1,9 +1,9 @@
 #include "equivalence/experiment.h"
 
-#include <nlohmann/json.hpp>
-
 #include "core/error.h"
 #include "equivalence/experiments/all.h"
+#include "equivalence/json_text.h"
+#include "equivalence/manifest_html.h"
 #include "equivalence/options.h"
 #include "equivalence/report_page.h"
 #include "equivalence/svg.h"
@@ -76,7 +76,6 @@ std::string experiment_report(const Experiment& e, const ExperimentOptions& o, c
 
 std::string experiment_json(const Experiment& e, const ExperimentOptions& o, const ExperimentResult& r,
                             double seconds) {
-  using json = nlohmann::ordered_json;
   json tables = json::array(), curves = json::array();
   for (const TextTable& table : r.tables) {
     json rows = json::array();
@@ -99,7 +98,7 @@ std::string experiment_json(const Experiment& e, const ExperimentOptions& o, con
                        {"tables", tables},       {"curves", curves},
                        {"seed", o.seed},         {"data_sha256", r.data_sha256},
                        {"seconds", seconds}};
-  return object.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  return dump(object, 2) + "\n";
 }
 
 }  // namespace isonorm::equivalence

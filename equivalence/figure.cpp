@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "core/error.h"
+#include "core/printed.h"
 #include "equivalence/chart_style.h"
 #include "equivalence/svg_text.h"
 

@@ -4,8 +4,8 @@
 #include <memory>
 #include <span>
 
+#include "equivalence/build_model.h"
 #include "equivalence/result.h"
-#include "equivalence/trainee.h"
 
 namespace isonorm::equivalence {
 

@@ -3,7 +3,8 @@
 
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
-#include "equivalence/trainee.h"
+#include "equivalence/build_model.h"
+#include "equivalence/examples.h"
 
 namespace isonorm::equivalence {
 

@@ -1,6 +1,7 @@
 #include "equivalence/manifest.h"
 
 #include <algorithm>
+#include <cctype>
 #include <fstream>
 #include <thread>
 
@@ -35,6 +36,23 @@ std::string join(const std::vector<std::string>& parts) {
   std::string joined;
   for (const std::string& part : parts) joined += (joined.empty() ? "" : ",") + part;
   return joined;
+}
+
+// A word as a POSIX shell reads it.
+std::string quoted(const std::string& word) {
+  const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) {
+    return std::isalnum(c) || std::string_view("-_./,+=:@").find(c) != std::string_view::npos;
+  });
+  if (plain) return word;
+  std::string result = "'";
+  for (char c : word) {
+    if (c == '\'')
+      result += "'\\''";
+    else
+      result += c;
+  }
+  result += '\'';
+  return result;
 }
 
 }  // namespace
@@ -106,6 +124,16 @@ Manifest manifest_of(const ProofOptions& options, const std::string& form, DType
   m.options.insert(m.options.begin(), {"form", form});
   m.options.emplace_back("activations", name_of(activations));
   return m;
+}
+
+std::string repeat_command(const Manifest& manifest) {
+  std::string command = "isonorm " + manifest.verb;
+  for (const auto& [name, value] : manifest.options) {
+    if (value.empty() || value == "false") continue;  // "false" and "true": a flag
+    command += text(" --", name);
+    if (value != "true") command += text(" ", quoted(value));
+  }
+  return command;
 }
 
 std::string sha256_of_files(const std::vector<std::string>& paths) {

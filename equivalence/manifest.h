@@ -41,6 +41,9 @@ Manifest manifest_of(const ProofOptions& options);
 // only a proof has.
 Manifest manifest_of(const ProofOptions& options, const std::string& form, DType activations);
 
+// "isonorm prove --model vit ...", every option written out, quoted for a POSIX shell.
+std::string repeat_command(const Manifest& manifest);
+
 // SHA-256 over the contents of the files, one after the other, in hexadecimal (FIPS 180-4). Throws (ErrorKind::io)
 // naming a file that cannot be read.
 std::string sha256_of_files(const std::vector<std::string>& paths);

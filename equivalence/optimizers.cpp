@@ -1,8 +1,8 @@
 #include "equivalence/optimizers.h"
 
 #include "autograd/engine.h"
-#include "equivalence/printed.h"
-#include "equivalence/training.h"
+#include "core/copied.h"
+#include "core/printed.h"
 #include "optim/adafactor.h"
 #include "optim/adagrad.h"
 #include "optim/adam.h"

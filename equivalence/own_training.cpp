@@ -10,6 +10,7 @@
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
+#include "core/copied.h"
 #include "optim/clip.h"
 
 namespace isonorm::equivalence {

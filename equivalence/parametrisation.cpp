@@ -2,7 +2,7 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops/shape.h"
-#include "equivalence/training.h"
+#include "core/copied.h"
 
 namespace isonorm::equivalence {
 using nn::Role;

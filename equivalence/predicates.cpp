@@ -9,6 +9,7 @@
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
+#include "core/copied.h"
 #include "equivalence/criterion.h"
 #include "equivalence/training.h"
 

@@ -1,6 +1,8 @@
 #include "equivalence/report.h"
 
+#include "core/printed.h"
 #include "equivalence/criterion.h"
+#include "equivalence/manifest_html.h"
 #include "equivalence/proof_figures.h"
 #include "equivalence/report_page.h"
 #include "equivalence/summary.h"
@@ -52,7 +54,7 @@ std::string report_html(const ProofResult& proof) {
            " trained side by side, and compared step by step. ", name_of(proof.options.dtype), ", ",
            name_of(proof.options.optimizer), ", ", proof.options.step_count(), " steps.</p>\n");
   out += verdict(proof) + figure_html(loss_figure(proof)) + figure_html(deviation_figure(proof)) +
-         to_html(summary_table(proof)) + criterion_text(proof) + repeat_html(proof.manifest) +
+         to_html(summary_table(proof)) + criterion_text(proof) + repeat_html(repeat_command(proof.manifest)) +
          environment_html(proof.manifest, proof.seconds);
   return report_page(text("isonorm: ", verdict_name(proof)), out);
 }

@@ -1,20 +1,14 @@
-// A proof, or a training, as one HTML file that needs nothing else: no scripts, no network; readable in light, in dark
-// and on paper.
+// A proof as one HTML file that needs nothing else: no scripts, no network; readable in light, in dark and on paper.
 #pragma once
 
 #include <string>
 
 #include "equivalence/result.h"
-#include "equivalence/training_result.h"
 
 namespace isonorm::equivalence {
 
 // The page: verdict, loss curves laid over each other, deviations per step against the controls, table, criterion,
 // environment, and the command that repeats the proof.
 std::string report_html(const ProofResult& proof);
-
-// The page of a training: curves of loss, learning rate, gradient norm and accuracy, of the steps before it, too, as
-// far as `earlier` has them; evaluations, environment and command.
-std::string report_html(const TrainingResult& training);
 
 }  // namespace isonorm::equivalence

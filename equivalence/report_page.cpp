@@ -7,7 +7,6 @@
 #include "core/error.h"
 #include "equivalence/chart_style.h"
 #include "equivalence/report_style.h"
-#include "equivalence/summary.h"
 
 namespace isonorm::equivalence {
 
@@ -70,18 +69,6 @@ std::string repeat_html(const std::string& command) {
   return text("<h2>Repeat it</h2>\n<pre>", escaped(command), "</pre>\n");
 }
 
-std::string environment_html(const Manifest& m, double seconds) {
-  const auto row = [](const char* name, const std::string& value) {
-    return text("<tr><th>", name, "</th><td>", escaped(value), "</td></tr>\n");
-  };
-  return "<h2>Environment</h2>\n<figure><table class=\"environment\">\n" + row("isonorm", m.version) +
-         row("compiler", m.compiler + " " + m.flags) + row("CPU", m.cpu) + row("kernels", m.instructions) +
-         row("BLAS", text(m.blas_version, ", core ", m.blas_core, ", ", m.blas_flavour, " flavour")) +
-         row("threads", text(m.threads)) + row("dtype", m.dtype) + row("seed", text(m.seed)) +
-         (m.data_sha256.empty() ? "" : row("data, SHA-256", m.data_sha256)) +
-         row("time", text(std::round(seconds), " s")) + "</table></figure>\n";
-}
-
 void fit_axis(Chart& chart) {
   std::vector<double> all;
   for (const ChartLine& line : chart.lines) {
@@ -95,7 +82,5 @@ void fit_axis(Chart& chart) {
   chart.low = std::max(0.0, *low - margin);
   chart.high = *high + margin;
 }
-
-std::string repeat_html(const Manifest& manifest) { return repeat_html(repeat_command(manifest)); }
 
 }  // namespace isonorm::equivalence

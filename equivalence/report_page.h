@@ -1,9 +1,8 @@
-// What every report shares: the frame of the page, and what a measurement was made with.
+// What every report shares: the frame of the page and its parts.
 #pragma once
 
 #include <string>
 
-#include "equivalence/manifest.h"
 #include "equivalence/svg.h"
 #include "equivalence/text_table.h"
 
@@ -16,19 +15,14 @@ std::string report_page(const std::string& title, const std::string& body);
 // undecided.
 std::string verdict_box(Tone tone, const std::string& headline, const std::string& sentence);
 
-// The heading "Repeat it" and the command, or that of a manifest.
+// The heading "Repeat it" and the command.
 std::string repeat_html(const std::string& command);
-std::string repeat_html(const Manifest& manifest);
 
 // Escaped, with the hyphen of "1.4e-13" and the spaces of "/ 1.4e-13" and "3 %" made ones that no line breaks at.
 std::string unbroken(const std::string& s);
 
 // HTML in which a long name may be broken behind each of its underscores.
 std::string breakable(const std::string& html);
-
-// The heading "Environment" and a table of program, compiler, machine, seed and time; the data's hash where there is
-// one.
-std::string environment_html(const Manifest& manifest, double seconds);
 
 // Fits the vertical axis (not a log scale) and the number of steps to the chart's lines.
 void fit_axis(Chart& chart);

@@ -5,8 +5,8 @@
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
 #include "autograd/ops/reduce.h"
+#include "core/printed.h"
 #include "equivalence/own_training.h"
-#include "equivalence/summary.h"
 #include "nn/norm.h"
 #include "nn/stream_watch.h"
 

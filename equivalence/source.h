@@ -9,7 +9,8 @@
 #include "data/loader.h"
 #include "data/made_text.h"
 #include "data/text.h"
-#include "equivalence/trainee.h"
+#include "equivalence/build_model.h"
+#include "equivalence/examples.h"
 
 namespace isonorm::equivalence {
 

@@ -1,31 +1,14 @@
 #include "equivalence/summary.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 
+#include "core/printed.h"
 #include "equivalence/criterion.h"
 #include "equivalence/optimizers.h"
-#include "equivalence/printed.h"
 
 namespace isonorm::equivalence {
 namespace {
-
-std::string quoted(const std::string& word) {
-  const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) {
-    return std::isalnum(c) || std::string_view("-_./,+=:@").find(c) != std::string_view::npos;
-  });
-  if (plain) return word;
-  std::string result = "'";
-  for (char c : word) {
-    if (c == '\'')
-      result += "'\\''";
-    else
-      result += c;
-  }
-  result += '\'';
-  return result;
-}
 
 // "a", "a and b", "a, b and c".
 std::string listed(const std::vector<std::string>& names) {
@@ -98,11 +81,6 @@ std::string equivalence_text(const ProofResult& proof) {
 
 }  // namespace
 
-std::string scientific(double value) {
-  if (std::isnan(value)) return "NaN";
-  return value == 0 ? "0" : printed("%.1e", value);
-}
-
 std::string run_name(const RunResult& run) {
   if (*run.fault) return text(run.form, ", ", run.fault);
   if (!run.variant->raw()) return text(run.form, " ", run.variant->name);
@@ -172,31 +150,6 @@ std::string summary_sentence(const ProofResult& proof) {
                 name_of(run.observed), " (", run.reason, ").");
   }
   return verdict + equivalence_text(proof);
-}
-
-std::string evaluation_text(const Evaluation& e, ModelKind model) {
-  const bool images = model == ModelKind::vit;
-  return text(images ? printed("test loss %.4f", e.loss)
-                     : printed("held-out loss %.4f, perplexity %.3f", e.loss, std::exp(e.loss)),
-              printed(", test accuracy %.2f %%", 100 * e.accuracy()), " (", e.right, " of ", e.predictions,
-              images ? " images)" : " characters)");
-}
-
-std::string summary_sentence(const TrainingResult& training) {
-  const ProofOptions& o = training.options;
-  return text(
-      training.form, ", ", training.parameters, " parameters, ", o.step_count(), " steps: ",
-      training.evaluations.empty() ? "nothing to test on" : evaluation_text(training.evaluations.back(), o.model));
-}
-
-std::string repeat_command(const Manifest& manifest) {
-  std::string command = "isonorm " + manifest.verb;
-  for (const auto& [name, value] : manifest.options) {
-    if (value.empty() || value == "false") continue;  // "false" and "true": a flag
-    command += text(" --", name);
-    if (value != "true") command += text(" ", quoted(value));
-  }
-  return command;
 }
 
 }  // namespace isonorm::equivalence

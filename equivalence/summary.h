@@ -1,5 +1,4 @@
-// What a proof or a training says, as text: the rows of the table, the closing sentence and the command that repeats
-// it. Terminal, report and JSON share it.
+// What a proof says, as text: the rows of the table and the closing sentence. Terminal, report and JSON share it.
 #pragma once
 
 #include <string>
@@ -7,7 +6,6 @@
 
 #include "equivalence/result.h"
 #include "equivalence/text_table.h"
-#include "equivalence/training_result.h"
 
 namespace isonorm::equivalence {
 
@@ -37,20 +35,7 @@ const char* verdict_name(const ProofResult& proof);
 // run that was not as expected.
 std::string summary_sentence(const ProofResult& proof);
 
-// "test loss 0.3521, test accuracy 87.12 % (8712 of 10000 images)"; of a language model "held-out loss 0.5000,
-// perplexity 1.649, test accuracy 87.10 % (871 of 1000 characters)".
-std::string evaluation_text(const Evaluation& e, ModelKind model);
-
-// "rms_norm, 51466 parameters, 200 steps: test loss 0.3521, test accuracy 87.12 % (8712 of 10000 images)".
-std::string summary_sentence(const TrainingResult& training);
-
 // "rms_norm", "rms_norm projected_once", "rms_norm, gains frozen", "layer_norm + 1 ulp (seed 3)".
 std::string run_name(const RunResult& run);
-
-// "isonorm prove --model vit ...", every option written out, quoted for a POSIX shell.
-std::string repeat_command(const Manifest& manifest);
-
-// "3.1e-15"; "0" for zero, "NaN".
-std::string scientific(double value);
 
 }  // namespace isonorm::equivalence

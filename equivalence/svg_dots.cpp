@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "core/printed.h"
 #include "equivalence/svg.h"
 #include "equivalence/svg_text.h"
 

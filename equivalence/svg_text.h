@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "equivalence/printed.h"
+#include "core/printed.h"
 
 namespace isonorm::equivalence {
 

@@ -2,18 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
+#include "core/printed.h"
+#include "equivalence/json_text.h"
+#include "equivalence/manifest_html.h"
 #include "equivalence/optimizers.h"
-#include "equivalence/printed.h"
 #include "equivalence/report_page.h"
-#include "equivalence/summary.h"
 #include "equivalence/svg.h"
 
 namespace isonorm::equivalence {
 namespace {
 
-using nlohmann::ordered_json;
 
 std::string short_number(double value) {
   if (value == 0 || !std::isfinite(value)) return scientific(value);
@@ -170,12 +169,12 @@ std::string table_markdown(const TableResult& r) {
 }
 
 std::string table_json(std::span<const TableResult> results) {
-  ordered_json list = ordered_json::array();
-  const auto finite = [](double value) { return std::isfinite(value) ? ordered_json(value) : ordered_json(); };
+  json list = json::array();
+  const auto finite = [](double value) { return std::isfinite(value) ? json(value) : json(); };
   for (const TableResult& r : results) {
-    std::vector<ordered_json> predicates;
+    std::vector<json> predicates;
     for (const Predicates& p : r.predicates) {
-      ordered_json& object = predicates.emplace_back(ordered_json::object());
+      json& object = predicates.emplace_back(json::object());
       for (int i = 0; i < kProperties; ++i) {
         const Measured& m = p.at(static_cast<Property>(i));
         object[name_of(static_cast<Property>(i))] = {
@@ -185,7 +184,7 @@ std::string table_json(std::span<const TableResult> results) {
     for (size_t i = 0; i < r.cells.size(); ++i) {
       const Cell& cell = r.cells[i];
       const auto number = [&](double value) {
-        return cell.observed == Expectation::undefined ? ordered_json() : finite(value);
+        return cell.observed == Expectation::undefined ? json() : finite(value);
       };
       list.push_back({{"model", title_of(r.options)},
                       {"variant", cell.variant.name},
@@ -206,7 +205,7 @@ std::string table_json(std::span<const TableResult> results) {
                       {"note", optimizer_note(cell.recipe.optimizer, r.model.dtype)}});
     }
   }
-  return list.dump(2) + "\n";
+  return dump(list, 2) + "\n";
 }
 
 std::string table_html(std::span<const TableResult> results) {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/printed.h"
 #include "equivalence/report_page.h"
-#include "equivalence/summary.h"
 #include "equivalence/svg.h"
 #include "equivalence/text_layout.h"
 

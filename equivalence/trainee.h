@@ -4,22 +4,13 @@
 
 #include <memory>
 
+#include "equivalence/build_model.h"
 #include "equivalence/lifted.h"
-#include "equivalence/options.h"
 #include "equivalence/training.h"
 #include "equivalence/variant.h"
 #include "optim/ema.h"
 
 namespace isonorm::equivalence {
-
-// What the data decide about a model.
-struct ModelShape {
-  int64_t image = 28, channels = 1, classes = 10;  // vit
-  int64_t vocab = 0;                               // gpt
-};
-
-// The model that `options` describe, on a stream of the given form and storage, with parameters of options.dtype.
-std::unique_ptr<nn::Module> build_model(const ProofOptions& options, const ModelShape& shape, const nn::Stream& stream);
 
 // A model whose weights are stored and updated as a Variant says: one training loop for all of them.
 class Trainee : public Training {

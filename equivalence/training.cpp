@@ -79,12 +79,6 @@ template <class T> void move_elements(const Tensor& p, uint64_t seed, uint64_t s
 }
 }  // namespace
 
-Tensor copied(const Tensor& x) {
-  const Tensor copy = empty_like(x);
-  copy_into(copy, detach(x));
-  return copy;
-}
-
 void move_by_one_ulp(nn::Module& model, uint64_t seed) {
   uint64_t stream = 0;
   for (const Tensor& p : model.parameters()) {

@@ -3,15 +3,11 @@
 #pragma once
 
 #include "core/random.h"
+#include "equivalence/examples.h"
 #include "equivalence/pairs.h"
 #include "nn/module.h"
 
 namespace isonorm::equivalence {
-
-// Inputs and targets of one step: images or ids, and i64 labels.
-struct Examples {
-  Tensor inputs, targets;
-};
 
 // While it lives the default generator stands where `mine` does; at the end it is as it was, and `mine` moves on by a
 // fixed distance. So every training of a lockstep draws the same dropout masks at a step, whatever each has drawn.
@@ -76,9 +72,6 @@ class Training {
   std::vector<Pair> gradient_parts(const Training& reference, std::vector<bool>& blind) const;
   double largest_gradient() const;
 };
-
-// A tensor of its own with the same values.
-Tensor copied(const Tensor& x);
 
 // Moves every element of every parameter to the next floating-point number above or below it, at random.
 void move_by_one_ulp(nn::Module& model, uint64_t seed);

@@ -1,14 +1,16 @@
+#include "equivalence/training_report.h"
+
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
 
 #include "core/error.h"
+#include "core/printed.h"
 #include "equivalence/figure.h"
-#include "equivalence/printed.h"
-#include "equivalence/report.h"
+#include "equivalence/manifest_html.h"
 #include "equivalence/report_page.h"
-#include "equivalence/summary.h"
+#include "equivalence/training_text.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -136,7 +138,7 @@ std::string report_html(const TrainingResult& training) {
   if (!course.steps.empty()) out += figure_html(course_figure(course));
   if (!course.evaluations.empty()) out += to_html(evaluation_table(course, o.model == ModelKind::vit));
   return report_page(text("isonorm train: ", training.form),
-                     out + repeat_html(training.manifest) + environment_html(training.manifest, training.seconds));
+                     out + repeat_html(repeat_command(training.manifest)) + environment_html(training.manifest, training.seconds));
 }
 
 }  // namespace isonorm::equivalence

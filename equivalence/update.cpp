@@ -8,8 +8,8 @@
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
+#include "core/copied.h"
 #include "equivalence/optimizers.h"
-#include "equivalence/training.h"
 
 namespace isonorm::equivalence {
 

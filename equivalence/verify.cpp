@@ -4,8 +4,8 @@
 #include "autograd/ops/create.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
+#include "equivalence/build_model.h"
 #include "equivalence/stream_check.h"
-#include "equivalence/trainee.h"
 
 namespace isonorm::equivalence {
 namespace {

@@ -2,9 +2,9 @@
 #include <cstdio>
 
 #include "core/file.h"
+#include "core/printed.h"
 #include "equivalence/compare_tensors.h"
 #include "equivalence/model_file.h"
-#include "equivalence/summary.h"
 #include "tools/output.h"
 #include "tools/terminal.h"
 #include "tools/verb.h"

@@ -4,12 +4,11 @@
 #include <functional>
 
 #include "core/error.h"
-#include "equivalence/printed.h"
+#include "core/printed.h"
 
 namespace isonorm::tools {
 namespace {
 
-using equivalence::printed;
 using Row = std::vector<double>;
 constexpr size_t kShown = 6;  // entries of a row that are written out
 

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "equivalence/printed.h"
+#include "core/printed.h"
 #include "equivalence/summary.h"
 
 namespace isonorm::tools {

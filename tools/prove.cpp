@@ -1,14 +1,14 @@
 // isonorm prove: trains the forms in lockstep with their controls and says whether they are one model.
-#include "equivalence/prove.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 
 #include "core/error.h"
 #include "equivalence/json.h"
+#include "equivalence/prove.h"
 #include "equivalence/report.h"
 #include "equivalence/summary.h"
+#include "equivalence/training_log.h"
 #include "tools/certificate.h"
 #include "tools/interrupt.h"
 #include "tools/options.h"

@@ -1,11 +1,11 @@
 // isonorm table: every way to store weights against every optimizer, as theory says and as measured.
-#include "equivalence/table.h"
-
 #include <algorithm>
 #include <cstdio>
 
 #include "core/error.h"
+#include "core/printed.h"
 #include "equivalence/optimizers.h"
+#include "equivalence/table.h"
 #include "equivalence/table_text.h"
 #include "equivalence/text_layout.h"
 #include "tools/interrupt.h"

@@ -3,9 +3,9 @@
 
 #include "core/error.h"
 #include "core/parallel.h"
-#include "equivalence/json.h"
-#include "equivalence/report.h"
-#include "equivalence/summary.h"
+#include "equivalence/training_log.h"
+#include "equivalence/training_report.h"
+#include "equivalence/training_text.h"
 #include "tools/interrupt.h"
 #include "tools/proof_text.h"
 #include "tools/training.h"

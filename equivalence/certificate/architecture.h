@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "equivalence/trainee.h"
+#include "equivalence/build_model.h"
 
 namespace isonorm::equivalence {
 

@@ -2,10 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/printed.h"
 #include "equivalence/certificate/certificate_text.h"
 #include "equivalence/criterion.h"
-#include "equivalence/printed.h"
-#include "equivalence/summary.h"
 
 namespace isonorm::equivalence {
 namespace {

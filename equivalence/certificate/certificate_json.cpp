@@ -1,12 +1,9 @@
-#include <nlohmann/json.hpp>
 
 #include "equivalence/certificate/certificate_text.h"
-#include "equivalence/json.h"
+#include "equivalence/json_text.h"
 
 namespace isonorm::equivalence {
 namespace {
-
-using json = nlohmann::ordered_json;
 
 json last(const std::vector<double>& values) { return values.empty() ? json() : json(values.back()); }
 
@@ -143,7 +140,7 @@ std::string certificate_json(const CertificateResult& r) {
     gradients.push_back(points_json(r.gradients[i], r.gradient_verdicts[i]));
   const json object = {{"verdict", verdict_text(r.verdict)},
                        {"sentence", certificate_sentence(r)},
-                       {"manifest", json::parse(log_manifest(r.manifest)).at("manifest")},
+                       {"manifest", manifest_json(r.manifest)},
                        {"trajectories", trajectories},
                        {"regimes", beside},
                        {"negative_controls", negatives},
@@ -152,7 +149,7 @@ std::string certificate_json(const CertificateResult& r) {
                        {"gradients", gradients},
                        {"width_2", errors_json(r.width2_errors)},
                        {"seconds", r.seconds}};
-  return object.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  return dump(object, 2) + "\n";
 }
 
 }  // namespace isonorm::equivalence

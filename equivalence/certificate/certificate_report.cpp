@@ -1,7 +1,8 @@
+#include "core/printed.h"
 #include "equivalence/certificate/certificate_text.h"
 #include "equivalence/criterion.h"
 #include "equivalence/figure.h"
-#include "equivalence/printed.h"
+#include "equivalence/manifest_html.h"
 #include "equivalence/report_page.h"
 #include "equivalence/summary.h"
 
@@ -156,7 +157,7 @@ std::string certificate_html(const CertificateResult& r) {
                   sentence.substr(0, colon), colon < sentence.size() ? sentence.substr(colon + 2) : ""));
   body += figure_html(distance_figure(r)) + figure_html(horizon_figure(r)) + figure_html(error_figure(r)) +
           to_html(claim_table(r)) + to_html(error_table(r)) + to_html(trajectory_table(r)) +
-          to_html(negative_table(r)) + to_html(resolution_table(r)) + method(r) + repeat_html(r.manifest) +
+          to_html(negative_table(r)) + to_html(resolution_table(r)) + method(r) + repeat_html(repeat_command(r.manifest)) +
           environment_html(r.manifest, r.seconds);
   return report_page(text("isonorm: ", verdict_name(r)), body);
 }

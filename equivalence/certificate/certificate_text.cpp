@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/printed.h"
 #include "equivalence/criterion.h"
-#include "equivalence/printed.h"
 #include "equivalence/summary.h"
 
 namespace isonorm::equivalence {

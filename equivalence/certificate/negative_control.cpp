@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "core/printed.h"
 #include "equivalence/criterion.h"
 #include "equivalence/lockstep.h"
 #include "equivalence/made_examples.h"
-#include "equivalence/summary.h"
 
 namespace isonorm::equivalence {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "equivalence/printed.h"
+#include "core/printed.h"
 
 namespace isonorm::equivalence {
 namespace {

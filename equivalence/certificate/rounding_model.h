@@ -3,10 +3,10 @@
 // module with the models that are judged by it.
 #pragma once
 
-#include "equivalence/certificate/rounding.h"
 #include <map>
 
-#include "equivalence/trainee.h"
+#include "equivalence/build_model.h"
+#include "equivalence/certificate/rounding.h"
 
 namespace isonorm::equivalence {
 

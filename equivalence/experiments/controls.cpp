@@ -6,14 +6,13 @@
 #include <mutex>
 
 #include "core/parallel.h"
+#include "core/printed.h"
 #include "equivalence/certificate/architecture.h"
 #include "equivalence/control_ratio.h"
 #include "equivalence/experiments/all.h"
 #include "equivalence/lockstep.h"
 #include "equivalence/made_examples.h"
-#include "equivalence/printed.h"
 #include "equivalence/recipe.h"
-#include "equivalence/summary.h"
 #include "equivalence/tail.h"
 
 namespace isonorm::equivalence {

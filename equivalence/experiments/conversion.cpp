@@ -4,6 +4,7 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
+#include "core/printed.h"
 #include "core/random.h"
 #include "equivalence/experiments/all.h"
 #include "equivalence/experiments/margin.h"

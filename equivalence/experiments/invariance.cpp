@@ -9,6 +9,7 @@
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
+#include "core/printed.h"
 #include "equivalence/experiments/all.h"
 #include "equivalence/experiments/margin.h"
 #include "nn/stream.h"

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "core/error.h"
+#include "core/printed.h"
 #include "equivalence/text_table.h"
-#include "equivalence/summary.h"
 
 namespace isonorm::equivalence {
 

@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "core/error.h"
+#include "core/printed.h"
 #include "equivalence/criterion.h"
 #include "equivalence/experiments/all.h"
 #include "equivalence/proof_figures.h"

@@ -1,13 +1,14 @@
 // The JSON of a proof, read back by a parser: the promised fields, their types, and nothing that a strict reader would
 // refuse.
-#include "equivalence/json.h"
-
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "equivalence/json.h"
 #include "equivalence/summary.h"
+#include "equivalence/training_log.h"
+#include "equivalence/training_text.h"
 #include "tests/equivalence/synthetic.h"
 #include "tests/support/catch.h"
 

@@ -1,10 +1,11 @@
 // The report: complete, self-contained, and honest about a proof that failed.
-#include "equivalence/report.h"
-
 #include <limits>
 
+#include "equivalence/manifest.h"
+#include "equivalence/report.h"
 #include "equivalence/report_page.h"
 #include "equivalence/summary.h"
+#include "equivalence/training_report.h"
 #include "tests/equivalence/markup.h"
 #include "tests/equivalence/synthetic.h"
 #include "tests/support/catch.h"

@@ -1,6 +1,8 @@
 // The table's rows and the closing sentence of a proof.
+#include "core/printed.h"
+#include "equivalence/manifest.h"
 #include "equivalence/summary.h"
-
+#include "equivalence/training_text.h"
 #include "tests/equivalence/synthetic.h"
 #include "tests/support/catch.h"
 

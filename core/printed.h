@@ -1,11 +1,12 @@
-// printf into a string.
+// Numbers as text: printf into a string, and how tables, sentences and messages write numbers.
 #pragma once
 
-#include <cstdio>
+#include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <string>
 
-namespace isonorm::equivalence {
+namespace isonorm {
 
 // At most 255 characters of it.
 template <class... A> std::string printed(const char* format, A... a) {
@@ -14,7 +15,13 @@ template <class... A> std::string printed(const char* format, A... a) {
   return buffer;
 }
 
+// "3.1e-15"; "0" for zero, "NaN".
+inline std::string scientific(double value) {
+  if (std::isnan(value)) return "NaN";
+  return value == 0 ? "0" : printed("%.1e", value);
+}
+
 // "1 seed", "3 seeds".
 inline std::string plural(int64_t n, const char* noun) { return std::to_string(n) + " " + noun + (n == 1 ? "" : "s"); }
 
-}  // namespace isonorm::equivalence
+}  // namespace isonorm
