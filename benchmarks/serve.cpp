@@ -7,8 +7,8 @@
 #include "core/blas_info.h"
 #include "core/error.h"
 #include "core/parallel.h"
-#include "equivalence/manifest.h"
-#include "equivalence/options.h"
+#include "train/records/manifest.h"
+#include "train/training_options.h"
 
 namespace isonorm::bench {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <vector>
 
-#include <isonorm/equivalence/trainee.h>
+#include <isonorm/equivalence/lockstep/trainee.h>
 #include <isonorm/isonorm.h>
 
 #include "examples/argument.h"

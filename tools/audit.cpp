@@ -1,15 +1,14 @@
 // isonorm audit: what a model's loss cannot see, and how far the mean of its stream drifts.
-#include "equivalence/audit.h"
-
 #include <cstdio>
 #include <vector>
 
 #include "core/parallel.h"
-#include "equivalence/model_file.h"
-#include "equivalence/text_table.h"
+#include "equivalence/compare/audit.h"
+#include "report/text_table.h"
 #include "tools/options.h"
 #include "tools/output.h"
 #include "tools/terminal.h"
+#include "train/model_file.h"
 
 namespace isonorm::tools {
 namespace {

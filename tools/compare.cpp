@@ -3,11 +3,11 @@
 
 #include "core/file.h"
 #include "core/printed.h"
-#include "equivalence/compare_tensors.h"
-#include "equivalence/model_file.h"
+#include "equivalence/compare/compare_tensors.h"
 #include "tools/output.h"
 #include "tools/terminal.h"
 #include "tools/verb.h"
+#include "train/model_file.h"
 
 namespace isonorm::tools {
 namespace {

@@ -4,8 +4,8 @@
 #include <cstdio>
 
 #include "autograd/ops/pointwise.h"
-#include "equivalence/file_conversion.h"
-#include "equivalence/reference.h"
+#include "equivalence/verify/file_conversion.h"
+#include "equivalence/verify/reference.h"
 #include "tools/interrupt.h"
 #include "tools/model_data.h"
 #include "tools/output.h"

@@ -1,11 +1,10 @@
 // isonorm experiment NAME: measures a claim of a paper and says whether it is confirmed.
-#include "equivalence/experiment.h"
-
 #include <chrono>
 #include <cstdio>
 #include <cstring>
 
 #include "core/error.h"
+#include "equivalence/experiments/experiment.h"
 #include "tools/interrupt.h"
 #include "tools/options.h"
 #include "tools/output.h"

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "equivalence/source.h"
+#include "train/source.h"
 
 namespace isonorm::tools {
 

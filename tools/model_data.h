@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "equivalence/layout_spec.h"
-#include "equivalence/verify.h"
+#include "equivalence/convert/layout_spec.h"
+#include "equivalence/verify/verify.h"
 
 namespace isonorm::tools {
 

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "core/error.h"
-#include "equivalence/options.h"
 #include "tools/output.h"
 #include "tools/verb.h"
+#include "train/training_options.h"
 
 namespace isonorm::tools {
 

@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 #include "core/printed.h"
-#include "equivalence/summary.h"
+#include "equivalence/text/summary.h"
 
 namespace isonorm::tools {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "equivalence/result.h"
+#include "equivalence/lockstep/result.h"
 
 namespace isonorm::tools {
 

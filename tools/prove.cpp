@@ -4,17 +4,17 @@
 #include <cstdio>
 
 #include "core/error.h"
-#include "equivalence/json.h"
-#include "equivalence/prove.h"
-#include "equivalence/report.h"
-#include "equivalence/summary.h"
-#include "equivalence/training_log.h"
+#include "equivalence/lockstep/prove.h"
+#include "equivalence/text/proof_json.h"
+#include "equivalence/text/proof_report.h"
+#include "equivalence/text/summary.h"
 #include "tools/certificate.h"
 #include "tools/interrupt.h"
 #include "tools/options.h"
 #include "tools/output.h"
 #include "tools/proof_text.h"
 #include "tools/terminal.h"
+#include "train/records/training_log.h"
 
 namespace isonorm::tools {
 namespace {

@@ -4,15 +4,15 @@
 
 #include "core/error.h"
 #include "core/printed.h"
-#include "equivalence/optimizers.h"
-#include "equivalence/table.h"
-#include "equivalence/table_text.h"
-#include "equivalence/text_layout.h"
+#include "equivalence/grid/grid.h"
+#include "equivalence/text/grid_text.h"
+#include "report/text_layout.h"
 #include "tools/interrupt.h"
 #include "tools/options.h"
 #include "tools/output.h"
 #include "tools/proof_text.h"
 #include "tools/terminal.h"
+#include "train/optimizers.h"
 
 namespace isonorm::tools {
 namespace {

@@ -3,13 +3,13 @@
 
 #include "core/error.h"
 #include "core/parallel.h"
-#include "equivalence/training_log.h"
-#include "equivalence/training_report.h"
-#include "equivalence/training_text.h"
 #include "tools/interrupt.h"
 #include "tools/proof_text.h"
 #include "tools/training.h"
 #include "tools/verb.h"
+#include "train/records/training_log.h"
+#include "train/records/training_report.h"
+#include "train/records/training_text.h"
 
 namespace isonorm::tools {
 namespace {

@@ -4,13 +4,13 @@
 #include <chrono>
 #include <memory>
 
-#include "equivalence/source.h"
-#include "equivalence/training_result.h"
 #include "io/checkpoint.h"
 #include "optim/schedule.h"
 #include "tools/options.h"
 #include "tools/output.h"
 #include "tools/terminal.h"
+#include "train/records/training_result.h"
+#include "train/source.h"
 
 namespace isonorm::tools {
 

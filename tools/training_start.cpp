@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "autograd/ops/pointwise.h"
-#include "equivalence/training_result.h"
-#include "equivalence/verify.h"
+#include "equivalence/verify/verify.h"
+#include "train/records/training_result.h"
 
 namespace isonorm::tools {
 

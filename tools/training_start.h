@@ -2,9 +2,9 @@
 #pragma once
 
 #include "core/tensor_map.h"
-#include "equivalence/manifest.h"
 #include "io/checkpoint.h"
 #include "nn/module.h"
+#include "train/records/manifest.h"
 
 namespace isonorm::tools {
 

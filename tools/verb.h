@@ -4,7 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 
-#include "equivalence/result.h"
+#include "equivalence/lockstep/result.h"
 #include "tools/ending.h"
 
 namespace isonorm::tools {

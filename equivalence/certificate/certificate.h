@@ -3,8 +3,8 @@
 #pragma once
 
 #include "equivalence/certificate/negative_control.h"
-#include "equivalence/certificate/point_verdict.h"
 #include "equivalence/certificate/resolution.h"
+#include "equivalence/probes/point_verdict.h"
 
 namespace isonorm::equivalence {
 

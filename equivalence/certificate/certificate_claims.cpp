@@ -4,7 +4,7 @@
 
 #include "core/printed.h"
 #include "equivalence/certificate/certificate_text.h"
-#include "equivalence/criterion.h"
+#include "equivalence/lockstep/criterion.h"
 
 namespace isonorm::equivalence {
 namespace {

@@ -1,6 +1,6 @@
 
 #include "equivalence/certificate/certificate_text.h"
-#include "equivalence/json_text.h"
+#include "train/records/json_text.h"
 
 namespace isonorm::equivalence {
 namespace {

@@ -1,10 +1,10 @@
 #include "core/printed.h"
 #include "equivalence/certificate/certificate_text.h"
-#include "equivalence/criterion.h"
-#include "equivalence/figure.h"
-#include "equivalence/manifest_html.h"
-#include "equivalence/report_page.h"
-#include "equivalence/summary.h"
+#include "equivalence/lockstep/criterion.h"
+#include "equivalence/text/summary.h"
+#include "report/figure.h"
+#include "report/page.h"
+#include "train/records/manifest_html.h"
 
 namespace isonorm::equivalence {
 namespace {

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "core/printed.h"
-#include "equivalence/criterion.h"
-#include "equivalence/summary.h"
+#include "equivalence/lockstep/criterion.h"
+#include "equivalence/text/summary.h"
 
 namespace isonorm::equivalence {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "equivalence/certificate/certificate.h"
-#include "equivalence/text_table.h"
+#include "report/text_table.h"
 
 namespace isonorm::equivalence {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "core/printed.h"
-#include "equivalence/criterion.h"
-#include "equivalence/lockstep.h"
-#include "equivalence/made_examples.h"
+#include "equivalence/lockstep/criterion.h"
+#include "equivalence/lockstep/lockstep.h"
+#include "equivalence/lockstep/made_examples.h"
 
 namespace isonorm::equivalence {
 namespace {

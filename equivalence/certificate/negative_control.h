@@ -4,8 +4,8 @@
 
 #include <span>
 
-#include "equivalence/certificate/trajectory.h"
-#include "equivalence/forged.h"
+#include "equivalence/lockstep/forged.h"
+#include "equivalence/probes/trajectory.h"
 
 namespace isonorm::equivalence {
 

@@ -2,10 +2,10 @@
 
 #include <cmath>
 
-#include "equivalence/criterion.h"
-#include "equivalence/forged.h"
-#include "equivalence/lockstep.h"
-#include "equivalence/made_examples.h"
+#include "equivalence/lockstep/criterion.h"
+#include "equivalence/lockstep/forged.h"
+#include "equivalence/lockstep/lockstep.h"
+#include "equivalence/lockstep/made_examples.h"
 
 namespace isonorm::equivalence {
 namespace {

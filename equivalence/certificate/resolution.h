@@ -1,7 +1,7 @@
 // The smallest fault that the trajectories of a certificate show.
 #pragma once
 
-#include "equivalence/certificate/trajectory.h"
+#include "equivalence/probes/trajectory.h"
 
 namespace isonorm::equivalence {
 

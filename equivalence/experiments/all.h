@@ -1,7 +1,7 @@
-// The experiments that experiment.cpp lists, each in the file of its name.
+// Internal: The experiments that experiment.cpp lists, each in the file of its name.
 #pragma once
 
-#include "equivalence/experiment.h"
+#include "equivalence/experiments/experiment.h"
 
 namespace isonorm::equivalence {
 

@@ -7,13 +7,13 @@
 
 #include "core/parallel.h"
 #include "core/printed.h"
-#include "equivalence/certificate/architecture.h"
-#include "equivalence/control_ratio.h"
 #include "equivalence/experiments/all.h"
-#include "equivalence/lockstep.h"
-#include "equivalence/made_examples.h"
-#include "equivalence/recipe.h"
-#include "equivalence/tail.h"
+#include "equivalence/experiments/tail.h"
+#include "equivalence/grid/recipe.h"
+#include "equivalence/lockstep/control_ratio.h"
+#include "equivalence/lockstep/lockstep.h"
+#include "equivalence/lockstep/made_examples.h"
+#include "equivalence/probes/architecture.h"
 
 namespace isonorm::equivalence {
 namespace {

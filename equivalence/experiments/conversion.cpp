@@ -8,7 +8,7 @@
 #include "core/random.h"
 #include "equivalence/experiments/all.h"
 #include "equivalence/experiments/margin.h"
-#include "equivalence/trainee.h"
+#include "equivalence/lockstep/trainee.h"
 
 namespace isonorm::equivalence {
 namespace {

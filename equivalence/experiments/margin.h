@@ -1,4 +1,4 @@
-// Which side measured numbers have to lie on: what is the same below one bound, what is different above another.
+// Internal: Which side measured numbers have to lie on: what is the same below one bound, what is different above another.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "core/printed.h"
-#include "equivalence/text_table.h"
+#include "report/text_table.h"
 
 namespace isonorm::equivalence {
 

@@ -3,11 +3,11 @@
 
 #include "core/error.h"
 #include "core/printed.h"
-#include "equivalence/criterion.h"
 #include "equivalence/experiments/all.h"
-#include "equivalence/proof_figures.h"
-#include "equivalence/prove.h"
-#include "equivalence/summary.h"
+#include "equivalence/lockstep/criterion.h"
+#include "equivalence/lockstep/prove.h"
+#include "equivalence/text/proof_figures.h"
+#include "equivalence/text/summary.h"
 
 namespace isonorm::equivalence {
 namespace {

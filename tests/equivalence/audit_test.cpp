@@ -1,9 +1,9 @@
 // The audit against what theory says about a small model, and that it can find fault.
-#include "equivalence/audit.h"
+#include "equivalence/compare/audit.h"
 
 #include <nlohmann/json.hpp>
 
-#include "tests/equivalence/markup.h"
+#include "tests/support/markup.h"
 #include "tests/support/catch.h"
 
 using namespace isonorm;

@@ -6,8 +6,8 @@
 
 #include "core/parallel.h"
 #include "equivalence/certificate/certificate_text.h"
-#include "equivalence/criterion.h"
-#include "tests/equivalence/markup.h"
+#include "equivalence/lockstep/criterion.h"
+#include "tests/support/markup.h"
 #include "tests/support/catch.h"
 
 using namespace isonorm;

@@ -1,6 +1,6 @@
 // Comparisons of a user's own models: what is the same comes out the same, and what is forged, broken or no comparison
 // at all is told apart, with the place and the cause.
-#include "equivalence/compare.h"
+#include "equivalence/compare/compare.h"
 
 #include <cmath>
 #include <limits>
@@ -8,10 +8,10 @@
 #include "autograd/ops/loss.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
-#include "equivalence/certificate/architecture.h"
-#include "equivalence/lockstep.h"
-#include "equivalence/made_examples.h"
-#include "equivalence/own_training.h"
+#include "equivalence/compare/own_training.h"
+#include "equivalence/lockstep/lockstep.h"
+#include "equivalence/lockstep/made_examples.h"
+#include "equivalence/probes/architecture.h"
 #include "optim/adamw.h"
 #include "optim/sgd.h"
 #include "tests/equivalence/small_net.h"

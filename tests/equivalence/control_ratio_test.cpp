@@ -1,12 +1,12 @@
 // How far chance drives controls apart: the fit of a tail against distributions with known quantiles, and drawn proofs
 // against a closed form.
-#include "equivalence/control_ratio.h"
+#include "equivalence/lockstep/control_ratio.h"
 
 #include <cmath>
 
 #include "core/error.h"
 #include "core/philox.h"
-#include "equivalence/tail.h"
+#include "equivalence/experiments/tail.h"
 #include "tests/support/catch.h"
 
 using namespace isonorm;

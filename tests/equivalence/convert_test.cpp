@@ -5,8 +5,8 @@
 #include "autograd/ops/create.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/shape.h"
-#include "equivalence/parametrisation.h"
-#include "equivalence/stream_check.h"
+#include "equivalence/coordinates/parametrisation.h"
+#include "equivalence/verify/stream_check.h"
 #include "tests/equivalence/model_files.h"
 #include "tests/support/catch.h"
 

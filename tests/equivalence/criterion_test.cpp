@@ -1,5 +1,5 @@
 // The criterion against forged results: whatever is not a proof must not pass as one.
-#include "equivalence/criterion.h"
+#include "equivalence/lockstep/criterion.h"
 
 #include <limits>
 

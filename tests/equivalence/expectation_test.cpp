@@ -1,8 +1,8 @@
 // What follows for every cell of the grid from measured properties of the updates, against the published table; what an
 // architecture takes away; variants that are not what they say.
-#include "equivalence/expectation.h"
+#include "equivalence/grid/expectation.h"
 
-#include "equivalence/table.h"
+#include "equivalence/grid/grid.h"
 #include "tests/support/catch.h"
 
 using namespace isonorm;

@@ -1,5 +1,5 @@
 // The experiments: each is confirmed, and what carries them can refuse.
-#include "equivalence/experiment.h"
+#include "equivalence/experiments/experiment.h"
 
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "equivalence/experiments/margin.h"
-#include "tests/equivalence/markup.h"
+#include "tests/support/markup.h"
 #include "tests/support/catch.h"
 
 using namespace isonorm::equivalence;

@@ -1,11 +1,11 @@
 // Conversion in pieces: the tensors of a conversion of the whole, the same verdicts, and little memory.
-#include "equivalence/file_conversion.h"
+#include "equivalence/verify/file_conversion.h"
 
-#include "autograd/ops/random.h"
 #include "autograd/ops/pointwise.h"
+#include "autograd/ops/random.h"
 #include "autograd/ops/shape.h"
 #include "core/allocator.h"
-#include "equivalence/stream_check.h"
+#include "equivalence/verify/stream_check.h"
 #include "tests/equivalence/gpt2.h"
 #include "tests/equivalence/model_files.h"
 #include "tests/support/catch.h"

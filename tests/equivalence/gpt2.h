@@ -4,7 +4,7 @@
 #include <string>
 
 #include "autograd/ops/random.h"
-#include "equivalence/layout_spec.h"
+#include "equivalence/convert/layout_spec.h"
 
 namespace isonorm::test {
 

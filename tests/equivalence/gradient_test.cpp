@@ -10,7 +10,7 @@
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "core/random.h"
-#include "equivalence/parametrisation.h"
+#include "equivalence/coordinates/parametrisation.h"
 #include "nn/gpt.h"
 #include "nn/vit.h"
 #include "tests/support/compare.h"

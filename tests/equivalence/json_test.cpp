@@ -5,12 +5,12 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "equivalence/json.h"
-#include "equivalence/summary.h"
-#include "equivalence/training_log.h"
-#include "equivalence/training_text.h"
+#include "equivalence/text/proof_json.h"
+#include "equivalence/text/summary.h"
 #include "tests/equivalence/synthetic.h"
 #include "tests/support/catch.h"
+#include "train/records/training_log.h"
+#include "train/records/training_text.h"
 
 using namespace isonorm::equivalence;
 using nlohmann::json;

@@ -1,9 +1,9 @@
 // Descriptions of other frameworks' checkpoints.
-#include "equivalence/layout_spec.h"
+#include "equivalence/convert/layout_spec.h"
 
 #include "autograd/ops/create.h"
 #include "autograd/ops/shape.h"
-#include "equivalence/stream_check.h"
+#include "equivalence/verify/stream_check.h"
 #include "tests/equivalence/model_files.h"
 #include "tests/support/catch.h"
 

@@ -1,5 +1,5 @@
 // Compressed weights trained as if they were raw, in a loop as a user writes it.
-#include "equivalence/lifted.h"
+#include "equivalence/coordinates/lifted.h"
 
 #include "autograd/engine.h"
 #include "autograd/ops/loss.h"
@@ -7,7 +7,7 @@
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
 #include "core/random.h"
-#include "equivalence/parametrisation.h"
+#include "equivalence/coordinates/parametrisation.h"
 #include "nn/gpt.h"
 #include "optim/adamw.h"
 #include "optim/clip.h"

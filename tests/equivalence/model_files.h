@@ -1,11 +1,11 @@
 // Small models with weights that hide nothing: means everywhere, gains and biases of norms that are not 1 and 0.
 #pragma once
 
+#include "autograd/grad_mode.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
-#include "autograd/grad_mode.h"
-#include "equivalence/verify.h"
+#include "equivalence/verify/verify.h"
 #include "tests/support/compare.h"
 
 namespace isonorm::test {

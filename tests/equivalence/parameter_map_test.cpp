@@ -1,5 +1,5 @@
 // Parameter maps: patterns, maps along a dimension, the adjoint by inner products, and what a file may not say.
-#include "equivalence/parameter_map.h"
+#include "equivalence/compare/parameter_map.h"
 
 #include <cmath>
 

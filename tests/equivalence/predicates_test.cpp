@@ -1,6 +1,6 @@
 // What updates depend on, as measured: the optimizers of the grid against what is known of them, and updates made so
 // that each property fails or holds alone.
-#include "equivalence/predicates.h"
+#include "equivalence/grid/predicates.h"
 
 #include <cmath>
 
@@ -10,8 +10,8 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
-#include "equivalence/expectation.h"
-#include "equivalence/recipe.h"
+#include "equivalence/grid/expectation.h"
+#include "equivalence/grid/recipe.h"
 #include "tests/support/catch.h"
 
 using namespace isonorm;

@@ -8,9 +8,9 @@
 #include "autograd/ops/create.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
-#include "equivalence/criterion.h"
-#include "equivalence/prove.h"
-#include "equivalence/trainee.h"
+#include "equivalence/lockstep/criterion.h"
+#include "equivalence/lockstep/prove.h"
+#include "equivalence/lockstep/trainee.h"
 #include "tests/support/temp_folder.h"
 
 using namespace isonorm;

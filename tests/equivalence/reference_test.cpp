@@ -1,12 +1,12 @@
 // A description held to what a program computed, which is spelled out here in the program's own precision.
-#include "equivalence/reference.h"
+#include "equivalence/verify/reference.h"
 
 #include <cmath>
 
 #include "autograd/ops/create.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
-#include "equivalence/file_conversion.h"
+#include "equivalence/verify/file_conversion.h"
 #include "tests/equivalence/gpt2.h"
 #include "tests/support/catch.h"
 

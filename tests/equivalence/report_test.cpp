@@ -1,14 +1,14 @@
 // The report: complete, self-contained, and honest about a proof that failed.
 #include <limits>
 
-#include "equivalence/manifest.h"
-#include "equivalence/report.h"
-#include "equivalence/report_page.h"
-#include "equivalence/summary.h"
-#include "equivalence/training_report.h"
-#include "tests/equivalence/markup.h"
+#include "equivalence/text/proof_report.h"
+#include "equivalence/text/summary.h"
+#include "report/page.h"
+#include "tests/support/markup.h"
 #include "tests/equivalence/synthetic.h"
 #include "tests/support/catch.h"
+#include "train/records/manifest.h"
+#include "train/records/training_report.h"
 
 using namespace isonorm::equivalence;
 using isonorm::test::contains;

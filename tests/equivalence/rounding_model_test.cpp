@@ -1,15 +1,15 @@
 // The model that rounds: without rounding it is the library's model, and what it predicts is what planted faults
 // exceed.
-#include "equivalence/certificate/rounding_model.h"
+#include "equivalence/probes/rounding_model.h"
 
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
 #include "autograd/ops/pointwise.h"
-#include "equivalence/certificate/drawn_point.h"
 #include "equivalence/certificate/negative_control.h"
-#include "equivalence/certificate/point_verdict.h"
 #include "equivalence/certificate/resolution.h"
-#include "equivalence/criterion.h"
+#include "equivalence/lockstep/criterion.h"
+#include "equivalence/probes/drawn_point.h"
+#include "equivalence/probes/point_verdict.h"
 #include "tests/support/catch.h"
 
 using namespace isonorm;

@@ -1,5 +1,5 @@
 // F2, F3, F4 as a check of any model: the reference by sums written out, and every way to break it.
-#include "equivalence/shift_blind.h"
+#include "equivalence/compare/shift_blind.h"
 
 #include "autograd/ops/loss.h"
 #include "nn/gpt.h"

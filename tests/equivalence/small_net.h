@@ -4,7 +4,7 @@
 #include "autograd/ops/create.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
-#include "equivalence/compare.h"
+#include "equivalence/compare/compare.h"
 #include "nn/dropout.h"
 #include "nn/linear.h"
 #include "nn/norm.h"

@@ -1,10 +1,10 @@
 // The table's rows and the closing sentence of a proof.
 #include "core/printed.h"
-#include "equivalence/manifest.h"
-#include "equivalence/summary.h"
-#include "equivalence/training_text.h"
+#include "equivalence/text/summary.h"
 #include "tests/equivalence/synthetic.h"
 #include "tests/support/catch.h"
+#include "train/records/manifest.h"
+#include "train/records/training_text.h"
 
 using namespace isonorm::equivalence;
 using Kind = SummaryRow::Kind;

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <cstdint>
 
-#include "equivalence/criterion.h"
-#include "equivalence/training_result.h"
-#include "equivalence/result.h"
+#include "equivalence/lockstep/criterion.h"
+#include "equivalence/lockstep/result.h"
+#include "train/records/training_result.h"
 
 namespace isonorm::equivalence {
 

@@ -1,5 +1,5 @@
 // G6 to G8: which variants train as Pre-LN does under which optimizer, on the grid's small model; forged cells.
-#include "equivalence/table.h"
+#include "equivalence/grid/grid.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,12 +8,12 @@
 #include "autograd/ops/random.h"
 #include "autograd/ops/shape.h"
 #include "core/random.h"
-#include "equivalence/criterion.h"
-#include "equivalence/map.h"
-#include "equivalence/report_page.h"
-#include "equivalence/table_text.h"
+#include "equivalence/coordinates/map.h"
+#include "equivalence/lockstep/criterion.h"
+#include "equivalence/text/grid_text.h"
 #include "optim/muon.h"
-#include "tests/equivalence/markup.h"
+#include "report/page.h"
+#include "tests/support/markup.h"
 #include "tests/support/catch.h"
 #include "tests/support/compare.h"
 

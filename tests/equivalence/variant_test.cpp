@@ -1,9 +1,9 @@
 // Variants and recipes by name, and in words.
-#include "equivalence/variant.h"
+#include "equivalence/coordinates/variant.h"
 
 #include <set>
 
-#include "equivalence/recipe.h"
+#include "equivalence/grid/recipe.h"
 #include "tests/support/catch.h"
 
 using namespace isonorm;

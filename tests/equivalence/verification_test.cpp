@@ -4,8 +4,8 @@
 
 #include "autograd/ops/create.h"
 #include "autograd/ops/shape.h"
-#include "equivalence/layout_spec.h"
-#include "equivalence/stream_check.h"
+#include "equivalence/convert/layout_spec.h"
+#include "equivalence/verify/stream_check.h"
 #include "tests/equivalence/model_files.h"
 #include "tests/support/catch.h"
 

@@ -4,9 +4,9 @@
 #include <functional>
 
 #include "autograd/ops/create.h"
-#include "equivalence/flipped_value.h"
-#include "equivalence/layout_spec.h"
-#include "equivalence/map.h"
+#include "equivalence/convert/layout_spec.h"
+#include "equivalence/coordinates/map.h"
+#include "equivalence/verify/flipped_value.h"
 #include "tests/equivalence/model_files.h"
 #include "tests/support/catch.h"
 

@@ -1,7 +1,7 @@
 // The checks that stand between a conversion and a file: they see a fault in any single tensor, and say same to
 // rounding.
 #include "autograd/grad_mode.h"
-#include "equivalence/stream_check.h"
+#include "equivalence/verify/stream_check.h"
 #include "tests/equivalence/model_files.h"
 #include "tests/support/catch.h"
 

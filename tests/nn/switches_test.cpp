@@ -14,13 +14,13 @@
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
-#include "equivalence/build_model.h"
-#include "equivalence/criterion.h"
-#include "equivalence/parametrisation.h"
+#include "equivalence/coordinates/parametrisation.h"
+#include "equivalence/lockstep/criterion.h"
 #include "nn/gpt.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
 #include "tests/support/compare.h"
+#include "train/build_model.h"
 
 using namespace isonorm;
 using namespace isonorm::nn;

@@ -7,11 +7,11 @@
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
-#include "equivalence/model_file.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/zip.h"
 #include "tests/tools/child.h"
+#include "train/model_file.h"
 
 using namespace isonorm;
 using Catch::Matchers::Contains;

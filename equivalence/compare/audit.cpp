@@ -1,0 +1,178 @@
+#include "equivalence/compare/audit.h"
+
+#include <chrono>
+#include <cmath>
+
+#include "autograd/engine.h"
+#include "autograd/grad_mode.h"
+#include "autograd/ops/loss.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/reduce.h"
+#include "autograd/ops/shape.h"
+#include "equivalence/coordinates/pairs.h"
+#include "equivalence/coordinates/parametrisation.h"
+#include "equivalence/lockstep/made_examples.h"
+#include "equivalence/verify/stream_check.h"
+#include "nn/norm.h"
+#include "nn/stream_watch.h"
+#include "train/build_model.h"
+
+namespace isonorm::equivalence {
+namespace {
+
+using nn::Role;
+using nn::Stream;
+using nn::StreamForm;
+using nn::StreamStorage;
+
+// The gradient's part in the invisible directions, and how many these are.
+AuditResult::Row row_of(const nn::Parameter& p, bool affine, double size_of_all) {
+  const Tensor g = gradient(p.tensor);
+  AuditResult::Row row{.name = p.name, .shape = p.tensor.shape(), .invisible = "", .numbers = p.tensor.numel()};
+  const double size = norm(g).item();
+  if (p.role == Role::writer || (p.role == Role::reader && !affine)) {
+    const auto d = static_cast<double>(g.size(p.stream_dim));
+    row.invisible = text("mean along dimension ", p.stream_dim);
+    row.directions = row.numbers / g.size(p.stream_dim);
+    row.gradient = size == 0 ? 0 : norm(sum(g, {p.stream_dim})).item() / std::sqrt(d) / size;
+    row.bound = 64 * d * epsilon(DType::f64);
+  } else if (p.blind_end > p.blind_begin) {
+    const int64_t rows = p.blind_end - p.blind_begin;
+    row.invisible = text("rows ", p.blind_begin, " to ", p.blind_end - 1);
+    row.directions = rows * (row.numbers / g.size(0));
+    row.gradient = norm(narrow(g, 0, p.blind_begin, rows)).item() / size_of_all;
+    row.bound = 64 * static_cast<double>(rows) * epsilon(DType::f64);
+  }
+  return row;
+}
+
+// |mean| / rms of each row, the largest; computed in f64.
+double drift_of(const Tensor& rows) {
+  const Tensor x = cast(detach(rows), DType::f64);
+  return amax(abs(mean(x, {-1})) / sqrt(mean(square(x), {-1}))).item();
+}
+
+class Auditor {
+ public:
+  Auditor(const ProofOptions& o, const TensorMap& weights) : o_(o) {
+    o_.dtype = DType::f64;
+    shape_.vocab = o.vocab;
+    manual_seed(o.seed);
+    raw_ = build_model(o_, shape_, Stream(StreamForm::layer_norm, o.width));
+    if (!weights.empty()) raw_->load_state_dict(widened(weights));
+    batch_ = made_examples(o_, shape_);
+  }
+
+  AuditResult run() {
+    const auto begin = std::chrono::steady_clock::now();
+    result_.options = o_;
+    result_.manifest = manifest_of(o_);
+    gradients();
+    NoGrad no_grad;
+    drift();
+    errors();
+    result_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    return std::move(result_);
+  }
+
+ private:
+  void gradients() {
+    backward(cross_entropy((*raw_)(batch_.inputs), batch_.targets));
+    NoGrad no_grad;
+    double squares = 0;
+    for (const nn::Parameter& p : raw_->named_parameters()) squares += sum(square(gradient(p.tensor))).item();
+    result_.as_expected = true;
+    for (const nn::Parameter& p : raw_->named_parameters()) {
+      result_.rows.push_back(row_of(p, o_.affine, std::sqrt(squares)));
+      result_.as_expected = result_.as_expected && result_.rows.back().gradient <= result_.rows.back().bound;
+    }
+  }
+
+  // rms_norm with recentred weights, readers centred or not, in a dtype; weights are computed in f64 and rounded once.
+  std::unique_ptr<nn::Module> mapped(bool centred, DType dtype) const {
+    const Stream stream(StreamForm::rms_norm, o_.width, StreamStorage::mapped);
+    auto model = build_model(o_, shape_, stream);
+    model->load_state_dict(mapped_state(*raw_, stream));
+    if (centred) project(model->named_parameters(), Projection::writers_and_readers);
+    model->to(dtype);
+    return model;
+  }
+
+  Tensor output(nn::Module& model, DType dtype) const {
+    const Tensor& x = batch_.inputs;
+    return cast(model(is_floating(x.dtype()) ? cast(x, dtype) : x), DType::f64);
+  }
+
+  void drift() {
+    const auto measure = [&](DType dtype, double AuditResult::Drift::*to) {
+      size_t i = 0;
+      const nn::StreamWatch watch([&](const std::string& path, const nn::StreamNorm&, const Tensor& rows) {
+        if (i == result_.drift.size()) result_.drift.push_back({path, 0, 0, 0});
+        result_.drift[i++].*to = drift_of(rows);
+      });
+      output(*mapped(false, dtype), dtype);
+    };
+    measure(DType::f64, &AuditResult::Drift::f64);
+    measure(DType::f32, &AuditResult::Drift::f32);
+    measure(DType::bf16, &AuditResult::Drift::bf16);
+    for (const AuditResult::Drift& d : result_.drift) result_.shift = larger(result_.shift, d.bf16);
+  }
+
+  // Adds to the stream, as it enters, `share` of its root mean square in every entry.
+  void shift(nn::Module& model, double share) const {
+    double size = 0;
+    {
+      bool first = true;
+      const nn::StreamWatch watch([&](const std::string&, const nn::StreamNorm&, const Tensor& rows) {
+        if (std::exchange(first, false)) size = std::sqrt(mean(square(detach(rows))).item());
+      });
+      output(model, DType::f64);
+    }
+    // A tied table is what the head reads, too.
+    const char* entrance = o_.tied && o_.positions == nn::Positions::learned ? "position.weight" : "token.weight";
+    for (const nn::Parameter& p : model.named_parameters())
+      if (p.name == entrance || p.name == "patch.bias" || p.name == "cls")
+        copy_into(p.tensor, detach(p.tensor) + share * size);
+  }
+
+  void errors() {
+    const Tensor exact = output(*raw_, DType::f64);
+    const double scale = largest_entry(exact);
+    for (const bool centred : {false, true}) {
+      (centred ? result_.bf16_error_centred : result_.bf16_error) =
+          largest_entry(output(*mapped(centred, DType::bf16), DType::bf16) - exact) / scale;
+      const auto model = mapped(centred, DType::f64);
+      shift(*model, result_.shift);
+      (centred ? result_.shift_error_centred : result_.shift_error) =
+          largest_entry(output(*model, DType::f64) - exact) / scale;
+    }
+  }
+
+  ProofOptions o_;
+  ModelShape shape_;
+  std::unique_ptr<nn::Module> raw_;
+  Examples batch_;
+  AuditResult result_;
+};
+
+}  // namespace
+
+int64_t AuditResult::numbers() const {
+  int64_t n = 0;
+  for (const Row& r : rows) n += r.numbers;
+  return n;
+}
+
+int64_t AuditResult::directions() const {
+  int64_t n = 0;
+  for (const Row& r : rows) n += r.directions;
+  return n;
+}
+
+AuditResult audit(const ProofOptions& options, const TensorMap& weights) {
+  check(options.batch > 0 && options.vocab > 0 && options.context > 0, "audit: ", options.batch, " examples of ",
+        options.context, " among ", options.vocab, " characters, expected at least 1 of each");
+  return Auditor(options, weights).run();
+}
+
+}  // namespace isonorm::equivalence

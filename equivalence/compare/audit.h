@@ -1,0 +1,59 @@
+// What a model's loss cannot see, measured: which directions of which parameters get no gradient, how far the mean of a
+// zero-mean stream drifts in f32 and bf16, and what zero-row-sum readers change about it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/tensor_map.h"
+#include "train/records/manifest.h"
+#include "train/training_options.h"
+
+namespace isonorm::equivalence {
+
+struct AuditResult {
+  // Invisible directions of a parameter: the mean of a writer along the stream (F3), that of a reader behind a norm
+  // without gain (F4), the biases of attention keys.
+  struct Row {
+    std::string name;
+    Dims shape;
+    std::string invisible;                // "mean along dimension 0", "rows 64 to 127"; empty: none
+    int64_t numbers = 0, directions = 0;  // how many numbers, how many of them directions without gradient
+    double gradient = 0;                  // |projection of the gradient on those directions| / |gradient|
+    double bound = 0;                     // what rounding explains: 64 d eps
+  };
+  std::vector<Row> rows;
+
+  // Largest |mean| / rms over the rows of the rms_norm stream with recentred weights, as each norm reads it.
+  struct Drift {
+    std::string norm;
+    double f64, f32, bf16;
+  };
+  std::vector<Drift> drift;
+
+  // Largest error of the output relative to its largest entry, with readers as they are and with zero row sums:
+  // of a shift of the stream by the largest drift in bf16, in f64; and of the whole model in bf16.
+  double shift = 0, shift_error = 0, shift_error_centred = 0;
+  double bf16_error = 0, bf16_error_centred = 0;
+
+  ProofOptions options;
+  Manifest manifest;
+  double seconds = 0;
+  bool as_expected = false;  // no invisible direction has a gradient
+
+  int64_t numbers() const;     // of all parameters
+  int64_t directions() const;  // invisible ones
+};
+
+// Audits the Pre-LN model that `options` describe, in f64, on made inputs (random ids or images), with initial or given
+// weights (raw ones, in any dtype). The sizes of vit's images are those of Fashion-MNIST, gpt's alphabet is
+// options.vocab. Throws where the weights do not fit.
+AuditResult audit(const ProofOptions& options, const TensorMap& weights = {});
+
+// One sentence; text for a terminal; a whole HTML page; a JSON object with a newline at the end.
+std::string audit_sentence(const AuditResult& r);
+std::string audit_text(const AuditResult& r, bool color, size_t width = 0);  // `width` as in to_text
+std::string audit_html(const AuditResult& r);
+std::string audit_json(const AuditResult& r);
+
+}  // namespace isonorm::equivalence

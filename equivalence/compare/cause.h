@@ -1,0 +1,14 @@
+// Why two models differ: what evidence shows, and nothing else.
+#pragma once
+
+#include "equivalence/compare/own_training.h"
+
+namespace isonorm::equivalence {
+
+// Looks, at the present parameters, for: norms with different eps; a parameter whose role at the stream the two declare
+// differently; mapped weights that got raw values; a difference that is gone in eval(); a first model that is not blind
+// to a shift of its stream, and why. `differs` measures the two once more. Empty where nothing shows.
+std::string likely_cause(nn::Module& a, nn::Module& b, const Partners& partners, const Objective& loss,
+                         const Examples& batch, const std::function<bool()>& differs);
+
+}  // namespace isonorm::equivalence

@@ -1,0 +1,75 @@
+// Comparing models of one's own: do two modules have the same gradients, and do they train the same? What counts as
+// the same is measured beside it, with controls: the first model moved by one unit in the last place.
+//
+//   equivalence::Comparison c = equivalence::compare_gradients(
+//       layer, rms, {}, equivalence::cross_entropy_of, [&](int64_t point) { return batch(point); });
+//   if (!c.same()) std::puts(c.message().c_str());
+//   // different: gradient at point 1: 2.1e-01, the bound is 5.8e-13; down1.weight[0, 0] is 0.031, in the reference
+//   // -0.012; likely ...
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "equivalence/compare/parameter_map.h"
+#include "equivalence/lockstep/result.h"
+#include "equivalence/lockstep/training.h"
+#include "optim/optimizer.h"
+
+namespace isonorm::equivalence {
+
+// The loss (one element) of a model on a batch. What it draws at random it draws from the default generator, which
+// stands at the same place for every model.
+using Objective = std::function<Tensor(nn::Module& model, const Examples& batch)>;
+// cross_entropy(model(inputs), targets).
+Tensor cross_entropy_of(nn::Module& model, const Examples& batch);
+
+// The examples of a point or step, counted from 0.
+using Batches = std::function<Examples(int64_t)>;
+
+// What a comparison found: a value, also where the two differ.
+struct Comparison {
+  Verdict verdict = Verdict::different;
+  std::string reason;                 // one sentence: the share of the bound that was used, or what differs first
+  std::string likely;                 // the cause, as far as evidence shows one; else empty
+  std::optional<Difference> first;    // the first step (or point) and quantity that differ, and the entry furthest off
+  Horizon horizon;                    // of compare_trajectories
+  double deviation = 0, control = 0;  // the largest, over gradients (and weights): of B, of the controls
+
+  bool same() const { return verdict == Verdict::same; }
+  // "same: ...", "undecided: ..." or "different: ...; likely ...".
+  std::string message() const;
+};
+
+struct CompareOptions {
+  int points = 5;                 // compare_gradients: random points
+  int steps = 20;                 // compare_trajectories: of training
+  int controls = 4;               // copies of A moved by one ulp
+  uint64_t seed = 1;              // of the points, the controls and what the loss draws
+  double clip = 0;                // compare_trajectories: largest global norm of the gradient; 0: none
+  bool may_be_identical = false;  // equal to the last bit throughout is no failure (a model compared with itself is)
+};
+
+// Compares the gradients of `loss` in all parameters of A with those of B, mapped back: g_A and M* g_B, and the losses.
+// At each point A's parameters are drawn anew, of their present size and with a mean of half of it (0.1 where a
+// parameter is 0), and B gets what `map` makes of them; at the end both have their old values back. f64 and f32. A
+// parameter that either model lacks, a NaN or a pair that shares its tensors is different; equal bits at every point,
+// and controls that do not move or move as far as a real difference, are undecided. Throws where the loss does.
+Comparison compare_gradients(nn::Module& a, nn::Module& b, const ParameterMap& map, const Objective& loss,
+                             const Batches& batches, const CompareOptions& options = {});
+
+using MakeModel = std::function<std::unique_ptr<nn::Module>()>;
+using MakeOptimizer = std::function<std::unique_ptr<optim::Optimizer>(const std::vector<Tensor>& parameters)>;
+
+// Trains A, its controls and B in lockstep on the same batches, B from what `map` makes of A's initial parameters, and
+// judges as `isonorm prove` does (criterion.h): at every step loss, gradients (M* g_B in A's coordinates) and weights
+// (in B's, against M w_A; blind rows left out) stay within the bound that the controls give. The wrong trainings that
+// the bound has to stay below are A's own over kNegativeSteps steps (batches from the first on again where there are
+// fewer): with one batch exchanged for another (its targets in reverse order where all batches are one), and, where it
+// has norms with gains, with these frozen. Models and optimizers are made here, so that all of them can be; the
+// initial parameters are those of the first `make_a()`. Calls `batches` for steps in order, and again from 0.
+Comparison compare_trajectories(const MakeModel& make_a, const MakeModel& make_b, const ParameterMap& map,
+                                const Objective& loss, const MakeOptimizer& make_optimizer, const Batches& batches,
+                                const CompareOptions& options = {});
+
+}  // namespace isonorm::equivalence

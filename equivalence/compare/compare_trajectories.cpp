@@ -1,0 +1,168 @@
+#include "autograd/engine.h"
+#include "autograd/ops/shape.h"
+#include "equivalence/compare/compare.h"
+#include "equivalence/compare/own_training.h"
+#include "equivalence/convert/checkpoint_facts.h"
+#include "equivalence/lockstep/criterion.h"
+#include "equivalence/lockstep/lockstep.h"
+#include "nn/norm.h"
+
+namespace isonorm::equivalence {
+namespace {
+
+// Gains and biases of the norms in `module`, however deep.
+std::vector<Tensor> gains(const nn::Module& module) {
+  if (dynamic_cast<const nn::StreamNorm*>(&module) || dynamic_cast<const nn::LayerNorm*>(&module) ||
+      dynamic_cast<const nn::RmsNorm*>(&module))
+    return module.parameters();
+  std::vector<Tensor> found;
+  for (const auto& child : module.children())
+    for (const Tensor& p : gains(*child)) found.push_back(p);
+  return found;
+}
+
+// A, trained with the gains of its norms left as they are.
+class Frozen : public OwnTraining {
+ public:
+  using OwnTraining::OwnTraining;
+  void differentiate(const Examples& batch) override {
+    OwnTraining::differentiate(batch);
+    for (const Tensor& p : gains(model())) set_gradient(p, {});
+  }
+};
+
+// A, trained on another batch at one step.
+class Misled : public OwnTraining {
+ public:
+  Misled(nn::Module& model, std::vector<nn::Parameter> parameters, const Objective& loss, uint64_t seed, Examples other)
+      : OwnTraining(model, std::move(parameters), loss, seed), other_(std::move(other)) {}
+  void differentiate(const Examples& batch) override {
+    OwnTraining::differentiate(step_++ == kNegativeSteps / 2 ? otherwise(batch) : batch);
+  }
+
+ private:
+  Examples otherwise(const Examples& batch) const {
+    if (!same_bytes(batch.inputs, other_.inputs) || !same_bytes(batch.targets, other_.targets)) return other_;
+    return {batch.inputs, batch.targets.rank() > 0 ? flip(batch.targets, {0}) : batch.targets};
+  }
+
+  Examples other_;
+  int step_ = 0;
+};
+
+class Trajectories {
+ public:
+  Trajectories(const MakeModel& make_a, const MakeModel& make_b, const ParameterMap& map, const Objective& loss,
+               const MakeOptimizer& make_optimizer, const Batches& batches, const CompareOptions& o)
+      : make_a_(make_a),
+        map_(map),
+        loss_(loss),
+        make_optimizer_(make_optimizer),
+        batches_(batches),
+        o_(o),
+        a_(make_a()),
+        b_(make_b()),
+        found_(partners(*a_, *b_, map, &result_.reason)) {}
+
+  Comparison run() {
+    if (!result_.reason.empty()) return result_;
+    const DType dtype = dtype_of(found_);
+    carry_over(found_);
+    RunResult run;
+    run.may_be_identical = o_.may_be_identical;
+    std::vector<RunResult> controls(static_cast<size_t>(o_.controls)), wrong = train_wrong();
+    Lockstep all;
+    RunResult reference;
+    add<OwnTraining>(all, reference, false);
+    add_controls(all, controls);
+    add(all, std::make_unique<OwnTraining>(*b_, found_, loss_, o_.seed), run, false);
+    for (int step = 0; step < o_.steps; ++step) all.step(batches_(step), 0);
+
+    run.control = running_maximum(controls);
+    run.reach = reach(wrong);
+    judge(run, dtype);
+    result_.deviation = all.deviation();
+    result_.control = all.control_deviation();
+    result_.first = run.first_difference;
+    result_.horizon = run.horizon;
+    result_.reason = run.reason;
+    result_.verdict = run.observed == Verdict::same && !run.as_expected ? Verdict::undecided : run.observed;
+    return result_;
+  }
+
+ private:
+  void add(Lockstep& all, std::unique_ptr<OwnTraining> training, RunResult& record, bool control) {
+    training->train_with(make_optimizer_(training->model().parameters()), o_.clip);
+    all.add(std::move(training), record, control);
+  }
+
+  // One more training of A, from the parameters that it began with.
+  template <class T, class... More> T& add(Lockstep& all, RunResult& record, bool control, More&&... more) {
+    models_.push_back(make_a_());
+    nn::Module& copy = *models_.back();
+    copy.load_state_dict(a_->state_dict());
+    std::string ignored;
+    auto training =
+        std::make_unique<T>(copy, partners(copy, *b_, map_, &ignored).a, loss_, o_.seed, std::forward<More>(more)...);
+    T& added = *training;
+    add(all, std::move(training), record, control);
+    return added;
+  }
+
+  void add_controls(Lockstep& all, std::vector<RunResult>& controls) {
+    for (size_t c = 0; c < controls.size(); ++c)
+      move_by_one_ulp(add<OwnTraining>(all, controls[c], true).model(), c + 1);
+  }
+
+  // With controls, which tell what among the gradients is rounding noise: a wrong training does not reach far in that.
+  std::vector<RunResult> train_wrong() {
+    std::vector<RunResult> controls(static_cast<size_t>(o_.controls));
+    std::vector<RunResult> wrong(gains(*a_).empty() ? 1 : 2);
+    RunResult reference;
+    Lockstep all;
+    add<OwnTraining>(all, reference, false);
+    add_controls(all, controls);
+    const int exchanged = kNegativeSteps / 2;
+    add<Misled>(all, wrong[0], false, batches_((exchanged + 1) % o_.steps));
+    if (wrong.size() > 1) add<Frozen>(all, wrong[1], false);
+    for (int step = 0; step < kNegativeSteps; ++step) all.step(batches_(step % o_.steps), 0);
+    return wrong;
+  }
+
+  const MakeModel& make_a_;
+  const ParameterMap& map_;
+  const Objective& loss_;
+  const MakeOptimizer& make_optimizer_;
+  const Batches& batches_;
+  const CompareOptions& o_;
+  Comparison result_;
+  const std::unique_ptr<nn::Module> a_, b_;
+  const Partners found_;
+  std::vector<std::unique_ptr<nn::Module>> models_;
+};
+
+// Evidence for a cause, where the two differ at the first step.
+std::string cause(const Difference& first, const MakeModel& make_a, const MakeModel& make_b, const ParameterMap& map,
+                  const Objective& loss, const Batches& batches, CompareOptions o) {
+  if (first.quantity == std::string_view("weights"))
+    return "the optimizer: at step 1 the gradients agree and the updated weights do not, so its update does not "
+           "commute with the map";
+  const auto a = make_a(), b = make_b();
+  o.points = 1;
+  return compare_gradients(*a, *b, map, loss, batches, o).likely;
+}
+
+}  // namespace
+
+Comparison compare_trajectories(const MakeModel& make_a, const MakeModel& make_b, const ParameterMap& map,
+                                const Objective& loss, const MakeOptimizer& make_optimizer, const Batches& batches,
+                                const CompareOptions& o) {
+  check(o.steps > 0 && o.controls > 0, "compare_trajectories: ", o.steps, " steps and ", o.controls,
+        " controls, expected at least 1 of each");
+  Comparison result = Trajectories(make_a, make_b, map, loss, make_optimizer, batches, o).run();
+  if (result.first && result.first->step == 1)
+    result.likely = cause(*result.first, make_a, make_b, map, loss, batches, o);
+  return result;
+}
+
+}  // namespace isonorm::equivalence

@@ -1,0 +1,144 @@
+#include "equivalence/compare/own_training.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "autograd/engine.h"
+#include "autograd/grad_mode.h"
+#include "autograd/ops/create.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/random.h"
+#include "autograd/ops/reduce.h"
+#include "autograd/ops/shape.h"
+#include "core/copied.h"
+#include "optim/clip.h"
+
+namespace isonorm::equivalence {
+namespace {
+
+void remember(nn::Module& m, std::vector<std::pair<nn::Module*, bool>>& flags) {
+  flags.emplace_back(&m, m.training());
+  for (const auto& child : m.children()) remember(*child, flags);
+}
+
+}  // namespace
+
+Partners partners(const nn::Module& a, const nn::Module& b, const ParameterMap& map, std::string* reason) {
+  Partners found;
+  const std::vector<nn::Parameter> all = b.named_parameters();
+  std::vector<bool> reached(all.size());
+  const auto fail = [&](const std::string& why) {
+    if (reason->empty()) *reason = why;
+  };
+  reason->clear();
+  if (&a == &b) fail("a model was compared with itself");
+  for (const nn::Parameter& p : a.named_parameters()) {
+    const auto route = map.route(p.name);
+    if (!route) continue;
+    const auto at = std::find_if(all.begin(), all.end(), [&](const nn::Parameter& q) { return q.name == route->name; });
+    if (at == all.end()) {
+      fail(text("the second model has no parameter ", route->name, ", which ", p.name, " of the first becomes"));
+      continue;
+    }
+    reached[static_cast<size_t>(at - all.begin())] = true;
+    const Dims shape = route->forward(detach(p.tensor)).shape();
+    if (!(shape == at->tensor.shape()))
+      fail(text(p.name, " becomes ", shape, ", the second model's ", at->name, " has shape ", at->tensor.shape()));
+    if (p.tensor.dtype() != at->tensor.dtype())
+      fail(text(p.name, " is ", name_of(p.tensor.dtype()), ", the second model's ", at->name, " ",
+                name_of(at->tensor.dtype())));
+    if (p.tensor.impl().storage == at->tensor.impl().storage)
+      fail(text(p.name, " shares its memory with the second model's ", at->name, ": a model was compared with itself"));
+    found.a.push_back(p);
+    found.b.push_back(*at);
+    found.routes.push_back(*route);
+  }
+  for (size_t i = 0; i < all.size(); ++i)
+    if (!reached[i]) fail(text("no parameter of the first model becomes ", all[i].name, " of the second"));
+  if (found.a.empty()) fail("no parameters were compared");
+  return found;
+}
+
+void carry_over(const Partners& p) {
+  NoGrad no_grad;
+  for (size_t i = 0; i < p.a.size(); ++i) copy_into(p.b[i].tensor, p.routes[i].forward(detach(p.a[i].tensor)));
+}
+
+DType dtype_of(const Partners& p) {
+  const DType dtype = p.a[0].tensor.dtype();
+  check(dtype == DType::f64 || dtype == DType::f32, "compare: ", p.a[0].name, " is ", dtype, ", expected f32 or f64");
+  return dtype;
+}
+
+OwnTraining::OwnTraining(nn::Module& model, std::vector<nn::Parameter> parameters, const Objective& loss, uint64_t seed)
+    : model_(model), loss_of_(loss), generator_{seed, 0} {
+  parameters_ = std::move(parameters);
+  noise_share_ = parameters_.empty() ? 0 : 1000 * epsilon(parameters_[0].tensor.dtype());
+}
+
+OwnTraining::OwnTraining(nn::Module& model, const Partners& partners, const Objective& loss, uint64_t seed)
+    : OwnTraining(model, partners.b, loss, seed) {
+  routes_ = partners.routes;
+  for (const nn::Parameter& p : partners.a) shapes_.push_back(p.tensor.shape());
+}
+
+void OwnTraining::train_with(std::unique_ptr<optim::Optimizer> optimizer, double clip) {
+  optimizer_ = std::move(optimizer);
+  clip_ = clip;
+}
+
+void OwnTraining::differentiate(const Examples& batch) {
+  for (const Tensor& p : model_.parameters()) set_gradient(p, {});
+  const SameDraws draws(generator_);
+  const Tensor loss = loss_of_(model_, batch);
+  backward(loss);
+  loss_ = loss.item();
+  NoGrad no_grad;
+  gradients_.clear();
+  moved_.clear();
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const Tensor& p = parameters_[i].tensor;
+    const Tensor g = gradient(p).defined() ? gradient(p) : zeros(p.shape(), p.options());
+    gradients_.push_back(routes_.empty() ? g : routes_[i].adjoint(g, shapes_[i]));
+  }
+}
+
+void OwnTraining::update(double) {
+  optimizer_->step(clip_ > 0 ? optim::clip_factor(optim::gradient_norm(model_.parameters()), clip_) : 1);
+  weights_.clear();
+  for (const nn::Parameter& p : parameters_) {
+    weights_.push_back(detach(p.tensor));
+    if (p.blind_end == p.blind_begin) continue;
+    weights_.back() = copied(p.tensor);
+    fill(narrow(weights_.back(), 0, p.blind_begin, p.blind_end - p.blind_begin), 0);
+  }
+}
+
+Tensor OwnTraining::reference_weight(const Training& reference, size_t i) const {
+  NoGrad no_grad;
+  const Tensor w = Training::reference_weight(reference, i);
+  return routes_.empty() ? w : routes_[i].forward(w);
+}
+
+Restore::Restore(nn::Module& model) {
+  for (const Tensor& p : model.parameters()) values_.emplace_back(p, copied(p));
+  remember(model, flags_);
+}
+
+Restore::~Restore() {
+  NoGrad no_grad;
+  for (const auto& [parameter, value] : values_) copy_into(parameter, value);
+  for (const auto& [module, training] : flags_) module->train(training);  // outer ones first
+}
+
+void draw_parameters(nn::Module& model, Generator& generator) {
+  NoGrad no_grad;
+  for (const Tensor& p : model.parameters()) {
+    if (p.numel() == 0) continue;
+    const double size = norm(detach(p)).item() / std::sqrt(static_cast<double>(p.numel()));
+    const double scale = (size > 0 && std::isfinite(size) ? size : 0.1) / std::sqrt(1.25);
+    copy_into(p, (randn(p.shape(), p.options(), generator) + 0.5) * scale);
+  }
+}
+
+}  // namespace isonorm::equivalence

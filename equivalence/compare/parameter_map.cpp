@@ -1,0 +1,207 @@
+#include "equivalence/compare/parameter_map.h"
+
+#include <algorithm>
+#include <set>
+
+#include "autograd/ops/shape.h"
+#include "equivalence/coordinates/map.h"
+#include "io/json.h"
+
+namespace isonorm::equivalence {
+namespace {
+
+constexpr const char* kTranspose = "transpose";
+
+using Make = Map (*)(int64_t inputs);
+constexpr std::pair<const char*, Make> kMaps[] = {
+    {"identity", [](int64_t n) { return Map::identity(n); }},
+    {"recentre", [](int64_t n) { return Map::recentre(n); }},
+    {"compress", [](int64_t n) { return Map::compress(n); }},
+    {"expand", [](int64_t n) { return Map::expand(n + 1); }},
+    {"compress_reader", [](int64_t n) { return Map::compress_reader(n); }},
+    {"expand_reader", [](int64_t n) { return Map::expand_reader(n + 1); }},
+    {"isometric", [](int64_t n) { return Map::isometric(n); }},
+};
+
+Make maker(const std::string& name) {
+  std::string names = kTranspose;
+  for (const auto& [known, make] : kMaps) {
+    if (name == known) return make;
+    names += text(", ", known);
+  }
+  check(false, "parameter map: no map is called '", name, "'; there are ", names);
+  return nullptr;
+}
+
+void check_known(const std::string& map) {
+  if (map != kTranspose) maker(map);
+}
+
+Dims transposed(Dims shape) {
+  check(shape.rank == 2, "parameter map: shape ", shape, " is not that of a matrix, which transpose needs");
+  std::swap(shape.v[0], shape.v[1]);
+  return shape;
+}
+
+int64_t size_along(const Leg& leg, const Dims& shape) {
+  check(leg.dim >= 0 && leg.dim < shape.rank, "parameter map: ", leg.map, " along dimension ", leg.dim,
+        " does not fit shape ", shape);
+  return shape[leg.dim];
+}
+
+// What each * of `pattern` stands for in `name`, each as short as can be from the left; nothing where it does not fit.
+std::optional<std::vector<std::string>> matched(std::string_view pattern, std::string_view name) {
+  std::vector<std::string> parts;
+  size_t star = pattern.find('*');
+  if (star == std::string_view::npos) return pattern == name ? std::optional(parts) : std::nullopt;
+  if (!name.starts_with(pattern.substr(0, star))) return {};
+  name.remove_prefix(star);
+  for (;;) {
+    pattern.remove_prefix(star + 1);
+    star = pattern.find('*');
+    const std::string_view literal = pattern.substr(0, star);
+    const bool last = star == std::string_view::npos;
+    if (last && !name.ends_with(literal)) return {};
+    const size_t at = last ? name.size() - literal.size() : name.find(literal);
+    if (at == std::string_view::npos) return {};
+    parts.emplace_back(name.substr(0, at));
+    if (last) return parts;
+    name.remove_prefix(at + literal.size());
+  }
+}
+
+std::string filled(const std::string& pattern, const std::vector<std::string>& parts) {
+  std::string name;
+  size_t next = 0;
+  for (char c : pattern)
+    if (c == '*')
+      name += parts[next++];
+    else
+      name += c;
+  return name;
+}
+
+// A string, or a list of strings.
+std::vector<std::string> names(io::JsonReader& reader) {
+  if (!reader.accept('[')) return {reader.string()};
+  std::vector<std::string> list;
+  do list.push_back(reader.string());
+  while (reader.accept(','));
+  reader.expect(']');
+  return list;
+}
+
+}  // namespace
+
+Tensor Route::forward(const Tensor& w) const {
+  Tensor x = w;
+  for (const Leg& leg : legs)
+    if (leg.map == kTranspose)
+      transposed(x.shape()), x = contiguous(transpose(x, 0, 1));
+    else
+      x = maker(leg.map)(size_along(leg, x.shape()))(x, leg.dim);
+  return x;
+}
+
+Tensor Route::adjoint(const Tensor& g, const Dims& shape) const {
+  std::vector<Dims> shapes = {shape};  // before each leg
+  for (const Leg& leg : legs) {
+    Dims after = shapes.back();
+    if (leg.map == kTranspose)
+      after = transposed(after);
+    else
+      after[leg.dim] = maker(leg.map)(size_along(leg, after)).outputs();
+    shapes.push_back(after);
+  }
+  check(g.shape() == shapes.back(), name, ": has shape ", g.shape(), ", its partner becomes ", shapes.back());
+  Tensor x = g;
+  for (size_t i = legs.size(); i-- > 0;)
+    if (legs[i].map == kTranspose)
+      x = contiguous(transpose(x, 0, 1));
+    else
+      x = maker(legs[i].map)(shapes[i][legs[i].dim]).adjoint()(x, legs[i].dim);
+  return x;
+}
+
+ParameterMap& ParameterMap::add(const std::string& from, const std::string& to, std::vector<Leg> legs) {
+  check(!from.empty() && !to.empty(), "parameter map: a name is empty in '", from, "' -> '", to, "'");
+  check(std::count(to.begin(), to.end(), '*') <= std::count(from.begin(), from.end(), '*'), "parameter map: '", to,
+        "' has more * than '", from, "'");
+  for (const Leg& leg : legs) check_known(leg.map);
+  rules_.push_back({from, to, std::move(legs), false});
+  return *this;
+}
+
+ParameterMap& ParameterMap::leave_out(const std::string& pattern) {
+  add(pattern, pattern);
+  rules_.back().ignore = true;
+  return *this;
+}
+
+std::optional<Route> ParameterMap::route(const std::string& name) const {
+  for (const Rule& r : rules_) {
+    const auto parts = matched(r.from, name);
+    if (!parts) continue;
+    if (r.ignore) return {};
+    return Route{filled(r.to, *parts), r.legs};
+  }
+  return Route{name};
+}
+
+ParameterMap ParameterMap::mapped_storage(const nn::Module& raw, const nn::Stream& stream) {
+  ParameterMap map;
+  const auto named = [](nn::Role role, nn::StreamForm form) -> const char* {
+    const bool writer = role == nn::Role::writer;
+    switch (form) {
+      case nn::StreamForm::rms_norm:
+        return writer ? "recentre" : nullptr;
+      case nn::StreamForm::crms_norm:
+        return writer ? "compress" : "compress_reader";
+      case nn::StreamForm::crms_isometric:
+        return "isometric";
+      default:
+        return nullptr;
+    }
+  };
+  for (const nn::Parameter& p : raw.named_parameters())
+    if (const char* name = named(p.role, stream.form()); p.role != nn::Role::neutral && name)
+      map.add(p.name, p.name, {{name, p.stream_dim}});
+  return map;
+}
+
+ParameterMap ParameterMap::from_json(std::string_view json) {
+  ParameterMap map;
+  io::JsonReader reader(json);
+  reader.list([&] {
+    std::string from;
+    std::optional<std::string> to;
+    std::vector<std::string> maps;
+    int64_t dim = 0;
+    std::set<std::string> keys;
+    reader.object([&](const std::string& key) {
+      check(keys.insert(key).second, "parameter map: a rule has the key '", key, "' twice");
+      if (key == "a")
+        from = reader.string();
+      else if (key == "b")
+        to = reader.string();
+      else if (key == "dim")
+        dim = reader.integer();
+      else if (key == "map")
+        maps = names(reader);
+      else
+        check(false, "parameter map: a rule has no key '", key, "', only a, b, map and dim");
+    });
+    check(!from.empty(), "parameter map: a rule has no \"a\"");
+    check(dim < kMaxRank, "parameter map: dimension ", dim, " is over the limit of ", kMaxRank - 1);
+    std::vector<Leg> legs;
+    for (const std::string& name : maps) legs.push_back({name, static_cast<int>(dim)});
+    if (to && to->empty())
+      map.leave_out(from);
+    else
+      map.add(from, to.value_or(from), legs);
+  });
+  reader.end();
+  return map;
+}
+
+}  // namespace isonorm::equivalence

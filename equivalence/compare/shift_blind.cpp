@@ -1,0 +1,153 @@
+#include "equivalence/compare/shift_blind.h"
+
+#include <algorithm>
+
+#include "autograd/engine.h"
+#include "autograd/grad_mode.h"
+#include "autograd/ops/reduce.h"
+#include "core/printed.h"
+#include "equivalence/compare/own_training.h"
+#include "nn/norm.h"
+#include "nn/stream_watch.h"
+
+namespace isonorm::equivalence {
+namespace {
+
+using Row = ShiftBlindness::Row;
+using nn::Role;
+
+struct Found {
+  std::vector<Row> parameters, streams;
+  bool centred = false;  // some norm does not subtract the mean by itself: F2 then says nothing
+};
+
+std::vector<nn::Parameter> with_roles(const nn::Module& model, const std::vector<nn::Parameter>& declared) {
+  std::vector<nn::Parameter> all = model.named_parameters();
+  for (const nn::Parameter& d : declared) {
+    const auto at = std::find_if(all.begin(), all.end(), [&](const nn::Parameter& p) { return p.name == d.name; });
+    check(at != all.end(), "check_shift_blind: the model has no parameter ", d.name);
+    check(d.role == Role::neutral || (d.stream_dim >= 0 && d.stream_dim < at->tensor.rank()),
+          "check_shift_blind: ", d.name, " has shape ", at->tensor.shape(), ", its stream dimension is said to be ",
+          d.stream_dim);
+    at->role = d.role;
+    at->stream_dim = d.stream_dim;
+  }
+  return all;
+}
+
+// The larger sum of each row, by position.
+void take(std::vector<Row>& rows, size_t i, const std::string& name, Role role, const Tensor& g, int dim) {
+  if (rows.size() <= i) rows.push_back({name, role, 0, 64 * static_cast<double>(g.size(dim)) * epsilon(g.dtype())});
+  const double size = largest_entry(g), shift = largest_entry(sum(g, {dim}));
+  rows[i].sum = larger(rows[i].sum, shift == 0 ? 0 : shift / size);
+}
+
+// One forward and backward at the present parameters.
+void look(nn::Module& model, const std::vector<nn::Parameter>& parameters, const Objective& loss, const Examples& batch,
+          Found& found) {
+  std::vector<Tensor> inputs;
+  std::vector<std::string> norms;
+  for (const nn::Parameter& p : parameters)
+    if (p.role != Role::neutral) inputs.push_back(p.tensor);
+  const size_t weights = inputs.size();
+  Tensor value;
+  {
+    const nn::StreamWatch watch([&](const std::string& path, const nn::StreamNorm& norm, const Tensor& rows) {
+      if (norm.stream().centres()) found.centred = true;
+      if (!requires_grad(rows)) return;
+      norms.push_back(path);
+      inputs.push_back(rows);
+    });
+    value = loss(model, batch);
+  }
+  const std::vector<Tensor> gradients = grad(std::span(&value, 1), inputs);
+  NoGrad no_grad;
+  size_t i = 0;
+  for (const nn::Parameter& p : parameters)
+    if (p.role != Role::neutral) take(found.parameters, i, p.name, p.role, gradients[i], p.stream_dim), ++i;
+  for (; i < gradients.size(); ++i) {
+    const Tensor& g = gradients[i];
+    take(found.streams, i - weights, norms[i - weights], Role::neutral, g, g.rank() - 1);
+  }
+}
+
+bool blind(const std::vector<Row>& rows, Role role) {
+  return std::all_of(rows.begin(), rows.end(), [&](const Row& r) { return r.role != role || r.blind(); });
+}
+
+// `eval`: what was found with dropout and its like switched off; empty where nothing was on.
+std::string cause(const Found& found, const Found& eval, const std::vector<nn::Parameter>& parameters) {
+  if (!eval.parameters.empty() && blind(eval.parameters, Role::writer))
+    return "dropout behind a writer (in eval() the sums are 0): recentre the branch after the mask";
+  if (!found.centred && !found.streams.empty() && !blind(found.streams, Role::neutral)) {
+    const auto reader = std::find_if(found.parameters.rbegin(), found.parameters.rend(),
+                                     [](const Row& r) { return r.role == Role::reader && !r.blind(); });
+    return text(
+        "no final norm, or another reader of the bare stream (the gradient of the stream itself does not sum "
+        "to 0",
+        reader != found.parameters.rend() ? text(", nor does that of the reader ", reader->name) : "", ")");
+  }
+  const auto table = [&](const Row& r) {
+    return r.role != Role::writer || r.blind() ||
+           std::any_of(parameters.begin(), parameters.end(), [&](const nn::Parameter& p) {
+             return p.name == r.name && p.tensor.rank() == 2 && p.stream_dim == 1;
+           });
+  };
+  if (std::all_of(found.parameters.begin(), found.parameters.end(), table))
+    return "a tied head behind a learned gain or bias (only a table violates it): recentre the rows that are written, "
+           "read the raw ones";
+  if (!found.streams.empty() && (found.centred || blind(found.streams, Role::neutral)))
+    return "layer scale, or another change of the branch, between the writer and the stream (the stream's own gradient "
+           "allows a shift): fold it into the writer, or recentre after it";
+  return "";
+}
+
+}  // namespace
+
+std::string ShiftBlindness::message() const {
+  return text(convertible ? "convertible: " : "not convertible: ", reason, likely.empty() ? "" : "; likely ", likely);
+}
+
+ShiftBlindness check_shift_blind(nn::Module& model, const Objective& loss, const Batches& batches,
+                                 const CompareOptions& o, const std::vector<nn::Parameter>& declared) {
+  check(o.points > 0, "check_shift_blind: ", o.points, " points, expected at least 1");
+  const std::vector<nn::Parameter> parameters = with_roles(model, declared);
+  ShiftBlindness result;
+  if (std::none_of(parameters.begin(), parameters.end(), [](const auto& p) { return p.role == Role::writer; })) {
+    result.reason = "no parameter is declared to write to a stream";
+    return result;
+  }
+  const Restore restore(model);
+  Found found, eval;
+  Generator generator{o.seed, 0};
+  for (int point = 0; point < o.points; ++point) {
+    const Examples batch = batches(point);
+    draw_parameters(model, generator);
+    look(model, parameters, loss, batch, found);
+    if (!model.training()) continue;
+    const Restore flags(model);
+    model.eval();
+    look(model, parameters, loss, batch, eval);
+  }
+  result.parameters = found.parameters;
+  result.streams = found.streams;
+  result.convertible = blind(found.parameters, Role::writer);
+  result.readers_blind = blind(found.parameters, Role::reader);
+  result.stream_blind = !found.streams.empty() && blind(found.streams, Role::neutral);
+  const auto bad = [](const Row& r) { return r.role == Role::writer && !r.blind(); };
+  const auto first = std::find_if(found.parameters.begin(), found.parameters.end(), bad);
+  if (result.convertible) {
+    result.reason = "at every point all writers' gradients sum to 0 along the stream";
+    return result;
+  }
+  const auto count = std::count_if(found.parameters.begin(), found.parameters.end(), bad);
+  const auto writers = std::count_if(found.parameters.begin(), found.parameters.end(),
+                                     [](const Row& r) { return r.role == Role::writer; });
+  result.reason =
+      text("the gradient of ", first->name, " sums along the stream to ", scientific(first->sum),
+           " of its largest entry, the bound is ", scientific(first->bound), " (", count, " of ", writers, " writers)");
+  result.likely = cause(found, eval, parameters);
+  return result;
+}
+
+}  // namespace isonorm::equivalence

@@ -1,0 +1,44 @@
+// Whether a model's loss is blind to a constant added to every row of its residual stream: what makes its Pre-LN form
+// convertible. Measured by gradients at random points (docs/normalization.md):
+//   F2  rows of the stream's gradient sum to 0: everything that reads the stream subtracts its mean
+//   F3  writers' gradients sum to 0 along the stream: W may be replaced by P W
+//   F4  readers' gradients sum to 0 along the stream: A may be replaced by A P (not behind a learned gain or bias)
+//
+//   const auto blind = equivalence::check_shift_blind(model, equivalence::cross_entropy_of, batches);
+//   if (!blind.convertible) std::puts(blind.message().c_str());
+//   // not convertible: the gradient of entry.weight sums along the stream to 3.1e-01 of its largest entry, the bound
+//   is
+//   // 1.7e-13 (4 of 4 writers); likely no final norm, ...
+#pragma once
+
+#include "equivalence/compare/compare.h"
+
+namespace isonorm::equivalence {
+
+struct ShiftBlindness {
+  bool convertible = false;                          // F3 holds for every writer
+  bool readers_blind = false, stream_blind = false;  // F4; F2 (false where no StreamNorm shows the stream)
+  std::string reason;  // one sentence; names the first writer that violates F3, and by how much
+  std::string likely;  // the cause, as far as evidence shows one
+
+  // |sum along the stream| / largest entry of the gradient, both the largest over points; of a writer, a reader, or the
+  // stream as the norm of that name reads it.
+  struct Row {
+    std::string name;
+    nn::Role role;  // neutral: the stream
+    double sum = 0;
+    double bound = 0;  // 64 d eps: rounding in a sum of d terms
+    bool blind() const { return sum <= bound; }
+  };
+  std::vector<Row> parameters, streams;
+
+  std::string message() const;
+};
+
+// Draws the parameters `options.points` times as compare_gradients() does. Writers and readers are those that the
+// model's parameters declare (nn/linear.h); `declared` may say it for models that do not: parameters by name, with role
+// and stream_dim. The stream is seen where the model uses nn::StreamNorm.
+ShiftBlindness check_shift_blind(nn::Module& model, const Objective& loss, const Batches& batches,
+                                 const CompareOptions& options = {}, const std::vector<nn::Parameter>& declared = {});
+
+}  // namespace isonorm::equivalence

@@ -1,0 +1,62 @@
+#include "equivalence/convert/checkpoint_facts.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/shape.h"
+#include "equivalence/convert/convertible.h"
+#include "equivalence/coordinates/pairs.h"
+
+namespace isonorm::equivalence {
+
+using nn::Role;
+using nn::StreamForm;
+
+bool same_bytes(const Tensor& x, const Tensor& y) {
+  if (x.dtype() != y.dtype() || !(x.shape() == y.shape())) return false;
+  const Tensor a = contiguous(detach(x)), b = contiguous(detach(y));
+  const auto equal = [&]<class T>() {
+    return a.numel() == 0 || std::memcmp(a.data<T>(), b.data<T>(), static_cast<size_t>(a.numel()) * sizeof(T)) == 0;
+  };
+  if (a.dtype() == DType::i64) return equal.template operator()<int64_t>();
+  if (a.dtype() == DType::u8) return equal.template operator()<uint8_t>();
+  return visit_floating(a.dtype(), "compare", equal);
+}
+
+bool identical(const TensorMap& a, const TensorMap& b) {
+  if (a.size() != b.size()) return false;
+  for (const auto& [name, tensor] : a)
+    if (const Tensor* other = b.find(name); !other || !same_bytes(tensor, *other)) return false;
+  return true;
+}
+
+std::string not_finite(const TensorMap& state) {
+  for (const auto& [name, tensor] : state)
+    if (is_floating(tensor.dtype()) && !std::isfinite(largest_entry(cast(detach(tensor), DType::f64)))) return name;
+  return {};
+}
+
+std::string not_convertible(const TensorMap& state, const Layout& layout) {
+  try {
+    check_convertible(state, layout);
+    if (layout.form == StreamForm::rms_norm)
+      for (const Place& p : layout.places)
+        if (p.role == Role::writer)
+          check_zero_mean(p.name, cast(detach(state.at(p.name)), DType::f64), p.dim, state.at(p.name).dtype());
+    return {};
+  } catch (const Error& e) {
+    const std::string what = e.what();
+    return what.substr(what.starts_with("convert: ") ? 9 : 0);
+  }
+}
+
+bool folded(const Layout& layout) {
+  const auto plain = [](const NormPlace& n) { return n.weight.empty() && n.bias.empty(); };
+  const auto unscaled = [](const Place& p) { return p.scale.empty(); };
+  return layout.tied.empty() && std::all_of(layout.norms.begin(), layout.norms.end(), plain) &&
+         std::all_of(layout.places.begin(), layout.places.end(), unscaled);
+}
+
+}  // namespace isonorm::equivalence

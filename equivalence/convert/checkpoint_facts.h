@@ -1,0 +1,22 @@
+// What is true of one checkpoint, or of the bits of two: asked before their entries are compared.
+#pragma once
+
+#include "core/tensor_map.h"
+#include "equivalence/convert/layout.h"
+
+namespace isonorm::equivalence {
+
+// Whether dtype, shape and bits are equal: of one tensor, of all by name.
+bool same_bytes(const Tensor& x, const Tensor& y);
+bool identical(const TensorMap& a, const TensorMap& b);
+
+// The first tensor that holds NaN or infinity; nothing where all are finite.
+std::string not_finite(const TensorMap& state);
+
+// Why the function may see the means of writers and the row sums of readers; nothing where it cannot.
+std::string not_convertible(const TensorMap& state, const Layout& layout);
+
+// Whether the layout can be that of a conversion's result, which has no gain, scale or tied head.
+bool folded(const Layout& layout);
+
+}  // namespace isonorm::equivalence

@@ -1,0 +1,196 @@
+#include "equivalence/convert/convert.h"
+
+#include <cmath>
+#include <set>
+
+#include "autograd/grad_mode.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/reduce.h"
+#include "autograd/ops/shape.h"
+#include "equivalence/convert/convertible.h"
+#include "equivalence/coordinates/map.h"
+#include "equivalence/coordinates/pairs.h"
+
+namespace isonorm::equivalence {
+namespace {
+
+using nn::Role;
+using nn::StreamForm;
+
+// v [d] so that it multiplies dimension `dim` of a tensor of that rank.
+Tensor along(const Tensor& v, int dim, int rank) {
+  Dims shape;
+  for (int i = 0; i < rank; ++i) shape.push_back(i == dim ? v.numel() : 1);
+  return reshape(v, shape);
+}
+
+class Converter {
+ public:
+  Converter(const TensorMap& state, const Layout& layout, StreamForm to, std::optional<DType> dtype, ZeroMeans& means)
+      : state_(state), from_(layout), to_(to), dtype_(dtype), means_(means) {
+    result_.layout.form = to;
+    result_.layout.width = layout.width;
+  }
+
+  Conversion run() {
+    for (NormPlace n : from_.norms) {
+      n.weight.clear(), n.bias.clear();
+      result_.layout.norms.push_back(n);
+    }
+    for (const Place& p : from_.places)
+      if (p.role == Role::writer)
+        write(p);
+      else if (p.role == Role::reader)
+        read(p);
+      else if (!reader_of(p.name))
+        keep(p);
+    for (const TiedHead& t : from_.tied) untie(t);
+    for (const std::string& scale : scales_) drop(scale, "folded into its writer");
+    for (const NormPlace& n : from_.norms) {
+      drop(n.weight, "folded into its readers");
+      drop(n.bias, "folded into its readers");
+    }
+    return std::move(result_);
+  }
+
+ private:
+  Tensor exact(const std::string& name) const { return cast(detach(state_.at(name)), DType::f64); }
+
+  // A writer or reader of the source as the Pre-LN model would have it.
+  Tensor raw(const Place& p, std::string& what) const {
+    const Tensor x = exact(p.name);
+    if (from_.stored_width() == from_.width) return x;
+    say(what, "expanded");
+    return parameter_map(p.role, from_.form, from_.width).right_inverse()(x, p.dim);
+  }
+
+  Tensor mapped(const Tensor& x, Role role, int dim, std::string& what) const {
+    const Map map = parameter_map(role, to_, from_.width);
+    if (map.outputs() < map.inputs()) say(what, role == Role::writer ? "recentred, compressed" : "compressed");
+    if (to_ != StreamForm::rms_norm || role != Role::writer) return map(x, dim);
+    say(what, "recentred");
+    return map(map(x, dim), dim);  // the second time takes off the mean that rounding left the first time
+  }
+
+  static void say(std::string& what, const char* step) { what += text(what.empty() ? "" : ", ", step); }
+
+  void put(Place place, const Tensor& value, DType dtype, const std::string& what, std::optional<Dims> before) {
+    const Tensor rounded = cast(value, dtype_.value_or(dtype));
+    check(std::isfinite(largest_entry(cast(rounded, DType::f64))), "convert: '", place.name, "' does not fit ",
+          rounded.dtype(), ": its largest entry becomes ", largest_entry(value));
+    result_.exact.add(place.name, value);
+    result_.state.add(place.name, rounded);
+    result_.changes.push_back({place.name, what.empty() ? "unchanged" : what, before, value.shape()});
+    result_.layout.places.push_back(std::move(place));
+  }
+
+  void drop(const std::string& name, const char* why) {
+    if (!name.empty()) result_.changes.push_back({name, text("dropped: ", why), state_.at(name).shape(), {}});
+  }
+
+  void keep(const Place& p) {
+    const Tensor& t = state_.at(p.name);
+    if (is_floating(t.dtype())) return put(p, exact(p.name), t.dtype(), "", t.shape());
+    result_.exact.add(p.name, t);
+    result_.state.add(p.name, t);
+    result_.changes.push_back({p.name, "unchanged", t.shape(), t.shape()});
+    result_.layout.places.push_back(p);
+  }
+
+  void write(Place p) {
+    std::string what;
+    Tensor x = raw(p, what);
+    if (!p.scale.empty()) {
+      say(what, "layer scale folded");
+      x = x * along(exact(p.scale), p.dim, x.rank());
+    }
+    const DType dtype = state_.at(p.name).dtype();
+    if (from_.form == StreamForm::rms_norm) means_[p.name].add(x, p.dim, dtype);
+    if (!p.scale.empty()) scales_.insert(std::exchange(p.scale, ""));
+    put(p, mapped(x, Role::writer, p.dim, what), dtype, what, state_.at(p.name).shape());
+  }
+
+  // A (gain n + offset) + b = (A diag(gain)) n + (b + A offset): the bias is taken from the weight as it was.
+  void fold(Tensor& weight, Tensor& bias, const Place& p, std::string& what, std::string& bias_what) const {
+    const NormPlace& norm = *from_.find_norm(p.norm);
+    if (!norm.bias.empty()) {
+      const Tensor shift = sum(weight * along(exact(norm.bias), p.dim, weight.rank()), {p.dim});
+      bias_what = bias.defined() ? "norm's bias folded in" : "created: the norm's bias";
+      bias = bias.defined() ? bias + shift : shift;
+    }
+    if (norm.weight.empty()) return;
+    say(what, "gain folded");
+    weight = weight * along(exact(norm.weight), p.dim, weight.rank());
+  }
+
+  void read(const Place& p) {
+    std::string what, bias_what;
+    const Tensor* old = state_.find(p.bias);
+    Tensor weight = raw(p, what), bias = old ? exact(p.bias) : Tensor();
+    fold(weight, bias, p, what, bias_what);
+    const DType dtype = state_.at(p.name).dtype();
+    put(p, mapped(weight, Role::reader, p.dim, what), dtype, what, state_.at(p.name).shape());
+    if (bias.defined())
+      put(place_of_bias(p.bias), bias, old ? old->dtype() : dtype, bias_what,
+          old ? std::optional(old->shape()) : std::nullopt);
+  }
+
+  // The head reads the raw table; from the mapped one that means B (D^T D) in crms_norm, B itself in crms_isometric.
+  void untie(const TiedHead& t) {
+    Place table{.name = t.table, .role = Role::writer, .dim = 1};
+    for (const Place& p : from_.places)
+      if (p.name == t.table) table = p;
+    std::string what, bias_what;
+    Place head{.name = t.weight, .role = Role::reader, .dim = table.dim, .norm = t.norm, .bias = t.bias};
+    Tensor weight = raw(table, what), bias;
+    what = text("created: untied from ", t.table);
+    fold(weight, bias, head, what, bias_what);
+    const DType dtype = state_.at(t.table).dtype();
+    put(head, mapped(weight, Role::reader, head.dim, what), dtype, what, {});
+    if (bias.defined()) put({.name = t.bias}, bias, dtype, bias_what, {});
+  }
+
+  Place place_of_bias(const std::string& name) const {
+    for (const Place& p : from_.places)
+      if (p.name == name) return p;
+    return {.name = name};
+  }
+
+  bool reader_of(const std::string& bias) const {
+    for (const Place& p : from_.places)
+      if (p.role == Role::reader && p.bias == bias) return true;
+    return false;
+  }
+
+  const TensorMap& state_;
+  const Layout& from_;
+  StreamForm to_;
+  std::optional<DType> dtype_;
+  ZeroMeans& means_;
+  std::set<std::string> scales_;  // that writers took up
+  Conversion result_;
+};
+
+}  // namespace
+
+void check_forms(StreamForm from, StreamForm to) {
+  check(to != StreamForm::none, "convert: a stream with norms has no form without");
+  check(to != from, "convert: the checkpoint has the form ", nn::name_of(to), " already");
+}
+
+Conversion convert(const TensorMap& state, const Layout& layout, StreamForm to, std::optional<DType> dtype) {
+  check_forms(layout.form, to);
+  check_convertible(state, layout);
+  ZeroMeans means;
+  Conversion result = convert_piece(state, layout, to, dtype, means);
+  for (const auto& [name, mean] : means) mean.check_writer(name);
+  return result;
+}
+
+Conversion convert_piece(const TensorMap& state, const Layout& layout, StreamForm to, std::optional<DType> dtype,
+                         ZeroMeans& means) {
+  NoGrad no_grad;
+  return Converter(state, layout, to, dtype, means).run();
+}
+
+}  // namespace isonorm::equivalence

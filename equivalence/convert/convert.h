@@ -1,0 +1,50 @@
+// Conversion of a checkpoint between the forms of its residual stream: pure functions on named tensors, computed in f64
+// and rounded once. Norms' gains and biases go into their readers, layer scales into their writers, and a tied head
+// gets a weight of its own; what cannot be converted exactly is refused, with the tensor and the reason.
+// Source: 2305.14858, sections 3.1 and 3.2; docs/conversion.md.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/tensor_map.h"
+#include "equivalence/convert/convertible.h"
+
+namespace isonorm::equivalence {
+
+// What happened to a tensor: one row of the table.
+struct TensorChange {
+  std::string name;
+  std::string what;                   // "recentred", "gain folded, compressed", "dropped: folded into its readers", ...
+  std::optional<Dims> before, after;  // its shape; nothing where it did not exist, or does not any more
+};
+
+struct Conversion {
+  TensorMap exact;  // the result in f64
+  TensorMap state;  // the same, rounded once to the dtype that each tensor had, or that was asked for
+  Layout layout;    // of the result
+  std::vector<TensorChange> changes;
+};
+
+// The state in the coordinates of `to`, in the order of layout.places. dtype: of all floating tensors of the result; as
+// before where not set. Writers are centred (S1), readers compressed (S3), both expanded on the way back (S7).
+// Throws, naming tensor and reason, where
+//   a form is none, or both are the same           a tensor is missing, unexpected, not floating, or has NaN or
+//   infinity the width is below 2, or a size does not fit   a reader reads the bare stream, or through an unknown norm
+//   two norms or tensors have one name             a gain, or a layer scale, stands on compressed coordinates
+//   no reader takes up the bias of a norm          a writer of rms_norm is not zero-mean: no LayerNorm computes that
+//   a name that conversion makes is taken          a result does not fit its dtype
+Conversion convert(const TensorMap& state, const Layout& layout, nn::StreamForm to, std::optional<DType> dtype = {});
+
+// Throws where there is nothing to convert: to no norms, or to the form that it has.
+void check_forms(nn::StreamForm from, nn::StreamForm to);
+
+// The same for a piece (pieces.h) of what check_convertible() passed as a whole; the means of the writers of an
+// rms_norm model go to `means`, for a verdict on all of a writer's pieces.
+using ZeroMeans = std::map<std::string, ZeroMean>;
+Conversion convert_piece(const TensorMap& state, const Layout& layout, nn::StreamForm to, std::optional<DType> dtype,
+                         ZeroMeans& means);
+
+}  // namespace isonorm::equivalence

@@ -1,0 +1,184 @@
+#include "equivalence/convert/convertible.h"
+
+#include <cmath>
+#include <set>
+
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/reduce.h"
+#include "equivalence/coordinates/pairs.h"
+
+namespace isonorm::equivalence {
+namespace {
+
+using nn::Role;
+
+// Every name that the layout knows, each once.
+std::set<std::string> known_names(const Layout& layout) {
+  std::set<std::string> names, scales;
+  const auto add = [&](const std::string& name) {
+    check(names.insert(name).second, "convert: '", name, "' is two things at once to the stream");
+  };
+  for (const Place& p : layout.places) {
+    add(p.name);
+    if (!p.scale.empty() && scales.insert(p.scale).second) add(p.scale);  // weight and bias of a writer share one
+  }
+  for (const NormPlace& n : layout.norms)
+    for (const std::string* name : {&n.weight, &n.bias})
+      if (!name->empty()) add(*name);
+  return names;
+}
+
+const Tensor& tensor_at(const TensorMap& state, const std::string& name) {
+  const Tensor* t = state.find(name);
+  check(t != nullptr, "convert: tensor '", name, "' is missing");
+  return *t;
+}
+
+void check_numbers(const TensorMap& state, const std::string& name) {
+  const Tensor& t = tensor_at(state, name);
+  check(is_floating(t.dtype()), "convert: '", name, "' has dtype ", t.dtype(),
+        ": integer and quantised weights cannot be mapped exactly, expected f32, f64 or bf16");
+}
+
+void check_finite(const std::string& name, const Tensor& t) {
+  check(t.numel() == 0 || std::isfinite(largest_entry(cast(t, DType::f64))), "convert: '", name,
+        "' holds NaN or infinity");
+}
+
+void check_vector(const TensorMap& state, const std::string& name, const Layout& layout, const char* what) {
+  check(layout.stored_width() == layout.width, "convert: '", name, "': a ", what, " of ", layout.width,
+        " entries cannot stand on the ", layout.stored_width(), " coordinates that ", nn::name_of(layout.form),
+        " stores; such a model is no LayerNorm model");
+  check_numbers(state, name);
+  const Tensor& t = tensor_at(state, name);
+  check(t.shape() == Dims{layout.width}, "convert: '", name, "' has shape ", t.shape(), ", a ", what,
+        " of this stream [", layout.width, "]");
+}
+
+const NormPlace& check_read(const Layout& layout, const std::string& reader, const std::string& norm) {
+  check(!norm.empty(), "convert: '", reader, "' reads the stream without a norm, which sees its mean");
+  const NormPlace* n = layout.find_norm(norm);
+  check(n != nullptr, "convert: '", reader, "' reads through norm '", norm, "', which is not there");
+  check(n->normalizes, "convert: '", reader, "' reads the stream without a norm ('", norm,
+        "' does not normalize), which sees its mean");
+  return *n;
+}
+
+// What is neutral by silence alone may be a writer that nobody declared, which would spoil every conversion unseen.
+void check_neutral(const Tensor& t, const Layout& layout, const Place& p) {
+  if (p.said) return;
+  for (int64_t size : t.shape())
+    check(size != layout.width && size != layout.stored_width(), "convert: '", p.name, "' of shape ", t.shape(),
+          " has an axis of the stream's width ", size,
+          " and is neither writer nor reader; where it does not touch the stream, \"not_on_stream\" must say so");
+}
+
+// The output that a layer scale multiplies has its writer's bias in it.
+void check_scale(const Layout& layout, const Place& p) {
+  if (p.scale.empty()) return;
+  const std::string bias = bias_beside(p.name);
+  for (const Place& b : layout.places)
+    check(b.name != bias || b.role != Role::writer || b.scale == p.scale, "convert: writer '", p.name,
+          "' has the layer scale '", p.scale, "', its bias '", bias, "' ",
+          b.scale.empty() ? "none" : "'" + b.scale + "'", ": \"scales\" must name both");
+}
+
+void check_place(const TensorMap& state, const Layout& layout, const Place& p) {
+  check(p.role == Role::writer || p.scale.empty(), "convert: '", p.name, "' has the layer scale '", p.scale,
+        "' and is no writer");
+  if (p.role == Role::neutral) return check_neutral(tensor_at(state, p.name), layout, p);
+  check_numbers(state, p.name);
+  const Tensor& t = tensor_at(state, p.name);
+  const char* role = p.role == Role::writer ? "writer" : "reader";
+  check(p.dim >= 0 && p.dim < t.rank() && t.size(p.dim) == layout.stored_width(), "convert: ", role, " '", p.name,
+        "' of shape ", t.shape(), " does not have ", layout.stored_width(), " entries along dimension ", p.dim,
+        ", as the stream of ", nn::name_of(layout.form), " has");
+  if (p.role == Role::writer) {
+    if (!p.scale.empty()) check_vector(state, p.scale, layout, "layer scale");
+    return check_scale(layout, p);
+  }
+  const NormPlace& norm = check_read(layout, p.name, p.norm);
+  const Tensor* bias = state.find(p.bias);
+  if (!bias) return;
+  Dims expected = t.shape();
+  for (int i = p.dim; i + 1 < expected.rank; ++i) expected[i] = expected[i + 1];
+  --expected.rank;
+  check(bias->shape() == expected, "convert: '", p.bias, "' has shape ", bias->shape(), ", the bias of '", p.name,
+        "' of shape ", t.shape(), " has ", expected);
+  if (!norm.bias.empty()) check_numbers(state, p.bias);
+}
+
+}  // namespace
+
+void check_layout(const TensorMap& state, const Layout& layout) {
+  check(layout.form != nn::StreamForm::none, "convert: a stream without norms has no other form");
+  check(layout.width >= 2, "convert: a stream of width ", layout.width, " cannot be converted, expected at least 2");
+  check(!layout.norms.empty(), "convert: there is no norm");
+  const std::set<std::string> names = known_names(layout);
+  for (const auto& [name, tensor] : state)
+    check(names.contains(name), "convert: tensor '", name, "' of shape ", tensor.shape(),
+          " is unexpected: what it is to the stream is not known");
+  std::set<std::string> norm_names, read, biases;
+  for (const NormPlace& n : layout.norms) {
+    check(norm_names.insert(n.name).second, "convert: norm '", n.name, "' is there twice");
+    check(std::isfinite(n.eps) && n.eps > 0, "convert: norm '", n.name, "' has eps ", n.eps, ", expected one above 0");
+    if (!n.weight.empty()) check_vector(state, n.weight, layout, "gain");
+    if (!n.bias.empty()) check_vector(state, n.bias, layout, "norm's bias");
+  }
+  for (const Place& p : layout.places) {
+    check_place(state, layout, p);
+    if (p.role != Role::reader) continue;
+    read.insert(p.norm);
+    check(biases.insert(p.bias).second, "convert: '", p.bias, "' is the bias of two readers");
+  }
+  for (const TiedHead& t : layout.tied) {
+    bool writer = false;
+    for (const Place& p : layout.places) writer |= p.name == t.table && p.role == Role::writer;
+    check(writer, "convert: the tied table '", t.table, "' is not a writer");
+    check(tensor_at(state, t.table).rank() == 2, "convert: the tied table '", t.table, "' has shape ",
+          tensor_at(state, t.table).shape(), ", expected [rows, width]");
+    check_read(layout, t.table, t.norm);
+    read.insert(t.norm);
+    for (const std::string* made : {&t.weight, &t.bias})
+      check(!names.contains(*made), "convert: the name '", *made, "' of the head of the tied table '", t.table,
+            "' is taken");
+  }
+  for (const NormPlace& n : layout.norms)
+    check(read.contains(n.name) || (n.weight.empty() && n.bias.empty()), "convert: no reader takes up the gain of '",
+          n.name, "'");
+}
+
+void check_values(const TensorMap& state, const Layout& layout) {
+  const auto finite = [&](const std::string& name) {
+    if (const Tensor* t = name.empty() ? nullptr : state.find(name)) check_finite(name, *t);
+  };
+  for (const NormPlace& n : layout.norms) finite(n.weight), finite(n.bias);
+  for (const Place& p : layout.places) {
+    if (p.role == Role::neutral) continue;
+    finite(p.name), finite(p.scale);
+    if (const NormPlace* norm = layout.find_norm(p.norm); norm && !norm->bias.empty()) finite(p.bias);
+  }
+}
+
+void check_convertible(const TensorMap& state, const Layout& layout) {
+  check_layout(state, layout);
+  check_values(state, layout);
+}
+
+void ZeroMean::add(const Tensor& writer, int dim, DType dtype) {
+  off_ = larger(off_, largest_entry(mean(writer, {dim}))), size_ = larger(size_, largest_entry(writer));
+  eps_ = epsilon(dtype);
+}
+
+void ZeroMean::check_writer(const std::string& name) const {
+  check(off_ <= eps_ * size_, "convert: writer '", name, "' has a mean of up to ", off_,
+        " along the stream, rounding explains ", eps_ * size_, ": RMSNorm sees that mean and LayerNorm does not");
+}
+
+void check_zero_mean(const std::string& name, const Tensor& writer, int dim, DType dtype) {
+  ZeroMean m;
+  m.add(writer, dim, dtype);
+  m.check_writer(name);
+}
+
+}  // namespace isonorm::equivalence

@@ -1,0 +1,31 @@
+// What must hold before a checkpoint can be converted exactly, checked tensor by tensor.
+#pragma once
+
+#include "core/tensor_map.h"
+#include "equivalence/convert/layout.h"
+
+namespace isonorm::equivalence {
+
+// Throws, naming tensor and reason, where the state does not fit the layout or the layout cannot be converted; see
+// convert().
+void check_convertible(const TensorMap& state, const Layout& layout);
+
+// Its two parts: names, dtypes and shapes alone; and that what is mapped is finite, of the tensors that are there.
+void check_layout(const TensorMap& outline, const Layout& layout);
+void check_values(const TensorMap& state, const Layout& layout);
+
+// The means of a writer of a model with RMSNorm along the stream, which may come in pieces of the same dtype.
+class ZeroMean {
+ public:
+  void add(const Tensor& writer, int dim, DType dtype);
+  void check_writer(const std::string& name) const;  // throws as check_zero_mean
+
+ private:
+  double off_ = 0, size_ = 0, eps_ = 0;
+};
+
+// Throws where a writer [.., d, ..] of a model with RMSNorm is not zero-mean along `dim`, as far as rounding to `dtype`
+// allows: |mean| <= eps(dtype) max |w|.
+void check_zero_mean(const std::string& name, const Tensor& writer, int dim, DType dtype);
+
+}  // namespace isonorm::equivalence

@@ -1,0 +1,94 @@
+#include "equivalence/convert/layout.h"
+
+#include <map>
+#include <set>
+
+#include "nn/gpt.h"
+
+namespace isonorm::equivalence {
+namespace {
+
+// Calls visit(path, module) for all modules below `module`; a path ends with a dot.
+template <class F> void walk(const nn::Module& module, const std::string& path, F&& visit) {
+  for (const auto& child : module.children()) {
+    const std::string inner = path + child->name() + ".";
+    visit(inner, *child);
+    walk(*child, inner, visit);
+  }
+}
+
+bool same(const nn::Stream& a, const nn::Stream& b) {
+  return a.form() == b.form() && a.width() == b.width() && a.storage() == b.storage();
+}
+
+}  // namespace
+
+const NormPlace* Layout::find_norm(const std::string& name) const {
+  for (const NormPlace& n : norms)
+    if (n.name == name) return &n;
+  return nullptr;
+}
+
+Layout layout_of(const nn::Module& module) {
+  Layout layout;
+  const nn::Stream* stream = nullptr;
+  std::map<const nn::StreamNorm*, std::string> name_of_norm;
+  std::set<std::string> of_norm, scales;  // parameters that belong to a norm, and layer scales
+  walk(module, "", [&](const std::string& path, const nn::Module& m) {
+    const auto* norm = dynamic_cast<const nn::StreamNorm*>(&m);
+    if (!norm) return;
+    const std::string name = path.substr(0, path.size() - 1);
+    check(!stream || same(*stream, norm->stream()), "layout: norm '", name, "' belongs to another stream");
+    stream = &norm->stream();
+    name_of_norm[norm] = name;
+    NormPlace place{.name = name, .eps = norm->spec().eps, .normalizes = norm->spec().kind != NormKind::none};
+    if (norm->weight.defined()) {
+      place.weight = path + "weight", place.bias = path + "bias";
+      of_norm.insert({place.weight, place.bias});
+    }
+    layout.norms.push_back(place);
+  });
+  check(stream != nullptr, "layout: the model has no norm of a stream");
+  layout.width = stream->width();
+  const bool raw = stream->storage() == nn::StreamStorage::raw && stream->form() != nn::StreamForm::none;
+  layout.form = raw ? nn::StreamForm::layer_norm : stream->form();
+
+  std::map<std::string, Place> readers;
+  std::map<std::string, std::string> scale_of;  // writer to layer scale
+  walk(module, "", [&](const std::string& path, const nn::Module& m) {
+    if (const auto* branch = dynamic_cast<const nn::BranchOutput*>(&m); branch && branch->scale.defined()) {
+      check(branch->options().recentring == nn::Recentring::last || !stream->centres(), "layout: layer scale '", path,
+            "scale' comes after the recentring of its writer, and its output is not zero-mean");
+      scale_of[path + "weight"] = scale_of[path + "bias"] = path + "scale";
+      scales.insert(path + "scale");
+    }
+    const auto* linear = dynamic_cast<const nn::Linear*>(&m);
+    if (!linear || !linear->reads()) return;
+    const auto at = name_of_norm.find(linear->reads());
+    check(at != name_of_norm.end(), "layout: reader '", path, "weight' reads through a norm outside of the model");
+    readers[path + "weight"] = {.norm = at->second, .bias = path + "bias"};
+  });
+  for (const nn::Parameter& p : module.named_parameters()) {
+    if (of_norm.contains(p.name) || scales.contains(p.name)) continue;
+    Place place;
+    if (p.role == nn::Role::reader) {
+      const auto at = readers.find(p.name);
+      check(at != readers.end(), "layout: reader '", p.name, "': which norm it reads through is not known");
+      place = at->second;
+    }
+    if (const auto at = scale_of.find(p.name); at != scale_of.end()) place.scale = at->second;
+    place.name = p.name, place.role = p.role, place.dim = p.stream_dim;
+    place.blind_begin = p.blind_begin, place.blind_end = p.blind_end;
+    layout.places.push_back(place);
+  }
+  if (const auto* gpt = dynamic_cast<const nn::Gpt*>(&module); gpt && gpt->options.tied)
+    layout.tied.push_back({"token.weight", "head.weight", "head.bias", "norm"});
+  return layout;
+}
+
+std::string bias_beside(const std::string& weight) {
+  constexpr std::string_view kWeight = "weight";
+  return weight.ends_with(kWeight) ? weight.substr(0, weight.size() - kWeight.size()) + "bias" : "";
+}
+
+}  // namespace isonorm::equivalence

@@ -1,0 +1,84 @@
+#include "equivalence/coordinates/pairs.h"
+
+#include <charconv>
+#include <cmath>
+
+#include "autograd/grad_mode.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/reduce.h"
+
+namespace isonorm::equivalence {
+namespace {
+
+double relative(double difference, double scale) { return difference == 0 ? 0 : difference / scale; }
+
+double deviation_of(const Pair& p) {
+  check(p.value.shape() == p.reference.shape(), p.name, ": has shape ", p.value.shape(), ", the reference ",
+        p.reference.shape());
+  return relative(largest_entry(p.value - p.reference), p.scale);
+}
+
+Dims index_of(const Pair& p, int64_t flat) {
+  Dims index = index_at(p.value.shape(), flat);
+  if (index.rank > 0) index[0] += p.first_row;
+  return index;
+}
+
+}  // namespace
+
+double largest_entry(const Tensor& x) {
+  NoGrad no_grad;
+  return x.numel() == 0 ? 0 : amax(abs(x)).item();
+}
+
+double deviation(const std::vector<Pair>& pairs) {
+  NoGrad no_grad;
+  double worst = 0;
+  for (const Pair& p : pairs) worst = larger(worst, deviation_of(p));
+  return worst;
+}
+
+Dims index_at(const Dims& shape, int64_t flat) {
+  Dims index = shape;
+  for (int dim = index.rank - 1; dim >= 0; --dim) {
+    index[dim] = flat % shape[dim];
+    flat /= shape[dim];
+  }
+  return index;
+}
+
+std::optional<EntryPlace> furthest_off(const std::vector<Pair>& pairs) {
+  NoGrad no_grad;
+  const Pair* worst = nullptr;
+  double most = 0;
+  for (const Pair& p : pairs) {
+    if (p.value.numel() == 0) continue;
+    const double d = deviation_of(p);
+    if (worst && !(d > most) && !std::isnan(d)) continue;
+    worst = &p, most = d;
+    if (std::isnan(d)) break;
+  }
+  if (!worst) return {};
+  const std::vector<double> value = worst->value.to_vector<double>(), reference = worst->reference.to_vector<double>();
+  std::optional<EntryPlace> place;
+  for (size_t i = 0; i < value.size(); ++i) {
+    const double d = relative(std::abs(value[i] - reference[i]), worst->scale);
+    if (place && !(d > place->deviation) && !std::isnan(d)) continue;
+    place = EntryPlace{worst->name, index_of(*worst, static_cast<int64_t>(i)), value[i], reference[i], d};
+    if (std::isnan(d)) break;
+  }
+  return place;
+}
+
+std::string exact_decimal(double value) {
+  char digits[32];
+  const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
+  return {digits, end};
+}
+
+std::string describe(const EntryPlace& p) {
+  return text(p.tensor, p.index.rank > 0 ? text(p.index) : "", " is ", exact_decimal(p.value), ", in the reference ",
+              exact_decimal(p.reference));
+}
+
+}  // namespace isonorm::equivalence

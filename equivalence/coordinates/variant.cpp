@@ -1,0 +1,95 @@
+#include "equivalence/coordinates/variant.h"
+
+#include "core/error.h"
+
+namespace isonorm::equivalence {
+namespace {
+
+using enum Projection;
+using enum GradientRule;
+using nn::StreamForm;
+using nn::StreamStorage;
+
+constexpr StreamForm kLayer = StreamForm::layer_norm, kRms = StreamForm::rms_norm, kCrms = StreamForm::crms_norm,
+                     kIsometric = StreamForm::crms_isometric;
+constexpr StreamStorage kRaw = StreamStorage::raw, kMapped = StreamStorage::mapped;
+constexpr Projection kBoth = writers_and_readers;
+
+constexpr Variant kReference = {"-", "raw_layer_norm", kLayer, kRaw, none, as_is, none};
+
+//   alias, name, form, storage, at the start, gradients, after each step
+constexpr Variant kVariants[] = {
+    {"a1", "layer_norm_projected_once", kLayer, kRaw, writers, as_is, none},
+    {"a2", "projected_once", kRms, kMapped, writers, as_is, none},
+    {"a3", "projected_gradients", kRms, kMapped, writers, metric, none},
+    {"a4", "projected_weights", kRms, kMapped, writers, as_is, writers},
+    {"a5", "projected_gradients_and_weights", kRms, kMapped, writers, metric, writers},
+    {"a6", "both_projected_once", kRms, kMapped, kBoth, as_is, none},
+    {"a7", "both_projected_weights", kRms, kMapped, kBoth, as_is, kBoth},
+    {"b", "raw_rms_norm", kRms, kRaw, none, as_is, none},
+    {"c1", "compressed_plain", kCrms, kMapped, none, as_is, none},
+    {"c2", "raw_crms_norm", kCrms, kRaw, none, as_is, none},
+    {"c3", "compressed_metric", kCrms, kMapped, none, metric, none},
+    {"c4", "compressed_lifted", kCrms, kMapped, none, lifted, none},
+    {"c5", "raw_crms_isometric", kIsometric, kRaw, none, as_is, none},
+    {"d1", "isometric_plain", kIsometric, kMapped, none, as_is, none},
+    {"d2", "isometric_lifted", kIsometric, kMapped, none, lifted, none},
+};
+
+}  // namespace
+
+bool Variant::raw() const { return storage == kRaw && start == none; }
+
+std::span<const Variant> variants() { return kVariants; }
+
+const Variant& variant(std::string_view name) {
+  std::string names;
+  for (const Variant& v : kVariants) {
+    if (name == v.name || name == v.alias) return v;
+    names += text(names.empty() ? "" : ", ", v.alias, " ", v.name);
+  }
+  check(false, "variant: none is called '", name, "'; there are ", names);
+  return kReference;
+}
+
+const Variant& raw_variant(StreamForm form) {
+  if (form == kLayer) return kReference;
+  for (const Variant& v : kVariants)
+    if (v.raw() && v.form == form) return v;
+  check(false, "variant: ", nn::name_of(form), " has no raw variant");
+  return kReference;
+}
+
+std::string stores(const Variant& v) {
+  const char* projected = v.start == writers ? ", writers recentred once"
+                          : v.start == kBoth ? ", writers and readers recentred once"
+                                             : "";
+  if (v.storage == kRaw || v.form == kRms) return text("the Pre-LN weights", projected);
+  return v.form == kCrms ? "d - 1 of d coordinates: the first d - 1 rows of P W of a writer, A D of a reader"
+                         : "d - 1 orthonormal coordinates: Q^T W of a writer, A Q of a reader";
+}
+
+std::string maps_forward(const Variant& v) {
+  const std::string norm = v.form == kLayer ? "LayerNorm" : v.form == kRms ? "RMSNorm" : "CRMSNorm";
+  if (v.form == kLayer || v.storage == kMapped) return text("nothing; ", norm, " reads the stream");
+  const char* map = v.form == kRms    ? "writers to P W"
+                    : v.form == kCrms ? "writers to the first d - 1 rows of P W, readers to A D"
+                                      : "writers to Q^T W, readers to A Q";
+  return text(map, "; ", norm, " reads the stream");
+}
+
+std::string treats_gradients(const Variant& v) {
+  if (v.gradients == as_is) return "given to the optimizer as they are";
+  if (v.gradients == metric)
+    return v.form == kRms ? "writers' gradients are recentred before the optimizer"
+                          : "multiplied by the inverse metric of the coordinates before the optimizer";
+  return "lifted to raw coordinates, where the optimizer and its state live";
+}
+
+std::string treats_weights(const Variant& v) {
+  if (v.gradients == lifted) return "the updated raw weights are mapped back to the stored ones";
+  if (v.after_step == writers) return "writers are recentred after every step";
+  return v.after_step == kBoth ? "writers and readers are recentred after every step" : "nothing";
+}
+
+}  // namespace isonorm::equivalence

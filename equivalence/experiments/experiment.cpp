@@ -1,0 +1,104 @@
+#include "equivalence/experiments/experiment.h"
+
+#include "core/error.h"
+#include "equivalence/experiments/all.h"
+#include "report/page.h"
+#include "report/svg.h"
+#include "train/records/json_text.h"
+#include "train/records/manifest_html.h"
+#include "train/training_options.h"
+
+namespace isonorm::equivalence {
+namespace {
+
+constexpr Experiment kExperiments[] = {
+    {"invariance",
+     "LayerNorm does not see a scale of the weights or of the data, nor a shift common to all rows of the weights; "
+     "RMSNorm does not see the scales; what either learns from a weight matrix shrinks as the matrix grows.",
+     "Zhang and Sennrich, Root Mean Square Layer Normalization, 1910.07467, table 1 and section 4", invariance},
+    {"trajectories",
+     "A Transformer trained as Pre-LN, Pre-RMSNorm and Pre-CRMSNorm from the same raw weights stays one model: the "
+     "trainings differ as two trainings do whose weights differ by one unit in the last place.",
+     "Jiang et al., Pre-RMSNorm and Pre-CRMSNorm Transformers, 2305.14858, figures 6 and 7", trajectories,
+     /*reads_data=*/true},
+    {"conversion",
+     "With any weights, a ViT and a GPT give the same logits and the same gradients of the raw weights in every form.",
+     "Jiang et al., Pre-RMSNorm and Pre-CRMSNorm Transformers, 2305.14858, sections 3.1 to 3.5", conversion},
+    {"controls",
+     "30 times what four controls reach, and 64 eps, rejects a training that differs by rounding alone in at most one "
+     "proof of a thousand.",
+     "docs/equivalence.md, the criterion of this program", controls, /*reads_data=*/false, /*takes_seeds=*/true},
+};
+
+std::string command_of(const Experiment& e, const ExperimentOptions& o) {
+  return text("isonorm experiment ", e.name, " --seed ", o.seed, o.data.empty() ? "" : text(" --data '", o.data, "'"),
+              o.seeds > 0 ? text(" --seeds ", o.seeds) : "");
+}
+
+const char* verdict_of(const ExperimentResult& r) {
+  return r.undecided ? "undecided" : r.confirmed ? "confirmed" : "refuted";
+}
+
+}  // namespace
+
+std::span<const Experiment> experiments() { return kExperiments; }
+
+const Experiment& find_experiment(std::string_view name) {
+  std::string names;
+  for (const Experiment& e : kExperiments) {
+    if (name == e.name) return e;
+    names += text(names.empty() ? "" : ", ", e.name);
+  }
+  check(false, "experiment: none is called '", name, "'; there are ", names);
+  return kExperiments[0];
+}
+
+const char* verdict_name(const ExperimentResult& r) {
+  return r.undecided ? "Undecided" : r.confirmed ? "Confirmed" : "Refuted";
+}
+
+std::string experiment_report(const Experiment& e, const ExperimentOptions& o, const ExperimentResult& r,
+                              double seconds) {
+  std::string body = text("<h1>", escaped(e.claim), "</h1>\n<p class=\"soft\">", escaped(e.source), "</p>\n");
+  body += verdict_box(r.undecided   ? Tone::plain
+                      : r.confirmed ? Tone::good
+                                    : Tone::bad,
+                      verdict_name(r), text(r.measured, " It would have been refuted by ", r.refuted, "."));
+  for (const Figure& figure : r.figures) body += figure_html(figure);
+  for (const TextTable& table : r.tables) body += to_html(table);
+  ProofOptions machine;
+  machine.seed = o.seed;
+  Manifest manifest = manifest_of(machine);
+  manifest.data_sha256 = r.data_sha256;
+  body += repeat_html(command_of(e, o)) + environment_html(manifest, seconds);
+  return report_page(text("isonorm experiment ", e.name), body);
+}
+
+std::string experiment_json(const Experiment& e, const ExperimentOptions& o, const ExperimentResult& r,
+                            double seconds) {
+  json tables = json::array(), curves = json::array();
+  for (const TextTable& table : r.tables) {
+    json rows = json::array();
+    for (const auto& row : table.rows) {
+      json cells = json::array();
+      for (const TextCell& cell : row) cells.push_back(cell.value ? json(*cell.value) : json(cell.text));
+      rows.push_back(std::move(cells));
+    }
+    tables.push_back({{"heading", table.heading}, {"columns", table.columns}, {"rows", rows}});
+  }
+  for (const Figure& figure : r.figures)
+    for (const Panel& panel : figure.panels)
+      if (const Chart* chart = std::get_if<Chart>(&panel.drawing))
+        for (const ChartLine& line : chart->lines)
+          curves.push_back(
+              {{"figure", figure.name}, {"panel", panel.heading}, {"name", line.name}, {"values", line.values}});
+  const json object = {{"experiment", e.name},   {"claim", e.claim},
+                       {"source", e.source},     {"verdict", verdict_of(r)},
+                       {"measured", r.measured}, {"refuted_by", r.refuted},
+                       {"tables", tables},       {"curves", curves},
+                       {"seed", o.seed},         {"data_sha256", r.data_sha256},
+                       {"seconds", seconds}};
+  return dump(object, 2) + "\n";
+}
+
+}  // namespace isonorm::equivalence

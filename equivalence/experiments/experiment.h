@@ -1,0 +1,63 @@
+// Experiments: a claim of a paper, a measurement small enough for a laptop, and the figure that would have refuted the
+// claim. `isonorm experiment NAME` runs one; a new one is a function in equivalence/experiments and a row in
+// experiment.cpp.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "report/figure.h"
+#include "report/text_table.h"
+
+namespace isonorm::equivalence {
+
+struct ExperimentOptions {
+  uint64_t seed = 1;
+  std::string data = {};  // for those that train; empty: data made from the seed
+  int seeds = 0;          // for those that repeat over many; 0: as many as they need
+  // Told now and then where the work is, by one thread at a time; false stops it.
+  std::function<bool(const std::string&)> progress = {};
+};
+
+struct ExperimentResult {
+  bool confirmed = false;
+  bool undecided = false;    // too little was seen either way: neither confirmed nor refuted
+  bool interrupted = false;  // `progress` stopped it: nothing is concluded
+  std::string measured;      // what was found, in one sentence with the deciding figures
+  std::string refuted;       // what would have refuted the claim
+  std::vector<TextTable> tables = {};
+  std::vector<Figure> figures = {};
+  std::string data_sha256 = {};  // where it read data
+};
+
+struct Experiment {
+  const char* name;
+  const char* claim;  // one sentence
+  const char* source;
+  ExperimentResult (*run)(const ExperimentOptions& options);
+  bool reads_data = false;   // looks at ExperimentOptions::data
+  bool takes_seeds = false;  // looks at ExperimentOptions::seeds
+};
+
+// All of them.
+std::span<const Experiment> experiments();
+// The one of that name. Throws listing the names.
+const Experiment& find_experiment(std::string_view name);
+
+// As a page of its own, with every table and picture.
+std::string experiment_report(const Experiment& experiment, const ExperimentOptions& options,
+                              const ExperimentResult& result, double seconds);
+
+// "Confirmed", "Refuted" or "Undecided".
+const char* verdict_name(const ExperimentResult& result);
+
+// {"experiment", "claim", "source", "verdict" ("confirmed", "refuted" or "undecided"), "measured", "refuted_by",
+// "tables", "curves", "seed", "data_sha256", "seconds"}. A cell is its number where it has one, else its text; a curve
+// is {"figure", "panel", "name", "values"}. Indented by two, with a newline at the end; what is not finite is null.
+std::string experiment_json(const Experiment& experiment, const ExperimentOptions& options,
+                            const ExperimentResult& result, double seconds);
+
+}  // namespace isonorm::equivalence

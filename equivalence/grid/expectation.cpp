@@ -1,0 +1,99 @@
+#include "equivalence/grid/expectation.h"
+
+#include "core/error.h"
+
+namespace isonorm::equivalence {
+namespace {
+
+using nn::StreamForm;
+using nn::StreamStorage;
+
+// The first of several properties that the update lacks decides.
+class Needs {
+ public:
+  explicit Needs(const Predicates& update) : update_(update) { need(Property::repeats); }
+  Needs& need(Property p) {
+    if (!missing_ && !update_(p)) missing_ = p;
+    if (p != Property::repeats) names_ += text(names_.empty() ? "" : ", ", name_of(p));
+    return *this;
+  }
+  Needs& need(bool wanted, Property p) { return wanted ? need(p) : *this; }
+
+  Derived verdict(Expectation otherwise = Expectation::different) const {
+    if (missing_) return {otherwise, text("the update lacks ", name_of(*missing_))};
+    return {Expectation::same, names_.empty() ? "any update that repeats" : text("the update has ", names_)};
+  }
+
+ private:
+  const Predicates& update_;
+  std::optional<Property> missing_;
+  std::string names_;
+};
+
+bool of_writers(Projection p) { return p != Projection::none; }
+bool of_readers(Projection p) { return p == Projection::writers_and_readers; }
+
+// What takes the question away; empty where it can be asked.
+std::string no_such_model(const Variant& v, bool compressed, bool writers_lose_mean, bool readers_lose_mean,
+                          const Visible& visible) {
+  if (compressed && visible.affine) return "d - 1 stored coordinates have no place for a learned gain";
+  if (compressed && (v.start != Projection::none || v.after_step != Projection::none))
+    return "the mean of stored coordinates is not that of the weights";
+  if (readers_lose_mean && visible.affine) return "behind a learned gain and bias the function sees readers' means";
+  if (writers_lose_mean && visible.affine && visible.tied)
+    return "a tied head behind a learned gain sees the means of the table's rows";
+  if (v.gradients == GradientRule::lifted && v.storage == StreamStorage::raw) return "raw weights cannot be lifted";
+  return "";
+}
+
+// d - 1 coordinates M w. For orthonormal ones [M; 1^T / sqrt d] is orthogonal, in those of crms_norm it is an
+// invertible T, and the last coordinate has no gradient: its weight must not matter (mean unseen), and then it may be
+// left out (any width).
+Derived compressed_storage(const Variant& v, Needs needs) {
+  needs.need(Property::writers_mean_unseen).need(Property::readers_mean_unseen);
+  if (v.gradients == GradientRule::lifted)  // U runs on w and M* g = G themselves; the mean of w is gone
+    return needs.verdict(Expectation::undefined);
+  needs.need(Property::any_width);
+  if (v.form == StreamForm::crms_isometric)  // M M* = I, so the metric changes nothing
+    return needs.need(Property::rotates).verdict();
+  if (v.gradients == GradientRule::metric)  // M M* g = M G: U(TG, Tw) = T U(G, w). Linear and commuting with all O, U
+                                            // commutes with all T (Schur)
+    return needs.need(Property::linear).need(Property::rotates).verdict();
+  return needs.need(Property::covariant).verdict();  // g = T^-T G without its last coordinate
+}
+
+// P w, read by RMSNorm, which is LayerNorm as long as the stored writers have no mean.
+Derived recentred_storage(const Variant& v, Needs needs) {
+  needs.need(Property::writers_mean_unseen);                                              // it is gone
+  if (v.gradients == GradientRule::lifted) return needs.verdict(Expectation::undefined);  // P U(P g, w), as a5
+  const bool readers = of_readers(v.start);  // 1^T g = 0 while their rows sum to 0 (F6)
+  needs.need(readers || of_readers(v.after_step), Property::readers_mean_unseen);
+  needs.need(readers && !of_readers(v.after_step), Property::keeps_readers);
+  const bool no_mean = readers || v.gradients == GradientRule::metric;  // of the gradient that U gets: it is G (F5)
+  if (!no_mean) needs.need(Property::gradient_mean_unseen);
+  if (!of_writers(v.after_step)) needs.need(no_mean ? Property::keeps_writers : Property::centres_writers);
+  return needs.verdict();
+}
+
+}  // namespace
+
+const char* name_of(Expectation e) {
+  constexpr const char* names[] = {"same", "different", "n/a", "undecided"};
+  return names[static_cast<size_t>(e)];
+}
+
+Derived expectation(const Variant& v, const Predicates& update, const Visible& visible) {
+  const bool mapped = v.storage == StreamStorage::mapped && v.form != StreamForm::layer_norm;
+  const bool compressed = mapped && v.form != StreamForm::rms_norm;
+  const bool writers = mapped || of_writers(v.start) || of_writers(v.after_step);  // lose their mean
+  const bool readers = compressed || of_readers(v.start) || of_readers(v.after_step);
+  if (const std::string why = no_such_model(v, compressed, writers, readers, visible); !why.empty())
+    return {Expectation::undefined, why};
+  Needs needs(update);
+  if (compressed) return compressed_storage(v, needs);
+  if (mapped) return recentred_storage(v, needs);
+  // Pre-LN's function of Pre-LN's weights, so its gradients (F3, S2, S3): the same path, but for a mean taken away.
+  return needs.need(writers, Property::writers_mean_unseen).need(readers, Property::readers_mean_unseen).verdict();
+}
+
+}  // namespace isonorm::equivalence

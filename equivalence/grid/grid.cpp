@@ -1,0 +1,204 @@
+#include "equivalence/grid/grid.h"
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <filesystem>
+
+#include "autograd/grad_mode.h"
+#include "autograd/ops/pointwise.h"
+#include "core/parallel.h"
+#include "core/random.h"
+#include "equivalence/lockstep/criterion.h"
+#include "equivalence/lockstep/lockstep.h"
+#include "equivalence/lockstep/made_examples.h"
+#include "equivalence/lockstep/wrong_training.h"
+#include "train/source.h"
+
+namespace isonorm::equivalence {
+namespace {
+
+constexpr double kRawMean = 0.15;  // of the raw weights: what projections take away is there
+constexpr ModelShape kMade = {.image = 14};
+
+ProofOptions model_options(const TableOptions& o, int seed) {
+  ProofOptions p;
+  p.model = o.model;
+  p.data = o.data;
+  p.affine = o.affine;
+  p.tied = o.tied;
+  p.steps = o.steps;
+  p.warmup = 0;
+  p.batch = 4;
+  p.width = 8;
+  p.depth = 2;
+  p.heads = 2;
+  p.mlp = 16;
+  p.context = 6;
+  p.controls = o.controls;
+  p.seed = static_cast<uint64_t>(seed);
+  p.threads = o.threads;
+  return p;
+}
+
+// What the runs of a seed begin with and see, whatever the recipe.
+class Start {
+ public:
+  Start(const TableOptions& o, int seed) : options_(model_options(o, seed)) {
+    if (!o.made) source_.emplace(options_);
+    manual_seed(options_.seed);
+    initial_ = build_model(options_, shape(), nn::Stream(nn::StreamForm::layer_norm, options_.width));
+    NoGrad no_grad;
+    for (const Tensor& p : initial_->parameters()) copy_into(p, p + kRawMean);
+  }
+
+  const ProofOptions& options() const { return options_; }
+  const ModelShape& shape() const { return source_ ? source_->shape() : kMade; }
+  const nn::Module& initial() const { return *initial_; }
+  Examples batch(int step) {
+    return source_ ? source_->batch(step) : made_examples(options_, kMade, static_cast<uint64_t>(step));
+  }
+  std::vector<std::string> files() const { return source_ ? source_->files() : std::vector<std::string>(); }
+
+ private:
+  ProofOptions options_;
+  std::optional<Source> source_;
+  std::unique_ptr<nn::Module> initial_;
+};
+
+Predicates predicates_of(const Start& start, const Recipe& recipe) {
+  return measure(update_of(with_recipe(start.options(), recipe)), start.initial().named_parameters());
+}
+
+// One recipe and one seed: every cell that is defined, in lockstep.
+std::vector<RunResult> train(const TableOptions& o, const Recipe& recipe, Start& start,
+                             const std::vector<const Cell*>& cells) {
+  const ProofOptions p = with_recipe(start.options(), recipe);
+  RunResult reference = record(raw_variant(nn::StreamForm::layer_norm));
+  std::vector<RunResult> controls, runs;
+  for (int c = 0; c < o.controls; ++c) controls.push_back(record(*reference.variant, static_cast<uint64_t>(c + 1)));
+  for (const Cell* cell : cells) {
+    runs.push_back(record(cell->variant));
+    if (cell->expected == Expectation::different) runs.back().expected = Verdict::different;
+  }
+  Lockstep all(p, start.shape(), start.initial(), reference, controls, runs);
+  std::vector<RunResult> wrong = wrong_records(p);
+  add_wrong(all, p, start.shape(), start.initial(), wrong, start.batch(kNegativeSteps));
+  for (int t = 0; t < o.steps; ++t) all.step(start.batch(t), recipe.lr);
+  for (RunResult& run : runs) {
+    run.control = running_maximum(controls);
+    run.reach = reach(wrong);
+    judge(run, p.dtype);
+  }
+  return runs;
+}
+
+template <class Named> void check_distinct(const std::vector<Named>& list, const char* what) {
+  for (size_t i = 0; i < list.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      check(std::string_view(list[i].name) != list[j].name, "table: ", what, " ", list[i].name, " is there twice, at ",
+            j + 1, " and ", i + 1);
+}
+
+// What looks as expected and falls short of it (by the margin, or because it was compared with itself) was not seen,
+// and contradicts nothing; so criterion.cpp concludes too.
+Expectation observation(const Cell& cell, const RunResult& run) {
+  const Expectation seen = run.observed == Verdict::same        ? Expectation::same
+                           : run.observed == Verdict::different ? Expectation::different
+                                                                : Expectation::undecided;
+  return !run.as_expected && seen == cell.expected ? Expectation::undecided : seen;
+}
+
+Outcome outcome(const Cell& cell, const RunResult& run) {
+  if (run.as_expected) return Outcome::agrees;
+  return observation(cell, run) == Expectation::undecided ? Outcome::undecided : Outcome::contradicts;
+}
+
+}  // namespace
+
+void take_seed(Cell& cell, const RunResult& run, bool first) {
+  const bool low = cell.expected == Expectation::different;  // the seed that differs least counts
+  const auto merge = [&](double& kept, double value) {
+    kept = first ? value : low && value < kept ? value : low && value == value ? kept : larger(kept, value);
+  };
+  merge(cell.loss, run.loss_deviation);
+  merge(cell.gradient, run.gradient_deviation);
+  merge(cell.weight, run.weight_deviation);
+  const auto control = [](double& kept, const std::vector<double>& values) {
+    if (!values.empty()) kept = larger(kept, values.back());
+  };
+  control(cell.control_loss, run.control.loss);
+  control(cell.control_gradient, run.control.gradient);
+  control(cell.control_weight, run.control.weight);
+  if (!first && outcome(cell, run) <= cell.outcome) return;
+  cell.observed = observation(cell, run);
+  cell.reason = run.reason;
+  cell.outcome = outcome(cell, run);
+}
+
+Predicates predicates_of(const TableOptions& o, const Recipe& recipe) { return predicates_of(Start(o, 1), recipe); }
+
+TableResult table(const TableOptions& o, const std::function<bool(const TableProgress&)>& progress) {
+  check(o.steps > 0 && o.seeds > 0 && o.controls > 0, "table: ", o.steps, " steps, ", o.seeds, " seeds and ",
+        o.controls, " controls, expected at least 1 of each");
+  check(!o.rows.empty() && !o.columns.empty(), "table: ", o.rows.size(), " variants and ", o.columns.size(),
+        " optimizers, expected at least 1 of each");
+  check_distinct(o.rows, "the variant");
+  check_distinct(o.columns, "the optimizer");
+  if (o.threads > 0) set_num_threads(o.threads);
+  const auto begin = std::chrono::steady_clock::now();
+  const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
+  TableResult result;
+  result.options = o;
+  result.model = model_options(o, 1);
+  std::deque<Start> starts;
+  for (int seed = 1; seed <= o.seeds; ++seed) starts.emplace_back(o, seed);
+  result.manifest = manifest_of(result.model);
+  result.manifest.data_sha256 = sha256_of_files(starts[0].files());
+  for (const Recipe& r : o.columns) result.predicates.push_back(predicates_of(starts[0], r));
+  for (const Variant& v : o.rows)
+    for (size_t c = 0; c < o.columns.size(); ++c) {
+      const Derived e = expectation(v, result.predicates[c], {.affine = o.affine, .tied = o.tied});
+      result.cells.push_back({.variant = v,
+                              .recipe = o.columns[c],
+                              .expected = e.value,
+                              .observed = Expectation::undefined,
+                              .because = e.because});
+    }
+  int done = 0;
+  for (size_t c = 0; c < o.columns.size(); ++c) {
+    std::vector<Cell*> defined;
+    for (size_t row = 0; row < o.rows.size(); ++row)
+      if (Cell& cell = result.cells[row * o.columns.size() + c]; cell.expected != Expectation::undefined)
+        defined.push_back(&cell);
+    for (int seed = 1; seed <= o.seeds; ++seed) {
+      const std::vector<RunResult> runs =
+          train(o, o.columns[c], starts[static_cast<size_t>(seed - 1)], {defined.begin(), defined.end()});
+      for (size_t i = 0; i < runs.size(); ++i) take_seed(*defined[i], runs[i], seed == 1);
+      const double part = static_cast<double>(++done) / static_cast<double>(o.columns.size() * o.seeds);
+      if (progress && !progress({o.columns[c].title, seed, part, seconds()})) {
+        result.interrupted = true;
+        return result;
+      }
+    }
+  }
+  result.outcome = Outcome::agrees;
+  for (const Cell& cell : result.cells) result.outcome = std::max(result.outcome, cell.outcome);
+  result.seconds = seconds();
+  return result;
+}
+
+std::vector<TableOptions> full_tables(const TableOptions& options) {
+  TableOptions plain = options;
+  plain.model = ModelKind::gpt;
+  plain.data.clear();
+  plain.affine = plain.tied = plain.made = false;
+  TableOptions affine = plain, tied = plain, vit = plain;
+  affine.affine = true;
+  tied.tied = true;
+  vit.model = ModelKind::vit;
+  vit.made = !std::filesystem::exists(data::kFashionMnistDir);
+  return {plain, affine, tied, vit};
+}
+
+}  // namespace isonorm::equivalence

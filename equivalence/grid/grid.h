@@ -1,0 +1,85 @@
+// The grid of all ways to store weights against all kinds of optimizers: which pairs follow the Pre-LN trajectory, as
+// derived from what each optimizer was measured to do (predicates.h, expectation.h), and as trained.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "equivalence/grid/expectation.h"
+#include "equivalence/grid/recipe.h"
+#include "equivalence/lockstep/result.h"
+
+namespace isonorm::equivalence {
+
+struct TableOptions {
+  ModelKind model = ModelKind::gpt;
+  std::string data;     // as in ProofOptions; gpt without data trains on random tokens
+  bool affine = false;  // norms with learned gain and bias
+  bool tied = false;    // gpt: the head reads with the token table
+  bool made = false;    // vit: on images made from the seed, of 14 x 14 pixels, instead of data
+  int steps = 20;
+  int seeds = 3;
+  int controls = 4;  // runs of Pre-LN moved by one ulp, per recipe and seed
+  int threads = 0;   // 0: all that the machine has
+  std::vector<Variant> rows{variants().begin(), variants().end()};
+  std::vector<Recipe> columns{recipes().begin(), recipes().end()};
+};
+
+// undecided: nothing contradicts, but something was not seen either way, or not by the margin.
+enum class Outcome { agrees, undecided, contradicts };
+
+// One variant under one recipe. Deviations are relative and the largest over the steps: over all seeds where `same` is
+// expected, of the seed that differs least where `different` is. NaN stays.
+struct Cell {
+  Variant variant;
+  Recipe recipe;
+  Expectation expected, observed;  // undefined: not trained
+  std::string because{};           // what the expectation follows from
+  Outcome outcome = Outcome::agrees;
+  std::string reason{};  // of the seed that speaks most against the expectation
+  double loss = 0, gradient = 0, weight = 0;
+  double control_loss = 0, control_gradient = 0, control_weight = 0;  // largest over seeds
+
+  bool as_expected() const { return outcome == Outcome::agrees; }
+};
+
+// Takes the verdict of one more seed into the cell; the first one replaces what is there.
+void take_seed(Cell& cell, const RunResult& run, bool first);
+
+struct TableResult {
+  TableOptions options;
+  ProofOptions model;  // of the first seed: sizes, data, dtype
+  Manifest manifest;
+  std::vector<Predicates> predicates;    // of the update of every column
+  std::vector<Cell> cells;               // row by row
+  Outcome outcome = Outcome::undecided;  // of the cell that speaks most against the expectation
+  bool interrupted = false;              // nothing is concluded
+  double seconds = 0;
+
+  const Cell& cell(size_t row, size_t column) const { return cells[row * options.columns.size() + column]; }
+  bool as_expected() const { return !interrupted && outcome == Outcome::agrees; }
+};
+
+struct TableProgress {
+  const char* recipe;
+  int seed;
+  double done;  // part of the whole work, 0 to 1
+  double seconds;
+};
+
+// What the update of a column depends on, on the parameters of the grid's model.
+Predicates predicates_of(const TableOptions& options, const Recipe& recipe);
+
+// Derives every cell, then trains Pre-LN, its controls and every row in lockstep for `steps` steps at a constant rate,
+// once per column and seed, in f64, and judges each run by criterion.h. The model is a Transformer of width 8, 2
+// blocks, 2 heads, MLP width 16, with biases, whose raw weights have mean 0.15; a batch is 4 rows of 6 tokens, or 4
+// images. `progress` is called after every seed and returns false to stop. Throws on options that make no table (two
+// rows or two columns of one name among them), and on unreadable data.
+TableResult table(const TableOptions& options, const std::function<bool(const TableProgress&)>& progress = {});
+
+// The grids of `isonorm table --full`, each with the rows, columns and numbers of `options`: gpt, gpt with affine
+// norms, gpt with a tied head, vit (on made images where the files of Fashion-MNIST are not there).
+std::vector<TableOptions> full_tables(const TableOptions& options);
+
+}  // namespace isonorm::equivalence

@@ -1,0 +1,283 @@
+#include "equivalence/grid/predicates.h"
+
+#include <cmath>
+
+#include "autograd/grad_mode.h"
+#include "autograd/ops/create.h"
+#include "autograd/ops/matmul.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/random.h"
+#include "autograd/ops/reduce.h"
+#include "autograd/ops/shape.h"
+#include "core/copied.h"
+#include "equivalence/lockstep/criterion.h"
+#include "equivalence/lockstep/training.h"
+
+namespace isonorm::equivalence {
+namespace {
+
+using nn::Parameter;
+using nn::Role;
+
+constexpr double kLeast = 1e-6;  // of a deviation that is not rounding
+constexpr TensorOptions kF64 = {DType::f64};
+
+// Everything about one seed: parameters without values, a history and its track, and what rounding does to them.
+class Measurement {
+ public:
+  Measurement(const MakeUpdate& make, const std::vector<Parameter>& like, int seed, int steps)
+      : make_(make), like_(like), draw_{static_cast<uint64_t>(seed), 0}, size_(std::pow(0.1, (seed - 1) % 3)) {
+    width_ = 0;
+    for (const Parameter& p : like_)
+      if (p.role != Role::neutral) width_ = p.tensor.size(p.stream_dim);
+    history_ = draw(steps);
+    track_ = follow(make_, like_, history_);
+    const Track moved = follow(make_, like_, jittered());
+    for (size_t i = 0; i < like_.size(); ++i) {
+      double way = 0;
+      for (const auto& weights : track_) way = larger(way, largest_entry(weights[i] - history_.weights[i]));
+      scale_.push_back(way > 0 ? way : largest_entry(history_.weights[i]));
+      double control = 0;
+      for (size_t t = 0; t < track_.size(); ++t)
+        control = larger(control, largest_entry(moved[t][i] - track_[t][i]) / scale_[i]);
+      tolerance_.push_back(bound(control, DType::f64));
+      check(std::isfinite(way) && std::isfinite(control), "update: ", like_[i].name, " moves by ", way,
+            " and by rounding of ", control, ", expected finite numbers");
+      if (way > 0 && like_[i].role != Role::neutral) moves_[like_[i].role == Role::reader] = true;
+    }
+    check(moves_[0] && moves_[1], "update: ", moves_[0] ? "no reader" : "no writer", " moves in ", steps,
+          " steps of gradients of size ", size_, ", expected one at least: nothing can be seen");
+  }
+
+  Measured measure(Property property);
+
+ private:
+  // P G = G, blind rows of G zero.
+  History draw(int steps) {
+    History h;
+    for (const Parameter& p : like_) h.weights.push_back(randn(p.tensor.shape(), kF64, draw_) * 0.3 + 0.15);
+    for (int t = 0; t < steps; ++t) h.gradients.push_back(noise(true));
+    return h;
+  }
+  std::vector<Tensor> noise(bool centred) {
+    std::vector<Tensor> out;
+    for (const Parameter& p : like_) {
+      Tensor g = randn(p.tensor.shape(), kF64, draw_) * size_;
+      if (centred && p.role != Role::neutral) g = contiguous(recentre(g, p.stream_dim));
+      if (p.blind_end > p.blind_begin) fill(narrow(g, 0, p.blind_begin, p.blind_end - p.blind_begin), 0);
+      out.push_back(g);
+    }
+    return out;
+  }
+
+  History jittered() {
+    const auto move = [&](const Tensor& x, const Parameter&) {
+      const Tensor up = sign(randn(x.shape(), kF64, draw_));
+      return x + up * (largest_entry(x) * epsilon(DType::f64));
+    };
+    return changed(like_, history_, move, move);
+  }
+
+  // m along the stream's axis, of parameters of that role; zeros elsewhere.
+  Tensor mean_of(const Parameter& p, Role role, double size) {
+    Dims shape = p.tensor.shape();
+    if (p.role != role) return zeros({}, kF64);
+    shape[p.stream_dim] = 1;
+    return randn(shape, kF64, draw_) * size;
+  }
+  static Tensor centred(const Tensor& x, const Parameter& p, Role role) {
+    return p.role == role ? contiguous(recentre(x, p.stream_dim)) : x;
+  }
+
+  // The largest deviation between two tracks, relative to the tensor's way, beside its tolerance.
+  Measured compared(const Track& a, const Track& b, const std::function<bool(size_t)>& counts = {}) const {
+    Measured worst{.holds = true, .deviation = 0, .tolerance = tolerance_[0]};
+    for (size_t i = 0; i < like_.size(); ++i) {
+      if (counts && !counts(i)) continue;
+      for (size_t t = 0; t < a.size(); ++t) {
+        const double d = largest_entry(a[t][i] - b[t][i]) / scale_[i];
+        if (!(d <= tolerance_[i])) worst.holds = false;
+        if (larger(worst.deviation / worst.tolerance, d / tolerance_[i]) != worst.deviation / worst.tolerance)
+          worst.deviation = d, worst.tolerance = tolerance_[i];
+      }
+    }
+    return worst;
+  }
+  Track projected(const Track& track, Role role) const {
+    return changed(like_, track, [&](const Tensor& x, const Parameter& p) { return centred(x, p, role); });
+  }
+
+  Measured repeats() {
+    const Track again = follow(make_, like_, history_);
+    Measured m = compared(track_, again);
+    m.holds = m.deviation == 0;
+    m.tolerance = 0;
+    return m;
+  }
+  Measured linear();
+  Measured commutes(bool orthogonal);
+  Measured any_width();
+  Measured weight_mean_unseen(Role role);
+  Measured keeps(Role role, bool any_gradient);
+  Measured gradient_mean_unseen();
+  Measured ignores_weights();
+  Measured tensors_apart();
+
+  const MakeUpdate& make_;
+  const std::vector<Parameter>& like_;
+  Generator draw_;
+  const double size_;  // of the gradients
+  int64_t width_;
+  History history_;
+  Track track_;
+  std::vector<double> scale_, tolerance_;  // by parameter
+  bool moves_[2] = {};                     // a writer, a reader
+};
+
+Measured Measurement::linear() {
+  constexpr double a = 0.7, b = -1.3;
+  const History other = draw(static_cast<int>(history_.gradients.size()));
+  History sum = history_;
+  const auto combine = [&](std::vector<Tensor>& x, const std::vector<Tensor>& y) {
+    for (size_t i = 0; i < x.size(); ++i) x[i] = x[i] * a + y[i] * b;
+  };
+  combine(sum.weights, other.weights);
+  for (size_t t = 0; t < sum.gradients.size(); ++t) combine(sum.gradients[t], other.gradients[t]);
+  Track expected = track_;
+  const Track second = follow(make_, like_, other);
+  for (size_t t = 0; t < expected.size(); ++t) combine(expected[t], second[t]);
+  return compared(follow(make_, like_, sum), expected);
+}
+
+// T = O diag(s) O', s from 1/2 to 2, and T^-T = O diag(1/s) O'; s = 1 where orthogonal.
+Measured Measurement::commutes(bool orthogonal) {
+  const Tensor s =
+      orthogonal ? full({width_}, 1, kF64) : exp(uniform({width_}, -std::log(2), std::log(2), kF64, draw_));
+  const Tensor left = orthogonal_matrix(width_, draw_), right = orthogonal_matrix(width_, draw_);
+  const Tensor t = matmul(left * s, right), inverse_transposed = matmul(left / s, right);
+  const auto along_stream = [](const Tensor& matrix) {
+    return [matrix](const Tensor& x, const Parameter& p) {
+      return p.role == Role::neutral ? x : along(matrix, x, p.stream_dim);
+    };
+  };
+  const History turned = changed(like_, history_, along_stream(t), along_stream(inverse_transposed));
+  return compared(follow(make_, like_, turned), changed(like_, track_, along_stream(t)));
+}
+
+Measured Measurement::any_width() {
+  const auto on_stream = [](const Parameter& p) { return p.role != Role::neutral; };
+  const auto last_to_zero = [&](const Tensor& x, const Parameter& p) {
+    const Tensor copy = copied(x);
+    if (on_stream(p)) fill(narrow(copy, p.stream_dim, width_ - 1, 1), 0);
+    return copy;
+  };
+  const auto without_last = [&](const Tensor& x, const Parameter& p) {
+    return on_stream(p) ? contiguous(narrow(x, p.stream_dim, 0, width_ - 1)) : x;
+  };
+  const History wide = changed(like_, history_, last_to_zero, last_to_zero);
+  return compared(changed(like_, follow(make_, like_, wide), without_last),
+                  follow(make_, like_, changed(like_, wide, without_last, without_last)));
+}
+
+Measured Measurement::weight_mean_unseen(Role role) {
+  const auto shift = [&](const Tensor& x, const Parameter& p) { return x + mean_of(p, role, 0.3); };
+  const History shifted = changed(like_, history_, shift, [](const Tensor& g, const Parameter&) { return g; });
+  return compared(projected(follow(make_, like_, shifted, shift), role), projected(track_, role));
+}
+
+Measured Measurement::keeps(Role role, bool any_gradient) {
+  const auto centre = [&](const Tensor& x, const Parameter& p) {
+    return p.role == Role::neutral ? x : contiguous(recentre(x, p.stream_dim));
+  };
+  History h = changed(like_, history_, centre, [](const Tensor& g, const Parameter&) { return g; });
+  if (any_gradient)
+    for (auto& gradients : h.gradients) gradients = noise(false);
+  const Track track = follow(make_, like_, h);
+  return compared(track, projected(track, role));
+}
+
+Measured Measurement::gradient_mean_unseen() {
+  const auto as_is = [](const Tensor& x, const Parameter&) { return x; };
+  const auto shift = [&](const Tensor& g, const Parameter& p) { return g + mean_of(p, Role::writer, size_); };
+  const auto project = [&](const Tensor& x, const Parameter& p) { return centred(x, p, Role::writer); };
+  const Track with_mean = follow(make_, like_, changed(like_, history_, as_is, shift), project);
+  return compared(with_mean, follow(make_, like_, history_, project));
+}
+
+Measured Measurement::ignores_weights() {
+  History moved = history_;
+  std::vector<Tensor> by;
+  for (Tensor& w : moved.weights) by.push_back(randn(w.shape(), kF64, draw_)), w = w + by.back();
+  Track track = follow(make_, like_, moved);
+  for (auto& weights : track)
+    for (size_t i = 0; i < weights.size(); ++i) weights[i] = weights[i] - by[i];
+  return compared(track, track_);
+}
+
+Measured Measurement::tensors_apart() {
+  History louder = history_;
+  for (auto& gradients : louder.gradients)
+    for (size_t i = 0; i < gradients.size(); i += 2) gradients[i] = gradients[i] * 3;
+  return compared(follow(make_, like_, louder), track_, [](size_t i) { return i % 2 == 1; });
+}
+
+Measured Measurement::measure(Property property) {
+  switch (property) {
+    case Property::repeats:
+      return repeats();
+    case Property::linear:
+      return linear();
+    case Property::rotates:
+      return commutes(true);
+    case Property::covariant:
+      return commutes(false);
+    case Property::any_width:
+      return any_width();
+    case Property::writers_mean_unseen:
+      return weight_mean_unseen(Role::writer);
+    case Property::readers_mean_unseen:
+      return weight_mean_unseen(Role::reader);
+    case Property::keeps_writers:
+      return keeps(Role::writer, false);
+    case Property::keeps_readers:
+      return keeps(Role::reader, false);
+    case Property::gradient_mean_unseen:
+      return gradient_mean_unseen();
+    case Property::centres_writers:
+      return keeps(Role::writer, true);
+    case Property::ignores_weights:
+      return ignores_weights();
+    case Property::tensors_apart:
+      return tensors_apart();
+  }
+  return {};
+}
+
+}  // namespace
+
+Predicates measure(const MakeUpdate& make, const std::vector<Parameter>& like, int seeds, int steps) {
+  check(seeds > 0 && steps > 0, "update: ", seeds, " seeds of ", steps, " steps, expected at least 1 of each");
+  NoGrad no_grad;
+  Predicates result;
+  for (int seed = 1; seed <= seeds; ++seed) {
+    Measurement measurement(make, like, seed, steps);
+    for (int i = 0; i < kProperties; ++i) {
+      const Property property = static_cast<Property>(i);
+      const Measured one = measurement.measure(property);
+      check(std::isfinite(one.deviation), "update: the deviation from ", name_of(property), " is ", one.deviation,
+            ", expected a finite number");
+      Measured& all = result.measured[static_cast<size_t>(i)];
+      const bool replaces = all.holds == one.holds ? one.deviation > all.deviation : all.holds;  // failing counts more
+      if (seed == 1 || replaces) all = one;
+    }
+  }
+  for (int i = 0; i < kProperties; ++i) {
+    const Measured& m = result.measured[static_cast<size_t>(i)];
+    check(m.holds || m.tolerance == 0 || m.deviation >= kLeast, "update: whether it has ",
+          name_of(static_cast<Property>(i)), " cannot be said: the deviation is ", m.deviation, ", rounding explains ",
+          m.tolerance, ", expected less, or ", kLeast, " and more");
+  }
+  return result;
+}
+
+}  // namespace isonorm::equivalence

@@ -1,0 +1,35 @@
+// Recipes: an optimizer with its rate and all that is done around its step, by name.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "train/training_options.h"
+
+namespace isonorm::equivalence {
+
+// What happens to gradients before the optimizer, as in ProofOptions.
+struct Limits {
+  double clip = 0, clip_value = 0, loss_l2 = 0;
+};
+
+struct Recipe {
+  const char *name, *title;  // "clip_momentum", "clip + momentum"
+  OptimizerKind optimizer;
+  double lr;
+  double weight_decay = 0;
+  Limits limits = {};
+};
+
+// The columns of `isonorm table`: first those of the table in docs/normalization.md. Rates and limits are such that on
+// its model every clip acts and no run diverges.
+std::span<const Recipe> recipes();
+// By name. Throws listing all.
+const Recipe& recipe(std::string_view name);
+std::string recipe_names();  // "sgd, momentum, ..."
+
+// `options` with the optimizer, the rate and the limits of the recipe.
+ProofOptions with_recipe(ProofOptions options, const Recipe& recipe);
+
+}  // namespace isonorm::equivalence

@@ -1,0 +1,73 @@
+#include "equivalence/grid/update.h"
+
+#include "autograd/engine.h"
+#include "autograd/grad_mode.h"
+#include "autograd/ops/create.h"
+#include "autograd/ops/matmul.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/random.h"
+#include "autograd/ops/reduce.h"
+#include "autograd/ops/shape.h"
+#include "core/copied.h"
+#include "train/optimizers.h"
+
+namespace isonorm::equivalence {
+
+MakeUpdate update_of(const ProofOptions& o) {
+  return [o](const std::vector<nn::Parameter>& parameters) -> Update {
+    const std::shared_ptr<optim::Optimizer> optimizer = build_optimizer(o, parameters);
+    return [o, optimizer] { optimizer->step(limit_gradients(o, optimizer->parameters())); };
+  };
+}
+
+Track follow(const MakeUpdate& make, const std::vector<nn::Parameter>& like, const History& history,
+             const TensorFunction& after) {
+  std::vector<nn::Parameter> parameters = like;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    parameters[i].tensor = copied(history.weights[i]);
+    require_grad(parameters[i].tensor);
+  }
+  const Update update = make(parameters);
+  NoGrad no_grad;
+  Track track;
+  for (const std::vector<Tensor>& gradients : history.gradients) {
+    for (size_t i = 0; i < parameters.size(); ++i) set_gradient(parameters[i].tensor, copied(gradients[i]));
+    update();
+    std::vector<Tensor>& weights = track.emplace_back();
+    for (const nn::Parameter& p : parameters) {
+      if (after) copy_into(p.tensor, after(detach(p.tensor), p));
+      weights.push_back(copied(p.tensor));
+    }
+  }
+  return track;
+}
+
+History changed(const std::vector<nn::Parameter>& like, const History& history, const TensorFunction& weights,
+                const TensorFunction& gradients) {
+  History out = history;
+  for (size_t i = 0; i < like.size(); ++i) out.weights[i] = weights(history.weights[i], like[i]);
+  out.gradients = changed(like, history.gradients, gradients);
+  return out;
+}
+
+Track changed(const std::vector<nn::Parameter>& like, const Track& track, const TensorFunction& weights) {
+  Track out = track;
+  for (std::vector<Tensor>& tensors : out)
+    for (size_t i = 0; i < like.size(); ++i) tensors[i] = weights(tensors[i], like[i]);
+  return out;
+}
+
+Tensor along(const Tensor& matrix, const Tensor& x, int dim) {
+  return contiguous(transpose(linear(transpose(x, dim, x.rank() - 1), matrix), dim, x.rank() - 1));
+}
+
+Tensor orthogonal_matrix(int64_t d, Generator& generator) {
+  Tensor q = eye(d, d, {DType::f64});
+  for (int64_t i = 0; i < d; ++i) {
+    const Tensor v = randn({d, 1}, {DType::f64}, generator);
+    q = q - matmul(v, matmul(transpose(v, 0, 1), q)) * (2 / sum(square(v)).item());
+  }
+  return q;
+}
+
+}  // namespace isonorm::equivalence

@@ -1,0 +1,43 @@
+// Weights under a given history of gradients: an optimizer's update without a model. Linear maps of both.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "core/random.h"
+#include "nn/module.h"
+#include "train/training_options.h"
+
+namespace isonorm::equivalence {
+
+// One step on the parameters that it was made for: reads their gradients, changes them in place.
+using Update = std::function<void()>;
+using MakeUpdate = std::function<Update(const std::vector<nn::Parameter>& parameters)>;
+
+// The optimizer of `options` at their constant rate, with all limits on gradients, as a Trainee updates.
+MakeUpdate update_of(const ProofOptions& options);
+
+struct History {
+  std::vector<Tensor> weights;                 // at the start, by parameter
+  std::vector<std::vector<Tensor>> gradients;  // by step and parameter
+};
+using Track = std::vector<std::vector<Tensor>>;  // the weights after every step
+
+// What a tensor becomes; the parameter gives its role and stream dimension.
+using TensorFunction = std::function<Tensor(const Tensor& x, const nn::Parameter& p)>;
+
+// Makes the update on parameters that are named as `like`, and runs it through the history; after every step each
+// weight becomes what `after` says.
+Track follow(const MakeUpdate& make, const std::vector<nn::Parameter>& like, const History& history,
+             const TensorFunction& after = {});
+
+History changed(const std::vector<nn::Parameter>& like, const History& history, const TensorFunction& weights,
+                const TensorFunction& gradients);
+Track changed(const std::vector<nn::Parameter>& like, const Track& track, const TensorFunction& weights);
+
+// M x along dimension `dim` of x, M a matrix [outputs, size of dim].
+Tensor along(const Tensor& matrix, const Tensor& x, int dim);
+// A random orthogonal matrix [d, d] in f64: a product of d reflections I - 2 v v^T / |v|^2.
+Tensor orthogonal_matrix(int64_t d, Generator& generator);
+
+}  // namespace isonorm::equivalence

@@ -1,0 +1,83 @@
+#include "equivalence/lockstep/control_ratio.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.h"
+#include "core/philox.h"
+#include "equivalence/lockstep/criterion.h"
+
+namespace isonorm::equivalence {
+namespace {
+
+constexpr size_t kRuns = std::tuple_size_v<DrawnProof>;
+
+constexpr std::vector<double> Deviations::*kQuantities[] = {&Deviations::loss, &Deviations::gradient,
+                                                            &Deviations::weight};
+
+// What stays of `much` beyond `little`; infinite where either is NaN.
+double beyond(double much, double little) {
+  const double rest = much - little;
+  return rest <= 0 ? 0 : rest > 0 ? rest : INFINITY;
+}
+
+// `count` different numbers below n.
+std::vector<size_t> distinct(size_t count, size_t n, uint64_t seed, uint64_t stream) {
+  std::vector<size_t> drawn;
+  for (uint64_t i = 0; drawn.size() < count; ++i) {
+    const size_t next = philox(seed, i, stream).wide(0) % n;
+    if (std::find(drawn.begin(), drawn.end(), next) == drawn.end()) drawn.push_back(next);
+  }
+  return drawn;
+}
+
+}  // namespace
+
+double bound_floor(DType dtype) { return bound(0, dtype) / epsilon(dtype); }
+double bound_factor(DType dtype) { return bound(1, dtype) - bound(0, dtype); }
+
+Needed needed(const Deviations& run, const Deviations& control, DType dtype) {
+  const double floor = bound(0, dtype);
+  Needed n;
+  for (auto q : kQuantities) {
+    const std::vector<double>&values = run.*q, &controls = control.*q;
+    check(values.size() == controls.size(), "needed: a run of ", values.size(), " steps, controls of ",
+          controls.size());
+    for (size_t t = 0; t < values.size(); ++t) {
+      const double above_floor = beyond(values[t], floor),
+                   above_controls = beyond(values[t], bound(controls[t], dtype) - floor);
+      if (above_floor > 0) n.factor = std::max(n.factor, controls[t] > 0 ? above_floor / controls[t] : INFINITY);
+      n.floor = std::max(n.floor, above_controls / epsilon(dtype));
+    }
+  }
+  return n;
+}
+
+Needed worst(const DrawnProof& proof) {
+  Needed w;
+  for (const Needed& n : proof) w = {std::max(w.factor, n.factor), std::max(w.floor, n.floor)};
+  return w;
+}
+
+std::vector<DrawnProof> drawn_proofs(std::span<const RunResult> paths, std::span<const RunResult> forms, int controls,
+                                     int proofs, uint64_t seed, DType dtype) {
+  const size_t wanted = static_cast<size_t>(controls) + (forms.empty() ? kRuns : 0), group = forms.size() / kRuns;
+  check(controls > 0 && paths.size() >= wanted, "drawn_proofs: ", paths.size(), " paths for ", wanted, " of a proof");
+  check(forms.size() % kRuns == 0, "drawn_proofs: ", forms.size(), " paths of forms, expected three groups");
+  std::vector<DrawnProof> result(static_cast<size_t>(proofs));
+  for (size_t i = 0; i < result.size(); ++i) {
+    const std::vector<size_t> drawn = distinct(wanted, paths.size(), seed, 2 * i);
+    std::vector<RunResult> beside;
+    for (int c = 0; c < controls; ++c)
+      beside.emplace_back().deviations = paths[drawn[static_cast<size_t>(c)]].deviations;
+    const Deviations most = running_maximum(beside);
+    for (size_t r = 0; r < kRuns; ++r) {
+      const RunResult& run = forms.empty() ? paths[drawn[static_cast<size_t>(controls) + r]]
+                                           : forms[r * group + distinct(1, group, seed + r, 2 * i + 1)[0]];
+      result[i][r] = needed(run.deviations, most, dtype);
+    }
+  }
+  return result;
+}
+
+}  // namespace isonorm::equivalence

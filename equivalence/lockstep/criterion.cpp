@@ -1,0 +1,232 @@
+#include "equivalence/lockstep/criterion.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/printed.h"
+#include "equivalence/coordinates/pairs.h"
+
+namespace isonorm::equivalence {
+namespace {
+
+constexpr double kControls = 30, kEps = 64;  // the bound: docs/equivalence.md has where they come from
+constexpr double kLeastDifference = 1e-5;    // of a negative control, in each quantity
+
+// The largest bound with power, whatever a wrong training reaches.
+double largest_bound(DType dtype) { return dtype == DType::f64 ? 1e-5 : 1e-2; }
+
+struct Quantity {
+  const char *name, *spoken;
+  std::vector<double> Deviations::*values;
+  double Magnitudes::*size;
+};
+constexpr Quantity kQuantities[] = {{"loss", "the loss", &Deviations::loss, &Magnitudes::loss},
+                                    {"gradient", "gradients", &Deviations::gradient, &Magnitudes::gradient},
+                                    {"weights", "weights", &Deviations::weight, &Magnitudes::weight}};
+
+double largest(const std::vector<double>& values) {
+  double m = 0;
+  for (double v : values) m = larger(m, v);
+  return m;
+}
+
+// Why deviations and controls cannot be compared; empty where they can.
+std::string unusable(const Deviations& run, const Deviations& control) {
+  const size_t steps = run.loss.size();
+  if (steps == 0) return "the run is empty";
+  for (const Quantity& q : kQuantities) {
+    if ((run.*q.values).size() != steps) return text(q.name, " was not compared at every step");
+    if ((control.*q.values).size() != steps)
+      return text("the controls have ", (control.*q.values).size(), " steps, the run ", steps);
+  }
+  if (control.gradient.back() == 0 || control.weight.back() == 0) return "the controls never left the reference";
+  return "";
+}
+
+// "; fc.weight[3, 4] is ..." where the run was seen to leave the reference at this step and quantity.
+std::string where_it_left(const std::optional<Difference>& first, size_t step, const char* quantity) {
+  const bool here = first && first->step == static_cast<int>(step) && std::string_view(first->quantity) == quantity;
+  return here ? text("; ", first->place.tensor.empty() ? "it" : "", describe(first->place)) : "";
+}
+
+// The verdict, and the sentence that explains it.
+std::pair<Verdict, std::string> compare(const RunResult& result, DType dtype) {
+  const Deviations &run = result.deviations, &control = result.control;
+  // In chaos, where a bound lies above what a wrong training reaches or above 1, breaking it shows nothing either.
+  const auto counts = [&](double limit, const Quantity& q) {
+    return limit < std::max(largest_bound(dtype), std::min(result.reach.*q.size, 1.0));
+  };
+  const size_t steps = run.loss.size(), seen = static_cast<size_t>(result.horizon.steps);
+  double share = 0;  // largest D(t) / bound(t) up to the horizon
+  std::string where;
+  for (size_t t = 0; t < steps; ++t)
+    for (const Quantity& q : kQuantities) {
+      const double d = (run.*q.values)[t], limit = bound((control.*q.values)[t], dtype);
+      if (std::isnan(d) ? std::isfinite(limit) : d > limit && counts(limit, q))
+        return {Verdict::different, text(q.name, " at step ", t + 1, ": ", scientific(d), ", the bound is ",
+                                         scientific(limit), where_it_left(result.first_difference, t + 1, q.name))};
+      if (t < seen && d / limit >= share) {
+        share = d / limit;
+        where = text(q.name, " at step ", t + 1);
+      }
+    }
+  if (!carries(result.horizon, steps))
+    return {Verdict::undecided, text(end_of(result.horizon), "; a verdict needs ",
+                                     std::min<size_t>(steps, kNegativeSteps), " steps before that")};
+  return {Verdict::same, text("at most ", std::ceil(100 * share), " % of the bound (", where, ")",
+                              seen < steps ? text(" up to step ", seen, " of ", steps) : "")};
+}
+
+// What a negative control lacks; empty where it is as different as it must be.
+std::string shortfall(const Deviations& run, const Deviations& control, DType dtype) {
+  if (!(run.loss[0] <= start_tolerance(dtype)))
+    return text("it did not start as the same function: loss deviates by ", scientific(run.loss[0]), " at step 1");
+  for (const Quantity& q : kQuantities) {
+    const std::vector<double>& values = run.*q.values;
+    const bool crosses = q.values == &Deviations::loss;  // one number: it may pass the reference's at any step
+    const double d = crosses ? largest(values) : values.back();
+    const double least = std::max(separation(dtype) * (control.*q.values).back(), kLeastDifference);
+    if (!(d > least))
+      return text(q.name, " deviates by ", scientific(d), crosses ? " at most" : " after the last step", ", at least ",
+                  scientific(least), " expected");
+  }
+  return "";
+}
+
+bool equal_to_the_last_bit(const Deviations& run) {
+  return largest(run.loss) == 0 && largest(run.gradient) == 0 && largest(run.weight) == 0;
+}
+
+void fill_largest(RunResult& run) {
+  run.loss_deviation = largest(run.deviations.loss);
+  run.gradient_deviation = largest(run.deviations.gradient);
+  run.weight_deviation = largest(run.deviations.weight);
+}
+
+}  // namespace
+
+double bound(double control, DType dtype) { return kControls * control + kEps * epsilon(dtype); }
+
+double share_of_bound(const Deviations& run, const Deviations& control, DType dtype) {
+  double share = run.loss.empty() ? NAN : 0;
+  for (const Quantity& q : kQuantities) {
+    const std::vector<double>&values = run.*q.values, &limits = control.*q.values;
+    if (values.size() != run.loss.size() || limits.size() != run.loss.size()) return NAN;
+    for (size_t t = 0; t < values.size(); ++t) share = larger(share, values[t] / bound(limits[t], dtype));
+  }
+  return share;
+}
+
+Magnitudes reach(std::span<const RunResult> wrong) {
+  Magnitudes least;
+  for (const Quantity& q : kQuantities)
+    for (const RunResult& run : wrong) {
+      const std::vector<double>& values = run.deviations.*q.values;
+      double most = 0;
+      for (size_t t = 0; t < values.size() && t < kNegativeSteps && std::isfinite(values[t]); ++t)
+        most = std::max(most, values[t]);
+      least.*q.size = &run == wrong.data() ? most : std::min(least.*q.size, most);
+    }
+  return least;
+}
+
+Horizon horizon(const Deviations& control, const Magnitudes& reach, DType dtype) {
+  Horizon h;
+  const size_t steps = std::min({control.loss.size(), control.gradient.size(), control.weight.size()});
+  for (const Quantity& q : kQuantities) h.limit.*q.size = std::min(reach.*q.size / 3, largest_bound(dtype));
+  for (size_t t = 0; t < steps && h.ended_by.empty(); ++t) {
+    for (const Quantity& q : kQuantities) {
+      const double c = (control.*q.values)[t];
+      if (bound(c, dtype) < h.limit.*q.size) continue;
+      h.ended_by = q.spoken;
+      h.term = !std::isfinite(c)                 ? "the controls are not finite"
+               : kControls * c > bound(0, dtype) ? "30 times the controls"
+                                                 : "64 eps";
+      break;
+    }
+    for (const Quantity& q : kQuantities)
+      if (t == 0 || h.ended_by.empty()) h.resolution.*q.size = bound((control.*q.values)[t], dtype);
+    if (h.ended_by.empty()) h.steps = static_cast<int>(t) + 1;
+  }
+  return h;
+}
+
+bool carries(const Horizon& h, size_t steps) {
+  return h.steps > 0 && static_cast<size_t>(h.steps) >= std::min<size_t>(steps, kNegativeSteps);
+}
+
+std::string end_of(const Horizon& h) {
+  if (h.ended_by.empty()) return "";
+  const double Magnitudes::*size = nullptr;
+  for (const Quantity& q : kQuantities)
+    if (h.ended_by == q.spoken) size = q.size;
+  const std::string from = text("from step ", h.steps + 1, " on ");
+  if (!(h.limit.*size > 0)) return text(from, "a wrong training was not seen to move ", h.ended_by);
+  return text(from, "rounding alone moves ", h.ended_by, " by more than ", scientific(h.limit.*size), " (", h.term,
+              ")");
+}
+
+double separation(DType dtype) { return dtype == DType::f64 ? 1e6 : 100; }
+
+double start_tolerance(DType dtype) { return dtype == DType::f64 ? 1e-12 : 16 * epsilon(dtype); }
+
+Deviations running_maximum(std::span<const RunResult> controls) {
+  Deviations result;
+  if (controls.empty()) return result;
+  for (const Quantity& q : kQuantities) {
+    std::vector<double>& out = result.*q.values;
+    out = controls[0].deviations.*q.values;
+    for (const RunResult& control : controls) {
+      const std::vector<double>& values = control.deviations.*q.values;
+      if (values.size() != out.size()) return {};
+      for (size_t t = 0; t < out.size(); ++t) out[t] = larger(out[t], values[t]);
+    }
+    for (size_t t = 1; t < out.size(); ++t) out[t] = larger(out[t - 1], out[t]);
+  }
+  return result;
+}
+
+void judge(RunResult& run, DType dtype) {
+  fill_largest(run);
+  run.observed = Verdict::undecided;
+  run.as_expected = false;
+  run.horizon = horizon(run.control, run.reach, dtype);
+  run.reason = unusable(run.deviations, run.control);
+  if (!run.reason.empty()) return;
+  std::tie(run.observed, run.reason) = compare(run, dtype);
+  if (run.observed != run.expected) return;
+  std::string objection;
+  if (run.expected == Verdict::different)
+    objection = shortfall(run.deviations, run.control, dtype);
+  else if (!run.may_be_identical && equal_to_the_last_bit(run.deviations))
+    objection = "equal to the last bit at every step: it was compared with itself";
+  run.as_expected = objection.empty();
+  if (!objection.empty()) run.reason = objection;
+}
+
+void conclude(ProofResult& proof) {
+  for (RunResult& control : proof.controls) fill_largest(control);
+  proof.control = running_maximum(proof.controls);
+  proof.control_loss = largest(proof.control.loss);
+  proof.control_gradient = largest(proof.control.gradient);
+  proof.control_weight = largest(proof.control.weight);
+  std::vector<RunResult> wrong;
+  for (const RunResult& run : proof.runs)
+    if (run.expected == Verdict::different) wrong.push_back(run);
+  const Magnitudes reached = reach(wrong);
+  proof.horizon = horizon(proof.control, reached, proof.options.dtype);
+  bool all = !proof.runs.empty(), contradicted = false;
+  for (RunResult& run : proof.runs) {
+    if (run.control.loss.empty()) run.control = proof.control;
+    run.reach = reached;
+    judge(run, proof.options.dtype);
+    all = all && run.as_expected;
+    contradicted = contradicted || (run.observed != run.expected && run.observed != Verdict::undecided);
+  }
+  proof.verdict = proof.interrupted || (!all && !contradicted) ? Verdict::undecided
+                  : contradicted                               ? Verdict::different
+                                                               : Verdict::same;
+}
+
+}  // namespace isonorm::equivalence

@@ -1,0 +1,50 @@
+#include "equivalence/lockstep/forged.h"
+
+#include "autograd/engine.h"
+#include "autograd/grad_mode.h"
+#include "autograd/ops/matmul.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/shape.h"
+#include "nn/gpt.h"
+
+namespace isonorm::equivalence {
+namespace {
+
+bool belongs_to_norm(const nn::Parameter& p) { return p.name.find("norm") != std::string::npos; }
+
+}  // namespace
+
+Forged::Forged(const ProofOptions& o, const ModelShape& shape, const Variant& variant, Forgery forgery, double size)
+    : Trainee(o, shape, variant), forgery_(forgery), size_(size) {}
+
+void Forged::exchange_batch(int step, Examples examples) {
+  exchanged_ = step;
+  instead_ = std::move(examples);
+}
+
+void Forged::start_from(const nn::Module& raw) {
+  Trainee::start_from(raw);
+  if (forgery_ != Forgery::weight && forgery_ != Forgery::row) return;
+  const NoGrad no_grad;
+  const Tensor w = model().state_dict().at("blocks.0.mlp.fc2.weight"), row = select(w, 0, 0);
+  if (forgery_ == Forgery::row)
+    copy_into(row, row * (1 + size_));
+  else
+    copy_into(narrow(row, 0, 0, 1), narrow(row, 0, 0, 1) + size_ * largest_entry(w));
+}
+
+void Forged::differentiate(const Examples& batch) {
+  const bool wrong = forgery_ == Forgery::batch && instead_ && step_ == exchanged_;
+  Trainee::differentiate(wrong ? *instead_ : batch);
+  if (forgery_ != Forgery::frozen_gains) return;
+  for (const nn::Parameter& p : model().named_parameters())
+    if (belongs_to_norm(p)) set_gradient(p.tensor, {});
+}
+
+Tensor Forged::forward(const Tensor& inputs) {
+  if (forgery_ != Forgery::uncorrected_head) return Trainee::forward(inputs);
+  auto& gpt = dynamic_cast<nn::Gpt&>(model());
+  return linear(gpt.features(inputs), gpt.named_parameters().front().tensor, {});
+}
+
+}  // namespace isonorm::equivalence

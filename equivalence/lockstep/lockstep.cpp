@@ -1,0 +1,66 @@
+#include "equivalence/lockstep/lockstep.h"
+
+#include <cmath>
+
+#include "equivalence/lockstep/criterion.h"
+
+namespace isonorm::equivalence {
+
+Lockstep::Lockstep(const ProofOptions& options, const ModelShape& shape, const nn::Module& initial,
+                   RunResult& reference, std::span<RunResult> controls, std::span<RunResult> runs) {
+  ProofOptions uninterrupted = options;
+  uninterrupted.resume_at = 0;
+  const auto make = [&](RunResult& r, const ProofOptions& o, bool control) {
+    auto trainee = std::make_unique<Trainee>(o, shape, *r.variant);
+    trainee->start_from(initial);
+    if (r.seed != 0) move_by_one_ulp(trainee->model(), r.seed);
+    add(std::move(trainee), r, control);
+  };
+  make(reference, uninterrupted, false);
+  for (RunResult& r : controls) make(r, uninterrupted, true);
+  for (RunResult& r : runs) make(r, options, false);
+}
+
+void Lockstep::add(std::unique_ptr<Training> training, RunResult& record, bool control) {
+  record.parameters = training->model().parameter_count();
+  if (members_.empty() && record.parameters > 0) reference_dtype_ = training->model().parameters()[0].dtype();
+  members_.push_back({std::move(training), &record, control});
+}
+
+void Lockstep::step(const Examples& batch, double lr) {
+  Training& reference = *members_.front().training;
+  for (Member& m : members_) {
+    m.training->differentiate(batch);
+    m.training->update(lr);
+  }
+  for (Member& m : members_)
+    if (m.control) reference.note_control(*m.training);
+  for (Member& m : members_) {
+    const Training& training = *m.training;
+    RunResult& r = *m.record;
+    r.losses.push_back(training.loss());
+    if (&training == &reference) continue;
+    const std::vector<Pair> loss = {{"", from_vector(std::vector{training.loss()}, {}),
+                                     from_vector(std::vector{reference.loss()}, {}), std::abs(reference.loss())}};
+    const std::vector<Pair> gradients = training.gradient_pairs(reference), weights = training.weight_pairs(reference);
+    const struct {
+      const char* name;
+      const std::vector<Pair>& pairs;
+      std::vector<double>& out;
+    } quantities[] = {{"loss", loss, r.deviations.loss},
+                      {"gradient", gradients, r.deviations.gradient},
+                      {"weights", weights, r.deviations.weight}};
+    for (size_t q = 0; q < 3; ++q) {
+      const auto& [name, pairs, out] = quantities[q];
+      out.push_back(equivalence::deviation(pairs));
+      double& most = m.control ? control_[q] : worst_;
+      most = larger(most, out.back());
+      if (m.control || r.first_difference) continue;
+      const double limit = bound(control_[q], reference_dtype_);
+      if (!(out.back() <= limit))
+        if (const auto place = furthest_off(pairs)) r.first_difference = {static_cast<int>(out.size()), name, *place};
+    }
+  }
+}
+
+}  // namespace isonorm::equivalence

@@ -1,0 +1,45 @@
+// Lockstep: a reference, its controls and the runs to be judged, trained on the same batches from one initialisation.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "equivalence/lockstep/result.h"
+#include "train/build_model.h"
+
+namespace isonorm::equivalence {
+
+class Lockstep {
+ public:
+  Lockstep() = default;
+  // The reference comes first, then its controls, then the runs. The record is filled by step(); it must stay where it
+  // is.
+  void add(std::unique_ptr<Training> training, RunResult& record, bool control = false);
+
+  // Makes a model for every record, by its variant and seed, from the parameters of `initial` (a raw model). Reference
+  // and controls are never resumed.
+  Lockstep(const ProofOptions& options, const ModelShape& shape, const nn::Module& initial, RunResult& reference,
+           std::span<RunResult> controls, std::span<RunResult> runs);
+
+  // One step of every model; appends losses and deviations to the records.
+  void step(const Examples& batch, double lr);
+
+  // Every model with its record: the reference, the controls, the runs.
+  struct Member {
+    std::unique_ptr<Training> training;
+    RunResult* record;
+    bool control;
+  };
+  std::span<Member> members() { return members_; }
+
+  double deviation() const { return worst_; }  // largest so far of the runs, in any quantity
+  double control_deviation() const { return larger(larger(control_[0], control_[1]), control_[2]); }  // of the controls
+
+ private:
+  std::vector<Member> members_;
+  DType reference_dtype_ = DType::f64;
+  double worst_ = 0;
+  double control_[3] = {};  // of loss, gradient, weights
+};
+
+}  // namespace isonorm::equivalence

@@ -1,0 +1,23 @@
+// Batches made from nothing but a seed: random images or ids, and random labels.
+#pragma once
+
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/random.h"
+#include "train/build_model.h"
+#include "train/examples.h"
+
+namespace isonorm::equivalence {
+
+// The batch of a step: images [batch, side, side, channels] uniform in [0, 1) and classes, or ids [batch, context] and
+// the ids that are to follow. The same numbers in every dtype, up to rounding.
+inline Examples made_examples(const ProofOptions& o, const ModelShape& shape, uint64_t step = 0) {
+  Generator g{o.seed, (step + 1) << 40};
+  if (o.model == ModelKind::gpt) {
+    const Tensor ids = randint(0, shape.vocab, {o.batch, o.context}, kCpu, g);
+    return {ids, randint(0, shape.vocab, {o.batch, o.context}, kCpu, g)};
+  }
+  const Tensor images = rand({o.batch, shape.image, shape.image, shape.channels}, {DType::f64}, g);
+  return {cast(images, o.dtype), randint(0, shape.classes, {o.batch}, kCpu, g)};
+}
+
+}  // namespace isonorm::equivalence

@@ -1,0 +1,138 @@
+#include "equivalence/lockstep/prove.h"
+
+#include <chrono>
+#include <map>
+
+#include "core/parallel.h"
+#include "core/random.h"
+#include "equivalence/lockstep/criterion.h"
+#include "equivalence/lockstep/lockstep.h"
+#include "equivalence/lockstep/wrong_training.h"
+#include "optim/schedule.h"
+#include "train/held_out.h"
+#include "train/source.h"
+
+namespace isonorm::equivalence {
+namespace {
+
+using nn::Stream;
+using nn::StreamForm;
+
+class Proof {
+ public:
+  Proof(const ProofOptions& o, const ProgressCallback& progress) : o_(o), progress_(progress), source_(o) {
+    result_.options = o;
+    result_.manifest = manifest_of(o);
+    result_.manifest.data_sha256 = sha256_of_files(source_.files());
+    manual_seed(o.seed);
+    initial_ = build_model(o, source_.shape(), Stream(StreamForm::layer_norm, o.width));
+    const int runs = 1 + o.controls + static_cast<int>(o.forms.size());
+    const int negative = 1 + o.controls + static_cast<int>(wrong_records(o).size());
+    work_ = o.step_count() * runs + kNegativeSteps * negative + test_steps() * runs;
+  }
+
+  ProofResult run() {
+    // One record per run first: a progress callback sees them all.
+    for (int c = 0; c < o_.controls; ++c)
+      result_.controls.push_back(record(raw_variant(StreamForm::layer_norm), c + 1));
+    for (const std::string& f : o_.forms) result_.runs.push_back(record(raw_variant(nn::stream_form(f))));
+    result_.reference = record(raw_variant(StreamForm::layer_norm));
+    const optim::Schedule schedule{
+        .peak = o_.lr, .warmup = std::min(o_.warmup, o_.step_count()), .steps = o_.step_count()};
+    {
+      Lockstep all(o_, source_.shape(), *initial_, result_.reference, result_.controls, result_.runs);
+      if (!train(all, Phase::training, o_.step_count(), [&](int t) { return schedule.lr(t); })) return stop();
+      if (!test(all)) return stop();
+    }
+
+    std::vector<RunResult> negative = wrong_records(o_), controls = result_.controls;
+    for (RunResult& c : controls) c.deviations = {}, c.losses.clear();
+    RunResult& reference = result_.negative_reference = record(raw_variant(StreamForm::layer_norm));
+    const size_t first = result_.runs.size();
+    result_.runs.insert(result_.runs.end(), negative.begin(), negative.end());
+    const std::span<RunResult> runs = std::span(result_.runs).subspan(first);
+    Lockstep all(o_, source_.shape(), *initial_, reference, controls, {});
+    add_wrong(all, o_, source_.shape(), *initial_, runs, source_.batch(kNegativeSteps));
+    if (!train(all, Phase::negative, kNegativeSteps, [&](int) { return o_.lr; })) return stop();
+    for (RunResult& r : runs) r.control = running_maximum(controls);
+    conclude(result_);
+    result_.seconds = seconds();
+    return std::move(result_);
+  }
+
+ private:
+  template <class Rate> bool train(Lockstep& all, Phase phase, int steps, Rate rate) {
+    const auto members = all.members();
+    for (int t = 0; t < steps; ++t) {
+      all.step(source_.batch(t), rate(t));
+      done_ += static_cast<double>(members.size());
+      if (!report(phase, t + 1, steps, members[0].record->losses.back(), all.deviation(), all.control_deviation(),
+                  rate(t)))
+        return false;
+    }
+    return true;
+  }
+
+  // Accuracy of every run on examples that no step showed, and where its predictions differ from the reference's.
+  bool test(Lockstep& trained) {
+    const auto members = trained.members();
+    std::vector<nn::Module*> models;
+    for (const Lockstep::Member& m : members) models.push_back(&m.training->model());
+    const double before = done_;
+    const std::optional<TestPass> pass = test_pass(source_, models, [&](int batch, int batches) {
+      done_ = before + test_steps() * static_cast<double>(models.size()) * batch / batches;
+      return report(Phase::testing, batch, batches, result_.reference.losses.back(), 0, 0, 0);
+    });
+    if (!pass) return false;
+    result_.test_count = pass->predictions;
+    for (size_t m = 0; m < members.size() && pass->predictions > 0; ++m) {
+      members[m].record->accuracy = pass->accuracy(m);
+      members[m].record->differing_predictions = pass->scores[m].differing;
+    }
+    return true;
+  }
+
+  // The test pass of one run in training steps: a forward costs a third of a step.
+  double test_steps() const { return 0.3 * static_cast<double>(source_.test_count()) / o_.batch; }
+
+  bool report(Phase phase, int step, int steps, double loss, double deviation, double control, double lr) {
+    if (!progress_) return true;
+    return progress_(
+        {phase, step, steps, loss, deviation, control, lr, seconds(), std::min(1.0, done_ / work_), result_});
+  }
+
+  ProofResult stop() {
+    result_.interrupted = true;
+    conclude(result_);
+    result_.seconds = seconds();
+    return std::move(result_);
+  }
+
+  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); }
+
+  ProofOptions o_;
+  const ProgressCallback& progress_;
+  Source source_;
+  std::unique_ptr<nn::Module> initial_;
+  ProofResult result_;
+  double work_ = 1, done_ = 0;  // in training steps of one run
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
+
+ProofResult prove(const ProofOptions& options, const ProgressCallback& progress) {
+  check(options.step_count() > 0 && options.batch > 0, "prove: ", options.step_count(), " steps of ", options.batch,
+        " examples, expected at least 1 of each");
+  check(options.controls > 0, "prove: ", options.controls, " controls, expected at least 1");
+  for (const std::string& form : options.forms)
+    check(form != nn::name_of(StreamForm::layer_norm),
+          "prove: layer_norm is the reference; to be held against it are "
+          "rms_norm, crms_norm and crms_isometric");
+  check(options.dtype == DType::f32 || options.dtype == DType::f64, "prove: dtype is ", options.dtype,
+        ", expected f32 or f64");
+  if (options.threads > 0) set_num_threads(options.threads);
+  return Proof(options, progress).run();
+}
+
+}  // namespace isonorm::equivalence

@@ -1,0 +1,108 @@
+#include "equivalence/lockstep/trainee.h"
+
+#include "autograd/engine.h"
+#include "autograd/grad_mode.h"
+#include "autograd/ops/loss.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/shape.h"
+#include "equivalence/coordinates/parametrisation.h"
+#include "train/optimizers.h"
+
+namespace isonorm::equivalence {
+
+Trainee::Trainee(const ProofOptions& o, const ModelShape& shape, const Variant& variant)
+    : options_(o),
+      shape_(shape),
+      variant_(variant),
+      stream_(variant.form, o.width, variant.storage),
+      generator_{o.seed, uint64_t{1} << 62} {
+  check(o.accumulate >= 1 && o.batch % o.accumulate == 0, "accumulate: ", o.batch, " examples in ", o.accumulate,
+        " parts of equal size");
+  make();
+}
+
+void Trainee::make() {
+  model_ = build_model(options_, shape_, stream_);
+  parameters_ = model_->named_parameters();
+  const auto make = [&](const std::vector<Tensor>& tensors) {
+    std::vector<nn::Parameter> parameters = parameters_;
+    for (size_t i = 0; i < tensors.size(); ++i) parameters[i].tensor = tensors[i];
+    return build_optimizer(options_, parameters);
+  };
+  if (variant_.gradients == GradientRule::lifted)
+    lifted_ = std::make_unique<Lifted>(parameters_, stream_, make);
+  else
+    own_ = make(model_->parameters());
+}
+
+void Trainee::start_from(const nn::Module& raw) {
+  model_->load_state_dict(mapped_state(raw, stream_));
+  project(parameters_, variant_.start);
+}
+
+void Trainee::resume() {
+  const TensorMap weights = model_->state_dict(), state = optimizer().state_dict();
+  const std::unique_ptr<optim::Ema> average = std::move(average_);
+  make();
+  model_->load_state_dict(weights);
+  optimizer().load_state_dict(state);
+  if (!average) return;
+  average_ = std::make_unique<optim::Ema>(model_->parameters(), optim::EmaOptions{.decay = options_.ema});
+  average_->load_state_dict(average->state_dict());
+}
+
+Tensor Trainee::compared_gradient(const nn::Parameter& p) const {
+  const Tensor g = raw_gradient(gradient(p.tensor), p, stream_);
+  const bool recentred = stream_.parameter_width() == stream_.width() && p.role == nn::Role::writer &&
+                         (variant_.gradients != GradientRule::as_is || variant_.after_step == Projection::writers);
+  return recentred ? nn::recentre(g, p.stream_dim) : g;
+}
+
+void Trainee::differentiate(const Examples& batch) {
+  if (options_.resume_at > 0 && step_ == options_.resume_at) resume();
+  ++step_;
+  for (const nn::Parameter& p : parameters_) set_gradient(p.tensor, {});
+  const SameDraws draws(generator_);
+  const int64_t part = batch.targets.size(0) / options_.accumulate;
+  loss_ = 0;
+  for (int64_t from = 0; from < batch.targets.size(0); from += part) {
+    const Tensor loss =
+        cross_entropy(forward(narrow(batch.inputs, 0, from, part)), narrow(batch.targets, 0, from, part));
+    backward(options_.accumulate == 1 ? loss : loss * (1.0 / options_.accumulate));
+    loss_ += loss.item() / options_.accumulate;
+  }
+  gradients_.clear();
+  NoGrad no_grad;
+  for (const nn::Parameter& p : parameters_) gradients_.push_back(compared_gradient(p));
+}
+
+// A tied head behind a learned gain sees the means of the table's rows.
+Tensor Trainee::compared_weight(const nn::Parameter& p) const {
+  if (options_.tied && options_.affine && p.name == "token.weight") return detach(p.tensor);
+  return visible_weight(p, stream_, !options_.affine);
+}
+
+void Trainee::update(double lr) {
+  if (variant_.gradients == GradientRule::metric) correct_gradients(parameters_, stream_);
+  if (lifted_) lifted_->lift();
+  if (options_.ema > 0 && !average_)
+    average_ = std::make_unique<optim::Ema>(model_->parameters(), optim::EmaOptions{.decay = options_.ema});
+  optimizer().set_lr(lr);
+  const double scale = limit_gradients(options_, optimizer().parameters());
+  if (lifted_)
+    lifted_->step(scale);
+  else
+    own_->step(scale);
+  project(parameters_, variant_.after_step);
+  weights_.clear();
+  for (const nn::Parameter& p : parameters_) weights_.push_back(compared_weight(p));
+  if (!average_) return;
+  average_->update();
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    nn::Parameter p = parameters_[i];
+    p.tensor = average_->averages()[i];
+    weights_.push_back(compared_weight(p));
+  }
+}
+
+}  // namespace isonorm::equivalence

@@ -1,0 +1,60 @@
+// A model under training in a proof: its parameters in whatever coordinates, its optimizer, and how far it is from
+// another one.
+#pragma once
+
+#include <memory>
+
+#include "equivalence/coordinates/lifted.h"
+#include "equivalence/coordinates/variant.h"
+#include "equivalence/lockstep/training.h"
+#include "optim/ema.h"
+#include "train/build_model.h"
+
+namespace isonorm::equivalence {
+
+// A model whose weights are stored and updated as a Variant says: one training loop for all of them.
+class Trainee : public Training {
+ public:
+  Trainee(const ProofOptions& options, const ModelShape& shape, const Variant& variant);
+
+  // Takes over the parameters of a raw model, in this one's coordinates, with what the variant projects once.
+  virtual void start_from(const nn::Module& raw);
+
+  // Forward, loss, backward. Keeps the loss and the gradients in raw coordinates, to be compared entry by entry with
+  // those of a Pre-LN model. They are not projected, since a projection hides what plain RMSNorm does wrong (F6).
+  // Except where the variant itself takes the mean of a writer's gradient away, before the optimizer (a3, a5) or from
+  // the weights after the step (a4): there it never acts on the function, Pre-LN has none (F3), and it legitimately
+  // differs (F5); what remains, P g, is compared.
+  void differentiate(const Examples& batch) override;
+  // Clips and updates at rate `lr`; keeps the visible weights, and behind them those of the average.
+  void update(double lr) override;
+
+  nn::Module& model() override { return *model_; }
+  const nn::Stream& stream() const { return stream_; }
+
+ protected:
+  // The logits.
+  virtual Tensor forward(const Tensor& inputs) { return (*model_)(inputs); }
+
+  int step_ = 0;  // that differentiate() begins next, from 0
+
+ private:
+  void make();
+  // Goes on with model, optimizer and average made anew from the states of these, as from a checkpoint.
+  void resume();
+  optim::Optimizer& optimizer() const { return lifted_ ? lifted_->optimizer() : *own_; }
+  Tensor compared_gradient(const nn::Parameter& p) const;
+  Tensor compared_weight(const nn::Parameter& p) const;
+
+  const ProofOptions options_;
+  const ModelShape shape_;
+  const Variant variant_;
+  nn::Stream stream_;
+  std::unique_ptr<nn::Module> model_;
+  Generator generator_;                    // where dropout draws
+  std::unique_ptr<Lifted> lifted_;         // where the variant lifts
+  std::unique_ptr<optim::Optimizer> own_;  // elsewhere
+  std::unique_ptr<optim::Ema> average_;    // from the first update on, where one is asked for
+};
+
+}  // namespace isonorm::equivalence

@@ -1,0 +1,94 @@
+#include "equivalence/lockstep/training.h"
+
+#include <cmath>
+
+#include "autograd/grad_mode.h"
+#include "autograd/ops/shape.h"
+#include "core/philox.h"
+
+namespace isonorm::equivalence {
+namespace {
+constexpr double kItsOwnSize = 0.25;  // relative to the largest entry: note_control()
+}
+
+double Training::largest_gradient() const {
+  double largest = 0;
+  for (const Tensor& g : gradients_) largest = larger(largest, largest_entry(g));
+  return largest;
+}
+
+std::vector<Pair> Training::gradient_parts(const Training& reference, std::vector<bool>& blind) const {
+  NoGrad no_grad;
+  std::vector<Pair> pairs;
+  const auto add = [&](const Tensor& mine, const Tensor& theirs, const std::string& name, int64_t row, bool is_blind) {
+    pairs.push_back({name, mine, theirs, largest_entry(theirs), row});
+    blind.push_back(is_blind);
+  };
+  for (size_t i = 0; i < gradients_.size(); ++i) {
+    const Tensor &mine = gradients_[i], &theirs = reference.gradients_[i];
+    const nn::Parameter& p = reference.parameters_[i];
+    if (p.blind_end == p.blind_begin) {
+      add(mine, theirs, p.name, 0, false);
+      continue;
+    }
+    for (const auto& [from, to] :
+         {std::pair{int64_t{0}, p.blind_begin}, {p.blind_begin, p.blind_end}, {p.blind_end, theirs.size(0)}})
+      if (to != from)
+        add(narrow(mine, 0, from, to - from), narrow(theirs, 0, from, to - from), p.name, from, from == p.blind_begin);
+  }
+  return pairs;
+}
+
+std::vector<Pair> Training::gradient_pairs(const Training& reference) const {
+  std::vector<bool> blind;
+  std::vector<Pair> pairs = gradient_parts(reference, blind);
+  const double of_all = reference.largest_gradient(), small = reference.noise_share_ * of_all;
+  for (size_t k = 0; k < pairs.size(); ++k) {
+    const bool moved = k < reference.moved_.size() && reference.moved_[k] >= kItsOwnSize;
+    if (blind[k] || (moved && pairs[k].scale < small)) pairs[k].scale = of_all;
+  }
+  return pairs;
+}
+
+void Training::note_control(const Training& control) {
+  if (noise_share_ == 0) return;
+  std::vector<bool> blind;
+  const std::vector<Pair> pairs = control.gradient_parts(*this, blind);
+  moved_.resize(pairs.size());
+  for (size_t k = 0; k < pairs.size(); ++k) moved_[k] = larger(moved_[k], deviation({pairs[k]}));
+}
+
+std::vector<Pair> Training::weight_pairs(const Training& reference) const {
+  std::vector<Pair> pairs;
+  const size_t count = reference.parameters_.size();
+  for (size_t i = 0; i < weights_.size(); ++i) {
+    const Tensor theirs = reference_weight(reference, i);
+    const std::string name = text(i < count ? "" : "average of ", reference.parameters_[i % count].name);
+    pairs.push_back({name, weights_[i], theirs, largest_entry(theirs)});
+  }
+  return pairs;
+}
+
+namespace {
+template <class T> void move_elements(const Tensor& p, uint64_t seed, uint64_t stream) {
+  T* v = p.mutable_data<T>();
+  for (int64_t i = 0; i < p.numel(); ++i) {
+    const bool up = philox(seed, static_cast<uint64_t>(i), stream).word[0] & 1;
+    v[i] = std::nextafter(v[i], up ? INFINITY : -INFINITY);
+  }
+}
+}  // namespace
+
+void move_by_one_ulp(nn::Module& model, uint64_t seed) {
+  uint64_t stream = 0;
+  for (const Tensor& p : model.parameters()) {
+    check(p.dtype() == DType::f64 || p.dtype() == DType::f32, "move_by_one_ulp: dtype is ", p.dtype(),
+          ", expected f32 or f64");
+    if (p.dtype() == DType::f64)
+      move_elements<double>(p, seed, stream++);
+    else
+      move_elements<float>(p, seed, stream++);
+  }
+}
+
+}  // namespace isonorm::equivalence

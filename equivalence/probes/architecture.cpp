@@ -1,0 +1,150 @@
+#include "equivalence/probes/architecture.h"
+
+#include <bit>
+
+#include "autograd/grad_mode.h"
+#include "autograd/ops/pointwise.h"
+#include "core/random.h"
+
+namespace isonorm::equivalence {
+namespace {
+
+using enum nn::Activation;
+using enum nn::Positions;
+constexpr ModelKind kGpt = ModelKind::gpt, kVit = ModelKind::vit;
+constexpr bool kTied = true, kUntied = false, kMean = true, kClass = false;
+constexpr bool kAffine = true, kPlain = false, kBias = true, kNoBias = false;
+
+//   name, model, width, depth, heads, head width, MLP width, activation, positions, output, norms, biases
+// clang-format off
+constexpr Architecture kArchitectures[] = {
+    {"gpt1", kGpt, 12, 1, 1, 0, 20, relu, rotary, kUntied, kPlain, kBias},
+    {"gpt2", kGpt, 24, 2, 3, 0, 48, gelu, learned, kUntied, kPlain, kBias},
+    {"gpt3", kGpt, 36, 2, 4, 0, 40, swiglu, learned, kUntied, kAffine, kNoBias},
+    {"gpt4", kGpt, 20, 2, 2, 0, 24, swiglu, rotary, kTied, kPlain, kNoBias},
+    {"gpt5", kGpt, 7, 2, 1, 6, 11, swiglu, rotary, kTied, kAffine, kNoBias},
+    {"gpt6", kGpt, 15, 1, 3, 0, 20, relu, learned, kTied, kPlain, kBias},
+    {"gpt7", kGpt, 33, 1, 3, 4, 32, gelu, rotary, kUntied, kAffine, kBias},
+    {"gpt8", kGpt, 16, 2, 1, 0, 32, gelu, learned, kUntied, kPlain, kNoBias},
+    {"gpt9", kGpt, 8, 1, 1, 0, 16, relu, learned, kTied, kAffine, kBias},
+    {"gpt10", kGpt, 32, 1, 1, 0, 24, swiglu, rotary, kTied, kPlain, kBias},
+    {"gpt11", kGpt, 16, 1, 2, 0, 12, relu, rotary, kTied, kAffine, kBias},
+    {"vit1", kVit, 10, 2, 1, 0, 24, gelu, learned, kClass, kPlain, kBias},
+    {"vit2", kVit, 20, 1, 1, 12, 24, swiglu, learned, kClass, kAffine, kBias},
+    {"vit3", kVit, 48, 1, 4, 0, 48, gelu, learned, kClass, kAffine, kBias},
+    {"vit4", kVit, 14, 1, 2, 0, 16, relu, learned, kMean, kPlain, kBias},
+    {"vit5", kVit, 9, 2, 1, 0, 24, gelu, learned, kMean, kAffine, kBias},
+    {"vit6", kVit, 21, 2, 1, 8, 32, gelu, rotary, kMean, kPlain, kBias},
+    {"vit7", kVit, 15, 1, 2, 6, 16, relu, rotary, kClass, kAffine, kNoBias},
+    {"vit8", kVit, 47, 1, 5, 4, 24, swiglu, learned, kMean, kAffine, kBias},
+    {"vit9", kVit, 32, 2, 1, 0, 32, gelu, rotary, kClass, kPlain, kNoBias},
+    {"vit10", kVit, 8, 2, 1, 0, 16, gelu, rotary, kMean, kAffine, kBias},
+    {"vit11", kVit, 16, 1, 4, 0, 16, relu, rotary, kClass, kPlain, kBias},
+};
+// clang-format on
+
+constexpr double kRawMean = 0.15;
+
+const char* activation_text(nn::Activation a) {
+  switch (a) {
+    case gelu:
+      return "GELU";
+    case gelu_tanh:
+      return "GELU (tanh)";
+    case relu:
+      return "ReLU";
+    case silu:
+      return "SiLU";
+    case swiglu:
+      return "SwiGLU";
+  }
+  return "?";
+}
+
+const char* model_text(ModelKind m) { return m == kGpt ? "GPT" : "ViT"; }
+
+const char* output_text(const Architecture& a) {
+  if (a.model == kGpt) return a.other_output ? "tied" : "untied";
+  return a.other_output ? "mean pooling" : "class token";
+}
+
+const char* width_text(int64_t width) {
+  return width % 2 != 0 ? "odd" : std::has_single_bit(static_cast<uint64_t>(width)) ? "power of two" : "even";
+}
+
+}  // namespace
+
+std::span<const Architecture> architectures() { return kArchitectures; }
+
+const Architecture& architecture(std::string_view name) {
+  std::string names;
+  for (const Architecture& a : kArchitectures) {
+    if (name == a.name) return a;
+    names += text(names.empty() ? "" : ", ", a.name);
+  }
+  check(false, "architecture: none is called '", name, "'; there are ", names);
+  return kArchitectures[0];
+}
+
+std::vector<Feature> features(const Architecture& a) {
+  return {{"model", model_text(a.model)},
+          {"width", width_text(a.width)},
+          {"heads", a.heads == 1 ? "one" : "several"},
+          {"activation", activation_text(a.activation)},
+          {"positions", name_of(a.positions)},
+          {text("output of a ", model_text(a.model)), output_text(a)},
+          {"norms", a.affine ? "affine" : "plain"}};
+}
+
+int distance(const Architecture& a, const Architecture& b) {
+  int differ = 0;
+  const std::vector<Feature> of_a = features(a), of_b = features(b);
+  for (const Feature& f : of_a)
+    for (const Feature& g : of_b) differ += f.respect == g.respect && f.value != g.value;
+  return differ;
+}
+
+std::string description(const Architecture& a) {
+  return text("width ", a.width, ", ", a.heads, a.heads == 1 ? " head, " : " heads, ", activation_text(a.activation),
+              ", ", name_of(a.positions), ", ", output_text(a), ", ", a.affine ? "affine" : "plain",
+              a.bias ? "" : ", no biases");
+}
+
+ProofOptions training_options(const Architecture& a, DType dtype, uint64_t seed) {
+  ProofOptions o;
+  o.model = a.model;
+  o.warmup = 0;
+  o.batch = 4;
+  o.width = a.width;
+  o.depth = a.depth;
+  o.heads = a.heads;
+  o.head_width = a.head_width;
+  o.mlp = a.mlp;
+  o.vocab = 11;
+  o.patch = 3;
+  o.context = 6;
+  o.activation = a.activation;
+  o.positions = a.positions;
+  o.affine = a.affine;
+  o.bias = a.bias;
+  o.tied = a.model == kGpt && a.other_output;
+  o.mean_pool = a.model == kVit && a.other_output;
+  o.dtype = dtype;
+  o.seed = seed;
+  return o;
+}
+
+ModelShape shape_of(const Architecture& a) {
+  return a.model == kGpt ? ModelShape{.vocab = 11} : ModelShape{.image = 6, .channels = 2, .classes = 5};
+}
+
+std::unique_ptr<nn::Module> initial_model(const ProofOptions& o, const ModelShape& shape) {
+  manual_seed(o.seed);
+  auto model = build_model(o, shape, nn::Stream(nn::StreamForm::layer_norm, o.width));
+  NoGrad no_grad;
+  for (const nn::Parameter& p : model->named_parameters())
+    if (p.role != nn::Role::neutral) copy_into(p.tensor, detach(p.tensor) + kRawMean);
+  return model;
+}
+
+}  // namespace isonorm::equivalence

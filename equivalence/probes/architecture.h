@@ -1,0 +1,55 @@
+// The architectures of the certificate, as data: small Transformers that differ from each other in many ways.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "train/build_model.h"
+
+namespace isonorm::equivalence {
+
+struct Architecture {
+  const char* name;
+  ModelKind model;
+  int64_t width, depth, heads, head_width, mlp;  // head_width 0: width / heads
+  nn::Activation activation;
+  nn::Positions positions;
+  bool other_output;  // gpt: a tied head; vit: the mean of the tokens instead of a class token
+  bool affine;
+  bool bias;
+};
+
+// Of width 2: a normalised row is (s, -s) with |s| near 1, so nothing but its sign is left and its gradient is almost
+// 0. Not among the others.
+inline constexpr Architecture kWidth2 = {
+    "width 2", ModelKind::gpt, 2, 1, 1, 2, 8, nn::Activation::gelu, nn::Positions::learned, false, false, true};
+
+// At most 2 blocks and width 48.
+std::span<const Architecture> architectures();
+// By name. Throws listing all.
+const Architecture& architecture(std::string_view name);
+
+// What an architecture is in one respect: {"width", "odd"}. The output of a ViT has nothing to do with that of a GPT:
+// they are two respects, and each model has one of them.
+struct Feature {
+  std::string respect, value;
+  bool operator==(const Feature&) const = default;
+};
+std::vector<Feature> features(const Architecture& a);
+// In how many respects that both have the two differ.
+int distance(const Architecture& a, const Architecture& b);
+
+// "width 24, 3 heads, SwiGLU, rotary, tied, plain, no biases".
+std::string description(const Architecture& a);
+
+// The options of its trainings: AdamW at the constant rate of 1e-3, weight decay 0.01, clipping at 1.
+ProofOptions training_options(const Architecture& a, DType dtype, uint64_t seed);
+ModelShape shape_of(const Architecture& a);
+
+// The Pre-LN model with initial parameters drawn from options.seed, writers and readers moved by 0.15, so that what a
+// projection takes away is there.
+std::unique_ptr<nn::Module> initial_model(const ProofOptions& options, const ModelShape& shape);
+
+}  // namespace isonorm::equivalence

@@ -1,0 +1,222 @@
+#include "equivalence/probes/point_errors.h"
+
+#include <cmath>
+
+#include "autograd/engine.h"
+#include "autograd/grad_mode.h"
+#include "autograd/ops/loss.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/reduce.h"
+#include "autograd/ops/shape.h"
+#include "equivalence/coordinates/parametrisation.h"
+#include "equivalence/lockstep/made_examples.h"
+#include "equivalence/probes/drawn_point.h"
+
+namespace isonorm::equivalence {
+namespace {
+
+using nn::Role;
+using nn::Stream;
+using nn::StreamForm;
+using nn::StreamStorage;
+
+// A map of nn/coordinates.h in the dtype of w, whatever that costs: what Stream does in f32.
+Tensor mapped_in_its_dtype(const Tensor& w, const nn::Parameter& p, const Stream& stream) {
+  if (p.role == Role::neutral) return w;
+  const bool writer = p.role == Role::writer;
+  switch (stream.form()) {
+    case StreamForm::rms_norm:
+      return writer ? nn::recentre(w, p.stream_dim) : w;
+    case StreamForm::crms_norm:
+      return writer ? nn::compress_writer(w, p.stream_dim) : nn::compress_reader(w, p.stream_dim);
+    default:
+      return nn::to_isometric(w, p.stream_dim);
+  }
+}
+
+// Who maps the raw weights: the model in its forward, or this file, in f64 or in the model's dtype.
+enum class Maps { by_the_stream, once, once_in_the_dtype };
+
+// A model that is looked at once, in f64 and raw coordinates.
+class Point : public Training {
+ public:
+  Point(const ProofOptions& o, const ModelShape& shape, StreamForm form, Maps maps = Maps::by_the_stream)
+      : stream_(form, o.width, maps == Maps::by_the_stream ? StreamStorage::raw : StreamStorage::mapped),
+        maps_(maps),
+        model_(build_model(o, shape, stream_)) {
+    parameters_ = model_->named_parameters();
+  }
+
+  const Tensor& logits() const { return logits_; }
+
+  // Logits and gradients at the weights of `raw`, which are numbers of the dtype. `reversed`: with coordinates and
+  // examples in reverse order.
+  void differentiate_at(const nn::Module& raw, const Examples& batch, bool reversed = false) {
+    const std::vector<nn::Parameter> source = raw.named_parameters();
+    std::vector<Tensor> leaves;  // raw weights that the stored ones were computed from, where maps are rounded
+    for (size_t i = 0; i < source.size(); ++i) {
+      const nn::Parameter &p = parameters_[i], &from = source[i];
+      Tensor w = detach(from.tensor);
+      if (reversed) w = mirrored(w, from);
+      if (maps_ == Maps::once) w = stored_map(from, stream_)(w, from.stream_dim);
+      w = cast(w, p.tensor.dtype());
+      if (maps_ == Maps::once_in_the_dtype)
+        w = mapped_in_its_dtype(require_grad(leaves.emplace_back(w)), from, stream_);
+      {
+        NoGrad no_grad;
+        copy_into(p.tensor, detach(w));
+      }
+      mapped_.push_back(w);
+    }
+    differentiate(reversed ? Examples{flip(batch.inputs, {0}), flip(batch.targets, {0})} : batch);
+    if (reversed) logits_ = flip(logits_, {0});
+    for (size_t i = 0; i < source.size(); ++i) {
+      Tensor g = gradient(parameters_[i].tensor);
+      if (maps_ == Maps::once_in_the_dtype && requires_grad(mapped_[i])) {
+        backward(mapped_[i], g);
+        g = gradient(leaves[i]);
+      }
+      g = cast(g, DType::f64);
+      if (maps_ == Maps::once) g = raw_gradient(g, parameters_[i], stream_);
+      gradients_.push_back(reversed ? mirrored(g, source[i]) : g);
+    }
+  }
+
+  void differentiate(const Examples& batch) override {
+    const Tensor& x = batch.inputs;
+    const DType dtype = parameters_[0].tensor.dtype();
+    const Tensor y = (*model_)(is_floating(x.dtype()) ? cast(x, dtype) : x),
+                 loss = cross_entropy(y, batch.targets, {.reduction = Reduction::sum});
+    backward(loss);
+    logits_ = cast(detach(y), DType::f64);
+    loss_ = loss.item();
+  }
+  void update(double) override {}
+  nn::Module& model() override { return *model_; }
+
+ private:
+  // With the coordinates of the stream in reverse order.
+  static Tensor mirrored(const Tensor& w, const nn::Parameter& p) {
+    if (p.role != Role::neutral) return flip(w, {p.stream_dim});
+    return p.name.find("norm") != std::string::npos ? flip(w, {0}) : w;
+  }
+
+  Stream stream_;
+  Maps maps_;
+  std::unique_ptr<nn::Module> model_;
+  std::vector<Tensor> mapped_;
+  Tensor logits_;
+};
+
+// What is compared of `mine`, which is a Point or a RoundingModel.
+template <class Model> std::vector<Pair> pairs(const Model& mine, const Point& reference, Looked looked) {
+  if (looked == Looked::gradients) return mine.gradient_pairs(reference);
+  return {{"logits", mine.logits(), reference.logits(), largest_entry(reference.logits())}};
+}
+
+// <g, g_ref> / <g_ref, g_ref> - 1: what a wrong factor is, and what independent errors of the entries mostly cancel in.
+// 0 where the reference is rounding alone.
+double scale_error(const Pair& p) {
+  const NoGrad no_grad;
+  const double squares = sum(square(p.reference)).item();
+  const bool blind = largest_entry(p.reference) < p.scale;
+  return blind || squares == 0 ? 0 : sum((p.value - p.reference) * p.reference).item() / squares;
+}
+
+// What rounding does, in eps: a tensor's entries and scales, without a name.
+FormErrors predicted(DrawnPoint& drawn, StreamForm form, const Point& reference, Looked looked) {
+  FormErrors errors;
+  const auto square_in_eps = [&](double error) { return std::pow(error / epsilon(drawn.dtype()), 2) / kPredictions; };
+  for (int n = 0; n < kPredictions; ++n) {
+    const auto model = drawn.rounded_model(form);
+    model->differentiate(drawn.batch());
+    const std::vector<Pair> all = pairs(*model, reference, looked);
+    errors.resize(all.size(), {.name = {}, .predicted = {0}, .scale_predicted = {0}});
+    for (size_t i = 0; i < all.size(); ++i) {
+      errors[i].predicted[0] += square_in_eps(deviation({all[i]}));
+      errors[i].scale_predicted[0] += square_in_eps(scale_error(all[i]));
+    }
+  }
+  for (TensorErrors& t : errors)
+    for (auto* mean : {&t.predicted, &t.scale_predicted}) mean->front() = std::sqrt(mean->front());
+  return errors;
+}
+
+// Where the reference rounds as much as what it is compared with.
+FormErrors with_those_of(FormErrors errors, const FormErrors& reference) {
+  for (size_t i = 0; i < errors.size(); ++i) {
+    errors[i].predicted[0] = std::hypot(errors[i].predicted[0], reference[i].predicted[0]);
+    errors[i].scale_predicted[0] = std::hypot(errors[i].scale_predicted[0], reference[i].scale_predicted[0]);
+  }
+  return errors;
+}
+
+// Appends a point.
+void append(FormErrors& to, const std::vector<Pair>& pairs, const FormErrors& expected, DType dtype) {
+  to.resize(pairs.size());
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    const Pair& p = pairs[i];
+    TensorErrors& t = to[i];
+    t.name = p.first_row == 0 ? p.name : text(p.name, "[", p.first_row, "..]");
+    t.error.push_back(deviation({p}) / epsilon(dtype));
+    t.scale.push_back(scale_error(p) / epsilon(dtype));
+    t.predicted.push_back(expected[i].predicted[0]);
+    t.scale_predicted.push_back(expected[i].scale_predicted[0]);
+  }
+}
+
+// Gradients in f32 whose activations wait in bf16, over a batch so large that they are kept so (4 KiB and more).
+void measure_kept(PointErrors& errors, const DrawnPoint& drawn, const ProofOptions& o, int k) {
+  constexpr int kExamples = 64;
+  ProofOptions many = o;
+  many.batch = kExamples;
+  const Examples batch = made_examples(many, drawn.shape(), static_cast<uint64_t>(k));
+  Point reference(drawn.exact(), drawn.shape(), StreamForm::layer_norm);
+  reference.differentiate_at(drawn.raw(), batch);
+  const SaveActivations in_bf16(DType::bf16);
+  const auto measure = [&](StreamForm form, Maps maps, bool reversed = false) {
+    Point point(o, drawn.shape(), form, maps);
+    point.differentiate_at(drawn.raw(), batch, reversed);
+    return point.gradient_deviation(reference) / epsilon(DType::bf16);
+  };
+  errors.kept_own.push_back(measure(StreamForm::layer_norm, Maps::by_the_stream, true));
+  for (size_t f = 0; f < std::size(kCertifiedForms); ++f)
+    errors.kept_forms[f].push_back(measure(kCertifiedForms[f], Maps::by_the_stream));
+  if (errors.has_plain()) errors.kept_plain.push_back(measure(StreamForm::rms_norm, Maps::once));
+}
+
+}  // namespace
+
+PointErrors point_errors(const Architecture& a, DType dtype, Looked looked, int points, uint64_t seed,
+                         const Continue& go_on) {
+  PointErrors errors{.architecture = a, .dtype = dtype, .looked = looked};
+  const ProofOptions o = training_options(a, dtype, seed);
+  DrawnPoint drawn(a, dtype, seed);
+  for (int k = 0; k < points; ++k) {
+    errors.redrawn += drawn.next();
+    Point reference(drawn.exact(), drawn.shape(), StreamForm::layer_norm);
+    reference.differentiate_at(drawn.raw(), drawn.batch());
+    const FormErrors of_reference = predicted(drawn, StreamForm::layer_norm, reference, looked);
+    const auto expected = [&](const FormErrors& e) { return dtype == DType::f64 ? with_those_of(e, of_reference) : e; };
+    const auto measure = [&](StreamForm form, Maps maps, bool reversed = false) {
+      Point point(o, drawn.shape(), form, maps);
+      point.differentiate_at(drawn.raw(), drawn.batch(), reversed);
+      return pairs(point, reference, looked);
+    };
+    append(errors.own, measure(StreamForm::layer_norm, Maps::by_the_stream, true), expected(of_reference), dtype);
+    if (dtype == DType::f32 && looked == Looked::gradients) measure_kept(errors, drawn, o, k);
+    for (size_t f = 0; f < std::size(kCertifiedForms); ++f) {
+      const StreamForm form = kCertifiedForms[f];
+      const FormErrors mine = expected(predicted(drawn, form, reference, looked));
+      append(errors.forms[f], measure(form, Maps::by_the_stream), mine, dtype);
+      if (form == StreamForm::rms_norm && errors.has_plain())
+        append(errors.plain, measure(form, Maps::once), mine, dtype);
+      if (dtype == DType::bf16 && !a.affine)
+        errors.rounded[f].push_back(deviation(measure(form, Maps::once_in_the_dtype)) / epsilon(dtype));
+    }
+    if (go_on && !go_on()) break;
+  }
+  return errors;
+}
+
+}  // namespace isonorm::equivalence

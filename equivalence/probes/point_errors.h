@@ -1,0 +1,56 @@
+// The certificate's errors at random points: how far the gradients (or logits) of every form, in f64, f32 and bf16, are
+// from Pre-LN's in f64, beside how far rounding takes right arithmetic.
+#pragma once
+
+#include "equivalence/probes/trajectory.h"
+
+namespace isonorm::equivalence {
+
+// The forms that are certified, in the order of the arrays below.
+inline constexpr nn::StreamForm kCertifiedForms[] = {nn::StreamForm::rms_norm, nn::StreamForm::crms_norm,
+                                                     nn::StreamForm::crms_isometric};
+
+// What is looked at: gradients, |g - g_ref| of every parameter relative to the largest entry of the tensor (of all
+// tensors for the biases of keys); or logits, |y - y_ref| relative to the largest.
+enum class Looked { gradients, logits };
+
+// Of one tensor at every point, in units of the dtype's eps. What is predicted is the root mean square over
+// kPredictions models that round (rounding_model.h).
+struct TensorErrors {
+  std::string name;
+  std::vector<double> error = {}, predicted = {};        // the largest of its entries
+  std::vector<double> scale = {}, scale_predicted = {};  // <g, g_ref> / <g_ref, g_ref> - 1; 0 of key biases
+};
+using FormErrors = std::vector<TensorErrors>;
+
+inline constexpr int kPredictions = 4;
+
+// Of one architecture in one dtype.
+struct PointErrors {
+  Architecture architecture;
+  DType dtype;
+  Looked looked = Looked::gradients;
+  int redrawn = 0;                      // points that were drawn anew, at a kink of a ReLU
+  FormErrors own = {};                  // Pre-LN in this dtype, summed in another order
+  FormErrors forms[3] = {};             // raw weights, mapped in the forward
+  FormErrors plain = {};                // RMSNorm on weights recentred once: where has_plain()
+  std::vector<double> rounded[3] = {};  // bf16: the largest of the forms with maps computed in bf16; none where norms
+                                        // have gains
+
+  // f32, of gradients: the largest errors, in eps of bf16, where activations wait for the backward in bf16.
+  std::vector<double> kept_own = {}, kept_forms[3] = {}, kept_plain = {};
+
+  bool has_plain() const {
+    const bool tied = architecture.model == ModelKind::gpt && architecture.other_output;
+    return looked == Looked::gradients && !(tied && architecture.affine);
+  }
+};
+
+// At `points` points: every weight drawn anew with a mean of half its size, and rounded to the dtype; a batch of two
+// made examples (drawn_point.h). Pre-LN's own error is that of the same model with the coordinates of its stream, and
+// the examples of the batch, in reverse order: an exact symmetry, so that only rounding differs, in f64 too. Gradients
+// are compared in raw coordinates. What is predicted in f64 holds the reference's errors too.
+PointErrors point_errors(const Architecture& a, DType dtype, Looked looked, int points, uint64_t seed,
+                         const Continue& go_on = {});
+
+}  // namespace isonorm::equivalence

@@ -1,0 +1,153 @@
+#include "equivalence/probes/point_verdict.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "core/printed.h"
+
+namespace isonorm::equivalence {
+namespace {
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t n = values.size();
+  return n == 0 ? NAN : (values[(n - 1) / 2] + values[n / 2]) / 2;
+}
+
+// Each divided by its prediction, which is at least the median one.
+std::vector<double> ratios(const std::vector<double>& errors, const std::vector<double>& predicted) {
+  const double least = median(predicted);
+  std::vector<double> out;
+  for (size_t k = 0; k < errors.size(); ++k) out.push_back(std::abs(errors[k]) / std::max(predicted[k], least));
+  return out;
+}
+
+// Keeps the largest of the tensors; NaN stays.
+void keep(double& most, std::string& of, double value, const std::string& name) {
+  if (larger(most, value) == most && !std::isnan(value)) return;
+  most = value;
+  of = name;
+}
+
+bool finite(const std::vector<double>& values) {
+  return std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); });
+}
+
+// Why the numbers cannot be judged; empty where they can.
+std::string unusable(const FormErrors& errors, int points, bool may_be_equal) {
+  if (errors.empty() || points <= 0) return "there was nothing to compare";
+  const size_t count = static_cast<size_t>(points);
+  for (const TensorErrors& t : errors) {
+    for (const auto* values : {&t.error, &t.predicted, &t.scale, &t.scale_predicted}) {
+      if (values->size() != count) return text(t.name, " was compared at ", values->size(), " of ", points, " points");
+      if (!finite(*values)) return text(t.name, " has an error that is not finite");
+    }
+    if (median(t.predicted) <= 0) return text(t.name, " has no predicted error");
+  }
+  if (may_be_equal) return "";
+  const std::vector<double> largest = largest_errors(errors);
+  const auto zero = std::find(largest.begin(), largest.end(), 0);
+  if (zero != largest.end())
+    return text("at point ", zero - largest.begin() + 1, " all is equal to the last bit: it was compared with itself");
+  return "";
+}
+
+// What is wrong with gradients whose activations were kept in bf16; empty where nothing is.
+std::string kept_too_far(const PointErrors& e, int points) {
+  if (e.dtype != DType::f32 || e.looked != Looked::gradients) return "";
+  const size_t count = static_cast<size_t>(points);
+  if (e.kept_own.size() != count || !finite(e.kept_own) || !(median(e.kept_own) > 0))
+    return "Pre-LN itself was not compared";
+  for (size_t f = 0; f < std::size(kCertifiedForms); ++f) {
+    const std::vector<double>& mine = e.kept_forms[f];
+    const char* form = nn::name_of(kCertifiedForms[f]);
+    if (mine.size() != count || !finite(mine)) return text(form, " was not compared at ", points, " points");
+    if (!(median(mine) > 0)) return text(form, " is equal to the last bit: it was compared with itself");
+    const std::vector<double> times = ratios(mine, e.kept_own);
+    const double middle = median(times), largest = *std::max_element(times.begin(), times.end());
+    if (!(middle <= kMedianLimit && largest <= kLargestLimit))
+      return text(form,
+                  printed(" has a median error of %.3g and a largest of %.3g times Pre-LN's own", middle, largest));
+  }
+  return "";
+}
+
+}  // namespace
+
+PointVerdict judge(const FormErrors& errors, int points, DType dtype, bool may_be_equal) {
+  PointVerdict v;
+  v.reason = unusable(errors, points, may_be_equal);
+  if (!v.reason.empty()) {
+    v.median = v.largest = v.scale = NAN;
+    return v;
+  }
+  v.least_seen = INFINITY;
+  for (const TensorErrors& t : errors) {
+    const std::vector<double> of_entries = ratios(t.error, t.predicted);
+    keep(v.median, v.median_of, median(of_entries), t.name);
+    keep(v.largest, v.largest_of, *std::max_element(of_entries.begin(), of_entries.end()), t.name);
+    const double typical = median(t.scale_predicted);
+    if (typical == 0) continue;  // of key biases: the reference is 0
+    double mean = 0, seen = 0;
+    for (size_t k = 0; k < t.scale.size(); ++k) {
+      const double predicted = std::max(t.scale_predicted[k], typical);
+      mean += t.scale[k] / predicted / points;
+      seen += 1 / predicted / points;
+    }
+    keep(v.scale, v.scale_of, std::abs(mean), t.name);
+    // The mean of a factor's share of the predictions reaches twice the limit: whatever sign the errors have.
+    const double factor = 2 * kScaleLimit * epsilon(dtype) / seen;
+    v.least_seen = std::min(v.least_seen, factor);
+    v.always_seen = std::max(v.always_seen, factor);
+  }
+  const auto say = [&](const char* what, double value, double limit, const std::string& of) {
+    if (!(value <= limit) && v.reason.empty())
+      v.reason =
+          text(of, ": ", what, printed(" %.3g", value), " times what rounding does, at most ", limit, " expected");
+  };
+  say("the median error is", v.median, kMedianLimit, v.median_of);
+  say("the largest error is", v.largest, kLargestLimit, v.largest_of);
+  say("the mean error of its scale is", v.scale, kScaleLimit, v.scale_of);
+  return v;
+}
+
+ArchitectureVerdict judge(const PointErrors& e, int points) {
+  ArchitectureVerdict v;
+  const auto refuse = [&](const char* what, const std::string& why) {
+    if (v.reason.empty() && !why.empty()) v.reason = text(what, ": ", why);
+  };
+  v.own = judge(e.own, points, e.dtype, e.looked == Looked::logits);
+  refuse("Pre-LN itself", v.own.reason);
+  for (size_t f = 0; f < std::size(kCertifiedForms); ++f) {
+    v.forms[f] = judge(e.forms[f], points, e.dtype);
+    refuse(nn::name_of(kCertifiedForms[f]), v.forms[f].reason);
+  }
+  refuse("activations kept in bf16", kept_too_far(e, points));
+  if (!e.has_plain()) return v;
+  v.plain = judge(e.plain, points, e.dtype);
+  if (!(v.plain.median > kMedianLimit))
+    refuse("plain RMSNorm", std::isnan(v.plain.median)
+                                ? v.plain.reason
+                                : printed("the median error is %.3g times what rounding does, more than %.3g expected",
+                                          v.plain.median, kMedianLimit));
+  return v;
+}
+
+std::vector<double> largest_errors(const FormErrors& errors) {
+  std::vector<double> largest;
+  for (const TensorErrors& t : errors)
+    for (size_t k = 0; k < t.error.size(); ++k) {
+      if (largest.size() <= k) largest.push_back(0);
+      largest[k] = larger(largest[k], t.error[k]);
+    }
+  return largest;
+}
+
+double geometric_mean(const std::vector<double>& values) {
+  double sum = 0;
+  for (double v : values) sum += std::log(v);
+  return std::exp(sum / static_cast<double>(values.size()));
+}
+
+}  // namespace isonorm::equivalence

@@ -1,0 +1,56 @@
+// What rounding does to the gradients of a form, predicted: the Transformer written out once more, in f64, with an
+// independent error wherever the form rounds (equivalence/probes/rounding.h). It shares no kernel, fused op or
+// module with the models that are judged by it.
+#pragma once
+
+#include <map>
+
+#include "equivalence/probes/rounding.h"
+#include "train/build_model.h"
+
+namespace isonorm::equivalence {
+
+class RoundingModel : public Training {
+ public:
+  // `raw`: the weights that the Pre-LN model has, as numbers of `dtype`. Readers and writers of `form` are mapped as
+  // nn/stream.h says and rounded once.
+  RoundingModel(const ProofOptions& options, const ModelShape& shape, nn::StreamForm form, const nn::Module& raw,
+                Rounding rounding);
+
+  void differentiate(const Examples& batch) override;
+  Tensor forward(const Tensor& inputs);
+  void update(double) override {}
+  nn::Module& model() override;  // throws: there is none
+
+  const Tensor& logits() const { return logits_; }
+  // Where the function jumps when one of these changes its sign: what went into ReLUs; of a stream of width 2, whose
+  // normalised rows are signs, the lengths of its rows, which are 0 where they do.
+  const std::vector<Tensor>& kinks() const { return kinks_; }
+
+ private:
+  struct Linear {
+    Tensor weight, bias;
+  };
+  Tensor raw(const std::string& name) const;  // undefined where there is none
+  Tensor written(const std::string& name, int dim);
+  Linear reader(const std::string& name, const std::string& norm);
+  Linear reader_of(const Tensor& weight, const Tensor& bias, const std::string& norm);
+  Linear writer(const std::string& name);
+  Tensor linear(const Tensor& x, const Linear& l) { return round_.linear(x, l.weight, l.bias); }
+  bool hands_over() const { return options_.affine && stream_.stored_width() != stream_.width(); }
+
+  Tensor norm(const Tensor& rows, const std::string& name);
+  Tensor attention(const Tensor& x, const std::string& block);
+  Tensor mlp(const Tensor& x, const std::string& block);
+  Tensor tokens(const Tensor& inputs);
+
+  const ProofOptions options_;
+  const ModelShape shape_;
+  const nn::Stream stream_;
+  std::map<std::string, Tensor> raw_;
+  Rounding round_;
+  Tensor logits_;
+  std::vector<Tensor> kinks_;
+};
+
+}  // namespace isonorm::equivalence

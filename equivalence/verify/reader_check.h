@@ -1,0 +1,28 @@
+// Two checkpoints compared by what the readers of the stream see of random rows (stream_check.h), with what one unit in
+// the last place does to either as the measure; the checkpoints may come in pieces.
+#pragma once
+
+#include "equivalence/verify/stream_check.h"
+#include "equivalence/verify/verify.h"
+
+namespace isonorm::equivalence {
+
+class ReaderCheck {
+ public:
+  explicit ReaderCheck(const std::vector<std::string>& writers);
+  // As StreamComparison's; `piece`: a number of its own for each piece, the same in both calls.
+  void write(const TensorMap& a, const Layout& layout_a, const TensorMap& b, const Layout& layout_b, uint64_t piece = 0,
+             Slices where = {});
+  void read(const TensorMap& a, const Layout& layout_a, const TensorMap& b, const Layout& layout_b, uint64_t piece = 0);
+  // Where `of` is not null it gets each tensor's deviation.
+  Agreement result(std::map<std::string, double>* of = nullptr) const;
+
+ private:
+  template <class F> void moved(const TensorMap& a, const TensorMap& b, uint64_t piece, F&& f);
+
+  StreamComparison pair_;
+  std::vector<StreamComparison> moved_a_, moved_b_;  // each against itself, moved
+  DType dtype_ = DType::f64;
+};
+
+}  // namespace isonorm::equivalence

@@ -1,0 +1,50 @@
+#include "equivalence/verify/stream_reader.h"
+
+#include "autograd/ops/matmul.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/reduce.h"
+#include "autograd/ops/shape.h"
+#include "equivalence/convert/canonical.h"
+#include "nn/norm.h"
+
+namespace isonorm::equivalence {
+
+Tensor widened(const TensorMap& state, const std::string& name) { return cast(detach(state.at(name)), DType::f64); }
+
+std::vector<StreamReader> readers_of(const TensorMap& state, const Layout& layout) {
+  std::vector<StreamReader> readers;
+  for (const Place& p : layout.places) {
+    if (p.role != nn::Role::reader) continue;
+    readers.push_back({p.name, p.norm, by_rows(widened(state, p.name), p.dim), {}});
+    if (state.find(p.bias)) readers.back().bias = flatten(widened(state, p.bias));
+  }
+  for (const TiedHead& t : layout.tied) {
+    Tensor table = widened(state, t.table);
+    // B (I + 11^T): what reads (v, -sum v) as the table of (B, -sum B) would.
+    if (layout.form == nn::StreamForm::crms_norm) table = table + sum(table, {1}, true);
+    readers.push_back({t.weight, t.norm, table, {}});
+  }
+  return readers;
+}
+
+Tensor normalised(const TensorMap& state, const Layout& layout, const NormPlace& place, const Tensor& rows) {
+  nn::StreamNorm norm(nn::Stream(layout.form, layout.width, nn::StreamStorage::mapped),
+                      {.eps = place.eps, .affine = !place.weight.empty() || !place.bias.empty()});
+  norm.to(DType::f64);
+  if (!place.weight.empty()) copy_into(norm.weight, widened(state, place.weight));
+  if (!place.bias.empty()) copy_into(norm.bias, widened(state, place.bias));
+  nn::Residual r{rows, {}};
+  return norm(r);
+}
+
+const NormPlace& norm_of(const Layout& layout, const StreamReader& reader) {
+  const NormPlace* norm = layout.find_norm(reader.norm);
+  check(norm != nullptr, "stream: '", reader.name, "' reads through norm '", reader.norm, "', which is not there");
+  return *norm;
+}
+
+Tensor seen(const TensorMap& state, const Layout& layout, const StreamReader& reader, const Tensor& rows) {
+  return linear(normalised(state, layout, norm_of(layout, reader), rows), reader.weight, reader.bias);
+}
+
+}  // namespace isonorm::equivalence

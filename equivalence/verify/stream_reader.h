@@ -1,0 +1,30 @@
+// What reads a residual stream, in f64: the readers of a state, and what one of them sees of rows through its norm.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/tensor_map.h"
+#include "equivalence/convert/layout.h"
+
+namespace isonorm::equivalence {
+
+struct StreamReader {
+  std::string name, norm;
+  Tensor weight, bias;  // [out, stored width], [out] or undefined
+};
+
+// The readers and tied heads of a layout, of which the state has all tensors.
+std::vector<StreamReader> readers_of(const TensorMap& state, const Layout& layout);
+
+// The norm that it reads through. Throws where the layout has none of that name.
+const NormPlace& norm_of(const Layout& layout, const StreamReader& reader);
+
+// norm(rows) and A norm(rows) + b: [n, stored width] to [n, stored width] and [n, out].
+Tensor normalised(const TensorMap& state, const Layout& layout, const NormPlace& norm, const Tensor& rows);
+Tensor seen(const TensorMap& state, const Layout& layout, const StreamReader& reader, const Tensor& rows);
+
+// One tensor of a state in f64, without its graph. Throws where it is not there.
+Tensor widened(const TensorMap& state, const std::string& name);
+
+}  // namespace isonorm::equivalence

@@ -1,0 +1,159 @@
+// The verdict on two files: entries first, then outputs (verify.h).
+#include <set>
+
+#include "equivalence/verify/stream_check.h"
+#include "equivalence/verify/verify.h"
+
+namespace isonorm::equivalence {
+namespace {
+
+using Relation = EntryComparison::Relation;
+
+// A model's layout; where it has none (its norms belong to more than one stream, a layer scale breaks the form), every
+// tensor is compared to the last bit.
+Layout layout_or_none(const ModelOptions& options) {
+  try {
+    return layout_of(*options.build());
+  } catch (const Error&) {
+    Layout none;
+    none.form = nn::StreamForm::none, none.width = options.transformer().width;
+    return none;
+  }
+}
+
+bool convertible(const TensorMap& state, const Layout& layout) {
+  try {
+    check_convertible(state, layout);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// The options in which two models differ, but those that act in training alone, and, where the forms of the stream are
+// coordinates of one function, the forms and what is folded on the way.
+std::string different_options(const Metadata& a, const Metadata& b, bool forms_too) {
+  std::set<std::string> free = {"model.dropout", "model.stochastic_depth"};
+  if (!forms_too)
+    free.insert({"model.stream", "model.storage", "model.affine", "model.bias", "model.tied", "model.layer_scale",
+                 "model.recentring", "model.centre_readers"});
+  if (a.contains("model.positions") && a.at("model.positions") != "rotary" && b.at("model.positions") != "rotary")
+    free.insert("model.rotary_base");
+  std::string list;
+  for (const auto& [key, value] : a) {
+    const auto at = b.find(key);
+    if (free.contains(key) || (at != b.end() && at->second == value)) continue;
+    list += text(list.empty() ? "" : ", ", key.substr(key.find('.') + 1), " ", value, " and ",
+                 at == b.end() ? "none" : at->second);
+  }
+  return list;
+}
+
+// Whether inputs of the one are inputs of the other.
+bool same_inputs(const Metadata& a, const Metadata& b) {
+  for (const char* key : {"model.vocab", "model.context", "model.image", "model.channels", "model.patch"})
+    if (a.contains(key) && a.at(key) != b.at(key)) return false;
+  return true;
+}
+
+const char* relation_text(const EntryComparison& e) {
+  switch (e.relation) {
+    case Relation::identical:
+      return "Every tensor is equal to the last bit.";
+    case Relation::second_rounded:
+      return "In the coordinates of the Pre-LN model every entry of the second is the first's, rounded once.";
+    case Relation::first_rounded:
+      return "In the coordinates of the Pre-LN model every entry of the first is the second's, rounded once.";
+    case Relation::both_rounded:
+      return "In the coordinates of the Pre-LN model every entry agrees as far as one rounding of each explains.";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+bool Verification::same() const {
+  bool outputs_same = true;
+  for (const auto& [what, agreement] : outputs) outputs_same = outputs_same && agreement.same();
+  return options.empty() && entries.same() && outputs_same;
+}
+
+std::string Verification::sentence() const {
+  if (!one_kind) return text("Different models: ", entries.reason, ".");
+  std::string unlike;
+  for (const auto& [what, agreement] : outputs)
+    if (!agreement.same()) unlike += text(unlike.empty() ? "" : " and ", what);
+  if (same()) {
+    const std::string how = entries.relation == Relation::through_a_form
+                                ? text("Every entry of one is the other's after a conversion to ",
+                                       nn::name_of(entries.between), ", rounded there and once more.")
+                                : relation_text(entries);
+    return text("Same: the two are one function. ", how);
+  }
+  std::string why = "Different: ";
+  if (entries.same() && unlike.empty())
+    why += "the two are not one function.";
+  else if (entries.same())
+    why += text("every entry agrees, but not the ", unlike, ".");
+  else if (!unlike.empty() || outputs.empty())
+    why += text("the two are not one function: ", entries.reason, ".");
+  else
+    why += text(
+        "no ", outputs.front().first, " show it, but the entries differ: ", entries.reason,
+        ". Units in another order would do that, and so would a change that these outputs are too coarse to show.");
+  return text(why, options.empty() ? "" : text(" Their options differ: ", options, "."));
+}
+
+Verification verify_models(const ModelFile& a, const ModelFile& b,
+                           const std::vector<std::pair<std::string, Tensor>>& more) {
+  const ModelOptions first(a.description), second(b.description);
+  first.check_size(a.state), second.check_size(b.state);
+  Verification v;
+  if (first.gpt() != second.gpt()) {
+    v.one_kind = false;
+    v.entries.reason = first.gpt() ? "the first is a GPT, the second a ViT" : "the first is a ViT, the second a GPT";
+    return v;
+  }
+  const Layout layout_a = layout_or_none(first), layout_b = layout_or_none(second);
+  const bool forms = convertible(a.state, layout_a) && convertible(b.state, layout_b);
+  v.options = different_options(first.description(), second.description(), !forms);
+  v.entries = compare_entries(a.state, layout_a, b.state, layout_b);
+  if (!v.entries.comparable || !same_inputs(first.description(), second.description())) return v;
+  const auto compare = [&](const std::string& what, const Tensor& inputs) {
+    v.outputs.emplace_back(what, compare_models(a.description, a.state, b.description, b.state, inputs));
+  };
+  compare("logits of random inputs", first.inputs(kRandomRows, 1));
+  for (const auto& [what, inputs] : more) compare(what, inputs);
+  return v;
+}
+
+void check_described(const Metadata& description, const Layout& layout) {
+  if (description.empty()) return;
+  const ModelOptions options(description);
+  const nn::TransformerOptions& t = options.transformer();
+  const nn::StreamForm form = stored_form(options);
+  check(form == layout.form, "spec: the file says that its tensors are those of ", nn::name_of(form), ", not of ",
+        nn::name_of(layout.form));
+  check(t.width == layout.width, "spec: the file says that its stream has width ", t.width, ", not ", layout.width);
+  for (const NormPlace& n : layout.norms)
+    check(n.eps == t.eps, "spec: the file says that its eps is ", exact_decimal(t.eps), ", norm '", n.name, "' has ",
+          exact_decimal(n.eps));
+}
+
+Verification verify_streams(const ModelFile& a, const Layout& layout_a, const ModelFile& b, const Layout& layout_b) {
+  check_described(a.description, layout_a);
+  check_described(b.description, layout_b);
+  check_convertible(a.state, layout_a);
+  check_convertible(b.state, layout_b);
+  Verification v;
+  if (!a.description.empty() && !b.description.empty())
+    v.options =
+        different_options(ModelOptions(a.description).description(), ModelOptions(b.description).description(), false);
+  v.entries = compare_entries(a.state, layout_a, b.state, layout_b);
+  if (v.entries.comparable)
+    v.outputs.emplace_back("readers of random rows", compare_streams(a.state, layout_a, b.state, layout_b));
+  return v;
+}
+
+}  // namespace isonorm::equivalence

@@ -1,0 +1,173 @@
+#include "equivalence/verify/verify.h"
+
+#include "autograd/grad_mode.h"
+#include "autograd/ops/create.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/shape.h"
+#include "equivalence/verify/stream_check.h"
+#include "train/build_model.h"
+
+namespace isonorm::equivalence {
+namespace {
+
+using nn::StreamForm;
+using nn::StreamStorage;
+
+constexpr int64_t kBlock = int64_t{1} << 23;  // numbers of logits that are held at once, or one row of inputs
+
+DType coarser(DType a, DType b) { return epsilon(a) >= epsilon(b) ? a : b; }
+
+// The model in f64 with the tensors of the state, each changed by `change` as it is read.
+template <class F> std::unique_ptr<nn::Module> loaded(const Metadata& description, const LazyState& state, F&& change) {
+  const ModelOptions options(description);
+  options.check_size(state.outline);
+  std::unique_ptr<nn::Module> model = options.build();
+  TensorMap in_f64;
+  for (const auto& [name, like] : state.outline) in_f64.add(name, outline(like.shape(), DType::f64));
+  model->load_state_dict(in_f64);  // names and shapes are checked there
+  const TensorMap parameters = model->state_dict();
+  for (const auto& [name, shape] : state.outline) {
+    TensorMap one;
+    one.add(name, state.read(name));
+    copy_into(parameters.at(name), change(one).at(name));
+  }
+  return model;
+}
+
+std::unique_ptr<nn::Module> loaded(const Metadata& description, const LazyState& state) {
+  return loaded(description, state, widened);
+}
+
+std::unique_ptr<nn::Module> moved(const Metadata& description, const LazyState& state, const LazyState& partner,
+                                  uint64_t seed) {
+  Generator generator{seed, 0};
+  return loaded(description, state,
+                [&](const TensorMap& one) { return moved_by_rounding(one, partner.outline, generator); });
+}
+
+// max |x - y| and max |x| over blocks.
+struct Distance {
+  double difference = 0, size = 0;
+  void add(const Tensor& x, const Tensor& y) {
+    difference = larger(difference, largest_entry(x - y)), size = larger(size, largest_entry(x));
+  }
+  double relative() const { return difference == 0 ? 0 : difference / size; }
+};
+
+// Throws where a tensor of the file is not of the shape that the described model has. Missing and unexpected ones are
+// left to convert().
+void check_shapes(const nn::Module& model, const TensorMap& state) {
+  for (const nn::Parameter& p : model.named_parameters())
+    if (const Tensor* t = state.find(p.name))
+      check(t->shape() == p.tensor.shape(), "convert: tensor '", p.name, "' has shape ", t->shape(),
+            ", the model that the file describes has ", p.tensor.shape());
+}
+
+// The options of the result; see docs/conversion.md.
+ModelOptions converted_options(ModelOptions o, StreamForm to) {
+  nn::TransformerOptions& t = o.transformer();
+  t.stream = to;
+  t.storage = to == StreamForm::layer_norm ? StreamStorage::raw : StreamStorage::mapped;
+  t.bias = t.bias || t.affine;  // the norms' biases become biases of the readers
+  t.affine = t.centre_readers = false;
+  t.branch = {.stochastic_depth = t.branch.stochastic_depth};
+  o.gpt_options().tied = false;
+  return o;
+}
+
+// Adds the biases that the new model has and the old one had not, as zeros; puts everything in the new model's order.
+void complete(Conversion& c, const ModelPlan& plan, DType dtype) {
+  TensorMap exact, state;
+  for (const auto& [name, tensor] : plan.outline) {
+    const Tensor* there = c.exact.find(name);
+    if (!there) {
+      check(name.ends_with("bias"), "convert: nothing became '", name, "' of the converted model");
+      c.changes.push_back({name, "created: zeros", {}, tensor.shape()});
+      for (const Place& place : plan.result.places)
+        if (place.name == name) c.layout.places.push_back(place);
+    }
+    exact.add(name, there ? *there : zeros(tensor.shape(), {DType::f64}));
+    state.add(name, there ? c.state.at(name) : zeros(tensor.shape(), {dtype}));
+  }
+  c.exact = std::move(exact), c.state = std::move(state);
+}
+
+}  // namespace
+
+double Agreement::bound() const { return 4 * control + 64 * epsilon(DType::f64); }
+
+ModelPlan plan_conversion(const Metadata& description, const TensorMap& outline, StreamForm to, bool inference) {
+  const ModelOptions options(description);
+  options.check_size(outline);
+  const nn::BranchOptions& branch = options.transformer().branch;
+  check(branch.dropout == 0 || inference, "convert: dropout ", branch.dropout,
+        " acts on the branches before they are recentred, which weights that are centred already cannot follow in "
+        "training; for inference alone it can be left out");
+  ModelPlan plan;
+  {
+    const std::unique_ptr<nn::Module> model = options.build();
+    check_shapes(*model, outline);
+    plan.layout = layout_of(*model);
+  }
+  const std::unique_ptr<nn::Module> converted = converted_options(options, to).build();
+  plan.description = describe(*converted);
+  plan.result = layout_of(*converted);
+  for (const nn::Parameter& p : converted->named_parameters())
+    plan.outline.add(p.name, equivalence::outline(p.tensor.shape(), DType::f64));
+  return plan;
+}
+
+ModelConversion convert_model(const ModelFile& file, StreamForm to, const ModelConversionOptions& o) {
+  ModelPlan plan = plan_conversion(file.description, file.state, to, o.inference);
+  ModelConversion result{convert(file.state, plan.layout, to, o.dtype), std::move(plan.description)};
+  complete(result.conversion, plan, o.dtype.value_or(coarsest(file.state)));
+  return result;
+}
+
+Tensor logits(const Metadata& description, const TensorMap& state, const Tensor& inputs) {
+  NoGrad no_grad;
+  return (*loaded(description, state))(inputs);
+}
+
+Agreement compare_models(const Metadata& description_a, const LazyState& a, const Metadata& description_b,
+                         const LazyState& b, const Tensor& inputs) {
+  NoGrad no_grad;
+  const std::unique_ptr<nn::Module> first = loaded(description_a, a);
+  const std::unique_ptr<nn::Module> second = loaded(description_b, b);
+  std::vector<std::unique_ptr<nn::Module>> moved_a, moved_b;
+  for (uint64_t seed = 1; seed <= kControls; ++seed) {
+    moved_a.push_back(moved(description_a, a, b, seed));
+    moved_b.push_back(moved(description_b, b, a, seed));
+  }
+  for (nn::Module* model : {first.get(), second.get()}) model->prepare_inference();  // so that weights are mapped once
+  for (const auto* moved : {&moved_a, &moved_b})
+    for (const auto& model : *moved) model->prepare_inference();
+  Distance distance;
+  std::vector<Distance> controls(2 * kControls);
+  int64_t done = 0, rows = 1;
+  while (done < inputs.size(0)) {
+    const Tensor block = narrow(inputs, 0, done, std::min(rows, inputs.size(0) - done)), expected = (*first)(block),
+                 found = (*second)(block);
+    check(expected.shape() == found.shape(), "verify: the first gives logits of shape ", expected.shape(),
+          ", the second ", found.shape());
+    distance.add(expected, found);
+    for (size_t i = 0; i < kControls; ++i) {
+      controls[2 * i].add(expected, (*moved_a[i])(block));
+      controls[2 * i + 1].add(found, (*moved_b[i])(block));
+    }
+    done += block.size(0);
+    rows = std::max(int64_t{1}, kBlock / std::max(int64_t{1}, expected.numel() / block.size(0)));
+  }
+  Agreement agreement{.deviation = distance.relative(), .dtype = coarser(coarsest(a.outline), coarsest(b.outline))};
+  for (const Distance& control : controls) agreement.control = larger(agreement.control, control.relative());
+  return agreement;
+}
+
+DType coarsest(const TensorMap& state) {
+  DType found = DType::f64;
+  for (const auto& [name, tensor] : state)
+    if (is_floating(tensor.dtype()) && epsilon(tensor.dtype()) > epsilon(found)) found = tensor.dtype();
+  return found;
+}
+
+}  // namespace isonorm::equivalence

@@ -1,0 +1,95 @@
+// Are two checkpoints one function? Every entry is compared in one form (compare_entries.h), and then both run in f64
+// on the same inputs; what rounding explains there is measured, not guessed: it is what moving every weight by one unit
+// in the last place of its own dtype does.
+#pragma once
+
+#include <map>
+
+#include "equivalence/convert/convert.h"
+#include "equivalence/convert/convertible.h"
+#include "equivalence/verify/compare_entries.h"
+#include "train/model_file.h"
+
+namespace isonorm::equivalence {
+
+// A largest relative deviation, and what one ulp does to either of the two. Rounding moves a weight by half a unit
+// at most, the control by a whole one; both run in f64 and nothing trains, so four times the control leaves room enough
+// (0.1 to 0.6 of it were seen).
+struct Agreement {
+  double deviation = 0;
+  double control = 0;
+  DType dtype = DType::f64;                           // the coarsest that the control moved a weight by an ulp of
+  double bound() const;                               // of a deviation that rounding explains (criterion.h)
+  bool same() const { return deviation <= bound(); }  // false for NaN
+};
+
+// The conversion of a described model: the new options, a state with every parameter that they ask for, and its
+// description.
+struct ModelConversion {
+  Conversion conversion;
+  Metadata description;
+};
+
+struct ModelConversionOptions {
+  std::optional<DType> dtype;  // of the result's tensors; as before where not set
+  bool inference = false;      // leave out dropout on branches, which mapped weights cannot follow in training
+};
+
+// What a conversion of a described model is to do.
+struct ModelPlan {
+  Layout layout, result;  // of the model and of what it becomes
+  Metadata description;   // of that
+  TensorMap outline;      // of its tensors, in their order
+};
+// Throws where the tensors are not those of the described model, or where dropout acts on its branches and `inference`,
+// which leaves it out, is not asked for.
+ModelPlan plan_conversion(const Metadata& description, const TensorMap& outline, nn::StreamForm to, bool inference);
+
+// As convert(), for a file with a description. Raw weights of whatever form are the Pre-LN model's.
+// Throws as convert() does, and where the file's tensors are not those of the model that it describes, or dropout acts
+// on its branches.
+ModelConversion convert_model(const ModelFile& file, nn::StreamForm to, const ModelConversionOptions& options = {});
+
+// The logits of a described model in f64 with this state.
+Tensor logits(const Metadata& description, const TensorMap& state, const Tensor& inputs);
+
+// max |logits_a - logits_b| / max |logits_a| on the same inputs, in blocks of rows; the control are two copies of
+// each with every tensor moved by an ulp of its dtype, or of its partner's in the other where that is coarser, and the
+// larger counts: the verdict does not ask which comes first. Six models of f64 are in memory. Throws where the models
+// do not take the same inputs or give logits of different shapes.
+Agreement compare_models(const Metadata& description_a, const LazyState& a, const Metadata& description_b,
+                         const LazyState& b, const Tensor& inputs);
+
+// The same seen from the stream (stream_check.h); where `of` is not null it gets each tensor's deviation.
+Agreement compare_streams(const TensorMap& a, const Layout& layout_a, const TensorMap& b, const Layout& layout_b,
+                          std::map<std::string, double>* of = nullptr);
+
+// What was found about two files, and the one verdict: the same where every entry is, and every output too.
+struct Verification {
+  std::string options;   // in which the two models differ, by name
+  bool one_kind = true;  // false: one is a GPT, the other a ViT, and nothing was compared
+  EntryComparison entries;
+  std::vector<std::pair<std::string, Agreement>> outputs = {};  // with what they are of
+
+  bool same() const;
+  std::string sentence() const;  // "Same: ...", "Different: ...", and why
+};
+
+// Entries, then logits of random inputs in which every id and position occurs, then those of `more`.
+// Throws where a description is missing or is not of its file.
+Verification verify_models(const ModelFile& a, const ModelFile& b,
+                           const std::vector<std::pair<std::string, Tensor>>& more = {});
+// Entries, then what the readers see of random rows; options too, where both files have a description. Throws as
+// check_described and check_convertible.
+Verification verify_streams(const ModelFile& a, const Layout& layout_a, const ModelFile& b, const Layout& layout_b);
+// Throws where the description that a file has, if any, contradicts the layout: in the form of its stream, its width or
+// its eps.
+void check_described(const Metadata& description, const Layout& layout);
+
+// The coarsest floating dtype of a state; f64 where it has none.
+DType coarsest(const TensorMap& state);
+
+inline constexpr uint64_t kControls = 2;   // copies of each side with every tensor moved by an ulp
+inline constexpr int64_t kRandomRows = 4;  // of random inputs, at least
+
+}  // namespace isonorm::equivalence

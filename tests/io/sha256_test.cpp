@@ -1,0 +1,53 @@
+// SHA-256 against the examples that NIST publishes with FIPS 180-4, and against lengths around the block size.
+#include "io/sha256.h"
+
+#include <cstdio>
+#include <fstream>
+
+#include "core/error.h"
+#include "tests/support/catch.h"
+#include "train/records/manifest.h"
+
+using namespace isonorm;
+using namespace isonorm::equivalence;
+
+namespace {
+std::string digest(std::string_view s) {
+  Sha256 hash;
+  hash.update(s);
+  return hash.hex();
+}
+}  // namespace
+
+TEST_CASE("sha256 gives NIST's digests") {
+  CHECK(digest("") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  CHECK(digest("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  CHECK(digest("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq") ==
+        "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+  CHECK(digest(std::string(1000000, 'a')) == "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+TEST_CASE("sha256 does not depend on how the bytes arrive") {
+  for (size_t length : {1u, 55u, 56u, 63u, 64u, 65u, 119u, 120u, 128u, 1000u}) {
+    const std::string bytes(length, 'x');
+    Sha256 hash;
+    for (size_t i = 0; i < length; i += 7) hash.update(std::string_view(bytes).substr(i, 7));
+    CHECK(hash.hex() == digest(bytes));
+  }
+}
+
+TEST_CASE("sha256_of_files reads the files one after the other and names one that is missing") {
+  const std::string a = "sha256_test_a.tmp", b = "sha256_test_b.tmp";
+  std::ofstream(a) << "a";
+  std::ofstream(b) << "bc";
+  CHECK(sha256_of_files({a, b}) == digest("abc"));
+  std::remove(a.c_str());
+  std::remove(b.c_str());
+  try {
+    sha256_of_files({a});
+    FAIL("a missing file was accepted");
+  } catch (const Error& e) {
+    CHECK(e.kind() == ErrorKind::io);
+    CHECK(std::string(e.what()).find(a) != std::string::npos);
+  }
+}
