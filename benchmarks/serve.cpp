@@ -36,7 +36,7 @@ void serve(nlohmann::json ready, const Work& work) {
 }
 
 nlohmann::json environment() {
-  const equivalence::Manifest m = equivalence::manifest_of({});
+  const train::Manifest m = train::manifest_of({});
   return {{"cpu", m.cpu},
           {"threads", num_threads()},
           {"instructions", m.instructions},

@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 
-namespace isonorm::equivalence {
+namespace isonorm::io {
 
 bool matches(std::string_view pattern, std::string_view name, std::vector<std::string>& stars) {
   const size_t before = stars.size();
@@ -39,4 +39,4 @@ std::string filled(const std::string& pattern, const std::vector<std::string>& s
   return name;
 }
 
-}  // namespace isonorm::equivalence
+}  // namespace isonorm::io

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace isonorm::equivalence {
+namespace isonorm::io {
 
 // Whether `name` is `pattern`; what the stars stand for, each as short as can be from the left, is appended to `stars`.
 bool matches(std::string_view pattern, std::string_view name, std::vector<std::string>& stars);
@@ -13,4 +13,4 @@ bool matches(std::string_view pattern, std::string_view name, std::vector<std::s
 // The pattern with its stars replaced, in order. Throws where it has more than there are.
 std::string filled(const std::string& pattern, const std::vector<std::string>& stars);
 
-}  // namespace isonorm::equivalence
+}  // namespace isonorm::io

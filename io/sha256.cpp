@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <fstream>
 
-namespace isonorm::equivalence {
+#include "core/error.h"
+
+namespace isonorm::io {
 namespace {
 
 // First 32 bits of the fractional parts of the cube roots of the first 64 primes (FIPS 180-4, 4.2.2).
@@ -65,4 +68,17 @@ std::string Sha256::hex() {
   return digits;
 }
 
-}  // namespace isonorm::equivalence
+std::string sha256_of_files(const std::vector<std::string>& paths) {
+  Sha256 hash;
+  for (const std::string& path : paths) {
+    std::ifstream file(path, std::ios::binary);
+    check_io(file.is_open(), path, ": cannot be opened");
+    char buffer[1 << 16];
+    while (file.read(buffer, sizeof buffer) || file.gcount() > 0)
+      hash.update({buffer, static_cast<size_t>(file.gcount())});
+    check_io(!file.bad(), path, ": reading failed");
+  }
+  return hash.hex();
+}
+
+}  // namespace isonorm::io

@@ -6,8 +6,9 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
-namespace isonorm::equivalence {
+namespace isonorm::io {
 
 class Sha256 {
  public:
@@ -24,4 +25,8 @@ class Sha256 {
   uint64_t length_ = 0;  // bytes so far
 };
 
-}  // namespace isonorm::equivalence
+// SHA-256 over the contents of the files, one after the other, in hexadecimal (FIPS 180-4). Throws (ErrorKind::io)
+// naming a file that cannot be read.
+std::string sha256_of_files(const std::vector<std::string>& paths);
+
+}  // namespace isonorm::io

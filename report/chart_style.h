@@ -1,8 +1,8 @@
-// Internal: The style sheet of the charts: series are told apart by colour and by dash; the colours keep their meaning in light,
-// dark and print. A page and an SVG file of its own both carry it.
+// Internal: The style sheet of the charts: series are told apart by colour and by dash; the colours keep their meaning
+// in light, dark and print. A page and an SVG file of its own both carry it.
 #pragma once
 
-namespace isonorm::equivalence {
+namespace isonorm::report {
 
 inline constexpr const char* kChartStyle = R"css(
 :root {
@@ -51,4 +51,4 @@ svg circle.solid.negative { fill: var(--negative); }
 svg circle.solid.plain { fill: var(--plain); }
 )css";
 
-}  // namespace isonorm::equivalence
+}  // namespace isonorm::report

@@ -8,7 +8,7 @@
 #include "report/chart_style.h"
 #include "report/svg_text.h"
 
-namespace isonorm::equivalence {
+namespace isonorm::report {
 namespace {
 
 constexpr double kMargin = 18, kGap = 22, kLine = 18;  // of a document; kLine: a line of heading or legend
@@ -135,4 +135,4 @@ std::string figure_svg(const Figure& figure) {
   return out + body + "</svg>\n";
 }
 
-}  // namespace isonorm::equivalence
+}  // namespace isonorm::report

@@ -9,7 +9,7 @@
 #include "report/svg.h"
 #include "report/svg_dots.h"
 
-namespace isonorm::equivalence {
+namespace isonorm::report {
 
 struct LegendItem {
   std::string css, name;
@@ -42,4 +42,4 @@ std::string figure_html(const Figure& figure);
 // (one below the other where css is empty).
 std::string figure_svg(const Figure& figure);
 
-}  // namespace isonorm::equivalence
+}  // namespace isonorm::report

@@ -8,7 +8,7 @@
 #include "report/chart_style.h"
 #include "report/page_style.h"
 
-namespace isonorm::equivalence {
+namespace isonorm::report {
 
 namespace {
 
@@ -83,4 +83,4 @@ void fit_axis(Chart& chart) {
   chart.high = *high + margin;
 }
 
-}  // namespace isonorm::equivalence
+}  // namespace isonorm::report

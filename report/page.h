@@ -6,7 +6,7 @@
 #include "report/svg.h"
 #include "report/text_table.h"
 
-namespace isonorm::equivalence {
+namespace isonorm::report {
 
 // A whole HTML file: style sheet, title (plain text) and body (HTML).
 std::string report_page(const std::string& title, const std::string& body);
@@ -27,4 +27,4 @@ std::string breakable(const std::string& html);
 // Fits the vertical axis (not a log scale) and the number of steps to the chart's lines.
 void fit_axis(Chart& chart);
 
-}  // namespace isonorm::equivalence
+}  // namespace isonorm::report

@@ -1,7 +1,7 @@
 // Internal: The style sheet of a report's page, beside that of its charts.
 #pragma once
 
-namespace isonorm::equivalence {
+namespace isonorm::report {
 
 inline constexpr const char* kReportStyle = R"css(
 * { box-sizing: border-box; }
@@ -70,4 +70,4 @@ pre { background: var(--card); border: 1px solid var(--line); border-radius: 8px
 }
 )css";
 
-}  // namespace isonorm::equivalence
+}  // namespace isonorm::report

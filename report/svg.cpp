@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "report/svg_text.h"
 
-namespace isonorm::equivalence {
+namespace isonorm::report {
 namespace {
 
 constexpr double kLabelGap = 6, kLabelHeight = 14, kNarrow = 200;  // px: of labels; a narrow plot area
@@ -192,4 +192,4 @@ std::string svg_chart(const Chart& chart) {
   return out + "</svg>\n";
 }
 
-}  // namespace isonorm::equivalence
+}  // namespace isonorm::report

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace isonorm::equivalence {
+namespace isonorm::report {
 
 struct ChartLine {
   std::string name;            // shown when the pointer rests on the line
@@ -53,4 +53,4 @@ std::string escaped(std::string_view text);
 // About `count` round numbers (1, 2 or 5 times a power of ten) from low to high.
 std::vector<double> round_ticks(double low, double high, int count);
 
-}  // namespace isonorm::equivalence
+}  // namespace isonorm::report

@@ -8,7 +8,7 @@
 #include "report/svg.h"
 #include "report/svg_text.h"
 
-namespace isonorm::equivalence {
+namespace isonorm::report {
 namespace {
 
 constexpr double kBetween = 7;       // px between the dots of a row
@@ -105,4 +105,4 @@ std::string svg_dots(const DotPlot& plot) {
               "</svg>\n");
 }
 
-}  // namespace isonorm::equivalence
+}  // namespace isonorm::report

@@ -7,7 +7,7 @@
 
 #include "report/svg.h"
 
-namespace isonorm::equivalence {
+namespace isonorm::report {
 
 struct Dot {
   std::string css;     // class
@@ -42,4 +42,4 @@ struct DotPlot {
 // The <svg> element of the plot area, as svg_chart. Throws where low is not positive and below high.
 std::string svg_dots(const DotPlot& plot);
 
-}  // namespace isonorm::equivalence
+}  // namespace isonorm::report

@@ -8,7 +8,7 @@
 
 #include "core/printed.h"
 
-namespace isonorm::equivalence {
+namespace isonorm::report {
 
 template <class... A> void append_printed(std::string& out, const char* format, A... a) {
   out += printed(format, a...);
@@ -39,4 +39,4 @@ inline std::string power_of_ten(int exponent) {
   return result;
 }
 
-}  // namespace isonorm::equivalence
+}  // namespace isonorm::report

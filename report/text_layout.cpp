@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <sstream>
 
-namespace isonorm::equivalence {
+namespace isonorm::report {
 
 size_t text_length(const std::string& s) {
   return static_cast<size_t>(std::count_if(s.begin(), s.end(), [](char c) { return (c & 0xc0) != 0x80; }));
@@ -60,4 +60,4 @@ std::vector<size_t> fitted(const std::vector<ColumnWidth>& columns, size_t width
   return widths;
 }
 
-}  // namespace isonorm::equivalence
+}  // namespace isonorm::report

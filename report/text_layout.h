@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace isonorm::equivalence {
+namespace isonorm::report {
 
 // Characters of UTF-8 text.
 size_t text_length(const std::string& s);
@@ -27,4 +27,4 @@ std::vector<size_t> fitted(const std::vector<ColumnWidth>& columns, size_t width
 // Of all columns with a gap of two between them.
 size_t total_width(const std::vector<size_t>& widths);
 
-}  // namespace isonorm::equivalence
+}  // namespace isonorm::report

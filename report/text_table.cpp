@@ -8,7 +8,7 @@
 #include "report/svg.h"
 #include "report/text_layout.h"
 
-namespace isonorm::equivalence {
+namespace isonorm::report {
 namespace {
 
 constexpr size_t kSentence = 32;  // a text that is longer than this goes below a compact table
@@ -172,4 +172,4 @@ std::string to_html(const TextTable& table) {
   return out + "</figure>\n";
 }
 
-}  // namespace isonorm::equivalence
+}  // namespace isonorm::report

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace isonorm::equivalence {
+namespace isonorm::report {
 
 enum class Tone { plain, good, bad };
 
@@ -42,4 +42,4 @@ std::string to_html(const TextTable& table);
 // The beginning of the cell of a column.
 std::string cell_html(const std::string& column, const std::string& css);
 
-}  // namespace isonorm::equivalence
+}  // namespace isonorm::report

@@ -20,10 +20,11 @@ Layout described_layout(const std::string& path, const TensorMap& outline, bool 
 }
 
 Tensor data_inputs(const Metadata& description, const std::string& path) {
-  const ModelOptions options(description);
-  ProofOptions o{.model = options.gpt() ? ModelKind::gpt : ModelKind::vit, .data = path, .batch = 16};
+  const train::ModelOptions options(description);
+  train::TrainingOptions o{
+      .model = options.gpt() ? train::ModelKind::gpt : train::ModelKind::vit, .data = path, .batch = 16};
   if (options.gpt()) o.context = options.gpt_options().context;
-  Source source(o);
+  train::Source source(o);
   if (options.gpt())
     check(source.shape().vocab == options.gpt_options().vocab, path, ": the text has ", source.shape().vocab,
           " characters, the model's vocabulary ", options.gpt_options().vocab);

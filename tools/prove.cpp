@@ -39,8 +39,9 @@ CertificateOptions certificate_options(const CLI::App& command, const ProveOptio
       throw UsageError(
           text(option->get_name(), " has no meaning beside --certificate, which trains models of its own"));
   }
-  CertificateOptions c{.controls = o.proof.controls, .seed = o.proof.seed, .threads = o.proof.threads};
-  if (o.proof.steps) c.steps = *o.proof.steps;
+  CertificateOptions c{
+      .controls = o.proof.controls, .seed = o.proof.training.seed, .threads = o.proof.training.threads};
+  if (o.proof.training.steps) c.steps = *o.proof.training.steps;
   if (c.steps < 1) throw UsageError(text("--steps: ", c.steps, " is not a whole number from 1 on"));
   check_threads(command, c.threads);
   if (o.architectures.empty()) return c;
@@ -56,7 +57,7 @@ CertificateOptions certificate_options(const CLI::App& command, const ProveOptio
   return c;
 }
 
-void add_regime_options(CLI::App& command, ProofOptions& o) {
+void add_regime_options(CLI::App& command, train::TrainingOptions& o) {
   command.add_option("--dropout", o.branch.dropout, "share of a branch's entries that training sets to 0");
   command.add_option("--stochastic-depth", o.branch.stochastic_depth,
                      "probability that training leaves a branch out for an example");
@@ -70,7 +71,7 @@ void add_regime_options(CLI::App& command, ProofOptions& o) {
                      "step after which the forms go on with models and optimizers made anew from their states");
 }
 
-void check_regime(const ProofOptions& o) {
+void check_regime(const train::TrainingOptions& o) {
   const auto fraction = [](const char* option, double value) {
     if (!(value >= 0 && value < 1)) throw UsageError(text(option, ": ", value, " is not a number from 0 to below 1"));
   };
@@ -137,7 +138,7 @@ class Watcher {
 };
 
 int run(const ProveOptions& o) {
-  check_output_options(o.output, {{"--data", o.proof.data}});
+  check_output_options(o.output, {{"--data", o.proof.training.data}});
   catch_interrupt();
   Watcher watcher(o);
   const ProofResult proof = prove(o.proof, [&](const StepInfo& info) { return watcher(info); });
@@ -164,8 +165,8 @@ Verb add_prove(CLI::App& app) {
   command->add_option("--forms", o->proof.forms, "forms to hold against layer_norm, separated by commas")
       ->delimiter(',')
       ->capture_default_str();
-  add_shared_options(*command, o->proof);
-  add_regime_options(*command, o->proof);
+  add_shared_options(*command, o->proof.training);
+  add_regime_options(*command, o->proof.training);
   command->add_option("--controls", o->proof.controls, "runs of layer_norm moved by one ulp")->capture_default_str();
   add_output_options(*command, o->output, "the proof", "closing sentence");
   command->add_flag("--certificate", o->certificate,
@@ -184,8 +185,8 @@ Verb add_prove(CLI::App& app) {
               throw UsageError(text("--controls: ", o->proof.controls, " is not a whole number from 1 on"));
             if (o->certificate) return run_certificate(certificate_options(*command, *o), o->output);
             if (!o->architectures.empty()) throw UsageError("--architectures belongs to --certificate");
-            check_shared_options(*command, o->proof);
-            check_regime(o->proof);
+            check_shared_options(*command, o->proof.training);
+            check_regime(o->proof.training);
             check_forms(o->proof.forms);
             return run(*o);
           }};

@@ -31,7 +31,7 @@ int run(const TrainOptions& o) {
                  o.checkpoint.empty() ? "" : text("; the same command goes on from ", o.checkpoint).c_str());
     return kInterrupted;
   }
-  const TrainingResult& result = training.result();
+  const train::TrainingResult& result = training.result();
   std::printf("%s in %s\n", summary_sentence(result).c_str(), duration_text(result.seconds).c_str());
   if (!o.output.json.empty()) write_file(o.output.json, to_json(result));
   if (!o.output.report.empty()) write_file(o.output.report, report_html(result));

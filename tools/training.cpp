@@ -13,6 +13,7 @@
 #include "equivalence/convert/checkpoint_facts.h"
 #include "equivalence/text/proof_json.h"
 #include "equivalence/text/summary.h"
+#include "io/sha256.h"
 #include "optim/clip.h"
 #include "tools/ending.h"
 #include "tools/interrupt.h"
@@ -32,7 +33,7 @@ Training::Training(const TrainOptions& o) : o_(o), source_(o.training), status_(
   result_.form = o.form;
   result_.options = o.training;
   result_.manifest = manifest_of(o.training, o.form, o.activations);
-  result_.manifest.data_sha256 = sha256_of_files(source_.files());
+  result_.manifest.data_sha256 = io::sha256_of_files(source_.files());
   result_.manifest.options.emplace_back("init", o.init);
   identity_ = identity(result_.manifest, o.init);
   manual_seed(o.training.seed);
@@ -102,7 +103,7 @@ bool Training::run() {
       save();
       return false;
     }
-    const TrainingStep s = step(rates.lr(step_));
+    const train::TrainingStep s = step(rates.lr(step_));
     if (!std::isfinite(s.loss))
       throw Diverged(text("the loss of step ", step_, " is not a finite number; the learning rate is ", s.lr));
     result_.steps.push_back(s);
@@ -118,14 +119,14 @@ bool Training::run() {
   return whole;
 }
 
-TrainingStep Training::step(double lr) {
+train::TrainingStep Training::step(double lr) {
   const SaveActivations kept_as(o_.activations);
-  const Examples batch = source_.batch(step_);
+  const train::Examples batch = source_.batch(step_);
   const Tensor loss = cross_entropy((*model_)(batch.inputs), batch.targets);
   optimizer_->zero_grad();
   backward(loss);
   optimizer_->set_lr(lr);
-  TrainingStep s{.step = step_ + 1, .lr = lr};
+  train::TrainingStep s{.step = step_ + 1, .lr = lr};
   const double clip = o_.training.clip;
   if (clip > 0) s.gradient_norm = optim::gradient_norm(model_->parameters());
   optimizer_->step(s.gradient_norm ? optim::clip_factor(*s.gradient_norm, clip) : 1);
@@ -135,7 +136,7 @@ TrainingStep Training::step(double lr) {
   return s;
 }
 
-void Training::show(const TrainingStep& s) {
+void Training::show(const train::TrainingStep& s) {
   if (!status_.due(s.step, steps())) return;
   const double span = std::chrono::duration<double>(std::chrono::steady_clock::now() - first_step_begin_).count();
   const double rate = (s.step - result_.first_step + 1) / span;
@@ -146,12 +147,12 @@ void Training::show(const TrainingStep& s) {
 // Tests the model as it is. Returns false where Ctrl-C came: then there is no evaluation.
 bool Training::evaluate() {
   nn::Module* models[] = {model_.get()};
-  const std::optional<TestPass> pass = test_pass(source_, models, [](int, int) { return !interrupted(); });
+  const std::optional<train::TestPass> pass = test_pass(source_, models, [](int, int) { return !interrupted(); });
   if (!pass) return false;
   if (pass->predictions == 0) return true;
   if (!std::isfinite(pass->scores[0].loss))
     throw Diverged(text("the held-out loss after step ", step_, " is not a finite number"));
-  const Evaluation e{step_, pass->scores[0].loss, pass->scores[0].right, pass->predictions};
+  const train::Evaluation e{step_, pass->scores[0].loss, pass->scores[0].right, pass->predictions};
   result_.evaluations.push_back(e);
   if (log_->open()) log_->write(log_evaluation(e, o_.training.model));
   if (step_ < steps()) status_.print(text("step ", step_, "/", steps(), "  ", evaluation_text(e, o_.training.model)));
@@ -168,7 +169,7 @@ void Training::save() {
   check_weights("");
   if (o_.checkpoint.empty() || saved_step_ == step_) return;
   Checkpoint c{model_->state_dict(), optimizer_->state_dict(), identity_};
-  c.values.merge(describe(*model_));  // so that other verbs know what model it is
+  c.values.merge(train::describe(*model_));  // so that other verbs know what model it is
   c.values.emplace("step", text(step_));
   if (checkpoint_is_good_) keep_previous_checkpoint(o_.checkpoint);
   save_checkpoint(o_.checkpoint, c);

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "io/checkpoint.h"
+#include "optim/optimizer.h"
 #include "optim/schedule.h"
 #include "tools/options.h"
 #include "tools/output.h"
@@ -15,7 +16,7 @@
 namespace isonorm::tools {
 
 struct TrainOptions {
-  equivalence::ProofOptions training;
+  train::TrainingOptions training;
   std::string form = "rms_norm";
   DType activations = DType::f32;  // in which they wait for the backward: that of the training, or bf16
   std::string checkpoint, init;    // files to go on from and to begin with; empty: none
@@ -36,14 +37,14 @@ class Training {
   bool run();
 
   int step_count() const { return step_; }  // updates so far
-  const equivalence::TrainingResult& result() const { return result_; }
+  const train::TrainingResult& result() const { return result_; }
 
  private:
   void begin();
   void resume();
   optim::Schedule schedule() const;
-  equivalence::TrainingStep step(double lr);
-  void show(const equivalence::TrainingStep& step);
+  train::TrainingStep step(double lr);
+  void show(const train::TrainingStep& step);
   bool evaluate();
   void check_weights(const std::string& where) const;  // throws Diverged
   void save();
@@ -52,8 +53,8 @@ class Training {
 
   const TrainOptions& o_;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now(), first_step_begin_ = begin_;
-  equivalence::Source source_;
-  equivalence::TrainingResult result_;
+  train::Source source_;
+  train::TrainingResult result_;
   Metadata identity_;
   std::unique_ptr<nn::Module> model_;
   std::unique_ptr<optim::Optimizer> optimizer_;

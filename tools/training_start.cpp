@@ -4,6 +4,7 @@
 
 #include "autograd/ops/pointwise.h"
 #include "equivalence/verify/verify.h"
+#include "io/sha256.h"
 #include "train/records/training_result.h"
 
 namespace isonorm::tools {
@@ -21,7 +22,7 @@ std::string said(const Metadata& values, const std::string& name) {
 }
 
 // The options of two models, whatever coordinates their streams are in.
-void check_same_model(const ModelOptions& file, const ModelOptions& asked) {
+void check_same_model(const train::ModelOptions& file, const train::ModelOptions& asked) {
   const bool normless = file.transformer().stream == nn::StreamForm::none;
   check(normless == (asked.transformer().stream == nn::StreamForm::none), "its model has ",
         normless ? "no norms, this one has" : "norms, this one has none");
@@ -36,12 +37,12 @@ void check_same_model(const ModelOptions& file, const ModelOptions& asked) {
 
 }  // namespace
 
-Metadata identity(const Manifest& manifest, const std::string& init) {
+Metadata identity(const train::Manifest& manifest, const std::string& init) {
   Metadata m;
   for (const auto& [name, value] : manifest.options)
     if (name != "data" && name != "init" && name != "threads") m.emplace(name, value);
   m.emplace("data", "sha256:" + manifest.data_sha256);  // wherever it lies
-  if (!init.empty()) m.emplace("init", "sha256:" + sha256_of_files({init}));
+  if (!init.empty()) m.emplace("init", "sha256:" + io::sha256_of_files({init}));
   return m;
 }
 
@@ -54,7 +55,8 @@ Metadata continued(const Checkpoint& checkpoint, const std::string& path, int64_
   for (const auto& [name, value] : options) {
     const std::string before = said(checkpoint.values, name);
     if (before == value) continue;
-    const bool may = std::find(std::begin(kExtendable), std::end(kExtendable), name) != std::end(kExtendable);
+    const bool may =
+        std::find(std::begin(train::kExtendable), std::end(train::kExtendable), name) != std::end(train::kExtendable);
     check(name != "data", path, ": was trained on other data: their checksum is ", before, ", that of --data ", value);
     check(name != "init", path, ": did not begin with the weights of --init, which are for a new checkpoint");
     check(may && extend, path, ": was trained with --", name, " ", before, ", asked for is ", value,
@@ -70,15 +72,15 @@ Metadata continued(const Checkpoint& checkpoint, const std::string& path, int64_
 }
 
 TensorMap initial_weights(const std::string& path, const nn::Module& model, DType dtype) {
-  ModelFile file = load_model_file(path);
+  train::ModelFile file = train::load_model_file(path);
   if (!file.description.empty()) {
     const Scope scope(path);
-    const nn::StreamForm stored = stored_form(ModelOptions(file.description));
+    const nn::StreamForm stored = train::stored_form(train::ModelOptions(file.description));
     if (stored != nn::StreamForm::layer_norm && stored != nn::StreamForm::none) {
       ModelConversion raw = convert_model(file, nn::StreamForm::layer_norm);
       file.state = std::move(raw.conversion.exact), file.description = std::move(raw.description);
     }
-    check_same_model(ModelOptions(file.description), ModelOptions(describe(model)));
+    check_same_model(train::ModelOptions(file.description), train::ModelOptions(train::describe(model)));
   }
   TensorMap weights;
   for (const auto& [name, tensor] : file.state)

@@ -10,7 +10,7 @@ namespace isonorm::tools {
 
 // What a checkpoint says that it was trained with: the options without those that change nothing (names of files,
 // threads); checksums of the data and, where `init` names a file, of the weights that it began with.
-Metadata identity(const equivalence::Manifest& manifest, const std::string& init);
+Metadata identity(const train::Manifest& manifest, const std::string& init);
 
 // The identity of a training that goes on after `step` steps from this checkpoint, read from `path`. Throws naming an
 // option that differs; with `extend` those of the update (steps, lr, warmup, weight-decay, clip) may, and the entry

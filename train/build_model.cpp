@@ -3,10 +3,10 @@
 #include "nn/gpt.h"
 #include "nn/vit.h"
 
-namespace isonorm::equivalence {
+namespace isonorm::train {
 namespace {
 
-nn::TransformerOptions transformer_options(const ProofOptions& o, const nn::Stream& stream) {
+nn::TransformerOptions transformer_options(const TrainingOptions& o, const nn::Stream& stream) {
   return {.width = o.width,
           .depth = o.depth,
           .heads = o.heads,
@@ -25,7 +25,7 @@ nn::TransformerOptions transformer_options(const ProofOptions& o, const nn::Stre
 
 }  // namespace
 
-std::unique_ptr<nn::Module> build_model(const ProofOptions& o, const ModelShape& shape, const nn::Stream& stream) {
+std::unique_ptr<nn::Module> build_model(const TrainingOptions& o, const ModelShape& shape, const nn::Stream& stream) {
   const nn::TransformerOptions t = transformer_options(o, stream);
   std::unique_ptr<nn::Module> model;
   if (o.model == ModelKind::vit)
@@ -42,4 +42,4 @@ std::unique_ptr<nn::Module> build_model(const ProofOptions& o, const ModelShape&
   return model;
 }
 
-}  // namespace isonorm::equivalence
+}  // namespace isonorm::train

@@ -7,7 +7,7 @@
 #include "nn/stream.h"
 #include "train/training_options.h"
 
-namespace isonorm::equivalence {
+namespace isonorm::train {
 
 // What the data decide about a model.
 struct ModelShape {
@@ -16,6 +16,7 @@ struct ModelShape {
 };
 
 // The model that `options` describe, on a stream of the given form and storage, with parameters of options.dtype.
-std::unique_ptr<nn::Module> build_model(const ProofOptions& options, const ModelShape& shape, const nn::Stream& stream);
+std::unique_ptr<nn::Module> build_model(const TrainingOptions& options, const ModelShape& shape,
+                                        const nn::Stream& stream);
 
-}  // namespace isonorm::equivalence
+}  // namespace isonorm::train

@@ -3,11 +3,11 @@
 
 #include "core/tensor.h"
 
-namespace isonorm::equivalence {
+namespace isonorm::train {
 
 // Inputs and targets of one step: images or ids, and i64 labels.
 struct Examples {
   Tensor inputs, targets;
 };
 
-}  // namespace isonorm::equivalence
+}  // namespace isonorm::train

@@ -5,7 +5,7 @@
 #include "autograd/ops/reduce.h"
 #include "core/round_up.h"
 
-namespace isonorm::equivalence {
+namespace isonorm::train {
 namespace {
 
 constexpr int64_t kTestImages = 250, kTestTokens = 4000;  // of one forward: enough to keep the cores busy
@@ -47,4 +47,4 @@ std::optional<TestPass> test_pass(const Source& source, std::span<nn::Module* co
   return pass;
 }
 
-}  // namespace isonorm::equivalence
+}  // namespace isonorm::train

@@ -9,7 +9,7 @@
 #include "nn/module.h"
 #include "train/source.h"
 
-namespace isonorm::equivalence {
+namespace isonorm::train {
 
 struct TestScore {
   double loss = 0;        // mean cross-entropy
@@ -32,4 +32,4 @@ struct TestPass {
 std::optional<TestPass> test_pass(const Source& source, std::span<nn::Module* const> models,
                                   const std::function<bool(int batch, int batches)>& progress = {});
 
-}  // namespace isonorm::equivalence
+}  // namespace isonorm::train

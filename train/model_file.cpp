@@ -13,7 +13,7 @@
 #include "io/name_pattern.h"
 #include "train/option_text.h"
 
-namespace isonorm::equivalence {
+namespace isonorm::train {
 namespace {
 
 constexpr std::string_view kPrefix = "model.";
@@ -76,7 +76,7 @@ bool is_number(const std::string& s) {
 // One of several files, as its name says, holds a part of a model.
 void check_whole(const std::string& path) {
   std::vector<std::string> stars;
-  if (!matches("*-of-*.safetensors", std::filesystem::path(path).filename().string(), stars)) return;
+  if (!io::matches("*-of-*.safetensors", std::filesystem::path(path).filename().string(), stars)) return;
   const std::string part = stars[0].substr(stars[0].rfind('-') + 1);
   check(!is_number(part) || !is_number(stars[1]) || std::stoul(stars[1]) == 1, path, ": this is shard ", part, " of ",
         stars[1], "; expected the whole model in one file, as safetensors' save_file writes it");
@@ -200,4 +200,4 @@ Tensor ModelOptions::inputs(int64_t rows, uint64_t seed) const {
   return randn({rows, side, side, vit_options_.channels}, {DType::f64}, generator);
 }
 
-}  // namespace isonorm::equivalence
+}  // namespace isonorm::train

@@ -10,11 +10,11 @@
 #include "nn/vit.h"
 #include "train/lazy_state.h"
 
-namespace isonorm::equivalence {
+namespace isonorm::train {
 
 // Every option of the model as "model.<name>": "model.kind" "gpt", "model.width" "64", "model.stream" "rms_norm",
 // "model.storage" "raw", ... To be saved with its weights:
-//   save_safetensors("gpt.safetensors", model.state_dict(), equivalence::describe(model));
+//   save_safetensors("gpt.safetensors", model.state_dict(), train::describe(model));
 // Throws where it is neither a Gpt nor a Vit.
 Metadata describe(const nn::Module& model);
 
@@ -72,4 +72,4 @@ class ModelOptions {
 // The coordinates that a described model's parameters are in: raw ones are the Pre-LN model's, whatever its form.
 nn::StreamForm stored_form(const ModelOptions& options);
 
-}  // namespace isonorm::equivalence
+}  // namespace isonorm::train

@@ -16,13 +16,13 @@
 #include "optim/sgd.h"
 #include "optim/sign.h"
 
-namespace isonorm::equivalence {
+namespace isonorm::train {
 namespace {
 
 constexpr double kMomentum = 0.9;
 constexpr double kAdafactorFloor = 1e-8;  // eps1 in f64
 
-optim::SgdOptions sgd_options(const ProofOptions& o) {
+optim::SgdOptions sgd_options(const TrainingOptions& o) {
   const OptimizerKind kind = o.optimizer;
   return {.lr = o.lr,
           .momentum = kind == OptimizerKind::sgd ? 0 : kMomentum,
@@ -34,7 +34,7 @@ optim::SgdOptions sgd_options(const ProofOptions& o) {
 // In f64 the floor is far above rounding: a gradient that is zero in exact arithmetic (key biases) has entries of
 // 1e-18, and with a floor of eps they would reach the size that all steps of their tensor are relative to: then the
 // controls of the grid reach 1e-6 in 20 steps.
-optim::AdafactorOptions adafactor_options(const ProofOptions& o) {
+optim::AdafactorOptions adafactor_options(const TrainingOptions& o) {
   optim::AdafactorOptions options{.lr = o.lr, .weight_decay = o.decay()};
   if (o.dtype == DType::f64) options.eps1 = kAdafactorFloor;
   return options;
@@ -42,7 +42,7 @@ optim::AdafactorOptions adafactor_options(const ProofOptions& o) {
 
 // One group, or a second one for what is not decayed.
 template <class Options>
-std::vector<optim::ParameterGroup<Options>> groups(const ProofOptions& o, const std::vector<Tensor>& parameters,
+std::vector<optim::ParameterGroup<Options>> groups(const TrainingOptions& o, const std::vector<Tensor>& parameters,
                                                    const Options& options) {
   Options undecayed = options;
   undecayed.weight_decay = 0;
@@ -53,7 +53,7 @@ std::vector<optim::ParameterGroup<Options>> groups(const ProofOptions& o, const 
 }
 
 // The matrices inside the blocks go to Muon. One rate fits both parts where Muon's is scaled to match AdamW's.
-std::unique_ptr<optim::Optimizer> muon(const ProofOptions& o, const std::vector<nn::Parameter>& parameters) {
+std::unique_ptr<optim::Optimizer> muon(const TrainingOptions& o, const std::vector<nn::Parameter>& parameters) {
   std::vector<Tensor> matrices, rest;
   for (const nn::Parameter& p : parameters)
     (p.tensor.rank() == 2 && p.name.starts_with("blocks.") ? matrices : rest).push_back(p.tensor);
@@ -66,14 +66,15 @@ std::unique_ptr<optim::Optimizer> muon(const ProofOptions& o, const std::vector<
 }
 
 template <class O, class Options>
-std::unique_ptr<optim::Optimizer> over(const ProofOptions& o, const std::vector<Tensor>& parameters,
+std::unique_ptr<optim::Optimizer> over(const TrainingOptions& o, const std::vector<Tensor>& parameters,
                                        const Options& options) {
   return std::make_unique<O>(groups(o, parameters, options));
 }
 
 }  // namespace
 
-std::unique_ptr<optim::Optimizer> build_optimizer(const ProofOptions& o, const std::vector<nn::Parameter>& parameters) {
+std::unique_ptr<optim::Optimizer> build_optimizer(const TrainingOptions& o,
+                                                  const std::vector<nn::Parameter>& parameters) {
   std::vector<Tensor> all;
   for (const nn::Parameter& p : parameters) all.push_back(p.tensor);
   const double lr = o.lr, decay = o.decay();
@@ -109,7 +110,7 @@ std::unique_ptr<optim::Optimizer> build_optimizer(const ProofOptions& o, const s
   return nullptr;
 }
 
-double limit_gradients(const ProofOptions& o, const std::vector<Tensor>& parameters) {
+double limit_gradients(const TrainingOptions& o, const std::vector<Tensor>& parameters) {
   if (o.loss_l2 > 0 || o.clip_value > 0)
     for (const Tensor& p : parameters) {
       const Tensor g = gradient(p);
@@ -128,4 +129,4 @@ std::string optimizer_note(OptimizerKind optimizer, DType dtype) {
       "their tensor's steps");
 }
 
-}  // namespace isonorm::equivalence
+}  // namespace isonorm::train

@@ -4,7 +4,7 @@
 #include "nn/gpt.h"
 #include "nn/vit.h"
 
-namespace isonorm::equivalence {
+namespace isonorm::train {
 
 // Calls f(name, member) for every option. The bindings must name every member: one more option does not compile until
 // it stands here too.
@@ -42,4 +42,4 @@ template <> struct ValueNames<nn::StreamForm> {
 };
 template <> struct ValueNames<nn::StreamStorage> { static constexpr const char* names[] = {"raw", "mapped"}; };
 
-}  // namespace isonorm::equivalence
+}  // namespace isonorm::train

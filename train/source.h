@@ -12,14 +12,14 @@
 #include "train/build_model.h"
 #include "train/examples.h"
 
-namespace isonorm::equivalence {
+namespace isonorm::train {
 
 inline constexpr double kHeldOut = 0.1;                       // of a text: its end, for the test pass
 inline constexpr int64_t kTestCharacters = int64_t{1} << 17;  // of it that the test pass takes
 
 class Source {
  public:
-  explicit Source(const ProofOptions& o) : options_(o) {
+  explicit Source(const TrainingOptions& o) : options_(o) {
     if (o.model == ModelKind::vit) {
       images_ = data::FashionMnist::load(o.data);
       loader_.emplace(images_->train,
@@ -71,7 +71,7 @@ class Source {
 
  private:
   // What stands in for a file: random letters, so many that each is there, or sentences.
-  static std::vector<uint8_t> own_text(const ProofOptions& o) {
+  static std::vector<uint8_t> own_text(const TrainingOptions& o) {
     if (o.vocab == 0) {
       const std::string sentences = data::made_text(o.seed, 1 << 15);
       return {sentences.begin(), sentences.end()};
@@ -85,11 +85,11 @@ class Source {
 
   data::PixelScale scale() const { return {.dtype = options_.dtype}; }
 
-  ProofOptions options_;
+  TrainingOptions options_;
   ModelShape shape_;
   std::optional<data::FashionMnist> images_;
   std::optional<data::Loader> loader_;
   std::optional<data::Text> text_;
 };
 
-}  // namespace isonorm::equivalence
+}  // namespace isonorm::train

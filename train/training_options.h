@@ -1,4 +1,4 @@
-// What a proof trains and how: every option of `isonorm prove`, with its default. Plain data.
+// What is trained and how, with the defaults. Plain data.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 #include "core/dtype.h"
 #include "nn/transformer.h"
 
-namespace isonorm::equivalence {
+namespace isonorm::train {
 
 enum class ModelKind { vit, gpt };
 // momentum, nesterov and sgdw run with momentum 0.9; sgdw decays its weights apart from the gradient. muon: the
@@ -40,12 +40,10 @@ inline constexpr const char* kOptimizerNames[] = {"sgd",       "momentum", "nest
 constexpr const char* name_of(ModelKind m) { return m == ModelKind::vit ? "vit" : "gpt"; }
 constexpr const char* name_of(OptimizerKind o) { return kOptimizerNames[static_cast<size_t>(o)]; }
 
-// The residual stream's coordinates are named as nn names them; the reference is always layer_norm.
-struct ProofOptions {
+struct TrainingOptions {
   ModelKind model = ModelKind::vit;
   std::string data;  // images: folder of the four idx.gz files (empty: where the Debian package puts them); gpt: a text
                      // file, empty: see `vocab`
-  std::vector<std::string> forms = {"rms_norm", "crms_norm", "crms_isometric"};
 
   OptimizerKind optimizer = OptimizerKind::adamw;
   double lr = 1e-3;
@@ -79,7 +77,6 @@ struct ProofOptions {
   bool final_norm = true;  // false: the head reads the bare stream
   nn::BranchOptions branch = {};
 
-  int controls = 4;  // runs of the reference with every weight moved by one ulp
   DType dtype = DType::f64;
   double eps = 1e-5;  // of the norms
   uint64_t seed = 1;
@@ -89,7 +86,4 @@ struct ProofOptions {
   double decay() const { return weight_decay.value_or(optimizer == OptimizerKind::adamw ? 0.01 : 0.0); }
 };
 
-// Steps of the negative controls (at a constant rate, against a reference of the same steps).
-inline constexpr int kNegativeSteps = 20;
-
-}  // namespace isonorm::equivalence
+}  // namespace isonorm::train

@@ -1,4 +1,5 @@
-// Internal: What the norms and the fused residual add + norm share: shape checks, the forward call and the gradient of it.
+// Internal: What the norms and the fused residual add + norm share: shape checks, the forward call and the gradient of
+// it.
 #pragma once
 
 #include "autograd/node.h"

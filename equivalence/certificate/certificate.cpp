@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "core/parallel.h"
+#include "equivalence/lockstep/criterion.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -87,13 +88,13 @@ class Work {
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
-Manifest manifest_of(const CertificateOptions& o, int threads) {
+train::Manifest manifest_of(const CertificateOptions& o, int threads) {
   std::string names;
   for (const Architecture& a : o.architectures) names += text(names.empty() ? "" : ",", a.name);
-  ProofOptions shared;
+  train::TrainingOptions shared;
   shared.seed = o.seed;
   shared.threads = threads;
-  Manifest m = manifest_of(shared);
+  train::Manifest m = manifest_of(shared);
   m.verb = "prove --certificate";
   m.dtype = "f64, f32, bf16";
   m.options = {{"architectures", names},

@@ -11,7 +11,7 @@
 #include "autograd/ops/shape.h"
 #include "core/printed.h"
 #include "equivalence/convert/checkpoint_facts.h"
-#include "train/records/json_text.h"
+#include "io/json_text.h"
 
 namespace isonorm::equivalence {
 namespace {

@@ -25,7 +25,7 @@ std::vector<Tensor> gains(const nn::Module& module) {
 class Frozen : public OwnTraining {
  public:
   using OwnTraining::OwnTraining;
-  void differentiate(const Examples& batch) override {
+  void differentiate(const train::Examples& batch) override {
     OwnTraining::differentiate(batch);
     for (const Tensor& p : gains(model())) set_gradient(p, {});
   }
@@ -34,19 +34,20 @@ class Frozen : public OwnTraining {
 // A, trained on another batch at one step.
 class Misled : public OwnTraining {
  public:
-  Misled(nn::Module& model, std::vector<nn::Parameter> parameters, const Objective& loss, uint64_t seed, Examples other)
+  Misled(nn::Module& model, std::vector<nn::Parameter> parameters, const Objective& loss, uint64_t seed,
+         train::Examples other)
       : OwnTraining(model, std::move(parameters), loss, seed), other_(std::move(other)) {}
-  void differentiate(const Examples& batch) override {
+  void differentiate(const train::Examples& batch) override {
     OwnTraining::differentiate(step_++ == kNegativeSteps / 2 ? otherwise(batch) : batch);
   }
 
  private:
-  Examples otherwise(const Examples& batch) const {
+  train::Examples otherwise(const train::Examples& batch) const {
     if (!same_bytes(batch.inputs, other_.inputs) || !same_bytes(batch.targets, other_.targets)) return other_;
     return {batch.inputs, batch.targets.rank() > 0 ? flip(batch.targets, {0}) : batch.targets};
   }
 
-  Examples other_;
+  train::Examples other_;
   int step_ = 0;
 };
 

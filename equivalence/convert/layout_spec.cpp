@@ -180,7 +180,7 @@ class SpecReader {
     const std::string* found = nullptr;
     for (const auto& [pattern, eps] : norms_) {
       std::vector<std::string> stars;
-      if (!matches(pattern, norm, stars)) continue;
+      if (!io::matches(pattern, norm, stars)) continue;
       check(!found, "layout: norm '", norm, "' is \"", found ? *found : "", "\" and \"", pattern, "\" at once");
       found = &pattern;
     }
@@ -205,7 +205,7 @@ class SpecReader {
     Place p{.name = name};
     const auto take = [&](const std::string& pattern) {
       std::vector<std::string> here;
-      if (!matches(pattern, name, here)) return false;
+      if (!io::matches(pattern, name, here)) return false;
       check(!found, "layout: tensor '", name, "' is \"", found ? *found : "", "\" and \"", pattern, "\" at once");
       found = &pattern, stars = here;
       return true;
@@ -214,15 +214,15 @@ class SpecReader {
       if (!take(pattern)) continue;
       used_[pattern] = true;
       p.role = entry.role, p.dim = entry.dim;
-      p.norm = filled(entry.norm, stars), p.bias = filled(entry.bias, stars);
+      p.norm = io::filled(entry.norm, stars), p.bias = io::filled(entry.bias, stars);
       if (p.role == Role::reader && !p.norm.empty() && plain_norms_) add_plain_norm(p.norm);
     }
     bool scaled = false;
     for (const auto& [pattern, scale] : scales_) {
       std::vector<std::string> here;
-      if (!matches(pattern, name, here)) continue;
+      if (!io::matches(pattern, name, here)) continue;
       used_[pattern] = true;
-      const std::string vector = filled(scale, here);
+      const std::string vector = io::filled(scale, here);
       check(!vector.empty(), "layout: the layer scale of \"", pattern, "\" has an empty name");
       check(p.role == Role::writer, "layout: \"", pattern, "\" has the layer scale '", vector, "', and '", name,
             "' is no writer");

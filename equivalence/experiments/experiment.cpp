@@ -4,7 +4,7 @@
 #include "equivalence/experiments/all.h"
 #include "report/page.h"
 #include "report/svg.h"
-#include "train/records/json_text.h"
+#include "io/json_text.h"
 #include "train/records/manifest_html.h"
 #include "train/training_options.h"
 
@@ -59,37 +59,38 @@ const char* verdict_name(const ExperimentResult& r) {
 
 std::string experiment_report(const Experiment& e, const ExperimentOptions& o, const ExperimentResult& r,
                               double seconds) {
-  std::string body = text("<h1>", escaped(e.claim), "</h1>\n<p class=\"soft\">", escaped(e.source), "</p>\n");
-  body += verdict_box(r.undecided   ? Tone::plain
-                      : r.confirmed ? Tone::good
-                                    : Tone::bad,
+  std::string body =
+      text("<h1>", report::escaped(e.claim), "</h1>\n<p class=\"soft\">", report::escaped(e.source), "</p>\n");
+  body += verdict_box(r.undecided   ? report::Tone::plain
+                      : r.confirmed ? report::Tone::good
+                                    : report::Tone::bad,
                       verdict_name(r), text(r.measured, " It would have been refuted by ", r.refuted, "."));
-  for (const Figure& figure : r.figures) body += figure_html(figure);
-  for (const TextTable& table : r.tables) body += to_html(table);
-  ProofOptions machine;
+  for (const report::Figure& figure : r.figures) body += figure_html(figure);
+  for (const report::TextTable& table : r.tables) body += to_html(table);
+  train::TrainingOptions machine;
   machine.seed = o.seed;
-  Manifest manifest = manifest_of(machine);
+  train::Manifest manifest = manifest_of(machine);
   manifest.data_sha256 = r.data_sha256;
-  body += repeat_html(command_of(e, o)) + environment_html(manifest, seconds);
-  return report_page(text("isonorm experiment ", e.name), body);
+  body += report::repeat_html(command_of(e, o)) + environment_html(manifest, seconds);
+  return report::report_page(text("isonorm experiment ", e.name), body);
 }
 
 std::string experiment_json(const Experiment& e, const ExperimentOptions& o, const ExperimentResult& r,
                             double seconds) {
   json tables = json::array(), curves = json::array();
-  for (const TextTable& table : r.tables) {
+  for (const report::TextTable& table : r.tables) {
     json rows = json::array();
     for (const auto& row : table.rows) {
       json cells = json::array();
-      for (const TextCell& cell : row) cells.push_back(cell.value ? json(*cell.value) : json(cell.text));
+      for (const report::TextCell& cell : row) cells.push_back(cell.value ? json(*cell.value) : json(cell.text));
       rows.push_back(std::move(cells));
     }
     tables.push_back({{"heading", table.heading}, {"columns", table.columns}, {"rows", rows}});
   }
-  for (const Figure& figure : r.figures)
-    for (const Panel& panel : figure.panels)
-      if (const Chart* chart = std::get_if<Chart>(&panel.drawing))
-        for (const ChartLine& line : chart->lines)
+  for (const report::Figure& figure : r.figures)
+    for (const report::Panel& panel : figure.panels)
+      if (const report::Chart* chart = std::get_if<report::Chart>(&panel.drawing))
+        for (const report::ChartLine& line : chart->lines)
           curves.push_back(
               {{"figure", figure.name}, {"panel", panel.heading}, {"name", line.name}, {"values", line.values}});
   const json object = {{"experiment", e.name},   {"claim", e.claim},

@@ -28,8 +28,8 @@ struct ExperimentResult {
   bool interrupted = false;  // `progress` stopped it: nothing is concluded
   std::string measured;      // what was found, in one sentence with the deciding figures
   std::string refuted;       // what would have refuted the claim
-  std::vector<TextTable> tables = {};
-  std::vector<Figure> figures = {};
+  std::vector<report::TextTable> tables = {};
+  std::vector<report::Figure> figures = {};
   std::string data_sha256 = {};  // where it read data
 };
 

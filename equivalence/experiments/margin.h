@@ -1,4 +1,5 @@
-// Internal: Which side measured numbers have to lie on: what is the same below one bound, what is different above another.
+// Internal: Which side measured numbers have to lie on: what is the same below one bound, what is different above
+// another.
 #pragma once
 
 #include <algorithm>
@@ -16,12 +17,12 @@ class Margin {
   Margin(double same, double different) : same_(same), different_(different) {}
 
   // Takes a number in; Tone::bad where it lies on the wrong side, as NaN always does.
-  Tone take(double measured, bool same) {
+  report::Tone take(double measured, bool same) {
     double& extreme = same ? largest_ : smallest_;
     if (same ? !(measured <= extreme) : !(measured >= extreme)) extreme = measured;
     const bool ok = same ? measured <= same_ : measured >= different_;
     kept_ = kept_ && ok;
-    return ok ? Tone::plain : Tone::bad;
+    return ok ? report::Tone::plain : report::Tone::bad;
   }
 
   bool kept() const { return kept_; }  // by all so far

@@ -13,10 +13,10 @@ namespace isonorm::equivalence {
 namespace {
 
 // A folder is one of images, anything else a text.
-ProofOptions small_proof(const ExperimentOptions& options) {
+train::TrainingOptions small_training(const ExperimentOptions& options) {
   std::error_code ignored;
-  ProofOptions o;
-  o.model = std::filesystem::is_directory(options.data, ignored) ? ModelKind::vit : ModelKind::gpt;
+  train::TrainingOptions o;
+  o.model = std::filesystem::is_directory(options.data, ignored) ? train::ModelKind::vit : train::ModelKind::gpt;
   o.data = options.data;
   o.vocab = 0;
   o.seed = options.seed;
@@ -25,21 +25,22 @@ ProofOptions small_proof(const ExperimentOptions& options) {
   return o;
 }
 
-TextTable run_table(const ProofResult& proof) {
-  TextTable table{.heading = "Runs",
-                  .columns = {"run", "parameters", "loss", "gradient", "weights", "reason", "expected", "observed"},
-                  .caption = "Largest relative deviation from layer_norm over the run."};
+report::TextTable run_table(const ProofResult& proof) {
+  report::TextTable table{
+      .heading = "Runs",
+      .columns = {"run", "parameters", "loss", "gradient", "weights", "reason", "expected", "observed"},
+      .caption = "Largest relative deviation from layer_norm over the run."};
   const auto add = [&](const RunResult& run, bool judged) {
-    const Tone tone = run.as_expected ? Tone::good : Tone::bad;
+    const report::Tone tone = run.as_expected ? report::Tone::good : report::Tone::bad;
     table.rows.push_back(
         {{run_name(run)},
-         {text(run.parameters), Tone::plain, static_cast<double>(run.parameters)},
-         number_cell(run.loss_deviation),
-         number_cell(run.gradient_deviation),
-         number_cell(run.weight_deviation),
+         {text(run.parameters), report::Tone::plain, static_cast<double>(run.parameters)},
+         report::number_cell(run.loss_deviation),
+         report::number_cell(run.gradient_deviation),
+         report::number_cell(run.weight_deviation),
          {judged ? run.reason.substr(0, run.reason.find("; ")) : ""},  // the entry is in the JSON of a proof
          {judged ? name_of(run.expected) : ""},
-         {judged ? name_of(run.observed) : "", judged ? tone : Tone::plain}});
+         {judged ? name_of(run.observed) : "", judged ? tone : report::Tone::plain}});
   };
   for (const RunResult& run : proof.controls) add(run, false);
   for (const RunResult& run : proof.runs) add(run, true);
@@ -54,7 +55,7 @@ ExperimentResult trajectories(const ExperimentOptions& options) {
            options.progress(text(name_of(info.phase), " ", info.step, "/", info.steps, "  deviation ",
                                  scientific(info.deviation), " (controls ", scientific(info.control_deviation), ")"));
   };
-  const ProofResult proof = prove(small_proof(options), progress);
+  const ProofResult proof = prove({.training = small_training(options)}, progress);
   ExperimentResult r;
   r.interrupted = proof.interrupted;
   if (r.interrupted) return r;
@@ -65,7 +66,7 @@ ExperimentResult trajectories(const ExperimentOptions& options) {
       "one step at which loss, gradient or weights of a form exceed 30 times what the controls reached, or by a "
       "negative "
       "control that stays below ",
-      separation(proof.options.dtype), " times that");
+      separation(proof.options.training.dtype), " times that");
   r.tables.push_back(run_table(proof));
   r.figures = {loss_figure(proof), deviation_figure(proof)};
   if (!options.data.empty()) r.data_sha256 = proof.manifest.data_sha256;

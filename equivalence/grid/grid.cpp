@@ -13,16 +13,17 @@
 #include "equivalence/lockstep/lockstep.h"
 #include "equivalence/lockstep/made_examples.h"
 #include "equivalence/lockstep/wrong_training.h"
+#include "io/sha256.h"
 #include "train/source.h"
 
 namespace isonorm::equivalence {
 namespace {
 
 constexpr double kRawMean = 0.15;  // of the raw weights: what projections take away is there
-constexpr ModelShape kMade = {.image = 14};
+constexpr train::ModelShape kMade = {.image = 14};
 
-ProofOptions model_options(const TableOptions& o, int seed) {
-  ProofOptions p;
+train::TrainingOptions model_options(const TableOptions& o, int seed) {
+  train::TrainingOptions p;
   p.model = o.model;
   p.data = o.data;
   p.affine = o.affine;
@@ -35,7 +36,6 @@ ProofOptions model_options(const TableOptions& o, int seed) {
   p.heads = 2;
   p.mlp = 16;
   p.context = 6;
-  p.controls = o.controls;
   p.seed = static_cast<uint64_t>(seed);
   p.threads = o.threads;
   return p;
@@ -52,17 +52,17 @@ class Start {
     for (const Tensor& p : initial_->parameters()) copy_into(p, p + kRawMean);
   }
 
-  const ProofOptions& options() const { return options_; }
-  const ModelShape& shape() const { return source_ ? source_->shape() : kMade; }
+  const train::TrainingOptions& options() const { return options_; }
+  const train::ModelShape& shape() const { return source_ ? source_->shape() : kMade; }
   const nn::Module& initial() const { return *initial_; }
-  Examples batch(int step) {
+  train::Examples batch(int step) {
     return source_ ? source_->batch(step) : made_examples(options_, kMade, static_cast<uint64_t>(step));
   }
   std::vector<std::string> files() const { return source_ ? source_->files() : std::vector<std::string>(); }
 
  private:
-  ProofOptions options_;
-  std::optional<Source> source_;
+  train::TrainingOptions options_;
+  std::optional<train::Source> source_;
   std::unique_ptr<nn::Module> initial_;
 };
 
@@ -73,7 +73,7 @@ Predicates predicates_of(const Start& start, const Recipe& recipe) {
 // One recipe and one seed: every cell that is defined, in lockstep.
 std::vector<RunResult> train(const TableOptions& o, const Recipe& recipe, Start& start,
                              const std::vector<const Cell*>& cells) {
-  const ProofOptions p = with_recipe(start.options(), recipe);
+  const train::TrainingOptions p = with_recipe(start.options(), recipe);
   RunResult reference = record(raw_variant(nn::StreamForm::layer_norm));
   std::vector<RunResult> controls, runs;
   for (int c = 0; c < o.controls; ++c) controls.push_back(record(*reference.variant, static_cast<uint64_t>(c + 1)));
@@ -154,7 +154,7 @@ TableResult table(const TableOptions& o, const std::function<bool(const TablePro
   std::deque<Start> starts;
   for (int seed = 1; seed <= o.seeds; ++seed) starts.emplace_back(o, seed);
   result.manifest = manifest_of(result.model);
-  result.manifest.data_sha256 = sha256_of_files(starts[0].files());
+  result.manifest.data_sha256 = io::sha256_of_files(starts[0].files());
   for (const Recipe& r : o.columns) result.predicates.push_back(predicates_of(starts[0], r));
   for (const Variant& v : o.rows)
     for (size_t c = 0; c < o.columns.size(); ++c) {
@@ -190,13 +190,13 @@ TableResult table(const TableOptions& o, const std::function<bool(const TablePro
 
 std::vector<TableOptions> full_tables(const TableOptions& options) {
   TableOptions plain = options;
-  plain.model = ModelKind::gpt;
+  plain.model = train::ModelKind::gpt;
   plain.data.clear();
   plain.affine = plain.tied = plain.made = false;
   TableOptions affine = plain, tied = plain, vit = plain;
   affine.affine = true;
   tied.tied = true;
-  vit.model = ModelKind::vit;
+  vit.model = train::ModelKind::vit;
   vit.made = !std::filesystem::exists(data::kFashionMnistDir);
   return {plain, affine, tied, vit};
 }

@@ -5,7 +5,7 @@
 namespace isonorm::equivalence {
 namespace {
 
-using enum OptimizerKind;
+using enum train::OptimizerKind;
 
 constexpr Recipe kRecipes[] = {
     {"sgd", "SGD", sgd, 0.1},
@@ -49,7 +49,7 @@ const Recipe& recipe(std::string_view name) {
   return kRecipes[0];
 }
 
-ProofOptions with_recipe(ProofOptions o, const Recipe& r) {
+train::TrainingOptions with_recipe(train::TrainingOptions o, const Recipe& r) {
   o.optimizer = r.optimizer;
   o.lr = r.lr;
   o.weight_decay = r.weight_decay;

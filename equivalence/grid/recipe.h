@@ -16,7 +16,7 @@ struct Limits {
 
 struct Recipe {
   const char *name, *title;  // "clip_momentum", "clip + momentum"
-  OptimizerKind optimizer;
+  train::OptimizerKind optimizer;
   double lr;
   double weight_decay = 0;
   Limits limits = {};
@@ -30,6 +30,6 @@ const Recipe& recipe(std::string_view name);
 std::string recipe_names();  // "sgd, momentum, ..."
 
 // `options` with the optimizer, the rate and the limits of the recipe.
-ProofOptions with_recipe(ProofOptions options, const Recipe& recipe);
+train::TrainingOptions with_recipe(train::TrainingOptions options, const Recipe& recipe);
 
 }  // namespace isonorm::equivalence

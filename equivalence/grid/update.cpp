@@ -13,7 +13,7 @@
 
 namespace isonorm::equivalence {
 
-MakeUpdate update_of(const ProofOptions& o) {
+MakeUpdate update_of(const train::TrainingOptions& o) {
   return [o](const std::vector<nn::Parameter>& parameters) -> Update {
     const std::shared_ptr<optim::Optimizer> optimizer = build_optimizer(o, parameters);
     return [o, optimizer] { optimizer->step(limit_gradients(o, optimizer->parameters())); };

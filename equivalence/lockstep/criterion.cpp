@@ -215,12 +215,12 @@ void conclude(ProofResult& proof) {
   for (const RunResult& run : proof.runs)
     if (run.expected == Verdict::different) wrong.push_back(run);
   const Magnitudes reached = reach(wrong);
-  proof.horizon = horizon(proof.control, reached, proof.options.dtype);
+  proof.horizon = horizon(proof.control, reached, proof.options.training.dtype);
   bool all = !proof.runs.empty(), contradicted = false;
   for (RunResult& run : proof.runs) {
     if (run.control.loss.empty()) run.control = proof.control;
     run.reach = reached;
-    judge(run, proof.options.dtype);
+    judge(run, proof.options.training.dtype);
     all = all && run.as_expected;
     contradicted = contradicted || (run.observed != run.expected && run.observed != Verdict::undecided);
   }

@@ -9,6 +9,9 @@
 
 namespace isonorm::equivalence {
 
+// Steps of the negative controls (at a constant rate, against a reference of the same steps).
+inline constexpr int kNegativeSteps = 20;
+
 // 30 D_c + 64 eps(dtype): the largest deviation that rounding explains where the controls reach D_c.
 double bound(double control, DType dtype);
 

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "equivalence/lockstep/result.h"
+#include "equivalence/lockstep/training.h"
 #include "train/build_model.h"
 
 namespace isonorm::equivalence {
@@ -18,11 +19,11 @@ class Lockstep {
 
   // Makes a model for every record, by its variant and seed, from the parameters of `initial` (a raw model). Reference
   // and controls are never resumed.
-  Lockstep(const ProofOptions& options, const ModelShape& shape, const nn::Module& initial, RunResult& reference,
-           std::span<RunResult> controls, std::span<RunResult> runs);
+  Lockstep(const train::TrainingOptions& options, const train::ModelShape& shape, const nn::Module& initial,
+           RunResult& reference, std::span<RunResult> controls, std::span<RunResult> runs);
 
   // One step of every model; appends losses and deviations to the records.
-  void step(const Examples& batch, double lr);
+  void step(const train::Examples& batch, double lr);
 
   // Every model with its record: the reference, the controls, the runs.
   struct Member {

@@ -8,6 +8,7 @@
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/lockstep/lockstep.h"
 #include "equivalence/lockstep/wrong_training.h"
+#include "io/sha256.h"
 #include "optim/schedule.h"
 #include "train/held_out.h"
 #include "train/source.h"
@@ -20,22 +21,24 @@ using nn::StreamForm;
 
 class Proof {
  public:
-  Proof(const ProofOptions& o, const ProgressCallback& progress) : o_(o), progress_(progress), source_(o) {
-    result_.options = o;
-    result_.manifest = manifest_of(o);
-    result_.manifest.data_sha256 = sha256_of_files(source_.files());
+  Proof(const ProofOptions& options, const ProgressCallback& progress)
+      : options_(options), progress_(progress), source_(options.training) {
+    const train::TrainingOptions& o = options.training;
+    result_.options = options;
+    result_.manifest = manifest_of(options);
+    result_.manifest.data_sha256 = io::sha256_of_files(source_.files());
     manual_seed(o.seed);
     initial_ = build_model(o, source_.shape(), Stream(StreamForm::layer_norm, o.width));
-    const int runs = 1 + o.controls + static_cast<int>(o.forms.size());
-    const int negative = 1 + o.controls + static_cast<int>(wrong_records(o).size());
+    const int runs = 1 + options.controls + static_cast<int>(options.forms.size());
+    const int negative = 1 + options.controls + static_cast<int>(wrong_records(o).size());
     work_ = o.step_count() * runs + kNegativeSteps * negative + test_steps() * runs;
   }
 
   ProofResult run() {
     // One record per run first: a progress callback sees them all.
-    for (int c = 0; c < o_.controls; ++c)
+    for (int c = 0; c < options_.controls; ++c)
       result_.controls.push_back(record(raw_variant(StreamForm::layer_norm), c + 1));
-    for (const std::string& f : o_.forms) result_.runs.push_back(record(raw_variant(nn::stream_form(f))));
+    for (const std::string& f : options_.forms) result_.runs.push_back(record(raw_variant(nn::stream_form(f))));
     result_.reference = record(raw_variant(StreamForm::layer_norm));
     const optim::Schedule schedule{
         .peak = o_.lr, .warmup = std::min(o_.warmup, o_.step_count()), .steps = o_.step_count()};
@@ -79,7 +82,7 @@ class Proof {
     std::vector<nn::Module*> models;
     for (const Lockstep::Member& m : members) models.push_back(&m.training->model());
     const double before = done_;
-    const std::optional<TestPass> pass = test_pass(source_, models, [&](int batch, int batches) {
+    const std::optional<train::TestPass> pass = test_pass(source_, models, [&](int batch, int batches) {
       done_ = before + test_steps() * static_cast<double>(models.size()) * batch / batches;
       return report(Phase::testing, batch, batches, result_.reference.losses.back(), 0, 0, 0);
     });
@@ -110,9 +113,10 @@ class Proof {
 
   double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); }
 
-  ProofOptions o_;
+  const ProofOptions options_;
+  const train::TrainingOptions& o_ = options_.training;
   const ProgressCallback& progress_;
-  Source source_;
+  train::Source source_;
   std::unique_ptr<nn::Module> initial_;
   ProofResult result_;
   double work_ = 1, done_ = 0;  // in training steps of one run
@@ -122,16 +126,16 @@ class Proof {
 }  // namespace
 
 ProofResult prove(const ProofOptions& options, const ProgressCallback& progress) {
-  check(options.step_count() > 0 && options.batch > 0, "prove: ", options.step_count(), " steps of ", options.batch,
+  const train::TrainingOptions& o = options.training;
+  check(o.step_count() > 0 && o.batch > 0, "prove: ", o.step_count(), " steps of ", o.batch,
         " examples, expected at least 1 of each");
   check(options.controls > 0, "prove: ", options.controls, " controls, expected at least 1");
   for (const std::string& form : options.forms)
     check(form != nn::name_of(StreamForm::layer_norm),
           "prove: layer_norm is the reference; to be held against it are "
           "rms_norm, crms_norm and crms_isometric");
-  check(options.dtype == DType::f32 || options.dtype == DType::f64, "prove: dtype is ", options.dtype,
-        ", expected f32 or f64");
-  if (options.threads > 0) set_num_threads(options.threads);
+  check(o.dtype == DType::f32 || o.dtype == DType::f64, "prove: dtype is ", o.dtype, ", expected f32 or f64");
+  if (o.threads > 0) set_num_threads(o.threads);
   return Proof(options, progress).run();
 }
 

@@ -1,5 +1,5 @@
 // What a proof found: per run the deviations from the reference at every step, and the verdicts drawn from them. Plain
-// data; criterion.h draws the verdicts, json.h, report.h and the command line show them.
+// data; criterion.h draws the verdicts, the room `text` and the command line show them.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 #include "equivalence/coordinates/pairs.h"
 #include "equivalence/coordinates/variant.h"
 #include "train/records/manifest.h"
-#include "train/training_options.h"
+#include "equivalence/lockstep/proof_options.h"
 
 namespace isonorm::equivalence {
 
@@ -94,7 +94,7 @@ struct ProofResult {
   Verdict verdict = Verdict::undecided;
   bool interrupted = false;  // the callback asked to stop: nothing is concluded
   ProofOptions options;
-  Manifest manifest;
+  train::Manifest manifest;
   RunResult reference;              // layer_norm: losses, accuracy, parameters
   RunResult negative_reference;     // layer_norm over the negative controls' steps: its losses (for show)
   std::vector<RunResult> controls;  // the reference moved by one ulp; deviations, no verdicts

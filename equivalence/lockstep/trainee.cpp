@@ -10,7 +10,7 @@
 
 namespace isonorm::equivalence {
 
-Trainee::Trainee(const ProofOptions& o, const ModelShape& shape, const Variant& variant)
+Trainee::Trainee(const train::TrainingOptions& o, const train::ModelShape& shape, const Variant& variant)
     : options_(o),
       shape_(shape),
       variant_(variant),
@@ -58,7 +58,7 @@ Tensor Trainee::compared_gradient(const nn::Parameter& p) const {
   return recentred ? nn::recentre(g, p.stream_dim) : g;
 }
 
-void Trainee::differentiate(const Examples& batch) {
+void Trainee::differentiate(const train::Examples& batch) {
   if (options_.resume_at > 0 && step_ == options_.resume_at) resume();
   ++step_;
   for (const nn::Parameter& p : parameters_) set_gradient(p.tensor, {});

@@ -33,7 +33,7 @@ class Training {
   virtual ~Training() = default;
 
   // Forward, loss, backward: fills the loss and the gradients.
-  virtual void differentiate(const Examples& batch) = 0;
+  virtual void differentiate(const train::Examples& batch) = 0;
   // Updates at rate `lr`: fills the weights.
   virtual void update(double lr) = 0;
   virtual nn::Module& model() = 0;

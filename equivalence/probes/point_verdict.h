@@ -31,9 +31,9 @@ struct PointVerdict {
 PointVerdict judge(const FormErrors& errors, int points, DType dtype, bool may_be_equal = false);
 
 // One architecture in one dtype. Errors with activations kept in bf16 have no prediction: the forms' are held against
-// Pre-LN's own, which keeps as many, at the same point or in its median. Pre-LN itself and every form are within their limits, and plain
-// RMSNorm, whose gradient is another one, is not within that of the median. Of width 2 Pre-LN in reverse order may be
-// equal: sums of two commute.
+// Pre-LN's own, which keeps as many, at the same point or in its median. Pre-LN itself and every form are within their
+// limits, and plain RMSNorm, whose gradient is another one, is not within that of the median. Of width 2 Pre-LN in
+// reverse order may be equal: sums of two commute.
 struct ArchitectureVerdict {
   PointVerdict own, forms[3], plain;
   std::string reason;  // why it is refused; empty where it is not

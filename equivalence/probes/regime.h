@@ -10,7 +10,7 @@ namespace isonorm::equivalence {
 struct Regime {
   const char* name;          // "dropout"
   const char* architecture;  // that it is trained on, by name
-  void (*change)(ProofOptions& options);
+  void (*change)(train::TrainingOptions& options);
 };
 
 // Dropout, stochastic depth, layer scale, decay of matrices alone, accumulation, an average, a run that is resumed.

@@ -5,6 +5,7 @@
 
 #include <map>
 
+#include "equivalence/lockstep/training.h"
 #include "equivalence/probes/rounding.h"
 #include "train/build_model.h"
 
@@ -14,10 +15,10 @@ class RoundingModel : public Training {
  public:
   // `raw`: the weights that the Pre-LN model has, as numbers of `dtype`. Readers and writers of `form` are mapped as
   // nn/stream.h says and rounded once.
-  RoundingModel(const ProofOptions& options, const ModelShape& shape, nn::StreamForm form, const nn::Module& raw,
-                Rounding rounding);
+  RoundingModel(const train::TrainingOptions& options, const train::ModelShape& shape, nn::StreamForm form,
+                const nn::Module& raw, Rounding rounding);
 
-  void differentiate(const Examples& batch) override;
+  void differentiate(const train::Examples& batch) override;
   Tensor forward(const Tensor& inputs);
   void update(double) override {}
   nn::Module& model() override;  // throws: there is none
@@ -44,8 +45,8 @@ class RoundingModel : public Training {
   Tensor mlp(const Tensor& x, const std::string& block);
   Tensor tokens(const Tensor& inputs);
 
-  const ProofOptions options_;
-  const ModelShape shape_;
+  const train::TrainingOptions options_;
+  const train::ModelShape shape_;
   const nn::Stream stream_;
   std::map<std::string, Tensor> raw_;
   Rounding round_;

@@ -20,8 +20,8 @@ std::string css_of(const RunResult& run) {
   return run.form == "layer_norm" ? "reference" : "other";
 }
 
-Chart loss_chart(const std::string& title, const std::vector<const RunResult*>& runs, bool nested) {
-  Chart chart{.title = title, .width = nested ? 660 : 330, .height = 300};
+report::Chart loss_chart(const std::string& title, const std::vector<const RunResult*>& runs, bool nested) {
+  report::Chart chart{.title = title, .width = nested ? 660 : 330, .height = 300};
   for (const RunResult* run : runs)
     chart.lines.push_back({run_name(*run), text(nested ? "nested " : "thin ", css_of(*run)), run->losses});
   fit_axis(chart);
@@ -29,16 +29,16 @@ Chart loss_chart(const std::string& title, const std::vector<const RunResult*>& 
 }
 
 // The area that rounding reaches: from the lower edge up to D_c(t).
-ChartBand control_band(const ProofResult& proof, Series series) {
+report::ChartBand control_band(const ProofResult& proof, Series series) {
   const std::vector<double>& reached = proof.control.*series;
   return {"controls: the reference moved by one ulp", "band", std::vector<double>(reached.size()), reached};
 }
 
-Chart deviation_chart(const ProofResult& proof, const char* title, Series series, double Magnitudes::*size) {
-  Chart chart{.title = title, .log_scale = true, .width = 330, .height = 330};
+report::Chart deviation_chart(const ProofResult& proof, const char* title, Series series, double Magnitudes::*size) {
+  report::Chart chart{.title = title, .log_scale = true, .width = 330, .height = 330};
   chart.bands.push_back(control_band(proof, series));
   std::vector<double> limit = proof.control.*series;
-  for (double& c : limit) c = bound(c, proof.options.dtype);
+  for (double& c : limit) c = bound(c, proof.options.training.dtype);
   chart.lines.push_back({"bound: 30 times the controls + 64 eps", "bound", limit});
   chart.lines.push_back({"where the bound has no power left: a third of what a wrong training reaches", "limit",
                          std::vector<double>(limit.size(), proof.horizon.limit.*size)});
@@ -47,22 +47,23 @@ Chart deviation_chart(const ProofResult& proof, const char* title, Series series
     const std::string label = run.expected == Verdict::different ? run.variant->parametrisation() : "";
     chart.lines.push_back({run_name(run), css_of(run), run.deviations.*series, label});
   }
-  for (const ChartLine& line : chart.lines) chart.steps = std::max(chart.steps, static_cast<int>(line.values.size()));
+  for (const report::ChartLine& line : chart.lines)
+    chart.steps = std::max(chart.steps, static_cast<int>(line.values.size()));
   return chart;
 }
 
 // One axis for all charts: whole decades around everything positive in them.
-void share_axis(std::vector<Chart>& charts) {
+void share_axis(std::vector<report::Chart>& charts) {
   double low = 1e-15, high = 1e-3;
   const auto widen = [&](double v) {
     if (v > 0 && std::isfinite(v)) low = std::min(low, v), high = std::max(high, v);
   };
-  for (const Chart& chart : charts) {
-    for (const ChartLine& line : chart.lines) std::for_each(line.values.begin(), line.values.end(), widen);
-    for (const ChartBand& band : chart.bands) std::for_each(band.high.begin(), band.high.end(), widen);
+  for (const report::Chart& chart : charts) {
+    for (const report::ChartLine& line : chart.lines) std::for_each(line.values.begin(), line.values.end(), widen);
+    for (const report::ChartBand& band : chart.bands) std::for_each(band.high.begin(), band.high.end(), widen);
   }
   low = std::max(low, 1e-17);
-  for (Chart& chart : charts) {
+  for (report::Chart& chart : charts) {
     chart.low = std::pow(10.0, std::floor(std::log10(low) - 0.5));  // zeros lie visibly below the smallest value
     chart.high = std::pow(10.0, std::ceil(std::log10(high)));
   }
@@ -70,13 +71,13 @@ void share_axis(std::vector<Chart>& charts) {
 
 }  // namespace
 
-Figure loss_figure(const ProofResult& proof) {
+report::Figure loss_figure(const ProofResult& proof) {
   std::vector<const RunResult*> forms = {&proof.reference}, negative;
   if (!proof.negative_reference.losses.empty()) negative.push_back(&proof.negative_reference);
   for (const RunResult& run : proof.runs) (run.expected == Verdict::same ? forms : negative).push_back(&run);
   const auto panel = [](const char* heading, const char* title, const std::vector<const RunResult*>& runs,
                         bool nested) {
-    Panel p{.heading = heading, .drawing = loss_chart(title, runs, nested)};
+    report::Panel p{.heading = heading, .drawing = loss_chart(title, runs, nested)};
     for (const RunResult* run : runs)
       p.legend.push_back({text(nested ? "nested " : "thin ", css_of(*run)), run_name(*run)});
     return p;
@@ -91,14 +92,14 @@ Figure loss_figure(const ProofResult& proof) {
               "the reference widest. The negative controls run at a constant rate against a reference of their own."};
 }
 
-Figure deviation_figure(const ProofResult& proof) {
+report::Figure deviation_figure(const ProofResult& proof) {
   const char* names[] = {"Loss", "Gradient", "Weights"};
-  std::vector<Chart> charts = {
+  std::vector<report::Chart> charts = {
       deviation_chart(proof, "Deviation of the loss per step", &Deviations::loss, &Magnitudes::loss),
       deviation_chart(proof, "Deviation of the gradient per step", &Deviations::gradient, &Magnitudes::gradient),
       deviation_chart(proof, "Deviation of the weights per step", &Deviations::weight, &Magnitudes::weight)};
   share_axis(charts);
-  Figure figure{
+  report::Figure figure{
       .name = "deviation",
       .heading = "Deviation from the reference",
       .css = "three",

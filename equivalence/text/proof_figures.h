@@ -7,10 +7,10 @@
 namespace isonorm::equivalence {
 
 // The losses of all forms laid over each other, and those of the negative controls beside them.
-Figure loss_figure(const ProofResult& proof);
+report::Figure loss_figure(const ProofResult& proof);
 
 // Loss, gradient and weights: each run's deviation from the reference at every step, on one logarithmic axis with the
 // area that the controls reach and the bound of the criterion.
-Figure deviation_figure(const ProofResult& proof);
+report::Figure deviation_figure(const ProofResult& proof);
 
 }  // namespace isonorm::equivalence

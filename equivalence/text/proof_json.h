@@ -13,8 +13,8 @@ namespace isonorm::equivalence {
 // `runs` is what is judged. A number that is not finite, and what did not run, is null.
 std::string to_json(const ProofResult& proof);
 
-// A step's line of a log, which begins with log_manifest() (training_log.h): phase, step, lr, loss of the reference, and of every control and run of this phase its loss and
-// deviations at this step.
+// A step's line of a log, which begins with log_manifest() (training_log.h): phase, step, lr, loss of the reference,
+// and of every control and run of this phase its loss and deviations at this step.
 std::string log_step(const StepInfo& info);
 // Last line: {"verdict", "sentence", "horizon", "seconds"}.
 std::string log_verdict(const ProofResult& proof);

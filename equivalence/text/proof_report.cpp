@@ -14,9 +14,9 @@ std::string verdict(const ProofResult& proof) {
   const std::string sentence = summary_sentence(proof);
   const size_t colon = sentence.find(": ");  // the box has the word before it as its headline
   const std::string rest = colon == std::string::npos ? sentence : sentence.substr(colon + 2);
-  const Tone tone = proof.verdict == Verdict::same        ? Tone::good
-                    : proof.verdict == Verdict::different ? Tone::bad
-                                                          : Tone::plain;
+  const report::Tone tone = proof.verdict == Verdict::same        ? report::Tone::good
+                            : proof.verdict == Verdict::different ? report::Tone::bad
+                                                                  : report::Tone::plain;
   return verdict_box(tone, verdict_name(proof), rest);
 }
 
@@ -31,17 +31,17 @@ std::string criterion_text(const ProofResult& proof) {
       "control up to step t. A run is the <em>same</em> when D(t) &le; 30 D<sub>c</sub>(t) + 64 eps at every step, for "
       "each of the "
       "three, with eps = ",
-      scientific(epsilon(proof.options.dtype)),
+      scientific(epsilon(proof.options.training.dtype)),
       ", as far as that bound lies below a third of what a wrong training reaches (the weaker of the negative "
       "controls) and below 1e-5 in f64, 1e-2 in f32: up to the horizon, step ",
       proof.horizon.steps, " here. Where the horizon is nearer than ", kNegativeSteps,
       " steps and the end of the run, it is <em>undecided</em>. A negative control must start as the same function and "
       "within ",
-      kNegativeSteps, " steps exceed ", separation(proof.options.dtype),
+      kNegativeSteps, " steps exceed ", separation(proof.options.training.dtype),
       " D<sub>c</sub> and 1e-5 in each of the three.</p>\n<ul class=\"reasons\">\n");
   for (const RunResult& run : proof.runs)
-    out +=
-        text("<li>", escaped(run_name(run)), ": ", name_of(run.observed), " &ndash; ", unbroken(run.reason), "</li>\n");
+    out += text("<li>", report::escaped(run_name(run)), ": ", name_of(run.observed), " &ndash; ",
+                report::unbroken(run.reason), "</li>\n");
   return out + "</ul>\n";
 }
 
@@ -50,13 +50,13 @@ std::string criterion_text(const ProofResult& proof) {
 std::string report_html(const ProofResult& proof) {
   std::string out =
       text("<h1>One Transformer in several coordinates</h1>\n<p class=\"soft\">Pre-LN, Pre-RMSNorm and Pre-CRMSNorm ",
-           proof.options.model == ModelKind::vit ? "Vision Transformers" : "language models",
-           " trained side by side, and compared step by step. ", name_of(proof.options.dtype), ", ",
-           name_of(proof.options.optimizer), ", ", proof.options.step_count(), " steps.</p>\n");
+           proof.options.training.model == train::ModelKind::vit ? "Vision Transformers" : "language models",
+           " trained side by side, and compared step by step. ", name_of(proof.options.training.dtype), ", ",
+           name_of(proof.options.training.optimizer), ", ", proof.options.training.step_count(), " steps.</p>\n");
   out += verdict(proof) + figure_html(loss_figure(proof)) + figure_html(deviation_figure(proof)) +
-         to_html(summary_table(proof)) + criterion_text(proof) + repeat_html(repeat_command(proof.manifest)) +
+         to_html(summary_table(proof)) + criterion_text(proof) + report::repeat_html(repeat_command(proof.manifest)) +
          environment_html(proof.manifest, proof.seconds);
-  return report_page(text("isonorm: ", verdict_name(proof)), out);
+  return report::report_page(text("isonorm: ", verdict_name(proof)), out);
 }
 
 }  // namespace isonorm::equivalence

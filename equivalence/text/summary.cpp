@@ -51,7 +51,7 @@ double largest_until(const std::vector<double>& values, int steps) {
 // What was found where every run came out as expected.
 std::string equivalence_text(const ProofResult& proof) {
   const Horizon& h = proof.horizon;
-  const std::string note = optimizer_note(proof.options.optimizer, proof.options.dtype);
+  const std::string note = optimizer_note(proof.options.training.optimizer, proof.options.training.dtype);
   const size_t steps = proof.reference.losses.size();
   double weight = 0;
   std::vector<std::string> forms;
@@ -96,28 +96,29 @@ std::vector<SummaryRow> summary_rows(const ProofResult& proof) {
   return rows;
 }
 
-TextTable summary_table(const ProofResult& proof) {
-  TextTable table{.heading = "Runs",
-                  .columns = {"run", "parameters", "loss\n/ control", "gradient\n/ control", "weights\n/ control",
-                              "test\naccuracy", "predicts\notherwise", "expected", "observed"},
-                  .caption =
-                      "Largest relative deviation over the run, beside it the largest of any control over the "
-                      "same steps."};
+report::TextTable summary_table(const ProofResult& proof) {
+  report::TextTable table{
+      .heading = "Runs",
+      .columns = {"run", "parameters", "loss\n/ control", "gradient\n/ control", "weights\n/ control", "test\naccuracy",
+                  "predicts\notherwise", "expected", "observed"},
+      .caption =
+          "Largest relative deviation over the run, beside it the largest of any control over the "
+          "same steps."};
   if (proof.test_count > 0)
-    table.caption +=
-        text(" Tested on ", proof.test_count, proof.options.model == ModelKind::vit ? " images" : " characters",
-             " that the training never saw; the last of these columns counts predictions that are not "
-             "those of layer_norm.");
+    table.caption += text(" Tested on ", proof.test_count,
+                          proof.options.training.model == train::ModelKind::vit ? " images" : " characters",
+                          " that the training never saw; the last of these columns counts predictions that are not "
+                          "those of layer_norm.");
   const auto beside = [](const std::string& deviation, const std::string& control) {
-    return TextCell{control.empty() ? deviation : text(deviation, " / ", control)};
+    return report::TextCell{control.empty() ? deviation : text(deviation, " / ", control)};
   };
   const std::vector<SummaryRow> rows = summary_rows(proof);
   for (size_t i = 0; i < rows.size(); ++i) {
     const SummaryRow& row = rows[i];
     if (i > 0 && row.kind != rows[i - 1].kind) table.rows.emplace_back();
-    const Tone tone = row.observed.empty() || row.observed == name_of(Verdict::undecided) ? Tone::plain
-                      : row.as_expected                                                   ? Tone::good
-                                                                                          : Tone::bad;
+    const report::Tone tone = row.observed.empty() || row.observed == name_of(Verdict::undecided) ? report::Tone::plain
+                              : row.as_expected                                                   ? report::Tone::good
+                                                                                                  : report::Tone::bad;
     table.rows.push_back({{row.name},
                           {row.parameters},
                           beside(row.loss, row.control_loss),

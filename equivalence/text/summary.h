@@ -26,7 +26,7 @@ struct SummaryRow {
 std::vector<SummaryRow> summary_rows(const ProofResult& proof);
 
 // They as a table, a gap between the kinds.
-TextTable summary_table(const ProofResult& proof);
+report::TextTable summary_table(const ProofResult& proof);
 
 // "Equivalent", "Not equivalent" or "Undecided".
 const char* verdict_name(const ProofResult& proof);

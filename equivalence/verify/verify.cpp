@@ -18,12 +18,13 @@ constexpr int64_t kBlock = int64_t{1} << 23;  // numbers of logits that are held
 DType coarser(DType a, DType b) { return epsilon(a) >= epsilon(b) ? a : b; }
 
 // The model in f64 with the tensors of the state, each changed by `change` as it is read.
-template <class F> std::unique_ptr<nn::Module> loaded(const Metadata& description, const LazyState& state, F&& change) {
-  const ModelOptions options(description);
+template <class F>
+std::unique_ptr<nn::Module> loaded(const Metadata& description, const train::LazyState& state, F&& change) {
+  const train::ModelOptions options(description);
   options.check_size(state.outline);
   std::unique_ptr<nn::Module> model = options.build();
   TensorMap in_f64;
-  for (const auto& [name, like] : state.outline) in_f64.add(name, outline(like.shape(), DType::f64));
+  for (const auto& [name, like] : state.outline) in_f64.add(name, train::outline(like.shape(), DType::f64));
   model->load_state_dict(in_f64);  // names and shapes are checked there
   const TensorMap parameters = model->state_dict();
   for (const auto& [name, shape] : state.outline) {
@@ -34,12 +35,12 @@ template <class F> std::unique_ptr<nn::Module> loaded(const Metadata& descriptio
   return model;
 }
 
-std::unique_ptr<nn::Module> loaded(const Metadata& description, const LazyState& state) {
+std::unique_ptr<nn::Module> loaded(const Metadata& description, const train::LazyState& state) {
   return loaded(description, state, widened);
 }
 
-std::unique_ptr<nn::Module> moved(const Metadata& description, const LazyState& state, const LazyState& partner,
-                                  uint64_t seed) {
+std::unique_ptr<nn::Module> moved(const Metadata& description, const train::LazyState& state,
+                                  const train::LazyState& partner, uint64_t seed) {
   Generator generator{seed, 0};
   return loaded(description, state,
                 [&](const TensorMap& one) { return moved_by_rounding(one, partner.outline, generator); });
@@ -64,7 +65,7 @@ void check_shapes(const nn::Module& model, const TensorMap& state) {
 }
 
 // The options of the result; see docs/conversion.md.
-ModelOptions converted_options(ModelOptions o, StreamForm to) {
+train::ModelOptions converted_options(train::ModelOptions o, StreamForm to) {
   nn::TransformerOptions& t = o.transformer();
   t.stream = to;
   t.storage = to == StreamForm::layer_norm ? StreamStorage::raw : StreamStorage::mapped;
@@ -97,7 +98,7 @@ void complete(Conversion& c, const ModelPlan& plan, DType dtype) {
 double Agreement::bound() const { return 4 * control + 64 * epsilon(DType::f64); }
 
 ModelPlan plan_conversion(const Metadata& description, const TensorMap& outline, StreamForm to, bool inference) {
-  const ModelOptions options(description);
+  const train::ModelOptions options(description);
   options.check_size(outline);
   const nn::BranchOptions& branch = options.transformer().branch;
   check(branch.dropout == 0 || inference, "convert: dropout ", branch.dropout,
@@ -110,14 +111,14 @@ ModelPlan plan_conversion(const Metadata& description, const TensorMap& outline,
     plan.layout = layout_of(*model);
   }
   const std::unique_ptr<nn::Module> converted = converted_options(options, to).build();
-  plan.description = describe(*converted);
+  plan.description = train::describe(*converted);
   plan.result = layout_of(*converted);
   for (const nn::Parameter& p : converted->named_parameters())
-    plan.outline.add(p.name, equivalence::outline(p.tensor.shape(), DType::f64));
+    plan.outline.add(p.name, train::outline(p.tensor.shape(), DType::f64));
   return plan;
 }
 
-ModelConversion convert_model(const ModelFile& file, StreamForm to, const ModelConversionOptions& o) {
+ModelConversion convert_model(const train::ModelFile& file, StreamForm to, const ModelConversionOptions& o) {
   ModelPlan plan = plan_conversion(file.description, file.state, to, o.inference);
   ModelConversion result{convert(file.state, plan.layout, to, o.dtype), std::move(plan.description)};
   complete(result.conversion, plan, o.dtype.value_or(coarsest(file.state)));
@@ -129,8 +130,8 @@ Tensor logits(const Metadata& description, const TensorMap& state, const Tensor&
   return (*loaded(description, state))(inputs);
 }
 
-Agreement compare_models(const Metadata& description_a, const LazyState& a, const Metadata& description_b,
-                         const LazyState& b, const Tensor& inputs) {
+Agreement compare_models(const Metadata& description_a, const train::LazyState& a, const Metadata& description_b,
+                         const train::LazyState& b, const Tensor& inputs) {
   NoGrad no_grad;
   const std::unique_ptr<nn::Module> first = loaded(description_a, a);
   const std::unique_ptr<nn::Module> second = loaded(description_b, b);

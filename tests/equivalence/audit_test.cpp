@@ -8,12 +8,13 @@
 
 using namespace isonorm;
 using namespace isonorm::equivalence;
+using namespace isonorm::train;
 using Catch::Matchers::Contains;
 
 namespace {
 
-ProofOptions small(bool affine = false) {
-  ProofOptions o;
+TrainingOptions small(bool affine = false) {
+  TrainingOptions o;
   o.model = ModelKind::gpt;
   o.width = 16;
   o.depth = 2;
@@ -88,11 +89,11 @@ TEST_CASE("audit: a gradient where none should be is told, and the report and JS
 }
 
 TEST_CASE("audit: every switch of the Transformer, and a tied table") {
-  const auto run = [](ProofOptions o) {
+  const auto run = [](TrainingOptions o) {
     o.model = ModelKind::gpt, o.width = 12, o.depth = 1, o.heads = 2, o.context = 6, o.vocab = 5, o.batch = 2;
     return audit(o);
   };
-  ProofOptions tied;
+  TrainingOptions tied;
   tied.tied = true;
   const AuditResult plain = run(tied);
   CHECK(plain.as_expected);
@@ -100,7 +101,7 @@ TEST_CASE("audit: every switch of the Transformer, and a tied table") {
   CHECK(plain.rows.front().directions == 5);
   tied.affine = true;
   CHECK_THROWS_WITH(run(tied), Contains("a tied head behind a norm with a gain"));  // it has no mapped form
-  ProofOptions switches;
+  TrainingOptions switches;
   switches.positions = nn::Positions::rotary, switches.activation = nn::Activation::swiglu, switches.bias = false;
   switches.head_width = 4, switches.mlp = 20;
   CHECK(run(switches).as_expected);

@@ -12,6 +12,7 @@
 
 using namespace isonorm;
 using namespace isonorm::equivalence;
+using namespace isonorm::train;
 using Catch::Matchers::Contains;
 
 namespace {
@@ -74,7 +75,7 @@ TEST_CASE("the architectures: at least 20, small, two features apart pairwise, e
 TEST_CASE("an architecture is what its features say") {
   for (const Architecture& a : architectures()) {
     INFO(a.name);
-    const ProofOptions o = training_options(a, DType::f64, 1);
+    const TrainingOptions o = training_options(a, DType::f64, 1);
     const auto model = initial_model(o, shape_of(a));
     std::set<std::string> names;
     for (const nn::Parameter& p : model->named_parameters()) names.insert(p.name);
@@ -331,7 +332,7 @@ TEST_CASE("every regime stands on an architecture that there is, and changes its
   for (const Regime& regime : regimes()) {
     INFO(regime.name);
     CHECK(names.insert(regime.name).second);
-    ProofOptions o = training_options(architecture(regime.architecture), DType::f64, 1);
+    TrainingOptions o = training_options(architecture(regime.architecture), DType::f64, 1);
     const std::vector<std::pair<std::string, std::string>> before = option_list(o);
     regime.change(o);
     CHECK(option_list(o) != before);

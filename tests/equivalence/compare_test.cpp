@@ -19,6 +19,7 @@
 
 using namespace isonorm;
 using namespace isonorm::equivalence;
+using namespace isonorm::train;
 using Catch::Matchers::Contains;
 using nn::StreamForm;
 using nn::StreamStorage;
@@ -321,7 +322,7 @@ TEST_CASE("what is zero in exact arithmetic moves by its own size with an ulp of
     double least_zero = INFINITY, most_other = 0;
     for (const char* name : {"gpt1", "gpt2", "gpt6", "vit2", "vit8"})
       for (uint64_t seed : {1, 2, 3}) {
-        const ProofOptions o = training_options(architecture(name), dtype, seed);
+        const TrainingOptions o = training_options(architecture(name), dtype, seed);
         const ModelShape shape = shape_of(architecture(name));
         const auto model = initial_model(o, shape);
         Generator generator{seed, 0};

@@ -13,6 +13,7 @@
 #include "train/records/training_text.h"
 
 using namespace isonorm::equivalence;
+using namespace isonorm::train;
 using nlohmann::json;
 
 TEST_CASE("json: a proof has every promised field") {

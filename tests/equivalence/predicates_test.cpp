@@ -16,6 +16,7 @@
 
 using namespace isonorm;
 using namespace isonorm::equivalence;
+using namespace isonorm::train;
 using Catch::Matchers::Contains;
 using nn::Role;
 
@@ -54,8 +55,8 @@ MakeUpdate rule(const std::function<Tensor(const Tensor& g, const Tensor& w, con
   };
 }
 
-ProofOptions sgd_within(double clip_value) {
-  ProofOptions o = with_recipe({}, recipe("sgd"));
+TrainingOptions sgd_within(double clip_value) {
+  TrainingOptions o = with_recipe({}, recipe("sgd"));
   o.clip_value = clip_value;
   return o;
 }

@@ -15,6 +15,7 @@
 
 using namespace isonorm;
 using namespace isonorm::equivalence;
+using namespace isonorm::train;
 using Catch::Matchers::Contains;
 
 namespace {
@@ -28,8 +29,8 @@ std::string write_text(const std::string& path) {
   return path;
 }
 
-ProofOptions small(ModelKind model, const std::string& text) {
-  ProofOptions o;
+TrainingOptions small(ModelKind model, const std::string& text) {
+  TrainingOptions o;
   o.model = model;
   if (model == ModelKind::gpt) o.data = text;
   o.width = 16;
@@ -42,8 +43,8 @@ ProofOptions small(ModelKind model, const std::string& text) {
   return o;
 }
 
-void check_proof(const ProofOptions& o) {
-  const ProofResult r = prove(o);
+void check_proof(const TrainingOptions& o) {
+  const ProofResult r = prove({.training = o});
   CHECK(r.equivalent());
   for (const RunResult& run : r.runs) {
     INFO(run.form << ' ' << run.variant->parametrisation() << ": " << run.reason);
@@ -66,7 +67,7 @@ TEST_CASE("G6: the forms train as Pre-LN does, with every optimizer; converted w
                           {OptimizerKind::adam, 1e-3, 0.01, 0},
                           {OptimizerKind::adamw, 1e-3, 0.1, 1}}) {
       INFO(name_of(model) << ", " << name_of(c.optimizer));
-      ProofOptions o = small(model, text);
+      TrainingOptions o = small(model, text);
       o.optimizer = c.optimizer;
       o.lr = c.lr;
       o.weight_decay = c.decay;
@@ -77,7 +78,7 @@ TEST_CASE("G6: the forms train as Pre-LN does, with every optimizer; converted w
 
 TEST_CASE("G6: learned gains and biases change nothing with raw parameters") {
   const TempFolder folder;
-  ProofOptions o = small(ModelKind::gpt, write_text(folder / "words.txt"));
+  TrainingOptions o = small(ModelKind::gpt, write_text(folder / "words.txt"));
   o.affine = true;
   check_proof(o);
 }
@@ -85,24 +86,24 @@ TEST_CASE("G6: learned gains and biases change nothing with raw parameters") {
 TEST_CASE("the forms train as Pre-LN does under what trainings have beside an optimizer") {
   const TempFolder folder;
   const std::string text = write_text(folder / "words.txt");
-  const std::pair<const char*, std::function<void(ProofOptions&)>> regimes[] = {
-      {"dropout", [](ProofOptions& o) { o.branch.dropout = 0.2; }},
-      {"stochastic depth", [](ProofOptions& o) { o.branch.stochastic_depth = 0.3; }},
-      {"layer scale", [](ProofOptions& o) { o.branch.layer_scale = 0.5, o.affine = true; }},
-      {"decay of matrices", [](ProofOptions& o) { o.decay_matrices_only = o.affine = true, o.weight_decay = 0.3; }},
-      {"accumulation", [](ProofOptions& o) { o.accumulate = 3; }},
-      {"average", [](ProofOptions& o) { o.ema = 0.9; }},
-      {"resumed", [](ProofOptions& o) { o.resume_at = 7, o.ema = 0.9, o.branch.dropout = 0.1; }}};
+  const std::pair<const char*, std::function<void(TrainingOptions&)>> regimes[] = {
+      {"dropout", [](TrainingOptions& o) { o.branch.dropout = 0.2; }},
+      {"stochastic depth", [](TrainingOptions& o) { o.branch.stochastic_depth = 0.3; }},
+      {"layer scale", [](TrainingOptions& o) { o.branch.layer_scale = 0.5, o.affine = true; }},
+      {"decay of matrices", [](TrainingOptions& o) { o.decay_matrices_only = o.affine = true, o.weight_decay = 0.3; }},
+      {"accumulation", [](TrainingOptions& o) { o.accumulate = 3; }},
+      {"average", [](TrainingOptions& o) { o.ema = 0.9; }},
+      {"resumed", [](TrainingOptions& o) { o.resume_at = 7, o.ema = 0.9, o.branch.dropout = 0.1; }}};
   for (const auto& [name, change] : regimes) {
     INFO(name);
-    ProofOptions o = small(ModelKind::gpt, text);
+    TrainingOptions o = small(ModelKind::gpt, text);
     change(o);
     check_proof(o);
   }
 }
 
 TEST_CASE("an average, a part of a batch and an undecayed vector are what they say") {
-  ProofOptions o = small(ModelKind::gpt, "");
+  TrainingOptions o = small(ModelKind::gpt, "");
   o.warmup = 0;
   o.clip = 0;
   o.optimizer = OptimizerKind::sgd;
@@ -112,7 +113,7 @@ TEST_CASE("an average, a part of a batch and an undecayed vector are what they s
   const ModelShape shape{.vocab = 9};
   const Variant& raw = raw_variant(nn::StreamForm::layer_norm);
   const Examples batch{randint(0, 9, {6, 12}), randint(0, 9, {6, 12})};
-  const auto trained = [&](const ProofOptions& options, int steps) {
+  const auto trained = [&](const TrainingOptions& options, int steps) {
     manual_seed(1);
     auto t = std::make_unique<Trainee>(options, shape, raw);
     for (int i = 0; i < steps; ++i) {
@@ -122,7 +123,7 @@ TEST_CASE("an average, a part of a batch and an undecayed vector are what they s
     return t;
   };
   const auto whole = trained(o, 1);
-  ProofOptions parts = o;
+  TrainingOptions parts = o;
   parts.accumulate = 3;
   // The mean of three means of equal size, summed in another order: some eps of the largest entry.
   CHECK(trained(parts, 1)->gradient_deviation(*whole) < 1e3 * 0x1p-52);
@@ -134,14 +135,14 @@ TEST_CASE("an average, a part of a batch and an undecayed vector are what they s
     return std::vector<double>();
   };
   // A gain begins at 1; after a step it is g, the average 0.75 + 0.25 g.
-  ProofOptions average = o;
+  TrainingOptions average = o;
   average.ema = 0.75;
   const auto averaged = trained(average, 1);
   const std::vector<Pair> pairs = averaged->weight_pairs(*averaged);
   const std::vector<double> gain = pair_of(pairs, "norm.weight"), mean = pair_of(pairs, "average of norm.weight");
   for (size_t i = 0; i < gain.size(); ++i) CHECK(std::abs(mean[i] - (0.75 + 0.25 * gain[i])) < 4 * 0x1p-52);
   // L2 takes lr * decay = 1/8 off a gain of 1, and as much off a matrix either way.
-  ProofOptions matrices = o;
+  TrainingOptions matrices = o;
   matrices.decay_matrices_only = true;
   const auto undecayed = trained(matrices, 1);
   const std::vector<Pair> kept = undecayed->weight_pairs(*whole);
@@ -155,9 +156,9 @@ TEST_CASE("an average, a part of a batch and an undecayed vector are what they s
 
 TEST_CASE("a tied head behind learned gains has wrong trainings of its own") {
   const TempFolder folder;
-  ProofOptions o = small(ModelKind::gpt, write_text(folder / "words.txt"));
+  TrainingOptions o = small(ModelKind::gpt, write_text(folder / "words.txt"));
   o.affine = o.tied = true;
-  const ProofResult r = prove(o);
+  const ProofResult r = prove({.training = o});
   CHECK(r.equivalent());
   CHECK(r.horizon.steps == 20);
   REQUIRE(r.runs.size() == 5);
@@ -168,7 +169,7 @@ TEST_CASE("a tied head behind learned gains has wrong trainings of its own") {
 
 TEST_CASE("a proof is undecided where a wrong training shows no more than rounding, and holds up to where it does") {
   const TempFolder folder;
-  ProofOptions o = small(ModelKind::gpt, write_text(folder / "words.txt"));
+  TrainingOptions o = small(ModelKind::gpt, write_text(folder / "words.txt"));
   o.dtype = DType::f32;
   o.optimizer = OptimizerKind::sgd;
   o.clip = 0;
@@ -183,7 +184,7 @@ TEST_CASE("a proof is undecided where a wrong training shows no more than roundi
   for (const Case& c :
        {Case{8, 0, 19, Verdict::undecided}, {1e-3, 0, 0, Verdict::undecided}, {0.05, 60, 60, Verdict::same}}) {
     o.lr = c.lr;
-    const ProofResult r = prove(o);
+    const ProofResult r = prove({.training = o});
     INFO(c.lr << ": " << r.horizon.steps << " of 60, controls " << r.control_weight << ", " << r.horizon.limit.loss);
     CHECK(r.verdict == c.verdict);
     CHECK(r.horizon.steps >= c.least);
@@ -193,7 +194,7 @@ TEST_CASE("a proof is undecided where a wrong training shows no more than roundi
 
 TEST_CASE("a proof in f32 has power, too") {
   const TempFolder folder;
-  ProofOptions o = small(ModelKind::gpt, write_text(folder / "words.txt"));
+  TrainingOptions o = small(ModelKind::gpt, write_text(folder / "words.txt"));
   o.dtype = DType::f32;
   check_proof(o);
 }
@@ -201,15 +202,15 @@ TEST_CASE("a proof in f32 has power, too") {
 TEST_CASE("a proof stops when it is told to, and concludes nothing") {
   const TempFolder folder;
   int calls = 0;
-  const ProofResult r =
-      prove(small(ModelKind::gpt, write_text(folder / "words.txt")), [&](const StepInfo&) { return ++calls < 3; });
+  const ProofResult r = prove({.training = small(ModelKind::gpt, write_text(folder / "words.txt"))},
+                              [&](const StepInfo&) { return ++calls < 3; });
   CHECK(calls == 3);
   CHECK(r.interrupted);
   CHECK_FALSE(r.equivalent());
 }
 
 TEST_CASE("a weight that differs by 1e-9 of its tensor's largest is seen at step 1, far above the controls") {
-  ProofOptions o = small(ModelKind::gpt, "");
+  TrainingOptions o = small(ModelKind::gpt, "");
   o.lr = 1e-3;
   const ModelShape shape{.vocab = 9};
   const Variant& raw = raw_variant(nn::StreamForm::layer_norm);
@@ -230,7 +231,7 @@ TEST_CASE("a weight that differs by 1e-9 of its tensor's largest is seen at step
 }
 
 TEST_CASE("NaN in one tensor is not covered up by the tensors after it") {
-  const ProofOptions o = small(ModelKind::gpt, "");
+  const TrainingOptions o = small(ModelKind::gpt, "");
   const ModelShape shape{.vocab = 9};
   const Variant& raw = raw_variant(nn::StreamForm::layer_norm);
   manual_seed(1);
@@ -245,13 +246,13 @@ TEST_CASE("NaN in one tensor is not covered up by the tensors after it") {
 
 TEST_CASE("options that make no proof are refused with both values") {
   ProofOptions o;
-  o.steps = 0;
+  o.training.steps = 0;
   CHECK_THROWS_WITH(prove(o), Contains("0 steps"));
   o = {};
   o.controls = 0;
   CHECK_THROWS_WITH(prove(o), Contains("0 controls"));
   o = {};
-  o.dtype = DType::bf16;
+  o.training.dtype = DType::bf16;
   CHECK_THROWS_WITH(prove(o), Contains("bf16"));
   o = {};
   o.forms = {"batch_norm"};

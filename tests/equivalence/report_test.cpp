@@ -11,6 +11,8 @@
 #include "train/records/training_report.h"
 
 using namespace isonorm::equivalence;
+using namespace isonorm::report;
+using namespace isonorm::train;
 using isonorm::test::contains;
 using isonorm::test::unstyled;
 using isonorm::test::well_formed;

@@ -8,6 +8,7 @@
 
 using namespace isonorm;
 using namespace isonorm::equivalence;
+using namespace isonorm::train;
 using Catch::Matchers::Contains;
 using nn::StreamForm;
 using nn::StreamStorage;

@@ -7,6 +7,7 @@
 #include "train/records/training_text.h"
 
 using namespace isonorm::equivalence;
+using namespace isonorm::train;
 using Kind = SummaryRow::Kind;
 
 TEST_CASE("summary: one row per run, reference and controls first") {
@@ -72,8 +73,8 @@ TEST_CASE("summary: chaos ends what is said, or leaves it undecided") {
 
 TEST_CASE("summary: the command that repeats a proof names every option and survives a shell") {
   ProofResult proof = synthetic_proof();
-  proof.options.data = "my data/it's";
-  proof.options.affine = true;
+  proof.options.training.data = "my data/it's";
+  proof.options.training.affine = true;
   proof.manifest.options = option_list(proof.options);
   const std::string command = repeat_command(proof.manifest);
   CHECK(command.find("isonorm prove --model vit --data 'my data/it'\\''s' --forms rms_norm,crms_norm,crms_isometric") ==

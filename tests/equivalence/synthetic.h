@@ -60,7 +60,7 @@ inline RunResult synthetic_run(const Variant& v, Verdict expected, Deviations d)
 inline ProofResult synthetic_proof(int steps = 200) {
   const Variant& reference = raw_variant(nn::StreamForm::layer_norm);
   ProofResult proof;
-  proof.options.steps = steps;
+  proof.options.training.steps = steps;
   proof.manifest = manifest_of(proof.options);
   proof.manifest.data_sha256 = std::string(64, 'a');
   proof.test_count = 10000;
@@ -94,8 +94,8 @@ inline ProofResult synthetic_proof(int steps = 200) {
 }
 
 // A training of 200 steps that was gone on with after step 10.
-inline TrainingResult synthetic_training() {
-  TrainingResult t;
+inline train::TrainingResult synthetic_training() {
+  train::TrainingResult t;
   t.form = "crms_norm";
   t.options.steps = 200;
   t.manifest = manifest_of(t.options, t.form, t.options.dtype);

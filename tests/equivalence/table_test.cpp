@@ -19,6 +19,8 @@
 
 using namespace isonorm;
 using namespace isonorm::equivalence;
+using namespace isonorm::report;
+using namespace isonorm::train;
 using Catch::Matchers::Contains;
 using Catch::Matchers::StartsWith;
 

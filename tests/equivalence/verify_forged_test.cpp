@@ -12,6 +12,7 @@
 
 using namespace isonorm;
 using namespace isonorm::equivalence;
+using namespace isonorm::train;
 using namespace isonorm::test;
 using Catch::Matchers::Contains;
 using nn::StreamForm;
@@ -162,7 +163,8 @@ TEST_CASE("verify by description: what the files say of themselves counts") {
   const Layout layout = layout_of(vit);
   const ModelFile mapped = with_option(with_option(file, "stream", "rms_norm"), "storage", "mapped");
   CHECK_THROWS_WITH(check_described(mapped.description, layout), Contains("of rms_norm, not of layer_norm"));
-  CHECK_NOTHROW(check_described(with_option(file, "stream", "rms_norm").description, layout));  // raw: the Pre-LN model's
+  CHECK_NOTHROW(
+      check_described(with_option(file, "stream", "rms_norm").description, layout));  // raw: the Pre-LN model's
   CHECK_NOTHROW(check_described({}, layout));
   Layout wide = layout;
   wide.width = 10;

@@ -3,7 +3,7 @@
 
 #include "tests/support/catch.h"
 
-using namespace isonorm::equivalence;
+using namespace isonorm::io;
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include "train/records/manifest.h"
 
 using namespace isonorm;
-using namespace isonorm::equivalence;
+using namespace isonorm::io;
 
 namespace {
 std::string digest(std::string_view s) {

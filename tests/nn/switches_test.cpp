@@ -99,8 +99,8 @@ double deviation(const Run& run, const Run& reference, bool gradients) {
   return worst;
 }
 
-// Trains the forms beside Pre-LN, controls that differ from it by one ulp, and Pre-LN itself with one batch's targets in
-// reverse order, which shows what a wrong training reaches; and judges them.
+// Trains the forms beside Pre-LN, controls that differ from it by one ulp, and Pre-LN itself with one batch's targets
+// in reverse order, which shows what a wrong training reaches; and judges them.
 void lockstep(const Switch& s, bool adam) {
   Run reference(options(s, StreamForm::layer_norm), nullptr, adam);
   std::vector<Run> runs;

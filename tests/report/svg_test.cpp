@@ -9,7 +9,7 @@
 #include "tests/support/markup.h"
 #include "tests/support/catch.h"
 
-using namespace isonorm::equivalence;
+using namespace isonorm::report;
 using isonorm::test::contains;
 using isonorm::test::well_formed;
 

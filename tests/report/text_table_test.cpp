@@ -11,7 +11,7 @@
 #include "tests/equivalence/synthetic.h"
 #include "tests/support/catch.h"
 
-using namespace isonorm::equivalence;
+using namespace isonorm::report;
 using isonorm::test::contains;
 using isonorm::test::well_formed;
 

@@ -9,14 +9,14 @@
 #include "tests/support/temp_folder.h"
 
 using namespace isonorm;
-using namespace isonorm::equivalence;
+using namespace isonorm::train;
 
 TEST_CASE("test pass: loss, accuracy and differing predictions are those of the held-out text") {
   const TempFolder folder;
   std::ofstream out(folder / "text");
   for (int i = 0; i < 2000; ++i) out << "abcd efg"[i * i % 7] << "xyz "[i % 4];
   out.close();
-  const ProofOptions o{
+  const TrainingOptions o{
       .model = ModelKind::gpt, .data = folder / "text", .width = 8, .depth = 1, .heads = 2, .context = 7, .seed = 3};
   const Source source(o);
   const int64_t windows = (400 - 1) / 7;
@@ -66,7 +66,7 @@ TEST_CASE("test pass: loss, accuracy and differing predictions are those of the 
 TEST_CASE("test pass: a held-out part shorter than a window tests nothing") {
   const TempFolder folder;
   std::ofstream(folder / "text") << "abcdefghijklmnopqrstuvwxyz";
-  const ProofOptions o{
+  const TrainingOptions o{
       .model = ModelKind::gpt, .data = folder / "text", .width = 8, .depth = 1, .heads = 2, .context = 7};
   const Source source(o);
   CHECK(source.test_count() == 0);

@@ -8,10 +8,9 @@
 #include "core/blas_info.h"
 #include "core/kernel.h"
 #include "core/parallel.h"
-#include "io/sha256.h"
 #include "train/training_options.h"
 
-namespace isonorm::equivalence {
+namespace isonorm::train {
 namespace {
 
 std::string compiler_name() {
@@ -30,12 +29,6 @@ std::string cpu_name() {
       if (value != std::string::npos) return line.substr(value);
     }
   return "unknown";
-}
-
-std::string join(const std::vector<std::string>& parts) {
-  std::string joined;
-  for (const std::string& part : parts) joined += (joined.empty() ? "" : ",") + part;
-  return joined;
 }
 
 // A word as a POSIX shell reads it.
@@ -57,35 +50,32 @@ std::string quoted(const std::string& word) {
 
 }  // namespace
 
-std::vector<std::pair<std::string, std::string>> option_list(const ProofOptions& o) {
+OptionList option_list(const TrainingOptions& o) {
   const bool vit = o.model == ModelKind::vit;
-  std::vector<std::pair<std::string, std::string>> list = {
-      {"model", name_of(o.model)},
-      {"data", o.data},
-      {"forms", join(o.forms)},
-      {"optimizer", name_of(o.optimizer)},
-      {"lr", text(o.lr)},
-      {"warmup", text(o.warmup)},
-      {"weight-decay", text(o.decay())},
-      {"clip", text(o.clip)},
-      {"steps", text(o.step_count())},
-      {"batch", text(o.batch)},
-      {"width", text(o.width)},
-      {"depth", text(o.depth)},
-      {"heads", text(o.heads)},
-      {vit ? "patch" : "context", text(vit ? o.patch : o.context)},
-      {"head-width", text(o.head_width > 0 ? o.head_width : o.width / std::max<int64_t>(1, o.heads))},
-      {"mlp", text(o.mlp > 0 ? o.mlp : 4 * o.width)},
-      {"activation", name_of(o.activation)},
-      {"positions", name_of(o.positions)},
-      {vit ? "mean-pool" : "tied", text(vit ? o.mean_pool : o.tied)},
-      {"no-bias", text(!o.bias)},
-      {"affine", text(o.affine)},
-      {"controls", text(o.controls)},
-      {"dtype", name_of(o.dtype)},
-      {"eps", text(o.eps)},
-      {"seed", text(o.seed)},
-      {"threads", text(o.threads > 0 ? o.threads : num_threads())}};
+  OptionList list = {{"model", name_of(o.model)},
+                     {"data", o.data},
+                     {"optimizer", name_of(o.optimizer)},
+                     {"lr", text(o.lr)},
+                     {"warmup", text(o.warmup)},
+                     {"weight-decay", text(o.decay())},
+                     {"clip", text(o.clip)},
+                     {"steps", text(o.step_count())},
+                     {"batch", text(o.batch)},
+                     {"width", text(o.width)},
+                     {"depth", text(o.depth)},
+                     {"heads", text(o.heads)},
+                     {vit ? "patch" : "context", text(vit ? o.patch : o.context)},
+                     {"head-width", text(o.head_width > 0 ? o.head_width : o.width / std::max<int64_t>(1, o.heads))},
+                     {"mlp", text(o.mlp > 0 ? o.mlp : 4 * o.width)},
+                     {"activation", name_of(o.activation)},
+                     {"positions", name_of(o.positions)},
+                     {vit ? "mean-pool" : "tied", text(vit ? o.mean_pool : o.tied)},
+                     {"no-bias", text(!o.bias)},
+                     {"affine", text(o.affine)},
+                     {"dtype", name_of(o.dtype)},
+                     {"eps", text(o.eps)},
+                     {"seed", text(o.seed)},
+                     {"threads", text(o.threads > 0 ? o.threads : num_threads())}};
   const auto where = [&](bool there, const char* name, const std::string& value) {
     if (there) list.emplace_back(name, value);
   };
@@ -99,7 +89,7 @@ std::vector<std::pair<std::string, std::string>> option_list(const ProofOptions&
   return list;
 }
 
-Manifest manifest_of(const ProofOptions& options) {
+Manifest manifest_of(const TrainingOptions& options) {
   Manifest m;
   m.version = ISONORM_VERSION;
   m.compiler = compiler_name();
@@ -117,10 +107,8 @@ Manifest manifest_of(const ProofOptions& options) {
   return m;
 }
 
-Manifest manifest_of(const ProofOptions& options, const std::string& form, DType activations) {
+Manifest manifest_of(const TrainingOptions& options, const std::string& form, DType activations) {
   Manifest m = manifest_of(options);
-  m.verb = "train";
-  std::erase_if(m.options, [](const auto& option) { return option.first == "forms" || option.first == "controls"; });
   m.options.insert(m.options.begin(), {"form", form});
   m.options.emplace_back("activations", name_of(activations));
   return m;
@@ -136,17 +124,4 @@ std::string repeat_command(const Manifest& manifest) {
   return command;
 }
 
-std::string sha256_of_files(const std::vector<std::string>& paths) {
-  Sha256 hash;
-  for (const std::string& path : paths) {
-    std::ifstream file(path, std::ios::binary);
-    check_io(file.is_open(), path, ": cannot be opened");
-    char buffer[1 << 16];
-    while (file.read(buffer, sizeof buffer) || file.gcount() > 0)
-      hash.update({buffer, static_cast<size_t>(file.gcount())});
-    check_io(!file.bad(), path, ": reading failed");
-  }
-  return hash.hex();
-}
-
-}  // namespace isonorm::equivalence
+}  // namespace isonorm::train

@@ -5,11 +5,11 @@
 #include "core/error.h"
 #include "report/svg.h"
 
-namespace isonorm::equivalence {
+namespace isonorm::train {
 
 std::string environment_html(const Manifest& m, double seconds) {
   const auto row = [](const char* name, const std::string& value) {
-    return text("<tr><th>", name, "</th><td>", escaped(value), "</td></tr>\n");
+    return text("<tr><th>", name, "</th><td>", report::escaped(value), "</td></tr>\n");
   };
   return "<h2>Environment</h2>\n<figure><table class=\"environment\">\n" + row("isonorm", m.version) +
          row("compiler", m.compiler + " " + m.flags) + row("CPU", m.cpu) + row("kernels", m.instructions) +
@@ -19,4 +19,4 @@ std::string environment_html(const Manifest& m, double seconds) {
          row("time", text(std::round(seconds), " s")) + "</table></figure>\n";
 }
 
-}  // namespace isonorm::equivalence
+}  // namespace isonorm::train

@@ -5,10 +5,10 @@
 
 #include "train/records/manifest.h"
 
-namespace isonorm::equivalence {
+namespace isonorm::train {
 
 // The heading "Environment" and a table of program, compiler, machine, seed and time; the data's hash where there is
 // one.
 std::string environment_html(const Manifest& manifest, double seconds);
 
-}  // namespace isonorm::equivalence
+}  // namespace isonorm::train

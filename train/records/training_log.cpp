@@ -4,10 +4,10 @@
 #include <istream>
 #include <map>
 
-#include "train/records/json_text.h"
+#include "train/records/manifest_json.h"
 #include "train/records/training_text.h"
 
-namespace isonorm::equivalence {
+namespace isonorm::train {
 namespace {
 
 json evaluation_json(const Evaluation& e, ModelKind model) {
@@ -135,4 +135,4 @@ std::string log_end(const TrainingResult& training) {
   return dump({{"sentence", summary_sentence(training)}, {"seconds", training.seconds}}) + "\n";
 }
 
-}  // namespace isonorm::equivalence
+}  // namespace isonorm::train

@@ -7,7 +7,7 @@
 
 #include "train/records/training_result.h"
 
-namespace isonorm::equivalence {
+namespace isonorm::train {
 
 // {"form", "accuracy", "test_loss", "manifest", "first_step", "earlier", "losses", "evaluations", ...}; accuracy and
 // test loss of the last evaluation, null where there is none; so is the perplexity of an evaluation on images.
@@ -29,4 +29,4 @@ TrainingCourse logged_course(std::istream& log, const Manifest& manifest, int un
 // never. Throws where what is there begins otherwise than a log does.
 int64_t logged_bytes(std::istream& log, const Manifest& manifest, int until);
 
-}  // namespace isonorm::equivalence
+}  // namespace isonorm::train

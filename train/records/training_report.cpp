@@ -12,7 +12,7 @@
 #include "train/records/manifest_html.h"
 #include "train/records/training_text.h"
 
-namespace isonorm::equivalence {
+namespace isonorm::train {
 namespace {
 
 constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();  // interrupts a line
@@ -58,11 +58,11 @@ std::vector<double> between(const std::vector<Evaluation>& evaluations,
   return values;
 }
 
-Figure loss_figure(const TrainingCourse& course) {
+report::Figure loss_figure(const TrainingCourse& course) {
   const std::vector<double> losses = per_step(course, [](const TrainingStep& s) { return s.loss; });
   const size_t window = std::max<size_t>(1, losses.size() / 100);
-  Chart chart{.title = "Training loss per step", .width = 990, .height = 360};
-  std::vector<LegendItem> legend;
+  report::Chart chart{.title = "Training loss per step", .width = 990, .height = 360};
+  std::vector<report::LegendItem> legend;
   const auto add = [&](const std::string& name, const std::string& css, std::vector<double> values) {
     chart.lines.push_back({name, css, std::move(values)});
     legend.push_back({css, name});
@@ -76,11 +76,11 @@ Figure loss_figure(const TrainingCourse& course) {
 }
 
 // Learning rate, gradient norm and accuracy, as far as there is one.
-Figure course_figure(const TrainingCourse& course) {
-  Figure figure{.name = "course", .heading = "Course"};
+report::Figure course_figure(const TrainingCourse& course) {
+  report::Figure figure{.name = "course", .heading = "Course"};
   const auto add = [&](const std::string& heading, const std::string& title, std::vector<double> values) {
     if (std::none_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); })) return;
-    Chart chart{.title = title, .width = 330, .height = 260, .lines = {{heading, "other", std::move(values)}}};
+    report::Chart chart{.title = title, .width = 330, .height = 260, .lines = {{heading, "other", std::move(values)}}};
     fit_axis(chart);
     figure.panels.push_back({.heading = heading, .drawing = chart});
   };
@@ -106,14 +106,14 @@ std::string gone_on_text(const TrainingResult& training) {
               "</p>\n");
 }
 
-TextTable evaluation_table(const TrainingCourse& course, bool images) {
-  TextTable table{.heading = "Test",
-                  .columns = {"after step", "loss"},
-                  .caption = text("On ", images ? "images" : "characters", " that the training never saw.")};
+report::TextTable evaluation_table(const TrainingCourse& course, bool images) {
+  report::TextTable table{.heading = "Test",
+                          .columns = {"after step", "loss"},
+                          .caption = text("On ", images ? "images" : "characters", " that the training never saw.")};
   if (!images) table.columns.push_back("perplexity");
   table.columns.insert(table.columns.end(), {"accuracy", "right"});
   for (const Evaluation& e : course.evaluations) {
-    std::vector<TextCell>& row = table.rows.emplace_back();
+    std::vector<report::TextCell>& row = table.rows.emplace_back();
     row = {{text(e.step)}, {printed("%.4f", e.loss)}};
     if (!images) row.push_back({printed("%.3f", std::exp(e.loss))});
     row.push_back({printed("%.2f %%", 100 * e.accuracy())});
@@ -125,20 +125,22 @@ TextTable evaluation_table(const TrainingCourse& course, bool images) {
 }  // namespace
 
 std::string report_html(const TrainingResult& training) {
-  const ProofOptions& o = training.options;
-  std::string out = text("<h1>", escaped(training.form), ", trained</h1>\n<p class=\"soft\">",
-                         o.model == ModelKind::vit ? "A Vision Transformer" : "A language model", ". ",
-                         name_of(o.dtype), ", ", name_of(o.optimizer), ", ", o.step_count(), " steps of ", o.batch,
-                         " examples.</p>\n<p><strong>", escaped(summary_sentence(training)), ".</strong></p>\n");
+  const TrainingOptions& o = training.options;
+  std::string out =
+      text("<h1>", report::escaped(training.form), ", trained</h1>\n<p class=\"soft\">",
+           o.model == ModelKind::vit ? "A Vision Transformer" : "A language model", ". ", name_of(o.dtype), ", ",
+           name_of(o.optimizer), ", ", o.step_count(), " steps of ", o.batch, " examples.</p>\n<p><strong>",
+           report::escaped(summary_sentence(training)), ".</strong></p>\n");
   if (!training.earlier_options.empty())
-    out += text("<p>Extended: ", escaped(training.earlier_options),
+    out += text("<p>Extended: ", report::escaped(training.earlier_options),
                 ". A training from the start with the options below is another one.</p>\n");
   const TrainingCourse course = whole(training);
   out += gone_on_text(training) + figure_html(loss_figure(course));
   if (!course.steps.empty()) out += figure_html(course_figure(course));
   if (!course.evaluations.empty()) out += to_html(evaluation_table(course, o.model == ModelKind::vit));
-  return report_page(text("isonorm train: ", training.form),
-                     out + repeat_html(repeat_command(training.manifest)) + environment_html(training.manifest, training.seconds));
+  return report::report_page(text("isonorm train: ", training.form),
+                             out + report::repeat_html(repeat_command(training.manifest)) +
+                                 environment_html(training.manifest, training.seconds));
 }
 
-}  // namespace isonorm::equivalence
+}  // namespace isonorm::train

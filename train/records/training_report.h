@@ -5,10 +5,10 @@
 
 #include "train/records/training_result.h"
 
-namespace isonorm::equivalence {
+namespace isonorm::train {
 
 // The page of a training: curves of loss, learning rate, gradient norm and accuracy, of the steps before it, too, as
 // far as `earlier` has them; evaluations, environment and command.
 std::string report_html(const TrainingResult& training);
 
-}  // namespace isonorm::equivalence
+}  // namespace isonorm::train

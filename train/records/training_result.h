@@ -1,4 +1,4 @@
-// What one training did, step by step: plain data that summary.h, json.h, report.h and the command line show.
+// What one training did, step by step: plain data that text, log and report of a training show.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 #include "train/records/manifest.h"
 #include "train/training_options.h"
 
-namespace isonorm::equivalence {
+namespace isonorm::train {
 
 struct TrainingStep {
   int step = 0;  // from 1
@@ -38,7 +38,7 @@ inline constexpr const char* kExtendable[] = {"steps", "lr", "warmup", "weight-d
 
 struct TrainingResult {
   std::string form;
-  ProofOptions options;
+  TrainingOptions options;
   Manifest manifest;
   int64_t parameters = 0;
   int first_step = 1;                   // of this part of the training: more than 1 where a checkpoint was gone on with
@@ -49,4 +49,4 @@ struct TrainingResult {
   double seconds = 0;
 };
 
-}  // namespace isonorm::equivalence
+}  // namespace isonorm::train

@@ -4,7 +4,7 @@
 
 #include "core/printed.h"
 
-namespace isonorm::equivalence {
+namespace isonorm::train {
 
 std::string evaluation_text(const Evaluation& e, ModelKind model) {
   const bool images = model == ModelKind::vit;
@@ -15,10 +15,10 @@ std::string evaluation_text(const Evaluation& e, ModelKind model) {
 }
 
 std::string summary_sentence(const TrainingResult& training) {
-  const ProofOptions& o = training.options;
+  const TrainingOptions& o = training.options;
   return text(
       training.form, ", ", training.parameters, " parameters, ", o.step_count(), " steps: ",
       training.evaluations.empty() ? "nothing to test on" : evaluation_text(training.evaluations.back(), o.model));
 }
 
-}  // namespace isonorm::equivalence
+}  // namespace isonorm::train

@@ -1,6 +1,6 @@
-#include "train/records/json_text.h"
+#include "train/records/manifest_json.h"
 
-namespace isonorm::equivalence {
+namespace isonorm::train {
 namespace {
 
 // A number where the option's text is one, else the text.
@@ -30,4 +30,4 @@ json manifest_json(const Manifest& m) {
           {"command", repeat_command(m)}};
 }
 
-}  // namespace isonorm::equivalence
+}  // namespace isonorm::train

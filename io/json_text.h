@@ -5,9 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "train/records/manifest.h"
-
-namespace isonorm::equivalence {
+namespace isonorm {
 
 using json = nlohmann::ordered_json;  // keys in the order in which they are written here
 
@@ -18,6 +16,4 @@ inline std::string dump(const json& value, int indent = -1) {
 
 template <class T> json optional(const std::optional<T>& value) { return value ? json(*value) : json(nullptr); }
 
-json manifest_json(const Manifest& manifest);
-
-}  // namespace isonorm::equivalence
+}  // namespace isonorm
