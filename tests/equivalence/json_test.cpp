@@ -12,6 +12,7 @@
 #include "tests/support/catch.h"
 
 using namespace isonorm::equivalence;
+using Catch::Matchers::Contains;
 using nlohmann::json;
 
 TEST_CASE("json: a proof has every promised field") {
