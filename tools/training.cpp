@@ -49,10 +49,15 @@ Training::Training(const TrainOptions& o) : o_(o), source_(o.training), status_(
   if (std::filesystem::is_regular_file(o.output.log)) {  // no pipe, whose open would wait
     const Scope scope(o.output.log);
     std::ifstream log(o.output.log, std::ios::binary);
-    result_.earlier = logged_course(log, result_.manifest, step_, result_.earlier_options);
-    log.clear(), log.seekg(0);
-    kept = logged_bytes(log, result_.manifest, step_);
-    check_io(log.eof() && !log.bad(), o.output.log, ": cannot be read");  // the end was not where reading stopped
+    log.exceptions(std::ios::badbit);  // else a lack of memory while it reads is no error but the end of the file
+    try {
+      result_.earlier = logged_course(log, result_.manifest, step_, result_.earlier_options);
+      log.clear(), log.seekg(0);
+      kept = logged_bytes(log, result_.manifest, step_);
+    } catch (const std::ios_base::failure&) {
+      check_io(false, "cannot be read");
+    }
+    check_io(log.eof(), "cannot be read");  // the end was not where reading stopped
   }
   log_ = std::make_unique<LineLog>(o.output.log, kept);
   if (log_->open()) log_->write(log_manifest(result_.manifest));

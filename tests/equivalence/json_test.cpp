@@ -14,6 +14,7 @@
 
 using namespace isonorm::equivalence;
 using namespace isonorm::train;
+using Catch::Matchers::Contains;
 using nlohmann::json;
 
 TEST_CASE("json: a proof has every promised field") {

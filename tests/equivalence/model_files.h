@@ -21,7 +21,7 @@ inline train::ModelFile filled_file(nn::Module& model, DType dtype = DType::f64)
     const Tensor value = randn(p.tensor.shape(), {DType::f64}) * 0.3 + (norm && p.name.ends_with("weight") ? 1.0 : 0.2);
     file.state.add(p.name, cast(value, dtype));
   }
-  file.description = describe(model);
+  file.description = train::describe(model);
   return file;
 }
 
