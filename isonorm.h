@@ -81,4 +81,4 @@
 #include "optim/schedule.h"
 #include "optim/sgd.h"
 #include "optim/sign.h"
-#include "train/model_file.h"
+#include "training/model_file.h"

@@ -7,8 +7,8 @@
 #include "core/blas_info.h"
 #include "core/error.h"
 #include "core/parallel.h"
-#include "train/records/manifest.h"
-#include "train/training_options.h"
+#include "training/records/manifest.h"
+#include "training/training_options.h"
 
 namespace isonorm::bench {
 namespace {
@@ -36,7 +36,7 @@ void serve(nlohmann::json ready, const Work& work) {
 }
 
 nlohmann::json environment() {
-  const train::Manifest m = train::manifest_of({});
+  const training::Manifest m = training::manifest_of({});
   return {{"cpu", m.cpu},
           {"threads", num_threads()},
           {"instructions", m.instructions},

@@ -2,7 +2,7 @@
 # the base set comes first, so that of inline functions which the compiler did not inline the linker keeps the version every machine runs.
 
 set(folders
-    core core/cpu autograd autograd/ops autograd/fused nn optim io data gpu report train train/records
+    core core/cpu autograd autograd/ops autograd/fused nn optim io data gpu reports training training/records
     equivalence/coordinates equivalence/lockstep equivalence/grid equivalence/convert equivalence/verify equivalence/compare equivalence/probes
     equivalence/text equivalence/certificate equivalence/experiments)
 set(sources)
@@ -44,7 +44,7 @@ endif()
 
 # The public headers as users get them: see public_headers.cmake.
 file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} core/*.h autograd/*.h nn/*.h optim/*.h
-     io/*.h data/*.h report/*.h train/*.h equivalence/*.h gpu/device.h)
+     io/*.h data/*.h reports/*.h training/*.h equivalence/*.h gpu/device.h)
 list(FILTER headers EXCLUDE REGEX "^core/cpu/")
 foreach(header IN LISTS headers)  # one that begins with "// Internal: " is included by sources alone
   file(STRINGS ${header} mark REGEX "^// Internal: " LIMIT_COUNT 1)
@@ -80,6 +80,6 @@ endif()
 # What a manifest says about the build.
 string(TOUPPER "${CMAKE_BUILD_TYPE}" config)
 string(STRIP "${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${config}} -fno-math-errno -fno-trapping-math" flags)
-set_property(SOURCE train/records/manifest.cpp APPEND PROPERTY COMPILE_DEFINITIONS
+set_property(SOURCE training/records/manifest.cpp APPEND PROPERTY COMPILE_DEFINITIONS
              ISONORM_VERSION="${PROJECT_VERSION}" "ISONORM_FLAGS=\"${flags}\"")
 target_link_libraries(isonorm PRIVATE $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)

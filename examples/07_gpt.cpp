@@ -26,7 +26,7 @@ int main(int argc, char** argv) try {
     opt.step();
     if (step % 50 == 0) std::printf("%5d  loss %.4f\n", step, loss.item());
   }
-  save_safetensors("gpt.safetensors", model.state_dict(), train::describe(model));
+  save_safetensors("gpt.safetensors", model.state_dict(), training::describe(model));
 
   const Tensor prompt = narrow(text.batch(1, 16, 0).x, 1, 0, 16);
   const Tensor ids =

@@ -4,11 +4,11 @@
 
 #include "core/parallel.h"
 #include "equivalence/compare/audit.h"
-#include "report/text_table.h"
+#include "reports/text_table.h"
 #include "tools/options.h"
 #include "tools/output.h"
 #include "tools/terminal.h"
-#include "train/model_file.h"
+#include "training/model_file.h"
 
 namespace isonorm::tools {
 namespace {
@@ -16,13 +16,13 @@ namespace {
 using namespace equivalence;
 
 struct AuditVerb {
-  train::TrainingOptions model;
+  training::TrainingOptions model;
   std::string checkpoint, report, json;
   bool quiet = false;
 };
 
 // What a model's options are called on the command line, and what they are.
-std::vector<std::pair<const char*, std::string>> words(const train::TrainingOptions& o) {
+std::vector<std::pair<const char*, std::string>> words(const training::TrainingOptions& o) {
   using nn::Activation;
   return {{"--model", name_of(o.model)},
           {"--width", text(o.width)},
@@ -43,13 +43,13 @@ std::vector<std::pair<const char*, std::string>> words(const train::TrainingOpti
 }
 
 // The model that the file says it holds.
-void take_model(const std::string& path, const Metadata& description, train::TrainingOptions& o) {
+void take_model(const std::string& path, const Metadata& description, training::TrainingOptions& o) {
   const Scope scope(path);
-  const train::ModelOptions m(description);
-  check(train::stored_form(m) == nn::StreamForm::layer_norm, "audit: the weights are those of ",
-        nn::name_of(train::stored_form(m)), ", expected the Pre-LN model's: isonorm convert --to layer_norm");
+  const training::ModelOptions m(description);
+  check(training::stored_form(m) == nn::StreamForm::layer_norm, "audit: the weights are those of ",
+        nn::name_of(training::stored_form(m)), ", expected the Pre-LN model's: isonorm convert --to layer_norm");
   const nn::TransformerOptions t = m.transformer().complete();
-  o.model = m.gpt() ? train::ModelKind::gpt : train::ModelKind::vit;
+  o.model = m.gpt() ? training::ModelKind::gpt : training::ModelKind::vit;
   o.width = t.width, o.depth = t.depth, o.heads = t.heads, o.head_width = t.head_width, o.mlp = t.mlp_width;
   o.activation = t.activation, o.positions = t.positions, o.affine = t.affine, o.bias = t.bias, o.eps = t.eps;
   o.final_norm = t.final_norm, o.branch = t.branch;
@@ -66,8 +66,8 @@ void take_model(const std::string& path, const Metadata& description, train::Tra
 int run(AuditVerb o, const CLI::App& command) {
   check_outputs({{"--report", o.report}, {"--json", o.json}}, {{"--checkpoint", o.checkpoint}});
   if (o.model.threads > 0) set_num_threads(o.model.threads);
-  train::ModelFile file;
-  if (!o.checkpoint.empty()) file = train::load_model_file(o.checkpoint);
+  training::ModelFile file;
+  if (!o.checkpoint.empty()) file = training::load_model_file(o.checkpoint);
   if (!file.description.empty()) {
     const auto asked = words(o.model);
     take_model(o.checkpoint, file.description, o.model);
@@ -81,7 +81,7 @@ int run(AuditVerb o, const CLI::App& command) {
   if (!o.json.empty()) write_file(o.json, audit_json(r));
   const size_t width = line_width(stdout);
   if (!o.quiet) std::printf("%s\n", audit_text(r, wants_color(stdout), width).c_str());
-  std::printf("%s\n", report::wrapped(audit_sentence(r), width).c_str());
+  std::printf("%s\n", reports::wrapped(audit_sentence(r), width).c_str());
   return r.as_expected ? kOk : kNotEquivalent;
 }
 
@@ -92,10 +92,10 @@ Verb add_audit(CLI::App& app) {
       "audit",
       "Measure which directions of a model's parameters get no gradient, and how far its stream's mean drifts");
   auto o = std::make_shared<AuditVerb>();
-  train::TrainingOptions& m = o->model;
-  m.model = train::ModelKind::gpt;
+  training::TrainingOptions& m = o->model;
+  m.model = training::ModelKind::gpt;
   m.batch = 4;
-  add_choice(*command, "--model", m.model, {train::ModelKind::vit, train::ModelKind::gpt},
+  add_choice(*command, "--model", m.model, {training::ModelKind::vit, training::ModelKind::gpt},
              "image classifier or language model");
   command->add_option("--checkpoint", o->checkpoint,
                       "weights that isonorm train or convert wrote; the file says what model it holds, a file that "
@@ -111,7 +111,7 @@ Verb add_audit(CLI::App& app) {
   command->footer(
       "Exit codes: 0 as theory says, 1 not, 2 usage, 3 bad input, 4 input/output, 70 no memory or threads.");
   return {command, [o, command] {
-            const train::TrainingOptions& m = o->model;
+            const training::TrainingOptions& m = o->model;
             for (const auto& [name, value] : {std::pair<const char*, int64_t>{"--depth", m.depth},
                                               {"--heads", m.heads},
                                               {"--patch", m.patch},
@@ -123,9 +123,9 @@ Verb add_audit(CLI::App& app) {
             if (m.width < 2) throw UsageError(text("--width: ", m.width, " is not a whole number from 2 on"));
             if (m.head_width == 0 && m.width % m.heads != 0)
               throw UsageError(text("--heads: ", m.heads, " does not divide the width ", m.width));
-            if (m.tied && m.model == train::ModelKind::vit && o->checkpoint.empty())
+            if (m.tied && m.model == training::ModelKind::vit && o->checkpoint.empty())
               throw UsageError("--tied belongs to --model gpt");
-            if (m.mean_pool && m.model == train::ModelKind::gpt && o->checkpoint.empty())
+            if (m.mean_pool && m.model == training::ModelKind::gpt && o->checkpoint.empty())
               throw UsageError("--mean-pool belongs to --model vit");
             for (const auto& [name, value] : {std::pair{"--head-width", m.head_width}, {"--mlp", m.mlp}})
               if (command->count(name) > 0 && value < 1)

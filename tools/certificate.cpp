@@ -29,7 +29,7 @@ int run_certificate(const CertificateOptions& options, const OutputOptions& outp
   }
   const size_t width = line_width(stdout);
   if (!output.quiet) std::fputs(certificate_text(r, wants_color(stdout), width).c_str(), stdout);
-  std::printf("%s\n", report::wrapped(certificate_sentence(r), width).c_str());
+  std::printf("%s\n", reports::wrapped(certificate_sentence(r), width).c_str());
   if (!output.json.empty()) write_file(output.json, certificate_json(r));
   if (!output.report.empty()) write_file(output.report, certificate_html(r));
   return exit_code(r);

@@ -7,7 +7,7 @@
 #include "tools/output.h"
 #include "tools/terminal.h"
 #include "tools/verb.h"
-#include "train/model_file.h"
+#include "training/model_file.h"
 
 namespace isonorm::tools {
 namespace {
@@ -32,7 +32,7 @@ ParameterMap read_map(const std::string& path) {
 
 // The tensors of a safetensors file, or the weights of a checkpoint under the names that the model has for them.
 TensorMap load(const std::string& path) {
-  train::ModelFile file = train::load_model_file(path);
+  training::ModelFile file = training::load_model_file(path);
   for (const auto& [name, dtype] : file.foreign)
     check(false, path, ": tensor '", name, "' has dtype ", dtype, ", which is not compared");
   return std::move(file.state);

@@ -61,7 +61,7 @@ void print_table(const FileConversion& c) {
 
 class Run {
  public:
-  explicit Run(const ConvertOptions& o) : o_(o), file_(train::open_model_file(o.in)) {}
+  explicit Run(const ConvertOptions& o) : o_(o), file_(training::open_model_file(o.in)) {}
 
   int run() {
     if (o_.spec.empty() && exports()) return export_raw();
@@ -96,7 +96,7 @@ class Run {
     return kInterrupted;
   }
 
-  void write(const train::LazyState& result) const {
+  void write(const training::LazyState& result) const {
     std::vector<io::TensorEntry> entries;
     for (const auto& [name, tensor] : result.outline) {
       const auto foreign = file_.foreign.find(name);
@@ -110,29 +110,29 @@ class Run {
   // Whether the file holds raw weights, which are the Pre-LN model's, of a model that runs in another form.
   bool exports() const {
     if (file_.description.empty() || to() != StreamForm::layer_norm) return false;
-    const train::ModelOptions options(file_.description);
+    const training::ModelOptions options(file_.description);
     const StreamForm form = options.transformer().stream;
-    return train::stored_form(options) == StreamForm::layer_norm && form != StreamForm::layer_norm;
+    return training::stored_form(options) == StreamForm::layer_norm && form != StreamForm::layer_norm;
   }
 
   // The Pre-LN model of the same weights.
   int export_raw() {
-    train::ModelOptions options(file_.description);
+    training::ModelOptions options(file_.description);
     check_form(o_.from, nn::name_of(options.transformer().stream), true, o_.in);
     options.check_size(file_.state.outline);
     options.transformer().stream = StreamForm::layer_norm, options.transformer().centre_readers = false;
     metadata_ = options.description();
-    train::LazyState result = file_.state;
+    training::LazyState result = file_.state;
     if (const auto dtype = this->dtype()) {
       result.outline = {};
       for (const auto& [name, tensor] : file_.state.outline)
-        result.outline.add(name, train::outline(tensor.shape(), *dtype));
+        result.outline.add(name, training::outline(tensor.shape(), *dtype));
       result.read = [this, dtype](const std::string& name) { return cast(file_.state.read(name), *dtype); };
     }
     const Tensor inputs = options.inputs(kRandomRows, 1);
     const Agreement logits = compare_models(file_.description, file_.state, metadata_, result, inputs);
     std::printf("%s holds raw weights: those of the Pre-LN model, which its %s form maps as it runs.\n%s\n",
-                o_.in.c_str(), nn::name_of(train::ModelOptions(file_.description).transformer().stream),
+                o_.in.c_str(), nn::name_of(training::ModelOptions(file_.description).transformer().stream),
                 agreement_text("as stored, logits of random inputs", logits).c_str());
     if (interrupted()) return stop();
     if (logits.same()) {
@@ -145,7 +145,7 @@ class Run {
 
   FileConversion by_model() {
     check(!file_.description.empty(), o_.in, ": it does not say what model it holds; describe it with --spec FILE");
-    const train::ModelOptions options(file_.description);
+    const training::ModelOptions options(file_.description);
     const bool raw = options.transformer().storage == nn::StreamStorage::raw;
     check_form(o_.from, nn::name_of(options.transformer().stream), raw, o_.in);
     plan_ = plan_conversion(file_.description, file_.state.outline, to(), o_.inference);
@@ -206,7 +206,7 @@ class Run {
   }
 
   void judge(const FileConversion& c, const std::string& when, const ConversionFindings& found,
-             const train::LazyState& result, bool exactly) {
+             const training::LazyState& result, bool exactly) {
     say(entries_text(when + "entries", found.entries),
         found.entries.relation == EntryComparison::Relation::second_rounded, exactly);
     const auto output = [&](const std::string& what, const Agreement& a) {
@@ -217,12 +217,12 @@ class Run {
     const auto logits = [&](const char* what, const Tensor& inputs) {
       output(what, compare_models(file_.description, c.before(), metadata_, result, inputs));
     };
-    logits("logits of random inputs", train::ModelOptions(file_.description).inputs(kRandomRows, 1));
+    logits("logits of random inputs", training::ModelOptions(file_.description).inputs(kRandomRows, 1));
     if (!o_.data.empty() && !interrupted()) logits("logits of data", data_inputs(file_.description, o_.data));
   }
 
   const ConvertOptions& o_;
-  train::OpenModelFile file_;
+  training::OpenModelFile file_;
   std::optional<ModelPlan> plan_;  // where the file says what model it holds
   Metadata metadata_;
   std::vector<std::string> figures_;

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "train/source.h"
+#include "training/source.h"
 
 namespace isonorm::tools {
 
@@ -20,11 +20,11 @@ Layout described_layout(const std::string& path, const TensorMap& outline, bool 
 }
 
 Tensor data_inputs(const Metadata& description, const std::string& path) {
-  const train::ModelOptions options(description);
-  train::TrainingOptions o{
-      .model = options.gpt() ? train::ModelKind::gpt : train::ModelKind::vit, .data = path, .batch = 16};
+  const training::ModelOptions options(description);
+  training::TrainingOptions o{
+      .model = options.gpt() ? training::ModelKind::gpt : training::ModelKind::vit, .data = path, .batch = 16};
   if (options.gpt()) o.context = options.gpt_options().context;
-  train::Source source(o);
+  training::Source source(o);
   if (options.gpt())
     check(source.shape().vocab == options.gpt_options().vocab, path, ": the text has ", source.shape().vocab,
           " characters, the model's vocabulary ", options.gpt_options().vocab);

@@ -10,16 +10,16 @@
 namespace isonorm::tools {
 namespace {
 
-using train::ModelKind;
-using train::OptimizerKind;
-using train::TrainingOptions;
+using training::ModelKind;
+using training::OptimizerKind;
+using training::TrainingOptions;
 
-constexpr train::OptimizerKind kTrainable[] = {
-    train::OptimizerKind::sgd,       train::OptimizerKind::momentum, train::OptimizerKind::nesterov,
-    train::OptimizerKind::sgdw,      train::OptimizerKind::sign,     train::OptimizerKind::lion,
-    train::OptimizerKind::rmsprop,   train::OptimizerKind::adagrad,  train::OptimizerKind::adam,
-    train::OptimizerKind::adamw,     train::OptimizerKind::lamb,     train::OptimizerKind::lars,
-    train::OptimizerKind::adafactor, train::OptimizerKind::muon};
+constexpr training::OptimizerKind kTrainable[] = {
+    training::OptimizerKind::sgd,       training::OptimizerKind::momentum, training::OptimizerKind::nesterov,
+    training::OptimizerKind::sgdw,      training::OptimizerKind::sign,     training::OptimizerKind::lion,
+    training::OptimizerKind::rmsprop,   training::OptimizerKind::adagrad,  training::OptimizerKind::adam,
+    training::OptimizerKind::adamw,     training::OptimizerKind::lamb,     training::OptimizerKind::lars,
+    training::OptimizerKind::adafactor, training::OptimizerKind::muon};
 
 // The parser takes "-1" for the largest number, and cuts one that is too large.
 std::string whole_number(const std::string& word) {
@@ -52,7 +52,7 @@ void check_threads(const CLI::App& command, int threads) {
     throw UsageError(text("--threads: ", threads, " is not a whole number from 1 to ", kMostThreads));
 }
 
-void add_model_options(CLI::App& command, train::TrainingOptions& o) {
+void add_model_options(CLI::App& command, training::TrainingOptions& o) {
   command.add_option("--width", o.width, "width of the residual stream")->capture_default_str();
   command.add_option("--depth", o.depth, "Transformer blocks")->capture_default_str();
   command.add_option("--heads", o.heads, "attention heads; they divide the width")->capture_default_str();
@@ -74,8 +74,8 @@ void add_model_options(CLI::App& command, train::TrainingOptions& o) {
   command.add_option("--eps", o.eps, "added inside the root of every norm")->capture_default_str();
 }
 
-void add_shared_options(CLI::App& command, train::TrainingOptions& o) {
-  add_choice(command, "--model", o.model, {train::ModelKind::vit, train::ModelKind::gpt},
+void add_shared_options(CLI::App& command, training::TrainingOptions& o) {
+  add_choice(command, "--model", o.model, {training::ModelKind::vit, training::ModelKind::gpt},
              "image classifier or language model");
   command.add_option(
       "--data", o.data,
@@ -109,8 +109,8 @@ void check_output_options(const OutputOptions& o, std::vector<NamedFile> inputs,
   check_outputs(more, inputs);
 }
 
-void check_shared_options(const CLI::App& command, const train::TrainingOptions& o) {
-  const bool gpt = o.model == train::ModelKind::gpt;
+void check_shared_options(const CLI::App& command, const training::TrainingOptions& o) {
+  const bool gpt = o.model == training::ModelKind::gpt;
   if (gpt && o.data.empty()) throw UsageError("--model gpt needs a text file: --data FILE");
   if (gpt && command.count("--patch") > 0) throw UsageError("--patch belongs to --model vit");
   if (gpt && o.mean_pool) throw UsageError("--mean-pool belongs to --model vit");

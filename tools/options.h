@@ -4,19 +4,19 @@
 #include "core/error.h"
 #include "tools/output.h"
 #include "tools/verb.h"
-#include "train/training_options.h"
+#include "training/training_options.h"
 
 namespace isonorm::tools {
 
 // Adds --width --depth --heads --patch --context --head-width --mlp --activation --positions --tied --mean-pool
 // --no-bias --affine --eps.
-void add_model_options(CLI::App& command, train::TrainingOptions& o);
+void add_model_options(CLI::App& command, training::TrainingOptions& o);
 
 // Adds --model --data --width --depth --heads --patch --context --head-width --mlp --activation --positions --tied
 // --mean-pool --no-bias --affine --eps --optimizer --lr --warmup --weight-decay
 // --clip --steps --batch
 // --dtype --seed --threads, bound to `o`, whose values are the defaults.
-void add_shared_options(CLI::App& command, train::TrainingOptions& o);
+void add_shared_options(CLI::App& command, training::TrainingOptions& o);
 
 // What a verb writes beside its result, and whether it says where it is. Empty names are no files.
 struct OutputOptions {
@@ -35,7 +35,7 @@ void check_threads(const CLI::App& command, int threads);
 void add_seed(CLI::App& command, uint64_t& seed, const std::string& help);
 
 // Throws UsageError naming the option that has no meaning, or none together with another.
-void check_shared_options(const CLI::App& command, const train::TrainingOptions& o);
+void check_shared_options(const CLI::App& command, const training::TrainingOptions& o);
 
 // The files that these options name, and `more`, held against `inputs`: see check_outputs.
 void check_output_options(const OutputOptions& o, std::vector<NamedFile> inputs, std::vector<NamedFile> more = {});

@@ -36,7 +36,7 @@ std::string progress_text(const StepInfo& info, double rate) {
 
 std::string proof_closing(const ProofResult& proof, bool color, size_t width) {
   const bool paint = color && proof.verdict != Verdict::undecided;
-  return text(painted(report::wrapped(summary_sentence(proof), width), proof.equivalent(), paint), "\n");
+  return text(painted(reports::wrapped(summary_sentence(proof), width), proof.equivalent(), paint), "\n");
 }
 
 }  // namespace isonorm::tools

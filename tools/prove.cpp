@@ -14,7 +14,7 @@
 #include "tools/output.h"
 #include "tools/proof_text.h"
 #include "tools/terminal.h"
-#include "train/records/training_log.h"
+#include "training/records/training_log.h"
 
 namespace isonorm::tools {
 namespace {
@@ -57,7 +57,7 @@ CertificateOptions certificate_options(const CLI::App& command, const ProveOptio
   return c;
 }
 
-void add_regime_options(CLI::App& command, train::TrainingOptions& o) {
+void add_regime_options(CLI::App& command, training::TrainingOptions& o) {
   command.add_option("--dropout", o.branch.dropout, "share of a branch's entries that training sets to 0");
   command.add_option("--stochastic-depth", o.branch.stochastic_depth,
                      "probability that training leaves a branch out for an example");
@@ -71,7 +71,7 @@ void add_regime_options(CLI::App& command, train::TrainingOptions& o) {
                      "step after which the forms go on with models and optimizers made anew from their states");
 }
 
-void check_regime(const train::TrainingOptions& o) {
+void check_regime(const training::TrainingOptions& o) {
   const auto fraction = [](const char* option, double value) {
     if (!(value >= 0 && value < 1)) throw UsageError(text(option, ": ", value, " is not a number from 0 to below 1"));
   };

@@ -6,13 +6,13 @@
 #include "core/printed.h"
 #include "equivalence/grid/grid.h"
 #include "equivalence/text/grid_text.h"
-#include "report/text_layout.h"
+#include "reports/text_layout.h"
 #include "tools/interrupt.h"
 #include "tools/options.h"
 #include "tools/output.h"
 #include "tools/proof_text.h"
 #include "tools/terminal.h"
-#include "train/optimizers.h"
+#include "training/optimizers.h"
 
 namespace isonorm::tools {
 namespace {
@@ -43,7 +43,7 @@ std::string block_text(const TableResult& r, size_t first, size_t last, size_t n
   };
   size_t head = 0;
   for (size_t c = first; c < last; ++c) {
-    const std::vector<std::string> title = report::lines_of(r.options.columns[c].title, kCellWidth - 2);
+    const std::vector<std::string> title = reports::lines_of(r.options.columns[c].title, kCellWidth - 2);
     for (size_t i = 0; i < title.size(); ++i) fill(i, c, title[i]);
     head = std::max(head, title.size());
   }
@@ -73,12 +73,12 @@ std::string table_lines(const TableResult& r, size_t width) {
 int print_predicates(const TableVerb& o) {
   std::vector<Predicates> measured;
   for (const Recipe& r : o.table.columns) measured.push_back(predicates_of(o.table, r));
-  const report::TextTable table = predicates_table(o.table.columns, measured);
+  const reports::TextTable table = predicates_table(o.table.columns, measured);
   const size_t width = line_width(stdout);
   std::printf("%s\n", to_text(table, false, width).c_str());
   for (int p = 0; p < kProperties; ++p) {
     const Property property = static_cast<Property>(p);
-    std::printf("%s\n", report::wrapped(text(name_of(property), ": ", formula_of(property)), width, 2).c_str());
+    std::printf("%s\n", reports::wrapped(text(name_of(property), ": ", formula_of(property)), width, 2).c_str());
   }
   return kOk;
 }
@@ -88,8 +88,8 @@ void print(const TableResult& r, const TableVerb& o) {
   if (o.markdown) return static_cast<void>(std::printf("%s\n", table_markdown(r).c_str()));
   const size_t width = line_width(stdout);
   if (!o.quiet) std::fputs(table_lines(r, width).c_str(), stdout);
-  for (const std::string& note : table_notes(r)) std::printf("%s\n", report::wrapped(note, width).c_str());
-  std::printf("%s\n", report::wrapped(table_sentence(r), width).c_str());
+  for (const std::string& note : table_notes(r)) std::printf("%s\n", reports::wrapped(note, width).c_str());
+  std::printf("%s\n", reports::wrapped(table_sentence(r), width).c_str());
 }
 
 int run(TableVerb& o) {
@@ -132,7 +132,7 @@ Verb add_table(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "table", "Train every way to store weights with every optimizer and say which pairs train as Pre-LN does");
   auto o = std::make_shared<TableVerb>();
-  add_choice(*command, "--model", o->table.model, {train::ModelKind::vit, train::ModelKind::gpt},
+  add_choice(*command, "--model", o->table.model, {training::ModelKind::vit, training::ModelKind::gpt},
              "image classifier or language model");
   command->add_option("--data", o->table.data,
                       "vit: folder of the four idx.gz files (default: where the package dataset-fashion-mnist puts "
@@ -157,7 +157,7 @@ Verb add_table(CLI::App& app) {
       text("A cell is what was observed (= the same, ! different, ? undecided) and the largest relative deviation of "
            "the loss. "
            "What is expected is derived from what each optimizer's update was measured to depend on (--predicates). ",
-           optimizer_note(train::OptimizerKind::adafactor, DType::f64),
+           optimizer_note(training::OptimizerKind::adafactor, DType::f64),
            ". Exit codes: 0 every cell is as theory says, 1 not, 2 usage, 3 bad input, 4 input/output, 5 undecided: a "
            "cell shows "
            "nothing either way and none contradicts, 70 no memory or threads, 130 interrupted."));

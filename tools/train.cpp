@@ -7,9 +7,9 @@
 #include "tools/proof_text.h"
 #include "tools/training.h"
 #include "tools/verb.h"
-#include "train/records/training_log.h"
-#include "train/records/training_report.h"
-#include "train/records/training_text.h"
+#include "training/records/training_log.h"
+#include "training/records/training_report.h"
+#include "training/records/training_text.h"
 
 namespace isonorm::tools {
 namespace {
@@ -31,7 +31,7 @@ int run(const TrainOptions& o) {
                  o.checkpoint.empty() ? "" : text("; the same command goes on from ", o.checkpoint).c_str());
     return kInterrupted;
   }
-  const train::TrainingResult& result = training.result();
+  const training::TrainingResult& result = training.result();
   std::printf("%s in %s\n", summary_sentence(result).c_str(), duration_text(result.seconds).c_str());
   if (!o.output.json.empty()) write_file(o.output.json, to_json(result));
   if (!o.output.report.empty()) write_file(o.output.report, report_html(result));

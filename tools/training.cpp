@@ -19,11 +19,11 @@
 #include "tools/interrupt.h"
 #include "tools/proof_text.h"
 #include "tools/training_start.h"
-#include "train/held_out.h"
-#include "train/model_file.h"
-#include "train/optimizers.h"
-#include "train/records/training_log.h"
-#include "train/records/training_text.h"
+#include "training/held_out.h"
+#include "training/model_file.h"
+#include "training/optimizers.h"
+#include "training/records/training_log.h"
+#include "training/records/training_text.h"
 
 namespace isonorm::tools {
 
@@ -108,7 +108,7 @@ bool Training::run() {
       save();
       return false;
     }
-    const train::TrainingStep s = step(rates.lr(step_));
+    const training::TrainingStep s = step(rates.lr(step_));
     if (!std::isfinite(s.loss))
       throw Diverged(text("the loss of step ", step_, " is not a finite number; the learning rate is ", s.lr));
     result_.steps.push_back(s);
@@ -124,14 +124,14 @@ bool Training::run() {
   return whole;
 }
 
-train::TrainingStep Training::step(double lr) {
+training::TrainingStep Training::step(double lr) {
   const SaveActivations kept_as(o_.activations);
-  const train::Examples batch = source_.batch(step_);
+  const training::Examples batch = source_.batch(step_);
   const Tensor loss = cross_entropy((*model_)(batch.inputs), batch.targets);
   optimizer_->zero_grad();
   backward(loss);
   optimizer_->set_lr(lr);
-  train::TrainingStep s{.step = step_ + 1, .lr = lr};
+  training::TrainingStep s{.step = step_ + 1, .lr = lr};
   const double clip = o_.training.clip;
   if (clip > 0) s.gradient_norm = optim::gradient_norm(model_->parameters());
   optimizer_->step(s.gradient_norm ? optim::clip_factor(*s.gradient_norm, clip) : 1);
@@ -141,7 +141,7 @@ train::TrainingStep Training::step(double lr) {
   return s;
 }
 
-void Training::show(const train::TrainingStep& s) {
+void Training::show(const training::TrainingStep& s) {
   if (!status_.due(s.step, steps())) return;
   const double span = std::chrono::duration<double>(std::chrono::steady_clock::now() - first_step_begin_).count();
   const double rate = (s.step - result_.first_step + 1) / span;
@@ -152,12 +152,12 @@ void Training::show(const train::TrainingStep& s) {
 // Tests the model as it is. Returns false where Ctrl-C came: then there is no evaluation.
 bool Training::evaluate() {
   nn::Module* models[] = {model_.get()};
-  const std::optional<train::TestPass> pass = test_pass(source_, models, [](int, int) { return !interrupted(); });
+  const std::optional<training::TestPass> pass = test_pass(source_, models, [](int, int) { return !interrupted(); });
   if (!pass) return false;
   if (pass->predictions == 0) return true;
   if (!std::isfinite(pass->scores[0].loss))
     throw Diverged(text("the held-out loss after step ", step_, " is not a finite number"));
-  const train::Evaluation e{step_, pass->scores[0].loss, pass->scores[0].right, pass->predictions};
+  const training::Evaluation e{step_, pass->scores[0].loss, pass->scores[0].right, pass->predictions};
   result_.evaluations.push_back(e);
   if (log_->open()) log_->write(log_evaluation(e, o_.training.model));
   if (step_ < steps()) status_.print(text("step ", step_, "/", steps(), "  ", evaluation_text(e, o_.training.model)));
@@ -174,7 +174,7 @@ void Training::save() {
   check_weights("");
   if (o_.checkpoint.empty() || saved_step_ == step_) return;
   Checkpoint c{model_->state_dict(), optimizer_->state_dict(), identity_};
-  c.values.merge(train::describe(*model_));  // so that other verbs know what model it is
+  c.values.merge(training::describe(*model_));  // so that other verbs know what model it is
   c.values.emplace("step", text(step_));
   if (checkpoint_is_good_) keep_previous_checkpoint(o_.checkpoint);
   save_checkpoint(o_.checkpoint, c);

@@ -10,13 +10,13 @@
 #include "tools/options.h"
 #include "tools/output.h"
 #include "tools/terminal.h"
-#include "train/records/training_result.h"
-#include "train/source.h"
+#include "training/records/training_result.h"
+#include "training/source.h"
 
 namespace isonorm::tools {
 
 struct TrainOptions {
-  train::TrainingOptions training;
+  training::TrainingOptions training;
   std::string form = "rms_norm";
   DType activations = DType::f32;  // in which they wait for the backward: that of the training, or bf16
   std::string checkpoint, init;    // files to go on from and to begin with; empty: none
@@ -37,14 +37,14 @@ class Training {
   bool run();
 
   int step_count() const { return step_; }  // updates so far
-  const train::TrainingResult& result() const { return result_; }
+  const training::TrainingResult& result() const { return result_; }
 
  private:
   void begin();
   void resume();
   optim::Schedule schedule() const;
-  train::TrainingStep step(double lr);
-  void show(const train::TrainingStep& step);
+  training::TrainingStep step(double lr);
+  void show(const training::TrainingStep& step);
   bool evaluate();
   void check_weights(const std::string& where) const;  // throws Diverged
   void save();
@@ -53,8 +53,8 @@ class Training {
 
   const TrainOptions& o_;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now(), first_step_begin_ = begin_;
-  train::Source source_;
-  train::TrainingResult result_;
+  training::Source source_;
+  training::TrainingResult result_;
   Metadata identity_;
   std::unique_ptr<nn::Module> model_;
   std::unique_ptr<optim::Optimizer> optimizer_;

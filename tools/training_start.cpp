@@ -5,7 +5,7 @@
 #include "autograd/ops/pointwise.h"
 #include "equivalence/verify/verify.h"
 #include "io/sha256.h"
-#include "train/records/training_result.h"
+#include "training/records/training_result.h"
 
 namespace isonorm::tools {
 
@@ -22,7 +22,7 @@ std::string said(const Metadata& values, const std::string& name) {
 }
 
 // The options of two models, whatever coordinates their streams are in.
-void check_same_model(const train::ModelOptions& file, const train::ModelOptions& asked) {
+void check_same_model(const training::ModelOptions& file, const training::ModelOptions& asked) {
   const bool normless = file.transformer().stream == nn::StreamForm::none;
   check(normless == (asked.transformer().stream == nn::StreamForm::none), "its model has ",
         normless ? "no norms, this one has" : "norms, this one has none");
@@ -37,7 +37,7 @@ void check_same_model(const train::ModelOptions& file, const train::ModelOptions
 
 }  // namespace
 
-Metadata identity(const train::Manifest& manifest, const std::string& init) {
+Metadata identity(const training::Manifest& manifest, const std::string& init) {
   Metadata m;
   for (const auto& [name, value] : manifest.options)
     if (name != "data" && name != "init" && name != "threads") m.emplace(name, value);
@@ -55,8 +55,8 @@ Metadata continued(const Checkpoint& checkpoint, const std::string& path, int64_
   for (const auto& [name, value] : options) {
     const std::string before = said(checkpoint.values, name);
     if (before == value) continue;
-    const bool may =
-        std::find(std::begin(train::kExtendable), std::end(train::kExtendable), name) != std::end(train::kExtendable);
+    const bool may = std::find(std::begin(training::kExtendable), std::end(training::kExtendable), name) !=
+                     std::end(training::kExtendable);
     check(name != "data", path, ": was trained on other data: their checksum is ", before, ", that of --data ", value);
     check(name != "init", path, ": did not begin with the weights of --init, which are for a new checkpoint");
     check(may && extend, path, ": was trained with --", name, " ", before, ", asked for is ", value,
@@ -72,15 +72,15 @@ Metadata continued(const Checkpoint& checkpoint, const std::string& path, int64_
 }
 
 TensorMap initial_weights(const std::string& path, const nn::Module& model, DType dtype) {
-  train::ModelFile file = train::load_model_file(path);
+  training::ModelFile file = training::load_model_file(path);
   if (!file.description.empty()) {
     const Scope scope(path);
-    const nn::StreamForm stored = train::stored_form(train::ModelOptions(file.description));
+    const nn::StreamForm stored = training::stored_form(training::ModelOptions(file.description));
     if (stored != nn::StreamForm::layer_norm && stored != nn::StreamForm::none) {
       ModelConversion raw = convert_model(file, nn::StreamForm::layer_norm);
       file.state = std::move(raw.conversion.exact), file.description = std::move(raw.description);
     }
-    check_same_model(train::ModelOptions(file.description), train::ModelOptions(train::describe(model)));
+    check_same_model(training::ModelOptions(file.description), training::ModelOptions(training::describe(model)));
   }
   TensorMap weights;
   for (const auto& [name, tensor] : file.state)

@@ -4,13 +4,13 @@
 #include "core/tensor_map.h"
 #include "io/checkpoint.h"
 #include "nn/module.h"
-#include "train/records/manifest.h"
+#include "training/records/manifest.h"
 
 namespace isonorm::tools {
 
 // What a checkpoint says that it was trained with: the options without those that change nothing (names of files,
 // threads); checksums of the data and, where `init` names a file, of the weights that it began with.
-Metadata identity(const train::Manifest& manifest, const std::string& init);
+Metadata identity(const training::Manifest& manifest, const std::string& init);
 
 // The identity of a training that goes on after `step` steps from this checkpoint, read from `path`. Throws naming an
 // option that differs; with `extend` those of the update (steps, lr, warmup, weight-decay, clip) may, and the entry

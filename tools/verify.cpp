@@ -15,7 +15,7 @@ struct VerifyOptions {
   bool quiet = false;
 };
 
-Verification by_models(const VerifyOptions& o, const train::ModelFile& a, const train::ModelFile& b) {
+Verification by_models(const VerifyOptions& o, const training::ModelFile& a, const training::ModelFile& b) {
   for (const auto& [file, path] : {std::pair(&a, &o.a), {&b, &o.b}})
     check(!file->description.empty(), *path, ": it does not say what model it holds; describe it with --spec FILE");
   std::vector<std::pair<std::string, Tensor>> more;
@@ -24,8 +24,8 @@ Verification by_models(const VerifyOptions& o, const train::ModelFile& a, const 
 }
 
 // Tensors that are held as bytes are compared as bytes, so their dtypes must be one.
-void check_dtypes(const VerifyOptions& o, const train::ModelFile& a, const train::ModelFile& b) {
-  const auto look = [&](const train::ModelFile& file, const train::ModelFile& other) {
+void check_dtypes(const VerifyOptions& o, const training::ModelFile& a, const training::ModelFile& b) {
+  const auto look = [&](const training::ModelFile& file, const training::ModelFile& other) {
     for (const auto& [name, dtype] : file.foreign) {
       const auto at = other.foreign.find(name);
       check(!other.state.find(name) || (at != other.foreign.end() && at->second == dtype), "verify: '", name,
@@ -35,21 +35,21 @@ void check_dtypes(const VerifyOptions& o, const train::ModelFile& a, const train
   look(a, b), look(b, a);
 }
 
-Verification by_spec(const VerifyOptions& o, const train::ModelFile& a, const train::ModelFile& b) {
-  const auto layout = [&](const train::ModelFile& file) {
+Verification by_spec(const VerifyOptions& o, const training::ModelFile& a, const training::ModelFile& b) {
+  const auto layout = [&](const training::ModelFile& file) {
     if (const auto form = file.other.find(kStreamForm); form != file.other.end())
       return described_layout(o.spec, file.state, true, nn::stream_form(form->second));
     const bool described = !file.description.empty();
     return described_layout(
         o.spec, file.state, described,
-        described ? train::stored_form(train::ModelOptions(file.description)) : nn::StreamForm::layer_norm);
+        described ? training::stored_form(training::ModelOptions(file.description)) : nn::StreamForm::layer_norm);
   };
   return verify_streams(a, layout(a), b, layout(b));
 }
 
 int run(const VerifyOptions& o) {
   if (!o.spec.empty() && !o.data.empty()) throw UsageError("--data needs a model to run, which --spec does not give");
-  const train::ModelFile a = train::load_model_file(o.a), b = train::load_model_file(o.b);
+  const training::ModelFile a = training::load_model_file(o.a), b = training::load_model_file(o.b);
   check_dtypes(o, a, b);
   const Verification v = o.spec.empty() ? by_models(o, a, b) : by_spec(o, a, b);
   if (!o.quiet && v.one_kind) {

@@ -88,13 +88,13 @@ class Work {
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
-train::Manifest manifest_of(const CertificateOptions& o, int threads) {
+training::Manifest manifest_of(const CertificateOptions& o, int threads) {
   std::string names;
   for (const Architecture& a : o.architectures) names += text(names.empty() ? "" : ",", a.name);
-  train::TrainingOptions shared;
+  training::TrainingOptions shared;
   shared.seed = o.seed;
   shared.threads = threads;
-  train::Manifest m = manifest_of(shared);
+  training::Manifest m = manifest_of(shared);
   m.verb = "prove --certificate";
   m.dtype = "f64, f32, bf16";
   m.options = {{"architectures", names},

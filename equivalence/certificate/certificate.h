@@ -47,7 +47,7 @@ struct DTypeErrors {
 
 struct CertificateResult {
   CertificateOptions options;
-  train::Manifest manifest;
+  training::Manifest manifest;
   std::vector<Trajectory> trajectories;   // f64, then f32, in the order of the architectures
   std::vector<Trajectory> regimes;        // f64, then f32, in the order of trained_regimes()
   std::vector<NegativeResult> negatives;  // f64, then f32

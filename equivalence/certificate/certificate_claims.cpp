@@ -33,12 +33,12 @@ const Trajectory* narrowest(const CertificateResult& r) {
 
 }  // namespace
 
-report::TextTable claim_table(const CertificateResult& r) {
-  report::TextTable table{.heading = "What is claimed, and what would have refuted it",
-                          .columns = {"claim", "measured", "refuted by", "holds"}};
+reports::TextTable claim_table(const CertificateResult& r) {
+  reports::TextTable table{.heading = "What is claimed, and what would have refuted it",
+                           .columns = {"claim", "measured", "refuted by", "holds"}};
   const auto add = [&](const std::string& claim, const std::string& measured, const std::string& refuted, bool holds) {
     table.rows.push_back(
-        {{claim}, {measured}, {refuted}, {holds ? "yes" : "no", holds ? report::Tone::good : report::Tone::bad}});
+        {{claim}, {measured}, {refuted}, {holds ? "yes" : "no", holds ? reports::Tone::good : reports::Tone::bad}});
   };
   for (DType dtype : kTrained)
     if (const Trajectory* t = strongest(r, dtype)) {

@@ -1,6 +1,6 @@
 
 #include "equivalence/certificate/certificate_text.h"
-#include "train/records/manifest_json.h"
+#include "training/records/manifest_json.h"
 
 namespace isonorm::equivalence {
 namespace {

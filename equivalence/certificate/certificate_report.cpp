@@ -2,9 +2,9 @@
 #include "equivalence/certificate/certificate_text.h"
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/text/summary.h"
-#include "report/figure.h"
-#include "report/page.h"
-#include "train/records/manifest_html.h"
+#include "reports/figure.h"
+#include "reports/page.h"
+#include "training/records/manifest_html.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -13,21 +13,21 @@ std::string css_of(const std::string& form) {
   return form == "rms_norm" ? "rms" : form == "crms_norm" ? "crms" : "isometric";
 }
 
-std::vector<report::LegendItem> forms_legend() {
+std::vector<reports::LegendItem> forms_legend() {
   return {{"dot solid rms", "rms_norm"}, {"dot solid crms", "crms_norm"}, {"dot solid isometric", "crms_isometric"}};
 }
 
 // Every training as a dot: its largest deviation as a multiple of the bound.
-report::Figure distance_figure(const CertificateResult& r) {
-  report::DotPlot forms{.title = "Largest deviation of each architecture, as a multiple of the bound",
-                        .axis = "largest deviation / bound",
-                        .low = 1e-3,
-                        .high = 10,
-                        .width = 560,
-                        .zones = {{"good", "the same", 1e-3, 1}, {"bad", "different", 1, 10}}};
+reports::Figure distance_figure(const CertificateResult& r) {
+  reports::DotPlot forms{.title = "Largest deviation of each architecture, as a multiple of the bound",
+                         .axis = "largest deviation / bound",
+                         .low = 1e-3,
+                         .high = 10,
+                         .width = 560,
+                         .zones = {{"good", "the same", 1e-3, 1}, {"bad", "different", 1, 10}}};
   const size_t count = r.options.architectures.size();
   for (size_t i = 0; i < count; ++i) {
-    report::DotRow row{.label = r.options.architectures[i].name, .dots = {}};
+    reports::DotRow row{.label = r.options.architectures[i].name, .dots = {}};
     for (size_t at = i; at < r.trajectories.size(); at += count) {
       const Trajectory& t = r.trajectories[at];
       const std::string& form = t.runs[t.worst].form;
@@ -36,22 +36,22 @@ report::Figure distance_figure(const CertificateResult& r) {
     }
     forms.rows.push_back(row);
   }
-  report::DotPlot negative{.title = "Largest deviation of each negative control, as a multiple of the bound",
-                           .axis = "largest deviation / bound",
-                           .low = 0.1,
-                           .high = 1e15,
-                           .width = 560,
-                           .zones = {{"good", "", 0.1, 1}, {"bad", "different", 1, 1e15}}};
+  reports::DotPlot negative{.title = "Largest deviation of each negative control, as a multiple of the bound",
+                            .axis = "largest deviation / bound",
+                            .low = 0.1,
+                            .high = 1e15,
+                            .width = 560,
+                            .zones = {{"good", "", 0.1, 1}, {"bad", "different", 1, 1e15}}};
   for (const NegativeResult& n : r.negatives)
     if (n.dtype == DType::f64)
       negative.rows.push_back({n.control.name, {{"negative", scientific(n.excess), n.excess, true}}});
   for (const NegativeResult& n : r.negatives)
-    for (report::DotRow& row : negative.rows)
+    for (reports::DotRow& row : negative.rows)
       if (n.dtype != DType::f64 && row.label == n.control.name)
         row.dots.push_back({"negative",
                             text(scientific(n.excess), " in ", name_of(n.dtype), n.has_power ? "" : ", no power"),
                             n.excess, false});
-  std::vector<report::LegendItem> legend = forms_legend();
+  std::vector<reports::LegendItem> legend = forms_legend();
   legend.push_back({"dot rms", "hollow: in f32"});
   legend.push_back({"dot solid negative", "negative control"});
   return {
@@ -66,16 +66,16 @@ report::Figure distance_figure(const CertificateResult& r) {
 }
 
 // How far the bound of every training lies below what it could not tell from a wrong one.
-report::Figure horizon_figure(const CertificateResult& r) {
-  report::DotPlot plot{.title = "Power left at the end of each training",
-                       .axis = "power left at the last step",
-                       .low = 0.1,
-                       .high = 1e12,
-                       .width = 1120,
-                       .zones = {{"bad", "the horizon lies before the end", 0.1, 1}, {"good", "", 1, 1e12}}};
+reports::Figure horizon_figure(const CertificateResult& r) {
+  reports::DotPlot plot{.title = "Power left at the end of each training",
+                        .axis = "power left at the last step",
+                        .low = 0.1,
+                        .high = 1e12,
+                        .width = 1120,
+                        .zones = {{"bad", "the horizon lies before the end", 0.1, 1}, {"good", "", 1, 1e12}}};
   const size_t count = r.options.architectures.size();
   for (size_t i = 0; i < count; ++i) {
-    report::DotRow row{.label = r.options.architectures[i].name, .dots = {}};
+    reports::DotRow row{.label = r.options.architectures[i].name, .dots = {}};
     for (size_t at = i; at < r.trajectories.size(); at += count) {
       const Trajectory& t = r.trajectories[at];
       row.dots.push_back(
@@ -95,15 +95,15 @@ report::Figure horizon_figure(const CertificateResult& r) {
               "with them; where it reaches a third of what a wrong training shows, the horizon ends."};
 }
 
-report::Figure error_figure(const CertificateResult& r) {
-  report::DotPlot plot{.title = "Errors of gradients at random points in units of eps",
-                       .axis = "error in eps of the dtype",
-                       .low = 1,
-                       .high = 1e16,
-                       .width = 1120};
+reports::Figure error_figure(const CertificateResult& r) {
+  reports::DotPlot plot{.title = "Errors of gradients at random points in units of eps",
+                        .axis = "error in eps of the dtype",
+                        .low = 1,
+                        .high = 1e16,
+                        .width = 1120};
   for (const DTypeErrors& d : r.gradient_errors) {
-    report::DotRow row{.label = name_of(d.dtype),
-                       .dots = {{"other", printed("Pre-LN itself: %.1f", d.own), d.own, true}}};
+    reports::DotRow row{.label = name_of(d.dtype),
+                        .dots = {{"other", printed("Pre-LN itself: %.1f", d.own), d.own, true}}};
     for (size_t f = 0; f < std::size(kCertifiedForms); ++f) {
       const char* form = nn::name_of(kCertifiedForms[f]);
       row.dots.push_back({css_of(form), printed("%s: %.1f", form, d.forms[f]), d.forms[f], true});
@@ -111,8 +111,8 @@ report::Figure error_figure(const CertificateResult& r) {
     row.dots.push_back({"negative", text("plain RMSNorm: ", scientific(d.plain)), d.plain, true});
     plot.rows.push_back(row);
   }
-  std::vector<report::LegendItem> legend = {{"dot solid other", "Pre-LN itself"}};
-  for (const report::LegendItem& item : forms_legend()) legend.push_back(item);
+  std::vector<reports::LegendItem> legend = {{"dot solid other", "Pre-LN itself"}};
+  for (const reports::LegendItem& item : forms_legend()) legend.push_back(item);
   legend.push_back({"dot solid negative", "plain RMSNorm, whose gradient is another one"});
   return {.name = "errors",
           .heading = "Gradients at random points",
@@ -152,15 +152,15 @@ std::string certificate_html(const CertificateResult& r) {
       r.options.architectures.size(),
       " small architectures as Pre-LN, Pre-RMSNorm and Pre-CRMSNorm, trained side by side in f64 and f32 and compared "
       "point by point in f64, f32 and bf16.</p>\n",
-      verdict_box(r.certified()                     ? report::Tone::good
-                  : r.verdict == Verdict::different ? report::Tone::bad
-                                                    : report::Tone::plain,
+      verdict_box(r.certified()                     ? reports::Tone::good
+                  : r.verdict == Verdict::different ? reports::Tone::bad
+                                                    : reports::Tone::plain,
                   sentence.substr(0, colon), colon < sentence.size() ? sentence.substr(colon + 2) : ""));
   body += figure_html(distance_figure(r)) + figure_html(horizon_figure(r)) + figure_html(error_figure(r)) +
           to_html(claim_table(r)) + to_html(error_table(r)) + to_html(trajectory_table(r)) +
           to_html(negative_table(r)) + to_html(resolution_table(r)) + method(r) +
-          report::repeat_html(repeat_command(r.manifest)) + environment_html(r.manifest, r.seconds);
-  return report::report_page(text("isonorm: ", verdict_name(r)), body);
+          reports::repeat_html(repeat_command(r.manifest)) + environment_html(r.manifest, r.seconds);
+  return reports::report_page(text("isonorm: ", verdict_name(r)), body);
 }
 
 }  // namespace isonorm::equivalence

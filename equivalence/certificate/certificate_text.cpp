@@ -10,32 +10,32 @@
 namespace isonorm::equivalence {
 namespace {
 
-report::Tone tone_of(Verdict v) {
-  return v == Verdict::same ? report::Tone::good : v == Verdict::different ? report::Tone::bad : report::Tone::plain;
+reports::Tone tone_of(Verdict v) {
+  return v == Verdict::same ? reports::Tone::good : v == Verdict::different ? reports::Tone::bad : reports::Tone::plain;
 }
 
-report::TextCell negative_cell(const NegativeResult& n) {
+reports::TextCell negative_cell(const NegativeResult& n) {
   if (!n.has_power && !n.run.as_expected) {
     const bool seen = n.run.observed == Verdict::different;
-    return {seen ? "different, not by the margin" : "no power", report::Tone::plain};
+    return {seen ? "different, not by the margin" : "no power", reports::Tone::plain};
   }
-  return {name_of(n.run.observed), n.as_expected ? report::Tone::good : report::Tone::bad};
+  return {name_of(n.run.observed), n.as_expected ? reports::Tone::good : reports::Tone::bad};
 }
 
 // "same, 8 %", "same up to 31 of 50, 8 %", "undecided", "different, 120 %".
-report::TextCell trajectory_cell(const Trajectory& t) {
+reports::TextCell trajectory_cell(const Trajectory& t) {
   const bool ended = t.verdict == Verdict::same && !t.horizon.ended_by.empty();
   const std::string share = t.verdict == Verdict::undecided ? "" : printed(", %.0f %%", std::ceil(100 * t.share));
   return {text(name_of(t.verdict), ended ? text(" up to ", t.horizon.steps, " of ", t.steps) : "", share),
           tone_of(t.verdict), t.share};
 }
 
-report::TextCell beside(double deviation, const std::vector<double>& control) {
-  return {text(scientific(deviation), " / ", control.empty() ? "-" : scientific(control.back())), report::Tone::plain,
+reports::TextCell beside(double deviation, const std::vector<double>& control) {
+  return {text(scientific(deviation), " / ", control.empty() ? "-" : scientific(control.back())), reports::Tone::plain,
           deviation};
 }
 
-report::TextCell eps_cell(double errors, report::Tone tone = report::Tone::plain) {
+reports::TextCell eps_cell(double errors, reports::Tone tone = reports::Tone::plain) {
   return {eps_text(errors), tone, errors};
 }
 
@@ -128,8 +128,8 @@ std::string certificate_sentence(const CertificateResult& r) {
               " on.");
 }
 
-report::TextTable trajectory_table(const CertificateResult& r) {
-  report::TextTable table{
+reports::TextTable trajectory_table(const CertificateResult& r) {
+  reports::TextTable table{
       .heading = "Trajectories",
       .columns = {"architecture", "dtype", "worst form", "loss / control", "gradient / control", "weights / control",
                   "power left", "verdict"},
@@ -153,14 +153,14 @@ report::TextTable trajectory_table(const CertificateResult& r) {
                           beside(w.loss_deviation, w.control.loss),
                           beside(w.gradient_deviation, w.control.gradient),
                           beside(w.weight_deviation, w.control.weight),
-                          {scientific(t.power), report::Tone::plain, t.power},
+                          {scientific(t.power), reports::Tone::plain, t.power},
                           trajectory_cell(t)});
   }
   return table;
 }
 
-report::TextTable negative_table(const CertificateResult& r) {
-  report::TextTable table{
+reports::TextTable negative_table(const CertificateResult& r) {
+  reports::TextTable table{
       .heading = "Negative controls",
       .columns = {"what is wrong", "on", "dtype", "loss / control", "gradient / control", "weights / control",
                   "times the bound", "verdict"},
@@ -176,13 +176,13 @@ report::TextTable negative_table(const CertificateResult& r) {
                           beside(n.run.loss_deviation, n.run.control.loss),
                           beside(n.run.gradient_deviation, n.run.control.gradient),
                           beside(n.run.weight_deviation, n.run.control.weight),
-                          {scientific(n.excess), report::Tone::plain, n.excess},
+                          {scientific(n.excess), reports::Tone::plain, n.excess},
                           negative_cell(n)});
   return table;
 }
 
-report::TextTable resolution_table(const CertificateResult& r) {
-  report::TextTable table{
+reports::TextTable resolution_table(const CertificateResult& r) {
+  reports::TextTable table{
       .heading = "Resolution",
       .columns = {"smallest fault that shows in training", "dtype"},
       .caption = text("The smallest x, in steps of 4, from which on rms_norm with the fault leaves the bound "
@@ -191,18 +191,18 @@ report::TextTable resolution_table(const CertificateResult& r) {
   for (const Architecture& a : r.options.resolved) table.columns.push_back(a.name);
   for (DType dtype : kTrained)
     for (Fault fault : kFaults) {
-      std::vector<report::TextCell> row = {{description(fault)}, {name_of(dtype)}};
+      std::vector<reports::TextCell> row = {{description(fault)}, {name_of(dtype)}};
       for (const Resolution& found : r.resolutions)
         if (found.fault == fault && found.dtype == dtype)
-          row.push_back({std::isnan(found.smallest) ? "not seen" : scientific(found.smallest), report::Tone::plain,
+          row.push_back({std::isnan(found.smallest) ? "not seen" : scientific(found.smallest), reports::Tone::plain,
                          found.smallest});
       table.rows.push_back(row);
     }
   return table;
 }
 
-report::TextTable error_table(const CertificateResult& r) {
-  report::TextTable table{
+reports::TextTable error_table(const CertificateResult& r) {
+  reports::TextTable table{
       .heading = "Errors at random points",
       .columns = {"in eps of the dtype", "points", "Pre-LN", "rms", "crms", "isometric", "plain RMSNorm",
                   "maps in bf16 / in f32", "median", "largest", "scale", "a factor shows from"},
@@ -217,20 +217,21 @@ report::TextTable error_table(const CertificateResult& r) {
                "within rounding of 0: ",
                redrawn_text(r), ".")};
   const auto add = [&](const char* what, const DTypeErrors& d, size_t points, bool values) {
-    const report::Tone tone = d.as_expected ? report::Tone::good : report::Tone::bad;
+    const reports::Tone tone = d.as_expected ? reports::Tone::good : reports::Tone::bad;
     const auto with = [&](double measured, double predicted) {
-      return report::TextCell{text(eps_text(measured), " (", eps_text(predicted), ")"), report::Tone::plain, measured};
+      return reports::TextCell{text(eps_text(measured), " (", eps_text(predicted), ")"), reports::Tone::plain,
+                               measured};
     };
-    std::vector<report::TextCell> row = {
+    std::vector<reports::TextCell> row = {
         {text(what, " in ", name_of(d.dtype))}, {text(points)}, with(d.own, d.own_predicted)};
     for (size_t f = 0; f < std::size(kCertifiedForms); ++f) row.push_back(with(d.forms[f], d.predicted[f]));
-    row.push_back(values ? report::TextCell{} : eps_cell(d.plain));
-    row.push_back(std::isnan(d.rounded) ? report::TextCell{}
-                                        : report::TextCell{text(eps_text(d.rounded), " / ", eps_text(d.unrounded)),
-                                                           report::Tone::plain, d.rounded / d.unrounded});
+    row.push_back(values ? reports::TextCell{} : eps_cell(d.plain));
+    row.push_back(std::isnan(d.rounded) ? reports::TextCell{}
+                                        : reports::TextCell{text(eps_text(d.rounded), " / ", eps_text(d.unrounded)),
+                                                            reports::Tone::plain, d.rounded / d.unrounded});
     for (double ratio : {d.median, d.largest, d.scale}) row.push_back({printed("%.2f", ratio), tone, ratio});
     row.push_back(
-        {text(scientific(d.least_seen), " / ", scientific(d.always_seen)), report::Tone::plain, d.always_seen});
+        {text(scientific(d.least_seen), " / ", scientific(d.always_seen)), reports::Tone::plain, d.always_seen});
     table.rows.push_back(row);
   };
   const auto points = static_cast<size_t>(r.options.points);
@@ -250,8 +251,8 @@ report::TextTable error_table(const CertificateResult& r) {
 
 std::string certificate_text(const CertificateResult& r, bool color, size_t width) {
   std::string out;
-  for (const report::TextTable& t : {trajectory_table(r), negative_table(r), resolution_table(r), error_table(r)})
-    out += text(t.heading, "\n\n", to_text(t, color, width), report::wrapped(t.caption, width), "\n\n");
+  for (const reports::TextTable& t : {trajectory_table(r), negative_table(r), resolution_table(r), error_table(r)})
+    out += text(t.heading, "\n\n", to_text(t, color, width), reports::wrapped(t.caption, width), "\n\n");
   return out;
 }
 

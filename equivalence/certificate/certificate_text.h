@@ -2,7 +2,7 @@
 #pragma once
 
 #include "equivalence/certificate/certificate.h"
-#include "report/text_table.h"
+#include "reports/text_table.h"
 
 namespace isonorm::equivalence {
 
@@ -15,13 +15,13 @@ std::string certificate_sentence(const CertificateResult& r);
 
 // A line per architecture and dtype; per negative control and dtype; per fault and dtype; per dtype of the errors at
 // random points.
-report::TextTable trajectory_table(const CertificateResult& r);
-report::TextTable negative_table(const CertificateResult& r);
-report::TextTable resolution_table(const CertificateResult& r);
-report::TextTable error_table(const CertificateResult& r);
+reports::TextTable trajectory_table(const CertificateResult& r);
+reports::TextTable negative_table(const CertificateResult& r);
+reports::TextTable resolution_table(const CertificateResult& r);
+reports::TextTable error_table(const CertificateResult& r);
 
 // What is claimed, what was measured, and what would have refuted it: side by side.
-report::TextTable claim_table(const CertificateResult& r);
+reports::TextTable claim_table(const CertificateResult& r);
 
 // "every horizon is the end of its run" or "the horizon lies before the end of gpt1 in f32 (31 of 50)".
 std::string horizons_text(const CertificateResult& r);

@@ -10,14 +10,14 @@
 namespace isonorm::equivalence {
 namespace {
 
-void drop(train::TrainingOptions& o) { o.branch.dropout = 0.2; }
-void scale_layers(train::TrainingOptions& o) { o.branch.layer_scale = 0.5; }
-void recentre_first(train::TrainingOptions& o) { o.branch.recentring = nn::Recentring::first; }
-void recentre_twice(train::TrainingOptions& o) { o.branch.recentring = nn::Recentring::first_and_last; }
-void take_final_norm(train::TrainingOptions& o) { o.final_norm = false; }
-void change_eps(train::TrainingOptions& o) { o.eps = 1e-6; }
-void couple_decay(train::TrainingOptions& o) {
-  o.optimizer = train::OptimizerKind::adam;
+void drop(training::TrainingOptions& o) { o.branch.dropout = 0.2; }
+void scale_layers(training::TrainingOptions& o) { o.branch.layer_scale = 0.5; }
+void recentre_first(training::TrainingOptions& o) { o.branch.recentring = nn::Recentring::first; }
+void recentre_twice(training::TrainingOptions& o) { o.branch.recentring = nn::Recentring::first_and_last; }
+void take_final_norm(training::TrainingOptions& o) { o.final_norm = false; }
+void change_eps(training::TrainingOptions& o) { o.eps = 1e-6; }
+void couple_decay(training::TrainingOptions& o) {
+  o.optimizer = training::OptimizerKind::adam;
   o.weight_decay = 0.1;
 }
 
@@ -147,11 +147,11 @@ NegativeResult run_negative(const NegativeControl& n, DType dtype, int controls,
                             const NegativeResult* in_f64, const Continue& go_on) {
   NegativeResult result{.control = n, .dtype = dtype};
   const Architecture& a = architecture(n.architecture);
-  train::TrainingOptions o = training_options(a, dtype, seed);
+  training::TrainingOptions o = training_options(a, dtype, seed);
   if (n.both) n.both(o);
-  train::TrainingOptions mine = o;
+  training::TrainingOptions mine = o;
   if (n.run) n.run(mine);
-  const train::ModelShape shape = shape_of(a);
+  const training::ModelShape shape = shape_of(a);
   const auto initial = initial_model(o, shape);
 
   RunResult reference = record(raw_variant(nn::StreamForm::layer_norm));
@@ -160,7 +160,7 @@ NegativeResult run_negative(const NegativeControl& n, DType dtype, int controls,
   result.run = record(variant(n.variant));
   Lockstep all(o, shape, *initial, reference, moved, {});
   auto forged = std::make_unique<Forged>(mine, shape, *result.run.variant, n.forgery);
-  train::TrainingOptions elsewhere = mine;
+  training::TrainingOptions elsewhere = mine;
   ++elsewhere.seed;
   forged->exchange_batch(kNegativeSteps / 2, made_examples(elsewhere, shape, kNegativeSteps / 2));
   forged->start_from(*initial);

@@ -16,8 +16,8 @@ struct NegativeControl {
   const char* variant;       // how the run stores its weights: alias
   bool same_start;           // it is the reference's function at step 1, and leaves it by training alone
   Forgery forgery = Forgery::none;
-  void (*both)(train::TrainingOptions&) = nullptr;  // what reference, controls and run have beyond the architecture
-  void (*run)(train::TrainingOptions&) = nullptr;   // what only the run has
+  void (*both)(training::TrainingOptions&) = nullptr;  // what reference, controls and run have beyond the architecture
+  void (*run)(training::TrainingOptions&) = nullptr;   // what only the run has
 };
 
 std::span<const NegativeControl> negative_controls();

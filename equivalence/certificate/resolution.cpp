@@ -37,8 +37,8 @@ std::vector<Architecture> resolved_architectures() {
 Resolution smallest_fault(Fault fault, const Architecture& a, DType dtype, int controls, uint64_t seed,
                           const Continue& go_on) {
   Resolution result{.fault = fault, .dtype = dtype, .architecture = a, .smallest = NAN};
-  const train::TrainingOptions o = training_options(a, dtype, seed);
-  const train::ModelShape shape = shape_of(a);
+  const training::TrainingOptions o = training_options(a, dtype, seed);
+  const training::ModelShape shape = shape_of(a);
   const auto initial = initial_model(o, shape);
   RunResult reference = record(raw_variant(nn::StreamForm::layer_norm));
   std::vector<RunResult> moved;
@@ -49,7 +49,7 @@ Resolution smallest_fault(Fault fault, const Architecture& a, DType dtype, int c
   for (RunResult& run : runs) {
     const int k = static_cast<int>(sizes.size()) + (fault == Fault::eps ? 5 : 0);
     sizes.push_back(epsilon(dtype) * std::pow(4, k));
-    train::TrainingOptions mine = o;
+    training::TrainingOptions mine = o;
     if (fault == Fault::eps) mine.eps *= 1 + sizes.back();
     auto training = std::make_unique<Forged>(mine, shape, *run.variant, forgery(fault), sizes.back());
     training->start_from(*initial);

@@ -15,7 +15,7 @@
 #include "equivalence/verify/stream_check.h"
 #include "nn/norm.h"
 #include "nn/stream_watch.h"
-#include "train/build_model.h"
+#include "training/build_model.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -54,7 +54,7 @@ double drift_of(const Tensor& rows) {
 
 class Auditor {
  public:
-  Auditor(const train::TrainingOptions& o, const TensorMap& weights) : o_(o) {
+  Auditor(const training::TrainingOptions& o, const TensorMap& weights) : o_(o) {
     o_.dtype = DType::f64;
     shape_.vocab = o.vocab;
     manual_seed(o.seed);
@@ -148,10 +148,10 @@ class Auditor {
     }
   }
 
-  train::TrainingOptions o_;
-  train::ModelShape shape_;
+  training::TrainingOptions o_;
+  training::ModelShape shape_;
   std::unique_ptr<nn::Module> raw_;
-  train::Examples batch_;
+  training::Examples batch_;
   AuditResult result_;
 };
 
@@ -169,7 +169,7 @@ int64_t AuditResult::directions() const {
   return n;
 }
 
-AuditResult audit(const train::TrainingOptions& options, const TensorMap& weights) {
+AuditResult audit(const training::TrainingOptions& options, const TensorMap& weights) {
   check(options.batch > 0 && options.vocab > 0 && options.context > 0, "audit: ", options.batch, " examples of ",
         options.context, " among ", options.vocab, " characters, expected at least 1 of each");
   return Auditor(options, weights).run();

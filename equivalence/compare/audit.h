@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/tensor_map.h"
-#include "train/records/manifest.h"
-#include "train/training_options.h"
+#include "training/records/manifest.h"
+#include "training/training_options.h"
 
 namespace isonorm::equivalence {
 
@@ -36,8 +36,8 @@ struct AuditResult {
   double shift = 0, shift_error = 0, shift_error_centred = 0;
   double bf16_error = 0, bf16_error_centred = 0;
 
-  train::TrainingOptions options;
-  train::Manifest manifest;
+  training::TrainingOptions options;
+  training::Manifest manifest;
   double seconds = 0;
   bool as_expected = false;  // no invisible direction has a gradient
 
@@ -48,7 +48,7 @@ struct AuditResult {
 // Audits the Pre-LN model that `options` describe, in f64, on made inputs (random ids or images), with initial or given
 // weights (raw ones, in any dtype). The sizes of vit's images are those of Fashion-MNIST, gpt's alphabet is
 // options.vocab. Throws where the weights do not fit.
-AuditResult audit(const train::TrainingOptions& options, const TensorMap& weights = {});
+AuditResult audit(const training::TrainingOptions& options, const TensorMap& weights = {});
 
 // One sentence; text for a terminal; a whole HTML page; a JSON object with a newline at the end.
 std::string audit_sentence(const AuditResult& r);

@@ -62,7 +62,7 @@ std::string unmapped_writer(const nn::Module& a, const nn::Module& b, const Part
 }  // namespace
 
 std::string likely_cause(nn::Module& a, nn::Module& b, const Partners& partners, const Objective& loss,
-                         const train::Examples& batch, const std::function<bool()>& differs) {
+                         const training::Examples& batch, const std::function<bool()>& differs) {
   if (const std::string eps = different_eps(a, b); !eps.empty()) return eps;
   if (const std::string roles = different_roles(partners); !roles.empty()) return roles;
   if (const std::string unmapped = unmapped_writer(a, b, partners); !unmapped.empty()) return unmapped;

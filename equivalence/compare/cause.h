@@ -9,6 +9,6 @@ namespace isonorm::equivalence {
 // differently; mapped weights that got raw values; a difference that is gone in eval(); a first model that is not blind
 // to a shift of its stream, and why. `differs` measures the two once more. Empty where nothing shows.
 std::string likely_cause(nn::Module& a, nn::Module& b, const Partners& partners, const Objective& loss,
-                         const train::Examples& batch, const std::function<bool()>& differs);
+                         const training::Examples& batch, const std::function<bool()>& differs);
 
 }  // namespace isonorm::equivalence

@@ -28,7 +28,7 @@ class Points {
     const Restore restore_a(a_), restore_b(b_);
     Generator generator{o_.seed, 0};
     for (int point = 1; point <= o_.points && !result_.first; ++point) {
-      const train::Examples batch = batches(point - 1);
+      const training::Examples batch = batches(point - 1);
       draw_parameters(a_, generator);
       carry_over(partners_);
       compare(point, batch);
@@ -38,7 +38,7 @@ class Points {
   }
 
  private:
-  void compare(int point, const train::Examples& batch) {
+  void compare(int point, const training::Examples& batch) {
     OwnTraining first(a_, partners_.a, loss_, o_.seed), second(b_, partners_, loss_, o_.seed);
     first.differentiate(batch);
     for (const auto& control : controls(first, batch)) {
@@ -54,7 +54,7 @@ class Points {
   }
 
   // The controls of `first` on a batch, which it has noted.
-  std::vector<std::unique_ptr<OwnTraining>> controls(OwnTraining& first, const train::Examples& batch) {
+  std::vector<std::unique_ptr<OwnTraining>> controls(OwnTraining& first, const training::Examples& batch) {
     std::vector<std::unique_ptr<OwnTraining>> all;
     for (int c = 1; c <= o_.controls; ++c) {
       const Restore restore(a_);
@@ -83,7 +83,7 @@ class Points {
   }
 
   // Whether the two still differ, with the modules as they are now.
-  bool differ(const train::Examples& batch) {
+  bool differ(const training::Examples& batch) {
     OwnTraining first(a_, partners_.a, loss_, o_.seed), second(b_, partners_, loss_, o_.seed);
     first.differentiate(batch);
     controls(first, batch);
@@ -119,7 +119,7 @@ class Points {
 
 }  // namespace
 
-Tensor cross_entropy_of(nn::Module& model, const train::Examples& batch) {
+Tensor cross_entropy_of(nn::Module& model, const training::Examples& batch) {
   return cross_entropy(model(batch.inputs), batch.targets);
 }
 

@@ -20,12 +20,12 @@ namespace isonorm::equivalence {
 
 // The loss (one element) of a model on a batch. What it draws at random it draws from the default generator, which
 // stands at the same place for every model.
-using Objective = std::function<Tensor(nn::Module& model, const train::Examples& batch)>;
+using Objective = std::function<Tensor(nn::Module& model, const training::Examples& batch)>;
 // cross_entropy(model(inputs), targets).
-Tensor cross_entropy_of(nn::Module& model, const train::Examples& batch);
+Tensor cross_entropy_of(nn::Module& model, const training::Examples& batch);
 
 // The examples of a point or step, counted from 0.
-using Batches = std::function<train::Examples(int64_t)>;
+using Batches = std::function<training::Examples(int64_t)>;
 
 // What a comparison found: a value, also where the two differ.
 struct Comparison {

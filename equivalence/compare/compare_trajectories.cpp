@@ -25,7 +25,7 @@ std::vector<Tensor> gains(const nn::Module& module) {
 class Frozen : public OwnTraining {
  public:
   using OwnTraining::OwnTraining;
-  void differentiate(const train::Examples& batch) override {
+  void differentiate(const training::Examples& batch) override {
     OwnTraining::differentiate(batch);
     for (const Tensor& p : gains(model())) set_gradient(p, {});
   }
@@ -35,19 +35,19 @@ class Frozen : public OwnTraining {
 class Misled : public OwnTraining {
  public:
   Misled(nn::Module& model, std::vector<nn::Parameter> parameters, const Objective& loss, uint64_t seed,
-         train::Examples other)
+         training::Examples other)
       : OwnTraining(model, std::move(parameters), loss, seed), other_(std::move(other)) {}
-  void differentiate(const train::Examples& batch) override {
+  void differentiate(const training::Examples& batch) override {
     OwnTraining::differentiate(step_++ == kNegativeSteps / 2 ? otherwise(batch) : batch);
   }
 
  private:
-  train::Examples otherwise(const train::Examples& batch) const {
+  training::Examples otherwise(const training::Examples& batch) const {
     if (!same_bytes(batch.inputs, other_.inputs) || !same_bytes(batch.targets, other_.targets)) return other_;
     return {batch.inputs, batch.targets.rank() > 0 ? flip(batch.targets, {0}) : batch.targets};
   }
 
-  train::Examples other_;
+  training::Examples other_;
   int step_ = 0;
 };
 

@@ -87,7 +87,7 @@ void OwnTraining::train_with(std::unique_ptr<optim::Optimizer> optimizer, double
   clip_ = clip;
 }
 
-void OwnTraining::differentiate(const train::Examples& batch) {
+void OwnTraining::differentiate(const training::Examples& batch) {
   for (const Tensor& p : model_.parameters()) set_gradient(p, {});
   const SameDraws draws(generator_);
   const Tensor loss = loss_of_(model_, batch);

@@ -32,7 +32,7 @@ class OwnTraining : public Training {
 
   void train_with(std::unique_ptr<optim::Optimizer> optimizer, double clip);
 
-  void differentiate(const train::Examples& batch) override;
+  void differentiate(const training::Examples& batch) override;
   void update(double lr) override;  // the optimizer keeps its own rate
   nn::Module& model() override { return model_; }
 

@@ -44,7 +44,7 @@ void take(std::vector<Row>& rows, size_t i, const std::string& name, Role role, 
 
 // One forward and backward at the present parameters.
 void look(nn::Module& model, const std::vector<nn::Parameter>& parameters, const Objective& loss,
-          const train::Examples& batch, Found& found) {
+          const training::Examples& batch, Found& found) {
   std::vector<Tensor> inputs;
   std::vector<std::string> norms;
   for (const nn::Parameter& p : parameters)
@@ -121,7 +121,7 @@ ShiftBlindness check_shift_blind(nn::Module& model, const Objective& loss, const
   Found found, eval;
   Generator generator{o.seed, 0};
   for (int point = 0; point < o.points; ++point) {
-    const train::Examples batch = batches(point);
+    const training::Examples batch = batches(point);
     draw_parameters(model, generator);
     look(model, parameters, loss, batch, found);
     if (!model.training()) continue;

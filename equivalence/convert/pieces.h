@@ -3,7 +3,7 @@
 #pragma once
 
 #include "equivalence/convert/layout.h"
-#include "train/lazy_state.h"
+#include "training/lazy_state.h"
 
 namespace isonorm::equivalence {
 

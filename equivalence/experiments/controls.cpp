@@ -34,8 +34,8 @@ struct Setting {
   const char *architecture, *recipe;  // no recipe: that of the certificate
   DType dtype;
 
-  train::TrainingOptions options(uint64_t seed) const {
-    const train::TrainingOptions o = training_options(equivalence::architecture(architecture), dtype, seed);
+  training::TrainingOptions options(uint64_t seed) const {
+    const training::TrainingOptions o = training_options(equivalence::architecture(architecture), dtype, seed);
     return recipe ? with_recipe(o, equivalence::recipe(recipe)) : o;
   }
   std::string name() const { return text(architecture, ", ", recipe ? recipe : "adamw"); }
@@ -50,8 +50,8 @@ constexpr Setting kSettings[] = {
 
 // Trains `paths` beside the reference.
 void train(const Setting& s, uint64_t seed, std::span<RunResult> paths) {
-  const train::TrainingOptions o = s.options(seed);
-  const train::ModelShape shape = shape_of(architecture(s.architecture));
+  const training::TrainingOptions o = s.options(seed);
+  const training::ModelShape shape = shape_of(architecture(s.architecture));
   RunResult reference = record(raw_variant(StreamForm::layer_norm));
   Lockstep all(o, shape, *initial_model(o, shape), reference, paths, {});
   for (int step = 0; step < kSteps; ++step) all.step(made_examples(o, shape, static_cast<uint64_t>(step)), o.lr);
@@ -137,8 +137,8 @@ Sample sample(const Paths& paths, bool forms, int controls, uint64_t seed, DType
   return s;
 }
 
-report::TextCell plain_cell(double value, const char* format = "%.1f") {
-  return {printed(format, value), report::Tone::plain, value};
+reports::TextCell plain_cell(double value, const char* format = "%.1f") {
+  return {printed(format, value), reports::Tone::plain, value};
 }
 
 class Findings {
@@ -161,16 +161,16 @@ class Findings {
          plain_cell(exceeded_by(s.factors, 0.5), "%.2f"),
          plain_cell(exceeded_by(s.factors, 0.01), "%.2f"),
          plain_cell(exceeded_by(s.factors, 0), "%.2f"),
-         tail ? plain_cell(tail->exponent) : report::TextCell{"none"},
-         {printed("%.2f +- %.2f", factor, error), kept ? report::Tone::good : report::Tone::bad, factor},
+         tail ? plain_cell(tail->exponent) : reports::TextCell{"none"},
+         {printed("%.2f +- %.2f", factor, error), kept ? reports::Tone::good : reports::Tone::bad, factor},
          {printed("%.0f of %.0f", seen(factor), kRejected * static_cast<double>(s.factors.size()))},
-         report::number_cell(at_today, at_today <= kRejected ? report::Tone::plain : report::Tone::bad),
+         reports::number_cell(at_today, at_today <= kRejected ? reports::Tone::plain : reports::Tone::bad),
          plain_cell(exceeded_by(s.floors, kRejected))});
   }
 
-  report::TextTable table{.heading = "The factor that a proof needs",
-                          .columns = {"model, optimizer", "dtype", "runs", "median", "99 %", "largest", "exponent",
-                                      "factor at 1e-3", "beyond it", "rate at 30", "floor, eps"}};
+  reports::TextTable table{.heading = "The factor that a proof needs",
+                           .columns = {"model, optimizer", "dtype", "runs", "median", "99 %", "largest", "exponent",
+                                       "factor at 1e-3", "beyond it", "rate at 30", "floor, eps"}};
   bool kept() const { return kept_; }
   bool broken() const { return broken_; }  // neither: two standard errors reach across today's factor
   double most() const { return most_; }
@@ -184,19 +184,19 @@ class Findings {
 };
 
 // The share of proofs that need more than 1, 2, ... 30.
-report::Panel exceedance(DType dtype, const std::vector<Sample>& samples) {
-  report::Chart chart{.title = text("Share of proofs that need more than a factor, in ", name_of(dtype)),
-                      .log_scale = true,
-                      .low = 1e-5,
-                      .high = 1,
-                      .steps = 30,
-                      .axis = "factor"};
-  report::Panel panel{.heading = name_of(dtype)};
+reports::Panel exceedance(DType dtype, const std::vector<Sample>& samples) {
+  reports::Chart chart{.title = text("Share of proofs that need more than a factor, in ", name_of(dtype)),
+                       .log_scale = true,
+                       .low = 1e-5,
+                       .high = 1,
+                       .steps = 30,
+                       .axis = "factor"};
+  reports::Panel panel{.heading = name_of(dtype)};
   const char* styles[] = {"rms", "crms", "isometric", "other"};
   size_t next = 0;
   for (size_t i = 0; i < samples.size(); ++i) {
     if (kSettings[i].dtype != dtype) continue;
-    report::ChartLine line{kSettings[i].name(), styles[next++ % std::size(styles)], {}};
+    reports::ChartLine line{kSettings[i].name(), styles[next++ % std::size(styles)], {}};
     for (int f = 1; f <= chart.steps; ++f) line.values.push_back(part_above(samples[i].factors, f));
     panel.legend.push_back({line.css, line.name});
     chart.lines.push_back(std::move(line));
@@ -217,11 +217,11 @@ ExperimentResult controls(const ExperimentOptions& options) {
   r.interrupted = paths.empty();
   if (r.interrupted) return r;
   Findings of_controls, of_forms;
-  report::TextTable counts{
+  reports::TextTable counts{
       .heading = "With more controls, or fewer",
       .columns = {"model, optimizer", "dtype", "1 control", "2", "4", "8"},
       .caption = "The factor that one proof of a thousand exceeds, by how many controls a proof has."};
-  report::TextTable one_by_one{
+  reports::TextTable one_by_one{
       .heading = "Runs one by one",
       .columns = {"model, optimizer", "dtype", "control", "rms_norm", "crms_norm", "crms_isometric"},
       .caption =
@@ -236,13 +236,13 @@ ExperimentResult controls(const ExperimentOptions& options) {
     one_by_one.rows.push_back({{s.name()}, {name_of(s.dtype)}});
     for (const auto& run : {samples.back().runs[0], forms.runs[0], forms.runs[1], forms.runs[2]})
       one_by_one.rows.back().push_back({printed("%.2f, %.1f", exceeded_by(run, 0.5), exceeded_by(run, kRejected)),
-                                        report::Tone::plain, exceeded_by(run, 0.5)});
+                                        reports::Tone::plain, exceeded_by(run, 0.5)});
     counts.rows.push_back({{s.name()}, {name_of(s.dtype)}});
     for (int n : {1, 2, 4, 8})
       counts.rows.back().push_back(plain_cell(
           n == kControls ? samples.back().factor() : sample(paths[i], false, n, options.seed, s.dtype).factor()));
   }
-  report::TextTable& table = of_controls.table;
+  reports::TextTable& table = of_controls.table;
   table.rows.insert(table.rows.end(), of_forms.table.rows.begin(), of_forms.table.rows.end());
   table.caption =
       text(seeds, " copies of Pre-LN moved by one ulp, ", kSteps, " steps; ", kProofs * seeds,

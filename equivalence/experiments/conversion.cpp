@@ -40,22 +40,23 @@ struct Deviation {
   double logits = 0, gradient = 0;
 };
 
-train::Examples random_examples(const train::TrainingOptions& o, const train::ModelShape& shape, Generator& random) {
+training::Examples random_examples(const training::TrainingOptions& o, const training::ModelShape& shape,
+                                   Generator& random) {
   constexpr int64_t n = 4;
-  if (o.model == train::ModelKind::vit)
+  if (o.model == training::ModelKind::vit)
     return {randn({n, shape.image, shape.image, shape.channels}, {o.dtype}, random),
             randint(0, shape.classes, {n}, kCpu, random)};
   return {randint(0, shape.vocab, {n, o.context}, kCpu, random), randint(0, shape.vocab, {n, o.context}, kCpu, random)};
 }
 
 // Every row against Pre-LN with one draw of weights and inputs; keeps the larger deviations.
-void compare(const train::TrainingOptions& o, const train::ModelShape& shape, uint64_t draw,
+void compare(const training::TrainingOptions& o, const training::ModelShape& shape, uint64_t draw,
              std::vector<Deviation>& worst) {
   manual_seed(o.seed + draw);
   Generator random{o.seed + draw, 0};
   const auto raw = build_model(o, shape, nn::Stream(nn::StreamForm::layer_norm, o.width));
   for (const Tensor& p : raw->parameters()) copy_into(p, detach(p) + kOffset);
-  const train::Examples batch = random_examples(o, shape, random);
+  const training::Examples batch = random_examples(o, shape, random);
 
   const auto differentiated = [&](const Variant& v, bool converted) {
     auto t = std::make_unique<Trainee>(o, shape, v);
@@ -85,35 +86,35 @@ void compare(const train::TrainingOptions& o, const train::ModelShape& shape, ui
 ExperimentResult conversion(const ExperimentOptions& options) {
   ExperimentResult r;
   Margin margin(kSame, kDifferent);
-  const auto cell = [&](double v, bool same) { return report::number_cell(v, margin.take(v, same)); };
-  const auto expected = [](bool same) { return report::TextCell{same ? "same" : "different"}; };
-  report::TextTable table{
+  const auto cell = [&](double v, bool same) { return reports::number_cell(v, margin.take(v, same)); };
+  const auto expected = [](bool same) { return reports::TextCell{same ? "same" : "different"}; };
+  reports::TextTable table{
       .heading = "Logits and gradients of every form",
       .columns = {"model", "form, weights", "logits", "expected", "gradients", "expected"},
       .caption = text("Largest deviation from Pre-LN over ", kDraws,
                       " draws of weights and inputs, relative to the largest entry (of the logits; of each "
                       "parameter's gradient, in raw coordinates).")};
-  report::Figure figure{
+  reports::Figure figure{
       .name = "deviation",
       .heading = "Deviation from Pre-LN",
       .css = "two",
       .caption =
           "Filled: expected to be rounding. Plain RMSNorm on converted weights is the same function, and "
           "its gradient another one: what is missing is the projection."};
-  const train::ModelShape shape{.image = 16, .channels = 3, .classes = 10, .vocab = 29};
-  for (train::ModelKind model : {train::ModelKind::vit, train::ModelKind::gpt}) {
-    train::TrainingOptions o;
+  const training::ModelShape shape{.image = 16, .channels = 3, .classes = 10, .vocab = 29};
+  for (training::ModelKind model : {training::ModelKind::vit, training::ModelKind::gpt}) {
+    training::TrainingOptions o;
     o.model = model;
     o.width = 48, o.depth = 3, o.heads = 3, o.patch = 4, o.context = 24, o.seed = options.seed;
     std::vector<Deviation> worst(std::size(kRows));
     for (uint64_t draw = 0; draw < kDraws; ++draw) compare(o, shape, draw, worst);
 
-    report::DotPlot plot{.title = text("Deviation of logits and gradients of a ", name_of(model), " from Pre-LN"),
-                         .axis = "relative deviation: logits above, gradients below",
-                         .low = 1e-17,
-                         .high = 100,
-                         .width = 560,
-                         .zones = {{"good", "same", 1e-17, kSame}, {"bad", "different", kDifferent, 100}}};
+    reports::DotPlot plot{.title = text("Deviation of logits and gradients of a ", name_of(model), " from Pre-LN"),
+                          .axis = "relative deviation: logits above, gradients below",
+                          .low = 1e-17,
+                          .high = 100,
+                          .width = 560,
+                          .zones = {{"good", "same", 1e-17, kSame}, {"bad", "different", kDifferent, 100}}};
     for (size_t i = 0; i < std::size(kRows); ++i) {
       const Row& row = kRows[i];
       table.rows.push_back({{name_of(model)},
@@ -127,7 +128,7 @@ ExperimentResult conversion(const ExperimentOptions& options) {
            {{row.css, text("logits: ", scientific(worst[i].logits)), worst[i].logits, row.logits_same},
             {row.css, text("gradients: ", scientific(worst[i].gradient)), worst[i].gradient, row.gradients_same}}});
     }
-    figure.panels.push_back({.heading = model == train::ModelKind::vit ? "ViT" : "GPT", .drawing = std::move(plot)});
+    figure.panels.push_back({.heading = model == training::ModelKind::vit ? "ViT" : "GPT", .drawing = std::move(plot)});
   }
   r.tables.push_back(std::move(table));
   r.figures.push_back(std::move(figure));

@@ -2,11 +2,11 @@
 
 #include "core/error.h"
 #include "equivalence/experiments/all.h"
-#include "report/page.h"
-#include "report/svg.h"
 #include "io/json_text.h"
-#include "train/records/manifest_html.h"
-#include "train/training_options.h"
+#include "reports/page.h"
+#include "reports/svg.h"
+#include "training/records/manifest_html.h"
+#include "training/training_options.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -60,37 +60,37 @@ const char* verdict_name(const ExperimentResult& r) {
 std::string experiment_report(const Experiment& e, const ExperimentOptions& o, const ExperimentResult& r,
                               double seconds) {
   std::string body =
-      text("<h1>", report::escaped(e.claim), "</h1>\n<p class=\"soft\">", report::escaped(e.source), "</p>\n");
-  body += verdict_box(r.undecided   ? report::Tone::plain
-                      : r.confirmed ? report::Tone::good
-                                    : report::Tone::bad,
+      text("<h1>", reports::escaped(e.claim), "</h1>\n<p class=\"soft\">", reports::escaped(e.source), "</p>\n");
+  body += verdict_box(r.undecided   ? reports::Tone::plain
+                      : r.confirmed ? reports::Tone::good
+                                    : reports::Tone::bad,
                       verdict_name(r), text(r.measured, " It would have been refuted by ", r.refuted, "."));
-  for (const report::Figure& figure : r.figures) body += figure_html(figure);
-  for (const report::TextTable& table : r.tables) body += to_html(table);
-  train::TrainingOptions machine;
+  for (const reports::Figure& figure : r.figures) body += figure_html(figure);
+  for (const reports::TextTable& table : r.tables) body += to_html(table);
+  training::TrainingOptions machine;
   machine.seed = o.seed;
-  train::Manifest manifest = manifest_of(machine);
+  training::Manifest manifest = manifest_of(machine);
   manifest.data_sha256 = r.data_sha256;
-  body += report::repeat_html(command_of(e, o)) + environment_html(manifest, seconds);
-  return report::report_page(text("isonorm experiment ", e.name), body);
+  body += reports::repeat_html(command_of(e, o)) + environment_html(manifest, seconds);
+  return reports::report_page(text("isonorm experiment ", e.name), body);
 }
 
 std::string experiment_json(const Experiment& e, const ExperimentOptions& o, const ExperimentResult& r,
                             double seconds) {
   json tables = json::array(), curves = json::array();
-  for (const report::TextTable& table : r.tables) {
+  for (const reports::TextTable& table : r.tables) {
     json rows = json::array();
     for (const auto& row : table.rows) {
       json cells = json::array();
-      for (const report::TextCell& cell : row) cells.push_back(cell.value ? json(*cell.value) : json(cell.text));
+      for (const reports::TextCell& cell : row) cells.push_back(cell.value ? json(*cell.value) : json(cell.text));
       rows.push_back(std::move(cells));
     }
     tables.push_back({{"heading", table.heading}, {"columns", table.columns}, {"rows", rows}});
   }
-  for (const report::Figure& figure : r.figures)
-    for (const report::Panel& panel : figure.panels)
-      if (const report::Chart* chart = std::get_if<report::Chart>(&panel.drawing))
-        for (const report::ChartLine& line : chart->lines)
+  for (const reports::Figure& figure : r.figures)
+    for (const reports::Panel& panel : figure.panels)
+      if (const reports::Chart* chart = std::get_if<reports::Chart>(&panel.drawing))
+        for (const reports::ChartLine& line : chart->lines)
           curves.push_back(
               {{"figure", figure.name}, {"panel", panel.heading}, {"name", line.name}, {"values", line.values}});
   const json object = {{"experiment", e.name},   {"claim", e.claim},

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "report/figure.h"
-#include "report/text_table.h"
+#include "reports/figure.h"
+#include "reports/text_table.h"
 
 namespace isonorm::equivalence {
 
@@ -28,8 +28,8 @@ struct ExperimentResult {
   bool interrupted = false;  // `progress` stopped it: nothing is concluded
   std::string measured;      // what was found, in one sentence with the deciding figures
   std::string refuted;       // what would have refuted the claim
-  std::vector<report::TextTable> tables = {};
-  std::vector<report::Figure> figures = {};
+  std::vector<reports::TextTable> tables = {};
+  std::vector<reports::Figure> figures = {};
   std::string data_sha256 = {};  // where it read data
 };
 

@@ -97,20 +97,20 @@ constexpr Change kChanges[] = {
      }},
 };
 
-report::Panel invariance_panel(const Data& data, const Tensor& c, report::TextTable& table, Margin& margin) {
-  report::Panel panel;
+reports::Panel invariance_panel(const Data& data, const Tensor& c, reports::TextTable& table, Margin& margin) {
+  reports::Panel panel;
   for (const System& s : kSystems) panel.legend.push_back({text("dot solid ", s.css), s.name});
-  report::DotPlot plot{.title = "Largest change of a normalised row under each change of weights or data",
-                       .axis = "largest |y - y'|  (filled: expected to be 0)",
-                       .low = 1e-17,
-                       .high = 100,
-                       .zones = {{"good", "invariant", 1e-17, kSame}, {"bad", "not invariant", kDifferent, 100}}};
+  reports::DotPlot plot{.title = "Largest change of a normalised row under each change of weights or data",
+                        .axis = "largest |y - y'|  (filled: expected to be 0)",
+                        .low = 1e-17,
+                        .high = 100,
+                        .zones = {{"good", "invariant", 1e-17, kSame}, {"bad", "not invariant", kDifferent, 100}}};
   for (const Change& change : kChanges) plot.rows.push_back({change.name, {}});
   table = {.heading = "What a norm does not see", .columns = {"norm"}};
   for (const Change& change : kChanges) table.columns.push_back(change.name);
   for (const System& s : kSystems) {
     const Tensor y = s.run(data);
-    std::vector<report::TextCell> row = {{s.name}};
+    std::vector<reports::TextCell> row = {{s.name}};
     for (size_t i = 0; i < std::size(kChanges); ++i) {
       const double change = amax(abs(y - s.run(kChanges[i].apply(data, c)))).item();
       row.push_back(
@@ -142,18 +142,18 @@ double off(const Tensor& measured, const Tensor& expected) {
   return amax(abs(measured - expected)).item() / amax(abs(expected)).item();
 }
 
-report::TextTable gradient_table(const Data& data, const Tensor& gain, const Tensor& upstream, Margin& margin) {
-  report::TextTable table{.heading = "How gradients scale",
-                          .columns = {"norm", "gradient of", "inputs x 3", "expected x", "W x 3", "expected x"},
-                          .caption =
-                              "Deviation of the gradient from the one before the change times the expected factor, "
-                              "relative to its largest entry."};
+reports::TextTable gradient_table(const Data& data, const Tensor& gain, const Tensor& upstream, Margin& margin) {
+  reports::TextTable table{.heading = "How gradients scale",
+                           .columns = {"norm", "gradient of", "inputs x 3", "expected x", "W x 3", "expected x"},
+                           .caption =
+                               "Deviation of the gradient from the one before the change times the expected factor, "
+                               "relative to its largest entry."};
   const auto add_norm = [&](const char* name, Tensor (*norm)(const Data&)) {
     const Gradients base = gradients(norm, data, gain, upstream);
     const Gradients inputs = gradients(norm, {data.w, kFactor * data.z}, gain, upstream);
     const Gradients weights = gradients(norm, {kFactor * data.w, data.z}, gain, upstream);
     const auto add = [&](const char* what, Tensor Gradients::*part, double factor) {
-      const auto cell = [&](double v) { return report::number_cell(v, margin.take(v, true)); };
+      const auto cell = [&](double v) { return reports::number_cell(v, margin.take(v, true)); };
       table.rows.push_back({{name},
                             {what},
                             cell(off(inputs.*part, base.*part)),
@@ -170,23 +170,23 @@ report::TextTable gradient_table(const Data& data, const Tensor& gain, const Ten
   return table;
 }
 
-report::Panel scale_panel(const Data& data, const Tensor& gain, const Tensor& upstream) {
-  report::Chart chart{.title = "Norm of the gradient of W against the scale of W",
-                      .log_scale = true,
-                      .low = 1e-3,
-                      .high = 1e3,
-                      .axis = "W multiplied by",
-                      .width = 660,
-                      .height = 280};
+reports::Panel scale_panel(const Data& data, const Tensor& gain, const Tensor& upstream) {
+  reports::Chart chart{.title = "Norm of the gradient of W against the scale of W",
+                       .log_scale = true,
+                       .low = 1e-3,
+                       .high = 1e3,
+                       .axis = "W multiplied by",
+                       .width = 660,
+                       .height = 280};
   std::vector<double> scales;
   for (int e = -6; e <= 6; ++e) {
     scales.push_back(std::pow(2.0, e));
     chart.ticks.push_back(e < 0 ? text("1/", std::pow(2.0, -e)) : text(scales.back()));
   }
   chart.steps = static_cast<int>(scales.size());
-  report::Panel panel;
+  reports::Panel panel;
   const auto add = [&](const char* name, const char* css, Tensor (*norm)(const Data&)) {
-    report::ChartLine line{name, css, {}};
+    reports::ChartLine line{name, css, {}};
     const auto size = [&](double scale) {
       return std::sqrt(sum(square(gradients(norm, {scale * data.w, data.z}, gain, upstream).w)).item());
     };

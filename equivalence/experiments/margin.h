@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "core/printed.h"
-#include "report/text_table.h"
+#include "reports/text_table.h"
 
 namespace isonorm::equivalence {
 
@@ -17,12 +17,12 @@ class Margin {
   Margin(double same, double different) : same_(same), different_(different) {}
 
   // Takes a number in; Tone::bad where it lies on the wrong side, as NaN always does.
-  report::Tone take(double measured, bool same) {
+  reports::Tone take(double measured, bool same) {
     double& extreme = same ? largest_ : smallest_;
     if (same ? !(measured <= extreme) : !(measured >= extreme)) extreme = measured;
     const bool ok = same ? measured <= same_ : measured >= different_;
     kept_ = kept_ && ok;
-    return ok ? report::Tone::plain : report::Tone::bad;
+    return ok ? reports::Tone::plain : reports::Tone::bad;
   }
 
   bool kept() const { return kept_; }  // by all so far

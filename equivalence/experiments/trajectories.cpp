@@ -13,10 +13,10 @@ namespace isonorm::equivalence {
 namespace {
 
 // A folder is one of images, anything else a text.
-train::TrainingOptions small_training(const ExperimentOptions& options) {
+training::TrainingOptions small_training(const ExperimentOptions& options) {
   std::error_code ignored;
-  train::TrainingOptions o;
-  o.model = std::filesystem::is_directory(options.data, ignored) ? train::ModelKind::vit : train::ModelKind::gpt;
+  training::TrainingOptions o;
+  o.model = std::filesystem::is_directory(options.data, ignored) ? training::ModelKind::vit : training::ModelKind::gpt;
   o.data = options.data;
   o.vocab = 0;
   o.seed = options.seed;
@@ -25,22 +25,22 @@ train::TrainingOptions small_training(const ExperimentOptions& options) {
   return o;
 }
 
-report::TextTable run_table(const ProofResult& proof) {
-  report::TextTable table{
+reports::TextTable run_table(const ProofResult& proof) {
+  reports::TextTable table{
       .heading = "Runs",
       .columns = {"run", "parameters", "loss", "gradient", "weights", "reason", "expected", "observed"},
       .caption = "Largest relative deviation from layer_norm over the run."};
   const auto add = [&](const RunResult& run, bool judged) {
-    const report::Tone tone = run.as_expected ? report::Tone::good : report::Tone::bad;
+    const reports::Tone tone = run.as_expected ? reports::Tone::good : reports::Tone::bad;
     table.rows.push_back(
         {{run_name(run)},
-         {text(run.parameters), report::Tone::plain, static_cast<double>(run.parameters)},
-         report::number_cell(run.loss_deviation),
-         report::number_cell(run.gradient_deviation),
-         report::number_cell(run.weight_deviation),
+         {text(run.parameters), reports::Tone::plain, static_cast<double>(run.parameters)},
+         reports::number_cell(run.loss_deviation),
+         reports::number_cell(run.gradient_deviation),
+         reports::number_cell(run.weight_deviation),
          {judged ? run.reason.substr(0, run.reason.find("; ")) : ""},  // the entry is in the JSON of a proof
          {judged ? name_of(run.expected) : ""},
-         {judged ? name_of(run.observed) : "", judged ? tone : report::Tone::plain}});
+         {judged ? name_of(run.observed) : "", judged ? tone : reports::Tone::plain}});
   };
   for (const RunResult& run : proof.controls) add(run, false);
   for (const RunResult& run : proof.runs) add(run, true);

@@ -14,16 +14,16 @@
 #include "equivalence/lockstep/made_examples.h"
 #include "equivalence/lockstep/wrong_training.h"
 #include "io/sha256.h"
-#include "train/source.h"
+#include "training/source.h"
 
 namespace isonorm::equivalence {
 namespace {
 
 constexpr double kRawMean = 0.15;  // of the raw weights: what projections take away is there
-constexpr train::ModelShape kMade = {.image = 14};
+constexpr training::ModelShape kMade = {.image = 14};
 
-train::TrainingOptions model_options(const TableOptions& o, int seed) {
-  train::TrainingOptions p;
+training::TrainingOptions model_options(const TableOptions& o, int seed) {
+  training::TrainingOptions p;
   p.model = o.model;
   p.data = o.data;
   p.affine = o.affine;
@@ -52,17 +52,17 @@ class Start {
     for (const Tensor& p : initial_->parameters()) copy_into(p, p + kRawMean);
   }
 
-  const train::TrainingOptions& options() const { return options_; }
-  const train::ModelShape& shape() const { return source_ ? source_->shape() : kMade; }
+  const training::TrainingOptions& options() const { return options_; }
+  const training::ModelShape& shape() const { return source_ ? source_->shape() : kMade; }
   const nn::Module& initial() const { return *initial_; }
-  train::Examples batch(int step) {
+  training::Examples batch(int step) {
     return source_ ? source_->batch(step) : made_examples(options_, kMade, static_cast<uint64_t>(step));
   }
   std::vector<std::string> files() const { return source_ ? source_->files() : std::vector<std::string>(); }
 
  private:
-  train::TrainingOptions options_;
-  std::optional<train::Source> source_;
+  training::TrainingOptions options_;
+  std::optional<training::Source> source_;
   std::unique_ptr<nn::Module> initial_;
 };
 
@@ -73,7 +73,7 @@ Predicates predicates_of(const Start& start, const Recipe& recipe) {
 // One recipe and one seed: every cell that is defined, in lockstep.
 std::vector<RunResult> train(const TableOptions& o, const Recipe& recipe, Start& start,
                              const std::vector<const Cell*>& cells) {
-  const train::TrainingOptions p = with_recipe(start.options(), recipe);
+  const training::TrainingOptions p = with_recipe(start.options(), recipe);
   RunResult reference = record(raw_variant(nn::StreamForm::layer_norm));
   std::vector<RunResult> controls, runs;
   for (int c = 0; c < o.controls; ++c) controls.push_back(record(*reference.variant, static_cast<uint64_t>(c + 1)));
@@ -190,13 +190,13 @@ TableResult table(const TableOptions& o, const std::function<bool(const TablePro
 
 std::vector<TableOptions> full_tables(const TableOptions& options) {
   TableOptions plain = options;
-  plain.model = train::ModelKind::gpt;
+  plain.model = training::ModelKind::gpt;
   plain.data.clear();
   plain.affine = plain.tied = plain.made = false;
   TableOptions affine = plain, tied = plain, vit = plain;
   affine.affine = true;
   tied.tied = true;
-  vit.model = train::ModelKind::vit;
+  vit.model = training::ModelKind::vit;
   vit.made = !std::filesystem::exists(data::kFashionMnistDir);
   return {plain, affine, tied, vit};
 }

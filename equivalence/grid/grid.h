@@ -13,7 +13,7 @@
 namespace isonorm::equivalence {
 
 struct TableOptions {
-  train::ModelKind model = train::ModelKind::gpt;
+  training::ModelKind model = training::ModelKind::gpt;
   std::string data;     // as in ProofOptions; gpt without data trains on random tokens
   bool affine = false;  // norms with learned gain and bias
   bool tied = false;    // gpt: the head reads with the token table
@@ -49,8 +49,8 @@ void take_seed(Cell& cell, const RunResult& run, bool first);
 
 struct TableResult {
   TableOptions options;
-  train::TrainingOptions model;  // of the first seed: sizes, data, dtype
-  train::Manifest manifest;
+  training::TrainingOptions model;  // of the first seed: sizes, data, dtype
+  training::Manifest manifest;
   std::vector<Predicates> predicates;    // of the update of every column
   std::vector<Cell> cells;               // row by row
   Outcome outcome = Outcome::undecided;  // of the cell that speaks most against the expectation

@@ -5,7 +5,7 @@
 namespace isonorm::equivalence {
 namespace {
 
-using enum train::OptimizerKind;
+using enum training::OptimizerKind;
 
 constexpr Recipe kRecipes[] = {
     {"sgd", "SGD", sgd, 0.1},
@@ -49,7 +49,7 @@ const Recipe& recipe(std::string_view name) {
   return kRecipes[0];
 }
 
-train::TrainingOptions with_recipe(train::TrainingOptions o, const Recipe& r) {
+training::TrainingOptions with_recipe(training::TrainingOptions o, const Recipe& r) {
   o.optimizer = r.optimizer;
   o.lr = r.lr;
   o.weight_decay = r.weight_decay;

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "train/training_options.h"
+#include "training/training_options.h"
 
 namespace isonorm::equivalence {
 
@@ -16,7 +16,7 @@ struct Limits {
 
 struct Recipe {
   const char *name, *title;  // "clip_momentum", "clip + momentum"
-  train::OptimizerKind optimizer;
+  training::OptimizerKind optimizer;
   double lr;
   double weight_decay = 0;
   Limits limits = {};
@@ -30,6 +30,6 @@ const Recipe& recipe(std::string_view name);
 std::string recipe_names();  // "sgd, momentum, ..."
 
 // `options` with the optimizer, the rate and the limits of the recipe.
-train::TrainingOptions with_recipe(train::TrainingOptions options, const Recipe& recipe);
+training::TrainingOptions with_recipe(training::TrainingOptions options, const Recipe& recipe);
 
 }  // namespace isonorm::equivalence

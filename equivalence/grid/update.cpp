@@ -9,11 +9,11 @@
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "core/copied.h"
-#include "train/optimizers.h"
+#include "training/optimizers.h"
 
 namespace isonorm::equivalence {
 
-MakeUpdate update_of(const train::TrainingOptions& o) {
+MakeUpdate update_of(const training::TrainingOptions& o) {
   return [o](const std::vector<nn::Parameter>& parameters) -> Update {
     const std::shared_ptr<optim::Optimizer> optimizer = build_optimizer(o, parameters);
     return [o, optimizer] { optimizer->step(limit_gradients(o, optimizer->parameters())); };

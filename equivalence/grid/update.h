@@ -6,7 +6,7 @@
 
 #include "core/random.h"
 #include "nn/module.h"
-#include "train/training_options.h"
+#include "training/training_options.h"
 
 namespace isonorm::equivalence {
 
@@ -15,7 +15,7 @@ using Update = std::function<void()>;
 using MakeUpdate = std::function<Update(const std::vector<nn::Parameter>& parameters)>;
 
 // The optimizer of `options` at their constant rate, with all limits on gradients, as a Trainee updates.
-MakeUpdate update_of(const train::TrainingOptions& options);
+MakeUpdate update_of(const training::TrainingOptions& options);
 
 struct History {
   std::vector<Tensor> weights;                 // at the start, by parameter

@@ -14,11 +14,11 @@ bool belongs_to_norm(const nn::Parameter& p) { return p.name.find("norm") != std
 
 }  // namespace
 
-Forged::Forged(const train::TrainingOptions& o, const train::ModelShape& shape, const Variant& variant, Forgery forgery,
-               double size)
+Forged::Forged(const training::TrainingOptions& o, const training::ModelShape& shape, const Variant& variant,
+               Forgery forgery, double size)
     : Trainee(o, shape, variant), forgery_(forgery), size_(size) {}
 
-void Forged::exchange_batch(int step, train::Examples examples) {
+void Forged::exchange_batch(int step, training::Examples examples) {
   exchanged_ = step;
   instead_ = std::move(examples);
 }
@@ -34,7 +34,7 @@ void Forged::start_from(const nn::Module& raw) {
     copy_into(narrow(row, 0, 0, 1), narrow(row, 0, 0, 1) + size_ * largest_entry(w));
 }
 
-void Forged::differentiate(const train::Examples& batch) {
+void Forged::differentiate(const training::Examples& batch) {
   const bool wrong = forgery_ == Forgery::batch && instead_ && step_ == exchanged_;
   Trainee::differentiate(wrong ? *instead_ : batch);
   if (forgery_ != Forgery::frozen_gains) return;

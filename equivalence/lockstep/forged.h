@@ -19,14 +19,14 @@ enum class Forgery {
 // A trainee that does something else than its options say.
 class Forged : public Trainee {
  public:
-  Forged(const train::TrainingOptions& options, const train::ModelShape& shape, const Variant& variant, Forgery forgery,
-         double size = 1e-9);
+  Forged(const training::TrainingOptions& options, const training::ModelShape& shape, const Variant& variant,
+         Forgery forgery, double size = 1e-9);
 
   // Forgery::batch: at `step`, counted from 0, it is trained on `examples` instead of what it is given.
-  void exchange_batch(int step, train::Examples examples);
+  void exchange_batch(int step, training::Examples examples);
 
   void start_from(const nn::Module& raw) override;
-  void differentiate(const train::Examples& batch) override;
+  void differentiate(const training::Examples& batch) override;
 
  private:
   Tensor forward(const Tensor& inputs) override;
@@ -34,7 +34,7 @@ class Forged : public Trainee {
   const Forgery forgery_;
   const double size_;
   int exchanged_ = 0;
-  std::optional<train::Examples> instead_;
+  std::optional<training::Examples> instead_;
 };
 
 }  // namespace isonorm::equivalence

@@ -7,11 +7,12 @@
 
 namespace isonorm::equivalence {
 
-Lockstep::Lockstep(const train::TrainingOptions& options, const train::ModelShape& shape, const nn::Module& initial,
-                   RunResult& reference, std::span<RunResult> controls, std::span<RunResult> runs) {
-  train::TrainingOptions uninterrupted = options;
+Lockstep::Lockstep(const training::TrainingOptions& options, const training::ModelShape& shape,
+                   const nn::Module& initial, RunResult& reference, std::span<RunResult> controls,
+                   std::span<RunResult> runs) {
+  training::TrainingOptions uninterrupted = options;
   uninterrupted.resume_at = 0;
-  const auto make = [&](RunResult& r, const train::TrainingOptions& o, bool control) {
+  const auto make = [&](RunResult& r, const training::TrainingOptions& o, bool control) {
     auto trainee = std::make_unique<Trainee>(o, shape, *r.variant);
     trainee->start_from(initial);
     if (r.seed != 0) move_by_one_ulp(trainee->model(), r.seed);
@@ -28,7 +29,7 @@ void Lockstep::add(std::unique_ptr<Training> training, RunResult& record, bool c
   members_.push_back({std::move(training), &record, control});
 }
 
-void Lockstep::step(const train::Examples& batch, double lr) {
+void Lockstep::step(const training::Examples& batch, double lr) {
   Training& reference = *members_.front().training;
   for (Member& m : members_) {
     m.training->differentiate(batch);

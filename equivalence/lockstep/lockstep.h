@@ -6,7 +6,7 @@
 
 #include "equivalence/lockstep/result.h"
 #include "equivalence/lockstep/training.h"
-#include "train/build_model.h"
+#include "training/build_model.h"
 
 namespace isonorm::equivalence {
 
@@ -19,11 +19,11 @@ class Lockstep {
 
   // Makes a model for every record, by its variant and seed, from the parameters of `initial` (a raw model). Reference
   // and controls are never resumed.
-  Lockstep(const train::TrainingOptions& options, const train::ModelShape& shape, const nn::Module& initial,
+  Lockstep(const training::TrainingOptions& options, const training::ModelShape& shape, const nn::Module& initial,
            RunResult& reference, std::span<RunResult> controls, std::span<RunResult> runs);
 
   // One step of every model; appends losses and deviations to the records.
-  void step(const train::Examples& batch, double lr);
+  void step(const training::Examples& batch, double lr);
 
   // Every model with its record: the reference, the controls, the runs.
   struct Member {

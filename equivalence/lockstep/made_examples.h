@@ -3,17 +3,17 @@
 
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
-#include "train/build_model.h"
-#include "train/examples.h"
+#include "training/build_model.h"
+#include "training/examples.h"
 
 namespace isonorm::equivalence {
 
 // The batch of a step: images [batch, side, side, channels] uniform in [0, 1) and classes, or ids [batch, context] and
 // the ids that are to follow. The same numbers in every dtype, up to rounding.
-inline train::Examples made_examples(const train::TrainingOptions& o, const train::ModelShape& shape,
-                                     uint64_t step = 0) {
+inline training::Examples made_examples(const training::TrainingOptions& o, const training::ModelShape& shape,
+                                        uint64_t step = 0) {
   Generator g{o.seed, (step + 1) << 40};
-  if (o.model == train::ModelKind::gpt) {
+  if (o.model == training::ModelKind::gpt) {
     const Tensor ids = randint(0, shape.vocab, {o.batch, o.context}, kCpu, g);
     return {ids, randint(0, shape.vocab, {o.batch, o.context}, kCpu, g)};
   }

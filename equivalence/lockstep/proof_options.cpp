@@ -6,8 +6,8 @@
 
 namespace isonorm::equivalence {
 
-train::OptionList option_list(const ProofOptions& o) {
-  train::OptionList list = option_list(o.training);
+training::OptionList option_list(const ProofOptions& o) {
+  training::OptionList list = option_list(o.training);
   const auto put = [&](int places, const char* beside, const char* name, const std::string& value) {
     const auto at = std::find_if(list.begin(), list.end(), [&](const auto& option) { return option.first == beside; });
     list.insert(at + places, {name, value});
@@ -19,8 +19,8 @@ train::OptionList option_list(const ProofOptions& o) {
   return list;
 }
 
-train::Manifest manifest_of(const ProofOptions& options) {
-  train::Manifest m = manifest_of(options.training);
+training::Manifest manifest_of(const ProofOptions& options) {
+  training::Manifest m = manifest_of(options.training);
   m.verb = "prove";
   m.options = option_list(options);
   return m;

@@ -4,20 +4,20 @@
 #include <string>
 #include <vector>
 
-#include "train/records/manifest.h"
-#include "train/training_options.h"
+#include "training/records/manifest.h"
+#include "training/training_options.h"
 
 namespace isonorm::equivalence {
 
 struct ProofOptions {
-  train::TrainingOptions training;  // of the reference, which is always layer_norm, and of every other run
+  training::TrainingOptions training;  // of the reference, which is always layer_norm, and of every other run
   // Held against the reference; named as nn names them.
   std::vector<std::string> forms = {"rms_norm", "crms_norm", "crms_isometric"};
   int controls = 4;  // runs of the reference with every weight moved by one ulp
 };
 
 // Of a training with these options, and forms and controls among them.
-train::OptionList option_list(const ProofOptions& options);
-train::Manifest manifest_of(const ProofOptions& options);
+training::OptionList option_list(const ProofOptions& options);
+training::Manifest manifest_of(const ProofOptions& options);
 
 }  // namespace isonorm::equivalence

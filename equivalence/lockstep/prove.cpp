@@ -10,8 +10,8 @@
 #include "equivalence/lockstep/wrong_training.h"
 #include "io/sha256.h"
 #include "optim/schedule.h"
-#include "train/held_out.h"
-#include "train/source.h"
+#include "training/held_out.h"
+#include "training/source.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -23,7 +23,7 @@ class Proof {
  public:
   Proof(const ProofOptions& options, const ProgressCallback& progress)
       : options_(options), progress_(progress), source_(options.training) {
-    const train::TrainingOptions& o = options.training;
+    const training::TrainingOptions& o = options.training;
     result_.options = options;
     result_.manifest = manifest_of(options);
     result_.manifest.data_sha256 = io::sha256_of_files(source_.files());
@@ -82,7 +82,7 @@ class Proof {
     std::vector<nn::Module*> models;
     for (const Lockstep::Member& m : members) models.push_back(&m.training->model());
     const double before = done_;
-    const std::optional<train::TestPass> pass = test_pass(source_, models, [&](int batch, int batches) {
+    const std::optional<training::TestPass> pass = test_pass(source_, models, [&](int batch, int batches) {
       done_ = before + test_steps() * static_cast<double>(models.size()) * batch / batches;
       return report(Phase::testing, batch, batches, result_.reference.losses.back(), 0, 0, 0);
     });
@@ -114,9 +114,9 @@ class Proof {
   double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); }
 
   const ProofOptions options_;
-  const train::TrainingOptions& o_ = options_.training;
+  const training::TrainingOptions& o_ = options_.training;
   const ProgressCallback& progress_;
-  train::Source source_;
+  training::Source source_;
   std::unique_ptr<nn::Module> initial_;
   ProofResult result_;
   double work_ = 1, done_ = 0;  // in training steps of one run
@@ -126,7 +126,7 @@ class Proof {
 }  // namespace
 
 ProofResult prove(const ProofOptions& options, const ProgressCallback& progress) {
-  const train::TrainingOptions& o = options.training;
+  const training::TrainingOptions& o = options.training;
   check(o.step_count() > 0 && o.batch > 0, "prove: ", o.step_count(), " steps of ", o.batch,
         " examples, expected at least 1 of each");
   check(options.controls > 0, "prove: ", options.controls, " controls, expected at least 1");

@@ -10,8 +10,8 @@
 
 #include "equivalence/coordinates/pairs.h"
 #include "equivalence/coordinates/variant.h"
-#include "train/records/manifest.h"
 #include "equivalence/lockstep/proof_options.h"
+#include "training/records/manifest.h"
 
 namespace isonorm::equivalence {
 
@@ -94,7 +94,7 @@ struct ProofResult {
   Verdict verdict = Verdict::undecided;
   bool interrupted = false;  // the callback asked to stop: nothing is concluded
   ProofOptions options;
-  train::Manifest manifest;
+  training::Manifest manifest;
   RunResult reference;              // layer_norm: losses, accuracy, parameters
   RunResult negative_reference;     // layer_norm over the negative controls' steps: its losses (for show)
   std::vector<RunResult> controls;  // the reference moved by one ulp; deviations, no verdicts

@@ -6,11 +6,11 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
 #include "equivalence/coordinates/parametrisation.h"
-#include "train/optimizers.h"
+#include "training/optimizers.h"
 
 namespace isonorm::equivalence {
 
-Trainee::Trainee(const train::TrainingOptions& o, const train::ModelShape& shape, const Variant& variant)
+Trainee::Trainee(const training::TrainingOptions& o, const training::ModelShape& shape, const Variant& variant)
     : options_(o),
       shape_(shape),
       variant_(variant),
@@ -58,7 +58,7 @@ Tensor Trainee::compared_gradient(const nn::Parameter& p) const {
   return recentred ? nn::recentre(g, p.stream_dim) : g;
 }
 
-void Trainee::differentiate(const train::Examples& batch) {
+void Trainee::differentiate(const training::Examples& batch) {
   if (options_.resume_at > 0 && step_ == options_.resume_at) resume();
   ++step_;
   for (const nn::Parameter& p : parameters_) set_gradient(p.tensor, {});

@@ -8,14 +8,14 @@
 #include "equivalence/coordinates/variant.h"
 #include "equivalence/lockstep/training.h"
 #include "optim/ema.h"
-#include "train/build_model.h"
+#include "training/build_model.h"
 
 namespace isonorm::equivalence {
 
 // A model whose weights are stored and updated as a Variant says: one training loop for all of them.
 class Trainee : public Training {
  public:
-  Trainee(const train::TrainingOptions& options, const train::ModelShape& shape, const Variant& variant);
+  Trainee(const training::TrainingOptions& options, const training::ModelShape& shape, const Variant& variant);
 
   // Takes over the parameters of a raw model, in this one's coordinates, with what the variant projects once.
   virtual void start_from(const nn::Module& raw);
@@ -25,7 +25,7 @@ class Trainee : public Training {
   // Except where the variant itself takes the mean of a writer's gradient away, before the optimizer (a3, a5) or from
   // the weights after the step (a4): there it never acts on the function, Pre-LN has none (F3), and it legitimately
   // differs (F5); what remains, P g, is compared.
-  void differentiate(const train::Examples& batch) override;
+  void differentiate(const training::Examples& batch) override;
   // Clips and updates at rate `lr`; keeps the visible weights, and behind them those of the average.
   void update(double lr) override;
 
@@ -46,8 +46,8 @@ class Trainee : public Training {
   Tensor compared_gradient(const nn::Parameter& p) const;
   Tensor compared_weight(const nn::Parameter& p) const;
 
-  const train::TrainingOptions options_;
-  const train::ModelShape shape_;
+  const training::TrainingOptions options_;
+  const training::ModelShape shape_;
   const Variant variant_;
   nn::Stream stream_;
   std::unique_ptr<nn::Module> model_;

@@ -5,7 +5,7 @@
 #include "core/random.h"
 #include "equivalence/coordinates/pairs.h"
 #include "nn/module.h"
-#include "train/examples.h"
+#include "training/examples.h"
 
 namespace isonorm::equivalence {
 
@@ -33,7 +33,7 @@ class Training {
   virtual ~Training() = default;
 
   // Forward, loss, backward: fills the loss and the gradients.
-  virtual void differentiate(const train::Examples& batch) = 0;
+  virtual void differentiate(const training::Examples& batch) = 0;
   // Updates at rate `lr`: fills the weights.
   virtual void update(double lr) = 0;
   virtual nn::Module& model() = 0;

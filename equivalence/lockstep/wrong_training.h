@@ -12,11 +12,11 @@ namespace isonorm::equivalence {
 // norms have no gains). Neither exists where a tied head stands behind learned gains, since it reads the means of the
 // table's rows, nor with dropout or layer scale on branches, which act on raw weights: there one batch is exchanged,
 // and gains, where norms have some, are not trained.
-std::vector<RunResult> wrong_records(const train::TrainingOptions& options);
+std::vector<RunResult> wrong_records(const training::TrainingOptions& options);
 
 // Adds the trainings of wrong_records(options) to `all`, from the parameters of `initial` (a raw model). `other` is
 // what an exchanged batch shows at step kNegativeSteps / 2.
-void add_wrong(Lockstep& all, const train::TrainingOptions& options, const train::ModelShape& shape,
-               const nn::Module& initial, std::span<RunResult> records, const train::Examples& other);
+void add_wrong(Lockstep& all, const training::TrainingOptions& options, const training::ModelShape& shape,
+               const nn::Module& initial, std::span<RunResult> records, const training::Examples& other);
 
 }  // namespace isonorm::equivalence

@@ -11,7 +11,7 @@ namespace {
 
 using enum nn::Activation;
 using enum nn::Positions;
-constexpr train::ModelKind kGpt = train::ModelKind::gpt, kVit = train::ModelKind::vit;
+constexpr training::ModelKind kGpt = training::ModelKind::gpt, kVit = training::ModelKind::vit;
 constexpr bool kTied = true, kUntied = false, kMean = true, kClass = false;
 constexpr bool kAffine = true, kPlain = false, kBias = true, kNoBias = false;
 
@@ -61,7 +61,7 @@ const char* activation_text(nn::Activation a) {
   return "?";
 }
 
-const char* model_text(train::ModelKind m) { return m == kGpt ? "GPT" : "ViT"; }
+const char* model_text(training::ModelKind m) { return m == kGpt ? "GPT" : "ViT"; }
 
 const char* output_text(const Architecture& a) {
   if (a.model == kGpt) return a.other_output ? "tied" : "untied";
@@ -110,8 +110,8 @@ std::string description(const Architecture& a) {
               a.bias ? "" : ", no biases");
 }
 
-train::TrainingOptions training_options(const Architecture& a, DType dtype, uint64_t seed) {
-  train::TrainingOptions o;
+training::TrainingOptions training_options(const Architecture& a, DType dtype, uint64_t seed) {
+  training::TrainingOptions o;
   o.model = a.model;
   o.warmup = 0;
   o.batch = 4;
@@ -134,11 +134,12 @@ train::TrainingOptions training_options(const Architecture& a, DType dtype, uint
   return o;
 }
 
-train::ModelShape shape_of(const Architecture& a) {
-  return a.model == kGpt ? train::ModelShape{.vocab = 11} : train::ModelShape{.image = 6, .channels = 2, .classes = 5};
+training::ModelShape shape_of(const Architecture& a) {
+  return a.model == kGpt ? training::ModelShape{.vocab = 11}
+                         : training::ModelShape{.image = 6, .channels = 2, .classes = 5};
 }
 
-std::unique_ptr<nn::Module> initial_model(const train::TrainingOptions& o, const train::ModelShape& shape) {
+std::unique_ptr<nn::Module> initial_model(const training::TrainingOptions& o, const training::ModelShape& shape) {
   manual_seed(o.seed);
   auto model = build_model(o, shape, nn::Stream(nn::StreamForm::layer_norm, o.width));
   NoGrad no_grad;

@@ -6,13 +6,13 @@
 #include <string_view>
 #include <vector>
 
-#include "train/build_model.h"
+#include "training/build_model.h"
 
 namespace isonorm::equivalence {
 
 struct Architecture {
   const char* name;
-  train::ModelKind model;
+  training::ModelKind model;
   int64_t width, depth, heads, head_width, mlp;  // head_width 0: width / heads
   nn::Activation activation;
   nn::Positions positions;
@@ -24,7 +24,8 @@ struct Architecture {
 // Of width 2: a normalised row is (s, -s) with |s| near 1, so nothing but its sign is left and its gradient is almost
 // 0. Not among the others.
 inline constexpr Architecture kWidth2 = {
-    "width 2", train::ModelKind::gpt, 2, 1, 1, 2, 8, nn::Activation::gelu, nn::Positions::learned, false, false, true};
+    "width 2", training::ModelKind::gpt, 2, 1, 1, 2, 8, nn::Activation::gelu, nn::Positions::learned, false, false,
+    true};
 
 // At most 2 blocks and width 48.
 std::span<const Architecture> architectures();
@@ -45,11 +46,11 @@ int distance(const Architecture& a, const Architecture& b);
 std::string description(const Architecture& a);
 
 // The options of its trainings: AdamW at the constant rate of 1e-3, weight decay 0.01, clipping at 1.
-train::TrainingOptions training_options(const Architecture& a, DType dtype, uint64_t seed);
-train::ModelShape shape_of(const Architecture& a);
+training::TrainingOptions training_options(const Architecture& a, DType dtype, uint64_t seed);
+training::ModelShape shape_of(const Architecture& a);
 
 // The Pre-LN model with initial parameters drawn from options.seed, writers and readers moved by 0.15, so that what a
 // projection takes away is there.
-std::unique_ptr<nn::Module> initial_model(const train::TrainingOptions& options, const train::ModelShape& shape);
+std::unique_ptr<nn::Module> initial_model(const training::TrainingOptions& options, const training::ModelShape& shape);
 
 }  // namespace isonorm::equivalence

@@ -17,9 +17,9 @@ class DrawnPoint {
   int next();
 
   const nn::Module& raw() const { return *raw_; }
-  const train::Examples& batch() const { return batch_; }
-  const train::TrainingOptions& exact() const { return exact_; }  // in f64
-  const train::ModelShape& shape() const { return shape_; }
+  const training::Examples& batch() const { return batch_; }
+  const training::TrainingOptions& exact() const { return exact_; }  // in f64
+  const training::ModelShape& shape() const { return shape_; }
   DType dtype() const { return dtype_; }
 
   // The model of a form at this point that rounds, each time with other errors.
@@ -29,13 +29,13 @@ class DrawnPoint {
   void draw();
   bool at_a_kink();
 
-  train::TrainingOptions exact_;
-  train::ModelShape shape_;
+  training::TrainingOptions exact_;
+  training::ModelShape shape_;
   DType dtype_;
   Generator weights_, errors_;
   uint64_t drawn_ = 0;
   std::unique_ptr<nn::Module> raw_;
-  train::Examples batch_;
+  training::Examples batch_;
 };
 
 }  // namespace isonorm::equivalence

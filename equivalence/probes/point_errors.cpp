@@ -40,7 +40,7 @@ enum class Maps { by_the_stream, once, once_in_the_dtype };
 // A model that is looked at once, in f64 and raw coordinates.
 class Point : public Training {
  public:
-  Point(const train::TrainingOptions& o, const train::ModelShape& shape, StreamForm form,
+  Point(const training::TrainingOptions& o, const training::ModelShape& shape, StreamForm form,
         Maps maps = Maps::by_the_stream)
       : stream_(form, o.width, maps == Maps::by_the_stream ? StreamStorage::raw : StreamStorage::mapped),
         maps_(maps),
@@ -52,7 +52,7 @@ class Point : public Training {
 
   // Logits and gradients at the weights of `raw`, which are numbers of the dtype. `reversed`: with coordinates and
   // examples in reverse order.
-  void differentiate_at(const nn::Module& raw, const train::Examples& batch, bool reversed = false) {
+  void differentiate_at(const nn::Module& raw, const training::Examples& batch, bool reversed = false) {
     const std::vector<nn::Parameter> source = raw.named_parameters();
     std::vector<Tensor> leaves;  // raw weights that the stored ones were computed from, where maps are rounded
     for (size_t i = 0; i < source.size(); ++i) {
@@ -69,7 +69,7 @@ class Point : public Training {
       }
       mapped_.push_back(w);
     }
-    differentiate(reversed ? train::Examples{flip(batch.inputs, {0}), flip(batch.targets, {0})} : batch);
+    differentiate(reversed ? training::Examples{flip(batch.inputs, {0}), flip(batch.targets, {0})} : batch);
     if (reversed) logits_ = flip(logits_, {0});
     for (size_t i = 0; i < source.size(); ++i) {
       Tensor g = gradient(parameters_[i].tensor);
@@ -83,7 +83,7 @@ class Point : public Training {
     }
   }
 
-  void differentiate(const train::Examples& batch) override {
+  void differentiate(const training::Examples& batch) override {
     const Tensor& x = batch.inputs;
     const DType dtype = parameters_[0].tensor.dtype();
     const Tensor y = (*model_)(is_floating(x.dtype()) ? cast(x, dtype) : x),
@@ -167,11 +167,11 @@ void append(FormErrors& to, const std::vector<Pair>& pairs, const FormErrors& ex
 }
 
 // Gradients in f32 whose activations wait in bf16, over a batch so large that they are kept so (4 KiB and more).
-void measure_kept(PointErrors& errors, const DrawnPoint& drawn, const train::TrainingOptions& o, int k) {
+void measure_kept(PointErrors& errors, const DrawnPoint& drawn, const training::TrainingOptions& o, int k) {
   constexpr int kExamples = 64;
-  train::TrainingOptions many = o;
+  training::TrainingOptions many = o;
   many.batch = kExamples;
-  const train::Examples batch = made_examples(many, drawn.shape(), static_cast<uint64_t>(k));
+  const training::Examples batch = made_examples(many, drawn.shape(), static_cast<uint64_t>(k));
   Point reference(drawn.exact(), drawn.shape(), StreamForm::layer_norm);
   reference.differentiate_at(drawn.raw(), batch);
   const SaveActivations in_bf16(DType::bf16);
@@ -191,7 +191,7 @@ void measure_kept(PointErrors& errors, const DrawnPoint& drawn, const train::Tra
 PointErrors point_errors(const Architecture& a, DType dtype, Looked looked, int points, uint64_t seed,
                          const Continue& go_on) {
   PointErrors errors{.architecture = a, .dtype = dtype, .looked = looked};
-  const train::TrainingOptions o = training_options(a, dtype, seed);
+  const training::TrainingOptions o = training_options(a, dtype, seed);
   DrawnPoint drawn(a, dtype, seed);
   for (int k = 0; k < points; ++k) {
     errors.redrawn += drawn.next();

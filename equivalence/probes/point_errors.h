@@ -41,7 +41,7 @@ struct PointErrors {
   std::vector<double> kept_own = {}, kept_forms[3] = {}, kept_plain = {};
 
   bool has_plain() const {
-    const bool tied = architecture.model == train::ModelKind::gpt && architecture.other_output;
+    const bool tied = architecture.model == training::ModelKind::gpt && architecture.other_output;
     return looked == Looked::gradients && !(tied && architecture.affine);
   }
 };

@@ -3,14 +3,14 @@
 
 #include <span>
 
-#include "train/training_options.h"
+#include "training/training_options.h"
 
 namespace isonorm::equivalence {
 
 struct Regime {
   const char* name;          // "dropout"
   const char* architecture;  // that it is trained on, by name
-  void (*change)(train::TrainingOptions& options);
+  void (*change)(training::TrainingOptions& options);
 };
 
 // Dropout, stochastic depth, layer scale, decay of matrices alone, accumulation, an average, a run that is resumed.

@@ -7,7 +7,7 @@
 
 #include "equivalence/lockstep/training.h"
 #include "equivalence/probes/rounding.h"
-#include "train/build_model.h"
+#include "training/build_model.h"
 
 namespace isonorm::equivalence {
 
@@ -15,10 +15,10 @@ class RoundingModel : public Training {
  public:
   // `raw`: the weights that the Pre-LN model has, as numbers of `dtype`. Readers and writers of `form` are mapped as
   // nn/stream.h says and rounded once.
-  RoundingModel(const train::TrainingOptions& options, const train::ModelShape& shape, nn::StreamForm form,
+  RoundingModel(const training::TrainingOptions& options, const training::ModelShape& shape, nn::StreamForm form,
                 const nn::Module& raw, Rounding rounding);
 
-  void differentiate(const train::Examples& batch) override;
+  void differentiate(const training::Examples& batch) override;
   Tensor forward(const Tensor& inputs);
   void update(double) override {}
   nn::Module& model() override;  // throws: there is none
@@ -45,8 +45,8 @@ class RoundingModel : public Training {
   Tensor mlp(const Tensor& x, const std::string& block);
   Tensor tokens(const Tensor& inputs);
 
-  const train::TrainingOptions options_;
-  const train::ModelShape shape_;
+  const training::TrainingOptions options_;
+  const training::ModelShape shape_;
   const nn::Stream stream_;
   std::map<std::string, Tensor> raw_;
   Rounding round_;

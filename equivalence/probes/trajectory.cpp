@@ -14,7 +14,8 @@ using nn::StreamForm;
 
 namespace {
 
-Magnitudes train_wrong(const train::TrainingOptions& o, const train::ModelShape& shape, const nn::Module& initial) {
+Magnitudes train_wrong(const training::TrainingOptions& o, const training::ModelShape& shape,
+                       const nn::Module& initial) {
   RunResult reference = record(raw_variant(StreamForm::layer_norm));
   std::vector<RunResult> wrong = wrong_records(o);
   Lockstep all(o, shape, initial, reference, {}, {});
@@ -40,9 +41,9 @@ double power(const Horizon& h, const Deviations& control, DType dtype) {
 Trajectory train_architecture(const Architecture& a, DType dtype, int steps, int controls, uint64_t seed,
                               const Continue& go_on, const Regime* regime) {
   Trajectory t{.architecture = a, .dtype = dtype, .steps = steps, .regime = regime ? regime->name : ""};
-  train::TrainingOptions o = training_options(a, dtype, seed);
+  training::TrainingOptions o = training_options(a, dtype, seed);
   if (regime) regime->change(o);
-  const train::ModelShape shape = shape_of(a);
+  const training::ModelShape shape = shape_of(a);
   RunResult reference = record(raw_variant(StreamForm::layer_norm));
   for (int c = 1; c <= controls; ++c)
     t.controls.push_back(record(raw_variant(StreamForm::layer_norm), static_cast<uint64_t>(c)));

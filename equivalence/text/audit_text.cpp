@@ -3,11 +3,11 @@
 
 #include "core/printed.h"
 #include "equivalence/compare/audit.h"
-#include "report/figure.h"
-#include "report/page.h"
-#include "report/text_table.h"
 #include "io/json_text.h"
-#include "train/records/manifest_html.h"
+#include "reports/figure.h"
+#include "reports/page.h"
+#include "reports/text_table.h"
+#include "training/records/manifest_html.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -18,39 +18,39 @@ std::string percent(int64_t part, int64_t whole) {
   return text(tenths / 10, ".", tenths % 10, " %");
 }
 
-report::TextTable parameter_table(const AuditResult& r) {
-  report::TextTable t{.heading = "Directions without gradient",
-                      .columns = {"parameter", "shape", "invisible", "share", "gradient there"},
-                      .caption =
-                          "Share: directions without gradient of all numbers. Gradient there: its part in those "
-                          "directions relative to its size, in f64."};
+reports::TextTable parameter_table(const AuditResult& r) {
+  reports::TextTable t{.heading = "Directions without gradient",
+                       .columns = {"parameter", "shape", "invisible", "share", "gradient there"},
+                       .caption =
+                           "Share: directions without gradient of all numbers. Gradient there: its part in those "
+                           "directions relative to its size, in f64."};
   for (const AuditResult::Row& row : r.rows) {
-    std::vector<report::TextCell> cells = {{row.name}, {text(row.shape)}, {row.invisible}};
+    std::vector<reports::TextCell> cells = {{row.name}, {text(row.shape)}, {row.invisible}};
     cells.push_back({row.directions > 0 ? percent(row.directions, row.numbers) : ""});
-    const report::Tone tone = row.gradient <= row.bound ? report::Tone::plain : report::Tone::bad;
-    cells.push_back(row.directions > 0 ? report::TextCell{scientific(row.gradient), tone, row.gradient}
-                                       : report::TextCell{""});
+    const reports::Tone tone = row.gradient <= row.bound ? reports::Tone::plain : reports::Tone::bad;
+    cells.push_back(row.directions > 0 ? reports::TextCell{scientific(row.gradient), tone, row.gradient}
+                                       : reports::TextCell{""});
     t.rows.push_back(std::move(cells));
   }
   return t;
 }
 
-report::TextTable drift_table(const AuditResult& r) {
-  report::TextTable t{.heading = "Drift of the stream's mean",
-                      .columns = {"read by", "f64", "f32", "bf16"},
-                      .caption =
-                          "Largest |mean| / rms over the rows of the rms_norm stream, whose mean is 0 in exact "
-                          "arithmetic, as each norm reads it."};
+reports::TextTable drift_table(const AuditResult& r) {
+  reports::TextTable t{.heading = "Drift of the stream's mean",
+                       .columns = {"read by", "f64", "f32", "bf16"},
+                       .caption =
+                           "Largest |mean| / rms over the rows of the rms_norm stream, whose mean is 0 in exact "
+                           "arithmetic, as each norm reads it."};
   for (const AuditResult::Drift& d : r.drift)
     t.rows.push_back({{d.norm},
-                      {scientific(d.f64), report::Tone::plain, d.f64},
-                      {scientific(d.f32), report::Tone::plain, d.f32},
-                      {scientific(d.bf16), report::Tone::plain, d.bf16}});
+                      {scientific(d.f64), reports::Tone::plain, d.f64},
+                      {scientific(d.f32), reports::Tone::plain, d.f32},
+                      {scientific(d.bf16), reports::Tone::plain, d.bf16}});
   return t;
 }
 
-report::TextTable error_table(const AuditResult& r) {
-  const auto cell = [](double v) { return report::TextCell{scientific(v), report::Tone::plain, v}; };
+reports::TextTable error_table(const AuditResult& r) {
+  const auto cell = [](double v) { return reports::TextCell{scientific(v), reports::Tone::plain, v}; };
   return {.heading = "What zero-row-sum readers change",
           .columns = {"error of the output", "readers as they are", "with zero row sums"},
           .caption = "Relative to the largest output of Pre-LN in f64.",
@@ -70,14 +70,14 @@ std::string advice(const AuditResult& r) {
       " without them and by ", scientific(r.bf16_error_centred), " with them.");
 }
 
-report::Figure drift_figure(const AuditResult& r) {
-  report::Chart chart{.title = "Drift of the stream's mean, norm by norm",
-                      .log_scale = true,
-                      .low = 1e-18,
-                      .high = 1,
-                      .steps = static_cast<int>(r.drift.size()),
-                      .axis = "norm",
-                      .lines = {{"f64", "other", {}, "f64"}, {"f32", "rms", {}, "f32"}, {"bf16", "crms", {}, "bf16"}}};
+reports::Figure drift_figure(const AuditResult& r) {
+  reports::Chart chart{.title = "Drift of the stream's mean, norm by norm",
+                       .log_scale = true,
+                       .low = 1e-18,
+                       .high = 1,
+                       .steps = static_cast<int>(r.drift.size()),
+                       .axis = "norm",
+                       .lines = {{"f64", "other", {}, "f64"}, {"f32", "rms", {}, "f32"}, {"bf16", "crms", {}, "bf16"}}};
   for (const AuditResult::Drift& d : r.drift) {
     chart.lines[0].values.push_back(d.f64);
     chart.lines[1].values.push_back(d.f32);
@@ -106,17 +106,17 @@ std::string audit_sentence(const AuditResult& r) {
 
 std::string audit_text(const AuditResult& r, bool color, size_t width) {
   return to_text(parameter_table(r), color, width) + "\n" + to_text(drift_table(r), color, width) + "\n" +
-         to_text(error_table(r), color, width) + "\n" + report::wrapped(advice(r), width) + "\n";
+         to_text(error_table(r), color, width) + "\n" + reports::wrapped(advice(r), width) + "\n";
 }
 
 std::string audit_html(const AuditResult& r) {
   std::string body = "<h1>What the loss cannot see</h1>\n";
-  body += verdict_box(r.as_expected ? report::Tone::good : report::Tone::bad,
+  body += verdict_box(r.as_expected ? reports::Tone::good : reports::Tone::bad,
                       r.as_expected ? "As theory says" : "Not as theory says", audit_sentence(r));
   body +=
       to_html(parameter_table(r)) + figure_html(drift_figure(r)) + to_html(drift_table(r)) + to_html(error_table(r));
-  body += text("<p>", report::escaped(advice(r)), "</p>\n", environment_html(r.manifest, r.seconds));
-  return report::report_page("isonorm audit", body);
+  body += text("<p>", reports::escaped(advice(r)), "</p>\n", environment_html(r.manifest, r.seconds));
+  return reports::report_page("isonorm audit", body);
 }
 
 std::string audit_json(const AuditResult& r) {

@@ -4,11 +4,11 @@
 #include <cmath>
 
 #include "core/printed.h"
-#include "report/page.h"
-#include "report/svg.h"
-#include "train/optimizers.h"
 #include "io/json_text.h"
-#include "train/records/manifest_html.h"
+#include "reports/page.h"
+#include "reports/svg.h"
+#include "training/optimizers.h"
+#include "training/records/manifest_html.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -19,7 +19,7 @@ std::string short_number(double value) {
 }
 
 std::string setting(const TableResult& r) {
-  return text("A ", r.options.model == train::ModelKind::gpt ? "GPT" : "ViT", " of width ", r.model.width, " and ",
+  return text("A ", r.options.model == training::ModelKind::gpt ? "GPT" : "ViT", " of width ", r.model.width, " and ",
               r.model.depth, " blocks", r.options.affine ? " with affine norms" : "",
               r.options.tied ? " with a tied head" : "", r.options.made ? " on images made from the seed" : "", ", ",
               plural(r.options.steps, "step"), ", ", plural(r.options.seeds, "seed"), ", ", name_of(r.model.dtype));
@@ -40,10 +40,10 @@ std::string css_of(const Cell& cell) {
   return "none";
 }
 
-report::Tone tone_of(Outcome a) {
-  return a == Outcome::agrees        ? report::Tone::good
-         : a == Outcome::contradicts ? report::Tone::bad
-                                     : report::Tone::plain;
+reports::Tone tone_of(Outcome a) {
+  return a == Outcome::agrees        ? reports::Tone::good
+         : a == Outcome::contradicts ? reports::Tone::bad
+                                     : reports::Tone::plain;
 }
 
 constexpr size_t kColumns = 9;  // side by side on a page
@@ -54,16 +54,16 @@ std::string grid_html(const TableResult& r) {
   for (size_t first = 0; first < columns; first += kColumns) {
     const size_t last = std::min(columns, first + kColumns);
     out += "<table class=\"cards wide grid\">\n<thead><tr><th></th>";
-    for (size_t c = first; c < last; ++c) out += text("<th>", report::escaped(r.options.columns[c].title), "</th>");
+    for (size_t c = first; c < last; ++c) out += text("<th>", reports::escaped(r.options.columns[c].title), "</th>");
     out += "</tr></thead>\n";
     for (size_t row = 0; row < r.options.rows.size(); ++row) {
       const Variant& v = r.options.rows[row];
-      out += text("<tr><td>", v.alias, " ", report::breakable(v.name), "</td>");
+      out += text("<tr><td>", v.alias, " ", reports::breakable(v.name), "</td>");
       for (size_t c = first; c < last; ++c) {
         const Cell& cell = r.cell(row, c);
         const std::string tip = text("expected ", name_of(cell.expected), ": ", cell.because, "; ", cell.reason);
-        out += text(report::cell_html(cell.recipe.title, css_of(cell)), "<span title=\"", report::escaped(tip), "\">",
-                    report::unbroken(cell_text(cell)), "</span></td>");
+        out += text(reports::cell_html(cell.recipe.title, css_of(cell)), "<span title=\"", reports::escaped(tip), "\">",
+                    reports::unbroken(cell_text(cell)), "</span></td>");
       }
       out += "</tr>\n";
     }
@@ -78,8 +78,8 @@ std::string grid_html(const TableResult& r) {
          "on.</figcaption></figure>\n";
 }
 
-report::TextTable variants_table(const TableResult& r) {
-  report::TextTable table{
+reports::TextTable variants_table(const TableResult& r) {
+  reports::TextTable table{
       .heading = "The variants",
       .columns = {"", "name", "stores", "maps in the forward", "gradients", "weights after a step"}};
   for (const Variant& v : r.options.rows)
@@ -132,8 +132,8 @@ std::vector<std::string> table_notes(const TableResult& r) {
   return notes;
 }
 
-report::TextTable predicates_table(const std::vector<Recipe>& columns, const std::vector<Predicates>& predicates) {
-  report::TextTable table{.heading = "What updates depend on", .columns = {"U"}};
+reports::TextTable predicates_table(const std::vector<Recipe>& columns, const std::vector<Predicates>& predicates) {
+  reports::TextTable table{.heading = "What updates depend on", .columns = {"U"}};
   for (int p = 0; p < kProperties; ++p) {
     const Property property = static_cast<Property>(p);
     table.columns.push_back(name_of(property));
@@ -143,10 +143,10 @@ report::TextTable predicates_table(const std::vector<Recipe>& columns, const std
       ". Measured on the optimizer alone: U(G, w) are the weights after four steps from random weights w under random "
       "gradients G without means; the number is the deviation relative to the way of the tensor.";
   for (size_t c = 0; c < columns.size(); ++c) {
-    std::vector<report::TextCell>& row = table.rows.emplace_back();
+    std::vector<reports::TextCell>& row = table.rows.emplace_back();
     row.push_back({columns[c].title});
     for (const Measured& m : predicates[c].measured)
-      row.push_back({text(m.holds ? "yes " : "no ", short_number(m.deviation)), report::Tone::plain, m.deviation});
+      row.push_back({text(m.holds ? "yes " : "no ", short_number(m.deviation)), reports::Tone::plain, m.deviation});
   }
   return table;
 }
@@ -218,15 +218,15 @@ std::string table_html(std::span<const TableResult> results) {
   for (const TableResult& r : results) {
     const std::string sentence = table_sentence(r);
     const size_t colon = sentence.find(": ");
-    if (results.size() > 1) body += text("<h2>", report::escaped(title_of(r.options)), "</h2>\n");
+    if (results.size() > 1) body += text("<h2>", reports::escaped(title_of(r.options)), "</h2>\n");
     body += text("<p class=\"soft\">", setting(r), ".");
-    for (const std::string& note : table_notes(r)) body += text(" ", report::unbroken(note));
+    for (const std::string& note : table_notes(r)) body += text(" ", reports::unbroken(note));
     body += text("</p>\n", verdict_box(tone_of(r.outcome), sentence.substr(0, colon), sentence.substr(colon + 2)),
                  grid_html(r), to_html(predicates_table(r.options.columns, r.predicates)));
     seconds += r.seconds;
   }
   body += to_html(variants_table(results[0])) + environment_html(results[0].manifest, seconds);
-  return report::report_page("isonorm: variants by optimizers", body);
+  return reports::report_page("isonorm: variants by optimizers", body);
 }
 
 }  // namespace isonorm::equivalence

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "equivalence/grid/grid.h"
-#include "report/text_table.h"
+#include "reports/text_table.h"
 
 namespace isonorm::equivalence {
 
@@ -24,7 +24,7 @@ std::string table_sentence(const TableResult& result);
 std::vector<std::string> table_notes(const TableResult& result);
 
 // What each optimizer's update was measured to depend on: the number beside "yes" or "no" is the deviation.
-report::TextTable predicates_table(const std::vector<Recipe>& columns, const std::vector<Predicates>& predicates);
+reports::TextTable predicates_table(const std::vector<Recipe>& columns, const std::vector<Predicates>& predicates);
 
 // A table of variants by optimizers, after it what the variants are.
 std::string table_markdown(const TableResult& result);

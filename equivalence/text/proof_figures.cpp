@@ -5,7 +5,7 @@
 
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/text/summary.h"
-#include "report/page.h"
+#include "reports/page.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -20,8 +20,8 @@ std::string css_of(const RunResult& run) {
   return run.form == "layer_norm" ? "reference" : "other";
 }
 
-report::Chart loss_chart(const std::string& title, const std::vector<const RunResult*>& runs, bool nested) {
-  report::Chart chart{.title = title, .width = nested ? 660 : 330, .height = 300};
+reports::Chart loss_chart(const std::string& title, const std::vector<const RunResult*>& runs, bool nested) {
+  reports::Chart chart{.title = title, .width = nested ? 660 : 330, .height = 300};
   for (const RunResult* run : runs)
     chart.lines.push_back({run_name(*run), text(nested ? "nested " : "thin ", css_of(*run)), run->losses});
   fit_axis(chart);
@@ -29,13 +29,13 @@ report::Chart loss_chart(const std::string& title, const std::vector<const RunRe
 }
 
 // The area that rounding reaches: from the lower edge up to D_c(t).
-report::ChartBand control_band(const ProofResult& proof, Series series) {
+reports::ChartBand control_band(const ProofResult& proof, Series series) {
   const std::vector<double>& reached = proof.control.*series;
   return {"controls: the reference moved by one ulp", "band", std::vector<double>(reached.size()), reached};
 }
 
-report::Chart deviation_chart(const ProofResult& proof, const char* title, Series series, double Magnitudes::*size) {
-  report::Chart chart{.title = title, .log_scale = true, .width = 330, .height = 330};
+reports::Chart deviation_chart(const ProofResult& proof, const char* title, Series series, double Magnitudes::*size) {
+  reports::Chart chart{.title = title, .log_scale = true, .width = 330, .height = 330};
   chart.bands.push_back(control_band(proof, series));
   std::vector<double> limit = proof.control.*series;
   for (double& c : limit) c = bound(c, proof.options.training.dtype);
@@ -47,23 +47,23 @@ report::Chart deviation_chart(const ProofResult& proof, const char* title, Serie
     const std::string label = run.expected == Verdict::different ? run.variant->parametrisation() : "";
     chart.lines.push_back({run_name(run), css_of(run), run.deviations.*series, label});
   }
-  for (const report::ChartLine& line : chart.lines)
+  for (const reports::ChartLine& line : chart.lines)
     chart.steps = std::max(chart.steps, static_cast<int>(line.values.size()));
   return chart;
 }
 
 // One axis for all charts: whole decades around everything positive in them.
-void share_axis(std::vector<report::Chart>& charts) {
+void share_axis(std::vector<reports::Chart>& charts) {
   double low = 1e-15, high = 1e-3;
   const auto widen = [&](double v) {
     if (v > 0 && std::isfinite(v)) low = std::min(low, v), high = std::max(high, v);
   };
-  for (const report::Chart& chart : charts) {
-    for (const report::ChartLine& line : chart.lines) std::for_each(line.values.begin(), line.values.end(), widen);
-    for (const report::ChartBand& band : chart.bands) std::for_each(band.high.begin(), band.high.end(), widen);
+  for (const reports::Chart& chart : charts) {
+    for (const reports::ChartLine& line : chart.lines) std::for_each(line.values.begin(), line.values.end(), widen);
+    for (const reports::ChartBand& band : chart.bands) std::for_each(band.high.begin(), band.high.end(), widen);
   }
   low = std::max(low, 1e-17);
-  for (report::Chart& chart : charts) {
+  for (reports::Chart& chart : charts) {
     chart.low = std::pow(10.0, std::floor(std::log10(low) - 0.5));  // zeros lie visibly below the smallest value
     chart.high = std::pow(10.0, std::ceil(std::log10(high)));
   }
@@ -71,13 +71,13 @@ void share_axis(std::vector<report::Chart>& charts) {
 
 }  // namespace
 
-report::Figure loss_figure(const ProofResult& proof) {
+reports::Figure loss_figure(const ProofResult& proof) {
   std::vector<const RunResult*> forms = {&proof.reference}, negative;
   if (!proof.negative_reference.losses.empty()) negative.push_back(&proof.negative_reference);
   for (const RunResult& run : proof.runs) (run.expected == Verdict::same ? forms : negative).push_back(&run);
   const auto panel = [](const char* heading, const char* title, const std::vector<const RunResult*>& runs,
                         bool nested) {
-    report::Panel p{.heading = heading, .drawing = loss_chart(title, runs, nested)};
+    reports::Panel p{.heading = heading, .drawing = loss_chart(title, runs, nested)};
     for (const RunResult* run : runs)
       p.legend.push_back({text(nested ? "nested " : "thin ", css_of(*run)), run_name(*run)});
     return p;
@@ -92,14 +92,14 @@ report::Figure loss_figure(const ProofResult& proof) {
               "the reference widest. The negative controls run at a constant rate against a reference of their own."};
 }
 
-report::Figure deviation_figure(const ProofResult& proof) {
+reports::Figure deviation_figure(const ProofResult& proof) {
   const char* names[] = {"Loss", "Gradient", "Weights"};
-  std::vector<report::Chart> charts = {
+  std::vector<reports::Chart> charts = {
       deviation_chart(proof, "Deviation of the loss per step", &Deviations::loss, &Magnitudes::loss),
       deviation_chart(proof, "Deviation of the gradient per step", &Deviations::gradient, &Magnitudes::gradient),
       deviation_chart(proof, "Deviation of the weights per step", &Deviations::weight, &Magnitudes::weight)};
   share_axis(charts);
-  report::Figure figure{
+  reports::Figure figure{
       .name = "deviation",
       .heading = "Deviation from the reference",
       .css = "three",

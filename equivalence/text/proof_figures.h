@@ -2,15 +2,15 @@
 #pragma once
 
 #include "equivalence/lockstep/result.h"
-#include "report/figure.h"
+#include "reports/figure.h"
 
 namespace isonorm::equivalence {
 
 // The losses of all forms laid over each other, and those of the negative controls beside them.
-report::Figure loss_figure(const ProofResult& proof);
+reports::Figure loss_figure(const ProofResult& proof);
 
 // Loss, gradient and weights: each run's deviation from the reference at every step, on one logarithmic axis with the
 // area that the controls reach and the bound of the criterion.
-report::Figure deviation_figure(const ProofResult& proof);
+reports::Figure deviation_figure(const ProofResult& proof);
 
 }  // namespace isonorm::equivalence

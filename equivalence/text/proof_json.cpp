@@ -1,7 +1,7 @@
 #include "equivalence/text/proof_json.h"
 
 #include "equivalence/text/summary.h"
-#include "train/records/manifest_json.h"
+#include "training/records/manifest_json.h"
 
 namespace isonorm::equivalence {
 namespace {

@@ -4,8 +4,8 @@
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/text/proof_figures.h"
 #include "equivalence/text/summary.h"
-#include "report/page.h"
-#include "train/records/manifest_html.h"
+#include "reports/page.h"
+#include "training/records/manifest_html.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -14,9 +14,9 @@ std::string verdict(const ProofResult& proof) {
   const std::string sentence = summary_sentence(proof);
   const size_t colon = sentence.find(": ");  // the box has the word before it as its headline
   const std::string rest = colon == std::string::npos ? sentence : sentence.substr(colon + 2);
-  const report::Tone tone = proof.verdict == Verdict::same        ? report::Tone::good
-                            : proof.verdict == Verdict::different ? report::Tone::bad
-                                                                  : report::Tone::plain;
+  const reports::Tone tone = proof.verdict == Verdict::same        ? reports::Tone::good
+                             : proof.verdict == Verdict::different ? reports::Tone::bad
+                                                                   : reports::Tone::plain;
   return verdict_box(tone, verdict_name(proof), rest);
 }
 
@@ -40,8 +40,8 @@ std::string criterion_text(const ProofResult& proof) {
       kNegativeSteps, " steps exceed ", separation(proof.options.training.dtype),
       " D<sub>c</sub> and 1e-5 in each of the three.</p>\n<ul class=\"reasons\">\n");
   for (const RunResult& run : proof.runs)
-    out += text("<li>", report::escaped(run_name(run)), ": ", name_of(run.observed), " &ndash; ",
-                report::unbroken(run.reason), "</li>\n");
+    out += text("<li>", reports::escaped(run_name(run)), ": ", name_of(run.observed), " &ndash; ",
+                reports::unbroken(run.reason), "</li>\n");
   return out + "</ul>\n";
 }
 
@@ -50,13 +50,13 @@ std::string criterion_text(const ProofResult& proof) {
 std::string report_html(const ProofResult& proof) {
   std::string out =
       text("<h1>One Transformer in several coordinates</h1>\n<p class=\"soft\">Pre-LN, Pre-RMSNorm and Pre-CRMSNorm ",
-           proof.options.training.model == train::ModelKind::vit ? "Vision Transformers" : "language models",
+           proof.options.training.model == training::ModelKind::vit ? "Vision Transformers" : "language models",
            " trained side by side, and compared step by step. ", name_of(proof.options.training.dtype), ", ",
            name_of(proof.options.training.optimizer), ", ", proof.options.training.step_count(), " steps.</p>\n");
   out += verdict(proof) + figure_html(loss_figure(proof)) + figure_html(deviation_figure(proof)) +
-         to_html(summary_table(proof)) + criterion_text(proof) + report::repeat_html(repeat_command(proof.manifest)) +
+         to_html(summary_table(proof)) + criterion_text(proof) + reports::repeat_html(repeat_command(proof.manifest)) +
          environment_html(proof.manifest, proof.seconds);
-  return report::report_page(text("isonorm: ", verdict_name(proof)), out);
+  return reports::report_page(text("isonorm: ", verdict_name(proof)), out);
 }
 
 }  // namespace isonorm::equivalence

@@ -5,7 +5,7 @@
 
 #include "core/printed.h"
 #include "equivalence/lockstep/criterion.h"
-#include "train/optimizers.h"
+#include "training/optimizers.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -96,8 +96,8 @@ std::vector<SummaryRow> summary_rows(const ProofResult& proof) {
   return rows;
 }
 
-report::TextTable summary_table(const ProofResult& proof) {
-  report::TextTable table{
+reports::TextTable summary_table(const ProofResult& proof) {
+  reports::TextTable table{
       .heading = "Runs",
       .columns = {"run", "parameters", "loss\n/ control", "gradient\n/ control", "weights\n/ control", "test\naccuracy",
                   "predicts\notherwise", "expected", "observed"},
@@ -106,19 +106,20 @@ report::TextTable summary_table(const ProofResult& proof) {
           "same steps."};
   if (proof.test_count > 0)
     table.caption += text(" Tested on ", proof.test_count,
-                          proof.options.training.model == train::ModelKind::vit ? " images" : " characters",
+                          proof.options.training.model == training::ModelKind::vit ? " images" : " characters",
                           " that the training never saw; the last of these columns counts predictions that are not "
                           "those of layer_norm.");
   const auto beside = [](const std::string& deviation, const std::string& control) {
-    return report::TextCell{control.empty() ? deviation : text(deviation, " / ", control)};
+    return reports::TextCell{control.empty() ? deviation : text(deviation, " / ", control)};
   };
   const std::vector<SummaryRow> rows = summary_rows(proof);
   for (size_t i = 0; i < rows.size(); ++i) {
     const SummaryRow& row = rows[i];
     if (i > 0 && row.kind != rows[i - 1].kind) table.rows.emplace_back();
-    const report::Tone tone = row.observed.empty() || row.observed == name_of(Verdict::undecided) ? report::Tone::plain
-                              : row.as_expected                                                   ? report::Tone::good
-                                                                                                  : report::Tone::bad;
+    const reports::Tone tone = row.observed.empty() || row.observed == name_of(Verdict::undecided)
+                                   ? reports::Tone::plain
+                               : row.as_expected ? reports::Tone::good
+                                                 : reports::Tone::bad;
     table.rows.push_back({{row.name},
                           {row.parameters},
                           beside(row.loss, row.control_loss),

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "equivalence/lockstep/result.h"
-#include "report/text_table.h"
+#include "reports/text_table.h"
 
 namespace isonorm::equivalence {
 
@@ -26,7 +26,7 @@ struct SummaryRow {
 std::vector<SummaryRow> summary_rows(const ProofResult& proof);
 
 // They as a table, a gap between the kinds.
-report::TextTable summary_table(const ProofResult& proof);
+reports::TextTable summary_table(const ProofResult& proof);
 
 // "Equivalent", "Not equivalent" or "Undecided".
 const char* verdict_name(const ProofResult& proof);

@@ -37,7 +37,7 @@ std::vector<std::string> writers_of(const Layout& layout) {
 
 }  // namespace
 
-FileConversion::FileConversion(train::LazyState file, Layout layout, nn::StreamForm to, std::optional<DType> dtype,
+FileConversion::FileConversion(training::LazyState file, Layout layout, nn::StreamForm to, std::optional<DType> dtype,
                                int64_t elements)
     : file_(std::move(file)), layout_(std::move(layout)), to_(to), dtype_(dtype) {
   check_forms(layout_.form, to);
@@ -171,27 +171,28 @@ Tensor FileConversion::make(const std::string& name, bool rounded) const {
   return whole;
 }
 
-train::LazyState FileConversion::made(bool rounded) const {
-  train::LazyState state{{}, [this, rounded](const std::string& name) { return make(name, rounded); }};
+training::LazyState FileConversion::made(bool rounded) const {
+  training::LazyState state{{}, [this, rounded](const std::string& name) { return make(name, rounded); }};
   for (const std::string& name : order_) {
     const Made& m = made_.at(name);
-    state.outline.add(name, train::outline(m.shape, rounded || !is_floating(m.dtype) ? m.dtype : DType::f64));
+    state.outline.add(name, training::outline(m.shape, rounded || !is_floating(m.dtype) ? m.dtype : DType::f64));
   }
   return state;
 }
 
-train::LazyState FileConversion::result() const { return made(true); }
-train::LazyState FileConversion::result_in_f64() const { return made(false); }
+training::LazyState FileConversion::result() const { return made(true); }
+training::LazyState FileConversion::result_in_f64() const { return made(false); }
 
-train::LazyState FileConversion::before() const {
+training::LazyState FileConversion::before() const {
   const auto read = [this](const std::string& name) {
     TensorMap one;
     one.add(name, file_.read(name));
     return centred(one, layout_).at(name);
   };
-  train::LazyState state{{}, read};
+  training::LazyState state{{}, read};
   for (const auto& [name, tensor] : file_.outline)
-    state.outline.add(name, train::outline(tensor.shape(), is_floating(tensor.dtype()) ? DType::f64 : tensor.dtype()));
+    state.outline.add(name,
+                      training::outline(tensor.shape(), is_floating(tensor.dtype()) ? DType::f64 : tensor.dtype()));
   return state;
 }
 

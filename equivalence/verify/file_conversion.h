@@ -21,7 +21,7 @@ class FileConversion {
  public:
   // As convert(), in pieces of so many elements. Throws what can be said by names and shapes alone; what needs the
   // elements, check() throws.
-  FileConversion(train::LazyState file, Layout layout, nn::StreamForm to, std::optional<DType> dtype = {},
+  FileConversion(training::LazyState file, Layout layout, nn::StreamForm to, std::optional<DType> dtype = {},
                  int64_t elements = int64_t{1} << 19);
 
   // Converts every piece and compares it with what it was made of, by the rules of verify_streams(). False where
@@ -38,9 +38,9 @@ class FileConversion {
 
   // The source in f64, its writers as centred as those of rms_norm are (stream_check.h); the result in f64; and the
   // result.
-  train::LazyState before() const;
-  train::LazyState result_in_f64() const;
-  train::LazyState result() const;
+  training::LazyState before() const;
+  training::LazyState result_in_f64() const;
+  training::LazyState result() const;
 
  private:
   struct Made {  // a tensor of the result
@@ -54,9 +54,9 @@ class FileConversion {
   template <class F> bool each_piece(size_t unit, F&& visit) const;
   void note(size_t unit, const Conversion& piece);
   Tensor make(const std::string& name, bool rounded) const;
-  train::LazyState made(bool rounded) const;
+  training::LazyState made(bool rounded) const;
 
-  train::LazyState file_;
+  training::LazyState file_;
   Layout layout_;
   nn::StreamForm to_;
   std::optional<DType> dtype_;

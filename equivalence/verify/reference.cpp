@@ -63,7 +63,7 @@ Tensor normalised_size(const TensorMap& state, const Layout& layout, const NormP
 
 class Check {
  public:
-  Check(const train::LazyState& file, const Layout& layout, const TensorMap& reference)
+  Check(const training::LazyState& file, const Layout& layout, const TensorMap& reference)
       : file_(file), layout_(layout), reference_(reference) {
     check(!reference.empty(), "reference: it holds nothing, expected NAME.input and NAME.output of readers or writers");
     for (const auto& [name, tensor] : reference) {
@@ -178,7 +178,7 @@ class Check {
     }
   }
 
-  const train::LazyState& file_;
+  const training::LazyState& file_;
   const Layout& layout_;
   const TensorMap& reference_;
   std::set<std::string> open_;    // names in the reference that nothing took yet
@@ -193,7 +193,7 @@ TensorMap load_reference(const std::string& path) {
   return is_zip(file) ? load_npz(file) : load_safetensors(file);
 }
 
-ReferenceFindings check_reference(const train::LazyState& file, const Layout& layout, const TensorMap& reference) {
+ReferenceFindings check_reference(const training::LazyState& file, const Layout& layout, const TensorMap& reference) {
   NoGrad no_grad;
   return Check(file, layout, reference).run();
 }

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "equivalence/convert/layout.h"
-#include "train/lazy_state.h"
+#include "training/lazy_state.h"
 
 namespace isonorm::equivalence {
 
@@ -30,6 +30,6 @@ TensorMap load_reference(const std::string& path);
 // is computed in f64 and compared entry by entry with what rounding explains (reference.cpp). Reads the tensors that
 // the reference names, one by one. Throws, naming the entry, where a name is of no reader or writer, one of a pair is
 // missing, a dtype or shape does not fit, an id is no row, something is NaN or infinite, or nothing is there.
-ReferenceFindings check_reference(const train::LazyState& file, const Layout& layout, const TensorMap& reference);
+ReferenceFindings check_reference(const training::LazyState& file, const Layout& layout, const TensorMap& reference);
 
 }  // namespace isonorm::equivalence

@@ -11,7 +11,7 @@ using Relation = EntryComparison::Relation;
 
 // A model's layout; where it has none (its norms belong to more than one stream, a layer scale breaks the form), every
 // tensor is compared to the last bit.
-Layout layout_or_none(const train::ModelOptions& options) {
+Layout layout_or_none(const training::ModelOptions& options) {
   try {
     return layout_of(*options.build());
   } catch (const Error&) {
@@ -105,9 +105,9 @@ std::string Verification::sentence() const {
   return text(why, options.empty() ? "" : text(" Their options differ: ", options, "."));
 }
 
-Verification verify_models(const train::ModelFile& a, const train::ModelFile& b,
+Verification verify_models(const training::ModelFile& a, const training::ModelFile& b,
                            const std::vector<std::pair<std::string, Tensor>>& more) {
-  const train::ModelOptions first(a.description), second(b.description);
+  const training::ModelOptions first(a.description), second(b.description);
   first.check_size(a.state), second.check_size(b.state);
   Verification v;
   if (first.gpt() != second.gpt()) {
@@ -130,9 +130,9 @@ Verification verify_models(const train::ModelFile& a, const train::ModelFile& b,
 
 void check_described(const Metadata& description, const Layout& layout) {
   if (description.empty()) return;
-  const train::ModelOptions options(description);
+  const training::ModelOptions options(description);
   const nn::TransformerOptions& t = options.transformer();
-  const nn::StreamForm form = train::stored_form(options);
+  const nn::StreamForm form = training::stored_form(options);
   check(form == layout.form, "spec: the file says that its tensors are those of ", nn::name_of(form), ", not of ",
         nn::name_of(layout.form));
   check(t.width == layout.width, "spec: the file says that its stream has width ", t.width, ", not ", layout.width);
@@ -141,7 +141,7 @@ void check_described(const Metadata& description, const Layout& layout) {
           exact_decimal(n.eps));
 }
 
-Verification verify_streams(const train::ModelFile& a, const Layout& layout_a, const train::ModelFile& b,
+Verification verify_streams(const training::ModelFile& a, const Layout& layout_a, const training::ModelFile& b,
                             const Layout& layout_b) {
   check_described(a.description, layout_a);
   check_described(b.description, layout_b);
@@ -149,8 +149,8 @@ Verification verify_streams(const train::ModelFile& a, const Layout& layout_a, c
   check_convertible(b.state, layout_b);
   Verification v;
   if (!a.description.empty() && !b.description.empty())
-    v.options = different_options(train::ModelOptions(a.description).description(),
-                                  train::ModelOptions(b.description).description(), false);
+    v.options = different_options(training::ModelOptions(a.description).description(),
+                                  training::ModelOptions(b.description).description(), false);
   v.entries = compare_entries(a.state, layout_a, b.state, layout_b);
   if (v.entries.comparable)
     v.outputs.emplace_back("readers of random rows", compare_streams(a.state, layout_a, b.state, layout_b));

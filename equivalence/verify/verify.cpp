@@ -5,7 +5,7 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
 #include "equivalence/verify/stream_check.h"
-#include "train/build_model.h"
+#include "training/build_model.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -19,12 +19,12 @@ DType coarser(DType a, DType b) { return epsilon(a) >= epsilon(b) ? a : b; }
 
 // The model in f64 with the tensors of the state, each changed by `change` as it is read.
 template <class F>
-std::unique_ptr<nn::Module> loaded(const Metadata& description, const train::LazyState& state, F&& change) {
-  const train::ModelOptions options(description);
+std::unique_ptr<nn::Module> loaded(const Metadata& description, const training::LazyState& state, F&& change) {
+  const training::ModelOptions options(description);
   options.check_size(state.outline);
   std::unique_ptr<nn::Module> model = options.build();
   TensorMap in_f64;
-  for (const auto& [name, like] : state.outline) in_f64.add(name, train::outline(like.shape(), DType::f64));
+  for (const auto& [name, like] : state.outline) in_f64.add(name, training::outline(like.shape(), DType::f64));
   model->load_state_dict(in_f64);  // names and shapes are checked there
   const TensorMap parameters = model->state_dict();
   for (const auto& [name, shape] : state.outline) {
@@ -35,12 +35,12 @@ std::unique_ptr<nn::Module> loaded(const Metadata& description, const train::Laz
   return model;
 }
 
-std::unique_ptr<nn::Module> loaded(const Metadata& description, const train::LazyState& state) {
+std::unique_ptr<nn::Module> loaded(const Metadata& description, const training::LazyState& state) {
   return loaded(description, state, widened);
 }
 
-std::unique_ptr<nn::Module> moved(const Metadata& description, const train::LazyState& state,
-                                  const train::LazyState& partner, uint64_t seed) {
+std::unique_ptr<nn::Module> moved(const Metadata& description, const training::LazyState& state,
+                                  const training::LazyState& partner, uint64_t seed) {
   Generator generator{seed, 0};
   return loaded(description, state,
                 [&](const TensorMap& one) { return moved_by_rounding(one, partner.outline, generator); });
@@ -65,7 +65,7 @@ void check_shapes(const nn::Module& model, const TensorMap& state) {
 }
 
 // The options of the result; see docs/conversion.md.
-train::ModelOptions converted_options(train::ModelOptions o, StreamForm to) {
+training::ModelOptions converted_options(training::ModelOptions o, StreamForm to) {
   nn::TransformerOptions& t = o.transformer();
   t.stream = to;
   t.storage = to == StreamForm::layer_norm ? StreamStorage::raw : StreamStorage::mapped;
@@ -98,7 +98,7 @@ void complete(Conversion& c, const ModelPlan& plan, DType dtype) {
 double Agreement::bound() const { return 4 * control + 64 * epsilon(DType::f64); }
 
 ModelPlan plan_conversion(const Metadata& description, const TensorMap& outline, StreamForm to, bool inference) {
-  const train::ModelOptions options(description);
+  const training::ModelOptions options(description);
   options.check_size(outline);
   const nn::BranchOptions& branch = options.transformer().branch;
   check(branch.dropout == 0 || inference, "convert: dropout ", branch.dropout,
@@ -111,14 +111,14 @@ ModelPlan plan_conversion(const Metadata& description, const TensorMap& outline,
     plan.layout = layout_of(*model);
   }
   const std::unique_ptr<nn::Module> converted = converted_options(options, to).build();
-  plan.description = train::describe(*converted);
+  plan.description = training::describe(*converted);
   plan.result = layout_of(*converted);
   for (const nn::Parameter& p : converted->named_parameters())
-    plan.outline.add(p.name, train::outline(p.tensor.shape(), DType::f64));
+    plan.outline.add(p.name, training::outline(p.tensor.shape(), DType::f64));
   return plan;
 }
 
-ModelConversion convert_model(const train::ModelFile& file, StreamForm to, const ModelConversionOptions& o) {
+ModelConversion convert_model(const training::ModelFile& file, StreamForm to, const ModelConversionOptions& o) {
   ModelPlan plan = plan_conversion(file.description, file.state, to, o.inference);
   ModelConversion result{convert(file.state, plan.layout, to, o.dtype), std::move(plan.description)};
   complete(result.conversion, plan, o.dtype.value_or(coarsest(file.state)));
@@ -130,8 +130,8 @@ Tensor logits(const Metadata& description, const TensorMap& state, const Tensor&
   return (*loaded(description, state))(inputs);
 }
 
-Agreement compare_models(const Metadata& description_a, const train::LazyState& a, const Metadata& description_b,
-                         const train::LazyState& b, const Tensor& inputs) {
+Agreement compare_models(const Metadata& description_a, const training::LazyState& a, const Metadata& description_b,
+                         const training::LazyState& b, const Tensor& inputs) {
   NoGrad no_grad;
   const std::unique_ptr<nn::Module> first = loaded(description_a, a);
   const std::unique_ptr<nn::Module> second = loaded(description_b, b);

@@ -8,7 +8,7 @@
 #include "equivalence/convert/convert.h"
 #include "equivalence/convert/convertible.h"
 #include "equivalence/verify/compare_entries.h"
-#include "train/model_file.h"
+#include "training/model_file.h"
 
 namespace isonorm::equivalence {
 
@@ -48,7 +48,7 @@ ModelPlan plan_conversion(const Metadata& description, const TensorMap& outline,
 // As convert(), for a file with a description. Raw weights of whatever form are the Pre-LN model's.
 // Throws as convert() does, and where the file's tensors are not those of the model that it describes, or dropout acts
 // on its branches.
-ModelConversion convert_model(const train::ModelFile& file, nn::StreamForm to,
+ModelConversion convert_model(const training::ModelFile& file, nn::StreamForm to,
                               const ModelConversionOptions& options = {});
 
 // The logits of a described model in f64 with this state.
@@ -58,8 +58,8 @@ Tensor logits(const Metadata& description, const TensorMap& state, const Tensor&
 // each with every tensor moved by an ulp of its dtype, or of its partner's in the other where that is coarser, and the
 // larger counts: the verdict does not ask which comes first. Six models of f64 are in memory. Throws where the models
 // do not take the same inputs or give logits of different shapes.
-Agreement compare_models(const Metadata& description_a, const train::LazyState& a, const Metadata& description_b,
-                         const train::LazyState& b, const Tensor& inputs);
+Agreement compare_models(const Metadata& description_a, const training::LazyState& a, const Metadata& description_b,
+                         const training::LazyState& b, const Tensor& inputs);
 
 // The same seen from the stream (stream_check.h); where `of` is not null it gets each tensor's deviation.
 Agreement compare_streams(const TensorMap& a, const Layout& layout_a, const TensorMap& b, const Layout& layout_b,
@@ -78,11 +78,11 @@ struct Verification {
 
 // Entries, then logits of random inputs in which every id and position occurs, then those of `more`.
 // Throws where a description is missing or is not of its file.
-Verification verify_models(const train::ModelFile& a, const train::ModelFile& b,
+Verification verify_models(const training::ModelFile& a, const training::ModelFile& b,
                            const std::vector<std::pair<std::string, Tensor>>& more = {});
 // Entries, then what the readers see of random rows; options too, where both files have a description. Throws as
 // check_described and check_convertible.
-Verification verify_streams(const train::ModelFile& a, const Layout& layout_a, const train::ModelFile& b,
+Verification verify_streams(const training::ModelFile& a, const Layout& layout_a, const training::ModelFile& b,
                             const Layout& layout_b);
 // Throws where the description that a file has, if any, contradicts the layout: in the form of its stream, its width or
 // its eps.

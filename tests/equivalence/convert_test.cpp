@@ -12,7 +12,7 @@
 
 using namespace isonorm;
 using namespace isonorm::equivalence;
-using namespace isonorm::train;
+using namespace isonorm::training;
 using namespace isonorm::test;
 using Catch::Matchers::Contains;
 using nn::StreamForm;

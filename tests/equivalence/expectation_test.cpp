@@ -7,7 +7,7 @@
 
 using namespace isonorm;
 using namespace isonorm::equivalence;
-using namespace isonorm::train;
+using namespace isonorm::training;
 using Catch::Matchers::Contains;
 
 namespace {

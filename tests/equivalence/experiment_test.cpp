@@ -11,7 +11,7 @@
 #include "tests/support/catch.h"
 
 using namespace isonorm::equivalence;
-using namespace isonorm::report;
+using namespace isonorm::reports;
 using isonorm::test::contains;
 using isonorm::test::unstyled;
 using isonorm::test::well_formed;

@@ -13,7 +13,7 @@
 
 using namespace isonorm;
 using namespace isonorm::equivalence;
-using namespace isonorm::train;
+using namespace isonorm::training;
 using Catch::Matchers::Contains;
 using isonorm::test::gpt2;
 using isonorm::test::gpt2_layout;

@@ -9,11 +9,11 @@
 #include "equivalence/text/summary.h"
 #include "tests/equivalence/synthetic.h"
 #include "tests/support/catch.h"
-#include "train/records/training_log.h"
-#include "train/records/training_text.h"
+#include "training/records/training_log.h"
+#include "training/records/training_text.h"
 
 using namespace isonorm::equivalence;
-using namespace isonorm::train;
+using namespace isonorm::training;
 using Catch::Matchers::Contains;
 using nlohmann::json;
 

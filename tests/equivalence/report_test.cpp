@@ -3,16 +3,16 @@
 
 #include "equivalence/text/proof_report.h"
 #include "equivalence/text/summary.h"
-#include "report/page.h"
-#include "tests/support/markup.h"
+#include "reports/page.h"
 #include "tests/equivalence/synthetic.h"
 #include "tests/support/catch.h"
-#include "train/records/manifest.h"
-#include "train/records/training_report.h"
+#include "tests/support/markup.h"
+#include "training/records/manifest.h"
+#include "training/records/training_report.h"
 
 using namespace isonorm::equivalence;
-using namespace isonorm::report;
-using namespace isonorm::train;
+using namespace isonorm::reports;
+using namespace isonorm::training;
 using isonorm::test::contains;
 using isonorm::test::unstyled;
 using isonorm::test::well_formed;

@@ -49,7 +49,7 @@ struct SmallNet : nn::Module {
   }
 };
 
-inline train::Examples small_batch(int64_t point) {
+inline training::Examples small_batch(int64_t point) {
   Generator g{77, static_cast<uint64_t>(point) << 20};
   return {randn({12, 5}, {DType::f64}, g), randint(0, 3, {12}, kCpu, g)};
 }

@@ -1,13 +1,14 @@
 // The table's rows and the closing sentence of a proof.
-#include "core/printed.h"
 #include "equivalence/text/summary.h"
+
+#include "core/printed.h"
 #include "tests/equivalence/synthetic.h"
 #include "tests/support/catch.h"
-#include "train/records/manifest.h"
-#include "train/records/training_text.h"
+#include "training/records/manifest.h"
+#include "training/records/training_text.h"
 
 using namespace isonorm::equivalence;
-using namespace isonorm::train;
+using namespace isonorm::training;
 using Kind = SummaryRow::Kind;
 
 TEST_CASE("summary: one row per run, reference and controls first") {
@@ -20,23 +21,23 @@ TEST_CASE("summary: one row per run, reference and controls first") {
   CHECK(rows[1].name == "layer_norm + 1 ulp (seed 1)");
   CHECK(rows[1].observed.empty());
   CHECK(rows[5].kind == Kind::form);
-  CHECK(rows[5].weight == scientific(proof.runs[0].weight_deviation));
-  CHECK(rows[5].control_weight == scientific(proof.control_weight));
+  CHECK(rows[5].weight == isonorm::scientific(proof.runs[0].weight_deviation));
+  CHECK(rows[5].control_weight == isonorm::scientific(proof.control_weight));
   CHECK(rows[8].kind == Kind::negative);
   CHECK(rows[8].name == "rms_norm projected_once");
   CHECK(rows[8].expected == "different");
   CHECK(rows[8].accuracy.empty());
-  CHECK(rows[8].control_loss == scientific(proof.runs[3].control.loss.back()));
+  CHECK(rows[8].control_loss == isonorm::scientific(proof.runs[3].control.loss.back()));
 }
 
 TEST_CASE("summary: the sentence gives the figures, or the run that failed and why") {
   ProofResult proof = synthetic_proof();
   const std::string good = summary_sentence(proof);
   CHECK(good.find("Equivalent: after 200 steps on the same batches rms_norm, crms_norm and crms_isometric have") == 0);
-  CHECK(good.find(scientific(proof.control_weight)) != std::string::npos);
-  CHECK(
-      good.find("the 2 negative controls came out different. Horizon: 200 of 200 steps; up to there a difference of " +
-                scientific(bound(proof.control_loss, isonorm::DType::f64)) + " in the loss") != std::string::npos);
+  CHECK(good.find(isonorm::scientific(proof.control_weight)) != std::string::npos);
+  CHECK(good.find(
+            "the 2 negative controls came out different. Horizon: 200 of 200 steps; up to there a difference of " +
+            isonorm::scientific(bound(proof.control_loss, isonorm::DType::f64)) + " in the loss") != std::string::npos);
   proof.runs[1].deviations.gradient[6] = 1e-3;
   conclude(proof);
   const std::string bad = summary_sentence(proof);
@@ -97,7 +98,7 @@ TEST_CASE("summary: a training in one sentence") {
 }
 
 TEST_CASE("scientific: two digits, zero and NaN") {
-  CHECK(scientific(3.14e-15) == "3.1e-15");
-  CHECK(scientific(0) == "0");
-  CHECK(scientific(std::nan("")) == "NaN");
+  CHECK(isonorm::scientific(3.14e-15) == "3.1e-15");
+  CHECK(isonorm::scientific(0) == "0");
+  CHECK(isonorm::scientific(std::nan("")) == "NaN");
 }

@@ -7,7 +7,7 @@
 
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/lockstep/result.h"
-#include "train/records/training_result.h"
+#include "training/records/training_result.h"
 
 namespace isonorm::equivalence {
 
@@ -94,8 +94,8 @@ inline ProofResult synthetic_proof(int steps = 200) {
 }
 
 // A training of 200 steps that was gone on with after step 10.
-inline train::TrainingResult synthetic_training() {
-  train::TrainingResult t;
+inline training::TrainingResult synthetic_training() {
+  training::TrainingResult t;
   t.form = "crms_norm";
   t.options.steps = 200;
   t.manifest = manifest_of(t.options, t.form, t.options.dtype);

@@ -12,15 +12,15 @@
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/text/grid_text.h"
 #include "optim/muon.h"
-#include "report/page.h"
-#include "tests/support/markup.h"
+#include "reports/page.h"
 #include "tests/support/catch.h"
 #include "tests/support/compare.h"
+#include "tests/support/markup.h"
 
 using namespace isonorm;
 using namespace isonorm::equivalence;
-using namespace isonorm::report;
-using namespace isonorm::train;
+using namespace isonorm::reports;
+using namespace isonorm::training;
 using Catch::Matchers::Contains;
 using Catch::Matchers::StartsWith;
 

@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "tests/support/catch.h"
-#include "train/records/manifest.h"
+#include "training/records/manifest.h"
 
 using namespace isonorm;
 using namespace isonorm::io;

@@ -1,7 +1,5 @@
 // The architecture switches of docs/normalization.md: which keep the forms of the stream one training and which do not
 // (G9), tied heads in mapped storage (G11) and readers with zero row sums (G12).
-#include "tests/support/catch.h"
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -16,11 +14,13 @@
 #include "autograd/ops/shape.h"
 #include "equivalence/coordinates/parametrisation.h"
 #include "equivalence/lockstep/criterion.h"
+#include "equivalence/lockstep/training.h"
 #include "nn/gpt.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
+#include "tests/support/catch.h"
 #include "tests/support/compare.h"
-#include "train/build_model.h"
+#include "training/build_model.h"
 
 using namespace isonorm;
 using namespace isonorm::nn;

@@ -11,7 +11,7 @@
 #include "tests/support/temp_folder.h"
 #include "tests/support/zip.h"
 #include "tests/tools/child.h"
-#include "train/model_file.h"
+#include "training/model_file.h"
 
 using namespace isonorm;
 using Catch::Matchers::Contains;
@@ -121,9 +121,9 @@ TEST_CASE("verify: two trainings are two functions, and what their options diffe
   const ChildResult r = t.verify("in", "other");
   CHECK(r.code == 1);
   CHECK_THAT(r.out, Contains(": different") && Contains("Different: the two are not one function: "));
-  Metadata description = train::load_model_file(t / "in").description;
+  Metadata description = training::load_model_file(t / "in").description;
   description.insert_or_assign("model.eps", std::string("1e-03"));
-  save_safetensors(t / "eps", train::load_model_file(t / "in").state, description);
+  save_safetensors(t / "eps", training::load_model_file(t / "in").state, description);
   const ChildResult eps = t.verify("in", "eps");
   CHECK(eps.code == 1);
   CHECK_THAT(eps.out, Contains("Their options differ: eps 1e-05 and 0.001."));
@@ -144,7 +144,8 @@ TEST_CASE("convert: raw weights of another form are exported as they are") {
   INFO(r.out << r.err);
   CHECK(r.code == 0);
   CHECK_THAT(r.out, Contains("holds raw weights: those of the Pre-LN model"));
-  const train::ModelFile before = train::load_model_file(t / "raw"), after = train::load_model_file(t / "plain");
+  const training::ModelFile before = training::load_model_file(t / "raw"),
+                            after = training::load_model_file(t / "plain");
   CHECK(after.description.at("model.stream") == "layer_norm");
   for (const auto& [name, tensor] : before.state)
     CHECK(tensor.to_vector<float>() == after.state.at(name).to_vector<float>());
@@ -166,7 +167,7 @@ TEST_CASE("audit and compare read what verify reads") {
   check_refusal(audit("in", {"--width", "16"}), 2, "--width: 16, in");
   CHECK(t.convert("in", "crms", "crms_norm", {"-q"}).code == 0);
   check_refusal(audit("crms"), 3, "isonorm convert --to layer_norm");
-  save_safetensors(t / "plain", train::load_model_file(t / "in").state);
+  save_safetensors(t / "plain", training::load_model_file(t / "in").state);
   const ChildResult same = run_child({"compare", t / "in", t / "plain"});
   INFO(same.out << same.err);
   CHECK(same.code == 0);
@@ -175,7 +176,7 @@ TEST_CASE("audit and compare read what verify reads") {
 TEST_CASE("verify: a ViT and a GPT are different models") {
   const Trained t;
   nn::Vit vit({.image = 6, .patch = 3, .classes = 4, .transformer = {.width = 8, .depth = 1, .heads = 2}});
-  save_safetensors(t / "vit", vit.state_dict(), describe(vit));
+  save_safetensors(t / "vit", vit.state_dict(), training::describe(vit));
   const ChildResult r = t.verify("in", "vit");
   CHECK(r.code == 1);
   CHECK(r.out == "Different models: the first is a GPT, the second a ViT.\n");
@@ -204,7 +205,7 @@ TEST_CASE("convert: usage is 2, what cannot be converted 3, files 4, and OUT doe
   bytes[bytes.size() - 1] ^= 1;
   write_bytes(t / "flipped", bytes);
   check_refusal(t.convert("flipped", "out", "rms_norm"), 3, "checksum");
-  save_safetensors(t / "plain", train::load_model_file(t / "in").state);
+  save_safetensors(t / "plain", training::load_model_file(t / "in").state);
   check_refusal(t.convert("plain", "out", "rms_norm"), 3, "--spec");
   CHECK_FALSE(std::filesystem::exists(t / "out"));
 }
@@ -212,7 +213,7 @@ TEST_CASE("convert: usage is 2, what cannot be converted 3, files 4, and OUT doe
 TEST_CASE("convert: a file that other tools wrote, by its description") {
   const Trained t;
   TensorMap state;
-  for (const auto& [name, tensor] : train::load_model_file(t / "in").state) state.add(name, tensor);
+  for (const auto& [name, tensor] : training::load_model_file(t / "in").state) state.add(name, tensor);
   save_safetensors(t / "plain", state, {{"format", "pt"}});
   write_text(t / "spec.json", described());
   const std::vector<std::string> spec = {"--spec", t / "spec.json"};
@@ -224,7 +225,7 @@ TEST_CASE("convert: a file that other tools wrote, by its description") {
   const TensorMap converted = load_safetensors(t / "out", &metadata);
   CHECK(metadata == Metadata{{"format", "pt"}, {"stream.form", "crms_norm"}});
   // What a file says of itself counts: a form, and options where both say something.
-  Metadata mapped = train::load_model_file(t / "in").description;
+  Metadata mapped = training::load_model_file(t / "in").description;
   save_safetensors(t / "said", state, mapped);
   CHECK(t.verify("said", "out", spec).code == 0);
   mapped.insert_or_assign("model.activation", std::string("relu"));
@@ -249,7 +250,7 @@ TEST_CASE("convert: a file that other tools wrote, by its description") {
 
 TEST_CASE("convert: a description that a reference contradicts converts nothing") {
   const Trained t;
-  const TensorMap state = train::load_model_file(t / "in").state;
+  const TensorMap state = training::load_model_file(t / "in").state;
   save_safetensors(t / "plain", state);
   const std::string right = described();
   std::string wrong = right;
@@ -302,7 +303,7 @@ TEST_CASE("convert: a description that a reference contradicts converts nothing"
 TEST_CASE("convert: masks of any dtype pass as they are, a layer scale is folded and its spec reads the result") {
   const Trained t;
   std::vector<io::TensorEntry> entries;
-  TensorMap state = train::load_model_file(t / "in").state;
+  TensorMap state = training::load_model_file(t / "in").state;
   for (const auto& [name, tensor] : state) entries.push_back({name, tensor.dtype(), tensor.shape()});
   state.add("mask", from_vector<uint8_t>({1, 0, 1}, {3}));
   entries.push_back({"mask", DType::u8, {3}, 0, 0, "BOOL"});
@@ -342,7 +343,7 @@ TEST_CASE("convert: masks of any dtype pass as they are, a layer scale is folded
 
 TEST_CASE("convert: one shard of a model is called so") {
   const Trained t;
-  save_safetensors(t / "model-00001-of-00002.safetensors", train::load_model_file(t / "in").state);
+  save_safetensors(t / "model-00001-of-00002.safetensors", training::load_model_file(t / "in").state);
   check_refusal(t.convert("model-00001-of-00002.safetensors", "out", "rms_norm"), 3, "shard 00001 of 00002");
 }
 

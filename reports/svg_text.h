@@ -1,0 +1,42 @@
+// Internal: What the drawings share: text put together from numbers, and paths that stretch with the plot area.
+#pragma once
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "core/printed.h"
+
+namespace isonorm::reports {
+
+template <class... A> void append_printed(std::string& out, const char* format, A... a) {
+  out += printed(format, a...);
+}
+
+inline constexpr double kAcross = 1000;  // a plot area's width in the units of its paths, whatever its width in px
+
+// The beginning and the end of the part of a drawing that stretches with its width: paths, but no text and no circles.
+// `height` px.
+inline std::string begin_paths(double height) {
+  return printed("<svg width=\"100%%\" height=\"%.0f\" viewBox=\"0 0 %.0f %.0f\" preserveAspectRatio=\"none\">\n",
+                 height, kAcross, height);
+}
+inline constexpr const char* kEndPaths = "</svg>\n";
+
+// About the width of a text of 12 px.
+inline double text_width(std::string_view s) {
+  return 6.6 * static_cast<double>(std::count_if(s.begin(), s.end(), [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
+// "10⁻¹⁵".
+inline std::string power_of_ten(int exponent) {
+  static const char* kDigits[] = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
+  if (exponent == 0) return "1";
+  if (exponent == 1) return "10";
+  std::string result = exponent < 0 ? "10⁻" : "10";
+  for (char c : std::to_string(std::abs(exponent))) result += kDigits[c - '0'];
+  return result;
+}
+
+}  // namespace isonorm::reports

@@ -1,0 +1,45 @@
+// A table of results, once as text and once as HTML.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace isonorm::reports {
+
+enum class Tone { plain, good, bad };
+
+struct TextCell {
+  std::string text;
+  Tone tone = Tone::plain;
+  std::optional<double> value = {};  // the number behind the text, for a program that reads the table
+};
+
+// A cell that shows a measured number.
+TextCell number_cell(double value, Tone tone = Tone::plain);
+
+struct TextTable {
+  std::string heading;
+  std::vector<std::string> columns = {};  // their names, in lines; the first column names the row, the last judges it
+  std::string caption = {};
+  std::vector<std::vector<TextCell>> rows = {};  // one without cells: a gap between groups of rows
+};
+
+// Aligned columns under a rule, tones coloured where `color`. Widths count characters, not bytes. Where the table is
+// wider than `width` (0: there is no limit), it is set compactly: cells in several lines, columns that do not fit in a
+// part of their own below (without the rows that are empty there), the last column in the first part, and texts of a
+// sentence's length below all as lines "row: text". No line is then longer than `width`, but for a single word that is.
+std::string to_text(const TextTable& table, bool color, size_t width = 0);
+
+// The text with line breaks at spaces, so that no line is longer than `width` (0: as it is) but for a single word; all
+// lines but the first begin with `indent` spaces.
+std::string wrapped(const std::string& s, size_t width, size_t indent = 0);
+
+// Heading, <table> and caption. On a narrow page each row is a card of its own, with every cell under its column's
+// name.
+std::string to_html(const TextTable& table);
+
+// The beginning of the cell of a column.
+std::string cell_html(const std::string& column, const std::string& css);
+
+}  // namespace isonorm::reports

@@ -1,0 +1,78 @@
+// The test pass against predictions counted by hand from the logits.
+#include "training/held_out.h"
+
+#include <cmath>
+#include <fstream>
+
+#include "autograd/grad_mode.h"
+#include "tests/support/catch.h"
+#include "tests/support/temp_folder.h"
+
+using namespace isonorm;
+using namespace isonorm::training;
+
+TEST_CASE("test pass: loss, accuracy and differing predictions are those of the held-out text") {
+  const TempFolder folder;
+  std::ofstream out(folder / "text");
+  for (int i = 0; i < 2000; ++i) out << "abcd efg"[i * i % 7] << "xyz "[i % 4];
+  out.close();
+  const TrainingOptions o{
+      .model = ModelKind::gpt, .data = folder / "text", .width = 8, .depth = 1, .heads = 2, .context = 7, .seed = 3};
+  const Source source(o);
+  const int64_t windows = (400 - 1) / 7;
+  REQUIRE(source.test_count() == windows);
+  const nn::Stream stream(nn::StreamForm::layer_norm, o.width);
+  const std::unique_ptr<nn::Module> a = build_model(o, source.shape(), stream),
+                                    b = build_model(o, source.shape(), stream);
+
+  // Each window alone, with the arg-max and the logarithm written out.
+  NoGrad no_grad;
+  double loss = 0;
+  int64_t right = 0, differing = 0;
+  for (int64_t w = 0; w < windows; ++w) {
+    const Examples window = source.test_rows(w, 1);
+    const std::vector<int64_t> targets = window.targets.to_vector<int64_t>();
+    const std::vector<double> la = (*a)(window.inputs).to_vector<double>(),
+                              lb = (*b)(window.inputs).to_vector<double>();
+    const size_t vocab = static_cast<size_t>(source.shape().vocab);
+    for (size_t t = 0; t < 7; ++t) {
+      const double *row = la.data() + t * vocab, *other = lb.data() + t * vocab;
+      double sum = 0;
+      for (size_t c = 0; c < vocab; ++c) sum += std::exp(row[c]);
+      loss += std::log(sum) - row[targets[t]];
+      const auto best = std::max_element(row, row + vocab) - row;
+      right += best == targets[t];
+      differing += best != std::max_element(other, other + vocab) - other;
+    }
+  }
+  REQUIRE(right > 0);
+  REQUIRE(differing > 0);
+  nn::Module* models[] = {a.get(), b.get()};
+  int heard = 0;
+  const auto pass =
+      test_pass(source, models, [&](int batch, int batches) { return ++heard == batch && batch <= batches; });
+  REQUIRE(pass);
+  CHECK(heard == 1);
+  CHECK(pass->predictions == 7 * windows);
+  CHECK(pass->scores[0].right == right);
+  CHECK(pass->accuracy(0) == static_cast<double>(right) / (7 * windows));
+  CHECK(std::abs(pass->scores[0].loss - loss / (7 * windows)) < 1e-13 * loss);
+  CHECK(pass->scores[0].differing == 0);
+  CHECK(pass->scores[1].differing == differing);
+  CHECK(a->training());
+  CHECK_FALSE(test_pass(source, models, [](int, int) { return false; }));
+}
+
+TEST_CASE("test pass: a held-out part shorter than a window tests nothing") {
+  const TempFolder folder;
+  std::ofstream(folder / "text") << "abcdefghijklmnopqrstuvwxyz";
+  const TrainingOptions o{
+      .model = ModelKind::gpt, .data = folder / "text", .width = 8, .depth = 1, .heads = 2, .context = 7};
+  const Source source(o);
+  CHECK(source.test_count() == 0);
+  const std::unique_ptr<nn::Module> model = build_model(o, source.shape(), nn::Stream(nn::StreamForm::rms_norm, 8));
+  nn::Module* models[] = {model.get()};
+  const auto pass = test_pass(source, models);
+  REQUIRE(pass);
+  CHECK(pass->predictions == 0);
+}

@@ -1,0 +1,50 @@
+#include "training/held_out.h"
+
+#include "autograd/grad_mode.h"
+#include "autograd/ops/loss.h"
+#include "autograd/ops/reduce.h"
+#include "core/round_up.h"
+
+namespace isonorm::training {
+namespace {
+
+constexpr int64_t kTestImages = 250, kTestTokens = 4000;  // of one forward: enough to keep the cores busy
+
+}  // namespace
+
+std::optional<TestPass> test_pass(const Source& source, std::span<nn::Module* const> models,
+                                  const std::function<bool(int, int)>& progress) {
+  NoGrad no_grad;
+  TestPass pass{.scores = std::vector<TestScore>(models.size())};
+  const int64_t examples = source.test_count();
+  const int64_t rows = source.context() > 0 ? std::max<int64_t>(1, kTestTokens / source.context()) : kTestImages;
+  const int batches = static_cast<int>(ceil_div(examples, rows));
+  for (nn::Module* model : models) model->eval();
+  bool go_on = true;
+  for (int b = 0; b < batches && go_on; ++b) {
+    const Examples batch = source.test_rows(b * rows, std::min(rows, examples - b * rows));
+    const std::vector<int64_t> targets = batch.targets.to_vector<int64_t>();
+    const size_t n = targets.size();
+    std::vector<int64_t> first;
+    for (size_t m = 0; m < models.size(); ++m) {
+      const Tensor logits = (*models[m])(batch.inputs);
+      const std::vector<int64_t> predicted = argmax(logits, -1).to_vector<int64_t>();
+      if (m == 0) first = predicted;
+      TestScore& score = pass.scores[m];
+      score.loss += cross_entropy(logits, batch.targets).item() * static_cast<double>(n);
+      for (size_t i = 0; i < n; ++i) {
+        score.right += predicted[i] == targets[i];
+        score.differing += predicted[i] != first[i];
+      }
+    }
+    pass.predictions += static_cast<int64_t>(n);
+    go_on = !progress || progress(b + 1, batches);
+  }
+  for (nn::Module* model : models) model->train();
+  if (!go_on) return std::nullopt;
+  for (TestScore& score : pass.scores)
+    if (pass.predictions > 0) score.loss /= static_cast<double>(pass.predictions);
+  return pass;
+}
+
+}  // namespace isonorm::training

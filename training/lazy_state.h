@@ -1,0 +1,31 @@
+// A checkpoint whose tensors are read, or made, when they are asked for: of a large file one is in memory at a time.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "core/tensor_map.h"
+
+namespace isonorm::training {
+
+struct LazyState {
+  LazyState() = default;
+  LazyState(TensorMap names, std::function<Tensor(const std::string&)> reader)
+      : outline(std::move(names)), read(std::move(reader)) {}
+  // One that is in memory.
+  LazyState(const TensorMap& held) : outline(held), read([held](const std::string& name) { return held.at(name); }) {}
+
+  TensorMap outline;  // every tensor's name, dtype and shape in order; its elements mean nothing
+  std::function<Tensor(const std::string& name)> read;
+};
+
+// A tensor that takes no memory: its elements are one zero.
+inline Tensor outline(const Dims& shape, DType dtype) {
+  Dims strides;
+  for (int i = 0; i < shape.rank; ++i) strides.push_back(0);
+  const Tensor zero = empty({1}, {dtype});
+  visit_all(dtype, [&]<class T>() { *zero.mutable_data<T>() = T(); });
+  return as_strided(zero, shape, strides, 0);
+}
+
+}  // namespace isonorm::training

@@ -1,0 +1,127 @@
+#include "training/records/manifest.h"
+
+#include <algorithm>
+#include <cctype>
+#include <fstream>
+#include <thread>
+
+#include "core/blas_info.h"
+#include "core/kernel.h"
+#include "core/parallel.h"
+#include "training/training_options.h"
+
+namespace isonorm::training {
+namespace {
+
+std::string compiler_name() {
+#if defined(__clang__)
+  return text("Clang ", __clang_major__, ".", __clang_minor__, ".", __clang_patchlevel__);
+#else
+  return text("GNU ", __GNUC__, ".", __GNUC_MINOR__, ".", __GNUC_PATCHLEVEL__);
+#endif
+}
+
+std::string cpu_name() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);)
+    if (line.starts_with("model name")) {
+      const size_t value = line.find_first_not_of(" \t", line.find(':') + 1);
+      if (value != std::string::npos) return line.substr(value);
+    }
+  return "unknown";
+}
+
+// A word as a POSIX shell reads it.
+std::string quoted(const std::string& word) {
+  const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) {
+    return std::isalnum(c) || std::string_view("-_./,+=:@").find(c) != std::string_view::npos;
+  });
+  if (plain) return word;
+  std::string result = "'";
+  for (char c : word) {
+    if (c == '\'')
+      result += "'\\''";
+    else
+      result += c;
+  }
+  result += '\'';
+  return result;
+}
+
+}  // namespace
+
+OptionList option_list(const TrainingOptions& o) {
+  const bool vit = o.model == ModelKind::vit;
+  OptionList list = {{"model", name_of(o.model)},
+                     {"data", o.data},
+                     {"optimizer", name_of(o.optimizer)},
+                     {"lr", text(o.lr)},
+                     {"warmup", text(o.warmup)},
+                     {"weight-decay", text(o.decay())},
+                     {"clip", text(o.clip)},
+                     {"steps", text(o.step_count())},
+                     {"batch", text(o.batch)},
+                     {"width", text(o.width)},
+                     {"depth", text(o.depth)},
+                     {"heads", text(o.heads)},
+                     {vit ? "patch" : "context", text(vit ? o.patch : o.context)},
+                     {"head-width", text(o.head_width > 0 ? o.head_width : o.width / std::max<int64_t>(1, o.heads))},
+                     {"mlp", text(o.mlp > 0 ? o.mlp : 4 * o.width)},
+                     {"activation", name_of(o.activation)},
+                     {"positions", name_of(o.positions)},
+                     {vit ? "mean-pool" : "tied", text(vit ? o.mean_pool : o.tied)},
+                     {"no-bias", text(!o.bias)},
+                     {"affine", text(o.affine)},
+                     {"dtype", name_of(o.dtype)},
+                     {"eps", text(o.eps)},
+                     {"seed", text(o.seed)},
+                     {"threads", text(o.threads > 0 ? o.threads : num_threads())}};
+  const auto where = [&](bool there, const char* name, const std::string& value) {
+    if (there) list.emplace_back(name, value);
+  };
+  where(o.branch.dropout > 0, "dropout", text(o.branch.dropout));
+  where(o.branch.stochastic_depth > 0, "stochastic-depth", text(o.branch.stochastic_depth));
+  where(o.branch.layer_scale > 0, "layer-scale", text(o.branch.layer_scale));
+  where(o.decay_matrices_only, "decay-matrices-only", "true");
+  where(o.accumulate > 1, "accumulate", text(o.accumulate));
+  where(o.ema > 0, "ema", text(o.ema));
+  where(o.resume_at > 0, "resume-at", text(o.resume_at));
+  return list;
+}
+
+Manifest manifest_of(const TrainingOptions& options) {
+  Manifest m;
+  m.version = ISONORM_VERSION;
+  m.compiler = compiler_name();
+  m.flags = ISONORM_FLAGS;
+  m.instructions = name_of(isa());
+  const BlasInfo blas = blas_info();
+  m.blas_core = blas.core;
+  m.blas_flavour = blas.flavour;
+  m.blas_version = blas.version;
+  m.threads = options.threads > 0 ? options.threads : num_threads();
+  m.cpu = cpu_name();
+  m.seed = options.seed;
+  m.dtype = name_of(options.dtype);
+  m.options = option_list(options);
+  return m;
+}
+
+Manifest manifest_of(const TrainingOptions& options, const std::string& form, DType activations) {
+  Manifest m = manifest_of(options);
+  m.options.insert(m.options.begin(), {"form", form});
+  m.options.emplace_back("activations", name_of(activations));
+  return m;
+}
+
+std::string repeat_command(const Manifest& manifest) {
+  std::string command = "isonorm " + manifest.verb;
+  for (const auto& [name, value] : manifest.options) {
+    if (value.empty() || value == "false") continue;  // "false" and "true": a flag
+    command += text(" --", name);
+    if (value != "true") command += text(" ", quoted(value));
+  }
+  return command;
+}
+
+}  // namespace isonorm::training

@@ -1,0 +1,138 @@
+#include "training/records/training_log.h"
+
+#include <cmath>
+#include <istream>
+#include <map>
+
+#include "training/records/manifest_json.h"
+#include "training/records/training_text.h"
+
+namespace isonorm::training {
+namespace {
+
+json evaluation_json(const Evaluation& e, ModelKind model) {
+  return {{"step", e.step},
+          {"loss", e.loss},
+          {"perplexity", model == ModelKind::gpt ? json(std::exp(e.loss)) : json(nullptr)},
+          {"accuracy", e.accuracy()},
+          {"right", e.right},
+          {"predictions", e.predictions}};
+}
+
+// Of a manifest what two parts of one training have in common, wherever its data lie.
+json identity(const json& manifest) {
+  json options = manifest.value("options", json::object());
+  for (const char* name : {"data", "threads"}) options.erase(name);
+  if (options.value("init", json("")) == "") options.erase("init");  // a log from before there was a choice has none
+  return {options, manifest.value("data_sha256", "")};
+}
+
+// Of a part of a log, its manifest with the options that the training has now in place of those that `earlier`
+// ("to step 30 with --lr 0.1 --steps 30") says it had.
+json as_now(json part, const json& now, const std::string& earlier) {
+  if (!part.is_object() || !part.contains("options") || !part["options"].is_object()) return part;
+  json& options = part["options"];
+  for (const char* name : kExtendable) {
+    if (!options.contains(name)) continue;
+    const json& value = options[name];
+    const std::string said = text(" --", name, " ", value.is_string() ? value.get<std::string>() : value.dump());
+    for (const char* end : {" ", ";"})
+      if ((earlier + ";").find(said + end) != earlier.npos) options[name] = now["options"][name];
+  }
+  return part;
+}
+
+}  // namespace
+
+std::string to_json(const TrainingResult& training) {
+  json evaluations = json::array(), losses = json::array();
+  for (const Evaluation& e : training.evaluations) evaluations.push_back(evaluation_json(e, training.options.model));
+  for (const TrainingStep& s : training.steps) losses.push_back(s.loss);
+  const bool tested = !training.evaluations.empty();
+  const json last = tested ? evaluations.back() : json::object();
+  const json object = {{"form", training.form},
+                       {"sentence", summary_sentence(training)},
+                       {"accuracy", tested ? last["accuracy"] : json(nullptr)},
+                       {"test_loss", tested ? last["loss"] : json(nullptr)},
+                       {"manifest", manifest_json(training.manifest)},
+                       {"parameters", training.parameters},
+                       {"first_step", training.first_step},
+                       {"earlier", training.earlier_options.empty() ? json(nullptr) : json(training.earlier_options)},
+                       {"losses", losses},
+                       {"evaluations", evaluations},
+                       {"seconds", training.seconds}};
+  return dump(object, 2) + "\n";
+}
+
+std::string log_manifest(const Manifest& manifest) { return dump({{"manifest", manifest_json(manifest)}}) + "\n"; }
+
+std::string log_step(const TrainingStep& s) {
+  return dump({{"step", s.step},
+               {"lr", s.lr},
+               {"loss", s.loss},
+               {"gradient_norm", optional(s.gradient_norm)},
+               {"seconds", s.seconds}}) +
+         "\n";
+}
+
+std::string log_evaluation(const Evaluation& e, ModelKind model) {
+  return dump({{"evaluation", evaluation_json(e, model)}}) + "\n";
+}
+
+int64_t logged_bytes(std::istream& log, const Manifest& manifest, int until) {
+  check(log.peek() == '{' || log.eof(), "this is no log, whose lines are JSON objects: choose another file");
+  const json wanted = identity(manifest_json(manifest));
+  int64_t at = 0, kept = 0;
+  bool over = false, others = true;  // behind the first line that is not kept; in a part of another training
+  for (std::string line; std::getline(log, line);) {
+    const bool whole = !log.eof();
+    at += static_cast<int64_t>(line.size()) + whole;
+    const json j = json::parse(line, nullptr, false);
+    int step = 0;
+    if (j.is_object() && j.contains("manifest")) {
+      others = !(identity(j["manifest"]) == wanted);
+      over = over && !others;
+    } else if (j.is_object()) {
+      const json& object = j.contains("evaluation") ? j["evaluation"] : j;
+      if (object.is_object() && object.contains("step") && object["step"].is_number_integer()) step = object["step"];
+    }
+    over = over || !whole || (!others && step > until);
+    if (!over) kept = at;
+  }
+  return kept;
+}
+
+TrainingCourse logged_course(std::istream& log, const Manifest& manifest, int until, const std::string& earlier) {
+  std::map<int, TrainingStep> steps;
+  std::map<int, Evaluation> evaluations;
+  bool ours = false;
+  const json wanted = manifest_json(manifest);
+  for (std::string line; std::getline(log, line);) {
+    const json j = json::parse(line, nullptr, false);
+    if (!j.is_object()) continue;
+    try {
+      if (j.contains("manifest")) {
+        ours = identity(as_now(j["manifest"], wanted, earlier)) == identity(wanted);
+      } else if (ours && j.contains("evaluation")) {
+        const json& e = j["evaluation"];
+        const int step = e.at("step");
+        if (step <= until) evaluations[step] = {step, e.at("loss"), e.at("right"), e.at("predictions")};
+      } else if (ours && j.contains("step")) {
+        TrainingStep s{.step = j["step"], .lr = j.at("lr"), .loss = j.at("loss"), .seconds = j.at("seconds")};
+        if (!j.at("gradient_norm").is_null()) s.gradient_norm = j["gradient_norm"].get<double>();
+        if (s.step >= 1 && s.step <= until) steps[s.step] = s;
+      }
+    } catch (const json::exception&) {  // a line of something else
+    }
+  }
+  TrainingCourse course;
+  for (const auto& [step, s] : steps) course.steps.push_back(s);
+  for (const auto& [step, e] : evaluations) course.evaluations.push_back(e);
+  return course;
+}
+
+std::string log_end(const TrainingResult& training) {
+  return dump({{"sentence", summary_sentence(training)}, {"seconds", training.seconds}}) + "\n";
+}
+
+}  // namespace isonorm::training

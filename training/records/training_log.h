@@ -1,0 +1,32 @@
+// A training as JSON: one object for the whole result, one line per step for a log, which is read back where a training
+// goes on.
+#pragma once
+
+#include <iosfwd>
+#include <string>
+
+#include "training/records/training_result.h"
+
+namespace isonorm::training {
+
+// {"form", "accuracy", "test_loss", "manifest", "first_step", "earlier", "losses", "evaluations", ...}; accuracy and
+// test loss of the last evaluation, null where there is none; so is the perplexity of an evaluation on images.
+std::string to_json(const TrainingResult& training);
+
+// First line of a log, {"manifest": {...}}.
+std::string log_manifest(const Manifest& manifest);
+// The lines of a training: a step, a test pass {"evaluation": {...}}, and the last one.
+std::string log_step(const TrainingStep& step);
+std::string log_evaluation(const Evaluation& evaluation, ModelKind model);
+std::string log_end(const TrainingResult& training);
+
+// What a log has of the training of this manifest up to step `until`: of each step and test pass the last line that was
+// written. What belongs to other trainings, and a line that was cut off, is passed over. Of a training that was
+// extended `earlier` says which options its steps had before (TrainingResult::earlier_options).
+TrainingCourse logged_course(std::istream& log, const Manifest& manifest, int until, const std::string& earlier = {});
+// Bytes of a log that a training which goes on after step `until` (0: which begins) keeps: all before the first later
+// step of its own, which was logged after the checkpoint, and what other trainings logged before that. Half a line
+// never. Throws where what is there begins otherwise than a log does.
+int64_t logged_bytes(std::istream& log, const Manifest& manifest, int until);
+
+}  // namespace isonorm::training

@@ -1,0 +1,146 @@
+#include "training/records/training_report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "core/error.h"
+#include "core/printed.h"
+#include "reports/figure.h"
+#include "reports/page.h"
+#include "training/records/manifest_html.h"
+#include "training/records/training_text.h"
+
+namespace isonorm::training {
+namespace {
+
+constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();  // interrupts a line
+
+// The mean over the `window` values up to each; from the window-th on, so that none is a mean of fewer.
+std::vector<double> running_mean(const std::vector<double>& values, size_t window) {
+  std::vector<double> means(values.size(), kNothing);
+  for (size_t t = window; t <= values.size(); ++t) {
+    double sum = 0;
+    for (size_t i = t - window; i < t; ++i) sum += values[i];
+    means[t - 1] = sum / static_cast<double>(window);
+  }
+  return means;
+}
+
+// All that is known of a training: of its log, and of the part that was run.
+TrainingCourse whole(const TrainingResult& training) {
+  TrainingCourse c = training.earlier;
+  c.steps.insert(c.steps.end(), training.steps.begin(), training.steps.end());
+  for (const Evaluation& e : training.evaluations)
+    if (c.evaluations.empty() || c.evaluations.back().step < e.step) c.evaluations.push_back(e);
+  return c;
+}
+
+// A value per step, from step 1 on; none where a step is not known.
+std::vector<double> per_step(const TrainingCourse& course, const std::function<double(const TrainingStep&)>& value) {
+  std::vector<double> values(course.steps.empty() ? 0 : static_cast<size_t>(course.steps.back().step), kNothing);
+  for (const TrainingStep& s : course.steps) values[static_cast<size_t>(s.step - 1)] = value(s);
+  return values;
+}
+
+// A value per step, straight between two evaluations.
+std::vector<double> between(const std::vector<Evaluation>& evaluations,
+                            const std::function<double(const Evaluation&)>& value) {
+  std::vector<double> values(static_cast<size_t>(evaluations.back().step), kNothing);
+  for (size_t i = 1; i < evaluations.size(); ++i) {
+    const Evaluation &a = evaluations[i - 1], &b = evaluations[i];
+    for (int step = std::max(1, a.step); step <= b.step; ++step) {
+      const double part = static_cast<double>(step - a.step) / (b.step - a.step);
+      values[static_cast<size_t>(step - 1)] = value(a) + part * (value(b) - value(a));
+    }
+  }
+  return values;
+}
+
+reports::Figure loss_figure(const TrainingCourse& course) {
+  const std::vector<double> losses = per_step(course, [](const TrainingStep& s) { return s.loss; });
+  const size_t window = std::max<size_t>(1, losses.size() / 100);
+  reports::Chart chart{.title = "Training loss per step", .width = 990, .height = 360};
+  std::vector<reports::LegendItem> legend;
+  const auto add = [&](const std::string& name, const std::string& css, std::vector<double> values) {
+    chart.lines.push_back({name, css, std::move(values)});
+    legend.push_back({css, name});
+  };
+  if (window > 1) add("training loss", "raw", losses);
+  add(window > 1 ? text("its mean over ", window, " steps") : "training loss", "other", running_mean(losses, window));
+  if (course.evaluations.size() > 1)
+    add("test loss", "bound", between(course.evaluations, [](const Evaluation& e) { return e.loss; }));
+  fit_axis(chart);
+  return {.name = "loss", .heading = "Loss", .legend = legend, .panels = {{.drawing = chart}}};
+}
+
+// Learning rate, gradient norm and accuracy, as far as there is one.
+reports::Figure course_figure(const TrainingCourse& course) {
+  reports::Figure figure{.name = "course", .heading = "Course"};
+  const auto add = [&](const std::string& heading, const std::string& title, std::vector<double> values) {
+    if (std::none_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); })) return;
+    reports::Chart chart{.title = title, .width = 330, .height = 260, .lines = {{heading, "other", std::move(values)}}};
+    fit_axis(chart);
+    figure.panels.push_back({.heading = heading, .drawing = chart});
+  };
+  add("Learning rate", "Learning rate of each step", per_step(course, [](const TrainingStep& s) { return s.lr; }));
+  add("Gradient norm", "Norm of the gradient at each step, before clipping",
+      per_step(course, [](const TrainingStep& s) { return s.gradient_norm.value_or(kNothing); }));
+  if (course.evaluations.size() > 1)
+    add("Test accuracy, %", "Accuracy of each test",
+        between(course.evaluations, [](const Evaluation& e) { return 100 * e.accuracy(); }));
+  const char* layouts[] = {"", "", "two", "three"};
+  figure.css = layouts[figure.panels.size()];
+  figure.caption = "The gradient's norm is that before clipping, and measured where there is clipping.";
+  return figure;
+}
+
+std::string gone_on_text(const TrainingResult& training) {
+  const int before = training.first_step - 1, known = static_cast<int>(training.earlier.steps.size());
+  if (before == 0) return "";
+  return text("<p>Gone on with after step ", before, ": ",
+              known == before ? "what was before is that of the log."
+              : known == 0    ? "what was before is not shown, since there is no --log of it."
+                              : text("of what was before the log has ", known, " steps."),
+              "</p>\n");
+}
+
+reports::TextTable evaluation_table(const TrainingCourse& course, bool images) {
+  reports::TextTable table{.heading = "Test",
+                           .columns = {"after step", "loss"},
+                           .caption = text("On ", images ? "images" : "characters", " that the training never saw.")};
+  if (!images) table.columns.push_back("perplexity");
+  table.columns.insert(table.columns.end(), {"accuracy", "right"});
+  for (const Evaluation& e : course.evaluations) {
+    std::vector<reports::TextCell>& row = table.rows.emplace_back();
+    row = {{text(e.step)}, {printed("%.4f", e.loss)}};
+    if (!images) row.push_back({printed("%.3f", std::exp(e.loss))});
+    row.push_back({printed("%.2f %%", 100 * e.accuracy())});
+    row.push_back({text(e.right, " of ", e.predictions)});
+  }
+  return table;
+}
+
+}  // namespace
+
+std::string report_html(const TrainingResult& training) {
+  const TrainingOptions& o = training.options;
+  std::string out =
+      text("<h1>", reports::escaped(training.form), ", trained</h1>\n<p class=\"soft\">",
+           o.model == ModelKind::vit ? "A Vision Transformer" : "A language model", ". ", name_of(o.dtype), ", ",
+           name_of(o.optimizer), ", ", o.step_count(), " steps of ", o.batch, " examples.</p>\n<p><strong>",
+           reports::escaped(summary_sentence(training)), ".</strong></p>\n");
+  if (!training.earlier_options.empty())
+    out += text("<p>Extended: ", reports::escaped(training.earlier_options),
+                ". A training from the start with the options below is another one.</p>\n");
+  const TrainingCourse course = whole(training);
+  out += gone_on_text(training) + figure_html(loss_figure(course));
+  if (!course.steps.empty()) out += figure_html(course_figure(course));
+  if (!course.evaluations.empty()) out += to_html(evaluation_table(course, o.model == ModelKind::vit));
+  return reports::report_page(text("isonorm train: ", training.form),
+                              out + reports::repeat_html(repeat_command(training.manifest)) +
+                                  environment_html(training.manifest, training.seconds));
+}
+
+}  // namespace isonorm::training

@@ -1,0 +1,52 @@
+// What one training did, step by step: plain data that text, log and report of a training show.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "training/records/manifest.h"
+#include "training/training_options.h"
+
+namespace isonorm::training {
+
+struct TrainingStep {
+  int step = 0;  // from 1
+  double lr = 0;
+  double loss = 0;                           // before the update
+  std::optional<double> gradient_norm = {};  // before clipping; none where nothing is clipped
+  double seconds = 0;                        // since the program began
+};
+
+// A test pass after `step` updates, over what no step shows: test images, or held-out text.
+struct Evaluation {
+  int step = 0;
+  double loss = 0;  // mean cross-entropy
+  int64_t right = 0, predictions = 0;
+
+  double accuracy() const { return static_cast<double>(right) / static_cast<double>(predictions); }
+};
+
+// Steps and evaluations in order; steps may be missing.
+struct TrainingCourse {
+  std::vector<TrainingStep> steps;
+  std::vector<Evaluation> evaluations;
+};
+
+// Options that may change in the middle of a training: those of the update.
+inline constexpr const char* kExtendable[] = {"steps", "lr", "warmup", "weight-decay", "clip"};
+
+struct TrainingResult {
+  std::string form;
+  TrainingOptions options;
+  Manifest manifest;
+  int64_t parameters = 0;
+  int first_step = 1;                   // of this part of the training: more than 1 where a checkpoint was gone on with
+  std::string earlier_options = {};     // that steps before it had otherwise: "to step 300 with --steps 300"
+  TrainingCourse earlier;               // what its log knows of the steps before first_step
+  std::vector<TrainingStep> steps;      // first_step, first_step + 1, ...
+  std::vector<Evaluation> evaluations;  // the last is of the trained model; none where there is nothing to test on
+  double seconds = 0;
+};
+
+}  // namespace isonorm::training

@@ -1,0 +1,24 @@
+#include "training/records/training_text.h"
+
+#include <cmath>
+
+#include "core/printed.h"
+
+namespace isonorm::training {
+
+std::string evaluation_text(const Evaluation& e, ModelKind model) {
+  const bool images = model == ModelKind::vit;
+  return text(images ? printed("test loss %.4f", e.loss)
+                     : printed("held-out loss %.4f, perplexity %.3f", e.loss, std::exp(e.loss)),
+              printed(", test accuracy %.2f %%", 100 * e.accuracy()), " (", e.right, " of ", e.predictions,
+              images ? " images)" : " characters)");
+}
+
+std::string summary_sentence(const TrainingResult& training) {
+  const TrainingOptions& o = training.options;
+  return text(
+      training.form, ", ", training.parameters, " parameters, ", o.step_count(), " steps: ",
+      training.evaluations.empty() ? "nothing to test on" : evaluation_text(training.evaluations.back(), o.model));
+}
+
+}  // namespace isonorm::training

@@ -1,0 +1,95 @@
+// Source: the batches that a training sees, the examples that it never sees, and the shape that the data give the
+// model. The batch of a step depends only on data, seed and step.
+#pragma once
+
+#include <algorithm>
+#include <optional>
+
+#include "autograd/ops/random.h"
+#include "data/loader.h"
+#include "data/made_text.h"
+#include "data/text.h"
+#include "training/build_model.h"
+#include "training/examples.h"
+
+namespace isonorm::training {
+
+inline constexpr double kHeldOut = 0.1;                       // of a text: its end, for the test pass
+inline constexpr int64_t kTestCharacters = int64_t{1} << 17;  // of it that the test pass takes
+
+class Source {
+ public:
+  explicit Source(const TrainingOptions& o) : options_(o) {
+    if (o.model == ModelKind::vit) {
+      images_ = data::FashionMnist::load(o.data);
+      loader_.emplace(images_->train,
+                      data::LoaderOptions{.rows = o.batch, .seed = o.seed, .scale = scale(), .prefetch = 0});
+      shape_.image = images_->train.images.size(1);
+      shape_.classes = data::FashionMnist::kClasses;
+    } else {
+      if (o.data.empty())
+        text_.emplace(memory_bytes(own_text(o), "own text"), o.seed);  // nothing to test
+      else
+        text_.emplace(o.data, o.seed, kHeldOut);
+      shape_.vocab = text_->vocab();
+      const int64_t shown = text_->length() - text_->held_out_length();
+      check(o.context >= 1 && o.context < shown, o.data, ": a context of ", o.context, " needs a text of ", o.context,
+            " characters and one more, this has ", shown, " to train on");
+    }
+  }
+
+  const ModelShape& shape() const { return shape_; }
+  int64_t context() const { return text_ ? options_.context : 0; }  // characters in an example; 0: it is an image
+  Examples batch(int64_t step) {
+    if (text_) {
+      const data::TextBatch b = text_->batch(options_.batch, options_.context, step);
+      return {b.x, b.y};
+    }
+    const data::Batch b = loader_->batch(step);
+    return {b.images, b.labels};
+  }
+  // Examples of the test pass: the test images, or windows of the held-out text (0 where it is shorter than one).
+  int64_t test_count() const {
+    if (!text_) return images_->test.labels.numel();
+    const int64_t most = std::max<int64_t>(1, kTestCharacters / options_.context);
+    return std::min(most, text_->held_out_windows(options_.context));
+  }
+  Examples test_rows(int64_t begin, int64_t rows) const {
+    if (text_) {
+      const data::TextBatch b = text_->held_out_rows(begin, rows, options_.context);
+      return {b.x, b.y};
+    }
+    const data::Batch b = data::slice_batch(images_->test, begin, rows, scale());
+    return {b.images, b.labels};
+  }
+
+  // The files that the batches come from.
+  std::vector<std::string> files() const {
+    if (images_) return data::FashionMnist::files(options_.data);
+    return options_.data.empty() ? std::vector<std::string>() : std::vector{options_.data};
+  }
+
+ private:
+  // What stands in for a file: random letters, so many that each is there, or sentences.
+  static std::vector<uint8_t> own_text(const TrainingOptions& o) {
+    if (o.vocab == 0) {
+      const std::string sentences = data::made_text(o.seed, 1 << 15);
+      return {sentences.begin(), sentences.end()};
+    }
+    Generator generator{1, 0};
+    std::vector<uint8_t> bytes;
+    for (int64_t id : randint(0, o.vocab, {64 * o.vocab}, kCpu, generator).to_vector<int64_t>())
+      bytes.push_back(static_cast<uint8_t>('a' + id));
+    return bytes;
+  }
+
+  data::PixelScale scale() const { return {.dtype = options_.dtype}; }
+
+  TrainingOptions options_;
+  ModelShape shape_;
+  std::optional<data::FashionMnist> images_;
+  std::optional<data::Loader> loader_;
+  std::optional<data::Text> text_;
+};
+
+}  // namespace isonorm::training
