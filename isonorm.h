@@ -81,4 +81,5 @@
 #include "optim/schedule.h"
 #include "optim/sgd.h"
 #include "optim/sign.h"
+#include "training/loop.h"
 #include "training/model_file.h"

@@ -44,9 +44,8 @@ int main() {
   };
   manual_seed(3);
   const auto compare = [&](nn::StreamForm form, bool declared) {
-    const equivalence::Comparison c =
-        equivalence::compare_trajectories(model(nn::StreamForm::layer_norm, true), model(form, declared), {},
-                                          equivalence::cross_entropy_of, adamw, batch);
+    const equivalence::Comparison c = equivalence::compare_trajectories(
+        model(nn::StreamForm::layer_norm, true), model(form, declared), {}, training::cross_entropy_of, adamw, batch);
     std::printf("%s%s: %s\n", nn::name_of(form), declared ? "" : ", down1 undeclared", c.message().c_str());
   };
   for (nn::StreamForm form : {nn::StreamForm::rms_norm, nn::StreamForm::crms_norm, nn::StreamForm::crms_isometric})

@@ -1,4 +1,4 @@
-// Optimizers by name, and what is done to gradients before them.
+// Optimizers by name.
 #pragma once
 
 #include <memory>
@@ -14,10 +14,6 @@ namespace isonorm::training {
 // The optimizer that `options` name, with their rate and decay, over the tensors of `parameters`.
 std::unique_ptr<optim::Optimizer> build_optimizer(const TrainingOptions& options,
                                                   const std::vector<nn::Parameter>& parameters);
-
-// Limits that `options` set on the gradients of `parameters`: adds L2 of the loss, clamps entries, and returns the
-// factor that clips the global norm (1 without a limit), for Optimizer::step. What it changes it puts in new tensors.
-double limit_gradients(const TrainingOptions& options, const std::vector<Tensor>& parameters);
 
 // What of the optimizer is not as a reader would assume, in a sentence; empty where there is nothing: the floor eps1 of
 // Adafactor in f64.

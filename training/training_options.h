@@ -8,6 +8,7 @@
 
 #include "core/dtype.h"
 #include "nn/transformer.h"
+#include "training/step.h"
 
 namespace isonorm::training {
 
@@ -82,6 +83,7 @@ struct TrainingOptions {
   uint64_t seed = 1;
   int threads = 0;  // 0: all that the machine has
 
+  GradientLimits limits() const { return {.l2 = loss_l2, .value = clip_value, .norm = clip}; }
   int step_count() const { return steps.value_or(dtype == DType::f64 ? 200 : 50); }
   double decay() const { return weight_decay.value_or(optimizer == OptimizerKind::adamw ? 0.01 : 0.0); }
 };

@@ -88,11 +88,10 @@ void OwnTraining::train_with(std::unique_ptr<optim::Optimizer> optimizer, double
 }
 
 void OwnTraining::differentiate(const training::Examples& batch) {
-  for (const Tensor& p : model_.parameters()) set_gradient(p, {});
-  const SameDraws draws(generator_);
-  const Tensor loss = loss_of_(model_, batch);
-  backward(loss);
-  loss_ = loss.item();
+  {
+    const SameDraws draws(generator_);
+    loss_ = training::differentiate(model_, loss_of_, batch);
+  }
   NoGrad no_grad;
   gradients_.clear();
   moved_.clear();
@@ -104,7 +103,7 @@ void OwnTraining::differentiate(const training::Examples& batch) {
 }
 
 void OwnTraining::update(double) {
-  optimizer_->step(clip_ > 0 ? optim::clip_factor(optim::gradient_norm(model_.parameters()), clip_) : 1);
+  training::Step(model_, *optimizer_, loss_of_, {.limits = {.norm = clip_}}).update();
   weights_.clear();
   for (const nn::Parameter& p : parameters_) {
     weights_.push_back(detach(p.tensor));

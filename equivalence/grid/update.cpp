@@ -16,7 +16,7 @@ namespace isonorm::equivalence {
 MakeUpdate update_of(const training::TrainingOptions& o) {
   return [o](const std::vector<nn::Parameter>& parameters) -> Update {
     const std::shared_ptr<optim::Optimizer> optimizer = build_optimizer(o, parameters);
-    return [o, optimizer] { optimizer->step(limit_gradients(o, optimizer->parameters())); };
+    return [o, optimizer] { optimizer->step(limit_gradients(o.limits(), optimizer->parameters()).scale); };
   };
 }
 
