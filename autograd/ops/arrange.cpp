@@ -1,4 +1,5 @@
-// Shape functions that move elements: joining, flipping, padding, tiling, masking triangles.
+#include "autograd/ops/arrange.h"
+
 #include <algorithm>
 
 #include "autograd/node.h"

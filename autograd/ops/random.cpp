@@ -8,6 +8,7 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
+#include "core/kernels/dropout.h"
 #include "core/kernels/index.h"
 #include "core/kernels/random.h"
 #include "core/philox.h"
