@@ -102,10 +102,10 @@ Node* record(const char* name, const Outputs& outputs, const Inputs& inputs, Get
   int output = 0;
   for (const auto& o : outputs) {
     TensorImpl& t = get(o).impl();
-    Slot& slot = node->outputs[output];
-    slot.shape = t.shape;
-    slot.dtype = t.dtype;
-    slot.device = t.storage->device();
+    NodeOutput& made = node->outputs[output];
+    made.shape = t.shape;
+    made.dtype = t.dtype;
+    made.device = t.storage->device();
     t.output = output++;
     t.node = output == static_cast<int>(outputs.size()) ? std::move(owner) : owner;
   }
@@ -128,7 +128,7 @@ bool is_sole(const Tensor& x) {
 }
 
 namespace {
-// Out of line, as fitted() below: most gradients are the first of their slot, and fit.
+// Out of line, as fitted() below: most gradients are the first of their output, and fit.
 [[gnu::noinline]] void add_to(Tensor& sum, const Tensor& g) {
   Tensor out = is_sole(sum) ? sum : empty_like(sum);
   kernels::binary.on(sum.device(), ops::index_in<ops::Add>(ops::Binary{}), out, sum, g);
@@ -143,7 +143,7 @@ void accumulate(Tensor& sum, Tensor g) {
     sum = std::move(g);
 }
 
-Tensor Flow::zeros(const Slot& like) {
+Tensor Flow::zeros(const NodeOutput& like) {
   Tensor z = empty(like.shape, {like.dtype, like.device});
   kernels::fill(z, 0);
   return z;
@@ -156,23 +156,23 @@ Tensor Flow::reuse(int i) {
 
 namespace {
 // `g` as input number `input` of `op` takes it: summed over dimensions that were broadcast, in the input's dtype.
-[[gnu::noinline]] Tensor fitted(Tensor g, const Slot& slot, const char* op, int input) {
-  if (g.shape() != slot.shape) {
-    check(broadcast_shapes(slot.shape, g.shape(), op) == g.shape(), op, ": backward gave input ", input,
-          " a gradient of shape ", g.shape(), ", the input has ", slot.shape);
-    g = detached::sum_to(g, slot.shape, op);
+[[gnu::noinline]] Tensor fitted(Tensor g, const NodeOutput& to, const char* op, int input) {
+  if (g.shape() != to.shape) {
+    check(broadcast_shapes(to.shape, g.shape(), op) == g.shape(), op, ": backward gave input ", input,
+          " a gradient of shape ", g.shape(), ", the input has ", to.shape);
+    g = detached::sum_to(g, to.shape, op);
   }
-  return detached::cast(g, slot.dtype);
+  return detached::cast(g, to.dtype);
 }
 }  // namespace
 
 void Flow::give(int i, Tensor g) {
   const Edge& e = node_.inputs[i];
   if (!e.node) return;
-  Slot& slot = e.node->outputs[e.output];
-  if (g.shape() != slot.shape || g.dtype() != slot.dtype) g = fitted(std::move(g), slot, node_.name, i);
+  NodeOutput& to = e.node->outputs[e.output];
+  if (g.shape() != to.shape || g.dtype() != to.dtype) g = fitted(std::move(g), to, node_.name, i);
   if (checking) check_finite(g, node_.name, "backward", node_.path);
-  accumulate(slot.grad, std::move(g));
+  accumulate(to.grad, std::move(g));
   frontier_.push(*e.node);
 }
 

@@ -15,7 +15,7 @@
 namespace isonorm {
 namespace {
 
-// Logits of a chunk: 16 MiB in f32. Fewer rows would stream the weight's gradient through memory more often than it
+// Logits of a chunk: 16 MiB in f32. Fewer rows would move the weight's gradient through memory more often than it
 // costs to multiply.
 constexpr int64_t kChunk = int64_t{1} << 22;
 constexpr int64_t kFewestRows = 128;
