@@ -35,11 +35,11 @@ ISO_HD void philox_round(uint32_t& c0, uint32_t& c1, uint32_t& c2, uint32_t& c3,
   c3 = static_cast<uint32_t>(a);
 }
 
-// The block at `counter` of sequence `stream` under the key `seed` (Salmon et al., "Parallel random numbers: as easy as
+// The block at `counter` of subsequence `subsequence` under the key `seed` (Salmon et al., "Parallel random numbers: as easy as
 // 1, 2, 3", 2011).
-ISO_HD PhiloxBlock philox(uint64_t seed, uint64_t counter, uint64_t stream = 0) {
-  PhiloxBlock b{{static_cast<uint32_t>(counter), static_cast<uint32_t>(counter >> 32), static_cast<uint32_t>(stream),
-                 static_cast<uint32_t>(stream >> 32)}};
+ISO_HD PhiloxBlock philox(uint64_t seed, uint64_t counter, uint64_t subsequence = 0) {
+  PhiloxBlock b{{static_cast<uint32_t>(counter), static_cast<uint32_t>(counter >> 32),
+                 static_cast<uint32_t>(subsequence), static_cast<uint32_t>(subsequence >> 32)}};
   PhiloxKey key(seed);
   for (int round = 0; round < kPhiloxRounds; ++round, key.next())
     philox_round(b.word[0], b.word[1], b.word[2], b.word[3], key);

@@ -5,7 +5,7 @@
 #include "autograd/ops/loss.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
-#include "core/copied.h"
+#include "core/view.h"
 #include "optim/clip.h"
 
 namespace isonorm::training {
@@ -18,7 +18,7 @@ LimitedGradients limit_gradients(const GradientLimits& limits, const std::vector
   if (limits.l2 > 0 || limits.value > 0)
     for (const Tensor& p : parameters) {
       const Tensor g = gradient(p);
-      if (g.defined()) set_gradient(p, copied(g));
+      if (g.defined()) set_gradient(p, detached::clone(g));
     }
   if (limits.l2 > 0) optim::add_l2(parameters, limits.l2);
   if (limits.value > 0) optim::clip_grad_value(parameters, limits.value);

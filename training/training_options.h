@@ -49,9 +49,9 @@ struct TrainingOptions {
   OptimizerKind optimizer = OptimizerKind::adamw;
   double lr = 1e-3;
   int warmup = 20;  // steps of linear warm-up, whose first rate is not 0; cosine decay follows
-  std::optional<double> weight_decay =
-      {};           // decoupled for adamw (0.01 where not set), sgdw, sign, lion, lamb, adafactor and muon; else L2
-  double clip = 1;  // largest global norm of the gradient; 0: no clipping
+  // Decoupled for adamw (0.01 where not set), sgdw, sign, lion, lamb, adafactor and muon; else L2.
+  std::optional<double> weight_decay = {};
+  double clip = 1;                   // largest global norm of the gradient; 0: no clipping
   double clip_value = 0;             // largest entry of the gradient; 0: no clipping
   double loss_l2 = 0;                // L2 as a term of the loss: its gradient is clipped with the rest
   bool decay_matrices_only = false;  // vectors (biases, gains, layer scales, a class token) are not decayed

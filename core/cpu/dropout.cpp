@@ -1,5 +1,5 @@
 // Dropout: the mask is made from the counter where it is needed and never stored.
-#include "core/kernels/random.h"
+#include "core/kernels/dropout.h"
 
 #include <cmath>
 

@@ -10,7 +10,7 @@
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
-#include "core/copied.h"
+#include "core/view.h"
 #include "optim/clip.h"
 
 namespace isonorm::equivalence {
@@ -108,7 +108,7 @@ void OwnTraining::update(double) {
   for (const nn::Parameter& p : parameters_) {
     weights_.push_back(detach(p.tensor));
     if (p.blind_end == p.blind_begin) continue;
-    weights_.back() = copied(p.tensor);
+    weights_.back() = detached::clone(p.tensor);
     fill(narrow(weights_.back(), 0, p.blind_begin, p.blind_end - p.blind_begin), 0);
   }
 }
@@ -120,7 +120,7 @@ Tensor OwnTraining::reference_weight(const Training& reference, size_t i) const 
 }
 
 Restore::Restore(nn::Module& model) {
-  for (const Tensor& p : model.parameters()) values_.emplace_back(p, copied(p));
+  for (const Tensor& p : model.parameters()) values_.emplace_back(p, detached::clone(p));
   remember(model, flags_);
 }
 

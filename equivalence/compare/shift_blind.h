@@ -6,9 +6,8 @@
 //
 //   const auto blind = equivalence::check_shift_blind(model, training::cross_entropy_of, batches);
 //   if (!blind.convertible) std::puts(blind.message().c_str());
-//   // not convertible: the gradient of entry.weight sums along the stream to 3.1e-01 of its largest entry, the bound
-//   is
-//   // 1.7e-13 (4 of 4 writers); likely no final norm, ...
+//   // not convertible: the gradient of entry.weight sums along the stream to 3.1e-01 of its largest entry, the
+//   // bound is 1.7e-13 (4 of 4 writers); likely no final norm, ...
 #pragma once
 
 #include "equivalence/compare/compare.h"
