@@ -1,7 +1,7 @@
 # The one library, isonorm::isonorm. Kernel sources (core/cpu/*.cpp that include core/cpu/target.h) are compiled once per instruction set;
 # the base set comes first, so that of inline functions which the compiler did not inline the linker keeps the version every machine runs.
 
-set(folders core core/cpu autograd autograd/ops autograd/fused nn optim equivalence equivalence/experiments equivalence/certificate io data gpu)
+set(folders core core/cpu autograd autograd/ops autograd/fused nn nn/residual optim equivalence equivalence/experiments equivalence/certificate io data gpu)
 set(sources)
 set(kernel_sources)
 foreach(folder IN LISTS folders)

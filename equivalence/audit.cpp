@@ -10,6 +10,7 @@
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "equivalence/made_examples.h"
+#include "equivalence/model_file.h"
 #include "equivalence/pairs.h"
 #include "equivalence/parametrisation.h"
 #include "equivalence/stream_check.h"
@@ -172,6 +173,7 @@ int64_t AuditResult::directions() const {
 AuditResult audit(const ProofOptions& options, const TensorMap& weights) {
   check(options.batch > 0 && options.vocab > 0 && options.context > 0, "audit: ", options.batch, " examples of ",
         options.context, " among ", options.vocab, " characters, expected at least 1 of each");
+  check_pre_norm(options.residual);
   return Auditor(options, weights).run();
 }
 

@@ -74,6 +74,7 @@ std::vector<std::pair<std::string, std::string>> option_list(const ProofOptions&
   where(o.branch.dropout > 0, "dropout", text(o.branch.dropout));
   where(o.branch.stochastic_depth > 0, "stochastic-depth", text(o.branch.stochastic_depth));
   where(o.branch.layer_scale > 0, "layer-scale", text(o.branch.layer_scale));
+  where(o.residual != nn::kPreNorm, "residual", o.residual.name);
   where(o.decay_matrices_only, "decay-matrices-only", "true");
   where(o.accumulate > 1, "accumulate", text(o.accumulate));
   where(o.ema > 0, "ema", text(o.ema));

@@ -78,6 +78,7 @@ struct ProofOptions {
   bool mean_pool = false;  // vit: pools the mean of the tokens instead of a class token's row
   bool final_norm = true;  // false: the head reads the bare stream
   nn::BranchOptions branch = {};
+  nn::Arrangement residual = nn::kPreNorm;  // proofs are of pre_norm alone
 
   int controls = 4;  // runs of the reference with every weight moved by one ulp
   DType dtype = DType::f64;

@@ -7,6 +7,7 @@
 #include "core/random.h"
 #include "equivalence/criterion.h"
 #include "equivalence/lockstep.h"
+#include "equivalence/model_file.h"
 #include "equivalence/source.h"
 #include "equivalence/test_pass.h"
 #include "equivalence/wrong_training.h"
@@ -124,6 +125,7 @@ class Proof {
 ProofResult prove(const ProofOptions& options, const ProgressCallback& progress) {
   check(options.step_count() > 0 && options.batch > 0, "prove: ", options.step_count(), " steps of ", options.batch,
         " examples, expected at least 1 of each");
+  check_pre_norm(options.residual);
   check(options.controls > 0, "prove: ", options.controls, " controls, expected at least 1");
   for (const std::string& form : options.forms)
     check(form != nn::name_of(StreamForm::layer_norm),

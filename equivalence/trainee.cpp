@@ -27,7 +27,8 @@ nn::TransformerOptions transformer_options(const ProofOptions& o, const nn::Stre
           .final_norm = o.final_norm,
           .branch = o.branch,
           .stream = stream.form(),
-          .storage = stream.storage()};
+          .storage = stream.storage(),
+          .residual = o.residual};
 }
 
 }  // namespace

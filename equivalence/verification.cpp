@@ -108,6 +108,7 @@ std::string Verification::sentence() const {
 Verification verify_models(const ModelFile& a, const ModelFile& b,
                            const std::vector<std::pair<std::string, Tensor>>& more) {
   const ModelOptions first(a.description), second(b.description);
+  check_pre_norm(first.transformer().residual), check_pre_norm(second.transformer().residual);
   first.check_size(a.state), second.check_size(b.state);
   Verification v;
   if (first.gpt() != second.gpt()) {
@@ -132,6 +133,7 @@ void check_described(const Metadata& description, const Layout& layout) {
   if (description.empty()) return;
   const ModelOptions options(description);
   const nn::TransformerOptions& t = options.transformer();
+  check_pre_norm(t.residual);
   const nn::StreamForm form = stored_form(options);
   check(form == layout.form, "spec: the file says that its tensors are those of ", nn::name_of(form), ", not of ",
         nn::name_of(layout.form));
