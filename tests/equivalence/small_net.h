@@ -22,7 +22,7 @@ struct Switches {
 struct SmallNet : nn::Module {
   Switches on;
   nn::Stream stream;
-  nn::PreNormOptions norms{.eps = on.eps, .affine = on.affine};
+  nn::StreamNormOptions norms{.eps = on.eps, .affine = on.affine};
   nn::Linear& entry = add("entry", nn::Linear(5, 8, {.writes = &stream}));
   nn::PreNorm& norm1 = add("norm1", nn::PreNorm(stream, norms));
   nn::Linear& up1 = add("up1", nn::Linear(8, 10, {.reads = &norm1}));
