@@ -52,7 +52,7 @@ void take_model(const std::string& path, const Metadata& description, training::
   o.model = m.gpt() ? training::ModelKind::gpt : training::ModelKind::vit;
   o.width = t.width, o.depth = t.depth, o.heads = t.heads, o.head_width = t.head_width, o.mlp = t.mlp_width;
   o.activation = t.activation, o.positions = t.positions, o.affine = t.affine, o.bias = t.bias, o.eps = t.eps;
-  o.final_norm = t.final_norm, o.branch = t.branch;
+  o.final_norm = t.final_norm, o.branch = t.branch, o.residual = t.residual;
   if (m.gpt()) {
     o.vocab = m.gpt_options().vocab, o.context = m.gpt_options().context, o.tied = m.gpt_options().tied;
     return;
@@ -101,6 +101,7 @@ Verb add_audit(CLI::App& app) {
                       "weights that isonorm train or convert wrote; the file says what model it holds, a file that "
                       "does not takes the options below (default: initial weights)");
   add_model_options(*command, m);
+  add_pre_norm_only(*command);
   command->add_option("--vocab", m.vocab, "gpt: letters of its alphabet")->capture_default_str();
   command->add_option("--batch", m.batch, "made examples that are looked at")->capture_default_str();
   add_seed(*command, m.seed, "of initial weights and examples");

@@ -12,6 +12,9 @@ namespace isonorm::tools {
 // --no-bias --affine --eps.
 void add_model_options(CLI::App& command, training::TrainingOptions& o);
 
+// Adds --residual to a verb whose statement is shown of pre_norm alone: another name is refused with that reason.
+void add_pre_norm_only(CLI::App& command);
+
 // Adds --model --data --width --depth --heads --patch --context --head-width --mlp --activation --positions --tied
 // --mean-pool --no-bias --affine --eps --optimizer --lr --warmup --weight-decay
 // --clip --steps --batch

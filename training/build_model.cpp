@@ -20,7 +20,8 @@ nn::TransformerOptions transformer_options(const TrainingOptions& o, const nn::S
           .final_norm = o.final_norm,
           .branch = o.branch,
           .stream = stream.form(),
-          .storage = stream.storage()};
+          .storage = stream.storage(),
+          .residual = o.residual};
 }
 
 }  // namespace

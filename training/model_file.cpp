@@ -11,6 +11,7 @@
 #include "core/round_up.h"
 #include "io/checkpoint.h"
 #include "io/name_pattern.h"
+#include "nn/residual/all.h"
 #include "training/option_text.h"
 
 namespace isonorm::training {
@@ -23,6 +24,8 @@ constexpr int64_t kLongestContext = int64_t{1} << 20;  // no parameter vouches f
 template <class T> std::string written(const T& value) {
   if constexpr (std::is_enum_v<T>) {
     return ValueNames<T>::names[static_cast<size_t>(value)];
+  } else if constexpr (std::is_same_v<T, nn::Arrangement>) {
+    return value.name;
   } else if constexpr (std::is_same_v<T, double>) {
     char buffer[32];
     return {buffer, std::to_chars(buffer, buffer + sizeof buffer, value).ptr};  // the shortest text that reads back
@@ -45,6 +48,10 @@ template <class T> bool read(const std::string& word, T& value) {
       ++i;
     }
     return false;
+  } else if constexpr (std::is_same_v<T, nn::Arrangement>) {
+    for (const nn::Arrangement& a : nn::kArrangements)
+      if (word == a.name) value = a;
+    return word == value.name;
   } else {
     const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), value);
     return error == std::errc() && stop == word.data() + word.size();
@@ -61,6 +68,7 @@ template <class O> void read_options(const Metadata& m, O& options) {
   size_t known = 1;  // the kind
   visit_options(options, [&](const char* name, auto& value) {
     const auto at = m.find(text(kPrefix, name));
+    if (at == m.end() && std::ranges::count(kLaterOptions, name) > 0) return;
     check(at != m.end(), "model file: there is no entry '", kPrefix, name, "'");
     check(read(at->second, value), "model file: entry '", kPrefix, name, "' is '", at->second.substr(0, 80),
           "', which it cannot be");
@@ -177,6 +185,11 @@ Metadata ModelOptions::description() const {
     return written_options(options, kind);
   };
   return gpt_ ? completed(gpt_options_, "gpt") : completed(vit_options_, "vit");
+}
+
+void check_pre_norm(const nn::Arrangement& residual) {
+  check(residual == nn::kPreNorm, "the model's residual connections are ", residual.name,
+        ", expected pre_norm, of which alone it is shown that the forms are one function");
 }
 
 nn::StreamForm stored_form(const ModelOptions& options) {

@@ -69,6 +69,9 @@ class ModelOptions {
   nn::VitOptions vit_options_;
 };
 
+// Throws where the arrangement is not pre_norm, of which alone it is shown that the forms are one function.
+void check_pre_norm(const nn::Arrangement& residual);
+
 // The coordinates that a described model's parameters are in: raw ones are the Pre-LN model's, whatever its form.
 nn::StreamForm stored_form(const ModelOptions& options);
 

@@ -77,6 +77,7 @@ struct TrainingOptions {
   bool mean_pool = false;  // vit: pools the mean of the tokens instead of a class token's row
   bool final_norm = true;  // false: the head reads the bare stream
   nn::BranchOptions branch = {};
+  nn::Arrangement residual = nn::kPreNorm;  // proofs are of pre_norm alone
 
   DType dtype = DType::f64;
   double eps = 1e-5;  // of the norms

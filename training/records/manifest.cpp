@@ -82,6 +82,7 @@ OptionList option_list(const TrainingOptions& o) {
   where(o.branch.dropout > 0, "dropout", text(o.branch.dropout));
   where(o.branch.stochastic_depth > 0, "stochastic-depth", text(o.branch.stochastic_depth));
   where(o.branch.layer_scale > 0, "layer-scale", text(o.branch.layer_scale));
+  where(o.residual != nn::kPreNorm, "residual", o.residual.name);
   where(o.decay_matrices_only, "decay-matrices-only", "true");
   where(o.accumulate > 1, "accumulate", text(o.accumulate));
   where(o.ema > 0, "ema", text(o.ema));
