@@ -4,7 +4,7 @@
 #include <unordered_map>
 
 #include "autograd/grad_mode.h"
-#include "core/pool.h"
+#include "core/memory/pool.h"
 #include "core/view.h"
 
 namespace isonorm {

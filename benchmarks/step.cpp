@@ -13,10 +13,10 @@
 #include "benchmarks/registers.h"
 #include "benchmarks/serve.h"
 #include "benchmarks/trainer.h"
-#include "core/allocator.h"
-#include "core/parallel.h"
-#include "core/profile.h"
+#include "core/memory/allocator.h"
 #include "core/random.h"
+#include "core/system/parallel.h"
+#include "core/system/profile.h"
 
 using namespace isonorm;
 using namespace isonorm::bench;

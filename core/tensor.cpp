@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/kernels/copy.h"
-#include "core/pool.h"
+#include "core/memory/pool.h"
 #include "core/view.h"
 
 namespace isonorm {

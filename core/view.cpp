@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/formulas/round_up.h"
 #include "core/kernels/copy.h"
-#include "core/round_up.h"
 
 namespace isonorm::detached {
 namespace {

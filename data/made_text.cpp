@@ -3,7 +3,7 @@
 #include <iterator>
 
 #include "core/error.h"
-#include "core/philox.h"
+#include "core/formulas/philox.h"
 
 namespace isonorm::data {
 namespace {

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/file.h"
+#include "core/system/file.h"
 #include "core/tensor_map.h"
 
 namespace isonorm {

@@ -1,7 +1,7 @@
 // What the optimizers share whose steps end in an element-wise rule: one pass over memory for all parameters at once.
 #pragma once
 
-#include "core/update_rules.h"
+#include "core/formulas/update_rules.h"
 #include "optim/optimizer.h"
 
 namespace isonorm::kernels {

@@ -163,7 +163,9 @@ TEST_CASE("no room has over 20 sources") {
   for (const Source& s : sources())
     if (s.path.ends_with(".h") || s.path.ends_with(".cpp")) ++count[s.path.substr(0, s.path.rfind('/'))];
   for (const auto& [room, sources] : count) {
-    if (!room.starts_with("reports") && !room.starts_with("training") && !room.starts_with("equivalence")) continue;
+    if (room != "core" && !room.starts_with("reports") && !room.starts_with("training") &&
+        !room.starts_with("equivalence"))
+      continue;
     INFO(room << " has " << sources);
     CHECK(sources <= 20);
   }

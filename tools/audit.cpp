@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "core/parallel.h"
+#include "core/system/parallel.h"
 #include "equivalence/compare/audit.h"
 #include "reports/text_table.h"
 #include "tools/options.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "core/parallel.h"
+#include "core/system/parallel.h"
 #include "tools/output.h"
 
 namespace isonorm::tools {

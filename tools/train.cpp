@@ -2,7 +2,7 @@
 #include <cstdio>
 
 #include "core/error.h"
-#include "core/parallel.h"
+#include "core/system/parallel.h"
 #include "nn/residual/all.h"
 #include "tools/interrupt.h"
 #include "tools/proof_text.h"

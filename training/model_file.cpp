@@ -8,7 +8,7 @@
 
 #include "autograd/ops/random.h"
 #include "autograd/ops/shape.h"
-#include "core/round_up.h"
+#include "core/formulas/round_up.h"
 #include "io/checkpoint.h"
 #include "io/name_pattern.h"
 #include "nn/residual/all.h"

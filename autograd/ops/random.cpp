@@ -8,10 +8,10 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
+#include "core/formulas/philox.h"
 #include "core/kernels/dropout.h"
 #include "core/kernels/index.h"
 #include "core/kernels/random.h"
-#include "core/philox.h"
 #include "core/view.h"
 
 namespace isonorm {

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "autograd/node.h"
+#include "core/formulas/round_up.h"
 #include "core/kernels/copy.h"
-#include "core/round_up.h"
 #include "core/view.h"
 
 namespace isonorm {

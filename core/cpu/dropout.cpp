@@ -5,8 +5,8 @@
 
 #include "core/cpu/philox_lanes.h"
 #include "core/cpu/target.h"
-#include "core/parallel.h"
-#include "core/round_up.h"
+#include "core/formulas/round_up.h"
+#include "core/system/parallel.h"
 
 namespace isonorm::kernels::cpu {
 

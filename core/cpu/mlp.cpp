@@ -6,7 +6,7 @@
 #include "core/cpu/gemm.h"
 #include "core/cpu/nontemporal.h"
 #include "core/cpu/target.h"
-#include "core/math/gelu.h"
+#include "core/formulas/math/gelu.h"
 
 namespace isonorm::kernels::cpu {
 namespace {

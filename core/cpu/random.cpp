@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "core/cpu/philox_lanes.h"
-#include "core/math.h"
-#include "core/parallel.h"
-#include "core/round_up.h"
+#include "core/formulas/math.h"
+#include "core/formulas/round_up.h"
+#include "core/system/parallel.h"
 
 namespace isonorm::kernels::cpu {
 namespace {

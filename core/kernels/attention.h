@@ -1,7 +1,7 @@
 // Slots of scaled dot-product attention that never stores a matrix of scores, forward and backward.
 #pragma once
 
-#include "core/kernel.h"
+#include "core/kernels/kernel.h"
 #include "core/tensor.h"
 
 namespace isonorm::kernels {

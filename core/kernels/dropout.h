@@ -1,7 +1,7 @@
 // Slot of dropout.
 #pragma once
 
-#include "core/kernel.h"
+#include "core/kernels/kernel.h"
 #include "core/random.h"
 #include "core/tensor.h"
 

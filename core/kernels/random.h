@@ -3,7 +3,7 @@
 // values of the f64 one.
 #pragma once
 
-#include "core/kernel.h"
+#include "core/kernels/kernel.h"
 #include "core/random.h"
 #include "core/tensor.h"
 
@@ -33,8 +33,8 @@ inline constinit Kernel<void(const Tensor&, double, Generator)> bernoulli{"berno
 inline constinit Kernel<void(const Tensor&, int64_t, int64_t, Generator)> random_integers{"randint",
                                                                                           &cpu::random_integers};
 
-// Element e: the first normal number inside [lo, hi] of the pairs in block e of subsequences 0, 1, 2, ..., rounded to the
-// nearest value of the dtype inside; n blocks. Throws where there is none.
+// Element e: the first normal number inside [lo, hi] of the pairs in block e of subsequences 0, 1, 2, ..., rounded to
+// the nearest value of the dtype inside; n blocks. Throws where there is none.
 inline constinit Kernel<void(const Tensor&, double, double, double, double, Generator)> truncated_normal{
     "truncated_normal", &cpu::truncated_normal};
 // A permutation of 0 .. n - 1 (i64) by Fisher and Yates: for i = n - 1 .. 1, swap i with floor((i + 1) b / 2^64), b

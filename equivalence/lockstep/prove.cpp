@@ -3,8 +3,8 @@
 #include <chrono>
 #include <map>
 
-#include "core/parallel.h"
 #include "core/random.h"
+#include "core/system/parallel.h"
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/lockstep/lockstep.h"
 #include "equivalence/lockstep/wrong_training.h"

@@ -16,7 +16,7 @@
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
-#include "core/profile.h"
+#include "core/system/profile.h"
 #include "nn/gpt.h"
 #include "nn/residual/all.h"
 #include "nn/vit.h"

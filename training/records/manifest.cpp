@@ -5,9 +5,9 @@
 #include <fstream>
 #include <thread>
 
-#include "core/blas_info.h"
-#include "core/kernel.h"
-#include "core/parallel.h"
+#include "core/kernels/kernel.h"
+#include "core/system/blas_info.h"
+#include "core/system/parallel.h"
 #include "training/training_options.h"
 
 namespace isonorm::training {

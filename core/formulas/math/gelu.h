@@ -1,7 +1,7 @@
 // GELU and its tanh form with their derivatives (Hendrycks and Gimpel, arXiv:1606.08415).
 #pragma once
 
-#include "core/math/exp.h"
+#include "core/formulas/math/exp.h"
 
 namespace isonorm::math {
 

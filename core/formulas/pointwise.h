@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "core/hd.h"
-#include "core/math.h"
+#include "core/formulas/hd.h"
+#include "core/formulas/math.h"
 
 namespace isonorm::ops {
 

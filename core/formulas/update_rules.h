@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <variant>
 
-#include "core/hd.h"
+#include "core/formulas/hd.h"
 
 namespace isonorm::rules {
 

@@ -1,7 +1,7 @@
 // One caching allocator over a raw source of memory: small blocks that were freed wait in size classes, large ones are
-// parts of segments (core/ranges.h), so a training step after the second takes nothing from the system (the first makes
-// the optimizer's state last). Invariant: every block handed out is at least as large as asked for and aligned to
-// `alignment`.
+// parts of segments (core/memory/ranges.h), so a training step after the second takes nothing from the system (the
+// first makes the optimizer's state last). Invariant: every block handed out is at least as large as asked for and
+// aligned to `alignment`.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 #include <mutex>
 #include <vector>
 
-#include "core/ranges.h"
+#include "core/memory/ranges.h"
 
 namespace isonorm {
 

@@ -1,4 +1,4 @@
-#include "core/pool.h"
+#include "core/memory/pool.h"
 
 namespace isonorm::pool::detail {
 namespace {

@@ -1,7 +1,7 @@
 // exp, expm1, sigmoid: x = k ln2 + r with integer k and |r| <= ln2 / 2, and exp(x) = 2^k exp(r).
 #pragma once
 
-#include "core/math/ieee.h"
+#include "core/formulas/math/ieee.h"
 
 namespace isonorm::math {
 

@@ -1,4 +1,4 @@
-#include "core/profile.h"
+#include "core/system/profile.h"
 
 #include <algorithm>
 #include <cctype>

@@ -1,4 +1,4 @@
-#include "core/allocator.h"
+#include "core/memory/allocator.h"
 
 #include <algorithm>
 #include <bit>
@@ -9,8 +9,8 @@
 #endif
 
 #include "core/error.h"
-#include "core/pool.h"
-#include "core/round_up.h"
+#include "core/formulas/round_up.h"
+#include "core/memory/pool.h"
 
 namespace isonorm {
 

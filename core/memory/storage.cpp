@@ -1,6 +1,6 @@
-#include "core/storage.h"
+#include "core/memory/storage.h"
 
-#include "core/allocator.h"
+#include "core/memory/allocator.h"
 
 namespace isonorm {
 namespace {

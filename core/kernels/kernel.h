@@ -4,8 +4,8 @@
 #pragma once
 
 #include "core/device.h"
-#include "core/profile.h"
-#include "core/tensor_bytes.h"
+#include "core/kernels/tensor_bytes.h"
+#include "core/system/profile.h"
 
 namespace isonorm {
 

@@ -1,4 +1,4 @@
-#include "core/blas_info.h"
+#include "core/system/blas_info.h"
 
 #include <cblas.h>
 

@@ -9,9 +9,9 @@
 // come from scripts/fit_math.py, the bounds on the error from tests/core/math_test.cpp.
 #pragma once
 
-#include "core/math/exp.h"
-#include "core/math/log.h"
-#include "core/math/tanh.h"
-#include "core/math/erf.h"
-#include "core/math/gelu.h"
-#include "core/math/trig.h"
+#include "core/formulas/math/exp.h"
+#include "core/formulas/math/log.h"
+#include "core/formulas/math/tanh.h"
+#include "core/formulas/math/erf.h"
+#include "core/formulas/math/gelu.h"
+#include "core/formulas/math/trig.h"

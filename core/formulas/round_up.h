@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "core/hd.h"
+#include "core/formulas/hd.h"
 
 namespace isonorm {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "core/round_up.h"
+#include "core/formulas/round_up.h"
 
 namespace isonorm {
 

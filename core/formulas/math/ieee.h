@@ -1,10 +1,11 @@
-// The parts of an IEEE 754 number, and the few operations on them that the functions of core/math.h are built from.
+// The parts of an IEEE 754 number, and the few operations on them that the functions of core/formulas/math.h are built
+// from.
 #pragma once
 
 #include <cmath>
 #include <cstdint>
 
-#include "core/hd.h"
+#include "core/formulas/hd.h"
 
 namespace isonorm::math {
 

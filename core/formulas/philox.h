@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "core/hd.h"
+#include "core/formulas/hd.h"
 
 namespace isonorm {
 
@@ -35,8 +35,8 @@ ISO_HD void philox_round(uint32_t& c0, uint32_t& c1, uint32_t& c2, uint32_t& c3,
   c3 = static_cast<uint32_t>(a);
 }
 
-// The block at `counter` of subsequence `subsequence` under the key `seed` (Salmon et al., "Parallel random numbers: as easy as
-// 1, 2, 3", 2011).
+// The block at `counter` of subsequence `subsequence` under the key `seed` (Salmon et al., "Parallel random numbers: as
+// easy as 1, 2, 3", 2011).
 ISO_HD PhiloxBlock philox(uint64_t seed, uint64_t counter, uint64_t subsequence = 0) {
   PhiloxBlock b{{static_cast<uint32_t>(counter), static_cast<uint32_t>(counter >> 32),
                  static_cast<uint32_t>(subsequence), static_cast<uint32_t>(subsequence >> 32)}};

@@ -5,7 +5,7 @@
 // more calls std::sin, outside the vectorised loop.
 #pragma once
 
-#include "core/math/ieee.h"
+#include "core/formulas/math/ieee.h"
 
 namespace isonorm::math {
 

@@ -1,7 +1,7 @@
 // log, log1p, softplus: x = 2^k (1 + f) with sqrt(1/2) <= 1 + f < sqrt(2), and log(x) = k ln2 + log(1 + f).
 #pragma once
 
-#include "core/math/exp.h"
+#include "core/formulas/math/exp.h"
 
 namespace isonorm::math {
 

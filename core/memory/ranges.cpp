@@ -1,4 +1,4 @@
-#include "core/ranges.h"
+#include "core/memory/ranges.h"
 
 #include <algorithm>
 

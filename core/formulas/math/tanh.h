@@ -1,7 +1,7 @@
 // tanh.
 #pragma once
 
-#include "core/math/exp.h"
+#include "core/formulas/math/exp.h"
 
 namespace isonorm::math {
 

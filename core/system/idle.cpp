@@ -1,4 +1,4 @@
-#include "core/idle.h"
+#include "core/system/idle.h"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include "core/parallel.h"
+#include "core/system/parallel.h"
 
 #include <cblas.h>
 #include <omp.h>
