@@ -67,6 +67,7 @@
 #include "nn/dropout.h"
 #include "nn/gpt.h"
 #include "nn/init.h"
+#include "nn/residual/all.h"
 #include "nn/vit.h"
 #include "optim/accumulate.h"
 #include "optim/adafactor.h"
