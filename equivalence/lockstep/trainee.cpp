@@ -1,5 +1,6 @@
 #include "equivalence/lockstep/trainee.h"
 
+#include "autograd/engine.h"
 #include "autograd/grad_mode.h"
 #include "autograd/ops/loss.h"
 #include "autograd/ops/shape.h"
