@@ -31,7 +31,7 @@ struct ResidualNet : nn::Module {
 };
 
 int main() {
-  using equivalence::Examples;
+  using training::Examples;
   const auto model = [](nn::StreamForm form, bool declared) {
     return [=]() -> std::unique_ptr<nn::Module> { return std::make_unique<ResidualNet>(form, declared); };
   };
