@@ -1,11 +1,12 @@
 // Reductions, argmax and running sums.
+#include "core/kernels/reduce.h"
+
 #include <limits>
 #include <type_traits>
 
 #include "core/cpu/target.h"
 #include "core/cpu/workspace.h"
 #include "core/formulas/round_up.h"
-#include "core/kernels/reduce.h"
 #include "core/system/parallel.h"
 
 namespace isonorm::kernels::cpu {
@@ -14,7 +15,7 @@ namespace {
 template <ReduceOp K, class A>
 constexpr A identity = K == ReduceOp::sum   ? A(0)
                        : K == ReduceOp::max ? -std::numeric_limits<A>::infinity()
-                                            : std::numeric_limits<A>::infinity();
+                                             : std::numeric_limits<A>::infinity();
 
 template <ReduceOp K, class A> ISO_HD A combine(A a, A b) {
   if constexpr (K == ReduceOp::sum) return a + b;
