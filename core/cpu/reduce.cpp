@@ -15,7 +15,7 @@ namespace {
 template <ReduceOp K, class A>
 constexpr A identity = K == ReduceOp::sum   ? A(0)
                        : K == ReduceOp::max ? -std::numeric_limits<A>::infinity()
-                                             : std::numeric_limits<A>::infinity();
+                                            : std::numeric_limits<A>::infinity();
 
 template <ReduceOp K, class A> ISO_HD A combine(A a, A b) {
   if constexpr (K == ReduceOp::sum) return a + b;
