@@ -1,7 +1,6 @@
 // A training: one step after the other, and what is to happen between them.
 #pragma once
 
-#include <chrono>
 #include <utility>
 #include <vector>
 
@@ -44,7 +43,7 @@ class Loop {
   const Batches batches_;
   const Rate rate_;
   std::vector<std::pair<int, Callback>> callbacks_;
-  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  const double begin_;  // in seconds of a steady clock
 };
 
 }  // namespace isonorm::training
