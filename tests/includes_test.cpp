@@ -38,6 +38,7 @@ std::map<std::string, Set> allowed_includes() {
                                         {"data", {"core"}},
                                         {"reports", {"core"}},
                                         {"training", kBelowTrain},
+                                        {"training/models", kBelowTrain + Set{"training"}},
                                         {"training/records", kBelowTrain + Set{"reports", "training"}}};
   const std::map<std::string, Set> rooms = {{"coordinates", {}},
                                             {"lockstep", {"coordinates"}},

@@ -45,13 +45,9 @@ Verb add_train(CLI::App& app) {
   auto o = std::make_shared<TrainOptions>();
   o->training.steps = 6000;
   o->training.dtype = DType::f32;
-  command->add_option("--form", o->form, "layer_norm, rms_norm, crms_norm, crms_isometric or none")
+  command->add_option("--form", o->form, nn::listed(nn::kStreamForms, " or "))
       ->capture_default_str()
-      ->check([](const std::string& name) {
-        for (const char* known : {"layer_norm", "rms_norm", "crms_norm", "crms_isometric", "none"})
-          if (name == known) return std::string();
-        return text("\"", name, "\" is not one of layer_norm, rms_norm, crms_norm, crms_isometric, none");
-      });
+      ->check(one_of(nn::kStreamForms));
   add_shared_options(*command, o->training);
   add_choice(*command, "--activations", o->activations, {DType::f32, DType::f64, DType::bf16},
              "in which they wait for the backward (default: that of --dtype; bf16 of f32: in half the space)");

@@ -19,8 +19,4 @@ std::unique_ptr<optim::Optimizer> build_optimizer(const TrainingOptions& options
 // factor that clips the global norm (1 without a limit), for Optimizer::step. What it changes it puts in new tensors.
 double limit_gradients(const TrainingOptions& options, const std::vector<Tensor>& parameters);
 
-// What of the optimizer is not as a reader would assume, in a sentence; empty where there is nothing: the floor eps1 of
-// Adafactor in f64.
-std::string optimizer_note(OptimizerKind optimizer, DType dtype);
-
 }  // namespace isonorm::training

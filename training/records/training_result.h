@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "training/records/manifest.h"
-#include "training/training_options.h"
+#include "training/model_row.h"
 
 namespace isonorm::training {
 
