@@ -5,6 +5,7 @@
 #include "autograd/frontier.h"
 #include "autograd/grad_mode.h"
 #include "core/kernels/copy.h"
+#include "core/view.h"
 
 namespace isonorm {
 namespace {
@@ -17,12 +18,7 @@ Node& leaf_of(const Tensor& x, const char* op) {
 }
 
 // A gradient that nothing else refers to: an optimizer will change it in place.
-Tensor owned(Tensor g) {
-  if (is_sole(g)) return g;
-  Tensor copy = empty_like(g);
-  kernels::copy(copy, g);
-  return copy;
-}
+Tensor owned(Tensor g) { return is_sole(g) ? std::move(g) : detached::clone(g); }
 
 // Runs the graph from the given outputs. With `wanted`, collects the gradients of those tensors instead of the leaves'.
 void run(std::span<const Tensor> outputs, std::span<const Tensor> cotangents, std::span<const Tensor> wanted,
@@ -102,7 +98,7 @@ void set_gradient(const Tensor& x, const Tensor& g) {
   if (g.defined())
     check(g.shape() == x.shape() && g.dtype() == x.dtype(), "set_gradient: the gradient is ", g.dtype(), ' ', g.shape(),
           ", the tensor ", x.dtype(), ' ', x.shape());
-  n.gradient = g.defined() ? detach(g) : g;
+  n.gradient = g.defined() ? detach(detached::contiguous(g)) : g;
 }
 
 void backward(const Tensor& loss, const Tensor& cotangent) {

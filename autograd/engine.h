@@ -14,9 +14,11 @@ namespace isonorm {
 const Tensor& require_grad(const Tensor& x);
 // Whether a gradient flows to x: it is such a leaf, or was computed from one.
 bool requires_grad(const Tensor& x);
-// The gradient of a leaf, undefined before the first backward. Shape and dtype of x. Throws where x is not a leaf.
+// The gradient of a leaf, undefined before the first backward. Shape and dtype of x, contiguous. Throws where x is not a
+// leaf.
 Tensor gradient(const Tensor& x);
-// Replaces the gradient of a leaf (undefined clears it). Throws where x is no leaf, or shape or dtype differ.
+// Replaces the gradient of a leaf (undefined clears it): shares g's storage, or holds a copy where g is not contiguous.
+// Throws where x is no leaf, or shape or dtype differ.
 void set_gradient(const Tensor& x, const Tensor& g);
 
 // Adds d loss / d leaf to the gradient of every leaf that `loss` was computed from, and releases the graph. `cotangent`

@@ -28,7 +28,7 @@ class Frontier {
   // Takes the gradients of the node before away, and the youngest out. Null: there is none left.
   Node* next() {
     if (now_)
-      for (Slot& s : now_->outputs) s.grad = {};
+      for (NodeOutput& s : now_->outputs) s.grad = {};
     if (heap_.empty()) return now_ = nullptr;
     std::pop_heap(heap_.begin(), heap_.end(), older);
     now_ = heap_.back();

@@ -33,13 +33,13 @@ using TensorFunction = std::function<Tensor(const std::vector<Tensor>&)>;
 using TensorsFunction = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
 
 // Compares d <c, f(inputs)> / d inputs, c random, as backward() computes it with the four-point central difference
-//   f'(x) ~ (8 (f(x + h) - f(x - h)) - (f(x + 2h) - f(x - 2h))) / 12h     (error h^4 f^(5) / 30; Abramowitz &
-//   Stegun 25.3.6)
-// for every entry of every floating input. h is `step` times the standard deviation of the row (last dimension) that
-// the entry stands in, so that rows far from 0 work; of the whole tensor where the row is constant, and of the entry's
-// size, at most 1, where that is too. f gets contiguous copies of the inputs (any shapes; floating ones f64, others are
-// passed on); it must give the same values each time, and be smooth within 2h: keep away from kinks and ties. Throws
-// where an input or an output is f32 or bf16, or f is not repeatable.
+//   f'(x) ~ (8 (f(x + h) - f(x - h)) - (f(x + 2h) - f(x - 2h))) / 12h
+// (error h^4 f^(5) / 30; Abramowitz & Stegun 25.3.6) for every entry of every floating input. h is `step` times the
+// standard deviation of the row (last dimension) that the entry stands in, so that rows far from 0 work; of the whole
+// tensor where the row is constant, and of the entry's size, at most 1, where that is too. f gets contiguous copies of
+// the inputs (any shapes; floating ones f64, others are passed on); it must give the same values each time, and be
+// smooth within 2h: keep away from kinks and ties. Throws where an input or an output is f32 or bf16, or f is not
+// repeatable.
 GradcheckResult gradcheck(const TensorsFunction& f, const std::vector<Tensor>& inputs, const GradcheckOptions& o = {});
 GradcheckResult gradcheck(const TensorFunction& f, const std::vector<Tensor>& inputs, const GradcheckOptions& o = {});
 

@@ -7,7 +7,8 @@
 #include "autograd/grad_mode.h"
 #include "core/kernels/copy.h"
 #include "core/kernels/pointwise.h"
-#include "core/kernels/reduce.h"
+#include "core/reduce.h"
+#include "core/view.h"
 
 namespace isonorm {
 namespace {
@@ -30,43 +31,6 @@ void check_finite(const Tensor& x, const char* op, const char* pass, const std::
   const int64_t at = first_non_finite(x);
   check(at < 0, path.empty() ? "" : path + ": ", op, ": ", pass, " produced ", at < 0 ? 0.0 : x.to_vector<double>()[at],
         " at element ", at, " of shape ", x.shape());
-}
-
-// Sums `g` over the dimensions along which a tensor of `shape` was broadcast to g's shape.
-Tensor sum_to(const Tensor& g, const Dims& shape) {
-  Tensor x = g;
-  const int extra = x.rank() - shape.rank;
-  const auto sum_block = [&](int64_t outer, int64_t length, int64_t inner, const Dims& result) {
-    if (!x.is_contiguous()) {
-      Tensor c = empty_like(x);
-      kernels::copy(c, x);
-      x = c;
-    }
-    const kernels::ReduceShape s{outer, length, inner};
-    Tensor out = empty(result, x.options());
-    kernels::reduce.on(x.device(), kernels::Reduction::sum, s, out, x);
-    x = out;
-  };
-  if (extra > 0) {
-    const int64_t kept = [&] {
-      int64_t n = 1;
-      for (int d = extra; d < x.rank(); ++d) n *= x.shape()[d];
-      return n;
-    }();
-    const Dims rest(std::span<const int64_t>(x.shape().begin() + extra, x.shape().end()));
-    sum_block(1, kept == 0 ? 0 : x.numel() / kept, kept, rest);
-  }
-  for (int d = 0; d < shape.rank; ++d) {
-    if (shape[d] != 1 || x.shape()[d] == 1) continue;
-    int64_t outer = 1, inner = 1;
-    for (int i = 0; i < d; ++i) outer *= x.shape()[i];
-    for (int i = d + 1; i < x.rank(); ++i) inner *= x.shape()[i];
-    Dims result = x.shape();
-    const int64_t length = result[d];
-    result[d] = 1;
-    sum_block(outer, length, inner, result);
-  }
-  return x;
 }
 
 }  // namespace
@@ -138,10 +102,10 @@ Node* record(const char* name, const Outputs& outputs, const Inputs& inputs, Get
   int output = 0;
   for (const auto& o : outputs) {
     TensorImpl& t = get(o).impl();
-    Slot& slot = node->outputs[output];
-    slot.shape = t.shape;
-    slot.dtype = t.dtype;
-    slot.device = t.storage->device();
+    NodeOutput& made = node->outputs[output];
+    made.shape = t.shape;
+    made.dtype = t.dtype;
+    made.device = t.storage->device();
     t.output = output++;
     t.node = output == static_cast<int>(outputs.size()) ? std::move(owner) : owner;
   }
@@ -164,7 +128,7 @@ bool is_sole(const Tensor& x) {
 }
 
 namespace {
-// Out of line, as fitted() below: most gradients are the first of their slot, and fit.
+// Out of line, as fitted() below: most gradients are the first of their output, and fit.
 [[gnu::noinline]] void add_to(Tensor& sum, const Tensor& g) {
   Tensor out = is_sole(sum) ? sum : empty_like(sum);
   kernels::binary.on(sum.device(), ops::index_in<ops::Add>(ops::Binary{}), out, sum, g);
@@ -179,7 +143,7 @@ void accumulate(Tensor& sum, Tensor g) {
     sum = std::move(g);
 }
 
-Tensor Flow::zeros(const Slot& like) {
+Tensor Flow::zeros(const NodeOutput& like) {
   Tensor z = empty(like.shape, {like.dtype, like.device});
   kernels::fill(z, 0);
   return z;
@@ -192,26 +156,23 @@ Tensor Flow::reuse(int i) {
 
 namespace {
 // `g` as input number `input` of `op` takes it: summed over dimensions that were broadcast, in the input's dtype.
-[[gnu::noinline]] Tensor fitted(Tensor g, const Slot& slot, const char* op, int input) {
-  if (g.shape() != slot.shape) {
-    check(broadcast_shapes(slot.shape, g.shape(), op) == g.shape(), op, ": backward gave input ", input,
-          " a gradient of shape ", g.shape(), ", the input has ", slot.shape);
-    g = sum_to(g, slot.shape);
+[[gnu::noinline]] Tensor fitted(Tensor g, const NodeOutput& to, const char* op, int input) {
+  if (g.shape() != to.shape) {
+    check(broadcast_shapes(to.shape, g.shape(), op) == g.shape(), op, ": backward gave input ", input,
+          " a gradient of shape ", g.shape(), ", the input has ", to.shape);
+    g = detached::sum_to(g, to.shape, op);
   }
-  if (g.dtype() == slot.dtype) return g;
-  Tensor cast = empty(g.shape(), {slot.dtype, slot.device});
-  kernels::copy(cast, g);
-  return cast;
+  return detached::cast(g, to.dtype);
 }
 }  // namespace
 
 void Flow::give(int i, Tensor g) {
   const Edge& e = node_.inputs[i];
   if (!e.node) return;
-  Slot& slot = e.node->outputs[e.output];
-  if (g.shape() != slot.shape || g.dtype() != slot.dtype) g = fitted(std::move(g), slot, node_.name, i);
+  NodeOutput& to = e.node->outputs[e.output];
+  if (g.shape() != to.shape || g.dtype() != to.dtype) g = fitted(std::move(g), to, node_.name, i);
   if (checking) check_finite(g, node_.name, "backward", node_.path);
-  accumulate(slot.grad, std::move(g));
+  accumulate(to.grad, std::move(g));
   frontier_.push(*e.node);
 }
 

@@ -24,7 +24,7 @@ struct Edge {
 };
 
 // One output of a node: what its gradient must look like, and the gradient while a backward is under way.
-struct Slot {
+struct NodeOutput {
   Dims shape;
   DType dtype = DType::f32;
   Device device = kCpu;
@@ -38,7 +38,7 @@ struct Node {
   uint64_t seq;          // order of creation: every consumer of this node has a greater one
   bool waiting = false;  // in the frontier of a backward
   Few<Edge, 3> inputs;   // empty for a leaf
-  Few<Slot, 1> outputs;
+  Few<NodeOutput, 1> outputs;
   Rule backward;                                    // empty for a leaf, and after it has run
   Tensor gradient;                                  // of a leaf: the user's gradient, summed over backward passes
   std::vector<std::pair<int, GradientHook>> hooks;  // (output, hook)
@@ -58,7 +58,7 @@ class Flow {
   Flow(Node& node, Frontier& frontier) : node_(node), frontier_(frontier) {}
   // Gradient of output i; zeros where no consumer gave one.
   const Tensor& out(int i = 0) {
-    Slot& s = node_.outputs[i];
+    NodeOutput& s = node_.outputs[i];
     if (!s.grad.defined()) s.grad = zeros(s);
     return s.grad;
   }
@@ -77,7 +77,7 @@ class Flow {
   void give(int i, Tensor gradient);
 
  private:
-  static Tensor zeros(const Slot& like);
+  static Tensor zeros(const NodeOutput& like);
 
   Node& node_;
   Frontier& frontier_;

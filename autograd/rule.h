@@ -6,7 +6,7 @@
 #include <new>
 #include <utility>
 
-#include "core/pool.h"
+#include "core/memory/pool.h"
 
 namespace isonorm {
 

@@ -4,8 +4,8 @@
 #include <unordered_map>
 
 #include "autograd/grad_mode.h"
-#include "core/kernels/copy.h"
-#include "core/pool.h"
+#include "core/memory/pool.h"
+#include "core/view.h"
 
 namespace isonorm {
 namespace {
@@ -41,8 +41,7 @@ struct RoundedCopies {
       return Tensor(
           pool::make_shared<TensorImpl>(kept, t.shape, contiguous_strides(t.shape), 0, t.numel, DType::bf16, true));
     }
-    const Tensor rounded = empty(t.shape, {DType::bf16, x.device()});
-    kernels::copy(rounded, x);
+    const Tensor rounded = detached::cast(x, DType::bf16);
     if (t.contiguous) copy = {t.storage, rounded.impl().storage, version, t.offset, t.numel};
     return rounded;
   }
@@ -62,11 +61,7 @@ Saved::Saved(const Tensor& x) {
 }
 
 Tensor Saved::get() const {
-  if (rounded_) {
-    Tensor x = empty(tensor_.shape(), {DType::f32, tensor_.device()});
-    kernels::copy(x, tensor_);
-    return x;
-  }
+  if (rounded_) return detached::cast(tensor_, DType::f32);
   if (!tensor_.defined()) return tensor_;
   const uint32_t now = tensor_.impl().storage->version();
   check(now == version_, "backward: a tensor of shape ", tensor_.shape(),

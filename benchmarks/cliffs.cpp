@@ -5,7 +5,7 @@
 #include <span>
 
 #include "benchmarks/kernel_table.h"
-#include "core/round_up.h"
+#include "core/formulas/round_up.h"
 
 namespace isonorm::bench {
 namespace {

@@ -7,7 +7,7 @@
 #include "autograd/ops/create.h"
 #include "autograd/ops/random.h"
 #include "core/kernels/matmul.h"
-#include "core/parallel.h"
+#include "core/system/parallel.h"
 
 namespace isonorm::bench {
 namespace {

@@ -15,8 +15,8 @@
 #include "autograd/ops/random.h"
 #include "autograd/ops/softmax.h"
 #include "benchmarks/measure.h"
-#include "core/parallel.h"
-#include "core/round_up.h"
+#include "core/formulas/round_up.h"
+#include "core/system/parallel.h"
 #include "optim/adamw.h"
 
 namespace isonorm::bench {

@@ -9,7 +9,7 @@
 #include "benchmarks/kernel_table.h"
 #include "benchmarks/measure.h"
 #include "benchmarks/serve.h"
-#include "core/parallel.h"
+#include "core/system/parallel.h"
 
 using namespace isonorm;
 using namespace isonorm::bench;

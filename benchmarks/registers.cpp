@@ -1,7 +1,7 @@
 #include "benchmarks/registers.h"
 
-#include "core/kernel.h"
-#include "core/parallel.h"
+#include "core/kernels/kernel.h"
+#include "core/system/parallel.h"
 
 namespace isonorm::bench {
 namespace {

@@ -4,7 +4,8 @@
 namespace isonorm::bench {
 
 // Does `flops` operations, a multiply-add being two, in independent chains in the widest registers that the kernels use
-// (core/kernel.h, isa()), shared out among the threads. Nothing is loaded or stored: no program does them faster.
+// (core/kernels/kernel.h, isa()), shared out among the threads. Nothing is loaded or stored: no program does them
+// faster.
 void multiply_add(double flops);
 
 }  // namespace isonorm::bench

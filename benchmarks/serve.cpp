@@ -4,9 +4,9 @@
 #include <iostream>
 #include <sstream>
 
-#include "core/blas_info.h"
 #include "core/error.h"
-#include "core/parallel.h"
+#include "core/system/blas_info.h"
+#include "core/system/parallel.h"
 #include "training/records/manifest.h"
 #include "training/training_options.h"
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
-
 #include <CLI/CLI.hpp>
 
 #include "benchmarks/gemms.h"
@@ -14,10 +13,10 @@
 #include "benchmarks/registers.h"
 #include "benchmarks/serve.h"
 #include "benchmarks/trainer.h"
-#include "core/allocator.h"
-#include "core/parallel.h"
-#include "core/profile.h"
+#include "core/memory/allocator.h"
 #include "core/random.h"
+#include "core/system/parallel.h"
+#include "core/system/profile.h"
 
 using namespace isonorm;
 using namespace isonorm::bench;
@@ -136,7 +135,7 @@ int main(int argc, char** argv) {
                         .activations = activations == "bf16" ? DType::bf16 : DType::f32,
                         .affine = !no_affine});
     double loss = 0;
-    facts["first_step_ms"] = milliseconds([&] { loss = trainer.step().item(); });
+    facts["first_step_ms"] = milliseconds([&] { loss = trainer.step(); });
     facts["first_step_at"] = now();
     facts["loss"] = loss;
     facts["parameters"] = trainer.parameter_count();

@@ -1,14 +1,12 @@
 #include "benchmarks/trainer.h"
 
-#include "autograd/engine.h"
-#include "autograd/grad_mode.h"
 #include "autograd/fused/linear_cross_entropy.h"
+#include "autograd/grad_mode.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
 #include "nn/gpt.h"
 #include "nn/vit.h"
 #include "optim/adamw.h"
-#include "optim/clip.h"
 
 namespace isonorm::bench {
 namespace {
@@ -27,14 +25,23 @@ std::unique_ptr<nn::Module> build(const Case& c, const TrainerOptions& options) 
       .image = c.image, .channels = c.channels, .patch = c.patch, .classes = c.classes, .transformer = t});
 }
 
+// Of a language model without its logits.
+Tensor loss_of(nn::Module& model, const training::Examples& batch) {
+  auto* gpt = dynamic_cast<nn::Gpt*>(&model);
+  if (!gpt) return training::cross_entropy_of(model, batch);
+  const Tensor rows = gpt->features(batch.inputs);
+  const auto [weight, bias] = gpt->head();
+  return linear_cross_entropy(rows, weight, bias, batch.targets);
+}
+
 }  // namespace
 
 Trainer::Trainer(const Case& c, const TrainerOptions& options)
     : case_(c),
       model_(build(c, options)),
-      activations_(options.activations),
-      parameters_(model_->parameters()),
-      optimizer_(std::make_unique<optim::AdamW>(parameters_, optim::AdamWOptions{.lr = 1e-3, .weight_decay = 0.1})) {
+      optimizer_(
+          std::make_unique<optim::AdamW>(model_->parameters(), optim::AdamWOptions{.lr = 1e-3, .weight_decay = 0.1})),
+      step_(*model_, *optimizer_, loss_of, {.limits = {.norm = 1}, .activations = options.activations}) {
   // Tables of the size that GPT-2 starts with: with a tied head, standard normal ones would make the softmax one-hot.
   for (const nn::Parameter& p : model_->named_parameters())
     if (p.name == "token.weight" || p.name.starts_with("position") || p.name == "cls")
@@ -48,22 +55,9 @@ Tensor Trainer::inputs(int64_t batch) const {
   return randn({batch, case_.image, case_.image, case_.channels});
 }
 
-Tensor Trainer::loss() {
-  auto* gpt = dynamic_cast<nn::Gpt*>(model_.get());
-  if (!gpt) return cross_entropy((*model_)(inputs_), targets_);
-  const Tensor rows = gpt->features(inputs_);
-  const auto [weight, bias] = gpt->head();
-  return linear_cross_entropy(rows, weight, bias, targets_);
-}
-
-Tensor Trainer::step() {
+double Trainer::step() {
   prepare(false);
-  const SaveActivations kept_as(activations_);
-  optimizer_->zero_grad();
-  const Tensor value = loss();
-  backward(value);
-  optimizer_->step(optim::clip_factor(optim::gradient_norm(parameters_), 1.0));
-  return value;
+  return step_({inputs_, targets_}).loss;
 }
 
 void Trainer::prepare(bool on) {

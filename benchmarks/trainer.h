@@ -8,6 +8,7 @@
 #include "nn/module.h"
 #include "nn/stream.h"
 #include "optim/optimizer.h"
+#include "training/step.h"
 
 namespace isonorm::bench {
 
@@ -22,23 +23,21 @@ class Trainer {
  public:
   explicit Trainer(const Case& c, const TrainerOptions& options = {});
 
-  // Forward, loss, backward, clipping at a gradient norm of 1, AdamW. Returns the loss [].
-  Tensor step();
+  // Forward, loss, backward, clipping at a gradient norm of 1, AdamW. Returns the loss.
+  double step();
   // The logits of `batch` samples, without recording a graph, by the model prepared for inference.
   Tensor infer(int64_t batch);
 
   int64_t parameter_count() const { return model_->parameter_count(); }
 
  private:
-  Tensor loss();
   Tensor inputs(int64_t batch) const;
   void prepare(bool on);  // for inference; at most once between two training steps
 
   Case case_;
   std::unique_ptr<nn::Module> model_;
-  DType activations_;
-  std::vector<Tensor> parameters_;
   std::unique_ptr<optim::Optimizer> optimizer_;
+  training::Step step_;
   Tensor inputs_, targets_;
   std::map<int64_t, Tensor> inference_inputs_;  // by batch
   bool prepared_ = false;

@@ -39,6 +39,9 @@ struct Dims {
   }
 };
 
+// A set of dimensions: bit d is 1 where d belongs to it.
+using DimSet = uint32_t;
+
 // "[2, 3]"
 void append_text(std::string& s, const Dims& d);
 

@@ -9,7 +9,7 @@
 #include <type_traits>
 
 #include "core/error.h"
-#include "core/hd.h"
+#include "core/formulas/hd.h"
 
 namespace isonorm {
 

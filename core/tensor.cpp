@@ -5,7 +5,8 @@
 #include <utility>
 
 #include "core/kernels/copy.h"
-#include "core/pool.h"
+#include "core/memory/pool.h"
+#include "core/view.h"
 
 namespace isonorm {
 
@@ -94,9 +95,7 @@ void copy_into(const Tensor& dst, const Tensor& src) {
   check(dst.numel() == 0 || places_differ(dst), "copy_into: elements of the destination share a place: shape ",
         dst.shape(), ", strides ", dst.strides());
   if (!may_overlap(dst, src)) return kernels::copy(dst, src);
-  const Tensor before = empty_like(src);
-  kernels::copy(before, src);
-  kernels::copy(dst, before);
+  kernels::copy(dst, detached::clone(src));
 }
 
 void fill(const Tensor& dst, double value) {

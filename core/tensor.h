@@ -10,7 +10,7 @@
 #include "core/device.h"
 #include "core/dims.h"
 #include "core/dtype.h"
-#include "core/storage.h"
+#include "core/memory/storage.h"
 
 namespace isonorm {
 

@@ -1,6 +1,6 @@
 #include "data/fashion_mnist.h"
 
-#include "core/file.h"
+#include "core/system/file.h"
 #include "data/idx.h"
 
 namespace isonorm::data {

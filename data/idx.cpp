@@ -10,20 +10,20 @@ namespace isonorm::data {
 namespace {
 
 // The bytes of an idx file in order, decompressed where the file begins like gzip.
-class Stream {
+class Input {
  public:
-  explicit Stream(const Bytes& file) : file_(file) {
+  explicit Input(const Bytes& file) : file_(file) {
     uint8_t magic[2] = {};
     file.read(0, magic, std::min<int64_t>(file.size, 2));
     compressed_ = magic[0] == 0x1f && magic[1] == 0x8b;
     // 15 + 16: the largest window, and a gzip wrapper whose checksum zlib verifies.
     if (compressed_) check(inflateInit2(&z_, 15 + 16) == Z_OK, "idx: zlib cannot start");
   }
-  ~Stream() {
+  ~Input() {
     if (compressed_) inflateEnd(&z_);
   }
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
+  Input(const Input&) = delete;
+  Input& operator=(const Input&) = delete;
 
   // Upper bound for the number of bytes still to come. Deflate packs at most 258 bytes into 2 bits, about 1032 : 1.
   int64_t capacity() const { return compressed_ ? checked_mul(file_.size, 1032, "idx") : file_.size - position_; }
@@ -79,7 +79,7 @@ class Stream {
   uint8_t buffer_[1 << 16];
 };
 
-Dims read_header(Stream& in) {
+Dims read_header(Input& in) {
   uint8_t head[4];
   check(in.read(head, 4) == 4, "idx: shorter than a header");
   check(head[0] == 0 && head[1] == 0, "idx: the magic number begins with ", int{head[0]}, ", ", int{head[1]},
@@ -99,7 +99,7 @@ Dims read_header(Stream& in) {
 
 Tensor read_idx(const Bytes& file) {
   const Scope scope(file.name);
-  Stream in(file);
+  Input in(file);
   const Dims shape = read_header(in);
   const int64_t n = numel(shape);
   check(n <= kIdxLimit, "idx: shape ", shape, " declares ", n, " elements, over the limit of ", kIdxLimit);

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "core/file.h"
+#include "core/system/file.h"
 #include "core/tensor.h"
 
 namespace isonorm::data {

@@ -3,7 +3,7 @@
 #include <iterator>
 
 #include "core/error.h"
-#include "core/philox.h"
+#include "core/formulas/philox.h"
 
 namespace isonorm::data {
 namespace {
@@ -19,7 +19,7 @@ std::string made_text(uint64_t seed, int64_t length) {
   check(length >= 0, "made_text: length ", length, ", expected at least 0");
   std::string out;
   for (uint64_t sentence = 0; static_cast<int64_t>(out.size()) < length; ++sentence) {
-    const auto random = philox(seed, sentence, /*stream=*/0x7e47);
+    const auto random = philox(seed, sentence, /*subsequence=*/0x7e47);
     out += kNouns[random.word[0] % std::size(kNouns)];
     out += ' ';
     out += kVerbs[random.word[1] % std::size(kVerbs)];

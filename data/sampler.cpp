@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/philox.h"
+#include "core/formulas/philox.h"
 
 namespace isonorm::data {
 

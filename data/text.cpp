@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/philox.h"
+#include "core/formulas/philox.h"
 
 namespace isonorm::data {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/file.h"
+#include "core/system/file.h"
 #include "core/tensor.h"
 
 namespace isonorm::data {

@@ -18,17 +18,18 @@ int main(int argc, char** argv) try {
   data::Loader loader(set.train, {.rows = 64, .seed = 1});
   std::printf("%s: %lld parameters\n", nn::name_of(form), static_cast<long long>(model.parameter_count()));
 
-  for (int step = 0; step < steps; ++step) {
+  training::Step step(model, opt, training::cross_entropy_of, {.limits = {.norm = 1}});
+  const auto next = [&](int64_t) -> training::Examples {
     const data::Batch batch = loader.next();
-    const Tensor loss = cross_entropy(model(batch.images), batch.labels);
-    opt.zero_grad();
-    backward(loss);
-    optim::clip_grad_norm(model.parameters(), 1.0);
-    opt.set_lr(schedule.lr(step));
-    opt.step();
-    // Run it with layer_norm, rms_norm, crms_norm and crms_isometric: the losses are the same to rounding.
-    if (step % 50 == 0) std::printf("%5d  loss %.6f\n", step, loss.item());
-  }
+    return {batch.images, batch.labels};
+  };
+  training::Loop loop(step, next, [&](int64_t t) { return schedule.lr(t); });
+  // Run it with layer_norm, rms_norm, crms_norm and crms_isometric: the losses are the same to rounding.
+  loop.every(1, [](const training::TrainingStep& s) {
+    if (s.step % 50 == 1) std::printf("%5d  loss %.6f\n", s.step, s.loss);
+    return true;
+  });
+  loop.run(steps);
 } catch (const Error& e) {
   return std::fprintf(stderr, "06_vit: %s\n", e.what()), 1;
 }

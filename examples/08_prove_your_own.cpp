@@ -12,21 +12,21 @@ struct ResidualNet : nn::Module {
   nn::Stream stream;
   bool declared;
   nn::Linear& entry = add("entry", nn::Linear(6, stream.width(), {.writes = &stream}));
-  nn::StreamNorm& norm1 = add("norm1", nn::StreamNorm(stream));
+  nn::PreNorm& norm1 = add("norm1", nn::PreNorm(stream));
   nn::Linear& up1 = add("up1", nn::Linear(stream.width(), 24, {.reads = &norm1}));
   nn::Linear& down1 = add("down1", nn::Linear(24, stream.width(), {.writes = declared ? &stream : nullptr}));
-  nn::StreamNorm& norm2 = add("norm2", nn::StreamNorm(stream));
+  nn::PreNorm& norm2 = add("norm2", nn::PreNorm(stream));
   nn::Linear& up2 = add("up2", nn::Linear(stream.width(), 24, {.reads = &norm2}));
   nn::Linear& down2 = add("down2", nn::Linear(24, stream.width(), {.writes = &stream}));
-  nn::StreamNorm& norm = add("norm", nn::StreamNorm(stream));
+  nn::PreNorm& norm = add("norm", nn::PreNorm(stream));
   nn::Linear& head = add("head", nn::Linear(stream.width(), 3, {.reads = &norm}));
 
   ResidualNet(nn::StreamForm form, bool declare) : stream(form, 12), declared(declare) { to(DType::f64); }
   Tensor forward(const Tensor& x) override {
     nn::Residual r{entry(x), {}};
-    r.pending = down1(relu(up1(norm1(r))));
-    r.pending = down2(relu(up2(norm2(r))));
-    return head(norm(r));
+    norm1.join(r, down1(relu(up1(norm1.read(r)))));
+    norm2.join(r, down2(relu(up2(norm2.read(r)))));
+    return head(norm.read(r));
   }
 };
 
@@ -46,7 +46,7 @@ int main() {
   const auto compare = [&](nn::StreamForm form, bool declared) {
     const equivalence::Comparison c =
         equivalence::compare_trajectories(model(nn::StreamForm::layer_norm, true), model(form, declared), {},
-                                          equivalence::cross_entropy_of, adamw, batch);
+                                          training::cross_entropy_of, adamw, batch);
     std::printf("%s%s: %s\n", nn::name_of(form), declared ? "" : ", down1 undeclared", c.message().c_str());
   };
   for (nn::StreamForm form : {nn::StreamForm::rms_norm, nn::StreamForm::crms_norm, nn::StreamForm::crms_isometric})

@@ -5,37 +5,70 @@
 #include "core/error.h"
 
 namespace isonorm::io {
+namespace {
 
-bool matches(std::string_view pattern, std::string_view name, std::vector<std::string>& stars) {
-  const size_t before = stars.size();
-  size_t star = pattern.find('*');
-  if (star == pattern.npos) return pattern == name;
-  bool fits = name.starts_with(pattern.substr(0, star));
-  for (size_t done = star; fits && star != pattern.npos;) {
-    name.remove_prefix(done);
+constexpr std::string_view kAny = "**";
+using Stars = std::vector<std::string>;
+
+// How many characters at the beginning of `name` a pattern without ** takes, at least or, where `whole`, all of them;
+// npos where it does not fit. What a star stands for ends as early as can be: that leaves most to the stars after it.
+size_t taken(std::string_view pattern, std::string_view name, bool whole, Stars& stars) {
+  size_t star = pattern.find('*'), at = pattern.substr(0, star).size();
+  if (!name.starts_with(pattern.substr(0, star))) return name.npos;
+  while (star != pattern.npos) {
     pattern.remove_prefix(star + 1);
     star = pattern.find('*');
-    // What follows the star begins as early as can be: that leaves most to the stars after it. The last ends the name.
-    const std::string_view literal = pattern.substr(0, star);
-    size_t length = name.find(literal, 1);
-    if (star == pattern.npos) length = name.ends_with(literal) ? name.size() - literal.size() : name.npos;
-    fits = length != name.npos && length >= 1 && length <= std::min(name.find('.'), name.size());
-    if (fits) stars.emplace_back(name.substr(0, length));
-    done = length + literal.size();
+    const std::string_view literal = pattern.substr(0, star), rest = name.substr(at);
+    size_t length = rest.find(literal, 1);
+    if (whole && star == pattern.npos) length = rest.ends_with(literal) ? rest.size() - literal.size() : rest.npos;
+    if (length == rest.npos || length < 1 || length > std::min(rest.find('.'), rest.size())) return name.npos;
+    stars.emplace_back(rest.substr(0, length));
+    at += length + literal.size();
   }
-  if (!fits) stars.resize(before);
-  return fits;
+  return whole && at != name.size() ? name.npos : at;
 }
 
-std::string filled(const std::string& pattern, const std::vector<std::string>& stars) {
+}  // namespace
+
+bool matches(std::string_view pattern, std::string_view name, Stars& stars) {
+  Stars found;
+  size_t any = pattern.find(kAny), at = taken(pattern.substr(0, any), name, any == pattern.npos, found);
+  while (at != name.npos && any != pattern.npos) {
+    pattern.remove_prefix(any + kAny.size());
+    any = pattern.find(kAny);
+    // What is between this ** and the next begins, and with that ends, as early as can be.
+    const size_t begin = at, before = found.size();
+    at = name.npos;
+    for (size_t length = 1; begin + length <= name.size() && at == name.npos; ++length) {
+      found.resize(before + 1);
+      const size_t more = taken(pattern.substr(0, any), name.substr(begin + length), any == pattern.npos, found);
+      if (more != name.npos) found[before] = name.substr(begin, length), at = begin + length + more;
+    }
+  }
+  if (at == name.npos) return false;
+  stars.insert(stars.end(), found.begin(), found.end());
+  return true;
+}
+
+size_t count_stars(std::string_view pattern) {
+  size_t count = 0;
+  for (size_t at = 0; (at = pattern.find('*', at)) != pattern.npos; ++count)
+    at += pattern.substr(at).starts_with(kAny) ? kAny.size() : 1;
+  return count;
+}
+
+std::string filled(const std::string& pattern, const Stars& stars) {
+  check(count_stars(pattern) <= stars.size(), "'", pattern, "' has more stars than the name beside it");
   std::string name;
-  size_t next = 0;
-  for (char c : pattern)
-    if (c != '*')
-      name += c;
-    else
-      check(next < stars.size(), "layout: '", pattern, "' has more stars than the name beside it"),
-          name += stars[next++];
+  auto star = stars.begin();
+  for (size_t at = 0; at < pattern.size(); ++at) {
+    if (pattern[at] != '*') {
+      name += pattern[at];
+      continue;
+    }
+    name += *star++;
+    at += std::string_view(pattern).substr(at).starts_with(kAny);
+  }
   return name;
 }
 

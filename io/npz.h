@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "core/file.h"
+#include "core/system/file.h"
 #include "core/tensor_map.h"
 
 namespace isonorm {

@@ -3,8 +3,9 @@
 // taken for the first. Source: https://github.com/huggingface/safetensors (README, section "Format").
 //
 //   8 bytes   n, the length of the header, little-endian
-//   n bytes   JSON: {"__metadata__": {"key": "text"}, "name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0,
-//   24]}, ...} the rest  the elements, row-major, little-endian; the offsets count from here
+//   n bytes   JSON: {"__metadata__": {"key": "text"},
+//                    "name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ...}
+//   the rest  the elements, row-major, little-endian; the offsets count from here
 #pragma once
 
 #include <functional>
@@ -13,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/file.h"
+#include "core/system/file.h"
 #include "core/tensor_map.h"
 
 namespace isonorm {

@@ -6,10 +6,11 @@
 
 namespace isonorm::nn {
 
-Attention::Attention(const StreamNorm& norm, AttentionOptions o)
+Attention::Attention(const Connection& connection, AttentionOptions o)
     : options_(o),
-      qkv_(add("qkv", Linear(norm.stream().width(), 3 * o.heads * o.head_width, {.bias = o.bias, .reads = &norm}))),
-      proj_(add("proj", BranchOutput(o.heads * o.head_width, norm.stream(), o.bias, o.branch))) {
+      qkv_(add("qkv", Linear(connection.stream().width(), 3 * o.heads * o.head_width,
+                             {.bias = o.bias, .reads = &connection}))),
+      proj_(add("proj", BranchOutput(o.heads * o.head_width, connection.stream(), o.bias, o.branch))) {
   check(o.rotary_base == 0 || o.head_width % 2 == 0, "attention: rotary positions turn pairs of entries, head_width ",
         o.head_width, " is odd");
   const int64_t inner = o.heads * o.head_width;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "nn/branch.h"
-#include "nn/norm.h"
+#include "nn/residual/connection.h"
 
 namespace isonorm::nn {
 
@@ -15,12 +15,13 @@ struct AttentionOptions {
   BranchOptions branch = {};
 };
 
-// Rows a norm made [batch, time, stored width] -> a branch of the stream. qkv: one reader [3 heads head_width, d],
-// thirds in the order q, k, v, heads contiguous inside each; proj: a writer. The bias of the keys shifts every score of
-// a row alike, which softmax does not see, unless rotary positions turn it. Throws where they meet an odd head_width.
+// Rows of the stream as its connection reads them [batch, time, stored width] -> a branch of the stream. qkv: one
+// reader [3 heads head_width, d], thirds in the order q, k, v, heads contiguous inside each; proj: a writer. The bias
+// of the keys shifts every score of a row alike, which softmax does not see, unless rotary positions turn it. Throws
+// where they meet an odd head_width.
 class Attention : public Module {
  public:
-  Attention(const StreamNorm& norm, AttentionOptions options);
+  Attention(const Connection& connection, AttentionOptions options);
   Tensor forward(const Tensor& x) override;
 
  private:

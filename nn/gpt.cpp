@@ -30,11 +30,11 @@ Gpt::Gpt(const GptOptions& o)
                     ? &add("position", Embedding(o.context, o.transformer.width, {.writes = &stream_}))
                     : nullptr),
       blocks_(add("blocks", Blocks(stream_, options.transformer))),
-      norm_(add("norm", StreamNorm(stream_, o.transformer.last_norm()))),
+      norm_(add("norm", o.transformer.residual.last(stream_, o.transformer.last_norm()))),
       head_(o.tied
                 ? nullptr
                 : &add("head", Linear(o.transformer.width, o.vocab, {.bias = o.transformer.bias, .reads = &norm_}))) {
-  check(!o.tied || !norm_.weight.defined() || o.transformer.storage == StreamStorage::raw || !stream_.centres(),
+  check(!o.tied || norm_.parameters().empty() || o.transformer.storage == StreamStorage::raw || !stream_.centres(),
         "gpt: a tied head behind a norm with a gain needs raw storage (the gain shows it the means of the raw rows)");
 }
 
@@ -44,7 +44,7 @@ Tensor Gpt::features(const Tensor& ids) {
   Residual r{token_(ids), {}};
   if (position_) r.stream = r.stream + (*position_)(arange(ids.size(1)));
   blocks_(r);
-  return norm_(r);
+  return norm_.read(r);
 }
 
 Mapped Gpt::head() const {

@@ -21,8 +21,8 @@ class Gpt : public Module {
   explicit Gpt(const GptOptions& options);
   Tensor forward(const Tensor& ids) override;
 
-  // The final norm's rows [batch, time, stored width] that the head reads, and what it multiplies them with: for a loss
-  // that never forms the logits (linear_cross_entropy).
+  // The rows behind the final norm [batch, time, stored width] that the head reads, and what it multiplies them with:
+  // for a loss that never forms the logits (linear_cross_entropy).
   Tensor features(const Tensor& ids);
   Mapped head() const;
 
@@ -36,7 +36,7 @@ class Gpt : public Module {
   Embedding& token_;
   Embedding* position_;  // null where positions are not learned
   Blocks& blocks_;
-  StreamNorm& norm_;
+  Connection& norm_;
   Linear* head_;  // null where tied
   KeptMapping kept_head_;
 };

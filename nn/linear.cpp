@@ -5,7 +5,7 @@
 #include "autograd/ops/index.h"
 #include "autograd/ops/matmul.h"
 #include "nn/init.h"
-#include "nn/norm.h"
+#include "nn/residual/connection.h"
 
 namespace isonorm::nn {
 

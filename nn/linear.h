@@ -9,11 +9,11 @@
 
 namespace isonorm::nn {
 
-class StreamNorm;
+class Connection;
 
 struct LinearOptions {
   bool bias = true;
-  const StreamNorm* reads = nullptr;  // the input is a row that this norm made: the weight is mapped to read it
+  const Connection* reads = nullptr;  // the input is what this one reads of its stream: the weight is mapped to that
   const Stream* writes = nullptr;     // the output is added to this stream: weight and bias are mapped to write to it
 };
 
@@ -27,7 +27,7 @@ class Linear : public Module {
 
   // The weight and bias that rows meet, given the stream: kept ones after prepare_inference().
   Mapped mapped() const;
-  const StreamNorm* reads() const { return reads_; }  // null where the input is not a norm's row
+  const Connection* reads() const { return reads_; }  // null where the input is not read from a stream
 
   Tensor weight, bias;  // bias is undefined without
 
@@ -35,7 +35,7 @@ class Linear : public Module {
   virtual Mapped map() const;
   void prepare_weights(bool on) override;
 
-  const StreamNorm* reads_;
+  const Connection* reads_;
   std::optional<Stream> writes_;
   KeptMapping kept_;
 };

@@ -5,13 +5,13 @@
 
 namespace isonorm::nn {
 
-Mlp::Mlp(const StreamNorm& norm, MlpOptions o)
+Mlp::Mlp(const Connection& connection, MlpOptions o)
     : activation_(o.activation),
       gate_(o.activation == Activation::swiglu
-                ? &add("gate", Linear(norm.stream().width(), o.hidden, {.bias = o.bias, .reads = &norm}))
+                ? &add("gate", Linear(connection.stream().width(), o.hidden, {.bias = o.bias, .reads = &connection}))
                 : nullptr),
-      fc1_(add("fc1", Linear(norm.stream().width(), o.hidden, {.bias = o.bias, .reads = &norm}))),
-      fc2_(add("fc2", BranchOutput(o.hidden, norm.stream(), o.bias, o.branch))) {}
+      fc1_(add("fc1", Linear(connection.stream().width(), o.hidden, {.bias = o.bias, .reads = &connection}))),
+      fc2_(add("fc2", BranchOutput(o.hidden, connection.stream(), o.bias, o.branch))) {}
 
 Tensor Mlp::forward(const Tensor& x) {
   switch (activation_) {

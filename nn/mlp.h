@@ -2,7 +2,7 @@
 #pragma once
 
 #include "nn/branch.h"
-#include "nn/norm.h"
+#include "nn/residual/connection.h"
 
 namespace isonorm::nn {
 
@@ -22,7 +22,7 @@ struct MlpOptions {
 // second reader [hidden, d].
 class Mlp : public Module {
  public:
-  Mlp(const StreamNorm& norm, MlpOptions options);
+  Mlp(const Connection& connection, MlpOptions options);
   Tensor forward(const Tensor& x) override;
 
  private:

@@ -82,9 +82,11 @@ class Module {
  protected:
   // Registers a child or a parameter under a name without dots, not used before. The parameter's tensor becomes a leaf.
   template <class M> M& add(const std::string& name, M&& child) {
-    auto owned = std::make_unique<M>(std::move(child));
-    M& reference = *owned;
-    adopt(name, std::move(owned));
+    return add(name, std::make_unique<M>(std::move(child)));
+  }
+  template <class M> M& add(const std::string& name, std::unique_ptr<M> child) {
+    M& reference = *child;
+    adopt(name, std::move(child));
     return reference;
   }
   Tensor& add_parameter(const std::string& name, const Tensor& value, Role role = Role::neutral, int stream_dim = 0);

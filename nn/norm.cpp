@@ -21,10 +21,8 @@ RmsNorm::RmsNorm(int64_t width, NormLayerOptions o) : eps_(o.eps) {
 
 Tensor RmsNorm::forward(const Tensor& x) { return rms_norm(x, weight, {}, {.eps = eps_}); }
 
-Tensor Residual::settled() const { return pending.defined() ? stream + pending : stream; }
-
 StreamNorm::StreamNorm(const Stream& stream, StreamNormOptions o)
-    : stream_(stream), spec_{.kind = o.normalize ? row_of(stream.form()).norm : NormKind::none, .eps = o.eps} {
+    : Connection(stream), spec_{.kind = o.normalize ? row_of(stream.form()).norm : NormKind::none, .eps = o.eps} {
   if (!o.affine) return;
   check(stream.parameter_width() == stream.width(), "norm: a learned gain has ", stream.width(),
         " entries, the compressed parameters of a ", name_of(stream.form()), " stream hold ", stream.parameter_width(),
@@ -36,29 +34,29 @@ StreamNorm::StreamNorm(const Stream& stream, StreamNormOptions o)
 }
 
 bool StreamNorm::hands_over() const {
-  return weight.defined() && (stream_.stored_width() != stream_.width() || stream_.centres_readers());
+  return weight.defined() && (stream().stored_width() != stream().width() || stream().centres_readers());
 }
 
-Tensor StreamNorm::operator()(Residual& r) {
-  Scope scope(name());
-  const Tensor gain = hands_over() ? Tensor() : weight, offset = hands_over() ? Tensor() : bias;
-  if (!r.pending.defined()) {
-    StreamWatch::show(*this, r.stream);
-    return normalize(r.stream, spec_, gain, offset);
-  }
-  auto [sum, rows] = add_norm(r.stream, r.pending, spec_, gain, offset);
-  r = {sum, {}};
-  StreamWatch::show(*this, r.stream);
-  return rows;
+Tensor StreamNorm::normalize(const Tensor& x) const {
+  const Scope scope(name());
+  StreamWatch::show(*this, x);
+  return isonorm::normalize(x, spec_, gain(), offset());
+}
+
+AddNorm StreamNorm::add_normalize(const Tensor& x, const Tensor& branch) const {
+  const Scope scope(name());
+  AddNorm r = add_norm(x, branch, spec_, gain(), offset());
+  StreamWatch::show(*this, r.sum);
+  return r;
 }
 
 Mapped StreamNorm::folded(const Tensor& reader, const Tensor& reader_bias) const {
-  if (!hands_over()) return {stream_.read(reader), reader_bias};
+  if (!hands_over()) return Connection::folded(reader, reader_bias);
   const DType dtype = reader.dtype();
   const auto wide = [&](const Tensor& x) { return dtype == DType::bf16 ? cast(x, DType::f32) : x; };
   // A (gain n + bias) + b = (A diag(gain)) n + (b + A bias)
   const Tensor a = wide(reader), shift = matmul(a, wide(bias));
-  return {cast(stream_.read(a * wide(weight)), dtype),
+  return {cast(stream().read(a * wide(weight)), dtype),
           cast(reader_bias.defined() ? wide(reader_bias) + shift : shift, dtype)};
 }
 

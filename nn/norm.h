@@ -1,13 +1,11 @@
-// Norm layers: the stream's own, and the plain ones for use anywhere.
+// Norm layers: the stream's own (its connections: nn/residual/), and the plain ones for use anywhere.
 #pragma once
 
 #include <optional>
 
 #include "autograd/fused/add_norm.h"
 #include "autograd/ops/norm.h"
-#include "nn/mapped.h"
-#include "nn/module.h"
-#include "nn/stream.h"
+#include "nn/residual/connection.h"
 
 namespace isonorm::nn {
 
@@ -40,41 +38,33 @@ class RmsNorm : public Module {
   double eps_;
 };
 
-// The residual stream between two sub-layers: its rows, and a branch that was computed but not yet added. The next norm
-// adds it while it reads the rows anyway.
-struct Residual {
-  Tensor stream;
-  Tensor pending;  // undefined where nothing waits
-
-  // The stream with the branch added.
-  Tensor settled() const;
-};
-
 struct StreamNormOptions {
   double eps = 1e-5;
   bool affine = false;    // a learned gain and bias of width d; exact with raw storage only (see docs/normalization.md)
   bool normalize = true;  // false: the bare stream goes on to the readers, which breaks the equivalence of the forms
 };
 
-// The norm of a stream. Adds the pending branch and gives the normalised rows, in one pass. Gain and bias belong to the
-// Pre-LN model's d coordinates; forms that store d - 1 of them, and streams that centre their readers, hand gain and
-// bias to the readers, whose weights take them up: A diag(gain), b + A bias.
-class StreamNorm : public Module {
+// A connection with a norm of the stream. Gain and bias belong to the Pre-LN model's d coordinates; forms that store
+// d - 1 of them, and streams that centre their readers, hand gain and bias to the readers, whose weights take them up:
+// A diag(gain), b + A bias.
+class StreamNorm : public Connection {
  public:
   StreamNorm(const Stream& stream, StreamNormOptions options = {});
-  Tensor operator()(Residual& r);
+  Mapped folded(const Tensor& weight, const Tensor& bias) const override;
 
-  // What a reader [out, d] with bias [out] (or none) multiplies this norm's rows with.
-  Mapped folded(const Tensor& weight, const Tensor& bias) const;
-
-  const Stream& stream() const { return stream_; }
   const NormSpec& spec() const { return spec_; }
   Tensor weight, bias;  // undefined where not affine
 
+ protected:
+  // norm(x); x + branch and its norm, in one pass. [..., stored width] each.
+  Tensor normalize(const Tensor& x) const;
+  AddNorm add_normalize(const Tensor& x, const Tensor& branch) const;
+
  private:
   bool hands_over() const;  // whether the readers take up gain and bias
+  Tensor gain() const { return hands_over() ? Tensor() : weight; }
+  Tensor offset() const { return hands_over() ? Tensor() : bias; }
 
-  Stream stream_;
   NormSpec spec_;
 };
 

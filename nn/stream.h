@@ -24,7 +24,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/norm_spec.h"
+#include "core/formulas/norm_spec.h"
 #include "nn/coordinates.h"
 
 namespace isonorm::nn {

@@ -17,29 +17,32 @@ TransformerOptions TransformerOptions::complete() const {
   return o;
 }
 
-Block::Block(const Stream& stream, const TransformerOptions& o)
-    : norm1_(add("norm1", StreamNorm(stream, o.block_norm()))),
+Block::Block(const Stream& stream, const TransformerOptions& o, int64_t index)
+    : Block(o, o.residual.block(stream, o.block_norm(), index, o.depth)) {}
+
+Block::Block(const TransformerOptions& o, BlockConnections connections)
+    : norm1_(add("norm1", std::move(connections.attention))),
       attn_(add("attn", Attention(norm1_, {.heads = o.heads,
                                            .head_width = o.head_width,
                                            .causal = o.causal,
                                            .bias = o.bias,
                                            .rotary_base = o.positions == Positions::rotary ? o.rotary_base : 0,
                                            .branch = o.branch}))),
-      norm2_(add("norm2", StreamNorm(stream, o.block_norm()))),
+      norm2_(add("norm2", std::move(connections.mlp))),
       mlp_(add("mlp",
                Mlp(norm2_, {.hidden = o.mlp_width, .activation = o.activation, .bias = o.bias, .branch = o.branch}))) {}
 
 void Block::operator()(Residual& r) {
   Scope scope(name());
-  r.pending = attn_(norm1_(r));
-  r.pending = mlp_(norm2_(r));
+  norm1_.join(r, attn_(norm1_.read(r)));
+  norm2_.join(r, mlp_(norm2_.read(r)));
 }
 
 Blocks::Blocks(const Stream& stream, const TransformerOptions& o) {
   for (int64_t i = 0; i < o.depth; ++i) {
     TransformerOptions mine = o;
     mine.branch.stochastic_depth *= static_cast<double>(i + 1) / static_cast<double>(o.depth);
-    append(Block(stream, mine));
+    append(Block(stream, mine, i));
   }
 }
 

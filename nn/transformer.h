@@ -1,9 +1,10 @@
-// The one Transformer: a stack of pre-normalised blocks on a stream of any form.
+// The one Transformer: a stack of blocks on a stream of any form, in any arrangement of its residual connections.
 #pragma once
 
 #include "nn/attention.h"
 #include "nn/container.h"
 #include "nn/mlp.h"
+#include "nn/residual/pre_norm.h"
 
 namespace isonorm::nn {
 
@@ -26,11 +27,13 @@ struct TransformerOptions {
   bool affine = false;        // learned gain and bias in the norms
   bool bias = true;           // biases in the linear maps
   double eps = 1e-5;          // of every norm
-  bool final_norm = true;     // false: the head reads the bare stream, which breaks the equivalence of the forms
+  bool final_norm = true;     // false: the head reads the bare stream, which breaks the equivalence of the forms;
+                              // without meaning in post_norm, whose last sub-layer ends with a norm
   BranchOptions branch = {};  // dropout, stochastic depth (its probability grows linearly over the blocks), layer scale
   bool centre_readers = false;  // readers used with zero row sums: the same function, less error in f32 and bf16
   StreamForm stream = StreamForm::layer_norm;
   StreamStorage storage = StreamStorage::raw;
+  Arrangement residual = kPreNorm;
 
   // The same with the zeros replaced. Throws where a size is not positive, or width does not divide by heads.
   TransformerOptions complete() const;
@@ -39,16 +42,19 @@ struct TransformerOptions {
   StreamNormOptions last_norm() const { return {.eps = eps, .affine = affine && final_norm, .normalize = final_norm}; }
 };
 
-// x <- x + attention(norm1(x)); x <- x + mlp(norm2(x)).
+// Attention, then the MLP, each on its connection: x <- x + attention(norm1(x)); x <- x + mlp(norm2(x)) in pre_norm.
+// `index` counts the blocks of the stack from 0.
 class Block : public Module {
  public:
-  Block(const Stream& stream, const TransformerOptions& options);
+  Block(const Stream& stream, const TransformerOptions& options, int64_t index = 0);
   void operator()(Residual& r);
 
  private:
-  StreamNorm& norm1_;
+  Block(const TransformerOptions& options, BlockConnections connections);
+
+  Connection& norm1_;
   Attention& attn_;
-  StreamNorm& norm2_;
+  Connection& norm2_;
   Mlp& mlp_;
 };
 

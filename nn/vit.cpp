@@ -32,7 +32,7 @@ Vit::Vit(const VitOptions& o)
       cls_(o.mean_pool ? Tensor()
                        : add_parameter("cls", init::normal({stream_.parameter_width()}, 0, 1), Role::writer, 0)),
       blocks_(add("blocks", Blocks(stream_, options.transformer))),
-      norm_(add("norm", StreamNorm(stream_, o.transformer.last_norm()))),
+      norm_(add("norm", o.transformer.residual.last(stream_, o.transformer.last_norm()))),
       head_(add("head", Linear(o.transformer.width, o.classes, {.bias = o.transformer.bias, .reads = &norm_}))) {}
 
 Tensor Vit::forward(const Tensor& images) {
@@ -48,10 +48,8 @@ Tensor Vit::forward(const Tensor& images) {
   }
   Residual r{tokens, {}};
   blocks_(r);
-  const auto pool = [&](const Tensor& x) { return options.mean_pool ? mean(x, {1}) : select(x, 1, 0); };
-  r.stream = pool(r.stream);
-  if (r.pending.defined()) r.pending = pool(r.pending);
-  return head_(norm_(r));
+  r.each([&](Tensor& x) { x = options.mean_pool ? mean(x, {1}) : select(x, 1, 0); });
+  return head_(norm_.read(r));
 }
 
 VitOptions vit_preset(std::string_view name) {

@@ -30,7 +30,7 @@ class Vit : public Module {
   Linear& patch_;
   Tensor position_, cls_;
   Blocks& blocks_;
-  StreamNorm& norm_;
+  Connection& norm_;
   Linear& head_;
 };
 

@@ -6,6 +6,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
+#include "core/kernels/optimizer.h"
 
 namespace isonorm::optim {
 namespace {

@@ -8,16 +8,6 @@
 namespace isonorm::optim {
 namespace {
 
-// The gradient of p where there is one, contiguous (one that is not is replaced by a copy that is).
-Tensor dense_gradient(const Tensor& p) {
-  Tensor g = gradient(p);
-  if (!g.defined() || g.is_contiguous()) return g;
-  Tensor dense = empty_like(g);
-  copy_into(dense, g);
-  set_gradient(p, dense);
-  return dense;
-}
-
 // Of a list that is not empty. Throws where they lie on more than one.
 Device device_of(const std::vector<Tensor>& tensors) {
   const Device device = tensors.front().device();
@@ -31,7 +21,7 @@ std::vector<Tensor> gradients_of(const std::vector<Tensor>& parameters) {
   std::vector<Tensor> gradients;
   gradients.reserve(parameters.size());
   for (const Tensor& p : parameters)
-    if (Tensor g = dense_gradient(p); g.defined()) gradients.push_back(std::move(g));
+    if (Tensor g = gradient(p); g.defined()) gradients.push_back(std::move(g));
   return gradients;
 }
 
@@ -83,7 +73,7 @@ void add_l2(const std::vector<Tensor>& parameters, double weight_decay) {
         ", expected a finite number from 0");
   std::vector<kernels::Update> updates;  // SGD on the gradients, driven by the weights
   for (const Tensor& p : parameters)
-    if (const Tensor g = dense_gradient(p); g.defined()) {
+    if (const Tensor g = gradient(p); g.defined()) {
       check(p.is_contiguous(), "add_l2: a parameter has shape ", p.shape(), " and strides ", p.strides(),
             ", expected a contiguous one");
       updates.push_back({.gradient = p, .parameter = g, .state = {}, .rule = rules::Sgd{-weight_decay}});

@@ -2,7 +2,12 @@
 
 #include <algorithm>
 
+#include "core/kernels/optimizer.h"
+
 namespace isonorm::optim {
+
+ElementwiseOptimizer::ElementwiseOptimizer(const char* name) : Optimizer(name) {}
+ElementwiseOptimizer::~ElementwiseOptimizer() = default;
 
 void ElementwiseOptimizer::prepare(std::vector<kernels::Update>&, const std::vector<const Entry*>&) {}
 

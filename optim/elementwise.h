@@ -1,13 +1,18 @@
 // What the optimizers share whose steps end in an element-wise rule: one pass over memory for all parameters at once.
 #pragma once
 
-#include "core/kernels/optimizer.h"
+#include "core/formulas/update_rules.h"
 #include "optim/optimizer.h"
+
+namespace isonorm::kernels {
+struct Update;  // core/kernels/optimizer.h
+}
 
 namespace isonorm::optim {
 
 class ElementwiseOptimizer : public Optimizer {
  public:
+  ~ElementwiseOptimizer() override;
   void step(double gradient_scale = 1) final;
 
  protected:
@@ -18,7 +23,7 @@ class ElementwiseOptimizer : public Optimizer {
     double l2 = 0, keep = 1;
   };
 
-  using Optimizer::Optimizer;
+  explicit ElementwiseOptimizer(const char* name);
   // What a parameter of `group` does in its own step t = 1, 2, ...
   virtual Step step_of(int group, int64_t t) const = 0;
   // May change the updates before they run, by what it measures on whole tensors. stepped[i] is whose update i is.

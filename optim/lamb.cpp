@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "core/kernels/optimizer.h"
 #include "optim/clip.h"
 
 namespace isonorm::optim {

@@ -8,6 +8,7 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
+#include "core/kernels/optimizer.h"
 
 namespace isonorm::optim {
 namespace {

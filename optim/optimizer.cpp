@@ -82,11 +82,6 @@ Device Optimizer::device() const {
 bool Optimizer::begin_step(Entry& e, Tensor& gradient) {
   gradient = isonorm::gradient(e.parameter);
   if (!gradient.defined()) return false;
-  if (!gradient.is_contiguous()) {
-    Tensor dense = empty_like(gradient);
-    copy_into(dense, gradient);
-    gradient = std::move(dense);
-  }
   if (e.state.empty())
     for (const StateSpec& spec : e.specs) {
       e.state.push_back(empty(spec.shape, {acc_dtype(e.parameter.dtype()), e.parameter.device()}));

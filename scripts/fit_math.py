@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fit the minimax coefficients of core/math/*.h, print them, and check that the headers hold exactly these.
+"""Fit the minimax coefficients of core/formulas/math/*.h, print them, and check that the headers hold exactly these.
 
     python3 -m venv .venv && .venv/bin/pip install mpmath
     .venv/bin/python scripts/fit_math.py            # print every table and its error
@@ -21,7 +21,7 @@ import sys
 import mpmath as mp
 
 mp.mp.dps = 50
-HEADERS = pathlib.Path(__file__).resolve().parent.parent / "core" / "math"
+HEADERS = pathlib.Path(__file__).resolve().parent.parent / "core" / "formulas" / "math"
 
 
 def rounded(value, dtype):

@@ -1,8 +1,8 @@
 // isonorm compare: two safetensors files of gradients or weights, tensor by tensor, through a map.
 #include <cstdio>
 
-#include "core/file.h"
 #include "core/printed.h"
+#include "core/system/file.h"
 #include "equivalence/compare/compare_tensors.h"
 #include "tools/output.h"
 #include "tools/terminal.h"

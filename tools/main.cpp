@@ -4,10 +4,10 @@
 #include <iostream>
 #include <vector>
 
-#include "core/blas_info.h"
 #include "core/error.h"
-#include "core/idle.h"
-#include "core/kernel.h"
+#include "core/kernels/kernel.h"
+#include "core/system/blas_info.h"
+#include "core/system/idle.h"
 #include "tools/verb.h"
 
 using namespace isonorm;

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "core/parallel.h"
+#include "core/system/parallel.h"
 #include "tools/output.h"
 
 namespace isonorm::tools {
@@ -100,6 +100,14 @@ void add_model_options(CLI::App& command, training::TrainingOptions& o) {
       "--no-bias", [&o] { o.bias = false; }, "linear maps without biases");
   command.add_flag("--affine", o.affine, "norms with learned gain and bias");
   command.add_option("--eps", o.eps, "added inside the root of every norm")->capture_default_str();
+}
+
+void add_pre_norm_only(CLI::App& command) {
+  const auto read = [](const std::string& word) {
+    if (word != nn::kPreNorm.name)
+      throw CLI::ValidationError("--residual", text("\"", word, "\" is not pre_norm, of which alone this is shown"));
+  };
+  command.add_option_function<std::string>("--residual", read)->group("");  // no choice that --help would offer
 }
 
 void add_shared_options(CLI::App& command, training::TrainingOptions& o) {

@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "tools/output.h"
 #include "tools/verb.h"
-#include "training/own_option.h"
+#include "training/models/own_option.h"
 
 namespace isonorm::tools {
 
@@ -19,6 +19,9 @@ void add_model(CLI::App& command, const training::ModelRow*& model);
 // Adds --width --depth --heads --patch --context --head-width --mlp --activation --positions --tied --mean-pool
 // --no-bias --affine --eps.
 void add_model_options(CLI::App& command, training::TrainingOptions& o);
+
+// Adds --residual to a verb whose statement is shown of pre_norm alone: another name is refused with that reason.
+void add_pre_norm_only(CLI::App& command);
 
 // Adds --model --data --width --depth --heads --patch --context --head-width --mlp --activation --positions --tied
 // --mean-pool --no-bias --affine --eps --optimizer --lr --warmup --weight-decay

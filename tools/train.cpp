@@ -2,7 +2,8 @@
 #include <cstdio>
 
 #include "core/error.h"
-#include "core/parallel.h"
+#include "core/system/parallel.h"
+#include "nn/residual/all.h"
 #include "tools/interrupt.h"
 #include "tools/proof_text.h"
 #include "tools/training.h"
@@ -51,6 +52,8 @@ Verb add_train(CLI::App& app) {
   add_shared_options(*command, o->training);
   add_choice(*command, "--activations", o->activations, {DType::f32, DType::f64, DType::bf16},
              "in which they wait for the backward (default: that of --dtype; bf16 of f32: in half the space)");
+  add_choice(*command, "--residual", o->training.residual, {std::begin(nn::kArrangements), std::end(nn::kArrangements)},
+             "residual connections; post_norm, which needs --form layer_norm, is of the original Transformer");
   command->add_option("--checkpoint", o->checkpoint, "file to go on from where it exists, and to save to");
   command->add_flag("--extend", o->extend,
                     "go on from --checkpoint with another --steps, --lr, --warmup, --weight-decay or --clip");

@@ -5,21 +5,18 @@
 #include <filesystem>
 #include <fstream>
 
-#include "autograd/engine.h"
-#include "autograd/grad_mode.h"
-#include "autograd/ops/loss.h"
 #include "core/printed.h"
 #include "core/random.h"
 #include "equivalence/convert/checkpoint_facts.h"
 #include "equivalence/text/proof_json.h"
 #include "equivalence/text/summary.h"
 #include "io/sha256.h"
-#include "optim/clip.h"
 #include "tools/ending.h"
 #include "tools/interrupt.h"
 #include "tools/proof_text.h"
 #include "tools/training_start.h"
 #include "training/held_out.h"
+#include "training/loop.h"
 #include "training/model_file.h"
 #include "training/optimizers.h"
 #include "training/records/training_log.h"
@@ -101,22 +98,22 @@ optim::Schedule Training::schedule() const {
 
 bool Training::run() {
   const optim::Schedule rates = schedule();
+  training::Step step(*model_, *optimizer_, training::cross_entropy_of,
+                      {.limits = o_.training.limits(), .activations = o_.activations});
+  training::Loop loop(
+      step, [&](int64_t t) { return source_.batch(t); }, [&](int64_t t) { return rates.lr(t); });
+  loop.every(1, [&](training::TrainingStep s) {
+    s.seconds = seconds();
+    return take(s), true;
+  });
+  loop.every(o_.save_every, [&](const training::TrainingStep&) { return save(), true; });
+  loop.every(o_.evaluate_every, [&](const training::TrainingStep& s) { return s.step == steps() || evaluate(); });
+  loop.every(1, [](const training::TrainingStep&) { return !interrupted(); });
   first_step_begin_ = std::chrono::steady_clock::now();
-  while (step_ < steps()) {
-    if (interrupted()) {
-      status_.clear();
-      save();
-      return false;
-    }
-    const training::TrainingStep s = step(rates.lr(step_));
-    if (!std::isfinite(s.loss))
-      throw Diverged(text("the loss of step ", step_, " is not a finite number; the learning rate is ", s.lr));
-    result_.steps.push_back(s);
-    if (log_->open()) log_->write(log_step(s));
-    show(s);
-    if (step_ == steps() || (o_.save_every > 0 && step_ % o_.save_every == 0)) save();
-    if (step_ < steps() && o_.evaluate_every > 0 && step_ % o_.evaluate_every == 0) evaluate();
-  }
+  const bool all = !interrupted() && loop.run(steps(), step_);
+  if (!all) status_.clear();
+  save();
+  if (!all) return false;
   const bool whole = evaluate();
   status_.clear();
   result_.seconds = seconds();
@@ -124,21 +121,13 @@ bool Training::run() {
   return whole;
 }
 
-training::TrainingStep Training::step(double lr) {
-  const SaveActivations kept_as(o_.activations);
-  const training::Examples batch = source_.batch(step_);
-  const Tensor loss = cross_entropy((*model_)(batch.inputs), batch.targets);
-  optimizer_->zero_grad();
-  backward(loss);
-  optimizer_->set_lr(lr);
-  training::TrainingStep s{.step = step_ + 1, .lr = lr};
-  const double clip = o_.training.clip;
-  if (clip > 0) s.gradient_norm = optim::gradient_norm(model_->parameters());
-  optimizer_->step(s.gradient_norm ? optim::clip_factor(*s.gradient_norm, clip) : 1);
-  s.loss = loss.item();
-  s.seconds = seconds();
-  ++step_;
-  return s;
+void Training::take(const training::TrainingStep& s) {
+  step_ = s.step;
+  if (!std::isfinite(s.loss))
+    throw Diverged(text("the loss of step ", step_, " is not a finite number; the learning rate is ", s.lr));
+  result_.steps.push_back(s);
+  if (log_->open()) log_->write(log_step(s));
+  show(s);
 }
 
 void Training::show(const training::TrainingStep& s) {

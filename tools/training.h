@@ -43,7 +43,7 @@ class Training {
   void begin();
   void resume();
   optim::Schedule schedule() const;
-  training::TrainingStep step(double lr);
+  void take(const training::TrainingStep& step);
   void show(const training::TrainingStep& step);
   bool evaluate();
   void check_weights(const std::string& where) const;  // throws Diverged

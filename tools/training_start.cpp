@@ -15,9 +15,11 @@ namespace {
 
 constexpr const char* kEarlier = "earlier";
 
-// What the checkpoint says of an option. One from before there was a choice kept its activations as they were.
+// What the checkpoint says of an option. One from before there was a choice kept its activations as they were and had
+// pre-norm connections.
 std::string said(const Metadata& values, const std::string& name) {
   if (const auto at = values.find(name); at != values.end()) return at->second;
+  if (name == "residual") return nn::kPreNorm.name;
   return name == "activations" ? text_at(values, "dtype") : "nothing";
 }
 
@@ -42,6 +44,7 @@ Metadata identity(const training::Manifest& manifest, const std::string& init) {
   for (const auto& [name, value] : manifest.options)
     if (name != "data" && name != "init" && name != "threads") m.emplace(name, value);
   m.emplace("data", "sha256:" + manifest.data_sha256);  // wherever it lies
+  m.emplace("residual", nn::kPreNorm.name);             // where the manifest is silent
   if (!init.empty()) m.emplace("init", "sha256:" + io::sha256_of_files({init}));
   return m;
 }

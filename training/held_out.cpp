@@ -3,7 +3,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/ops/loss.h"
 #include "autograd/ops/reduce.h"
-#include "core/round_up.h"
+#include "core/formulas/round_up.h"
 
 namespace isonorm::training {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "autograd/ops/random.h"
 #include "autograd/ops/shape.h"
-#include "core/round_up.h"
+#include "core/formulas/round_up.h"
 
 namespace isonorm::training {
 namespace {
@@ -31,18 +31,19 @@ const ModelRow& row_of_kind(const Metadata& description, ModelList models) {
 template <class T, class F> void visit_shared(T& o, nn::TransformerOptions& t, F&& f) {
   f(o.width, t.width), f(o.depth, t.depth), f(o.heads, t.heads), f(o.head_width, t.head_width), f(o.mlp, t.mlp_width);
   f(o.activation, t.activation), f(o.positions, t.positions), f(o.affine, t.affine), f(o.bias, t.bias);
-  f(o.eps, t.eps), f(o.final_norm, t.final_norm), f(o.branch, t.branch);
+  f(o.eps, t.eps), f(o.final_norm, t.final_norm), f(o.branch, t.branch), f(o.residual, t.residual);
 }
 
 }  // namespace
 
 ModelOptions::ModelOptions(const Metadata& description, ModelList models)
-    : ModelOptions(row_of_kind(description, models)) {
+    : row_(&row_of_kind(description, models)), options_(row_->options()) {
   TrainingOptions o;
   ModelShape shape;
   size_t known = 1;  // the kind
   for (const NamedOption& option : visited(o, shape)) {
     const auto at = description.find(text(kOptionPrefix, option.name));
+    if (at == description.end() && std::ranges::count(kLaterOptions, option.name) > 0) continue;
     check(at != description.end(), "model file: there is no entry '", kOptionPrefix, option.name, "'");
     check(option.set(at->second), "model file: entry '", kOptionPrefix, option.name, "' is '", at->second.substr(0, 80),
           "', which it cannot be");
@@ -53,7 +54,7 @@ ModelOptions::ModelOptions(const Metadata& description, ModelList models)
 }
 
 ModelOptions::ModelOptions(const TrainingOptions& options, const ModelShape& data, const nn::Stream& stream)
-    : ModelOptions(*options.model) {
+    : ModelOptions(*options.model, options.model->options()) {
   TrainingOptions o = options;
   ModelShape shape = data;
   for (const NamedOption& option : visited(o, shape))
@@ -65,11 +66,7 @@ ModelOptions::ModelOptions(const TrainingOptions& options, const ModelShape& dat
 
 std::optional<ModelOptions> ModelOptions::of(const nn::Module& module, ModelList models) {
   for (const ModelRow* row : models)
-    if (std::any options = row->options_of(module); options.has_value()) {
-      ModelOptions found(*row);
-      found.options_ = std::move(options);
-      return found;
-    }
+    if (std::any options = row->options_of(module); options.has_value()) return ModelOptions(*row, std::move(options));
   return {};
 }
 
@@ -159,6 +156,11 @@ Metadata describe(const nn::Module& model, ModelList models) {
   const std::optional<ModelOptions> options = ModelOptions::of(model, models);
   check(options.has_value(), "describe: the model is none of those that are listed");
   return options->as_written();
+}
+
+void check_pre_norm(const nn::Arrangement& residual) {
+  check(residual == nn::kPreNorm, "the model's residual connections are ", residual.name,
+        ", expected pre_norm, of which alone it is shown that the forms are one function");
 }
 
 nn::StreamForm stored_form(const ModelOptions& options) {

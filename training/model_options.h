@@ -10,7 +10,6 @@
 #include "io/safetensors.h"
 #include "nn/module.h"
 #include "training/model_row.h"
-#include "training/models.h"
 
 namespace isonorm::training {
 
@@ -49,7 +48,7 @@ class ModelOptions {
   Tensor inputs(int64_t rows, uint64_t seed) const;
 
  private:
-  explicit ModelOptions(const ModelRow& row) : row_(&row), options_(row.options()) {}
+  ModelOptions(const ModelRow& row, std::any options) : row_(&row), options_(std::move(options)) {}
   // All options, in their order; they refer to this object, `o` and `shape`.
   std::vector<NamedOption> visited(TrainingOptions& o, ModelShape& shape);
 
@@ -62,6 +61,9 @@ class ModelOptions {
 //   save_safetensors("gpt.safetensors", model.state_dict(), training::describe(model));
 // Throws where no row is of its type.
 Metadata describe(const nn::Module& model, ModelList models = kModels);
+
+// Throws where the arrangement is not pre_norm, of which alone it is shown that the forms are one function.
+void check_pre_norm(const nn::Arrangement& residual);
 
 // The coordinates that a described model's parameters are in: raw ones are the Pre-LN model's, whatever its form.
 nn::StreamForm stored_form(const ModelOptions& options);

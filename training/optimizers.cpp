@@ -1,13 +1,10 @@
 #include "training/optimizers.h"
 
-#include "autograd/engine.h"
-#include "core/copied.h"
 #include "core/printed.h"
 #include "optim/adafactor.h"
 #include "optim/adagrad.h"
 #include "optim/adam.h"
 #include "optim/adamw.h"
-#include "optim/clip.h"
 #include "optim/lamb.h"
 #include "optim/lars.h"
 #include "optim/lion.h"
@@ -15,6 +12,7 @@
 #include "optim/rmsprop.h"
 #include "optim/sgd.h"
 #include "optim/sign.h"
+#include "training/training_options.h"
 
 namespace isonorm::training {
 namespace {
@@ -119,17 +117,6 @@ const OptimizerRow& optimizer(std::string_view name) {
 std::unique_ptr<optim::Optimizer> build_optimizer(const TrainingOptions& o,
                                                   const std::vector<nn::Parameter>& parameters) {
   return o.optimizer->make(o, parameters);
-}
-
-double limit_gradients(const TrainingOptions& o, const std::vector<Tensor>& parameters) {
-  if (o.loss_l2 > 0 || o.clip_value > 0)
-    for (const Tensor& p : parameters) {
-      const Tensor g = gradient(p);
-      if (g.defined()) set_gradient(p, copied(g));
-    }
-  if (o.loss_l2 > 0) optim::add_l2(parameters, o.loss_l2);
-  if (o.clip_value > 0) optim::clip_grad_value(parameters, o.clip_value);
-  return o.clip > 0 ? optim::clip_factor(optim::gradient_norm(parameters), o.clip) : 1;
 }
 
 }  // namespace isonorm::training

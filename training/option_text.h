@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "nn/residual/all.h"
 #include "nn/transformer.h"
 
 namespace isonorm::training {
@@ -15,15 +16,18 @@ namespace isonorm::training {
 // it stands here too.
 template <class F> void visit_options(nn::TransformerOptions& o, F&& f) {
   auto& [width, depth, heads, head_width, mlp_width, activation, positions, rotary_base, causal, affine, bias, eps,
-         final_norm, branch, centre_readers, stream, storage] = o;
+         final_norm, branch, centre_readers, stream, storage, residual] = o;
   f("width", width), f("depth", depth), f("heads", heads), f("head_width", head_width), f("mlp_width", mlp_width);
   f("activation", activation), f("positions", positions), f("rotary_base", rotary_base), f("causal", causal);
   f("affine", affine), f("bias", bias), f("eps", eps), f("final_norm", final_norm);
-  f("centre_readers", centre_readers), f("stream", stream), f("storage", storage);
+  f("centre_readers", centre_readers), f("stream", stream), f("storage", storage), f("residual", residual);
   auto& [dropout, stochastic_depth, layer_scale, recentring] = branch;
   f("dropout", dropout), f("stochastic_depth", stochastic_depth), f("layer_scale", layer_scale);
   f("recentring", recentring);
 }
+
+// Options that came after files were written: a file without the entry means the default.
+inline constexpr std::string_view kLaterOptions[] = {"residual"};
 
 // The names of an enumeration's values, in the order of the values.
 template <class E> struct ValueNames;
@@ -41,6 +45,8 @@ template <> struct ValueNames<nn::StreamStorage> { static constexpr const char* 
 template <class T> std::string written(const T& value) {
   if constexpr (std::is_enum_v<T>) {
     return ValueNames<T>::names[static_cast<size_t>(value)];
+  } else if constexpr (std::is_same_v<T, nn::Arrangement>) {
+    return std::string(value.name);
   } else if constexpr (std::is_same_v<T, double>) {
     char buffer[32];
     return {buffer, std::to_chars(buffer, buffer + sizeof buffer, value).ptr};  // the shortest text that reads back
@@ -64,6 +70,10 @@ template <class T> bool read(const std::string& word, T& value) {
       ++i;
     }
     return false;
+  } else if constexpr (std::is_same_v<T, nn::Arrangement>) {
+    for (const nn::Arrangement& a : nn::kArrangements)
+      if (word == a.name) value = a;
+    return word == value.name;
   } else {
     const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), value);
     return error == std::errc() && stop == word.data() + word.size();

@@ -3,15 +3,24 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "core/dtype.h"
 #include "nn/transformer.h"
-#include "training/models.h"
-#include "training/optimizer_row.h"
+#include "training/optimizers.h"
+#include "training/step.h"
 
 namespace isonorm::training {
+
+// The models by name, in the order in which the command line lists them. Each has a row of its own,
+// training/models/<name>.cpp; model_row.h says what it holds.
+struct ModelRow;
+extern const ModelRow kVit, kGpt;
+inline constexpr const ModelRow* kModels[] = {&kVit, &kGpt};
+// Where a name or a module is looked up: kModels, or a list with rows of a program's own.
+using ModelList = std::span<const ModelRow* const>;
 
 struct TrainingOptions {
   const ModelRow* model = &kVit;  // never null
@@ -48,12 +57,14 @@ struct TrainingOptions {
   bool mean_pool = false;  // vit: pools the mean of the tokens instead of a class token's row
   bool final_norm = true;  // false: the head reads the bare stream
   nn::BranchOptions branch = {};
+  nn::Arrangement residual = nn::kPreNorm;  // proofs are of pre_norm alone
 
   DType dtype = DType::f64;
   double eps = 1e-5;  // of the norms
   uint64_t seed = 1;
   int threads = 0;  // 0: all that the machine has
 
+  GradientLimits limits() const { return {.l2 = loss_l2, .value = clip_value, .norm = clip}; }
   int step_count() const { return steps.value_or(dtype == DType::f64 ? 200 : 50); }
   double decay() const { return weight_decay.value_or(optimizer->weight_decay); }
 };

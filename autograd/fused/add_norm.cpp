@@ -4,7 +4,7 @@
 #include "autograd/ops/norm.h"
 #include "autograd/ops/norm_rule.h"
 #include "autograd/ops/pointwise.h"
-#include "autograd/ops/shape.h"
+#include "core/view.h"
 
 namespace isonorm {
 
@@ -19,7 +19,7 @@ AddNorm add_norm(const Tensor& x, const Tensor& branch, const NormSpec& spec, co
   check(x.dtype() == branch.dtype(), "add_norm: dtypes ", x.dtype(), " and ", branch.dtype(), " differ");
   detail::check_norm("add_norm", spec, x, gain, bias);
   if (use_reference() || spec.kind == NormKind::none) return reference::add_norm(x, branch, spec, gain, bias);
-  const auto r = detail::norm_forward(spec, contiguous(detach(x)), contiguous(detach(branch)), gain, bias);
+  const auto r = detail::norm_forward(spec, detached::contiguous(x), detached::contiguous(branch), gain, bias);
   if (Node* n = track("add_norm", {&r.sum, &r.y}, {&x, &branch, &gain, &bias}))
     n->backward = [tape = detail::NormTape(spec, r.sum, gain, bias, r)](Flow& g) {
       const Tensor dsum = g.has_out(0) ? g.out(0) : Tensor();

@@ -1,7 +1,7 @@
 // Residual addition and normalization in one pass over memory, forward and backward.
 #pragma once
 
-#include "core/norm_spec.h"
+#include "core/formulas/norm_spec.h"
 #include "core/tensor.h"
 
 namespace isonorm {

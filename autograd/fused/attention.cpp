@@ -11,6 +11,7 @@
 #include "autograd/ops/shape.h"
 #include "autograd/ops/softmax.h"
 #include "core/kernels/attention.h"
+#include "core/view.h"
 
 namespace isonorm {
 namespace {
@@ -23,14 +24,11 @@ double scale_of(const AttentionOptions& o, int64_t size) {
 
 // [batch, heads, time, size] over memory of [batch, time, heads, size].
 Tensor heads_inside(const Dims& s, TensorOptions options) {
-  return transpose(empty({s[0], s[2], s[1], s[3]}, options), 1, 2);
+  return detached::transpose(empty({s[0], s[2], s[1], s[3]}, options), 1, 2);
 }
 
-// A tensor whose elements of a row are adjacent.
-Tensor readable(const Tensor& t) {
-  const Tensor x = detach(t);
-  return x.strides()[3] == 1 ? x : contiguous(x);
-}
+// x without graph, copied where the elements of a row are not adjacent.
+Tensor unit_stride(const Tensor& x) { return x.strides()[3] == 1 ? detach(x) : detached::contiguous(x); }
 
 // out: where the result goes, any strides with adjacent elements. Returns the logarithms of the sums. No graph.
 Tensor run_forward(kernels::AttentionSpec spec, const Tensor& out, const kernels::AttentionInputs& in) {
@@ -45,7 +43,7 @@ Tensor full_mask(const char* op, const AttentionOptions& o, const Dims& scores, 
   check(o.mask.dtype() == dtype, op, ": the mask is ", o.mask.dtype(), ", the inputs ", dtype);
   check(broadcast_shapes(o.mask.shape(), scores, op) == scores, op, ": mask ", o.mask.shape(),
         " does not stretch to the scores ", scores);
-  return expand(detach(o.mask), scores);
+  return detached::expand(o.mask, scores);
 }
 
 void check_inputs(const char* op, const Tensor& q, const Tensor& k, const Tensor& v) {
@@ -98,13 +96,13 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
     return cast(scaled_dot_product_attention(cast(q, DType::f32), cast(k, DType::f32), cast(v, DType::f32), in_f32(o)),
                 DType::bf16);
   const kernels::AttentionSpec spec{scale_of(o, q.size(3)), o.causal};
-  const kernels::AttentionInputs in{readable(q), readable(k), readable(v), mask};
+  const kernels::AttentionInputs in{unit_stride(q), unit_stride(k), unit_stride(v), mask};
   Tensor out = heads_inside({q.size(0), q.size(1), q.size(2), v.size(3)}, q.options());
   const Tensor lse = run_forward(spec, out, in);
   if (Node* n = track(kHeads, {&out}, {&q, &k, &v}))
     n->backward = [spec, q = save_activation(in.q), k = save_activation(in.k), v = save_activation(in.v),
                    mask = save(in.mask), out = save_activation(out), lse = save(lse)](Flow& g) {
-      const kernels::AttentionSaved saved{{q, k, v, mask}, out, lse, readable(g.out())};
+      const kernels::AttentionSaved saved{{q, k, v, mask}, out, lse, unit_stride(g.out())};
       const auto like = [&](const Tensor& t) { return heads_inside(t.shape(), t.options()); };
       const kernels::AttentionGradients d{like(saved.in.q), like(saved.in.k), like(saved.in.v)};
       kernels::attention_backward.on(saved.dout.device(), spec, d, saved);
@@ -132,10 +130,10 @@ Tensor packed_attention(const Tensor& qkv, int64_t heads, const AttentionOptions
   if (use_reference() || (o.mask.defined() && requires_grad(o.mask))) return reference::packed_attention(qkv, heads, o);
   if (qkv.dtype() == DType::bf16) return cast(packed_attention(cast(qkv, DType::f32), heads, in_f32(o)), DType::bf16);
   const kernels::AttentionSpec spec{scale_of(o, width / heads), o.causal};
-  const Tensor packed = contiguous(detach(qkv));
+  const Tensor packed = detached::contiguous(qkv);
   Tensor out = empty({b, t, width}, qkv.options());
   const auto by_head = [=](const Tensor& x) {
-    return transpose(reshape(detach(x), {b, t, heads, width / heads}), 1, 2);
+    return detached::transpose(detached::reshape(x, {b, t, heads, width / heads}), 1, 2);
   };
   kernels::AttentionInputs in = unpack(packed, heads);
   in.mask = mask;
@@ -148,7 +146,7 @@ Tensor packed_attention(const Tensor& qkv, int64_t heads, const AttentionOptions
       kernels::AttentionInputs in = unpack(qkv, heads);
       in.mask = mask;
       kernels::attention_backward.on(qkv.device(), spec, {d.q, d.k, d.v},
-                                     {in, by_head(out), lse, by_head(contiguous(g.out()))});
+                                     {in, by_head(out), lse, by_head(detached::contiguous(g.out()))});
       g.give(0, dqkv);
     };
   return out;

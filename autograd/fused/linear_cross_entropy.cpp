@@ -3,38 +3,22 @@
 #include <algorithm>
 
 #include "autograd/fusion.h"
-#include "autograd/grad_mode.h"
 #include "autograd/node.h"
 #include "autograd/ops/checked_ids.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
-#include "autograd/ops/shape.h"
 #include "core/kernels/loss.h"
 #include "core/kernels/matmul.h"
+#include "core/view.h"
 
 namespace isonorm {
 namespace {
 
-// Logits of a chunk: 16 MiB in f32. Fewer rows would stream the weight's gradient through memory more often than it
+// Logits of a chunk: 16 MiB in f32. Fewer rows would move the weight's gradient through memory more often than it
 // costs to multiply.
 constexpr int64_t kChunk = int64_t{1} << 22;
 constexpr int64_t kFewestRows = 128;
-
-// Rows [begin, begin + count) of a contiguous tensor of rank 1 or 2, and a matrix transposed: plain views, no graph.
-Tensor rows(const Tensor& t, int64_t begin, int64_t count) {
-  Dims shape = t.shape();
-  shape[0] = count;
-  return as_strided(t, shape, t.strides(), t.impl().offset + begin * t.strides()[0]);
-}
-Tensor transposed(const Tensor& t) {
-  return as_strided(t, {t.size(1), t.size(0)}, {t.strides()[1], t.strides()[0]}, t.impl().offset);
-}
-
-// t as rows [n, columns] in the dtype that is computed in, without graph.
-Tensor plain(const Tensor& t, const Dims& shape) {
-  return cast(reshape(contiguous(detach(t)), shape), acc_dtype(t.dtype()));
-}
 
 }  // namespace
 
@@ -59,14 +43,16 @@ Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor&
   check(target.shape() == leading, "linear_cross_entropy: targets ", target.shape(), " do not fit input ", x.shape());
   check(o.label_smoothing >= 0 && o.label_smoothing <= 1, "linear_cross_entropy: label smoothing ", o.label_smoothing,
         " is outside of [0, 1]");
-  const Tensor id =
-      reshape(detail::checked_ids(target, classes, "linear_cross_entropy", "the classes", o.ignore_index), {n});
+  const Tensor id = detached::reshape(
+      detail::checked_ids(target, classes, "linear_cross_entropy", "the classes", o.ignore_index), {n});
   if (use_reference() || o.reduction == Reduction::none)
     return reference::linear_cross_entropy(x, weight, bias, target, o);
   const Device device = x.device();
-  const Tensor input = plain(x, {n, width}), w = plain(weight, weight.shape());
-  const Tensor shift = bias.defined() ? plain(bias, bias.shape()) : bias;
-  const TensorOptions acc = input.options();
+  const TensorOptions acc{acc_dtype(x.dtype()), device};
+  const auto computed_in = [&](const Tensor& t) { return detached::cast(detached::contiguous(t), acc.dtype); };
+  const Tensor input = detached::reshape(computed_in(x), {n, width}), w = computed_in(weight),
+               shift = computed_in(bias);
+  const Tensor w_transposed = detached::transpose(w, 0, 1);
   const kernels::CrossEntropySpec spec{o.ignore_index, o.label_smoothing};
   Tensor dx, dw, db;
   if (takes_gradient(x)) dx = empty({n, width}, acc);
@@ -79,12 +65,13 @@ Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor&
   const Tensor buffer = empty({chunk, classes}, acc), stats = empty({chunk, 2}, acc);
   for (int64_t begin = 0; begin < n; begin += chunk) {
     const int64_t count = std::min(chunk, n - begin);
-    const Tensor logits = rows(buffer, 0, count), part = rows(input, begin, count), ids = rows(id, begin, count);
-    kernels::matmul.on(device, logits, part, transposed(w), shift);
-    kernels::cross_entropy.on(device, rows(losses, begin, count), stats, logits, ids, spec);
+    const auto rows = [&](const Tensor& t) { return detached::narrow(t, 0, begin, count); };
+    const Tensor logits = detached::narrow(buffer, 0, 0, count), part = rows(input), ids = rows(id);
+    kernels::matmul.on(device, logits, part, w_transposed, shift);
+    kernels::cross_entropy.on(device, rows(losses), stats, logits, ids, spec);
     if (!dx.defined() && !dw.defined() && !db.defined()) continue;
-    kernels::cross_entropy_backward.on(device, logits, as_strided(scale, {count}, {0}, 0), logits, ids, stats, spec);
-    if (dx.defined()) kernels::matmul.on(device, rows(dx, begin, count), logits, w, {});
+    kernels::cross_entropy_backward.on(device, logits, detached::expand(scale, {count}), logits, ids, stats, spec);
+    if (dx.defined()) kernels::matmul.on(device, rows(dx), logits, w, {});
     if (dw.defined() || db.defined()) kernels::weight_gradient.on(device, dw, db, logits, part, begin > 0);
   }
   kernels::cross_entropy_total.on(device, out, losses, scale);
@@ -97,7 +84,7 @@ Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor&
         Tensor d = std::move(gradients[i]);
         if (!d.defined()) continue;
         if (!one) d = mul(d, cast(factor, d.dtype()));
-        g.give(i, i == 0 ? reshape(d, shape) : d);
+        g.give(i, i == 0 ? detached::reshape(d, shape) : d);
       }
     };
   return out;

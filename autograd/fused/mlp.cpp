@@ -4,9 +4,9 @@
 #include "autograd/node.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
-#include "autograd/ops/shape.h"
 #include "autograd/ops/weight_gradient.h"
 #include "core/kernels/mlp.h"
+#include "core/view.h"
 
 namespace isonorm {
 namespace {
@@ -18,8 +18,6 @@ void check_layer(const Tensor& w, const Tensor& b, const Tensor& x, int64_t in, 
     check(b.shape() == Dims{w.size(0)} && b.dtype() == w.dtype(), "mlp: bias ", b.dtype(), ' ', b.shape(),
           " does not fit ", name, ' ', w.dtype(), ' ', w.shape());
 }
-
-Tensor plain(const Tensor& t) { return t.defined() ? contiguous(detach(t)) : t; }
 
 }  // namespace
 
@@ -39,8 +37,9 @@ Tensor mlp(const Tensor& x, const Tensor& w1, const Tensor& b1, const Tensor& w2
     return reference::mlp(x, w1, b1, w2, b2, form);
   const int64_t in = x.size(-1), rows = x.numel() / in, hidden = w1.size(0), out = w2.size(0);
   const bool tanh_form = form == GeluForm::tanh;
-  const Tensor input = reshape(plain(x), {rows, in});
-  const kernels::MlpWeights weights{plain(w1), plain(b1), plain(w2), plain(b2)};
+  const Tensor input = detached::reshape(detached::contiguous(x), {rows, in});
+  const kernels::MlpWeights weights{detached::contiguous(w1), detached::contiguous(b1), detached::contiguous(w2),
+                                    detached::contiguous(b2)};
   Dims shape = x.shape();
   shape[shape.rank - 1] = out;
   Tensor y = empty(shape, x.options());
@@ -48,17 +47,17 @@ Tensor mlp(const Tensor& x, const Tensor& w1, const Tensor& b1, const Tensor& w2
       takes_gradient(x) || takes_gradient(w1) || takes_gradient(b1) || takes_gradient(w2) || takes_gradient(b2);
   const DType kept_as = rounds_activation(x.dtype(), rows * hidden) ? DType::bf16 : x.dtype();
   const Tensor h = kept ? empty({rows, hidden}, {kept_as, x.device()}) : Tensor();
-  kernels::mlp_forward.on(x.device(), as_strided(y, {rows, out}, {out, 1}, 0), h, input, weights, tanh_form);
+  kernels::mlp_forward.on(x.device(), detached::reshape(y, {rows, out}), h, input, weights, tanh_form);
   if (Node* n = track("mlp", {&y}, {&x, &w1, &b1, &w2, &b2}))
     n->backward = [x = save_activation(input), h, w1 = save(weights.w1), w2 = save(weights.w2), tanh_form,
                    shape = x.shape()](Flow& g) {
       const kernels::MlpWeights weights{w1, {}, w2, {}};
-      const Tensor dy = reshape(contiguous(g.out()), {h.size(0), weights.w2.size(0)}), in = x;
+      const Tensor dy = detached::reshape(detached::contiguous(g.out()), {h.size(0), weights.w2.size(0)}), in = x;
       const bool rounded = h.dtype() != in.dtype();  // otherwise h becomes its gradient
       const Tensor dh = rounded ? empty(h.shape(), in.options()) : h;
       const Tensor activated = empty_like(dh), dx = g.wants(0) ? empty_like(in) : Tensor();
       kernels::mlp_backward.on(dy.device(), dx, dh, activated, rounded ? h : Tensor(), dy, weights, tanh_form);
-      if (dx.defined()) g.give(0, reshape(dx, shape));
+      if (dx.defined()) g.give(0, detached::reshape(dx, shape));
       detail::give_weight_gradient(g, 1, in, dh);
       detail::give_weight_gradient(g, 3, activated, dy);
     };

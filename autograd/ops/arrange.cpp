@@ -1,10 +1,12 @@
-// Shape functions that move elements: joining, flipping, padding, tiling, masking triangles.
+#include "autograd/ops/arrange.h"
+
 #include <algorithm>
 
 #include "autograd/node.h"
 #include "autograd/ops/shape.h"
 #include "core/kernels/copy.h"
 #include "core/kernels/shape.h"
+#include "core/view.h"
 
 namespace isonorm {
 
@@ -122,7 +124,7 @@ Tensor triangle(const char* name, const Tensor& x, int64_t diagonal, bool lower)
   check(x.rank() >= 2, name, ": shape ", x.shape(), " has fewer than two dimensions");
   diagonal = std::clamp(diagonal, -x.size(-2), x.size(-1));
   Tensor y = empty_like(x);
-  kernels::triangle.on(x.device(), y, contiguous(detach(x)), diagonal, lower);
+  kernels::triangle.on(x.device(), y, detached::contiguous(x), diagonal, lower);
   if (!is_floating(x.dtype())) return y;
   if (Node* n = track(name, {&y}, {&x}))
     n->backward = [name, diagonal, lower](Flow& g) { g.give(0, triangle(name, g.out(), diagonal, lower)); };

@@ -6,13 +6,14 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
 #include "core/kernels/index.h"
+#include "core/view.h"
 
 namespace isonorm {
 
 Tensor detail::checked_ids(const Tensor& ids, int64_t bound, const char* op, const char* what,
                            std::optional<int64_t> allowed) {
   check(ids.dtype() == DType::i64, op, ": positions are ", ids.dtype(), ", expected i64");
-  const Tensor c = contiguous(ids), position = empty({1}, {DType::i64, ids.device()});
+  const Tensor c = detached::contiguous(ids), position = empty({1}, {DType::i64, ids.device()});
   kernels::find_outside.on(c.device(), position, c, bound, allowed);
   const int64_t at = position.to_vector<int64_t>()[0];
   if (at >= 0) {
@@ -32,11 +33,11 @@ kernels::IndexShape around(const Dims& shape, int d, const char* op) {
 // x seen as [outer, length, inner], rows ids of it, as a tensor of `shape`.
 Tensor take(const char* name, const Tensor& x, kernels::IndexShape s, const Tensor& ids, const Dims& shape) {
   Tensor y = empty(shape, x.options());
-  kernels::take_rows.on(x.device(), s, y, contiguous(detach(x)), ids);
+  kernels::take_rows.on(x.device(), s, y, detached::contiguous(x), ids);
   if (!is_floating(x.dtype())) return y;
   if (Node* n = track(name, {&y}, {&x}))
     n->backward = [s, ids = save(ids), shape = x.shape()](Flow& g) {
-      const Tensor dy = contiguous(g.out()), id = ids;
+      const Tensor dy = detached::contiguous(g.out()), id = ids;
       const Tensor dx = empty(shape, {acc_dtype(dy.dtype()), dy.device()});
       kernels::add_rows.on(dx.device(), s, dx, dy, id);
       g.give(0, dx);
@@ -77,11 +78,11 @@ Tensor gather(const Tensor& x, int dim, const Tensor& index) {
     if (i != d && index.shape()[i] < x.shape()[i]) from = narrow(from, i, 0, index.shape()[i]);
   const kernels::IndexShape s = around(from.shape(), d, "gather");
   Tensor y = empty(index.shape(), x.options());
-  kernels::gather.on(x.device(), s, y, contiguous(detach(from)), id);
+  kernels::gather.on(x.device(), s, y, detached::contiguous(from), id);
   if (!is_floating(x.dtype())) return y;
   if (Node* n = track("gather", {&y}, {&from}))
     n->backward = [s, id = save(id), shape = from.shape()](Flow& g) {
-      const Tensor dy = contiguous(g.out());
+      const Tensor dy = detached::contiguous(g.out());
       const Tensor dx = empty(shape, {acc_dtype(dy.dtype()), dy.device()});
       kernels::gather_backward.on(dx.device(), s, dx, dy, id);
       g.give(0, dx);
@@ -109,12 +110,12 @@ TopK topk(const Tensor& x, int64_t k, int dim) {
   check(is_floating(x.dtype()), "topk: dtype is ", x.dtype(), ", expected f32, f64 or bf16");
   check(k >= 0 && k <= x.shape()[d], "topk: k = ", k, " is outside of [0, ", x.shape()[d], "], the size of dimension ",
         dim, " of ", x.shape());
-  const Tensor rows = contiguous(transpose(detach(x), d, -1));
+  const Tensor rows = detached::contiguous(detached::transpose(x, d, -1));
   Dims shape = rows.shape();
   shape[shape.rank - 1] = k;
   const Tensor best = empty(shape, {DType::i64, x.device()});
   kernels::topk.on(x.device(), best, rows);
-  const Tensor indices = contiguous(transpose(best, d, -1));
+  const Tensor indices = detached::contiguous(detached::transpose(best, d, -1));
   return {gather(x, d, indices), indices};
 }
 

@@ -6,6 +6,7 @@
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "core/kernels/loss.h"
+#include "core/view.h"
 
 namespace isonorm {
 namespace {
@@ -34,7 +35,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntr
         " is outside of [0, 1]");
   const int64_t n = target.numel(), classes = logits.size(-1);
   const Tensor id = detail::checked_ids(target, classes, "cross_entropy", "the classes", o.ignore_index);
-  const Tensor x = reshape(contiguous(detach(logits)), {n, classes});
+  const Tensor x = detached::reshape(detached::contiguous(logits), {n, classes});
   const TensorOptions acc{acc_dtype(x.dtype()), x.device()};
   const kernels::CrossEntropySpec spec{o.ignore_index, o.label_smoothing};
   const Tensor losses = empty({n}, acc), stats = empty({n, 2}, acc);

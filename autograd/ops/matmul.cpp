@@ -1,12 +1,10 @@
 #include "autograd/ops/matmul.h"
 
-#include "autograd/grad_mode.h"
 #include "autograd/node.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "autograd/ops/weight_gradient.h"
 #include "core/kernels/matmul.h"
+#include "core/view.h"
 
 namespace isonorm {
 namespace {
@@ -16,32 +14,31 @@ Tensor readable(const Tensor& x) {
   const int64_t rows = x.size(-2), columns = x.size(-1), sr = x.strides()[x.rank() - 2], sc = x.strides()[x.rank() - 1];
   const bool row_major = (sc == 1 || columns == 1) && (sr >= columns || rows == 1);
   const bool column_major = (sr == 1 || rows == 1) && (sc >= rows || columns == 1);
-  return row_major || column_major ? x : contiguous(x);
+  return row_major || column_major ? x : detached::clone(x);
 }
 
 // Product of matrices (rank >= 2), no graph. `bias` [n] or undefined is added to every row.
 Tensor product(const Tensor& a, const Tensor& b, const Tensor& bias = {}) {
   if (a.dtype() == DType::bf16)
-    return cast(product(cast(a, DType::f32), cast(b, DType::f32), bias.defined() ? cast(bias, DType::f32) : bias),
-                DType::bf16);
-  Dims batch_a = a.shape(), batch_b = b.shape();
-  batch_a.rank -= 2;
-  batch_b.rank -= 2;
-  Dims shape = broadcast_shapes(batch_a, batch_b, "matmul");
+    return detached::cast(
+        product(detached::cast(a, DType::f32), detached::cast(b, DType::f32), detached::cast(bias, DType::f32)),
+        DType::bf16);
+  Dims shape = broadcast_shapes(part(a.shape(), 0, a.rank() - 2), part(b.shape(), 0, b.rank() - 2), "matmul");
   Dims full_a = shape, full_b = shape;
   for (int64_t s : {a.size(-2), a.size(-1)}) full_a.push_back(s);
   for (int64_t s : {b.size(-2), b.size(-1)}) full_b.push_back(s);
   shape.push_back(a.size(-2));
   shape.push_back(b.size(-1));
   Tensor out = empty(shape, a.options());
-  const Tensor from = bias.defined() ? contiguous(bias) : bias;
+  const Tensor from = detached::contiguous(bias);
   // One matrix on the right for a whole batch of rows on the left is one large product.
   if (b.rank() == 2 && a.rank() > 2 && a.is_contiguous()) {
     const int64_t rows = a.size(-1) == 0 ? out.numel() / std::max<int64_t>(1, b.size(-1)) : a.numel() / a.size(-1);
-    kernels::matmul.on(a.device(), as_strided(out, {rows, b.size(-1)}, {b.size(-1), 1}, 0),
-                       reshape(a, {rows, a.size(-1)}), readable(b), from);
+    kernels::matmul.on(a.device(), detached::reshape(out, {rows, b.size(-1)}), detached::reshape(a, {rows, a.size(-1)}),
+                       readable(b), from);
   } else {
-    kernels::matmul.on(a.device(), out, expand(readable(a), full_a), expand(readable(b), full_b), from);
+    kernels::matmul.on(a.device(), out, detached::expand(readable(a), full_a), detached::expand(readable(b), full_b),
+                       from);
   }
   return out;
 }
@@ -50,9 +47,9 @@ Tensor product(const Tensor& a, const Tensor& b, const Tensor& bias = {}) {
 // as one product.
 Tensor product_over_rows(const Tensor& x, const Tensor& y) {
   const auto rows = [](const Tensor& t) {
-    return reshape(t, {t.size(-1) == 0 ? 0 : t.numel() / t.size(-1), t.size(-1)});
+    return detached::reshape(t, {t.size(-1) == 0 ? 0 : t.numel() / t.size(-1), t.size(-1)});
   };
-  return product(transpose(rows(x), 0, 1), rows(y));
+  return product(detached::transpose(rows(x), 0, 1), rows(y));
 }
 
 }  // namespace
@@ -62,7 +59,7 @@ void detail::give_weight_gradient(Flow& g, int weight, const Tensor& x, const Te
   int64_t rows = 1;
   for (int d = 0; d < x.rank() - 1; ++d) rows *= x.size(d);
   const auto by_rows = [&](const Tensor& t) {
-    return cast(reshape(contiguous(t), {rows, t.size(-1)}), acc_dtype(t.dtype()));
+    return detached::cast(detached::reshape(detached::contiguous(t), {rows, t.size(-1)}), acc_dtype(t.dtype()));
   };
   const Tensor in = by_rows(x), d = by_rows(dy);
   const Tensor dw = g.wants(weight) ? empty({d.size(1), in.size(1)}, in.options()) : Tensor();
@@ -79,16 +76,13 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
   check(a.size(-1) == b.size(b.rank() == 1 ? 0 : -2), "matmul: inner dimensions differ, ", a.shape(), " x ", b.shape());
   if (a.rank() == 1) return squeeze(matmul(unsqueeze(a, 0), b), b.rank() == 1 ? 0 : -2);
   if (b.rank() == 1) return squeeze(matmul(a, unsqueeze(b, 1)), -1);
-  Tensor out;
-  {
-    NoGrad no_grad;
-    out = product(a, b);
-  }
+  Tensor out = product(a, b);
   if (Node* n = track("matmul", {&out}, {&a, &b}))
     n->backward = [a = save(a), b = save(b)](Flow& g) {
       const Tensor x = a, y = b;
-      if (g.wants(0)) g.give(0, product(g.out(), transpose(y, -1, -2)));
-      if (g.wants(1)) g.give(1, y.rank() == 2 ? product_over_rows(x, g.out()) : product(transpose(x, -1, -2), g.out()));
+      if (g.wants(0)) g.give(0, product(g.out(), detached::transpose(y, -1, -2)));
+      if (g.wants(1))
+        g.give(1, y.rank() == 2 ? product_over_rows(x, g.out()) : product(detached::transpose(x, -1, -2), g.out()));
     };
   return out;
 }
@@ -103,14 +97,10 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   check(x.dtype() == weight.dtype() && (!bias.defined() || bias.dtype() == x.dtype()), "linear: dtypes differ: input ",
         x.dtype(), ", weight ", weight.dtype(), bias.defined() ? text(", bias ", bias.dtype()) : std::string());
   if (x.rank() == 1) return squeeze(linear(unsqueeze(x, 0), weight, bias), 0);
-  Tensor out;
-  {
-    NoGrad no_grad;
-    out = product(contiguous(x), transpose(weight, 0, 1), bias);
-  }
+  Tensor out = product(detached::contiguous(x), detached::transpose(weight, 0, 1), bias);
   if (Node* n = track("linear", {&out}, {&x, &weight, &bias}))
     n->backward = [x = save_activation(x), weight = save(weight)](Flow& g) {
-      const Tensor dy = contiguous(g.out());
+      const Tensor dy = detached::contiguous(g.out());
       if (g.wants(0)) g.give(0, product(dy, weight));
       if (g.wants(1) || g.wants(2)) detail::give_weight_gradient(g, 1, x, dy);  // else x may have changed
     };

@@ -2,8 +2,8 @@
 
 #include "autograd/ops/norm_rule.h"
 #include "autograd/ops/pointwise.h"
-#include "autograd/ops/shape.h"
 #include "core/kernels/norm.h"
+#include "core/view.h"
 
 namespace isonorm {
 namespace detail {
@@ -27,8 +27,8 @@ NormResult norm_forward(const NormSpec& spec, const Tensor& x, const Tensor& bra
   const int64_t rows = x.size(-1) == 0 ? 0 : x.numel() / x.size(-1);
   NormResult r{empty_like(x), branch.defined() ? empty_like(x) : Tensor(),
                empty({rows, 2}, {acc_dtype(x.dtype()), x.device()})};
-  const auto plain = [](const Tensor& t) { return t.defined() ? contiguous(detach(t)) : t; };
-  kernels::norm_forward.on(x.device(), spec, {r.y, r.sum, r.stats}, {x, branch, plain(gain), plain(bias)});
+  kernels::norm_forward.on(x.device(), spec, {r.y, r.sum, r.stats},
+                           {x, branch, detached::contiguous(gain), detached::contiguous(bias)});
   return r;
 }
 
@@ -46,9 +46,9 @@ NormTape::Gradients NormTape::backward(const Tensor& dy, const Tensor& dsum, boo
   Gradients d{empty_like(dy), {}, {}};
   if (wants_gain) d.dgain = empty(width, dy.options());
   if (wants_bias) d.dbias = empty(width, dy.options());
-  kernels::norm_backward.on(dy.device(), spec, {d.dx, d.dgain, d.dbias},
-                            {contiguous(dy), dsum.defined() ? contiguous(dsum) : dsum, source, normalized, stats,
-                             scale.defined() ? contiguous(scale) : scale});
+  kernels::norm_backward.on(
+      dy.device(), spec, {d.dx, d.dgain, d.dbias},
+      {detached::contiguous(dy), detached::contiguous(dsum), source, normalized, stats, detached::contiguous(scale)});
   return d;
 }
 
@@ -61,7 +61,7 @@ Tensor normalize_as(const char* op, const Tensor& x, const NormSpec& spec, const
     const Tensor scaled = gain.defined() ? mul(x, gain) : x;
     return bias.defined() ? add(scaled, bias) : scaled;
   }
-  const Tensor input = contiguous(detach(x));
+  const Tensor input = detached::contiguous(x);
   const detail::NormResult r = detail::norm_forward(spec, input, {}, gain, bias);
   if (Node* n = track(name_of(spec.kind), {&r.y}, {&x, &gain, &bias}))
     n->backward = [tape = detail::NormTape(spec, input, gain, bias, r)](Flow& g) {

@@ -3,7 +3,7 @@
 // dtypes do not fit.
 #pragma once
 
-#include "core/norm_spec.h"
+#include "core/formulas/norm_spec.h"
 #include "core/tensor.h"
 
 namespace isonorm {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "autograd/node.h"
-#include "core/norm_spec.h"
+#include "core/formulas/norm_spec.h"
 
 namespace isonorm::detail {
 

@@ -6,6 +6,7 @@
 #include "autograd/node.h"
 #include "core/kernels/copy.h"
 #include "core/kernels/pointwise.h"
+#include "core/view.h"
 
 namespace isonorm {
 namespace {
@@ -119,8 +120,7 @@ Tensor div(double a, const Tensor& b) { return unary<ops::NumberDiv>(b, {{a}}); 
 
 Tensor cast(const Tensor& x, DType dtype) {
   if (x.dtype() == dtype) return x;
-  Tensor y = empty(x.shape(), {dtype, x.device()});
-  kernels::copy(y, x);
+  Tensor y = detached::cast(x, dtype);
   if (!is_floating(dtype)) return y;
   if (Node* n = track("cast", {&y}, {&x})) n->backward = [](Flow& g) { g.give(0, g.take()); };
   return y;

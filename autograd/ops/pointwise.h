@@ -1,6 +1,6 @@
 // Pointwise functions. Floating tensors f32, f64 or bf16 (computed in f32); binary ones broadcast and take operands of
 // one dtype. All throw where dtypes differ, are not floating, or shapes do not broadcast. Formulas: the structs of
-// core/pointwise.h, printed in docs/ops.md.
+// core/formulas/pointwise.h, printed in docs/ops.md.
 #pragma once
 
 #include "core/tensor.h"

@@ -2,16 +2,17 @@
 
 #include <cmath>
 
-#include "autograd/grad_mode.h"
 #include "autograd/node.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/index.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
+#include "core/formulas/philox.h"
+#include "core/kernels/dropout.h"
 #include "core/kernels/index.h"
 #include "core/kernels/random.h"
-#include "core/philox.h"
+#include "core/view.h"
 
 namespace isonorm {
 namespace {
@@ -89,11 +90,11 @@ Tensor dropout(const Tensor& x, double p, bool training, Generator& generator) {
   if (!training || p == 0) return x;
   const Generator state = generator.take(philox_blocks(x.numel(), 4));
   Tensor y = empty_like(x);
-  kernels::dropout.on(x.device(), y, contiguous(detach(x)), p, state);
+  kernels::dropout.on(x.device(), y, detached::contiguous(x), p, state);
   if (Node* n = track("dropout", {&y}, {&x}))
     n->backward = [p, state](Flow& g) {
-      Tensor dx = empty_like(g.out());
-      kernels::dropout.on(dx.device(), dx, contiguous(g.out()), p, state);  // the map is linear: its own transpose
+      const Tensor dy = detached::contiguous(g.out()), dx = empty_like(dy);
+      kernels::dropout.on(dx.device(), dx, dy, p, state);  // the map is linear: its own transpose
       g.give(0, dx);
     };
   return y;
@@ -105,8 +106,7 @@ Tensor multinomial(const Tensor& weights, int64_t count, bool replacement, Gener
   const int64_t n = weights.size(-1), needed = replacement ? 1 : count;
   check(count >= 0 && needed <= n && n > 0, "multinomial: ", count, " draws ", replacement ? "with" : "without",
         " replacement from ", n, " weights");
-  const NoGrad no_grad;
-  const Tensor w = cast(contiguous(detach(weights)), DType::f64);
+  const Tensor w = detached::cast(detached::contiguous(weights), DType::f64);
   Dims shape = w.shape();
   shape[shape.rank - 1] = count;
   if (w.numel() == 0) return empty(shape, {DType::i64, w.device()});

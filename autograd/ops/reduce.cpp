@@ -1,13 +1,14 @@
 #include "autograd/ops/reduce.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "autograd/node.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
-#include "core/kernels/copy.h"
-#include "core/kernels/reduce.h"
+#include "core/reduce.h"
+#include "core/view.h"
 
 namespace isonorm {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 // Which dimensions are reduced, and the result's shape with and without them.
 struct Plan {
   const char* op = "";
-  std::vector<int> dims;  // ascending
+  DimSet dims = 0;
   Dims kept, keepdim;
   int64_t count = 1;  // elements per result
 };
@@ -24,52 +25,31 @@ Plan plan(const Tensor& x, const std::vector<int>& dims, const char* op) {
   check(is_floating(x.dtype()), op, ": dtype is ", x.dtype(), ", expected f32, f64 or bf16");
   Plan p;
   p.op = op;
-  bool reduced[kMaxRank] = {};
   for (int d : dims) {
-    const int n = normalize_dim(d, x.rank(), op);
-    check(!reduced[n], op, ": dimension ", d, " is given twice");
-    reduced[n] = true;
+    const DimSet bit = DimSet{1} << normalize_dim(d, x.rank(), op);
+    check(!(p.dims & bit), op, ": dimension ", d, " is given twice");
+    p.dims |= bit;
   }
+  if (dims.empty()) p.dims = (DimSet{1} << x.rank()) - 1;
   for (int d = 0; d < x.rank(); ++d) {
-    const bool r = dims.empty() || reduced[d];
-    p.keepdim.push_back(r ? 1 : x.shape()[d]);
-    if (r) {
-      p.dims.push_back(d);
+    const bool reduced = p.dims >> d & 1;
+    p.keepdim.push_back(reduced ? 1 : x.shape()[d]);
+    if (reduced)
       p.count = checked_mul(p.count, x.shape()[d], op);
-    } else {
+    else
       p.kept.push_back(x.shape()[d]);
-    }
   }
   return p;
 }
 
 // x as an array whose middle dimension is the one of the plan.
 kernels::ReduceShape along(const Tensor& x, const Plan& p) {
-  const int d = p.dims.front();
+  const int d = std::countr_zero(p.dims);
   return {numel(part(x.shape(), 0, d), p.op), x.shape()[d], numel(part(x.shape(), d + 1, x.rank()), p.op)};
 }
 
 Tensor reduce(const Tensor& x, const Plan& p, kernels::Reduction kind, bool keepdim) {
-  Tensor source = x;
-  const bool adjacent = p.dims.empty() || p.dims.back() - p.dims.front() + 1 == static_cast<int>(p.dims.size());
-  kernels::ReduceShape s{1, p.count, 1};
-  if (adjacent) {
-    const int first = p.dims.empty() ? x.rank() : p.dims.front(), last = p.dims.empty() ? x.rank() : p.dims.back();
-    s.outer = numel(part(x.shape(), 0, first), p.op);
-    s.inner = last < x.rank() ? numel(part(x.shape(), last + 1, x.rank()), p.op) : 1;
-  } else {
-    // Dimensions between reduced ones are kept: bring the reduced ones to the end.
-    std::vector<int> order;
-    for (int d = 0; d < x.rank(); ++d)
-      if (!std::count(p.dims.begin(), p.dims.end(), d)) order.push_back(d);
-    s.outer = numel(p.kept, p.op);
-    order.insert(order.end(), p.dims.begin(), p.dims.end());
-    source = permute(detach(x), order);
-  }
-  source = contiguous(detach(source));
-  Tensor out = empty(keepdim ? p.keepdim : p.kept, x.options());
-  kernels::reduce.on(x.device(), kind, s, out, source);
-  return out;
+  return detached::reduce(kind, x, p.dims, keepdim ? p.keepdim : p.kept, p.op);
 }
 
 Tensor extremum(const char* name, kernels::Reduction kind, const Tensor& x, const std::vector<int>& dims,
@@ -152,11 +132,11 @@ Tensor logsumexp(const Tensor& x, std::vector<int> dims, bool keepdim) {
 Tensor cumsum(const Tensor& x, int dim) {
   const kernels::ReduceShape s = along(x, plan(x, {dim}, "cumsum"));
   Tensor y = empty_like(x);
-  kernels::cumsum.on(x.device(), s, y, contiguous(detach(x)), false);
+  kernels::cumsum.on(x.device(), s, y, detached::contiguous(x), false);
   if (Node* n = track("cumsum", {&y}, {&x}))
     n->backward = [s](Flow& g) {
       Tensor dx = empty_like(g.out());
-      kernels::cumsum.on(dx.device(), s, dx, contiguous(g.out()), true);
+      kernels::cumsum.on(dx.device(), s, dx, detached::contiguous(g.out()), true);
       g.give(0, dx);
     };
   return y;
@@ -165,11 +145,11 @@ Tensor cumsum(const Tensor& x, int dim) {
 Tensor recentre(const Tensor& x, int dim) {
   const kernels::ReduceShape s = along(x, plan(x, {dim}, "recentre"));
   Tensor y = empty_like(x);
-  kernels::recentre.on(x.device(), s, y, contiguous(detach(x)));
+  kernels::recentre.on(x.device(), s, y, detached::contiguous(x));
   if (Node* n = track("recentre", {&y}, {&x}))
     n->backward = [s](Flow& g) {
       const Tensor dx = g.reuse();
-      kernels::recentre.on(dx.device(), s, dx, contiguous(g.out()));
+      kernels::recentre.on(dx.device(), s, dx, detached::contiguous(g.out()));
       g.give(0, dx);
     };
   return y;
@@ -179,7 +159,7 @@ Tensor argmax(const Tensor& x, int dim, bool keepdim) {
   const Plan p = plan(x, {dim}, "argmax");
   check(p.count > 0, "argmax: dimension ", dim, " of shape ", x.shape(), " is empty");
   Tensor index = empty(keepdim ? p.keepdim : p.kept, {DType::i64, x.device()});
-  kernels::arg_max.on(x.device(), along(x, p), index, contiguous(detach(x)));
+  kernels::arg_max.on(x.device(), along(x, p), index, detached::contiguous(x));
   return index;
 }
 

@@ -5,8 +5,8 @@
 
 #include "autograd/node.h"
 #include "autograd/ops/pointwise.h"
-#include "autograd/ops/shape.h"
 #include "core/kernels/rotary.h"
+#include "core/view.h"
 
 namespace isonorm {
 namespace {
@@ -43,7 +43,7 @@ Tensor rotary(const Tensor& x, RotaryOptions o) {
   check(size % 2 == 0, "rotary: heads of size ", size, " in ", x.shape(), " do not divide into pairs");
   check(o.heads >= 0 && o.heads <= heads, "rotary: ", o.heads, " heads of ", x.shape(), " are to be rotated");
   check(o.base > 0, "rotary: base ", o.base, " is not positive");
-  const Tensor input = contiguous(detach(x));
+  const Tensor input = detached::contiguous(x);
   Tensor y = empty_like(input);
   const auto [cosine, sine] =
       angles(time, size / 2, o.base, {x.dtype() == DType::f64 ? DType::f64 : DType::f32, x.device()});
@@ -52,7 +52,7 @@ Tensor rotary(const Tensor& x, RotaryOptions o) {
   kernels::rotary.on(x.device(), shape, y, input, cosine, sine);
   if (Node* n = track("rotary", {&y}, {&x}))
     n->backward = [shape, cosine = save(cosine), sine = save(sine)](Flow& g) {
-      const Tensor dy = contiguous(g.out());
+      const Tensor dy = detached::contiguous(g.out());
       Tensor dx = empty_like(dy);
       kernels::RotaryShape back = shape;
       back.back = true;

@@ -1,10 +1,11 @@
-// Functions that rearrange elements. Those marked "view" share storage with their argument; all are differentiable for
-// floating tensors and take any dtype. Dimensions count from the end where negative; a wrong one throws "op: dimension
-// 5 is out of range for rank 3".
+// Functions that show the elements in another shape. Those marked "view" share storage with their argument; all are
+// differentiable for floating tensors and take any dtype. Dimensions count from the end where negative; a wrong one
+// throws "op: dimension 5 is out of range for rank 3". The same without graph: core/view.h.
 #pragma once
 
 #include <vector>
 
+#include "autograd/ops/arrange.h"  // cat and its like, for those who know them as functions of this header
 #include "core/tensor.h"
 
 namespace isonorm {
@@ -26,18 +27,5 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, in
 std::vector<Tensor> chunk(const Tensor& x, int64_t parts, int dim);  // views of equal size, the last may be smaller
 
 Tensor contiguous(const Tensor& x);  // x itself where it is row-major without gaps
-Tensor cat(const std::vector<Tensor>& parts, int dim);
-Tensor stack(const std::vector<Tensor>& parts, int dim);  // along a new dimension
-Tensor flip(const Tensor& x, const std::vector<int>& dims);
-// `before` and `after` elements of `value` around each of the last dimensions, outermost first: one pair per dimension
-// padded.
-Tensor pad(const Tensor& x, const std::vector<std::pair<int64_t, int64_t>>& amounts, double value = 0);
-Tensor repeat(const Tensor& x,
-              const std::vector<int64_t>& times);    // tiles: times[i] copies along dimension i; a new tensor
-Tensor tril(const Tensor& x, int64_t diagonal = 0);  // zero above the diagonal of the last two dimensions
-Tensor triu(const Tensor& x, int64_t diagonal = 0);  // zero below it
-// Image [n, height, width, channels] to rows of patches [n, (h/p)(w/p), p p channels]; inside a row: (row, column,
-// channel). A new tensor.
-Tensor patchify(const Tensor& images, int64_t patch);
 
 }  // namespace isonorm

@@ -3,17 +3,18 @@
 #include "autograd/node.h"
 #include "autograd/ops/shape.h"
 #include "core/kernels/softmax.h"
+#include "core/view.h"
 
 namespace isonorm {
 namespace {
 
 Tensor along_last(const char* name, const Tensor& x, bool log) {
-  const Tensor input = contiguous(detach(x));
+  const Tensor input = detached::contiguous(x);
   Tensor y = empty_like(input);
   kernels::softmax.on(x.device(), y, input, log);
   if (Node* n = track(name, {&y}, {&x}))
     n->backward = [y = save_activation(y), log](Flow& g) {
-      const Tensor dy = contiguous(g.out());
+      const Tensor dy = detached::contiguous(g.out());
       Tensor dx = empty_like(dy);
       kernels::softmax_backward.on(dy.device(), dx, dy, y, log);
       g.give(0, dx);

@@ -8,8 +8,8 @@
 #include "core/cpu/softmax_row.h"
 #include "core/cpu/subnormals.h"
 #include "core/cpu/target.h"
-#include "core/math/log.h"
-#include "core/parallel.h"
+#include "core/formulas/math/log.h"
+#include "core/system/parallel.h"
 
 namespace isonorm::kernels::cpu {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "core/cpu/tile_product.h"
 #include "core/cpu/workspace.h"
+#include "core/formulas/round_up.h"
 #include "core/kernels/attention.h"
-#include "core/round_up.h"
 
 namespace isonorm::kernels::cpu {
 namespace {

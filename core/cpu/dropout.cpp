@@ -1,12 +1,12 @@
 // Dropout: the mask is made from the counter where it is needed and never stored.
-#include "core/kernels/random.h"
+#include "core/kernels/dropout.h"
 
 #include <cmath>
 
 #include "core/cpu/philox_lanes.h"
 #include "core/cpu/target.h"
-#include "core/parallel.h"
-#include "core/round_up.h"
+#include "core/formulas/round_up.h"
+#include "core/system/parallel.h"
 
 namespace isonorm::kernels::cpu {
 

@@ -9,9 +9,9 @@
 #include "core/cpu/subnormals.h"
 #include "core/cpu/tile_product.h"
 #include "core/cpu/workspace.h"
+#include "core/formulas/round_up.h"
 #include "core/kernels/matmul.h"
-#include "core/parallel.h"
-#include "core/round_up.h"
+#include "core/system/parallel.h"
 
 namespace isonorm {
 

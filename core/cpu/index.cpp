@@ -1,7 +1,7 @@
 #include "core/kernels/index.h"
 
 #include "core/cpu/workspace.h"
-#include "core/parallel.h"
+#include "core/system/parallel.h"
 
 namespace isonorm::kernels::cpu {
 namespace {

@@ -60,7 +60,7 @@ template <class T, class V> ISO_HD V round_lanes(V v) {
   return v;
 }
 
-// f of each lane; f is a scalar function that the compiler vectorises (core/math.h).
+// f of each lane; f is a scalar function that the compiler vectorises (core/formulas/math.h).
 template <class A, class F> ISO_HD Vec<A> map_lanes(Vec<A> x, const F& f) {
   A in[kLanes<A>], out[kLanes<A>];
   std::memcpy(in, &x, sizeof(x));

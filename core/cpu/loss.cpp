@@ -5,8 +5,8 @@
 
 #include "core/cpu/softmax_row.h"
 #include "core/cpu/target.h"
-#include "core/math.h"
-#include "core/parallel.h"
+#include "core/formulas/math.h"
+#include "core/system/parallel.h"
 
 namespace isonorm::kernels::cpu {
 namespace {

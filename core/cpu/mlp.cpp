@@ -4,9 +4,9 @@
 #include "core/kernels/mlp.h"
 
 #include "core/cpu/gemm.h"
-#include "core/cpu/stream.h"
+#include "core/cpu/nontemporal.h"
 #include "core/cpu/target.h"
-#include "core/math/gelu.h"
+#include "core/formulas/math/gelu.h"
 
 namespace isonorm::kernels::cpu {
 namespace {
@@ -36,8 +36,8 @@ template <class To, class From> void convert(int64_t n, const From* from, To* to
 }
 
 // Stores what only a later kernel reads.
-template <class T, class Lanes> void keep(T* to, Vec<T> v, const Lanes& lanes, bool streamed) {
-  streamed ? stream_lanes<T>(to, v) : lanes.store(to, lanes.choose(v, lanes.load(to)));
+template <class T, class Lanes> void keep(T* to, Vec<T> v, const Lanes& lanes, bool nontemporal) {
+  nontemporal ? store_nontemporal<T>(to, v) : lanes.store(to, lanes.choose(v, lanes.load(to)));
 }
 
 template <class Form, class T>
@@ -48,7 +48,7 @@ void forward(const Tensor& out, const Tensor& hidden, const Tensor& in, const Ml
   const T* x = in.data<T>();
   bf16* const kept16 = rounded(hidden) ? hidden.mutable_data<bf16>() : nullptr;
   T *y = out.mutable_data<T>(), *kept = hidden.defined() && !kept16 ? hidden.mutable_data<T>() : nullptr;
-  const bool streamed = kept && streams<T>(hidden, wide);
+  const bool nontemporal = kept && passes_caches<T>(hidden, wide);
   parallel_for(passing_rows(n), [&](int64_t begin, int64_t end) {
     const FlushSubnormals flush;
     const int64_t rows = end - begin;
@@ -63,7 +63,7 @@ void forward(const Tensor& out, const Tensor& hidden, const Tensor& in, const Ml
         if (kept16) convert(count, h, kept16 + at);
         for_lanes<T>(count, [&](int64_t i, auto lanes) {
           const Vec<T> v = lanes.load(h + i);
-          if (kept) keep(kept + at + i, v, lanes, streamed);
+          if (kept) keep(kept + at + i, v, lanes, nontemporal);
           lanes.store(h + i, lanes.choose(map_lanes<T>(v, [](T a) { return Form::value(a); }), v));
         });
       }
@@ -71,7 +71,7 @@ void forward(const Tensor& out, const Tensor& hidden, const Tensor& in, const Ml
       pass_over(w2.block(p, 0), rows, to, Strided<T>{g, chunk, 1}, c, to, p == 0 ? bias<T>(w.b2) : From<T>{c, to},
                 edge);
     }
-    end_stream(streamed);
+    fence_nontemporal(nontemporal);
   });
 }
 
@@ -85,7 +85,7 @@ void backward(const Tensor& dx_out, const Tensor& dh_out, const Tensor& activate
   const bf16* const kept16 = rounded(hidden);
   T *h = dh_out.mutable_data<T>(), *g = activated.mutable_data<T>();
   T* dx = dx_out.defined() ? dx_out.mutable_data<T>() : nullptr;
-  const bool streamed = streams<T>(activated, wide);
+  const bool nontemporal = passes_caches<T>(activated, wide);
   parallel_for(passing_rows(n), [&](int64_t begin, int64_t end) {
     const FlushSubnormals flush;
     const int64_t rows = end - begin;
@@ -107,7 +107,7 @@ void backward(const Tensor& dx_out, const Tensor& dh_out, const Tensor& activate
             value[l] = Form::value(in[l]);
             slope[l] = Form::slope(in[l]);
           }
-          keep(to_g, load_lanes<T>(value), lanes, streamed);
+          keep(to_g, load_lanes<T>(value), lanes, nontemporal);
           lanes.store(to_h, lanes.choose(lanes.load(dg + r * chunk + i) * load_lanes<T>(slope), v));
         });
       }
@@ -115,7 +115,7 @@ void backward(const Tensor& dx_out, const Tensor& dh_out, const Tensor& activate
       T* c = dx + begin * d;
       pass_over(w1.block(p, 0), rows, d, Strided<T>{h_block, wide, 1}, c, d, p == 0 ? From<T>{} : From<T>{c, d}, edge);
     }
-    end_stream(streamed);
+    fence_nontemporal(nontemporal);
   });
 }
 

@@ -7,11 +7,11 @@
 
 #include <cmath>
 
-#include "core/cpu/stream.h"
+#include "core/cpu/nontemporal.h"
 #include "core/cpu/target.h"
 #include "core/cpu/workspace.h"
-#include "core/parallel.h"
-#include "core/round_up.h"
+#include "core/formulas/round_up.h"
+#include "core/system/parallel.h"
 
 namespace isonorm::kernels::cpu {
 namespace {
@@ -103,7 +103,7 @@ void forward(const NormSpec& spec, const NormOutputs& out, const NormInputs& in)
   T *y = out.y.mutable_data<T>(), *sum = mutable_or_null<T>(out.sum);
   A* stats = out.stats.mutable_data<A>();
   const int64_t w = s.width;
-  const bool streamed = streams<T>(out.y, w) && (!add || streams<T>(out.sum, w));
+  const bool nontemporal = passes_caches<T>(out.y, w) && (!add || passes_caches<T>(out.sum, w));
   parallel_for(row_blocks(s), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const Source<add, far, A, T> from{x + r * w, add ? branch + r * w : nullptr, {w}};
@@ -111,7 +111,7 @@ void forward(const NormSpec& spec, const NormOutputs& out, const NormInputs& in)
       stats[2 * r] = shift;
       stats[2 * r + 1] = scale;
       const A mean = K == NormKind::layer ? shift : A(0), factor = scale;
-      for_results<A>(streamed, y + r * w, w, [&](int64_t i, auto lanes) {
+      for_results<A>(nontemporal, y + r * w, w, [&](int64_t i, auto lanes) {
         Vec<A> v = from.load(i, lanes, passes_of(K) - 1, passes_of(K));
         if constexpr (add) lanes.store(sum + r * w + i, v);
         v = (v - mean) * factor;
@@ -120,7 +120,7 @@ void forward(const NormSpec& spec, const NormOutputs& out, const NormInputs& in)
         lanes.store(y + r * w + i, v);
       });
     }
-    end_stream(streamed);
+    fence_nontemporal(nontemporal);
   });
 }
 
@@ -129,7 +129,7 @@ template <bool far, class A, class T> struct Row {
   const T *dy, *dsum, *x;
   A shift, scale, inverse_root;
   Ahead<far> ahead;
-  bool streamed;  // its gradient
+  bool nontemporal;  // its gradient
 
   // The next row, in the first and the second of the two passes over this one.
   ISO_HD void bring_next(int64_t i, int pass) const {
@@ -143,7 +143,7 @@ template <bool far, class A, class T> struct Row {
 template <bool far, class A, class T>
 ISO_HD void write_gradient(T* __restrict dx, const Row<far, A, T>& row, const T* gain, A mean, A c, A slope,
                            int64_t n) {
-  for_results<A>(row.streamed, dx, n, [&](int64_t i, auto lanes) {
+  for_results<A>(row.nontemporal, dx, n, [&](int64_t i, auto lanes) {
     row.bring_next(i, 1);
     const Vec<A> x = (lanes.load(row.x + i) - row.shift) * row.scale;
     Vec<A> h = lanes.load(row.dy + i);
@@ -198,7 +198,7 @@ void backward(const NormSpec& spec, const NormGradients& out, const NormSaved& i
   const Partition blocks = affine ? summed_blocks(s.rows) : row_blocks(s);
   const Workspace<A> sums(affine ? blocks.count * 2 * stride : 0);
   A* partial = sums.data();
-  const bool streamed = s.entries == w && streams<T>(out.dx, w);
+  const bool nontemporal = s.entries == w && passes_caches<T>(out.dx, w);
   parallel_for(blocks, [&](int64_t begin, int64_t end, int64_t block) {
     A *dgain = nullptr, *dbias = nullptr;
     if constexpr (affine) {
@@ -215,11 +215,11 @@ void backward(const NormSpec& spec, const NormGradients& out, const NormSaved& i
                                in.normalized ? A(1) : inverse_root,
                                inverse_root,
                                {w},
-                               streamed};
+                               nontemporal};
       gradient_row<K, affine>(dx + r * w, dgain, dbias, row, gain, K == NormKind::crms ? shift * inverse_root : A(0),
                               s);
     }
-    end_stream(streamed);
+    fence_nontemporal(nontemporal);
   });
   if constexpr (!affine) return;
   T* to[2] = {mutable_or_null<T>(out.dgain), mutable_or_null<T>(out.dbias)};

@@ -7,7 +7,7 @@
 
 #include "core/cpu/target.h"
 #include "core/cpu/workspace.h"
-#include "core/parallel.h"
+#include "core/system/parallel.h"
 
 namespace isonorm::kernels::cpu {
 namespace {

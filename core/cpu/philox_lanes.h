@@ -1,7 +1,7 @@
 // 64 consecutive Philox blocks at once, side by side so that the rounds run in vector registers.
 #pragma once
 
-#include "core/philox.h"
+#include "core/formulas/philox.h"
 
 namespace isonorm {
 

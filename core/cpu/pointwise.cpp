@@ -2,7 +2,7 @@
 // stored as bf16 are brought into a small buffer first, so that every layout runs the same loop.
 #include "core/kernels/pointwise.h"
 
-#include "core/cpu/stream.h"
+#include "core/cpu/nontemporal.h"
 #include "core/cpu/strided.h"
 #include "core/cpu/target.h"
 
@@ -40,15 +40,15 @@ template <class A, class T> void put(T* p, int64_t stride, int64_t n, const A* f
 
 // A row function whose results go past the caches: few at a time, so that the next ones are computed meanwhile.
 template <class A, class B, size_t N, class F>
-void stream_row(const F& row, B* y, std::array<const A*, N> x, int64_t n) {
+void nontemporal_row(const F& row, B* y, std::array<const A*, N> x, int64_t n) {
   alignas(64) B results[kStreamed];
   for (int64_t k = 0; k < n; k += kStreamed) {
     const int64_t some = std::min(kStreamed, n - k);
     row(results, x, some);
     for (const A*& p : x) p += some;
-    for (int64_t i = 0; i < some; i += kLanes<B>) stream_lanes<B>(y + k + i, load_lanes<B>(results + i));
+    for (int64_t i = 0; i < some; i += kLanes<B>) store_nontemporal<B>(y + k + i, load_lanes<B>(results + i));
   }
-  end_stream(true);
+  fence_nontemporal(true);
 }
 
 enum class Bound { arithmetic, memory };  // what a row function waits for
@@ -87,13 +87,13 @@ void for_rows(const F& row, const Tensor& out, const In&... inputs) {
     if (lie_alike(out, inputs...)) {
       const std::array<const T*, N> from{inputs.template data<T>()...};
       R* to = out.mutable_data<R>();
-      bool streamed = false;
+      bool nontemporal = false;
       if constexpr (bound == Bound::memory)  // an operand that is overwritten is in a cache
-        streamed = streams<R>(out, out.numel()) && std::find(from.begin(), from.end(), to) == from.end();
+        nontemporal = passes_caches<R>(out, out.numel()) && std::find(from.begin(), from.end(), to) == from.end();
       return parallel_for(element_blocks(out.numel()), [&](int64_t begin, int64_t end) {
         std::array<const T*, N> x = from;
         for (const T*& p : x) p += begin;
-        streamed ? stream_row(row, to + begin, x, end - begin) : row(to + begin, x, end - begin);
+        nontemporal ? nontemporal_row(row, to + begin, x, end - begin) : row(to + begin, x, end - begin);
       });
     }
   for_buffered_rows<T, R>(row, out, inputs...);

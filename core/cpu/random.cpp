@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "core/cpu/philox_lanes.h"
-#include "core/math.h"
-#include "core/parallel.h"
-#include "core/round_up.h"
+#include "core/formulas/math.h"
+#include "core/formulas/round_up.h"
+#include "core/system/parallel.h"
 
 namespace isonorm::kernels::cpu {
 namespace {
@@ -103,8 +103,8 @@ void truncated_normal(const Tensor& out, double mean, double deviation, double l
     parallel_for(out.numel(), 4096, [&](int64_t begin, int64_t end) {
       for (int64_t e = begin; e < end; ++e) {
         bool found = false;
-        for (uint64_t stream = 0; !found; ++stream) {
-          const PhiloxBlock b = philox(state.seed, state.offset + static_cast<uint64_t>(e), stream);
+        for (uint64_t subsequence = 0; !found; ++subsequence) {
+          const PhiloxBlock b = philox(state.seed, state.offset + static_cast<uint64_t>(e), subsequence);
           double z[2];
           box_muller(unit_interval(b.wide(0)), unit_interval(b.wide(1)), z[0], z[1]);
           for (int i = 0; i < 2 && !found; ++i) {

@@ -6,8 +6,8 @@
 
 #include "core/cpu/target.h"
 #include "core/cpu/workspace.h"
-#include "core/parallel.h"
-#include "core/round_up.h"
+#include "core/formulas/round_up.h"
+#include "core/system/parallel.h"
 
 namespace isonorm::kernels::cpu {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/cpu/target.h"
-#include "core/parallel.h"
+#include "core/system/parallel.h"
 
 namespace isonorm::kernels::cpu {
 

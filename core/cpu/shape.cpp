@@ -1,6 +1,6 @@
 #include "core/kernels/shape.h"
 
-#include "core/parallel.h"
+#include "core/system/parallel.h"
 
 namespace isonorm::kernels::cpu {
 

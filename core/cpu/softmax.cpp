@@ -4,17 +4,17 @@
 #include <cmath>
 
 #include "core/cpu/softmax_row.h"
-#include "core/cpu/stream.h"
+#include "core/cpu/nontemporal.h"
 #include "core/cpu/target.h"
 #include "core/cpu/workspace.h"
-#include "core/parallel.h"
+#include "core/system/parallel.h"
 
 namespace isonorm::kernels::cpu {
 namespace {
 
 // e: room for a row.
 template <class A, class T>
-void softmax_row(T* __restrict y, const T* __restrict x, T* e, int64_t n, bool log, bool streamed) {
+void softmax_row(T* __restrict y, const T* __restrict x, T* e, int64_t n, bool log, bool nontemporal) {
   const A top = row_max<A>(x, n);
   // A row that is stored as it is computed keeps its exponentials; a narrower one would round them, and computes them
   // again.
@@ -28,12 +28,12 @@ void softmax_row(T* __restrict y, const T* __restrict x, T* e, int64_t n, bool l
   })[0];
   if (log) {
     const A log_sum = std::log(sum);
-    for_results<A>(streamed, y, n,
+    for_results<A>(nontemporal, y, n,
                    [&](int64_t i, auto lanes) { lanes.store(y + i, (lanes.load(x + i) - top) - log_sum); });
     return;
   }
   const A inverse = 1 / sum;
-  for_results<A>(streamed, y, n, [&](int64_t i, auto lanes) {
+  for_results<A>(nontemporal, y, n, [&](int64_t i, auto lanes) {
     if constexpr (kStore)
       lanes.store(y + i, lanes.load(e + i) * inverse);
     else
@@ -43,14 +43,14 @@ void softmax_row(T* __restrict y, const T* __restrict x, T* e, int64_t n, bool l
 
 template <class A, class T>
 void softmax_gradient_row(T* __restrict dx, const T* __restrict g, const T* __restrict y, int64_t n, bool log,
-                          bool streamed) {
+                          bool nontemporal) {
   const A sum = sum_row<A, 1>(n, [&](int64_t i, auto lanes, Vec<A>* acc) {
     const Vec<A> dy = lanes.keep(lanes.load(g + i));
     bring(g + n + i);
     bring(y + n + i);
     acc[0] += log ? dy : dy * lanes.load(y + i);
   })[0];
-  for_results<A>(streamed, dx, n, [&](int64_t i, auto lanes) {
+  for_results<A>(nontemporal, dx, n, [&](int64_t i, auto lanes) {
     const Vec<A> dy = lanes.load(g + i), p = lanes.load(y + i);
     lanes.store(dx + i, log ? dy - exp_lanes<A>(p) * sum : p * (dy - sum));
   });
@@ -69,11 +69,12 @@ template <Isa I> void softmax(const Tensor& out, const Tensor& x, bool log) {
   visit_floating(x.dtype(), "softmax", [&]<class T>() {
     const T* px = x.data<T>();
     T* py = out.mutable_data<T>();
-    const bool streamed = streams<T>(out, x.size(-1));
+    const bool nontemporal = passes_caches<T>(out, x.size(-1));
     for_rows(out, [=](int64_t begin, int64_t end, int64_t n) {
       const Workspace<T> row(n);
-      for (int64_t at = begin; at < end; at += n) softmax_row<acc_t<T>>(py + at, px + at, row.data(), n, log, streamed);
-      end_stream(streamed);
+      for (int64_t at = begin; at < end; at += n)
+        softmax_row<acc_t<T>>(py + at, px + at, row.data(), n, log, nontemporal);
+      fence_nontemporal(nontemporal);
     });
   });
 }
@@ -82,11 +83,11 @@ template <Isa I> void softmax_backward(const Tensor& dx, const Tensor& g, const 
   visit_floating(y.dtype(), "softmax", [&]<class T>() {
     const T *pg = g.data<T>(), *py = y.data<T>();
     T* pd = dx.mutable_data<T>();
-    const bool streamed = streams<T>(dx, y.size(-1));
+    const bool nontemporal = passes_caches<T>(dx, y.size(-1));
     for_rows(dx, [=](int64_t begin, int64_t end, int64_t n) {
       for (int64_t at = begin; at < end; at += n)
-        softmax_gradient_row<acc_t<T>>(pd + at, pg + at, py + at, n, log, streamed);
-      end_stream(streamed);
+        softmax_gradient_row<acc_t<T>>(pd + at, pg + at, py + at, n, log, nontemporal);
+      fence_nontemporal(nontemporal);
     });
   });
 }

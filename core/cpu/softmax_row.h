@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "core/cpu/lanes.h"
-#include "core/math/exp.h"
+#include "core/formulas/math/exp.h"
 
 namespace isonorm {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "core/parallel.h"
+#include "core/system/parallel.h"
 #include "core/tensor.h"
 
 namespace isonorm {

@@ -2,7 +2,7 @@
 // instruction set, with the flags that belong to it and ISONORM_TARGET set; each instantiates its kernels for kTarget.
 #pragma once
 
-#include "core/kernel.h"
+#include "core/kernels/kernel.h"
 
 namespace isonorm {
 constexpr Isa kTarget = Isa::ISONORM_TARGET;

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/cpu/lanes.h"
-#include "core/round_up.h"
+#include "core/formulas/round_up.h"
 
 namespace isonorm {
 namespace {

@@ -1,7 +1,7 @@
 // Scratch memory of one call of a kernel.
 #pragma once
 
-#include "core/allocator.h"
+#include "core/memory/allocator.h"
 
 namespace isonorm {
 namespace {

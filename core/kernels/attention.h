@@ -1,7 +1,7 @@
 // Slots of scaled dot-product attention that never stores a matrix of scores, forward and backward.
 #pragma once
 
-#include "core/kernel.h"
+#include "core/kernels/kernel.h"
 #include "core/tensor.h"
 
 namespace isonorm::kernels {
@@ -12,9 +12,8 @@ struct AttentionSpec {
 };
 
 struct AttentionInputs {
-  Tensor q, k,
-      v;        // [batch, heads, time, size] of one dtype, f32 or f64; elements of a head adjacent, any other strides
-  Tensor mask;  // [batch, heads, queries, keys], any strides, added to the scores; or undefined
+  Tensor q, k, v;  // [batch, heads, time, size], f32 or f64, all of one dtype; elements of a head adjacent
+  Tensor mask;     // [batch, heads, queries, keys], any strides, added to the scores; or undefined
 
   friend int64_t tensor_bytes(const AttentionInputs& a) { return bytes_of_all(a.q, a.k, a.v, a.mask); }
 };

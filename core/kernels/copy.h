@@ -1,8 +1,7 @@
-// Slots that move elements: copy with broadcast and conversion, fill. Between devices, copies of contiguous tensors go
-// through `transfer`.
+// Slots that move elements on one device: copy with broadcast and conversion, fill.
 #pragma once
 
-#include "core/kernel.h"
+#include "core/kernels/kernel.h"
 #include "core/tensor.h"
 
 namespace isonorm::kernels {

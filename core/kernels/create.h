@@ -1,7 +1,7 @@
 // Slot that writes evenly spaced values; with fill (core/kernels/copy.h) it makes every tensor of given values.
 #pragma once
 
-#include "core/kernel.h"
+#include "core/kernels/kernel.h"
 #include "core/tensor.h"
 
 namespace isonorm::kernels {

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "core/kernel.h"
+#include "core/kernels/kernel.h"
 #include "core/tensor.h"
 
 namespace isonorm::kernels {

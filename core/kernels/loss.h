@@ -1,7 +1,7 @@
 // Slots of the cross-entropy of rows. What the forward pass keeps for the backward pass are two numbers a row.
 #pragma once
 
-#include "core/kernel.h"
+#include "core/kernels/kernel.h"
 #include "core/tensor.h"
 
 namespace isonorm::kernels {

@@ -1,7 +1,7 @@
 // Slots of the matrix product and of what a linear map's backward adds to it.
 #pragma once
 
-#include "core/kernel.h"
+#include "core/kernels/kernel.h"
 #include "core/tensor.h"
 
 namespace isonorm::kernels {

@@ -1,7 +1,7 @@
 // Slots of the feed-forward half of a Transformer block, rows by rows: y = gelu(x W1^T + b1) W2^T + b2.
 #pragma once
 
-#include "core/kernel.h"
+#include "core/kernels/kernel.h"
 #include "core/tensor.h"
 
 namespace isonorm::kernels {

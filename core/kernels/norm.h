@@ -2,8 +2,8 @@
 // for what is absent.
 #pragma once
 
-#include "core/kernel.h"
-#include "core/norm_spec.h"
+#include "core/formulas/norm_spec.h"
+#include "core/kernels/kernel.h"
 #include "core/tensor.h"
 
 namespace isonorm::kernels {

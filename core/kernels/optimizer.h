@@ -5,9 +5,9 @@
 #include <array>
 #include <span>
 
-#include "core/kernel.h"
+#include "core/formulas/update_rules.h"
+#include "core/kernels/kernel.h"
 #include "core/tensor.h"
-#include "core/update_rules.h"
 
 namespace isonorm::kernels {
 

@@ -1,8 +1,8 @@
-// Slots of pointwise kernels. `op` is the position of the op in its list in core/pointwise.h.
+// Slots of pointwise kernels. `op` is the position of the op in its list in core/formulas/pointwise.h.
 #pragma once
 
-#include "core/kernel.h"
-#include "core/pointwise.h"
+#include "core/formulas/pointwise.h"
+#include "core/kernels/kernel.h"
 #include "core/tensor.h"
 
 namespace isonorm::kernels {

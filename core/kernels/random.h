@@ -3,7 +3,7 @@
 // values of the f64 one.
 #pragma once
 
-#include "core/kernel.h"
+#include "core/kernels/kernel.h"
 #include "core/random.h"
 #include "core/tensor.h"
 
@@ -17,7 +17,6 @@ void truncated_normal(const Tensor& out, double mean, double deviation, double l
 void bernoulli(const Tensor& out, double p, Generator state);
 void random_integers(const Tensor& out, int64_t lo, int64_t hi, Generator state);
 void random_permutation(const Tensor& out, Generator state);
-template <Isa I> void dropout(const Tensor& out, const Tensor& x, double p, Generator state);
 }  // namespace cpu
 
 // With u(e) the uniform number in [0, 1) of element e, which is part j of 2 of its block (philox_place);
@@ -34,16 +33,12 @@ inline constinit Kernel<void(const Tensor&, double, Generator)> bernoulli{"berno
 inline constinit Kernel<void(const Tensor&, int64_t, int64_t, Generator)> random_integers{"randint",
                                                                                           &cpu::random_integers};
 
-// Element e: the first normal number inside [lo, hi] of the pairs in block e of streams 0, 1, 2, ..., rounded to the
-// nearest value of the dtype inside; n blocks. Throws where there is none.
+// Element e: the first normal number inside [lo, hi] of the pairs in block e of subsequences 0, 1, 2, ..., rounded to
+// the nearest value of the dtype inside; n blocks. Throws where there is none.
 inline constinit Kernel<void(const Tensor&, double, double, double, double, Generator)> truncated_normal{
     "truncated_normal", &cpu::truncated_normal};
 // A permutation of 0 .. n - 1 (i64) by Fisher and Yates: for i = n - 1 .. 1, swap i with floor((i + 1) b / 2^64), b
 // from block i; n blocks.
 inline constinit Kernel<void(const Tensor&, Generator)> random_permutation{"randperm", &cpu::random_permutation};
-// out = x / (1 - p) where the 32 bits of the element (part j of 4 of its block) are >= p 2^32, else 0; philox_blocks(n,
-// 4) blocks.
-inline constinit Kernel<void(const Tensor&, const Tensor&, double, Generator)> dropout{
-    "dropout", []<Isa I>() { return &cpu::dropout<I>; }};
 
 }  // namespace isonorm::kernels

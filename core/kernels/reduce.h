@@ -1,7 +1,7 @@
 // Slots of reductions over the middle dimension of a contiguous [outer, length, inner] array.
 #pragma once
 
-#include "core/kernel.h"
+#include "core/kernels/kernel.h"
 #include "core/tensor.h"
 
 namespace isonorm::kernels {

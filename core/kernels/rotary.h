@@ -1,7 +1,7 @@
 // Slot of rotary position embedding: pairs of neighbouring elements turned by an angle that depends on their place.
 #pragma once
 
-#include "core/kernel.h"
+#include "core/kernels/kernel.h"
 #include "core/tensor.h"
 
 namespace isonorm::kernels {

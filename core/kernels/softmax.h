@@ -1,7 +1,7 @@
 // Slots of softmax over the last dimension of contiguous [rows, width] tensors.
 #pragma once
 
-#include "core/kernel.h"
+#include "core/kernels/kernel.h"
 #include "core/tensor.h"
 
 namespace isonorm::kernels {

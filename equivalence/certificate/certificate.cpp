@@ -6,7 +6,7 @@
 #include <mutex>
 #include <thread>
 
-#include "core/parallel.h"
+#include "core/system/parallel.h"
 #include "equivalence/lockstep/criterion.h"
 
 namespace isonorm::equivalence {

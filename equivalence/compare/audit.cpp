@@ -16,6 +16,7 @@
 #include "nn/norm.h"
 #include "nn/stream_watch.h"
 #include "training/build_model.h"
+#include "training/model_file.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -169,6 +170,7 @@ int64_t AuditResult::directions() const {
 AuditResult audit(const training::TrainingOptions& options, const TensorMap& weights) {
   check(options.batch > 0 && options.vocab > 0 && options.context > 0, "audit: ", options.batch, " examples of ",
         options.context, " among ", options.vocab, " characters, expected at least 1 of each");
+  training::check_pre_norm(options.residual);
   return Auditor(options, weights).run();
 }
 

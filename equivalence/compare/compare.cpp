@@ -119,10 +119,6 @@ class Points {
 
 }  // namespace
 
-Tensor cross_entropy_of(nn::Module& model, const training::Examples& batch) {
-  return cross_entropy(model(batch.inputs), batch.targets);
-}
-
 std::string Comparison::message() const {
   return text(name_of(verdict), ": ", reason, likely.empty() ? "" : "; likely ", likely);
 }

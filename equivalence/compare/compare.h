@@ -2,7 +2,7 @@
 // the same is measured beside it, with controls: the first model moved by one unit in the last place.
 //
 //   equivalence::Comparison c = equivalence::compare_gradients(
-//       layer, rms, {}, equivalence::cross_entropy_of, [&](int64_t point) { return batch(point); });
+//       layer, rms, {}, training::cross_entropy_of, [&](int64_t point) { return batch(point); });
 //   if (!c.same()) std::puts(c.message().c_str());
 //   // different: gradient at point 1: 2.1e-01, the bound is 5.8e-13; down1.weight[0, 0] is 0.031, in the reference
 //   // -0.012; likely ...
@@ -15,14 +15,13 @@
 #include "equivalence/lockstep/result.h"
 #include "equivalence/lockstep/training.h"
 #include "optim/optimizer.h"
+#include "training/step.h"
 
 namespace isonorm::equivalence {
 
-// The loss (one element) of a model on a batch. What it draws at random it draws from the default generator, which
-// stands at the same place for every model.
-using Objective = std::function<Tensor(nn::Module& model, const training::Examples& batch)>;
-// cross_entropy(model(inputs), targets).
-Tensor cross_entropy_of(nn::Module& model, const training::Examples& batch);
+// What an objective draws at random it draws from the default generator, which stands at the same place for every
+// model.
+using training::Objective;
 
 // The examples of a point or step, counted from 0.
 using Batches = std::function<training::Examples(int64_t)>;

@@ -10,7 +10,7 @@
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
-#include "core/copied.h"
+#include "core/view.h"
 #include "optim/clip.h"
 
 namespace isonorm::equivalence {
@@ -88,11 +88,10 @@ void OwnTraining::train_with(std::unique_ptr<optim::Optimizer> optimizer, double
 }
 
 void OwnTraining::differentiate(const training::Examples& batch) {
-  for (const Tensor& p : model_.parameters()) set_gradient(p, {});
-  const SameDraws draws(generator_);
-  const Tensor loss = loss_of_(model_, batch);
-  backward(loss);
-  loss_ = loss.item();
+  {
+    const SameDraws draws(generator_);
+    loss_ = training::differentiate(model_, loss_of_, batch);
+  }
   NoGrad no_grad;
   gradients_.clear();
   moved_.clear();
@@ -104,12 +103,12 @@ void OwnTraining::differentiate(const training::Examples& batch) {
 }
 
 void OwnTraining::update(double) {
-  optimizer_->step(clip_ > 0 ? optim::clip_factor(optim::gradient_norm(model_.parameters()), clip_) : 1);
+  training::Step(model_, *optimizer_, loss_of_, {.limits = {.norm = clip_}}).update();
   weights_.clear();
   for (const nn::Parameter& p : parameters_) {
     weights_.push_back(detach(p.tensor));
     if (p.blind_end == p.blind_begin) continue;
-    weights_.back() = copied(p.tensor);
+    weights_.back() = detached::clone(p.tensor);
     fill(narrow(weights_.back(), 0, p.blind_begin, p.blind_end - p.blind_begin), 0);
   }
 }
@@ -121,7 +120,7 @@ Tensor OwnTraining::reference_weight(const Training& reference, size_t i) const 
 }
 
 Restore::Restore(nn::Module& model) {
-  for (const Tensor& p : model.parameters()) values_.emplace_back(p, copied(p));
+  for (const Tensor& p : model.parameters()) values_.emplace_back(p, detached::clone(p));
   remember(model, flags_);
 }
 

@@ -1,11 +1,11 @@
 #include "equivalence/compare/parameter_map.h"
 
-#include <algorithm>
 #include <set>
 
 #include "autograd/ops/shape.h"
 #include "equivalence/coordinates/map.h"
 #include "io/json.h"
+#include "io/name_pattern.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -47,38 +47,6 @@ int64_t size_along(const Leg& leg, const Dims& shape) {
   check(leg.dim >= 0 && leg.dim < shape.rank, "parameter map: ", leg.map, " along dimension ", leg.dim,
         " does not fit shape ", shape);
   return shape[leg.dim];
-}
-
-// What each * of `pattern` stands for in `name`, each as short as can be from the left; nothing where it does not fit.
-std::optional<std::vector<std::string>> matched(std::string_view pattern, std::string_view name) {
-  std::vector<std::string> parts;
-  size_t star = pattern.find('*');
-  if (star == std::string_view::npos) return pattern == name ? std::optional(parts) : std::nullopt;
-  if (!name.starts_with(pattern.substr(0, star))) return {};
-  name.remove_prefix(star);
-  for (;;) {
-    pattern.remove_prefix(star + 1);
-    star = pattern.find('*');
-    const std::string_view literal = pattern.substr(0, star);
-    const bool last = star == std::string_view::npos;
-    if (last && !name.ends_with(literal)) return {};
-    const size_t at = last ? name.size() - literal.size() : name.find(literal);
-    if (at == std::string_view::npos) return {};
-    parts.emplace_back(name.substr(0, at));
-    if (last) return parts;
-    name.remove_prefix(at + literal.size());
-  }
-}
-
-std::string filled(const std::string& pattern, const std::vector<std::string>& parts) {
-  std::string name;
-  size_t next = 0;
-  for (char c : pattern)
-    if (c == '*')
-      name += parts[next++];
-    else
-      name += c;
-  return name;
 }
 
 // A string, or a list of strings.
@@ -125,8 +93,7 @@ Tensor Route::adjoint(const Tensor& g, const Dims& shape) const {
 
 ParameterMap& ParameterMap::add(const std::string& from, const std::string& to, std::vector<Leg> legs) {
   check(!from.empty() && !to.empty(), "parameter map: a name is empty in '", from, "' -> '", to, "'");
-  check(std::count(to.begin(), to.end(), '*') <= std::count(from.begin(), from.end(), '*'), "parameter map: '", to,
-        "' has more * than '", from, "'");
+  check(io::count_stars(to) <= io::count_stars(from), "parameter map: '", to, "' has more * than '", from, "'");
   for (const Leg& leg : legs) check_known(leg.map);
   rules_.push_back({from, to, std::move(legs), false});
   return *this;
@@ -140,10 +107,10 @@ ParameterMap& ParameterMap::leave_out(const std::string& pattern) {
 
 std::optional<Route> ParameterMap::route(const std::string& name) const {
   for (const Rule& r : rules_) {
-    const auto parts = matched(r.from, name);
-    if (!parts) continue;
+    std::vector<std::string> stars;
+    if (!io::matches(r.from, name, stars)) continue;
     if (r.ignore) return {};
-    return Route{filled(r.to, *parts), r.legs};
+    return Route{io::filled(r.to, stars), r.legs};
   }
   return Route{name};
 }

@@ -11,8 +11,8 @@
 //   [{"a": "blocks.*.attn.proj.*", "b": "h.*.attn.c_proj.*", "map": "recentre", "dim": 0},
 //    {"a": "h.*.attn.bias", "b": ""}]
 //
-// The first rule whose pattern fits a name decides; a name that none fits keeps itself. A * stands for any characters,
-// and the i-th * of the new name for what the i-th one matched.
+// The first rule whose pattern fits a name decides; a name that none fits keeps itself. Patterns: io/name_pattern.h;
+// the i-th star of the new name stands for what the i-th one matched.
 #pragma once
 
 #include <optional>

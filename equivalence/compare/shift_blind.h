@@ -4,11 +4,10 @@
 //   F3  writers' gradients sum to 0 along the stream: W may be replaced by P W
 //   F4  readers' gradients sum to 0 along the stream: A may be replaced by A P (not behind a learned gain or bias)
 //
-//   const auto blind = equivalence::check_shift_blind(model, equivalence::cross_entropy_of, batches);
+//   const auto blind = equivalence::check_shift_blind(model, training::cross_entropy_of, batches);
 //   if (!blind.convertible) std::puts(blind.message().c_str());
-//   // not convertible: the gradient of entry.weight sums along the stream to 3.1e-01 of its largest entry, the bound
-//   is
-//   // 1.7e-13 (4 of 4 writers); likely no final norm, ...
+//   // not convertible: the gradient of entry.weight sums along the stream to 3.1e-01 of its largest entry, the
+//   // bound is 1.7e-13 (4 of 4 writers); likely no final norm, ...
 #pragma once
 
 #include "equivalence/compare/compare.h"

@@ -31,8 +31,8 @@ struct Conversion {
 // The state in the coordinates of `to`, in the order of layout.places. dtype: of all floating tensors of the result; as
 // before where not set. Writers are centred (S1), readers compressed (S3), both expanded on the way back (S7).
 // Throws, naming tensor and reason, where
-//   a form is none, or both are the same           a tensor is missing, unexpected, not floating, or has NaN or
-//   infinity the width is below 2, or a size does not fit   a reader reads the bare stream, or through an unknown norm
+//   a form is none, or both are the same           a tensor is missing, unexpected, not floating or not finite
+//   the width is below 2, or a size does not fit   a reader reads the bare stream, or through an unknown norm
 //   two norms or tensors have one name             a gain, or a layer scale, stands on compressed coordinates
 //   no reader takes up the bias of a norm          a writer of rms_norm is not zero-mean: no LayerNorm computes that
 //   a name that conversion makes is taken          a result does not fit its dtype

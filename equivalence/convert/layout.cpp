@@ -34,11 +34,13 @@ const NormPlace* Layout::find_norm(const std::string& name) const {
 Layout layout_of(const nn::Module& module) {
   Layout layout;
   const nn::Stream* stream = nullptr;
-  std::map<const nn::StreamNorm*, std::string> name_of_norm;
+  std::map<const nn::Connection*, std::string> name_of_norm;
   std::set<std::string> of_norm, scales;  // parameters that belong to a norm, and layer scales
   walk(module, "", [&](const std::string& path, const nn::Module& m) {
     const auto* norm = dynamic_cast<const nn::StreamNorm*>(&m);
     if (!norm) return;
+    check(dynamic_cast<const nn::PreNorm*>(norm), "layout: '", path.substr(0, path.size() - 1),
+          "' is no connection of pre_norm, whose forms alone are known");
     const std::string name = path.substr(0, path.size() - 1);
     check(!stream || same(*stream, norm->stream()), "layout: norm '", name, "' belongs to another stream");
     stream = &norm->stream();

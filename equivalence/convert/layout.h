@@ -47,7 +47,7 @@ struct Layout {
   const NormPlace* find_norm(const std::string& name) const;  // null where there is none
 };
 
-// The layout of a module whose norms are nn::StreamNorm and whose readers are nn::Linear, from the roles of its
+// The layout of a module whose norms are nn::PreNorm and whose readers are nn::Linear, from the roles of its
 // parameters. Raw parameters are those of the Pre-LN model, so raw storage counts as layer_norm, whatever the form that
 // the model maps them to. Throws where it has no norm, norms of more than one stream, or a reader that no norm is known
 // of.

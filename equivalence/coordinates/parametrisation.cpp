@@ -2,7 +2,7 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops/shape.h"
-#include "core/copied.h"
+#include "core/view.h"
 
 namespace isonorm::equivalence {
 using nn::Role;
@@ -44,7 +44,7 @@ Tensor visible_weight(const nn::Parameter& p, const nn::Stream& stream, bool rea
   Tensor w = restoring_map(p, stream)(detach(p.tensor), p.stream_dim);
   if (p.role == Role::writer || (p.role == Role::reader && reader_blind)) w = nn::recentre(w, p.stream_dim);
   if (p.blind_end == p.blind_begin) return w;
-  w = copied(w);
+  w = detached::clone(w);
   fill(narrow(w, 0, p.blind_begin, p.blind_end - p.blind_begin), 0);
   return w;
 }

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <mutex>
 
-#include "core/parallel.h"
 #include "core/printed.h"
+#include "core/system/parallel.h"
 #include "equivalence/experiments/all.h"
 #include "equivalence/experiments/tail.h"
 #include "equivalence/grid/recipe.h"

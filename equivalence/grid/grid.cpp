@@ -7,8 +7,8 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops/pointwise.h"
-#include "core/parallel.h"
 #include "core/random.h"
+#include "core/system/parallel.h"
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/lockstep/lockstep.h"
 #include "equivalence/lockstep/made_examples.h"

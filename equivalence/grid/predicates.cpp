@@ -9,7 +9,7 @@
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
-#include "core/copied.h"
+#include "core/view.h"
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/lockstep/training.h"
 
@@ -167,7 +167,7 @@ Measured Measurement::commutes(bool orthogonal) {
 Measured Measurement::any_width() {
   const auto on_stream = [](const Parameter& p) { return p.role != Role::neutral; };
   const auto last_to_zero = [&](const Tensor& x, const Parameter& p) {
-    const Tensor copy = copied(x);
+    const Tensor copy = detached::clone(x);
     if (on_stream(p)) fill(narrow(copy, p.stream_dim, width_ - 1, 1), 0);
     return copy;
   };

@@ -8,7 +8,7 @@
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
-#include "core/copied.h"
+#include "core/view.h"
 #include "training/optimizers.h"
 
 namespace isonorm::equivalence {
@@ -16,7 +16,7 @@ namespace isonorm::equivalence {
 MakeUpdate update_of(const training::TrainingOptions& o) {
   return [o](const std::vector<nn::Parameter>& parameters) -> Update {
     const std::shared_ptr<optim::Optimizer> optimizer = build_optimizer(o, parameters);
-    return [o, optimizer] { optimizer->step(limit_gradients(o, optimizer->parameters())); };
+    return [o, optimizer] { optimizer->step(limit_gradients(o.limits(), optimizer->parameters()).scale); };
   };
 }
 
@@ -24,19 +24,19 @@ Track follow(const MakeUpdate& make, const std::vector<nn::Parameter>& like, con
              const TensorFunction& after) {
   std::vector<nn::Parameter> parameters = like;
   for (size_t i = 0; i < parameters.size(); ++i) {
-    parameters[i].tensor = copied(history.weights[i]);
+    parameters[i].tensor = detached::clone(history.weights[i]);
     require_grad(parameters[i].tensor);
   }
   const Update update = make(parameters);
   NoGrad no_grad;
   Track track;
   for (const std::vector<Tensor>& gradients : history.gradients) {
-    for (size_t i = 0; i < parameters.size(); ++i) set_gradient(parameters[i].tensor, copied(gradients[i]));
+    for (size_t i = 0; i < parameters.size(); ++i) set_gradient(parameters[i].tensor, detached::clone(gradients[i]));
     update();
     std::vector<Tensor>& weights = track.emplace_back();
     for (const nn::Parameter& p : parameters) {
       if (after) copy_into(p.tensor, after(detach(p.tensor), p));
-      weights.push_back(copied(p.tensor));
+      weights.push_back(detached::clone(p.tensor));
     }
   }
   return track;

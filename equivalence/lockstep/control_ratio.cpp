@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "core/philox.h"
+#include "core/formulas/philox.h"
 #include "equivalence/lockstep/criterion.h"
 
 namespace isonorm::equivalence {

@@ -35,7 +35,7 @@ void Forged::start_from(const nn::Module& raw) {
 }
 
 void Forged::differentiate(const training::Examples& batch) {
-  const bool wrong = forgery_ == Forgery::batch && instead_ && step_ == exchanged_;
+  const bool wrong = forgery_ == Forgery::batch && instead_ && taken_ == exchanged_;
   Trainee::differentiate(wrong ? *instead_ : batch);
   if (forgery_ != Forgery::frozen_gains) return;
   for (const nn::Parameter& p : model().named_parameters())

@@ -3,14 +3,15 @@
 #include <chrono>
 #include <map>
 
-#include "core/parallel.h"
 #include "core/random.h"
+#include "core/system/parallel.h"
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/lockstep/lockstep.h"
 #include "equivalence/lockstep/wrong_training.h"
 #include "io/sha256.h"
 #include "optim/schedule.h"
 #include "training/held_out.h"
+#include "training/model_file.h"
 #include "training/source.h"
 
 namespace isonorm::equivalence {
@@ -129,6 +130,7 @@ ProofResult prove(const ProofOptions& options, const ProgressCallback& progress)
   const training::TrainingOptions& o = options.training;
   check(o.step_count() > 0 && o.batch > 0, "prove: ", o.step_count(), " steps of ", o.batch,
         " examples, expected at least 1 of each");
+  training::check_pre_norm(options.training.residual);
   check(options.controls > 0, "prove: ", options.controls, " controls, expected at least 1");
   for (const std::string& form : options.forms)
     check(form != nn::name_of(StreamForm::layer_norm), "prove: layer_norm is the reference; to be held against it are ",

@@ -22,12 +22,10 @@ constexpr const char* name_of(Verdict v) {
   return v == Verdict::same ? "same" : v == Verdict::different ? "different" : "undecided";
 }
 
-// Deviation from the reference at every step, each relative to the size of the quantity, so that a criterion's scale is
-// 1:
+// Deviation from the reference at every step, each relative to the size of the quantity: a criterion's scale is 1.
 //   loss      |l - l_ref| / |l_ref|
 //   gradient  largest over tensors of max |g - g_ref| / max |g_ref|, in raw coordinates before clipping, not projected;
-//   tensors whose
-//             gradient is zero in exact arithmetic (key biases) are divided by the largest entry of all gradients
+//             tensors whose exact gradient is zero (key biases) are divided by the largest entry of all gradients
 //   weight    the same of the weights after the step, the directions that the function cannot see projected out
 struct Deviations {
   std::vector<double> loss, gradient, weight;
@@ -62,8 +60,7 @@ struct RunResult {
   Verdict expected = Verdict::same;
   bool may_be_identical = false;  // equal to the reference to the last bit throughout: else it was compared with itself
   Verdict observed = Verdict::undecided;
-  bool as_expected =
-      false;  // observed == expected, and where `different` is expected, by the margin that criterion.h asks for
+  bool as_expected = false;  // observed == expected; where that is `different`, by the margin of criterion.h
   std::string reason;  // one sentence: the first step and quantity that decided, or by how much the bound was kept
 
   double loss_deviation = 0, gradient_deviation = 0, weight_deviation = 0;  // largest over the run

@@ -3,7 +3,6 @@
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
 #include "autograd/ops/loss.h"
-#include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
 #include "equivalence/coordinates/parametrisation.h"
 #include "training/optimizers.h"
@@ -33,6 +32,12 @@ void Trainee::make() {
     lifted_ = std::make_unique<Lifted>(parameters_, stream_, make);
   else
     own_ = make(model_->parameters());
+  training::StepOptions step{.limits = options_.limits(), .accumulate = options_.accumulate};
+  if (lifted_) step.apply = [this](double scale) { lifted_->step(scale); };
+  const auto loss = [this](nn::Module&, const training::Examples& b) {
+    return cross_entropy(forward(b.inputs), b.targets);
+  };
+  step_.emplace(*model_, optimizer(), loss, step);
 }
 
 void Trainee::start_from(const nn::Module& raw) {
@@ -59,17 +64,11 @@ Tensor Trainee::compared_gradient(const nn::Parameter& p) const {
 }
 
 void Trainee::differentiate(const training::Examples& batch) {
-  if (options_.resume_at > 0 && step_ == options_.resume_at) resume();
-  ++step_;
-  for (const nn::Parameter& p : parameters_) set_gradient(p.tensor, {});
-  const SameDraws draws(generator_);
-  const int64_t part = batch.targets.size(0) / options_.accumulate;
-  loss_ = 0;
-  for (int64_t from = 0; from < batch.targets.size(0); from += part) {
-    const Tensor loss =
-        cross_entropy(forward(narrow(batch.inputs, 0, from, part)), narrow(batch.targets, 0, from, part));
-    backward(options_.accumulate == 1 ? loss : loss * (1.0 / options_.accumulate));
-    loss_ += loss.item() / options_.accumulate;
+  if (options_.resume_at > 0 && taken_ == options_.resume_at) resume();
+  ++taken_;
+  {
+    const SameDraws draws(generator_);
+    loss_ = step_->differentiate(batch);
   }
   gradients_.clear();
   NoGrad no_grad;
@@ -87,12 +86,7 @@ void Trainee::update(double lr) {
   if (lifted_) lifted_->lift();
   if (options_.ema > 0 && !average_)
     average_ = std::make_unique<optim::Ema>(model_->parameters(), optim::EmaOptions{.decay = options_.ema});
-  optimizer().set_lr(lr);
-  const double scale = limit_gradients(options_, optimizer().parameters());
-  if (lifted_)
-    lifted_->step(scale);
-  else
-    own_->step(scale);
+  step_->update(lr);
   project(parameters_, variant_.after_step);
   weights_.clear();
   for (const nn::Parameter& p : parameters_) weights_.push_back(compared_weight(p));

@@ -9,6 +9,7 @@
 #include "equivalence/lockstep/training.h"
 #include "optim/ema.h"
 #include "training/build_model.h"
+#include "training/step.h"
 
 namespace isonorm::equivalence {
 
@@ -36,7 +37,7 @@ class Trainee : public Training {
   // The logits.
   virtual Tensor forward(const Tensor& inputs) { return (*model_)(inputs); }
 
-  int step_ = 0;  // that differentiate() begins next, from 0
+  int taken_ = 0;  // steps that differentiate() has begun
 
  private:
   void make();
@@ -54,7 +55,8 @@ class Trainee : public Training {
   Generator generator_;                    // where dropout draws
   std::unique_ptr<Lifted> lifted_;         // where the variant lifts
   std::unique_ptr<optim::Optimizer> own_;  // elsewhere
-  std::unique_ptr<optim::Ema> average_;    // from the first update on, where one is asked for
+  std::optional<training::Step> step_;
+  std::unique_ptr<optim::Ema> average_;  // from the first update on, where one is asked for
 };
 
 }  // namespace isonorm::equivalence

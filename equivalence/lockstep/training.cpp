@@ -4,7 +4,7 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops/shape.h"
-#include "core/philox.h"
+#include "core/formulas/philox.h"
 
 namespace isonorm::equivalence {
 namespace {

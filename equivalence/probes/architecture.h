@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "training/build_model.h"
-#include "training/own_option.h"
+#include "training/models/own_option.h"
 
 namespace isonorm::equivalence {
 

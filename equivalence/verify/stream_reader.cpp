@@ -5,7 +5,7 @@
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "equivalence/convert/canonical.h"
-#include "nn/norm.h"
+#include "nn/residual/pre_norm.h"
 
 namespace isonorm::equivalence {
 
@@ -28,13 +28,13 @@ std::vector<StreamReader> readers_of(const TensorMap& state, const Layout& layou
 }
 
 Tensor normalised(const TensorMap& state, const Layout& layout, const NormPlace& place, const Tensor& rows) {
-  nn::StreamNorm norm(nn::Stream(layout.form, layout.width, nn::StreamStorage::mapped),
-                      {.eps = place.eps, .affine = !place.weight.empty() || !place.bias.empty()});
+  nn::PreNorm norm(nn::Stream(layout.form, layout.width, nn::StreamStorage::mapped),
+                   {.eps = place.eps, .affine = !place.weight.empty() || !place.bias.empty()});
   norm.to(DType::f64);
   if (!place.weight.empty()) copy_into(norm.weight, widened(state, place.weight));
   if (!place.bias.empty()) copy_into(norm.bias, widened(state, place.bias));
   nn::Residual r{rows, {}};
-  return norm(r);
+  return norm.read(r);
 }
 
 const NormPlace& norm_of(const Layout& layout, const StreamReader& reader) {

@@ -108,6 +108,7 @@ std::string Verification::sentence() const {
 Verification verify_models(const training::ModelFile& a, const training::ModelFile& b,
                            const std::vector<std::pair<std::string, Tensor>>& more) {
   const training::ModelOptions first(a.description), second(b.description);
+  training::check_pre_norm(first.transformer().residual), training::check_pre_norm(second.transformer().residual);
   first.check_size(a.state), second.check_size(b.state);
   Verification v;
   if (&first.row() != &second.row()) {
@@ -132,6 +133,7 @@ void check_described(const Metadata& description, const Layout& layout) {
   if (description.empty()) return;
   const training::ModelOptions options(description);
   const nn::TransformerOptions& t = options.transformer();
+  training::check_pre_norm(t.residual);
   const nn::StreamForm form = training::stored_form(options);
   check(form == layout.form, "spec: the file says that its tensors are those of ", nn::name_of(form), ", not of ",
         nn::name_of(layout.form));

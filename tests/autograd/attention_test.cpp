@@ -12,8 +12,8 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
-#include "core/allocator.h"
-#include "core/parallel.h"
+#include "core/memory/allocator.h"
+#include "core/system/parallel.h"
 #include "tests/support/random.h"
 
 using namespace isonorm;

@@ -32,6 +32,20 @@ TEST_CASE("leaves that were given one gradient tensor own a copy each") {
   CHECK(c.item() == 5);
 }
 
+TEST_CASE("a leaf's gradient is contiguous, whatever was given") {
+  Tensor x = from_vector<double>({0, 0, 0, 0}, {2, 2});
+  require_grad(x);
+  const Tensor g = from_vector<double>({1, 2, 3, 4}, {2, 2});
+  set_gradient(x, transpose(g, 0, 1));
+  CHECK(gradient(x).is_contiguous());
+  CHECK(gradient(x).to_vector<double>() == std::vector<double>{1, 3, 2, 4});
+  set_gradient(x, g);
+  CHECK(gradient(x).data<double>() == g.data<double>());
+  backward(sum(transpose(x, 0, 1)));
+  CHECK(gradient(x).is_contiguous());
+  CHECK(g.to_vector<double>() == std::vector<double>{1, 2, 3, 4});
+}
+
 TEST_CASE("grad() leaves the leaves' gradients alone and sees inner tensors") {
   Tensor x = tensor({3.0}), z = tensor({1.0});
   require_grad(x), require_grad(z);

@@ -11,8 +11,8 @@
 #include "autograd/gradcheck.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
-#include "core/kernel.h"
-#include "core/parallel.h"
+#include "core/kernels/kernel.h"
+#include "core/system/parallel.h"
 #include "tests/support/random.h"
 
 using namespace isonorm;

@@ -12,7 +12,7 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
 #include "autograd/ops/shape.h"
-#include "core/parallel.h"
+#include "core/system/parallel.h"
 #include "tests/support/catch.h"
 
 using namespace isonorm;

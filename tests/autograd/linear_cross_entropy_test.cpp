@@ -11,7 +11,7 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
 #include "autograd/ops/shape.h"
-#include "core/allocator.h"
+#include "core/memory/allocator.h"
 #include "tests/support/catch.h"
 
 using namespace isonorm;

@@ -11,8 +11,8 @@
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
-#include "core/allocator.h"
-#include "core/parallel.h"
+#include "core/memory/allocator.h"
+#include "core/system/parallel.h"
 #include "tests/support/catch.h"
 
 using namespace isonorm;

@@ -10,7 +10,7 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
-#include "core/parallel.h"
+#include "core/system/parallel.h"
 #include "tests/support/norm_reference.h"
 #include "tests/support/random.h"
 

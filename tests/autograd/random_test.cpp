@@ -9,8 +9,8 @@
 #include "autograd/ops/create.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
-#include "core/parallel.h"
-#include "core/philox.h"
+#include "core/formulas/philox.h"
+#include "core/system/parallel.h"
 #include "tests/support/catch.h"
 
 using namespace isonorm;

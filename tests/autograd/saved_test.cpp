@@ -13,7 +13,7 @@
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "autograd/ops/softmax.h"
-#include "core/allocator.h"
+#include "core/memory/allocator.h"
 #include "tests/support/catch.h"
 #include "tests/support/compare.h"
 #include "tests/support/random.h"

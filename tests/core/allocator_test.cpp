@@ -1,6 +1,6 @@
 // The caching allocator over a source that counts: no two blocks overlap, what was freed serves other sizes, and memory
 // that runs out is first taken from the cache.
-#include "core/allocator.h"
+#include "core/memory/allocator.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -1,8 +1,8 @@
 // The BLAS at hand, and the warning about a slow one.
 #include "tests/support/catch.h"
 
-#include "core/blas_info.h"
-#include "core/parallel.h"
+#include "core/system/blas_info.h"
+#include "core/system/parallel.h"
 
 using namespace isonorm;
 using Catch::Matchers::Contains;

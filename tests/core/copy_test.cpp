@@ -3,7 +3,7 @@
 #include <limits>
 #include <numeric>
 
-#include "core/parallel.h"
+#include "core/system/parallel.h"
 #include "core/tensor.h"
 #include "tests/support/catch.h"
 #include "tests/support/nearest_bf16.h"

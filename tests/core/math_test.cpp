@@ -1,4 +1,4 @@
-// core/math.h against C's library in long double: the error in units in the last place, special values, seams.
+// core/formulas/math.h against C's library in long double: the error in units in the last place, special values, seams.
 #include "tests/support/catch.h"
 
 #include <cfloat>
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/math.h"
+#include "core/formulas/math.h"
 
 namespace math = isonorm::math;
 
@@ -86,7 +86,7 @@ Real argument_grad(Real x) { return 2 * std::sqrt(2 / kPi) * (1 + 3 * Real(0.044
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("functions of core/math.h are accurate", "[math]", float, double) {
+TEMPLATE_TEST_CASE("functions of core/formulas/math.h are accurate", "[math]", float, double) {
   using T = TestType;
   const auto exp = [](auto x) { return math::exp(x); };
   const auto exp_exact = [](Real x) { return std::exp(x); };
@@ -129,7 +129,7 @@ TEMPLATE_TEST_CASE("functions of core/math.h are accurate", "[math]", float, dou
   compare<T>("cos", cosine, cosine_exact, -4, 4, 1.6);
 }
 
-TEMPLATE_TEST_CASE("activations of core/math.h are accurate", "[math]", float, double) {
+TEMPLATE_TEST_CASE("activations of core/formulas/math.h are accurate", "[math]", float, double) {
   using T = TestType;
   const double low = sizeof(T) == 4 ? -110 : -750;
   const auto sigmoid = [](auto x) { return math::sigmoid(x); };
@@ -175,7 +175,7 @@ TEMPLATE_TEST_CASE("sin and cos of huge arguments err by what x itself is uncert
   CHECK(one([](auto v) { return math::cos(v); }, T(-1e30)) == 1);
 }
 
-TEMPLATE_TEST_CASE("special values of core/math.h", "[math]", float, double) {
+TEMPLATE_TEST_CASE("special values of core/formulas/math.h", "[math]", float, double) {
   using T = TestType;
   using Limits = std::numeric_limits<T>;
   const T inf = Limits::infinity(), nan = Limits::quiet_NaN(), tiny = Limits::denorm_min();
@@ -239,7 +239,7 @@ TEMPLATE_TEST_CASE("special values of core/math.h", "[math]", float, double) {
       "gelu_tanh_grad", [](auto x) { return math::gelu_tanh_grad(x); }, minus, 0.5, 0.5, 1);
 }
 
-TEMPLATE_TEST_CASE("functions of core/math.h rise through the seams of their formulas", "[math]", float, double) {
+TEMPLATE_TEST_CASE("elementary functions rise through the seams of their formulas", "[math]", float, double) {
   using T = TestType;
   const auto rises = [](const char* name, auto f, double at) {
     std::vector<T> x;

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "core/parallel.h"
+#include "core/system/parallel.h"
 #include "tests/support/catch.h"
 #include "tests/support/random.h"
 #include "tests/support/threads.h"

@@ -1,5 +1,5 @@
 // How work is divided: what blocks cover, how equal they are, and what becomes of an exception.
-#include "core/parallel.h"
+#include "core/system/parallel.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // Small blocks: alignment, reuse, objects and threads.
-#include "core/pool.h"
+#include "core/memory/pool.h"
 
 #include <array>
 #include <cstdint>

@@ -4,7 +4,7 @@
 #include <array>
 #include <thread>
 
-#include "core/philox.h"
+#include "core/formulas/philox.h"
 #include "tests/support/catch.h"
 
 using namespace isonorm;

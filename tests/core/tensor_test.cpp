@@ -1,7 +1,7 @@
 // Tensors, printing and storage.
 #include "core/tensor.h"
 
-#include "core/allocator.h"
+#include "core/memory/allocator.h"
 #include "core/print.h"
 #include "tests/support/catch.h"
 

@@ -3,7 +3,7 @@
 
 #include <fstream>
 
-#include "core/allocator.h"
+#include "core/memory/allocator.h"
 #include "tests/support/catch.h"
 #include "tests/support/gzip.h"
 #include "tests/support/temp_folder.h"

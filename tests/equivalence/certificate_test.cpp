@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "core/parallel.h"
+#include "core/system/parallel.h"
 #include "equivalence/certificate/certificate_text.h"
 #include "equivalence/lockstep/criterion.h"
 #include "tests/support/markup.h"

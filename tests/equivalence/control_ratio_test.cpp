@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "core/philox.h"
+#include "core/formulas/philox.h"
 #include "equivalence/experiments/tail.h"
 #include "tests/support/catch.h"
 

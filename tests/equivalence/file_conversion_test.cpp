@@ -4,7 +4,7 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
 #include "autograd/ops/shape.h"
-#include "core/allocator.h"
+#include "core/memory/allocator.h"
 #include "equivalence/verify/stream_check.h"
 #include "tests/equivalence/gpt2.h"
 #include "tests/equivalence/model_files.h"

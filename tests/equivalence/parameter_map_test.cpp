@@ -15,8 +15,8 @@ using Catch::Matchers::Contains;
 
 TEST_CASE("parameter map: the first rule that fits decides, stars carry over, other names keep themselves") {
   const ParameterMap map = ParameterMap::from_json(
-      R"( [{"a": "blocks.*.attn.*", "b": "h.*.a.*", "map": ["transpose", "recentre"], "dim": 1},
-           {"a": "mask", "b": ""}, {"a": "blocks.*", "b": "rest.*"}, {"a": "wte", "map": "compress"}] )");
+      R"( [{"a": "blocks.*.attn.**", "b": "h.*.a.**", "map": ["transpose", "recentre"], "dim": 1},
+           {"a": "mask", "b": ""}, {"a": "blocks.**", "b": "rest.**"}, {"a": "wte", "map": "compress"}] )");
   CHECK(map.route("blocks.3.attn.proj.weight")->name == "h.3.a.proj.weight");
   CHECK(map.route("blocks.3.attn.proj.weight")->legs.size() == 2);
   CHECK(map.route("blocks.3.mlp")->name == "rest.3.mlp");
@@ -26,8 +26,9 @@ TEST_CASE("parameter map: the first rule that fits decides, stars carry over, ot
   CHECK(map.route("other")->name == "other");
   const ParameterMap stars = ParameterMap().add("a*b*", "*|*").add("*x", "[*]");
   CHECK(stars.route("a1b2b3")->name == "1|2b3");
-  CHECK(stars.route("ab")->name == "|");
-  CHECK(stars.route("x")->name == "[]");
+  CHECK(stars.route("ab")->name == "ab");      // a star is one character at least
+  CHECK(stars.route("a.b1")->name == "a.b1");  // and no dot
+  CHECK(stars.route("x")->name == "x");
   CHECK(stars.route("xx")->name == "[x]");
   CHECK(stars.route("a1")->name == "a1");
 }

@@ -7,7 +7,7 @@
 #include "equivalence/compare/compare.h"
 #include "nn/dropout.h"
 #include "nn/linear.h"
-#include "nn/norm.h"
+#include "nn/residual/pre_norm.h"
 
 namespace isonorm::equivalence {
 
@@ -24,14 +24,14 @@ struct SmallNet : nn::Module {
   nn::Stream stream;
   nn::StreamNormOptions norms{.eps = on.eps, .affine = on.affine};
   nn::Linear& entry = add("entry", nn::Linear(5, 8, {.writes = &stream}));
-  nn::StreamNorm& norm1 = add("norm1", nn::StreamNorm(stream, norms));
+  nn::PreNorm& norm1 = add("norm1", nn::PreNorm(stream, norms));
   nn::Linear& up1 = add("up1", nn::Linear(8, 10, {.reads = &norm1}));
   nn::Linear& down1 = add("down1", nn::Linear(10, 8, {.writes = on.declared ? &stream : nullptr}));
   nn::Dropout& dropout = add("dropout", nn::Dropout(on.dropout));
-  nn::StreamNorm& norm2 = add("norm2", nn::StreamNorm(stream, norms));
+  nn::PreNorm& norm2 = add("norm2", nn::PreNorm(stream, norms));
   nn::Linear& up2 = add("up2", nn::Linear(8, 10, {.reads = &norm2}));
   nn::Linear& down2 = add("down2", nn::Linear(10, 8, {.writes = &stream}));
-  nn::StreamNorm& norm = add("norm", nn::StreamNorm(stream, norms));
+  nn::PreNorm& norm = add("norm", nn::PreNorm(stream, norms));
   nn::Linear& head = add("head", nn::Linear(8, 3, {.reads = &norm}));
   Tensor scale;
 
@@ -41,11 +41,11 @@ struct SmallNet : nn::Module {
   }
   Tensor forward(const Tensor& x) override {
     nn::Residual r{entry(x), {}};
-    r.pending = dropout(down1(relu(up1(norm1(r)))));
-    if (on.scale) r.pending = r.pending * scale;
-    r.pending = down2(relu(up2(norm2(r))));
-    if (on.final_norm) return head(norm(r));
-    return head(r.settled());
+    const Tensor branch = dropout(down1(relu(up1(norm1.read(r)))));
+    norm1.join(r, on.scale ? branch * scale : branch);
+    norm2.join(r, down2(relu(up2(norm2.read(r)))));
+    if (on.final_norm) return head(norm.read(r));
+    return head(r.settle());
   }
 };
 

@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "core/error.h"
-#include "core/file.h"
+#include "core/system/file.h"
 
 template <class F> int fuzz(const uint8_t* data, size_t size, F&& read) {
   try {

@@ -1,7 +1,7 @@
 // Hostile safetensors files: each is refused in words that name the fault, without a large allocation.
 #include <cstring>
 
-#include "core/allocator.h"
+#include "core/memory/allocator.h"
 #include "io/json.h"
 #include "io/safetensors.h"
 #include "tests/support/catch.h"

@@ -4,6 +4,7 @@
 #include "tests/support/catch.h"
 
 using namespace isonorm::io;
+using Catch::Matchers::Contains;
 
 namespace {
 
@@ -12,9 +13,10 @@ bool tried(std::string_view pattern, std::string_view name, std::vector<std::str
   if (pattern.empty()) return name.empty();
   if (pattern[0] != '*')
     return !name.empty() && name[0] == pattern[0] && tried(pattern.substr(1), name.substr(1), stars);
-  for (size_t n = 1; n <= name.size() && name[n - 1] != '.'; ++n) {
+  const bool any = pattern.starts_with("**");
+  for (size_t n = 1; n <= name.size() && (any || name[n - 1] != '.'); ++n) {
     stars.emplace_back(name.substr(0, n));
-    if (tried(pattern.substr(1), name.substr(n), stars)) return true;
+    if (tried(pattern.substr(any ? 2 : 1), name.substr(n), stars)) return true;
     stars.pop_back();
   }
   return false;
@@ -34,7 +36,7 @@ std::vector<std::string> words(const std::string& letters, size_t length) {
 TEST_CASE("name patterns: the same as trying every length, for all short ones") {
   int fitting = 0;
   const std::vector<std::string> names = words("ab.", 5);
-  for (const std::string& pattern : words("ab*.", 5))
+  for (const std::string& pattern : words("ab*.", 6))
     for (const std::string& name : names) {
       std::vector<std::string> found = {"before"}, expected = {"before"};
       const bool fits = matches(pattern, name, found), should = tried(pattern, name, expected);
@@ -44,10 +46,18 @@ TEST_CASE("name patterns: the same as trying every length, for all short ones") 
   CHECK(fitting > 1000);
 }
 
+TEST_CASE("name patterns: stars are filled in order, and there must be enough of them") {
+  CHECK(filled("h.*.attn.**", {"3", "a.b"}) == "h.3.attn.a.b");
+  CHECK(filled("**|*", {"1", "2", "not asked for"}) == "1|2");
+  CHECK(count_stars("***.a.*") == 3);
+  CHECK_THROWS_WITH(filled("*.**", {"1"}), Contains("'*.**' has more stars"));
+}
+
 TEST_CASE("name patterns: a long name takes no longer than it is long") {
   std::vector<std::string> stars;
   std::string name(100000, 'a');
   CHECK_FALSE(matches("*a*a*a*a*a*b", name, stars));
+  CHECK_FALSE(matches("**c*a**a*c", name, stars));
   CHECK(stars.empty());
   name.back() = 'b';
   CHECK(matches("*a*a*b", name, stars));

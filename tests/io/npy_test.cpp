@@ -1,7 +1,7 @@
 // .npy: round trips, NumPy's own files, and hostile ones.
 #include "io/npy.h"
 
-#include "core/allocator.h"
+#include "core/memory/allocator.h"
 #include "tests/support/catch.h"
 #include "tests/support/same_bytes.h"
 #include "tests/support/temp_folder.h"

@@ -2,7 +2,7 @@
 #include "io/npz.h"
 
 #include "autograd/ops/create.h"
-#include "core/allocator.h"
+#include "core/memory/allocator.h"
 #include "tests/support/catch.h"
 #include "tests/support/same_bytes.h"
 #include "tests/support/zip.h"

@@ -5,7 +5,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/ops/loss.h"
 #include "autograd/ops/random.h"
-#include "core/allocator.h"
+#include "core/memory/allocator.h"
 #include "core/random.h"
 #include "nn/gpt.h"
 #include "nn/vit.h"

@@ -12,8 +12,8 @@
 #include "nn/dropout.h"
 #include "nn/gpt.h"
 #include "nn/vit.h"
-#include "core/allocator.h"
-#include "core/kernel.h"
+#include "core/memory/allocator.h"
+#include "core/kernels/kernel.h"
 #include "tests/support/compare.h"
 
 using namespace isonorm;

@@ -1,5 +1,5 @@
 // The profile: which calls it records, with what bytes, operations and module, and what it prints.
-#include "core/profile.h"
+#include "core/system/profile.h"
 
 #include "tests/support/catch.h"
 
@@ -13,7 +13,7 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
-#include "core/tensor_bytes.h"
+#include "core/kernels/tensor_bytes.h"
 #include "nn/linear.h"
 
 using namespace isonorm;

@@ -10,7 +10,7 @@
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "nn/linear.h"
-#include "nn/norm.h"
+#include "nn/residual/pre_norm.h"
 #include "tests/support/compare.h"
 
 using namespace isonorm;
@@ -68,12 +68,12 @@ TEST_CASE("a norm with gain and bias, its readers and its writers give one funct
   for (StreamForm form : kForms) {
     INFO(name_of(form));
     const Stream s(form, d);
-    StreamNorm norm(s, {.affine = true});
+    PreNorm norm(s, {.affine = true});
     norm.to(DType::f64);
     copy_into(norm.weight, gain);
     copy_into(norm.bias, bias);
     Residual r{s.write(x, 1), {}};
-    const Tensor rows = norm(r);
+    const Tensor rows = norm.read(r);
     const auto [w, b] = norm.folded(weight, offset);
     const Tensor y = linear(rows, w, b);
     if (!expected.defined()) {
@@ -118,7 +118,7 @@ TEST_CASE("bf16 goes through the maps in f32 and is rounded once") {
     const Stream stream(form, d, StreamStorage::raw, true);
     equal(stream.write(writer, 0), once(stream.write(cast(writer, DType::f32), 0)));
     equal(stream.read(reader), once(stream.read(cast(reader, DType::f32))));
-    StreamNorm norm(stream, {.affine = true});
+    PreNorm norm(stream, {.affine = true});
     copy_into(norm.weight, cast(once(randn({d})), DType::f32));
     copy_into(norm.bias, cast(once(randn({d})), DType::f32));
     const auto wide = norm.folded(cast(reader, DType::f32), {});
@@ -137,5 +137,5 @@ TEST_CASE("wrong widths and names are refused with both values") {
   CHECK_THROWS_WITH(s.write(empty({7, 3}), 0), Contains("[7, 3]") && Contains("8"));
   CHECK_THROWS_WITH(Linear(4, 9, {.writes = &s}), Contains("9") && Contains("8"));
   const Stream compressed(StreamForm::crms_norm, 8, StreamStorage::mapped);
-  CHECK_THROWS_WITH(StreamNorm(compressed, {.affine = true}), Contains("gain"));
+  CHECK_THROWS_WITH(PreNorm(compressed, {.affine = true}), Contains("gain"));
 }

@@ -247,12 +247,12 @@ TEST_CASE("G12: readers with zero row sums make RMSNorm's error on a rounded str
     const Stream plain(StreamForm::rms_norm, d), centred(StreamForm::rms_norm, d, StreamStorage::raw, true),
         layer(StreamForm::layer_norm, d);
     const auto read = [&](const Stream& stream, const Tensor& weight, const Tensor& rows) {
-      StreamNorm norm(stream);
+      PreNorm norm(stream);
       Linear head(d, weight.size(0), {.bias = false, .reads = &norm});
       head.to(DType::f64);
       copy_into(head.weight, weight);
       Residual r{rows, {}};
-      return head(norm(r));
+      return head(norm.read(r));
     };
     Residual r{rounded(recentre(randn({2, 16, d}, kF64), -1)), {}};
     const Tensor weight = randn({3 * d, d}, kF64) * 0.1;
@@ -261,7 +261,7 @@ TEST_CASE("G12: readers with zero row sums make RMSNorm's error on a rounded str
       Block block(plain, o);
       block.to(DType::f64);
       block(r);
-      r = {rounded(r.settled()), {}};
+      r = {rounded(r.settle()), {}};
       const Tensor expected = read(layer, weight, r.stream);
       worst = std::max(worst, relative_deviation(read(plain, weight, r.stream), expected));
       worst_centred = std::max(worst_centred, relative_deviation(read(centred, weight, r.stream), expected));

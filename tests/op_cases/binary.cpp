@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "autograd/ops/pointwise.h"
-#include "core/pointwise.h"
+#include "core/formulas/pointwise.h"
 #include "tests/op_cases/groups.h"
 
 namespace isonorm::test {

@@ -1,6 +1,6 @@
 // Rows of the comparisons and of where().
 #include "autograd/ops/pointwise.h"
-#include "core/pointwise.h"
+#include "core/formulas/pointwise.h"
 #include "tests/op_cases/groups.h"
 
 namespace isonorm::test {

@@ -1,11 +1,11 @@
-// Rows of the pointwise ops of one tensor. Name, formula, range and kinks come from the structs of core/pointwise.h;
-// what is added here is the public function and the formula in plain double code. An op of ops::Unary without an
-// oracle() does not compile.
+// Rows of the pointwise ops of one tensor. Name, formula, range and kinks come from the structs of
+// core/formulas/pointwise.h; what is added here is the public function and the formula in plain double code. An op of
+// ops::Unary without an oracle() does not compile.
 #include <cmath>
 #include <numbers>
 
 #include "autograd/ops/pointwise.h"
-#include "core/pointwise.h"
+#include "core/formulas/pointwise.h"
 #include "tests/op_cases/groups.h"
 #include "tests/support/nearest_bf16.h"
 

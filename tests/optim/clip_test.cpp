@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "autograd/engine.h"
-#include "core/parallel.h"
+#include "core/system/parallel.h"
 #include "optim/adamw.h"
 #include "optim/clip.h"
 #include "tests/optim/published.h"

@@ -7,7 +7,7 @@
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
 #include "autograd/gradcheck.h"
-#include "core/parallel.h"
+#include "core/system/parallel.h"
 
 namespace isonorm::test {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "core/storage.h"
+#include "core/memory/storage.h"
 
 namespace isonorm::test {
 namespace {

@@ -2,7 +2,7 @@
 // an element never written shows in the result, and stands between guard bytes that are compared when it is released.
 #pragma once
 
-#include "core/allocator.h"
+#include "core/memory/allocator.h"
 
 namespace isonorm::test {
 

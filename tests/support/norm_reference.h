@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "core/norm_spec.h"
+#include "core/formulas/norm_spec.h"
 #include "tests/support/array.h"
 
 namespace isonorm::test {

@@ -24,7 +24,7 @@ class Tempered : public nn::Module {
  private:
   static TemperedOptions complete(TemperedOptions o) {
     o.transformer = o.transformer.complete();
-    o.transformer.positions = nn::Positions::none;
+    o.transformer.positions = nn::Positions::none, o.transformer.causal = true;
     return o;
   }
   static nn::GptOptions inside(const TemperedOptions& o) {

@@ -1,7 +1,7 @@
 // A number of threads for the length of a scope.
 #pragma once
 
-#include "core/parallel.h"
+#include "core/system/parallel.h"
 
 namespace isonorm::test {
 

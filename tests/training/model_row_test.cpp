@@ -12,7 +12,7 @@
 #include "training/held_out.h"
 #include "training/model_file.h"
 #include "training/optimizers.h"
-#include "training/own_option.h"
+#include "training/models/own_option.h"
 #include "training/records/manifest.h"
 #include "training/records/training_text.h"
 

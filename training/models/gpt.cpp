@@ -3,7 +3,6 @@
 
 #include "core/dims.h"
 #include "training/model_row.h"
-#include "training/models.h"
 
 namespace isonorm::training {
 namespace {

@@ -5,10 +5,10 @@
 #include <fstream>
 #include <thread>
 
-#include "core/blas_info.h"
-#include "core/kernel.h"
-#include "core/parallel.h"
-#include "training/own_option.h"
+#include "core/kernels/kernel.h"
+#include "core/system/blas_info.h"
+#include "core/system/parallel.h"
+#include "training/models/own_option.h"
 
 namespace isonorm::training {
 namespace {
@@ -87,6 +87,7 @@ OptionList option_list(const TrainingOptions& o) {
   where(o.branch.dropout > 0, "dropout", text(o.branch.dropout));
   where(o.branch.stochastic_depth > 0, "stochastic-depth", text(o.branch.stochastic_depth));
   where(o.branch.layer_scale > 0, "layer-scale", text(o.branch.layer_scale));
+  where(o.residual != nn::kPreNorm, "residual", o.residual.name);
   where(o.decay_matrices_only, "decay-matrices-only", "true");
   where(o.accumulate > 1, "accumulate", text(o.accumulate));
   where(o.ema > 0, "ema", text(o.ema));

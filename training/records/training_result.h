@@ -5,18 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "training/loop.h"
 #include "training/records/manifest.h"
 #include "training/model_row.h"
 
 namespace isonorm::training {
-
-struct TrainingStep {
-  int step = 0;  // from 1
-  double lr = 0;
-  double loss = 0;                           // before the update
-  std::optional<double> gradient_norm = {};  // before clipping; none where nothing is clipped
-  double seconds = 0;                        // since the program began
-};
 
 // A test pass after `step` updates, over what no step shows: test images, or held-out text.
 struct Evaluation {

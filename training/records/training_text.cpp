@@ -15,7 +15,8 @@ std::string evaluation_text(const Evaluation& e, Input input) {
 
 std::string summary_sentence(const TrainingResult& training) {
   const TrainingOptions& o = training.options;
-  return text(training.form, ", ", training.parameters, " parameters, ", o.step_count(), " steps: ",
+  return text(o.residual == nn::kPreNorm ? "" : text(o.residual.name, ", "), training.form, ", ", training.parameters,
+              " parameters, ", o.step_count(), " steps: ",
               training.evaluations.empty() ? "nothing to test on"
                                            : evaluation_text(training.evaluations.back(), o.model->input));
 }

@@ -1,0 +1,25 @@
+// Functions that move elements: joining, flipping, padding, tiling, masking triangles. The result is a new tensor. All
+// are differentiable for floating tensors and take any dtype. Dimensions count from the end where negative; a wrong one
+// throws "op: dimension 5 is out of range for rank 3".
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "core/tensor.h"
+
+namespace isonorm {
+
+Tensor cat(const std::vector<Tensor>& parts, int dim);    // along dim
+Tensor stack(const std::vector<Tensor>& parts, int dim);  // along a new dimension
+Tensor flip(const Tensor& x, const std::vector<int>& dims);
+// `before` and `after` elements of `value` around each of the last dimensions: one pair each, outermost first.
+Tensor pad(const Tensor& x, const std::vector<std::pair<int64_t, int64_t>>& amounts, double value = 0);
+Tensor repeat(const Tensor& x, const std::vector<int64_t>& times);  // tiles: times[i] copies along dimension i
+Tensor tril(const Tensor& x, int64_t diagonal = 0);  // zero above the diagonal of the last two dimensions
+Tensor triu(const Tensor& x, int64_t diagonal = 0);  // zero below it
+// Image [n, height, width, channels] to rows of patches [n, (h/p)(w/p), p p channels]; inside a row: (row, column,
+// channel).
+Tensor patchify(const Tensor& images, int64_t patch);
+
+}  // namespace isonorm

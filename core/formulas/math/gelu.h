@@ -1,0 +1,73 @@
+// GELU and its tanh form with their derivatives (Hendrycks and Gimpel, arXiv:1606.08415).
+#pragma once
+
+#include "core/formulas/math/exp.h"
+
+namespace isonorm::math {
+
+/// The normal distribution beyond a = |x|: phi(a) sqrt(2 pi) = e 2^k, and Phi(-a) = e 2^k p / q. The factor 2^k, as n
+/// of ExpParts, is for scale_down() to apply last, where the result may be subnormal.
+template <class T> struct NormalTail {
+  T a, e, p, q;
+  typename Ieee<T>::Bits n;
+};
+
+/// e = exp(-a^2 / 2 - k ln2) and the rational function p / q for exp(a^2 / 2) Phi(-a). The tail keeps its relative
+/// accuracy, for which a^2 is needed to more digits than a number has: z, and what its rounding lost. Where Phi(-a) is
+/// 0 in T, a stops, so that no infinity meets a 0.
+template <class T> ISO_HD NormalTail<T> normal_tail(T x) {
+  const T a = clamp_above(std::abs(x), pick<T>(14.7f, 39)), z = a * a;
+  const auto [k, r, n] = reduce_exp(T(-0.5) * z, T(-0.5) * square_error(a, z));
+  const T e = 1 + (r + r * r * exp_q(r));
+  if constexpr (kIsFloat<T>)
+    return {a, e, poly(a, 0.5, 0.5077118, 0.2507282, 0.07137502, 0.011658288, 0.00089110294),
+            poly(a, 1.0, 1.8133082, 1.4482671, 0.65760666, 0.18114986, 0.029222807, 0.0022336666), n};
+  else
+    return {a, e,
+            poly(a, 0.5, 0.8279452723420967, 0.6796420696498692, 0.35737113320612357, 0.13205940520378495,
+                 0.03567240906995346, 0.007124018462547124, 0.0010399170597017793, 0.00010659722889764984,
+                 6.977856938434289e-06, 2.2425473187941607e-07),
+            poly(a, 1.0, 2.453775105487059, 2.8171134116502774, 2.0015475311228967, 0.9801757348277872,
+                 0.34835231987174137, 0.09198917320934813, 0.018123341479632363, 0.0026241763988220524,
+                 0.00026776175120064616, 1.7490893498239328e-05, 5.6212325164861e-07),
+            n};
+}
+
+/// x Phi(x) = x (1 + erf(x / sqrt(2))) / 2 = max(x, 0) - |x| Phi(-|x|).
+template <class T> ISO_HD T gelu(T x) {
+  const auto [a, e, p, q, n] = normal_tail(x);
+  return (x < 0 ? T(0) : x) - scale_down(a * e * (p / q), n);
+}
+
+/// d/dx gelu = Phi(x) + x phi(x) = Phi(-|x|) - |x| phi(x) for x < 0, and 1 minus that for x > 0.
+template <class T> ISO_HD T gelu_grad(T x) {
+  const auto [a, e, p, q, n] = normal_tail(x);
+  const T y = scale_down(e * (p / q - a * T(0.39894228040143268)), n);
+  return x < 0 ? y : 1 - y;
+}
+
+/// What the tanh form needs beyond a = |x|: e = exp(-v), v = 2 sqrt(2/pi) (a + 0.044715 a^3), and v'(a). Since
+/// (1 + tanh(v / 2)) / 2 = sigmoid(v), the form's own tail is sigmoid(-v) = e / (1 + e). Where e is 0 in T, a stops.
+template <class T> struct TanhTail { T a, e, dv; };
+
+template <class T> ISO_HD TanhTail<T> tanh_tail(T x) {
+  const T a = clamp_above(std::abs(x), pick<T>(10.8f, 21.6)), z = a * a;
+  return {a, exp_nonpositive(-a * (T(1.5957691216057308) + T(0.07135481627260025) * z)),
+          T(1.5957691216057308) + T(0.21406444881780073) * z};
+}
+
+/// x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2 = max(x, 0) - |x| sigmoid(-v).
+template <class T> ISO_HD T gelu_tanh(T x) {
+  const auto [a, e, dv] = tanh_tail(x);
+  return (x < 0 ? T(0) : x) - a * e / (1 + e);
+}
+
+/// d/dx gelu_tanh: with s = sigmoid(-v) it is s - |x| s (1 - s) v' for x < 0, and 1 minus that for x > 0.
+template <class T> ISO_HD T gelu_tanh_grad(T x) {
+  const auto [a, e, dv] = tanh_tail(x);
+  const T inverse = 1 / (1 + e);
+  const T y = e * inverse * (1 - a * dv * inverse);
+  return x < 0 ? y : 1 - y;
+}
+
+}  // namespace isonorm::math

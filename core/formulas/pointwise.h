@@ -1,0 +1,375 @@
+// Every pointwise op, once: value f, derivative df, what df reads, where a gradient check may sample. CPU loops, CUDA
+// kernels, derivatives, tests and the table in docs/ops.md all follow from these structs and the lists at the end.
+#pragma once
+
+#include <cmath>
+
+#include "core/formulas/hd.h"
+#include "core/formulas/math.h"
+
+namespace isonorm::ops {
+
+// What the derivative of a unary op reads.
+enum class Saves { nothing, input, output };
+
+// Unary ops: f(x) or f(x, p) or f(x, p, q) with numbers p, q; df(saved, numbers...) is dy/dx.
+
+struct Neg {
+  static constexpr const char* name = "neg";
+  static constexpr const char* formula = "-x";
+  static constexpr Saves saves = Saves::nothing;
+  static constexpr double lo = -3, hi = 3;
+  template <class T> ISO_HD static T f(T x) { return -x; }
+  template <class T> ISO_HD static T df(T) { return T(-1); }
+};
+
+struct Abs {
+  static constexpr const char* name = "abs";
+  static constexpr const char* formula = "|x|; the derivative at 0 is 0";
+  static constexpr Saves saves = Saves::input;
+  static constexpr double lo = -3, hi = 3, kink = 0;
+  template <class T> ISO_HD static T f(T x) { return std::abs(x); }
+  template <class T> ISO_HD static T df(T x) { return x > 0 ? T(1) : x < 0 ? T(-1) : T(0); }
+};
+
+struct Sign {
+  static constexpr const char* name = "sign";
+  static constexpr const char* formula = "-1, 0 or 1, NaN at NaN; the derivative is 0";
+  static constexpr Saves saves = Saves::nothing;
+  static constexpr double lo = -3, hi = 3, kink = 0;
+  template <class T> ISO_HD static T f(T x) { return x > 0 ? T(1) : x < 0 ? T(-1) : x != x ? x : T(0); }
+  template <class T> ISO_HD static T df(T) { return T(0); }
+};
+
+struct Exp {
+  static constexpr const char* name = "exp";
+  static constexpr const char* formula = "e^x";
+  static constexpr Saves saves = Saves::output;
+  static constexpr double lo = -3, hi = 3;
+  template <class T> ISO_HD static T f(T x) { return math::exp(x); }
+  template <class T> ISO_HD static T df(T y) { return y; }
+};
+
+struct Expm1 {
+  static constexpr const char* name = "expm1";
+  static constexpr const char* formula = "e^x - 1";
+  static constexpr Saves saves = Saves::output;
+  static constexpr double lo = -3, hi = 3;
+  template <class T> ISO_HD static T f(T x) { return math::expm1(x); }
+  template <class T> ISO_HD static T df(T y) { return y + 1; }
+};
+
+struct Log {
+  static constexpr const char* name = "log";
+  static constexpr const char* formula = "ln x";
+  static constexpr Saves saves = Saves::input;
+  static constexpr double lo = 0.3, hi = 4;
+  template <class T> ISO_HD static T f(T x) { return math::log(x); }
+  template <class T> ISO_HD static T df(T x) { return 1 / x; }
+};
+
+struct Log1p {
+  static constexpr const char* name = "log1p";
+  static constexpr const char* formula = "ln(1 + x)";
+  static constexpr Saves saves = Saves::input;
+  static constexpr double lo = -0.6, hi = 3;
+  template <class T> ISO_HD static T f(T x) { return math::log1p(x); }
+  template <class T> ISO_HD static T df(T x) { return 1 / (1 + x); }
+};
+
+struct Sqrt {
+  static constexpr const char* name = "sqrt";
+  static constexpr const char* formula = "x^(1/2)";
+  static constexpr Saves saves = Saves::output;
+  static constexpr double lo = 0.3, hi = 4;
+  template <class T> ISO_HD static T f(T x) { return std::sqrt(x); }
+  template <class T> ISO_HD static T df(T y) { return T(0.5) / y; }
+};
+
+struct Rsqrt {
+  static constexpr const char* name = "rsqrt";
+  static constexpr const char* formula = "x^(-1/2)";
+  static constexpr Saves saves = Saves::output;
+  static constexpr double lo = 0.5, hi = 3;
+  template <class T> ISO_HD static T f(T x) { return 1 / std::sqrt(x); }
+  template <class T> ISO_HD static T df(T y) { return T(-0.5) * y * y * y; }
+};
+
+struct Square {
+  static constexpr const char* name = "square";
+  static constexpr const char* formula = "x^2";
+  static constexpr Saves saves = Saves::input;
+  static constexpr double lo = -3, hi = 3;
+  template <class T> ISO_HD static T f(T x) { return x * x; }
+  template <class T> ISO_HD static T df(T x) { return 2 * x; }
+};
+
+struct Reciprocal {
+  static constexpr const char* name = "reciprocal";
+  static constexpr const char* formula = "1/x";
+  static constexpr Saves saves = Saves::output;
+  static constexpr double lo = 0.4, hi = 3;
+  template <class T> ISO_HD static T f(T x) { return 1 / x; }
+  template <class T> ISO_HD static T df(T y) { return -y * y; }
+};
+
+struct Sin {
+  static constexpr const char* name = "sin";
+  static constexpr const char* formula =
+      "sin x; beyond |x| = 1.6e6 that of an x changed by up to |x| eps, from 1e15 on of 0";
+  static constexpr Saves saves = Saves::input;
+  static constexpr double lo = -4, hi = 4;
+  template <class T> ISO_HD static T f(T x) { return math::sin(x); }
+  template <class T> ISO_HD static T df(T x) { return math::cos(x); }
+};
+
+struct Cos {
+  static constexpr const char* name = "cos";
+  static constexpr const char* formula =
+      "cos x; beyond |x| = 1.6e6 that of an x changed by up to |x| eps, from 1e15 on of 0";
+  static constexpr Saves saves = Saves::input;
+  static constexpr double lo = -4, hi = 4;
+  template <class T> ISO_HD static T f(T x) { return math::cos(x); }
+  template <class T> ISO_HD static T df(T x) { return -math::sin(x); }
+};
+
+struct Tanh {
+  static constexpr const char* name = "tanh";
+  static constexpr const char* formula = "tanh x";
+  static constexpr Saves saves = Saves::output;
+  static constexpr double lo = -3, hi = 3;
+  template <class T> ISO_HD static T f(T x) { return math::tanh(x); }
+  template <class T> ISO_HD static T df(T y) { return 1 - y * y; }
+};
+
+struct Sigmoid {
+  static constexpr const char* name = "sigmoid";
+  static constexpr const char* formula = "1/(1 + e^-x)";
+  static constexpr Saves saves = Saves::output;
+  static constexpr double lo = -4, hi = 4;
+  template <class T> ISO_HD static T f(T x) { return math::sigmoid(x); }
+  template <class T> ISO_HD static T df(T y) { return y * (1 - y); }
+};
+
+struct Relu {
+  static constexpr const char* name = "relu";
+  static constexpr const char* formula = "max(x, 0); the derivative at 0 is 0, at NaN 1";
+  static constexpr Saves saves = Saves::input;
+  static constexpr double lo = -3, hi = 3, kink = 0;
+  template <class T> ISO_HD static T f(T x) { return x <= 0 ? T(0) : x; }  // NaN stays NaN
+  template <class T> ISO_HD static T df(T x) { return x <= 0 ? T(0) : T(1); }
+};
+
+struct LeakyRelu {
+  static constexpr const char* name = "leaky_relu";
+  static constexpr const char* formula = "x where x > 0, slope x elsewhere; the derivative at 0 and NaN is the slope";
+  static constexpr Saves saves = Saves::input;
+  static constexpr double lo = -3, hi = 3, kink = 0;
+  template <class T> ISO_HD static T f(T x, T slope) { return x > 0 ? x : slope * x; }
+  template <class T> ISO_HD static T df(T x, T slope) { return x > 0 ? T(1) : slope; }
+};
+
+struct Gelu {
+  static constexpr const char* name = "gelu";
+  static constexpr const char* formula = "x/2 (1 + erf(x/sqrt 2))";  // Hendrycks & Gimpel, 1606.08415
+  static constexpr Saves saves = Saves::input;
+  static constexpr double lo = -4, hi = 4;
+  template <class T> ISO_HD static T f(T x) { return math::gelu(x); }
+  template <class T> ISO_HD static T df(T x) { return math::gelu_grad(x); }
+};
+
+struct GeluTanh {
+  static constexpr const char* name = "gelu_tanh";
+  static constexpr const char* formula = "x/2 (1 + tanh(sqrt(2/pi)(x + 0.044715 x^3)))";  // 1606.08415
+  static constexpr Saves saves = Saves::input;
+  static constexpr double lo = -4, hi = 4;
+  template <class T> ISO_HD static T f(T x) { return math::gelu_tanh(x); }
+  template <class T> ISO_HD static T df(T x) { return math::gelu_tanh_grad(x); }
+};
+
+struct Silu {
+  static constexpr const char* name = "silu";
+  static constexpr const char* formula = "x/(1 + e^-x)";
+  static constexpr Saves saves = Saves::input;
+  static constexpr double lo = -4, hi = 4;
+  template <class T> ISO_HD static T f(T x) { return x * math::sigmoid(x); }
+  template <class T> ISO_HD static T df(T x) {
+    const T s = math::sigmoid(x);
+    return s * (1 + x * (1 - s));
+  }
+};
+
+struct Softplus {
+  static constexpr const char* name = "softplus";
+  static constexpr const char* formula = "ln(1 + e^x)";
+  static constexpr Saves saves = Saves::input;
+  static constexpr double lo = -4, hi = 4;
+  template <class T> ISO_HD static T f(T x) { return math::softplus(x); }
+  template <class T> ISO_HD static T df(T x) { return math::sigmoid(x); }
+};
+
+struct Erf {
+  static constexpr const char* name = "erf";
+  static constexpr const char* formula = "2/sqrt(pi) times the integral of e^(-t^2) over [0, x]";
+  static constexpr Saves saves = Saves::input;
+  static constexpr double lo = -2.5, hi = 2.5;
+  template <class T> ISO_HD static T f(T x) { return math::erf(x); }
+  template <class T> ISO_HD static T df(T x) { return T(1.1283791670955125739) * math::exp(-x * x); }
+};
+
+struct Clamp {
+  static constexpr const char* name = "clamp";
+  static constexpr const char* formula = "min(max(x, lo), hi); the derivative at a bound and at NaN is 0";
+  static constexpr Saves saves = Saves::input;
+  static constexpr double lo = -3, hi = 3;
+  template <class T> ISO_HD static T f(T x, T low, T high) { return x < low ? low : x > high ? high : x; }
+  template <class T> ISO_HD static T df(T x, T low, T high) { return x > low && x < high ? T(1) : T(0); }
+};
+
+struct PowNumber {
+  static constexpr const char* name = "pow";
+  static constexpr const char* formula = "x^p";
+  static constexpr Saves saves = Saves::input;
+  static constexpr double lo = 0.3, hi = 3;
+  template <class T> ISO_HD static T f(T x, T p) { return std::pow(x, p); }
+  template <class T> ISO_HD static T df(T x, T p) { return p == 0 ? T(0) : p * std::pow(x, p - 1); }
+};
+
+struct AddNumber {
+  static constexpr const char* name = "add";
+  static constexpr const char* formula = "x + p";
+  static constexpr Saves saves = Saves::nothing;
+  static constexpr double lo = -3, hi = 3;
+  template <class T> ISO_HD static T f(T x, T p) { return x + p; }
+  template <class T> ISO_HD static T df(T, T) { return T(1); }
+};
+
+struct MulNumber {
+  static constexpr const char* name = "mul";
+  static constexpr const char* formula = "p x";
+  static constexpr Saves saves = Saves::nothing;
+  static constexpr double lo = -3, hi = 3;
+  template <class T> ISO_HD static T f(T x, T p) { return x * p; }
+  template <class T> ISO_HD static T df(T, T p) { return p; }
+};
+
+struct DivNumber {
+  static constexpr const char* name = "div";
+  static constexpr const char* formula = "x/p";
+  static constexpr Saves saves = Saves::nothing;
+  static constexpr double lo = -3, hi = 3;
+  template <class T> ISO_HD static T f(T x, T p) { return x / p; }
+  template <class T> ISO_HD static T df(T, T p) { return 1 / p; }
+};
+
+struct NumberSub {
+  static constexpr const char* name = "sub";
+  static constexpr const char* formula = "p - x";
+  static constexpr Saves saves = Saves::nothing;
+  static constexpr double lo = -3, hi = 3;
+  template <class T> ISO_HD static T f(T x, T p) { return p - x; }
+  template <class T> ISO_HD static T df(T, T) { return T(-1); }
+};
+
+struct NumberDiv {
+  static constexpr const char* name = "div";
+  static constexpr const char* formula = "p/x";
+  static constexpr Saves saves = Saves::input;
+  static constexpr double lo = 0.4, hi = 3;
+  template <class T> ISO_HD static T f(T x, T p) { return p / x; }
+  template <class T> ISO_HD static T df(T x, T p) { return -(p / x) / x; }  // x x may be 0
+};
+
+// Binary ops: f(a, b). Their derivatives are rules in autograd/ops/pointwise.cpp.
+
+struct Add {
+  static constexpr const char* name = "add";
+  template <class T> ISO_HD static T f(T a, T b) { return a + b; }
+};
+struct Sub {
+  static constexpr const char* name = "sub";
+  template <class T> ISO_HD static T f(T a, T b) { return a - b; }
+};
+struct Mul {
+  static constexpr const char* name = "mul";
+  template <class T> ISO_HD static T f(T a, T b) { return a * b; }
+};
+struct Div {
+  static constexpr const char* name = "div";
+  template <class T> ISO_HD static T f(T a, T b) { return a / b; }
+};
+struct Minimum {  // NaN in either operand gives NaN
+  static constexpr const char* name = "minimum";
+  template <class T> ISO_HD static T f(T a, T b) { return a != a ? a : a < b ? a : b; }
+};
+struct Maximum {
+  static constexpr const char* name = "maximum";
+  template <class T> ISO_HD static T f(T a, T b) { return a != a ? a : a > b ? a : b; }
+};
+struct Pow {
+  static constexpr const char* name = "pow";
+  template <class T> ISO_HD static T f(T a, T b) { return std::pow(a, b); }
+};
+
+// Comparisons give u8: 1 where true.
+
+struct Eq {
+  static constexpr const char* name = "eq";
+  template <class T> ISO_HD static bool f(T a, T b) { return a == b; }
+};
+struct Ne {
+  static constexpr const char* name = "ne";
+  template <class T> ISO_HD static bool f(T a, T b) { return a != b; }
+};
+struct Lt {
+  static constexpr const char* name = "lt";
+  template <class T> ISO_HD static bool f(T a, T b) { return a < b; }
+};
+struct Le {
+  static constexpr const char* name = "le";
+  template <class T> ISO_HD static bool f(T a, T b) { return a <= b; }
+};
+struct Gt {
+  static constexpr const char* name = "gt";
+  template <class T> ISO_HD static bool f(T a, T b) { return a > b; }
+};
+struct Ge {
+  static constexpr const char* name = "ge";
+  template <class T> ISO_HD static bool f(T a, T b) { return a >= b; }
+};
+
+template <class... Ops> struct List { static constexpr int size = sizeof...(Ops); };
+
+using Unary = List<Neg, Abs, Sign, Exp, Expm1, Log, Log1p, Sqrt, Rsqrt, Square, Reciprocal, Sin, Cos, Tanh, Sigmoid,
+                   Relu, LeakyRelu, Gelu, GeluTanh, Silu, Softplus, Erf, Clamp, PowNumber, AddNumber, MulNumber,
+                   DivNumber, NumberSub, NumberDiv>;
+using Binary = List<Add, Sub, Mul, Div, Minimum, Maximum, Pow>;
+using Comparison = List<Eq, Ne, Lt, Le, Gt, Ge>;
+
+// Position of Op in a list: how kernel tables are indexed.
+template <class Op, class... Ops> constexpr int index_in(List<Ops...>) {
+  constexpr bool same[] = {std::is_same_v<Op, Ops>...};
+  for (int i = 0; i < static_cast<int>(sizeof...(Ops)); ++i)
+    if (same[i]) return i;
+  return -1;
+}
+
+// f and df of a unary op for numbers held in an array, as many as the op takes.
+template <class Op, class T> ISO_HD T value(T x, const T* p) {
+  if constexpr (requires { Op::f(x, x, x); })
+    return Op::f(x, p[0], p[1]);
+  else if constexpr (requires { Op::f(x, x); })
+    return Op::f(x, p[0]);
+  else
+    return Op::f(x);
+}
+template <class Op, class T> ISO_HD T derivative(T saved, const T* p) {
+  if constexpr (requires { Op::df(saved, saved, saved); })
+    return Op::df(saved, p[0], p[1]);
+  else if constexpr (requires { Op::df(saved, saved); })
+    return Op::df(saved, p[0]);
+  else
+    return Op::df(saved);
+}
+
+}  // namespace isonorm::ops

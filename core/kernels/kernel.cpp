@@ -1,0 +1,38 @@
+#include "core/kernels/kernel.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+
+#include "core/error.h"
+
+namespace isonorm {
+
+const char* name_of(Isa isa) { return isa == Isa::avx512 ? "avx512" : isa == Isa::avx2 ? "avx2" : "base"; }
+
+namespace {
+
+Isa detect() {
+  Isa best = Isa::base;
+#ifdef __x86_64__
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) best = Isa::avx2;
+  if (best == Isa::avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
+    best = Isa::avx512;
+#endif
+  const char* wish = std::getenv("ISONORM_ISA");
+  if (!wish || !*wish) return best;
+  for (const Isa asked : {Isa::base, Isa::avx2, Isa::avx512})
+    if (std::string_view(wish) == name_of(asked)) return std::min(best, asked);
+  raise_text(ErrorKind::invalid, __FILE__, __LINE__, "ISONORM_ISA: \"", wish, "\" is not base, avx2 or avx512");
+}
+
+}  // namespace
+
+Isa isa() {
+  static const Isa best = detect();
+  return best;
+}
+
+}  // namespace isonorm

@@ -1,0 +1,67 @@
+// Kernel slots: what an op calls. A slot holds one function per instruction set of the CPU and one per other device.
+// The CPU functions are given where the slot is declared (one that is missing does not link); a GPU library fills in
+// the rest when it is asked for a device.
+#pragma once
+
+#include "core/device.h"
+#include "core/kernels/tensor_bytes.h"
+#include "core/system/profile.h"
+
+namespace isonorm {
+
+// Instruction sets that the kernel sources are compiled for: x86-64 as of 2003, AVX2 + FMA, AVX-512 (F, DQ, BW, VL).
+enum class Isa { base, avx2, avx512 };
+
+// The best one of this machine; ISONORM_ISA=base|avx2|avx512 in the environment lowers it. Throws where it says
+// anything else.
+Isa isa();
+const char* name_of(Isa isa);
+
+// What a CPU slot holds for each of them: off x86-64 there is the base set alone.
+#ifdef __x86_64__
+inline constexpr Isa kCompiled[3] = {Isa::base, Isa::avx2, Isa::avx512};
+#else
+inline constexpr Isa kCompiled[3] = {Isa::base, Isa::base, Isa::base};
+#endif
+
+template <class Signature> class Kernel;
+
+template <class... A> class Kernel<void(A...)> {
+ public:
+  using Function = void (*)(A...);
+  using Flops = int64_t (*)(A...);  // floating-point operations of a call, for the profile
+
+  // One function for every instruction set.
+  constexpr Kernel(const char* name, Function cpu, Flops flops = nullptr)
+      : name_(name), cpu_{cpu, cpu, cpu}, flops_(flops) {}
+
+  // pick.operator()<isa>() gives the function compiled for `isa`.
+  template <class Pick>
+  constexpr Kernel(const char* name, Pick pick, Flops flops = nullptr)
+      : name_(name),
+        cpu_{pick.template operator()<kCompiled[0]>(), pick.template operator()<kCompiled[1]>(),
+             pick.template operator()<kCompiled[2]>()},
+        flops_(flops) {}
+
+  // Runs the kernel where `device` is. Throws "softmax: no kernel for cuda:0" on an empty slot.
+  void on(Device device, A... args) const {
+    const Function f = device.kind == DeviceKind::cpu ? cpu_[static_cast<int>(isa())] : cuda_;
+    check(f != nullptr, name_, ": no kernel for ", device);
+    if (profile::recording()) [[unlikely]] {
+      const profile::Timer timer(name_, bytes_of_all(args...), flops_ ? flops_(args...) : 0);
+      return f(args...);
+    }
+    f(args...);
+  }
+
+  void bind_cuda(Function f) { cuda_ = f; }
+  const char* name() const { return name_; }
+
+ private:
+  const char* name_;
+  Function cpu_[3];
+  Function cuda_ = nullptr;
+  Flops flops_;
+};
+
+}  // namespace isonorm

@@ -1,0 +1,168 @@
+#include "core/memory/allocator.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
+#include "core/error.h"
+#include "core/formulas/round_up.h"
+#include "core/memory/pool.h"
+
+namespace isonorm {
+
+namespace {
+
+// From here on a block is a part of a segment. Under AddressSanitizer none is: it then sees where each one ends.
+#ifdef __SANITIZE_ADDRESS__
+constexpr int64_t kLarge = int64_t{1} << 48;
+#else
+constexpr int64_t kLarge = int64_t{256} << 10;
+#endif
+
+// Classes are 64 bytes, then four steps to every power of two: a block wastes at most a quarter of itself.
+int size_class(int64_t bytes) {
+  const uint64_t units = static_cast<uint64_t>(bytes + 63) / 64;
+  if (units <= 4) return static_cast<int>(units) - 1;
+  const int top = 63 - std::countl_zero(units - 1);  // units - 1 has its highest bit here; top >= 2
+  const uint64_t step = (units - 1) >> (top - 2);    // 4..7
+  return 4 * (top - 1) + static_cast<int>(step - 4);
+}
+
+int64_t class_bytes(int size_class) {
+  if (size_class < 4) return 64 * (size_class + 1);
+  const int top = size_class / 4 + 1;
+  return static_cast<int64_t>(64 * ((uint64_t(size_class % 4) + 5) << (top - 2)));
+}
+
+}  // namespace
+
+void* Allocator::allocate(int64_t bytes) {
+  if (bytes == 0) return nullptr;
+  check(bytes > 0 && bytes < (int64_t{1} << 47), "allocate: ", bytes, " bytes is not a possible size");
+  std::lock_guard lock(mutex_);
+  void* block = bytes < kLarge ? take_small(size_class(bytes)) : take_large(round_up(bytes, alignment_));
+  if (!block)
+    raise(ErrorKind::memory, text("allocate: out of memory: ", bytes, " bytes asked for, ", in_use(), " in use"),
+          __FILE__, __LINE__);
+  peak_ = std::max(peak_, in_use());
+  return block;
+}
+
+void* Allocator::take_small(int c) {
+  void* block = nullptr;
+  if (free_[c].empty()) {
+    free_[c].reserve(free_[c].capacity() + 1);  // so that release() never allocates
+    block = from_source(class_bytes(c));
+    if (!block) return nullptr;
+    ++requests_;
+  } else {
+    block = free_[c].back();
+    free_[c].pop_back();
+    small_cached_ -= class_bytes(c);
+  }
+  small_ += class_bytes(c);
+  return block;
+}
+
+void* Allocator::take_large(int64_t bytes) {
+  const int64_t touched = large_.touched();
+  void* block = large_.take(bytes);
+  if (!block) {
+    int64_t size = std::max(bytes, segment_);
+    void* segment = source_allocate(size, alignment_);
+    if (!segment) segment = from_source(size = bytes);
+    if (!segment) return nullptr;
+    large_.add(segment, size);
+    block = large_.take(bytes);
+  }
+  if (large_.touched() != touched) ++requests_;
+  return block;
+}
+
+// Gives back what is kept for reuse where the source has nothing left.
+void* Allocator::from_source(int64_t bytes) {
+  if (void* block = source_allocate(bytes, alignment_)) return block;
+  empty();
+  return source_allocate(bytes, alignment_);
+}
+
+void Allocator::release(void* block, int64_t bytes) noexcept {
+  if (!block) return;
+  std::lock_guard lock(mutex_);
+  if (bytes >= kLarge) return large_.give(block);
+  const int c = size_class(bytes);
+  small_ -= class_bytes(c);
+  small_cached_ += class_bytes(c);
+  free_[c].push_back(block);
+}
+
+void Allocator::empty() noexcept {
+  for (auto& list : free_) {
+    for (void* b : list) source_release(b);
+    list.clear();
+  }
+  small_cached_ = 0;
+  large_.empty([this](void* p, int64_t bytes) { source_discard(p, bytes); }, [this](void* p) { source_release(p); });
+}
+
+void Allocator::empty_cache() noexcept {
+  std::lock_guard lock(mutex_);
+  empty();
+}
+
+MemoryStats Allocator::stats() const {
+  std::lock_guard lock(mutex_);
+  return {in_use(), peak_, small_cached_ + large_.touched() - large_.busy(), requests_};
+}
+
+void Allocator::reset_peak() {
+  std::lock_guard lock(mutex_);
+  peak_ = in_use();
+}
+
+namespace {
+class HostAllocator final : public Allocator {
+ public:
+  HostAllocator() : Allocator(64, int64_t{1} << 30) {}
+
+  void* allocate(int64_t bytes) override { return is_small(bytes) ? pool::take(bytes) : Allocator::allocate(bytes); }
+  void release(void* block, int64_t bytes) noexcept override {
+    is_small(bytes) ? pool::give(block, bytes) : Allocator::release(block, bytes);
+  }
+
+ private:
+  static constexpr int64_t kPage = 4096, kHugePage = int64_t{2} << 20;
+
+  static bool is_small(int64_t bytes) { return bytes > 0 && bytes <= int64_t{pool::kLargest}; }
+
+  // Segments ask for huge pages: a product reads rows on many pages at once, and translating their addresses costs.
+  // What is not touched takes no memory.
+  void* source_allocate(int64_t bytes, int64_t alignment) noexcept override {
+    const int64_t unit = bytes < kLarge ? alignment : kHugePage;
+    void* block = std::aligned_alloc(static_cast<size_t>(unit), static_cast<size_t>(round_up(bytes, unit)));
+#ifdef __linux__
+    if (block && unit == kHugePage)
+      madvise(block, static_cast<size_t>(bytes), MADV_HUGEPAGE);  // a wish: what it answers does not matter
+#endif
+    return block;
+  }
+  void source_release(void* block) noexcept override { std::free(block); }
+  void source_discard([[maybe_unused]] void* begin, [[maybe_unused]] int64_t bytes) noexcept override {
+#ifdef __linux__
+    const int64_t skip = -reinterpret_cast<intptr_t>(begin) & (kPage - 1), whole = (bytes - skip) & -kPage;
+    if (whole > 0) madvise(static_cast<std::byte*>(begin) + skip, static_cast<size_t>(whole), MADV_DONTNEED);
+#endif
+  }
+};
+}  // namespace
+
+Allocator& host_allocator() {
+  static Allocator* allocator = new HostAllocator;
+  return *allocator;
+}
+
+}  // namespace isonorm

@@ -1,0 +1,62 @@
+// One caching allocator over a raw source of memory: small blocks that were freed wait in size classes, large ones are
+// parts of segments (core/memory/ranges.h), so a training step after the second takes nothing from the system (the
+// first makes the optimizer's state last). Invariant: every block handed out is at least as large as asked for and
+// aligned to `alignment`.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "core/memory/ranges.h"
+
+namespace isonorm {
+
+struct MemoryStats {
+  int64_t current = 0;   // bytes in use by tensors
+  int64_t peak = 0;      // largest `current` so far
+  int64_t cached = 0;    // bytes kept for reuse
+  int64_t requests = 0;  // blocks so far that were not, or not all, of memory kept for reuse
+};
+
+class Allocator {
+ public:
+  // Segments have `segment` bytes where the source has them, else as many as the block that asks for one.
+  Allocator(int64_t alignment, int64_t segment) : alignment_(alignment), segment_(segment) {}
+  virtual ~Allocator() = default;
+
+  // A block of at least `bytes` bytes (nullptr for 0). Throws Error where the source has none left, even after the
+  // cache was given back.
+  virtual void* allocate(int64_t bytes);
+  virtual void release(void* block, int64_t bytes) noexcept;
+
+  void empty_cache() noexcept;  // gives the cached blocks back to the source
+  MemoryStats stats() const;
+  void reset_peak();
+
+ protected:
+  virtual void* source_allocate(int64_t bytes, int64_t alignment) noexcept = 0;  // nullptr when there is none
+  virtual void source_release(void* block) noexcept = 0;
+  virtual void source_discard(void*, int64_t) noexcept {}  // a part of a block is not needed until it is written to
+
+ private:
+  void* take_small(int size_class);
+  void* take_large(int64_t bytes);
+  void* from_source(int64_t bytes);
+  void empty() noexcept;
+  int64_t in_use() const { return small_ + large_.busy(); }
+
+  mutable std::mutex mutex_;
+  const int64_t alignment_, segment_;
+  std::vector<void*> free_[256];          // small blocks, by size class
+  int64_t small_ = 0, small_cached_ = 0;  // bytes of small blocks: in use, free
+  Ranges large_;
+  int64_t peak_ = 0, requests_ = 0;
+};
+
+// The allocator of CPU tensors: 64-byte aligned. Blocks of up to pool::kLargest bytes are the pool's and not counted.
+// Lives until the process ends, so that tensors in static objects may outlive main().
+Allocator& host_allocator();
+
+}  // namespace isonorm

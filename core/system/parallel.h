@@ -1,0 +1,69 @@
+// parallel_for over blocks of an index range. Which thread runs a block is open; where the blocks begin is not, so a
+// kernel that keeps its sums inside blocks gives the same bits for any number of threads.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <type_traits>
+
+#include "core/formulas/round_up.h"
+
+namespace isonorm {
+
+// More threads than any machine's cores would only take memory; OMP_NUM_THREADS beyond it counts as this.
+inline constexpr int kMostThreads = 1024;
+
+// A child of fork() does not have its parent's threads: where the parent had worked in parallel it has one thread.
+int num_threads();
+// Sets the number of threads of kernels and of BLAS. Throws where n is not in [1, kMostThreads], or is not 1 in such a
+// child.
+void set_num_threads(int n);
+int thread_index();  // of the calling thread inside parallel_for: 0 .. num_threads() - 1
+
+// [0, n) cut into `count` blocks, as equal as whole units allow.
+struct Partition {
+  int64_t n, count, unit = 1;
+
+  int64_t begin(int64_t b) const { return std::min(n, ceil_div(n, unit) * b / count * unit); }
+};
+
+// Blocks of at most `grain` indices, a multiple of `unit`, that share out evenly among 1, 2, 4 or 8 threads. They
+// depend on these three numbers alone.
+inline Partition even_blocks(int64_t n, int64_t grain, int64_t unit = 1) {
+  if (n <= grain) return {n, n > 0, unit};
+  const int64_t count = ceil_div(n, grain);
+  const int64_t even =
+      count < 8 ? static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(count))) : round_up(count, 8);
+  return {n, std::min(even, ceil_div(n, unit)), unit};
+}
+
+// As many for each of the threads there are, for work whose bits do not depend on where blocks begin.
+inline Partition thread_blocks(int64_t n, int64_t grain, int64_t unit = 1) {
+  const int64_t threads = num_threads(), each = ceil_div(ceil_div(n, threads), grain);
+  return {n, std::min(each * threads, ceil_div(n, unit)), unit};
+}
+
+namespace detail {
+void parallel_blocks(int64_t count, void (*body)(const void*, int64_t), const void* closure);
+}
+
+// Calls f(begin, end) or f(begin, end, block) for each block. Where the system refuses a thread, libgomp says so and
+// ends the program (exit(1)); nothing can catch that. Runs in the calling thread where there is one block, one
+// thread, or a parallel region already. Throws what a call of f threw, after those of other threads.
+template <class F> void parallel_for(const Partition& blocks, const F& f) {
+  if (blocks.n <= 0) return;
+  const auto call = [&](int64_t begin, int64_t end, int64_t block) {
+    if constexpr (std::is_invocable_v<F, int64_t, int64_t, int64_t>)
+      f(begin, end, block);
+    else
+      f(begin, end);
+  };
+  if (blocks.count == 1) return call(0, blocks.n, 0);
+  const auto body = [&](int64_t b) { call(blocks.begin(b), blocks.begin(b + 1), b); };
+  detail::parallel_blocks(
+      blocks.count, [](const void* c, int64_t b) { (*static_cast<const decltype(body)*>(c))(b); }, &body);
+}
+template <class F> void parallel_for(int64_t n, int64_t grain, const F& f) { parallel_for(even_blocks(n, grain), f); }
+
+}  // namespace isonorm

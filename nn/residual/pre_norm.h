@@ -1,0 +1,19 @@
+// Pre-normalised residual connections, x <- x + branch(norm(x)), with a norm before the head (Xiong et al.,
+// 2002.04745).
+#pragma once
+
+#include "nn/residual/arrangement.h"
+
+namespace isonorm::nn {
+
+// read(): norm(x), adding the branch that waits in the same pass. join(): the branch waits for the next read().
+class PreNorm : public StreamNorm {
+ public:
+  using StreamNorm::StreamNorm;
+  Tensor read(Residual& r) override;
+  void join(Residual& r, const Tensor& branch) override;
+};
+
+inline constexpr Arrangement kPreNorm{"pre_norm", block_of<PreNorm>, last_of<PreNorm>};
+
+}  // namespace isonorm::nn

@@ -1,0 +1,163 @@
+// A step against its formula in plain loops, and what a loop calls when.
+#include <cmath>
+
+#include "autograd/engine.h"
+#include "autograd/ops/create.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/random.h"
+#include "autograd/ops/reduce.h"
+#include "nn/linear.h"
+#include "optim/sgd.h"
+#include "tests/support/catch.h"
+#include "training/loop.h"
+
+using namespace isonorm;
+using namespace isonorm::training;
+using Catch::Matchers::Contains;
+
+namespace {
+
+constexpr int kExamples = 6, kIn = 3, kOut = 2;
+using Doubles = std::vector<double>;
+
+// Half the squared error, a mean over the examples.
+Tensor squared_error(nn::Module& model, const Examples& batch) {
+  return sum(square(model(batch.inputs) - batch.targets)) * (0.5 / static_cast<double>(batch.targets.size(0)));
+}
+
+// y = x W^T without bias, in f64, with what is to be fitted.
+struct Fit {
+  Generator generator{3, 0};
+  nn::Linear model{kIn, kOut, {.bias = false}};
+  Examples batch;
+  Fit() {
+    model.to(DType::f64);
+    batch = {randn({kExamples, kIn}, {DType::f64}, generator), randn({kExamples, kOut}, {DType::f64}, generator)};
+  }
+  Doubles weights() { return model.parameters()[0].to_vector<double>(); }
+  double loss() {
+    double loss = 0;
+    gradient(&loss);
+    return loss;
+  }
+  // Of the loss, by the formula: sum over examples of (W x - t) x^T / n.
+  Doubles gradient(double* loss = nullptr) {
+    const Doubles w = weights(), x = batch.inputs.to_vector<double>(), t = batch.targets.to_vector<double>();
+    Doubles g(kIn * kOut);
+    for (int n = 0; n < kExamples; ++n)
+      for (int o = 0; o < kOut; ++o) {
+        double error = -t[n * kOut + o];
+        for (int i = 0; i < kIn; ++i) error += w[o * kIn + i] * x[n * kIn + i];
+        if (loss) *loss += error * error / (2 * kExamples);
+        for (int i = 0; i < kIn; ++i) g[o * kIn + i] += error * x[n * kIn + i] / kExamples;
+      }
+    return g;
+  }
+};
+
+double norm_of(const Doubles& v) {
+  double squares = 0;
+  for (double x : v) squares += x * x;
+  return std::sqrt(squares);
+}
+
+// Sums of some 20 terms of size 1 to 10.
+void check_close(const Doubles& found, const Doubles& expected) {
+  REQUIRE(found.size() == expected.size());
+  for (size_t i = 0; i < found.size(); ++i) CHECK(std::abs(found[i] - expected[i]) < 200 * epsilon(DType::f64));
+}
+
+}  // namespace
+
+TEST_CASE("step: the update is the formula's, under each limit on gradients and in parts") {
+  const double rate = 0.25;
+  for (const int64_t parts : {1, 2, 3})
+    for (const GradientLimits& limits :
+         {GradientLimits{}, GradientLimits{.norm = 0.1}, GradientLimits{.norm = 1e6}, GradientLimits{.value = 0.2},
+          GradientLimits{.l2 = 0.5}, GradientLimits{.l2 = 0.5, .value = 0.3, .norm = 0.4}}) {
+      Fit fit;
+      optim::Sgd sgd(fit.model.parameters(), {.lr = 1});
+      Step step(fit.model, sgd, squared_error, {.limits = limits, .accumulate = parts});
+      const double loss = fit.loss();
+      Doubles expected = fit.weights(), g = fit.gradient();
+      for (size_t i = 0; i < g.size(); ++i) {
+        g[i] += limits.l2 * expected[i];
+        if (limits.value > 0) g[i] = std::clamp(g[i], -limits.value, limits.value);
+      }
+      const double norm = norm_of(g);
+      const double scale = limits.norm > 0 ? std::min(1.0, limits.norm / (norm + 1e-6)) : 1;
+      for (size_t i = 0; i < g.size(); ++i) expected[i] -= rate * scale * g[i];
+      const StepResult r = step(fit.batch, rate);
+      INFO(parts << " parts, l2 " << limits.l2 << ", value " << limits.value << ", norm " << limits.norm);
+      check_close(fit.weights(), expected);
+      check_close({r.loss}, {loss});
+      CHECK(r.gradient_norm.has_value() == (limits.norm > 0));
+      if (r.gradient_norm) check_close({*r.gradient_norm}, {norm});
+      CHECK(sgd.lr() == rate);
+    }
+}
+
+TEST_CASE("step: the gradients of a step before do not count, and stay what they were where they are limited") {
+  Fit fit;
+  optim::Sgd sgd(fit.model.parameters(), {.lr = 0.5});
+  Step step(fit.model, sgd, squared_error, {.limits = {.value = 1e-3}});
+  step.differentiate(fit.batch);
+  step.differentiate(fit.batch);
+  const Tensor g = isonorm::gradient(fit.model.parameters()[0]);
+  check_close(g.to_vector<double>(), fit.gradient());
+  const Doubles before = g.to_vector<double>();
+  step.update();
+  CHECK(g.to_vector<double>() == before);
+  CHECK(sgd.lr() == 0.5);
+}
+
+TEST_CASE("step: what has more to do than an optimizer's step does it with its scale") {
+  Fit fit;
+  optim::Sgd sgd(fit.model.parameters(), {.lr = 1});
+  double scale = 0;
+  Step step(fit.model, sgd, squared_error, {.limits = {.norm = 1e-3}, .apply = [&](double s) { scale = s; }});
+  const Doubles before = fit.weights();
+  const StepResult r = step(fit.batch);
+  CHECK(fit.weights() == before);
+  CHECK(scale == 1e-3 / (*r.gradient_norm + 1e-6));
+}
+
+TEST_CASE("step: a batch that does not divide into its parts is refused") {
+  Fit fit;
+  optim::Sgd sgd(fit.model.parameters(), {.lr = 1});
+  for (const int64_t parts : {-1, 0, 4, 7})
+    CHECK_THROWS_WITH(Step(fit.model, sgd, squared_error, {.accumulate = parts})(fit.batch),
+                      Contains(text("6 examples in ", parts, " parts")));
+}
+
+TEST_CASE("loop: batches and rates are those of the step; callbacks come in order, every n steps, and stop it") {
+  Fit fit;
+  optim::Sgd sgd(fit.model.parameters(), {.lr = 1});
+  Step step(fit.model, sgd, squared_error);
+  std::vector<int64_t> batches;
+  std::string calls;
+  Loop loop(
+      step, [&](int64_t t) { return batches.push_back(t), fit.batch; }, [](int64_t t) { return 1e-3 * (t + 1); });
+  double last = 0;
+  loop.every(1, [&](const TrainingStep& s) {
+    CHECK(s.lr == 1e-3 * s.step);
+    CHECK(sgd.lr() == s.lr);
+    CHECK(s.seconds >= last);
+    CHECK_FALSE(s.gradient_norm.has_value());
+    last = s.seconds;
+    calls += text(s.step);
+    return s.step != 7;
+  });
+  loop.every(2, [&](const TrainingStep&) { return calls += "b", true; });
+  loop.every(0, [&](const TrainingStep&) { return calls += "never", false; });
+  CHECK(loop.run(5));
+  CHECK(calls == "12b34b5");
+  CHECK(batches == std::vector<int64_t>{0, 1, 2, 3, 4});
+  CHECK_FALSE(loop.run(20, 5));
+  CHECK(calls == "12b34b56b7");
+  CHECK(loop.run(8, 7));
+  CHECK(calls == "12b34b56b78b");
+  CHECK(loop.run(8, 8));
+  CHECK(batches.size() == 8);
+  CHECK_THROWS_WITH(loop.every(-1, {}), Contains("every -1 steps"));
+}

@@ -1,0 +1,81 @@
+// One training step: forward, loss, backward, limits on the gradients, update. Trainings of users, `isonorm train`, the
+// benchmarks and everything that is proved take this one.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "nn/module.h"
+#include "optim/optimizer.h"
+#include "training/examples.h"
+
+namespace isonorm::training {
+
+// The loss [] of a model on a batch, a mean over its examples.
+using Objective = std::function<Tensor(nn::Module& model, const Examples& batch)>;
+
+// cross_entropy(model(inputs), targets).
+Tensor cross_entropy_of(nn::Module& model, const Examples& batch);
+
+// Clears the gradients of the model; forward, loss, backward, in `parts` of equal size, whose mean the gradients are
+// of. Returns the loss, their mean. Throws where the batch does not divide so.
+double differentiate(nn::Module& model, const Objective& loss, const Examples& batch, int64_t parts = 1);
+
+// What is done to gradients before an update, in this order; 0: nothing.
+struct GradientLimits {
+  double l2 = 0;     // l2 w is added to the gradient of each w: L2 as a term of the loss, whose gradient is limited too
+  double value = 0;  // entries are clamped to [-value, value]
+  double norm = 0;   // the gradients of all parameters are scaled to at most this norm
+};
+
+struct LimitedGradients {
+  double scale = 1;            // that Optimizer::step is to read the gradients with
+  std::optional<double> norm;  // of all gradients, before it was clipped; none without a limit on it
+};
+
+// Limits the gradients of `parameters`. What it changes it puts in new tensors, the norm aside: that is for the
+// optimizer to do, without a pass of its own. Throws where a limit is negative or NaN.
+LimitedGradients limit_gradients(const GradientLimits& limits, const std::vector<Tensor>& parameters);
+
+struct StepOptions {
+  GradientLimits limits = {};
+  int64_t accumulate = 1;                 // parts of equal size that a batch is differentiated in
+  std::optional<DType> activations = {};  // what the backward needs is kept in: the model's dtype (none), f32 or bf16
+  // In place of optimizer.step(scale), where the update is more than that.
+  std::function<void(double scale)> apply = {};
+};
+
+// What a step saw.
+struct StepResult {
+  double loss = 0;                      // before the update
+  std::optional<double> gradient_norm;  // before clipping; none where nothing is clipped
+};
+
+// A model, its objective and its optimizer. Keeps references to model and optimizer.
+//
+//   training::Step step(model, adamw, training::cross_entropy_of, {.limits = {.norm = 1}});
+//   for (int t = 0; t < 1000; ++t) step(batch(t), schedule.lr(t));
+//
+// The two halves are there for those who look at gradients between them.
+class Step {
+ public:
+  Step(nn::Module& model, optim::Optimizer& optimizer, Objective loss = cross_entropy_of, StepOptions options = {});
+
+  // Both halves, at rate `lr` (none: at the optimizer's own rates).
+  StepResult operator()(const Examples& batch, std::optional<double> lr = {});
+
+  // training::differentiate() of its model.
+  double differentiate(const Examples& batch);
+  // Limits the gradients of what the optimizer updates, and updates it. Returns their norm before clipping, none where
+  // nothing is clipped.
+  std::optional<double> update(std::optional<double> lr = {});
+
+ private:
+  nn::Module& model_;
+  optim::Optimizer& optimizer_;
+  const Objective loss_;
+  const StepOptions options_;
+};
+
+}  // namespace isonorm::training
