@@ -47,7 +47,7 @@
 #include "equivalence/compare/shift_blind.h"
 #include "equivalence/convert/convert.h"
 #include "equivalence/convert/convertible.h"
-#include "equivalence/convert/layout_spec.h"
+#include "equivalence/convert/parse_layout.h"
 #include "equivalence/coordinates/lifted.h"
 #include "equivalence/coordinates/map.h"
 #include "equivalence/coordinates/parametrisation.h"

@@ -6,7 +6,7 @@
 
 namespace isonorm::detached {
 
-Tensor reduce(kernels::Reduction kind, const Tensor& x, DimSet dims, const Dims& shape, const char* op) {
+Tensor reduce(kernels::ReduceOp kind, const Tensor& x, DimSet dims, const Dims& shape, const char* op) {
   int begin = dims ? std::countr_zero(dims) : 0, end = std::bit_width(dims);
   Tensor source = x;
   if (std::popcount(dims) != end - begin) {
@@ -29,7 +29,7 @@ Tensor sum_to(const Tensor& x, const Dims& shape, const char* op) {
   DimSet dims = 0;
   for (int d = 0; d < x.rank(); ++d)
     if (d < extra || (shape[d - extra] == 1 && x.shape()[d] != 1)) dims |= DimSet{1} << d;
-  return reduce(kernels::Reduction::sum, x, dims, shape, op);
+  return reduce(kernels::ReduceOp::sum, x, dims, shape, op);
 }
 
 }  // namespace isonorm::detached

@@ -10,7 +10,7 @@ namespace isonorm::detached {
 // bf16. Copies x first where it is not contiguous, or where a dimension that is kept lies between two that are not.
 // Throws "op: ..." where a product of sizes passes int64. Of no elements the sum is 0; a maximum is the caller's to
 // refuse.
-Tensor reduce(kernels::Reduction kind, const Tensor& x, DimSet dims, const Dims& shape, const char* op);
+Tensor reduce(kernels::ReduceOp kind, const Tensor& x, DimSet dims, const Dims& shape, const char* op);
 
 // x summed to `shape`, which broadcasts to x's: along the dimensions that stretch.
 Tensor sum_to(const Tensor& x, const Dims& shape, const char* op);

@@ -1,12 +1,11 @@
 #include "io/checkpoint.h"
 
 #include <zlib.h>
-
 #include <charconv>
 #include <filesystem>
 
-#include "io/file.h"
 #include "io/packed.h"
+#include "io/replacement.h"
 
 namespace isonorm {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <cstring>
 
-#include "io/file.h"
 #include "io/packed.h"
+#include "io/replacement.h"
 
 namespace isonorm {
 namespace {

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <numeric>
 
-#include "io/file.h"
 #include "io/packed.h"
+#include "io/replacement.h"
 #include "io/safetensors_header.h"
 
 namespace isonorm {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "equivalence/convert/layout_spec.h"
+#include "equivalence/convert/parse_layout.h"
 #include "equivalence/verify/verify.h"
 
 namespace isonorm::tools {

@@ -2,14 +2,13 @@
 
 #include <fcntl.h>
 #include <unistd.h>
-
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 
 #include "core/error.h"
 #include "data/fashion_mnist.h"
-#include "io/file.h"
+#include "io/replacement.h"
 #include "tools/ending.h"
 
 namespace isonorm::tools {

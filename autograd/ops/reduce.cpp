@@ -48,12 +48,11 @@ kernels::ReduceShape along(const Tensor& x, const Plan& p) {
   return {numel(part(x.shape(), 0, d), p.op), x.shape()[d], numel(part(x.shape(), d + 1, x.rank()), p.op)};
 }
 
-Tensor reduce(const Tensor& x, const Plan& p, kernels::Reduction kind, bool keepdim) {
+Tensor reduce(const Tensor& x, const Plan& p, kernels::ReduceOp kind, bool keepdim) {
   return detached::reduce(kind, x, p.dims, keepdim ? p.keepdim : p.kept, p.op);
 }
 
-Tensor extremum(const char* name, kernels::Reduction kind, const Tensor& x, const std::vector<int>& dims,
-                bool keepdim) {
+Tensor extremum(const char* name, kernels::ReduceOp kind, const Tensor& x, const std::vector<int>& dims, bool keepdim) {
   const Plan p = plan(x, dims, name);
   check(p.count > 0, name, ": shape ", x.shape(), " has no elements to choose from");
   Tensor y = reduce(x, p, kind, keepdim);
@@ -61,7 +60,7 @@ Tensor extremum(const char* name, kernels::Reduction kind, const Tensor& x, cons
     n->backward = [p, x = save(x), y = save(y)](Flow& g) {
       const Tensor input = x;
       const Tensor mask = cast(eq(input, reshape(y, p.keepdim)), input.dtype());
-      const Tensor ties = reduce(mask, p, kernels::Reduction::sum, true);
+      const Tensor ties = reduce(mask, p, kernels::ReduceOp::sum, true);
       g.give(0, mul(mask, div(reshape(g.out(), p.keepdim), ties)));
     };
   return y;
@@ -71,7 +70,7 @@ Tensor extremum(const char* name, kernels::Reduction kind, const Tensor& x, cons
 
 Tensor sum(const Tensor& x, std::vector<int> dims, bool keepdim) {
   const Plan p = plan(x, dims, "sum");
-  Tensor y = reduce(x, p, kernels::Reduction::sum, keepdim);
+  Tensor y = reduce(x, p, kernels::ReduceOp::sum, keepdim);
   if (Node* n = track("sum", {&y}, {&x}))
     n->backward = [p, shape = x.shape()](Flow& g) { g.give(0, expand(reshape(g.out(), p.keepdim), shape)); };
   return y;
@@ -83,10 +82,10 @@ Tensor mean(const Tensor& x, std::vector<int> dims, bool keepdim) {
 }
 
 Tensor amax(const Tensor& x, std::vector<int> dims, bool keepdim) {
-  return extremum("amax", kernels::Reduction::max, x, dims, keepdim);
+  return extremum("amax", kernels::ReduceOp::max, x, dims, keepdim);
 }
 Tensor amin(const Tensor& x, std::vector<int> dims, bool keepdim) {
-  return extremum("amin", kernels::Reduction::min, x, dims, keepdim);
+  return extremum("amin", kernels::ReduceOp::min, x, dims, keepdim);
 }
 
 Tensor var(const Tensor& x, std::vector<int> dims, double correction, bool keepdim) {
@@ -107,7 +106,7 @@ Tensor var(const Tensor& x, std::vector<int> dims, double correction, bool keepd
 Tensor norm(const Tensor& x, std::vector<int> dims, bool keepdim) {
   const Plan p = plan(x, dims, "norm");
   const Tensor flat = detach(x);
-  Tensor y = sqrt(reduce(mul(flat, flat), p, kernels::Reduction::sum, keepdim));
+  Tensor y = sqrt(reduce(mul(flat, flat), p, kernels::ReduceOp::sum, keepdim));
   if (Node* n = track("norm", {&y}, {&x}))
     n->backward = [p, x = save(x), y = save(y)](Flow& g) {
       const Tensor length = reshape(y, p.keepdim);
@@ -121,7 +120,7 @@ Tensor norm(const Tensor& x, std::vector<int> dims, bool keepdim) {
 Tensor logsumexp(const Tensor& x, std::vector<int> dims, bool keepdim) {
   const Plan p = plan(x, dims, "logsumexp");
   check(p.count > 0, "logsumexp: shape ", x.shape(), " has no elements to sum");
-  const Tensor top = reduce(x, p, kernels::Reduction::max, true);
+  const Tensor top = reduce(x, p, kernels::ReduceOp::max, true);
   // A row of -inf has an infinite maximum; shifting it by 0 instead avoids inf - inf.
   Tensor zero = empty({}, top.options());
   fill(zero, 0);

@@ -12,20 +12,20 @@
 namespace isonorm::kernels::cpu {
 namespace {
 
-template <Reduction K, class A>
-constexpr A identity = K == Reduction::sum   ? A(0)
-                       : K == Reduction::max ? -std::numeric_limits<A>::infinity()
-                                             : std::numeric_limits<A>::infinity();
+template <ReduceOp K, class A>
+constexpr A identity = K == ReduceOp::sum   ? A(0)
+                       : K == ReduceOp::max ? -std::numeric_limits<A>::infinity()
+                                            : std::numeric_limits<A>::infinity();
 
-template <Reduction K, class A> ISO_HD A combine(A a, A b) {
-  if constexpr (K == Reduction::sum) return a + b;
-  if constexpr (K == Reduction::max) return b > a || b != b ? b : a;
+template <ReduceOp K, class A> ISO_HD A combine(A a, A b) {
+  if constexpr (K == ReduceOp::sum) return a + b;
+  if constexpr (K == ReduceOp::max) return b > a || b != b ? b : a;
   return b < a || b != b ? b : a;
 }
 
 // Reduces n contiguous elements. Sixteen running results break the dependency between additions and bound the rounding
 // error.
-template <Reduction K, class A, class T> A reduce_row(const T* x, int64_t n) {
+template <ReduceOp K, class A, class T> A reduce_row(const T* x, int64_t n) {
   constexpr int kLanes = 16;
   A lane[kLanes];
   for (int l = 0; l < kLanes; ++l) lane[l] = identity<K, A>;
@@ -42,7 +42,7 @@ template <class T> constexpr int64_t kLine = 64 / sizeof(T);  // elements of a l
 
 // Reduces `length` rows of `inner` elements into acc[0..n), for columns [c, c + n). Parts of rows that lie far apart
 // are out of sight of the hardware's prefetching.
-template <Reduction K, class A, class T>
+template <ReduceOp K, class A, class T>
 void reduce_columns(A* __restrict acc, const T* __restrict x, int64_t length, int64_t inner, int64_t n) {
   constexpr int64_t ahead = 2;
   for (int64_t j = 0; j < n; ++j) acc[j] = identity<K, A>;
@@ -53,7 +53,7 @@ void reduce_columns(A* __restrict acc, const T* __restrict x, int64_t length, in
   }
 }
 
-template <Reduction K, class From, class To>
+template <ReduceOp K, class From, class To>
 void reduce_stage(const From* x, To* out, int64_t outer, int64_t length, int64_t inner, int64_t block) {
   using A = acc_t<To>;
   constexpr int64_t kColumns = 256;
@@ -81,7 +81,7 @@ void reduce_stage(const From* x, To* out, int64_t outer, int64_t length, int64_t
 
 // Long reductions are cut into blocks whose partial results are combined in order: the cut depends on the shape alone,
 // so the bits do not depend on the number of threads.
-template <Reduction K> void reduce_kind(ReduceShape s, const Tensor& out, const Tensor& x) {
+template <ReduceOp K> void reduce_kind(ReduceShape s, const Tensor& out, const Tensor& x) {
   constexpr int64_t kElements = 4096;  // of a block
   const int64_t block = std::max<int64_t>(64, kElements / std::max<int64_t>(1, s.inner));
   const int64_t blocks = std::max<int64_t>(1, ceil_div(s.length, block));
@@ -98,14 +98,14 @@ template <Reduction K> void reduce_kind(ReduceShape s, const Tensor& out, const 
 
 }  // namespace
 
-template <Isa I> void reduce(Reduction kind, ReduceShape s, const Tensor& out, const Tensor& x) {
+template <Isa I> void reduce(ReduceOp kind, ReduceShape s, const Tensor& out, const Tensor& x) {
   switch (kind) {
-    case Reduction::sum:
-      return reduce_kind<Reduction::sum>(s, out, x);
-    case Reduction::max:
-      return reduce_kind<Reduction::max>(s, out, x);
-    case Reduction::min:
-      return reduce_kind<Reduction::min>(s, out, x);
+    case ReduceOp::sum:
+      return reduce_kind<ReduceOp::sum>(s, out, x);
+    case ReduceOp::max:
+      return reduce_kind<ReduceOp::max>(s, out, x);
+    case ReduceOp::min:
+      return reduce_kind<ReduceOp::min>(s, out, x);
   }
 }
 
@@ -171,13 +171,13 @@ template <Isa I> void recentre(ReduceShape s, const Tensor& out, const Tensor& x
     const int64_t cost = std::max<int64_t>(1, s.length * s.inner / std::max<int64_t>(1, strips.count));
     const auto take_mean = [&](const T* from, T* to, int64_t width) {
       if (s.inner == 1) {
-        const A mean = reduce_row<Reduction::sum, A>(from, s.length) / divisor;
+        const A mean = reduce_row<ReduceOp::sum, A>(from, s.length) / divisor;
         for (int64_t r = 0; r < s.length; ++r) to[r] = T(A(from[r]) - mean);
         return;
       }
       A mean[kColumns] = {}, part[kColumns];
       for (int64_t r = 0; r < s.length; r += kRows) {
-        reduce_columns<Reduction::sum>(part, from + r * s.inner, std::min(kRows, s.length - r), s.inner, width);
+        reduce_columns<ReduceOp::sum>(part, from + r * s.inner, std::min(kRows, s.length - r), s.inner, width);
         for (int64_t j = 0; j < width; ++j) mean[j] += part[j];
       }
       for (int64_t j = 0; j < width; ++j) mean[j] /= divisor;
@@ -198,7 +198,7 @@ template <Isa I> void recentre(ReduceShape s, const Tensor& out, const Tensor& x
   });
 }
 
-template void reduce<kTarget>(Reduction, ReduceShape, const Tensor&, const Tensor&);
+template void reduce<kTarget>(ReduceOp, ReduceShape, const Tensor&, const Tensor&);
 template void arg_max<kTarget>(ReduceShape, const Tensor&, const Tensor&);
 template void cumsum<kTarget>(ReduceShape, const Tensor&, const Tensor&, bool);
 template void recentre<kTarget>(ReduceShape, const Tensor&, const Tensor&);

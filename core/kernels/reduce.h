@@ -6,14 +6,14 @@
 
 namespace isonorm::kernels {
 
-enum class Reduction { sum, max, min };
+enum class ReduceOp { sum, max, min };
 
 struct ReduceShape {
   int64_t outer, length, inner;
 };
 
 namespace cpu {
-template <Isa I> void reduce(Reduction kind, ReduceShape shape, const Tensor& out, const Tensor& x);
+template <Isa I> void reduce(ReduceOp kind, ReduceShape shape, const Tensor& out, const Tensor& x);
 template <Isa I> void arg_max(ReduceShape shape, const Tensor& index, const Tensor& x);
 template <Isa I> void cumsum(ReduceShape shape, const Tensor& out, const Tensor& x, bool reverse);
 template <Isa I> void recentre(ReduceShape shape, const Tensor& out, const Tensor& x);
@@ -21,7 +21,7 @@ template <Isa I> void recentre(ReduceShape shape, const Tensor& out, const Tenso
 
 // out[outer, inner] = sum, max or min over length. NaN wins in max and min. The sum of nothing is 0; max and min of
 // nothing are the caller's to refuse.
-inline constinit Kernel<void(Reduction, ReduceShape, const Tensor&, const Tensor&)> reduce{
+inline constinit Kernel<void(ReduceOp, ReduceShape, const Tensor&, const Tensor&)> reduce{
     "reduce", []<Isa I>() { return &cpu::reduce<I>; }};
 // index[outer, inner] (i64) of the first largest element; NaN counts as largest.
 inline constinit Kernel<void(ReduceShape, const Tensor&, const Tensor&)> arg_max{

@@ -1,6 +1,6 @@
 // What each tensor of a checkpoint is to the residual stream: a writer, a reader through a norm, or nothing to it. All
 // that a conversion needs to know of a model; it comes from the model itself, or from a file that describes another
-// framework's checkpoint (layout_spec.h).
+// framework's checkpoint (parse_layout.h).
 #pragma once
 
 #include <string>

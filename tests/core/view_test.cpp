@@ -76,11 +76,11 @@ TEST_CASE("a layout that does not exist is refused by name") {
 
 TEST_CASE("a sum over dimensions apart is that of all elements between") {
   const Tensor x = counted({2, 3, 4});
-  const Tensor y = detached::reduce(kernels::Reduction::sum, x, 0b101, {3}, "sum");
+  const Tensor y = detached::reduce(kernels::ReduceOp::sum, x, 0b101, {3}, "sum");
   // At i: the sum over a and b of 12 a + 4 i + b.
   CHECK(y.to_vector<double>() == std::vector<double>{60, 92, 124});
   CHECK_FALSE(requires_grad(y));
-  const Tensor top = detached::reduce(kernels::Reduction::max, detached::transpose(x, 0, 2), 0b110, {4, 1, 1}, "amax");
+  const Tensor top = detached::reduce(kernels::ReduceOp::max, detached::transpose(x, 0, 2), 0b110, {4, 1, 1}, "amax");
   CHECK(top.shape() == Dims{4, 1, 1});
   CHECK(top.to_vector<double>() == std::vector<double>{20, 21, 22, 23});
 }

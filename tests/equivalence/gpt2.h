@@ -4,7 +4,7 @@
 #include <string>
 
 #include "autograd/ops/random.h"
-#include "equivalence/convert/layout_spec.h"
+#include "equivalence/convert/parse_layout.h"
 
 namespace isonorm::test {
 

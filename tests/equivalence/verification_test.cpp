@@ -4,7 +4,7 @@
 
 #include "autograd/ops/create.h"
 #include "autograd/ops/shape.h"
-#include "equivalence/convert/layout_spec.h"
+#include "equivalence/convert/parse_layout.h"
 #include "equivalence/verify/stream_check.h"
 #include "tests/equivalence/model_files.h"
 #include "tests/support/catch.h"

@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "autograd/ops/create.h"
-#include "equivalence/convert/layout_spec.h"
+#include "equivalence/convert/parse_layout.h"
 #include "equivalence/coordinates/map.h"
 #include "equivalence/verify/flipped_value.h"
 #include "tests/equivalence/model_files.h"

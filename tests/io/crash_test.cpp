@@ -6,14 +6,13 @@
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
 #include <cerrno>
 #include <cstring>
 #include <functional>
 #include <optional>
 
 #include "io/checkpoint.h"
-#include "io/file.h"
+#include "io/replacement.h"
 #include "tests/support/catch.h"
 #include "tests/support/same_bytes.h"
 #include "tests/support/temp_folder.h"

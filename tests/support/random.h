@@ -21,13 +21,13 @@ inline Tensor randn(const Dims& shape, unsigned seed, double shift = 0, double s
   return y;
 }
 
-// Largest difference of two tensors, as f64.
+// Largest difference of two tensors, as f64; NaN where there is one.
 inline double max_difference(const Tensor& a, const Tensor& b) {
   const std::vector<double> x = a.to_vector<double>(), y = b.to_vector<double>();
   double largest = x.size() == y.size() ? 0 : 1e300;
   for (size_t i = 0; i < x.size() && i < y.size(); ++i) {
     const double d = std::abs(x[i] - y[i]);
-    if (!(d <= largest)) largest = d;  // NaN stays
+    if (!(d <= largest) && !std::isnan(largest)) largest = d;  // NaN stays
   }
   return largest;
 }

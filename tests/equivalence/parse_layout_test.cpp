@@ -1,5 +1,5 @@
 // Descriptions of other frameworks' checkpoints.
-#include "equivalence/convert/layout_spec.h"
+#include "equivalence/convert/parse_layout.h"
 
 #include "autograd/ops/create.h"
 #include "autograd/ops/shape.h"

@@ -1,4 +1,4 @@
-#include "equivalence/convert/layout_spec.h"
+#include "equivalence/convert/parse_layout.h"
 
 #include <algorithm>
 #include <charconv>

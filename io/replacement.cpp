@@ -1,4 +1,4 @@
-#include "io/file.h"
+#include "io/replacement.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -6,7 +6,6 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>

@@ -1,0 +1,41 @@
+// Step 5: rows shared among threads.
+//
+// Rows do not know of each other, so the forward takes nothing but blocks of them. The sums over all rows, dgain and
+// dbias, do: each block has partial sums of its own, which are added in order. Where blocks begin depends on the shape
+// alone, never on how many threads there are or which of them is free, and so do the bits.
+#pragma once
+
+#include <algorithm>
+
+#include "core/cpu/workspace.h"
+#include "core/system/parallel.h"
+
+namespace isonorm::workshop {
+namespace {
+
+// Blocks of 8192 elements: enough to be worth a thread.
+inline Partition row_blocks(int64_t rows, int64_t width) {
+  return even_blocks(rows, std::max<int64_t>(1, 8192 / width));
+}
+
+// f(begin, end, dgain, dbias) of about 32 blocks of rows, which it adds to sums that are zero when it begins.
+template <class F> void summed_blocks(int64_t rows, int64_t width, float* dgain, float* dbias, const F& f) {
+  const Partition blocks = even_blocks(rows, std::max<int64_t>(16, ceil_div(rows, 32)));
+  const Workspace<float> sums(blocks.count * 2 * width);  // [blocks, 2, width]
+  parallel_for(blocks, [&](int64_t begin, int64_t end, int64_t block) {
+    float* partial = sums.data() + block * 2 * width;
+    std::fill_n(partial, 2 * width, 0.f);
+    f(begin, end, partial, partial + width);
+  });
+  std::fill_n(dgain, width, 0.f);
+  std::fill_n(dbias, width, 0.f);
+  const float* partial = sums.data();
+  for (int64_t b = 0; b < blocks.count; ++b, partial += 2 * width)
+    for (int64_t i = 0; i < width; ++i) {
+      dgain[i] += partial[i];
+      dbias[i] += partial[width + i];
+    }
+}
+
+}  // namespace
+}  // namespace isonorm::workshop

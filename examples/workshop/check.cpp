@@ -1,0 +1,51 @@
+#include "examples/workshop/check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "examples/workshop/reference.h"
+
+namespace isonorm::workshop {
+namespace {
+
+// y, dx, dgain and dbias of a step; an entry that it does not write is NaN.
+std::vector<std::vector<float>> results(const Task& task, const Step& step, int threads) {
+  const Tensor written[] = {task.out.y, task.gradients.dx, task.gradients.dgain, task.gradients.dbias};
+  for (const Tensor& t : written) fill(t, NAN);
+  fill(task.out.stats, NAN);
+  const int before = num_threads();
+  set_num_threads(threads);
+  task.forward(step);
+  task.backward(step);
+  set_num_threads(before);
+  std::vector<std::vector<float>> values;
+  for (const Tensor& t : written) values.push_back(t.to_vector<float>());
+  return values;
+}
+
+// The largest |actual - expected| / tolerance; infinite where there is a NaN.
+double largest_error(const std::vector<float>& actual, const Expected& expected) {
+  double largest = 0;
+  for (size_t i = 0; i < actual.size(); ++i) {
+    const double error = std::abs(double{actual[i]} - expected.value[i]) / expected.tolerance;
+    largest = std::isnan(error) ? INFINITY : std::max(largest, error);
+  }
+  return largest;
+}
+
+}  // namespace
+
+void check_steps(const Task& task, std::span<Verdict> verdicts) {
+  const Reference r = reference(task.spec, task.in, task.dy);
+  const Expected* expected[] = {&r.y, &r.dx, &r.dgain, &r.dbias};
+  for (size_t s = 0; s < verdicts.size(); ++s) {
+    const auto alone = results(task, steps()[s], 1), together = results(task, steps()[s], 3);
+    for (size_t k = 0; k < alone.size(); ++k) {
+      verdicts[s].error = std::max(verdicts[s].error, largest_error(alone[k], *expected[k]));
+      verdicts[s].same_bits &= std::memcmp(alone[k].data(), together[k].data(), alone[k].size() * sizeof(float)) == 0;
+    }
+  }
+}
+
+}  // namespace isonorm::workshop

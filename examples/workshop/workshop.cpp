@@ -1,0 +1,108 @@
+// LayerNorm from its formula to the project's kernel: checks every step, times all of them in turn and prints a table.
+// docs/workshop.md walks through it.   usage: workshop [ROWS WIDTH [ROUNDS]]
+#include <cstdio>
+#include <cstring>
+
+#include "benchmarks/measure.h"
+#include "training/records/manifest.h"
+#include "examples/argument.h"
+#include "examples/workshop/check.h"
+
+using namespace isonorm;
+using namespace isonorm::workshop;
+
+namespace {
+
+// Milliseconds of each round.
+struct Times {
+  std::vector<double> forward, backward;
+};
+
+// Reads and writes as many bytes as so many tensors of the size of x have.
+void copy(const Task& task, int tensors) {
+  const float* from = task.in.x.data<float>();
+  float* to = task.out.y.mutable_data<float>();
+  const int64_t n = task.in.x.numel();
+  for (int64_t left = n * tensors / 2; left > 0; left -= n) {
+    const int64_t count = std::min(left, n);
+    parallel_for(thread_blocks(count, ceil_div(count, num_threads())), [&](int64_t begin, int64_t end) {
+      std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin) * sizeof(float));
+    });
+  }
+}
+
+// Of memcpy and of each step, in rounds in which all take turns. What runs before it counts brings a step's operands
+// into the caches, as far as they fit, and wakes the threads.
+std::vector<Times> time_steps(const Task& task, int rounds) {
+  std::vector<Times> times(1 + steps().size());
+  for (int round = 0; round < rounds; ++round)
+    for (size_t i = 0; i < times.size(); ++i) {
+      const Step* step = i == 0 ? nullptr : &steps()[i - 1];
+      const auto forward = [&] { step ? task.forward(*step) : copy(task, 2); };
+      const auto backward = [&] { step ? task.backward(*step) : copy(task, 3); };
+      forward();
+      times[i].forward.push_back(bench::milliseconds(forward));
+      times[i].backward.push_back(bench::milliseconds(backward));
+    }
+  return times;
+}
+
+void print_table(const Task& task, const std::vector<Times>& times, const std::vector<Verdict>& verdicts) {
+  std::printf(
+      "LayerNorm of [%lld, %lld], f32, %.2f MiB a tensor. %s, %s, %d threads; medians of %zu rounds in turn\n\n",
+      static_cast<long long>(task.in.x.size(0)), static_cast<long long>(task.in.x.size(1)),
+      static_cast<double>(tensor_bytes(task.in.x)) / (1 << 20), training::manifest_of({}).cpu.c_str(), name_of(isa()),
+      num_threads(), times[0].forward.size());
+  std::printf("%-22s%37s%38s%11s\n%-22s", "", "forward", "backward", "error /", "");
+  for (int k : {0, 1}) std::printf("%*s %7s %8s %8s", 11 + k, "ms", "GB/s", "x before", "/ memcpy");
+  std::printf("%11s\n", "tolerance");
+  double before[2], memcpy_ms[2];
+  for (size_t i = 0; i < times.size(); ++i) {
+    const double ms[2] = {bench::median(times[i].forward), bench::median(times[i].backward)};
+    std::printf("%-22s", i == 0 ? "memcpy" : steps()[i - 1].name);
+    for (int k : {0, 1}) {
+      const double bytes = (2 + k) * static_cast<double>(tensor_bytes(task.in.x));  // every tensor once
+      if (i == 0) memcpy_ms[k] = ms[k];
+      std::printf("%*.3f %7.1f", 11 + k, ms[k], bytes / ms[k] / 1e6);
+      i > 1 ? std::printf(" %8.2f", before[k] / ms[k]) : std::printf(" %8s", "");
+      std::printf(" %8.2f", ms[k] / memcpy_ms[k]);
+      before[k] = ms[k];
+    }
+    i > 0 ? std::printf("%11.2f\n", verdicts[i - 1].error) : std::printf("\n");
+  }
+}
+
+int number(const char* word, const char* what) {
+  const int value = whole_number(word);
+  check(value > 0, what, " must be at least 1");
+  return value;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  wait_quietly(argv);
+  check(argc == 1 || argc == 3 || argc == 4, "expected [ROWS WIDTH [ROUNDS]]");
+  const int rows = argc > 1 ? number(argv[1], "ROWS") : 8192, width = argc > 1 ? number(argv[2], "WIDTH") : 768;
+  const int rounds = argc > 3 ? number(argv[3], "ROUNDS") : 41;
+  manual_seed(1);
+
+  // Rows shorter than a register, odd ones, several blocks; a large mean; eps that matters; 8 MiB, which go past the caches.
+  std::vector<Verdict> verdicts(steps().size());
+  for (const auto& [r, w] : {std::pair{1, 1}, {3, 5}, {33, 16}, {70, 197}, {600, 96}})
+    for (const double mean : {0., 1000.})
+      for (const double eps : {1e-5, 0.3}) check_steps(Task(r, w, mean, eps), verdicts);
+  check_steps(Task(2048, 1024), verdicts);
+  const Task task(rows, width);
+  check_steps(task, verdicts);
+
+  print_table(task, time_steps(task, rounds), verdicts);
+  int wrong = 0;
+  for (size_t s = 0; s < verdicts.size(); ++s) {
+    if (verdicts[s].error > 1) ++wrong, std::printf("wrong: %s differs from the reference\n", steps()[s].name);
+    if (!verdicts[s].same_bits) ++wrong, std::printf("wrong: the bits of %s hang on the threads\n", steps()[s].name);
+  }
+  return wrong > 0;
+} catch (const std::exception& e) {
+  return std::fprintf(stderr, "workshop: %s\n", e.what()), 1;
+}
