@@ -21,26 +21,8 @@ RmsNorm::RmsNorm(int64_t width, NormLayerOptions o) : eps_(o.eps) {
 
 Tensor RmsNorm::forward(const Tensor& x) { return rms_norm(x, weight, {}, {.eps = eps_}); }
 
-namespace {
-NormKind kind_of(StreamForm form) {
-  switch (form) {
-    case StreamForm::layer_norm:
-      return NormKind::layer;
-    case StreamForm::rms_norm:
-      return NormKind::rms;
-    case StreamForm::crms_norm:
-      return NormKind::crms;
-    case StreamForm::crms_isometric:
-      return NormKind::crms_isometric;
-    case StreamForm::none:
-      return NormKind::none;
-  }
-  return NormKind::none;
-}
-}  // namespace
-
 StreamNorm::StreamNorm(const Stream& stream, StreamNormOptions o)
-    : Connection(stream), spec_{.kind = o.normalize ? kind_of(stream.form()) : NormKind::none, .eps = o.eps} {
+    : Connection(stream), spec_{.kind = o.normalize ? row_of(stream.form()).norm : NormKind::none, .eps = o.eps} {
   if (!o.affine) return;
   check(stream.parameter_width() == stream.width(), "norm: a learned gain has ", stream.width(),
         " entries, the compressed parameters of a ", name_of(stream.form()), " stream hold ", stream.parameter_width(),

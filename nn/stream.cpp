@@ -5,42 +5,31 @@
 namespace isonorm::nn {
 namespace {
 
-constexpr StreamForm kForms[] = {StreamForm::layer_norm, StreamForm::rms_norm, StreamForm::crms_norm,
-                                 StreamForm::crms_isometric, StreamForm::none};
-
 // The coordinates' maps in f32 for bf16, rounded once: their sums and differences in bf16 would cost more than the
 // rounding of the result (docs/equivalence.md, the certificate).
 template <class F> Tensor rounded_once(const Tensor& w, F&& map) {
   return w.dtype() == DType::bf16 ? cast(map(cast(w, DType::f32)), DType::bf16) : map(w);
 }
 
-bool compressed(StreamForm f) { return f == StreamForm::crms_norm || f == StreamForm::crms_isometric; }
-
 }  // namespace
 
-const char* name_of(StreamForm form) {
-  switch (form) {
-    case StreamForm::layer_norm:
-      return "layer_norm";
-    case StreamForm::rms_norm:
-      return "rms_norm";
-    case StreamForm::crms_norm:
-      return "crms_norm";
-    case StreamForm::crms_isometric:
-      return "crms_isometric";
-    case StreamForm::none:
-      return "none";
-  }
-  return "?";
+std::vector<std::string> names_of(std::span<const StreamForm> forms) {
+  std::vector<std::string> names;
+  for (StreamForm f : forms) names.emplace_back(name_of(f));
+  return names;
+}
+
+std::string listed(std::span<const StreamForm> forms, const char* last) {
+  std::string names;
+  for (size_t i = 0; i < forms.size(); ++i)
+    names += text(i == 0 ? "" : i + 1 == forms.size() ? last : ", ", name_of(forms[i]));
+  return names;
 }
 
 StreamForm stream_form(std::string_view name) {
-  std::string names;
-  for (StreamForm f : kForms) {
+  for (StreamForm f : kStreamForms)
     if (name == name_of(f)) return f;
-    names += (names.empty() ? "" : ", ") + std::string(name_of(f));
-  }
-  check(false, "stream: no form is called '", name, "'; there are ", names);
+  check(false, "stream: no form is called '", name, "'; there are ", listed(kStreamForms));
   return {};
 }
 
@@ -49,7 +38,7 @@ Stream::Stream(StreamForm form, int64_t width, StreamStorage storage, bool centr
   check(width >= 2, "stream: width ", width, " is too small, expected at least 2");
 }
 
-int64_t Stream::stored_width() const { return compressed(form_) ? width_ - 1 : width_; }
+int64_t Stream::stored_width() const { return row_of(form_).compressed ? width_ - 1 : width_; }
 int64_t Stream::parameter_width() const { return storage_ == StreamStorage::raw ? width_ : stored_width(); }
 
 Tensor Stream::write(const Tensor& w, int dim) const {

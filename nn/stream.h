@@ -16,13 +16,57 @@
 // model has them, and every optimizer follows the Pre-LN trajectory.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/formulas/norm_spec.h"
 #include "nn/coordinates.h"
 
 namespace isonorm::nn {
 
 enum class StreamForm { layer_norm, rms_norm, crms_norm, crms_isometric, none };
 
-const char* name_of(StreamForm form);
+// What a form is, a row each in the order of StreamForm.
+struct StreamFormRow {
+  StreamForm form;
+  const char* name;
+  NormKind norm;
+  bool centres;     // writers are projected: the Pre-LN model in other coordinates
+  bool compressed;  // d - 1 numbers of a row are stored
+
+  constexpr bool known() const { return true; }
+  constexpr bool normed() const { return norm != NormKind::none; }
+};
+inline constexpr StreamFormRow kStreamFormRows[] = {
+    {StreamForm::layer_norm, "layer_norm", NormKind::layer, false, false},
+    {StreamForm::rms_norm, "rms_norm", NormKind::rms, true, false},
+    {StreamForm::crms_norm, "crms_norm", NormKind::crms, true, true},
+    {StreamForm::crms_isometric, "crms_isometric", NormKind::crms_isometric, true, true},
+    {StreamForm::none, "none", NormKind::none, false, false}};
+constexpr const StreamFormRow& row_of(StreamForm f) { return kStreamFormRows[static_cast<size_t>(f)]; }
+constexpr const char* name_of(StreamForm f) { return row_of(f).name; }
+
+// The forms whose rows have a property: all, those with a norm, those that hold the Pre-LN model in other coordinates.
+template <auto property> constexpr auto forms_that() {
+  constexpr auto has = [](const StreamFormRow& row) { return std::invoke(property, row); };
+  std::array<StreamForm, std::count_if(std::begin(kStreamFormRows), std::end(kStreamFormRows), has)> forms{};
+  size_t n = 0;
+  for (const StreamFormRow& row : kStreamFormRows)
+    if (has(row)) forms[n++] = row.form;
+  return forms;
+}
+inline constexpr auto kStreamForms = forms_that<&StreamFormRow::known>();
+inline constexpr auto kNormedForms = forms_that<&StreamFormRow::normed>();
+inline constexpr auto kCentredForms = forms_that<&StreamFormRow::centres>();
+
+// The names of forms; as text "rms_norm, crms_norm", with another separator before the last.
+std::vector<std::string> names_of(std::span<const StreamForm> forms);
+std::string listed(std::span<const StreamForm> forms, const char* last = ", ");
 // The form of that name. Throws listing the names.
 StreamForm stream_form(std::string_view name);
 
@@ -43,9 +87,7 @@ class Stream {
   int64_t width() const { return width_; }  // d, of the Pre-LN model
   int64_t stored_width() const;             // of a row of the stream
   int64_t parameter_width() const;          // of the stream's axis in a parameter: d where raw, else the stored width
-  bool centres() const {
-    return form_ != StreamForm::layer_norm && form_ != StreamForm::none;
-  }  // whether writers are projected
+  bool centres() const { return row_of(form_).centres; }  // whether writers are projected
 
   // A writer's value into the stream's coordinates, along dimension `dim` (size d). Identity for mapped storage. Throws
   // on a wrong size.

@@ -23,7 +23,6 @@ struct AuditVerb {
 
 // What a model's options are called on the command line, and what they are.
 std::vector<std::pair<const char*, std::string>> words(const training::TrainingOptions& o) {
-  using nn::Activation;
   return {{"--model", name_of(o.model)},
           {"--width", text(o.width)},
           {"--depth", text(o.depth)},
@@ -45,22 +44,17 @@ std::vector<std::pair<const char*, std::string>> words(const training::TrainingO
 // The model that the file says it holds.
 void take_model(const std::string& path, const Metadata& description, training::TrainingOptions& o) {
   const Scope scope(path);
-  const training::ModelOptions m(description);
+  training::ModelOptions m(description);
   check(training::stored_form(m) == nn::StreamForm::layer_norm, "audit: the weights are those of ",
         nn::name_of(training::stored_form(m)), ", expected the Pre-LN model's: isonorm convert --to layer_norm");
-  const nn::TransformerOptions t = m.transformer().complete();
-  o.model = m.gpt() ? training::ModelKind::gpt : training::ModelKind::vit;
-  o.width = t.width, o.depth = t.depth, o.heads = t.heads, o.head_width = t.head_width, o.mlp = t.mlp_width;
-  o.activation = t.activation, o.positions = t.positions, o.affine = t.affine, o.bias = t.bias, o.eps = t.eps;
-  o.final_norm = t.final_norm, o.branch = t.branch, o.residual = t.residual;
-  if (m.gpt()) {
-    o.vocab = m.gpt_options().vocab, o.context = m.gpt_options().context, o.tied = m.gpt_options().tied;
-    return;
-  }
-  const nn::VitOptions& v = m.vit_options();
-  check(v.image == 28 && v.channels == 1 && v.classes == 10, "audit: images are ", v.image, " x ", v.image, " x ",
-        v.channels, " of ", v.classes, " classes, expected those of Fashion-MNIST");
-  o.patch = v.patch, o.mean_pool = v.mean_pool;
+  m.transformer() = m.transformer().complete();
+  training::ModelShape shape;
+  m.give(o, shape);
+  if (m.row().input == training::Input::characters)
+    o.vocab = shape.vocab;
+  else
+    check(shape.image == 28 && shape.channels == 1 && shape.classes == 10, "audit: images are ", shape.image, " x ",
+          shape.image, " x ", shape.channels, " of ", shape.classes, " classes, expected those of Fashion-MNIST");
 }
 
 int run(AuditVerb o, const CLI::App& command) {
@@ -93,16 +87,16 @@ Verb add_audit(CLI::App& app) {
       "Measure which directions of a model's parameters get no gradient, and how far its stream's mean drifts");
   auto o = std::make_shared<AuditVerb>();
   training::TrainingOptions& m = o->model;
-  m.model = training::ModelKind::gpt;
+  m.model = &training::kGpt;
   m.batch = 4;
-  add_choice(*command, "--model", m.model, {training::ModelKind::vit, training::ModelKind::gpt},
-             "image classifier or language model");
+  add_model(*command, m.model);
   command->add_option("--checkpoint", o->checkpoint,
                       "weights that isonorm train or convert wrote; the file says what model it holds, a file that "
                       "does not takes the options below (default: initial weights)");
   add_model_options(*command, m);
   add_pre_norm_only(*command);
-  command->add_option("--vocab", m.vocab, "gpt: letters of its alphabet")->capture_default_str();
+  command->add_option("--vocab", m.vocab, text(training::models_with("vocab"), ": letters of its alphabet"))
+      ->capture_default_str();
   command->add_option("--batch", m.batch, "made examples that are looked at")->capture_default_str();
   add_seed(*command, m.seed, "of initial weights and examples");
   add_threads(*command, m.threads);
@@ -124,10 +118,8 @@ Verb add_audit(CLI::App& app) {
             if (m.width < 2) throw UsageError(text("--width: ", m.width, " is not a whole number from 2 on"));
             if (m.head_width == 0 && m.width % m.heads != 0)
               throw UsageError(text("--heads: ", m.heads, " does not divide the width ", m.width));
-            if (m.tied && m.model == training::ModelKind::vit && o->checkpoint.empty())
-              throw UsageError("--tied belongs to --model gpt");
-            if (m.mean_pool && m.model == training::ModelKind::gpt && o->checkpoint.empty())
-              throw UsageError("--mean-pool belongs to --model vit");
+            check_own_options(
+                m, [&](const training::OwnOption& own) { return own.flag && m.*own.flag && o->checkpoint.empty(); });
             for (const auto& [name, value] : {std::pair{"--head-width", m.head_width}, {"--mlp", m.mlp}})
               if (command->count(name) > 0 && value < 1)
                 throw UsageError(text(name, ": ", value, " is not a whole number from 1 on"));

@@ -8,6 +8,7 @@
 #include "equivalence/verify/reference.h"
 #include "tools/interrupt.h"
 #include "tools/model_data.h"
+#include "tools/options.h"
 #include "tools/output.h"
 #include "tools/terminal.h"
 #include "tools/verb.h"
@@ -237,27 +238,17 @@ int run(const ConvertOptions& o) {
   return Run(o).run();
 }
 
-CLI::Validator form_name(bool any) {
-  return CLI::Validator(
-      [any](const std::string& name) {
-        for (const char* known : {"layer_norm", "rms_norm", "crms_norm", "crms_isometric"})
-          if (name == known) return std::string();
-        if (any && name.empty()) return std::string();
-        return text("\"", name, "\" is not one of layer_norm, rms_norm, crms_norm, crms_isometric");
-      },
-      "FORM");
-}
-
 }  // namespace
 
 Verb add_convert(CLI::App& app) {
   CLI::App* command = app.add_subcommand("convert", "Convert a checkpoint to another form of its residual stream");
   auto o = std::make_shared<ConvertOptions>();
+  const CLI::Validator form(one_of(nn::kNormedForms), "FORM");
   command->add_option("IN", o->in, "a checkpoint of isonorm train, or a safetensors file")->required();
   command->add_option("OUT", o->out, "the safetensors file to write; it appears whole and verified, or not")
       ->required();
-  command->add_option("--from", o->from, "form of IN (default: what IN says)")->check(form_name(false));
-  command->add_option("--to", o->to, "form of OUT")->required()->check(form_name(false));
+  command->add_option("--from", o->from, "form of IN (default: what IN says)")->check(form);
+  command->add_option("--to", o->to, "form of OUT")->required()->check(form);
   command->add_option("--spec", o->spec,
                       "JSON file that says which tensors read and write the stream, for other "
                       "frameworks' files (docs/conversion.md)");

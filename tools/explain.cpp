@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "core/error.h"
+#include "nn/stream.h"
 #include "tools/explanation.h"
 #include "tools/verb.h"
 
@@ -51,10 +52,11 @@ Verb add_explain(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("explain", "Print a norm's forward and backward step by step, with the numbers");
   auto o = std::make_shared<ExplainOptions>();
-  command->add_option("NORM", o->norm, kNorms)->required()->check([](const std::string& name) {
-    for (const char* known : {"layer_norm", "rms_norm", "crms_norm", "crms_isometric"})
-      if (name == known) return std::string();
-    return text("there is no norm ", name, ", expected ", kNorms);
+  const std::string norms = nn::listed(nn::kNormedForms, " or ");
+  command->add_option("NORM", o->norm, norms)->required()->check([norms](const std::string& name) {
+    for (nn::StreamForm known : nn::kNormedForms)
+      if (name == name_of(known)) return std::string();
+    return text("there is no norm ", name, ", expected ", norms);
   });
   command
       ->add_option("ROW", o->row,

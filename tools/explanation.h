@@ -12,11 +12,9 @@ struct Explanation {
   std::string text;
 };
 
-inline constexpr const char* kNorms = "layer_norm, rms_norm, crms_norm or crms_isometric";
-
-// The affine-free norm of that name of the row x, and the gradient of <dy, y> in x (normalization.md 1.1). The last two
-// of kNorms take the stored row, one entry shorter than the row that it stands for. x is not empty, dy is as long.
-// Throws on another name.
+// The affine-free norm of that name of the row x, and the gradient of <dy, y> in x (normalization.md 1.1). crms_norm
+// and crms_isometric take the stored row, one entry shorter than the row that it stands for. x is not empty, dy is as
+// long. Throws on another name.
 Explanation explain(const std::string& norm, const std::vector<double>& x, const std::vector<double>& dy, double eps);
 
 }  // namespace isonorm::tools

@@ -21,17 +21,17 @@ Layout described_layout(const std::string& path, const TensorMap& outline, bool 
 
 Tensor data_inputs(const Metadata& description, const std::string& path) {
   const training::ModelOptions options(description);
-  training::TrainingOptions o{
-      .model = options.gpt() ? training::ModelKind::gpt : training::ModelKind::vit, .data = path, .batch = 16};
-  if (options.gpt()) o.context = options.gpt_options().context;
+  training::TrainingOptions o{.data = path, .batch = 16};
+  training::ModelShape shape;
+  options.give(o, shape);
   training::Source source(o);
-  if (options.gpt())
-    check(source.shape().vocab == options.gpt_options().vocab, path, ": the text has ", source.shape().vocab,
-          " characters, the model's vocabulary ", options.gpt_options().vocab);
+  if (options.row().input == training::Input::characters)
+    check(source.shape().vocab == shape.vocab, path, ": the text has ", source.shape().vocab,
+          " characters, the model's vocabulary ", shape.vocab);
   else
-    check(source.shape().image == options.vit_options().image && options.vit_options().channels == 1, path,
-          ": the images are ", source.shape().image, " x ", source.shape().image, " x 1, the model takes ",
-          options.vit_options().image, " x ", options.vit_options().image, " x ", options.vit_options().channels);
+    check(source.shape().image == shape.image && shape.channels == 1, path, ": the images are ", source.shape().image,
+          " x ", source.shape().image, " x 1, the model takes ", shape.image, " x ", shape.image, " x ",
+          shape.channels);
   return source.batch(0).inputs;
 }
 

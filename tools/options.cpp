@@ -10,16 +10,26 @@
 namespace isonorm::tools {
 namespace {
 
-using training::ModelKind;
-using training::OptimizerKind;
 using training::TrainingOptions;
 
-constexpr training::OptimizerKind kTrainable[] = {
-    training::OptimizerKind::sgd,       training::OptimizerKind::momentum, training::OptimizerKind::nesterov,
-    training::OptimizerKind::sgdw,      training::OptimizerKind::sign,     training::OptimizerKind::lion,
-    training::OptimizerKind::rmsprop,   training::OptimizerKind::adagrad,  training::OptimizerKind::adam,
-    training::OptimizerKind::adamw,     training::OptimizerKind::lamb,     training::OptimizerKind::lars,
-    training::OptimizerKind::adafactor, training::OptimizerKind::muon};
+// Those of --optimizer.
+std::vector<const training::OptimizerRow*> choices() {
+  std::vector<const training::OptimizerRow*> rows;
+  for (const training::OptimizerRow& row : training::optimizers())
+    if (row.choice) rows.push_back(&row);
+  return rows;
+}
+
+// "decoupled for adamw (default 0.01), sgdw, lion; else L2 (default 0)": those with a default of their own first.
+std::string decay_help() {
+  std::string first, rest;
+  for (const training::OptimizerRow* row : choices())
+    if (row->weight_decay > 0)
+      first += text(first.empty() ? "" : ", ", row->name, " (default ", row->weight_decay, ")");
+    else if (row->decoupled)
+      rest += text(", ", row->name);
+  return text("decoupled for ", first, rest, "; else L2 (default 0)");
+}
 
 // The parser takes "-1" for the largest number, and cuts one that is too large.
 std::string whole_number(const std::string& word) {
@@ -39,6 +49,14 @@ void require_positive(const char* option, int64_t value) {
 
 }  // namespace
 
+std::function<std::string(const std::string&)> one_of(std::span<const nn::StreamForm> forms) {
+  return [forms](const std::string& name) {
+    for (nn::StreamForm f : forms)
+      if (name == name_of(f)) return std::string();
+    return text("\"", name, "\" is not one of ", nn::listed(forms));
+  };
+}
+
 void add_seed(CLI::App& command, uint64_t& seed, const std::string& help) {
   command.add_option("--seed", seed, help)->capture_default_str()->check(whole_number);
 }
@@ -52,12 +70,23 @@ void check_threads(const CLI::App& command, int threads) {
     throw UsageError(text("--threads: ", threads, " is not a whole number from 1 to ", kMostThreads));
 }
 
+void add_model(CLI::App& command, const training::ModelRow*& model) {
+  add_choice(command, "--model", model, {std::begin(training::kModels), std::end(training::kModels)},
+             "image classifier or language model");
+}
+
 void add_model_options(CLI::App& command, training::TrainingOptions& o) {
   command.add_option("--width", o.width, "width of the residual stream")->capture_default_str();
   command.add_option("--depth", o.depth, "Transformer blocks")->capture_default_str();
   command.add_option("--heads", o.heads, "attention heads; they divide the width")->capture_default_str();
-  command.add_option("--patch", o.patch, "vit: side of a patch in pixels")->capture_default_str();
-  command.add_option("--context", o.context, "gpt: characters in a row")->capture_default_str();
+  const auto add_own = [&](bool flags) {
+    for (const training::OwnOption& own : training::kOwnOptions) {
+      const std::string name = "--" + own.word(), help = text(training::models_with(own.name), ": ", own.help);
+      if (own.flag && flags) command.add_flag(name, o.*own.flag, help);
+      if (own.number && !flags) command.add_option(name, o.*own.number, help)->capture_default_str();
+    }
+  };
+  add_own(false);
   command.add_option("--head-width", o.head_width, "width of a head (default: width / heads)");
   command.add_option("--mlp", o.mlp, "width of the MLP (default: 4 width)");
   add_choice(command, "--activation", o.activation,
@@ -66,8 +95,7 @@ void add_model_options(CLI::App& command, training::TrainingOptions& o) {
              "of the MLP");
   add_choice(command, "--positions", o.positions, {nn::Positions::learned, nn::Positions::rotary, nn::Positions::none},
              "how tokens learn where they stand");
-  command.add_flag("--tied", o.tied, "gpt: the head reads with the token table");
-  command.add_flag("--mean-pool", o.mean_pool, "vit: the mean of the tokens instead of a class token");
+  add_own(true);
   command.add_flag_callback(
       "--no-bias", [&o] { o.bias = false; }, "linear maps without biases");
   command.add_flag("--affine", o.affine, "norms with learned gain and bias");
@@ -83,18 +111,17 @@ void add_pre_norm_only(CLI::App& command) {
 }
 
 void add_shared_options(CLI::App& command, training::TrainingOptions& o) {
-  add_choice(command, "--model", o.model, {training::ModelKind::vit, training::ModelKind::gpt},
-             "image classifier or language model");
+  add_model(command, o.model);
   command.add_option(
       "--data", o.data,
-      "vit: folder of the four idx.gz files (default: where the package dataset-fashion-mnist puts them); "
-      "gpt: a text file, its characters being the tokens, its last tenth being what the test pass reads");
-  add_choice(command, "--optimizer", o.optimizer, kTrainable, "optimizer");
+      text(training::models_with(training::Input::images),
+           ": folder of the four idx.gz files (default: where the package dataset-fashion-mnist puts them); ",
+           training::models_with(training::Input::characters),
+           ": a text file, its characters being the tokens, its last tenth being what the test pass reads"));
+  add_choice(command, "--optimizer", o.optimizer, choices(), "optimizer");
   command.add_option("--lr", o.lr, "peak learning rate")->capture_default_str();
   command.add_option("--warmup", o.warmup, "steps of linear warm-up; cosine decay follows")->capture_default_str();
-  command.add_option(
-      "--weight-decay", o.weight_decay,
-      "decoupled for adamw (default 0.01), sgdw, sign, lion, lamb, adafactor, muon; else L2 (default 0)");
+  command.add_option("--weight-decay", o.weight_decay, decay_help());
   command.add_option("--clip", o.clip, "largest global norm of the gradient; 0: no clipping")->capture_default_str();
   command.add_option("--steps", o.steps, text("training steps (default ", o.step_count(), ")"));
   command.add_option("--batch", o.batch, "examples in a step")->capture_default_str();
@@ -117,13 +144,18 @@ void check_output_options(const OutputOptions& o, std::vector<NamedFile> inputs,
   check_outputs(more, inputs);
 }
 
+void check_own_options(const training::TrainingOptions& o,
+                       const std::function<bool(const training::OwnOption&)>& given) {
+  for (const training::OwnOption& own : training::kOwnOptions)
+    if (given(own) && !has(*o.model, own.name))
+      throw UsageError(text("--", own.word(), " belongs to --model ", training::models_with(own.name, " or ")));
+}
+
 void check_shared_options(const CLI::App& command, const training::TrainingOptions& o) {
-  const bool gpt = o.model == training::ModelKind::gpt;
-  if (gpt && o.data.empty()) throw UsageError("--model gpt needs a text file: --data FILE");
-  if (gpt && command.count("--patch") > 0) throw UsageError("--patch belongs to --model vit");
-  if (gpt && o.mean_pool) throw UsageError("--mean-pool belongs to --model vit");
-  if (!gpt && command.count("--context") > 0) throw UsageError("--context belongs to --model gpt");
-  if (!gpt && o.tied) throw UsageError("--tied belongs to --model gpt");
+  if (o.model->input == training::Input::characters && o.data.empty())
+    throw UsageError(text("--model ", o.model->name, " needs a text file: --data FILE"));
+  check_own_options(
+      o, [&](const training::OwnOption& own) { return own.flag ? o.*own.flag : command.count("--" + own.word()) > 0; });
   require(o.lr > 0 && std::isfinite(o.lr), "--lr", o.lr, "a number above 0");
   require(o.warmup >= 0, "--warmup", o.warmup, "a whole number from 0 on");
   require(o.decay() >= 0 && std::isfinite(o.decay()), "--weight-decay", o.decay(), "a number from 0 on");
@@ -134,8 +166,8 @@ void check_shared_options(const CLI::App& command, const training::TrainingOptio
   require_positive("--batch", o.batch);
   require_positive("--depth", o.depth);
   require_positive("--heads", o.heads);
-  require_positive("--patch", o.patch);
-  require_positive("--context", o.context);
+  for (const training::OwnOption& own : training::kOwnOptions)
+    if (own.number) require_positive(("--" + own.word()).c_str(), o.*own.number);
   require(o.width >= 2, "--width", static_cast<double>(o.width), "a whole number from 2 on");
   for (const auto& [option, value] : {std::pair{"--head-width", o.head_width}, {"--mlp", o.mlp}})
     if (command.count(option) > 0) require_positive(option, value);

@@ -1,12 +1,20 @@
 // The options that `prove` and `train` share, and what the parser cannot check about them.
 #pragma once
 
+#include <functional>
+#include <span>
+#include <type_traits>
+#include <vector>
+
 #include "core/error.h"
 #include "tools/output.h"
 #include "tools/verb.h"
-#include "training/training_options.h"
+#include "training/models/own_option.h"
 
 namespace isonorm::tools {
+
+// Adds --model.
+void add_model(CLI::App& command, const training::ModelRow*& model);
 
 // Adds --width --depth --heads --patch --context --head-width --mlp --activation --positions --tied --mean-pool
 // --no-bias --affine --eps.
@@ -34,8 +42,15 @@ void add_output_options(CLI::App& command, OutputOptions& o, const std::string& 
 void add_threads(CLI::App& command, int& threads);
 void check_threads(const CLI::App& command, int threads);
 
+// For CLI::Option::check: the name of one of these forms.
+std::function<std::string(const std::string&)> one_of(std::span<const nn::StreamForm> forms);
+
 // Adds --seed, any whole number below 2^64.
 void add_seed(CLI::App& command, uint64_t& seed, const std::string& help);
+
+// Throws UsageError where an option is given that the model does not have.
+void check_own_options(const training::TrainingOptions& o,
+                       const std::function<bool(const training::OwnOption&)>& given);
 
 // Throws UsageError naming the option that has no meaning, or none together with another.
 void check_shared_options(const CLI::App& command, const training::TrainingOptions& o);
@@ -44,11 +59,12 @@ void check_shared_options(const CLI::App& command, const training::TrainingOptio
 void check_output_options(const OutputOptions& o, std::vector<NamedFile> inputs, std::vector<NamedFile> more = {});
 
 // An option whose value is one of a few names.
-template <class E, size_t N>
-void add_choice(CLI::App& command, const std::string& name, E& target, const E (&values)[N], const std::string& help) {
+template <class E>
+void add_choice(CLI::App& command, const std::string& name, E& target,
+                const std::vector<std::type_identity_t<E>>& values, const std::string& help) {
   std::string names;
   for (E v : values) names += text(names.empty() ? "" : "|", name_of(v));
-  const auto read = [&target, values = std::vector<E>(values, values + N), name, names](const std::string& word) {
+  const auto read = [&target, values, name, names](const std::string& word) {
     for (E v : values)
       if (word == name_of(v)) {
         target = v;

@@ -92,8 +92,7 @@ void check_forms(const std::vector<std::string>& forms) {
     if (std::count(forms.begin(), forms.end(), form) > 1) throw UsageError(text("--forms: ", form, " is named twice"));
     if (form == "layer_norm")
       throw UsageError("--forms: layer_norm is the reference, which is not held against itself");
-    const bool known = form == "rms_norm" || form == "crms_norm" || form == "crms_isometric";
-    if (!known) throw UsageError(text("--forms: \"", form, "\" is not one of rms_norm, crms_norm, crms_isometric"));
+    if (const std::string why = one_of(nn::kCentredForms)(form); !why.empty()) throw UsageError("--forms: " + why);
   }
 }
 

@@ -12,7 +12,6 @@
 #include "tools/output.h"
 #include "tools/proof_text.h"
 #include "tools/terminal.h"
-#include "training/optimizers.h"
 
 namespace isonorm::tools {
 namespace {
@@ -92,6 +91,14 @@ void print(const TableResult& r, const TableVerb& o) {
   std::printf("%s\n", reports::wrapped(table_sentence(r), width).c_str());
 }
 
+// What is to be said of optimizers in f64.
+std::string notes() {
+  std::string all;
+  for (const training::OptimizerRow& row : training::optimizers())
+    if (const std::string note = row.note(DType::f64); !note.empty()) all += text(all.empty() ? "" : ". ", note);
+  return all;
+}
+
 int run(TableVerb& o) {
   if (!o.optimizers.empty()) {
     o.table.columns.clear();
@@ -132,11 +139,13 @@ Verb add_table(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "table", "Train every way to store weights with every optimizer and say which pairs train as Pre-LN does");
   auto o = std::make_shared<TableVerb>();
-  add_choice(*command, "--model", o->table.model, {training::ModelKind::vit, training::ModelKind::gpt},
-             "image classifier or language model");
-  command->add_option("--data", o->table.data,
-                      "vit: folder of the four idx.gz files (default: where the package dataset-fashion-mnist puts "
-                      "them); gpt: a text file (default: random tokens)");
+  add_model(*command, o->table.model);
+  command->add_option(
+      "--data", o->table.data,
+      text(training::models_with(training::Input::images),
+           ": folder of the four idx.gz files (default: where the package dataset-fashion-mnist puts "
+           "them); ",
+           training::models_with(training::Input::characters), ": a text file (default: random tokens)"));
   command->add_option("--optimizers", o->optimizers, "columns, separated by commas (default: all)")->delimiter(',');
   command->add_option("--steps", o->table.steps, "training steps of every run")->capture_default_str();
   command->add_option("--seeds", o->table.seeds, "repetitions with other weights and batches")->capture_default_str();
@@ -158,7 +167,7 @@ Verb add_table(CLI::App& app) {
       text("A cell is what was observed (= the same, ! different, ? undecided) and the largest relative deviation of "
            "the loss. "
            "What is expected is derived from what each optimizer's update was measured to depend on (--predicates). ",
-           optimizer_note(training::OptimizerKind::adafactor, DType::f64),
+           notes(),
            ". Exit codes: 0 every cell is as theory says, 1 not, 2 usage, 3 bad input, 4 input/output, 5 undecided: a "
            "cell shows "
            "nothing either way and none contradicts, 70 no memory or threads, 130 interrupted."));

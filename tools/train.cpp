@@ -46,17 +46,13 @@ Verb add_train(CLI::App& app) {
   auto o = std::make_shared<TrainOptions>();
   o->training.steps = 6000;
   o->training.dtype = DType::f32;
-  command->add_option("--form", o->form, "layer_norm, rms_norm, crms_norm, crms_isometric or none")
+  command->add_option("--form", o->form, nn::listed(nn::kStreamForms, " or "))
       ->capture_default_str()
-      ->check([](const std::string& name) {
-        for (const char* known : {"layer_norm", "rms_norm", "crms_norm", "crms_isometric", "none"})
-          if (name == known) return std::string();
-        return text("\"", name, "\" is not one of layer_norm, rms_norm, crms_norm, crms_isometric, none");
-      });
+      ->check(one_of(nn::kStreamForms));
   add_shared_options(*command, o->training);
   add_choice(*command, "--activations", o->activations, {DType::f32, DType::f64, DType::bf16},
              "in which they wait for the backward (default: that of --dtype; bf16 of f32: in half the space)");
-  add_choice(*command, "--residual", o->training.residual, nn::kArrangements,
+  add_choice(*command, "--residual", o->training.residual, {std::begin(nn::kArrangements), std::end(nn::kArrangements)},
              "residual connections; post_norm, which needs --form layer_norm, is of the original Transformer");
   command->add_option("--checkpoint", o->checkpoint, "file to go on from where it exists, and to save to");
   command->add_flag("--extend", o->extend,

@@ -148,8 +148,9 @@ bool Training::evaluate() {
     throw Diverged(text("the held-out loss after step ", step_, " is not a finite number"));
   const training::Evaluation e{step_, pass->scores[0].loss, pass->scores[0].right, pass->predictions};
   result_.evaluations.push_back(e);
-  if (log_->open()) log_->write(log_evaluation(e, o_.training.model));
-  if (step_ < steps()) status_.print(text("step ", step_, "/", steps(), "  ", evaluation_text(e, o_.training.model)));
+  if (log_->open()) log_->write(log_evaluation(e, o_.training.model->input));
+  if (step_ < steps())
+    status_.print(text("step ", step_, "/", steps(), "  ", evaluation_text(e, o_.training.model->input)));
   return true;
 }
 

@@ -44,7 +44,7 @@ Metadata identity(const training::Manifest& manifest, const std::string& init) {
   for (const auto& [name, value] : manifest.options)
     if (name != "data" && name != "init" && name != "threads") m.emplace(name, value);
   m.emplace("data", "sha256:" + manifest.data_sha256);  // wherever it lies
-  m.emplace("residual", nn::kPreNorm.name);  // where the manifest is silent
+  m.emplace("residual", nn::kPreNorm.name);             // where the manifest is silent
   if (!init.empty()) m.emplace("init", "sha256:" + io::sha256_of_files({init}));
   return m;
 }

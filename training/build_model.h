@@ -5,15 +5,9 @@
 
 #include "nn/module.h"
 #include "nn/stream.h"
-#include "training/training_options.h"
+#include "training/model_row.h"
 
 namespace isonorm::training {
-
-// What the data decide about a model.
-struct ModelShape {
-  int64_t image = 28, channels = 1, classes = 10;  // vit
-  int64_t vocab = 0;                               // gpt
-};
 
 // The model that `options` describe, on a stream of the given form and storage, with parameters of options.dtype.
 std::unique_ptr<nn::Module> build_model(const TrainingOptions& options, const ModelShape& shape,

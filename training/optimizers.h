@@ -1,22 +1,39 @@
-// Optimizers by name.
+// The optimizers by name: a row of data each, in the table of the .cpp. docs/adding_an_optimizer.md walks through
+// one.
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "core/dtype.h"
 #include "nn/module.h"
 #include "optim/optimizer.h"
-#include "training/training_options.h"
 
 namespace isonorm::training {
+
+struct TrainingOptions;
+
+struct OptimizerRow {
+  const char* name;
+  // The optimizer over the tensors of the parameters, with rate and decay of the options.
+  std::unique_ptr<optim::Optimizer> (*make)(const TrainingOptions&, const std::vector<nn::Parameter>&);
+  bool decoupled = false;   // weight decay acts on the weights beside the step; else it is L2, a part of the gradient
+  double weight_decay = 0;  // where none is asked for
+  bool choice = true;       // of --optimizer; false: in the grid alone
+  // What is not as a reader would assume, in a sentence; empty where there is nothing.
+  std::string (*note)(DType dtype) = [](DType) { return std::string(); };
+};
+constexpr const char* name_of(const OptimizerRow* o) { return o->name; }
+
+std::span<const OptimizerRow> optimizers();
+// By name. Throws listing all.
+const OptimizerRow& optimizer(std::string_view name);
 
 // The optimizer that `options` name, with their rate and decay, over the tensors of `parameters`.
 std::unique_ptr<optim::Optimizer> build_optimizer(const TrainingOptions& options,
                                                   const std::vector<nn::Parameter>& parameters);
-
-// What of the optimizer is not as a reader would assume, in a sentence; empty where there is nothing: the floor eps1 of
-// Adafactor in f64.
-std::string optimizer_note(OptimizerKind optimizer, DType dtype);
 
 }  // namespace isonorm::training

@@ -1,8 +1,14 @@
-// The options of the models by name: the one list that writes them into files and reads them back.
+// Options by name, and their values as text: what writes them into files and reads them back.
 #pragma once
 
-#include "nn/gpt.h"
-#include "nn/vit.h"
+#include <charconv>
+#include <functional>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "nn/residual/all.h"
+#include "nn/transformer.h"
 
 namespace isonorm::training {
 
@@ -19,16 +25,6 @@ template <class F> void visit_options(nn::TransformerOptions& o, F&& f) {
   f("dropout", dropout), f("stochastic_depth", stochastic_depth), f("layer_scale", layer_scale);
   f("recentring", recentring);
 }
-template <class F> void visit_options(nn::GptOptions& o, F&& f) {
-  auto& [vocab, context, tied, transformer] = o;
-  f("vocab", vocab), f("context", context), f("tied", tied);
-  visit_options(transformer, f);
-}
-template <class F> void visit_options(nn::VitOptions& o, F&& f) {
-  auto& [image, channels, patch, classes, mean_pool, transformer] = o;
-  f("image", image), f("channels", channels), f("patch", patch), f("classes", classes), f("mean_pool", mean_pool);
-  visit_options(transformer, f);
-}
 
 // Options that came after files were written: a file without the entry means the default.
 inline constexpr std::string_view kLaterOptions[] = {"residual"};
@@ -41,8 +37,71 @@ template <> struct ValueNames<nn::Recentring> {
   static constexpr const char* names[] = {"last", "first", "first_and_last"};
 };
 template <> struct ValueNames<nn::StreamForm> {
-  static constexpr const char* names[] = {"layer_norm", "rms_norm", "crms_norm", "crms_isometric", "none"};
+  static inline const std::vector<std::string> names = nn::names_of(nn::kStreamForms);
 };
 template <> struct ValueNames<nn::StreamStorage> { static constexpr const char* names[] = {"raw", "mapped"}; };
+
+// A value as a file holds it.
+template <class T> std::string written(const T& value) {
+  if constexpr (std::is_enum_v<T>) {
+    return ValueNames<T>::names[static_cast<size_t>(value)];
+  } else if constexpr (std::is_same_v<T, nn::Arrangement>) {
+    return std::string(value.name);
+  } else if constexpr (std::is_same_v<T, double>) {
+    char buffer[32];
+    return {buffer, std::to_chars(buffer, buffer + sizeof buffer, value).ptr};  // the shortest text that reads back
+  } else {
+    return text(value);
+  }
+}
+
+// Reads back what written() wrote; false where `word` is no such value.
+template <class T> bool read(const std::string& word, T& value) {
+  if constexpr (std::is_same_v<T, bool>) {
+    value = word == "true";
+    return value || word == "false";
+  } else if constexpr (std::is_enum_v<T>) {
+    int i = 0;
+    for (const auto& name : ValueNames<T>::names) {
+      if (word == name) {
+        value = static_cast<T>(i);
+        return true;
+      }
+      ++i;
+    }
+    return false;
+  } else if constexpr (std::is_same_v<T, nn::Arrangement>) {
+    for (const nn::Arrangement& a : nn::kArrangements)
+      if (word == a.name) value = a;
+    return word == value.name;
+  } else {
+    const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+    return error == std::errc() && stop == word.data() + word.size();
+  }
+}
+
+// An option of a model, and what a training or its data say about it.
+struct NamedOption {
+  std::string name;
+  std::function<std::string()> text;            // its value
+  std::function<bool(const std::string&)> set;  // false where it cannot have that value
+  std::function<void()> take = {}, give = {};   // from the training or the data, and to them; empty: not theirs
+};
+
+// Collects the options that it is shown; they must stay where they are.
+class OptionVisitor {
+ public:
+  template <class T> void operator()(const char* name, T& value) {
+    options.push_back(
+        {name, [&value] { return written(value); }, [&value](const std::string& word) { return read(word, value); }});
+  }
+  template <class T> void operator()(const char* name, T& value, T& same) {
+    (*this)(name, value);
+    options.back().take = [&value, &same] { value = same; };
+    options.back().give = [&value, &same] { same = value; };
+  }
+
+  std::vector<NamedOption> options;
+};
 
 }  // namespace isonorm::training

@@ -20,7 +20,7 @@ inline constexpr int64_t kTestCharacters = int64_t{1} << 17;  // of it that the 
 class Source {
  public:
   explicit Source(const TrainingOptions& o) : options_(o) {
-    if (o.model == ModelKind::vit) {
+    if (o.model->input == Input::images) {
       images_ = data::FashionMnist::load(o.data);
       loader_.emplace(images_->train,
                       data::LoaderOptions{.rows = o.batch, .seed = o.seed, .scale = scale(), .prefetch = 0});

@@ -3,59 +3,39 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "core/dtype.h"
 #include "nn/transformer.h"
+#include "training/optimizers.h"
 #include "training/step.h"
 
 namespace isonorm::training {
 
-enum class ModelKind { vit, gpt };
-// momentum, nesterov and sgdw run with momentum 0.9; sgdw decays its weights apart from the gradient. muon: the
-// matrices in the blocks, AdamW for the rest; muon_alone: the rest stays as it is; muon_shaped: and the rate depends on
-// the shape.
-enum class OptimizerKind {
-  sgd,
-  momentum,
-  nesterov,
-  sgdw,
-  sign,
-  lion,
-  rmsprop,
-  adagrad,
-  adam,
-  adamw,
-  lamb,
-  lars,
-  adafactor,
-  muon,
-  muon_alone,
-  muon_shaped
-};
-inline constexpr const char* kOptimizerNames[] = {"sgd",       "momentum", "nesterov",   "sgdw",       "sign", "lion",
-                                                  "rmsprop",   "adagrad",  "adam",       "adamw",      "lamb", "lars",
-                                                  "adafactor", "muon",     "muon_alone", "muon_shaped"};
-
-constexpr const char* name_of(ModelKind m) { return m == ModelKind::vit ? "vit" : "gpt"; }
-constexpr const char* name_of(OptimizerKind o) { return kOptimizerNames[static_cast<size_t>(o)]; }
+// The models by name, in the order in which the command line lists them. Each has a row of its own,
+// training/models/<name>.cpp; model_row.h says what it holds.
+struct ModelRow;
+extern const ModelRow kVit, kGpt;
+inline constexpr const ModelRow* kModels[] = {&kVit, &kGpt};
+// Where a name or a module is looked up: kModels, or a list with rows of a program's own.
+using ModelList = std::span<const ModelRow* const>;
 
 struct TrainingOptions {
-  ModelKind model = ModelKind::vit;
+  const ModelRow* model = &kVit;  // never null
   std::string data;  // images: folder of the four idx.gz files (empty: where the Debian package puts them); gpt: a text
                      // file, empty: see `vocab`
 
-  OptimizerKind optimizer = OptimizerKind::adamw;
+  const OptimizerRow* optimizer = &training::optimizer("adamw");  // never null
   double lr = 1e-3;
-  int warmup = 20;  // steps of linear warm-up, whose first rate is not 0; cosine decay follows
-  // Decoupled for adamw (0.01 where not set), sgdw, sign, lion, lamb, adafactor and muon; else L2.
-  std::optional<double> weight_decay = {};
-  double clip = 1;                   // largest global norm of the gradient; 0: no clipping
-  double clip_value = 0;             // largest entry of the gradient; 0: no clipping
-  double loss_l2 = 0;                // L2 as a term of the loss: its gradient is clipped with the rest
-  bool decay_matrices_only = false;  // vectors (biases, gains, layer scales, a class token) are not decayed
-  int accumulate = 1;                // parts of equal size that a batch is differentiated in
+  int warmup = 20;                          // steps of linear warm-up, whose first rate is not 0; cosine decay follows
+  std::optional<double> weight_decay = {};  // decoupled or L2, and by default so much, as the optimizer's row says
+  double clip = 1;                          // largest global norm of the gradient; 0: no clipping
+  double clip_value = 0;                    // largest entry of the gradient; 0: no clipping
+  double loss_l2 = 0;                       // L2 as a term of the loss: its gradient is clipped with the rest
+  bool decay_matrices_only = false;         // vectors (biases, gains, layer scales, a class token) are not decayed
+  int accumulate = 1;                       // parts of equal size that a batch is differentiated in
   double ema = 0;     // decay of an exponential moving average of the weights, compared beside them; 0: none
   int resume_at = 0;  // after so many steps every form's model and optimizer are made anew from their states; 0: never
   std::optional<int> steps = {};  // 200 in f64, 50 in f32 where not set
@@ -86,7 +66,7 @@ struct TrainingOptions {
 
   GradientLimits limits() const { return {.l2 = loss_l2, .value = clip_value, .norm = clip}; }
   int step_count() const { return steps.value_or(dtype == DType::f64 ? 200 : 50); }
-  double decay() const { return weight_decay.value_or(optimizer == OptimizerKind::adamw ? 0.01 : 0.0); }
+  double decay() const { return weight_decay.value_or(optimizer->weight_decay); }
 };
 
 }  // namespace isonorm::training

@@ -17,7 +17,7 @@ void recentre_twice(training::TrainingOptions& o) { o.branch.recentring = nn::Re
 void take_final_norm(training::TrainingOptions& o) { o.final_norm = false; }
 void change_eps(training::TrainingOptions& o) { o.eps = 1e-6; }
 void couple_decay(training::TrainingOptions& o) {
-  o.optimizer = training::OptimizerKind::adam;
+  o.optimizer = &training::optimizer("adam");
   o.weight_decay = 0.1;
 }
 

@@ -129,11 +129,8 @@ class Auditor {
       });
       output(model, DType::f64);
     }
-    // A tied table is what the head reads, too.
-    const char* entrance = o_.tied && o_.positions == nn::Positions::learned ? "position.weight" : "token.weight";
     for (const nn::Parameter& p : model.named_parameters())
-      if (p.name == entrance || p.name == "patch.bias" || p.name == "cls")
-        copy_into(p.tensor, detach(p.tensor) + share * size);
+      if (o_.model->enters(p.name, o_)) copy_into(p.tensor, detach(p.tensor) + share * size);
   }
 
   void errors() {

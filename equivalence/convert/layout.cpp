@@ -3,7 +3,9 @@
 #include <map>
 #include <set>
 
-#include "nn/gpt.h"
+#include "nn/linear.h"
+#include "nn/norm.h"
+#include "training/model_options.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -83,8 +85,10 @@ Layout layout_of(const nn::Module& module) {
     place.blind_begin = p.blind_begin, place.blind_end = p.blind_end;
     layout.places.push_back(place);
   }
-  if (const auto* gpt = dynamic_cast<const nn::Gpt*>(&module); gpt && gpt->options.tied)
-    layout.tied.push_back({"token.weight", "head.weight", "head.bias", "norm"});
+  if (const auto options = training::ModelOptions::of(module); options && options->tied()) {
+    const training::TiedNames& names = options->row().tied;
+    layout.tied.push_back({names.table, names.weight, names.bias, names.norm});
+  }
   return layout;
 }
 

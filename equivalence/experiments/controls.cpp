@@ -73,7 +73,7 @@ std::vector<Paths> trained(const ExperimentOptions& options, size_t seeds) {
   for (size_t s = 0; s < all.size(); ++s) {
     for (uint64_t seed = 1; seed <= seeds; ++seed)
       all[s].controls.push_back(record(raw_variant(StreamForm::layer_norm), seed));
-    for (StreamForm form : {StreamForm::rms_norm, StreamForm::crms_norm, StreamForm::crms_isometric})
+    for (StreamForm form : nn::kCentredForms)
       for (uint64_t seed = 0; seed < std::max<uint64_t>(2, seeds / kSeedsPerForm); ++seed)
         all[s].forms.push_back(record(raw_variant(form), seed));
     for (std::span<RunResult> rest : {std::span(all[s].controls), std::span(all[s].forms)})

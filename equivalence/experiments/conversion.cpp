@@ -43,7 +43,7 @@ struct Deviation {
 training::Examples random_examples(const training::TrainingOptions& o, const training::ModelShape& shape,
                                    Generator& random) {
   constexpr int64_t n = 4;
-  if (o.model == training::ModelKind::vit)
+  if (o.model->input == training::Input::images)
     return {randn({n, shape.image, shape.image, shape.channels}, {o.dtype}, random),
             randint(0, shape.classes, {n}, kCpu, random)};
   return {randint(0, shape.vocab, {n, o.context}, kCpu, random), randint(0, shape.vocab, {n, o.context}, kCpu, random)};
@@ -102,7 +102,7 @@ ExperimentResult conversion(const ExperimentOptions& options) {
           "Filled: expected to be rounding. Plain RMSNorm on converted weights is the same function, and "
           "its gradient another one: what is missing is the projection."};
   const training::ModelShape shape{.image = 16, .channels = 3, .classes = 10, .vocab = 29};
-  for (training::ModelKind model : {training::ModelKind::vit, training::ModelKind::gpt}) {
+  for (const training::ModelRow* model : training::kModels) {
     training::TrainingOptions o;
     o.model = model;
     o.width = 48, o.depth = 3, o.heads = 3, o.patch = 4, o.context = 24, o.seed = options.seed;
@@ -128,7 +128,7 @@ ExperimentResult conversion(const ExperimentOptions& options) {
            {{row.css, text("logits: ", scientific(worst[i].logits)), worst[i].logits, row.logits_same},
             {row.css, text("gradients: ", scientific(worst[i].gradient)), worst[i].gradient, row.gradients_same}}});
     }
-    figure.panels.push_back({.heading = model == training::ModelKind::vit ? "ViT" : "GPT", .drawing = std::move(plot)});
+    figure.panels.push_back({.heading = model->title, .drawing = std::move(plot)});
   }
   r.tables.push_back(std::move(table));
   r.figures.push_back(std::move(figure));

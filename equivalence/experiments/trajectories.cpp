@@ -16,7 +16,7 @@ namespace {
 training::TrainingOptions small_training(const ExperimentOptions& options) {
   std::error_code ignored;
   training::TrainingOptions o;
-  o.model = std::filesystem::is_directory(options.data, ignored) ? training::ModelKind::vit : training::ModelKind::gpt;
+  o.model = std::filesystem::is_directory(options.data, ignored) ? &training::kVit : &training::kGpt;
   o.data = options.data;
   o.vocab = 0;
   o.seed = options.seed;

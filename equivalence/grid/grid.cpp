@@ -190,13 +190,13 @@ TableResult table(const TableOptions& o, const std::function<bool(const TablePro
 
 std::vector<TableOptions> full_tables(const TableOptions& options) {
   TableOptions plain = options;
-  plain.model = training::ModelKind::gpt;
+  plain.model = &training::kGpt;
   plain.data.clear();
   plain.affine = plain.tied = plain.made = false;
   TableOptions affine = plain, tied = plain, vit = plain;
   affine.affine = true;
   tied.tied = true;
-  vit.model = training::ModelKind::vit;
+  vit.model = &training::kVit;
   vit.made = !std::filesystem::exists(data::kFashionMnistDir);
   return {plain, affine, tied, vit};
 }

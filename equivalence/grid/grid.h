@@ -13,7 +13,7 @@
 namespace isonorm::equivalence {
 
 struct TableOptions {
-  training::ModelKind model = training::ModelKind::gpt;
+  const training::ModelRow* model = &training::kGpt;
   std::string data;     // as in ProofOptions; gpt without data trains on random tokens
   bool affine = false;  // norms with learned gain and bias
   bool tied = false;    // gpt: the head reads with the token table

@@ -5,31 +5,29 @@
 namespace isonorm::equivalence {
 namespace {
 
-using enum training::OptimizerKind;
-
 constexpr Recipe kRecipes[] = {
-    {"sgd", "SGD", sgd, 0.1},
-    {"momentum", "momentum", momentum, 0.03},
-    {"nesterov", "Nesterov", nesterov, 0.03},
-    {"sgd_l2", "SGD + L2", sgd, 0.1, 0.1},
-    {"momentum_decoupled", "momentum + decay", sgdw, 0.03, 0.1},
-    {"adam", "Adam", adam, 0.01},
-    {"adam_l2", "Adam + L2", adam, 0.01, 0.1},
-    {"adamw", "AdamW", adamw, 0.01, 0.1},
-    {"clip_momentum", "clip + momentum", momentum, 0.1, 0, {.clip = 0.3}},
-    {"clip_adamw", "clip + AdamW", adamw, 0.01, 0.1, {.clip = 0.3}},
-    {"clip_l2", "clip (L2 in loss)", momentum, 0.1, 0, {.clip = 0.3, .loss_l2 = 0.1}},
-    {"sign", "sign", sign, 0.003},
-    {"lamb", "LAMB", lamb, 0.01, 0.1},
-    {"lion", "Lion", lion, 0.003, 0.1},
-    {"rmsprop", "RMSprop", rmsprop, 0.003},
-    {"adagrad", "Adagrad", adagrad, 0.03},
-    {"clip_value", "value clip", sgd, 0.3, 0, {.clip_value = 0.01}},
-    {"lars", "LARS", lars, 10},
-    {"adafactor", "Adafactor", adafactor, 0.01},
-    {"muon", "Muon, AdamW", muon, 0.01, 0.1},
-    {"muon_alone", "Muon alone", muon_alone, 0.03, 0.1},
-    {"muon_shaped", "Muon alone, rate by shape", muon_shaped, 0.01, 0.1},
+    {"sgd", "SGD", "sgd", 0.1},
+    {"momentum", "momentum", "momentum", 0.03},
+    {"nesterov", "Nesterov", "nesterov", 0.03},
+    {"sgd_l2", "SGD + L2", "sgd", 0.1, 0.1},
+    {"momentum_decoupled", "momentum + decay", "sgdw", 0.03, 0.1},
+    {"adam", "Adam", "adam", 0.01},
+    {"adam_l2", "Adam + L2", "adam", 0.01, 0.1},
+    {"adamw", "AdamW", "adamw", 0.01, 0.1},
+    {"clip_momentum", "clip + momentum", "momentum", 0.1, 0, {.clip = 0.3}},
+    {"clip_adamw", "clip + AdamW", "adamw", 0.01, 0.1, {.clip = 0.3}},
+    {"clip_l2", "clip (L2 in loss)", "momentum", 0.1, 0, {.clip = 0.3, .loss_l2 = 0.1}},
+    {"sign", "sign", "sign", 0.003},
+    {"lamb", "LAMB", "lamb", 0.01, 0.1},
+    {"lion", "Lion", "lion", 0.003, 0.1},
+    {"rmsprop", "RMSprop", "rmsprop", 0.003},
+    {"adagrad", "Adagrad", "adagrad", 0.03},
+    {"clip_value", "value clip", "sgd", 0.3, 0, {.clip_value = 0.01}},
+    {"lars", "LARS", "lars", 10},
+    {"adafactor", "Adafactor", "adafactor", 0.01},
+    {"muon", "Muon, AdamW", "muon", 0.01, 0.1},
+    {"muon_alone", "Muon alone", "muon_alone", 0.03, 0.1},
+    {"muon_shaped", "Muon alone, rate by shape", "muon_shaped", 0.01, 0.1},
 };
 
 }  // namespace
@@ -50,7 +48,7 @@ const Recipe& recipe(std::string_view name) {
 }
 
 training::TrainingOptions with_recipe(training::TrainingOptions o, const Recipe& r) {
-  o.optimizer = r.optimizer;
+  o.optimizer = &training::optimizer(r.optimizer);
   o.lr = r.lr;
   o.weight_decay = r.weight_decay;
   o.clip = r.limits.clip;

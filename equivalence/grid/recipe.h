@@ -16,7 +16,7 @@ struct Limits {
 
 struct Recipe {
   const char *name, *title;  // "clip_momentum", "clip + momentum"
-  training::OptimizerKind optimizer;
+  const char* optimizer;     // "momentum", as training/optimizers.cpp names it
   double lr;
   double weight_decay = 0;
   Limits limits = {};

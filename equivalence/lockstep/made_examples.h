@@ -13,7 +13,7 @@ namespace isonorm::equivalence {
 inline training::Examples made_examples(const training::TrainingOptions& o, const training::ModelShape& shape,
                                         uint64_t step = 0) {
   Generator g{o.seed, (step + 1) << 40};
-  if (o.model == training::ModelKind::gpt) {
+  if (o.model->input == training::Input::characters) {
     const Tensor ids = randint(0, shape.vocab, {o.batch, o.context}, kCpu, g);
     return {ids, randint(0, shape.vocab, {o.batch, o.context}, kCpu, g)};
   }

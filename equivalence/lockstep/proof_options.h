@@ -12,7 +12,7 @@ namespace isonorm::equivalence {
 struct ProofOptions {
   training::TrainingOptions training;  // of the reference, which is always layer_norm, and of every other run
   // Held against the reference; named as nn names them.
-  std::vector<std::string> forms = {"rms_norm", "crms_norm", "crms_isometric"};
+  std::vector<std::string> forms = nn::names_of(nn::kCentredForms);
   int controls = 4;  // runs of the reference with every weight moved by one ulp
 };
 

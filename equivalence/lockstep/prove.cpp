@@ -133,9 +133,8 @@ ProofResult prove(const ProofOptions& options, const ProgressCallback& progress)
   training::check_pre_norm(options.training.residual);
   check(options.controls > 0, "prove: ", options.controls, " controls, expected at least 1");
   for (const std::string& form : options.forms)
-    check(form != nn::name_of(StreamForm::layer_norm),
-          "prove: layer_norm is the reference; to be held against it are "
-          "rms_norm, crms_norm and crms_isometric");
+    check(form != nn::name_of(StreamForm::layer_norm), "prove: layer_norm is the reference; to be held against it are ",
+          nn::listed(nn::kCentredForms, " and "));
   check(o.dtype == DType::f32 || o.dtype == DType::f64, "prove: dtype is ", o.dtype, ", expected f32 or f64");
   if (o.threads > 0) set_num_threads(o.threads);
   return Proof(options, progress).run();

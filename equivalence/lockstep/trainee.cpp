@@ -77,7 +77,7 @@ void Trainee::differentiate(const training::Examples& batch) {
 
 // A tied head behind a learned gain sees the means of the table's rows.
 Tensor Trainee::compared_weight(const nn::Parameter& p) const {
-  if (options_.tied && options_.affine && p.name == "token.weight") return detach(p.tensor);
+  if (options_.tied && options_.affine && p.name == options_.model->tied.table) return detach(p.tensor);
   return visible_weight(p, stream_, !options_.affine);
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 using enum nn::Activation;
 using enum nn::Positions;
-constexpr training::ModelKind kGpt = training::ModelKind::gpt, kVit = training::ModelKind::vit;
+constexpr const training::ModelRow *kGpt = &training::kGpt, *kVit = &training::kVit;
 constexpr bool kTied = true, kUntied = false, kMean = true, kClass = false;
 constexpr bool kAffine = true, kPlain = false, kBias = true, kNoBias = false;
 
@@ -61,10 +61,8 @@ const char* activation_text(nn::Activation a) {
   return "?";
 }
 
-const char* model_text(training::ModelKind m) { return m == kGpt ? "GPT" : "ViT"; }
-
 const char* output_text(const Architecture& a) {
-  if (a.model == kGpt) return a.other_output ? "tied" : "untied";
+  if (has(*a.model, "tied")) return a.other_output ? "tied" : "untied";
   return a.other_output ? "mean pooling" : "class token";
 }
 
@@ -87,12 +85,12 @@ const Architecture& architecture(std::string_view name) {
 }
 
 std::vector<Feature> features(const Architecture& a) {
-  return {{"model", model_text(a.model)},
+  return {{"model", a.model->title},
           {"width", width_text(a.width)},
           {"heads", a.heads == 1 ? "one" : "several"},
           {"activation", activation_text(a.activation)},
           {"positions", name_of(a.positions)},
-          {text("output of a ", model_text(a.model)), output_text(a)},
+          {text("output of a ", a.model->title), output_text(a)},
           {"norms", a.affine ? "affine" : "plain"}};
 }
 
@@ -127,16 +125,16 @@ training::TrainingOptions training_options(const Architecture& a, DType dtype, u
   o.positions = a.positions;
   o.affine = a.affine;
   o.bias = a.bias;
-  o.tied = a.model == kGpt && a.other_output;
-  o.mean_pool = a.model == kVit && a.other_output;
+  o.tied = a.tied();
+  o.mean_pool = a.other_output && has(*a.model, "mean_pool");
   o.dtype = dtype;
   o.seed = seed;
   return o;
 }
 
 training::ModelShape shape_of(const Architecture& a) {
-  return a.model == kGpt ? training::ModelShape{.vocab = 11}
-                         : training::ModelShape{.image = 6, .channels = 2, .classes = 5};
+  return a.model->input == training::Input::characters ? training::ModelShape{.vocab = 11}
+                                                       : training::ModelShape{.image = 6, .channels = 2, .classes = 5};
 }
 
 std::unique_ptr<nn::Module> initial_model(const training::TrainingOptions& o, const training::ModelShape& shape) {

@@ -7,25 +7,27 @@
 #include <vector>
 
 #include "training/build_model.h"
+#include "training/models/own_option.h"
 
 namespace isonorm::equivalence {
 
 struct Architecture {
   const char* name;
-  training::ModelKind model;
+  const training::ModelRow* model;
   int64_t width, depth, heads, head_width, mlp;  // head_width 0: width / heads
   nn::Activation activation;
   nn::Positions positions;
   bool other_output;  // gpt: a tied head; vit: the mean of the tokens instead of a class token
   bool affine;
   bool bias;
+
+  bool tied() const { return other_output && has(*model, "tied"); }
 };
 
 // Of width 2: a normalised row is (s, -s) with |s| near 1, so nothing but its sign is left and its gradient is almost
 // 0. Not among the others.
 inline constexpr Architecture kWidth2 = {
-    "width 2", training::ModelKind::gpt, 2, 1, 1, 2, 8, nn::Activation::gelu, nn::Positions::learned, false, false,
-    true};
+    "width 2", &training::kGpt, 2, 1, 1, 2, 8, nn::Activation::gelu, nn::Positions::learned, false, false, true};
 
 // At most 2 blocks and width 48.
 std::span<const Architecture> architectures();

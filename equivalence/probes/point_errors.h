@@ -7,8 +7,7 @@
 namespace isonorm::equivalence {
 
 // The forms that are certified, in the order of the arrays below.
-inline constexpr nn::StreamForm kCertifiedForms[] = {nn::StreamForm::rms_norm, nn::StreamForm::crms_norm,
-                                                     nn::StreamForm::crms_isometric};
+inline constexpr const auto& kCertifiedForms = nn::kCentredForms;
 
 // What is looked at: gradients, |g - g_ref| of every parameter relative to the largest entry of the tensor (of all
 // tensors for the biases of keys); or logits, |y - y_ref| relative to the largest.
@@ -30,20 +29,17 @@ struct PointErrors {
   Architecture architecture;
   DType dtype;
   Looked looked = Looked::gradients;
-  int redrawn = 0;                      // points that were drawn anew, at a kink of a ReLU
-  FormErrors own = {};                  // Pre-LN in this dtype, summed in another order
-  FormErrors forms[3] = {};             // raw weights, mapped in the forward
-  FormErrors plain = {};                // RMSNorm on weights recentred once: where has_plain()
-  std::vector<double> rounded[3] = {};  // bf16: the largest of the forms with maps computed in bf16; none where norms
-                                        // have gains
+  int redrawn = 0;                                               // points that were drawn anew, at a kink of a ReLU
+  FormErrors own = {};                                           // Pre-LN in this dtype, summed in another order
+  FormErrors forms[std::size(kCertifiedForms)] = {};             // raw weights, mapped in the forward
+  FormErrors plain = {};                                         // RMSNorm on weights recentred once: where has_plain()
+  std::vector<double> rounded[std::size(kCertifiedForms)] = {};  // bf16: the largest of the forms with maps computed in
+                                                                 // bf16; none where norms have gains
 
   // f32, of gradients: the largest errors, in eps of bf16, where activations wait for the backward in bf16.
-  std::vector<double> kept_own = {}, kept_forms[3] = {}, kept_plain = {};
+  std::vector<double> kept_own = {}, kept_forms[std::size(kCertifiedForms)] = {}, kept_plain = {};
 
-  bool has_plain() const {
-    const bool tied = architecture.model == training::ModelKind::gpt && architecture.other_output;
-    return looked == Looked::gradients && !(tied && architecture.affine);
-  }
+  bool has_plain() const { return looked == Looked::gradients && !(architecture.tied() && architecture.affine); }
 };
 
 // At `points` points: every weight drawn anew with a mean of half its size, and rounded to the dtype; a batch of two

@@ -23,6 +23,8 @@ using nn::StreamForm;
 RoundingModel::RoundingModel(const training::TrainingOptions& o, const training::ModelShape& shape, StreamForm form,
                              const nn::Module& raw, Rounding rounding)
     : options_(o), shape_(shape), stream_(form, o.width), round_(rounding) {
+  check(o.model == &training::kVit || o.model == &training::kGpt, "rounding model: a ", o.model->name,
+        " is not written out here, expected a vit or a gpt");
   for (nn::Parameter p : raw.named_parameters()) {
     const Tensor leaf = empty_like(p.tensor);
     copy_into(leaf, detach(p.tensor));
@@ -101,7 +103,7 @@ Tensor RoundingModel::attention(const Tensor& x, const std::string& block) {
   qkv = permute(round_.gradient_of(qkv), {0, 2, 1, 3});
   const Tensor q = narrow(qkv, 1, 0, heads), k = narrow(qkv, 1, heads, heads), v = narrow(qkv, 1, 2 * heads, heads);
   Tensor scores = round_.inside(matmul(q, transpose(k, -1, -2)) / std::sqrt(static_cast<double>(size)));
-  if (options_.model == training::ModelKind::gpt) {
+  if (options_.model->causal) {
     const Tensor later = gt(unsqueeze(arange(time), 0), unsqueeze(arange(time), 1));
     scores = masked_fill(scores, later, -INFINITY);
   }
@@ -137,7 +139,7 @@ Tensor RoundingModel::mlp(const Tensor& x, const std::string& block) {
 
 // The stream before the first block.
 Tensor RoundingModel::tokens(const Tensor& inputs) {
-  if (options_.model == training::ModelKind::gpt) {
+  if (options_.model == &training::kGpt) {
     const Tensor rows = embedding(round_.gradient_of(written("token.weight", -1)), inputs);
     const Tensor positions = round_.gradient_of(written("position.weight", -1));
     return positions.defined() ? round_(rows + embedding(positions, arange(inputs.size(1)))) : rows;
@@ -157,7 +159,7 @@ Tensor RoundingModel::forward(const Tensor& inputs) {
     x = round_(x + attention(norm(x, block + ".norm1"), block));
     x = round_(x + mlp(norm(x, block + ".norm2"), block));
   }
-  if (options_.model == training::ModelKind::vit) x = options_.mean_pool ? round_(mean(x, {1})) : select(x, 1, 0);
+  if (options_.model == &training::kVit) x = options_.mean_pool ? round_(mean(x, {1})) : select(x, 1, 0);
   const Tensor rows = norm(x, "norm");
   return round_.gradient_of(
       linear(rows, options_.tied ? reader_of(raw("token.weight"), {}, "norm") : reader("head", "norm")));

@@ -14,7 +14,7 @@ namespace isonorm::equivalence {
 class RoundingModel : public Training {
  public:
   // `raw`: the weights that the Pre-LN model has, as numbers of `dtype`. Readers and writers of `form` are mapped as
-  // nn/stream.h says and rounded once.
+  // nn/stream.h says and rounded once. Throws where the model is neither a Vit nor a Gpt, which are written out here.
   RoundingModel(const training::TrainingOptions& options, const training::ModelShape& shape, nn::StreamForm form,
                 const nn::Module& raw, Rounding rounding);
 

@@ -47,8 +47,7 @@ Trajectory train_architecture(const Architecture& a, DType dtype, int steps, int
   RunResult reference = record(raw_variant(StreamForm::layer_norm));
   for (int c = 1; c <= controls; ++c)
     t.controls.push_back(record(raw_variant(StreamForm::layer_norm), static_cast<uint64_t>(c)));
-  for (StreamForm form : {StreamForm::rms_norm, StreamForm::crms_norm, StreamForm::crms_isometric})
-    t.runs.push_back(record(raw_variant(form)));
+  for (StreamForm form : nn::kCentredForms) t.runs.push_back(record(raw_variant(form)));
   const auto initial = initial_model(o, shape);
   Lockstep all(o, shape, *initial, reference, t.controls, t.runs);
   for (int step = 0; step < steps; ++step) {

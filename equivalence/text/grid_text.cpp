@@ -7,7 +7,7 @@
 #include "io/json_text.h"
 #include "reports/page.h"
 #include "reports/svg.h"
-#include "training/optimizers.h"
+#include "training/model_row.h"
 #include "training/records/manifest_html.h"
 
 namespace isonorm::equivalence {
@@ -19,10 +19,10 @@ std::string short_number(double value) {
 }
 
 std::string setting(const TableResult& r) {
-  return text("A ", r.options.model == training::ModelKind::gpt ? "GPT" : "ViT", " of width ", r.model.width, " and ",
-              r.model.depth, " blocks", r.options.affine ? " with affine norms" : "",
-              r.options.tied ? " with a tied head" : "", r.options.made ? " on images made from the seed" : "", ", ",
-              plural(r.options.steps, "step"), ", ", plural(r.options.seeds, "seed"), ", ", name_of(r.model.dtype));
+  return text("A ", r.options.model->title, " of width ", r.model.width, " and ", r.model.depth, " blocks",
+              r.options.affine ? " with affine norms" : "", r.options.tied ? " with a tied head" : "",
+              r.options.made ? " on images made from the seed" : "", ", ", plural(r.options.steps, "step"), ", ",
+              plural(r.options.seeds, "seed"), ", ", name_of(r.model.dtype));
 }
 
 std::string css_of(const Cell& cell) {
@@ -127,7 +127,7 @@ std::string table_sentence(const TableResult& r) {
 std::vector<std::string> table_notes(const TableResult& r) {
   std::vector<std::string> notes;
   for (const Recipe& recipe : r.options.columns)
-    if (const std::string note = optimizer_note(recipe.optimizer, r.model.dtype); !note.empty())
+    if (const std::string note = training::optimizer(recipe.optimizer).note(r.model.dtype); !note.empty())
       notes.push_back(text(note, "."));
   return notes;
 }
@@ -204,7 +204,7 @@ std::string table_json(std::span<const TableResult> results) {
                       {"weight_deviation", number(cell.weight)},
                       {"weight_control", number(cell.control_weight)},
                       {"reason", cell.reason},
-                      {"note", optimizer_note(cell.recipe.optimizer, r.model.dtype)}});
+                      {"note", training::optimizer(cell.recipe.optimizer).note(r.model.dtype)}});
     }
   }
   return dump(list, 2) + "\n";

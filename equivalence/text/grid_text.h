@@ -20,7 +20,7 @@ std::string cell_text(const Cell& cell);
 // cell that is not as expected.
 std::string table_sentence(const TableResult& result);
 
-// What is not as a reader would assume, a sentence each (optimizer_note).
+// What is not as a reader would assume, a sentence each (OptimizerRow::note).
 std::vector<std::string> table_notes(const TableResult& result);
 
 // What each optimizer's update was measured to depend on: the number beside "yes" or "no" is the deviation.

@@ -5,7 +5,7 @@
 
 #include "core/printed.h"
 #include "equivalence/lockstep/criterion.h"
-#include "training/optimizers.h"
+#include "training/model_row.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -51,7 +51,7 @@ double largest_until(const std::vector<double>& values, int steps) {
 // What was found where every run came out as expected.
 std::string equivalence_text(const ProofResult& proof) {
   const Horizon& h = proof.horizon;
-  const std::string note = optimizer_note(proof.options.training.optimizer, proof.options.training.dtype);
+  const std::string note = proof.options.training.optimizer->note(proof.options.training.dtype);
   const size_t steps = proof.reference.losses.size();
   double weight = 0;
   std::vector<std::string> forms;
@@ -105,8 +105,7 @@ reports::TextTable summary_table(const ProofResult& proof) {
           "Largest relative deviation over the run, beside it the largest of any control over the "
           "same steps."};
   if (proof.test_count > 0)
-    table.caption += text(" Tested on ", proof.test_count,
-                          proof.options.training.model == training::ModelKind::vit ? " images" : " characters",
+    table.caption += text(" Tested on ", proof.test_count, " ", name_of(proof.options.training.model->input),
                           " that the training never saw; the last of these columns counts predictions that are not "
                           "those of layer_norm.");
   const auto beside = [](const std::string& deviation, const std::string& control) {

@@ -296,8 +296,7 @@ EntryComparison compare_entries(const TensorMap& a, const Layout& layout_a, cons
   EntryComparison result = comparer.run();
   if (result.same() && layout_a.form == layout_b.form && identical(a, b)) result.relation = Relation::identical;
   if (result.same() || !centred || !comparer.may_have_come_through()) return result;
-  for (StreamForm form :
-       {StreamForm::layer_norm, StreamForm::rms_norm, StreamForm::crms_norm, StreamForm::crms_isometric})
+  for (StreamForm form : nn::kNormedForms)
     if (form != layout_a.form && form != layout_b.form &&
         (explained(a, layout_a, form, b, layout_b, result) || explained(b, layout_b, form, a, layout_a, result)))
       return result;

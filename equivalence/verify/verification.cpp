@@ -111,9 +111,9 @@ Verification verify_models(const training::ModelFile& a, const training::ModelFi
   training::check_pre_norm(first.transformer().residual), training::check_pre_norm(second.transformer().residual);
   first.check_size(a.state), second.check_size(b.state);
   Verification v;
-  if (first.gpt() != second.gpt()) {
+  if (&first.row() != &second.row()) {
     v.one_kind = false;
-    v.entries.reason = first.gpt() ? "the first is a GPT, the second a ViT" : "the first is a ViT, the second a GPT";
+    v.entries.reason = text("the first is a ", first.row().title, ", the second a ", second.row().title);
     return v;
   }
   const Layout layout_a = layout_or_none(first), layout_b = layout_or_none(second);

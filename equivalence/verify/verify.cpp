@@ -72,7 +72,7 @@ training::ModelOptions converted_options(training::ModelOptions o, StreamForm to
   t.bias = t.bias || t.affine;  // the norms' biases become biases of the readers
   t.affine = t.centre_readers = false;
   t.branch = {.stochastic_depth = t.branch.stochastic_depth};
-  o.gpt_options().tied = false;
+  o.untie();
   return o;
 }
 

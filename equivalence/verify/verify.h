@@ -68,7 +68,7 @@ Agreement compare_streams(const TensorMap& a, const Layout& layout_a, const Tens
 // What was found about two files, and the one verdict: the same where every entry is, and every output too.
 struct Verification {
   std::string options;   // in which the two models differ, by name
-  bool one_kind = true;  // false: one is a GPT, the other a ViT, and nothing was compared
+  bool one_kind = true;  // false: they are models of two rows (a GPT and a ViT), and nothing was compared
   EntryComparison entries;
   std::vector<std::pair<std::string, Agreement>> outputs = {};  // with what they are of
 

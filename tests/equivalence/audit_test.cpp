@@ -15,7 +15,7 @@ namespace {
 
 TrainingOptions small(bool affine = false) {
   TrainingOptions o;
-  o.model = ModelKind::gpt;
+  o.model = &kGpt;
   o.width = 16;
   o.depth = 2;
   o.heads = 2;
@@ -90,7 +90,7 @@ TEST_CASE("audit: a gradient where none should be is told, and the report and JS
 
 TEST_CASE("audit: every switch of the Transformer, and a tied table") {
   const auto run = [](TrainingOptions o) {
-    o.model = ModelKind::gpt, o.width = 12, o.depth = 1, o.heads = 2, o.context = 6, o.vocab = 5, o.batch = 2;
+    o.model = &kGpt, o.width = 12, o.depth = 1, o.heads = 2, o.context = 6, o.vocab = 5, o.batch = 2;
     return audit(o);
   };
   TrainingOptions tied;

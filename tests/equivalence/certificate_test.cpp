@@ -79,12 +79,12 @@ TEST_CASE("an architecture is what its features say") {
     const auto model = initial_model(o, shape_of(a));
     std::set<std::string> names;
     for (const nn::Parameter& p : model->named_parameters()) names.insert(p.name);
-    CHECK(names.contains("token.weight") == (a.model == ModelKind::gpt));
+    CHECK(names.contains("token.weight") == (a.model == &kGpt));
     CHECK((names.contains("position") || names.contains("position.weight")) == (a.positions == nn::Positions::learned));
     CHECK(names.contains("blocks.0.mlp.gate.weight") == (a.activation == nn::Activation::swiglu));
     CHECK(names.contains("norm.weight") == a.affine);
     CHECK(names.contains("blocks.0.attn.qkv.bias") == a.bias);
-    CHECK(names.contains(a.model == ModelKind::gpt ? "head.weight" : "cls") != a.other_output);
+    CHECK(names.contains(a.model == &kGpt ? "head.weight" : "cls") != a.other_output);
     CHECK(names.contains("blocks.1.norm1.weight") == (a.affine && a.depth == 2));
   }
 }

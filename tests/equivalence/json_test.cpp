@@ -77,7 +77,7 @@ TEST_CASE("json: a training has its form, manifest, losses and evaluations") {
   CHECK(j["evaluations"][1]["right"] == 871);
   CHECK(j["evaluations"][1]["perplexity"].is_null());  // of images
   TrainingResult text = training;
-  text.options.model = ModelKind::gpt;
+  text.options.model = &kGpt;
   CHECK(std::abs(json::parse(to_json(text))["evaluations"][1]["perplexity"].get<double>() - std::exp(0.5)) < 1e-15);
   CHECK(j["accuracy"] == 0.871);
   CHECK(j["test_loss"] == 0.5);
@@ -95,7 +95,7 @@ TEST_CASE("json: the log of a training") {
   CHECK(step["loss"] == 2.5);
   CHECK(step["gradient_norm"].is_null());
   CHECK(json::parse(log_step({.gradient_norm = 0.75}))["gradient_norm"] == 0.75);
-  CHECK(json::parse(log_evaluation(synthetic_training().evaluations[0], ModelKind::vit))["evaluation"]["accuracy"] ==
+  CHECK(json::parse(log_evaluation(synthetic_training().evaluations[0], Input::images))["evaluation"]["accuracy"] ==
         0.5);
   CHECK(json::parse(log_end(synthetic_training()))["sentence"] == summary_sentence(synthetic_training()));
 }
@@ -110,7 +110,7 @@ TEST_CASE("json: of a log comes back what belongs to the training, up to a step,
   };
   std::istringstream log(log_manifest(other.manifest) + step(1, 9) + log_manifest(training.manifest) + step(1, 3) +
                          step(2, 2) + "{\"step\": 3, \"lr\"" + "\n" + "{\"step\": 4}\n" + step(5, 1) +
-                         log_evaluation({2, 0.25, 3, 4}, ModelKind::gpt) + log_manifest(training.manifest) +
+                         log_evaluation({2, 0.25, 3, 4}, Input::characters) + log_manifest(training.manifest) +
                          step(2, 1.5) + step(3, 1.25) + log_manifest(other.manifest) + step(1, 8));
   const TrainingCourse course = logged_course(log, training.manifest, 3);
   REQUIRE(course.steps.size() == 3);
@@ -137,7 +137,7 @@ TEST_CASE("json: of a log a training keeps other trainings, its own steps up to 
   const auto step = [](int at) { return log_step(TrainingStep{.step = at, .lr = 0.1, .loss = 1, .seconds = 1}); };
   const std::string theirs = log_manifest(other.manifest) + step(7) + step(8),
                     ours = log_manifest(training.manifest) + step(1) + step(2),
-                    beyond = step(3) + log_evaluation({3, 0.25, 3, 4}, ModelKind::gpt);
+                    beyond = step(3) + log_evaluation({3, 0.25, 3, 4}, Input::characters);
   const auto kept = [&](const std::string& log) {
     std::istringstream in(log);
     return log.substr(0, static_cast<size_t>(logged_bytes(in, training.manifest, 2)));

@@ -6,6 +6,8 @@
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
 #include "equivalence/verify/verify.h"
+#include "nn/gpt.h"
+#include "nn/vit.h"
 #include "tests/support/compare.h"
 
 namespace isonorm::test {

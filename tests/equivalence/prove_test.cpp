@@ -12,6 +12,7 @@
 #include "equivalence/lockstep/prove.h"
 #include "equivalence/lockstep/trainee.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/tempered.h"
 
 using namespace isonorm;
 using namespace isonorm::equivalence;
@@ -29,10 +30,10 @@ std::string write_text(const std::string& path) {
   return path;
 }
 
-TrainingOptions small(ModelKind model, const std::string& text) {
+TrainingOptions small(const ModelRow* model, const std::string& text) {
   TrainingOptions o;
   o.model = model;
-  if (model == ModelKind::gpt) o.data = text;
+  if (model == &kGpt) o.data = text;
   o.width = 16;
   o.depth = 2;
   o.heads = 2;
@@ -54,18 +55,25 @@ void check_proof(const TrainingOptions& o) {
 
 }  // namespace
 
+TEST_CASE("the forms of a model with a row of its own train as Pre-LN does") {
+  const TempFolder folder;
+  TrainingOptions o = small(&test::kTempered, "");
+  o.data = write_text(folder / "words.txt");
+  check_proof(o);
+}
+
 TEST_CASE("G6: the forms train as Pre-LN does, with every optimizer; converted weights trained plainly do not") {
   const TempFolder folder;
   const std::string text = write_text(folder / "words.txt");
   struct Case {
-    OptimizerKind optimizer;
+    const OptimizerRow* optimizer;
     double lr, decay, clip;
   };
-  for (ModelKind model : {ModelKind::vit, ModelKind::gpt})
-    for (const Case& c : {Case{OptimizerKind::sgd, 0.05, 0, 0},
-                          {OptimizerKind::momentum, 0.02, 0.01, 1},
-                          {OptimizerKind::adam, 1e-3, 0.01, 0},
-                          {OptimizerKind::adamw, 1e-3, 0.1, 1}}) {
+  for (const ModelRow* model : {&kVit, &kGpt})
+    for (const Case& c : {Case{&optimizer("sgd"), 0.05, 0, 0},
+                          {&optimizer("momentum"), 0.02, 0.01, 1},
+                          {&optimizer("adam"), 1e-3, 0.01, 0},
+                          {&optimizer("adamw"), 1e-3, 0.1, 1}}) {
       INFO(name_of(model) << ", " << name_of(c.optimizer));
       TrainingOptions o = small(model, text);
       o.optimizer = c.optimizer;
@@ -78,7 +86,7 @@ TEST_CASE("G6: the forms train as Pre-LN does, with every optimizer; converted w
 
 TEST_CASE("G6: learned gains and biases change nothing with raw parameters") {
   const TempFolder folder;
-  TrainingOptions o = small(ModelKind::gpt, write_text(folder / "words.txt"));
+  TrainingOptions o = small(&kGpt, write_text(folder / "words.txt"));
   o.affine = true;
   check_proof(o);
 }
@@ -96,17 +104,17 @@ TEST_CASE("the forms train as Pre-LN does under what trainings have beside an op
       {"resumed", [](TrainingOptions& o) { o.resume_at = 7, o.ema = 0.9, o.branch.dropout = 0.1; }}};
   for (const auto& [name, change] : regimes) {
     INFO(name);
-    TrainingOptions o = small(ModelKind::gpt, text);
+    TrainingOptions o = small(&kGpt, text);
     change(o);
     check_proof(o);
   }
 }
 
 TEST_CASE("an average, a part of a batch and an undecayed vector are what they say") {
-  TrainingOptions o = small(ModelKind::gpt, "");
+  TrainingOptions o = small(&kGpt, "");
   o.warmup = 0;
   o.clip = 0;
-  o.optimizer = OptimizerKind::sgd;
+  o.optimizer = &optimizer("sgd");
   o.lr = 0.5;
   o.weight_decay = 0.25;
   o.affine = true;
@@ -156,7 +164,7 @@ TEST_CASE("an average, a part of a batch and an undecayed vector are what they s
 
 TEST_CASE("a tied head behind learned gains has wrong trainings of its own") {
   const TempFolder folder;
-  TrainingOptions o = small(ModelKind::gpt, write_text(folder / "words.txt"));
+  TrainingOptions o = small(&kGpt, write_text(folder / "words.txt"));
   o.affine = o.tied = true;
   const ProofResult r = prove({.training = o});
   CHECK(r.equivalent());
@@ -169,9 +177,9 @@ TEST_CASE("a tied head behind learned gains has wrong trainings of its own") {
 
 TEST_CASE("a proof is undecided where a wrong training shows no more than rounding, and holds up to where it does") {
   const TempFolder folder;
-  TrainingOptions o = small(ModelKind::gpt, write_text(folder / "words.txt"));
+  TrainingOptions o = small(&kGpt, write_text(folder / "words.txt"));
   o.dtype = DType::f32;
-  o.optimizer = OptimizerKind::sgd;
+  o.optimizer = &optimizer("sgd");
   o.clip = 0;
   o.steps = 60;
   o.width = 8;
@@ -194,7 +202,7 @@ TEST_CASE("a proof is undecided where a wrong training shows no more than roundi
 
 TEST_CASE("a proof in f32 has power, too") {
   const TempFolder folder;
-  TrainingOptions o = small(ModelKind::gpt, write_text(folder / "words.txt"));
+  TrainingOptions o = small(&kGpt, write_text(folder / "words.txt"));
   o.dtype = DType::f32;
   check_proof(o);
 }
@@ -202,15 +210,15 @@ TEST_CASE("a proof in f32 has power, too") {
 TEST_CASE("a proof stops when it is told to, and concludes nothing") {
   const TempFolder folder;
   int calls = 0;
-  const ProofResult r = prove({.training = small(ModelKind::gpt, write_text(folder / "words.txt"))},
-                              [&](const StepInfo&) { return ++calls < 3; });
+  const ProofResult r =
+      prove({.training = small(&kGpt, write_text(folder / "words.txt"))}, [&](const StepInfo&) { return ++calls < 3; });
   CHECK(calls == 3);
   CHECK(r.interrupted);
   CHECK_FALSE(r.equivalent());
 }
 
 TEST_CASE("a weight that differs by 1e-9 of its tensor's largest is seen at step 1, far above the controls") {
-  TrainingOptions o = small(ModelKind::gpt, "");
+  TrainingOptions o = small(&kGpt, "");
   o.lr = 1e-3;
   const ModelShape shape{.vocab = 9};
   const Variant& raw = raw_variant(nn::StreamForm::layer_norm);
@@ -231,7 +239,7 @@ TEST_CASE("a weight that differs by 1e-9 of its tensor's largest is seen at step
 }
 
 TEST_CASE("NaN in one tensor is not covered up by the tensors after it") {
-  const TrainingOptions o = small(ModelKind::gpt, "");
+  const TrainingOptions o = small(&kGpt, "");
   const ModelShape shape{.vocab = 9};
   const Variant& raw = raw_variant(nn::StreamForm::layer_norm);
   manual_seed(1);

@@ -89,7 +89,7 @@ TEST_CASE("summary: a training in one sentence") {
   TrainingResult t = synthetic_training();
   CHECK(summary_sentence(t) ==
         "crms_norm, 1234 parameters, 200 steps: test loss 0.5000, test accuracy 87.10 % (871 of 1000 images)");
-  t.options.model = ModelKind::gpt;
+  t.options.model = &kGpt;
   CHECK(summary_sentence(t) ==
         "crms_norm, 1234 parameters, 200 steps: held-out loss 0.5000, perplexity 1.649, "
         "test accuracy 87.10 % (871 of 1000 characters)");

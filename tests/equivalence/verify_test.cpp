@@ -98,9 +98,12 @@ TEST_CASE("a model's options go into a file as text and come back") {
   nn::Vit vit(small_vit({.activation = nn::Activation::relu, .affine = true, .bias = false, .eps = 1.0 / 3e5}, true));
   const Metadata description = describe(vit);
   const ModelOptions options(description);
-  CHECK_FALSE(options.gpt());
-  CHECK(options.vit_options().image == 6);
-  CHECK(options.vit_options().mean_pool);
+  TrainingOptions given;
+  ModelShape shape;
+  options.give(given, shape);
+  CHECK(&options.row() == &kVit);
+  CHECK(shape.image == 6);
+  CHECK(given.mean_pool);
   CHECK(options.transformer().width == 9);
   CHECK(options.transformer().activation == nn::Activation::relu);
   CHECK(options.transformer().eps == 1.0 / 3e5);

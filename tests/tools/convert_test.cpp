@@ -7,6 +7,7 @@
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
+#include "nn/vit.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/zip.h"

@@ -17,7 +17,7 @@ TEST_CASE("test pass: loss, accuracy and differing predictions are those of the 
   for (int i = 0; i < 2000; ++i) out << "abcd efg"[i * i % 7] << "xyz "[i % 4];
   out.close();
   const TrainingOptions o{
-      .model = ModelKind::gpt, .data = folder / "text", .width = 8, .depth = 1, .heads = 2, .context = 7, .seed = 3};
+      .model = &kGpt, .data = folder / "text", .width = 8, .depth = 1, .heads = 2, .context = 7, .seed = 3};
   const Source source(o);
   const int64_t windows = (400 - 1) / 7;
   REQUIRE(source.test_count() == windows);
@@ -66,8 +66,7 @@ TEST_CASE("test pass: loss, accuracy and differing predictions are those of the 
 TEST_CASE("test pass: a held-out part shorter than a window tests nothing") {
   const TempFolder folder;
   std::ofstream(folder / "text") << "abcdefghijklmnopqrstuvwxyz";
-  const TrainingOptions o{
-      .model = ModelKind::gpt, .data = folder / "text", .width = 8, .depth = 1, .heads = 2, .context = 7};
+  const TrainingOptions o{.model = &kGpt, .data = folder / "text", .width = 8, .depth = 1, .heads = 2, .context = 7};
   const Source source(o);
   CHECK(source.test_count() == 0);
   const std::unique_ptr<nn::Module> model = build_model(o, source.shape(), nn::Stream(nn::StreamForm::rms_norm, 8));

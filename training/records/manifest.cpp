@@ -8,7 +8,7 @@
 #include "core/kernels/kernel.h"
 #include "core/system/blas_info.h"
 #include "core/system/parallel.h"
-#include "training/training_options.h"
+#include "training/models/own_option.h"
 
 namespace isonorm::training {
 namespace {
@@ -51,7 +51,6 @@ std::string quoted(const std::string& word) {
 }  // namespace
 
 OptionList option_list(const TrainingOptions& o) {
-  const bool vit = o.model == ModelKind::vit;
   OptionList list = {{"model", name_of(o.model)},
                      {"data", o.data},
                      {"optimizer", name_of(o.optimizer)},
@@ -63,19 +62,25 @@ OptionList option_list(const TrainingOptions& o) {
                      {"batch", text(o.batch)},
                      {"width", text(o.width)},
                      {"depth", text(o.depth)},
-                     {"heads", text(o.heads)},
-                     {vit ? "patch" : "context", text(vit ? o.patch : o.context)},
-                     {"head-width", text(o.head_width > 0 ? o.head_width : o.width / std::max<int64_t>(1, o.heads))},
-                     {"mlp", text(o.mlp > 0 ? o.mlp : 4 * o.width)},
-                     {"activation", name_of(o.activation)},
-                     {"positions", name_of(o.positions)},
-                     {vit ? "mean-pool" : "tied", text(vit ? o.mean_pool : o.tied)},
-                     {"no-bias", text(!o.bias)},
-                     {"affine", text(o.affine)},
-                     {"dtype", name_of(o.dtype)},
-                     {"eps", text(o.eps)},
-                     {"seed", text(o.seed)},
-                     {"threads", text(o.threads > 0 ? o.threads : num_threads())}};
+                     {"heads", text(o.heads)}};
+  const auto add_own = [&](bool flags) {
+    for (const OwnOption& option : kOwnOptions)
+      if ((option.flag != nullptr) == flags && has(*o.model, option.name))
+        list.emplace_back(option.word(), option.value_in(o));
+  };
+  add_own(false);
+  list.insert(list.end(),
+              {{"head-width", text(o.head_width > 0 ? o.head_width : o.width / std::max<int64_t>(1, o.heads))},
+               {"mlp", text(o.mlp > 0 ? o.mlp : 4 * o.width)},
+               {"activation", name_of(o.activation)},
+               {"positions", name_of(o.positions)}});
+  add_own(true);
+  list.insert(list.end(), {{"no-bias", text(!o.bias)},
+                           {"affine", text(o.affine)},
+                           {"dtype", name_of(o.dtype)},
+                           {"eps", text(o.eps)},
+                           {"seed", text(o.seed)},
+                           {"threads", text(o.threads > 0 ? o.threads : num_threads())}});
   const auto where = [&](bool there, const char* name, const std::string& value) {
     if (there) list.emplace_back(name, value);
   };

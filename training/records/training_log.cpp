@@ -10,10 +10,10 @@
 namespace isonorm::training {
 namespace {
 
-json evaluation_json(const Evaluation& e, ModelKind model) {
+json evaluation_json(const Evaluation& e, Input input) {
   return {{"step", e.step},
           {"loss", e.loss},
-          {"perplexity", model == ModelKind::gpt ? json(std::exp(e.loss)) : json(nullptr)},
+          {"perplexity", input == Input::characters ? json(std::exp(e.loss)) : json(nullptr)},
           {"accuracy", e.accuracy()},
           {"right", e.right},
           {"predictions", e.predictions}};
@@ -46,7 +46,8 @@ json as_now(json part, const json& now, const std::string& earlier) {
 
 std::string to_json(const TrainingResult& training) {
   json evaluations = json::array(), losses = json::array();
-  for (const Evaluation& e : training.evaluations) evaluations.push_back(evaluation_json(e, training.options.model));
+  for (const Evaluation& e : training.evaluations)
+    evaluations.push_back(evaluation_json(e, training.options.model->input));
   for (const TrainingStep& s : training.steps) losses.push_back(s.loss);
   const bool tested = !training.evaluations.empty();
   const json last = tested ? evaluations.back() : json::object();
@@ -75,8 +76,8 @@ std::string log_step(const TrainingStep& s) {
          "\n";
 }
 
-std::string log_evaluation(const Evaluation& e, ModelKind model) {
-  return dump({{"evaluation", evaluation_json(e, model)}}) + "\n";
+std::string log_evaluation(const Evaluation& e, Input input) {
+  return dump({{"evaluation", evaluation_json(e, input)}}) + "\n";
 }
 
 int64_t logged_bytes(std::istream& log, const Manifest& manifest, int until) {

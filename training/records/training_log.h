@@ -17,7 +17,7 @@ std::string to_json(const TrainingResult& training);
 std::string log_manifest(const Manifest& manifest);
 // The lines of a training: a step, a test pass {"evaluation": {...}}, and the last one.
 std::string log_step(const TrainingStep& step);
-std::string log_evaluation(const Evaluation& evaluation, ModelKind model);
+std::string log_evaluation(const Evaluation& evaluation, Input input);
 std::string log_end(const TrainingResult& training);
 
 // What a log has of the training of this manifest up to step `until`: of each step and test pass the last line that was

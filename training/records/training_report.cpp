@@ -106,16 +106,16 @@ std::string gone_on_text(const TrainingResult& training) {
               "</p>\n");
 }
 
-reports::TextTable evaluation_table(const TrainingCourse& course, bool images) {
+reports::TextTable evaluation_table(const TrainingCourse& course, Input input) {
   reports::TextTable table{.heading = "Test",
                            .columns = {"after step", "loss"},
-                           .caption = text("On ", images ? "images" : "characters", " that the training never saw.")};
-  if (!images) table.columns.push_back("perplexity");
+                           .caption = text("On ", name_of(input), " that the training never saw.")};
+  if (input == Input::characters) table.columns.push_back("perplexity");
   table.columns.insert(table.columns.end(), {"accuracy", "right"});
   for (const Evaluation& e : course.evaluations) {
     std::vector<reports::TextCell>& row = table.rows.emplace_back();
     row = {{text(e.step)}, {printed("%.4f", e.loss)}};
-    if (!images) row.push_back({printed("%.3f", std::exp(e.loss))});
+    if (input == Input::characters) row.push_back({printed("%.3f", std::exp(e.loss))});
     row.push_back({printed("%.2f %%", 100 * e.accuracy())});
     row.push_back({text(e.right, " of ", e.predictions)});
   }
@@ -127,17 +127,16 @@ reports::TextTable evaluation_table(const TrainingCourse& course, bool images) {
 std::string report_html(const TrainingResult& training) {
   const TrainingOptions& o = training.options;
   std::string out =
-      text("<h1>", reports::escaped(training.form), ", trained</h1>\n<p class=\"soft\">",
-           o.model == ModelKind::vit ? "A Vision Transformer" : "A language model", ". ", name_of(o.dtype), ", ",
-           name_of(o.optimizer), ", ", o.step_count(), " steps of ", o.batch, " examples.</p>\n<p><strong>",
-           reports::escaped(summary_sentence(training)), ".</strong></p>\n");
+      text("<h1>", reports::escaped(training.form), ", trained</h1>\n<p class=\"soft\">", "A ", o.model->noun, ". ",
+           name_of(o.dtype), ", ", name_of(o.optimizer), ", ", o.step_count(), " steps of ", o.batch,
+           " examples.</p>\n<p><strong>", reports::escaped(summary_sentence(training)), ".</strong></p>\n");
   if (!training.earlier_options.empty())
     out += text("<p>Extended: ", reports::escaped(training.earlier_options),
                 ". A training from the start with the options below is another one.</p>\n");
   const TrainingCourse course = whole(training);
   out += gone_on_text(training) + figure_html(loss_figure(course));
   if (!course.steps.empty()) out += figure_html(course_figure(course));
-  if (!course.evaluations.empty()) out += to_html(evaluation_table(course, o.model == ModelKind::vit));
+  if (!course.evaluations.empty()) out += to_html(evaluation_table(course, o.model->input));
   return reports::report_page(text("isonorm train: ", training.form),
                               out + reports::repeat_html(repeat_command(training.manifest)) +
                                   environment_html(training.manifest, training.seconds));

@@ -7,7 +7,7 @@
 
 #include "training/loop.h"
 #include "training/records/manifest.h"
-#include "training/training_options.h"
+#include "training/model_row.h"
 
 namespace isonorm::training {
 

@@ -1,0 +1,56 @@
+// A model that the library does not know: a GPT without positions, whose logits are divided by a temperature. Its row
+// is all that training, files and proofs get of it.
+#pragma once
+
+#include "autograd/ops/pointwise.h"
+#include "nn/gpt.h"
+#include "training/model_options.h"
+
+namespace isonorm::test {
+
+struct TemperedOptions {
+  int64_t vocab = 7, context = 5;
+  double temperature = 4;  // no option of a training: an option of this model alone
+  nn::TransformerOptions transformer;
+};
+
+class Tempered : public nn::Module {
+ public:
+  explicit Tempered(const TemperedOptions& o) : options(complete(o)), gpt_(add("gpt", nn::Gpt(inside(options)))) {}
+  Tensor forward(const Tensor& ids) override { return gpt_(ids) * (1 / options.temperature); }
+
+  const TemperedOptions options;
+
+ private:
+  static TemperedOptions complete(TemperedOptions o) {
+    o.transformer = o.transformer.complete();
+    o.transformer.positions = nn::Positions::none, o.transformer.causal = true;
+    return o;
+  }
+  static nn::GptOptions inside(const TemperedOptions& o) {
+    return {.vocab = o.vocab, .context = o.context, .transformer = o.transformer};
+  }
+  nn::Gpt& gpt_;
+};
+
+struct TemperedRow {
+  using Module = Tempered;
+
+  static void visit(TemperedOptions& m, training::TrainingOptions& o, training::ModelShape& s,
+                    training::OptionVisitor& f) {
+    auto& [vocab, context, temperature, transformer] = m;
+    f("vocab", vocab, s.vocab), f("context", context, o.context), f("temperature", temperature);
+  }
+  static int64_t stream_rows(const TemperedOptions& m) { return 2 * m.vocab; }
+  static bool enters(std::string_view name, const training::TrainingOptions&) { return name == "gpt.token.weight"; }
+};
+
+inline constexpr training::ModelRow kTempered =
+    training::row_of<TemperedRow>({.name = "tempered",
+                                   .title = "Tempered",
+                                   .noun = "language model with a temperature",
+                                   .input = training::Input::characters,
+                                   .causal = true});
+inline constexpr const training::ModelRow* kWithTempered[] = {&training::kVit, &training::kGpt, &kTempered};
+
+}  // namespace isonorm::test

@@ -1,0 +1,172 @@
+#include "training/model_options.h"
+
+#include <algorithm>
+
+#include "autograd/ops/random.h"
+#include "autograd/ops/shape.h"
+#include "core/formulas/round_up.h"
+
+namespace isonorm::training {
+namespace {
+
+constexpr const char* kKind = "model.kind";
+constexpr int64_t kLongestContext = int64_t{1} << 20;  // no parameter vouches for that of rotary positions
+
+const ModelRow& row_of_kind(const Metadata& description, ModelList models) {
+  const auto kind = description.find(kKind);
+  check(kind != description.end(), "model file: it does not say what model it holds (no entry '", kKind, "')");
+  std::vector<std::string> names;
+  for (const ModelRow* row : models) {
+    if (kind->second == row->name) return *row;
+    names.emplace_back(row->name);
+  }
+  std::sort(names.begin(), names.end());
+  std::string expected;
+  for (const std::string& name : names) expected += text(expected.empty() ? "" : " or ", name);
+  check(false, "model file: the model is a '", kind->second.substr(0, 80), "', expected ", expected);
+  return *models[0];
+}
+
+// f(option of a training, the same of its Transformer).
+template <class T, class F> void visit_shared(T& o, nn::TransformerOptions& t, F&& f) {
+  f(o.width, t.width), f(o.depth, t.depth), f(o.heads, t.heads), f(o.head_width, t.head_width), f(o.mlp, t.mlp_width);
+  f(o.activation, t.activation), f(o.positions, t.positions), f(o.affine, t.affine), f(o.bias, t.bias);
+  f(o.eps, t.eps), f(o.final_norm, t.final_norm), f(o.branch, t.branch), f(o.residual, t.residual);
+}
+
+}  // namespace
+
+ModelOptions::ModelOptions(const Metadata& description, ModelList models)
+    : row_(&row_of_kind(description, models)), options_(row_->options()) {
+  TrainingOptions o;
+  ModelShape shape;
+  size_t known = 1;  // the kind
+  for (const NamedOption& option : visited(o, shape)) {
+    const auto at = description.find(text(kOptionPrefix, option.name));
+    if (at == description.end() && std::ranges::count(kLaterOptions, option.name) > 0) continue;
+    check(at != description.end(), "model file: there is no entry '", kOptionPrefix, option.name, "'");
+    check(option.set(at->second), "model file: entry '", kOptionPrefix, option.name, "' is '", at->second.substr(0, 80),
+          "', which it cannot be");
+    ++known;
+  }
+  check(known == description.size(), "model file: it has ", description.size(), " entries '", kOptionPrefix,
+        "...', the options are ", known);
+}
+
+ModelOptions::ModelOptions(const TrainingOptions& options, const ModelShape& data, const nn::Stream& stream)
+    : ModelOptions(*options.model, options.model->options()) {
+  TrainingOptions o = options;
+  ModelShape shape = data;
+  for (const NamedOption& option : visited(o, shape))
+    if (option.take) option.take();
+  nn::TransformerOptions& t = transformer();
+  visit_shared(o, t, [](const auto& from, auto& to) { to = from; });
+  t.stream = stream.form(), t.storage = stream.storage();
+}
+
+std::optional<ModelOptions> ModelOptions::of(const nn::Module& module, ModelList models) {
+  for (const ModelRow* row : models)
+    if (std::any options = row->options_of(module); options.has_value()) return ModelOptions(*row, std::move(options));
+  return {};
+}
+
+std::vector<NamedOption> ModelOptions::visited(TrainingOptions& o, ModelShape& shape) {
+  OptionVisitor visitor;
+  row_->visit(options_, o, shape, visitor);
+  visit_options(transformer(), visitor);
+  return std::move(visitor.options);
+}
+
+bool ModelOptions::tied() const {
+  TrainingOptions o;
+  ModelShape shape;
+  give(o, shape);
+  return o.tied;
+}
+
+void ModelOptions::untie() {
+  TrainingOptions o;
+  ModelShape shape;
+  for (const NamedOption& option : visited(o, shape))
+    if (option.name == "tied") option.set("false");
+}
+
+void ModelOptions::give(TrainingOptions& o, ModelShape& shape) const {
+  ModelOptions copy = *this;
+  o.model = row_;
+  for (const NamedOption& option : copy.visited(o, shape))
+    if (option.give) option.give();
+  visit_shared(o, copy.transformer(), [](auto& to, const auto& from) { to = from; });
+}
+
+void ModelOptions::check_size(const TensorMap& state) const {
+  int64_t held = 0;
+  for (const auto& [name, tensor] : state) held += tensor.numel();
+  const auto mul = [](int64_t a, int64_t b) { return checked_mul(a, b, "model file: size"); };
+  const auto add = [](int64_t a, int64_t b) { return checked_add(a, b, "model file: size"); };
+  const nn::TransformerOptions t = transformer().complete();
+  const int64_t block = mul(t.width, add(mul(4, mul(t.heads, t.head_width)), mul(2, t.mlp_width)));
+  const int64_t claimed = add(mul(t.depth, block), mul(t.width, row_->stream_rows(options_)));
+  // Compressed storage of the smallest stream holds half of it.
+  check(claimed / 4 <= held, "model file: a model of these options has about ", claimed, " parameters, the file holds ",
+        held);
+}
+
+std::unique_ptr<nn::Module> ModelOptions::build() const {
+  std::unique_ptr<nn::Module> model = make();
+  model->to(DType::f64);
+  model->eval();
+  return model;
+}
+
+Metadata ModelOptions::as_written() const {
+  ModelOptions copy = *this;
+  TrainingOptions o;
+  ModelShape shape;
+  Metadata m{{kKind, row_->name}};
+  for (const NamedOption& option : copy.visited(o, shape)) m.emplace(text(kOptionPrefix, option.name), option.text());
+  return m;
+}
+
+Metadata ModelOptions::description() const {
+  ModelOptions completed = *this;
+  nn::TransformerOptions& t = completed.transformer();
+  t = t.complete();
+  t.causal = t.causal || row_->causal;
+  return completed.as_written();
+}
+
+Tensor ModelOptions::inputs(int64_t rows, uint64_t seed) const {
+  TrainingOptions o;
+  ModelShape shape;
+  give(o, shape);
+  Generator generator{seed, 0};
+  if (row_->input == Input::images)
+    return randn({rows, shape.image, shape.image, shape.channels}, {DType::f64}, generator);
+  const int64_t vocab = shape.vocab, context = o.context;
+  check(vocab > 0 && context > 0 && context <= kLongestContext, "model file: a vocabulary of ", vocab,
+        " and a context of ", context, " cannot be shown, expected 1 to ", kLongestContext, " positions");
+  rows = std::max(rows, ceil_div(vocab, context));
+  const Tensor every = randperm(vocab, kCpu, generator),
+               more = randint(0, vocab, {checked_mul(rows, context, "model file: inputs") - vocab}, kCpu, generator);
+  return reshape(cat({every, more}, 0), {rows, context});
+}
+
+Metadata describe(const nn::Module& model, ModelList models) {
+  const std::optional<ModelOptions> options = ModelOptions::of(model, models);
+  check(options.has_value(), "describe: the model is none of those that are listed");
+  return options->as_written();
+}
+
+void check_pre_norm(const nn::Arrangement& residual) {
+  check(residual == nn::kPreNorm, "the model's residual connections are ", residual.name,
+        ", expected pre_norm, of which alone it is shown that the forms are one function");
+}
+
+nn::StreamForm stored_form(const ModelOptions& options) {
+  const nn::TransformerOptions& t = options.transformer();
+  const bool raw = t.storage == nn::StreamStorage::raw && t.stream != nn::StreamForm::none;
+  return raw ? nn::StreamForm::layer_norm : t.stream;
+}
+
+}  // namespace isonorm::training

@@ -1,0 +1,71 @@
+// ModelOptions: what a model is, whichever it is. As a file describes it, as a module has it, or as the options of a
+// training name it.
+#pragma once
+
+#include <any>
+#include <memory>
+#include <optional>
+
+#include "core/tensor_map.h"
+#include "io/safetensors.h"
+#include "nn/module.h"
+#include "training/model_row.h"
+
+namespace isonorm::training {
+
+inline constexpr std::string_view kOptionPrefix = "model.";
+
+class ModelOptions {
+ public:
+  // As describe() wrote them. Throws, naming the entry, where one is missing, unknown or has no meaning.
+  explicit ModelOptions(const Metadata& description, ModelList models = kModels);
+  // The model of a training, on data of this shape, its stream as given.
+  ModelOptions(const TrainingOptions& o, const ModelShape& shape, const nn::Stream& stream);
+  // Those of a module; none where no row is of its type.
+  static std::optional<ModelOptions> of(const nn::Module& module, ModelList models = kModels);
+
+  const ModelRow& row() const { return *row_; }
+  const nn::TransformerOptions& transformer() const { return const_cast<ModelOptions*>(this)->transformer(); }
+  nn::TransformerOptions& transformer() { return row_->transformer(options_); }
+  bool tied() const;  // the head reads with the token table
+  void untie();
+
+  // The reverse of the second constructor: sets in `o` and `shape` all that the model says of them.
+  void give(TrainingOptions& o, ModelShape& shape) const;
+
+  // Throws where a model of these sizes has far more parameters than `state`: before memory is taken for it.
+  void check_size(const TensorMap& state) const;
+  // The model, with initial parameters of dtype f32, in training mode.
+  std::unique_ptr<nn::Module> make() const { return row_->make(options_); }
+  // The model, with parameters of dtype f64 and whatever values, in evaluation mode.
+  std::unique_ptr<nn::Module> build() const;
+  // As text: "model.kind" "gpt", "model.width" "64", ...
+  Metadata as_written() const;
+  // The same, sizes that follow from others written out.
+  Metadata description() const;
+  // Random inputs: images [rows, side, side, channels], or ids [rows, context] in which every id of the vocabulary
+  // occurs; more rows where it takes them.
+  Tensor inputs(int64_t rows, uint64_t seed) const;
+
+ private:
+  ModelOptions(const ModelRow& row, std::any options) : row_(&row), options_(std::move(options)) {}
+  // All options, in their order; they refer to this object, `o` and `shape`.
+  std::vector<NamedOption> visited(TrainingOptions& o, ModelShape& shape);
+
+  const ModelRow* row_;
+  std::any options_;
+};
+
+// Every option of the model as "model.<name>": "model.kind" "gpt", "model.width" "64", "model.stream" "rms_norm",
+// "model.storage" "raw", ... To be saved with its weights:
+//   save_safetensors("gpt.safetensors", model.state_dict(), training::describe(model));
+// Throws where no row is of its type.
+Metadata describe(const nn::Module& model, ModelList models = kModels);
+
+// Throws where the arrangement is not pre_norm, of which alone it is shown that the forms are one function.
+void check_pre_norm(const nn::Arrangement& residual);
+
+// The coordinates that a described model's parameters are in: raw ones are the Pre-LN model's, whatever its form.
+nn::StreamForm stored_form(const ModelOptions& options);
+
+}  // namespace isonorm::training

@@ -1,0 +1,79 @@
+// What a model is to all that trains, saves, loads and compares it: a row of data. docs/adding_a_model.md walks through
+// one.
+#pragma once
+
+#include <any>
+#include <memory>
+#include <string_view>
+#include <type_traits>
+
+#include "nn/module.h"
+#include "training/option_text.h"
+#include "training/training_options.h"
+
+namespace isonorm::training {
+
+// images: floating [n, side, side, channels], a class each. characters: ids (i64) [n, context], the next id at each.
+enum class Input { images, characters };
+constexpr const char* name_of(Input i) { return i == Input::images ? "images" : "characters"; }
+
+// What the data decide about a model.
+struct ModelShape {
+  int64_t image = 28, channels = 1, classes = 10;  // of images
+  int64_t vocab = 0;                               // of characters
+};
+
+// A head that can read with the token table: the table, and what the head's parameters and its norm are called where it
+// has its own. Empty: there is no such head.
+struct TiedNames {
+  const char *table = "", *weight = "", *bias = "", *norm = "";
+};
+
+struct ModelRow {
+  const char* name;   // on the command line and in files: "gpt"
+  const char* title;  // "GPT"
+  const char* noun;   // "language model"
+  Input input;        // the loss is the cross-entropy of the logits, whatever the input
+  bool causal = false;
+  TiedNames tied = {};
+
+  // The rest is what row_of() makes of a class; the options are held without their type.
+  std::any (*options)() = nullptr;                      // the defaults
+  std::any (*options_of)(const nn::Module&) = nullptr;  // empty where the module is of another model
+  nn::TransformerOptions& (*transformer)(std::any&) = nullptr;
+  void (*visit)(std::any&, TrainingOptions&, ModelShape&, OptionVisitor&) = nullptr;
+  int64_t (*stream_rows)(const std::any&) = nullptr;
+  bool (*enters)(std::string_view, const TrainingOptions&) = nullptr;
+  std::unique_ptr<nn::Module> (*make)(const std::any&) = nullptr;
+};
+constexpr const char* name_of(const ModelRow* m) { return m->name; }
+
+// `row` with what the class M knows of a model:
+//   using Module      a module with a public `options`, which has a TransformerOptions `transformer`
+//   visit(m, o, s, f) f(name, member) for every option of the model but those of its Transformer; f(name, member, same)
+//                     where `same`, a member of TrainingOptions or ModelShape, is the option of a training or of data
+//   stream_rows(m)    about how many rows of the stream's width its parameters have outside of the blocks. Throws where
+//                     there is no such model
+//   enters(name, o)   whether one number added to this parameter is added to the stream as it enters; of several that
+//                     do so to the same rows, one alone
+template <class M> constexpr ModelRow row_of(ModelRow row) {
+  using Module = typename M::Module;
+  using Options = std::remove_const_t<decltype(Module::options)>;
+  row.options = [] { return std::any(Options{}); };
+  row.options_of = [](const nn::Module& module) {
+    const auto* mine = dynamic_cast<const Module*>(&module);
+    return mine ? std::any(mine->options) : std::any();
+  };
+  row.transformer = [](std::any& m) -> nn::TransformerOptions& { return std::any_cast<Options&>(m).transformer; };
+  row.visit = [](std::any& m, TrainingOptions& o, ModelShape& s, OptionVisitor& f) {
+    M::visit(std::any_cast<Options&>(m), o, s, f);
+  };
+  row.stream_rows = [](const std::any& m) { return M::stream_rows(std::any_cast<const Options&>(m)); };
+  row.enters = M::enters;
+  row.make = [](const std::any& m) -> std::unique_ptr<nn::Module> {
+    return std::make_unique<Module>(std::any_cast<const Options&>(m));
+  };
+  return row;
+}
+
+}  // namespace isonorm::training

@@ -1,0 +1,34 @@
+// The row of nn::Vit.
+#include "nn/vit.h"
+
+#include "core/dims.h"
+#include "training/model_row.h"
+
+namespace isonorm::training {
+namespace {
+
+struct Vit {
+  using Module = nn::Vit;
+
+  static void visit(nn::VitOptions& m, TrainingOptions& o, ModelShape& s, OptionVisitor& f) {
+    auto& [image, channels, patch, classes, mean_pool, transformer] = m;
+    f("image", image, s.image), f("channels", channels, s.channels), f("patch", patch, o.patch);
+    f("classes", classes, s.classes), f("mean_pool", mean_pool, o.mean_pool);
+  }
+  static int64_t stream_rows(const nn::VitOptions& m) {
+    const auto mul = [](int64_t a, int64_t b) { return checked_mul(a, b, "model file: size"); };
+    const auto add = [](int64_t a, int64_t b) { return checked_add(a, b, "model file: size"); };
+    check(m.image > 0 && m.patch > 0 && m.channels > 0, "model file: images of ", m.image, " x ", m.image, " x ",
+          m.channels, " in patches of ", m.patch, " are not possible");
+    const int64_t side = m.image / m.patch;
+    return add(m.classes, add(mul(side, side), mul(mul(m.patch, m.patch), m.channels)));
+  }
+  static bool enters(std::string_view name, const TrainingOptions&) { return name == "patch.bias" || name == "cls"; }
+};
+
+}  // namespace
+
+constinit const ModelRow kVit =
+    row_of<Vit>({.name = "vit", .title = "ViT", .noun = "Vision Transformer", .input = Input::images});
+
+}  // namespace isonorm::training
