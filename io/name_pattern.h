@@ -9,7 +9,7 @@
 namespace isonorm::io {
 
 // Whether `name` is `pattern`; what the stars stand for, each as short as can be from the left, is appended to `stars`.
-// Takes time in proportion to the two lengths' product at most.
+// In the time of the two lengths' product, where there is a `**` times the length of the name.
 bool matches(std::string_view pattern, std::string_view name, std::vector<std::string>& stars);
 
 // Stars of a pattern, of either kind.

@@ -42,9 +42,10 @@ std::vector<std::pair<const char*, std::string>> words(const training::TrainingO
 }
 
 // The model that the file says it holds.
-void take_model(const std::string& path, const Metadata& description, training::TrainingOptions& o) {
+void take_model(const std::string& path, const training::ModelFile& file, training::TrainingOptions& o) {
   const Scope scope(path);
-  training::ModelOptions m(description);
+  training::ModelOptions m(file.description);
+  m.check_size(file.state);
   check(training::stored_form(m) == nn::StreamForm::layer_norm, "audit: the weights are those of ",
         nn::name_of(training::stored_form(m)), ", expected the Pre-LN model's: isonorm convert --to layer_norm");
   m.transformer() = m.transformer().complete();
@@ -64,7 +65,7 @@ int run(AuditVerb o, const CLI::App& command) {
   if (!o.checkpoint.empty()) file = training::load_model_file(o.checkpoint);
   if (!file.description.empty()) {
     const auto asked = words(o.model);
-    take_model(o.checkpoint, file.description, o.model);
+    take_model(o.checkpoint, file, o.model);
     const auto held = words(o.model);
     for (size_t i = 0; i < asked.size(); ++i)
       if (command.count(asked[i].first) > 0 && asked[i].second != held[i].second)

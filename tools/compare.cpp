@@ -84,10 +84,10 @@ Verb add_compare(CLI::App& app) {
       "largest difference relative to the largest entry of a tensor, below 1 (default: 1e-10, f32 1e-4, bf16 3e-2); "
       "integers must be equal");
   command
-      ->add_option(
-          "--noise", o->options.noise,
-          "with --gradients: a name in A, with * for any characters, of tensors whose gradient is zero in exact "
-          "arithmetic (key biases); may be given several times")
+      ->add_option("--noise", o->options.noise,
+                   "with --gradients: a name in A, with * for characters but dots and ** for any, of tensors whose "
+                   "gradient is zero in exact "
+                   "arithmetic (key biases); may be given several times")
       ->allow_extra_args(false);
   command->add_option("--json", o->json, "write what was found as JSON");
   command->add_flag("-q,--quiet", o->quiet, "print the closing sentence only");

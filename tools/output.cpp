@@ -1,6 +1,7 @@
 #include "tools/output.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 #include <cerrno>
 #include <cstring>
@@ -87,14 +88,31 @@ void write_file(const std::string& path, const std::string& content) {
   file.commit();
 }
 
-LineLog::LineLog(const std::string& path, int64_t kept) : path_(path) {
+LineLog::LineLog(const std::string& path) : path_(path) {
   if (path.empty()) return;
-  file_ = std::fopen(path.c_str(), "ae");
+  file_ = std::fopen(path.c_str(), fs::is_regular_file(path) ? "a+e" : "ae");
   check_io(file_ != nullptr, path, ": cannot be written: ", std::strerror(errno));
-  if (ftruncate(fileno(file_), kept) == 0 || errno == EINVAL) return;  // EINVAL: a device or pipe
-  const int reason = errno;
-  std::fclose(file_);
-  check_io(false, path, ": cannot be written: ", std::strerror(reason));
+  if (!fs::is_regular_file(path)) return;
+  try {
+    check_io(flock(fileno(file_), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK, path,
+             ": another process is writing this log");
+    constexpr std::string_view begin = "{\"manifest\":";
+    char bytes[begin.size()];
+    const ssize_t read = pread(fileno(file_), bytes, begin.size(), 0);
+    check(begin.starts_with({bytes, static_cast<size_t>(std::max<ssize_t>(0, read))}), path,
+          ": this is no log, which would begin with a manifest: choose another file");
+  } catch (...) {
+    std::fclose(file_);
+    throw;
+  }
+}
+
+void LineLog::keep(int64_t bytes) {
+  if (!file_) return;
+  check_io(ftruncate(fileno(file_), bytes) == 0 || errno == EINVAL, path_,  // EINVAL: a device or pipe
+           ": cannot be written: ", std::strerror(errno));
+  char last = '\n';
+  if (bytes > 0 && pread(fileno(file_), &last, 1, bytes - 1) == 1 && last != '\n') write("\n");
 }
 
 LineLog::~LineLog() {

@@ -29,14 +29,17 @@ void write_file(const std::string& path, const std::string& content);
 // A file that grows by whole lines, each on the disk's side of the program before the next step.
 class LineLog {
  public:
-  // Begins anew, or after `kept` bytes of what is there; an empty name is no file. Devices and pipes are written as
-  // they are.
-  explicit LineLog(const std::string& path, int64_t kept = 0);
+  // Opens the file, for itself alone, and changes nothing yet; an empty name is no file. Throws Error (io) where that
+  // fails or another process is writing the log, and where what is there is no log.
+  explicit LineLog(const std::string& path);
   ~LineLog();
   LineLog(const LineLog&) = delete;
   LineLog& operator=(const LineLog&) = delete;
 
   bool open() const { return file_ != nullptr; }
+  // Leaves the first `bytes` of what is there, with the end of the last line; to be called once, before the first
+  // write. Devices and pipes are written as they are.
+  void keep(int64_t bytes);
   void write(const std::string& line);  // with its newline; throws Error (io)
 
  private:

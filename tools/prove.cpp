@@ -99,7 +99,7 @@ void check_forms(const std::vector<std::string>& forms) {
 // Shows and logs every step.
 class Watcher {
  public:
-  explicit Watcher(const ProveOptions& o) : status_(stderr, o.output.quiet), log_(o.output.log) {}
+  explicit Watcher(const ProveOptions& o) : status_(stderr, o.output.quiet), log_(o.output.log) { log_.keep(0); }
 
   bool operator()(const StepInfo& info) {
     if (log_.open()) {

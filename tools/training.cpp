@@ -42,6 +42,9 @@ Training::Training(const TrainOptions& o) : o_(o), source_(o.training), status_(
   else
     begin();
   result_.first_step = step_ + 1;
+  result_.manifest.earlier = result_.earlier_options;
+  if (const auto init = identity_.find("init"); init != identity_.end()) result_.manifest.init_sha256 = init->second;
+  log_ = std::make_unique<LineLog>(o.output.log);
   int64_t kept = 0;
   if (std::filesystem::is_regular_file(o.output.log)) {  // no pipe, whose open would wait
     const Scope scope(o.output.log);
@@ -56,7 +59,7 @@ Training::Training(const TrainOptions& o) : o_(o), source_(o.training), status_(
     }
     check_io(log.eof(), "cannot be read");  // the end was not where reading stopped
   }
-  log_ = std::make_unique<LineLog>(o.output.log, kept);
+  log_->keep(kept);
   if (log_->open()) log_->write(log_manifest(result_.manifest));
 }
 
@@ -78,6 +81,9 @@ void Training::resume() {
   check(step >= 0 && step <= steps(), from, ": is after step ", step, ", asked for are ", steps(), " steps");
   step_ = static_cast<int>(step);
   const Scope scope(from);
+  if (const auto is = checkpoint.values.find("model.residual"); is != checkpoint.values.end())
+    check(is->second == o_.training.residual.name, "its model is one of residual connections ",
+          is->second.substr(0, 80), ", it says that it was trained with ", o_.training.residual.name);
   model_->load_state_dict(checkpoint.weights);
   optimizer_->load_state_dict(checkpoint.optimizer);
   check_weights(text(from, ": "));
@@ -110,6 +116,10 @@ bool Training::run() {
   loop.every(o_.evaluate_every, [&](const training::TrainingStep& s) { return s.step == steps() || evaluate(); });
   loop.every(1, [](const training::TrainingStep&) { return !interrupted(); });
   first_step_begin_ = std::chrono::steady_clock::now();
+  // A test pass that an interruption took away is made up for.
+  const auto& tested = result_.earlier.evaluations;
+  const bool due = step_ > 0 && step_ < steps() && o_.evaluate_every > 0 && step_ % o_.evaluate_every == 0;
+  if (log_->open() && due && (tested.empty() || tested.back().step < step_)) evaluate();
   const bool all = !interrupted() && loop.run(steps(), step_);
   if (!all) status_.clear();
   save();

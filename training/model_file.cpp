@@ -21,6 +21,18 @@ void check_whole(const std::string& path) {
         stars[1], "; expected the whole model in one file, as safetensors' save_file writes it");
 }
 
+// A checkpoint says twice how its sub-layers are arranged: what it was trained with, and what its model is.
+void check_one_arrangement(const Metadata& checkpoint, const Metadata& description) {
+  const auto said = [](const Metadata& m, const std::string& key) {
+    const auto at = m.find(key);
+    return at == m.end() ? std::string(nn::kPreNorm.name) : at->second;
+  };
+  const std::string trained = said(checkpoint, text(kCheckpointValue, "residual")),
+                    is = said(description, text(kOptionPrefix, "residual"));
+  check(trained == is, "model file: it was trained with residual connections ", trained.substr(0, 80),
+        ", and its model is one of ", is.substr(0, 80));
+}
+
 }  // namespace
 
 OpenModelFile open_model_file(const std::string& path) {
@@ -47,6 +59,7 @@ OpenModelFile open_model_file(const std::string& path) {
     else if (!trained)
       opened.other.emplace(key, value);
   }
+  if (trained) check_one_arrangement(file->metadata(), opened.description);
   return opened;
 }
 

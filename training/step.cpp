@@ -15,6 +15,8 @@ Tensor cross_entropy_of(nn::Module& model, const Examples& batch) {
 }
 
 LimitedGradients limit_gradients(const GradientLimits& limits, const std::vector<Tensor>& parameters) {
+  check(limits.l2 >= 0 && limits.value >= 0 && limits.norm >= 0, "step: limits l2 ", limits.l2, ", value ",
+        limits.value, " and norm ", limits.norm, ", expected 0 or more of each");
   if (limits.l2 > 0 || limits.value > 0)
     for (const Tensor& p : parameters) {
       const Tensor g = gradient(p);

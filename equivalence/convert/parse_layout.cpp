@@ -69,7 +69,7 @@ class SpecReader {
   std::string pattern(const std::string& entry) {
     std::string p = json_.string();
     check(!p.empty(), "layout: \"", entry, "\" has an empty name");
-    check(std::count(p.begin(), p.end(), '*') <= 3, "layout: \"", p, "\" in \"", entry, "\" has more than three stars");
+    check(io::count_stars(p) <= 3, "layout: \"", p, "\" in \"", entry, "\" has more than three stars");
     return p;
   }
 
@@ -80,7 +80,7 @@ class SpecReader {
   }
 
   void add(const std::string& pattern, Entry entry) {
-    check(std::count(pattern.begin(), pattern.end(), '*') <= 3, "layout: \"", pattern, "\" has more than three stars");
+    check(io::count_stars(pattern) <= 3, "layout: \"", pattern, "\" has more than three stars");
     check(entries_.emplace(pattern, std::move(entry)).second, "layout: \"", pattern,
           "\" is two things at once to the stream");
     used_[pattern] = false;

@@ -1,5 +1,6 @@
 // What train and the others write: never over one another, never nonsense over a good file, no step twice in a log.
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -125,9 +126,23 @@ TEST_CASE("outputs: a training that begins keeps what others logged, and takes n
   CHECK(steps_of(read(log)) == std::vector<int>{1, 2, 1, 2});
   CHECK(train("2") == 0);  // once more, in place of the first time
   CHECK(steps_of(read(log)) == std::vector<int>{1, 2, 1, 2});
-  std::ofstream(log) << "Notes of a person";
-  CHECK(train("1") == 3);
-  CHECK(read(log) == "Notes of a person");
+  for (const std::string& file :
+       {std::string("Notes of a person"), std::string("{\"name\":1}"), std::string("{\n}\n")}) {
+    std::ofstream(log) << file;
+    CHECK(train("1") == 3);
+    CHECK(run_child(small(folder, "prove", {"-q", "--log", log})).code == 3);
+    CHECK(read(log) == file);
+  }
+  std::filesystem::remove(log);
+  CHECK(train("1") == 0);
+  const std::string whole = read(log);
+  std::filesystem::resize_file(log, whole.size() - 1);  // the end of the last line
+  CHECK(train("2") == 0);
+  CHECK(read(log).starts_with(whole));
+  const int held = open(log.c_str(), O_RDONLY);
+  REQUIRE(flock(held, LOCK_EX) == 0);
+  CHECK(train("1") == 4);
+  close(held);
 }
 
 TEST_CASE("outputs: numbers that are not finite end with 6 and never become a checkpoint") {

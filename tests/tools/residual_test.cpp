@@ -110,6 +110,38 @@ TEST_CASE("what is shown of pre_norm alone refuses post_norm in one line") {
                 "isonorm verify: model file: entry 'model.residual' is 'sandwich', which it cannot be");
 }
 
+TEST_CASE("a checkpoint that says two things of its residual connections is read as neither") {
+  const Folder f;
+  const auto options = [&](const std::string& residual, const std::string& file) {
+    return train(f, {"--residual", residual, "--steps", "2", "--extend", "--checkpoint", file});
+  };
+  const std::string post = f.file("post"), forged = f.file("forged"), out = f.file("out");
+  REQUIRE(train(f, {"--residual", "post_norm", "--steps", "2", "--checkpoint", post}).code == 0);
+  const Checkpoint saved = load_checkpoint(post);
+  for (const auto& [key, value] : std::vector<std::pair<std::string, std::string>>{
+           {"model.residual", ""}, {"model.residual", "pre_norm"}, {"residual", ""}, {"residual", "pre_norm"}}) {
+    INFO(key << " " << value);
+    Checkpoint c = saved;
+    c.values.erase(key);
+    if (!value.empty()) c.values[key] = value;
+    save_checkpoint(forged, c);
+    for (const auto& words : std::vector<std::vector<std::string>>{{"convert", forged, out, "--to", "rms_norm"},
+                                                                   {"verify", forged, forged},
+                                                                   {"audit", "--checkpoint", forged}})
+      CHECK(run_child(words).code == 3);
+    CHECK(train(f, {"--steps", "2", "--init", forged}).code == 3);
+    CHECK(options("pre_norm", forged).code == 3);
+    CHECK_FALSE(std::filesystem::exists(out));
+  }
+  Checkpoint deep = saved;
+  for (const char* key : {"residual", "model.residual"}) deep.values[key] = "pre_norm";
+  deep.values["model.depth"] = "1048576";
+  save_checkpoint(forged, deep);
+  const ChildResult audit = run_child({"audit", "--checkpoint", forged});
+  CHECK(audit.code == 3);
+  CHECK(contains(audit.err, "has about"));
+}
+
 TEST_CASE("a checkpoint from before there was a choice is gone on with, and is pre_norm") {
   // tests/fixtures/checkpoints/write.cpp says how it was trained.
   const Folder f;

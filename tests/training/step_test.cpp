@@ -130,6 +130,15 @@ TEST_CASE("step: a batch that does not divide into its parts is refused") {
                       Contains(text("6 examples in ", parts, " parts")));
 }
 
+TEST_CASE("step: a limit that is none is refused") {
+  Fit fit;
+  const double nan = std::nan("");
+  for (const GradientLimits& limits :
+       {GradientLimits{.l2 = -1}, GradientLimits{.l2 = nan}, GradientLimits{.value = -1}, GradientLimits{.value = nan},
+        GradientLimits{.norm = -1}, GradientLimits{.norm = nan}})
+    CHECK_THROWS_WITH(limit_gradients(limits, fit.model.parameters()), Contains("expected 0 or more"));
+}
+
 TEST_CASE("loop: batches and rates are those of the step; callbacks come in order, every n steps, and stop it") {
   Fit fit;
   optim::Sgd sgd(fit.model.parameters(), {.lr = 1});

@@ -29,6 +29,8 @@ struct Manifest {
   uint64_t seed = 0;
   std::string dtype;
   OptionList options;       // every option, defaults filled in
+  std::string init_sha256;  // of the file whose weights a training began with; empty: of none
+  std::string earlier;      // options that steps before had otherwise: "to step 300 with --steps 300"; empty: none
   std::string data_sha256;  // over the data files, in the order in which they are read; hexadecimal
 };
 

@@ -19,12 +19,16 @@ json evaluation_json(const Evaluation& e, Input input) {
           {"predictions", e.predictions}};
 }
 
-// Of a manifest what two parts of one training have in common, wherever its data lie.
+// Of a manifest what two parts of one training have in common, wherever its data and first weights lie. Of what is none,
+// null.
 json identity(const json& manifest) {
-  json options = manifest.value("options", json::object());
-  for (const char* name : {"data", "threads"}) options.erase(name);
-  if (options.value("init", json("")) == "") options.erase("init");  // a log from before there was a choice has none
-  return {options, manifest.value("data_sha256", "")};
+  if (!manifest.is_object()) return {};
+  json of = json::object();
+  for (const char* name : {"options", "data_sha256", "init_sha256", "earlier"})
+    if (manifest.contains(name)) of[name] = manifest[name];
+  if (of.contains("options") && of["options"].is_object())
+    for (const char* name : {"data", "init", "threads"}) of["options"].erase(name);
+  return of;
 }
 
 // Of a part of a log, its manifest with the options that the training has now in place of those that `earlier`
@@ -40,6 +44,14 @@ json as_now(json part, const json& now, const std::string& earlier) {
       if ((earlier + ";").find(said + end) != earlier.npos) options[name] = now["options"][name];
   }
   return part;
+}
+
+// Whether a manifest is that of the steps before the training was extended.
+bool before(const json& part, json now, const std::string& earlier) {
+  json then = as_now(part, now, earlier);
+  if (earlier.empty() || then == part) return false;
+  then.erase("earlier"), now.erase("earlier");
+  return identity(then) == identity(now);
 }
 
 }  // namespace
@@ -81,7 +93,6 @@ std::string log_evaluation(const Evaluation& e, Input input) {
 }
 
 int64_t logged_bytes(std::istream& log, const Manifest& manifest, int until) {
-  check(log.peek() == '{' || log.eof(), "this is no log, whose lines are JSON objects: choose another file");
   const json wanted = identity(manifest_json(manifest));
   int64_t at = 0, kept = 0;
   bool over = false, others = true;  // behind the first line that is not kept; in a part of another training
@@ -97,7 +108,8 @@ int64_t logged_bytes(std::istream& log, const Manifest& manifest, int until) {
       const json& object = j.contains("evaluation") ? j["evaluation"] : j;
       if (object.is_object() && object.contains("step") && object["step"].is_number_integer()) step = object["step"];
     }
-    over = over || !whole || (!others && step > until);
+    // Of a line that was cut off nothing is left; another's last line may lack its end of line alone.
+    over = over || (!whole && !(others && j.is_object())) || (!others && step > until);
     if (!over) kept = at;
   }
   return kept;
@@ -113,7 +125,7 @@ TrainingCourse logged_course(std::istream& log, const Manifest& manifest, int un
     if (!j.is_object()) continue;
     try {
       if (j.contains("manifest")) {
-        ours = identity(as_now(j["manifest"], wanted, earlier)) == identity(wanted);
+        ours = identity(j["manifest"]) == identity(wanted) || before(j["manifest"], wanted, earlier);
       } else if (ours && j.contains("evaluation")) {
         const json& e = j["evaluation"];
         const int step = e.at("step");

@@ -26,7 +26,7 @@ std::string log_end(const TrainingResult& training);
 TrainingCourse logged_course(std::istream& log, const Manifest& manifest, int until, const std::string& earlier = {});
 // Bytes of a log that a training which goes on after step `until` (0: which begins) keeps: all before the first later
 // step of its own, which was logged after the checkpoint, and what other trainings logged before that. Half a line
-// never. Throws where what is there begins otherwise than a log does.
+// never.
 int64_t logged_bytes(std::istream& log, const Manifest& manifest, int until);
 
 }  // namespace isonorm::training
