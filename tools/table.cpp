@@ -42,7 +42,7 @@ std::string block_text(const TableResult& r, size_t first, size_t last, size_t n
   };
   size_t head = 0;
   for (size_t c = first; c < last; ++c) {
-    const std::vector<std::string> title = reports::lines_of(r.options.columns[c].title, kCellWidth - 2);
+    const std::vector<std::string> title = reports::lines_of(title_of(r.options.columns[c]), kCellWidth - 2);
     for (size_t i = 0; i < title.size(); ++i) fill(i, c, title[i]);
     head = std::max(head, title.size());
   }

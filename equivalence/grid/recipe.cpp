@@ -32,6 +32,11 @@ constexpr Recipe kRecipes[] = {
 
 }  // namespace
 
+const training::OptimizerRow& optimizer_of(const Recipe& r) {
+  return r.own ? *r.own : training::optimizer(r.optimizer);
+}
+std::string title_of(const Recipe& r) { return text(r.title, r.own ? " (from outside)" : ""); }
+
 std::span<const Recipe> recipes() { return kRecipes; }
 
 std::string recipe_names() {
@@ -48,7 +53,7 @@ const Recipe& recipe(std::string_view name) {
 }
 
 training::TrainingOptions with_recipe(training::TrainingOptions o, const Recipe& r) {
-  o.optimizer = &training::optimizer(r.optimizer);
+  o.optimizer = &optimizer_of(r);
   o.lr = r.lr;
   o.weight_decay = r.weight_decay;
   o.clip = r.limits.clip;

@@ -54,7 +54,7 @@ std::string grid_html(const TableResult& r) {
   for (size_t first = 0; first < columns; first += kColumns) {
     const size_t last = std::min(columns, first + kColumns);
     out += "<table class=\"cards wide grid\">\n<thead><tr><th></th>";
-    for (size_t c = first; c < last; ++c) out += text("<th>", reports::escaped(r.options.columns[c].title), "</th>");
+    for (size_t c = first; c < last; ++c) out += text("<th>", reports::escaped(title_of(r.options.columns[c])), "</th>");
     out += "</tr></thead>\n";
     for (size_t row = 0; row < r.options.rows.size(); ++row) {
       const Variant& v = r.options.rows[row];
@@ -62,7 +62,7 @@ std::string grid_html(const TableResult& r) {
       for (size_t c = first; c < last; ++c) {
         const Cell& cell = r.cell(row, c);
         const std::string tip = text("expected ", name_of(cell.expected), ": ", cell.because, "; ", cell.reason);
-        out += text(reports::cell_html(cell.recipe.title, css_of(cell)), "<span title=\"", reports::escaped(tip), "\">",
+        out += text(reports::cell_html(title_of(cell.recipe), css_of(cell)), "<span title=\"", reports::escaped(tip), "\">",
                     reports::unbroken(cell_text(cell)), "</span></td>");
       }
       out += "</tr>\n";
@@ -115,7 +115,7 @@ std::string table_sentence(const TableResult& r) {
   if (first)
     return text(r.outcome == Outcome::contradicts ? "Not as theory says: " : "Undecided: ", wrong, " of ",
                 r.cells.size(), " cells, first ", first->variant.alias, " ", first->variant.name, " with ",
-                first->recipe.title, ": expected ", name_of(first->expected), " (", first->because, "), observed ",
+                title_of(first->recipe), ": expected ", name_of(first->expected), " (", first->because, "), observed ",
                 name_of(first->observed), " (", first->reason, ").");
   std::string out = text("As theory says: of ", r.cells.size(), " cells ", same, " are the same");
   if (same > 0) out += text(" (loss within ", scientific(largest), ")");
@@ -127,7 +127,7 @@ std::string table_sentence(const TableResult& r) {
 std::vector<std::string> table_notes(const TableResult& r) {
   std::vector<std::string> notes;
   for (const Recipe& recipe : r.options.columns)
-    if (const std::string note = training::optimizer(recipe.optimizer).note(r.model.dtype); !note.empty())
+    if (const std::string note = optimizer_of(recipe).note(r.model.dtype); !note.empty())
       notes.push_back(text(note, "."));
   return notes;
 }
@@ -144,7 +144,7 @@ reports::TextTable predicates_table(const std::vector<Recipe>& columns, const st
       "gradients G without means; the number is the deviation relative to the way of the tensor.";
   for (size_t c = 0; c < columns.size(); ++c) {
     std::vector<reports::TextCell>& row = table.rows.emplace_back();
-    row.push_back({columns[c].title});
+    row.push_back({title_of(columns[c])});
     for (const Measured& m : predicates[c].measured)
       row.push_back({text(m.holds ? "yes " : "no ", short_number(m.deviation)), reports::Tone::plain, m.deviation});
   }
@@ -153,7 +153,7 @@ reports::TextTable predicates_table(const std::vector<Recipe>& columns, const st
 
 std::string table_markdown(const TableResult& r) {
   std::string out = "| |", rule = "|---|";
-  for (const Recipe& c : r.options.columns) out += text(c.title, "|"), rule += "---|";
+  for (const Recipe& c : r.options.columns) out += text(title_of(c), "|"), rule += "---|";
   out += text("\n", rule, "\n");
   for (size_t row = 0; row < r.options.rows.size(); ++row) {
     out += text("| ", r.options.rows[row].alias, " |");
@@ -204,7 +204,7 @@ std::string table_json(std::span<const TableResult> results) {
                       {"weight_deviation", number(cell.weight)},
                       {"weight_control", number(cell.control_weight)},
                       {"reason", cell.reason},
-                      {"note", training::optimizer(cell.recipe.optimizer).note(r.model.dtype)}});
+                      {"note", optimizer_of(cell.recipe).note(r.model.dtype)}});
     }
   }
   return dump(list, 2) + "\n";

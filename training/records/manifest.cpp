@@ -48,12 +48,24 @@ std::string quoted(const std::string& word) {
   return result;
 }
 
+// The name of a row, and whether it is a program's own.
+constexpr const char* kFromOutside = " (from outside)";
+std::string named(const ModelRow& m) {
+  const bool listed = std::find(std::begin(kModels), std::end(kModels), &m) != std::end(kModels);
+  return text(m.name, listed ? "" : kFromOutside);
+}
+std::string named(const OptimizerRow& o) {
+  const auto all = optimizers();
+  const bool listed = std::any_of(all.begin(), all.end(), [&](const OptimizerRow& known) { return &known == &o; });
+  return text(o.name, listed ? "" : kFromOutside);
+}
+
 }  // namespace
 
 OptionList option_list(const TrainingOptions& o) {
-  OptionList list = {{"model", name_of(o.model)},
+  OptionList list = {{"model", named(*o.model)},
                      {"data", o.data},
-                     {"optimizer", name_of(o.optimizer)},
+                     {"optimizer", named(*o.optimizer)},
                      {"lr", text(o.lr)},
                      {"warmup", text(o.warmup)},
                      {"weight-decay", text(o.decay())},

@@ -1,0 +1,80 @@
+// An optimizer and a model that the library does not know join a proof and the grid: each is a row of data that is handed
+// over by an explicit call. What is expected of them is derived from what the optimizer's update is measured to do,
+// and both are marked as from outside.
+#include <cstdio>
+
+#include <isonorm/isonorm.h>
+#include <isonorm/equivalence/text/summary.h>
+#include <isonorm/training/model_row.h>
+
+using namespace isonorm;
+
+// w <- w - lr g / (|g| + 0.001): the sign of the gradient, softened.
+class SoftSign : public optim::Optimizer {
+ public:
+  SoftSign(const std::vector<Tensor>& parameters, double rate) : Optimizer("soft_sign") { add_group(parameters, rate); }
+  void step(double scale) override {
+    const NoGrad no_grad;
+    for (Entry& e : entries())
+      if (Tensor g; begin_step(e, g)) {
+        g = g * scale;
+        copy_into(e.parameter, detach(e.parameter) - g / (abs(g) + 1e-3) * lr(e.group));
+      }
+  }
+};
+
+const training::OptimizerRow kSoftSign{
+    .name = "soft_sign",
+    .make = [](const training::TrainingOptions& o,
+               const std::vector<nn::Parameter>& parameters) -> std::unique_ptr<optim::Optimizer> {
+      std::vector<Tensor> tensors;
+      for (const nn::Parameter& p : parameters) tensors.push_back(p.tensor);
+      return std::make_unique<SoftSign>(tensors, o.lr);
+    }};
+
+// A GPT whose logits are bounded: 5 tanh(logits / 5).
+struct BoundedOptions {
+  int64_t vocab = 7, context = 8;
+  nn::TransformerOptions transformer;
+};
+struct Bounded : nn::Module {
+  const BoundedOptions options;
+  nn::Gpt& gpt =
+      add("gpt", nn::Gpt({.vocab = options.vocab, .context = options.context, .transformer = options.transformer}));
+  explicit Bounded(const BoundedOptions& o) : options(o) {}
+  Tensor forward(const Tensor& ids) override { return tanh(gpt(ids) * 0.2) * 5.0; }
+};
+struct BoundedRow {
+  using Module = Bounded;
+  static void visit(BoundedOptions& m, training::TrainingOptions& o, training::ModelShape& s,
+                    training::OptionVisitor& f) {
+    f("vocab", m.vocab, s.vocab), f("context", m.context, o.context);
+  }
+  static int64_t stream_rows(const BoundedOptions& m) { return 2 * m.vocab + m.context; }
+  static bool enters(std::string_view name, const training::TrainingOptions&) { return name == "gpt.token.weight"; }
+};
+constexpr training::ModelRow kBounded = training::row_of<BoundedRow>({.name = "bounded",
+                                                                      .title = "Bounded",
+                                                                      .noun = "language model with bounded logits",
+                                                                      .input = training::Input::characters,
+                                                                      .causal = true});
+
+int main() try {
+  training::TrainingOptions o;
+  o.model = &kBounded, o.optimizer = &kSoftSign, o.lr = 3e-3, o.steps = 20, o.batch = 4;
+  o.width = 16, o.depth = 2, o.heads = 2, o.context = 8;
+  const equivalence::ProofResult proof = equivalence::prove({.training = o});
+  std::printf("%s\n%s\n\n", repeat_command(proof.manifest).c_str(), summary_sentence(proof).c_str());
+
+  equivalence::TableOptions grid;
+  grid.seeds = 1;
+  grid.columns = {{.name = "soft_sign", .title = "soft sign", .optimizer = "", .lr = 3e-3, .own = &kSoftSign}};
+  const equivalence::TableResult table = equivalence::table(grid);
+  std::printf("%-31s %-10s %-10s %s\n", title_of(grid.columns[0]).c_str(), "expected", "observed", "because");
+  for (const equivalence::Cell& cell : table.cells)
+    std::printf("%-31s %-10s %-10s %s\n", cell.variant.name, name_of(cell.expected), name_of(cell.observed),
+                cell.because.c_str());
+  return proof.equivalent() && table.as_expected() ? 0 : 1;
+} catch (const Error& e) {
+  return std::fprintf(stderr, "14_from_outside: %s\n", e.what()), 1;
+}
