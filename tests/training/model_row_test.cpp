@@ -71,7 +71,7 @@ TEST_CASE("a model with a row of its own trains, is tested, described, saved and
       if (option == name) return value;
     return std::string("none");
   };
-  CHECK(listed("model") == "tempered");
+  CHECK(listed("model") == "tempered (from outside)");
   CHECK(listed("context") == "6");
   for (const char* others : {"patch", "tied", "mean-pool"}) CHECK(listed(others) == "none");
 
