@@ -14,7 +14,7 @@ namespace isonorm {
 const Tensor& require_grad(const Tensor& x);
 // Whether a gradient flows to x: it is such a leaf, or was computed from one.
 bool requires_grad(const Tensor& x);
-// The gradient of a leaf, undefined before the first backward. Shape and dtype of x, contiguous. Throws where x is not a
+// The gradient of a leaf, undefined before the first backward. Shape and dtype of x, contiguous. Throws where x is no
 // leaf.
 Tensor gradient(const Tensor& x);
 // Replaces the gradient of a leaf (undefined clears it): shares g's storage, or holds a copy where g is not contiguous.

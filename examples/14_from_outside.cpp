@@ -1,9 +1,10 @@
-// An optimizer and a model that the library does not know join a proof and the grid: each is a row of data that is handed
-// over by an explicit call. What is expected of them is derived from what the optimizer's update is measured to do,
-// and both are marked as from outside.
+// A norm, an optimizer and a model that the library does not know join a proof, the grid and the certificate: each is a
+// row of data that is handed over by an explicit call. What is expected of them is derived from what the update is
+// measured to do and the function is measured to see, and all are marked as from outside.
 #include <cstdio>
 
 #include <isonorm/isonorm.h>
+#include <isonorm/equivalence/certificate/certificate_text.h>
 #include <isonorm/equivalence/text/summary.h>
 #include <isonorm/training/model_row.h>
 
@@ -59,22 +60,45 @@ constexpr training::ModelRow kBounded = training::row_of<BoundedRow>({.name = "b
                                                                       .input = training::Input::characters,
                                                                       .causal = true});
 
+// x / (1 + |x|), |x| the root mean square of the centred row: a norm that shrinks large rows and leaves small ones. Each
+// form of the stream has that length in its own coordinates (2305.14858, section 3.2).
+struct SoftNorm : nn::Connection {
+  SoftNorm(const nn::Stream& stream, const nn::StreamNormOptions&) : Connection(stream) {}
+  Tensor read(nn::Residual& r) override {
+    const nn::StreamForm form = stream().form();
+    const Tensor x = form == nn::StreamForm::layer_norm ? recentre(r.settle(), -1) : r.settle();
+    Tensor squares = sum(square(x), {-1}, true);
+    if (form == nn::StreamForm::crms_norm) squares = squares + square(sum(x, {-1}, true));
+    return x / (sqrt(squares / static_cast<double>(stream().width())) + 1.0);
+  }
+  void join(nn::Residual& r, const Tensor& branch) override { r.pending = branch; }
+};
+const nn::Arrangement kSoftNorm{"soft_norm", nn::block_of<SoftNorm>, nn::last_of<SoftNorm>};
+
 int main() try {
   training::TrainingOptions o;
-  o.model = &kBounded, o.optimizer = &kSoftSign, o.lr = 3e-3, o.steps = 20, o.batch = 4;
+  o.model = &kBounded, o.optimizer = &kSoftSign, o.residual = kSoftNorm, o.lr = 3e-3, o.steps = 20, o.batch = 4;
   o.width = 16, o.depth = 2, o.heads = 2, o.context = 8;
   const equivalence::ProofResult proof = equivalence::prove({.training = o});
   std::printf("%s\n%s\n\n", repeat_command(proof.manifest).c_str(), summary_sentence(proof).c_str());
 
   equivalence::TableOptions grid;
-  grid.seeds = 1;
-  grid.columns = {{.name = "soft_sign", .title = "soft sign", .optimizer = "", .lr = 3e-3, .own = &kSoftSign}};
+  grid.residual = kSoftNorm, grid.seeds = 1;
+  grid.columns = {{.name = "soft_sign", .title = "soft sign", .optimizer = &kSoftSign, .lr = 3e-3}};
   const equivalence::TableResult table = equivalence::table(grid);
   std::printf("%-31s %-10s %-10s %s\n", title_of(grid.columns[0]).c_str(), "expected", "observed", "because");
   for (const equivalence::Cell& cell : table.cells)
     std::printf("%-31s %-10s %-10s %s\n", cell.variant.name, name_of(cell.expected), name_of(cell.observed),
                 cell.because.c_str());
-  return proof.equivalent() && table.as_expected() ? 0 : 1;
+
+  equivalence::Architecture mine = equivalence::architecture("gpt8");
+  mine.name = "mine", mine.model = &kBounded, mine.optimizer = &kSoftSign, mine.residual = kSoftNorm;
+  equivalence::CertificateOptions options;
+  options.architectures = {mine}, options.negative_controls.resize(1), options.resolved.resize(1);
+  options.steps = 40;
+  const equivalence::CertificateResult certificate = equivalence::certify(options);
+  std::printf("\n%s\n", certificate_sentence(certificate).c_str());
+  return proof.equivalent() && table.as_expected() && certificate.certified() ? 0 : 1;
 } catch (const Error& e) {
   return std::fprintf(stderr, "14_from_outside: %s\n", e.what()), 1;
 }

@@ -8,14 +8,12 @@
 #include "core/printed.h"
 #include "core/random.h"
 #include "equivalence/convert/checkpoint_facts.h"
-#include "equivalence/text/proof_json.h"
-#include "equivalence/text/summary.h"
 #include "io/sha256.h"
 #include "tools/ending.h"
 #include "tools/interrupt.h"
 #include "tools/proof_text.h"
 #include "tools/training_start.h"
-#include "training/held_out.h"
+#include "training/records/held_out.h"
 #include "training/loop.h"
 #include "training/model_file.h"
 #include "training/optimizers.h"
@@ -42,7 +40,6 @@ Training::Training(const TrainOptions& o) : o_(o), source_(o.training), status_(
   else
     begin();
   result_.first_step = step_ + 1;
-  result_.manifest.earlier = result_.earlier_options;
   if (const auto init = identity_.find("init"); init != identity_.end()) result_.manifest.init_sha256 = init->second;
   log_ = std::make_unique<LineLog>(o.output.log);
   int64_t kept = 0;
@@ -51,7 +48,7 @@ Training::Training(const TrainOptions& o) : o_(o), source_(o.training), status_(
     std::ifstream log(o.output.log, std::ios::binary);
     log.exceptions(std::ios::badbit);  // else a lack of memory while it reads is no error but the end of the file
     try {
-      result_.earlier = logged_course(log, result_.manifest, step_, result_.earlier_options);
+      result_.earlier = logged_course(log, result_.manifest, step_);
       log.clear(), log.seekg(0);
       kept = logged_bytes(log, result_.manifest, step_);
     } catch (const std::ios_base::failure&) {
@@ -81,9 +78,7 @@ void Training::resume() {
   check(step >= 0 && step <= steps(), from, ": is after step ", step, ", asked for are ", steps(), " steps");
   step_ = static_cast<int>(step);
   const Scope scope(from);
-  if (const auto is = checkpoint.values.find("model.residual"); is != checkpoint.values.end())
-    check(is->second == o_.training.residual.name, "its model is one of residual connections ",
-          is->second.substr(0, 80), ", it says that it was trained with ", o_.training.residual.name);
+  training::check_one_arrangement(checkpoint.values);
   model_->load_state_dict(checkpoint.weights);
   optimizer_->load_state_dict(checkpoint.optimizer);
   check_weights(text(from, ": "));
@@ -91,8 +86,8 @@ void Training::resume() {
   if (!checkpoint_is_good_) std::fprintf(stderr, "%s is damaged: taking the one before it\n", o_.checkpoint.c_str());
   status_.print(text(from, ": going on after step ", step_));
   if (const auto earlier = identity_.find("earlier"); earlier != identity_.end()) {
-    result_.earlier_options = earlier->second;
-    status_.print(text(result_.earlier_options, "; from here on with the rates of a training of ", steps(), " steps",
+    result_.manifest.earlier = earlier->second;
+    status_.print(text(earlier->second, "; from here on with the rates of a training of ", steps(), " steps",
                        step_ < steps() ? printed(", the next being %.2e", schedule().lr(step_)) : ""));
   }
 }

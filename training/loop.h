@@ -34,8 +34,8 @@ class Loop {
   // this step. n = 0: never.
   void every(int n, Callback callback);
 
-  // Takes the steps behind `done` up to `steps`. Returns false where a callback stopped it, behind the last step, too; the
-  // step that it stopped behind is done, and known to all callbacks.
+  // Takes the steps behind `done` up to `steps`. Returns false where a callback stopped it, behind the last step, too;
+  // the step that it stopped behind is done, and known to all callbacks.
   bool run(int steps, int done = 0);
 
  private:

@@ -21,19 +21,17 @@ void check_whole(const std::string& path) {
         stars[1], "; expected the whole model in one file, as safetensors' save_file writes it");
 }
 
-// A checkpoint says twice how its sub-layers are arranged: what it was trained with, and what its model is.
-void check_one_arrangement(const Metadata& checkpoint, const Metadata& description) {
-  const auto said = [](const Metadata& m, const std::string& key) {
-    const auto at = m.find(key);
-    return at == m.end() ? std::string(nn::kPreNorm.name) : at->second;
-  };
-  const std::string trained = said(checkpoint, text(kCheckpointValue, "residual")),
-                    is = said(description, text(kOptionPrefix, "residual"));
-  check(trained == is, "model file: it was trained with residual connections ", trained.substr(0, 80),
-        ", and its model is one of ", is.substr(0, 80));
-}
-
 }  // namespace
+
+void check_one_arrangement(const Metadata& values) {
+  const auto said = [&](const std::string& key) {
+    const auto at = values.find(key);
+    return at == values.end() ? std::string(nn::kPreNorm.name) : at->second.substr(0, 80);
+  };
+  const std::string trained = said("residual"), is = said(text(kOptionPrefix, "residual"));
+  check(trained == is, "model file: it was trained with residual connections ", trained, ", and its model is one of ",
+        is);
+}
 
 OpenModelFile open_model_file(const std::string& path) {
   check_whole(path);
@@ -52,14 +50,15 @@ OpenModelFile open_model_file(const std::string& path) {
   opened.state.read = [file, places = std::move(places)](const std::string& name) {
     return file->read(*places.at(name));
   };
-  for (const auto& [key, value] : file->metadata()) {
-    const std::string name = key.substr(trained && key.starts_with(kCheckpointValue) ? kCheckpointValue.size() : 0);
+  Metadata values;
+  for (const auto& [key, value] : file->metadata())
+    values.emplace(key.substr(trained && key.starts_with(kCheckpointValue) ? kCheckpointValue.size() : 0), value);
+  if (trained) check_one_arrangement(values);
+  for (const auto& [name, value] : values)
     if (name.starts_with(kOptionPrefix))
       opened.description.emplace(name, value);
     else if (!trained)
-      opened.other.emplace(key, value);
-  }
-  if (trained) check_one_arrangement(file->metadata(), opened.description);
+      opened.other.emplace(name, value);
   return opened;
 }
 

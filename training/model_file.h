@@ -27,7 +27,12 @@ struct OpenModelFile {
 
 // A safetensors file or a checkpoint of `isonorm train` (its weights), whose checksum is verified first. Throws as
 // SafetensorsFile and check_checkpoint, and where the file is one of several that hold a model.
+// The arrangement must be the same in both places where a checkpoint names it.
 OpenModelFile open_model_file(const std::string& path);
 ModelFile load_model_file(const std::string& path);
+
+// A checkpoint says twice how its sub-layers are arranged: what it was trained with ("residual") and what its model is
+// ("model.residual"); where it is silent, in pre_norm. Throws where the two differ. values: Checkpoint::values.
+void check_one_arrangement(const Metadata& values);
 
 }  // namespace isonorm::training

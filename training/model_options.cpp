@@ -5,6 +5,7 @@
 #include "autograd/ops/random.h"
 #include "autograd/ops/shape.h"
 #include "core/formulas/round_up.h"
+#include "training/from_outside.h"
 
 namespace isonorm::training {
 namespace {
@@ -155,7 +156,13 @@ Tensor ModelOptions::inputs(int64_t rows, uint64_t seed) const {
 Metadata describe(const nn::Module& model, ModelList models) {
   const std::optional<ModelOptions> options = ModelOptions::of(model, models);
   check(options.has_value(), "describe: the model is none of those that are listed");
+  const nn::Arrangement& residual = options->transformer().residual;
+  check(listed(residual), "describe: the connections ", name_and_origin(residual), " are none that a file can name");
   return options->as_written();
+}
+
+void check_provable(const nn::Arrangement& residual) {
+  if (listed(residual)) check_pre_norm(residual);
 }
 
 void check_pre_norm(const nn::Arrangement& residual) {

@@ -59,8 +59,12 @@ class ModelOptions {
 // Every option of the model as "model.<name>": "model.kind" "gpt", "model.width" "64", "model.stream" "rms_norm",
 // "model.storage" "raw", ... To be saved with its weights:
 //   save_safetensors("gpt.safetensors", model.state_dict(), training::describe(model));
-// Throws where no row is of its type.
+// Throws where no row is of its type, and where its connections are a program's own.
 Metadata describe(const nn::Module& model, ModelList models = kModels);
+
+// Throws where the arrangement is listed and not pre_norm. One of a program's own is held against itself in the other
+// forms, and what comes out is measured.
+void check_provable(const nn::Arrangement& residual);
 
 // Throws where the arrangement is not pre_norm, of which alone it is shown that the forms are one function.
 void check_pre_norm(const nn::Arrangement& residual);

@@ -116,7 +116,9 @@ const OptimizerRow& optimizer(std::string_view name) {
 
 std::unique_ptr<optim::Optimizer> build_optimizer(const TrainingOptions& o,
                                                   const std::vector<nn::Parameter>& parameters) {
-  return o.optimizer->make(o, parameters);
+  std::unique_ptr<optim::Optimizer> made = o.optimizer->make(o, parameters);
+  check(made != nullptr, "optimizer: the row ", o.optimizer->name, " made none");
+  return made;
 }
 
 }  // namespace isonorm::training

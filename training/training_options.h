@@ -57,7 +57,7 @@ struct TrainingOptions {
   bool mean_pool = false;  // vit: pools the mean of the tokens instead of a class token's row
   bool final_norm = true;  // false: the head reads the bare stream
   nn::BranchOptions branch = {};
-  nn::Arrangement residual = nn::kPreNorm;  // proofs are of pre_norm alone
+  nn::Arrangement residual = nn::kPreNorm;  // proofs are of pre_norm, and of a program's own
 
   DType dtype = DType::f64;
   double eps = 1e-5;  // of the norms

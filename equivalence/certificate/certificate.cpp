@@ -1,5 +1,6 @@
 #include "equivalence/certificate/certificate.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <latch>
@@ -8,6 +9,7 @@
 
 #include "core/system/parallel.h"
 #include "equivalence/lockstep/criterion.h"
+#include "equivalence/probes/rounding_model.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -90,7 +92,7 @@ class Work {
 
 training::Manifest manifest_of(const CertificateOptions& o, int threads) {
   std::string names;
-  for (const Architecture& a : o.architectures) names += text(names.empty() ? "" : ",", a.name);
+  for (const Architecture& a : o.architectures) names += text(names.empty() ? "" : ",", name_of(a));
   training::TrainingOptions shared;
   shared.seed = o.seed;
   shared.threads = threads;
@@ -111,8 +113,19 @@ std::vector<Regime> CertificateOptions::trained_regimes() const {
   std::vector<Regime> trained;
   for (const Regime& regime : regimes)
     for (const Architecture& a : architectures)
-      if (std::string_view(regime.architecture) == a.name) trained.push_back(regime);
+      if (std::string_view(regime.architecture) == a.name && !from_outside(a)) trained.push_back(regime);
   return trained;
+}
+
+bool CertificateOptions::looks_at(const Architecture& a) const {
+  return RoundingModel::writes_out(training_options(a, DType::f64, seed));
+}
+
+std::vector<Architecture> CertificateOptions::looked_at() const {
+  std::vector<Architecture> all;
+  for (const Architecture& a : architectures)
+    if (looks_at(a)) all.push_back(a);
+  return all;
 }
 
 CertificateResult certify(const CertificateOptions& o,
@@ -120,6 +133,12 @@ CertificateResult certify(const CertificateOptions& o,
   check(!o.architectures.empty() && o.steps > 0 && o.controls > 0 && o.points > 0,
         "certificate: ", o.architectures.size(), " architectures, ", o.steps, " steps, ", o.controls, " controls and ",
         o.points, " points, expected at least 1 of each");
+  for (const Architecture& a : o.architectures) {
+    check(a.name && a.model, "certificate: an architecture has no ", a.name ? "model" : "name");
+    check(std::count_if(o.architectures.begin(), o.architectures.end(),
+                        [&](const Architecture& b) { return b.name && std::string_view(a.name) == b.name; }) == 1,
+          "certificate: the architecture ", a.name, " is there twice");
+  }
   const auto begin = std::chrono::steady_clock::now();
   const int threads = o.threads > 0 ? o.threads : num_threads();
   CertificateResult result;
@@ -128,7 +147,9 @@ CertificateResult certify(const CertificateOptions& o,
   // Every item writes to a place of its own; the longest come first.
   const size_t count = o.architectures.size();
   result.trajectories.resize(std::size(kTrained) * count);
-  result.gradients.resize(std::size(kLookedAt) * count);
+  const std::vector<Architecture> looked_at = o.looked_at();
+  const size_t looked = looked_at.size();
+  result.gradients.resize(std::size(kLookedAt) * looked);
   result.width2.resize(std::size(kLookedAt));
   result.negatives.resize(std::size(kTrained) * o.negative_controls.size());
   result.resolutions.reserve(std::size(kTrained) * std::size(kFaults) * o.resolved.size());  // they stay where they are
@@ -155,15 +176,15 @@ CertificateResult certify(const CertificateOptions& o,
                });
     }
   for (size_t d = 0; d < std::size(kLookedAt); ++d)
-    for (size_t i = 0; i <= count; ++i) {
-      const bool degenerate = i == count;
-      const Architecture& a = degenerate ? kWidth2 : o.architectures[i];
+    for (size_t i = 0; i <= looked; ++i) {
+      const bool degenerate = i == looked;
+      const Architecture& a = degenerate ? kWidth2 : looked_at[i];
       const DType dtype = kLookedAt[d];
-      PointErrors& place = degenerate ? result.width2[d] : result.gradients[d * count + i];
+      PointErrors& place = degenerate ? result.width2[d] : result.gradients[d * looked + i];
       work.add(text(degenerate ? "values of " : "gradients of ", a.name, " in ", name_of(dtype)), o.points,
                [&, dtype, degenerate](const Continue& go_on) {
-                 const Looked looked = degenerate ? Looked::logits : Looked::gradients;
-                 place = point_errors(a, dtype, looked, o.points, o.seed, go_on);
+                 place =
+                     point_errors(a, dtype, degenerate ? Looked::logits : Looked::gradients, o.points, o.seed, go_on);
                });
     }
   const size_t wrong = o.negative_controls.size();

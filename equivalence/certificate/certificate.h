@@ -27,6 +27,10 @@ struct CertificateOptions {
   int steps_in(DType dtype) const { return dtype == DType::f64 ? steps : std::max(1, steps / 4); }
   // Those whose architecture is among these.
   std::vector<Regime> trained_regimes() const;
+  // Those whose gradients are looked at: what rounding does is written out for models and connections of this library
+  // (rounding_model.h). Others are trained.
+  bool looks_at(const Architecture& a) const;
+  std::vector<Architecture> looked_at() const;
 };
 
 // The errors of one dtype over all architectures and points, in units of eps: geometric means of the largest error of

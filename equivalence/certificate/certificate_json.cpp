@@ -29,6 +29,7 @@ json trajectory_json(const Trajectory& t) {
   for (const RunResult& run : t.runs) runs.push_back(run_json(run));
   for (const Feature& f : features(t.architecture)) respects[f.respect] = f.value;
   return {{"architecture", t.architecture.name},
+          {"from_outside", from_outside(t.architecture)},
           {"regime", *t.regime ? json(t.regime) : json()},
           {"description", description(t.architecture)},
           {"features", respects},

@@ -71,6 +71,14 @@ std::string beside_text(const CertificateResult& r) {
   return count == 0 ? "" : text(count, count == 1 ? " regime beside them does too, " : " regimes beside them do too, ");
 }
 
+// Those of which `which` holds: "mine, other"; empty where there is none.
+template <class Which> std::string names_of(const CertificateResult& r, Which&& which) {
+  std::string names;
+  for (const Architecture& a : r.options.architectures)
+    if (which(a)) names += text(names.empty() ? "" : ", ", a.name);
+  return names;
+}
+
 // "eps by 1.5e-08, an entry by 5.7e-14, a row by 5.7e-14".
 std::string resolution_text(const CertificateResult& r, DType dtype) {
   std::string out;
@@ -115,17 +123,28 @@ std::string certificate_sentence(const CertificateResult& r) {
                    ") in ", name_of(d.dtype));
     seen += text(seen.empty() ? "" : ", ", scientific(d.always_seen), " in ", name_of(d.dtype));
   }
-  const size_t count = r.options.architectures.size(), wrong = r.options.negative_controls.size();
+  const auto count = static_cast<int64_t>(r.options.architectures.size()),
+             looked = static_cast<int64_t>(r.options.looked_at().size()),
+             wrong = static_cast<int64_t>(r.options.negative_controls.size());
   const int silent = without_power(r);
-  return text("Certified: ", count, count == 1 ? " architecture trains" : " architectures train",
-              " in every form as Pre-LN does (f64 ", r.options.steps_in(DType::f64), " steps, f32 ",
-              r.options.steps_in(DType::f32), "; ", horizons_text(r), "), ", beside_text(r), wrong,
-              " negative controls came out different in f64 and f32",
-              silent == 0 ? "" : text(" (but for ", silent, " that f32 has no power to show)"),
-              ", and the gradients of each architecture alone are exact to rounding: errors in eps of ", errors,
-              ". What would have shown: in training, in f64 ", resolution_text(r, DType::f64), ", in f32 ",
-              resolution_text(r, DType::f32), "; at points, the gradient of any one tensor times 1 + x from x = ", seen,
-              " on.");
+  const std::string outside = names_of(r, [](const Architecture&a) { return from_outside(a); }),
+                    unseen = names_of(r, [&](const Architecture&a) { return !r.options.looks_at(a); });
+  std::string out =
+      text("Certified: ", plural(count, "architecture"), outside.empty() ? "" : text(" (from outside: ", outside, ")"),
+           count == 1 ? " trains" : " train", " in every form as Pre-LN does (f64 ", r.options.steps_in(DType::f64),
+           " steps, f32 ", r.options.steps_in(DType::f32), "; ", horizons_text(r), "), ", beside_text(r),
+           plural(wrong, "negative control"), " came out different in f64 and f32",
+           silent == 0 ? "" : text(" (but for ", silent, " that f32 has no power to show)"));
+  if (looked > 0)
+    out += text(", and the gradients of ", looked < count ? text(looked, " of them, each") : "each architecture",
+                " alone are exact to rounding: errors in eps of ", errors);
+  if (!unseen.empty()) out += text("; not looked at at single points: ", unseen);
+  if (!outside.empty())
+    out += ". The negative controls, and what would have shown, are of this library's own architectures";
+  out += text(". What would have shown: in training, in f64 ", resolution_text(r, DType::f64), ", in f32 ",
+              resolution_text(r, DType::f32));
+  if (looked > 0) out += text("; at points, the gradient of any one tensor times 1 + x from x = ", seen, " on");
+  return out + ".";
 }
 
 reports::TextTable trajectory_table(const CertificateResult& r) {
@@ -147,7 +166,7 @@ reports::TextTable trajectory_table(const CertificateResult& r) {
     const Trajectory& t = *at;
     if (t.runs.empty()) continue;
     const RunResult& w = t.runs[t.worst];
-    table.rows.push_back({{text(t.architecture.name, ": ", *t.regime ? t.regime : description(t.architecture))},
+    table.rows.push_back({{text(name_of(t.architecture), ": ", *t.regime ? t.regime : description(t.architecture))},
                           {name_of(t.dtype)},
                           {short_name(w.form)},
                           beside(w.loss_deviation, w.control.loss),
@@ -235,11 +254,11 @@ reports::TextTable error_table(const CertificateResult& r) {
     table.rows.push_back(row);
   };
   const auto points = static_cast<size_t>(r.options.points);
-  for (const DTypeErrors& d : r.gradient_errors) add("gradients", d, points * r.options.architectures.size(), false);
+  for (const DTypeErrors& d : r.gradient_errors) add("gradients", d, points * r.options.looked_at().size(), false);
   for (const DTypeErrors& d : r.gradient_errors) {
     if (std::isnan(d.kept_own)) continue;
     table.rows.push_back({{text("gradients in ", name_of(d.dtype), ", activations kept in bf16 (eps of bf16)")},
-                          {text(points * r.options.architectures.size())},
+                          {text(points * r.options.looked_at().size())},
                           eps_cell(d.kept_own)});
     for (double form : d.kept_forms) table.rows.back().push_back(eps_cell(form));
     table.rows.back().push_back(eps_cell(d.kept_plain));

@@ -96,9 +96,10 @@ std::string out_of_place(const CertificateResult& r) {
     for (DType dtype : dtypes)
       for (const auto& item : items) to.push_back(named(item.name, dtype));
   };
-  list(trained, kTrained, r.options.architectures);
+  for (DType dtype : kTrained)
+    for (const Architecture& a : r.options.architectures) trained.push_back(named(name_of(a), dtype));
   list(wrong, kTrained, r.options.negative_controls);
-  list(looked_at, kLookedAt, r.options.architectures);
+  list(looked_at, kLookedAt, r.options.looked_at());
   list(degenerate, kLookedAt, std::span(&kWidth2, 1));
   std::vector<std::string> beside;
   for (DType dtype : kTrained)
@@ -170,7 +171,7 @@ void conclude(CertificateResult& r) {
   r.gradient_errors.clear();
   r.width2_errors.clear();
   for (DType dtype : kLookedAt) {
-    r.gradient_errors.push_back(errors_in(dtype, r.gradients, r.gradient_verdicts));
+    if (!r.gradients.empty()) r.gradient_errors.push_back(errors_in(dtype, r.gradients, r.gradient_verdicts));
     r.width2_errors.push_back(errors_in(dtype, r.width2, r.width2_verdicts));
   }
   r.reason = refuted(r);

@@ -22,9 +22,6 @@ struct NegativeControl {
 
 std::span<const NegativeControl> negative_controls();
 
-// How far a run that is another function from the start has to leave the bound: to this multiple of it.
-inline constexpr double kLeastExcess = 100;
-
 struct NegativeResult {
   NegativeControl control;
   DType dtype;

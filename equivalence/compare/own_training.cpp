@@ -103,7 +103,7 @@ void OwnTraining::differentiate(const training::Examples& batch) {
 }
 
 void OwnTraining::update(double) {
-  training::Step(model_, *optimizer_, loss_of_, {.limits = {.norm = clip_}}).update();
+  optimizer_->step(training::limit_gradients({.norm = clip_}, optimizer_->parameters()).scale);
   weights_.clear();
   for (const nn::Parameter& p : parameters_) {
     weights_.push_back(detach(p.tensor));

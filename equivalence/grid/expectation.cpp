@@ -39,9 +39,8 @@ std::string no_such_model(const Variant& v, bool compressed, bool writers_lose_m
   if (compressed && visible.affine) return "d - 1 stored coordinates have no place for a learned gain";
   if (compressed && (v.start != Projection::none || v.after_step != Projection::none))
     return "the mean of stored coordinates is not that of the weights";
-  if (readers_lose_mean && visible.affine) return "behind a learned gain and bias the function sees readers' means";
-  if (writers_lose_mean && visible.affine && visible.tied)
-    return "a tied head behind a learned gain sees the means of the table's rows";
+  if (readers_lose_mean && visible.readers_mean) return "the function sees the means of readers";
+  if (writers_lose_mean && visible.writers_mean) return "the function sees the means of writers";
   if (v.gradients == GradientRule::lifted && v.storage == StreamStorage::raw) return "raw weights cannot be lifted";
   return "";
 }
@@ -63,13 +62,14 @@ Derived compressed_storage(const Variant& v, Needs needs) {
 }
 
 // P w, read by RMSNorm, which is LayerNorm as long as the stored writers have no mean.
-Derived recentred_storage(const Variant& v, Needs needs) {
+Derived recentred_storage(const Variant& v, Needs needs, const Visible& visible) {
   needs.need(Property::writers_mean_unseen);                                              // it is gone
   if (v.gradients == GradientRule::lifted) return needs.verdict(Expectation::undefined);  // P U(P g, w), as a5
   const bool readers = of_readers(v.start);  // 1^T g = 0 while their rows sum to 0 (F6)
   needs.need(readers || of_readers(v.after_step), Property::readers_mean_unseen);
   needs.need(readers && !of_readers(v.after_step), Property::keeps_readers);
-  const bool no_mean = readers || v.gradients == GradientRule::metric;  // of the gradient that U gets: it is G (F5)
+  // Of the gradient that U gets: it is G (F5).
+  const bool no_mean = (readers && !visible.gradient_mean) || v.gradients == GradientRule::metric;
   if (!no_mean) needs.need(Property::gradient_mean_unseen);
   if (!of_writers(v.after_step)) needs.need(no_mean ? Property::keeps_writers : Property::centres_writers);
   return needs.verdict();
@@ -89,9 +89,12 @@ Derived expectation(const Variant& v, const Predicates& update, const Visible& v
   const bool readers = compressed || of_readers(v.start) || of_readers(v.after_step);
   if (const std::string why = no_such_model(v, compressed, writers, readers, visible); !why.empty())
     return {Expectation::undefined, why};
+  if (visible.another_function[static_cast<size_t>(v.form)])
+    return {Expectation::different, text("on a stream of ", nn::name_of(v.form), " the model is another function"),
+            /*same_start=*/false};
   Needs needs(update);
   if (compressed) return compressed_storage(v, needs);
-  if (mapped) return recentred_storage(v, needs);
+  if (mapped) return recentred_storage(v, needs, visible);
   // Pre-LN's function of Pre-LN's weights, so its gradients (F3, S2, S3): the same path, but for a mean taken away.
   return needs.need(writers, Property::writers_mean_unseen).need(readers, Property::readers_mean_unseen).verdict();
 }

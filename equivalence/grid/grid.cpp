@@ -14,6 +14,7 @@
 #include "equivalence/lockstep/made_examples.h"
 #include "equivalence/lockstep/wrong_training.h"
 #include "io/sha256.h"
+#include "training/model_options.h"
 #include "training/source.h"
 
 namespace isonorm::equivalence {
@@ -26,6 +27,7 @@ training::TrainingOptions model_options(const TableOptions& o, int seed) {
   training::TrainingOptions p;
   p.model = o.model;
   p.data = o.data;
+  p.residual = o.residual;
   p.affine = o.affine;
   p.tied = o.tied;
   p.steps = o.steps;
@@ -70,6 +72,8 @@ Predicates predicates_of(const Start& start, const Recipe& recipe) {
   return measure(update_of(with_recipe(start.options(), recipe)), start.initial().named_parameters());
 }
 
+Visible visible_of(const Start& start) { return measure_visible(start.options(), start.shape(), start.initial()); }
+
 // One recipe and one seed: every cell that is defined, in lockstep.
 std::vector<RunResult> train(const TableOptions& o, const Recipe& recipe, Start& start,
                              const std::vector<const Cell*>& cells) {
@@ -80,6 +84,7 @@ std::vector<RunResult> train(const TableOptions& o, const Recipe& recipe, Start&
   for (const Cell* cell : cells) {
     runs.push_back(record(cell->variant));
     if (cell->expected == Expectation::different) runs.back().expected = Verdict::different;
+    runs.back().same_start = cell->same_start;
   }
   Lockstep all(p, start.shape(), start.initial(), reference, controls, runs);
   std::vector<RunResult> wrong = wrong_records(p);
@@ -137,14 +142,19 @@ void take_seed(Cell& cell, const RunResult& run, bool first) {
 }
 
 Predicates predicates_of(const TableOptions& o, const Recipe& recipe) { return predicates_of(Start(o, 1), recipe); }
+Visible visible_of(const TableOptions& o) { return visible_of(Start(o, 1)); }
 
 TableResult table(const TableOptions& o, const std::function<bool(const TableProgress&)>& progress) {
   check(o.steps > 0 && o.seeds > 0 && o.controls > 0, "table: ", o.steps, " steps, ", o.seeds, " seeds and ",
         o.controls, " controls, expected at least 1 of each");
   check(!o.rows.empty() && !o.columns.empty(), "table: ", o.rows.size(), " variants and ", o.columns.size(),
         " optimizers, expected at least 1 of each");
+  for (const Recipe& r : o.columns)
+    check(r.name && r.title && r.optimizer, "table: the column ", r.name ? r.name : "without a name",
+          " lacks its name, title or optimizer");
   check_distinct(o.rows, "the variant");
   check_distinct(o.columns, "the optimizer");
+  training::check_provable(o.residual);
   if (o.threads > 0) set_num_threads(o.threads);
   const auto begin = std::chrono::steady_clock::now();
   const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
@@ -156,14 +166,18 @@ TableResult table(const TableOptions& o, const std::function<bool(const TablePro
   result.manifest = manifest_of(result.model);
   result.manifest.data_sha256 = io::sha256_of_files(starts[0].files());
   for (const Recipe& r : o.columns) result.predicates.push_back(predicates_of(starts[0], r));
+  result.visible = visible_of(starts[0]);
+  check(result.visible.affine == o.affine, "table: asked for are norms with a learned gain, and those of ",
+        o.residual.name, " have none");
   for (const Variant& v : o.rows)
     for (size_t c = 0; c < o.columns.size(); ++c) {
-      const Derived e = expectation(v, result.predicates[c], {.affine = o.affine, .tied = o.tied});
+      const Derived e = expectation(v, result.predicates[c], result.visible);
       result.cells.push_back({.variant = v,
                               .recipe = o.columns[c],
                               .expected = e.value,
                               .observed = Expectation::undefined,
-                              .because = e.because});
+                              .because = e.because,
+                              .same_start = e.same_start});
     }
   int done = 0;
   for (size_t c = 0; c < o.columns.size(); ++c) {

@@ -14,10 +14,11 @@ namespace isonorm::equivalence {
 
 struct TableOptions {
   const training::ModelRow* model = &training::kGpt;
-  std::string data;     // as in ProofOptions; gpt without data trains on random tokens
-  bool affine = false;  // norms with learned gain and bias
-  bool tied = false;    // gpt: the head reads with the token table
-  bool made = false;    // vit: on images made from the seed, of 14 x 14 pixels, instead of data
+  nn::Arrangement residual = nn::kPreNorm;  // or one of a program's own
+  std::string data;                         // as in ProofOptions; gpt without data trains on random tokens
+  bool affine = false;                      // norms with learned gain and bias
+  bool tied = false;                        // gpt: the head reads with the token table
+  bool made = false;                        // vit: on images made from the seed, of 14 x 14 pixels, instead of data
   int steps = 20;
   int seeds = 3;
   int controls = 4;  // runs of Pre-LN moved by one ulp, per recipe and seed
@@ -36,6 +37,7 @@ struct Cell {
   Recipe recipe;
   Expectation expected, observed;  // undefined: not trained
   std::string because{};           // what the expectation follows from
+  bool same_start = true;          // as in Derived
   Outcome outcome = Outcome::agrees;
   std::string reason{};  // of the seed that speaks most against the expectation
   double loss = 0, gradient = 0, weight = 0;
@@ -52,6 +54,7 @@ struct TableResult {
   training::TrainingOptions model;  // of the first seed: sizes, data, dtype
   training::Manifest manifest;
   std::vector<Predicates> predicates;    // of the update of every column
+  Visible visible;                       // of the model's function
   std::vector<Cell> cells;               // row by row
   Outcome outcome = Outcome::undecided;  // of the cell that speaks most against the expectation
   bool interrupted = false;              // nothing is concluded
@@ -70,6 +73,8 @@ struct TableProgress {
 
 // What the update of a column depends on, on the parameters of the grid's model.
 Predicates predicates_of(const TableOptions& options, const Recipe& recipe);
+// What the grid's model sees of its weights.
+Visible visible_of(const TableOptions& options);
 
 // Derives every cell, then trains Pre-LN, its controls and every row in lockstep for `steps` steps at a constant rate,
 // once per column and seed, in f64, and judges each run by criterion.h. The model is a Transformer of width 8, 2

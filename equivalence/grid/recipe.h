@@ -16,14 +16,12 @@ struct Limits {
 
 struct Recipe {
   const char *name, *title;  // "clip_momentum", "clip + momentum"
-  const char* optimizer;     // "momentum", as training/optimizers.cpp names it
+  const training::OptimizerRow* optimizer;
   double lr;
   double weight_decay = 0;
   Limits limits = {};
-  const training::OptimizerRow* own = nullptr;  // of a program of its own, in place of the one that is named
 };
 
-const training::OptimizerRow& optimizer_of(const Recipe& recipe);
 std::string title_of(const Recipe& recipe);  // its title, and " (from outside)" where the optimizer is a program's own
 
 // The columns of `isonorm table`: first those of the table in docs/normalization.md. Rates and limits are such that on

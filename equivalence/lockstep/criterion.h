@@ -42,6 +42,9 @@ std::string end_of(const Horizon& horizon);
 // (weights, projected_once, adamw): 1e6, and even 1e3, is out of reach there, and 1e-5 holds in both.
 double separation(DType dtype);
 
+// How far a run that is another function from the start has to leave the bound: to this multiple of it.
+inline constexpr double kLeastExcess = 100;
+
 // Largest loss deviation at the first step with which a negative control still starts as the same function. 1e-12 in
 // f64; 16 eps = 1.9e-6 in f32, where 1e-12 lies far below one unit in the last place (measured: at most 0.8 eps).
 double start_tolerance(DType dtype);
@@ -57,7 +60,8 @@ Deviations running_maximum(std::span<const RunResult> controls);
 //              D(t) is NaN where the bound is finite.
 //              Where it is expected, it counts only if the run began as the same function (start_tolerance) and
 //              exceeds separation * D_c and 1e-5 in each of the three: gradients and weights at its last step, the
-//              loss at any step (a single number, it may happen to pass that of the reference).
+//              loss at any step (a single number, it may happen to pass that of the reference). A run that is another
+//              function from the start (not `same_start`) has to reach kLeastExcess times the bound.
 //   same       D(t) <= bound(D_c(t)) everywhere, and the horizon carries the verdict
 //   undecided  all else: an empty run, controls of another length or that never moved, a horizon too near
 // A run that equals the reference to the last bit throughout was compared with itself: same, but not as expected,

@@ -3,9 +3,33 @@
 #include <cmath>
 
 #include "equivalence/lockstep/criterion.h"
+#include "equivalence/lockstep/made_examples.h"
 #include "equivalence/lockstep/trainee.h"
+#include "training/from_outside.h"
 
 namespace isonorm::equivalence {
+
+namespace {
+
+// What does not compute the same twice would count its own noise as rounding: the controls would show it, and every
+// bound be wide enough to hide a fault.
+void check_repeats(const training::TrainingOptions& o, const training::ModelShape& shape, const nn::Module& initial) {
+  const training::Examples batch = made_examples(o, shape);
+  Trainee once(o, shape, raw_variant(nn::StreamForm::layer_norm)),
+      again(o, shape, raw_variant(nn::StreamForm::layer_norm));
+  for (Trainee* trainee : {&once, &again}) trainee->start_from(initial), trainee->differentiate(batch);
+  const double gradient = again.gradient_deviation(once);
+  check(once.loss() == again.loss() || std::isnan(once.loss()),
+        "lockstep: the model does not repeat itself: from the same weights, on the same examples, "
+        "its loss is ",
+        once.loss(), " and then ", again.loss());
+  check(!(gradient > 0),
+        "lockstep: the model does not repeat itself: from the same weights, on the same examples, its gradients differ "
+        "by ",
+        gradient, " of their largest entry");
+}
+
+}  // namespace
 
 Lockstep::Lockstep(const training::TrainingOptions& options, const training::ModelShape& shape,
                    const nn::Module& initial, RunResult& reference, std::span<RunResult> controls,
@@ -18,6 +42,7 @@ Lockstep::Lockstep(const training::TrainingOptions& options, const training::Mod
     if (r.seed != 0) move_by_one_ulp(trainee->model(), r.seed);
     add(std::move(trainee), r, control);
   };
+  if (training::from_outside(options)) check_repeats(uninterrupted, shape, initial);
   make(reference, uninterrupted, false);
   for (RunResult& r : controls) make(r, uninterrupted, true);
   for (RunResult& r : runs) make(r, options, false);

@@ -10,7 +10,7 @@
 #include "equivalence/lockstep/wrong_training.h"
 #include "io/sha256.h"
 #include "optim/schedule.h"
-#include "training/held_out.h"
+#include "training/records/held_out.h"
 #include "training/model_file.h"
 #include "training/source.h"
 
@@ -130,7 +130,7 @@ ProofResult prove(const ProofOptions& options, const ProgressCallback& progress)
   const training::TrainingOptions& o = options.training;
   check(o.step_count() > 0 && o.batch > 0, "prove: ", o.step_count(), " steps of ", o.batch,
         " examples, expected at least 1 of each");
-  training::check_pre_norm(options.training.residual);
+  training::check_provable(options.training.residual);
   check(options.controls > 0, "prove: ", options.controls, " controls, expected at least 1");
   for (const std::string& form : options.forms)
     check(form != nn::name_of(StreamForm::layer_norm), "prove: layer_norm is the reference; to be held against it are ",

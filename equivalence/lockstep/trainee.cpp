@@ -2,6 +2,7 @@
 
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
+#include "autograd/ops/create.h"
 #include "autograd/ops/loss.h"
 #include "autograd/ops/shape.h"
 #include "equivalence/coordinates/parametrisation.h"
@@ -57,9 +58,10 @@ void Trainee::resume() {
 }
 
 Tensor Trainee::compared_gradient(const nn::Parameter& p) const {
-  const Tensor g = raw_gradient(gradient(p.tensor), p, stream_);
+  const Tensor own = gradient(p.tensor);  // undefined where the loss does not depend on it
+  const Tensor g = raw_gradient(own.defined() ? own : zeros_like(p.tensor), p, stream_);
   const bool recentred = stream_.parameter_width() == stream_.width() && p.role == nn::Role::writer &&
-                         (variant_.gradients != GradientRule::as_is || variant_.after_step == Projection::writers);
+                         (variant_.gradients != GradientRule::as_is || variant_.after_step != Projection::none);
   return recentred ? nn::recentre(g, p.stream_dim) : g;
 }
 

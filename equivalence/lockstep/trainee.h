@@ -24,7 +24,7 @@ class Trainee : public Training {
   // Forward, loss, backward. Keeps the loss and the gradients in raw coordinates, to be compared entry by entry with
   // those of a Pre-LN model. They are not projected, since a projection hides what plain RMSNorm does wrong (F6).
   // Except where the variant itself takes the mean of a writer's gradient away, before the optimizer (a3, a5) or from
-  // the weights after the step (a4): there it never acts on the function, Pre-LN has none (F3), and it legitimately
+  // the weights after the step (a4, a7): there it never acts on the function, Pre-LN has none (F3), and it legitimately
   // differs (F5); what remains, P g, is compared.
   void differentiate(const training::Examples& batch) override;
   // Clips and updates at rate `lr`; keeps the visible weights, and behind them those of the average.

@@ -2,23 +2,31 @@
 
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/lockstep/forged.h"
+#include "training/from_outside.h"
 
 namespace isonorm::equivalence {
 namespace {
 
 struct WrongTraining {
-  const char* variant;
+  const Variant& variant;
   Forgery forgery = Forgery::none;
   const char* fault = "";
 };
-constexpr WrongTraining kConverted[] = {{"projected_once"}, {"compressed_plain"}};
-constexpr WrongTraining kOthers[] = {{"raw_crms_norm", Forgery::batch, "one batch exchanged"},
-                                     {"raw_rms_norm", Forgery::frozen_gains, "gains frozen"}};
 
-std::span<const WrongTraining> wrong_trainings(const training::TrainingOptions& o) {
-  const bool raw_only = (o.tied && o.affine) || o.branch.dropout > 0 || o.branch.layer_scale > 0;
-  if (raw_only) return std::span(kOthers).first(o.affine ? 2 : 1);
-  return std::span(kConverted).first(o.affine ? 1 : 2);  // compressed weights cannot hold a gain apart from its readers
+std::vector<WrongTraining> wrong_trainings(const training::TrainingOptions& o) {
+  constexpr const char* kExchanged = "one batch exchanged";
+  // Of a program's own model one form is certain to be the reference's function: the reference's.
+  if (!listed(*o.model) || !training::listed(o.residual))
+    return {{raw_variant(nn::StreamForm::layer_norm), Forgery::batch, kExchanged}};
+  std::vector<WrongTraining> all;
+  if ((o.tied && o.affine) || o.branch.dropout > 0 || o.branch.layer_scale > 0) {
+    all.push_back({variant("raw_crms_norm"), Forgery::batch, kExchanged});
+    if (o.affine) all.push_back({variant("raw_rms_norm"), Forgery::frozen_gains, "gains frozen"});
+  } else {
+    all.push_back({variant("projected_once")});
+    if (!o.affine) all.push_back({variant("compressed_plain")});  // it cannot hold a gain apart from its readers
+  }
+  return all;
 }
 
 }  // namespace
@@ -26,7 +34,7 @@ std::span<const WrongTraining> wrong_trainings(const training::TrainingOptions& 
 std::vector<RunResult> wrong_records(const training::TrainingOptions& o) {
   std::vector<RunResult> records;
   for (const WrongTraining& w : wrong_trainings(o)) {
-    records.push_back(record(variant(w.variant)));
+    records.push_back(record(w.variant));
     records.back().expected = Verdict::different;
     records.back().fault = w.fault;
   }

@@ -5,6 +5,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/ops/pointwise.h"
 #include "core/random.h"
+#include "training/from_outside.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -84,6 +85,12 @@ const Architecture& architecture(std::string_view name) {
   return kArchitectures[0];
 }
 
+bool from_outside(const Architecture& a) {
+  return !listed(*a.model) || (a.optimizer && !listed(*a.optimizer)) || !training::listed(a.residual);
+}
+
+std::string name_of(const Architecture& a) { return text(a.name, from_outside(a) ? training::kFromOutside : ""); }
+
 std::vector<Feature> features(const Architecture& a) {
   return {{"model", a.model->title},
           {"width", width_text(a.width)},
@@ -103,14 +110,20 @@ int distance(const Architecture& a, const Architecture& b) {
 }
 
 std::string description(const Architecture& a) {
+  const auto own = [](const char* what, const auto& row) {
+    return training::listed(row) ? std::string() : text(", ", what, " ", training::name_and_origin(row));
+  };
   return text("width ", a.width, ", ", a.heads, a.heads == 1 ? " head, " : " heads, ", activation_text(a.activation),
               ", ", name_of(a.positions), ", ", output_text(a), ", ", a.affine ? "affine" : "plain",
-              a.bias ? "" : ", no biases");
+              a.bias ? "" : ", no biases", own("model", *a.model), a.optimizer ? own("optimizer", *a.optimizer) : "",
+              own("connections", a.residual));
 }
 
 training::TrainingOptions training_options(const Architecture& a, DType dtype, uint64_t seed) {
   training::TrainingOptions o;
   o.model = a.model;
+  if (a.optimizer) o.optimizer = a.optimizer;
+  o.residual = a.residual;
   o.warmup = 0;
   o.batch = 4;
   o.width = a.width;

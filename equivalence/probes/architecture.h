@@ -21,6 +21,10 @@ struct Architecture {
   bool affine;
   bool bias;
 
+  // Those of a program's own; so may be the model.
+  const training::OptimizerRow* optimizer = nullptr;  // null: adamw
+  nn::Arrangement residual = nn::kPreNorm;
+
   bool tied() const { return other_output && has(*model, "tied"); }
 };
 
@@ -33,6 +37,11 @@ inline constexpr Architecture kWidth2 = {
 std::span<const Architecture> architectures();
 // By name. Throws listing all.
 const Architecture& architecture(std::string_view name);
+
+// Whether its model, optimizer or connections are a program's own.
+bool from_outside(const Architecture& a);
+// "gpt2", "mine (from outside)".
+std::string name_of(const Architecture& a);
 
 // What an architecture is in one respect: {"width", "odd"}. The output of a ViT has nothing to do with that of a GPT:
 // they are two respects, and each model has one of them.
@@ -47,7 +56,7 @@ int distance(const Architecture& a, const Architecture& b);
 // "width 24, 3 heads, SwiGLU, rotary, tied, plain, no biases".
 std::string description(const Architecture& a);
 
-// The options of its trainings: AdamW at the constant rate of 1e-3, weight decay 0.01, clipping at 1.
+// The options of its trainings: its optimizer at the constant rate of 1e-3, weight decay 0.01, clipping at 1.
 training::TrainingOptions training_options(const Architecture& a, DType dtype, uint64_t seed);
 training::ModelShape shape_of(const Architecture& a);
 

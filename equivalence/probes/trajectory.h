@@ -29,7 +29,7 @@ struct Trajectory {
 
 // "gpt2", "gpt2, dropout 0.2".
 inline std::string name_of(const Trajectory& t) {
-  return *t.regime ? text(t.architecture.name, ", ", t.regime) : t.architecture.name;
+  return *t.regime ? text(t.architecture.name, ", ", t.regime) : name_of(t.architecture);
 }
 
 // Told after every step of one lockstep; returns false to stop.

@@ -7,7 +7,7 @@
 #include "io/json_text.h"
 #include "reports/page.h"
 #include "reports/svg.h"
-#include "training/model_row.h"
+#include "training/from_outside.h"
 #include "training/records/manifest_html.h"
 
 namespace isonorm::equivalence {
@@ -18,8 +18,14 @@ std::string short_number(double value) {
   return printed("%.0e", value);
 }
 
+// Empty for pre_norm.
+std::string connections_text(const nn::Arrangement& residual) {
+  return residual == nn::kPreNorm ? "" : text(" with connections ", training::name_and_origin(residual));
+}
+
 std::string setting(const TableResult& r) {
-  return text("A ", r.options.model->title, " of width ", r.model.width, " and ", r.model.depth, " blocks",
+  return text("A ", r.options.model->title, training::listed(*r.options.model) ? "" : training::kFromOutside,
+              connections_text(r.options.residual), " of width ", r.model.width, " and ", r.model.depth, " blocks",
               r.options.affine ? " with affine norms" : "", r.options.tied ? " with a tied head" : "",
               r.options.made ? " on images made from the seed" : "", ", ", plural(r.options.steps, "step"), ", ",
               plural(r.options.seeds, "seed"), ", ", name_of(r.model.dtype));
@@ -54,7 +60,8 @@ std::string grid_html(const TableResult& r) {
   for (size_t first = 0; first < columns; first += kColumns) {
     const size_t last = std::min(columns, first + kColumns);
     out += "<table class=\"cards wide grid\">\n<thead><tr><th></th>";
-    for (size_t c = first; c < last; ++c) out += text("<th>", reports::escaped(title_of(r.options.columns[c])), "</th>");
+    for (size_t c = first; c < last; ++c)
+      out += text("<th>", reports::escaped(title_of(r.options.columns[c])), "</th>");
     out += "</tr></thead>\n";
     for (size_t row = 0; row < r.options.rows.size(); ++row) {
       const Variant& v = r.options.rows[row];
@@ -62,8 +69,8 @@ std::string grid_html(const TableResult& r) {
       for (size_t c = first; c < last; ++c) {
         const Cell& cell = r.cell(row, c);
         const std::string tip = text("expected ", name_of(cell.expected), ": ", cell.because, "; ", cell.reason);
-        out += text(reports::cell_html(title_of(cell.recipe), css_of(cell)), "<span title=\"", reports::escaped(tip), "\">",
-                    reports::unbroken(cell_text(cell)), "</span></td>");
+        out += text(reports::cell_html(title_of(cell.recipe), css_of(cell)), "<span title=\"", reports::escaped(tip),
+                    "\">", reports::unbroken(cell_text(cell)), "</span></td>");
       }
       out += "</tr>\n";
     }
@@ -91,8 +98,8 @@ reports::TextTable variants_table(const TableResult& r) {
 }  // namespace
 
 std::string title_of(const TableOptions& o) {
-  return text(name_of(o.model), o.affine ? ", affine norms" : "", o.tied ? ", tied head" : "",
-              o.made ? ", made images" : "");
+  return text(training::name_and_origin(*o.model), connections_text(o.residual), o.affine ? ", affine norms" : "",
+              o.tied ? ", tied head" : "", o.made ? ", made images" : "");
 }
 
 std::string cell_text(const Cell& cell) {
@@ -112,11 +119,15 @@ std::string table_sentence(const TableResult& r) {
     if (cell.observed == Expectation::same) ++same, largest = larger(largest, cell.loss);
     if (cell.observed == Expectation::different) ++different, smallest = std::min(smallest, cell.loss);
   }
-  if (first)
-    return text(r.outcome == Outcome::contradicts ? "Not as theory says: " : "Undecided: ", wrong, " of ",
-                r.cells.size(), " cells, first ", first->variant.alias, " ", first->variant.name, " with ",
-                title_of(first->recipe), ": expected ", name_of(first->expected), " (", first->because, "), observed ",
-                name_of(first->observed), " (", first->reason, ").");
+  if (first) {
+    const bool own = from_outside(r.model) || !listed(*first->recipe.optimizer);
+    return text(r.outcome == Outcome::contradicts
+                    ? own ? "Not as derived from what was measured: " : "Not as theory says: "
+                    : "Undecided: ",
+                wrong, " of ", r.cells.size(), " cells, first ", first->variant.alias, " ", first->variant.name,
+                " with ", title_of(first->recipe), ": expected ", name_of(first->expected), " (", first->because,
+                "), observed ", name_of(first->observed), " (", first->reason, ").");
+  }
   std::string out = text("As theory says: of ", r.cells.size(), " cells ", same, " are the same");
   if (same > 0) out += text(" (loss within ", scientific(largest), ")");
   out += text(", ", different, " different");
@@ -127,8 +138,7 @@ std::string table_sentence(const TableResult& r) {
 std::vector<std::string> table_notes(const TableResult& r) {
   std::vector<std::string> notes;
   for (const Recipe& recipe : r.options.columns)
-    if (const std::string note = optimizer_of(recipe).note(r.model.dtype); !note.empty())
-      notes.push_back(text(note, "."));
+    if (const std::string note = recipe.optimizer->note(r.model.dtype); !note.empty()) notes.push_back(text(note, "."));
   return notes;
 }
 
@@ -183,6 +193,13 @@ std::string table_json(std::span<const TableResult> results) {
             {"holds", m.holds}, {"deviation", finite(m.deviation)}, {"tolerance", finite(m.tolerance)}};
       }
     }
+    json another = json::array();
+    for (nn::StreamForm form : nn::kStreamForms)
+      if (r.visible.another_function[static_cast<size_t>(form)]) another.push_back(nn::name_of(form));
+    const json visible = {{"writers_mean", r.visible.writers_mean},
+                          {"readers_mean", r.visible.readers_mean},
+                          {"gradient_mean", r.visible.gradient_mean},
+                          {"another_function", another}};
     for (size_t i = 0; i < r.cells.size(); ++i) {
       const Cell& cell = r.cells[i];
       const auto number = [&](double value) {
@@ -192,7 +209,9 @@ std::string table_json(std::span<const TableResult> results) {
                       {"variant", cell.variant.name},
                       {"alias", cell.variant.alias},
                       {"optimizer", cell.recipe.name},
+                      {"optimizer_title", title_of(cell.recipe)},
                       {"predicates", predicates[i % predicates.size()]},
+                      {"visible", visible},
                       {"expected", name_of(cell.expected)},
                       {"because", cell.because},
                       {"observed", name_of(cell.observed)},
@@ -204,7 +223,7 @@ std::string table_json(std::span<const TableResult> results) {
                       {"weight_deviation", number(cell.weight)},
                       {"weight_control", number(cell.control_weight)},
                       {"reason", cell.reason},
-                      {"note", optimizer_of(cell.recipe).note(r.model.dtype)}});
+                      {"note", cell.recipe.optimizer->note(r.model.dtype)}});
     }
   }
   return dump(list, 2) + "\n";
@@ -219,7 +238,7 @@ std::string table_html(std::span<const TableResult> results) {
     const std::string sentence = table_sentence(r);
     const size_t colon = sentence.find(": ");
     if (results.size() > 1) body += text("<h2>", reports::escaped(title_of(r.options)), "</h2>\n");
-    body += text("<p class=\"soft\">", setting(r), ".");
+    body += text("<p class=\"soft\">", reports::escaped(setting(r)), ".");
     for (const std::string& note : table_notes(r)) body += text(" ", reports::unbroken(note));
     body += text("</p>\n", verdict_box(tone_of(r.outcome), sentence.substr(0, colon), sentence.substr(colon + 2)),
                  grid_html(r), to_html(predicates_table(r.options.columns, r.predicates)));

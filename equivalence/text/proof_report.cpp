@@ -5,6 +5,7 @@
 #include "equivalence/text/proof_figures.h"
 #include "equivalence/text/summary.h"
 #include "reports/page.h"
+#include "training/from_outside.h"
 #include "training/model_row.h"
 #include "training/records/manifest_html.h"
 
@@ -51,8 +52,8 @@ std::string criterion_text(const ProofResult& proof) {
 std::string report_html(const ProofResult& proof) {
   std::string out =
       text("<h1>One Transformer in several coordinates</h1>\n<p class=\"soft\">Pre-LN, Pre-RMSNorm and Pre-CRMSNorm ",
-           proof.options.training.model->noun, "s trained side by side, and compared step by step. ",
-           name_of(proof.options.training.dtype), ", ", name_of(proof.options.training.optimizer), ", ",
+           reports::escaped(proof.options.training.model->noun), "s trained side by side, and compared step by step. ",
+           name_of(proof.options.training.dtype), ", ", reports::escaped(rows_text(proof.options.training)), ", ",
            proof.options.training.step_count(), " steps.</p>\n");
   out += verdict(proof) + figure_html(loss_figure(proof)) + figure_html(deviation_figure(proof)) +
          to_html(summary_table(proof)) + criterion_text(proof) + reports::repeat_html(repeat_command(proof.manifest)) +

@@ -87,7 +87,8 @@ int main(int argc, char** argv) try {
   const int rounds = argc > 3 ? number(argv[3], "ROUNDS") : 41;
   manual_seed(1);
 
-  // Rows shorter than a register, odd ones, several blocks; a large mean; eps that matters; 8 MiB, which go past the caches.
+  // Rows shorter than a register, odd ones, several blocks; a large mean; eps that matters; 8 MiB, which go past the
+  // caches.
   std::vector<Verdict> verdicts(steps().size());
   for (const auto& [r, w] : {std::pair{1, 1}, {3, 5}, {33, 16}, {70, 197}, {600, 96}})
     for (const double mean : {0., 1000.})

@@ -21,7 +21,9 @@ struct Arrangement {
 };
 
 constexpr const char* name_of(const Arrangement& a) { return a.name; }
-constexpr bool operator==(const Arrangement& a, const Arrangement& b) { return std::string_view(a.name) == b.name; }
+constexpr bool operator==(const Arrangement& a, const Arrangement& b) {
+  return std::string_view(a.name) == b.name && a.block == b.block && a.last == b.last;
+}
 
 // For Arrangement::block and Arrangement::last, where they need no more than the norms' options: a C each.
 template <class C> BlockConnections block_of(const Stream& stream, const StreamNormOptions& norms, int64_t, int64_t) {

@@ -12,4 +12,8 @@ Tensor PostNorm::read(Residual& r) { return r.settle(); }
 
 void PostNorm::join(Residual& r, const Tensor& branch) { r.stream = add_normalize(r.settle(), branch).normed; }
 
+std::unique_ptr<Connection> bare_last(const Stream& stream, const StreamNormOptions&) {
+  return std::make_unique<PreNorm>(stream, StreamNormOptions{.normalize = false});
+}
+
 }  // namespace isonorm::nn

@@ -16,10 +16,9 @@ class PostNorm : public StreamNorm {
   void join(Residual& r, const Tensor& branch) override;
 };
 
-// The head reads the bare stream.
-inline constexpr Arrangement kPostNorm{
-    "post_norm", block_of<PostNorm>, [](const Stream& stream, const StreamNormOptions&) -> std::unique_ptr<Connection> {
-      return std::make_unique<PreNorm>(stream, StreamNormOptions{.normalize = false});
-    }};
+// For Arrangement::last: the head reads the bare stream.
+std::unique_ptr<Connection> bare_last(const Stream& stream, const StreamNormOptions& norm);
+
+inline constexpr Arrangement kPostNorm{"post_norm", block_of<PostNorm>, bare_last};
 
 }  // namespace isonorm::nn

@@ -83,10 +83,20 @@ TEST_CASE("expectation: what a learned gain and a tied head take away") {
   };
   //                                              a1234567 b c12345 d12
   CHECK(row({}) == "===============");
-  CHECK(row({.tied = true}) == "===============");
-  CHECK(row({.affine = true}) == "=====--=-=--=--");
-  CHECK(row({.affine = true, .tied = true}) == "-------=-=--=--");
+  CHECK(row({.affine = true}) == "========-=--=--");
+  CHECK(row({.affine = true, .readers_mean = true}) == "=====--=-=--=--");
+  CHECK(row({.affine = true, .writers_mean = true, .readers_mean = true}) == "-------=-=--=--");
+  CHECK(row({.writers_mean = true}) == "-------=-=--=--");
   CHECK_THAT(expectation(variant("c3"), update, {.affine = true}).because, Contains("no place for a learned gain"));
+  CHECK(row({.gradient_mean = true}) == "===============");  // an update that has all properties does not see it either
+  Predicates adam = update;
+  adam.measured[static_cast<size_t>(Property::gradient_mean_unseen)].holds = false;
+  CHECK(expectation(variant("a7"), adam).value == Expectation::same);
+  CHECK(expectation(variant("a7"), adam, {.gradient_mean = true}).value == Expectation::different);
+  Visible isometric;
+  isometric.another_function[static_cast<size_t>(nn::StreamForm::crms_isometric)] = true;
+  CHECK(row(isometric) == "============!!!");
+  CHECK_THAT(expectation(variant("c5"), update, isometric).because, Contains("crms_isometric the model is another"));
 }
 
 TEST_CASE("expectation: follows what a variant stores and does, not its name") {

@@ -1,5 +1,5 @@
 // The test pass against predictions counted by hand from the logits.
-#include "training/held_out.h"
+#include "training/records/held_out.h"
 
 #include <cmath>
 #include <fstream>

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cctype>
 #include <fstream>
-#include <thread>
 
 #include "core/kernels/kernel.h"
 #include "core/system/blas_info.h"
 #include "core/system/parallel.h"
+#include "training/from_outside.h"
 #include "training/models/own_option.h"
 
 namespace isonorm::training {
@@ -48,24 +48,12 @@ std::string quoted(const std::string& word) {
   return result;
 }
 
-// The name of a row, and whether it is a program's own.
-constexpr const char* kFromOutside = " (from outside)";
-std::string named(const ModelRow& m) {
-  const bool listed = std::find(std::begin(kModels), std::end(kModels), &m) != std::end(kModels);
-  return text(m.name, listed ? "" : kFromOutside);
-}
-std::string named(const OptimizerRow& o) {
-  const auto all = optimizers();
-  const bool listed = std::any_of(all.begin(), all.end(), [&](const OptimizerRow& known) { return &known == &o; });
-  return text(o.name, listed ? "" : kFromOutside);
-}
-
 }  // namespace
 
 OptionList option_list(const TrainingOptions& o) {
-  OptionList list = {{"model", named(*o.model)},
+  OptionList list = {{"model", name_and_origin(*o.model)},
                      {"data", o.data},
-                     {"optimizer", named(*o.optimizer)},
+                     {"optimizer", name_and_origin(*o.optimizer)},
                      {"lr", text(o.lr)},
                      {"warmup", text(o.warmup)},
                      {"weight-decay", text(o.decay())},
@@ -99,7 +87,7 @@ OptionList option_list(const TrainingOptions& o) {
   where(o.branch.dropout > 0, "dropout", text(o.branch.dropout));
   where(o.branch.stochastic_depth > 0, "stochastic-depth", text(o.branch.stochastic_depth));
   where(o.branch.layer_scale > 0, "layer-scale", text(o.branch.layer_scale));
-  where(o.residual != nn::kPreNorm, "residual", o.residual.name);
+  where(o.residual != nn::kPreNorm, "residual", name_and_origin(o.residual));
   where(o.decay_matrices_only, "decay-matrices-only", "true");
   where(o.accumulate > 1, "accumulate", text(o.accumulate));
   where(o.ema > 0, "ema", text(o.ema));

@@ -19,8 +19,8 @@ json evaluation_json(const Evaluation& e, Input input) {
           {"predictions", e.predictions}};
 }
 
-// Of a manifest what two parts of one training have in common, wherever its data and first weights lie. Of what is none,
-// null.
+// Of a manifest what two parts of one training have in common, wherever its data and first weights lie. Of what is
+// none, null.
 json identity(const json& manifest) {
   if (!manifest.is_object()) return {};
   json of = json::object();
@@ -70,7 +70,7 @@ std::string to_json(const TrainingResult& training) {
                        {"manifest", manifest_json(training.manifest)},
                        {"parameters", training.parameters},
                        {"first_step", training.first_step},
-                       {"earlier", training.earlier_options.empty() ? json(nullptr) : json(training.earlier_options)},
+                       {"earlier", training.manifest.earlier.empty() ? json(nullptr) : json(training.manifest.earlier)},
                        {"losses", losses},
                        {"evaluations", evaluations},
                        {"seconds", training.seconds}};
@@ -115,7 +115,7 @@ int64_t logged_bytes(std::istream& log, const Manifest& manifest, int until) {
   return kept;
 }
 
-TrainingCourse logged_course(std::istream& log, const Manifest& manifest, int until, const std::string& earlier) {
+TrainingCourse logged_course(std::istream& log, const Manifest& manifest, int until) {
   std::map<int, TrainingStep> steps;
   std::map<int, Evaluation> evaluations;
   bool ours = false;
@@ -125,7 +125,7 @@ TrainingCourse logged_course(std::istream& log, const Manifest& manifest, int un
     if (!j.is_object()) continue;
     try {
       if (j.contains("manifest")) {
-        ours = identity(j["manifest"]) == identity(wanted) || before(j["manifest"], wanted, earlier);
+        ours = identity(j["manifest"]) == identity(wanted) || before(j["manifest"], wanted, manifest.earlier);
       } else if (ours && j.contains("evaluation")) {
         const json& e = j["evaluation"];
         const int step = e.at("step");

@@ -20,10 +20,10 @@ std::string log_step(const TrainingStep& step);
 std::string log_evaluation(const Evaluation& evaluation, Input input);
 std::string log_end(const TrainingResult& training);
 
-// What a log has of the training of this manifest up to step `until`: of each step and test pass the last line that was
-// written. What belongs to other trainings, and a line that was cut off, is passed over. Of a training that was
-// extended `earlier` says which options its steps had before (TrainingResult::earlier_options).
-TrainingCourse logged_course(std::istream& log, const Manifest& manifest, int until, const std::string& earlier = {});
+// What a log has of the training of this manifest up to step `until`, of steps before it was extended, too: of each step
+// and test pass the last line that was written. What belongs to other trainings, and a line that was cut off, is passed
+// over.
+TrainingCourse logged_course(std::istream& log, const Manifest& manifest, int until);
 // Bytes of a log that a training which goes on after step `until` (0: which begins) keeps: all before the first later
 // step of its own, which was logged after the checkpoint, and what other trainings logged before that. Half a line
 // never.

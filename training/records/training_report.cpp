@@ -9,6 +9,7 @@
 #include "core/printed.h"
 #include "reports/figure.h"
 #include "reports/page.h"
+#include "training/from_outside.h"
 #include "training/records/manifest_html.h"
 #include "training/records/training_text.h"
 
@@ -126,12 +127,12 @@ reports::TextTable evaluation_table(const TrainingCourse& course, Input input) {
 
 std::string report_html(const TrainingResult& training) {
   const TrainingOptions& o = training.options;
-  std::string out =
-      text("<h1>", reports::escaped(training.form), ", trained</h1>\n<p class=\"soft\">", "A ", o.model->noun, ". ",
-           name_of(o.dtype), ", ", name_of(o.optimizer), ", ", o.step_count(), " steps of ", o.batch,
-           " examples.</p>\n<p><strong>", reports::escaped(summary_sentence(training)), ".</strong></p>\n");
-  if (!training.earlier_options.empty())
-    out += text("<p>Extended: ", reports::escaped(training.earlier_options),
+  std::string out = text("<h1>", reports::escaped(training.form), ", trained</h1>\n<p class=\"soft\">", "A ",
+                         reports::escaped(o.model->noun), ". ", name_of(o.dtype), ", ", reports::escaped(rows_text(o)),
+                         ", ", o.step_count(), " steps of ", o.batch, " examples.</p>\n<p><strong>",
+                         reports::escaped(summary_sentence(training)), ".</strong></p>\n");
+  if (!training.manifest.earlier.empty())
+    out += text("<p>Extended: ", reports::escaped(training.manifest.earlier),
                 ". A training from the start with the options below is another one.</p>\n");
   const TrainingCourse course = whole(training);
   out += gone_on_text(training) + figure_html(loss_figure(course));

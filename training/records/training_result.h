@@ -35,7 +35,6 @@ struct TrainingResult {
   Manifest manifest;
   int64_t parameters = 0;
   int first_step = 1;                   // of this part of the training: more than 1 where a checkpoint was gone on with
-  std::string earlier_options = {};     // that steps before it had otherwise: "to step 300 with --steps 300"
   TrainingCourse earlier;               // what its log knows of the steps before first_step
   std::vector<TrainingStep> steps;      // first_step, first_step + 1, ...
   std::vector<Evaluation> evaluations;  // the last is of the trained model; none where there is nothing to test on

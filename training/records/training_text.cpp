@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/printed.h"
+#include "training/from_outside.h"
 
 namespace isonorm::training {
 
@@ -15,8 +16,8 @@ std::string evaluation_text(const Evaluation& e, Input input) {
 
 std::string summary_sentence(const TrainingResult& training) {
   const TrainingOptions& o = training.options;
-  return text(o.residual == nn::kPreNorm ? "" : text(o.residual.name, ", "), training.form, ", ", training.parameters,
-              " parameters, ", o.step_count(), " steps: ",
+  return text(o.residual == nn::kPreNorm ? "" : text(name_and_origin(o.residual), ", "), training.form, ", ",
+              training.parameters, " parameters, ", o.step_count(), " steps: ",
               training.evaluations.empty() ? "nothing to test on"
                                            : evaluation_text(training.evaluations.back(), o.model->input));
 }

@@ -1,4 +1,4 @@
-#include "training/held_out.h"
+#include "training/records/held_out.h"
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops/loss.h"

@@ -1,0 +1,259 @@
+// Norms of a program's own in proofs, the grid and the certificate: what is expected of them follows from what the
+// function was measured to see, also where they are not what they seem.
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/reduce.h"
+#include "equivalence/certificate/certificate_text.h"
+#include "equivalence/grid/grid.h"
+#include "equivalence/lockstep/prove.h"
+#include "equivalence/text/grid_text.h"
+#include "equivalence/text/summary.h"
+#include "nn/gpt.h"
+#include "tests/support/catch.h"
+#include "training/from_outside.h"
+#include "training/model_options.h"
+
+using namespace isonorm;
+using namespace isonorm::equivalence;
+using namespace isonorm::training;
+using Catch::Matchers::Contains;
+using nn::StreamForm;
+
+namespace {
+
+// x <- x + branch(F::norm(x)).
+template <class F> struct Normed : nn::Connection {
+  Normed(const nn::Stream& stream, const nn::StreamNormOptions&) : Connection(stream) {}
+  Tensor read(nn::Residual& r) override {
+    return F::norm(r.settle(), stream().form(), static_cast<double>(stream().width()));
+  }
+  void join(nn::Residual& r, const Tensor& branch) override { r.pending = branch; }
+};
+template <class F> nn::Arrangement arrangement(const char* name) {
+  return {name, nn::block_of<Normed<F>>, nn::last_of<Normed<F>>};
+}
+
+Tensor centred_where(StreamForm form, const Tensor& x) { return form == StreamForm::layer_norm ? recentre(x, -1) : x; }
+
+// Divides by 1 + root mean square: of the length of rows alone, which all coordinates know.
+struct Soft {
+  static Tensor norm(const Tensor& rows, StreamForm form, double width) {
+    const Tensor x = centred_where(form, rows);
+    Tensor squares = sum(square(x), {-1}, true);
+    if (form == StreamForm::crms_norm) squares = squares + square(sum(x, {-1}, true));
+    return x / (sqrt(squares / width) + 1.0);
+  }
+};
+// Divides by 1 + mean |x|, which is that of the row in the first three forms, and turns with the Helmert basis in the
+// fourth.
+struct Absolute {
+  static Tensor norm(const Tensor& rows, StreamForm form, double width) {
+    const Tensor x = centred_where(form, rows);
+    Tensor size = sum(abs(x), {-1}, true);
+    if (form == StreamForm::crms_norm) size = size + abs(sum(x, {-1}, true));
+    return x / (size / width + 1.0);
+  }
+};
+// Takes no mean away: writers' means and readers' are seen.
+struct Uncentred {
+  static Tensor norm(const Tensor& rows, StreamForm, double width) {
+    return rows / (sqrt(sum(square(rows), {-1}, true) / width) + 1.0);
+  }
+};
+
+bool another(const Visible& v, StreamForm form) { return v.another_function[static_cast<size_t>(form)]; }
+
+TableOptions grid(const nn::Arrangement& residual) {
+  TableOptions o;
+  o.residual = residual;
+  o.seeds = 1;
+  o.columns = {recipe("sgd"), recipe("adamw")};
+  return o;
+}
+
+std::string expected(const TableResult& r, size_t column) {
+  std::string signs;
+  for (size_t row = 0; row < r.options.rows.size(); ++row) {
+    const Expectation e = r.cell(row, column).expected;
+    signs += e == Expectation::same ? '=' : e == Expectation::different ? '!' : '-';
+  }
+  return signs;
+}
+
+}  // namespace
+
+TEST_CASE("visible: gains let readers' means be seen, and a tied head behind them those of writers") {
+  for (const ModelRow* model : kModels)
+    for (const bool affine : {false, true})
+      for (const bool tied : {false, true}) {
+        TableOptions o;
+        o.model = model, o.affine = affine, o.tied = tied, o.made = model == &kVit;
+        if (tied && model == &kVit) continue;
+        const Visible v = visible_of(o);
+        INFO(model->name << affine << tied);
+        CHECK(v.affine == affine);
+        CHECK(v.readers_mean == affine);
+        CHECK(v.writers_mean == (affine && tied));
+        CHECK_FALSE(v.gradient_mean);
+        for (StreamForm form : nn::kStreamForms) CHECK_FALSE(another(v, form));
+      }
+}
+
+TEST_CASE("visible: what a norm of one's own sees is measured") {
+  const Visible soft = visible_of(grid(arrangement<Soft>("soft"))),
+                absolute = visible_of(grid(arrangement<Absolute>("absolute"))),
+                uncentred = visible_of(grid(arrangement<Uncentred>("uncentred")));
+  for (const Visible& v : {soft, absolute}) CHECK_FALSE((v.writers_mean || v.readers_mean));
+  for (StreamForm form : nn::kCentredForms) {
+    CHECK_FALSE(another(soft, form));
+    CHECK(another(absolute, form) == (form == StreamForm::crms_isometric));
+    CHECK(another(uncentred, form));
+  }
+  CHECK((uncentred.writers_mean && uncentred.readers_mean));
+  CHECK_FALSE(soft.gradient_mean);
+  CHECK(absolute.gradient_mean);  // |x| becomes its sign, which is not centred
+}
+
+TEST_CASE("grid: norms of one's own come out as derived") {
+  //                                                     a1234567 b c12345 d12
+  const std::tuple<nn::Arrangement, const char*, const char*> cases[] = {
+      {arrangement<Soft>("soft"), "=!======!======", "=!!!=!==!=!==!="},
+      {arrangement<Absolute>("absolute"), "=!===!==!===!!!", "=!!!=!!=!=!=!!!"},
+      {arrangement<Uncentred>("uncentred"), "-------!-!--!--", "-------!-!--!--"}};
+  for (const auto& [residual, sgd, adamw] : cases) {
+    const TableResult r = table(grid(residual));
+    INFO(residual.name << ": " << table_sentence(r));
+    CHECK(r.as_expected());
+    CHECK(expected(r, 0) == sgd);
+    CHECK(expected(r, 1) == adamw);
+  }
+}
+
+TEST_CASE("prove: a form in which a norm of one's own is another function comes out different") {
+  ProofOptions o;
+  o.training.model = &kGpt, o.training.steps = 20, o.training.batch = 4, o.training.width = 8, o.training.depth = 1;
+  o.training.heads = 2, o.training.context = 6;
+  o.training.residual = arrangement<Absolute>("absolute");
+  const ProofResult all = prove(o);
+  CHECK(all.verdict == Verdict::different);
+  CHECK_THAT(repeat_command(all.manifest), Contains("absolute (from outside)"));
+  o.forms = {"rms_norm", "crms_norm"};
+  CHECK(prove(o).equivalent());
+  o.training.residual = arrangement<Uncentred>("uncentred");
+  CHECK(prove(o).verdict == Verdict::different);
+}
+
+TEST_CASE("a row that calls itself by a listed name is from outside all the same") {
+  const nn::Arrangement forged = arrangement<Uncentred>("pre_norm");
+  CHECK_FALSE(listed(forged));
+  CHECK(listed(nn::kPreNorm));
+  CHECK(listed(nn::kPostNorm));
+  CHECK(name_and_origin(forged) == "pre_norm (from outside)");
+  OptimizerRow own = optimizer("adamw");
+  CHECK_FALSE(listed(own));
+  ModelRow model = kGpt;
+  CHECK_FALSE(listed(model));
+  Architecture a = architecture("gpt1");
+  CHECK_FALSE(from_outside(a));
+  CHECK(CertificateOptions().looks_at(a));
+  a.optimizer = &own;
+  CHECK(name_of(a) == "gpt1 (from outside)");
+  CHECK(CertificateOptions().looks_at(a));  // what rounding does to gradients has nothing to do with an optimizer
+  a.residual = forged;
+  CHECK_FALSE(CertificateOptions().looks_at(a));
+  a = architecture("gpt1");
+  a.model = &model;
+  CHECK_FALSE(CertificateOptions().looks_at(a));
+}
+
+TEST_CASE("certificate: an architecture of one's own is trained, named, and not looked at where nothing predicts it") {
+  CertificateOptions o;
+  Architecture soft = architecture("gpt1"), absolute = soft;
+  soft.name = "soft", soft.residual = arrangement<Soft>("soft_norm");
+  absolute.name = "absolute", absolute.residual = arrangement<Absolute>("absolute_norm");
+  o.negative_controls.resize(1), o.resolved.resize(1), o.steps = 24;
+  o.architectures = {soft};
+  const CertificateResult r = certify(o);
+  INFO(certificate_sentence(r));
+  CHECK(r.certified());
+  CHECK(r.gradients.empty());
+  CHECK_THAT(certificate_sentence(r), Contains("1 architecture (from outside: soft) trains") &&
+                                          Contains("not looked at at single points: soft") &&
+                                          !Contains("gradients of"));
+  CHECK_THAT(trajectory_table(r).rows.at(0).at(0).text, Contains("connections soft_norm (from outside)"));
+  CHECK_THAT(certificate_json(r), Contains("\"from_outside\": true"));
+  o.architectures = {absolute};
+  const CertificateResult refuted = certify(o);
+  CHECK(refuted.verdict == Verdict::different);
+  CHECK_THAT(refuted.reason, Contains("absolute (from outside) in f64: crms_isometric came out different"));
+}
+
+namespace {
+
+// As Soft, with a fault of 1e-11 in rms_norm alone, and noise that hides it: of each call another one.
+struct Noisy {
+  static Tensor norm(const Tensor& rows, StreamForm form, double width) {
+    static int calls = 0;
+    return Soft::norm(rows, form, width) * (1 + 1e-10 * ++calls + (form == StreamForm::rms_norm ? 1e-11 : 0));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("from outside: what does not compute the same twice is refused, since it would widen its own bound") {
+  Architecture noisy = architecture("gpt1");
+  noisy.name = "noisy", noisy.residual = arrangement<Noisy>("noisy");
+  CHECK_THROWS_WITH(train_architecture(noisy, DType::f64, 20, 4, 1), Contains("does not repeat itself"));
+}
+
+TEST_CASE("from outside: rows that lack what they need, and what cannot be said of them, are named in one line") {
+  const auto trained = [](auto change) {
+    TrainingOptions o = training_options(architecture("gpt1"), DType::f64, 1);
+    change(o);
+    const Architecture a = architecture("gpt1");
+    initial_model(o, shape_of(a));
+    build_optimizer(o, {});
+  };
+  OptimizerRow nothing{.name = "nothing", .make = nullptr},
+      none{.name = "none", .make = [](const TrainingOptions&, const std::vector<nn::Parameter>&) {
+             return std::unique_ptr<optim::Optimizer>();
+           }};
+  CHECK_THROWS_WITH(trained([&](TrainingOptions& o) { o.optimizer = &nothing; }), Contains("the row nothing lacks"));
+  CHECK_THROWS_WITH(trained([&](TrainingOptions& o) { o.optimizer = &none; }), "optimizer: the row none made none");
+  CHECK_THROWS_WITH(trained([&](TrainingOptions& o) { o.optimizer = nullptr; }), Contains("there is no optimizer"));
+  ModelRow bare{.name = "bare", .title = "Bare", .noun = "bare model", .input = Input::characters};
+  CHECK_THROWS_WITH(trained([&](TrainingOptions& o) { o.model = &bare; }), Contains("the row bare lacks"));
+  CHECK_THROWS_WITH(trained([&](TrainingOptions& o) {
+                      o.residual = {"empty", nullptr, nullptr};
+                    }),
+                    Contains("the row empty lacks"));
+
+  TableOptions gains = grid(arrangement<Soft>("soft"));
+  gains.affine = true;
+  CHECK_THROWS_WITH(table(gains), "table: asked for are norms with a learned gain, and those of soft have none");
+  CertificateOptions twice;
+  twice.architectures = {architecture("gpt1"), architecture("gpt1")};
+  CHECK_THROWS_WITH(certify(twice), "certificate: the architecture gpt1 is there twice");
+  Architecture own = architecture("gpt2");
+  own.residual = arrangement<Soft>("soft");
+  CertificateOptions beside;
+  beside.architectures = {own};
+  CHECK(beside.trained_regimes().empty());  // they are of the library's gpt2
+
+  // A file cannot name connections that the library does not list, least of all by a listed name.
+  nn::Gpt forged({.vocab = 5,
+                  .context = 4,
+                  .transformer = {.width = 8, .depth = 1, .heads = 2, .residual = arrangement<Soft>("pre_norm")}});
+  CHECK_THROWS_WITH(describe(forged),
+                    "describe: the connections pre_norm (from outside) are none that a file can name");
+}
+
+TEST_CASE("from outside: pages and lists say so, and take no markup from a row") {
+  OptimizerRow own = optimizer("adamw");
+  TableOptions o = grid(arrangement<Soft>("<b>soft"));
+  o.steps = 2, o.rows.resize(1);
+  o.columns = {recipe("adamw")};
+  o.columns[0].optimizer = &own;
+  const TableResult r = table(o);
+  CHECK_THAT(table_json({&r, 1}), Contains("\"optimizer_title\": \"AdamW (from outside)\""));
+  CHECK_THAT(table_html({&r, 1}), Contains("&lt;b&gt;soft (from outside)") && !Contains("<b>soft"));
+}
