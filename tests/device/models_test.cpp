@@ -223,6 +223,26 @@ TEST_CASE("a model moves, is cloned and prepared for inference where it lies") {
   CHECK(same_bytes(model(task.x), expected));
 }
 
+TEST_CASE("an optimizer's state follows a model that moves between steps") {
+  const auto losses = [](std::initializer_list<Device> places) {
+    const Task task = vit(small())();
+    task.model->to(DType::f64);
+    optim::AdamW opt(task.model->parameters(), {.lr = 0.01});
+    std::vector<double> all;
+    for (Device at : places) {
+      task.model->to(at);
+      const Tensor loss = plain_loss(*task.model, to(cast(task.x, DType::f64), at), to(task.y, at));
+      opt.zero_grad();
+      backward(loss);
+      opt.step();
+      all.push_back(loss.item());
+    }
+    return all;
+  };
+  const std::vector<double> here = losses({kCpu, kCpu, kCpu, kCpu}), moved = losses({kCpu, kCuda, kCuda1, kCpu});
+  for (size_t i = 0; i < here.size(); ++i) CHECK(moved[i] == Approx(here[i]).epsilon(1e-10));
+}
+
 TEST_CASE("a text is continued wherever model and prompt lie") {
   for (nn::Positions positions : {nn::Positions::learned, nn::Positions::none})
     for (double temperature : {0.0, 1.0}) {

@@ -14,9 +14,14 @@
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
+#include "core/kernels/attention.h"
 #include "core/kernels/copy.h"
+#include "core/kernels/optimizer.h"
 #include "core/print.h"
 #include "data/loader.h"
+#include "optim/adamw.h"
+#include "optim/clip.h"
+#include "optim/ema.h"
 #include "tests/support/catch.h"
 #include "tests/support/device.h"
 #include "tests/support/same_bytes.h"
@@ -119,8 +124,29 @@ TEST_CASE("two devices in one op are refused with both") {
   CHECK_THROWS_WITH(mul(a, b), "mul: cuda:0 and cuda:1");
   CHECK_THROWS_WITH(cat({a, b}, 0), "cat: cuda:0 and cuda:1");
   CHECK_THROWS_WITH(stack({a, here}, 0), "stack: cuda:0 and cpu");
-  // A slot says it where a function does not.
+}
+
+TEST_CASE("a slot refuses two devices in whatever holds its tensors") {
+  const Tensor here = ones({2, 2}), a = ones({2, 2}, {DType::f32, kCuda});
   CHECK_THROWS_WITH(kernels::copy(here, a), "copy: a tensor of shape [2, 2] lies on cuda:0, the others on cpu");
+  CHECK_THROWS_WITH(kernels::copy(a, here), "copy: a tensor of shape [2, 2] lies on cpu, the others on cuda:0");
+  const Tensor list[] = {here, a};
+  CHECK_THROWS_WITH(kernels::scale.on(kCpu, list, 2), Contains("scale: ") && Contains("lies on cuda:0"));
+  const kernels::Update updates[] = {{.gradient = a, .parameter = here, .state = {}, .rule = rules::Sgd{0.1}}};
+  CHECK_THROWS_WITH(kernels::update.on(kCpu, updates), Contains("update: ") && Contains("lies on cuda:0"));
+  const kernels::AttentionInputs in{a, a, a, here};
+  CHECK_THROWS_WITH(kernels::attention_backward.on(kCuda, {1, false}, {a, a, a}, {in, a, a, a}),
+                    Contains("attention_backward: ") && Contains("lies on cpu"));
+}
+
+TEST_CASE("optimizers, limits and averages refuse parameters on two devices") {
+  const Tensor a = require_grad(ones({2}, {DType::f32, kCuda})), b = require_grad(ones({2}));
+  set_gradient(a, ones({2}, {DType::f32, kCuda}));
+  set_gradient(b, ones({2}));
+  optim::AdamW opt({a, b});
+  CHECK_THROWS_WITH(opt.step(), "adamw: parameters lie on cuda:0 and on cpu");
+  CHECK_THROWS_WITH(optim::clip_grad_norm({a, b}, 1), "clip: gradients lie on cuda:0 and on cpu");
+  CHECK_THROWS_WITH(optim::Ema({a, b}), "ema: parameters lie on cuda:0 and on cpu");
 }
 
 TEST_CASE("gradients of another device are refused where they enter") {
