@@ -18,12 +18,12 @@ concept HoldsTensors = requires(S& s) {
 
 // Calls f for every tensor that an argument has, undefined ones too: none for numbers and sizes.
 template <class F> void each_tensor(F&& f, const Tensor& t) { f(t); }
-template <class F, class T> void each_tensor(F&& f, std::span<const T> list) {
-  for (const T& item : list) each_tensor(f, item);
-}
 template <class F, class T> void each_tensor(F&& f, const T& argument) {
   if constexpr (HoldsTensors<const T>)
     std::apply([&](const auto&... part) { (each_tensor(f, part), ...); }, T::tensors(argument));
+}
+template <class F, class T> void each_tensor(F&& f, std::span<const T> list) {
+  for (const T& item : list) each_tensor(f, item);
 }
 
 // Of the elements that the tensor refers to: one that is broadcast counts once. 0 where undefined.

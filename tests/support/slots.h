@@ -1,7 +1,6 @@
 // Every slot of core/kernels: a test compares this list with the headers.
 #pragma once
 
-#include <source_location>
 #include <string>
 
 #include "core/kernels/attention.h"
@@ -40,7 +39,7 @@ template <class F> void for_all_slots(F f) {
 // "matmul" of kernels::matmul: its name in the source, of which there is one, while several slots may have one name in
 // messages.
 template <auto& slot> std::string name_of_slot() {
-  const std::string here = std::source_location::current().function_name();  // "... slot = isonorm::kernels::matmul]"
+  const std::string here = __PRETTY_FUNCTION__;  // "... slot = isonorm::kernels::matmul]"
   const size_t begin = here.find("kernels::", here.find("slot = ")) + 9;
   return here.substr(begin, here.find_first_of(";]", begin) - begin);
 }
