@@ -10,6 +10,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/gradcheck.h"
 #include "autograd/ops/arrange.h"
+#include "autograd/ops/copy.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/index.h"
 #include "autograd/ops/loss.h"

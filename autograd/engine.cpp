@@ -42,6 +42,7 @@ void run(std::span<const Tensor> outputs, std::span<const Tensor> cotangents, st
       g = empty(y.shape(), y.options());
       kernels::fill(g, 1);
     }
+    check(g.device() == y.device(), "backward: the cotangent lies on ", g.device(), ", the tensor on ", y.device());
     check(g.shape() == y.shape() && g.dtype() == y.dtype(), "backward: the cotangent is ", g.dtype(), ' ', g.shape(),
           ", the tensor ", y.dtype(), ' ', y.shape());
     accumulate(n->outputs[y.impl().output].grad, std::move(g));
@@ -55,6 +56,8 @@ void run(std::span<const Tensor> outputs, std::span<const Tensor> cotangents, st
       Tensor& g = n.outputs[output].grad;
       if (!g.defined()) continue;
       Tensor changed = hook(g);
+      check(changed.device() == g.device(), "on_gradient: the hook returned a tensor on ", changed.device(),
+            ", expected ", g.device());
       check(changed.shape() == g.shape() && changed.dtype() == g.dtype(), "on_gradient: the hook returned ",
             changed.dtype(), ' ', changed.shape(), ", expected ", g.dtype(), ' ', g.shape());
       g = changed;
@@ -95,9 +98,11 @@ Tensor gradient(const Tensor& x) { return leaf_of(x, "gradient").gradient; }
 
 void set_gradient(const Tensor& x, const Tensor& g) {
   Node& n = leaf_of(x, "set_gradient");
-  if (g.defined())
+  if (g.defined()) {
+    check(g.device() == x.device(), "set_gradient: the gradient lies on ", g.device(), ", the tensor on ", x.device());
     check(g.shape() == x.shape() && g.dtype() == x.dtype(), "set_gradient: the gradient is ", g.dtype(), ' ', g.shape(),
           ", the tensor ", x.dtype(), ' ', x.shape());
+  }
   n.gradient = g.defined() ? detach(detached::contiguous(g)) : g;
 }
 

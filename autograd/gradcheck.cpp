@@ -6,6 +6,8 @@
 
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
+#include "autograd/ops/copy.h"
+#include "core/view.h"
 
 namespace isonorm {
 namespace {
@@ -81,7 +83,7 @@ std::vector<Tensor> analytic_gradients(const std::vector<Tensor>& outputs, const
     const std::vector<double>& ck = c[k++];
     if (!requires_grad(y)) continue;
     recorded.push_back(y);
-    cotangents.push_back(from_vector(ck, y.shape()));
+    cotangents.push_back(to(from_vector(ck, y.shape()), y.device()));
   }
   return grad(recorded, leaves, cotangents);
 }
@@ -100,7 +102,7 @@ GradcheckResult gradcheck(const TensorsFunction& f, const std::vector<Tensor>& i
       x.push_back(detach(given));
       continue;
     }
-    x.push_back(from_vector(given.to_vector<double>(), given.shape()));
+    x.push_back(detached::clone(given));
     leaves.push_back(require_grad(x.back()));
   }
 
@@ -127,12 +129,13 @@ GradcheckResult gradcheck(const TensorsFunction& f, const std::vector<Tensor>& i
     double largest = 0;
     for (size_t i = 0; i < at.size(); ++i) {
       const double h = step_at(at, static_cast<int64_t>(i), row, o.step);
+      const Tensor entry = as_strided(x[k], {}, {}, static_cast<int64_t>(i));
       const auto shifted = [&](double by) {
-        x[k].mutable_data<double>()[i] = at[i] + by;
+        fill(entry, at[i] + by);
         return evaluate(f, x);
       };
       const double near = contract(c, shifted(h), shifted(-h)), far = contract(c, shifted(2 * h), shifted(-2 * h));
-      x[k].mutable_data<double>()[i] = at[i];
+      fill(entry, at[i]);
       numeric[i] = (8 * near - far) / (12 * h);
       largest = std::max({largest, std::abs(analytic[i]), std::abs(numeric[i])});
     }

@@ -155,8 +155,11 @@ Tensor Flow::reuse(int i) {
 }
 
 namespace {
-// `g` as input number `input` of `op` takes it: summed over dimensions that were broadcast, in the input's dtype.
+// `g` as input number `input` of `op` takes it: summed over dimensions that were broadcast, in the input's dtype. Throws
+// where it lies on another device.
 [[gnu::noinline]] Tensor fitted(Tensor g, const NodeOutput& to, const char* op, int input) {
+  check(g.device() == to.device, op, ": backward gave input ", input, " a gradient on ", g.device(),
+        ", the input lies on ", to.device);
   if (g.shape() != to.shape) {
     check(broadcast_shapes(to.shape, g.shape(), op) == g.shape(), op, ": backward gave input ", input,
           " a gradient of shape ", g.shape(), ", the input has ", to.shape);
@@ -170,7 +173,8 @@ void Flow::give(int i, Tensor g) {
   const Edge& e = node_.inputs[i];
   if (!e.node) return;
   NodeOutput& to = e.node->outputs[e.output];
-  if (g.shape() != to.shape || g.dtype() != to.dtype) g = fitted(std::move(g), to, node_.name, i);
+  if (g.shape() != to.shape || g.dtype() != to.dtype || g.device() != to.device)
+    g = fitted(std::move(g), to, node_.name, i);
   if (checking) check_finite(g, node_.name, "backward", node_.path);
   accumulate(to.grad, std::move(g));
   frontier_.push(*e.node);

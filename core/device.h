@@ -18,6 +18,10 @@ struct Device {
 
 inline constexpr Device kCpu{};
 
+// Whether products and attention on this device take bf16 as it is, accumulating in f32. Where not, their rules compute
+// in f32 and round the result.
+constexpr bool native_bf16(Device d) { return d.kind == DeviceKind::cuda; }
+
 inline void append_text(std::string& s, Device d) { s += d.kind == DeviceKind::cpu ? "cpu" : text("cuda:", d.index); }
 
 }  // namespace isonorm

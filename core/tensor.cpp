@@ -94,7 +94,7 @@ void copy_into(const Tensor& dst, const Tensor& src) {
         " does not broadcast to ", dst.shape());
   check(dst.numel() == 0 || places_differ(dst), "copy_into: elements of the destination share a place: shape ",
         dst.shape(), ", strides ", dst.strides());
-  if (!may_overlap(dst, src)) return kernels::copy(dst, src);
+  if (!may_overlap(dst, src)) return kernels::copy_between(dst, src);
   kernels::copy(dst, detached::clone(src));
 }
 
@@ -113,7 +113,7 @@ template <class T> Tensor from_span(std::span<const T> values, const Dims& shape
 
 template <class T> std::vector<T> Tensor::to_vector() const {
   Tensor host = empty(shape(), {dtype_of<T>});
-  kernels::copy(host, *this);
+  kernels::copy_between(host, *this);
   const T* p = host.data<T>();
   return std::vector<T>(p, p + host.numel());
 }
@@ -121,7 +121,7 @@ template <class T> std::vector<T> Tensor::to_vector() const {
 double Tensor::item() const {
   check(numel() == 1, "item: the tensor has shape ", shape(), ", expected one element");
   Tensor host = empty(shape(), {DType::f64});
-  kernels::copy(host, *this);
+  kernels::copy_between(host, *this);
   return *host.data<double>();
 }
 

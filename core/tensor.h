@@ -96,6 +96,13 @@ Tensor empty_like(const Tensor& like);
 // A tensor over the storage of `base`, without graph. Throws where an element would lie outside of the storage.
 Tensor as_strided(const Tensor& base, const Dims& shape, const Dims& strides, int64_t offset);
 
+// Throws "op: cuda:0 and cpu" where one of the others lies on another device than x. Undefined ones lie nowhere.
+template <class... Others> void check_same_device(const char* op, const Tensor& x, const Others&... others) {
+  const Device device = x.device();
+  for (const Tensor* other : std::initializer_list<const Tensor*>{&others...})
+    if (other->defined()) check(other->device() == device, op, ": ", device, " and ", other->device());
+}
+
 // The same data without graph: gradients do not flow through the result.
 Tensor detach(const Tensor& x);
 
@@ -110,7 +117,7 @@ template <class T> Tensor tensor(std::initializer_list<T> values) {
 }
 
 // Writes the elements of `src`, broadcast and converted, over `dst` in place. Both may be views, also of one another:
-// what is written is what `src` held before. Neither takes part in a graph. Throws where `dst` is stretched, or
+// what is written is what `src` held before. They may lie on two devices. Neither takes part in a graph. Throws where `dst` is stretched, or
 // otherwise has two elements in one place.
 void copy_into(const Tensor& dst, const Tensor& src);
 // Sets every element in place: rounded once to nearest even, truncated to an integer. Throws where an integer dtype

@@ -9,6 +9,8 @@ namespace isonorm::data {
 Batch gather_batch(const LabelledImages& set, std::span<const int64_t> indices, const PixelScale& scale) {
   check(set.images.rank() == 3 && set.labels.shape() == Dims{set.images.size(0)}, "gather_batch: images ",
         set.images.shape(), " and labels ", set.labels.shape(), ", expected [n, height, width] and [n]");
+  check(set.images.device() == kCpu && set.labels.device() == kCpu, "gather_batch: the set lies on ",
+        set.images.device(), " and ", set.labels.device(), ", expected the CPU");
   check(scale.std > 0, "gather_batch: std is ", scale.std, ", expected above 0");
   const int64_t n = set.images.size(0), pixels = n == 0 ? 0 : set.images.numel() / n;
   const auto rows = static_cast<int64_t>(indices.size());

@@ -1,10 +1,14 @@
 #include "nn/coordinates.h"
 
+#include <algorithm>
 #include <cmath>
+#include <mutex>
 
+#include "autograd/ops/copy.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
+#include "core/view.h"
 
 namespace isonorm::nn {
 namespace {
@@ -13,6 +17,29 @@ namespace {
 Tensor times(const Tensor& x, int dim, const Tensor& matrix) {
   const int d = normalize_dim(dim, x.rank(), "stream");
   return d == x.rank() - 1 ? matmul(x, matrix) : transpose(matmul(transpose(x, d, -1), matrix), d, -1);
+}
+
+// The Helmert basis as a stream of x's dtype and device meets it. The last few are kept: a model asks for one or two, in
+// every forward and for every weight.
+Tensor basis(int64_t d, const Tensor& x) {
+  constexpr size_t kKept = 4;
+  struct Kept {
+    std::mutex mutex;
+    std::vector<Tensor> last;  // the one that was asked for last at the end
+  };
+  static Kept& kept = *new Kept;  // for ever: at exit a device may be gone before it
+  const std::lock_guard lock(kept.mutex);
+  std::vector<Tensor>& last = kept.last;
+  const auto fits = [&](const Tensor& q) {
+    return q.size(0) == d && q.dtype() == x.dtype() && q.device() == x.device();
+  };
+  if (const auto at = std::find_if(last.begin(), last.end(), fits); at != last.end()) {
+    std::rotate(at, at + 1, last.end());
+  } else {
+    if (last.size() == kKept) last.erase(last.begin());
+    last.push_back(to(detached::cast(helmert(d), x.dtype()), x.device()));
+  }
+  return last.back();
 }
 
 }  // namespace
@@ -35,11 +62,9 @@ Tensor expand_reader(const Tensor& b, int dim) {
   return cat({b - share, -share}, dim);
 }
 
-Tensor to_isometric(const Tensor& x, int dim) { return times(x, dim, cast(helmert(x.size(dim)), x.dtype())); }
+Tensor to_isometric(const Tensor& x, int dim) { return times(x, dim, basis(x.size(dim), x)); }
 
-Tensor from_isometric(const Tensor& w, int dim) {
-  return times(w, dim, transpose(cast(helmert(w.size(dim) + 1), w.dtype()), 0, 1));
-}
+Tensor from_isometric(const Tensor& w, int dim) { return times(w, dim, transpose(basis(w.size(dim) + 1, w), 0, 1)); }
 
 Tensor helmert(int64_t d) {
   std::vector<double> q(static_cast<size_t>(d * (d - 1)));

@@ -1,6 +1,7 @@
 #include "nn/gpt.h"
 
 #include "autograd/grad_mode.h"
+#include "autograd/ops/copy.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/index.h"
 #include "autograd/ops/matmul.h"
@@ -42,7 +43,7 @@ Tensor Gpt::features(const Tensor& ids) {
   check(ids.rank() == 2 && ids.size(1) <= options.context, "gpt: ids have shape ", ids.shape(),
         ", expected [batch, at most ", options.context, "]");
   Residual r{token_(ids), {}};
-  if (position_) r.stream = r.stream + (*position_)(arange(ids.size(1)));
+  if (position_) r.stream = r.stream + (*position_)(arange(ids.size(1), {DType::i64, ids.device()}));
   blocks_(r);
   return norm_.read(r);
 }
@@ -78,10 +79,11 @@ Tensor generate(Gpt& model, const Tensor& prompt, GenerateOptions o, Generator& 
   NoGrad no_grad;
   std::vector<int64_t> ids = prompt.to_vector<int64_t>();
   const size_t context = static_cast<size_t>(model.options.context);
+  const Device device = model.parameters().front().device();
   for (int64_t i = 0; i < o.length; ++i) {
     const size_t seen = std::min(ids.size(), context);
     const Tensor window = from_span(std::span<const int64_t>(ids).last(seen), {1, static_cast<int64_t>(seen)});
-    Tensor logits = select(select(model(window), 1, -1), 0, 0);
+    Tensor logits = select(select(model(to(window, device)), 1, -1), 0, 0);
     if (o.temperature == 0) {
       ids.push_back(static_cast<int64_t>(argmax(logits).item()));
       continue;
@@ -93,7 +95,7 @@ Tensor generate(Gpt& model, const Tensor& prompt, GenerateOptions o, Generator& 
     }
     ids.push_back(static_cast<int64_t>(multinomial(softmax(logits, -1), 1, false, generator).item()));
   }
-  return from_vector(ids, {static_cast<int64_t>(ids.size())});
+  return to(from_vector(ids, {static_cast<int64_t>(ids.size())}), prompt.device());
 }
 
 GptOptions gpt_preset(std::string_view name) {

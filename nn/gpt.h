@@ -47,7 +47,8 @@ struct GenerateOptions {
   int64_t top_k = 0;       // choose among the k most likely; 0: among all
 };
 
-// Continues `prompt` (i64 [time]): returns prompt and `length` ids after it. The model sees the last `context` ids.
+// Continues `prompt` (i64 [time], on any device): returns prompt and `length` ids after it, where the prompt lies. The
+// model sees the last `context` ids.
 // Throws on an empty prompt.
 Tensor generate(Gpt& model, const Tensor& prompt, GenerateOptions options, Generator& generator);
 

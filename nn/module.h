@@ -103,12 +103,15 @@ class Module {
   std::vector<std::unique_ptr<Module>> children_;
 };
 
-// A second module built by M(arguments...) with the parameter values of `module` and tensors of its own. Modules that
+// A second module built by M(arguments...) with the parameter values of `module` and tensors of its own, on its device. Modules that
 // keep their options need no arguments: clone(vit).
 template <class M, class... Arguments> M clone(const M& module, Arguments&&... arguments) {
   const auto copy_state = [&](M copy) {
     const auto parameters = module.parameters();
-    if (!parameters.empty()) copy.to(parameters.front().dtype());
+    if (!parameters.empty()) {
+      copy.to(parameters.front().dtype());
+      copy.to(parameters.front().device());
+    }
     copy.load_state_dict(module.state_dict());
     copy.train(module.training());
     return copy;

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "autograd/engine.h"
+#include "autograd/ops/copy.h"
 
 namespace isonorm::optim {
 
@@ -87,6 +88,7 @@ bool Optimizer::begin_step(Entry& e, Tensor& gradient) {
       e.state.push_back(empty(spec.shape, {acc_dtype(e.parameter.dtype()), e.parameter.device()}));
       fill(e.state.back(), spec.initial);
     }
+  for (Tensor& s : e.state) s = to(s, e.parameter.device());  // where the parameter moved since the last step
   ++e.steps;
   return true;
 }

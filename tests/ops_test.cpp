@@ -7,6 +7,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/checks.h"
 #include "tests/support/guard_allocator.h"
+#include "tests/support/test_device.h"
 
 using namespace isonorm;
 using namespace isonorm::test;
@@ -94,6 +95,12 @@ TEST_CASE("bits do not depend on the run or the number of threads") {
   for_rows("bits", [](const OpCase& op, const Sample& s) {
     return first_complaint(op.dtypes, [&](DType dtype) { return check_bits(op, s, dtype); });
   });
+}
+
+TEST_CASE("inputs on two devices are refused with both") {
+  if (test_device() == kCpu) return;
+  for_rows("two devices",
+           [](const OpCase& op, const Sample& s) { return s.large ? std::string() : check_mixture(op, s); });
 }
 
 TEST_CASE("bad calls throw one line with the op's name and the values") {

@@ -15,6 +15,7 @@ AddNorm reference::add_norm(const Tensor& x, const Tensor& branch, const NormSpe
 }
 
 AddNorm add_norm(const Tensor& x, const Tensor& branch, const NormSpec& spec, const Tensor& gain, const Tensor& bias) {
+  check_same_device("add_norm", x, branch);
   check(x.shape() == branch.shape(), "add_norm: shapes ", x.shape(), " and ", branch.shape(), " differ");
   check(x.dtype() == branch.dtype(), "add_norm: dtypes ", x.dtype(), " and ", branch.dtype(), " differ");
   detail::check_norm("add_norm", spec, x, gain, bias);

@@ -32,21 +32,23 @@ Tensor unit_stride(const Tensor& x) { return x.strides()[3] == 1 ? detach(x) : d
 
 // out: where the result goes, any strides with adjacent elements. Returns the logarithms of the sums. No graph.
 Tensor run_forward(kernels::AttentionSpec spec, const Tensor& out, const kernels::AttentionInputs& in) {
-  Tensor lse = empty({in.q.size(0), in.q.size(1), in.q.size(2)}, in.q.options());
+  Tensor lse = empty({in.q.size(0), in.q.size(1), in.q.size(2)}, {acc_dtype(in.q.dtype()), in.q.device()});
   if (out.numel() > 0 || lse.numel() > 0) kernels::attention_forward.on(out.device(), spec, out, lse, in);
   return lse;
 }
 
-// The mask as [batch, heads, queries, keys] without a copy; undefined where there is none.
-Tensor full_mask(const char* op, const AttentionOptions& o, const Dims& scores, DType dtype) {
+// The mask of inputs like q as [batch, heads, queries, keys] without a copy; undefined where there is none.
+Tensor full_mask(const char* op, const AttentionOptions& o, const Dims& scores, const Tensor& q) {
   if (!o.mask.defined()) return {};
-  check(o.mask.dtype() == dtype, op, ": the mask is ", o.mask.dtype(), ", the inputs ", dtype);
+  check_same_device(op, q, o.mask);
+  check(o.mask.dtype() == q.dtype(), op, ": the mask is ", o.mask.dtype(), ", the inputs ", q.dtype());
   check(broadcast_shapes(o.mask.shape(), scores, op) == scores, op, ": mask ", o.mask.shape(),
         " does not stretch to the scores ", scores);
   return detached::expand(o.mask, scores);
 }
 
 void check_inputs(const char* op, const Tensor& q, const Tensor& k, const Tensor& v) {
+  check_same_device(op, q, k, v);
   check(is_floating(q.dtype()), op, ": dtype is ", q.dtype(), ", expected f32, f64 or bf16");
   check(q.dtype() == k.dtype() && q.dtype() == v.dtype(), op, ": dtypes of q, k, v differ: ", q.dtype(), ", ",
         k.dtype(), ", ", v.dtype());
@@ -89,10 +91,10 @@ Tensor reference::scaled_dot_product_attention(const Tensor& q, const Tensor& k,
 
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o) {
   check_inputs(kHeads, q, k, v);
-  const Tensor mask = full_mask(kHeads, o, {q.size(0), q.size(1), q.size(2), k.size(2)}, q.dtype());
+  const Tensor mask = full_mask(kHeads, o, {q.size(0), q.size(1), q.size(2), k.size(2)}, q);
   if (use_reference() || (o.mask.defined() && requires_grad(o.mask)))
     return reference::scaled_dot_product_attention(q, k, v, o);
-  if (q.dtype() == DType::bf16)
+  if (q.dtype() == DType::bf16 && !native_bf16(q.device()))
     return cast(scaled_dot_product_attention(cast(q, DType::f32), cast(k, DType::f32), cast(v, DType::f32), in_f32(o)),
                 DType::bf16);
   const kernels::AttentionSpec spec{scale_of(o, q.size(3)), o.causal};
@@ -126,9 +128,10 @@ Tensor packed_attention(const Tensor& qkv, int64_t heads, const AttentionOptions
   check(qkv.rank() == 3 && heads > 0 && qkv.size(2) % 3 == 0 && qkv.size(2) / 3 % heads == 0, kPacked, ": input ",
         qkv.shape(), " does not divide into [batch, time, 3 x ", heads, " heads x size]");
   const int64_t b = qkv.size(0), t = qkv.size(1), width = qkv.size(2) / 3;
-  const Tensor mask = full_mask(kPacked, o, {b, heads, t, t}, qkv.dtype());
+  const Tensor mask = full_mask(kPacked, o, {b, heads, t, t}, qkv);
   if (use_reference() || (o.mask.defined() && requires_grad(o.mask))) return reference::packed_attention(qkv, heads, o);
-  if (qkv.dtype() == DType::bf16) return cast(packed_attention(cast(qkv, DType::f32), heads, in_f32(o)), DType::bf16);
+  if (qkv.dtype() == DType::bf16 && !native_bf16(qkv.device()))
+    return cast(packed_attention(cast(qkv, DType::f32), heads, in_f32(o)), DType::bf16);
   const kernels::AttentionSpec spec{scale_of(o, width / heads), o.causal};
   const Tensor packed = detached::contiguous(qkv);
   Tensor out = empty({b, t, width}, qkv.options());

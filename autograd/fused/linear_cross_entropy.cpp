@@ -29,6 +29,7 @@ Tensor reference::linear_cross_entropy(const Tensor& x, const Tensor& weight, co
 
 Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& target,
                             const CrossEntropyOptions& o) {
+  check_same_device("linear_cross_entropy", x, weight, bias, target);
   check(x.rank() >= 1 && weight.rank() == 2 && x.size(-1) == weight.size(1) && x.dtype() == weight.dtype(),
         "linear_cross_entropy: input ", x.dtype(), ' ', x.shape(), " does not fit weight ", weight.dtype(), ' ',
         weight.shape());
@@ -49,20 +50,21 @@ Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor&
     return reference::linear_cross_entropy(x, weight, bias, target, o);
   const Device device = x.device();
   const TensorOptions acc{acc_dtype(x.dtype()), device};
-  const auto computed_in = [&](const Tensor& t) { return detached::cast(detached::contiguous(t), acc.dtype); };
+  const TensorOptions products{native_bf16(device) ? x.dtype() : acc.dtype, device};  // what they take and give
+  const auto computed_in = [&](const Tensor& t) { return detached::cast(detached::contiguous(t), products.dtype); };
   const Tensor input = detached::reshape(computed_in(x), {n, width}), w = computed_in(weight),
                shift = computed_in(bias);
   const Tensor w_transposed = detached::transpose(w, 0, 1);
   const kernels::CrossEntropySpec spec{o.ignore_index, o.label_smoothing};
   Tensor dx, dw, db;
-  if (takes_gradient(x)) dx = empty({n, width}, acc);
+  if (takes_gradient(x)) dx = empty({n, width}, products);
   if (takes_gradient(weight)) dw = n > 0 ? empty({classes, width}, acc) : zeros({classes, width}, acc);
   if (takes_gradient(bias)) db = n > 0 ? empty({classes}, acc) : zeros({classes}, acc);
 
   const Tensor losses = empty({n}, acc), scale = empty({1}, acc), out = empty({}, x.options());
   kernels::cross_entropy_scale.on(device, scale, id, o.ignore_index, o.reduction == Reduction::mean);
   const int64_t chunk = std::min(n, std::max(kFewestRows, kChunk / classes));
-  const Tensor buffer = empty({chunk, classes}, acc), stats = empty({chunk, 2}, acc);
+  const Tensor buffer = empty({chunk, classes}, products), stats = empty({chunk, 2}, acc);
   for (int64_t begin = 0; begin < n; begin += chunk) {
     const int64_t count = std::min(chunk, n - begin);
     const auto rows = [&](const Tensor& t) { return detached::narrow(t, 0, begin, count); };

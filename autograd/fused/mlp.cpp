@@ -30,10 +30,11 @@ Tensor reference::mlp(const Tensor& x, const Tensor& w1, const Tensor& b1, const
 Tensor mlp(const Tensor& x, const Tensor& w1, const Tensor& b1, const Tensor& w2, const Tensor& b2, GeluForm form) {
   check(is_floating(x.dtype()) && x.rank() >= 1, "mlp: input is ", x.dtype(), ' ', x.shape(),
         ", expected a floating one, [..., in]");
+  check_same_device("mlp", x, w1, b1, w2, b2);
   check_layer(w1, b1, x, x.size(-1), "w1");
   check_layer(w2, b2, x, w1.size(0), "w2");
-  // bf16 is computed in f32, op by op.
-  if (use_reference() || x.dtype() == DType::bf16 || x.numel() == 0 || w1.numel() == 0 || w2.numel() == 0)
+  const bool op_by_op = x.dtype() == DType::bf16 && !native_bf16(x.device());
+  if (use_reference() || op_by_op || x.numel() == 0 || w1.numel() == 0 || w2.numel() == 0)
     return reference::mlp(x, w1, b1, w2, b2, form);
   const int64_t in = x.size(-1), rows = x.numel() / in, hidden = w1.size(0), out = w2.size(0);
   const bool tanh_form = form == GeluForm::tanh;

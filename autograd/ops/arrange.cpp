@@ -18,6 +18,7 @@ Tensor cat(const std::vector<Tensor>& parts, int dim) {
   shape[d] = 0;
   std::vector<int64_t> sizes;
   for (const Tensor& p : parts) {
+    check_same_device("cat", first, p);
     check(p.dtype() == first.dtype(), "cat: dtypes ", first.dtype(), " and ", p.dtype(), " differ");
     Dims like = p.rank() == first.rank() ? p.shape() : Dims{};
     if (p.rank() == first.rank()) like[d] = first.shape()[d];
@@ -27,9 +28,10 @@ Tensor cat(const std::vector<Tensor>& parts, int dim) {
     shape[d] = checked_add(shape[d], p.shape()[d], "cat");
   }
   Tensor out = empty(shape, first.options());
-  {
-    const std::vector<Tensor> places = split(out, sizes, d);
-    for (size_t i = 0; i < parts.size(); ++i) kernels::copy(places[i], parts[i]);
+  int64_t at = 0;
+  for (const Tensor& p : parts) {
+    kernels::copy(detached::narrow(out, d, at, p.shape()[d]), p);
+    at += p.shape()[d];
   }
   if (!is_floating(first.dtype())) return out;
   if (Node* n = track("cat", {&out, 1}, parts))
@@ -46,6 +48,7 @@ Tensor stack(const std::vector<Tensor>& parts, int dim) {
   const int d = normalize_dim(dim, parts.front().rank() + 1, "stack");
   std::vector<Tensor> wide;
   for (const Tensor& p : parts) {
+    check_same_device("stack", parts.front(), p);
     check(p.dtype() == parts.front().dtype(), "stack: dtypes ", parts.front().dtype(), " and ", p.dtype(), " differ");
     check(p.shape() == parts.front().shape(), "stack: shapes ", parts.front().shape(), " and ", p.shape(), " differ");
     wide.push_back(unsqueeze(p, d));

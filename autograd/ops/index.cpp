@@ -48,6 +48,7 @@ Tensor take(const char* name, const Tensor& x, kernels::IndexShape s, const Tens
 }  // namespace
 
 Tensor embedding(const Tensor& weight, const Tensor& ids) {
+  check_same_device("embedding", weight, ids);
   check(weight.rank() == 2 && is_floating(weight.dtype()), "embedding: the weight is ", weight.dtype(), ' ',
         weight.shape(), ", expected a floating table [rows, width]");
   check(ids.rank() < kMaxRank, "embedding: ids have shape ", ids.shape(), ", rows of them pass the largest rank, ",
@@ -59,6 +60,7 @@ Tensor embedding(const Tensor& weight, const Tensor& ids) {
 }
 
 Tensor index_select(const Tensor& x, int dim, const Tensor& ids) {
+  check_same_device("index_select", x, ids);
   const int d = normalize_dim(dim, x.rank(), "index_select");
   check(ids.rank() == 1, "index_select: ids have shape ", ids.shape(), ", expected rank 1");
   const Tensor id = detail::checked_ids(ids, x.shape()[d], "index_select", "a dimension");
@@ -68,6 +70,7 @@ Tensor index_select(const Tensor& x, int dim, const Tensor& ids) {
 }
 
 Tensor gather(const Tensor& x, int dim, const Tensor& index) {
+  check_same_device("gather", x, index);
   const int d = normalize_dim(dim, x.rank(), "gather");
   bool fits = index.rank() == x.rank();
   for (int i = 0; fits && i < x.rank(); ++i) fits = i == d || index.shape()[i] <= x.shape()[i];
@@ -98,6 +101,7 @@ Tensor one_hot(const Tensor& ids, int64_t classes, DType dtype) {
 }
 
 Tensor masked_fill(const Tensor& x, const Tensor& mask, double value) {
+  check_same_device("masked_fill", x, mask);
   check(is_floating(x.dtype()), "masked_fill: dtype is ", x.dtype(), ", expected f32, f64 or bf16");
   check(mask.dtype() == DType::u8, "masked_fill: the mask is ", mask.dtype(), ", expected u8");
   check(broadcast_shapes(mask.shape(), x.shape(), "masked_fill") == x.shape(), "masked_fill: mask ", mask.shape(),

@@ -12,6 +12,7 @@ namespace isonorm {
 namespace {
 
 void check_pair(const Tensor& x, const Tensor& target, const char* op) {
+  check_same_device(op, x, target);
   check(is_floating(x.dtype()), op, ": dtype is ", x.dtype(), ", expected f32, f64 or bf16");
   check(x.shape() == target.shape() && x.dtype() == target.dtype(), op, ": input ", x.dtype(), ' ', x.shape(),
         " and target ", target.dtype(), ' ', target.shape(), " differ");
@@ -25,6 +26,7 @@ Tensor reduced(const Tensor& losses, Reduction reduction) {
 }  // namespace
 
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& o) {
+  check_same_device("cross_entropy", logits, target);
   check(is_floating(logits.dtype()), "cross_entropy: dtype is ", logits.dtype(), ", expected f32, f64 or bf16");
   check(logits.rank() >= 1 && logits.size(-1) > 0, "cross_entropy: logits have shape ", logits.shape(),
         ", expected [..., classes]");

@@ -19,7 +19,7 @@ Tensor readable(const Tensor& x) {
 
 // Product of matrices (rank >= 2), no graph. `bias` [n] or undefined is added to every row.
 Tensor product(const Tensor& a, const Tensor& b, const Tensor& bias = {}) {
-  if (a.dtype() == DType::bf16)
+  if (a.dtype() == DType::bf16 && !native_bf16(a.device()))
     return detached::cast(
         product(detached::cast(a, DType::f32), detached::cast(b, DType::f32), detached::cast(bias, DType::f32)),
         DType::bf16);
@@ -59,7 +59,8 @@ void detail::give_weight_gradient(Flow& g, int weight, const Tensor& x, const Te
   int64_t rows = 1;
   for (int d = 0; d < x.rank() - 1; ++d) rows *= x.size(d);
   const auto by_rows = [&](const Tensor& t) {
-    return detached::cast(detached::reshape(detached::contiguous(t), {rows, t.size(-1)}), acc_dtype(t.dtype()));
+    const DType dtype = native_bf16(t.device()) ? t.dtype() : acc_dtype(t.dtype());
+    return detached::cast(detached::reshape(detached::contiguous(t), {rows, t.size(-1)}), dtype);
   };
   const Tensor in = by_rows(x), d = by_rows(dy);
   const Tensor dw = g.wants(weight) ? empty({d.size(1), in.size(1)}, in.options()) : Tensor();
@@ -70,6 +71,7 @@ void detail::give_weight_gradient(Flow& g, int weight, const Tensor& x, const Te
 }
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
+  check_same_device("matmul", a, b);
   check(a.rank() >= 1 && b.rank() >= 1, "matmul: shapes ", a.shape(), " x ", b.shape(), ": an operand has rank 0");
   check(a.dtype() == b.dtype(), "matmul: dtypes ", a.dtype(), " and ", b.dtype(), " differ");
   check(is_floating(a.dtype()), "matmul: dtype is ", a.dtype(), ", expected f32, f64 or bf16");
@@ -88,6 +90,7 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
 }
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  check_same_device("linear", x, weight, bias);
   check(is_floating(x.dtype()), "linear: dtype is ", x.dtype(), ", expected f32, f64 or bf16");
   check(weight.rank() == 2, "linear: the weight has shape ", weight.shape(), ", expected [out, in]");
   check(x.rank() >= 1 && x.size(-1) == weight.size(1), "linear: input ", x.shape(), " does not fit weight ",

@@ -9,6 +9,7 @@ namespace isonorm {
 namespace detail {
 
 void check_norm(const char* op, const NormSpec& spec, const Tensor& x, const Tensor& gain, const Tensor& bias) {
+  check_same_device(op, x, gain, bias);
   check(is_floating(x.dtype()), op, ": dtype is ", x.dtype(), ", expected f32, f64 or bf16");
   check(x.rank() >= 1, op, ": the input has rank 0, expected [..., width]");
   for (const Tensor* t : {&gain, &bias}) {

@@ -44,6 +44,7 @@ Tensor number(double value, const Tensor& like) {
 }
 
 template <class Op> Tensor binary(const Tensor& a, const Tensor& b) {
+  check_same_device(Op::name, a, b);
   check_floating(a, Op::name);
   check(a.dtype() == b.dtype(), Op::name, ": dtypes ", a.dtype(), " and ", b.dtype(), " differ");
   Tensor out = empty(broadcast_shapes(a.shape(), b.shape(), Op::name), a.options());
@@ -52,6 +53,7 @@ template <class Op> Tensor binary(const Tensor& a, const Tensor& b) {
 }
 
 template <class Op> Tensor compare(const Tensor& a, const Tensor& b) {
+  check_same_device(Op::name, a, b);
   check(a.dtype() == b.dtype(), Op::name, ": dtypes ", a.dtype(), " and ", b.dtype(), " differ");
   Tensor out = empty(broadcast_shapes(a.shape(), b.shape(), Op::name), {DType::u8, a.device()});
   kernels::compare.on(a.device(), ops::index_in<Op>(ops::Comparison{}), out, a, b);
@@ -213,6 +215,7 @@ Tensor isfinite(const Tensor& x) {
 }
 
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
+  check_same_device("where", condition, a, b);
   check(condition.dtype() == DType::u8, "where: the condition is ", condition.dtype(), ", expected u8");
   check(a.dtype() == b.dtype(), "where: dtypes ", a.dtype(), " and ", b.dtype(), " differ");
   const Dims ab = broadcast_shapes(a.shape(), b.shape(), "where");

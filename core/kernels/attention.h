@@ -12,22 +12,23 @@ struct AttentionSpec {
 };
 
 struct AttentionInputs {
-  Tensor q, k, v;  // [batch, heads, time, size], f32 or f64, all of one dtype; elements of a head adjacent
+  Tensor q, k, v;  // [batch, heads, time, size], f32, f64 or, where native_bf16(), bf16; elements of a head adjacent
   Tensor mask;     // [batch, heads, queries, keys], any strides, added to the scores; or undefined
 
-  friend int64_t tensor_bytes(const AttentionInputs& a) { return bytes_of_all(a.q, a.k, a.v, a.mask); }
+  static auto tensors(auto& s) { return std::tie(s.q, s.k, s.v, s.mask); }
 };
 struct AttentionSaved {
   AttentionInputs in;
-  Tensor out, lse;  // the result, and per query the logarithm of the sum of exponentials [batch, heads, queries]
+  Tensor out, lse;  // the result, and per query the logarithm of the sum of exponentials [batch, heads, queries], in
+                    // acc dtype
   Tensor dout;      // strided like the inputs
 
-  friend int64_t tensor_bytes(const AttentionSaved& a) { return bytes_of_all(a.in, a.out, a.lse, a.dout); }
+  static auto tensors(auto& s) { return std::tie(s.in, s.out, s.lse, s.dout); }
 };
 struct AttentionGradients {
   Tensor dq, dk, dv;
 
-  friend int64_t tensor_bytes(const AttentionGradients& a) { return bytes_of_all(a.dq, a.dk, a.dv); }
+  static auto tensors(auto& s) { return std::tie(s.dq, s.dk, s.dv); }
 };
 
 // Floating-point operations of that many products of the scores' shape per entry of a row of q and of v; a causal mask

@@ -1,4 +1,4 @@
-// Slots that move elements on one device: copy with broadcast and conversion, fill.
+// Slots that move elements on one device: copy with broadcast and conversion, fill; and what moves them to another one.
 #pragma once
 
 #include "core/kernels/kernel.h"
@@ -16,10 +16,17 @@ template <Isa I> void fill(const Tensor& dst, double value);
 inline constinit Kernel<void(const Tensor&, const Tensor&)> copy_on{"copy", []<Isa I>() { return &cpu::copy<I>; }};
 inline constinit Kernel<void(const Tensor&, double)> fill_on{"fill", []<Isa I>() { return &cpu::fill<I>; }};
 
-inline void copy(const Tensor& dst, const Tensor& src) {
-  check(dst.device() == src.device(), "copy: from ", src.device(), " to ", dst.device(), " is not possible here");
-  copy_on.on(dst.device(), dst, src);
-}
+inline void copy(const Tensor& dst, const Tensor& src) { copy_on.on(dst.device(), dst, src); }
 inline void fill(const Tensor& dst, double value) { fill_on.on(dst.device(), dst, value); }
+
+// dst = src where they lie on two devices: contiguous, of one shape and dtype, not empty. It follows what was asked of
+// the source's device before, and what is asked of the destination's later follows it. When it returns, a tensor on the
+// host may be read, or written to. start_cuda() sets it; no Kernel, since those run on one device.
+using Transfer = void (*)(const Tensor& dst, const Tensor& src);
+inline constinit Transfer transfer = nullptr;
+
+// copy() that may lead to another device: packs where src is, transfers src's dtype, converts and broadcasts where dst
+// is. For what a user asks for (item(), to_vector(), printing, copy_into(), to()); in a rule it would hide a mistake.
+void copy_between(const Tensor& dst, const Tensor& src);
 
 }  // namespace isonorm::kernels

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "core/device.h"
-#include "core/kernels/tensor_bytes.h"
+#include "core/kernels/arguments.h"
 #include "core/system/profile.h"
 
 namespace isonorm {
@@ -43,10 +43,12 @@ template <class... A> class Kernel<void(A...)> {
              pick.template operator()<kCompiled[2]>()},
         flops_(flops) {}
 
-  // Runs the kernel where `device` is. Throws "softmax: no kernel for cuda:0" on an empty slot.
+  // Runs the kernel where `device` is. Throws "softmax: no kernel for cuda:0" on an empty slot, and where a tensor lies
+  // elsewhere.
   void on(Device device, A... args) const {
-    const Function f = device.kind == DeviceKind::cpu ? cpu_[static_cast<int>(isa())] : cuda_;
+    const Function f = device.kind == DeviceKind::cpu ? cpu() : cuda_;
     check(f != nullptr, name_, ": no kernel for ", device);
+    (each_tensor([&](const Tensor& t) { check_place(t, device); }, args), ...);
     if (profile::recording()) [[unlikely]] {
       const profile::Timer timer(name_, bytes_of_all(args...), flops_ ? flops_(args...) : 0);
       return f(args...);
@@ -55,9 +57,17 @@ template <class... A> class Kernel<void(A...)> {
   }
 
   void bind_cuda(Function f) { cuda_ = f; }
+  Function cuda() const { return cuda_; }
+  Function cpu() const { return cpu_[static_cast<int>(isa())]; }
   const char* name() const { return name_; }
 
  private:
+  void check_place(const Tensor& t, Device device) const {
+    if (t.defined())
+      check(t.device() == device, name_, ": a tensor of shape ", t.shape(), " lies on ", t.device(), ", the others on ",
+            device);
+  }
+
   const char* name_;
   Function cpu_[3];
   Function cuda_ = nullptr;

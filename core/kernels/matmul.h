@@ -12,8 +12,8 @@ template <Isa I> void weight_gradient(const Tensor& dw, const Tensor& db, const 
 template <Isa I> void keep_packed(const Tensor& w);
 }  // namespace cpu
 
-// out = from + a b. a [..., m, k], b [..., k, n], out [..., m, n] of one dtype f32 or f64; the leading dimensions are
-// equal (a stride of 0 where an operand broadcasts). In the last two dimensions of a and b one stride is 1 (a
+// out = from + a b. a [..., m, k], b [..., k, n], out [..., m, n] of one dtype f32, f64 or, where native_bf16(), bf16;
+// the leading dimensions are equal (a stride of 0 where an operand broadcasts). In the last two dimensions of a and b one stride is 1 (a
 // transposed view is fine) and the other at least the size of the contiguous one; out is contiguous. `from` is
 // undefined (0), a contiguous [n] that is added to every row, or `out` itself.
 inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, const Tensor&)> matmul{
@@ -21,7 +21,8 @@ inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, const 
     [](const Tensor& out, const Tensor& a, const Tensor&, const Tensor&) { return 2 * out.numel() * a.size(-1); }};
 
 // dw [m, n] = dy^T x and db [m] = the column sums of dy, each where it is defined and on top of what it holds where
-// `add`. dy [rows, m], x [rows, n]: all contiguous, of one dtype f32 or f64.
+// `add`. dy [rows, m], x [rows, n]: all contiguous, of one dtype f32 or f64; where native_bf16() also of bf16, dw and db
+// then of bf16 or f32.
 inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, const Tensor&, bool)> weight_gradient{
     "weight_gradient", []<Isa I>() { return &cpu::weight_gradient<I>; },
     [](const Tensor& dw, const Tensor&, const Tensor&, const Tensor& x, bool) {

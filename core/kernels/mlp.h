@@ -9,7 +9,7 @@ namespace isonorm::kernels {
 // The weights of a call: w1 [hidden, in], w2 [out, hidden] and their biases, undefined where there is none.
 struct MlpWeights {
   Tensor w1, b1, w2, b2;
-  friend int64_t tensor_bytes(const MlpWeights& w) { return bytes_of_all(w.w1, w.b1, w.w2, w.b2); }
+  static auto tensors(auto& s) { return std::tie(s.w1, s.b1, s.w2, s.b2); }
 };
 
 namespace cpu {
@@ -21,7 +21,7 @@ void mlp_backward(const Tensor& dx, const Tensor& dh, const Tensor& activated, c
 }  // namespace cpu
 
 // y [rows, out] from x [rows, in]; h [rows, hidden] becomes x W1^T + b1, or is undefined. All contiguous, of one dtype
-// f32 or f64, or h of bf16 and the rest of f32; no dimension 0.
+// f32, f64 or, where native_bf16(), bf16, or h of bf16 and the rest of f32; no dimension 0.
 inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, const MlpWeights&, bool)> mlp_forward{
     "mlp", []<Isa I>() { return &cpu::mlp_forward<I>; },
     [](const Tensor& y, const Tensor&, const Tensor& x, const MlpWeights& w, bool) {

@@ -13,19 +13,19 @@ struct NormOutputs {
   Tensor sum;    // x + branch; undefined where there is no branch
   Tensor stats;  // [rows, 2] of acc dtype: (mean or, for crms, sum of the row; 1/root)
 
-  friend int64_t tensor_bytes(const NormOutputs& n) { return bytes_of_all(n.y, n.sum, n.stats); }
+  static auto tensors(auto& s) { return std::tie(s.y, s.sum, s.stats); }
 };
 struct NormInputs {
   Tensor x, branch, gain, bias;
 
-  friend int64_t tensor_bytes(const NormInputs& n) { return bytes_of_all(n.x, n.branch, n.gain, n.bias); }
+  static auto tensors(auto& s) { return std::tie(s.x, s.branch, s.gain, s.bias); }
 };
 
 struct NormGradients {
   Tensor dx;
   Tensor dgain, dbias;  // [width]; undefined where not wanted
 
-  friend int64_t tensor_bytes(const NormGradients& n) { return bytes_of_all(n.dx, n.dgain, n.dbias); }
+  static auto tensors(auto& s) { return std::tie(s.dx, s.dgain, s.dbias); }
 };
 struct NormSaved {
   Tensor dy;    // of the normalized rows
@@ -34,7 +34,7 @@ struct NormSaved {
   bool normalized;
   Tensor stats, gain;
 
-  friend int64_t tensor_bytes(const NormSaved& n) { return bytes_of_all(n.dy, n.dsum, n.x, n.stats, n.gain); }
+  static auto tensors(auto& s) { return std::tie(s.dy, s.dsum, s.x, s.stats, s.gain); }
 };
 
 namespace cpu {

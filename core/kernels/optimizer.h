@@ -21,9 +21,7 @@ struct Update {
   double keep = 1;              // decoupled weight decay: w is multiplied by it first
   UpdateRule rule;
 
-  friend int64_t tensor_bytes(const Update& u) {
-    return bytes_of_all(u.gradient, u.parameter, u.state[0], u.state[1], u.state[2]);
-  }
+  static auto tensors(auto& s) { return std::tie(s.gradient, s.parameter, s.state[0], s.state[1], s.state[2]); }
 };
 
 namespace cpu {

@@ -4,20 +4,41 @@
 
 namespace isonorm {
 namespace {
-Allocator* bound[kDeviceKinds] = {};
+
+constexpr int kMostGpus = 64;
+std::atomic<Allocator*> host{nullptr}, gpus[kMostGpus];
+std::atomic<int> gpu_count{0};
+
+Allocator& allocator_of_gpu(Device device) {
+  if (gpu_count == 0) {
+    [[maybe_unused]] static const bool started = (start_cuda(), true);  // again by the next request where it throws
+  }
+  check(device.index >= 0 && device.index < gpu_count, "allocate: no device ", device,
+        ", the GPUs are cuda:0 to cuda:", gpu_count - 1);
+  return *gpus[device.index];
 }
 
-void bind_allocator(DeviceKind kind, Allocator* allocator) { bound[static_cast<int>(kind)] = allocator; }
+}  // namespace
+
+void bind_allocator(Device device, Allocator* allocator) {
+  if (device == kCpu) {
+    host = allocator;
+    return;
+  }
+  check(device.kind == DeviceKind::cuda && device.index >= 0 && device.index <= gpu_count && device.index < kMostGpus,
+        "bind_allocator: ", device, " after ", gpu_count.load(), " GPUs, expected the next one");
+  gpus[device.index] = allocator;
+  if (device.index == gpu_count) ++gpu_count;
+}
 
 Allocator& allocator_of(Device device) {
-  Allocator* a = bound[static_cast<int>(device.kind)];
-  if (!a && device.kind == DeviceKind::cpu) return host_allocator();
-  check(a != nullptr, "allocate: no device ", device, " in this program");
-  return *a;
+  if (device.kind == DeviceKind::cuda) return allocator_of_gpu(device);
+  Allocator* a = host;
+  return a ? *a : host_allocator();
 }
 
 Storage::Storage(int64_t bytes, Device device) : data_(inside_), bytes_(bytes), device_(device) {
-  if (device == kCpu && bytes > 0 && bytes <= kInside && !bound[static_cast<int>(DeviceKind::cpu)]) return;
+  if (device == kCpu && bytes > 0 && bytes <= kInside && !host) return;
   allocator_ = &allocator_of(device);
   data_ = allocator_->allocate(bytes);
 }

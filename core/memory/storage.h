@@ -48,9 +48,14 @@ class Storage {
   alignas(64) std::byte inside_[kInside];
 };
 
-// The allocator that serves a device kind: host_allocator() for the CPU unless another was bound (a test binds one that
-// checks writes). A GPU library binds its own when its first device is asked for.
+// The allocator that serves a device: host_allocator() for the CPU unless another was bound (a test binds one that
+// checks writes). The first request for a GPU calls start_cuda(). Throws where the program has no such device.
 Allocator& allocator_of(Device device);
-void bind_allocator(DeviceKind kind, Allocator* allocator);
+// GPUs are bound in the order of their indices, from 0: those that are bound are those that there are.
+void bind_allocator(Device device, Allocator* allocator);
+
+// Binds an allocator for every GPU, kernels::transfer and the kernels. Defined in gpu/; throws where the library was
+// built without it, or where there is no GPU. Called once, by one thread.
+void start_cuda();
 
 }  // namespace isonorm

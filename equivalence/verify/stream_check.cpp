@@ -139,7 +139,7 @@ template <class F> TensorMap moved(const TensorMap& state, Generator& generator,
       out.add(name, tensor);
       continue;
     }
-    const Tensor up = cast(randint(0, 2, tensor.shape(), kCpu, generator), DType::f64);
+    const Tensor up = cast(randint(0, 2, tensor.shape(), tensor.device(), generator), DType::f64);
     out.add(name, tensor * (1 + epsilon(dtype_of(name)) * (2 * up + -1.0)));
   }
   return out;

@@ -128,7 +128,9 @@ ModelConversion convert_model(const training::ModelFile& file, StreamForm to, co
 
 Tensor logits(const Metadata& description, const TensorMap& state, const Tensor& inputs) {
   NoGrad no_grad;
-  return (*loaded(description, state))(inputs);
+  const std::unique_ptr<nn::Module> model = loaded(description, state);
+  model->to(inputs.device());
+  return (*model)(inputs);
 }
 
 Agreement compare_models(const Metadata& description_a, const training::LazyState& a, const Metadata& description_b,
@@ -141,9 +143,13 @@ Agreement compare_models(const Metadata& description_a, const training::LazyStat
     moved_a.push_back(moved(description_a, a, b, seed));
     moved_b.push_back(moved(description_b, b, a, seed));
   }
-  for (nn::Module* model : {first.get(), second.get()}) model->prepare_inference();  // so that weights are mapped once
+  const auto prepare = [&](nn::Module& model) {
+    model.to(inputs.device());
+    model.prepare_inference();  // so that weights are mapped once
+  };
+  prepare(*first), prepare(*second);
   for (const auto* moved : {&moved_a, &moved_b})
-    for (const auto& model : *moved) model->prepare_inference();
+    for (const auto& model : *moved) prepare(*model);
   Distance distance;
   std::vector<Distance> controls(2 * kControls);
   int64_t done = 0, rows = 1;

@@ -13,7 +13,7 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
-#include "core/kernels/tensor_bytes.h"
+#include "core/kernels/arguments.h"
 #include "nn/linear.h"
 
 using namespace isonorm;

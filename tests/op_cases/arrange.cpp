@@ -297,7 +297,7 @@ OpCase pad_row() {
   }
   op.refuse({"2 pairs", "[2]"}, [] { pad(reals({2}), {{1, 1}, {1, 1}}); });
   op.refuse({"-1"}, [] { pad(reals({2}), {{-1, 1}}); });
-  op.refuse({"300", "u8"}, [] { pad(empty({2}, {DType::u8}), {{1, 1}}, 300); });
+  op.refuse({"300", "u8"}, [] { pad(reals({2}, DType::u8), {{1, 1}}, 300); });
   return op;
 }
 
@@ -348,19 +348,24 @@ OpCase triangle_row(std::string name, std::string formula, Tensor (*call)(const 
   Draw draw(name);
   std::vector<Dims> all = shapes(2);
   all.insert(all.end(), {{5, 3}, {3, 5}, {4, 4}, kLarge});
+  const auto reference = [=](const Array& x, int64_t diagonal) {
+    return tabulate(
+        x.shape,
+        [&](const Dims& i) {
+          const int64_t above = i[i.rank - 1] - i[i.rank - 2];
+          return (lower ? above <= diagonal : above >= diagonal) ? x.at(i) : 0;
+        },
+        x.kind);
+  };
   for (const Dims& shape : all)
     for (int64_t diagonal : {0, 1, -2})
       add(
           op, draw, text("diagonal ", diagonal), shape, [=](const Tensor& x) { return call(x, diagonal); },
-          [=](const Array& x) {
-            return tabulate(
-                x.shape,
-                [&](const Dims& i) {
-                  const int64_t above = i[i.rank - 1] - i[i.rank - 2];
-                  return (lower ? above <= diagonal : above >= diagonal) ? x.at(i) : 0;
-                },
-                x.kind);
-          });
+          [=](const Array& x) { return reference(x, diagonal); });
+  for (const Array& x : {draw.index({3, 7, 5}, 1000), draw.mask({3, 7, 5})})
+    op.add(
+        x.kind == Kind::index ? "i64" : "u8", {x}, [=](const Tensors& x) { return call(x[0], 0); },
+        [=](const Arrays& x) { return reference(x[0], 0); });
   op.refuse({"[2]"}, [=] { call(reals({2}), 0); });
   return op;
 }

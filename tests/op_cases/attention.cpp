@@ -20,7 +20,7 @@ struct Setting {
 
 AttentionOptions options_of(const Setting& s, const Tensor& q) {
   AttentionOptions o{.causal = s.causal, .scale = s.scale};
-  if (!s.mask.v.empty()) o.mask = from_vector(s.mask.v, s.mask.shape), o.mask = cast(o.mask, q.dtype());
+  if (!s.mask.v.empty()) o.mask = cast(on_test_device(s.mask.v, s.mask.shape), q.dtype());
   return o;
 }
 

@@ -95,7 +95,7 @@ template <class Op> OpCase comparison_number_row() {
   add("", whole(draw, kLarge, Kind::real), 2).large = true;
   op.refuse({"0.5", "i64"}, [o] { o.with_number(integers({2}), 0.5); });
   op.refuse({"nan", "i64"}, [o] { o.with_number(integers({2}), NAN); });
-  for (double b : {-1.0, 256.0}) op.refuse({text(b), "u8"}, [o, b] { o.with_number(empty({2}, {DType::u8}), b); });
+  for (double b : {-1.0, 256.0}) op.refuse({text(b), "u8"}, [o, b] { o.with_number(reals({2}, DType::u8), b); });
   return op;
 }
 
@@ -124,8 +124,8 @@ OpCase where_row() {
   op.add("i64", {draw.mask({3, 2}), draw.index({2}, 9), draw.index({3, 1}, 9)}, run, reference);
   op.add("", {draw.mask({17, 1}), draw.normal(kLarge), draw.normal({})}, run, reference).large = true;
   op.refuse({"f32", "u8"}, [] { where(reals({2}), reals({2}), reals({2})); });
-  op.refuse({"f32", "f64"}, [] { where(empty({2}, {DType::u8}), reals({2}), reals({2}, DType::f64)); });
-  op.refuse({"[2]", "[3]"}, [] { where(empty({2}, {DType::u8}), reals({2}), reals({3})); });
+  op.refuse({"f32", "f64"}, [] { where(reals({2}, DType::u8), reals({2}), reals({2}, DType::f64)); });
+  op.refuse({"[2]", "[3]"}, [] { where(reals({2}, DType::u8), reals({2}), reals({3})); });
   return op;
 }
 

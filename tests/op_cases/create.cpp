@@ -33,7 +33,7 @@ OpCase filled_row(std::string name, std::string parameters, std::string formula,
   for (const Dims& shape : all)
     for (DType dtype : kAll)
       op.add(
-            text(shape, ' ', dtype), {}, [=](const Tensors&) { return call(shape, {dtype}); },
+            text(shape, ' ', dtype), {}, [=](const Tensors&) { return call(shape, options_of(dtype)); },
             [=](const Arrays&) { return of(Array(shape, Kind::real, value), dtype); })
           .large = shape == kLarge;
   op.refuse({"-2", "[3, -2]"}, [=] { call({3, -2}, {}); });
@@ -82,7 +82,9 @@ OpCase arange_row() {
       const int64_t n = static_cast<int64_t>(std::ceil((end - begin) / step));
       op.add(
             text('[', begin, ", ", end, ") step ", step, ' ', dtype), {},
-            [=, begin = begin, end = end, step = step](const Tensors&) { return arange(begin, end, step, {dtype}); },
+            [=, begin = begin, end = end, step = step](const Tensors&) {
+              return arange(begin, end, step, options_of(dtype));
+            },
             [=, begin = begin, step = step](const Arrays&) {
               return sequence(n, dtype, [=](int64_t i) { return begin + static_cast<double>(i) * step; });
             })
@@ -100,7 +102,7 @@ OpCase arange_count_row() {
   for (int64_t n : {0, 1, 7, 50000})
     for (DType dtype : {DType::i64, DType::f32})
       op.add(
-            text(n, ' ', dtype), {}, [=](const Tensors&) { return arange(n, {dtype}); },
+            text(n, ' ', dtype), {}, [=](const Tensors&) { return arange(n, options_of(dtype)); },
             [=](const Arrays&) { return sequence(n, dtype, [](int64_t i) { return static_cast<double>(i); }); })
           .large = n == 50000;
   op.refuse({"-1"}, [] { arange(int64_t{-1}); });
@@ -116,7 +118,7 @@ OpCase linspace_row() {
       for (DType dtype : {DType::f64, DType::f32, DType::bf16})
         op.add(
               text(begin, " to ", end, ", ", n, ' ', dtype), {},
-              [=, begin = begin, end = end](const Tensors&) { return linspace(begin, end, n, {dtype}); },
+              [=, begin = begin, end = end](const Tensors&) { return linspace(begin, end, n, options_of(dtype)); },
               [=, begin = begin, end = end](const Arrays&) {
                 return sequence(n, dtype, [=](int64_t i) {
                   return n == 1 ? begin
@@ -138,7 +140,8 @@ OpCase eye_row() {
     for (int64_t columns : {-1, 0, 1, 4, 200})
       for (DType dtype : {DType::f32, DType::u8})
         op.add(
-              text(rows, " x ", columns, ' ', dtype), {}, [=](const Tensors&) { return eye(rows, columns, {dtype}); },
+              text(rows, " x ", columns, ' ', dtype), {},
+              [=](const Tensors&) { return eye(rows, columns, options_of(dtype)); },
               [=](const Arrays&) {
                 return of(tabulate({rows, columns < 0 ? rows : columns}, [](const Dims& i) { return i[0] == i[1]; }),
                           dtype);
@@ -161,7 +164,7 @@ std::vector<OpCase> create_cases() {
           like_row("ones_like", "(like)", "1 in the shape, dtype and device of `like`", 1, ones_like),
           refusing_bytes(like_row("full_like", "(like, double value)", "value in the shape, dtype and device of `like`",
                                   2.5, [](const Tensor& x) { return full_like(x, 2.5); }),
-                         [] { return full_like(empty({2}, {DType::u8}), 300); }),
+                         [] { return full_like(reals({2}, DType::u8), 300); }),
           arange_row(),
           arange_count_row(),
           linspace_row(),

@@ -3,6 +3,7 @@
 
 #include "tests/support/draw.h"
 #include "tests/support/op_case.h"
+#include "tests/support/test_device.h"
 
 namespace isonorm::test {
 
@@ -19,6 +20,7 @@ std::vector<OpCase> norm_cases();
 std::vector<OpCase> loss_cases();
 std::vector<OpCase> index_cases();
 std::vector<OpCase> create_cases();
+std::vector<OpCase> copy_cases();
 std::vector<OpCase> random_cases();
 std::vector<OpCase> mlp_cases();
 std::vector<OpCase> attention_cases();
@@ -30,7 +32,12 @@ std::vector<FusedCase> attention_fused_cases();
 std::vector<FusedCase> linear_cross_entropy_fused_cases();
 
 // Operands for bad calls.
-inline Tensor reals(const Dims& shape, DType dtype = DType::f32) { return empty(shape, {dtype}); }
-inline Tensor integers(const Dims& shape) { return empty(shape, {DType::i64}); }
+inline Tensor reals(const Dims& shape, DType dtype = DType::f32) { return empty(shape, {dtype, test_device()}); }
+inline Tensor integers(const Dims& shape) { return reals(shape, DType::i64); }
+inline Tensor ids(const std::vector<int64_t>& values) {
+  return on_test_device(values, {static_cast<int64_t>(values.size())});
+}
+// What functions that make tensors are asked for.
+inline TensorOptions options_of(DType dtype) { return {dtype, test_device()}; }
 
 }  // namespace isonorm::test

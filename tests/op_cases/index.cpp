@@ -39,7 +39,7 @@ OpCase embedding_row() {
   }
   add({4}, 2, 0);
   add({600}, 7, 101).large = true;
-  op.refuse({"3", "element 1", "[2]"}, [] { embedding(reals({3, 2}), from_vector<int64_t>({0, 3}, {2})); });
+  op.refuse({"3", "element 1", "[2]"}, [] { embedding(reals({3, 2}), ids({0, 3})); });
   op.refuse({"f32", "i64"}, [] { embedding(reals({3, 2}), reals({2})); });
   op.refuse({"[3]"}, [] { embedding(reals({3}), integers({0})); });
   op.refuse({"[1, 1, 1, 1, 1, 1, 1, 0]", "8"}, [] { embedding(reals({3, 2}), integers({1, 1, 1, 1, 1, 1, 1, 0})); });
@@ -69,10 +69,18 @@ OpCase index_select_row() {
   for (const Dims& shape : shapes(1))
     for (int d = 0; d < shape.rank; ++d) add(shape, d, shape[d] == 0 ? 0 : d % 2 ? 5 : 2);
   for (int d : {0, 1, 2}) add(kLarge, d, kLarge[d] + 2).large = true;
-  op.refuse({"2", "element 0", "[1]"}, [] { index_select(reals({2, 3}), 0, from_vector<int64_t>({2}, {1})); });
+  for (const Array& x : {draw.index({3, 4, 5}, 1000), draw.mask({3, 4, 5})})
+    op.add(
+        text("dim 1 ", x.kind == Kind::index ? "i64" : "u8"), {x, draw.index({6}, 4)},
+        [](const Tensors& x) { return index_select(x[0], 1, x[1]); },
+        [](const Arrays& x) {
+          const auto at = [&](const Dims& i) { return x[0].at({i[0], static_cast<int64_t>(x[1].v[i[1]]), i[2]}); };
+          return tabulate({3, 6, 5}, at, x[0].kind);
+        });
+  op.refuse({"2", "element 0", "[1]"}, [] { index_select(reals({2, 3}), 0, ids({2})); });
   op.refuse({"dimension 2", "rank 2"}, [] { index_select(reals({2, 3}), 2, integers({1})); });
   op.refuse({"f32", "i64"}, [] { index_select(reals({2, 3}), 0, reals({1})); });
-  op.refuse({"[1, 1]"}, [] { index_select(reals({2, 3}), 0, from_vector<int64_t>({0}, {1, 1})); });
+  op.refuse({"[1, 1]"}, [] { index_select(reals({2, 3}), 0, on_test_device<int64_t>({0}, {1, 1})); });
   return op;
 }
 
@@ -100,9 +108,17 @@ OpCase gather_row() {
     }
   add({3, 4}, {3, 0}, 1);
   for (int d : {0, 1, 2}) add(kLarge, kLarge, d).large = true;
-  op.refuse({"3", "element 0"}, [] { gather(reals({2, 3}), 1, from_vector<int64_t>({3}, {1, 1})); });
-  op.refuse({"[2, 3]", "[3, 1]"}, [] { gather(reals({2, 3}), 1, from_vector<int64_t>({0, 0, 0}, {3, 1})); });
-  op.refuse({"[2, 3]", "[2]"}, [] { gather(reals({2, 3}), 1, from_vector<int64_t>({0, 0}, {2})); });
+  for (const Array& x : {draw.index({3, 4}, 1000), draw.mask({3, 4})})
+    op.add(
+        text("dim 1 ", x.kind == Kind::index ? "i64" : "u8"), {x, draw.index({2, 5}, 4)},
+        [](const Tensors& x) { return gather(x[0], 1, x[1]); },
+        [](const Arrays& x) {
+          const auto at = [&](const Dims& i) { return x[0].at({i[0], static_cast<int64_t>(x[1].at(i))}); };
+          return tabulate({2, 5}, at, x[0].kind);
+        });
+  op.refuse({"3", "element 0"}, [] { gather(reals({2, 3}), 1, on_test_device<int64_t>({3}, {1, 1})); });
+  op.refuse({"[2, 3]", "[3, 1]"}, [] { gather(reals({2, 3}), 1, on_test_device<int64_t>({0, 0, 0}, {3, 1})); });
+  op.refuse({"[2, 3]", "[2]"}, [] { gather(reals({2, 3}), 1, ids({0, 0})); });
   op.refuse({"f32", "i64"}, [] { gather(reals({2, 3}), 1, reals({2, 1})); });
   op.refuse({"dimension 2", "rank 2"}, [] { gather(reals({2, 3}), 2, integers({2, 1})); });
   return op;
@@ -134,7 +150,7 @@ OpCase one_hot_row() {
     for (DType dtype : {DType::i64, DType::f32, DType::bf16, DType::u8, DType::f64})
       add(ids, dtype == DType::u8 ? 1 : 4, dtype);
   add({600}, 101, DType::f32).large = true;
-  op.refuse({"4", "element 0"}, [] { one_hot(from_vector<int64_t>({4}, {1}), 4); });
+  op.refuse({"4", "element 0"}, [] { one_hot(ids({4}), 4); });
   op.refuse({"f32", "i64"}, [] { one_hot(reals({1}), 4); });
   op.refuse({"-1"}, [] { one_hot(integers({0}), -1); });
   op.refuse({"[1, 1, 1, 1, 1, 1, 1, 0]", "8"}, [] { one_hot(integers({1, 1, 1, 1, 1, 1, 1, 0}), 4); });
@@ -162,9 +178,9 @@ OpCase masked_fill_row() {
           return tabulate(x[0].shape, [&](const Dims& i) { return x[1].stretched(i) ? 1 : x[0].at(i); });
         })
       .large = true;
-  op.refuse({"[2]", "[2, 2]"}, [] { masked_fill(reals({2}), empty({2, 2}, {DType::u8}), 0); });
+  op.refuse({"[2]", "[2, 2]"}, [] { masked_fill(reals({2}), reals({2, 2}, DType::u8), 0); });
   op.refuse({"f32", "u8"}, [] { masked_fill(reals({2}), reals({2}), 0); });
-  op.refuse({"i64"}, [] { masked_fill(integers({2}), empty({2}, {DType::u8}), 0); });
+  op.refuse({"i64"}, [] { masked_fill(integers({2}), reals({2}, DType::u8), 0); });
   return op;
 }
 

@@ -57,12 +57,12 @@ OpCase fill_row(std::string name, std::string parameters, std::string formula, c
             text(shape, ' ', dtype),
             [=] {
               Generator g{.seed = 11, .offset = 5};
-              return fill(shape, {dtype}, g);
+              return fill(shape, options_of(dtype), g);
             },
             [=](const Tensor& y) {
               if (y.shape() != shape || y.dtype() != dtype) return text("the result is ", y.dtype(), ' ', y.shape());
               Generator g{.seed = 11, .offset = 5};
-              const std::vector<double> wide = fill(shape, {DType::f64}, g).to_vector<double>(),
+              const std::vector<double> wide = fill(shape, options_of(DType::f64), g).to_vector<double>(),
                                         v = y.to_vector<double>();
               const double half = epsilon(dtype) / 2 * (1 + 1e-3);  // an ulp
               for (size_t i = 0; i < v.size(); ++i)
@@ -85,7 +85,7 @@ OpCase randint_row() {
           text(shape),
           [=] {
             Generator g{.seed = 3};
-            return randint(-3, 4, shape, kCpu, g);
+            return randint(-3, 4, shape, test_device(), g);
           },
           [=](const Tensor& y) {
             return y.dtype() == DType::i64 ? moments(y, {-3, 3, 0, 2}) : text("dtype ", y.dtype());
@@ -104,7 +104,7 @@ OpCase randperm_row() {
           text(n),
           [=] {
             Generator g{.seed = 3};
-            return randperm(n, kCpu, g);
+            return randperm(n, test_device(), g);
           },
           [=](const Tensor& y) {
             std::vector<int64_t> v = y.to_vector<int64_t>();
@@ -139,7 +139,7 @@ OpCase dropout_row() {
               text("p ", p, training ? "" : " evaluation"), {draw.uniform(shape, 1, 2)},
               [=](const Tensors& x) { return apply(x[0]); },
               [=](const Arrays& x) {
-                const std::vector<double> mask = apply(ones(shape, {DType::f64})).to_vector<double>();
+                const std::vector<double> mask = apply(ones(shape, options_of(DType::f64))).to_vector<double>();
                 Array y = x[0];
                 double kept = 0;
                 for (size_t i = 0; i < y.v.size(); ++i)
@@ -170,7 +170,7 @@ OpCase multinomial_row() {
           std::vector<double> all;
           for (int64_t r = 0; r < rows; ++r) all.insert(all.end(), weights.begin(), weights.end());
           Generator g{.seed = 23};
-          return multinomial(from_vector(all, {rows, n}), count, replacement, g);
+          return multinomial(on_test_device(all, {rows, n}), count, replacement, g);
         },
         [=](const Tensor& y) {
           if (y.shape() != Dims{rows, count} || y.dtype() != DType::i64)
@@ -202,8 +202,8 @@ OpCase multinomial_row() {
     add(text("one", label), {0.5}, 3, 1, replacement);
     add(text("frequencies", label), {1, 0, 2, 5}, 20000, 2, replacement).large = true;
   }
-  op.refuse({"-1"}, [] { multinomial(tensor({1.0, -1.0}), 1); });
-  op.refuse({"2", "1"}, [] { multinomial(tensor({1.0, 0.0}), 2); });
+  op.refuse({"-1"}, [] { multinomial(on_test_device(tensor({1.0, -1.0})), 1); });
+  op.refuse({"2", "1"}, [] { multinomial(on_test_device(tensor({1.0, 0.0})), 2); });
   op.refuse({"i64"}, [] { multinomial(integers({2}), 1); });
   return op;
 }

@@ -8,10 +8,12 @@
 #include "optim/adamw.h"
 #include "optim/clip.h"
 #include "tests/optim/published.h"
+#include "tests/support/test_device.h"
 
 using namespace isonorm;
 using Catch::Matchers::Contains;
 using published::numbers;
+using test::on_test_device, test::test_device;
 
 namespace {
 
@@ -21,12 +23,12 @@ std::vector<Tensor> with_gradients() {
   for (int64_t n : {70003, 5, 0, 16385}) {
     const std::vector<double> g = numbers(n, n + 1);
     const bool single = n == 5;
-    Tensor x = empty({n}, {single ? DType::f32 : DType::f64, kCpu});
+    Tensor x = empty({n}, {single ? DType::f32 : DType::f64, test_device()});
     require_grad(x);
-    set_gradient(x, single ? from_vector(std::vector<float>(g.begin(), g.end()), {n}) : from_vector(g, {n}));
+    set_gradient(x, single ? on_test_device(std::vector<float>(g.begin(), g.end()), {n}) : on_test_device(g, {n}));
     p.push_back(x);
   }
-  p.push_back(require_grad(tensor({1.0})));
+  p.push_back(require_grad(on_test_device(tensor({1.0}))));
   return p;
 }
 
@@ -90,8 +92,8 @@ TEST_CASE("a step with the clip factor is a step after clipping") {
 }
 
 TEST_CASE("norms that are not finite behave as in PyTorch") {
-  Tensor p = require_grad(tensor({1.0, 2.0}));
-  set_gradient(p, tensor({3.0, HUGE_VAL}));
+  Tensor p = require_grad(on_test_device(tensor({1.0, 2.0})));
+  set_gradient(p, on_test_device(tensor({3.0, HUGE_VAL})));
   CHECK(optim::clip_grad_norm({p}, 1) == HUGE_VAL);
   CHECK(gradient(p).to_vector<double>()[0] == 0);
   CHECK(std::isnan(gradient(p).to_vector<double>()[1]));
@@ -99,8 +101,8 @@ TEST_CASE("norms that are not finite behave as in PyTorch") {
 }
 
 TEST_CASE("clip_grad_value clamps and keeps NaN") {
-  Tensor p = require_grad(tensor({0.0, 0.0, 0.0, 0.0}));
-  set_gradient(p, tensor({-3.0, 0.25, 7.0, std::nan("")}));
+  Tensor p = require_grad(on_test_device(tensor({0.0, 0.0, 0.0, 0.0})));
+  set_gradient(p, on_test_device(tensor({-3.0, 0.25, 7.0, std::nan("")})));
   optim::clip_grad_value({p}, 0.5);
   const auto g = gradient(p).to_vector<double>();
   CHECK(g[0] == -0.5);
@@ -110,8 +112,8 @@ TEST_CASE("clip_grad_value clamps and keeps NaN") {
 }
 
 TEST_CASE("add_l2 adds the gradient of an L2 term, before a limit") {
-  Tensor p = require_grad(tensor({1.0, -2.0, 5.0})), q = require_grad(tensor({1.0}));
-  set_gradient(p, tensor({0.5, 0.25, 0.0}));
+  Tensor p = require_grad(on_test_device(tensor({1.0, -2.0, 5.0}))), q = require_grad(on_test_device(tensor({1.0})));
+  set_gradient(p, on_test_device(tensor({0.5, 0.25, 0.0})));
   optim::add_l2({p, q}, 0.1);
   CHECK(gradient(p).to_vector<double>() == std::vector<double>{0.5 + 0.1 * 1, 0.25 + 0.1 * -2, 0.1 * 5});
   CHECK_FALSE(gradient(q).defined());
@@ -121,8 +123,8 @@ TEST_CASE("add_l2 adds the gradient of an L2 term, before a limit") {
 }
 
 TEST_CASE("gradients that are views are clipped as themselves") {
-  Tensor p = require_grad(tensor({0.0, 0.0}));
-  set_gradient(p, as_strided(tensor({3.0}), {2}, {0}, 0));
+  Tensor p = require_grad(on_test_device(tensor({0.0, 0.0})));
+  set_gradient(p, as_strided(on_test_device(tensor({3.0})), {2}, {0}, 0));
   CHECK(optim::clip_grad_norm({p}, 1) == Approx(std::sqrt(18.0)));
   CHECK(gradient(p).to_vector<double>()[1] == Approx(3 / (std::sqrt(18.0) + 1e-6)));
 }
@@ -131,5 +133,5 @@ TEST_CASE("bad limits are refused") {
   CHECK_THROWS_WITH(optim::clip_factor(1, 0), Contains("max_norm is 0"));
   CHECK_THROWS_WITH(optim::clip_grad_norm({}, -1), Contains("max_norm is -1"));
   CHECK_THROWS_WITH(optim::clip_grad_value({}, std::nan("")), Contains("limit is nan"));
-  CHECK_THROWS_WITH(optim::gradient_norm({tensor({1.0})}), Contains("not a leaf"));
+  CHECK_THROWS_WITH(optim::gradient_norm({on_test_device(tensor({1.0}))}), Contains("not a leaf"));
 }

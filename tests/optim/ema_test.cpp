@@ -15,6 +15,7 @@
 using namespace isonorm;
 using Catch::Matchers::Contains;
 using published::numbers;
+using test::on_test_device;
 
 namespace {
 
@@ -49,7 +50,8 @@ TEST_CASE("the averages of a small GPT's weights over 100 steps follow their rec
 }
 
 TEST_CASE("apply and restore give the averages and bit for bit the weights back, bf16 too") {
-  Tensor a = require_grad(tensor({1.0, 2.0})), b = require_grad(cast(tensor({1.0f}), DType::bf16));
+  Tensor a = require_grad(on_test_device(tensor({1.0, 2.0}))),
+         b = require_grad(cast(on_test_device(tensor({1.0f})), DType::bf16));
   optim::Ema ema({a, b}, {.decay = 0.5});
   put(a, {3, 6}), put(b, {2});
   ema.update();
@@ -69,7 +71,7 @@ TEST_CASE("apply and restore give the averages and bit for bit the weights back,
 
 TEST_CASE("an average saved and loaded goes on bit-equal; one that does not fit is refused whole") {
   const std::vector<double> start = numbers(20000, 1);
-  const Tensor p = from_vector(start, {20000}), q = from_vector(start, {20000});
+  const Tensor p = on_test_device(start, {20000}), q = on_test_device(start, {20000});
   optim::Ema ema({p}, {.warmup = true}), other({q}, {.warmup = true});
   for (int step = 0; step < 5; ++step) put(p, numbers(20000, 10 + step)), ema.update();
   TensorMap saved;

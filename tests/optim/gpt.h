@@ -10,8 +10,11 @@
 #include "io/safetensors.h"
 #include "nn/gpt.h"
 #include "tests/support/catch.h"
+#include "tests/support/test_device.h"
 
 namespace isonorm::fixture {
+
+using test::on_test_device, test::test_device;
 
 constexpr int kSteps = 100;
 // PyTorch's own run, started one ulp away, ends within 3e-12 of itself: 1e-10 leaves room for another order of
@@ -44,6 +47,7 @@ inline nn::Gpt make_gpt() {
                  .context = 6,
                  .transformer = {.width = 8, .depth = 2, .heads = 2, .mlp_width = 16, .affine = true}});
   model.to(DType::f64);
+  model.to(test_device());
   TensorMap initial;
   const std::string prefix = "initial/";
   for (const auto& [name, tensor] : tensors())
@@ -54,7 +58,7 @@ inline nn::Gpt make_gpt() {
 
 // Ids [4, 6] that a step reads (first = 0) or predicts (first = 1).
 inline Tensor tokens(int step, int64_t first) {
-  return contiguous(narrow(select(tensors().at("tokens"), 0, step), 1, first, 6));
+  return on_test_device(contiguous(narrow(select(tensors().at("tokens"), 0, step), 1, first, 6)));
 }
 
 inline double backward_of_step(nn::Gpt& model, int step) {

@@ -8,9 +8,11 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
 #include "optim/muon.h"
+#include "tests/support/test_device.h"
 
 using namespace isonorm;
 using Catch::Matchers::Contains;
+using test::on_test_device;
 
 namespace {
 
@@ -22,7 +24,7 @@ Tensor with_singular_values(const std::vector<double>& s, int64_t rows, int64_t 
   for (size_t i = 2; i < s.size(); ++i) x[i * columns + i] = s[i];
   x[0] = c1 * s[0] * c2 - s1 * s[1] * s2, x[1] = -c1 * s[0] * s2 - s1 * s[1] * c2;
   x[columns] = s1 * s[0] * c2 + c1 * s[1] * s2, x[columns + 1] = -s1 * s[0] * s2 + c1 * s[1] * c2;
-  return from_vector(x, {rows, columns});
+  return on_test_device(x, {rows, columns});
 }
 
 }  // namespace
@@ -49,7 +51,7 @@ TEST_CASE("Newton-Schulz applies its polynomial to the singular values and keeps
 }
 
 TEST_CASE("Newton-Schulz of nothing but zeros is zero") {
-  const Tensor y = optim::newton_schulz(from_vector<double>({0, 0, 0, 0}, {2, 2}), {});
+  const Tensor y = optim::newton_schulz(on_test_device<double>({0, 0, 0, 0}, {2, 2}), {});
   CHECK(y.to_vector<double>() == std::vector<double>{0, 0, 0, 0});
 }
 
@@ -59,7 +61,7 @@ TEST_CASE("the scale of a Muon step depends on the shape") {
                                       {optim::MuonScale::spectral_unclamped, 2.0},
                                       {optim::MuonScale::none, 1.0}}) {
     const Tensor g = with_singular_values({1, 2}, 8, 2);
-    Tensor p = require_grad(from_vector(std::vector<double>(16, 0.0), {8, 2}));
+    Tensor p = require_grad(on_test_device(std::vector<double>(16, 0.0), {8, 2}));
     const optim::MuonOptions options{.lr = 0.1, .momentum = 0, .scale = scale};
     optim::Muon opt({p}, options);
     set_gradient(p, g);
@@ -70,11 +72,12 @@ TEST_CASE("the scale of a Muon step depends on the shape") {
 }
 
 TEST_CASE("Muon's groups: matrices first, then those of AdamW, each with its rate") {
-  Tensor a = require_grad(from_vector<double>({1, 2, 3, 4}, {2, 2})), b = require_grad(tensor({1.0}));
+  Tensor a = require_grad(on_test_device<double>({1, 2, 3, 4}, {2, 2})),
+         b = require_grad(on_test_device(tensor({1.0})));
   optim::Muon opt({{{a}, {.lr = 0.5}}}, {{{b}, {.lr = 0.25, .weight_decay = 0}}});
   CHECK(opt.groups() == 2);
   CHECK(opt.lr(1) == 0.25);
-  set_gradient(a, from_vector<double>({1, 0, 0, 1}, {2, 2})), set_gradient(b, tensor({3.0}));
+  set_gradient(a, on_test_device<double>({1, 0, 0, 1}, {2, 2})), set_gradient(b, on_test_device(tensor({3.0})));
   opt.step();
   CHECK(b.item() == Approx(0.75).epsilon(1e-8));  // Adam's first step has length lr
   CHECK(opt.state_dict().at("0.momentum_buffer").to_vector<double>()[0] == Approx(0.05).epsilon(1e-14));
@@ -82,7 +85,7 @@ TEST_CASE("Muon's groups: matrices first, then those of AdamW, each with its rat
 }
 
 TEST_CASE("what Muon refuses") {
-  Tensor m = require_grad(from_vector<double>({1, 2}, {1, 2})), v = require_grad(tensor({1.0}));
+  Tensor m = require_grad(on_test_device<double>({1, 2}, {1, 2})), v = require_grad(on_test_device(tensor({1.0})));
   CHECK_THROWS_WITH(optim::Muon({v}),
                     "muon: parameter 0 has shape [1], expected a matrix; give it to the AdamW groups");
   CHECK_THROWS_WITH(optim::Muon({m}, {.ns_steps = 0}), "muon: ns_steps is 0, expected a number from 1 to 99");

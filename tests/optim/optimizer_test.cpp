@@ -15,10 +15,12 @@
 #include "optim/sgd.h"
 #include "optim/sign.h"
 #include "tests/optim/cases.h"
+#include "tests/support/test_device.h"
 
 using namespace isonorm;
 using Catch::Matchers::Contains;
 using published::numbers;
+using test::on_test_device, test::test_device;
 
 namespace {
 
@@ -26,7 +28,7 @@ namespace {
 const std::vector<Dims> kShapes{{40001}, {3}, {1}, {0}, {128, 128}};
 
 template <class T> Tensor parameter(const std::vector<double>& values, const Dims& shape) {
-  Tensor p = from_vector(std::vector<T>(values.begin(), values.end()), shape);
+  Tensor p = on_test_device(std::vector<T>(values.begin(), values.end()), shape);
   return require_grad(p);
 }
 template <class T> Tensor parameter(const std::vector<double>& values) {
@@ -46,7 +48,7 @@ double rate_at(int step) { return 0.01 / (1 + 0.1 * step); }
 
 void train(optim::Optimizer& opt, const std::vector<Tensor>& p, int from, int to, double scale = 1) {
   for (int step = from; step < to; ++step) {
-    for (size_t i = 0; i < p.size(); ++i) set_gradient(p[i], from_vector(gradient_at(step, i), kShapes[i]));
+    for (size_t i = 0; i < p.size(); ++i) set_gradient(p[i], on_test_device(gradient_at(step, i), kShapes[i]));
     opt.set_lr(rate_at(step));
     opt.step(scale);
     opt.zero_grad();
@@ -93,8 +95,8 @@ TEST_CASE("f32 follows f64 within rounding, and bf16 parameters keep f32 state")
   published::Adam rule32{.weight_decay = 0.01, .decoupled = true}, rule16 = rule32;
   for (int step = 0; step < 20; ++step) {
     const std::vector<double> g = numbers(1000, 50 + step);
-    const Tensor g32 = from_vector(std::vector<float>(g.begin(), g.end()), {1000}),
-                 g16 = from_vector(std::vector<bf16>(g.begin(), g.end()), {1000});
+    const Tensor g32 = on_test_device(std::vector<float>(g.begin(), g.end()), {1000}),
+                 g16 = on_test_device(std::vector<bf16>(g.begin(), g.end()), {1000});
     set_gradient(p32, g32), set_gradient(p16, g16);
     opt.step();
     rule32.step(w32, g32.to_vector<double>(), 0.01);
@@ -110,7 +112,7 @@ TEST_CASE("f32 follows f64 within rounding, and bf16 parameters keep f32 state")
 
 TEST_CASE("a step of bf16 parameters is the step of f32 ones, rounded once") {
   const auto to = [](const Tensor& x, DType dtype) {
-    const Tensor y = empty(x.shape(), {dtype});
+    const Tensor y = empty(x.shape(), {dtype, x.device()});
     copy_into(y, x);
     return y;
   };
@@ -118,12 +120,12 @@ TEST_CASE("a step of bf16 parameters is the step of f32 ones, rounded once") {
     INFO(c.name);
     std::vector<Tensor> p16, p32;
     for (size_t i = 0; i < kShapes.size(); ++i) {
-      p16.push_back(require_grad(to(from_vector(start_of(i), kShapes[i]), DType::bf16)));
+      p16.push_back(require_grad(to(on_test_device(start_of(i), kShapes[i]), DType::bf16)));
       p32.push_back(require_grad(to(detach(p16[i]), DType::f32)));
     }
     const auto opt16 = c.make(p16), opt32 = c.make(p32);
     for (size_t i = 0; i < kShapes.size(); ++i) {
-      set_gradient(p16[i], to(from_vector(gradient_at(0, i), kShapes[i]), DType::bf16));
+      set_gradient(p16[i], to(on_test_device(gradient_at(0, i), kShapes[i]), DType::bf16));
       set_gradient(p32[i], to(gradient(p16[i]), DType::f32));
     }
     opt16->step(0.5), opt32->step(0.5);
@@ -177,7 +179,7 @@ TEST_CASE("steps have the same bits for any number of threads") {
 TEST_CASE("groups have options and rates of their own") {
   Tensor a = parameter<double>({1, 2}), b = parameter<double>({3});
   optim::Sgd opt({{{a}, {.lr = 0.5}}, {{b}, {.lr = 0.25, .weight_decay = 2}}});
-  set_gradient(a, tensor({1.0, 1.0})), set_gradient(b, tensor({1.0}));
+  set_gradient(a, on_test_device(tensor({1.0, 1.0}))), set_gradient(b, on_test_device(tensor({1.0})));
   opt.step();
   CHECK(a.to_vector<double>() == std::vector<double>{0.5, 1.5});
   CHECK(b.item() == 3 - 0.25 * (1 + 2 * 3));
@@ -194,11 +196,11 @@ TEST_CASE("groups have options and rates of their own") {
 TEST_CASE("parameters without a gradient stay, and count no step") {
   Tensor a = parameter<double>({1}), b = parameter<double>({1});
   optim::AdamW opt({a, b}, {.lr = 0.1});
-  set_gradient(a, tensor({1.0}));
+  set_gradient(a, on_test_device(tensor({1.0})));
   opt.step();
   CHECK(b.item() == 1);
   CHECK(opt.state_dict().find("1.step") == nullptr);
-  set_gradient(b, tensor({1.0}));
+  set_gradient(b, on_test_device(tensor({1.0})));
   opt.step();
   CHECK(opt.state_dict().at("0.step").item() == 2);
   CHECK(opt.state_dict().at("1.step").item() == 1);
@@ -212,13 +214,13 @@ TEST_CASE("a step after the first takes no memory, and its write is seen by save
     INFO(c.name);
     const auto p = parameters();
     const auto opt = c.make(p);
-    for (size_t i = 0; i < p.size(); ++i) set_gradient(p[i], from_vector(gradient_at(0, i), kShapes[i]));
+    for (size_t i = 0; i < p.size(); ++i) set_gradient(p[i], on_test_device(gradient_at(0, i), kShapes[i]));
     opt->step();
-    const auto before = host_allocator().stats();
+    const auto before = allocator_of(test_device()).stats();
     const uint32_t version = p[0].impl().storage->version();
     opt->step();
-    CHECK(host_allocator().stats().current == before.current);
-    CHECK(host_allocator().stats().requests == before.requests);
+    CHECK(allocator_of(test_device()).stats().current == before.current);
+    CHECK(allocator_of(test_device()).stats().requests == before.requests);
     CHECK(p[0].impl().storage->version() > version);
   }
 }
@@ -226,21 +228,22 @@ TEST_CASE("a step after the first takes no memory, and its write is seen by save
 TEST_CASE("a training step after the second takes nothing from the system") {
   const test::Threads one(1);  // how much scratch several threads hold at once is a matter of timing
   nn::Vit model({.image = 28, .patch = 7, .transformer = {.width = 64, .depth = 2}});
+  model.to(test_device());
   optim::AdamW opt(model.parameters());
-  const Tensor images = randn({32, 28, 28, 1}), labels = randint(0, 10, {32});
+  const Tensor images = randn({32, 28, 28, 1}, {.device = test_device()}), labels = randint(0, 10, {32}, test_device());
   int64_t requests = 0;
   for (int step = 0; step < 5; ++step) {
     opt.zero_grad();
     backward(cross_entropy(model(images), labels));
     opt.step();
-    if (step > 1) CHECK(host_allocator().stats().requests == requests);
-    requests = host_allocator().stats().requests;
+    if (step > 1) CHECK(allocator_of(test_device()).stats().requests == requests);
+    requests = allocator_of(test_device()).stats().requests;
   }
 }
 
 TEST_CASE("a gradient that is a view is read as one") {
-  Tensor p = require_grad(from_vector<double>({0, 0, 0, 0}, {2, 2}));
-  set_gradient(p, as_strided(tensor({1.0, 2.0, 3.0, 4.0}), {2, 2}, {1, 2}, 0));
+  Tensor p = require_grad(on_test_device<double>({0, 0, 0, 0}, {2, 2}));
+  set_gradient(p, as_strided(on_test_device(tensor({1.0, 2.0, 3.0, 4.0})), {2, 2}, {1, 2}, 0));
   optim::Sgd opt({p}, {.lr = 1});
   opt.step();
   CHECK(p.to_vector<double>() == std::vector<double>{-1, -3, -2, -4});
@@ -268,7 +271,7 @@ TEST_CASE("bad options and parameters are one line") {
 TEST_CASE("a state that does not fit is refused whole") {
   Tensor p = parameter<double>({1, 2});
   optim::AdamW opt({p});
-  set_gradient(p, tensor({1.0, 1.0}));
+  set_gradient(p, on_test_device(tensor({1.0, 1.0})));
   opt.step();
   const auto with = [&](const char* name, const Tensor& t) {
     TensorMap m;

@@ -8,6 +8,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/gradcheck.h"
 #include "core/system/parallel.h"
+#include "tests/support/test_device.h"
 
 namespace isonorm::test {
 namespace {
@@ -140,6 +141,8 @@ std::string check_values(const OpCase& op, const Sample& s, DType dtype, Layout 
     if (!complaint.empty()) return complaint;
   }
   if (s.reference && plain.size() != expected.size()) return text(plain.size(), " outputs, expected ", expected.size());
+  for (const Tensor& y : plain)
+    if (y.device() != test_device()) return text("an output lies on ", y.device());
   for (size_t i = 0; i < expected.size(); ++i) {
     const std::string d = difference(plain[i], expected[i], dtype, op.tolerance, s.length, arrays);
     if (!d.empty()) return text("output ", i, ": ", d);
@@ -202,6 +205,18 @@ std::string check_bits(const OpCase& op, const Sample& s, DType dtype) {
     set_num_threads(threads);
     if (bits() != first)
       return text("the bits depend on the number of threads: ", threads, " against ", restore.threads);
+  }
+  return {};
+}
+
+std::string check_mixture(const OpCase& op, const Sample& s) {
+  const Arrays arrays = prepare(s.inputs, op.dtypes.front(), Layout::contiguous);
+  for (size_t other = 0; arrays.size() > 1 && other < arrays.size(); ++other) {
+    Tensors x;
+    for (size_t i = 0; i < arrays.size(); ++i)
+      x.push_back(place(arrays[i], op.dtypes.front(), Layout::contiguous, i == other ? kCpu : test_device()));
+    const std::string complaint = check_refusal(op, {[&] { s.run(x); }, {text(kCpu), " and ", text(test_device())}});
+    if (!complaint.empty()) return text("input ", other, " on the CPU: ", complaint);
   }
   return {};
 }

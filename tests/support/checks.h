@@ -29,6 +29,10 @@ std::string check_bits(const OpCase& op, const Sample& s, DType dtype);
 // The call throws Error with one line: "name: ..." with all the words.
 std::string check_refusal(const OpCase& op, const BadCall& bad);
 
+// With any one of several inputs on the CPU, the others on the device of the tests, the call throws
+// "name: cuda:0 and cpu" or the other way round.
+std::string check_mixture(const OpCase& op, const Sample& s);
+
 // Where y differs from `expected` by more than the tolerance in its dtype; `inputs` for Scale::terms.
 std::string difference(const Tensor& y, const Array& expected, DType dtype, Tolerance t, double length,
                        const Arrays& inputs);

@@ -18,21 +18,21 @@ std::atomic<int64_t> blocks{0}, damaged{0};
 
 void* GuardAllocator::allocate(int64_t bytes) {
   if (bytes == 0) return nullptr;
-  unsigned char* p = static_cast<unsigned char*>(Allocator::allocate(bytes + 2 * kGuard));
+  unsigned char *block = static_cast<unsigned char*>(Allocator::allocate(bytes + 2 * kGuard)), *p = reachable(block);
   std::memset(p, kMark, kGuard);
   std::memset(p + kGuard, 0xff, static_cast<size_t>(bytes));
   std::memset(p + kGuard + bytes, kMark, kGuard);
-  return p + kGuard;
+  return block + kGuard;
 }
 
 void GuardAllocator::release(void* block, int64_t bytes) noexcept {
   if (!block) return;
-  unsigned char* p = static_cast<unsigned char*>(block) - kGuard;
+  unsigned char *from = static_cast<unsigned char*>(block) - kGuard, *p = reachable(from);
   const auto marked = [](unsigned char c) { return c == kMark; };
   ++blocks;
   if (!std::all_of(p, p + kGuard, marked) || !std::all_of(p + kGuard + bytes, p + 2 * kGuard + bytes, marked))
     ++damaged;
-  Allocator::release(p, bytes + 2 * kGuard);
+  Allocator::release(from, bytes + 2 * kGuard);
 }
 
 void* GuardAllocator::source_allocate(int64_t bytes, int64_t alignment) noexcept {
@@ -44,7 +44,7 @@ void GuardAllocator::source_release(void* block) noexcept { std::free(block); }
 void guard_host_memory() {
   static GuardAllocator* allocator =
       new GuardAllocator;  // lives until the process ends, as the tensors of static objects do
-  bind_allocator(DeviceKind::cpu, allocator);
+  bind_allocator(kCpu, allocator);
 }
 
 int64_t guarded_blocks() { return blocks; }

@@ -6,11 +6,16 @@
 
 namespace isonorm::test {
 
-class GuardAllocator final : public Allocator {
+class GuardAllocator : public Allocator {
  public:
   GuardAllocator() : Allocator(64, 0) {}
   void* allocate(int64_t bytes) override;
   void release(void* block, int64_t bytes) noexcept override;
+
+ protected:
+  GuardAllocator(int64_t alignment) : Allocator(alignment, 0) {}
+  // Where the host reads and writes what lies at an address of this allocator.
+  virtual unsigned char* reachable(void* address) const { return static_cast<unsigned char*>(address); }
 
  private:
   void* source_allocate(int64_t bytes, int64_t alignment) noexcept override;

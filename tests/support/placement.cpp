@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tests/support/test_device.h"
+
 namespace isonorm::test {
 namespace {
 
@@ -76,7 +78,7 @@ DType dtype_for(const Array& a, DType real) {
   return a.kind == Kind::real ? real : a.kind == Kind::index ? DType::i64 : DType::u8;
 }
 
-Tensor place(const Array& a, DType real, Layout layout) {
+Tensor place(const Array& a, DType real, Layout layout, Device device) {
   const Position p = position(a.shape, layout);
   const Tensor base = empty({p.storage}, {dtype_for(a, real)});
   std::memset(base.impl().storage->data(), 0xff, static_cast<size_t>(base.impl().storage->bytes()));
@@ -90,8 +92,12 @@ Tensor place(const Array& a, DType real, Layout layout) {
       to[at] = static_cast<T>(static_cast<acc_t<T>>(a.v[i++]));
     });
   });
-  return t;
+  if (device == kCpu) return t;
+  const Tensor there = empty(base.shape(), {base.dtype(), device});
+  copy_into(there, base);
+  return as_strided(there, a.shape, p.strides, p.offset);
 }
+Tensor place(const Array& a, DType real, Layout layout) { return place(a, real, layout, test_device()); }
 
 Array uniform_rows(Array a, Layout layout) {
   const int flat = stretch_dim(a.shape, layout);
@@ -117,9 +123,8 @@ Array quantise(Array a, DType real) {
 std::vector<std::vector<std::byte>> bytes_of(const Tensors& tensors) {
   std::vector<std::vector<std::byte>> all;
   for (const Tensor& t : tensors) {
-    const Storage& s = *t.impl().storage;
-    const std::byte* p = static_cast<const std::byte*>(s.data());
-    all.emplace_back(p, p + s.bytes());
+    const int64_t n = t.impl().storage->bytes() / size_of(t.dtype());
+    all.push_back(std::move(elements_of({as_strided(t, {n}, {1}, 0)})[0]));
   }
   return all;
 }

@@ -15,10 +15,11 @@ const char* name_of(Layout layout);
 // Of the array's tensor where floating ones are `real`.
 DType dtype_for(const Array& a, DType real);
 
-// The array as a tensor of its kind's dtype (`real` for floating ones). Bytes of the storage around and between the
+// The array as a tensor of its kind's dtype (`real` for floating ones), on the device of the tests unless told. Bytes of the storage around and between the
 // elements are 0xff: NaN, -1 or 255, so that an op which reads them shows. Layout::stretched has stride 0 in one
 // dimension and needs uniform_rows() first.
 Tensor place(const Array& a, DType real, Layout layout);
+Tensor place(const Array& a, DType real, Layout layout, Device device);
 
 // The array with equal entries along its first dimension longer than 1 (stretched_outer: the last one left out): what a
 // stride of 0 can hold.

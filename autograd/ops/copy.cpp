@@ -1,0 +1,18 @@
+#include "autograd/ops/copy.h"
+
+#include "autograd/node.h"
+#include "core/kernels/copy.h"
+
+namespace isonorm {
+
+Tensor to(const Tensor& x, Device device) {
+  if (x.device() == device) return x;
+  Tensor y = empty(x.shape(), {x.dtype(), device});
+  kernels::copy_between(y, x);
+  if (!is_floating(x.dtype())) return y;
+  if (Node* n = track("to", {&y}, {&x}))
+    n->backward = [device = x.device()](Flow& g) { g.give(0, to(g.out(), device)); };
+  return y;
+}
+
+}  // namespace isonorm

@@ -1,0 +1,193 @@
+// Tensors on several devices: what crosses from one to another, and what refuses to.
+#include <csignal>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <sstream>
+
+#include "autograd/engine.h"
+#include "autograd/node.h"
+#include "autograd/ops/arrange.h"
+#include "autograd/ops/copy.h"
+#include "autograd/ops/create.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/random.h"
+#include "autograd/ops/reduce.h"
+#include "autograd/ops/shape.h"
+#include "core/kernels/attention.h"
+#include "core/kernels/copy.h"
+#include "core/kernels/optimizer.h"
+#include "core/print.h"
+#include "data/loader.h"
+#include "optim/adamw.h"
+#include "optim/clip.h"
+#include "optim/ema.h"
+#include "tests/support/catch.h"
+#include "tests/support/device.h"
+#include "tests/support/same_bytes.h"
+
+using namespace isonorm;
+using Catch::Matchers::Contains;
+using test::kCuda, test::kCuda1;
+
+namespace {
+
+constexpr Device kPlaces[] = {kCpu, kCuda, kCuda1};
+
+// How a child of this process ends that calls f: 0, or the number of a signal.
+template <class F> int end_of(F f) {
+  const pid_t child = fork();
+  if (child == 0) {
+    for (int s : {SIGSEGV, SIGBUS}) std::signal(s, SIG_DFL);
+    f();
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+}  // namespace
+
+TEST_CASE("the host cannot touch the memory of a device outside of a transfer") {
+  const Tensor x = to(tensor({1.f, 2.f}), kCuda);
+  CHECK(end_of([&] { *const_cast<volatile float*>(x.data<float>()); }) == SIGSEGV);
+  CHECK(end_of([&] { x.mutable_data<float>()[1] = 3; }) == SIGSEGV);
+  CHECK(end_of([&] { x.to_vector<float>(); }) == 0);
+}
+
+TEST_CASE("to() and copy_into() carry every dtype between all devices, views and broadcasts too") {
+  const Tensor source = reshape(arange(24), {2, 3, 4});
+  for (DType dtype : {DType::f64, DType::f32, DType::bf16, DType::i64, DType::u8})
+    for (Device from : kPlaces)
+      for (Device there : kPlaces) {
+        INFO(text(dtype, " from ", from, " to ", there));
+        const Tensor x = to(cast(source, dtype), from), y = to(x, there);
+        CHECK(y.device() == there);
+        CHECK(same_bytes(y, cast(source, dtype)));
+        CHECK((from == there) == (y.impl().storage == x.impl().storage));
+        const Tensor turned = to(transpose(x, 0, 2), there);
+        CHECK(same_bytes(turned, transpose(cast(source, dtype), 0, 2)));
+        // Into a part of a tensor of another dtype, broadcast along the first dimension.
+        const Tensor wide = zeros({5, 2, 6, 4}, {DType::f32, there});
+        copy_into(slice(wide, 2, 1, 6, 2), x);
+        CHECK(same_bytes(to(wide, kCpu), [&] {
+          const Tensor expected = zeros({5, 2, 6, 4});
+          copy_into(slice(expected, 2, 1, 6, 2), cast(source, dtype));
+          return expected;
+        }()));
+      }
+  for (Device there : kPlaces) CHECK(to(zeros({0, 3}, {DType::f32, kCuda}), there).shape() == Dims{0, 3});
+}
+
+TEST_CASE("item() and printing read a device") {
+  const Tensor x = to(tensor({1.5, -2.0}), kCuda1);
+  CHECK(select(x, 0, 1).item() == -2);
+  std::ostringstream s;
+  s << x;
+  CHECK(s.str() == "[1.5,  -2]  f64 [2] on cuda:1");
+}
+
+TEST_CASE("gradients go back to where a tensor came from") {
+  const Tensor x = require_grad(tensor({1.0, 2.0, 3.0}));
+  const Tensor w = require_grad(to(tensor({2.0, 3.0, 4.0}), kCuda));
+  const Tensor loss = sum(to(to(x, kCuda) * w, kCuda1));
+  CHECK(loss.device() == kCuda1);
+  backward(loss);
+  CHECK(gradient(x).device() == kCpu);
+  CHECK(gradient(w).device() == kCuda);
+  CHECK(gradient(x).to_vector<double>() == std::vector<double>{2, 3, 4});
+  CHECK(gradient(w).to_vector<double>() == std::vector<double>{1, 2, 3});
+}
+
+TEST_CASE("what a transfer writes over is refused by a gradient that needs it") {
+  const Tensor x = require_grad(to(tensor({1.0, 2.0}), kCuda)), y = square(x);
+  copy_into(detach(x), tensor({3.0, 4.0}));
+  CHECK(x.to_vector<double>() == std::vector<double>{3, 4});
+  CHECK_THROWS_WITH(backward(sum(y)), Contains("backward: a tensor of shape [2]"));
+}
+
+TEST_CASE("cuda:1 is a device of its own; one that is not there is refused") {
+  const Tensor a = full({3}, 2, {DType::f64, kCuda1}), b = to(tensor({1.0, 2.0, 3.0}), kCuda1);
+  CHECK((a * b).device() == kCuda1);
+  CHECK((a * b).to_vector<double>() == std::vector<double>{2, 4, 6});
+  CHECK(&allocator_of(kCuda) != &allocator_of(kCuda1));
+  for (int index : {2, -1})
+    CHECK_THROWS_WITH(zeros({2}, {DType::f32, {DeviceKind::cuda, index}}),
+                      text("allocate: no device cuda:", index, ", the GPUs are cuda:0 to cuda:1"));
+}
+
+TEST_CASE("two devices in one op are refused with both") {
+  const Tensor here = ones({2, 2}), a = ones({2, 2}, {DType::f32, kCuda}), b = ones({2, 2}, {DType::f32, kCuda1});
+  CHECK_THROWS_WITH(add(here, a), "add: cpu and cuda:0");
+  CHECK_THROWS_WITH(add(a, here), "add: cuda:0 and cpu");
+  CHECK_THROWS_WITH(mul(a, b), "mul: cuda:0 and cuda:1");
+  CHECK_THROWS_WITH(cat({a, b}, 0), "cat: cuda:0 and cuda:1");
+  CHECK_THROWS_WITH(stack({a, here}, 0), "stack: cuda:0 and cpu");
+}
+
+TEST_CASE("a slot refuses two devices in whatever holds its tensors") {
+  const Tensor here = ones({2, 2}), a = ones({2, 2}, {DType::f32, kCuda});
+  CHECK_THROWS_WITH(kernels::copy(here, a), "copy: a tensor of shape [2, 2] lies on cuda:0, the others on cpu");
+  CHECK_THROWS_WITH(kernels::copy(a, here), "copy: a tensor of shape [2, 2] lies on cpu, the others on cuda:0");
+  const Tensor list[] = {here, a};
+  CHECK_THROWS_WITH(kernels::scale.on(kCpu, list, 2), Contains("scale: ") && Contains("lies on cuda:0"));
+  const kernels::Update updates[] = {{.gradient = a, .parameter = here, .state = {}, .rule = rules::Sgd{0.1}}};
+  CHECK_THROWS_WITH(kernels::update.on(kCpu, updates), Contains("update: ") && Contains("lies on cuda:0"));
+  const kernels::AttentionInputs in{a, a, a, here};
+  CHECK_THROWS_WITH(kernels::attention_backward.on(kCuda, {1, false}, {a, a, a}, {in, a, a, a}),
+                    Contains("attention_backward: ") && Contains("lies on cpu"));
+}
+
+TEST_CASE("optimizers, limits and averages refuse parameters on two devices") {
+  const Tensor a = require_grad(ones({2}, {DType::f32, kCuda})), b = require_grad(ones({2}));
+  set_gradient(a, ones({2}, {DType::f32, kCuda}));
+  set_gradient(b, ones({2}));
+  optim::AdamW opt({a, b});
+  CHECK_THROWS_WITH(opt.step(), "adamw: parameters lie on cuda:0 and on cpu");
+  CHECK_THROWS_WITH(optim::clip_grad_norm({a, b}, 1), "clip: gradients lie on cuda:0 and on cpu");
+  CHECK_THROWS_WITH(optim::Ema({a, b}), "ema: parameters lie on cuda:0 and on cpu");
+}
+
+TEST_CASE("gradients of another device are refused where they enter") {
+  const Tensor x = require_grad(ones({3}, {DType::f32, kCuda})), y = x * 2.0;
+  CHECK_THROWS_WITH(backward(y, ones({3})), "backward: the cotangent lies on cpu, the tensor on cuda:0");
+  CHECK_THROWS_WITH(set_gradient(x, ones({3})), "set_gradient: the gradient lies on cpu, the tensor on cuda:0");
+  on_gradient(y, [](const Tensor& g) { return to(g, kCuda1); });
+  CHECK_THROWS_WITH(backward(sum(y)), "on_gradient: the hook returned a tensor on cuda:1, expected cuda:0");
+  CHECK_FALSE(gradient(x).defined());
+
+  // A rule of a program's own.
+  Tensor z = detach(x);
+  track("own", {&z}, {&x})->backward = [](Flow& g) { g.give(0, to(g.out(), kCpu)); };
+  CHECK_THROWS_WITH(backward(sum(z)), "own: backward gave input 0 a gradient on cpu, the input lies on cuda:0");
+}
+
+TEST_CASE("a transfer is a line of a profile") {
+  const Tensor x = ones({100}, {DType::f32, kCuda});
+  profile::start();
+  x.to_vector<double>();
+  const profile::Profile p = profile::stop();
+  int transfers = 0;
+  for (const profile::Call& c : p.calls)
+    if (std::string(c.kernel) == "transfer") {
+      ++transfers;
+      CHECK(c.bytes == 400);
+    }
+  CHECK(transfers == 1);
+}
+
+TEST_CASE("random numbers are those of the CPU") {
+  for (DType dtype : {DType::f64, DType::f32, DType::bf16}) {
+    Generator a{.seed = 4}, b{.seed = 4};
+    CHECK(same_bytes(randn({1001}, {dtype, kCuda}, a), randn({1001}, {dtype}, b)));
+    CHECK(
+        same_bytes(dropout(ones({1001}, {dtype, kCuda}), 0.3, true, a), dropout(ones({1001}, {dtype}), 0.3, true, b)));
+  }
+}
+
+TEST_CASE("a set of images on a device is refused") {
+  const data::LabelledImages set{zeros({6, 4, 4}, {DType::u8, kCuda}), zeros({6}, {DType::i64})};
+  const int64_t rows[] = {1, 4};
+  CHECK_THROWS_WITH(data::gather_batch(set, rows), "gather_batch: the set lies on cuda:0 and cpu, expected the CPU");
+}

@@ -1,0 +1,63 @@
+// The list of slots, and what slots promise that no row asks of them, on a device against the CPU.
+#include <algorithm>
+#include <filesystem>
+#include <regex>
+#include <set>
+
+#include "autograd/engine.h"
+#include "autograd/fused/mlp.h"
+#include "autograd/grad_mode.h"
+#include "autograd/ops/copy.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/random.h"
+#include "autograd/ops/reduce.h"
+#include "tests/support/catch.h"
+#include "tests/support/compare.h"
+#include "tests/support/device.h"
+#include "tests/support/read_text.h"
+#include "tests/support/slots.h"
+
+using namespace isonorm;
+using namespace isonorm::test;
+
+TEST_CASE("the list of slots is that of core/kernels, and each has a function on a device") {
+  std::set<std::string> declared, listed;
+  for (const auto& file : std::filesystem::directory_iterator("core/kernels")) {
+    const std::string source = read_text(file.path().string());
+    const std::regex slot(R"(inline constinit Kernel<[^{]*>\s+(\w+)\{)");
+    for (std::sregex_iterator at(source.begin(), source.end(), slot), end; at != end; ++at) declared.insert((*at)[1]);
+  }
+  for_all_slots([&]<auto & slot>() {
+    listed.insert(name_of_slot<slot>());
+    CHECK(slot.cuda() != nullptr);
+  });
+  CHECK(declared.size() > 40);
+  CHECK(listed == declared);
+  for (const std::string& name : fallback_slots()) CHECK(listed.count(name) == 1);
+}
+
+TEST_CASE("rows are recentred in place") {
+  Generator g{.seed = 5};
+  const Tensor x = randn({3, 7, 5}, {DType::f64}, g), there = to(x, kCuda);
+  kernels::recentre.on(kCuda, {3, 7, 5}, there, there);
+  check_close(there, recentre(x, 1), 64 * epsilon(DType::f64));
+}
+
+TEST_CASE("mlp keeps its hidden rows in bf16") {
+  Generator g{.seed = 6};
+  // Enough hidden entries that a copy in bf16 is worth it (rounds_activation()).
+  const auto leaf = [&](const Dims& shape) { return require_grad(randn(shape, {}, g)); };
+  const Tensor inputs[] = {leaf({64, 24}), leaf({96, 24}), leaf({96}), leaf({24, 96}), leaf({24})};
+  const auto gradients = [&](Device device) {
+    const SaveActivations in_half(DType::bf16);
+    std::vector<Tensor> x;
+    for (const Tensor& t : inputs) x.push_back(require_grad(to(detach(t), device)));
+    return grad(sum(square(mlp(x[0], x[1], x[2], x[3], x[4]))), {x[0], x[1], x[2], x[3], x[4]});
+  };
+  REQUIRE([] {
+    const SaveActivations in_half(DType::bf16);
+    return rounds_activation(DType::f32, 64 * 96);
+  }());
+  const auto here = gradients(kCpu), there = gradients(kCuda);
+  for (size_t i = 0; i < here.size(); ++i) check_close(there[i], here[i], 0x1p-12);
+}

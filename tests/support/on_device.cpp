@@ -1,0 +1,13 @@
+// A program with this source runs its tests on cuda:0.
+#include "tests/support/device.h"
+#include "tests/support/test_device.h"
+
+namespace isonorm::test {
+namespace {
+[[maybe_unused]] const bool started = [] {
+  start_devices();
+  set_test_device(kCuda);
+  return true;
+}();
+}  // namespace
+}  // namespace isonorm::test

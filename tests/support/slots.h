@@ -1,0 +1,47 @@
+// Every slot of core/kernels: a test compares this list with the headers.
+#pragma once
+
+#include <string>
+
+#include "core/kernels/attention.h"
+#include "core/kernels/copy.h"
+#include "core/kernels/create.h"
+#include "core/kernels/dropout.h"
+#include "core/kernels/index.h"
+#include "core/kernels/loss.h"
+#include "core/kernels/matmul.h"
+#include "core/kernels/mlp.h"
+#include "core/kernels/norm.h"
+#include "core/kernels/optimizer.h"
+#include "core/kernels/pointwise.h"
+#include "core/kernels/random.h"
+#include "core/kernels/reduce.h"
+#include "core/kernels/rotary.h"
+#include "core/kernels/shape.h"
+#include "core/kernels/softmax.h"
+
+namespace isonorm::test {
+
+// Calls f.operator()<slot>() for each.
+template <class F> void for_all_slots(F f) {
+  using namespace kernels;
+  const auto each = [&]<auto&... slot>() { (f.template operator()<slot>(), ...); };
+  each.template operator()<
+      attention_forward, attention_backward, copy_on, fill_on, ramp, kernels::dropout, find_outside, take_rows,
+      add_rows, kernels::gather, gather_backward, kernels::topk, search_sorted, kernels::cross_entropy,
+      cross_entropy_backward, cross_entropy_scale, cross_entropy_total, kernels::matmul, weight_gradient,
+      kernels::keep_packed, mlp_forward, mlp_backward, norm_forward, norm_backward, kernels::update, sum_squares,
+      kernels::scale, kernels::clamp, unary, unary_backward, binary, compare, kernels::where, kernels::uniform, normal,
+      kernels::exponential, kernels::bernoulli, random_integers, kernels::truncated_normal, random_permutation, reduce,
+      arg_max, kernels::cumsum, kernels::recentre, kernels::rotary, triangle, kernels::softmax, softmax_backward>();
+}
+
+// "matmul" of kernels::matmul: its name in the source, of which there is one, while several slots may have one name in
+// messages.
+template <auto& slot> std::string name_of_slot() {
+  const std::string here = __PRETTY_FUNCTION__;  // "... slot = isonorm::kernels::matmul]"
+  const size_t begin = here.find("kernels::", here.find("slot = ")) + 9;
+  return here.substr(begin, here.find_first_of(";]", begin) - begin);
+}
+
+}  // namespace isonorm::test

@@ -1,0 +1,18 @@
+// Where the tensors of a test program lie: the CPU, or the first device of tests/support/device.h in a program that is
+// linked with tests/support/on_device.cpp.
+#pragma once
+
+#include "core/tensor.h"
+
+namespace isonorm::test {
+
+Device test_device();
+void set_test_device(Device device);
+
+// The values on that device, without graph.
+Tensor on_test_device(const Tensor& x);
+template <class T> Tensor on_test_device(const std::vector<T>& values, const Dims& shape) {
+  return on_test_device(from_vector(values, shape));
+}
+
+}  // namespace isonorm::test
