@@ -44,11 +44,17 @@ void BlockRun::run(const Grid& grid, uint3 block, uint64_t seed) {
   current_->fiber = take_fiber();
   enter(*current_);
   switch_to(host_, *current_->fiber);
+  acquire(&complaint_);
   if (complaint_.empty()) complaint_ = complaint_at_end();
   idle_.insert(idle_.end(), finished_.begin(), finished_.end());
   finished_.clear();
   if (complaint_.empty()) return;
-  for (Thread& t : threads_)  // fibers that did not end are dropped as they are
+  // Fibers that did not end are dropped as they are; what they did before they met others lies before what comes now.
+  for (int& votes : barrier_.votes) acquire(&votes);
+  for (auto& w : warps_)
+    for (Meeting& m : w)
+      for (auto& slot : m.slot) acquire(&slot);
+  for (Thread& t : threads_)
     if (t.fiber) {
       prepare(*t.fiber, &entry);
       renew_for_race_checks(*t.fiber);
@@ -185,6 +191,7 @@ void BlockRun::fault(const char* what, const std::string& complaint, Place place
   complaint_ = what;
   if (place.line) complaint_ += " at " + text_of(place);
   complaint_ += " in thread " + std::to_string(current_->number) + ": " + complaint;
+  release(&complaint_);
   switch_to(*current_->fiber, host_);
   std::abort();
 }

@@ -93,17 +93,20 @@ Memory& memory(int device) {
   Memory*& m = opened()[static_cast<size_t>(device)];
   if (!m) {
     m = new Memory;
-    if (!kAddressChecks && !kRaceChecks) {
-      struct sigaction action {};
-      action.sa_sigaction = on_bad_access;
-      action.sa_flags = SA_SIGINFO;
-      sigaction(SIGSEGV, &action, nullptr);
-    }
+    watch_accesses();
   }
   return *m;
 }
 
 }  // namespace
+
+void watch_accesses() {
+  if (kAddressChecks || kRaceChecks) return;
+  struct sigaction action {};
+  action.sa_sigaction = on_bad_access;
+  action.sa_flags = SA_SIGINFO;
+  sigaction(SIGSEGV, &action, nullptr);
+}
 
 void* allocate_device(int device, size_t bytes) {
   Memory& m = memory(device);

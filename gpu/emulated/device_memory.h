@@ -26,6 +26,10 @@ std::byte* reach(const void* p, size_t n);
 // Throws Fault where bytes outside of living blocks were written to; `suspects` ran since the last check.
 void check_guards(int device, const char* suspects);
 
+// From now on who touches device memory and may not is named on stderr before the process ends by SIGSEGV. Done when
+// memory is first asked for; again where somebody else has taken the signal since. Sanitizers name it by themselves.
+void watch_accesses();
+
 // Lets kernels of one device touch its memory while it lives, and nobody touch that of the others.
 class Exposure {
  public:

@@ -1,6 +1,7 @@
 // What a function says when it runs in a process of its own, which it may crash.
 #pragma once
 
+#include <csignal>
 #include <cstdio>
 #include <functional>
 #include <string>
@@ -8,6 +9,9 @@
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "gpu/emulated/device_memory.h"
+#include "gpu/emulated/sanitizers.h"
 
 namespace isonorm::test {
 
@@ -21,6 +25,8 @@ inline std::string said_by(const std::function<void()>& f) {
     dup2(ends[1], STDERR_FILENO);
     dup2(open("/dev/null", O_WRONLY), STDOUT_FILENO);  // where the test program would say that it crashed
     close(ends[0]);
+    if (!gpu::emulated::kAddressChecks) std::signal(SIGSEGV, SIG_DFL);  // the test program's own report is not wanted
+    gpu::emulated::watch_accesses();
     f();
     std::fflush(stderr);
     _exit(0);
