@@ -25,7 +25,8 @@ struct Memory {
 };
 Memory memory(Device device = {DeviceKind::cuda, 0});
 
-// Tensors of this program take at most so many bytes of the device; 0: as many as there are. Throws where it holds more.
+// Tensors of this program take at most so many bytes of the device; 0: as many as there are. Throws where it holds
+// more.
 void set_memory_limit(int64_t bytes, Device device = {DeviceKind::cuda, 0});
 // Gives what is kept for reuse back to the device.
 void empty_cache(Device device = {DeviceKind::cuda, 0});

@@ -15,7 +15,7 @@ class Library {
   explicit operator bool() const { return handle_ != nullptr; }
   // Why it is not there, in one line.
   const std::string& why_none() const { return why_none_; }
-  // Function is the type of the function's declaration: auto f = lib.function<decltype(cublasLtCreate)>("cublasLtCreate").
+  // Function is the type of the declaration: lib.function<decltype(cublasLtCreate)>("cublasLtCreate").
   // Throws "libcublasLt.so.13: it has no function cublasLtCreate".
   template <class Function> Function* function(const char* name) const {
     return reinterpret_cast<Function*>(address(name));

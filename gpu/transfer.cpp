@@ -92,8 +92,8 @@ std::byte* write(const Tensor& t) {
   return visit_all(t.dtype(), [&]<class T>() { return reinterpret_cast<std::byte*>(t.mutable_data<T>()); });
 }
 
-// The destination's stream waits for the source's, and the source's for the copy, so that neither tensor's memory serves
-// others before.
+// The destination's stream waits for the source's, and the source's for the copy, so that neither tensor's memory
+// serves others before.
 void between_devices(const Tensor& dst, const Tensor& src, int64_t bytes) {
   const Stream &from = stream_of(src), &to = stream_of(dst);
   Event ready(from.index()), done(to.index());

@@ -1,5 +1,5 @@
-// Memory of the emulated devices. Each has a range of addresses of its own, mapped twice: kernels use the first mapping,
-// which has no access rights but while a kernel of that device runs, so a host function (or a kernel of another device)
+// Memory of the emulated devices. Each has a range of addresses of its own, mapped twice: kernels use the first
+// mapping, which has no access rights but while a kernel of that device runs, so a host function (or a kernel of another device)
 // that touches it stops there with a line that says so; copies use the second. Blocks lie 256 bytes apart. What nobody
 // has written is all ones (NaN, -1), and so are the bytes between blocks and those of released ones, which is checked.
 #pragma once

@@ -173,7 +173,8 @@ cudaError_t cudaMalloc(void** p, size_t bytes) {
   *p = allocate_device(device, bytes);
   return *p ? cudaSuccess : noted(cudaErrorMemoryAllocation);
 }
-// CUDA waits for the device here. This does not, so that a missing wait stays one; the block stays as long as work does.
+// CUDA waits for the device here. This does not, so that a missing wait stays one; the block stays as long as work
+// does.
 cudaError_t cudaFree(void* p) {
   if (!p) return cudaSuccess;
   const Guard guard(lock());

@@ -15,8 +15,8 @@
 
 namespace isonorm::test {
 
-// What it printed to stderr; of a sanitizer's report the line that says what it is. After it "signal 11" where that ended
-// it.
+// What it printed to stderr; of a sanitizer's report the line that says what it is. After it "signal 11" where that
+// ended it.
 inline std::string said_by(const std::function<void()>& f) {
   int ends[2];
   if (pipe(ends)) return "no pipe";
