@@ -1,5 +1,6 @@
 #include "gpu/emulated/device_memory.h"
 
+#include <pthread.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -56,18 +57,34 @@ struct Memory {
   std::map<std::byte*, Block> living, leaving;
   std::multimap<size_t, std::byte*> free;
 
-  Memory() {
+  Memory() : kernels(nullptr), copies(nullptr) {
+    map();
+    std::memset(copies, 0xff, kGap);
+  }
+  // Zeros, at the addresses that there are already, if there are.
+  void map() {
     const int file = memfd_create("emulated device memory", MFD_CLOEXEC);
     if (file < 0 || ftruncate(file, static_cast<off_t>(kReserved)) != 0) std::abort();
-    const auto map = [&](int rights) {
-      void* p = mmap(nullptr, kReserved, rights, MAP_SHARED | MAP_NORESERVE, file, 0);
+    const auto mapped = [&](void* at, int rights) {
+      void* p = mmap(at, kReserved, rights, MAP_SHARED | MAP_NORESERVE | (at ? MAP_FIXED : 0), file, 0);
       if (p == MAP_FAILED) std::abort();
       return static_cast<std::byte*>(p);
     };
-    kernels = map(PROT_NONE);
-    copies = map(PROT_READ | PROT_WRITE);
+    kernels = mapped(kernels, PROT_NONE);
+    copies = mapped(copies, PROT_READ | PROT_WRITE);
     close(file);
+  }
+  // In a child of fork(): memory of its own, with what the parent's holds.
+  void separate() {
+    std::vector<std::pair<std::byte*, std::vector<std::byte>>> kept;
+    for (const auto* blocks : {&living, &leaving})
+      for (const auto& [p, b] : *blocks)
+        kept.emplace_back(copy_address(p), std::vector<std::byte>(copy_address(p), copy_address(p) + b.whole));
+    map();
     std::memset(copies, 0xff, kGap);
+    for (const auto& [at, bytes] : kept) std::memcpy(at, bytes.data(), bytes.size());
+    for (const auto& [whole, p] : free)
+      if (whole < kLarge) std::memset(copy_address(p), 0xff, whole);
   }
   std::byte* copy_address(std::byte* p) const { return copies + (p - kernels); }
   bool holds(const void* p) const {
@@ -94,6 +111,10 @@ Memory& memory(int device) {
   if (!m) {
     m = new Memory;
     watch_accesses();
+    [[maybe_unused]] static const int once = pthread_atfork(nullptr, nullptr, [] {
+      for (Memory* of_device : opened())
+        if (of_device) of_device->separate();
+    });
   }
   return *m;
 }
