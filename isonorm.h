@@ -59,6 +59,7 @@
 #include "equivalence/verify/reference.h"
 #include "equivalence/verify/stream_check.h"
 #include "equivalence/verify/verify.h"
+#include "gpu/device.h"
 #include "io/checkpoint.h"
 #include "io/npy.h"
 #include "io/npz.h"

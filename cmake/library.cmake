@@ -2,7 +2,7 @@
 # the base set comes first, so that of inline functions which the compiler did not inline the linker keeps the version every machine runs.
 
 set(folders
-    core core/memory core/system core/kernels core/cpu autograd autograd/ops autograd/fused nn nn/residual optim io data gpu reports training training/models training/records
+    core core/memory core/system core/kernels core/cpu autograd autograd/ops autograd/fused nn nn/residual optim io data reports training training/models training/records
     equivalence/coordinates equivalence/lockstep equivalence/grid equivalence/convert equivalence/verify equivalence/compare equivalence/probes
     equivalence/text equivalence/certificate equivalence/experiments)
 set(sources)
@@ -31,10 +31,20 @@ foreach(target IN LISTS ISONORM_TARGETS)
   list(APPEND objects $<TARGET_OBJECTS:${name}>)
 endforeach()
 
+if(ISONORM_GPU_FORM STREQUAL "off")
+  list(APPEND sources gpu/none.cpp)
+else()
+  list(APPEND objects $<TARGET_OBJECTS:isonorm_gpu_${ISONORM_GPU_FORM}>)
+endif()
+
 add_library(isonorm ${objects} ${sources})
 add_library(isonorm::isonorm ALIAS isonorm)
 target_link_libraries(isonorm PRIVATE $<BUILD_INTERFACE:isonorm_flags> isonorm_blas OpenMP::OpenMP_CXX ZLIB::ZLIB)
 target_compile_features(isonorm PUBLIC cxx_std_20)
+if(ISONORM_GPU_FORM STREQUAL "cuda")
+  target_link_libraries(isonorm PRIVATE CUDA::cudart_static ${CMAKE_DL_LIBS})
+  set_target_properties(isonorm PROPERTIES LINKER_LANGUAGE CXX)
+endif()
 set_target_properties(isonorm PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET default
                       INSTALL_RPATH_USE_LINK_PATH ON DEFINE_SYMBOL "" VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
 if(BUILD_SHARED_LIBS)

@@ -8,11 +8,15 @@ endif()
 add_library(isonorm_flags INTERFACE)
 target_compile_features(isonorm_flags INTERFACE cxx_std_20)
 # clang reports every `omp simd` loop that it does not vectorise, also where that is as it should be.
-target_compile_options(isonorm_flags INTERFACE $<$<CXX_COMPILER_ID:Clang>:-Wno-pass-failed>)
+target_compile_options(isonorm_flags INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-pass-failed>)
 # Without errno and trapping the compiler may vectorise square roots and selections; results stay IEEE.
 # No other library replaces a function of this one, so one may be inlined where it is called in its own file.
-target_compile_options(isonorm_flags INTERFACE -Wall -Wextra -fno-math-errno -fno-trapping-math -fopenmp-simd
-                       -fno-semantic-interposition $<$<BOOL:${ISONORM_WERROR}>:-Werror>)
+target_compile_options(
+  isonorm_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-fno-math-errno;-fno-trapping-math;-fopenmp-simd;\
+-fno-semantic-interposition;$<$<BOOL:${ISONORM_WERROR}>:-Werror>>")
+# nvcc's host compiler sees code that nvcc has written.
+target_compile_options(isonorm_flags INTERFACE
+                       "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall;$<$<BOOL:${ISONORM_WERROR}>:-Werror=all-warnings>>")
 
 # The instruction sets that the kernel sources are compiled for.
 set(ISONORM_TARGETS base)

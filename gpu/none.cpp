@@ -1,8 +1,24 @@
-// A library without CUDA: what core asks of gpu/ says so.
+// The library without CUDA (ISONORM_GPU=off).
+#include "gpu/device.h"
+
 #include "core/memory/storage.h"
 
 namespace isonorm {
+namespace gpu {
+namespace {
+[[noreturn]] void refuse() { raise(ErrorKind::invalid, "cuda: " + why_none(), __FILE__, __LINE__); }
+}  // namespace
 
-void start_cuda() { check(false, "cuda: this library was built without it"); }
+int device_count() { return 0; }
+std::string why_none() { return "this library was built without it"; }
+std::string device_name(Device) { refuse(); }
+Memory memory(Device) { refuse(); }
+void set_memory_limit(int64_t, Device) { refuse(); }
+void empty_cache(Device) { refuse(); }
+void synchronize(Device) { refuse(); }
+
+}  // namespace gpu
+
+void start_cuda() { gpu::refuse(); }
 
 }  // namespace isonorm

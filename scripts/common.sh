@@ -6,6 +6,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 script=scripts/$(basename "$0")
 packages=(g++ cmake ninja-build libopenblas-openmp-dev zlib1g-dev libcli11-dev nlohmann-json3-dev catch2)
 build_megabytes=1500  # that a build takes, generously
+options=()            # of cmake, where a build is configured
 
 # fail MESSAGE: one line, exit 1.
 fail() {
@@ -71,7 +72,7 @@ build() {
     free=$(free_megabytes)
     ((free >= build_megabytes)) || fail "the disk of $root has $free MB free, the build needs $build_megabytes; make room"
     log=$(mktemp) || fail "no temporary file can be made; make room in ${TMPDIR:-/tmp}"
-    if ! cmake --preset "$1" >"$log" 2>&1; then
+    if ! cmake --preset "$1" "${options[@]}" >"$log" 2>&1; then
       rm -rf "$dir"
       cat "$log" >&2
       rm -f "$log"

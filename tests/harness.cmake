@@ -13,7 +13,8 @@ target_link_libraries(test_ops PRIVATE isonorm_op_cases)
 set_tests_properties(ops PROPERTIES ENVIRONMENT OMP_WAIT_POLICY=passive)
 
 # The same rows and cases on a device.
-isonorm_test(ops_gpu ops_test.cpp fused_test.cpp support/on_device.cpp)
+isonorm_test(ops_gpu ops_test.cpp fused_test.cpp)
+isonorm_run_on_device(ops_gpu)
 target_link_libraries(test_ops_gpu PRIVATE isonorm_op_cases)
 set_tests_properties(ops_gpu PROPERTIES ENVIRONMENT OMP_WAIT_POLICY=passive)
 

@@ -2,7 +2,7 @@
 # Every source file outside of the library (which consumer_subdirectory compiles) once through another compiler, warnings as errors,
 # nothing generated:  clang.sh SOURCE BUILD COMPILER
 set -e
-cmake -S "$1" -B "$2" -G Ninja -DCMAKE_CXX_COMPILER="$3" -DCMAKE_BUILD_TYPE=None -DISONORM_WERROR=ON \
+cmake -S "$1" -B "$2" -G Ninja -DCMAKE_CXX_COMPILER="$3" -DCMAKE_BUILD_TYPE=None -DISONORM_WERROR=ON -DISONORM_GPU=off \
   -DCMAKE_EXPORT_COMPILE_COMMANDS=ON >/dev/null
 cmake --build "$2" --target isonorm_headers $(cd "$2" && ninja -t targets all | grep -o '^[^:]*\.pch') >/dev/null
 cd "$2"

@@ -1,8 +1,6 @@
 #include "tests/support/device.h"
 
-#include "core/kernels/copy.h"
 #include "core/memory/storage.h"
-#include "tests/support/alias_memory.h"
 #include "tests/support/fallback.h"
 #include "tests/support/slots.h"
 
@@ -12,8 +10,7 @@ std::vector<std::string> by_fallback;
 }
 
 void start_devices() {
-  for (const Device device : {kCuda, kCuda1}) bind_allocator(device, new AliasMemory);  // they live for ever
-  kernels::transfer = &alias_transfer;
+  start_cuda();
   for_all_slots([]<auto & slot>() {
     if (bind_fallback<slot>()) by_fallback.push_back(name_of_slot<slot>());
   });

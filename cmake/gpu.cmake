@@ -1,0 +1,83 @@
+# CUDA in the library: ISONORM_GPU says which form of gpu/ it holds.
+#   off       none.cpp alone: there are no devices
+#   cuda      compiled by nvcc, runtime linked statically; runs on machines without a driver, where there are no devices
+#   emulated  the same sources compiled for the host, with gpu/emulated instead of CUDA: a kernel's threads run on the CPU
+#   auto      cuda where a CUDA compiler is found, else off
+# Programs that test the GPU link the emulated objects in front of a library of any other form.
+
+set(ISONORM_GPU auto CACHE STRING "off, cuda, emulated or auto (cuda where a CUDA compiler is found)")
+set_property(CACHE ISONORM_GPU PROPERTY STRINGS auto off cuda emulated)
+set(ISONORM_CUDA_ARCHITECTURES "80;90a" CACHE STRING
+    "What nvcc compiles for; of the first also the form that later devices translate for themselves")
+option(ISONORM_CHECK_CUDA "Compile the CUDA sources, where a CUDA compiler is found, whatever ISONORM_GPU says" OFF)
+if(NOT ISONORM_GPU MATCHES "^(auto|off|cuda|emulated)$")
+  message(FATAL_ERROR "ISONORM_GPU is '${ISONORM_GPU}', expected off, cuda, emulated or auto")
+endif()
+
+set(ISONORM_CUDA_FOUND OFF)
+if(ISONORM_GPU MATCHES "auto|cuda" OR ISONORM_CHECK_CUDA)
+  if(NOT DEFINED CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
+    find_program(ISONORM_NVCC nvcc HINTS /usr/local/cuda/bin)
+    mark_as_advanced(ISONORM_NVCC)
+    if(ISONORM_NVCC)
+      set(CMAKE_CUDA_COMPILER ${ISONORM_NVCC})
+    endif()
+  endif()
+  set(CMAKE_CUDA_ARCHITECTURES OFF)  # below, by flags: this CMake does not know all of them
+  include(CheckLanguage)
+  check_language(CUDA)
+  if(CMAKE_CUDA_COMPILER)
+    set(ISONORM_CUDA_FOUND ON)
+  elseif(ISONORM_GPU STREQUAL "cuda")
+    message(FATAL_ERROR "ISONORM_GPU=cuda: no CUDA compiler was found; put nvcc into PATH or say -DCMAKE_CUDA_COMPILER=...")
+  endif()
+endif()
+set(ISONORM_GPU_FORM ${ISONORM_GPU})
+if(ISONORM_GPU STREQUAL "auto")
+  set(ISONORM_GPU_FORM off)
+  if(ISONORM_CUDA_FOUND)
+    set(ISONORM_GPU_FORM cuda)
+  endif()
+endif()
+
+file(GLOB gpu_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/gpu/*.cpp ${PROJECT_SOURCE_DIR}/gpu/kernels/*.cu)
+list(REMOVE_ITEM gpu_sources ${PROJECT_SOURCE_DIR}/gpu/none.cpp)
+
+# isonorm_gpu_objects(name): what the two forms have in common.
+function(isonorm_gpu_objects name)
+  add_library(${name} OBJECT EXCLUDE_FROM_ALL ${gpu_sources})
+  target_link_libraries(${name} PRIVATE isonorm_flags)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET default)
+endfunction()
+
+# In a folder of its own: that a .cu is compiled as C++ is said of a source in a folder.
+add_subdirectory(gpu/emulated)
+
+if(ISONORM_CUDA_FOUND)
+  set(architectures)
+  foreach(architecture IN LISTS ISONORM_CUDA_ARCHITECTURES)
+    if(NOT architecture MATCHES "^([0-9]+)[a-z]?$" OR CMAKE_MATCH_1 LESS 80)
+      message(FATAL_ERROR "ISONORM_CUDA_ARCHITECTURES: '${architecture}' is not possible, 80 (A100) is the oldest")
+    endif()
+    if(NOT architectures)
+      set(architectures -gencode=arch=compute_${architecture},code=compute_${architecture})
+    endif()
+    list(APPEND architectures -gencode=arch=compute_${architecture},code=sm_${architecture})
+  endforeach()
+  enable_language(CUDA)
+  if(CCACHE_PROGRAM AND PROJECT_IS_TOP_LEVEL)
+    set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+  endif()
+  find_package(CUDAToolkit REQUIRED)
+  isonorm_gpu_objects(isonorm_gpu_cuda)
+  if(ISONORM_CHECK_CUDA)
+    set_target_properties(isonorm_gpu_cuda PROPERTIES EXCLUDE_FROM_ALL OFF)
+  endif()
+  target_link_libraries(isonorm_gpu_cuda PRIVATE CUDA::cudart_static)
+  # 445: a template parameter of a lambda that only its body uses. Relaxed: constexpr functions of the standard library.
+  target_compile_options(isonorm_gpu_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20 ${architectures}
+                                                  -diag-suppress=445 --expt-relaxed-constexpr>)
+  set_target_properties(isonorm_gpu_cuda PROPERTIES CUDA_VISIBILITY_PRESET default)
+endif()
+message(STATUS "GPU: ${ISONORM_GPU_FORM}")

@@ -1,0 +1,37 @@
+// CUDA devices as a program sees them. In a library that was built without CUDA, and on a machine without a driver,
+// there are none: device_count() is 0 and nothing here is an error but to ask for one of them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/device.h"
+
+namespace isonorm::gpu {
+
+// Devices that tensors can be on: cuda:0 to cuda:(n - 1). Never throws.
+int device_count();
+// Why there are none, in one line: "this library was built without CUDA", or what the driver says. Empty where there
+// are some.
+std::string why_none();
+
+// "NVIDIA H200". These throw "cuda:1: there are 1 devices" and "cuda: <why_none()>".
+std::string device_name(Device device = {DeviceKind::cuda, 0});
+
+struct Memory {
+  int64_t free = 0;   // bytes that the device has left, for all programs
+  int64_t total = 0;  // bytes of the device
+  int64_t held = 0;   // bytes that this program took from it: for tensors, and kept for reuse
+};
+Memory memory(Device device = {DeviceKind::cuda, 0});
+
+// Tensors of this program take at most so many bytes of the device; 0: as many as there are. Throws where it holds
+// more.
+void set_memory_limit(int64_t bytes, Device device = {DeviceKind::cuda, 0});
+// Gives what is kept for reuse back to the device.
+void empty_cache(Device device = {DeviceKind::cuda, 0});
+
+// Waits until everything that was asked of the device is done. Throws what went wrong in it.
+void synchronize(Device device = {DeviceKind::cuda, 0});
+
+}  // namespace isonorm::gpu

@@ -1,0 +1,57 @@
+// Copies to shared memory that threads of a block have begun and not waited for (cp.async, tensor_core.h): a ring for
+// each thread.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "gpu/emulated/device.h"
+
+namespace isonorm::gpu::emulated {
+
+struct Copy {
+  void* to;
+  uint32_t group;
+  Place place;
+  std::byte bytes[16];
+};
+
+class Copies {
+ public:
+  static constexpr uint32_t kMost = 128;  // of a thread
+
+  void begin_block() { queues_.fill({}); }
+  bool begin(uint32_t thread, const Copy& copy) {  // false: there are too many
+    Queue& q = queues_[thread];
+    if (q.begun - q.done == kMost) return false;
+    Copy& to = at(thread, q.begun++);
+    to = copy;
+    to.group = q.groups;
+    return true;
+  }
+  void commit(uint32_t thread) { ++queues_[thread].groups; }
+  // Takes the oldest copy that must be done before a thread that leaves so many groups goes on; false: there is none.
+  bool take(uint32_t thread, uint32_t groups_left, Copy& copy) {
+    Queue& q = queues_[thread];
+    if (q.done == q.begun || at(thread, q.done).group + groups_left >= q.groups) return false;
+    copy = at(thread, q.done++);
+    return true;
+  }
+  const Copy* oldest(uint32_t thread) {
+    const Queue& q = queues_[thread];
+    return q.done == q.begun ? nullptr : &at(thread, q.done);
+  }
+
+ private:
+  struct Queue {
+    uint32_t begun = 0, done = 0, groups = 0;  // numbers since the block began
+  };
+  Copy& at(uint32_t thread, uint32_t k) { return ring_[size_t{thread} * kMost + k % kMost]; }
+
+  std::array<Queue, 1024> queues_{};
+  std::unique_ptr<Copy[]> ring_{new Copy[size_t{1024} * kMost]};
+};
+
+}  // namespace isonorm::gpu::emulated

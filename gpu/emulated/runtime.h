@@ -1,0 +1,127 @@
+// The part of CUDA's runtime that gpu/ uses, on the host. A stream is a list of work that has not been done: it is done
+// when somebody waits for it, so that a result that is read too early is seen to be missing. Device memory is
+// device_memory.h's. Misuse that CUDA need not notice (a copy beyond a block, host memory that is not pinned, what a
+// kernel does wrong) throws Fault, from the call or from whoever waits.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+#include "gpu/emulated/device.h"
+#include "gpu/emulated/scheduler.h"
+
+namespace isonorm::gpu {
+
+enum cudaError_t {
+  cudaSuccess = 0,
+  cudaErrorInvalidValue = 1,
+  cudaErrorMemoryAllocation = 2,
+  cudaErrorInvalidConfiguration = 9,
+  cudaErrorInsufficientDriver = 35,
+  cudaErrorNoDevice = 100,
+  cudaErrorInvalidDevice = 101,
+  cudaErrorInvalidResourceHandle = 400,
+  cudaErrorNotReady = 600,
+  cudaErrorIllegalAddress = 700,
+  cudaErrorLaunchFailure = 719,
+  cudaErrorStreamCaptureUnsupported = 900,
+  cudaErrorStreamCaptureInvalidated = 901,
+  cudaErrorStreamCaptureUnjoined = 904,
+};
+enum cudaMemcpyKind {
+  cudaMemcpyHostToHost,
+  cudaMemcpyHostToDevice,
+  cudaMemcpyDeviceToHost,
+  cudaMemcpyDeviceToDevice,
+  cudaMemcpyDefault
+};
+enum cudaStreamCaptureMode {
+  cudaStreamCaptureModeGlobal,
+  cudaStreamCaptureModeThreadLocal,
+  cudaStreamCaptureModeRelaxed
+};
+inline constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDefault = 0, cudaEventDisableTiming = 2,
+                          cudaHostAllocDefault = 0, cudaHostAllocMapped = 2;
+
+namespace emulated {
+
+struct Stream;
+struct Event;
+struct Graph;
+
+// When work is done: where it is waited for; where it is given; or, by the schedule's seed, at any time between.
+enum class Pace { lazy, at_once, drawn };
+
+struct RuntimeSettings {
+  Pace pace = Pace::lazy;
+  bool host_may_touch = false;
+  int devices = 2;
+  size_t memory = size_t{16} << 30;  // of each
+  int multiprocessors = 3;           // odd and small: grids that follow it do not fit shapes by chance
+};
+RuntimeSettings& runtime_settings();
+
+// A call of the runtime's function of this name fails so, after `passes` that do not.
+void fail_next(const char* function, cudaError_t error, int passes = 0);
+// From now on every call gives this error, as after a kernel that failed; cudaSuccess ends it.
+void lose_device(cudaError_t error);
+
+// Work that is not done yet, of all streams.
+int64_t pending_work();
+
+// What launch() gives a stream: a grid whose threads call `thread`. Fails as cudaLaunchKernel does.
+cudaError_t launch_kernel(Stream* stream, const char* name, dim3 blocks, dim3 threads, size_t dynamic,
+                          std::function<void()> thread);
+// Throws Fault unless a kernel in this stream may use the address: of its device, or pinned; or null.
+void check_argument(Stream* stream, const char* kernel, const void* p);
+
+}  // namespace emulated
+
+using cudaStream_t = emulated::Stream*;
+using cudaEvent_t = emulated::Event*;
+using cudaGraph_t = emulated::Graph*;
+using cudaGraphExec_t = emulated::Graph*;
+
+struct cudaDeviceProp {
+  char name[256];
+  int major, minor, multiProcessorCount, l2CacheSize, warpSize, maxThreadsPerBlock;
+  size_t totalGlobalMem, sharedMemPerBlockOptin;
+};
+
+// runtime.cpp: devices, memory, copies
+cudaError_t cudaGetDeviceCount(int* count);
+cudaError_t cudaSetDevice(int device);  // of the calling OS thread
+cudaError_t cudaGetDevice(int* device);
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int device);
+cudaError_t cudaMemGetInfo(size_t* free, size_t* total);
+const char* cudaGetErrorString(cudaError_t e);
+cudaError_t cudaGetLastError();
+cudaError_t cudaMalloc(void** p, size_t bytes);
+cudaError_t cudaFree(void* p);
+cudaError_t cudaHostAlloc(void** p, size_t bytes, unsigned flags);
+cudaError_t cudaFreeHost(void* p);
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaMemsetAsync(void* p, int value, size_t bytes, cudaStream_t stream);
+
+// streams.cpp
+cudaError_t cudaDeviceSynchronize();
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, unsigned flags);
+cudaError_t cudaStreamDestroy(cudaStream_t s);
+cudaError_t cudaStreamSynchronize(cudaStream_t s);
+cudaError_t cudaStreamQuery(cudaStream_t s);
+cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned flags = 0);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* e, unsigned flags);
+cudaError_t cudaEventDestroy(cudaEvent_t e);
+cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s);
+cudaError_t cudaEventQuery(cudaEvent_t e);
+cudaError_t cudaEventSynchronize(cudaEvent_t e);
+cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t begin, cudaEvent_t end);
+cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t* graph);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long flags = 0);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t s);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+
+}  // namespace isonorm::gpu

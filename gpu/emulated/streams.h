@@ -1,0 +1,59 @@
+// Emulated streams, events and graphs; and what runtime.cpp shares with them: the lock and errors.
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <set>
+#include <vector>
+
+#include "gpu/emulated/runtime.h"
+
+namespace isonorm::gpu::emulated {
+
+struct Work {
+  std::function<void()> run;
+  const char* kernel = nullptr;  // null: a copy or a mark, which touches no memory by a kernel's addresses
+};
+
+// Work that is written down instead of done, and the streams that take part.
+struct Graph {
+  std::vector<Work> work;
+  std::set<Stream*> joined;  // besides the first, and not yet waited for by it
+  bool invalid = false;
+};
+
+struct Stream {
+  int device;
+  std::deque<Work> todo;
+  uint64_t given = 0, done = 0;
+  Graph* capture = nullptr;
+  bool captures_first = false;  // it began the capture
+};
+
+struct Event {
+  Stream* stream = nullptr;
+  uint64_t after = 0;  // how much of the stream's work
+  Graph* capture = nullptr;
+  std::chrono::steady_clock::time_point time;
+};
+
+// Held by every call of the runtime, also while work is done.
+std::recursive_mutex& lock();
+
+// What a call of this function gives at once, before it does anything: injected, or the device is lost.
+cudaError_t injected(const char* function);
+// Remembers a failure for cudaGetLastError(), and returns it.
+cudaError_t noted(cudaError_t e);
+
+int current_device();
+Stream& of(Stream* s);  // null: the default stream of the current device
+// Whether the calling thread captures, and may not ask for memory nor wait; if so the capture is spoiled.
+bool spoils_capture();
+
+cudaError_t enqueue(Stream& s, Work work);
+void drain(Stream& s, uint64_t until);  // does its work up to this number
+void drain_device(int device);
+
+}  // namespace isonorm::gpu::emulated

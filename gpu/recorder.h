@@ -1,0 +1,39 @@
+// What a thread asks of devices, as a list, while a Recorder of it lives: for tests of how many launches, copies and
+// waits a training step makes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace isonorm::gpu {
+
+struct Recorded {
+  enum class Kind { launch, copy, wait, allocation };
+  Kind kind;
+  std::string name;    // "softmax.rows", "host to device", "stream"
+  int64_t blocks = 0;  // of a launch
+  int64_t bytes = 0;   // of a copy or an allocation
+};
+
+class Recorder {
+ public:
+  Recorder();
+  ~Recorder();
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+
+  const std::vector<Recorded>& all() const { return all_; }
+  int64_t count(Recorded::Kind kind) const;
+
+ private:
+  friend void record(Recorded::Kind kind, const char* name, int64_t blocks, int64_t bytes);
+  std::vector<Recorded> all_;
+  Recorder* outer_;
+};
+
+// Nothing where the calling thread has no recorder.
+void record(Recorded::Kind kind, const char* name, int64_t blocks = 0, int64_t bytes = 0);
+inline void record_wait(const char* what) { record(Recorded::Kind::wait, what); }
+
+}  // namespace isonorm::gpu

@@ -1,0 +1,20 @@
+// The functions that start_cuda() binds to the slots of core/kernels, by the slot's file, and how kernels reach the
+// bytes of tensors.
+#pragma once
+
+#include <cstdint>
+
+#include "core/tensor.h"
+
+namespace isonorm::gpu {
+
+template <class T> T* write(const Tensor& t) { return t.mutable_data<T>(); }
+template <class T> T* write_or_null(const Tensor& t) { return t.defined() ? t.mutable_data<T>() : nullptr; }
+template <class T> const T* read_or_null(const Tensor& t) { return t.defined() ? t.data<T>() : nullptr; }
+// Whether all of them can be read by 16 bytes; null can.
+inline bool aligned(const auto*... p) { return ((reinterpret_cast<uintptr_t>(p) % 16 == 0) && ...); }
+
+// kernels/create.cu
+void fill(const Tensor& dst, double value);
+
+}  // namespace isonorm::gpu

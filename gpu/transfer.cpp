@@ -1,0 +1,126 @@
+#include "gpu/transfer.h"
+
+#include <array>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "gpu/device.h"
+#include "gpu/memory.h"
+#include "gpu/recorder.h"
+#include "gpu/stream.h"
+
+namespace isonorm::gpu {
+namespace {
+
+// Pinned pieces of host memory through which bytes go, in turn: while the device copies one the host fills the next.
+// Of each device, until the process ends.
+class Staging {
+ public:
+  explicit Staging(int index) {
+    for (Piece& p : pieces_) p.done = std::make_unique<Event>(index);
+  }
+
+  void to_device(const Stream& stream, std::byte* to, const std::byte* from, int64_t bytes) {
+    std::lock_guard lock(mutex_);
+    for (int64_t i = 0; i < bytes; i += kPiece) {
+      const auto n = static_cast<size_t>(std::min(kPiece, bytes - i));
+      Piece& p = next();
+      std::memcpy(p.memory->data(), from + i, n);
+      check_stream(stream, cudaMemcpyAsync(to + i, p.memory->data(), n, cudaMemcpyHostToDevice, stream.handle()));
+      p.done->record(stream);
+    }
+  }
+
+  void to_host(const Stream& stream, std::byte* to, const std::byte* from, int64_t bytes) {
+    std::lock_guard lock(mutex_);
+    const auto read = [&](int64_t i) {  // what the copy of piece i brought
+      Piece& p = pieces_[static_cast<size_t>(i) % pieces_.size()];
+      p.done->wait();
+      p.used = false;
+      std::memcpy(to + i * kPiece, p.memory->data(), static_cast<size_t>(std::min(kPiece, bytes - i * kPiece)));
+    };
+    turn_ = 0;
+    int64_t i = 0;
+    for (; i * kPiece < bytes; ++i) {
+      if (i >= kPieces) read(i - kPieces);
+      Piece& p = next();
+      const auto n = static_cast<size_t>(std::min(kPiece, bytes - i * kPiece));
+      check_stream(stream,
+                   cudaMemcpyAsync(p.memory->data(), from + i * kPiece, n, cudaMemcpyDeviceToHost, stream.handle()));
+      p.done->record(stream);
+    }
+    for (int64_t k = std::max<int64_t>(0, i - kPieces); k < i; ++k) read(k);
+  }
+
+ private:
+  static constexpr int64_t kPiece = int64_t{8} << 20, kPieces = 4;
+  struct Piece {
+    std::unique_ptr<Pinned> memory;
+    std::unique_ptr<Event> done;  // its last copy
+    bool used = false;            // whether that may be under way
+  };
+
+  // The piece whose turn it is; its last copy is done.
+  Piece& next() {
+    Piece& p = pieces_[static_cast<size_t>(turn_++) % pieces_.size()];
+    if (!p.memory) p.memory = std::make_unique<Pinned>(kPiece);
+    if (p.used) p.done->wait();
+    p.used = true;
+    return p;
+  }
+
+  std::mutex mutex_;
+  std::array<Piece, kPieces> pieces_;
+  int64_t turn_ = 0;
+};
+
+Staging& staging(int index) {
+  static const auto& all = *[] {
+    auto* list = new std::vector<std::unique_ptr<Staging>>;
+    for (int i = 0; i < device_count(); ++i) list->push_back(std::make_unique<Staging>(i));
+    return list;
+  }();
+  return *all[static_cast<size_t>(index)];
+}
+
+const std::byte* read(const Tensor& t) {
+  return visit_all(t.dtype(), [&]<class T>() { return reinterpret_cast<const std::byte*>(t.data<T>()); });
+}
+std::byte* write(const Tensor& t) {
+  return visit_all(t.dtype(), [&]<class T>() { return reinterpret_cast<std::byte*>(t.mutable_data<T>()); });
+}
+
+// The destination's stream waits for the source's, and the source's for the copy, so that neither tensor's memory
+// serves others before.
+void between_devices(const Tensor& dst, const Tensor& src, int64_t bytes) {
+  const Stream &from = stream_of(src), &to = stream_of(dst);
+  Event ready(from.index()), done(to.index());
+  ready.record(from);
+  to.wait_for(ready);
+  check_stream(
+      to, cudaMemcpyAsync(write(dst), read(src), static_cast<size_t>(bytes), cudaMemcpyDeviceToDevice, to.handle()));
+  done.record(to);
+  from.wait_for(done);
+}
+
+}  // namespace
+
+void transfer(const Tensor& dst, const Tensor& src) {
+  const int64_t bytes = src.numel() * size_of(src.dtype());
+  const bool from_host = src.device() == kCpu, to_host = dst.device() == kCpu;
+  record(Recorded::Kind::copy,
+         from_host ? "host to device"
+         : to_host ? "device to host"
+                   : "device to device",
+         0, bytes);
+  if (from_host)
+    staging(dst.device().index).to_device(stream_of(dst), write(dst), read(src), bytes);
+  else if (to_host)
+    staging(src.device().index).to_host(stream_of(src), write(dst), read(src), bytes);
+  else
+    between_devices(dst, src, bytes);
+}
+
+}  // namespace isonorm::gpu

@@ -1,0 +1,34 @@
+// Walks over strided tensors by element: the merged dimensions of core/kernels/strided.h as a kernel's argument.
+#pragma once
+
+#include <algorithm>
+
+#include "core/kernels/strided.h"
+#include "gpu/cuda.h"
+
+namespace isonorm::gpu {
+
+// Of N tensors of one shape. 8 (2 + 8 + 8 N) bytes: up to 53 tensors fit a kernel's arguments.
+template <int N> struct Walk {
+  int rank;
+  int64_t size[kMaxRank], stride[N][kMaxRank], count;
+
+  explicit Walk(const Loop<N>& l) : rank(l.rank), count(l.count) {
+    std::copy_n(l.size, kMaxRank, size);
+    for (int n = 0; n < N; ++n) std::copy_n(l.stride[n], kMaxRank, stride[n]);
+  }
+  // at[n]: where tensor n has element e of the shape, in elements.
+  __device__ __forceinline__ void place(int64_t e, int64_t (&at)[N]) const {
+    for (int n = 0; n < N; ++n) at[n] = 0;
+    for (int d = rank - 1; d >= 0; --d) {
+      const int64_t i = e % size[d];
+      e /= size[d];
+      for (int n = 0; n < N; ++n) at[n] += i * stride[n][d];
+    }
+  }
+};
+
+// The element that the calling thread has, one for each.
+__device__ __forceinline__ int64_t element() { return int64_t{blockIdx.x} * blockDim.x + threadIdx.x; }
+
+}  // namespace isonorm::gpu

@@ -1,0 +1,91 @@
+// What the threads of a block do together, against what the CUDA manual says; the same bits with every schedule.
+#include "tests/gpu/primitives.h"
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "core/dtype.h"
+#include "tests/gpu/device_floats.h"
+#include "tests/support/catch.h"
+
+using namespace isonorm;
+using namespace isonorm::test;
+using gpu::emulated::schedule;
+
+namespace {
+
+std::vector<float> random_floats(size_t n) {
+  std::mt19937 random(7);
+  std::normal_distribution<float> normal;
+  std::vector<float> v(n);
+  for (float& x : v) x = normal(random);
+  return v;
+}
+
+}  // namespace
+
+TEST_CASE("lanes of a warp give and take") {
+  DeviceFloats y(192);
+  start_lanes(gpu::stream_of(kGpu), y.data());
+  const std::vector<float> got = y.taken();
+  for (int l = 0; l < 32; ++l) {
+    const auto at = [&](int k) { return got[static_cast<size_t>(32 * k + l)]; };
+    CHECK(at(0) == (l == 0 ? 0 : l - 1));
+    CHECK(at(1) == (l >= 30 ? l : l + 2));
+    CHECK(at(2) == 3);
+    CHECK(at(3) == 16);
+    CHECK(at(4) == 1);
+    CHECK(at(5) == 0);
+  }
+}
+
+TEST_CASE("sums of a block have the same bits with every seed and number of threads") {
+  constexpr int kBlocks = 20;
+  DeviceFloats x(256 * kBlocks), y(2 * kBlocks);
+  std::vector<float> values = random_floats(256 * kBlocks), first;
+  values[256 * 3 + 100] = std::numeric_limits<float>::quiet_NaN();
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    schedule() = {seed, seed % 2 ? 1 : 3};
+    x.give(values);
+    start_sums(gpu::stream_of(kGpu), y.data(), x.data(), kBlocks);
+    const std::vector<float> got = y.taken();
+    if (seed == 0) first = got;
+    CHECK(std::memcmp(got.data(), first.data(), 8 * kBlocks) == 0);
+  }
+  schedule() = {};
+  for (size_t b = 0; b < kBlocks; ++b) {
+    double sum = 0, top = -1e30;
+    for (size_t i = 0; i < 256; ++i) {
+      sum += values[256 * b + i];
+      top = std::max(top, double{values[256 * b + i]});
+    }
+    if (b == 3) {
+      CHECK(std::isnan(first[b]));
+      CHECK(std::isnan(first[kBlocks + b]));
+    } else {
+      CHECK(first[b] == Approx(sum).margin(256 * 6e-8 * 16));
+      CHECK(first[kBlocks + b] == static_cast<float>(top));
+    }
+  }
+}
+
+TEST_CASE("a product of fragments is a product of matrices") {
+  DeviceFloats a(256), b(128), c(128);
+  std::vector<float> va = random_floats(256), vb = random_floats(128);
+  for (float& v : va) v = bf16(v);
+  for (float& v : vb) v = bf16(v);
+  a.give(va);
+  b.give(vb);
+  start_product(gpu::stream_of(kGpu), c.data(), a.data(), b.data());
+  const std::vector<float> got = c.taken();
+  for (size_t i = 0; i < 16; ++i)
+    for (size_t j = 0; j < 8; ++j) {
+      double sum = 0, size = 0;
+      for (size_t k = 0; k < 16; ++k) {
+        sum += double{va[16 * i + k]} * double{vb[8 * k + j]};
+        size += std::abs(double{va[16 * i + k]} * double{vb[8 * k + j]});
+      }
+      CHECK(std::abs(got[8 * i + j] - sum) <= 16 * 6e-8 * size);
+    }
+}
