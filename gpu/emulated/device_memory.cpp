@@ -5,10 +5,12 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,27 +26,6 @@ int exposed = -1;  // a device
 const char* volatile running_kernel = nullptr;
 
 void say(const char* s) { (void)!write(STDERR_FILENO, s, std::strlen(s)); }
-
-// One line about who touched which memory; then the access is made again and ends the process.
-void on_bad_access(int, siginfo_t* info, void*) {
-  const int device = device_of(info->si_addr);
-  const char digit[2] = {static_cast<char>('0' + device), 0};
-  say("emulated cuda: ");
-  if (running_kernel) {
-    say("kernel ");
-    say(running_kernel);
-  } else {
-    say("host code");
-  }
-  if (device < 0) {
-    say(" touches memory that is nobody's\n");
-  } else {
-    say(" touches memory of cuda:");
-    say(digit);
-    say(running_kernel ? ", where it does not run, or beyond all blocks\n" : " outside of a transfer\n");
-  }
-  std::signal(SIGSEGV, SIG_DFL);
-}
 
 struct Block {
   size_t bytes, whole;  // whole: with what lies behind it
@@ -91,8 +72,20 @@ struct Memory {
     const auto at = reinterpret_cast<uintptr_t>(p), begin = reinterpret_cast<uintptr_t>(kernels);
     return at >= begin && at - begin < kReserved;
   }
-  void allow(int rights) const {
-    if (!runtime_settings().host_may_touch) mprotect(kernels, (span + kPage - 1) / kPage * kPage, rights);
+  // The pages of the block that holds p; of what was used so far where p is null; none beyond that.
+  std::span<std::byte> pages(const void* p) const {
+    if (!p) return {kernels, (span + kPage - 1) / kPage * kPage};
+    auto* at = const_cast<std::byte*>(static_cast<const std::byte*>(p));
+    for (const auto* blocks : {&living, &leaving}) {
+      auto b = blocks->upper_bound(at);
+      if (b == blocks->begin() || at >= (--b)->first + b->second.whole) continue;
+      const size_t from = static_cast<size_t>(b->first - kernels) / kPage * kPage,
+                   to = (static_cast<size_t>(b->first - kernels) + b->second.whole + kPage - 1) / kPage * kPage;
+      return {kernels + from, to - from};
+    }
+    const size_t page =
+        static_cast<size_t>(at - kernels) / kPage * kPage;  // released blocks are watched by their bytes
+    return page < span ? std::span(kernels + page, kPage) : std::span<std::byte>();
   }
   bool ones(std::byte* begin, size_t bytes) const {  // of a mapping for copies
     static const std::vector<std::byte> all(kPage, std::byte{0xff});
@@ -119,12 +112,61 @@ Memory& memory(int device) {
   return *m;
 }
 
+// What kernels of the exposed device may touch now: block by block, since to change the rights of all memory takes the
+// system far longer than a small kernel.
+std::vector<std::span<std::byte>>& shown() {
+  static std::vector<std::span<std::byte>>& all = *new std::vector<std::span<std::byte>>;
+  return all;
+}
+std::atomic_flag showing = ATOMIC_FLAG_INIT;  // several threads of the system may run one kernel
+
+// False where p lies beyond what was used so far.
+bool expose(int device, const void* p) {
+  while (showing.test_and_set(std::memory_order_acquire)) {
+  }
+  const std::span<std::byte> pages = memory(device).pages(p);
+  if (!pages.empty()) {
+    mprotect(pages.data(), pages.size(), PROT_READ | PROT_WRITE);
+    shown().push_back(pages);
+  }
+  showing.clear(std::memory_order_release);
+  return !pages.empty();
+}
+
+void conceal() {
+  for (const std::span<std::byte> pages : shown()) mprotect(pages.data(), pages.size(), PROT_NONE);
+  shown().clear();
+}
+
+// A kernel's first access to a block lets it in. What else is touched: one line about who it was; then the access is made
+// again and ends the process.
+void on_access(int, siginfo_t* info, void*) {
+  const int device = device_of(info->si_addr);
+  if (device >= 0 && device == exposed && expose(device, info->si_addr)) return;
+  const char digit[2] = {static_cast<char>('0' + device), 0};
+  say("emulated cuda: ");
+  if (running_kernel) {
+    say("kernel ");
+    say(running_kernel);
+  } else {
+    say("host code");
+  }
+  if (device < 0) {
+    say(" touches memory that is nobody's\n");
+  } else {
+    say(" touches memory of cuda:");
+    say(digit);
+    say(running_kernel ? ", where it does not run, or beyond all blocks\n" : " outside of a transfer\n");
+  }
+  std::signal(SIGSEGV, SIG_DFL);
+}
+
 }  // namespace
 
 void watch_accesses() {
   if (kAddressChecks || kRaceChecks) return;
   struct sigaction action {};
-  action.sa_sigaction = on_bad_access;
+  action.sa_sigaction = on_access;
   action.sa_flags = SA_SIGINFO;
   sigaction(SIGSEGV, &action, nullptr);
 }
@@ -143,7 +185,6 @@ void* allocate_device(int device, size_t bytes) {
     if (m.span + whole > kReserved) return nullptr;
     at = m.kernels + m.span;
     m.span += whole;
-    if (exposed == device) m.allow(PROT_READ | PROT_WRITE);
   }
   std::memset(m.copy_address(at), 0xff, whole);
   show(at, whole);
@@ -224,16 +265,19 @@ void check_guards(int device, const char* suspects) {
 Exposure::Exposure(int device, const char* kernel) : outer_(exposed), outer_kernel_(running_kernel) {
   running_kernel = kernel;
   if (device == exposed) return;
-  if (exposed >= 0) memory(exposed).allow(PROT_NONE);
-  memory(exposed = device).allow(PROT_READ | PROT_WRITE);
+  conceal();
+  exposed = device;
+  if (kAddressChecks || kRaceChecks)
+    expose(device, nullptr);  // at once: they take the signal themselves
+  else
+    watch_accesses();
 }
 
 Exposure::~Exposure() {
   running_kernel = outer_kernel_;
   if (outer_ == exposed) return;
-  memory(exposed).allow(PROT_NONE);
+  conceal();
   exposed = outer_;
-  if (exposed >= 0) memory(exposed).allow(PROT_READ | PROT_WRITE);
 }
 
 }  // namespace isonorm::gpu::emulated

@@ -55,7 +55,6 @@ enum class Pace { lazy, at_once, drawn };
 
 struct RuntimeSettings {
   Pace pace = Pace::lazy;
-  bool host_may_touch = false;
   int devices = 2;
   size_t memory = size_t{16} << 30;  // of each
   int multiprocessors = 3;           // odd and small: grids that follow it do not fit shapes by chance
