@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/system/parallel.h"
+#include "gpu/device.h"
 #include "tools/output.h"
 
 namespace isonorm::tools {
@@ -63,6 +64,28 @@ void add_seed(CLI::App& command, uint64_t& seed, const std::string& help) {
 
 void add_threads(CLI::App& command, int& threads) {
   command.add_option("--threads", threads, "threads (default: all)");
+}
+
+void add_device(CLI::App& command, Device& device) {
+  const auto read = [&device](const std::string& word) {
+    device = kCpu;
+    if (word == "cpu") return;
+    device.kind = DeviceKind::cuda;
+    if (word == "cuda") return;
+    const char *begin = word.data() + std::min<size_t>(5, word.size()), *end = word.data() + word.size();
+    const auto [at, error] = std::from_chars(begin, end, device.index);
+    if (!word.starts_with("cuda:") || error != std::errc() || at != end || device.index < 0)
+      throw CLI::ValidationError("--device", text("\"", word, "\" is no device, expected cpu, cuda or cuda:N"));
+  };
+  command.add_option_function<std::string>("--device", read, "cpu (default), cuda or cuda:N: where it is computed")
+      ->type_name("DEVICE");
+}
+
+void check_device(Device device) {
+  if (device == kCpu) return;
+  const std::string why = gpu::why_none();
+  check(why.empty(), "--device ", device, ": ", why);
+  check(device.index < gpu::device_count(), "--device ", device, ": there are ", gpu::device_count(), " GPUs");
 }
 
 void check_threads(const CLI::App& command, int threads) {
@@ -129,6 +152,7 @@ void add_shared_options(CLI::App& command, training::TrainingOptions& o) {
   add_choice(command, "--dtype", o.dtype, {DType::f32, DType::f64}, "of parameters and activations");
   add_seed(command, o.seed, "of initialisation and batches");
   add_threads(command, o.threads);
+  add_device(command, o.device);
 }
 
 void add_output_options(CLI::App& command, OutputOptions& o, const std::string& what, const std::string& rest) {
@@ -162,6 +186,7 @@ void check_shared_options(const CLI::App& command, const training::TrainingOptio
   require(o.clip >= 0 && std::isfinite(o.clip), "--clip", o.clip, "a number from 0 on");
   require(o.eps > 0 && std::isfinite(o.eps), "--eps", o.eps, "a number above 0");
   check_threads(command, o.threads);
+  check_device(o.device);
   require_positive("--steps", o.step_count());
   require_positive("--batch", o.batch);
   require_positive("--depth", o.depth);

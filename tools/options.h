@@ -42,6 +42,10 @@ void add_output_options(CLI::App& command, OutputOptions& o, const std::string& 
 void add_threads(CLI::App& command, int& threads);
 void check_threads(const CLI::App& command, int threads);
 
+// Adds --device: "cpu", "cuda", "cuda:1". check_device() throws where there is no such device, and says why.
+void add_device(CLI::App& command, Device& device);
+void check_device(Device device);
+
 // For CLI::Option::check: the name of one of these forms.
 std::function<std::string(const std::string&)> one_of(std::span<const nn::StreamForm> forms);
 

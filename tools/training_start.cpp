@@ -42,7 +42,7 @@ void check_same_model(const training::ModelOptions& file, const training::ModelO
 Metadata identity(const training::Manifest& manifest, const std::string& init) {
   Metadata m;
   for (const auto& [name, value] : manifest.options)
-    if (name != "data" && name != "init" && name != "threads") m.emplace(name, value);
+    if (name != "data" && name != "init" && name != "threads" && name != "device") m.emplace(name, value);
   m.emplace("data", "sha256:" + manifest.data_sha256);  // wherever it lies
   m.emplace("residual", nn::kPreNorm.name);             // where the manifest is silent
   if (!init.empty()) m.emplace("init", "sha256:" + io::sha256_of_files({init}));

@@ -10,6 +10,7 @@ std::unique_ptr<nn::Module> build_model(const TrainingOptions& o, const ModelSha
   std::unique_ptr<nn::Module> model = ModelOptions(o, shape, stream).make();
   check(model != nullptr, "model: the row ", o.model->name, " made none");
   model->to(o.dtype);
+  model->to(o.device);
   return model;
 }
 

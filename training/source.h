@@ -40,13 +40,14 @@ class Source {
 
   const ModelShape& shape() const { return shape_; }
   int64_t context() const { return text_ ? options_.context : 0; }  // characters in an example; 0: it is an image
+  // On options.device.
   Examples batch(int64_t step) {
     if (text_) {
       const data::TextBatch b = text_->batch(options_.batch, options_.context, step);
-      return {b.x, b.y};
+      return Examples{b.x, b.y}.on(options_.device);
     }
     const data::Batch b = loader_->batch(step);
-    return {b.images, b.labels};
+    return Examples{b.images, b.labels}.on(options_.device);
   }
   // Examples of the test pass: the test images, or windows of the held-out text (0 where it is shorter than one).
   int64_t test_count() const {
@@ -57,10 +58,10 @@ class Source {
   Examples test_rows(int64_t begin, int64_t rows) const {
     if (text_) {
       const data::TextBatch b = text_->held_out_rows(begin, rows, options_.context);
-      return {b.x, b.y};
+      return Examples{b.x, b.y}.on(options_.device);
     }
     const data::Batch b = data::slice_batch(images_->test, begin, rows, scale());
-    return {b.images, b.labels};
+    return Examples{b.images, b.labels}.on(options_.device);
   }
 
   // The files that the batches come from.

@@ -60,7 +60,8 @@ struct TrainingOptions {
   nn::Arrangement residual = nn::kPreNorm;  // proofs are of pre_norm, and of a program's own
 
   DType dtype = DType::f64;
-  double eps = 1e-5;  // of the norms
+  Device device = kCpu;  // of parameters and batches
+  double eps = 1e-5;     // of the norms
   uint64_t seed = 1;
   int threads = 0;  // 0: all that the machine has
 

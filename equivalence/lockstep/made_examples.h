@@ -9,16 +9,17 @@
 namespace isonorm::equivalence {
 
 // The batch of a step: images [batch, side, side, channels] uniform in [0, 1) and classes, or ids [batch, context] and
-// the ids that are to follow. The same numbers in every dtype, up to rounding.
+// the ids that are to follow. The same numbers in every dtype, up to rounding, on
+// every device.
 inline training::Examples made_examples(const training::TrainingOptions& o, const training::ModelShape& shape,
                                         uint64_t step = 0) {
   Generator g{o.seed, (step + 1) << 40};
   if (o.model->input == training::Input::characters) {
     const Tensor ids = randint(0, shape.vocab, {o.batch, o.context}, kCpu, g);
-    return {ids, randint(0, shape.vocab, {o.batch, o.context}, kCpu, g)};
+    return training::Examples{ids, randint(0, shape.vocab, {o.batch, o.context}, kCpu, g)}.on(o.device);
   }
   const Tensor images = rand({o.batch, shape.image, shape.image, shape.channels}, {DType::f64}, g);
-  return {cast(images, o.dtype), randint(0, shape.classes, {o.batch}, kCpu, g)};
+  return training::Examples{cast(images, o.dtype), randint(0, shape.classes, {o.batch}, kCpu, g)}.on(o.device);
 }
 
 }  // namespace isonorm::equivalence

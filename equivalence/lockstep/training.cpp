@@ -71,11 +71,12 @@ std::vector<Pair> Training::weight_pairs(const Training& reference) const {
 
 namespace {
 template <class T> void move_elements(const Tensor& p, uint64_t seed, uint64_t stream) {
-  T* v = p.mutable_data<T>();
-  for (int64_t i = 0; i < p.numel(); ++i) {
+  std::vector<T> v = p.to_vector<T>();
+  for (size_t i = 0; i < v.size(); ++i) {
     const bool up = philox(seed, static_cast<uint64_t>(i), stream).word[0] & 1;
     v[i] = std::nextafter(v[i], up ? INFINITY : -INFINITY);
   }
+  copy_into(p, from_vector(v, p.shape()));
 }
 }  // namespace
 

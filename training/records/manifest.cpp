@@ -84,6 +84,7 @@ OptionList option_list(const TrainingOptions& o) {
   const auto where = [&](bool there, const char* name, const std::string& value) {
     if (there) list.emplace_back(name, value);
   };
+  where(o.device != kCpu, "device", text(o.device));
   where(o.branch.dropout > 0, "dropout", text(o.branch.dropout));
   where(o.branch.stochastic_depth > 0, "stochastic-depth", text(o.branch.stochastic_depth));
   where(o.branch.layer_scale > 0, "layer-scale", text(o.branch.layer_scale));
