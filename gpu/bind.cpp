@@ -18,7 +18,14 @@ void start_cuda() {
   }
   kernels::transfer = &gpu::transfer;
 
+  kernels::copy_on.bind_cuda(&gpu::copy);
   kernels::fill_on.bind_cuda(&gpu::fill);
+
+  kernels::unary.bind_cuda(&gpu::unary);
+  kernels::unary_backward.bind_cuda(&gpu::unary_backward);
+  kernels::binary.bind_cuda(&gpu::binary);
+  kernels::compare.bind_cuda(&gpu::compare);
+  kernels::where.bind_cuda(&gpu::where);
 }
 
 }  // namespace isonorm
