@@ -5,6 +5,8 @@
 #include <cstdint>
 
 #include "core/kernels/pointwise.h"
+#include "core/kernels/rotary.h"
+#include "core/random.h"
 #include "core/tensor.h"
 
 namespace isonorm::gpu {
@@ -20,6 +22,8 @@ void copy(const Tensor& dst, const Tensor& src);
 
 // kernels/create.cu
 void fill(const Tensor& dst, double value);
+void ramp(const Tensor& out, double begin, double step);
+void triangle(const Tensor& out, const Tensor& x, int64_t diagonal, bool lower);
 
 // kernels/unary.cu
 void unary(int op, const Tensor& out, const Tensor& x, kernels::Numbers numbers);
@@ -29,5 +33,18 @@ void unary_backward(int op, const Tensor& dx, const Tensor& g, const Tensor& sav
 void binary(int op, const Tensor& out, const Tensor& a, const Tensor& b);
 void compare(int op, const Tensor& out, const Tensor& a, const Tensor& b);
 void where(const Tensor& out, const Tensor& condition, const Tensor& a, const Tensor& b);
+
+// kernels/random.cu
+void uniform(const Tensor& out, double lo, double hi, Generator state);
+void normal(const Tensor& out, double mean, double deviation, Generator state);
+void exponential(const Tensor& out, Generator state);
+void truncated_normal(const Tensor& out, double mean, double deviation, double lo, double hi, Generator state);
+void bernoulli(const Tensor& out, double p, Generator state);
+void random_integers(const Tensor& out, int64_t lo, int64_t hi, Generator state);
+void random_permutation(const Tensor& out, Generator state);
+void dropout(const Tensor& out, const Tensor& x, double p, Generator state);
+
+// kernels/rotary.cu
+void rotary(kernels::RotaryShape shape, const Tensor& y, const Tensor& x, const Tensor& cosine, const Tensor& sine);
 
 }  // namespace isonorm::gpu
