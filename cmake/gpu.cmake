@@ -79,5 +79,9 @@ if(ISONORM_CUDA_FOUND)
   target_compile_options(isonorm_gpu_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20 ${architectures}
                                                   -diag-suppress=445 --expt-relaxed-constexpr>)
   set_target_properties(isonorm_gpu_cuda PROPERTIES CUDA_VISIBILITY_PRESET default)
+  # Their values have the bits of the CPU's, whose base instruction set contracts nothing.
+  foreach(name create random)
+    set_property(SOURCE ${PROJECT_SOURCE_DIR}/gpu/kernels/${name}.cu APPEND PROPERTY COMPILE_OPTIONS $<$<COMPILE_LANGUAGE:CUDA>:-fmad=false>)
+  endforeach()
 endif()
 message(STATUS "GPU: ${ISONORM_GPU_FORM}")

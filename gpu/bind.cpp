@@ -1,5 +1,11 @@
 // What a slot of core/kernels has on a device: the one list of them.
 #include "core/kernels/copy.h"
+#include "core/kernels/create.h"
+#include "core/kernels/dropout.h"
+#include "core/kernels/pointwise.h"
+#include "core/kernels/random.h"
+#include "core/kernels/rotary.h"
+#include "core/kernels/shape.h"
 #include "core/memory/storage.h"
 #include "gpu/device.h"
 #include "gpu/memory.h"
@@ -18,7 +24,27 @@ void start_cuda() {
   }
   kernels::transfer = &gpu::transfer;
 
+  kernels::copy_on.bind_cuda(&gpu::copy);
   kernels::fill_on.bind_cuda(&gpu::fill);
+  kernels::ramp.bind_cuda(&gpu::ramp);
+  kernels::triangle.bind_cuda(&gpu::triangle);
+
+  kernels::unary.bind_cuda(&gpu::unary);
+  kernels::unary_backward.bind_cuda(&gpu::unary_backward);
+  kernels::binary.bind_cuda(&gpu::binary);
+  kernels::compare.bind_cuda(&gpu::compare);
+  kernels::where.bind_cuda(&gpu::where);
+
+  kernels::uniform.bind_cuda(&gpu::uniform);
+  kernels::normal.bind_cuda(&gpu::normal);
+  kernels::exponential.bind_cuda(&gpu::exponential);
+  kernels::truncated_normal.bind_cuda(&gpu::truncated_normal);
+  kernels::bernoulli.bind_cuda(&gpu::bernoulli);
+  kernels::random_integers.bind_cuda(&gpu::random_integers);
+  kernels::random_permutation.bind_cuda(&gpu::random_permutation);
+  kernels::dropout.bind_cuda(&gpu::dropout);
+
+  kernels::rotary.bind_cuda(&gpu::rotary);
 }
 
 }  // namespace isonorm

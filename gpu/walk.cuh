@@ -19,12 +19,22 @@ template <int N> struct Walk {
   }
   // at[n]: where tensor n has element e of the shape, in elements.
   __device__ __forceinline__ void place(int64_t e, int64_t (&at)[N]) const {
+    if (count <= int64_t{0xffffffff})
+      divide(static_cast<uint32_t>(e), at);
+    else
+      divide(static_cast<uint64_t>(e), at);
+  }
+
+ private:
+  // A division of 64 bits is a function of some hundred instructions, one of 32 bits takes 20.
+  template <class I> __device__ __forceinline__ void divide(I e, int64_t (&at)[N]) const {
     for (int n = 0; n < N; ++n) at[n] = 0;
-    for (int d = rank - 1; d >= 0; --d) {
-      const int64_t i = e % size[d];
-      e /= size[d];
-      for (int n = 0; n < N; ++n) at[n] += i * stride[n][d];
+    for (int d = rank - 1; d > 0; --d) {
+      const I s = static_cast<I>(size[d]), q = e / s;
+      for (int n = 0; n < N; ++n) at[n] += static_cast<int64_t>(e - q * s) * stride[n][d];
+      e = q;
     }
+    for (int n = 0; n < N; ++n) at[n] += static_cast<int64_t>(e) * stride[n][0];
   }
 };
 

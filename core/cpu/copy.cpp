@@ -5,17 +5,10 @@
 
 #include "core/cpu/strided.h"
 #include "core/cpu/target.h"
+#include "core/formulas/convert.h"
 
 namespace isonorm::kernels::cpu {
 namespace {
-
-// bf16 to integer is float to integer; i64 to bf16 is rounded once, as no integer is lost in a long double.
-template <class To, class From> ISO_HD To convert(From v) {
-  if constexpr (std::is_same_v<To, bf16> && std::is_same_v<From, int64_t>)
-    return bf16(static_cast<long double>(v));
-  else
-    return static_cast<To>(static_cast<acc_t<From>>(v));
-}
 
 template <class To, class From> void copy_loop(const Tensor& dst, const Tensor& src) {
   const From* ps = src.data<From>();

@@ -1,0 +1,165 @@
+// Random fills (uniform, normal, exponential, bernoulli, random_integers, truncated_normal, random_permutation) and
+// dropout, with the bits of the CPU's: the formulas are those of core/formulas/distributions.h, and this file is
+// compiled without contraction.
+//
+// draw_blocks: of each run of 128 elements, 64 Philox blocks serve the first 64 with their lower bits and the others
+// with their upper ones (philox_place). A thread computes neighbouring blocks, as many as values of the dtype fit 16
+// bytes (8 at most), and stores its two rows of neighbours, 64 elements apart. Blocks of 256 threads. Writes every
+// element once.
+// drop_blocks: the same with blocks of four parts: four rows of neighbours, 64 elements apart. Reads and writes every
+// element once; there is no mask in memory.
+// truncated_elements: a thread for each element, which draws until it hits: 1000 times on average at the worst that
+// the op allows.
+// random_permutation goes from swap to swap: it is made on the host and copied.
+#include "core/formulas/distributions.h"
+#include "core/kernels/random.h"
+#include "gpu/block.cuh"
+#include "gpu/launch.h"
+#include "gpu/slots.h"
+#include "gpu/transfer.h"
+#include "gpu/walk.cuh"
+
+namespace isonorm::gpu {
+namespace {
+
+constexpr int64_t kRun = kPhiloxLanes;
+template <class T> inline constexpr int kNeighbours = kPack<T> < 8 ? kPack<T> : 8;
+
+// The elements at `first` and the N - 1 after it that are below n.
+template <int N, class T>
+__device__ __forceinline__ void put(T* out, int64_t n, int64_t first, const Pack<T, N>& v, bool packs) {
+  if (packs && first + N <= n) return store<N>(out + first, v);
+#pragma unroll
+  for (int k = 0; k < N; ++k)
+    if (first + k < n) out[first + k] = v.v[k];
+}
+template <int N, class T> __device__ __forceinline__ Pack<T, N> get(const T* x, int64_t n, int64_t first, bool packs) {
+  if (packs && first + N <= n) return load<N>(x + first);
+  Pack<T, N> v;
+#pragma unroll
+  for (int k = 0; k < N; ++k) v.v[k] = first + k < n ? x[first + k] : T(0);
+  return v;
+}
+
+// Both values of a block, of which each has 64 bits of its own.
+template <class F> struct Each {
+  F draw;
+  template <class T> __device__ __forceinline__ void operator()(const PhiloxBlock& b, T& v0, T& v1) const {
+    v0 = draw(b.wide(0)), v1 = draw(b.wide(1));
+  }
+};
+template <class T> struct Pair {
+  Normal<T> scaled;
+  __device__ __forceinline__ void operator()(const PhiloxBlock& b, T& v0, T& v1) const {
+    double z0, z1;
+    box_muller(unit_interval(b.wide(0)), unit_interval(b.wide(1)), z0, z1);
+    v0 = scaled(z0), v1 = scaled(z1);
+  }
+};
+
+template <class F, class T>
+__global__ void __launch_bounds__(256) draw_blocks(T* out, int64_t n, Generator state, F draw, bool packs) {
+  constexpr int N = kNeighbours<T>;
+  const int64_t block = element() * N, first = block / kRun * 2 * kRun + block % kRun;
+  if (first >= n) return;
+  Pack<T, N> v0, v1;
+#pragma unroll
+  for (int k = 0; k < N; ++k)
+    draw(philox(state.seed, state.offset + static_cast<uint64_t>(block + k)), v0.v[k], v1.v[k]);
+  put<N>(out, n, first, v0, packs);
+  put<N>(out, n, first + kRun, v1, packs);
+}
+
+template <class T>
+__global__ void __launch_bounds__(256)
+    drop_blocks(T* out, const T* x, int64_t n, Generator state, Dropout<acc_t<T>> drop, bool packs) {
+  constexpr int N = kNeighbours<T>;
+  const int64_t block = element() * N, first = block / kRun * 4 * kRun + block % kRun;
+  if (first >= n) return;
+  Pack<T, N> v[4];
+#pragma unroll
+  for (int part = 0; part < 4; ++part) v[part] = get<N>(x, n, first + part * kRun, packs);
+#pragma unroll
+  for (int k = 0; k < N; ++k) {
+    const PhiloxBlock b = philox(state.seed, state.offset + static_cast<uint64_t>(block + k));
+#pragma unroll
+    for (int part = 0; part < 4; ++part)
+      v[part].v[k] = static_cast<T>(drop(static_cast<acc_t<T>>(v[part].v[k]), b.word[part]));
+  }
+#pragma unroll
+  for (int part = 0; part < 4; ++part) put<N>(out, n, first + part * kRun, v[part], packs);
+}
+
+template <class T>
+__global__ void __launch_bounds__(256) truncated_elements(T* out, int64_t n, Generator state, TruncatedNormal<T> draw) {
+  const int64_t e = element();
+  if (e < n) out[e] = draw(state, e);
+}
+
+// Threads that have the blocks of n elements, of which a block serves `parts`.
+template <class T> Shape threads_for(int64_t n, int parts) {
+  return one_each(ceil_div(static_cast<int64_t>(philox_blocks(n, parts)), kNeighbours<T>));
+}
+
+template <class T, class F> void draw(const char* name, const Tensor& out, Generator state, const F& f) {
+  const int64_t n = out.numel();
+  if (n == 0) return;
+  T* p = write<T>(out);
+  launch(name, &draw_blocks<F, T>, threads_for<T>(n, 2), stream_of(out), p, n, state, f, aligned(p));
+}
+
+}  // namespace
+
+void uniform(const Tensor& out, double lo, double hi, Generator state) {
+  visit_floating(out.dtype(), "uniform",
+                 [&]<class T>() { draw<T>("uniform", out, state, Each<Uniform<T>>{Uniform<T>(lo, hi)}); });
+}
+
+void normal(const Tensor& out, double mean, double deviation, Generator state) {
+  visit_floating(out.dtype(), "normal", [&]<class T>() {
+    draw<T>("normal", out, state, Pair<T>{Normal<T>{mean, deviation}});
+  });
+}
+
+void exponential(const Tensor& out, Generator state) {
+  visit_floating(out.dtype(), "exponential",
+                 [&]<class T>() { draw<T>("exponential", out, state, Each<Exponential<T>>{}); });
+}
+
+void bernoulli(const Tensor& out, double p, Generator state) {
+  visit_all(out.dtype(), [&]<class T>() { draw<T>("bernoulli", out, state, Each<Bernoulli<T>>{{p}}); });
+}
+
+void random_integers(const Tensor& out, int64_t lo, int64_t hi, Generator state) {
+  draw<int64_t>("randint", out, state, Each<Integers>{Integers(lo, hi)});
+}
+
+void truncated_normal(const Tensor& out, double mean, double deviation, double lo, double hi, Generator state) {
+  visit_floating(out.dtype(), "truncated_normal", [&]<class T>() {
+    const TruncatedNormal<T> draw(mean, deviation, lo, hi);
+    if (out.numel() == 0) return;
+    launch("truncated_normal", &truncated_elements<T>, one_each(out.numel()), stream_of(out), write<T>(out),
+           out.numel(), state, draw);
+  });
+}
+
+void random_permutation(const Tensor& out, Generator state) {
+  if (out.numel() == 0) return;
+  const Tensor there = empty(out.shape(), {DType::i64, kCpu});
+  kernels::cpu::random_permutation(there, state);
+  write<int64_t>(out);
+  transfer(out, there);
+}
+
+void dropout(const Tensor& out, const Tensor& x, double p, Generator state) {
+  const int64_t n = out.numel();
+  if (n == 0) return;
+  visit_floating(out.dtype(), "dropout", [&]<class T>() {
+    T* po = write<T>(out);
+    const T* px = x.data<T>();
+    launch("dropout", &drop_blocks<T>, threads_for<T>(n, 4), stream_of(out), po, px, n, state, Dropout<acc_t<T>>(p),
+           aligned(po, px));
+  });
+}
+
+}  // namespace isonorm::gpu

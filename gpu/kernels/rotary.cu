@@ -1,0 +1,67 @@
+// rotary: y[2i] = x[2i] c - x[2i+1] s, y[2i+1] = x[2i] s + x[2i+1] c for the heads that are turned, the others copied.
+// x, y [outer, time, heads, size] contiguous, f32, f64 or bf16; cosine, sine [time, size/2] of the accumulation type.
+//
+// A block has a row of heads x size elements, its threads as many neighbours at a time as fit 16 bytes: all heads read
+// the same size/2 cosines and sines, which stay in the first-level cache. One row for each block of 128 threads, so that
+// no place of the large tensor is divided. Where packs do not fit the heads, or addresses, a pair at a time. Reads x and
+// writes y once.
+#include "core/kernels/rotary.h"
+
+#include "gpu/block.cuh"
+#include "gpu/launch.h"
+#include "gpu/slots.h"
+
+namespace isonorm::gpu {
+namespace {
+
+// kPacks: neighbours by packs, else a pair by its elements.
+template <class T, bool kPacks>
+__global__ void __launch_bounds__(128)
+    rotary_rows(T* y, const T* x, const acc_t<T>* cosine, const acc_t<T>* sine, kernels::RotaryShape s) {
+  using A = acc_t<T>;
+  constexpr int N = kPacks ? kPack<T> : 2;
+  const int64_t row = s.heads * s.size, turned = s.turned * s.size, time = blockIdx.x % s.time;
+  x += blockIdx.x * row;
+  y += blockIdx.x * row;
+  cosine += time * (s.size / 2);
+  sine += time * (s.size / 2);
+  const A sign = s.back ? A(-1) : A(1);
+  for (int64_t j = int64_t{threadIdx.x} * N; j < row; j += int64_t{blockDim.x} * N) {
+    Pack<T, N> v;
+    if constexpr (kPacks)
+      v = load<N>(x + j);
+    else
+      v.v[0] = x[j], v.v[1] = x[j + 1];
+    if (j < turned) {
+      const int64_t i = j % s.size / 2;
+      const Pack<A, N / 2> c = load<N / 2>(cosine + i), d = load<N / 2>(sine + i);
+#pragma unroll
+      for (int k = 0; k < N / 2; ++k) {
+        const A a = static_cast<A>(v.v[2 * k]), b = static_cast<A>(v.v[2 * k + 1]), e = sign * d.v[k];
+        v.v[2 * k] = static_cast<T>(a * c.v[k] - b * e);
+        v.v[2 * k + 1] = static_cast<T>(a * e + b * c.v[k]);
+      }
+    }
+    if constexpr (kPacks)
+      store<N>(y + j, v);
+    else
+      y[j] = v.v[0], y[j + 1] = v.v[1];
+  }
+}
+
+}  // namespace
+
+void rotary(kernels::RotaryShape s, const Tensor& y, const Tensor& x, const Tensor& cosine, const Tensor& sine) {
+  if (x.numel() == 0) return;
+  visit_floating(x.dtype(), "rotary", [&]<class T>() {
+    using A = acc_t<T>;
+    T* py = write<T>(y);
+    const T* px = x.data<T>();
+    const A *c = cosine.data<A>(), *d = sine.data<A>();
+    const bool packs = s.size % kPack<T> == 0 && aligned(py, px, c, d);
+    launch("rotary", packs ? &rotary_rows<T, true> : &rotary_rows<T, false>, blocks_of(s.outer * s.time, 128),
+           stream_of(x), py, px, c, d, s);
+  });
+}
+
+}  // namespace isonorm::gpu

@@ -1,0 +1,47 @@
+// unary: out = f(x). unary_backward: dx = g df(saved); dx may be g. The functions are those of
+// core/formulas/pointwise.h, computed in the accumulation type.
+//
+// All by map_kernel (gpu/elementwise.cuh), blocks of 256 threads that have 16 bytes each: all but the dearest of these
+// functions wait for memory. Reads every operand and writes the result once; a derivative that does not read `saved`
+// does not load it.
+#include "core/kernels/pointwise.h"
+#include "gpu/elementwise.cuh"
+#include "gpu/slots.h"
+
+namespace isonorm::gpu {
+namespace {
+
+template <class Op, class T> struct Unary {
+  using A = acc_t<T>;
+  A p[2];
+  explicit Unary(kernels::Numbers n) : p{static_cast<A>(n.p[0]), static_cast<A>(n.p[1])} {}
+  __device__ __forceinline__ T operator()(T x) const { return static_cast<T>(ops::value<Op>(static_cast<A>(x), p)); }
+};
+
+template <class Op, class T> struct UnaryBackward {
+  using A = acc_t<T>;
+  A p[2];
+  explicit UnaryBackward(kernels::Numbers n) : p{static_cast<A>(n.p[0]), static_cast<A>(n.p[1])} {}
+  __device__ __forceinline__ T operator()(T g, T saved) const {
+    return static_cast<T>(static_cast<A>(g) * ops::derivative<Op>(static_cast<A>(saved), p));
+  }
+};
+
+}  // namespace
+
+void unary(int op, const Tensor& out, const Tensor& x, kernels::Numbers numbers) {
+  visit_floating(out.dtype(), "unary", [&]<class T>() {
+    visit_op(op, ops::Unary{},
+             [&]<class Op>() { map("unary", Unary<Op, T>(numbers), out, write<T>(out), Operand<T>(x)); });
+  });
+}
+
+void unary_backward(int op, const Tensor& dx, const Tensor& g, const Tensor& saved, kernels::Numbers numbers) {
+  visit_floating(dx.dtype(), "unary_backward", [&]<class T>() {
+    visit_op(op, ops::Unary{}, [&]<class Op>() {
+      map("unary_backward", UnaryBackward<Op, T>(numbers), dx, write<T>(dx), Operand<T>(g), Operand<T>(saved));
+    });
+  });
+}
+
+}  // namespace isonorm::gpu
