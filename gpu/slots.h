@@ -3,10 +3,16 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "core/kernels/pointwise.h"
 #include "core/kernels/rotary.h"
 #include "core/random.h"
+
+#include "core/kernels/index.h"
+#include "core/kernels/loss.h"
+#include "core/kernels/norm.h"
+#include "core/kernels/reduce.h"
 #include "core/tensor.h"
 
 namespace isonorm::gpu {
@@ -46,5 +52,38 @@ void dropout(const Tensor& out, const Tensor& x, double p, Generator state);
 
 // kernels/rotary.cu
 void rotary(kernels::RotaryShape shape, const Tensor& y, const Tensor& x, const Tensor& cosine, const Tensor& sine);
+
+// kernels/index.cu
+void find_outside(const Tensor& position, const Tensor& ids, int64_t bound, std::optional<int64_t> allowed);
+void take_rows(kernels::IndexShape shape, const Tensor& out, const Tensor& x, const Tensor& ids);
+void add_rows(kernels::IndexShape shape, const Tensor& dx, const Tensor& g, const Tensor& ids);
+void gather(kernels::IndexShape shape, const Tensor& out, const Tensor& x, const Tensor& index);
+void gather_backward(kernels::IndexShape shape, const Tensor& dx, const Tensor& g, const Tensor& index);
+
+// kernels/loss.cu
+void cross_entropy(const Tensor& losses, const Tensor& stats, const Tensor& logits, const Tensor& target,
+                   kernels::CrossEntropySpec spec);
+void cross_entropy_backward(const Tensor& dlogits, const Tensor& g, const Tensor& logits, const Tensor& target,
+                            const Tensor& stats, kernels::CrossEntropySpec spec);
+void cross_entropy_scale(const Tensor& scale, const Tensor& target, int64_t ignored, bool mean);
+void cross_entropy_total(const Tensor& total, const Tensor& losses, const Tensor& scale);
+
+// kernels/norm.cu, kernels/norm_backward.cu
+void norm_forward(const NormSpec& spec, const kernels::NormOutputs& out, const kernels::NormInputs& in);
+void norm_backward(const NormSpec& spec, const kernels::NormGradients& out, const kernels::NormSaved& in);
+
+// kernels/order.cu
+void arg_max(kernels::ReduceShape shape, const Tensor& index, const Tensor& x);
+void topk(const Tensor& index, const Tensor& x);
+void search_sorted(const Tensor& out, const Tensor& sorted, const Tensor& values);
+
+// kernels/reduce.cu
+void reduce(kernels::ReduceOp kind, kernels::ReduceShape shape, const Tensor& out, const Tensor& x);
+void cumsum(kernels::ReduceShape shape, const Tensor& out, const Tensor& x, bool reverse);
+void recentre(kernels::ReduceShape shape, const Tensor& out, const Tensor& x);
+
+// kernels/softmax.cu
+void softmax(const Tensor& out, const Tensor& x, bool log);
+void softmax_backward(const Tensor& dx, const Tensor& g, const Tensor& y, bool log);
 
 }  // namespace isonorm::gpu

@@ -1,0 +1,224 @@
+// norm_backward: the gradient of rows, and those of gain and bias.
+//
+// With x^ = (x - shift) / r a row's gradient is, for all kinds (h = gain dy; the sums run over the row):
+//   dx = (h - mean(h) [layer only] - (x^ + c) S / divisor) / r,   S = sum(h x^),   c = sum(x^) for crms, else 0.
+//
+// backward_rows: a team (gpu/rows.cuh) for each row. Reads dy and x (and dsum) once where the row fits into registers,
+// else again, from cache, and writes dx. With gain or bias at most kTeams teams of one warp, fewer of several, take rows in
+// turn and keep the sums of their columns: in registers, which the warps of a block add in order in shared memory, or,
+// where rows are not held, in a row of `partial` of their own.
+// add_partial: blocks of 32 columns x 16 threads add the rows of `partial`. The number of its rows follows from the shape.
+#include <type_traits>
+
+#include "core/kernels/norm.h"
+#include "gpu/memory.h"
+#include "gpu/rows.cuh"
+
+namespace isonorm::gpu {
+namespace {
+
+template <class T> struct Backward {
+  using A = acc_t<T>;
+  Rows rows;
+  T* dx;
+  A* partial;  // [one for a block where rows are held, else for a team; 2, width]: sums for gain and bias
+  const T *dy, *dsum, *x, *gain;
+  const A* stats;
+  bool normalized;
+  int64_t entries;
+  A divisor;
+};
+
+// The sums of a thread's columns: in registers or in its team's row of a.partial.
+template <class T, bool held> struct ColumnSums {
+  using A = acc_t<T>;
+  static constexpr int N = kPack<T>;
+  A v[held ? 2 * kHeld * N : 1];
+  A* to;  // of the team; where they are not held
+
+  __device__ __forceinline__ ColumnSums(const Team& team, const Backward<T>& a) {
+    to = a.partial + team.number * 2 * a.rows.width;
+    if constexpr (held)
+      for (A& sum : v) sum = 0;
+    else
+      for_packs<T, held>(team, a.rows, [&](int64_t i, int n, int) {
+        for (int k = 0; k < n; ++k) to[i + k] = to[a.rows.width + i + k] = 0;
+      });
+  }
+  __device__ __forceinline__ void add(int64_t width, int64_t i, int n, int slot, const A (&gain)[N],
+                                      const A (&bias)[N]) {
+    for (int k = 0; k < N; ++k) {
+      if constexpr (held) {
+        v[slot * N + k] += gain[k];
+        v[(kHeld + slot) * N + k] += bias[k];
+      } else if (k < n) {
+        to[i + k] += gain[k];
+        to[width + i + k] += bias[k];
+      }
+    }
+  }
+  // The block's row of a.partial; all of its threads call it.
+  __device__ __forceinline__ void finish(const Team& team, const Backward<T>& a) const {
+    if constexpr (held) {
+      struct Room {
+        A v[2][32 * kHeld * N];
+      };
+      const int64_t w = a.rows.width;
+      A* block = a.partial + blockIdx.x * 2 * w;
+      const bool wide = a.rows.warps > 1;
+      Room& room = shared<Room>();
+      for (int turn = 0; turn < (wide ? 1 : warps()); ++turn) {
+        if (turn > 0) __syncthreads();
+        if (!wide && warp() != turn) continue;
+        for_packs<T, true>(team, a.rows, [&](int64_t i, int, int slot) {
+          for (int which = 0; which < 2; ++which)
+            for (int k = 0; k < N; ++k) {
+              A sum = v[(which * kHeld + slot) * N + k];
+              if (turn > 0) sum += room.v[which][i + k];
+              if (wide || turn == warps() - 1)
+                block[which * w + i + k] = sum;
+              else
+                room.v[which][i + k] = sum;
+            }
+        });
+      }
+    }
+  }
+};
+struct NoSums {};
+
+template <NormKind K, bool affine, bool held, class T>
+__global__ void __launch_bounds__(256) backward_rows(const Backward<T> a) {
+  using A = acc_t<T>;
+  constexpr int N = kPack<T>;
+  using P = Pack<T, N>;
+  const Team team(a.rows);
+  const bool packed = held || a.rows.packed;
+  std::conditional_t<affine, ColumnSums<T, held>, NoSums> columns = [&] {
+    if constexpr (affine)
+      return ColumnSums<T, held>(team, a);
+    else
+      return NoSums();
+  }();
+  for (int64_t r = team.number; r < a.rows.count; r += team.count) {
+    const int64_t row = r * a.rows.width;
+    const auto read_x = [&](int64_t i, int n) { return load_part(a.x + row + i, n, packed); };
+    const auto read_dy = [&](int64_t i, int n) { return load_part(a.dy + row + i, n, packed); };
+    RowPacks<T, held> xs, dys;
+    xs.bring(team, a.rows, read_x);
+    dys.bring(team, a.rows, read_dy);
+    const A given = a.stats[2 * r], inverse_root = a.stats[2 * r + 1];
+    const A shift = K == NormKind::layer && !a.normalized ? given : A(0), scale = a.normalized ? A(1) : inverse_root;
+    const A c = K == NormKind::crms ? given * inverse_root : A(0);
+    // x^ and h of a pack; h is 0 behind the row's end.
+    const auto prepare = [&](int64_t i, int n, int slot, A(&x)[N], A(&h)[N]) {
+      const P px = xs.at(i, n, slot, read_x), pd = dys.at(i, n, slot, read_dy);
+      for (int k = 0; k < N; ++k) {
+        x[k] = (A(px.v[k]) - shift) * scale;
+        h[k] = A(pd.v[k]);
+      }
+    };
+    const auto weigh = [&](int64_t i, int n, A(&h)[N]) {
+      if (!affine || !a.gain) return;
+      const P gain = load_part(a.gain + i, n, packed);
+      for (int k = 0; k < N; ++k) h[k] *= A(gain.v[k]);
+    };
+    A sums[2] = {0, 0};  // of h, of h x^
+    for_packs<T, held>(team, a.rows, [&](int64_t i, int n, int slot) {
+      A x[N], h[N];
+      prepare(i, n, slot, x, h);
+      if constexpr (affine) {
+        A products[N];
+        for (int k = 0; k < N; ++k) products[k] = h[k] * x[k];
+        columns.add(a.rows.width, i, n, slot, products, h);
+      }
+      weigh(i, n, h);
+      for (int k = 0; k < N; ++k) {
+        if constexpr (K == NormKind::layer) sums[0] += h[k];
+        sums[1] += h[k] * x[k];
+      }
+    });
+    team_reduce<Plus>(team, sums, shared<TeamRoom<A, 2>>());
+    const A mean = K == NormKind::layer ? sums[0] / a.divisor : A(0), slope = sums[1] / a.divisor;
+    for_packs<T, held>(team, a.rows, [&](int64_t i, int n, int slot) {
+      A x[N], h[N];
+      prepare(i, n, slot, x, h);
+      weigh(i, n, h);
+      // The partial mean square does not see the entries behind the first ones.
+      for (int k = 0; k < N; ++k) {
+        const A inside = (h[k] - mean) - (x[k] + c) * slope;
+        h[k] = (K != NormKind::rms || i + k < a.entries ? inside : h[k]) * inverse_root;
+      }
+      if (a.dsum) {
+        const P d = load_part(a.dsum + row + i, n, packed);
+        for (int k = 0; k < N; ++k) h[k] += A(d.v[k]);
+      }
+      P dx;
+      for (int k = 0; k < N; ++k) dx.v[k] = T(h[k]);
+      store_part(a.dx + row + i, dx, n, packed);
+    });
+  }
+  if constexpr (affine) columns.finish(team, a);
+}
+
+// dgain or dbias [width] = the sum of `rows` rows of partial [rows, 2, width].
+template <class T, class A>
+__global__ void __launch_bounds__(512) add_partial(T* dgain, T* dbias, const A* partial, int64_t rows, int64_t width) {
+  struct Room {
+    A v[16][33];
+  };
+  Room& room = shared<Room>();
+  const int64_t column = int64_t{blockIdx.x} * 32 + lane();
+  A sum = 0;
+  if (column < 2 * width)
+    for (int64_t r = warp(); r < rows; r += 16) sum += partial[r * 2 * width + column];
+  room.v[warp()][lane()] = sum;
+  __syncthreads();
+  if (warp() > 0 || column >= 2 * width) return;
+  for (int w = 1; w < 16; ++w) sum += room.v[w][lane()];
+  T* to = column < width ? dgain : dbias;
+  if (to) to[column < width ? column : column - width] = T(sum);
+}
+
+}  // namespace
+
+void norm_backward(const NormSpec& spec, const kernels::NormGradients& out, const kernels::NormSaved& in) {
+  constexpr int64_t kTeams = 2048;  // that take all rows in turn where columns are summed, fewer of several warps
+  const int64_t width = in.x.size(-1);
+  if (width == 0) return;
+  visit_floating(in.x.dtype(), "norm", [&]<class T>() {
+    using A = acc_t<T>;
+    const bool affine = in.gain.defined() || out.dgain.defined() || out.dbias.defined();
+    const T *dy = in.dy.data<T>(), *dsum = read_or_null<T>(in.dsum), *x = in.x.data<T>(),
+            *gain = read_or_null<T>(in.gain);
+    T* dx = write<T>(out.dx);
+    const Rows rows = rows_of<T>(in.x, dy, dsum, x, gain, dx);
+    const int64_t most = affine ? kTeams / (rows.warps * rows.teams()) : int64_t{1} << 40;
+    const int64_t sums = std::min(ceil_div(rows.count, rows.teams()), most) * (rows.held ? 1 : rows.teams());
+    const Stream& stream = stream_of(in.x);
+    const Scratch partial(in.x.device(), affine ? sums * 2 * width * static_cast<int64_t>(sizeof(A)) : 0);
+    const Backward<T> a{rows,
+                        dx,
+                        partial.as<A>(),
+                        dy,
+                        dsum,
+                        x,
+                        gain,
+                        in.stats.data<A>(),
+                        in.normalized,
+                        norm_entries(spec, width),
+                        A(norm_divisor(spec, width))};
+    if (rows.count > 0)
+      visit_kind(spec.kind, [&]<NormKind K>() {
+        visit_bool(rows.held, [&]<bool held>() {
+          launch("norm_backward.rows", affine ? &backward_rows<K, true, held, T> : &backward_rows<K, false, held, T>,
+                 rows.shape(most), stream, a);
+        });
+      });
+    if (out.dgain.defined() || out.dbias.defined())
+      launch("norm_backward.add_partial", &add_partial<T, A>, blocks_of(ceil_div(2 * width, 32), 512), stream,
+             write_or_null<T>(out.dgain), write_or_null<T>(out.dbias), partial.as<const A>(), sums, width);
+  });
+}
+
+}  // namespace isonorm::gpu

@@ -1,0 +1,151 @@
+// Rows of contiguous [rows, width] tensors: which threads share a row, and which of its elements each of them has.
+//
+// A team has a row: a warp, four of them in a block, or where rows are wide a whole block. Of a team of s threads, thread
+// t has packs t, t + s, ... of kPack<T> elements each. Where a row does not begin at a multiple of 16 bytes its packs
+// are loaded element by element, by the same threads: the order of a sum follows from the width alone.
+#pragma once
+
+#include <algorithm>
+#include <limits>
+
+#include "core/formulas/math/exp.h"
+#include "core/formulas/norm_spec.h"
+#include "core/formulas/round_up.h"
+#include "gpu/block.cuh"
+#include "gpu/launch.h"
+#include "gpu/slots.h"
+
+namespace isonorm::gpu {
+
+constexpr int kHeld = 4;       // packs that a thread keeps of a row
+constexpr int kTeamWarps = 8;  // at most
+
+// A kernel's argument.
+struct Rows {
+  int64_t count, width;
+  int warps;    // of a team; more than one: a block has one row
+  bool packed;  // every row begins at a multiple of 16 bytes
+  bool held;    // packed, of whole packs, and no thread has more than kHeld of them
+
+  int teams() const { return warps == 1 ? 4 : 1; }  // of a block
+  // Blocks with a team for each row, or `most` blocks whose teams take several in turn.
+  Shape shape(int64_t most = int64_t{1} << 40) const {
+    return blocks_of(std::min(ceil_div(count, teams()), most), 32 * warps * teams());
+  }
+};
+
+// pointers: of the tensors that have these rows, null for what is absent.
+template <class T> Rows rows_of(int64_t count, int64_t width, const auto*... pointers) {
+  constexpr int N = kPack<T>;
+  const int64_t warps = ceil_div(width, 32 * kHeld * N);
+  const bool packed = width % N == 0 && aligned(pointers...);
+  return {count, width, static_cast<int>(std::clamp<int64_t>(warps, 1, kTeamWarps)), packed,
+          packed && warps <= kTeamWarps};
+}
+// Of [..., width], width > 0.
+template <class T> Rows rows_of(const Tensor& x, const auto*... pointers) {
+  return rows_of<T>(x.numel() / x.size(-1), x.size(-1), pointers...);
+}
+
+// Where the calling thread belongs.
+struct Team {
+  int thread, size;
+  int64_t number, count;  // of this team, which begins with the row of this number; of all teams
+
+  __device__ __forceinline__ explicit Team(const Rows& rows) {
+    const bool wide = rows.warps > 1;
+    thread = wide ? static_cast<int>(threadIdx.x) : lane();
+    size = wide ? static_cast<int>(blockDim.x) : 32;
+    number = wide ? int64_t{blockIdx.x} : int64_t{blockIdx.x} * warps() + warp();
+    count = wide ? int64_t{gridDim.x} : int64_t{gridDim.x} * warps();
+  }
+};
+
+template <class A, int M> struct TeamRoom { A v[kTeamWarps][M]; };
+
+// Each of v reduced over the team, the same values in every thread; all threads of the team call it.
+template <class F, class A, int M>
+__device__ __forceinline__ void team_reduce(const Team& team, A (&v)[M], TeamRoom<A, M>& room, F f = {}) {
+  for (int m = 0; m < M; ++m) v[m] = warp_reduce<F>(v[m], f);
+  if (team.size == 32) return;
+  __syncthreads();  // what was reduced last has been read
+  if (lane() == 0)
+    for (int m = 0; m < M; ++m) room.v[warp()][m] = v[m];
+  __syncthreads();
+  for (int m = 0; m < M; ++m) v[m] = room.v[0][m];
+  for (int w = 1; w < warps(); ++w)
+    for (int m = 0; m < M; ++m) v[m] = f(v[m], room.v[w][m]);
+}
+
+// The pack at p, of which n elements are there; the others are 0.
+template <class T> __device__ __forceinline__ Pack<T, kPack<T>> load_part(const T* p, int n, bool packed) {
+  constexpr int N = kPack<T>;
+  if (packed && n == N) return load<N>(p);
+  Pack<T, N> pack;
+  for (int k = 0; k < N; ++k) pack.v[k] = k < n ? p[k] : T(0);
+  return pack;
+}
+template <class T> __device__ __forceinline__ void store_part(T* p, const Pack<T, kPack<T>>& pack, int n, bool packed) {
+  constexpr int N = kPack<T>;
+  if (packed && n == N) return store<N>(p, pack);
+  for (int k = 0; k < N; ++k)
+    if (k < n) p[k] = pack.v[k];
+}
+
+// Calls f(i, n, slot) for the calling thread's packs: at element i of the row, n of its elements there, the slot-th of
+// the thread (0 where they are not held).
+template <class T, bool held, class F>
+__device__ __forceinline__ void for_packs(const Team& team, const Rows& rows, const F& f) {
+  constexpr int N = kPack<T>;
+  if constexpr (held) {
+#pragma unroll
+    for (int slot = 0; slot < kHeld; ++slot) {
+      const int i = (team.thread + slot * team.size) * N;
+      if (i < rows.width) f(int64_t{i}, N, slot);
+    }
+  } else {
+    for (int64_t i = int64_t{team.thread} * N; i < rows.width; i += int64_t{team.size} * N)
+      f(i, static_cast<int>(rows.width - i < N ? rows.width - i : N), 0);
+  }
+}
+
+// The calling thread's packs of one row: in registers where they are held, else loaded anew for each pass.
+// read(i, n): the pack at element i.
+template <class T, bool held> struct RowPacks {
+  Pack<T, kPack<T>> kept[held ? kHeld : 1];
+
+  template <class Read> __device__ __forceinline__ void bring(const Team& team, const Rows& rows, const Read& read) {
+    if constexpr (held) for_packs<T, true>(team, rows, [&](int64_t i, int n, int slot) { kept[slot] = read(i, n); });
+  }
+  template <class Read>
+  __device__ __forceinline__ Pack<T, kPack<T>> at(int64_t i, int n, int slot, const Read& read) const {
+    if constexpr (held)
+      return kept[slot];
+    else
+      return read(i, n);
+  }
+};
+
+// e^x for x <= 0, NaN for NaN.
+template <class A> __device__ __forceinline__ A exp_below(A x) {
+  return math::exp_nonpositive(math::clamp_below(x, math::pick<A>(-104, -746)));
+}
+
+// Where result e of a reduction of [outer, length, inner] begins to read; what it reads lies `inner` apart.
+__device__ __forceinline__ int64_t first_of(int64_t e, int64_t length, int64_t inner) {
+  return e / inner * length * inner + e % inner;
+}
+
+// f.operator()<value>()
+template <class F> void visit_bool(bool value, const F& f) {
+  value ? f.template operator()<true>() : f.template operator()<false>();
+}
+
+// f.operator()<kind>() of a norm with one of the three formulas: the isometric form is RMSNorm with another divisor.
+template <class F> void visit_kind(NormKind kind, const F& f) {
+  if (kind == NormKind::layer) return f.template operator()<NormKind::layer>();
+  if (kind == NormKind::crms) return f.template operator()<NormKind::crms>();
+  f.template operator()<NormKind::rms>();
+}
+
+}  // namespace isonorm::gpu
