@@ -1,5 +1,6 @@
 // What a slot of core/kernels has on a device: the one list of them.
 #include "core/kernels/copy.h"
+#include "core/kernels/optimizer.h"
 #include "core/memory/storage.h"
 #include "gpu/device.h"
 #include "gpu/memory.h"
@@ -19,6 +20,11 @@ void start_cuda() {
   kernels::transfer = &gpu::transfer;
 
   kernels::fill_on.bind_cuda(&gpu::fill);
+
+  kernels::update.bind_cuda(&gpu::update);
+  kernels::sum_squares.bind_cuda(&gpu::sum_squares);
+  kernels::scale.bind_cuda(&gpu::scale);
+  kernels::clamp.bind_cuda(&gpu::clamp);
 }
 
 }  // namespace isonorm

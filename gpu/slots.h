@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
+#include "core/kernels/optimizer.h"
 #include "core/tensor.h"
 
 namespace isonorm::gpu {
@@ -16,5 +18,11 @@ inline bool aligned(const auto*... p) { return ((reinterpret_cast<uintptr_t>(p) 
 
 // kernels/create.cu
 void fill(const Tensor& dst, double value);
+
+// kernels/optimizer.cu
+void update(std::span<const kernels::Update> updates);
+void sum_squares(std::span<const Tensor> tensors, const Tensor& sums);
+void scale(std::span<const Tensor> tensors, double factor);
+void clamp(std::span<const Tensor> tensors, double limit);
 
 }  // namespace isonorm::gpu
