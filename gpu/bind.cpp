@@ -7,6 +7,7 @@
 #include "core/kernels/rotary.h"
 #include "core/kernels/shape.h"
 #include "core/kernels/softmax.h"
+#include "core/kernels/optimizer.h"
 #include "core/memory/storage.h"
 #include "gpu/device.h"
 #include "gpu/memory.h"
@@ -70,6 +71,11 @@ void start_cuda() {
 
   kernels::softmax.bind_cuda(&gpu::softmax);
   kernels::softmax_backward.bind_cuda(&gpu::softmax_backward);
+
+  kernels::update.bind_cuda(&gpu::update);
+  kernels::sum_squares.bind_cuda(&gpu::sum_squares);
+  kernels::scale.bind_cuda(&gpu::scale);
+  kernels::clamp.bind_cuda(&gpu::clamp);
 }
 
 }  // namespace isonorm

@@ -13,6 +13,10 @@
 #include "core/kernels/loss.h"
 #include "core/kernels/norm.h"
 #include "core/kernels/reduce.h"
+
+#include <span>
+
+#include "core/kernels/optimizer.h"
 #include "core/tensor.h"
 
 namespace isonorm::gpu {
@@ -85,5 +89,11 @@ void recentre(kernels::ReduceShape shape, const Tensor& out, const Tensor& x);
 // kernels/softmax.cu
 void softmax(const Tensor& out, const Tensor& x, bool log);
 void softmax_backward(const Tensor& dx, const Tensor& g, const Tensor& y, bool log);
+
+// kernels/optimizer.cu
+void update(std::span<const kernels::Update> updates);
+void sum_squares(std::span<const Tensor> tensors, const Tensor& sums);
+void scale(std::span<const Tensor> tensors, double factor);
+void clamp(std::span<const Tensor> tensors, double limit);
 
 }  // namespace isonorm::gpu

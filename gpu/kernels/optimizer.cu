@@ -1,0 +1,304 @@
+// Steps of optimizers and what is done to all gradients at once: update, sum_squares, scale, clamp.
+//
+// A launch goes over a table of up to kItems tensors of one dtype, which is its argument (4 KiB at most, what every
+// device takes); of updates, all by one rule. Each tensor is cut into pieces of kPiece elements, a block of 256 threads
+// for each, which finds its tensor by halving. So all parameters of a model take a handful of launches, and a small
+// tensor costs one block. Where all tensors of an item begin at multiples of 16 bytes, a thread moves 16 bytes at a
+// time (the bandwidth of memory is all there is), else and at the end element by element.
+//
+// update.steps: reads gradient, parameter and state once, writes state and parameter; an element is its thread's alone,
+//   so a result may lie over an input. Rules: core/formulas/update_rules.h.
+// scale.each, clamp.each: read and write each element once.
+// sum_squares.pieces: reads each element once and writes the sum of a piece, in f64; sum_squares.totals: a block for
+//   each tensor adds those of its pieces. Both orders depend on the tensors' sizes alone.
+#include "core/kernels/optimizer.h"
+#include "gpu/block.cuh"
+#include "gpu/launch.h"
+#include "gpu/memory.h"
+#include "gpu/slots.h"
+
+namespace isonorm::gpu {
+namespace {
+
+constexpr int kThreads = 256, kItems = 28;
+constexpr int64_t kPiece = 4096;
+
+// Items are what the blocks of a launch are for; item i has those from first[i] on.
+template <class Item> struct Table {
+  int count = 0;
+  int64_t first[kItems] = {}, blocks = 0;
+  Item items[kItems] = {};
+
+  bool full() const { return count == kItems; }
+  void add(const Item& item, int64_t of_item) {
+    first[count] = blocks;
+    items[count++] = item;
+    blocks += of_item;
+  }
+  // The item that `block` is for.
+  __device__ __forceinline__ int find(int64_t block) const {
+    int at = 0;
+    for (int n = count; n > 1;) {
+      const int half = n / 2;
+      if (first[at + half] <= block) at += half;
+      n -= half;
+    }
+    return at;
+  }
+};
+
+// Launches what a table has, and empties it.
+template <class Item, class... A, class... B>
+void launch_table(const char* name, void (*kernel)(Table<Item>, A...), Table<Item>& table, const Tensor& on,
+                  const B&... arguments) {
+  static_assert(sizeof(Table<Item>) + 64 <= 4096);
+  if (table.blocks > 0) launch(name, kernel, blocks_of(table.blocks, kThreads), stream_of(on), table, arguments...);
+  table = {};
+}
+
+// Calls pack(i) for every i where N elements of a piece of `count` lie together, one(i) for every other element.
+template <int N, class Packs, class One>
+__device__ __forceinline__ void for_piece(int64_t piece, int64_t count, bool packs, const Packs& pack, const One& one) {
+  const int64_t begin = piece * kPiece, end = begin + kPiece < count ? begin + kPiece : count;
+  const int64_t whole = packs ? begin + (end - begin) / N * N : begin;
+  for (int64_t i = begin + int64_t{threadIdx.x} * N; i < whole; i += kThreads * N) pack(i);
+  for (int64_t i = whole + threadIdx.x; i < end; i += kThreads) one(i);
+}
+
+// N numbers by as many bytes as one instruction can take.
+template <int N, class A> __device__ __forceinline__ void load_all(A (&to)[N], const A* from) {
+  constexpr int M = kPack<A>;
+#pragma unroll
+  for (int i = 0; i < N; i += M) {
+    const Pack<A, M> part = load<M>(from + i);
+#pragma unroll
+    for (int k = 0; k < M; ++k) to[i + k] = part.v[k];
+  }
+}
+template <int N, class A> __device__ __forceinline__ void store_all(A* to, const A (&from)[N]) {
+  constexpr int M = kPack<A>;
+#pragma unroll
+  for (int i = 0; i < N; i += M) {
+    Pack<A, M> part;
+#pragma unroll
+    for (int k = 0; k < M; ++k) part.v[k] = from[i + k];
+    store(to + i, part);
+  }
+}
+
+template <class T, class Rule> struct Step {
+  const T* gradient;
+  T* parameter;  // not written where the rule does not
+  acc_t<T>* state[3];
+  int64_t count;
+  bool packs;
+  double gradient_scale, l2, keep;
+  Rule rule;
+};
+
+template <class T, class Rule>
+__global__ void __launch_bounds__(kThreads) update_steps(const Table<Step<T, Rule>> table) {
+  using A = acc_t<T>;
+  constexpr int N = kPack<T>, kStates = Rule::kStates;
+  const int item = table.find(blockIdx.x);
+  const Step<T, Rule>& s = table.items[item];
+  const A scale(s.gradient_scale), l2(s.l2), keep(s.keep);
+  const auto next = [&](A x, A g, rules::State<A> state) { return s.rule.step(keep * x, scale * g + l2 * x, state); };
+  const auto pack = [&](int64_t i) {
+    const Pack<T, N> g = load<N>(s.gradient + i);
+    Pack<T, N> w = load<N>(s.parameter + i);
+    A state[kStates + 1][N], *rows[kStates + 1];
+#pragma unroll
+    for (int k = 0; k < kStates; ++k) load_all(state[k], s.state[k] + i);
+#pragma unroll
+    for (int k = 0; k < kStates + 1; ++k) rows[k] = state[k];
+#pragma unroll
+    for (int e = 0; e < N; ++e) {
+      const A y = next(A(w.v[e]), A(g.v[e]), rules::State<A>{rows, e});
+      w.v[e] = T(y);
+    }
+#pragma unroll
+    for (int k = 0; k < kStates; ++k) store_all(s.state[k] + i, state[k]);
+    if constexpr (Rule::kWrites) store(s.parameter + i, w);
+  };
+  const auto one = [&](int64_t i) {
+    const A y = next(A(s.parameter[i]), A(s.gradient[i]), rules::State<A>{s.state, i});
+    if constexpr (Rule::kWrites) s.parameter[i] = T(y);
+  };
+  for_piece<N>(blockIdx.x - table.first[item], s.count, s.packs, pack, one);
+}
+
+template <class T, class Rule> Step<T, Rule> step_of(const kernels::Update& u) {
+  const T* w = u.parameter.data<T>();
+  if constexpr (Rule::kWrites) w = write<T>(u.parameter);
+  Step<T, Rule> s{
+      u.gradient.data<T>(),  const_cast<T*>(w), {}, u.gradient.numel(), false, u.gradient_scale, u.l2, u.keep,
+      std::get<Rule>(u.rule)};
+  for (int k = 0; k < Rule::kStates; ++k) s.state[k] = write<acc_t<T>>(u.state[k]);
+  s.packs = aligned(s.gradient, w, s.state[0], s.state[1], s.state[2]);
+  return s;
+}
+
+struct Times {
+  static constexpr const char* name = "scale.each";
+  double factor;
+  template <class A> __device__ __forceinline__ A operator()(A x) const { return A(factor) * x; }
+};
+struct Limit {
+  static constexpr const char* name = "clamp.each";
+  double limit;
+  template <class A> __device__ __forceinline__ A operator()(A x) const {
+    const A most(limit);
+    return x > most ? most : x < -most ? -most : x;
+  }
+};
+
+template <class T> struct Elements {
+  T* data;
+  int64_t count;
+  bool packs;
+};
+
+template <class T, class F>
+__global__ void __launch_bounds__(kThreads) change_each(const Table<Elements<T>> table, F f) {
+  using A = acc_t<T>;
+  constexpr int N = kPack<T>;
+  const int item = table.find(blockIdx.x);
+  const Elements<T>& x = table.items[item];
+  const auto pack = [&](int64_t i) {
+    Pack<T, N> v = load<N>(x.data + i);
+#pragma unroll
+    for (int k = 0; k < N; ++k) v.v[k] = T(f(A(v.v[k])));
+    store(x.data + i, v);
+  };
+  for_piece<N>(blockIdx.x - table.first[item], x.count, x.packs, pack,
+               [&](int64_t i) { x.data[i] = T(f(A(x.data[i]))); });
+}
+
+template <class T>
+__global__ void __launch_bounds__(kThreads) sum_pieces(const Table<Elements<const T>> table, double* sums) {
+  using A = acc_t<T>;
+  constexpr int N = kPack<T>;
+  struct Room {
+    double sums[32];
+  };
+  const int item = table.find(blockIdx.x);
+  const Elements<const T>& x = table.items[item];
+  double sum = 0;
+  const auto add = [&](A v) { sum += static_cast<double>(v) * static_cast<double>(v); };
+  const auto pack = [&](int64_t i) {
+    const Pack<T, N> v = load<N>(x.data + i);
+#pragma unroll
+    for (int k = 0; k < N; ++k) add(A(v.v[k]));
+  };
+  for_piece<N>(blockIdx.x - table.first[item], x.count, x.packs, pack, [&](int64_t i) { add(A(x.data[i])); });
+  sum = block_reduce<Plus>(sum, shared<Room>().sums);
+  if (threadIdx.x == 0) sums[blockIdx.x] = sum;
+}
+
+struct Total {
+  const double* pieces;
+  int64_t count;
+  double* to;
+};
+__global__ void __launch_bounds__(kThreads) add_pieces(const Table<Total> table) {
+  struct Room {
+    double sums[32];
+  };
+  const Total& t = table.items[blockIdx.x];
+  double sum = 0;
+  for (int64_t i = threadIdx.x; i < t.count; i += kThreads) sum += t.pieces[i];
+  sum = block_reduce<Plus>(sum, shared<Room>().sums);
+  if (threadIdx.x == 0) *t.to = sum;
+}
+
+// Where the run of tensors that `same` as the one at `begin` ends.
+template <class Item, class Same> size_t end_of_run(std::span<const Item> items, size_t begin, const Same& same) {
+  size_t end = begin + 1;
+  while (end < items.size() && same(items[begin], items[end])) ++end;
+  return end;
+}
+bool same_dtype(const Tensor& a, const Tensor& b) { return a.dtype() == b.dtype(); }
+
+template <class F> void change(std::span<const Tensor> tensors, F f) {
+  for (size_t i = 0; i < tensors.size();) {
+    const size_t end = end_of_run(tensors, i, same_dtype);
+    visit_floating(tensors[i].dtype(), "optimizer", [&]<class T>() {
+      Table<Elements<T>> table;
+      for (; i < end; ++i) {
+        const int64_t n = tensors[i].numel();
+        if (n == 0) continue;
+        T* data = write<T>(tensors[i]);
+        table.add({data, n, aligned(data)}, ceil_div(n, kPiece));
+        if (table.full()) launch_table(F::name, &change_each<T, F>, table, tensors[i], f);
+      }
+      launch_table(F::name, &change_each<T, F>, table, tensors[end - 1], f);
+    });
+  }
+}
+
+}  // namespace
+
+void update(std::span<const kernels::Update> updates) {
+  const auto same = [](const kernels::Update& a, const kernels::Update& b) {
+    return a.rule.index() == b.rule.index() && same_dtype(a.gradient, b.gradient);
+  };
+  for (size_t i = 0; i < updates.size();) {
+    const size_t end = end_of_run(updates, i, same);
+    const kernels::Update& first = updates[i];
+    visit_floating(first.gradient.dtype(), "optimizer", [&]<class T>() {
+      const auto run = [&]<class Rule>(const Rule&) {
+        Table<Step<T, Rule>> table;
+        for (; i < end; ++i) {
+          const int64_t n = updates[i].gradient.numel();
+          if (n == 0) continue;
+          table.add(step_of<T, Rule>(updates[i]), ceil_div(n, kPiece));
+          if (table.full()) launch_table("update.steps", &update_steps<T, Rule>, table, first.gradient);
+        }
+        launch_table("update.steps", &update_steps<T, Rule>, table, first.gradient);
+      };
+      std::visit(run, first.rule);
+    });
+  }
+}
+
+void sum_squares(std::span<const Tensor> tensors, const Tensor& sums) {
+  if (tensors.empty()) return;
+  int64_t pieces = 0;
+  for (const Tensor& x : tensors) pieces += ceil_div(x.numel(), kPiece);
+  const Scratch scratch(sums.device(), std::max<int64_t>(1, pieces) * int64_t{sizeof(double)});
+  double *of_piece = scratch.as<double>(), *to = write<double>(sums);
+  double* next = of_piece;
+  for (size_t i = 0; i < tensors.size();) {
+    const size_t end = end_of_run(tensors, i, same_dtype);
+    visit_floating(tensors[i].dtype(), "optimizer", [&]<class T>() {
+      Table<Elements<const T>> table;
+      const auto flush = [&] {
+        const int64_t blocks = table.blocks;
+        launch_table("sum_squares.pieces", &sum_pieces<T>, table, sums, next);
+        next += blocks;
+      };
+      for (; i < end; ++i) {
+        const int64_t n = tensors[i].numel();
+        if (n == 0) continue;
+        const T* data = tensors[i].data<T>();
+        table.add({data, n, aligned(data)}, ceil_div(n, kPiece));
+        if (table.full()) flush();
+      }
+      flush();
+    });
+  }
+  Table<Total> totals;
+  for (const Tensor& x : tensors) {
+    const int64_t n = ceil_div(x.numel(), kPiece);
+    totals.add({of_piece, n, to++}, 1);
+    of_piece += n;
+    if (totals.full()) launch_table("sum_squares.totals", &add_pieces, totals, sums);
+  }
+  launch_table("sum_squares.totals", &add_pieces, totals, sums);
+}
+
+void scale(std::span<const Tensor> tensors, double factor) { change(tensors, Times{factor}); }
+void clamp(std::span<const Tensor> tensors, double limit) { change(tensors, Limit{limit}); }
+
+}  // namespace isonorm::gpu
