@@ -16,7 +16,6 @@ set_tests_properties(ops PROPERTIES ENVIRONMENT OMP_WAIT_POLICY=passive)
 isonorm_test(ops_gpu ops_test.cpp fused_test.cpp)
 isonorm_run_on_device(ops_gpu)
 target_link_libraries(test_ops_gpu PRIVATE isonorm_op_cases)
-set_tests_properties(ops_gpu PROPERTIES ENVIRONMENT OMP_WAIT_POLICY=passive)
 
 add_executable(ops_docs ops_docs.cpp)
 target_link_libraries(ops_docs PRIVATE isonorm_op_cases)
