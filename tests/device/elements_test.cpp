@@ -11,6 +11,7 @@
 #include "core/kernels/pointwise.h"
 #include "core/kernels/random.h"
 #include "core/kernels/shape.h"
+#include "gpu/emulated/scheduler.h"
 #include "gpu/walk.cuh"
 #include "tests/support/catch.h"
 #include "tests/support/device.h"
@@ -80,7 +81,10 @@ const Pair kPairs[] = {
 
 }  // namespace
 
-TEST_CASE("copies between all dtypes, however they lie, have the bits of the CPU's") {
+TEST_CASE("copies between all dtypes, however they lie, have the bits of the CPU's in any order of threads") {
+  using gpu::emulated::schedule;
+  const auto usual = schedule();
+  schedule() = {GENERATE(uint64_t{0}, 1, 2, 3), 2};
   for (const Pair& p : kPairs)
     for (DType to_type : kAll)
       for (DType from_type : kAll) {
@@ -90,6 +94,7 @@ TEST_CASE("copies between all dtypes, however they lie, have the bits of the CPU
         kernels::copy(dst.view_there, src.view_there);
         CHECK(same_bytes(dst.there, dst.here));
       }
+  schedule() = usual;
 }
 
 TEST_CASE("integers become bf16 by one rounding") {
