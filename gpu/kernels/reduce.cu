@@ -209,7 +209,7 @@ template <bool held, class T> __global__ void __launch_bounds__(256) recentre_ro
 }
 
 template <class T>
-__global__ void __launch_bounds__(256) recentre_columns(T* out, const T* x, ReduceShape s, int64_t strips) {
+__global__ void __launch_bounds__(256, 2) recentre_columns(T* out, const T* x, ReduceShape s, int64_t strips) {
   using A = acc_t<T>;
   const int64_t column = blockIdx.x % strips * 32 + lane();
   const int64_t begin = blockIdx.x / strips * s.length * s.inner + column;
