@@ -173,7 +173,7 @@ template <class T> __global__ void __launch_bounds__(256) cumsum_rows(T* out, co
     for (int k = t; k < n; k += 256)
       out[first + (begin + k) * step] = T(total + (room.whole[k / kPart] + room.part[k / kPart][k % kPart]));
     total += room.whole[parts];
-    __syncthreads();  // the room is written to again
+    // A thread loads the next elements to where it alone has read; the others wait for it above.
   }
 }
 
