@@ -22,8 +22,7 @@ template <class T> struct Forward {
   A divisor, eps;
 };
 
-template <NormKind K, bool held, class T>
-__global__ void __launch_bounds__(256, 2) forward_rows(const Forward<T> a) {
+template <NormKind K, bool held, class T> __global__ void __launch_bounds__(256, 2) forward_rows(const Forward<T> a) {
   using A = acc_t<T>;
   constexpr int N = kPack<T>;
   using P = Pack<T, N>;

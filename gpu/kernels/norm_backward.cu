@@ -88,7 +88,7 @@ template <class T, bool held> struct ColumnSums {
 struct NoSums {};
 
 template <NormKind K, bool affine, bool held, class T>
-__global__ void __launch_bounds__(256) backward_rows(const Backward<T> a) {
+__global__ void __launch_bounds__(256, 1) backward_rows(const Backward<T> a) {
   using A = acc_t<T>;
   constexpr int N = kPack<T>;
   using P = Pack<T, N>;

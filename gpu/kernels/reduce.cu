@@ -173,7 +173,7 @@ template <class T> __global__ void __launch_bounds__(256) cumsum_rows(T* out, co
     for (int k = t; k < n; k += 256)
       out[first + (begin + k) * step] = T(total + (room.whole[k / kPart] + room.part[k / kPart][k % kPart]));
     total += room.whole[parts];
-    __syncthreads();  // the room is written to again
+    // A thread loads the next elements to where it alone has read; the others wait for it above.
   }
 }
 
@@ -209,7 +209,7 @@ template <bool held, class T> __global__ void __launch_bounds__(256) recentre_ro
 }
 
 template <class T>
-__global__ void __launch_bounds__(256) recentre_columns(T* out, const T* x, ReduceShape s, int64_t strips) {
+__global__ void __launch_bounds__(256, 2) recentre_columns(T* out, const T* x, ReduceShape s, int64_t strips) {
   using A = acc_t<T>;
   const int64_t column = blockIdx.x % strips * 32 + lane();
   const int64_t begin = blockIdx.x / strips * s.length * s.inner + column;

@@ -1,0 +1,227 @@
+// Kernels over rows on a device against the CPU's, at the sizes where their forms change: rows in registers or read
+// again, of a warp or a block, one piece or several; the rows of tests/op_cases are mostly smaller.
+#include <cmath>
+#include <limits>
+
+#include "autograd/engine.h"
+#include "autograd/fused/add_norm.h"
+#include "autograd/ops/copy.h"
+#include "autograd/ops/create.h"
+#include "autograd/ops/index.h"
+#include "autograd/ops/loss.h"
+#include "autograd/ops/norm.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/random.h"
+#include "autograd/ops/reduce.h"
+#include "autograd/ops/shape.h"
+#include "autograd/ops/softmax.h"
+#include "core/kernels/index.h"
+#include "core/kernels/loss.h"
+#include "core/kernels/reduce.h"
+#include "tests/support/catch.h"
+#include "tests/support/compare.h"
+#include "tests/support/device.h"
+#include "tests/support/same_bytes.h"
+
+using namespace isonorm;
+using namespace isonorm::test;
+
+namespace {
+
+using Tensors = std::vector<Tensor>;
+constexpr DType kFloating[] = {DType::f64, DType::f32, DType::bf16};
+
+// f(inputs) on the CPU and on a device; sums of `length` terms.
+template <class F> void compare(const Tensors& inputs, double length, F f) {
+  Tensors moved;
+  for (const Tensor& t : inputs) moved.push_back(to(t, kCuda));
+  const Tensors here = f(inputs), there = f(moved);
+  REQUIRE(here.size() == there.size());
+  for (size_t i = 0; i < here.size(); ++i) {
+    INFO("result " << i);
+    CHECK(there[i].device() == kCuda);
+    if (is_floating(here[i].dtype()))
+      check_close(there[i], here[i],
+                  4 * epsilon(here[i].dtype()) + 8 * epsilon(acc_dtype(here[i].dtype())) * std::sqrt(length));
+    else
+      CHECK(same_bytes(to(there[i], kCpu), here[i]));
+  }
+}
+
+// The values of x one element behind an address that is a multiple of 16.
+Tensor shifted(const Tensor& x) {
+  const Tensor room = empty({x.numel() + 1}, x.options());
+  const Tensor y = reshape(slice(room, 0, 1, x.numel() + 1), x.shape());
+  copy_into(y, x);
+  return y;
+}
+
+}  // namespace
+
+TEST_CASE("norms of narrow and wide rows, in turn and at any address") {
+  Generator g{.seed = 8};
+  const NormKind kinds[] = {NormKind::layer, NormKind::rms, NormKind::crms};
+  const Dims shapes[] = {{5, 64}, {6, 767}, {3, 1032}, {3, 2056}, {2, 8200}, {2, 9001}, {2100, 16}};
+  for (DType dtype : kFloating)
+    for (const Dims& shape : shapes)
+      for (NormKind kind : kinds)
+        for (bool affine : {false, true}) {
+          INFO(text(dtype, ' ', shape, ' ', name_of(kind), affine ? " affine" : ""));
+          const NormSpec spec{.kind = kind, .p = kind == NormKind::rms && affine ? 0.4 : 1};
+          const auto leaf = [&](const Dims& s) { return cast(randn(s, {}, g), dtype); };
+          Tensors x = {leaf(shape), leaf(shape), leaf(shape), leaf(shape)};
+          if (affine) x.push_back(leaf({shape[1]})), x.push_back(leaf({shape[1]}));
+          // Both gradients of a row's gain are sums over rows as well.
+          compare(x, static_cast<double>(shape[0] * shape[1]), [&](const Tensors& t) {
+            Tensors in;
+            for (size_t i : {0, 1, 4, 5})
+              if (i < t.size()) in.push_back(require_grad(detach(t[i])));
+            const AddNorm r = affine ? add_norm(in[0], in[1], spec, in[2], in[3]) : add_norm(in[0], in[1], spec);
+            const Tensors d = grad(Tensors{r.normed, r.sum}, in, Tensors{t[2], t[3]});
+            Tensors all = {r.sum, r.normed};
+            all.insert(all.end(), d.begin(), d.end());
+            return all;
+          });
+          const Tensor there = to(x[0], kCuda);
+          CHECK(same_bytes(normalize(shifted(there), spec), normalize(there, spec)));
+        }
+}
+
+TEST_CASE("sums, extrema and means of long rows and columns") {
+  Generator g{.seed = 9};
+  const kernels::ReduceShape shapes[] = {{3, 64, 1},    {3, 65, 1},  {2, 301, 1},  {1, 40003, 1},
+                                         {2, 32768, 1}, {2, 65, 40}, {2, 600, 33}, {1, 20000, 2}};
+  for (DType dtype : kFloating)
+    for (const auto& s : shapes) {
+      INFO(text(dtype, ' ', Dims{s.outer, s.length, s.inner}));
+      Tensor x = cast(randn({s.outer, s.length, s.inner}, {}, g), dtype);
+      const auto all = [&](const Tensors& t) {
+        return Tensors{sum(t[0], {1}), amax(t[0], {1}), amin(t[0], {1}), argmax(t[0], 1), recentre(t[0], 1)};
+      };
+      compare({x}, static_cast<double>(s.length), all);
+      CHECK(same_bytes(sum(shifted(to(x, kCuda)), {1}), sum(to(x, kCuda), {1})));
+      if (dtype != DType::bf16) {  // the mean of what is left is that of roundings of the result, not of x
+        const Tensor centred = to(recentre(to(x + 1000, kCuda), 1), kCpu);
+        CHECK(amax(abs(mean(cast(centred, DType::f64), {1}))).item() <= 8 * epsilon(dtype));
+      }
+      // Of equal elements the first, and a NaN before all.
+      x = clamp(x, -1, 1);
+      compare({x}, static_cast<double>(s.length), [](const Tensors& t) { return Tensors{argmax(t[0], 1)}; });
+      fill(slice(x, 1, 40, 42), NAN);
+      compare({x}, 1, [](const Tensors& t) { return Tensors{argmax(t[0], 1), isfinite(amax(t[0], {1}))}; });
+    }
+}
+
+TEST_CASE("running sums are the CPU's, and of numbers from 0 on they never fall") {
+  Generator g{.seed = 10};
+  for (DType dtype : kFloating)
+    for (const Dims& shape : {Dims{2, 64, 3}, Dims{2, 65, 3}, Dims{1, 9000, 1}, Dims{2, 200, 40}})
+      for (bool reverse : {false, true}) {
+        INFO(text(dtype, ' ', shape));
+        const Tensor x = cast(rand(shape, {}, g), dtype), y = empty_like(x), there = to(x, kCuda),
+                     z = empty_like(there);
+        const kernels::ReduceShape s{shape[0], shape[1], shape[2]};
+        kernels::cumsum.on(kCpu, s, y, x, reverse);
+        kernels::cumsum.on(kCuda, s, z, there, reverse);
+        CHECK(same_bytes(to(z, kCpu), y));
+      }
+}
+
+TEST_CASE("softmax of narrow and wide rows") {
+  Generator g{.seed = 11};
+  for (DType dtype : kFloating)
+    for (const Dims& shape : {Dims{6, 5}, Dims{5, 64}, Dims{3, 1032}, Dims{2, 8200}, Dims{2, 9001}})
+      for (bool log : {false, true}) {
+        INFO(text(dtype, ' ', shape, log ? " log" : ""));
+        Tensor x = cast(randn(shape, {}, g) * 4, dtype), w = cast(randn(shape, {}, g), dtype);
+        fill(slice(slice(x, 0, 0, 1), 1, 1, 3), -std::numeric_limits<double>::infinity());
+        compare({x, w}, static_cast<double>(shape[1]), [&](const Tensors& t) {
+          const Tensor in = require_grad(detach(t[0])), y = log ? log_softmax(in, -1) : softmax(in, -1);
+          return Tensors{exp(y), grad(y, {in}, t[1])[0]};
+        });
+        const Tensor there = to(x, kCuda);
+        CHECK(same_bytes(softmax(shifted(there), -1), softmax(there, -1)));
+      }
+}
+
+TEST_CASE("cross-entropy of narrow and wide rows, its gradient in place") {
+  Generator g{.seed = 12};
+  for (DType dtype : kFloating)
+    for (const Dims& shape : {Dims{6, 7}, Dims{3, 4104}, Dims{3, 9001}})
+      for (double smoothing : {0.0, 0.1}) {
+        INFO(text(dtype, ' ', shape, ' ', smoothing));
+        const Tensor x = cast(randn(shape, {}, g) * 4, dtype), target = randint(3, shape[1], {shape[0]}, kCpu, g);
+        const int64_t ignored = target.to_vector<int64_t>()[1];
+        if (smoothing == 0) {  // classes that are out of the question, all that some thread has among them
+          fill(slice(x, 1, 0, 3), -std::numeric_limits<double>::infinity());
+        }
+        compare({x, target}, static_cast<double>(shape[1]), [&](const Tensors& t) {
+          const DType acc = acc_dtype(dtype);
+          const Tensor losses = empty({shape[0]}, {acc, t[0].device()}), stats = zeros({shape[0], 2}, losses.options()),
+                       scale = empty({1}, losses.options()), total = empty({1}, t[0].options()), dx = empty_like(t[0]);
+          const kernels::CrossEntropySpec spec{ignored, smoothing};
+          const Device device = t[0].device();
+          copy_into(dx, t[0]);
+          kernels::cross_entropy.on(device, losses, stats, t[0], t[1], spec);
+          kernels::cross_entropy_scale.on(device, scale, t[1], ignored, true);
+          kernels::cross_entropy_total.on(device, total, losses, scale);
+          kernels::cross_entropy_backward.on(device, dx, expand(scale, {shape[0]}), dx, t[1], stats, spec);
+          return Tensors{losses, stats, scale, total, dx};
+        });
+      }
+}
+
+TEST_CASE("rows are added to positions in their order") {
+  Generator g{.seed = 13};
+  for (DType dtype : kFloating)
+    for (const auto& [length, m, inner] :
+         {std::array<int64_t, 3>{3, 1500, 8}, {300, 700, 16}, {70000, 1300, 1}, {5, 40, 3}})
+      for (int64_t outer : {1, 2}) {
+        if (outer * length > 100000) continue;
+        INFO(text(dtype, ' ', Dims{outer, length, inner}, ' ', m));
+        const kernels::IndexShape s{outer, length, inner};
+        const Tensor x = cast(randn({outer, m, inner}, {}, g), dtype), ids = randint(0, length, {m}, kCpu, g);
+        const Tensor dx = empty({outer, length, inner}, {acc_dtype(dtype), kCpu}), there = empty_like(to(dx, kCuda));
+        kernels::add_rows.on(kCpu, s, dx, x, ids);
+        kernels::add_rows.on(kCuda, s, there, to(x, kCuda), to(ids, kCuda));
+        CHECK(same_bytes(to(there, kCpu), dx));
+        if (inner == 1) {
+          kernels::gather_backward.on(kCuda, s, there, to(x, kCuda), to(ids, kCuda));
+          CHECK(same_bytes(to(there, kCpu), dx));
+        }
+      }
+}
+
+TEST_CASE("the first id outside is found, whatever the others are") {
+  std::vector<int64_t> ids(1000, 5);
+  const auto found = [&](int64_t bound, std::optional<int64_t> allowed) {
+    const Tensor position = empty({1}, {DType::i64, kCuda});
+    kernels::find_outside.on(kCuda, position, to(from_vector(ids, {static_cast<int64_t>(ids.size())}), kCuda), bound,
+                             allowed);
+    return position.to_vector<int64_t>()[0];
+  };
+  CHECK(found(6, {}) == -1);
+  CHECK(found(5, {}) == 0);
+  CHECK(found(5, 5) == -1);
+  ids[700] = -1, ids[300] = 6;
+  CHECK(found(6, {}) == 300);
+  CHECK(found(6, 6) == 700);
+  ids.assign(3, 0);
+  CHECK(found(0, {}) == 0);
+}
+
+TEST_CASE("the largest of a row, sorted or chosen one by one") {
+  Generator g{.seed = 14};
+  for (DType dtype : kFloating)
+    for (const auto& [n, k] : {std::pair<int64_t, int64_t>{1, 1}, {5, 5}, {1000, 1000}, {1024, 7}, {1500, 12}}) {
+      INFO(text(dtype, ' ', n, ' ', k));
+      const Tensor x = cast(randn({3, n}, {}, g), dtype);
+      if (n > 40) fill(slice(x, 1, 30, 33), NAN);
+      if (n > 5) fill(slice(x, 1, 2, 5), 1e3);
+      compare({x}, 1, [k = k](const Tensors& t) {
+        const Tensor index = empty({3, k}, {DType::i64, t[0].device()});
+        kernels::topk.on(t[0].device(), index, t[0]);
+        return Tensors{index};
+      });
+    }
+}
