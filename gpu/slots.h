@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "core/kernels/attention.h"
 #include "core/kernels/optimizer.h"
 #include "core/tensor.h"
 
@@ -18,6 +19,18 @@ inline bool aligned(const auto*... p) { return ((reinterpret_cast<uintptr_t>(p) 
 
 // kernels/create.cu
 void fill(const Tensor& dst, double value);
+
+// kernels/attention.cu
+void attention_forward(kernels::AttentionSpec spec, const Tensor& out, const Tensor& lse,
+                       const kernels::AttentionInputs& in);
+void attention_backward(kernels::AttentionSpec spec, const kernels::AttentionGradients& out,
+                        const kernels::AttentionSaved& saved);
+
+// kernels/attention_bf16.cu: false where it has no kernel for what is asked
+bool attention_forward_bf16(kernels::AttentionSpec spec, const Tensor& out, const Tensor& lse,
+                            const kernels::AttentionInputs& in);
+bool attention_backward_bf16(kernels::AttentionSpec spec, const kernels::AttentionGradients& out,
+                             const kernels::AttentionSaved& saved);
 
 // kernels/optimizer.cu
 void update(std::span<const kernels::Update> updates);
