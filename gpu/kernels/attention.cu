@@ -9,13 +9,11 @@
 //   attention_backward.dots: a warp for each query: the sum of dout out.
 //   attention_backward.q, .k, .v: rows are queries (dq) or keys (dk, dv); weights from lse. A pass for each of the
 //     three, so that every number is one thread's sum over tiles in order: the same bits in every run.
-// So each pass reads the other side's tensors once for each tile of rows, and writes its result once. A head of more
-// than 64 elements has its scores made once for each 64 columns of the result.
+// Each pass reads the other side once for each tile of rows and each 64 columns of its result, which it writes once.
 #include <limits>
 
 #include "core/formulas/math/exp.h"
 #include "core/formulas/math/log.h"
-#include "core/kernels/attention.h"
 #include "gpu/block.cuh"
 #include "gpu/heads.cuh"
 #include "gpu/launch.h"
@@ -37,25 +35,22 @@ template <class A> struct Room {
 };
 template <class A> using Part = A[4][4];  // a thread's numbers of a tile: rows 4 y.., columns 4 x..
 
-template <class A> __device__ __forceinline__ int part_row() { return static_cast<int>(threadIdx.x) / kLanes<A> * 4; }
-template <class A> __device__ __forceinline__ int part_column() {
-  return static_cast<int>(threadIdx.x) % kLanes<A> * 4;
-}
+template <class A> __device__ __forceinline__ int my_row() { return static_cast<int>(threadIdx.x) / kLanes<A> * 4; }
+template <class A> __device__ __forceinline__ int my_column() { return static_cast<int>(threadIdx.x) % kLanes<A> * 4; }
 
 template <class T> struct Problem {
   using A = acc_t<T>;
   int heads, queries, keys, size, values;
   bool causal;
-  A scale;
-  const T* mask;
   int64_t mask_stride[4];
+  A scale;
+  const T* mask;  // or null
 
   __device__ __forceinline__ bool hidden(int q, int k) const { return q >= queries || k >= keys || (causal && k > q); }
   __device__ __forceinline__ A score(A dot, int pair, int q, int k) const {
+    const int64_t* by = mask_stride;
     const A s = scale * dot;
-    return mask ? s + A(mask[pair / heads * mask_stride[0] + pair % heads * mask_stride[1] + q * mask_stride[2] +
-                             k * mask_stride[3]])
-                : s;
+    return mask ? s + A(mask[pair / heads * by[0] + pair % heads * by[1] + q * by[2] + k * by[3]]) : s;
   }
 };
 
@@ -70,7 +65,6 @@ __device__ __forceinline__ void stage(Piece<A>& to, const Rows<const T>& from, i
     (kElements ? to[e][row] : to[row][e]) = v;
   }
 }
-
 // Calls f(i, j) for each of a thread's numbers.
 template <class F> __device__ __forceinline__ void for_part(const F& f) {
 #pragma unroll
@@ -82,11 +76,11 @@ template <class F> __device__ __forceinline__ void for_part(const F& f) {
 // sums[i][j] += a[d][row i] b[d][column j] over d, in order.
 template <class A>
 __device__ __forceinline__ void add_piece(Part<A>& sums, const A (*a)[kTile<A> + 4], const Piece<A>& b) {
-#pragma unroll 4
+#pragma unroll(sizeof(A) == 8 ? 2 : 4)
   for (int d = 0; d < kDepth; ++d) {
     A left[4], right[4];
-    load_all(left, &a[d][part_row<A>()]);
-    load_all(right, &b[d][part_column<A>()]);
+    load_all(left, &a[d][my_row<A>()]);
+    load_all(right, &b[d][my_column<A>()]);
     for_part([&](int i, int j) { sums[i][j] += left[i] * right[j]; });
   }
 }
@@ -112,7 +106,7 @@ __device__ __forceinline__ void add_weighted(Part<A>& sums, Room<A>& room, const
 #pragma unroll
   for (int j = 0; j < 4; ++j) {
     const A column[4] = {weights[0][j], weights[1][j], weights[2][j], weights[3][j]};
-    store_all(&room.weights[part_column<A>() + j][part_row<A>()], column);
+    store_all(&room.weights[my_column<A>() + j][my_row<A>()], column);
   }
   const int depth = b.count - first < kTile<A> ? b.count - first : kTile<A>;
   for (int d = 0; d < depth; d += kDepth) {
@@ -126,7 +120,7 @@ __device__ __forceinline__ void add_weighted(Part<A>& sums, Room<A>& room, const
 template <class T, class A>
 __device__ __forceinline__ void write_part(const Rows<T>& to, const Part<A>& part, int first, int at, int size) {
   for_part([&](int i, int j) {
-    const int row = first + part_row<A>() + i, column = at + part_column<A>() + j;
+    const int row = first + my_row<A>() + i, column = at + my_column<A>() + j;
     if (row < to.count && column < size) to.row(row)[column] = T(part[i][j]);
   });
 }
@@ -136,10 +130,9 @@ struct Task {
   int pair, first, at;
 };
 template <class A> __device__ __forceinline__ Task task(int rows, int width) {
-  const unsigned across = width > kTile<A> ? (width + kTile<A> - 1) / kTile<A> : 1,
-                 down = (rows + kTile<A> - 1) / kTile<A>, tile = blockIdx.x / across;
-  return {static_cast<int>(tile / down), static_cast<int>(tile % down) * kTile<A>,
-          static_cast<int>(blockIdx.x % across) * kTile<A>};
+  const int across = width > 0 ? (width + kTile<A> - 1) / kTile<A> : 1, down = (rows + kTile<A> - 1) / kTile<A>;
+  const int block = static_cast<int>(blockIdx.x), tile = block / across;
+  return {tile / down, tile % down * kTile<A>, block % across * kTile<A>};
 }
 
 // f over a value of all threads that share a row.
@@ -169,7 +162,7 @@ __global__ void __launch_bounds__(kThreads<acc_t<T>>)
       A best = top[i];
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
-        const int query = t.first + part_row<A>() + i, key = column + part_column<A>() + j;
+        const int query = t.first + my_row<A>() + i, key = column + my_column<A>() + j;
         s[i][j] = p.hidden(query, key) ? lowest : p.score(s[i][j], t.pair, query, key);
         best = s[i][j] > best ? s[i][j] : best;
       }
@@ -193,8 +186,8 @@ __global__ void __launch_bounds__(kThreads<acc_t<T>>)
     const A factor = p.keys == 0 ? A(0) : 1 / total[i];
 #pragma unroll
     for (int j = 0; j < 4; ++j) sums[i][j] *= factor;
-    const int query = t.first + part_row<A>() + i;
-    if (t.at == 0 && part_column<A>() == 0 && query < p.queries)
+    const int query = t.first + my_row<A>() + i;
+    if (t.at == 0 && my_column<A>() == 0 && query < p.queries)
       lse[int64_t{t.pair} * p.queries + query] = top[i] + math::log(total[i]);
   }
   write_part(out.rows(t.pair, p.heads, p.queries), sums, t.first, t.at, p.values);
@@ -206,8 +199,8 @@ __global__ void __launch_bounds__(256)
     backward_dots(Problem<T> p, acc_t<T>* dots, int64_t count, Heads<const T> outs, Heads<const T> douts) {
   using A = acc_t<T>;
   const int64_t n = int64_t{blockIdx.x} * warps() + warp();
-  if (n >= count) return;
   const int pair = static_cast<int>(n / p.queries), query = static_cast<int>(n % p.queries);
+  if (n >= count) return;
   const T *out = outs.rows(pair, p.heads, p.queries).row(query), *d = douts.rows(pair, p.heads, p.queries).row(query);
   A sum = 0;
   for (int c = lane(); c < p.values; c += 32) sum += A(d[c]) * A(out[c]);
@@ -239,12 +232,9 @@ __global__ void __launch_bounds__(kThreads<acc_t<T>>)
     add_dots(s, room, kQueries ? q : k, t.first, kQueries ? k : q, column, p.size);
     if constexpr (kOf != Of::v) add_dots(d, room, kQueries ? dout : v, t.first, kQueries ? v : dout, column, p.values);
     for_part([&](int i, int j) {
-      const int row = t.first + part_row<A>() + i, other = column + part_column<A>() + j;
+      const int row = t.first + my_row<A>() + i, other = column + my_column<A>() + j;
       const int query = kQueries ? row : other, key = kQueries ? other : row;
-      if (p.hidden(query, key)) {
-        s[i][j] = 0;
-        return;
-      }
+      if (p.hidden(query, key)) return void(s[i][j] = 0);
       s[i][j] = math::exp(p.score(s[i][j], t.pair, query, key) - lse[query]);
       if constexpr (kOf != Of::v) s[i][j] *= d[i][j] - dots[query];
     });
@@ -257,10 +247,10 @@ __global__ void __launch_bounds__(kThreads<acc_t<T>>)
 template <class T> Problem<T> problem(kernels::AttentionSpec spec, const kernels::AttentionInputs& in) {
   for (const Tensor* t : {&in.q, &in.k, &in.v})
     for (int64_t n : t->shape()) check(n < int64_t{1} << 30, "attention: shape ", t->shape(), " is too large");
-  const auto size = [](int64_t n) { return static_cast<int>(n); };
-  Problem<T> p{size(in.q.size(1)),   size(in.q.size(2)),       size(in.k.size(2)),
-               size(in.q.size(3)),   size(in.v.size(3)),       spec.causal,
-               acc_t<T>(spec.scale), read_or_null<T>(in.mask), {}};
+  const auto size = [](const Tensor& t, int d) { return static_cast<int>(t.size(d)); };
+  Problem<T> p{
+      size(in.q, 1),        size(in.q, 2),           size(in.k, 2), size(in.q, 3), size(in.v, 3), spec.causal, {},
+      acc_t<T>(spec.scale), read_or_null<T>(in.mask)};
   if (in.mask.defined()) std::copy_n(in.mask.strides().begin(), 4, p.mask_stride);
   return p;
 }
@@ -289,18 +279,17 @@ void attention_backward(kernels::AttentionSpec spec, const kernels::AttentionGra
   visit_floating(q.dtype(), "attention", [&]<class T>() {
     using A = acc_t<T>;
     const int64_t pairs = q.size(0) * q.size(1), rows = saved.lse.numel();
-    const Stream& stream = stream_of(saved.dout);
     const Problem<T> p = problem<T>(spec, saved.in);
     const auto dout = read_heads<T>(saved.dout);
     const Scratch scratch(saved.dout.device(), std::max<int64_t>(1, rows) * int64_t{sizeof(A)});
     A* dots = scratch.as<A>();
     if (rows > 0)
-      launch("attention_backward.dots", &backward_dots<T>, blocks_of(ceil_div(rows, 8), 256), stream, p, dots, rows,
-             read_heads<T>(saved.out), dout);
+      launch("attention_backward.dots", &backward_dots<T>, blocks_of(ceil_div(rows, 8), 256), stream_of(q), p, dots,
+             rows, read_heads<T>(saved.out), dout);
     const auto run = [&](const char* name, auto kernel, const Tensor& to) {
-      if (to.numel() == 0) return;
-      launch(name, kernel, blocks<T>(pairs, to.size(2), to.size(3)), stream, p, write_heads<T>(to), saved.lse.data<A>(),
-             dots, read_heads<T>(q), read_heads<T>(k), read_heads<T>(v), dout);
+      if (to.numel() > 0)
+        launch(name, kernel, blocks<T>(pairs, to.size(2), to.size(3)), stream_of(q), p, write_heads<T>(to),
+               saved.lse.data<A>(), dots, read_heads<T>(q), read_heads<T>(k), read_heads<T>(v), dout);
     };
     run("attention_backward.q", &backward_rows<T, Of::q>, out.dq);
     run("attention_backward.k", &backward_rows<T, Of::k>, out.dk);
