@@ -102,7 +102,7 @@ __device__ __forceinline__ void add_dots(Part<A>& sums, Room<A>& room, const Row
 template <class T, class A>
 __device__ __forceinline__ void add_weighted(Part<A>& sums, Room<A>& room, const Part<A>& weights,
                                              const Rows<const T>& b, int first, int at, int size) {
-  __syncthreads();  // nobody reads the weights before these
+  __syncwarp();  // a row's weights are its warp's own; nobody reads those before these
 #pragma unroll
   for (int j = 0; j < 4; ++j) {
     const A column[4] = {weights[0][j], weights[1][j], weights[2][j], weights[3][j]};
