@@ -1,4 +1,5 @@
 // What a slot of core/kernels has on a device: the one list of them.
+#include "core/kernels/attention.h"
 #include "core/kernels/copy.h"
 #include "core/kernels/create.h"
 #include "core/kernels/dropout.h"
@@ -72,6 +73,8 @@ void start_cuda() {
   kernels::softmax.bind_cuda(&gpu::softmax);
   kernels::softmax_backward.bind_cuda(&gpu::softmax_backward);
 
+  kernels::attention_forward.bind_cuda(&gpu::attention_forward);
+  kernels::attention_backward.bind_cuda(&gpu::attention_backward);
   kernels::update.bind_cuda(&gpu::update);
   kernels::sum_squares.bind_cuda(&gpu::sum_squares);
   kernels::scale.bind_cuda(&gpu::scale);

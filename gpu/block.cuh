@@ -49,6 +49,27 @@ template <int N, class T> __device__ __forceinline__ void store(T* p, const Pack
 #endif
 }
 
+// N numbers by 16 bytes at a time; p is a multiple of them.
+template <int N, class A> __device__ __forceinline__ void load_all(A (&to)[N], const A* p) {
+  constexpr int M = kPack<A>;
+#pragma unroll
+  for (int i = 0; i < N; i += M) {
+    const Pack<A, M> part = load<M>(p + i);
+#pragma unroll
+    for (int k = 0; k < M; ++k) to[i + k] = part.v[k];
+  }
+}
+template <int N, class A> __device__ __forceinline__ void store_all(A* p, const A (&v)[N]) {
+  constexpr int M = kPack<A>;
+#pragma unroll
+  for (int i = 0; i < N; i += M) {
+    Pack<A, M> part;
+#pragma unroll
+    for (int k = 0; k < M; ++k) part.v[k] = v[i + k];
+    store(p + i, part);
+  }
+}
+
 __device__ __forceinline__ int lane() { return static_cast<int>(threadIdx.x % 32); }
 __device__ __forceinline__ int warp() { return static_cast<int>(threadIdx.x / 32); }
 __device__ __forceinline__ int warps() { return static_cast<int>(blockDim.x / 32); }

@@ -16,6 +16,7 @@
 
 #include <span>
 
+#include "core/kernels/attention.h"
 #include "core/kernels/optimizer.h"
 #include "core/tensor.h"
 
@@ -89,6 +90,18 @@ void recentre(kernels::ReduceShape shape, const Tensor& out, const Tensor& x);
 // kernels/softmax.cu
 void softmax(const Tensor& out, const Tensor& x, bool log);
 void softmax_backward(const Tensor& dx, const Tensor& g, const Tensor& y, bool log);
+
+// kernels/attention.cu
+void attention_forward(kernels::AttentionSpec spec, const Tensor& out, const Tensor& lse,
+                       const kernels::AttentionInputs& in);
+void attention_backward(kernels::AttentionSpec spec, const kernels::AttentionGradients& out,
+                        const kernels::AttentionSaved& saved);
+
+// kernels/attention_bf16.cu: false where it has no kernel for what is asked
+bool attention_forward_bf16(kernels::AttentionSpec spec, const Tensor& out, const Tensor& lse,
+                            const kernels::AttentionInputs& in);
+bool attention_backward_bf16(kernels::AttentionSpec spec, const kernels::AttentionGradients& out,
+                             const kernels::AttentionSaved& saved);
 
 // kernels/optimizer.cu
 void update(std::span<const kernels::Update> updates);

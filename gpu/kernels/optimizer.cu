@@ -65,27 +65,6 @@ __device__ __forceinline__ void for_piece(int64_t piece, int64_t count, bool pac
   for (int64_t i = whole + threadIdx.x; i < end; i += kThreads) one(i);
 }
 
-// N numbers by as many bytes as one instruction can take.
-template <int N, class A> __device__ __forceinline__ void load_all(A (&to)[N], const A* from) {
-  constexpr int M = kPack<A>;
-#pragma unroll
-  for (int i = 0; i < N; i += M) {
-    const Pack<A, M> part = load<M>(from + i);
-#pragma unroll
-    for (int k = 0; k < M; ++k) to[i + k] = part.v[k];
-  }
-}
-template <int N, class A> __device__ __forceinline__ void store_all(A* to, const A (&from)[N]) {
-  constexpr int M = kPack<A>;
-#pragma unroll
-  for (int i = 0; i < N; i += M) {
-    Pack<A, M> part;
-#pragma unroll
-    for (int k = 0; k < M; ++k) part.v[k] = from[i + k];
-    store(to + i, part);
-  }
-}
-
 template <class T, class Rule> struct Step {
   const T* gradient;
   T* parameter;  // not written where the rule does not

@@ -1,0 +1,210 @@
+// Attention's kernels on a device against the CPU's in f64: more than one tile, ragged ends, heads in place, packed
+// projections, masks, and heads of 64 in bf16 by tensor cores. The same bits with every schedule.
+#include "core/kernels/attention.h"
+
+#include <cmath>
+#include <set>
+
+#include "core/kernels/copy.h"
+#include "core/memory/storage.h"
+#include "core/view.h"
+#include "gpu/cuda.h"
+#include "gpu/emulated/scheduler.h"
+#include "gpu/recorder.h"
+#include "gpu/transfer.h"
+#include "tests/support/catch.h"
+#include "tests/support/compare.h"
+#include "tests/support/random.h"
+#include "tests/support/same_bytes.h"
+
+using namespace isonorm;
+using namespace isonorm::test;
+
+namespace {
+
+constexpr Device kGpu{DeviceKind::cuda, 0};
+
+struct Case {
+  int64_t batch, heads, queries, keys, size, values;
+  bool causal = false, packed = false, masked = false;
+  double spread = 1, shift = 0;  // of queries and keys; their mean, with opposite signs
+};
+
+// Elements of q, k, v and dout, [batch, time, heads, size], and of a mask [1, heads, queries, keys], on the host.
+struct Inputs {
+  Tensor q, k, v, dout, mask;
+};
+Inputs inputs_of(const Case& c, DType dtype) {
+  const auto normal = [&](int64_t time, int64_t size, unsigned seed, double spread, double shift) {
+    return randn({c.batch, time, c.heads, size}, seed, shift, spread, dtype);
+  };
+  Inputs in{normal(c.queries, c.size, 1, c.spread, c.shift),
+            normal(c.keys, c.size, 2, c.spread, -c.shift),
+            normal(c.keys, c.values, 3, 1, 0),
+            normal(c.queries, c.values, 4, 1, 0),
+            {}};
+  if (!c.masked) return in;
+  std::vector<double> mask = randn({c.heads, c.queries, c.keys}, 5).to_vector<double>();
+  for (size_t i = 0; i < mask.size(); ++i)
+    if (i % static_cast<size_t>(c.keys) > 0 && mask[i] < 0) mask[i] = -HUGE_VAL;
+  in.mask = detached::cast(from_vector(mask, {1, c.heads, c.queries, c.keys}), dtype);
+  return in;
+}
+
+struct Results {
+  Tensor out, lse, dq, dk, dv;  // on the host, contiguous
+};
+
+Tensor placed(const Tensor& host, Device device) {
+  const Tensor t = empty(host.shape(), {host.dtype(), device});
+  if (device.kind == DeviceKind::cpu)
+    copy_into(t, host);
+  else
+    kernels::transfer(t, host);
+  return t;
+}
+Tensor on_host(const Tensor& t) {
+  if (t.device().kind == DeviceKind::cpu) return detached::contiguous(t);
+  const int64_t n = t.impl().storage->bytes() / size_of(t.dtype());  // all of it: t may be a view
+  const Tensor host = empty({n}, {t.dtype()});
+  kernels::transfer(host, as_strided(t, {n}, {1}, 0));
+  return detached::contiguous(as_strided(host, t.shape(), t.strides(), t.impl().offset));
+}
+
+// Both directions where `device` is, in `dtype`.
+Results run(const Case& c, const Inputs& in, DType dtype, Device device) {
+  const auto heads = [](const Tensor& t) { return detached::transpose(t, 1, 2); };
+  const auto place = [&](const Tensor& t) { return placed(detached::cast(t, dtype), device); };
+  const auto part = [&](const Tensor& packed, int i) {
+    const int64_t width = c.heads * c.size;
+    return as_strided(packed, {c.batch, c.heads, c.queries, c.size}, {c.queries * 3 * width, c.size, 3 * width, 1},
+                      i * width);
+  };
+  kernels::AttentionSaved saved;
+  kernels::AttentionGradients d;
+  if (c.packed) {
+    const Tensor host = empty({c.batch, c.queries, 3 * c.heads * c.size}, {dtype});
+    int i = 0;
+    for (const Tensor* t : {&in.q, &in.k, &in.v}) copy_into(part(host, i++), heads(detached::cast(*t, dtype)));
+    const Tensor qkv = place(host), dqkv = empty(qkv.shape(), qkv.options());
+    saved.in = {part(qkv, 0), part(qkv, 1), part(qkv, 2), {}};
+    d = {part(dqkv, 0), part(dqkv, 1), part(dqkv, 2)};
+  } else {
+    saved.in = {heads(place(in.q)), heads(place(in.k)), heads(place(in.v)), {}};
+    const auto like = [&](const Tensor& t) {
+      return heads(empty({t.size(0), t.size(2), t.size(1), t.size(3)}, t.options()));
+    };
+    d = {like(saved.in.q), like(saved.in.k), like(saved.in.v)};
+  }
+  if (c.masked) saved.in.mask = detached::expand(place(in.mask), {c.batch, c.heads, c.queries, c.keys});
+  saved.dout = heads(place(in.dout));
+  saved.out = heads(empty(in.dout.shape(), {dtype, device}));
+  saved.lse = empty({c.batch, c.heads, c.queries}, {acc_dtype(dtype), device});
+  const kernels::AttentionSpec spec{1 / std::sqrt(std::max(1.0, static_cast<double>(c.size))), c.causal};
+  kernels::attention_forward.on(device, spec, saved.out, saved.lse, saved.in);
+  kernels::attention_backward.on(device, spec, d, saved);
+  return {on_host(saved.out), on_host(saved.lse), on_host(d.dq), on_host(d.dk), on_host(d.dv)};
+}
+
+// The largest deviation of out and lse from those in f64, as a part of the largest number, and of the gradients.
+void check_case(const Case& c, DType dtype, double values, double gradients) {
+  INFO(name_of(dtype) << " " << c.batch << " x " << c.heads << " heads of " << c.size << ", " << c.values << ": "
+                      << c.queries << " queries, " << c.keys << " keys, causal " << c.causal << ", packed " << c.packed
+                      << ", mask " << c.masked << ", spread " << c.spread);
+  const Inputs in = inputs_of(c, dtype);
+  const Results expected = run(c, in, DType::f64, Device{}), got = run(c, in, dtype, kGpu);
+  gradients *= c.spread;  // differences of products that grow with the scores
+  const double small = acc_dtype(dtype) == DType::f64 ? 1e-13 : 1e-5;
+  check_close(got.lse, expected.lse, small);
+  check_close(got.out, expected.out, values);
+  check_close(got.dq, expected.dq, gradients);
+  check_close(got.dk, expected.dk, gradients);
+  check_close(got.dv, expected.dv, gradients);
+}
+
+void start_once() { [[maybe_unused]] static const bool started = (start_cuda(), true); }
+
+std::set<std::string> kernels_of(const Case& c, DType dtype) {
+  const gpu::Recorder recorder;
+  run(c, inputs_of(c, dtype), dtype, kGpu);
+  std::set<std::string> names;
+  for (const gpu::Recorded& r : recorder.all())
+    if (r.kind == gpu::Recorded::Kind::launch) names.insert(r.name);
+  return names;
+}
+
+constexpr double kRound = 0x1p-9;  // of a number to bf16, relative
+
+}  // namespace
+
+TEST_CASE("attention of any size, with masks and in place, by tiles") {
+  start_once();
+  const Case cases[] = {{1, 2, 70, 100, 5, 3},
+                        {2, 1, 100, 70, 3, 4, true},
+                        {1, 1, 66, 66, 70, 70, true, true},
+                        {1, 2, 40, 40, 8, 8, false, true},
+                        {1, 2, 65, 67, 20, 68, false, false, true},
+                        {2, 2, 33, 65, 4, 33, true, false, true},
+                        {1, 1, 3, 130, 33, 5, false, false, false, 2},
+                        {1, 1, 5, 70, 0, 2},
+                        {1, 1, 70, 5, 0, 2},
+                        {1, 1, 2, 3, 2, 0},
+                        {1, 2, 0, 3, 4, 4},
+                        {1, 2, 3, 0, 4, 4}};
+  for (const Case& c : cases) {
+    if (c.keys > 0) check_case(c, DType::f64, 1e-13, 1e-12);
+    if (c.keys > 0) check_case(c, DType::f32, 1e-5, 1e-4);
+    if (c.keys > 0) check_case(c, DType::bf16, 2 * kRound, 8 * kRound);
+    if (c.keys > 0) continue;
+    const Results got = run(c, inputs_of(c, DType::f32), DType::f32, kGpu);  // nothing to attend to: zeros
+    for (double v : got.out.to_vector<double>()) CHECK(v == 0);
+    for (double v : got.dq.to_vector<double>()) CHECK(v == 0);
+  }
+}
+
+TEST_CASE("attention of heads of 64 in bf16 by tensor cores") {
+  start_once();
+  const std::pair<int64_t, int64_t> lengths[] = {{1, 1},   {17, 17},   {64, 64},  {65, 63},  {63, 130},
+                                                 {128, 1}, {130, 200}, {200, 70}, {129, 129}};
+  for (const auto& [queries, keys] : lengths)
+    for (const bool causal : {false, true}) {
+      check_case({1, 1, queries, keys, 64, 64, causal}, DType::bf16, 3 * kRound, 8 * kRound);
+      if (queries == keys) check_case({2, 3, queries, keys, 64, 64, causal, true}, DType::bf16, 3 * kRound, 8 * kRound);
+    }
+  check_case({1, 1, 100, 100, 64, 64, true, false, false, 3}, DType::bf16, 3 * kRound, 8 * kRound);
+  // Scores of -128: a weight past the end would be e^128. Gradients are small differences here: that they are numbers.
+  check_case({1, 1, 70, 70, 64, 64, false, false, false, 0.5, 4}, DType::bf16, 3 * kRound, 0.5);
+}
+
+TEST_CASE("tensor cores are used where they can be") {
+  start_once();
+  const std::set<std::string> fast = kernels_of({1, 2, 5, 5, 64, 64, true, true}, DType::bf16);
+  CHECK(fast == std::set<std::string>{"attention_forward.bf16", "attention_backward.rows_bf16",
+                                      "attention_backward.keys_bf16", "attention_backward.queries_bf16"});
+  const std::set<std::string> plain{"attention_forward.rows", "attention_backward.dots", "attention_backward.q",
+                                    "attention_backward.k", "attention_backward.v"};
+  CHECK(kernels_of({1, 2, 5, 5, 64, 64}, DType::f32) == plain);
+  CHECK(kernels_of({1, 2, 5, 5, 64, 64, false, false, true}, DType::bf16) == plain);
+  CHECK(kernels_of({1, 2, 5, 5, 64, 32}, DType::bf16) == plain);
+  CHECK(kernels_of({1, 2, 5, 5, 32, 64}, DType::bf16) == plain);
+}
+
+TEST_CASE("attention has the same bits with every schedule") {
+  start_once();
+  for (const DType dtype : {DType::bf16, DType::f32}) {
+    const Case c{1, 2, 70, 70, 64, 64, true, true};
+    const Inputs in = inputs_of(c, dtype);
+    Results first;
+    for (uint64_t seed = 0; seed < 4; ++seed) {
+      gpu::emulated::schedule() = {seed, seed % 2 ? 1 : 2};
+      const Results got = run(c, in, dtype, kGpu);
+      if (seed == 0) first = got;
+      CHECK(same_bytes(got.out, first.out));
+      CHECK(same_bytes(got.lse, first.lse));
+      CHECK(same_bytes(got.dq, first.dq));
+      CHECK(same_bytes(got.dk, first.dk));
+      CHECK(same_bytes(got.dv, first.dv));
+    }
+    gpu::emulated::schedule() = {};
+  }
+}
