@@ -1,5 +1,7 @@
 // What a slot of core/kernels has on a device: the one list of them.
 #include "core/kernels/copy.h"
+#include "core/kernels/matmul.h"
+#include "core/kernels/mlp.h"
 #include "core/memory/storage.h"
 #include "gpu/device.h"
 #include "gpu/memory.h"
@@ -19,6 +21,12 @@ void start_cuda() {
   kernels::transfer = &gpu::transfer;
 
   kernels::fill_on.bind_cuda(&gpu::fill);
+
+  kernels::matmul.bind_cuda(&gpu::matmul);
+  kernels::weight_gradient.bind_cuda(&gpu::weight_gradient);
+  kernels::keep_packed.bind_cuda(&gpu::keep_packed);
+  kernels::mlp_forward.bind_cuda(&gpu::mlp_forward);
+  kernels::mlp_backward.bind_cuda(&gpu::mlp_backward);
 }
 
 }  // namespace isonorm

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "core/kernels/mlp.h"
 #include "core/tensor.h"
 
 namespace isonorm::gpu {
@@ -16,5 +17,15 @@ inline bool aligned(const auto*... p) { return ((reinterpret_cast<uintptr_t>(p) 
 
 // kernels/create.cu
 void fill(const Tensor& dst, double value);
+
+// libraries/blas.cpp
+void matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& from);
+void weight_gradient(const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x, bool add);
+void keep_packed(const Tensor& w);
+
+// kernels/mlp.cu
+void mlp_forward(const Tensor& y, const Tensor& h, const Tensor& x, const kernels::MlpWeights& weights, bool tanh_form);
+void mlp_backward(const Tensor& dx, const Tensor& dh, const Tensor& activated, const Tensor& h, const Tensor& dy,
+                  const kernels::MlpWeights& weights, bool tanh_form);
 
 }  // namespace isonorm::gpu
