@@ -111,7 +111,7 @@ void forward(const Tensor& y, const Tensor& h, const Tensor& x, const kernels::M
   fused.epilogue = Epilogue::gelu_tanh;
   fused.aux = kept;
   const Operands all{g, o.a, o.b, o.bias, kept};
-  if (tanh_form && !rounds && fuses(fused, all)) {
+  if (tanh_form && !rounds && fuses(fused, all, stream)) {
     product(fused, all, stream);
   } else {
     product(p, o, stream);

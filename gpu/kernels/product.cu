@@ -13,7 +13,7 @@
 #include "gpu/launch.h"
 #include "gpu/memory.h"
 #include "gpu/slots.h"
-#include "gpu/tiled_product.cuh"
+#include "gpu/kernels/tiled_product.cuh"
 
 namespace isonorm::gpu {
 namespace {

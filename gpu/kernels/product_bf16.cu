@@ -10,7 +10,7 @@
 #include "gpu/launch.h"
 #include "gpu/slots.h"
 #include "gpu/tensor_core.cuh"
-#include "gpu/tiled_product.cuh"
+#include "gpu/kernels/tiled_product.cuh"
 
 namespace isonorm::gpu {
 namespace {

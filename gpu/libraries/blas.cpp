@@ -1,11 +1,16 @@
 #include "gpu/libraries/blas.h"
 
+#include <atomic>
+
 #include "core/kernels/matmul.h"
 #include "core/kernels/strided.h"
+#include "gpu/libraries/blas_lt.h"
 #include "gpu/slots.h"
 
 namespace isonorm::gpu {
 namespace {
+
+std::atomic<bool> tf32{false};
 
 // The last two dimensions of a tensor. The stride of a dimension of one element says nothing: it is set to what a
 // library expects of it.
@@ -39,9 +44,16 @@ void* write_bytes(const Tensor& t) {
 
 }  // namespace
 
-bool fuses(const Product&, const Operands&) { return false; }
+void allow_tf32(bool allowed) { tf32 = allowed; }
+bool tf32_allowed() { return tf32; }
 
-void product(const Product& p, const Operands& o, const Stream& stream) { own_product(p, o, stream); }
+bool fuses(const Product& p, const Operands& o, const Stream& stream) { return lt_takes(p, o, stream); }
+
+void product(const Product& p, const Operands& o, const Stream& stream) {
+  if (lt_product(p, o, stream)) return;
+  check(p.epilogue == Epilogue::none, "product: an epilogue that fuses() did not promise");
+  own_product(p, o, stream);
+}
 
 void matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& from) {
   if (out.numel() == 0) return;
@@ -73,7 +85,7 @@ void weight_gradient(const Tensor& dw, const Tensor& db, const Tensor& dy, const
       with_sums.epilogue = Epilogue::row_sums;
       with_sums.aux = true;
       and_sums.aux = write_bytes(db);
-      if (fuses(with_sums, and_sums)) {
+      if (fuses(with_sums, and_sums, stream_of(dw))) {
         p = with_sums;
         o = and_sums;
         sums = false;

@@ -50,7 +50,12 @@ struct Operands {
 // m, n and the batch are not empty.
 void product(const Product& p, const Operands& o, const Stream& stream);
 // Whether product() takes p with its epilogue.
-bool fuses(const Product& p, const Operands& o);
+bool fuses(const Product& p, const Operands& o, const Stream& stream);
+
+// Whether products of f32 may round their operands to TF32 (10 bits of mantissa) where the library computes them. Not
+// unless asked for.
+void allow_tf32(bool allowed);
+bool tf32_allowed();
 
 // kernels/product.cu: without an epilogue.
 void own_product(const Product& p, const Operands& o, const Stream& stream);
