@@ -1,5 +1,6 @@
 // The slots of products on a device where no row goes: edges of tiles, views that are not aligned, large tiles, sums of
 // many rows on top of what is there. Compared with the CPU in f64 over the same numbers.
+#include <algorithm>
 #include <cmath>
 
 #include "autograd/ops/copy.h"
@@ -19,12 +20,13 @@ namespace {
 const DType kFloating[] = {DType::f32, DType::f64, DType::bf16};
 
 // A matrix on the device: column by column where `turned`, and `aside` elements behind the start of its storage, with
-// rows (columns) that are as much longer.
+// rows (columns) that are as much longer. aside < 0: at the start, with rows that are longer up to a multiple of 8.
 Tensor draw(int64_t rows, int64_t columns, DType dtype, bool turned, int64_t aside, Generator& g) {
-  const int64_t outer = turned ? columns : rows, inner = turned ? rows : columns;
-  const Tensor all = to(randn({(outer + 1) * (inner + aside)}, {dtype}, g), kCuda);
-  return turned ? as_strided(all, {rows, columns}, {1, inner + aside}, aside)
-                : as_strided(all, {rows, columns}, {inner + aside, 1}, aside);
+  const int64_t outer = turned ? columns : rows, inner = turned ? rows : columns, offset = std::max<int64_t>(0, aside);
+  const int64_t pitch = aside < 0 ? (inner + 8) / 8 * 8 : inner + aside;
+  const Tensor all = to(randn({(outer + 1) * pitch}, {dtype}, g), kCuda);
+  return turned ? as_strided(all, {rows, columns}, {1, pitch}, offset)
+                : as_strided(all, {rows, columns}, {pitch, 1}, offset);
 }
 Tensor host(const Tensor& x) { return detached::cast(detached::contiguous(to(x, kCpu)), DType::f64); }
 
@@ -41,7 +43,7 @@ TEST_CASE("products at the edges of tiles, turned and not, aligned and not") {
   for (const DType dtype : kFloating)
     for (const auto& [m, n, k] : sizes)
       for (int form = 0; form < 4; ++form)
-        for (const int64_t aside : {0, 8, 1}) {
+        for (const int64_t aside : {0, 8, 1, -1}) {
           const Tensor a = draw(m, k, dtype, form & 1, aside, g), b = draw(k, n, dtype, form & 2, aside, g);
           const Tensor bias = to(randn({n}, {dtype}, g), kCuda), out = empty({m, n}, {dtype, kCuda});
           const Tensor expected = empty({m, n}, {DType::f64});
