@@ -9,6 +9,8 @@
 #include "core/kernels/shape.h"
 #include "core/kernels/softmax.h"
 #include "core/kernels/optimizer.h"
+#include "core/kernels/matmul.h"
+#include "core/kernels/mlp.h"
 #include "core/memory/storage.h"
 #include "gpu/device.h"
 #include "gpu/memory.h"
@@ -79,6 +81,12 @@ void start_cuda() {
   kernels::sum_squares.bind_cuda(&gpu::sum_squares);
   kernels::scale.bind_cuda(&gpu::scale);
   kernels::clamp.bind_cuda(&gpu::clamp);
+
+  kernels::matmul.bind_cuda(&gpu::matmul);
+  kernels::weight_gradient.bind_cuda(&gpu::weight_gradient);
+  kernels::keep_packed.bind_cuda(&gpu::keep_packed);
+  kernels::mlp_forward.bind_cuda(&gpu::mlp_forward);
+  kernels::mlp_backward.bind_cuda(&gpu::mlp_backward);
 }
 
 }  // namespace isonorm

@@ -18,6 +18,8 @@
 
 #include "core/kernels/attention.h"
 #include "core/kernels/optimizer.h"
+
+#include "core/kernels/mlp.h"
 #include "core/tensor.h"
 
 namespace isonorm::gpu {
@@ -108,5 +110,15 @@ void update(std::span<const kernels::Update> updates);
 void sum_squares(std::span<const Tensor> tensors, const Tensor& sums);
 void scale(std::span<const Tensor> tensors, double factor);
 void clamp(std::span<const Tensor> tensors, double limit);
+
+// libraries/blas.cpp
+void matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& from);
+void weight_gradient(const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x, bool add);
+void keep_packed(const Tensor& w);
+
+// kernels/mlp.cu
+void mlp_forward(const Tensor& y, const Tensor& h, const Tensor& x, const kernels::MlpWeights& weights, bool tanh_form);
+void mlp_backward(const Tensor& dx, const Tensor& dh, const Tensor& activated, const Tensor& h, const Tensor& dy,
+                  const kernels::MlpWeights& weights, bool tanh_form);
 
 }  // namespace isonorm::gpu

@@ -32,7 +32,8 @@ std::map<std::string, Set> allowed_includes() {
   std::map<std::string, Set> allowed = {
       {"core", {}},
       {"gpu", {"core", "gpu/emulated"}},
-      {"gpu/kernels", {"core", "gpu"}},
+      {"gpu/libraries", {"core", "gpu"}},
+      {"gpu/kernels", {"core", "gpu", "gpu/libraries"}},
       {"gpu/emulated", {"core"}},
       {"autograd", {"core"}},
       {"nn", {"core", "autograd"}},

@@ -1,0 +1,181 @@
+// Products of matrices in f32 and f64, out [m, n] = a [m, k] b [k, n] + bias, of any strides, and sums of columns.
+//
+// product.numbers: a block of 256 threads for each tile of 64 x 64 or, in f32, 128 x 128 of the result, each thread for
+// 4 x 4 or 8 x 8 of its numbers. The block reads a and b in slabs of 16 of the depth, each number of a slab once,
+// neighbours by neighbouring threads in the direction in which the operand is contiguous, into one of two places of
+// shared memory, while it multiplies what the other holds: one barrier a slab. A thread reads its rows and columns there
+// by packs of 16 bytes. The large tiles, which read each operand half as often, are taken where they give work to a
+// whole device; every sum is taken in the order of k either way, so its bits do not depend on that. Tiles beside each
+// other are neighbouring blocks, so that they find a in the cache.
+// product.columns: sums of the columns of [rows, columns] in pieces of kPiece rows, by blocks of 8 warps: a warp reads
+// 32 neighbouring columns of every eighth row, and the first warp adds the eight sums in order. Then the pieces' sums,
+// [pieces, columns], by the same kernel as one piece.
+#include "gpu/launch.h"
+#include "gpu/memory.h"
+#include "gpu/slots.h"
+#include "gpu/kernels/tiled_product.cuh"
+
+namespace isonorm::gpu {
+namespace {
+
+constexpr int kThreads = 256, kSlab = 16;  // 16 x 16 threads
+
+// kPer x kPer numbers for each thread.
+template <class T, int kPer> struct Slabs {
+  static constexpr int kTile = 16 * kPer;
+  alignas(16) T a[2][kSlab][kTile + kPack<T>], b[2][kSlab][kTile + kPack<T>];
+};
+
+// The part of an operand's slabs that a thread brings: kPer numbers, held in registers between the tensor and shared
+// memory, 0 beyond the operand's end.
+template <class T, int kPer> class Part {
+  static constexpr int kTile = 16 * kPer, kRows = kThreads / kSlab, kDepths = kThreads / kTile;
+
+ public:
+  __device__ __forceinline__ Part(const T* p, const Side& s, int64_t first) : side_(s), by_depth_(s.deep == 1) {
+    const int t = static_cast<int>(threadIdx.x);
+    along_ = by_depth_ ? t / kSlab : t % kTile;
+    depth_ = by_depth_ ? t % kSlab : t / kTile;
+    left_ = s.count - first;
+    from_ = p + (first + along_) * s.along + depth_ * s.deep;
+  }
+  // depth: what is left of it from the slab on.
+  __device__ __forceinline__ void read(int64_t depth) {
+#pragma unroll
+    for (int i = 0; i < kPer; ++i) {
+      const bool inside =
+          by_depth_ ? along_ + i * kRows < left_ && depth_ < depth : along_ < left_ && depth_ + i * kDepths < depth;
+      v_[i] = inside ? from_[by_depth_ ? i * kRows * side_.along : i * kDepths * side_.deep] : T(0);
+    }
+    from_ += kSlab * side_.deep;
+  }
+  __device__ __forceinline__ void write(T (&to)[kSlab][kTile + kPack<T>]) const {
+#pragma unroll
+    for (int i = 0; i < kPer; ++i)
+      (by_depth_ ? to[depth_][along_ + i * kRows] : to[depth_ + i * kDepths][along_]) = v_[i];
+  }
+
+ private:
+  const Side& side_;
+  const bool by_depth_;
+  int along_, depth_;
+  int64_t left_;
+  const T* from_;
+  T v_[kPer];
+};
+
+template <class T, int kPer>
+__global__ void __launch_bounds__(kThreads, 2)
+    numbers(T* out, const T* a, const T* b, const T* bias, const Tiles tiles, bool packs) {
+  constexpr int N = kPack<T>, kGroups = kPer / N, kGroup = 16 * N;  // a thread's rows: N of each group
+  auto& slabs = shared<Slabs<T, kPer>>();
+  const Tile tile(tiles, Slabs<T, kPer>::kTile);
+  Part<T, kPer> left(a + tile.a, tiles.a, tile.row), right(b + tile.b, tiles.b, tile.column);
+  const int row = static_cast<int>(threadIdx.x) / 16 * N, column = static_cast<int>(threadIdx.x) % 16 * N;
+  T sums[kPer][kPer] = {};
+  left.read(tiles.k);
+  right.read(tiles.k);
+  for (int64_t p = 0, place = 0; p < tiles.k; p += kSlab, place ^= 1) {
+    left.write(slabs.a[place]);
+    right.write(slabs.b[place]);
+    __syncthreads();  // and all have read the other place
+    left.read(tiles.k - p - kSlab);
+    right.read(tiles.k - p - kSlab);
+#pragma unroll
+    for (int d = 0; d < kSlab; ++d) {
+      Pack<T, N> x[kGroups], y[kGroups];
+#pragma unroll
+      for (int g = 0; g < kGroups; ++g) {
+        x[g] = load<N>(&slabs.a[place][d][g * kGroup + row]);
+        y[g] = load<N>(&slabs.b[place][d][g * kGroup + column]);
+      }
+#pragma unroll
+      for (int i = 0; i < kPer; ++i)
+#pragma unroll
+        for (int j = 0; j < kPer; ++j) sums[i][j] += x[i / N].v[i % N] * y[j / N].v[j % N];
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < kPer; ++i)
+#pragma unroll
+    for (int g = 0; g < kGroups; ++g)
+      store_result<N>(out + tile.out, tiles, tile.row + i / N * kGroup + row + i % N, tile.column + g * kGroup + column,
+                      &sums[i][g * N], bias, packs);
+}
+
+template <class T> void run(const Product& p, const Operands& o, const Stream& stream) {
+  const Tiles tiles(p);
+  T* const out = static_cast<T*>(o.out);
+  const auto *a = static_cast<const T*>(o.a), *b = static_cast<const T*>(o.b), *bias = static_cast<const T*>(o.bias);
+  const bool packs = aligned(out) && p.n % kPack<T> == 0;
+  if constexpr (sizeof(T) == 4)
+    if (takes_large_tiles(tiles))
+      return launch("product.numbers", &numbers<T, 8>, blocks_of(tiles.count(128), kThreads), stream, out, a, b, bias,
+                    tiles, packs);
+  launch("product.numbers", &numbers<T, 4>, blocks_of(tiles.count(64), kThreads), stream, out, a, b, bias, tiles,
+         packs);
+}
+
+constexpr int64_t kPiece = 512;
+
+// to [pieces, columns] (+)= the sums of `length` rows each.
+template <class T, class U>
+__global__ void __launch_bounds__(kThreads)
+    columns(U* to, const T* x, int64_t rows, int64_t columns, int64_t length, bool add) {
+  using A = acc_t<T>;
+  struct Sums {
+    A of[kThreads / 32][32];
+  };
+  auto& sums = shared<Sums>();
+  const auto strips = static_cast<unsigned>(ceil_div(columns, 32));
+  const int64_t piece = blockIdx.x / strips, column = int64_t{blockIdx.x % strips} * 32 + lane();
+  const int64_t end = std::min(rows, (piece + 1) * length);
+  A sum = 0;
+  if (column < columns)
+    for (int64_t r = piece * length + warp(); r < end; r += kThreads / 32)
+      sum += static_cast<A>(x[r * columns + column]);
+  sums.of[warp()][lane()] = sum;
+  __syncthreads();
+  if (warp() > 0 || column >= columns) return;
+  for (int w = 1; w < kThreads / 32; ++w) sum += sums.of[w][lane()];
+  U* const at = to + piece * columns + column;
+  *at = static_cast<U>(add ? static_cast<A>(*at) + sum : sum);
+}
+
+template <class T, class U> void sum_pieces(const Tensor& sums, const Tensor& x, bool add) {
+  using A = acc_t<T>;
+  const int64_t rows = x.size(0), wide = x.size(1), pieces = std::max<int64_t>(1, ceil_div(rows, kPiece));
+  const Stream& stream = stream_of(x);
+  const auto shape = [&](int64_t count) { return blocks_of(ceil_div(wide, 32) * count, kThreads); };
+  U* const to = write<U>(sums);
+  if (pieces == 1)
+    return launch("product.columns", &columns<T, U>, shape(1), stream, to, x.data<T>(), rows, wide, kPiece, add);
+  const Scratch partials(x.device(), pieces * wide * static_cast<int64_t>(sizeof(A)));
+  A* const partial = partials.as<A>();
+  launch("product.columns", &columns<T, A>, shape(pieces), stream, partial, x.data<T>(), rows, wide, kPiece, false);
+  launch("product.columns", &columns<A, U>, shape(1), stream, to, partial, pieces, wide, pieces, add);
+}
+
+}  // namespace
+
+void own_product(const Product& p, const Operands& o, const Stream& stream) {
+  switch (p.in) {
+    case DType::f64:
+      return run<double>(p, o, stream);
+    case DType::bf16:
+      return bf16_product(p, o, stream);
+    default:
+      return run<float>(p, o, stream);
+  }
+}
+
+void column_sums(const Tensor& sums, const Tensor& x, bool add) {
+  visit_floating(x.dtype(), "weight_gradient", [&]<class T>() {
+    if (sums.dtype() == x.dtype())
+      sum_pieces<T, T>(sums, x, add);
+    else
+      sum_pieces<T, acc_t<T>>(sums, x, add);
+  });
+}
+
+}  // namespace isonorm::gpu

@@ -1,0 +1,101 @@
+#include "gpu/libraries/blas.h"
+
+#include <atomic>
+
+#include "core/kernels/matmul.h"
+#include "core/kernels/strided.h"
+#include "gpu/libraries/blas_lt.h"
+#include "gpu/slots.h"
+
+namespace isonorm::gpu {
+namespace {
+
+std::atomic<bool> tf32{false};
+
+// The last two dimensions of a tensor. The stride of a dimension of one element says nothing: it is set to what a
+// library expects of it.
+MatrixStrides strides_of(const Tensor& t) {
+  const int64_t rows = t.size(-2), columns = t.size(-1), sr = t.strides()[t.rank() - 2], sc = t.strides()[t.rank() - 1];
+  if ((sc == 1 || columns == 1) && (rows == 1 || sr >= columns)) return {rows == 1 ? columns : sr, 1};
+  return {1, columns == 1 ? rows : sc};
+}
+
+Batch batch_of(const Tensor& out, const Tensor& a, const Tensor& b) {
+  Dims shape, sa, sb;
+  for (int d = 0; d < out.rank() - 2; ++d) {
+    shape.push_back(out.shape()[d]);
+    sa.push_back(a.strides()[d]);
+    sb.push_back(b.strides()[d]);
+  }
+  const Loop<2> loop(shape, {sa, sb});
+  Batch batch{.rank = loop.rank, .count = loop.count};
+  std::copy_n(loop.size, loop.rank, batch.size);
+  std::copy_n(loop.stride[0], loop.rank, batch.a);
+  std::copy_n(loop.stride[1], loop.rank, batch.b);
+  return batch;
+}
+
+const void* read_bytes(const Tensor& t) {
+  return visit_all(t.dtype(), [&]<class T>() { return static_cast<const void*>(t.data<T>()); });
+}
+void* write_bytes(const Tensor& t) {
+  return visit_all(t.dtype(), [&]<class T>() { return static_cast<void*>(write<T>(t)); });
+}
+
+}  // namespace
+
+void allow_tf32(bool allowed) { tf32 = allowed; }
+bool tf32_allowed() { return tf32; }
+
+bool fuses(const Product& p, const Operands& o, const Stream& stream) { return lt_takes(p, o, stream); }
+
+void product(const Product& p, const Operands& o, const Stream& stream) {
+  if (lt_product(p, o, stream)) return;
+  check(p.epilogue == Epilogue::none, "product: an epilogue that fuses() did not promise");
+  own_product(p, o, stream);
+}
+
+void matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& from) {
+  if (out.numel() == 0) return;
+  void* const to = write_bytes(out);
+  const void* const base = from.defined() ? read_bytes(from) : nullptr;
+  const bool add = base && base == to;
+  const Product p{.m = out.size(-2),
+                  .n = out.size(-1),
+                  .k = a.size(-1),
+                  .a = strides_of(a),
+                  .b = strides_of(b),
+                  .batch = batch_of(out, a, b),
+                  .in = a.dtype(),
+                  .out = out.dtype(),
+                  .bias = base && !add,
+                  .add = add};
+  product(p, {to, read_bytes(a), read_bytes(b), p.bias ? base : nullptr}, stream_of(out));
+}
+
+void weight_gradient(const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x, bool add) {
+  const int64_t rows = dy.size(0), m = dy.size(1), n = x.size(1);
+  bool sums = db.defined() && m > 0;
+  if (dw.defined() && dw.numel() > 0) {
+    Product p{.m = m, .n = n, .k = rows, .a = {1, m}, .b = {n, 1}, .in = dy.dtype(), .out = dw.dtype(), .add = add};
+    Operands o{write_bytes(dw), read_bytes(dy), read_bytes(x)};
+    if (sums && !add) {
+      Product with_sums = p;
+      Operands and_sums = o;
+      with_sums.epilogue = Epilogue::row_sums;
+      with_sums.aux = true;
+      and_sums.aux = write_bytes(db);
+      if (fuses(with_sums, and_sums, stream_of(dw))) {
+        p = with_sums;
+        o = and_sums;
+        sums = false;
+      }
+    }
+    product(p, o, stream_of(dw));
+  }
+  if (sums) column_sums(db, dy, add);
+}
+
+void keep_packed(const Tensor&) {}
+
+}  // namespace isonorm::gpu

@@ -1,0 +1,95 @@
+// The slots of products on a device where no row goes: edges of tiles, views that are not aligned, large tiles, sums of
+// many rows on top of what is there. Compared with the CPU in f64 over the same numbers.
+#include <algorithm>
+#include <cmath>
+
+#include "autograd/ops/copy.h"
+#include "autograd/ops/random.h"
+#include "core/kernels/matmul.h"
+#include "core/view.h"
+#include "tests/support/catch.h"
+#include "tests/support/compare.h"
+#include "tests/support/device.h"
+#include "tests/support/same_bytes.h"
+
+using namespace isonorm;
+using namespace isonorm::test;
+
+namespace {
+
+const DType kFloating[] = {DType::f32, DType::f64, DType::bf16};
+
+// A matrix on the device: column by column where `turned`, and `aside` elements behind the start of its storage, with
+// rows (columns) that are as much longer. aside < 0: at the start, with rows that are longer up to a multiple of 8.
+Tensor draw(int64_t rows, int64_t columns, DType dtype, bool turned, int64_t aside, Generator& g) {
+  const int64_t outer = turned ? columns : rows, inner = turned ? rows : columns, offset = std::max<int64_t>(0, aside);
+  const int64_t pitch = aside < 0 ? (inner + 8) / 8 * 8 : inner + aside;
+  const Tensor all = to(randn({(outer + 1) * pitch}, {dtype}, g), kCuda);
+  return turned ? as_strided(all, {rows, columns}, {1, pitch}, offset)
+                : as_strided(all, {rows, columns}, {pitch, 1}, offset);
+}
+Tensor host(const Tensor& x) { return detached::cast(detached::contiguous(to(x, kCpu)), DType::f64); }
+
+// Of a sum of k products of numbers of size 1, relative to the largest: rounding of operands does not count.
+double tolerance(DType sums, DType stored, int64_t k) {
+  return 4 * epsilon(acc_dtype(sums)) * std::sqrt(static_cast<double>(k)) + epsilon(stored);
+}
+
+}  // namespace
+
+TEST_CASE("products at the edges of tiles, turned and not, aligned and not") {
+  Generator g{.seed = 11};
+  const int64_t sizes[][3] = {{72, 80, 136}, {65, 7, 67}, {1, 130, 17}, {129, 66, 200}};
+  for (const DType dtype : kFloating)
+    for (const auto& [m, n, k] : sizes)
+      for (int form = 0; form < 4; ++form)
+        for (const int64_t aside : {0, 8, 1, -1}) {
+          const Tensor a = draw(m, k, dtype, form & 1, aside, g), b = draw(k, n, dtype, form & 2, aside, g);
+          const Tensor bias = to(randn({n}, {dtype}, g), kCuda), out = empty({m, n}, {dtype, kCuda});
+          const Tensor expected = empty({m, n}, {DType::f64});
+          kernels::matmul.on(kCpu, expected, host(a), host(b), host(bias));
+          kernels::matmul.on(kCuda, out, a, b, bias);
+          INFO(name_of(dtype) << ", " << m << " x " << n << " x " << k << ", form " << form << ", " << aside);
+          check_close(host(out), expected, tolerance(dtype, dtype, k));
+          if (form) continue;
+          kernels::matmul.on(kCpu, expected, host(a), host(b), expected);
+          kernels::matmul.on(kCuda, out, a, b, out);
+          check_close(host(out), expected, 3 * tolerance(dtype, dtype, k));
+        }
+}
+
+TEST_CASE("a product has the bits that it has in a batch, which takes larger tiles") {
+  Generator g{.seed = 12};
+  constexpr int64_t kBatch = 128, m = 100, n = 72, k = 88;
+  for (const DType dtype : kFloating) {
+    const Tensor a = to(randn({kBatch, m, k}, {dtype}, g), kCuda), b = to(randn({k, n}, {dtype}, g), kCuda);
+    const Tensor out = empty({kBatch, m, n}, {dtype, kCuda}), single = empty({m, n}, {dtype, kCuda});
+    kernels::matmul.on(kCuda, out, a, detached::expand(b, {kBatch, k, n}), Tensor());
+    for (const int64_t i : {int64_t{0}, int64_t{77}, kBatch - 1}) {
+      const auto of = [&](const Tensor& t) { return detached::reshape(detached::narrow(t, 0, i, 1), {m, t.size(2)}); };
+      kernels::matmul.on(kCuda, single, of(a), b, Tensor());
+      CHECK(same_bytes(to(detached::contiguous(of(out)), kCpu), to(single, kCpu)));
+    }
+  }
+}
+
+TEST_CASE("gradients of weights and biases over many rows, stored and added") {
+  Generator g{.seed = 13};
+  constexpr int64_t rows = 1100, m = 41, n = 24;
+  for (const DType dtype : kFloating)
+    for (const DType stored : {dtype, acc_dtype(dtype)}) {
+      const Tensor dy = to(randn({rows, m}, {dtype}, g), kCuda), x = to(randn({rows, n}, {dtype}, g), kCuda);
+      const Tensor dw = empty({m, n}, {stored, kCuda}), db = empty({m}, {stored, kCuda});
+      const Tensor dw64 = empty({m, n}, {DType::f64}), db64 = empty({m}, {DType::f64});
+      for (const bool add : {false, true}) {
+        kernels::weight_gradient.on(kCpu, dw64, db64, host(dy), host(x), add);
+        kernels::weight_gradient.on(kCuda, dw, db, dy, x, add);
+        INFO(name_of(dtype) << " to " << name_of(stored) << (add ? ", added" : ""));
+        check_close(host(dw), dw64, 2 * tolerance(dtype, stored, rows));
+        check_close(host(db), db64, 2 * tolerance(dtype, stored, rows));
+      }
+      kernels::weight_gradient.on(kCuda, Tensor(), db, dy, x, false);
+      kernels::weight_gradient.on(kCpu, Tensor(), db64, host(dy), host(x), false);
+      check_close(host(db), db64, tolerance(dtype, stored, rows));
+    }
+}

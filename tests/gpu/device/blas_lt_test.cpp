@@ -1,0 +1,263 @@
+// What cuBLASLt is asked for: the calls that a product makes, recorded by functions in the place of the library's. No
+// device is needed.
+#include "gpu/libraries/blas_lt.h"
+
+#include "tests/support/catch.h"
+
+#if __has_include(<cublasLt.h>)
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+
+using namespace isonorm;
+using namespace isonorm::gpu;
+
+namespace {
+
+std::vector<std::string> calls;
+bool has_driver = true, has_algorithm = true;
+int descriptors = 0;  // made and not destroyed
+
+template <class T> T value_of(const void* p) {
+  T v;
+  std::memcpy(&v, p, sizeof(T));
+  return v;
+}
+std::string value_of(const void* p, size_t bytes) {
+  return bytes == 4 ? std::to_string(value_of<uint32_t>(p)) : std::to_string(value_of<int64_t>(p));
+}
+// An address for a pointer's: nothing is read there.
+void* at(intptr_t address) { return reinterpret_cast<void*>(address); }
+template <class T> void make(T* to) { *to = reinterpret_cast<T>(at(0x1000 + ++descriptors)); }
+
+cublasStatus_t create(cublasLtHandle_t* h) {
+  if (!has_driver) return CUBLAS_STATUS_NOT_INITIALIZED;
+  *h = reinterpret_cast<cublasLtHandle_t>(at(1));
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t create_product(cublasLtMatmulDesc_t* d, cublasComputeType_t compute, cudaDataType_t scale) {
+  make(d);
+  calls.push_back(text("product ", static_cast<int>(compute), ' ', static_cast<int>(scale)));
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t set_product(cublasLtMatmulDesc_t, cublasLtMatmulDescAttributes_t a, const void* v, size_t bytes) {
+  const char* const names[] = {"compute",  "scale", "mode", "transa", "transb", "transc", "fill",
+                               "epilogue", "bias",  "?",    "?",      "aux",    "aux_ld"};
+  calls.push_back(text(names[a], ' ', value_of(v, bytes)));
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t create_layout(cublasLtMatrixLayout_t* l, cudaDataType type, uint64_t rows, uint64_t columns,
+                             int64_t ld) {
+  make(l);
+  calls.push_back(text("layout ", static_cast<int>(type), ' ', rows, 'x', columns, " ld ", ld));
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t set_layout(cublasLtMatrixLayout_t, cublasLtMatrixLayoutAttribute_t a, const void* v, size_t bytes) {
+  calls.push_back(text(a == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT ? "batch " : "step ", value_of(v, bytes)));
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t create_preference(cublasLtMatmulPreference_t* p) {
+  make(p);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t set_preference(cublasLtMatmulPreference_t, cublasLtMatmulPreferenceAttributes_t a, const void* v,
+                              size_t bytes) {
+  calls.push_back(text("prefer ", static_cast<int>(a), ' ', value_of(v, bytes)));
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t find(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                    cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatmulPreference_t, int,
+                    cublasLtMatmulHeuristicResult_t* found, int* count) {
+  calls.push_back("find");
+  *found = {};
+  found->workspaceSize = 512;
+  *count = has_algorithm;
+  return has_algorithm ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
+}
+cublasStatus_t multiply(cublasLtHandle_t, cublasLtMatmulDesc_t, const void* alpha, const void* a,
+                        cublasLtMatrixLayout_t, const void* b, cublasLtMatrixLayout_t, const void* beta, const void* c,
+                        cublasLtMatrixLayout_t, void* d, cublasLtMatrixLayout_t, const cublasLtMatmulAlgo_t*,
+                        void* workspace, size_t bytes, cudaStream_t) {
+  const auto address = [](const void* p) { return reinterpret_cast<intptr_t>(p); };
+  CHECK(c == d);
+  CHECK(bytes == 512);
+  calls.push_back(text("multiply ", value_of<float>(alpha), ' ', address(a), ' ', address(b), ' ',
+                       value_of<float>(beta), ' ', address(d), ' ', address(workspace)));
+  return CUBLAS_STATUS_SUCCESS;
+}
+template <class T> cublasStatus_t destroy(T) {
+  --descriptors;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+const LtFunctions kRecorded{&create,
+                            &create_product,
+                            &set_product,
+                            &destroy<cublasLtMatmulDesc_t>,
+                            &create_layout,
+                            &set_layout,
+                            &destroy<cublasLtMatrixLayout_t>,
+                            &create_preference,
+                            &set_preference,
+                            &destroy<cublasLtMatmulPreference_t>,
+                            &find,
+                            &multiply};
+
+using Calls = std::vector<std::string>;
+
+// x [32, 16] times the transpose of w [24, 16].
+Product linear(DType dtype) {
+  Product p;
+  p.m = 32, p.n = 24, p.k = 16;
+  p.a = {16, 1};
+  p.b = {1, 16};
+  p.in = p.out = dtype;
+  return p;
+}
+Operands operands() { return {at(4096), at(512), at(1024 + 16)}; }
+
+// The calls that make the plan, to the preferences.
+Calls planned(const Product& p, const Operands& o) {
+  Lt lt(kRecorded);
+  calls.clear();
+  CHECK(lt.takes(p, o, 0));
+  Calls before;
+  for (const std::string& c : calls)
+    if (!c.starts_with("prefer") && c != "find") before.push_back(c);
+  return before;
+}
+
+}  // namespace
+
+TEST_CASE("a product is asked of cuBLASLt column by column, with the operands exchanged") {
+  // compute 68: 32F, 70: 64F, 77: 32F with TF32; types 0: 32F, 1: 64F, 14: 16BF; epilogue 1: none, 4: bias
+  const Calls layouts{"layout 14 16x24 ld 16", "batch 1", "step 0",  "layout 14 16x32 ld 16", "batch 1", "step 0",
+                      "layout 14 24x32 ld 24", "batch 1", "step 768"};
+  Calls expected{"product 68 0", "transa 1", "transb 0", "epilogue 1"};
+  expected.insert(expected.end(), layouts.begin(), layouts.end());
+  CHECK(planned(linear(DType::bf16), operands()) == expected);
+
+  Product p = linear(DType::bf16);
+  Operands o = operands();
+  p.bias = true;
+  o.bias = at(2048);
+  expected = {"product 68 0", "transa 1", "transb 0", "epilogue 4", "bias 2048"};
+  expected.insert(expected.end(), layouts.begin(), layouts.end());
+  CHECK(planned(p, o) == expected);
+
+  CHECK(planned(linear(DType::f64), operands())[0] == "product 70 1");
+  CHECK(planned(linear(DType::f32), operands())[0] == "product 68 0");
+  allow_tf32(true);
+  CHECK(planned(linear(DType::f32), operands())[0] == "product 77 0");
+  CHECK(planned(linear(DType::f64), operands())[0] == "product 70 1");
+  allow_tf32(false);
+}
+
+TEST_CASE("epilogues") {
+  Product p = linear(DType::bf16);
+  Operands o = operands();
+  const auto attributes = [&] {
+    Calls all;
+    for (const std::string& c : planned(p, o))
+      if (c.starts_with("epi") || c.starts_with("bias") || c.starts_with("aux")) all.push_back(c);
+    return all;
+  };
+  p.epilogue = Epilogue::gelu_tanh;
+  CHECK(attributes() == Calls{"epilogue 32"});
+  p.bias = p.aux = true;
+  o.bias = at(2048);
+  o.aux = at(8192);
+  CHECK(attributes() == Calls{"epilogue 164", "aux_ld 24", "bias 2048", "aux 8192"});
+  p.bias = false;
+  p.epilogue = Epilogue::gelu_tanh_slope;
+  CHECK(attributes() == Calls{"epilogue 192", "aux_ld 24", "aux 8192"});
+  p.epilogue = Epilogue::row_sums;
+  CHECK(attributes() == Calls{"epilogue 512", "bias 8192"});
+
+  Lt lt(kRecorded);
+  p.add = true;
+  CHECK(!lt.takes(p, o, 0));
+  p.add = false;
+  p.epilogue = Epilogue::gelu_tanh_slope;
+  o.aux = o.out;
+  CHECK(!lt.takes(p, o, 0));
+  o.aux = at(8192);
+  p.n = 23;
+  CHECK(!lt.takes(p, o, 0));
+  p = linear(DType::bf16);
+  p.k = 0;
+  CHECK(!lt.takes(p, o, 0));
+}
+
+TEST_CASE("what has another order of sums in another run is not allowed, and alignments are those of all products") {
+  Lt lt(kRecorded);
+  Product p = linear(DType::bf16);
+  p.batch = Batch{2, 6, {3, 2}, {0, 512}, {24, 0}};
+  calls.clear();
+  CHECK(lt.takes(p, {at(4096), at(512), at(1024)}, 0));
+  Calls preferences;
+  for (const std::string& c : calls)
+    if (c.starts_with("prefer")) preferences.push_back(c);
+  // workspace; reduction in the compute type; alignments of the library's A (our b, steps of 48 bytes), B, C, D
+  CHECK(preferences ==
+        Calls{"prefer 1 33554432", "prefer 3 2", "prefer 5 16", "prefer 6 256", "prefer 7 256", "prefer 8 256"});
+}
+
+TEST_CASE("a plan is made once; the outer dimensions of a batch are calls of their own") {
+  Lt lt(kRecorded);
+  Product p = linear(DType::f32);
+  p.batch = Batch{2, 6, {3, 2}, {4000, 512}, {24, 0}};
+  p.add = true;
+  calls.clear();
+  int workspaces = 0;
+  const auto memory = [&](int64_t bytes) {
+    CHECK(bytes == 512);
+    return at(256 * ++workspaces);
+  };
+  REQUIRE(lt.takes(p, operands(), 0));
+  CHECK(std::count(calls.begin(), calls.end(), "batch 2") == 3);
+  CHECK(std::count(calls.begin(), calls.end(), "step 512") == 1);
+  calls.clear();
+  lt.product(p, operands(), 0, nullptr, memory);
+  CHECK(calls == Calls{"multiply 1 1040 512 1 4096 256", "multiply 1 1136 16512 1 10240 512",
+                       "multiply 1 1232 32512 1 16384 768"});
+  calls.clear();
+  CHECK(lt.takes(p, operands(), 0));
+  CHECK(calls.empty());
+  Operands other = operands();
+  other.a = at(520);  // aligned otherwise
+  CHECK(lt.takes(p, other, 0));
+  CHECK(!calls.empty());
+}
+
+TEST_CASE("without an algorithm or a driver nothing is taken, and nothing is left behind") {
+  descriptors = 0;
+  has_algorithm = false;
+  Lt lt(kRecorded);
+  CHECK(!lt.takes(linear(DType::f32), operands(), 0));
+  CHECK(descriptors == 0);
+  has_algorithm = true;
+  has_driver = false;
+  Lt none(kRecorded);
+  CHECK(!none.takes(linear(DType::f32), operands(), 0));
+  CHECK(descriptors == 0);
+  has_driver = true;
+}
+
+TEST_CASE("the library has every function, where it is installed") {
+  if (!cublas_lt()) {
+    WARN("not run: " << cublas_lt().why_none());
+    return;
+  }
+  Lt lt(LtFunctions::of(cublas_lt()));
+  int devices = 0;
+  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0)
+    CHECK(!lt.takes(linear(DType::f32), operands(), 0));
+  else
+    CHECK(lt.takes(linear(DType::f32), operands(), 0));
+}
+
+#endif
