@@ -4,22 +4,18 @@
 
 #include <cstdint>
 #include <optional>
-
-#include "core/kernels/pointwise.h"
-#include "core/kernels/rotary.h"
-#include "core/random.h"
-
-#include "core/kernels/index.h"
-#include "core/kernels/loss.h"
-#include "core/kernels/norm.h"
-#include "core/kernels/reduce.h"
-
 #include <span>
 
 #include "core/kernels/attention.h"
-#include "core/kernels/optimizer.h"
-
+#include "core/kernels/index.h"
+#include "core/kernels/loss.h"
 #include "core/kernels/mlp.h"
+#include "core/kernels/norm.h"
+#include "core/kernels/optimizer.h"
+#include "core/kernels/pointwise.h"
+#include "core/kernels/reduce.h"
+#include "core/kernels/rotary.h"
+#include "core/random.h"
 #include "core/tensor.h"
 
 namespace isonorm::gpu {
