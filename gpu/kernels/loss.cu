@@ -15,9 +15,11 @@ namespace {
 
 using kernels::CrossEntropySpec;
 
-// sum exp(x - top) of what a thread has read.
+// sum exp(x - top) of what a thread has read. In f64: where one class has all but a little, 1 - p is that little, of which
+// a sum near 1 in f32 would round off digits.
 template <class A> struct Online {
-  A top = -std::numeric_limits<A>::infinity(), sum = 0;
+  A top = -std::numeric_limits<A>::infinity();
+  double sum = 0;
 
   __device__ __forceinline__ void raise_to(A higher) {
     sum *= exp_below(top == higher ? A(0) : top - higher);
@@ -54,8 +56,8 @@ __global__ void __launch_bounds__(256) losses_of_rows(acc_t<T>* losses, acc_t<T>
   TeamRoom<A, 1>& room = shared<TeamRoom<A, 1>>();
   A top[1] = {seen.top};
   team_reduce<Larger>(team, top, room);
-  A sum[1] = {seen.sum * exp_below(seen.top - top[0])};
-  team_reduce<Plus>(team, sum, room);
+  double sum[1] = {seen.sum * exp_below(seen.top - top[0])};
+  team_reduce<Plus>(team, sum, shared<TeamRoom<double, 1>>());
   A rest[1] = {0};  // sum (x - m) where it counts: a class at -inf would make it NaN
   if (spec.smoothing != 0) {
     for_packs<T, false>(team, rows, [&](int64_t i, int n, int) {
@@ -66,7 +68,7 @@ __global__ void __launch_bounds__(256) losses_of_rows(acc_t<T>* losses, acc_t<T>
     team_reduce<Plus>(team, rest, room);
   }
   if (team.thread > 0) return;
-  const A log_sum = math::log(sum[0]);
+  const A log_sum = static_cast<A>(math::log(sum[0]));
   stats[2 * r] = top[0];
   stats[2 * r + 1] = log_sum;
   const A loss = log_sum - static_cast<A>(1 - spec.smoothing) * (A(x[target]) - top[0]);
