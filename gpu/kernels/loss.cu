@@ -1,8 +1,8 @@
 // cross_entropy and its gradient, cross_entropy_scale, cross_entropy_total.
 //
 // losses_of_rows: a block for each row. Each thread keeps the maximum of what it has read and the sum of exponentials
-// below it (online: Milakov and Gimelshein, 1805.02867), so a row of logits, which no cache holds, is read once; once more
-// where the target's weight is smoothed.
+// below it (online: Milakov and Gimelshein, 1805.02867), so a row of logits, which no cache holds, is read once; once
+// more where the target's weight is smoothed.
 // gradient_of_rows: a block for each row: reads and writes every element once, in place or not. The thread that has the
 // target's element reads it before it writes it, and no other thread reads it.
 // count_rows, add_losses: one block, whose threads take elements in turn; sums in a fixed tree. One number is written.
@@ -15,8 +15,8 @@ namespace {
 
 using kernels::CrossEntropySpec;
 
-// sum exp(x - top) of what a thread has read. In f64: where one class has all but a little, 1 - p is that little, of which
-// a sum near 1 in f32 would round off digits.
+// sum exp(x - top) of what a thread has read. In f64: where one class has all but a little, 1 - p is that little, of
+// which a sum near 1 in f32 would round off digits.
 template <class A> struct Online {
   A top = -std::numeric_limits<A>::infinity();
   double sum = 0;
