@@ -1,8 +1,8 @@
 // Rows of contiguous [rows, width] tensors: which threads share a row, and which of its elements each of them has.
 //
-// A team has a row: a warp, four of them in a block, or where rows are wide a whole block. Of a team of s threads, thread
-// t has packs t, t + s, ... of kPack<T> elements each. Where a row does not begin at a multiple of 16 bytes its packs
-// are loaded element by element, by the same threads: the order of a sum follows from the width alone.
+// A team has a row: a warp, four of them in a block, or where rows are wide a whole block. Of a team of s threads,
+// thread t has packs t, t + s, ... of kPack<T> elements each. Where a row does not begin at a multiple of 16 bytes its
+// packs are loaded element by element, by the same threads: the order of a sum follows from the width alone.
 #pragma once
 
 #include <algorithm>

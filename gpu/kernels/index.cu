@@ -1,4 +1,5 @@
-// find_outside, take_rows, add_rows, gather, gather_backward: rows and elements to and from positions in tensors of i64.
+// find_outside, take_rows, add_rows, gather, gather_backward: rows and elements to and from positions in tensors of
+// i64.
 //
 // find_ids: a thread for each id; the least position of a bad one by atomicMin, which no order changes.
 // take_packs, gather_each: a thread for each pack of 16 bytes or element of the result, which it reads and writes.

@@ -1,8 +1,8 @@
 // cross_entropy and its gradient, cross_entropy_scale, cross_entropy_total.
 //
 // losses_of_rows: a block for each row. Each thread keeps the maximum of what it has read and the sum of exponentials
-// below it (online: Milakov and Gimelshein, 1805.02867), so a row of logits, which no cache holds, is read once; once more
-// where the target's weight is smoothed.
+// below it (online: Milakov and Gimelshein, 1805.02867), so a row of logits, which no cache holds, is read once; once
+// more where the target's weight is smoothed.
 // gradient_of_rows: a block for each row: reads and writes every element once, in place or not. The thread that has the
 // target's element reads it before it writes it, and no other thread reads it.
 // count_rows, add_losses: one block, whose threads take elements in turn; sums in a fixed tree. One number is written.
@@ -15,9 +15,11 @@ namespace {
 
 using kernels::CrossEntropySpec;
 
-// sum exp(x - top) of what a thread has read.
+// sum exp(x - top) of what a thread has read. In f64: where one class has all but a little, 1 - p is that little, of
+// which a sum near 1 in f32 would round off digits.
 template <class A> struct Online {
-  A top = -std::numeric_limits<A>::infinity(), sum = 0;
+  A top = -std::numeric_limits<A>::infinity();
+  double sum = 0;
 
   __device__ __forceinline__ void raise_to(A higher) {
     sum *= exp_below(top == higher ? A(0) : top - higher);
@@ -54,8 +56,8 @@ __global__ void __launch_bounds__(256) losses_of_rows(acc_t<T>* losses, acc_t<T>
   TeamRoom<A, 1>& room = shared<TeamRoom<A, 1>>();
   A top[1] = {seen.top};
   team_reduce<Larger>(team, top, room);
-  A sum[1] = {seen.sum * exp_below(seen.top - top[0])};
-  team_reduce<Plus>(team, sum, room);
+  double sum[1] = {seen.sum * exp_below(seen.top - top[0])};
+  team_reduce<Plus>(team, sum, shared<TeamRoom<double, 1>>());
   A rest[1] = {0};  // sum (x - m) where it counts: a class at -inf would make it NaN
   if (spec.smoothing != 0) {
     for_packs<T, false>(team, rows, [&](int64_t i, int n, int) {
@@ -66,7 +68,7 @@ __global__ void __launch_bounds__(256) losses_of_rows(acc_t<T>* losses, acc_t<T>
     team_reduce<Plus>(team, rest, room);
   }
   if (team.thread > 0) return;
-  const A log_sum = math::log(sum[0]);
+  const A log_sum = static_cast<A>(math::log(sum[0]));
   stats[2 * r] = top[0];
   stats[2 * r + 1] = log_sum;
   const A loss = log_sum - static_cast<A>(1 - spec.smoothing) * (A(x[target]) - top[0]);

@@ -1,8 +1,8 @@
 // norm_forward: normalization of rows, with the residual addition before it.
 //
-// A team (gpu/rows.cuh) for each row. Reads x (and branch) once, writes y (and their sum) and two statistics: rows that fit
-// stay in registers between the passes, wider or odd ones are read again, from cache. Bandwidth is all there is: up to
-// four loads of 16 bytes in flight per thread, and no barrier where a warp has the row.
+// A team (gpu/rows.cuh) for each row. Reads x (and branch) once, writes y (and their sum) and two statistics: rows that
+// fit stay in registers between the passes, wider or odd ones are read again, from cache. Bandwidth is all there is: up
+// to four loads of 16 bytes in flight per thread, and no barrier where a warp has the row.
 #include <cmath>
 
 #include "core/kernels/norm.h"

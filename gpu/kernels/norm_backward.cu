@@ -4,10 +4,11 @@
 //   dx = (h - mean(h) [layer only] - (x^ + c) S / divisor) / r,   S = sum(h x^),   c = sum(x^) for crms, else 0.
 //
 // backward_rows: a team (gpu/rows.cuh) for each row. Reads dy and x (and dsum) once where the row fits into registers,
-// else again, from cache, and writes dx. With gain or bias at most kTeams teams of one warp, fewer of several, take rows in
-// turn and keep the sums of their columns: in registers, which the warps of a block add in order in shared memory, or,
-// where rows are not held, in a row of `partial` of their own.
-// add_partial: blocks of 32 columns x 16 threads add the rows of `partial`. The number of its rows follows from the shape.
+// else again, from cache, and writes dx. With gain or bias at most kTeams teams of one warp, fewer of several, take
+// rows in turn and keep the sums of their columns: in registers, which the warps of a block add in order in shared
+// memory, or, where rows are not held, in a row of `partial` of their own.
+// add_partial: blocks of 32 columns x 16 threads add the rows of `partial`. The number of its rows follows from the
+// shape.
 #include <type_traits>
 
 #include "core/kernels/norm.h"

@@ -1,5 +1,5 @@
-// arg_max, topk, search_sorted: positions by the order of values. NaN is the largest of all, of equal values the earlier
-// comes first.
+// arg_max, topk, search_sorted: positions by the order of values. NaN is the largest of all, of equal values the
+// earlier comes first.
 //
 // arg_max_each: a thread for each of outer x inner results: where `length` is short, or where neighbouring threads read
 // neighbouring elements. arg_max_rows (inner 1): a block for each row. Both read every element once.

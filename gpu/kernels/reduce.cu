@@ -5,8 +5,8 @@
 // reduce_rows (inner 1): a team (gpu/rows.cuh) for each piece of kPiece elements; it reads by 16 bytes.
 // reduce_columns (inner > 1): a block of 32 columns x 8 threads for each piece of kColumnPiece rows.
 // Both read every element once. Where there is more than one piece, the results of pieces are reduced in their turn.
-// cumsum_rows: a block for each sequence, 64 parts of 64 elements at a time in shared memory; the additions are those of
-// core/cpu/reduce.cpp in their order, so results are equal and a running sum of numbers from 0 on never falls.
+// cumsum_rows: a block for each sequence, 64 parts of 64 elements at a time in shared memory; the additions are those
+// of core/cpu/reduce.cpp in their order, so results are equal and a running sum of numbers from 0 on never falls.
 // recentre_rows, recentre_columns: as reduce; a row in registers where it fits. `out` may be x: an element is read and
 // written by one thread.
 #include <limits>

@@ -1,7 +1,8 @@
 // softmax, softmax_backward over the last dimension of contiguous rows.
 //
-// A team (gpu/rows.cuh) for each row. Rows that fit stay in registers: each element is read once and written once. Wider
-// or odd ones are read again, from cache. Exponentials are computed twice rather than kept: bandwidth is what lacks.
+// A team (gpu/rows.cuh) for each row. Rows that fit stay in registers: each element is read once and written once.
+// Wider or odd ones are read again, from cache. Exponentials are computed twice rather than kept: bandwidth is what
+// lacks.
 #include "core/formulas/math.h"
 #include "core/kernels/softmax.h"
 #include "gpu/rows.cuh"
