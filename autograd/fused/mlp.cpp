@@ -54,10 +54,11 @@ Tensor mlp(const Tensor& x, const Tensor& w1, const Tensor& b1, const Tensor& w2
                    shape = x.shape()](Flow& g) {
       const kernels::MlpWeights weights{w1, {}, w2, {}};
       const Tensor dy = detached::reshape(detached::contiguous(g.out()), {h.size(0), weights.w2.size(0)}), in = x;
-      const bool rounded = h.dtype() != in.dtype();  // otherwise h becomes its gradient
-      const Tensor dh = rounded ? empty(h.shape(), in.options()) : h;
-      const Tensor activated = empty_like(dh), dx = g.wants(0) ? empty_like(in) : Tensor();
-      kernels::mlp_backward.on(dy.device(), dx, dh, activated, rounded ? h : Tensor(), dy, weights, tanh_form);
+      const bool rounded = h.dtype() != in.dtype();
+      const bool apart = rounded || h.device().kind != DeviceKind::cpu;  // otherwise h becomes its gradient
+      const Tensor dh = apart ? empty(h.shape(), in.options()) : h;
+      const Tensor activated = apart && !rounded ? h : empty_like(dh), dx = g.wants(0) ? empty_like(in) : Tensor();
+      kernels::mlp_backward.on(dy.device(), dx, dh, activated, apart ? h : Tensor(), dy, weights, tanh_form);
       if (dx.defined()) g.give(0, detached::reshape(dx, shape));
       detail::give_weight_gradient(g, 1, in, dh);
       detail::give_weight_gradient(g, 3, activated, dy);

@@ -28,8 +28,9 @@ inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, const 
       return 2 * w.w1.size(0) * (x.numel() + y.numel());
     }};
 
-// dx [rows, in], undefined where nobody wants it. h is what the forward left in bf16; undefined where dh holds it,
-// which becomes its gradient either way. activated [rows, hidden] becomes gelu(h), for the gradient of W2.
+// dx [rows, in], undefined where nobody wants it. h is what the forward left, of bf16 on the CPU; undefined where dh
+// holds it, which becomes its gradient either way. activated [rows, hidden] becomes gelu(h), for the gradient of W2; on
+// other devices it may be h.
 inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
                              const MlpWeights&, bool)>
     mlp_backward{

@@ -1,7 +1,7 @@
 // The feed-forward half of a block: y = gelu(x W1^T + b1) W2^T + b2, and its backward, by products (libraries/blas.h)
 // and what lies between them, where the product does not do that itself.
 //
-// mlp.activate: g = gelu(h), h left in bf16 where that is wanted; mlp.slope: dh = dg gelu'(h), and gelu(h) over dg for
+// mlp.activate: g = gelu(h), h left in bf16 where that is wanted; mlp.slope: dh = dg gelu'(h), and gelu(h) for
 // the gradient of W2. One thread for each 16 bytes of g, the last for what is left of them; blocks of 256. Both read and
 // write every number once: they are as fast as the memory is. Results may lie over what they come from, element by
 // element.
@@ -93,9 +93,10 @@ void activate_all(const Stream& stream, T* g, const T* h, H* kept, int64_t n, bo
          stream, g, h, kept, n, aligned(g, h, kept));
 }
 
-template <class T, class H> void slope_all(const Stream& stream, T* dh, T* g, const H* h, int64_t n, bool tanh_form) {
+template <class T, class H>
+void slope_all(const Stream& stream, T* dh, T* g, const T* dg, const H* h, int64_t n, bool tanh_form) {
   launch("mlp.slope", tanh_form ? &slope<Tanh, T, H> : &slope<Erf, T, H>, one_each(ceil_div(n, kPack<T>)), stream, dh,
-         g, g, h, n, aligned(dh, g, h));
+         g, dg, h, n, aligned(dh, g, dg, h));
 }
 
 template <class T>
@@ -135,10 +136,23 @@ void backward(const Tensor& dx, const Tensor& dh, const Tensor& activated, const
   const Stream& stream = stream_of(dy);
   const int64_t rows = dy.size(0), wide = w.w1.size(0), in = w.w1.size(1), n = rows * wide;
   T *const to = write<T>(dh), *const g = write<T>(activated);
-  product(by_rows(dtype_of<T>, rows, wide, dy.size(1), false, false), {g, dy.data<T>(), w.w2.data<T>()}, stream);
-  if constexpr (std::is_same_v<T, float>)
-    if (h.defined()) slope_all(stream, to, g, h.data<bf16>(), n, tanh_form);
-  if (!h.defined()) slope_all<T, T>(stream, to, g, to, n, tanh_form);
+  const bool rounded = h.defined() && h.dtype() != dy.dtype();
+  const T* const before = h.defined() && !rounded ? h.data<T>() : nullptr;  // may be g
+  Product p = by_rows(dtype_of<T>, rows, wide, dy.size(1), false, false);
+  Product fused = p;
+  fused.epilogue = Epilogue::gelu_tanh_slope;
+  fused.aux = true;
+  const Operands all{to, dy.data<T>(), w.w2.data<T>(), nullptr, const_cast<T*>(before)};
+  if (tanh_form && before && fuses(fused, all, stream)) {
+    product(fused, all, stream);
+    activate_all(stream, g, before, static_cast<T*>(nullptr), n, tanh_form);
+  } else {
+    T* const dg = h.defined() ? to : g;
+    product(p, {dg, all.a, all.b}, stream);
+    if constexpr (std::is_same_v<T, float>)
+      if (rounded) slope_all(stream, to, g, dg, h.data<bf16>(), n, tanh_form);
+    if (!rounded) slope_all<T, T>(stream, to, g, dg, before ? before : to, n, tanh_form);
+  }
   if (dx.defined())
     product(by_rows(dtype_of<T>, rows, in, wide, false, false), {write<T>(dx), to, w.w1.data<T>()}, stream);
 }
