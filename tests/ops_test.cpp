@@ -64,16 +64,24 @@ TEST_CASE("values agree with naive double-precision code in every dtype and layo
   });
 }
 
+// Rules are the same on every device, and the program of the CPU checks all samples: on a device, where an emulated
+// kernel takes far longer, one of so many.
+constexpr size_t kEmulatedOf = 6;
+
 TEST_CASE("gradients agree with finite differences") {
   static std::set<std::string>
       distinct;  // over all sections: shapes and attributes, as other random numbers are no other case
+  static size_t checked = 0;
   for_rows("gradients", [&](const OpCase& op, const Sample& s) {
     if (!op.differentiable || !s.gradient || s.large) return std::string();
-    return distinct.insert(op.signature + s.name()).second ? check_gradient(s) : std::string();
+    if (!distinct.insert(op.signature + s.name()).second) return std::string();
+    if (test_device() != kCpu && distinct.size() % kEmulatedOf != 1) return std::string();
+    ++checked;
+    return check_gradient(s);
   });
   static bool printed = false;
   if (!distinct.empty() && !std::exchange(printed, true))
-    std::atexit([] { std::printf("%zu gradient checks in f64\n", distinct.size()); });
+    std::atexit([] { std::printf("%zu gradient checks in f64\n", checked); });
 }
 
 TEST_CASE("gradients do not depend on the layout of inputs and cotangents") {

@@ -275,7 +275,7 @@ void attention_forward(kernels::AttentionSpec spec, const Tensor& out, const Ten
 void attention_backward(kernels::AttentionSpec spec, const kernels::AttentionGradients& out,
                         const kernels::AttentionSaved& saved) {
   if (attention_backward_bf16(spec, out, saved)) return;
-  const auto& [q, k, v, mask] = saved.in;
+  const Tensor &q = saved.in.q, &k = saved.in.k, &v = saved.in.v;
   visit_floating(q.dtype(), "attention", [&]<class T>() {
     using A = acc_t<T>;
     const int64_t pairs = q.size(0) * q.size(1), rows = saved.lse.numel();
