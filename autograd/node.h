@@ -72,6 +72,8 @@ class Flow {
   Tensor reuse(int i = 0);
   // Whether input i takes a gradient. A rule need not compute what nobody wants.
   bool wants(int i) const { return node_.inputs[i].node != nullptr; }
+  // The dtype of input i, where it takes a gradient.
+  DType dtype(int i) const { return node_.inputs[i].node->outputs[node_.inputs[i].output].dtype; }
   // Adds `gradient` to that of input i. Dimensions along which the input was broadcast are summed; the dtype becomes
   // the input's.
   void give(int i, Tensor gradient);

@@ -12,7 +12,9 @@ namespace isonorm::nn {
 namespace {
 
 // y times `per_entry` [..., d] or its leading entries where y is stored in d - 1.
-Tensor times(const Tensor& y, const Tensor& per_entry) { return y * narrow(per_entry, -1, 0, y.size(-1)); }
+Tensor times(const Tensor& y, const Tensor& per_entry) {
+  return y * cast(narrow(per_entry, -1, 0, y.size(-1)), y.dtype());
+}
 
 }  // namespace
 

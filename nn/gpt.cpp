@@ -44,8 +44,9 @@ Tensor Gpt::features(const Tensor& ids) {
         ", expected [batch, at most ", options.context, "]");
   Residual r{token_(ids), {}};
   if (position_) r.stream = r.stream + (*position_)(arange(ids.size(1), {DType::i64, ids.device()}));
+  r.stream = cast(r.stream, stream_.precision().stream_dtype(r.stream.dtype()));
   blocks_(r);
-  return norm_.read(r);
+  return norm_.rows(r);
 }
 
 Mapped Gpt::head() const {
@@ -69,7 +70,7 @@ void Gpt::prepare_weights(bool on) {
 Tensor Gpt::forward(const Tensor& ids) {
   const Tensor x = features(ids);
   const auto [weight, bias] = head();
-  return linear(x, weight, bias);
+  return cast(linear(x, weight, bias), weight.dtype());
 }
 
 Tensor generate(Gpt& model, const Tensor& prompt, GenerateOptions o, Generator& generator) {

@@ -13,7 +13,7 @@ struct GptOptions {
   TransformerOptions transformer;  // causal whatever it says
 };
 
-// ids (i64) [batch, time <= context] -> logits [batch, time, vocab]. Parameters: token and position tables, blocks,
+// ids (i64) [batch, time <= context] -> logits [batch, time, vocab] of the parameters' dtype. Parameters: token and position tables, blocks,
 // norm, head (not where tied); position where positions are learned. A tied head in mapped storage reads the mapped
 // table as Stream::read_table says; behind a learned gain it needs raw storage.
 class Gpt : public Module {

@@ -37,15 +37,15 @@ bool StreamNorm::hands_over() const {
   return weight.defined() && (stream().stored_width() != stream().width() || stream().centres_readers());
 }
 
-Tensor StreamNorm::normalize(const Tensor& x) const {
+Tensor StreamNorm::normalize(const Tensor& x, std::optional<DType> as) const {
   const Scope scope(name());
   StreamWatch::show(*this, x);
-  return isonorm::normalize(x, spec_, gain(), offset());
+  return isonorm::normalize(x, spec_, gain(), offset(), as);
 }
 
-AddNorm StreamNorm::add_normalize(const Tensor& x, const Tensor& branch) const {
+AddNorm StreamNorm::add_normalize(const Tensor& x, const Tensor& branch, std::optional<DType> as) const {
   const Scope scope(name());
-  AddNorm r = add_norm(x, branch, spec_, gain(), offset());
+  AddNorm r = add_norm(x, branch, spec_, gain(), offset(), as);
   StreamWatch::show(*this, r.sum);
   return r;
 }

@@ -56,9 +56,9 @@ class StreamNorm : public Connection {
   Tensor weight, bias;  // undefined where not affine
 
  protected:
-  // norm(x); x + branch and its norm, in one pass. [..., stored width] each.
-  Tensor normalize(const Tensor& x) const;
-  AddNorm add_normalize(const Tensor& x, const Tensor& branch) const;
+  // norm(x); x + branch and its norm, in one pass. [..., stored width] each; the norm's dtype is `as`, by default x's.
+  Tensor normalize(const Tensor& x, std::optional<DType> as = {}) const;
+  AddNorm add_normalize(const Tensor& x, const Tensor& branch, std::optional<DType> as = {}) const;
 
  private:
   bool hands_over() const;  // whether the readers take up gain and bias

@@ -38,6 +38,12 @@ Stream::Stream(StreamForm form, int64_t width, StreamStorage storage, bool centr
   check(width >= 2, "stream: width ", width, " is too small, expected at least 2");
 }
 
+Stream Stream::in(MixedPrecision precision) const {
+  Stream s = *this;
+  s.precision_ = precision;
+  return s;
+}
+
 int64_t Stream::stored_width() const { return row_of(form_).compressed ? width_ - 1 : width_; }
 int64_t Stream::parameter_width() const { return storage_ == StreamStorage::raw ? width_ : stored_width(); }
 

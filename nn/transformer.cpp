@@ -14,6 +14,9 @@ TransformerOptions TransformerOptions::complete() const {
         " must be positive");
   check(o.positions != Positions::rotary || o.rotary_base > 0, "transformer: rotary base ", o.rotary_base,
         " is not positive");
+  check(o.precision.stream == Precision::full || o.precision.products == Precision::bf16,
+        "transformer: the stream's precision is ", name_of(o.precision.stream), ", that of products ",
+        name_of(o.precision.products), "; only with bf16 products the stream is bf16");
   return o;
 }
 
@@ -34,8 +37,8 @@ Block::Block(const TransformerOptions& o, BlockConnections connections)
 
 void Block::operator()(Residual& r) {
   Scope scope(name());
-  norm1_.join(r, attn_(norm1_.read(r)));
-  norm2_.join(r, mlp_(norm2_.read(r)));
+  norm1_.join(r, attn_(norm1_.rows(r)));
+  norm2_.join(r, mlp_(norm2_.rows(r)));
 }
 
 Blocks::Blocks(const Stream& stream, const TransformerOptions& o) {

@@ -34,10 +34,12 @@ struct TransformerOptions {
   StreamForm stream = StreamForm::layer_norm;
   StreamStorage storage = StreamStorage::raw;
   Arrangement residual = kPreNorm;
+  MixedPrecision precision = {};  // of f32 parameters: what is computed and kept in bf16
 
-  // The same with the zeros replaced. Throws where a size is not positive, or width does not divide by heads.
+  // The same with the zeros replaced. Throws where a size is not positive, width does not divide by heads, or the stream
+  // is of bf16 and the products are not.
   TransformerOptions complete() const;
-  Stream make_stream() const { return {stream, width, storage, centre_readers}; }
+  Stream make_stream() const { return Stream(stream, width, storage, centre_readers).in(precision); }
   StreamNormOptions block_norm() const { return {.eps = eps, .affine = affine}; }
   StreamNormOptions last_norm() const { return {.eps = eps, .affine = affine && final_norm, .normalize = final_norm}; }
 };

@@ -40,16 +40,18 @@ Tensor Vit::forward(const Tensor& images) {
             images.size(3) == options.channels,
         "vit: images have shape ", images.shape(), ", expected [n, ", options.image, ", ", options.image, ", ",
         options.channels, "]");
-  Tensor tokens = patch_(patchify(images, options.patch));
+  const MixedPrecision& precision = stream_.precision();
+  const Tensor patches = patchify(cast(images, precision.branch_dtype(images.dtype())), options.patch);
+  Tensor tokens = cast(patch_(patches), patch_.weight.dtype());
   if (position_.defined()) tokens = tokens + stream_.write(position_, 1);
   if (cls_.defined()) {
     const Tensor row = expand(stream_.write(cls_, 0), {images.size(0), 1, stream_.stored_width()});
     tokens = cat({row, tokens}, 1);
   }
-  Residual r{tokens, {}};
+  Residual r{cast(tokens, precision.stream_dtype(tokens.dtype())), {}};
   blocks_(r);
   r.each([&](Tensor& x) { x = options.mean_pool ? mean(x, {1}) : select(x, 1, 0); });
-  return head_(norm_.read(r));
+  return cast(head_(norm_.rows(r)), head_.weight.dtype());
 }
 
 VitOptions vit_preset(std::string_view name) {

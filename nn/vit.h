@@ -15,7 +15,7 @@ struct VitOptions {
   TransformerOptions transformer;
 };
 
-// images [n, image, image, channels] -> logits [n, classes]. Parameters: patch (linear from patches in the order row,
+// images [n, image, image, channels] -> logits [n, classes] of the parameters' dtype. Parameters: patch (linear from patches in the order row,
 // column, channel), position [patches, d] where positions are learned, cls [d] (it gets no position; rotary ones count
 // it as the first token), blocks, norm, head.
 class Vit : public Module {

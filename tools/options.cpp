@@ -125,12 +125,38 @@ void add_model_options(CLI::App& command, training::TrainingOptions& o) {
   command.add_option("--eps", o.eps, "added inside the root of every norm")->capture_default_str();
 }
 
-void add_pre_norm_only(CLI::App& command) {
-  const auto read = [](const std::string& word) {
-    if (word != nn::kPreNorm.name)
-      throw CLI::ValidationError("--residual", text("\"", word, "\" is not pre_norm, of which alone this is shown"));
+void add_shown_only(CLI::App& command) {
+  for (const auto& [option, only] :
+       {std::pair{"--residual", nn::kPreNorm.name}, {"--precision", name_of(nn::Precision::full)}}) {
+    const auto read = [option = option, only = only](const std::string& word) {
+      if (word != only)
+        throw CLI::ValidationError(option, text("\"", word, "\" is not ", only, ", of which alone this is shown"));
+    };
+    command.add_option_function<std::string>(option, read)->group("");  // no choice that --help would offer
+  }
+}
+
+void add_precision(CLI::App& command, nn::MixedPrecision& precision) {
+  const auto add = [&](const char* option, nn::Precision& target, const char* help) {
+    add_choice(command, option, target, {nn::Precision::full, nn::Precision::bf16}, help);
+    command.get_option(option)->check([](const std::string& word) {
+      return word != "f16" && word != "fp16"
+                 ? std::string()
+                 : text("\"", word, "\" loses gradients below 6e-8 unless the loss is scaled, which is not done here; ",
+                        "bf16 has the exponents of f32 and needs no scaling");
+    });
   };
-  command.add_option_function<std::string>("--residual", read)->group("");  // no choice that --help would offer
+  add("--precision", precision.products,
+      "of products and of what branches keep: full (that of --dtype) or bf16, weights and optimizer staying f32");
+  add("--stream-precision", precision.stream, "of the residual stream; bf16 needs --precision bf16");
+}
+
+void check_precision(const training::TrainingOptions& o) {
+  const nn::MixedPrecision& p = o.precision;
+  if (p.products != nn::Precision::full && o.dtype != DType::f32)
+    throw UsageError(text("--precision ", name_of(p.products), " does not go with --dtype ", o.dtype));
+  if (p.stream != nn::Precision::full && p.products != p.stream)
+    throw UsageError(text("--stream-precision ", name_of(p.stream), " needs --precision ", name_of(p.stream)));
 }
 
 void add_shared_options(CLI::App& command, training::TrainingOptions& o) {

@@ -20,8 +20,14 @@ void add_model(CLI::App& command, const training::ModelRow*& model);
 // --no-bias --affine --eps.
 void add_model_options(CLI::App& command, training::TrainingOptions& o);
 
-// Adds --residual to a verb whose statement is shown of pre_norm alone: another name is refused with that reason.
-void add_pre_norm_only(CLI::App& command);
+// Adds --residual and --precision to a verb whose statement is shown of pre_norm and of full precision alone: another
+// word is refused with that reason.
+void add_shown_only(CLI::App& command);
+
+// Adds --precision and --stream-precision; check_precision() throws UsageError where they do not go with --dtype or with
+// each other.
+void add_precision(CLI::App& command, nn::MixedPrecision& precision);
+void check_precision(const training::TrainingOptions& o);
 
 // Adds --model --data --width --depth --heads --patch --context --head-width --mlp --activation --positions --tied
 // --mean-pool --no-bias --affine --eps --optimizer --lr --warmup --weight-decay

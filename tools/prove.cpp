@@ -165,7 +165,7 @@ Verb add_prove(CLI::App& app) {
       ->delimiter(',')
       ->capture_default_str();
   add_shared_options(*command, o->proof.training);
-  add_pre_norm_only(*command);
+  add_shown_only(*command);
   add_regime_options(*command, o->proof.training);
   command->add_option("--controls", o->proof.controls, "runs of layer_norm moved by one ulp")->capture_default_str();
   add_output_options(*command, o->output, "the proof", "closing sentence");

@@ -150,7 +150,7 @@ Verb add_table(CLI::App& app) {
   command->add_option("--steps", o->table.steps, "training steps of every run")->capture_default_str();
   command->add_option("--seeds", o->table.seeds, "repetitions with other weights and batches")->capture_default_str();
   add_threads(*command, o->table.threads);
-  add_pre_norm_only(*command);
+  add_shown_only(*command);
   CLI::Option* full = command->add_flag(
       "--full", o->full,
       "four grids: gpt, gpt with affine norms, gpt with a tied head, vit (on made images where Fashion-MNIST is not "

@@ -54,6 +54,7 @@ Verb add_train(CLI::App& app) {
              "in which they wait for the backward (default: that of --dtype; bf16 of f32: in half the space)");
   add_choice(*command, "--residual", o->training.residual, {std::begin(nn::kArrangements), std::end(nn::kArrangements)},
              "residual connections; post_norm, which needs --form layer_norm, is of the original Transformer");
+  add_precision(*command, o->training.precision);
   command->add_option("--checkpoint", o->checkpoint, "file to go on from where it exists, and to save to");
   command->add_flag("--extend", o->extend,
                     "go on from --checkpoint with another --steps, --lr, --warmup, --weight-decay or --clip");
@@ -78,6 +79,7 @@ Verb add_train(CLI::App& app) {
   return {command, [o, command] {
             check_shared_options(*command, o->training);
             if (o->extend && o->checkpoint.empty()) throw UsageError("--extend needs --checkpoint");
+            check_precision(o->training);
             const DType dtype = o->training.dtype;
             if (command->count("--activations") == 0) o->activations = dtype;
             if (o->activations != dtype && (o->activations != DType::bf16 || dtype != DType::f32))

@@ -14,14 +14,20 @@ using namespace equivalence;
 namespace {
 
 constexpr const char* kEarlier = "earlier";
+constexpr const char* kPrecisions[] = {"precision", "stream-precision"};  // a manifest is silent about full ones
 
-// What the checkpoint says of an option. One from before there was a choice kept its activations as they were and had
-// pre-norm connections.
+// What the checkpoint says of an option. One from before there was a choice kept its activations as they were, had
+// pre-norm connections and full precision.
 std::string said(const Metadata& values, const std::string& name) {
   if (const auto at = values.find(name); at != values.end()) return at->second;
   if (name == "residual") return nn::kPreNorm.name;
+  if (std::ranges::count(kPrecisions, name) > 0) return name_of(nn::Precision::full);
   return name == "activations" ? text_at(values, "dtype") : "nothing";
 }
+
+// What may differ between the weights of --init and the model: coordinates and the dtypes that it computes in.
+constexpr std::string_view kFreeOfInit[] = {"model.stream", "model.storage", "model.precision",
+                                            "model.stream_precision"};
 
 // The options of two models, whatever coordinates their streams are in.
 void check_same_model(const training::ModelOptions& file, const training::ModelOptions& asked) {
@@ -32,8 +38,8 @@ void check_same_model(const training::ModelOptions& file, const training::ModelO
   for (const auto& [name, value] : asked.description()) {
     const auto at = other.find(name);
     const std::string theirs = at == other.end() ? "nothing" : at->second;
-    check(name == "model.stream" || name == "model.storage" || theirs == value, "its ", name, " is ", theirs,
-          ", asked for is ", value);
+    const bool free = std::ranges::count(kFreeOfInit, name) > 0;
+    check(free || theirs == value, "its ", name, " is ", theirs, ", asked for is ", value);
   }
 }
 
@@ -45,6 +51,7 @@ Metadata identity(const training::Manifest& manifest, const std::string& init) {
     if (name != "data" && name != "init" && name != "threads" && name != "device") m.emplace(name, value);
   m.emplace("data", "sha256:" + manifest.data_sha256);  // wherever it lies
   m.emplace("residual", nn::kPreNorm.name);             // where the manifest is silent
+  for (const char* p : kPrecisions) m.emplace(p, name_of(nn::Precision::full));
   if (!init.empty()) m.emplace("init", "sha256:" + io::sha256_of_files({init}));
   return m;
 }

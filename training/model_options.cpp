@@ -32,7 +32,8 @@ const ModelRow& row_of_kind(const Metadata& description, ModelList models) {
 template <class T, class F> void visit_shared(T& o, nn::TransformerOptions& t, F&& f) {
   f(o.width, t.width), f(o.depth, t.depth), f(o.heads, t.heads), f(o.head_width, t.head_width), f(o.mlp, t.mlp_width);
   f(o.activation, t.activation), f(o.positions, t.positions), f(o.affine, t.affine), f(o.bias, t.bias);
-  f(o.eps, t.eps), f(o.final_norm, t.final_norm), f(o.branch, t.branch), f(o.residual, t.residual);
+  f(o.eps, t.eps), f(o.final_norm, t.final_norm), f(o.branch, t.branch), f(o.residual, t.residual),
+      f(o.precision, t.precision);
 }
 
 }  // namespace
@@ -168,6 +169,11 @@ void check_provable(const nn::Arrangement& residual) {
 void check_pre_norm(const nn::Arrangement& residual) {
   check(residual == nn::kPreNorm, "the model's residual connections are ", residual.name,
         ", expected pre_norm, of which alone it is shown that the forms are one function");
+}
+
+void check_full_precision(const nn::MixedPrecision& precision, const char* verb) {
+  check(precision == nn::MixedPrecision(), verb, ": the precision is ", name_of(precision.products),
+        ", expected full: how far rounding may carry the forms apart is known for one dtype throughout");
 }
 
 nn::StreamForm stored_form(const ModelOptions& options) {

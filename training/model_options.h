@@ -37,7 +37,8 @@ class ModelOptions {
   void check_size(const TensorMap& state) const;
   // The model, with initial parameters of dtype f32, in training mode.
   std::unique_ptr<nn::Module> make() const { return row_->make(options_); }
-  // The model, with parameters of dtype f64 and whatever values, in evaluation mode.
+  // The model, with parameters of dtype f64 and whatever values, in evaluation mode: it computes in f64, whatever its
+  // precision.
   std::unique_ptr<nn::Module> build() const;
   // As text: "model.kind" "gpt", "model.width" "64", ...
   Metadata as_written() const;
@@ -68,6 +69,10 @@ void check_provable(const nn::Arrangement& residual);
 
 // Throws where the arrangement is not pre_norm, of which alone it is shown that the forms are one function.
 void check_pre_norm(const nn::Arrangement& residual);
+
+// Throws, as `verb`, where a training computes in mixed precision: what the forms' rounding is held against is known for
+// one dtype throughout.
+void check_full_precision(const nn::MixedPrecision& precision, const char* verb);
 
 // The coordinates that a described model's parameters are in: raw ones are the Pre-LN model's, whatever its form.
 nn::StreamForm stored_form(const ModelOptions& options);

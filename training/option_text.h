@@ -16,7 +16,7 @@ namespace isonorm::training {
 // it stands here too.
 template <class F> void visit_options(nn::TransformerOptions& o, F&& f) {
   auto& [width, depth, heads, head_width, mlp_width, activation, positions, rotary_base, causal, affine, bias, eps,
-         final_norm, branch, centre_readers, stream, storage, residual] = o;
+         final_norm, branch, centre_readers, stream, storage, residual, precision] = o;
   f("width", width), f("depth", depth), f("heads", heads), f("head_width", head_width), f("mlp_width", mlp_width);
   f("activation", activation), f("positions", positions), f("rotary_base", rotary_base), f("causal", causal);
   f("affine", affine), f("bias", bias), f("eps", eps), f("final_norm", final_norm);
@@ -24,15 +24,17 @@ template <class F> void visit_options(nn::TransformerOptions& o, F&& f) {
   auto& [dropout, stochastic_depth, layer_scale, recentring] = branch;
   f("dropout", dropout), f("stochastic_depth", stochastic_depth), f("layer_scale", layer_scale);
   f("recentring", recentring);
+  f("precision", precision.products), f("stream_precision", precision.stream);
 }
 
 // Options that came after files were written: a file without the entry means the default.
-inline constexpr std::string_view kLaterOptions[] = {"residual"};
+inline constexpr std::string_view kLaterOptions[] = {"residual", "precision", "stream_precision"};
 
 // The names of an enumeration's values, in the order of the values.
 template <class E> struct ValueNames;
 template <> struct ValueNames<nn::Activation> { static constexpr const auto& names = nn::kActivationNames; };
 template <> struct ValueNames<nn::Positions> { static constexpr const auto& names = nn::kPositionsNames; };
+template <> struct ValueNames<nn::Precision> { static constexpr const auto& names = nn::kPrecisionNames; };
 template <> struct ValueNames<nn::Recentring> {
   static constexpr const char* names[] = {"last", "first", "first_and_last"};
 };

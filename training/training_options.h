@@ -59,6 +59,8 @@ struct TrainingOptions {
   nn::BranchOptions branch = {};
   nn::Arrangement residual = nn::kPreNorm;  // proofs are of pre_norm, and of a program's own
 
+  nn::MixedPrecision precision = {};  // of a dtype f32; proofs and tables are of full precision
+
   DType dtype = DType::f64;
   Device device = kCpu;  // of parameters and batches
   double eps = 1e-5;     // of the norms

@@ -1,6 +1,7 @@
 #include "autograd/fused/add_norm.h"
 
 #include "autograd/fusion.h"
+#include "autograd/ops/masters.h"
 #include "autograd/ops/norm.h"
 #include "autograd/ops/norm_rule.h"
 #include "autograd/ops/pointwise.h"
@@ -9,18 +10,21 @@
 namespace isonorm {
 
 AddNorm reference::add_norm(const Tensor& x, const Tensor& branch, const NormSpec& spec, const Tensor& gain,
-                            const Tensor& bias) {
-  const Tensor sum = add(x, branch);
-  return {sum, normalize(sum, spec, gain, bias)};
+                            const Tensor& bias, std::optional<DType> as) {
+  const Tensor sum = add(x, cast(branch, x.dtype()));
+  return {sum, normalize(sum, spec, gain, bias, as)};
 }
 
-AddNorm add_norm(const Tensor& x, const Tensor& branch, const NormSpec& spec, const Tensor& gain, const Tensor& bias) {
+AddNorm add_norm(const Tensor& x, const Tensor& branch, const NormSpec& spec, const Tensor& gain, const Tensor& bias,
+                 std::optional<DType> as) {
   check_same_device("add_norm", x, branch);
   check(x.shape() == branch.shape(), "add_norm: shapes ", x.shape(), " and ", branch.shape(), " differ");
-  check(x.dtype() == branch.dtype(), "add_norm: dtypes ", x.dtype(), " and ", branch.dtype(), " differ");
-  detail::check_norm("add_norm", spec, x, gain, bias);
-  if (use_reference() || spec.kind == NormKind::none) return reference::add_norm(x, branch, spec, gain, bias);
-  const auto r = detail::norm_forward(spec, detached::contiguous(x), detached::contiguous(branch), gain, bias);
+  check(detail::fits_rows(x.dtype(), branch.dtype()), "add_norm: dtypes ", x.dtype(), " and ", branch.dtype(),
+        " differ");
+  const DType normed = as.value_or(x.dtype());
+  detail::check_norm("add_norm", spec, x, gain, bias, normed);
+  if (use_reference() || spec.kind == NormKind::none) return reference::add_norm(x, branch, spec, gain, bias, as);
+  const auto r = detail::norm_forward(spec, detached::contiguous(x), detached::contiguous(branch), gain, bias, normed);
   if (Node* n = track("add_norm", {&r.sum, &r.y}, {&x, &branch, &gain, &bias}))
     n->backward = [tape = detail::NormTape(spec, r.sum, gain, bias, r)](Flow& g) {
       const Tensor dsum = g.has_out(0) ? g.out(0) : Tensor();

@@ -6,6 +6,7 @@
 #include "autograd/node.h"
 #include "autograd/ops/checked_ids.h"
 #include "autograd/ops/create.h"
+#include "autograd/ops/masters.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
 #include "core/kernels/loss.h"
@@ -24,13 +25,14 @@ constexpr int64_t kFewestRows = 128;
 
 Tensor reference::linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& target,
                                        const CrossEntropyOptions& options) {
-  return cross_entropy(linear(x, weight, bias), target, options);
+  return cross_entropy(cast(linear(x, weight, bias), weight.dtype()), target, options);
 }
 
 Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& target,
                             const CrossEntropyOptions& o) {
   check_same_device("linear_cross_entropy", x, weight, bias, target);
-  check(x.rank() >= 1 && weight.rank() == 2 && x.size(-1) == weight.size(1) && x.dtype() == weight.dtype(),
+  check(x.rank() >= 1 && weight.rank() == 2 && x.size(-1) == weight.size(1) &&
+            detail::fits_rows(weight.dtype(), x.dtype()),
         "linear_cross_entropy: input ", x.dtype(), ' ', x.shape(), " does not fit weight ", weight.dtype(), ' ',
         weight.shape());
   check(is_floating(x.dtype()) && weight.size(0) > 0, "linear_cross_entropy: weight is ", weight.dtype(), ' ',
@@ -51,7 +53,9 @@ Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor&
   const Device device = x.device();
   const TensorOptions acc{acc_dtype(x.dtype()), device};
   const TensorOptions products{native_bf16(device) ? x.dtype() : acc.dtype, device};  // what they take and give
-  const auto computed_in = [&](const Tensor& t) { return detached::cast(detached::contiguous(t), products.dtype); };
+  const auto computed_in = [&](const Tensor& t) {
+    return detached::cast(detached::cast(detached::contiguous(t), x.dtype()), products.dtype);
+  };
   const Tensor input = detached::reshape(computed_in(x), {n, width}), w = computed_in(weight),
                shift = computed_in(bias);
   const Tensor w_transposed = detached::transpose(w, 0, 1);
@@ -61,7 +65,7 @@ Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor&
   if (takes_gradient(weight)) dw = n > 0 ? empty({classes, width}, acc) : zeros({classes, width}, acc);
   if (takes_gradient(bias)) db = n > 0 ? empty({classes}, acc) : zeros({classes}, acc);
 
-  const Tensor losses = empty({n}, acc), scale = empty({1}, acc), out = empty({}, x.options());
+  const Tensor losses = empty({n}, acc), scale = empty({1}, acc), out = empty({}, {weight.dtype(), device});
   kernels::cross_entropy_scale.on(device, scale, id, o.ignore_index, o.reduction == Reduction::mean);
   const int64_t chunk = std::min(n, std::max(kFewestRows, kChunk / classes));
   const Tensor buffer = empty({chunk, classes}, products), stats = empty({chunk, 2}, acc);

@@ -2,6 +2,7 @@
 
 #include "autograd/fusion.h"
 #include "autograd/node.h"
+#include "autograd/ops/masters.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/weight_gradient.h"
@@ -12,8 +13,8 @@ namespace isonorm {
 namespace {
 
 void check_layer(const Tensor& w, const Tensor& b, const Tensor& x, int64_t in, const char* name) {
-  check(w.rank() == 2 && w.size(1) == in && w.dtype() == x.dtype(), "mlp: ", name, " is ", w.dtype(), ' ', w.shape(),
-        ", expected ", x.dtype(), " [..., ", in, "]");
+  check(w.rank() == 2 && w.size(1) == in && detail::fits_rows(w.dtype(), x.dtype()), "mlp: ", name, " is ", w.dtype(),
+        ' ', w.shape(), ", expected ", x.dtype(), " [..., ", in, "]");
   if (b.defined())
     check(b.shape() == Dims{w.size(0)} && b.dtype() == w.dtype(), "mlp: bias ", b.dtype(), ' ', b.shape(),
           " does not fit ", name, ' ', w.dtype(), ' ', w.shape());
@@ -39,8 +40,8 @@ Tensor mlp(const Tensor& x, const Tensor& w1, const Tensor& b1, const Tensor& w2
   const int64_t in = x.size(-1), rows = x.numel() / in, hidden = w1.size(0), out = w2.size(0);
   const bool tanh_form = form == GeluForm::tanh;
   const Tensor input = detached::reshape(detached::contiguous(x), {rows, in});
-  const kernels::MlpWeights weights{detached::contiguous(w1), detached::contiguous(b1), detached::contiguous(w2),
-                                    detached::contiguous(b2)};
+  const auto read = [&](const Tensor& t) { return detached::contiguous(detached::cast(t, x.dtype())); };
+  const kernels::MlpWeights weights{read(w1), read(b1), read(w2), read(b2)};
   Dims shape = x.shape();
   shape[shape.rank - 1] = out;
   Tensor y = empty(shape, x.options());

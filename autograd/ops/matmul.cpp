@@ -1,6 +1,7 @@
 #include "autograd/ops/matmul.h"
 
 #include "autograd/node.h"
+#include "autograd/ops/masters.h"
 #include "autograd/ops/shape.h"
 #include "autograd/ops/weight_gradient.h"
 #include "core/kernels/matmul.h"
@@ -63,8 +64,11 @@ void detail::give_weight_gradient(Flow& g, int weight, const Tensor& x, const Te
     return detached::cast(detached::reshape(detached::contiguous(t), {rows, t.size(-1)}), dtype);
   };
   const Tensor in = by_rows(x), d = by_rows(dy);
-  const Tensor dw = g.wants(weight) ? empty({d.size(1), in.size(1)}, in.options()) : Tensor();
-  const Tensor db = g.wants(weight + 1) ? empty({d.size(1)}, in.options()) : Tensor();
+  const auto sums = [&](int i, const Dims& shape) {
+    if (!g.wants(i)) return Tensor();
+    return empty(shape, {in.dtype() == DType::bf16 ? g.dtype(i) : in.dtype(), in.device()});
+  };
+  const Tensor dw = sums(weight, {d.size(1), in.size(1)}), db = sums(weight + 1, {d.size(1)});
   kernels::weight_gradient.on(in.device(), dw, db, d, in, false);
   if (dw.defined()) g.give(weight, dw);
   if (db.defined()) g.give(weight + 1, db);
@@ -97,12 +101,14 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
         weight.shape(), " (its last dimension must be ", weight.size(1), ")");
   check(!bias.defined() || bias.shape() == Dims{weight.size(0)}, "linear: bias ",
         bias.defined() ? bias.shape() : Dims{}, " does not fit weight ", weight.shape());
-  check(x.dtype() == weight.dtype() && (!bias.defined() || bias.dtype() == x.dtype()), "linear: dtypes differ: input ",
-        x.dtype(), ", weight ", weight.dtype(), bias.defined() ? text(", bias ", bias.dtype()) : std::string());
+  check(detail::fits_rows(weight.dtype(), x.dtype()) && (!bias.defined() || bias.dtype() == weight.dtype()),
+        "linear: dtypes differ: input ", x.dtype(), ", weight ", weight.dtype(),
+        bias.defined() ? text(", bias ", bias.dtype()) : std::string());
   if (x.rank() == 1) return squeeze(linear(unsqueeze(x, 0), weight, bias), 0);
-  Tensor out = product(detached::contiguous(x), detached::transpose(weight, 0, 1), bias);
+  const Tensor read = detached::cast(weight, x.dtype());
+  Tensor out = product(detached::contiguous(x), detached::transpose(read, 0, 1), detached::cast(bias, x.dtype()));
   if (Node* n = track("linear", {&out}, {&x, &weight, &bias}))
-    n->backward = [x = save_activation(x), weight = save(weight)](Flow& g) {
+    n->backward = [x = save_activation(x), weight = save(read)](Flow& g) {
       const Tensor dy = detached::contiguous(g.out());
       if (g.wants(0)) g.give(0, product(dy, weight));
       if (g.wants(1) || g.wants(2)) detail::give_weight_gradient(g, 1, x, dy);  // else x may have changed

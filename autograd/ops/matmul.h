@@ -11,7 +11,9 @@ namespace isonorm {
 // differ, an operand has rank 0, or dtypes differ.
 Tensor matmul(const Tensor& a, const Tensor& b);
 
-// y = x W^T + b: x [..., in], weight [out, in], bias [out] or undefined -> [..., out]. Throws naming both shapes.
+// y = x W^T + b: x [..., in], weight [out, in], bias [out] or undefined -> [..., out] of x's dtype. One floating dtype;
+// or x of bf16 with weight and bias of f32, which are rounded to bf16 for the products while their gradients stay in f32
+// (mixed precision, 1710.03740). Throws naming both shapes, or both dtypes.
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
 
 }  // namespace isonorm

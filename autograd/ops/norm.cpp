@@ -1,5 +1,6 @@
 #include "autograd/ops/norm.h"
 
+#include "autograd/ops/masters.h"
 #include "autograd/ops/norm_rule.h"
 #include "autograd/ops/pointwise.h"
 #include "core/kernels/norm.h"
@@ -7,8 +8,19 @@
 
 namespace isonorm {
 namespace detail {
+namespace {
 
-void check_norm(const char* op, const NormSpec& spec, const Tensor& x, const Tensor& gain, const Tensor& bias) {
+// In which the norm of these is computed: their dtype where it is one, else f32, the wider one of a mixture.
+DType common_dtype(DType as, std::initializer_list<const Tensor*> tensors) {
+  for (const Tensor* t : tensors)
+    if (t->defined() && t->dtype() != as) return DType::f32;
+  return as;
+}
+
+}  // namespace
+
+void check_norm(const char* op, const NormSpec& spec, const Tensor& x, const Tensor& gain, const Tensor& bias,
+                DType as) {
   check_same_device(op, x, gain, bias);
   check(is_floating(x.dtype()), op, ": dtype is ", x.dtype(), ", expected f32, f64 or bf16");
   check(x.rank() >= 1, op, ": the input has rank 0, expected [..., width]");
@@ -16,26 +28,30 @@ void check_norm(const char* op, const NormSpec& spec, const Tensor& x, const Ten
     if (!t->defined()) continue;
     const char* what = t == &gain ? "gain " : "bias ";
     check(t->shape() == Dims{x.size(-1)}, op, ": ", what, t->shape(), " does not fit input ", x.shape());
-    check(t->dtype() == x.dtype(), op, ": ", what, "is ", t->dtype(), ", the input ", x.dtype());
+    check(fits_rows(t->dtype(), x.dtype()), op, ": ", what, "is ", t->dtype(), ", the input ", x.dtype());
   }
+  check(fits_rows(x.dtype(), as) || fits_rows(as, x.dtype()), op, ": the input is ", x.dtype(), ", asked for is ", as);
   check(spec.eps >= 0, op, ": eps is ", spec.eps, ", expected at least 0");
   check(spec.p > 0 && spec.p <= 1, op, ": p is ", spec.p, ", expected a share in (0, 1]");
   check(spec.p == 1 || spec.kind == NormKind::rms, op, ": p is ", spec.p, ", but only rms_norm has a partial form");
 }
 
 NormResult norm_forward(const NormSpec& spec, const Tensor& x, const Tensor& branch, const Tensor& gain,
-                        const Tensor& bias) {
+                        const Tensor& bias, DType as) {
   const int64_t rows = x.size(-1) == 0 ? 0 : x.numel() / x.size(-1);
-  NormResult r{empty_like(x), branch.defined() ? empty_like(x) : Tensor(),
-               empty({rows, 2}, {acc_dtype(x.dtype()), x.device()})};
-  kernels::norm_forward.on(x.device(), spec, {r.y, r.sum, r.stats},
-                           {x, branch, detached::contiguous(gain), detached::contiguous(bias)});
+  const TensorOptions computed{common_dtype(as, {&x, &branch, &gain, &bias}), x.device()};
+  const auto in = [&](const Tensor& t) { return detached::cast(detached::contiguous(t), computed.dtype); };
+  NormResult r{empty(x.shape(), computed), branch.defined() ? empty(x.shape(), computed) : Tensor(),
+               empty({rows, 2}, {acc_dtype(computed.dtype), x.device()})};
+  kernels::norm_forward.on(x.device(), spec, {r.y, r.sum, r.stats}, {in(x), in(branch), in(gain), in(bias)});
+  r.y = detached::cast(r.y, as), r.sum = detached::cast(r.sum, x.dtype());
   return r;
 }
 
 NormTape::NormTape(const NormSpec& s, const Tensor& input, const Tensor& g, const Tensor& bias,
                    const NormResult& result)
     : spec(s),
+      computed_in(common_dtype(result.y.dtype(), {&input, &g, &bias})),
       normalized(!g.defined() && !bias.defined()),
       x(save_activation(normalized ? result.y : input)),
       stats(result.stats),
@@ -44,26 +60,28 @@ NormTape::NormTape(const NormSpec& s, const Tensor& input, const Tensor& g, cons
 NormTape::Gradients NormTape::backward(const Tensor& dy, const Tensor& dsum, bool wants_gain, bool wants_bias) const {
   const Tensor source = x, scale = gain;
   const Dims width{source.size(-1)};
-  Gradients d{empty_like(dy), {}, {}};
-  if (wants_gain) d.dgain = empty(width, dy.options());
-  if (wants_bias) d.dbias = empty(width, dy.options());
-  kernels::norm_backward.on(
-      dy.device(), spec, {d.dx, d.dgain, d.dbias},
-      {detached::contiguous(dy), detached::contiguous(dsum), source, normalized, stats, detached::contiguous(scale)});
+  const TensorOptions computed{computed_in, dy.device()};
+  const auto in = [&](const Tensor& t) { return detached::cast(detached::contiguous(t), computed_in); };
+  Gradients d{empty(dy.shape(), computed), {}, {}};
+  if (wants_gain) d.dgain = empty(width, computed);
+  if (wants_bias) d.dbias = empty(width, computed);
+  kernels::norm_backward.on(dy.device(), spec, {d.dx, d.dgain, d.dbias},
+                            {in(dy), in(dsum), in(source), normalized, stats, in(scale)});
   return d;
 }
 
 }  // namespace detail
 
 namespace {
-Tensor normalize_as(const char* op, const Tensor& x, const NormSpec& spec, const Tensor& gain, const Tensor& bias) {
-  detail::check_norm(op, spec, x, gain, bias);
+Tensor normalize_as(const char* op, const Tensor& x, const NormSpec& spec, const Tensor& gain, const Tensor& bias,
+                    DType as) {
+  detail::check_norm(op, spec, x, gain, bias, as);
   if (spec.kind == NormKind::none) {
-    const Tensor scaled = gain.defined() ? mul(x, gain) : x;
-    return bias.defined() ? add(scaled, bias) : scaled;
+    const Tensor scaled = gain.defined() ? mul(cast(x, gain.dtype()), gain) : x;
+    return cast(bias.defined() ? add(cast(scaled, bias.dtype()), bias) : scaled, as);
   }
   const Tensor input = detached::contiguous(x);
-  const detail::NormResult r = detail::norm_forward(spec, input, {}, gain, bias);
+  const detail::NormResult r = detail::norm_forward(spec, input, {}, gain, bias, as);
   if (Node* n = track(name_of(spec.kind), {&r.y}, {&x, &gain, &bias}))
     n->backward = [tape = detail::NormTape(spec, input, gain, bias, r)](Flow& g) {
       const auto d = tape.backward(g.out(), {}, g.wants(1), g.wants(2));
@@ -75,21 +93,22 @@ Tensor normalize_as(const char* op, const Tensor& x, const NormSpec& spec, const
 }
 }  // namespace
 
-Tensor normalize(const Tensor& x, const NormSpec& spec, const Tensor& gain, const Tensor& bias) {
-  return normalize_as("normalize", x, spec, gain, bias);
+Tensor normalize(const Tensor& x, const NormSpec& spec, const Tensor& gain, const Tensor& bias,
+                 std::optional<DType> as) {
+  return normalize_as("normalize", x, spec, gain, bias, as.value_or(x.dtype()));
 }
 
 Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, NormOptions o) {
-  return normalize_as("layer_norm", x, {NormKind::layer, o.eps, o.p}, gain, bias);
+  return normalize_as("layer_norm", x, {NormKind::layer, o.eps, o.p}, gain, bias, x.dtype());
 }
 Tensor rms_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, NormOptions o) {
-  return normalize_as("rms_norm", x, {NormKind::rms, o.eps, o.p}, gain, bias);
+  return normalize_as("rms_norm", x, {NormKind::rms, o.eps, o.p}, gain, bias, x.dtype());
 }
 Tensor crms_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, NormOptions o) {
-  return normalize_as("crms_norm", x, {NormKind::crms, o.eps, o.p}, gain, bias);
+  return normalize_as("crms_norm", x, {NormKind::crms, o.eps, o.p}, gain, bias, x.dtype());
 }
 Tensor crms_isometric_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, NormOptions o) {
-  return normalize_as("crms_isometric_norm", x, {NormKind::crms_isometric, o.eps, o.p}, gain, bias);
+  return normalize_as("crms_isometric_norm", x, {NormKind::crms_isometric, o.eps, o.p}, gain, bias, x.dtype());
 }
 
 }  // namespace isonorm

@@ -1,7 +1,9 @@
-// Normalizations of the last dimension. x [..., width] of a floating dtype, gain and bias [width] of that dtype or
-// undefined; the result has x's shape. Sums are taken in f32 for bf16, else in the dtype. All throw where shapes or
+// Normalizations of the last dimension. x [..., width] of a floating dtype, gain and bias [width] of that dtype, or f32
+// ones for x of bf16, or undefined; the result has x's shape. Sums are taken in f32 for bf16, else in the dtype. All throw where shapes or
 // dtypes do not fit.
 #pragma once
+
+#include <optional>
 
 #include "core/formulas/norm_spec.h"
 #include "core/tensor.h"
@@ -29,7 +31,9 @@ Tensor crms_norm(const Tensor& x, const Tensor& gain = {}, const Tensor& bias = 
 // bias.
 Tensor crms_isometric_norm(const Tensor& x, const Tensor& gain = {}, const Tensor& bias = {}, NormOptions options = {});
 
-// The one of the above that `spec` names; x gain + bias for NormKind::none.
-Tensor normalize(const Tensor& x, const NormSpec& spec, const Tensor& gain = {}, const Tensor& bias = {});
+// The one of the above that `spec` names; x gain + bias for NormKind::none. `as`: the dtype of the result, by default
+// x's; bf16 of f32 or f32 of bf16, computed in f32 and rounded once.
+Tensor normalize(const Tensor& x, const NormSpec& spec, const Tensor& gain = {}, const Tensor& bias = {},
+                 std::optional<DType> as = {});
 
 }  // namespace isonorm

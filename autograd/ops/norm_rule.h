@@ -12,16 +12,19 @@ struct NormResult {
 };
 
 // Throws as `op` where the arguments do not fit.
-void check_norm(const char* op, const NormSpec& spec, const Tensor& x, const Tensor& gain, const Tensor& bias);
+void check_norm(const char* op, const NormSpec& spec, const Tensor& x, const Tensor& gain, const Tensor& bias,
+                DType as);
 
-// Normalizes x, or x + branch where branch is defined (contiguous, as x), which is then also a result. No graph.
+// Normalizes x, or x + branch where branch is defined (contiguous), which is then also a result, of x's dtype; y is of
+// dtype `as`. No graph. Of bf16 and f32 together everything is computed in f32 and each result rounded once.
 NormResult norm_forward(const NormSpec& spec, const Tensor& x, const Tensor& branch, const Tensor& gain,
-                        const Tensor& bias);
+                        const Tensor& bias, DType as);
 
 // What a gradient of it needs. Without gain and bias the result serves: its reader keeps it anyway, and the input need
 // not stay alive.
 struct NormTape {
   NormSpec spec;
+  DType computed_in;
   bool normalized;
   Saved x, stats, gain;
 
@@ -30,7 +33,8 @@ struct NormTape {
   struct Gradients {
     Tensor dx, dgain, dbias;
   };
-  // dx = d/dx of <dy, y> + dsum (which may be undefined); gradients of gain and bias where wanted.
+  // dx = d/dx of <dy, y> + dsum (which may be undefined); gradients of gain and bias where wanted; of the dtype in which
+  // they are computed.
   Gradients backward(const Tensor& dy, const Tensor& dsum, bool wants_gain, bool wants_bias) const;
 };
 

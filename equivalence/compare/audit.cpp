@@ -56,7 +56,7 @@ double drift_of(const Tensor& rows) {
 class Auditor {
  public:
   Auditor(const training::TrainingOptions& o, const TensorMap& weights) : o_(o) {
-    o_.dtype = DType::f64;
+    o_.dtype = DType::f64, o_.precision = {};  // each measurement says its own
     shape_.vocab = o.vocab;
     manual_seed(o.seed);
     raw_ = build_model(o_, shape_, Stream(StreamForm::layer_norm, o.width));

@@ -12,6 +12,7 @@
 #include "autograd/ops/shape.h"
 #include "core/view.h"
 #include "optim/clip.h"
+#include "training/model_options.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -19,6 +20,14 @@ namespace {
 void remember(nn::Module& m, std::vector<std::pair<nn::Module*, bool>>& flags) {
   flags.emplace_back(&m, m.training());
   for (const auto& child : m.children()) remember(*child, flags);
+}
+
+// Throws where a listed model computes in another dtype than its parameters'.
+void check_one_dtype(const nn::Module& m) {
+  const auto options = training::ModelOptions::of(m);
+  const auto parameters = m.parameters();
+  if (options && !parameters.empty() && parameters[0].dtype() == DType::f32)
+    training::check_full_precision(options->transformer().precision, "compare");
 }
 
 }  // namespace
@@ -32,6 +41,7 @@ Partners partners(const nn::Module& a, const nn::Module& b, const ParameterMap& 
   };
   reason->clear();
   if (&a == &b) fail("a model was compared with itself");
+  for (const nn::Module* m : {&a, &b}) check_one_dtype(*m);
   for (const nn::Parameter& p : a.named_parameters()) {
     const auto route = map.route(p.name);
     if (!route) continue;

@@ -13,7 +13,7 @@ struct Partners {
 };
 
 // Why A and B cannot be compared, in *reason (empty where they can): a partner that is missing, has another shape or
-// dtype, or shares its memory with A; a parameter of B that nothing goes to.
+// dtype, or shares its memory with A; a parameter of B that nothing goes to. Throws where a model is in mixed precision.
 Partners partners(const nn::Module& a, const nn::Module& b, const ParameterMap& map, std::string* reason);
 
 // B's parameters from A's.

@@ -18,4 +18,7 @@ ExperimentResult conversion(const ExperimentOptions& options);
 // least 24 seeds.
 ExperimentResult controls(const ExperimentOptions& options);
 
+// What mixed precision does to a loss curve (1905.12322), against f32 and f32 from other weights.
+ExperimentResult precision(const ExperimentOptions& options);
+
 }  // namespace isonorm::equivalence

@@ -28,6 +28,10 @@ constexpr Experiment kExperiments[] = {
      "30 times what four controls reach, and 64 eps, rejects a training that differs by rounding alone in at most one "
      "proof of a thousand.",
      "docs/equivalence.md, the criterion of this program", controls, /*reads_data=*/false, /*takes_seeds=*/true},
+    {"precision",
+     "A Transformer whose products are bf16 and whose weights and optimizer stay f32 trains as in f32, without loss "
+     "scaling: its losses differ less from f32's than those of f32 from other initial weights.",
+     "Kalamkar et al., A Study of BFLOAT16 for Deep Learning Training, 1905.12322, section 4", precision},
 };
 
 std::string command_of(const Experiment& e, const ExperimentOptions& o) {

@@ -33,7 +33,8 @@ bool convertible(const TensorMap& state, const Layout& layout) {
 // The options in which two models differ, but those that act in training alone, and, where the forms of the stream are
 // coordinates of one function, the forms and what is folded on the way.
 std::string different_options(const Metadata& a, const Metadata& b, bool forms_too) {
-  std::set<std::string> free = {"model.dropout", "model.stochastic_depth"};
+  // What acts in training alone, and in what the function is computed: here f64.
+  std::set<std::string> free = {"model.dropout", "model.stochastic_depth", "model.precision", "model.stream_precision"};
   if (!forms_too)
     free.insert({"model.stream", "model.storage", "model.affine", "model.bias", "model.tied", "model.layer_scale",
                  "model.recentring", "model.centre_readers"});

@@ -7,7 +7,8 @@
 
 namespace isonorm::nn {
 
-// The residual stream between two sub-layers: tensors [..., stored width] of one floating dtype.
+// The residual stream between two sub-layers: tensors [..., stored width] of one floating dtype,
+// but for a branch of bf16 beside a stream of f32.
 struct Residual {
   Tensor stream;
   Tensor pending;    // a branch that was computed but not yet added; undefined where none waits
@@ -29,10 +30,13 @@ class Connection : public Module {
  public:
   explicit Connection(const Stream& stream) : stream_(stream) {}
 
-  // The rows that the branch reads, or the head behind the last sub-layer: shape and dtype of the stream.
+  // The rows that the branch reads, or the head behind the last sub-layer: shape of the stream, dtype of the stream or
+  // of the branches.
   virtual Tensor read(Residual& r) = 0;
-  // Takes the branch's output into the stream. Throws where shape or dtype are not the stream's, at the latest when the
-  // two are added.
+  // The same in the dtype of the branches (Stream::precision()).
+  Tensor rows(Residual& r);
+  // Takes the branch's output into the stream. Throws where the shape is not the stream's, at the latest when the two
+  // are added.
   virtual void join(Residual& r, const Tensor& branch) = 0;
   // What a reader [out, d] with bias [out] (or none) multiplies the rows of read() with. Throws where the weight is not
   // of the stream's width.

@@ -3,8 +3,9 @@
 namespace isonorm::nn {
 
 Tensor PreNorm::read(Residual& r) {
-  if (!r.pending.defined()) return normalize(r.stream);
-  const auto [sum, rows] = add_normalize(r.stream, r.pending);
+  const DType dtype = stream().precision().branch_dtype(r.stream.dtype());
+  if (!r.pending.defined()) return normalize(r.stream, dtype);
+  const auto [sum, rows] = add_normalize(r.stream, r.pending, dtype);
   r.stream = sum, r.pending = {};
   return rows;
 }

@@ -9,6 +9,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/ops/copy.h"
 #include "autograd/ops/loss.h"
+#include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
 #include "equivalence/lockstep/prove.h"
@@ -106,10 +107,11 @@ Outcome train(const Make& make, const How& how, Device device) {
 
 // Three steps on the CPU and on cuda:0. In f64 rounding is all that may differ, and AdamW's eps is large beside what
 // rounding leaves of a gradient that is 0; in f32 and bf16 such a gradient makes a step of its own: losses alone.
-void compare(const std::string& name, const Make& make, const How& how = {}) {
+constexpr double kInBf16 = 0.03;
+void compare(const std::string& name, const Make& make, const How& how = {}, std::optional<double> losses = {}) {
   INFO(name << ", " << text(how.dtype));
   const Outcome here = train(make, how, kCpu), there = train(make, how, kCuda);
-  const double bound = how.dtype == DType::f64 ? 1e-10 : how.dtype == DType::f32 ? 1e-4 : 0.03;
+  const double bound = losses.value_or(how.dtype == DType::f64 ? 1e-10 : how.dtype == DType::f32 ? 1e-4 : kInBf16);
   for (size_t i = 0; i < here.losses.size(); ++i) CHECK(there.losses[i] == Approx(here.losses[i]).epsilon(bound));
   CHECK(here.losses.back() != here.losses.front());
   for (size_t i = 0; i < here.weights.size(); ++i) {
@@ -148,6 +150,52 @@ TEST_CASE("models train on a device in f32 and bf16") {
       compare(text("gpt ", nn::name_of(form)), gpt(small(form)), {.dtype = dtype});
       compare(text("vit ", nn::name_of(form)), vit(small(form)), {.dtype = dtype});
     }
+}
+
+TEST_CASE("models train on a device in mixed precision: bf16 products, f32 parameters") {
+  for (StreamForm form : nn::kStreamForms)
+    for (nn::Precision stream : {nn::Precision::full, nn::Precision::bf16}) {
+      nn::TransformerOptions t = small(form);
+      t.precision = {nn::Precision::bf16, stream};
+      const std::string name = text(nn::name_of(form), ", stream ", nn::name_of(stream));
+      compare("vit " + name, vit(t), {.dtype = DType::f32}, kInBf16);
+      t.affine = t.centre_readers = true;
+      t.positions = nn::Positions::rotary, t.activation = nn::Activation::swiglu;
+      compare("gpt " + name, gpt(t, true), {.dtype = DType::f32}, kInBf16);
+      const auto fused = [](nn::Module& m, const Tensor& x, const Tensor& y) {
+        auto& model = static_cast<nn::Gpt&>(m);
+        const auto [w, b] = model.head();
+        const Tensor loss = linear_cross_entropy(model.features(x), w, b, y);
+        CHECK(loss.dtype() == DType::f32);
+        return loss;
+      };
+      compare("gpt fused loss " + name, gpt(t), {.dtype = DType::f32, .loss = fused}, kInBf16);
+    }
+}
+
+TEST_CASE("a linear map of bf16 rows gives its f32 weight a gradient that was not rounded, on a device, too") {
+  Generator g{.seed = 5};
+  const Tensor x = to(cast(randn({64, 24}, {}, g), DType::bf16), kCuda), w = to(randn({17, 24}, {}, g), kCuda),
+               b = to(randn({17}, {}, g), kCuda), dy = to(cast(randn({64, 17}, {}, g), DType::bf16), kCuda);
+  require_grad(w), require_grad(b);
+  const Tensor y = linear(x, w, b);
+  CHECK(y.dtype() == DType::bf16);
+  const std::vector<Tensor> d = grad(y, {w, b}, dy);
+  const std::vector<double> xs = x.to_vector<double>(), ds = dy.to_vector<double>();
+  for (int gradient = 0; gradient < 2; ++gradient) {
+    CHECK(d[gradient].dtype() == DType::f32);
+    const std::vector<double> found = d[gradient].to_vector<double>();
+    const int columns = gradient == 0 ? 24 : 1;
+    for (int i = 0; i < 17; ++i)
+      for (int j = 0; j < columns; ++j) {
+        double exact = 0, terms = 0;
+        for (int r = 0; r < 64; ++r) {
+          const double term = ds[r * 17 + i] * (gradient == 0 ? xs[r * 24 + j] : 1);
+          exact += term, terms += std::abs(term);
+        }
+        CHECK(std::abs(found[i * columns + j] - exact) <= 64 * 0x1p-24 * terms);
+      }
+  }
 }
 
 TEST_CASE("losses, limits, averages and modes work on a device") {

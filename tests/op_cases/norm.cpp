@@ -202,7 +202,7 @@ std::vector<FusedCase> add_norm_fused_cases() {
         const auto with = [=](auto call) {
           return [=](const Tensors& t) {
             const AddNorm r = call(t[0], t[1], NormSpec{.kind = kind}, or_undefined(gain_of(affine, t, 2)),
-                                   or_undefined(bias_of(affine, t, 2)));
+                                   or_undefined(bias_of(affine, t, 2)), std::nullopt);
             return Tensors{r.sum, r.normed};
           };
         };

@@ -1,0 +1,64 @@
+// Mixed precision: its description is read back, files of it are the functions that they are in f64, and what holds
+// roundings of one dtype against a bound refuses it.
+#include "equivalence/compare/audit.h"
+#include "equivalence/compare/compare.h"
+#include "equivalence/lockstep/prove.h"
+#include "equivalence/verify/verify.h"
+#include "tests/equivalence/model_files.h"
+#include "tests/equivalence/small_net.h"
+
+using namespace isonorm;
+using namespace isonorm::equivalence;
+using namespace isonorm::training;
+using Catch::Matchers::Contains;
+using isonorm::test::filled_file;
+using isonorm::test::small_gpt;
+
+namespace {
+
+constexpr nn::MixedPrecision kMixed{nn::Precision::bf16, nn::Precision::bf16};
+
+}  // namespace
+
+TEST_CASE("a description names the precision, and is of full precision where it is silent") {
+  const nn::Gpt gpt(small_gpt({.precision = kMixed}));
+  Metadata description = describe(gpt);
+  CHECK(description.at("model.precision") == "bf16");
+  CHECK(description.at("model.stream_precision") == "bf16");
+  CHECK(ModelOptions(description).transformer().precision == kMixed);
+  CHECK(describe(*ModelOptions(description).build()) == description);
+  description.erase("model.precision"), description.erase("model.stream_precision");
+  CHECK(ModelOptions(description).transformer().precision == nn::MixedPrecision());
+  description["model.precision"] = "f16";
+  CHECK_THROWS_WITH(ModelOptions(description), "model file: entry 'model.precision' is 'f16', which it cannot be");
+}
+
+TEST_CASE("a file of mixed precision is converted and verified as the function that it is in f64") {
+  manual_seed(3);
+  nn::Gpt gpt(small_gpt({.precision = kMixed}));
+  const ModelFile mixed = filled_file(gpt);
+  ModelFile full = mixed;
+  full.description.erase("model.precision"), full.description.erase("model.stream_precision");
+  CHECK(verify_models(mixed, full).same());
+  const ModelConversion c = convert_model(mixed, nn::StreamForm::crms_norm);
+  CHECK(c.description.at("model.precision") == "bf16");
+  CHECK_FALSE(verify_models(mixed, filled_file(gpt)).same());  // of other weights
+}
+
+TEST_CASE("proofs and comparisons refuse mixed precision, an audit says each precision itself") {
+  const auto refusal = Contains("the precision is bf16, expected full");
+  TrainingOptions o;
+  o.dtype = DType::f32, o.precision = kMixed;
+  CHECK_THROWS_WITH(prove({.training = o}), Contains("prove: ") && refusal);
+  nn::Gpt a(small_gpt({.precision = kMixed})), b(small_gpt());
+  const auto batch = [](int64_t) -> Examples { throw std::runtime_error("no batch is to be asked for"); };
+  CHECK_THROWS_WITH(compare_gradients(a, b, {}, cross_entropy_of, batch), Contains("compare: ") && refusal);
+  CHECK_THROWS_WITH(compare_gradients(b, a, {}, cross_entropy_of, batch), refusal);
+
+  TrainingOptions small;
+  small.model = &kGpt, small.width = 8, small.depth = 1, small.heads = 2, small.vocab = 5, small.context = 4;
+  small.batch = 4;
+  const AuditResult plain = audit(small);
+  small.precision = kMixed;
+  CHECK(audit(small).bf16_error == plain.bf16_error);
+}

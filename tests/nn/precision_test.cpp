@@ -1,0 +1,303 @@
+// Mixed precision: products, norms and losses on f32 masters against sums in f64, whole models against their copies in
+// f64, and what stays f32.
+#include <cmath>
+
+#include "autograd/engine.h"
+#include "autograd/fused/add_norm.h"
+#include "autograd/fused/linear_cross_entropy.h"
+#include "autograd/fused/mlp.h"
+#include "autograd/grad_mode.h"
+#include "autograd/ops/loss.h"
+#include "autograd/ops/matmul.h"
+#include "autograd/ops/norm.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/random.h"
+#include "autograd/ops/reduce.h"
+#include "nn/gpt.h"
+#include "nn/residual/all.h"
+#include "nn/stream_watch.h"
+#include "nn/vit.h"
+#include "optim/adamw.h"
+#include "tests/support/catch.h"
+#include "tests/support/nearest_bf16.h"
+#include "tests/support/same_bytes.h"
+
+using namespace isonorm;
+using namespace isonorm::nn;
+using Values = std::vector<double>;
+
+namespace {
+
+constexpr MixedPrecision kMixed{Precision::bf16, Precision::full}, kWithStream{Precision::bf16, Precision::bf16};
+constexpr double kHalf = 0x1p-8;  // a rounding to bf16 changes an entry by at most this share of it
+
+Values rounded(const Tensor& x) {
+  Values v = x.to_vector<double>();
+  for (double& e : v) e = test::nearest_bf16(e);
+  return v;
+}
+
+// A leaf of f32, and one of bf16.
+Tensor master(const Dims& shape) {
+  Tensor t = randn(shape);
+  require_grad(t);
+  return t;
+}
+Tensor rows_of(const Dims& shape) {
+  Tensor t = cast(randn(shape), DType::bf16);
+  require_grad(t);
+  return t;
+}
+
+// Each entry of `found` within `share` of it and `of_terms` of the sum of its absolute terms.
+void check_sums(const Tensor& found, const Values& exact, const Values& terms, double share, double of_terms) {
+  const Values f = found.to_vector<double>();
+  REQUIRE(f.size() == exact.size());
+  for (size_t i = 0; i < f.size(); ++i) {
+    INFO(i << ": " << f[i] << " and " << exact[i]);
+    CHECK(std::abs(f[i] - exact[i]) <= share * std::abs(exact[i]) + of_terms * terms[i]);
+  }
+}
+
+// sum_k a(i, k) b(k, j) with the sum of its absolute terms.
+template <class A, class B> std::pair<Values, Values> product(int m, int k, int n, A&& a, B&& b) {
+  Values sums(m * n), terms(m * n);
+  for (int i = 0; i < m; ++i)
+    for (int j = 0; j < n; ++j)
+      for (int l = 0; l < k; ++l) sums[i * n + j] += a(i, l) * b(l, j), terms[i * n + j] += std::abs(a(i, l) * b(l, j));
+  return {sums, terms};
+}
+
+// ||a - b|| / ||b|| over all gradients.
+double deviation(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+  double difference = 0, size = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const Values x = a[i].to_vector<double>(), y = b[i].to_vector<double>();
+    for (size_t k = 0; k < x.size(); ++k) difference += (x[k] - y[k]) * (x[k] - y[k]), size += y[k] * y[k];
+  }
+  return std::sqrt(difference / size);
+}
+
+}  // namespace
+
+TEST_CASE("a linear map of bf16 rows rounds its f32 weight once, and gives it an f32 gradient") {
+  manual_seed(1);
+  const int rows = 40, in = 24, out = 17;
+  const Tensor x = rows_of({rows, in}), w = master({out, in}), b = master({out});
+  const Tensor y = linear(x, w, b);
+  CHECK(y.dtype() == DType::bf16);
+  const Values xs = x.to_vector<double>(), ws = rounded(w), bs = rounded(b);
+  auto [exact, terms] = product(
+      rows, in, out, [&](int i, int k) { return xs[i * in + k]; }, [&](int k, int j) { return ws[j * in + k]; });
+  for (int i = 0; i < rows; ++i)
+    for (int j = 0; j < out; ++j) exact[i * out + j] += bs[j], terms[i * out + j] += std::abs(bs[j]);
+  check_sums(y, exact, terms, kHalf, in * 0x1p-24);
+
+  const Tensor dy = cast(randn({rows, out}), DType::bf16);
+  const Tensor loss = sum(cast(y, DType::f32) * cast(dy, DType::f32));
+  const Tensor leaves[] = {x, w, b};
+  const std::vector<Tensor> g = grad({&loss, 1}, leaves);
+  CHECK(g[0].dtype() == DType::bf16);
+  CHECK(g[1].dtype() == DType::f32);
+  CHECK(g[2].dtype() == DType::f32);
+  const Values d = dy.to_vector<double>();
+  const auto [dx, dx_terms] = product(
+      rows, out, in, [&](int i, int k) { return d[i * out + k]; }, [&](int k, int j) { return ws[k * in + j]; });
+  check_sums(g[0], dx, dx_terms, kHalf, out * 0x1p-24);
+  // No rounding to bf16 here: what f32 sums alone leave.
+  const auto [dw, dw_terms] = product(
+      out, rows, in, [&](int i, int k) { return d[k * out + i]; }, [&](int k, int j) { return xs[k * in + j]; });
+  check_sums(g[1], dw, dw_terms, 0, rows * 0x1p-24);
+  const auto [db, db_terms] = product(
+      out, rows, 1, [&](int i, int k) { return d[k * out + i]; }, [](int, int) { return 1.0; });
+  check_sums(g[2], db, db_terms, 0, rows * 0x1p-24);
+}
+
+TEST_CASE("mlp and linear_cross_entropy take bf16 rows and f32 weights: gradients and loss are f32") {
+  manual_seed(2);
+  const int rows = 12, in = 16, hidden = 24, classes = 9;
+  const Tensor x = rows_of({rows, in}), w1 = master({hidden, in}), b1 = master({hidden}), w2 = master({in, hidden}),
+               b2 = master({in}), w3 = master({classes, in}), b3 = master({classes});
+  const Tensor targets = randint(0, classes, {rows});
+  const Tensor y = mlp(x, w1, b1, w2, b2);
+  CHECK(y.dtype() == DType::bf16);
+  const Tensor loss = linear_cross_entropy(y, w3, b3, targets);
+  CHECK(loss.dtype() == DType::f32);
+  const std::vector<Tensor> parameters = {w1, b1, w2, b2, w3, b3};
+  const std::vector<Tensor> g = grad({&loss, 1}, parameters);
+  // The same with every number in f64.
+  std::vector<Tensor> wide;
+  for (const Tensor& t : {x, w1, b1, w2, b2, w3, b3}) {
+    wide.push_back(cast(detach(t), DType::f64));
+    require_grad(wide.back());
+  }
+  const Tensor exact = reference::linear_cross_entropy(reference::mlp(wide[0], wide[1], wide[2], wide[3], wide[4]),
+                                                       wide[5], wide[6], targets);
+  // Roundings on the way of a number: weights, hidden row, activation, result; weights and logits of the loss; and as
+  // many on the way back.
+  CHECK(deviation(g, grad({&exact, 1}, std::span(wide).subspan(1))) < 12 * kHalf);
+  for (const Tensor& t : g) CHECK(t.dtype() == DType::f32);
+  // Sums in f32 are no numbers of bf16, but for one in 2^16.
+  int of_bf16 = 0;
+  const Values dw1 = g[0].to_vector<double>(), dw3 = g[4].to_vector<double>();
+  for (const Values& v : {dw1, dw3})
+    for (double e : v) of_bf16 += e == test::nearest_bf16(e);
+  CHECK(of_bf16 < static_cast<int>(dw1.size() + dw3.size()) / 8);
+}
+
+TEST_CASE("a norm reads f32 and writes bf16, rounded once; the sum before it stays f32") {
+  manual_seed(3);
+  const int rows = 6, width = 32;
+  for (NormKind kind : {NormKind::layer, NormKind::rms, NormKind::crms, NormKind::crms_isometric, NormKind::none})
+    for (bool affine : {false, true}) {
+      INFO(name_of(kind) << (affine ? " affine" : ""));
+      const NormSpec spec{.kind = kind};
+      const Tensor x = master({rows, width}), branch = rows_of({rows, width});
+      const Tensor gain = affine ? master({width}) : Tensor(), bias = affine ? master({width}) : Tensor();
+      const AddNorm r = add_norm(x, branch, spec, gain, bias, DType::bf16);
+      CHECK(r.sum.dtype() == DType::f32);
+      CHECK(r.normed.dtype() == DType::bf16);
+      CHECK(same_bytes(r.sum, x + cast(branch, DType::f32)));
+      std::vector<Tensor> in = {x, branch}, wide;
+      if (affine) in.insert(in.end(), {gain, bias});
+      for (const Tensor& t : in) {
+        wide.push_back(cast(detach(t), DType::f64));
+        require_grad(wide.back());
+      }
+      const Tensor sum64 = wide[0] + wide[1],
+                   y64 = normalize(sum64, spec, affine ? wide[2] : Tensor(), affine ? wide[3] : Tensor());
+      check_sums(r.normed, y64.to_vector<double>(), Values(rows * width, 4.0), kHalf, width * 0x1p-24);
+      CHECK(same_bytes(normalize(r.sum, spec, gain, bias, DType::bf16), r.normed));
+
+      const Tensor dy = cast(randn({rows, width}), DType::bf16), dsum = randn({rows, width});
+      const Tensor loss = sum(cast(r.normed * dy, DType::f32)) * 0.0 + sum(r.sum * dsum) +
+                          sum(cast(r.normed, DType::f32) * cast(dy, DType::f32));
+      const Tensor loss64 = sum(y64 * cast(dy, DType::f64)) + sum(sum64 * cast(dsum, DType::f64));
+      const std::vector<Tensor> g = grad({&loss, 1}, in), g64 = grad({&loss64, 1}, wide);
+      for (size_t i = 0; i < g.size(); ++i) CHECK(g[i].dtype() == in[i].dtype());
+      // The row that is kept without a gain is off by kHalf, and so is the branch's gradient.
+      CHECK(deviation({g[0]}, {g64[0]}) < kHalf);
+      CHECK(deviation({g[1]}, {g64[1]}) < 2 * kHalf);
+      for (size_t i = 2; i < g.size(); ++i) CHECK(deviation({g[i]}, {g64[i]}) < width * 0x1p-22);
+    }
+}
+
+TEST_CASE("whole models in mixed precision: losses and gradients within what their roundings explain") {
+  const int depth = 2;
+  const auto check_model = [&](Module& model, const Tensor& inputs, const Tensor& targets, Module& wide) {
+    wide.to(DType::f64);
+    for (const Parameter& p : wide.named_parameters()) copy_into(p.tensor, *model.state_dict().find(p.name));
+    const Tensor logits = model(inputs);
+    CHECK(logits.dtype() == DType::f32);
+    const Tensor loss = cross_entropy(logits, targets);
+    CHECK(loss.dtype() == DType::f32);
+    const std::vector<Tensor> g = grad({&loss, 1}, model.parameters());
+    for (const Tensor& t : g) CHECK(t.dtype() == DType::f32);
+    const Tensor in = is_floating(inputs.dtype()) ? cast(inputs, DType::f64) : inputs;
+    const Tensor exact_logits = wide(in), exact = cross_entropy(exact_logits, targets);
+    CHECK(exact_logits.dtype() == DType::f64);
+    // A number passes 7 roundings in attention (rows and weight of qkv, qkv itself, scores' rows, weight of proj, its
+    // result, the stream where it is bf16) and 7 in the MLP (swiglu's product one more); then the final rows, the
+    // head's weight and the logits. A gradient passes them again on its way back.
+    const double off = deviation({logits}, {exact_logits});
+    CHECK(off < (15 * depth + 3) * kHalf);
+    CHECK(off > 0x1p-13);  // and not f32's
+    const double back = deviation(g, grad({&exact, 1}, wide.parameters()));
+    CHECK(back < 2 * (15 * depth + 3) * kHalf);
+    CHECK(back > 0x1p-13);
+    CHECK(std::abs(loss.item() - exact.item()) < (15 * depth + 3) * kHalf * exact.item());
+  };
+  for (StreamForm form : kStreamForms)
+    for (const MixedPrecision& precision : {kMixed, kWithStream}) {
+      INFO(name_of(form) << ", stream " << name_of(precision.stream));
+      manual_seed(1);
+      TransformerOptions t{.width = 32, .depth = depth, .heads = 4, .stream = form, .precision = precision};
+      const VitOptions images{.image = 12, .patch = 4, .transformer = t};
+      Vit vit(images), wide_vit(images);
+      check_model(vit, randn({8, 12, 12, 1}), randint(0, 10, {8}), wide_vit);
+      t.affine = t.centre_readers = true, t.activation = Activation::swiglu, t.positions = Positions::rotary;
+      t.branch.layer_scale = 0.5;
+      const GptOptions text{.vocab = 40, .context = 16, .tied = true, .transformer = t};
+      Gpt gpt(text), wide_gpt(text);
+      const Tensor ids = randint(0, 40, {4, 16}), targets = randint(0, 40, {4, 16});
+      check_model(gpt, ids, targets, wide_gpt);
+      const auto [w, b] = gpt.head();
+      const Tensor fused = linear_cross_entropy(gpt.features(ids), w, b, targets);
+      CHECK(fused.dtype() == DType::f32);
+      CHECK(fused.item() == Approx(cross_entropy(gpt(ids), targets).item()).epsilon(kHalf));
+    }
+  manual_seed(1);
+  const TransformerOptions post{
+      .width = 32, .depth = depth, .heads = 4, .affine = true, .residual = kPostNorm, .precision = kMixed};
+  const VitOptions images{.image = 12, .patch = 4, .mean_pool = true, .transformer = post};
+  Vit vit(images), wide(images);
+  check_model(vit, randn({8, 12, 12, 1}), randint(0, 10, {8}), wide);
+}
+
+TEST_CASE("mixed precision: parameters, gradients and states stay f32; the stream's dtype is an option") {
+  for (const MixedPrecision& precision : {kMixed, kWithStream}) {
+    manual_seed(1);
+    Gpt gpt({.vocab = 20, .context = 8, .transformer = {.width = 16, .depth = 2, .heads = 2, .precision = precision}});
+    gpt.train();
+    optim::AdamW adamw(gpt.parameters(), {.lr = 1e-3});
+    const Tensor ids = randint(0, 20, {4, 8});
+    int seen = 0;
+    {
+      const StreamWatch watch([&](const std::string&, const StreamNorm&, const Tensor& rows) {
+        CHECK(rows.dtype() == (precision.stream == Precision::bf16 ? DType::bf16 : DType::f32));
+        ++seen;
+      });
+      backward(cross_entropy(gpt(ids), ids));
+    }
+    CHECK(seen == 5);
+    const Tensor before = detach(gpt.parameters()[0]) + 0.0;
+    adamw.step();
+    for (const Tensor& p : gpt.parameters()) {
+      CHECK(p.dtype() == DType::f32);
+      CHECK(gradient(p).dtype() == DType::f32);
+    }
+    for (const auto& [name, tensor] : adamw.state_dict())
+      if (is_floating(tensor.dtype()) && tensor.numel() > 1) CHECK(tensor.dtype() == DType::f32);
+    CHECK_FALSE(same_bytes(before, gpt.parameters()[0]));
+  }
+}
+
+TEST_CASE("mixed precision is of f32 parameters: a model of f64 or bf16 is that of full precision, bit by bit") {
+  const Tensor ids = randint(0, 20, {4, 8});
+  for (DType dtype : {DType::f64, DType::bf16}) {
+    const auto logits = [&](const MixedPrecision& precision) {
+      manual_seed(1);
+      Gpt gpt(
+          {.vocab = 20, .context = 8, .transformer = {.width = 16, .depth = 2, .heads = 2, .precision = precision}});
+      gpt.to(dtype);
+      return gpt(ids);
+    };
+    CHECK(same_bytes(logits(kWithStream), logits({})));
+  }
+}
+
+TEST_CASE("mixed precision: prepared weights leave the bits, a clone has the same") {
+  manual_seed(1);
+  Gpt gpt({.vocab = 20, .context = 8, .transformer = {.width = 16, .depth = 2, .heads = 2, .precision = kMixed}});
+  const Tensor ids = randint(0, 20, {4, 8});
+  const NoGrad no_grad;
+  const Tensor logits = gpt(ids);
+  Gpt copy = clone(gpt);
+  CHECK(copy.options.transformer.precision == kMixed);
+  CHECK(same_bytes(copy(ids), logits));
+  gpt.prepare_inference();
+  CHECK(same_bytes(gpt(ids), logits));
+}
+
+TEST_CASE("mixed precision: what does not fit is refused with both dtypes") {
+  using Catch::Matchers::Contains;
+  TransformerOptions t{.precision = {Precision::full, Precision::bf16}};
+  CHECK_THROWS_WITH(t.complete(), Contains("stream's precision is bf16, that of products full"));
+  const Tensor f32 = randn({4, 4}), bf16 = cast(f32, DType::bf16), f64 = cast(f32, DType::f64);
+  CHECK_THROWS_WITH(linear(f32, bf16), Contains("f32") && Contains("bf16"));
+  CHECK_THROWS_WITH(linear(bf16, f64), Contains("bf16") && Contains("f64"));
+  CHECK_THROWS_WITH(linear(bf16, f32, cast(randn({4}), DType::bf16)), Contains("dtypes differ"));
+  CHECK_THROWS_WITH(mlp(f32, bf16, {}, bf16, {}), Contains("w1 is bf16"));
+  CHECK_THROWS_WITH(add_norm(bf16, f32, {}), Contains("bf16") && Contains("f32"));
+  CHECK_THROWS_WITH(normalize(f64, {}, {}, {}, DType::bf16), Contains("the input is f64, asked for is bf16"));
+}
