@@ -24,6 +24,7 @@
 #include "autograd/ops/softmax.h"
 #include "core/error.h"
 #include "core/memory/allocator.h"
+#include "core/memory/upload.h"
 #include "core/packing.h"
 #include "core/print.h"
 #include "core/random.h"

@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include "data/prefetch.h"
+#include "data/ahead.h"
 
 namespace isonorm::data {
 
@@ -45,14 +45,17 @@ Loader::Loader(const LabelledImages& set, LoaderOptions options)
       options_(options),
       sampler_(set.images.size(0), options.rows, options.seed),
       // The thread owns a sampler of its own, so that it shares nothing with batch().
-      ahead_(std::make_unique<Prefetch<Batch>>(
+      ahead_(std::make_unique<Ahead<Batch>>(
           [set, options, sampler = sampler_](int64_t step) mutable {
             return gather_batch(set, sampler.batch(step), options.scale);
           },
-          options.prefetch)) {}
+          options.prefetch, options.device)) {}
 Loader::~Loader() = default;
 
-Batch Loader::batch(int64_t step) { return gather_batch(set_, sampler_.batch(step), options_.scale); }
+Batch Loader::batch(int64_t step) {
+  const Batch b = gather_batch(set_, sampler_.batch(step), options_.scale);
+  return {upload(b.images, options_.device)->take(), upload(b.labels, options_.device)->take()};
+}
 Batch Loader::next() { return ahead_->next(); }
 void Loader::seek(int64_t step) { ahead_->seek(step); }
 

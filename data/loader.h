@@ -9,7 +9,7 @@
 
 namespace isonorm::data {
 
-template <class T> class Prefetch;  // data/prefetch.h
+template <class B> class Ahead;  // data/ahead.h
 
 struct Batch {
   Tensor images;  // floating [rows, height, width, 1]
@@ -33,7 +33,8 @@ struct LoaderOptions {
   int64_t rows = 64;
   uint64_t seed = 0;
   PixelScale scale = {};
-  int prefetch = 2;  // batches a thread prepares ahead of next(); 0: none, next() prepares them itself
+  int prefetch = 2;      // batches a thread prepares ahead of next(); 0: none, next() prepares them itself
+  Device device = kCpu;  // where batches arrive; those of next() travel while the device computes
 };
 
 // Shuffled training batches, by number or one after the other. Copies of the set's handles are kept, not of its pixels.
@@ -52,7 +53,7 @@ class Loader {
   LabelledImages set_;
   LoaderOptions options_;
   Sampler sampler_;
-  std::unique_ptr<Prefetch<Batch>> ahead_;
+  std::unique_ptr<Ahead<Batch>> ahead_;
 };
 
 }  // namespace isonorm::data

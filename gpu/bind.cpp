@@ -17,8 +17,25 @@
 #include "gpu/slots.h"
 #include "gpu/stream.h"
 #include "gpu/transfer.h"
+#include "gpu/upload.h"
 
 namespace isonorm {
+namespace {
+
+// Marks of a profile are events of a device's stream.
+constexpr profile::DeviceClock kClock{.mark = [](Device device) -> profile::Mark {
+                                        auto event = std::make_shared<gpu::Event>(device.index, true);
+                                        event->record(gpu::stream_of(device));
+                                        return event;
+                                      },
+                                      .seconds =
+                                          [](const profile::Mark& from, const profile::Mark& to) {
+                                            const auto* end = static_cast<const gpu::Event*>(to.get());
+                                            end->wait();
+                                            return end->seconds_since(*static_cast<const gpu::Event*>(from.get()));
+                                          }};
+
+}  // namespace
 
 void start_cuda() {
   gpu::check_device({DeviceKind::cuda, 0});
@@ -28,6 +45,8 @@ void start_cuda() {
     bind_allocator(device, &gpu::device_allocator(device));
   }
   kernels::transfer = &gpu::transfer;
+  profile::device_clock = &kClock;
+  begin_upload = &gpu::begin_upload;
 
   kernels::copy_on.bind_cuda(&gpu::copy);
   kernels::fill_on.bind_cuda(&gpu::fill);

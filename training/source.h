@@ -23,7 +23,8 @@ class Source {
     if (o.model->input == Input::images) {
       images_ = data::FashionMnist::load(o.data);
       loader_.emplace(images_->train,
-                      data::LoaderOptions{.rows = o.batch, .seed = o.seed, .scale = scale(), .prefetch = 0});
+                      data::LoaderOptions{
+                          .rows = o.batch, .seed = o.seed, .scale = scale(), .prefetch = ahead(), .device = o.device});
       shape_.image = images_->train.images.size(1);
       shape_.classes = data::FashionMnist::kClasses;
     } else {
@@ -35,19 +36,27 @@ class Source {
       const int64_t shown = text_->length() - text_->held_out_length();
       check(o.context >= 1 && o.context < shown, o.data, ": a context of ", o.context, " needs a text of ", o.context,
             " characters and one more, this has ", shown, " to train on");
+      text_loader_.emplace(*text_, data::TextLoaderOptions{
+                                       .rows = o.batch, .length = o.context, .prefetch = ahead(), .device = o.device});
     }
   }
 
   const ModelShape& shape() const { return shape_; }
   int64_t context() const { return text_ ? options_.context : 0; }  // characters in an example; 0: it is an image
-  // On options.device.
+  // On options.device; on a GPU that of the next step is on its way meanwhile.
   Examples batch(int64_t step) {
+    if (step != next_) text_ ? text_loader_->seek(step) : loader_->seek(step);
+    next_ = -1;  // until there is one
+    Examples e;
     if (text_) {
-      const data::TextBatch b = text_->batch(options_.batch, options_.context, step);
-      return Examples{b.x, b.y}.on(options_.device);
+      const data::TextBatch b = text_loader_->next();
+      e = {b.x, b.y};
+    } else {
+      const data::Batch b = loader_->next();
+      e = {b.images, b.labels};
     }
-    const data::Batch b = loader_->batch(step);
-    return Examples{b.images, b.labels}.on(options_.device);
+    next_ = step + 1;
+    return e;
   }
   // Examples of the test pass: the test images, or windows of the held-out text (0 where it is shorter than one).
   int64_t test_count() const {
@@ -85,12 +94,16 @@ class Source {
   }
 
   data::PixelScale scale() const { return {.dtype = options_.dtype}; }
+  // Batches beyond the one in use: two, where they travel; none on the CPU, whose cores compute.
+  int ahead() const { return options_.device == kCpu ? 0 : 2; }
 
   TrainingOptions options_;
   ModelShape shape_;
   std::optional<data::FashionMnist> images_;
   std::optional<data::Loader> loader_;
   std::optional<data::Text> text_;
+  std::optional<data::TextLoader> text_loader_;
+  int64_t next_ = 0;  // the step whose batch the loader gives next
 };
 
 }  // namespace isonorm::training

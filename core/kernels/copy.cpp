@@ -15,7 +15,8 @@ void copy_between(const Tensor& dst, const Tensor& src) {
   const Tensor there = as_it_is ? dst : empty(src.shape(), {src.dtype(), dst.device()});
   {
     std::optional<profile::Timer> timer;
-    if (profile::recording()) timer.emplace("transfer", tensor_bytes(from), 0);
+    const Device gpu = dst.device() == kCpu ? src.device() : dst.device();  // in whose order it is done
+    if (profile::recording()) timer.emplace("transfer", tensor_bytes(from), 0, gpu);
     there.impl().storage->bump_version();
     transfer(there, from);
   }

@@ -50,7 +50,7 @@ template <class... A> class Kernel<void(A...)> {
     check(f != nullptr, name_, ": no kernel for ", device);
     (each_tensor([&](const Tensor& t) { check_place(t, device); }, args), ...);
     if (profile::recording()) [[unlikely]] {
-      const profile::Timer timer(name_, bytes_of_all(args...), flops_ ? flops_(args...) : 0);
+      const profile::Timer timer(name_, bytes_of_all(args...), flops_ ? flops_(args...) : 0, device);
       return f(args...);
     }
     f(args...);

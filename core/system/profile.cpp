@@ -18,10 +18,17 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// The marks around a call on a GPU, whose times are asked for when the device has long been there.
+struct Pending {
+  size_t call;
+  Mark begin, end;
+};
+
 struct Recorder {
   std::mutex mutex;
   Clock::time_point begin;
   std::vector<Call> calls;
+  std::vector<Pending> pending;
 
   double now() const { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 } recorder;
@@ -36,7 +43,8 @@ struct WholeProgram {
   WholeProgram() {
     if (wanted()) start();
   }
-  ~WholeProgram() {
+  ~WholeProgram() { finish(); }
+  void finish() const {
     if (!wanted() || !recording()) return;
     try {
       const Profile profile = stop();
@@ -49,7 +57,34 @@ struct WholeProgram {
   }
 } whole_program;
 
+// A mark of a GPU's clock. That ends before this file's objects do, so a profile of the whole program is to end before it.
+Mark marked(Device device) {
+  if (device == kCpu || !device_clock) return {};
+  Mark mark = device_clock->mark(device);
+  [[maybe_unused]] static const int once = std::atexit([] { whole_program.finish(); });
+  return mark;
+}
+
 thread_local std::vector<const std::string*> backward_paths;  // of the rules that run, the innermost last
+
+// Fills in what the marks say, of all calls on a device since start(). One wait for each device; then its clock is read
+// beside the host's. Returns the host's time when the last one was there, 0 where there is none.
+double read_marks(std::vector<Call>& calls, const std::vector<Pending>& pending) {
+  double over = 0;
+  std::map<int, std::pair<Mark, double>> now;  // by device: a mark, and the host's time when it was over
+  for (const Pending& p : pending) {
+    Call& call = calls[p.call];
+    auto [at, first] = now.try_emplace(call.device.index);
+    if (first) {
+      const Mark last = device_clock->mark(call.device);
+      device_clock->seconds(last, last);
+      at->second = {last, over = recorder.now()};
+    }
+    call.device_seconds = device_clock->seconds(p.begin, p.end);
+    call.device_start = at->second.second - device_clock->seconds(p.begin, at->second.first);
+  }
+  return over;
+}
 
 int this_thread() {
   static std::atomic<int> threads{0};
@@ -59,12 +94,12 @@ int this_thread() {
 
 struct Sum {
   int64_t calls = 0, bytes = 0, flops = 0;
-  double forward = 0, backward = 0;
+  double forward = 0, backward = 0, host = 0;
 
   double seconds() const { return forward + backward; }
   void add(const Call& c) {
-    ++calls, bytes += c.bytes, flops += c.flops;
-    (c.backward ? backward : forward) += c.seconds;
+    ++calls, bytes += c.bytes, flops += c.flops, host += c.seconds;
+    (c.backward ? backward : forward) += c.device == kCpu ? c.seconds : c.device_seconds;
   }
 };
 
@@ -119,6 +154,7 @@ std::string in_json(const std::string& s) {
 void start() {
   const std::lock_guard lock(recorder.mutex);
   recorder.calls.clear();
+  recorder.pending.clear();
   recorder.begin = Clock::now();
   detail::recording = true;
 }
@@ -127,22 +163,35 @@ Profile stop() {
   check(recording(), "profile: stop without start");
   const std::lock_guard lock(recorder.mutex);
   detail::recording = false;
-  return {std::move(recorder.calls), recorder.now()};
+  const double stopped = recorder.now(), over = read_marks(recorder.calls, recorder.pending);
+  recorder.pending.clear();
+  return {std::move(recorder.calls), std::max(stopped, over)};
 }
 
-Timer::Timer(const char* kernel, int64_t bytes, int64_t flops)
+Timer::Timer(const char* kernel, int64_t bytes, int64_t flops, Device device)
     : call_{.kernel = kernel,
             .module = backward_paths.empty() ? Scope::path() : *backward_paths.back(),
             .backward = !backward_paths.empty(),
             .thread = this_thread(),
-            .start = recorder.now(),
+            .start = 0,
             .seconds = 0,
             .bytes = bytes,
-            .flops = flops} {}
+            .flops = flops,
+            .device = device},
+      begin_(marked(device)) {
+  call_.start = recorder.now();
+}
 
 Timer::~Timer() {
   call_.seconds = recorder.now() - call_.start;
+  Mark end;
+  try {
+    if (begin_) end = device_clock->mark(call_.device);
+  } catch (const std::exception&) {
+    // The device is lost: the next wait says so, and this call has no time there.
+  }
   const std::lock_guard lock(recorder.mutex);
+  if (end) recorder.pending.push_back({recorder.calls.size(), std::move(begin_), std::move(end)});
   recorder.calls.push_back(std::move(call_));
 }
 
@@ -151,28 +200,37 @@ Backward::~Backward() { backward_paths.pop_back(); }
 
 std::string tables(const Profile& profile) {
   std::map<std::string, Sum> kernels, modules;
-  std::set<int> threads;
+  std::set<int> threads, places;  // places: devices, -1 the host
   Sum all;
   for (const Call& c : profile.calls) {
     kernels[c.kernel].add(c), modules[without_numbers(c.module)].add(c), all.add(c);
-    threads.insert(c.thread);
+    threads.insert(c.thread), places.insert(c.device == kCpu ? -1 : c.device.index);
   }
+  const bool gpu = !places.empty() && *places.rbegin() >= 0;
+  // The last column where a GPU was called, nothing elsewhere.
+  const auto host = [&](const char* format, auto value) {
+    char buffer[32] = "";
+    if (gpu) std::snprintf(buffer, sizeof buffer, format, value);
+    return std::string(buffer);
+  };
   const auto share = [&](double seconds) { return profile.seconds > 0 ? 100 * seconds / profile.seconds : 0; };
   std::string out;
-  line(out, "%-28s %9s %11s %9s %9s %9s", "kernel", "calls", "ms", "share", "GB/s", "GFLOP/s");
+  const std::string heading = host(" %9s", "host ms");
+  line(out, "%-28s %9s %11s %9s %9s %9s%s", "kernel", "calls", "ms", "share", "GB/s", "GFLOP/s", heading.c_str());
   for (const auto& [name, sum] : longest_first(kernels))
-    line(out, "%-28s %9lld %11.2f %7.1f %% %9s %9s", name.c_str(), static_cast<long long>(sum.calls),
+    line(out, "%-28s %9lld %11.2f %7.1f %% %9s %9s%s", name.c_str(), static_cast<long long>(sum.calls),
          1e3 * sum.seconds(), share(sum.seconds()), rate(sum.bytes, sum.seconds()).c_str(),
-         rate(sum.flops, sum.seconds()).c_str());
-  if (threads.size() < 2) {
+         rate(sum.flops, sum.seconds()).c_str(), host(" %9.2f", 1e3 * sum.host).c_str());
+  if (threads.size() < 2 && places.size() < 2) {  // else calls run beside each other
     const double rest = profile.seconds - all.seconds();
     line(out, "%-28s %9s %11.2f %7.1f %%", "between kernels", "", 1e3 * rest, share(rest));
   }
   line(out, "%-28s %9lld %11.2f\n", "all", static_cast<long long>(all.calls), 1e3 * profile.seconds);
-  line(out, "%-28s %9s %11s %11s %9s", "module", "calls", "forward ms", "backward ms", "share");
+  line(out, "%-28s %9s %11s %11s %9s%s", "module", "calls", "forward ms", "backward ms", "share", heading.c_str());
   for (const auto& [name, sum] : longest_first(modules))
-    line(out, "%-28s %9lld %11.2f %11.2f %7.1f %%", name.empty() ? "(outside of modules)" : name.c_str(),
-         static_cast<long long>(sum.calls), 1e3 * sum.forward, 1e3 * sum.backward, share(sum.seconds()));
+    line(out, "%-28s %9lld %11.2f %11.2f %7.1f %%%s", name.empty() ? "(outside of modules)" : name.c_str(),
+         static_cast<long long>(sum.calls), 1e3 * sum.forward, 1e3 * sum.backward, share(sum.seconds()),
+         host(" %9.2f", 1e3 * sum.host).c_str());
   return out;
 }
 
@@ -181,15 +239,27 @@ void write_trace(const std::string& path, const Profile& profile) {
   check_io(file != nullptr, path, ": cannot be written");
   std::fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[", file.get());
   const char* comma = "\n";
-  for (const Call& c : profile.calls) {
+  const auto event = [&](const Call& c, const char* category, int process, int row, double start, double seconds) {
     std::fprintf(file.get(),
-                 "%s{\"name\":\"%s\",\"cat\":\"%s\",\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,"
+                 "%s{\"name\":\"%s\",\"cat\":\"%s\",\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,"
                  "\"args\":{\"module\":\"%s\",\"bytes\":%lld,\"flops\":%lld}}",
-                 comma, in_json(c.kernel).c_str(), c.backward ? "backward" : "forward", c.thread, 1e6 * c.start,
-                 1e6 * c.seconds, in_json(c.module).c_str(), static_cast<long long>(c.bytes),
-                 static_cast<long long>(c.flops));
+                 comma, in_json(c.kernel).c_str(), category, process, row, 1e6 * start, 1e6 * seconds,
+                 in_json(c.module).c_str(), static_cast<long long>(c.bytes), static_cast<long long>(c.flops));
     comma = ",\n";
+  };
+  std::set<int> gpus;
+  for (const Call& c : profile.calls) {
+    event(c, c.backward ? "backward" : "forward", 1, c.thread, c.start, c.seconds);
+    if (c.device == kCpu) continue;
+    gpus.insert(c.device.index);
+    event(c, "device", 2 + c.device.index, 0, c.device_start, c.device_seconds);
   }
+  const auto called = [&](int process, const std::string& name) {
+    std::fprintf(file.get(), "%s{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":\"%s\"}}", comma,
+                 process, name.c_str());
+  };
+  if (!gpus.empty()) called(1, "host");
+  for (int index : gpus) called(2 + index, text(Device{DeviceKind::cuda, index}));
   std::fputs("]}\n", file.get());
   check_io(std::fflush(file.get()) == 0 && std::ferror(file.get()) == 0, path, ": writing failed");
 }

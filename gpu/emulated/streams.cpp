@@ -169,10 +169,11 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t e, unsigned) {
   return enqueue(s, {[other = e->stream, after = e->after] { drain(*other, after); }});
 }
 
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* e, unsigned) {
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* e, unsigned flags) {
   const Guard guard(lock());
   if (const cudaError_t failed = injected(__func__)) return failed;
   *e = new Event;
+  (*e)->timed = flags != cudaEventDisableTiming;
   return cudaSuccess;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t e) {
@@ -208,7 +209,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t e) {
 cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t begin, cudaEvent_t end) {
   const Guard guard(lock());
   for (const Event* e : {begin, end}) {
-    if (!e->stream) return noted(cudaErrorInvalidResourceHandle);
+    if (!e->stream || !e->timed) return noted(cudaErrorInvalidResourceHandle);
     if (e->stream->done < e->after) return cudaErrorNotReady;
   }
   *ms = std::chrono::duration<float, std::milli>(end->time - begin->time).count();

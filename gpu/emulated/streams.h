@@ -36,6 +36,7 @@ struct Event {
   Stream* stream = nullptr;
   uint64_t after = 0;  // how much of the stream's work
   Graph* capture = nullptr;
+  bool timed = true;
   std::chrono::steady_clock::time_point time;
 };
 
