@@ -2,12 +2,17 @@
 // there are none: device_count() is 0 and nothing here is an error but to ask for one of them.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 
 #include "core/device.h"
 
 namespace isonorm::gpu {
+
+namespace detail {
+inline std::atomic<bool> deterministic{true}, tf32{false};
+}
 
 // Devices that tensors can be on: cuda:0 to cuda:(n - 1). Never throws.
 int device_count();
@@ -30,6 +35,16 @@ Memory memory(Device device = {DeviceKind::cuda, 0});
 void set_memory_limit(int64_t bytes, Device device = {DeviceKind::cuda, 0});
 // Gives what is kept for reuse back to the device.
 void empty_cache(Device device = {DeviceKind::cuda, 0});
+
+// Whether results have the same bits in every run (they have, unless this is said), or sums may be added in an order of
+// their own where that is faster: the gradients of queries in attention by cuDNN.
+inline void set_deterministic(bool always) { detail::deterministic = always; }
+inline bool deterministic() { return detail::deterministic; }
+
+// Whether products of f32 may round their operands to TF32 (10 bits of mantissa) where cuBLASLt computes them. Not
+// unless asked for.
+inline void allow_tf32(bool allowed) { detail::tf32 = allowed; }
+inline bool tf32_allowed() { return detail::tf32; }
 
 // Waits until everything that was asked of the device is done. Throws what went wrong in it.
 void synchronize(Device device = {DeviceKind::cuda, 0});

@@ -95,7 +95,7 @@ void attention_forward(kernels::AttentionSpec spec, const Tensor& out, const Ten
 void attention_backward(kernels::AttentionSpec spec, const kernels::AttentionGradients& out,
                         const kernels::AttentionSaved& saved);
 
-// kernels/attention_bf16.cu: false where it has no kernel for what is asked
+// kernels/attention_bf16.cu: false where neither cuDNN nor it has a kernel for what is asked
 bool attention_forward_bf16(kernels::AttentionSpec spec, const Tensor& out, const Tensor& lse,
                             const kernels::AttentionInputs& in);
 bool attention_backward_bf16(kernels::AttentionSpec spec, const kernels::AttentionGradients& out,
