@@ -41,7 +41,7 @@ if(ISONORM_GPU STREQUAL "auto")
 endif()
 
 file(GLOB gpu_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/gpu/*.cpp ${PROJECT_SOURCE_DIR}/gpu/libraries/*.cpp
-     ${PROJECT_SOURCE_DIR}/gpu/kernels/*.cu)
+     ${PROJECT_SOURCE_DIR}/gpu/kernels/*.cu ${PROJECT_SOURCE_DIR}/gpu/steps/*.cpp ${PROJECT_SOURCE_DIR}/gpu/steps/*.cu)
 list(REMOVE_ITEM gpu_sources ${PROJECT_SOURCE_DIR}/gpu/none.cpp)
 
 # isonorm_gpu_objects(name): what the two forms have in common.

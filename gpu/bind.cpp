@@ -1,5 +1,6 @@
 // What a slot of core/kernels has on a device: the one list of them.
 #include "core/kernels/attention.h"
+#include "core/kernels/checks.h"
 #include "core/kernels/copy.h"
 #include "core/kernels/create.h"
 #include "core/kernels/dropout.h"
@@ -51,7 +52,8 @@ void start_cuda() {
 
   kernels::rotary.bind_cuda(&gpu::rotary);
 
-  kernels::find_outside.bind_cuda(&gpu::find_outside);
+  kernels::check_ids.bind_cuda(&gpu::check_ids);
+  kernels::check_weights.bind_cuda(&gpu::check_weights);
   kernels::take_rows.bind_cuda(&gpu::take_rows);
   kernels::add_rows.bind_cuda(&gpu::add_rows);
   kernels::gather.bind_cuda(&gpu::gather);

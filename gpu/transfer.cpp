@@ -9,6 +9,7 @@
 #include "gpu/device.h"
 #include "gpu/memory.h"
 #include "gpu/recorder.h"
+#include "gpu/steps/capture.h"
 #include "gpu/stream.h"
 
 namespace isonorm::gpu {
@@ -66,7 +67,7 @@ class Staging {
   Piece& next() {
     Piece& p = pieces_[static_cast<size_t>(turn_++) % pieces_.size()];
     if (!p.memory) p.memory = std::make_unique<Pinned>(kPiece);
-    if (p.used) p.done->wait();
+    if (p.used && !p.done->over()) p.done->wait();
     p.used = true;
     return p;
   }
@@ -110,6 +111,7 @@ void between_devices(const Tensor& dst, const Tensor& src, int64_t bytes) {
 void transfer(const Tensor& dst, const Tensor& src) {
   const int64_t bytes = src.numel() * size_of(src.dtype());
   const bool from_host = src.device() == kCpu, to_host = dst.device() == kCpu;
+  if (from_host) refuse_in_capture("it copies a tensor from the host to the device");
   record(Recorded::Kind::copy,
          from_host ? "host to device"
          : to_host ? "device to host"
