@@ -83,6 +83,8 @@ void start_cuda() {
   kernels::sum_squares.bind_cuda(&gpu::sum_squares);
   kernels::scale.bind_cuda(&gpu::scale);
   kernels::clamp.bind_cuda(&gpu::clamp);
+  kernels::clip_numbers.bind_cuda(&gpu::clip_numbers);
+  kernels::trust_ratios.bind_cuda(&gpu::trust_ratios);
 
   kernels::matmul.bind_cuda(&gpu::matmul);
   kernels::weight_gradient.bind_cuda(&gpu::weight_gradient);

@@ -110,6 +110,11 @@ void sum_squares(std::span<const Tensor> tensors, const Tensor& sums);
 void scale(std::span<const Tensor> tensors, double factor);
 void clamp(std::span<const Tensor> tensors, double limit);
 
+// steps/scalars.cu
+void clip_numbers(const Tensor& out, const Tensor& sums, double max_norm);
+void trust_ratios(const Tensor& out, const Tensor& sums, std::span<const kernels::TrustRatio> ratios,
+                  const Tensor& gradient_factor);
+
 // libraries/blas.cpp
 void matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& from);
 void weight_gradient(const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x, bool add);

@@ -21,6 +21,13 @@ double gradient_norm(const std::vector<Tensor>& parameters);
 // above 0.
 double clip_factor(double norm, double max_norm);
 
+// gradient_norm() and clip_factor() as tensors of one f64 where the gradients lie, for which no host waits:
+// opt.step_scaled(clip_numbers(p, 1).factor).
+struct ClipNumbers {
+  Tensor norm, factor;
+};
+ClipNumbers clip_numbers(const std::vector<Tensor>& parameters, double max_norm);
+
 // Multiplies all gradients by clip_factor of their norm; returns the norm that they had
 // (torch.nn.utils.clip_grad_norm_, L2). Pascanu et al., "On the difficulty of training recurrent neural networks", ICML
 // 2013.

@@ -185,8 +185,7 @@ void add_rows(IndexShape s, const Tensor& dx, const Tensor& g, const Tensor& ids
   const Scratch first(dx.device(), m * 8), second(dx.device(), m * 8), start(dx.device(), (s.length + 1) * 8),
       counts(dx.device(), slices * kDigits * 4);
   int64_t *order = nullptr, *sorted = first.as<int64_t>(), *other = second.as<int64_t>();
-  for (int shift = 0; shift == 0 || shift < static_cast<int>(std::bit_width(static_cast<uint64_t>(s.length)));
-       shift += 8) {
+  for (int shift = 0; shift < static_cast<int>(std::bit_width(static_cast<uint64_t>(s.length))); shift += 8) {
     launch("add_rows.count_digits", &count_digits, blocks_of(slices, kDigits), stream, counts.as<int>(), order, id, m,
            s.length, shift);
     launch("add_rows.place_digits", &place_digits, blocks_of(slices, kDigits), stream, sorted, counts.as<const int>(),

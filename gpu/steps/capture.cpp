@@ -38,7 +38,11 @@ const void* Capture::place(const kernels::Update& u) {
 }
 
 Capture* capture() { return current; }
-void set_capture(Capture* c) { current = c; }
+SetCapture::SetCapture(Capture& c) {
+  check(!current, "captured step: one within another");
+  current = &c;
+}
+SetCapture::~SetCapture() { current = nullptr; }
 
 void refuse_in_capture(const char* what) {
   check(!current, "captured step: ", what, ", which a graph cannot do again");

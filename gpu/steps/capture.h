@@ -45,8 +45,14 @@ class Capture {
 // Of the calling thread; null where there is none.
 Capture* capture();
 inline bool under_capture() { return capture() != nullptr; }
-// Makes it the calling thread's; null: none.
-void set_capture(Capture* c);
+// Makes it the calling thread's while it lives.
+class SetCapture {
+ public:
+  explicit SetCapture(Capture& c);
+  ~SetCapture();
+  SetCapture(const SetCapture&) = delete;
+  SetCapture& operator=(const SetCapture&) = delete;
+};
 
 // Throws "captured step: `what` ..." where the calling thread captures. For what a graph cannot do.
 void refuse_in_capture(const char* what);

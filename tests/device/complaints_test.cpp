@@ -129,6 +129,11 @@ TEST_CASE("the first id outside is told, whatever the others are") {
   CHECK(check(6, {}) == "find: id 6 at element 300 of shape [10, 100] is outside of a list of size 6");
   CHECK(check(6, 6) == "find: id -1 at element 700 of shape [10, 100] is outside of a list of size 6");
   CHECK(check(0, {}).find("id 5 at element 0") != std::string::npos);
+  for (int64_t alone : {999, 0, 999, 256, 512}) {  // in any block, whichever is done last
+    v.assign(1000, 5);
+    v[static_cast<size_t>(alone)] = 9;
+    CHECK(check(6, {}).find(text("id 9 at element ", alone)) != std::string::npos);
+  }
 }
 
 TEST_CASE("of several complaints the first is told, and a later one after it") {
@@ -187,6 +192,22 @@ TEST_CASE("what is outside is skipped") {
       check_close(to(z, kCpu), rows, 0);
       check_close(to(gradient(leaf), kCpu), cast(expected, dtype), 0);
     }
+}
+
+TEST_CASE("ids that are outside are not taken for others with the same lowest digit") {
+  constexpr int64_t kIds = 90, kRows = 5;
+  Generator g{.seed = 6};
+  const Tensor dy = randn({kIds, 4}, {}, g);
+  std::vector<int64_t> all, kept, at;
+  for (int64_t j = 0; j < kIds; ++j) {
+    all.push_back(j * 7 % kRows + (j % 3 - 1) * 256);
+    if (j % 3 == 1) kept.push_back(all.back()), at.push_back(j);
+  }
+  const Tensor here = empty({kRows, 4}), there = empty({kRows, 4}, {DType::f32, kCuda});
+  kernels::add_rows.on(kCpu, {1, kRows, 4}, here, index_select(dy, 0, from_vector(at, {std::ssize(at)})),
+                       from_vector(kept, {std::ssize(kept)}));
+  kernels::add_rows.on(kCuda, {1, kRows, 4}, there, to(dy, kCuda), ids(all, {kIds}, kCuda));
+  check_close(to(there, kCpu), here, 0);
 }
 
 TEST_CASE("a target that is outside has no loss and no gradient") {
