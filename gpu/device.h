@@ -3,8 +3,11 @@
 #pragma once
 
 #include <atomic>
+#include <charconv>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "core/device.h"
 
@@ -19,6 +22,18 @@ int device_count();
 // Why there are none, in one line: "this library was built without CUDA", or what the driver says. Empty where there
 // are some.
 std::string why_none();
+
+// The device of "cpu", "cuda" (cuda:0) or "cuda:1", whether there is such a one or not; none of another word.
+inline std::optional<Device> device_of(std::string_view word) {
+  if (word == "cpu") return kCpu;
+  Device device{DeviceKind::cuda, 0};
+  if (word == "cuda") return device;
+  if (!word.starts_with("cuda:")) return {};
+  const char* end = word.data() + word.size();
+  const auto [at, error] = std::from_chars(word.data() + 5, end, device.index);
+  if (error != std::errc() || at != end || device.index < 0) return {};
+  return device;
+}
 
 // "NVIDIA H200". These throw "cuda:1: there are 1 devices" and "cuda: <why_none()>".
 std::string device_name(Device device = {DeviceKind::cuda, 0});
