@@ -12,6 +12,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/system/running_kernel.h"
 
 namespace isonorm::profile {
 namespace {
@@ -49,6 +50,7 @@ struct WholeProgram {
   }
 } whole_program;
 
+thread_local std::vector<const char*> running;                // kernels, the innermost last
 thread_local std::vector<const std::string*> backward_paths;  // of the rules that run, the innermost last
 
 int this_thread() {
@@ -138,13 +140,18 @@ Timer::Timer(const char* kernel, int64_t bytes, int64_t flops)
             .start = recorder.now(),
             .seconds = 0,
             .bytes = bytes,
-            .flops = flops} {}
+            .flops = flops} {
+  running.push_back(kernel);
+}
 
 Timer::~Timer() {
+  running.pop_back();
   call_.seconds = recorder.now() - call_.start;
   const std::lock_guard lock(recorder.mutex);
   recorder.calls.push_back(std::move(call_));
 }
+
+const char* running_kernel() { return running.empty() ? "" : running.back(); }
 
 Backward::Backward(const std::string& path) { backward_paths.push_back(&path); }
 Backward::~Backward() { backward_paths.pop_back(); }

@@ -57,7 +57,10 @@ struct RuntimeSettings {
   Pace pace = Pace::lazy;
   int devices = 2;
   size_t memory = size_t{16} << 30;  // of each
-  int multiprocessors = 3;           // odd and small: grids that follow it do not fit shapes by chance
+  // Launches and copies are taken and not done, so that a program is as fast as its calls: device memory is addresses
+  // alone, and what is read of it is all ones. To be set before anything is asked of a device.
+  bool dry = false;
+  int multiprocessors = 3;  // odd and small: grids that follow it do not fit shapes by chance
 };
 RuntimeSettings& runtime_settings();
 

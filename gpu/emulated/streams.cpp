@@ -68,6 +68,10 @@ cudaError_t enqueue(Stream& s, Work work) {
     return cudaSuccess;
   }
   ++s.given;
+  if (runtime_settings().dry) {
+    s.done = s.given;
+    return cudaSuccess;
+  }
   s.todo.push_back(std::move(work));
   if (runtime_settings().pace == Pace::at_once) drain(s, s.given);
   if (runtime_settings().pace == Pace::drawn) drain_some();
