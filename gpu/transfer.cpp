@@ -36,13 +36,13 @@ class Staging {
 
   void to_host(const Stream& stream, std::byte* to, const std::byte* from, int64_t bytes) {
     std::lock_guard lock(mutex_);
+    const int64_t first = turn_;        // not from 0: a piece that a copy to the device has would have to be waited for
     const auto read = [&](int64_t i) {  // what the copy of piece i brought
-      Piece& p = pieces_[static_cast<size_t>(i) % pieces_.size()];
+      Piece& p = pieces_[static_cast<size_t>(first + i) % pieces_.size()];
       p.done->wait();
       p.used = false;
       std::memcpy(to + i * kPiece, p.memory->data(), static_cast<size_t>(std::min(kPiece, bytes - i * kPiece)));
     };
-    turn_ = 0;
     int64_t i = 0;
     for (; i * kPiece < bytes; ++i) {
       if (i >= kPieces) read(i - kPieces);

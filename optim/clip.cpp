@@ -33,23 +33,14 @@ Tensor sums_of_squares(const std::vector<Tensor>& tensors) {
   return sums;
 }
 
-std::vector<double> square_sums(const std::vector<Tensor>& tensors) {
-  return tensors.empty() ? std::vector<double>() : sums_of_squares(tensors).to_vector<double>();
-}
-
 double norm_of(const std::vector<Tensor>& tensors) {
+  if (tensors.empty()) return 0;
   double sum = 0;
-  for (double s : square_sums(tensors)) sum += s;
+  for (double s : sums_of_squares(tensors).to_vector<double>()) sum += s;
   return std::sqrt(sum);
 }
 
 }  // namespace
-
-std::vector<double> norms_of(const std::vector<Tensor>& tensors) {
-  std::vector<double> norms = square_sums(tensors);
-  for (double& n : norms) n = std::sqrt(n);
-  return norms;
-}
 
 double gradient_norm(const std::vector<Tensor>& parameters) { return norm_of(gradients_of(parameters)); }
 

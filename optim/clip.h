@@ -8,10 +8,6 @@
 
 namespace isonorm::optim {
 
-// The Euclidean norm of each tensor, summed in f64 in an order that does not depend on the number of threads.
-// Contiguous tensors of f32, f64 or bf16. Throws where they lie on several devices.
-std::vector<double> norms_of(const std::vector<Tensor>& tensors);
-
 // sqrt(sum of g^2) over the gradients of all parameters, summed in f64 in an order that does not depend on the number
 // of threads. 0 where there is none. Gradients of f32, f64 or bf16 on one device.
 double gradient_norm(const std::vector<Tensor>& parameters);

@@ -361,3 +361,17 @@ TEST_CASE("tables of angles are brought to a device once") {
   (void)(*task.model)(ids);
   CHECK(recorder.count(Kind::copy) == 0);
 }
+
+TEST_CASE("a text is continued with one wait for each id") {
+  manual_seed(1);
+  nn::Gpt model({.vocab = 11, .context = 8, .transformer = small()});
+  model.eval();
+  model.to(kCuda);
+  gpu::synchronize(kCuda);  // the copies of the weights are over
+  Generator g{.seed = 2};
+  for (double temperature : {0.0, 0.8}) {
+    const gpu::Recorder recorder;
+    (void)generate(model, from_vector<int64_t>({3, 1}, {2}), {.length = 9, .temperature = temperature, .top_k = 4}, g);
+    CHECK(recorder.count(Kind::wait) == 9);
+  }
+}
