@@ -17,12 +17,18 @@ def leg(self):
                  f"-DISONORM_GPU={options.form}", f"-DISONORM_CUDA_ARCHITECTURES={options.architectures}"]
     self.say(f"configuring {options.build}")
     code, output = self.run("configure", configure, 120)
+    without_tests = code != 0 and "Catch2" in output
+    if without_tests:  # the other legs need it for a part of `truth` alone
+        self.left_out.append("the test programs: Catch2 is not installed")
+        code, output = self.run("configure", [*configure, "-DISONORM_BUILD_TESTS=OFF"], 120)
     if code != 0:
         errors = [line.strip() for line in output.splitlines() if line.strip()]
         first = next((i for i, line in enumerate(errors) if "Error" in line), len(errors) - 1)
         raise NotBuilt("cmake: " + (" ".join(errors[first:first + 4]) if errors else f"ended with {code}"))
     # One by one: what is cut short keeps the programs that come first.
     for target in PROGRAMS[options.form]:
+        if without_tests and target.startswith("test_"):
+            continue
         if not self.enough(target, 20):
             continue
         self.say(f"building {target}")

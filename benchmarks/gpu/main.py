@@ -27,6 +27,9 @@ def parse(description):
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--form", choices=["cuda", "emulated"], default="cuda", help="what `build` makes")
     parser.add_argument("--architectures", default="90a", help="that nvcc compiles for, as ISONORM_CUDA_ARCHITECTURES")
+    parser.add_argument("--only", nargs="+", default=[], metavar="PART",
+                        help="of truth: bits, proofs, emulation, sanitizers, tests; of speed: steps, forms, norms, ops, other; of "
+                             "paper: gpt, training, inference. What the other parts left before is kept")
     parser.add_argument("--minutes", type=float, default=8.5, help="that a leg may take")
     parser.add_argument("--tiny", action="store_true", help="the smallest sizes: for trying the script, its figures say nothing")
     return parser.parse_args()

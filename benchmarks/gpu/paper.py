@@ -95,6 +95,4 @@ def gpt_inference(self):
 
 def leg(self):
     self.need_device()
-    gpt_inference(self)
-    vit_training(self)
-    vit_inference(self)
+    self.run_parts({"gpt": gpt_inference, "training": vit_training, "inference": vit_inference})

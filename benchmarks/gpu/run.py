@@ -62,7 +62,9 @@ class Leg:
         self.name, self.options, self.results = name, options, results
         self.begun = time.monotonic()
         self.failures, self.left_out, self.groups, self.raw = [], [], [], {}
-        self.device_name, self.device_bytes = "", 0
+        self.device_name = ""
+        # Groups of a run before, of other parts of this leg; all of them anew where nothing is chosen.
+        self.earlier = results.all["legs"].get(name, {}).get("groups", []) if options.only else []
 
     # --- time ---
 
@@ -86,6 +88,16 @@ class Leg:
         self.failures.append(f"{what}: {why}")
         self.say(f"FAILED {what}: {why}")
 
+    def run_parts(self, parts):
+        """Those that --only names, or all."""
+        unknown = [name for name in self.options.only if name not in parts]
+        if unknown:
+            raise Failure(f"--only {unknown[0]}: its parts are {', '.join(parts)}")
+        for name, part in parts.items():
+            if not self.options.only or name in self.options.only:
+                part(self)
+                self.save()
+
     def add(self, group):
         """A group of figures (sections.py), printed and saved at once."""
         self.groups.append(group)
@@ -95,8 +107,10 @@ class Leg:
 
     def save(self):
         self.results.all["environment"] |= self.environment()
+        titles = {group["title"] for group in self.groups}
+        kept = [group for group in self.earlier if group["title"] not in titles]
         self.results.all["legs"][self.name] = dict(
-            groups=self.groups, failures=self.failures, left_out=self.left_out, raw=self.raw, tiny=self.options.tiny,
+            groups=self.groups + kept, failures=self.failures, left_out=self.left_out, raw=self.raw, tiny=self.options.tiny,
             device=self.device_name, seconds=time.monotonic() - self.begun,
             date=datetime.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"))
         self.results.save()

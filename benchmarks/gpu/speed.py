@@ -1,5 +1,6 @@
 """`scripts/gpu speed`: kernels and training steps beside PyTorch's eager and torch.compile."""
 
+import statistics
 from contextlib import ExitStack
 
 import sections
@@ -106,52 +107,54 @@ def series_of(rows):
     return list(dict.fromkeys(name for r in rows for name in r["values"]))
 
 
-def torch_sides(self, stack, case, batch, dtype, modes):
-    sides = {}
-    for name, arguments in modes.items():
-        try:
+def step(self, case, batch, dtype, modes, aims, seconds):
+    """One case: ours and each mode of PyTorch in turns, one mode after the other, so that a device has room for both.
+    Returns our milliseconds, and the peak of tensors by side in GB."""
+    values, ratios, peaks = {}, {}, {}
+    with self.ours("step", case, "--dtype", dtype, "--batch", str(batch)) as ours:
+        def measure(name, other=None):
+            works = {"ours": Work(ours, "train")} | ({name: Work(other, "train")} if other else {})
+            results = rounds(self, f"{case} {dtype} {batch}: {name}", works, seconds, 3)
+            for side, found in results.items():
+                values.setdefault(side, []).append(found["median_ms"])
+                if found.get("peak_tensor_bytes"):
+                    peaks[side] = found["peak_tensor_bytes"] / 1e9
+            if other:
+                ratios[name] = ratio(results["ours"], results[name])
+
+        for name, arguments in (modes if self.options.python else {}).items():
             self.say(f"  {name}")
-            sides[name] = stack.enter_context(self.torch(name, "torch_step.py", case, "--serve", "--fused", "--dtype", dtype,
-                                                         "--batch", str(batch), *arguments))
-        except Failure as why:  # a mode that does not work here is no reason to leave the others out
-            self.failed(f"{case}, {name}", str(why))
-    return sides
-
-
-def best_of(results, prefix):
-    found = [n for n in results if n.startswith(prefix)]
-    return min(found, key=lambda n: results[n]["median_ms"]) if found else None
-
-
-def step(self, case, batch, dtype, modes, aims, seconds, ours=()):
-    """One case: ours and PyTorch in turns. Returns the results, and the peak of tensors by side."""
-    with ExitStack() as stack:
-        sides = {"ours": stack.enter_context(self.ours("step", case, "--dtype", dtype, "--batch", str(batch), *ours))}
-        if self.options.python:
-            sides |= torch_sides(self, stack, case, batch, dtype, modes)
-        counts = {name: side.facts["parameters"] for name, side in sides.items()}
-        if len(set(counts.values())) > 1:
-            raise Failure(f"{case}: the sides differ in parameters: {counts}")
-        results = rounds(self, f"{case} {dtype} {batch}", {n: Work(s, "train") for n, s in sides.items()}, seconds, 3)
-        peaks = {n: r["peak_tensor_bytes"] / 1e9 for n, r in results.items() if r.get("peak_tensor_bytes")}
-    self.add(group(f"Training step, {case}, {dtype}", "ms", [row(f"{case}, batch {batch}, {dtype}", results)], list(results), aims={n: at_most(a) for n, a in aims.items()},
+            try:
+                with self.torch(name, "torch_step.py", case, "--serve", "--fused", "--dtype", dtype, "--batch", str(batch),
+                                *arguments) as other:
+                    if other.facts["parameters"] != ours.facts["parameters"]:
+                        raise Failure(f"it has {other.facts['parameters']} parameters, ours {ours.facts['parameters']}")
+                    measure(name, other)
+            except Failure as why:  # a mode that does not work here is no reason to leave the others out
+                self.failed(f"{case}, {name}", str(why))
+        if not values:
+            measure("ours alone")
+    values = {name: statistics.median(of) for name, of in values.items()}
+    made = dict(name=f"{case}, batch {batch}, {dtype}", values=values, ratios=ratios, aim=None, detail="")
+    self.add(group(f"Training step, {case}, {dtype}", "ms", [made], list(values), aims={n: at_most(a) for n, a in aims.items()},
                    note="Forward, loss, backward, clipping, AdamW; PyTorch's fused AdamW. autocast: f32 parameters; pure: bf16."))
-    return results, peaks
+    return values["ours"], peaks
 
 
 BF16 = {"eager autocast": [], "compile autocast": ["--compile"], "compile pure": ["--compile", "--pure"],
         "eager pure": ["--pure"]}
 
 
-def large_steps(self, ceiling):
+def large_steps(self):
+    ceiling = self.ceiling
     for case, batch in ([("gpt_smoke", 2), ("vit_smoke", 2)] if self.options.tiny else CASES):
         with self.part(f"{case}, bf16", 60) as go:
             if not go:
                 continue
             aims = {"compile autocast": 1.0, "compile pure": 1.0}
-            results, peaks = step(self, case, batch, "bf16", BF16, aims, 12)
-            if not self.options.tiny:
-                rate = flops(case, batch) / (1e-3 * results["ours"]["median_ms"])
+            ms, peaks = step(self, case, batch, "bf16", BF16, aims, 8)
+            if ceiling and not self.options.tiny:
+                rate = flops(case, batch) / (1e-3 * ms)
                 self.add(group(f"Use of the machine, {case}", "model FLOP/s / the product's", [
                     plain_row(case, {"ours": rate / ceiling["operations"]}, ratios=False, aim=at_least(0.55))], ["ours"]))
             if peaks:
@@ -192,16 +195,16 @@ def forms(self):
                        note="bf16. Pre-RMSNorm projects the weights of Pre-LN in every forward; mapped once: projected ones are stored."))
 
 
+PARTS = {"steps": large_steps, "forms": forms, "norms": norms, "ops": single, "other": other_steps}
+
+
 def leg(self):
     self.need_device()
     if not self.options.python:
         self.left_out.append("PyTorch: --python names no interpreter that has it; ours alone is measured")
         self.say(self.left_out[-1])
+    self.ceiling = None
     with self.part("ceilings", 20) as go:
-        ceiling = ceilings(self) if go else None
-    if ceiling:
-        large_steps(self, ceiling)
-    forms(self)
-    norms(self)
-    single(self)
-    other_steps(self)
+        if go:
+            self.ceiling = ceilings(self)
+    self.run_parts(PARTS)

@@ -153,10 +153,5 @@ def leg(self):
     self.need_device()
     folder = self.results.json.parent
     text = corpus(folder, 100 if self.options.tiny else 2000)
-    twice(self, text, folder)
-    proofs(self, text)
-    emulation(self)
-    self.save()
-    sanitizers(self)
-    self.save()
-    tests(self)
+    self.run_parts({"bits": lambda _: twice(self, text, folder), "proofs": lambda _: proofs(self, text), "emulation": emulation,
+                    "sanitizers": sanitizers, "tests": tests})

@@ -33,7 +33,7 @@ def script(*arguments):
 
 
 def options(folder, **more):
-    return types.SimpleNamespace(**dict(minutes=1.0, tiny=True, out=Path(folder), build=Path(folder), device="cuda:0", python=None) | more)
+    return types.SimpleNamespace(**dict(minutes=1.0, tiny=True, out=Path(folder), build=Path(folder), device="cuda:0", python=None, only=[]) | more)
 
 
 class Roofline(unittest.TestCase):
@@ -127,6 +127,21 @@ class Parts(unittest.TestCase):
             page = (Path(folder) / "gpu.html").read_text()
             self.assertIn("of truth", page)
             self.assertIn("of speed", page)
+
+    def test_parts_of_a_leg_are_chosen_and_the_others_kept(self):
+        def part(title):
+            return lambda leg: leg.add(sections.group(title, "ms", [sections.plain_row("a", {"ours": 1.0})], ["ours"]))
+        parts = {"one": part("first"), "two": part("second")}
+        with tempfile.TemporaryDirectory() as folder:
+            titles = lambda: [g["title"] for g in json.loads((Path(folder) / "gpu.json").read_text())["legs"]["speed"]["groups"]]
+            self.quietly(self.leg(folder, only=["two"]).run_parts, parts)
+            self.assertEqual(titles(), ["second"])
+            self.quietly(self.leg(folder, only=["one"]).run_parts, parts)
+            self.assertEqual(titles(), ["first", "second"])
+            self.quietly(self.leg(folder).run_parts, {"one": part("alone")})
+            self.assertEqual(titles(), ["alone"])
+            with self.assertRaisesRegex(Failure, "--only three: its parts are one, two"):
+                self.leg(folder, only=["three"]).run_parts(parts)
 
     def test_what_has_no_time_left_is_left_out_and_named(self):
         with tempfile.TemporaryDirectory() as folder:
