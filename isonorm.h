@@ -61,6 +61,7 @@
 #include "equivalence/verify/stream_check.h"
 #include "equivalence/verify/verify.h"
 #include "gpu/device.h"
+#include "gpu/steps/captured.h"
 #include "io/checkpoint.h"
 #include "io/npy.h"
 #include "io/npz.h"

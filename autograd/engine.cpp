@@ -1,5 +1,6 @@
 #include "autograd/engine.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "autograd/frontier.h"
@@ -20,6 +21,15 @@ Node& leaf_of(const Tensor& x, const char* op) {
 // A gradient that nothing else refers to: an optimizer will change it in place.
 Tensor owned(Tensor g) { return is_sole(g) ? std::move(g) : detached::clone(g); }
 
+// A cotangent of 1. That it is held here keeps others from changing it in place; a hook can.
+struct One {
+  Tensor tensor;
+  uint32_t version;
+  bool is(const Tensor& g) const {
+    return g.defined() && &g.impl() == &tensor.impl() && g.impl().storage->version() == version;
+  }
+};
+
 // Runs the graph from the given outputs. With `wanted`, collects the gradients of those tensors instead of the leaves'.
 void run(std::span<const Tensor> outputs, std::span<const Tensor> cotangents, std::span<const Tensor> wanted,
          std::vector<Tensor>* collected) {
@@ -27,6 +37,7 @@ void run(std::span<const Tensor> outputs, std::span<const Tensor> cotangents, st
         outputs.size(), " outputs");
   NoGrad no_grad;
   std::vector<std::shared_ptr<Node>> roots;  // keep the graph alive, whatever a hook does
+  std::vector<One> ones;                     // cotangents that nobody gave
   Frontier frontier;
 
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -41,6 +52,7 @@ void run(std::span<const Tensor> outputs, std::span<const Tensor> cotangents, st
             "; without a cotangent it must have one element");
       g = empty(y.shape(), y.options());
       kernels::fill(g, 1);
+      ones.push_back({g, g.impl().storage->version()});
     }
     check(g.device() == y.device(), "backward: the cotangent lies on ", g.device(), ", the tensor on ", y.device());
     check(g.shape() == y.shape() && g.dtype() == y.dtype(), "backward: the cotangent is ", g.dtype(), ' ', g.shape(),
@@ -69,7 +81,8 @@ void run(std::span<const Tensor> outputs, std::span<const Tensor> cotangents, st
     } else {
       check(static_cast<bool>(n.backward), "backward: the graph of '", n.name,
             "' was already used by a backward and released; run the forward again");
-      Flow flow(n, frontier);
+      const Tensor& g = n.outputs[0].grad;
+      Flow flow(n, frontier, std::any_of(ones.begin(), ones.end(), [&](const One& one) { return one.is(g); }));
       std::optional<profile::Backward> profiled;
       if (profile::recording()) profiled.emplace(n.path);
       n.backward(flow);

@@ -55,13 +55,15 @@ struct Node {
 // What a backward rule sees of its node.
 class Flow {
  public:
-  Flow(Node& node, Frontier& frontier) : node_(node), frontier_(frontier) {}
+  Flow(Node& node, Frontier& frontier, bool one) : node_(node), frontier_(frontier), one_(one) {}
   // Gradient of output i; zeros where no consumer gave one.
   const Tensor& out(int i = 0) {
     NodeOutput& s = node_.outputs[i];
     if (!s.grad.defined()) s.grad = zeros(s);
     return s.grad;
   }
+  // Whether out() is the 1 that backward() begins with, for rules of losses: without reading it.
+  bool out_is_one() const { return one_; }
   // out(i) for a rule that hands it on: the node no longer holds it.
   Tensor take(int i = 0) {
     out(i);
@@ -83,6 +85,7 @@ class Flow {
 
   Node& node_;
   Frontier& frontier_;
+  const bool one_;
 };
 
 // Records an op: when gradients are on and an input takes one, makes a node with an edge to each input, hangs it on the

@@ -29,7 +29,7 @@ struct PerElement {
 };
 PerElement per_element(const KernelOp& op, DType dtype, Size odd, Size regular) {
   const Size sizes[2] = {odd, regular};
-  const Run runs[2] = {op.make(odd.rows, odd.width, dtype), op.make(regular.rows, regular.width, dtype)};
+  const Run runs[2] = {op.make(odd.rows, odd.width, {dtype}), op.make(regular.rows, regular.width, {dtype})};
   double least[2] = {1e300, 1e300}, spent = 0;
   for (int round = -1; round < kRounds || spent < kLeast; ++round)  // the first warms up
     for (int i = 0; i < 2; ++i) {

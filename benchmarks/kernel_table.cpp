@@ -17,6 +17,7 @@
 #include "benchmarks/measure.h"
 #include "core/formulas/round_up.h"
 #include "core/system/parallel.h"
+#include "gpu/device.h"
 #include "optim/adamw.h"
 
 namespace isonorm::bench {
@@ -24,25 +25,43 @@ namespace {
 
 constexpr int64_t kHeads = 4, kHeadSize = 64;
 
-Tensor normal(const Dims& shape, DType dtype) { return randn(shape, {.dtype = dtype}); }
-Tensor leaf(const Dims& shape, DType dtype) { return require_grad(normal(shape, dtype)); }
+Tensor normal(const Dims& shape, TensorOptions like) { return randn(shape, like); }
+Tensor leaf(const Dims& shape, TensorOptions like) { return require_grad(normal(shape, like)); }
+
+constexpr int kQueued = 8;  // runs that a device is given before it is waited for: its start and the wait count little
+
+int at_once(Device device) { return device == kCpu ? 1 : kQueued; }
+
+// f() n times, until the device has done it; milliseconds of one.
+template <class F> double each_of(int n, Device device, const F& f) {
+  if (device != kCpu) gpu::synchronize(device);
+  return milliseconds([&] {
+           for (int i = 0; i < n; ++i) f(i);
+           if (device != kCpu) gpu::synchronize(device);
+         }) /
+         n;
+}
 
 // outputs() is the forward pass; the backward one takes normal cotangents to every input.
 Run differentiable(std::vector<Tensor> inputs, std::function<std::vector<Tensor>()> outputs) {
   std::vector<Tensor> cotangents;
-  for (const Tensor& y : outputs()) cotangents.push_back(normal(y.shape(), y.dtype()));
+  for (const Tensor& y : outputs()) cotangents.push_back(normal(y.shape(), y.options()));
   return [=] {
-    std::vector<Tensor> results, gradients;
+    const Device device = inputs[0].device();
+    const int n = at_once(device);
+    std::vector<std::vector<Tensor>> results(static_cast<size_t>(n));
+    std::vector<Tensor> gradients;
     Times times;
-    times.forward_ms = milliseconds([&] { results = outputs(); });
-    times.backward_ms = milliseconds([&] { gradients = grad(results, inputs, cotangents); });
+    times.forward_ms = each_of(n, device, [&](int i) { results[static_cast<size_t>(i)] = outputs(); });
+    times.backward_ms =
+        each_of(n, device, [&](int i) { gradients = grad(results[static_cast<size_t>(i)], inputs, cotangents); });
     return times;
   };
 }
 
-template <NormKind kind> Run add_norm_of(int64_t rows, int64_t width, DType dtype) {
-  const Tensor x = leaf({rows, width}, dtype), branch = leaf({rows, width}, dtype), gain = leaf({width}, dtype);
-  const Tensor bias = kind == NormKind::layer ? leaf({width}, dtype) : Tensor{};
+template <NormKind kind> Run add_norm_of(int64_t rows, int64_t width, TensorOptions like) {
+  const Tensor x = leaf({rows, width}, like), branch = leaf({rows, width}, like), gain = leaf({width}, like);
+  const Tensor bias = kind == NormKind::layer ? leaf({width}, like) : Tensor{};
   std::vector<Tensor> inputs{x, branch, gain};
   if (bias.defined()) inputs.push_back(bias);
   return differentiable(inputs, [=] {
@@ -51,62 +70,62 @@ template <NormKind kind> Run add_norm_of(int64_t rows, int64_t width, DType dtyp
   });
 }
 
-Run layer_norm_of(int64_t rows, int64_t width, DType dtype) {
-  const Tensor x = leaf({rows, width}, dtype), gain = leaf({width}, dtype), bias = leaf({width}, dtype);
+Run layer_norm_of(int64_t rows, int64_t width, TensorOptions like) {
+  const Tensor x = leaf({rows, width}, like), gain = leaf({width}, like), bias = leaf({width}, like);
   return differentiable({x, gain, bias}, [=] { return std::vector<Tensor>{layer_norm(x, gain, bias)}; });
 }
 
-Run rms_norm_of(int64_t rows, int64_t width, DType dtype) {
-  const Tensor x = leaf({rows, width}, dtype), gain = leaf({width}, dtype);
+Run rms_norm_of(int64_t rows, int64_t width, TensorOptions like) {
+  const Tensor x = leaf({rows, width}, like), gain = leaf({width}, like);
   return differentiable({x, gain}, [=] { return std::vector<Tensor>{rms_norm(x, gain)}; });
 }
 
-Run softmax_of(int64_t rows, int64_t width, DType dtype) {
-  const Tensor x = leaf({rows, width}, dtype);
+Run softmax_of(int64_t rows, int64_t width, TensorOptions like) {
+  const Tensor x = leaf({rows, width}, like);
   return differentiable({x}, [=] { return std::vector<Tensor>{softmax(x)}; });
 }
 
-Run gelu_of(int64_t rows, int64_t width, DType dtype) {
-  const Tensor x = leaf({rows, width}, dtype);
+Run gelu_of(int64_t rows, int64_t width, TensorOptions like) {
+  const Tensor x = leaf({rows, width}, like);
   return differentiable({x}, [=] { return std::vector<Tensor>{gelu(x)}; });
 }
 
-Run mlp_of(int64_t rows, int64_t width, DType dtype) {
-  const Tensor x = leaf({rows, width}, dtype), w1 = leaf({4 * width, width}, dtype), b1 = leaf({4 * width}, dtype);
-  const Tensor w2 = leaf({width, 4 * width}, dtype), b2 = leaf({width}, dtype);
+Run mlp_of(int64_t rows, int64_t width, TensorOptions like) {
+  const Tensor x = leaf({rows, width}, like), w1 = leaf({4 * width, width}, like), b1 = leaf({4 * width}, like);
+  const Tensor w2 = leaf({width, 4 * width}, like), b2 = leaf({width}, like);
   return differentiable({x, w1, b1, w2, b2}, [=] { return std::vector<Tensor>{mlp(x, w1, b1, w2, b2)}; });
 }
 
-Run cross_entropy_of(int64_t rows, int64_t width, DType dtype) {
-  const Tensor x = leaf({rows, width}, dtype), target = randint(0, width, {rows});
+Run cross_entropy_of(int64_t rows, int64_t width, TensorOptions like) {
+  const Tensor x = leaf({rows, width}, like), target = randint(0, width, {rows}, like.device);
   return differentiable({x}, [=] { return std::vector<Tensor>{cross_entropy(x, target)}; });
 }
 
-Run linear_of(int64_t rows, int64_t width, DType dtype) {
-  const Tensor x = leaf({rows, width}, dtype), weight = leaf({width, width}, dtype), bias = leaf({width}, dtype);
+Run linear_of(int64_t rows, int64_t width, TensorOptions like) {
+  const Tensor x = leaf({rows, width}, like), weight = leaf({width, width}, like), bias = leaf({width}, like);
   return differentiable({x, weight, bias}, [=] { return std::vector<Tensor>{linear(x, weight, bias)}; });
 }
 
-Run attention_of(int64_t batch, int64_t length, DType dtype) {
-  const Tensor qkv = leaf({batch, length, 3 * kHeads * kHeadSize}, dtype);
+Run attention_of(int64_t batch, int64_t length, TensorOptions like) {
+  const Tensor qkv = leaf({batch, length, 3 * kHeads * kHeadSize}, like);
   return differentiable({qkv}, [=] { return std::vector<Tensor>{packed_attention(qkv, kHeads)}; });
 }
 
 // `count` weights and as many biases; a step is all there is.
-Run adamw_of(int64_t count, int64_t width, DType dtype) {
+Run adamw_of(int64_t count, int64_t width, TensorOptions like) {
   std::vector<Tensor> parameters;
   for (int64_t i = 0; i < count; ++i) {
-    parameters.push_back(leaf({width, width}, dtype));
-    parameters.push_back(leaf({width}, dtype));
+    parameters.push_back(leaf({width, width}, like));
+    parameters.push_back(leaf({width}, like));
   }
-  for (const Tensor& p : parameters) set_gradient(p, normal(p.shape(), dtype));
+  for (const Tensor& p : parameters) set_gradient(p, normal(p.shape(), like));
   const auto optimizer = std::make_shared<optim::AdamW>(parameters, optim::AdamWOptions{.weight_decay = 0.1});
-  return [=] { return Times{milliseconds([&] { optimizer->step(); }), 0}; };
+  return [=] { return Times{each_of(at_once(like.device), like.device, [&](int) { optimizer->step(); }), 0}; };
 }
 
 // A chain of additions: with a width of 1, what recording an op and passing its node cost.
-Run chain_of(int64_t length, int64_t width, DType dtype) {
-  const Tensor x = leaf({width}, dtype), step = normal({width}, dtype);
+Run chain_of(int64_t length, int64_t width, TensorOptions like) {
+  const Tensor x = leaf({width}, like), step = normal({width}, like);
   return differentiable({x}, [=] {
     Tensor y = x;
     for (int64_t i = 0; i < length; ++i) y = add(y, step);
@@ -114,10 +133,12 @@ Run chain_of(int64_t length, int64_t width, DType dtype) {
   });
 }
 
-// As many bytes as one tensor of the shape has, copied by all threads, a piece each.
-Run memcpy_of(int64_t rows, int64_t width, DType dtype) {
-  const Tensor from = normal({rows, width}, dtype), to = empty_like(from);
-  const int64_t bytes = from.numel() * static_cast<int64_t>(size_of(dtype));
+// As many bytes as one tensor of the shape has, copied by all threads, a piece each; on a device by its copy.
+Run memcpy_of(int64_t rows, int64_t width, TensorOptions like) {
+  const Tensor from = normal({rows, width}, like), to = empty_like(from);
+  if (like.device != kCpu)
+    return [=] { return Times{each_of(kQueued, like.device, [&](int) { copy_into(to, from); }), 0}; };
+  const int64_t bytes = from.numel() * static_cast<int64_t>(size_of(like.dtype));
   const int64_t piece = ceil_div(bytes, num_threads());
   return [=] {
     const auto* source = static_cast<const char*>(from.impl().storage->data());

@@ -1,7 +1,8 @@
-// Times single ops, forward and backward.   usage: kernels OP ROWS WIDTH [--times N] [--dtype D] [--threads N], or
-// --serve (benchmarks/serve.h; the works are "OP ROWS WIDTH"), or --cliffs
+// Times single ops, forward and backward.   usage: kernels OP ROWS WIDTH [--times N] [--dtype D] [--device cuda]
+// [--threads N], or --serve (benchmarks/serve.h; the works are "OP ROWS WIDTH"), or --cliffs
 #include <cstdio>
 #include <map>
+#include <optional>
 
 #include <CLI/CLI.hpp>
 
@@ -10,6 +11,7 @@
 #include "benchmarks/measure.h"
 #include "benchmarks/serve.h"
 #include "core/system/parallel.h"
+#include "gpu/device.h"
 
 using namespace isonorm;
 using namespace isonorm::bench;
@@ -19,7 +21,7 @@ namespace {
 
 class Works {
  public:
-  explicit Works(DType dtype) : dtype_(dtype) {}
+  explicit Works(TensorOptions like) : like_(like) {}
 
   json operator()(int times, const std::vector<std::string>& work) {
     check(work.size() == 3, "expected \"OP ROWS WIDTH\", got ", work.size(), " words");
@@ -38,12 +40,12 @@ class Works {
     if (!run) {
       const int64_t rows = std::stoll(work[1]), width = std::stoll(work[2]);
       check(rows > 0 && width > 0, work[0], ": sizes must be positive, got ", rows, " and ", width);
-      run = kernel_op(work[0]).make(rows, width, dtype_);
+      run = kernel_op(work[0]).make(rows, width, like_);
     }
     return run;
   }
 
-  DType dtype_;
+  TensorOptions like_;
   std::map<std::vector<std::string>, Run> runs_;
 };
 
@@ -54,7 +56,8 @@ int main(int argc, char** argv) {
   bool on_request = false, cliffs = false;
   int times = 20, threads = num_threads();
   std::map<std::string, DType> dtypes{{"f32", DType::f32}, {"f64", DType::f64}, {"bf16", DType::bf16}};
-  DType dtype = DType::f32;
+  TensorOptions like;
+  std::string where = "cpu";
 
   CLI::App app("Times single ops, forward and backward.");
   CLI::Option* op = app.add_option("op", work, "OP ROWS WIDTH")->expected(3);
@@ -63,16 +66,23 @@ int main(int argc, char** argv) {
       ->excludes(op)
       ->excludes(serves);
   app.add_option("--times", times, "how often")->check(CLI::PositiveNumber);
-  app.add_option("--dtype", dtype, "f32, f64 or bf16")->transform(CLI::CheckedTransformer(dtypes));
+  app.add_option("--device", where, "cpu, cuda or cuda:N")->excludes("--cliffs");
+  app.add_option("--dtype", like.dtype, "f32, f64 or bf16")->transform(CLI::CheckedTransformer(dtypes));
   app.add_option("--threads", threads, "threads of kernels and BLAS")->check(CLI::PositiveNumber);
   CLI11_PARSE(app, argc, argv);
 
   try {
     set_num_threads(threads);
-    Works works(dtype);
+    const std::optional<Device> device = gpu::device_of(where);
+    check(device.has_value(), "--device ", where, ": expected cpu, cuda or cuda:N");
+    check(*device == kCpu || gpu::why_none().empty(), "--device ", where, ": ", gpu::why_none());
+    like.device = *device;
+    Works works(like);
     if (cliffs) return print_cliffs() ? 0 : 1;
     if (on_request) {
-      serve(environment(), std::ref(works));
+      json facts = environment();
+      facts["device"] = *device == kCpu ? "cpu" : gpu::device_name(*device);
+      serve(facts, std::ref(works));
       return 0;
     }
     check(!work.empty(), "expected OP ROWS WIDTH, --serve or --cliffs; see --help");

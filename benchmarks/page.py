@@ -109,12 +109,14 @@ def page(results):
     warnings = "".join(f'<p class="warning"><b>Warning.</b> {escape(w)}</p>' for w in results["warnings"])
     facts = "".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in where.items())
     cards = "".join(card(g) for g in results["groups"])
+    title = results.get("title", "isonorm and PyTorch on the CPU")
+    lead = results.get("lead") or (f"Training and inference in f32 on {where['threads']} threads of {where['CPU']}, BLAS core "
+                                   f"{where['BLAS'].split()[-1]}, {where['date']}. Shorter bars are better.")
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>isonorm and PyTorch on the CPU</title><style>{STYLE}</style></head><body><main>
-<h1>isonorm and PyTorch on the CPU</h1>
-<p class="lead">Training and inference in f32 on {escape(where["threads"])} threads of {escape(where["CPU"])},
-BLAS core {escape(where["BLAS"].split()[-1])}, {escape(where["date"])}. Shorter bars are better.</p>
+<title>{escape(title)}</title><style>{STYLE}</style></head><body><main>
+<h1>{escape(title)}</h1>
+<p class="lead">{escape(lead)}</p>
 {warnings}
 <div class="legend top"><span><i class="ours"></i>ours</span><span><i class="eager"></i>eager: PyTorch</span>
 <span><i class="compile"></i>compile: PyTorch with torch.compile</span>

@@ -10,6 +10,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -41,7 +42,8 @@ def set_up_torch():
 class Side:
     """One process that speaks the protocol of benchmarks/serve.h. `facts` is what its ready line says."""
 
-    def __init__(self, name, command, threads):
+    def __init__(self, name, command, threads, limit=None):
+        """limit: seconds until the process is ended, whatever it is doing; None: as long as it takes."""
         self.name = name
         self.errors = tempfile.TemporaryFile("w+")  # not a pipe: nobody reads along, and a full pipe would block
         pipes = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True)
@@ -50,7 +52,15 @@ class Side:
             self.process = subprocess.Popen(command, env=dict(os.environ, OMP_NUM_THREADS=str(threads)), **pipes)
         except OSError as error:
             raise Failure(f"{name}: {command[0]}: {error.strerror}")
-        self.facts = self.read()
+        self.timer = threading.Timer(limit, self.process.kill) if limit else None
+        if self.timer:
+            self.timer.daemon = True
+            self.timer.start()
+        try:
+            self.facts = self.read()
+        except Failure:
+            self.__exit__()
+            raise
         if "first_step_at" in self.facts:
             self.facts["start_ms"] = 1e3 * (self.facts["first_step_at"] - started)
 
@@ -75,6 +85,8 @@ class Side:
         return self
 
     def __exit__(self, *_):
+        if self.timer:
+            self.timer.cancel()
         self.process.kill()
         self.process.communicate()
         self.errors.close()

@@ -1,11 +1,13 @@
-// Times one training step of a benchmark case, f32.   usage: step CASE [--batch N] [--form F] [--storage raw|mapped]
-// [--no-affine] [--activations f32|bf16] [--steps N] [--threads N] [--json] [--profile] [--serve]   With --serve it
+// Times one training step of a benchmark case.   usage: step CASE [--batch N] [--form F] [--storage raw|mapped]
+// [--no-affine] [--activations f32|bf16] [--dtype D]
+// [--device cuda] [--steps N] [--threads N] [--json] [--profile] [--serve]   With --serve it
 // speaks the protocol of benchmarks/serve.h: the works are "train", "infer BATCH", the matrix products of both alone,
 // by OpenBLAS ("gemms", "gemms BATCH") or by our kernel ("products", "products BATCH"), as many operations in registers
 // ("registers", "registers BATCH"), and "profile WORK", which has the time of each kernel in the answer.
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <optional>
 #include <CLI/CLI.hpp>
 
 #include "benchmarks/gemms.h"
@@ -14,9 +16,11 @@
 #include "benchmarks/serve.h"
 #include "benchmarks/trainer.h"
 #include "core/memory/allocator.h"
+#include "core/memory/storage.h"
 #include "core/random.h"
 #include "core/system/parallel.h"
 #include "core/system/profile.h"
+#include "gpu/device.h"
 
 using namespace isonorm;
 using namespace isonorm::bench;
@@ -26,9 +30,14 @@ namespace {
 
 constexpr int kWarmupSteps = 3;
 
-template <class F> std::vector<double> timed(int times, const F& f) {
+// Each until the device has done it.
+template <class F> std::vector<double> timed(int times, Device device, const F& f) {
   std::vector<double> ms;
-  for (int i = 0; i < times; ++i) ms.push_back(milliseconds(f));
+  for (int i = 0; i < times; ++i)
+    ms.push_back(milliseconds([&] {
+      f();
+      if (device != kCpu) gpu::synchronize(device);
+    }));
   return ms;
 }
 
@@ -42,11 +51,16 @@ json by_kernel(const profile::Profile& p) {
 
 class Works {
  public:
-  Works(const Case& c, Trainer& trainer) : case_(c), trainer_(trainer) {}
+  Works(const Case& c, Trainer& trainer, Device device) : case_(c), trainer_(trainer), device_(device) {}
 
   json operator()(int times, const std::vector<std::string>& work) {
     const std::string name = work.empty() ? "train" : work[0];
-    if (name == "train") return answer(timed(times, [&] { trainer_.step(); }));
+    if (name == "train") {
+      std::vector<double> losses;
+      json result = answer(timed(times, device_, [&] { losses.push_back(trainer_.step()); }));
+      result["losses"] = losses;
+      return result;
+    }
     if (name == "profile") {
       profile::start();
       json result = (*this)(times, {work.begin() + 1, work.end()});
@@ -54,19 +68,20 @@ class Works {
       return result;
     }
     const int64_t batch = work.size() > 1 ? std::stoll(work[1]) : 0;
-    if (name == "registers") return answer(timed(times, [&] { multiply_add(flops(gemms(batch))); }));
+    check(device_ == kCpu || name == "infer", name, ": the CPU's alone");
+    if (name == "registers") return answer(timed(times, kCpu, [&] { multiply_add(flops(gemms(batch))); }));
     if (name == "gemms" || name == "products") {
       Replay& products = replay(batch, name == "gemms" ? Products::openblas : Products::ours);
-      return answer(timed(times, [&] { products.run(); }));
+      return answer(timed(times, kCpu, [&] { products.run(); }));
     }
     check(name == "infer" && batch > 0, "no work is called \"", name,
           "\": train, infer BATCH, gemms [BATCH], products [BATCH], registers [BATCH], profile WORK");
-    return answer(timed(times, [&] { trainer_.infer(batch); }));
+    return answer(timed(times, device_, [&] { trainer_.infer(batch); }));
   }
 
  private:
-  static json answer(const std::vector<double>& ms) {
-    return {{"ms", ms}, {"peak_bytes", peak_bytes()}, {"peak_tensor_bytes", host_allocator().stats().peak}};
+  json answer(const std::vector<double>& ms) const {
+    return {{"ms", ms}, {"peak_bytes", peak_bytes()}, {"peak_tensor_bytes", allocator_of(device_).stats().peak}};
   }
 
   std::vector<Gemm> gemms(int64_t batch) const {  // 0: of a training step
@@ -84,15 +99,21 @@ class Works {
 
   const Case& case_;
   Trainer& trainer_;
+  Device device_;
   std::map<std::pair<int64_t, Products>, std::unique_ptr<Replay>> replays_;
 };
+
+DType dtype_named(const std::string& name) {
+  return name == "f64" ? DType::f64 : name == "bf16" ? DType::bf16 : DType::f32;
+}
 
 void print_text(const Case& c, const json& r) {
   std::printf("%s: %d threads, BLAS core %s\n", c.name.data(), num_threads(), r["core"].get<std::string>().c_str());
   std::printf("  step         %9.1f ms median, %.1f ms minimum\n", r["median_ms"].get<double>(),
               r["min_ms"].get<double>());
-  std::printf("  GEMMs alone  %9.1f ms (%.0f GFLOP/s)\n", r["gemm_ms"].get<double>(),
-              flops(gemms_of_step(c)) / 1e6 / r["gemm_ms"].get<double>());
+  if (r.contains("gemm_ms"))
+    std::printf("  GEMMs alone  %9.1f ms (%.0f GFLOP/s)\n", r["gemm_ms"].get<double>(),
+                flops(gemms_of_step(c)) / 1e6 / r["gemm_ms"].get<double>());
   std::printf("  first step   %9.1f ms\n", r["first_step_ms"].get<double>());
   std::printf("  peak memory  %9.1f MB, %.1f MB of it in tensors\n", static_cast<double>(r["peak_bytes"]) / 1e6,
               static_cast<double>(r["peak_tensor_bytes"]) / 1e6);
@@ -103,17 +124,19 @@ void print_text(const Case& c, const json& r) {
 int main(int argc, char** argv) {
   std::vector<std::string> names;
   for (const Case& c : kCases) names.emplace_back(c.name);
-  std::string name, form = "layer_norm", storage = "raw", activations = "f32";
+  std::string name, form = "layer_norm", storage = "raw", activations, dtype = "f32", where = "cpu";
   bool as_json = false, on_request = false, profiled = false, no_affine = false;
   int steps = 20, threads = num_threads(), batch = 0;
 
-  CLI::App app("Times one training step (forward, loss, backward, clip, AdamW) of a model, f32.");
+  CLI::App app("Times one training step (forward, loss, backward, clip, AdamW) of a model.");
   app.add_option("case", name, "the model")->required()->check(CLI::IsMember(names));
   app.add_option("--batch", batch, "samples of a training step, other than the case has")
       ->check(CLI::Range(1, 1 << 16));
   app.add_option("--form", form, "form of the residual stream");
   app.add_option("--storage", storage, "of the parameters")->check(CLI::IsMember({"raw", "mapped"}));
-  app.add_option("--activations", activations, "what they are kept in for the backward")
+  app.add_option("--dtype", dtype, "of parameters and activations")->check(CLI::IsMember({"f32", "f64", "bf16"}));
+  app.add_option("--device", where, "cpu, cuda or cuda:N");
+  app.add_option("--activations", activations, "what they are kept in for the backward (default: the dtype)")
       ->check(CLI::IsMember({"f32", "bf16"}));
   app.add_flag("--no-affine", no_affine, "norms without learned gain and bias");
   app.add_flag("--json", as_json, "print one JSON object");
@@ -129,10 +152,17 @@ int main(int argc, char** argv) {
     Case c = *std::find_if(std::begin(kCases), std::end(kCases), [&](const Case& k) { return k.name == name; });
     if (batch > 0) c.batch = batch;
     json facts = environment();
+    const std::optional<Device> device = gpu::device_of(where);
+    check(device.has_value(), "--device ", where, ": expected cpu, cuda or cuda:N");
+    check(*device == kCpu || gpu::why_none().empty(), "--device ", where, ": ", gpu::why_none());
+    facts["device"] = *device == kCpu ? "cpu" : gpu::device_name(*device);
     facts["base_bytes"] = resident_bytes();
+    const DType type = dtype_named(dtype);
     Trainer trainer(c, {.form = nn::stream_form(form),
                         .storage = storage == "raw" ? nn::StreamStorage::raw : nn::StreamStorage::mapped,
-                        .activations = activations == "bf16" ? DType::bf16 : DType::f32,
+                        .activations = activations.empty() ? type : dtype_named(activations),
+                        .dtype = type,
+                        .device = *device,
                         .affine = !no_affine});
     double loss = 0;
     facts["first_step_ms"] = milliseconds([&] { loss = trainer.step(); });
@@ -142,7 +172,7 @@ int main(int argc, char** argv) {
     facts["batch"] = c.batch;
     for (int i = 1; i < kWarmupSteps; ++i) trainer.step();
 
-    Works works(c, trainer);
+    Works works(c, trainer, *device);
     if (on_request) {
       serve(facts, std::ref(works));
       return 0;
@@ -154,7 +184,7 @@ int main(int argc, char** argv) {
     facts["median_ms"] = median(times);
     facts["min_ms"] = *std::min_element(times.begin(), times.end());
     for (const char* peak : {"peak_bytes", "peak_tensor_bytes"}) facts[peak] = trained[peak];
-    facts["gemm_ms"] = median(works(5, {"gemms"})["ms"]);
+    if (*device == kCpu && type == DType::f32) facts["gemm_ms"] = median(works(5, {"gemms"})["ms"]);
     if (as_json)
       std::puts(facts.dump().c_str());
     else

@@ -6,16 +6,30 @@ goes through torch.compile, and AdamW is PyTorch's fused one.
 """
 
 import argparse
-import time
 
 import torch
 from torch.nn import functional as F
 
-from torch_serve import milliseconds, serve
+from torch_serve import milliseconds, serve, wait
+
+DTYPES = dict(f32=torch.float32, f64=torch.float64, bf16=torch.bfloat16)
+
+
+LIKE = dict(device="cpu", dtype=torch.float32)  # of all tensors; main() sets it
+QUEUED = 8  # runs that a device is given before it is waited for, as on our side
 
 
 def leaf(*shape):
-    return torch.randn(*shape, requires_grad=True)
+    return torch.randn(*shape, requires_grad=True, **LIKE)
+
+
+def each_of(function):
+    """Milliseconds of one of several runs on a device, of one run on the CPU, and what they gave."""
+    times = 1 if LIKE["device"] == "cpu" else QUEUED
+    wait(LIKE["device"])
+    results = []
+    ms = milliseconds(lambda: results.extend(function(i) for i in range(times)), LIKE["device"])
+    return ms / times, results
 
 
 def add_norm(norm, with_bias):
@@ -64,12 +78,12 @@ def attention(batch, length):
 
 
 def cross_entropy(rows, width):
-    target = torch.randint(width, (rows,))
+    target = torch.randint(width, (rows,), device=LIKE["device"])
     return (leaf(rows, width),), lambda x: (F.cross_entropy(x, target),)
 
 
 def chain(length, width):
-    step = torch.randn(width)
+    step = torch.randn(width, **LIKE)
 
     def forward(x):
         for _ in range(length):
@@ -78,10 +92,23 @@ def chain(length, width):
     return (leaf(width),), forward
 
 
+def linear(rows, width):
+    return (leaf(rows, width), leaf(width, width), leaf(width)), lambda x, w, b: (F.linear(x, w, b),)
+
+
+class Copy:
+    def __init__(self, rows, width):
+        self.source = leaf(rows, width).detach()
+        self.target = torch.empty_like(self.source)
+
+    def __call__(self):
+        return each_of(lambda _: self.target.copy_(self.source))[0], 0.0
+
+
 OPS = {
     "add_norm_layer": add_norm(F.layer_norm, True), "add_norm_rms": add_norm(F.rms_norm, False), "layer_norm": layer_norm,
     "rms_norm": rms_norm, "softmax": softmax, "gelu": gelu, "cross_entropy": cross_entropy, "mlp": mlp,
-    "attention": attention, "chain": chain,
+    "attention": attention, "chain": chain, "linear": linear,
 }
 
 
@@ -92,13 +119,10 @@ class Differentiable:
         self.cotangents = [torch.randn_like(y) for y in forward(*inputs)]
 
     def __call__(self):
-        start = time.perf_counter()
-        outputs = self.forward(*self.inputs)
-        middle = time.perf_counter()
-        gradients = torch.autograd.grad(outputs, self.inputs, self.cotangents)
-        end = time.perf_counter()
+        forward, outputs = each_of(lambda _: self.forward(*self.inputs))
+        backward, gradients = each_of(lambda i: torch.autograd.grad(outputs[i], self.inputs, self.cotangents))
         del outputs, gradients  # not timed, as on our side
-        return 1e3 * (middle - start), 1e3 * (end - middle)
+        return forward, backward
 
 
 class AdamW:
@@ -109,7 +133,7 @@ class AdamW:
         self.optimizer = torch.optim.AdamW(parameters, lr=1e-3, weight_decay=0.1, fused=fused or None)
 
     def __call__(self):
-        return milliseconds(self.optimizer.step), 0.0
+        return each_of(lambda _: self.optimizer.step())[0], 0.0
 
 
 class Works:
@@ -118,7 +142,7 @@ class Works:
 
     def run(self, op, rows, width):
         if (op, rows, width) not in self.made:
-            made = (AdamW(rows, width, self.compiled) if op == "adamw"
+            made = (AdamW(rows, width, self.compiled) if op == "adamw" else Copy(rows, width) if op == "memcpy"
                     else Differentiable(*OPS[op](rows, width), self.compiled))
             self.made[op, rows, width] = made
         return self.made[op, rows, width]
@@ -132,7 +156,12 @@ class Works:
 def main():
     parser = argparse.ArgumentParser(description="Times single ops in PyTorch on request.")
     parser.add_argument("--compile", action="store_true", help="torch.compile the ops; PyTorch's fused AdamW")
+    parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N")
+    parser.add_argument("--dtype", choices=DTYPES, default="f32")
     options = parser.parse_args()
+    if options.device != "cpu" and not torch.cuda.is_available():
+        parser.exit(3, f"torch_kernels.py: --device {options.device}: PyTorch {torch.__version__} sees no device\n")
+    LIKE.update(device=options.device, dtype=DTYPES[options.dtype])
     torch.manual_seed(1)
     serve({}, Works(options.compile))
 

@@ -21,9 +21,21 @@ def peak_bytes():
     return status_bytes("VmHWM")
 
 
-def milliseconds(function):
+def wait(device):
+    if torch.device(device).type == "cuda":
+        torch.cuda.synchronize()
+
+
+def device_bytes(device):
+    """The most that tensors had of a device's memory; 0 of the CPU, whose tensors are not counted."""
+    return torch.cuda.max_memory_allocated() if torch.device(device).type == "cuda" else 0
+
+
+def milliseconds(function, device="cpu"):
+    """Until the device has done it."""
     start = time.perf_counter()
     function()
+    wait(device)
     return 1e3 * (time.perf_counter() - start)
 
 

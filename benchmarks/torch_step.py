@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """The benchmark cases in PyTorch: the other side of `benchmarks/step`.
 
-A training step is forward, loss, backward, clip_grad_norm 1.0 and AdamW, in f32, on data fixed before timing; inference
-is the forward pass in inference mode. With --serve it does the works "train" and "infer BATCH" on request
+A training step is forward, loss, backward, clip_grad_norm 1.0 and AdamW, on data fixed before timing; inference is the
+forward pass in inference mode. On a device in bf16 by autocast over f32 parameters, or with --pure in bf16 throughout. With --serve it does the works "train" and "infer BATCH" on request
 (benchmarks/serve.h has the protocol); without it runs --steps training steps by itself.
 """
 
 import argparse
+import contextlib
 import statistics
 import time
 
@@ -14,13 +15,19 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from torch_serve import milliseconds, peak_bytes, resident_bytes, say, serve
+from torch_serve import device_bytes, milliseconds, peak_bytes, resident_bytes, say, serve
 
 CASES = {
     "vit_fmnist": dict(model="vit", image=28, channels=1, patch=4, width=128, heads=4, depth=6, classes=10, batch=128),
     "vit_tiny": dict(model="vit", image=224, channels=3, patch=16, width=192, heads=3, depth=12, classes=1000, batch=8),
     "gpt_small": dict(model="gpt", vocab=8192, context=256, width=384, heads=6, depth=6, batch=8),
+    "vit_base": dict(model="vit", image=224, channels=3, patch=16, width=768, heads=12, depth=12, classes=1000, batch=2),
+    "gpt2": dict(model="gpt", vocab=50304, context=1024, width=768, heads=12, depth=12, batch=32),
+    "gpt2_short": dict(model="gpt", vocab=50304, context=256, width=768, heads=12, depth=12, batch=1),
+    "gpt_smoke": dict(model="gpt", vocab=32, context=8, width=16, heads=2, depth=1, batch=2),
+    "vit_smoke": dict(model="vit", image=8, channels=1, patch=4, width=16, heads=2, depth=1, classes=10, batch=2),
 }
+DTYPES = dict(f32=torch.float32, f64=torch.float64, bf16=torch.bfloat16)
 WARMUP_STEPS = 3
 
 
@@ -100,24 +107,38 @@ def inputs(name, batch):
 
 
 class Trainer:
-    def __init__(self, name, compiled, fused):
+    def __init__(self, name, compiled=False, fused=False, batch=None, device="cpu", dtype="f32", pure=False, mode=None):
         torch.manual_seed(1)
-        self.name, case = name, dict(CASES[name])
+        self.name, case, self.device = name, dict(CASES[name]), device
+        case["batch"] = batch or case["batch"]
+        # Parameters in f32 and products in bf16, as trainings in PyTorch mostly are; or all in one dtype.
+        self.autocast = dtype == "bf16" and not pure
+        self.dtype = torch.float32 if self.autocast else DTYPES[dtype]
         batch, vit = case.pop("batch"), case.pop("model") == "vit"
-        self.model = Vit(**case) if vit else Gpt(**case)
-        self.x = inputs(name, batch)
-        self.y = torch.randint(case["classes"], (batch,)) if vit else torch.randint(case["vocab"], self.x.shape)
+        self.model = (Vit(**case) if vit else Gpt(**case)).to(device, self.dtype)
+        self.x = self.inputs(batch)
+        self.y = (torch.randint(case["classes"], (batch,)) if vit else torch.randint(case["vocab"], self.x.shape)).to(device)
         # Every batch size is compiled for itself: dynamic shapes would be slower. The loss is compiled along.
-        compile_ = (lambda f: torch.compile(f, dynamic=False)) if compiled else (lambda f: f)
+        compile_ = (lambda f: torch.compile(f, dynamic=False, mode=mode)) if compiled else (lambda f: f)
         self.forward, self.loss = compile_(self.model), compile_(self.loss_of)
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-3, weight_decay=0.1, fused=fused or None)
         self.inference_inputs = {}
+
+    def inputs(self, batch):
+        x = inputs(self.name, batch).to(self.device)
+        return x.to(self.dtype) if x.is_floating_point() else x
+
+    def context(self):
+        if not self.autocast:
+            return contextlib.nullcontext()
+        return torch.autocast(torch.device(self.device).type, torch.bfloat16)
 
     def loss_of(self, x, y):
         return F.cross_entropy(self.model(x).flatten(0, -2), y.flatten())
 
     def step(self):
-        loss = self.loss(self.x, self.y)
+        with self.context():
+            loss = self.loss(self.x, self.y)
         self.optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
@@ -126,26 +147,35 @@ class Trainer:
 
     def infer(self, batch):
         if batch not in self.inference_inputs:
-            self.inference_inputs[batch] = inputs(self.name, batch)
-        with torch.inference_mode():
+            self.inference_inputs[batch] = self.inputs(batch)
+        with torch.inference_mode(), self.context():
             return self.forward(self.inference_inputs[batch])
 
     def work(self, times, words):
         function = self.step if words[:1] != ["infer"] else lambda: self.infer(int(words[1]))
-        return dict(ms=[milliseconds(function) for _ in range(times)], peak_bytes=peak_bytes())
+        return dict(ms=[milliseconds(function, self.device) for _ in range(times)], peak_bytes=peak_bytes(),
+                    peak_tensor_bytes=device_bytes(self.device))
 
 
 def main():
     parser = argparse.ArgumentParser(description="Times one training step of a benchmark case in PyTorch.")
     parser.add_argument("case", choices=CASES)
     parser.add_argument("--compile", action="store_true", help="torch.compile the model (needs a C++ compiler)")
+    parser.add_argument("--mode", help="of torch.compile: reduce-overhead, max-autotune, ...")
+    parser.add_argument("--batch", type=int, help="samples of a training step, other than the case has")
+    parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N")
+    parser.add_argument("--dtype", choices=DTYPES, default="f32")
+    parser.add_argument("--pure", action="store_true", help="bf16 throughout, parameters too, in place of autocast")
     parser.add_argument("--fused", action="store_true", help="PyTorch's fused AdamW instead of its default")
     parser.add_argument("--serve", action="store_true", help="work on request, see above")
     parser.add_argument("--steps", type=int, default=10, help="timed steps without --serve")
     options = parser.parse_args()
 
     facts = dict(base_bytes=resident_bytes())
-    trainer = Trainer(options.case, options.compile, options.fused)
+    if options.device != "cpu" and not torch.cuda.is_available():
+        parser.exit(3, f"torch_step.py: --device {options.device}: PyTorch {torch.__version__} sees no device\n")
+    trainer = Trainer(options.case, options.compile, options.fused, options.batch, options.device, options.dtype, options.pure,
+                      options.mode)
     start = time.monotonic()
     facts["loss"] = trainer.step().item()  # before the first update: about log(classes)
     facts["first_step_at"] = time.monotonic()

@@ -2,6 +2,7 @@
 
 #include "autograd/fused/linear_cross_entropy.h"
 #include "autograd/grad_mode.h"
+#include "autograd/ops/copy.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
 #include "nn/gpt.h"
@@ -15,6 +16,8 @@ std::unique_ptr<nn::Module> build(const Case& c, const TrainerOptions& options) 
   const nn::TransformerOptions t{.width = c.width,
                                  .depth = c.depth,
                                  .heads = c.heads,
+                                 .head_width = c.head_width,
+                                 .mlp_width = c.mlp,
                                  .affine = options.affine,
                                  .stream = options.form,
                                  .storage = options.storage};
@@ -38,6 +41,7 @@ Tensor loss_of(nn::Module& model, const training::Examples& batch) {
 
 Trainer::Trainer(const Case& c, const TrainerOptions& options)
     : case_(c),
+      options_(options),
       model_(build(c, options)),
       optimizer_(
           std::make_unique<optim::AdamW>(model_->parameters(), optim::AdamWOptions{.lr = 1e-3, .weight_decay = 0.1})),
@@ -46,13 +50,16 @@ Trainer::Trainer(const Case& c, const TrainerOptions& options)
   for (const nn::Parameter& p : model_->named_parameters())
     if (p.name == "token.weight" || p.name.starts_with("position") || p.name == "cls")
       copy_into(p.tensor, mul(detach(p.tensor), 0.02));
+  model_->to(options.dtype);
+  model_->to(options.device);
   inputs_ = inputs(c.batch);
-  targets_ = c.is_gpt() ? randint(0, c.vocab, {c.batch, c.context}) : randint(0, c.classes, {c.batch});
+  targets_ =
+      to(c.is_gpt() ? randint(0, c.vocab, {c.batch, c.context}) : randint(0, c.classes, {c.batch}), options.device);
 }
 
 Tensor Trainer::inputs(int64_t batch) const {
-  if (case_.is_gpt()) return randint(0, case_.vocab, {batch, case_.context});
-  return randn({batch, case_.image, case_.image, case_.channels});
+  if (case_.is_gpt()) return to(randint(0, case_.vocab, {batch, case_.context}), options_.device);
+  return to(cast(randn({batch, case_.image, case_.image, case_.channels}), options_.dtype), options_.device);
 }
 
 double Trainer::step() {

@@ -16,14 +16,16 @@ struct TrainerOptions {
   nn::StreamForm form = nn::StreamForm::layer_norm;
   nn::StreamStorage storage = nn::StreamStorage::raw;
   DType activations = DType::f32;  // what the backward needs of the forward is kept in; f32 or bf16
-  bool affine = true;              // learned gain and bias in the norms, as PyTorch's nn.LayerNorm has them
+  DType dtype = DType::f32;        // of parameters and activations
+  Device device = kCpu;
+  bool affine = true;  // learned gain and bias in the norms, as PyTorch's nn.LayerNorm has them
 };
 
 class Trainer {
  public:
   explicit Trainer(const Case& c, const TrainerOptions& options = {});
 
-  // Forward, loss, backward, clipping at a gradient norm of 1, AdamW. Returns the loss.
+  // Forward, loss, backward, clipping at a gradient norm of 1, AdamW. Returns the loss. The device may have work left.
   double step();
   // The logits of `batch` samples, without recording a graph, by the model prepared for inference.
   Tensor infer(int64_t batch);
@@ -35,6 +37,7 @@ class Trainer {
   void prepare(bool on);  // for inference; at most once between two training steps
 
   Case case_;
+  TrainerOptions options_;
   std::unique_ptr<nn::Module> model_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   training::Step step_;

@@ -41,7 +41,7 @@ if(ISONORM_GPU STREQUAL "auto")
 endif()
 
 file(GLOB gpu_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/gpu/*.cpp ${PROJECT_SOURCE_DIR}/gpu/libraries/*.cpp
-     ${PROJECT_SOURCE_DIR}/gpu/kernels/*.cu)
+     ${PROJECT_SOURCE_DIR}/gpu/kernels/*.cu ${PROJECT_SOURCE_DIR}/gpu/steps/*.cpp ${PROJECT_SOURCE_DIR}/gpu/steps/*.cu)
 list(REMOVE_ITEM gpu_sources ${PROJECT_SOURCE_DIR}/gpu/none.cpp)
 
 # isonorm_gpu_objects(name): what the two forms have in common.
@@ -54,6 +54,16 @@ endfunction()
 
 # In a folder of its own: that a .cu is compiled as C++ is said of a source in a folder.
 add_subdirectory(gpu/emulated)
+
+# isonorm_link_emulated_gpu(target): its devices are emulated ones. Its own objects come before the library's, of which the
+# linker then takes none of gpu/.
+function(isonorm_link_emulated_gpu target)
+  if(NOT ISONORM_GPU_FORM STREQUAL "emulated")
+    target_link_libraries(${target} PRIVATE isonorm_gpu_emulated ${CMAKE_DL_LIBS})
+  else()
+    target_compile_definitions(${target} PRIVATE $<TARGET_PROPERTY:isonorm_gpu_emulated,INTERFACE_COMPILE_DEFINITIONS>)
+  endif()
+endfunction()
 
 if(ISONORM_CUDA_FOUND)
   set(architectures)

@@ -41,6 +41,10 @@ add_library(isonorm ${objects} ${sources})
 add_library(isonorm::isonorm ALIAS isonorm)
 target_link_libraries(isonorm PRIVATE $<BUILD_INTERFACE:isonorm_flags> isonorm_blas OpenMP::OpenMP_CXX ZLIB::ZLIB)
 target_compile_features(isonorm PUBLIC cxx_std_20)
+if(PROJECT_IS_TOP_LEVEL)  # as a part of another project, which the tests build too, every file compiles by its own includes
+  target_precompile_headers(isonorm PRIVATE <algorithm> <functional> <map> <memory> <optional> <sstream> <string> <variant> <vector>
+                                            core/tensor.h)
+endif()
 if(ISONORM_GPU_FORM STREQUAL "cuda")
   target_link_libraries(isonorm PRIVATE CUDA::cudart_static ${CMAKE_DL_LIBS})
   set_target_properties(isonorm PROPERTIES LINKER_LANGUAGE CXX)
@@ -54,7 +58,7 @@ endif()
 
 # The public headers as users get them: see public_headers.cmake.
 file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} core/*.h autograd/*.h nn/*.h optim/*.h
-     io/*.h data/*.h reports/*.h training/*.h equivalence/*.h gpu/device.h)
+     io/*.h data/*.h reports/*.h training/*.h equivalence/*.h gpu/device.h gpu/steps/captured.h)
 list(FILTER headers EXCLUDE REGEX "^(core/cpu|gpu/emulated)/")
 foreach(header IN LISTS headers)  # one that begins with "// Internal: " is included by sources alone
   file(STRINGS ${header} mark REGEX "^// Internal: " LIMIT_COUNT 1)

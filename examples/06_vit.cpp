@@ -1,4 +1,5 @@
-// A Vision Transformer whose residual stream is a matter of one argument.   usage: 06_vit [data folder] [steps] [form]
+// A Vision Transformer whose residual stream is a matter of one argument.
+// usage: 06_vit [data folder] [steps] [form] [--device cuda]
 #include <cstdio>
 
 #include <isonorm/isonorm.h>
@@ -8,11 +9,13 @@
 using namespace isonorm;
 
 int main(int argc, char** argv) try {
+  const Device device = take_device(argc, argv);
   const data::FashionMnist set = data::FashionMnist::load(argc > 1 ? argv[1] : "");
   const int steps = argc > 2 ? whole_number(argv[2]) : 500;
   const nn::StreamForm form = nn::stream_form(argc > 3 ? argv[3] : "rms_norm");
   manual_seed(1);
   nn::Vit model({.image = 28, .patch = 7, .transformer = {.width = 64, .depth = 4, .heads = 4, .stream = form}});
+  model.to(device);
   optim::AdamW opt(model.parameters(), {.lr = 1e-3});
   const optim::Schedule schedule{.peak = 1e-3, .warmup = steps / 10, .steps = steps};
   data::Loader loader(set.train, {.rows = 64, .seed = 1});
@@ -21,7 +24,7 @@ int main(int argc, char** argv) try {
   training::Step step(model, opt, training::cross_entropy_of, {.limits = {.norm = 1}});
   const auto next = [&](int64_t) -> training::Examples {
     const data::Batch batch = loader.next();
-    return {batch.images, batch.labels};
+    return training::Examples{batch.images, batch.labels}.on(device);
   };
   training::Loop loop(step, next, [&](int64_t t) { return schedule.lr(t); });
   // Run it with layer_norm, rms_norm, crms_norm and crms_isometric: the losses are the same to rounding.

@@ -1,4 +1,4 @@
-// A small Transformer learns to continue text.   usage: 07_gpt corpus.txt [steps]
+// A small Transformer learns to continue text.   usage: 07_gpt corpus.txt [steps] [--device cuda]
 #include <cstdio>
 
 #include <isonorm/isonorm.h>
@@ -8,18 +8,20 @@
 using namespace isonorm;
 
 int main(int argc, char** argv) try {
-  if (argc < 2) return std::fprintf(stderr, "usage: 07_gpt corpus.txt [steps]\n"), 2;
+  const Device device = take_device(argc, argv);
+  if (argc < 2) return std::fprintf(stderr, "usage: 07_gpt corpus.txt [steps] [--device cuda]\n"), 2;
   const int steps = argc > 2 ? whole_number(argv[2]) : 1000;
   manual_seed(1);
   const data::Text text(argv[1]);
   nn::Gpt model({.vocab = text.vocab(),
                  .context = 64,
                  .transformer = {.width = 128, .depth = 4, .heads = 4, .stream = nn::StreamForm::rms_norm}});
+  model.to(device);
   optim::AdamW opt(model.parameters(), {.lr = 1e-3, .weight_decay = 0.1});
 
   for (int step = 0; step < steps; ++step) {
     const auto [x, y] = text.batch(/*rows=*/16, /*length=*/64, step);
-    const Tensor loss = cross_entropy(model(x), y);
+    const Tensor loss = cross_entropy(model(to(x, device)), to(y, device));
     opt.zero_grad();
     backward(loss);
     optim::clip_grad_norm(model.parameters(), 1.0);

@@ -1,5 +1,6 @@
 // What a slot of core/kernels has on a device: the one list of them.
 #include "core/kernels/attention.h"
+#include "core/kernels/checks.h"
 #include "core/kernels/copy.h"
 #include "core/kernels/create.h"
 #include "core/kernels/dropout.h"
@@ -15,6 +16,7 @@
 #include "gpu/device.h"
 #include "gpu/memory.h"
 #include "gpu/slots.h"
+#include "gpu/steps/capture.h"
 #include "gpu/stream.h"
 #include "gpu/transfer.h"
 #include "gpu/upload.h"
@@ -22,8 +24,9 @@
 namespace isonorm {
 namespace {
 
-// Marks of a profile are events of a device's stream.
+// Marks of a profile are events of a device's stream; none while it is captured, when nothing is done.
 constexpr profile::DeviceClock kClock{.mark = [](Device device) -> profile::Mark {
+                                        if (gpu::under_capture()) return nullptr;
                                         auto event = std::make_shared<gpu::Event>(device.index, true);
                                         event->record(gpu::stream_of(device));
                                         return event;
@@ -70,7 +73,8 @@ void start_cuda() {
 
   kernels::rotary.bind_cuda(&gpu::rotary);
 
-  kernels::find_outside.bind_cuda(&gpu::find_outside);
+  kernels::check_ids.bind_cuda(&gpu::check_ids);
+  kernels::check_weights.bind_cuda(&gpu::check_weights);
   kernels::take_rows.bind_cuda(&gpu::take_rows);
   kernels::add_rows.bind_cuda(&gpu::add_rows);
   kernels::gather.bind_cuda(&gpu::gather);
@@ -100,6 +104,8 @@ void start_cuda() {
   kernels::sum_squares.bind_cuda(&gpu::sum_squares);
   kernels::scale.bind_cuda(&gpu::scale);
   kernels::clamp.bind_cuda(&gpu::clamp);
+  kernels::clip_numbers.bind_cuda(&gpu::clip_numbers);
+  kernels::trust_ratios.bind_cuda(&gpu::trust_ratios);
 
   kernels::matmul.bind_cuda(&gpu::matmul);
   kernels::weight_gradient.bind_cuda(&gpu::weight_gradient);

@@ -2,18 +2,38 @@
 // there are none: device_count() is 0 and nothing here is an error but to ask for one of them.
 #pragma once
 
+#include <atomic>
+#include <charconv>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "core/device.h"
 
 namespace isonorm::gpu {
+
+namespace detail {
+inline std::atomic<bool> deterministic{true}, tf32{false};
+}
 
 // Devices that tensors can be on: cuda:0 to cuda:(n - 1). Never throws.
 int device_count();
 // Why there are none, in one line: "this library was built without CUDA", or what the driver says. Empty where there
 // are some.
 std::string why_none();
+
+// The device of "cpu", "cuda" (cuda:0) or "cuda:1", whether there is such a one or not; none of another word.
+inline std::optional<Device> device_of(std::string_view word) {
+  if (word == "cpu") return kCpu;
+  Device device{DeviceKind::cuda, 0};
+  if (word == "cuda") return device;
+  if (!word.starts_with("cuda:")) return {};
+  const char* end = word.data() + word.size();
+  const auto [at, error] = std::from_chars(word.data() + 5, end, device.index);
+  if (error != std::errc() || at != end || device.index < 0) return {};
+  return device;
+}
 
 // "NVIDIA H200". These throw "cuda:1: there are 1 devices" and "cuda: <why_none()>".
 std::string device_name(Device device = {DeviceKind::cuda, 0});
@@ -30,6 +50,16 @@ Memory memory(Device device = {DeviceKind::cuda, 0});
 void set_memory_limit(int64_t bytes, Device device = {DeviceKind::cuda, 0});
 // Gives what is kept for reuse back to the device.
 void empty_cache(Device device = {DeviceKind::cuda, 0});
+
+// Whether results have the same bits in every run (they have, unless this is said), or sums may be added in an order of
+// their own where that is faster: the gradients of queries in attention by cuDNN.
+inline void set_deterministic(bool always) { detail::deterministic = always; }
+inline bool deterministic() { return detail::deterministic; }
+
+// Whether products of f32 may round their operands to TF32 (10 bits of mantissa) where cuBLASLt computes them. Not
+// unless asked for.
+inline void allow_tf32(bool allowed) { detail::tf32 = allowed; }
+inline bool tf32_allowed() { return detail::tf32; }
 
 // Waits until everything that was asked of the device is done. Throws what went wrong in it.
 void synchronize(Device device = {DeviceKind::cuda, 0});

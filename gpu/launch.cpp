@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "gpu/recorder.h"
+#include "gpu/steps/capture.h"
 
 namespace isonorm::gpu {
 namespace {
@@ -45,7 +46,7 @@ void finish_launch(cudaError_t status, const char* name, const Shape& s, const S
           __FILE__, __LINE__);
   }
   note_launch(stream, name);
-  if (waits_each_time()) stream.wait();
+  if (waits_each_time() && !under_capture()) stream.wait();
 }
 
 }  // namespace isonorm::gpu

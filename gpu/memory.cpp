@@ -5,6 +5,7 @@
 
 #include "gpu/device.h"
 #include "gpu/recorder.h"
+#include "gpu/steps/capture.h"
 
 namespace isonorm::gpu {
 namespace {
@@ -31,7 +32,7 @@ void* DeviceAllocator::allocate(int64_t bytes) {
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::memory) throw;
     const Memory m = memory({DeviceKind::cuda, index_});
-    const int64_t limit = limit_;
+    const int64_t limit = of_.limit_;
     throw Error(ErrorKind::memory,
                 text(e.what(), "; cuda:", index_, ": ", stats().cached, " kept for reuse, ", m.free, " of ", m.total,
                      " bytes free", limit ? text(", limit ", limit) : std::string()),
@@ -39,28 +40,37 @@ void* DeviceAllocator::allocate(int64_t bytes) {
   }
 }
 
-void* DeviceAllocator::source_allocate(int64_t bytes, int64_t) noexcept {
-  const int64_t limit = limit_;
-  if (limit && held_ + bytes > limit) return nullptr;
+// In a capture too, where cudaMalloc() would spoil it: it is nothing for the graph to do again.
+bool DeviceAllocator::source_has(void*& block, int64_t bytes) noexcept {
+  if (of_.limit_ && of_.held_ + bytes > of_.limit_) return false;
   int outer = 0;
-  void* block = nullptr;
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
   (void)cudaGetDevice(&outer);
   (void)cudaSetDevice(index_);
+  (void)cudaThreadExchangeStreamCaptureMode(&mode);
   const bool there = cudaMalloc(&block, static_cast<size_t>(bytes)) == cudaSuccess;
+  (void)cudaThreadExchangeStreamCaptureMode(&mode);
   (void)cudaSetDevice(outer);
-  if (!there) {
-    (void)cudaGetLastError();  // a failed allocation leaves the device as it was
-    return nullptr;
+  if (!there) (void)cudaGetLastError();  // a failed allocation leaves the device as it was
+  return there;
+}
+
+void* DeviceAllocator::source_allocate(int64_t bytes, int64_t) noexcept {
+  void* block = nullptr;
+  if (!source_has(block, bytes)) {
+    if (&of_ == this || under_capture()) return nullptr;
+    of_.empty_cache();
+    if (!source_has(block, bytes)) return nullptr;
   }
   record(Recorded::Kind::allocation, "device", 0, bytes);
-  held_ += bytes;
+  of_.held_ += bytes;
   sizes_[block] = bytes;
   return block;
 }
 
 void DeviceAllocator::source_release(void* block) noexcept {
   (void)cudaFree(block);
-  held_ -= sizes_.extract(block).mapped();
+  of_.held_ -= sizes_.extract(block).mapped();
 }
 
 DeviceAllocator& device_allocator(Device device) {

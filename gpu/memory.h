@@ -13,12 +13,15 @@ namespace isonorm::gpu {
 
 class DeviceAllocator final : public Allocator {
  public:
-  explicit DeviceAllocator(int index) : Allocator(256, int64_t{64} << 20), index_(index) {}
+  // of: whose limit holds for this one, too, and whose held() has what this one takes; null: none.
+  explicit DeviceAllocator(int index, DeviceAllocator* of = nullptr)
+      : Allocator(256, int64_t{64} << 20), index_(index), of_(of ? *of : *this) {}
 
   // Throws "allocate: out of memory: 4096 bytes asked for, 512 in use; cuda:0: 1024 kept for reuse, 100 of 2048 bytes
   // free, limit 1500".
   void* allocate(int64_t bytes) override;
 
+  int index() const { return index_; }
   int64_t held() const { return held_; }             // bytes taken from the device
   void set_limit(int64_t bytes) { limit_ = bytes; }  // of held(); 0: none
 
@@ -26,7 +29,10 @@ class DeviceAllocator final : public Allocator {
   void* source_allocate(int64_t bytes, int64_t alignment) noexcept override;
   void source_release(void* block) noexcept override;
 
+  bool source_has(void*& block, int64_t bytes) noexcept;
+
   const int index_;
+  DeviceAllocator& of_;
   std::atomic<int64_t> held_{0}, limit_{0};
   std::unordered_map<void*, int64_t> sizes_;  // of blocks of the source; used under the allocator's lock
 };

@@ -1,7 +1,9 @@
 // The library without CUDA (ISONORM_GPU=off).
 #include "gpu/device.h"
 
+#include "core/kernels/optimizer.h"
 #include "core/memory/storage.h"
+#include "gpu/steps/captured.h"
 
 namespace isonorm {
 namespace gpu {
@@ -16,6 +18,12 @@ Memory memory(Device) { refuse(); }
 void set_memory_limit(int64_t, Device) { refuse(); }
 void empty_cache(Device) { refuse(); }
 void synchronize(Device) { refuse(); }
+
+struct Captured::State {};
+Captured::Captured(Device, std::function<void()>, std::function<std::vector<kernels::Update>()>) { refuse(); }
+Captured::~Captured() = default;
+void Captured::operator()() { refuse(); }
+bool Captured::replays() const { refuse(); }
 
 }  // namespace gpu
 

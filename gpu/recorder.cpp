@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/system/running_kernel.h"
+
 namespace isonorm::gpu {
 namespace {
 thread_local Recorder* innermost = nullptr;
@@ -15,7 +17,8 @@ int64_t Recorder::count(Recorded::Kind kind) const {
 }
 
 void record(Recorded::Kind kind, const char* name, int64_t blocks, int64_t bytes) {
-  for (Recorder* r = innermost; r; r = r->outer_) r->all_.push_back({kind, name, blocks, bytes});
+  for (Recorder* r = innermost; r; r = r->outer_)
+    r->all_.push_back({kind, name, profile::running_kernel(), blocks, bytes});
 }
 
 }  // namespace isonorm::gpu

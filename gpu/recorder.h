@@ -12,6 +12,7 @@ struct Recorded {
   enum class Kind { launch, copy, wait, allocation };
   Kind kind;
   std::string name;    // "softmax.rows", "host to device", "stream"
+  std::string slot;    // that was running, while a profile is taken; else empty
   int64_t blocks = 0;  // of a launch
   int64_t bytes = 0;   // of a copy or an allocation
 };

@@ -3,10 +3,10 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 
 #include "core/kernels/attention.h"
+#include "core/kernels/checks.h"
 #include "core/kernels/index.h"
 #include "core/kernels/loss.h"
 #include "core/kernels/mlp.h"
@@ -25,6 +25,10 @@ template <class T> T* write_or_null(const Tensor& t) { return t.defined() ? t.mu
 template <class T> const T* read_or_null(const Tensor& t) { return t.defined() ? t.data<T>() : nullptr; }
 // Whether all of them can be read by 16 bytes; null can.
 inline bool aligned(const auto*... p) { return ((reinterpret_cast<uintptr_t>(p) % 16 == 0) && ...); }
+
+// steps/checks.cu
+void check_ids(const Tensor& ids, const kernels::IdCheck& check);
+void check_weights(const kernels::WeightCheck& check);
 
 // kernels/copy.cu
 void copy(const Tensor& dst, const Tensor& src);
@@ -57,7 +61,6 @@ void dropout(const Tensor& out, const Tensor& x, double p, Generator state);
 void rotary(kernels::RotaryShape shape, const Tensor& y, const Tensor& x, const Tensor& cosine, const Tensor& sine);
 
 // kernels/index.cu
-void find_outside(const Tensor& position, const Tensor& ids, int64_t bound, std::optional<int64_t> allowed);
 void take_rows(kernels::IndexShape shape, const Tensor& out, const Tensor& x, const Tensor& ids);
 void add_rows(kernels::IndexShape shape, const Tensor& dx, const Tensor& g, const Tensor& ids);
 void gather(kernels::IndexShape shape, const Tensor& out, const Tensor& x, const Tensor& index);
@@ -95,7 +98,7 @@ void attention_forward(kernels::AttentionSpec spec, const Tensor& out, const Ten
 void attention_backward(kernels::AttentionSpec spec, const kernels::AttentionGradients& out,
                         const kernels::AttentionSaved& saved);
 
-// kernels/attention_bf16.cu: false where it has no kernel for what is asked
+// kernels/attention_bf16.cu: false where neither cuDNN nor it has a kernel for what is asked
 bool attention_forward_bf16(kernels::AttentionSpec spec, const Tensor& out, const Tensor& lse,
                             const kernels::AttentionInputs& in);
 bool attention_backward_bf16(kernels::AttentionSpec spec, const kernels::AttentionGradients& out,
@@ -106,6 +109,11 @@ void update(std::span<const kernels::Update> updates);
 void sum_squares(std::span<const Tensor> tensors, const Tensor& sums);
 void scale(std::span<const Tensor> tensors, double factor);
 void clamp(std::span<const Tensor> tensors, double limit);
+
+// steps/scalars.cu
+void clip_numbers(const Tensor& out, const Tensor& sums, double max_norm);
+void trust_ratios(const Tensor& out, const Tensor& sums, std::span<const kernels::TrustRatio> ratios,
+                  const Tensor& gradient_factor);
 
 // libraries/blas.cpp
 void matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& from);

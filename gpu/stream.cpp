@@ -6,6 +6,8 @@
 
 #include "gpu/device.h"
 #include "gpu/recorder.h"
+#include "gpu/steps/capture.h"
+#include "gpu/steps/complaints.h"
 
 namespace isonorm::gpu {
 namespace {
@@ -56,8 +58,10 @@ Stream::Stream(int index) : index_(index) {
 Stream::~Stream() { (void)cudaStreamDestroy(handle_); }
 
 void Stream::wait() const {
+  refuse_in_capture("it waits for the device, as reading a number of a tensor does");
   record_wait("stream");
   check_stream(*this, cudaStreamSynchronize(handle_));
+  throw_complaint(index_);
 }
 void Stream::wait_for(const Event& event) const {
   check_stream(*this, cudaStreamWaitEvent(handle_, event.handle(), 0));
@@ -84,8 +88,19 @@ void Event::record(const Stream& stream) {
   check_stream(stream, cudaEventRecord(handle_, stream.handle()));
 }
 void Event::wait() const {
+  refuse_in_capture("it waits for the device, as reading a number of a tensor does");
   record_wait("event");
   check_stream(stream_of(Device{DeviceKind::cuda, index_}), cudaEventSynchronize(handle_));
+  throw_complaint(index_);
+}
+bool Event::over() const {
+  const cudaError_t status = cudaEventQuery(handle_);
+  if (status == cudaErrorNotReady) {
+    (void)cudaGetLastError();
+    return false;
+  }
+  check_stream(stream_of(Device{DeviceKind::cuda, index_}), status);
+  return true;
 }
 double Event::seconds_since(const Event& begin) const {
   float milliseconds = 0;

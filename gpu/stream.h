@@ -40,7 +40,8 @@ class Stream {
   int index() const { return index_; }
   cudaStream_t handle() const { return handle_; }
 
-  void wait() const;                        // the host, for all that was given so far
+  // The host, for all that was given so far. Throws what went wrong there, and what a check found (steps/complaints.h).
+  void wait() const;
   void wait_for(const Event& event) const;  // what is given from now on, for what the event marks
 
  private:
@@ -61,7 +62,8 @@ class Event {
   Event& operator=(const Event&) = delete;
 
   void record(const Stream& stream);
-  void wait() const;                               // the host
+  void wait() const;                               // the host; throws as Stream::wait()
+  bool over() const;                               // whether a wait would return at once
   double seconds_since(const Event& begin) const;  // both timed and over
   cudaEvent_t handle() const { return handle_; }
 

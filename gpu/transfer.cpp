@@ -9,6 +9,7 @@
 #include "gpu/device.h"
 #include "gpu/memory.h"
 #include "gpu/recorder.h"
+#include "gpu/steps/capture.h"
 #include "gpu/stream.h"
 
 namespace isonorm::gpu {
@@ -35,13 +36,13 @@ class Staging {
 
   void to_host(const Stream& stream, std::byte* to, const std::byte* from, int64_t bytes) {
     std::lock_guard lock(mutex_);
+    const int64_t first = turn_;        // not from 0: a piece that a copy to the device has would have to be waited for
     const auto read = [&](int64_t i) {  // what the copy of piece i brought
-      Piece& p = pieces_[static_cast<size_t>(i) % pieces_.size()];
+      Piece& p = pieces_[static_cast<size_t>(first + i) % pieces_.size()];
       p.done->wait();
       p.used = false;
       std::memcpy(to + i * kPiece, p.memory->data(), static_cast<size_t>(std::min(kPiece, bytes - i * kPiece)));
     };
-    turn_ = 0;
     int64_t i = 0;
     for (; i * kPiece < bytes; ++i) {
       if (i >= kPieces) read(i - kPieces);
@@ -66,7 +67,7 @@ class Staging {
   Piece& next() {
     Piece& p = pieces_[static_cast<size_t>(turn_++) % pieces_.size()];
     if (!p.memory) p.memory = std::make_unique<Pinned>(kPiece);
-    if (p.used) p.done->wait();
+    if (p.used && !p.done->over()) p.done->wait();
     p.used = true;
     return p;
   }
@@ -110,6 +111,7 @@ void between_devices(const Tensor& dst, const Tensor& src, int64_t bytes) {
 void transfer(const Tensor& dst, const Tensor& src) {
   const int64_t bytes = src.numel() * size_of(src.dtype());
   const bool from_host = src.device() == kCpu, to_host = dst.device() == kCpu;
+  if (from_host) refuse_in_capture("it copies a tensor from the host to the device");
   record(Recorded::Kind::copy,
          from_host ? "host to device"
          : to_host ? "device to host"

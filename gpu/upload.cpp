@@ -9,6 +9,7 @@
 #include "gpu/device.h"
 #include "gpu/memory.h"
 #include "gpu/recorder.h"
+#include "gpu/steps/capture.h"
 #include "gpu/stream.h"
 
 namespace isonorm::gpu {
@@ -29,7 +30,8 @@ class Uploads {
   // Begins the copy; the event marks its end.
   std::shared_ptr<Event> begin(const Tensor& to, const Tensor& from) {
     const int64_t bytes = from.numel() * size_of(from.dtype());
-    const std::lock_guard lock(mutex_);
+    refuse_in_capture("it copies a tensor from the host to the device");
+    const std::scoped_lock lock(mutex_, captures());
     while (under_way_.size() >= kAtOnce) {
       under_way_.front().copied->wait();
       under_way_.pop_front();
@@ -88,7 +90,11 @@ class CudaUpload final : public Upload {
 
  private:
   void arrive() {
-    if (const auto copied = std::exchange(copied_, nullptr)) stream_of(there_).wait_for(*copied);
+    const auto copied = std::exchange(copied_, nullptr);
+    if (!copied) return;
+    refuse_in_capture("it takes a batch that is copied to the device");
+    const std::lock_guard lock(captures());
+    stream_of(there_).wait_for(*copied);
   }
 
   Tensor there_;

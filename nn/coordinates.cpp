@@ -1,13 +1,12 @@
 #include "nn/coordinates.h"
 
-#include <algorithm>
 #include <cmath>
-#include <mutex>
 
 #include "autograd/ops/copy.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
+#include "core/memory/kept.h"
 #include "core/view.h"
 
 namespace isonorm::nn {
@@ -22,24 +21,9 @@ Tensor times(const Tensor& x, int dim, const Tensor& matrix) {
 // The Helmert basis as a stream of x's dtype and device meets it. The last few are kept: a model asks for one or two, in
 // every forward and for every weight.
 Tensor basis(int64_t d, const Tensor& x) {
-  constexpr size_t kKept = 4;
-  struct Kept {
-    std::mutex mutex;
-    std::vector<Tensor> last;  // the one that was asked for last at the end
-  };
-  static Kept& kept = *new Kept;  // for ever: at exit a device may be gone before it
-  const std::lock_guard lock(kept.mutex);
-  std::vector<Tensor>& last = kept.last;
-  const auto fits = [&](const Tensor& q) {
-    return q.size(0) == d && q.dtype() == x.dtype() && q.device() == x.device();
-  };
-  if (const auto at = std::find_if(last.begin(), last.end(), fits); at != last.end()) {
-    std::rotate(at, at + 1, last.end());
-  } else {
-    if (last.size() == kKept) last.erase(last.begin());
-    last.push_back(to(detached::cast(helmert(d), x.dtype()), x.device()));
-  }
-  return last.back();
+  static auto& kept = *new KeptTensors(4);
+  return kept.get({{static_cast<double>(d), 0, 0}, x.dtype(), x.device()},
+                  [&] { return std::vector{to(detached::cast(helmert(d), x.dtype()), x.device())}; })[0];
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops/copy.h"
-#include "autograd/ops/create.h"
 #include "autograd/ops/index.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
@@ -43,7 +42,7 @@ Tensor Gpt::features(const Tensor& ids) {
   check(ids.rank() == 2 && ids.size(1) <= options.context, "gpt: ids have shape ", ids.shape(),
         ", expected [batch, at most ", options.context, "]");
   Residual r{token_(ids), {}};
-  if (position_) r.stream = r.stream + (*position_)(arange(ids.size(1), {DType::i64, ids.device()}));
+  if (position_) r.stream = r.stream + position_->first(ids.size(1));
   r.stream = cast(r.stream, stream_.precision().stream_dtype(r.stream.dtype()));
   blocks_(r);
   return norm_.rows(r);

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "autograd/ops/checked_ids.h"
+#include "autograd/ops/create.h"
 #include "autograd/ops/index.h"
 #include "autograd/ops/matmul.h"
 #include "nn/init.h"
@@ -61,9 +63,15 @@ Embedding::Embedding(int64_t rows, int64_t width, EmbeddingOptions o)
                          writes_ ? Role::writer : Role::neutral, 1);
 }
 
-Tensor Embedding::forward(const Tensor& ids) {
-  const Tensor rows = embedding(weight, ids);
-  return writes_ ? writes_->write(rows, -1) : rows;  // mapping the rows that are used is mapping the table
+Tensor Embedding::forward(const Tensor& ids) { return written(embedding(weight, ids)); }
+
+Tensor Embedding::first(int64_t n) {
+  const Scope scope(name());
+  check(n >= 0 && n <= weight.size(0), "embedding: ", n, " rows of a table of ", weight.size(0));
+  return written(detail::rows_of(weight, arange(n, {DType::i64, weight.device()})));
 }
+
+// Mapping the rows that are used is mapping the table.
+Tensor Embedding::written(const Tensor& rows) const { return writes_ ? writes_->write(rows, -1) : rows; }
 
 }  // namespace isonorm::nn

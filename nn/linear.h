@@ -50,10 +50,13 @@ class Embedding : public Module {
  public:
   Embedding(int64_t rows, int64_t width, EmbeddingOptions options = {});
   Tensor forward(const Tensor& ids) override;
+  // The first n rows, [n, width]: what it gives for arange(n), without a look at the ids. Throws where there are fewer.
+  Tensor first(int64_t n);
 
   Tensor weight;
 
  private:
+  Tensor written(const Tensor& rows) const;
   std::optional<Stream> writes_;
 };
 

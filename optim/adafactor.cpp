@@ -11,7 +11,8 @@
 namespace isonorm::optim {
 namespace {
 
-double rms(const Tensor& x) { return norm(x).item() / std::sqrt(static_cast<double>(x.numel())); }
+// f64, of one element.
+Tensor rms(const Tensor& x) { return cast(norm(x), DType::f64) / std::sqrt(static_cast<double>(x.numel())); }
 
 // mean += rest (x - mean), in place.
 void take_in(const Tensor& mean, const Tensor& x, double rest) { copy_into(mean, mean + (x - mean) * rest); }
@@ -63,13 +64,15 @@ void Adafactor::prepare(std::vector<kernels::Update>& updates, const std::vector
     const AdafactorOptions& o = options_[stepped[i]->group];
     const DType dtype = u.state[0].dtype();
     const double t = static_cast<double>(stepped[i]->steps), eps1 = o.eps1.value_or(epsilon(u.parameter.dtype()));
-    const double alpha =
-        std::max(o.eps2, rms(cast(u.parameter, dtype))) * std::min(lr(stepped[i]->group), 1 / std::sqrt(t));
-    const Tensor g = cast(u.gradient, dtype) * u.gradient_scale;
+    const Tensor alpha =
+        clamp(rms(cast(u.parameter, dtype)), o.eps2, HUGE_VAL) * std::min(lr(stepped[i]->group), 1 / std::sqrt(t));
+    const Tensor g = scaled_gradient(u, dtype);
     const Tensor v = second_moment(u.state, square(g), std::pow(t, o.beta2_decay), eps1);
     const Tensor direction = g * rsqrt(clamp(v, eps1 * eps1, HUGE_VAL));
     u.state[0] = direction;
-    u.rule = rules::Along{alpha / std::max(1.0, rms(direction) / o.d)};
+    u.gradient_factor = {};  // the direction has it
+    u.rule = rules::Along{1};
+    u.trust = alpha / clamp(rms(direction) / o.d, 1, HUGE_VAL);
   }
 }
 

@@ -28,6 +28,7 @@ class Adafactor : public ElementwiseOptimizer {
  public:
   explicit Adafactor(const std::vector<Tensor>& parameters, AdafactorOptions options = {});
   explicit Adafactor(const std::vector<ParameterGroup<AdafactorOptions>>& groups);
+  bool replays() const override { return false; }  // decay and rate are numbers of other kernels, too
 
  private:
   Step step_of(int group, int64_t t) const override;

@@ -25,27 +25,22 @@ std::vector<Tensor> gradients_of(const std::vector<Tensor>& parameters) {
   return gradients;
 }
 
-std::vector<double> square_sums(const std::vector<Tensor>& tensors) {
-  if (tensors.empty()) return {};
+// Of a list that is not empty: f64 [tensors].
+Tensor sums_of_squares(const std::vector<Tensor>& tensors) {
   const Device device = device_of(tensors);
   const Tensor sums = empty({std::ssize(tensors)}, {DType::f64, device});
   kernels::sum_squares.on(device, tensors, sums);
-  return sums.to_vector<double>();
+  return sums;
 }
 
 double norm_of(const std::vector<Tensor>& tensors) {
+  if (tensors.empty()) return 0;
   double sum = 0;
-  for (double s : square_sums(tensors)) sum += s;
+  for (double s : sums_of_squares(tensors).to_vector<double>()) sum += s;
   return std::sqrt(sum);
 }
 
 }  // namespace
-
-std::vector<double> norms_of(const std::vector<Tensor>& tensors) {
-  std::vector<double> norms = square_sums(tensors);
-  for (double& n : norms) n = std::sqrt(n);
-  return norms;
-}
 
 double gradient_norm(const std::vector<Tensor>& parameters) { return norm_of(gradients_of(parameters)); }
 
@@ -53,6 +48,17 @@ double clip_factor(double norm, double max_norm) {
   check(max_norm > 0, "clip_grad_norm: max_norm is ", max_norm, ", expected more than 0");
   const double factor = max_norm / (norm + 1e-6);
   return factor > 1 ? 1 : factor;
+}
+
+ClipNumbers clip_numbers(const std::vector<Tensor>& parameters, double max_norm) {
+  (void)clip_factor(0, max_norm);  // refuses a limit that is none
+  const std::vector<Tensor> gradients = gradients_of(parameters);
+  const Device device =
+      gradients.empty() ? parameters.empty() ? kCpu : parameters.front().device() : device_of(gradients);
+  const Tensor sums = gradients.empty() ? empty({0}, {DType::f64, device}) : sums_of_squares(gradients);
+  const Tensor numbers = empty({2}, sums.options());
+  kernels::clip_numbers.on(device, numbers, sums, max_norm);
+  return {as_strided(numbers, {}, {}, 0), as_strided(numbers, {}, {}, 1)};
 }
 
 double clip_grad_norm(const std::vector<Tensor>& parameters, double max_norm) {

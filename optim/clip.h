@@ -8,10 +8,6 @@
 
 namespace isonorm::optim {
 
-// The Euclidean norm of each tensor, summed in f64 in an order that does not depend on the number of threads.
-// Contiguous tensors of f32, f64 or bf16. Throws where they lie on several devices.
-std::vector<double> norms_of(const std::vector<Tensor>& tensors);
-
 // sqrt(sum of g^2) over the gradients of all parameters, summed in f64 in an order that does not depend on the number
 // of threads. 0 where there is none. Gradients of f32, f64 or bf16 on one device.
 double gradient_norm(const std::vector<Tensor>& parameters);
@@ -20,6 +16,13 @@ double gradient_norm(const std::vector<Tensor>& parameters);
 // NaN. opt.step(clip_factor(gradient_norm(p), max_norm)) clips without a pass of its own. Throws where max_norm is not
 // above 0.
 double clip_factor(double norm, double max_norm);
+
+// gradient_norm() and clip_factor() as tensors of one f64 where the gradients lie, for which no host waits:
+// opt.step_scaled(clip_numbers(p, 1).factor).
+struct ClipNumbers {
+  Tensor norm, factor;
+};
+ClipNumbers clip_numbers(const std::vector<Tensor>& parameters, double max_norm);
 
 // Multiplies all gradients by clip_factor of their norm; returns the norm that they had
 // (torch.nn.utils.clip_grad_norm_, L2). Pascanu et al., "On the difficulty of training recurrent neural networks", ICML

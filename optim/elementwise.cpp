@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "autograd/ops/pointwise.h"
 #include "core/kernels/optimizer.h"
 
 namespace isonorm::optim {
@@ -13,12 +14,52 @@ void ElementwiseOptimizer::prepare(std::vector<kernels::Update>&, const std::vec
 
 void ElementwiseOptimizer::run(std::vector<kernels::Update>& updates) const { kernels::update.on(device(), updates); }
 
-void ElementwiseOptimizer::step(double gradient_scale) {
+std::vector<kernels::Update> ElementwiseOptimizer::advance() {
+  if (!replays()) return Optimizer::advance();
+  std::vector<kernels::Update> updates;
+  for (size_t i : last_) {
+    Entry& e = entries()[i];
+    const Step s = step_of(e.group, ++e.steps);
+    updates.push_back({.gradient = {},
+                       .parameter = {},
+                       .state = {},
+                       .gradient_scale = last_scale_,
+                       .l2 = s.l2,
+                       .keep = s.keep,
+                       .rule = s.rule});
+  }
+  return updates;
+}
+
+Tensor ElementwiseOptimizer::scaled_gradient(const kernels::Update& u, DType dtype) {
+  const Tensor g = cast(u.gradient, dtype);
+  return u.gradient_factor.defined() ? g * cast(u.gradient_factor * u.gradient_scale, dtype) : g * u.gradient_scale;
+}
+
+void ElementwiseOptimizer::set_trust(std::vector<kernels::Update>& updates, const std::vector<Tensor>& pairs,
+                                     const std::vector<kernels::TrustRatio>& ratios) const {
+  if (updates.empty()) return;
+  const TensorOptions options{DType::f64, device()};
+  const Tensor sums = empty({std::ssize(pairs)}, options), trust = empty({std::ssize(ratios)}, options);
+  kernels::sum_squares.on(options.device, pairs, sums);
+  kernels::trust_ratios.on(options.device, trust, sums, ratios, updates.front().gradient_factor);
+  for (size_t i = 0; i < updates.size(); ++i) updates[i].trust = as_strided(trust, {}, {}, static_cast<int64_t>(i));
+}
+
+void ElementwiseOptimizer::step_scaled(const Tensor& gradient_factor) {
+  check_factor(gradient_factor);
+  take_step(1, gradient_factor);
+}
+
+void ElementwiseOptimizer::take_step(double gradient_scale, const Tensor& gradient_factor) {
   updates_.clear();  // what a step that threw left
   stepped_.clear();
+  last_.clear();
+  last_scale_ = gradient_scale;
   Tensor gradient;
   for (Entry& e : entries()) {
     if (!begin_step(e, gradient)) continue;
+    last_.push_back(static_cast<size_t>(&e - entries().data()));
     const Step s = step_of(e.group, e.steps);
     updates_.push_back({.gradient = std::move(gradient),
                         .parameter = e.parameter,
@@ -26,7 +67,8 @@ void ElementwiseOptimizer::step(double gradient_scale) {
                         .gradient_scale = gradient_scale,
                         .l2 = s.l2,
                         .keep = s.keep,
-                        .rule = s.rule});
+                        .rule = s.rule,
+                        .gradient_factor = gradient_factor});
     stepped_.push_back(&e);
     std::copy(e.state.begin(), e.state.end(), updates_.back().state.begin());
   }

@@ -5,15 +5,18 @@
 #include "optim/optimizer.h"
 
 namespace isonorm::kernels {
-struct Update;  // core/kernels/optimizer.h
-}
+struct TrustRatio;  // core/kernels/optimizer.h
+}  // namespace isonorm::kernels
 
 namespace isonorm::optim {
 
 class ElementwiseOptimizer : public Optimizer {
  public:
   ~ElementwiseOptimizer() override;
-  void step(double gradient_scale = 1) final;
+  void step(double gradient_scale = 1) final { take_step(gradient_scale, {}); }
+  void step_scaled(const Tensor& gradient_factor) final;
+  bool replays() const override { return true; }
+  std::vector<kernels::Update> advance() final;
 
  protected:
   // The rule of one parameter's step, and its weight decay: coupled, added to the gradient as l2 w; decoupled, w is
@@ -26,12 +29,22 @@ class ElementwiseOptimizer : public Optimizer {
   explicit ElementwiseOptimizer(const char* name);
   // What a parameter of `group` does in its own step t = 1, 2, ...
   virtual Step step_of(int group, int64_t t) const = 0;
-  // May change the updates before they run, by what it measures on whole tensors. stepped[i] is whose update i is.
+  // May change the updates before they run, by what it measures on whole tensors. One that changes numbers of theirs, or
+  // runs others, says so by replays(). stepped[i] is whose update i is.
   virtual void prepare(std::vector<kernels::Update>& updates, const std::vector<const Entry*>& stepped);
   void run(std::vector<kernels::Update>& updates) const;
+  // The gradient in `dtype` times gradient_scale and gradient_factor.
+  static Tensor scaled_gradient(const kernels::Update& update, DType dtype);
+  // Gives each update its trust ratio, by the norms of `pairs`: of each a weight and what it is to be compared with.
+  void set_trust(std::vector<kernels::Update>& updates, const std::vector<Tensor>& pairs,
+                 const std::vector<kernels::TrustRatio>& ratios) const;
 
  private:
+  void take_step(double gradient_scale, const Tensor& gradient_factor);
+
   std::vector<const Entry*> stepped_;
+  std::vector<size_t> last_;  // what took part in the last step, by its number among the entries
+  double last_scale_ = 1;     // gradient_scale of that
   std::vector<kernels::Update> updates_;
 };
 

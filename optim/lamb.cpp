@@ -1,9 +1,6 @@
 #include "optim/lamb.h"
 
-#include <cmath>
-
 #include "core/kernels/optimizer.h"
-#include "optim/clip.h"
 
 namespace isonorm::optim {
 
@@ -33,14 +30,15 @@ void Lamb::prepare(std::vector<kernels::Update>& updates, const std::vector<cons
     tensors.insert(tensors.end(), {u.parameter, direction});
   }
   run(updates);
-  const std::vector<double> norms = norms_of(tensors);
+  std::vector<kernels::TrustRatio> ratios;
   for (size_t i = 0; i < updates.size(); ++i) {
     const int group = stepped[i]->group;
-    const double weight = norms[2 * i], direction = norms[2 * i + 1];
-    const bool adapt = options_[group].adapt && weight != 0 && direction != 0;
+    ratios.push_back({.adapt = options_[group].adapt, .coefficient = 1, .weight_decay = 0, .gradient_scale = 1});
     updates[i].state[0] = tensors[2 * i + 1];
-    updates[i].rule = rules::Along{lr(group) * (adapt ? weight / direction : 1)};
+    updates[i].gradient_factor = {};  // the direction has it
+    updates[i].rule = rules::Along{lr(group)};
   }
+  set_trust(updates, tensors, ratios);
 }
 
 }  // namespace isonorm::optim

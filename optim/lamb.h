@@ -22,6 +22,7 @@ class Lamb : public ElementwiseOptimizer {
  public:
   explicit Lamb(const std::vector<Tensor>& parameters, LambOptions options = {});
   explicit Lamb(const std::vector<ParameterGroup<LambOptions>>& groups);
+  bool replays() const override { return false; }  // the direction is an update of its own
 
  private:
   Step step_of(int group, int64_t t) const override;

@@ -1,9 +1,6 @@
 #include "optim/lars.h"
 
-#include <cmath>
-
 #include "core/kernels/optimizer.h"
-#include "optim/clip.h"
 
 namespace isonorm::optim {
 
@@ -27,18 +24,14 @@ Lars::Step Lars::step_of(int group, int64_t) const {
 }
 
 void Lars::prepare(std::vector<kernels::Update>& updates, const std::vector<const Entry*>& stepped) {
-  std::vector<Tensor> tensors;
-  for (const kernels::Update& u : updates) tensors.insert(tensors.end(), {u.parameter, u.gradient});
-  const std::vector<double> norms = norms_of(tensors);
+  std::vector<Tensor> pairs;
+  std::vector<kernels::TrustRatio> ratios;
   for (size_t i = 0; i < updates.size(); ++i) {
     const LarsOptions& o = options_[stepped[i]->group];
-    kernels::Update& u = updates[i];
-    const double weight = norms[2 * i], gradient = norms[2 * i + 1] * std::abs(u.gradient_scale);
-    if (!o.adapt || weight == 0 || gradient == 0) continue;
-    const double ratio = o.trust * weight / (gradient + o.weight_decay * weight);
-    u.gradient_scale *= ratio;
-    u.l2 *= ratio;
+    pairs.insert(pairs.end(), {updates[i].parameter, updates[i].gradient});
+    ratios.push_back({o.adapt, o.trust, o.weight_decay, updates[i].gradient_scale});
   }
+  set_trust(updates, pairs, ratios);
 }
 
 }  // namespace isonorm::optim

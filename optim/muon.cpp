@@ -34,7 +34,7 @@ Tensor newton_schulz(const Tensor& x, const MuonOptions& o) {
   NoGrad no_grad;
   check(x.rank() == 2, "newton_schulz: shape is ", x.shape(), ", expected a matrix");
   const bool tall = x.size(0) > x.size(1);
-  Tensor y = (tall ? transpose(x, 0, 1) : x) / std::max(norm(x).item(), o.eps);
+  Tensor y = (tall ? transpose(x, 0, 1) : x) / clamp(norm(x), o.eps, HUGE_VAL);
   for (int i = 0; i < o.ns_steps; ++i) {
     const Tensor gram = matmul(y, transpose(y, 0, 1));
     y = y * o.a + matmul(gram * o.b + matmul(gram, gram) * o.c, y);
@@ -83,7 +83,7 @@ void Muon::prepare(std::vector<kernels::Update>& updates, const std::vector<cons
     const MuonOptions& o = options_[group];
     Tensor direction = u.state[0];
     if (o.nesterov) {
-      const Tensor g = cast(u.gradient, direction.dtype()) * u.gradient_scale;
+      const Tensor g = scaled_gradient(u, direction.dtype());
       direction = g + (direction - g) * o.momentum;
     }
     u.state[0] = newton_schulz(direction, o);

@@ -5,6 +5,7 @@
 
 #include "autograd/engine.h"
 #include "autograd/ops/copy.h"
+#include "core/kernels/optimizer.h"
 
 namespace isonorm::optim {
 
@@ -18,6 +19,23 @@ void Optimizer::check_fraction(const char* what, double value) const {
 
 void Optimizer::check_not_negative(const char* what, double value) const {
   check_option(value >= 0 && std::isfinite(value), what, value, "a finite number from 0");
+}
+
+void Optimizer::check_factor(const Tensor& factor) const {
+  check(factor.defined() && factor.dtype() == DType::f64 && factor.numel() == 1 && factor.device() == device(), name_,
+        ": the gradients' factor is ",
+        factor.defined() ? text(factor.dtype(), ' ', factor.shape(), " on ", factor.device()) : "undefined",
+        ", expected one f64 on ", device());
+}
+
+std::vector<kernels::Update> Optimizer::advance() {
+  check(false, name_, ": its steps change by more than numbers of their updates, a device cannot do one again");
+  return {};
+}
+
+void Optimizer::step_scaled(const Tensor& gradient_scale) {
+  check_factor(gradient_scale);
+  step(gradient_scale.item());
 }
 
 void Optimizer::add_group(const std::vector<Tensor>& parameters, double lr, const std::vector<const char*>& state_names,
@@ -149,6 +167,7 @@ void Optimizer::load_state_dict(const TensorMap& state) {
   for (const auto& [name, t] : state)
     check(known.contains(name), name_, ": the state '", name, "' is unknown to these ", entries_.size(), " parameters");
   entries_ = std::move(entries);
+  ++loads_;
   for (int g = 0; g < groups(); ++g) set_lr(g, lr[g]);
 }
 

@@ -8,6 +8,10 @@
 
 #include "core/tensor_map.h"
 
+namespace isonorm::kernels {
+struct Update;  // core/kernels/optimizer.h
+}
+
 namespace isonorm::optim {
 
 // Parameters that are trained with options of their own.
@@ -26,6 +30,18 @@ class Optimizer {
   // Gradients are read as gradient_scale times what they hold: with clip_factor() that is clipping without a pass of
   // its own.
   virtual void step(double gradient_scale = 1) = 0;
+  // step() with the scale in a tensor, f64 of one element where the parameters lie: of clip_numbers(), so that no host
+  // waits for it. An optimizer that does not say how reads the number, which waits.
+  virtual void step_scaled(const Tensor& gradient_scale);
+
+  // For a step that a device does again (gpu/steps/captured.h): whether advance() gives all that changes in it.
+  virtual bool replays() const { return false; }
+  // Counts a step of the parameters that took part in the last one, and gives the updates that it would make now, in
+  // order and without tensors. Throws where replays() is false.
+  virtual std::vector<kernels::Update> advance();
+  // How often load_state_dict() has put new tensors in the place of the state.
+  int loads() const { return loads_; }
+
   // Clears the gradients of all parameters: they are undefined until the next backward().
   void zero_grad();
 
@@ -37,6 +53,9 @@ class Optimizer {
 
   int groups() const { return static_cast<int>(lr_.size()); }
   std::vector<Tensor> parameters() const;
+  const char* name() const { return name_; }
+  // The device of all parameters. Throws where they lie on several.
+  Device device() const;
 
   // "group.<g>.lr", and for each parameter that has been stepped, by its position i over all groups, "<i>.step" (i64)
   // and the state by PyTorch's names ("<i>.exp_avg", ...). The tensors are the optimizer's own: the next step changes
@@ -73,6 +92,8 @@ class Optimizer {
   // Throws "name: what is value, expected ..." where not ok.
   void check_option(bool ok, const char* what, double value, const char* expected) const;
 
+  // Throws where it is not f64 of one element on the parameters' device.
+  void check_factor(const Tensor& factor) const;
   // For options that must lie in [0, 1), or be finite and not negative.
   void check_fraction(const char* what, double value) const;
   void check_not_negative(const char* what, double value) const;
@@ -81,8 +102,6 @@ class Optimizer {
   // gradient, contiguous.
   bool begin_step(Entry& e, Tensor& gradient);
   std::vector<Entry>& entries() { return entries_; }
-  // The device of all parameters. Throws where they lie on several.
-  Device device() const;
 
  private:
   int checked_group(int group) const;
@@ -91,6 +110,7 @@ class Optimizer {
   const char* name_;
   std::vector<double> lr_;  // by group
   std::vector<Entry> entries_;
+  int loads_ = 0;
 };
 
 }  // namespace isonorm::optim

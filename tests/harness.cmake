@@ -17,6 +17,12 @@ isonorm_test(ops_gpu ops_test.cpp fused_test.cpp)
 isonorm_run_on_device(ops_gpu)
 target_link_libraries(test_ops_gpu PRIVATE isonorm_op_cases)
 
+if(ISONORM_GPU_FORM STREQUAL "cuda")
+  add_executable(test_ops_cuda EXCLUDE_FROM_ALL ops_test.cpp fused_test.cpp support/on_device.cpp)
+  target_link_libraries(test_ops_cuda PRIVATE isonorm_test_support isonorm_op_cases)
+  target_precompile_headers(test_ops_cuda REUSE_FROM isonorm_test_support)
+endif()
+
 add_executable(ops_docs ops_docs.cpp)
 target_link_libraries(ops_docs PRIVATE isonorm_op_cases)
 

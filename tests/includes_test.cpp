@@ -19,7 +19,7 @@ using Set = std::set<std::string>;
 
 // What a room may include besides itself. A room is a folder, or a folder in a folder where it stands here. Folders not
 // named (tools, examples, benchmarks, tests) may include everything.
-const Set kBelowTraining = {"core", "autograd", "nn", "optim", "io", "data"};
+const Set kBelowTraining = {"core", "autograd", "nn", "optim", "io", "data", "gpu"};
 const Set kBelowEquivalence = {"core", "autograd", "nn",       "optim",           "io",
                                "data", "reports",  "training", "training/models", "training/records"};
 

@@ -14,6 +14,9 @@ using namespace isonorm::test;
 
 namespace {
 
+// On a device, too, a refusal is to come from the call.
+[[maybe_unused]] const int kAtOnce = setenv("ISONORM_GPU_CHECKS", "now", 0);
+
 // Runs check(sample) for every sample of every row, each row a section; reports at most five failures of a row.
 template <class Check> void for_rows(const char* what, Check check) {
   guard_host_memory();

@@ -85,6 +85,7 @@ Verb add_experiment(CLI::App& app) {
                       "trajectories: a folder of Fashion-MNIST's files or a text file (default: a text made from the "
                       "seed)");
   command->add_option("--seeds", o->experiment.seeds, "controls: how many are trained, from 24 on (default: 1000)");
+  add_device(*command, o->experiment.device);
   command->add_option("--report", o->report, "write tables and pictures as an HTML page");
   command->add_option("--json", o->json, "write tables and curves as a JSON object");
   command->add_option("--svg", o->svg,
@@ -104,6 +105,7 @@ Verb add_experiment(CLI::App& app) {
               if (const int n = o->experiment.seeds; n != 0 && (n < 24 || n > 100000))
                 throw UsageError(text("--seeds: ", n, " is not between 24 and 100000"));
             }
+            check_device(o->experiment.device);
             if (!known) throw UsageError(text("NAME: \"", o->name, "\" is not one of ", names));
             return run(*o);
           }};

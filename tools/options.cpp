@@ -66,26 +66,25 @@ void add_threads(CLI::App& command, int& threads) {
   command.add_option("--threads", threads, "threads (default: all)");
 }
 
-void add_device(CLI::App& command, Device& device) {
-  const auto read = [&device](const std::string& word) {
-    device = kCpu;
-    if (word == "cpu") return;
-    device.kind = DeviceKind::cuda;
-    if (word == "cuda") return;
-    const char *begin = word.data() + std::min<size_t>(5, word.size()), *end = word.data() + word.size();
-    const auto [at, error] = std::from_chars(begin, end, device.index);
-    if (!word.starts_with("cuda:") || error != std::errc() || at != end || device.index < 0)
-      throw CLI::ValidationError("--device", text("\"", word, "\" is no device, expected cpu, cuda or cuda:N"));
+void add_device_option(CLI::App& command, const char* name, const std::string& help, std::function<void(Device)> take) {
+  const auto read = [name, take = std::move(take)](const std::string& word) {
+    const std::optional<Device> device = gpu::device_of(word);
+    if (!device) throw CLI::ValidationError(name, text("\"", word, "\" is no device, expected cpu, cuda or cuda:N"));
+    take(*device);
   };
-  command.add_option_function<std::string>("--device", read, "cpu (default), cuda or cuda:N: where it is computed")
-      ->type_name("DEVICE");
+  command.add_option_function<std::string>(name, read, help)->type_name("DEVICE");
 }
 
-void check_device(Device device) {
+void add_device(CLI::App& command, Device& device) {
+  add_device_option(command, "--device", "cpu (default), cuda or cuda:N: where it is computed",
+                    [&device](Device d) { device = d; });
+}
+
+void check_device(Device device, const char* option) {
   if (device == kCpu) return;
   const std::string why = gpu::why_none();
-  check(why.empty(), "--device ", device, ": ", why);
-  check(device.index < gpu::device_count(), "--device ", device, ": there are ", gpu::device_count(), " GPUs");
+  check(why.empty(), option, " ", device, ": ", why);
+  check(device.index < gpu::device_count(), option, " ", device, ": there are ", gpu::device_count(), " GPUs");
 }
 
 void check_threads(const CLI::App& command, int threads) {

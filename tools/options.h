@@ -50,7 +50,9 @@ void check_threads(const CLI::App& command, int threads);
 
 // Adds --device: "cpu", "cuda", "cuda:1". check_device() throws where there is no such device, and says why.
 void add_device(CLI::App& command, Device& device);
-void check_device(Device device);
+void check_device(Device device, const char* option = "--device");
+// Adds an option whose value is a device, "cpu", "cuda" or "cuda:1", which `take` gets.
+void add_device_option(CLI::App& command, const char* name, const std::string& help, std::function<void(Device)> take);
 
 // For CLI::Option::check: the name of one of these forms.
 std::function<std::string(const std::string&)> one_of(std::span<const nn::StreamForm> forms);

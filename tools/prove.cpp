@@ -30,8 +30,8 @@ struct ProveOptions {
 
 // The options of a certificate, which has models and data of its own.
 CertificateOptions certificate_options(const CLI::App& command, const ProveOptions& o) {
-  constexpr const char* kShared[] = {"--certificate", "--architectures", "--steps", "--controls", "--seed",
-                                     "--threads",     "--report",        "--json",  "--quiet"};
+  constexpr const char* kShared[] = {"--certificate", "--architectures", "--steps",  "--controls", "--seed",
+                                     "--threads",     "--device",        "--report", "--json",     "--quiet"};
   for (const CLI::Option* option : command.get_options()) {
     const bool shared =
         std::any_of(std::begin(kShared), std::end(kShared), [&](const char* name) { return option->check_name(name); });
@@ -39,11 +39,14 @@ CertificateOptions certificate_options(const CLI::App& command, const ProveOptio
       throw UsageError(
           text(option->get_name(), " has no meaning beside --certificate, which trains models of its own"));
   }
-  CertificateOptions c{
-      .controls = o.proof.controls, .seed = o.proof.training.seed, .threads = o.proof.training.threads};
+  CertificateOptions c{.controls = o.proof.controls,
+                       .seed = o.proof.training.seed,
+                       .threads = o.proof.training.threads,
+                       .device = o.proof.training.device};
   if (o.proof.training.steps) c.steps = *o.proof.training.steps;
   if (c.steps < 1) throw UsageError(text("--steps: ", c.steps, " is not a whole number from 1 on"));
   check_threads(command, c.threads);
+  check_device(c.device);
   if (o.architectures.empty()) return c;
   c.architectures.clear();
   for (const std::string& name : o.architectures) {
@@ -168,6 +171,9 @@ Verb add_prove(CLI::App& app) {
   add_shown_only(*command);
   add_regime_options(*command, o->proof.training);
   command->add_option("--controls", o->proof.controls, "runs of layer_norm moved by one ulp")->capture_default_str();
+  add_device_option(*command, "--against",
+                    "another device: train layer_norm there, too, and say whether it is the same training",
+                    [o = o.get()](Device d) { o->proof.against = d; });
   add_output_options(*command, o->output, "the proof", "closing sentence");
   command->add_flag("--certificate", o->certificate,
                     "prove it of many small architectures on made data instead, with negative controls, and of "
@@ -188,6 +194,11 @@ Verb add_prove(CLI::App& app) {
             check_shared_options(*command, o->proof.training);
             check_regime(o->proof.training);
             check_forms(o->proof.forms);
+            if (const std::optional<Device> other = o->proof.against) {
+              if (*other == o->proof.training.device)
+                throw UsageError(text("--against: ", *other, " is where the reference is trained"));
+              check_device(*other, "--against");
+            }
             return run(*o);
           }};
 }

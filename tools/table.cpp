@@ -150,6 +150,7 @@ Verb add_table(CLI::App& app) {
   command->add_option("--steps", o->table.steps, "training steps of every run")->capture_default_str();
   command->add_option("--seeds", o->table.seeds, "repetitions with other weights and batches")->capture_default_str();
   add_threads(*command, o->table.threads);
+  add_device(*command, o->table.device);
   add_shown_only(*command);
   CLI::Option* full = command->add_flag(
       "--full", o->full,
@@ -175,6 +176,7 @@ Verb add_table(CLI::App& app) {
             for (const auto& [name, value] : {std::pair{"--steps", o->table.steps}, {"--seeds", o->table.seeds}})
               if (value < 1) throw UsageError(text(name, ": ", value, " is not a whole number from 1 on"));
             check_threads(*command, o->table.threads);
+            check_device(o->table.device);
             for (const std::string& name : o->optimizers) {
               const auto all = recipes();
               if (std::none_of(all.begin(), all.end(), [&](const Recipe& r) { return name == r.name; }))

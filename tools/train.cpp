@@ -52,6 +52,8 @@ Verb add_train(CLI::App& app) {
   add_shared_options(*command, o->training);
   add_choice(*command, "--activations", o->activations, {DType::f32, DType::f64, DType::bf16},
              "in which they wait for the backward (default: that of --dtype; bf16 of f32: in half the space)");
+  command->add_flag("--captured", o->captured,
+                    "with --device cuda: a step is written down as a CUDA graph and done again by one launch");
   add_choice(*command, "--residual", o->training.residual, {std::begin(nn::kArrangements), std::end(nn::kArrangements)},
              "residual connections; post_norm, which needs --form layer_norm, is of the original Transformer");
   add_precision(*command, o->training.precision);
@@ -84,6 +86,7 @@ Verb add_train(CLI::App& app) {
             if (command->count("--activations") == 0) o->activations = dtype;
             if (o->activations != dtype && (o->activations != DType::bf16 || dtype != DType::f32))
               throw UsageError(text("--activations ", o->activations, " does not go with --dtype ", dtype));
+            if (o->captured && o->training.device == kCpu) throw UsageError("--captured needs --device cuda");
             for (const auto& [option, every] :
                  {std::pair{"--save-every", o->save_every}, {"--evaluate-every", o->evaluate_every}})
               if (every < 0) throw UsageError(text(option, ": ", every, " is not a whole number from 0 on"));

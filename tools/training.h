@@ -21,6 +21,7 @@ struct TrainOptions {
   DType activations = DType::f32;  // in which they wait for the backward: that of the training, or bf16
   std::string checkpoint, init;    // files to go on from and to begin with; empty: none
   bool extend = false;             // the checkpoint may have been trained with other steps and rates
+  bool captured = false;           // steps of a GPU are replayed (training/step.h)
   int save_every = 500, evaluate_every = 0;
   OutputOptions output;
 };

@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "tools/model_data.h"
+#include "tools/options.h"
 #include "tools/terminal.h"
 #include "tools/verb.h"
 
@@ -12,6 +13,7 @@ using namespace equivalence;
 
 struct VerifyOptions {
   std::string a, b, spec, data;
+  Device device = kCpu;
   bool quiet = false;
 };
 
@@ -20,7 +22,7 @@ Verification by_models(const VerifyOptions& o, const training::ModelFile& a, con
     check(!file->description.empty(), *path, ": it does not say what model it holds; describe it with --spec FILE");
   std::vector<std::pair<std::string, Tensor>> more;
   if (!o.data.empty()) more.emplace_back("logits of data", data_inputs(a.description, o.data));
-  return verify_models(a, b, more);
+  return verify_models(a, b, more, o.device);
 }
 
 // Tensors that are held as bytes are compared as bytes, so their dtypes must be one.
@@ -48,6 +50,9 @@ Verification by_spec(const VerifyOptions& o, const training::ModelFile& a, const
 }
 
 int run(const VerifyOptions& o) {
+  if (!o.spec.empty() && o.device != kCpu)
+    throw UsageError("--device needs a model to run, which --spec does not give");
+  check_device(o.device);
   if (!o.spec.empty() && !o.data.empty()) throw UsageError("--data needs a model to run, which --spec does not give");
   const training::ModelFile a = training::load_model_file(o.a), b = training::load_model_file(o.b);
   check_dtypes(o, a, b);
@@ -70,6 +75,7 @@ Verb add_verify(CLI::App& app) {
   command->add_option("--spec", o->spec,
                       "as for isonorm convert: compares entries, and what the readers of the stream see");
   command->add_option("--data", o->data, "also compare logits on these data: as --data of isonorm train");
+  add_device(*command, o->device);
   command->add_flag("-q,--quiet", o->quiet, "print the verdict only");
   command->footer(
       "Exit codes: 0 one function, 1 not, or not to be shown, 2 usage, 3 bad input, 4 input/output, "

@@ -5,7 +5,10 @@
 #include "autograd/ops/loss.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
+#include "core/kernels/copy.h"
+#include "core/kernels/optimizer.h"
 #include "core/view.h"
+#include "gpu/steps/captured.h"
 #include "optim/clip.h"
 
 namespace isonorm::training {
@@ -14,7 +17,10 @@ Tensor cross_entropy_of(nn::Module& model, const Examples& batch) {
   return cross_entropy(model(batch.inputs), batch.targets);
 }
 
-LimitedGradients limit_gradients(const GradientLimits& limits, const std::vector<Tensor>& parameters) {
+namespace {
+
+// All limits but that of the norm.
+void limit_entries(const GradientLimits& limits, const std::vector<Tensor>& parameters) {
   check(limits.l2 >= 0 && limits.value >= 0 && limits.norm >= 0, "step: limits l2 ", limits.l2, ", value ",
         limits.value, " and norm ", limits.norm, ", expected 0 or more of each");
   if (limits.l2 > 0 || limits.value > 0)
@@ -24,53 +30,174 @@ LimitedGradients limit_gradients(const GradientLimits& limits, const std::vector
     }
   if (limits.l2 > 0) optim::add_l2(parameters, limits.l2);
   if (limits.value > 0) optim::clip_grad_value(parameters, limits.value);
+}
+
+}  // namespace
+
+LimitedGradients limit_gradients(const GradientLimits& limits, const std::vector<Tensor>& parameters) {
+  limit_entries(limits, parameters);
   if (limits.norm == 0) return {};
   const double norm = optim::gradient_norm(parameters);
   return {optim::clip_factor(norm, limits.norm), norm};
 }
 
-double differentiate(nn::Module& model, const Objective& loss_of, const Examples& batch, int64_t parts) {
+namespace {
+
+// The loss of each part, or of the whole; the gradients are those of their mean.
+std::vector<Tensor> losses_of(nn::Module& model, const Objective& loss_of, const Examples& batch, int64_t parts) {
   for (const Tensor& p : model.parameters()) set_gradient(p, {});
   if (parts == 1) {
     const Tensor loss = loss_of(model, batch);
     backward(loss);
-    return loss.item();
+    return {detach(loss)};
   }
   const int64_t examples = batch.targets.size(0);
   check(parts >= 1 && examples % parts == 0, "step: ", examples, " examples in ", parts, " parts of equal size");
   const double share = 1.0 / static_cast<double>(parts);
-  double sum = 0;
+  std::vector<Tensor> losses;
   for (int64_t part = 0, size = examples / parts; part < parts; ++part) {
     const Tensor loss =
         loss_of(model, {narrow(batch.inputs, 0, part * size, size), narrow(batch.targets, 0, part * size, size)});
     backward(loss * share);
-    sum += loss.item() / static_cast<double>(parts);
+    losses.push_back(detach(loss));
   }
+  return losses;
+}
+
+// Tensors of one element each as one of f64.
+Tensor packed(const std::vector<Tensor>& scalars) {
+  const Tensor all = empty({std::ssize(scalars)}, {DType::f64, scalars.front().device()});
+  for (size_t i = 0; i < scalars.size(); ++i)
+    kernels::copy(as_strided(all, scalars[i].shape(), scalars[i].strides(), static_cast<int64_t>(i)), scalars[i]);
+  return all;
+}
+
+// What they hold, for one wait.
+std::vector<double> numbers_of(const std::vector<Tensor>& scalars) {
+  if (scalars.size() > 1 && scalars.front().device() != kCpu) return packed(scalars).to_vector<double>();
+  std::vector<double> numbers;
+  for (const Tensor& s : scalars) numbers.push_back(s.item());
+  return numbers;
+}
+
+double mean_of(const std::vector<double>& losses, size_t parts) {
+  if (parts == 1) return losses.front();
+  double sum = 0;
+  for (size_t i = 0; i < parts; ++i) sum += losses[i] / static_cast<double>(parts);
   return sum;
+}
+
+}  // namespace
+
+double differentiate(nn::Module& model, const Objective& loss, const Examples& batch, int64_t parts) {
+  const std::vector<double> losses = numbers_of(losses_of(model, loss, batch, parts));
+  return mean_of(losses, losses.size());
 }
 
 Step::Step(nn::Module& model, optim::Optimizer& optimizer, Objective loss, StepOptions options)
     : model_(model), optimizer_(optimizer), loss_(std::move(loss)), options_(std::move(options)) {}
 
+// One wait for all numbers, at the end: a device is not kept waiting in between.
 StepResult Step::operator()(const Examples& batch, std::optional<double> lr) {
-  const double loss = differentiate(batch);
-  return {loss, update(lr)};
+  const bool replays = options_.captured && optimizer_.device() != kCpu;
+  const std::vector<double> numbers = replays ? replayed(batch, lr) : numbers_of(losses_and_norm(batch, lr));
+  const auto parts = static_cast<size_t>(options_.accumulate);
+  return {mean_of(numbers, parts), numbers.size() > parts ? std::optional(numbers.back()) : std::nullopt};
+}
+
+std::vector<Tensor> Step::losses_and_norm(const Examples& batch, std::optional<double> lr) {
+  std::vector<Tensor> seen = losses_of_batch(batch);
+  if (const Tensor norm = take_update(lr); norm.defined()) seen.push_back(norm);
+  return seen;
+}
+
+struct Step::Replay {
+  // What the graph has the addresses or sizes of.
+  struct Subject {
+    std::vector<std::shared_ptr<Storage>> parameters;
+    Dims inputs, targets;
+    DType inputs_are, targets_are;
+    bool training;
+    int loads;
+    bool operator==(const Subject&) const = default;
+  } subject;
+  Examples batch;  // where the graph reads it
+  Tensor seen;     // what losses_and_norm() gave, packed
+  std::unique_ptr<gpu::Captured> run;
+};
+
+Step::~Step() = default;
+
+std::vector<double> Step::replayed(const Examples& batch, std::optional<double> lr) {
+  check(optimizer_.replays() && !options_.apply, "step: steps of ", optimizer_.name(),
+        options_.apply ? " by a function" : "", " cannot be captured");
+  const std::vector<Tensor> parameters = optimizer_.parameters();
+  Replay::Subject subject{.parameters = {},
+                          .inputs = batch.inputs.shape(),
+                          .targets = batch.targets.shape(),
+                          .inputs_are = batch.inputs.dtype(),
+                          .targets_are = batch.targets.dtype(),
+                          .training = model_.training(),
+                          .loads = optimizer_.loads()};
+  for (const Tensor& p : parameters) subject.parameters.push_back(p.impl().storage);
+  if (!replay_ || !(replay_->subject == subject)) {
+    const Device device = optimizer_.device();
+    const auto room = [&](const Tensor& x) { return empty(x.shape(), {x.dtype(), device}); };
+    replay_ = nullptr;  // its memory first
+    replay_ = std::make_unique<Replay>(Replay{subject, {room(batch.inputs), room(batch.targets)}, {}, {}});
+    Replay* r = replay_.get();
+    r->run = std::make_unique<gpu::Captured>(
+        device,
+        [this, r] {
+          r->seen = {};  // its block is for the new one
+          r->seen = packed(losses_and_norm(r->batch, {}));
+        },
+        [this] {
+          std::vector<kernels::Update> updates = optimizer_.advance();
+          if (options_.limits.l2 > 0)  // those of add_l2() come first, one for each gradient
+            updates.insert(updates.begin(), updates.size(),
+                           {.gradient = {}, .parameter = {}, .state = {}, .rule = rules::Sgd{-options_.limits.l2}});
+          return updates;
+        });
+  }
+  Replay& r = *replay_;
+  copy_into(r.batch.inputs, batch.inputs);
+  copy_into(r.batch.targets, batch.targets);
+  if (lr) optimizer_.set_lr(*lr);
+  (*r.run)();
+  for (const auto& storage : subject.parameters) storage->bump_version();  // a replay writes to them unseen
+  return r.seen.to_vector<double>();
 }
 
 double Step::differentiate(const Examples& batch) {
-  std::optional<SaveActivations> kept_as;
-  if (options_.activations) kept_as.emplace(*options_.activations);
-  return training::differentiate(model_, loss_, batch, options_.accumulate);
+  const std::vector<double> losses = numbers_of(losses_of_batch(batch));
+  return mean_of(losses, losses.size());
 }
 
 std::optional<double> Step::update(std::optional<double> lr) {
+  const Tensor norm = take_update(lr);
+  return norm.defined() ? std::optional(norm.item()) : std::nullopt;
+}
+
+std::vector<Tensor> Step::losses_of_batch(const Examples& batch) {
+  std::optional<SaveActivations> kept_as;
+  if (options_.activations) kept_as.emplace(*options_.activations);
+  return losses_of(model_, loss_, batch, options_.accumulate);
+}
+
+Tensor Step::take_update(std::optional<double> lr) {
   if (lr) optimizer_.set_lr(*lr);
-  const LimitedGradients limited = limit_gradients(options_.limits, optimizer_.parameters());
+  const std::vector<Tensor> parameters = optimizer_.parameters();
+  limit_entries(options_.limits, parameters);
+  optim::ClipNumbers clip;
+  if (options_.limits.norm > 0) clip = optim::clip_numbers(parameters, options_.limits.norm);
   if (options_.apply)
-    options_.apply(limited.scale);
+    options_.apply(clip.factor.defined() ? clip.factor.item() : 1);
+  else if (clip.factor.defined())
+    optimizer_.step_scaled(clip.factor);
   else
-    optimizer_.step(limited.scale);
-  return limited.norm;
+    optimizer_.step();
+  return clip.norm;
 }
 
 }  // namespace isonorm::training

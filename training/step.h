@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -42,6 +43,12 @@ struct StepOptions {
   GradientLimits limits = {};
   int64_t accumulate = 1;                 // parts of equal size that a batch is differentiated in
   std::optional<DType> activations = {};  // what the backward needs is kept in: the model's dtype (none), f32 or bf16
+  // On a GPU the third step is written down as a graph, which later ones replay (gpu/steps/captured.h): one call of the
+  // driver for all kernels. Numbers and bits are the same. The objective, and whatever it calls, does the same each time and
+  // reads no number of a tensor; when batches have another shape, the model's mode (train or eval), its tensors or the
+  // optimizer's state others are given, it begins anew. Throws where optimizer.replays() is false, and with `apply`. On
+  // the CPU it means nothing.
+  bool captured = false;
   // In place of optimizer.step(scale), where the update is more than that.
   std::function<void(double scale)> apply = {};
 };
@@ -61,6 +68,9 @@ struct StepResult {
 class Step {
  public:
   Step(nn::Module& model, optim::Optimizer& optimizer, Objective loss = cross_entropy_of, StepOptions options = {});
+  ~Step();
+  Step(const Step&) = delete;
+  Step& operator=(const Step&) = delete;
 
   // Both halves, at rate `lr` (none: at the optimizer's own rates).
   StepResult operator()(const Examples& batch, std::optional<double> lr = {});
@@ -72,10 +82,17 @@ class Step {
   std::optional<double> update(std::optional<double> lr = {});
 
  private:
+  std::vector<Tensor> losses_of_batch(const Examples& batch);  // of its parts, [] each
+  Tensor take_update(std::optional<double> lr);                // the norm before clipping, undefined: none
+  std::vector<Tensor> losses_and_norm(const Examples& batch, std::optional<double> lr);
+  std::vector<double> replayed(const Examples& batch, std::optional<double> lr);  // what losses_and_norm() holds
+
   nn::Module& model_;
   optim::Optimizer& optimizer_;
   const Objective loss_;
   const StepOptions options_;
+  struct Replay;
+  std::unique_ptr<Replay> replay_;  // null: there is none yet
 };
 
 }  // namespace isonorm::training

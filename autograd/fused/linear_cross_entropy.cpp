@@ -16,9 +16,9 @@
 namespace isonorm {
 namespace {
 
-// Logits of a chunk: 16 MiB in f32. Fewer rows would move the weight's gradient through memory more often than it
-// costs to multiply.
-constexpr int64_t kChunk = int64_t{1} << 22;
+// Logits of a chunk: on the CPU 16 MiB in f32; on a device so many that its products fill it, 512 MiB in bf16. Fewer
+// rows would move the weight's gradient through memory more often than it costs to multiply.
+int64_t chunk_of(Device device) { return int64_t{1} << (device.kind == DeviceKind::cpu ? 22 : 28); }
 constexpr int64_t kFewestRows = 128;
 
 }  // namespace
@@ -67,7 +67,7 @@ Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor&
 
   const Tensor losses = empty({n}, acc), scale = empty({1}, acc), out = empty({}, {weight.dtype(), device});
   kernels::cross_entropy_scale.on(device, scale, id, o.ignore_index, o.reduction == Reduction::mean);
-  const int64_t chunk = std::min(n, std::max(kFewestRows, kChunk / classes));
+  const int64_t chunk = std::min(n, std::max(kFewestRows, chunk_of(device) / classes));
   const Tensor buffer = empty({chunk, classes}, products), stats = empty({chunk, 2}, acc);
   for (int64_t begin = 0; begin < n; begin += chunk) {
     const int64_t count = std::min(chunk, n - begin);
@@ -84,12 +84,10 @@ Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor&
 
   if (Node* node = track("linear_cross_entropy", {&out}, {&x, &weight, &bias}))
     node->backward = [shape = x.shape(), gradients = std::vector<Tensor>{dx, dw, db}](Flow& g) mutable {
-      const Tensor factor = g.out();
-      const bool one = factor.device() == kCpu && factor.item() == 1;  // as where this is the loss itself
       for (int i = 0; i < 3; ++i) {
         Tensor d = std::move(gradients[i]);
         if (!d.defined()) continue;
-        if (!one) d = mul(d, cast(factor, d.dtype()));
+        if (!g.out_is_one()) d = mul(d, cast(g.out(), d.dtype()));
         g.give(i, i == 0 ? detached::reshape(d, shape) : d);
       }
     };

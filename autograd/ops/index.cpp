@@ -5,6 +5,7 @@
 #include "autograd/ops/create.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
+#include "core/kernels/checks.h"
 #include "core/kernels/index.h"
 #include "core/view.h"
 
@@ -13,14 +14,8 @@ namespace isonorm {
 Tensor detail::checked_ids(const Tensor& ids, int64_t bound, const char* op, const char* what,
                            std::optional<int64_t> allowed) {
   check(ids.dtype() == DType::i64, op, ": positions are ", ids.dtype(), ", expected i64");
-  const Tensor c = detached::contiguous(ids), position = empty({1}, {DType::i64, ids.device()});
-  kernels::find_outside.on(c.device(), position, c, bound, allowed);
-  const int64_t at = position.to_vector<int64_t>()[0];
-  if (at >= 0) {
-    const int64_t id = as_strided(c, {1}, {1}, c.impl().offset + at).to_vector<int64_t>()[0];
-    check(false, op, ": id ", id, " at element ", at, " of shape ", ids.shape(), " is outside of ", what, " of size ",
-          bound);
-  }
+  const Tensor c = detached::contiguous(ids);
+  kernels::check_ids.on(c.device(), c, {op, what, bound, allowed, ids.shape()});
   return c;
 }
 
@@ -45,7 +40,32 @@ Tensor take(const char* name, const Tensor& x, kernels::IndexShape s, const Tens
   return y;
 }
 
+// gather() of positions that are right.
+Tensor gathered(const Tensor& x, int d, const Tensor& id) {
+  Tensor from = x;
+  for (int i = 0; i < x.rank(); ++i)
+    if (i != d && id.shape()[i] < x.shape()[i]) from = narrow(from, i, 0, id.shape()[i]);
+  const kernels::IndexShape s = around(from.shape(), d, "gather");
+  Tensor y = empty(id.shape(), x.options());
+  kernels::gather.on(x.device(), s, y, detached::contiguous(from), id);
+  if (!is_floating(x.dtype())) return y;
+  if (Node* n = track("gather", {&y}, {&from}))
+    n->backward = [s, id = save(id), shape = from.shape()](Flow& g) {
+      const Tensor dy = detached::contiguous(g.out());
+      const Tensor dx = empty(shape, {acc_dtype(dy.dtype()), dy.device()});
+      kernels::gather_backward.on(dx.device(), s, dx, dy, id);
+      g.give(0, dx);
+    };
+  return y;
+}
+
 }  // namespace
+
+Tensor detail::rows_of(const Tensor& weight, const Tensor& ids) {
+  Dims shape = ids.shape();
+  shape.push_back(weight.size(1));
+  return take("embedding", weight, around(weight.shape(), 0, "embedding"), ids, shape);
+}
 
 Tensor embedding(const Tensor& weight, const Tensor& ids) {
   check_same_device("embedding", weight, ids);
@@ -53,10 +73,7 @@ Tensor embedding(const Tensor& weight, const Tensor& ids) {
         weight.shape(), ", expected a floating table [rows, width]");
   check(ids.rank() < kMaxRank, "embedding: ids have shape ", ids.shape(), ", rows of them pass the largest rank, ",
         kMaxRank);
-  const Tensor id = detail::checked_ids(ids, weight.size(0), "embedding", "the table");
-  Dims shape = ids.shape();
-  shape.push_back(weight.size(1));
-  return take("embedding", weight, around(weight.shape(), 0, "embedding"), id, shape);
+  return detail::rows_of(weight, detail::checked_ids(ids, weight.size(0), "embedding", "the table"));
 }
 
 Tensor index_select(const Tensor& x, int dim, const Tensor& ids) {
@@ -75,22 +92,7 @@ Tensor gather(const Tensor& x, int dim, const Tensor& index) {
   bool fits = index.rank() == x.rank();
   for (int i = 0; fits && i < x.rank(); ++i) fits = i == d || index.shape()[i] <= x.shape()[i];
   check(fits, "gather: index ", index.shape(), " does not fit into ", x.shape(), " outside of dimension ", dim);
-  const Tensor id = detail::checked_ids(index, x.shape()[d], "gather", "a dimension");
-  Tensor from = x;
-  for (int i = 0; i < x.rank(); ++i)
-    if (i != d && index.shape()[i] < x.shape()[i]) from = narrow(from, i, 0, index.shape()[i]);
-  const kernels::IndexShape s = around(from.shape(), d, "gather");
-  Tensor y = empty(index.shape(), x.options());
-  kernels::gather.on(x.device(), s, y, detached::contiguous(from), id);
-  if (!is_floating(x.dtype())) return y;
-  if (Node* n = track("gather", {&y}, {&from}))
-    n->backward = [s, id = save(id), shape = from.shape()](Flow& g) {
-      const Tensor dy = detached::contiguous(g.out());
-      const Tensor dx = empty(shape, {acc_dtype(dy.dtype()), dy.device()});
-      kernels::gather_backward.on(dx.device(), s, dx, dy, id);
-      g.give(0, dx);
-    };
-  return y;
+  return gathered(x, d, detail::checked_ids(index, x.shape()[d], "gather", "a dimension"));
 }
 
 Tensor one_hot(const Tensor& ids, int64_t classes, DType dtype) {
@@ -120,7 +122,7 @@ TopK topk(const Tensor& x, int64_t k, int dim) {
   const Tensor best = empty(shape, {DType::i64, x.device()});
   kernels::topk.on(x.device(), best, rows);
   const Tensor indices = detached::contiguous(detached::transpose(best, d, -1));
-  return {gather(x, d, indices), indices};
+  return {gathered(x, d, indices), indices};
 }
 
 }  // namespace isonorm

@@ -9,6 +9,7 @@
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "core/formulas/philox.h"
+#include "core/kernels/checks.h"
 #include "core/kernels/dropout.h"
 #include "core/kernels/index.h"
 #include "core/kernels/random.h"
@@ -110,12 +111,10 @@ Tensor multinomial(const Tensor& weights, int64_t count, bool replacement, Gener
   Dims shape = w.shape();
   shape[shape.rank - 1] = count;
   if (w.numel() == 0) return empty(shape, {DType::i64, w.device()});
-  const double least = amin(w).item(), total = amax(sum(w, {-1})).item();
-  check(least >= 0 && std::isfinite(total), "multinomial: weights must be finite and not negative; the least is ",
-        least, ", the largest sum of a row ", total);
-  const double positive = amin(sum(cast(gt(w, 0), DType::f64), {-1})).item();
-  check(positive >= static_cast<double>(needed), "multinomial: a row has ", positive, " positive weights, needed are ",
-        needed);
+  kernels::check_weights.on(w.device(), {.least = amin(w),
+                                         .total = amax(sum(w, {-1})),
+                                         .positive = amin(sum(cast(gt(w, 0), DType::f64), {-1})),
+                                         .needed = static_cast<double>(needed)});
   if (!replacement) {
     // Added to e, 2^-60 changes no draw and keeps the quotient finite.
     return topk(div(w, add(exponential(w.shape(), w.options(), generator), 0x1p-60)), count).indices;

@@ -6,16 +6,14 @@
 #include "autograd/node.h"
 #include "autograd/ops/pointwise.h"
 #include "core/kernels/rotary.h"
+#include "core/memory/kept.h"
 #include "core/view.h"
 
 namespace isonorm {
 namespace {
 
-struct Angles {
-  Tensor cosine, sine;  // [time, size/2]
-};
-
-Angles angles(int64_t time, int64_t half, double base, TensorOptions options) {
+// The cosines and the sines, [time, size/2] each.
+std::vector<Tensor> make_angles(int64_t time, int64_t half, double base, TensorOptions options) {
   std::vector<double> c(static_cast<size_t>(time * half)), s(c.size());
   for (int64_t i = 0; i < half; ++i) {
     const double frequency = std::pow(base, -static_cast<double>(i) / static_cast<double>(half));
@@ -34,6 +32,13 @@ Angles angles(int64_t time, int64_t half, double base, TensorOptions options) {
   return {table(c), table(s)};
 }
 
+// The last few are kept: a model asks for one pair in every layer and forward.
+std::vector<Tensor> angles(int64_t time, int64_t half, double base, TensorOptions options) {
+  static auto& kept = *new KeptTensors(8);
+  return kept.get({{static_cast<double>(time), static_cast<double>(half), base}, options.dtype, options.device},
+                  [&] { return make_angles(time, half, base, options); });
+}
+
 }  // namespace
 
 Tensor rotary(const Tensor& x, RotaryOptions o) {
@@ -45,8 +50,8 @@ Tensor rotary(const Tensor& x, RotaryOptions o) {
   check(o.base > 0, "rotary: base ", o.base, " is not positive");
   const Tensor input = detached::contiguous(x);
   Tensor y = empty_like(input);
-  const auto [cosine, sine] =
-      angles(time, size / 2, o.base, {x.dtype() == DType::f64 ? DType::f64 : DType::f32, x.device()});
+  const std::vector<Tensor> table = angles(time, size / 2, o.base, {acc_dtype(x.dtype()), x.device()});
+  const Tensor &cosine = table[0], &sine = table[1];
   const kernels::RotaryShape shape{
       x.numel() / std::max<int64_t>(1, time * heads * size), time, heads, size, o.heads ? o.heads : heads, false};
   kernels::rotary.on(x.device(), shape, y, input, cosine, sine);

@@ -10,13 +10,6 @@ int64_t grain(int64_t work_each) { return std::max<int64_t>(1, 16384 / std::max<
 
 }  // namespace
 
-void find_outside(const Tensor& position, const Tensor& ids, int64_t bound, std::optional<int64_t> allowed) {
-  const int64_t* p = ids.data<int64_t>();
-  const auto outside = [=](int64_t id) { return (id < 0 || id >= bound) && id != allowed; };
-  const int64_t* at = std::find_if(p, p + ids.numel(), outside);
-  *position.mutable_data<int64_t>() = at == p + ids.numel() ? -1 : at - p;
-}
-
 void take_rows(IndexShape s, const Tensor& out, const Tensor& x, const Tensor& ids) {
   visit_all(x.dtype(), [&]<class T>() {
     const T* px = x.data<T>();

@@ -56,10 +56,13 @@ void for_each_block(std::span<const Item> items, const Blocks& blocks, const Bod
   });
 }
 
+double number_or_1(const Tensor& x) { return x.defined() ? *x.data<double>() : 1; }
+
 // out[k] = the rule's step for n weights; out may be w.
 template <class A, class Rule>
 void update_loop(const Update& u, const Rule& rule, const A* g, const A* w, A* out, A* const* state, int64_t n) {
-  const A scale(u.gradient_scale), l2(u.l2), keep(u.keep);
+  const double trust = number_or_1(u.trust);
+  const A scale(u.gradient_scale * number_or_1(u.gradient_factor) * trust), l2(u.l2 * trust), keep(u.keep);
 #pragma omp simd
   for (int64_t k = 0; k < n; ++k) {
     const A x = w[k];
@@ -70,7 +73,8 @@ void update_loop(const Update& u, const Rule& rule, const A* g, const A* w, A* o
 
 template <class T, class Rule> void update_block(const Update& u, const Rule& given, int64_t begin, int64_t end) {
   using A = acc_t<T>;
-  const Rule rule = given;  // a local copy: no write of the loop can reach it
+  Rule rule = given;  // a local copy: no write of the loop can reach it
+  if constexpr (std::is_same_v<Rule, rules::Along>) rule.lr *= number_or_1(u.trust);
   const T* g = u.gradient.data<T>() + begin;
   const T* w = u.parameter.data<T>() + begin;
   T* out = nullptr;
@@ -155,9 +159,33 @@ template <Isa I> void clamp(std::span<const Tensor> tensors, double limit) {
   });
 }
 
+template <Isa I> void clip_numbers(const Tensor& out, const Tensor& sums, double max_norm) {
+  const double* s = sums.data<double>();
+  double sum = 0;
+  for (int64_t i = 0; i < sums.numel(); ++i) sum += s[i];
+  double* to = out.mutable_data<double>();
+  to[0] = std::sqrt(sum);
+  const double factor = max_norm / (to[0] + 1e-6);
+  to[1] = factor > 1 ? 1 : factor;
+}
+
+template <Isa I>
+void trust_ratios(const Tensor& out, const Tensor& sums, std::span<const TrustRatio> ratios,
+                  const Tensor& gradient_factor) {
+  const double *s = sums.data<double>(), factor = number_or_1(gradient_factor);
+  double* to = out.mutable_data<double>();
+  for (size_t i = 0; i < ratios.size(); ++i) {
+    const TrustRatio& r = ratios[i];
+    const double weight = std::sqrt(s[2 * i]), gradient = std::sqrt(s[2 * i + 1]) * std::abs(r.gradient_scale * factor);
+    to[i] = r.adapt && weight != 0 && gradient != 0 ? r.coefficient * weight / (gradient + r.weight_decay * weight) : 1;
+  }
+}
+
 template void update<kTarget>(std::span<const Update>);
 template void sum_squares<kTarget>(std::span<const Tensor>, const Tensor&);
 template void scale<kTarget>(std::span<const Tensor>, double);
 template void clamp<kTarget>(std::span<const Tensor>, double);
+template void clip_numbers<kTarget>(const Tensor&, const Tensor&, double);
+template void trust_ratios<kTarget>(const Tensor&, const Tensor&, std::span<const TrustRatio>, const Tensor&);
 
 }  // namespace isonorm::kernels::cpu

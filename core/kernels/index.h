@@ -1,8 +1,7 @@
-// Slots that move rows and elements to and from positions held in tensors of i64. All tensors are contiguous; positions
-// are valid: a caller asks find_outside first.
+// Slots that move rows and elements to and from positions held in tensors of i64. All tensors are contiguous. A caller
+// asks check_ids first (core/kernels/checks.h): the CPU's kernels rely on it; a device's, which may run before what it
+// found is thrown, give zeros for positions that are outside, and add nothing to anything from there.
 #pragma once
-
-#include <optional>
 
 #include "core/kernels/kernel.h"
 #include "core/tensor.h"
@@ -15,7 +14,6 @@ struct IndexShape {
 };
 
 namespace cpu {
-void find_outside(const Tensor& position, const Tensor& ids, int64_t bound, std::optional<int64_t> allowed);
 void take_rows(IndexShape shape, const Tensor& out, const Tensor& x, const Tensor& ids);
 void add_rows(IndexShape shape, const Tensor& dx, const Tensor& g, const Tensor& ids);
 void gather(IndexShape shape, const Tensor& out, const Tensor& x, const Tensor& index);
@@ -23,10 +21,6 @@ void gather_backward(IndexShape shape, const Tensor& dx, const Tensor& g, const 
 void topk(const Tensor& index, const Tensor& x);
 void search_sorted(const Tensor& out, const Tensor& sorted, const Tensor& values);
 }  // namespace cpu
-
-// position[0] = the first e where ids[e] is neither in [0, bound) nor `allowed`, or -1.
-inline constinit Kernel<void(const Tensor&, const Tensor&, int64_t, std::optional<int64_t>)> find_outside{
-    "find_outside", &cpu::find_outside};
 
 // out[o, j, :] = x[o, ids[j], :], ids [m]; any dtype.
 inline constinit Kernel<void(IndexShape, const Tensor&, const Tensor&, const Tensor&)> take_rows{"take_rows",

@@ -20,8 +20,20 @@ struct Update {
   double l2 = 0;                // coupled weight decay: added to the gradient as l2 w
   double keep = 1;              // decoupled weight decay: w is multiplied by it first
   UpdateRule rule;
+  // What was measured where the tensors lie, which no host waits for. f64, one element; undefined: 1.
+  Tensor gradient_factor = {};  // times gradient_scale
+  Tensor trust = {};            // the trust ratio: times gradient_scale, l2 and the rate of rules::Along
 
-  static auto tensors(auto& s) { return std::tie(s.gradient, s.parameter, s.state[0], s.state[1], s.state[2]); }
+  static auto tensors(auto& s) {
+    return std::tie(s.gradient, s.parameter, s.state[0], s.state[1], s.state[2], s.gradient_factor, s.trust);
+  }
+};
+
+// Of one tensor: coefficient |w| / (|g| + weight_decay |w|) with |g| times gradient_scale; 1 where not `adapt`, or where
+// |w| or |g| is 0 (You et al., 1708.03888, section 3.1, and 1904.00962, section 3).
+struct TrustRatio {
+  bool adapt;
+  double coefficient, weight_decay, gradient_scale;
 };
 
 namespace cpu {
@@ -29,13 +41,24 @@ template <Isa I> void update(std::span<const Update> updates);
 template <Isa I> void sum_squares(std::span<const Tensor> tensors, const Tensor& sums);
 template <Isa I> void scale(std::span<const Tensor> tensors, double factor);
 template <Isa I> void clamp(std::span<const Tensor> tensors, double limit);
+template <Isa I> void clip_numbers(const Tensor& out, const Tensor& sums, double max_norm);
+template <Isa I>
+void trust_ratios(const Tensor& out, const Tensor& sums, std::span<const TrustRatio> ratios,
+                  const Tensor& gradient_factor);
 }  // namespace cpu
 
-// w = rule.step(keep w, gradient_scale gradient + l2 w, state)
+// w = rule.step(keep w, trust (gradient_factor gradient_scale gradient + l2 w), state)
 inline constinit Kernel<void(std::span<const Update>)> update{"update", []<Isa I>() { return &cpu::update<I>; }};
 // sums[i] (f64) = sum of the squares of tensor i.
 inline constinit Kernel<void(std::span<const Tensor>, const Tensor&)> sum_squares{
     "sum_squares", []<Isa I>() { return &cpu::sum_squares<I>; }};
+// out [2] = norm, min(1, max_norm / (norm + 1e-6)), the norm being the root of the sum of sums [n]; f64. NaN stays.
+inline constinit Kernel<void(const Tensor&, const Tensor&, double)> clip_numbers{
+    "clip_numbers", []<Isa I>() { return &cpu::clip_numbers<I>; }};
+// out [n] = the trust ratios of n tensors, sums [2n] being sum_squares of weight and gradient in turns; f64. The
+// gradient's norm is multiplied by gradient_factor, too, where that is defined: f64, one element.
+inline constinit Kernel<void(const Tensor&, const Tensor&, std::span<const TrustRatio>, const Tensor&)> trust_ratios{
+    "trust_ratios", []<Isa I>() { return &cpu::trust_ratios<I>; }};
 // Each is multiplied by the factor.
 inline constinit Kernel<void(std::span<const Tensor>, double)> scale{"scale", []<Isa I>() { return &cpu::scale<I>; }};
 // x = min(max(x, -limit), limit), NaN stays.

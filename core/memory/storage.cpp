@@ -1,6 +1,7 @@
 #include "core/memory/storage.h"
 
 #include "core/memory/allocator.h"
+#include "core/memory/use_allocator.h"
 
 namespace isonorm {
 namespace {
@@ -10,6 +11,7 @@ std::atomic<Allocator*> host{nullptr}, gpus[kMostGpus];
 std::atomic<int> gpu_count{0};
 
 Allocator& allocator_of_gpu(Device device) {
+  if (Allocator* a = UseAllocator::of(device)) return *a;
   if (gpu_count == 0) {
     [[maybe_unused]] static const bool started = (start_cuda(), true);  // again by the next request where it throws
   }

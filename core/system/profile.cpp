@@ -12,6 +12,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/system/running_kernel.h"
 
 namespace isonorm::profile {
 namespace {
@@ -65,6 +66,7 @@ Mark marked(Device device) {
   return mark;
 }
 
+thread_local std::vector<const char*> running;                // kernels, the innermost last
 thread_local std::vector<const std::string*> backward_paths;  // of the rules that run, the innermost last
 
 // Fills in what the marks say, of all calls on a device since start(). One wait for each device; then its clock is read
@@ -179,10 +181,12 @@ Timer::Timer(const char* kernel, int64_t bytes, int64_t flops, Device device)
             .flops = flops,
             .device = device},
       begin_(marked(device)) {
+  running.push_back(kernel);
   call_.start = recorder.now();
 }
 
 Timer::~Timer() {
+  running.pop_back();
   call_.seconds = recorder.now() - call_.start;
   Mark end;
   try {
@@ -194,6 +198,8 @@ Timer::~Timer() {
   if (end) recorder.pending.push_back({recorder.calls.size(), std::move(begin_), std::move(end)});
   recorder.calls.push_back(std::move(call_));
 }
+
+const char* running_kernel() { return running.empty() ? "" : running.back(); }
 
 Backward::Backward(const std::string& path) { backward_paths.push_back(&path); }
 Backward::~Backward() { backward_paths.pop_back(); }

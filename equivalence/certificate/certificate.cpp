@@ -96,6 +96,7 @@ training::Manifest manifest_of(const CertificateOptions& o, int threads) {
   training::TrainingOptions shared;
   shared.seed = o.seed;
   shared.threads = threads;
+  shared.device = o.device;
   training::Manifest m = manifest_of(shared);
   m.verb = "prove --certificate";
   m.dtype = "f64, f32, bf16";
@@ -104,6 +105,7 @@ training::Manifest manifest_of(const CertificateOptions& o, int threads) {
                {"controls", text(o.controls)},
                {"seed", text(o.seed)},
                {"threads", text(threads)}};
+  if (o.device != kCpu) m.options.emplace_back("device", text(o.device));
   return m;
 }
 
@@ -128,8 +130,21 @@ std::vector<Architecture> CertificateOptions::looked_at() const {
   return all;
 }
 
-CertificateResult certify(const CertificateOptions& o,
+namespace {
+
+Architecture on(Device device, Architecture a) {
+  a.device = device;
+  return a;
+}
+
+}  // namespace
+
+CertificateResult certify(const CertificateOptions& options,
                           const std::function<bool(const CertificateProgress&)>& progress) {
+  CertificateOptions o = options;
+  for (auto* list : {&o.architectures, &o.resolved})
+    for (Architecture& a : *list) a.device = o.device;
+  for (NegativeControl& n : o.negative_controls) n.device = o.device;
   check(!o.architectures.empty() && o.steps > 0 && o.controls > 0 && o.points > 0,
         "certificate: ", o.architectures.size(), " architectures, ", o.steps, " steps, ", o.controls, " controls and ",
         o.points, " points, expected at least 1 of each");
@@ -171,18 +186,18 @@ CertificateResult certify(const CertificateOptions& o,
       work.add(text(beside[i].architecture, " with ", beside[i].name), o.steps_in(dtype),
                [&, d, i, dtype](const Continue& go_on) {
                  result.regimes[d * beside.size() + i] =
-                     train_architecture(architecture(beside[i].architecture), dtype, o.steps_in(dtype), o.controls,
-                                        o.seed, go_on, &beside[i]);
+                     train_architecture(on(o.device, architecture(beside[i].architecture)), dtype, o.steps_in(dtype),
+                                        o.controls, o.seed, go_on, &beside[i]);
                });
     }
   for (size_t d = 0; d < std::size(kLookedAt); ++d)
     for (size_t i = 0; i <= looked; ++i) {
       const bool degenerate = i == looked;
-      const Architecture& a = degenerate ? kWidth2 : looked_at[i];
+      const Architecture a = on(o.device, degenerate ? kWidth2 : looked_at[i]);
       const DType dtype = kLookedAt[d];
       PointErrors& place = degenerate ? result.width2[d] : result.gradients[d * looked + i];
       work.add(text(degenerate ? "values of " : "gradients of ", a.name, " in ", name_of(dtype)), o.points,
-               [&, dtype, degenerate](const Continue& go_on) {
+               [&, a, dtype, degenerate](const Continue& go_on) {
                  place =
                      point_errors(a, dtype, degenerate ? Looked::logits : Looked::gradients, o.points, o.seed, go_on);
                });

@@ -22,7 +22,8 @@ struct CertificateOptions {
   int controls = 4;  // runs of Pre-LN moved by one ulp, beside every training
   int points = 20;   // per architecture and dtype
   uint64_t seed = 1;
-  int threads = 0;  // architectures at once, each in one thread; 0: all that the machine has
+  int threads = 0;       // architectures at once, each in one thread; 0: all that the machine has
+  Device device = kCpu;  // of all trainings and points, whatever the architectures say
 
   int steps_in(DType dtype) const { return dtype == DType::f64 ? steps : std::max(1, steps / 4); }
   // Those whose architecture is among these.

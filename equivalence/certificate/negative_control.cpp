@@ -146,7 +146,8 @@ std::span<const NegativeControl> negative_controls() { return kNegativeControls;
 NegativeResult run_negative(const NegativeControl& n, DType dtype, int controls, uint64_t seed,
                             const NegativeResult* in_f64, const Continue& go_on) {
   NegativeResult result{.control = n, .dtype = dtype};
-  const Architecture& a = architecture(n.architecture);
+  Architecture a = architecture(n.architecture);
+  a.device = n.device;
   training::TrainingOptions o = training_options(a, dtype, seed);
   if (n.both) n.both(o);
   training::TrainingOptions mine = o;

@@ -18,6 +18,7 @@ struct NegativeControl {
   Forgery forgery = Forgery::none;
   void (*both)(training::TrainingOptions&) = nullptr;  // what reference, controls and run have beyond the architecture
   void (*run)(training::TrainingOptions&) = nullptr;   // what only the run has
+  Device device = kCpu;                                // of reference, controls and run
 };
 
 std::span<const NegativeControl> negative_controls();

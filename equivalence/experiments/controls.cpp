@@ -34,8 +34,9 @@ struct Setting {
   const char *architecture, *recipe;  // no recipe: that of the certificate
   DType dtype;
 
-  training::TrainingOptions options(uint64_t seed) const {
-    const training::TrainingOptions o = training_options(equivalence::architecture(architecture), dtype, seed);
+  training::TrainingOptions options(uint64_t seed, Device device) const {
+    training::TrainingOptions o = training_options(equivalence::architecture(architecture), dtype, seed);
+    o.device = device;
     return recipe ? with_recipe(o, equivalence::recipe(recipe)) : o;
   }
   std::string name() const { return text(architecture, ", ", recipe ? recipe : "adamw"); }
@@ -49,8 +50,8 @@ constexpr Setting kSettings[] = {
 };
 
 // Trains `paths` beside the reference.
-void train(const Setting& s, uint64_t seed, std::span<RunResult> paths) {
-  const training::TrainingOptions o = s.options(seed);
+void train(const Setting& s, uint64_t seed, Device device, std::span<RunResult> paths) {
+  const training::TrainingOptions o = s.options(seed, device);
   const training::ModelShape shape = shape_of(architecture(s.architecture));
   RunResult reference = record(raw_variant(StreamForm::layer_norm));
   Lockstep all(o, shape, *initial_model(o, shape), reference, paths, {});
@@ -86,7 +87,7 @@ std::vector<Paths> trained(const ExperimentOptions& options, size_t seeds) {
   parallel_for(static_cast<int64_t>(parts.size()), 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end && !stopped; ++i) {
       const Part& part = parts[static_cast<size_t>(i)];
-      train(*part.setting, options.seed, part.paths);
+      train(*part.setting, options.seed, options.device, part.paths);
       const std::lock_guard lock(mutex);
       if (options.progress &&
           !options.progress(text("trained ", ++done, "/", parts.size(), " groups of up to ", kAtOnce)))

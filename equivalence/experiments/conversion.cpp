@@ -56,7 +56,7 @@ void compare(const training::TrainingOptions& o, const training::ModelShape& sha
   Generator random{o.seed + draw, 0};
   const auto raw = build_model(o, shape, nn::Stream(nn::StreamForm::layer_norm, o.width));
   for (const Tensor& p : raw->parameters()) copy_into(p, detach(p) + kOffset);
-  const training::Examples batch = random_examples(o, shape, random);
+  const training::Examples batch = random_examples(o, shape, random).on(o.device);
 
   const auto differentiated = [&](const Variant& v, bool converted) {
     auto t = std::make_unique<Trainee>(o, shape, v);
@@ -106,6 +106,7 @@ ExperimentResult conversion(const ExperimentOptions& options) {
     training::TrainingOptions o;
     o.model = model;
     o.width = 48, o.depth = 3, o.heads = 3, o.patch = 4, o.context = 24, o.seed = options.seed;
+    o.device = options.device;
     std::vector<Deviation> worst(std::size(kRows));
     for (uint64_t draw = 0; draw < kDraws; ++draw) compare(o, shape, draw, worst);
 

@@ -36,7 +36,7 @@ constexpr Experiment kExperiments[] = {
 
 std::string command_of(const Experiment& e, const ExperimentOptions& o) {
   return text("isonorm experiment ", e.name, " --seed ", o.seed, o.data.empty() ? "" : text(" --data '", o.data, "'"),
-              o.seeds > 0 ? text(" --seeds ", o.seeds) : "");
+              o.seeds > 0 ? text(" --seeds ", o.seeds) : "", o.device != kCpu ? text(" --device ", o.device) : "");
 }
 
 const char* verdict_of(const ExperimentResult& r) {

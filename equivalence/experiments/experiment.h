@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/device.h"
 #include "reports/figure.h"
 #include "reports/text_table.h"
 
@@ -18,6 +19,7 @@ struct ExperimentOptions {
   uint64_t seed = 1;
   std::string data = {};  // for those that train; empty: data made from the seed
   int seeds = 0;          // for those that repeat over many; 0: as many as they need
+  Device device = kCpu;   // where it is computed
   // Told now and then where the work is, by one thread at a time; false stops it.
   std::function<bool(const std::string&)> progress = {};
 };

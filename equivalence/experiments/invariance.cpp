@@ -206,7 +206,7 @@ reports::Panel scale_panel(const Data& data, const Tensor& gain, const Tensor& u
 
 ExperimentResult invariance(const ExperimentOptions& options) {
   Generator random{options.seed, 0};
-  const TensorOptions f64{DType::f64};
+  const TensorOptions f64{DType::f64, options.device};
   const Data data{randn({kOut, kIn}, f64, random), randn({kCases, kIn}, f64, random)};
   const Tensor c = randn({kIn}, f64, random), gain = randn({kOut}, f64, random);
   const Tensor upstream = randn({kCases, kOut}, f64, random);

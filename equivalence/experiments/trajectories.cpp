@@ -20,6 +20,7 @@ training::TrainingOptions small_training(const ExperimentOptions& options) {
   o.data = options.data;
   o.vocab = 0;
   o.seed = options.seed;
+  o.device = options.device;
   o.width = 32, o.depth = 2, o.heads = 4, o.context = 32, o.batch = 8;
   o.lr = 5e-3, o.warmup = 10, o.steps = 100;
   return o;

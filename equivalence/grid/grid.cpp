@@ -40,6 +40,7 @@ training::TrainingOptions model_options(const TableOptions& o, int seed) {
   p.context = 6;
   p.seed = static_cast<uint64_t>(seed);
   p.threads = o.threads;
+  p.device = o.device;
   return p;
 }
 

@@ -21,8 +21,9 @@ struct TableOptions {
   bool made = false;                        // vit: on images made from the seed, of 14 x 14 pixels, instead of data
   int steps = 20;
   int seeds = 3;
-  int controls = 4;  // runs of Pre-LN moved by one ulp, per recipe and seed
-  int threads = 0;   // 0: all that the machine has
+  int controls = 4;      // runs of Pre-LN moved by one ulp, per recipe and seed
+  int threads = 0;       // 0: all that the machine has
+  Device device = kCpu;  // of models, batches and what is measured of the updates
   std::vector<Variant> rows{variants().begin(), variants().end()};
   std::vector<Recipe> columns{recipes().begin(), recipes().end()};
 };

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "autograd/grad_mode.h"
+#include "autograd/ops/copy.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
@@ -20,13 +21,16 @@ using nn::Parameter;
 using nn::Role;
 
 constexpr double kLeast = 1e-6;  // of a deviation that is not rounding
-constexpr TensorOptions kF64 = {DType::f64};
 
 // Everything about one seed: parameters without values, a history and its track, and what rounding does to them.
 class Measurement {
  public:
   Measurement(const MakeUpdate& make, const std::vector<Parameter>& like, int seed, int steps)
-      : make_(make), like_(like), draw_{static_cast<uint64_t>(seed), 0}, size_(std::pow(0.1, (seed - 1) % 3)) {
+      : make_(make),
+        like_(like),
+        f64_{DType::f64, like[0].tensor.device()},
+        draw_{static_cast<uint64_t>(seed), 0},
+        size_(std::pow(0.1, (seed - 1) % 3)) {
     width_ = 0;
     for (const Parameter& p : like_)
       if (p.role != Role::neutral) width_ = p.tensor.size(p.stream_dim);
@@ -55,14 +59,14 @@ class Measurement {
   // P G = G, blind rows of G zero.
   History draw(int steps) {
     History h;
-    for (const Parameter& p : like_) h.weights.push_back(randn(p.tensor.shape(), kF64, draw_) * 0.3 + 0.15);
+    for (const Parameter& p : like_) h.weights.push_back(randn(p.tensor.shape(), f64_, draw_) * 0.3 + 0.15);
     for (int t = 0; t < steps; ++t) h.gradients.push_back(noise(true));
     return h;
   }
   std::vector<Tensor> noise(bool centred) {
     std::vector<Tensor> out;
     for (const Parameter& p : like_) {
-      Tensor g = randn(p.tensor.shape(), kF64, draw_) * size_;
+      Tensor g = randn(p.tensor.shape(), f64_, draw_) * size_;
       if (centred && p.role != Role::neutral) g = contiguous(recentre(g, p.stream_dim));
       if (p.blind_end > p.blind_begin) fill(narrow(g, 0, p.blind_begin, p.blind_end - p.blind_begin), 0);
       out.push_back(g);
@@ -72,7 +76,7 @@ class Measurement {
 
   History jittered() {
     const auto move = [&](const Tensor& x, const Parameter&) {
-      const Tensor up = sign(randn(x.shape(), kF64, draw_));
+      const Tensor up = sign(randn(x.shape(), f64_, draw_));
       return x + up * (largest_entry(x) * epsilon(DType::f64));
     };
     return changed(like_, history_, move, move);
@@ -81,9 +85,9 @@ class Measurement {
   // m along the stream's axis, of parameters of that role; zeros elsewhere.
   Tensor mean_of(const Parameter& p, Role role, double size) {
     Dims shape = p.tensor.shape();
-    if (p.role != role) return zeros({}, kF64);
+    if (p.role != role) return zeros({}, f64_);
     shape[p.stream_dim] = 1;
-    return randn(shape, kF64, draw_) * size;
+    return randn(shape, f64_, draw_) * size;
   }
   static Tensor centred(const Tensor& x, const Parameter& p, Role role) {
     return p.role == role ? contiguous(recentre(x, p.stream_dim)) : x;
@@ -125,6 +129,7 @@ class Measurement {
 
   const MakeUpdate& make_;
   const std::vector<Parameter>& like_;
+  const TensorOptions f64_;  // on the device of the parameters
   Generator draw_;
   const double size_;  // of the gradients
   int64_t width_;
@@ -152,8 +157,9 @@ Measured Measurement::linear() {
 // T = O diag(s) O', s from 1/2 to 2, and T^-T = O diag(1/s) O'; s = 1 where orthogonal.
 Measured Measurement::commutes(bool orthogonal) {
   const Tensor s =
-      orthogonal ? full({width_}, 1, kF64) : exp(uniform({width_}, -std::log(2), std::log(2), kF64, draw_));
-  const Tensor left = orthogonal_matrix(width_, draw_), right = orthogonal_matrix(width_, draw_);
+      orthogonal ? full({width_}, 1, f64_) : exp(uniform({width_}, -std::log(2), std::log(2), f64_, draw_));
+  const Tensor left = to(orthogonal_matrix(width_, draw_), f64_.device),
+               right = to(orthogonal_matrix(width_, draw_), f64_.device);
   const Tensor t = matmul(left * s, right), inverse_transposed = matmul(left / s, right);
   const auto along_stream = [](const Tensor& matrix) {
     return [matrix](const Tensor& x, const Parameter& p) {
@@ -207,7 +213,7 @@ Measured Measurement::gradient_mean_unseen() {
 Measured Measurement::ignores_weights() {
   History moved = history_;
   std::vector<Tensor> by;
-  for (Tensor& w : moved.weights) by.push_back(randn(w.shape(), kF64, draw_)), w = w + by.back();
+  for (Tensor& w : moved.weights) by.push_back(randn(w.shape(), f64_, draw_)), w = w + by.back();
   Track track = follow(make_, like_, moved);
   for (auto& weights : track)
     for (size_t i = 0; i < weights.size(); ++i) weights[i] = weights[i] - by[i];

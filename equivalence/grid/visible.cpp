@@ -86,7 +86,7 @@ Visible measure_visible(const training::TrainingOptions& options, const training
     TensorMap raw;
     for (const auto& [name, initially] : initial.state_dict()) {
       const Tensor w = cast(initially, DType::f64);
-      raw.add(name, point == 0 ? w : w + randn(w.shape(), {DType::f64}, draw) * kMoved);
+      raw.add(name, point == 0 ? w : w + randn(w.shape(), w.options(), draw) * kMoved);
     }
     using nn::Role, nn::StreamForm;
     const training::Examples examples = made_examples(o, shape, static_cast<uint64_t>(point));

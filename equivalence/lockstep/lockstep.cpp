@@ -45,7 +45,11 @@ Lockstep::Lockstep(const training::TrainingOptions& options, const training::Mod
   if (training::from_outside(options)) check_repeats(uninterrupted, shape, initial);
   make(reference, uninterrupted, false);
   for (RunResult& r : controls) make(r, uninterrupted, true);
-  for (RunResult& r : runs) make(r, options, false);
+  for (RunResult& r : runs) {
+    training::TrainingOptions o = options;
+    if (r.device) o.device = *r.device;
+    make(r, o, false);
+  }
 }
 
 void Lockstep::add(std::unique_ptr<Training> training, RunResult& record, bool control) {

@@ -17,8 +17,8 @@ class Lockstep {
   // is.
   void add(std::unique_ptr<Training> training, RunResult& record, bool control = false);
 
-  // Makes a model for every record, by its variant and seed, from the parameters of `initial` (a raw model). Reference
-  // and controls are never resumed.
+  // Makes a model for every record, by its variant, seed and device, from the parameters of `initial` (a raw model).
+  // Reference and controls are never resumed.
   Lockstep(const training::TrainingOptions& options, const training::ModelShape& shape, const nn::Module& initial,
            RunResult& reference, std::span<RunResult> controls, std::span<RunResult> runs);
 

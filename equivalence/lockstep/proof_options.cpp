@@ -15,6 +15,7 @@ training::OptionList option_list(const ProofOptions& o) {
   std::string forms;
   for (const std::string& form : o.forms) forms += (forms.empty() ? "" : ",") + form;
   put(1, "data", "forms", forms);
+  if (o.against) list.emplace_back("against", text(*o.against));
   put(0, "dtype", "controls", text(o.controls));
   return list;
 }

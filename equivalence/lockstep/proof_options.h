@@ -1,6 +1,7 @@
 // What a proof trains and holds against each other: every option of `isonorm prove`, with its default. Plain data.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,8 @@ struct ProofOptions {
   training::TrainingOptions training;  // of the reference, which is always layer_norm, and of every other run
   // Held against the reference; named as nn names them.
   std::vector<std::string> forms = nn::names_of(nn::kCentredForms);
+  // Another device: layer_norm is trained there, too, and held against the reference as a form is.
+  std::optional<Device> against = {};
   int controls = 4;  // runs of the reference with every weight moved by one ulp
 };
 

@@ -30,7 +30,7 @@ class Proof {
     result_.manifest.data_sha256 = io::sha256_of_files(source_.files());
     manual_seed(o.seed);
     initial_ = build_model(o, source_.shape(), Stream(StreamForm::layer_norm, o.width));
-    const int runs = 1 + options.controls + static_cast<int>(options.forms.size());
+    const int runs = 1 + options.controls + static_cast<int>(options.forms.size()) + (options.against ? 1 : 0);
     const int negative = 1 + options.controls + static_cast<int>(wrong_records(o).size());
     work_ = o.step_count() * runs + kNegativeSteps * negative + test_steps() * runs;
   }
@@ -40,6 +40,10 @@ class Proof {
     for (int c = 0; c < options_.controls; ++c)
       result_.controls.push_back(record(raw_variant(StreamForm::layer_norm), c + 1));
     for (const std::string& f : options_.forms) result_.runs.push_back(record(raw_variant(nn::stream_form(f))));
+    if (options_.against) {
+      result_.runs.push_back(record(raw_variant(StreamForm::layer_norm)));
+      result_.runs.back().device = options_.against;
+    }
     result_.reference = record(raw_variant(StreamForm::layer_norm));
     const optim::Schedule schedule{
         .peak = o_.lr, .warmup = std::min(o_.warmup, o_.step_count()), .steps = o_.step_count()};
@@ -137,6 +141,8 @@ ProofResult prove(const ProofOptions& options, const ProgressCallback& progress)
     check(form != nn::name_of(StreamForm::layer_norm), "prove: layer_norm is the reference; to be held against it are ",
           nn::listed(nn::kCentredForms, " and "));
   check(o.dtype == DType::f32 || o.dtype == DType::f64, "prove: dtype is ", o.dtype, ", expected f32 or f64");
+  check(!options.against || *options.against != o.device, "prove: against ", o.device,
+        ", where the reference is trained, expected another device");
   if (o.threads > 0) set_num_threads(o.threads);
   return Proof(options, progress).run();
 }

@@ -55,8 +55,9 @@ struct Difference {
 struct RunResult {
   std::string form;  // layer_norm, rms_norm, crms_norm, crms_isometric
   const Variant* variant = &raw_variant(nn::StreamForm::layer_norm);
-  uint64_t seed = 0;       // of a control: what moved its weights by one ulp
-  const char* fault = "";  // of a wrong training: what is wrong beside the variant
+  std::optional<Device> device = {};  // where it is not trained on that of the reference
+  uint64_t seed = 0;                  // of a control: what moved its weights by one ulp
+  const char* fault = "";             // of a wrong training: what is wrong beside the variant
   Verdict expected = Verdict::same;
   bool same_start = true;         // where `different` is expected: it begins as the reference's function
   bool may_be_identical = false;  // equal to the reference to the last bit throughout: else it was compared with itself

@@ -70,7 +70,7 @@ void Trainee::differentiate(const training::Examples& batch) {
   ++taken_;
   {
     const SameDraws draws(generator_);
-    loss_ = step_->differentiate(batch);
+    loss_ = step_->differentiate(batch.on(options_.device));
   }
   gradients_.clear();
   NoGrad no_grad;

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "autograd/grad_mode.h"
+#include "autograd/ops/copy.h"
 #include "autograd/ops/shape.h"
 #include "core/formulas/philox.h"
 
@@ -25,7 +26,7 @@ std::vector<Pair> Training::gradient_parts(const Training& reference, std::vecto
     blind.push_back(is_blind);
   };
   for (size_t i = 0; i < gradients_.size(); ++i) {
-    const Tensor &mine = gradients_[i], &theirs = reference.gradients_[i];
+    const Tensor &theirs = reference.gradients_[i], mine = to(gradients_[i], theirs.device());
     const nn::Parameter& p = reference.parameters_[i];
     if (p.blind_end == p.blind_begin) {
       add(mine, theirs, p.name, 0, false);
@@ -64,7 +65,7 @@ std::vector<Pair> Training::weight_pairs(const Training& reference) const {
   for (size_t i = 0; i < weights_.size(); ++i) {
     const Tensor theirs = reference_weight(reference, i);
     const std::string name = text(i < count ? "" : "average of ", reference.parameters_[i % count].name);
-    pairs.push_back({name, weights_[i], theirs, largest_entry(theirs)});
+    pairs.push_back({name, to(weights_[i], theirs.device()), theirs, largest_entry(theirs)});
   }
   return pairs;
 }

@@ -141,6 +141,7 @@ training::TrainingOptions training_options(const Architecture& a, DType dtype, u
   o.tied = a.tied();
   o.mean_pool = a.other_output && has(*a.model, "mean_pool");
   o.dtype = dtype;
+  o.device = a.device;
   o.seed = seed;
   return o;
 }

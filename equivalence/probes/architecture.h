@@ -25,6 +25,8 @@ struct Architecture {
   const training::OptimizerRow* optimizer = nullptr;  // null: adamw
   nn::Arrangement residual = nn::kPreNorm;
 
+  Device device = kCpu;  // where it is trained and looked at
+
   bool tied() const { return other_output && has(*model, "tied"); }
 };
 

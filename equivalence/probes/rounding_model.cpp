@@ -108,7 +108,8 @@ Tensor RoundingModel::attention(const Tensor& x, const std::string& block) {
   const Tensor q = narrow(qkv, 1, 0, heads), k = narrow(qkv, 1, heads, heads), v = narrow(qkv, 1, 2 * heads, heads);
   Tensor scores = round_.inside(matmul(q, transpose(k, -1, -2)) / std::sqrt(static_cast<double>(size)));
   if (options_.model->causal) {
-    const Tensor later = gt(unsqueeze(arange(time), 0), unsqueeze(arange(time), 1));
+    const Tensor positions = arange(time, {DType::i64, x.device()});
+    const Tensor later = gt(unsqueeze(positions, 0), unsqueeze(positions, 1));
     scores = masked_fill(scores, later, -INFINITY);
   }
   const Tensor e = round_.inside(exp(scores - amax(detach(scores), {-1}, true)));
@@ -146,7 +147,9 @@ Tensor RoundingModel::tokens(const Tensor& inputs) {
   if (options_.model == &training::kGpt) {
     const Tensor rows = embedding(round_.gradient_of(written("token.weight", -1)), inputs);
     const Tensor positions = round_.gradient_of(written("position.weight", -1));
-    return positions.defined() ? round_(rows + embedding(positions, arange(inputs.size(1)))) : rows;
+    return positions.defined()
+               ? round_(rows + embedding(positions, arange(inputs.size(1), {DType::i64, inputs.device()})))
+               : rows;
   }
   Tensor x = linear(patchify(inputs, options_.patch), writer("patch"));
   if (const Tensor positions = round_.gradient_of(written("position", 1)); positions.defined())

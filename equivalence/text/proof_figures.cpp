@@ -14,6 +14,7 @@ using Series = std::vector<double> Deviations::*;
 
 std::string css_of(const RunResult& run) {
   if (!run.variant->raw()) return run.form == "rms_norm" ? "negative" : "plain";
+  if (run.device) return "other";
   if (run.form == "rms_norm") return "rms";
   if (run.form == "crms_norm") return "crms";
   if (run.form == "crms_isometric") return "isometric";

@@ -25,6 +25,7 @@ json horizon_json(const Horizon& h, size_t steps) {
 
 json run_json(const RunResult& run) {
   return {{"form", run.form},
+          {"device", run.device ? json(text(*run.device)) : json(nullptr)},
           {"parametrisation", run.variant->parametrisation()},
           {"fault", *run.fault ? json(run.fault) : json(nullptr)},
           {"expected", name_of(run.expected)},

@@ -61,7 +61,7 @@ std::string equivalence_text(const ProofResult& proof) {
       ++negative;
       continue;
     }
-    forms.push_back(run.form);
+    forms.push_back(run_name(run));
     weight = larger(weight, largest_until(run.deviations.weight, h.steps));
   }
   const std::string end = end_of(h);
@@ -82,6 +82,7 @@ std::string equivalence_text(const ProofResult& proof) {
 }  // namespace
 
 std::string run_name(const RunResult& run) {
+  if (run.device) return text(run.form, " on ", *run.device);
   if (*run.fault) return text(run.form, ", ", run.fault);
   if (!run.variant->raw()) return text(run.form, " ", run.variant->name);
   return run.seed == 0 ? run.form : text(run.form, " + 1 ulp (seed ", run.seed, ")");

@@ -1,6 +1,7 @@
 // The verdict on two files: entries first, then outputs (verify.h).
 #include <set>
 
+#include "autograd/ops/copy.h"
 #include "equivalence/verify/stream_check.h"
 #include "equivalence/verify/verify.h"
 
@@ -107,7 +108,7 @@ std::string Verification::sentence() const {
 }
 
 Verification verify_models(const training::ModelFile& a, const training::ModelFile& b,
-                           const std::vector<std::pair<std::string, Tensor>>& more) {
+                           const std::vector<std::pair<std::string, Tensor>>& more, Device device) {
   const training::ModelOptions first(a.description), second(b.description);
   training::check_pre_norm(first.transformer().residual), training::check_pre_norm(second.transformer().residual);
   first.check_size(a.state), second.check_size(b.state);
@@ -123,7 +124,7 @@ Verification verify_models(const training::ModelFile& a, const training::ModelFi
   v.entries = compare_entries(a.state, layout_a, b.state, layout_b);
   if (!v.entries.comparable || !same_inputs(first.description(), second.description())) return v;
   const auto compare = [&](const std::string& what, const Tensor& inputs) {
-    v.outputs.emplace_back(what, compare_models(a.description, a.state, b.description, b.state, inputs));
+    v.outputs.emplace_back(what, compare_models(a.description, a.state, b.description, b.state, to(inputs, device)));
   };
   compare("logits of random inputs", first.inputs(kRandomRows, 1));
   for (const auto& [what, inputs] : more) compare(what, inputs);

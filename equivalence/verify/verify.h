@@ -76,10 +76,11 @@ struct Verification {
   std::string sentence() const;  // "Same: ...", "Different: ...", and why
 };
 
-// Entries, then logits of random inputs in which every id and position occurs, then those of `more`.
+// Entries, then logits of random inputs in which every id and position occurs, then those of `more`: models run on
+// `device`, entries are compared on the CPU.
 // Throws where a description is missing or is not of its file.
 Verification verify_models(const training::ModelFile& a, const training::ModelFile& b,
-                           const std::vector<std::pair<std::string, Tensor>>& more = {});
+                           const std::vector<std::pair<std::string, Tensor>>& more = {}, Device device = kCpu);
 // Entries, then what the readers see of random rows; options too, where both files have a description. Throws as
 // check_described and check_convertible.
 Verification verify_streams(const training::ModelFile& a, const Layout& layout_a, const training::ModelFile& b,

@@ -186,6 +186,7 @@ template <class T> T atomicMin(T* p, std::type_identity_t<T> v) {
   return emulated::update_atomically(p, [v](T old) { return v < old ? v : old; });
 }
 inline void __threadfence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
+inline void __threadfence_system() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 inline void __threadfence_block() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 inline void __nanosleep(unsigned) { emulated::give_way(); }
 

@@ -20,7 +20,10 @@
 namespace isonorm::gpu::emulated {
 namespace {
 
-constexpr size_t kReserved = size_t{64} << 30, kGap = 256, kPage = 4096, kLarge = size_t{1} << 20;
+constexpr size_t kGap = 256, kPage = 4096, kLarge = size_t{1} << 20;
+
+// Addresses of a device: in a dry run, which touches none of them, for more than any device has.
+size_t reserved() { return size_t{runtime_settings().dry ? 256u : 64u} << 30; }
 
 int exposed = -1;  // a device
 const char* volatile running_kernel = nullptr;
@@ -45,9 +48,9 @@ struct Memory {
   // Zeros, at the addresses that there are already, if there are.
   void map() {
     const int file = memfd_create("emulated device memory", MFD_CLOEXEC);
-    if (file < 0 || ftruncate(file, static_cast<off_t>(kReserved)) != 0) std::abort();
+    if (file < 0 || ftruncate(file, static_cast<off_t>(reserved())) != 0) std::abort();
     const auto mapped = [&](void* at, int rights) {
-      void* p = mmap(at, kReserved, rights, MAP_SHARED | MAP_NORESERVE | (at ? MAP_FIXED : 0), file, 0);
+      void* p = mmap(at, reserved(), rights, MAP_SHARED | MAP_NORESERVE | (at ? MAP_FIXED : 0), file, 0);
       if (p == MAP_FAILED) std::abort();
       return static_cast<std::byte*>(p);
     };
@@ -70,7 +73,7 @@ struct Memory {
   std::byte* copy_address(std::byte* p) const { return copies + (p - kernels); }
   bool holds(const void* p) const {
     const auto at = reinterpret_cast<uintptr_t>(p), begin = reinterpret_cast<uintptr_t>(kernels);
-    return at >= begin && at - begin < kReserved;
+    return at >= begin && at - begin < reserved();
   }
   // The pages of the block that holds p; of what was used so far where p is null; none beyond that.
   std::span<std::byte> pages(const void* p) const {
@@ -179,14 +182,14 @@ void* allocate_device(int device, size_t bytes) {
   if (const auto f = m.free.find(whole); f != m.free.end()) {
     at = f->second;
     m.free.erase(f);
-    if (whole < kLarge && !m.ones(m.copy_address(at), whole))
+    if (whole < kLarge && !runtime_settings().dry && !m.ones(m.copy_address(at), whole))
       throw Fault("device memory was written to after it was released: a block of " + std::to_string(bytes) + " bytes");
   } else {
-    if (m.span + whole > kReserved) return nullptr;
+    if (m.span + whole > reserved()) return nullptr;
     at = m.kernels + m.span;
     m.span += whole;
   }
-  std::memset(m.copy_address(at), 0xff, whole);
+  if (!runtime_settings().dry) std::memset(m.copy_address(at), 0xff, whole);
   show(at, whole);
   hide(at + bytes, whole - bytes);
   m.living[at] = {bytes, whole};
@@ -199,6 +202,10 @@ bool release_device(int device, void* p) {
   auto block = m.living.extract(static_cast<std::byte*>(p));
   if (!block) return false;
   m.in_use -= block.mapped().bytes;
+  if (runtime_settings().dry) {
+    m.free.emplace(block.mapped().whole, block.key());
+    return true;
+  }
   m.leaving.insert(std::move(block));
   return true;
 }
@@ -244,7 +251,7 @@ std::byte* reach(const void* p, size_t n) {
 }
 
 void check_guards(int device, const char* suspects) {
-  if (kAddressChecks) return;
+  if (kAddressChecks || runtime_settings().dry) return;
   Memory& m = memory(device);
   const auto complain = [&](const std::string& what) {
     throw Fault("device memory was written to " + what + (*suspects ? " by " : "") + suspects);

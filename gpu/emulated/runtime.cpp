@@ -209,6 +209,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t n, cudaMemcpyKind
   if (n == 0) return cudaSuccess;
   std::byte* out = found(__func__, to, n, to_device);
   const std::byte* in = found(__func__, from, n, from_device);
+  if (runtime_settings().dry && kind == cudaMemcpyDeviceToHost) std::memset(out, 0xff, n);
   return enqueue(of(s), {[=] { std::memcpy(out, in, n); }});
 }
 cudaError_t cudaMemsetAsync(void* p, int value, size_t n, cudaStream_t s) {

@@ -57,7 +57,10 @@ struct RuntimeSettings {
   Pace pace = Pace::lazy;
   int devices = 2;
   size_t memory = size_t{16} << 30;  // of each
-  int multiprocessors = 3;           // odd and small: grids that follow it do not fit shapes by chance
+  // Launches and copies are taken and not done, so that a program is as fast as its calls: device memory is addresses
+  // alone, and what is read of it is all ones. To be set before anything is asked of a device.
+  bool dry = false;
+  int multiprocessors = 3;  // odd and small: grids that follow it do not fit shapes by chance
 };
 RuntimeSettings& runtime_settings();
 
@@ -117,6 +120,7 @@ cudaError_t cudaEventQuery(cudaEvent_t e);
 cudaError_t cudaEventSynchronize(cudaEvent_t e);
 cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t begin, cudaEvent_t end);
 cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode mode);
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode);  // of the calling thread
 cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t* graph);
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long flags = 0);
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t s);

@@ -18,6 +18,7 @@ std::vector<Stream*>& streams() {
   return all;
 }
 thread_local std::vector<Stream*> captures;  // that this thread began
+thread_local cudaStreamCaptureMode mode_of_thread = cudaStreamCaptureModeGlobal;
 
 bool idle(int device) {
   return std::all_of(streams().begin(), streams().end(),
@@ -49,6 +50,7 @@ Stream& of(Stream* s) {
 }
 
 bool spoils_capture() {
+  if (mode_of_thread == cudaStreamCaptureModeRelaxed) return false;
   for (Stream* s : captures) s->capture->invalid = true;
   return !captures.empty();
 }
@@ -66,6 +68,10 @@ cudaError_t enqueue(Stream& s, Work work) {
     return cudaSuccess;
   }
   ++s.given;
+  if (runtime_settings().dry) {
+    s.done = s.given;
+    return cudaSuccess;
+  }
   s.todo.push_back(std::move(work));
   if (runtime_settings().pace == Pace::at_once) drain(s, s.given);
   if (runtime_settings().pace == Pace::drawn) drain_some();
@@ -223,6 +229,10 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode) {
   s->capture = new Graph;
   s->captures_first = true;
   captures.push_back(s);
+  return cudaSuccess;
+}
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
+  std::swap(*mode, mode_of_thread);
   return cudaSuccess;
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t* graph) {

@@ -1,6 +1,6 @@
 // Attention of any kind: f32, f64, bf16, masks, causal or not, any number of queries and keys, any size of heads, heads
-// read and written in place. In tiles (Dao et al., 2205.14135): a matrix of scores is never stored. Heads of 64 in bf16
-// without a mask have kernels of their own in attention_bf16.cu, for which these are the oracle.
+// read and written in place. In tiles (Dao et al., 2205.14135): a matrix of scores is never stored. bf16 without a mask
+// is cuDNN's where that is there, or by kernels of its own (attention_bf16.cu), for which these are the oracle.
 //
 // All products are of a tile of 64 x 64 numbers (f64: 32 x 32) by a block of 256 threads (64), each of which has 4 x 4.
 // A block has a tile of rows of one head and 64 (32) columns of a result; it walks over the tiles of the other side in

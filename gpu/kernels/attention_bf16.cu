@@ -18,6 +18,7 @@
 #include "core/formulas/math/log.h"
 #include "core/kernels/attention.h"
 #include "gpu/launch.h"
+#include "gpu/libraries/attention.h"
 #include "gpu/memory.h"
 #include "gpu/slots.h"
 #include "gpu/tiles.cuh"
@@ -253,6 +254,7 @@ Shape blocks(const Tensor& rows, int64_t of_block) {
 
 bool attention_forward_bf16(kernels::AttentionSpec spec, const Tensor& out, const Tensor& lse,
                             const kernels::AttentionInputs& in) {
+  if (attention_forward_library(spec, out, lse, in)) return true;
   if (!can_attend(spec, in) || !by_packs(out, in.q, in.k, in.v)) return false;
   launch("attention_forward.bf16", spec.causal ? &forward_tiles<true> : &forward_tiles<false>, blocks(in.q, 2 * kSize),
          stream_of(out), sizes_of(spec, in), write_heads<bf16>(out), write<float>(lse), read_heads<bf16>(in.q),
@@ -262,6 +264,7 @@ bool attention_forward_bf16(kernels::AttentionSpec spec, const Tensor& out, cons
 
 bool attention_backward_bf16(kernels::AttentionSpec spec, const kernels::AttentionGradients& out,
                              const kernels::AttentionSaved& saved) {
+  if (attention_backward_library(spec, out, saved)) return true;
   const auto& [q, k, v, mask] = saved.in;
   if (!can_attend(spec, saved.in) || !by_packs(out.dq, out.dk, out.dv, saved.out, saved.dout, q, k, v)) return false;
   const Stream& stream = stream_of(q);

@@ -1,7 +1,6 @@
-// find_outside, take_rows, add_rows, gather, gather_backward: rows and elements to and from positions in tensors of
-// i64.
+// take_rows, add_rows, gather, gather_backward: rows and elements to and from positions in tensors of i64. What check_ids
+// found to be outside is thrown later: here such a position gives zeros, and nothing is added from it.
 //
-// find_ids: a thread for each id; the least position of a bad one by atomicMin, which no order changes.
 // take_packs, gather_each: a thread for each pack of 16 bytes or element of the result, which it reads and writes.
 // add_rows: the positions of ids, sorted by id, equal ones in order, so that one thread adds what goes to an element of
 // dx, in order. Sorted by digits of 8 bits from the lowest on, two launches each:
@@ -22,13 +21,8 @@ namespace {
 
 using kernels::IndexShape;
 
-// position[0] is -1 before: the largest number without a sign.
-__global__ void __launch_bounds__(256)
-    find_ids(unsigned long long* position, const int64_t* ids, int64_t n, int64_t bound, bool also, int64_t allowed) {
-  const int64_t e = element();
-  if (e >= n) return;
-  const int64_t id = ids[e];
-  if ((id < 0 || id >= bound) && !(also && id == allowed)) atomicMin(position, static_cast<unsigned long long>(e));
+__device__ __forceinline__ bool inside(int64_t id, int64_t length) {
+  return static_cast<uint64_t>(id) < static_cast<uint64_t>(length);
 }
 
 // Rows of `packs` packs of N elements.
@@ -37,8 +31,8 @@ __global__ void __launch_bounds__(256)
     take_packs(T* out, const T* x, const int64_t* ids, int64_t results, int64_t m, int64_t length, int64_t packs) {
   const int64_t e = element();
   if (e >= results) return;
-  const int64_t r = e / packs, from = r / m * length + ids[r % m];
-  store<N>(out + e * N, load<N>(x + (from * packs + e % packs) * N));
+  const int64_t r = e / packs, id = ids[r % m], from = r / m * length + id;
+  store<N>(out + e * N, inside(id, length) ? load<N>(x + (from * packs + e % packs) * N) : Pack<T, N>{});
 }
 
 template <class T>
@@ -46,11 +40,15 @@ __global__ void __launch_bounds__(256)
     gather_each(T* out, const T* x, const int64_t* index, int64_t results, int64_t m, IndexShape s) {
   const int64_t e = element();
   if (e >= results) return;
-  out[e] = x[(e / (m * s.inner) * s.length + index[e]) * s.inner + e % s.inner];
+  const int64_t i = index[e];
+  out[e] = inside(i, s.length) ? x[(e / (m * s.inner) * s.length + i) * s.inner + e % s.inner] : T(0);
 }
 
 constexpr int kDigits = 256;
 constexpr int64_t kSlice = 512;
+
+// Ids that are outside come behind all others.
+__device__ __forceinline__ int64_t sorting_key(int64_t id, int64_t length) { return inside(id, length) ? id : length; }
 
 // The digits of a slice of the positions: `order` of them, null for 0, 1, 2, ...
 struct Slice {
@@ -58,12 +56,12 @@ struct Slice {
   int64_t at[kSlice];
 
   // Of the calling block; all of its threads call it. Returns how many there are.
-  __device__ __forceinline__ int load(const int64_t* order, const int64_t* ids, int64_t m, int shift) {
+  __device__ __forceinline__ int load(const int64_t* order, const int64_t* ids, int64_t m, int64_t length, int shift) {
     const int64_t begin = blockIdx.x * kSlice;
     const int n = static_cast<int>(m - begin < kSlice ? m - begin : kSlice);
     for (int k = static_cast<int>(threadIdx.x); k < n; k += kDigits) {
       at[k] = order ? order[begin + k] : begin + k;
-      digit[k] = static_cast<uint8_t>(ids[at[k]] >> shift);
+      digit[k] = static_cast<uint8_t>(sorting_key(ids[at[k]], length) >> shift);
     }
     __syncthreads();
     return n;
@@ -72,16 +70,16 @@ struct Slice {
 
 // counts [slices, kDigits]
 __global__ void __launch_bounds__(kDigits)
-    count_digits(int* counts, const int64_t* order, const int64_t* ids, int64_t m, int shift) {
+    count_digits(int* counts, const int64_t* order, const int64_t* ids, int64_t m, int64_t length, int shift) {
   Slice& slice = shared<Slice>();
-  const int n = slice.load(order, ids, m, shift);
+  const int n = slice.load(order, ids, m, length, shift);
   int count = 0;
   for (int k = 0; k < n; ++k) count += slice.digit[k] == threadIdx.x;
   counts[int64_t{blockIdx.x} * kDigits + threadIdx.x] = count;
 }
 
-__global__ void __launch_bounds__(kDigits)
-    place_digits(int64_t* sorted, const int* counts, const int64_t* order, const int64_t* ids, int64_t m, int shift) {
+__global__ void __launch_bounds__(kDigits) place_digits(int64_t* sorted, const int* counts, const int64_t* order,
+                                                        const int64_t* ids, int64_t m, int64_t length, int shift) {
   struct Room {
     int64_t all[kDigits];
   };
@@ -93,13 +91,13 @@ __global__ void __launch_bounds__(kDigits)
     all += counts[b * kDigits + threadIdx.x];
   }
   room.all[threadIdx.x] = all;
-  const int n = slice.load(order, ids, m, shift);
+  const int n = slice.load(order, ids, m, length, shift);
   for (int d = 0; d < kDigits; ++d) before += d < static_cast<int>(threadIdx.x) ? room.all[d] : 0;
   for (int k = 0; k < n; ++k)
     if (slice.digit[k] == threadIdx.x) sorted[before++] = slice.at[k];
 }
 
-// start[i] = how many ids are less than i, for i up to length.
+// start[i] = how many keys are less than i, for i up to length.
 __global__ void __launch_bounds__(256)
     find_starts(int64_t* start, const int64_t* sorted, const int64_t* ids, int64_t m, int64_t length) {
   const int64_t i = element();
@@ -107,7 +105,7 @@ __global__ void __launch_bounds__(256)
   int64_t low = 0, high = m;
   while (low < high) {
     const int64_t middle = low + (high - low) / 2;
-    if (ids[sorted[middle]] < i)
+    if (sorting_key(ids[sorted[middle]], length) < i)
       low = middle + 1;
     else
       high = middle;
@@ -153,7 +151,7 @@ __global__ void __launch_bounds__(256)
   const int64_t o = e / s.inner, i = e % s.inner;
   for (int64_t j = 0; j < m; ++j) {
     const int64_t at = (o * m + j) * s.inner + i;
-    dx[(o * s.length + index[at]) * s.inner + i] += acc_t<T>(g[at]);
+    if (inside(index[at], s.length)) dx[(o * s.length + index[at]) * s.inner + i] += acc_t<T>(g[at]);
   }
 }
 
@@ -161,14 +159,6 @@ __global__ void __launch_bounds__(256)
 int64_t positions(const IndexShape& s, int64_t n) { return n / (s.outer * s.inner); }
 
 }  // namespace
-
-void find_outside(const Tensor& position, const Tensor& ids, int64_t bound, std::optional<int64_t> allowed) {
-  gpu::fill(position, -1);
-  if (ids.numel() == 0) return;
-  launch("find_outside.ids", &find_ids, one_each(ids.numel()), stream_of(ids),
-         reinterpret_cast<unsigned long long*>(write<int64_t>(position)), ids.data<int64_t>(), ids.numel(), bound,
-         allowed.has_value(), allowed.value_or(0));
-}
 
 void take_rows(IndexShape s, const Tensor& out, const Tensor& x, const Tensor& ids) {
   if (out.numel() == 0) return;
@@ -195,12 +185,11 @@ void add_rows(IndexShape s, const Tensor& dx, const Tensor& g, const Tensor& ids
   const Scratch first(dx.device(), m * 8), second(dx.device(), m * 8), start(dx.device(), (s.length + 1) * 8),
       counts(dx.device(), slices * kDigits * 4);
   int64_t *order = nullptr, *sorted = first.as<int64_t>(), *other = second.as<int64_t>();
-  for (int shift = 0; shift == 0 || shift < static_cast<int>(std::bit_width(static_cast<uint64_t>(s.length - 1)));
-       shift += 8) {
+  for (int shift = 0; shift < static_cast<int>(std::bit_width(static_cast<uint64_t>(s.length))); shift += 8) {
     launch("add_rows.count_digits", &count_digits, blocks_of(slices, kDigits), stream, counts.as<int>(), order, id, m,
-           shift);
+           s.length, shift);
     launch("add_rows.place_digits", &place_digits, blocks_of(slices, kDigits), stream, sorted, counts.as<const int>(),
-           order, id, m, shift);
+           order, id, m, s.length, shift);
     order = sorted;
     std::swap(sorted, other);
   }

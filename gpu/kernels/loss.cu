@@ -27,6 +27,11 @@ template <class A> struct Online {
   }
 };
 
+// Whether a row has a loss. One whose target is outside, which is thrown later, has none either.
+__device__ __forceinline__ bool counts(int64_t target, const Rows& rows, const CrossEntropySpec& spec) {
+  return target != spec.ignored && static_cast<uint64_t>(target) < static_cast<uint64_t>(rows.width);
+}
+
 // Rows of c logits; loss and stats as in core/kernels/loss.h.
 template <class T>
 __global__ void __launch_bounds__(256) losses_of_rows(acc_t<T>* losses, acc_t<T>* stats, const T* logits,
@@ -38,7 +43,7 @@ __global__ void __launch_bounds__(256) losses_of_rows(acc_t<T>* losses, acc_t<T>
   if (r >= rows.count) return;  // a whole team
   const int64_t target = targets[r];
   const T* x = logits + r * rows.width;
-  if (target == spec.ignored) {
+  if (!counts(target, rows, spec)) {
     if (team.thread == 0) losses[r] = 0;
     return;
   }
@@ -87,7 +92,7 @@ __global__ void __launch_bounds__(256)
   const int64_t r = team.number, row = r * rows.width;
   if (r >= rows.count) return;  // a whole team
   const int64_t target = targets[r];
-  if (target == spec.ignored) {
+  if (!counts(target, rows, spec)) {
     const Pack<T, N> nothing{};
     for_packs<T, false>(team, rows,
                         [&](int64_t i, int n, int) { store_part(dlogits + row + i, nothing, n, rows.packed); });

@@ -16,11 +16,12 @@
 #include "gpu/launch.h"
 #include "gpu/memory.h"
 #include "gpu/slots.h"
+#include "gpu/steps/capture.h"
 
 namespace isonorm::gpu {
 namespace {
 
-constexpr int kThreads = 256, kItems = 28;
+constexpr int kThreads = 256, kItems = 25;
 constexpr int64_t kPiece = 4096;
 
 // Items are what the blocks of a launch are for; item i has those from first[i] on.
@@ -65,14 +66,21 @@ __device__ __forceinline__ void for_piece(int64_t piece, int64_t count, bool pac
   for (int64_t i = whole + threadIdx.x; i < end; i += kThreads) one(i);
 }
 
+// What changes from step to step. As bytes it is what a graph reads anew (gpu/steps/capture.h).
+template <class Rule> struct Numbers {
+  double gradient_scale, l2, keep;
+  Rule rule;
+};
+
 template <class T, class Rule> struct Step {
   const T* gradient;
   T* parameter;  // not written where the rule does not
   acc_t<T>* state[3];
   int64_t count;
   bool packs;
-  double gradient_scale, l2, keep;
-  Rule rule;
+  Numbers<Rule> numbers;
+  const Numbers<Rule>* instead;  // of `numbers`, in device memory; null: none
+  const double *factor, *trust;  // as in kernels::Update; null: 1
 };
 
 template <class T, class Rule>
@@ -81,8 +89,11 @@ __global__ void __launch_bounds__(kThreads) update_steps(const Table<Step<T, Rul
   constexpr int N = kPack<T>, kStates = Rule::kStates;
   const int item = table.find(blockIdx.x);
   const Step<T, Rule>& s = table.items[item];
-  const A scale(s.gradient_scale), l2(s.l2), keep(s.keep);
-  const auto next = [&](A x, A g, rules::State<A> state) { return s.rule.step(keep * x, scale * g + l2 * x, state); };
+  Numbers<Rule> n = s.instead ? *s.instead : s.numbers;
+  const double trust = s.trust ? *s.trust : 1;
+  if constexpr (std::is_same_v<Rule, rules::Along>) n.rule.lr *= trust;
+  const A scale(n.gradient_scale * (s.factor ? *s.factor : 1) * trust), l2(n.l2 * trust), keep(n.keep);
+  const auto next = [&](A x, A g, rules::State<A> state) { return n.rule.step(keep * x, scale * g + l2 * x, state); };
   const auto pack = [&](int64_t i) {
     const Pack<T, N> g = load<N>(s.gradient + i);
     Pack<T, N> w = load<N>(s.parameter + i);
@@ -110,9 +121,15 @@ __global__ void __launch_bounds__(kThreads) update_steps(const Table<Step<T, Rul
 template <class T, class Rule> Step<T, Rule> step_of(const kernels::Update& u) {
   const T* w = u.parameter.data<T>();
   if constexpr (Rule::kWrites) w = write<T>(u.parameter);
-  Step<T, Rule> s{
-      u.gradient.data<T>(),  const_cast<T*>(w), {}, u.gradient.numel(), false, u.gradient_scale, u.l2, u.keep,
-      std::get<Rule>(u.rule)};
+  Step<T, Rule> s{.gradient = u.gradient.data<T>(),
+                  .parameter = const_cast<T*>(w),
+                  .state = {},
+                  .count = u.gradient.numel(),
+                  .packs = false,
+                  .numbers = {u.gradient_scale, u.l2, u.keep, std::get<Rule>(u.rule)},
+                  .instead = capture() ? static_cast<const Numbers<Rule>*>(capture()->place(u)) : nullptr,
+                  .factor = read_or_null<double>(u.gradient_factor),
+                  .trust = read_or_null<double>(u.trust)};
   for (int k = 0; k < Rule::kStates; ++k) s.state[k] = write<acc_t<T>>(u.state[k]);
   s.packs = aligned(s.gradient, w, s.state[0], s.state[1], s.state[2]);
   return s;
@@ -219,6 +236,7 @@ template <class F> void change(std::span<const Tensor> tensors, F f) {
 }  // namespace
 
 void update(std::span<const kernels::Update> updates) {
+  count_updates(std::ssize(updates));
   const auto same = [](const kernels::Update& a, const kernels::Update& b) {
     return a.rule.index() == b.rule.index() && same_dtype(a.gradient, b.gradient);
   };
@@ -229,9 +247,7 @@ void update(std::span<const kernels::Update> updates) {
       const auto run = [&]<class Rule>(const Rule&) {
         Table<Step<T, Rule>> table;
         for (; i < end; ++i) {
-          const int64_t n = updates[i].gradient.numel();
-          if (n == 0) continue;
-          table.add(step_of<T, Rule>(updates[i]), ceil_div(n, kPiece));
+          table.add(step_of<T, Rule>(updates[i]), ceil_div(updates[i].gradient.numel(), kPiece));
           if (table.full()) launch_table("update.steps", &update_steps<T, Rule>, table, first.gradient);
         }
         launch_table("update.steps", &update_steps<T, Rule>, table, first.gradient);

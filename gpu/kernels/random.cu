@@ -16,6 +16,7 @@
 #include "gpu/block.cuh"
 #include "gpu/launch.h"
 #include "gpu/slots.h"
+#include "gpu/steps/capture.h"
 #include "gpu/transfer.h"
 #include "gpu/walk.cuh"
 
@@ -41,6 +42,17 @@ template <int N, class T> __device__ __forceinline__ Pack<T, N> get(const T* x, 
   return v;
 }
 
+// Where numbers are drawn from. In a graph `base` is where it begins in this replay, and `state` how far behind.
+struct Draws {
+  Generator state;
+  const Generator* base;  // null: none
+
+  explicit Draws(Generator drawn) : state(drawn), base(capture() ? capture()->generator(state) : nullptr) {}
+  __device__ __forceinline__ Generator from() const {
+    return base ? Generator{base->seed, base->offset + state.offset} : state;
+  }
+};
+
 // Both values of a block, of which each has 64 bits of its own.
 template <class F> struct Each {
   F draw;
@@ -58,8 +70,9 @@ template <class T> struct Pair {
 };
 
 template <class F, class T>
-__global__ void __launch_bounds__(256) draw_blocks(T* out, int64_t n, Generator state, F draw, bool packs) {
+__global__ void __launch_bounds__(256) draw_blocks(T* out, int64_t n, Draws draws, F draw, bool packs) {
   constexpr int N = kNeighbours<T>;
+  const Generator state = draws.from();
   const int64_t block = element() * N, first = block / kRun * 2 * kRun + block % kRun;
   if (first >= n) return;
   Pack<T, N> v0, v1;
@@ -72,8 +85,9 @@ __global__ void __launch_bounds__(256) draw_blocks(T* out, int64_t n, Generator 
 
 template <class T>
 __global__ void __launch_bounds__(256)
-    drop_blocks(T* out, const T* x, int64_t n, Generator state, Dropout<acc_t<T>> drop, bool packs) {
+    drop_blocks(T* out, const T* x, int64_t n, Draws draws, Dropout<acc_t<T>> drop, bool packs) {
   constexpr int N = kNeighbours<T>;
+  const Generator state = draws.from();
   const int64_t block = element() * N, first = block / kRun * 4 * kRun + block % kRun;
   if (first >= n) return;
   Pack<T, N> v[4];
@@ -91,9 +105,9 @@ __global__ void __launch_bounds__(256)
 }
 
 template <class T>
-__global__ void __launch_bounds__(256) truncated_elements(T* out, int64_t n, Generator state, TruncatedNormal<T> draw) {
+__global__ void __launch_bounds__(256) truncated_elements(T* out, int64_t n, Draws draws, TruncatedNormal<T> draw) {
   const int64_t e = element();
-  if (e < n) out[e] = draw(state, e);
+  if (e < n) out[e] = draw(draws.from(), e);
 }
 
 // Threads that have the blocks of n elements, of which a block serves `parts`.
@@ -105,7 +119,7 @@ template <class T, class F> void draw(const char* name, const Tensor& out, Gener
   const int64_t n = out.numel();
   if (n == 0) return;
   T* p = write<T>(out);
-  launch(name, &draw_blocks<F, T>, threads_for<T>(n, 2), stream_of(out), p, n, state, f, aligned(p));
+  launch(name, &draw_blocks<F, T>, threads_for<T>(n, 2), stream_of(out), p, n, Draws(state), f, aligned(p));
 }
 
 }  // namespace
@@ -139,7 +153,7 @@ void truncated_normal(const Tensor& out, double mean, double deviation, double l
     const TruncatedNormal<T> draw(mean, deviation, lo, hi);
     if (out.numel() == 0) return;
     launch("truncated_normal", &truncated_elements<T>, one_each(out.numel()), stream_of(out), write<T>(out),
-           out.numel(), state, draw);
+           out.numel(), Draws(state), draw);
   });
 }
 
@@ -157,8 +171,8 @@ void dropout(const Tensor& out, const Tensor& x, double p, Generator state) {
   visit_floating(out.dtype(), "dropout", [&]<class T>() {
     T* po = write<T>(out);
     const T* px = x.data<T>();
-    launch("dropout", &drop_blocks<T>, threads_for<T>(n, 4), stream_of(out), po, px, n, state, Dropout<acc_t<T>>(p),
-           aligned(po, px));
+    launch("dropout", &drop_blocks<T>, threads_for<T>(n, 4), stream_of(out), po, px, n, Draws(state),
+           Dropout<acc_t<T>>(p), aligned(po, px));
   });
 }
 

@@ -1,7 +1,5 @@
 #include "gpu/libraries/blas.h"
 
-#include <atomic>
-
 #include "core/kernels/matmul.h"
 #include "core/kernels/strided.h"
 #include "gpu/libraries/blas_lt.h"
@@ -9,8 +7,6 @@
 
 namespace isonorm::gpu {
 namespace {
-
-std::atomic<bool> tf32{false};
 
 // The last two dimensions of a tensor. The stride of a dimension of one element says nothing: it is set to what a
 // library expects of it.
@@ -43,9 +39,6 @@ void* write_bytes(const Tensor& t) {
 }
 
 }  // namespace
-
-void allow_tf32(bool allowed) { tf32 = allowed; }
-bool tf32_allowed() { return tf32; }
 
 bool fuses(const Product& p, const Operands& o, const Stream& stream) { return lt_takes(p, o, stream); }
 

@@ -52,11 +52,6 @@ void product(const Product& p, const Operands& o, const Stream& stream);
 // Whether product() takes p with its epilogue.
 bool fuses(const Product& p, const Operands& o, const Stream& stream);
 
-// Whether products of f32 may round their operands to TF32 (10 bits of mantissa) where the library computes them. Not
-// unless asked for.
-void allow_tf32(bool allowed);
-bool tf32_allowed();
-
 // kernels/product.cu: without an epilogue.
 void own_product(const Product& p, const Operands& o, const Stream& stream);
 // sums [columns] = the sums over the rows of x [rows, columns], on top of what it holds where `add`. columns > 0.

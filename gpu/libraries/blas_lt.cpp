@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "gpu/device.h"
 #include "gpu/memory.h"
 #include "gpu/recorder.h"
 

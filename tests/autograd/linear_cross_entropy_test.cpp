@@ -2,6 +2,7 @@
 #include "autograd/fused/linear_cross_entropy.h"
 
 #include <cmath>
+#include <functional>
 
 #include "autograd/engine.h"
 #include "autograd/fusion.h"
@@ -109,4 +110,24 @@ TEST_CASE("linear_cross_entropy of nothing, and bad arguments") {
   CHECK_THROWS_WITH(linear_cross_entropy(x, w, {}, zeros({3}, {DType::i64})), Contains("[3]") && Contains("[2, 3]"));
   CHECK_THROWS_WITH(linear_cross_entropy(x, w, {}, tensor<int64_t>({0, 4})), Contains("id 4") && Contains("size 4"));
   CHECK_THROWS_WITH(linear_cross_entropy(x, w, {}, t, {.label_smoothing = -1}), Contains("-1"));
+}
+
+TEST_CASE("the gradient of linear_cross_entropy sees what became of the cotangent that nobody gave") {
+  Generator g{2, 0};
+  const Tensor x = require_grad(randn({5, 6}, kF64, g)), w = randn({9, 6}, kF64, g), t = randint(0, 9, {5}, kCpu, g);
+  const auto gradient_by = [&](const std::function<Tensor(const Tensor&)>& made, GradientHook hook) {
+    const Tensor loss = linear_cross_entropy(x, w, {}, t);
+    if (hook) on_gradient(loss, std::move(hook));
+    return grad(made(loss), {x})[0].to_vector<double>();
+  };
+  const auto same = [](const Tensor& loss) { return loss; };
+  Values twice = gradient_by(same, {});
+  for (double& v : twice) v *= 2;
+  CHECK(gradient_by(same, [](const Tensor& one) { return one * 2; }) == twice);
+  CHECK(gradient_by(same, [](const Tensor& one) { return copy_into(one, one * 2), one; }) == twice);
+  CHECK(gradient_by([](const Tensor& loss) { return loss + loss; }, {}) == twice);
+  CHECK(gradient_by([](const Tensor& loss) { return loss * 2; }, {}) == twice);
+  const Tensor loss = linear_cross_entropy(x, w, {}, t);
+  const std::vector<Tensor> both{loss, loss}, inputs{x};
+  CHECK(grad(both, inputs)[0].to_vector<double>() == twice);
 }

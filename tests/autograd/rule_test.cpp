@@ -15,7 +15,7 @@ namespace {
 void run(Rule& rule) {
   Node node("test", 0, 1);
   Frontier frontier;
-  Flow flow(node, frontier);
+  Flow flow(node, frontier, false);
   rule(flow);
 }
 

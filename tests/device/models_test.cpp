@@ -225,7 +225,7 @@ TEST_CASE("losses, limits, averages and modes work on a device") {
   compare("average", v, {.average = true});
 }
 
-TEST_CASE("a checkpoint written on one device goes on, bit by bit, on another") {
+TEST_CASE("a checkpoint written on one device goes on, bit by bit, on another", "[two devices]") {
   const TempFolder f;
   const auto step = [](nn::Module& m, optim::Optimizer& opt, const Task& task, Device device) {
     const Tensor loss = plain_loss(m, to(task.x, device), to(task.y, device));
@@ -253,7 +253,7 @@ TEST_CASE("a checkpoint written on one device goes on, bit by bit, on another") 
     }
 }
 
-TEST_CASE("a model moves, is cloned and prepared for inference where it lies") {
+TEST_CASE("a model moves, is cloned and prepared for inference where it lies", "[two devices]") {
   const NoGrad no_grad;
   const Task task = vit(small(StreamForm::crms_isometric))();
   nn::Vit& model = static_cast<nn::Vit&>(*task.model);
@@ -272,7 +272,7 @@ TEST_CASE("a model moves, is cloned and prepared for inference where it lies") {
   CHECK(same_bytes(model(task.x), expected));
 }
 
-TEST_CASE("an optimizer's state follows a model that moves between steps") {
+TEST_CASE("an optimizer's state follows a model that moves between steps", "[two devices]") {
   const auto losses = [](std::initializer_list<Device> places) {
     const Task task = vit(small())();
     task.model->to(DType::f64);
@@ -292,7 +292,7 @@ TEST_CASE("an optimizer's state follows a model that moves between steps") {
   for (size_t i = 0; i < here.size(); ++i) CHECK(moved[i] == Approx(here[i]).epsilon(1e-10));
 }
 
-TEST_CASE("a text is continued wherever model and prompt lie") {
+TEST_CASE("a text is continued wherever model and prompt lie", "[two devices]") {
   for (nn::Positions positions : {nn::Positions::learned, nn::Positions::none})
     for (double temperature : {0.0, 1.0}) {
       nn::TransformerOptions t = small();

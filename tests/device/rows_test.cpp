@@ -192,24 +192,6 @@ TEST_CASE("rows are added to positions in their order") {
       }
 }
 
-TEST_CASE("the first id outside is found, whatever the others are") {
-  std::vector<int64_t> ids(1000, 5);
-  const auto found = [&](int64_t bound, std::optional<int64_t> allowed) {
-    const Tensor position = empty({1}, {DType::i64, kCuda});
-    kernels::find_outside.on(kCuda, position, to(from_vector(ids, {static_cast<int64_t>(ids.size())}), kCuda), bound,
-                             allowed);
-    return position.to_vector<int64_t>()[0];
-  };
-  CHECK(found(6, {}) == -1);
-  CHECK(found(5, {}) == 0);
-  CHECK(found(5, 5) == -1);
-  ids[700] = -1, ids[300] = 6;
-  CHECK(found(6, {}) == 300);
-  CHECK(found(6, 6) == 700);
-  ids.assign(3, 0);
-  CHECK(found(0, {}) == 0);
-}
-
 TEST_CASE("the largest of a row, sorted or chosen one by one") {
   Generator g{.seed = 14};
   for (DType dtype : kFloating)

@@ -1,6 +1,7 @@
 #include "training/records/held_out.h"
 
 #include "autograd/grad_mode.h"
+#include "autograd/ops/copy.h"
 #include "autograd/ops/loss.h"
 #include "autograd/ops/reduce.h"
 #include "core/formulas/round_up.h"
@@ -27,11 +28,13 @@ std::optional<TestPass> test_pass(const Source& source, std::span<nn::Module* co
     const size_t n = targets.size();
     std::vector<int64_t> first;
     for (size_t m = 0; m < models.size(); ++m) {
-      const Tensor logits = (*models[m])(batch.inputs);
+      const std::vector<Tensor> weights = models[m]->parameters();
+      const Examples mine = weights.empty() ? batch : batch.on(weights.front().device());
+      const Tensor logits = (*models[m])(mine.inputs);
       const std::vector<int64_t> predicted = argmax(logits, -1).to_vector<int64_t>();
       if (m == 0) first = predicted;
       TestScore& score = pass.scores[m];
-      score.loss += cross_entropy(logits, batch.targets).item() * static_cast<double>(n);
+      score.loss += cross_entropy(logits, mine.targets).item() * static_cast<double>(n);
       for (size_t i = 0; i < n; ++i) {
         score.right += predicted[i] == targets[i];
         score.differing += predicted[i] != first[i];

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "gpu/device.h"
 
 using namespace isonorm;
 using namespace isonorm::gpu;

@@ -1,0 +1,165 @@
+#include "gpu/libraries/attention.h"
+
+#include "gpu/libraries/cudnn.h"
+
+#ifdef ISONORM_CUDNN
+
+#include <limits>
+#include <map>
+#include <mutex>
+
+#include "gpu/device.h"
+#include "gpu/memory.h"
+#include "gpu/recorder.h"
+#include "gpu/slots.h"
+
+namespace isonorm::gpu {
+namespace {
+
+using Plan = std::shared_ptr<const Cudnn::Plan>;
+
+// A version of the library gave wrong gradients where the length is no multiple of 128
+// (https://github.com/pytorch/pytorch/issues/169849); it is right from this one on.
+constexpr int64_t kAnyLength = 91501;
+
+// The library on one device, with its plans: made once, until the process ends.
+struct OfDevice {
+  explicit OfDevice(const CudnnFunctions& functions) : library(functions) {}
+
+  Cudnn library;
+  std::map<std::pair<AttentionShape, bool>, Plan> plans;  // bool: any order; a null one where the library proposes none
+};
+
+struct State {
+  CudnnFunctions functions = CudnnFunctions::of(cudnn());
+  int64_t version = static_cast<int64_t>(cudnn().function<decltype(cudnnGetVersion)>("cudnnGetVersion")());
+  std::mutex mutex;
+  std::map<int, OfDevice> devices;
+};
+
+// Null where there is none of this major version, from the one on that its headers were of.
+State* state() {
+  static State* const s = [] {
+    State* made = cudnn() ? new State : nullptr;
+    return made && made->version >= CUDNN_VERSION ? made : nullptr;
+  }();
+  return s;
+}
+
+AttentionShape::Strides strides_of(const Tensor& t) { return {t.strides()[0], t.strides()[1], t.strides()[2]}; }
+
+bool by_packs(const auto&... tensors) {
+  const auto one = [](const Tensor& t) {
+    const Dims& s = t.strides();
+    return aligned(t.data<bf16>()) && s[0] % 8 == 0 && s[1] % 8 == 0 && s[2] % 8 == 0;
+  };
+  return (one(tensors) && ...);
+}
+
+bool can_attend(const kernels::AttentionInputs& in) {
+  const Tensor &q = in.q, &k = in.k;
+  if (q.dtype() != DType::bf16 || in.mask.defined() || q.numel() == 0 || k.numel() == 0) return false;
+  const int64_t size = q.size(3);
+  if (in.v.size(3) != size || size % 8 != 0 || size > 256 || !by_packs(q, k, in.v) || !state()) return false;
+  return state()->version >= kAnyLength || (q.size(2) % 128 == 0 && k.size(2) % 128 == 0);
+}
+
+AttentionShape shape_of(kernels::AttentionSpec spec, const kernels::AttentionInputs& in, const Tensor& out) {
+  const Tensor& q = in.q;
+  return {q.size(0),   q.size(1),     in.k.size(2),     q.size(2),        q.size(3),
+          spec.causal, strides_of(q), strides_of(in.k), strides_of(in.v), strides_of(out)};
+}
+
+// A call of the plan that is made by the first one of its shape, with `graph`. False where there is none.
+template <class Make>
+bool run(const char* name, const AttentionShape& shape, bool any_order, const Tensor& on, const Make& graph,
+         std::span<void* const> data) {
+  State& s = *state();
+  const Stream& stream = stream_of(on);
+  const OnDevice current(stream.index());
+  std::lock_guard lock(s.mutex);
+  auto& [library, plans] = s.devices.try_emplace(stream.index(), s.functions).first->second;
+  if (!library.usable()) return false;
+  const std::pair key(shape, any_order);
+  if (!plans.contains(key)) plans[key] = library.plan(graph(), any_order);
+  const Plan& plan = plans[key];
+  if (!plan) return false;
+  const Scratch workspace(on.device(), std::max<int64_t>(1, Cudnn::workspace(*plan)));
+  record(Recorded::Kind::launch, name);
+  library.run(*plan, data, workspace.as<void>(), stream.handle());
+  note_launch(stream, name);
+  return true;
+}
+
+template <class T> void* address(const Tensor& t) { return const_cast<T*>(t.data<T>()); }
+
+}  // namespace
+
+bool attention_forward_library(kernels::AttentionSpec spec, const Tensor& out, const Tensor& lse,
+                               const kernels::AttentionInputs& in) {
+  if (!can_attend(in) || !by_packs(out)) return false;
+  const AttentionShape shape = shape_of(spec, in, out);
+  float scale = static_cast<float>(spec.scale), lowest = -std::numeric_limits<float>::infinity();
+  void* const data[] = {address<bf16>(in.q),
+                        address<bf16>(in.k),
+                        address<bf16>(in.v),
+                        write<bf16>(out),
+                        write<float>(lse),
+                        &scale,
+                        &lowest};
+  return run(
+      "attention_forward.cudnn", shape, false, out, [&] { return attention_forward_graph(shape); }, data);
+}
+
+bool attention_backward_library(kernels::AttentionSpec spec, const kernels::AttentionGradients& out,
+                                const kernels::AttentionSaved& saved) {
+  const auto& [q, k, v, mask] = saved.in;
+  if (!can_attend(saved.in) || !by_packs(saved.out, saved.dout, out.dq, out.dk, out.dv)) return false;
+  AttentionShape shape = shape_of(spec, saved.in, saved.out);
+  shape.dout = strides_of(saved.dout);
+  shape.dq = strides_of(out.dq);
+  shape.dk = strides_of(out.dk);
+  shape.dv = strides_of(out.dv);
+  const bool by_sums = !deterministic();
+  const int64_t rows = saved.lse.numel(), numbers = rows * (by_sums ? 1 + shape.size : 1);
+  const Scratch scratch(q.device(), numbers * int64_t{sizeof(float)});
+  float *dots = scratch.as<float>(), *sums = dots + rows;
+  if (by_sums)
+    check_stream(stream_of(q), cudaMemsetAsync(sums, 0, static_cast<size_t>(rows * shape.size) * sizeof(float),
+                                               stream_of(q).handle()));
+  float scale = static_cast<float>(spec.scale), one = 1, lowest = -std::numeric_limits<float>::infinity();
+  void* const data[] = {address<bf16>(q),
+                        address<bf16>(k),
+                        address<bf16>(v),
+                        address<bf16>(saved.out),
+                        address<float>(saved.lse),
+                        address<bf16>(saved.dout),
+                        dots,
+                        sums,
+                        write<bf16>(out.dq),
+                        write<bf16>(out.dk),
+                        write<bf16>(out.dv),
+                        &scale,
+                        &one,
+                        &lowest};
+  return run(
+      "attention_backward.cudnn", shape, by_sums, q, [&] { return attention_backward_graph(shape, by_sums); }, data);
+}
+
+}  // namespace isonorm::gpu
+
+#else
+
+namespace isonorm::gpu {
+
+bool attention_forward_library(kernels::AttentionSpec, const Tensor&, const Tensor&, const kernels::AttentionInputs&) {
+  return false;
+}
+bool attention_backward_library(kernels::AttentionSpec, const kernels::AttentionGradients&,
+                                const kernels::AttentionSaved&) {
+  return false;
+}
+
+}  // namespace isonorm::gpu
+
+#endif

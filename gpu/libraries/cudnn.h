@@ -1,0 +1,74 @@
+// cuDNN, opened at run time, as a machine that computes graphs. Where CUDA is emulated or its headers were not there, or
+// are older than 9.8, nothing of it is declared.
+#pragma once
+
+#include "gpu/libraries/attention_graph.h"
+
+#if !defined(ISONORM_GPU_EMULATED) && __has_include(<cudnn.h>)
+#include <cudnn.h>
+#if CUDNN_VERSION >= 90800  // a plan can be made for a device that is described
+#define ISONORM_CUDNN 1
+#endif
+#endif
+
+#ifdef ISONORM_CUDNN
+
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "gpu/dynamic.h"
+
+namespace isonorm::gpu {
+
+// What is used of the library.
+struct CudnnFunctions {
+  decltype(cudnnCreate)* create_handle;
+  decltype(cudnnSetStream)* set_stream;
+  decltype(cudnnGetLastErrorString)* last_error;
+  decltype(cudnnBackendCreateDescriptor)* create;
+  decltype(cudnnBackendDestroyDescriptor)* destroy;
+  decltype(cudnnBackendSetAttribute)* set;
+  decltype(cudnnBackendGetAttribute)* get;
+  decltype(cudnnBackendFinalize)* finalize;
+  decltype(cudnnBackendExecute)* execute;
+
+  static CudnnFunctions of(const Library& library);
+};
+
+class Cudnn {
+ public:
+  // For the calling thread's current device.
+  explicit Cudnn(const CudnnFunctions& functions);
+  // For a device that cuDNN's JSON describes and that need not be there.
+  Cudnn(const CudnnFunctions& functions, std::string device) : f_(functions), described_(std::move(device)) {}
+  Cudnn(const Cudnn&) = delete;
+  Cudnn& operator=(const Cudnn&) = delete;
+
+  // Whether there is a device.
+  bool usable() const { return handle_ || !described_.empty(); }
+
+  class Plan;
+  // The first that can be made of those that the library proposes and that compute the same bits each time, or of all
+  // where any_order. None where there is none.
+  std::shared_ptr<const Plan> plan(const Graph& graph, bool any_order) const;
+  // How many it proposes: whether it knows the graph can be asked without a device.
+  size_t proposed(const Graph& graph, bool any_order) const;
+  static int64_t workspace(const Plan& plan);  // bytes
+  // data: the caller's tensors in the order of the graph, a number on the host, the others and `workspace` on the
+  // device. Throws "cuDNN: <what>: <what the library says>".
+  void run(const Plan& plan, std::span<void* const> data, void* workspace, cudaStream_t stream) const;
+
+ private:
+  // Gives f each of them in turn, until it returns true.
+  template <class F> void propose(Plan& plan, const Graph& graph, bool any_order, const F& f) const;
+
+  CudnnFunctions f_;
+  cudnnHandle_t handle_ = nullptr;
+  std::string described_;
+};
+
+}  // namespace isonorm::gpu
+
+#endif

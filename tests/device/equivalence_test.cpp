@@ -1,0 +1,120 @@
+// What shows that models are one function runs on a device, and a training there is held against the CPU's.
+#include "equivalence/certificate/certificate.h"
+#include "equivalence/experiments/all.h"
+#include "equivalence/grid/grid.h"
+#include "equivalence/lockstep/prove.h"
+#include "equivalence/text/proof_json.h"
+#include "equivalence/text/summary.h"
+#include "equivalence/verify/verify.h"
+#include "nn/gpt.h"
+#include "tests/support/catch.h"
+#include "tests/support/device.h"
+#include "training/model_options.h"
+
+using namespace isonorm;
+using namespace isonorm::equivalence;
+using Catch::Matchers::Contains;
+using test::kCuda;
+
+namespace {
+
+ProofOptions small_proof() {
+  ProofOptions o;
+  o.training.model = &training::kGpt, o.training.steps = 20, o.training.batch = 4, o.training.width = 8;
+  o.training.depth = 1, o.training.heads = 2, o.training.context = 6, o.controls = 2;
+  return o;
+}
+
+}  // namespace
+
+TEST_CASE("the CPU's training is the device's, by the criterion of a proof") {
+  ProofOptions o = small_proof();
+  o.forms = {"rms_norm"};
+  o.against = kCuda;
+  const ProofResult p = prove(o);
+  CHECK(p.equivalent());
+  const RunResult& there = p.runs.at(1);
+  CHECK(run_name(there) == "layer_norm on cuda:0");
+  CHECK(there.observed == Verdict::same);
+  CHECK(there.gradient_deviation > 0);  // sums have another order there
+  CHECK(there.horizon.steps == 20);
+  CHECK_THAT(summary_sentence(p), Contains("layer_norm on cuda:0"));
+  CHECK_THAT(repeat_command(p.manifest), Contains("--against cuda:0"));
+  CHECK_THAT(to_json(p), Contains("\"device\": \"cuda:0\""));
+}
+
+TEST_CASE("a training on a device is held against the CPU's, test pass and all") {
+  ProofOptions o = small_proof();
+  o.training.device = kCuda, o.training.branch.dropout = 0.1, o.against = kCpu, o.forms.clear();
+  const ProofResult p = prove(o);
+  CHECK(p.equivalent());
+  CHECK(run_name(p.runs.at(0)) == "layer_norm on cpu");
+  o.against = kCuda;
+  CHECK_THROWS_WITH(prove(o), Contains("prove: against cuda:0, where the reference is trained"));
+}
+
+TEST_CASE("cells of the grid come out on a device as theory says") {
+  TableOptions o;
+  o.steps = 20, o.seeds = 1, o.controls = 2, o.device = kCuda;
+  o.rows = {raw_variant(nn::StreamForm::rms_norm), variant("a2")};
+  o.columns = {recipe("adam")};
+  const TableResult r = table(o);
+  CHECK(r.as_expected());
+  CHECK_THAT(repeat_command(r.manifest), Contains("--device cuda:0"));
+  o.device = kCpu;
+  const TableResult here = table(o);
+  for (size_t i = 0; i < r.cells.size(); ++i) {
+    CHECK(r.cells[i].observed == here.cells[i].observed);
+    CHECK(r.cells[i].loss != here.cells[i].loss);  // it was another machine's sum
+  }
+}
+
+TEST_CASE("a certificate is drawn up on a device") {
+  CertificateOptions o;
+  o.architectures = {architecture("gpt1")};
+  o.negative_controls.resize(1), o.negative_controls[0].architecture = "gpt1";
+  o.regimes.clear(), o.resolved.clear();
+  o.steps = 6, o.controls = 1, o.points = 1;
+  const CertificateResult here = certify(o);
+  o.device = kCuda;
+  const CertificateResult there = certify(o);
+  CHECK_THAT(repeat_command(there.manifest), Contains("--device cuda:0"));
+  REQUIRE(there.trajectories.size() == here.trajectories.size());
+  for (size_t i = 0; i < there.trajectories.size(); ++i) {
+    const Trajectory &a = there.trajectories[i], &b = here.trajectories[i];
+    INFO(a.architecture.name << " in " << name_of(a.dtype));
+    CHECK(a.verdict == b.verdict);
+    CHECK(a.runs[0].gradient_deviation != b.runs[0].gradient_deviation);  // of another machine's sums
+  }
+  CHECK(there.negatives[0].as_expected);
+  CHECK(there.negatives[0].excess != here.negatives[0].excess);
+  for (size_t i = 0; i < there.gradients.size(); ++i) {
+    REQUIRE(there.gradients[i].own.size() == here.gradients[i].own.size());
+    // The same errors are drawn on both; in f64 they are no larger than what the reference itself rounds.
+    if (there.gradients[i].dtype == DType::f64) continue;
+    CHECK(there.gradients[i].own[0].predicted[0] == Approx(here.gradients[i].own[0].predicted[0]).epsilon(0.01));
+  }
+}
+
+TEST_CASE("files are one function on a device, and a wrong entry is seen there") {
+  manual_seed(3);
+  nn::Gpt model({.vocab = 31, .context = 16, .transformer = {.width = 24, .depth = 1, .heads = 2}});
+  model.to(DType::f64);
+  const training::ModelFile file{model.state_dict(), training::describe(model)};
+  const ModelConversion c = convert_model(file, nn::StreamForm::crms_norm);
+  training::ModelFile converted{c.conversion.state, c.description};
+  const Verification there = verify_models(file, converted, {}, kCuda), here = verify_models(file, converted);
+  CHECK(there.same());
+  CHECK(there.outputs.at(0).second.control == Approx(here.outputs.at(0).second.control).epsilon(0.1));
+  CHECK(there.outputs.at(0).second.deviation != here.outputs.at(0).second.deviation);
+  const Tensor w = converted.state.at("head.weight");
+  w.mutable_data<double>()[0] += 1e-6;
+  CHECK_FALSE(verify_models(file, converted, {}, kCuda).outputs.at(0).second.same());
+}
+
+TEST_CASE("a claim is measured on a device") {
+  const ExperimentResult there = invariance({.device = kCuda});
+  INFO(there.measured);
+  CHECK(there.confirmed);
+  CHECK(there.measured != invariance({}).measured);
+}

@@ -1,0 +1,377 @@
+// Training steps on a device: how often they wait, and the same steps replayed as a graph.
+#include <functional>
+
+#include "autograd/engine.h"
+#include "autograd/ops/copy.h"
+#include "autograd/ops/create.h"
+#include "autograd/ops/loss.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/random.h"
+#include "autograd/ops/reduce.h"
+#include "core/memory/storage.h"
+#include "gpu/device.h"
+#include "gpu/recorder.h"
+#include "gpu/steps/captured.h"
+#include "core/kernels/optimizer.h"
+#include "nn/gpt.h"
+#include "nn/vit.h"
+#include "optim/adafactor.h"
+#include "optim/adagrad.h"
+#include "optim/adam.h"
+#include "optim/adamw.h"
+#include "optim/clip.h"
+#include "optim/lamb.h"
+#include "optim/lars.h"
+#include "optim/lion.h"
+#include "optim/muon.h"
+#include "optim/rmsprop.h"
+#include "optim/sgd.h"
+#include "tests/support/catch.h"
+#include "tests/support/device.h"
+#include "tests/support/same_bytes.h"
+#include "training/step.h"
+
+using namespace isonorm;
+using namespace isonorm::test;
+using Catch::Matchers::Contains;
+using Kind = gpu::Recorded::Kind;
+
+namespace {
+
+using Tensors = std::vector<Tensor>;
+using MakeOptimizer = std::function<std::unique_ptr<optim::Optimizer>(const Tensors&)>;
+
+template <class O, class Options> MakeOptimizer with(Options options) {
+  return [=](const Tensors& p) { return std::make_unique<O>(p, options); };
+}
+
+// Matrices alone where the optimizer takes nothing else.
+Tensors matrices(const Tensors& p) {
+  Tensors result;
+  for (const Tensor& t : p)
+    if (t.rank() == 2) result.push_back(t);
+  return result;
+}
+
+struct Named {
+  const char* name;
+  MakeOptimizer make;
+};
+const std::vector<Named> kOptimizers{
+    {"adamw", with<optim::AdamW>(optim::AdamWOptions{.lr = 0.01, .weight_decay = 0.1})},
+    {"adam", with<optim::Adam>(optim::AdamOptions{.lr = 0.01, .weight_decay = 0.1})},
+    {"sgd", with<optim::Sgd>(optim::SgdOptions{.lr = 0.1})},
+    {"momentum", with<optim::Sgd>(optim::SgdOptions{.lr = 0.1, .momentum = 0.9, .dampening = 0.2})},
+    {"lion", with<optim::Lion>(optim::LionOptions{.lr = 0.001})},
+    {"rmsprop", with<optim::Rmsprop>(optim::RmspropOptions{.lr = 0.01})},
+    {"adagrad", with<optim::Adagrad>(optim::AdagradOptions{.lr = 0.01})},
+    {"lars", with<optim::Lars>(optim::LarsOptions{.lr = 0.5, .weight_decay = 0.01})},
+    {"lamb", with<optim::Lamb>(optim::LambOptions{.lr = 0.01})},
+    {"muon", [](const Tensors& p) { return std::make_unique<optim::Muon>(matrices(p)); }},
+    {"adafactor", with<optim::Adafactor>(optim::AdafactorOptions{.lr = 0.1})},
+};
+
+nn::TransformerOptions small() {
+  nn::TransformerOptions t{.width = 16, .depth = 1, .heads = 2};
+  t.branch = {.dropout = 0.2, .stochastic_depth = 0.1};
+  return t;
+}
+
+struct Task {
+  std::unique_ptr<nn::Module> model;
+  std::vector<training::Examples> batches;  // of the CPU
+};
+
+Task gpt_task(bool rotary = false) {
+  manual_seed(3);
+  nn::TransformerOptions t = small();
+  if (rotary) t.positions = nn::Positions::rotary;
+  Task task{std::make_unique<nn::Gpt>(nn::GptOptions{.vocab = 11, .context = 8, .transformer = t}), {}};
+  Generator g{.seed = 5};
+  for (int i = 0; i < 6; ++i)
+    task.batches.push_back({randint(0, 11, {4, 8}, kCpu, g), randint(0, 11, {4, 8}, kCpu, g)});
+  return task;
+}
+
+Task vit_task() {
+  manual_seed(3);
+  Task task{std::make_unique<nn::Vit>(nn::VitOptions{.image = 8, .patch = 4, .classes = 5, .transformer = small()}),
+            {}};
+  Generator g{.seed = 5};
+  for (int i = 0; i < 6; ++i) task.batches.push_back({randn({4, 8, 8, 1}, {}, g), randint(0, 5, {4}, kCpu, g)});
+  return task;
+}
+
+struct Course {
+  std::vector<double> numbers;
+  Tensors weights;
+  std::vector<int64_t> waits, allocations, launches;  // of each step
+};
+
+Course train(Task task, const MakeOptimizer& make, training::StepOptions options, Device device) {
+  task.model->to(device);
+  for (training::Examples& b : task.batches) b = {to(b.inputs, device), to(b.targets, device)};
+  const auto optimizer = make(task.model->parameters());
+  training::Step step(*task.model, *optimizer, training::cross_entropy_of, options);
+  manual_seed(17);
+  gpu::synchronize(kCuda);
+  Course course;
+  int t = 0;
+  for (const training::Examples& batch : task.batches) {
+    const gpu::Recorder recorder;
+    const training::StepResult r = step(batch, optimizer->lr() * (t < 3 ? 0.5 * (t + 1) : 0.9));
+    course.waits.push_back(recorder.count(Kind::wait));
+    course.allocations.push_back(recorder.count(Kind::allocation));
+    course.launches.push_back(recorder.count(Kind::launch));
+    course.numbers.push_back(r.loss);
+    if (r.gradient_norm) course.numbers.push_back(*r.gradient_norm);
+    ++t;
+  }
+  for (const Tensor& p : task.model->parameters()) course.weights.push_back(to(detach(p), kCpu));
+  course.numbers.push_back(static_cast<double>(default_generator().offset));
+  return course;
+}
+
+// What f throws; "" where it throws nothing.
+std::string thrown(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return {};
+}
+
+void check_same(const Course& a, const Course& b) {
+  CHECK(a.numbers == b.numbers);
+  REQUIRE(a.weights.size() == b.weights.size());
+  for (size_t i = 0; i < a.weights.size(); ++i) {
+    INFO("weight " << i);
+    CHECK(same_bytes(a.weights[i], b.weights[i]));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a training step waits once, for its numbers, whatever the optimizer") {
+  for (const auto& [name, make] : kOptimizers) {
+    INFO(name);
+    const Course course = train(gpt_task(), make, {.limits = {.norm = 0.5}}, kCuda);
+    for (size_t t = 2; t < course.waits.size(); ++t) {
+      INFO("step " << t + 1);
+      CHECK(course.waits[t] == 1);
+      CHECK(course.allocations[t] == 0);
+    }
+  }
+  const Course parts = train(vit_task(), kOptimizers[0].make, {.limits = {.norm = 0.5}, .accumulate = 2}, kCuda);
+  CHECK(parts.waits.back() == 1);
+}
+
+TEST_CASE("a factor in a tensor is the same number, bit for bit") {
+  for (Device device : {kCpu, kCuda})
+    for (const auto& [name, make] : kOptimizers)
+      for (DType dtype : {DType::f32, DType::f64, DType::bf16}) {
+        INFO(text(device, ' ', name, ' ', dtype));
+        Tensors weights[2];
+        for (int form : {0, 1}) {
+          Generator g{.seed = 8};
+          Tensors& p = weights[form];
+          for (const Dims& shape : {Dims{5, 3}, Dims{3, 700}})
+            p.push_back(require_grad(to(cast(randn(shape, {}, g), dtype), device)));
+          const auto optimizer = make(p);
+          for (int t = 0; t < 3; ++t) {
+            for (const Tensor& x : p) set_gradient(x, to(cast(randn(x.shape(), {}, g), dtype), device));
+            const double norm = optim::gradient_norm(p), factor = optim::clip_factor(norm, 0.25);
+            if (form == 0) {
+              optimizer->step(factor);
+              continue;
+            }
+            const optim::ClipNumbers clip = optim::clip_numbers(p, 0.25);
+            // A device adds up in another order than the host.
+            CHECK(clip.norm.item() == Approx(norm).epsilon(1e-14));
+            CHECK(clip.factor.item() == optim::clip_factor(clip.norm.item(), 0.25));
+            optimizer->step_scaled(to(from_vector<double>({factor}, {}), device));
+          }
+        }
+        for (size_t i = 0; i < 2; ++i)
+          CHECK(same_bytes(to(detach(weights[0][i]), kCpu), to(detach(weights[1][i]), kCpu)));
+      }
+  const Tensors p{require_grad(to(tensor({1., 2.}), kCuda))};
+  CHECK(optim::clip_numbers(p, 1).norm.item() == 0);
+  set_gradient(p[0], to(from_vector<double>({NAN, 2}, {2}), kCuda));
+  CHECK(std::isnan(optim::clip_numbers(p, 1).factor.item()));
+  CHECK_THROWS_WITH(optim::clip_numbers(p, 0), Contains("max_norm is 0"));
+  optim::Sgd sgd(p);
+  CHECK_THROWS_WITH(sgd.step_scaled(tensor({1.0})),
+                    Contains("sgd: the gradients' factor is f64 [1] on cpu, expected one f64 on cuda:0"));
+}
+
+TEST_CASE("captured steps are the same steps, bit for bit, with one launch, one wait and no allocation") {
+  const auto compare = [](const std::function<Task()>& task, const Named& optimizer, training::StepOptions options) {
+    INFO(optimizer.name);
+    const Course eager = train(task(), optimizer.make, options, kCuda);
+    options.captured = true;
+    const Course captured = train(task(), optimizer.make, options, kCuda);
+    check_same(eager, captured);
+    for (size_t t = 2; t < captured.waits.size(); ++t) {
+      INFO("step " << t + 1);
+      CHECK(captured.waits[t] == 1);
+      CHECK(captured.allocations[t] == 0);
+      if (t > 2) CHECK(captured.launches[t] < 4);  // the graph, and what puts the batch in its place
+    }
+  };
+  for (const Named& optimizer : kOptimizers)
+    if (optimizer.make({require_grad(zeros({1, 1}))})->replays()) {
+      compare([] { return gpt_task(); }, optimizer, {.limits = {.norm = 0.5}});
+    }
+  compare([] { return vit_task(); }, kOptimizers[0], {.limits = {.norm = 0.5}});
+  compare([] { return vit_task(); }, kOptimizers[3], {.limits = {.value = 0.1}});
+  compare([] { return gpt_task(true); }, kOptimizers[0], {.limits = {.l2 = 0.01, .norm = 0.5}, .accumulate = 2});
+  compare([] { return gpt_task(); }, kOptimizers[0], {.activations = DType::bf16});
+}
+
+TEST_CASE("what a graph cannot do again is refused in one line") {
+  Task task = gpt_task();
+  task.model->to(kCuda);
+  optim::Sgd sgd(task.model->parameters(), {.lr = 0.1});
+  const training::Examples batch = task.batches[0];
+  const auto third = [&](training::Objective loss, training::StepOptions options = {.captured = true}) {
+    training::Step step(*task.model, sgd, std::move(loss), options);
+    for (int i = 0; i < 2; ++i) step(batch);
+    return thrown([&] { step(batch); });
+  };
+  const auto usual = training::cross_entropy_of;
+  CHECK(third([&](nn::Module& m, const training::Examples& b) {
+          const Tensor loss = usual(m, b);
+          (void)loss.item();
+          return loss;
+        }) ==
+        "captured step: it waits for the device, as reading a number of a tensor does, which a graph cannot do again");
+  CHECK(third([&](nn::Module& m, const training::Examples& b) {
+          return usual(m, b) * to(from_vector<float>({2}, {}), kCuda);
+        }) == "captured step: it copies a tensor from the host to the device, which a graph cannot do again");
+  Generator own{.seed = 99};
+  CHECK(third([&](nn::Module& m, const training::Examples& b) {
+          return usual(m, b) + mean(rand({2}, {DType::f32, kCuda}, own));
+        }).starts_with("captured step: random numbers are drawn from seed 99 at "));
+  // The device works on, and so does the next capture.
+  CHECK_NOTHROW(gpu::synchronize(kCuda));
+  CHECK(third(usual).empty());
+
+  optim::Lamb lamb(task.model->parameters());
+  training::Step by_lamb(*task.model, lamb, usual, {.captured = true});
+  CHECK_THROWS_WITH(by_lamb(batch), Contains("step: steps of lamb cannot be captured"));
+  CHECK_THROWS_WITH(lamb.advance(), Contains("lamb: "));
+  CHECK_THROWS_WITH(gpu::Captured(kCpu, [] {}), Contains("cpu"));
+}
+
+TEST_CASE("a captured step begins anew with other shapes, states and modes") {
+  const auto run = [](bool captured) {
+    Task task = gpt_task();
+    task.model->to(kCuda);
+    optim::AdamW adamw(task.model->parameters(), {.lr = 0.01});
+    training::Step step(*task.model, adamw, training::cross_entropy_of, {.limits = {.norm = 1}, .captured = captured});
+    manual_seed(4);
+    std::vector<double> losses;
+    const auto some = [&](Generator g, int64_t rows) {
+      for (int i = 0; i < 4; ++i) {
+        const training::Examples b{randint(0, 11, {rows, 8}, kCpu, g), randint(0, 11, {rows, 8}, kCpu, g)};
+        losses.push_back(step(captured ? b : b.on(kCuda)).loss);
+      }
+    };
+    some({.seed = 1}, 4);
+    some({.seed = 2}, 3);
+    const TensorMap state = adamw.state_dict();
+    TensorMap copy;
+    for (const auto& [name, t] : state) copy.add(name, to(t, kCpu));
+    some({.seed = 3}, 3);
+    adamw.load_state_dict(copy);
+    some({.seed = 4}, 3);
+    task.model->eval();
+    some({.seed = 5}, 3);
+    return losses;
+  };
+  CHECK(run(true) == run(false));
+}
+
+TEST_CASE("wrong ids in a replay are told when the loss is read") {
+  Task task = gpt_task();
+  task.model->to(kCuda);
+  optim::Sgd sgd(task.model->parameters(), {.lr = 0.1});
+  training::Step step(*task.model, sgd, training::cross_entropy_of, {.captured = true});
+  for (const training::Examples& b : task.batches) step(b);
+  training::Examples bad = task.batches[0];
+  bad.inputs = to(bad.inputs, kCuda);
+  fill(as_strided(bad.inputs, {1}, {1}, 9), 12);
+  CHECK_THROWS_WITH(
+      step(bad), Contains("token: embedding: id 12 at element 9 of shape [4, 8] is outside of the table of size 11"));
+  CHECK_NOTHROW(step(task.batches[1]));
+}
+
+TEST_CASE("work is captured: its memory, its random numbers, its updates") {
+  const Tensor x = to(tensor({1., 2., 3.}), kCuda);
+  Tensor result;
+  int runs = 0;
+  Tensors others;  // in memory that the work took and gave back
+  manual_seed(21);
+  auto captured = std::make_unique<gpu::Captured>(kCuda, [&] {
+    ++runs;
+    result = x * 2. + rand({3}, {DType::f64, kCuda});
+  });
+  Generator expected{.seed = 21};
+  for (int i = 0; i < 6; ++i) {
+    CHECK(captured->replays() == (i >= 3));
+    if (i == 4) manual_seed(22), expected = {.seed = 22};
+    (*captured)();
+    copy_into(x, to(x, kCpu) + 1.);  // what the next one reads
+    const std::vector<double> drawn = rand({3}, {DType::f64}, expected).to_vector<double>(),
+                              got = result.to_vector<double>();
+    for (size_t k = 0; k < 3; ++k) CHECK(got[k] == 2 * (static_cast<double>(k) + 1 + i) + drawn[k]);
+    CHECK(default_generator() == expected);
+    for (int k = 0; k < 3; ++k) others.push_back(full({3}, 100, x.options()));
+  }
+  for (const Tensor& other : others) CHECK(other.to_vector<double>() == std::vector<double>(3, 100));
+  CHECK(runs == 3);
+  captured = nullptr;  // what it made may outlive it
+  CHECK_NOTHROW(result.to_vector<double>());
+
+  // Other updates than those that were written down.
+  const Tensor w = to(tensor({1., 2.}), kCuda), g = to(tensor({1., 1.}), kCuda);
+  std::vector<kernels::Update> updates{{.gradient = g, .parameter = w, .state = {}, .rule = rules::Sgd{1}}};
+  gpu::Captured step(
+      kCuda, [&] { kernels::update.on(kCuda, updates); }, [&] { return updates; });
+  for (int i = 0; i < 3; ++i) step();
+  CHECK(w.to_vector<double>() == std::vector<double>{-2, -1});
+  updates[0].rule = rules::Sgd{10};
+  step();
+  CHECK(w.to_vector<double>() == std::vector<double>{-12, -11});
+  updates[0].rule = rules::Sign{1};
+  CHECK_THROWS_WITH(step(), Contains("captured step: update 0 is by rule 2 now, 0 when it was written down"));
+  updates.clear();
+  CHECK_THROWS_WITH(step(), Contains("captured step: 0 updates now, 1 when it was written down"));
+}
+
+TEST_CASE("tables of angles are brought to a device once") {
+  manual_seed(1);
+  const Task task = gpt_task(true);
+  task.model->to(kCuda);
+  const Tensor ids = to(task.batches[0].inputs, kCuda);
+  (void)(*task.model)(ids);
+  const gpu::Recorder recorder;
+  (void)(*task.model)(ids);
+  CHECK(recorder.count(Kind::copy) == 0);
+}
+
+TEST_CASE("a text is continued with one wait for each id") {
+  manual_seed(1);
+  nn::Gpt model({.vocab = 11, .context = 8, .transformer = small()});
+  model.eval();
+  model.to(kCuda);
+  gpu::synchronize(kCuda);  // the copies of the weights are over
+  Generator g{.seed = 2};
+  for (double temperature : {0.0, 0.8}) {
+    const gpu::Recorder recorder;
+    (void)generate(model, from_vector<int64_t>({3, 1}, {2}), {.length = 9, .temperature = temperature, .top_k = 4}, g);
+    CHECK(recorder.count(Kind::wait) == 9);
+  }
+}
