@@ -8,11 +8,12 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
+#include "core/kernels/optimizer.h"
 #include "core/memory/storage.h"
+#include "data/text.h"
 #include "gpu/device.h"
 #include "gpu/recorder.h"
 #include "gpu/steps/captured.h"
-#include "core/kernels/optimizer.h"
 #include "nn/gpt.h"
 #include "nn/vit.h"
 #include "optim/adafactor.h"
@@ -228,6 +229,32 @@ TEST_CASE("captured steps are the same steps, bit for bit, with one launch, one 
   compare([] { return vit_task(); }, kOptimizers[3], {.limits = {.value = 0.1}});
   compare([] { return gpt_task(true); }, kOptimizers[0], {.limits = {.l2 = 0.01, .norm = 0.5}, .accumulate = 2});
   compare([] { return gpt_task(); }, kOptimizers[0], {.activations = DType::bf16});
+}
+
+TEST_CASE("steps are captured and replayed while a loader brings the next batches, in mixed precision too") {
+  const std::string words = "the quick brown fox jumps over the lazy dog; 0123456789";
+  const data::Text text(memory_bytes(std::vector<uint8_t>(words.begin(), words.end()), "words"), 4);
+  for (const nn::MixedPrecision precision :
+       {nn::MixedPrecision{}, nn::MixedPrecision{.products = nn::Precision::bf16}}) {
+    const auto train = [&](bool captured) {
+      manual_seed(3);
+      nn::TransformerOptions options = small();
+      options.precision = precision;
+      nn::Gpt model({.vocab = text.vocab(), .context = 8, .transformer = options});
+      model.to(kCuda);
+      optim::AdamW adamw(model.parameters(), {.lr = 0.01});
+      training::Step step(model, adamw, training::cross_entropy_of, {.limits = {.norm = 1}, .captured = captured});
+      data::TextLoader loader(text, {.rows = 4, .length = 8, .prefetch = 2, .device = kCuda});
+      Course course;
+      for (int t = 0; t < 8; ++t) {
+        const data::TextBatch batch = loader.next();
+        course.numbers.push_back(step({batch.x, batch.y}).loss);
+      }
+      for (const Tensor& p : model.parameters()) course.weights.push_back(to(detach(p), kCpu));
+      return course;
+    };
+    check_same(train(false), train(true));
+  }
 }
 
 TEST_CASE("what a graph cannot do again is refused in one line") {
