@@ -2,7 +2,7 @@
 
 #include "gpu/libraries/cudnn.h"
 
-#ifdef ISONORM_CUDNN
+#if defined(CUDNN_VERSION) && CUDNN_VERSION >= 90800
 
 #include <limits>
 #include <map>

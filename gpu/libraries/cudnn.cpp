@@ -1,6 +1,6 @@
 #include "gpu/libraries/cudnn.h"
 
-#ifdef ISONORM_CUDNN
+#if defined(CUDNN_VERSION) && CUDNN_VERSION >= 90800
 
 #include <algorithm>
 #include <deque>

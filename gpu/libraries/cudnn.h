@@ -6,12 +6,9 @@
 
 #if !defined(ISONORM_GPU_EMULATED) && __has_include(<cudnn.h>)
 #include <cudnn.h>
-#if CUDNN_VERSION >= 90800  // a plan can be made for a device that is described
-#define ISONORM_CUDNN 1
-#endif
 #endif
 
-#ifdef ISONORM_CUDNN
+#if defined(CUDNN_VERSION) && CUDNN_VERSION >= 90800  // from it on a plan can be made for a device that is described
 
 #include <memory>
 #include <span>

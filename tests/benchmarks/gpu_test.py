@@ -55,7 +55,8 @@ class Roofline(unittest.TestCase):
     def test_a_large_step_is_counted_at_once(self):
         counted = roofline("gpt2", "--form", "layer_norm")["layer_norm"]["all"]  # hours if it were executed
         self.assertAlmostEqual(counted["flops"] / 26.46e12, 1, delta=0.01)  # 807.5 MFLOP a token
-        self.assertGreater(counted["bytes"], 72e9)
+        self.assertLess(counted["bytes"], 1.05 * 72.6e9)  # a list made by hand has 72.6 GB, docs/gpu.md
+        self.assertGreater(counted["bytes"], 0.9 * 72.6e9)
 
     def test_operations_are_those_of_the_model(self):
         batch, length, width, vocab, heads = 2, 8, 16, 32, 2

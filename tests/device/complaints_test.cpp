@@ -95,7 +95,9 @@ TEST_CASE("an op's complaint is told by the next wait, in the CPU's words, once"
          return multinomial(to(tensor({1., 0., 0.5}), d), 3);
        }},
   };
-  for (const auto& [op, call] : calls) {
+  for (const auto& each : calls) {
+    const auto& op = each.first;
+    const auto& call = each.second;
     INFO(op);
     const Scope outer("model"), inner("layer");
     const std::string expected = thrown([&] { call(kCpu); });

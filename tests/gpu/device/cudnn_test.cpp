@@ -4,7 +4,7 @@
 
 #include "tests/support/catch.h"
 
-#ifdef ISONORM_CUDNN
+#if defined(CUDNN_VERSION) && CUDNN_VERSION >= 90800
 
 #include <dlfcn.h>
 
