@@ -132,7 +132,7 @@ constexpr NormKind kKinds[] = {NormKind::none, NormKind::layer, NormKind::rms, N
 OpCase normalize_row() {
   OpCase op{.name = "normalize",
             .group = "Norms",
-            .signature = "normalize(x, const NormSpec& spec, gain = {}, bias = {})",
+            .signature = "normalize(x, const NormSpec& spec, gain = {}, bias = {}, std::optional<DType> as = {})",
             .formula = "the norm that spec names; x gain + bias for none",
             .tolerance = tolerance::composite,
             .stretch_rows = false,
@@ -151,13 +151,14 @@ OpCase normalize_row() {
 }
 
 OpCase add_norm_row() {
-  OpCase op{.name = "add_norm",
-            .group = "Fused",
-            .signature = "add_norm(x, branch, const NormSpec& spec, gain = {}, bias = {})",
-            .formula = "sum = x + branch, normed = normalize(sum)",
-            .tolerance = tolerance::composite,
-            .stretch_rows = false,
-            .checks = 100};
+  OpCase op{
+      .name = "add_norm",
+      .group = "Fused",
+      .signature = "add_norm(x, branch, const NormSpec& spec, gain = {}, bias = {}, std::optional<DType> as = {})",
+      .formula = "sum = x + branch, normed = normalize(sum)",
+      .tolerance = tolerance::composite,
+      .stretch_rows = false,
+      .checks = 100};
   for (NormKind kind : kKinds)
     add_samples(
         op, 2, {.kind = kind}, false,
