@@ -27,6 +27,8 @@ template <int N, class T> __device__ __forceinline__ Pack<T, N> load(const T* p)
 #else
   if constexpr (sizeof(P) == 16)
     return __builtin_bit_cast(P, *reinterpret_cast<const uint4*>(p));
+  else if constexpr (sizeof(P) == 8)
+    return __builtin_bit_cast(P, *reinterpret_cast<const uint2*>(p));
   else if constexpr (sizeof(P) == 4)
     return __builtin_bit_cast(P, *reinterpret_cast<const unsigned*>(p));
   else
@@ -42,6 +44,8 @@ template <int N, class T> __device__ __forceinline__ void store(T* p, const Pack
 #else
   if constexpr (sizeof(P) == 16)
     *reinterpret_cast<uint4*>(p) = __builtin_bit_cast(uint4, pack);
+  else if constexpr (sizeof(P) == 8)
+    *reinterpret_cast<uint2*>(p) = __builtin_bit_cast(uint2, pack);
   else if constexpr (sizeof(P) == 4)
     *reinterpret_cast<unsigned*>(p) = __builtin_bit_cast(unsigned, pack);
   else

@@ -78,18 +78,76 @@ __device__ __forceinline__ void team_reduce(const Team& team, A (&v)[M], TeamRoo
 }
 
 // The pack at p, of which n elements are there; the others are 0.
-template <class T> __device__ __forceinline__ Pack<T, kPack<T>> load_part(const T* p, int n, bool packed) {
-  constexpr int N = kPack<T>;
+template <int N, class T> __device__ __forceinline__ Pack<T, N> load_part(const T* p, int n, bool packed) {
   if (packed && n == N) return load<N>(p);
   Pack<T, N> pack;
   for (int k = 0; k < N; ++k) pack.v[k] = k < n ? p[k] : T(0);
   return pack;
 }
-template <class T> __device__ __forceinline__ void store_part(T* p, const Pack<T, kPack<T>>& pack, int n, bool packed) {
-  constexpr int N = kPack<T>;
+template <class T> __device__ __forceinline__ Pack<T, kPack<T>> load_part(const T* p, int n, bool packed) {
+  return load_part<kPack<T>>(p, n, packed);
+}
+template <class T, int N> __device__ __forceinline__ void store_part(T* p, const Pack<T, N>& pack, int n, bool packed) {
   if (packed && n == N) return store<N>(p, pack);
   for (int k = 0; k < N; ++k)
     if (k < n) p[k] = pack.v[k];
+}
+
+// Rows that are read and written beside rows of T: of T or, where that is f32, of bf16.
+template <class T> struct Source {
+  const void* rows = nullptr;  // null: absent
+  bool narrow = false;         // of bf16
+
+  __device__ __forceinline__ explicit operator bool() const { return rows != nullptr; }
+};
+template <class T> struct Target {
+  void* rows = nullptr;
+  bool narrow = false;
+
+  __device__ __forceinline__ explicit operator bool() const { return rows != nullptr; }
+};
+template <class T> Source<T> source_of(const Tensor& t) {
+  if (!t.defined()) return {};
+  if (t.dtype() == dtype_of<T>) return {t.data<T>(), false};
+  return {t.data<bf16>(), true};
+}
+template <class T> Target<T> target_of(const Tensor& t) {
+  if (!t.defined()) return {};
+  if (t.dtype() == dtype_of<T>) return {t.mutable_data<T>(), false};
+  return {t.mutable_data<bf16>(), true};
+}
+// That in which rows of these are computed, undefined ones aside: their dtype, or f32 where it is not one.
+inline DType dtype_of_rows(std::initializer_list<const Tensor*> tensors) {
+  std::optional<DType> found;
+  for (const Tensor* t : tensors)
+    if (t->defined()) found = found.value_or(t->dtype()) == t->dtype() ? t->dtype() : DType::f32;
+  return *found;
+}
+
+// The pack at element i of the rows, of which n elements are there; the others are 0.
+template <class T>
+__device__ __forceinline__ Pack<T, kPack<T>> load_part(const Source<T>& s, int64_t i, int n, bool packed) {
+  if constexpr (std::is_same_v<T, float>)
+    if (s.narrow) {
+      constexpr int N = kPack<T>;
+      const Pack<bf16, N> stored = load_part<N>(static_cast<const bf16*>(s.rows) + i, n, packed);
+      Pack<T, N> pack;
+      for (int k = 0; k < N; ++k) pack.v[k] = T(stored.v[k]);
+      return pack;
+    }
+  return load_part(static_cast<const T*>(s.rows) + i, n, packed);
+}
+template <class T>
+__device__ __forceinline__ void store_part(const Target<T>& to, int64_t i, const Pack<T, kPack<T>>& pack, int n,
+                                           bool packed) {
+  if constexpr (std::is_same_v<T, float>)
+    if (to.narrow) {
+      constexpr int N = kPack<T>;
+      Pack<bf16, N> rounded;
+      for (int k = 0; k < N; ++k) rounded.v[k] = bf16(pack.v[k]);
+      return store_part(static_cast<bf16*>(to.rows) + i, rounded, n, packed);
+    }
+  store_part(static_cast<T*>(to.rows) + i, pack, n, packed);
 }
 
 // Calls f(i, n, slot) for the calling thread's packs: at element i of the row, n of its elements there, the slot-th of

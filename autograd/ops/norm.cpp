@@ -17,6 +17,12 @@ DType common_dtype(DType as, std::initializer_list<const Tensor*> tensors) {
   return as;
 }
 
+// What the slots read of a tensor: its rows, in the dtype of the computation where they take no mixture.
+Tensor read_by_slot(const Tensor& t, Device device, DType computed) {
+  const Tensor rows = detached::contiguous(t);
+  return native_bf16(device) ? rows : detached::cast(rows, computed);
+}
+
 }  // namespace
 
 void check_norm(const char* op, const NormSpec& spec, const Tensor& x, const Tensor& gain, const Tensor& bias,
@@ -39,33 +45,40 @@ void check_norm(const char* op, const NormSpec& spec, const Tensor& x, const Ten
 NormResult norm_forward(const NormSpec& spec, const Tensor& x, const Tensor& branch, const Tensor& gain,
                         const Tensor& bias, DType as) {
   const int64_t rows = x.size(-1) == 0 ? 0 : x.numel() / x.size(-1);
-  const TensorOptions computed{common_dtype(as, {&x, &branch, &gain, &bias}), x.device()};
-  const auto in = [&](const Tensor& t) { return detached::cast(detached::contiguous(t), computed.dtype); };
-  NormResult r{empty(x.shape(), computed), branch.defined() ? empty(x.shape(), computed) : Tensor(),
-               empty({rows, 2}, {acc_dtype(computed.dtype), x.device()})};
-  kernels::norm_forward.on(x.device(), spec, {r.y, r.sum, r.stats}, {in(x), in(branch), in(gain), in(bias)});
+  const Device device = x.device();
+  const DType computed = common_dtype(as, {&x, &branch, &gain, &bias});
+  const auto slot = [&](DType dtype) { return native_bf16(device) ? dtype : computed; };  // in which it gives a result
+  const auto in = [&](const Tensor& t) { return read_by_slot(t, device, computed); };
+  NormResult r{empty(x.shape(), {slot(as), device}),
+               branch.defined() ? empty(x.shape(), {slot(x.dtype()), device}) : Tensor(),
+               empty({rows, 2}, {acc_dtype(computed), device})};
+  kernels::norm_forward.on(device, spec, {r.y, r.sum, r.stats}, {in(x), in(branch), in(gain), in(bias)});
   r.y = detached::cast(r.y, as), r.sum = detached::cast(r.sum, x.dtype());
   return r;
 }
 
-NormTape::NormTape(const NormSpec& s, const Tensor& input, const Tensor& g, const Tensor& bias,
-                   const NormResult& result)
+NormTape::NormTape(const NormSpec& s, const Tensor& x, const Tensor& g, const Tensor& bias, const NormResult& result)
     : spec(s),
-      computed_in(common_dtype(result.y.dtype(), {&input, &g, &bias})),
+      input(x.dtype()),
+      computed_in(common_dtype(result.y.dtype(), {&x, &g, &bias})),
       normalized(!g.defined() && !bias.defined()),
-      x(save_activation(normalized ? result.y : input)),
+      rows(save_activation(normalized ? result.y : x)),
       stats(result.stats),
       gain(g) {}
 
-NormTape::Gradients NormTape::backward(const Tensor& dy, const Tensor& dsum, bool wants_gain, bool wants_bias) const {
-  const Tensor source = x, scale = gain;
+NormTape::Gradients NormTape::backward(const Tensor& dy, const Tensor& dsum, bool wants_gain, bool wants_bias,
+                                       DType branch) const {
+  const Tensor source = rows, scale = gain;
   const Dims width{source.size(-1)};
-  const TensorOptions computed{computed_in, dy.device()};
-  const auto in = [&](const Tensor& t) { return detached::cast(detached::contiguous(t), computed_in); };
-  Gradients d{empty(dy.shape(), computed), {}, {}};
+  const Device device = dy.device();
+  const TensorOptions computed{computed_in, device};
+  const bool native = native_bf16(device);
+  const auto in = [&](const Tensor& t) { return read_by_slot(t, device, computed_in); };
+  Gradients d{empty(dy.shape(), {native ? input : computed_in, device})};
+  if (native && branch != input) d.dbranch = empty(dy.shape(), {branch, device});
   if (wants_gain) d.dgain = empty(width, computed);
   if (wants_bias) d.dbias = empty(width, computed);
-  kernels::norm_backward.on(dy.device(), spec, {d.dx, d.dgain, d.dbias},
+  kernels::norm_backward.on(device, spec, {d.dx, d.dgain, d.dbias, d.dbranch},
                             {in(dy), in(dsum), in(source), normalized, stats, in(scale)});
   return d;
 }
@@ -84,7 +97,7 @@ Tensor normalize_as(const char* op, const Tensor& x, const NormSpec& spec, const
   const detail::NormResult r = detail::norm_forward(spec, input, {}, gain, bias, as);
   if (Node* n = track(name_of(spec.kind), {&r.y}, {&x, &gain, &bias}))
     n->backward = [tape = detail::NormTape(spec, input, gain, bias, r)](Flow& g) {
-      const auto d = tape.backward(g.out(), {}, g.wants(1), g.wants(2));
+      const auto d = tape.backward(g.out(), {}, g.wants(1), g.wants(2), tape.input);
       g.give(0, d.dx);
       if (g.wants(1)) g.give(1, d.dgain);
       if (g.wants(2)) g.give(2, d.dbias);

@@ -24,18 +24,19 @@ NormResult norm_forward(const NormSpec& spec, const Tensor& x, const Tensor& bra
 // not stay alive.
 struct NormTape {
   NormSpec spec;
-  DType computed_in;
+  DType input, computed_in;
   bool normalized;
-  Saved x, stats, gain;
+  Saved rows, stats, gain;
 
   NormTape(const NormSpec& spec, const Tensor& x, const Tensor& gain, const Tensor& bias, const NormResult& result);
 
   struct Gradients {
-    Tensor dx, dgain, dbias;
+    Tensor dx, dgain = {}, dbias = {};
+    Tensor dbranch = {};  // dx in the dtype of what was added, where the kernel gives it at once
   };
-  // dx = d/dx of <dy, y> + dsum (which may be undefined); gradients of gain and bias where wanted; of the dtype in which
-  // they are computed.
-  Gradients backward(const Tensor& dy, const Tensor& dsum, bool wants_gain, bool wants_bias) const;
+  // dx = d/dx of <dy, y> + dsum (which may be undefined); gradients of gain and bias where wanted, of the dtype in which
+  // they are computed. branch: the dtype of what was added to x.
+  Gradients backward(const Tensor& dy, const Tensor& dsum, bool wants_gain, bool wants_bias, DType branch) const;
 };
 
 }  // namespace isonorm::detail

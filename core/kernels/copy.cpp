@@ -17,7 +17,6 @@ void copy_between(const Tensor& dst, const Tensor& src) {
     std::optional<profile::Timer> timer;
     const Device gpu = dst.device() == kCpu ? src.device() : dst.device();  // in whose order it is done
     if (profile::recording()) timer.emplace("transfer", tensor_bytes(from), 0, gpu);
-    there.impl().storage->bump_version();
     transfer(there, from);
   }
   if (!as_it_is) copy(dst, there);

@@ -1,5 +1,6 @@
-// Slots of the normalizations of rows: contiguous [rows, width] tensors of one floating dtype. Undefined tensors stand
-// for what is absent.
+// Slots of the normalizations of rows: contiguous [rows, width] tensors of one floating dtype, or, where native_bf16(),
+// of f32 and bf16 in any mixture, which is computed in f32, each result rounded once. Undefined tensors stand for what is
+// absent.
 #pragma once
 
 #include "core/formulas/norm_spec.h"
@@ -24,8 +25,9 @@ struct NormInputs {
 struct NormGradients {
   Tensor dx;
   Tensor dgain, dbias;  // [width]; undefined where not wanted
+  Tensor dbranch = {};  // dx once more in another dtype; undefined where not wanted
 
-  static auto tensors(auto& s) { return std::tie(s.dx, s.dgain, s.dbias); }
+  static auto tensors(auto& s) { return std::tie(s.dx, s.dgain, s.dbias, s.dbranch); }
 };
 struct NormSaved {
   Tensor dy;    // of the normalized rows

@@ -184,7 +184,6 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* e, unsigned flags) {
 }
 cudaError_t cudaEventDestroy(cudaEvent_t e) {
   const Guard guard(lock());
-  if (e->stream && !e->capture) drain(*e->stream, e->after);  // the mark refers to it
   delete e;
   return cudaSuccess;
 }
@@ -196,7 +195,8 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t stream) {
   e->capture = s.capture;
   if (s.capture) return cudaSuccess;
   e->after = s.given + 1;
-  return enqueue(s, {[e] { e->time = Clock::now(); }});
+  e->time = std::make_shared<Clock::time_point>();  // the work's own, which may be done when the event is no more
+  return enqueue(s, {[time = e->time] { *time = Clock::now(); }});
 }
 cudaError_t cudaEventQuery(cudaEvent_t e) {
   const Guard guard(lock());
@@ -218,7 +218,7 @@ cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t begin, cudaEvent_t end) 
     if (!e->stream || !e->timed) return noted(cudaErrorInvalidResourceHandle);
     if (e->stream->done < e->after) return cudaErrorNotReady;
   }
-  *ms = std::chrono::duration<float, std::milli>(end->time - begin->time).count();
+  *ms = std::chrono::duration<float, std::milli>(*end->time - *begin->time).count();
   return cudaSuccess;
 }
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <vector>
@@ -37,7 +38,7 @@ struct Event {
   uint64_t after = 0;  // how much of the stream's work
   Graph* capture = nullptr;
   bool timed = true;
-  std::chrono::steady_clock::time_point time;
+  std::shared_ptr<std::chrono::steady_clock::time_point> time;
 };
 
 // Held by every call of the runtime, also while work is done.

@@ -2,7 +2,8 @@
 //
 // A team (gpu/rows.cuh) for each row. Reads x (and branch) once, writes y (and their sum) and two statistics: rows that
 // fit stay in registers between the passes, wider or odd ones are read again, from cache. Bandwidth is all there is: up
-// to four loads of 16 bytes in flight per thread, and no barrier where a warp has the row.
+// to four loads of 16 bytes in flight per thread, and no barrier where a warp has the row. Of f32 and bf16 together all
+// is computed in f32, and what is of bf16 comes and goes by 8 bytes.
 #include <cmath>
 
 #include "core/kernels/norm.h"
@@ -15,9 +16,9 @@ namespace {
 template <class T> struct Forward {
   using A = acc_t<T>;
   Rows rows;
-  T *y, *sum;
+  Target<T> y, sum;
   A* stats;
-  const T *x, *branch, *gain, *bias;
+  Source<T> x, branch, gain, bias;
   int64_t entries;
   A divisor, eps;
 };
@@ -31,9 +32,9 @@ template <NormKind K, bool held, class T> __global__ void __launch_bounds__(256,
   if (r >= a.rows.count) return;  // a whole team
   const bool packed = held || a.rows.packed;
   const auto read = [&](int64_t i, int n) {  // x, or x + branch as it is stored
-    P p = load_part(a.x + row + i, n, packed);
+    P p = load_part(a.x, row + i, n, packed);
     if (a.branch) {
-      const P b = load_part(a.branch + row + i, n, packed);
+      const P b = load_part(a.branch, row + i, n, packed);
       for (int k = 0; k < N; ++k) p.v[k] = T(A(p.v[k]) + A(b.v[k]));
     }
     return p;
@@ -73,20 +74,20 @@ template <NormKind K, bool held, class T> __global__ void __launch_bounds__(256,
   }
   for_packs<T, held>(team, a.rows, [&](int64_t i, int n, int slot) {
     const P p = mine.at(i, n, slot, read);
-    if (a.sum) store_part(a.sum + row + i, p, n, packed);
+    if (a.sum) store_part(a.sum, row + i, p, n, packed);
     A v[N];
     for (int k = 0; k < N; ++k) v[k] = (A(p.v[k]) - mean) * scale;
     if (a.gain) {
-      const P gain = load_part(a.gain + i, n, packed);
+      const P gain = load_part(a.gain, i, n, packed);
       for (int k = 0; k < N; ++k) v[k] *= A(gain.v[k]);
     }
     if (a.bias) {
-      const P bias = load_part(a.bias + i, n, packed);
+      const P bias = load_part(a.bias, i, n, packed);
       for (int k = 0; k < N; ++k) v[k] += A(bias.v[k]);
     }
     P y;
     for (int k = 0; k < N; ++k) y.v[k] = T(v[k]);
-    store_part(a.y + row + i, y, n, packed);
+    store_part(a.y, row + i, y, n, packed);
   });
 }
 
@@ -94,13 +95,14 @@ template <NormKind K, bool held, class T> __global__ void __launch_bounds__(256,
 
 void norm_forward(const NormSpec& spec, const kernels::NormOutputs& out, const kernels::NormInputs& in) {
   if (in.x.numel() == 0) return;
-  visit_floating(in.x.dtype(), "norm", [&]<class T>() {
+  const DType dtype = dtype_of_rows({&in.x, &in.branch, &in.gain, &in.bias, &out.y, &out.sum});
+  visit_floating(dtype, "norm", [&]<class T>() {
     using A = acc_t<T>;
-    const T *x = in.x.data<T>(), *branch = read_or_null<T>(in.branch), *gain = read_or_null<T>(in.gain),
-            *bias = read_or_null<T>(in.bias);
-    T *y = write<T>(out.y), *sum = write_or_null<T>(out.sum);
+    const Source<T> x = source_of<T>(in.x), branch = source_of<T>(in.branch), gain = source_of<T>(in.gain),
+                    bias = source_of<T>(in.bias);
+    const Target<T> y = target_of<T>(out.y), sum = target_of<T>(out.sum);
     const int64_t width = in.x.size(-1);
-    const Forward<T> a{rows_of<T>(in.x, x, branch, gain, bias, y, sum),
+    const Forward<T> a{rows_of<T>(in.x, x.rows, branch.rows, gain.rows, bias.rows, y.rows, sum.rows),
                        y,
                        sum,
                        write<A>(out.stats),

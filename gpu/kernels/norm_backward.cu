@@ -4,9 +4,10 @@
 //   dx = (h - mean(h) [layer only] - (x^ + c) S / divisor) / r,   S = sum(h x^),   c = sum(x^) for crms, else 0.
 //
 // backward_rows: a team (gpu/rows.cuh) for each row. Reads dy and x (and dsum) once where the row fits into registers,
-// else again, from cache, and writes dx. With gain or bias at most kTeams teams of one warp, fewer of several, take
-// rows in turn and keep the sums of their columns: in registers, which the warps of a block add in order in shared
-// memory, or, where rows are not held, in a row of `partial` of their own.
+// else again, from cache, and writes dx (and dbranch). Of f32 and bf16 together all is computed in f32. With gain or bias
+// at most kTeams teams of one warp, fewer of several, take rows in turn and keep the sums of their columns: in registers,
+// which the warps of a block add in order in shared memory, or, where rows are not held, in a row of `partial` of their
+// own.
 // add_partial: blocks of 32 columns x 16 threads add the rows of `partial`. The number of its rows follows from the
 // shape.
 #include <type_traits>
@@ -21,9 +22,9 @@ namespace {
 template <class T> struct Backward {
   using A = acc_t<T>;
   Rows rows;
-  T* dx;
+  Target<T> dx, dbranch;
   A* partial;  // [one for a block where rows are held, else for a team; 2, width]: sums for gain and bias
-  const T *dy, *dsum, *x, *gain;
+  Source<T> dy, dsum, x, gain;
   const A* stats;
   bool normalized;
   int64_t entries;
@@ -103,8 +104,8 @@ __global__ void __launch_bounds__(256, 1) backward_rows(const Backward<T> a) {
   }();
   for (int64_t r = team.number; r < a.rows.count; r += team.count) {
     const int64_t row = r * a.rows.width;
-    const auto read_x = [&](int64_t i, int n) { return load_part(a.x + row + i, n, packed); };
-    const auto read_dy = [&](int64_t i, int n) { return load_part(a.dy + row + i, n, packed); };
+    const auto read_x = [&](int64_t i, int n) { return load_part(a.x, row + i, n, packed); };
+    const auto read_dy = [&](int64_t i, int n) { return load_part(a.dy, row + i, n, packed); };
     RowPacks<T, held> xs, dys;
     xs.bring(team, a.rows, read_x);
     dys.bring(team, a.rows, read_dy);
@@ -121,7 +122,7 @@ __global__ void __launch_bounds__(256, 1) backward_rows(const Backward<T> a) {
     };
     const auto weigh = [&](int64_t i, int n, A(&h)[N]) {
       if (!affine || !a.gain) return;
-      const P gain = load_part(a.gain + i, n, packed);
+      const P gain = load_part(a.gain, i, n, packed);
       for (int k = 0; k < N; ++k) h[k] *= A(gain.v[k]);
     };
     A sums[2] = {0, 0};  // of h, of h x^
@@ -151,12 +152,13 @@ __global__ void __launch_bounds__(256, 1) backward_rows(const Backward<T> a) {
         h[k] = (K != NormKind::rms || i + k < a.entries ? inside : h[k]) * inverse_root;
       }
       if (a.dsum) {
-        const P d = load_part(a.dsum + row + i, n, packed);
+        const P d = load_part(a.dsum, row + i, n, packed);
         for (int k = 0; k < N; ++k) h[k] += A(d.v[k]);
       }
       P dx;
       for (int k = 0; k < N; ++k) dx.v[k] = T(h[k]);
-      store_part(a.dx + row + i, dx, n, packed);
+      store_part(a.dx, row + i, dx, n, packed);
+      if (a.dbranch) store_part(a.dbranch, row + i, dx, n, packed);
     });
   }
   if constexpr (affine) columns.finish(team, a);
@@ -164,7 +166,8 @@ __global__ void __launch_bounds__(256, 1) backward_rows(const Backward<T> a) {
 
 // dgain or dbias [width] = the sum of `rows` rows of partial [rows, 2, width].
 template <class T, class A>
-__global__ void __launch_bounds__(512) add_partial(T* dgain, T* dbias, const A* partial, int64_t rows, int64_t width) {
+__global__ void __launch_bounds__(512)
+    add_partial(Target<T> dgain, Target<T> dbias, const A* partial, int64_t rows, int64_t width) {
   struct Room {
     A v[16][33];
   };
@@ -177,8 +180,12 @@ __global__ void __launch_bounds__(512) add_partial(T* dgain, T* dbias, const A* 
   __syncthreads();
   if (warp() > 0 || column >= 2 * width) return;
   for (int w = 1; w < 16; ++w) sum += room.v[w][lane()];
-  T* to = column < width ? dgain : dbias;
-  if (to) to[column < width ? column : column - width] = T(sum);
+  const Target<T> to = column < width ? dgain : dbias;
+  const int64_t i = column < width ? column : column - width;
+  if (to.narrow)
+    static_cast<bf16*>(to.rows)[i] = bf16(sum);
+  else if (to)
+    static_cast<T*>(to.rows)[i] = T(sum);
 }
 
 }  // namespace
@@ -187,19 +194,21 @@ void norm_backward(const NormSpec& spec, const kernels::NormGradients& out, cons
   constexpr int64_t kTeams = 2048;  // that take all rows in turn where columns are summed, fewer of several warps
   const int64_t width = in.x.size(-1);
   if (width == 0) return;
-  visit_floating(in.x.dtype(), "norm", [&]<class T>() {
+  const DType dtype = dtype_of_rows({&in.dy, &in.dsum, &in.x, &in.gain, &out.dx, &out.dbranch, &out.dgain, &out.dbias});
+  visit_floating(dtype, "norm", [&]<class T>() {
     using A = acc_t<T>;
     const bool affine = in.gain.defined() || out.dgain.defined() || out.dbias.defined();
-    const T *dy = in.dy.data<T>(), *dsum = read_or_null<T>(in.dsum), *x = in.x.data<T>(),
-            *gain = read_or_null<T>(in.gain);
-    T* dx = write<T>(out.dx);
-    const Rows rows = rows_of<T>(in.x, dy, dsum, x, gain, dx);
+    const Source<T> dy = source_of<T>(in.dy), dsum = source_of<T>(in.dsum), x = source_of<T>(in.x),
+                    gain = source_of<T>(in.gain);
+    const Target<T> dx = target_of<T>(out.dx), dbranch = target_of<T>(out.dbranch);
+    const Rows rows = rows_of<T>(in.x, dy.rows, dsum.rows, x.rows, gain.rows, dx.rows, dbranch.rows);
     const int64_t most = affine ? kTeams / (rows.warps * rows.teams()) : int64_t{1} << 40;
     const int64_t sums = std::min(ceil_div(rows.count, rows.teams()), most) * (rows.held ? 1 : rows.teams());
     const Stream& stream = stream_of(in.x);
     const Scratch partial(in.x.device(), affine ? sums * 2 * width * static_cast<int64_t>(sizeof(A)) : 0);
     const Backward<T> a{rows,
                         dx,
+                        dbranch,
                         partial.as<A>(),
                         dy,
                         dsum,
@@ -218,7 +227,7 @@ void norm_backward(const NormSpec& spec, const kernels::NormGradients& out, cons
       });
     if (out.dgain.defined() || out.dbias.defined())
       launch("norm_backward.add_partial", &add_partial<T, A>, blocks_of(ceil_div(2 * width, 32), 512), stream,
-             write_or_null<T>(out.dgain), write_or_null<T>(out.dbias), partial.as<const A>(), sums, width);
+             target_of<T>(out.dgain), target_of<T>(out.dbias), partial.as<const A>(), sums, width);
   });
 }
 

@@ -18,6 +18,7 @@
 #include "core/kernels/index.h"
 #include "core/kernels/loss.h"
 #include "core/kernels/reduce.h"
+#include "gpu/recorder.h"
 #include "tests/support/catch.h"
 #include "tests/support/compare.h"
 #include "tests/support/device.h"
@@ -84,6 +85,41 @@ TEST_CASE("norms of narrow and wide rows, in turn and at any address") {
           });
           const Tensor there = to(x[0], kCuda);
           CHECK(same_bytes(normalize(shifted(there), spec), normalize(there, spec)));
+        }
+}
+
+TEST_CASE("norms of f32 and bf16 together are one kernel, and each result is rounded once") {
+  Generator g{.seed = 9};
+  struct Mixture {
+    DType x, branch, gain, y;
+  };
+  const DType f32 = DType::f32, bf16 = DType::bf16;
+  const Mixture mixtures[] = {
+      {f32, bf16, f32, bf16}, {f32, bf16, f32, f32}, {bf16, bf16, f32, bf16}, {bf16, bf16, bf16, f32}};
+  for (const Mixture& m : mixtures)
+    for (const Dims& shape : {Dims{5, 64}, Dims{6, 767}, Dims{3, 1032}, Dims{2, 8200}, Dims{2100, 16}})
+      for (NormKind kind : {NormKind::layer, NormKind::rms, NormKind::crms})
+        for (bool affine : {false, true}) {
+          INFO(
+              text(m.x, ' ', m.branch, ' ', m.gain, ' ', m.y, ' ', shape, ' ', name_of(kind), affine ? " affine" : ""));
+          const NormSpec spec{.kind = kind};
+          const auto leaf = [&](const Dims& s, DType dtype) { return cast(randn(s, {}, g), dtype); };
+          Tensors x = {leaf(shape, m.x), leaf(shape, m.branch), leaf(shape, m.y), leaf(shape, m.x)};
+          if (affine) x.push_back(leaf({shape[1]}, m.gain)), x.push_back(leaf({shape[1]}, m.gain));
+          compare(x, static_cast<double>(shape[0] * shape[1]), [&](const Tensors& t) {
+            Tensors in;
+            for (size_t i : {0, 1, 4, 5})
+              if (i < t.size()) in.push_back(require_grad(detach(t[i])));
+            const gpu::Recorder recorder;
+            const AddNorm r =
+                affine ? add_norm(in[0], in[1], spec, in[2], in[3], m.y) : add_norm(in[0], in[1], spec, {}, {}, m.y);
+            const Tensors d = grad(Tensors{r.normed, r.sum}, in, Tensors{t[2], t[3]});
+            if (t[0].device() == kCuda && m.gain == f32)
+              CHECK(recorder.count(gpu::Recorded::Kind::launch) == (affine ? 3 : 2));
+            Tensors all = {r.sum, r.normed};
+            all.insert(all.end(), d.begin(), d.end());
+            return all;
+          });
         }
 }
 

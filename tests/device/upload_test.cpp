@@ -82,12 +82,15 @@ TEST_CASE("an upload into memory that served others comes behind what they were 
   at_every_pace([] {
     gpu::stream_of(kCuda).wait();
     Tensor result;
+    const void* block;
     {
       const Tensor served = to(counted(5), kCuda);
       result = served * 2.0;
+      block = served.data<float>();
     }
-    std::vector<Tensor> arrived;  // the first takes the block of `served`
+    std::vector<Tensor> arrived;
     for (int i = 0; i < 6; ++i) arrived.push_back(upload(counted(100 * i), kCuda)->take());
+    CHECK(arrived[0].data<float>() == block);
     CHECK(same_bytes(to(result, kCpu), counted(5) * 2.0));
     for (int i = 0; i < 6; ++i) CHECK(same_bytes(to(arrived[static_cast<size_t>(i)], kCpu), counted(100 * i)));
   });

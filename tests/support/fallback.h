@@ -2,8 +2,8 @@
 // the CPU function runs there, and the storages that it wrote to are copied back. What was written follows from the
 // version of the host's copies.
 //
-// Where the slot takes bf16 on a device and not on the CPU (native_bf16()), the copies are of f32: the CPU function
-// accumulates in f32 as a kernel would, and its results are rounded once.
+// Where the slot takes bf16, or bf16 beside f32, on a device and not on the CPU (native_bf16()), the copies are of f32:
+// the CPU function accumulates in f32 as a kernel would, and its results are rounded once.
 #pragma once
 
 #include <memory>
@@ -17,6 +17,7 @@
 #include "core/kernels/kernel.h"
 #include "core/kernels/matmul.h"
 #include "core/kernels/mlp.h"
+#include "core/kernels/norm.h"
 #include "core/memory/pool.h"
 #include "core/view.h"
 
@@ -94,15 +95,16 @@ template <auto& slot, class... A> struct Fallback<slot, Kernel<void(A...)>> {
   static bool widens(const A&... arguments) {
     constexpr bool product = kIsOneOf<kernels::matmul, kernels::weight_gradient, kernels::attention_forward,
                                       kernels::attention_backward>,
-                   mlp = kIsOneOf<kernels::mlp_forward, kernels::mlp_backward>;
+                   mlp = kIsOneOf<kernels::mlp_forward, kernels::mlp_backward>,
+                   norm = kIsOneOf<kernels::norm_forward, kernels::norm_backward>;
     bool any = false, all = true;
-    if constexpr (product || mlp) {
+    if constexpr (product || mlp || norm) {
       const auto look = [&](const Tensor& t) {
         if (t.defined()) any |= t.dtype() == DType::bf16, all &= t.dtype() == DType::bf16;
       };
       (each_tensor(look, arguments), ...);
     }
-    return (product && any) || (mlp && all);
+    return (product && any) || (mlp && all) || (norm && any && !all);
   }
 };
 
