@@ -1,5 +1,5 @@
 // Times one training step of a benchmark case.   usage: step CASE [--batch N] [--form F] [--storage raw|mapped]
-// [--no-affine] [--activations f32|bf16] [--dtype D]
+// [--no-affine] [--activations f32|bf16] [--dtype D] [--precision full|bf16]
 // [--device cuda] [--steps N] [--threads N] [--json] [--profile] [--serve]   With --serve it
 // speaks the protocol of benchmarks/serve.h: the works are "train", "infer BATCH", the matrix products of both alone,
 // by OpenBLAS ("gemms", "gemms BATCH") or by our kernel ("products", "products BATCH"), as many operations in registers
@@ -124,7 +124,7 @@ void print_text(const Case& c, const json& r) {
 int main(int argc, char** argv) {
   std::vector<std::string> names;
   for (const Case& c : kCases) names.emplace_back(c.name);
-  std::string name, form = "layer_norm", storage = "raw", activations, dtype = "f32", where = "cpu";
+  std::string name, form = "layer_norm", storage = "raw", activations, dtype = "f32", precision = "full", where = "cpu";
   bool as_json = false, on_request = false, profiled = false, no_affine = false;
   int steps = 20, threads = num_threads(), batch = 0;
 
@@ -135,6 +135,8 @@ int main(int argc, char** argv) {
   app.add_option("--form", form, "form of the residual stream");
   app.add_option("--storage", storage, "of the parameters")->check(CLI::IsMember({"raw", "mapped"}));
   app.add_option("--dtype", dtype, "of parameters and activations")->check(CLI::IsMember({"f32", "f64", "bf16"}));
+  app.add_option("--precision", precision, "bf16: products in bf16, parameters f32")
+      ->check(CLI::IsMember({"full", "bf16"}));
   app.add_option("--device", where, "cpu, cuda or cuda:N");
   app.add_option("--activations", activations, "what they are kept in for the backward (default: the dtype)")
       ->check(CLI::IsMember({"f32", "bf16"}));
@@ -162,6 +164,7 @@ int main(int argc, char** argv) {
                         .storage = storage == "raw" ? nn::StreamStorage::raw : nn::StreamStorage::mapped,
                         .activations = activations.empty() ? type : dtype_named(activations),
                         .dtype = type,
+                        .precision = precision == "bf16" ? nn::Precision::bf16 : nn::Precision::full,
                         .device = *device,
                         .affine = !no_affine});
     double loss = 0;

@@ -20,7 +20,8 @@ std::unique_ptr<nn::Module> build(const Case& c, const TrainerOptions& options) 
                                  .mlp_width = c.mlp,
                                  .affine = options.affine,
                                  .stream = options.form,
-                                 .storage = options.storage};
+                                 .storage = options.storage,
+                                 .precision = {options.precision}};
   if (c.is_gpt())
     return std::make_unique<nn::Gpt>(
         nn::GptOptions{.vocab = c.vocab, .context = c.context, .tied = c.tied, .transformer = t});

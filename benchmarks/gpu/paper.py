@@ -21,8 +21,8 @@ FIGURE_4B = {"Tiny": (0.977, 0.983), "Small": (0.977, 0.996), "Base": (0.983, 0.
 FIGURE_5 = {"Small": (0.86, 0.90, 0.89), "Medium": (0.95, 0.97, 0.96), "Large": (0.94, 0.95, 0.95), "XL": (1.0, 1.0, 1.0)}
 
 
-def by_form(self, stack, case, forms, *arguments):
-    return {name: stack.enter_context(self.ours("step", case, "--no-affine", "--dtype", "bf16", "--form", FORMS[name], *arguments))
+def by_form(self, stack, case, forms, precision, *arguments):
+    return {name: stack.enter_context(self.ours("step", case, "--no-affine", precision, "bf16", "--form", FORMS[name], *arguments))
             for name in forms}
 
 
@@ -42,7 +42,7 @@ def vit_inference(self):
         with self.part(f"ViT {size}, inference", 25) as go, ExitStack() as stack:
             if not go:
                 continue
-            sides = by_form(self, stack, case, FORMS, "--batch", "1")
+            sides = by_form(self, stack, case, FORMS, "--dtype", "--batch", "1")
             for batch in ([1, 4] if self.options.tiny else BATCHES):
                 if not self.enough(f"ViT {size}, batch {batch}", 5):
                     break
@@ -69,14 +69,14 @@ def vit_training(self):
         with self.part(f"ViT {size}, training", 25) as go, ExitStack() as stack:
             if not go:
                 continue
-            sides = by_form(self, stack, case, forms, "--batch", str(batch))
+            sides = by_form(self, stack, case, forms, "--precision", "--batch", str(batch))
             made = measured(self, f"ViT {size}, batch {batch}, training", sides, "train", 4)
             if size in FIGURE_4B:
                 made["detail"] = said(dict(zip(forms[1:], FIGURE_4B[size])))
             rows.append(made)
     if rows:
         self.add(group("Figure 4b: training of ViTs", "ms", rows, forms, "{} / Pre-LN",
-                       note="bf16, one device; the paper: four A100, autocast."))
+                       note="f32 parameters, products in bf16, one device; the paper: four A100, autocast."))
 
 
 def gpt_inference(self):
@@ -85,7 +85,7 @@ def gpt_inference(self):
         with self.part(f"GPT-3 {size}, inference", 20) as go, ExitStack() as stack:
             if not go:
                 continue
-            made = measured(self, f"GPT-3 {size}", by_form(self, stack, case, FORMS, "--batch", "1"), "infer 1", 3)
+            made = measured(self, f"GPT-3 {size}", by_form(self, stack, case, FORMS, "--dtype", "--batch", "1"), "infer 1", 3)
             if size in FIGURE_5:
                 made["detail"] = said(dict(zip(("no norm", "Pre-RMSNorm", "Pre-CRMSNorm"), FIGURE_5[size])))
             rows.append(made)

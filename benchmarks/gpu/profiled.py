@@ -11,7 +11,7 @@ CASES = [("gpt2", 32), ("vit_base", 256)]
 
 def floors(self, case, batch):
     """By slot, of an H200 or, where the device is called so, an H100; and the counts of the whole step."""
-    code, output = self.run(f"{case}: roofline", [self.program("benchmarks", "gpu_roofline"), case, "--batch", batch, "--dtype", "bf16",
+    code, output = self.run(f"{case}: roofline", [self.program("benchmarks", "gpu_roofline"), case, "--batch", batch, "--precision", "bf16",
                                                   "--form", "layer_norm", "--json"], 120)
     if code != 0:
         self.failed(f"{case}: roofline", last_line(output))
@@ -24,11 +24,11 @@ def floors(self, case, batch):
 def leg(self):
     self.need_device()
     for case, batch in ([("gpt_smoke", 2), ("vit_smoke", 2)] if self.options.tiny else CASES):
-        with self.part(f"{case}, bf16, batch {batch}", 60) as go:
+        with self.part(f"{case}, mixed, batch {batch}", 60) as go:
             if not go:
                 continue
             times = 1 if self.options.tiny else 5
-            with self.ours("step", case, "--dtype", "bf16", "--batch", str(batch)) as side:
+            with self.ours("step", case, "--precision", "bf16", "--batch", str(batch)) as side:
                 plain = side.go(times, "train")["ms"]
                 answer = side.go(times, "profile train")
             least, counted = floors(self, case, batch)
@@ -49,7 +49,7 @@ def leg(self):
         if go:
             trace = self.results.json.parent / "trace.json"
             case = "gpt_smoke" if self.options.tiny else "gpt2"
-            code, output = self.run("trace", [self.program("benchmarks", "step"), case, "--dtype", "bf16", "--device", self.options.device,
+            code, output = self.run("trace", [self.program("benchmarks", "step"), case, "--precision", "bf16", "--device", self.options.device,
                                               "--steps", "1"], 60, {"ISONORM_PROFILE": str(trace)})
             if code == 0:
                 self.say(f"  {trace} (for ui.perfetto.dev)")

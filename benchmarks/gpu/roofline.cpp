@@ -1,6 +1,6 @@
 // What a training step asks of a device, counted without one: launches, bytes and operations of every slot, and the
-// least time that a device of stated rates needs for them.   usage: gpu_roofline CASE [--batch N] [--dtype D] [--form F]
-// [--storage raw|mapped] [--executed] [--json]   The step runs on an emulated device that takes launches and copies and
+// least time that a device of stated rates needs for them.   usage: gpu_roofline CASE [--batch N] [--dtype D]
+// [--precision full|bf16] [--form F] [--storage raw|mapped] [--executed] [--json]   The step runs on an emulated device that takes launches and copies and
 // does none of them, so a batch of any size costs nothing but the calls.
 #include <algorithm>
 #include <cstdio>
@@ -141,7 +141,7 @@ void print_text(const Case& c, const Recording& r) {
 int main(int argc, char** argv) {
   std::vector<std::string> names, forms;
   for (const Case& c : kCases) names.emplace_back(c.name);
-  std::string name, storage = "raw";
+  std::string name, storage = "raw", precision = "full";
   std::map<std::string, DType> dtypes{{"f32", DType::f32}, {"f64", DType::f64}, {"bf16", DType::bf16}};
   DType dtype = DType::bf16;
   int batch = 0;
@@ -151,6 +151,8 @@ int main(int argc, char** argv) {
   app.add_option("case", name, "the model")->required()->check(CLI::IsMember(names));
   app.add_option("--batch", batch, "samples of a step, other than the case has")->check(CLI::Range(1, 1 << 16));
   app.add_option("--dtype", dtype, "of parameters and activations")->transform(CLI::CheckedTransformer(dtypes));
+  app.add_option("--precision", precision, "bf16: products in bf16, parameters f32")
+      ->check(CLI::IsMember({"full", "bf16"}));
   app.add_option("--form", forms, "of the residual stream (default: all four)");
   app.add_option("--storage", storage, "of the parameters")->check(CLI::IsMember({"raw", "mapped"}));
   app.add_flag("--no-affine", no_affine, "norms without learned gain and bias");
@@ -168,10 +170,12 @@ int main(int argc, char** argv) {
     json all;
     for (const std::string& form : forms) {
       manual_seed(1);
+      const bool mixed = precision == "bf16";
       Trainer trainer(c, {.form = nn::stream_form(form),
                           .storage = storage == "raw" ? nn::StreamStorage::raw : nn::StreamStorage::mapped,
-                          .activations = dtype,
-                          .dtype = dtype,
+                          .activations = mixed ? DType::f32 : dtype,
+                          .dtype = mixed ? DType::f32 : dtype,
+                          .precision = mixed ? nn::Precision::bf16 : nn::Precision::full,
                           .device = kDevice,
                           .affine = !no_affine});
       const Recording r = record(trainer, dtype);

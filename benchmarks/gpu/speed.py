@@ -12,6 +12,9 @@ WIDTHS = [512, 768, 1024, 2048, 4096, 8192]
 TENSORS = 4  # that add_norm reads and writes, forward and backward, each counted once
 PRODUCT = 8192  # rows and columns of the product that is called the ceiling
 CASES = [("gpt2", 32), ("vit_base", 256)]
+# What a step computes in: our arguments, PyTorch's. mixed: f32 parameters, products in bf16 (autocast there).
+PRECISIONS = {"mixed": (["--precision", "bf16"], ["--dtype", "bf16"]), "bf16": (["--dtype", "bf16"], ["--dtype", "bf16", "--pure"]),
+              "f32": (["--dtype", "f32"], ["--dtype", "f32"]), "f64": (["--dtype", "f64"], ["--dtype", "f64"])}
 
 
 def flops(case, batch):
@@ -107,14 +110,15 @@ def series_of(rows):
     return list(dict.fromkeys(name for r in rows for name in r["values"]))
 
 
-def step(self, case, batch, dtype, modes, aims, seconds):
+def step(self, case, batch, precision, modes, aims, seconds):
     """One case: ours and each mode of PyTorch in turns, one mode after the other, so that a device has room for both.
     Returns our milliseconds, and the peak of tensors by side in GB."""
     values, ratios, peaks = {}, {}, {}
-    with self.ours("step", case, "--dtype", dtype, "--batch", str(batch)) as ours:
+    of_ours, of_torch = PRECISIONS[precision]
+    with self.ours("step", case, *of_ours, "--batch", str(batch)) as ours:
         def measure(name, other=None):
             works = {"ours": Work(ours, "train")} | ({name: Work(other, "train")} if other else {})
-            results = rounds(self, f"{case} {dtype} {batch}: {name}", works, seconds, 3)
+            results = rounds(self, f"{case} {precision} {batch}: {name}", works, seconds, 3)
             for side, found in results.items():
                 values.setdefault(side, []).append(found["median_ms"])
                 if found.get("peak_tensor_bytes"):
@@ -125,7 +129,7 @@ def step(self, case, batch, dtype, modes, aims, seconds):
         for name, arguments in (modes if self.options.python else {}).items():
             self.say(f"  {name}")
             try:
-                with self.torch(name, "torch_step.py", case, "--serve", "--fused", "--dtype", dtype, "--batch", str(batch),
+                with self.torch(name, "torch_step.py", case, "--serve", "--fused", *of_torch, "--batch", str(batch),
                                 *arguments) as other:
                     if other.facts["parameters"] != ours.facts["parameters"]:
                         raise Failure(f"it has {other.facts['parameters']} parameters, ours {ours.facts['parameters']}")
@@ -135,31 +139,31 @@ def step(self, case, batch, dtype, modes, aims, seconds):
         if not values:
             measure("ours alone")
     values = {name: statistics.median(of) for name, of in values.items()}
-    made = dict(name=f"{case}, batch {batch}, {dtype}", values=values, ratios=ratios, aim=None, detail="")
-    self.add(group(f"Training step, {case}, {dtype}", "ms", [made], list(values), aims={n: at_most(a) for n, a in aims.items()},
-                   note="Forward, loss, backward, clipping, AdamW; PyTorch's fused AdamW. autocast: f32 parameters; pure: bf16."))
+    made = dict(name=f"{case}, batch {batch}, {precision}", values=values, ratios=ratios, aim=None, detail="")
+    self.add(group(f"Training step, {case}, {precision}", "ms", [made], list(values), aims={n: at_most(a) for n, a in aims.items()},
+                   note="Forward, loss, backward, clipping, AdamW; PyTorch's fused AdamW. mixed: f32 parameters, products in bf16 "
+                        "(PyTorch's autocast); bf16: parameters, too."))
     return values["ours"], peaks
 
 
-BF16 = {"eager autocast": [], "compile autocast": ["--compile"], "compile pure": ["--compile", "--pure"],
-        "eager pure": ["--pure"]}
+MODES = {"eager": [], "compile": ["--compile"]}
 
 
 def large_steps(self):
     ceiling = self.ceiling
     for case, batch in ([("gpt_smoke", 2), ("vit_smoke", 2)] if self.options.tiny else CASES):
-        with self.part(f"{case}, bf16", 60) as go:
-            if not go:
-                continue
-            aims = {"compile autocast": 1.0, "compile pure": 1.0}
-            ms, peaks = step(self, case, batch, "bf16", BF16, aims, 8)
-            if ceiling and not self.options.tiny:
-                rate = flops(case, batch) / (1e-3 * ms)
-                self.add(group(f"Use of the machine, {case}", "model FLOP/s / the product's", [
-                    plain_row(case, {"ours": rate / ceiling["operations"]}, ratios=False, aim=at_least(0.55))], ["ours"]))
-            if peaks:
-                self.add(group(f"Memory, {case}", "GB in tensors at most", [plain_row(case, peaks)], list(peaks),
-                               aims={"eager autocast": at_most(0.6), "eager pure": at_most(0.6)}))
+        for precision in ("mixed", "bf16"):
+            with self.part(f"{case}, {precision}", 40) as go:
+                if not go:
+                    continue
+                ms, peaks = step(self, case, batch, precision, MODES, {"compile": 1.0}, 8)
+                if ceiling and not self.options.tiny:
+                    rate = flops(case, batch) / (1e-3 * ms)
+                    self.add(group(f"Use of the machine, {case}, {precision}", "model FLOP/s / the product's", [
+                        plain_row(case, {"ours": rate / ceiling["operations"]}, ratios=False, aim=at_least(0.55))], ["ours"]))
+                if peaks:
+                    self.add(group(f"Memory, {case}, {precision}", "GB in tensors at most", [plain_row(case, peaks)], list(peaks),
+                                   aims={"eager": at_most(0.6)}))
 
 
 def other_steps(self):
@@ -171,7 +175,7 @@ def other_steps(self):
     with self.part("a tiny step", 40) as go:
         if go:
             modes = {"eager": [], "compile": ["--compile"], "reduce-overhead": ["--compile", "--mode", "reduce-overhead"]}
-            step(self, "gpt_smoke" if tiny else "gpt2_short", 1, "bf16", modes, {"reduce-overhead": 1.0}, 6)
+            step(self, "gpt_smoke" if tiny else "gpt2_short", 1, "mixed", modes, {"reduce-overhead": 1.0}, 6)
 
 
 def forms(self):
@@ -183,7 +187,7 @@ def forms(self):
         with self.part(f"{case}: forms", 40) as go, ExitStack() as stack:
             if not go:
                 continue
-            sides = {n: stack.enter_context(self.ours("step", case, "--dtype", "bf16", "--batch", str(batch), "--no-affine",
+            sides = {n: stack.enter_context(self.ours("step", case, *PRECISIONS["mixed"][0], "--batch", str(batch), "--no-affine",
                                                       "--form", *form)) for n, form in sides_of.items()}
             results = rounds(self, f"{case} forms", {n: Work(s, "train") for n, s in sides.items()}, 10, 3)
             made = row(case, results, base="Pre-LN", inverse=True)
@@ -192,7 +196,7 @@ def forms(self):
             rows.append(made)
     if rows:
         self.add(group("Forms, training step", "ms", rows, list(sides_of), "{} / Pre-LN",
-                       note="bf16. Pre-RMSNorm projects the weights of Pre-LN in every forward; mapped once: projected ones are stored."))
+                       note="mixed. Pre-RMSNorm projects the weights of Pre-LN in every forward; mapped once: projected ones are stored."))
 
 
 PARTS = {"steps": large_steps, "forms": forms, "norms": norms, "ops": single, "other": other_steps}

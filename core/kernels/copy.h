@@ -21,7 +21,8 @@ inline void fill(const Tensor& dst, double value) { fill_on.on(dst.device(), dst
 
 // dst = src where they lie on two devices: contiguous, of one shape and dtype, not empty. It follows what was asked of
 // the source's device before, and what is asked of the destination's later follows it. When it returns, a tensor on the
-// host may be read, or written to. It raises dst's version. start_cuda() sets it; no Kernel, since those run on one device.
+// host may be read, or written to. It raises dst's version. start_cuda() sets it; no Kernel, since those run on one
+// device.
 using Transfer = void (*)(const Tensor& dst, const Tensor& src);
 inline constinit Transfer transfer = nullptr;
 
