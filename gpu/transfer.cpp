@@ -6,6 +6,7 @@
 #include <mutex>
 #include <vector>
 
+#include "core/memory/bytes.h"
 #include "gpu/device.h"
 #include "gpu/memory.h"
 #include "gpu/recorder.h"
@@ -86,13 +87,6 @@ Staging& staging(int index) {
   return *all[static_cast<size_t>(index)];
 }
 
-const std::byte* read(const Tensor& t) {
-  return visit_all(t.dtype(), [&]<class T>() { return reinterpret_cast<const std::byte*>(t.data<T>()); });
-}
-std::byte* write(const Tensor& t) {
-  return visit_all(t.dtype(), [&]<class T>() { return reinterpret_cast<std::byte*>(t.mutable_data<T>()); });
-}
-
 // The destination's stream waits for the source's, and the source's for the copy, so that neither tensor's memory
 // serves others before.
 void between_devices(const Tensor& dst, const Tensor& src, int64_t bytes) {
@@ -100,8 +94,8 @@ void between_devices(const Tensor& dst, const Tensor& src, int64_t bytes) {
   Event ready(from.index()), done(to.index());
   ready.record(from);
   to.wait_for(ready);
-  check_stream(
-      to, cudaMemcpyAsync(write(dst), read(src), static_cast<size_t>(bytes), cudaMemcpyDeviceToDevice, to.handle()));
+  check_stream(to, cudaMemcpyAsync(mutable_bytes_of(dst), bytes_of(src), static_cast<size_t>(bytes),
+                                   cudaMemcpyDeviceToDevice, to.handle()));
   done.record(to);
   from.wait_for(done);
 }
@@ -109,7 +103,7 @@ void between_devices(const Tensor& dst, const Tensor& src, int64_t bytes) {
 }  // namespace
 
 void transfer(const Tensor& dst, const Tensor& src) {
-  const int64_t bytes = src.numel() * size_of(src.dtype());
+  const int64_t bytes = byte_size(src);
   const bool from_host = src.device() == kCpu, to_host = dst.device() == kCpu;
   if (from_host) refuse_in_capture("it copies a tensor from the host to the device");
   record(Recorded::Kind::copy,
@@ -118,9 +112,9 @@ void transfer(const Tensor& dst, const Tensor& src) {
                    : "device to device",
          0, bytes);
   if (from_host)
-    staging(dst.device().index).to_device(stream_of(dst), write(dst), read(src), bytes);
+    staging(dst.device().index).to_device(stream_of(dst), mutable_bytes_of(dst), bytes_of(src), bytes);
   else if (to_host)
-    staging(src.device().index).to_host(stream_of(src), write(dst), read(src), bytes);
+    staging(src.device().index).to_host(stream_of(src), mutable_bytes_of(dst), bytes_of(src), bytes);
   else
     between_devices(dst, src, bytes);
 }

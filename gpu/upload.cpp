@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/memory/bytes.h"
 #include "gpu/device.h"
 #include "gpu/memory.h"
 #include "gpu/recorder.h"
@@ -15,13 +16,6 @@
 namespace isonorm::gpu {
 namespace {
 
-const std::byte* read(const Tensor& t) {
-  return visit_all(t.dtype(), [&]<class T>() { return reinterpret_cast<const std::byte*>(t.data<T>()); });
-}
-std::byte* write(const Tensor& t) {
-  return visit_all(t.dtype(), [&]<class T>() { return reinterpret_cast<std::byte*>(t.mutable_data<T>()); });
-}
-
 // The stream of a device's uploads and the pinned blocks that they read. Lives until the process ends.
 class Uploads {
  public:
@@ -29,7 +23,7 @@ class Uploads {
 
   // Begins the copy; the event marks its end.
   std::shared_ptr<Event> begin(const Tensor& to, const Tensor& from) {
-    const int64_t bytes = from.numel() * size_of(from.dtype());
+    const int64_t bytes = byte_size(from);
     refuse_in_capture("it copies a tensor from the host to the device");
     const std::scoped_lock lock(mutex_, captures());
     while (under_way_.size() >= kAtOnce) {
@@ -37,13 +31,13 @@ class Uploads {
       under_way_.pop_front();
     }
     auto pinned = std::make_unique<Pinned>(bytes);
-    std::memcpy(pinned->data(), read(from), static_cast<size_t>(bytes));
+    std::memcpy(pinned->data(), bytes_of(from), static_cast<size_t>(bytes));
     Event given(stream_.index());
     given.record(stream_of(to));
     stream_.wait_for(given);
     record(Recorded::Kind::copy, "host to device", 0, bytes);
-    check_stream(stream_, cudaMemcpyAsync(write(to), pinned->data(), static_cast<size_t>(bytes), cudaMemcpyHostToDevice,
-                                          stream_.handle()));
+    check_stream(stream_, cudaMemcpyAsync(mutable_bytes_of(to), pinned->data(), static_cast<size_t>(bytes),
+                                          cudaMemcpyHostToDevice, stream_.handle()));
     auto copied = std::make_shared<Event>(stream_.index());
     copied->record(stream_);
     under_way_.push_back({std::move(pinned), copied});

@@ -29,7 +29,7 @@ class Checksum {
     add(name_of(t.dtype()));
     add_number(t.rank());
     for (int64_t size : t.shape()) add_number(size);
-    add_bytes(io::bytes_of(t), static_cast<size_t>(io::byte_size(t)));
+    add_bytes(bytes_of(t), static_cast<size_t>(byte_size(t)));
   }
   std::string hex() const {
     char buffer[16];

@@ -144,7 +144,7 @@ Tensor load_npy(const Bytes& file) {
   check(bytes == data, "npy: shape ", header.shape, " and dtype ", header.dtype, " take ", bytes,
         " bytes, the file has ", data);
   Tensor t = empty(header.shape, {header.dtype});
-  file.read(begin + length, io::mutable_bytes_of(t), bytes);
+  file.read(begin + length, mutable_bytes_of(t), bytes);
   return t;
 }
 
@@ -167,7 +167,7 @@ void save_npy(const std::string& path, const Tensor& tensor) {
   io::Replacement file(path);
   file.write(head);
   file.write(header);
-  file.write(io::bytes_of(t), io::byte_size(t));
+  file.write(bytes_of(t), byte_size(t));
   file.commit();
 }
 

@@ -3,7 +3,7 @@
 
 #include <bit>
 
-#include "core/tensor.h"
+#include "core/memory/bytes.h"
 
 namespace isonorm::io {
 
@@ -16,14 +16,5 @@ inline Tensor packed(const Tensor& t) {
   copy_into(copy, detach(t));
   return copy;
 }
-
-// First byte of a packed tensor.
-inline const void* bytes_of(const Tensor& t) {
-  return visit_all(t.dtype(), [&]<class T>() -> const void* { return t.data<T>(); });
-}
-inline void* mutable_bytes_of(const Tensor& t) {
-  return visit_all(t.dtype(), [&]<class T>() -> void* { return t.mutable_data<T>(); });
-}
-inline int64_t byte_size(const Tensor& t) { return t.numel() * size_of(t.dtype()); }
 
 }  // namespace isonorm::io

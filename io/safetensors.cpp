@@ -64,7 +64,7 @@ SafetensorsFile::SafetensorsFile(Bytes file) : file_(std::move(file)) {
 Tensor SafetensorsFile::read(const io::TensorEntry& e) const {
   const Scope scope(file_.name);
   Tensor t = empty(e.shape, {e.dtype});
-  file_.read(data_ + e.begin, io::mutable_bytes_of(t), e.end - e.begin);
+  file_.read(data_ + e.begin, mutable_bytes_of(t), e.end - e.begin);
   return t;
 }
 
@@ -110,7 +110,7 @@ void save_safetensors(const std::string& path, std::vector<io::TensorEntry> entr
     const Tensor t = io::packed(tensor(e.name));
     check(t.dtype() == e.dtype && t.shape() == e.shape, "safetensors: tensor '", e.name, "' is ", t.dtype(), ' ',
           t.shape(), ", its entry ", e.dtype, ' ', e.shape);
-    file.write(io::bytes_of(t), io::byte_size(t));
+    file.write(bytes_of(t), byte_size(t));
   }
   file.commit();
 }

@@ -2,6 +2,7 @@
 
 #include "core/kernels/matmul.h"
 #include "core/kernels/strided.h"
+#include "core/memory/bytes.h"
 #include "gpu/libraries/blas_lt.h"
 #include "gpu/slots.h"
 
@@ -31,13 +32,6 @@ Batch batch_of(const Tensor& out, const Tensor& a, const Tensor& b) {
   return batch;
 }
 
-const void* read_bytes(const Tensor& t) {
-  return visit_all(t.dtype(), [&]<class T>() { return static_cast<const void*>(t.data<T>()); });
-}
-void* write_bytes(const Tensor& t) {
-  return visit_all(t.dtype(), [&]<class T>() { return static_cast<void*>(write<T>(t)); });
-}
-
 }  // namespace
 
 bool fuses(const Product& p, const Operands& o, const Stream& stream) { return lt_takes(p, o, stream); }
@@ -50,8 +44,8 @@ void product(const Product& p, const Operands& o, const Stream& stream) {
 
 void matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& from) {
   if (out.numel() == 0) return;
-  void* const to = write_bytes(out);
-  const void* const base = from.defined() ? read_bytes(from) : nullptr;
+  void* const to = mutable_bytes_of(out);
+  const void* const base = from.defined() ? bytes_of(from) : nullptr;
   const bool add = base && base == to;
   const Product p{.m = out.size(-2),
                   .n = out.size(-1),
@@ -63,7 +57,7 @@ void matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& f
                   .out = out.dtype(),
                   .bias = base && !add,
                   .add = add};
-  product(p, {to, read_bytes(a), read_bytes(b), p.bias ? base : nullptr}, stream_of(out));
+  product(p, {to, bytes_of(a), bytes_of(b), p.bias ? base : nullptr}, stream_of(out));
 }
 
 void weight_gradient(const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x, bool add) {
@@ -71,13 +65,13 @@ void weight_gradient(const Tensor& dw, const Tensor& db, const Tensor& dy, const
   bool sums = db.defined() && m > 0;
   if (dw.defined() && dw.numel() > 0) {
     Product p{.m = m, .n = n, .k = rows, .a = {1, m}, .b = {n, 1}, .in = dy.dtype(), .out = dw.dtype(), .add = add};
-    Operands o{write_bytes(dw), read_bytes(dy), read_bytes(x)};
+    Operands o{mutable_bytes_of(dw), bytes_of(dy), bytes_of(x)};
     if (sums && !add) {
       Product with_sums = p;
       Operands and_sums = o;
       with_sums.epilogue = Epilogue::row_sums;
       with_sums.aux = true;
-      and_sums.aux = write_bytes(db);
+      and_sums.aux = mutable_bytes_of(db);
       if (fuses(with_sums, and_sums, stream_of(dw))) {
         p = with_sums;
         o = and_sums;

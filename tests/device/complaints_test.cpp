@@ -1,6 +1,5 @@
 // Wrong ids and weights on a device: told by the next wait in the CPU's words, once; skipped until then.
 #include <cmath>
-#include <functional>
 
 #include "autograd/engine.h"
 #include "autograd/fused/linear_cross_entropy.h"
@@ -20,6 +19,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/compare.h"
 #include "tests/support/device.h"
+#include "tests/support/thrown.h"
 
 using namespace isonorm;
 using namespace isonorm::test;
@@ -27,16 +27,6 @@ using namespace isonorm::test;
 namespace {
 
 using Kind = gpu::Recorded::Kind;
-
-// What f throws; "" where it throws nothing.
-std::string thrown(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return {};
-}
 
 // The complaint that a device has by now, which it then has no more.
 std::string told(Device device = kCuda) {

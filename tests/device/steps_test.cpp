@@ -29,6 +29,7 @@
 #include "optim/sgd.h"
 #include "tests/support/catch.h"
 #include "tests/support/device.h"
+#include "tests/support/thrown.h"
 #include "tests/support/same_bytes.h"
 #include "training/step.h"
 
@@ -131,16 +132,6 @@ Course train(Task task, const MakeOptimizer& make, training::StepOptions options
   for (const Tensor& p : task.model->parameters()) course.weights.push_back(to(detach(p), kCpu));
   course.numbers.push_back(static_cast<double>(default_generator().offset));
   return course;
-}
-
-// What f throws; "" where it throws nothing.
-std::string thrown(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return {};
 }
 
 void check_same(const Course& a, const Course& b) {
