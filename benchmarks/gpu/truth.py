@@ -38,7 +38,7 @@ def tests(self):
     for what, program in programs(self):
         path = self.options.build / "tests" / program
         if not path.exists():
-            self.left_out.append(f"tests of {what}: {program} is not built")
+            self.failed(f"tests of {what}", f"{program} is not built")
             continue
         with self.part(f"tests of {what}", 10) as go:
             if not go:
@@ -111,7 +111,7 @@ def emulation(self):
     """The same step by the kernels under emulation and on the device: losses of a few steps."""
     program = self.options.build / "benchmarks" / "step_emulated"
     if not program.exists():
-        return self.left_out.append("emulated against real results: step_emulated is not built")
+        return self.failed("emulated against real results", "step_emulated is not built")
     rows = []
     for case in ("gpt_smoke", "vit_smoke"):
         for dtype, steps in STEPS.items():
