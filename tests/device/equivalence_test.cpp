@@ -14,7 +14,7 @@
 using namespace isonorm;
 using namespace isonorm::equivalence;
 using Catch::Matchers::Contains;
-using test::kCuda;
+using test::kCuda, test::kCuda1;
 
 namespace {
 
@@ -51,6 +51,14 @@ TEST_CASE("a training on a device is held against the CPU's, test pass and all")
   CHECK(run_name(p.runs.at(0)) == "layer_norm on cpu");
   o.against = kCuda;
   CHECK_THROWS_WITH(prove(o), Contains("prove: against cuda:0, where the reference is trained"));
+}
+
+TEST_CASE("two devices of one kind train to the same bits, which is no comparison with itself", "[two devices]") {
+  ProofOptions o = small_proof();
+  o.training.device = kCuda, o.against = kCuda1, o.forms.clear();
+  const ProofResult p = prove(o);
+  CHECK(p.equivalent());
+  CHECK(p.runs.at(0).gradient_deviation == 0);
 }
 
 TEST_CASE("cells of the grid come out on a device as theory says") {
