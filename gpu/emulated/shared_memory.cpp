@@ -34,7 +34,7 @@ void SharedMemory::begin_block(size_t dynamic) {
 }
 
 void SharedMemory::declare(size_t offset, size_t bytes) {
-  const size_t all = bytes + kGap + 128;  // the next region may begin at a multiple of 128
+  const size_t all = (bytes + kGap + 128 + 7) / 8 * 8;  // the next region may begin at a multiple of 128
   show(room_ + offset, all);
   set_ones(room_ + offset, all);
   hide(room_ + offset + bytes, all - bytes);
