@@ -115,9 +115,9 @@ struct Step::Replay {
   // What the graph has the addresses or sizes of.
   struct Subject {
     std::vector<std::shared_ptr<Storage>> parameters;
+    std::vector<bool> wants;  // requires_grad of each parameter, training() of each module
     Dims inputs, targets;
     DType inputs_are, targets_are;
-    bool training;
     int loads;
     bool operator==(const Subject&) const = default;
   } subject;
@@ -128,18 +128,32 @@ struct Step::Replay {
 
 Step::~Step() = default;
 
+namespace {
+
+void modes_of(const nn::Module& module, std::vector<bool>& into) {
+  into.push_back(module.training());
+  for (const auto& child : module.children()) modes_of(*child, into);
+}
+
+}  // namespace
+
 std::vector<double> Step::replayed(const Examples& batch, std::optional<double> lr) {
   check(optimizer_.replays() && !options_.apply, "step: steps of ", optimizer_.name(),
         options_.apply ? " by a function" : "", " cannot be captured");
-  const std::vector<Tensor> parameters = optimizer_.parameters();
   Replay::Subject subject{.parameters = {},
+                          .wants = {},
                           .inputs = batch.inputs.shape(),
                           .targets = batch.targets.shape(),
                           .inputs_are = batch.inputs.dtype(),
                           .targets_are = batch.targets.dtype(),
-                          .training = model_.training(),
                           .loads = optimizer_.loads()};
-  for (const Tensor& p : parameters) subject.parameters.push_back(p.impl().storage);
+  const std::vector<Tensor> updated = optimizer_.parameters();
+  for (const std::vector<Tensor>& read : {updated, model_.parameters()})
+    for (const Tensor& p : read) {
+      subject.parameters.push_back(p.impl().storage);
+      subject.wants.push_back(requires_grad(p));
+    }
+  modes_of(model_, subject.wants);
   if (!replay_ || !(replay_->subject == subject)) {
     const Device device = optimizer_.device();
     const auto room = [&](const Tensor& x) { return empty(x.shape(), {x.dtype(), device}); };
@@ -165,7 +179,7 @@ std::vector<double> Step::replayed(const Examples& batch, std::optional<double> 
   copy_into(r.batch.targets, batch.targets);
   if (lr) optimizer_.set_lr(*lr);
   (*r.run)();
-  for (const auto& storage : subject.parameters) storage->bump_version();  // a replay writes to them unseen
+  for (const Tensor& p : updated) p.impl().storage->bump_version();  // a replay writes to them unseen
   return r.seen.to_vector<double>();
 }
 

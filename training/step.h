@@ -44,10 +44,10 @@ struct StepOptions {
   int64_t accumulate = 1;                 // parts of equal size that a batch is differentiated in
   std::optional<DType> activations = {};  // what the backward needs is kept in: the model's dtype (none), f32 or bf16
   // On a GPU the third step is written down as a graph, which later ones replay (gpu/steps/captured.h): one call of the
-  // driver for all kernels. Numbers and bits are the same. The objective, and whatever it calls, does the same each time and
-  // reads no number of a tensor; when batches have another shape, the model's mode (train or eval), its tensors or the
-  // optimizer's state others are given, it begins anew. Throws where optimizer.replays() is false, and with `apply`. On
-  // the CPU it means nothing.
+  // driver for all kernels. Numbers and bits are the same. The objective, and whatever it calls, does the same each time
+  // and reads no number of a tensor. It begins anew where batches have another shape, a module another mode (train or
+  // eval), a parameter another storage or another requires_grad, the optimizer another state. Throws where
+  // optimizer.replays() is false, and with `apply`. On the CPU it means nothing.
   bool captured = false;
   // In place of optimizer.step(scale), where the update is more than that.
   std::function<void(double scale)> apply = {};

@@ -4,6 +4,7 @@
 import contextlib
 import io
 import json
+import math
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,7 @@ sys.path[:0] = [str(ROOT / "benchmarks" / "gpu"), str(ROOT / "benchmarks")]
 import run  # noqa: E402
 import sections  # noqa: E402
 import speed  # noqa: E402
+import truth  # noqa: E402
 from sides import Failure, Side  # noqa: E402
 
 BUILD, FORM = Path(sys.argv[1]), sys.argv[2]
@@ -108,6 +110,14 @@ class Script(unittest.TestCase):
             for title in ("Emulated against real", "Residual + norm, backward", "Where a step goes", "Table 3"):
                 self.assertIn(title, page)
             self.assertIn("the device was emulated on the CPU", page)
+
+
+class Truth(unittest.TestCase):
+    def test_losses_that_are_missing_or_no_numbers_are_no_agreement(self):
+        self.assertEqual(truth.deviation([2.0, 4.0], [2.0, 5.0], 2), 0.2)
+        for found, expected in (([2.0], [2.0, 4.0]), ([2.0], [2.0]), ([], []), ([2.0, math.nan], [2.0, 4.0]), ([2.0, 4.0], [2.0, math.nan]),
+                                ([2.0, math.inf], [2.0, math.inf])):
+            self.assertEqual(truth.deviation(found, expected, 2), math.inf)
 
 
 class Parts(unittest.TestCase):

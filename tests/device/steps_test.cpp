@@ -305,8 +305,32 @@ TEST_CASE("a captured step begins anew with other shapes, states and modes") {
     some({.seed = 3}, 3);
     adamw.load_state_dict(copy);
     some({.seed = 4}, 3);
-    task.model->eval();
+    for (const auto& part : task.model->children()) part->eval();
     some({.seed = 5}, 3);
+    task.model->eval();
+    some({.seed = 6}, 3);
+    return losses;
+  };
+  CHECK(run(true) == run(false));
+}
+
+TEST_CASE("a captured step begins anew when a parameter that nobody updates is another tensor") {
+  const auto run = [](bool captured) {
+    Task task = gpt_task();
+    task.model->to(kCuda);
+    nn::Module& frozen = *task.model->children().front();
+    const std::vector<Tensor> all = task.model->parameters();
+    const std::vector<Tensor> updated(all.begin() + std::ssize(frozen.parameters()), all.end());
+    optim::AdamW adamw(updated, {.lr = 0.01});
+    training::Step step(*task.model, adamw, training::cross_entropy_of, {.captured = captured});
+    std::vector<double> losses;
+    for (int i = 0; i < 5; ++i) losses.push_back(step(captured ? task.batches[i] : task.batches[i].on(kCuda)).loss);
+    std::vector<Tensor> before;  // whose memory is not given to the new ones
+    for (const Tensor& p : frozen.parameters()) before.push_back(detach(p));
+    frozen.to(kCpu);
+    for (const Tensor& p : frozen.parameters()) fill(p, 0.5);
+    frozen.to(kCuda);
+    losses.push_back(step(captured ? task.batches[5] : task.batches[5].on(kCuda)).loss);
     return losses;
   };
   CHECK(run(true) == run(false));
