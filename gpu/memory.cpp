@@ -5,14 +5,28 @@
 
 #include "gpu/device.h"
 #include "gpu/recorder.h"
+#include "gpu/stream.h"
 #include "gpu/steps/capture.h"
 
 namespace isonorm::gpu {
 namespace {
 
+// A device that is lost gives no memory either: then that is what is said.
+void check_lost(int index) { check_stream(stream_of(Device{DeviceKind::cuda, index}), cudaGetLastError()); }
+
 class PinnedAllocator final : public Allocator {
  public:
   PinnedAllocator() : Allocator(64, int64_t{8} << 20) {}
+
+  void* allocate(int64_t bytes) override {
+    try {
+      return Allocator::allocate(bytes);
+    } catch (const Error&) {
+      int index = 0;
+      if (cudaGetDevice(&index) == cudaSuccess) check_lost(index);
+      throw;
+    }
+  }
 
  private:
   void* source_allocate(int64_t bytes, int64_t) noexcept override {
@@ -31,6 +45,7 @@ void* DeviceAllocator::allocate(int64_t bytes) {
     return Allocator::allocate(bytes);
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::memory) throw;
+    check_lost(index_);
     const Memory m = memory({DeviceKind::cuda, index_});
     const int64_t limit = of_.limit_;
     throw Error(ErrorKind::memory,
