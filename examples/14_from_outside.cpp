@@ -77,13 +77,13 @@ const nn::Arrangement kSoftNorm{"soft_norm", nn::block_of<SoftNorm>, nn::last_of
 
 int main() try {
   training::TrainingOptions o;
-  o.model = &kBounded, o.optimizer = &kSoftSign, o.residual = kSoftNorm, o.lr = 3e-3, o.steps = 20, o.batch = 4;
+  o.model = &kBounded, o.optimizer = &kSoftSign, o.connection = kSoftNorm, o.lr = 3e-3, o.steps = 20, o.batch = 4;
   o.width = 16, o.depth = 2, o.heads = 2, o.context = 8;
   const equivalence::ProofResult proof = equivalence::prove({.training = o});
   std::printf("%s\n%s\n\n", repeat_command(proof.manifest).c_str(), summary_sentence(proof).c_str());
 
   equivalence::TableOptions grid;
-  grid.residual = kSoftNorm, grid.seeds = 1;
+  grid.connection = kSoftNorm, grid.seeds = 1;
   grid.columns = {{.name = "soft_sign", .title = "soft sign", .optimizer = &kSoftSign, .lr = 3e-3}};
   const equivalence::TableResult table = equivalence::table(grid);
   std::printf("%-31s %-10s %-10s %s\n", title_of(grid.columns[0]).c_str(), "expected", "observed", "because");
@@ -92,7 +92,7 @@ int main() try {
                 cell.because.c_str());
 
   equivalence::Architecture mine = equivalence::architecture("gpt8");
-  mine.name = "mine", mine.model = &kBounded, mine.optimizer = &kSoftSign, mine.residual = kSoftNorm;
+  mine.name = "mine", mine.model = &kBounded, mine.optimizer = &kSoftSign, mine.connection = kSoftNorm;
   equivalence::CertificateOptions options;
   options.architectures = {mine}, options.negative_controls.resize(1), options.resolved.resize(1);
   options.steps = 40;

@@ -9,7 +9,8 @@ namespace isonorm::nn {
 Attention::Attention(const Connection& connection, AttentionOptions o)
     : options_(o),
       qkv_(add("qkv", Linear(connection.stream().width(), 3 * o.heads * o.head_width,
-                             {.bias = o.bias, .reads = &connection}))),
+                             {.bias = o.bias, .reads = connection.maps_readers()}))),
+      inner_norm_(o.inner_norm ? &add("inner_norm", LayerNorm(o.heads * o.head_width, *o.inner_norm)) : nullptr),
       proj_(add("proj", BranchOutput(o.heads * o.head_width, connection.stream(), o.bias, o.branch))) {
   check(o.rotary_base == 0 || o.head_width % 2 == 0, "attention: rotary positions turn pairs of entries, head_width ",
         o.head_width, " is odd");
@@ -24,7 +25,8 @@ Tensor Attention::forward(const Tensor& x) {
     qkv = reshape(qkv, {packed[0], packed[1], 3 * options_.heads, options_.head_width});
     qkv = reshape(rotary(qkv, {.base = options_.rotary_base, .heads = 2 * options_.heads}), packed);
   }
-  return proj_(packed_attention(qkv, options_.heads, {.causal = options_.causal}));
+  const Tensor heads = packed_attention(qkv, options_.heads, {.causal = options_.causal});
+  return proj_(inner_norm_ ? (*inner_norm_)(heads) : heads);
 }
 
 }  // namespace isonorm::nn

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "nn/branch.h"
-#include "nn/residual/connection.h"
+#include "nn/norm.h"
 
 namespace isonorm::nn {
 
@@ -13,6 +13,7 @@ struct AttentionOptions {
   bool bias = true;
   double rotary_base = 0;  // of rotary positions, which turn queries and keys (autograd/ops/rotary.h); 0: none
   BranchOptions branch = {};
+  std::optional<NormLayerOptions> inner_norm = {};  // a LayerNorm of the concatenated heads, before proj (2210.06423)
 };
 
 // Rows of the stream as its connection reads them [batch, time, stored width] -> a branch of the stream. qkv: one
@@ -24,9 +25,13 @@ class Attention : public Module {
   Attention(const Connection& connection, AttentionOptions options);
   Tensor forward(const Tensor& x) override;
 
+  Linear& qkv() const { return qkv_; }
+  Linear& proj() const { return proj_; }
+
  private:
   AttentionOptions options_;
   Linear& qkv_;
+  LayerNorm* inner_norm_;  // null: none
   BranchOutput& proj_;
 };
 

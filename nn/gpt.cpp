@@ -25,17 +25,20 @@ GptOptions complete(GptOptions o) {
 Gpt::Gpt(const GptOptions& o)
     : options(complete(o)),
       stream_(o.transformer.make_stream()),
-      token_(add("token", Embedding(o.vocab, o.transformer.width, {.writes = &stream_}))),
-      position_(o.transformer.positions == Positions::learned
-                    ? &add("position", Embedding(o.context, o.transformer.width, {.writes = &stream_}))
-                    : nullptr),
+      token_(add("token", Embedding(o.vocab, o.transformer.width, {.writes = o.transformer.entry(stream_)}))),
+      position_(
+          o.transformer.positions == Positions::learned
+              ? &add("position", Embedding(o.context, o.transformer.width, {.writes = o.transformer.entry(stream_)}))
+              : nullptr),
       blocks_(add("blocks", Blocks(stream_, options.transformer))),
-      norm_(add("norm", o.transformer.residual.last(stream_, o.transformer.last_norm()))),
+      norm_(add("norm", o.transformer.connection.last(stream_, o.transformer.last_norm()))),
       head_(o.tied
                 ? nullptr
                 : &add("head", Linear(o.transformer.width, o.vocab, {.bias = o.transformer.bias, .reads = &norm_}))) {
-  check(!o.tied || norm_.parameters().empty() || o.transformer.storage == StreamStorage::raw || !stream_.centres(),
-        "gpt: a tied head behind a norm with a gain needs raw storage (the gain shows it the means of the raw rows)");
+  const bool shown = !norm_.parameters().empty() || o.transformer.connection.bare_entry;
+  check(!o.tied || !shown || o.transformer.storage == StreamStorage::raw || !stream_.centres(),
+        "gpt: a tied head behind a norm with a gain, or with connections whose first branch reads the bare embeddings, "
+        "needs raw storage: the means of the raw rows are seen");
 }
 
 Tensor Gpt::features(const Tensor& ids) {

@@ -8,28 +8,41 @@ namespace isonorm::nn {
 Mlp::Mlp(const Connection& connection, MlpOptions o)
     : activation_(o.activation),
       gate_(o.activation == Activation::swiglu
-                ? &add("gate", Linear(connection.stream().width(), o.hidden, {.bias = o.bias, .reads = &connection}))
+                ? &add("gate", Linear(connection.stream().width(), o.hidden,
+                                      {.bias = o.bias, .reads = connection.maps_readers()}))
                 : nullptr),
-      fc1_(add("fc1", Linear(connection.stream().width(), o.hidden, {.bias = o.bias, .reads = &connection}))),
+      fc1_(add("fc1",
+               Linear(connection.stream().width(), o.hidden, {.bias = o.bias, .reads = connection.maps_readers()}))),
+      inner_norm_(o.inner_norm ? &add("inner_norm", LayerNorm(o.hidden, *o.inner_norm)) : nullptr),
       fc2_(add("fc2", BranchOutput(o.hidden, connection.stream(), o.bias, o.branch))) {}
 
-Tensor Mlp::forward(const Tensor& x) {
+std::vector<Linear*> Mlp::linears() const {
+  return gate_ ? std::vector<Linear*>{&fc1_, gate_, &fc2_} : std::vector<Linear*>{&fc1_, &fc2_};
+}
+
+Tensor Mlp::hidden(const Tensor& x) const {
   switch (activation_) {
     case Activation::gelu:
-    case Activation::gelu_tanh: {
-      const Mapped first = fc1_.mapped();
-      const GeluForm form = activation_ == Activation::gelu ? GeluForm::erf : GeluForm::tanh;
-      return fc2_.ending(
-          [&](const Tensor& w2, const Tensor& b2) { return mlp(x, first.weight, first.bias, w2, b2, form); });
-    }
+      return gelu(fc1_(x));
+    case Activation::gelu_tanh:
+      return gelu_tanh(fc1_(x));
     case Activation::relu:
-      return fc2_(relu(fc1_(x)));
+      return relu(fc1_(x));
     case Activation::silu:
-      return fc2_(silu(fc1_(x)));
+      return silu(fc1_(x));
     case Activation::swiglu:
-      return fc2_(silu((*gate_)(x)) * fc1_(x));
+      return silu((*gate_)(x)) * fc1_(x);
   }
   return {};
+}
+
+Tensor Mlp::forward(const Tensor& x) {
+  if (inner_norm_) return fc2_((*inner_norm_)(hidden(x)));
+  if (activation_ != Activation::gelu && activation_ != Activation::gelu_tanh) return fc2_(hidden(x));
+  const Mapped first = fc1_.mapped();  // in one pass
+  const GeluForm form = activation_ == Activation::gelu ? GeluForm::erf : GeluForm::tanh;
+  return fc2_.ending(
+      [&](const Tensor& w2, const Tensor& b2) { return mlp(x, first.weight, first.bias, w2, b2, form); });
 }
 
 }  // namespace isonorm::nn

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "nn/branch.h"
-#include "nn/residual/connection.h"
+#include "nn/norm.h"
 
 namespace isonorm::nn {
 
@@ -16,6 +16,7 @@ struct MlpOptions {
   Activation activation = Activation::gelu;
   bool bias = true;
   BranchOptions branch = {};
+  std::optional<NormLayerOptions> inner_norm = {};  // a LayerNorm of the hidden entries, before fc2 (2210.06423)
 };
 
 // fc2(activation(fc1(x))): a reader [hidden, d], a writer [d, hidden]. swiglu: fc2(silu(gate(x)) * fc1(x)) with a
@@ -25,10 +26,15 @@ class Mlp : public Module {
   Mlp(const Connection& connection, MlpOptions options);
   Tensor forward(const Tensor& x) override;
 
+  std::vector<Linear*> linears() const;  // fc1, gate of swiglu, fc2
+
  private:
+  Tensor hidden(const Tensor& x) const;  // activation(fc1(x))
+
   Activation activation_;
   Linear* gate_;  // of swiglu only
   Linear& fc1_;
+  LayerNorm* inner_norm_;  // null: none
   BranchOutput& fc2_;
 };
 

@@ -36,6 +36,8 @@ StreamForm stream_form(std::string_view name) {
 Stream::Stream(StreamForm form, int64_t width, StreamStorage storage, bool centre_readers)
     : form_(form), width_(width), storage_(storage), centre_readers_(centre_readers) {
   check(width >= 2, "stream: width ", width, " is too small, expected at least 2");
+  check(!centre_readers || form != StreamForm::uncentred_rms_norm, "stream: the rows of ", name_of(form),
+        " have a mean, which centred readers would not see");
 }
 
 Stream Stream::in(MixedPrecision precision) const {

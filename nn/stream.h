@@ -10,7 +10,11 @@
 //   crms_norm       d - 1         first d - 1 rows of PW  A D = A[:, :-1] - A[:, -1]  v / sqrt((|v|^2 + (sum v)^2)/d + eps)
 //   crms_isometric  d - 1         Q^T W                   A Q                         v / sqrt(|v|^2/d + eps)
 //   none            d             W                       A                           v
+//   uncentred_rms_norm  d         W                       A                           v / sqrt(|v|^2/d + eps)
 // clang-format on
+//
+// The last two are models of their own: without norms, and with RMSNorm by definition (Zhang & Sennrich, 1910.07467, as
+// LLaMA has it), whose rows keep their mean. No LayerNorm model is the same function.
 //
 // The maps are differentiable, and bf16 goes through them in f32, rounded once: parameters stay stored as the Pre-LN
 // model has them, and every optimizer follows the Pre-LN trajectory.
@@ -30,29 +34,32 @@
 
 namespace isonorm::nn {
 
-enum class StreamForm { layer_norm, rms_norm, crms_norm, crms_isometric, none };
+enum class StreamForm { layer_norm, rms_norm, crms_norm, crms_isometric, none, uncentred_rms_norm };
 
 // What a form is, a row each in the order of StreamForm.
 struct StreamFormRow {
   StreamForm form;
   const char* name;
   NormKind norm;
-  bool centres;     // writers are projected: the Pre-LN model in other coordinates
+  bool centres;     // writers are projected: the model of layer_norm in other coordinates
   bool compressed;  // d - 1 numbers of a row are stored
 
   constexpr bool known() const { return true; }
   constexpr bool normed() const { return norm != NormKind::none; }
+  constexpr bool layer_norm_model() const { return centres || norm == NormKind::layer; }
 };
 inline constexpr StreamFormRow kStreamFormRows[] = {
     {StreamForm::layer_norm, "layer_norm", NormKind::layer, false, false},
     {StreamForm::rms_norm, "rms_norm", NormKind::rms, true, false},
     {StreamForm::crms_norm, "crms_norm", NormKind::crms, true, true},
     {StreamForm::crms_isometric, "crms_isometric", NormKind::crms_isometric, true, true},
-    {StreamForm::none, "none", NormKind::none, false, false}};
+    {StreamForm::none, "none", NormKind::none, false, false},
+    {StreamForm::uncentred_rms_norm, "uncentred_rms_norm", NormKind::rms, false, false}};
 constexpr const StreamFormRow& row_of(StreamForm f) { return kStreamFormRows[static_cast<size_t>(f)]; }
 constexpr const char* name_of(StreamForm f) { return row_of(f).name; }
 
-// The forms whose rows have a property: all, those with a norm, those that hold the Pre-LN model in other coordinates.
+// The forms whose rows have a property: all, those that hold the model of layer_norm, those that do so in other
+// coordinates.
 template <auto property> constexpr auto forms_that() {
   constexpr auto has = [](const StreamFormRow& row) { return std::invoke(property, row); };
   std::array<StreamForm, std::count_if(std::begin(kStreamFormRows), std::end(kStreamFormRows), has)> forms{};
@@ -62,7 +69,7 @@ template <auto property> constexpr auto forms_that() {
   return forms;
 }
 inline constexpr auto kStreamForms = forms_that<&StreamFormRow::known>();
-inline constexpr auto kNormedForms = forms_that<&StreamFormRow::normed>();
+inline constexpr auto kLayerNormForms = forms_that<&StreamFormRow::layer_norm_model>();
 inline constexpr auto kCentredForms = forms_that<&StreamFormRow::centres>();
 
 // The names of forms; as text "rms_norm, crms_norm", with another separator before the last.

@@ -1,5 +1,7 @@
 #include "nn/transformer.h"
 
+#include "core/view.h"
+
 namespace isonorm::nn {
 
 TransformerOptions TransformerOptions::complete() const {
@@ -12,6 +14,8 @@ TransformerOptions TransformerOptions::complete() const {
   if (o.mlp_width == 0) o.mlp_width = 4 * o.width;
   check(o.head_width > 0 && o.mlp_width > 0, "transformer: head_width ", o.head_width, " and mlp_width ", o.mlp_width,
         " must be positive");
+  check(o.depth > 0 || !o.connection.bare_entry, "transformer: depth 0 with connections ", o.connection.name,
+        ", whose blocks alone have the norms");
   check(o.positions != Positions::rotary || o.rotary_base > 0, "transformer: rotary base ", o.rotary_base,
         " is not positive");
   check(o.precision.stream == Precision::full || o.precision.products == Precision::bf16,
@@ -21,7 +25,7 @@ TransformerOptions TransformerOptions::complete() const {
 }
 
 Block::Block(const Stream& stream, const TransformerOptions& o, int64_t index)
-    : Block(o, o.residual.block(stream, o.block_norm(), index, o.depth)) {}
+    : Block(o, o.connection.block(stream, o.block_norm(), index, o.depth)) {}
 
 Block::Block(const TransformerOptions& o, BlockConnections connections)
     : norm1_(add("norm1", std::move(connections.attention))),
@@ -30,10 +34,25 @@ Block::Block(const TransformerOptions& o, BlockConnections connections)
                                            .causal = o.causal,
                                            .bias = o.bias,
                                            .rotary_base = o.positions == Positions::rotary ? o.rotary_base : 0,
-                                           .branch = o.branch}))),
+                                           .branch = o.branch,
+                                           .inner_norm = o.inner_norm()}))),
       norm2_(add("norm2", std::move(connections.mlp))),
-      mlp_(add("mlp",
-               Mlp(norm2_, {.hidden = o.mlp_width, .activation = o.activation, .bias = o.bias, .branch = o.branch}))) {}
+      mlp_(add("mlp", Mlp(norm2_, {.hidden = o.mlp_width,
+                                   .activation = o.activation,
+                                   .bias = o.bias,
+                                   .branch = o.branch,
+                                   .inner_norm = o.inner_norm()}))) {
+  if (o.connection.initialise) o.connection.initialise(weights(), o.depth);
+}
+
+BlockWeights Block::weights() const {
+  const Tensor qkv = detach(attn_.qkv().weight);
+  const int64_t inner = qkv.size(0) / 3;
+  const auto third = [&](int64_t i) { return detached::narrow(qkv, 0, i * inner, inner); };
+  BlockWeights w{third(0), third(1), third(2), detach(attn_.proj().weight), {}};
+  for (const Linear* linear : mlp_.linears()) w.mlp.push_back(detach(linear->weight));
+  return w;
+}
 
 void Block::operator()(Residual& r) {
   Scope scope(name());

@@ -28,23 +28,29 @@ struct TransformerOptions {
   bool bias = true;           // biases in the linear maps
   double eps = 1e-5;          // of every norm
   bool final_norm = true;     // false: the head reads the bare stream, which breaks the equivalence of the forms;
-                              // without meaning in post_norm, whose last sub-layer ends with a norm
+                              // without meaning in post_ln and deepnorm, whose last sub-layer ends with a norm
   BranchOptions branch = {};  // dropout, stochastic depth (its probability grows linearly over the blocks), layer scale
   bool centre_readers = false;  // readers used with zero row sums: the same function, less error in f32 and bf16
   StreamForm stream = StreamForm::layer_norm;
   StreamStorage storage = StreamStorage::raw;
-  Arrangement residual = kPreNorm;
+  Arrangement connection = kPreLn;
   MixedPrecision precision = {};  // of f32 parameters: what is computed and kept in bf16
 
   // The same with the zeros replaced. Throws where a size is not positive, width does not divide by heads, or the stream
   // is of bf16 and the products are not.
   TransformerOptions complete() const;
   Stream make_stream() const { return Stream(stream, width, storage, centre_readers).in(precision); }
+  // That which embeddings are written to; null where they are not mapped.
+  const Stream* entry(const Stream& stream) const { return connection.bare_entry ? nullptr : &stream; }
   StreamNormOptions block_norm() const { return {.eps = eps, .affine = affine}; }
+  // Of the norms inside of the branches, where the arrangement has them.
+  std::optional<NormLayerOptions> inner_norm() const {
+    return connection.inner_norms ? std::optional(NormLayerOptions{.eps = eps, .affine = affine}) : std::nullopt;
+  }
   StreamNormOptions last_norm() const { return {.eps = eps, .affine = affine && final_norm, .normalize = final_norm}; }
 };
 
-// Attention, then the MLP, each on its connection: x <- x + attention(norm1(x)); x <- x + mlp(norm2(x)) in pre_norm.
+// Attention, then the MLP, each on its connection: x <- x + attention(norm1(x)); x <- x + mlp(norm2(x)) in pre_ln.
 // `index` counts the blocks of the stack from 0.
 class Block : public Module {
  public:
@@ -53,6 +59,7 @@ class Block : public Module {
 
  private:
   Block(const TransformerOptions& options, BlockConnections connections);
+  BlockWeights weights() const;
 
   Connection& norm1_;
   Attention& attn_;

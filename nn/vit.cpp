@@ -22,18 +22,19 @@ Vit::Vit(const VitOptions& o)
     : options(complete(o)),
       stream_(o.transformer.make_stream()),
       patch_(add("patch", Linear(o.patch * o.patch * o.channels, o.transformer.width,
-                                 {.bias = o.transformer.bias, .writes = &stream_}))),
+                                 {.bias = o.transformer.bias, .writes = o.transformer.entry(stream_)}))),
       position_(o.transformer.positions != Positions::learned
                     ? Tensor()
-                    : add_parameter(
-                          "position",
-                          init::normal({(o.image / o.patch) * (o.image / o.patch), stream_.parameter_width()}, 0, 1),
-                          Role::writer, 1)),
-      cls_(o.mean_pool ? Tensor()
-                       : add_parameter("cls", init::normal({stream_.parameter_width()}, 0, 1), Role::writer, 0)),
+                    : add_parameter("position",
+                                    init::normal({(o.image / o.patch) * (o.image / o.patch), entry_width()}, 0, 1),
+                                    entry_role(), 1)),
+      cls_(o.mean_pool ? Tensor() : add_parameter("cls", init::normal({entry_width()}, 0, 1), entry_role(), 0)),
       blocks_(add("blocks", Blocks(stream_, options.transformer))),
-      norm_(add("norm", o.transformer.residual.last(stream_, o.transformer.last_norm()))),
+      norm_(add("norm", o.transformer.connection.last(stream_, o.transformer.last_norm()))),
       head_(add("head", Linear(o.transformer.width, o.classes, {.bias = o.transformer.bias, .reads = &norm_}))) {}
+
+int64_t Vit::entry_width() const { return entry() ? stream_.parameter_width() : stream_.width(); }
+Tensor Vit::entered(const Tensor& p, int dim) const { return entry() ? stream_.write(p, dim) : p; }
 
 Tensor Vit::forward(const Tensor& images) {
   check(images.rank() == 4 && images.size(1) == options.image && images.size(2) == options.image &&
@@ -43,9 +44,9 @@ Tensor Vit::forward(const Tensor& images) {
   const MixedPrecision& precision = stream_.precision();
   const Tensor patches = patchify(cast(images, precision.branch_dtype(images.dtype())), options.patch);
   Tensor tokens = cast(patch_(patches), patch_.weight.dtype());
-  if (position_.defined()) tokens = tokens + stream_.write(position_, 1);
+  if (position_.defined()) tokens = tokens + entered(position_, 1);
   if (cls_.defined()) {
-    const Tensor row = expand(stream_.write(cls_, 0), {images.size(0), 1, stream_.stored_width()});
+    const Tensor row = expand(entered(cls_, 0), {images.size(0), 1, tokens.size(-1)});
     tokens = cat({row, tokens}, 1);
   }
   Residual r{cast(tokens, precision.stream_dtype(tokens.dtype())), {}};

@@ -26,6 +26,11 @@ class Vit : public Module {
   const VitOptions options;
 
  private:
+  const Stream* entry() const { return options.transformer.entry(stream_); }
+  Role entry_role() const { return entry() ? Role::writer : Role::neutral; }
+  int64_t entry_width() const;  // of position and cls
+  Tensor entered(const Tensor& parameter, int dim) const;
+
   Stream stream_;
   Linear& patch_;
   Tensor position_, cls_;

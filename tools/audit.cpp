@@ -95,7 +95,8 @@ Verb add_audit(CLI::App& app) {
                       "weights that isonorm train or convert wrote; the file says what model it holds, a file that "
                       "does not takes the options below (default: initial weights)");
   add_model_options(*command, m);
-  add_shown_only(*command);
+  add_shown_only(*command, "--connection", nn::kPreLn.name);
+  add_shown_only(*command, "--precision", name_of(nn::Precision::full));
   command->add_option("--vocab", m.vocab, text(training::models_with("vocab"), ": letters of its alphabet"))
       ->capture_default_str();
   command->add_option("--batch", m.batch, "made examples that are looked at")->capture_default_str();

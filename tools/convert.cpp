@@ -243,7 +243,7 @@ int run(const ConvertOptions& o) {
 Verb add_convert(CLI::App& app) {
   CLI::App* command = app.add_subcommand("convert", "Convert a checkpoint to another form of its residual stream");
   auto o = std::make_shared<ConvertOptions>();
-  const CLI::Validator form(one_of(nn::kNormedForms), "FORM");
+  const CLI::Validator form(one_of(nn::kLayerNormForms), "FORM");
   command->add_option("IN", o->in, "a checkpoint of isonorm train, or a safetensors file")->required();
   command->add_option("OUT", o->out, "the safetensors file to write; it appears whole and verified, or not")
       ->required();

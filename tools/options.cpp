@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/system/parallel.h"
 #include "gpu/device.h"
+#include "nn/residual/all.h"
 #include "tools/output.h"
 
 namespace isonorm::tools {
@@ -124,15 +125,17 @@ void add_model_options(CLI::App& command, training::TrainingOptions& o) {
   command.add_option("--eps", o.eps, "added inside the root of every norm")->capture_default_str();
 }
 
-void add_shown_only(CLI::App& command) {
-  for (const auto& [option, only] :
-       {std::pair{"--residual", nn::kPreNorm.name}, {"--precision", name_of(nn::Precision::full)}}) {
-    const auto read = [option = option, only = only](const std::string& word) {
-      if (word != only)
-        throw CLI::ValidationError(option, text("\"", word, "\" is not ", only, ", of which alone this is shown"));
-    };
-    command.add_option_function<std::string>(option, read)->group("");  // no choice that --help would offer
-  }
+void add_shown_only(CLI::App& command, const char* option, const char* only) {
+  const auto read = [=](const std::string& word) {
+    if (word != only)
+      throw CLI::ValidationError(option, text("\"", word, "\" is not ", only, ", of which alone this is shown"));
+  };
+  command.add_option_function<std::string>(option, read)->group("");  // no choice that --help would offer
+}
+
+void add_connection(CLI::App& command, nn::Arrangement& connection) {
+  add_choice(command, "--connection", connection, {std::begin(nn::kArrangements), std::end(nn::kArrangements)},
+             "how norms and sub-layers hang on the residual stream");
 }
 
 void add_precision(CLI::App& command, nn::MixedPrecision& precision) {

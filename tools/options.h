@@ -20,9 +20,11 @@ void add_model(CLI::App& command, const training::ModelRow*& model);
 // --no-bias --affine --eps.
 void add_model_options(CLI::App& command, training::TrainingOptions& o);
 
-// Adds --residual and --precision to a verb whose statement is shown of pre_norm and of full precision alone: another
-// word is refused with that reason.
-void add_shown_only(CLI::App& command);
+// Adds an option to a verb whose statement is shown of this choice alone: another word is refused with that reason.
+void add_shown_only(CLI::App& command, const char* option, const char* only);
+
+// Adds --connection.
+void add_connection(CLI::App& command, nn::Arrangement& connection);
 
 // Adds --precision and --stream-precision; check_precision() throws UsageError where they do not go with --dtype or with
 // each other.

@@ -168,7 +168,8 @@ Verb add_prove(CLI::App& app) {
       ->delimiter(',')
       ->capture_default_str();
   add_shared_options(*command, o->proof.training);
-  add_shown_only(*command);
+  add_connection(*command, o->proof.training.connection);
+  add_shown_only(*command, "--precision", name_of(nn::Precision::full));
   add_regime_options(*command, o->proof.training);
   command->add_option("--controls", o->proof.controls, "runs of layer_norm moved by one ulp")->capture_default_str();
   add_device_option(*command, "--against",

@@ -149,14 +149,16 @@ Verb add_table(CLI::App& app) {
   command->add_option("--optimizers", o->optimizers, "columns, separated by commas (default: all)")->delimiter(',');
   command->add_option("--steps", o->table.steps, "training steps of every run")->capture_default_str();
   command->add_option("--seeds", o->table.seeds, "repetitions with other weights and batches")->capture_default_str();
+  command->add_option("--depth", o->table.depth, "Transformer blocks")->capture_default_str();
   add_threads(*command, o->table.threads);
   add_device(*command, o->table.device);
-  add_shown_only(*command);
+  add_connection(*command, o->table.connection);
+  add_shown_only(*command, "--precision", name_of(nn::Precision::full));
   CLI::Option* full = command->add_flag(
       "--full", o->full,
       "four grids: gpt, gpt with affine norms, gpt with a tied head, vit (on made images where Fashion-MNIST is not "
       "installed)");
-  for (const char* other : {"--model", "--data"}) full->excludes(other);
+  for (const char* other : {"--model", "--data", "--connection"}) full->excludes(other);
   command->add_flag("--predicates", o->predicates,
                     "print what each optimizer's update was measured to depend on, from which the expectations follow, "
                     "and train nothing");
@@ -175,6 +177,8 @@ Verb add_table(CLI::App& app) {
   return {command, [o, command] {
             for (const auto& [name, value] : {std::pair{"--steps", o->table.steps}, {"--seeds", o->table.seeds}})
               if (value < 1) throw UsageError(text(name, ": ", value, " is not a whole number from 1 on"));
+            if (o->table.depth < 1)
+              throw UsageError(text("--depth: ", o->table.depth, " is not a whole number from 1 on"));
             check_threads(*command, o->table.threads);
             check_device(o->table.device);
             for (const std::string& name : o->optimizers) {

@@ -3,7 +3,6 @@
 
 #include "core/error.h"
 #include "core/system/parallel.h"
-#include "nn/residual/all.h"
 #include "tools/interrupt.h"
 #include "tools/proof_text.h"
 #include "tools/training.h"
@@ -54,8 +53,7 @@ Verb add_train(CLI::App& app) {
              "in which they wait for the backward (default: that of --dtype; bf16 of f32: in half the space)");
   command->add_flag("--captured", o->captured,
                     "with --device cuda: a step is written down as a CUDA graph and done again by one launch");
-  add_choice(*command, "--residual", o->training.residual, {std::begin(nn::kArrangements), std::end(nn::kArrangements)},
-             "residual connections; post_norm, which needs --form layer_norm, is of the original Transformer");
+  add_connection(*command, o->training.connection);
   add_precision(*command, o->training.precision);
   command->add_option("--checkpoint", o->checkpoint, "file to go on from where it exists, and to save to");
   command->add_flag("--extend", o->extend,

@@ -71,7 +71,8 @@ void Training::begin() {
 }
 
 void Training::resume() {
-  const auto [checkpoint, from] = load_newest_checkpoint(o_.checkpoint);
+  auto [checkpoint, from] = load_newest_checkpoint(o_.checkpoint);
+  checkpoint.values = training::with_present_names(std::move(checkpoint.values));
   checkpoint_is_good_ = from == o_.checkpoint;
   const int64_t step = integer_at(checkpoint.values, "step");
   identity_ = continued(checkpoint, from, step, identity_, o_.extend);

@@ -20,7 +20,7 @@ constexpr const char* kPrecisions[] = {"precision", "stream-precision"};  // a m
 // pre-norm connections and full precision.
 std::string said(const Metadata& values, const std::string& name) {
   if (const auto at = values.find(name); at != values.end()) return at->second;
-  if (name == "residual") return nn::kPreNorm.name;
+  if (name == "connection") return nn::kPreLn.name;
   if (std::ranges::count(kPrecisions, name) > 0) return name_of(nn::Precision::full);
   return name == "activations" ? text_at(values, "dtype") : "nothing";
 }
@@ -31,9 +31,9 @@ constexpr std::string_view kFreeOfInit[] = {"model.stream", "model.storage", "mo
 
 // The options of two models, whatever coordinates their streams are in.
 void check_same_model(const training::ModelOptions& file, const training::ModelOptions& asked) {
-  const bool normless = file.transformer().stream == nn::StreamForm::none;
-  check(normless == (asked.transformer().stream == nn::StreamForm::none), "its model has ",
-        normless ? "no norms, this one has" : "norms, this one has none");
+  const nn::StreamFormRow &theirs = row_of(file.transformer().stream), &ours = row_of(asked.transformer().stream);
+  check(theirs.form == ours.form || (theirs.layer_norm_model() && ours.layer_norm_model()), "its stream is ",
+        theirs.name, ", asked for is ", ours.name, ", which is another function");
   const Metadata other = file.description();
   for (const auto& [name, value] : asked.description()) {
     const auto at = other.find(name);
@@ -50,7 +50,7 @@ Metadata identity(const training::Manifest& manifest, const std::string& init) {
   for (const auto& [name, value] : manifest.options)
     if (name != "data" && name != "init" && name != "threads" && name != "device") m.emplace(name, value);
   m.emplace("data", "sha256:" + manifest.data_sha256);  // wherever it lies
-  m.emplace("residual", nn::kPreNorm.name);             // where the manifest is silent
+  m.emplace("connection", nn::kPreLn.name);             // where the manifest is silent
   for (const char* p : kPrecisions) m.emplace(p, name_of(nn::Precision::full));
   if (!init.empty()) m.emplace("init", "sha256:" + io::sha256_of_files({init}));
   return m;
@@ -86,7 +86,7 @@ TensorMap initial_weights(const std::string& path, const nn::Module& model, DTyp
   if (!file.description.empty()) {
     const Scope scope(path);
     const nn::StreamForm stored = training::stored_form(training::ModelOptions(file.description));
-    if (stored != nn::StreamForm::layer_norm && stored != nn::StreamForm::none) {
+    if (row_of(stored).centres) {
       ModelConversion raw = convert_model(file, nn::StreamForm::layer_norm);
       file.state = std::move(raw.conversion.exact), file.description = std::move(raw.description);
     }

@@ -20,12 +20,12 @@ bool listed(const nn::Arrangement& row) {
 }
 
 bool from_outside(const TrainingOptions& o) {
-  return !listed(*o.model) || !listed(*o.optimizer) || !listed(o.residual);
+  return !listed(*o.model) || !listed(*o.optimizer) || !listed(o.connection);
 }
 
 std::string rows_text(const TrainingOptions& o) {
   return text(name_and_origin(*o.optimizer), listed(*o.model) ? "" : text(", model ", name_and_origin(*o.model)),
-              listed(o.residual) ? "" : text(", connections ", name_and_origin(o.residual)));
+              listed(o.connection) ? "" : text(", connections ", name_and_origin(o.connection)));
 }
 
 void check_rows(const TrainingOptions& o) {
@@ -36,8 +36,8 @@ void check_rows(const TrainingOptions& o) {
         m.name, " lacks what row_of() makes");
   check(o.optimizer->name && o.optimizer->make && o.optimizer->note, "optimizer: the row ",
         o.optimizer->name ? o.optimizer->name : "without a name", " lacks its name, make or note");
-  check(o.residual.name && o.residual.block && o.residual.last, "connections: the row ",
-        o.residual.name ? o.residual.name : "without a name", " lacks its name, block or last");
+  check(o.connection.name && o.connection.block && o.connection.last, "connections: the row ",
+        o.connection.name ? o.connection.name : "without a name", " lacks its name, block or last");
 }
 
 }  // namespace isonorm::training

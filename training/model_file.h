@@ -31,8 +31,12 @@ struct OpenModelFile {
 OpenModelFile open_model_file(const std::string& path);
 ModelFile load_model_file(const std::string& path);
 
-// A checkpoint says twice how its sub-layers are arranged: what it was trained with ("residual") and what its model is
-// ("model.residual"); where it is silent, in pre_norm. Throws where the two differ. values: Checkpoint::values.
+// Metadata or Checkpoint::values of an older file under the names of today: what is "connection" was "residual", and
+// "pre_ln" and "post_ln" were "pre_norm" and "post_norm". A file that uses both names keeps the old one, too.
+Metadata with_present_names(Metadata values);
+
+// A checkpoint says twice how its sub-layers are arranged: what it was trained with ("connection") and what its model is
+// ("model.connection"); where it is silent, in pre_ln. Throws where the two differ. values: Checkpoint::values.
 void check_one_arrangement(const Metadata& values);
 
 }  // namespace isonorm::training

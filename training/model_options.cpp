@@ -32,7 +32,7 @@ const ModelRow& row_of_kind(const Metadata& description, ModelList models) {
 template <class T, class F> void visit_shared(T& o, nn::TransformerOptions& t, F&& f) {
   f(o.width, t.width), f(o.depth, t.depth), f(o.heads, t.heads), f(o.head_width, t.head_width), f(o.mlp, t.mlp_width);
   f(o.activation, t.activation), f(o.positions, t.positions), f(o.affine, t.affine), f(o.bias, t.bias);
-  f(o.eps, t.eps), f(o.final_norm, t.final_norm), f(o.branch, t.branch), f(o.residual, t.residual),
+  f(o.eps, t.eps), f(o.final_norm, t.final_norm), f(o.branch, t.branch), f(o.connection, t.connection),
       f(o.precision, t.precision);
 }
 
@@ -157,18 +157,15 @@ Tensor ModelOptions::inputs(int64_t rows, uint64_t seed) const {
 Metadata describe(const nn::Module& model, ModelList models) {
   const std::optional<ModelOptions> options = ModelOptions::of(model, models);
   check(options.has_value(), "describe: the model is none of those that are listed");
-  const nn::Arrangement& residual = options->transformer().residual;
-  check(listed(residual), "describe: the connections ", name_and_origin(residual), " are none that a file can name");
+  const nn::Arrangement& connection = options->transformer().connection;
+  check(listed(connection), "describe: the connections ", name_and_origin(connection),
+        " are none that a file can name");
   return options->as_written();
 }
 
-void check_provable(const nn::Arrangement& residual) {
-  if (listed(residual)) check_pre_norm(residual);
-}
-
-void check_pre_norm(const nn::Arrangement& residual) {
-  check(residual == nn::kPreNorm, "the model's residual connections are ", residual.name,
-        ", expected pre_norm, of which alone it is shown that the forms are one function");
+void check_pre_ln(const nn::Arrangement& connection) {
+  check(connection == nn::kPreLn, "the model's connections are ", connection.name,
+        ", expected pre_ln, whose weights alone can be carried from form to form here");
 }
 
 void check_full_precision(const nn::MixedPrecision& precision, const char* verb) {
@@ -178,7 +175,7 @@ void check_full_precision(const nn::MixedPrecision& precision, const char* verb)
 
 nn::StreamForm stored_form(const ModelOptions& options) {
   const nn::TransformerOptions& t = options.transformer();
-  const bool raw = t.storage == nn::StreamStorage::raw && t.stream != nn::StreamForm::none;
+  const bool raw = t.storage == nn::StreamStorage::raw && row_of(t.stream).layer_norm_model();
   return raw ? nn::StreamForm::layer_norm : t.stream;
 }
 

@@ -63,12 +63,8 @@ class ModelOptions {
 // Throws where no row is of its type, and where its connections are a program's own.
 Metadata describe(const nn::Module& model, ModelList models = kModels);
 
-// Throws where the arrangement is listed and not pre_norm. One of a program's own is held against itself in the other
-// forms, and what comes out is measured.
-void check_provable(const nn::Arrangement& residual);
-
-// Throws where the arrangement is not pre_norm, of which alone it is shown that the forms are one function.
-void check_pre_norm(const nn::Arrangement& residual);
+// Throws where the arrangement is not pre_ln, whose weights alone are carried from form to form.
+void check_pre_ln(const nn::Arrangement& connection);
 
 // Throws, as `verb`, where a training computes in mixed precision: what the forms' rounding is held against is known for
 // one dtype throughout.

@@ -16,11 +16,11 @@ namespace isonorm::training {
 // it stands here too.
 template <class F> void visit_options(nn::TransformerOptions& o, F&& f) {
   auto& [width, depth, heads, head_width, mlp_width, activation, positions, rotary_base, causal, affine, bias, eps,
-         final_norm, branch, centre_readers, stream, storage, residual, precision] = o;
+         final_norm, branch, centre_readers, stream, storage, connection, precision] = o;
   f("width", width), f("depth", depth), f("heads", heads), f("head_width", head_width), f("mlp_width", mlp_width);
   f("activation", activation), f("positions", positions), f("rotary_base", rotary_base), f("causal", causal);
   f("affine", affine), f("bias", bias), f("eps", eps), f("final_norm", final_norm);
-  f("centre_readers", centre_readers), f("stream", stream), f("storage", storage), f("residual", residual);
+  f("centre_readers", centre_readers), f("stream", stream), f("storage", storage), f("connection", connection);
   auto& [dropout, stochastic_depth, layer_scale, recentring] = branch;
   f("dropout", dropout), f("stochastic_depth", stochastic_depth), f("layer_scale", layer_scale);
   f("recentring", recentring);
@@ -28,7 +28,7 @@ template <class F> void visit_options(nn::TransformerOptions& o, F&& f) {
 }
 
 // Options that came after files were written: a file without the entry means the default.
-inline constexpr std::string_view kLaterOptions[] = {"residual", "precision", "stream_precision"};
+inline constexpr std::string_view kLaterOptions[] = {"connection", "precision", "stream_precision"};
 
 // The names of an enumeration's values, in the order of the values.
 template <class E> struct ValueNames;

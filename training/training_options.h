@@ -57,7 +57,7 @@ struct TrainingOptions {
   bool mean_pool = false;  // vit: pools the mean of the tokens instead of a class token's row
   bool final_norm = true;  // false: the head reads the bare stream
   nn::BranchOptions branch = {};
-  nn::Arrangement residual = nn::kPreNorm;  // proofs are of pre_norm, and of a program's own
+  nn::Arrangement connection = nn::kPreLn;  // listed ones (nn/residual/all.h), or a program's own
 
   nn::MixedPrecision precision = {};  // of a dtype f32; proofs and tables are of full precision
 

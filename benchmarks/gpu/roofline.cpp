@@ -164,7 +164,7 @@ int main(int argc, char** argv) {
     gpu::emulated::runtime_settings().dry = !executed;
     gpu::emulated::runtime_settings().memory = size_t{141} << 30;  // an H200's
     if (forms.empty())
-      for (nn::StreamForm f : nn::kNormedForms) forms.emplace_back(nn::name_of(f));
+      for (nn::StreamForm f : nn::kLayerNormForms) forms.emplace_back(nn::name_of(f));
     Case c = *std::find_if(std::begin(kCases), std::end(kCases), [&](const Case& k) { return k.name == name; });
     if (batch > 0) c.batch = batch;
     json all;

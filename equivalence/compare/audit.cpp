@@ -170,7 +170,7 @@ int64_t AuditResult::directions() const {
 AuditResult audit(const training::TrainingOptions& options, const TensorMap& weights) {
   check(options.batch > 0 && options.vocab > 0 && options.context > 0, "audit: ", options.batch, " examples of ",
         options.context, " among ", options.vocab, " characters, expected at least 1 of each");
-  training::check_pre_norm(options.residual);
+  training::check_pre_ln(options.connection);
   return Auditor(options, weights).run();
 }
 

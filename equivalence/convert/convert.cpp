@@ -174,7 +174,8 @@ class Converter {
 }  // namespace
 
 void check_forms(StreamForm from, StreamForm to) {
-  check(to != StreamForm::none, "convert: a stream with norms has no form without");
+  check(row_of(to).normed(), "convert: a stream with norms has no form without");
+  check(row_of(to).layer_norm_model(), "convert: ", nn::name_of(to), " is no form of a LayerNorm model");
   check(to != from, "convert: the checkpoint has the form ", nn::name_of(to), " already");
 }
 

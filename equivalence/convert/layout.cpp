@@ -40,7 +40,7 @@ Layout layout_of(const nn::Module& module) {
     const auto* norm = dynamic_cast<const nn::StreamNorm*>(&m);
     if (!norm) return;
     check(dynamic_cast<const nn::PreNorm*>(norm), "layout: '", path.substr(0, path.size() - 1),
-          "' is no connection of pre_norm, whose forms alone are known");
+          "' is no connection of pre_ln, whose forms alone are known");
     const std::string name = path.substr(0, path.size() - 1);
     check(!stream || same(*stream, norm->stream()), "layout: norm '", name, "' belongs to another stream");
     stream = &norm->stream();
@@ -54,7 +54,7 @@ Layout layout_of(const nn::Module& module) {
   });
   check(stream != nullptr, "layout: the model has no norm of a stream");
   layout.width = stream->width();
-  const bool raw = stream->storage() == nn::StreamStorage::raw && stream->form() != nn::StreamForm::none;
+  const bool raw = stream->storage() == nn::StreamStorage::raw && row_of(stream->form()).layer_norm_model();
   layout.form = raw ? nn::StreamForm::layer_norm : stream->form();
 
   std::map<std::string, Place> readers;

@@ -27,14 +27,14 @@ training::TrainingOptions model_options(const TableOptions& o, int seed) {
   training::TrainingOptions p;
   p.model = o.model;
   p.data = o.data;
-  p.residual = o.residual;
+  p.connection = o.connection;
   p.affine = o.affine;
   p.tied = o.tied;
   p.steps = o.steps;
   p.warmup = 0;
   p.batch = 4;
   p.width = 8;
-  p.depth = 2;
+  p.depth = o.depth;
   p.heads = 2;
   p.mlp = 16;
   p.context = 6;
@@ -155,7 +155,6 @@ TableResult table(const TableOptions& o, const std::function<bool(const TablePro
           " lacks its name, title or optimizer");
   check_distinct(o.rows, "the variant");
   check_distinct(o.columns, "the optimizer");
-  training::check_provable(o.residual);
   if (o.threads > 0) set_num_threads(o.threads);
   const auto begin = std::chrono::steady_clock::now();
   const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
@@ -169,7 +168,7 @@ TableResult table(const TableOptions& o, const std::function<bool(const TablePro
   for (const Recipe& r : o.columns) result.predicates.push_back(predicates_of(starts[0], r));
   result.visible = visible_of(starts[0]);
   check(result.visible.affine == o.affine, "table: asked for are norms with a learned gain, and those of ",
-        o.residual.name, " have none");
+        o.connection.name, " have none");
   for (const Variant& v : o.rows)
     for (size_t c = 0; c < o.columns.size(); ++c) {
       const Derived e = expectation(v, result.predicates[c], result.visible);

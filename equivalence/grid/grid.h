@@ -14,11 +14,12 @@ namespace isonorm::equivalence {
 
 struct TableOptions {
   const training::ModelRow* model = &training::kGpt;
-  nn::Arrangement residual = nn::kPreNorm;  // or one of a program's own
+  nn::Arrangement connection = nn::kPreLn;  // or one of a program's own
   std::string data;                         // as in ProofOptions; gpt without data trains on random tokens
   bool affine = false;                      // norms with learned gain and bias
   bool tied = false;                        // gpt: the head reads with the token table
   bool made = false;                        // vit: on images made from the seed, of 14 x 14 pixels, instead of data
+  int64_t depth = 2;                        // Transformer blocks
   int steps = 20;
   int seeds = 3;
   int controls = 4;      // runs of Pre-LN moved by one ulp, per recipe and seed

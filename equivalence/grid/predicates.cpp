@@ -20,7 +20,8 @@ namespace {
 using nn::Parameter;
 using nn::Role;
 
-constexpr double kLeast = 1e-6;  // of a deviation that is not rounding
+constexpr double kLeast = 1e-6;   // of a deviation that is not rounding
+constexpr double kWeights = 0.3;  // the deviation of drawn weights; their mean is half of it
 
 // Everything about one seed: parameters without values, a history and its track, and what rounding does to them.
 class Measurement {
@@ -59,7 +60,8 @@ class Measurement {
   // P G = G, blind rows of G zero.
   History draw(int steps) {
     History h;
-    for (const Parameter& p : like_) h.weights.push_back(randn(p.tensor.shape(), f64_, draw_) * 0.3 + 0.15);
+    for (const Parameter& p : like_)
+      h.weights.push_back(randn(p.tensor.shape(), f64_, draw_) * kWeights + kWeights / 2);
     for (int t = 0; t < steps; ++t) h.gradients.push_back(noise(true));
     return h;
   }
@@ -74,12 +76,14 @@ class Measurement {
     return out;
   }
 
+  // By an ulp of the largest entry, or of what entries are like where a tensor's few are small by chance.
   History jittered() {
-    const auto move = [&](const Tensor& x, const Parameter&) {
-      const Tensor up = sign(randn(x.shape(), f64_, draw_));
-      return x + up * (largest_entry(x) * epsilon(DType::f64));
+    const auto move = [&](double like) {
+      return [this, like](const Tensor& x, const Parameter&) {
+        return x + sign(randn(x.shape(), f64_, draw_)) * (std::max(largest_entry(x), like) * epsilon(DType::f64));
+      };
     };
-    return changed(like_, history_, move, move);
+    return changed(like_, history_, move(kWeights), move(size_));
   }
 
   // m along the stream's axis, of parameters of that role; zeros elsewhere.

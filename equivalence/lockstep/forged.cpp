@@ -10,6 +10,9 @@
 namespace isonorm::equivalence {
 namespace {
 
+bool makes_embeddings(const nn::Parameter& p) {
+  return !p.name.starts_with("blocks.") && !p.name.starts_with("head.") && !p.name.starts_with("norm.");
+}
 bool belongs_to_norm(const nn::Parameter& p) { return p.name.find("norm") != std::string::npos; }
 
 }  // namespace
@@ -25,6 +28,9 @@ void Forged::exchange_batch(int step, training::Examples examples) {
 
 void Forged::start_from(const nn::Module& raw) {
   Trainee::start_from(raw);
+  if (forgery_ == Forgery::centred_entry)
+    for (const nn::Parameter& p : model().named_parameters())
+      if (makes_embeddings(p)) copy_into(detach(p.tensor), nn::recentre(detach(p.tensor), p.stream_dim));
   if (forgery_ != Forgery::weight && forgery_ != Forgery::row) return;
   const NoGrad no_grad;
   const Tensor w = model().state_dict().at("blocks.0.mlp.fc2.weight"), row = select(w, 0, 0);

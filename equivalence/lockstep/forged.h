@@ -14,6 +14,7 @@ enum class Forgery {
   batch,             // at one step it sees another batch
   frozen_gains,      // gains and biases of norms are not trained
   uncorrected_head,  // the head reads the stored table as it is (gpt)
+  centred_entry,     // it begins with centred embeddings, though the first branch reads them as they are
 };
 
 // A trainee that does something else than its options say.

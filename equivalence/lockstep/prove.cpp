@@ -136,7 +136,6 @@ ProofResult prove(const ProofOptions& options, const ProgressCallback& progress)
   const training::TrainingOptions& o = options.training;
   check(o.step_count() > 0 && o.batch > 0, "prove: ", o.step_count(), " steps of ", o.batch,
         " examples, expected at least 1 of each");
-  training::check_provable(options.training.residual);
   training::check_full_precision(options.training.precision, "prove");
   check(options.controls > 0, "prove: ", options.controls, " controls, expected at least 1");
   for (const std::string& form : options.forms)

@@ -16,16 +16,20 @@ struct WrongTraining {
 std::vector<WrongTraining> wrong_trainings(const training::TrainingOptions& o) {
   constexpr const char* kExchanged = "one batch exchanged";
   // Of a program's own model one form is certain to be the reference's function: the reference's.
-  if (!listed(*o.model) || !training::listed(o.residual))
+  if (!listed(*o.model) || !training::listed(o.connection))
     return {{raw_variant(nn::StreamForm::layer_norm), Forgery::batch, kExchanged}};
   std::vector<WrongTraining> all;
   if ((o.tied && o.affine) || o.branch.dropout > 0 || o.branch.layer_scale > 0) {
-    all.push_back({variant("raw_crms_norm"), Forgery::batch, kExchanged});
+    // A gain behind the sum is of d entries, which crms_norm does not hold.
+    all.push_back(
+        {variant(o.affine && o.connection.bare_entry ? "raw_rms_norm" : "raw_crms_norm"), Forgery::batch, kExchanged});
     if (o.affine) all.push_back({variant("raw_rms_norm"), Forgery::frozen_gains, "gains frozen"});
   } else {
     all.push_back({variant("projected_once")});
     if (!o.affine) all.push_back({variant("compressed_plain")});  // it cannot hold a gain apart from its readers
   }
+  // What a Pre-LN model's weights hide, these show.
+  if (o.connection.bare_entry) all.push_back({variant("raw_rms_norm"), Forgery::centred_entry, "embeddings centred"});
   return all;
 }
 
@@ -37,6 +41,7 @@ std::vector<RunResult> wrong_records(const training::TrainingOptions& o) {
     records.push_back(record(w.variant));
     records.back().expected = Verdict::different;
     records.back().fault = w.fault;
+    records.back().same_start = w.forgery != Forgery::centred_entry;
   }
   return records;
 }

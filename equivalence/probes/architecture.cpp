@@ -86,7 +86,7 @@ const Architecture& architecture(std::string_view name) {
 }
 
 bool from_outside(const Architecture& a) {
-  return !listed(*a.model) || (a.optimizer && !listed(*a.optimizer)) || !training::listed(a.residual);
+  return !listed(*a.model) || (a.optimizer && !listed(*a.optimizer)) || !training::listed(a.connection);
 }
 
 std::string name_of(const Architecture& a) { return text(a.name, from_outside(a) ? training::kFromOutside : ""); }
@@ -116,14 +116,14 @@ std::string description(const Architecture& a) {
   return text("width ", a.width, ", ", a.heads, a.heads == 1 ? " head, " : " heads, ", activation_text(a.activation),
               ", ", name_of(a.positions), ", ", output_text(a), ", ", a.affine ? "affine" : "plain",
               a.bias ? "" : ", no biases", own("model", *a.model), a.optimizer ? own("optimizer", *a.optimizer) : "",
-              own("connections", a.residual));
+              own("connections", a.connection));
 }
 
 training::TrainingOptions training_options(const Architecture& a, DType dtype, uint64_t seed) {
   training::TrainingOptions o;
   o.model = a.model;
   if (a.optimizer) o.optimizer = a.optimizer;
-  o.residual = a.residual;
+  o.connection = a.connection;
   o.warmup = 0;
   o.batch = 4;
   o.width = a.width;

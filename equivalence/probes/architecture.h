@@ -23,7 +23,7 @@ struct Architecture {
 
   // Those of a program's own; so may be the model.
   const training::OptimizerRow* optimizer = nullptr;  // null: adamw
-  nn::Arrangement residual = nn::kPreNorm;
+  nn::Arrangement connection = nn::kPreLn;
 
   Device device = kCpu;  // where it is trained and looked at
 

@@ -57,7 +57,7 @@ bool DrawnPoint::at_a_kink() {
   const NoGrad no_grad;
   RoundingModel truth(exact_, shape_, StreamForm::layer_norm, *raw_, Rounding());
   truth.forward(batch_.inputs);
-  for (StreamForm form : nn::kNormedForms) {
+  for (StreamForm form : nn::kLayerNormForms) {
     const auto model = rounded_model(form);
     model->forward(batch_.inputs);
     for (size_t i = 0; i < truth.kinks().size(); ++i) {

@@ -23,8 +23,8 @@ using nn::StreamForm;
 RoundingModel::RoundingModel(const training::TrainingOptions& o, const training::ModelShape& shape, StreamForm form,
                              const nn::Module& raw, Rounding rounding)
     : options_(o), shape_(shape), stream_(form, o.width), round_(rounding) {
-  check(writes_out(o), "rounding model: a ", o.model->name, " with connections ", o.residual.name,
-        " is not written out here, expected a vit or a gpt with pre_norm");
+  check(writes_out(o), "rounding model: a ", o.model->name, " with connections ", o.connection.name,
+        " is not written out here, expected a vit or a gpt with pre_ln");
   for (nn::Parameter p : raw.named_parameters()) {
     const Tensor leaf = empty_like(p.tensor);
     copy_into(leaf, detach(p.tensor));
@@ -35,7 +35,7 @@ RoundingModel::RoundingModel(const training::TrainingOptions& o, const training:
 }
 
 bool RoundingModel::writes_out(const training::TrainingOptions& o) {
-  return (o.model == &training::kVit || o.model == &training::kGpt) && o.residual == nn::kPreNorm;
+  return (o.model == &training::kVit || o.model == &training::kGpt) && o.connection == nn::kPreLn;
 }
 
 nn::Module& RoundingModel::model() {

@@ -18,14 +18,14 @@ std::string short_number(double value) {
   return printed("%.0e", value);
 }
 
-// Empty for pre_norm.
-std::string connections_text(const nn::Arrangement& residual) {
-  return residual == nn::kPreNorm ? "" : text(" with connections ", training::name_and_origin(residual));
+// Empty for pre_ln.
+std::string connections_text(const nn::Arrangement& connection) {
+  return connection == nn::kPreLn ? "" : text(" with connections ", training::name_and_origin(connection));
 }
 
 std::string setting(const TableResult& r) {
   return text("A ", r.options.model->title, training::listed(*r.options.model) ? "" : training::kFromOutside,
-              connections_text(r.options.residual), " of width ", r.model.width, " and ", r.model.depth, " blocks",
+              connections_text(r.options.connection), " of width ", r.model.width, " and ", r.model.depth, " blocks",
               r.options.affine ? " with affine norms" : "", r.options.tied ? " with a tied head" : "",
               r.options.made ? " on images made from the seed" : "", ", ", plural(r.options.steps, "step"), ", ",
               plural(r.options.seeds, "seed"), ", ", name_of(r.model.dtype));
@@ -98,7 +98,7 @@ reports::TextTable variants_table(const TableResult& r) {
 }  // namespace
 
 std::string title_of(const TableOptions& o) {
-  return text(training::name_and_origin(*o.model), connections_text(o.residual), o.affine ? ", affine norms" : "",
+  return text(training::name_and_origin(*o.model), connections_text(o.connection), o.affine ? ", affine norms" : "",
               o.tied ? ", tied head" : "", o.made ? ", made images" : "");
 }
 

@@ -296,7 +296,7 @@ EntryComparison compare_entries(const TensorMap& a, const Layout& layout_a, cons
   EntryComparison result = comparer.run();
   if (result.same() && layout_a.form == layout_b.form && identical(a, b)) result.relation = Relation::identical;
   if (result.same() || !centred || !comparer.may_have_come_through()) return result;
-  for (StreamForm form : nn::kNormedForms)
+  for (StreamForm form : nn::kLayerNormForms)
     if (form != layout_a.form && form != layout_b.form &&
         (explained(a, layout_a, form, b, layout_b, result) || explained(b, layout_b, form, a, layout_a, result)))
       return result;

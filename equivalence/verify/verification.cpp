@@ -110,7 +110,7 @@ std::string Verification::sentence() const {
 Verification verify_models(const training::ModelFile& a, const training::ModelFile& b,
                            const std::vector<std::pair<std::string, Tensor>>& more, Device device) {
   const training::ModelOptions first(a.description), second(b.description);
-  training::check_pre_norm(first.transformer().residual), training::check_pre_norm(second.transformer().residual);
+  training::check_pre_ln(first.transformer().connection), training::check_pre_ln(second.transformer().connection);
   first.check_size(a.state), second.check_size(b.state);
   Verification v;
   if (&first.row() != &second.row()) {
@@ -135,7 +135,7 @@ void check_described(const Metadata& description, const Layout& layout) {
   if (description.empty()) return;
   const training::ModelOptions options(description);
   const nn::TransformerOptions& t = options.transformer();
-  training::check_pre_norm(t.residual);
+  training::check_pre_ln(t.connection);
   const nn::StreamForm form = training::stored_form(options);
   check(form == layout.form, "spec: the file says that its tensors are those of ", nn::name_of(form), ", not of ",
         nn::name_of(layout.form));

@@ -42,6 +42,9 @@ class Connection : public Module {
   // of the stream's width.
   virtual Mapped folded(const Tensor& weight, const Tensor& bias) const;
 
+  // The connection that maps the weights of what reads its rows; null where these are d entries in every form.
+  virtual const Connection* maps_readers() const { return this; }
+
   const Stream& stream() const { return stream_; }
 
  private:

@@ -2,18 +2,38 @@
 
 namespace isonorm::nn {
 
-PostNorm::PostNorm(const Stream& stream, StreamNormOptions o) : StreamNorm(stream, o) {
-  check(stream.form() == StreamForm::layer_norm && !stream.centres_readers(), "post_norm: the stream is one of ",
-        name_of(stream.form()), stream.centres_readers() ? " with centred readers" : "",
-        ", expected layer_norm: the other forms are those of pre_norm");
+PostNorm::PostNorm(const Stream& stream, StreamNormOptions o, PostPlace place) : StreamNorm(stream, o), place_(place) {
+  constexpr const char* kWho = "connections with a norm behind the sum: ";
+  check(row_of(stream.form()).normed(), kWho, "the stream is one of ", name_of(stream.form()), ", which has no norm");
+  check(!stream.centres_readers(), kWho, "readers are centred, though not all rows that they read are");
+  check(!o.affine || stream.stored_width() == stream.width(), kWho, "a learned gain has ", stream.width(),
+        " entries, the rows of ", name_of(stream.form()), " that it acts on ", stream.stored_width(),
+        "; expected layer_norm or rms_norm, or norms without gain");
 }
 
 Tensor PostNorm::read(Residual& r) { return r.settle(); }
 
-void PostNorm::join(Residual& r, const Tensor& branch) { r.stream = add_normalize(r.settle(), branch).normed; }
+const Connection* PostNorm::maps_readers() const { return place_.first ? nullptr : this; }
+
+Tensor PostNorm::shortcut(const Tensor& x) const {
+  return place_.first || weight.defined() ? stream().map_writer(x, -1) : x;
+}
+
+void PostNorm::join(Residual& r, const Tensor& branch) {
+  r.stream = add_normalize(shortcut(r.settle()), branch).normed;
+  if (place_.last && weight.defined()) r.stream = stream().map_writer(r.stream, -1);
+}
+
+std::pair<PostPlace, PostPlace> post_places(int64_t index, bool last) {
+  return {{.first = index == 0}, {.last = last}};
+}
 
 std::unique_ptr<Connection> bare_last(const Stream& stream, const StreamNormOptions&) {
   return std::make_unique<PreNorm>(stream, StreamNormOptions{.normalize = false});
+}
+
+BlockConnections post_ln_block(const Stream& stream, const StreamNormOptions& norms, int64_t index, int64_t) {
+  return post_block<PostNorm>(stream, norms, index);
 }
 
 }  // namespace isonorm::nn

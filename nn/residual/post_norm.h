@@ -1,24 +1,54 @@
 // Post-normalised residual connections, x <- LayerNorm(x + branch(x)): those of the original Transformer (Vaswani et
 // al., 1706.03762). The rows behind the last block are normalised already, so there is no norm before the head, and
 // none before the first block either (Xiong et al., 2002.04745, figure 1a).
+//
+// In the forms that centre (Jiang et al., 2305.14858, appendix B), P (x + F) = P x + P F: the branch's writer is
+// centred, the shortcut's rows are, too, where they are not zero-mean: the embeddings, which the first branch reads as
+// they are, and rows behind a learned gain.
 #pragma once
 
 #include "nn/residual/pre_norm.h"
 
 namespace isonorm::nn {
 
-// read(): x. join(): the normalised sum, in one pass. Throws where the stream is not that of layer_norm: the other
-// forms are coordinates of a pre-normalised model, which Post-LN is not (docs/normalization.md).
+// Where a connection stands among those that are post-normalised.
+struct PostPlace {
+  bool first = false;  // its rows are the embeddings
+  bool last = false;   // its result goes to connections that are pre-normalised, which see no mean
+};
+
+// read(): x. join(): the normalised sum, in one pass. Throws where the stream has no norm or centres its readers, and
+// where a gain of d entries is to act on d - 1.
 class PostNorm : public StreamNorm {
  public:
-  explicit PostNorm(const Stream& stream, StreamNormOptions options = {});
+  explicit PostNorm(const Stream& stream, StreamNormOptions options = {}, PostPlace place = {});
   Tensor read(Residual& r) override;
   void join(Residual& r, const Tensor& branch) override;
+  const Connection* maps_readers() const override;
+
+ protected:
+  // What the branch is added to, in the stream's coordinates: x <- norm(shortcut(x) + branch(x)).
+  virtual Tensor shortcut(const Tensor& x) const;
+
+ private:
+  PostPlace place_;
 };
+
+// Of the connections of block `index`, that of attention and that of the MLP.
+std::pair<PostPlace, PostPlace> post_places(int64_t index, bool last = false);
+
+// For Arrangement::block: two C, made of their places and `more`.
+template <class C, class... More>
+BlockConnections post_block(const Stream& stream, const StreamNormOptions& norms, int64_t index, const More&... more) {
+  const auto [attention, mlp] = post_places(index);
+  return {std::make_unique<C>(stream, norms, attention, more...), std::make_unique<C>(stream, norms, mlp, more...)};
+}
 
 // For Arrangement::last: the head reads the bare stream.
 std::unique_ptr<Connection> bare_last(const Stream& stream, const StreamNormOptions& norm);
 
-inline constexpr Arrangement kPostNorm{"post_norm", block_of<PostNorm>, bare_last};
+BlockConnections post_ln_block(const Stream& stream, const StreamNormOptions& norms, int64_t index, int64_t depth);
+
+inline constexpr Arrangement kPostLn{.name = "post_ln", .block = post_ln_block, .last = bare_last, .bare_entry = true};
 
 }  // namespace isonorm::nn

@@ -14,6 +14,6 @@ class PreNorm : public StreamNorm {
   void join(Residual& r, const Tensor& branch) override;
 };
 
-inline constexpr Arrangement kPreNorm{"pre_norm", block_of<PreNorm>, last_of<PreNorm>};
+inline constexpr Arrangement kPreLn{.name = "pre_ln", .block = block_of<PreNorm>, .last = last_of<PreNorm>};
 
 }  // namespace isonorm::nn

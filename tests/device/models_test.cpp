@@ -131,7 +131,7 @@ TEST_CASE("models of every form, storage and arrangement train on a device as on
       t.storage = storage;
       compare("gpt " + name, gpt(t));
       compare("vit " + name, vit(t));
-      if (storage == nn::StreamStorage::raw) t.affine = t.centre_readers = true;
+      if (storage == nn::StreamStorage::raw) t.affine = true, t.centre_readers = form != StreamForm::uncentred_rms_norm;
       compare("gpt affine tied " + name, gpt(t, true));
       t.positions = nn::Positions::rotary, t.activation = nn::Activation::swiglu;
       compare("gpt rotary " + name, gpt(t));
@@ -140,8 +140,12 @@ TEST_CASE("models of every form, storage and arrangement train on a device as on
       t.branch.stochastic_depth = 0.2;
       compare("vit dropout, depth, scale " + name, vit(t));
     }
-  nn::TransformerOptions t = small();
-  for (const nn::Arrangement& a : nn::kArrangements) t.residual = a, compare(text("gpt ", a.name), gpt(t));
+  for (const nn::Arrangement& a : nn::kArrangements)
+    for (StreamForm form : {StreamForm::layer_norm, StreamForm::crms_norm, StreamForm::uncentred_rms_norm}) {
+      nn::TransformerOptions t = small(form);
+      t.connection = a, t.depth = 4;  // Mix-LN's first quarter is a block
+      compare(text("gpt ", a.name, ", ", nn::name_of(form)), gpt(t));
+    }
 }
 
 TEST_CASE("models train on a device in f32 and bf16") {
@@ -159,7 +163,7 @@ TEST_CASE("models train on a device in mixed precision: bf16 products, f32 param
       t.precision = {nn::Precision::bf16, stream};
       const std::string name = text(nn::name_of(form), ", stream ", nn::name_of(stream));
       compare("vit " + name, vit(t), {.dtype = DType::f32}, kInBf16);
-      t.affine = t.centre_readers = true;
+      t.affine = true, t.centre_readers = form != StreamForm::uncentred_rms_norm;
       t.positions = nn::Positions::rotary, t.activation = nn::Activation::swiglu;
       compare("gpt " + name, gpt(t, true), {.dtype = DType::f32}, kInBf16);
       const auto fused = [](nn::Module& m, const Tensor& x, const Tensor& y) {

@@ -64,7 +64,7 @@ bool another(const Visible& v, StreamForm form) { return v.another_function[stat
 
 TableOptions grid(const nn::Arrangement& residual) {
   TableOptions o;
-  o.residual = residual;
+  o.connection = residual;
   o.seeds = 1;
   o.columns = {recipe("sgd"), recipe("adamw")};
   return o;
@@ -132,22 +132,22 @@ TEST_CASE("prove: a form in which a norm of one's own is another function comes 
   ProofOptions o;
   o.training.model = &kGpt, o.training.steps = 20, o.training.batch = 4, o.training.width = 8, o.training.depth = 1;
   o.training.heads = 2, o.training.context = 6;
-  o.training.residual = arrangement<Absolute>("absolute");
+  o.training.connection = arrangement<Absolute>("absolute");
   const ProofResult all = prove(o);
   CHECK(all.verdict == Verdict::different);
   CHECK_THAT(repeat_command(all.manifest), Contains("absolute (from outside)"));
   o.forms = {"rms_norm", "crms_norm"};
   CHECK(prove(o).equivalent());
-  o.training.residual = arrangement<Uncentred>("uncentred");
+  o.training.connection = arrangement<Uncentred>("uncentred");
   CHECK(prove(o).verdict == Verdict::different);
 }
 
 TEST_CASE("a row that calls itself by a listed name is from outside all the same") {
-  const nn::Arrangement forged = arrangement<Uncentred>("pre_norm");
+  const nn::Arrangement forged = arrangement<Uncentred>("pre_ln");
   CHECK_FALSE(listed(forged));
-  CHECK(listed(nn::kPreNorm));
-  CHECK(listed(nn::kPostNorm));
-  CHECK(name_and_origin(forged) == "pre_norm (from outside)");
+  CHECK(listed(nn::kPreLn));
+  CHECK(listed(nn::kPostLn));
+  CHECK(name_and_origin(forged) == "pre_ln (from outside)");
   OptimizerRow own = optimizer("adamw");
   CHECK_FALSE(listed(own));
   ModelRow model = kGpt;
@@ -158,7 +158,7 @@ TEST_CASE("a row that calls itself by a listed name is from outside all the same
   a.optimizer = &own;
   CHECK(name_of(a) == "gpt1 (from outside)");
   CHECK(CertificateOptions().looks_at(a));  // what rounding does to gradients has nothing to do with an optimizer
-  a.residual = forged;
+  a.connection = forged;
   CHECK_FALSE(CertificateOptions().looks_at(a));
   a = architecture("gpt1");
   a.model = &model;
@@ -168,8 +168,8 @@ TEST_CASE("a row that calls itself by a listed name is from outside all the same
 TEST_CASE("certificate: an architecture of one's own is trained, named, and not looked at where nothing predicts it") {
   CertificateOptions o;
   Architecture soft = architecture("gpt1"), absolute = soft;
-  soft.name = "soft", soft.residual = arrangement<Soft>("soft_norm");
-  absolute.name = "absolute", absolute.residual = arrangement<Absolute>("absolute_norm");
+  soft.name = "soft", soft.connection = arrangement<Soft>("soft_norm");
+  absolute.name = "absolute", absolute.connection = arrangement<Absolute>("absolute_norm");
   o.negative_controls.resize(1), o.resolved.resize(1), o.steps = 24;
   o.architectures = {soft};
   const CertificateResult r = certify(o);
@@ -201,7 +201,7 @@ struct Noisy {
 
 TEST_CASE("from outside: what does not compute the same twice is refused, since it would widen its own bound") {
   Architecture noisy = architecture("gpt1");
-  noisy.name = "noisy", noisy.residual = arrangement<Noisy>("noisy");
+  noisy.name = "noisy", noisy.connection = arrangement<Noisy>("noisy");
   CHECK_THROWS_WITH(train_architecture(noisy, DType::f64, 20, 4, 1), Contains("does not repeat itself"));
 }
 
@@ -223,7 +223,7 @@ TEST_CASE("from outside: rows that lack what they need, and what cannot be said 
   ModelRow bare{.name = "bare", .title = "Bare", .noun = "bare model", .input = Input::characters};
   CHECK_THROWS_WITH(trained([&](TrainingOptions& o) { o.model = &bare; }), Contains("the row bare lacks"));
   CHECK_THROWS_WITH(trained([&](TrainingOptions& o) {
-                      o.residual = {"empty", nullptr, nullptr};
+                      o.connection = {"empty", nullptr, nullptr};
                     }),
                     Contains("the row empty lacks"));
 
@@ -234,7 +234,7 @@ TEST_CASE("from outside: rows that lack what they need, and what cannot be said 
   twice.architectures = {architecture("gpt1"), architecture("gpt1")};
   CHECK_THROWS_WITH(certify(twice), "certificate: the architecture gpt1 is there twice");
   Architecture own = architecture("gpt2");
-  own.residual = arrangement<Soft>("soft");
+  own.connection = arrangement<Soft>("soft");
   CertificateOptions beside;
   beside.architectures = {own};
   CHECK(beside.trained_regimes().empty());  // they are of the library's gpt2
@@ -242,9 +242,9 @@ TEST_CASE("from outside: rows that lack what they need, and what cannot be said 
   // A file cannot name connections that the library does not list, least of all by a listed name.
   nn::Gpt forged({.vocab = 5,
                   .context = 4,
-                  .transformer = {.width = 8, .depth = 1, .heads = 2, .residual = arrangement<Soft>("pre_norm")}});
+                  .transformer = {.width = 8, .depth = 1, .heads = 2, .connection = arrangement<Soft>("pre_ln")}});
   CHECK_THROWS_WITH(describe(forged),
-                    "describe: the connections pre_norm (from outside) are none that a file can name");
+                    "describe: the connections pre_ln (from outside) are none that a file can name");
 }
 
 TEST_CASE("from outside: pages and lists say so, and take no markup from a row") {

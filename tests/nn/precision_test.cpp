@@ -215,7 +215,8 @@ TEST_CASE("whole models in mixed precision: losses and gradients within what the
       const VitOptions images{.image = 12, .patch = 4, .transformer = t};
       Vit vit(images), wide_vit(images);
       check_model(vit, randn({8, 12, 12, 1}), randint(0, 10, {8}), wide_vit);
-      t.affine = t.centre_readers = true, t.activation = Activation::swiglu, t.positions = Positions::rotary;
+      t.affine = true, t.centre_readers = form != StreamForm::uncentred_rms_norm, t.activation = Activation::swiglu,
+      t.positions = Positions::rotary;
       t.branch.layer_scale = 0.5;
       const GptOptions text{.vocab = 40, .context = 16, .tied = true, .transformer = t};
       Gpt gpt(text), wide_gpt(text);
@@ -228,7 +229,7 @@ TEST_CASE("whole models in mixed precision: losses and gradients within what the
     }
   manual_seed(1);
   const TransformerOptions post{
-      .width = 32, .depth = depth, .heads = 4, .affine = true, .residual = kPostNorm, .precision = kMixed};
+      .width = 32, .depth = depth, .heads = 4, .affine = true, .connection = kPostLn, .precision = kMixed};
   const VitOptions images{.image = 12, .patch = 4, .mean_pool = true, .transformer = post};
   Vit vit(images), wide(images);
   check_model(vit, randn({8, 12, 12, 1}), randint(0, 10, {8}), wide);

@@ -88,7 +88,7 @@ OptionList option_list(const TrainingOptions& o) {
   where(o.branch.dropout > 0, "dropout", text(o.branch.dropout));
   where(o.branch.stochastic_depth > 0, "stochastic-depth", text(o.branch.stochastic_depth));
   where(o.branch.layer_scale > 0, "layer-scale", text(o.branch.layer_scale));
-  where(o.residual != nn::kPreNorm, "residual", name_and_origin(o.residual));
+  where(o.connection != nn::kPreLn, "connection", name_and_origin(o.connection));
   where(o.precision.products != nn::Precision::full, "precision", name_of(o.precision.products));
   where(o.precision.stream != nn::Precision::full, "stream-precision", name_of(o.precision.stream));
   where(o.decay_matrices_only, "decay-matrices-only", "true");

@@ -16,7 +16,7 @@ std::string evaluation_text(const Evaluation& e, Input input) {
 
 std::string summary_sentence(const TrainingResult& training) {
   const TrainingOptions& o = training.options;
-  return text(o.residual == nn::kPreNorm ? "" : text(name_and_origin(o.residual), ", "), training.form, ", ",
+  return text(o.connection == nn::kPreLn ? "" : text(name_and_origin(o.connection), ", "), training.form, ", ",
               training.parameters, " parameters, ", o.step_count(), " steps: ",
               training.evaluations.empty() ? "nothing to test on"
                                            : evaluation_text(training.evaluations.back(), o.model->input));

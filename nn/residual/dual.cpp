@@ -1,0 +1,35 @@
+#include "nn/residual/dual.h"
+
+#include "autograd/ops/pointwise.h"
+
+namespace isonorm::nn {
+namespace {
+
+constexpr double kEps = 1e-7;  // of the last norm, whose rows are a sum of many branches
+
+StreamNormOptions last(StreamNormOptions o) {
+  o.eps = kEps;
+  return o;
+}
+
+}  // namespace
+
+void DualNorm::join(Residual& r, const Tensor& branch) {
+  if (!r.dual.defined()) r.dual = shortcut(r.settle());
+  r.dual = r.dual + cast(branch, r.dual.dtype());
+  PostNorm::join(r, branch);
+}
+
+BlockConnections residual_block(const Stream& stream, const StreamNormOptions& norms, int64_t index, int64_t) {
+  return post_block<DualNorm>(stream, norms, index);
+}
+
+DualEnd::DualEnd(const Stream& stream, StreamNormOptions o) : PreNorm(stream, last(o)) {}
+
+Tensor DualEnd::read(Residual& r) {
+  check(r.dual.defined(), "residual: no connection before the last one has begun the second stream");
+  const Tensor rows = normalize(r.dual);
+  return rows + r.settle();
+}
+
+}  // namespace isonorm::nn

@@ -1,0 +1,27 @@
+// ResiDual (Xie et al., 2304.14802, section 3.1): a Post-LN stream, x <- LayerNorm(x + branch(x)), and beside it the sum
+// d <- d + branch(x) of the embeddings and all branches, which no norm meets but the last: the head reads x +
+// LayerNorm(d), with eps 1e-7.
+#pragma once
+
+#include "nn/residual/post_norm.h"
+
+namespace isonorm::nn {
+
+class DualNorm : public PostNorm {
+ public:
+  using PostNorm::PostNorm;
+  void join(Residual& r, const Tensor& branch) override;
+};
+
+class DualEnd : public PreNorm {
+ public:
+  DualEnd(const Stream& stream, StreamNormOptions options);
+  Tensor read(Residual& r) override;
+};
+
+BlockConnections residual_block(const Stream& stream, const StreamNormOptions& norms, int64_t index, int64_t depth);
+
+inline constexpr Arrangement kResiDual{
+    .name = "residual", .block = residual_block, .last = last_of<DualEnd>, .bare_entry = true};
+
+}  // namespace isonorm::nn

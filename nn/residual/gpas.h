@@ -1,0 +1,37 @@
+// GPAS (Chen et al., 2506.22049, section 3): a stream is scaled down where it goes on, phi(x) = x - silu(a) sg(x), with a
+// gate a for each block, 0 at first, and sg the stop-gradient: values are multiplied by 1 - silu(a), gradients are not.
+// So the gate's gradient is -silu'(a) sum(g x), and no gradient here is that of the function.
+//   pre_gpas, lns_gpas, sandwich_gpas   x <- phi(x + ...), the sum of Pre-LN, LayerNorm Scaling and Sandwich-LN
+//   deeppost_gpas                       x <- LayerNorm(alpha phi(x) + branch(x))
+//   post_pre_gpas                       Mix-LN's blocks: x <- LayerNorm(phi(x) + branch(x)), x <- phi(x + branch(norm(x)))
+#pragma once
+
+#include "nn/residual/deep_norm.h"
+#include "nn/residual/mix_ln.h"
+#include "nn/residual/sandwich.h"
+#include "nn/residual/scaled_norm.h"
+
+namespace isonorm::nn {
+
+BlockConnections pre_gpas_block(const Stream& stream, const StreamNormOptions& norms, int64_t index, int64_t depth);
+BlockConnections lns_gpas_block(const Stream& stream, const StreamNormOptions& norms, int64_t index, int64_t depth);
+BlockConnections sandwich_gpas_block(const Stream& stream, const StreamNormOptions& norms, int64_t index,
+                                     int64_t depth);
+BlockConnections deeppost_gpas_block(const Stream& stream, const StreamNormOptions& norms, int64_t index,
+                                     int64_t depth);
+BlockConnections post_pre_gpas_block(const Stream& stream, const StreamNormOptions& norms, int64_t index,
+                                     int64_t depth);
+
+inline constexpr Arrangement kPreGpas{.name = "pre_gpas", .block = pre_gpas_block, .last = last_of<PreNorm>};
+inline constexpr Arrangement kLnsGpas{.name = "lns_gpas", .block = lns_gpas_block, .last = last_of<PreNorm>};
+inline constexpr Arrangement kSandwichGpas{
+    .name = "sandwich_gpas", .block = sandwich_gpas_block, .last = last_of<PreNorm>};
+inline constexpr Arrangement kDeepPostGpas{.name = "deeppost_gpas",
+                                           .block = deeppost_gpas_block,
+                                           .last = bare_last,
+                                           .initialise = initialise_deep_norm,
+                                           .bare_entry = true};
+inline constexpr Arrangement kPostPreGpas{
+    .name = "post_pre_gpas", .block = post_pre_gpas_block, .last = last_of<PreNorm>, .bare_entry = true};
+
+}  // namespace isonorm::nn

@@ -1,0 +1,16 @@
+// Mix-LN (Li et al., 2412.13795, section 3): Post-LN in the first quarter of the blocks, rounded down, Pre-LN in the
+// others, and a norm before the head.
+#pragma once
+
+#include "nn/residual/post_norm.h"
+
+namespace isonorm::nn {
+
+// How many of the blocks are post-normalised. Throws, as `name`, where they are none: that would be Pre-LN.
+int64_t mix_ln_posts(const char* name, int64_t depth);
+BlockConnections mix_ln_block(const Stream& stream, const StreamNormOptions& norms, int64_t index, int64_t depth);
+
+inline constexpr Arrangement kMixLn{
+    .name = "mix_ln", .block = mix_ln_block, .last = last_of<PreNorm>, .bare_entry = true};
+
+}  // namespace isonorm::nn

@@ -1,0 +1,23 @@
+// Sandwich-LN, x <- x + norm(branch(norm(x))), with a norm before the head (Ding et al., CogView, 2105.13290, section
+// 2.4).
+#pragma once
+
+#include "nn/residual/pre_norm.h"
+
+namespace isonorm::nn {
+
+// Its second norm is the child "after". In the forms that centre, the branch is zero-mean, so that this one is a norm of
+// the stream, too; behind a learned gain its rows are centred anew. Throws where that gain, of d entries, is to act on
+// d - 1.
+class Sandwich : public PreNorm {
+ public:
+  explicit Sandwich(const Stream& stream, StreamNormOptions options = {});
+  void join(Residual& r, const Tensor& branch) override;
+
+ private:
+  PreNorm& after_;
+};
+
+inline constexpr Arrangement kSandwich{.name = "sandwich", .block = block_of<Sandwich>, .last = last_of<PreNorm>};
+
+}  // namespace isonorm::nn

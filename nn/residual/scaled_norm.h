@@ -1,0 +1,25 @@
+// LayerNorm Scaling (Sun et al., 2502.05795, equation 7): Pre-LN in whose l-th block, counted from 1, the norms' results
+// are multiplied by 1/sqrt(l). In the released code of GPAS the factor is the initial value of a gain that is learned;
+// here, as in the paper, it is fixed, with or without a gain beside it.
+#pragma once
+
+#include "nn/residual/pre_norm.h"
+
+namespace isonorm::nn {
+
+// The factor is in the readers' weights, which cost less to multiply than rows: A (f n) = (f A) n.
+class ScaledNorm : public PreNorm {
+ public:
+  ScaledNorm(const Stream& stream, StreamNormOptions options, double factor);
+  Mapped folded(const Tensor& weight, const Tensor& bias) const override;
+
+ private:
+  double factor_;
+};
+
+BlockConnections scaled_norm_block(const Stream& stream, const StreamNormOptions& norms, int64_t index, int64_t depth);
+
+inline constexpr Arrangement kLayerNormScaling{
+    .name = "layer_norm_scaling", .block = scaled_norm_block, .last = last_of<PreNorm>};
+
+}  // namespace isonorm::nn

@@ -1,0 +1,97 @@
+// Other arrangements of connections than pre_ln: their descriptions are read back, their forms are held against each
+// other, and what is shown of pre_ln alone refuses them.
+#include "equivalence/compare/audit.h"
+#include "equivalence/grid/grid.h"
+#include "equivalence/lockstep/prove.h"
+#include "equivalence/text/grid_text.h"
+#include "equivalence/verify/verify.h"
+#include "nn/residual/all.h"
+#include "tests/equivalence/model_files.h"
+#include "tests/equivalence/small_net.h"
+
+using namespace isonorm;
+using namespace isonorm::equivalence;
+using namespace isonorm::training;
+using Catch::Matchers::Contains;
+using isonorm::test::filled_file;
+using isonorm::test::small_gpt;
+using isonorm::test::small_vit;
+
+TEST_CASE("a description names the arrangement, and is of pre_ln where it is silent") {
+  const nn::Vit vit(small_vit({.connection = nn::kPostLn}));
+  Metadata description = describe(vit);
+  CHECK(description.at("model.connection") == "post_ln");
+  CHECK(ModelOptions(description).transformer().connection == nn::kPostLn);
+  CHECK(describe(*ModelOptions(description).build()) == description);
+  description.erase("model.connection");
+  CHECK(ModelOptions(description).transformer().connection == nn::kPreLn);
+  description["model.connection"] = "post";
+  CHECK_THROWS_WITH(ModelOptions(description), "model file: entry 'model.connection' is 'post', which it cannot be");
+}
+
+TEST_CASE("audit, conversion and verification are of pre_ln alone") {
+  manual_seed(3);
+  nn::Gpt post(small_gpt({.connection = nn::kPostLn})), pre(small_gpt());
+  const ModelFile file = filled_file(post), other = filled_file(pre);
+  const auto refusal = Contains("the model's connections are post_ln, expected pre_ln");
+  for (const nn::StreamForm to : {nn::StreamForm::rms_norm, nn::StreamForm::crms_norm})
+    CHECK_THROWS_WITH(convert_model(file, to), refusal);
+  CHECK_THROWS_WITH(verify_models(file, other), refusal);
+  CHECK_THROWS_WITH(verify_models(other, file), refusal);
+  const Layout layout = layout_of(pre);
+  CHECK_NOTHROW(check_described(other.description, layout));
+  CHECK_THROWS_WITH(check_described(file.description, layout), refusal);
+  TrainingOptions o;
+  o.connection = nn::kPostLn;
+  CHECK_THROWS_WITH(audit(o), refusal);
+}
+
+namespace {
+
+// Made tokens, four blocks: Mix-LN's first quarter is one of them.
+ProofOptions small_proof(const nn::Arrangement& connection, bool affine) {
+  ProofOptions p;
+  TrainingOptions& o = p.training;
+  o.model = &kGpt, o.connection = connection, o.affine = affine;
+  o.width = 8, o.depth = 4, o.heads = 2, o.mlp = 12, o.context = 6, o.batch = 4, o.steps = 12, o.warmup = 2;
+  o.lr = 3e-3;
+  if (affine) p.forms = {"rms_norm"};
+  p.controls = 2;
+  return p;
+}
+
+}  // namespace
+
+TEST_CASE("every arrangement trains as one model in all forms, and its negative controls do not") {
+  for (const nn::Arrangement& a : nn::kArrangements)
+    for (const bool affine : {false, true}) {
+      INFO(a.name << (affine ? ", affine" : ""));
+      const ProofResult r = prove(small_proof(a, affine));
+      CHECK(r.verdict == Verdict::same);
+      const auto is = [](const char* fault) { return [=](const RunResult& run) { return text(run.fault) == fault; }; };
+      CHECK(std::ranges::count_if(r.runs, is("embeddings centred")) == a.bare_entry);
+      CHECK(r.runs.size() == (affine ? 2u : 5u) + a.bare_entry);
+      for (const RunResult& run : r.runs) {
+        INFO(run.variant->name);
+        CHECK(run.observed == run.expected);
+        CHECK(run.as_expected);
+      }
+    }
+}
+
+TEST_CASE("the grid of every arrangement is as theory says") {
+  for (const nn::Arrangement& a : nn::kArrangements) {
+    TableOptions o;
+    o.connection = a, o.depth = 4, o.steps = 8, o.seeds = 1, o.controls = 2;
+    o.columns = {recipe("momentum"), recipe("adamw")};
+    const TableResult r = table(o);
+    INFO(a.name << ": " << table_sentence(r));
+    CHECK(r.as_expected());
+  }
+}
+
+TEST_CASE("a model of one's own with another connection has no layout, and its place is named") {
+  CHECK_THROWS_WITH(layout_of(nn::Gpt(small_gpt({.connection = nn::kPostLn}))),
+                    "layout: 'blocks.0.norm1' is no connection of pre_ln, whose forms alone are known");
+  CHECK_NOTHROW(layout_of(nn::Gpt(small_gpt())));
+}

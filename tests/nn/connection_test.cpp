@@ -1,0 +1,200 @@
+// Residual connections in the forms of their stream: one function, what weights hide, initial weights, refusals.
+#include "tests/support/catch.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "autograd/engine.h"
+#include "autograd/grad_mode.h"
+#include "autograd/ops/create.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/random.h"
+#include "autograd/ops/reduce.h"
+#include "core/view.h"
+#include "nn/gpt.h"
+#include "nn/residual/all.h"
+#include "nn/vit.h"
+#include "tests/support/compare.h"
+
+using namespace isonorm;
+using namespace isonorm::nn;
+using Catch::Matchers::Contains;
+
+namespace {
+
+constexpr int64_t kClasses = 5, kRows = 4;
+
+TransformerOptions transformer(const Arrangement& connection) {
+  return {.width = 6, .depth = 4, .heads = 2, .mlp_width = 7, .affine = true, .connection = connection};
+}
+
+}  // namespace
+
+TEST_CASE("Post-LN has no norm before the head") {
+  const auto build = [](TransformerOptions t) {
+    t.width = 8, t.connection = kPostLn, t.depth = 1;
+    return Gpt({.vocab = 5, .context = 4, .tied = true, .transformer = t});
+  };
+  const auto names = [](const Module& m) {
+    std::vector<std::string> found;
+    for (const Parameter& p : m.named_parameters()) found.push_back(p.name);
+    return found;
+  };
+  std::vector<std::string> expected = names(build({.affine = true}));
+  CHECK(std::count(expected.begin(), expected.end(), "blocks.0.norm2.weight") == 1);
+  CHECK(std::count(expected.begin(), expected.end(), "norm.weight") == 0);
+  CHECK(names(build({.affine = true, .final_norm = false})) == expected);
+}
+
+namespace {
+
+double largest(const Tensor& x) {
+  double found = 0;
+  for (double v : x.to_vector<double>()) found = std::isnan(v) ? INFINITY : std::max(found, std::abs(v));
+  return found;
+}
+
+// Whether a gain is to act on rows that are zero-mean, or will be, in d - 1 numbers: arrangements with gains other than
+// before readers are refused there.
+bool has_gain_on_the_stream(const Arrangement& a) {
+  return a.bare_entry || std::string_view(a.name).starts_with("sandwich");
+}
+
+}  // namespace
+
+TEST_CASE("every arrangement has one function and one gradient in all forms of its stream") {
+  for (const Arrangement& a : kArrangements)
+    for (const StreamForm form : kCentredForms)
+      for (const bool affine : {false, true})
+        for (int model = 0; model < 4; ++model) {
+          INFO(a.name << ", " << name_of(form) << (affine ? ", affine" : "") << ", model " << model);
+          const auto make = [&](StreamForm f) -> std::unique_ptr<Module> {
+            TransformerOptions t = transformer(a);
+            t.affine = affine, t.stream = f;
+            if (model < 2) return std::make_unique<Gpt>(GptOptions{kClasses, kRows, model == 1, t});
+            return std::make_unique<Vit>(VitOptions{2, 1, 1, kClasses, model == 3, t});
+          };
+          if (affine && form != StreamForm::rms_norm && has_gain_on_the_stream(a)) {
+            CHECK_THROWS_WITH(make(form), Contains(text("entries, the rows of ", name_of(form))));
+            continue;
+          }
+          manual_seed(7);
+          const auto reference = make(StreamForm::layer_norm), other = make(form);
+          for (Module* m : {reference.get(), other.get()}) m->to(DType::f64);
+          for (const Tensor& p : reference->parameters())
+            copy_into(detach(p), randn(p.shape(), {DType::f64}) * 0.4 + 0.2);
+          other->load_state_dict(reference->state_dict());
+          const Tensor inputs = model < 2 ? randint(0, kClasses, {2, kRows}) : randn({2, 2, 2, 1}, {DType::f64});
+          const auto run = [&](Module& m) {
+            const Tensor logits = m(inputs);
+            manual_seed(8);
+            backward(sum(logits * randn(logits.shape(), {DType::f64})));
+            return detach(logits);
+          };
+          // Some 30 sums of at most 18 terms in turn; gradients go back through as many again. Norms of a few zero-mean
+          // numbers enlarge what rounding leaves, by 100 at most here.
+          const double bound = 30 * std::sqrt(18) * 100 * 0x1p-52;
+          const Tensor expected = run(*reference), found = run(*other);
+          check_close(found, expected, bound);
+          const auto of = reference->named_parameters();
+          double scale = 1;
+          for (const Parameter& p : of) scale = std::max(scale, largest(gradient(p.tensor)));
+          for (size_t i = 0; i < of.size(); ++i) {
+            INFO(of[i].name);
+            CHECK(largest(gradient(other->parameters()[i]) - gradient(of[i].tensor)) <= 2 * bound * scale);
+          }
+        }
+}
+
+TEST_CASE("what weights of an arrangement hide is what their roles say") {
+  // A writer may be moved by a constant along the stream, a reader behind a norm without gain by one along its rows;
+  // nothing else may: each neutral matrix that touches the stream shows in the logits.
+  for (const Arrangement& a : kArrangements)
+    for (const StreamForm form : kCentredForms) {
+      manual_seed(9);
+      TransformerOptions t = transformer(a);
+      t.affine = false, t.stream = form;
+      Gpt model({.vocab = kClasses, .context = kRows, .transformer = t});
+      model.to(DType::f64);
+      const NoGrad no_grad;
+      const Tensor ids = randint(0, kClasses, {2, kRows}), before = model(ids);
+      for (const Parameter& p : model.named_parameters()) {
+        INFO(a.name << ", " << name_of(form) << ", " << p.name);
+        const bool touches = p.name.starts_with("token") || p.name.starts_with("position") ||
+                             p.name.ends_with("qkv.weight") || p.role != Role::neutral;
+        if (!touches) continue;
+        const Tensor kept = detached::clone(p.tensor);
+        const int dim = p.role == Role::neutral ? 1 : p.stream_dim;
+        Dims shape = p.tensor.shape();
+        shape[dim] = 1;
+        copy_into(p.tensor, kept + randn(shape, {DType::f64}));
+        const double moved = largest(model(ids) - before);
+        copy_into(p.tensor, kept);
+        if (p.role == Role::neutral)
+          CHECK(moved > 1e-3);
+        else
+          CHECK(moved < 30 * std::sqrt(18) * 100 * 0x1p-52);
+      }
+    }
+}
+
+TEST_CASE("initial weights of DeepNorm and Sub-LN are Xavier's, scaled where their papers say") {
+  const auto deviation = [](const Tensor& w) { return std::sqrt(mean(square(cast(w, DType::f64))).item()); };
+  for (const bool deep : {true, false}) {
+    manual_seed(9);
+    const int64_t d = 96, hidden = 160, depth = 3;
+    const Gpt model({.vocab = 5,
+                     .context = 4,
+                     .transformer = {.width = d,
+                                     .depth = depth,
+                                     .heads = 2,
+                                     .head_width = 32,
+                                     .mlp_width = hidden,
+                                     .activation = Activation::swiglu,
+                                     .connection = deep ? kDeepNorm : kSubLn}});
+    const TensorMap state = model.state_dict();
+    const double gain = deep ? std::pow(8.0 * depth, -0.25) : std::sqrt(std::log(2.0 * depth));
+    const auto check_deviation = [&](const Tensor& w, double g) {
+      const double expected = g * std::sqrt(2.0 / static_cast<double>(w.size(0) + w.size(1)));
+      // A deviation of n numbers has one of 1/sqrt(2n) of it.
+      CHECK(std::abs(deviation(w) / expected - 1) < 5 / std::sqrt(2.0 * static_cast<double>(w.numel())));
+    };
+    for (int64_t block = 0; block < depth; ++block) {
+      const auto weight = [&](const char* name) { return state.at(text("blocks.", block, ".", name, ".weight")); };
+      const Tensor qkv = weight("attn.qkv");
+      for (int64_t third = 0; third < 3; ++third)
+        check_deviation(detached::narrow(qkv, 0, third * 64, 64), third < 2 ? 1 : gain);
+      for (const char* name : {"attn.proj", "mlp.fc1", "mlp.gate", "mlp.fc2"}) check_deviation(weight(name), gain);
+    }
+  }
+}
+
+TEST_CASE("what an arrangement cannot be is refused in a line") {
+  const auto build = [](const Arrangement& a, TransformerOptions t) {
+    t.width = 8, t.heads = 2, t.connection = a;
+    return Gpt({.vocab = 5, .context = 4, .transformer = t});
+  };
+  for (const Arrangement& a : {kMixLn, kPostPreGpas})
+    CHECK_THROWS_WITH(build(a, {.depth = 3}), text(a.name, ": of 3 blocks a quarter is none, expected at least 4"));
+  CHECK_THROWS_WITH(deep_norm_block(Stream(StreamForm::layer_norm, 4), {}, 0, 0),
+                    "deepnorm: block 0 of 0, expected one of 0 to depth - 1");
+  for (const Arrangement& a : {kPostLn, kDeepNorm, kResiDual, kMixLn, kDeepPostGpas, kPostPreGpas}) {
+    CHECK_THROWS_WITH(build(a, {.depth = 4, .stream = StreamForm::none}),
+                      "connections with a norm behind the sum: the stream is one of none, which has no norm");
+    CHECK_THROWS_WITH(build(a, {.depth = 4, .centre_readers = true}), Contains("readers are centred"));
+    CHECK_THROWS_WITH(build(a, {.depth = 0}),
+                      text("transformer: depth 0 with connections ", a.name, ", whose blocks alone have the norms"));
+  }
+  CHECK_THROWS_WITH(Gpt({.vocab = 5,
+                         .context = 4,
+                         .tied = true,
+                         .transformer = {.width = 8,
+                                         .depth = 1,
+                                         .heads = 2,
+                                         .stream = StreamForm::rms_norm,
+                                         .storage = StreamStorage::mapped,
+                                         .connection = kPostLn}}),
+                    Contains("needs raw storage"));
+  for (const Arrangement& a : kArrangements)
+    if (!a.bare_entry) CHECK_NOTHROW(build(a, {.depth = 0})(zeros({1, 2}, {.dtype = DType::i64})));
+}
