@@ -85,6 +85,7 @@ Verb add_experiment(CLI::App& app) {
                       "trajectories: a folder of Fashion-MNIST's files or a text file (default: a text made from the "
                       "seed)");
   command->add_option("--seeds", o->experiment.seeds, "controls: how many are trained, from 24 on (default: 1000)");
+  command->add_flag("--full", o->experiment.full, "zoo: more depths, rates and steps, in some 20 minutes");
   add_device(*command, o->experiment.device);
   command->add_option("--report", o->report, "write tables and pictures as an HTML page");
   command->add_option("--json", o->json, "write tables and curves as a JSON object");
@@ -102,6 +103,7 @@ Verb add_experiment(CLI::App& app) {
                 throw UsageError(text("--data: ", e.name, " reads no data"));
               if (o->experiment.seeds != 0 && !e.takes_seeds)
                 throw UsageError(text("--seeds: ", e.name, " has one seed"));
+              if (o->experiment.full && !e.takes_full) throw UsageError(text("--full: ", e.name, " has one scale"));
               if (const int n = o->experiment.seeds; n != 0 && (n < 24 || n > 100000))
                 throw UsageError(text("--seeds: ", n, " is not between 24 and 100000"));
             }

@@ -18,6 +18,27 @@ ExperimentResult conversion(const ExperimentOptions& options);
 // least 24 seeds.
 ExperimentResult controls(const ExperimentOptions& options);
 
+// E1, E7, E3 with E17: gradients of the last block, of the first and of all at the initial weights, by connection
+// (2002.04745, theorem 1; 2304.14802, section 3; 2203.00555, section 4).
+ExperimentResult last_gradient(const ExperimentOptions& options);
+ExperimentResult first_gradient(const ExperimentOptions& options);
+ExperimentResult gradient_profile(const ExperimentOptions& options);
+
+// E2 with E9, E8: the stream's size and its changes by block (2002.04745, lemma 2; 2502.05795; 2304.14802, section 2).
+ExperimentResult stream_growth(const ExperimentOptions& options);
+ExperimentResult collapse(const ExperimentOptions& options);
+
+// E5 with E6: what one step of SGD moves, by depth (2203.00555, section 3; 2210.06423, section 3).
+ExperimentResult bounded_update(const ExperimentOptions& options);
+
+// E10: GPAS with and without its stop-gradient (2506.22049, section 3).
+ExperimentResult stop_gradient(const ExperimentOptions& options);
+
+// E4: Post-LN and Pre-LN with and without warm-up (2002.04745, section 3.2).
+ExperimentResult warm_up(const ExperimentOptions& options);
+// All connections on one task over depth, rate and warm-up; `full` is the larger scale.
+ExperimentResult zoo(const ExperimentOptions& options);
+
 // What mixed precision does to a loss curve (1905.12322), against f32 and f32 from other weights.
 ExperimentResult precision(const ExperimentOptions& options);
 

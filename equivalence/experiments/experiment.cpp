@@ -32,11 +32,49 @@ constexpr Experiment kExperiments[] = {
      "A Transformer whose products are bf16 and whose weights and optimizer stay f32 trains as in f32, without loss "
      "scaling: its losses differ less from f32's than those of f32 from other initial weights.",
      "Kalamkar et al., A Study of BFLOAT16 for Deep Learning Training, 1905.12322, section 4", precision},
+    {"last-gradient",
+     "At the initial weights the gradient of the last block has the same size in Post-LN whatever the depth, and falls "
+     "with the root of the depth in Pre-LN, with LayerNorm and with RMSNorm.",
+     "Xiong et al., On Layer Normalization in the Transformer Architecture, 2002.04745, theorem 1", last_gradient},
+    {"first-gradient",
+     "At the initial weights ResiDual's gradient of the first block does not fall below Pre-LN's however many blocks "
+     "follow; DeepNorm's falls with the root of their number.",
+     "Xie et al., ResiDual: Transformer with Dual Residual Connections, 2304.14802, section 3", first_gradient},
+    {"gradient-profile",
+     "At the initial weights gradients fall from the first block to the last in Pre-LN and are even in DeepNorm.",
+     "Xiong et al., 2002.04745, section 3.3; Wang et al., DeepNet, 2203.00555, section 4; Li et al., Mix-LN, "
+     "2412.13795",
+     gradient_profile},
+    {"stream-growth",
+     "At the initial weights the stream's mean square grows in Pre-LN like the number of blocks, in LayerNorm Scaling "
+     "like its logarithm, and is 1 in Post-LN.",
+     "Xiong et al., 2002.04745, lemma 2; Sun et al., The Curse of Depth in Large Language Models, 2502.05795",
+     stream_growth},
+    {"collapse",
+     "At the initial weights a block of Pre-LN changes what a norm makes of the stream by ever less, like the inverse "
+     "root of its number; a block of Post-LN does not.",
+     "Xie et al., 2304.14802, section 2.2", collapse},
+    {"bounded-update",
+     "One step of SGD moves what DeepNorm gives by the same amount whatever its depth; Post-LN at least in proportion "
+     "to depth, Pre-LN less than that.",
+     "Wang et al., 2203.00555, section 3; Wang et al., Foundation Transformers, 2210.06423, section 3", bounded_update},
+    {"stop-gradient",
+     "GPAS scales the stream down and leaves the gradient of the first block as large as it was: without its "
+     "stop-gradient every scaling would take its factor from that.",
+     "Chen et al., GPAS, 2506.22049, section 3", stop_gradient},
+    {"warm-up", "At a high rate Post-LN learns with warm-up only; Pre-LN learns with and without.",
+     "Xiong et al., 2002.04745, section 3.2", warm_up},
+    {"zoo",
+     "On one task, at a rate at which Pre-LN learns at once, Post-LN needs a warm-up; who else does, and what goes on "
+     "inside of each connection, is in the tables.",
+     "Xiong et al., 2002.04745, section 3; docs/normalization.md, Other connections", zoo, /*reads_data=*/false,
+     /*takes_seeds=*/false, /*takes_full=*/true},
 };
 
 std::string command_of(const Experiment& e, const ExperimentOptions& o) {
   return text("isonorm experiment ", e.name, " --seed ", o.seed, o.data.empty() ? "" : text(" --data '", o.data, "'"),
-              o.seeds > 0 ? text(" --seeds ", o.seeds) : "", o.device != kCpu ? text(" --device ", o.device) : "");
+              o.seeds > 0 ? text(" --seeds ", o.seeds) : "", o.full ? " --full" : "",
+              o.device != kCpu ? text(" --device ", o.device) : "");
 }
 
 const char* verdict_of(const ExperimentResult& r) {

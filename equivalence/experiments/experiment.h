@@ -19,6 +19,7 @@ struct ExperimentOptions {
   uint64_t seed = 1;
   std::string data = {};  // for those that train; empty: data made from the seed
   int seeds = 0;          // for those that repeat over many; 0: as many as they need
+  bool full = false;      // for those that have a larger scale: minutes instead of seconds
   Device device = kCpu;   // where it is computed
   // Told now and then where the work is, by one thread at a time; false stops it.
   std::function<bool(const std::string&)> progress = {};
@@ -42,6 +43,7 @@ struct Experiment {
   ExperimentResult (*run)(const ExperimentOptions& options);
   bool reads_data = false;   // looks at ExperimentOptions::data
   bool takes_seeds = false;  // looks at ExperimentOptions::seeds
+  bool takes_full = false;   // looks at ExperimentOptions::full
 };
 
 // All of them.

@@ -1,0 +1,143 @@
+// E1, E3, E7 and E17: how large gradients are at the initial weights, in the last block, in the first, in all.
+#include <cmath>
+
+#include "core/printed.h"
+#include "equivalence/experiments/all.h"
+#include "equivalence/experiments/deep_net.h"
+
+namespace isonorm::equivalence {
+namespace {
+
+constexpr int kSeeds = 8;
+const std::vector<double> kDepths = {2, 4, 8, 16, 32, 64};
+constexpr size_t kFrom = 2;  // of these the first whose slope counts
+constexpr int64_t kProfileDepth = 16;
+
+// The geometric mean over the seeds of f(net, depth), a net at a time, for each depth (single nets of Post-LN are far
+// from the others); empty where it was stopped.
+template <class F> std::vector<double> by_depth(const ExperimentOptions& o, const NetKind& kind, F&& f) {
+  std::vector<double> means;
+  for (double depth : kDepths) {
+    if (o.progress && !o.progress(text(kind.name, ", depth ", depth))) return {};
+    double mean = 0;
+    for (int i = 0; i < kSeeds; ++i) {
+      const uint64_t seed = o.seed * 100 + static_cast<uint64_t>(i);
+      DeepNet net(kind.connection, static_cast<int64_t>(depth), seed, kind.form);
+      net.loss_and_gradients(NetBatch(seed));
+      mean += std::log(f(net, static_cast<int64_t>(depth))) / kSeeds;
+    }
+    means.push_back(std::exp(mean));
+  }
+  return means;
+}
+
+std::string fixed(double x) { return printed("%.2f", x); }
+
+// The kinds' curves; fewer where it was stopped.
+template <class F> std::vector<Curve> curves_of(const ExperimentOptions& o, std::span<const NetKind> kinds, F&& norm) {
+  std::vector<Curve> curves;
+  for (const NetKind& kind : kinds) {
+    curves.push_back({kind.name, kind.css, by_depth(o, kind, norm)});
+    if (curves.back().values.empty()) return {};
+  }
+  return curves;
+}
+
+constexpr const char* kNet =
+    "Norm of the gradient of an MLP's second weight at the initial weights, geometric mean over 8 seeds: width 64, "
+    "ReLU, one "
+    "head, "
+    "queries and keys 0, 32 rows with labels drawn from 64.";
+
+}  // namespace
+
+ExperimentResult last_gradient(const ExperimentOptions& o) {
+  const NetKind kinds[] = {{"post_ln", "other", nn::kPostLn},
+                           {"pre_ln", "rms", nn::kPreLn},
+                           {"pre_ln, uncentred_rms_norm", "crms", nn::kPreLn, nn::StreamForm::uncentred_rms_norm}};
+  constexpr double kFlat = 0.2, kRoot = 0.12;
+  ExperimentResult r;
+  const auto curves =
+      curves_of(o, kinds, [](const DeepNet& net, int64_t depth) { return net.gradient_norm(depth - 1); });
+  if (curves.empty()) return r.interrupted = true, r;
+  std::vector<double> slopes;
+  for (const Curve& c : curves) slopes.push_back(log_slope(kDepths, c.values, kFrom));
+  r.confirmed = std::abs(slopes[0]) < kFlat && std::abs(slopes[1] + 0.5) < kRoot && std::abs(slopes[2] + 0.5) < kRoot;
+  r.measured =
+      text("From 8 to 64 blocks the gradient of the last block grows like depth to the power of ", fixed(slopes[0]),
+           " in Post-LN, ", fixed(slopes[1]), " in Pre-LN and ", fixed(slopes[2]), " with RMSNorm in Pre-LN's place.");
+  r.refuted = "a power of Post-LN beyond 0.2 either way, or one of the others further than 0.12 from -0.5";
+  r.tables = {curve_table("The last block's gradient by depth", kNet, "depth", kDepths, curves)};
+  r.figures = {curve_figure("depth", "The last block's gradient by depth", kNet, "blocks", kDepths, curves)};
+  return r;
+}
+
+ExperimentResult first_gradient(const ExperimentOptions& o) {
+  const NetKind kinds[] = {{"post_ln", "other", nn::kPostLn},
+                           {"deepnorm", "isometric", nn::kDeepNorm},
+                           {"pre_ln", "rms", nn::kPreLn},
+                           {"residual", "crms", nn::kResiDual}};
+  ExperimentResult r;
+  const auto curves = curves_of(o, kinds, [](const DeepNet& net, int64_t) { return net.gradient_norm(0); });
+  if (curves.empty()) return r.interrupted = true, r;
+  double above = INFINITY;
+  for (size_t i = 0; i < kDepths.size(); ++i) above = std::min(above, curves[3].values[i] / curves[2].values[i]);
+  const double post = log_slope(kDepths, curves[0].values, 0), deep = log_slope(kDepths, curves[1].values, 0);
+  r.confirmed = above > 1 && std::abs(deep + 0.5) < 0.12;
+  r.measured =
+      text("From 2 to 64 blocks ResiDual's gradient is ", fixed(above),
+           " times Pre-LN's at least; DeepNorm's changes like depth to the power of ", fixed(deep),
+           ". That Post-LN's vanishes with depth is ",
+           post < -0.2 ? "seen" : "not seen at this size and without training", ": its power is ", fixed(post), ".");
+  r.refuted = "a gradient of ResiDual below that of Pre-LN, or a power of DeepNorm further than 0.12 from -0.5";
+  r.tables = {curve_table("The first block's gradient by depth", kNet, "depth", kDepths, curves)};
+  r.figures = {curve_figure("depth", "The first block's gradient by depth", kNet, "blocks", kDepths, curves)};
+  return r;
+}
+
+ExperimentResult gradient_profile(const ExperimentOptions& o) {
+  const NetKind kinds[] = {{"post_ln", "other", nn::kPostLn},
+                           {"pre_ln", "rms", nn::kPreLn},
+                           {"deepnorm", "isometric", nn::kDeepNorm},
+                           {"sub_ln", "crms", nn::kSubLn},
+                           {"residual", "plain", nn::kResiDual},
+                           {"mix_ln", "negative", nn::kMixLn},
+                           {"layer_norm_scaling", "nested rms", nn::kLayerNormScaling}};
+  ExperimentResult r;
+  std::vector<double> blocks;
+  for (int64_t i = 1; i <= kProfileDepth; ++i) blocks.push_back(static_cast<double>(i));
+  std::vector<Curve> curves;
+  std::vector<double> spread;  // deviation over mean
+  for (const NetKind& kind : kinds) {
+    if (o.progress && !o.progress(kind.name)) return r.interrupted = true, r;
+    Curve c{kind.name, kind.css, std::vector<double>(kProfileDepth)};
+    for (int i = 0; i < kSeeds; ++i) {
+      const uint64_t seed = o.seed * 100 + static_cast<uint64_t>(i);
+      DeepNet net(kind.connection, kProfileDepth, seed, kind.form);
+      net.loss_and_gradients(NetBatch(seed));
+      for (int64_t b = 0; b < kProfileDepth; ++b)
+        c.values[static_cast<size_t>(b)] += std::log(net.gradient_norm(b)) / kSeeds;
+    }
+    for (double& v : c.values) v = std::exp(v);
+    double mean = 0, squares = 0;
+    for (double v : c.values) mean += v / kProfileDepth;
+    for (double v : c.values) squares += (v - mean) * (v - mean) / kProfileDepth;
+    spread.push_back(std::sqrt(squares) / mean);
+    curves.push_back(std::move(c));
+  }
+  const auto rise = [&](size_t i) { return curves[i].values.back() / curves[i].values.front(); };
+  r.confirmed = rise(1) < 0.5 && rise(2) > 0.8 && rise(2) < 1.25 && spread[2] < 0.1;
+  r.measured =
+      text("Of ", kProfileDepth, " blocks the last one's gradient is ", fixed(rise(1)),
+           " times the first one's in Pre-LN and ", fixed(rise(2)), " in DeepNorm, whose gradients deviate by ",
+           fixed(spread[2]), " of their mean, Pre-LN's by ", fixed(spread[1]), ". That they rise in Post-LN is ",
+           rise(0) > 1.4 ? "seen" : "not seen at this size", " (", fixed(rise(0)), "); that Mix-LN (", fixed(spread[5]),
+           ") and LayerNorm Scaling (", fixed(spread[6]), ") deviate less than Pre-LN is ",
+           spread[5] < spread[1] && spread[6] < spread[1] ? "seen." : "not seen.");
+  r.refuted = "gradients of Pre-LN that do not fall to a half, or of DeepNorm that deviate by a tenth";
+  r.tables = {curve_table("Gradients by block", kNet, "block", blocks, curves)};
+  r.figures = {curve_figure("block", "Gradients by block", kNet, "block", blocks, curves)};
+  return r;
+}
+
+}  // namespace isonorm::equivalence
