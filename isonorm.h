@@ -71,6 +71,7 @@
 #include "nn/dropout.h"
 #include "nn/gpt.h"
 #include "nn/init.h"
+#include "nn/recurrent/recurrent.h"
 #include "nn/residual/all.h"
 #include "nn/vit.h"
 #include "optim/accumulate.h"

@@ -2,9 +2,9 @@
 # the base set comes first, so that of inline functions which the compiler did not inline the linker keeps the version every machine runs.
 
 set(folders
-    core core/memory core/system core/kernels core/cpu autograd autograd/ops autograd/fused nn nn/residual optim io data reports training training/models training/records
+    core core/memory core/system core/kernels core/cpu autograd autograd/ops autograd/fused nn nn/recurrent nn/residual optim io data reports training training/models training/records
     equivalence/coordinates equivalence/lockstep equivalence/grid equivalence/convert equivalence/verify equivalence/compare equivalence/probes
-    equivalence/text equivalence/certificate equivalence/experiments)
+    equivalence/text equivalence/certificate equivalence/nets equivalence/experiments)
 set(sources)
 set(kernel_sources)
 foreach(folder IN LISTS folders)

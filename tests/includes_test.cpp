@@ -53,7 +53,8 @@ std::map<std::string, Set> allowed_includes() {
                                             {"probes", {"coordinates", "lockstep", "compare"}},
                                             {"text", {"lockstep", "grid", "compare"}},
                                             {"certificate", {"lockstep", "probes", "text"}},
-                                            {"experiments", {"lockstep", "grid", "probes", "text"}}};
+                                            {"nets", {}},
+                                            {"experiments", {"lockstep", "grid", "probes", "text", "nets"}}};
   for (const auto& [room, others] : rooms) {
     Set& set = allowed["equivalence/" + room] = kBelowEquivalence;
     for (const std::string& other : others) set.insert("equivalence/" + other);

@@ -39,6 +39,10 @@ ExperimentResult warm_up(const ExperimentOptions& options);
 // All connections on one task over depth, rate and warm-up; `full` is the larger scale.
 ExperimentResult zoo(const ExperimentOptions& options);
 
+// E11 and E12: norms in a GRU, from weights around 0 and around 0.2 (1910.07467, sections 4 and 6).
+ExperimentResult recurrent_norms(const ExperimentOptions& options);
+ExperimentResult recurrent_centre(const ExperimentOptions& options);
+
 // What mixed precision does to a loss curve (1905.12322), against f32 and f32 from other weights.
 ExperimentResult precision(const ExperimentOptions& options);
 

@@ -64,6 +64,13 @@ constexpr Experiment kExperiments[] = {
      "Chen et al., GPAS, 2506.22049, section 3", stop_gradient},
     {"warm-up", "At a high rate Post-LN learns with warm-up only; Pre-LN learns with and without.",
      "Xiong et al., 2002.04745, section 3.2", warm_up},
+    {"recurrent-norms", "A GRU learns with RMSNorm as fast as with LayerNorm, and with either faster than without.",
+     "Zhang and Sennrich, 1910.07467, section 6.1", recurrent_norms},
+    {"recurrent-centre",
+     "LayerNorm in a GRU does not see that all weights are shifted by a constant, in training either; RMSNorm and no "
+     "norm "
+     "do.",
+     "Zhang and Sennrich, 1910.07467, section 4 and figure 4", recurrent_centre},
     {"zoo",
      "On one task, at a rate at which Pre-LN learns at once, Post-LN needs a warm-up; who else does, and what goes on "
      "inside of each connection, is in the tables.",

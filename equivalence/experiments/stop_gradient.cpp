@@ -7,7 +7,7 @@
 #include "core/printed.h"
 #include "core/view.h"
 #include "equivalence/experiments/all.h"
-#include "equivalence/experiments/deep_net.h"
+#include "equivalence/nets/deep_net.h"
 
 namespace isonorm::equivalence {
 namespace {

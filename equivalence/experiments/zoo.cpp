@@ -7,7 +7,7 @@
 #include "core/printed.h"
 #include "core/system/parallel.h"
 #include "equivalence/experiments/all.h"
-#include "equivalence/experiments/copy_task.h"
+#include "equivalence/nets/copy_task.h"
 #include "reports/page.h"
 
 namespace isonorm::equivalence {

@@ -8,15 +8,19 @@
 #include "autograd/fusion.h"
 #include "autograd/grad_mode.h"
 #include "autograd/ops/copy.h"
+#include "autograd/ops/create.h"
 #include "autograd/ops/loss.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
+#include "autograd/ops/shape.h"
+#include "core/view.h"
 #include "equivalence/lockstep/prove.h"
 #include "equivalence/verify/stream_check.h"
 #include "equivalence/verify/verify.h"
 #include "io/checkpoint.h"
 #include "nn/gpt.h"
+#include "nn/recurrent/recurrent.h"
 #include "nn/residual/all.h"
 #include "nn/stream_watch.h"
 #include "nn/vit.h"
@@ -146,6 +150,39 @@ TEST_CASE("models of every form, storage and arrangement train on a device as on
       t.connection = a, t.depth = 4;  // Mix-LN's first quarter is a block
       compare(text("gpt ", a.name, ", ", nn::name_of(form)), gpt(t));
     }
+}
+
+namespace {
+
+struct Tagger : nn::Module {
+  Tagger(bool lstm, const nn::RecurrentOptions& o) {
+    if (lstm)
+      layer = &add("layer", nn::Lstm(o));
+    else
+      layer = &add("layer", nn::Gru(o));
+  }
+  // The last step of every example is padding.
+  Tensor forward(const Tensor& x) override {
+    const Tensor mask = ones({x.size(0), x.size(1)}, x.options());
+    fill(detached::narrow(mask, 1, x.size(1) - 1, 1), 0);
+    const Tensor rows = (*layer)(x, {.mask = mask}).output;
+    return reshape(rows, {rows.size(0) * rows.size(1), rows.size(2)});
+  }
+  nn::Recurrent* layer;
+};
+
+}  // namespace
+
+TEST_CASE("models of recurrent layers train on a device as on the CPU") {
+  for (const bool lstm : {false, true})
+    for (nn::RecurrentNorm norm : {nn::RecurrentNorm::none, nn::RecurrentNorm::layer, nn::RecurrentNorm::rms})
+      compare(text(lstm ? "lstm " : "gru ", nn::name_of(norm)), [=] {
+        manual_seed(3);
+        Generator g{.seed = 5};
+        const nn::RecurrentOptions o{.inputs = 3, .hidden = 6, .layers = 2, .bidirectional = true, .norm = norm};
+        return Task{std::make_unique<Tagger>(lstm, o), randn({2, 5, 3}, {DType::f64}, g),
+                    randint(0, 12, {10}, kCpu, g)};
+      });
 }
 
 TEST_CASE("models train on a device in f32 and bf16") {

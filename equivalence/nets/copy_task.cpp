@@ -1,4 +1,4 @@
-#include "equivalence/experiments/copy_task.h"
+#include "equivalence/nets/copy_task.h"
 
 #include <cmath>
 

@@ -6,9 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "equivalence/experiments/experiment.h"
 #include "nn/residual/all.h"
 #include "nn/transformer.h"
+#include "reports/figure.h"
+#include "reports/text_table.h"
 
 namespace isonorm::equivalence {
 

@@ -2,7 +2,7 @@
 // inside: every token is to say which one came before it.
 #pragma once
 
-#include "equivalence/experiments/deep_net.h"
+#include "equivalence/nets/deep_net.h"
 
 namespace isonorm::equivalence {
 

@@ -1,4 +1,4 @@
-#include "equivalence/experiments/deep_net.h"
+#include "equivalence/nets/deep_net.h"
 
 #include <algorithm>
 #include <cmath>

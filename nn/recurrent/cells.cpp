@@ -1,0 +1,85 @@
+#include "nn/recurrent/cells.h"
+
+#include <cmath>
+
+#include "autograd/ops/arrange.h"
+#include "autograd/ops/create.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/shape.h"
+#include "nn/init.h"
+
+namespace isonorm::nn {
+namespace {
+
+// PyTorch's initial values: all uniform in +-1/sqrt(hidden).
+void draw_by_hidden(const Linear& linear, int64_t hidden) {
+  const double bound = 1 / std::sqrt(static_cast<double>(hidden));
+  for (const Tensor& p : linear.parameters()) copy_into(detach(p), init::uniform(p.shape(), -bound, bound));
+}
+
+}  // namespace
+
+GateNorm::GateNorm(int64_t width, const RecurrentOptions& o) : norm_(o.norm), options_{.eps = o.eps, .p = o.p} {
+  weight_ = add_parameter("weight", ones({width}));
+  if (norm_ == RecurrentNorm::layer) bias_ = add_parameter("bias", zeros({width}));
+}
+
+Tensor GateNorm::forward(const Tensor& x) {
+  return norm_ == RecurrentNorm::layer ? layer_norm(x, weight_, bias_, {.eps = options_.eps})
+                                       : rms_norm(x, weight_, {}, options_);
+}
+
+GruCell::GruCell(int64_t inputs, const RecurrentOptions& o)
+    : hidden_(o.hidden),
+      input_(add("input", Linear(inputs, 3 * o.hidden))),
+      recurrent_(add("recurrent", Linear(o.hidden, 3 * o.hidden, {.bias = o.norm == RecurrentNorm::none}))) {
+  draw_by_hidden(input_, hidden_), draw_by_hidden(recurrent_, hidden_);
+  const bool plain = o.norm == RecurrentNorm::none;
+  const auto norm = [&](const char* name, int64_t width) { return plain ? nullptr : &add(name, GateNorm(width, o)); };
+  input_gates_ = norm("input_gates_norm", 2 * hidden_), input_new_ = norm("input_new_norm", hidden_);
+  recurrent_gates_ = norm("recurrent_gates_norm", 2 * hidden_), recurrent_new_ = norm("recurrent_new_norm", hidden_);
+}
+
+Tensor GruCell::prepared(const Tensor& x) {
+  const Tensor a = input_(x);
+  if (!input_gates_) return a;
+  return cat({(*input_gates_)(narrow(a, -1, 0, 2 * hidden_)), (*input_new_)(narrow(a, -1, 2 * hidden_, hidden_))}, -1);
+}
+
+std::vector<Tensor> GruCell::step(const Tensor& a, const std::vector<Tensor>& state) {
+  const Tensor &h = state[0], u = recurrent_(h);
+  Tensor gates = narrow(u, -1, 0, 2 * hidden_), candidate = narrow(u, -1, 2 * hidden_, hidden_);
+  if (recurrent_gates_) gates = (*recurrent_gates_)(gates), candidate = (*recurrent_new_)(candidate);
+  const Tensor both = sigmoid(narrow(a, -1, 0, 2 * hidden_) + gates);
+  const Tensor r = narrow(both, -1, 0, hidden_), z = narrow(both, -1, hidden_, hidden_);
+  const Tensor n = tanh(narrow(a, -1, 2 * hidden_, hidden_) + r * candidate);
+  return {n + z * (h - n)};
+}
+
+LstmCell::LstmCell(int64_t inputs, const RecurrentOptions& o)
+    : hidden_(o.hidden),
+      input_(add("input", Linear(inputs, 4 * o.hidden, {.bias = o.norm == RecurrentNorm::none}))),
+      recurrent_(add("recurrent", Linear(o.hidden, 4 * o.hidden, {.bias = o.norm == RecurrentNorm::none}))) {
+  draw_by_hidden(input_, hidden_), draw_by_hidden(recurrent_, hidden_);
+  const bool plain = o.norm == RecurrentNorm::none;
+  const auto norm = [&](const char* name, int64_t width) { return plain ? nullptr : &add(name, GateNorm(width, o)); };
+  input_norm_ = norm("input_norm", 4 * hidden_), recurrent_norm_ = norm("recurrent_norm", 4 * hidden_);
+  state_norm_ = norm("state_norm", hidden_);
+  if (!plain) bias_ = add_parameter("bias", zeros({4 * hidden_}));
+}
+
+Tensor LstmCell::prepared(const Tensor& x) {
+  const Tensor a = input_(x);
+  return input_norm_ ? (*input_norm_)(a) + bias_ : a;
+}
+
+std::vector<Tensor> LstmCell::step(const Tensor& a, const std::vector<Tensor>& state) {
+  Tensor u = recurrent_(state[0]);
+  if (recurrent_norm_) u = (*recurrent_norm_)(u);
+  const Tensor gates = a + u;
+  const auto quarter = [&](int64_t i) { return narrow(gates, -1, i * hidden_, hidden_); };
+  const Tensor c = sigmoid(quarter(1)) * state[1] + sigmoid(quarter(0)) * tanh(quarter(2));
+  return {sigmoid(quarter(3)) * tanh(state_norm_ ? (*state_norm_)(c) : c), c};
+}
+
+}  // namespace isonorm::nn

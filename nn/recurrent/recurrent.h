@@ -1,0 +1,57 @@
+// Recurrent layers: GRU (Cho et al., 1406.1078) and LSTM (Hochreiter & Schmidhuber, 1997), plain as PyTorch has them or
+// with a norm of what goes into the gates (Ba et al., 1607.06450; Zhang & Sennrich, 1910.07467). Stacked, in both
+// directions, with masks of padded steps.
+//
+//   nn::Gru gru({.inputs = 8, .hidden = 32, .norm = nn::RecurrentNorm::rms});
+//   nn::RecurrentResult r = gru(x);                       // x [batch, time, 8] -> r.output [batch, time, 32]
+//   for (auto& part : r.state) part = detach(part);       // truncated backpropagation through time:
+//   r = gru(next, {.state = r.state});                    // goes on where it was
+#pragma once
+
+#include <functional>
+
+#include "nn/recurrent/cells.h"
+
+namespace isonorm::nn {
+
+struct RecurrentInput {
+  // [layers * directions, batch, hidden] for each part of the cell's state (GRU h; LSTM h, c); empty: zeros.
+  std::vector<Tensor> state = {};
+  // [batch, time], 1 where a step counts and 0 where it is padding: there the state stays as it was. Of the rows' dtype;
+  // undefined: all count.
+  Tensor mask = {};
+};
+
+struct RecurrentResult {
+  Tensor output;  // [batch, time, directions * hidden]: of the last layer; of a padded step the state that stayed
+  std::vector<Tensor> state;  // as RecurrentInput::state, behind the last step (of the backward direction: the first)
+};
+
+// x [batch, time, inputs]. Throws on sizes that are not positive, p or dropout out of range, an empty sequence, a mask that hides every
+// step of an example, and on shapes that do not fit.
+class Recurrent : public Module {
+ public:
+  RecurrentResult operator()(const Tensor& x, const RecurrentInput& input = {});
+  const RecurrentOptions options;
+
+ protected:
+  using MakeCell = std::function<std::unique_ptr<Cell>(int64_t inputs)>;
+  Recurrent(const RecurrentOptions& options, const MakeCell& make);
+
+ private:
+  // One direction of a layer: its rows [batch, time, hidden], and the state behind them.
+  Tensor run(Cell& cell, const Tensor& x, const Tensor& mask, bool backwards, std::vector<Tensor>& state) const;
+
+  std::vector<Cell*> cells_;  // of layer i in direction k: i * directions + k
+};
+
+class Gru : public Recurrent {
+ public:
+  explicit Gru(const RecurrentOptions& options);
+};
+class Lstm : public Recurrent {
+ public:
+  explicit Lstm(const RecurrentOptions& options);
+};
+
+}  // namespace isonorm::nn

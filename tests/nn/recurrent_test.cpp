@@ -1,0 +1,282 @@
+// GRU and LSTM, plain and with norms, against loops over doubles and differences of them.
+#include "nn/recurrent/recurrent.h"
+
+#include <cmath>
+#include <functional>
+#include <map>
+
+#include "autograd/engine.h"
+#include "autograd/grad_mode.h"
+#include "autograd/ops/arrange.h"
+#include "autograd/ops/create.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/random.h"
+#include "autograd/ops/reduce.h"
+#include "autograd/ops/shape.h"
+#include "core/view.h"
+#include "tests/support/catch.h"
+#include "tests/support/compare.h"
+
+using namespace isonorm;
+using namespace isonorm::nn;
+using Catch::Matchers::Contains;
+
+namespace {
+
+using Row = std::vector<double>;
+constexpr int64_t kBatch = 2, kTime = 4, kInputs = 3, kHidden = 5;
+
+double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+// One example, step by step, as the papers and PyTorch's documentation have it, from the parameters by name.
+struct Naive {
+  std::map<std::string, Row> p;
+  RecurrentOptions o;
+  bool lstm;
+
+  Row linear(const Row& x, const std::string& name) const {
+    const Row& w = p.at(name + ".weight");
+    Row y(w.size() / x.size());
+    for (size_t i = 0; i < y.size(); ++i) {
+      for (size_t j = 0; j < x.size(); ++j) y[i] += w[i * x.size() + j] * x[j];
+      if (const auto b = p.find(name + ".bias"); b != p.end()) y[i] += b->second[i];
+    }
+    return y;
+  }
+  Row norm(Row x, const std::string& name) const {
+    const double n = static_cast<double>(x.size());
+    double mean = 0, square = 0;
+    if (o.norm == RecurrentNorm::layer)
+      for (double v : x) mean += v / n;
+    const auto k = static_cast<size_t>(std::ceil(o.p * n));
+    for (size_t i = 0; i < k; ++i) square += (x[i] - mean) * (x[i] - mean) / static_cast<double>(k);
+    const auto bias = p.find(name + ".bias");
+    for (size_t i = 0; i < x.size(); ++i)
+      x[i] = (x[i] - mean) / std::sqrt(square + o.eps) * p.at(name + ".weight")[i] +
+             (bias == p.end() ? 0 : bias->second[i]);
+    return x;
+  }
+  static Row part(const Row& x, size_t i, size_t count) {
+    return {x.begin() + static_cast<std::ptrdiff_t>(i * kHidden),
+            x.begin() + static_cast<std::ptrdiff_t>((i + count) * kHidden)};
+  }
+
+  void step(const std::string& cell, const Row& x, Row& h, Row& c) const {
+    Row a = linear(x, cell + ".input"), u = linear(h, cell + ".recurrent");
+    const bool plain = o.norm == RecurrentNorm::none;
+    if (!lstm) {
+      Row gates = part(a, 0, 2), gates_h = part(u, 0, 2), fresh = part(a, 2, 1), fresh_h = part(u, 2, 1);
+      if (!plain) {
+        gates = norm(gates, cell + ".input_gates_norm"), gates_h = norm(gates_h, cell + ".recurrent_gates_norm");
+        fresh = norm(fresh, cell + ".input_new_norm"), fresh_h = norm(fresh_h, cell + ".recurrent_new_norm");
+      }
+      for (size_t i = 0; i < kHidden; ++i) {
+        const double r = sigmoid(gates[i] + gates_h[i]), z = sigmoid(gates[kHidden + i] + gates_h[kHidden + i]);
+        h[i] = (1 - z) * std::tanh(fresh[i] + r * fresh_h[i]) + z * h[i];
+      }
+      return;
+    }
+    if (!plain) a = norm(a, cell + ".input_norm"), u = norm(u, cell + ".recurrent_norm");
+    for (size_t i = 0; i < a.size(); ++i) a[i] += u[i] + (plain ? 0 : p.at(cell + ".bias")[i]);
+    for (size_t i = 0; i < kHidden; ++i)
+      c[i] = sigmoid(a[kHidden + i]) * c[i] + sigmoid(a[i]) * std::tanh(a[2 * kHidden + i]);
+    const Row seen = plain ? c : norm(c, cell + ".state_norm");
+    for (size_t i = 0; i < kHidden; ++i) h[i] = sigmoid(a[3 * kHidden + i]) * std::tanh(seen[i]);
+  }
+
+  // Rows of the last layer; states[cell] are h and c behind it, which it begins with.
+  std::vector<Row> run(std::vector<Row> x, const Row& mask, std::vector<std::pair<Row, Row>>& states) const {
+    const size_t directions = o.bidirectional ? 2 : 1;
+    for (int64_t layer = 0; layer < o.layers; ++layer) {
+      std::vector<Row> out(x.size());
+      for (size_t k = 0; k < directions; ++k) {
+        auto& [h, c] = states[static_cast<size_t>(layer) * directions + k];
+        std::vector<Row> rows(x.size());
+        for (size_t i = 0; i < x.size(); ++i) {
+          const size_t t = k == 0 ? i : x.size() - 1 - i;
+          if (mask[t] != 0) step((k == 0 ? "forward" : "backward") + std::to_string(layer), x[t], h, c);
+          rows[t] = h;
+        }
+        for (size_t t = 0; t < x.size(); ++t) out[t].insert(out[t].end(), rows[t].begin(), rows[t].end());
+      }
+      x = out;
+    }
+    return x;
+  }
+};
+
+struct Case {
+  bool lstm;
+  RecurrentOptions o;
+  bool masked, begun;  // with a mask; from a state that is not zero
+};
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const bool lstm : {false, true})
+    for (const auto& [norm, p] : {std::pair{RecurrentNorm::none, 1.0},
+                                  {RecurrentNorm::layer, 1.0},
+                                  {RecurrentNorm::rms, 1.0},
+                                  {RecurrentNorm::rms, 0.25}})
+      for (const bool more : {false, true})
+        all.push_back({lstm,
+                       {.inputs = kInputs,
+                        .hidden = kHidden,
+                        .layers = more ? 2 : 1,
+                        .bidirectional = more,
+                        .norm = norm,
+                        .p = p},
+                       more,
+                       more});
+  return all;
+}
+
+struct Subject {
+  std::unique_ptr<Recurrent> layer;
+  Tensor x, mask;
+  std::vector<Tensor> state;
+  Naive naive;
+
+  explicit Subject(const Case& c) : naive{{}, c.o, c.lstm} {
+    if (c.lstm)
+      layer = std::make_unique<Lstm>(c.o);
+    else
+      layer = std::make_unique<Gru>(c.o);
+    layer->to(DType::f64);
+    const NoGrad no_grad;
+    for (const Tensor& p : layer->parameters()) copy_into(p, randn(p.shape(), {DType::f64}) * 0.4 + 0.1);
+    x = randn({kBatch, kTime, kInputs}, {DType::f64});
+    if (c.masked) mask = from_vector<double>({1, 1, 1, 0, 0, 1, 0, 1}, {kBatch, kTime});
+    const int64_t cells = c.o.layers * (c.o.bidirectional ? 2 : 1);
+    if (c.begun)
+      for (int i = 0; i < (c.lstm ? 2 : 1); ++i) state.push_back(randn({cells, kBatch, kHidden}, {DType::f64}));
+    for (const auto& [name, t] : layer->state_dict()) naive.p[name] = t.to_vector<double>();
+  }
+
+  RecurrentResult result() { return (*layer)(x, {.state = state, .mask = mask}); }
+
+  // Outputs, then h (and c) behind the last step, as the layer's result holds them, one after the other.
+  Row expected(const Naive& n) const {
+    const size_t cells = static_cast<size_t>(n.o.layers) * (n.o.bidirectional ? 2 : 1);
+    Row rows;
+    std::vector<Row> parts(naive.lstm ? 2 : 1, Row(cells * kBatch * kHidden));
+    for (int64_t b = 0; b < kBatch; ++b) {
+      std::vector<Row> steps;
+      Row counts(kTime, 1);
+      for (int64_t t = 0; t < kTime; ++t) {
+        steps.push_back(select(select(x, 0, b), 0, t).to_vector<double>());
+        if (mask.defined())
+          counts[static_cast<size_t>(t)] = mask.to_vector<double>()[static_cast<size_t>(b * kTime + t)];
+      }
+      std::vector<std::pair<Row, Row>> states(cells, {Row(kHidden), Row(kHidden)});
+      for (size_t i = 0; i < cells && !state.empty(); ++i) {
+        states[i].first = select(select(state[0], 0, static_cast<int64_t>(i)), 0, b).to_vector<double>();
+        if (naive.lstm)
+          states[i].second = select(select(state[1], 0, static_cast<int64_t>(i)), 0, b).to_vector<double>();
+      }
+      for (const Row& row : n.run(steps, counts, states)) rows.insert(rows.end(), row.begin(), row.end());
+      for (size_t i = 0; i < cells; ++i)
+        for (size_t j = 0; j < kHidden; ++j) {
+          const size_t at = (i * kBatch + static_cast<size_t>(b)) * kHidden + j;
+          parts[0][at] = states[i].first[j];
+          if (naive.lstm) parts[1][at] = states[i].second[j];
+        }
+    }
+    for (const Row& part : parts) rows.insert(rows.end(), part.begin(), part.end());
+    return rows;
+  }
+};
+
+Tensor flat(const RecurrentResult& r) {
+  std::vector<Tensor> all{reshape(r.output, {r.output.numel()})};
+  for (const Tensor& s : r.state) all.push_back(reshape(s, {s.numel()}));
+  return cat(all, 0);
+}
+
+std::string name_of(const Case& c) {
+  return text(c.lstm ? "LSTM" : "GRU", ", ", nn::name_of(c.o.norm), " p ", c.o.p, ", ", c.o.layers, " layers");
+}
+
+}  // namespace
+
+TEST_CASE("recurrent layers are the loops of their definitions") {
+  manual_seed(3);
+  for (const Case& c : cases()) {
+    INFO(name_of(c));
+    Subject s(c);
+    const Row expected = s.expected(s.naive);
+    // Some 8 x 2 steps, each a handful of sums of at most 10 terms.
+    check_close(flat(s.result()), from_vector(expected, {std::ssize(expected)}), 16 * 8 * std::sqrt(10) * 0x1p-52);
+  }
+}
+
+TEST_CASE("gradients of recurrent layers are those of differences of the loops") {
+  manual_seed(4);
+  for (const Case& c : cases()) {
+    Subject s(c);
+    const Row expected = s.expected(s.naive), weight = randn({std::ssize(expected)}, {DType::f64}).to_vector<double>();
+    backward(sum(flat(s.result()) * from_vector(weight, {std::ssize(weight)})));
+    for (const Parameter& p : s.layer->named_parameters()) {
+      const Row direction = randn(p.tensor.shape(), {DType::f64}).to_vector<double>(),
+                g = gradient(p.tensor).to_vector<double>();
+      double length = 0, product = 0;
+      for (double d : direction) length += d * d;
+      for (size_t i = 0; i < g.size(); ++i) product += g[i] * direction[i] / std::sqrt(length);
+      const auto value = [&](double by) {
+        Naive moved = s.naive;
+        for (size_t i = 0; i < direction.size(); ++i) moved.p.at(p.name)[i] += by * direction[i] / std::sqrt(length);
+        const Row y = s.expected(moved);
+        double sum = 0;
+        for (size_t i = 0; i < y.size(); ++i) sum += y[i] * weight[i];
+        return sum;
+      };
+      const auto difference = [&](double h) {
+        return (8 * (value(h) - value(-h)) - (value(2 * h) - value(-2 * h))) / (12 * h);
+      };
+      // As in tests/nn/residual_test.cpp; a value is a sum of some 100 terms of size 1.
+      const double h = 2e-4, fine = difference(h / 2), allowed = std::abs(difference(h) - fine) + 3 * 100 * 0x1p-52 / h;
+      INFO(name_of(c) << ", " << p.name << ": " << product << ", difference " << fine << " within " << allowed);
+      CHECK(std::abs(product - fine) <= allowed);
+      CHECK(allowed <= 1e-7);
+    }
+  }
+}
+
+TEST_CASE("a sequence in two pieces is the sequence, and truncated gradients stop between them") {
+  manual_seed(5);
+  for (const bool lstm : {false, true}) {
+    Subject s({lstm, {.inputs = kInputs, .hidden = kHidden, .layers = 2, .norm = RecurrentNorm::rms}, false, false});
+    require_grad(s.x);
+    const RecurrentResult whole = s.result();
+    RecurrentResult first = (*s.layer)(narrow(s.x, 1, 0, 2));
+    const RecurrentResult second = (*s.layer)(narrow(s.x, 1, 2, 2), {.state = first.state});
+    check_close(cat({first.output, second.output}, 1), whole.output, 0);
+    for (Tensor& part : first.state) part = detach(part);
+    backward(sum((*s.layer)(narrow(s.x, 1, 2, 2), {.state = first.state}).output));
+    const Row g = gradient(s.x).to_vector<double>();
+    for (size_t i = 0; i < g.size(); ++i) CHECK((g[i] != 0) == (i / kInputs % kTime >= 2));
+  }
+}
+
+TEST_CASE("bad recurrent input is refused in a line") {
+  const auto gru = [](RecurrentOptions o) {
+    if (o.inputs == 0) o.inputs = kInputs;
+    if (o.hidden == 0) o.hidden = kHidden;
+    return Gru(o);
+  };
+  CHECK_THROWS_WITH(Gru({.inputs = 3}), "recurrent: 3 inputs, 0 hidden and 1 layers, expected at least 1 of each");
+  CHECK_THROWS_WITH(gru({.norm = RecurrentNorm::rms, .p = 0}), "recurrent: p is 0, expected above 0 and at most 1");
+  CHECK_THROWS_WITH(gru({.norm = RecurrentNorm::layer, .p = 0.5}), Contains("a share of the entries is RMSNorm's"));
+  CHECK_THROWS_WITH(gru({.dropout = 1}), "recurrent: dropout 1 is not in [0, 1)");
+  Gru layer = gru({});
+  CHECK_THROWS_WITH(layer(zeros({2, 4, 2})), "recurrent: rows have shape [2, 4, 2], expected [batch, time, 3]");
+  CHECK_THROWS_WITH(layer(zeros({2, 0, 3})), "recurrent: rows of shape [2, 0, 3] are an empty sequence");
+  CHECK_THROWS_WITH(layer(zeros({2, 2, 3}), {.mask = from_vector<float>({1, 0, 0, 0}, {2, 2})}),
+                    "recurrent: the mask hides all 2 steps of example 1");
+  CHECK_THROWS_WITH(layer(zeros({2, 2, 3}), {.mask = ones({2, 3})}),
+                    "recurrent: the mask has shape [2, 3], expected [2, 2]");
+  CHECK_THROWS_WITH(layer(zeros({2, 2, 3}), {.state = {zeros({1, 2, 4})}}),
+                    "recurrent: the state has shape [1, 2, 4], expected [1, 2, 5]");
+  CHECK_THROWS_WITH(layer(zeros({2, 2, 3}), {.state = {zeros({1, 2, 5}), zeros({1, 2, 5})}}),
+                    "recurrent: the state has 2 parts, expected 1");
+}
