@@ -49,10 +49,10 @@ TEST_CASE("audit, conversion and verification are of pre_ln alone") {
 namespace {
 
 // Made tokens, four blocks: Mix-LN's first quarter is one of them.
-ProofOptions small_proof(const nn::Arrangement& connection, bool affine) {
+ProofOptions small_proof(const nn::Arrangement& connection, bool affine, bool tied = false) {
   ProofOptions p;
   TrainingOptions& o = p.training;
-  o.model = &kGpt, o.connection = connection, o.affine = affine;
+  o.model = &kGpt, o.connection = connection, o.affine = affine, o.tied = tied;
   o.width = 8, o.depth = 4, o.heads = 2, o.mlp = 12, o.context = 6, o.batch = 4, o.steps = 12, o.warmup = 2;
   o.lr = 3e-3;
   if (affine) p.forms = {"rms_norm"};
@@ -76,6 +76,14 @@ TEST_CASE("every arrangement trains as one model in all forms, and its negative 
         CHECK(run.observed == run.expected);
         CHECK(run.as_expected);
       }
+    }
+}
+
+TEST_CASE("every arrangement is proved with a tied head, too") {
+  for (const nn::Arrangement& a : nn::kArrangements)
+    for (const bool affine : {false, true}) {
+      INFO(a.name << (affine ? ", affine" : ""));
+      CHECK(prove(small_proof(a, affine, true)).verdict == Verdict::same);
     }
 }
 
