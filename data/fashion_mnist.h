@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/tensor.h"
+#include "data/labelled_images.h"
 
 namespace isonorm::data {
 
@@ -13,13 +13,8 @@ inline constexpr const char* kFashionMnistDir = "/usr/share/datasets/fashion-mni
 // Mean and standard deviation of a training pixel divided by 255.
 inline constexpr double kFashionMnistMean = 0.2860, kFashionMnistStd = 0.3530;
 
-struct LabelledImages {
-  Tensor images;  // u8 [n, height, width]
-  Tensor labels;  // i64 [n]
-};
-
 struct FashionMnist {
-  LabelledImages train;
+  LabelledImages train;  // images [n, 28, 28]
   LabelledImages test;
   static constexpr int64_t kClasses = 10;
 

@@ -7,14 +7,17 @@
 namespace isonorm::data {
 
 Batch gather_batch(const LabelledImages& set, std::span<const int64_t> indices, const PixelScale& scale) {
-  check(set.images.rank() == 3 && set.labels.shape() == Dims{set.images.size(0)}, "gather_batch: images ",
-        set.images.shape(), " and labels ", set.labels.shape(), ", expected [n, height, width] and [n]");
+  check((set.images.rank() == 3 || set.images.rank() == 4) && set.labels.shape() == Dims{set.images.size(0)},
+        "gather_batch: images ", set.images.shape(), " and labels ", set.labels.shape(),
+        ", expected [n, height, width] or [n, height, width, colours], and [n]");
   check(set.images.device() == kCpu && set.labels.device() == kCpu, "gather_batch: the set lies on ",
         set.images.device(), " and ", set.labels.device(), ", expected the CPU");
   check(scale.std > 0, "gather_batch: std is ", scale.std, ", expected above 0");
   const int64_t n = set.images.size(0), pixels = n == 0 ? 0 : set.images.numel() / n;
   const auto rows = static_cast<int64_t>(indices.size());
-  Batch batch{empty({rows, set.images.size(1), set.images.size(2), 1}, {scale.dtype}), empty({rows}, {DType::i64})};
+  const int64_t colours = set.images.rank() == 4 ? set.images.size(3) : 1;
+  Batch batch{empty({rows, set.images.size(1), set.images.size(2), colours}, {scale.dtype}),
+              empty({rows}, {DType::i64})};
   const uint8_t* from = set.images.data<uint8_t>();
   const int64_t* labels = set.labels.data<int64_t>();
   int64_t* to_labels = batch.labels.mutable_data<int64_t>();

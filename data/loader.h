@@ -12,7 +12,7 @@ namespace isonorm::data {
 template <class B> class Ahead;  // data/ahead.h
 
 struct Batch {
-  Tensor images;  // floating [rows, height, width, 1]
+  Tensor images;  // floating [rows, height, width, colours], of grey levels 1
   Tensor labels;  // i64 [rows]
 };
 

@@ -41,8 +41,9 @@ std::vector<std::pair<const char*, std::string>> words(const training::TrainingO
           {"--eps", text(o.eps)}};
 }
 
-// The model that the file says it holds.
-void take_model(const std::string& path, const training::ModelFile& file, training::TrainingOptions& o) {
+// The model that the file says it holds: sets its options, gives its shape.
+training::ModelShape take_model(const std::string& path, const training::ModelFile& file,
+                                training::TrainingOptions& o) {
   const Scope scope(path);
   training::ModelOptions m(file.description);
   m.check_size(file.state);
@@ -51,27 +52,25 @@ void take_model(const std::string& path, const training::ModelFile& file, traini
   m.transformer() = m.transformer().complete();
   training::ModelShape shape;
   m.give(o, shape);
-  if (m.row().input == training::Input::characters)
-    o.vocab = shape.vocab;
-  else
-    check(shape.image == 28 && shape.channels == 1 && shape.classes == 10, "audit: images are ", shape.image, " x ",
-          shape.image, " x ", shape.channels, " of ", shape.classes, " classes, expected those of Fashion-MNIST");
+  if (m.row().input == training::Input::characters) o.vocab = shape.vocab;
+  return shape;
 }
 
 int run(AuditVerb o, const CLI::App& command) {
   check_outputs({{"--report", o.report}, {"--json", o.json}}, {{"--checkpoint", o.checkpoint}});
   if (o.model.threads > 0) set_num_threads(o.model.threads);
   training::ModelFile file;
+  training::ModelShape shape;
   if (!o.checkpoint.empty()) file = training::load_model_file(o.checkpoint);
   if (!file.description.empty()) {
     const auto asked = words(o.model);
-    take_model(o.checkpoint, file, o.model);
+    shape = take_model(o.checkpoint, file, o.model);
     const auto held = words(o.model);
     for (size_t i = 0; i < asked.size(); ++i)
       if (command.count(asked[i].first) > 0 && asked[i].second != held[i].second)
         throw UsageError(text(asked[i].first, ": ", asked[i].second, ", in ", o.checkpoint, " ", held[i].second));
   }
-  const AuditResult r = audit(o.model, file.state);
+  const AuditResult r = audit(o.model, file.state, shape);
   if (!o.report.empty()) write_file(o.report, audit_html(r));
   if (!o.json.empty()) write_file(o.json, audit_json(r));
   const size_t width = line_width(stdout);

@@ -29,9 +29,9 @@ Tensor data_inputs(const Metadata& description, const std::string& path) {
     check(source.shape().vocab == shape.vocab, path, ": the text has ", source.shape().vocab,
           " characters, the model's vocabulary ", shape.vocab);
   else
-    check(source.shape().image == shape.image && shape.channels == 1, path, ": the images are ", source.shape().image,
-          " x ", source.shape().image, " x 1, the model takes ", shape.image, " x ", shape.image, " x ",
-          shape.channels);
+    check(source.shape().image == shape.image && source.shape().channels == shape.channels, path, ": the images are ",
+          source.shape().image, " x ", source.shape().image, " x ", source.shape().channels, ", the model takes ",
+          shape.image, " x ", shape.image, " x ", shape.channels);
   return source.batch(0).inputs;
 }
 

@@ -166,7 +166,8 @@ void add_shared_options(CLI::App& command, training::TrainingOptions& o) {
   command.add_option(
       "--data", o.data,
       text(training::models_with(training::Input::images),
-           ": folder of the four idx.gz files (default: where the package dataset-fashion-mnist puts them); ",
+           ": folder of the four idx.gz files of MNIST or Fashion-MNIST (default: where the package dataset-fashion-mnist "
+           "puts them), or of CIFAR-10's six .bin files; ",
            training::models_with(training::Input::characters),
            ": a text file, its characters being the tokens, its last tenth being what the test pass reads"));
   add_choice(command, "--optimizer", o.optimizer, choices(), "optimizer");

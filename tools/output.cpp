@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "core/error.h"
+#include "data/cifar10.h"
 #include "data/fashion_mnist.h"
 #include "io/replacement.h"
 #include "tools/ending.h"
@@ -37,7 +38,7 @@ std::vector<std::string> files_of(const std::string& input) {
   std::error_code none;
   if (!fs::is_directory(input, none)) return {input};
   try {
-    return data::FashionMnist::files(input);
+    return data::Cifar10::is_in(input) ? data::Cifar10::files(input) : data::FashionMnist::files(input);
   } catch (const Error&) {
     return {};  // they are missing, which whoever reads them says
   }

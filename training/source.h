@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "autograd/ops/random.h"
+#include "data/cifar10.h"
 #include "data/loader.h"
 #include "data/made_text.h"
 #include "data/text.h"
@@ -21,12 +22,19 @@ class Source {
  public:
   explicit Source(const TrainingOptions& o) : options_(o) {
     if (o.model->input == Input::images) {
-      images_ = data::FashionMnist::load(o.data);
+      if (data::Cifar10::is_in(o.data)) {
+        data::Cifar10 set = data::Cifar10::load(o.data);
+        images_ = {std::move(set.train), std::move(set.test)};
+      } else {
+        data::FashionMnist set = data::FashionMnist::load(o.data);
+        images_ = {std::move(set.train), std::move(set.test)};
+      }
       loader_.emplace(images_->train,
                       data::LoaderOptions{
                           .rows = o.batch, .seed = o.seed, .scale = scale(), .prefetch = ahead(), .device = o.device});
       shape_.image = images_->train.images.size(1);
-      shape_.classes = data::FashionMnist::kClasses;
+      shape_.channels = images_->train.images.rank() == 4 ? images_->train.images.size(3) : 1;
+      shape_.classes = 10;  // of either set
     } else {
       if (o.data.empty())
         text_.emplace(memory_bytes(own_text(o), "own text"), o.seed);  // nothing to test
@@ -75,6 +83,7 @@ class Source {
 
   // The files that the batches come from.
   std::vector<std::string> files() const {
+    if (images_ && data::Cifar10::is_in(options_.data)) return data::Cifar10::files(options_.data);
     if (images_) return data::FashionMnist::files(options_.data);
     return options_.data.empty() ? std::vector<std::string>() : std::vector{options_.data};
   }
@@ -93,13 +102,20 @@ class Source {
     return bytes;
   }
 
-  data::PixelScale scale() const { return {.dtype = options_.dtype}; }
+  data::PixelScale scale() const {
+    if (data::Cifar10::is_in(options_.data))
+      return {.mean = data::kCifar10Mean, .std = data::kCifar10Std, .dtype = options_.dtype};
+    return {.dtype = options_.dtype};
+  }
   // Batches beyond the one in use: two, where they travel; none on the CPU, whose cores compute.
   int ahead() const { return options_.device == kCpu ? 0 : 2; }
 
   TrainingOptions options_;
   ModelShape shape_;
-  std::optional<data::FashionMnist> images_;
+  struct Images {
+    data::LabelledImages train, test;
+  };
+  std::optional<Images> images_;
   std::optional<data::Loader> loader_;
   std::optional<data::Text> text_;
   std::optional<data::TextLoader> text_loader_;

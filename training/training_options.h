@@ -24,8 +24,8 @@ using ModelList = std::span<const ModelRow* const>;
 
 struct TrainingOptions {
   const ModelRow* model = &kVit;  // never null
-  std::string data;  // images: folder of the four idx.gz files (empty: where the Debian package puts them); gpt: a text
-                     // file, empty: see `vocab`
+  std::string data;  // images: folder of the four idx.gz files (empty: where the Debian package puts them) or of
+                     // CIFAR-10's .bin files; gpt: a text file, empty: see `vocab`
 
   const OptimizerRow* optimizer = &training::optimizer("adamw");  // never null
   double lr = 1e-3;

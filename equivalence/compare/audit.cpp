@@ -55,7 +55,8 @@ double drift_of(const Tensor& rows) {
 
 class Auditor {
  public:
-  Auditor(const training::TrainingOptions& o, const TensorMap& weights) : o_(o) {
+  Auditor(const training::TrainingOptions& o, const TensorMap& weights, const training::ModelShape& shape)
+      : o_(o), shape_(shape) {
     o_.dtype = DType::f64, o_.precision = {};  // each measurement says its own
     shape_.vocab = o.vocab;
     manual_seed(o.seed);
@@ -167,11 +168,12 @@ int64_t AuditResult::directions() const {
   return n;
 }
 
-AuditResult audit(const training::TrainingOptions& options, const TensorMap& weights) {
+AuditResult audit(const training::TrainingOptions& options, const TensorMap& weights,
+                  const training::ModelShape& shape) {
   check(options.batch > 0 && options.vocab > 0 && options.context > 0, "audit: ", options.batch, " examples of ",
         options.context, " among ", options.vocab, " characters, expected at least 1 of each");
   training::check_pre_ln(options.connection);
-  return Auditor(options, weights).run();
+  return Auditor(options, weights, shape).run();
 }
 
 }  // namespace isonorm::equivalence

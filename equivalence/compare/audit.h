@@ -7,7 +7,7 @@
 
 #include "core/tensor_map.h"
 #include "training/records/manifest.h"
-#include "training/training_options.h"
+#include "training/model_row.h"
 
 namespace isonorm::equivalence {
 
@@ -46,9 +46,10 @@ struct AuditResult {
 };
 
 // Audits the Pre-LN model that `options` describe, in f64, on made inputs (random ids or images), with initial or given
-// weights (raw ones, in any dtype). The sizes of vit's images are those of Fashion-MNIST, gpt's alphabet is
+// weights (raw ones, in any dtype). Images are of `shape`, by default Fashion-MNIST's; gpt's alphabet is
 // options.vocab. Throws where the weights do not fit.
-AuditResult audit(const training::TrainingOptions& options, const TensorMap& weights = {});
+AuditResult audit(const training::TrainingOptions& options, const TensorMap& weights = {},
+                  const training::ModelShape& shape = {});
 
 // One sentence; text for a terminal; a whole HTML page; a JSON object with a newline at the end.
 std::string audit_sentence(const AuditResult& r);

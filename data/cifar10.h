@@ -1,0 +1,29 @@
+// CIFAR-10: 50,000 training and 10,000 test images of animals and vehicles, 32 x 32 in three colours, ten classes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "data/labelled_images.h"
+
+namespace isonorm::data {
+
+// Mean and standard deviation of a training pixel divided by 255, over all colours.
+inline constexpr double kCifar10Mean = 0.4734, kCifar10Std = 0.2516;
+
+struct Cifar10 {
+  LabelledImages train, test;  // images [n, 32, 32, 3]: red, green, blue
+  static constexpr int64_t kClasses = 10;
+
+  // Whether the folder has the first of the files, and so is not one of another set.
+  static bool is_in(const std::string& dir);
+  // Reads data_batch_1.bin to data_batch_5.bin and test_batch.bin, the "binary version", from `dir`: records of a label
+  // and of the three colours' planes of 1,024 bytes; any number of them from one on will do. Throws where a file is
+  // missing (the message says where to get them), is no whole number of records, or a label is not below 10. Source:
+  // Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009.
+  static Cifar10 load(const std::string& dir);
+  // The six files that load(dir) reads, in that order.
+  static std::vector<std::string> files(const std::string& dir);
+};
+
+}  // namespace isonorm::data

@@ -1,0 +1,13 @@
+// Images with a class each, as the readers of image sets give them.
+#pragma once
+
+#include "core/tensor.h"
+
+namespace isonorm::data {
+
+struct LabelledImages {
+  Tensor images;  // u8 [n, height, width] of grey levels, or [n, height, width, colours]
+  Tensor labels;  // i64 [n]
+};
+
+}  // namespace isonorm::data
