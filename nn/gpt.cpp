@@ -39,6 +39,7 @@ Gpt::Gpt(const GptOptions& o)
   check(!o.tied || !shown || o.transformer.storage == StreamStorage::raw || !stream_.centres(),
         "gpt: a tied head behind a norm with a gain, or with connections whose first branch reads the bare embeddings, "
         "needs raw storage: the means of the raw rows are seen");
+  options.transformer.initialise(*this);
 }
 
 Tensor Gpt::features(const Tensor& ids) {
@@ -115,6 +116,39 @@ GptOptions gpt_preset(std::string_view name) {
               .context = 2048,
               .transformer = {.width = s.width, .depth = s.depth, .heads = s.heads, .head_width = s.head_width}};
   check(false, "gpt_preset: no size is called '", name, "'; there are small, medium, large, xl, 2.7b, 6.7b, 13b, 175b");
+  return {};
+}
+
+GptOptions llama_preset(std::string_view name) {
+  struct Size {
+    std::string_view name;
+    int64_t width, mlp, depth, heads;
+  };
+  constexpr Size sizes[] = {{"9m", 128, 352, 4, 4},       {"20m", 256, 688, 4, 4},     {"35m", 384, 1024, 6, 8},
+                            {"40m", 416, 1024, 8, 8},     {"60m", 512, 1376, 8, 8},    {"71m", 512, 1368, 12, 8},
+                            {"100m", 640, 1708, 12, 10},  {"130m", 768, 2048, 12, 12}, {"250m", 768, 2560, 24, 16},
+                            {"350m", 1024, 2736, 24, 16}, {"1b", 2048, 5461, 24, 32},  {"3b", 2560, 6848, 32, 32},
+                            {"7b", 4096, 11008, 32, 32}};
+  std::string names;
+  for (const Size& s : sizes) {
+    if (s.name == name)
+      return {.vocab = name == "100m" ? 32100 : 32000,
+              .context = name == "7b" ? 2048 : 256,
+              .transformer = {.width = s.width,
+                              .depth = s.depth,
+                              .heads = s.heads,
+                              .mlp_width = s.mlp,
+                              .activation = Activation::swiglu,
+                              .positions = Positions::rotary_halves,
+                              .affine = true,
+                              .norm_bias = false,
+                              .bias = false,
+                              .eps = 1e-6,
+                              .stream = StreamForm::uncentred_rms_norm,
+                              .initialisation = Initialisation::normal}};
+    names += text(names.empty() ? "" : ", ", s.name);
+  }
+  check(false, "llama_preset: no size is called '", name, "'; there are ", names);
   return {};
 }
 

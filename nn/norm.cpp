@@ -10,7 +10,7 @@ namespace isonorm::nn {
 LayerNorm::LayerNorm(int64_t width, NormLayerOptions o) : eps_(o.eps) {
   if (!o.affine) return;
   weight = add_parameter("weight", ones({width}));
-  bias = add_parameter("bias", zeros({width}));
+  if (o.bias) bias = add_parameter("bias", zeros({width}));
 }
 
 Tensor LayerNorm::forward(const Tensor& x) { return layer_norm(x, weight, bias, {.eps = eps_}); }
@@ -30,7 +30,7 @@ StreamNorm::StreamNorm(const Stream& stream, StreamNormOptions o)
   check(stream.storage() == StreamStorage::raw || !stream.centres_readers(),
         "norm: a learned gain moves the direction that centred readers do not see; use raw storage");
   weight = add_parameter("weight", ones({stream.width()}));
-  bias = add_parameter("bias", zeros({stream.width()}));
+  if (o.bias) bias = add_parameter("bias", zeros({stream.width()}));
 }
 
 bool StreamNorm::hands_over() const {
@@ -55,9 +55,10 @@ Mapped StreamNorm::folded(const Tensor& reader, const Tensor& reader_bias) const
   const DType dtype = reader.dtype();
   const auto wide = [&](const Tensor& x) { return dtype == DType::bf16 ? cast(x, DType::f32) : x; };
   // A (gain n + bias) + b = (A diag(gain)) n + (b + A bias)
-  const Tensor a = wide(reader), shift = matmul(a, wide(bias));
-  return {cast(stream().read(a * wide(weight)), dtype),
-          cast(reader_bias.defined() ? wide(reader_bias) + shift : shift, dtype)};
+  const Tensor a = wide(reader), gained = cast(stream().read(a * wide(weight)), dtype);
+  if (!bias.defined()) return {gained, reader_bias};
+  const Tensor shift = matmul(a, wide(bias));
+  return {gained, cast(reader_bias.defined() ? wide(reader_bias) + shift : shift, dtype)};
 }
 
 }  // namespace isonorm::nn

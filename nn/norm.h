@@ -12,6 +12,7 @@ namespace isonorm::nn {
 struct NormLayerOptions {
   double eps = 1e-5;
   bool affine = true;  // a learned gain (ones) and, for LayerNorm, bias (zeros)
+  bool bias = true;    // false: of LayerNorm's two the gain alone
 };
 
 // LayerNorm over the last dimension of size `width` (Ba et al., 1607.06450): parameters weight and bias.
@@ -41,6 +42,7 @@ class RmsNorm : public Module {
 struct StreamNormOptions {
   double eps = 1e-5;
   bool affine = false;    // a learned gain and bias of width d; exact with raw storage only (see docs/normalization.md)
+  bool bias = true;       // false: of the two the gain alone
   bool normalize = true;  // false: the bare stream goes on to the readers, which breaks the equivalence of the forms
 };
 
@@ -53,7 +55,7 @@ class StreamNorm : public Connection {
   Mapped folded(const Tensor& weight, const Tensor& bias) const override;
 
   const NormSpec& spec() const { return spec_; }
-  Tensor weight, bias;  // undefined where not affine
+  Tensor weight, bias;  // undefined where not affine, the bias also without one
 
  protected:
   // norm(x); x + branch and its norm, in one pass. [..., stored width] each; the norm's dtype is `as`, by default x's.

@@ -1,6 +1,11 @@
 #include "nn/transformer.h"
 
+#include <cmath>
+
+#include "autograd/grad_mode.h"
+#include "autograd/ops/copy.h"
 #include "core/view.h"
+#include "nn/init.h"
 
 namespace isonorm::nn {
 
@@ -14,14 +19,33 @@ TransformerOptions TransformerOptions::complete() const {
   if (o.mlp_width == 0) o.mlp_width = 4 * o.width;
   check(o.head_width > 0 && o.mlp_width > 0, "transformer: head_width ", o.head_width, " and mlp_width ", o.mlp_width,
         " must be positive");
+  if (o.kv_heads == 0) o.kv_heads = o.heads;
+  check(o.kv_heads > 0 && o.heads % o.kv_heads == 0, "transformer: ", o.heads, " heads cannot share ", o.kv_heads,
+        " of keys and values");
   check(o.depth > 0 || !o.connection.bare_entry, "transformer: depth 0 with connections ", o.connection.name,
         ", whose blocks alone have the norms");
-  check(o.positions != Positions::rotary || o.rotary_base > 0, "transformer: rotary base ", o.rotary_base,
-        " is not positive");
+  check(!rotates(o.positions) || o.rotary_base > 0, "transformer: rotary base ", o.rotary_base, " is not positive");
   check(o.precision.stream == Precision::full || o.precision.products == Precision::bf16,
         "transformer: the stream's precision is ", name_of(o.precision.stream), ", that of products ",
         name_of(o.precision.products), "; only with bf16 products the stream is bf16");
   return o;
+}
+
+void TransformerOptions::initialise(const Module& model) const {
+  if (initialisation == Initialisation::by_layer) return;
+  constexpr double kMatrices = 0.02;
+  const double tables = std::sqrt(0.4), writers = initialisation == Initialisation::scaled && depth > 0
+                                                      ? kMatrices / std::sqrt(2 * static_cast<double>(depth))
+                                                      : kMatrices;
+  const double deviation = dynamic_cast<const BranchOutput*>(&model) ? writers
+                           : dynamic_cast<const Linear*>(&model)     ? kMatrices
+                                                                     : tables;
+  const NoGrad no_grad;
+  for (const Parameter& p : model.named_parameters())
+    if (p.tensor.rank() == 2 && p.name.find('.') == std::string::npos)
+      copy_into(p.tensor, init::normal(p.tensor.shape(), 0, deviation));
+  for (const auto& child : model.children())
+    if (!connection.initialise || !dynamic_cast<const Block*>(child.get())) initialise(*child);
 }
 
 Block::Block(const Stream& stream, const TransformerOptions& o, int64_t index)
@@ -31,9 +55,11 @@ Block::Block(const TransformerOptions& o, BlockConnections connections)
     : norm1_(add("norm1", std::move(connections.attention))),
       attn_(add("attn", Attention(norm1_, {.heads = o.heads,
                                            .head_width = o.head_width,
+                                           .kv_heads = o.kv_heads,
                                            .causal = o.causal,
                                            .bias = o.bias,
-                                           .rotary_base = o.positions == Positions::rotary ? o.rotary_base : 0,
+                                           .rotary_base = rotates(o.positions) ? o.rotary_base : 0,
+                                           .rotary_halves = o.positions == Positions::rotary_halves,
                                            .branch = o.branch,
                                            .inner_norm = o.inner_norm()}))),
       norm2_(add("norm2", std::move(connections.mlp))),
@@ -47,9 +73,9 @@ Block::Block(const TransformerOptions& o, BlockConnections connections)
 
 BlockWeights Block::weights() const {
   const Tensor qkv = detach(attn_.qkv().weight);
-  const int64_t inner = qkv.size(0) / 3;
-  const auto third = [&](int64_t i) { return detached::narrow(qkv, 0, i * inner, inner); };
-  BlockWeights w{third(0), third(1), third(2), detach(attn_.proj().weight), {}};
+  const int64_t inner = attn_.inner_width(), shared = (qkv.size(0) - inner) / 2;
+  const auto rows = [&](int64_t first, int64_t n) { return detached::narrow(qkv, 0, first, n); };
+  BlockWeights w{rows(0, inner), rows(inner, shared), rows(inner + shared, shared), detach(attn_.proj().weight), {}};
   for (const Linear* linear : mlp_.linears()) w.mlp.push_back(detach(linear->weight));
   return w;
 }

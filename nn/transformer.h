@@ -8,10 +8,20 @@
 
 namespace isonorm::nn {
 
-// How tokens learn where they stand: a table added to the stream, rotated queries and keys, or not at all.
-enum class Positions { learned, rotary, none };
-inline constexpr const char* kPositionsNames[] = {"learned", "rotary", "none"};
+// How tokens learn where they stand: a table added to the stream, queries and keys rotated in pairs of neighbouring
+// entries or of entries half a head apart, or not at all.
+enum class Positions { learned, rotary, none, rotary_halves };
+inline constexpr const char* kPositionsNames[] = {"learned", "rotary", "none", "rotary_halves"};
 constexpr const char* name_of(Positions p) { return kPositionsNames[static_cast<size_t>(p)]; }
+constexpr bool rotates(Positions p) { return p == Positions::rotary || p == Positions::rotary_halves; }
+
+// The distributions that matrices and tables begin with; vectors begin as their layers say. by_layer: uniform in
+// +-1/sqrt(in), tables standard normal. normal: N(0, 0.02^2), tables N(0, 2/5) (as in LLaMA models of 2506.22049; a
+// table that is not small beside the branches: Takase et al., 2312.16903). scaled: that, and N(0, 0.02^2/(2 depth)) for
+// what writes to the stream (GPT-2; scale_pre in 2506.22049). Matrices that connections initialise are theirs.
+enum class Initialisation { by_layer, normal, scaled };
+inline constexpr const char* kInitialisationNames[] = {"by_layer", "normal", "scaled"};
+constexpr const char* name_of(Initialisation i) { return kInitialisationNames[static_cast<size_t>(i)]; }
 
 // Width, attention's inner width heads x head_width and mlp_width are three independent sizes.
 struct TransformerOptions {
@@ -19,12 +29,14 @@ struct TransformerOptions {
   int64_t depth = 4;   // blocks
   int64_t heads = 4;
   int64_t head_width = 0;  // 0: width / heads, which must divide
-  int64_t mlp_width = 0;   // 0: 4 width
+  int64_t kv_heads = 0;   // heads of keys and values, each shared by heads / kv_heads of queries (2305.13245); 0: heads
+  int64_t mlp_width = 0;  // 0: 4 width
   Activation activation = Activation::gelu;
   Positions positions = Positions::learned;
   double rotary_base = 10000;  // of rotary positions
   bool causal = false;
   bool affine = false;        // learned gain and bias in the norms
+  bool norm_bias = true;      // false: of affine norms the gain alone
   bool bias = true;           // biases in the linear maps
   double eps = 1e-5;          // of every norm
   bool final_norm = true;     // false: the head reads the bare stream, which breaks the equivalence of the forms;
@@ -35,6 +47,7 @@ struct TransformerOptions {
   StreamStorage storage = StreamStorage::raw;
   Arrangement connection = kPreLn;
   MixedPrecision precision = {};  // of f32 parameters: what is computed and kept in bf16
+  Initialisation initialisation = Initialisation::by_layer;
 
   // The same with the zeros replaced. Throws where a size is not positive, width does not divide by heads, or the stream
   // is of bf16 and the products are not.
@@ -42,12 +55,17 @@ struct TransformerOptions {
   Stream make_stream() const { return Stream(stream, width, storage, centre_readers).in(precision); }
   // That which embeddings are written to; null where they are not mapped.
   const Stream* entry(const Stream& stream) const { return connection.bare_entry ? nullptr : &stream; }
-  StreamNormOptions block_norm() const { return {.eps = eps, .affine = affine}; }
+  StreamNormOptions block_norm() const { return {.eps = eps, .affine = affine, .bias = norm_bias}; }
   // Of the norms inside of the branches, where the arrangement has them.
   std::optional<NormLayerOptions> inner_norm() const {
-    return connection.inner_norms ? std::optional(NormLayerOptions{.eps = eps, .affine = affine}) : std::nullopt;
+    return connection.inner_norms ? std::optional(NormLayerOptions{.eps = eps, .affine = affine, .bias = norm_bias})
+                                  : std::nullopt;
   }
-  StreamNormOptions last_norm() const { return {.eps = eps, .affine = affine && final_norm, .normalize = final_norm}; }
+  StreamNormOptions last_norm() const {
+    return {.eps = eps, .affine = affine && final_norm, .bias = norm_bias, .normalize = final_norm};
+  }
+  // Draws the initial matrices and tables of a model, where they are not those of the layers.
+  void initialise(const Module& model) const;
 };
 
 // Attention, then the MLP, each on its connection: x <- x + attention(norm1(x)); x <- x + mlp(norm2(x)) in pre_ln.

@@ -111,17 +111,28 @@ void add_model_options(CLI::App& command, training::TrainingOptions& o) {
   };
   add_own(false);
   command.add_option("--head-width", o.head_width, "width of a head (default: width / heads)");
+  command.add_option("--kv-heads", o.kv_heads,
+                     "heads of keys and values, each shared by as many heads of queries (default: heads)");
   command.add_option("--mlp", o.mlp, "width of the MLP (default: 4 width)");
   add_choice(command, "--activation", o.activation,
              {nn::Activation::gelu, nn::Activation::gelu_tanh, nn::Activation::relu, nn::Activation::silu,
               nn::Activation::swiglu},
              "of the MLP");
-  add_choice(command, "--positions", o.positions, {nn::Positions::learned, nn::Positions::rotary, nn::Positions::none},
+  add_choice(command, "--positions", o.positions,
+             {nn::Positions::learned, nn::Positions::rotary, nn::Positions::rotary_halves, nn::Positions::none},
              "how tokens learn where they stand");
   add_own(true);
   command.add_flag_callback(
       "--no-bias", [&o] { o.bias = false; }, "linear maps without biases");
-  command.add_flag("--affine", o.affine, "norms with learned gain and bias");
+  CLI::Option* affine = command.add_flag("--affine", o.affine, "norms with learned gain and bias");
+  command
+      .add_flag_callback(
+          "--gain", [&o] { o.affine = true, o.norm_bias = false; }, "norms with a learned gain and no bias")
+      ->excludes(affine);
+  add_choice(command, "--initialisation", o.initialisation,
+             {nn::Initialisation::by_layer, nn::Initialisation::normal, nn::Initialisation::scaled},
+             "of matrices and tables: each layer's own; N(0, 0.02^2), tables N(0, 2/5); the same with less where "
+             "branches end");
   command.add_option("--eps", o.eps, "added inside the root of every norm")->capture_default_str();
 }
 
@@ -166,13 +177,17 @@ void add_shared_options(CLI::App& command, training::TrainingOptions& o) {
   command.add_option(
       "--data", o.data,
       text(training::models_with(training::Input::images),
-           ": folder of the four idx.gz files of MNIST or Fashion-MNIST (default: where the package dataset-fashion-mnist "
+           ": folder of the four idx.gz files of MNIST or Fashion-MNIST (default: where the package "
+           "dataset-fashion-mnist "
            "puts them), or of CIFAR-10's six .bin files; ",
            training::models_with(training::Input::characters),
            ": a text file, its characters being the tokens, its last tenth being what the test pass reads"));
   add_choice(command, "--optimizer", o.optimizer, choices(), "optimizer");
   command.add_option("--lr", o.lr, "peak learning rate")->capture_default_str();
-  command.add_option("--warmup", o.warmup, "steps of linear warm-up; cosine decay follows")->capture_default_str();
+  command.add_option("--warmup", o.warmup, "steps of linear warm-up; --schedule follows")->capture_default_str();
+  add_choice(command, "--schedule", o.schedule,
+             {optim::Decay::cosine, optim::Decay::linear, optim::Decay::inverse_sqrt, optim::Decay::constant},
+             "of the rate behind the warm-up");
   command.add_option("--weight-decay", o.weight_decay, decay_help());
   command.add_option("--clip", o.clip, "largest global norm of the gradient; 0: no clipping")->capture_default_str();
   command.add_option("--steps", o.steps, text("training steps (default ", o.step_count(), ")"));
@@ -223,12 +238,15 @@ void check_shared_options(const CLI::App& command, const training::TrainingOptio
   for (const training::OwnOption& own : training::kOwnOptions)
     if (own.number) require_positive(("--" + own.word()).c_str(), o.*own.number);
   require(o.width >= 2, "--width", static_cast<double>(o.width), "a whole number from 2 on");
-  for (const auto& [option, value] : {std::pair{"--head-width", o.head_width}, {"--mlp", o.mlp}})
+  for (const auto& [option, value] :
+       {std::pair{"--head-width", o.head_width}, {"--kv-heads", o.kv_heads}, {"--mlp", o.mlp}})
     if (command.count(option) > 0) require_positive(option, value);
   if (o.head_width == 0 && o.width % o.heads != 0)
     throw UsageError(text("--heads: ", o.heads, " does not divide the width ", o.width, "; --head-width sets one"));
+  if (o.kv_heads > 0 && o.heads % o.kv_heads != 0)
+    throw UsageError(text("--kv-heads: ", o.kv_heads, " does not divide the heads, ", o.heads));
   const int64_t head_width = o.head_width > 0 ? o.head_width : o.width / o.heads;
-  if (o.positions == nn::Positions::rotary && head_width % 2 != 0)
+  if (nn::rotates(o.positions) && head_width % 2 != 0)
     throw UsageError(text("--positions: rotary ones turn pairs of entries, a head's width ", head_width, " is odd"));
 }
 

@@ -54,10 +54,13 @@ Verb add_train(CLI::App& app) {
   command->add_flag("--captured", o->captured,
                     "with --device cuda: a step is written down as a CUDA graph and done again by one launch");
   add_connection(*command, o->training.connection);
+  command->add_option("--clip-gates", o->training.clip_gates,
+                      "largest norm of the gradients of the gates of gpas connections, before --clip; 0: no limit");
   add_precision(*command, o->training.precision);
   command->add_option("--checkpoint", o->checkpoint, "file to go on from where it exists, and to save to");
-  command->add_flag("--extend", o->extend,
-                    "go on from --checkpoint with another --steps, --lr, --warmup, --weight-decay or --clip");
+  command->add_flag(
+      "--extend", o->extend,
+      "go on from --checkpoint with another --steps, --lr, --warmup, --schedule, --weight-decay or --clip");
   command->add_option(
       "--init", o->init,
       "file whose weights to begin with: a checkpoint, a safetensors file, a converted one of any form");
@@ -79,6 +82,10 @@ Verb add_train(CLI::App& app) {
   return {command, [o, command] {
             check_shared_options(*command, o->training);
             if (o->extend && o->checkpoint.empty()) throw UsageError("--extend needs --checkpoint");
+            const double gates = o->training.clip_gates;
+            if (gates < 0 || !std::isfinite(gates)) throw UsageError(text("--clip-gates: ", gates, " is below 0"));
+            if (gates > 0 && !std::string_view(o->training.connection.name).ends_with("gpas"))
+              throw UsageError(text("--clip-gates: connections ", o->training.connection.name, " have no gates"));
             check_precision(o->training);
             const DType dtype = o->training.dtype;
             if (command->count("--activations") == 0) o->activations = dtype;

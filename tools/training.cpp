@@ -95,7 +95,10 @@ void Training::resume() {
 
 // The rate of a step follows from its number and the options alone, whatever the steps before it were trained with.
 optim::Schedule Training::schedule() const {
-  return {.peak = o_.training.lr, .warmup = std::min(o_.training.warmup, steps()), .steps = steps()};
+  return {.peak = o_.training.lr,
+          .warmup = std::min(o_.training.warmup, steps()),
+          .steps = steps(),
+          .decay = o_.training.schedule};
 }
 
 bool Training::run() {

@@ -14,20 +14,27 @@ using namespace equivalence;
 namespace {
 
 constexpr const char* kEarlier = "earlier";
-constexpr const char* kPrecisions[] = {"precision", "stream-precision"};  // a manifest is silent about full ones
+// Of these a manifest is silent where they are the default, and so were older ones, without a choice.
+constexpr std::pair<const char*, const char*> kSilent[] = {{"connection", nn::kPreLn.name},
+                                                           {"precision", name_of(nn::Precision::full)},
+                                                           {"stream-precision", name_of(nn::Precision::full)},
+                                                           {"kv-heads", "as heads"},
+                                                           {"gain", "false"},
+                                                           {"initialisation", name_of(nn::Initialisation::by_layer)},
+                                                           {"schedule", name_of(optim::Decay::cosine)},
+                                                           {"clip-gates", "0"}};
 
-// What the checkpoint says of an option. One from before there was a choice kept its activations as they were, had
-// pre-norm connections and full precision.
+// What the checkpoint says of an option. One from before there was a choice kept its activations as they were.
 std::string said(const Metadata& values, const std::string& name) {
   if (const auto at = values.find(name); at != values.end()) return at->second;
-  if (name == "connection") return nn::kPreLn.name;
-  if (std::ranges::count(kPrecisions, name) > 0) return name_of(nn::Precision::full);
+  for (const auto& [option, value] : kSilent)
+    if (name == option) return value;
   return name == "activations" ? text_at(values, "dtype") : "nothing";
 }
 
 // What may differ between the weights of --init and the model: coordinates and the dtypes that it computes in.
 constexpr std::string_view kFreeOfInit[] = {"model.stream", "model.storage", "model.precision",
-                                            "model.stream_precision"};
+                                            "model.stream_precision", "model.initialisation"};
 
 // The options of two models, whatever coordinates their streams are in.
 void check_same_model(const training::ModelOptions& file, const training::ModelOptions& asked) {
@@ -50,8 +57,7 @@ Metadata identity(const training::Manifest& manifest, const std::string& init) {
   for (const auto& [name, value] : manifest.options)
     if (name != "data" && name != "init" && name != "threads" && name != "device") m.emplace(name, value);
   m.emplace("data", "sha256:" + manifest.data_sha256);  // wherever it lies
-  m.emplace("connection", nn::kPreLn.name);             // where the manifest is silent
-  for (const char* p : kPrecisions) m.emplace(p, name_of(nn::Precision::full));
+  for (const auto& [option, value] : kSilent) m.emplace(option, value);
   if (!init.empty()) m.emplace("init", "sha256:" + io::sha256_of_files({init}));
   return m;
 }

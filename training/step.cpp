@@ -9,6 +9,7 @@
 #include "core/kernels/optimizer.h"
 #include "core/view.h"
 #include "gpu/steps/captured.h"
+#include "nn/residual/gpas.h"
 #include "optim/clip.h"
 
 namespace isonorm::training {
@@ -20,9 +21,10 @@ Tensor cross_entropy_of(nn::Module& model, const Examples& batch) {
 namespace {
 
 // All limits but that of the norm.
-void limit_entries(const GradientLimits& limits, const std::vector<Tensor>& parameters) {
-  check(limits.l2 >= 0 && limits.value >= 0 && limits.norm >= 0, "step: limits l2 ", limits.l2, ", value ",
-        limits.value, " and norm ", limits.norm, ", expected 0 or more of each");
+void limit_entries(const GradientLimits& limits, const std::vector<Tensor>& parameters,
+                   const std::vector<Tensor>& gates) {
+  check(limits.l2 >= 0 && limits.value >= 0 && limits.gates >= 0 && limits.norm >= 0, "step: limits l2 ", limits.l2,
+        ", value ", limits.value, ", gates ", limits.gates, " and norm ", limits.norm, ", expected 0 or more of each");
   if (limits.l2 > 0 || limits.value > 0)
     for (const Tensor& p : parameters) {
       const Tensor g = gradient(p);
@@ -30,12 +32,18 @@ void limit_entries(const GradientLimits& limits, const std::vector<Tensor>& para
     }
   if (limits.l2 > 0) optim::add_l2(parameters, limits.l2);
   if (limits.value > 0) optim::clip_grad_value(parameters, limits.value);
+  if (limits.gates == 0 || gates.empty()) return;
+  const NoGrad no_grad;
+  const Tensor factor = optim::clip_numbers(gates, limits.gates).factor;
+  for (const Tensor& g : gates)
+    if (gradient(g).defined()) set_gradient(g, gradient(g) * cast(factor, g.dtype()));
 }
 
 }  // namespace
 
-LimitedGradients limit_gradients(const GradientLimits& limits, const std::vector<Tensor>& parameters) {
-  limit_entries(limits, parameters);
+LimitedGradients limit_gradients(const GradientLimits& limits, const std::vector<Tensor>& parameters,
+                                 const std::vector<Tensor>& gates) {
+  limit_entries(limits, parameters, gates);
   if (limits.norm == 0) return {};
   const double norm = optim::gradient_norm(parameters);
   return {optim::clip_factor(norm, limits.norm), norm};
@@ -202,7 +210,7 @@ std::vector<Tensor> Step::losses_of_batch(const Examples& batch) {
 Tensor Step::take_update(std::optional<double> lr) {
   if (lr) optimizer_.set_lr(*lr);
   const std::vector<Tensor> parameters = optimizer_.parameters();
-  limit_entries(options_.limits, parameters);
+  limit_entries(options_.limits, parameters, options_.limits.gates > 0 ? nn::gates(model_) : std::vector<Tensor>());
   optim::ClipNumbers clip;
   if (options_.limits.norm > 0) clip = optim::clip_numbers(parameters, options_.limits.norm);
   if (options_.apply)

@@ -27,6 +27,7 @@ double differentiate(nn::Module& model, const Objective& loss, const Examples& b
 struct GradientLimits {
   double l2 = 0;     // l2 w is added to the gradient of each w: L2 as a term of the loss, whose gradient is limited too
   double value = 0;  // entries are clamped to [-value, value]
+  double gates = 0;  // the gradients of the gates of GPAS (2506.22049, section 5: 0.01) are scaled to at most this norm
   double norm = 0;   // the gradients of all parameters are scaled to at most this norm
 };
 
@@ -36,8 +37,10 @@ struct LimitedGradients {
 };
 
 // Limits the gradients of `parameters`. What it changes it puts in new tensors, the norm aside: that is for the
-// optimizer to do, without a pass of its own. Throws where a limit is negative or NaN.
-LimitedGradients limit_gradients(const GradientLimits& limits, const std::vector<Tensor>& parameters);
+// optimizer to do, without a pass of its own. gates: which of them are (nn::gates). Throws where a limit is negative or
+// NaN.
+LimitedGradients limit_gradients(const GradientLimits& limits, const std::vector<Tensor>& parameters,
+                                 const std::vector<Tensor>& gates = {});
 
 struct StepOptions {
   GradientLimits limits = {};

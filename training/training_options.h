@@ -9,6 +9,7 @@
 
 #include "core/dtype.h"
 #include "nn/transformer.h"
+#include "optim/schedule.h"
 #include "training/optimizers.h"
 #include "training/step.h"
 
@@ -29,13 +30,15 @@ struct TrainingOptions {
 
   const OptimizerRow* optimizer = &training::optimizer("adamw");  // never null
   double lr = 1e-3;
-  int warmup = 20;                          // steps of linear warm-up, whose first rate is not 0; cosine decay follows
-  std::optional<double> weight_decay = {};  // decoupled or L2, and by default so much, as the optimizer's row says
-  double clip = 1;                          // largest global norm of the gradient; 0: no clipping
-  double clip_value = 0;                    // largest entry of the gradient; 0: no clipping
-  double loss_l2 = 0;                       // L2 as a term of the loss: its gradient is clipped with the rest
-  bool decay_matrices_only = false;         // vectors (biases, gains, layer scales, a class token) are not decayed
-  int accumulate = 1;                       // parts of equal size that a batch is differentiated in
+  int warmup = 20;                               // steps of linear warm-up, whose first rate is not 0
+  optim::Decay schedule = optim::Decay::cosine;  // of the rate behind the warm-up
+  std::optional<double> weight_decay = {};       // decoupled or L2, and by default so much, as the optimizer's row says
+  double clip = 1;                               // largest global norm of the gradient; 0: no clipping
+  double clip_gates = 0;             // largest norm of the gradients of gpas' gates, before `clip`; 0: no limit
+  double clip_value = 0;             // largest entry of the gradient; 0: no clipping
+  double loss_l2 = 0;                // L2 as a term of the loss: its gradient is clipped with the rest
+  bool decay_matrices_only = false;  // vectors (biases, gains, layer scales, a class token) are not decayed
+  int accumulate = 1;                // parts of equal size that a batch is differentiated in
   double ema = 0;     // decay of an exponential moving average of the weights, compared beside them; 0: none
   int resume_at = 0;  // after so many steps every form's model and optimizer are made anew from their states; 0: never
   std::optional<int> steps = {};  // 200 in f64, 50 in f32 where not set
@@ -49,9 +52,12 @@ struct TrainingOptions {
   int64_t patch = 7;       // vit: side of a patch in pixels
   int64_t context = 64;    // gpt: length of a training row in characters
   bool affine = false;     // norms with learned gain and bias
+  bool norm_bias = true;   // false: of affine norms the gain alone
   int64_t head_width = 0;  // 0: width / heads
+  int64_t kv_heads = 0;    // heads of keys and values; 0: heads
   nn::Activation activation = nn::Activation::gelu;
   nn::Positions positions = nn::Positions::learned;
+  nn::Initialisation initialisation = nn::Initialisation::by_layer;
   bool bias = true;        // biases in the linear maps
   bool tied = false;       // gpt: the head reads with the token table
   bool mean_pool = false;  // vit: pools the mean of the tokens instead of a class token's row
@@ -67,7 +73,7 @@ struct TrainingOptions {
   uint64_t seed = 1;
   int threads = 0;  // 0: all that the machine has
 
-  GradientLimits limits() const { return {.l2 = loss_l2, .value = clip_value, .norm = clip}; }
+  GradientLimits limits() const { return {.l2 = loss_l2, .value = clip_value, .gates = clip_gates, .norm = clip}; }
   int step_count() const { return steps.value_or(dtype == DType::f64 ? 200 : 50); }
   double decay() const { return weight_decay.value_or(optimizer->weight_decay); }
 };

@@ -123,8 +123,29 @@ Tensor reference::packed_attention(const Tensor& qkv, int64_t heads, const Atten
   return reshape(transpose(out, 1, 2), {b, t, width});
 }
 
-Tensor packed_attention(const Tensor& qkv, int64_t heads, const AttentionOptions& o) {
+namespace {
+
+// Heads that share keys and values: these repeated, [batch, heads, time, size].
+Tensor grouped_attention(const Tensor& qkv, int64_t heads, const AttentionOptions& o, int64_t kv_heads) {
+  check(kv_heads > 0 && heads % kv_heads == 0 && qkv.rank() == 3 && qkv.size(2) % (heads + 2 * kv_heads) == 0, kPacked,
+        ": input ", qkv.shape(), " does not divide into [batch, time, (", heads, " + 2 x ", kv_heads,
+        " heads) x size], or ", kv_heads, " heads of keys do not divide ", heads, " of queries");
+  const int64_t b = qkv.size(0), t = qkv.size(1), size = qkv.size(2) / (heads + 2 * kv_heads), group = heads / kv_heads;
+  const Tensor parts = transpose(reshape(qkv, {b, t, heads + 2 * kv_heads, size}), 1, 2);
+  const auto repeated = [&](int64_t first) {
+    const Tensor x = unsqueeze(narrow(parts, 1, first, kv_heads), 2);
+    return reshape(expand(x, {b, kv_heads, group, t, size}), {b, heads, t, size});
+  };
+  const Tensor out =
+      scaled_dot_product_attention(narrow(parts, 1, 0, heads), repeated(heads), repeated(heads + kv_heads), o);
+  return reshape(transpose(out, 1, 2), {b, t, heads * size});
+}
+
+}  // namespace
+
+Tensor packed_attention(const Tensor& qkv, int64_t heads, const AttentionOptions& o, int64_t kv_heads) {
   check(is_floating(qkv.dtype()), kPacked, ": dtype is ", qkv.dtype(), ", expected f32, f64 or bf16");
+  if (kv_heads != 0 && kv_heads != heads) return grouped_attention(qkv, heads, o, kv_heads);
   check(qkv.rank() == 3 && heads > 0 && qkv.size(2) % 3 == 0 && qkv.size(2) / 3 % heads == 0, kPacked, ": input ",
         qkv.shape(), " does not divide into [batch, time, 3 x ", heads, " heads x size]");
   const int64_t b = qkv.size(0), t = qkv.size(1), width = qkv.size(2) / 3;

@@ -22,8 +22,9 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
 
 // Self-attention on the packed output of one projection: qkv [batch, time, 3 heads size], queries, keys and values in
 // this order and heads adjacent inside each, -> [batch, time, heads size]. Neither direction copies a head. Throws as
-// above.
-Tensor packed_attention(const Tensor& qkv, int64_t heads, const AttentionOptions& options = {});
+// above. With kv_heads above 0, which divides heads, qkv is [batch, time, (heads + 2 kv_heads) size], and heads / kv_heads
+// neighbouring heads of queries share one of keys and values (Ainslie et al., 2305.13245), which are repeated for them.
+Tensor packed_attention(const Tensor& qkv, int64_t heads, const AttentionOptions& options = {}, int64_t kv_heads = 0);
 
 namespace reference {
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,

@@ -53,7 +53,7 @@ Tensor rotary(const Tensor& x, RotaryOptions o) {
   const std::vector<Tensor> table = angles(time, size / 2, o.base, {acc_dtype(x.dtype()), x.device()});
   const Tensor &cosine = table[0], &sine = table[1];
   const kernels::RotaryShape shape{
-      x.numel() / std::max<int64_t>(1, time * heads * size), time, heads, size, o.heads ? o.heads : heads, false};
+      x.numel() / std::max<int64_t>(1, time * heads * size), time, heads, size, o.heads ? o.heads : heads, false, o.halves};
   kernels::rotary.on(x.device(), shape, y, input, cosine, sine);
   if (Node* n = track("rotary", {&y}, {&x}))
     n->backward = [shape, cosine = save(cosine), sine = save(sine)](Flow& g) {

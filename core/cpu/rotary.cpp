@@ -24,11 +24,15 @@ void rotary(RotaryShape s, const Tensor& y, const Tensor& x, const Tensor& cosin
                      for (int64_t h = 0; h < s.turned; ++h) {
                        const T* p = in + r * row + h * s.size;
                        T* q = out + r * row + h * s.size;
-                       for (int64_t i = 0; i < half; ++i) {
-                         const A a = A(p[2 * i]), b = A(p[2 * i + 1]), sine_i = sign * sr[i];
-                         q[2 * i] = T(a * cr[i] - b * sine_i);
-                         q[2 * i + 1] = T(a * sine_i + b * cr[i]);
-                       }
+                       const auto turn = [&](int64_t first, int64_t second, int64_t i) {
+                         const A a = A(p[first]), b = A(p[second]), sine_i = sign * sr[i];
+                         q[first] = T(a * cr[i] - b * sine_i);
+                         q[second] = T(a * sine_i + b * cr[i]);
+                       };
+                       if (s.halves)
+                         for (int64_t i = 0; i < half; ++i) turn(i, half + i, i);
+                       else
+                         for (int64_t i = 0; i < half; ++i) turn(2 * i, 2 * i + 1, i);
                      }
                      std::copy(in + r * row + s.turned * s.size, in + (r + 1) * row, out + r * row + s.turned * s.size);
                    }

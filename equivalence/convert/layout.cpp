@@ -47,7 +47,8 @@ Layout layout_of(const nn::Module& module) {
     name_of_norm[norm] = name;
     NormPlace place{.name = name, .eps = norm->spec().eps, .normalizes = norm->spec().kind != NormKind::none};
     if (norm->weight.defined()) {
-      place.weight = path + "weight", place.bias = path + "bias";
+      place.weight = path + "weight";
+      if (norm->bias.defined()) place.bias = path + "bias";
       of_norm.insert({place.weight, place.bias});
     }
     layout.norms.push_back(place);

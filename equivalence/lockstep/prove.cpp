@@ -48,7 +48,7 @@ class Proof {
     }
     result_.reference = record(raw_variant(StreamForm::layer_norm));
     const optim::Schedule schedule{
-        .peak = o_.lr, .warmup = std::min(o_.warmup, o_.step_count()), .steps = o_.step_count()};
+        .peak = o_.lr, .warmup = std::min(o_.warmup, o_.step_count()), .steps = o_.step_count(), .decay = o_.schedule};
     {
       Lockstep all(o_, source_.shape(), *initial_, result_.reference, result_.controls, result_.runs);
       if (!train(all, Phase::training, o_.step_count(), [&](int t) { return schedule.lr(t); })) return stop();

@@ -35,12 +35,16 @@ bool convertible(const TensorMap& state, const Layout& layout) {
 // coordinates of one function, the forms and what is folded on the way.
 std::string different_options(const Metadata& a, const Metadata& b, bool forms_too) {
   // What acts in training alone, and in what the function is computed: here f64.
-  std::set<std::string> free = {"model.dropout", "model.stochastic_depth", "model.precision", "model.stream_precision"};
+  std::set<std::string> free = {"model.dropout", "model.stochastic_depth", "model.precision", "model.stream_precision",
+                                "model.initialisation"};
   if (!forms_too)
-    free.insert({"model.stream", "model.storage", "model.affine", "model.bias", "model.tied", "model.layer_scale",
+    free.insert({"model.stream", "model.storage", "model.affine", "model.norm_bias", "model.bias", "model.tied", "model.layer_scale",
                  "model.recentring", "model.centre_readers"});
-  if (a.contains("model.positions") && a.at("model.positions") != "rotary" && b.at("model.positions") != "rotary")
-    free.insert("model.rotary_base");
+  const auto rotates = [](const Metadata& m) {
+    const auto at = m.find("model.positions");
+    return at != m.end() && at->second.starts_with("rotary");
+  };
+  if (!rotates(a) && !rotates(b)) free.insert("model.rotary_base");
   std::string list;
   for (const auto& [key, value] : a) {
     const auto at = b.find(key);

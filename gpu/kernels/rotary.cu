@@ -1,4 +1,5 @@
-// rotary: y[2i] = x[2i] c - x[2i+1] s, y[2i+1] = x[2i] s + x[2i+1] c for the heads that are turned, the others copied.
+// rotary: y[2i] = x[2i] c - x[2i+1] s, y[2i+1] = x[2i] s + x[2i+1] c for the heads that are turned, the others copied;
+// or the same of i and size/2 + i.
 // x, y [outer, time, heads, size] contiguous, f32, f64 or bf16; cosine, sine [time, size/2] of the accumulation type.
 //
 // A block has a row of heads x size elements, its threads as many neighbours at a time as fit 16 bytes: all heads read
@@ -49,6 +50,34 @@ __global__ void __launch_bounds__(128)
   }
 }
 
+// Pairs i and size/2 + i: a thread has N neighbours of a first half and the same of the second, or copies both.
+template <class T, int N>
+__global__ void __launch_bounds__(128)
+    rotary_halves(T* y, const T* x, const acc_t<T>* cosine, const acc_t<T>* sine, kernels::RotaryShape s) {
+  using A = acc_t<T>;
+  const int64_t half = s.size / 2, row = s.heads * s.size, time = blockIdx.x % s.time;
+  x += blockIdx.x * row;
+  y += blockIdx.x * row;
+  cosine += time * half;
+  sine += time * half;
+  const A sign = s.back ? A(-1) : A(1);
+  for (int64_t j = int64_t{threadIdx.x} * N; j < row / 2; j += int64_t{blockDim.x} * N) {
+    const int64_t head = j / half, i = j % half, at = head * s.size + i;
+    Pack<T, N> v = load<N>(x + at), w = load<N>(x + at + half);
+    if (head < s.turned) {
+      const Pack<A, N> c = load<N>(cosine + i), d = load<N>(sine + i);
+#pragma unroll
+      for (int k = 0; k < N; ++k) {
+        const A a = static_cast<A>(v.v[k]), b = static_cast<A>(w.v[k]), e = sign * d.v[k];
+        v.v[k] = static_cast<T>(a * c.v[k] - b * e);
+        w.v[k] = static_cast<T>(a * e + b * c.v[k]);
+      }
+    }
+    store<N>(y + at, v);
+    store<N>(y + at + half, w);
+  }
+}
+
 }  // namespace
 
 void rotary(kernels::RotaryShape s, const Tensor& y, const Tensor& x, const Tensor& cosine, const Tensor& sine) {
@@ -58,9 +87,10 @@ void rotary(kernels::RotaryShape s, const Tensor& y, const Tensor& x, const Tens
     T* py = write<T>(y);
     const T* px = x.data<T>();
     const A *c = cosine.data<A>(), *d = sine.data<A>();
-    const bool packs = s.size % kPack<T> == 0 && aligned(py, px, c, d);
-    launch("rotary", packs ? &rotary_rows<T, true> : &rotary_rows<T, false>, blocks_of(s.outer * s.time, 128),
-           stream_of(x), py, px, c, d, s);
+    const bool packs = s.size % (s.halves ? 2 * kPack<T> : kPack<T>) == 0 && aligned(py, px, c, d);
+    const auto pairs = packs ? &rotary_rows<T, true> : &rotary_rows<T, false>;
+    const auto halves = packs ? &rotary_halves<T, kPack<T>> : &rotary_halves<T, 1>;
+    launch("rotary", s.halves ? halves : pairs, blocks_of(s.outer * s.time, 128), stream_of(x), py, px, c, d, s);
   });
 }
 

@@ -56,6 +56,13 @@ BlockConnections with_one_gate(const Stream& stream, const StreamNormOptions& no
 
 }  // namespace
 
+std::vector<Tensor> gates(const Module& model) {
+  std::vector<Tensor> found;
+  for (const Parameter& p : model.named_parameters())
+    if (p.name.ends_with(".gate")) found.push_back(p.tensor);
+  return found;
+}
+
 BlockConnections pre_gpas_block(const Stream& stream, const StreamNormOptions& norms, int64_t, int64_t) {
   return with_one_gate<GatedSum<PreNorm>>(stream, norms);
 }

@@ -13,6 +13,9 @@
 
 namespace isonorm::nn {
 
+// The gates of a model's connections, [1] each; none where it has no such connections.
+std::vector<Tensor> gates(const Module& model);
+
 BlockConnections pre_gpas_block(const Stream& stream, const StreamNormOptions& norms, int64_t index, int64_t depth);
 BlockConnections lns_gpas_block(const Stream& stream, const StreamNormOptions& norms, int64_t index, int64_t depth);
 BlockConnections sandwich_gpas_block(const Stream& stream, const StreamNormOptions& norms, int64_t index,

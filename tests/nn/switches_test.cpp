@@ -178,6 +178,22 @@ TEST_CASE("G9: switches under which the forms train as Pre-LN does") {
                                                  .bias = false,
                                                  .stream = o.transformer.stream};
                               }},
+                             {"gains without biases, shared keys, rotary positions in halves",
+                              [](GptOptions& o) {
+                                o.transformer = {.width = 8,
+                                                 .depth = 2,
+                                                 .heads = 4,
+                                                 .head_width = 2,
+                                                 .kv_heads = 2,
+                                                 .mlp_width = 11,
+                                                 .activation = Activation::swiglu,
+                                                 .positions = Positions::rotary_halves,
+                                                 .affine = true,
+                                                 .norm_bias = false,
+                                                 .bias = false,
+                                                 .stream = o.transformer.stream,
+                                                 .initialisation = Initialisation::scaled};
+                              }},
                              {"no final norm, but a head that does not see the mean either",
                               [](GptOptions& o) {
                                 o.transformer.final_norm = false;

@@ -148,12 +148,13 @@ Array head_part(const Array& qkv, int64_t heads, int64_t part) {
 }
 
 OpCase packed_row() {
-  OpCase op{.name = "packed_attention",
-            .group = "Fused",
-            .signature = "packed_attention(qkv, int64_t heads, const AttentionOptions& options = {})",
-            .formula = "attention on [batch, time, 3 heads size] to [batch, time, heads size]",
-            .tolerance = tolerance::composite,
-            .checks = 100};
+  OpCase op{
+      .name = "packed_attention",
+      .group = "Fused",
+      .signature = "packed_attention(qkv, int64_t heads, const AttentionOptions& options = {}, int64_t kv_heads = 0)",
+      .formula = "attention on [batch, time, 3 heads size] to [batch, time, heads size]",
+      .tolerance = tolerance::composite,
+      .checks = 100};
   Draw draw(op.name);
   const auto add = [&](int64_t batch, int64_t time, int64_t heads, int64_t size, const std::string& label,
                        const Setting& setting) -> Sample& {
@@ -179,12 +180,35 @@ OpCase packed_row() {
           add(batch, time, heads, size, "causal", {.causal = true});
           add(batch, time, heads, size, "mask", {.mask = hidden_keys(draw, {time, time})});
         }
+  // Heads of queries that share one of keys and values.
+  for (const auto& [heads, shared] : {std::pair<int64_t, int64_t>{2, 1}, {6, 2}, {4, 2}, {3, 3}})
+    for (bool causal : {false, true}) {
+      const int64_t h = heads, kv = shared, size = 3;
+      const Setting setting{.causal = causal};
+      Sample& s = op.add(
+          text(h, " heads, ", kv, " of keys", causal ? " causal" : ""), {draw.normal({2, 5, (h + 2 * kv) * size})},
+          [=](const Tensors& t) { return packed_attention(t[0], h, options_of(setting, t[0]), kv); },
+          [=](const Arrays& a) {
+            const auto part = [&](int64_t first, int64_t group) {
+              return tabulate({2, h, 5, size}, [&](const Dims& i) {
+                return a[0].at({i[0], i[2], (first + i[1] / group) * size + i[3]});
+              });
+            };
+            const Array y = attend(part(0, 1), part(h, h / kv), part(h + kv, h / kv), setting, nullptr);
+            return tabulate({2, 5, h * size}, [&](const Dims& i) {
+              return y.at({i[0], i[2] / size, i[1], i[2] % size});
+            });
+          });
+      s.length = 5, s.slope = 10;
+    }
   add(0, 2, 2, 2, "full", {});
   add(3, 150, 4, 16, "full", {}).large = true;
   add(3, 150, 4, 16, "causal", {.causal = true}).large = true;
   op.refuse({"[2, 3]"}, [] { packed_attention(reals({2, 3}), 1); });
   op.refuse({"[1, 2, 6]", "4"}, [] { packed_attention(reals({1, 2, 6}), 4); });
   op.refuse({"0"}, [] { packed_attention(reals({1, 2, 6}), 0); });
+  op.refuse({"[1, 2, 21]", "2 heads"}, [] { packed_attention(reals({1, 2, 21}), 3, {}, 2); });
+  op.refuse({"[1, 2, 9]"}, [] { packed_attention(reals({1, 2, 9}), 2, {}, 1); });
   op.refuse({"i64"}, [] { packed_attention(integers({1, 2, 6}), 1); });
   op.refuse({"[2, 1, 2, 2]", "[1, 1, 2, 2]"}, [] {
     packed_attention(reals({1, 2, 6}), 1, {.mask = reals({2, 1, 2, 2})});

@@ -15,14 +15,16 @@ Array turned(const Array& x, const RotaryOptions& o) {
   const int64_t size = x.shape[rank - 1], heads = o.heads ? o.heads : x.shape[rank - 2];
   return tabulate(x.shape, [&](const Dims& at) {
     if (at[rank - 2] >= heads) return x.at(at);
+    const int64_t e = at[rank - 1], pair = o.halves ? e % (size / 2) : e / 2;
+    const bool is_second = o.halves ? e >= size / 2 : e % 2 == 1;
     Dims first = at, second = at;
-    first[rank - 1] = at[rank - 1] / 2 * 2;
-    second[rank - 1] = first[rank - 1] + 1;
+    first[rank - 1] = o.halves ? pair : 2 * pair;
+    second[rank - 1] = o.halves ? size / 2 + pair : 2 * pair + 1;
     const long double frequency =
-        std::pow(static_cast<long double>(o.base), -static_cast<long double>(first[rank - 1]) / size);
+        std::pow(static_cast<long double>(o.base), -2 * static_cast<long double>(pair) / size);
     const std::complex<long double> z =
         std::complex<long double>(x.at(first), x.at(second)) * std::polar(1.0L, at[rank - 3] * frequency);
-    return static_cast<double>(at[rank - 1] % 2 ? z.imag() : z.real());
+    return static_cast<double>(is_second ? z.imag() : z.real());
   });
 }
 
@@ -32,12 +34,12 @@ std::vector<OpCase> rotary_cases() {
   OpCase op{.name = "rotary",
             .group = "Rotary embedding",
             .signature = "rotary(x, RotaryOptions options = {})",
-            .formula = "elements 2i, 2i + 1 of a head at position t turned by t base^(-2i/size)",
+            .formula = "elements 2i, 2i + 1 (or i, size/2 + i) of a head at position t turned by t base^(-2i/size)",
             .tolerance = tolerance::product};
   Draw draw(op.name);
   const auto add = [&](const Dims& shape, const RotaryOptions& o) -> Sample& {
     Sample& s = op.add(
-        text("base ", o.base, o.heads ? text(" heads ", o.heads) : ""), {draw.normal(shape)},
+        text("base ", o.base, o.heads ? text(" heads ", o.heads) : "", o.halves ? " halves" : ""), {draw.normal(shape)},
         [=](const Tensors& t) { return rotary(t[0], o); }, [=](const Arrays& a) { return turned(a[0], o); });
     const auto time = static_cast<double>(shape[shape.rank - 3]);
     s.length = time * time;  // an angle of up to `time` is off by its own rounding, so by time eps
@@ -48,7 +50,9 @@ std::vector<OpCase> rotary_cases() {
     for (double base : {10000.0, 100.0, 3.0}) {
       add(shape, {.base = base});
       add(shape, {.base = base, .heads = 1});
+      add(shape, {.base = base, .heads = 1, .halves = true});
     }
+  add({3, 65, 6, 32}, {.halves = true}).large = true;
   add({3, 65, 6, 32}, {}).large = true;
   add({3, 65, 6, 32}, {.heads = 4}).large = true;
   op.refuse({"[2, 4]"}, [] { rotary(reals({2, 4})); });

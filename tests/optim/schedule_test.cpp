@@ -34,11 +34,17 @@ TEST_CASE("decays run from the peak to the floor") {
   CHECK(constant.lr(0) == 0.4);
   CHECK(constant.lr(1000000) == 0.8);
   CHECK(Schedule{.peak = 1, .warmup = 3, .steps = 3}.lr(3) == 0);  // no room for a decay
+  const Schedule root{.peak = 0.8, .warmup = 4, .decay = Decay::inverse_sqrt, .floor = 0.1};
+  CHECK(root.lr(1) == Approx(0.4));
+  CHECK(root.lr(3) == 0.8);
+  CHECK(root.lr(15) == Approx(0.4).epsilon(1e-15));  // the 16th step: sqrt(4/16)
+  CHECK(root.lr(1000000) == 0.1);
+  CHECK(Schedule{.peak = 0.8, .decay = Decay::inverse_sqrt}.lr(3) == Approx(0.4).epsilon(1e-15));
 }
 
 TEST_CASE("bad schedules are refused") {
   CHECK_THROWS_WITH(Schedule{}.lr(0),
-                    "schedule: steps is 0, expected the length of the training unless the decay is constant");
+                    "schedule: steps is 0, expected the length of the training where the decay is linear or cosine");
   CHECK_THROWS_WITH((Schedule{.decay = Decay::linear}.lr(7)), Contains("steps is 0"));
   CHECK_THROWS_WITH(Schedule{.steps = 5}.lr(-1), Contains("step is -1"));
   CHECK_THROWS_WITH((Schedule{.warmup = 6, .steps = 5}.lr(0)), Contains("warmup is 6") && Contains("steps is 5"));

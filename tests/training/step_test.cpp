@@ -6,7 +6,8 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
-#include "nn/linear.h"
+#include "nn/gpt.h"
+#include "nn/residual/gpas.h"
 #include "optim/sgd.h"
 #include "tests/support/catch.h"
 #include "training/loop.h"
@@ -95,6 +96,48 @@ TEST_CASE("step: the update is the formula's, under each limit on gradients and 
       if (r.gradient_norm) check_close({*r.gradient_norm}, {norm});
       CHECK(sgd.lr() == rate);
     }
+}
+
+TEST_CASE("step: the gates of GPAS have a limit of their own, before that of all") {
+  manual_seed(8);
+  nn::Gpt model({.vocab = 9,
+                 .context = 5,
+                 .transformer = {.width = 8,
+                                 .depth = 3,
+                                 .heads = 2,
+                                 .mlp_width = 16,
+                                 .activation = nn::Activation::swiglu,
+                                 .connection = nn::kPreGpas}});
+  model.to(DType::f64);
+  const Examples batch{randint(0, 9, {4, 5}), randint(0, 9, {4, 5})};
+  const auto squares_of = [](const std::vector<Tensor>& parameters, auto&& of) {
+    double squares = 0;
+    for (const Tensor& p : parameters) squares += sum(square(of(p))).item();
+    return squares;
+  };
+  const auto gradient_of = [](const Tensor& p) { return gradient(p); };
+  differentiate(model, cross_entropy_of, batch);
+  const std::vector<Tensor> gates = nn::gates(model);
+  REQUIRE(gates.size() == 3);
+  const double norm = std::sqrt(squares_of(gates, gradient_of)),
+               rest = squares_of(model.parameters(), gradient_of) - norm * norm, limit = norm / 5;
+  std::vector<double> before;
+  for (const Tensor& g : gates) before.push_back(g.item());
+  // Each factor is limit / (norm + 1e-6), as clip_grad_norm has it.
+  const double factor = limit / (norm + 1e-6), all = std::sqrt(rest + factor * factor * norm * norm);
+  const double lr = 0.5, most = all / 2, last = most / (all + 1e-6);
+  optim::Sgd sgd(model.parameters(), {.lr = lr});
+  Step step(model, sgd, cross_entropy_of, {.limits = {.gates = limit, .norm = most}});
+  const std::vector<double> g = [&] {
+    std::vector<double> numbers;
+    for (const Tensor& t : gates) numbers.push_back(gradient(t).item());
+    return numbers;
+  }();
+  const StepResult r = step(batch);
+  CHECK(r.gradient_norm.value() == Approx(all).epsilon(1e-13));
+  for (size_t i = 0; i < gates.size(); ++i)
+    CHECK(gates[i].item() == Approx(before[i] - lr * g[i] * factor * last).epsilon(1e-13));
+  CHECK(nn::gates(nn::Linear(2, 2)).empty());
 }
 
 TEST_CASE("step: the gradients of a step before do not count, and stay what they were where they are limited") {

@@ -76,7 +76,7 @@ OptionList option_list(const TrainingOptions& o) {
                {"positions", name_of(o.positions)}});
   add_own(true);
   list.insert(list.end(), {{"no-bias", text(!o.bias)},
-                           {"affine", text(o.affine)},
+                           {"affine", text(o.affine && o.norm_bias)},
                            {"dtype", name_of(o.dtype)},
                            {"eps", text(o.eps)},
                            {"seed", text(o.seed)},
@@ -88,6 +88,11 @@ OptionList option_list(const TrainingOptions& o) {
   where(o.branch.dropout > 0, "dropout", text(o.branch.dropout));
   where(o.branch.stochastic_depth > 0, "stochastic-depth", text(o.branch.stochastic_depth));
   where(o.branch.layer_scale > 0, "layer-scale", text(o.branch.layer_scale));
+  where(o.affine && !o.norm_bias, "gain", "true");
+  where(o.kv_heads > 0 && o.kv_heads != o.heads, "kv-heads", text(o.kv_heads));
+  where(o.initialisation != nn::Initialisation::by_layer, "initialisation", name_of(o.initialisation));
+  where(o.schedule != optim::Decay::cosine, "schedule", name_of(o.schedule));
+  where(o.clip_gates > 0, "clip-gates", text(o.clip_gates));
   where(o.connection != nn::kPreLn, "connection", name_and_origin(o.connection));
   where(o.precision.products != nn::Precision::full, "precision", name_of(o.precision.products));
   where(o.precision.stream != nn::Precision::full, "stream-precision", name_of(o.precision.stream));

@@ -27,7 +27,7 @@ struct TrainingCourse {
 };
 
 // Options that may change in the middle of a training: those of the update.
-inline constexpr const char* kExtendable[] = {"steps", "lr", "warmup", "weight-decay", "clip"};
+inline constexpr const char* kExtendable[] = {"steps", "lr", "warmup", "schedule", "weight-decay", "clip"};
 
 struct TrainingResult {
   std::string form;
