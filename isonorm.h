@@ -69,6 +69,7 @@
 #include "nn/activation.h"
 #include "nn/container.h"
 #include "nn/dropout.h"
+#include "nn/encoder_decoder.h"
 #include "nn/gpt.h"
 #include "nn/init.h"
 #include "nn/recurrent/recurrent.h"

@@ -1,8 +1,10 @@
 #include "nn/attention.h"
 
 #include "autograd/fused/attention.h"
+#include "autograd/ops/pointwise.h"
 #include "autograd/ops/rotary.h"
 #include "autograd/ops/shape.h"
+#include "core/view.h"
 
 namespace isonorm::nn {
 namespace {
@@ -12,6 +14,13 @@ AttentionOptions complete(AttentionOptions o) {
   check(o.kv_heads > 0 && o.heads % o.kv_heads == 0, "attention: ", o.heads, " heads cannot share ", o.kv_heads,
         " of keys and values");
   return o;
+}
+
+Tensor in_dtype(const Tensor& mask, DType dtype) { return mask.defined() ? cast(mask, dtype) : mask; }
+
+// `n` rows of a weight from `first` on, to be written to.
+Tensor rows_of(const Linear& linear, int64_t first, int64_t n) {
+  return detached::narrow(detach(linear.weight), 0, first, n);
 }
 
 }  // namespace
@@ -28,7 +37,8 @@ Attention::Attention(const Connection& connection, AttentionOptions o)
   if (o.bias && o.rotary_base == 0) qkv_.mark_blind("bias", inner, inner + options_.kv_heads * o.head_width);
 }
 
-Tensor Attention::forward(const Tensor& x) {
+Tensor Attention::operator()(const Tensor& x, const Tensor& mask) {
+  const Scope scope(name());
   Tensor qkv = qkv_(x);
   if (options_.rotary_base != 0) {
     const Dims packed = qkv.shape();
@@ -37,8 +47,42 @@ Tensor Attention::forward(const Tensor& x) {
     qkv =
         reshape(rotary(qkv, {.base = options_.rotary_base, .heads = turned, .halves = options_.rotary_halves}), packed);
   }
-  const Tensor heads = packed_attention(qkv, options_.heads, {.causal = options_.causal}, options_.kv_heads);
+  const Tensor heads = packed_attention(
+      qkv, options_.heads, {.causal = options_.causal, .mask = in_dtype(mask, qkv.dtype())}, options_.kv_heads);
   return proj_(inner_norm_ ? (*inner_norm_)(heads) : heads);
+}
+
+AttentionWeights Attention::weights() const {
+  const int64_t inner = options_.heads * options_.head_width, shared = options_.kv_heads * options_.head_width;
+  return {rows_of(qkv_, 0, inner), rows_of(qkv_, inner, shared), rows_of(qkv_, inner + shared, shared),
+          detach(proj_.weight)};
+}
+
+CrossAttention::CrossAttention(const Connection& connection, const Connection& encoder, AttentionOptions o)
+    : options_(o),
+      q_(add("q", Linear(connection.stream().width(), o.heads * o.head_width,
+                         {.bias = o.bias, .reads = connection.maps_readers()}))),
+      kv_(add("kv", Linear(encoder.stream().width(), 2 * o.heads * o.head_width,
+                           {.bias = o.bias, .reads = encoder.maps_readers()}))),
+      proj_(add("proj", BranchOutput(o.heads * o.head_width, connection.stream(), o.bias, o.branch))) {
+  if (o.bias) kv_.mark_blind("bias", 0, o.heads * o.head_width);
+}
+
+Tensor CrossAttention::operator()(const Tensor& x, const Tensor& encoded, const Tensor& mask) {
+  const Scope scope(name());
+  const int64_t batch = x.size(0), heads = options_.heads, size = options_.head_width;
+  const auto by_head = [&](const Tensor& rows, int64_t parts) {  // [batch, parts heads, time, size]
+    return transpose(reshape(rows, {batch, rows.size(1), parts * heads, size}), 1, 2);
+  };
+  const Tensor q = by_head(q_(x), 1), kv = by_head(kv_(encoded), 2);
+  const Tensor y = scaled_dot_product_attention(q, narrow(kv, 1, 0, heads), narrow(kv, 1, heads, heads),
+                                                {.mask = in_dtype(mask, q.dtype())});
+  return proj_(reshape(transpose(y, 1, 2), {batch, x.size(1), heads * size}));
+}
+
+AttentionWeights CrossAttention::weights() const {
+  const int64_t inner = options_.heads * options_.head_width;
+  return {rows_of(q_, 0, inner), rows_of(kv_, 0, inner), rows_of(kv_, inner, inner), detach(proj_.weight)};
 }
 
 }  // namespace isonorm::nn

@@ -1,8 +1,8 @@
-// Multi-head self-attention.
+// Multi-head attention: of a stream to itself, and of a decoder to its encoder.
 #pragma once
 
 #include "nn/branch.h"
-#include "nn/norm.h"
+#include "nn/residual/arrangement.h"
 
 namespace isonorm::nn {
 
@@ -25,16 +25,35 @@ struct AttentionOptions {
 class Attention : public Module {
  public:
   Attention(const Connection& connection, AttentionOptions options);
-  Tensor forward(const Tensor& x) override;
+  Tensor forward(const Tensor& x) override { return (*this)(x, {}); }
+  // mask: added to the scores, broadcasts to [batch, heads, time, time]; undefined: nothing is hidden.
+  Tensor operator()(const Tensor& x, const Tensor& mask);
 
-  Linear& qkv() const { return qkv_; }
-  int64_t inner_width() const { return options_.heads * options_.head_width; }
-  Linear& proj() const { return proj_; }
+  AttentionWeights weights() const;
 
  private:
   AttentionOptions options_;
   Linear& qkv_;
   LayerNorm* inner_norm_;  // null: none
+  BranchOutput& proj_;
+};
+
+// Of a decoder's rows to an encoder's (Vaswani et al., 1706.03762, section 3.2.3): x [batch, time, stored width], encoded
+// [batch, source, stored width of the encoder's stream] -> a branch of the decoder's stream. q: a reader of the
+// decoder's connection [heads head_width, d]; kv: a reader of the encoder's last one [2 heads head_width, d], keys before
+// values; proj: a writer. Without rotary positions, inner norm and shared keys, whatever the options say (2210.06423 has
+// no norm there).
+class CrossAttention : public Module {
+ public:
+  CrossAttention(const Connection& connection, const Connection& encoder, AttentionOptions options);
+  // mask as above, [batch, heads, time, source].
+  Tensor operator()(const Tensor& x, const Tensor& encoded, const Tensor& mask);
+
+  AttentionWeights weights() const;
+
+ private:
+  AttentionOptions options_;
+  Linear &q_, &kv_;
   BranchOutput& proj_;
 };
 

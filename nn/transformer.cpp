@@ -31,6 +31,18 @@ TransformerOptions TransformerOptions::complete() const {
   return o;
 }
 
+AttentionOptions TransformerOptions::attention() const {
+  return {.heads = heads,
+          .head_width = head_width,
+          .kv_heads = kv_heads,
+          .causal = causal,
+          .bias = bias,
+          .rotary_base = rotates(positions) ? rotary_base : 0,
+          .rotary_halves = positions == Positions::rotary_halves,
+          .branch = branch,
+          .inner_norm = inner_norm()};
+}
+
 void TransformerOptions::initialise(const Module& model) const {
   if (initialisation == Initialisation::by_layer) return;
   constexpr double kMatrices = 0.02;
@@ -48,55 +60,49 @@ void TransformerOptions::initialise(const Module& model) const {
     if (!connection.initialise || !dynamic_cast<const Block*>(child.get())) initialise(*child);
 }
 
-Block::Block(const Stream& stream, const TransformerOptions& o, int64_t index)
-    : Block(o, o.connection.block(stream, o.block_norm(), index, o.depth)) {}
+Block::Block(const Stream& stream, const TransformerOptions& o, const BlockPlace& place, const Connection* encoder)
+    : Block(o, place, encoder, o.connection.block(stream, o.block_norm(), place)) {}
 
-Block::Block(const TransformerOptions& o, BlockConnections connections)
-    : norm1_(add("norm1", std::move(connections.attention))),
-      attn_(add("attn", Attention(norm1_, {.heads = o.heads,
-                                           .head_width = o.head_width,
-                                           .kv_heads = o.kv_heads,
-                                           .causal = o.causal,
-                                           .bias = o.bias,
-                                           .rotary_base = rotates(o.positions) ? o.rotary_base : 0,
-                                           .rotary_halves = o.positions == Positions::rotary_halves,
-                                           .branch = o.branch,
-                                           .inner_norm = o.inner_norm()}))),
-      norm2_(add("norm2", std::move(connections.mlp))),
+Block::Block(const TransformerOptions& o, const BlockPlace& place, const Connection* encoder, BlockConnections c)
+    : norm1_(add("norm1", std::move(c.attention))),
+      attn_(add("attn", Attention(norm1_, o.attention()))),
+      cross_norm_(c.cross ? &add("cross_norm", std::move(c.cross)) : nullptr),
+      cross_(cross_norm_ ? &add("cross", CrossAttention(*cross_norm_, *encoder, o.attention())) : nullptr),
+      norm2_(add("norm2", std::move(c.mlp))),
       mlp_(add("mlp", Mlp(norm2_, {.hidden = o.mlp_width,
                                    .activation = o.activation,
                                    .bias = o.bias,
                                    .branch = o.branch,
                                    .inner_norm = o.inner_norm()}))) {
-  if (o.connection.initialise) o.connection.initialise(weights(), o.depth);
+  if (o.connection.initialise) o.connection.initialise(weights(), place);
 }
 
 BlockWeights Block::weights() const {
-  const Tensor qkv = detach(attn_.qkv().weight);
-  const int64_t inner = attn_.inner_width(), shared = (qkv.size(0) - inner) / 2;
-  const auto rows = [&](int64_t first, int64_t n) { return detached::narrow(qkv, 0, first, n); };
-  BlockWeights w{rows(0, inner), rows(inner, shared), rows(inner + shared, shared), detach(attn_.proj().weight), {}};
+  BlockWeights w{.attention = attn_.weights(), .mlp = {}};
+  if (cross_) w.cross = cross_->weights();
   for (const Linear* linear : mlp_.linears()) w.mlp.push_back(detach(linear->weight));
   return w;
 }
 
-void Block::operator()(Residual& r) {
+void Block::operator()(Residual& r, const Attended& attended) {
   Scope scope(name());
-  norm1_.join(r, attn_(norm1_.rows(r)));
+  norm1_.join(r, attn_(norm1_.rows(r), attended.mask));
+  if (cross_) cross_norm_->join(r, (*cross_)(cross_norm_->rows(r), attended.encoded, attended.encoded_mask));
   norm2_.join(r, mlp_(norm2_.rows(r)));
 }
 
-Blocks::Blocks(const Stream& stream, const TransformerOptions& o) {
+Blocks::Blocks(const Stream& stream, const TransformerOptions& o, Stack stack, int64_t other_depth,
+               const Connection* encoder) {
   for (int64_t i = 0; i < o.depth; ++i) {
     TransformerOptions mine = o;
     mine.branch.stochastic_depth *= static_cast<double>(i + 1) / static_cast<double>(o.depth);
-    append(Block(stream, mine, i));
+    append(Block(stream, mine, {.index = i, .depth = o.depth, .stack = stack, .other_depth = other_depth}, encoder));
   }
 }
 
-void Blocks::operator()(Residual& r) {
+void Blocks::operator()(Residual& r, const Attended& attended) {
   Scope scope(name());
-  for (Block* b : *this) (*b)(r);
+  for (Block* b : *this) (*b)(r, attended);
 }
 
 }  // namespace isonorm::nn

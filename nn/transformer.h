@@ -64,32 +64,44 @@ struct TransformerOptions {
   StreamNormOptions last_norm() const {
     return {.eps = eps, .affine = affine && final_norm, .bias = norm_bias, .normalize = final_norm};
   }
+  AttentionOptions attention() const;
   // Draws the initial matrices and tables of a model, where they are not those of the layers.
   void initialise(const Module& model) const;
 };
 
-// Attention, then the MLP, each on its connection: x <- x + attention(norm1(x)); x <- x + mlp(norm2(x)) in pre_ln.
-// `index` counts the blocks of the stack from 0.
+// What attention sees beside the rows. Masks are added to the scores; undefined ones hide nothing.
+struct Attended {
+  Tensor mask = {};                        // broadcasts to [batch, heads, time, time]
+  Tensor encoded = {}, encoded_mask = {};  // of a decoder: the encoder's rows, [batch, heads, time, source]
+};
+
+// Attention, then the MLP, each on its connection: x <- x + attention(norm1(x)); x <- x + mlp(norm2(x)) in pre_ln; in a
+// decoder's block with attention to the rows that `encoder` reads between them.
 class Block : public Module {
  public:
-  Block(const Stream& stream, const TransformerOptions& options, int64_t index = 0);
-  void operator()(Residual& r);
+  Block(const Stream& stream, const TransformerOptions& options, const BlockPlace& place = {},
+        const Connection* encoder = nullptr);
+  void operator()(Residual& r, const Attended& attended = {});
 
  private:
-  Block(const TransformerOptions& options, BlockConnections connections);
+  Block(const TransformerOptions& options, const BlockPlace& place, const Connection* encoder,
+        BlockConnections connections);
   BlockWeights weights() const;
 
   Connection& norm1_;
   Attention& attn_;
+  Connection* cross_norm_;  // null but in a decoder
+  CrossAttention* cross_;
   Connection& norm2_;
   Mlp& mlp_;
 };
 
-// `depth` blocks, run in order.
+// `depth` blocks, run in order: a model's only stack, or one of two with `other_depth` blocks in the other.
 class Blocks : public ModuleList<Block> {
  public:
-  Blocks(const Stream& stream, const TransformerOptions& options);
-  void operator()(Residual& r);
+  Blocks(const Stream& stream, const TransformerOptions& options, Stack stack = Stack::alone, int64_t other_depth = 0,
+         const Connection* encoder = nullptr);
+  void operator()(Residual& r, const Attended& attended = {});
 };
 
 }  // namespace isonorm::nn

@@ -31,7 +31,7 @@ nn::TransformerOptions options_of(const nn::Arrangement& connection, int64_t dep
 
 nn::TransformerOptions by_xavier(nn::TransformerOptions o) {
   if (!o.connection.initialise)
-    o.connection.initialise = [](const nn::BlockWeights& w, int64_t) { nn::initialise_scaled(w, 1); };
+    o.connection.initialise = [](const nn::BlockWeights& w, const nn::BlockPlace&) { nn::initialise_scaled(w, 1); };
   return o.complete();
 }
 

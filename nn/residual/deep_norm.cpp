@@ -5,19 +5,44 @@
 #include "autograd/ops/pointwise.h"
 
 namespace isonorm::nn {
+namespace {
 
-double deep_norm_alpha(int64_t depth) { return std::pow(2.0 * static_cast<double>(depth), 0.25); }
-double deep_norm_beta(int64_t depth) { return std::pow(8.0 * static_cast<double>(depth), -0.25); }
-void initialise_deep_norm(const BlockWeights& w, int64_t depth) { initialise_scaled(w, deep_norm_beta(depth)); }
+// Of a formula in the blocks of the own stack: of both, as encoder.
+struct Constants {
+  double alone, encoder, decoder;
+};
+double of(const Constants& c, Stack stack) {
+  return stack == Stack::alone ? c.alone : stack == Stack::encoder ? c.encoder : c.decoder;
+}
+// N^4 M, the other stack being the decoder.
+double both(const BlockPlace& p) {
+  return std::pow(static_cast<double>(p.depth), 4) * static_cast<double>(p.other_depth);
+}
 
-DeepNorm::DeepNorm(const Stream& stream, StreamNormOptions o, PostPlace place, int64_t depth)
-    : PostNorm(stream, o, place), alpha_(deep_norm_alpha(depth)) {}
+}  // namespace
+
+double deep_norm_alpha(const BlockPlace& p) {
+  const auto n = static_cast<double>(p.depth);
+  return of({std::pow(2 * n, 0.25), 0.81 * std::pow(both(p), 1.0 / 16), std::pow(3 * n, 0.25)}, p.stack);
+}
+
+double deep_norm_beta(const BlockPlace& p) {
+  const auto n = static_cast<double>(p.depth);
+  return of({std::pow(8 * n, -0.25), 0.87 * std::pow(both(p), -1.0 / 16), std::pow(12 * n, -0.25)}, p.stack);
+}
+
+void initialise_deep_norm(const BlockWeights& w, const BlockPlace& p) {
+  initialise_scaled(w, deep_norm_beta(p), deep_norm_beta(p));
+}
+
+DeepNorm::DeepNorm(const Stream& stream, StreamNormOptions o, PostPlace place, double alpha)
+    : PostNorm(stream, o, place), alpha_(alpha) {}
 
 Tensor DeepNorm::shortcut(const Tensor& x) const { return PostNorm::shortcut(x) * alpha_; }
 
-BlockConnections deep_norm_block(const Stream& stream, const StreamNormOptions& norms, int64_t index, int64_t depth) {
-  check_place("deepnorm", index, depth);
-  return post_block<DeepNorm>(stream, norms, index, depth);
+BlockConnections deep_norm_block(const Stream& stream, const StreamNormOptions& norms, const BlockPlace& place) {
+  check_place("deepnorm", place);
+  return post_block<DeepNorm>(stream, norms, place, deep_norm_alpha(place));
 }
 
 }  // namespace isonorm::nn

@@ -1,19 +1,23 @@
 // DeepNorm, x <- LayerNorm(alpha x + branch(x)), without a norm before the head (Wang et al., 2203.00555, section 3 and
-// figure 2): with N blocks, encoder or decoder alone, alpha = (2N)^(1/4), and values, attention's output and the MLP
-// begin with beta = (8N)^(-1/4) times Xavier's distribution.
+// figure 2): values, attention's output and the MLP begin with beta times Xavier's distribution.
+//
+//   blocks                                    alpha                   beta
+//   encoder or decoder alone, N               (2N)^(1/4)              (8N)^(-1/4)
+//   encoder of N before a decoder of M        0.81 (N^4 M)^(1/16)     0.87 (N^4 M)^(-1/16)
+//   decoder of M                              (3M)^(1/4)              (12M)^(-1/4)
 #pragma once
 
 #include "nn/residual/post_norm.h"
 
 namespace isonorm::nn {
 
-double deep_norm_alpha(int64_t depth);
-double deep_norm_beta(int64_t depth);
-void initialise_deep_norm(const BlockWeights& weights, int64_t depth);
+double deep_norm_alpha(const BlockPlace& place);
+double deep_norm_beta(const BlockPlace& place);
+void initialise_deep_norm(const BlockWeights& weights, const BlockPlace& place);
 
 class DeepNorm : public PostNorm {
  public:
-  DeepNorm(const Stream& stream, StreamNormOptions options, PostPlace place, int64_t depth);
+  DeepNorm(const Stream& stream, StreamNormOptions options, PostPlace place, double alpha);
 
  protected:
   Tensor shortcut(const Tensor& x) const override;
@@ -22,7 +26,7 @@ class DeepNorm : public PostNorm {
   double alpha_;
 };
 
-BlockConnections deep_norm_block(const Stream& stream, const StreamNormOptions& norms, int64_t index, int64_t depth);
+BlockConnections deep_norm_block(const Stream& stream, const StreamNormOptions& norms, const BlockPlace& place);
 
 inline constexpr Arrangement kDeepNorm{.name = "deepnorm",
                                        .block = deep_norm_block,

@@ -20,8 +20,8 @@ void DualNorm::join(Residual& r, const Tensor& branch) {
   PostNorm::join(r, branch);
 }
 
-BlockConnections residual_block(const Stream& stream, const StreamNormOptions& norms, int64_t index, int64_t) {
-  return post_block<DualNorm>(stream, norms, index);
+BlockConnections residual_block(const Stream& stream, const StreamNormOptions& norms, const BlockPlace& place) {
+  return post_block<DualNorm>(stream, norms, place);
 }
 
 DualEnd::DualEnd(const Stream& stream, StreamNormOptions o) : PreNorm(stream, last(o)) {}

@@ -19,7 +19,7 @@ class DualEnd : public PreNorm {
   Tensor read(Residual& r) override;
 };
 
-BlockConnections residual_block(const Stream& stream, const StreamNormOptions& norms, int64_t index, int64_t depth);
+BlockConnections residual_block(const Stream& stream, const StreamNormOptions& norms, const BlockPlace& place);
 
 inline constexpr Arrangement kResiDual{
     .name = "residual", .block = residual_block, .last = last_of<DualEnd>, .bare_entry = true};

@@ -1,6 +1,7 @@
 #include "nn/residual/gpas.h"
 
 #include <cmath>
+#include <tuple>
 
 #include "autograd/ops/create.h"
 #include "autograd/ops/pointwise.h"
@@ -38,20 +39,14 @@ template <class Base> class GatedShortcut : public Gated<Base> {
   Tensor shortcut(const Tensor& x) const override { return Base::shortcut(this->phi(x)); }
 };
 
-// The block's two connections, which share the first one's gate.
-template <class C, class... Options> BlockConnections with_one_gate(const Stream& stream, const Options&... options) {
-  auto first = std::make_unique<C>(nullptr, stream, options...);
-  auto second = std::make_unique<C>(first.get(), stream, options...);
-  return {std::move(first), std::move(second)};
-}
-
-// The same of places.
-template <class C, class... Options>
-BlockConnections with_one_gate(const Stream& stream, const StreamNormOptions& norms,
-                               const std::pair<PostPlace, PostPlace>& places, const Options&... options) {
-  auto first = std::make_unique<C>(nullptr, stream, norms, places.first, options...);
-  auto second = std::make_unique<C>(first.get(), stream, norms, places.second, options...);
-  return {std::move(first), std::move(second)};
+// The block's connections, which share the first one's gate; options(i): what that of sub-layer i is made of, a tuple.
+template <class C, class Options> BlockConnections with_one_gate(const BlockPlace& place, Options&& options) {
+  const C* first = nullptr;
+  return each_sublayer(place, [&](int64_t i) {
+    auto made = std::apply([&](const auto&... o) { return std::make_unique<C>(first, o...); }, options(i));
+    if (!first) first = made.get();
+    return made;
+  });
 }
 
 }  // namespace
@@ -63,31 +58,32 @@ std::vector<Tensor> gates(const Module& model) {
   return found;
 }
 
-BlockConnections pre_gpas_block(const Stream& stream, const StreamNormOptions& norms, int64_t, int64_t) {
-  return with_one_gate<GatedSum<PreNorm>>(stream, norms);
+BlockConnections pre_gpas_block(const Stream& stream, const StreamNormOptions& norms, const BlockPlace& place) {
+  return with_one_gate<GatedSum<PreNorm>>(place, [&](int64_t) { return std::tuple(stream, norms); });
 }
 
-BlockConnections lns_gpas_block(const Stream& stream, const StreamNormOptions& norms, int64_t index, int64_t depth) {
-  check_place("lns_gpas", index, depth);
-  return with_one_gate<GatedSum<ScaledNorm>>(stream, norms, 1 / std::sqrt(static_cast<double>(index + 1)));
+BlockConnections lns_gpas_block(const Stream& stream, const StreamNormOptions& norms, const BlockPlace& place) {
+  check_place("lns_gpas", place);
+  const double factor = 1 / std::sqrt(static_cast<double>(place.index + 1));
+  return with_one_gate<GatedSum<ScaledNorm>>(place, [&](int64_t) { return std::tuple(stream, norms, factor); });
 }
 
-BlockConnections sandwich_gpas_block(const Stream& stream, const StreamNormOptions& norms, int64_t, int64_t) {
-  return with_one_gate<GatedSum<Sandwich>>(stream, norms);
+BlockConnections sandwich_gpas_block(const Stream& stream, const StreamNormOptions& norms, const BlockPlace& place) {
+  return with_one_gate<GatedSum<Sandwich>>(place, [&](int64_t) { return std::tuple(stream, norms); });
 }
 
-BlockConnections deeppost_gpas_block(const Stream& stream, const StreamNormOptions& norms, int64_t index,
-                                     int64_t depth) {
-  check_place("deeppost_gpas", index, depth);
-  return with_one_gate<GatedShortcut<DeepNorm>>(stream, norms, post_places(index), depth);
+BlockConnections deeppost_gpas_block(const Stream& stream, const StreamNormOptions& norms, const BlockPlace& place) {
+  check_place("deeppost_gpas", place);
+  return with_one_gate<GatedShortcut<DeepNorm>>(
+      place, [&](int64_t i) { return std::tuple(stream, norms, post_place(place, i), deep_norm_alpha(place)); });
 }
 
-BlockConnections post_pre_gpas_block(const Stream& stream, const StreamNormOptions& norms, int64_t index,
-                                     int64_t depth) {
-  check_place("post_pre_gpas", index, depth);
-  const int64_t posts = mix_ln_posts("post_pre_gpas", depth);
-  if (index >= posts) return with_one_gate<GatedSum<PreNorm>>(stream, norms);
-  return with_one_gate<GatedShortcut<PostNorm>>(stream, norms, post_places(index, index == posts - 1));
+BlockConnections post_pre_gpas_block(const Stream& stream, const StreamNormOptions& norms, const BlockPlace& place) {
+  check_place("post_pre_gpas", place);
+  const int64_t posts = mix_ln_posts("post_pre_gpas", place.depth);
+  if (place.index >= posts) return pre_gpas_block(stream, norms, place);
+  return with_one_gate<GatedShortcut<PostNorm>>(
+      place, [&](int64_t i) { return std::tuple(stream, norms, post_place(place, i, place.index == posts - 1)); });
 }
 
 }  // namespace isonorm::nn

@@ -7,12 +7,13 @@ int64_t mix_ln_posts(const char* name, int64_t depth) {
   return depth / 4;
 }
 
-BlockConnections mix_ln_block(const Stream& stream, const StreamNormOptions& norms, int64_t index, int64_t depth) {
-  check_place("mix_ln", index, depth);
-  const int64_t posts = mix_ln_posts("mix_ln", depth);
-  if (index >= posts) return block_of<PreNorm>(stream, norms, index, depth);
-  const auto [attention, mlp] = post_places(index, index == posts - 1);
-  return {std::make_unique<PostNorm>(stream, norms, attention), std::make_unique<PostNorm>(stream, norms, mlp)};
+BlockConnections mix_ln_block(const Stream& stream, const StreamNormOptions& norms, const BlockPlace& place) {
+  check_place("mix_ln", place);
+  const int64_t posts = mix_ln_posts("mix_ln", place.depth);
+  if (place.index >= posts) return block_of<PreNorm>(stream, norms, place);
+  return each_sublayer(place, [&](int64_t i) {
+    return std::make_unique<PostNorm>(stream, norms, post_place(place, i, place.index == posts - 1));
+  });
 }
 
 }  // namespace isonorm::nn

@@ -24,16 +24,16 @@ void PostNorm::join(Residual& r, const Tensor& branch) {
   if (place_.last && weight.defined()) r.stream = stream().map_writer(r.stream, -1);
 }
 
-std::pair<PostPlace, PostPlace> post_places(int64_t index, bool last) {
-  return {{.first = index == 0}, {.last = last}};
+PostPlace post_place(const BlockPlace& place, int64_t i, bool last) {
+  return {.first = place.index == 0 && i == 0, .last = last && i == place.sublayers() - 1};
 }
 
 std::unique_ptr<Connection> bare_last(const Stream& stream, const StreamNormOptions&) {
   return std::make_unique<PreNorm>(stream, StreamNormOptions{.normalize = false});
 }
 
-BlockConnections post_ln_block(const Stream& stream, const StreamNormOptions& norms, int64_t index, int64_t) {
-  return post_block<PostNorm>(stream, norms, index);
+BlockConnections post_ln_block(const Stream& stream, const StreamNormOptions& norms, const BlockPlace& place) {
+  return post_block<PostNorm>(stream, norms, place);
 }
 
 }  // namespace isonorm::nn

@@ -34,20 +34,21 @@ class PostNorm : public StreamNorm {
   PostPlace place_;
 };
 
-// Of the connections of block `index`, that of attention and that of the MLP.
-std::pair<PostPlace, PostPlace> post_places(int64_t index, bool last = false);
+// Of the connection of sub-layer i of a block; last: of the last block that is post-normalised.
+PostPlace post_place(const BlockPlace& place, int64_t i, bool last = false);
 
-// For Arrangement::block: two C, made of their places and `more`.
+// For Arrangement::block: a C each, made of its place and `more`.
 template <class C, class... More>
-BlockConnections post_block(const Stream& stream, const StreamNormOptions& norms, int64_t index, const More&... more) {
-  const auto [attention, mlp] = post_places(index);
-  return {std::make_unique<C>(stream, norms, attention, more...), std::make_unique<C>(stream, norms, mlp, more...)};
+BlockConnections post_block(const Stream& stream, const StreamNormOptions& norms, const BlockPlace& place,
+                            const More&... more) {
+  return each_sublayer(place,
+                       [&](int64_t i) { return std::make_unique<C>(stream, norms, post_place(place, i), more...); });
 }
 
 // For Arrangement::last: the head reads the bare stream.
 std::unique_ptr<Connection> bare_last(const Stream& stream, const StreamNormOptions& norm);
 
-BlockConnections post_ln_block(const Stream& stream, const StreamNormOptions& norms, int64_t index, int64_t depth);
+BlockConnections post_ln_block(const Stream& stream, const StreamNormOptions& norms, const BlockPlace& place);
 
 inline constexpr Arrangement kPostLn{.name = "post_ln", .block = post_ln_block, .last = bare_last, .bare_entry = true};
 

@@ -13,10 +13,10 @@ Mapped ScaledNorm::folded(const Tensor& weight, const Tensor& bias) const {
   return PreNorm::folded(weight * factor_, bias);
 }
 
-BlockConnections scaled_norm_block(const Stream& stream, const StreamNormOptions& norms, int64_t index, int64_t depth) {
-  check_place("layer_norm_scaling", index, depth);
-  const double factor = 1 / std::sqrt(static_cast<double>(index + 1));
-  return {std::make_unique<ScaledNorm>(stream, norms, factor), std::make_unique<ScaledNorm>(stream, norms, factor)};
+BlockConnections scaled_norm_block(const Stream& stream, const StreamNormOptions& norms, const BlockPlace& place) {
+  check_place("layer_norm_scaling", place);
+  const double factor = 1 / std::sqrt(static_cast<double>(place.index + 1));
+  return each_sublayer(place, [&](int64_t) { return std::make_unique<ScaledNorm>(stream, norms, factor); });
 }
 
 }  // namespace isonorm::nn

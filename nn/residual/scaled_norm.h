@@ -17,7 +17,7 @@ class ScaledNorm : public PreNorm {
   double factor_;
 };
 
-BlockConnections scaled_norm_block(const Stream& stream, const StreamNormOptions& norms, int64_t index, int64_t depth);
+BlockConnections scaled_norm_block(const Stream& stream, const StreamNormOptions& norms, const BlockPlace& place);
 
 inline constexpr Arrangement kLayerNormScaling{
     .name = "layer_norm_scaling", .block = scaled_norm_block, .last = last_of<PreNorm>};

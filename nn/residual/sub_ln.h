@@ -1,14 +1,16 @@
 // Sub-LN (Wang et al., Foundation Transformers, 2210.06423, figure 2): Pre-LN with a LayerNorm more in each branch, of
-// the concatenated heads before attention's output and of the hidden entries before the MLP's second map. With N blocks,
-// encoder or decoder alone, values, attention's output and the MLP begin with sqrt(ln 2N) times Xavier's distribution.
+// the concatenated heads before self-attention's output and of the hidden entries before the MLP's second map. Values,
+// attention's output and the MLP begin with Xavier's distribution times sqrt(ln 2N) with N blocks, encoder or decoder
+// alone, sqrt(ln(3M) ln(2N) / 3) in an encoder of N before a decoder of M, sqrt(ln 3M) in that decoder, whose
+// cross-attention begins with Xavier's itself.
 #pragma once
 
 #include "nn/residual/pre_norm.h"
 
 namespace isonorm::nn {
 
-double sub_ln_gain(int64_t depth);
-void initialise_sub_ln(const BlockWeights& weights, int64_t depth);
+double sub_ln_gain(const BlockPlace& place);
+void initialise_sub_ln(const BlockWeights& weights, const BlockPlace& place);
 
 inline constexpr Arrangement kSubLn{.name = "sub_ln",
                                     .block = block_of<PreNorm>,

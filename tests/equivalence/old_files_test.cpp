@@ -25,10 +25,13 @@ TEST_CASE("models of every kind that an older program wrote load, and give the l
     // The same sums, at most in another order: some ten in turn, of at most 12 terms.
     check_close(logits(file.description, file.state, seen.at(name + ".inputs")), expected, 10 * 16 * 0x1p-52 * 3.5);
     const Metadata now = ModelOptions(file.description).description();
-    CHECK(now.size() == file.description.size() + 3);
+    CHECK(now.size() == file.description.size() + std::size(kLaterOptions));
     CHECK(now.at("model.connection") == "pre_ln");
     CHECK(now.at("model.precision") == "full");
     CHECK(now.at("model.stream_precision") == "full");
+    CHECK(now.at("model.kv_heads") == now.at("model.heads"));
+    CHECK(now.at("model.norm_bias") == "true");
+    CHECK(now.at("model.initialisation") == "by_layer");
     check_close(logits(now, file.state, seen.at(name + ".inputs")), expected, 10 * 16 * 0x1p-52 * 3.5);
   }
 }

@@ -267,6 +267,7 @@ TEST_CASE("verify: options and eps are equal or not, whatever the logits say") {
   check_different(file, described(file, "activation", "gelu_tanh"), "Their options differ: activation gelu");
   ModelFile heads = described(file, "heads", "4");
   heads.description.insert_or_assign("model.head_width", std::string("2"));
+  heads.description.insert_or_assign("model.kv_heads", std::string("4"));
   check_different(file, heads, "every entry agrees, but not the logits");
   const ModelFile rotary = gpt_file(small_gpt({.positions = nn::Positions::rotary}));
   check_different(rotary, described(rotary, "positions", "none"), "Their options differ: positions ");

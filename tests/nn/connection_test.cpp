@@ -176,7 +176,7 @@ TEST_CASE("what an arrangement cannot be is refused in a line") {
   };
   for (const Arrangement& a : {kMixLn, kPostPreGpas})
     CHECK_THROWS_WITH(build(a, {.depth = 3}), text(a.name, ": of 3 blocks a quarter is none, expected at least 4"));
-  CHECK_THROWS_WITH(deep_norm_block(Stream(StreamForm::layer_norm, 4), {}, 0, 0),
+  CHECK_THROWS_WITH(deep_norm_block(Stream(StreamForm::layer_norm, 4), {}, {.index = 0, .depth = 0}),
                     "deepnorm: block 0 of 0, expected one of 0 to depth - 1");
   for (const Arrangement& a : {kPostLn, kDeepNorm, kResiDual, kMixLn, kDeepPostGpas, kPostPreGpas}) {
     CHECK_THROWS_WITH(build(a, {.depth = 4, .stream = StreamForm::none}),

@@ -77,7 +77,7 @@ TEST_CASE("cli: usage errors exit with 2 and name what is wrong") {
       {{"--head-width", "0"}, "--head-width: 0"},
       {{"--mlp", "-1"}, "--mlp: -1"},
       {{"--activation", "step"}, "gelu|gelu_tanh|relu|silu|swiglu"},
-      {{"--positions", "absolute"}, "learned|rotary|none"},
+      {{"--positions", "absolute"}, "learned|rotary|rotary_halves|none"},
       {{"--positions", "rotary", "--heads", "3", "--head-width", "5"}, "width 5 is odd"},
       {{"--tied"}, "--tied belongs to --model gpt"},
       {{"--model", "gpt", "--data", "x", "--mean-pool"}, "--mean-pool belongs to --model vit"},

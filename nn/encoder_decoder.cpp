@@ -1,0 +1,194 @@
+#include "nn/encoder_decoder.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "autograd/grad_mode.h"
+#include "autograd/ops/copy.h"
+#include "autograd/ops/create.h"
+#include "autograd/ops/index.h"
+#include "autograd/ops/matmul.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/reduce.h"
+#include "autograd/ops/shape.h"
+#include "autograd/ops/softmax.h"
+
+namespace isonorm::nn {
+namespace {
+
+EncoderDecoderOptions complete(EncoderDecoderOptions o) {
+  check(o.vocab > 0 && o.source > 0 && o.target > 0, "encoder-decoder: vocabulary ", o.vocab, ", sources of ", o.source,
+        " and targets of ", o.target, " ids must be positive");
+  check(o.pad >= 0 && o.pad < o.vocab, "encoder-decoder: padding ", o.pad, " is not an id below ", o.vocab);
+  check(o.decoder_depth >= 0, "encoder-decoder: a decoder of ", o.decoder_depth, " blocks");
+  o.transformer.causal = false;
+  o.transformer = o.transformer.complete();
+  if (o.decoder_depth == 0) o.decoder_depth = o.transformer.depth;
+  check(o.transformer.depth > 0, "encoder-decoder: depth 0, expected at least one block in each stack");
+  return o;
+}
+
+TransformerOptions of_decoder(const EncoderDecoderOptions& o) {
+  TransformerOptions t = o.transformer;
+  t.depth = o.decoder_depth, t.causal = true;
+  return t;
+}
+
+// A table of embeddings, or of positions.
+Embedding table(const EncoderDecoderOptions& o, const Stream& stream, int64_t rows) {
+  return Embedding(rows, o.transformer.width, {.writes = o.transformer.entry(stream)});
+}
+
+}  // namespace
+
+EncoderDecoder::EncoderDecoder(const EncoderDecoderOptions& o)
+    : options(complete(o)),
+      stream_(o.transformer.make_stream()),
+      source_(add(o.tied ? "token" : "source", table(o, stream_, o.vocab))),
+      target_(o.tied ? source_ : add("target", table(o, stream_, o.vocab))),
+      source_position_(o.transformer.positions == Positions::learned
+                           ? &add("source_position", table(o, stream_, o.source))
+                           : nullptr),
+      target_position_(o.transformer.positions == Positions::learned
+                           ? &add("target_position", table(o, stream_, o.target))
+                           : nullptr),
+      encoder_(add("encoder", Blocks(stream_, options.transformer, Stack::encoder, options.decoder_depth))),
+      encoder_norm_(add("encoder_norm", o.transformer.connection.last(stream_, o.transformer.last_norm()))),
+      decoder_(add("decoder",
+                   Blocks(stream_, of_decoder(options), Stack::decoder, options.transformer.depth, &encoder_norm_))),
+      norm_(add("norm", o.transformer.connection.last(stream_, o.transformer.last_norm()))),
+      head_(o.tied
+                ? nullptr
+                : &add("head", Linear(o.transformer.width, o.vocab, {.bias = o.transformer.bias, .reads = &norm_}))) {
+  const bool shown = !norm_.parameters().empty() || o.transformer.connection.bare_entry;
+  check(!o.tied || o.transformer.storage == StreamStorage::raw || (!shown && !stream_.centres()),
+        "encoder-decoder: a tied head needs raw storage: its table writes to the stream and reads from it");
+  options.transformer.initialise(*this);
+}
+
+Tensor EncoderDecoder::entered(Embedding& table, Embedding* positions, const Tensor& ids, int64_t most) {
+  check(ids.rank() == 2 && ids.size(1) > 0 && ids.size(1) <= most, "encoder-decoder: ids have shape ", ids.shape(),
+        ", expected [batch, 1 to ", most, "]");
+  Tensor x = table(ids);
+  if (positions) x = x + positions->first(ids.size(1));
+  return cast(x, stream_.precision().stream_dtype(x.dtype()));
+}
+
+Encoded EncoderDecoder::encode(const Tensor& source) {
+  Residual r{entered(source_, source_position_, source, options.source), {}};
+  const Tensor padded = eq(source, options.pad);
+  if (source.device() == kCpu) {
+    const Tensor tokens = sum(cast(padded, DType::f32), {1});
+    const std::vector<float> counts = tokens.to_vector<float>();
+    for (size_t i = 0; i < counts.size(); ++i)
+      check(counts[i] < static_cast<float>(source.size(1)), "encoder-decoder: source ", i, " is nothing but padding");
+  }
+  const Dims shape{source.size(0), 1, 1, source.size(1)};
+  const Tensor zeros = full(shape, 0, {source_.weight.dtype(), source.device()});
+  const Tensor mask = masked_fill(zeros, reshape(padded, shape), -INFINITY);
+  encoder_(r, {.mask = mask});
+  return {encoder_norm_.rows(r), mask};
+}
+
+Tensor EncoderDecoder::decode(const Encoded& encoded, const Tensor& target) {
+  Residual r{entered(target_, target_position_, target, options.target), {}};
+  decoder_(r, {.encoded = encoded.rows, .encoded_mask = encoded.mask});
+  const Tensor x = norm_.rows(r);
+  const auto [weight, bias] = head();
+  return cast(linear(x, weight, bias), weight.dtype());
+}
+
+Mapped EncoderDecoder::head() const { return head_ ? head_->mapped() : norm_.folded(target_.weight, {}); }
+
+Tensor EncoderDecoder::forward(const Tensor& ids) {
+  check(ids.rank() == 2 && ids.size(1) == options.source + options.target, "encoder-decoder: ids have shape ",
+        ids.shape(), ", expected [batch, ", options.source, " + ", options.target, "]");
+  const Encoded encoded = encode(narrow(ids, 1, 0, options.source));
+  return decode(encoded, narrow(ids, 1, options.source, options.target));
+}
+
+namespace {
+
+struct Beam {
+  std::vector<int64_t> ids;  // behind `begin`
+  double score = 0;          // sum of the logarithms of probabilities
+};
+
+double rank_of(const Beam& b, double alpha) {
+  return b.score / std::pow((5 + static_cast<double>(b.ids.size())) / 6, alpha);
+}
+
+// The search for one source, encoded [1, ...].
+std::vector<int64_t> search(EncoderDecoder& model, const Encoded& encoded, const DecodeOptions& o) {
+  std::vector<Beam> alive = {{}};
+  std::optional<Beam> best;  // of those that have ended
+  int64_t ended = 0;
+  const auto keep = [&](const Beam& b) {
+    if (!best || rank_of(b, o.length_penalty) > rank_of(*best, o.length_penalty)) best = b;
+  };
+  const Device device = encoded.rows.device();
+  for (int64_t step = 0; step < o.length && !alive.empty(); ++step) {
+    const auto n = static_cast<int64_t>(alive.size());
+    std::vector<int64_t> ids;
+    for (const Beam& b : alive) {
+      ids.push_back(o.begin);
+      ids.insert(ids.end(), b.ids.begin(), b.ids.end());
+    }
+    const auto for_all = [&](const Tensor& x) {
+      Dims shape = x.shape();
+      shape[0] = n;
+      return expand(x, shape);
+    };
+    const Tensor logits =
+        model.decode({for_all(encoded.rows), for_all(encoded.mask)}, to(from_vector(ids, {n, step + 1}), device));
+    const Tensor scores = log_softmax(cast(select(logits, 1, -1), DType::f64), -1);
+    const auto [values, at] = topk(scores, std::min(2 * o.beams, scores.size(1)), -1);
+    const std::vector<double> value = values.to_vector<double>();
+    const std::vector<int64_t> id = at.to_vector<int64_t>();
+    std::vector<Beam> next;
+    for (size_t i = 0; i < id.size(); ++i) {
+      Beam b = alive[i / static_cast<size_t>(values.size(1))];
+      b.score += value[i];
+      b.ids.push_back(id[i]);
+      next.push_back(std::move(b));
+    }
+    std::stable_sort(next.begin(), next.end(), [](const Beam& a, const Beam& b) { return a.score > b.score; });
+    alive.clear();
+    for (int64_t i = 0; i < std::ssize(next) && std::ssize(alive) < o.beams; ++i) {
+      if (next[i].ids.back() != o.end)
+        alive.push_back(std::move(next[i]));
+      else if (i < o.beams)  // an end that is not among the likeliest has no place
+        keep(next[i]), ++ended;
+    }
+    if (ended >= o.beams) break;
+    // Scores fall and ranks with them: what lives cannot pass an ended one once its best rank, at full length, is less.
+    if (best && !alive.empty()) {
+      Beam longest = alive.front();
+      longest.ids.resize(static_cast<size_t>(o.length));
+      if (rank_of(longest, o.length_penalty) <= rank_of(*best, o.length_penalty)) break;
+    }
+  }
+  if (!best)
+    for (const Beam& b : alive) keep(b);
+  if (!best->ids.empty() && best->ids.back() == o.end) best->ids.pop_back();
+  return best->ids;
+}
+
+}  // namespace
+
+std::vector<std::vector<int64_t>> translate(EncoderDecoder& model, const Tensor& source, const DecodeOptions& o) {
+  const EncoderDecoderOptions& m = model.options;
+  check(o.beams > 0 && o.length > 0 && o.length <= m.target, "translate: ", o.beams, " beams of ", o.length,
+        " ids, expected at least 1 of 1 to ", m.target, " ids");
+  check(o.begin >= 0 && o.begin < m.vocab && o.end >= 0 && o.end < m.vocab, "translate: ids ", o.begin, " and ", o.end,
+        " begin and end, expected ids below ", m.vocab);
+  const NoGrad no_grad;
+  const bool trained = model.training();
+  model.eval();
+  std::vector<std::vector<int64_t>> found;
+  for (int64_t i = 0; i < source.size(0); ++i) found.push_back(search(model, model.encode(narrow(source, 0, i, 1)), o));
+  model.train(trained);
+  return found;
+}
+
+}  // namespace isonorm::nn

@@ -1,0 +1,248 @@
+// The encoder-decoder: with every connection against PyTorch, in every form of the stream, its padding, its search.
+#include "nn/encoder_decoder.h"
+
+#include <cmath>
+#include <functional>
+
+#include "autograd/engine.h"
+#include "autograd/grad_mode.h"
+#include "autograd/ops/loss.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/random.h"
+#include "autograd/ops/reduce.h"
+#include "autograd/ops/shape.h"
+#include "autograd/ops/softmax.h"
+#include "equivalence/coordinates/parametrisation.h"
+#include "io/safetensors.h"
+#include "nn/residual/all.h"
+#include "tests/support/catch.h"
+#include "tests/support/compare.h"
+
+using namespace isonorm;
+using namespace isonorm::nn;
+using Catch::Matchers::Contains;
+
+namespace {
+
+constexpr TensorOptions kF64{DType::f64};
+constexpr int64_t kVocab = 9, kSource = 5, kTarget = 4;
+
+EncoderDecoderOptions options(const Arrangement& a) {
+  return {.vocab = kVocab,
+          .source = kSource,
+          .target = kTarget,
+          .decoder_depth = 5,
+          .transformer = {.width = 6, .depth = 4, .heads = 2, .mlp_width = 10, .affine = true, .connection = a}};
+}
+
+void draw(const Module& model, uint64_t seed, double size = 0.4) {
+  manual_seed(seed);
+  for (const Tensor& p : model.parameters()) copy_into(detach(p), randn(p.shape(), kF64) * size + 0.1);
+}
+
+double largest(const Tensor& x) {
+  double found = 0;
+  for (double v : x.to_vector<double>()) found = std::isnan(v) ? INFINITY : std::max(found, std::abs(v));
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("translate: every connection has PyTorch's logits and gradients") {
+  const TensorMap fixture = load_safetensors("tests/fixtures/translate.safetensors");  // torch_translate.py
+  const Tensor ids = cat({fixture.at("source"), fixture.at("target")}, 1), labels = fixture.at("labels");
+  for (const Arrangement& a : kArrangements) {
+    INFO(a.name);
+    EncoderDecoder model(options(a));
+    model.to(DType::f64);
+    TensorMap weights;
+    for (const Parameter& p : model.named_parameters()) weights.add(p.name, fixture.at("weight/" + p.name));
+    model.load_state_dict(weights);
+    const Tensor logits = model(ids), loss = cross_entropy(logits, labels);
+    check_close(logits, fixture.at(text(a.name, "/logits")), 1e-12);
+    check_close(loss, fixture.at(text(a.name, "/loss")), 1e-13);
+    backward(loss);
+    size_t used = 0;
+    for (const auto& [name, t] : fixture) used += name.starts_with(text(a.name, "/sums/"));
+    CHECK(used == model.named_parameters().size());
+    double all = 0;  // squares of the whole gradient
+    for (const Parameter& p : model.named_parameters())
+      all += fixture.at(text(a.name, "/sums/", p.name)).to_vector<double>()[0];
+    for (const Parameter& p : model.named_parameters()) {
+      INFO(p.name);
+      const std::vector<double> g = gradient(p.tensor).to_vector<double>(),
+                                sums = fixture.at(text(a.name, "/sums/", p.name)).to_vector<double>();
+      double squares = 0, along = 0;
+      for (size_t i = 0; i < g.size(); ++i) squares += g[i] * g[i], along += g[i] * std::cos(static_cast<double>(i));
+      CHECK(std::abs(squares - sums[0]) <= 1e-11 * all);
+      CHECK(std::abs(along - sums[1]) <= 1e-11 * std::sqrt(all * static_cast<double>(g.size())));
+    }
+  }
+}
+
+TEST_CASE("translate: one function and one gradient in all forms of the two streams") {
+  manual_seed(2);
+  const Tensor ids = randint(1, kVocab, {2, kSource + kTarget}), targets = randint(0, kVocab, {2, kTarget});
+  for (const Arrangement& a : kArrangements)
+    for (const StreamForm form : kCentredForms)
+      for (const bool tied : {false, true}) {
+        INFO(a.name << ", " << name_of(form) << (tied ? ", tied" : ""));
+        const auto make = [&](StreamForm f) {
+          EncoderDecoderOptions o = options(a);
+          o.tied = tied, o.transformer.affine = false, o.transformer.stream = f;
+          EncoderDecoder model(o);
+          model.to(DType::f64);
+          return model;
+        };
+        EncoderDecoder reference = make(StreamForm::layer_norm), other = make(form);
+        draw(reference, 7);
+        other.load_state_dict(reference.state_dict());
+        const auto run = [&](EncoderDecoder& m) {
+          const Tensor logits = m(ids);
+          backward(cross_entropy(logits, targets));
+          return detach(logits);
+        };
+        // Some 60 sums of at most 10 terms in turn; norms of a few zero-mean numbers enlarge rounding, by 100 at most.
+        const double bound = 60 * std::sqrt(10) * 100 * 0x1p-52;
+        const Tensor expected = run(reference);
+        check_close(run(other), expected, bound);
+        const auto of = reference.named_parameters();
+        double scale = 1;
+        for (const Parameter& p : of) scale = std::max(scale, largest(gradient(p.tensor)));
+        for (size_t i = 0; i < of.size(); ++i) {
+          INFO(of[i].name);
+          CHECK(largest(gradient(other.parameters()[i]) - gradient(of[i].tensor)) <= 2 * bound * scale);
+        }
+      }
+}
+
+TEST_CASE("translate: mapped weights are the same function") {
+  EncoderDecoderOptions o = options(kPreLn);
+  o.transformer.affine = false;
+  EncoderDecoder raw(o);
+  raw.to(DType::f64);
+  draw(raw, 4);
+  const Tensor ids = randint(1, kVocab, {2, kSource + kTarget}), expected = raw(ids);
+  for (const StreamForm form : kCentredForms) {
+    INFO(name_of(form));
+    o.transformer.stream = form, o.transformer.storage = StreamStorage::mapped;
+    EncoderDecoder mapped(o);
+    mapped.to(DType::f64);
+    mapped.load_state_dict(equivalence::mapped_state(raw, Stream(form, 6, StreamStorage::mapped)));
+    check_close(mapped(ids), expected, 60 * std::sqrt(10) * 100 * 0x1p-52);
+  }
+}
+
+TEST_CASE("translate: constants of stacks that know each other") {
+  const BlockPlace encoder{.depth = 6, .stack = Stack::encoder, .other_depth = 18},
+      decoder{.depth = 18, .stack = Stack::decoder, .other_depth = 6}, alone{.depth = 8};
+  // 2203.00555, figure 2: 0.81 (N^4 M)^(1/16) with N^4 M = 23328, 0.87 (...)^(-1/16), (3M)^(1/4), (12M)^(-1/4).
+  CHECK(deep_norm_alpha(encoder) == Approx(1.5187188).epsilon(1e-6));
+  CHECK(deep_norm_beta(encoder) == Approx(0.4640095).epsilon(1e-6));
+  CHECK(deep_norm_alpha(decoder) == Approx(2.710806).epsilon(1e-6));
+  CHECK(deep_norm_beta(decoder) == Approx(0.260847).epsilon(1e-5));
+  CHECK(deep_norm_alpha(alone) == 2);
+  CHECK(deep_norm_beta(alone) == Approx(0.3535534).epsilon(1e-6));
+  // 2210.06423, figure 2: sqrt(ln 54 ln 12 / 3), sqrt(ln 54), sqrt(ln 16).
+  CHECK(sub_ln_gain(encoder) == Approx(1.8177140).epsilon(1e-6));
+  CHECK(sub_ln_gain(decoder) == Approx(1.997246).epsilon(1e-6));
+  CHECK(sub_ln_gain(alone) == Approx(1.665109).epsilon(1e-6));
+  CHECK_THROWS_WITH(deep_norm_block(Stream(StreamForm::layer_norm, 4), {}, {.stack = Stack::encoder}),
+                    "deepnorm: one of two stacks, of which the other has 0 blocks, expected at least 1");
+  // Cross-attention begins with Xavier's values in Sub-LN, with beta times them in DeepNorm.
+  for (const Arrangement& a : {kSubLn, kDeepNorm}) {
+    manual_seed(3);
+    const EncoderDecoder model({.decoder_depth = 18, .transformer = {.width = 64, .depth = 6, .connection = a}});
+    for (const Parameter& p : model.named_parameters()) {
+      if (!p.name.ends_with("cross.proj.weight") && !p.name.ends_with("attn.proj.weight")) continue;
+      INFO(a.name << ", " << p.name);
+      const bool cross = p.name.ends_with("cross.proj.weight");
+      const BlockPlace& place = p.name.starts_with("encoder") ? encoder : decoder;
+      const double gain = a == kDeepNorm ? deep_norm_beta(place) : cross ? 1 : sub_ln_gain(place);
+      const double deviation = std::sqrt(mean(square(cast(p.tensor, DType::f64))).item());
+      CHECK(std::abs(deviation / (gain * std::sqrt(2.0 / 128)) - 1) < 6 / std::sqrt(2 * 4096.0));
+    }
+  }
+}
+
+TEST_CASE("translate: padding is not seen, later targets neither") {
+  EncoderDecoder model(options(kPreLn));
+  model.to(DType::f64);
+  draw(model, 5);
+  const NoGrad no_grad;
+  const Tensor source = from_vector(std::vector<int64_t>{3, 4, 0, 0, 0}, {1, 5}),
+               target = from_vector(std::vector<int64_t>{1, 5, 6, 7}, {1, 4});
+  const Tensor logits = model(cat({source, target}, 1));
+  // Shorter by the padding, and by the targets behind: the same sums.
+  check_close(model.decode(model.encode(narrow(source, 1, 0, 2)), narrow(target, 1, 0, 3)), narrow(logits, 1, 0, 3),
+              60 * std::sqrt(10) * 100 * 0x1p-52);
+  CHECK_THROWS_WITH(model.encode(from_vector(std::vector<int64_t>{3, 4, 0, 0}, {2, 2})),
+                    "encoder-decoder: source 1 is nothing but padding");
+  CHECK_THROWS_WITH(model.encode(empty({2, 0}, {DType::i64})),
+                    Contains("ids have shape [2, 0], expected [batch, 1 to 5]"));
+  CHECK_THROWS_WITH(model(randint(1, 9, {2, 8})), Contains("[2, 8], expected [batch, 5 + 4]"));
+  CHECK_THROWS_WITH(EncoderDecoder({.pad = 256}), Contains("padding 256 is not an id below 256"));
+  CHECK_THROWS_WITH(EncoderDecoder({.transformer = {.depth = 0}}), Contains("depth 0"));
+  CHECK_THROWS_WITH(EncoderDecoder({.decoder_depth = -1}), Contains("a decoder of -1 blocks"));
+  CHECK_THROWS_WITH(
+      EncoderDecoder(
+          {.tied = true, .transformer = {.stream = StreamForm::crms_norm, .storage = StreamStorage::mapped}}),
+      Contains("tied head needs raw storage"));
+}
+
+TEST_CASE("translate: greedy takes the likeliest, many beams find the best of all") {
+  EncoderDecoder model({.vocab = 4, .source = 3, .target = 3, .transformer = {.width = 6, .depth = 1, .heads = 2}});
+  model.to(DType::f64);
+  const int64_t begin = 1, end = 2;
+  int longer = 0, better = 0;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    draw(model, seed, 1.5);
+    const NoGrad no_grad;
+    const Tensor source = from_vector(std::vector<int64_t>{3, 1, static_cast<int64_t>(seed % 3 + 1)}, {1, 3});
+    const Encoded encoded = model.encode(source);
+    // ln p of what follows `begin` and `ids`.
+    const auto next = [&](std::vector<int64_t> ids) {
+      ids.insert(ids.begin(), begin);
+      const auto n = static_cast<int64_t>(ids.size());
+      return select(select(log_softmax(model.decode(encoded, from_vector(ids, {1, n})), -1), 0, 0), 0, n - 1)
+          .to_vector<double>();
+    };
+    std::vector<int64_t> greedy;
+    while (greedy.size() < 3) {
+      const std::vector<double> p = next(greedy);
+      greedy.push_back(std::max_element(p.begin(), p.end()) - p.begin());
+      if (greedy.back() == end) break;
+    }
+    // All ids up to three that end, and where none would, those that do not.
+    std::vector<int64_t> best;
+    double rank = -INFINITY;
+    const std::function<void(std::vector<int64_t>, double)> walk = [&](std::vector<int64_t> ids, double score) {
+      const std::vector<double> p = next(ids);
+      for (int64_t id = 0; id < 4; ++id) {
+        std::vector<int64_t> longer_ids = ids;
+        longer_ids.push_back(id);
+        const double now = score + p[id];
+        if (id == end) {
+          const double mine = now / std::pow((5.0 + static_cast<double>(longer_ids.size())) / 6, 0.6);
+          if (mine > rank) rank = mine, best = ids;
+        } else if (longer_ids.size() < 3) {
+          walk(longer_ids, now);
+        }
+      }
+    };
+    walk({}, 0);
+    const auto without_end = [&](std::vector<int64_t> ids) {
+      if (!ids.empty() && ids.back() == end) ids.pop_back();
+      return ids;
+    };
+    INFO("seed " << seed);
+    const std::vector<int64_t> by_greed = translate(model, source, {.length = 3}).at(0);
+    CHECK(by_greed == without_end(greedy));
+    CHECK(translate(model, source, {.length = 3, .beams = 100}).at(0) == best);
+    longer += !best.empty(), better += best != by_greed;
+  }
+  CHECK(longer > 2);  // the cases are not all of one kind
+  CHECK(better > 2);
+  CHECK_THROWS_WITH(translate(model, randint(1, 4, {1, 3}), {.length = 4}), Contains("1 beams of 4 ids"));
+  CHECK_THROWS_WITH(translate(model, randint(1, 4, {1, 3}), {.begin = 4, .length = 3}), Contains("ids 4 and 2"));
+}
