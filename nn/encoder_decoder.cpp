@@ -17,8 +17,8 @@ namespace isonorm::nn {
 namespace {
 
 EncoderDecoderOptions complete(EncoderDecoderOptions o) {
-  check(o.vocab > 0 && o.source > 0 && o.target > 0, "encoder-decoder: vocabulary ", o.vocab, ", sources of ", o.source,
-        " and targets of ", o.target, " ids must be positive");
+  check(o.vocab > 0 && o.context > 0, "encoder-decoder: vocabulary ", o.vocab, " and context ", o.context,
+        " must be positive");
   check(o.pad >= 0 && o.pad < o.vocab, "encoder-decoder: padding ", o.pad, " is not an id below ", o.vocab);
   check(o.decoder_depth >= 0, "encoder-decoder: a decoder of ", o.decoder_depth, " blocks");
   o.transformer.causal = false;
@@ -44,13 +44,13 @@ Embedding table(const EncoderDecoderOptions& o, const Stream& stream, int64_t ro
 EncoderDecoder::EncoderDecoder(const EncoderDecoderOptions& o)
     : options(complete(o)),
       stream_(o.transformer.make_stream()),
-      source_(add(o.tied ? "token" : "source", table(o, stream_, o.vocab))),
-      target_(o.tied ? source_ : add("target", table(o, stream_, o.vocab))),
+      target_(add("target", table(o, stream_, o.vocab))),
+      source_(o.shared ? target_ : add("source", table(o, stream_, o.vocab))),
       source_position_(o.transformer.positions == Positions::learned
-                           ? &add("source_position", table(o, stream_, o.source))
+                           ? &add("source_position", table(o, stream_, o.context))
                            : nullptr),
       target_position_(o.transformer.positions == Positions::learned
-                           ? &add("target_position", table(o, stream_, o.target))
+                           ? &add("target_position", table(o, stream_, o.context))
                            : nullptr),
       encoder_(add("encoder", Blocks(stream_, options.transformer, Stack::encoder, options.decoder_depth))),
       encoder_norm_(add("encoder_norm", o.transformer.connection.last(stream_, o.transformer.last_norm()))),
@@ -60,22 +60,20 @@ EncoderDecoder::EncoderDecoder(const EncoderDecoderOptions& o)
       head_(o.tied
                 ? nullptr
                 : &add("head", Linear(o.transformer.width, o.vocab, {.bias = o.transformer.bias, .reads = &norm_}))) {
-  const bool shown = !norm_.parameters().empty() || o.transformer.connection.bare_entry;
-  check(!o.tied || o.transformer.storage == StreamStorage::raw || (!shown && !stream_.centres()),
-        "encoder-decoder: a tied head needs raw storage: its table writes to the stream and reads from it");
+  if (o.tied) check_tied_head("encoder-decoder", norm_, o.transformer);
   options.transformer.initialise(*this);
 }
 
-Tensor EncoderDecoder::entered(Embedding& table, Embedding* positions, const Tensor& ids, int64_t most) {
-  check(ids.rank() == 2 && ids.size(1) > 0 && ids.size(1) <= most, "encoder-decoder: ids have shape ", ids.shape(),
-        ", expected [batch, 1 to ", most, "]");
+Tensor EncoderDecoder::entered(Embedding& table, Embedding* positions, const Tensor& ids) {
+  check(ids.rank() == 2 && ids.size(1) > 0 && ids.size(1) <= options.context, "encoder-decoder: ids have shape ",
+        ids.shape(), ", expected [batch, 1 to ", options.context, "]");
   Tensor x = table(ids);
   if (positions) x = x + positions->first(ids.size(1));
   return cast(x, stream_.precision().stream_dtype(x.dtype()));
 }
 
 Encoded EncoderDecoder::encode(const Tensor& source) {
-  Residual r{entered(source_, source_position_, source, options.source), {}};
+  Residual r{entered(source_, source_position_, source), {}};
   const Tensor padded = eq(source, options.pad);
   if (source.device() == kCpu) {
     const Tensor tokens = sum(cast(padded, DType::f32), {1});
@@ -91,20 +89,20 @@ Encoded EncoderDecoder::encode(const Tensor& source) {
 }
 
 Tensor EncoderDecoder::decode(const Encoded& encoded, const Tensor& target) {
-  Residual r{entered(target_, target_position_, target, options.target), {}};
+  Residual r{entered(target_, target_position_, target), {}};
   decoder_(r, {.encoded = encoded.rows, .encoded_mask = encoded.mask});
   const Tensor x = norm_.rows(r);
   const auto [weight, bias] = head();
   return cast(linear(x, weight, bias), weight.dtype());
 }
 
-Mapped EncoderDecoder::head() const { return head_ ? head_->mapped() : norm_.folded(target_.weight, {}); }
+Mapped EncoderDecoder::head() const { return head_ ? head_->mapped() : tied_head(norm_, target_.weight); }
 
 Tensor EncoderDecoder::forward(const Tensor& ids) {
-  check(ids.rank() == 2 && ids.size(1) == options.source + options.target, "encoder-decoder: ids have shape ",
-        ids.shape(), ", expected [batch, ", options.source, " + ", options.target, "]");
-  const Encoded encoded = encode(narrow(ids, 1, 0, options.source));
-  return decode(encoded, narrow(ids, 1, options.source, options.target));
+  const int64_t context = options.context;
+  check(ids.rank() == 2 && ids.size(1) == 2 * context, "encoder-decoder: ids have shape ", ids.shape(),
+        ", expected [batch, 2 x ", context, "]");
+  return decode(encode(narrow(ids, 1, 0, context)), narrow(ids, 1, context, context));
 }
 
 namespace {
@@ -178,8 +176,8 @@ std::vector<int64_t> search(EncoderDecoder& model, const Encoded& encoded, const
 
 std::vector<std::vector<int64_t>> translate(EncoderDecoder& model, const Tensor& source, const DecodeOptions& o) {
   const EncoderDecoderOptions& m = model.options;
-  check(o.beams > 0 && o.length > 0 && o.length <= m.target, "translate: ", o.beams, " beams of ", o.length,
-        " ids, expected at least 1 of 1 to ", m.target, " ids");
+  check(o.beams > 0 && o.length > 0 && o.length <= m.context, "translate: ", o.beams, " beams of ", o.length,
+        " ids, expected at least 1 of 1 to ", m.context, " ids");
   check(o.begin >= 0 && o.begin < m.vocab && o.end >= 0 && o.end < m.vocab, "translate: ids ", o.begin, " and ", o.end,
         " begin and end, expected ids below ", m.vocab);
   const NoGrad no_grad;

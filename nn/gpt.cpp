@@ -35,10 +35,7 @@ Gpt::Gpt(const GptOptions& o)
       head_(o.tied
                 ? nullptr
                 : &add("head", Linear(o.transformer.width, o.vocab, {.bias = o.transformer.bias, .reads = &norm_}))) {
-  const bool shown = !norm_.parameters().empty() || o.transformer.connection.bare_entry;
-  check(!o.tied || !shown || o.transformer.storage == StreamStorage::raw || !stream_.centres(),
-        "gpt: a tied head behind a norm with a gain, or with connections whose first branch reads the bare embeddings, "
-        "needs raw storage: the means of the raw rows are seen");
+  if (o.tied) check_tied_head("gpt", norm_, o.transformer);
   options.transformer.initialise(*this);
 }
 
@@ -55,19 +52,14 @@ Tensor Gpt::features(const Tensor& ids) {
 Mapped Gpt::head() const {
   if (head_) return head_->mapped();
   const Mapped* kept = kept_head_.find();
-  return kept ? *kept : tied_head();
-}
-
-Mapped Gpt::tied_head() const {
-  if (stream_.storage() == StreamStorage::mapped && stream_.centres()) return {stream_.read_table(token_.weight), {}};
-  return norm_.folded(token_.weight, {});
+  return kept ? *kept : tied_head(norm_, token_.weight);
 }
 
 void Gpt::prepare_weights(bool on) {
   if (!on || head_) return kept_head_.let_go();
   std::vector<Tensor> from = norm_.parameters();
   from.push_back(token_.weight);
-  kept_head_.keep(tied_head(), from);
+  kept_head_.keep(tied_head(norm_, token_.weight), from);
 }
 
 Tensor Gpt::forward(const Tensor& ids) {

@@ -29,7 +29,6 @@ class Gpt : public Module {
   const GptOptions options;
 
  private:
-  Mapped tied_head() const;
   void prepare_weights(bool on) override;
 
   Stream stream_;

@@ -60,6 +60,19 @@ void TransformerOptions::initialise(const Module& model) const {
     if (!connection.initialise || !dynamic_cast<const Block*>(child.get())) initialise(*child);
 }
 
+Mapped tied_head(const Connection& norm, const Tensor& table) {
+  const Stream& stream = norm.stream();
+  if (stream.storage() == StreamStorage::mapped && stream.centres()) return {stream.read_table(table), {}};
+  return norm.folded(table, {});
+}
+
+void check_tied_head(const char* who, const Connection& norm, const TransformerOptions& o) {
+  const bool shown = !norm.parameters().empty() || o.connection.bare_entry;
+  check(!shown || o.storage == StreamStorage::raw || !norm.stream().centres(), who,
+        ": a tied head behind a norm with a gain, or with connections whose first branch reads the bare embeddings, "
+        "needs raw storage: the means of the raw rows are seen");
+}
+
 Block::Block(const Stream& stream, const TransformerOptions& o, const BlockPlace& place, const Connection* encoder)
     : Block(o, place, encoder, o.connection.block(stream, o.block_norm(), place)) {}
 

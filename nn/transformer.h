@@ -69,6 +69,12 @@ struct TransformerOptions {
   void initialise(const Module& model) const;
 };
 
+// What a head that reads with the table of embeddings multiplies the rows behind `norm` with. Throws, as `who`, where
+// `options` are of mapped storage and the means of the raw rows would be seen: behind a gain, or where embeddings are
+// read bare.
+Mapped tied_head(const Connection& norm, const Tensor& table);
+void check_tied_head(const char* who, const Connection& norm, const TransformerOptions& options);
+
 // What attention sees beside the rows. Masks are added to the scores; undefined ones hide nothing.
 struct Attended {
   Tensor mask = {};                        // broadcasts to [batch, heads, time, time]

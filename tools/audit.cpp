@@ -52,7 +52,7 @@ training::ModelShape take_model(const std::string& path, const training::ModelFi
   m.transformer() = m.transformer().complete();
   training::ModelShape shape;
   m.give(o, shape);
-  if (m.row().input == training::Input::characters) o.vocab = shape.vocab;
+  if (m.row().input != training::Input::images) o.vocab = shape.vocab;
   return shape;
 }
 

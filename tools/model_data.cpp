@@ -25,7 +25,7 @@ Tensor data_inputs(const Metadata& description, const std::string& path) {
   training::ModelShape shape;
   options.give(o, shape);
   training::Source source(o);
-  if (options.row().input == training::Input::characters)
+  if (options.row().input != training::Input::images)
     check(source.shape().vocab == shape.vocab, path, ": the text has ", source.shape().vocab,
           " characters, the model's vocabulary ", shape.vocab);
   else

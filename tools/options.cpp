@@ -181,7 +181,11 @@ void add_shared_options(CLI::App& command, training::TrainingOptions& o) {
            "dataset-fashion-mnist "
            "puts them), or of CIFAR-10's six .bin files; ",
            training::models_with(training::Input::characters),
-           ": a text file, its characters being the tokens, its last tenth being what the test pass reads"));
+           ": a text file, its characters being the tokens, its last tenth being what the test pass reads; ",
+           training::models_with(training::Input::pairs),
+           ": a folder of source.txt and target.txt, whose lines belong together (default: pairs made for --task)"));
+  add_choice(command, "--task", o.task, {data::Task::copy, data::Task::sort, data::Task::translate},
+             text(training::models_with(training::Input::pairs), " without --data: what made pairs are of"));
   add_choice(command, "--optimizer", o.optimizer, choices(), "optimizer");
   command.add_option("--lr", o.lr, "peak learning rate")->capture_default_str();
   command.add_option("--warmup", o.warmup, "steps of linear warm-up; --schedule follows")->capture_default_str();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
 #include "autograd/ops/shape.h"
 #include "core/formulas/round_up.h"
@@ -146,13 +147,19 @@ Tensor ModelOptions::inputs(int64_t rows, uint64_t seed) const {
   Generator generator{seed, 0};
   if (row_->input == Input::images)
     return randn({rows, shape.image, shape.image, shape.channels}, {DType::f64}, generator);
-  const int64_t vocab = shape.vocab, context = o.context;
+  const bool pairs = row_->input == Input::pairs;
+  const int64_t vocab = shape.vocab, context = pairs ? checked_mul(2, o.context, "model file: inputs") : o.context;
   check(vocab > 0 && context > 0 && context <= kLongestContext, "model file: a vocabulary of ", vocab,
         " and a context of ", context, " cannot be shown, expected 1 to ", kLongestContext, " positions");
   rows = std::max(rows, ceil_div(vocab, context));
   const Tensor every = randperm(vocab, kCpu, generator),
                more = randint(0, vocab, {checked_mul(rows, context, "model file: inputs") - vocab}, kCpu, generator);
-  return reshape(cat({every, more}, 0), {rows, context});
+  const Tensor ids = reshape(cat({every, more}, 0), {rows, context});
+  if (pairs && vocab > 1) {  // no source of padding alone
+    const Tensor first = narrow(ids, 1, 0, 1);
+    copy_into(first, where(eq(first, data::kPad), from_vector(std::vector<int64_t>{1}, {1, 1}), first));
+  }
+  return ids;
 }
 
 Metadata describe(const nn::Module& model, ModelList models) {

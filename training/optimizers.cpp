@@ -64,13 +64,17 @@ std::string adafactor_note(DType dtype) {
       "their tensor's steps");
 }
 
+bool in_a_block(const std::string& name) {
+  return name.starts_with("blocks.") || name.starts_with("encoder.") || name.starts_with("decoder.");
+}
+
 // The matrices inside the blocks go to Muon, the rest to AdamW or, `alone`, stays as it is. One rate fits both parts
 // where Muon's is scaled to match AdamW's.
 template <optim::MuonScale scale, bool alone> Made muon(const TrainingOptions& o, const Parameters& parameters) {
   std::vector<Tensor> matrices;
   Parameters rest;
   for (const nn::Parameter& p : parameters)
-    if (p.tensor.rank() == 2 && p.name.starts_with("blocks."))
+    if (p.tensor.rank() == 2 && in_a_block(p.name))
       matrices.push_back(p.tensor);
     else
       rest.push_back(p);

@@ -9,6 +9,7 @@
 #include "data/cifar10.h"
 #include "data/loader.h"
 #include "data/made_text.h"
+#include "data/pairs.h"
 #include "data/text.h"
 #include "training/build_model.h"
 #include "training/examples.h"
@@ -35,6 +36,17 @@ class Source {
       shape_.image = images_->train.images.size(1);
       shape_.channels = images_->train.images.rank() == 4 ? images_->train.images.size(3) : 1;
       shape_.classes = 10;  // of either set
+    } else if (o.model->input == Input::pairs) {
+      if (o.data.empty())
+        pairs_.emplace(
+            data::Pairs::made(o.task, kMadePairs, std::max<int64_t>(1, o.context - 1), letters(o), o.seed, kHeldOut));
+      else
+        pairs_.emplace(files()[0], files()[1], o.seed, kHeldOut);
+      shape_.vocab = pairs_->vocab();
+      check(pairs_->longest() < o.context, o.data, ": the longest side of a pair has ", pairs_->longest(),
+            " characters, a context of ", o.context, " has place for ", o.context - 1, " and an end");
+      pair_loader_.emplace(*pairs_, data::PairLoaderOptions{
+                                        .rows = o.batch, .length = o.context, .prefetch = ahead(), .device = o.device});
     } else {
       if (o.data.empty())
         text_.emplace(memory_bytes(own_text(o), "own text"), o.seed);  // nothing to test
@@ -50,14 +62,22 @@ class Source {
   }
 
   const ModelShape& shape() const { return shape_; }
-  int64_t context() const { return text_ ? options_.context : 0; }  // characters in an example; 0: it is an image
+  // Characters in an example (of a pair: of its target); 0: it is an image.
+  int64_t context() const { return images_ ? 0 : options_.context; }
   // On options.device; on a GPU that of the next step is on its way meanwhile.
   Examples batch(int64_t step) {
-    if (step != next_) text_ ? text_loader_->seek(step) : loader_->seek(step);
+    if (step != next_) {
+      if (loader_) loader_->seek(step);
+      if (text_) text_loader_->seek(step);
+      if (pairs_) pair_loader_->seek(step);
+    }
     next_ = -1;  // until there is one
     Examples e;
     if (text_) {
       const data::TextBatch b = text_loader_->next();
+      e = {b.x, b.y};
+    } else if (pairs_) {
+      const data::PairBatch b = pair_loader_->next();
       e = {b.x, b.y};
     } else {
       const data::Batch b = loader_->next();
@@ -66,15 +86,20 @@ class Source {
     next_ = step + 1;
     return e;
   }
-  // Examples of the test pass: the test images, or windows of the held-out text (0 where it is shorter than one).
+  // Examples of the test pass: the test images, windows of the held-out text (0 where it is shorter than one), or pairs.
   int64_t test_count() const {
-    if (!text_) return images_->test.labels.numel();
+    if (images_) return images_->test.labels.numel();
+    if (pairs_) return std::min(kTestCharacters / options_.context + 1, pairs_->held_out_count());
     const int64_t most = std::max<int64_t>(1, kTestCharacters / options_.context);
     return std::min(most, text_->held_out_windows(options_.context));
   }
   Examples test_rows(int64_t begin, int64_t rows) const {
     if (text_) {
       const data::TextBatch b = text_->held_out_rows(begin, rows, options_.context);
+      return Examples{b.x, b.y}.on(options_.device);
+    }
+    if (pairs_) {
+      const data::PairBatch b = pairs_->held_out_rows(begin, rows, options_.context);
       return Examples{b.x, b.y}.on(options_.device);
     }
     const data::Batch b = data::slice_batch(images_->test, begin, rows, scale());
@@ -85,10 +110,15 @@ class Source {
   std::vector<std::string> files() const {
     if (images_ && data::Cifar10::is_in(options_.data)) return data::Cifar10::files(options_.data);
     if (images_) return data::FashionMnist::files(options_.data);
+    if (options_.model->input == Input::pairs && !options_.data.empty())
+      return {options_.data + "/source.txt", options_.data + "/target.txt"};
     return options_.data.empty() ? std::vector<std::string>() : std::vector{options_.data};
   }
 
  private:
+  static constexpr int64_t kMadePairs = 4096;
+  static int64_t letters(const TrainingOptions& o) { return o.vocab > 0 ? o.vocab : 13; }
+
   // What stands in for a file: random letters, so many that each is there, or sentences.
   static std::vector<uint8_t> own_text(const TrainingOptions& o) {
     if (o.vocab == 0) {
@@ -119,6 +149,8 @@ class Source {
   std::optional<data::Loader> loader_;
   std::optional<data::Text> text_;
   std::optional<data::TextLoader> text_loader_;
+  std::optional<data::Pairs> pairs_;
+  std::optional<data::PairLoader> pair_loader_;
   int64_t next_ = 0;  // the step whose batch the loader gives next
 };
 

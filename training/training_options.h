@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/dtype.h"
+#include "data/pairs.h"
 #include "nn/transformer.h"
 #include "optim/schedule.h"
 #include "training/optimizers.h"
@@ -18,15 +19,16 @@ namespace isonorm::training {
 // The models by name, in the order in which the command line lists them. Each has a row of its own,
 // training/models/<name>.cpp; model_row.h says what it holds.
 struct ModelRow;
-extern const ModelRow kVit, kGpt;
-inline constexpr const ModelRow* kModels[] = {&kVit, &kGpt};
+extern const ModelRow kVit, kGpt, kTranslator;
+inline constexpr const ModelRow* kModels[] = {&kVit, &kGpt, &kTranslator};
 // Where a name or a module is looked up: kModels, or a list with rows of a program's own.
 using ModelList = std::span<const ModelRow* const>;
 
 struct TrainingOptions {
   const ModelRow* model = &kVit;  // never null
   std::string data;  // images: folder of the four idx.gz files (empty: where the Debian package puts them) or of
-                     // CIFAR-10's .bin files; gpt: a text file, empty: see `vocab`
+                     // CIFAR-10's .bin files; gpt: a text file, empty: see `vocab`; translator: folder of source.txt
+                     // and target.txt, empty: see `task`
 
   const OptimizerRow* optimizer = &training::optimizer("adamw");  // never null
   double lr = 1e-3;
@@ -47,19 +49,21 @@ struct TrainingOptions {
   int64_t width = 64;
   int64_t depth = 4;
   int64_t heads = 4;
-  int64_t mlp = 0;         // width of the MLP; 0: 4 width
-  int64_t vocab = 13;      // gpt without data: letters of a random text; 0: sentences made from the seed
-  int64_t patch = 7;       // vit: side of a patch in pixels
-  int64_t context = 64;    // gpt: length of a training row in characters
-  bool affine = false;     // norms with learned gain and bias
-  bool norm_bias = true;   // false: of affine norms the gain alone
-  int64_t head_width = 0;  // 0: width / heads
-  int64_t kv_heads = 0;    // heads of keys and values; 0: heads
+  int64_t mlp = 0;     // width of the MLP; 0: 4 width
+  int64_t vocab = 13;  // without data: letters of a random text or of pairs; 0: sentences made from the seed
+  data::Task task = data::Task::translate;  // translator without data: what pairs are of
+  int64_t patch = 7;                        // vit: side of a patch in pixels
+  int64_t context = 64;                     // gpt: length of a training row in characters
+  bool affine = false;                      // norms with learned gain and bias
+  bool norm_bias = true;                    // false: of affine norms the gain alone
+  int64_t head_width = 0;                   // 0: width / heads
+  int64_t kv_heads = 0;                     // heads of keys and values; 0: heads
   nn::Activation activation = nn::Activation::gelu;
   nn::Positions positions = nn::Positions::learned;
   nn::Initialisation initialisation = nn::Initialisation::by_layer;
   bool bias = true;        // biases in the linear maps
-  bool tied = false;       // gpt: the head reads with the token table
+  bool tied = false;       // gpt, translator: the head reads with the token table
+  bool shared = false;     // translator: source and target have one table
   bool mean_pool = false;  // vit: pools the mean of the tokens instead of a class token's row
   bool final_norm = true;  // false: the head reads the bare stream
   nn::BranchOptions branch = {};

@@ -1,6 +1,8 @@
 // Batches made from nothing but a seed: random images or ids, and random labels.
 #pragma once
 
+#include <algorithm>
+
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
 #include "training/build_model.h"
@@ -8,14 +10,18 @@
 
 namespace isonorm::equivalence {
 
-// The batch of a step: images [batch, side, side, channels] uniform in [0, 1) and classes, or ids [batch, context] and
-// the ids that are to follow. The same numbers in every dtype, up to rounding, on
+// The batch of a step: images [batch, side, side, channels] uniform in [0, 1) and classes, ids [batch, context] and the
+// ids that are to follow, or ids of pairs [batch, 2 context] without padding. The same numbers in every dtype, up to rounding, on
 // every device.
 inline training::Examples made_examples(const training::TrainingOptions& o, const training::ModelShape& shape,
                                         uint64_t step = 0) {
   Generator g{o.seed, (step + 1) << 40};
   if (o.model->input == training::Input::characters) {
     const Tensor ids = randint(0, shape.vocab, {o.batch, o.context}, kCpu, g);
+    return training::Examples{ids, randint(0, shape.vocab, {o.batch, o.context}, kCpu, g)}.on(o.device);
+  }
+  if (o.model->input == training::Input::pairs) {
+    const Tensor ids = randint(std::min<int64_t>(1, shape.vocab - 1), shape.vocab, {o.batch, 2 * o.context}, kCpu, g);
     return training::Examples{ids, randint(0, shape.vocab, {o.batch, o.context}, kCpu, g)}.on(o.device);
   }
   const Tensor images = rand({o.batch, shape.image, shape.image, shape.channels}, {DType::f64}, g);

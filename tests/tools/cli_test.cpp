@@ -85,7 +85,7 @@ TEST_CASE("cli: usage errors exit with 2 and name what is wrong") {
       {{"--depth", "0"}, "--depth"},
       {{"--patch", "0"}, "--patch"},
       {{"--context", "9"}, "--context"},
-      {{"--model", "rnn"}, "vit|gpt"},
+      {{"--model", "rnn"}, "vit|gpt|translator"},
       {{"--model", "gpt"}, "--data"},
       {{"--dtype", "bf16"}, "f32|f64"},
       {{"--optimizer", "newton"}, "adamw"},

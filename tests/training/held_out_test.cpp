@@ -75,3 +75,38 @@ TEST_CASE("test pass: a held-out part shorter than a window tests nothing") {
   REQUIRE(pass);
   CHECK(pass->predictions == 0);
 }
+
+TEST_CASE("test pass: padding is not predicted") {
+  TrainingOptions o;
+  o.model = &kTranslator, o.vocab = 4, o.width = 8, o.depth = 1, o.heads = 2, o.context = 7, o.seed = 3;
+  const Source source(o);
+  CHECK(source.shape().vocab == 7);
+  const nn::Stream stream(nn::StreamForm::layer_norm, o.width);
+  const std::unique_ptr<nn::Module> a = build_model(o, source.shape(), stream),
+                                    b = build_model(o, source.shape(), stream);
+  NoGrad no_grad;
+  double loss = 0;
+  int64_t right = 0, differing = 0, predictions = 0;
+  REQUIRE(source.test_count() > 100);
+  for (int64_t p = 0; p < source.test_count(); ++p) {
+    const Examples pair = source.test_rows(p, 1);
+    const std::vector<int64_t> targets = pair.targets.to_vector<int64_t>();
+    const std::vector<double> la = (*a)(pair.inputs).to_vector<double>(), lb = (*b)(pair.inputs).to_vector<double>();
+    for (size_t t = 0; t < 7 && targets[t] != -100; ++t) {
+      const double *row = la.data() + t * 7, *other = lb.data() + t * 7;
+      double sum = 0;
+      for (size_t c = 0; c < 7; ++c) sum += std::exp(row[c]);
+      loss += std::log(sum) - row[targets[t]];
+      const auto best = std::max_element(row, row + 7) - row;
+      right += best == targets[t], ++predictions;
+      differing += best != std::max_element(other, other + 7) - other;
+    }
+  }
+  nn::Module* models[] = {a.get(), b.get()};
+  const auto pass = test_pass(source, models, {});
+  REQUIRE(pass);
+  CHECK(pass->predictions == predictions);
+  CHECK(pass->scores[0].right == right);
+  CHECK(pass->scores[1].differing == differing);
+  CHECK(std::abs(pass->scores[0].loss - loss / static_cast<double>(predictions)) < 1e-6);  // f32 logits
+}

@@ -85,7 +85,7 @@ TEST_CASE("a model with a row of its own trains, is tested, described, saved and
   save_safetensors(path, model->state_dict(), description);
   const ModelFile file = load_model_file(path);
   CHECK(file.description == description);
-  CHECK_THROWS_WITH(ModelOptions(file.description), Contains("'tempered', expected gpt or vit"));
+  CHECK_THROWS_WITH(ModelOptions(file.description), Contains("'tempered', expected gpt or translator or vit"));
 
   const ModelOptions loaded(file.description, kWithTempered);
   CHECK(&loaded.row() == &kTempered);
@@ -134,7 +134,7 @@ TEST_CASE("options of a model become those of a training, and back, whatever the
     untied.untie();
     CHECK_FALSE(untied.tied());
   }
-  CHECK(models_with("context") == "gpt");
+  CHECK(models_with("context") == "gpt, translator");
   CHECK(models_with(Input::images) == "vit");
 }
 

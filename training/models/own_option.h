@@ -22,6 +22,7 @@ inline constexpr OwnOption kOwnOptions[] = {
     {.name = "patch", .help = "side of a patch in pixels", .number = &TrainingOptions::patch},
     {.name = "context", .help = "characters in a row", .number = &TrainingOptions::context},
     {.name = "tied", .help = "the head reads with the token table", .flag = &TrainingOptions::tied},
+    {.name = "shared", .help = "source and target have one table", .flag = &TrainingOptions::shared},
     {.name = "mean_pool",
      .help = "the mean of the tokens instead of a class token",
      .flag = &TrainingOptions::mean_pool},

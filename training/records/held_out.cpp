@@ -1,5 +1,7 @@
 #include "training/records/held_out.h"
 
+#include <algorithm>
+
 #include "autograd/grad_mode.h"
 #include "autograd/ops/copy.h"
 #include "autograd/ops/loss.h"
@@ -25,7 +27,7 @@ std::optional<TestPass> test_pass(const Source& source, std::span<nn::Module* co
   for (int b = 0; b < batches && go_on; ++b) {
     const Examples batch = source.test_rows(b * rows, std::min(rows, examples - b * rows));
     const std::vector<int64_t> targets = batch.targets.to_vector<int64_t>();
-    const size_t n = targets.size();
+    const int64_t n = std::ranges::count_if(targets, [](int64_t t) { return t >= 0; });  // the others count for nothing
     std::vector<int64_t> first;
     for (size_t m = 0; m < models.size(); ++m) {
       const std::vector<Tensor> weights = models[m]->parameters();
@@ -35,12 +37,13 @@ std::optional<TestPass> test_pass(const Source& source, std::span<nn::Module* co
       if (m == 0) first = predicted;
       TestScore& score = pass.scores[m];
       score.loss += cross_entropy(logits, mine.targets).item() * static_cast<double>(n);
-      for (size_t i = 0; i < n; ++i) {
+      for (size_t i = 0; i < targets.size(); ++i) {
+        if (targets[i] < 0) continue;
         score.right += predicted[i] == targets[i];
         score.differing += predicted[i] != first[i];
       }
     }
-    pass.predictions += static_cast<int64_t>(n);
+    pass.predictions += n;
     go_on = !progress || progress(b + 1, batches);
   }
   for (nn::Module* model : models) model->train();

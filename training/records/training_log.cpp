@@ -13,7 +13,7 @@ namespace {
 json evaluation_json(const Evaluation& e, Input input) {
   return {{"step", e.step},
           {"loss", e.loss},
-          {"perplexity", input == Input::characters ? json(std::exp(e.loss)) : json(nullptr)},
+          {"perplexity", input != Input::images ? json(std::exp(e.loss)) : json(nullptr)},
           {"accuracy", e.accuracy()},
           {"right", e.right},
           {"predictions", e.predictions}};

@@ -111,12 +111,12 @@ reports::TextTable evaluation_table(const TrainingCourse& course, Input input) {
   reports::TextTable table{.heading = "Test",
                            .columns = {"after step", "loss"},
                            .caption = text("On ", name_of(input), " that the training never saw.")};
-  if (input == Input::characters) table.columns.push_back("perplexity");
+  if (input != Input::images) table.columns.push_back("perplexity");
   table.columns.insert(table.columns.end(), {"accuracy", "right"});
   for (const Evaluation& e : course.evaluations) {
     std::vector<reports::TextCell>& row = table.rows.emplace_back();
     row = {{text(e.step)}, {printed("%.4f", e.loss)}};
-    if (input == Input::characters) row.push_back({printed("%.3f", std::exp(e.loss))});
+    if (input != Input::images) row.push_back({printed("%.3f", std::exp(e.loss))});
     row.push_back({printed("%.2f %%", 100 * e.accuracy())});
     row.push_back({text(e.right, " of ", e.predictions)});
   }

@@ -1,0 +1,84 @@
+// The encoder-decoder under what shows that forms are one model: proofs, conversion, verification, audit.
+#include "equivalence/compare/audit.h"
+#include "equivalence/lockstep/prove.h"
+#include "equivalence/verify/verify.h"
+#include "nn/encoder_decoder.h"
+#include "nn/residual/all.h"
+#include "tests/equivalence/model_files.h"
+#include "tests/equivalence/small_net.h"
+
+using namespace isonorm;
+using namespace isonorm::equivalence;
+using namespace isonorm::training;
+using Catch::Matchers::Contains;
+
+namespace {
+
+TrainingOptions small() {
+  TrainingOptions o;
+  o.model = &kTranslator, o.vocab = 5, o.width = 8, o.depth = 4, o.heads = 2, o.mlp = 12, o.context = 6, o.batch = 4;
+  o.steps = 12, o.warmup = 2, o.lr = 3e-3;
+  return o;
+}
+
+nn::EncoderDecoderOptions small_model(bool tied) {
+  return {.vocab = 9,
+          .context = 6,
+          .decoder_depth = 3,
+          .shared = tied,
+          .tied = tied,
+          .transformer = {.width = 8, .depth = 2, .heads = 2, .mlp_width = 12, .affine = true}};
+}
+
+}  // namespace
+
+TEST_CASE("translator: trainings of all forms are one, and the negative controls are not") {
+  for (const nn::Arrangement& a : nn::kArrangements)
+    for (const bool tied : {false, true}) {
+      INFO(a.name << (tied ? ", tied" : ""));
+      ProofOptions p;
+      p.training = small(), p.controls = 2;
+      p.training.connection = a, p.training.tied = p.training.shared = tied;
+      const ProofResult r = prove(p);
+      CHECK(r.verdict == Verdict::same);
+      for (const RunResult& run : r.runs) {
+        INFO(run.variant->name);
+        CHECK(run.observed == run.expected);
+        CHECK(run.as_expected);
+      }
+    }
+}
+
+TEST_CASE("translator: files say what it is, and weights go from form to form") {
+  for (const bool tied : {false, true}) {
+    manual_seed(3);
+    nn::EncoderDecoder model(small_model(tied));
+    const ModelFile file = test::filled_file(model);
+    CHECK(file.description.at("model.kind") == "translator");
+    CHECK(file.description.at("model.decoder_depth") == "3");
+    for (const nn::StreamForm to : nn::kCentredForms) {
+      INFO(nn::name_of(to));
+      const ModelConversion c = convert_model(file, to);
+      CHECK(verify_models(file, {c.conversion.exact, c.description}).same());
+    }
+    ModelFile other = file;
+    other.description.insert_or_assign("model.pad", std::string("1"));
+    CHECK_FALSE(verify_models(file, other).same());
+  }
+}
+
+TEST_CASE("translator: an audit finds what its weights hide, in both streams") {
+  const AuditResult r = audit(small());
+  CHECK(r.as_expected);
+  // Of a width of 8: each of the writers hides one of 8 numbers, each reader one of 8, each key's bias all.
+  const auto hidden = [&](const std::string& name) {
+    for (const AuditResult::Row& row : r.rows)
+      if (row.name == name) return row.directions;
+    return int64_t{-1};
+  };
+  CHECK(hidden("source.weight") == 5);               // one for each id
+  CHECK(hidden("encoder.0.attn.proj.weight") == 8);  // one for each column
+  CHECK(hidden("decoder.3.cross.q.weight") == 8);    // one for each row
+  CHECK(hidden("decoder.3.cross.kv.weight") == 16);
+  CHECK(hidden("decoder.3.cross.kv.bias") == 8);
+}

@@ -1,0 +1,39 @@
+// The row of nn::EncoderDecoder.
+#include "nn/encoder_decoder.h"
+
+#include "core/dims.h"
+#include "training/model_row.h"
+
+namespace isonorm::training {
+namespace {
+
+struct Translator {
+  using Module = nn::EncoderDecoder;
+
+  static void visit(nn::EncoderDecoderOptions& m, TrainingOptions& o, ModelShape& s, OptionVisitor& f) {
+    auto& [vocab, context, pad, decoder_depth, shared, tied, transformer] = m;
+    f("vocab", vocab, s.vocab), f("context", context, o.context), f("pad", pad), f("decoder_depth", decoder_depth);
+    f("shared", shared, o.shared), f("tied", tied, o.tied);
+  }
+  static int64_t stream_rows(const nn::EncoderDecoderOptions& m) {
+    const int64_t positions = m.transformer.positions == nn::Positions::learned ? m.context : 0;
+    return checked_add(m.vocab, positions, "model file: size");
+  }
+  // Into one of the two streams each.
+  static bool enters(std::string_view name, const TrainingOptions& o) {
+    const bool learned = o.positions == nn::Positions::learned;
+    return name == (learned ? "source_position.weight" : "source.weight") ||
+           name == (learned ? "target_position.weight" : "target.weight");
+  }
+};
+
+}  // namespace
+
+constinit const ModelRow kTranslator =
+    row_of<Translator>({.name = "translator",
+                        .title = "Encoder-decoder",
+                        .noun = "translator",
+                        .input = Input::pairs,
+                        .tied = {"target.weight", "head.weight", "head.bias", "norm"}});
+
+}  // namespace isonorm::training
