@@ -94,7 +94,7 @@ Verb add_audit(CLI::App& app) {
                       "weights that isonorm train or convert wrote; the file says what model it holds, a file that "
                       "does not takes the options below (default: initial weights)");
   add_model_options(*command, m);
-  add_shown_only(*command, "--connection", nn::kPreLn.name);
+  add_connection(*command, m.connection);
   add_shown_only(*command, "--precision", name_of(nn::Precision::full));
   command->add_option("--vocab", m.vocab, text(training::models_with("vocab"), ": letters of its alphabet"))
       ->capture_default_str();

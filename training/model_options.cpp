@@ -171,9 +171,11 @@ Metadata describe(const nn::Module& model, ModelList models) {
   return options->as_written();
 }
 
-void check_pre_ln(const nn::Arrangement& connection) {
-  check(connection == nn::kPreLn, "the model's connections are ", connection.name,
-        ", expected pre_ln, whose weights alone can be carried from form to form here");
+void check_carried(const nn::TransformerOptions& o) {
+  check(listed(o.connection), "the model's connections are ", name_and_origin(o.connection),
+        ", expected some of this library, whose weights can be carried from form to form");
+  check(o.connection == nn::kPreLn || !o.affine, "the model's connections are ", o.connection.name,
+        " with a learned gain, expected pre_ln, which alone hands it to its readers, or norms without gain");
 }
 
 void check_full_precision(const nn::MixedPrecision& precision, const char* verb) {

@@ -63,8 +63,9 @@ class ModelOptions {
 // Throws where no row is of its type, and where its connections are a program's own.
 Metadata describe(const nn::Module& model, ModelList models = kModels);
 
-// Throws where the arrangement is not pre_ln, whose weights alone are carried from form to form.
-void check_pre_ln(const nn::Arrangement& connection);
+// Throws where weights cannot be carried from form to form: where the connections are none of nn/residual/all.h, or have
+// a learned gain and are not pre_ln, which alone hands it to its readers.
+void check_carried(const nn::TransformerOptions& options);
 
 // Throws, as `verb`, where a training computes in mixed precision: what the forms' rounding is held against is known for
 // one dtype throughout.

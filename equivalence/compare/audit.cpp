@@ -172,7 +172,9 @@ AuditResult audit(const training::TrainingOptions& options, const TensorMap& wei
                   const training::ModelShape& shape) {
   check(options.batch > 0 && options.vocab > 0 && options.context > 0, "audit: ", options.batch, " examples of ",
         options.context, " among ", options.vocab, " characters, expected at least 1 of each");
-  training::check_pre_ln(options.connection);
+  training::check_carried({.affine = options.affine, .connection = options.connection});
+  check(!options.connection.bare_entry, "audit: with connections ", options.connection.name,
+        " the first branch reads the embeddings as they are, no stream that could be shifted");
   return Auditor(options, weights, shape).run();
 }
 

@@ -2,9 +2,10 @@
 
 #include <map>
 #include <set>
+#include <typeinfo>
 
 #include "nn/linear.h"
-#include "nn/norm.h"
+#include "nn/residual/post_norm.h"
 #include "training/model_options.h"
 
 namespace isonorm::equivalence {
@@ -39,13 +40,15 @@ Layout layout_of(const nn::Module& module) {
   walk(module, "", [&](const std::string& path, const nn::Module& m) {
     const auto* norm = dynamic_cast<const nn::StreamNorm*>(&m);
     if (!norm) return;
-    check(dynamic_cast<const nn::PreNorm*>(norm), "layout: '", path.substr(0, path.size() - 1),
-          "' is no connection of pre_ln, whose forms alone are known");
+    check(!norm->weight.defined() || typeid(*norm) == typeid(nn::PreNorm), "layout: '", path.substr(0, path.size() - 1),
+          "' has a gain and is no connection of pre_ln, whose readers alone take it up");
     const std::string name = path.substr(0, path.size() - 1);
     check(!stream || same(*stream, norm->stream()), "layout: norm '", name, "' belongs to another stream");
     stream = &norm->stream();
     name_of_norm[norm] = name;
-    NormPlace place{.name = name, .eps = norm->spec().eps, .normalizes = norm->spec().kind != NormKind::none};
+    NormPlace place{.name = name,
+                    .eps = norm->spec().eps,
+                    .normalizes = norm->spec().kind != NormKind::none || dynamic_cast<const nn::PostEnd*>(norm)};
     if (norm->weight.defined()) {
       place.weight = path + "weight";
       if (norm->bias.defined()) place.bias = path + "bias";

@@ -46,7 +46,10 @@ training::Examples random_examples(const training::TrainingOptions& o, const tra
   if (o.model->input == training::Input::images)
     return {randn({n, shape.image, shape.image, shape.channels}, {o.dtype}, random),
             randint(0, shape.classes, {n}, kCpu, random)};
-  return {randint(0, shape.vocab, {n, o.context}, kCpu, random), randint(0, shape.vocab, {n, o.context}, kCpu, random)};
+  const bool pairs = o.model->input == training::Input::pairs;  // without padding
+  const int64_t seen = pairs ? 2 * o.context : o.context;
+  return {randint(pairs ? 1 : 0, shape.vocab, {n, seen}, kCpu, random),
+          randint(0, shape.vocab, {n, o.context}, kCpu, random)};
 }
 
 // Every row against Pre-LN with one draw of weights and inputs; keeps the larger deviations.

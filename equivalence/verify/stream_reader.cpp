@@ -28,10 +28,9 @@ std::vector<StreamReader> readers_of(const TensorMap& state, const Layout& layou
 }
 
 Tensor normalised(const TensorMap& state, const Layout& layout, const NormPlace& place, const Tensor& rows) {
-  nn::PreNorm norm(nn::Stream(layout.form, layout.width, nn::StreamStorage::mapped),
-                   {.eps = place.eps,
-                    .affine = !place.weight.empty() || !place.bias.empty(),
-                    .bias = !place.bias.empty()});
+  nn::PreNorm norm(
+      nn::Stream(layout.form, layout.width, nn::StreamStorage::mapped),
+      {.eps = place.eps, .affine = !place.weight.empty() || !place.bias.empty(), .bias = !place.bias.empty()});
   norm.to(DType::f64);
   if (!place.weight.empty()) copy_into(norm.weight, widened(state, place.weight));
   if (!place.bias.empty()) copy_into(norm.bias, widened(state, place.bias));

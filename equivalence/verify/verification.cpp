@@ -38,8 +38,8 @@ std::string different_options(const Metadata& a, const Metadata& b, bool forms_t
   std::set<std::string> free = {"model.dropout", "model.stochastic_depth", "model.precision", "model.stream_precision",
                                 "model.initialisation"};
   if (!forms_too)
-    free.insert({"model.stream", "model.storage", "model.affine", "model.norm_bias", "model.bias", "model.tied", "model.layer_scale",
-                 "model.recentring", "model.centre_readers"});
+    free.insert({"model.stream", "model.storage", "model.affine", "model.norm_bias", "model.bias", "model.tied",
+                 "model.layer_scale", "model.recentring", "model.centre_readers"});
   const auto rotates = [](const Metadata& m) {
     const auto at = m.find("model.positions");
     return at != m.end() && at->second.starts_with("rotary");
@@ -114,7 +114,7 @@ std::string Verification::sentence() const {
 Verification verify_models(const training::ModelFile& a, const training::ModelFile& b,
                            const std::vector<std::pair<std::string, Tensor>>& more, Device device) {
   const training::ModelOptions first(a.description), second(b.description);
-  training::check_pre_ln(first.transformer().connection), training::check_pre_ln(second.transformer().connection);
+  training::check_carried(first.transformer()), training::check_carried(second.transformer());
   first.check_size(a.state), second.check_size(b.state);
   Verification v;
   if (&first.row() != &second.row()) {
@@ -139,7 +139,7 @@ void check_described(const Metadata& description, const Layout& layout) {
   if (description.empty()) return;
   const training::ModelOptions options(description);
   const nn::TransformerOptions& t = options.transformer();
-  training::check_pre_ln(t.connection);
+  training::check_carried(t);
   const nn::StreamForm form = training::stored_form(options);
   check(form == layout.form, "spec: the file says that its tensors are those of ", nn::name_of(form), ", not of ",
         nn::name_of(layout.form));

@@ -100,7 +100,7 @@ double Agreement::bound() const { return 4 * control + 64 * epsilon(DType::f64);
 
 ModelPlan plan_conversion(const Metadata& description, const TensorMap& outline, StreamForm to, bool inference) {
   const training::ModelOptions options(description);
-  training::check_pre_ln(options.transformer().connection);
+  training::check_carried(options.transformer());
   options.check_size(outline);
   const nn::BranchOptions& branch = options.transformer().branch;
   check(branch.dropout == 0 || inference, "convert: dropout ", branch.dropout,

@@ -29,7 +29,7 @@ PostPlace post_place(const BlockPlace& place, int64_t i, bool last) {
 }
 
 std::unique_ptr<Connection> bare_last(const Stream& stream, const StreamNormOptions&) {
-  return std::make_unique<PreNorm>(stream, StreamNormOptions{.normalize = false});
+  return std::make_unique<PostEnd>(stream);
 }
 
 BlockConnections post_ln_block(const Stream& stream, const StreamNormOptions& norms, const BlockPlace& place) {

@@ -45,7 +45,13 @@ BlockConnections post_block(const Stream& stream, const StreamNormOptions& norms
                        [&](int64_t i) { return std::make_unique<C>(stream, norms, post_place(place, i), more...); });
 }
 
-// For Arrangement::last: the head reads the bare stream.
+// What the head reads behind post-normalised connections: the stream as it is, whose rows are normalised already.
+class PostEnd : public PreNorm {
+ public:
+  explicit PostEnd(const Stream& stream) : PreNorm(stream, {.normalize = false}) {}
+};
+
+// For Arrangement::last: such an end.
 std::unique_ptr<Connection> bare_last(const Stream& stream, const StreamNormOptions& norm);
 
 BlockConnections post_ln_block(const Stream& stream, const StreamNormOptions& norms, const BlockPlace& place);
