@@ -27,11 +27,12 @@ Recurrent::Recurrent(const RecurrentOptions& o, const MakeCell& make) : options(
 Tensor Recurrent::run(Cell& cell, const Tensor& x, const Tensor& mask, bool backwards,
                       std::vector<Tensor>& state) const {
   const int64_t time = x.size(1);
-  const Tensor prepared = cell.prepared(x);
+  // One node for all steps: each its own would make a gradient of all of them for every step.
+  const std::vector<Tensor> prepared = split(cell.prepared(x), std::vector<int64_t>(static_cast<size_t>(time), 1), 1);
   std::vector<Tensor> rows(static_cast<size_t>(time));
   for (int64_t i = 0; i < time; ++i) {
     const int64_t t = backwards ? time - 1 - i : i;
-    std::vector<Tensor> next = cell.step(select(prepared, 1, t), state);
+    std::vector<Tensor> next = cell.step(squeeze(prepared[static_cast<size_t>(t)], 1), state);
     if (mask.defined()) {
       const Tensor counts = narrow(mask, 1, t, 1);
       for (size_t part = 0; part < next.size(); ++part) next[part] = state[part] + counts * (next[part] - state[part]);
