@@ -1,11 +1,12 @@
-// One entry of the state of a GRU (Cho et al., 1406.1078, with PyTorch's place of the reset gate) and of an LSTM (Hochreiter &
-// Schmidhuber, 1997, with Gers' forget gate) behind a step, and its derivatives: once for the CPU and for CUDA.
+// One entry of the state of a GRU (Cho et al., 1406.1078, with PyTorch's place of the reset gate) and of an LSTM
+// (Hochreiter & Schmidhuber, 1997, with Gers' forget gate) behind a step, and its derivatives: once for the CPU and for
+// CUDA.
 //
 //   GRU    r = sigmoid(a_r + u_r), z = sigmoid(a_z + u_z), n = tanh(a_n + r u_n);  h' = n + z (h - n)
 //   LSTM   i, f, o = sigmoid(a + u), g = tanh(a_g + u_g);  c' = f c + i g;         h' = o tanh(c')
 //
-// a: what the input says, u: what the state says. Pointers are to the entry itself, in rows of gates to that of the first
-// gate; the next gate's is `n` further, the width of the state. Computed in acc_t<T>, each result rounded once.
+// a: what the input says, u: what the state says. Pointers are to the entry itself, in rows of gates to that of the
+// first gate; the next gate's is `n` further, the width of the state. Computed in acc_t<T>, each result rounded once.
 #pragma once
 
 #include "core/dtype.h"

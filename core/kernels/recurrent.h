@@ -1,6 +1,6 @@
-// Slots of what is pointwise in a step of a recurrent layer: gates, and the state behind them (core/formulas/recurrent.h).
-// Everything of one floating dtype. a and u are rows whose entries are neighbours while the rows may lie apart, the rest is
-// contiguous.
+// Slots of what is pointwise in a step of a recurrent layer: gates, and the state behind them
+// (core/formulas/recurrent.h). Everything of one floating dtype. a and u are rows whose entries are neighbours while
+// the rows may lie apart, the rest is contiguous.
 #pragma once
 
 #include "core/kernels/kernel.h"

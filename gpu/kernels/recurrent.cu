@@ -1,10 +1,10 @@
-// gru_step, gru_step_backward, lstm_step, lstm_step_backward: gates and state of a recurrent layer's step, by the formulas of
-// core/formulas/recurrent.h in the accumulation type. Everything [batch, some hidden], f32, f64 or bf16; the rows of a and u
-// may lie apart.
+// gru_step, gru_step_backward, lstm_step, lstm_step_backward: gates and state of a recurrent layer's step, by the
+// formulas of core/formulas/recurrent.h in the accumulation type. Everything [batch, some hidden], f32, f64 or bf16;
+// the rows of a and u may lie apart.
 //
-// A thread for each entry of the state, in blocks of 256: what a warp reads of a gate are neighbours. No packs of 16 bytes: a
-// step has a few thousand entries and waits for its launch, not for memory. Reads every operand once and writes every result
-// once.
+// A thread for each entry of the state, in blocks of 256: what a warp reads of a gate are neighbours. No packs of 16
+// bytes: a step has a few thousand entries and waits for its launch, not for memory. Reads every operand once and
+// writes every result once.
 #include "core/kernels/recurrent.h"
 
 #include "core/formulas/recurrent.h"

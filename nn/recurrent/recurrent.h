@@ -39,8 +39,10 @@ class Recurrent : public Module {
   Recurrent(const RecurrentOptions& options, const MakeCell& make);
 
  private:
-  // One direction of a layer: its rows [batch, time, hidden], and the state behind them.
-  Tensor run(Cell& cell, const Tensor& x, const Tensor& mask, bool backwards, std::vector<Tensor>& state) const;
+  // One direction of a layer: its rows [batch, time, hidden], and the state behind them. padded: by step, whether the
+  // mask hides it for some example.
+  Tensor run(Cell& cell, const Tensor& x, const Tensor& mask, const std::vector<bool>& padded, bool backwards,
+             std::vector<Tensor>& state) const;
 
   std::vector<Cell*> cells_;  // of layer i in direction k: i * directions + k
 };

@@ -12,7 +12,8 @@ using namespace isonorm;
 
 namespace {
 
-// Cells and steps are 5 x 2 at most, each a handful of sums of 8 products at most; a gradient sums over some 10 of them.
+// Cells and steps are 5 x 2 at most, each a handful of sums of 8 products at most; a gradient sums over some 10 of
+// them.
 constexpr double kTolerance = 64 * 10 * 0x1p-52;
 
 void check_case(const TensorMap& fixture, bool lstm, int64_t layers, bool both) {

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "autograd/ops/shape.h"
 #include "tests/op_cases/groups.h"
 
 namespace isonorm::test {
@@ -97,6 +98,28 @@ std::vector<OpCase> recurrent_cases() {
   for (const Sizes& s : {Sizes{4, 11}, Sizes{12, 2}, Sizes{2, 7}, Sizes{5, 15}}) add_gru(s);
   add_gru({130, 150}).large = true;
   for (LstmOutput form : {LstmOutput::hidden, LstmOutput::gate}) add_lstm({130, 150}, form).large = true;
+  // What the input says is a step of a sequence of three, as in a layer: its rows lie apart, and those of u otherwise.
+  const auto add_apart = [&](OpCase& op, Sizes s, int64_t parts, auto run, auto reference) {
+    Arrays in = draw_step(draw, s, parts);
+    in[0] = draw.normal({s.batch, 3, parts * s.hidden});
+    op.add(
+        "rows apart", in,
+        [run](const Tensors& t) {
+          return run({select(t[0], 1, 1), t[1], t[2]});
+        },
+        [reference](const Arrays& a) {
+          const Array step = tabulate(a[1].shape, [&](const Dims& at) { return a[0].at({at[0], 1, at[1]}); });
+          return reference({step, a[1], a[2]});
+        });
+  };
+  for (const Sizes& s : {Sizes{4, 3}, Sizes{2, 9}, Sizes{3, 16}}) {
+    add_apart(
+        gru, s, 3, [](const Tensors& t) { return gru_step(t[0], t[1], t[2]); },
+        [](const Arrays& a) { return gru_of(a); });
+    add_apart(
+        lstm, s, 4, [](const Tensors& t) { return list_of(lstm_step(t[0], t[1], t[2])); },
+        [](const Arrays& a) { return lstm_of(a, LstmOutput::hidden); });
+  }
   add_refusals(gru, 3, [](const Tensor& a, const Tensor& u, const Tensor& h) { gru_step(a, u, h); });
   add_refusals(lstm, 4, [](const Tensor& a, const Tensor& u, const Tensor& c) { lstm_step(a, u, c); });
   return {gru, lstm};
