@@ -14,8 +14,8 @@ constexpr int64_t kWidth = 32, kHidden = 64;
 
 struct Batch {
   Tensor source, mask;  // [kBatch, kLongest]: ids; 1 where there is a word and 0 where the sentence is over
-  Tensor given,
-      target;  // [kBatch, kLongest + 1]: begin and the words turned around; these words and the end. -100: nothing
+  // [kBatch, kLongest + 1]: begin and the words turned around; these words and the end, then -100, which is no target.
+  Tensor given, target;
 };
 
 // The same for a seed on any machine.
@@ -75,8 +75,8 @@ class Translator : public nn::Module {
 
  private:
   struct Sentence {
-    Tensor rows,
-        hidden;  // the encoder's [batch, kLongest, 2 kHidden]; -1e9 where there is no word, [batch, 1, kLongest]
+    Tensor rows;                // the encoder's, [batch, kLongest, 2 kHidden]
+    Tensor hidden;              // -1e9 where there is no word, [batch, 1, kLongest]
     std::vector<Tensor> state;  // what the decoder begins with
   };
   struct Written {

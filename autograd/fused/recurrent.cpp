@@ -24,13 +24,13 @@ void check_step(const char* op, const Tensor& a, const Tensor& u, const Tensor& 
   }
 }
 
-// Without graph, its rows' entries neighbours: x itself where they are.
+// With the entries of a row as neighbours: x itself where they are.
 Tensor rows(const Tensor& x) { return x.strides()[1] == 1 ? x : detached::contiguous(x); }
 
-// Room for the gates of the backward, [batch, 4 hidden]; undefined where there will be none.
-Tensor gates_kept(const Tensor& a, const Tensor& u, const Tensor& state) {
+// Room for what the backward needs, [batch, parts hidden]; undefined where there will be none.
+Tensor room_for_backward(const Tensor& a, const Tensor& u, const Tensor& state, int64_t parts) {
   if (!takes_gradient(a) && !takes_gradient(u) && !takes_gradient(state)) return {};
-  return empty({state.size(0), 4 * state.size(1)}, state.options());
+  return empty({state.size(0), parts * state.size(1)}, state.options());
 }
 
 }  // namespace
@@ -46,7 +46,7 @@ Tensor reference::gru_step(const Tensor& a, const Tensor& u, const Tensor& h) {
 Tensor gru_step(const Tensor& a, const Tensor& u, const Tensor& h) {
   check_step("gru_step", a, u, h, 3);
   if (use_reference()) return reference::gru_step(a, u, h);
-  const Tensor before = detached::contiguous(h), kept = gates_kept(a, u, h);
+  const Tensor before = detached::contiguous(h), kept = room_for_backward(a, u, h, 4);
   Tensor y = empty(h.shape(), h.options());
   kernels::gru_step.on(h.device(), {y, kept}, {rows(a), rows(u), before});
   if (Node* n = track("gru_step", {&y}, {&a, &u, &h}))
@@ -72,17 +72,16 @@ LstmStep reference::lstm_step(const Tensor& a, const Tensor& u, const Tensor& c,
 LstmStep lstm_step(const Tensor& a, const Tensor& u, const Tensor& c, LstmOutput form) {
   check_step("lstm_step", a, u, c, 4);
   if (use_reference()) return reference::lstm_step(a, u, c, form);
-  const Tensor before = detached::contiguous(c), kept = gates_kept(a, u, c);
   const bool gate = form == LstmOutput::gate;
+  const Tensor before = detached::contiguous(c), kept = room_for_backward(a, u, c, gate ? 4 : 5);
   LstmStep out{empty(c.shape(), c.options()), empty(c.shape(), c.options())};
   kernels::lstm_step.on(c.device(), {out.output, out.cell, kept}, {rows(a), rows(u), before}, gate);
   if (Node* n = track("lstm_step", {&out.output, &out.cell}, {&a, &u, &c}))
-    n->backward = [kept, c = save(before), cell = save(out.cell), gate](Flow& g) {
+    n->backward = [kept, c = save(before), gate](Flow& g) {
       const Tensor before = c;
-      const kernels::LstmGradients d{empty_like(kept), empty_like(before)};
+      const kernels::LstmGradients d{empty({before.size(0), 4 * before.size(1)}, before.options()), empty_like(before)};
       kernels::lstm_step_backward.on(
-          before.device(), d,
-          {detached::contiguous(g.out(0)), detached::contiguous(g.out(1)), kept, before, cell.get()}, gate);
+          before.device(), d, {detached::contiguous(g.out(0)), detached::contiguous(g.out(1)), kept, before}, gate);
       g.give(0, d.dgates);
       g.give(1, d.dgates);
       g.give(2, d.dc);

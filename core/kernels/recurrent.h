@@ -28,7 +28,9 @@ struct GruGradients {
 
 struct LstmOutputs {
   Tensor y, cell;  // [batch, hidden]
-  Tensor kept;     // i, f, g, o, [batch, 4 hidden], for the gradient; undefined where nobody wants it
+  // For the gradient, undefined where nobody wants it: i, f, g, o, [batch, 4 hidden], and where y is o tanh(cell), this
+  // tanh, [batch, 5 hidden].
+  Tensor kept;
 
   static auto tensors(auto& s) { return std::tie(s.y, s.cell, s.kept); }
 };
@@ -45,10 +47,10 @@ struct LstmGradients {
   static auto tensors(auto& s) { return std::tie(s.dgates, s.dc); }
 };
 struct LstmSaved {
-  Tensor dy, dcell;      // of the outputs
-  Tensor kept, c, cell;  // as the forward had them
+  Tensor dy, dcell;  // of the outputs
+  Tensor kept, c;    // as the forward had them
 
-  static auto tensors(auto& s) { return std::tie(s.dy, s.dcell, s.kept, s.c, s.cell); }
+  static auto tensors(auto& s) { return std::tie(s.dy, s.dcell, s.kept, s.c); }
 };
 
 namespace cpu {

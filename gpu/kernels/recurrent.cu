@@ -38,13 +38,22 @@ template <class T> struct GateRows {
       : a(a.data<T>()), u(u.data<T>()), apart(a.strides()[0]), beside(u.strides()[0]) {}
 };
 
-template <bool kKeep, class T>
+template <class T>
 __global__ void __launch_bounds__(kThreads)
     gru_entries(T* y, T* kept, GateRows<T> in, const T* h, int64_t batch, int64_t n) {
+  using A = acc_t<T>;
   const Entry e(batch, n);
   if (!e.inside) return;
-  formulas::gru_step<kKeep>(y + e.at, kept + (kKeep ? e.in_rows_of(4 * n) : 0), in.a + e.in_rows_of(in.apart),
-                            in.u + e.in_rows_of(in.beside), h + e.at, n);
+  const T *a = in.a + e.in_rows_of(in.apart), *u = in.u + e.in_rows_of(in.beside);
+  const A r = math::sigmoid(A(a[0]) + A(u[0])), z = math::sigmoid(A(a[n]) + A(u[n]));
+  const A fresh = formulas::gru_fresh(A(a[2 * n]), r, A(u[2 * n]));
+  y[e.at] = T(formulas::gru_state(z, fresh, A(h[e.at])));
+  if (!kept) return;
+  kept += e.in_rows_of(4 * n);
+  kept[0] = T(r);
+  kept[n] = T(z);
+  kept[2 * n] = T(fresh);
+  kept[3 * n] = u[2 * n];
 }
 
 template <class T>
@@ -56,24 +65,35 @@ __global__ void __launch_bounds__(kThreads)
   formulas::gru_gradients(da + gates, du + gates, dh + e.at, dy + e.at, kept + e.in_rows_of(4 * n), h + e.at, n);
 }
 
-template <bool kKeep, bool kGate, class T>
+template <class T>
 __global__ void __launch_bounds__(kThreads)
-    lstm_entries(T* y, T* cell, T* kept, GateRows<T> in, const T* c, int64_t batch, int64_t n) {
+    lstm_entries(T* y, T* cell, T* kept, GateRows<T> in, const T* c, int64_t batch, int64_t n, bool gate) {
+  using A = acc_t<T>;
   const Entry e(batch, n);
   if (!e.inside) return;
-  formulas::lstm_step<kKeep, kGate>(y + e.at, cell + e.at, kept + (kKeep ? e.in_rows_of(4 * n) : 0),
-                                    in.a + e.in_rows_of(in.apart), in.u + e.in_rows_of(in.beside), c + e.at, n);
+  const T *a = in.a + e.in_rows_of(in.apart), *u = in.u + e.in_rows_of(in.beside);
+  const A i = math::sigmoid(A(a[0]) + A(u[0])), f = math::sigmoid(A(a[n]) + A(u[n]));
+  const A g = math::tanh(A(a[2 * n]) + A(u[2 * n])), o = math::sigmoid(A(a[3 * n]) + A(u[3 * n]));
+  const A next = formulas::lstm_cell(i, f, g, A(c[e.at]));
+  cell[e.at] = T(next);
+  const A shown = gate ? A(1) : math::tanh(next);
+  y[e.at] = T(o * shown);
+  if (!kept) return;
+  kept += e.in_rows_of((gate ? 4 : 5) * n);
+  kept[0] = T(i);
+  kept[n] = T(f);
+  kept[2 * n] = T(g);
+  kept[3 * n] = T(o);
+  if (!gate) kept[4 * n] = T(shown);
 }
 
 template <bool kGate, class T>
-__global__ void __launch_bounds__(kThreads)
-    lstm_backward_entries(T* dgates, T* dc, const T* dy, const T* dcell, const T* kept, const T* c, const T* cell,
-                          int64_t batch, int64_t n) {
+__global__ void __launch_bounds__(kThreads) lstm_backward_entries(T* dgates, T* dc, const T* dy, const T* dcell,
+                                                                  const T* kept, const T* c, int64_t batch, int64_t n) {
   const Entry e(batch, n);
   if (!e.inside) return;
-  const int64_t gates = e.in_rows_of(4 * n);
-  formulas::lstm_gradients<kGate>(dgates + gates, dc + e.at, dy + e.at, dcell + e.at, kept + gates, c + e.at,
-                                  cell + e.at, n);
+  formulas::lstm_gradients<kGate>(dgates + e.in_rows_of(4 * n), dc + e.at, dy + e.at, dcell + e.at,
+                                  kept + e.in_rows_of((kGate ? 4 : 5) * n), c + e.at, n);
 }
 
 }  // namespace
@@ -81,9 +101,8 @@ __global__ void __launch_bounds__(kThreads)
 void gru_step(const kernels::GruOutputs& out, const kernels::GruInputs& in) {
   if (in.h.numel() == 0) return;
   visit_floating(in.h.dtype(), "gru_step", [&]<class T>() {
-    launch("gru_step", out.kept.defined() ? &gru_entries<true, T> : &gru_entries<false, T>,
-           one_each(in.h.numel(), kThreads), stream_of(in.h), write<T>(out.y), write_or_null<T>(out.kept),
-           GateRows<T>(in.a, in.u), in.h.data<T>(), in.h.size(0), in.h.size(1));
+    launch("gru_step", &gru_entries<T>, one_each(in.h.numel(), kThreads), stream_of(in.h), write<T>(out.y),
+           write_or_null<T>(out.kept), GateRows<T>(in.a, in.u), in.h.data<T>(), in.h.size(0), in.h.size(1));
   });
 }
 
@@ -98,13 +117,9 @@ void gru_step_backward(const kernels::GruGradients& out, const Tensor& dy, const
 void lstm_step(const kernels::LstmOutputs& out, const kernels::LstmInputs& in, bool gate) {
   if (in.c.numel() == 0) return;
   visit_floating(in.c.dtype(), "lstm_step", [&]<class T>() {
-    const bool keep = out.kept.defined();
-    const auto kernel = keep && gate ? &lstm_entries<true, true, T>
-                        : keep       ? &lstm_entries<true, false, T>
-                        : gate       ? &lstm_entries<false, true, T>
-                                     : &lstm_entries<false, false, T>;
-    launch("lstm_step", kernel, one_each(in.c.numel(), kThreads), stream_of(in.c), write<T>(out.y), write<T>(out.cell),
-           write_or_null<T>(out.kept), GateRows<T>(in.a, in.u), in.c.data<T>(), in.c.size(0), in.c.size(1));
+    launch("lstm_step", &lstm_entries<T>, one_each(in.c.numel(), kThreads), stream_of(in.c), write<T>(out.y),
+           write<T>(out.cell), write_or_null<T>(out.kept), GateRows<T>(in.a, in.u), in.c.data<T>(), in.c.size(0),
+           in.c.size(1), gate);
   });
 }
 
@@ -113,7 +128,7 @@ void lstm_step_backward(const kernels::LstmGradients& out, const kernels::LstmSa
   visit_floating(in.c.dtype(), "lstm_step_backward", [&]<class T>() {
     launch("lstm_step_backward", gate ? &lstm_backward_entries<true, T> : &lstm_backward_entries<false, T>,
            one_each(in.c.numel(), kThreads), stream_of(in.c), write<T>(out.dgates), write<T>(out.dc), in.dy.data<T>(),
-           in.dcell.data<T>(), in.kept.data<T>(), in.c.data<T>(), in.cell.data<T>(), in.c.size(0), in.c.size(1));
+           in.dcell.data<T>(), in.kept.data<T>(), in.c.data<T>(), in.c.size(0), in.c.size(1));
   });
 }
 
