@@ -258,6 +258,16 @@ TEST_CASE("a sequence in two pieces is the sequence, and truncated gradients sto
   }
 }
 
+TEST_CASE("a mask that hides nothing changes no bit") {
+  manual_seed(8);
+  for (const bool lstm : {false, true}) {
+    Subject s({lstm, {.inputs = kInputs, .hidden = kHidden, .layers = 2, .bidirectional = true}, false, true});
+    const Tensor without = flat(s.result());
+    s.mask = ones({kBatch, kTime}, {DType::f64});
+    check_close(flat(s.result()), without, 0);
+  }
+}
+
 TEST_CASE("layers of f32 parameters read rows of bf16, and their gradients stay f32") {
   manual_seed(6);
   for (const Case& c : cases()) {
