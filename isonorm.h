@@ -6,6 +6,7 @@
 #include "autograd/fused/attention.h"
 #include "autograd/fused/linear_cross_entropy.h"
 #include "autograd/fused/mlp.h"
+#include "autograd/fused/recurrent.h"
 #include "autograd/fusion.h"
 #include "autograd/grad_mode.h"
 #include "autograd/gradcheck.h"

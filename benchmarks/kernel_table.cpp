@@ -8,6 +8,7 @@
 #include "autograd/fused/add_norm.h"
 #include "autograd/fused/attention.h"
 #include "autograd/fused/mlp.h"
+#include "autograd/fused/recurrent.h"
 #include "autograd/ops/loss.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/norm.h"
@@ -18,6 +19,7 @@
 #include "core/formulas/round_up.h"
 #include "core/system/parallel.h"
 #include "gpu/device.h"
+#include "nn/recurrent/recurrent.h"
 #include "optim/adamw.h"
 
 namespace isonorm::bench {
@@ -111,6 +113,32 @@ Run attention_of(int64_t batch, int64_t length, TensorOptions like) {
   return differentiable({qkv}, [=] { return std::vector<Tensor>{packed_attention(qkv, kHeads)}; });
 }
 
+// A step of a batch of `rows`, the state `width` wide.
+Run gru_step_of(int64_t rows, int64_t width, TensorOptions like) {
+  const Tensor a = leaf({rows, 3 * width}, like), u = leaf({rows, 3 * width}, like), h = leaf({rows, width}, like);
+  return differentiable({a, u, h}, [=] { return std::vector<Tensor>{gru_step(a, u, h)}; });
+}
+
+Run lstm_step_of(int64_t rows, int64_t width, TensorOptions like) {
+  const Tensor a = leaf({rows, 4 * width}, like), u = leaf({rows, 4 * width}, like), c = leaf({rows, width}, like);
+  return differentiable({a, u, c}, [=] {
+    const LstmStep y = lstm_step(a, u, c);
+    return std::vector<Tensor>{y.output, y.cell};
+  });
+}
+
+// A layer over 16 steps, with RMSNorm.
+template <class Layer> Run recurrent_of(int64_t rows, int64_t width, TensorOptions like) {
+  const auto layer =
+      std::make_shared<Layer>(nn::RecurrentOptions{.inputs = width, .hidden = width, .norm = nn::RecurrentNorm::rms});
+  layer->to(like.dtype);
+  layer->to(like.device);
+  const Tensor x = leaf({rows, 16, width}, like);
+  std::vector<Tensor> inputs = layer->parameters();
+  inputs.push_back(x);
+  return differentiable(inputs, [=] { return std::vector<Tensor>{(*layer)(x).output}; });
+}
+
 // `count` weights and as many biases; a step is all there is.
 Run adamw_of(int64_t count, int64_t width, TensorOptions like) {
   std::vector<Tensor> parameters;
@@ -166,6 +194,10 @@ constexpr KernelOp kOps[] = {
     {"cross_entropy", "rows", "classes", cross_entropy_of, elements},
     {"linear", "rows", "width", linear_of, products},
     {"attention", "batch", "length", attention_of, products},
+    {"gru_step", "batch", "hidden", gru_step_of, elements},
+    {"lstm_step", "batch", "hidden", lstm_step_of, elements},
+    {"gru_rms", "batch", "hidden", recurrent_of<nn::Gru>, products},
+    {"lstm_rms", "batch", "hidden", recurrent_of<nn::Lstm>, products},
     {"adamw", "layers", "width", adamw_of, products},
     {"chain", "ops", "width", chain_of, elements},
     {"memcpy", "rows", "width", memcpy_of, elements},

@@ -1,4 +1,5 @@
-// The ops that benchmarks/kernels times by themselves; benchmarks/torch_kernels.py has the same table.
+// The ops that benchmarks/kernels times by themselves; benchmarks/torch_kernels.py has the same table but for layers
+// with norms, which PyTorch lacks.
 #pragma once
 
 #include <functional>

@@ -1,11 +1,12 @@
 // Times single ops, forward and backward.   usage: kernels OP ROWS WIDTH [--times N] [--dtype D] [--device cuda]
-// [--threads N], or --serve (benchmarks/serve.h; the works are "OP ROWS WIDTH"), or --cliffs
+// [--threads N] [--reference], or --serve (benchmarks/serve.h; the works are "OP ROWS WIDTH"), or --cliffs
 #include <cstdio>
 #include <map>
 #include <optional>
 
 #include <CLI/CLI.hpp>
 
+#include "autograd/fusion.h"
 #include "benchmarks/cliffs.h"
 #include "benchmarks/kernel_table.h"
 #include "benchmarks/measure.h"
@@ -53,7 +54,7 @@ class Works {
 
 int main(int argc, char** argv) {
   std::vector<std::string> work;
-  bool on_request = false, cliffs = false;
+  bool on_request = false, cliffs = false, reference = false;
   int times = 20, threads = num_threads();
   std::map<std::string, DType> dtypes{{"f32", DType::f32}, {"f64", DType::f64}, {"bf16", DType::bf16}};
   TensorOptions like;
@@ -65,6 +66,7 @@ int main(int argc, char** argv) {
   app.add_flag("--cliffs", cliffs, "time per element of odd sizes against that of the next multiple of 64")
       ->excludes(op)
       ->excludes(serves);
+  app.add_flag("--reference", reference, "a fused op and the composition that defines it, in turns")->needs(op);
   app.add_option("--times", times, "how often")->check(CLI::PositiveNumber);
   app.add_option("--device", where, "cpu, cuda or cuda:N")->excludes("--cliffs");
   app.add_option("--dtype", like.dtype, "f32, f64 or bf16")->transform(CLI::CheckedTransformer(dtypes));
@@ -86,11 +88,25 @@ int main(int argc, char** argv) {
       return 0;
     }
     check(!work.empty(), "expected OP ROWS WIDTH, --serve or --cliffs; see --help");
+    const auto print = [&](const char* what, const json& r) {
+      std::printf("%s%s %s %s: forward %.4f ms, backward %.4f ms, both %.4f ms (medians of %d)\n", what,
+                  work[0].c_str(), work[1].c_str(), work[2].c_str(), median(r["forward_ms"]), median(r["backward_ms"]),
+                  median(r["ms"]), times);
+    };
     works(2, work);
-    const json r = works(times, work);
-    std::printf("%s %s %s: forward %.4f ms, backward %.4f ms, both %.4f ms (medians of %d)\n", work[0].c_str(),
-                work[1].c_str(), work[2].c_str(), median(r["forward_ms"]), median(r["backward_ms"]), median(r["ms"]),
-                times);
+    if (!reference) return print("", works(times, work)), 0;
+    json ours, theirs;
+    for (int i = -2; i < times; ++i) {  // the first ones warm up
+      const json fused = works(1, work);
+      const UseReference composition;
+      const json composed = works(1, work);
+      for (const char* key : {"ms", "forward_ms", "backward_ms"})
+        if (i >= 0) ours[key].push_back(fused[key][0]), theirs[key].push_back(composed[key][0]);
+    }
+    print("", ours);
+    print("composition of ", theirs);
+    std::printf("fused / composition %.3f; BLAS core %s\n", median(ours["ms"]) / median(theirs["ms"]),
+                environment()["core"].get<std::string>().c_str());
   } catch (const std::exception& e) {
     std::fprintf(stderr, "kernels: %s\n", e.what());
     return 3;

@@ -96,6 +96,22 @@ def linear(rows, width):
     return (leaf(rows, width), leaf(width, width), leaf(width)), lambda x, w, b: (F.linear(x, w, b),)
 
 
+def gru_step(batch, hidden):
+    def forward(a, u, h):
+        (a_r, a_z, a_n), (u_r, u_z, u_n) = a.chunk(3, -1), u.chunk(3, -1)
+        n = torch.tanh(a_n + torch.sigmoid(a_r + u_r) * u_n)
+        return (n + torch.sigmoid(a_z + u_z) * (h - n),)
+    return (leaf(batch, 3 * hidden), leaf(batch, 3 * hidden), leaf(batch, hidden)), forward
+
+
+def lstm_step(batch, hidden):
+    def forward(a, u, c):
+        i, f, g, o = (a + u).chunk(4, -1)
+        cell = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+        return torch.sigmoid(o) * torch.tanh(cell), cell
+    return (leaf(batch, 4 * hidden), leaf(batch, 4 * hidden), leaf(batch, hidden)), forward
+
+
 class Copy:
     def __init__(self, rows, width):
         self.source = leaf(rows, width).detach()
@@ -108,7 +124,7 @@ class Copy:
 OPS = {
     "add_norm_layer": add_norm(F.layer_norm, True), "add_norm_rms": add_norm(F.rms_norm, False), "layer_norm": layer_norm,
     "rms_norm": rms_norm, "softmax": softmax, "gelu": gelu, "cross_entropy": cross_entropy, "mlp": mlp,
-    "attention": attention, "chain": chain, "linear": linear,
+    "attention": attention, "chain": chain, "linear": linear, "gru_step": gru_step, "lstm_step": lstm_step,
 }
 
 

@@ -9,6 +9,7 @@
 #include "core/kernels/optimizer.h"
 #include "core/kernels/pointwise.h"
 #include "core/kernels/random.h"
+#include "core/kernels/recurrent.h"
 #include "core/kernels/rotary.h"
 #include "core/kernels/shape.h"
 #include "core/kernels/softmax.h"
@@ -72,6 +73,11 @@ void start_cuda() {
   kernels::dropout.bind_cuda(&gpu::dropout);
 
   kernels::rotary.bind_cuda(&gpu::rotary);
+
+  kernels::gru_step.bind_cuda(&gpu::gru_step);
+  kernels::gru_step_backward.bind_cuda(&gpu::gru_step_backward);
+  kernels::lstm_step.bind_cuda(&gpu::lstm_step);
+  kernels::lstm_step_backward.bind_cuda(&gpu::lstm_step_backward);
 
   kernels::check_ids.bind_cuda(&gpu::check_ids);
   kernels::check_weights.bind_cuda(&gpu::check_weights);

@@ -13,6 +13,7 @@
 #include "core/kernels/norm.h"
 #include "core/kernels/optimizer.h"
 #include "core/kernels/pointwise.h"
+#include "core/kernels/recurrent.h"
 #include "core/kernels/reduce.h"
 #include "core/kernels/rotary.h"
 #include "core/random.h"
@@ -119,6 +120,12 @@ void trust_ratios(const Tensor& out, const Tensor& sums, std::span<const kernels
 void matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& from);
 void weight_gradient(const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x, bool add);
 void keep_packed(const Tensor& w);
+
+// kernels/recurrent.cu
+void gru_step(const kernels::GruOutputs& out, const kernels::GruInputs& in);
+void gru_step_backward(const kernels::GruGradients& out, const Tensor& dy, const Tensor& kept, const Tensor& h);
+void lstm_step(const kernels::LstmOutputs& out, const kernels::LstmInputs& in, bool gate);
+void lstm_step_backward(const kernels::LstmGradients& out, const kernels::LstmSaved& in, bool gate);
 
 // kernels/mlp.cu
 void mlp_forward(const Tensor& y, const Tensor& h, const Tensor& x, const kernels::MlpWeights& weights, bool tanh_form);

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "autograd/fused/recurrent.h"
 #include "autograd/ops/arrange.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/pointwise.h"
@@ -43,17 +44,15 @@ GruCell::GruCell(int64_t inputs, const RecurrentOptions& o)
 Tensor GruCell::prepared(const Tensor& x) {
   const Tensor a = input_(x);
   if (!input_gates_) return a;
-  return cat({(*input_gates_)(narrow(a, -1, 0, 2 * hidden_)), (*input_new_)(narrow(a, -1, 2 * hidden_, hidden_))}, -1);
+  const std::vector<Tensor> parts = split(a, {2 * hidden_, hidden_}, -1);
+  return cat({(*input_gates_)(parts[0]), (*input_new_)(parts[1])}, -1);
 }
 
 std::vector<Tensor> GruCell::step(const Tensor& a, const std::vector<Tensor>& state) {
   const Tensor &h = state[0], u = recurrent_(h);
-  Tensor gates = narrow(u, -1, 0, 2 * hidden_), candidate = narrow(u, -1, 2 * hidden_, hidden_);
-  if (recurrent_gates_) gates = (*recurrent_gates_)(gates), candidate = (*recurrent_new_)(candidate);
-  const Tensor both = sigmoid(narrow(a, -1, 0, 2 * hidden_) + gates);
-  const Tensor r = narrow(both, -1, 0, hidden_), z = narrow(both, -1, hidden_, hidden_);
-  const Tensor n = tanh(narrow(a, -1, 2 * hidden_, hidden_) + r * candidate);
-  return {n + z * (h - n)};
+  if (!recurrent_gates_) return {gru_step(a, u, h)};
+  const std::vector<Tensor> parts = split(u, {2 * hidden_, hidden_}, -1);
+  return {gru_step(a, cat({(*recurrent_gates_)(parts[0]), (*recurrent_new_)(parts[1])}, -1), h)};
 }
 
 LstmCell::LstmCell(int64_t inputs, const RecurrentOptions& o)
@@ -70,16 +69,17 @@ LstmCell::LstmCell(int64_t inputs, const RecurrentOptions& o)
 
 Tensor LstmCell::prepared(const Tensor& x) {
   const Tensor a = input_(x);
-  return input_norm_ ? (*input_norm_)(a) + bias_ : a;
+  return input_norm_ ? (*input_norm_)(a) + cast(bias_, a.dtype()) : a;
 }
 
 std::vector<Tensor> LstmCell::step(const Tensor& a, const std::vector<Tensor>& state) {
-  Tensor u = recurrent_(state[0]);
-  if (recurrent_norm_) u = (*recurrent_norm_)(u);
-  const Tensor gates = a + u;
-  const auto quarter = [&](int64_t i) { return narrow(gates, -1, i * hidden_, hidden_); };
-  const Tensor c = sigmoid(quarter(1)) * state[1] + sigmoid(quarter(0)) * tanh(quarter(2));
-  return {sigmoid(quarter(3)) * tanh(state_norm_ ? (*state_norm_)(c) : c), c};
+  const Tensor u = recurrent_(state[0]);
+  if (!recurrent_norm_) {
+    const LstmStep next = lstm_step(a, u, state[1]);
+    return {next.output, next.cell};
+  }
+  const LstmStep next = lstm_step(a, (*recurrent_norm_)(u), state[1], LstmOutput::gate);
+  return {next.output * tanh((*state_norm_)(next.cell)), next.cell};
 }
 
 }  // namespace isonorm::nn

@@ -24,15 +24,16 @@ Recurrent::Recurrent(const RecurrentOptions& o, const MakeCell& make) : options(
           &add(text(k == 0 ? "forward" : "backward", layer), make(layer == 0 ? o.inputs : directions * o.hidden)));
 }
 
-Tensor Recurrent::run(Cell& cell, const Tensor& x, const Tensor& mask, bool backwards,
+Tensor Recurrent::run(Cell& cell, const Tensor& x, const Tensor& mask, const std::vector<bool>& padded, bool backwards,
                       std::vector<Tensor>& state) const {
   const int64_t time = x.size(1);
-  const Tensor prepared = cell.prepared(x);
+  // One node for all steps: each its own would make a gradient of all of them for every step.
+  const std::vector<Tensor> prepared = split(cell.prepared(x), std::vector<int64_t>(static_cast<size_t>(time), 1), 1);
   std::vector<Tensor> rows(static_cast<size_t>(time));
   for (int64_t i = 0; i < time; ++i) {
     const int64_t t = backwards ? time - 1 - i : i;
-    std::vector<Tensor> next = cell.step(select(prepared, 1, t), state);
-    if (mask.defined()) {
+    std::vector<Tensor> next = cell.step(squeeze(prepared[static_cast<size_t>(t)], 1), state);
+    if (padded[static_cast<size_t>(t)]) {
       const Tensor counts = narrow(mask, 1, t, 1);
       for (size_t part = 0; part < next.size(); ++part) next[part] = state[part] + counts * (next[part] - state[part]);
     }
@@ -54,6 +55,7 @@ RecurrentResult Recurrent::operator()(const Tensor& x, const RecurrentInput& inp
         " parts, expected ", parts);
   for (const Tensor& s : input.state)
     check(s.shape() == shape, "recurrent: the state has shape ", s.shape(), ", expected ", shape);
+  std::vector<bool> padded(static_cast<size_t>(x.size(1)));
   if (input.mask.defined()) {
     check(input.mask.shape() == Dims{x.size(0), x.size(1)}, "recurrent: the mask has shape ", input.mask.shape(),
           ", expected ", Dims{x.size(0), x.size(1)});
@@ -62,6 +64,8 @@ RecurrentResult Recurrent::operator()(const Tensor& x, const RecurrentInput& inp
       const auto begin = counts.begin() + b * x.size(1);
       check(std::any_of(begin, begin + x.size(1), [](double c) { return c != 0; }), "recurrent: the mask hides all ",
             x.size(1), " steps of example ", b);
+      for (int64_t t = 0; t < x.size(1); ++t)
+        if (begin[t] != 1) padded[static_cast<size_t>(t)] = true;
     }
   }
   RecurrentResult result{x, {}};
@@ -74,7 +78,7 @@ RecurrentResult Recurrent::operator()(const Tensor& x, const RecurrentInput& inp
       for (size_t part = 0; part < parts; ++part)
         state.push_back(input.state.empty() ? zeros({x.size(0), options.hidden}, x.options())
                                             : select(input.state[part], 0, static_cast<int64_t>(i + k)));
-      sides.push_back(run(*cells_[i + k], result.output, input.mask, k == 1, state));
+      sides.push_back(run(*cells_[i + k], result.output, input.mask, padded, k == 1, state));
       for (size_t part = 0; part < parts; ++part) last[part].push_back(unsqueeze(state[part], 0));
     }
     result.output = directions == 1 ? sides[0] : cat(sides, -1);

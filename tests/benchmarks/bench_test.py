@@ -3,6 +3,7 @@
 
 import json
 import re
+import subprocess
 import sys
 import unittest
 from pathlib import Path
@@ -110,6 +111,12 @@ class Programs(unittest.TestCase):
             answer = side.go(2, f"{op} 3 5")
             self.assertEqual([len(answer[f]) for f in ("ms", "forward_ms", "backward_ms")], [2, 2, 2], op)
             self.assertGreater(min(answer["forward_ms"]), 0, op)
+
+    def test_a_fused_op_beside_its_composition(self):
+        out = subprocess.run([PROGRAMS / "kernels", "gru_step", "3", "5", "--times", "2", "--reference"],
+                             capture_output=True, text=True, check=True).stdout.splitlines()
+        self.assertEqual([line.split(":")[0] for line in out[:2]], ["gru_step 3 5", "composition of gru_step 3 5"])
+        self.assertRegex(out[2], r"^fused / composition \d+\.\d{3}; BLAS core \w+$")
 
     def test_an_unknown_op_is_an_error_of_one_line(self):
         with self.assertRaisesRegex(Failure, 'ours: kernels: no op is called "sofmax"; there are add_norm_layer'):

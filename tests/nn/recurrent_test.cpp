@@ -258,6 +258,35 @@ TEST_CASE("a sequence in two pieces is the sequence, and truncated gradients sto
   }
 }
 
+TEST_CASE("a mask that hides nothing changes no bit") {
+  manual_seed(8);
+  for (const bool lstm : {false, true}) {
+    Subject s({lstm, {.inputs = kInputs, .hidden = kHidden, .layers = 2, .bidirectional = true}, false, true});
+    const Tensor without = flat(s.result());
+    s.mask = ones({kBatch, kTime}, {DType::f64});
+    check_close(flat(s.result()), without, 0);
+  }
+}
+
+TEST_CASE("layers of f32 parameters read rows of bf16, and their gradients stay f32") {
+  manual_seed(6);
+  for (const Case& c : cases()) {
+    INFO(name_of(c));
+    Subject s(c);
+    const Tensor exact = flat(s.result());
+    s.layer->to(DType::f32);
+    for (Tensor* t : {&s.x, &s.mask})
+      if (t->defined()) *t = cast(*t, DType::bf16);
+    for (Tensor& part : s.state) part = cast(part, DType::bf16);
+    const RecurrentResult rounded = s.result();
+    CHECK(rounded.output.dtype() == DType::bf16);
+    // In each of the steps of two layers at most, some 10 numbers of the size of the largest are rounded by half of 2^-8.
+    check_close(cast(flat(rounded), DType::f64), exact, 2 * kTime * 10 * 0x1p-9);
+    backward(sum(rounded.output));
+    for (const Tensor& p : s.layer->parameters()) CHECK(gradient(p).dtype() == DType::f32);
+  }
+}
+
 TEST_CASE("bad recurrent input is refused in a line") {
   const auto gru = [](RecurrentOptions o) {
     if (o.inputs == 0) o.inputs = kInputs;

@@ -24,11 +24,13 @@ std::vector<OpCase> copy_cases();
 std::vector<OpCase> random_cases();
 std::vector<OpCase> mlp_cases();
 std::vector<OpCase> attention_cases();
+std::vector<OpCase> recurrent_cases();
 std::vector<OpCase> linear_cross_entropy_cases();
 
 std::vector<FusedCase> add_norm_fused_cases();
 std::vector<FusedCase> mlp_fused_cases();
 std::vector<FusedCase> attention_fused_cases();
+std::vector<FusedCase> recurrent_fused_cases();
 std::vector<FusedCase> linear_cross_entropy_fused_cases();
 
 // Operands for bad calls.

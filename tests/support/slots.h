@@ -16,6 +16,7 @@
 #include "core/kernels/optimizer.h"
 #include "core/kernels/pointwise.h"
 #include "core/kernels/random.h"
+#include "core/kernels/recurrent.h"
 #include "core/kernels/reduce.h"
 #include "core/kernels/rotary.h"
 #include "core/kernels/shape.h"
@@ -34,8 +35,9 @@ template <class F> void for_all_slots(F f) {
              weight_gradient, kernels::keep_packed, mlp_forward, mlp_backward, norm_forward, norm_backward,
              kernels::update, sum_squares, kernels::scale, kernels::clamp, kernels::clip_numbers, trust_ratios, unary,
              unary_backward, binary, compare, kernels::where, kernels::uniform, normal, kernels::exponential,
-             kernels::bernoulli, random_integers, kernels::truncated_normal, random_permutation, reduce, arg_max,
-             kernels::cumsum, kernels::recentre, kernels::rotary, triangle, kernels::softmax, softmax_backward>();
+             kernels::bernoulli, random_integers, kernels::truncated_normal, random_permutation, kernels::gru_step,
+             gru_step_backward, kernels::lstm_step, lstm_step_backward, reduce, arg_max, kernels::cumsum,
+             kernels::recentre, kernels::rotary, triangle, kernels::softmax, softmax_backward>();
 }
 
 // "matmul" of kernels::matmul: its name in the source, of which there is one, while several slots may have one name in
