@@ -43,7 +43,7 @@ class Source {
       else
         pairs_.emplace(files()[0], files()[1], o.seed, kHeldOut);
       shape_.vocab = pairs_->vocab();
-      check(pairs_->longest() < o.context, o.data, ": the longest side of a pair has ", pairs_->longest(),
+      check(pairs_->longest() < o.context, o.data.empty() ? "made pairs" : o.data, ": the longest side of a pair has ", pairs_->longest(),
             " characters, a context of ", o.context, " has place for ", o.context - 1, " and an end");
       pair_loader_.emplace(*pairs_, data::PairLoaderOptions{
                                         .rows = o.batch, .length = o.context, .prefetch = ahead(), .device = o.device});

@@ -19,6 +19,7 @@
 #include "equivalence/verify/stream_check.h"
 #include "equivalence/verify/verify.h"
 #include "io/checkpoint.h"
+#include "nn/encoder_decoder.h"
 #include "nn/gpt.h"
 #include "nn/recurrent/recurrent.h"
 #include "nn/residual/all.h"
@@ -150,6 +151,29 @@ TEST_CASE("models of every form, storage and arrangement train on a device as on
       t.connection = a, t.depth = 4;  // Mix-LN's first quarter is a block
       compare(text("gpt ", a.name, ", ", nn::name_of(form)), gpt(t));
     }
+}
+
+TEST_CASE("encoder-decoders and models with shared keys train on a device as on the CPU") {
+  for (const nn::Arrangement& a : nn::kArrangements)
+    for (StreamForm form : {StreamForm::layer_norm, StreamForm::crms_norm}) {
+      nn::TransformerOptions t = small(form);
+      t.connection = a, t.depth = 4;
+      compare(text("translator ", a.name, ", ", nn::name_of(form)), [t] {
+        manual_seed(3);
+        Generator g{.seed = 5};
+        Tensor ids = randint(1, 7, {3, 10}, kCpu, g);  // two of the sources padded
+        copy_into(narrow(narrow(ids, 0, 1, 2), 1, 3, 2), zeros({2, 2}, {DType::i64}));
+        return Task{std::make_unique<nn::EncoderDecoder>(
+                        nn::EncoderDecoderOptions{.vocab = 7, .context = 5, .decoder_depth = 5, .transformer = t}),
+                    ids, randint(0, 7, {3, 5}, kCpu, g)};
+      });
+    }
+  for (StreamForm form : {StreamForm::rms_norm, StreamForm::uncentred_rms_norm}) {
+    nn::TransformerOptions t = small(form);
+    t.heads = 4, t.head_width = 2, t.kv_heads = 2, t.affine = true, t.norm_bias = false;
+    t.positions = nn::Positions::rotary_halves, t.activation = nn::Activation::swiglu;
+    compare(text("gpt grouped ", nn::name_of(form)), gpt(t));
+  }
 }
 
 namespace {
