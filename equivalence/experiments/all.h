@@ -11,6 +11,9 @@ ExperimentResult invariance(const ExperimentOptions& options);
 // E16: trainings of the forms against controls that differ by one ulp (2305.14858, figures 6 and 7).
 ExperimentResult trajectories(const ExperimentOptions& options);
 
+// The same of a ViT on Fashion-MNIST and a GPT on a made text at once, both of the figures; `full` is a larger scale.
+ExperimentResult paper_curves(const ExperimentOptions& options);
+
 // E18: logits and gradients of a ViT and a GPT with random weights in every form (2305.14858, sections 3.1 to 3.3).
 ExperimentResult conversion(const ExperimentOptions& options);
 

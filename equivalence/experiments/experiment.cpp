@@ -21,6 +21,12 @@ constexpr Experiment kExperiments[] = {
      "trainings differ as two trainings do whose weights differ by one unit in the last place.",
      "Jiang et al., Pre-RMSNorm and Pre-CRMSNorm Transformers, 2305.14858, figures 6 and 7", trajectories,
      /*reads_data=*/true},
+    {"paper-curves",
+     "The loss curves of a ViT and of a GPT, each trained as Pre-LN, Pre-RMSNorm and Pre-CRMSNorm, are not alike: they "
+     "are "
+     "one curve, as far as rounding lets two trainings be one.",
+     "Jiang et al., Pre-RMSNorm and Pre-CRMSNorm Transformers, 2305.14858, figures 6 and 7", paper_curves,
+     /*reads_data=*/false, /*takes_seeds=*/false, /*takes_full=*/true},
     {"conversion",
      "With any weights, a ViT and a GPT give the same logits and the same gradients of the raw weights in every form.",
      "Jiang et al., Pre-RMSNorm and Pre-CRMSNorm Transformers, 2305.14858, sections 3.1 to 3.5", conversion},

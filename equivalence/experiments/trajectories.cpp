@@ -8,6 +8,7 @@
 #include "equivalence/lockstep/prove.h"
 #include "equivalence/text/proof_figures.h"
 #include "equivalence/text/summary.h"
+#include "training/model_row.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -48,15 +49,14 @@ reports::TextTable run_table(const ProofResult& proof) {
   return table;
 }
 
-}  // namespace
-
-ExperimentResult trajectories(const ExperimentOptions& options) {
+// A proof as an experiment.
+ExperimentResult proved(const training::TrainingOptions& training, const ExperimentOptions& options) {
   const auto progress = [&](const StepInfo& info) {
     return !options.progress ||
            options.progress(text(name_of(info.phase), " ", info.step, "/", info.steps, "  deviation ",
                                  scientific(info.deviation), " (controls ", scientific(info.control_deviation), ")"));
   };
-  const ProofResult proof = prove({.training = small_training(options)}, progress);
+  const ProofResult proof = prove({.training = training}, progress);
   ExperimentResult r;
   r.interrupted = proof.interrupted;
   if (r.interrupted) return r;
@@ -70,7 +70,38 @@ ExperimentResult trajectories(const ExperimentOptions& options) {
       separation(proof.options.training.dtype), " times that");
   r.tables.push_back(run_table(proof));
   r.figures = {loss_figure(proof), deviation_figure(proof)};
-  if (!options.data.empty()) r.data_sha256 = proof.manifest.data_sha256;
+  if (!training.data.empty()) r.data_sha256 = proof.manifest.data_sha256;
+  return r;
+}
+
+}  // namespace
+
+ExperimentResult trajectories(const ExperimentOptions& options) { return proved(small_training(options), options); }
+
+// Both figures: a ViT on images (6) and a GPT on text (7).
+ExperimentResult paper_curves(const ExperimentOptions& options) {
+  ExperimentResult r;
+  r.confirmed = true;
+  for (const training::ModelRow* model : {&training::kVit, &training::kGpt}) {
+    training::TrainingOptions o = small_training(options);
+    o.model = model, o.data = "";
+    if (options.full) o.width = 96, o.depth = 4, o.heads = 6, o.batch = 32, o.steps = 600;
+    ExperimentResult one = proved(o, options);
+    if (one.interrupted) return one;
+    r.confirmed = r.confirmed && one.confirmed;
+    r.undecided = r.undecided || one.undecided;
+    r.measured += text(r.measured.empty() ? "" : " ", model->title, ": ", one.measured);
+    r.refuted = one.refuted;
+    for (reports::TextTable& table : one.tables) {
+      table.heading = text(model->title, ": ", table.heading);
+      r.tables.push_back(std::move(table));
+    }
+    for (reports::Figure& figure : one.figures) {
+      figure.name = text(model->name, "-", figure.name);
+      figure.heading = text(model->title, ": ", figure.heading);
+      r.figures.push_back(std::move(figure));
+    }
+  }
   return r;
 }
 
