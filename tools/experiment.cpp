@@ -85,7 +85,7 @@ Verb add_experiment(CLI::App& app) {
                       "trajectories: a folder of Fashion-MNIST's files or a text file (default: a text made from the "
                       "seed)");
   command->add_option("--seeds", o->experiment.seeds, "controls: how many are trained, from 24 on (default: 1000)");
-  command->add_flag("--full", o->experiment.full, "zoo: more depths, rates and steps, in some 20 minutes");
+  command->add_flag("--full", o->experiment.full, "zoo, paper-curves, paper-speed: a larger scale, in some 20 minutes");
   add_device(*command, o->experiment.device);
   command->add_option("--report", o->report, "write tables and pictures as an HTML page");
   command->add_option("--json", o->json, "write tables and curves as a JSON object");

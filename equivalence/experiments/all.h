@@ -14,6 +14,10 @@ ExperimentResult trajectories(const ExperimentOptions& options);
 // The same of a ViT on Fashion-MNIST and a GPT on a made text at once, both of the figures; `full` is a larger scale.
 ExperimentResult paper_curves(const ExperimentOptions& options);
 
+// Times of the forms on the paper's models (2305.14858, tables 3 to 5), as far as a budget allows; `full` has a larger
+// one. A verdict on times: no test asks for it.
+ExperimentResult paper_speed(const ExperimentOptions& options);
+
 // E18: logits and gradients of a ViT and a GPT with random weights in every form (2305.14858, sections 3.1 to 3.3).
 ExperimentResult conversion(const ExperimentOptions& options);
 

@@ -44,6 +44,7 @@ struct Experiment {
   bool reads_data = false;   // looks at ExperimentOptions::data
   bool takes_seeds = false;  // looks at ExperimentOptions::seeds
   bool takes_full = false;   // looks at ExperimentOptions::full
+  bool times = false;        // its verdict is one of this machine's speed
 };
 
 // All of them.

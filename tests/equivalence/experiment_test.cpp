@@ -22,6 +22,7 @@ TEST_CASE("experiments: every one is confirmed, for other seeds too, with a tabl
   for (const Experiment& e : experiments()) {
     CHECK(names.insert(e.name).second);
     CHECK(&find_experiment(e.name) == &e);
+    if (e.times) continue;  // correctness hangs on no time
     for (uint64_t seed : {1, 2}) {
       if (seed > 1 && (e.reads_data || e.takes_seeds || e.takes_full)) continue;  // seconds
       INFO(e.name << ", seed " << seed);

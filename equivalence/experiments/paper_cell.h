@@ -1,0 +1,36 @@
+// Internal: The cells of 2305.14858's tables of times: what is timed, what it takes, what the paper printed.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "nn/transformer.h"
+
+namespace isonorm::equivalence {
+
+// A model of the paper (nn::vit_preset, nn::gpt_preset), of how many examples, in a forward or in a step of training.
+struct PaperCell {
+  bool image;
+  const char* size;
+  bool training;
+  int64_t batch, length;  // images or texts; ids of a text
+
+  std::string name() const;                    // "ViT tiny training, 4", "GPT small, 1 x 128"
+  nn::TransformerOptions transformer() const;  // complete: heads and MLP are of the paper's width
+  int64_t tokens() const;                      // rows of the stream
+  double weights() const;                      // numbers that every row meets, of blocks and of a text's head
+  double operations() const;                   // floating-point ones, of products with weights
+  double bytes(int models) const;              // about, of so many of them: parameters and what is kept beside them
+  std::string published() const;               // "0.977 / 0.983": Pre-RMSNorm's and Pre-CRMSNorm's time by Pre-LN's
+};
+
+// In the order in which they grow; `full`: all of the paper's, else those of few examples.
+std::vector<PaperCell> paper_cells(bool full);
+
+// By linear interpolation between the sorted values, of which there is at least one.
+struct Quartiles {
+  double low, median, high;
+};
+Quartiles quartiles(std::vector<double> values);
+
+}  // namespace isonorm::equivalence
