@@ -180,12 +180,16 @@ std::vector<std::vector<int64_t>> translate(EncoderDecoder& model, const Tensor&
         " ids, expected at least 1 of 1 to ", m.context, " ids");
   check(o.begin >= 0 && o.begin < m.vocab && o.end >= 0 && o.end < m.vocab, "translate: ids ", o.begin, " and ", o.end,
         " begin and end, expected ids below ", m.vocab);
+  check(source.rank() == 2, "translate: sources have shape ", source.shape(), ", expected [batch, time]");
   const NoGrad no_grad;
-  const bool trained = model.training();
+  const struct Evaluating {
+    EncoderDecoder& model;
+    bool trained = model.training();
+    ~Evaluating() { model.train(trained); }
+  } evaluating{model};
   model.eval();
   std::vector<std::vector<int64_t>> found;
   for (int64_t i = 0; i < source.size(0); ++i) found.push_back(search(model, model.encode(narrow(source, 0, i, 1)), o));
-  model.train(trained);
   return found;
 }
 

@@ -24,9 +24,9 @@ struct Encoded {
 
 // Ids (i64) of sources and behind them of targets, in one tensor [batch, 2 context], -> logits [batch, context, vocab] of
 // what follows each target id. Parameters: tables source (not where shared), target, source_position and target_position
-// (where positions are learned), blocks encoder and decoder, encoder_norm, norm, head (not where tied). Positions of rotary kind turn queries and keys of
-// self-attention alone. Every connection goes with both stacks, which have streams of the same form; those that read
-// embeddings bare do so in both.
+// (where positions are learned), blocks encoder and decoder, encoder_norm, norm, head (not where tied). Rotary positions
+// turn queries and keys of self-attention alone. Every connection goes with both stacks, which have streams of the same
+// form; those that read embeddings bare do so in both.
 class EncoderDecoder : public Module {
  public:
   explicit EncoderDecoder(const EncoderDecoderOptions& options);

@@ -73,14 +73,26 @@ void check_tied_head(const char* who, const Connection& norm, const TransformerO
         "needs raw storage: the means of the raw rows are seen");
 }
 
+namespace {
+
+const Connection& encoder_of(const Connection* encoder) {
+  check(encoder != nullptr, "block: a decoder's block without an encoder to read");
+  return *encoder;
+}
+
+}  // namespace
+
 Block::Block(const Stream& stream, const TransformerOptions& o, const BlockPlace& place, const Connection* encoder)
-    : Block(o, place, encoder, o.connection.block(stream, o.block_norm(), place)) {}
+    : Block(o, place, encoder, o.connection.block(stream, o.block_norm(), place)) {
+  check(place.stack != Stack::decoder || cross_, "block: connections ", o.connection.name,
+        " made none for a decoder's third sub-layer");
+}
 
 Block::Block(const TransformerOptions& o, const BlockPlace& place, const Connection* encoder, BlockConnections c)
     : norm1_(add("norm1", std::move(c.attention))),
       attn_(add("attn", Attention(norm1_, o.attention()))),
       cross_norm_(c.cross ? &add("cross_norm", std::move(c.cross)) : nullptr),
-      cross_(cross_norm_ ? &add("cross", CrossAttention(*cross_norm_, *encoder, o.attention())) : nullptr),
+      cross_(cross_norm_ ? &add("cross", CrossAttention(*cross_norm_, encoder_of(encoder), o.attention())) : nullptr),
       norm2_(add("norm2", std::move(c.mlp))),
       mlp_(add("mlp", Mlp(norm2_, {.hidden = o.mlp_width,
                                    .activation = o.activation,

@@ -82,7 +82,8 @@ struct Attended {
 };
 
 // Attention, then the MLP, each on its connection: x <- x + attention(norm1(x)); x <- x + mlp(norm2(x)) in pre_ln; in a
-// decoder's block with attention to the rows that `encoder` reads between them.
+// decoder's block with attention to the rows that `encoder` reads between them. Throws where there is no encoder for it,
+// or no connection for a third sub-layer.
 class Block : public Module {
  public:
   Block(const Stream& stream, const TransformerOptions& options, const BlockPlace& place = {},

@@ -184,6 +184,22 @@ TEST_CASE("translate: padding is not seen, later targets neither") {
   CHECK_THROWS_WITH(model(randint(1, 9, {2, 8})), Contains("[2, 8], expected [batch, 2 x 5]"));
   CHECK_THROWS_WITH(EncoderDecoder({.pad = 256}), Contains("padding 256 is not an id below 256"));
   CHECK_THROWS_WITH(EncoderDecoder({.transformer = {.depth = 0}}), Contains("depth 0"));
+  const Stream stream(StreamForm::layer_norm, 6);
+  const TransformerOptions block = options(kPreLn).transformer.complete();
+  CHECK_THROWS_WITH(Block(stream, block, {.stack = Stack::decoder, .other_depth = 1}),
+                    "block: a decoder's block without an encoder to read");
+  TransformerOptions two = block;
+  two.connection.block = [](const Stream& s, const StreamNormOptions& n, const BlockPlace&) {
+    return block_of<PreNorm>(s, n, {});
+  };
+  CHECK_THROWS_WITH(Block(stream, two, {.stack = Stack::decoder, .other_depth = 1}),
+                    "block: connections pre_ln made none for a decoder's third sub-layer");
+  model.train();
+  CHECK_THROWS_WITH(translate(model, from_vector(std::vector<int64_t>{0, 0}, {1, 2}), {.length = 2}),
+                    Contains("nothing but padding"));
+  CHECK(model.training());
+  CHECK_THROWS_WITH(translate(model, from_vector(std::vector<int64_t>{1}, {1}), {.length = 2}),
+                    Contains("sources have shape [1]"));
   CHECK_THROWS_WITH(EncoderDecoder({.decoder_depth = -1}), Contains("a decoder of -1 blocks"));
   CHECK_THROWS_WITH(
       EncoderDecoder(
