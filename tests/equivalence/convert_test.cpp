@@ -247,6 +247,8 @@ TEST_CASE("what cannot be converted exactly is refused, with tensor and reason")
     change(l);
     return l;
   };
+  TensorMap scaled = h.with("scale", ones({4}, kF64));
+  scaled.add("up.weight", ones({4, 3}, kF64));
   struct Case {
     TensorMap state;
     Layout layout;
@@ -276,6 +278,10 @@ TEST_CASE("what cannot be converted exactly is refused, with tensor and reason")
        }),
        "'norm'", "no reader takes up the gain"},
       {h.state, layout([](Layout& l) { l.norms.clear(); }), "norm", "'norm.weight'"},
+      {scaled, layout([](Layout& l) {
+         l.places.push_back({.name = "up.weight", .role = nn::Role::writer, .dim = 0, .scale = "scale"});
+       }),
+       "'up.weight'", "its bias 'up.bias' none: \"scales\" must name both"},
       {h.state, layout([](Layout& l) { l.form = StreamForm::rms_norm; }), "'table'", "RMSNorm sees that mean"},
       {h.state, layout([](Layout& l) { l.form = StreamForm::crms_norm, l.width = 5; }), "'norm.weight'",
        "cannot stand on the 4 coordinates"},
