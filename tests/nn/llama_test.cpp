@@ -21,7 +21,7 @@ using namespace isonorm::nn;
 using Catch::Matchers::Contains;
 
 TEST_CASE("grouped: a model of shared keys has PyTorch's logits and gradients") {
-  const TensorMap fixture = load_safetensors("tests/fixtures/grouped.safetensors");  // torch_grouped.py
+  const TensorMap fixture = load_safetensors("tests/fixtures/grouped.safetensors");  // torch_llama.py
   Gpt model({.vocab = 11,
              .context = 7,
              .transformer = {.width = 10,
