@@ -21,7 +21,8 @@ struct PaperCell {
   double weights() const;                      // numbers that every row meets, of blocks and of a text's head
   double operations() const;                   // floating-point ones, of products with weights
   double bytes(int models) const;              // about, of so many of them: parameters and what is kept beside them
-  std::string published() const;               // "0.977 / 0.983": Pre-RMSNorm's and Pre-CRMSNorm's time by Pre-LN's
+  // "0.977 / 0.983": Pre-RMSNorm's and Pre-CRMSNorm's time on GPUs divided by Pre-LN's, where the paper has such a cell.
+  std::string published() const;
 };
 
 // In the order in which they grow; `full`: all of the paper's, else those of few examples.

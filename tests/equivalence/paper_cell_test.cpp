@@ -22,6 +22,9 @@ TEST_CASE("cells of the paper: weights, rows and operations") {
   CHECK(xl.name() == "GPT xl, 1 x 128");
   CHECK((PaperCell{true, "tiny", true, 1, 0}.published() == "0.977 / 0.983"));
   CHECK((PaperCell{false, "small", false, 1, 512}.published() == "0.90 / 0.89"));
+  CHECK((PaperCell{false, "small", false, 1, 128}.published().empty()));
+  CHECK((PaperCell{false, "small", false, 16, 512}.published().empty()));
+  CHECK((PaperCell{false, "small", true, 1, 512}.published().empty()));
   CHECK(base.published().empty());  // of inference there are averages alone
 }
 
