@@ -33,12 +33,19 @@ double PaperCell::weights() const {
   return static_cast<double>(t.depth) * block + (image ? 0 : static_cast<double>(t.width) * kVocab);
 }
 
-double PaperCell::operations() const { return (training ? 6 : 2) * weights() * static_cast<double>(tokens()); }
+double PaperCell::operations() const {
+  const nn::TransformerOptions t = transformer();
+  const auto scores = static_cast<double>(tokens() / batch * t.heads * t.head_width * t.depth);
+  return (training ? 6 : 2) * static_cast<double>(tokens()) * (weights() + (image ? 2 : 1) * scores);
+}
 
 double PaperCell::bytes(int models) const {
   const double table = image ? 0 : static_cast<double>(transformer().width) * kVocab;
   const int copies = training ? 6 : 2;  // gradients, AdamW's two, what is mapped and its gradient; what is packed
-  return static_cast<double>(models * 4 * copies) * (weights() + table);
+  const nn::TransformerOptions t = transformer();
+  const int64_t row = 6 * t.width + 4 * t.heads * t.head_width + 2 * t.mlp_width;  // of a block; of one model at a time
+  const double kept = static_cast<double>(row * (training ? t.depth : 1)) + (image ? 0 : (training ? 3 : 1) * kVocab);
+  return static_cast<double>(models * 4 * copies) * (weights() + table) + 4 * kept * static_cast<double>(tokens());
 }
 
 // Figure 4b is of training, with 64 to 512 images on each GPU; figure 5 of one text of 512 ids.

@@ -19,8 +19,9 @@ struct PaperCell {
   nn::TransformerOptions transformer() const;  // complete: heads and MLP are of the paper's width
   int64_t tokens() const;                      // rows of the stream
   double weights() const;                      // numbers that every row meets, of blocks and of a text's head
-  double operations() const;                   // floating-point ones, of products with weights
-  double bytes(int models) const;              // about, of so many of them: parameters and what is kept beside them
+  double operations() const;  // floating-point ones, of products with weights and of attention (a text sees half)
+  // About, of so many models: parameters, what is kept beside them, and the activations of one.
+  double bytes(int models) const;
   // "0.977 / 0.983": Pre-RMSNorm's and Pre-CRMSNorm's time on GPUs divided by Pre-LN's, where the paper has such a cell.
   std::string published() const;
 };

@@ -12,12 +12,15 @@ TEST_CASE("cells of the paper: weights, rows and operations") {
   const PaperCell base{true, "base", false, 4, 0}, step{true, "base", true, 4, 0}, xl{false, "xl", false, 1, 128};
   CHECK(base.weights() == 12.0 * 12 * 768 * 768);
   CHECK(base.tokens() == 4 * 197);
-  CHECK(base.operations() == 2.0 * 12 * 12 * 768 * 768 * 4 * 197);
+  // Two products of scores in each block: 2 x 197 x 768 more for each row.
+  CHECK(base.operations() == 2.0 * 4 * 197 * (12.0 * 12 * 768 * 768 + 2 * 12 * 197 * 768));
   CHECK(step.operations() == 3 * base.operations());
   CHECK(xl.weights() == 24.0 * 2048 * (4 * 3072 + 2 * 4 * 2048) + 2048.0 * 50257);
   CHECK(xl.tokens() == 128);
-  CHECK(base.bytes(5) == 5 * 4 * 2 * base.weights());
-  CHECK(step.bytes(1) == 4 * 6 * base.weights());
+  const double row = 4.0 * (6 * 768 + 4 * 768 + 2 * 3072);  // activations
+  CHECK(base.bytes(5) == 5 * 4 * 2 * base.weights() + row * 4 * 197);
+  CHECK(step.bytes(1) == 4 * 6 * base.weights() + 12 * row * 4 * 197);
+  CHECK(xl.operations() == 2.0 * 128 * (xl.weights() + 24.0 * 128 * 3072));
   CHECK(base.name() == "ViT base, 4");
   CHECK(xl.name() == "GPT xl, 1 x 128");
   CHECK((PaperCell{true, "tiny", true, 1, 0}.published() == "0.977 / 0.983"));
