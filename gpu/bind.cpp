@@ -1,6 +1,7 @@
 // What a slot of core/kernels has on a device: the one list of them.
 #include "core/kernels/attention.h"
 #include "core/kernels/checks.h"
+#include "core/kernels/conv.h"
 #include "core/kernels/copy.h"
 #include "core/kernels/create.h"
 #include "core/kernels/dropout.h"
@@ -8,6 +9,7 @@
 #include "core/kernels/mlp.h"
 #include "core/kernels/optimizer.h"
 #include "core/kernels/pointwise.h"
+#include "core/kernels/pool.h"
 #include "core/kernels/random.h"
 #include "core/kernels/recurrent.h"
 #include "core/kernels/rotary.h"
@@ -73,6 +75,12 @@ void start_cuda() {
   kernels::dropout.bind_cuda(&gpu::dropout);
 
   kernels::rotary.bind_cuda(&gpu::rotary);
+  kernels::im2col.bind_cuda(&gpu::im2col);
+  kernels::col2im.bind_cuda(&gpu::col2im);
+  kernels::max_pool.bind_cuda(&gpu::max_pool);
+  kernels::max_pool_backward.bind_cuda(&gpu::max_pool_backward);
+  kernels::avg_pool.bind_cuda(&gpu::avg_pool);
+  kernels::avg_pool_backward.bind_cuda(&gpu::avg_pool_backward);
 
   kernels::gru_step.bind_cuda(&gpu::gru_step);
   kernels::gru_step_backward.bind_cuda(&gpu::gru_step_backward);

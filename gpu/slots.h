@@ -7,12 +7,14 @@
 
 #include "core/kernels/attention.h"
 #include "core/kernels/checks.h"
+#include "core/kernels/conv.h"
 #include "core/kernels/index.h"
 #include "core/kernels/loss.h"
 #include "core/kernels/mlp.h"
 #include "core/kernels/norm.h"
 #include "core/kernels/optimizer.h"
 #include "core/kernels/pointwise.h"
+#include "core/kernels/pool.h"
 #include "core/kernels/recurrent.h"
 #include "core/kernels/reduce.h"
 #include "core/kernels/rotary.h"
@@ -57,6 +59,16 @@ void bernoulli(const Tensor& out, double p, Generator state);
 void random_integers(const Tensor& out, int64_t lo, int64_t hi, Generator state);
 void random_permutation(const Tensor& out, Generator state);
 void dropout(const Tensor& out, const Tensor& x, double p, Generator state);
+
+// kernels/conv.cu
+void im2col(const kernels::WindowShape& shape, int64_t first, const Tensor& columns, const Tensor& x);
+void col2im(const kernels::WindowShape& shape, int64_t first, const Tensor& dx, const Tensor& columns);
+
+// kernels/pool.cu
+void max_pool(const kernels::WindowShape& shape, const Tensor& y, const Tensor& place, const Tensor& x);
+void max_pool_backward(const kernels::WindowShape& shape, const Tensor& dx, const Tensor& dy, const Tensor& place);
+void avg_pool(const kernels::WindowShape& shape, const Tensor& y, const Tensor& x);
+void avg_pool_backward(const kernels::WindowShape& shape, const Tensor& dx, const Tensor& dy);
 
 // kernels/rotary.cu
 void rotary(kernels::RotaryShape shape, const Tensor& y, const Tensor& x, const Tensor& cosine, const Tensor& sine);

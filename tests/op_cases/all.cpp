@@ -18,7 +18,7 @@ const std::vector<OpCase>& op_cases() {
   static const std::vector<OpCase> all =
       join<OpCase>(create_cases, copy_cases, random_cases, unary_cases, binary_cases, comparison_cases, reduce_cases,
                    matmul_cases, shape_cases, arrange_cases, index_cases, softmax_cases, rotary_cases, norm_cases,
-                   loss_cases, mlp_cases, attention_cases, recurrent_cases, linear_cross_entropy_cases);
+                   image_cases, loss_cases, mlp_cases, attention_cases, recurrent_cases, linear_cross_entropy_cases);
   return all;
 }
 

@@ -17,6 +17,7 @@ std::vector<OpCase> arrange_cases();
 std::vector<OpCase> softmax_cases();
 std::vector<OpCase> rotary_cases();
 std::vector<OpCase> norm_cases();
+std::vector<OpCase> image_cases();
 std::vector<OpCase> loss_cases();
 std::vector<OpCase> index_cases();
 std::vector<OpCase> create_cases();

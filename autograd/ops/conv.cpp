@@ -1,0 +1,137 @@
+#include "autograd/ops/conv.h"
+
+#include <algorithm>
+
+#include "autograd/node.h"
+#include "autograd/ops/masters.h"
+#include "autograd/ops/matmul.h"
+#include "autograd/ops/shape.h"
+#include "core/formulas/round_up.h"
+#include "core/kernels/conv.h"
+#include "core/kernels/matmul.h"
+#include "core/view.h"
+
+namespace isonorm {
+namespace {
+
+using kernels::WindowShape;
+
+// Bytes of windows that are rows of a matrix at a time: they stay in a cache of the CPU; a device wants large products.
+int64_t block_bytes(Device device) { return device == kCpu ? 1 << 20 : 64 << 20; }
+
+// What products read: bf16 only where they take it. Undefined where x is.
+Tensor operand(const Tensor& x) {
+  if (!x.defined()) return x;
+  return detached::contiguous(native_bf16(x.device()) ? x : detached::cast(x, acc_dtype(x.dtype())));
+}
+
+// Calls f(first, columns) for blocks of the windows in turn, with room [groups, rows, depth] for their rows.
+template <class F> void for_blocks(const WindowShape& s, TensorOptions options, const F& f) {
+  const int64_t total = s.rows(), row = s.groups * s.depth();
+  if (total == 0) return;
+  const int64_t most =
+      std::max<int64_t>(1, block_bytes(options.device) / std::max<int64_t>(1, row * size_of(options.dtype)));
+  const int64_t rows = ceil_div(total, ceil_div(total, most));
+  const Tensor room = empty({rows * row}, options);
+  for (int64_t first = 0; first < total; first += rows) {
+    const int64_t n = std::min(rows, total - first);
+    f(first, detached::view(detached::narrow(room, 0, 0, n * row), {s.groups, n, s.depth()}));
+  }
+}
+
+// weight [out, ...] as [groups, out / groups, depth].
+Tensor by_group(const WindowShape& s, const Tensor& weight) {
+  return detached::view(weight, {s.groups, weight.size(0) / s.groups, s.depth()});
+}
+// The rows [first, first + n) of t [images, out_h, out_w, out] as [groups, n, out / groups].
+Tensor by_group(const WindowShape& s, const Tensor& t, int64_t first, int64_t n) {
+  const int64_t out = t.size(3);
+  const Tensor rows = detached::narrow(detached::view(t, {s.rows(), out}), 0, first, n);
+  return detached::transpose(detached::view(rows, {n, s.groups, out / s.groups}), 0, 1);
+}
+
+Tensor forward(const WindowShape& s, const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  const Tensor y = empty({s.images, s.out_h, s.out_w, weight.size(0)}, x.options(), "conv2d");
+  const Tensor w = detached::transpose(by_group(s, weight), 1, 2);
+  for_blocks(s, x.options(), [&](int64_t first, const Tensor& columns) {
+    kernels::im2col.on(x.device(), s, first, columns, x);
+    const Tensor rows = by_group(s, y, first, columns.size(1));
+    if (s.groups == 1) return kernels::matmul.on(x.device(), rows, columns, w, bias);
+    const Tensor product = empty_like(rows);
+    if (bias.defined()) copy_into(product, detached::view(bias, {s.groups, 1, w.size(2)}));
+    kernels::matmul.on(x.device(), product, columns, w, bias.defined() ? product : Tensor());
+    copy_into(rows, product);
+  });
+  return y;
+}
+
+Tensor input_gradient(const WindowShape& s, const Tensor& dy, const Tensor& weight) {
+  const TensorOptions sums{acc_dtype(dy.dtype()), dy.device()};
+  const Tensor dx = empty({s.images, s.height, s.width, s.channels}, sums), w = by_group(s, weight);
+  fill(dx, 0);
+  for_blocks(s, dy.options(), [&](int64_t first, const Tensor& columns) {
+    kernels::matmul.on(dy.device(), columns, by_group(s, dy, first, columns.size(1)), w, {});
+    kernels::col2im.on(dy.device(), s, first, dx, columns);
+  });
+  return dx;
+}
+
+// Adds to dw and db, each where it is defined, of acc dtype.
+void weight_gradients(const WindowShape& s, const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x) {
+  const auto group = [](const Tensor& t, int64_t g) {
+    return detached::view(detached::narrow(t, 0, g, 1), part(t.shape(), 1, t.rank()));
+  };
+  const Tensor w = dw.defined() ? by_group(s, dw) : Tensor(),
+               b = db.defined() ? detached::view(db, {s.groups, db.numel() / s.groups}) : Tensor();
+  for_blocks(s, x.options(), [&](int64_t first, const Tensor& columns) {
+    kernels::im2col.on(x.device(), s, first, columns, x);
+    const Tensor d = detached::contiguous(by_group(s, dy, first, columns.size(1)));
+    for (int64_t g = 0; g < s.groups; ++g)
+      kernels::weight_gradient.on(x.device(), w.defined() ? group(w, g) : Tensor(),
+                                  b.defined() ? group(b, g) : Tensor(), group(d, g), group(columns, g), true);
+  });
+}
+
+}  // namespace
+
+Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, Conv2dOptions o) {
+  check_same_device("conv2d", x, weight, bias);
+  check(weight.rank() == 4, "conv2d: the weight has shape ", weight.shape(),
+        ", expected [out, kernel height, kernel width, in / groups]");
+  WindowShape s = detail::window_shape("conv2d", x, {weight.size(1), weight.size(2)}, o.stride, o.padding);
+  const int64_t out = weight.size(0);
+  check(o.groups > 0 && s.channels % o.groups == 0 && out % o.groups == 0, "conv2d: ", o.groups,
+        " groups do not divide ", s.channels, " channels of the input and ", out, " of the output");
+  s.groups = o.groups;
+  check(weight.size(3) == s.channels / s.groups, "conv2d: input ", x.shape(), " does not fit weight ", weight.shape(),
+        " (its last dimension must be ", s.channels / s.groups, ")");
+  check(!bias.defined() || bias.shape() == Dims{out}, "conv2d: bias ", bias.defined() ? bias.shape() : Dims{},
+        " does not fit weight ", weight.shape());
+  check(detail::fits_rows(weight.dtype(), x.dtype()) && (!bias.defined() || bias.dtype() == weight.dtype()),
+        "conv2d: dtypes differ: input ", x.dtype(), ", weight ", weight.dtype(),
+        bias.defined() ? text(", bias ", bias.dtype()) : std::string());
+  if (s.places() == 1 && s.groups == 1 && o.stride == Size2(1) && o.padding == Size2(0))  // pixels are the rows
+    return linear(x, reshape(weight, {out, s.channels}), bias);
+  const Tensor read = detached::cast(weight, x.dtype());
+  const Tensor y =
+      detached::cast(forward(s, operand(x), operand(read), operand(detached::cast(bias, x.dtype()))), x.dtype());
+  if (Node* n = track("conv2d", {&y}, {&x, &weight, &bias}))
+    n->backward = [s, x = save_activation(x), weight = save(read)](Flow& g) {
+      const Tensor dy = operand(g.out()), w = weight;
+      if (g.wants(0)) g.give(0, input_gradient(s, dy, operand(w)));
+      if (!g.wants(1) && !g.wants(2)) return;  // then x may have changed
+      const auto sums = [&](int i, const Dims& shape) {
+        if (!g.wants(i)) return Tensor();
+        const Tensor t = empty(shape, {acc_dtype(dy.dtype()), dy.device()});
+        fill(t, 0);
+        return t;
+      };
+      const Tensor dw = sums(1, w.shape()), db = sums(2, {w.size(0)});
+      weight_gradients(s, dw, db, dy, operand(x));
+      if (dw.defined()) g.give(1, dw);
+      if (db.defined()) g.give(2, db);
+    };
+  return y;
+}
+
+}  // namespace isonorm

@@ -1,0 +1,46 @@
+// Which windows see a pixel, for the kernels of convolution and pooling. I: 32 bits where everything fits them, whose divisions cost a fifth.
+#pragma once
+
+#include "core/kernels/window.h"
+#include "gpu/walk.cuh"
+
+namespace isonorm::gpu {
+
+template <class I> struct Window {
+  I image;
+  int64_t y, x;  // of its first place, which may be padding
+
+  __device__ __forceinline__ Window(const kernels::WindowShape& s, I row) {
+    const I line = row / I(s.out_w);
+    image = line / I(s.out_h);
+    x = int64_t(row - line * I(s.out_w)) * s.stride_w - s.pad_w;
+    y = int64_t(line - image * I(s.out_h)) * s.stride_h - s.pad_h;
+  }
+  // Of place (i, j); -1 in the padding.
+  __device__ __forceinline__ int64_t pixel(const kernels::WindowShape& s, int64_t i, int64_t j) const {
+    const int64_t h = y + i, w = x + j;
+    return h < 0 || h >= s.height || w < 0 || w >= s.width ? -1 : (int64_t(image) * s.height + h) * s.width + w;
+  }
+};
+
+// f(row, place) for the windows that pixel number p of the images is in, in the order of its places in them.
+template <class I, class F>
+__device__ __forceinline__ void for_windows_of(const kernels::WindowShape& s, I p, const F& f) {
+  const I line = p / I(s.width), image = line / I(s.height);
+  const int64_t y = int64_t(line - image * I(s.height)) + s.pad_h, x = int64_t(p - line * I(s.width)) + s.pad_w;
+  for (int64_t i = y % s.stride_h; i < s.kernel_h && i <= y; i += s.stride_h) {
+    const int64_t oy = (y - i) / s.stride_h;
+    if (oy >= s.out_h) continue;
+    for (int64_t j = x % s.stride_w; j < s.kernel_w && j <= x; j += s.stride_w) {
+      const int64_t ox = (x - j) / s.stride_w;
+      if (ox < s.out_w) f((int64_t(image) * s.out_h + oy) * s.out_w + ox, i * s.kernel_w + j);
+    }
+  }
+}
+
+// f.operator()<I>() for `count` elements to number.
+template <class F> void visit_index(int64_t count, const F& f) {
+  count <= int64_t{0xffffffff} ? f.template operator()<uint32_t>() : f.template operator()<int64_t>();
+}
+
+}  // namespace isonorm::gpu
