@@ -9,10 +9,12 @@
 #include "autograd/fused/attention.h"
 #include "autograd/fused/mlp.h"
 #include "autograd/fused/recurrent.h"
+#include "autograd/ops/conv.h"
 #include "autograd/ops/loss.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/norm.h"
 #include "autograd/ops/pointwise.h"
+#include "autograd/ops/pool.h"
 #include "autograd/ops/random.h"
 #include "autograd/ops/softmax.h"
 #include "benchmarks/measure.h"
@@ -113,6 +115,20 @@ Run attention_of(int64_t batch, int64_t length, TensorOptions like) {
   return differentiable({qkv}, [=] { return std::vector<Tensor>{packed_attention(qkv, kHeads)}; });
 }
 
+constexpr int64_t kSide = 16;  // of images
+
+Run conv2d_of(int64_t images, int64_t width, TensorOptions like) {
+  const Tensor x = leaf({images, kSide, kSide, width}, like), weight = leaf({width, 3, 3, width}, like);
+  const Tensor bias = leaf({width}, like);
+  return differentiable({x, weight, bias},
+                        [=] { return std::vector<Tensor>{conv2d(x, weight, bias, {.padding = 1})}; });
+}
+
+Run max_pool2d_of(int64_t images, int64_t width, TensorOptions like) {
+  const Tensor x = leaf({images, kSide, kSide, width}, like);
+  return differentiable({x}, [=] { return std::vector<Tensor>{max_pool2d(x, 2)}; });
+}
+
 // A step of a batch of `rows`, the state `width` wide.
 Run gru_step_of(int64_t rows, int64_t width, TensorOptions like) {
   const Tensor a = leaf({rows, 3 * width}, like), u = leaf({rows, 3 * width}, like), h = leaf({rows, width}, like);
@@ -194,6 +210,8 @@ constexpr KernelOp kOps[] = {
     {"cross_entropy", "rows", "classes", cross_entropy_of, elements},
     {"linear", "rows", "width", linear_of, products},
     {"attention", "batch", "length", attention_of, products},
+    {"conv2d", "images", "channels", conv2d_of, products},
+    {"max_pool2d", "images", "channels", max_pool2d_of, elements},
     {"gru_step", "batch", "hidden", gru_step_of, elements},
     {"lstm_step", "batch", "hidden", lstm_step_of, elements},
     {"gru_rms", "batch", "hidden", recurrent_of<nn::Gru>, products},

@@ -96,6 +96,20 @@ def linear(rows, width):
     return (leaf(rows, width), leaf(width, width), leaf(width)), lambda x, w, b: (F.linear(x, w, b),)
 
 
+def images(count, channels):
+    """16 x 16 pixels, channels last in memory, as ours."""
+    return torch.randn(count, 16, 16, channels, **LIKE).permute(0, 3, 1, 2).detach().requires_grad_()
+
+
+def conv2d(count, channels):
+    weight = leaf(channels, channels, 3, 3).detach().to(memory_format=torch.channels_last).requires_grad_()
+    return (images(count, channels), weight, leaf(channels)), lambda x, w, b: (F.conv2d(x, w, b, padding=1),)
+
+
+def max_pool2d(count, channels):
+    return (images(count, channels),), lambda x: (F.max_pool2d(x, 2),)
+
+
 def gru_step(batch, hidden):
     def forward(a, u, h):
         (a_r, a_z, a_n), (u_r, u_z, u_n) = a.chunk(3, -1), u.chunk(3, -1)
@@ -124,7 +138,8 @@ class Copy:
 OPS = {
     "add_norm_layer": add_norm(F.layer_norm, True), "add_norm_rms": add_norm(F.rms_norm, False), "layer_norm": layer_norm,
     "rms_norm": rms_norm, "softmax": softmax, "gelu": gelu, "cross_entropy": cross_entropy, "mlp": mlp,
-    "attention": attention, "chain": chain, "linear": linear, "gru_step": gru_step, "lstm_step": lstm_step,
+    "attention": attention, "chain": chain, "linear": linear, "conv2d": conv2d, "max_pool2d": max_pool2d,
+    "gru_step": gru_step, "lstm_step": lstm_step,
 }
 
 

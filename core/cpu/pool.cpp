@@ -80,9 +80,11 @@ template <Isa I> void max_pool_backward(const WindowShape& s, const Tensor& dx, 
     for_channels(s, s.images * s.height * s.width, 1, [=](int64_t pixel, int64_t c, int64_t n) {
       summed(n, A(1), out + pixel * s.channels + c, [&](A* sum) {
         for_windows_of(s, pixel, [&](int64_t row, int64_t here) {
-          const int64_t at = row * s.channels + c;
+          const uint8_t* p = places + row * s.channels + c;
+          const T* d = g + row * s.channels + c;
+          const auto mine = static_cast<uint8_t>(here);
 #pragma omp simd
-          for (int64_t k = 0; k < n; ++k) sum[k] += places[at + k] == here ? A(g[at + k]) : A(0);
+          for (int64_t k = 0; k < n; ++k) sum[k] += p[k] == mine ? A(d[k]) : A(0);
         });
       });
     });
