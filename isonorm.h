@@ -4,6 +4,7 @@
 #include "autograd/engine.h"
 #include "autograd/fused/add_norm.h"
 #include "autograd/fused/attention.h"
+#include "autograd/fused/group_norm.h"
 #include "autograd/fused/linear_cross_entropy.h"
 #include "autograd/fused/mlp.h"
 #include "autograd/fused/recurrent.h"

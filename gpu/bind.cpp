@@ -75,6 +75,8 @@ void start_cuda() {
   kernels::dropout.bind_cuda(&gpu::dropout);
 
   kernels::rotary.bind_cuda(&gpu::rotary);
+  kernels::group_norm_forward.bind_cuda(&gpu::group_norm_forward);
+  kernels::group_norm_backward.bind_cuda(&gpu::group_norm_backward);
   kernels::im2col.bind_cuda(&gpu::im2col);
   kernels::col2im.bind_cuda(&gpu::col2im);
   kernels::max_pool.bind_cuda(&gpu::max_pool);

@@ -8,6 +8,7 @@
 #include "core/kernels/attention.h"
 #include "core/kernels/checks.h"
 #include "core/kernels/conv.h"
+#include "core/kernels/group_norm.h"
 #include "core/kernels/index.h"
 #include "core/kernels/loss.h"
 #include "core/kernels/mlp.h"
@@ -59,6 +60,12 @@ void bernoulli(const Tensor& out, double p, Generator state);
 void random_integers(const Tensor& out, int64_t lo, int64_t hi, Generator state);
 void random_permutation(const Tensor& out, Generator state);
 void dropout(const Tensor& out, const Tensor& x, double p, Generator state);
+
+// kernels/group_norm.cu
+void group_norm_forward(const kernels::GroupNormShape& shape, const kernels::GroupNormOutputs& out,
+                        const kernels::GroupNormInputs& in);
+void group_norm_backward(const kernels::GroupNormShape& shape, const kernels::GroupNormGradients& out,
+                         const kernels::GroupNormSaved& in);
 
 // kernels/conv.cu
 void im2col(const kernels::WindowShape& shape, int64_t first, const Tensor& columns, const Tensor& x);

@@ -13,6 +13,7 @@
 #include <type_traits>
 
 #include "core/kernels/reduce.h"
+#include "gpu/columns.cuh"
 #include "gpu/memory.h"
 #include "gpu/rows.cuh"
 #include "gpu/walk.cuh"
@@ -65,20 +66,6 @@ __global__ void __launch_bounds__(256) reduce_rows(To* out, const From* x, Rows 
   });
   team_reduce<Combine<K>>(team, v, shared<TeamRoom<A, 1>>());
   if (team.thread == 0) out[team.number] = To(v[0]);
-}
-
-// v of the 8 threads of a column, combined in their order, in each of them. All threads of the block call it.
-template <class F, class A> __device__ __forceinline__ A reduce_column(A v, F f = {}) {
-  struct Room {
-    A v[8][32];
-  };
-  Room& room = shared<Room>();
-  __syncthreads();  // what was reduced last has been read
-  room.v[warp()][lane()] = v;
-  __syncthreads();
-  v = room.v[0][lane()];
-  for (int w = 1; w < 8; ++w) v = f(v, room.v[w][lane()]);
-  return v;
 }
 
 // Block b has 32 columns of piece b / strips % pieces of array b / strips / pieces.

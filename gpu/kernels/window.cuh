@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/kernels/window.h"
+#include "gpu/block.cuh"
 #include "gpu/walk.cuh"
 
 namespace isonorm::gpu {

@@ -18,6 +18,7 @@ std::vector<OpCase> softmax_cases();
 std::vector<OpCase> rotary_cases();
 std::vector<OpCase> norm_cases();
 std::vector<OpCase> image_cases();
+std::vector<OpCase> group_norm_cases();
 std::vector<OpCase> loss_cases();
 std::vector<OpCase> index_cases();
 std::vector<OpCase> create_cases();
@@ -29,6 +30,7 @@ std::vector<OpCase> recurrent_cases();
 std::vector<OpCase> linear_cross_entropy_cases();
 
 std::vector<FusedCase> add_norm_fused_cases();
+std::vector<FusedCase> group_norm_fused_cases();
 std::vector<FusedCase> mlp_fused_cases();
 std::vector<FusedCase> attention_fused_cases();
 std::vector<FusedCase> recurrent_fused_cases();

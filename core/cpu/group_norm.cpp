@@ -1,0 +1,204 @@
+// Norms over places: sums by channel over blocks of rows that stay in cache, which are put together in order. Forward
+// reads x twice and backward x and dy twice, whatever the number of passes over a block in cache.
+#include "core/kernels/group_norm.h"
+
+#include "core/cpu/target.h"
+#include "core/cpu/workspace.h"
+#include "core/formulas/round_up.h"
+#include "core/system/parallel.h"
+
+namespace isonorm::kernels::cpu {
+namespace {
+
+// The rows of one outer index in blocks that the shape decides.
+struct Blocks {
+  int64_t rows, count;  // of a block; for each outer index
+
+  explicit Blocks(const GroupNormShape& s)
+      : rows(std::max<int64_t>(16, 8192 / std::max<int64_t>(1, s.channels()))),
+        count(std::max<int64_t>(1, ceil_div(s.length, rows))) {}
+};
+
+// f(outer, block, first row, number of rows) for all blocks.
+template <class F> void for_blocks(const GroupNormShape& s, const Blocks& b, const F& f) {
+  const int64_t work = std::min(b.rows, s.length) * s.channels();
+  parallel_for(s.outer * b.count, std::max<int64_t>(1, 8192 / std::max<int64_t>(1, work)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) {
+                   const int64_t first = i % b.count * b.rows;
+                   f(i / b.count, i % b.count, first, std::min(b.rows, s.length - first));
+                 }
+               });
+}
+
+template <class T> const T* data_or_null(const Tensor& t) { return t.defined() ? t.data<T>() : nullptr; }
+template <class T> T* mutable_or_null(const Tensor& t) { return t.defined() ? t.mutable_data<T>() : nullptr; }
+
+// mean[c] of `rows` rows (0 unless centred) and square[c], the sum of squares around it.
+template <class A, class T>
+void block_moments(const T* x, int64_t rows, int64_t channels, bool centred, A* mean, A* square) {
+  std::fill_n(mean, channels, A(0));
+  std::fill_n(square, channels, A(0));
+  if (centred && rows > 0) {
+    for (int64_t r = 0; r < rows; ++r) {
+      const T* p = x + r * channels;
+#pragma omp simd
+      for (int64_t c = 0; c < channels; ++c) mean[c] += A(p[c]);
+    }
+    for (int64_t c = 0; c < channels; ++c) mean[c] /= static_cast<A>(rows);
+  }
+  for (int64_t r = 0; r < rows; ++r) {
+    const T* p = x + r * channels;
+#pragma omp simd
+    for (int64_t c = 0; c < channels; ++c) square[c] += (A(p[c]) - mean[c]) * (A(p[c]) - mean[c]);
+  }
+}
+
+// The stats of a group from the moments [count, 2, channels] of blocks (Chan, Golub & LeVeque, "Updating formulae and a
+// pairwise algorithm for computing sample variances", 1979).
+template <class A>
+void group_stats(const GroupNormShape& s, const Blocks& b, const A* moments, int64_t group, A* stats) {
+  const auto rows = [&](int64_t block) {
+    return static_cast<A>(std::clamp<int64_t>(s.leading - block * b.rows, 0, b.rows));
+  };
+  const A* first = moments + group * s.width;
+  const int64_t step = 2 * s.channels();
+  const A n = static_cast<A>(s.entries());
+  A mean = 0, square = 0;
+  if (s.centred) {
+    for (int64_t k = 0; k < b.count; ++k)
+      for (int64_t c = 0; c < s.width; ++c) mean += rows(k) * first[k * step + c];
+    mean /= n;
+  }
+  for (int64_t k = 0; k < b.count; ++k)
+    for (int64_t c = 0; c < s.width; ++c) {
+      const A apart = s.centred ? first[k * step + c] - mean : A(0);
+      square += first[k * step + s.channels() + c] + rows(k) * apart * apart;
+    }
+  square /= n;
+  stats[0] = mean;
+  stats[1] = square;
+  stats[2] = s.inverse_root(square);
+}
+
+template <class T> void forward(const GroupNormShape& s, const GroupNormOutputs& out, const GroupNormInputs& in) {
+  using A = acc_t<T>;
+  const int64_t channels = s.channels();
+  const Blocks b(s);
+  const T* x = in.x.data<T>();
+  T* y = out.y.mutable_data<T>();
+  A* stats = out.stats.mutable_data<A>();
+  const A *gain = data_or_null<A>(in.gain), *bias = data_or_null<A>(in.bias);
+  const Workspace<A> moments(s.outer * b.count * 2 * channels), map(s.outer * 3 * channels);
+  for_blocks(s, b, [&](int64_t o, int64_t block, int64_t first, int64_t rows) {
+    A* mean = moments.data() + (o * b.count + block) * 2 * channels;
+    block_moments(x + (o * s.length + first) * channels, std::clamp<int64_t>(s.leading - first, 0, rows), channels,
+                  s.centred, mean, mean + channels);
+  });
+  parallel_for(s.outer, std::max<int64_t>(1, 2048 / (b.count * channels)), [&](int64_t begin, int64_t end) {
+    for (int64_t o = begin; o < end; ++o) {
+      A* shift = map.data() + o * 3 * channels;  // y = (x - shift) scale + offset
+      for (int64_t g = 0; g < s.groups; ++g) {
+        A* to = stats + (o * s.groups + g) * 3;
+        group_stats(s, b, moments.data() + o * b.count * 2 * channels, g, to);
+        for (int64_t c = g * s.width; c < (g + 1) * s.width; ++c) {
+          shift[c] = to[0];
+          shift[channels + c] = to[2] * (gain ? gain[c] : A(1));
+          shift[2 * channels + c] = bias ? bias[c] : A(0);
+        }
+      }
+    }
+  });
+  for_blocks(s, b, [&](int64_t o, int64_t, int64_t first, int64_t rows) {
+    const A *shift = map.data() + o * 3 * channels, *scale = shift + channels, *offset = scale + channels;
+    for (int64_t r = 0; r < rows; ++r) {
+      const int64_t at = (o * s.length + first + r) * channels;
+#pragma omp simd
+      for (int64_t c = 0; c < channels; ++c) y[at + c] = T((A(x[at + c]) - shift[c]) * scale[c] + offset[c]);
+    }
+  });
+}
+
+template <class T> void backward(const GroupNormShape& s, const GroupNormGradients& out, const GroupNormSaved& in) {
+  using A = acc_t<T>;
+  const int64_t channels = s.channels();
+  const Blocks b(s);
+  const T *x = in.x.data<T>(), *dy = in.dy.data<T>();
+  T* dx = out.dx.mutable_data<T>();
+  const A *stats = in.stats.data<A>(), *gain = data_or_null<A>(in.gain);
+  const Workspace<A> partial(s.outer * b.count * 3 * channels), map(s.outer * 4 * channels);
+  for_blocks(s, b, [&](int64_t o, int64_t block, int64_t first, int64_t rows) {
+    A* mean = partial.data() + (o * b.count + block) * 3 * channels;
+    A *plain = mean + channels, *product = plain + channels;  // sums of dy and of dy (x - mean)
+    for (int64_t c = 0; c < channels; ++c) mean[c] = stats[(o * s.groups + c / s.width) * 3];
+    std::fill_n(plain, 2 * channels, A(0));
+    for (int64_t r = 0; r < rows; ++r) {
+      const int64_t at = (o * s.length + first + r) * channels;
+#pragma omp simd
+      for (int64_t c = 0; c < channels; ++c) {
+        plain[c] += A(dy[at + c]);
+        product[c] += A(dy[at + c]) * (A(x[at + c]) - mean[c]);
+      }
+    }
+  });
+  // By outer index, in its first block: the sums over all of its blocks. dx = dy scale - (x - mean) turn - back.
+  parallel_for(s.outer, std::max<int64_t>(1, 2048 / (b.count * channels)), [&](int64_t begin, int64_t end) {
+    for (int64_t o = begin; o < end; ++o) {
+      A *plain = partial.data() + o * b.count * 3 * channels + channels, *product = plain + channels;
+      for (int64_t k = 1; k < b.count; ++k)
+        for (int64_t c = 0; c < 2 * channels; ++c) plain[c] += plain[k * 3 * channels + c];
+      A* mean = map.data() + o * 4 * channels;
+      for (int64_t g = 0; g < s.groups; ++g) {
+        const A* stat = stats + (o * s.groups + g) * 3;
+        A sum = 0, turned = 0;
+        for (int64_t c = g * s.width; c < (g + 1) * s.width; ++c) {
+          const A scale = gain ? gain[c] : A(1);
+          sum += scale * plain[c];
+          turned += scale * product[c];
+        }
+        for (int64_t c = g * s.width; c < (g + 1) * s.width; ++c) {
+          mean[c] = stat[0];
+          mean[channels + c] = stat[2] * (gain ? gain[c] : A(1));
+          mean[2 * channels + c] = turned * s.slope(stat[1], stat[2]);
+          mean[3 * channels + c] = s.centred ? sum * stat[2] / static_cast<A>(s.entries()) : A(0);
+          product[c] *= stat[2];  // now the gain's gradient
+        }
+      }
+    }
+  });
+  for_blocks(s, b, [&](int64_t o, int64_t, int64_t first, int64_t rows) {
+    const A *mean = map.data() + o * 4 * channels, *scale = mean + channels, *turn = scale + channels;
+    const A* back = turn + channels;
+    for (int64_t r = 0; r < rows; ++r) {
+      const int64_t at = (o * s.length + first + r) * channels;
+      const A counts = first + r < s.leading ? A(1) : A(0);
+#pragma omp simd
+      for (int64_t c = 0; c < channels; ++c)
+        dx[at + c] = T(A(dy[at + c]) * scale[c] - counts * (A(x[at + c]) - mean[c]) * turn[c] - back[c]);
+    }
+  });
+  const auto sum_outer = [&](A* to, int64_t part) {
+    if (!to) return;
+    std::fill_n(to, channels, A(0));
+    for (int64_t o = 0; o < s.outer; ++o)
+      for (int64_t c = 0; c < channels; ++c) to[c] += partial.data()[(o * b.count * 3 + part) * channels + c];
+  };
+  sum_outer(mutable_or_null<A>(out.dbias), 1);
+  sum_outer(mutable_or_null<A>(out.dgain), 2);
+}
+
+}  // namespace
+
+template <Isa I>
+void group_norm_forward(const GroupNormShape& s, const GroupNormOutputs& out, const GroupNormInputs& in) {
+  visit_floating(in.x.dtype(), "group_norm", [&]<class T>() { forward<T>(s, out, in); });
+}
+template <Isa I>
+void group_norm_backward(const GroupNormShape& s, const GroupNormGradients& out, const GroupNormSaved& in) {
+  visit_floating(in.x.dtype(), "group_norm", [&]<class T>() { backward<T>(s, out, in); });
+}
+
+template void group_norm_forward<kTarget>(const GroupNormShape&, const GroupNormOutputs&, const GroupNormInputs&);
+template void group_norm_backward<kTarget>(const GroupNormShape&, const GroupNormGradients&, const GroupNormSaved&);
+
+}  // namespace isonorm::kernels::cpu
