@@ -19,9 +19,11 @@ Tensor Module::forward(const Tensor&) {
 
 void Module::check_new(const std::string& name) const {
   check(!name.empty() && name.find('.') == std::string::npos, "add: the name '", name, "' is empty or has a dot");
-  const bool used =
-      std::any_of(parameters_.begin(), parameters_.end(), [&](const auto& p) { return p->name == name; }) ||
-      std::any_of(children_.begin(), children_.end(), [&](const auto& c) { return c->name_ == name; });
+  const auto has = [&](const auto& list) {
+    return std::any_of(list.begin(), list.end(), [&](const auto& p) { return p->name == name; });
+  };
+  const bool used = has(parameters_) || has(buffers_) ||
+                    std::any_of(children_.begin(), children_.end(), [&](const auto& c) { return c->name_ == name; });
   check(!used, "add: the name '", name, "' is taken");
 }
 
@@ -39,22 +41,38 @@ Tensor& Module::add_parameter(const std::string& name, const Tensor& value, Role
   return parameters_.back()->tensor;
 }
 
+Tensor& Module::add_buffer(const std::string& name, const Tensor& value) {
+  check_new(name);
+  buffers_.push_back(std::make_unique<Parameter>(Parameter{name, detach(value)}));
+  return buffers_.back()->tensor;
+}
+
 void Module::mark_blind(const std::string& parameter, int64_t begin, int64_t end) {
   for (const auto& p : parameters_)
     if (p->name == parameter) p->blind_begin = begin, p->blind_end = end;
 }
 
-void Module::collect(const std::string& prefix, std::vector<Parameter>& out) const {
-  for (const auto& p : parameters_) {
-    out.push_back(*p);
-    out.back().name = prefix + p->name;
-  }
-  for (const auto& c : children_) c->collect(prefix + c->name_ + ".", out);
+void Module::collect(const std::string& prefix, State which, std::vector<Parameter>& out) const {
+  const auto append = [&](const auto& list) {
+    for (const auto& p : list) {
+      out.push_back(*p);
+      out.back().name = prefix + p->name;
+    }
+  };
+  append(parameters_);
+  if (which == State::all) append(buffers_);
+  for (const auto& c : children_) c->collect(prefix + c->name_ + ".", which, out);
 }
 
 std::vector<Parameter> Module::named_parameters() const {
   std::vector<Parameter> out;
-  collect("", out);
+  collect("", State::parameters, out);
+  return out;
+}
+
+std::vector<Parameter> Module::named_state() const {
+  std::vector<Parameter> out;
+  collect("", State::all, out);
   return out;
 }
 
@@ -72,12 +90,12 @@ int64_t Module::parameter_count() const {
 
 TensorMap Module::state_dict() const {
   TensorMap map;
-  for (const Parameter& p : named_parameters()) map.add(p.name, p.tensor);
+  for (const Parameter& p : named_state()) map.add(p.name, p.tensor);
   return map;
 }
 
 void Module::load_state_dict(const TensorMap& state) {
-  const std::vector<Parameter> mine = named_parameters();
+  const std::vector<Parameter> mine = named_state();
   std::string table;
   for (const Parameter& p : mine) {
     const Tensor* given = state.find(p.name);
@@ -111,14 +129,15 @@ void Module::prepare_inference(bool on) {
 
 namespace {
 // Replaces what the handle refers to; everybody who holds it sees the new tensor.
-void become(const Tensor& parameter, const Tensor& value) {
-  *parameter.handle() = *value.handle();
-  require_grad(parameter);
+void become(const Tensor& x, const Tensor& value) {
+  const bool leaf = x.impl().node != nullptr;
+  *x.handle() = *value.handle();
+  if (leaf) require_grad(x);
 }
 }  // namespace
 
 void Module::to(Device device) {
-  for (const Tensor& p : parameters()) {
+  for (const auto& [_, p] : state_dict()) {
     if (p.device() == device) continue;
     Tensor moved = empty(p.shape(), {p.dtype(), device});
     copy_into(moved, p);
@@ -128,7 +147,7 @@ void Module::to(Device device) {
 
 void Module::to(DType dtype) {
   check(is_floating(dtype), "to: dtype is ", dtype, ", expected f32, f64 or bf16");
-  for (const Tensor& p : parameters()) {
+  for (const auto& [_, p] : state_dict()) {
     if (p.dtype() == dtype) continue;
     Tensor converted = empty(p.shape(), {dtype, p.device()});
     copy_into(converted, p);

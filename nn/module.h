@@ -49,7 +49,7 @@ class Module {
   std::vector<Tensor> parameters() const;
   int64_t parameter_count() const;
 
-  // Names and tensors (the parameters themselves, not copies).
+  // Names and tensors (the parameters and buffers themselves, not copies); a module's buffers follow its parameters.
   TensorMap state_dict() const;
   // Copies values in. Throws one table of missing, unexpected and mis-shaped names, and changes nothing, where the
   // names and shapes are not exactly this module's; likewise, naming the first, where a dtype differs: nothing is
@@ -66,7 +66,7 @@ class Module {
   // in every pass, as before, and what was kept of it stays until one of these calls.
   void prepare_inference(bool on = true);
 
-  // Moves or converts every parameter in place: handles that others hold (an optimizer's) go on to refer to it.
+  // Moves or converts every parameter and buffer in place: handles that others hold (an optimizer's) go on to refer to it.
   // Gradients are dropped.
   void to(Device device);
   void to(DType dtype);
@@ -90,16 +90,21 @@ class Module {
     return reference;
   }
   Tensor& add_parameter(const std::string& name, const Tensor& value, Role role = Role::neutral, int stream_dim = 0);
+  // The same for state that no optimizer trains, as running statistics: it is saved, loaded, moved and converted with
+  // the parameters, and takes no gradient.
+  Tensor& add_buffer(const std::string& name, const Tensor& value);
 
  private:
+  enum class State { parameters, all };
   virtual void prepare_weights(bool) {}  // of this module, not of its children
   void adopt(const std::string& name, std::unique_ptr<Module> child);
-  void collect(const std::string& prefix, std::vector<Parameter>& out) const;
+  void collect(const std::string& prefix, State which, std::vector<Parameter>& out) const;
+  std::vector<Parameter> named_state() const;  // with buffers
   void check_new(const std::string& name) const;
 
   std::string name_;
   bool training_ = true;
-  std::vector<std::unique_ptr<Parameter>> parameters_;
+  std::vector<std::unique_ptr<Parameter>> parameters_, buffers_;
   std::vector<std::unique_ptr<Module>> children_;
 };
 

@@ -1,0 +1,48 @@
+// Norm layers of images [n, ..., channels]: over groups of channels and all places of an example, or over a batch.
+#pragma once
+
+#include "autograd/fused/group_norm.h"
+#include "nn/module.h"
+
+namespace isonorm::nn {
+
+struct GroupNormLayerOptions : GroupNormOptions {
+  bool affine = true;  // a learned gain (ones) and bias (zeros) by channel
+};
+
+// group_norm() with parameters weight and bias [channels]. groups = channels: instance norm and, of kind rms, spatial
+// RMSNorm.
+class GroupNorm : public Module {
+ public:
+  GroupNorm(int64_t groups, int64_t channels, GroupNormLayerOptions options = {});
+  Tensor forward(const Tensor& x) override;
+
+  Tensor weight, bias;
+
+ private:
+  int64_t groups_;
+  GroupNormOptions options_;
+};
+
+struct BatchNormOptions {
+  double eps = 1e-5;
+  double momentum = 0.1;  // the share that a batch has in the running statistics, in [0, 1]
+  bool affine = true;
+};
+
+// Batch norm (Ioffe & Szegedy, 1502.03167) of x [n, ..., channels]. In training by the statistics of the batch, which go
+// into buffers running_mean and running_var [channels] with running = (1 - momentum) running + momentum batch, the
+// variance times n/(n - 1) for n values of a channel (as PyTorch's); otherwise by these buffers, which begin as 0 and 1.
+// Throws in training where a channel has fewer than 2 values, and on another number of channels.
+class BatchNorm : public Module {
+ public:
+  explicit BatchNorm(int64_t channels, BatchNormOptions options = {});
+  Tensor forward(const Tensor& x) override;
+
+  Tensor weight, bias, running_mean, running_var;
+
+ private:
+  BatchNormOptions options_;
+};
+
+}  // namespace isonorm::nn

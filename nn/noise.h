@@ -1,0 +1,18 @@
+// Noise on the input, against overfitting.
+#pragma once
+
+#include "nn/module.h"
+
+namespace isonorm::nn {
+
+// In training adds normal noise with that standard deviation; otherwise passes x on. Throws where it is negative.
+class GaussianNoise : public Module {
+ public:
+  explicit GaussianNoise(double deviation);
+  Tensor forward(const Tensor& x) override;
+
+ private:
+  double deviation_;
+};
+
+}  // namespace isonorm::nn
