@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "core/formulas/hd.h"
+
 namespace isonorm::kernels {
 
 // Images [images, height, width, channels], contiguous. The window of output (image, y, x) has the pixels
@@ -14,9 +16,9 @@ struct WindowShape {
   int64_t out_h, out_w;
   int64_t groups = 1;  // of channels that a convolution keeps apart
 
-  int64_t rows() const { return images * out_h * out_w; }
-  int64_t places() const { return kernel_h * kernel_w; }
-  int64_t depth() const { return places() * (channels / groups); }  // what one group's output sums over
+  ISO_HD int64_t rows() const { return images * out_h * out_w; }
+  ISO_HD int64_t places() const { return kernel_h * kernel_w; }
+  ISO_HD int64_t depth() const { return places() * (channels / groups); }  // what one group's output sums over
 };
 
 }  // namespace isonorm::kernels

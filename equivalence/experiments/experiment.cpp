@@ -81,6 +81,10 @@ constexpr Experiment kExperiments[] = {
      "norm "
      "do.",
      "Zhang and Sennrich, 1910.07467, section 4 and figure 4", recurrent_centre},
+    {"cnn-norms",
+     "A convolutional network whose layers have RMSNorm makes no more errors than one with LayerNorm.",
+     "Zhang and Sennrich, 1910.07467, section 6.4 and table 8", image_norms, /*reads_data=*/true,
+     /*takes_seeds=*/false, /*takes_full=*/true},
     {"zoo",
      "On one task, at a rate at which Pre-LN learns at once, Post-LN needs a warm-up; who else does, and what goes on "
      "inside of each connection, is in the tables.",
