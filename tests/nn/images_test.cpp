@@ -149,6 +149,26 @@ TEST_CASE("noise is there in training alone, with its deviation") {
   CHECK(thrown([] { nn::GaussianNoise(-1); }).find("deviation of -1") != std::string::npos);
 }
 
+TEST_CASE("dropout stands behind both poolings, noise before the first layer") {
+  const Tensor images = randn({2, 16, 16, 1});
+  for (const auto& [noise, dropout] : {std::pair{0.0, 0.0}, {0.1, 0.0}, {0.0, 0.3}}) {
+    nn::ConvPoolCnn model({.image = 16, .channels = 1, .width = 8, .noise = noise, .dropout = dropout});
+    const auto draws = [&] { return default_generator().offset; };
+    const auto before = draws();
+    model(images);
+    // What a random tensor of n numbers takes of the generator is a function of n.
+    auto expected = before;
+    const auto add = [&](Dims shape, bool normal) {
+      Generator g{.seed = 1};
+      normal ? randn(shape, {}, g) : isonorm::dropout(zeros(shape), 0.3, true, g);
+      expected += g.offset;
+    };
+    if (noise > 0) add({2, 16, 16, 1}, true);
+    if (dropout > 0) add({2, 8, 8, 8}, false), add({2, 4, 4, 16}, false);
+    CHECK(draws() == expected);
+  }
+}
+
 TEST_CASE("layers of images have their sizes, and say what does not fit") {
   nn::Sequential net(nn::Conv2d(3, 8, 3, {{.stride = 2, .padding = 1}}), nn::GroupNorm(4, 8), nn::MaxPool2d(2),
                      nn::AvgPool2d({2, 1}));

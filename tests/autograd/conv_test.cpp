@@ -1,0 +1,80 @@
+// What the rows of convolution and pooling do not reach: gradients over several blocks of windows, and ties.
+#include "autograd/ops/conv.h"
+
+#include <cmath>
+#include <random>
+
+#include "autograd/engine.h"
+#include "autograd/ops/pool.h"
+#include "autograd/ops/reduce.h"
+#include "autograd/ops/pointwise.h"
+#include "tests/support/catch.h"
+
+using namespace isonorm;
+
+namespace {
+
+std::vector<double> normal(int64_t n, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> draw;
+  std::vector<double> v(static_cast<size_t>(n));
+  for (double& x : v) x = draw(random);
+  return v;
+}
+
+void check_near(const Tensor& a, const std::vector<long double>& expected, double bound) {
+  const std::vector<double> v = a.to_vector<double>();
+  REQUIRE(v.size() == expected.size());
+  double worst = 0;
+  for (size_t i = 0; i < v.size(); ++i) worst = std::max(worst, std::abs(v[i] - static_cast<double>(expected[i])));
+  CHECK(worst <= bound);
+}
+
+}  // namespace
+
+TEST_CASE("gradients of a convolution are the sums over all windows, in however many blocks these are") {
+  // 3 x 42 x 21 windows of 9 x 24 numbers in f64, 4.6 MB: five blocks, whose borders lie inside of images and of lines.
+  constexpr int64_t n = 3, height = 42, width = 41, in = 24, out = 4, k = 3, stride_w = 2;
+  constexpr int64_t out_h = 42, out_w = 21;
+  for (const int64_t groups : {1, 2}) {
+    const int64_t own = in / groups;
+    const std::vector<double> x = normal(n * height * width * in, 1), w = normal(out * k * k * own, 2),
+                              g = normal(n * out_h * out_w * out, 3);
+    const Tensor tx = require_grad(from_vector(x, {n, height, width, in})),
+                 tw = require_grad(from_vector(w, {out, k, k, own})),
+                 tb = require_grad(from_vector(std::vector<double>(out), {out}));
+    const Tensor y = conv2d(tx, tw, tb, {.stride = {1, stride_w}, .padding = 1, .groups = groups});
+    REQUIRE(y.shape() == Dims{n, out_h, out_w, out});
+    backward(sum(y * from_vector(g, y.shape())));
+    std::vector<long double> dx(x.size()), dw(w.size()), db(out);
+    for (int64_t image = 0; image < n; ++image)
+      for (int64_t oy = 0; oy < out_h; ++oy)
+        for (int64_t ox = 0; ox < out_w; ++ox)
+          for (int64_t o = 0; o < out; ++o) {
+            const long double d = g[((image * out_h + oy) * out_w + ox) * out + o];
+            db[o] += d;
+            for (int64_t i = 0; i < k; ++i)
+              for (int64_t j = 0; j < k; ++j) {
+                const int64_t iy = oy + i - 1, ix = ox * stride_w + j - 1;
+                if (iy < 0 || iy >= height || ix < 0 || ix >= width) continue;
+                for (int64_t c = 0; c < own; ++c) {
+                  const size_t at_x = ((image * height + iy) * width + ix) * in + o / (out / groups) * own + c;
+                  const size_t at_w = ((o * k + i) * k + j) * own + c;
+                  dx[at_x] += d * w[at_w];
+                  dw[at_w] += d * x[at_x];
+                }
+              }
+          }
+    // Sums of up to 36 and of 2,646 products of numbers below 5.
+    check_near(gradient(tx), dx, 36 * 25 * 0x1p-52);
+    check_near(gradient(tw), dw, 2646 * 25 * 0x1p-52);
+    check_near(gradient(tb), db, 2646 * 5 * 0x1p-52);
+  }
+}
+
+TEST_CASE("of equal elements the first one is a window's largest, and takes the gradient") {
+  const Tensor x = require_grad(from_vector(std::vector<double>{3, 3, 1, 3, 3, 2}, {1, 2, 3, 1}));
+  backward(sum(max_pool2d(x, 2, {.stride = Size2{1}})));
+  // Windows {3, 3, 3, 3} and {3, 1, 3, 2}.
+  CHECK(gradient(x).to_vector<double>() == std::vector<double>{1, 1, 0, 0, 0, 0});
+}
