@@ -27,7 +27,8 @@ OPS = [("add_norm_layer", 6400, 512), ("add_norm_rms", 6400, 512), ("layer_norm"
 # Tensors of an op's size that it has to read and write, forward and backward: x and y; the gradient of y, what was kept,
 # the gradient of x. AdamW reads a parameter, its gradient and two moments and writes three of them back.
 PASSES = {"add_norm_layer": 8, "add_norm_rms": 8, "layer_norm": 5, "softmax": 5, "gelu": 5, "cross_entropy": 3, "adamw": 7}
-FUSED = [("mlp", 6400, 128), ("mlp", 2048, 384), ("attention", 128, 50), ("attention", 8, 256)]
+FUSED = [("mlp", 6400, 128), ("mlp", 2048, 384), ("attention", 128, 50), ("attention", 8, 256), ("conv2d", 32, 32),
+         ("conv2d", 16, 96), ("max_pool2d", 32, 96)]
 LIMITS = {"limit": "gemms", "own limit": "products", "registers": "registers"}  # of a step or a forward pass
 WIDTHS = [64, 128, 256, 512, 1024, 2048, 4096, 8192]
 ELEMENTS = 1 << 22  # of a tensor of the bandwidth section: 16 MiB
@@ -201,7 +202,8 @@ def kernels(bench):
               aims={"eager": at_most(0.5), "compile": at_most(0.5)},
               note="Forward and backward to every input; AdamW: one step, in the column compile PyTorch's fused one. Memory: "
                    "memcpy of as many bytes as the op has to read and write."),
-        group("Ops with products", "ms", fused, bench.peers(), note="As above; attention: batch x length, 4 heads of 64."),
+        group("Ops with products", "ms", fused, bench.peers(),
+              note="As above; attention: batch x length, 4 heads of 64. Images of 16 x 16: images x channels."),
         group("Without work", "ns", overhead, ["ours", "eager"],
               note=f"A chain of {CHAIN} additions of one element with a graph, by op; its backward, by node."),
     ]

@@ -34,9 +34,9 @@ Tensor BatchNorm::forward(const Tensor& x) {
   if (!training()) {
     const DType acc = acc_dtype(x.dtype());
     const Tensor unit = rsqrt(cast(running_var, acc) + options_.eps);
-    const Tensor scale = weight.defined() ? cast(weight, acc) * unit : unit;
-    const Tensor y = (cast(x, acc) - cast(running_mean, acc)) * scale;
-    return cast(bias.defined() ? y + cast(bias, acc) : y, x.dtype());
+    const Tensor scale = weight.defined() ? cast(weight, acc) * unit : unit, back = cast(running_mean, acc) * scale;
+    const Tensor shift = bias.defined() ? cast(bias, acc) - back : neg(back);
+    return cast(cast(x, acc) * scale + shift, x.dtype());
   }
   const int64_t n = x.numel() / channels;
   check(n >= 2, "batch_norm: training needs 2 values of a channel at least, input ", x.shape(), " has ", n);
