@@ -56,8 +56,11 @@ void TransformerOptions::initialise(const Module& model) const {
   for (const Parameter& p : model.named_parameters())
     if (p.tensor.rank() == 2 && p.name.find('.') == std::string::npos)
       copy_into(p.tensor, init::normal(p.tensor.shape(), 0, deviation));
-  for (const auto& child : model.children())
-    if (!connection.initialise || !dynamic_cast<const Block*>(child.get())) initialise(*child);
+  for (const auto& child : model.children()) {
+    TransformerOptions of = *this;
+    if (const auto* stack = dynamic_cast<const Blocks*>(child.get())) of.depth = std::ssize(stack->children());
+    if (!connection.initialise || !dynamic_cast<const Block*>(child.get())) of.initialise(*child);
+  }
 }
 
 Mapped tied_head(const Connection& norm, const Tensor& table) {

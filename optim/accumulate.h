@@ -1,4 +1,4 @@
-// Gradient accumulation: one optimizer step for several backward passes, as if their batches had been one.
+// Gradient accumulation: one optimizer step for several backward passes, by the mean of their gradients.
 #pragma once
 
 #include "optim/optimizer.h"
@@ -7,7 +7,7 @@ namespace isonorm::optim {
 
 // backward() adds to the gradients until zero_grad(), so that after n passes they hold n times the mean; the step reads
 // them divided by n, and a limit on their norm sees that mean. Equal to one pass over all examples where the loss is a
-// mean and all batches have the same size.
+// mean over targets of which all batches have as many (cross_entropy() does not count what it ignores).
 //
 //   optim::Accumulator accumulator(opt, 4, 1.0);
 //   for (...) {

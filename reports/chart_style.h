@@ -31,6 +31,7 @@ svg .rms { stroke: var(--rms); stroke-width: 1.6; }
 svg .crms { stroke: var(--crms); stroke-width: 1.6; stroke-dasharray: 7 3; }
 svg .isometric { stroke: var(--isometric); stroke-width: 1.6; stroke-dasharray: 2 3; }
 svg .raw { stroke: var(--reference); stroke-width: 1; }
+svg .reference { stroke: var(--reference); stroke-width: 2.4; }
 svg .other { stroke: var(--ink); stroke-width: 1.6; }
 svg .negative { stroke: var(--negative); stroke-width: 2.4; }
 svg .plain { stroke: var(--plain); stroke-width: 2.4; stroke-dasharray: 6 3; }

@@ -54,7 +54,8 @@ std::map<std::string, Set> allowed_includes() {
                                             {"text", {"lockstep", "grid", "compare"}},
                                             {"certificate", {"lockstep", "probes", "text"}},
                                             {"nets", {}},
-                                            {"experiments", {"lockstep", "grid", "probes", "text", "nets"}}};
+                                            {"timing", {}},
+                                            {"experiments", {"lockstep", "grid", "probes", "text", "nets", "timing"}}};
   for (const auto& [room, others] : rooms) {
     Set& set = allowed["equivalence/" + room] = kBelowEquivalence;
     for (const std::string& other : others) set.insert("equivalence/" + other);

@@ -83,7 +83,8 @@ Verb add_train(CLI::App& app) {
             check_shared_options(*command, o->training);
             if (o->extend && o->checkpoint.empty()) throw UsageError("--extend needs --checkpoint");
             const double gates = o->training.clip_gates;
-            if (gates < 0 || !std::isfinite(gates)) throw UsageError(text("--clip-gates: ", gates, " is below 0"));
+            if (gates < 0 || !std::isfinite(gates))
+              throw UsageError(text("--clip-gates: ", gates, ", expected a finite number of at least 0"));
             if (gates > 0 && !std::string_view(o->training.connection.name).ends_with("gpas"))
               throw UsageError(text("--clip-gates: connections ", o->training.connection.name, " have no gates"));
             check_precision(o->training);

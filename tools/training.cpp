@@ -8,7 +8,6 @@
 #include "core/printed.h"
 #include "core/random.h"
 #include "equivalence/convert/checkpoint_facts.h"
-#include "io/sha256.h"
 #include "tools/ending.h"
 #include "tools/interrupt.h"
 #include "tools/proof_text.h"
@@ -28,7 +27,7 @@ Training::Training(const TrainOptions& o) : o_(o), source_(o.training), status_(
   result_.form = o.form;
   result_.options = o.training;
   result_.manifest = manifest_of(o.training, o.form, o.activations);
-  result_.manifest.data_sha256 = io::sha256_of_files(source_.files());
+  result_.manifest.data_sha256 = source_.sha256();
   result_.manifest.options.emplace_back("init", o.init);
   identity_ = identity(result_.manifest, o.init);
   manual_seed(o.training.seed);

@@ -11,6 +11,7 @@
 #include "data/made_text.h"
 #include "data/pairs.h"
 #include "data/text.h"
+#include "io/sha256.h"
 #include "training/build_model.h"
 #include "training/examples.h"
 
@@ -43,8 +44,9 @@ class Source {
       else
         pairs_.emplace(files()[0], files()[1], o.seed, kHeldOut);
       shape_.vocab = pairs_->vocab();
-      check(pairs_->longest() < o.context, o.data.empty() ? "made pairs" : o.data, ": the longest side of a pair has ", pairs_->longest(),
-            " characters, a context of ", o.context, " has place for ", o.context - 1, " and an end");
+      check(pairs_->longest() < o.context, o.data.empty() ? "made pairs" : o.data, ": the longest side of a pair has ",
+            pairs_->longest(), " characters, a context of ", o.context, " has place for ", o.context - 1,
+            " and an end");
       pair_loader_.emplace(*pairs_, data::PairLoaderOptions{
                                         .rows = o.batch, .length = o.context, .prefetch = ahead(), .device = o.device});
     } else {
@@ -106,6 +108,13 @@ class Source {
     return Examples{b.images, b.labels}.on(options_.device);
   }
 
+  // Of what is in those files, in their order. A text of pairs is told from one whose lines stand in the other file.
+  std::string sha256() const {
+    if (!pairs_) return io::sha256_of_files(files());
+    io::Sha256 all;
+    for (const std::string& file : files()) all.update(io::sha256_of_files({file}));
+    return all.hex();
+  }
   // The files that the batches come from.
   std::vector<std::string> files() const {
     if (images_ && data::Cifar10::is_in(options_.data)) return data::Cifar10::files(options_.data);

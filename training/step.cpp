@@ -1,9 +1,12 @@
 #include "training/step.h"
 
+#include <numeric>
+
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
 #include "autograd/ops/loss.h"
 #include "autograd/ops/pointwise.h"
+#include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "core/kernels/copy.h"
 #include "core/kernels/optimizer.h"
@@ -51,7 +54,13 @@ LimitedGradients limit_gradients(const GradientLimits& limits, const std::vector
 
 namespace {
 
-// The loss of each part, or of the whole; the gradients are those of their mean.
+// How many targets count: all, or of ids those that cross_entropy() does not ignore.
+Tensor counted(const Tensor& targets) {
+  return sum(cast(ne(targets, static_cast<double>(CrossEntropyOptions().ignore_index)), DType::f64));
+}
+
+// What each part, or the whole, adds to the loss; the gradients are those of their sum. A part's mean weighs as much as it has
+// targets that count.
 std::vector<Tensor> losses_of(nn::Module& model, const Objective& loss_of, const Examples& batch, int64_t parts) {
   for (const Tensor& p : model.parameters()) set_gradient(p, {});
   if (parts == 1) {
@@ -61,12 +70,15 @@ std::vector<Tensor> losses_of(nn::Module& model, const Objective& loss_of, const
   }
   const int64_t examples = batch.targets.size(0);
   check(parts >= 1 && examples % parts == 0, "step: ", examples, " examples in ", parts, " parts of equal size");
-  const double share = 1.0 / static_cast<double>(parts);
+  const bool ids = batch.targets.dtype() == DType::i64;
+  const Tensor all = ids ? counted(batch.targets) : Tensor();
   std::vector<Tensor> losses;
   for (int64_t part = 0, size = examples / parts; part < parts; ++part) {
+    const Examples some{narrow(batch.inputs, 0, part * size, size), narrow(batch.targets, 0, part * size, size)};
+    const Tensor mean = loss_of(model, some);
     const Tensor loss =
-        loss_of(model, {narrow(batch.inputs, 0, part * size, size), narrow(batch.targets, 0, part * size, size)});
-    backward(loss * share);
+        ids ? mean * cast(counted(some.targets) / all, mean.dtype()) : mean * (1.0 / static_cast<double>(parts));
+    backward(loss);
     losses.push_back(detach(loss));
   }
   return losses;
@@ -88,18 +100,15 @@ std::vector<double> numbers_of(const std::vector<Tensor>& scalars) {
   return numbers;
 }
 
-double mean_of(const std::vector<double>& losses, size_t parts) {
-  if (parts == 1) return losses.front();
-  double sum = 0;
-  for (size_t i = 0; i < parts; ++i) sum += losses[i] / static_cast<double>(parts);
-  return sum;
+double sum_of(const std::vector<double>& losses, size_t parts) {
+  return std::accumulate(losses.begin(), losses.begin() + static_cast<std::ptrdiff_t>(parts), 0.0);
 }
 
 }  // namespace
 
 double differentiate(nn::Module& model, const Objective& loss, const Examples& batch, int64_t parts) {
   const std::vector<double> losses = numbers_of(losses_of(model, loss, batch, parts));
-  return mean_of(losses, losses.size());
+  return sum_of(losses, losses.size());
 }
 
 Step::Step(nn::Module& model, optim::Optimizer& optimizer, Objective loss, StepOptions options)
@@ -110,7 +119,7 @@ StepResult Step::operator()(const Examples& batch, std::optional<double> lr) {
   const bool replays = options_.captured && optimizer_.device() != kCpu;
   const std::vector<double> numbers = replays ? replayed(batch, lr) : numbers_of(losses_and_norm(batch, lr));
   const auto parts = static_cast<size_t>(options_.accumulate);
-  return {mean_of(numbers, parts), numbers.size() > parts ? std::optional(numbers.back()) : std::nullopt};
+  return {sum_of(numbers, parts), numbers.size() > parts ? std::optional(numbers.back()) : std::nullopt};
 }
 
 std::vector<Tensor> Step::losses_and_norm(const Examples& batch, std::optional<double> lr) {
@@ -193,7 +202,7 @@ std::vector<double> Step::replayed(const Examples& batch, std::optional<double> 
 
 double Step::differentiate(const Examples& batch) {
   const std::vector<double> losses = numbers_of(losses_of_batch(batch));
-  return mean_of(losses, losses.size());
+  return sum_of(losses, losses.size());
 }
 
 std::optional<double> Step::update(std::optional<double> lr) {

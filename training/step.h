@@ -19,8 +19,9 @@ using Objective = std::function<Tensor(nn::Module& model, const Examples& batch)
 // cross_entropy(model(inputs), targets).
 Tensor cross_entropy_of(nn::Module& model, const Examples& batch);
 
-// Clears the gradients of the model; forward, loss, backward, in `parts` of equal size, whose mean the gradients are
-// of. Returns the loss, their mean. Throws where the batch does not divide so.
+// Clears the gradients of the model; forward, loss, backward, in `parts` of equal size. The loss is a mean over targets: of a
+// part's, it weighs as much as it has targets that count (all, or of ids those that cross_entropy() does not ignore), so that
+// loss and gradients are those of the whole batch. Returns the loss. Throws where the batch does not divide so.
 double differentiate(nn::Module& model, const Objective& loss, const Examples& batch, int64_t parts = 1);
 
 // What is done to gradients before an update, in this order; 0: nothing.

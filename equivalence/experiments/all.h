@@ -18,6 +18,9 @@ ExperimentResult paper_curves(const ExperimentOptions& options);
 // one. A verdict on times: no test asks for it.
 ExperimentResult paper_speed(const ExperimentOptions& options);
 
+// E14: times of norms by themselves, beside LayerNorm; `full` takes ten times as long. A verdict on times, too.
+ExperimentResult norm_cost(const ExperimentOptions& options);
+
 // E18: logits and gradients of a ViT and a GPT with random weights in every form (2305.14858, sections 3.1 to 3.3).
 ExperimentResult conversion(const ExperimentOptions& options);
 

@@ -27,7 +27,12 @@ constexpr Experiment kExperiments[] = {
      "one curve, as far as rounding lets two trainings be one.",
      "Jiang et al., Pre-RMSNorm and Pre-CRMSNorm Transformers, 2305.14858, figures 6 and 7", paper_curves,
      /*reads_data=*/false, /*takes_seeds=*/false, /*takes_full=*/true},
-    {"paper-speed", "Pre-RMSNorm takes less time than Pre-LN, in inference and in training, recentring included.",
+    {"norm-cost", "RMSNorm and CRMSNorm take less time than LayerNorm of rows as wide, forward and backward.",
+     "Zhang and Sennrich, 1910.07467, section 4; Jiang et al., 2305.14858, section 4.2", norm_cost,
+     /*reads_data=*/false, /*takes_seeds=*/false, /*takes_full=*/true, /*times=*/true},
+    {"paper-speed",
+     "A Transformer without norms takes less time than Pre-RMSNorm, and that less than Pre-LN, in inference and in "
+     "training, recentring included.",
      "Jiang et al., Pre-RMSNorm and Pre-CRMSNorm Transformers, 2305.14858, tables 3 to 5, figures 4b and 5",
      paper_speed,
      /*reads_data=*/false, /*takes_seeds=*/false, /*takes_full=*/true, /*times=*/true},
@@ -81,8 +86,7 @@ constexpr Experiment kExperiments[] = {
      "norm "
      "do.",
      "Zhang and Sennrich, 1910.07467, section 4 and figure 4", recurrent_centre},
-    {"cnn-norms",
-     "A convolutional network whose layers have RMSNorm makes no more errors than one with LayerNorm.",
+    {"cnn-norms", "A convolutional network whose layers have RMSNorm makes no more errors than one with LayerNorm.",
      "Zhang and Sennrich, 1910.07467, section 6.4 and table 8", image_norms, /*reads_data=*/true,
      /*takes_seeds=*/false, /*takes_full=*/true},
     {"zoo",

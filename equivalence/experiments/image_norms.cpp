@@ -13,7 +13,7 @@
 #include "data/fashion_mnist.h"
 #include "data/zca.h"
 #include "equivalence/experiments/all.h"
-#include "equivalence/experiments/paper_cell.h"
+#include "equivalence/timing/turns.h"
 #include "equivalence/nets/deep_net.h"
 #include "io/sha256.h"
 #include "nn/conv_pool.h"
@@ -125,8 +125,8 @@ ExperimentResult image_norms(const ExperimentOptions& o) {
       .caption =
           text("Fashion-MNIST, the first ", s.tested, " test images, behind ", s.steps, " steps of Adam at 0.003 with ",
                s.batch, " images each, whitened, with noise and dropout; ", s.width, " and ", 2 * s.width,
-               " channels. Times are medians, with quartiles, of the ratio to the step without a norm on the same "
-               "batch; f32, ",
+               " channels. Times are medians of the ratio to the step without a norm on the same "
+               "batch, with their intervals of 99.8 %; f32, ",
                num_threads(), " threads, ", blas.version, " ", blas.core, ", ", o.device,
                ". Published: CIFAR-10 with 96 and 192 channels behind 200 epochs, time of an epoch; which entries its "
                "LayerNorm "
@@ -145,7 +145,7 @@ ExperimentResult image_norms(const ExperimentOptions& o) {
     }
     std::vector<double> ratios;
     for (size_t k = 10; k < t.seconds.size(); ++k) ratios.push_back(t.seconds[k] / all[0]->seconds[k]);
-    const Quartiles q = quartiles(ratios);
+    const Median q = median_of(ratios);
     errors.push_back(t.error(images.test, s.tested, zca, scale)), times.push_back(q.median);
     table.rows.push_back({{m.name},
                           {percent(errors.back()), {}, 100 * errors.back()},

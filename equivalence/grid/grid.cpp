@@ -61,7 +61,7 @@ class Start {
   training::Examples batch(int step) {
     return source_ ? source_->batch(step) : made_examples(options_, kMade, static_cast<uint64_t>(step));
   }
-  std::vector<std::string> files() const { return source_ ? source_->files() : std::vector<std::string>(); }
+  std::string data_sha256() const { return source_ ? source_->sha256() : io::sha256_of_files({}); }
 
  private:
   training::TrainingOptions options_;
@@ -164,7 +164,7 @@ TableResult table(const TableOptions& o, const std::function<bool(const TablePro
   std::deque<Start> starts;
   for (int seed = 1; seed <= o.seeds; ++seed) starts.emplace_back(o, seed);
   result.manifest = manifest_of(result.model);
-  result.manifest.data_sha256 = io::sha256_of_files(starts[0].files());
+  result.manifest.data_sha256 = starts[0].data_sha256();
   for (const Recipe& r : o.columns) result.predicates.push_back(predicates_of(starts[0], r));
   result.visible = visible_of(starts[0]);
   check(result.visible.affine == o.affine, "table: asked for are norms with a learned gain, and those of ",

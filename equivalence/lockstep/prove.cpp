@@ -8,7 +8,6 @@
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/lockstep/lockstep.h"
 #include "equivalence/lockstep/wrong_training.h"
-#include "io/sha256.h"
 #include "optim/schedule.h"
 #include "training/records/held_out.h"
 #include "training/model_file.h"
@@ -27,7 +26,7 @@ class Proof {
     const training::TrainingOptions& o = options.training;
     result_.options = options;
     result_.manifest = manifest_of(options);
-    result_.manifest.data_sha256 = io::sha256_of_files(source_.files());
+    result_.manifest.data_sha256 = source_.sha256();
     manual_seed(o.seed);
     initial_ = build_model(o, source_.shape(), Stream(StreamForm::layer_norm, o.width));
     const int runs = 1 + options.controls + static_cast<int>(options.forms.size()) + (options.against ? 1 : 0);

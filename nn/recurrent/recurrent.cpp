@@ -35,7 +35,7 @@ Tensor Recurrent::run(Cell& cell, const Tensor& x, const Tensor& mask, const std
     std::vector<Tensor> next = cell.step(squeeze(prepared[static_cast<size_t>(t)], 1), state);
     if (padded[static_cast<size_t>(t)]) {
       const Tensor counts = narrow(mask, 1, t, 1);
-      for (size_t part = 0; part < next.size(); ++part) next[part] = state[part] + counts * (next[part] - state[part]);
+      for (size_t part = 0; part < next.size(); ++part) next[part] = where(counts, next[part], state[part]);
     }
     state = std::move(next);
     rows[static_cast<size_t>(t)] = unsqueeze(state[0], 1);
@@ -59,16 +59,26 @@ RecurrentResult Recurrent::operator()(const Tensor& x, const RecurrentInput& inp
   if (input.mask.defined()) {
     check(input.mask.shape() == Dims{x.size(0), x.size(1)}, "recurrent: the mask has shape ", input.mask.shape(),
           ", expected ", Dims{x.size(0), x.size(1)});
+    check(input.mask.dtype() == x.dtype(), "recurrent: the mask is ", input.mask.dtype(), ", the rows ", x.dtype());
     const std::vector<double> counts = cast(detach(input.mask), DType::f64).to_vector<double>();
     for (int64_t b = 0; b < x.size(0); ++b) {
       const auto begin = counts.begin() + b * x.size(1);
       check(std::any_of(begin, begin + x.size(1), [](double c) { return c != 0; }), "recurrent: the mask hides all ",
             x.size(1), " steps of example ", b);
-      for (int64_t t = 0; t < x.size(1); ++t)
-        if (begin[t] != 1) padded[static_cast<size_t>(t)] = true;
+      for (int64_t t = 0; t < x.size(1); ++t) {
+        check(begin[t] == 0 || begin[t] == 1, "recurrent: the mask has ", begin[t], " at step ", t, " of example ", b,
+              ", expected 0 or 1");
+        if (begin[t] == 0) padded[static_cast<size_t>(t)] = true;
+      }
     }
   }
   RecurrentResult result{x, {}};
+  Tensor counts;  // u8
+  if (std::find(padded.begin(), padded.end(), true) != padded.end()) {
+    counts = ne(detach(input.mask), 0);
+    // What is hidden may be anything, NaN too, and takes no part in gradients.
+    result.output = where(unsqueeze(counts, 2), x, zeros({}, x.options()));
+  }
   std::vector<std::vector<Tensor>> last(parts);
   for (size_t i = 0; i < cells_.size(); i += directions) {
     if (i > 0 && training() && options.dropout > 0) result.output = dropout(result.output, options.dropout);
@@ -78,7 +88,7 @@ RecurrentResult Recurrent::operator()(const Tensor& x, const RecurrentInput& inp
       for (size_t part = 0; part < parts; ++part)
         state.push_back(input.state.empty() ? zeros({x.size(0), options.hidden}, x.options())
                                             : select(input.state[part], 0, static_cast<int64_t>(i + k)));
-      sides.push_back(run(*cells_[i + k], result.output, input.mask, padded, k == 1, state));
+      sides.push_back(run(*cells_[i + k], result.output, counts, padded, k == 1, state));
       for (size_t part = 0; part < parts; ++part) last[part].push_back(unsqueeze(state[part], 0));
     }
     result.output = directions == 1 ? sides[0] : cat(sides, -1);

@@ -18,7 +18,7 @@ struct RecurrentInput {
   // [layers * directions, batch, hidden] for each part of the cell's state (GRU h; LSTM h, c); empty: zeros.
   std::vector<Tensor> state = {};
   // [batch, time], 1 where a step counts and 0 where it is padding: there the state stays as it was. Of the rows'
-  // dtype; undefined: all count.
+  // dtype; undefined: all count. What is hidden is not looked at.
   Tensor mask = {};
 };
 
@@ -29,7 +29,7 @@ struct RecurrentResult {
 
 // x [batch, time, inputs] of the parameters' dtype, or of bf16 where they are f32: then states and outputs are of bf16,
 // and parameters are rounded where a product reads them. Throws on sizes that are not positive, p or dropout out of
-// range, an empty sequence, a mask that hides every step of an example, and on shapes and dtypes that do not fit.
+// range, an empty sequence, a mask with other numbers or that hides every step of an example, and on shapes and dtypes that do not fit.
 class Recurrent : public Module {
  public:
   RecurrentResult operator()(const Tensor& x, const RecurrentInput& input = {});
@@ -41,7 +41,7 @@ class Recurrent : public Module {
 
  private:
   // One direction of a layer: its rows [batch, time, hidden], and the state behind them. padded: by step, whether the
-  // mask hides it for some example.
+  // mask, u8, hides it for some example.
   Tensor run(Cell& cell, const Tensor& x, const Tensor& mask, const std::vector<bool>& padded, bool backwards,
              std::vector<Tensor>& state) const;
 

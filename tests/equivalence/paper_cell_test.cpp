@@ -1,5 +1,5 @@
-// What the table of times times: sizes against the published ones, the order, quartiles.
-#include "equivalence/experiments/paper_cell.h"
+// What the table of times times: sizes against the published ones, the order.
+#include "equivalence/timing/paper_cell.h"
 
 #include <set>
 
@@ -42,13 +42,4 @@ TEST_CASE("cells of the paper: each once, the small ones among all") {
   CHECK(std::set(all.begin(), all.end()).size() == all.size());
   CHECK(few.size() == 2 * (6 * 2 + 4));
   for (const std::string& name : few) CHECK(all.count(name) == 1);
-}
-
-TEST_CASE("quartiles lie between the sorted values") {
-  const Quartiles q = quartiles({4, 1, 3, 2});
-  CHECK((q.low == 1.75 && q.median == 2.5 && q.high == 3.25));
-  const Quartiles odd = quartiles({9, 7, 8, 1, 2});
-  CHECK((odd.low == 2 && odd.median == 7 && odd.high == 8));
-  const Quartiles one = quartiles({5});
-  CHECK((one.low == 5 && one.median == 5 && one.high == 5));
 }

@@ -11,6 +11,7 @@
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "io/safetensors.h"
+#include "nn/encoder_decoder.h"
 #include "nn/gpt.h"
 #include "nn/residual/all.h"
 #include "nn/vit.h"
@@ -119,6 +120,18 @@ TEST_CASE("initial weights are drawn from the named distributions") {
   deviations({.initialisation = Initialisation::scaled}, [&](const std::string& name) {
     return table(name) ? std::sqrt(0.4) : writer(name) ? 0.02 / 4 : 0.02;
   });
+  // Of two stacks, each by its own depth.
+  const EncoderDecoder both(
+      {.vocab = 70,
+       .decoder_depth = 8,
+       .transformer = {.width = 64, .depth = 2, .heads = 2, .initialisation = Initialisation::scaled}});
+  for (const Parameter& p : both.named_parameters())
+    if (p.name.ends_with("fc2.weight")) {
+      INFO(p.name);
+      const double wanted = p.name.starts_with("decoder") ? 0.02 / 4 : 0.02 / 2;
+      const double deviation = std::sqrt(mean(square(cast(p.tensor, DType::f64))).item());
+      CHECK(std::abs(deviation / wanted - 1) < 6 / std::sqrt(2 * static_cast<double>(p.tensor.numel())));
+    }
   // DeepNorm's matrices stay its own: Xavier's, times (8 depth)^(-1/4) = 64^(-1/4) but for queries and keys.
   manual_seed(3);
   const Gpt deep(

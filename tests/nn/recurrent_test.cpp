@@ -287,6 +287,31 @@ TEST_CASE("layers of f32 parameters read rows of bf16, and their gradients stay 
   }
 }
 
+TEST_CASE("what a mask hides is not looked at, NaN neither, and takes no gradient") {
+  manual_seed(4);
+  nn::Lstm layer({.inputs = 3, .hidden = 4, .layers = 2, .bidirectional = true, .norm = nn::RecurrentNorm::rms});
+  layer.to(DType::f64);
+  const Tensor mask = from_vector<double>({1, 1, 0, 1, 0, 0}, {2, 3});
+  std::vector<std::vector<double>> seen;
+  for (const double hidden : {0.0, 7.0, std::nan("")}) {
+    Generator g{.seed = 2};
+    std::vector<double> v = randn({2, 3, 3}, {DType::f64}, g).to_vector<double>();
+    for (const int step : {2, 4, 5})
+      for (int i = 0; i < 3; ++i) v[static_cast<size_t>(3 * step + i)] = hidden;
+    const Tensor x = require_grad(from_vector(v, {2, 3, 3}));
+    for (const Tensor& p : layer.parameters()) set_gradient(p, {});
+    const nn::RecurrentResult r = layer(x, {.mask = mask});
+    backward(sum(r.output) + sum(r.state[0]));
+    std::vector<double> all = r.output.to_vector<double>();
+    for (const Tensor& p : layer.parameters())
+      for (const double d : gradient(p).to_vector<double>()) all.push_back(d);
+    for (const double d : gradient(x).to_vector<double>()) all.push_back(d);
+    seen.push_back(std::move(all));
+  }
+  CHECK(seen[1] == seen[0]);
+  CHECK(seen[2] == seen[0]);  // bit by bit, so without NaN
+}
+
 TEST_CASE("bad recurrent input is refused in a line") {
   const auto gru = [](RecurrentOptions o) {
     if (o.inputs == 0) o.inputs = kInputs;
@@ -302,6 +327,10 @@ TEST_CASE("bad recurrent input is refused in a line") {
   CHECK_THROWS_WITH(layer(zeros({2, 0, 3})), "recurrent: rows of shape [2, 0, 3] are an empty sequence");
   CHECK_THROWS_WITH(layer(zeros({2, 2, 3}), {.mask = from_vector<float>({1, 0, 0, 0}, {2, 2})}),
                     "recurrent: the mask hides all 2 steps of example 1");
+  CHECK_THROWS_WITH(layer(zeros({2, 2, 3}), {.mask = from_vector<float>({1, 1, 0.5, 1}, {2, 2})}),
+                    "recurrent: the mask has 0.5 at step 0 of example 1, expected 0 or 1");
+  CHECK_THROWS_WITH(layer(zeros({2, 2, 3}), {.mask = ones({2, 2}, {DType::f64})}),
+                    "recurrent: the mask is f64, the rows f32");
   CHECK_THROWS_WITH(layer(zeros({2, 2, 3}), {.mask = ones({2, 3})}),
                     "recurrent: the mask has shape [2, 3], expected [2, 2]");
   CHECK_THROWS_WITH(layer(zeros({2, 2, 3}), {.state = {zeros({1, 2, 4})}}),

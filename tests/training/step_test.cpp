@@ -98,6 +98,25 @@ TEST_CASE("step: the update is the formula's, under each limit on gradients and 
     }
 }
 
+TEST_CASE("step: in parts a target that is ignored weighs nothing, as in the whole batch") {
+  const auto run = [](int64_t parts) {
+    Generator g{4, 0};
+    nn::Linear model(kIn, 3, {.bias = false});
+    model.to(DType::f64);
+    copy_into(model.weight, randn({3, kIn}, {DType::f64}, g));
+    // Of the parts of two one counts once, one twice and one once; of those of three twice each.
+    const std::vector<int64_t> targets = {0, -100, 2, 1, -100, 1};
+    const Examples batch{randn({6, kIn}, {DType::f64}, g), from_vector(targets, {6})};
+    optim::Sgd sgd(model.parameters(), {.lr = 1});
+    Step step(model, sgd, cross_entropy_of, {.accumulate = parts});
+    const double loss = step(batch, 0.25).loss;
+    Doubles all = model.weight.to_vector<double>();
+    all.push_back(loss);
+    return all;
+  };
+  for (const int64_t parts : {2, 3}) check_close(run(parts), run(1));
+}
+
 TEST_CASE("step: the gates of GPAS have a limit of their own, before that of all") {
   manual_seed(8);
   nn::Gpt model({.vocab = 9,

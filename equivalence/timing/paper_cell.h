@@ -29,10 +29,4 @@ struct PaperCell {
 // In the order in which they grow; `full`: all of the paper's, else those of few examples.
 std::vector<PaperCell> paper_cells(bool full);
 
-// By linear interpolation between the sorted values, of which there is at least one.
-struct Quartiles {
-  double low, median, high;
-};
-Quartiles quartiles(std::vector<double> values);
-
 }  // namespace isonorm::equivalence

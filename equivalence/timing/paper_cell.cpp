@@ -1,6 +1,4 @@
-#include "equivalence/experiments/paper_cell.h"
-
-#include <algorithm>
+#include "equivalence/timing/paper_cell.h"
 
 #include "nn/gpt.h"
 #include "nn/vit.h"
@@ -77,17 +75,6 @@ std::vector<PaperCell> paper_cells(bool full) {
           if (full || (batch == 1 && length == 128)) all.push_back({false, size, training, batch, length});
   }
   return all;
-}
-
-Quartiles quartiles(std::vector<double> v) {
-  std::sort(v.begin(), v.end());
-  const auto at = [&](double share) {
-    const double place = share * static_cast<double>(v.size() - 1);
-    const auto below = static_cast<size_t>(place);
-    const double part = place - static_cast<double>(below);
-    return v[below] + (below + 1 < v.size() ? part * (v[below + 1] - v[below]) : 0);
-  };
-  return {at(0.25), at(0.5), at(0.75)};
 }
 
 }  // namespace isonorm::equivalence

@@ -1,0 +1,49 @@
+#include "equivalence/timing/turns.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+namespace isonorm::equivalence {
+
+Median median_of(std::vector<double> v) {
+  constexpr double kError = 0.001;
+  std::sort(v.begin(), v.end());
+  const size_t n = v.size();
+  // `outside` values of n lie on one side of the true median, or fewer, with probability `at_most`.
+  size_t outside = 0;
+  double term = std::pow(0.5, static_cast<double>(n)), at_most = term;
+  while (at_most <= kError) {
+    term *= static_cast<double>(n - outside) / static_cast<double>(outside + 1);
+    at_most += term;
+    ++outside;
+  }
+  const double middle = (v[(n - 1) / 2] + v[n / 2]) / 2;
+  if (outside == 0) return {-INFINITY, middle, INFINITY};
+  return {v[outside - 1], middle, v[n - outside]};
+}
+
+Turns in_turns(std::span<const std::function<double()>> works, const TurnsOptions& o) {
+  using Clock = std::chrono::steady_clock;
+  const size_t count = works.size();
+  for (const auto& work : works) work();
+  std::vector<std::vector<double>> ratios(count);
+  std::vector<double> first, seconds(count);
+  const auto begin = Clock::now();
+  Turns t;
+  while (t.rounds < o.fewest ||
+         (t.rounds < o.most && std::chrono::duration<double>(Clock::now() - begin).count() < o.seconds)) {
+    for (size_t i = 0; i < count; ++i) {
+      const size_t turn = (i + static_cast<size_t>(t.rounds)) % count;
+      seconds[turn] = works[turn]();
+    }
+    first.push_back(seconds[0]);
+    for (size_t i = 0; i < count; ++i) ratios[i].push_back(seconds[i] / seconds[0]);
+    ++t.rounds;
+  }
+  t.seconds = median_of(first).median;
+  for (auto& r : ratios) t.ratio.push_back(median_of(std::move(r)));
+  return t;
+}
+
+}  // namespace isonorm::equivalence
