@@ -124,7 +124,8 @@ void add_model_options(CLI::App& command, training::TrainingOptions& o) {
   add_own(true);
   command.add_flag_callback(
       "--no-bias", [&o] { o.bias = false; }, "linear maps without biases");
-  CLI::Option* affine = command.add_flag("--affine", o.affine, "norms with learned gain and bias");
+  CLI::Option* affine = command.add_flag_callback(
+      "--affine", [&o] { o.affine = o.norm_bias = true; }, "norms with learned gain and bias");
   command
       .add_flag_callback(
           "--gain", [&o] { o.affine = true, o.norm_bias = false; }, "norms with a learned gain and no bias")

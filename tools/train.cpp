@@ -1,4 +1,5 @@
 // isonorm train: trains one form, saves and resumes a checkpoint, evaluates.
+#include <algorithm>
 #include <cstdio>
 
 #include "core/error.h"
@@ -7,6 +8,7 @@
 #include "tools/proof_text.h"
 #include "tools/training.h"
 #include "tools/verb.h"
+#include "training/model_options.h"
 #include "training/records/training_log.h"
 #include "training/records/training_report.h"
 #include "training/records/training_text.h"
@@ -15,6 +17,33 @@ namespace isonorm::tools {
 namespace {
 
 using namespace equivalence;
+
+// Whose sizes --preset names.
+const training::ModelRow& sized_model() {
+  return **std::ranges::find_if(training::kModels, [](const training::ModelRow* row) { return row->preset; });
+}
+
+// Adds --preset, which sets what the options behind it set anew where they are given: the parser takes them in the order
+// in which they were added.
+void add_preset(CLI::App& command, TrainOptions& o) {
+  const auto take = [&o](const std::string& name) {
+    try {
+      const auto sized = training::ModelOptions::preset(sized_model(), name);
+      training::ModelShape shape;  // of the data, which alone say it
+      sized.give(o.training, shape);
+      o.form = name_of(sized.transformer().stream);
+    } catch (const Error& e) {
+      throw CLI::ValidationError("--preset", e.what());
+    }
+  };
+  command
+      .add_option_function<std::string>(
+          "--preset", take,
+          text(sized_model().name,
+               ": a published size of LLaMA models, 9m to 7b, but for the vocabulary, which is "
+               "that of the data; other options change it"))
+      ->type_name("SIZE");
+}
 
 int run(const TrainOptions& o) {
   std::vector<NamedFile> checkpoints = {{"--checkpoint", o.checkpoint}};
@@ -45,6 +74,7 @@ Verb add_train(CLI::App& app) {
   auto o = std::make_shared<TrainOptions>();
   o->training.steps = 6000;
   o->training.dtype = DType::f32;
+  add_preset(*command, *o);
   command->add_option("--form", o->form, nn::listed(nn::kStreamForms, " or "))
       ->capture_default_str()
       ->check(one_of(nn::kStreamForms));
@@ -81,6 +111,8 @@ Verb add_train(CLI::App& app) {
       "threads, 130 interrupted.");
   return {command, [o, command] {
             check_shared_options(*command, o->training);
+            if (command->count("--preset") > 0 && o->training.model != &sized_model())
+              throw UsageError(text("--preset belongs to --model ", sized_model().name));
             if (o->extend && o->checkpoint.empty()) throw UsageError("--extend needs --checkpoint");
             const double gates = o->training.clip_gates;
             if (gates < 0 || !std::isfinite(gates))

@@ -68,6 +68,11 @@ ModelOptions::ModelOptions(const TrainingOptions& options, const ModelShape& dat
   t.stream = stream.form(), t.storage = stream.storage();
 }
 
+ModelOptions ModelOptions::preset(const ModelRow& row, std::string_view name) {
+  check(row.preset != nullptr, "preset '", name, "': of a ", row.name, " no size is known by name");
+  return ModelOptions(row, row.preset(name));
+}
+
 std::optional<ModelOptions> ModelOptions::of(const nn::Module& module, ModelList models) {
   for (const ModelRow* row : models)
     if (std::any options = row->options_of(module); options.has_value()) return ModelOptions(*row, std::move(options));

@@ -21,6 +21,8 @@ class ModelOptions {
   explicit ModelOptions(const Metadata& description, ModelList models = kModels);
   // The model of a training, on data of this shape, its stream as given.
   ModelOptions(const TrainingOptions& o, const ModelShape& shape, const nn::Stream& stream);
+  // Those of a published size of a model (ModelRow::preset). Throws where there is none of that name.
+  static ModelOptions preset(const ModelRow& row, std::string_view name);
   // Those of a module; none where no row is of its type.
   static std::optional<ModelOptions> of(const nn::Module& module, ModelList models = kModels);
 

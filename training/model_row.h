@@ -40,6 +40,7 @@ struct ModelRow {
 
   // The rest is what row_of() makes of a class; the options are held without their type.
   std::any (*options)() = nullptr;                      // the defaults
+  std::any (*preset)(std::string_view) = nullptr;       // those of a published size; null: none is known by name
   std::any (*options_of)(const nn::Module&) = nullptr;  // empty where the module is of another model
   nn::TransformerOptions& (*transformer)(std::any&) = nullptr;
   void (*visit)(std::any&, TrainingOptions&, ModelShape&, OptionVisitor&) = nullptr;
@@ -55,12 +56,15 @@ constexpr const char* name_of(const ModelRow* m) { return m->name; }
 //                     where `same`, a member of TrainingOptions or ModelShape, is the option of a training or of data
 //   stream_rows(m)    about how many rows of the stream's width its parameters have outside of the blocks. Throws where
 //                     there is no such model
+//   preset(name)      where sizes were published: the options of that one. Throws listing the names on another
 //   enters(name, o)   whether one number added to this parameter is added to the stream as it enters; of several that
 //                     do so to the same rows, one alone
 template <class M> constexpr ModelRow row_of(ModelRow row) {
   using Module = typename M::Module;
   using Options = std::remove_const_t<decltype(Module::options)>;
   row.options = [] { return std::any(Options{}); };
+  if constexpr (requires { M::preset(std::string_view()); })
+    row.preset = [](std::string_view name) { return std::any(M::preset(name)); };
   row.options_of = [](const nn::Module& module) {
     const auto* mine = dynamic_cast<const Module*>(&module);
     return mine ? std::any(mine->options) : std::any();

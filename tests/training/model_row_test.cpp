@@ -156,3 +156,15 @@ TEST_CASE("an optimizer with a row of its own is built; names are those of the t
   CHECK(TrainingOptions().decay() == 0.01);
   CHECK_THROWS_WITH(optimizer("newton"), Contains("'newton'") && Contains("lion") && Contains("muon_shaped"));
 }
+
+TEST_CASE("a published size of a model is the options of a training") {
+  TrainingOptions o;
+  ModelShape shape;
+  ModelOptions::preset(kGpt, "7b").give(o, shape);
+  CHECK((o.model == &kGpt && o.context == 2048 && shape.vocab == 32000));
+  CHECK((o.width == 4096 && o.depth == 32 && o.heads == 32 && o.mlp == 11008));
+  CHECK((o.activation == nn::Activation::swiglu && o.positions == nn::Positions::rotary_halves && o.eps == 1e-6));
+  CHECK((o.affine && !o.norm_bias && !o.bias && !o.tied && o.initialisation == nn::Initialisation::normal));
+  CHECK_THROWS_WITH(ModelOptions::preset(kGpt, "8b"), Contains("no size is called '8b'"));
+  CHECK_THROWS_WITH(ModelOptions::preset(kVit, "7b"), "preset '7b': of a vit no size is known by name");
+}

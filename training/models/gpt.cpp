@@ -14,6 +14,7 @@ struct Gpt {
     auto& [vocab, context, tied, transformer] = m;
     f("vocab", vocab, s.vocab), f("context", context, o.context), f("tied", tied, o.tied);
   }
+  static nn::GptOptions preset(std::string_view name) { return nn::llama_preset(name); }
   static int64_t stream_rows(const nn::GptOptions& m) {
     const int64_t positions = m.transformer.positions == nn::Positions::learned ? m.context : 0;
     return checked_add(m.vocab, positions, "model file: size");
