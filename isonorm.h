@@ -77,6 +77,7 @@
 #include "nn/container.h"
 #include "nn/conv.h"
 #include "nn/conv_pool.h"
+#include "nn/decoding/cache.h"
 #include "nn/dropout.h"
 #include "nn/encoder_decoder.h"
 #include "nn/gpt.h"

@@ -37,18 +37,47 @@ Attention::Attention(const Connection& connection, AttentionOptions o)
   if (o.bias && o.rotary_base == 0) qkv_.mark_blind("bias", inner, inner + options_.kv_heads * o.head_width);
 }
 
-Tensor Attention::operator()(const Tensor& x, const Tensor& mask) {
+// Queries and keys of packed rows [batch, time, (heads + 2 kv_heads) head_width], the first of which is at position `first`.
+Tensor Attention::turned(const Tensor& packed, int64_t first) const {
+  if (options_.rotary_base == 0) return packed;
+  const int64_t turning = options_.heads + options_.kv_heads;
+  const Tensor rows =
+      reshape(packed, {packed.size(0), packed.size(1), turning + options_.kv_heads, options_.head_width});
+  const RotaryOptions o{
+      .base = options_.rotary_base, .heads = turning, .first = first, .halves = options_.rotary_halves};
+  return reshape(rotary(rows, o), packed.shape());
+}
+
+// The heads [batch, 1, heads head_width] of the one row behind those that were seen: heads that share keys are as many
+// queries.
+Tensor Attention::of_next(const Tensor& packed, KeyValues& seen) const {
+  const int64_t batch = packed.size(0), heads = options_.heads, shared = options_.kv_heads, size = options_.head_width;
+  check(packed.size(1) == 1, "attention: ", packed.size(1), " rows behind ", seen.time(),
+        " that were seen, expected 1");
+  const Tensor parts = transpose(reshape(packed, {batch, 1, heads + 2 * shared, size}), 1, 2);
+  seen.append(narrow(parts, 1, heads, shared), narrow(parts, 1, heads + shared, shared));
+  const Tensor queries = reshape(narrow(parts, 1, 0, heads), {batch, shared, heads / shared, size});
+  return reshape(scaled_dot_product_attention(queries, seen.keys, seen.values), {batch, 1, heads * size});
+}
+
+Tensor Attention::operator()(const Tensor& x, const Tensor& mask, KeyValues* seen) {
   const Scope scope(name());
-  Tensor qkv = qkv_(x);
-  if (options_.rotary_base != 0) {
-    const Dims packed = qkv.shape();
-    const int64_t turned = options_.heads + options_.kv_heads;
-    qkv = reshape(qkv, {packed[0], packed[1], turned + options_.kv_heads, options_.head_width});
-    qkv =
-        reshape(rotary(qkv, {.base = options_.rotary_base, .heads = turned, .halves = options_.rotary_halves}), packed);
+  check(!seen || (options_.causal && !mask.defined()),
+        "attention: rows that were seen go with causal attention without a mask");
+  const int64_t before = seen ? seen->time() : 0, shared = options_.kv_heads;
+  const Tensor qkv = turned(qkv_(x), before);
+  Tensor heads;
+  if (before > 0) {
+    heads = of_next(qkv, *seen);
+  } else {
+    heads =
+        packed_attention(qkv, options_.heads, {.causal = options_.causal, .mask = in_dtype(mask, qkv.dtype())}, shared);
+    if (seen) {
+      const Tensor parts =
+          transpose(reshape(qkv, {x.size(0), x.size(1), options_.heads + 2 * shared, options_.head_width}), 1, 2);
+      seen->append(narrow(parts, 1, options_.heads, shared), narrow(parts, 1, options_.heads + shared, shared));
+    }
   }
-  const Tensor heads = packed_attention(
-      qkv, options_.heads, {.causal = options_.causal, .mask = in_dtype(mask, qkv.dtype())}, options_.kv_heads);
   return proj_(inner_norm_ ? (*inner_norm_)(heads) : heads);
 }
 
@@ -68,15 +97,21 @@ CrossAttention::CrossAttention(const Connection& connection, const Connection& e
   if (o.bias) kv_.mark_blind("bias", 0, o.heads * o.head_width);
 }
 
-Tensor CrossAttention::operator()(const Tensor& x, const Tensor& encoded, const Tensor& mask) {
+Tensor CrossAttention::operator()(const Tensor& x, const Tensor& encoded, const Tensor& mask, KeyValues* seen) {
   const Scope scope(name());
   const int64_t batch = x.size(0), heads = options_.heads, size = options_.head_width;
   const auto by_head = [&](const Tensor& rows, int64_t parts) {  // [batch, parts heads, time, size]
     return transpose(reshape(rows, {batch, rows.size(1), parts * heads, size}), 1, 2);
   };
-  const Tensor q = by_head(q_(x), 1), kv = by_head(kv_(encoded), 2);
-  const Tensor y = scaled_dot_product_attention(q, narrow(kv, 1, 0, heads), narrow(kv, 1, heads, heads),
-                                                {.mask = in_dtype(mask, q.dtype())});
+  KeyValues all;
+  KeyValues& of_source = seen ? *seen : all;
+  if (of_source.time() == 0) {
+    const Tensor kv = by_head(kv_(encoded), 2);
+    of_source.append(narrow(kv, 1, 0, heads), narrow(kv, 1, heads, heads));
+  }
+  const Tensor q = by_head(q_(x), 1);
+  const Tensor y =
+      scaled_dot_product_attention(q, of_source.keys, of_source.values, {.mask = in_dtype(mask, q.dtype())});
   return proj_(reshape(transpose(y, 1, 2), {batch, x.size(1), heads * size}));
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "nn/branch.h"
+#include "nn/decoding/cache.h"
 #include "nn/residual/arrangement.h"
 
 namespace isonorm::nn {
@@ -27,11 +28,17 @@ class Attention : public Module {
   Attention(const Connection& connection, AttentionOptions options);
   Tensor forward(const Tensor& x) override { return (*this)(x, {}); }
   // mask: added to the scores, broadcasts to [batch, heads, time, time]; undefined: nothing is hidden.
-  Tensor operator()(const Tensor& x, const Tensor& mask);
+  Tensor operator()(const Tensor& x, const Tensor& mask) { return (*this)(x, mask, nullptr); }
+  // With `seen`, of causal attention without a mask: x are the rows behind those, which it takes up; behind none any number,
+  // else one. The result is to rounding that of all rows at once. Throws where there are more, and with a mask.
+  Tensor operator()(const Tensor& x, const Tensor& mask, KeyValues* seen);
 
   AttentionWeights weights() const;
 
  private:
+  Tensor turned(const Tensor& packed, int64_t first) const;
+  Tensor of_next(const Tensor& packed, KeyValues& seen) const;
+
   AttentionOptions options_;
   Linear& qkv_;
   LayerNorm* inner_norm_;  // null: none
@@ -46,8 +53,8 @@ class Attention : public Module {
 class CrossAttention : public Module {
  public:
   CrossAttention(const Connection& connection, const Connection& encoder, AttentionOptions options);
-  // mask as above, [batch, heads, time, source].
-  Tensor operator()(const Tensor& x, const Tensor& encoded, const Tensor& mask);
+  // mask as above, [batch, heads, time, source]. With `seen`, keys and values are computed where it is empty, and kept.
+  Tensor operator()(const Tensor& x, const Tensor& encoded, const Tensor& mask, KeyValues* seen = nullptr);
 
   AttentionWeights weights() const;
 

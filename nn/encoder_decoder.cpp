@@ -64,11 +64,11 @@ EncoderDecoder::EncoderDecoder(const EncoderDecoderOptions& o)
   options.transformer.initialise(*this);
 }
 
-Tensor EncoderDecoder::entered(Embedding& table, Embedding* positions, const Tensor& ids) {
-  check(ids.rank() == 2 && ids.size(1) > 0 && ids.size(1) <= options.context, "encoder-decoder: ids have shape ",
-        ids.shape(), ", expected [batch, 1 to ", options.context, "]");
+Tensor EncoderDecoder::entered(Embedding& table, Embedding* positions, const Tensor& ids, int64_t first) {
+  check(ids.rank() == 2 && ids.size(1) > 0 && ids.size(1) <= options.context - first,
+        "encoder-decoder: ids have shape ", ids.shape(), ", expected [batch, 1 to ", options.context - first, "]");
   Tensor x = table(ids);
-  if (positions) x = x + positions->first(ids.size(1));
+  if (positions) x = x + positions_from(*positions, first, ids.size(1));
   return cast(x, stream_.precision().stream_dtype(x.dtype()));
 }
 
@@ -88,9 +88,9 @@ Encoded EncoderDecoder::encode(const Tensor& source) {
   return {encoder_norm_.rows(r), mask};
 }
 
-Tensor EncoderDecoder::decode(const Encoded& encoded, const Tensor& target) {
-  Residual r{entered(target_, target_position_, target), {}};
-  decoder_(r, {.encoded = encoded.rows, .encoded_mask = encoded.mask});
+Tensor EncoderDecoder::decode(const Encoded& encoded, const Tensor& target, DecodingCache* cache) {
+  Residual r{entered(target_, target_position_, target, cache ? cache->time() : 0), {}};
+  decoder_(r, {.encoded = encoded.rows, .encoded_mask = encoded.mask, .cache = cache});
   const Tensor x = norm_.rows(r);
   const auto [weight, bias] = head();
   return cast(linear(x, weight, bias), weight.dtype());
@@ -110,6 +110,7 @@ namespace {
 struct Beam {
   std::vector<int64_t> ids;  // behind `begin`
   double score = 0;          // sum of the logarithms of probabilities
+  int64_t parent = 0;        // which of those that were alive it goes on from
 };
 
 double rank_of(const Beam& b, double alpha) {
@@ -125,20 +126,11 @@ std::vector<int64_t> search(EncoderDecoder& model, const Encoded& encoded, const
     if (!best || rank_of(b, o.length_penalty) > rank_of(*best, o.length_penalty)) best = b;
   };
   const Device device = encoded.rows.device();
+  DecodingCache cache;
+  std::vector<int64_t> last = {o.begin}, parents;  // of what is alive: its last id, and which it goes on from
   for (int64_t step = 0; step < o.length && !alive.empty(); ++step) {
-    const auto n = static_cast<int64_t>(alive.size());
-    std::vector<int64_t> ids;
-    for (const Beam& b : alive) {
-      ids.push_back(o.begin);
-      ids.insert(ids.end(), b.ids.begin(), b.ids.end());
-    }
-    const auto for_all = [&](const Tensor& x) {
-      Dims shape = x.shape();
-      shape[0] = n;
-      return expand(x, shape);
-    };
-    const Tensor logits =
-        model.decode({for_all(encoded.rows), for_all(encoded.mask)}, to(from_vector(ids, {n, step + 1}), device));
+    cache.choose(parents);
+    const Tensor logits = model.decode(encoded, to(from_vector(last, {std::ssize(last), 1}), device), &cache);
     const Tensor scores = log_softmax(cast(select(logits, 1, -1), DType::f64), -1);
     const auto [values, at] = topk(scores, std::min(2 * o.beams, scores.size(1)), -1);
     const std::vector<double> value = values.to_vector<double>();
@@ -146,6 +138,7 @@ std::vector<int64_t> search(EncoderDecoder& model, const Encoded& encoded, const
     std::vector<Beam> next;
     for (size_t i = 0; i < id.size(); ++i) {
       Beam b = alive[i / static_cast<size_t>(values.size(1))];
+      b.parent = static_cast<int64_t>(i) / values.size(1);
       b.score += value[i];
       b.ids.push_back(id[i]);
       next.push_back(std::move(b));
@@ -158,6 +151,8 @@ std::vector<int64_t> search(EncoderDecoder& model, const Encoded& encoded, const
       else if (i < o.beams)  // an end that is not among the likeliest has no place
         keep(next[i]), ++ended;
     }
+    last.clear(), parents.clear();
+    for (const Beam& b : alive) last.push_back(b.ids.back()), parents.push_back(b.parent);
     if (ended >= o.beams) break;
     // Scores fall and ranks with them: what lives cannot pass an ended one once its best rank, at full length, is less.
     if (best && !alive.empty()) {

@@ -33,14 +33,17 @@ class EncoderDecoder : public Module {
   Tensor forward(const Tensor& ids) override;
 
   // The two halves. source [batch, time <= context]: throws where a row is nothing but padding (seen on the CPU;
-  // elsewhere such a row gives NaN). target [batch, time <= context] -> logits [batch, time, vocab].
+  // elsewhere such a row gives NaN). target [batch, time <= context] -> logits [batch, time, vocab]. With a cache, target are
+  // the ids behind those that it has seen, one where it has seen some, of the same sources: logits are to rounding those of
+  // all ids at once.
   Encoded encode(const Tensor& source);
-  Tensor decode(const Encoded& encoded, const Tensor& target);
+  Tensor decode(const Encoded& encoded, const Tensor& target, DecodingCache* cache = nullptr);
 
   const EncoderDecoderOptions options;
 
  private:
-  Tensor entered(Embedding& table, Embedding* positions, const Tensor& ids);
+  // first: the position of the first id.
+  Tensor entered(Embedding& table, Embedding* positions, const Tensor& ids, int64_t first = 0);
   Mapped head() const;
 
   Stream stream_;

@@ -39,13 +39,14 @@ Gpt::Gpt(const GptOptions& o)
   options.transformer.initialise(*this);
 }
 
-Tensor Gpt::features(const Tensor& ids) {
-  check(ids.rank() == 2 && ids.size(1) <= options.context, "gpt: ids have shape ", ids.shape(),
-        ", expected [batch, at most ", options.context, "]");
+Tensor Gpt::features(const Tensor& ids, DecodingCache* cache) {
+  const int64_t first = cache ? cache->time() : 0;
+  check(ids.rank() == 2 && ids.size(1) <= options.context - first, "gpt: ids have shape ", ids.shape(),
+        ", expected [batch, at most ", options.context - first, "]");
   Residual r{token_(ids), {}};
-  if (position_) r.stream = r.stream + position_->first(ids.size(1));
+  if (position_) r.stream = r.stream + positions_from(*position_, first, ids.size(1));
   r.stream = cast(r.stream, stream_.precision().stream_dtype(r.stream.dtype()));
-  blocks_(r);
+  blocks_(r, {.cache = cache});
   return norm_.rows(r);
 }
 
@@ -76,10 +77,15 @@ Tensor generate(Gpt& model, const Tensor& prompt, GenerateOptions o, Generator& 
   std::vector<int64_t> ids = prompt.to_vector<int64_t>();
   const size_t context = static_cast<size_t>(model.options.context);
   const Device device = model.parameters().front().device();
+  DecodingCache cache;
   for (int64_t i = 0; i < o.length; ++i) {
-    const size_t seen = std::min(ids.size(), context);
-    const Tensor window = from_span(std::span<const int64_t>(ids).last(seen), {1, static_cast<int64_t>(seen)});
-    Tensor logits = select(select(model(to(window, device)), 1, -1), 0, 0);
+    // A window that moves gives every id another position: there is nothing to go on from.
+    const bool moves = ids.size() > context;
+    const size_t next = moves ? context : ids.size() - static_cast<size_t>(cache.time());
+    const Tensor window = from_span(std::span<const int64_t>(ids).last(next), {1, static_cast<int64_t>(next)});
+    const Tensor rows = model.features(to(window, device), moves ? nullptr : &cache);
+    const auto [weight, bias] = model.head();
+    Tensor logits = cast(linear(select(select(rows, 1, -1), 0, 0), weight, bias), weight.dtype());
     if (o.temperature == 0) {
       ids.push_back(static_cast<int64_t>(argmax(logits).item()));
       continue;

@@ -22,8 +22,9 @@ class Gpt : public Module {
   Tensor forward(const Tensor& ids) override;
 
   // The rows behind the final norm [batch, time, stored width] that the head reads, and what it multiplies them with:
-  // for a loss that never forms the logits (linear_cross_entropy).
-  Tensor features(const Tensor& ids);
+  // for a loss that never forms the logits (linear_cross_entropy). With a cache, ids are those behind the ones that it has
+  // seen, one where it has seen some: the rows are to rounding those of all ids at once.
+  Tensor features(const Tensor& ids, DecodingCache* cache = nullptr);
   Mapped head() const;
 
   const GptOptions options;

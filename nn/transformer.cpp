@@ -4,6 +4,8 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops/copy.h"
+#include "autograd/ops/create.h"
+#include "autograd/ops/shape.h"
 #include "core/view.h"
 #include "nn/init.h"
 
@@ -24,6 +26,7 @@ TransformerOptions TransformerOptions::complete() const {
         " of keys and values");
   check(o.depth > 0 || !o.connection.bare_entry, "transformer: depth 0 with connections ", o.connection.name,
         ", whose blocks alone have the norms");
+  check(!o.scaled_gains || o.affine, "transformer: gains are to begin at 1/sqrt(l), and the norms have none");
   check(!rotates(o.positions) || o.rotary_base > 0, "transformer: rotary base ", o.rotary_base, " is not positive");
   check(o.precision.stream == Precision::full || o.precision.products == Precision::bf16,
         "transformer: the stream's precision is ", name_of(o.precision.stream), ", that of products ",
@@ -69,6 +72,11 @@ Mapped tied_head(const Connection& norm, const Tensor& table) {
   return norm.folded(table, {});
 }
 
+Tensor positions_from(Embedding& table, int64_t first, int64_t n) {
+  const Tensor rows = table.first(first + n);
+  return first == 0 ? rows : narrow(rows, 0, first, n);
+}
+
 void check_tied_head(const char* who, const Connection& norm, const TransformerOptions& o) {
   const bool shown = !norm.parameters().empty() || o.connection.bare_entry;
   check(!shown || o.storage == StreamStorage::raw || !norm.stream().centres(), who,
@@ -103,6 +111,11 @@ Block::Block(const TransformerOptions& o, const BlockPlace& place, const Connect
                                    .branch = o.branch,
                                    .inner_norm = o.inner_norm()}))) {
   if (o.connection.initialise) o.connection.initialise(weights(), place);
+  if (!o.scaled_gains) return;
+  const NoGrad no_grad;
+  for (const Connection* c : {&norm1_, cross_norm_, &norm2_})
+    if (const auto* norm = dynamic_cast<const StreamNorm*>(c))
+      copy_into(norm->weight, full(norm->weight.shape(), 1 / std::sqrt(static_cast<double>(place.index + 1))));
 }
 
 BlockWeights Block::weights() const {
@@ -112,10 +125,12 @@ BlockWeights Block::weights() const {
   return w;
 }
 
-void Block::operator()(Residual& r, const Attended& attended) {
+void Block::operator()(Residual& r, const Attended& attended, BlockCache* cache) {
   Scope scope(name());
-  norm1_.join(r, attn_(norm1_.rows(r), attended.mask));
-  if (cross_) cross_norm_->join(r, (*cross_)(cross_norm_->rows(r), attended.encoded, attended.encoded_mask));
+  norm1_.join(r, attn_(norm1_.rows(r), attended.mask, cache ? &cache->own : nullptr));
+  if (cross_)
+    cross_norm_->join(
+        r, (*cross_)(cross_norm_->rows(r), attended.encoded, attended.encoded_mask, cache ? &cache->encoded : nullptr));
   norm2_.join(r, mlp_(norm2_.rows(r)));
 }
 
@@ -130,7 +145,8 @@ Blocks::Blocks(const Stream& stream, const TransformerOptions& o, Stack stack, i
 
 void Blocks::operator()(Residual& r, const Attended& attended) {
   Scope scope(name());
-  for (Block* b : *this) (*b)(r, attended);
+  size_t i = 0;
+  for (Block* b : *this) (*b)(r, attended, attended.cache ? &attended.cache->of(i++) : nullptr);
 }
 
 }  // namespace isonorm::nn

@@ -37,6 +37,7 @@ struct TransformerOptions {
   bool causal = false;
   bool affine = false;        // learned gain and bias in the norms
   bool norm_bias = true;      // false: of affine norms the gain alone
+  bool scaled_gains = false;  // gains of what the branches of block l = 1, 2, ... read begin at 1/sqrt(l), not at 1
   bool bias = true;           // biases in the linear maps
   double eps = 1e-5;          // of every norm
   bool final_norm = true;     // false: the head reads the bare stream, which breaks the equivalence of the forms;
@@ -75,10 +76,14 @@ struct TransformerOptions {
 Mapped tied_head(const Connection& norm, const Tensor& table);
 void check_tied_head(const char* who, const Connection& norm, const TransformerOptions& options);
 
+// Rows first, first + 1, ... of a table of positions, for n ids the first of which is at position `first`.
+Tensor positions_from(Embedding& table, int64_t first, int64_t n);
+
 // What attention sees beside the rows. Masks are added to the scores; undefined ones hide nothing.
 struct Attended {
   Tensor mask = {};                        // broadcasts to [batch, heads, time, time]
   Tensor encoded = {}, encoded_mask = {};  // of a decoder: the encoder's rows, [batch, heads, time, source]
+  DecodingCache* cache = nullptr;          // of a causal stack: the rows are those behind the ones that it has seen
 };
 
 // Attention, then the MLP, each on its connection: x <- x + attention(norm1(x)); x <- x + mlp(norm2(x)) in pre_ln; in a
@@ -88,7 +93,8 @@ class Block : public Module {
  public:
   Block(const Stream& stream, const TransformerOptions& options, const BlockPlace& place = {},
         const Connection* encoder = nullptr);
-  void operator()(Residual& r, const Attended& attended = {});
+  // cache: this block's of attended.cache, or null.
+  void operator()(Residual& r, const Attended& attended = {}, BlockCache* cache = nullptr);
 
  private:
   Block(const TransformerOptions& options, const BlockPlace& place, const Connection* encoder,

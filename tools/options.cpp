@@ -130,6 +130,8 @@ void add_model_options(CLI::App& command, training::TrainingOptions& o) {
       .add_flag_callback(
           "--gain", [&o] { o.affine = true, o.norm_bias = false; }, "norms with a learned gain and no bias")
       ->excludes(affine);
+  command.add_flag("--scaled-gains", o.scaled_gains,
+                   "with --gain or --affine: gains of the norms of block l begin at 1/sqrt(l)");
   add_choice(command, "--initialisation", o.initialisation,
              {nn::Initialisation::by_layer, nn::Initialisation::normal, nn::Initialisation::scaled},
              "of matrices and tables: each layer's own; N(0, 0.02^2), tables N(0, 2/5); the same with less where "
@@ -237,6 +239,7 @@ void check_shared_options(const CLI::App& command, const training::TrainingOptio
   require(o.decay() >= 0 && std::isfinite(o.decay()), "--weight-decay", o.decay(), "a number from 0 on");
   require(o.clip >= 0 && std::isfinite(o.clip), "--clip", o.clip, "a number from 0 on");
   require(o.eps > 0 && std::isfinite(o.eps), "--eps", o.eps, "a number above 0");
+  if (o.scaled_gains && !o.affine) throw UsageError("--scaled-gains needs --gain or --affine");
   check_threads(command, o.threads);
   check_device(o.device);
   require_positive("--steps", o.step_count());

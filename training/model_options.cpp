@@ -32,7 +32,8 @@ const ModelRow& row_of_kind(const Metadata& description, ModelList models) {
 // f(option of a training, the same of its Transformer).
 template <class T, class F> void visit_shared(T& o, nn::TransformerOptions& t, F&& f) {
   f(o.width, t.width), f(o.depth, t.depth), f(o.heads, t.heads), f(o.head_width, t.head_width), f(o.mlp, t.mlp_width);
-  f(o.kv_heads, t.kv_heads), f(o.norm_bias, t.norm_bias), f(o.initialisation, t.initialisation);
+  f(o.kv_heads, t.kv_heads), f(o.norm_bias, t.norm_bias), f(o.scaled_gains, t.scaled_gains),
+      f(o.initialisation, t.initialisation);
   f(o.activation, t.activation), f(o.positions, t.positions), f(o.affine, t.affine), f(o.bias, t.bias);
   f(o.eps, t.eps), f(o.final_norm, t.final_norm), f(o.branch, t.branch), f(o.connection, t.connection),
       f(o.precision, t.precision);

@@ -56,6 +56,7 @@ struct TrainingOptions {
   int64_t context = 64;                     // gpt: length of a training row in characters
   bool affine = false;                      // norms with learned gain and bias
   bool norm_bias = true;                    // false: of affine norms the gain alone
+  bool scaled_gains = false;                // gains of block l begin at 1/sqrt(l)
   int64_t head_width = 0;                   // 0: width / heads
   int64_t kv_heads = 0;                     // heads of keys and values; 0: heads
   nn::Activation activation = nn::Activation::gelu;

@@ -1,6 +1,7 @@
 #include "autograd/ops/rotary.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "autograd/node.h"
@@ -48,12 +49,23 @@ Tensor rotary(const Tensor& x, RotaryOptions o) {
   check(size % 2 == 0, "rotary: heads of size ", size, " in ", x.shape(), " do not divide into pairs");
   check(o.heads >= 0 && o.heads <= heads, "rotary: ", o.heads, " heads of ", x.shape(), " are to be rotated");
   check(o.base > 0, "rotary: base ", o.base, " is not positive");
+  constexpr int64_t kLast = int64_t{1} << 32;
+  check(o.first >= 0 && o.first <= kLast - time, "rotary: the first position is ", o.first, ", expected 0 to ",
+        kLast - time);
   const Tensor input = detached::contiguous(x);
   Tensor y = empty_like(input);
-  const std::vector<Tensor> table = angles(time, size / 2, o.base, {acc_dtype(x.dtype()), x.device()});
-  const Tensor &cosine = table[0], &sine = table[1];
-  const kernels::RotaryShape shape{
-      x.numel() / std::max<int64_t>(1, time * heads * size), time, heads, size, o.heads ? o.heads : heads, false, o.halves};
+  // Of rows that come one by one the angles are kept, in lengths of powers of two.
+  const int64_t rows = o.first == 0 ? time : static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(o.first + time)));
+  const std::vector<Tensor> table = angles(rows, size / 2, o.base, {acc_dtype(x.dtype()), x.device()});
+  const Tensor cosine = detached::narrow(table[0], 0, o.first, time),
+               sine = detached::narrow(table[1], 0, o.first, time);
+  const kernels::RotaryShape shape{x.numel() / std::max<int64_t>(1, time * heads * size),
+                                   time,
+                                   heads,
+                                   size,
+                                   o.heads ? o.heads : heads,
+                                   false,
+                                   o.halves};
   kernels::rotary.on(x.device(), shape, y, input, cosine, sine);
   if (Node* n = track("rotary", {&y}, {&x}))
     n->backward = [shape, cosine = save(cosine), sine = save(sine)](Flow& g) {

@@ -36,7 +36,7 @@ bool convertible(const TensorMap& state, const Layout& layout) {
 std::string different_options(const Metadata& a, const Metadata& b, bool forms_too) {
   // What acts in training alone, and in what the function is computed: here f64.
   std::set<std::string> free = {"model.dropout", "model.stochastic_depth", "model.precision", "model.stream_precision",
-                                "model.initialisation"};
+                                "model.initialisation", "model.scaled_gains"};
   if (!forms_too)
     free.insert({"model.stream", "model.storage", "model.affine", "model.norm_bias", "model.bias", "model.tied",
                  "model.layer_scale", "model.recentring", "model.centre_readers"});

@@ -70,7 +70,7 @@ training::ModelOptions converted_options(training::ModelOptions o, StreamForm to
   t.stream = to;
   t.storage = to == StreamForm::layer_norm ? StreamStorage::raw : StreamStorage::mapped;
   t.bias = t.bias || (t.affine && t.norm_bias);  // the norms' biases become biases of the readers
-  t.affine = t.centre_readers = false;
+  t.affine = t.centre_readers = t.scaled_gains = false;
   t.norm_bias = true;  // without meaning now
   t.branch = {.stochastic_depth = t.branch.stochastic_depth};
   o.untie();

@@ -1,6 +1,8 @@
 // ResiDual (Xie et al., 2304.14802, section 3.1): a Post-LN stream, x <- LayerNorm(x + branch(x)), and beside it the sum
 // d <- d + branch(x) of the embeddings and all branches, which no norm meets but the last: the head reads x +
-// LayerNorm(d), with eps 1e-7.
+// LayerNorm(d), with eps 1e-7. The paper's code adds s branch(x) to s times the embeddings, s = 1 but for s = 0.05 in deep
+// models of fp16, whose range d would leave. Here s = 1: LayerNorm(s d) with eps is LayerNorm(d) with eps/s^2, and no dtype
+// here has fp16's range.
 #pragma once
 
 #include "nn/residual/post_norm.h"

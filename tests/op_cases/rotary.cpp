@@ -23,7 +23,7 @@ Array turned(const Array& x, const RotaryOptions& o) {
     const long double frequency =
         std::pow(static_cast<long double>(o.base), -2 * static_cast<long double>(pair) / size);
     const std::complex<long double> z =
-        std::complex<long double>(x.at(first), x.at(second)) * std::polar(1.0L, at[rank - 3] * frequency);
+        std::complex<long double>(x.at(first), x.at(second)) * std::polar(1.0L, (o.first + at[rank - 3]) * frequency);
     return static_cast<double>(is_second ? z.imag() : z.real());
   });
 }
@@ -39,9 +39,11 @@ std::vector<OpCase> rotary_cases() {
   Draw draw(op.name);
   const auto add = [&](const Dims& shape, const RotaryOptions& o) -> Sample& {
     Sample& s = op.add(
-        text("base ", o.base, o.heads ? text(" heads ", o.heads) : "", o.halves ? " halves" : ""), {draw.normal(shape)},
-        [=](const Tensors& t) { return rotary(t[0], o); }, [=](const Arrays& a) { return turned(a[0], o); });
-    const auto time = static_cast<double>(shape[shape.rank - 3]);
+        text("base ", o.base, o.heads ? text(" heads ", o.heads) : "", o.first ? text(" from ", o.first) : "",
+             o.halves ? " halves" : ""),
+        {draw.normal(shape)}, [=](const Tensors& t) { return rotary(t[0], o); },
+        [=](const Arrays& a) { return turned(a[0], o); });
+    const auto time = static_cast<double>(o.first + shape[shape.rank - 3]);
     s.length = time * time;  // an angle of up to `time` is off by its own rounding, so by time eps
     return s;
   };
@@ -51,14 +53,18 @@ std::vector<OpCase> rotary_cases() {
       add(shape, {.base = base});
       add(shape, {.base = base, .heads = 1});
       add(shape, {.base = base, .heads = 1, .halves = true});
+      add(shape, {.base = base, .heads = 1, .first = 6});
     }
   add({3, 65, 6, 32}, {.halves = true}).large = true;
   add({3, 65, 6, 32}, {}).large = true;
   add({3, 65, 6, 32}, {.heads = 4}).large = true;
+  add({3, 65, 6, 32}, {.first = 3, .halves = true}).large = true;
   op.refuse({"[2, 4]"}, [] { rotary(reals({2, 4})); });
   op.refuse({"size 3", "[5, 2, 3]"}, [] { rotary(reals({5, 2, 3})); });
   op.refuse({"3 heads", "[5, 2, 4]"}, [] { rotary(reals({5, 2, 4}), {.heads = 3}); });
   op.refuse({"-1"}, [] { rotary(reals({5, 2, 4}), {.base = -1}); });
+  op.refuse({"first position is -1"}, [] { rotary(reals({5, 2, 4}), {.first = -1}); });
+  op.refuse({"first position is 4294967292", "4294967291"}, [] { rotary(reals({5, 2, 4}), {.first = 4294967292}); });
   op.refuse({"i64"}, [] { rotary(integers({5, 2, 4})); });
   return {op};
 }

@@ -1,4 +1,4 @@
-// train --preset: the model is the published one, other options change it, and its checkpoint needs no preset.
+// train --preset and --scaled-gains: the model is the published one, other options change it, its checkpoint needs no preset.
 #include <algorithm>
 
 #include "io/checkpoint.h"
@@ -90,4 +90,23 @@ TEST_CASE("train --preset: a name that is no size, and a model without sizes, ar
   const ChildResult images = run_child({"train", "--preset", "9m", "--model", "vit"});
   CHECK(images.code == 2);
   CHECK(images.err.starts_with("isonorm train: --preset belongs to --model gpt"));
+}
+
+TEST_CASE("train --scaled-gains: kept by the checkpoint, and refused without gains") {
+  const Folder f;
+  const std::string c = f.file("c");
+  const auto small_gains = [&](std::vector<std::string> more) {
+    more.insert(more.end(), {"--steps", "2", "-q", "--checkpoint", c});
+    return run_child(small(f, "train", more));
+  };
+  REQUIRE(small_gains({"--gain", "--scaled-gains"}).code == 0);
+  CHECK(model_of(c).at("model.scaled_gains") == "true");
+  CHECK(load_checkpoint(c).values.at("scaled-gains") == "true");
+  CHECK(small_gains({"--gain", "--scaled-gains"}).code == 0);
+  const ChildResult other = small_gains({"--gain"});
+  CHECK(other.code == 3);
+  CHECK(other.err == "isonorm train: " + c + ": was trained with --scaled-gains true, asked for is false\n");
+  const ChildResult none = small_gains({"--scaled-gains"});
+  CHECK(none.code == 2);
+  CHECK(none.err.starts_with("isonorm train: --scaled-gains needs --gain or --affine"));
 }

@@ -89,6 +89,7 @@ OptionList option_list(const TrainingOptions& o) {
   where(o.branch.stochastic_depth > 0, "stochastic-depth", text(o.branch.stochastic_depth));
   where(o.branch.layer_scale > 0, "layer-scale", text(o.branch.layer_scale));
   where(o.affine && !o.norm_bias, "gain", "true");
+  where(o.scaled_gains, "scaled-gains", "true");
   where(o.kv_heads > 0 && o.kv_heads != o.heads, "kv-heads", text(o.kv_heads));
   where(o.initialisation != nn::Initialisation::by_layer, "initialisation", name_of(o.initialisation));
   where(o.schedule != optim::Decay::cosine, "schedule", name_of(o.schedule));

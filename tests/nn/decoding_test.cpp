@@ -1,0 +1,214 @@
+// Decoding with keys and values that are kept: the same logits as all rows at once give, the same search, the same
+// continuation.
+#include "nn/decoding/cache.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "autograd/grad_mode.h"
+#include "autograd/ops/copy.h"
+#include "autograd/ops/create.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/random.h"
+#include "autograd/ops/reduce.h"
+#include "autograd/ops/shape.h"
+#include "autograd/ops/softmax.h"
+#include "core/view.h"
+#include "nn/encoder_decoder.h"
+#include "nn/gpt.h"
+#include "nn/residual/all.h"
+#include "tests/support/catch.h"
+#include "tests/support/compare.h"
+
+using namespace isonorm;
+using namespace isonorm::nn;
+using Catch::Matchers::Contains;
+
+namespace {
+
+// Some 60 sums of at most 12 terms in turn; norms of a few numbers enlarge rounding, by 100 at most.
+const double kRounding = 60 * std::sqrt(12) * 100 * 0x1p-52;
+
+template <class M> void draw(M& model, uint64_t seed, double size = 0.4) {
+  model.to(DType::f64);
+  model.eval();
+  manual_seed(seed);
+  for (const Tensor& p : model.parameters()) copy_into(detach(p), randn(p.shape(), {DType::f64}) * size + 0.1);
+}
+
+TransformerOptions transformer(const Arrangement& a) {
+  return {.width = 8, .depth = 4, .heads = 4, .mlp_width = 10, .affine = true, .connection = a};
+}
+
+}  // namespace
+
+TEST_CASE("decoding: a GPT's rows, a prompt and then one at a time, are those of all at once") {
+  const NoGrad no_grad;
+  constexpr int64_t kContext = 9, kPrompt = 3;
+  for (const Arrangement& a : kArrangements)
+    for (const Positions positions : {Positions::learned, Positions::rotary, Positions::rotary_halves, Positions::none})
+      for (const int64_t kv_heads : {4, 2, 1}) {
+        INFO(a.name << ", " << name_of(positions) << ", " << kv_heads);
+        TransformerOptions t = transformer(a);
+        t.positions = positions, t.kv_heads = kv_heads;
+        Gpt model({.vocab = 7, .context = kContext, .transformer = t});
+        draw(model, 3);
+        const Tensor ids = randint(0, 7, {2, kContext}), expected = model.features(ids);
+        DecodingCache cache;
+        check_close(model.features(narrow(ids, 1, 0, kPrompt), &cache), narrow(expected, 1, 0, kPrompt), kRounding);
+        for (int64_t i = kPrompt; i < kContext; ++i) {
+          CHECK(cache.time() == i);
+          check_close(model.features(narrow(ids, 1, i, 1), &cache), narrow(expected, 1, i, 1), kRounding);
+        }
+        CHECK_THROWS_WITH(model.features(narrow(ids, 1, 0, 1), &cache),
+                          Contains("ids have shape [2, 1], expected [batch, at most 0]"));
+      }
+}
+
+TEST_CASE("decoding: an encoder-decoder's rows one at a time are those of all at once, in every form") {
+  const NoGrad no_grad;
+  for (const Arrangement& a : kArrangements)
+    for (const StreamForm form : {StreamForm::layer_norm, StreamForm::rms_norm, StreamForm::crms_norm}) {
+      INFO(a.name << ", " << name_of(form));
+      EncoderDecoderOptions o{.vocab = 9, .context = 6, .decoder_depth = 5, .transformer = transformer(a)};
+      o.transformer.stream = form, o.transformer.affine = false;
+      EncoderDecoder model(o);
+      draw(model, 4);
+      const Tensor source = from_vector<int64_t>({3, 4, 1, 0, 0, 5, 2, 6, 1, 7}, {2, 5}), ids = randint(1, 9, {2, 6});
+      const Encoded encoded = model.encode(source);
+      const Tensor expected = model.decode(encoded, ids);
+      DecodingCache cache;
+      for (int64_t i = 0; i < 6; ++i)
+        check_close(model.decode(encoded, narrow(ids, 1, i, 1), &cache), narrow(expected, 1, i, 1), kRounding);
+    }
+}
+
+TEST_CASE("decoding: rows of the batch are chosen, twice or not at all") {
+  const NoGrad no_grad;
+  EncoderDecoder model({.vocab = 9, .context = 6, .transformer = transformer(kPreLn)});
+  draw(model, 5);
+  const Tensor source = from_vector<int64_t>({3, 4, 1, 5, 2, 6}, {3, 2}), ids = randint(1, 9, {3, 4}),
+               next = randint(1, 9, {4, 1});
+  const Encoded encoded = model.encode(source);
+  const std::vector<int64_t> rows = {2, 0, 0, 2};
+  const auto chosen = [&](const Tensor& x) {
+    std::vector<Tensor> parts;
+    for (int64_t row : rows) parts.push_back(narrow(x, 0, row, 1));
+    return cat(parts, 0);
+  };
+  DecodingCache cache;
+  cache.choose(rows);  // nothing was seen: nothing to choose
+  model.decode(encoded, ids, &cache);
+  cache.choose(rows);
+  const Tensor found = model.decode({chosen(encoded.rows), chosen(encoded.mask)}, next, &cache),
+               all = model.decode({chosen(encoded.rows), chosen(encoded.mask)}, cat({chosen(ids), next}, 1));
+  check_close(found, narrow(all, 1, 4, 1), kRounding);
+}
+
+namespace {
+
+// Beam search that decodes every prefix anew, the ids behind `begin` without `end`.
+std::vector<int64_t> searched(EncoderDecoder& model, const Tensor& source, const DecodeOptions& o) {
+  struct Prefix {
+    std::vector<int64_t> ids;
+    double score;
+    double rank(double alpha) const { return score / std::pow((5 + static_cast<double>(ids.size() - 1)) / 6, alpha); }
+  };
+  const Encoded encoded = model.encode(source);
+  std::vector<Prefix> alive = {{{o.begin}, 0}}, ended;
+  const auto likelier = [](const Prefix& a, const Prefix& b) { return a.score > b.score; };
+  for (int64_t step = 0; step < o.length && !alive.empty() && std::ssize(ended) < o.beams; ++step) {
+    std::vector<Prefix> next;
+    for (const Prefix& p : alive) {
+      const Tensor logits = model.decode(encoded, from_vector(p.ids, {1, std::ssize(p.ids)}));
+      const std::vector<double> scores = log_softmax(select(select(logits, 1, -1), 0, 0), -1).to_vector<double>();
+      for (size_t id = 0; id < scores.size(); ++id) {
+        next.push_back({p.ids, p.score + scores[id]});
+        next.back().ids.push_back(static_cast<int64_t>(id));
+      }
+    }
+    std::stable_sort(next.begin(), next.end(), likelier);
+    alive.clear();
+    for (int64_t i = 0; i < std::ssize(next) && std::ssize(alive) < o.beams; ++i) {
+      const bool end = next[i].ids.back() == o.end;
+      if (!end) alive.push_back(next[i]);
+      if (end && i < o.beams) ended.push_back(next[i]);
+    }
+  }
+  std::vector<Prefix>& all = ended.empty() ? alive : ended;
+  std::vector<int64_t> best = std::max_element(all.begin(), all.end(), [&](const Prefix& a, const Prefix& b) {
+                                return a.rank(o.length_penalty) < b.rank(o.length_penalty);
+                              })->ids;
+  best.erase(best.begin());
+  if (!best.empty() && best.back() == o.end) best.pop_back();
+  return best;
+}
+
+}  // namespace
+
+TEST_CASE("decoding: translate finds what a search that decodes every prefix anew finds") {
+  size_t longest = 0;
+  int differ = 0;
+  for (const Arrangement& a : {kPreLn, kPostLn, kResiDual, kSandwichGpas}) {
+    EncoderDecoder model({.vocab = 11, .context = 12, .transformer = transformer(a)});
+    for (uint64_t seed = 1; seed <= 3; ++seed) {
+      draw(model, seed, 0.8);
+      const NoGrad no_grad;
+      const Tensor sources = randint(1, 11, {2, 5});
+      std::vector<std::vector<int64_t>> by_beams;
+      for (const int64_t beams : {1, 2, 4}) {
+        INFO(a.name << ", seed " << seed << ", " << beams << " beams");
+        const DecodeOptions o{.length = 12, .beams = beams};
+        const std::vector<std::vector<int64_t>> found = translate(model, sources, o);
+        for (int64_t i = 0; i < 2; ++i) {
+          CHECK(found[i] == searched(model, narrow(sources, 0, i, 1), o));
+          longest = std::max(longest, found[i].size());
+        }
+        by_beams.push_back(found[0]);
+      }
+      differ += by_beams[0] != by_beams[2];
+    }
+  }
+  CHECK(longest > 4);  // prefixes that are worth keeping
+  CHECK(differ > 1);   // searches whose beams change places
+}
+
+TEST_CASE("decoding: generate goes on as the whole window's logits say, over the context's end") {
+  for (const Positions positions : {Positions::learned, Positions::rotary}) {
+    TransformerOptions t = transformer(kPreLn);
+    t.positions = positions;
+    Gpt model({.vocab = 7, .context = 6, .transformer = t});
+    for (uint64_t seed = 1; seed <= 5; ++seed) {
+      draw(model, seed, 0.8);
+      Generator g{seed, 0};
+      const std::vector<int64_t> ids =
+          generate(model, from_vector<int64_t>({3, 1}, {2}), {.length = 9, .temperature = 0}, g).to_vector<int64_t>();
+      REQUIRE(ids.size() == 11);
+      const NoGrad no_grad;
+      for (size_t i = 2; i < ids.size(); ++i) {
+        const size_t from = i > 6 ? i - 6 : 0;
+        const Tensor window = from_vector<int64_t>(
+            {ids.begin() + static_cast<std::ptrdiff_t>(from), ids.begin() + static_cast<std::ptrdiff_t>(i)},
+            {1, static_cast<int64_t>(i - from)});
+        INFO(name_of(positions) << ", seed " << seed << ", id " << i);
+        CHECK(ids[i] == static_cast<int64_t>(argmax(select(select(model(window), 1, -1), 0, 0)).item()));
+      }
+    }
+  }
+}
+
+TEST_CASE("decoding: what rows that were seen do not go with is refused in one line") {
+  const NoGrad no_grad;
+  Gpt model({.vocab = 7, .context = 9, .transformer = transformer(kPreLn)});
+  draw(model, 1);
+  DecodingCache cache;
+  model.features(randint(0, 7, {1, 3}), &cache);
+  CHECK_THROWS_WITH(model.features(randint(0, 7, {1, 2}), &cache),
+                    Contains("attention: 2 rows behind 3 that were seen, expected 1"));
+  const PreNorm norm(Stream(StreamForm::layer_norm, 8));
+  Attention sees_all(norm, {.heads = 2, .head_width = 4}), causal(norm, {.heads = 2, .head_width = 4, .causal = true});
+  const Tensor x = randn({1, 1, 8});
+  KeyValues seen;
+  CHECK_THROWS_WITH(sees_all(x, {}, &seen), Contains("rows that were seen go with causal attention without a mask"));
+  CHECK_THROWS_WITH(causal(x, zeros({1, 1, 1, 1}), &seen), Contains("without a mask"));
+}
