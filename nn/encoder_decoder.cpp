@@ -57,9 +57,9 @@ EncoderDecoder::EncoderDecoder(const EncoderDecoderOptions& o)
       decoder_(add("decoder",
                    Blocks(stream_, of_decoder(options), Stack::decoder, options.transformer.depth, &encoder_norm_))),
       norm_(add("norm", o.transformer.connection.last(stream_, o.transformer.last_norm()))),
-      head_(o.tied
-                ? nullptr
-                : &add("head", Linear(o.transformer.width, o.vocab, {.bias = o.transformer.bias, .reads = &norm_}))) {
+      head_(o.tied ? nullptr
+                   : &add("head", Linear(o.transformer.width, o.vocab,
+                                         {.bias = o.transformer.bias, .reads = norm_.maps_readers()}))) {
   if (o.tied) check_tied_head("encoder-decoder", norm_, o.transformer);
   options.transformer.initialise(*this);
 }

@@ -32,9 +32,9 @@ Gpt::Gpt(const GptOptions& o)
               : nullptr),
       blocks_(add("blocks", Blocks(stream_, options.transformer))),
       norm_(add("norm", o.transformer.connection.last(stream_, o.transformer.last_norm()))),
-      head_(o.tied
-                ? nullptr
-                : &add("head", Linear(o.transformer.width, o.vocab, {.bias = o.transformer.bias, .reads = &norm_}))) {
+      head_(o.tied ? nullptr
+                   : &add("head", Linear(o.transformer.width, o.vocab,
+                                         {.bias = o.transformer.bias, .reads = norm_.maps_readers()}))) {
   if (o.tied) check_tied_head("gpt", norm_, o.transformer);
   options.transformer.initialise(*this);
 }

@@ -22,31 +22,47 @@ RmsNorm::RmsNorm(int64_t width, NormLayerOptions o) : eps_(o.eps) {
 Tensor RmsNorm::forward(const Tensor& x) { return rms_norm(x, weight, {}, {.eps = eps_}); }
 
 StreamNorm::StreamNorm(const Stream& stream, StreamNormOptions o)
-    : Connection(stream), spec_{.kind = o.normalize ? row_of(stream.form()).norm : NormKind::none, .eps = o.eps} {
-  if (!o.affine) return;
-  check(stream.parameter_width() == stream.width(), "norm: a learned gain has ", stream.width(),
+    : Connection(stream),
+      spec_{.kind = o.normalize ? row_of(stream.form()).norm : NormKind::none, .eps = o.eps},
+      keeps_gain_(o.keeps_gain) {
+  if (!o.affine || !o.normalize || (o.folded && !o.keeps_gain)) return;
+  check(o.keeps_gain || stream.parameter_width() == stream.width(), "norm: a learned gain has ", stream.width(),
         " entries, the compressed parameters of a ", name_of(stream.form()), " stream hold ", stream.parameter_width(),
         "; use raw storage");
-  check(stream.storage() == StreamStorage::raw || !stream.centres_readers(),
+  check(o.keeps_gain || stream.storage() == StreamStorage::raw || !stream.centres_readers(),
         "norm: a learned gain moves the direction that centred readers do not see; use raw storage");
   weight = add_parameter("weight", ones({stream.width()}));
   if (o.bias) bias = add_parameter("bias", zeros({stream.width()}));
 }
 
 bool StreamNorm::hands_over() const {
-  return weight.defined() && (stream().stored_width() != stream().width() || stream().centres_readers());
+  return weight.defined() && !keeps_gain_ &&
+         (stream().stored_width() != stream().width() || stream().centres_readers());
+}
+
+bool StreamNorm::apart() const {
+  return hands_over() || (weight.defined() && stream().stored_width() != stream().width());
+}
+
+// A gain that is kept acts on d entries; in forms that store so many it is the norm's own.
+Tensor StreamNorm::with_gain(const Tensor& rows) const {
+  if (!keeps_gain_ || !apart()) return rows;
+  const auto wide = [&](const Tensor& x) { return rows.dtype() == DType::bf16 ? cast(x, DType::f32) : x; };
+  const Tensor gained = wide(stream().expand(rows)) * wide(weight);
+  return cast(bias.defined() ? gained + wide(bias) : gained, rows.dtype());
 }
 
 Tensor StreamNorm::normalize(const Tensor& x, std::optional<DType> as) const {
   const Scope scope(name());
   StreamWatch::show(*this, x);
-  return isonorm::normalize(x, spec_, gain(), offset(), as);
+  return with_gain(isonorm::normalize(x, spec_, gain(), offset(), as));
 }
 
 AddNorm StreamNorm::add_normalize(const Tensor& x, const Tensor& branch, std::optional<DType> as) const {
   const Scope scope(name());
   AddNorm r = add_norm(x, branch, spec_, gain(), offset(), as);
   StreamWatch::show(*this, r.sum);
+  r.normed = with_gain(r.normed);
   return r;
 }
 

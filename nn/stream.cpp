@@ -89,4 +89,11 @@ Tensor Stream::map_reader(const Tensor& a) const {
   });
 }
 
+Tensor Stream::expand(const Tensor& rows) const {
+  if (!row_of(form_).compressed) return rows;
+  return rounded_once(rows, [this](const Tensor& x) {
+    return form_ == StreamForm::crms_norm ? expand_writer(x, -1) : from_isometric(x, -1);
+  });
+}
+
 }  // namespace isonorm::nn

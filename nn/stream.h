@@ -113,6 +113,8 @@ class Stream {
   // As write() and read(), whatever the storage: how a raw weight becomes a mapped one.
   Tensor map_writer(const Tensor& w, int dim) const;
   Tensor map_reader(const Tensor& a) const;
+  // The d entries of stored rows [..., stored width]: D v, Q v; in forms that store d, the rows themselves.
+  Tensor expand(const Tensor& rows) const;
 
  private:
   StreamForm form_;

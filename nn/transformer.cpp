@@ -67,6 +67,7 @@ void TransformerOptions::initialise(const Module& model) const {
 }
 
 Mapped tied_head(const Connection& norm, const Tensor& table) {
+  if (!norm.maps_readers()) return {table, {}};
   const Stream& stream = norm.stream();
   if (stream.storage() == StreamStorage::mapped && stream.centres()) return {stream.read_table(table), {}};
   return norm.folded(table, {});
@@ -78,7 +79,7 @@ Tensor positions_from(Embedding& table, int64_t first, int64_t n) {
 }
 
 void check_tied_head(const char* who, const Connection& norm, const TransformerOptions& o) {
-  const bool shown = !norm.parameters().empty() || o.connection.bare_entry;
+  const bool shown = norm.maps_readers() && (!norm.parameters().empty() || o.connection.bare_entry);
   check(!shown || o.storage == StreamStorage::raw || !norm.stream().centres(), who,
         ": a tied head behind a norm with a gain, or with connections whose first branch reads the bare embeddings, "
         "needs raw storage: the means of the raw rows are seen");
@@ -114,7 +115,7 @@ Block::Block(const TransformerOptions& o, const BlockPlace& place, const Connect
   if (!o.scaled_gains) return;
   const NoGrad no_grad;
   for (const Connection* c : {&norm1_, cross_norm_, &norm2_})
-    if (const auto* norm = dynamic_cast<const StreamNorm*>(c))
+    if (const auto* norm = dynamic_cast<const StreamNorm*>(c); norm && norm->weight.defined())
       copy_into(norm->weight, full(norm->weight.shape(), 1 / std::sqrt(static_cast<double>(place.index + 1))));
 }
 

@@ -37,6 +37,7 @@ struct TransformerOptions {
   bool causal = false;
   bool affine = false;        // learned gain and bias in the norms
   bool norm_bias = true;      // false: of affine norms the gain alone
+  bool folded = false;        // gains that readers can take up are in them: as a conversion leaves it
   bool scaled_gains = false;  // gains of what the branches of block l = 1, 2, ... read begin at 1/sqrt(l), not at 1
   bool bias = true;           // biases in the linear maps
   double eps = 1e-5;          // of every norm
@@ -56,14 +57,14 @@ struct TransformerOptions {
   Stream make_stream() const { return Stream(stream, width, storage, centre_readers).in(precision); }
   // That which embeddings are written to; null where they are not mapped.
   const Stream* entry(const Stream& stream) const { return connection.bare_entry ? nullptr : &stream; }
-  StreamNormOptions block_norm() const { return {.eps = eps, .affine = affine, .bias = norm_bias}; }
+  StreamNormOptions block_norm() const { return {.eps = eps, .affine = affine, .bias = norm_bias, .folded = folded}; }
   // Of the norms inside of the branches, where the arrangement has them.
   std::optional<NormLayerOptions> inner_norm() const {
     return connection.inner_norms ? std::optional(NormLayerOptions{.eps = eps, .affine = affine, .bias = norm_bias})
                                   : std::nullopt;
   }
   StreamNormOptions last_norm() const {
-    return {.eps = eps, .affine = affine && final_norm, .bias = norm_bias, .normalize = final_norm};
+    return {.eps = eps, .affine = affine, .bias = norm_bias, .normalize = final_norm, .folded = folded};
   }
   AttentionOptions attention() const;
   // Draws the initial matrices and tables of a model, where they are not those of the layers.
@@ -71,8 +72,8 @@ struct TransformerOptions {
 };
 
 // What a head that reads with the table of embeddings multiplies the rows behind `norm` with. Throws, as `who`, where
-// `options` are of mapped storage and the means of the raw rows would be seen: behind a gain, or where embeddings are
-// read bare.
+// `options` are of mapped storage and the means of the raw rows would be seen: behind a gain that the head takes up, or
+// where embeddings are read bare and the head is mapped.
 Mapped tied_head(const Connection& norm, const Tensor& table);
 void check_tied_head(const char* who, const Connection& norm, const TransformerOptions& options);
 

@@ -31,7 +31,8 @@ Vit::Vit(const VitOptions& o)
       cls_(o.mean_pool ? Tensor() : add_parameter("cls", init::normal({entry_width()}, 0, 1), entry_role(), 0)),
       blocks_(add("blocks", Blocks(stream_, options.transformer))),
       norm_(add("norm", o.transformer.connection.last(stream_, o.transformer.last_norm()))),
-      head_(add("head", Linear(o.transformer.width, o.classes, {.bias = o.transformer.bias, .reads = &norm_}))) {
+      head_(add("head",
+                Linear(o.transformer.width, o.classes, {.bias = o.transformer.bias, .reads = norm_.maps_readers()}))) {
   options.transformer.initialise(*this);
 }
 

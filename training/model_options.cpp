@@ -180,8 +180,6 @@ Metadata describe(const nn::Module& model, ModelList models) {
 void check_carried(const nn::TransformerOptions& o) {
   check(listed(o.connection), "the model's connections are ", name_and_origin(o.connection),
         ", expected some of this library, whose weights can be carried from form to form");
-  check(o.connection == nn::kPreLn || !o.affine, "the model's connections are ", o.connection.name,
-        " with a learned gain, expected pre_ln, which alone hands it to its readers, or norms without gain");
 }
 
 void check_full_precision(const nn::MixedPrecision& precision, const char* verb) {

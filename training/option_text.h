@@ -16,12 +16,13 @@ namespace isonorm::training {
 // it stands here too.
 template <class F> void visit_options(nn::TransformerOptions& o, F&& f) {
   auto& [width, depth, heads, head_width, kv_heads, mlp_width, activation, positions, rotary_base, causal, affine,
-         norm_bias, scaled_gains, bias, eps, final_norm, branch, centre_readers, stream, storage, connection, precision,
-         initialisation] = o;
+         norm_bias, folded, scaled_gains, bias, eps, final_norm, branch, centre_readers, stream, storage, connection,
+         precision, initialisation] = o;
   f("width", width), f("depth", depth), f("heads", heads), f("head_width", head_width), f("kv_heads", kv_heads);
   f("mlp_width", mlp_width);
   f("activation", activation), f("positions", positions), f("rotary_base", rotary_base), f("causal", causal);
-  f("affine", affine), f("norm_bias", norm_bias), f("scaled_gains", scaled_gains), f("bias", bias), f("eps", eps);
+  f("affine", affine), f("norm_bias", norm_bias), f("folded", folded), f("scaled_gains", scaled_gains), f("bias", bias),
+      f("eps", eps);
   f("final_norm", final_norm);
   f("centre_readers", centre_readers), f("stream", stream), f("storage", storage), f("connection", connection);
   auto& [dropout, stochastic_depth, layer_scale, recentring] = branch;
@@ -33,7 +34,7 @@ template <class F> void visit_options(nn::TransformerOptions& o, F&& f) {
 
 // Options that came after files were written: a file without the entry means the default.
 inline constexpr std::string_view kLaterOptions[] = {"connection", "precision",      "stream_precision", "kv_heads",
-                                                     "norm_bias",  "initialisation", "scaled_gains"};
+                                                     "norm_bias",  "initialisation", "scaled_gains",     "folded"};
 
 // The names of an enumeration's values, in the order of the values.
 template <class E> struct ValueNames;

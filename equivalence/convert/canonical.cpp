@@ -161,8 +161,9 @@ Carried Canonical::bias(const std::string& name, const Carried& weight, const st
   if (n && !n->bias.empty()) {
     const Carried beta = stored(n->bias, 0);
     const auto per_row = [](const Tensor& products) { return sum(products, {1}, true); };
-    b = {b.value + per_row(weight.value * beta.value), b.rounding + per_row(rounding_of_product(weight, beta)),
-         b.size + per_row(weight.size * beta.size), b.flip};
+    b = {b.value + per_row(weight.value * beta.value) * n->factor,
+         b.rounding + per_row(rounding_of_product(weight, beta)) * n->factor,
+         b.size + per_row(weight.size * beta.size) * n->factor, b.flip};
   }
   return b;
 }

@@ -110,11 +110,12 @@ class Converter {
     put(p, mapped(x, Role::writer, p.dim, what), dtype, what, state_.at(p.name).shape());
   }
 
-  // A (gain n + offset) + b = (A diag(gain)) n + (b + A offset): the bias is taken from the weight as it was.
+  // f A (gain n + offset) + b = f (A diag(gain)) n + (b + f A offset), f the norm's factor: the bias is taken from the
+  // weight as it was.
   void fold(Tensor& weight, Tensor& bias, const Place& p, std::string& what, std::string& bias_what) const {
     const NormPlace& norm = *from_.find_norm(p.norm);
     if (!norm.bias.empty()) {
-      const Tensor shift = sum(weight * along(exact(norm.bias), p.dim, weight.rank()), {p.dim});
+      const Tensor shift = sum(weight * along(exact(norm.bias), p.dim, weight.rank()), {p.dim}) * norm.factor;
       bias_what = bias.defined() ? "norm's bias folded in" : "created: the norm's bias";
       bias = bias.defined() ? bias + shift : shift;
     }
@@ -142,7 +143,8 @@ class Converter {
       if (p.name == t.table) table = p;
     std::string what, bias_what;
     Place head{.name = t.weight, .role = Role::reader, .dim = table.dim, .norm = t.norm, .bias = t.bias};
-    Tensor weight = raw(table, what), bias;
+    // A table that is read bare is nobody's writer: raw as it is.
+    Tensor weight = table.role == Role::writer ? raw(table, what) : exact(t.table), bias;
     what = text("created: untied from ", t.table);
     fold(weight, bias, head, what, bias_what);
     const DType dtype = state_.at(t.table).dtype();

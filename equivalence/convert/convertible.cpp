@@ -1,5 +1,6 @@
 #include "equivalence/convert/convertible.h"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -134,9 +135,12 @@ void check_layout(const TensorMap& state, const Layout& layout) {
     check(biases.insert(p.bias).second, "convert: '", p.bias, "' is the bias of two readers");
   }
   for (const TiedHead& t : layout.tied) {
-    bool writer = false;
-    for (const Place& p : layout.places) writer |= p.name == t.table && p.role == Role::writer;
-    check(writer, "convert: the tied table '", t.table, "' is not a writer");
+    const auto table = std::ranges::find(layout.places, t.table, &Place::name);
+    const bool known = table != layout.places.end() && table->role != Role::reader;
+    check(known, "convert: the tied table '", t.table, "' is not a writer");
+    check(table->role == Role::writer || layout.form == nn::StreamForm::layer_norm, "convert: the tied table '",
+          t.table, "' is read bare, and the head reads what ", nn::name_of(layout.form),
+          " makes of it, which it does not hold");
     check(tensor_at(state, t.table).rank() == 2, "convert: the tied table '", t.table, "' has shape ",
           tensor_at(state, t.table).shape(), ", expected [rows, width]");
     check_read(layout, t.table, t.norm);

@@ -1,11 +1,12 @@
 #include "equivalence/convert/layout.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
-#include <typeinfo>
 
 #include "nn/linear.h"
 #include "nn/residual/post_norm.h"
+#include "nn/residual/scaled_norm.h"
 #include "training/model_options.h"
 
 namespace isonorm::equivalence {
@@ -40,8 +41,6 @@ Layout layout_of(const nn::Module& module) {
   walk(module, "", [&](const std::string& path, const nn::Module& m) {
     const auto* norm = dynamic_cast<const nn::StreamNorm*>(&m);
     if (!norm) return;
-    check(!norm->weight.defined() || typeid(*norm) == typeid(nn::PreNorm), "layout: '", path.substr(0, path.size() - 1),
-          "' has a gain and is no connection of pre_ln, whose readers alone take it up");
     const std::string name = path.substr(0, path.size() - 1);
     check(!stream || same(*stream, norm->stream()), "layout: norm '", name, "' belongs to another stream");
     stream = &norm->stream();
@@ -49,7 +48,9 @@ Layout layout_of(const nn::Module& module) {
     NormPlace place{.name = name,
                     .eps = norm->spec().eps,
                     .normalizes = norm->spec().kind != NormKind::none || dynamic_cast<const nn::PostEnd*>(norm)};
-    if (norm->weight.defined()) {
+    if (const auto* scaled = dynamic_cast<const nn::ScaledNorm*>(norm)) place.factor = scaled->factor();
+    place.keeps_gain = norm->weight.defined() && norm->keeps_gain();
+    if (norm->weight.defined() && !place.keeps_gain) {
       place.weight = path + "weight";
       if (norm->bias.defined()) place.bias = path + "bias";
       of_norm.insert({place.weight, place.bias});
@@ -91,7 +92,11 @@ Layout layout_of(const nn::Module& module) {
   }
   if (const auto options = training::ModelOptions::of(module); options && options->tied()) {
     const training::TiedNames& names = options->row().tied;
-    layout.tied.push_back({names.table, names.weight, names.bias, names.norm});
+    const auto norm = std::ranges::find(name_of_norm, names.norm, &decltype(name_of_norm)::value_type::second);
+    check(norm != name_of_norm.end(), "layout: the tied head reads through norm '", names.norm,
+          "', which is not there");
+    if (norm->first->maps_readers())  // else the head reads with the table as it is
+      layout.tied.push_back({names.table, names.weight, names.bias, names.norm});
   }
   return layout;
 }

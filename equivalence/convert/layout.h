@@ -16,6 +16,8 @@ struct NormPlace {
   double eps = 1e-5;
   std::string weight = {}, bias = {};  // names of gain and bias [width]; empty where it has none
   bool normalizes = true;              // false: its readers read the bare stream
+  double factor = 1;                   // readers multiply what they read by it (LayerNorm Scaling)
+  bool keeps_gain = false;             // it has a gain that no reader takes up: neutral tensors
 };
 
 struct Place {

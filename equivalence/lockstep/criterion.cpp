@@ -113,6 +113,12 @@ void fill_largest(RunResult& run) {
 
 }  // namespace
 
+void check_width(int64_t width, const char* verb) {
+  check(width >= 3, verb, ": the stream has width ", width,
+        ", expected at least 3: a norm of two centred entries is 1 and ",
+        "-1 whatever they are, so that gradients behind it are rounding");
+}
+
 double bound(double control, DType dtype) { return kControls * control + kEps * epsilon(dtype); }
 
 double share_of_bound(const Deviations& run, const Deviations& control, DType dtype) {

@@ -12,6 +12,9 @@ namespace isonorm::equivalence {
 // Steps of the negative controls (at a constant rate, against a reference of the same steps).
 inline constexpr int kNegativeSteps = 20;
 
+// Throws, as `verb`, where the stream is too narrow for a verdict: of two centred entries there are but two norms.
+void check_width(int64_t width, const char* verb);
+
 // 30 D_c + 64 eps(dtype): the largest deviation that rounding explains where the controls reach D_c.
 double bound(double control, DType dtype);
 

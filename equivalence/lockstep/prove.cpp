@@ -136,6 +136,7 @@ ProofResult prove(const ProofOptions& options, const ProgressCallback& progress)
   check(o.step_count() > 0 && o.batch > 0, "prove: ", o.step_count(), " steps of ", o.batch,
         " examples, expected at least 1 of each");
   training::check_full_precision(options.training.precision, "prove");
+  check_width(options.training.width, "prove");
   check(options.controls > 0, "prove: ", options.controls, " controls, expected at least 1");
   for (const std::string& form : options.forms)
     check(form != nn::name_of(StreamForm::layer_norm), "prove: layer_norm is the reference; to be held against it are ",

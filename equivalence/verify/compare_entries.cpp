@@ -107,6 +107,10 @@ class Comparer {
 
   // A bias that conversion creates as zeros is as good as none.
   void alone(const Canonical& c, const Part& part, const char* which) {
+    const auto named = [&](const Part& other) { return other.name == part.name; };
+    const auto& others = (&c == &first_ ? second_ : first_).parts();
+    if (std::any_of(others.begin(), others.end(), named))
+      return incomparable(text("'", part.name, "' is one thing to the stream in the first and another in the second"));
     const bool bias = part.kind == Kind::bias || (part.kind == Kind::writer && part.name.ends_with("bias"));
     if (bias && largest_entry(c.at(part).value) == 0) return;
     incomparable(text("only the ", which, " has '", part.name, "'"));
@@ -128,7 +132,9 @@ class Comparer {
     const Carried p = solid(x), q = solid(y);
     const Blind blind = blind_rows(part.name);
     for (int64_t row = 0; p.value.numel() > 0 && row < p.value.size(0); ++row)
-      if (row < blind.begin || row >= blind.end)
+      if (row >= blind.begin && row < blind.end)
+        result_.blind |= beyond_rounding(p.value.size(1), all(p, row), all(q, row));
+      else
         compare_row(part.name, row, p.value.size(1), all(p, row), all(q, row),
                     part.kind == Kind::writer ? Role::writer : Role::reader);
   }
@@ -146,6 +152,14 @@ class Comparer {
     const double *value, *rounding, *size;
     double flip;
   };
+
+  bool beyond_rounding(int64_t columns, const Row& x, const Row& y) const {
+    for (int64_t i = 0; i < columns; ++i)
+      if (std::abs(x.value[i] - y.value[i]) >
+          x.rounding[i] + y.rounding[i] + arithmetic_ * (std::abs(x.value[i]) + std::abs(y.value[i])))
+        return true;
+    return false;
+  }
 
   // Entries of a bias, each a row of its own, that the function does not see, as either layout knows them: a model
   // without biases has no place for them.

@@ -20,6 +20,7 @@ struct EntryComparison {
   std::string reason;                             // one sentence, without a full stop
   std::optional<EntryPlace> largest;              // what differs most beyond rounding, in canonical coordinates
   double share = 0;                               // the largest part of its bound that an entry takes
+  bool blind = false;                             // entries that the function does not see differ beyond rounding
 
   bool same() const { return relation != Relation::none; }
 };

@@ -35,7 +35,7 @@ Tensor normalised(const TensorMap& state, const Layout& layout, const NormPlace&
   if (!place.weight.empty()) copy_into(norm.weight, widened(state, place.weight));
   if (!place.bias.empty()) copy_into(norm.bias, widened(state, place.bias));
   nn::Residual r{rows, {}};
-  return norm.read(r);
+  return norm.read(r) * place.factor;
 }
 
 const NormPlace& norm_of(const Layout& layout, const StreamReader& reader) {

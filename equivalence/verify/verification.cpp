@@ -10,11 +10,22 @@ namespace {
 
 using Relation = EntryComparison::Relation;
 
+// Throws where the file does not hold the tensors of the model that it describes.
+void check_of_model(const char* which, const TensorMap& expected, const TensorMap& state) {
+  for (const auto& [name, tensor] : expected) {
+    const Tensor* found = state.find(name);
+    check(found != nullptr, "the ", which, " file describes a model with a tensor '", name, "' of shape ",
+          tensor.shape(), ", which it does not hold");
+    check(found->shape() == tensor.shape(), "the ", which, " file describes a model whose '", name, "' has shape ",
+          tensor.shape(), ", and holds one of shape ", found->shape());
+  }
+}
+
 // A model's layout; where it has none (its norms belong to more than one stream, a layer scale breaks the form), every
 // tensor is compared to the last bit.
-Layout layout_or_none(const training::ModelOptions& options) {
+Layout layout_or_none(const nn::Module& model, const training::ModelOptions& options) {
   try {
-    return layout_of(*options.build());
+    return layout_of(model);
   } catch (const Error&) {
     Layout none;
     none.form = nn::StreamForm::none, none.width = options.transformer().width;
@@ -35,11 +46,11 @@ bool convertible(const TensorMap& state, const Layout& layout) {
 // coordinates of one function, the forms and what is folded on the way.
 std::string different_options(const Metadata& a, const Metadata& b, bool forms_too) {
   // What acts in training alone, and in what the function is computed: here f64.
-  std::set<std::string> free = {"model.dropout", "model.stochastic_depth", "model.precision", "model.stream_precision",
-                                "model.initialisation", "model.scaled_gains"};
+  std::set<std::string> free = {"model.dropout",          "model.stochastic_depth", "model.precision",
+                                "model.stream_precision", "model.initialisation",   "model.scaled_gains"};
   if (!forms_too)
     free.insert({"model.stream", "model.storage", "model.affine", "model.norm_bias", "model.bias", "model.tied",
-                 "model.layer_scale", "model.recentring", "model.centre_readers"});
+                 "model.layer_scale", "model.recentring", "model.centre_readers", "model.folded"});
   const auto rotates = [](const Metadata& m) {
     const auto at = m.find("model.positions");
     return at != m.end() && at->second.starts_with("rotary");
@@ -60,6 +71,10 @@ bool same_inputs(const Metadata& a, const Metadata& b) {
   for (const char* key : {"model.vocab", "model.context", "model.image", "model.channels", "model.patch"})
     if (a.contains(key) && a.at(key) != b.at(key)) return false;
   return true;
+}
+
+std::string with_article(std::string_view title) {
+  return text(std::string_view("AEIOU").find(title[0]) != std::string_view::npos ? "an " : "a ", title);
 }
 
 const char* relation_text(const EntryComparison& e) {
@@ -95,7 +110,8 @@ std::string Verification::sentence() const {
                                 ? text("Every entry of one is the other's after a conversion to ",
                                        nn::name_of(entries.between), ", rounded there and once more.")
                                 : relation_text(entries);
-    return text("Same: the two are one function. ", how);
+    return text("Same: the two are one function. ", how,
+                entries.blind ? " But for some that no function sees: of the bias of attention's keys." : "");
   }
   std::string why = "Different: ";
   if (entries.same() && unlike.empty())
@@ -119,12 +135,16 @@ Verification verify_models(const training::ModelFile& a, const training::ModelFi
   Verification v;
   if (&first.row() != &second.row()) {
     v.one_kind = false;
-    v.entries.reason = text("the first is a ", first.row().title, ", the second a ", second.row().title);
+    v.entries.reason =
+        text("the first is ", with_article(first.row().title), ", the second ", with_article(second.row().title));
     return v;
   }
-  const Layout layout_a = layout_or_none(first), layout_b = layout_or_none(second);
+  const std::unique_ptr<nn::Module> model_a = first.build(), model_b = second.build();
+  check_of_model("first", model_a->state_dict(), a.state), check_of_model("second", model_b->state_dict(), b.state);
+  const Layout layout_a = layout_or_none(*model_a, first), layout_b = layout_or_none(*model_b, second);
   const bool forms = convertible(a.state, layout_a) && convertible(b.state, layout_b);
-  v.options = different_options(first.description(), second.description(), !forms);
+  // Those of the models: what a file leaves to a default is what another writes out.
+  v.options = different_options(training::describe(*model_a), training::describe(*model_b), !forms);
   v.entries = compare_entries(a.state, layout_a, b.state, layout_b);
   if (!v.entries.comparable || !same_inputs(first.description(), second.description())) return v;
   const auto compare = [&](const std::string& what, const Tensor& inputs) {

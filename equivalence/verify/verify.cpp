@@ -1,5 +1,7 @@
 #include "equivalence/verify/verify.h"
 
+#include <algorithm>
+
 #include "autograd/grad_mode.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/pointwise.h"
@@ -65,15 +67,20 @@ void check_shapes(const nn::Module& model, const TensorMap& state) {
 }
 
 // The options of the result; see docs/conversion.md.
-training::ModelOptions converted_options(training::ModelOptions o, StreamForm to) {
+training::ModelOptions converted_options(training::ModelOptions o, const Layout& from, StreamForm to) {
   nn::TransformerOptions& t = o.transformer();
   t.stream = to;
   t.storage = to == StreamForm::layer_norm ? StreamStorage::raw : StreamStorage::mapped;
-  t.bias = t.bias || (t.affine && t.norm_bias);  // the norms' biases become biases of the readers
-  t.affine = t.centre_readers = t.scaled_gains = false;
-  t.norm_bias = true;  // without meaning now
+  const auto any = [&](auto&& has) { return std::ranges::any_of(from.norms, has); };
+  // Biases of norms become biases of their readers.
+  t.bias = t.bias || any([](const NormPlace& n) { return !n.bias.empty(); });
+  // Gains that no reader takes up stay.
+  t.folded = t.affine && (t.connection.inner_norms || any([](const NormPlace& n) { return n.keeps_gain; }));
+  t.affine = t.folded;
+  t.centre_readers = t.scaled_gains = false;
+  t.norm_bias = t.norm_bias || !t.affine;  // without meaning where there is no gain
   t.branch = {.stochastic_depth = t.branch.stochastic_depth};
-  o.untie();
+  if (!from.tied.empty()) o.untie();
   return o;
 }
 
@@ -112,7 +119,7 @@ ModelPlan plan_conversion(const Metadata& description, const TensorMap& outline,
     check_shapes(*model, outline);
     plan.layout = layout_of(*model);
   }
-  const std::unique_ptr<nn::Module> converted = converted_options(options, to).build();
+  const std::unique_ptr<nn::Module> converted = converted_options(options, plan.layout, to).build();
   plan.description = training::describe(*converted);
   plan.result = layout_of(*converted);
   for (const nn::Parameter& p : converted->named_parameters())

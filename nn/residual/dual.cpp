@@ -8,8 +8,10 @@ namespace {
 constexpr double kEps = 1e-7;  // of the last norm, whose rows are a sum of many branches
 
 StreamNormOptions last(StreamNormOptions o) {
+  check(o.normalize || !o.affine,
+        "residual: without its last norm the head has no sum to read beside rows with a gain");
   o.eps = kEps;
-  return o;
+  return o.keeping_gain();
 }
 
 }  // namespace

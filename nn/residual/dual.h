@@ -19,6 +19,8 @@ class DualEnd : public PreNorm {
  public:
   DualEnd(const Stream& stream, StreamNormOptions options);
   Tensor read(Residual& r) override;
+  // Behind gains it reads a sum of two rows of d entries.
+  const Connection* maps_readers() const override { return weight.defined() ? nullptr : this; }
 };
 
 BlockConnections residual_block(const Stream& stream, const StreamNormOptions& norms, const BlockPlace& place);

@@ -2,18 +2,16 @@
 
 namespace isonorm::nn {
 
-PostNorm::PostNorm(const Stream& stream, StreamNormOptions o, PostPlace place) : StreamNorm(stream, o), place_(place) {
+PostNorm::PostNorm(const Stream& stream, StreamNormOptions o, PostPlace place)
+    : StreamNorm(stream, o.keeping_gain()), place_(place) {
   constexpr const char* kWho = "connections with a norm behind the sum: ";
   check(row_of(stream.form()).normed(), kWho, "the stream is one of ", name_of(stream.form()), ", which has no norm");
   check(!stream.centres_readers(), kWho, "readers are centred, though not all rows that they read are");
-  check(!o.affine || stream.stored_width() == stream.width(), kWho, "a learned gain has ", stream.width(),
-        " entries, the rows of ", name_of(stream.form()), " that it acts on ", stream.stored_width(),
-        "; expected layer_norm or rms_norm, or norms without gain");
 }
 
 Tensor PostNorm::read(Residual& r) { return r.settle(); }
 
-const Connection* PostNorm::maps_readers() const { return place_.first ? nullptr : this; }
+const Connection* PostNorm::maps_readers() const { return place_.first || weight.defined() ? nullptr : this; }
 
 Tensor PostNorm::shortcut(const Tensor& x) const {
   return place_.first || weight.defined() ? stream().map_writer(x, -1) : x;
@@ -28,8 +26,8 @@ PostPlace post_place(const BlockPlace& place, int64_t i, bool last) {
   return {.first = place.index == 0 && i == 0, .last = last && i == place.sublayers() - 1};
 }
 
-std::unique_ptr<Connection> bare_last(const Stream& stream, const StreamNormOptions&) {
-  return std::make_unique<PostEnd>(stream);
+std::unique_ptr<Connection> bare_last(const Stream& stream, const StreamNormOptions& o) {
+  return std::make_unique<PostEnd>(stream, o.affine);
 }
 
 BlockConnections post_ln_block(const Stream& stream, const StreamNormOptions& norms, const BlockPlace& place) {

@@ -4,7 +4,7 @@
 //
 // In the forms that centre (Jiang et al., 2305.14858, appendix B), P (x + F) = P x + P F: the branch's writer is
 // centred, the shortcut's rows are, too, where they are not zero-mean: the embeddings, which the first branch reads as
-// they are, and rows behind a learned gain.
+// they are, and rows behind a learned gain. Such rows have d entries in every form, and what reads them is not mapped.
 #pragma once
 
 #include "nn/residual/pre_norm.h"
@@ -17,8 +17,7 @@ struct PostPlace {
   bool last = false;   // its result goes to connections that are pre-normalised, which see no mean
 };
 
-// read(): x. join(): the normalised sum, in one pass. Throws where the stream has no norm or centres its readers, and
-// where a gain of d entries is to act on d - 1.
+// read(): x. join(): the normalised sum, in one pass. Throws where the stream has no norm or centres its readers.
 class PostNorm : public StreamNorm {
  public:
   explicit PostNorm(const Stream& stream, StreamNormOptions options = {}, PostPlace place = {});
@@ -45,10 +44,15 @@ BlockConnections post_block(const Stream& stream, const StreamNormOptions& norms
                        [&](int64_t i) { return std::make_unique<C>(stream, norms, post_place(place, i), more...); });
 }
 
-// What the head reads behind post-normalised connections: the stream as it is, whose rows are normalised already.
+// What the head reads behind post-normalised connections: the stream as it is, whose rows are normalised already;
+// `gained`: with a gain.
 class PostEnd : public PreNorm {
  public:
-  explicit PostEnd(const Stream& stream) : PreNorm(stream, {.normalize = false}) {}
+  PostEnd(const Stream& stream, bool gained) : PreNorm(stream, {.normalize = false}), gained_(gained) {}
+  const Connection* maps_readers() const override { return gained_ ? nullptr : this; }
+
+ private:
+  bool gained_;
 };
 
 // For Arrangement::last: such an end.

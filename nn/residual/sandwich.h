@@ -7,8 +7,7 @@
 namespace isonorm::nn {
 
 // Its second norm is the child "after". In the forms that centre, the branch is zero-mean, so that this one is a norm of
-// the stream, too; behind a learned gain its rows are centred anew. Throws where that gain, of d entries, is to act on
-// d - 1.
+// the stream, too; behind a learned gain its rows have d entries in every form and are centred anew.
 class Sandwich : public PreNorm {
  public:
   explicit Sandwich(const Stream& stream, StreamNormOptions options = {});

@@ -12,6 +12,7 @@ class ScaledNorm : public PreNorm {
  public:
   ScaledNorm(const Stream& stream, StreamNormOptions options, double factor);
   Mapped folded(const Tensor& weight, const Tensor& bias) const override;
+  double factor() const { return factor_; }
 
  private:
   double factor_;

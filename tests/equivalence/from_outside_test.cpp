@@ -243,8 +243,7 @@ TEST_CASE("from outside: rows that lack what they need, and what cannot be said 
   nn::Gpt forged({.vocab = 5,
                   .context = 4,
                   .transformer = {.width = 8, .depth = 1, .heads = 2, .connection = arrangement<Soft>("pre_ln")}});
-  CHECK_THROWS_WITH(describe(forged),
-                    "describe: the connections pre_ln (from outside) are none that a file can name");
+  CHECK_THROWS_WITH(describe(forged), "describe: the connections pre_ln (from outside) are none that a file can name");
 }
 
 TEST_CASE("from outside: pages and lists say so, and take no markup from a row") {

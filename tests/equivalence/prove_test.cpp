@@ -256,6 +256,9 @@ TEST_CASE("options that make no proof are refused with both values") {
   ProofOptions o;
   o.training.steps = 0;
   CHECK_THROWS_WITH(prove(o), Contains("0 steps"));
+  ProofOptions narrow = o;
+  narrow.training.steps = 3, narrow.training.width = 2, narrow.training.heads = 1;
+  CHECK_THROWS_WITH(prove(narrow), Contains("prove: the stream has width 2, expected at least 3"));
   o = {};
   o.controls = 0;
   CHECK_THROWS_WITH(prove(o), Contains("0 controls"));

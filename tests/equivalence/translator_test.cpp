@@ -34,11 +34,11 @@ nn::EncoderDecoderOptions small_model(bool tied) {
 
 TEST_CASE("translator: trainings of all forms are one, and the negative controls are not") {
   for (const nn::Arrangement& a : nn::kArrangements)
-    for (const bool tied : {false, true}) {
-      INFO(a.name << (tied ? ", tied" : ""));
+    for (const auto& [tied, affine] : {std::pair{false, false}, {true, false}, {true, true}}) {
+      INFO(a.name << (tied ? ", tied" : "") << (affine ? ", affine" : ""));
       ProofOptions p;
       p.training = small(), p.controls = 2;
-      p.training.connection = a, p.training.tied = p.training.shared = tied;
+      p.training.connection = a, p.training.tied = p.training.shared = tied, p.training.affine = affine;
       const ProofResult r = prove(p);
       CHECK(r.verdict == Verdict::same);
       for (const RunResult& run : r.runs) {
@@ -47,6 +47,17 @@ TEST_CASE("translator: trainings of all forms are one, and the negative controls
         CHECK(run.as_expected);
       }
     }
+}
+
+TEST_CASE("translator: a decoder as deep as the encoder is one whose depth is left out") {
+  nn::EncoderDecoderOptions o = small_model(false);
+  o.decoder_depth = 2;
+  manual_seed(3);
+  nn::EncoderDecoder model(o);
+  const ModelFile file = test::filled_file(model);
+  ModelFile silent = file;
+  silent.description.insert_or_assign("model.decoder_depth", std::string("0"));
+  CHECK(verify_models(file, silent).same());
 }
 
 TEST_CASE("translator: files say what it is, and weights go from form to form") {
