@@ -45,6 +45,7 @@
 #include "data/loader.h"
 #include "data/made_text.h"
 #include "data/pairs.h"
+#include "data/row_loader.h"
 #include "data/text.h"
 #include "data/zca.h"
 #include "equivalence/certificate/certificate.h"

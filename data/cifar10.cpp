@@ -14,9 +14,8 @@ LabelledImages read(std::span<const std::string> paths) {
   int64_t n = 0;
   for (const std::string& path : paths) {
     const Bytes file = open_bytes(path);
-    const Scope scope(path);
-    check(file.size > 0 && file.size % kRecord == 0, file.size, " bytes, expected a whole number of records of ",
-          kRecord);
+    check(file.size > 0 && file.size % kRecord == 0, path, ": ", file.size,
+          " bytes, expected a whole number of records of ", kRecord);
     files.push_back(read_all(file, kMostBytes));
     n += file.size / kRecord;
   }

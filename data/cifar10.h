@@ -8,9 +8,6 @@
 
 namespace isonorm::data {
 
-// Mean and standard deviation of a training pixel divided by 255, over all colours.
-inline constexpr double kCifar10Mean = 0.4734, kCifar10Std = 0.2516;
-
 struct Cifar10 {
   LabelledImages train, test;  // images [n, 32, 32, 3]: red, green, blue
   static constexpr int64_t kClasses = 10;

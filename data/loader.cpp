@@ -1,10 +1,31 @@
 #include "data/loader.h"
 
+#include <array>
+#include <cmath>
 #include <numeric>
 
+#include "core/view.h"
 #include "data/ahead.h"
 
 namespace isonorm::data {
+
+PixelScale measured_scale(const LabelledImages& set, DType dtype) {
+  constexpr int kTables = 4;  // neighbouring pixels are often equal, and a count waits for the one before
+  const Tensor pixels = detached::contiguous(set.images);
+  const uint8_t* p = pixels.data<uint8_t>();
+  std::array<std::array<int64_t, 256>, kTables> counts = {};
+  for (int64_t i = 0; i < pixels.numel(); ++i) ++counts[static_cast<size_t>(i % kTables)][p[i]];
+  double sum = 0, squares = 0;
+  for (int v = 0; v < 256; ++v)
+    for (const auto& table : counts) {
+      const auto n = static_cast<double>(table[static_cast<size_t>(v)]);
+      sum += n * v, squares += n * v * v;
+    }
+  const auto n = static_cast<double>(std::max<int64_t>(1, pixels.numel()));
+  const auto digits = [](double x) { return std::round(x * 1e4) / 1e4; };
+  const double mean = sum / n, deviation = digits(std::sqrt(std::max(0.0, squares / n - mean * mean)) / 255);
+  return {.mean = digits(mean / 255), .std = deviation > 0 ? deviation : 1, .dtype = dtype};
+}
 
 Batch gather_batch(const LabelledImages& set, std::span<const int64_t> indices, const PixelScale& scale) {
   check((set.images.rank() == 3 || set.images.rank() == 4) && set.labels.shape() == Dims{set.images.size(0)},

@@ -23,6 +23,10 @@ struct PixelScale {
   DType dtype = DType::f32;
 };
 
+// That of a set, of u8 pixels: their mean and standard deviation in four digits, as these are published (Fashion-MNIST 0.2860 and
+// 0.3530, MNIST 0.1307 and 0.3081, CIFAR-10 0.4734 and 0.2516); of pixels that are all alike the deviation counts as 1.
+PixelScale measured_scale(const LabelledImages& set, DType dtype = DType::f32);
+
 // The images and labels at `indices`, in that order; every value is computed in double and rounded once to the dtype.
 // Throws where an index is outside of the set, the dtype is not floating or std is not positive.
 Batch gather_batch(const LabelledImages& set, std::span<const int64_t> indices, const PixelScale& scale = {});

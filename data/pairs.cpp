@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "core/formulas/philox.h"
-#include "data/ahead.h"
 #include "data/text.h"
 
 namespace isonorm::data {
@@ -136,13 +135,5 @@ std::string Pairs::decode(const std::vector<int64_t>& ids) const {
   }
   return characters;
 }
-
-PairLoader::PairLoader(const Pairs& pairs, PairLoaderOptions o)
-    : ahead_(std::make_unique<Ahead<PairBatch>>(
-          [&pairs, o](int64_t step) { return pairs.batch(o.rows, o.length, step); }, o.prefetch, o.device)) {}
-PairLoader::~PairLoader() = default;
-
-PairBatch PairLoader::next() { return ahead_->next(); }
-void PairLoader::seek(int64_t step) { ahead_->seek(step); }
 
 }  // namespace isonorm::data

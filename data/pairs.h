@@ -3,11 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "core/tensor.h"
+#include "data/row_loader.h"
 
 namespace isonorm::data {
 
@@ -64,25 +64,7 @@ class Pairs {
   int64_t longest_ = 0;
 };
 
-struct PairLoaderOptions {
-  int64_t rows = 64, length = 64;  // of Pairs::batch
-  int prefetch = 2;                // as LoaderOptions
-  Device device = kCpu;
-};
-
-template <class B> class Ahead;  // data/ahead.h
-
-// The batches of pairs, one after the other, on a device. Keeps a reference to the pairs.
-class PairLoader {
- public:
-  PairLoader(const Pairs& pairs, PairLoaderOptions options);
-  ~PairLoader();
-
-  PairBatch next();         // of step 0, 1, ...; rethrows what went wrong in the thread
-  void seek(int64_t step);  // the next next() gives this step's batch
-
- private:
-  std::unique_ptr<Ahead<PairBatch>> ahead_;
-};
+// The batches of pairs.
+using PairLoader = RowLoader<Pairs>;
 
 }  // namespace isonorm::data

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/formulas/philox.h"
-#include "data/ahead.h"
 
 namespace isonorm::data {
 
@@ -55,20 +54,6 @@ template <class Start> TextBatch Text::windows(int64_t rows, int64_t length, Sta
   }
   return batch;
 }
-
-TextLoader::TextLoader(const Text& text, TextLoaderOptions o)
-    : text_(text),
-      options_(o),
-      ahead_(std::make_unique<Ahead<TextBatch>>([&text, o](int64_t step) { return text.batch(o.rows, o.length, step); },
-                                                o.prefetch, o.device)) {}
-TextLoader::~TextLoader() = default;
-
-TextBatch TextLoader::batch(int64_t step) const {
-  const TextBatch b = text_.batch(options_.rows, options_.length, step);
-  return {upload(b.x, options_.device)->take(), upload(b.y, options_.device)->take()};
-}
-TextBatch TextLoader::next() { return ahead_->next(); }
-void TextLoader::seek(int64_t step) { ahead_->seek(step); }
 
 Tensor Text::encode(std::string_view characters) const {
   Tensor tokens = empty({static_cast<int64_t>(characters.size())}, {DType::i64});

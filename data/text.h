@@ -2,13 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/system/file.h"
 #include "core/tensor.h"
+#include "data/row_loader.h"
 
 namespace isonorm::data {
 
@@ -58,28 +58,7 @@ class Text {
   int64_t shown_;  // tokens before the held-out part
 };
 
-struct TextLoaderOptions {
-  int64_t rows = 64, length = 128;  // of Text::batch
-  int prefetch = 2;                 // as LoaderOptions
-  Device device = kCpu;
-};
-
-template <class B> class Ahead;  // data/ahead.h
-
-// The batches of a text, by number or one after the other, on a device. Keeps a reference to the text.
-class TextLoader {
- public:
-  TextLoader(const Text& text, TextLoaderOptions options);
-  ~TextLoader();
-
-  TextBatch batch(int64_t step) const;  // of any step; does not disturb next()
-  TextBatch next();                     // of step 0, 1, ...; rethrows what went wrong in the thread
-  void seek(int64_t step);              // the next next() gives this step's batch
-
- private:
-  const Text& text_;
-  TextLoaderOptions options_;
-  std::unique_ptr<Ahead<TextBatch>> ahead_;
-};
+// The batches of a text.
+using TextLoader = RowLoader<Text>;
 
 }  // namespace isonorm::data

@@ -88,36 +88,37 @@ AttentionWeights Attention::weights() const {
 }
 
 CrossAttention::CrossAttention(const Connection& connection, const Connection& encoder, AttentionOptions o)
-    : options_(o),
+    : options_(complete(o)),
       q_(add("q", Linear(connection.stream().width(), o.heads * o.head_width,
                          {.bias = o.bias, .reads = connection.maps_readers()}))),
-      kv_(add("kv", Linear(encoder.stream().width(), 2 * o.heads * o.head_width,
+      kv_(add("kv", Linear(encoder.stream().width(), 2 * options_.kv_heads * o.head_width,
                            {.bias = o.bias, .reads = encoder.maps_readers()}))),
       proj_(add("proj", BranchOutput(o.heads * o.head_width, connection.stream(), o.bias, o.branch))) {
-  if (o.bias) kv_.mark_blind("bias", 0, o.heads * o.head_width);
+  if (o.bias) kv_.mark_blind("bias", 0, options_.kv_heads * o.head_width);
 }
 
 Tensor CrossAttention::operator()(const Tensor& x, const Tensor& encoded, const Tensor& mask, KeyValues* seen) {
   const Scope scope(name());
-  const int64_t batch = x.size(0), heads = options_.heads, size = options_.head_width;
-  const auto by_head = [&](const Tensor& rows, int64_t parts) {  // [batch, parts heads, time, size]
-    return transpose(reshape(rows, {batch, rows.size(1), parts * heads, size}), 1, 2);
+  const int64_t batch = x.size(0), heads = options_.heads, shared = options_.kv_heads, size = options_.head_width;
+  const auto by_head = [&](const Tensor& rows, int64_t n) {  // [batch, n, time, size]
+    return transpose(reshape(rows, {batch, rows.size(1), n, size}), 1, 2);
   };
   KeyValues all;
   KeyValues& of_source = seen ? *seen : all;
   if (of_source.time() == 0) {
-    const Tensor kv = by_head(kv_(encoded), 2);
-    of_source.append(narrow(kv, 1, 0, heads), narrow(kv, 1, heads, heads));
+    const Tensor kv = by_head(kv_(encoded), 2 * shared);
+    of_source.append(narrow(kv, 1, 0, shared), narrow(kv, 1, shared, shared));
   }
-  const Tensor q = by_head(q_(x), 1);
-  const Tensor y =
-      scaled_dot_product_attention(q, of_source.keys, of_source.values, {.mask = in_dtype(mask, q.dtype())});
+  const Tensor q = by_head(q_(x), heads);
+  const Tensor y = scaled_dot_product_attention(q, repeated_heads(of_source.keys, heads / shared),
+                                                repeated_heads(of_source.values, heads / shared),
+                                                {.mask = in_dtype(mask, q.dtype())});
   return proj_(reshape(transpose(y, 1, 2), {batch, x.size(1), heads * size}));
 }
 
 AttentionWeights CrossAttention::weights() const {
-  const int64_t inner = options_.heads * options_.head_width;
-  return {rows_of(q_, 0, inner), rows_of(kv_, 0, inner), rows_of(kv_, inner, inner), detach(proj_.weight)};
+  const int64_t inner = options_.heads * options_.head_width, shared = options_.kv_heads * options_.head_width;
+  return {rows_of(q_, 0, inner), rows_of(kv_, 0, shared), rows_of(kv_, shared, shared), detach(proj_.weight)};
 }
 
 }  // namespace isonorm::nn

@@ -47,9 +47,9 @@ class Attention : public Module {
 
 // Of a decoder's rows to an encoder's (Vaswani et al., 1706.03762, section 3.2.3): x [batch, time, stored width], encoded
 // [batch, source, stored width of the encoder's stream] -> a branch of the decoder's stream. q: a reader of the
-// decoder's connection [heads head_width, d]; kv: a reader of the encoder's last one [2 heads head_width, d], keys before
-// values; proj: a writer. Without rotary positions, inner norm and shared keys, whatever the options say (2210.06423 has
-// no norm there).
+// decoder's connection [heads head_width, d]; kv: a reader of the encoder's last one [2 kv_heads head_width, d], keys before
+// values; proj: a writer. Without rotary positions and inner norm, whatever the options say (2210.06423 has no norm
+// there).
 class CrossAttention : public Module {
  public:
   CrossAttention(const Connection& connection, const Connection& encoder, AttentionOptions options);

@@ -89,7 +89,10 @@ Encoded EncoderDecoder::encode(const Tensor& source) {
 }
 
 Tensor EncoderDecoder::decode(const Encoded& encoded, const Tensor& target, DecodingCache* cache) {
-  Residual r{entered(target_, target_position_, target, cache ? cache->time() : 0), {}};
+  const int64_t seen = cache ? cache->time() : 0;
+  Residual r{entered(target_, target_position_, target, seen), {}};
+  check(seen > 0 || encoded.rows.size(0) == target.size(0), "encoder-decoder: ", encoded.rows.size(0),
+        " sources are encoded, the targets have shape ", target.shape());
   decoder_(r, {.encoded = encoded.rows, .encoded_mask = encoded.mask, .cache = cache});
   const Tensor x = norm_.rows(r);
   const auto [weight, bias] = head();
@@ -132,8 +135,10 @@ std::vector<int64_t> search(EncoderDecoder& model, const Encoded& encoded, const
     cache.choose(parents);
     const Tensor logits = model.decode(encoded, to(from_vector(last, {std::ssize(last), 1}), device), &cache);
     const Tensor scores = log_softmax(cast(select(logits, 1, -1), DType::f64), -1);
-    const auto [values, at] = topk(scores, std::min(2 * o.beams, scores.size(1)), -1);
+    const auto [values, at] = topk(scores, std::min(2 * std::min(o.beams, scores.size(1)), scores.size(1)), -1);
     const std::vector<double> value = values.to_vector<double>();
+    check(std::none_of(value.begin(), value.end(), [](double v) { return std::isnan(v); }),
+          "translate: the model's scores of id ", step + 1, " are NaN");
     const std::vector<int64_t> id = at.to_vector<int64_t>();
     std::vector<Beam> next;
     for (size_t i = 0; i < id.size(); ++i) {
@@ -171,8 +176,12 @@ std::vector<int64_t> search(EncoderDecoder& model, const Encoded& encoded, const
 
 std::vector<std::vector<int64_t>> translate(EncoderDecoder& model, const Tensor& source, const DecodeOptions& o) {
   const EncoderDecoderOptions& m = model.options;
-  check(o.beams > 0 && o.length > 0 && o.length <= m.context, "translate: ", o.beams, " beams of ", o.length,
-        " ids, expected at least 1 of 1 to ", m.context, " ids");
+  DecodeOptions whole = o;
+  if (o.length == 0) whole.length = m.context;
+  check(o.beams > 0 && o.length >= 0 && o.length <= m.context, "translate: ", o.beams, " beams of ", o.length,
+        " ids, expected at least 1 of 1 to ", m.context, " ids, or 0 for as many");
+  check(o.length_penalty >= 0 && std::isfinite(o.length_penalty), "translate: the length penalty is ", o.length_penalty,
+        ", expected a finite number of at least 0");
   check(o.begin >= 0 && o.begin < m.vocab && o.end >= 0 && o.end < m.vocab, "translate: ids ", o.begin, " and ", o.end,
         " begin and end, expected ids below ", m.vocab);
   check(source.rank() == 2, "translate: sources have shape ", source.shape(), ", expected [batch, time]");
@@ -184,7 +193,8 @@ std::vector<std::vector<int64_t>> translate(EncoderDecoder& model, const Tensor&
   } evaluating{model};
   model.eval();
   std::vector<std::vector<int64_t>> found;
-  for (int64_t i = 0; i < source.size(0); ++i) found.push_back(search(model, model.encode(narrow(source, 0, i, 1)), o));
+  for (int64_t i = 0; i < source.size(0); ++i)
+    found.push_back(search(model, model.encode(narrow(source, 0, i, 1)), whole));
   return found;
 }
 

@@ -61,14 +61,14 @@ class EncoderDecoder : public Module {
 // What a decoder may begin and end with, and how far it goes.
 struct DecodeOptions {
   int64_t begin = 1, end = 2;   // ids
-  int64_t length = 64;          // ids at most, `begin` not counted; at most the context
+  int64_t length = 0;           // ids at most, `begin` not counted; 0: as many as the context
   int64_t beams = 1;            // 1: greedy, the most likely id each time
   double length_penalty = 0.6;  // alpha: beams are ranked by log probability / ((5 + length) / 6)^alpha
 };
 
 // The target that the model finds likely for each source [batch, time], by beam search (Wu et al., 1609.08144, equation
-// 14): the ids behind `begin` up to and without `end`. In evaluation mode, without a graph. Throws where beams or length
-// is not positive, or length passes the model's context.
+// 14): the ids behind `begin` up to and without `end`. In evaluation mode, without a graph. Throws where beams are not
+// positive, length passes the model's context, the penalty is below 0 or not finite, or the model's scores are NaN.
 std::vector<std::vector<int64_t>> translate(EncoderDecoder& model, const Tensor& source,
                                             const DecodeOptions& options = {});
 

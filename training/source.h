@@ -31,9 +31,10 @@ class Source {
         data::FashionMnist set = data::FashionMnist::load(o.data);
         images_ = {std::move(set.train), std::move(set.test)};
       }
+      scale_ = data::measured_scale(images_->train, o.dtype);
       loader_.emplace(images_->train,
                       data::LoaderOptions{
-                          .rows = o.batch, .seed = o.seed, .scale = scale(), .prefetch = ahead(), .device = o.device});
+                          .rows = o.batch, .seed = o.seed, .scale = scale_, .prefetch = ahead(), .device = o.device});
       shape_.image = images_->train.images.size(1);
       shape_.channels = images_->train.images.rank() == 4 ? images_->train.images.size(3) : 1;
       shape_.classes = 10;  // of either set
@@ -47,7 +48,7 @@ class Source {
       check(pairs_->longest() < o.context, o.data.empty() ? "made pairs" : o.data, ": the longest side of a pair has ",
             pairs_->longest(), " characters, a context of ", o.context, " has place for ", o.context - 1,
             " and an end");
-      pair_loader_.emplace(*pairs_, data::PairLoaderOptions{
+      pair_loader_.emplace(*pairs_, data::RowLoaderOptions{
                                         .rows = o.batch, .length = o.context, .prefetch = ahead(), .device = o.device});
     } else {
       if (o.data.empty())
@@ -58,7 +59,7 @@ class Source {
       const int64_t shown = text_->length() - text_->held_out_length();
       check(o.context >= 1 && o.context < shown, o.data, ": a context of ", o.context, " needs a text of ", o.context,
             " characters and one more, this has ", shown, " to train on");
-      text_loader_.emplace(*text_, data::TextLoaderOptions{
+      text_loader_.emplace(*text_, data::RowLoaderOptions{
                                        .rows = o.batch, .length = o.context, .prefetch = ahead(), .device = o.device});
     }
   }
@@ -104,7 +105,7 @@ class Source {
       const data::PairBatch b = pairs_->held_out_rows(begin, rows, options_.context);
       return Examples{b.x, b.y}.on(options_.device);
     }
-    const data::Batch b = data::slice_batch(images_->test, begin, rows, scale());
+    const data::Batch b = data::slice_batch(images_->test, begin, rows, scale_);
     return Examples{b.images, b.labels}.on(options_.device);
   }
 
@@ -141,11 +142,6 @@ class Source {
     return bytes;
   }
 
-  data::PixelScale scale() const {
-    if (data::Cifar10::is_in(options_.data))
-      return {.mean = data::kCifar10Mean, .std = data::kCifar10Std, .dtype = options_.dtype};
-    return {.dtype = options_.dtype};
-  }
   // Batches beyond the one in use: two, where they travel; none on the CPU, whose cores compute.
   int ahead() const { return options_.device == kCpu ? 0 : 2; }
 
@@ -155,6 +151,7 @@ class Source {
     data::LabelledImages train, test;
   };
   std::optional<Images> images_;
+  data::PixelScale scale_;
   std::optional<data::Loader> loader_;
   std::optional<data::Text> text_;
   std::optional<data::TextLoader> text_loader_;

@@ -123,19 +123,21 @@ Tensor reference::packed_attention(const Tensor& qkv, int64_t heads, const Atten
   return reshape(transpose(out, 1, 2), {b, t, width});
 }
 
+Tensor repeated_heads(const Tensor& x, int64_t group) {
+  if (group == 1) return x;
+  const int64_t b = x.size(0), shared = x.size(1), t = x.size(2), size = x.size(3);
+  return reshape(expand(unsqueeze(x, 2), {b, shared, group, t, size}), {b, shared * group, t, size});
+}
+
 namespace {
 
-// Heads that share keys and values: these repeated, [batch, heads, time, size].
 Tensor grouped_attention(const Tensor& qkv, int64_t heads, const AttentionOptions& o, int64_t kv_heads) {
   check(kv_heads > 0 && heads % kv_heads == 0 && qkv.rank() == 3 && qkv.size(2) % (heads + 2 * kv_heads) == 0, kPacked,
         ": input ", qkv.shape(), " does not divide into [batch, time, (", heads, " + 2 x ", kv_heads,
         " heads) x size], or ", kv_heads, " heads of keys do not divide ", heads, " of queries");
   const int64_t b = qkv.size(0), t = qkv.size(1), size = qkv.size(2) / (heads + 2 * kv_heads), group = heads / kv_heads;
   const Tensor parts = transpose(reshape(qkv, {b, t, heads + 2 * kv_heads, size}), 1, 2);
-  const auto repeated = [&](int64_t first) {
-    const Tensor x = unsqueeze(narrow(parts, 1, first, kv_heads), 2);
-    return reshape(expand(x, {b, kv_heads, group, t, size}), {b, heads, t, size});
-  };
+  const auto repeated = [&](int64_t first) { return repeated_heads(narrow(parts, 1, first, kv_heads), group); };
   const Tensor out =
       scaled_dot_product_attention(narrow(parts, 1, 0, heads), repeated(heads), repeated(heads + kv_heads), o);
   return reshape(transpose(out, 1, 2), {b, t, heads * size});

@@ -17,6 +17,7 @@ Recurrent::Recurrent(const RecurrentOptions& o, const MakeCell& make) : options(
   check(o.p == 1 || o.norm == RecurrentNorm::rms, "recurrent: p is ", o.p, " with norm ", name_of(o.norm),
         ", expected 1: a share of the entries is RMSNorm's");
   check(o.dropout >= 0 && o.dropout < 1, "recurrent: dropout ", o.dropout, " is not in [0, 1)");
+  check(o.dropout == 0 || o.layers > 1, "recurrent: dropout ", o.dropout, " acts between layers, and there is 1");
   const int64_t directions = o.bidirectional ? 2 : 1;
   for (int64_t layer = 0; layer < o.layers; ++layer)
     for (int64_t k = 0; k < directions; ++k)

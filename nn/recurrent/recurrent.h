@@ -29,7 +29,7 @@ struct RecurrentResult {
 
 // x [batch, time, inputs] of the parameters' dtype, or of bf16 where they are f32: then states and outputs are of bf16,
 // and parameters are rounded where a product reads them. Throws on sizes that are not positive, p or dropout out of
-// range, an empty sequence, a mask with other numbers or that hides every step of an example, and on shapes and dtypes that do not fit.
+// range, dropout of one layer (it acts between two), an empty sequence, a mask with other numbers or that hides every step of an example, and on shapes and dtypes that do not fit.
 class Recurrent : public Module {
  public:
   RecurrentResult operator()(const Tensor& x, const RecurrentInput& input = {});

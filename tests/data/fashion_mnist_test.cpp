@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "data/loader.h"
 #include "tests/support/catch.h"
 #include "tests/support/gzip.h"
 #include "tests/support/temp_folder.h"
@@ -95,5 +96,7 @@ TEST_CASE("Fashion-MNIST: the installed set") {
   }
   const double mean = sum / n;
   CHECK(mean == Approx(data::kFashionMnistMean).margin(5e-5));
+  const data::PixelScale scale = data::measured_scale(set.train);
+  CHECK((scale.mean == data::kFashionMnistMean && scale.std == data::kFashionMnistStd));  // to the last bit
   CHECK(std::sqrt(squares / n - mean * mean) == Approx(data::kFashionMnistStd).margin(5e-5));
 }

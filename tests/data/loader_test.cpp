@@ -100,6 +100,15 @@ TEST_CASE("batches hold (pixel / 255 - mean) / std in every dtype") {
   CHECK_THROWS_WITH(gather_batch(set, indices, {.dtype = DType::i64}), Contains("i64"));
 }
 
+TEST_CASE("the scale of a set is its pixels' mean and deviation in four digits") {
+  // 0, 51, 102, 153, 204 and 255 of 255, with a mean of 1/2 and a variance of 35/300.
+  const Tensor pixels = from_vector<uint8_t>({0, 51, 102, 153, 204, 255}, {1, 2, 3});
+  const PixelScale scale = measured_scale({pixels, numbered(1).labels}, DType::f64);
+  CHECK((scale.mean == 0.5 && scale.std == 0.3416 && scale.dtype == DType::f64));
+  const PixelScale flat = measured_scale({from_vector(std::vector<uint8_t>(18, 100), {2, 3, 3}), numbered(2).labels});
+  CHECK((flat.mean == 0.3922 && flat.std == 1));
+}
+
 TEST_CASE("loader: next() gives the same batches with and without a thread") {
   const LabelledImages set = numbered(40);
   Loader direct(set, {.rows = 6, .seed = 5, .prefetch = 0}), threaded(set, {.rows = 6, .seed = 5, .prefetch = 3});

@@ -84,11 +84,11 @@ TEST_CASE("translate: one function and one gradient in all forms of the two stre
   const Tensor ids = randint(1, kVocab, {2, 2 * kContext}), targets = randint(0, kVocab, {2, kContext});
   for (const Arrangement& a : kArrangements)
     for (const StreamForm form : kCentredForms)
-      for (const bool tied : {false, true}) {
-        INFO(a.name << ", " << name_of(form) << (tied ? ", tied" : ""));
+      for (const auto& [tied, affine] : {std::pair{false, false}, {true, false}, {false, true}, {true, true}}) {
+        INFO(a.name << ", " << name_of(form) << (tied ? ", tied" : "") << (affine ? ", affine" : ""));
         const auto make = [&](StreamForm f) {
           EncoderDecoderOptions o = options(a);
-          o.tied = o.shared = tied, o.transformer.affine = false, o.transformer.stream = f;
+          o.tied = o.shared = tied, o.transformer.affine = affine, o.transformer.stream = f;
           EncoderDecoder model(o);
           model.to(DType::f64);
           return model;
@@ -113,6 +113,54 @@ TEST_CASE("translate: one function and one gradient in all forms of the two stre
           CHECK(largest(gradient(other.parameters()[i]) - gradient(of[i].tensor)) <= 2 * bound * scale);
         }
       }
+}
+
+TEST_CASE("translate: heads that share keys are a model that has these for each of them") {
+  constexpr int64_t kShared = 2, kGroup = 2, kSize = 3, kInner = kShared * kGroup * kSize;
+  EncoderDecoderOptions o = options(kPreLn);
+  o.transformer.heads = kShared * kGroup, o.transformer.head_width = kSize, o.transformer.kv_heads = kShared;
+  EncoderDecoder shared(o);
+  o.transformer.kv_heads = 0;
+  EncoderDecoder all(o);
+  for (EncoderDecoder* m : {&shared, &all}) m->to(DType::f64);
+  draw(shared, 7);
+  // Rows of one of `heads` heads, and of its neighbours where these are all.
+  const auto repeated = [&](const Tensor& rows) {
+    std::vector<Tensor> heads;
+    for (int64_t h = 0; h < kShared * kGroup; ++h) heads.push_back(narrow(rows, 0, h / kGroup * kSize, kSize));
+    return cat(heads, 0);
+  };
+  constexpr int64_t kRows = kShared * kSize;
+  TensorMap state;
+  for (const auto& [name, t] : shared.state_dict()) {
+    const bool own = name.find("attn.qkv") != std::string::npos, cross = name.find("cross.kv") != std::string::npos;
+    const int64_t first = own ? kInner : 0;
+    if (own || cross)
+      state.add(name, cat({narrow(t, 0, 0, first), repeated(narrow(t, 0, first, kRows)),
+                           repeated(narrow(t, 0, first + kRows, kRows))},
+                          0));
+    else
+      state.add(name, t);
+  }
+  all.load_state_dict(state);
+  const Tensor ids = randint(1, kVocab, {2, 2 * kContext}), targets = randint(0, kVocab, {2, kContext});
+  const auto run = [&](EncoderDecoder& m) {
+    const Tensor logits = m(ids);
+    backward(cross_entropy(logits, targets));
+    return detach(logits);
+  };
+  check_close(run(shared), run(all), 60 * std::sqrt(10) * 100 * 0x1p-52);
+  const auto of = [](const EncoderDecoder& m, const std::string& name) {
+    for (const Parameter& p : m.named_parameters())
+      if (p.name == name) return gradient(p.tensor);
+    return Tensor();
+  };
+  const Tensor g = of(shared, "decoder.0.cross.kv.weight"), each = of(all, "decoder.0.cross.kv.weight");
+  const int64_t width = g.size(1);
+  check_close(g, reshape(sum(reshape(each, {2, kShared, kGroup, kSize, width}), {2}), {2 * kRows, width}),
+              60 * std::sqrt(10) * 100 * 0x1p-52 * largest(g));
+  for (const Parameter& p : shared.named_parameters())
+    if (p.name == "decoder.0.cross.kv.bias") CHECK((p.blind_begin == 0 && p.blind_end == kRows));
 }
 
 TEST_CASE("translate: mapped weights are the same function") {
@@ -262,5 +310,14 @@ TEST_CASE("translate: greedy takes the likeliest, many beams find the best of al
   CHECK(longer > 2);  // the cases are not all of one kind
   CHECK(better > 2);
   CHECK_THROWS_WITH(translate(model, randint(1, 4, {1, 3}), {.length = 4}), Contains("1 beams of 4 ids"));
+  CHECK(translate(model, randint(1, 4, {1, 3})).size() == 1);  // as many ids as the context has
+  CHECK_NOTHROW(translate(model, randint(1, 4, {1, 3}), {.length = 1, .beams = INT64_MAX}));
+  for (const double penalty : {-0.1, static_cast<double>(NAN), static_cast<double>(INFINITY)})
+    CHECK_THROWS_WITH(translate(model, randint(1, 4, {1, 3}), {.length_penalty = penalty}),
+                      Contains("the length penalty is") && Contains("expected a finite number of at least 0"));
+  CHECK_THROWS_WITH(model.decode(model.encode(randint(1, 4, {2, 3})), randint(1, 4, {3, 2})),
+                    "encoder-decoder: 2 sources are encoded, the targets have shape [3, 2]");
+  fill(model.parameters().front(), NAN);
+  CHECK_THROWS_WITH(translate(model, randint(1, 4, {1, 3})), "translate: the model's scores of id 1 are NaN");
   CHECK_THROWS_WITH(translate(model, randint(1, 4, {1, 3}), {.begin = 4, .length = 3}), Contains("ids 4 and 2"));
 }

@@ -322,6 +322,7 @@ TEST_CASE("bad recurrent input is refused in a line") {
   CHECK_THROWS_WITH(gru({.norm = RecurrentNorm::rms, .p = 0}), "recurrent: p is 0, expected above 0 and at most 1");
   CHECK_THROWS_WITH(gru({.norm = RecurrentNorm::layer, .p = 0.5}), Contains("a share of the entries is RMSNorm's"));
   CHECK_THROWS_WITH(gru({.dropout = 1}), "recurrent: dropout 1 is not in [0, 1)");
+  CHECK_THROWS_WITH(gru({.dropout = 0.5}), "recurrent: dropout 0.5 acts between layers, and there is 1");
   Gru layer = gru({});
   CHECK_THROWS_WITH(layer(zeros({2, 4, 2})), "recurrent: rows have shape [2, 4, 2], expected [batch, time, 3]");
   CHECK_THROWS_WITH(layer(zeros({2, 0, 3})), "recurrent: rows of shape [2, 0, 3] are an empty sequence");

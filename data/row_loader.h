@@ -1,0 +1,37 @@
+// Batches of rows of ids, by number or one after the other, prepared ahead and on a device.
+#pragma once
+
+#include "data/ahead.h"
+
+namespace isonorm::data {
+
+struct RowLoaderOptions {
+  int64_t rows = 64, length = 128;  // of Set::batch
+  int prefetch = 2;                 // as LoaderOptions
+  Device device = kCpu;
+};
+
+// Set::batch(rows, length, step) gives two tensors. Keeps a reference to the set.
+template <class Set> class RowLoader {
+ public:
+  using Batch = decltype(std::declval<const Set&>().batch(0, 0, 0));
+
+  RowLoader(const Set& set, RowLoaderOptions o)
+      : set_(set),
+        options_(o),
+        ahead_([&set, o](int64_t step) { return set.batch(o.rows, o.length, step); }, o.prefetch, o.device) {}
+
+  Batch batch(int64_t step) const {  // of any step; does not disturb next()
+    const auto [x, y] = set_.batch(options_.rows, options_.length, step);
+    return {upload(x, options_.device)->take(), upload(y, options_.device)->take()};
+  }
+  Batch next() { return ahead_.next(); }          // of step 0, 1, ...; rethrows what went wrong in the thread
+  void seek(int64_t step) { ahead_.seek(step); }  // the next next() gives this step's batch
+
+ private:
+  const Set& set_;
+  RowLoaderOptions options_;
+  Ahead<Batch> ahead_;
+};
+
+}  // namespace isonorm::data
