@@ -56,6 +56,9 @@ ExperimentResult recurrent_centre(const ExperimentOptions& options);
 // Norms in ConvPool-CNN-C on Fashion-MNIST: errors, and times of steps (1910.07467, table 8); `full` is a larger scale.
 ExperimentResult image_norms(const ExperimentOptions& options);
 
+// Norms in an encoder-decoder on made words: words wrong, and times of steps (1910.07467, section 6.1); `full` is larger.
+ExperimentResult translator_norms(const ExperimentOptions& options);
+
 // What mixed precision does to a loss curve (1905.12322), against f32 and f32 from other weights.
 ExperimentResult precision(const ExperimentOptions& options);
 

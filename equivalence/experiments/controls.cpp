@@ -8,7 +8,7 @@
 #include "core/printed.h"
 #include "core/system/parallel.h"
 #include "equivalence/experiments/all.h"
-#include "equivalence/experiments/tail.h"
+#include "equivalence/probes/tail.h"
 #include "equivalence/grid/recipe.h"
 #include "equivalence/lockstep/control_ratio.h"
 #include "equivalence/lockstep/lockstep.h"

@@ -86,6 +86,9 @@ constexpr Experiment kExperiments[] = {
      "norm "
      "do.",
      "Zhang and Sennrich, 1910.07467, section 4 and figure 4", recurrent_centre},
+    {"translator-norms", "An encoder-decoder with RMSNorm gets no more words wrong than one with LayerNorm.",
+     "Zhang and Sennrich, 1910.07467, section 6.1", translator_norms, /*reads_data=*/false, /*takes_seeds=*/false,
+     /*takes_full=*/true},
     {"cnn-norms", "A convolutional network whose layers have RMSNorm makes no more errors than one with LayerNorm.",
      "Zhang and Sennrich, 1910.07467, section 6.4 and table 8", image_norms, /*reads_data=*/true,
      /*takes_seeds=*/false, /*takes_full=*/true},

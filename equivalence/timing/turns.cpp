@@ -11,13 +11,14 @@ Median median_of(std::vector<double> v) {
   std::sort(v.begin(), v.end());
   const size_t n = v.size();
   // `outside` values of n lie on one side of the true median, or fewer, with probability `at_most`.
+  const auto probability =
+      [n = static_cast<double>(n)](size_t heads) {  // of so many among n tosses; 2^-n may be no number
+        const auto k = static_cast<double>(heads);
+        return std::exp(std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1) - n * std::log(2.0));
+      };
   size_t outside = 0;
-  double term = std::pow(0.5, static_cast<double>(n)), at_most = term;
-  while (at_most <= kError) {
-    term *= static_cast<double>(n - outside) / static_cast<double>(outside + 1);
-    at_most += term;
-    ++outside;
-  }
+  double at_most = probability(0);
+  while (at_most <= kError * (1 + 1e-12)) at_most += probability(++outside);
   const double middle = (v[(n - 1) / 2] + v[n / 2]) / 2;
   if (outside == 0) return {-INFINITY, middle, INFINITY};
   return {v[outside - 1], middle, v[n - outside]};

@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "core/formulas/philox.h"
-#include "equivalence/experiments/tail.h"
+#include "equivalence/probes/tail.h"
 #include "tests/support/catch.h"
 
 using namespace isonorm;

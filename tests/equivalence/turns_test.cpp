@@ -18,6 +18,11 @@ TEST_CASE("the interval of a median misses it as seldom as it says") {
   for (int i = 1; i <= 20; ++i) twenty.push_back(i);
   // Of 20 tosses 3 or fewer are heads with probability 1351/2^20 = 0.00129, 2 or fewer with 211/2^20 = 0.0002.
   CHECK((median_of(twenty).low == 3 && median_of(twenty).high == 18));
+  std::vector<double> many;
+  for (int i = 1; i <= 2001; ++i) many.push_back(i);
+  // Of n tosses n/2 - 3.09 sqrt(n)/2 or fewer are heads with probability 0.001 (the normal distribution's).
+  CHECK(std::abs(median_of(many).low - (1000.5 - 3.0902 * std::sqrt(2001) / 2)) < 2);
+  CHECK(median_of(many).low + median_of(many).high == 2002);
   std::mt19937_64 random(1);
   int missed = 0;
   for (int trial = 0; trial < 20000; ++trial) {

@@ -1,4 +1,4 @@
-#include "equivalence/experiments/tail.h"
+#include "equivalence/probes/tail.h"
 
 #include <algorithm>
 #include <cmath>
