@@ -1,6 +1,7 @@
 #include "nn/attention.h"
 
 #include "autograd/fused/attention.h"
+#include "autograd/ops/arrange.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/rotary.h"
 #include "autograd/ops/shape.h"
@@ -110,8 +111,10 @@ Tensor CrossAttention::operator()(const Tensor& x, const Tensor& encoded, const 
     of_source.append(narrow(kv, 1, 0, shared), narrow(kv, 1, shared, shared));
   }
   const Tensor q = by_head(q_(x), heads);
-  const Tensor y = scaled_dot_product_attention(q, repeated_heads(of_source.keys, heads / shared),
-                                                repeated_heads(of_source.values, heads / shared),
+  const auto for_queries = [&](const Tensor& x) {
+    return shared == heads ? x : repeat_interleave(x, heads / shared, 1);
+  };
+  const Tensor y = scaled_dot_product_attention(q, for_queries(of_source.keys), for_queries(of_source.values),
                                                 {.mask = in_dtype(mask, q.dtype())});
   return proj_(reshape(transpose(y, 1, 2), {batch, x.size(1), heads * size}));
 }

@@ -6,6 +6,7 @@
 #include "autograd/engine.h"
 #include "autograd/fusion.h"
 #include "autograd/node.h"
+#include "autograd/ops/arrange.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
@@ -123,12 +124,6 @@ Tensor reference::packed_attention(const Tensor& qkv, int64_t heads, const Atten
   return reshape(transpose(out, 1, 2), {b, t, width});
 }
 
-Tensor repeated_heads(const Tensor& x, int64_t group) {
-  if (group == 1) return x;
-  const int64_t b = x.size(0), shared = x.size(1), t = x.size(2), size = x.size(3);
-  return reshape(expand(unsqueeze(x, 2), {b, shared, group, t, size}), {b, shared * group, t, size});
-}
-
 namespace {
 
 Tensor grouped_attention(const Tensor& qkv, int64_t heads, const AttentionOptions& o, int64_t kv_heads) {
@@ -137,7 +132,7 @@ Tensor grouped_attention(const Tensor& qkv, int64_t heads, const AttentionOption
         " heads) x size], or ", kv_heads, " heads of keys do not divide ", heads, " of queries");
   const int64_t b = qkv.size(0), t = qkv.size(1), size = qkv.size(2) / (heads + 2 * kv_heads), group = heads / kv_heads;
   const Tensor parts = transpose(reshape(qkv, {b, t, heads + 2 * kv_heads, size}), 1, 2);
-  const auto repeated = [&](int64_t first) { return repeated_heads(narrow(parts, 1, first, kv_heads), group); };
+  const auto repeated = [&](int64_t first) { return repeat_interleave(narrow(parts, 1, first, kv_heads), group, 1); };
   const Tensor out =
       scaled_dot_product_attention(narrow(parts, 1, 0, heads), repeated(heads), repeated(heads + kv_heads), o);
   return reshape(transpose(out, 1, 2), {b, t, heads * size});

@@ -20,10 +20,6 @@ struct AttentionOptions {
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                     const AttentionOptions& options = {});
 
-// Heads that queries share, each `group` times: [batch, heads, time, size] -> [batch, heads x group, time, size], x itself
-// for a group of 1 (Ainslie et al., 2305.13245).
-Tensor repeated_heads(const Tensor& x, int64_t group);
-
 // Self-attention on the packed output of one projection: qkv [batch, time, 3 heads size], queries, keys and values in
 // this order and heads adjacent inside each, -> [batch, time, heads size]. Neither direction copies a head. Throws as
 // above. With kv_heads above 0, which divides heads, qkv is [batch, time, (heads + 2 kv_heads) size], and heads / kv_heads

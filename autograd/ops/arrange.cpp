@@ -122,6 +122,18 @@ Tensor repeat(const Tensor& x, const std::vector<int64_t>& times) {
   return apart(y, x);
 }
 
+Tensor repeat_interleave(const Tensor& x, int64_t times, int dim) {
+  check(times >= 0, "repeat_interleave: factor ", times, " is negative");
+  const int d = normalize_dim(dim, x.rank(), "repeat_interleave");
+  check(x.rank() < kMaxRank, "repeat_interleave: shape ", x.shape(), " has rank ", x.rank(), ", expected at most ",
+        kMaxRank - 1);
+  const Tensor each = unsqueeze(x, d + 1);
+  Dims stretched = each.shape(), shape = x.shape();
+  stretched[d + 1] = times;
+  shape[d] = checked_mul(shape[d], times, "repeat_interleave");
+  return apart(reshape(expand(each, stretched), shape), x);
+}
+
 namespace {
 Tensor triangle(const char* name, const Tensor& x, int64_t diagonal, bool lower) {
   check(x.rank() >= 2, name, ": shape ", x.shape(), " has fewer than two dimensions");

@@ -16,6 +16,8 @@ Tensor flip(const Tensor& x, const std::vector<int>& dims);
 // `before` and `after` elements of `value` around each of the last dimensions: one pair each, outermost first.
 Tensor pad(const Tensor& x, const std::vector<std::pair<int64_t, int64_t>>& amounts, double value = 0);
 Tensor repeat(const Tensor& x, const std::vector<int64_t>& times);  // tiles: times[i] copies along dimension i
+// Each entry along dim, of a rank below the limit, `times` times in a row: [a, b] to [a, a, b, b].
+Tensor repeat_interleave(const Tensor& x, int64_t times, int dim);
 Tensor tril(const Tensor& x, int64_t diagonal = 0);  // zero above the diagonal of the last two dimensions
 Tensor triu(const Tensor& x, int64_t diagonal = 0);  // zero below it
 // Image [n, height, width, channels] to rows of patches [n, (h/p)(w/p), p p channels]; inside a row: (row, column,

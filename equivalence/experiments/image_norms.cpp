@@ -1,6 +1,5 @@
 // Norms in a convolutional network: what test errors they reach from the same batches, and what time their steps take.
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <memory>
 
@@ -24,7 +23,6 @@ namespace isonorm::equivalence {
 namespace {
 
 using nn::ConvNorm;
-using Clock = std::chrono::steady_clock;
 
 // The published error is CIFAR-10's in percent, and the time that of an epoch divided by the one without a norm
 // (1910.07467, table 8: 21, 38, 23, 39, 31 and 30 seconds); null: not there.
@@ -61,9 +59,7 @@ class Trainee {
 
   void step(const training::Examples& batch, uint64_t seed) {
     manual_seed(seed);  // the same noise and dropout for all
-    const auto begin = Clock::now();
-    losses.push_back((*step_)(batch).loss);
-    seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
+    steps.add([&] { return (*step_)(batch).loss; });
   }
 
   // The share of wrong answers.
@@ -81,7 +77,7 @@ class Trainee {
     return static_cast<double>(wrong) / static_cast<double>(images);
   }
 
-  std::vector<double> losses, seconds;
+  TimedSteps steps;
 
  private:
   Device device_;
@@ -96,7 +92,7 @@ std::string percent(double x) { return printed("%.2f", 100 * x); }
 
 ExperimentResult image_norms(const ExperimentOptions& o) {
   const Scale s = o.full ? Scale{32, 2000, 64, 10000} : Scale{8, 200, 64, 4000};
-  constexpr int64_t kShown = 20;  // means of losses over so many steps
+  constexpr size_t kShown = 20;  // means of losses over so many steps
   ExperimentResult r;
   const data::FashionMnist images = data::FashionMnist::load(o.data);
   r.data_sha256 = io::sha256_of_files(data::FashionMnist::files(o.data));
@@ -137,15 +133,8 @@ ExperimentResult image_norms(const ExperimentOptions& o) {
   for (size_t i = 0; i < kCount; ++i) {
     const Method& m = kMethods[i];
     Trainee& t = *all[i];
-    Curve curve{m.name, m.css, {}};
-    for (size_t k = 0; k + kShown <= t.losses.size(); k += kShown) {
-      double mean = 0;
-      for (size_t j = k; j < k + kShown; ++j) mean += t.losses[j] / kShown;
-      curve.values.push_back(mean);
-    }
-    std::vector<double> ratios;
-    for (size_t k = 10; k < t.seconds.size(); ++k) ratios.push_back(t.seconds[k] / all[0]->seconds[k]);
-    const Median q = median_of(ratios);
+    Curve curve{m.name, m.css, t.steps.means(kShown)};
+    const Median q = t.steps.time_ratio(all[0]->steps);
     errors.push_back(t.error(images.test, s.tested, zca, scale)), times.push_back(q.median);
     table.rows.push_back({{m.name},
                           {percent(errors.back()), {}, 100 * errors.back()},
@@ -155,9 +144,7 @@ ExperimentResult image_norms(const ExperimentOptions& o) {
                           {m.published_time ? m.published_time : "-"}});
     curves.push_back(std::move(curve));
   }
-  // Two standard errors of the difference of two shares of `tested` images.
-  const double p = (errors[kRms] + errors[kLayer]) / 2,
-               noise = 2 * std::sqrt(2 * p * (1 - p) / static_cast<double>(s.tested));
+  const double noise = two_standard_errors(errors[kRms], errors[kLayer], s.tested);
   r.confirmed = errors[kRms] <= errors[kLayer] + noise;
   r.measured = text("RMSNorm's test error is ", percent(errors[kRms]), " %, LayerNorm's ", percent(errors[kLayer]),
                     " %, that without a norm ", percent(errors[0]), " %; a step takes ", printed("%.2f", times[kRms]),

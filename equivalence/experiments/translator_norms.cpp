@@ -2,7 +2,6 @@
 // what time its steps take.
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <memory>
 
@@ -25,8 +24,6 @@
 
 namespace isonorm::equivalence {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 // Published: BLEU of WMT14 and WMT17, English to German, and the time of 1,000 steps divided by LayerNorm's (1910.07467,
 // section 6.1, Transformer: 210, 248, 231 and 225 seconds).
@@ -102,15 +99,13 @@ class Trainee {
   }
 
   void step(const training::Examples& batch, double lr) {
-    const auto begin = Clock::now();
-    losses.push_back((*step_)(batch, lr).loss);
-    seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
+    steps.add([&] { return (*step_)(batch, lr).loss; });
   }
 
   // The share of words that greedy decoding gets wrong: it gives a word exactly where each of its ids is the likeliest
   // behind those before.
   double error(const training::Examples& words) {
-    if (!std::isfinite(losses.back())) return 1;
+    if (!std::isfinite(steps.losses.back())) return 1;
     const NoGrad no_grad;
     model_->eval();
     const std::vector<int64_t> found = argmax((*model_)(words.inputs)).to_vector<int64_t>(),
@@ -125,7 +120,7 @@ class Trainee {
     return static_cast<double>(wrong) / static_cast<double>(words.targets.size(0));
   }
 
-  std::vector<double> losses, seconds;
+  TimedSteps steps;
 
  private:
   int64_t context_;
@@ -140,8 +135,7 @@ std::string percent(double x) { return printed("%.2f", 100 * x); }
 
 ExperimentResult translator_norms(const ExperimentOptions& o) {
   const Scale s = o.full ? Scale{128, 4, 26, 24, 40000, 64, 3000} : Scale{32, 2, 16, 12, 8000, 32, 1200};
-  constexpr int64_t kShown = 20;  // means of losses over so many steps
-  constexpr size_t kWarm = 10;    // steps whose times do not count
+  constexpr size_t kShown = 20;  // means of losses over so many steps
   ExperimentResult r;
   const data::Pairs pairs =
       data::Pairs::made(data::Task::translate, s.pairs, s.context - 1, s.letters, o.seed, /*held_out=*/0.125);
@@ -179,15 +173,8 @@ ExperimentResult translator_norms(const ExperimentOptions& o) {
   for (size_t i = 0; i < kCount; ++i) {
     const Method& m = kMethods[i];
     Trainee& t = *all[i];
-    Curve curve{m.name, m.css, {}};
-    for (size_t k = 0; k + kShown <= t.losses.size(); k += kShown) {
-      double mean = 0;
-      for (size_t j = k; j < k + kShown; ++j) mean += t.losses[j] / kShown;
-      curve.values.push_back(mean);
-    }
-    std::vector<double> ratios;
-    for (size_t k = kWarm; k < t.seconds.size(); ++k) ratios.push_back(t.seconds[k] / all[kLayer]->seconds[k]);
-    const Median q = median_of(ratios);
+    Curve curve{m.name, m.css, t.steps.means(kShown)};
+    const Median q = t.steps.time_ratio(all[kLayer]->steps);
     errors.push_back(t.error(words)), times.push_back(q.median);
     table.rows.push_back({{m.name},
                           {percent(errors.back()), {}, 100 * errors.back()},
@@ -197,10 +184,7 @@ ExperimentResult translator_norms(const ExperimentOptions& o) {
                           {m.published_time}});
     curves.push_back(std::move(curve));
   }
-  // Two standard errors of the difference of two shares of `tested` words.
-  // Of none that is wrong, one counts.
-  const double p = std::max((errors[kRms] + errors[kLayer]) / 2, 1 / static_cast<double>(tested)),
-               noise = 2 * std::sqrt(2 * p * (1 - p) / static_cast<double>(tested));
+  const double noise = two_standard_errors(errors[kRms], errors[kLayer], tested);
   r.confirmed = errors[kRms] <= errors[kLayer] + noise;
   r.measured = text("RMSNorm gets ", percent(errors[kRms]), " % of the words wrong, RMSNorm of 6.25 % ",
                     percent(errors[3]), " %, LayerNorm ", percent(errors[kLayer]), " %, no norm ", percent(errors[0]),

@@ -47,4 +47,32 @@ Turns in_turns(std::span<const std::function<double()>> works, const TurnsOption
   return t;
 }
 
+void TimedSteps::add(const std::function<double()>& step) {
+  const auto begin = std::chrono::steady_clock::now();
+  losses.push_back(step());
+  seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+}
+
+std::vector<double> TimedSteps::means(size_t of) const {
+  std::vector<double> means;
+  for (size_t begin = 0; begin + of <= losses.size(); begin += of) {
+    double mean = 0;
+    for (size_t i = begin; i < begin + of; ++i) mean += losses[i] / static_cast<double>(of);
+    means.push_back(mean);
+  }
+  return means;
+}
+
+Median TimedSteps::time_ratio(const TimedSteps& reference) const {
+  std::vector<double> ratios;
+  for (size_t i = 10; i < seconds.size(); ++i) ratios.push_back(seconds[i] / reference.seconds[i]);
+  return median_of(std::move(ratios));
+}
+
+double two_standard_errors(double share, double other, int64_t n) {
+  const auto count = static_cast<double>(n);
+  const double p = std::max((share + other) / 2, 1 / count);
+  return 2 * std::sqrt(2 * p * (1 - p) / count);
+}
+
 }  // namespace isonorm::equivalence

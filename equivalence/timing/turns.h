@@ -1,6 +1,7 @@
 // Internal: Times of several works on a machine that does other things, too: in turns, as ratios within a round.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <vector>
@@ -29,6 +30,21 @@ struct Turns {
 
 // Each work runs itself once and returns its seconds. All run once unmeasured; then in rounds, each of which begins with another one.
 Turns in_turns(std::span<const std::function<double()>> works, const TurnsOptions& options = {});
+
+// The steps of a training: their losses, and how long each took.
+struct TimedSteps {
+  std::vector<double> losses, seconds;
+
+  // step() takes one and returns its loss.
+  void add(const std::function<double()>& step);
+  // Means of so many losses each, in their order.
+  std::vector<double> means(size_t of) const;
+  // Of each step's time to that of the same step of `reference`, but for the first ten.
+  Median time_ratio(const TimedSteps& reference) const;
+};
+
+// Of the difference of two shares of n that were drawn; of shares of which none is one, one counts.
+double two_standard_errors(double share, double other, int64_t n);
 
 // How often one median lay below another for certain, their intervals apart, and how often above.
 struct Lead {

@@ -1,6 +1,7 @@
 // Times in turns: intervals of medians, rounds, and what follows from made times.
 #include "equivalence/timing/turns.h"
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -53,6 +54,18 @@ TEST_CASE("works run in turns, each round from another one, and ratios are those
   CHECK((t.ratio[0].median == 1 && t.ratio[1].median == 2 && t.ratio[2].median == 0.5));
   CHECK(t.seconds == 3.5);  // of 2, 3, 4 and 5
   CHECK(in_turns(works, {.seconds = 1e9, .fewest = 1, .most = 7}).rounds == 7);
+}
+
+TEST_CASE("steps keep their losses and times; what two shares differ by in chance") {
+  TimedSteps one, other;
+  for (int i = 0; i < 25; ++i) one.add([&] { return i; });
+  CHECK(one.losses.size() == 25);
+  CHECK(*std::min_element(one.seconds.begin(), one.seconds.end()) >= 0);
+  CHECK(one.means(10) == std::vector<double>{4.5, 14.5});
+  for (int i = 0; i < 25; ++i) one.seconds[i] = i < 10 ? 100 : 3 * (i + 1), other.seconds.push_back(i + 1);
+  CHECK((one.time_ratio(other).low == 3 && one.time_ratio(other).high == 3));
+  CHECK(two_standard_errors(0.4, 0.6, 200) == Approx(2 * std::sqrt(2 * 0.25 / 200)));
+  CHECK(two_standard_errors(0, 0, 100) == Approx(2 * std::sqrt(2 * 0.01 * 0.99 / 100)));
 }
 
 TEST_CASE("a lead is what lies beyond both intervals") {

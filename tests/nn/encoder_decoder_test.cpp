@@ -84,35 +84,36 @@ TEST_CASE("translate: one function and one gradient in all forms of the two stre
   const Tensor ids = randint(1, kVocab, {2, 2 * kContext}), targets = randint(0, kVocab, {2, kContext});
   for (const Arrangement& a : kArrangements)
     for (const StreamForm form : kCentredForms)
-      for (const auto& [tied, affine] : {std::pair{false, false}, {true, false}, {false, true}, {true, true}}) {
-        INFO(a.name << ", " << name_of(form) << (tied ? ", tied" : "") << (affine ? ", affine" : ""));
-        const auto make = [&](StreamForm f) {
-          EncoderDecoderOptions o = options(a);
-          o.tied = o.shared = tied, o.transformer.affine = affine, o.transformer.stream = f;
-          EncoderDecoder model(o);
-          model.to(DType::f64);
-          return model;
-        };
-        EncoderDecoder reference = make(StreamForm::layer_norm), other = make(form);
-        draw(reference, 7);
-        other.load_state_dict(reference.state_dict());
-        const auto run = [&](EncoderDecoder& m) {
-          const Tensor logits = m(ids);
-          backward(cross_entropy(logits, targets));
-          return detach(logits);
-        };
-        // Some 60 sums of at most 10 terms in turn; norms of a few zero-mean numbers enlarge rounding, by 100 at most.
-        const double bound = 60 * std::sqrt(10) * 100 * 0x1p-52;
-        const Tensor expected = run(reference);
-        check_close(run(other), expected, bound);
-        const auto of = reference.named_parameters();
-        double scale = 1;
-        for (const Parameter& p : of) scale = std::max(scale, largest(gradient(p.tensor)));
-        for (size_t i = 0; i < of.size(); ++i) {
-          INFO(of[i].name);
-          CHECK(largest(gradient(other.parameters()[i]) - gradient(of[i].tensor)) <= 2 * bound * scale);
+      for (const bool tied : {false, true})
+        for (const bool affine : {false, true}) {
+          INFO(a.name << ", " << name_of(form) << (tied ? ", tied" : "") << (affine ? ", affine" : ""));
+          const auto make = [&](StreamForm f) {
+            EncoderDecoderOptions o = options(a);
+            o.tied = o.shared = tied, o.transformer.affine = affine, o.transformer.stream = f;
+            EncoderDecoder model(o);
+            model.to(DType::f64);
+            return model;
+          };
+          EncoderDecoder reference = make(StreamForm::layer_norm), other = make(form);
+          draw(reference, 7);
+          other.load_state_dict(reference.state_dict());
+          const auto run = [&](EncoderDecoder& m) {
+            const Tensor logits = m(ids);
+            backward(cross_entropy(logits, targets));
+            return detach(logits);
+          };
+          // Some 60 sums of at most 10 terms in turn; norms of a few zero-mean numbers enlarge rounding, by 100 at most.
+          const double bound = 60 * std::sqrt(10) * 100 * 0x1p-52;
+          const Tensor expected = run(reference);
+          check_close(run(other), expected, bound);
+          const auto of = reference.named_parameters();
+          double scale = 1;
+          for (const Parameter& p : of) scale = std::max(scale, largest(gradient(p.tensor)));
+          for (size_t i = 0; i < of.size(); ++i) {
+            INFO(of[i].name);
+            CHECK(largest(gradient(other.parameters()[i]) - gradient(of[i].tensor)) <= 2 * bound * scale);
+          }
         }
-      }
 }
 
 TEST_CASE("translate: heads that share keys are a model that has these for each of them") {

@@ -343,6 +343,34 @@ OpCase repeat_row() {
   return op;
 }
 
+OpCase repeat_interleave_row() {
+  OpCase op = row("repeat_interleave", "(x, int64_t times, int dim)", "each entry along dim `times` times in a row");
+  Draw draw(op.name);
+  std::vector<Dims> all = shapes(1);
+  all.push_back(kLarge);
+  for (const Dims& shape : all)
+    for (int d = 0; d < shape.rank; ++d)
+      for (int64_t times : {1, 2, 3})
+        add(
+            op, draw, text("dim ", d, ", ", times, " times"), shape,
+            [=](const Tensor& x) { return repeat_interleave(x, times, d % 2 ? d - shape.rank : d); },
+            [=](const Array& x) {
+              Dims to = x.shape;
+              to[d] *= times;
+              return tabulate(
+                  to,
+                  [&](Dims i) {
+                    i[d] /= times;
+                    return x.at(i);
+                  },
+                  x.kind);
+            });
+  op.refuse({"-1"}, [] { repeat_interleave(reals({2}), -1, 0); });
+  op.refuse({"dimension 1", "rank 1"}, [] { repeat_interleave(reals({2}), 2, 1); });
+  op.refuse({"[1, 1, 1, 1, 1, 1, 1, 1]", "7"}, [] { repeat_interleave(reals({1, 1, 1, 1, 1, 1, 1, 1}), 2, 0); });
+  return op;
+}
+
 OpCase triangle_row(std::string name, std::string formula, Tensor (*call)(const Tensor&, int64_t), bool lower) {
   OpCase op = row(name, "(x, int64_t diagonal = 0)", std::move(formula));
   Draw draw(name);
@@ -406,8 +434,8 @@ OpCase patchify_row() {
 
 std::vector<OpCase> arrange_cases() {
   std::vector<OpCase> all;
-  for (auto make :
-       {slice_row, narrow_row, select_row, split_row, chunk_row, cat_row, stack_row, flip_row, pad_row, repeat_row})
+  for (auto make : {slice_row, narrow_row, select_row, split_row, chunk_row, cat_row, stack_row, flip_row, pad_row,
+                    repeat_row, repeat_interleave_row})
     all.push_back(make());
   all.push_back(
       triangle_row("tril", "x where column - row <= diagonal, else 0 (last two dimensions)", isonorm::tril, true));
