@@ -4,7 +4,8 @@
 set(folders
     core core/memory core/system core/kernels core/cpu autograd autograd/ops autograd/fused nn nn/decoding nn/recurrent nn/residual optim io data reports training training/models training/records
     equivalence/coordinates equivalence/lockstep equivalence/grid equivalence/convert equivalence/verify equivalence/compare equivalence/probes
-    equivalence/text equivalence/certificate equivalence/nets equivalence/timing equivalence/experiments)
+    equivalence/text equivalence/certificate equivalence/nets equivalence/timing equivalence/experiments
+    equivalence/experiments/initial)
 set(sources)
 set(kernel_sources)
 foreach(folder IN LISTS folders)

@@ -42,7 +42,12 @@ Batch draw(uint64_t seed) {
 class Reader : public nn::Module {
  public:
   explicit Reader(const ByNorm& n)
-      : options_{.inputs = kWidth, .hidden = kHidden, .bidirectional = true, .norm = n.norm, .p = n.p} {}
+      : options_{.inputs = kWidth,
+                 .hidden = kHidden,
+                 .bidirectional = true,
+                 .norm = n.norm,
+                 .p = n.p,
+                 .initialisation = nn::RecurrentInitialisation::orthogonal} {}
 
   // The last step's state forward and the first one's backward are the question, u; y_t is the document at a place:
   //   m_t = tanh(W_y y_t + W_u u), s = softmax(w m_t), r = sum s_t y_t, g = tanh(W_r r + W_g u)

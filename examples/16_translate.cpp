@@ -40,12 +40,20 @@ Batch draw(uint64_t seed) {
           from_vector(given, {kBatch, kLongest + 1}), from_vector(target, {kBatch, kLongest + 1})};
 }
 
+nn::RecurrentOptions options_of(const ByNorm& n, bool bidirectional) {
+  return {.inputs = kWidth,
+          .hidden = kHidden,
+          .bidirectional = bidirectional,
+          .norm = n.norm,
+          .p = n.p,
+          .initialisation = nn::RecurrentInitialisation::orthogonal};
+}
+
 class Translator : public nn::Module {
  public:
   explicit Translator(const ByNorm& n)
-      : encoder_(add("encoder",
-                     nn::Gru({.inputs = kWidth, .hidden = kHidden, .bidirectional = true, .norm = n.norm, .p = n.p}))),
-        decoder_(add("decoder", nn::Gru({.inputs = kWidth, .hidden = kHidden, .norm = n.norm, .p = n.p}))) {}
+      : encoder_(add("encoder", nn::Gru(options_of(n, true)))),
+        decoder_(add("decoder", nn::Gru(options_of(n, false)))) {}
 
   Tensor loss(const Batch& b) {
     const Sentence s = read(b);

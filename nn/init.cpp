@@ -1,9 +1,15 @@
 #include "nn/init.h"
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <span>
+#include <vector>
 
 #include "autograd/ops/pointwise.h"
+#include "autograd/ops/create.h"
 #include "autograd/ops/random.h"
+#include "core/view.h"
 
 namespace isonorm::nn::init {
 namespace {
@@ -29,6 +35,26 @@ Tensor xavier_normal(const Dims& shape, double gain) { return normal(shape, 0, g
 Tensor kaiming_normal(const Dims& shape) {
   check(shape.rank == 2, "init: shape ", shape, " is not [out, in]");
   return normal(shape, 0, std::sqrt(2 / static_cast<double>(shape[1])));
+}
+
+Tensor orthogonal(const Dims& shape) {
+  check(shape.rank == 2, "init: shape ", shape, " is not [out, in]");
+  const int64_t n = std::min(shape[0], shape[1]), length = std::max(shape[0], shape[1]);
+  const auto count = static_cast<size_t>(length);
+  std::vector<double> rows = randn({n, length}, {DType::f64}).to_vector<double>();
+  for (int64_t i = 0; i < n; ++i) {
+    const std::span<double> row(rows.data() + static_cast<size_t>(i) * count, count);
+    for (int pass = 0; pass < 2; ++pass)  // the second takes what rounding left of the first
+      for (int64_t j = 0; j < i; ++j) {
+        const std::span<const double> before(rows.data() + static_cast<size_t>(j) * count, count);
+        const double dot = std::inner_product(row.begin(), row.end(), before.begin(), 0.0);
+        for (size_t k = 0; k < count; ++k) row[k] -= dot * before[k];
+      }
+    const double norm = std::sqrt(std::inner_product(row.begin(), row.end(), row.begin(), 0.0));
+    for (double& x : row) x /= norm;
+  }
+  const Tensor made = cast(from_vector(rows, {n, length}), DType::f32);
+  return shape[0] <= shape[1] ? made : detached::contiguous(detached::transpose(made, 0, 1));
 }
 
 }  // namespace isonorm::nn::init

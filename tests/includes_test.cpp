@@ -55,7 +55,8 @@ std::map<std::string, Set> allowed_includes() {
                                             {"certificate", {"lockstep", "probes", "text"}},
                                             {"nets", {}},
                                             {"timing", {}},
-                                            {"experiments", {"lockstep", "grid", "probes", "text", "nets", "timing"}}};
+                                            {"experiments", {"lockstep", "grid", "probes", "text", "nets", "timing"}},
+                                            {"experiments/initial", {"experiments", "nets"}}};
   for (const auto& [room, others] : rooms) {
     Set& set = allowed["equivalence/" + room] = kBelowEquivalence;
     for (const std::string& other : others) set.insert("equivalence/" + other);

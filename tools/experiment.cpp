@@ -77,15 +77,19 @@ Verb add_experiment(CLI::App& app) {
   CLI::App* command = app.add_subcommand("experiment", "Measure a claim of a paper, with a table and pictures");
   auto o = std::make_shared<Options>();
   std::string names;
-  for (const Experiment& e : experiments()) names += text(names.empty() ? "" : ", ", e.name);
+  std::string full;
+  for (const Experiment& e : experiments()) {
+    names += text(names.empty() ? "" : ", ", e.name);
+    if (e.has(kTakesFull)) full += text(full.empty() ? "" : ", ", e.name);
+  }
   command->add_option("NAME", o->name, text("one of ", names));
   command->add_flag("--list", o->list, "print every experiment with its claim and source");
   add_seed(*command, o->experiment.seed, "of weights, inputs and made data");
   command->add_option("--data", o->experiment.data,
-                      "trajectories: a folder of Fashion-MNIST's files or a text file (default: a text made from the "
-                      "seed)");
+                      "trajectories: a folder of Fashion-MNIST's files or a text file; cnn-norms: such a folder; "
+                      "perplexity: a text file (default: a text made from the seed, for cnn-norms Debian's folder)");
   command->add_option("--seeds", o->experiment.seeds, "controls: how many are trained, from 24 on (default: 1000)");
-  command->add_flag("--full", o->experiment.full, "zoo, paper-curves, paper-speed: a larger scale, in some 20 minutes");
+  command->add_flag("--full", o->experiment.full, text("a larger scale, in up to 20 minutes: ", full));
   add_device(*command, o->experiment.device);
   command->add_option("--report", o->report, "write tables and pictures as an HTML page");
   command->add_option("--json", o->json, "write tables and curves as a JSON object");
@@ -99,11 +103,12 @@ Verb add_experiment(CLI::App& app) {
             for (const Experiment& e : experiments()) {
               if (o->name != e.name) continue;
               known = true;
-              if (!e.reads_data && !o->experiment.data.empty())
+              if (!e.has(kReadsData) && !o->experiment.data.empty())
                 throw UsageError(text("--data: ", e.name, " reads no data"));
-              if (o->experiment.seeds != 0 && !e.takes_seeds)
+              if (o->experiment.seeds != 0 && !e.has(kTakesSeeds))
                 throw UsageError(text("--seeds: ", e.name, " has one seed"));
-              if (o->experiment.full && !e.takes_full) throw UsageError(text("--full: ", e.name, " has one scale"));
+              if (o->experiment.full && !e.has(kTakesFull))
+                throw UsageError(text("--full: ", e.name, " has one scale"));
               if (const int n = o->experiment.seeds; n != 0 && (n < 24 || n > 100000))
                 throw UsageError(text("--seeds: ", n, " is not between 24 and 100000"));
             }

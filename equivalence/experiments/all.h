@@ -49,6 +49,9 @@ ExperimentResult warm_up(const ExperimentOptions& options);
 // All connections on one task over depth, rate and warm-up; `full` is the larger scale.
 ExperimentResult zoo(const ExperimentOptions& options);
 
+// E17: perplexities of small language models by connection (2412.13795; 2502.05795; 2506.22049); `full` is larger.
+ExperimentResult perplexity(const ExperimentOptions& options);
+
 // E11 and E12: norms in a GRU, from weights around 0 and around 0.2 (1910.07467, sections 4 and 6).
 ExperimentResult recurrent_norms(const ExperimentOptions& options);
 ExperimentResult recurrent_centre(const ExperimentOptions& options);

@@ -19,30 +19,27 @@ constexpr Experiment kExperiments[] = {
     {"trajectories",
      "A Transformer trained as Pre-LN, Pre-RMSNorm and Pre-CRMSNorm from the same raw weights stays one model: the "
      "trainings differ as two trainings do whose weights differ by one unit in the last place.",
-     "Jiang et al., Pre-RMSNorm and Pre-CRMSNorm Transformers, 2305.14858, figures 6 and 7", trajectories,
-     /*reads_data=*/true},
+     "Jiang et al., Pre-RMSNorm and Pre-CRMSNorm Transformers, 2305.14858, figures 6 and 7", trajectories, kReadsData},
     {"paper-curves",
      "The loss curves of a ViT and of a GPT, each trained as Pre-LN, Pre-RMSNorm and Pre-CRMSNorm, are not alike: they "
      "are "
      "one curve, as far as rounding lets two trainings be one.",
-     "Jiang et al., Pre-RMSNorm and Pre-CRMSNorm Transformers, 2305.14858, figures 6 and 7", paper_curves,
-     /*reads_data=*/false, /*takes_seeds=*/false, /*takes_full=*/true},
+     "Jiang et al., Pre-RMSNorm and Pre-CRMSNorm Transformers, 2305.14858, figures 6 and 7", paper_curves, kTakesFull},
     {"norm-cost", "RMSNorm and CRMSNorm take less time than LayerNorm of rows as wide, forward and backward.",
      "Zhang and Sennrich, 1910.07467, section 4; Jiang et al., 2305.14858, section 4.2", norm_cost,
-     /*reads_data=*/false, /*takes_seeds=*/false, /*takes_full=*/true, /*times=*/true},
+     kTakesFull | kUntested},
     {"paper-speed",
      "A Transformer without norms takes less time than Pre-RMSNorm, and that less than Pre-LN, in inference and in "
      "training, recentring included.",
      "Jiang et al., Pre-RMSNorm and Pre-CRMSNorm Transformers, 2305.14858, tables 3 to 5, figures 4b and 5",
-     paper_speed,
-     /*reads_data=*/false, /*takes_seeds=*/false, /*takes_full=*/true, /*times=*/true},
+     paper_speed, kTakesFull | kUntested},
     {"conversion",
      "With any weights, a ViT and a GPT give the same logits and the same gradients of the raw weights in every form.",
      "Jiang et al., Pre-RMSNorm and Pre-CRMSNorm Transformers, 2305.14858, sections 3.1 to 3.5", conversion},
     {"controls",
      "30 times what four controls reach, and 64 eps, rejects a training that differs by rounding alone in at most one "
      "proof of a thousand.",
-     "docs/equivalence.md, the criterion of this program", controls, /*reads_data=*/false, /*takes_seeds=*/true},
+     "docs/equivalence.md, the criterion of this program", controls, kTakesSeeds},
     {"precision",
      "A Transformer whose products are bf16 and whose weights and optimizer stay f32 trains as in f32, without loss "
      "scaling: its losses differ less from f32's than those of f32 from other initial weights.",
@@ -59,7 +56,7 @@ constexpr Experiment kExperiments[] = {
      "At the initial weights gradients fall from the first block to the last in Pre-LN and are even in DeepNorm.",
      "Xiong et al., 2002.04745, section 3.3; Wang et al., DeepNet, 2203.00555, section 4; Li et al., Mix-LN, "
      "2412.13795",
-     gradient_profile},
+     gradient_profile, kTakesFull},
     {"stream-growth",
      "At the initial weights the stream's mean square grows in Pre-LN like the number of blocks, in LayerNorm Scaling "
      "like its logarithm, and is 1 in Post-LN.",
@@ -72,31 +69,34 @@ constexpr Experiment kExperiments[] = {
     {"bounded-update",
      "One step of SGD moves what DeepNorm gives by the same amount whatever its depth; Post-LN at least in proportion "
      "to depth, Pre-LN less than that.",
-     "Wang et al., 2203.00555, section 3; Wang et al., Foundation Transformers, 2210.06423, section 3", bounded_update},
+     "Wang et al., 2203.00555, section 3; Wang et al., Foundation Transformers, 2210.06423, section 3", bounded_update,
+     kTakesFull},
     {"stop-gradient",
      "GPAS scales the stream down and leaves the gradient of the first block as large as it was: without its "
      "stop-gradient every scaling would take its factor from that.",
      "Chen et al., GPAS, 2506.22049, section 3", stop_gradient},
     {"warm-up", "At a high rate Post-LN learns with warm-up only; Pre-LN learns with and without.",
      "Xiong et al., 2002.04745, section 3.2", warm_up},
+    {"perplexity",
+     "Of small language models trained alike those with Mix-LN, with LayerNorm Scaling and with GPAS have less "
+     "perplexity than that with Pre-LN.",
+     "Li et al., 2412.13795, table 1; Sun et al., 2502.05795, table 1; Chen et al., 2506.22049, table 1", perplexity,
+     kReadsData | kTakesFull | kUntested},
     {"recurrent-norms", "A GRU learns with RMSNorm as fast as with LayerNorm, and with either faster than without.",
-     "Zhang and Sennrich, 1910.07467, section 6.1", recurrent_norms},
+     "Zhang and Sennrich, 1910.07467, section 6.1", recurrent_norms, kTakesFull},
     {"recurrent-centre",
      "LayerNorm in a GRU does not see that all weights are shifted by a constant, in training either; RMSNorm and no "
      "norm "
      "do.",
-     "Zhang and Sennrich, 1910.07467, section 4 and figure 4", recurrent_centre},
+     "Zhang and Sennrich, 1910.07467, section 4 and figure 4", recurrent_centre, kTakesFull},
     {"translator-norms", "An encoder-decoder with RMSNorm gets no more words wrong than one with LayerNorm.",
-     "Zhang and Sennrich, 1910.07467, section 6.1", translator_norms, /*reads_data=*/false, /*takes_seeds=*/false,
-     /*takes_full=*/true},
+     "Zhang and Sennrich, 1910.07467, section 6.1", translator_norms, kTakesFull},
     {"cnn-norms", "A convolutional network whose layers have RMSNorm makes no more errors than one with LayerNorm.",
-     "Zhang and Sennrich, 1910.07467, section 6.4 and table 8", image_norms, /*reads_data=*/true,
-     /*takes_seeds=*/false, /*takes_full=*/true},
+     "Zhang and Sennrich, 1910.07467, section 6.4 and table 8", image_norms, kReadsData | kTakesFull},
     {"zoo",
      "On one task, at a rate at which Pre-LN learns at once, Post-LN needs a warm-up; who else does, and what goes on "
      "inside of each connection, is in the tables.",
-     "Xiong et al., 2002.04745, section 3; docs/normalization.md, Other connections", zoo, /*reads_data=*/false,
-     /*takes_seeds=*/false, /*takes_full=*/true},
+     "Xiong et al., 2002.04745, section 3; docs/normalization.md, Other connections", zoo, kTakesFull},
 };
 
 std::string command_of(const Experiment& e, const ExperimentOptions& o) {

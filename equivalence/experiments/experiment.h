@@ -36,15 +36,18 @@ struct ExperimentResult {
   std::string data_sha256 = {};  // where it read data
 };
 
+// What of ExperimentOptions it looks at (data, seeds, full), and whether the tests leave it out: where a verdict is one of
+// this machine's speed, or takes a minute.
+enum ExperimentTrait : unsigned { kReadsData = 1, kTakesSeeds = 2, kTakesFull = 4, kUntested = 8 };
+
 struct Experiment {
   const char* name;
   const char* claim;  // one sentence
   const char* source;
   ExperimentResult (*run)(const ExperimentOptions& options);
-  bool reads_data = false;   // looks at ExperimentOptions::data
-  bool takes_seeds = false;  // looks at ExperimentOptions::seeds
-  bool takes_full = false;   // looks at ExperimentOptions::full
-  bool times = false;        // its verdict is one of this machine's speed
+  unsigned traits = 0;  // of ExperimentTrait
+
+  bool has(ExperimentTrait t) const { return (traits & t) != 0; }
 };
 
 // All of them.

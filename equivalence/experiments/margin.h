@@ -1,10 +1,11 @@
 // Internal: Which side measured numbers have to lie on: what is the same below one bound, what is different above
-// another.
+// another; and how far a difference that was drawn is to be trusted.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "core/error.h"
 #include "core/printed.h"
@@ -39,5 +40,24 @@ class Margin {
   double largest_ = 0, smallest_ = INFINITY;
   bool kept_ = true;
 };
+
+// A mean difference, and what is on either side of it where 95 of 100 such means lie.
+struct Difference {
+  double mean = 0, half = 0;
+};
+constexpr int kPairs = 4;
+
+// Of x[i] - y[i], kPairs of each: Student's t with three degrees of freedom. Throws on another number.
+inline Difference paired_difference(const std::vector<double>& x, const std::vector<double>& y) {
+  constexpr double kStudent = 3.182446;
+  check(x.size() == kPairs && y.size() == kPairs, "paired_difference: ", x.size(), " and ", y.size(),
+        " numbers, expected ", kPairs, " of each");
+  Difference d;
+  double squares = 0;
+  for (size_t i = 0; i < kPairs; ++i) d.mean += (x[i] - y[i]) / kPairs;
+  for (size_t i = 0; i < kPairs; ++i) squares += (x[i] - y[i] - d.mean) * (x[i] - y[i] - d.mean);
+  d.half = kStudent * std::sqrt(squares / (kPairs - 1) / kPairs);
+  return d;
+}
 
 }  // namespace isonorm::equivalence

@@ -16,11 +16,12 @@
 namespace isonorm::equivalence {
 namespace {
 
-nn::TransformerOptions options_of(const nn::Arrangement& connection, int64_t depth, nn::StreamForm form) {
-  nn::TransformerOptions o{.width = kNetWidth,
+nn::TransformerOptions options_of(const nn::Arrangement& connection, int64_t depth, nn::StreamForm form,
+                                  int64_t width) {
+  nn::TransformerOptions o{.width = width,
                            .depth = depth,
                            .heads = 1,
-                           .mlp_width = kNetWidth,
+                           .mlp_width = width,
                            .activation = nn::Activation::relu,
                            .positions = nn::Positions::none,
                            .bias = false,
@@ -37,10 +38,10 @@ nn::TransformerOptions by_xavier(nn::TransformerOptions o) {
 
 }  // namespace
 
-NetBatch::NetBatch(uint64_t seed) {
+NetBatch::NetBatch(uint64_t seed, int64_t width) {
   Generator g{.seed = seed + 1000};
-  rows = randn({kNetExamples, kNetRows, kNetWidth}, {DType::f64}, g);
-  labels = randint(0, kNetWidth, {kNetExamples * kNetRows}, kCpu, g);
+  rows = randn({kNetExamples, kNetRows, width}, {DType::f64}, g);
+  labels = randint(0, width, {kNetExamples * kNetRows}, kCpu, g);
 }
 
 DeepNet::DeepNet(const nn::TransformerOptions& o, int64_t classes)
@@ -50,10 +51,10 @@ DeepNet::DeepNet(const nn::TransformerOptions& o, int64_t classes)
   copy_into(detach(head_.weight), nn::init::xavier_normal(head_.weight.shape()));
 }
 
-DeepNet::DeepNet(const nn::Arrangement& connection, int64_t depth, uint64_t seed, nn::StreamForm form)
-    : DeepNet((manual_seed(seed), options_of(connection, depth, form)), kNetWidth) {
+DeepNet::DeepNet(const nn::Arrangement& connection, int64_t depth, uint64_t seed, nn::StreamForm form, int64_t width)
+    : DeepNet((manual_seed(seed), options_of(connection, depth, form, width)), width) {
   for (const nn::Parameter& p : named_parameters())
-    if (p.name.ends_with("qkv.weight")) fill(detached::narrow(detach(p.tensor), 0, 0, 2 * kNetWidth), 0);
+    if (p.name.ends_with("qkv.weight")) fill(detached::narrow(detach(p.tensor), 0, 0, 2 * width), 0);
   to(DType::f64);
 }
 

@@ -1,5 +1,5 @@
-// Internal: The network whose gradients and stream the papers on connections analyse, at its initial weights: width 64
-// throughout, ReLU, one head, no biases, weights by Xavier's normal distribution, queries and keys 0, so that attention
+// Internal: The network whose gradients and stream the papers on connections analyse, at its initial weights: one
+// width throughout, ReLU, one head, no biases, weights by Xavier's normal distribution, queries and keys 0, so that attention
 // is the mean of all rows (Xiong et al., 2002.04745, section 3.3 and appendix B). f64.
 #pragma once
 
@@ -17,7 +17,7 @@ constexpr int64_t kNetWidth = 64, kNetExamples = 4, kNetRows = 8;
 
 // Rows [examples, rows, width] of standard normal numbers and a class for each, of `width` many. The same for a seed.
 struct NetBatch {
-  explicit NetBatch(uint64_t seed);
+  explicit NetBatch(uint64_t seed, int64_t width = kNetWidth);
   Tensor rows, labels;
 };
 
@@ -25,7 +25,7 @@ class DeepNet : public nn::Module {
  public:
   // Draws weights that `seed` alone decides.
   DeepNet(const nn::Arrangement& connection, int64_t depth, uint64_t seed,
-          nn::StreamForm form = nn::StreamForm::layer_norm);
+          nn::StreamForm form = nn::StreamForm::layer_norm, int64_t width = kNetWidth);
   // One of other sizes, f32, with queries and keys as they are drawn, by the default generator.
   DeepNet(const nn::TransformerOptions& options, int64_t classes);
   // Logits [examples * rows, classes].

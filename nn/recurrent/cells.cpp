@@ -7,15 +7,24 @@
 #include "autograd/ops/create.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
+#include "core/view.h"
 #include "nn/init.h"
 
 namespace isonorm::nn {
 namespace {
 
-// PyTorch's initial values: all uniform in +-1/sqrt(hidden).
-void draw_by_hidden(const Linear& linear, int64_t hidden) {
-  const double bound = 1 / std::sqrt(static_cast<double>(hidden));
-  for (const Tensor& p : linear.parameters()) copy_into(detach(p), init::uniform(p.shape(), -bound, bound));
+// Draws a weight [gates x hidden, in], and its bias where it has one.
+void draw(const Linear& linear, const RecurrentOptions& o) {
+  const int64_t in = linear.weight.size(1);
+  if (o.initialisation == RecurrentInitialisation::uniform) {
+    const double bound = 1 / std::sqrt(static_cast<double>(o.hidden));
+    for (const Tensor& p : linear.parameters()) copy_into(detach(p), init::uniform(p.shape(), -bound, bound));
+    return;
+  }
+  for (int64_t row = 0; row < linear.weight.size(0); row += o.hidden)
+    copy_into(detached::narrow(detach(linear.weight), 0, row, o.hidden),
+              in == o.hidden ? init::orthogonal({in, in}) : init::normal({o.hidden, in}, 0, 0.01));
+  if (linear.bias.defined()) fill(detach(linear.bias), 0);
 }
 
 }  // namespace
@@ -34,7 +43,7 @@ GruCell::GruCell(int64_t inputs, const RecurrentOptions& o)
     : hidden_(o.hidden),
       input_(add("input", Linear(inputs, 3 * o.hidden))),
       recurrent_(add("recurrent", Linear(o.hidden, 3 * o.hidden, {.bias = o.norm == RecurrentNorm::none}))) {
-  draw_by_hidden(input_, hidden_), draw_by_hidden(recurrent_, hidden_);
+  draw(input_, o), draw(recurrent_, o);
   const bool plain = o.norm == RecurrentNorm::none;
   const auto norm = [&](const char* name, int64_t width) { return plain ? nullptr : &add(name, GateNorm(width, o)); };
   input_gates_ = norm("input_gates_norm", 2 * hidden_), input_new_ = norm("input_new_norm", hidden_);
@@ -59,7 +68,7 @@ LstmCell::LstmCell(int64_t inputs, const RecurrentOptions& o)
     : hidden_(o.hidden),
       input_(add("input", Linear(inputs, 4 * o.hidden, {.bias = o.norm == RecurrentNorm::none}))),
       recurrent_(add("recurrent", Linear(o.hidden, 4 * o.hidden, {.bias = o.norm == RecurrentNorm::none}))) {
-  draw_by_hidden(input_, hidden_), draw_by_hidden(recurrent_, hidden_);
+  draw(input_, o), draw(recurrent_, o);
   const bool plain = o.norm == RecurrentNorm::none;
   const auto norm = [&](const char* name, int64_t width) { return plain ? nullptr : &add(name, GateNorm(width, o)); };
   input_norm_ = norm("input_norm", 4 * hidden_), recurrent_norm_ = norm("recurrent_norm", 4 * hidden_);

@@ -13,6 +13,10 @@ enum class RecurrentNorm { none, layer, rms };
 inline constexpr const char* kRecurrentNormNames[] = {"none", "layer", "rms"};
 constexpr const char* name_of(RecurrentNorm n) { return kRecurrentNormNames[static_cast<size_t>(n)]; }
 
+// uniform: PyTorch's, all uniform in +-1/sqrt(hidden). orthogonal: that of 1910.07467's layers: a recurrent matrix for each
+// gate is orthogonal, as is one of the inputs where these are `hidden`, else they are normal with deviation 0.01; no bias.
+enum class RecurrentInitialisation { uniform, orthogonal };
+
 struct RecurrentOptions {
   int64_t inputs = 0, hidden = 0;
   int64_t layers = 1;
@@ -21,6 +25,7 @@ struct RecurrentOptions {
   RecurrentNorm norm = RecurrentNorm::none;
   double p = 1;  // of RMSNorm: the share of leading entries whose mean square divides (1910.07467, pRMSNorm)
   double eps = 1e-5;
+  RecurrentInitialisation initialisation = RecurrentInitialisation::uniform;
 };
 
 // The norm of a vector of gates or of a state: a gain of ones; LayerNorm has a bias of zeros, too.

@@ -140,9 +140,10 @@ TEST_CASE("what weights of an arrangement hide is what their roles say") {
     }
 }
 
-TEST_CASE("initial weights of DeepNorm and Sub-LN are Xavier's, scaled where their papers say") {
+TEST_CASE("initial weights of DeepNorm, with gates too, and of Sub-LN are Xavier's, scaled where their papers say") {
   const auto deviation = [](const Tensor& w) { return std::sqrt(mean(square(cast(w, DType::f64))).item()); };
-  for (const bool deep : {true, false}) {
+  for (const Arrangement& a : {kDeepNorm, kDeepPostGpas, kSubLn}) {
+    INFO(a.name);
     manual_seed(9);
     const int64_t d = 96, hidden = 160, depth = 3;
     const Gpt model({.vocab = 5,
@@ -153,9 +154,9 @@ TEST_CASE("initial weights of DeepNorm and Sub-LN are Xavier's, scaled where the
                                      .head_width = 32,
                                      .mlp_width = hidden,
                                      .activation = Activation::swiglu,
-                                     .connection = deep ? kDeepNorm : kSubLn}});
+                                     .connection = a}});
     const TensorMap state = model.state_dict();
-    const double gain = deep ? std::pow(8.0 * depth, -0.25) : std::sqrt(std::log(2.0 * depth));
+    const double gain = a == kSubLn ? std::sqrt(std::log(2.0 * depth)) : std::pow(8.0 * depth, -0.25);
     const auto check_deviation = [&](const Tensor& w, double g) {
       const double expected = g * std::sqrt(2.0 / static_cast<double>(w.size(0) + w.size(1)));
       // A deviation of n numbers has one of 1/sqrt(2n) of it.
@@ -167,6 +168,13 @@ TEST_CASE("initial weights of DeepNorm and Sub-LN are Xavier's, scaled where the
       for (int64_t third = 0; third < 3; ++third)
         check_deviation(detached::narrow(qkv, 0, third * 64, 64), third < 2 ? 1 : gain);
       for (const char* name : {"attn.proj", "mlp.fc1", "mlp.gate", "mlp.fc2"}) check_deviation(weight(name), gain);
+      // Biases are the layers': uniform up to the root of their inputs, which the largest of 96 comes near.
+      for (const char* name : {"attn.proj", "mlp.fc1", "mlp.gate", "mlp.fc2"}) {
+        const double bound = 1 / std::sqrt(static_cast<double>(weight(name).size(1))),
+                     most = largest(state.at(text("blocks.", block, ".", name, ".bias")));
+        CHECK(most <= bound);
+        CHECK(most > 0.85 * bound);
+      }
     }
   }
 }

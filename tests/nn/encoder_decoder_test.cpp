@@ -12,6 +12,7 @@
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "autograd/ops/softmax.h"
+#include "core/view.h"
 #include "equivalence/coordinates/parametrisation.h"
 #include "io/safetensors.h"
 #include "nn/residual/all.h"
@@ -199,20 +200,28 @@ TEST_CASE("translate: constants of stacks that know each other") {
   CHECK(sub_ln_gain(alone) == Approx(1.665109).epsilon(1e-6));
   CHECK_THROWS_WITH(deep_norm_block(Stream(StreamForm::layer_norm, 4), {}, {.stack = Stack::encoder}),
                     "deepnorm: one of two stacks, of which the other has 0 blocks, expected at least 1");
-  // Cross-attention begins with Xavier's values in Sub-LN, with beta times them in DeepNorm.
+  // Cross-attention begins with Xavier's values in Sub-LN; in DeepNorm values and output are beta times them.
+  int looked_at = 0;
   for (const Arrangement& a : {kSubLn, kDeepNorm}) {
     manual_seed(3);
     const EncoderDecoder model({.decoder_depth = 18, .transformer = {.width = 64, .depth = 6, .connection = a}});
     for (const Parameter& p : model.named_parameters()) {
-      if (!p.name.ends_with("cross.proj.weight") && !p.name.ends_with("attn.proj.weight")) continue;
+      const bool cross = p.name.find("cross.") != std::string::npos;
+      if (p.tensor.rank() != 2 || (!cross && !p.name.ends_with("attn.proj.weight"))) continue;
       INFO(a.name << ", " << p.name);
-      const bool cross = p.name.ends_with("cross.proj.weight");
       const BlockPlace& place = p.name.starts_with("encoder") ? encoder : decoder;
       const double gain = a == kDeepNorm ? deep_norm_beta(place) : cross ? 1 : sub_ln_gain(place);
-      const double deviation = std::sqrt(mean(square(cast(p.tensor, DType::f64))).item());
-      CHECK(std::abs(deviation / (gain * std::sqrt(2.0 / 128)) - 1) < 6 / std::sqrt(2 * 4096.0));
+      // Queries, keys and values, or the output: 64 rows each, of which queries and keys are not scaled.
+      for (int64_t row = 0; row < p.tensor.size(0); row += 64) {
+        const bool bare = p.name.ends_with("q.weight") || (p.name.ends_with("kv.weight") && row == 0);
+        const Tensor part = cast(detached::narrow(p.tensor, 0, row, 64), DType::f64);
+        const double deviation = std::sqrt(mean(square(part)).item());
+        CHECK(std::abs(deviation / ((bare ? 1 : gain) * std::sqrt(2.0 / 128)) - 1) < 6 / std::sqrt(2 * 4096.0));
+        ++looked_at;
+      }
     }
   }
+  CHECK(looked_at == 2 * (6 + 18 + 4 * 18));
 }
 
 TEST_CASE("translate: padding is not seen, later targets neither") {
