@@ -232,8 +232,8 @@ void check_shared_options(const CLI::App& command, const training::TrainingOptio
   check_own_options(
       o, [&](const training::OwnOption& own) { return own.flag ? o.*own.flag : command.count("--" + own.word()) > 0; });
   if (command.count("--task") > 0 && (o.model->input != training::Input::pairs || !o.data.empty()))
-    throw UsageError(text("--task belongs to --model ", training::models_with(training::Input::pairs, " or "),
-                          " without --data"));
+    throw UsageError(
+        text("--task belongs to --model ", training::models_with(training::Input::pairs, " or "), " without --data"));
   require(o.lr > 0 && std::isfinite(o.lr), "--lr", o.lr, "a number above 0");
   require(o.warmup >= 0, "--warmup", o.warmup, "a whole number from 0 on");
   require(o.decay() >= 0 && std::isfinite(o.decay()), "--weight-decay", o.decay(), "a number from 0 on");

@@ -84,6 +84,10 @@ Verb add_train(CLI::App& app) {
   command->add_flag("--captured", o->captured,
                     "with --device cuda: a step is written down as a CUDA graph and done again by one launch");
   add_connection(*command, o->training.connection);
+  command
+      ->add_option("--label-smoothing", o->training.label_smoothing,
+                   "share of a target's weight in the training loss that all classes have alike; tests are without")
+      ->capture_default_str();
   command->add_option("--clip-gates", o->training.clip_gates,
                       "largest norm of the gradients of the gates of gpas connections, before --clip; 0: no limit");
   add_precision(*command, o->training.precision);
@@ -114,6 +118,8 @@ Verb add_train(CLI::App& app) {
             if (command->count("--preset") > 0 && o->training.model != &sized_model())
               throw UsageError(text("--preset belongs to --model ", sized_model().name));
             if (o->extend && o->checkpoint.empty()) throw UsageError("--extend needs --checkpoint");
+            if (const double share = o->training.label_smoothing; !(share >= 0 && share < 1))
+              throw UsageError(text("--label-smoothing: ", share, ", expected a number from 0 up to 1"));
             const double gates = o->training.clip_gates;
             if (gates < 0 || !std::isfinite(gates))
               throw UsageError(text("--clip-gates: ", gates, ", expected a finite number of at least 0"));

@@ -102,7 +102,7 @@ optim::Schedule Training::schedule() const {
 
 bool Training::run() {
   const optim::Schedule rates = schedule();
-  training::Step step(*model_, *optimizer_, training::cross_entropy_of,
+  training::Step step(*model_, *optimizer_, training::smoothed_cross_entropy(o_.training.label_smoothing),
                       {.limits = o_.training.limits(), .activations = o_.activations, .captured = o_.captured});
   training::Loop loop(
       step, [&](int64_t t) { return source_.batch(t); }, [&](int64_t t) { return rates.lr(t); });

@@ -23,6 +23,7 @@ constexpr std::pair<const char*, const char*> kSilent[] = {{"connection", nn::kP
                                                            {"scaled-gains", "false"},
                                                            {"initialisation", name_of(nn::Initialisation::by_layer)},
                                                            {"schedule", name_of(optim::Decay::cosine)},
+                                                           {"label-smoothing", "0"},
                                                            {"clip-gates", "0"}};
 
 // What the checkpoint says of an option. One from before there was a choice kept its activations as they were.
@@ -34,9 +35,8 @@ std::string said(const Metadata& values, const std::string& name) {
 }
 
 // What may differ between the weights of --init and the model: coordinates and the dtypes that it computes in.
-constexpr std::string_view kFreeOfInit[] = {"model.stream", "model.storage", "model.precision",
-                                            "model.stream_precision", "model.initialisation",
-                                            "model.scaled_gains"};
+constexpr std::string_view kFreeOfInit[] = {"model.stream",           "model.storage",        "model.precision",
+                                            "model.stream_precision", "model.initialisation", "model.scaled_gains"};
 
 // The options of two models, whatever coordinates their streams are in.
 void check_same_model(const training::ModelOptions& file, const training::ModelOptions& asked) {

@@ -21,6 +21,12 @@ Tensor cross_entropy_of(nn::Module& model, const Examples& batch) {
   return cross_entropy(model(batch.inputs), batch.targets);
 }
 
+Objective smoothed_cross_entropy(double label_smoothing) {
+  return [label_smoothing](nn::Module& model, const Examples& batch) {
+    return cross_entropy(model(batch.inputs), batch.targets, {.label_smoothing = label_smoothing});
+  };
+}
+
 namespace {
 
 // All limits but that of the norm.

@@ -19,6 +19,10 @@ using Objective = std::function<Tensor(nn::Module& model, const Examples& batch)
 // cross_entropy(model(inputs), targets).
 Tensor cross_entropy_of(nn::Module& model, const Examples& batch);
 
+// The same with this share of each target's weight spread evenly over all classes (Szegedy et al., 1512.00567). The
+// objective throws where it is outside of [0, 1].
+Objective smoothed_cross_entropy(double label_smoothing);
+
 // Clears the gradients of the model; forward, loss, backward, in `parts` of equal size. The loss is a mean over targets: of a
 // part's, it weighs as much as it has targets that count (all, or of ids those that cross_entropy() does not ignore), so that
 // loss and gradients are those of the whole batch. Returns the loss. Throws where the batch does not divide so.

@@ -37,6 +37,7 @@ struct TrainingOptions {
   std::optional<double> weight_decay = {};       // decoupled or L2, and by default so much, as the optimizer's row says
   double clip = 1;                               // largest global norm of the gradient; 0: no clipping
   double clip_gates = 0;             // largest norm of the gradients of gpas' gates, before `clip`; 0: no limit
+  double label_smoothing = 0;        // share of a target's weight in the training loss that all classes have alike
   double clip_value = 0;             // largest entry of the gradient; 0: no clipping
   double loss_l2 = 0;                // L2 as a term of the loss: its gradient is clipped with the rest
   bool decay_matrices_only = false;  // vectors (biases, gains, layer scales, a class token) are not decayed

@@ -7,7 +7,6 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops/create.h"
-#include "autograd/ops/loss.h"
 #include "autograd/ops/reduce.h"
 #include "core/printed.h"
 #include "core/random.h"
@@ -92,10 +91,7 @@ class Trainee {
                                                   .initialisation = nn::Initialisation::normal}});
     model_->to(o.device);
     optimizer_ = std::make_unique<optim::Adam>(model_->parameters(), optim::AdamOptions{.beta2 = 0.98, .eps = 1e-9});
-    const training::Objective smoothed = [](nn::Module& m, const training::Examples& b) {
-      return cross_entropy(m(b.inputs), b.targets, {.ignore_index = data::kNoLabel, .label_smoothing = 0.1});
-    };
-    step_ = std::make_unique<training::Step>(*model_, *optimizer_, smoothed);
+    step_ = std::make_unique<training::Step>(*model_, *optimizer_, training::smoothed_cross_entropy(0.1));
   }
 
   void step(const training::Examples& batch, double lr) {

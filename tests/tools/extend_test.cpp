@@ -64,6 +64,24 @@ double rate(double peak, int warmup, int steps, int t) {
 
 }  // namespace
 
+TEST_CASE("train --label-smoothing: another loss, which a checkpoint tells apart") {
+  const Trainings t;
+  const std::vector<std::string> smoothed = {"--label-smoothing", "0.25"};
+  const auto train = [&](const std::vector<std::string>& more, const char* log) {
+    std::vector<std::string> a = {"--steps", "3", "-q", "--checkpoint", t / "c", "--log", t / log};
+    a.insert(a.end(), more.begin(), more.end());
+    return t.train(a);
+  };
+  REQUIRE(train(smoothed, "smoothed").code == 0);
+  const ChildResult refused = train({}, "unused");
+  CHECK(refused.code == 3);
+  CHECK_THAT(refused.err, Contains("with --label-smoothing 0.25, asked for is 0"));
+  std::filesystem::remove(t / "c");
+  REQUIRE(train({}, "plain").code == 0);
+  CHECK(t.steps("smoothed")[0]["loss"] != t.steps("plain")[0]["loss"]);
+  for (const char* share : {"-0.1", "1", "nan"}) CHECK(train({"--label-smoothing", share}, "unused").code == 2);
+}
+
 TEST_CASE("train --extend: more steps, at the rates that a training of that length has there") {
   const Trainings t;
   REQUIRE(t.train({"--steps", "30", "-q", "--checkpoint", t / "c"}).code == 0);
@@ -176,7 +194,8 @@ TEST_CASE("train --init: another model is refused, and named") {
   };
   refused({"--init", t / "c", "--eps", "1e-6"}, 3, ": its model.eps is 1e-05, asked for is 1e-06");
   refused({"--init", t / "c", "--mlp", "16"}, 3, ": its model.mlp_width is 32, asked for is 16");
-  refused({"--init", t / "c", "--form", "none"}, 3, ": its stream is rms_norm, asked for is none, which is another function");
+  refused({"--init", t / "c", "--form", "none"}, 3,
+          ": its stream is rms_norm, asked for is none, which is another function");
   std::filesystem::remove(t / "c");
   refused({"--init", t / "c"}, 4, ": cannot be opened");
 }

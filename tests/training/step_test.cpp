@@ -117,6 +117,20 @@ TEST_CASE("step: in parts a target that is ignored weighs nothing, as in the who
   for (const int64_t parts : {2, 3}) check_close(run(parts), run(1));
 }
 
+TEST_CASE("step: a smoothed loss is of the target's share and of that of all classes") {
+  nn::Linear model(2, 3, {.bias = false});
+  model.to(DType::f64);
+  copy_into(model.weight, from_vector(Doubles{1, 0, 0, 1, 0, 0}, {3, 2}));
+  const Examples batch{from_vector(Doubles{0.5, -1}, {1, 2}), from_vector(std::vector<int64_t>{1}, {1})};
+  const double logits[] = {0.5, -1, 0}, total = std::log(std::exp(0.5) + std::exp(-1) + 1);
+  for (const double share : {0.0, 0.25}) {
+    double expected = (1 - share) * (total - logits[1]);
+    for (const double x : logits) expected += share / 3 * (total - x);
+    CHECK(smoothed_cross_entropy(share)(model, batch).item() == Approx(expected).epsilon(1e-14));
+  }
+  CHECK_THROWS_WITH(smoothed_cross_entropy(2)(model, batch), Catch::Matchers::Contains("label smoothing 2"));
+}
+
 TEST_CASE("step: the gates of GPAS have a limit of their own, before that of all") {
   manual_seed(8);
   nn::Gpt model({.vocab = 9,

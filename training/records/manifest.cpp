@@ -94,6 +94,7 @@ OptionList option_list(const TrainingOptions& o) {
   where(o.initialisation != nn::Initialisation::by_layer, "initialisation", name_of(o.initialisation));
   where(o.schedule != optim::Decay::cosine, "schedule", name_of(o.schedule));
   where(o.model->input == Input::pairs && o.data.empty(), "task", name_of(o.task));
+  where(o.label_smoothing > 0, "label-smoothing", text(o.label_smoothing));
   where(o.clip_gates > 0, "clip-gates", text(o.clip_gates));
   where(o.connection != nn::kPreLn, "connection", name_and_origin(o.connection));
   where(o.precision.products != nn::Precision::full, "precision", name_of(o.precision.products));
