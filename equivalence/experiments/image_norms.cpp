@@ -91,7 +91,7 @@ std::string percent(double x) { return printed("%.2f", 100 * x); }
 }  // namespace
 
 ExperimentResult image_norms(const ExperimentOptions& o) {
-  const Scale s = o.full ? Scale{32, 2000, 64, 10000} : Scale{8, 200, 64, 4000};
+  const Scale s = o.full ? Scale{24, 1000, 64, 10000} : Scale{8, 200, 64, 4000};
   constexpr size_t kShown = 20;  // means of losses over so many steps
   ExperimentResult r;
   const data::FashionMnist images = data::FashionMnist::load(o.data);

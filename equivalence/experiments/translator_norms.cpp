@@ -130,7 +130,7 @@ std::string percent(double x) { return printed("%.2f", 100 * x); }
 }  // namespace
 
 ExperimentResult translator_norms(const ExperimentOptions& o) {
-  const Scale s = o.full ? Scale{128, 4, 26, 24, 40000, 64, 3000} : Scale{32, 2, 16, 12, 8000, 32, 1200};
+  const Scale s = o.full ? Scale{64, 4, 26, 20, 40000, 32, 1500} : Scale{32, 2, 16, 12, 8000, 32, 1200};
   constexpr size_t kShown = 20;  // means of losses over so many steps
   ExperimentResult r;
   const data::Pairs pairs =
