@@ -105,6 +105,8 @@ Verb add_experiment(CLI::App& app) {
               known = true;
               if (!e.has(kReadsData) && !o->experiment.data.empty())
                 throw UsageError(text("--data: ", e.name, " reads no data"));
+              if (o->experiment.device != kCpu && !e.has(kOnDevice))
+                throw UsageError(text("--device: ", e.name, " computes on the CPU"));
               if (o->experiment.seeds != 0 && !e.has(kTakesSeeds))
                 throw UsageError(text("--seeds: ", e.name, " has one seed"));
               if (o->experiment.full && !e.has(kTakesFull))

@@ -123,8 +123,6 @@ Verb add_train(CLI::App& app) {
             const double gates = o->training.clip_gates;
             if (gates < 0 || !std::isfinite(gates))
               throw UsageError(text("--clip-gates: ", gates, ", expected a finite number of at least 0"));
-            if (gates > 0 && !std::string_view(o->training.connection.name).ends_with("gpas"))
-              throw UsageError(text("--clip-gates: connections ", o->training.connection.name, " have no gates"));
             check_precision(o->training);
             const DType dtype = o->training.dtype;
             if (command->count("--activations") == 0) o->activations = dtype;

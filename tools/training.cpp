@@ -8,6 +8,7 @@
 #include "core/printed.h"
 #include "core/random.h"
 #include "equivalence/convert/checkpoint_facts.h"
+#include "nn/residual/gpas.h"
 #include "tools/ending.h"
 #include "tools/interrupt.h"
 #include "tools/proof_text.h"
@@ -32,6 +33,8 @@ Training::Training(const TrainOptions& o) : o_(o), source_(o.training), status_(
   identity_ = identity(result_.manifest, o.init);
   manual_seed(o.training.seed);
   model_ = build_model(o.training, source_.shape(), nn::Stream(nn::stream_form(o.form), o.training.width));
+  if (o.training.clip_gates > 0 && nn::gates(*model_).empty())
+    throw UsageError(text("--clip-gates: connections ", o.training.connection.name, " have no gates"));
   optimizer_ = build_optimizer(o.training, model_->named_parameters());
   result_.parameters = model_->parameter_count();
   if (!o.checkpoint.empty() && std::filesystem::exists(o.checkpoint))

@@ -15,16 +15,19 @@ constexpr Experiment kExperiments[] = {
     {"invariance",
      "LayerNorm does not see a scale of the weights or of the data, nor a shift common to all rows of the weights; "
      "RMSNorm does not see the scales; what either learns from a weight matrix shrinks as the matrix grows.",
-     "Zhang and Sennrich, Root Mean Square Layer Normalization, 1910.07467, table 1 and section 4", invariance},
+     "Zhang and Sennrich, Root Mean Square Layer Normalization, 1910.07467, table 1 and section 4", invariance,
+     kOnDevice},
     {"trajectories",
      "A Transformer trained as Pre-LN, Pre-RMSNorm and Pre-CRMSNorm from the same raw weights stays one model: the "
      "trainings differ as two trainings do whose weights differ by one unit in the last place.",
-     "Jiang et al., Pre-RMSNorm and Pre-CRMSNorm Transformers, 2305.14858, figures 6 and 7", trajectories, kReadsData},
+     "Jiang et al., Pre-RMSNorm and Pre-CRMSNorm Transformers, 2305.14858, figures 6 and 7", trajectories,
+     kReadsData | kOnDevice},
     {"paper-curves",
      "The loss curves of a ViT and of a GPT, each trained as Pre-LN, Pre-RMSNorm and Pre-CRMSNorm, are not alike: they "
      "are "
      "one curve, as far as rounding lets two trainings be one.",
-     "Jiang et al., Pre-RMSNorm and Pre-CRMSNorm Transformers, 2305.14858, figures 6 and 7", paper_curves, kTakesFull},
+     "Jiang et al., Pre-RMSNorm and Pre-CRMSNorm Transformers, 2305.14858, figures 6 and 7", paper_curves,
+     kTakesFull | kOnDevice},
     {"norm-cost", "RMSNorm and CRMSNorm take less time than LayerNorm of rows as wide, forward and backward.",
      "Zhang and Sennrich, 1910.07467, section 4; Jiang et al., 2305.14858, section 4.2", norm_cost,
      kTakesFull | kUntested},
@@ -32,14 +35,14 @@ constexpr Experiment kExperiments[] = {
      "A Transformer without norms takes less time than Pre-RMSNorm, and that less than Pre-LN, in inference and in "
      "training, recentring included.",
      "Jiang et al., Pre-RMSNorm and Pre-CRMSNorm Transformers, 2305.14858, tables 3 to 5, figures 4b and 5",
-     paper_speed, kTakesFull | kUntested},
+     paper_speed, kTakesFull | kUntested | kOnDevice},
     {"conversion",
      "With any weights, a ViT and a GPT give the same logits and the same gradients of the raw weights in every form.",
-     "Jiang et al., Pre-RMSNorm and Pre-CRMSNorm Transformers, 2305.14858, sections 3.1 to 3.5", conversion},
+     "Jiang et al., Pre-RMSNorm and Pre-CRMSNorm Transformers, 2305.14858, sections 3.1 to 3.5", conversion, kOnDevice},
     {"controls",
      "30 times what four controls reach, and 64 eps, rejects a training that differs by rounding alone in at most one "
      "proof of a thousand.",
-     "docs/equivalence.md, the criterion of this program", controls, kTakesSeeds},
+     "docs/equivalence.md, the criterion of this program", controls, kTakesSeeds | kOnDevice},
     {"precision",
      "A Transformer whose products are bf16 and whose weights and optimizer stay f32 trains as in f32, without loss "
      "scaling: its losses differ less from f32's than those of f32 from other initial weights.",
@@ -90,9 +93,9 @@ constexpr Experiment kExperiments[] = {
      "do.",
      "Zhang and Sennrich, 1910.07467, section 4 and figure 4", recurrent_centre, kTakesFull},
     {"translator-norms", "An encoder-decoder with RMSNorm gets no more words wrong than one with LayerNorm.",
-     "Zhang and Sennrich, 1910.07467, section 6.1", translator_norms, kTakesFull},
+     "Zhang and Sennrich, 1910.07467, section 6.1", translator_norms, kTakesFull | kOnDevice},
     {"cnn-norms", "A convolutional network whose layers have RMSNorm makes no more errors than one with LayerNorm.",
-     "Zhang and Sennrich, 1910.07467, section 6.4 and table 8", image_norms, kReadsData | kTakesFull},
+     "Zhang and Sennrich, 1910.07467, section 6.4 and table 8", image_norms, kReadsData | kTakesFull | kOnDevice},
     {"zoo",
      "On one task, at a rate at which Pre-LN learns at once, Post-LN needs a warm-up; who else does, and what goes on "
      "inside of each connection, is in the tables.",

@@ -36,9 +36,9 @@ struct ExperimentResult {
   std::string data_sha256 = {};  // where it read data
 };
 
-// What of ExperimentOptions it looks at (data, seeds, full), and whether the tests leave it out: where a verdict is one of
+// What of ExperimentOptions it looks at (data, seeds, full; without kOnDevice it computes on the CPU), and whether the tests leave it out: where a verdict is one of
 // this machine's speed, or takes a minute.
-enum ExperimentTrait : unsigned { kReadsData = 1, kTakesSeeds = 2, kTakesFull = 4, kUntested = 8 };
+enum ExperimentTrait : unsigned { kReadsData = 1, kTakesSeeds = 2, kTakesFull = 4, kOnDevice = 8, kUntested = 16 };
 
 struct Experiment {
   const char* name;

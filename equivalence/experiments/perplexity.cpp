@@ -132,7 +132,8 @@ ExperimentResult perplexity(const ExperimentOptions& o) {
     if (k == 0) pre = losses;
     const Difference d = paired_difference(losses, pre);
     if (k > 0 && k <= kRivals) {
-      below += d.mean + d.half<0, above += d.mean - d.half> 0;
+      if (d.mean + d.half < 0) ++below;
+      if (d.mean - d.half > 0) ++above;
       r.measured +=
           isonorm::text(r.measured.empty() ? "Beside Pre-LN's, perplexity is " : ", ", percent(d.mean), " % (",
                         percent(d.mean - d.half), " to ", percent(d.mean + d.half), ") with ", kind.connection.name);

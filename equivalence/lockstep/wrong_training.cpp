@@ -21,9 +21,7 @@ std::vector<WrongTraining> wrong_trainings(const training::TrainingOptions& o) {
   std::vector<WrongTraining> all;
   // What mapped storage does not hold: see nn/gpt.cpp and nn/branch.cpp.
   if ((o.tied && (o.affine || o.connection.bare_entry)) || o.branch.dropout > 0 || o.branch.layer_scale > 0) {
-    // A gain elsewhere than before readers is of d entries, which crms_norm does not hold.
-    const bool wide = o.affine && o.connection != nn::kPreLn;
-    all.push_back({variant(wide ? "raw_rms_norm" : "raw_crms_norm"), Forgery::batch, kExchanged});
+    all.push_back({variant("raw_crms_norm"), Forgery::batch, kExchanged});
     if (o.affine) all.push_back({variant("raw_rms_norm"), Forgery::frozen_gains, "gains frozen"});
   } else {
     all.push_back({variant("projected_once")});

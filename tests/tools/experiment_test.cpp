@@ -59,4 +59,7 @@ TEST_CASE("experiment: what is wrong is said in one line before the work begins"
   wrong({"experiment", "invariance", "--data", "/no/such/file"}, 2, "--data");
   wrong({"experiment", "invariance", "--seeds", "100"}, 2, "--seeds");
   wrong({"experiment", "controls", "--seeds", "23"}, 2, "--seeds");
+  wrong({"experiment", "warm-up", "--device", "cuda"}, 2, "--device: warm-up computes on the CPU");
+  wrong({"experiment", "invariance", "--full"}, 2, "--full: invariance has one scale");
+  wrong({"experiment", "zoo", "--data", "text"}, 2, "--data: zoo reads no data");
 }
