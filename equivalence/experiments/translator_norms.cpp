@@ -69,6 +69,7 @@ constexpr auto kConnections = arrangements(std::make_index_sequence<kCount>());
 
 struct Scale {
   int64_t width, depth, letters, context, pairs, rows, steps;
+  double rate;
 };
 
 // One model in training, on batches that all are given alike.
@@ -130,12 +131,12 @@ std::string percent(double x) { return printed("%.2f", 100 * x); }
 }  // namespace
 
 ExperimentResult translator_norms(const ExperimentOptions& o) {
-  const Scale s = o.full ? Scale{64, 4, 26, 20, 40000, 32, 1500} : Scale{32, 2, 16, 12, 8000, 32, 1200};
+  const Scale s = o.full ? Scale{64, 4, 26, 20, 40000, 32, 3000, 1e-3} : Scale{32, 2, 16, 12, 8000, 32, 1200, 2e-3};
   constexpr size_t kShown = 20;  // means of losses over so many steps
   ExperimentResult r;
   const data::Pairs pairs =
       data::Pairs::made(data::Task::translate, s.pairs, s.context - 1, s.letters, o.seed, /*held_out=*/0.125);
-  const optim::Schedule schedule{.peak = 2e-3, .warmup = s.steps / 6, .decay = optim::Decay::inverse_sqrt};
+  const optim::Schedule schedule{.peak = s.rate, .warmup = s.steps / 6, .decay = optim::Decay::inverse_sqrt};
   std::vector<std::unique_ptr<Trainee>> all;
   for (size_t i = 0; i < kCount; ++i) all.push_back(std::make_unique<Trainee>(i, o, s, pairs.vocab()));
   for (int64_t step = 0; step < s.steps; ++step) {
@@ -157,8 +158,8 @@ ExperimentResult translator_norms(const ExperimentOptions& o) {
       .caption = text(
           "Made words of up to ", s.context - 1, " of ", s.letters,
           " letters, to be written backwards in another alphabet; ", tested,
-          " that were held out, decoded greedily behind ", s.steps, " steps of Adam with ", s.rows,
-          " words each and label smoothing of 0.1; width ", s.width, ", ", s.depth,
+          " that were held out, decoded greedily behind ", s.steps, " steps of Adam, at up to ", s.rate, ", with ",
+          s.rows, " words each and label smoothing of 0.1; width ", s.width, ", ", s.depth,
           " blocks in each stack, a norm behind every sum. Times are medians of the ratio to LayerNorm's step on the "
           "same batch, with their intervals of 99.8 %; f32, ",
           num_threads(), " threads, ", blas.version, " ", blas.core, ", ", o.device,
