@@ -109,6 +109,7 @@ DType dtype_named(const std::string& name) {
 
 void print_text(const Case& c, const json& r) {
   std::printf("%s: %d threads, BLAS core %s\n", c.name.data(), num_threads(), r["core"].get<std::string>().c_str());
+  for (const json& line : r.value("libraries", json::array())) std::printf("  %s\n", line.get<std::string>().c_str());
   std::printf("  step         %9.1f ms median, %.1f ms minimum\n", r["median_ms"].get<double>(),
               r["min_ms"].get<double>());
   if (r.contains("gemm_ms"))
@@ -176,6 +177,8 @@ int main(int argc, char** argv) {
     for (int i = 1; i < kWarmupSteps; ++i) trainer.step();
 
     Works works(c, trainer, *device);
+    if (*device != kCpu)
+      for (const gpu::LibraryFacts& library : gpu::libraries()) facts["libraries"].push_back(gpu::line_of(library));
     if (on_request) {
       serve(facts, std::ref(works));
       return 0;
