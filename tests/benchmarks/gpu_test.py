@@ -35,7 +35,7 @@ def script(*arguments):
 
 
 def options(folder, **more):
-    return types.SimpleNamespace(**dict(minutes=1.0, tiny=True, out=Path(folder), build=Path(folder), device="cuda:0", python=None, only=[]) | more)
+    return types.SimpleNamespace(**dict(tiny=True, libraries={}, out=Path(folder), build=Path(folder), device="cuda:0", python=None, only=[]) | more)
 
 
 class Roofline(unittest.TestCase):
@@ -122,7 +122,8 @@ class Truth(unittest.TestCase):
 
 class Parts(unittest.TestCase):
     def leg(self, folder, name="speed", **more):
-        return run.Leg(name, options(folder, **more), run.Results(Path(folder)))
+        minutes = more.pop("minutes", 1.0)
+        return run.Leg(name, options(folder, **more), run.Results(Path(folder)), minutes)
 
     def quietly(self, function, *arguments):
         with contextlib.redirect_stdout(io.StringIO()):
@@ -148,18 +149,28 @@ class Parts(unittest.TestCase):
             self.quietly(self.leg(folder, only=["two"]).run_parts, parts)
             self.assertEqual(titles(), ["second"])
             self.quietly(self.leg(folder, only=["one"]).run_parts, parts)
-            self.assertEqual(titles(), ["first", "second"])
+            self.assertEqual(sorted(titles()), ["first", "second"])
             self.quietly(self.leg(folder).run_parts, {"one": part("alone")})
             self.assertEqual(titles(), ["alone"])
             with self.assertRaisesRegex(Failure, "--only three: its parts are one, two"):
                 self.leg(folder, only=["three"]).run_parts(parts)
+
+    def test_rows_join_those_of_their_group(self):
+        with tempfile.TemporaryDirectory() as folder:
+            leg = self.leg(folder)
+            for name, series in (("a", "ours"), ("b", "eager"), ("a", "eager")):
+                row = sections.plain_row(name, {series: 1.0}, ratios=False)
+                self.quietly(leg.add, sections.group("title", "ms", [row], [series]))
+            found, = json.loads((Path(folder) / "gpu.json").read_text())["legs"]["speed"]["groups"]
+            self.assertEqual([(row["name"], list(row["values"])) for row in found["rows"]], [("b", ["eager"]), ("a", ["eager"])])
+            self.assertEqual(found["series"], ["ours", "eager"])
 
     def test_what_has_no_time_left_is_left_out_and_named(self):
         with tempfile.TemporaryDirectory() as folder:
             leg = self.leg(folder, minutes=0.5)
             self.assertTrue(self.quietly(leg.enough, "short", 10))
             self.assertFalse(self.quietly(leg.enough, "long", 100))
-            self.assertRegex(leg.left_out[0], r"^long was left out: \d+ s were left, it takes up to 100 s$")
+            self.assertRegex(leg.left_out["long"], r"^long was left out: \d+ s were left, it takes up to 100 s$")
             with contextlib.redirect_stdout(io.StringIO()), leg.part("longer", 200) as go:
                 self.assertFalse(go)
 
