@@ -112,6 +112,15 @@ class Script(unittest.TestCase):
             self.assertIn("the device was emulated on the CPU", page)
 
 
+class Build(unittest.TestCase):
+    def test_all_that_is_missing_is_said_at_once(self):
+        absent = [f"-DCMAKE_DISABLE_FIND_PACKAGE_{name}=ON" for name in ("ZLIB", "nlohmann_json", "CLI11")]
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run(["cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", "-DISONORM_GPU=off", *absent], capture_output=True, text=True)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("not found, install the Debian packages: zlib1g-dev nlohmann-json3-dev libcli11-dev", " ".join(done.stderr.split()))
+
+
 class Truth(unittest.TestCase):
     def test_losses_that_are_missing_or_no_numbers_are_no_agreement(self):
         self.assertEqual(truth.deviation([2.0, 4.0], [2.0, 5.0], 2), 0.2)
