@@ -1,6 +1,7 @@
 """The legs of scripts/gpu: arguments, the device, and what each leg leaves."""
 
 import argparse
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -13,7 +14,8 @@ import probe
 import profiled
 import speed
 import truth
-from run import FAILED, GO_ON, LEAST, NO_DEVICE, NOT_BUILT, Leg, NoDevice, NotBuilt, Results
+from results import Results
+from run import FAILED, GO_ON, LEAST, NO_DEVICE, NOT_BUILT, Leg, NoDevice, NotBuilt
 from sides import ROOT, Failure
 
 LEGS = {"build": build.leg, "pack": pack.leg, "probe": probe.leg, "truth": truth.leg, "speed": speed.leg, "profile": profiled.leg,
@@ -30,7 +32,7 @@ def parse(description):
                                             f"{NO_DEVICE} there is no device, {NOT_BUILT} programs are missing or cannot be built, "
                                             f"{GO_ON} `hour` has more to do: call it again.")
     parser.add_argument("legs", nargs="+", choices=[*LEGS, "hour"], metavar="LEG", help=", ".join([*LEGS, "hour"]))
-    parser.add_argument("--python", type=Path,
+    parser.add_argument("--python", type=lambda name: Path(shutil.which(name) or name),
                         help="an interpreter that has PyTorch, to compare with; its cuBLAS and cuDNN are ours, too (default: ours "
                              "alone is measured)")
     parser.add_argument("--build", type=Path, default=ROOT / "build" / "gpu", help="the build tree, made here or elsewhere")
@@ -47,8 +49,8 @@ def parse(description):
                                                       "takes)")
     parser.add_argument("--tiny", action="store_true", help="the smallest sizes: for trying the script, its figures say nothing")
     options = parser.parse_args()
-    for name in ("build", "out", "copy", "python"):  # programs run in the folder of the script; a link is not followed: a venv's
-        if getattr(options, name):                    # python is one
+    for name in ("build", "out", "copy", "python"):  # programs run in the folder of the script; the python of a venv stays a link
+        if getattr(options, name):
             setattr(options, name, getattr(options, name).absolute())
     return options
 

@@ -4,7 +4,8 @@ import subprocess
 
 import sections
 from run import last_line
-from truth import EPS, NO_LIBRARIES, deviation, heads, losses, same_losses
+from test_programs import NO_LIBRARIES
+from truth import EPS, deviation, heads, losses, same_losses
 
 STEPS = 4
 # Of losses by other kernels, in eps of bf16: each rounds its products by itself, and a step of Adam takes over signs.

@@ -2,7 +2,6 @@
 
 import json
 
-import sections
 from run import last_line
 from sections import group, plain_row
 

@@ -16,9 +16,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "benchmarks" / "gpu"), str(ROOT / "benchmarks")]
 
+import results  # noqa: E402
 import run  # noqa: E402
 import sections  # noqa: E402
-import speed  # noqa: E402
+import steps  # noqa: E402
 import truth  # noqa: E402
 from sides import Failure, Side  # noqa: E402
 
@@ -132,7 +133,7 @@ class Truth(unittest.TestCase):
 class Parts(unittest.TestCase):
     def leg(self, folder, name="speed", **more):
         minutes = more.pop("minutes", 1.0)
-        return run.Leg(name, options(folder, **more), run.Results(Path(folder)), minutes)
+        return run.Leg(name, options(folder, **more), results.Results(Path(folder)), minutes)
 
     def quietly(self, function, *arguments):
         with contextlib.redirect_stdout(io.StringIO()):
@@ -201,8 +202,8 @@ class Parts(unittest.TestCase):
         self.assertLess(time.monotonic() - begin, 30)
 
     def test_operations_of_a_step(self):
-        self.assertAlmostEqual(speed.flops("vit_base", 1) / 1e9, 105.4, delta=0.5)  # six a weight and row, and attention
-        self.assertAlmostEqual(speed.flops("gpt2", 1) / 1024 / 1e6, 803, delta=10)  # as llm.c counts a token
+        self.assertAlmostEqual(steps.flops("vit_base", 1) / 1e9, 105.4, delta=0.5)  # six a weight and row, and attention
+        self.assertAlmostEqual(steps.flops("gpt2", 1) / 1024 / 1e6, 803, delta=10)  # as llm.c counts a token
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ sys.path[:0] = [str(ROOT / "benchmarks" / "gpu"), str(ROOT / "benchmarks")]
 
 import build  # noqa: E402
 import run  # noqa: E402
-import truth  # noqa: E402
+import test_programs  # noqa: E402
 
 CAPTURED, ANY_ORDER = "--captured", "--any-order"
 
@@ -66,7 +66,7 @@ class Truth(Played):
         for libraries_off in (None, "0"):
             groups = [c["variables"].get("ISONORM_OP_ROWS") for c in self.calls("test_ops_cuda")
                       if c["variables"].get("ISONORM_GPU_LIBRARIES") == libraries_off]
-            self.assertEqual(sorted(groups), sorted(truth.OP_GROUPS))
+            self.assertEqual(sorted(groups), sorted(test_programs.OP_GROUPS))
         for program in ("test_optim_cuda", "test_device_cuda", "test_gpu_cuda"):
             self.assertEqual([c["variables"].get("ISONORM_GPU_LIBRARIES") for c in self.calls(program)], [None, "0"])
         self.assertEqual(len([c for c in self.calls("step") if CAPTURED in c["arguments"]]), 6)
@@ -87,12 +87,12 @@ class Truth(Played):
 
     def test_groups_are_those_of_the_test_program(self):
         rows = (ROOT / "tests" / "op_cases" / "all.cpp").read_text()
-        self.assertEqual(re.findall(r'\{"(\w+)", \w+_cases', rows), truth.OP_GROUPS)
+        self.assertEqual(re.findall(r'\{"(\w+)", \w+_cases', rows), test_programs.OP_GROUPS)
 
 
 class Speed(Played):
     def test_choices_and_what_is_asked_of_pytorch(self):
-        self.script("speed", "--tiny", "--python", str(self.folder / "bin" / "python"))
+        self.script("speed", "--tiny", "--python", "python")  # that of PATH
         asked = set()
         for call in self.calls("step"):
             if "--serve" in call["arguments"] and "gpt_smoke" in call["arguments"] and "--no-affine" not in call["arguments"]:

@@ -6,6 +6,7 @@ developers, OpenBLAS or the compiler's run-time libraries bring."""
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -20,7 +21,9 @@ import pack  # noqa: E402
 import run  # noqa: E402
 
 BUILD, FORM = Path(sys.argv[1]).absolute(), sys.argv[2]
-PROGRAMS = ["benchmarks/step", "tools/isonorm"]
+CUDA = BUILD / "tests" / "test_gpu_cuda"
+PROGRAMS = ["benchmarks/step", "tools/isonorm"] + ([f"tests/{CUDA.name}"] if CUDA.exists() else [])
+STUB = next(Path("/usr/local/cuda").glob("lib*/stubs/libcuda.so"), None)  # a driver that says that it is none
 HIDE = """
 for folder in /usr/include /usr/local/cuda /usr/share/datasets $FOLDERS; do
   [ ! -d $folder ] || mount -t tmpfs none $folder || exit 97
@@ -70,6 +73,16 @@ class Pack(unittest.TestCase):
         done = self.bare(step, "gpt_smoke", "--steps", "1", "--json", **path)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertGreater(json.loads(done.stdout)["loss"], 0)
+
+    @unittest.skipUnless(CUDA.exists() and STUB, "no CUDA compiler")
+    def test_cuda_programs_start_without_a_driver_and_with_one_that_has_no_device(self):
+        driver = Path(self.folder.name) / "driver"
+        driver.mkdir()
+        shutil.copy(STUB, driver / "libcuda.so.1")
+        for folders in ([], [driver]):
+            path = ":".join(str(f) for f in [self.root / "build/gpu/lib", *folders])
+            done = self.bare(self.root / f"build/gpu/tests/{CUDA.name}", "*device*", LD_LIBRARY_PATH=path)
+            self.assertIn("All tests passed", done.stdout, done.stdout + done.stderr)
 
     def test_legs_find_their_programs_and_say_that_there_is_no_device(self):
         done = self.bare(sys.executable, self.root / "scripts/gpu", "hour", "--minutes", "1")
