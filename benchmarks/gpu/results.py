@@ -16,7 +16,10 @@ class Results:
         """copy: a second folder, which gets what `folder` gets."""
         self.folders = [folder, copy] if copy else [folder]
         for f in self.folders:
-            f.mkdir(parents=True, exist_ok=True)
+            try:
+                f.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise sides.Failure(f"{f}: {error.strerror}")
         self.device = {}  # by name of a device: what the smallest step said of it in this call
         with contextlib.suppress(OSError, ValueError):
             self.all = json.loads((folder / "gpu.json").read_text())

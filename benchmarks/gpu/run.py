@@ -68,7 +68,8 @@ class Leg:
             print(f"  {self.left_out[what]}", flush=True)
 
     def failed(self, what, why):
-        self.failures.append(f"{what}: {why}")
+        if f"{what}: {why}" not in self.failures:
+            self.failures.append(f"{what}: {why}")
         self.say(f"FAILED {what}: {why}")
 
     def run_parts(self, parts):
@@ -124,7 +125,7 @@ class Leg:
     def run(self, what, command, limit, environment=None):
         """Runs a program of ours within `limit` seconds; returns (exit code, its output), and 124 where the time was over.
         Throws where it was the leg's time that was over."""
-        cut = self.left() < limit
+        cut = self.ends - time.monotonic() < limit
         began = time.monotonic()
         try:
             done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -171,9 +172,9 @@ class Leg:
         return Side(name, [str(c) for c in command], len(os.sched_getaffinity(0)), max(0.1, self.left()))
 
     @contextlib.contextmanager
-    def part(self, what, seconds):
-        """What may fail, or have no time left, without the rest of the leg:  with leg.part(...) as go: if go: ...
-        A part may take PART seconds; one that the end of the leg cut short is left out and no failure."""
+    def part(self, what, seconds, limit=PART):
+        """What may fail in any way, or have no time left, without the rest of the leg:  with leg.part(...) as go: if go: ...
+        It may take `limit` seconds; one that the end of the leg cut short is left out and no failure."""
         state = self.parts.setdefault(what, {"begun": 0, "done": False})
         if not state["done"] and state["begun"] == TRIES:
             self.failed(what, f"begun {TRIES} times, it did not come to its end")
@@ -184,14 +185,14 @@ class Leg:
         self.say(what)
         state["begun"] += 1
         self.save()
-        self.part_ends = time.monotonic() + PART
+        self.part_ends = time.monotonic() + limit
         try:
             yield True
             state["done"] = True
-        except Failure as why:
+        except Exception as why:  # also what no one thought of: an hour on a device does not end by it
             state["done"] = self.ends - time.monotonic() > 1
             if state["done"]:
-                self.failed(what, why)
+                self.failed(what, why if isinstance(why, Failure) else f"{type(why).__name__}: {why}")
             else:
                 self.leave_out(what, "was cut short")
                 state["begun"] -= 1

@@ -32,12 +32,12 @@ def tests(self):
             if not path.exists():
                 self.failed(f"tests of {what}", f"{program} is not built")
                 continue
-            with self.part(f"tests of {what}{label}", 10) as go, ThreadPoolExecutor(AT_ONCE) as pool:
+            with self.part(f"tests of {what}{label}", 10, 300) as go, ThreadPoolExecutor(AT_ONCE) as pool:
                 if go:
                     done = list(pool.map(lambda r: (r, test(self, path, *r, environment)), runs))
                     for (name, arguments, more), (code, output) in done:
                         if code != 0:
-                            by_case(self, pool, path, name, arguments, environment | more, first_failure(code, output))
+                            by_case(self, pool, path, name, arguments, environment | more, label, first_failure(code, output))
                     passed = sum(code == 0 for _, (code, _) in done)
                     self.say(f"  {program}: {passed} of {len(done)} passed" if len(done) > 1 or not passed else
                              f"  {program}: {summary(done[0][1][1])}")
@@ -49,7 +49,7 @@ def test(self, path, name, arguments, more, environment):
     return self.run(label, [path, *arguments], 150, {"OMP_NUM_THREADS": threads} | environment | more)
 
 
-def by_case(self, pool, path, name, arguments, environment, whole):
+def by_case(self, pool, path, name, arguments, environment, label, whole):
     """A run failed: each test case in a process of its own says which, since one may have broken those behind it."""
     listed = self.run(f"{path.name}: names", [path, "--list-test-names-only", *arguments], 60, environment)[1]
     cases = [line.strip() for line in listed.splitlines() if line.strip()]
@@ -57,7 +57,7 @@ def by_case(self, pool, path, name, arguments, environment, whole):
     done = list(pool.map(lambda case: test(self, path, name, [case], {}, environment), escaped))
     bad = [(case, first_failure(code, output)) for case, (code, output) in zip(cases, done) if code != 0]
     for case, why in bad or [("all cases pass one by one, together not", whole)]:
-        self.failed(f"{path.name} {name}".strip(), f"{case}: {why}")
+        self.failed(f"{path.name} {name}".strip() + label, f"{case}: {why}")
 
 
 def summary(output):

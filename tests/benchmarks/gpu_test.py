@@ -79,6 +79,10 @@ class Roofline(unittest.TestCase):
 
 
 class Script(unittest.TestCase):
+    def test_a_folder_that_cannot_be_made_is_one_line(self):
+        done = script("truth", "--out", "/proc/none")
+        self.assertEqual((done.returncode, done.stderr), (run.FAILED, "scripts/gpu: /proc/none: No such file or directory\n"))
+
     def test_usage(self):
         self.assertEqual(script("nonsense").returncode, 2)
         self.assertEqual(script().returncode, 2)
@@ -187,9 +191,10 @@ class Parts(unittest.TestCase):
     def test_a_part_that_fails_ends_alone(self):
         with tempfile.TemporaryDirectory() as folder:
             leg = self.leg(folder)
-            with contextlib.redirect_stdout(io.StringIO()), leg.part("a part", 1):
-                raise Failure("it broke")
-            self.assertEqual(leg.failures, ["a part: it broke"])
+            for error in (Failure("it broke"), KeyError("gelu")):
+                with contextlib.redirect_stdout(io.StringIO()), leg.part(f"a part with a {type(error).__name__}", 1):
+                    raise error
+            self.assertEqual(leg.failures, ["a part with a Failure: it broke", "a part with a KeyError: KeyError: 'gelu'"])
 
     def test_programs_that_hang_are_ended(self):
         begin = time.monotonic()
