@@ -1,7 +1,6 @@
 # What the library is built with. None of it is visible to a user of the installed library's headers.
 
 set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)  # a program of a project around this one links them too
-find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(Threads REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(nlohmann_json 3.9 REQUIRED)
