@@ -1,7 +1,7 @@
 # What the library is built with. None of it is visible to a user of the installed library's headers.
 
 set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)  # a program of a project around this one links them too
-find_package(OpenMP REQUIRED COMPONENTS CXX)
+find_package(Threads REQUIRED)
 
 # All that is missing is said at once, by the names of Debian's packages.
 set(missing)

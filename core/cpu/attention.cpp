@@ -195,6 +195,12 @@ void backward_head(const Problem<T>& p, int64_t b, int64_t h, const AttentionSav
   copy_rows(dv, 0, p.keys, s.dv, wide_v, p.values);
 }
 
+// How many heads, each in so many parts, are worth a thread.
+template <class T> int64_t worth_sharing(const Problem<T>& p, int64_t parts) {
+  const int64_t work = p.queries * p.keys * (p.size + p.values) / parts;
+  return std::max<int64_t>(1, kWorthSharing / std::max<int64_t>(1, work));
+}
+
 template <class T> void forward(AttentionSpec spec, const Tensor& out, const Tensor& lse, const AttentionInputs& in) {
   const Problem<T> p(spec, in);
   T *po = out.mutable_data<T>(), *pl = lse.mutable_data<T>();
@@ -203,7 +209,7 @@ template <class T> void forward(AttentionSpec spec, const Tensor& out, const Ten
   // Few heads are cut into parts of their queries, each of which packs keys and values for itself.
   const int64_t pairs = in.q.size(0) * p.heads, tiles = p.tile.tiles;
   const int64_t parts = std::clamp<int64_t>(8 / std::max<int64_t>(1, pairs), 1, tiles);
-  parallel_for(pairs * parts, 1, [&](int64_t begin, int64_t end) {
+  parallel_for(pairs * parts, worth_sharing(p, parts), [&](int64_t begin, int64_t end) {
     const FlushSubnormals flush;
     for (int64_t i = begin; i < end; ++i) {
       const int64_t pair = i / parts, part = i % parts, b = pair / p.heads, h = pair % p.heads;
@@ -225,7 +231,7 @@ template <class T> void backward(AttentionSpec spec, const AttentionGradients& o
   T *dq = out.dq.mutable_data<T>(), *dk = out.dk.mutable_data<T>(), *dv = out.dv.mutable_data<T>();
   const int64_t each = p.scratch(true);
   const Workspace<T> scratch(num_threads() * each);
-  parallel_for(in.in.q.size(0) * p.heads, 1, [&](int64_t begin, int64_t end) {
+  parallel_for(in.in.q.size(0) * p.heads, worth_sharing(p, 1), [&](int64_t begin, int64_t end) {
     const FlushSubnormals flush;
     for (int64_t i = begin; i < end; ++i) {
       const int64_t b = i / p.heads, h = i % p.heads;

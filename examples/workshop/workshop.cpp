@@ -87,7 +87,6 @@ int number(const char* word, const char* what) {
 }  // namespace
 
 int main(int argc, char** argv) try {
-  wait_quietly(argv);
   check(argc == 1 || argc == 3 || argc == 4, "expected [ROWS WIDTH [ROUNDS]]");
   const int rows = argc > 1 ? number(argv[1], "ROWS") : 8192, width = argc > 1 ? number(argv[2], "WIDTH") : 768;
   const int rounds = argc > 3 ? number(argv[3], "ROUNDS") : 41;

@@ -75,8 +75,7 @@ OpCase conv_case() {
             .formula =
                 "y[n, h, w, o] = bias[o] + sum of x[n, h stride + i - padding, w stride + j - padding, c] "
                 "weight[o, i, j, c]",
-            .tolerance = tolerance::product,
-            .blas = true};
+            .tolerance = tolerance::product};
   Draw draw(op.name);
   struct Case {
     Dims x;

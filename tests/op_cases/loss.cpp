@@ -134,7 +134,6 @@ OpCase linear_cross_entropy_row() {
             .signature = "linear_cross_entropy(x, weight, bias, target, const CrossEntropyOptions& options = {})",
             .formula = "cross_entropy(linear(x, weight, bias), target)",
             .tolerance = tolerance::composite,
-            .blas = true,
             .checks = 100};
   Draw draw(op.name);
   const auto add = [&](const std::string& label, const Arrays& x, const CrossEntropyOptions& o) -> Sample& {

@@ -53,7 +53,6 @@ struct OpCase {
   Tolerance tolerance = tolerance::elementary;
   bool differentiable = true;
   std::vector<DType> dtypes = {DType::f64, DType::f32, DType::bf16};  // of the floating inputs
-  bool blas = false;                                                  // bits may depend on the number of threads
   bool refuses = true;                                                // false: there is nothing it could refuse
   bool stretch_rows = true;  // false: the op divides by the spread of a row, which must not be 0
   int checks = 20;           // gradient checks of distinct shapes and values, at least
