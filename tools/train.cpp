@@ -150,8 +150,8 @@ Verb add_train(CLI::App& app) {
             if (command->count("--preset") > 0 && o->training.model != &sized_model())
               throw UsageError(text("--preset belongs to --model ", sized_model().name));
             if (o->extend && o->checkpoint.empty()) throw UsageError("--extend needs --checkpoint");
-            if (const double share = o->training.label_smoothing; !(share >= 0 && share < 1))
-              throw UsageError(text("--label-smoothing: ", share, ", expected a number from 0 up to 1"));
+            if (const double share = o->training.label_smoothing; !(share >= 0 && share <= 1))
+              throw UsageError(text("--label-smoothing: ", share, ", expected a number from 0 to 1"));
             const double gates = o->training.clip_gates;
             if (gates < 0 || !std::isfinite(gates))
               throw UsageError(text("--clip-gates: ", gates, ", expected a finite number of at least 0"));

@@ -53,9 +53,10 @@ bool by_packs(const auto&... tensors) {
   return (one(tensors) && ...);
 }
 
-bool can_attend(const kernels::AttentionInputs& in) {
+bool can_attend(const kernels::AttentionSpec& spec, const kernels::AttentionInputs& in) {
   const Tensor &q = in.q, &k = in.k;
-  if (q.dtype() != DType::bf16 || in.mask.defined() || q.numel() == 0 || k.numel() == 0) return false;
+  if (q.dtype() != DType::bf16 || spec.ahead != 0 || in.mask.defined() || q.numel() == 0 || k.numel() == 0)
+    return false;
   const int64_t size = q.size(3);
   if (in.v.size(3) != size || size % 8 != 0 || size > 256 || !by_packs(q, k, in.v) || !cudnn()) return false;
   return cudnn().version() >= kAnyLength || (q.size(2) % 128 == 0 && k.size(2) % 128 == 0);
@@ -102,7 +103,7 @@ template <class T> void* address(const Tensor& t) { return const_cast<T*>(t.data
 
 bool attention_forward_library(kernels::AttentionSpec spec, const Tensor& out, const Tensor& lse,
                                const kernels::AttentionInputs& in) {
-  if (!can_attend(in) || !by_packs(out)) return false;
+  if (!can_attend(spec, in) || !by_packs(out)) return false;
   const AttentionShape shape = shape_of(spec, in, out);
   float scale = static_cast<float>(spec.scale), lowest = kLowest;
   void* const data[] = {address<bf16>(in.q),
@@ -119,14 +120,14 @@ bool attention_forward_library(kernels::AttentionSpec spec, const Tensor& out, c
 bool attention_backward_library(kernels::AttentionSpec spec, const kernels::AttentionGradients& out,
                                 const kernels::AttentionSaved& saved) {
   const auto& [q, k, v, mask] = saved.in;
-  if (!can_attend(saved.in) || !by_packs(saved.out, saved.dout, out.dq, out.dk, out.dv)) return false;
+  if (!can_attend(spec, saved.in) || !by_packs(saved.out, saved.dout, out.dq, out.dk, out.dv)) return false;
   AttentionShape shape = shape_of(spec, saved.in, saved.out);
   shape.dout = strides_of(saved.dout);
   shape.dq = strides_of(out.dq);
   shape.dk = strides_of(out.dk);
   shape.dv = strides_of(out.dv);
   const bool by_sums = !deterministic();
-  const int64_t rows = saved.lse.numel(), numbers = rows * (by_sums ? 1 + shape.size : 1);
+  const int64_t rows = saved.sums.lse.numel(), numbers = rows * (by_sums ? 1 + shape.size : 1);
   const Scratch scratch(q.device(), numbers * int64_t{sizeof(float)});
   float *dots = scratch.as<float>(), *sums = dots + rows;
   if (by_sums)
@@ -137,7 +138,7 @@ bool attention_backward_library(kernels::AttentionSpec spec, const kernels::Atte
                         address<bf16>(k),
                         address<bf16>(v),
                         address<bf16>(saved.out),
-                        address<float>(saved.lse),
+                        address<float>(saved.sums.lse),
                         address<bf16>(saved.dout),
                         dots,
                         sums,

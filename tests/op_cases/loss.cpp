@@ -238,7 +238,7 @@ std::vector<OpCase> loss_cases() {
 std::vector<OpCase> linear_cross_entropy_cases() { return {linear_cross_entropy_row()}; }
 
 std::vector<FusedCase> linear_cross_entropy_fused_cases() {
-  FusedCase f{.name = "linear_cross_entropy"};
+  FusedCase f{.name = "linear_cross_entropy", .parameters = 2};
   Draw draw("fused linear_cross_entropy");
   for_linear_samples(draw, [&](const std::string& label, const Arrays& x, const CrossEntropyOptions& o, bool gradient) {
     if (!gradient) return;
