@@ -35,7 +35,7 @@ const Library& chosen(const Library& stand_in, const Library& none) {
 
 // headers: whether they were there when this library was built.
 const Library* opened(const LibraryName& name, bool headers) {
-  if (!headers) return new Library(name, nullptr, text(name.title, ": built without its headers"));
+  if (!headers) return new Library(name, nullptr, "built without its headers");
   const char* folders = std::getenv("ISONORM_GPU_LIBRARIES");
   return new Library(name, folders ? folders : "");
 }
@@ -115,12 +115,12 @@ void* Library::address(const char* name) const {
 
 const Library& cublas_lt() {
   static const auto& stand_in = *new Library(kCublasLt, &emulated::cublas_lt_function, "");
-  static const auto& none = *new Library(kCublasLt, nullptr, "cuBLASLt: the device is emulated");
+  static const auto& none = *new Library(kCublasLt, nullptr, "the device is emulated");
   return chosen(stand_in, none);
 }
 const Library& cudnn() {
   static const auto& stand_in = *new Library(kCudnn, &emulated::cudnn_function, "");
-  static const auto& none = *new Library(kCudnn, nullptr, "cuDNN: the device is emulated");
+  static const auto& none = *new Library(kCudnn, nullptr, "the device is emulated");
   return chosen(stand_in, none);
 }
 

@@ -78,11 +78,13 @@ bool run(const char* name, const AttentionShape& shape, bool by_sums, const Tens
   const OnDevice current(stream.index());
   std::lock_guard lock(s.mutex);
   auto& [library, plans] = s.devices.try_emplace(stream.index(), s.functions).first->second;
-  if (!library.usable()) return false;
   const auto [at, fresh] = plans.try_emplace({shape, by_sums});
   Plan& plan = at->second;
   try {
-    if (fresh) plan = library.plan(graph());
+    if (fresh) {
+      check_io(library.usable(), "cudnnCreate failed");
+      plan = library.plan(graph());
+    }
     if (!plan) return false;
     const Scratch workspace(on.device(), std::max<int64_t>(1, Cudnn::workspace(*plan)));
     library.run(*plan, data, workspace.as<void>(), stream.handle());

@@ -113,10 +113,7 @@ LtProduct::LtProduct(const Product& p, const Operands& o, int device)
 
 cublasLtHandle_t Lt::handle(int device) {
   cublasLtHandle_t& h = handles_[device];
-  if (h) return h;
-  const cublasStatus_t status = f_.create(&h);
-  if (status == CUBLAS_STATUS_NOT_INITIALIZED) return h = nullptr;
-  must_lt(status, "cublasLtCreate");
+  if (!h) must_lt(f_.create(&h), "cublasLtCreate");
   return h;
 }
 
@@ -144,7 +141,6 @@ void Lt::set_pointers(const Plan& plan, const LtProduct& p, const Operands& o) {
 
 void Lt::make(Plan& plan, const LtProduct& p, const Operands& o) {
   const cublasLtHandle_t lt = handle(p.device);
-  if (!lt) return;
   const bool f64 = p.in == DType::f64;
   must_lt(f_.create_product(&plan.product,
                             f64      ? CUBLAS_COMPUTE_64F

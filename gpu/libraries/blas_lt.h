@@ -87,7 +87,7 @@ class Lt {
   cublasLtMatrixLayout_t layout(DType dtype, int64_t rows, int64_t columns, int64_t leading, int64_t batch,
                                 int64_t step);
   void set_pointers(const Plan& plan, const LtProduct& p, const Operands& o);
-  cublasLtHandle_t handle(int device);  // null where the library says that there is no driver
+  cublasLtHandle_t handle(int device);
 
   LtFunctions f_;
   std::function<void(std::string)> refused_;

@@ -11,7 +11,6 @@
 #include "core/kernels/pointwise.h"
 #include "core/kernels/random.h"
 #include "core/kernels/shape.h"
-#include "gpu/walk.cuh"
 #include "tests/support/catch.h"
 #include "tests/support/device.h"
 #include "tests/support/emulation.h"
@@ -189,15 +188,4 @@ TEST_CASE("ramps and triangles have the bits of the CPU's, in every dtype and at
           CHECK(same_bytes(out.there, out.here));
         }
     }
-}
-
-TEST_CASE("a walk goes on beyond 2^32 elements") {
-  const Dims shape{3, int64_t{1} << 20, 5000};
-  const gpu::Walk<2> walk(Loop<2>(shape, {Dims{int64_t{1} << 40, 10000, 1}, Dims{7, 0, 2}}));
-  for (const auto& [a, b, c] : {std::array<int64_t, 3>{0, 1, 4999}, {2, 1048575, 4999}, {1, 7, 0}, {2, 0, 3}}) {
-    int64_t at[2];
-    walk.place((a * shape[1] + b) * shape[2] + c, at);
-    CHECK(at[0] == (a << 40) + b * 10000 + c);
-    CHECK(at[1] == 7 * a + 2 * c);
-  }
 }

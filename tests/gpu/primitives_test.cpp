@@ -6,6 +6,7 @@
 #include <random>
 
 #include "core/dtype.h"
+#include "gpu/walk.cuh"
 #include "tests/gpu/device_floats.h"
 #include "tests/support/catch.h"
 
@@ -88,4 +89,15 @@ TEST_CASE("a product of fragments is a product of matrices") {
       }
       CHECK(std::abs(got[8 * i + j] - sum) <= 16 * 6e-8 * size);
     }
+}
+
+TEST_CASE("a walk goes on beyond 2^32 elements") {
+  const Dims shape{3, int64_t{1} << 20, 5000};
+  const gpu::Walk<2> walk(Loop<2>(shape, {Dims{int64_t{1} << 40, 10000, 1}, Dims{7, 0, 2}}));
+  for (const auto& [a, b, c] : {std::array<int64_t, 3>{0, 1, 4999}, {2, 1048575, 4999}, {1, 7, 0}, {2, 0, 3}}) {
+    int64_t at[2];
+    walk.place((a * shape[1] + b) * shape[2] + c, at);
+    CHECK(at[0] == (a << 40) + b * 10000 + c);
+    CHECK(at[1] == 7 * a + 2 * c);
+  }
 }

@@ -163,12 +163,13 @@ TEST_CASE("cuDNN knows each graph of attention") {
   }
   WARN(line_of(cudnn().facts()));
   if (!cudnn()) return;
-  const char* const h100 =  // as cuDNN writes it
+  const char* const h100 =  // as cuDNN writes it, with what 9.28 asks for beside
       R"({"maxGridSize": [2147483647, 65535, 65535], "maxBlockSize": [1024, 1024, 64], )"
       R"("regsPerBlock": 65536, "multiProcessorCount": 132, "warpSize": 32, )"
       R"("maxSharedMemoryPerBlock": 49152, "maxSharedMemoryPerBlockOptin": 232448, )"
       R"("reservedSharedMemoryPerBlock": 1024, "maxRegistersPerSM": 65536, "maxCtasPerSM": 32, )"
-      R"("maxThreadsPerBlock": 1024, "maxThreadsPerSM": 2048, "pciDeviceId": 0, "isTccDriver": 0, )"
+      R"("maxThreadsPerBlock": 1024, "maxThreadsPerSM": 2048, "memoryBusWidth": 5120, )"
+      R"("oversizedSharedMemoryPerBlock": 0, "pciDeviceId": 0, "isTccDriver": 0, )"
       R"("supportCoopLaunch": 1, "smClockRateKHz": 1980000, "memClockRateKHz": 2619000, )"
       R"("l2CacheSize": 52428800, "deviceName": "NVIDIA H100 80GB HBM3", "deviceVer": 900, )"
       R"("driverVer": 13000, "cudaDeviceId": 0, "totalGlobalMem": 85017493504, "smVersion": 900, )"

@@ -1,0 +1,41 @@
+// One product of the stand-in for cuBLASLt: what it is made of, and how it is done.
+#pragma once
+
+#include "gpu/emulated/libraries/cublas_lt.h"
+
+namespace isonorm::gpu::emulated {
+
+struct LtProductDesc {
+  cublasComputeType_t compute;
+  cudaDataType_t scale;
+  int32_t transpose_a = 0, transpose_b = 0;
+  uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  void *bias = nullptr, *aux = nullptr;
+  int64_t aux_ld = 0;
+
+  bool has(cublasLtEpilogue_t part) const { return epilogue & part; }
+  bool uses_bias() const { return has(CUBLASLT_EPILOGUE_BIAS) || has(CUBLASLT_EPILOGUE_BGRADB); }
+  bool uses_aux() const { return epilogue & 128; }
+};
+struct LtLayout {
+  cudaDataType_t type;
+  int64_t rows, columns, leading;
+  int32_t batch = 1;
+  int64_t step = 0;
+};
+struct LtCall {
+  LtProductDesc product;
+  LtLayout a, b, c, d;
+  const void *at_a, *at_b, *at_c;
+  void* at_d;
+  double alpha, beta;
+  std::byte* workspace;
+  size_t workspace_bytes;
+};
+
+// The number at place i of p.
+double read(const void* p, cudaDataType_t type, int64_t i);
+// On a thread that may touch the device's memory. Sums are of f64 for f64, else of f32.
+void multiply(const LtCall& call);
+
+}  // namespace isonorm::gpu::emulated
