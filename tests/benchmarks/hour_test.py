@@ -117,6 +117,7 @@ class Speed(Played):
         found = [call["variables"] for call in self.calls("step")]
         self.assertEqual({v["LD_LIBRARY_PATH"] for v in found}, {folders + ":/before"})
         self.assertEqual({v["ISONORM_GPU_LIBRARIES"] for v in found}, {folders, "0"})
+        self.assertEqual(self.leg("probe")["left_out"], ["cuDNN: none, it hides (our own kernels do its work)"])
 
     def test_an_interpreter_that_is_none_is_one_line(self):
         said = self.script("probe", "--python", "/no/such/python", code=run.FAILED)
