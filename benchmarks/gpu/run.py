@@ -156,6 +156,9 @@ class Leg:
         self.device_name = self.facts["device"]
         self.results.all["environment"] |= machine(self.facts)
         self.say(f"{self.name} on {self.device_name}")
+        for library in self.facts.get("libraries", []):  # as gpu::line_of puts it
+            if ": none, " in library:
+                self.leave_out(library, "(our own kernels do its work)")
 
     def emulated(self):
         return "emulated" in self.device_name

@@ -56,7 +56,7 @@ def main():
     if NAME == "step":
         if trace := os.environ.get("ISONORM_PROFILE"):
             Path(trace).write_text("[]")
-        return say(device="a device that is played", libraries=["cuBLASLt 1"])
+        return say(device="a device that is played", libraries=["cuBLASLt 1, /here", "cuDNN: none, it hides"])
     if NAME == "gpu_roofline":
         counts = dict(floor_ms={"H100": 1.0, "H200": 1.0}, launches=1)
         return say(layer_norm=dict(slots={"matmul": counts}, all=counts, waits=1))

@@ -105,7 +105,7 @@ class Script(unittest.TestCase):
     @unittest.skipUnless(FORM == "emulated", "no device to try it on")
     def test_every_leg_runs_on_the_emulated_device(self):
         with tempfile.TemporaryDirectory() as folder:
-            for leg, groups in (("truth", 1), ("speed", 6), ("profile", 2), ("paper", 3)):
+            for leg, groups in (("probe", 1), ("truth", 1), ("speed", 6), ("profile", 2), ("paper", 4)):
                 done = script(leg, "--tiny", "--build", BUILD, "--out", folder)
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
                 found = json.loads((Path(folder) / "gpu.json").read_text())["legs"][leg]

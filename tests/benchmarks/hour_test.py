@@ -45,7 +45,7 @@ class Played(unittest.TestCase):
     def script(self, *arguments, code=0, **variables):
         self.log.write_text("")
         process = self.begin(*arguments, **variables)
-        output = process.communicate(timeout=100)[0]
+        output = process.communicate(timeout=600)[0]
         self.assertEqual(process.returncode, code, output)
         return output
 
@@ -117,6 +117,7 @@ class Speed(Played):
         found = [call["variables"] for call in self.calls("step")]
         self.assertEqual({v["LD_LIBRARY_PATH"] for v in found}, {folders + ":/before"})
         self.assertEqual({v["ISONORM_GPU_LIBRARIES"] for v in found}, {folders, "0"})
+        self.assertEqual(self.leg("probe")["left_out"], ["cuDNN: none, it hides (our own kernels do its work)"])
 
     def test_an_interpreter_that_is_none_is_one_line(self):
         said = self.script("probe", "--python", "/no/such/python", code=run.FAILED)
@@ -124,36 +125,42 @@ class Speed(Played):
 
 
 class Hour(Played):
+    def killed(self, program, argument, hang):
+        """A call whose program never ends, killed when that was begun."""
+        self.log.write_text("")
+        process = self.begin("hour", "--tiny", FAKE_HANG=hang)
+        while not any(argument in call["arguments"] for call in self.calls(program)):
+            self.assertIsNone(process.poll())
+            time.sleep(0.05)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+
     def test_a_call_goes_on_where_the_last_one_stopped(self):
-        self.script("hour", "--tiny", "--minutes", "0.4", code=run.GO_ON)
-        short = {name: leg["parts"] for name, leg in json.loads((self.folder / "out" / "gpu.json").read_text())["legs"].items()}
-        self.assertFalse(all(part["done"] for parts in short.values() for part in parts.values()))
-        self.assertTrue(all(part["done"] for part in short["probe"].values()))
-        said = self.script("hour", "--tiny", "--copy", str(self.folder / "copy"))
-        self.assertRegex(said, r"hour: 0 failed; all done\n$")
+        said = self.script("hour", "--tiny", "--minutes", "0.05", code=run.GO_ON)  # too little for anything
+        self.assertEqual(said, "hour: 0 failed; probe, truth, speed, profile, paper: not done, the next call goes on\n")
+        self.assertEqual(self.calls(), [])
+        captured = "one captured training"
+        for _ in range(run.TRIES):
+            self.killed("step", CAPTURED, f"step {CAPTURED}")
+            self.assertFalse(self.leg("probe")["parts"][captured]["done"])
+        self.killed("kernels", "--serve", "kernels")
+        failures = [f"{captured}: begun 2 times, it did not come to its end"]
+        self.assertEqual(self.leg("probe")["failures"], failures)
+        self.assertTrue(self.leg("truth")["complete"])
+
+        said = self.script("hour", "--tiny", "--copy", str(self.folder / "copy"), code=run.FAILED)
+        self.assertRegex(said, r"hour: 1 failed; all done\n$")
+        self.assertEqual(self.calls("test_") + self.calls("isonorm"), [])  # of truth, which was done
         for name in ("probe", "truth", "speed", "profile", "paper"):
             leg = self.leg(name)
             self.assertTrue(leg["complete"])
-            begun = {part["begun"] for part in leg["parts"].values()}
-            self.assertEqual(begun, {1})  # nothing is done twice
-        self.assertFalse([c for c in self.calls("step") if c["variables"].get("ISONORM_GPU_SYNC")])  # the probe was done before
+            self.assertEqual(leg["failures"], failures if name == "probe" else [])
+            self.assertEqual({what: part["begun"] for what, part in leg["parts"].items() if part["begun"] != 1},
+                             {"probe": {captured: 2}, "speed": {"ceilings": 2}}.get(name, {}))
         for file in ("gpu.json", "gpu.html", "trace.json"):
             self.assertEqual((self.folder / "out" / file).read_bytes(), (self.folder / "copy" / file).read_bytes())
-        self.script("hour", "--tiny")
-        self.assertEqual(self.calls(), [])
-
-    def test_a_part_that_ends_the_call_twice_is_a_failure(self):
-        for _ in range(run.TRIES):
-            self.log.write_text("")
-            process = self.begin("hour", "--tiny", FAKE_HANG=f"step {CAPTURED}")
-            while not any(CAPTURED in call["arguments"] for call in self.calls()):
-                time.sleep(0.05)
-            process.send_signal(signal.SIGKILL)
-            process.communicate()
-            self.assertFalse(self.leg("probe")["parts"]["one captured training"]["done"])
         self.script("hour", "--tiny", code=run.FAILED)
-        self.assertEqual(self.leg("probe")["failures"], ["one captured training: begun 2 times, it did not come to its end"])
-        self.assertTrue(self.leg("paper")["complete"])
+        self.assertEqual(self.calls(), [])
 
 
 if __name__ == "__main__":
