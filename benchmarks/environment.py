@@ -42,8 +42,6 @@ def warnings(facts, flags, variables, load):
                      f"our matrix products are slower than this machine's; {cure}")
     elif forced:
         found.append(f"OPENBLAS_CORETYPE={forced} chooses the BLAS core ({core}), not the CPU")
-    if facts["blas_warning"]:
-        found.append(facts["blas_warning"].removeprefix("warning: "))
     if "ISONORM_ISA" in variables:
         found.append(f"ISONORM_ISA={variables['ISONORM_ISA']} chooses our kernels ({facts['instructions']}), not the CPU")
     if load > 0.5:

@@ -42,7 +42,6 @@ nlohmann::json environment() {
           {"instructions", m.instructions},
           {"blas", m.blas_version},
           {"core", m.blas_core},
-          {"blas_warning", blas_warning()},
           {"compiler", m.compiler},
           {"version", "isonorm " + m.version}};
 }

@@ -6,7 +6,6 @@
 
 #include "core/error.h"
 #include "core/kernels/kernel.h"
-#include "core/system/blas_info.h"
 #include "tools/limits.h"
 #include "tools/verb.h"
 
@@ -39,8 +38,6 @@ std::string not_expected(const CLI::App& app) {
 }
 
 int run(const Verb& verb, const std::string& who) {
-  if (const std::string warning = blas_warning(); !warning.empty())
-    std::fprintf(stderr, "%s: %s\n", who.c_str(), warning.c_str());
   try {
     isa();  // where ISONORM_ISA is wrong this says so before any work
     return finish(who, verb.run());

@@ -2,8 +2,6 @@
 
 #include <cblas.h>
 
-#include "core/error.h"
-
 namespace isonorm {
 
 BlasInfo blas_info() {
@@ -14,13 +12,6 @@ BlasInfo blas_info() {
           .flavour = parallel == OPENBLAS_OPENMP   ? "openmp"
                      : parallel == OPENBLAS_THREAD ? "pthread"
                                                    : "sequential"};
-}
-
-std::string blas_warning(const BlasInfo& info) {
-  if (info.flavour == "openmp") return {};
-  return text("warning: ", info.version, " is of the ", info.flavour,
-              " flavour, with which matrix products are slow here; install libopenblas0-openmp, and choose it by "
-              "update-alternatives --config libopenblas.so.0-$(uname -m)-linux-gnu");
 }
 
 }  // namespace isonorm

@@ -13,8 +13,4 @@ struct BlasInfo {
 };
 BlasInfo blas_info();
 
-// One line for the user where the flavour is not "openmp" and matrix products will be slow; empty otherwise. Programs
-// print it at start-up.
-std::string blas_warning(const BlasInfo& info = blas_info());
-
 }  // namespace isonorm

@@ -53,6 +53,13 @@ uint32_t changed(const std::atomic<uint32_t>& state, uint32_t old) {
   return state.load(std::memory_order_acquire);
 }
 
+// For the worker, or for whom it works. The store is sequentially consistent: notify_one() asks whether somebody sleeps,
+// and must not do so before the new state can be seen.
+void tell(Slot& slot, uint32_t state) {
+  slot.state.store(state);
+  slot.state.notify_one();
+}
+
 void* work(void* own) {
   Slot& slot = *static_cast<Slot*>(own);
   uint32_t state = slot.state.load(std::memory_order_acquire);
@@ -62,8 +69,7 @@ void* work(void* own) {
     } else if (slot.state.compare_exchange_strong(state, with(state, running), std::memory_order_acquire)) {
       slot.job(slot.context, slot.index);
       state = with(state, idle);
-      slot.state.store(state, std::memory_order_release);
-      slot.state.notify_one();  // whose region it was
+      tell(slot, state);
     }
   }
   return nullptr;
@@ -107,10 +113,8 @@ Helpers::Helpers(int wanted, int among, void (*job)(void*, int), void* context) 
     const uint32_t mine = with(before + kPhases, claimed);
     if (!slot.state.compare_exchange_strong(before, mine, std::memory_order_acquire)) continue;
     slot.job = job, slot.context = context, slot.index = count_ + 1;
-    slot.state.store(with(mine, assigned), std::memory_order_release);
-    if (phase(before) == idle) {
-      slot.state.notify_one();
-    } else if (!start(slot)) {
+    tell(slot, with(mine, assigned));
+    if (phase(before) == absent && !start(slot)) {
       slot.state.store(with(mine, absent), std::memory_order_release);
       available.store(s, std::memory_order_relaxed);
       return;

@@ -76,7 +76,7 @@ class Presentation(unittest.TestCase):
 
 class Environment(unittest.TestCase):
     def warn(self, core, flags=frozenset(AVX512), variables=None, load=0.0):
-        return environment.warnings({"core": core, "blas_warning": "", "instructions": "avx512"}, flags, variables or {}, load)
+        return environment.warnings({"core": core, "instructions": "avx512"}, flags, variables or {}, load)
 
     def test_slow_core(self):
         self.assertEqual(self.warn("SkylakeX"), [])

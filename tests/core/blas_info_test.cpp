@@ -1,4 +1,4 @@
-// The BLAS at hand, the warning about a slow one, and memory for its calls.
+// The BLAS at hand, and memory for its calls.
 #include "tests/support/catch.h"
 
 #include <sys/resource.h>
@@ -14,19 +14,11 @@
 #include "core/system/blas_info.h"
 
 using namespace isonorm;
-using Catch::Matchers::Contains;
 
 TEST_CASE("the BLAS library says what it is") {
   const BlasInfo info = blas_info();
   CHECK_THAT(info.version, Catch::Matchers::StartsWith("OpenBLAS 0."));
   CHECK_FALSE(info.core.empty());
-}
-
-TEST_CASE("only a flavour other than OpenMP is warned about") {
-  CHECK(blas_warning({.version = "OpenBLAS 1", .core = "Zen", .flavour = "openmp"}).empty());
-  const std::string w = blas_warning({.version = "OpenBLAS 1", .core = "Zen", .flavour = "pthread"});
-  CHECK_THAT(w, Contains("OpenBLAS 1 is of the pthread flavour") && Contains("libopenblas0-openmp"));
-  CHECK(w.find('\n') == std::string::npos);
 }
 
 TEST_CASE("where OpenBLAS would wait for memory without end, its call is an error") {

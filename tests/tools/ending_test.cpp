@@ -23,6 +23,13 @@ void check_one_line(const ChildResult& r, int code, const std::string& part) {
   CHECK(contains(r.err, part));
 }
 
+// The same without --threads.
+std::vector<std::string> of_all_threads(std::vector<std::string> arguments) {
+  const auto at = std::find(arguments.begin(), arguments.end(), "--threads");
+  arguments.erase(at, at + 2);
+  return arguments;
+}
+
 }  // namespace
 
 TEST_CASE("memory: every allocation that fails ends with one line and 70") {
@@ -66,15 +73,15 @@ TEST_CASE("threads: more than there can be are a usage error, or are bounded") {
   for (const char* verb : {"prove", "train", "table", "audit"})
     check_one_line(run_child({verb, "--threads", "40000"}), 2, "--threads: 40000 is not a whole number from 1 to 1024");
   check_one_line(run_child({"prove", "--certificate", "--threads", "40000"}), 2, "--threads: 40000");
-  std::vector<std::string> all = small(folder, "train", {"--steps", "1", "-q"});
-  all.erase(std::find(all.begin(), all.end(), "--threads"), std::find(all.begin(), all.end(), "--threads") + 2);
-  CHECK(run_child(all, {.environment = {"OMP_NUM_THREADS=99999"}}).code == 0);
+  CHECK(run_child(of_all_threads(small(folder, "train", {"--steps", "1", "-q"})),
+                  {.environment = {"OMP_NUM_THREADS=99999"}})
+            .code == 0);
 }
 
 TEST_CASE("limits: a stack or an address space too small to begin with ends with one line and 70") {
   const Folder folder;
   const auto limited = [&](int resource, rlim_t bytes) {
-    return run_child(small(folder, "train", {"--steps", "1", "-q", "--threads", "2"}),
+    return run_child(of_all_threads(small(folder, "train", {"--steps", "1", "-q"})),
                      {.environment = {"OMP_NUM_THREADS=2"}, .limits = {{resource, bytes}}});
   };
   for (const rlim_t bytes : {16 << 10, 64 << 10})
