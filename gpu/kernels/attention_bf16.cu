@@ -1,6 +1,6 @@
 // Attention of heads of 64 elements in bf16 by tensor cores, without a mask; causal from the first key or not, any number
-// of queries and keys, heads read and written in place by 16 bytes. In tiles (Dao et al., 2205.14135; the split of work over warps of
-// 2307.08691); sums, weights and the logarithms in f32, weights rounded to bf16 for the products they enter.
+// of queries and keys, heads read and written in place by 16 bytes. In tiles (Dao et al., 2205.14135; the split of work
+// over warps of 2307.08691); sums, weights and the logarithms in f32, weights rounded to bf16 for the products they enter.
 //
 // A block of 128 threads has 128 rows of one head (backward: 64), each of its four warps a strip of them, and walks
 // over the rows of the other side in tiles of 64, which are copied to shared memory while the tile before is computed.

@@ -150,6 +150,21 @@ TEMPLATE_TEST_CASE("activations of core/formulas/math.h are accurate", "[math]",
   compare<T>("gelu_tanh", gelu_tanh, gelu_tanh_exact, -1, 40, 4);
 }
 
+// Where an error is the price of the formula: e^-v has that of v, which is v times as large; a subnormal sigmoid has a
+// rounding of half a unit, which x makes |x| times as large.
+TEMPLATE_TEST_CASE("deep tails of activations are as accurate as docs/numerics.md says", "[math]", float, double) {
+  using T = TestType;
+  const double end = sizeof(T) == 4 ? -10 : -21, low = sizeof(T) == 4 ? -103 : -745;
+  const auto gelu_tanh = [](auto x) { return math::gelu_tanh(x); };
+  const auto gelu_tanh_exact = [](Real x) { return x * sigmoid_exact(argument(x)); };
+  const auto v = static_cast<double>(-argument(end));
+  compare<T>("gelu_tanh", gelu_tanh, gelu_tanh_exact, end, -1, 3 * v);
+  const auto silu = [](auto x) { return x * math::sigmoid(x); };
+  const auto silu_exact = [](Real x) { return x * sigmoid_exact(x); };
+  compare<T>("silu", silu, silu_exact, sizeof(T) == 4 ? -87 : -708, 100, 3);
+  compare<T>("silu", silu, silu_exact, low, 0, 3 - low / 2);
+}
+
 // Where a derivative crosses 0 no relative bound holds, and the negative tail of the tanh form magnifies the rounding
 // of its argument: there the error is measured against 1, the size of the derivative.
 TEMPLATE_TEST_CASE("derivatives of the gelu forms are accurate", "[math]", float, double) {

@@ -135,7 +135,7 @@ TEST_CASE("a slot refuses two devices in whatever holds its tensors") {
   const kernels::Update updates[] = {{.gradient = a, .parameter = here, .state = {}, .rule = rules::Sgd{0.1}}};
   CHECK_THROWS_WITH(kernels::update.on(kCpu, updates), Contains("update: ") && Contains("lies on cuda:0"));
   const kernels::AttentionInputs in{a, a, a, here};
-  CHECK_THROWS_WITH(kernels::attention_backward.on(kCuda, {1, false}, {a, a, a}, {in, a, a, a}),
+  CHECK_THROWS_WITH(kernels::attention_backward.on(kCuda, {1, false}, {a, a, a}, {in, a, {a, a}, a}),
                     Contains("attention_backward: ") && Contains("lies on cpu"));
 }
 
