@@ -88,6 +88,7 @@ class Trajectories {
     result_.horizon = run.horizon;
     result_.reason = run.reason;
     result_.verdict = run.observed == Verdict::same && !run.as_expected ? Verdict::undecided : run.observed;
+    if (result_.same()) result_.reason += text("; ", would_have_shown(run.horizon));
     return result_;
   }
 

@@ -179,6 +179,11 @@ std::string end_of(const Horizon& h) {
               ")");
 }
 
+std::string would_have_shown(const Horizon& h) {
+  return text("a difference of ", scientific(h.resolution.loss), " in the loss, ", scientific(h.resolution.gradient),
+              " in gradients or ", scientific(h.resolution.weight), " in weights would have shown");
+}
+
 double separation(DType dtype) { return dtype == DType::f64 ? 1e6 : 100; }
 
 double start_tolerance(DType dtype) { return dtype == DType::f64 ? 1e-12 : 16 * epsilon(dtype); }

@@ -73,9 +73,7 @@ std::string equivalence_text(const ProofResult& proof) {
   if (negative > 0)
     result += negative == 1 ? ", and the negative control came out different"
                             : text(", and the ", negative, " negative controls came out different");
-  return result + text(". Horizon: ", h.steps, " of ", steps, " steps; up to there a difference of ",
-                       scientific(h.resolution.loss), " in the loss, ", scientific(h.resolution.gradient),
-                       " in gradients or ", scientific(h.resolution.weight), " in weights would have shown.",
+  return result + text(". Horizon: ", h.steps, " of ", steps, " steps; up to there ", would_have_shown(h), ".",
                        note.empty() ? "" : text(" ", note, "."));
 }
 

@@ -9,6 +9,7 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "equivalence/compare/own_training.h"
+#include "equivalence/lockstep/criterion.h"
 #include "equivalence/lockstep/lockstep.h"
 #include "equivalence/lockstep/made_examples.h"
 #include "equivalence/probes/architecture.h"
@@ -161,6 +162,7 @@ TEST_CASE("compare: a training whose controls run away is undecided, one with a 
   CHECK(calm.same());
   CHECK(calm.horizon.steps == 30);
   CHECK(calm.horizon.limit.loss > 0);
+  CHECK_THAT(calm.message(), Contains(would_have_shown(calm.horizon)));
   const Comparison still = compared(1e-14, small_batch, 30);  // no training: no wrong one either, but for the batch
   INFO(still.message());
   CHECK(still.verdict == Verdict::undecided);

@@ -63,7 +63,7 @@ TEST_CASE("power: a tensor that cancels hides nothing of the others, and what is
     for (uint64_t seed = 1; seed <= 4; ++seed) {
       WithGate a({}, dtype), b({.form = StreamForm::rms_norm}, dtype);
       const size_t count = a.parameters().size();
-      const auto compared = [&](size_t first, size_t last, double x) {
+      const auto compared = [&, steep = steep](size_t first, size_t last, double x) {
         return compare_gradients(a, b, {}, with_gate(&b, steep, first, last, x), small_batch, {.seed = seed});
       };
       const Comparison honest = compared(0, 0, 0);
