@@ -11,6 +11,8 @@
 namespace isonorm {
 namespace {
 
+using autograd::Node;
+
 Node& leaf_of(const Tensor& x, const char* op) {
   Node* n = x.impl().node.get();
   check(n && n->is_leaf() && !n->backward, op, ": the tensor of shape ", x.shape(),
@@ -38,13 +40,13 @@ void run(std::span<const Tensor> outputs, std::span<const Tensor> cotangents, st
   NoGrad no_grad;
   std::vector<std::shared_ptr<Node>> roots;  // keep the graph alive, whatever a hook does
   std::vector<One> ones;                     // cotangents that nobody gave
-  Frontier frontier;
+  autograd::Frontier frontier;
 
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Tensor& y = outputs[i];
     const std::shared_ptr<Node>& n = y.impl().node;
     check(
-        n != nullptr, "backward: the tensor of shape ", y.shape(),
+        requires_grad(y), "backward: the tensor of shape ", y.shape(),
         " does not depend on a leaf that requires a gradient (gradients themselves carry no graph: first order only)");
     Tensor g = i < cotangents.size() ? cotangents[i] : Tensor();
     if (!g.defined()) {
@@ -77,7 +79,7 @@ void run(std::span<const Tensor> outputs, std::span<const Tensor> cotangents, st
     for (size_t i = 0; i < wanted.size(); ++i)
       if (wanted[i].impl().node.get() == &n) (*collected)[i] = n.outputs[wanted[i].impl().output].grad;
     if (n.is_leaf()) {
-      if (!collected) accumulate(n.gradient, owned(std::move(n.outputs[0].grad)));
+      if (!collected && !n.frozen) accumulate(n.gradient, owned(std::move(n.outputs[0].grad)));
     } else {
       check(static_cast<bool>(n.backward), "backward: the graph of '", n.name,
             "' was already used by a backward and released; run the forward again");
@@ -93,25 +95,32 @@ void run(std::span<const Tensor> outputs, std::span<const Tensor> cotangents, st
 
 }  // namespace
 
-const Tensor& require_grad(const Tensor& x) {
+const Tensor& require_grad(const Tensor& x, bool on) {
   TensorImpl& t = x.impl();
   check(is_floating(t.dtype), "require_grad: dtype is ", t.dtype, ", expected f32, f64 or bf16");
-  if (t.node && t.node->is_leaf()) return x;
-  check(!t.node, "require_grad: the tensor of shape ", t.shape, " is the result of '", t.node ? t.node->name : "",
-        "'; detach it first");
-  t.node = pool::make_shared<Node>("leaf", 0, 1);
-  t.node->outputs[0] = {t.shape, t.dtype, t.storage->device(), {}};
-  t.output = 0;
+  check(!t.node || t.node->is_leaf(), "require_grad: the tensor of shape ", t.shape, " is the result of '",
+        t.node ? t.node->name : "", "'; detach it first");
+  if (!t.node) {
+    t.node = pool::make_shared<Node>("leaf", 0, 1);
+    t.node->outputs[0] = {t.shape, t.dtype, t.storage->device(), {}};
+    t.output = 0;
+  }
+  t.node->frozen = !on;
+  if (!on) t.node->gradient = {};
   return x;
 }
 
-bool requires_grad(const Tensor& x) { return x.impl().node != nullptr; }
+bool requires_grad(const Tensor& x) {
+  const Node* n = x.impl().node.get();
+  return n && !n->frozen;
+}
 
 Tensor gradient(const Tensor& x) { return leaf_of(x, "gradient").gradient; }
 
 void set_gradient(const Tensor& x, const Tensor& g) {
   Node& n = leaf_of(x, "set_gradient");
   if (g.defined()) {
+    check(!n.frozen, "set_gradient: the leaf of shape ", x.shape(), " is frozen");
     check(g.device() == x.device(), "set_gradient: the gradient lies on ", g.device(), ", the tensor on ", x.device());
     check(g.shape() == x.shape() && g.dtype() == x.dtype(), "set_gradient: the gradient is ", g.dtype(), ' ', g.shape(),
           ", the tensor ", x.dtype(), ' ', x.shape());

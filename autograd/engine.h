@@ -9,16 +9,17 @@
 
 namespace isonorm {
 
-// Makes x a leaf whose gradient backward() fills in; returns x. Throws where x is not floating or is the result of a
-// recorded op.
-const Tensor& require_grad(const Tensor& x);
-// Whether a gradient flows to x: it is such a leaf, or was computed from one.
+// Makes x a leaf whose gradient backward() fills in; returns x. With `on` false x becomes a frozen leaf: it takes no
+// gradient, ops do not record anything for its sake, and the gradient that it had is gone. Throws where x is not
+// floating or is the result of a recorded op.
+const Tensor& require_grad(const Tensor& x, bool on = true);
+// Whether a gradient flows to x: it is a leaf that is not frozen, or was computed from one.
 bool requires_grad(const Tensor& x);
-// The gradient of a leaf, undefined before the first backward. Shape and dtype of x, contiguous. Throws where x is no
+// The gradient of a leaf, undefined before the first backward and where it is frozen. Shape and dtype of x, contiguous. Throws where x is no
 // leaf.
 Tensor gradient(const Tensor& x);
 // Replaces the gradient of a leaf (undefined clears it): shares g's storage, or holds a copy where g is not contiguous.
-// Throws where x is no leaf, or shape or dtype differ.
+// Throws where x is no leaf or a frozen one, or shape or dtype differ.
 void set_gradient(const Tensor& x, const Tensor& g);
 
 // Adds d loss / d leaf to the gradient of every leaf that `loss` was computed from, and releases the graph. `cotangent`

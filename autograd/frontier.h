@@ -7,7 +7,7 @@
 
 #include "autograd/node.h"
 
-namespace isonorm {
+namespace isonorm::autograd {
 
 class Frontier {
  public:
@@ -43,4 +43,4 @@ class Frontier {
   Node* now_ = nullptr;  // what next() gave last
 };
 
-}  // namespace isonorm
+}  // namespace isonorm::autograd

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "autograd/engine.h"
 #include "autograd/frontier.h"
 #include "autograd/grad_mode.h"
 #include "core/kernels/copy.h"
@@ -12,6 +13,8 @@
 
 namespace isonorm {
 namespace {
+
+using autograd::Edge, autograd::Node, autograd::NodeOutput;
 
 thread_local bool recording = true;
 thread_local bool checking = false;
@@ -75,7 +78,7 @@ Node::~Node() {
   pile = nullptr;
 }
 
-bool takes_gradient(const Tensor& x) { return recording && x.defined() && x.impl().node != nullptr; }
+bool takes_gradient(const Tensor& x) { return recording && x.defined() && requires_grad(x); }
 
 namespace {
 
@@ -84,7 +87,10 @@ Node* record(const char* name, const Outputs& outputs, const Inputs& inputs, Get
   if (checking)
     for (const auto& o : outputs) check_finite(get(o), name, "forward", "");
   if (!recording) return nullptr;
-  const auto node_of = [&](const auto& x) { return get(x).defined() ? get(x).impl().node.get() : nullptr; };
+  const auto node_of = [&](const auto& x) -> const Node* {
+    const Node* n = get(x).defined() ? get(x).impl().node.get() : nullptr;
+    return n && !n->frozen ? n : nullptr;
+  };
   bool tracked = false;
   for (const auto& i : inputs) tracked |= node_of(i) != nullptr;
   if (!tracked) return nullptr;

@@ -15,6 +15,11 @@
 
 namespace isonorm {
 
+using GradientHook = std::function<Tensor(const Tensor&)>;
+
+// Not in isonorm itself: programs have nodes and edges of their own.
+namespace autograd {
+
 class Frontier;
 
 // An input of a node: output number `output` of `node`; a null node takes no gradient.
@@ -31,12 +36,11 @@ struct NodeOutput {
   Tensor grad;
 };
 
-using GradientHook = std::function<Tensor(const Tensor&)>;
-
 struct Node {
   const char* name;      // of the op, a string that lives for ever; "leaf" for a leaf
   uint64_t seq;          // order of creation: every consumer of this node has a greater one
   bool waiting = false;  // in the frontier of a backward
+  bool frozen = false;   // a leaf that takes no gradient: see require_grad()
   Few<Edge, 3> inputs;   // empty for a leaf
   Few<NodeOutput, 1> outputs;
   Rule backward;                                    // empty for a leaf, and after it has run
@@ -52,13 +56,15 @@ struct Node {
   bool is_leaf() const { return inputs.empty(); }
 };
 
+}  // namespace autograd
+
 // What a backward rule sees of its node.
 class Flow {
  public:
-  Flow(Node& node, Frontier& frontier, bool one) : node_(node), frontier_(frontier), one_(one) {}
+  Flow(autograd::Node& node, autograd::Frontier& frontier, bool one) : node_(node), frontier_(frontier), one_(one) {}
   // Gradient of output i; zeros where no consumer gave one.
   const Tensor& out(int i = 0) {
-    NodeOutput& s = node_.outputs[i];
+    autograd::NodeOutput& s = node_.outputs[i];
     if (!s.grad.defined()) s.grad = zeros(s);
     return s.grad;
   }
@@ -81,10 +87,10 @@ class Flow {
   void give(int i, Tensor gradient);
 
  private:
-  static Tensor zeros(const NodeOutput& like);
+  static Tensor zeros(const autograd::NodeOutput& like);
 
-  Node& node_;
-  Frontier& frontier_;
+  autograd::Node& node_;
+  autograd::Frontier& frontier_;
   const bool one_;
 };
 
@@ -92,9 +98,9 @@ class Flow {
 // outputs and returns it for the caller to set `backward`; otherwise returns nullptr. Undefined inputs count as taking
 // none. In anomaly mode throws where an output has a NaN or infinity. User-defined ops call this as the built-in ones
 // do; see docs/adding_an_op.md.
-Node* track(const char* name, std::initializer_list<const Tensor*> outputs,
-            std::initializer_list<const Tensor*> inputs);
-Node* track(const char* name, std::span<const Tensor> outputs, std::span<const Tensor> inputs);
+autograd::Node* track(const char* name, std::initializer_list<const Tensor*> outputs,
+                      std::initializer_list<const Tensor*> inputs);
+autograd::Node* track(const char* name, std::span<const Tensor> outputs, std::span<const Tensor> inputs);
 
 // Whether an op that sees x now would be recorded for its sake.
 bool takes_gradient(const Tensor& x);

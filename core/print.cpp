@@ -55,4 +55,8 @@ std::string to_string(const Tensor& x) {
 
 std::ostream& operator<<(std::ostream& os, const Tensor& x) { return os << to_string(x); }
 
+std::ostream& operator<<(std::ostream& os, const Dims& shape) { return os << text(shape); }
+std::ostream& operator<<(std::ostream& os, DType dtype) { return os << text(dtype); }
+std::ostream& operator<<(std::ostream& os, Device device) { return os << text(device); }
+
 }  // namespace isonorm

@@ -1,4 +1,4 @@
-// Text of a tensor's values, for people.
+// Text of tensors and of what describes them, for people.
 #pragma once
 
 #include <iosfwd>
@@ -12,5 +12,10 @@ namespace isonorm {
 // device.
 std::string to_string(const Tensor& x);
 std::ostream& operator<<(std::ostream& os, const Tensor& x);
+
+// "[2, 3]", "f32", "cuda:0".
+std::ostream& operator<<(std::ostream& os, const Dims& shape);
+std::ostream& operator<<(std::ostream& os, DType dtype);
+std::ostream& operator<<(std::ostream& os, Device device);
 
 }  // namespace isonorm

@@ -14,7 +14,9 @@
 
 namespace isonorm {
 
+namespace autograd {
 struct Node;  // autograd/node.h
+}
 
 struct TensorImpl {
   std::shared_ptr<Storage> storage;
@@ -25,7 +27,7 @@ struct TensorImpl {
   DType dtype;
   bool contiguous;  // row-major without gaps
   int output = 0;   // which output of `node` this is
-  std::shared_ptr<Node> node;
+  std::shared_ptr<autograd::Node> node;
 
   TensorImpl(std::shared_ptr<Storage> storage, const Dims& shape, const Dims& strides, int64_t offset, int64_t numel,
              DType dtype, bool contiguous)

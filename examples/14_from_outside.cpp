@@ -13,7 +13,9 @@ using namespace isonorm;
 // w <- w - lr g / (|g| + 0.001): the sign of the gradient, softened.
 class SoftSign : public optim::Optimizer {
  public:
-  SoftSign(const std::vector<Tensor>& parameters, double rate) : Optimizer("soft_sign") { add_group(parameters, rate); }
+  SoftSign(const std::vector<Tensor>& parameters, double rate) : Optimizer("soft_sign", parameters.size()) {
+    add_group(parameters, rate);
+  }
   void step(double scale) override {
     const NoGrad no_grad;
     for (Entry& e : entries())

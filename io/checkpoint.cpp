@@ -95,6 +95,8 @@ template <class T> T number(const Metadata& values, const std::string& name, aut
 }  // namespace
 
 void save_checkpoint(const std::string& path, const Checkpoint& c) {
+  check(!c.weights.empty(), "checkpoint: there are no weights to save in ", path,
+        "; those of a module are what it gave to add()");
   TensorMap tensors;
   add_all(tensors, c.weights, kWeights);
   add_all(tensors, c.optimizer, kOptimizer);

@@ -20,7 +20,8 @@ struct Checkpoint {
 };
 
 // Replaces the file. It is a safetensors file with tensors "weights.<name>" and "optimizer.<name>", metadata
-// "value.<name>", and a CRC-32 over all of them. Throws as save_safetensors does; then the old file stays.
+// "value.<name>", and a CRC-32 over all of them. Throws where there are no weights, and as save_safetensors does;
+// then the old file stays.
 void save_checkpoint(const std::string& path, const Checkpoint& checkpoint);
 
 // Throws where the file is not a whole, undamaged checkpoint of this version; nothing is returned unless everything has

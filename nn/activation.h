@@ -7,7 +7,7 @@
 namespace isonorm::nn {
 
 template <Tensor (*F)(const Tensor&)> class Pointwise : public Module {
- public:
+ protected:
   Tensor forward(const Tensor& x) override { return F(x); }
 };
 

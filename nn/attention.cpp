@@ -6,6 +6,7 @@
 #include "autograd/ops/rotary.h"
 #include "autograd/ops/shape.h"
 #include "core/view.h"
+#include "nn/module_scope.h"
 
 namespace isonorm::nn {
 namespace {
@@ -62,7 +63,7 @@ Tensor Attention::of_next(const Tensor& packed, KeyValues& seen) const {
 }
 
 Tensor Attention::operator()(const Tensor& x, const Tensor& mask, KeyValues* seen) {
-  const Scope scope(name());
+  const ModuleScope scope(*this);
   check(!seen || (options_.causal && !mask.defined()),
         "attention: rows that were seen go with causal attention without a mask");
   const int64_t before = seen ? seen->time() : 0, shared = options_.kv_heads;
@@ -99,7 +100,7 @@ CrossAttention::CrossAttention(const Connection& connection, const Connection& e
 }
 
 Tensor CrossAttention::operator()(const Tensor& x, const Tensor& encoded, const Tensor& mask, KeyValues* seen) {
-  const Scope scope(name());
+  const ModuleScope scope(*this);
   const int64_t batch = x.size(0), heads = options_.heads, shared = options_.kv_heads, size = options_.head_width;
   const auto by_head = [&](const Tensor& rows, int64_t n) {  // [batch, n, time, size]
     return transpose(reshape(rows, {batch, rows.size(1), n, size}), 1, 2);

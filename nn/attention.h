@@ -26,7 +26,6 @@ struct AttentionOptions {
 class Attention : public Module {
  public:
   Attention(const Connection& connection, AttentionOptions options);
-  Tensor forward(const Tensor& x) override { return (*this)(x, {}); }
   // mask: added to the scores, broadcasts to [batch, heads, time, time]; undefined: nothing is hidden.
   Tensor operator()(const Tensor& x, const Tensor& mask) { return (*this)(x, mask, nullptr); }
   // With `seen`, of causal attention without a mask: x are the rows behind those, which it takes up; behind none any number,
@@ -34,6 +33,9 @@ class Attention : public Module {
   Tensor operator()(const Tensor& x, const Tensor& mask, KeyValues* seen);
 
   AttentionWeights weights() const;
+
+ protected:
+  Tensor forward(const Tensor& x) override { return (*this)(x, {}); }
 
  private:
   Tensor turned(const Tensor& packed, int64_t first) const;

@@ -30,7 +30,6 @@ struct BranchOptions {
 class BranchOutput : public Linear {
  public:
   BranchOutput(int64_t in, const Stream& stream, bool bias, BranchOptions options);
-  Tensor forward(const Tensor& x) override;
   // As forward() for rows that are not at hand: product(W, b) is x W^T + b.
   using Product = std::function<Tensor(const Tensor& weight, const Tensor& bias)>;
   Tensor ending(const Product& product) const;
@@ -38,6 +37,9 @@ class BranchOutput : public Linear {
   const BranchOptions& options() const { return options_; }
 
   Tensor scale;  // [d]; undefined without layer scale
+
+ protected:
+  Tensor forward(const Tensor& x) override;
 
  private:
   // In a form that does not centre, all orders are one.

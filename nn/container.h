@@ -15,6 +15,8 @@ class Sequential : public Module {
   Sequential(Sequential&&) = default;
 
   template <class M> M& append(M&& module) { return add(std::to_string(children().size()), std::move(module)); }
+
+ protected:
   Tensor forward(const Tensor& x) override;
 };
 

@@ -16,9 +16,11 @@ struct Conv2dLayerOptions : Conv2dOptions {
 class Conv2d : public Module {
  public:
   Conv2d(int64_t in, int64_t out, Size2 window, Conv2dLayerOptions options = {});
-  Tensor forward(const Tensor& x) override;
 
   Tensor weight, bias;  // bias is undefined without
+
+ protected:
+  Tensor forward(const Tensor& x) override;
 
  private:
   Conv2dOptions options_;
@@ -28,6 +30,8 @@ class Conv2d : public Module {
 template <Tensor (*F)(const Tensor&, Size2, Pool2dOptions)> class Pool2d : public Module {
  public:
   explicit Pool2d(Size2 window, Pool2dOptions options = {}) : window_(window), options_(options) {}
+
+ protected:
   Tensor forward(const Tensor& x) override { return F(x, window_, options_); }
 
  private:

@@ -32,9 +32,11 @@ struct ConvPoolOptions {
 class NormedLayer : public Module {
  public:
   NormedLayer(ConvNorm norm, int64_t in, int64_t out, int64_t window, int64_t padding = 0);
-  Tensor forward(const Tensor& x) override;
   // For weight norm, sets gain and bias by this input; nothing for the others.
   void initialise(const Tensor& x);
+
+ protected:
+  Tensor forward(const Tensor& x) override;
 
  private:
   Tensor product(const Tensor& x, const Tensor& gain, const Tensor& offset) const;
@@ -52,12 +54,14 @@ class NormedLayer : public Module {
 class ConvPoolCnn : public Module {
  public:
   explicit ConvPoolCnn(const ConvPoolOptions& options);
-  Tensor forward(const Tensor& images) override;
   // For weight norm, sets gains and biases by a batch, layer after layer, so that outputs have mean 0 and deviation 1
   // there; nothing for other norms. Without noise and dropout.
   void initialise(const Tensor& images);
 
   const ConvPoolOptions options;
+
+ protected:
+  Tensor forward(const Tensor& images) override;
 
  private:
   Tensor run(const Tensor& images, bool initialising);

@@ -11,6 +11,8 @@ namespace isonorm::nn {
 class Dropout : public Module {
  public:
   explicit Dropout(double p = 0.5);
+
+ protected:
   Tensor forward(const Tensor& x) override;
 
  private:

@@ -30,7 +30,6 @@ struct Encoded {
 class EncoderDecoder : public Module {
  public:
   explicit EncoderDecoder(const EncoderDecoderOptions& options);
-  Tensor forward(const Tensor& ids) override;
 
   // The two halves. source [batch, time <= context]: throws where a row is nothing but padding (seen on the CPU;
   // elsewhere such a row gives NaN). target [batch, time <= context] -> logits [batch, time, vocab]. With a cache, target are
@@ -40,6 +39,9 @@ class EncoderDecoder : public Module {
   Tensor decode(const Encoded& encoded, const Tensor& target, DecodingCache* cache = nullptr);
 
   const EncoderDecoderOptions options;
+
+ protected:
+  Tensor forward(const Tensor& ids) override;
 
  private:
   // first: the position of the first id.

@@ -19,7 +19,6 @@ struct GptOptions {
 class Gpt : public Module {
  public:
   explicit Gpt(const GptOptions& options);
-  Tensor forward(const Tensor& ids) override;
 
   // The rows behind the final norm [batch, time, stored width] that the head reads, and what it multiplies them with:
   // for a loss that never forms the logits (linear_cross_entropy). With a cache, ids are those behind the ones that it has
@@ -28,6 +27,9 @@ class Gpt : public Module {
   Mapped head() const;
 
   const GptOptions options;
+
+ protected:
+  Tensor forward(const Tensor& ids) override;
 
  private:
   void prepare_weights(bool on) override;

@@ -15,9 +15,11 @@ struct GroupNormLayerOptions : GroupNormOptions {
 class GroupNorm : public Module {
  public:
   GroupNorm(int64_t groups, int64_t channels, GroupNormLayerOptions options = {});
-  Tensor forward(const Tensor& x) override;
 
   Tensor weight, bias;
+
+ protected:
+  Tensor forward(const Tensor& x) override;
 
  private:
   int64_t groups_;
@@ -37,9 +39,11 @@ struct BatchNormOptions {
 class BatchNorm : public Module {
  public:
   explicit BatchNorm(int64_t channels, BatchNormOptions options = {});
-  Tensor forward(const Tensor& x) override;
 
   Tensor weight, bias, running_mean, running_var;
+
+ protected:
+  Tensor forward(const Tensor& x) override;
 
  private:
   BatchNormOptions options_;

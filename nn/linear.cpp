@@ -7,6 +7,7 @@
 #include "autograd/ops/index.h"
 #include "autograd/ops/matmul.h"
 #include "nn/init.h"
+#include "nn/module_scope.h"
 #include "nn/residual/connection.h"
 
 namespace isonorm::nn {
@@ -66,7 +67,7 @@ Embedding::Embedding(int64_t rows, int64_t width, EmbeddingOptions o)
 Tensor Embedding::forward(const Tensor& ids) { return written(embedding(weight, ids)); }
 
 Tensor Embedding::first(int64_t n) {
-  const Scope scope(name());
+  const ModuleScope scope(*this);
   check(n >= 0 && n <= weight.size(0), "embedding: ", n, " rows of a table of ", weight.size(0));
   return written(detail::rows_of(weight, arange(n, {DType::i64, weight.device()})));
 }

@@ -23,13 +23,15 @@ struct LinearOptions {
 class Linear : public Module {
  public:
   Linear(int64_t in, int64_t out, LinearOptions options = {});
-  Tensor forward(const Tensor& x) override;
 
   // The weight and bias that rows meet, given the stream: kept ones after prepare_inference().
   Mapped mapped() const;
   const Connection* reads() const { return reads_; }  // null where the input is not read from a stream
 
   Tensor weight, bias;  // bias is undefined without
+
+ protected:
+  Tensor forward(const Tensor& x) override;
 
  private:
   virtual Mapped map() const;
@@ -49,11 +51,13 @@ struct EmbeddingOptions {
 class Embedding : public Module {
  public:
   Embedding(int64_t rows, int64_t width, EmbeddingOptions options = {});
-  Tensor forward(const Tensor& ids) override;
   // The first n rows, [n, width]: what it gives for arange(n), without a look at the ids. Throws where there are fewer.
   Tensor first(int64_t n);
 
   Tensor weight;
+
+ protected:
+  Tensor forward(const Tensor& ids) override;
 
  private:
   Tensor written(const Tensor& rows) const;

@@ -24,9 +24,11 @@ struct MlpOptions {
 class Mlp : public Module {
  public:
   Mlp(const Connection& connection, MlpOptions options);
-  Tensor forward(const Tensor& x) override;
 
   std::vector<Linear*> linears() const;  // fc1, gate of swiglu, fc2
+
+ protected:
+  Tensor forward(const Tensor& x) override;
 
  private:
   Tensor hidden(const Tensor& x) const;  // activation(fc1(x))

@@ -4,11 +4,24 @@
 
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
+#include "core/view.h"
+#include "nn/module_scope.h"
+#include "nn/print.h"
 
 namespace isonorm::nn {
 
+Module::Module(Module&& other) noexcept
+    : name_(std::move(other.name_)),
+      training_(other.training_),
+      parameters_(std::move(other.parameters_)),
+      buffers_(std::move(other.buffers_)),
+      children_(std::move(other.children_)),
+      borrowed_(std::move(other.borrowed_)) {
+  for (const auto& c : children_) c->parent_ = this;
+}
+
 Tensor Module::operator()(const Tensor& x) {
-  Scope scope(name_);
+  const ModuleScope scope(*this);
   return forward(x);
 }
 
@@ -29,8 +42,50 @@ void Module::check_new(const std::string& name) const {
 
 void Module::adopt(const std::string& name, std::unique_ptr<Module> child) {
   check_new(name);
-  child->name_ = name;
+  settle(name, *child);
   children_.push_back(std::move(child));
+}
+
+namespace {
+// Gives `copy` the dtype and the device of `module`, and whether it trains.
+void take_after(Module& copy, const Module& module) {
+  const std::vector<Tensor> parameters = module.parameters();
+  if (!parameters.empty()) {
+    copy.to(parameters.front().dtype());
+    copy.to(parameters.front().device());
+  }
+  copy.train(module.training());
+}
+
+const char* does(Role role) {
+  return role == Role::reader   ? "reads from the residual stream"
+         : role == Role::writer ? "writes to the residual stream"
+                                : "is off the residual stream";
+}
+}  // namespace
+
+void Module::settle(const std::string& name, Module& child) {
+  child.name_ = name;
+  child.parent_ = this;
+}
+
+Module& Module::replaceable(const std::string& name, Module& instead) {
+  std::string names;
+  for (const auto& c : children_) {
+    names += (names.empty() ? "" : ", ") + c->name_;
+    if (c->name_ != name) continue;
+    const Module& old = *c;
+    check(typeid(old) == typeid(instead), "replace: '", name, "' is a ", kind_of(old), ", the new one a ",
+          kind_of(instead), "; the members that refer to it need the same class (a Sequential can hold any layers)");
+    for (const Parameter& o : old.named_parameters())
+      for (const Parameter& n : instead.named_parameters())
+        check(o.name != n.name || (o.role == n.role && o.stream_dim == n.stream_dim), "replace: ", name, '.', o.name,
+              ' ', does(o.role), ", that of the new one ", does(n.role));
+    take_after(instead, old);
+    return *c;
+  }
+  check(false, "replace: there is no child '", name, "'; there are ", names.empty() ? "none" : names);
+  return instead;
 }
 
 Tensor& Module::add_parameter(const std::string& name, const Tensor& value, Role role, int stream_dim) {
@@ -94,26 +149,52 @@ TensorMap Module::state_dict() const {
   return map;
 }
 
-void Module::load_state_dict(const TensorMap& state) {
+LoadedState Module::load_state_dict(const TensorMap& state, LoadOptions options) {
   const std::vector<Parameter> mine = named_state();
+  LoadedState found;
   std::string table;
   for (const Parameter& p : mine) {
     const Tensor* given = state.find(p.name);
-    if (!given)
-      table += "\n  missing     " + p.name + text(' ', p.tensor.shape());
-    else if (given->shape() != p.tensor.shape())
+    if (!given) {
+      found.missing.push_back(p.name);
+      if (options.strict) table += "\n  missing     " + p.name + text(' ', p.tensor.shape());
+    } else if (given->shape() != p.tensor.shape()) {
       table += "\n  mis-shaped  " + p.name + text(": expected ", p.tensor.shape(), ", given ", given->shape());
+    }
   }
-  for (const auto& [name, tensor] : state)
-    if (std::none_of(mine.begin(), mine.end(), [&, n = &name](const Parameter& p) { return p.name == *n; }))
-      table += "\n  unexpected  " + name + text(' ', tensor.shape());
+  for (const auto& [name, tensor] : state) {
+    if (std::any_of(mine.begin(), mine.end(), [&, n = &name](const Parameter& p) { return p.name == *n; })) continue;
+    found.unexpected.push_back(name);
+    if (options.strict) table += "\n  unexpected  " + name + text(' ', tensor.shape());
+  }
   check(table.empty(), "load_state_dict: the tensors do not fit this module:", table);
+  check(options.strict || found.unexpected.size() < state.size(), "load_state_dict: none of the ", state.size(),
+        " tensors has a name of this module",
+        state.empty() || mine.empty() ? "" : text(": ", state.begin()->first, " is the first, here ", mine[0].name));
+  bool own = !state.empty();
   for (const Parameter& p : mine) {
-    const DType given = state.find(p.name)->dtype();
-    check(given == p.tensor.dtype(), "load_state_dict: ", p.name, " is ", given, ", this module's is ",
-          p.tensor.dtype(), "; convert one of them first: module.to(DType::", given, "), or cast() of the tensors");
+    const Tensor* given = state.find(p.name);
+    if (!given) continue;
+    check(given->dtype() == p.tensor.dtype(), "load_state_dict: ", p.name, " is ", given->dtype(),
+          ", this module's is ", p.tensor.dtype(), "; convert one of them first: module.to(DType::", given->dtype(),
+          "), or cast() of the tensors");
+    own = own && given->impl().storage == p.tensor.impl().storage;
   }
-  for (const Parameter& p : mine) copy_into(p.tensor, *state.find(p.name));
+  check(!own,
+        "load_state_dict: these are this module's own tensors, which went on training; keep values as "
+        "clone(state_dict())");
+  for (const Parameter& p : mine)
+    if (const Tensor* given = state.find(p.name)) copy_into(p.tensor, *given);
+  return found;
+}
+
+void Module::freeze(bool on) {
+  for (const Tensor& p : parameters()) require_grad(p, !on);
+}
+
+bool Module::trains() const {
+  return std::any_of(parameters_.begin(), parameters_.end(), [](const auto& p) { return requires_grad(p->tensor); }) ||
+         std::any_of(children_.begin(), children_.end(), [](const auto& c) { return c->trains(); });
 }
 
 void Module::train(bool on) {
@@ -130,9 +211,9 @@ void Module::prepare_inference(bool on) {
 namespace {
 // Replaces what the handle refers to; everybody who holds it sees the new tensor.
 void become(const Tensor& x, const Tensor& value) {
-  const bool leaf = x.impl().node != nullptr;
+  const bool leaf = x.impl().node != nullptr, on = requires_grad(x);
   *x.handle() = *value.handle();
-  if (leaf) require_grad(x);
+  if (leaf) require_grad(x, on);
 }
 }  // namespace
 
@@ -153,6 +234,19 @@ void Module::to(DType dtype) {
     copy_into(converted, p);
     become(p, converted);
   }
+}
+
+void copy_state(Module& copy, const Module& module) {
+  take_after(copy, module);
+  copy.load_state_dict(module.state_dict());
+  const std::vector<Tensor> from = module.parameters(), to = copy.parameters();
+  for (size_t i = 0; i < from.size(); ++i) require_grad(to[i], requires_grad(from[i]));
+}
+
+TensorMap clone(const TensorMap& tensors) {
+  TensorMap copies;
+  for (const auto& [name, t] : tensors) copies.add(name, detached::clone(t));
+  return copies;
 }
 
 }  // namespace isonorm::nn

@@ -1,15 +1,19 @@
-// Module: the owner of named parameters and child modules. Members of a module are the references that add() returns,
-// so a child that is not registered cannot exist, and the order of declaration is the order of registration:
+// Module: the owner of named parameters and child modules. Members of a module are the references that add() returns;
+// the order of declaration is the order of registration:
 //
 //   struct Net : nn::Module {
 //     nn::Linear& fc1 = add("fc1", nn::Linear(784, 256));
 //     nn::Linear& fc2 = add("fc2", nn::Linear(256, 10));
 //     Tensor forward(const Tensor& x) override { return fc2(relu(fc1(x))); }
 //   };
+//
+// A plain member (nn::Linear fc1{784, 256};) would not train: parameters() does not have it. The first forward that runs
+// it throws and says so (nn/module_scope.h), and an optimizer of no parameters does.
 #pragma once
 
 #include <memory>
 #include <string>
+#include <typeinfo>
 #include <vector>
 
 #include "core/tensor.h"
@@ -31,17 +35,27 @@ struct Parameter {
   int64_t blind_begin = 0, blind_end = 0;
 };
 
+struct LoadOptions {
+  bool strict = true;  // every name has to be there on both sides
+};
+
+// Names that only one side of load_state_dict() has.
+struct LoadedState {
+  std::vector<std::string> missing;     // of the module: these kept their values
+  std::vector<std::string> unexpected;  // of the tensors that were given: nobody took these
+};
+
 class Module {
  public:
   Module() = default;
   virtual ~Module() = default;
   // Moving keeps the addresses of parameters and children, hence the references to them. Copying is clone().
-  Module(Module&&) = default;
+  Module(Module&& other) noexcept;
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
   // Runs forward(x); errors inside name the path of this module. Modules with other arguments declare their own
-  // operator().
+  // operator(), which begins with ModuleScope scope(*this).
   Tensor operator()(const Tensor& x);
 
   // Parameters of this module and of all children, in order of registration.
@@ -49,16 +63,23 @@ class Module {
   std::vector<Tensor> parameters() const;
   int64_t parameter_count() const;
 
-  // Names and tensors (the parameters and buffers themselves, not copies); a module's buffers follow its parameters.
+  // Names and tensors; a module's buffers follow its parameters. These are the parameters and buffers themselves, which
+  // training goes on to change: to keep the values of now, clone(state_dict()).
   TensorMap state_dict() const;
   // Copies values in. Throws one table of missing, unexpected and mis-shaped names, and changes nothing, where the
   // names and shapes are not exactly this module's; likewise, naming the first, where a dtype differs: nothing is
-  // rounded silently.
-  void load_state_dict(const TensorMap& state);
+  // rounded silently. So do the module's own tensors. With {.strict = false} the names that both have
+  // are loaded and the others returned; shapes and dtypes still have to fit, and one name has to be in both.
+  LoadedState load_state_dict(const TensorMap& state, LoadOptions options = {});
 
   void train(bool on = true);  // for this module and all children; dropout acts in training only
   void eval() { train(false); }
   bool training() const { return training_; }
+
+  // Freezes all parameters of this module and its children, or thaws them: they take no gradient, ops that only frozen
+  // ones lead to are not recorded, and the backward ends before them. Optimizers leave frozen parameters alone. Running
+  // statistics are no parameters: they move until eval().
+  void freeze(bool on = true);
 
   // Readies the module for many forward passes without a graph over fixed weights, or lets go of what that takes: what
   // weights are mapped to (nn/stream.h) and packed copies of it (core/packing.h), as much memory as the weights and
@@ -77,9 +98,23 @@ class Module {
   const std::string& name() const { return name_; }
   const std::vector<std::unique_ptr<Module>>& children() const { return children_; }
 
-  virtual Tensor forward(const Tensor& x);
+  // Puts `child` in the place of the one of that name, for another head, say:
+  //   net.replace("head", nn::Linear(64, 5));
+  // References to the old child refer to the new one, which takes over its dtype, its device and whether it trains; the
+  // old parameters are gone: make the optimizer after this. Throws, and changes nothing, where there is no such child,
+  // and where a new one is of another class or its parameters touch the residual stream in another way.
+  template <class M> M& replace(const std::string& name, M child) {
+    M& place = static_cast<M&>(replaceable(name, child));
+    std::destroy_at(&place);
+    std::construct_at(&place, std::move(child));
+    settle(name, place);
+    return place;
+  }
 
  protected:
+  // What operator() runs: call that one.
+  virtual Tensor forward(const Tensor& x);
+
   // Registers a child or a parameter under a name without dots, not used before. The parameter's tensor becomes a leaf.
   template <class M> M& add(const std::string& name, M&& child) {
     return add(name, std::make_unique<M>(std::move(child)));
@@ -93,11 +128,21 @@ class Module {
   // The same for state that no optimizer trains, as running statistics: it is saved, loaded, moved and converted with
   // the parameters, and takes no gradient.
   Tensor& add_buffer(const std::string& name, const Tensor& value);
+  // `module`, which this one runs although another owns and trains it. It stays where it is.
+  template <class M> M& borrow(M& module) {
+    borrowed_.push_back(&module);
+    return module;
+  }
 
  private:
+  friend class ModuleScope;
   enum class State { parameters, all };
   virtual void prepare_weights(bool) {}  // of this module, not of its children
   void adopt(const std::string& name, std::unique_ptr<Module> child);
+  // The child of that name, ready to make room for `instead`, and `instead` ready to take it.
+  Module& replaceable(const std::string& name, Module& instead);
+  void settle(const std::string& name, Module& child);
+  bool trains() const;  // whether a parameter, of a child too, takes a gradient
   void collect(const std::string& prefix, State which, std::vector<Parameter>& out) const;
   std::vector<Parameter> named_state() const;  // with buffers
   void check_new(const std::string& name) const;
@@ -106,25 +151,28 @@ class Module {
   bool training_ = true;
   std::vector<std::unique_ptr<Parameter>> parameters_, buffers_;
   std::vector<std::unique_ptr<Module>> children_;
+  std::vector<const Module*> borrowed_;
+  const Module* parent_ = nullptr;
 };
 
-// A second module built by M(arguments...) with the parameter values of `module` and tensors of its own, on its device. Modules that
-// keep their options need no arguments: clone(vit).
+// Makes a module that was built like `module` its copy: values, dtype, device, what is frozen and whether it trains.
+void copy_state(Module& copy, const Module& module);
+
+// Copies of the tensors: what a state_dict() holds now, whatever trains on.
+//   const TensorMap best = nn::clone(net.state_dict());
+TensorMap clone(const TensorMap& tensors);
+
+// A second module built by M(arguments...) with the parameter values of `module` and tensors of its own, on its device.
+// What is frozen there is frozen here. Modules that keep their options need no arguments: clone(vit).
 template <class M, class... Arguments> M clone(const M& module, Arguments&&... arguments) {
-  const auto copy_state = [&](M copy) {
-    const auto parameters = module.parameters();
-    if (!parameters.empty()) {
-      copy.to(parameters.front().dtype());
-      copy.to(parameters.front().device());
-    }
-    copy.load_state_dict(module.state_dict());
-    copy.train(module.training());
+  const auto with_state = [&](M copy) {
+    copy_state(copy, module);
     return copy;
   };
   if constexpr (sizeof...(Arguments) == 0 && requires { M(module.options); })
-    return copy_state(M(module.options));
+    return with_state(M(module.options));
   else
-    return copy_state(M(std::forward<Arguments>(arguments)...));
+    return with_state(M(std::forward<Arguments>(arguments)...));
 }
 
 }  // namespace isonorm::nn

@@ -9,6 +9,8 @@ namespace isonorm::nn {
 class GaussianNoise : public Module {
  public:
   explicit GaussianNoise(double deviation);
+
+ protected:
   Tensor forward(const Tensor& x) override;
 
  private:

@@ -3,6 +3,7 @@
 #include "autograd/ops/create.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
+#include "nn/module_scope.h"
 #include "nn/stream_watch.h"
 
 namespace isonorm::nn {
@@ -53,13 +54,13 @@ Tensor StreamNorm::with_gain(const Tensor& rows) const {
 }
 
 Tensor StreamNorm::normalize(const Tensor& x, std::optional<DType> as) const {
-  const Scope scope(name());
+  const ModuleScope scope(*this);
   StreamWatch::show(*this, x);
   return with_gain(isonorm::normalize(x, spec_, gain(), offset(), as));
 }
 
 AddNorm StreamNorm::add_normalize(const Tensor& x, const Tensor& branch, std::optional<DType> as) const {
-  const Scope scope(name());
+  const ModuleScope scope(*this);
   AddNorm r = add_norm(x, branch, spec_, gain(), offset(), as);
   StreamWatch::show(*this, r.sum);
   r.normed = with_gain(r.normed);

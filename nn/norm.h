@@ -19,9 +19,11 @@ struct NormLayerOptions {
 class LayerNorm : public Module {
  public:
   explicit LayerNorm(int64_t width, NormLayerOptions options = {});
-  Tensor forward(const Tensor& x) override;
   double eps() const { return eps_; }
   Tensor weight, bias;
+
+ protected:
+  Tensor forward(const Tensor& x) override;
 
  private:
   double eps_;
@@ -31,9 +33,11 @@ class LayerNorm : public Module {
 class RmsNorm : public Module {
  public:
   explicit RmsNorm(int64_t width, NormLayerOptions options = {});
-  Tensor forward(const Tensor& x) override;
   double eps() const { return eps_; }
   Tensor weight;
+
+ protected:
+  Tensor forward(const Tensor& x) override;
 
  private:
   double eps_;

@@ -8,6 +8,7 @@
 #include "autograd/ops/shape.h"
 #include "core/view.h"
 #include "nn/init.h"
+#include "nn/module_scope.h"
 
 namespace isonorm::nn {
 
@@ -127,7 +128,7 @@ BlockWeights Block::weights() const {
 }
 
 void Block::operator()(Residual& r, const Attended& attended, BlockCache* cache) {
-  Scope scope(name());
+  const ModuleScope scope(*this);
   norm1_.join(r, attn_(norm1_.rows(r), attended.mask, cache ? &cache->own : nullptr));
   if (cross_)
     cross_norm_->join(
@@ -145,7 +146,7 @@ Blocks::Blocks(const Stream& stream, const TransformerOptions& o, Stack stack, i
 }
 
 void Blocks::operator()(Residual& r, const Attended& attended) {
-  Scope scope(name());
+  const ModuleScope scope(*this);
   size_t i = 0;
   for (Block* b : *this) (*b)(r, attended, attended.cache ? &attended.cache->of(i++) : nullptr);
 }

@@ -21,9 +21,11 @@ struct VitOptions {
 class Vit : public Module {
  public:
   explicit Vit(const VitOptions& options);
-  Tensor forward(const Tensor& images) override;
 
   const VitOptions options;
+
+ protected:
+  Tensor forward(const Tensor& images) override;
 
  private:
   const Stream* entry() const { return options.transformer.entry(stream_); }

@@ -34,7 +34,8 @@ Tensor second_moment(const std::array<Tensor, 3>& state, const Tensor& squares, 
 Adafactor::Adafactor(const std::vector<Tensor>& parameters, AdafactorOptions options)
     : Adafactor(std::vector<ParameterGroup<AdafactorOptions>>{{parameters, options}}) {}
 
-Adafactor::Adafactor(const std::vector<ParameterGroup<AdafactorOptions>>& groups) : ElementwiseOptimizer("adafactor") {
+Adafactor::Adafactor(const std::vector<ParameterGroup<AdafactorOptions>>& groups)
+    : ElementwiseOptimizer("adafactor", count(groups)) {
   for (const auto& [parameters, o] : groups) {
     check_option(o.beta2_decay <= 0 && std::isfinite(o.beta2_decay), "beta2_decay", o.beta2_decay,
                  "a finite number up to 0");

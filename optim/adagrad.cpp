@@ -5,7 +5,8 @@ namespace isonorm::optim {
 Adagrad::Adagrad(const std::vector<Tensor>& parameters, AdagradOptions options)
     : Adagrad(std::vector<ParameterGroup<AdagradOptions>>{{parameters, options}}) {}
 
-Adagrad::Adagrad(const std::vector<ParameterGroup<AdagradOptions>>& groups) : ElementwiseOptimizer("adagrad") {
+Adagrad::Adagrad(const std::vector<ParameterGroup<AdagradOptions>>& groups)
+    : ElementwiseOptimizer("adagrad", count(groups)) {
   for (const auto& [parameters, o] : groups) {
     check_not_negative("lr_decay", o.lr_decay);
     check_not_negative("weight_decay", o.weight_decay);

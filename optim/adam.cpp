@@ -23,7 +23,7 @@ AdamBase::Step AdamBase::step_of(int group, int64_t t) const {
 Adam::Adam(const std::vector<Tensor>& parameters, AdamOptions options)
     : Adam(std::vector<ParameterGroup<AdamOptions>>{{parameters, options}}) {}
 
-Adam::Adam(const std::vector<ParameterGroup<AdamOptions>>& groups) : AdamBase("adam", false) {
+Adam::Adam(const std::vector<ParameterGroup<AdamOptions>>& groups) : AdamBase("adam", count(groups), false) {
   for (const auto& [parameters, options] : groups) add_group(parameters, options);
 }
 

@@ -15,7 +15,8 @@ struct AdamOptions {
 // What Adam and AdamW share: two moments per parameter, "exp_avg" and "exp_avg_sq", and one rule.
 class AdamBase : public ElementwiseOptimizer {
  protected:
-  AdamBase(const char* name, bool decoupled) : ElementwiseOptimizer(name), decoupled_(decoupled) {}
+  AdamBase(const char* name, size_t parameters, bool decoupled)
+      : ElementwiseOptimizer(name, parameters), decoupled_(decoupled) {}
   void add_group(const std::vector<Tensor>& parameters, const AdamOptions& options);
   Step step_of(int group, int64_t t) const override;
 

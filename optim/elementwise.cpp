@@ -7,7 +7,7 @@
 
 namespace isonorm::optim {
 
-ElementwiseOptimizer::ElementwiseOptimizer(const char* name) : Optimizer(name) {}
+ElementwiseOptimizer::ElementwiseOptimizer(const char* name, size_t parameters) : Optimizer(name, parameters) {}
 ElementwiseOptimizer::~ElementwiseOptimizer() = default;
 
 void ElementwiseOptimizer::prepare(std::vector<kernels::Update>&, const std::vector<const Entry*>&) {}

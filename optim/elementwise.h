@@ -26,7 +26,7 @@ class ElementwiseOptimizer : public Optimizer {
     double l2 = 0, keep = 1;
   };
 
-  explicit ElementwiseOptimizer(const char* name);
+  ElementwiseOptimizer(const char* name, size_t parameters);
   // What a parameter of `group` does in its own step t = 1, 2, ...
   virtual Step step_of(int group, int64_t t) const = 0;
   // May change the updates before they run, by what it measures on whole tensors. One that changes numbers of theirs, or

@@ -7,7 +7,7 @@ namespace isonorm::optim {
 Lamb::Lamb(const std::vector<Tensor>& parameters, LambOptions options)
     : Lamb(std::vector<ParameterGroup<LambOptions>>{{parameters, options}}) {}
 
-Lamb::Lamb(const std::vector<ParameterGroup<LambOptions>>& groups) : ElementwiseOptimizer("lamb") {
+Lamb::Lamb(const std::vector<ParameterGroup<LambOptions>>& groups) : ElementwiseOptimizer("lamb", count(groups)) {
   for (const auto& [parameters, o] : groups) {
     check_fraction("beta1", o.beta1);
     check_fraction("beta2", o.beta2);

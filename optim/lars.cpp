@@ -7,7 +7,7 @@ namespace isonorm::optim {
 Lars::Lars(const std::vector<Tensor>& parameters, LarsOptions options)
     : Lars(std::vector<ParameterGroup<LarsOptions>>{{parameters, options}}) {}
 
-Lars::Lars(const std::vector<ParameterGroup<LarsOptions>>& groups) : ElementwiseOptimizer("lars") {
+Lars::Lars(const std::vector<ParameterGroup<LarsOptions>>& groups) : ElementwiseOptimizer("lars", count(groups)) {
   for (const auto& [parameters, o] : groups) {
     check_fraction("momentum", o.momentum);
     check_not_negative("weight_decay", o.weight_decay);

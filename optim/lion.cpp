@@ -5,7 +5,7 @@ namespace isonorm::optim {
 Lion::Lion(const std::vector<Tensor>& parameters, LionOptions options)
     : Lion(std::vector<ParameterGroup<LionOptions>>{{parameters, options}}) {}
 
-Lion::Lion(const std::vector<ParameterGroup<LionOptions>>& groups) : ElementwiseOptimizer("lion") {
+Lion::Lion(const std::vector<ParameterGroup<LionOptions>>& groups) : ElementwiseOptimizer("lion", count(groups)) {
   for (const auto& [parameters, o] : groups) {
     check_fraction("beta1", o.beta1);
     check_fraction("beta2", o.beta2);

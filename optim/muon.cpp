@@ -47,7 +47,7 @@ Muon::Muon(const std::vector<Tensor>& matrices, MuonOptions options)
 
 Muon::Muon(const std::vector<ParameterGroup<MuonOptions>>& matrices,
            const std::vector<ParameterGroup<AdamWOptions>>& rest)
-    : AdamBase("muon", true) {
+    : AdamBase("muon", count(matrices) + count(rest), true) {
   for (const auto& [parameters, o] : matrices) {
     check_fraction("momentum", o.momentum);
     check_not_negative("weight_decay", o.weight_decay);

@@ -9,6 +9,11 @@
 
 namespace isonorm::optim {
 
+Optimizer::Optimizer(const char* name, size_t parameters) : name_(name) {
+  check(parameters > 0, name,
+        ": it is made of no parameters, nothing would train; those of a module are what it gave to add()");
+}
+
 void Optimizer::check_option(bool ok, const char* what, double value, const char* expected) const {
   check(ok, name_, ": ", what, " is ", value, ", expected ", expected);
 }
@@ -56,9 +61,9 @@ void Optimizer::add_group(const std::vector<Tensor>& parameters, double lr,
   for (const Tensor& p : parameters) {
     const size_t i = entries_.size();
     check(p.defined(), name_, ": parameter ", i, " is undefined");
-    check(requires_grad(p) && p.impl().node->is_leaf(), name_, ": parameter ", i, " of shape ", p.shape(),
-          requires_grad(p) ? " is the result of an op, expected a leaf"
-                           : " takes no gradient; call require_grad() on it");
+    const auto& node = p.impl().node;
+    check(node && node->is_leaf(), name_, ": parameter ", i, " of shape ", p.shape(),
+          node ? " is the result of an op, expected a leaf" : " takes no gradient; call require_grad() on it");
     check(p.is_contiguous(), name_, ": parameter ", i, " has shape ", p.shape(), " and strides ", p.strides(),
           ", expected a contiguous one");
     check(seen.insert(&p.impl()).second, name_, ": parameter ", i, " of shape ", p.shape(), " is there twice");
@@ -100,7 +105,12 @@ Device Optimizer::device() const {
 
 bool Optimizer::begin_step(Entry& e, Tensor& gradient) {
   gradient = isonorm::gradient(e.parameter);
-  if (!gradient.defined()) return false;
+  if (!gradient.defined()) {
+    check(e.parameter.handle().use_count() > 1, name_, ": nothing else holds parameter ", &e - entries_.data(),
+          " of shape ", e.parameter.shape(),
+          ", it can have no gradient; make the optimizer anew after Module::replace()");
+    return false;
+  }
   if (e.state.empty())
     for (const StateSpec& spec : e.specs) {
       e.state.push_back(empty(spec.shape, {acc_dtype(e.parameter.dtype()), e.parameter.device()}));

@@ -27,6 +27,7 @@ class Optimizer {
   Optimizer& operator=(const Optimizer&) = delete;
 
   // Changes every parameter that has a gradient, in place; those without one stay as they are, and so does their state.
+  // Throws where nothing but the optimizer holds a parameter any more: what took its place would not train.
   // Gradients are read as gradient_scale times what they hold: with clip_factor() that is clipping without a pass of
   // its own.
   virtual void step(double gradient_scale = 1) = 0;
@@ -80,8 +81,13 @@ class Optimizer {
     std::vector<Tensor> state{};  // empty before the first step, then one per spec
   };
 
-  // `name` goes before messages.
-  explicit Optimizer(const char* name) : name_(name) {}
+  // `name` goes before messages; `parameters`: how many all groups have. Throws where that is 0: nothing would train.
+  Optimizer(const char* name, size_t parameters);
+  template <class Options> static size_t count(const std::vector<ParameterGroup<Options>>& groups) {
+    size_t n = 0;
+    for (const auto& g : groups) n += g.parameters.size();
+    return n;
+  }
   // A group whose parameters keep what `specs_of` says. Throws on a parameter that is no contiguous leaf, or is there
   // twice.
   void add_group(const std::vector<Tensor>& parameters, double lr,

@@ -5,7 +5,8 @@ namespace isonorm::optim {
 Rmsprop::Rmsprop(const std::vector<Tensor>& parameters, RmspropOptions options)
     : Rmsprop(std::vector<ParameterGroup<RmspropOptions>>{{parameters, options}}) {}
 
-Rmsprop::Rmsprop(const std::vector<ParameterGroup<RmspropOptions>>& groups) : ElementwiseOptimizer("rmsprop") {
+Rmsprop::Rmsprop(const std::vector<ParameterGroup<RmspropOptions>>& groups)
+    : ElementwiseOptimizer("rmsprop", count(groups)) {
   for (const auto& [parameters, o] : groups) {
     check_fraction("alpha", o.alpha);
     check_not_negative("eps", o.eps);

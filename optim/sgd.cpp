@@ -5,7 +5,7 @@ namespace isonorm::optim {
 Sgd::Sgd(const std::vector<Tensor>& parameters, SgdOptions options)
     : Sgd(std::vector<ParameterGroup<SgdOptions>>{{parameters, options}}) {}
 
-Sgd::Sgd(const std::vector<ParameterGroup<SgdOptions>>& groups) : ElementwiseOptimizer("sgd") {
+Sgd::Sgd(const std::vector<ParameterGroup<SgdOptions>>& groups) : ElementwiseOptimizer("sgd", count(groups)) {
   for (const auto& [parameters, o] : groups) {
     check_fraction("momentum", o.momentum);
     check_not_negative("weight_decay", o.weight_decay);

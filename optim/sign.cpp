@@ -5,7 +5,8 @@ namespace isonorm::optim {
 SignSgd::SignSgd(const std::vector<Tensor>& parameters, SignSgdOptions options)
     : SignSgd(std::vector<ParameterGroup<SignSgdOptions>>{{parameters, options}}) {}
 
-SignSgd::SignSgd(const std::vector<ParameterGroup<SignSgdOptions>>& groups) : ElementwiseOptimizer("sign_sgd") {
+SignSgd::SignSgd(const std::vector<ParameterGroup<SignSgdOptions>>& groups)
+    : ElementwiseOptimizer("sign_sgd", count(groups)) {
   for (const auto& [parameters, o] : groups) {
     check_fraction("momentum", o.momentum);
     check_not_negative("weight_decay", o.weight_decay);

@@ -25,7 +25,7 @@ AddNorm add_norm(const Tensor& x, const Tensor& branch, const NormSpec& spec, co
   detail::check_norm("add_norm", spec, x, gain, bias, normed);
   if (use_reference() || spec.kind == NormKind::none) return reference::add_norm(x, branch, spec, gain, bias, as);
   const auto r = detail::norm_forward(spec, detached::contiguous(x), detached::contiguous(branch), gain, bias, normed);
-  if (Node* n = track("add_norm", {&r.sum, &r.y}, {&x, &branch, &gain, &bias}))
+  if (auto* n = track("add_norm", {&r.sum, &r.y}, {&x, &branch, &gain, &bias}))
     n->backward = [tape = detail::NormTape(spec, r.sum, gain, bias, r), added = branch.dtype()](Flow& g) {
       const Tensor dsum = g.has_out(0) ? g.out(0) : Tensor();
       detail::NormTape::Gradients d{dsum};

@@ -114,7 +114,7 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
   const kernels::AttentionInputs in{unit_stride(q), unit_stride(k), unit_stride(v), mask};
   Tensor out = heads_inside({q.size(0), q.size(1), q.size(2), v.size(3)}, q.options());
   const kernels::AttentionSums sums = run_forward(spec, out, in);
-  if (Node* n = track(kHeads, {&out}, {&q, &k, &v}))
+  if (auto* n = track(kHeads, {&out}, {&q, &k, &v}))
     n->backward = [spec, q = save_activation(in.q), k = save_activation(in.k), v = save_activation(in.v),
                    mask = save(in.mask), out = save_activation(out), sums](Flow& g) {
       const kernels::AttentionSaved saved{{q, k, v, mask}, out, sums, unit_stride(g.out())};
@@ -171,7 +171,7 @@ Tensor packed_attention(const Tensor& qkv, int64_t heads, const AttentionOptions
   kernels::AttentionInputs in = unpack(packed, heads);
   in.mask = mask;
   const kernels::AttentionSums sums = run_forward(spec, by_head(out), in);
-  if (Node* n = track(kPacked, {&out}, {&qkv}))
+  if (auto* n = track(kPacked, {&out}, {&qkv}))
     n->backward = [=, packed = save_activation(packed), mask = save(mask), out = save_activation(out)](Flow& g) {
       const Tensor qkv = packed, dqkv = empty_like(qkv);
       const kernels::AttentionInputs d = unpack(dqkv, heads);

@@ -63,7 +63,7 @@ Normed fused(const char* op, const GroupNormShape& s, const Tensor& x, const Ten
     kernels::group_norm_forward.on(x.device(), s, {out.y, out.stats}, {input, scale, computed(bias)});
   else
     fill(out.stats, std::nan(""));  // of nothing
-  if (Node* n = track(op, {&out.y}, {&x, &gain, &bias}))
+  if (auto* n = track(op, {&out.y}, {&x, &gain, &bias}))
     n->backward = [s, x = save_activation(input), stats = out.stats, gain = save(scale)](Flow& g) {
       const Tensor dy = detached::contiguous(g.out()), in = x;
       const auto sums = [&](int i) { return g.wants(i) ? empty({s.channels()}, stats.options()) : Tensor(); };

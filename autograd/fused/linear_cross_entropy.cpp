@@ -82,7 +82,7 @@ Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor&
   }
   kernels::cross_entropy_total.on(device, out, losses, scale);
 
-  if (Node* node = track("linear_cross_entropy", {&out}, {&x, &weight, &bias}))
+  if (auto* node = track("linear_cross_entropy", {&out}, {&x, &weight, &bias}))
     node->backward = [shape = x.shape(), gradients = std::vector<Tensor>{dx, dw, db}](Flow& g) mutable {
       for (int i = 0; i < 3; ++i) {
         Tensor d = std::move(gradients[i]);

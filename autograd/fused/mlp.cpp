@@ -50,7 +50,7 @@ Tensor mlp(const Tensor& x, const Tensor& w1, const Tensor& b1, const Tensor& w2
   const DType kept_as = rounds_activation(x.dtype(), rows * hidden) ? DType::bf16 : x.dtype();
   const Tensor h = kept ? empty({rows, hidden}, {kept_as, x.device()}) : Tensor();
   kernels::mlp_forward.on(x.device(), detached::reshape(y, {rows, out}), h, input, weights, tanh_form);
-  if (Node* n = track("mlp", {&y}, {&x, &w1, &b1, &w2, &b2}))
+  if (auto* n = track("mlp", {&y}, {&x, &w1, &b1, &w2, &b2}))
     n->backward = [x = save_activation(input), h, w1 = save(weights.w1), w2 = save(weights.w2), tanh_form,
                    shape = x.shape()](Flow& g) {
       const kernels::MlpWeights weights{w1, {}, w2, {}};

@@ -49,7 +49,7 @@ Tensor gru_step(const Tensor& a, const Tensor& u, const Tensor& h) {
   const Tensor before = detached::contiguous(h), kept = room_for_backward(a, u, h, 4);
   Tensor y = empty(h.shape(), h.options());
   kernels::gru_step.on(h.device(), {y, kept}, {rows(a), rows(u), before});
-  if (Node* n = track("gru_step", {&y}, {&a, &u, &h}))
+  if (auto* n = track("gru_step", {&y}, {&a, &u, &h}))
     n->backward = [kept, h = save(before)](Flow& g) {
       const Tensor dy = detached::contiguous(g.out()), before = h;
       const Dims gates{before.size(0), 3 * before.size(1)};
@@ -76,7 +76,7 @@ LstmStep lstm_step(const Tensor& a, const Tensor& u, const Tensor& c, LstmOutput
   const Tensor before = detached::contiguous(c), kept = room_for_backward(a, u, c, gate ? 4 : 5);
   LstmStep out{empty(c.shape(), c.options()), empty(c.shape(), c.options())};
   kernels::lstm_step.on(c.device(), {out.output, out.cell, kept}, {rows(a), rows(u), before}, gate);
-  if (Node* n = track("lstm_step", {&out.output, &out.cell}, {&a, &u, &c}))
+  if (auto* n = track("lstm_step", {&out.output, &out.cell}, {&a, &u, &c}))
     n->backward = [kept, c = save(before), gate](Flow& g) {
       const Tensor before = c;
       const kernels::LstmGradients d{empty({before.size(0), 4 * before.size(1)}, before.options()), empty_like(before)};

@@ -34,7 +34,7 @@ Tensor cat(const std::vector<Tensor>& parts, int dim) {
     at += p.shape()[d];
   }
   if (!is_floating(first.dtype())) return out;
-  if (Node* n = track("cat", {&out, 1}, parts))
+  if (auto* n = track("cat", {&out, 1}, parts))
     n->backward = [sizes, d](Flow& g) {
       const std::vector<Tensor> places = split(g.out(), sizes, d);
       for (size_t i = 0; i < places.size(); ++i) g.give(static_cast<int>(i), places[i]);
@@ -70,7 +70,7 @@ Tensor flip(const Tensor& x, const std::vector<int>& dims) {
   Tensor y = empty_like(x);
   kernels::copy(y, as_strided(x, x.shape(), strides, offset));
   if (!is_floating(x.dtype())) return y;
-  if (Node* n = track("flip", {&y}, {&x})) n->backward = [dims](Flow& g) { g.give(0, flip(g.out(), dims)); };
+  if (auto* n = track("flip", {&y}, {&x})) n->backward = [dims](Flow& g) { g.give(0, flip(g.out(), dims)); };
   return y;
 }
 
@@ -93,7 +93,7 @@ Tensor pad(const Tensor& x, const std::vector<std::pair<int64_t, int64_t>>& amou
   kernels::fill(y, value);
   kernels::copy(inside(y), x);
   if (!is_floating(x.dtype())) return y;
-  if (Node* n = track("pad", {&y}, {&x})) n->backward = [inside](Flow& g) { g.give(0, inside(g.out())); };
+  if (auto* n = track("pad", {&y}, {&x})) n->backward = [inside](Flow& g) { g.give(0, inside(g.out())); };
   return y;
 }
 
@@ -141,7 +141,7 @@ Tensor triangle(const char* name, const Tensor& x, int64_t diagonal, bool lower)
   Tensor y = empty_like(x);
   kernels::triangle.on(x.device(), y, detached::contiguous(x), diagonal, lower);
   if (!is_floating(x.dtype())) return y;
-  if (Node* n = track(name, {&y}, {&x}))
+  if (auto* n = track(name, {&y}, {&x}))
     n->backward = [name, diagonal, lower](Flow& g) { g.give(0, triangle(name, g.out(), diagonal, lower)); };
   return y;
 }

@@ -116,7 +116,7 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, Conv2dO
   const Tensor read = detached::cast(weight, x.dtype());
   const Tensor y =
       detached::cast(forward(s, operand(x), operand(read), operand(detached::cast(bias, x.dtype()))), x.dtype());
-  if (Node* n = track("conv2d", {&y}, {&x, &weight, &bias}))
+  if (auto* n = track("conv2d", {&y}, {&x, &weight, &bias}))
     n->backward = [s, x = save_activation(x), weight = save(read)](Flow& g) {
       const Tensor dy = operand(g.out()), w = weight;
       if (g.wants(0)) g.give(0, input_gradient(s, dy, operand(w)));

@@ -10,7 +10,7 @@ Tensor to(const Tensor& x, Device device) {
   Tensor y = empty(x.shape(), {x.dtype(), device});
   kernels::copy_between(y, x);
   if (!is_floating(x.dtype())) return y;
-  if (Node* n = track("to", {&y}, {&x}))
+  if (auto* n = track("to", {&y}, {&x}))
     n->backward = [device = x.device()](Flow& g) { g.give(0, to(g.out(), device)); };
   return y;
 }

@@ -30,7 +30,7 @@ Tensor take(const char* name, const Tensor& x, kernels::IndexShape s, const Tens
   Tensor y = empty(shape, x.options());
   kernels::take_rows.on(x.device(), s, y, detached::contiguous(x), ids);
   if (!is_floating(x.dtype())) return y;
-  if (Node* n = track(name, {&y}, {&x}))
+  if (auto* n = track(name, {&y}, {&x}))
     n->backward = [s, ids = save(ids), shape = x.shape()](Flow& g) {
       const Tensor dy = detached::contiguous(g.out()), id = ids;
       const Tensor dx = empty(shape, {acc_dtype(dy.dtype()), dy.device()});
@@ -49,7 +49,7 @@ Tensor gathered(const Tensor& x, int d, const Tensor& id) {
   Tensor y = empty(id.shape(), x.options());
   kernels::gather.on(x.device(), s, y, detached::contiguous(from), id);
   if (!is_floating(x.dtype())) return y;
-  if (Node* n = track("gather", {&y}, {&from}))
+  if (auto* n = track("gather", {&y}, {&from}))
     n->backward = [s, id = save(id), shape = from.shape()](Flow& g) {
       const Tensor dy = detached::contiguous(g.out());
       const Tensor dx = empty(shape, {acc_dtype(dy.dtype()), dy.device()});

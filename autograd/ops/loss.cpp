@@ -51,7 +51,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntr
     kernels::cross_entropy_scale.on(x.device(), scale, id, o.ignore_index, o.reduction == Reduction::mean);
     kernels::cross_entropy_total.on(x.device(), out, losses, scale);
   }
-  if (Node* node = track("cross_entropy", {&out}, {&logits}))
+  if (auto* node = track("cross_entropy", {&out}, {&logits}))
     node->backward = [x = save(x), id = save(id), stats = save(stats), scale = save(scale), spec,
                       shape = logits.shape()](Flow& g) {
       const Tensor logits = x;
@@ -88,7 +88,7 @@ Tensor bce_with_logits(const Tensor& x, const Tensor& target, Reduction reductio
   const auto wide = [](const Tensor& t) { return cast(detach(t), acc_dtype(t.dtype())); };
   const Tensor z = wide(x), t = wide(target);
   Tensor losses = cast(add(mul(t, softplus(neg(z))), mul(sub(1, t), softplus(z))), x.dtype());
-  if (Node* n = track("bce_with_logits", {&losses}, {&x, &target}))
+  if (auto* n = track("bce_with_logits", {&losses}, {&x, &target}))
     n->backward = [x = save(x), target = save(target), wide](Flow& g) {
       const Tensor z = wide(x), t = wide(target), dy = cast(g.out(), z.dtype());
       // p - t as (1 - t) p - t (1 - p): nothing cancels where a confident answer is right.

@@ -83,7 +83,7 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
   if (a.rank() == 1) return squeeze(matmul(unsqueeze(a, 0), b), b.rank() == 1 ? 0 : -2);
   if (b.rank() == 1) return squeeze(matmul(a, unsqueeze(b, 1)), -1);
   Tensor out = product(a, b);
-  if (Node* n = track("matmul", {&out}, {&a, &b}))
+  if (auto* n = track("matmul", {&out}, {&a, &b}))
     n->backward = [a = save(a), b = save(b)](Flow& g) {
       const Tensor x = a, y = b;
       if (g.wants(0)) g.give(0, product(g.out(), detached::transpose(y, -1, -2)));
@@ -107,7 +107,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   if (x.rank() == 1) return squeeze(linear(unsqueeze(x, 0), weight, bias), 0);
   const Tensor read = detached::cast(weight, x.dtype());
   Tensor out = product(detached::contiguous(x), detached::transpose(read, 0, 1), detached::cast(bias, x.dtype()));
-  if (Node* n = track("linear", {&out}, {&x, &weight, &bias}))
+  if (auto* n = track("linear", {&out}, {&x, &weight, &bias}))
     n->backward = [x = save_activation(x), weight = save(read)](Flow& g) {
       const Tensor dy = detached::contiguous(g.out());
       if (g.wants(0)) g.give(0, product(dy, weight));

@@ -95,7 +95,7 @@ Tensor normalize_as(const char* op, const Tensor& x, const NormSpec& spec, const
   }
   const Tensor input = detached::contiguous(x);
   const detail::NormResult r = detail::norm_forward(spec, input, {}, gain, bias, as);
-  if (Node* n = track(name_of(spec.kind), {&r.y}, {&x, &gain, &bias}))
+  if (auto* n = track(name_of(spec.kind), {&r.y}, {&x, &gain, &bias}))
     n->backward = [tape = detail::NormTape(spec, input, gain, bias, r)](Flow& g) {
       const auto d = tape.backward(g.out(), {}, g.wants(1), g.wants(2), tape.input);
       g.give(0, d.dx);

@@ -21,7 +21,7 @@ Tensor unary(const Tensor& x, kernels::Numbers numbers = {}, const char* name = 
   check_floating(x, name);
   Tensor y = empty_like(x);
   kernels::unary.on(x.device(), op, y, x, numbers);
-  if (Node* n = track(name, {&y}, {&x})) {
+  if (auto* n = track(name, {&y}, {&x})) {
     Saved saved = Op::saves == ops::Saves::input ? keep(x) : Op::saves == ops::Saves::output ? keep(y) : Saved();
     n->backward = [saved = std::move(saved), numbers](Flow& g) {
       const Tensor& dy = g.out();
@@ -70,7 +70,7 @@ template <class Op> Tensor compare(const Tensor& a, double b) {
 // Gradient of a and b: half to each at a tie, none to the one that loses; where one is NaN, both take all of it.
 template <class Op> Tensor extremum(const Tensor& a, const Tensor& b) {
   Tensor out = binary<Op>(a, b);
-  if (Node* n = track(Op::name, {&out}, {&a, &b}))
+  if (auto* n = track(Op::name, {&out}, {&a, &b}))
     n->backward = [a = save(a), b = save(b)](Flow& g) {
       const Tensor half = mul(g.out(), 0.5), zero = number(0, half);
       for (int i : {0, 1}) {
@@ -124,13 +124,13 @@ Tensor cast(const Tensor& x, DType dtype) {
   if (x.dtype() == dtype) return x;
   Tensor y = detached::cast(x, dtype);
   if (!is_floating(dtype)) return y;
-  if (Node* n = track("cast", {&y}, {&x})) n->backward = [](Flow& g) { g.give(0, g.take()); };
+  if (auto* n = track("cast", {&y}, {&x})) n->backward = [](Flow& g) { g.give(0, g.take()); };
   return y;
 }
 
 Tensor add(const Tensor& a, const Tensor& b) {
   Tensor out = binary<ops::Add>(a, b);
-  if (Node* n = track("add", {&out}, {&a, &b}))
+  if (auto* n = track("add", {&out}, {&a, &b}))
     n->backward = [](Flow& g) {
       if (g.wants(1)) g.give(1, g.out());
       g.give(0, g.take());
@@ -140,7 +140,7 @@ Tensor add(const Tensor& a, const Tensor& b) {
 
 Tensor sub(const Tensor& a, const Tensor& b) {
   Tensor out = binary<ops::Sub>(a, b);
-  if (Node* n = track("sub", {&out}, {&a, &b}))
+  if (auto* n = track("sub", {&out}, {&a, &b}))
     n->backward = [](Flow& g) {
       if (g.wants(1)) g.give(1, neg(g.out()));
       g.give(0, g.take());
@@ -150,7 +150,7 @@ Tensor sub(const Tensor& a, const Tensor& b) {
 
 Tensor mul(const Tensor& a, const Tensor& b) {
   Tensor out = binary<ops::Mul>(a, b);
-  if (Node* n = track("mul", {&out}, {&a, &b}))
+  if (auto* n = track("mul", {&out}, {&a, &b}))
     n->backward = [a = save(a), b = save(b)](Flow& g) {
       if (g.wants(0)) g.give(0, mul(g.out(), b));
       if (g.wants(1)) g.give(1, mul(g.out(), a));
@@ -160,7 +160,7 @@ Tensor mul(const Tensor& a, const Tensor& b) {
 
 Tensor div(const Tensor& a, const Tensor& b) {
   Tensor out = binary<ops::Div>(a, b);
-  if (Node* n = track("div", {&out}, {&a, &b}))
+  if (auto* n = track("div", {&out}, {&a, &b}))
     n->backward = [b = save(b), out = save(out)](Flow& g) {
       if (g.wants(0)) g.give(0, div(g.out(), b));
       if (g.wants(1)) g.give(1, neg(mul(g.out(), div(out, b))));  // 1 / b alone may pass the largest number
@@ -177,7 +177,7 @@ Tensor maximum(double a, const Tensor& b) { return maximum(number(a, b), b); }
 
 Tensor pow(const Tensor& a, const Tensor& b) {
   Tensor out = binary<ops::Pow>(a, b);
-  if (Node* n = track("pow", {&out}, {&a, &b}))
+  if (auto* n = track("pow", {&out}, {&a, &b}))
     n->backward = [a = save(a), b = save(b), out = save(out)](Flow& g) {
       // d a^b = b a^(b-1) da + a^b ln(a) db; the second term is 0 at a = 0 and b >= 0, where ln is not finite.
       if (g.wants(0)) {
@@ -222,7 +222,7 @@ Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
   Tensor out = empty(broadcast_shapes(condition.shape(), ab, "where"), a.options());
   kernels::where.on(a.device(), out, condition, a, b);
   if (!is_floating(a.dtype())) return out;
-  if (Node* n = track("where", {&out}, {&a, &b}))
+  if (auto* n = track("where", {&out}, {&a, &b}))
     n->backward = [condition = save(condition)](Flow& g) {
       const Tensor zero = number(0, g.out());
       if (g.wants(0)) g.give(0, where(condition, g.out(), zero));

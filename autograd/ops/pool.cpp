@@ -32,7 +32,7 @@ Tensor max_pool2d(const Tensor& x, Size2 window, Pool2dOptions o) {
   Tensor y = outputs("max_pool2d", s, x.options());
   const Tensor place = takes_gradient(x) ? outputs("max_pool2d", s, {DType::u8, x.device()}) : Tensor();
   kernels::max_pool.on(x.device(), s, y, place, detached::contiguous(x));
-  if (Node* n = track("max_pool2d", {&y}, {&x}))
+  if (auto* n = track("max_pool2d", {&y}, {&x}))
     n->backward = [s, place = save(place)](Flow& g) {
       const Tensor dy = detached::contiguous(g.out()), dx = inputs(s, dy.options());
       kernels::max_pool_backward.on(dy.device(), s, dx, dy, place);
@@ -45,7 +45,7 @@ Tensor avg_pool2d(const Tensor& x, Size2 window, Pool2dOptions o) {
   const kernels::WindowShape s = pool_shape("avg_pool2d", x, window, o);
   Tensor y = outputs("avg_pool2d", s, x.options());
   kernels::avg_pool.on(x.device(), s, y, detached::contiguous(x));
-  if (Node* n = track("avg_pool2d", {&y}, {&x}))
+  if (auto* n = track("avg_pool2d", {&y}, {&x}))
     n->backward = [s](Flow& g) {
       const Tensor dy = detached::contiguous(g.out()), dx = inputs(s, dy.options());
       kernels::avg_pool_backward.on(dy.device(), s, dx, dy);

@@ -92,7 +92,7 @@ Tensor dropout(const Tensor& x, double p, bool training, Generator& generator) {
   const Generator state = generator.take(philox_blocks(x.numel(), 4));
   Tensor y = empty_like(x);
   kernels::dropout.on(x.device(), y, detached::contiguous(x), p, state);
-  if (Node* n = track("dropout", {&y}, {&x}))
+  if (auto* n = track("dropout", {&y}, {&x}))
     n->backward = [p, state](Flow& g) {
       const Tensor dy = detached::contiguous(g.out()), dx = empty_like(dy);
       kernels::dropout.on(dx.device(), dx, dy, p, state);  // the map is linear: its own transpose

@@ -56,7 +56,7 @@ Tensor extremum(const char* name, kernels::ReduceOp kind, const Tensor& x, const
   const Plan p = plan(x, dims, name);
   check(p.count > 0 || numel(p.kept, name) == 0, name, ": shape ", x.shape(), " has no elements to choose from");
   Tensor y = reduce(x, p, kind, keepdim);
-  if (Node* n = track(name, {&y}, {&x}))
+  if (auto* n = track(name, {&y}, {&x}))
     n->backward = [p, x = save(x), y = save(y)](Flow& g) {
       const Tensor input = x;
       const Tensor mask = cast(eq(input, reshape(y, p.keepdim)), input.dtype());
@@ -71,7 +71,7 @@ Tensor extremum(const char* name, kernels::ReduceOp kind, const Tensor& x, const
 Tensor sum(const Tensor& x, std::vector<int> dims, bool keepdim) {
   const Plan p = plan(x, dims, "sum");
   Tensor y = reduce(x, p, kernels::ReduceOp::sum, keepdim);
-  if (Node* n = track("sum", {&y}, {&x}))
+  if (auto* n = track("sum", {&y}, {&x}))
     n->backward = [p, shape = x.shape()](Flow& g) { g.give(0, expand(reshape(g.out(), p.keepdim), shape)); };
   return y;
 }
@@ -95,7 +95,7 @@ Tensor var(const Tensor& x, std::vector<int> dims, double correction, bool keepd
   Tensor d = cast(detach(x), acc_dtype(x.dtype()));
   for (int pass = 0; pass < 2; ++pass) d = sub(d, mean(d, dims, true));
   Tensor y = cast(div(sum(square(d), dims, keepdim), freedom), x.dtype());
-  if (Node* n = track("var", {&y}, {&x}))
+  if (auto* n = track("var", {&y}, {&x}))
     n->backward = [p, d = save(d), freedom](Flow& g) {
       const Tensor dy = cast(reshape(g.out(), p.keepdim), d.get().dtype());
       g.give(0, mul(d, mul(dy, 2 / freedom)));  // the deviations sum to 0, so the mean adds nothing
@@ -107,7 +107,7 @@ Tensor norm(const Tensor& x, std::vector<int> dims, bool keepdim) {
   const Plan p = plan(x, dims, "norm");
   const Tensor flat = detach(x);
   Tensor y = sqrt(reduce(mul(flat, flat), p, kernels::ReduceOp::sum, keepdim));
-  if (Node* n = track("norm", {&y}, {&x}))
+  if (auto* n = track("norm", {&y}, {&x}))
     n->backward = [p, x = save(x), y = save(y)](Flow& g) {
       const Tensor length = reshape(y, p.keepdim);
       const Tensor zero = sub(length, length);
@@ -131,7 +131,7 @@ Tensor cumsum(const Tensor& x, int dim) {
   const kernels::ReduceShape s = along(x, plan(x, {dim}, "cumsum"));
   Tensor y = empty_like(x);
   kernels::cumsum.on(x.device(), s, y, detached::contiguous(x), false);
-  if (Node* n = track("cumsum", {&y}, {&x}))
+  if (auto* n = track("cumsum", {&y}, {&x}))
     n->backward = [s](Flow& g) {
       Tensor dx = empty_like(g.out());
       kernels::cumsum.on(dx.device(), s, dx, detached::contiguous(g.out()), true);
@@ -144,7 +144,7 @@ Tensor recentre(const Tensor& x, int dim) {
   const kernels::ReduceShape s = along(x, plan(x, {dim}, "recentre"));
   Tensor y = empty_like(x);
   kernels::recentre.on(x.device(), s, y, detached::contiguous(x));
-  if (Node* n = track("recentre", {&y}, {&x}))
+  if (auto* n = track("recentre", {&y}, {&x}))
     n->backward = [s](Flow& g) {
       const Tensor dx = g.reuse();
       kernels::recentre.on(dx.device(), s, dx, detached::contiguous(g.out()));

@@ -67,7 +67,7 @@ Tensor rotary(const Tensor& x, RotaryOptions o) {
                                    false,
                                    o.halves};
   kernels::rotary.on(x.device(), shape, y, input, cosine, sine);
-  if (Node* n = track("rotary", {&y}, {&x}))
+  if (auto* n = track("rotary", {&y}, {&x}))
     n->backward = [shape, cosine = save(cosine), sine = save(sine)](Flow& g) {
       const Tensor dy = detached::contiguous(g.out());
       Tensor dx = empty_like(dy);

@@ -15,7 +15,7 @@ namespace {
 Tensor reshaped(const Tensor& x, Tensor y) {
   if (y.shape() == x.shape()) return x;
   if (!is_floating(x.dtype())) return y;
-  if (Node* n = track("reshape", {&y}, {&x}))
+  if (auto* n = track("reshape", {&y}, {&x}))
     n->backward = [shape = x.shape()](Flow& g) { g.give(0, detached::reshape(g.out(), shape)); };
   return y;
 }
@@ -25,7 +25,7 @@ Tensor reshaped(const Tensor& x, Tensor y) {
 template <class Pick> Tensor partial_view(const char* name, const Tensor& x, Pick pick) {
   Tensor y = pick(x);
   if (!is_floating(x.dtype())) return y;
-  if (Node* n = track(name, {&y}, {&x}))
+  if (auto* n = track(name, {&y}, {&x}))
     n->backward = [pick, shape = x.shape()](Flow& g) {
       Tensor dx = empty(shape, g.out().options());
       kernels::fill(dx, 0);
@@ -41,7 +41,7 @@ Tensor contiguous(const Tensor& x) {
   if (x.is_contiguous()) return x;
   Tensor y = detached::contiguous(x);
   if (!is_floating(x.dtype())) return y;
-  if (Node* n = track("contiguous", {&y}, {&x})) n->backward = [](Flow& g) { g.give(0, g.take()); };
+  if (auto* n = track("contiguous", {&y}, {&x})) n->backward = [](Flow& g) { g.give(0, g.take()); };
   return y;
 }
 
@@ -69,7 +69,7 @@ Tensor flatten(const Tensor& x, int first, int last) {
 Tensor permute(const Tensor& x, const std::vector<int>& order) {
   Tensor y = detached::permute(x, order);
   if (!is_floating(x.dtype())) return y;
-  if (Node* n = track("permute", {&y}, {&x})) {
+  if (auto* n = track("permute", {&y}, {&x})) {
     std::vector<int> back(order.size());
     for (int i = 0; i < x.rank(); ++i) back[normalize_dim(order[i], x.rank(), "permute")] = i;
     n->backward = [back = std::move(back)](Flow& g) { g.give(0, detached::permute(g.out(), back)); };
@@ -108,7 +108,7 @@ Tensor expand(const Tensor& x, const Dims& shape) {
   Tensor y = detached::expand(x, shape);
   if (y.shape() == x.shape()) return x;
   if (!is_floating(x.dtype())) return y;
-  if (Node* n = track("expand", {&y}, {&x})) n->backward = [](Flow& g) { g.give(0, g.take()); };  // give() sums
+  if (auto* n = track("expand", {&y}, {&x})) n->backward = [](Flow& g) { g.give(0, g.take()); };  // give() sums
   return y;
 }
 
@@ -152,7 +152,7 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, in
   std::vector<Tensor> parts = places(x, sizes, d);
   if (parts.empty() || !is_floating(x.dtype())) return parts;
   // One node for all of them: each its own would make a gradient of all of x for every part.
-  if (Node* n = track("split", parts, {&x, 1}))
+  if (auto* n = track("split", parts, {&x, 1}))
     n->backward = [sizes, d, shape = x.shape(), options = x.options()](Flow& g) {
       Tensor dx = empty(shape, options);
       kernels::fill(dx, 0);

@@ -12,7 +12,7 @@ Tensor along_last(const char* name, const Tensor& x, bool log) {
   const Tensor input = detached::contiguous(x);
   Tensor y = empty_like(input);
   kernels::softmax.on(x.device(), y, input, log);
-  if (Node* n = track(name, {&y}, {&x}))
+  if (auto* n = track(name, {&y}, {&x}))
     n->backward = [y = save_activation(y), log](Flow& g) {
       const Tensor dy = detached::contiguous(g.out());
       Tensor dx = empty_like(dy);

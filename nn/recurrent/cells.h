@@ -33,6 +33,8 @@ struct RecurrentOptions {
 class GateNorm : public Module {
  public:
   GateNorm(int64_t width, const RecurrentOptions& options);
+
+ protected:
   Tensor forward(const Tensor& x) override;
 
  private:

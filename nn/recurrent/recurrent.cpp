@@ -7,6 +7,7 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
 #include "autograd/ops/shape.h"
+#include "nn/module_scope.h"
 
 namespace isonorm::nn {
 
@@ -45,7 +46,7 @@ Tensor Recurrent::run(Cell& cell, const Tensor& x, const Tensor& mask, const std
 }
 
 RecurrentResult Recurrent::operator()(const Tensor& x, const RecurrentInput& input) {
-  const Scope scope(name());
+  const ModuleScope scope(*this);
   check(x.rank() == 3 && x.size(2) == options.inputs, "recurrent: rows have shape ", x.shape(),
         ", expected [batch, time, ", options.inputs, "]");
   check(x.size(0) > 0 && x.size(1) > 0, "recurrent: rows of shape ", x.shape(), " are an empty sequence");

@@ -133,6 +133,28 @@ TEST_CASE("NoGrad and detach cut the graph") {
   CHECK_FALSE(requires_grad(x * 2.0));
 }
 
+TEST_CASE("a frozen leaf is recorded by nobody, has no gradient, and thaws") {
+  Tensor x = tensor({1.0, 2.0}), w = tensor({3.0, 4.0});
+  require_grad(x), require_grad(w);
+  const Tensor before = sum(x * w);
+  backward(sum(x * w));
+  require_grad(w, false);
+  CHECK_FALSE(requires_grad(w));
+  CHECK_FALSE(gradient(w).defined());
+  backward(before);  // recorded before it froze
+  CHECK_FALSE(gradient(w).defined());
+  CHECK(gradient(x).to_vector<double>() == std::vector<double>{6, 8});
+  CHECK_FALSE(requires_grad(square(w)));
+  CHECK((x * w).impl().node->inputs[1].node == nullptr);
+  set_gradient(w, {});
+  CHECK_THROWS_WITH(set_gradient(w, ones_like(w)), Contains("is frozen"));
+  CHECK_THROWS_WITH(backward(w, ones_like(w)), Contains("does not depend on a leaf"));
+  CHECK_THROWS_WITH(require_grad(x * 2.0, false), Contains("detach"));
+  require_grad(w);
+  backward(sum(x * w));
+  CHECK(gradient(w).to_vector<double>() == std::vector<double>{1, 2});
+}
+
 TEST_CASE("misuse is one clear line") {
   Tensor x = tensor({1.0, 2.0});
   require_grad(x);

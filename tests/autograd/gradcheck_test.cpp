@@ -17,7 +17,7 @@ namespace {
 // x^2 whose rule multiplies the gradient of one element by 1 + fault.
 Tensor faulty_square(const Tensor& x, double fault) {
   Tensor y = square(detach(x));
-  if (Node* n = track("faulty_square", {&y}, {&x}))
+  if (auto* n = track("faulty_square", {&y}, {&x}))
     n->backward = [x = save(x), fault](Flow& g) {
       Tensor dx = mul(mul(g.out(), x), 2.0);
       dx.mutable_data<double>()[4] *= 1 + fault;

@@ -13,8 +13,8 @@ namespace {
 
 // Runs the rule on a node without inputs.
 void run(Rule& rule) {
-  Node node("test", 0, 1);
-  Frontier frontier;
+  autograd::Node node("test", 0, 1);
+  autograd::Frontier frontier;
   Flow flow(node, frontier, false);
   rule(flow);
 }
@@ -50,7 +50,7 @@ TEST_CASE("a node has as many inputs and outputs as its op") {
   for (int i = 0; i < 7; ++i) inputs.push_back(tensor({1.0 + i}));
   for (const Tensor& x : inputs) require_grad(x);
   for (int i = 0; i < 5; ++i) outputs.push_back(tensor({0.0}));
-  Node* n = track("many", outputs, inputs);
+  auto* n = track("many", outputs, inputs);
   n->backward = [](Flow& g) {
     for (int i = 0; i < 7; ++i) g.give(i, g.out(i % 5));
   };

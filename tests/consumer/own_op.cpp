@@ -7,6 +7,16 @@
 
 using namespace isonorm;
 
+// Words that programs have for things of their own.
+struct Node {
+  int id;
+};
+struct Edge {
+  Node from, to;
+};
+constexpr Edge kEdge{{1}, {2}};
+static_assert(kEdge.from.id < kEdge.to.id);
+
 Tensor softsign(const Tensor& x) {
   check(x.dtype() == DType::f64, "softsign: dtype is ", x.dtype(), ", expected f64");
   const Tensor in = contiguous(x), out = empty_like(in);
@@ -15,7 +25,7 @@ Tensor softsign(const Tensor& x) {
   parallel_for(in.numel(), 4096, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) py[i] = px[i] / (1 + std::abs(px[i]));
   });
-  if (Node* n = track("softsign", {&out}, {&x}))
+  if (auto* n = track("softsign", {&out}, {&x}))
     n->backward = [y = save(out)](Flow& g) {
       if (g.wants(0)) g.give(0, g.out() * square(1.0 - abs(y)));
     };

@@ -65,7 +65,7 @@ if(MODE STREQUAL "installed")
   must(${CMAKE_COMMAND} --build ${WORK}/readme/build)
 endif()
 
-# The same program by pkg-config, without --static: it links, and runs with the OpenBLAS that the library was built with.
+# The same program by pkg-config, without --static: it links without a warning, and runs with the OpenBLAS that the library was built with.
 find_program(PKG_CONFIG pkg-config)
 if(MODE STREQUAL "installed" AND PKG_CONFIG)
   file(GLOB_RECURSE pc ${WORK}/prefix/isonorm.pc)
@@ -78,7 +78,8 @@ if(MODE STREQUAL "installed" AND PKG_CONFIG)
   string(REGEX REPLACE ".*CMAKE_CXX_COMPILER=([^;]*).*" "\\1" compiler "${OPTIONS}")
   string(REGEX REPLACE ".*CMAKE_CXX_FLAGS=([^;]*).*" "\\1" more "${OPTIONS}")
   separate_arguments(more UNIX_COMMAND "${more}")
-  must(${compiler} ${more} -std=c++20 ${SOURCE}/tests/consumer/own_op.cpp -o ${WORK}/by_pkg_config ${flags})
+  set(strict -Wall -Wextra -Wconversion -Wsign-conversion -Wshadow -Wold-style-cast -Werror)
+  must(${compiler} ${more} ${strict} -std=c++20 ${SOURCE}/tests/consumer/own_op.cpp -o ${WORK}/by_pkg_config ${flags})
   must(${WORK}/by_pkg_config)
   foreach(program ${WORK}/by_pkg_config ${WORK}/prefix/bin/isonorm)
     must(ldd ${program})

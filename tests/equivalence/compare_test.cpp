@@ -82,7 +82,8 @@ TEST_CASE("compare: one weight moved by 1e-9 of its tensor's largest is reported
   // SGD that moves entry 13 of the third parameter after every step, for the last model that is made: B. Before it
   // come A with a batch exchanged, A beside that, A and its controls.
   struct Forging : optim::Optimizer {
-    Forging(const std::vector<Tensor>& p, bool forges) : Optimizer("forging"), sgd(p, {.lr = 1e-2}), forge(forges) {
+    Forging(const std::vector<Tensor>& p, bool forges)
+        : Optimizer("forging", p.size()), sgd(p, {.lr = 1e-2}), forge(forges) {
       target = p[2];
     }
     void step(double scale) override {

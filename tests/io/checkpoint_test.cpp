@@ -40,8 +40,10 @@ TEST_CASE("checkpoint: everything comes back bit by bit") {
   for (const auto& [name, t] : c.optimizer) CHECK(same_bytes(back.optimizer.at(name), t));
   CHECK(back.weights.begin()->first == "blocks.0.fc.weight");
 
-  save_checkpoint(f / "none", {});
-  CHECK(load_checkpoint(f / "none").values.empty());
+  save_checkpoint(f / "weights", {c.weights, {}, {}});
+  CHECK(load_checkpoint(f / "weights").values.empty());
+  CHECK_THROWS_WITH(save_checkpoint(f / "c", {{}, c.optimizer, c.values}), Contains("there are no weights to save"));
+  CHECK(load_checkpoint(f / "c").values == c.values);
 }
 
 TEST_CASE("checkpoint: the one before the last is there when the last is damaged") {

@@ -42,8 +42,17 @@ TEST_CASE("safetensors: every dtype, rank 0 to 8, empty tensors, views") {
   save_safetensors(f / "b", back, metadata);
   CHECK(read_bytes(f / "a") == read_bytes(f / "b"));
 
-  save_safetensors(f / "none", TensorMap{});
-  CHECK(load_safetensors(f / "none").empty());
+  const std::vector<uint8_t> none = {2, 0, 0, 0, 0, 0, 0, 0, '{', '}'};
+  CHECK(load_safetensors(memory_bytes(none, "none")).empty());
+}
+
+TEST_CASE("safetensors: nothing to save is refused, and the old file stays") {
+  const TempFolder f;
+  TensorMap m;
+  m.add("x", from_vector<float>({1}, {1}));
+  save_safetensors(f / "a", m);
+  CHECK_THROWS_WITH(save_safetensors(f / "a", TensorMap{}), Contains("there is no tensor to save in " + (f / "a")));
+  CHECK(same_bytes(load_safetensors(f / "a").at("x"), m.at("x")));
 }
 
 TEST_CASE("safetensors: dtypes that are none of ours are bytes, one tensor read and written at a time") {

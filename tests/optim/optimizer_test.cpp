@@ -3,14 +3,20 @@
 #include "tests/support/threads.h"
 
 #include "autograd/engine.h"
+#include "autograd/ops/create.h"
 #include "autograd/ops/loss.h"
 #include "autograd/ops/random.h"
 #include "core/memory/allocator.h"
 #include "core/system/parallel.h"
 #include "nn/vit.h"
+#include "optim/adafactor.h"
 #include "optim/adagrad.h"
 #include "optim/adamw.h"
+#include "optim/clip.h"
+#include "optim/lamb.h"
+#include "optim/lars.h"
 #include "optim/lion.h"
+#include "optim/muon.h"
 #include "optim/rmsprop.h"
 #include "optim/sgd.h"
 #include "optim/sign.h"
@@ -266,6 +272,51 @@ TEST_CASE("bad options and parameters are one line") {
   CHECK_THROWS_WITH(optim::AdamW({p, p}), "adamw: parameter 1 of shape [2] is there twice");
   CHECK_THROWS_WITH(optim::AdamW({tensor({1.0})}), Contains("parameter 0 of shape [1] takes no gradient"));
   CHECK_THROWS_WITH(optim::AdamW({p, Tensor()}), Contains("parameter 1 is undefined"));
+}
+
+TEST_CASE("an optimizer of no parameters is refused, whatever it is") {
+  const std::vector<Tensor> none;
+  CHECK_THROWS_WITH(optim::Adam(none),
+                    "adam: it is made of no parameters, nothing would train; those of a module are "
+                    "what it gave to add()");
+  CHECK_THROWS_WITH(optim::AdamW({{none, {}}, {none, {}}}), Contains("adamw: it is made of no parameters"));
+  CHECK_THROWS_WITH(optim::Muon(std::vector<optim::ParameterGroup<optim::MuonOptions>>{{none, {}}}),
+                    Contains("muon: it is made of no parameters"));
+  const std::vector<Tensor> one = {parameter<double>({1, 2})};
+  CHECK(optim::AdamW({{none, {}}, {one, {}}}).groups() == 2);
+  for (const auto& make : std::vector<std::function<void()>>{
+           [&] { optim::Sgd opt(none); }, [&] { optim::SignSgd opt(none); }, [&] { optim::Lion opt(none); },
+           [&] { optim::Rmsprop opt(none); }, [&] { optim::Adagrad opt(none); }, [&] { optim::Lamb opt(none); },
+           [&] { optim::Lars opt(none); }, [&] { optim::Adafactor opt(none); }})
+    CHECK_THROWS_WITH(make(), Contains("it is made of no parameters"));
+}
+
+TEST_CASE("a frozen parameter stays, keeps its state and goes on where it was when it thaws") {
+  Tensor p = parameter<double>({1, 2}), q = parameter<double>({3});
+  optim::Sgd opt({p, q}, {.lr = 1, .momentum = 0.5});
+  const auto step = [&] {
+    for (const Tensor& x : {p, q})
+      if (requires_grad(x)) set_gradient(x, ones_like(x));
+    optim::clip_grad_norm(opt.parameters(), 100);
+    opt.step();
+    opt.zero_grad();
+  };
+  step();
+  require_grad(p, false);
+  step();
+  CHECK(p.to_vector<double>() == std::vector<double>{0, 1});
+  CHECK(q.item() == 3 - 1 - 1.5);
+  require_grad(p);
+  step();
+  CHECK(p.to_vector<double>() == std::vector<double>{-1.5, -0.5});
+}
+
+TEST_CASE("a parameter that only the optimizer still holds is an error, not a training that does nothing") {
+  Tensor p = parameter<double>({1, 2}), q = parameter<double>({3});
+  optim::AdamW opt({p, q});
+  p = Tensor();
+  set_gradient(q, ones_like(q));
+  CHECK_THROWS_WITH(opt.step(), Contains("adamw: nothing else holds parameter 0 of shape [2]"));
 }
 
 TEST_CASE("a state that does not fit is refused whole") {

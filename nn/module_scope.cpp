@@ -1,0 +1,50 @@
+#include "nn/module_scope.h"
+
+#include <algorithm>
+
+#include "autograd/grad_mode.h"
+#include "nn/print.h"
+
+namespace isonorm::nn {
+namespace {
+
+thread_local const ModuleScope* running = nullptr;  // the innermost one
+
+}  // namespace
+
+// Whether a module of the stack has it in its tree, or borrowed it.
+bool ModuleScope::belongs(const Module& module) {
+  const auto root_of = [](const Module* m) {
+    while (m->parent_) m = m->parent_;
+    return m;
+  };
+  const Module* root = &module;
+  for (const Module* m = &module; m; root = m, m = m->parent_)
+    if (m == &running->module_) return true;  // nearly always
+  for (const ModuleScope* s = running; s; s = s->outer_) {
+    if (root_of(&s->module_) == root) return true;
+    for (const Module* m = &module; m; m = m->parent_)
+      if (std::count(s->module_.borrowed_.begin(), s->module_.borrowed_.end(), m)) return true;
+  }
+  return false;
+}
+
+const Module& ModuleScope::checked(const Module& module) {
+  if (!running || belongs(module) || !grad_enabled() || !module.trains()) return module;
+  const Module* root = &module;
+  while (root->parent_) root = root->parent_;
+  const std::string kind = kind_of(*root);
+  const Parameter first = root->named_parameters().front();
+  check(false, kind_of(running->module_), " runs a ", kind, " (", first.name, ' ', first.tensor.shape(),
+        ") that was not given to add(), so nothing would train it; declare the member as ", kind,
+        "& layer = add(\"layer\", ", kind, "(...)); where another owner trains it, borrow() it");
+  return module;
+}
+
+ModuleScope::ModuleScope(const Module& module) : module_(checked(module)), outer_(running), scope_(module.name()) {
+  running = this;
+}
+
+ModuleScope::~ModuleScope() { running = outer_; }
+
+}  // namespace isonorm::nn

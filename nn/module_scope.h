@@ -1,0 +1,27 @@
+// What a module's operator() begins with: a thread's stack of the modules that run.
+#pragma once
+
+#include "nn/module.h"
+
+namespace isonorm::nn {
+
+// While it lives, `module` runs in this thread: errors name its path. Throws where it is run by a module that has no part
+// in its tree and did not borrow() it, though its parameters take gradients and ops are recorded: no optimizer would have
+// them. A frozen module, or one under NoGrad, may be anybody's.
+class ModuleScope {
+ public:
+  explicit ModuleScope(const Module& module);
+  ~ModuleScope();
+  ModuleScope(const ModuleScope&) = delete;
+  ModuleScope& operator=(const ModuleScope&) = delete;
+
+ private:
+  static const Module& checked(const Module& module);
+  static bool belongs(const Module& module);
+
+  const Module& module_;
+  const ModuleScope* outer_;
+  Scope scope_;
+};
+
+}  // namespace isonorm::nn

@@ -1,0 +1,180 @@
+// A module that was built as a plain member would not train: it is found where it runs, and honest uses are left alone.
+#include "tests/support/catch.h"
+
+#include <thread>
+
+#include "autograd/engine.h"
+#include "autograd/grad_mode.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/random.h"
+#include "autograd/ops/reduce.h"
+#include "autograd/ops/shape.h"
+#include "io/safetensors.h"
+#include "nn/activation.h"
+#include "nn/container.h"
+#include "nn/gpt.h"
+#include "nn/module_scope.h"
+#include "nn/recurrent/recurrent.h"
+#include "optim/adam.h"
+
+using namespace isonorm;
+using namespace isonorm::nn;
+using Catch::Matchers::Contains;
+
+namespace {
+
+// Of what runs a module that it was not given by add(). `by` is called in its forward.
+struct Runs : Module {
+  Linear& own = add("own", Linear(3, 3));
+  std::function<Tensor(const Tensor&)> by;
+  Tensor forward(const Tensor& x) override { return by(own(x)); }
+};
+
+std::string message(Module& m, const Tensor& x = randn({2, 3})) {
+  try {
+    m(x);
+    return {};
+  } catch (const Error& e) {
+    return e.what();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("registration: a layer that is a plain member is named with the line that would be right") {
+  struct Plain : Module {
+    Linear fc1{3, 32};
+    Linear& fc2 = add("fc2", Linear(32, 1));
+    Tensor forward(const Tensor& x) override { return fc2(tanh(fc1(x))); }
+  };
+  Plain net;
+  CHECK(message(net) ==
+        "Plain runs a nn::Linear (weight [32, 3]) that was not given to add(), so nothing would train it; declare the "
+        "member as nn::Linear& layer = add(\"layer\", nn::Linear(...)); where another owner trains it, borrow() it");
+  struct Outer : Module {
+    Plain& inner = add("inner", Plain());
+    Tensor forward(const Tensor& x) override { return inner(x); }
+  };
+  Outer outer;
+  CHECK_THAT(message(outer), Contains("inner: Plain runs a nn::Linear (weight [32, 3])"));
+}
+
+TEST_CASE("registration: a net of plain members has nothing to train, to save or to run") {
+  struct Net : Module {
+    Linear fc1{1, 32}, fc2{32, 1};
+    Tensor forward(const Tensor& x) override { return fc2(tanh(fc1(x))); }
+  };
+  Net net;
+  CHECK_THROWS_WITH(optim::Adam(net.parameters()), Contains("adam: it is made of no parameters, nothing would train"));
+  CHECK_THROWS_WITH(save_safetensors("/no/such/folder/net", net.state_dict()), Contains("there is no tensor to save"));
+  CHECK_THROWS_WITH(net(randn({2, 1})), Contains("Net runs a nn::Linear (weight [32, 1])"));
+}
+
+TEST_CASE("registration: so are pointers, lists, and what is run without its owner or by another operator()") {
+  Runs net;
+  auto owned = std::make_unique<Linear>(3, 3);
+  net.by = [&](const Tensor& x) { return (*owned)(x); };
+  CHECK_THAT(message(net), Contains("runs a nn::Linear"));
+  std::vector<Linear> list;
+  list.emplace_back(3, 3);
+  net.by = [&](const Tensor& x) { return list[0](x); };
+  CHECK_THAT(message(net), Contains("runs a nn::Linear"));
+  Sequential layers(Linear(3, 3), Relu());
+  net.by = [&](const Tensor& x) { return (*layers.children()[0])(x); };
+  CHECK_THAT(message(net), Contains("runs a nn::Sequential (0.weight [3, 3])"));
+  Gru gru({.inputs = 3, .hidden = 4});
+  net.by = [&](const Tensor& x) { return gru(reshape(x, {2, 1, 3})).output; };
+  CHECK_THAT(message(net), Contains("runs a nn::Gru"));
+  Gpt gpt({.vocab = 5, .context = 4, .transformer = {.width = 8, .depth = 1, .heads = 2}});
+  net.by = [&](const Tensor&) { return gpt.features(randint(0, 5, {1, 4})); };  // no operator() of its own
+  CHECK_THAT(message(net), Contains("runs a nn::Gpt (token.weight [5, 8])"));
+  CHECK(message(net).find("runs a") != std::string::npos);  // every time, not once
+}
+
+TEST_CASE("registration: a module of one's own operator() finds it by the scope that it begins with") {
+  struct Pair : Module {
+    Linear fc{3, 3};
+    Tensor operator()(const Tensor& a, const Tensor& b) {
+      const ModuleScope scope(*this);
+      return fc(a) + b;
+    }
+  };
+  Pair pair;
+  const Tensor x = randn({2, 3});
+  CHECK_THROWS_WITH(pair(x, x), Contains("Pair runs a nn::Linear"));
+}
+
+TEST_CASE("registration: a teacher that is frozen or under NoGrad, and layers without parameters, may be anybody's") {
+  Runs net;
+  Linear teacher(3, 3);
+  Relu relu;
+  net.by = [&](const Tensor& x) {
+    const NoGrad no_grad;
+    return teacher(x);
+  };
+  CHECK(message(net) == "");
+  net.by = [&](const Tensor& x) { return relu(x); };
+  CHECK(message(net) == "");
+  net.by = [&](const Tensor& x) { return teacher(x); };
+  CHECK(message(net) != "");
+  teacher.freeze();
+  CHECK(message(net) == "");
+  backward(sum(square(net(randn({2, 3})))));
+  CHECK(amax(abs(gradient(net.own.weight))).item() > 0);
+  teacher.freeze(false);
+  CHECK(message(net) != "");
+  const NoGrad no_grad;
+  CHECK(message(net) == "");
+}
+
+TEST_CASE("registration: a module that another part of the tree owns is shared, wherever it is run from") {
+  struct User : Module {
+    Linear& shared;
+    explicit User(Linear& layer) : shared(layer) {}
+    Tensor forward(const Tensor& x) override { return shared(x); }
+  };
+  struct Tree : Module {
+    Linear& layer = add("layer", Linear(3, 3));
+    User& first = add("first", User(layer));
+    User& second = add("second", User(layer));
+    Tensor forward(const Tensor& x) override { return second(first(x)); }
+    Tensor loss(const Tensor& x) { return sum(first(x)); }  // without a scope of the root
+  };
+  Tree tree;
+  CHECK(message(tree) == "");
+  CHECK(tree.loss(randn({2, 3})).defined());
+  Tree moved = std::move(tree);
+  CHECK(message(moved) == "");
+  Sequential inside{std::move(moved)};
+  CHECK(message(inside) == "");
+}
+
+TEST_CASE("registration: what another owner trains is borrowed, with all that is in it") {
+  struct Actor : Module {
+    Sequential& trunk;
+    Linear& head = add("head", Linear(3, 2));
+    explicit Actor(Sequential& t) : trunk(borrow(t)) {}
+    Tensor forward(const Tensor& x) override { return head((*trunk.children()[0])(x) + trunk(x)); }
+  };
+  Sequential trunk(Linear(3, 3), Tanh());
+  Actor actor(trunk), critic(trunk);
+  CHECK(message(actor) == "");
+  Sequential inside{std::move(actor)};
+  CHECK(message(inside) == "");
+  CHECK(critic.named_parameters().size() == 2);
+}
+
+TEST_CASE("registration: a function of the user's, other threads and a module that failed leave no trace") {
+  Linear a(3, 3), b(3, 3);
+  const auto function = [&](const Tensor& x) { return b(a(x)); };
+  CHECK(function(randn({2, 3})).defined());
+  Runs net;
+  net.by = [&](const Tensor& x) {
+    std::thread([&] { CHECK_NOTHROW(a(detach(x))); }).join();
+    return x;
+  };
+  CHECK(message(net) == "");
+  net.by = [](const Tensor&) -> Tensor { throw std::runtime_error("mine"); };
+  CHECK_THROWS_WITH(net(randn({2, 3})), "mine");
+  CHECK(function(randn({2, 3})).defined());
+}

@@ -1,0 +1,126 @@
+// State: parts of it, copies of it, and a child that another one replaces.
+#include "tests/support/catch.h"
+
+#include "autograd/engine.h"
+#include "autograd/ops/create.h"
+#include "autograd/ops/matmul.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/random.h"
+#include "autograd/ops/reduce.h"
+#include "autograd/ops/shape.h"
+#include "nn/activation.h"
+#include "nn/container.h"
+#include "nn/vit.h"
+#include "optim/sgd.h"
+#include "tests/support/compare.h"
+
+using namespace isonorm;
+using namespace isonorm::nn;
+using Catch::Matchers::Contains;
+using Names = std::vector<std::string>;
+
+namespace {
+struct Net : Module {
+  Linear& body = add("body", Linear(4, 3));
+  Linear& head = add("head", Linear(3, 2));
+  Tensor forward(const Tensor& x) override { return head(relu(body(x))); }
+};
+}  // namespace
+
+TEST_CASE("state: parts are loaded where that is asked for, and the rest is said") {
+  Net net;
+  TensorMap part;
+  part.add("body.weight", full({3, 4}, 7));
+  part.add("head.bias", full({2}, 5));
+  part.add("classifier.weight", full({1}, 1));
+  const std::vector<float> before = net.body.bias.to_vector<float>();
+  CHECK_THROWS_WITH(net.load_state_dict(part), Contains("missing     body.bias [3]"));
+  const LoadedState found = net.load_state_dict(part, {.strict = false});
+  CHECK(found.missing == Names{"body.bias", "head.weight"});
+  CHECK(found.unexpected == Names{"classifier.weight"});
+  CHECK(net.body.weight.to_vector<float>() == std::vector<float>(12, 7));
+  CHECK(net.head.bias.to_vector<float>() == std::vector<float>(2, 5));
+  CHECK(net.body.bias.to_vector<float>() == before);
+  const LoadedState all = net.load_state_dict(clone(net.state_dict()));
+  CHECK((all.missing.empty() && all.unexpected.empty()));
+}
+
+TEST_CASE("state: a part of another shape or dtype, or of which no name fits, changes nothing") {
+  Net net;
+  const TensorMap before = clone(net.state_dict());
+  TensorMap shape, dtype, names;
+  shape.add("body.weight", full({3, 4}, 7));
+  shape.add("head.weight", full({5, 3}, 7));
+  CHECK_THROWS_WITH(net.load_state_dict(shape, {.strict = false}),
+                    "load_state_dict: the tensors do not fit this module:\n"
+                    "  mis-shaped  head.weight: expected [2, 3], given [5, 3]");
+  dtype.add("body.weight", full({3, 4}, 7));
+  dtype.add("head.weight", full({2, 3}, 7, {DType::f64}));
+  CHECK_THROWS_WITH(net.load_state_dict(dtype, {.strict = false}), Contains("head.weight is f64"));
+  names.add("model.body.weight", full({3, 4}, 7));
+  CHECK_THROWS_WITH(net.load_state_dict(names, {.strict = false}),
+                    "load_state_dict: none of the 1 tensors has a name of this module: model.body.weight is the "
+                    "first, here body.weight");
+  CHECK_THROWS_WITH(net.load_state_dict({}, {.strict = false}), Contains("none of the 0 tensors"));
+  for (const auto& [name, t] : net.state_dict()) CHECK(t.to_vector<float>() == before.at(name).to_vector<float>());
+}
+
+TEST_CASE("state: a clone keeps the values, the state itself goes on with the training and is not loaded") {
+  Net net;
+  const TensorMap alias = net.state_dict(), best = clone(net.state_dict());
+  const std::vector<float> then = net.body.weight.to_vector<float>();
+  fill(net.body.weight, 9);
+  CHECK(alias.at("body.weight").to_vector<float>() == std::vector<float>(12, 9));
+  CHECK(best.at("body.weight").to_vector<float>() == then);
+  CHECK_FALSE(requires_grad(best.at("body.weight")));
+  CHECK_THROWS_WITH(net.load_state_dict(alias),
+                    "load_state_dict: these are this module's own tensors, which went on training; keep values as "
+                    "clone(state_dict())");
+  net.load_state_dict(best);
+  CHECK(net.body.weight.to_vector<float>() == then);
+}
+
+TEST_CASE("state: a head is replaced in place, references to it go on") {
+  manual_seed(4);
+  Net net;
+  net.to(DType::f64);
+  net.eval();
+  optim::Sgd old(net.parameters(), {.lr = 1});
+  const Linear* const where = &net.head;
+  Linear& head = net.replace("head", Linear(3, 5));
+  CHECK(&head == where);
+  CHECK(net.head.weight.shape() == Dims{5, 3});
+  CHECK(net.head.weight.dtype() == DType::f64);
+  CHECK_FALSE(net.head.training());
+  Names names;
+  for (const Parameter& p : net.named_parameters()) names.push_back(p.name);
+  CHECK(names == Names{"body.weight", "body.bias", "head.weight", "head.bias"});
+
+  const Tensor x = randn({2, 4}, {DType::f64});
+  const Tensor y = net(x);  // a scope: the new child belongs to the tree
+  const Tensor hidden = relu(matmul(x, transpose(net.body.weight, 0, 1)) + net.body.bias);
+  check_close(y, matmul(hidden, transpose(head.weight, 0, 1)) + head.bias, 1e-14);
+
+  backward(sum(y));
+  CHECK_THROWS_WITH(old.step(), Contains("nothing else holds parameter 2 of shape [2, 3]"));
+  const std::vector<double> before = head.bias.to_vector<double>();
+  optim::Sgd(net.parameters(), {.lr = 1}).step();
+  CHECK(head.bias.to_vector<double>()[0] == before[0] - 2);
+}
+
+TEST_CASE("state: what references could not follow is not replaced") {
+  Net net;
+  const std::vector<float> before = net.head.bias.to_vector<float>();
+  CHECK_THROWS_WITH(net.replace("heads", Linear(3, 5)), "replace: there is no child 'heads'; there are body, head");
+  CHECK_THROWS_WITH(net.replace("head", Sequential(Linear(3, 5), Relu())),
+                    "replace: 'head' is a nn::Linear, the new one a nn::Sequential; the members that refer to it need "
+                    "the same class (a Sequential can hold any layers)");
+  CHECK(net.head.bias.to_vector<float>() == before);
+  Sequential layers(Linear(4, 3), Relu(), Sequential(Linear(3, 2)));
+  layers.replace("2", Sequential(Linear(3, 8), Relu(), Linear(8, 5)));
+  CHECK(layers(randn({2, 4})).shape() == Dims{2, 5});
+  Vit vit({.image = 6, .patch = 3, .transformer = {.width = 8, .depth = 1, .heads = 2}});
+  CHECK_THROWS_WITH(
+      vit.replace("head", Linear(8, 5)),
+      "replace: head.weight reads from the residual stream, that of the new one is off the residual stream");
+}
