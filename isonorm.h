@@ -33,7 +33,6 @@
 #include "core/print.h"
 #include "core/random.h"
 #include "core/system/blas_info.h"
-#include "core/system/idle.h"
 #include "core/system/parallel.h"
 #include "core/system/profile.h"
 #include "core/tensor.h"

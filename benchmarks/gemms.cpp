@@ -7,6 +7,7 @@
 #include "autograd/ops/create.h"
 #include "autograd/ops/random.h"
 #include "core/kernels/matmul.h"
+#include "core/system/blas_calls.h"
 #include "core/system/parallel.h"
 
 namespace isonorm::bench {
@@ -51,8 +52,12 @@ void run_openblas(const Gemm& g, const float* a, const float* b, float* c) {
                 blas_int(g.transpose_a ? g.m : g.k), b + i * g.k * g.n, blas_int(g.transpose_b ? g.k : g.n), 0.0f,
                 c + i * g.m * g.n, blas_int(g.n));
   };
-  if (g.batch == 1) return product(0);
+  if (g.batch == 1) {
+    openblas_set_num_threads(num_threads());
+    return product(0);
+  }
   parallel_for(g.batch, 1, [&](int64_t begin, int64_t end) {
+    const BlasCall call;
     for (int64_t i = begin; i < end; ++i) product(i);
   });
 }

@@ -42,14 +42,14 @@ def set_up_torch():
 class Side:
     """One process that speaks the protocol of benchmarks/serve.h. `facts` is what its ready line says."""
 
-    def __init__(self, name, command, threads, limit=None):
+    def __init__(self, name, command, threads, limit=None, environment=None):
         """limit: seconds until the process is ended, whatever it is doing; None: as long as it takes."""
         self.name = name
         self.errors = tempfile.TemporaryFile("w+")  # not a pipe: nobody reads along, and a full pipe would block
         pipes = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True)
         started = time.monotonic()
         try:
-            self.process = subprocess.Popen(command, env=dict(os.environ, OMP_NUM_THREADS=str(threads)), **pipes)
+            self.process = subprocess.Popen(command, env=os.environ | {"OMP_NUM_THREADS": str(threads)} | (environment or {}), **pipes)
         except OSError as error:
             raise Failure(f"{name}: {command[0]}: {error.strerror}")
         self.timer = threading.Timer(limit, self.process.kill) if limit else None

@@ -1,6 +1,6 @@
 // Times one training step of a benchmark case.   usage: step CASE [--batch N] [--form F] [--storage raw|mapped]
 // [--no-affine] [--activations f32|bf16] [--dtype D] [--precision full|bf16]
-// [--device cuda] [--steps N] [--threads N] [--json] [--profile] [--serve]   With --serve it
+// [--device cuda] [--captured] [--any-order] [--steps N] [--threads N] [--json] [--profile] [--serve]   With --serve it
 // speaks the protocol of benchmarks/serve.h: the works are "train", "infer BATCH", the matrix products of both alone,
 // by OpenBLAS ("gemms", "gemms BATCH") or by our kernel ("products", "products BATCH"), as many operations in registers
 // ("registers", "registers BATCH"), and "profile WORK", which has the time of each kernel in the answer.
@@ -109,6 +109,7 @@ DType dtype_named(const std::string& name) {
 
 void print_text(const Case& c, const json& r) {
   std::printf("%s: %d threads, BLAS core %s\n", c.name.data(), num_threads(), r["core"].get<std::string>().c_str());
+  for (const json& line : r.value("libraries", json::array())) std::printf("  %s\n", line.get<std::string>().c_str());
   std::printf("  step         %9.1f ms median, %.1f ms minimum\n", r["median_ms"].get<double>(),
               r["min_ms"].get<double>());
   if (r.contains("gemm_ms"))
@@ -125,7 +126,7 @@ int main(int argc, char** argv) {
   std::vector<std::string> names;
   for (const Case& c : kCases) names.emplace_back(c.name);
   std::string name, form = "layer_norm", storage = "raw", activations, dtype = "f32", precision = "full", where = "cpu";
-  bool as_json = false, on_request = false, profiled = false, no_affine = false;
+  bool as_json = false, on_request = false, profiled = false, no_affine = false, captured = false, any_order = false;
   int steps = 20, threads = num_threads(), batch = 0;
 
   CLI::App app("Times one training step (forward, loss, backward, clip, AdamW) of a model.");
@@ -138,6 +139,8 @@ int main(int argc, char** argv) {
   app.add_option("--precision", precision, "bf16: products in bf16, parameters f32")
       ->check(CLI::IsMember({"full", "bf16"}));
   app.add_option("--device", where, "cpu, cuda or cuda:N");
+  app.add_flag("--captured", captured, "steps of a GPU are a CUDA graph from the third on");
+  app.add_flag("--any-order", any_order, "a GPU may add up in any order: bits differ from run to run");
   app.add_option("--activations", activations, "what they are kept in for the backward (default: the dtype)")
       ->check(CLI::IsMember({"f32", "bf16"}));
   app.add_flag("--no-affine", no_affine, "norms without learned gain and bias");
@@ -157,6 +160,8 @@ int main(int argc, char** argv) {
     const std::optional<Device> device = gpu::device_of(where);
     check(device.has_value(), "--device ", where, ": expected cpu, cuda or cuda:N");
     check(*device == kCpu || gpu::why_none().empty(), "--device ", where, ": ", gpu::why_none());
+    check(*device != kCpu || !(captured || any_order), "--captured, --any-order: of a GPU alone");
+    gpu::set_deterministic(!any_order);
     facts["device"] = *device == kCpu ? "cpu" : gpu::device_name(*device);
     facts["base_bytes"] = resident_bytes();
     const DType type = dtype_named(dtype);
@@ -166,16 +171,20 @@ int main(int argc, char** argv) {
                         .dtype = type,
                         .precision = precision == "bf16" ? nn::Precision::bf16 : nn::Precision::full,
                         .device = *device,
-                        .affine = !no_affine});
+                        .affine = !no_affine,
+                        .captured = captured});
     double loss = 0;
     facts["first_step_ms"] = milliseconds([&] { loss = trainer.step(); });
     facts["first_step_at"] = now();
     facts["loss"] = loss;
     facts["parameters"] = trainer.parameter_count();
     facts["batch"] = c.batch;
+    facts["gelu"] = c.gelu_tanh ? "tanh" : "erf";
     for (int i = 1; i < kWarmupSteps; ++i) trainer.step();
 
     Works works(c, trainer, *device);
+    if (*device != kCpu)
+      for (const gpu::LibraryFacts& library : gpu::libraries()) facts["libraries"].push_back(gpu::line_of(library));
     if (on_request) {
       serve(facts, std::ref(works));
       return 0;

@@ -3,11 +3,13 @@
 
 A training step is forward, loss, backward, clip_grad_norm 1.0 and AdamW, on data fixed before timing; inference is the
 forward pass in inference mode. On a device in bf16 by autocast over f32 parameters, or with --pure in bf16 throughout. With --serve it does the works "train" and "infer BATCH" on request
-(benchmarks/serve.h has the protocol); without it runs --steps training steps by itself.
+(benchmarks/serve.h has the protocol); without it runs --steps training steps by itself. --deterministic asks PyTorch for the same
+bits in every run, as ours has by default.
 """
 
 import argparse
 import contextlib
+import os
 import statistics
 import time
 
@@ -47,27 +49,28 @@ class Attention(nn.Module):
 
 
 class Block(nn.Module):
-    def __init__(self, width, heads, causal):
+    def __init__(self, width, heads, causal, gelu):
         super().__init__()
+        self.gelu = "tanh" if gelu == "tanh" else "none"  # as F.gelu calls them
         self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
         self.attn = Attention(width, heads, causal)
         self.fc1, self.fc2 = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
 
     def forward(self, x):
         x = x + self.attn(self.norm1(x))
-        return x + self.fc2(F.gelu(self.fc1(self.norm2(x))))
+        return x + self.fc2(F.gelu(self.fc1(self.norm2(x)), approximate=self.gelu))
 
 
 class Vit(nn.Module):
     """Patches -> linear -> + positions, class token in front, pre-norm blocks, norm, head on the class row."""
 
-    def __init__(self, image, channels, patch, width, heads, depth, classes):
+    def __init__(self, image, channels, patch, width, heads, depth, classes, gelu):
         super().__init__()
         self.patch = patch
         self.patch_proj = nn.Linear(patch * patch * channels, width)
         self.position = nn.Parameter(0.02 * torch.randn((image // patch) ** 2, width))
         self.cls = nn.Parameter(0.02 * torch.randn(width))
-        self.blocks = nn.ModuleList(Block(width, heads, causal=False) for _ in range(depth))
+        self.blocks = nn.ModuleList(Block(width, heads, causal=False, gelu=gelu) for _ in range(depth))
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, classes)
 
     def forward(self, images):
@@ -84,12 +87,12 @@ class Vit(nn.Module):
 class Gpt(nn.Module):
     """Tokens + positions, causal pre-norm blocks, norm, a head that shares the token table's weight."""
 
-    def __init__(self, vocab, context, width, heads, depth):
+    def __init__(self, vocab, context, width, heads, depth, gelu):
         super().__init__()
         self.token, self.position = nn.Embedding(vocab, width), nn.Embedding(context, width)
         nn.init.normal_(self.token.weight, std=0.02)
         nn.init.normal_(self.position.weight, std=0.02)
-        self.blocks = nn.ModuleList(Block(width, heads, causal=True) for _ in range(depth))
+        self.blocks = nn.ModuleList(Block(width, heads, causal=True, gelu=gelu) for _ in range(depth))
         self.norm = nn.LayerNorm(width)
 
     def forward(self, tokens):
@@ -107,9 +110,10 @@ def inputs(name, batch):
 
 
 class Trainer:
-    def __init__(self, name, compiled=False, fused=False, batch=None, device="cpu", dtype="f32", pure=False, mode=None):
+    def __init__(self, name, compiled=False, fused=False, batch=None, device="cpu", dtype="f32", pure=False, mode=None,
+                 gelu="erf"):
         torch.manual_seed(1)
-        self.name, case, self.device = name, dict(CASES[name]), device
+        self.name, case, self.device = name, dict(CASES[name], gelu=gelu), device
         case["batch"] = batch or case["batch"]
         # Parameters in f32 and products in bf16, as trainings in PyTorch mostly are; or all in one dtype.
         self.autocast = dtype == "bf16" and not pure
@@ -157,6 +161,13 @@ class Trainer:
                     peak_tensor_bytes=device_bytes(self.device))
 
 
+def be_deterministic():
+    """Of all ops, scaled_dot_product_attention's backward and cuBLAS among them, before any of them has run."""
+    os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"  # PyTorch refuses products without it
+    torch.use_deterministic_algorithms(True)
+    torch.utils.deterministic.fill_uninitialized_memory = False  # that is for finding mistakes, and costs time
+
+
 def main():
     parser = argparse.ArgumentParser(description="Times one training step of a benchmark case in PyTorch.")
     parser.add_argument("case", choices=CASES)
@@ -167,6 +178,8 @@ def main():
     parser.add_argument("--dtype", choices=DTYPES, default="f32")
     parser.add_argument("--pure", action="store_true", help="bf16 throughout, parameters too, in place of autocast")
     parser.add_argument("--fused", action="store_true", help="PyTorch's fused AdamW instead of its default")
+    parser.add_argument("--gelu", choices=["erf", "tanh"], default="erf", help="the exact one, or GPT-2's own")
+    parser.add_argument("--deterministic", action="store_true", help="the same bits in every run; an op that cannot is an error")
     parser.add_argument("--serve", action="store_true", help="work on request, see above")
     parser.add_argument("--steps", type=int, default=10, help="timed steps without --serve")
     options = parser.parse_args()
@@ -174,8 +187,10 @@ def main():
     facts = dict(base_bytes=resident_bytes())
     if options.device != "cpu" and not torch.cuda.is_available():
         parser.exit(3, f"torch_step.py: --device {options.device}: PyTorch {torch.__version__} sees no device\n")
+    if options.deterministic:
+        be_deterministic()
     trainer = Trainer(options.case, options.compile, options.fused, options.batch, options.device, options.dtype, options.pure,
-                      options.mode)
+                      options.mode, options.gelu)
     start = time.monotonic()
     facts["loss"] = trainer.step().item()  # before the first update: about log(classes)
     facts["first_step_at"] = time.monotonic()

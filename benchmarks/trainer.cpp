@@ -18,6 +18,7 @@ std::unique_ptr<nn::Module> build(const Case& c, const TrainerOptions& options) 
                                  .heads = c.heads,
                                  .head_width = c.head_width,
                                  .mlp_width = c.mlp,
+                                 .activation = c.gelu_tanh ? nn::Activation::gelu_tanh : nn::Activation::gelu,
                                  .affine = options.affine,
                                  .stream = options.form,
                                  .storage = options.storage,
@@ -46,7 +47,8 @@ Trainer::Trainer(const Case& c, const TrainerOptions& options)
       model_(build(c, options)),
       optimizer_(
           std::make_unique<optim::AdamW>(model_->parameters(), optim::AdamWOptions{.lr = 1e-3, .weight_decay = 0.1})),
-      step_(*model_, *optimizer_, loss_of, {.limits = {.norm = 1}, .activations = options.activations}) {
+      step_(*model_, *optimizer_, loss_of,
+            {.limits = {.norm = 1}, .activations = options.activations, .captured = options.captured}) {
   // Tables of the size that GPT-2 starts with: with a tied head, standard normal ones would make the softmax one-hot.
   for (const nn::Parameter& p : model_->named_parameters())
     if (p.name == "token.weight" || p.name.starts_with("position") || p.name == "cls")

@@ -40,7 +40,7 @@ endif()
 
 add_library(isonorm ${objects} ${sources})
 add_library(isonorm::isonorm ALIAS isonorm)
-target_link_libraries(isonorm PRIVATE $<BUILD_INTERFACE:isonorm_flags> isonorm_blas OpenMP::OpenMP_CXX ZLIB::ZLIB)
+target_link_libraries(isonorm PRIVATE $<BUILD_INTERFACE:isonorm_flags> isonorm_blas Threads::Threads ZLIB::ZLIB ${CMAKE_DL_LIBS})
 target_compile_features(isonorm PUBLIC cxx_std_20)
 if(PROJECT_IS_TOP_LEVEL)  # as a part of another project, which the tests build too, every file compiles by its own includes
   target_precompile_headers(isonorm PRIVATE <algorithm> <functional> <map> <memory> <optional> <sstream> <string> <variant> <vector>

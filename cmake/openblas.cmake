@@ -1,5 +1,5 @@
 # OpenBLAS as the target isonorm_blas, or ISONORM_BLAS_MISSING with what to do. Debian's CMake file for it has no target. The OpenMP flavour
-# is looked for first: inside our parallel regions the pthread flavour would start threads of its own.
+# is looked for first: the pthread flavour starts threads when it is loaded, which we never use.
 # Used by the build, and by the installed package file of a static library.
 
 find_path(OPENBLAS_INCLUDE cblas.h HINTS /usr/include/x86_64-linux-gnu/openblas-openmp

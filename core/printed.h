@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 
 namespace isonorm {
@@ -19,6 +20,14 @@ template <class... A> std::string printed(const char* format, A... a) {
 inline std::string scientific(double value) {
   if (std::isnan(value)) return "NaN";
   return value == 0 ? "0" : printed("%.1e", value);
+}
+
+// With the fewest digits that read back as the same number: "0.001", "0.12345678901".
+inline std::string shortest(double value) {
+  std::string digits;
+  for (int n = 1; n <= 17; ++n)
+    if (digits = printed("%.*g", n, value); std::strtod(digits.c_str(), nullptr) == value) break;
+  return digits;
 }
 
 // "1 seed", "3 seeds".

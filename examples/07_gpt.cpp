@@ -3,7 +3,7 @@
 
 #include <isonorm/isonorm.h>
 
-#include "examples/argument.h"
+#include "argument.h"
 
 using namespace isonorm;
 
@@ -28,7 +28,7 @@ int main(int argc, char** argv) try {
     opt.step();
     if (step % 50 == 0) std::printf("%5d  loss %.4f\n", step, loss.item());
   }
-  save_safetensors("gpt.safetensors", model.state_dict(), training::describe(model));
+  training::save_model("gpt.safetensors", model);
 
   const Tensor prompt = narrow(text.batch(1, 16, 0).x, 1, 0, 16);
   const Tensor ids =

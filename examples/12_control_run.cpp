@@ -9,7 +9,7 @@
 #include <isonorm/equivalence/lockstep/trainee.h>
 #include <isonorm/isonorm.h>
 
-#include "examples/argument.h"
+#include "argument.h"
 
 using namespace isonorm;
 

@@ -20,7 +20,7 @@ int main() try {
     opt.step();
   }
   // A file that says what model it holds can be converted and checked without this program.
-  save_safetensors("13_convert.safetensors", model.state_dict(), training::describe(model));
+  training::save_model("13_convert.safetensors", model);
   const ModelFile file = load_model_file("13_convert.safetensors");
   const Tensor ids = ModelOptions(file.description).inputs(/*rows=*/4, /*seed=*/1);
 

@@ -3,7 +3,7 @@
 // of the candidates (Hermann et al., "Teaching Machines to Read and Comprehend", 1506.03340, section 3.2). With the
 // four norms.
 //   usage: 15_attentive_reader [steps [none|layer|rms|prms ...]]
-#include "examples/by_norm.h"
+#include "by_norm.h"
 
 using namespace isonorm;
 

@@ -5,7 +5,7 @@
 
 #include <isonorm/isonorm.h>
 
-#include "examples/argument.h"
+#include "argument.h"
 
 using namespace isonorm;
 

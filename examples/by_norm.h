@@ -11,7 +11,7 @@
 
 #include <isonorm/isonorm.h>
 
-#include "examples/argument.h"
+#include "argument.h"
 
 struct ByNorm {
   const char* name;

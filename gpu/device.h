@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/device.h"
 
@@ -51,8 +52,28 @@ void set_memory_limit(int64_t bytes, Device device = {DeviceKind::cuda, 0});
 // Gives what is kept for reuse back to the device.
 void empty_cache(Device device = {DeviceKind::cuda, 0});
 
+// A library of NVIDIA's, which is opened where it is found; without it kernels of this library do its work.
+struct LibraryFacts {
+  std::string name;      // "cuBLASLt"
+  std::string version;   // "13.1.0"; empty where there is none
+  std::string path;      // the file that was opened
+  std::string why_none;  // one line; empty where the library is used
+  int64_t refusals = 0;  // plans that it did not carry out; own kernels did their work
+  std::string refusal;   // why, for the last of them
+};
+// cuBLASLt and cuDNN, opened if they were not yet. Empty in a library without CUDA. Never throws.
+std::vector<LibraryFacts> libraries();
+// "cuBLASLt 13.1.0, /usr/lib/libcublasLt.so.13" or "cuDNN: none, libcudnn.so.9: cannot open ...".
+inline std::string line_of(const LibraryFacts& f) {
+  if (!f.why_none.empty()) return f.name + ": none, " + f.why_none;
+  const std::string line = f.name + ' ' + f.version + ", " + f.path;
+  return f.refusals ? line + "; refused " + std::to_string(f.refusals) + " times, last " + f.refusal : line;
+}
+
 // Whether results have the same bits in every run (they have, unless this is said), or sums may be added in an order of
-// their own where that is faster: the gradients of queries in attention by cuDNN.
+// their own. Of all kernels only cuDNN's attention backward does that: the gradients of queries are then added up in any
+// order, in f32 [batch, heads, queries, size]. The order of every run needs the scores' gradients in memory instead, bf16
+// [batch, heads, queries, keys]: 805 MB a call for GPT-2 124M at 32 x 1024.
 inline void set_deterministic(bool always) { detail::deterministic = always; }
 inline bool deterministic() { return detail::deterministic; }
 

@@ -15,6 +15,7 @@ int device_count() { return 0; }
 std::string why_none() { return "this library was built without it"; }
 std::string device_name(Device) { refuse(); }
 Memory memory(Device) { refuse(); }
+std::vector<LibraryFacts> libraries() { return {}; }
 void set_memory_limit(int64_t, Device) { refuse(); }
 void empty_cache(Device) { refuse(); }
 void synchronize(Device) { refuse(); }

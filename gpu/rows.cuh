@@ -104,6 +104,8 @@ template <class T> struct Target {
   void* rows = nullptr;
   bool narrow = false;
 
+  __device__ __forceinline__ T rounded(acc_t<T> v) const { return narrow ? T(bf16(float(v))) : T(v); }  // as stored
+
   __device__ __forceinline__ explicit operator bool() const { return rows != nullptr; }
 };
 template <class T> Source<T> source_of(const Tensor& t) {

@@ -113,7 +113,7 @@ void softmax(const Tensor& out, const Tensor& x, bool log);
 void softmax_backward(const Tensor& dx, const Tensor& g, const Tensor& y, bool log);
 
 // kernels/attention.cu
-void attention_forward(kernels::AttentionSpec spec, const Tensor& out, const Tensor& lse,
+void attention_forward(kernels::AttentionSpec spec, const Tensor& out, const kernels::AttentionSums& sums,
                        const kernels::AttentionInputs& in);
 void attention_backward(kernels::AttentionSpec spec, const kernels::AttentionGradients& out,
                         const kernels::AttentionSaved& saved);

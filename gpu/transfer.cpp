@@ -105,7 +105,9 @@ void between_devices(const Tensor& dst, const Tensor& src, int64_t bytes) {
 void transfer(const Tensor& dst, const Tensor& src) {
   const int64_t bytes = byte_size(src);
   const bool from_host = src.device() == kCpu, to_host = dst.device() == kCpu;
+  // Before anything is done: the event of a piece that was recorded in a capture can never be asked for again.
   if (from_host) refuse_in_capture("it copies a tensor from the host to the device");
+  if (to_host) refuse_in_capture("it waits for the device, as reading a number of a tensor does");
   record(Recorded::Kind::copy,
          from_host ? "host to device"
          : to_host ? "device to host"

@@ -11,8 +11,9 @@ namespace isonorm::nn {
 Tensor weight_norm(const Tensor& v, const Tensor& gain) {
   check(v.rank() >= 2, "weight_norm: the weight has shape ", v.shape(), ", expected [out, ...]");
   check(gain.shape() == Dims{v.size(0)}, "weight_norm: gain ", gain.shape(), " does not fit weight ", v.shape());
-  const Tensor rows = flatten(v, 1, -1);
-  return reshape(rows * unsqueeze(gain / norm(rows, {1}), 1), v.shape());
+  const DType wide = acc_dtype(v.dtype());
+  const Tensor rows = cast(flatten(v, 1, -1), wide);
+  return cast(reshape(rows * unsqueeze(cast(gain, wide) / norm(rows, {1}), 1), v.shape()), v.dtype());
 }
 
 void initialise_weight_norm(const Tensor& gain, const Tensor& bias, const Tensor& outputs) {

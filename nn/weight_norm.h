@@ -6,8 +6,9 @@
 
 namespace isonorm::nn {
 
-// gain[o] v[o] / |v[o]| for the weights v[o] of each output. v [out, ...] of a floating dtype, gain [out] -> v's shape. Throws where
-// gain does not fit. An output whose weights are all 0 gives NaN.
+// gain[o] v[o] / |v[o]| for the weights v[o] of each output. v [out, ...] of a floating dtype, gain [out] -> v's shape and
+// dtype; bf16 is computed in f32 and rounded once. Throws where gain does not fit. An output whose weights are all 0 gives
+// NaN.
 Tensor weight_norm(const Tensor& v, const Tensor& gain);
 
 // Sets gain and bias [out] of a layer so that each output of this batch has mean 0 and standard deviation 1, given what

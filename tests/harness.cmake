@@ -9,8 +9,6 @@ target_compile_options(isonorm_op_cases PRIVATE $<$<CONFIG:Release>:-O1>)  # row
 
 isonorm_test(ops ops_test.cpp fused_test.cpp coverage_test.cpp)
 target_link_libraries(test_ops PRIVATE isonorm_op_cases)
-# More threads than cores are among the checks: threads that wait must not keep the others from running.
-set_tests_properties(ops PROPERTIES ENVIRONMENT OMP_WAIT_POLICY=passive)
 
 # The same rows and cases on a device.
 isonorm_test(ops_gpu ops_test.cpp fused_test.cpp)

@@ -31,10 +31,11 @@ Set operator+(Set a, const Set& b) {
 std::map<std::string, Set> allowed_includes() {
   std::map<std::string, Set> allowed = {
       {"core", {}},
-      {"gpu", {"core", "gpu/emulated"}},
-      {"gpu/libraries", {"core", "gpu"}},
+      {"gpu", {"core", "gpu/emulated", "gpu/emulated/libraries"}},
+      {"gpu/libraries", {"core", "gpu", "gpu/emulated/libraries"}},
       {"gpu/kernels", {"core", "gpu", "gpu/libraries"}},
       {"gpu/emulated", {"core"}},
+      {"gpu/emulated/libraries", {"core", "gpu/emulated"}},
       {"autograd", {"core"}},
       {"nn", {"core", "autograd"}},
       {"optim", {"core", "autograd"}},

@@ -1,9 +1,10 @@
 // isonorm convert IN OUT: a checkpoint in the coordinates of another form, verified before it is written.
 #include <algorithm>
-#include <cinttypes>
+#include <cmath>
 #include <cstdio>
 
 #include "autograd/ops/pointwise.h"
+#include "core/printed.h"
 #include "equivalence/verify/file_conversion.h"
 #include "equivalence/verify/reference.h"
 #include "tools/interrupt.h"
@@ -171,22 +172,20 @@ class Run {
     const TensorMap reference = load_reference(o_.reference);
     const Scope scope(o_.reference);
     const ReferenceFindings f = check_reference(file_.state, layout, reference);
-    char figures[128];
     if (f.same()) {
-      std::snprintf(figures, sizeof figures,
-                    "%" PRId64 " of %" PRId64 " readers, %" PRId64 " of %" PRId64 " writers agree", f.readers_held,
-                    f.readers, f.writers_held, f.writers);
-      char share[32];
-      std::snprintf(share, sizeof share, "%.2g", f.share);
-      say(text("reference: ", figures, ", at most ", share, " of the bound"), true, true);
-    } else {
-      std::snprintf(figures, sizeof figures, "is off by %.1e of its largest entry, rounding explains %.1e", f.deviation,
-                    f.bound);
-      std::printf("%s\n", printable(text("Not verified: ", o_.out, " was not written: in the reference the output of '",
-                                         f.tensor, "' ", figures))
-                              .c_str());
+      say(text("reference: ", f.readers_held, " of ", f.readers, " readers, ", f.writers_held, " of ", f.writers,
+               " writers agree, at most ", printed("%.2g", f.share), " of the bound",
+               std::isinf(f.power) ? "" : printed("; with another dim, norm or bias at least %.2g of it", f.power)),
+          true, true);
+      return true;
     }
-    return f.same();
+    const std::string why =
+        !f.agrees() ? text("the output of '", f.tensor, "' is off by ", scientific(f.deviation),
+                           " of its largest entry, rounding explains ", scientific(f.bound))
+                    : text("the output of '", f.unseen, "' would agree ", f.reading, ", too (",
+                           printed("%.2g", f.power), " of the bound): these rows do not show what is right");
+    std::printf("%s\n", printable(text("Not verified: ", o_.out, " was not written: in the reference ", why)).c_str());
+    return false;
   }
 
   FileConversion conversion(const Layout& layout) const {

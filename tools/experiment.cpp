@@ -32,7 +32,7 @@ std::string svg_path(const Options& o, const reports::Figure& figure) {
 }
 
 int run(Options o) {
-  if (o.list) return list();
+  if (o.list || o.name.empty()) return list();
   const Experiment& e = find_experiment(o.name);
   check_outputs({{"--report", o.report}, {"--json", o.json}}, {{"--data", o.experiment.data}});
   make_folder(o.svg);
@@ -82,7 +82,7 @@ Verb add_experiment(CLI::App& app) {
     names += text(names.empty() ? "" : ", ", e.name);
     if (e.has(kTakesFull)) full += text(full.empty() ? "" : ", ", e.name);
   }
-  command->add_option("NAME", o->name, text("one of ", names));
+  command->add_option("NAME", o->name, text("one of ", names, "; without it every experiment is listed"));
   command->add_flag("--list", o->list, "print every experiment with its claim and source");
   add_seed(*command, o->experiment.seed, "of weights, inputs and made data");
   command->add_option("--data", o->experiment.data,
@@ -99,7 +99,7 @@ Verb add_experiment(CLI::App& app) {
       "Exit codes: 0 confirmed, 1 refuted, 2 usage, 3 bad input, 4 input/output, 5 undecided, "
       "70 no memory or threads, 130 interrupted.");
   return {command, [o, names] {
-            bool known = o->list;
+            bool known = o->list || o->name.empty();
             for (const Experiment& e : experiments()) {
               if (o->name != e.name) continue;
               known = true;

@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "core/kernels/kernel.h"
 #include "core/system/blas_info.h"
-#include "core/system/idle.h"
+#include "tools/limits.h"
 #include "tools/verb.h"
 
 using namespace isonorm;
@@ -85,8 +85,8 @@ int program(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  libraries_have_started();
   guard_the_end();
-  wait_quietly(argv);
   int code = kInternal;
   try {
     code = program(argc, argv);

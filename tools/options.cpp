@@ -175,6 +175,28 @@ void check_precision(const training::TrainingOptions& o) {
     throw UsageError(text("--stream-precision ", name_of(p.stream), " needs --precision ", name_of(p.stream)));
 }
 
+void add_regularisation(CLI::App& command, training::TrainingOptions& o) {
+  command.add_option("--dropout", o.branch.dropout, "share of a branch's entries that training sets to 0");
+  command.add_option("--stochastic-depth", o.branch.stochastic_depth,
+                     "probability that training leaves a branch out for an example");
+  command.add_option("--layer-scale", o.branch.layer_scale,
+                     "initial value of a learned factor for each entry of a branch");
+  command.add_flag("--decay-matrices-only", o.decay_matrices_only,
+                   "no weight decay on norms, biases and other vectors");
+  command.add_option("--accumulate", o.accumulate, "parts in which a batch is differentiated");
+  command.add_option("--ema", o.ema, "decay of an exponential moving average of the weights");
+}
+
+void check_regularisation(const training::TrainingOptions& o) {
+  for (const auto& [option, value] :
+       {std::pair{"--dropout", o.branch.dropout}, {"--stochastic-depth", o.branch.stochastic_depth}, {"--ema", o.ema}})
+    require(value >= 0 && value < 1, option, value, "a number from 0 to below 1");
+  const double scale = o.branch.layer_scale;
+  require(scale >= 0 && std::isfinite(scale), "--layer-scale", scale, "a number from 0 on");
+  if (o.accumulate < 1 || o.batch % o.accumulate != 0)
+    throw UsageError(text("--accumulate: ", o.accumulate, " does not divide the batch of ", o.batch));
+}
+
 void add_shared_options(CLI::App& command, training::TrainingOptions& o) {
   add_model(command, o.model);
   command.add_option(

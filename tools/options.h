@@ -31,6 +31,11 @@ void add_connection(CLI::App& command, nn::Arrangement& connection);
 void add_precision(CLI::App& command, nn::MixedPrecision& precision);
 void check_precision(const training::TrainingOptions& o);
 
+// Adds --dropout --stochastic-depth --layer-scale --decay-matrices-only --accumulate --ema; check_regularisation() throws
+// UsageError where one is outside of its range, or the parts do not divide the batch.
+void add_regularisation(CLI::App& command, training::TrainingOptions& o);
+void check_regularisation(const training::TrainingOptions& o);
+
 // Adds --model --data --width --depth --heads --patch --context --head-width --mlp --activation --positions --tied
 // --mean-pool --no-bias --affine --eps --optimizer --lr --warmup --weight-decay
 // --clip --steps --batch

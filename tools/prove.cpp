@@ -1,6 +1,5 @@
 // isonorm prove: trains the forms in lockstep with their controls and says whether they are one model.
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 
 #include "core/error.h"
@@ -58,35 +57,6 @@ CertificateOptions certificate_options(const CLI::App& command, const ProveOptio
     c.architectures.push_back(architecture(name));
   }
   return c;
-}
-
-void add_regime_options(CLI::App& command, training::TrainingOptions& o) {
-  command.add_option("--dropout", o.branch.dropout, "share of a branch's entries that training sets to 0");
-  command.add_option("--stochastic-depth", o.branch.stochastic_depth,
-                     "probability that training leaves a branch out for an example");
-  command.add_option("--layer-scale", o.branch.layer_scale,
-                     "initial value of a learned factor for each entry of a branch");
-  command.add_flag("--decay-matrices-only", o.decay_matrices_only,
-                   "no weight decay on norms, biases and other vectors");
-  command.add_option("--accumulate", o.accumulate, "parts in which a batch is differentiated");
-  command.add_option("--ema", o.ema, "decay of an average of the weights, which is compared too");
-  command.add_option("--resume-at", o.resume_at,
-                     "step after which the forms go on with models and optimizers made anew from their states");
-}
-
-void check_regime(const training::TrainingOptions& o) {
-  const auto fraction = [](const char* option, double value) {
-    if (!(value >= 0 && value < 1)) throw UsageError(text(option, ": ", value, " is not a number from 0 to below 1"));
-  };
-  fraction("--dropout", o.branch.dropout);
-  fraction("--stochastic-depth", o.branch.stochastic_depth);
-  fraction("--ema", o.ema);
-  if (!(o.branch.layer_scale >= 0 && std::isfinite(o.branch.layer_scale)))
-    throw UsageError(text("--layer-scale: ", o.branch.layer_scale, " is not a number from 0 on"));
-  if (o.accumulate < 1 || o.batch % o.accumulate != 0)
-    throw UsageError(text("--accumulate: ", o.accumulate, " does not divide the batch of ", o.batch));
-  if (o.resume_at < 0 || o.resume_at >= o.step_count())
-    throw UsageError(text("--resume-at: ", o.resume_at, " is not a step from 1 to below ", o.step_count()));
 }
 
 void check_forms(const std::vector<std::string>& forms) {
@@ -170,7 +140,9 @@ Verb add_prove(CLI::App& app) {
   add_shared_options(*command, o->proof.training);
   add_connection(*command, o->proof.training.connection);
   add_shown_only(*command, "--precision", name_of(nn::Precision::full));
-  add_regime_options(*command, o->proof.training);
+  add_regularisation(*command, o->proof.training);
+  command->add_option("--resume-at", o->proof.training.resume_at,
+                      "step after which the forms go on with models and optimizers made anew from their states");
   command->add_option("--controls", o->proof.controls, "runs of layer_norm moved by one ulp")->capture_default_str();
   add_device_option(*command, "--against",
                     "another device: train layer_norm there, too, and say whether it is the same training",
@@ -193,7 +165,10 @@ Verb add_prove(CLI::App& app) {
             if (o->certificate) return run_certificate(certificate_options(*command, *o), o->output);
             if (!o->architectures.empty()) throw UsageError("--architectures belongs to --certificate");
             check_shared_options(*command, o->proof.training);
-            check_regime(o->proof.training);
+            check_regularisation(o->proof.training);
+            if (const int at = o->proof.training.resume_at; at < 0 || at >= o->proof.training.step_count())
+              throw UsageError(
+                  text("--resume-at: ", at, " is not a step from 1 to below ", o->proof.training.step_count()));
             check_forms(o->proof.forms);
             if (const std::optional<Device> other = o->proof.against) {
               if (*other == o->proof.training.device)

@@ -7,6 +7,7 @@
 #include "tools/interrupt.h"
 #include "tools/proof_text.h"
 #include "tools/training.h"
+#include "tools/training_start.h"
 #include "tools/verb.h"
 #include "training/model_options.h"
 #include "training/records/training_log.h"
@@ -45,12 +46,38 @@ void add_preset(CLI::App& command, TrainOptions& o) {
       ->type_name("SIZE");
 }
 
+// Options that the command line does not give are those of the checkpoint that it goes on from. The others are held
+// against it later (continued()).
+void take_from_checkpoint(CLI::App& command, const TrainOptions& o) {
+  if (o.checkpoint.empty() || command.count("--preset") > 0) return;
+  const Metadata values = checkpoint_values(o.checkpoint);
+  const auto model = values.find("model");
+  if (model == values.end() || (command.count("--model") > 0 && model->second != o.training.model->name)) return;
+  // In the order in which they were added: the width before that of a head, which follows from it.
+  for (CLI::Option* option : command.get_options()) {
+    const std::string name = option->get_single_name();
+    const auto said = values.find(name);
+    if (said == values.end() || option->count() > 0 || name == "data" || name == "init") continue;
+    training::Manifest now;
+    now.options = training::option_list(o.training);
+    const Metadata without = identity(now, "");
+    if (const auto at = without.find(name); at != without.end() && at->second == said->second) continue;
+    try {
+      option->add_result(said->second);
+      option->run_callback();
+    } catch (const CLI::Error&) {
+      check(false, o.checkpoint, ": it was trained with --", name, " '", said->second.substr(0, 80),
+            "', which cannot be");
+    }
+  }
+}
+
 int run(const TrainOptions& o) {
   std::vector<NamedFile> checkpoints = {{"--checkpoint", o.checkpoint}};
   if (!o.checkpoint.empty()) checkpoints.push_back({"--checkpoint's FILE.previous", previous_checkpoint(o.checkpoint)});
   // Each for itself: a process that was killed while it saved leaves the two as one file.
   for (const NamedFile& c : checkpoints)
-    check_output_options(o.output, {{"--data", o.training.data}, {"--init", o.init}}, {c});
+    check_output_options(o.output, {{"--data", o.training.data}, {"--init", o.init}}, {c, {"--ema-file", o.average}});
   if (o.training.threads > 0) set_num_threads(o.training.threads);
   catch_interrupt();
   Training training(o);
@@ -84,6 +111,8 @@ Verb add_train(CLI::App& app) {
   command->add_flag("--captured", o->captured,
                     "with --device cuda: a step is written down as a CUDA graph and done again by one launch");
   add_connection(*command, o->training.connection);
+  add_regularisation(*command, o->training);
+  command->add_option("--ema-file", o->average, "file for the averaged weights of --ema, which test passes take");
   command
       ->add_option("--label-smoothing", o->training.label_smoothing,
                    "share of a target's weight in the training loss that all classes have alike; tests are without")
@@ -91,7 +120,9 @@ Verb add_train(CLI::App& app) {
   command->add_option("--clip-gates", o->training.clip_gates,
                       "largest norm of the gradients of the gates of gpas connections, before --clip; 0: no limit");
   add_precision(*command, o->training.precision);
-  command->add_option("--checkpoint", o->checkpoint, "file to go on from where it exists, and to save to");
+  command->add_option(
+      "--checkpoint", o->checkpoint,
+      "file to go on from where it exists, and to save to; options that are not given are then the file's");
   command->add_flag(
       "--extend", o->extend,
       "go on from --checkpoint with another --steps, --lr, --warmup, --schedule, --weight-decay or --clip");
@@ -114,16 +145,19 @@ Verb add_train(CLI::App& app) {
       "Exit codes: 0 trained, 2 usage, 3 bad input, 4 input/output, 6 numbers are no longer finite, 70 no memory or "
       "threads, 130 interrupted.");
   return {command, [o, command] {
+            take_from_checkpoint(*command, *o);
             check_shared_options(*command, o->training);
             if (command->count("--preset") > 0 && o->training.model != &sized_model())
               throw UsageError(text("--preset belongs to --model ", sized_model().name));
             if (o->extend && o->checkpoint.empty()) throw UsageError("--extend needs --checkpoint");
-            if (const double share = o->training.label_smoothing; !(share >= 0 && share < 1))
-              throw UsageError(text("--label-smoothing: ", share, ", expected a number from 0 up to 1"));
+            if (const double share = o->training.label_smoothing; !(share >= 0 && share <= 1))
+              throw UsageError(text("--label-smoothing: ", share, ", expected a number from 0 to 1"));
             const double gates = o->training.clip_gates;
             if (gates < 0 || !std::isfinite(gates))
               throw UsageError(text("--clip-gates: ", gates, ", expected a finite number of at least 0"));
             check_precision(o->training);
+            check_regularisation(o->training);
+            if (!o->average.empty() && o->training.ema == 0) throw UsageError("--ema-file needs --ema");
             const DType dtype = o->training.dtype;
             if (command->count("--activations") == 0) o->activations = dtype;
             if (o->activations != dtype && (o->activations != DType::bf16 || dtype != DType::f32))

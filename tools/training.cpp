@@ -24,6 +24,27 @@ namespace isonorm::tools {
 
 using namespace equivalence;
 
+namespace {
+
+// What the names of an average's state begin with in the part of a checkpoint that is the optimizer's.
+constexpr std::string_view kAverage = "average.";
+
+// The tensors whose names begin with `prefix`, without it, and the others.
+std::pair<TensorMap, TensorMap> parted(const TensorMap& state, std::string_view prefix) {
+  std::pair<TensorMap, TensorMap> parts;
+  for (const auto& [name, tensor] : state)
+    if (name.starts_with(prefix))
+      parts.first.add(name.substr(prefix.size()), tensor);
+    else
+      parts.second.add(name, tensor);
+  return parts;
+}
+
+// The generator of a step's draws (dropout) follows from its number: a training that goes on draws what it would have.
+void seed_step(uint64_t seed, int64_t step) { default_generator() = {seed, static_cast<uint64_t>(step + 1) << 40}; }
+
+}  // namespace
+
 Training::Training(const TrainOptions& o) : o_(o), source_(o.training), status_(stderr, o.output.quiet) {
   result_.form = o.form;
   result_.options = o.training;
@@ -37,10 +58,16 @@ Training::Training(const TrainOptions& o) : o_(o), source_(o.training), status_(
     throw UsageError(text("--clip-gates: connections ", o.training.connection.name, " have no gates"));
   optimizer_ = build_optimizer(o.training, model_->named_parameters());
   result_.parameters = model_->parameter_count();
-  if (!o.checkpoint.empty() && std::filesystem::exists(o.checkpoint))
-    resume();
+  const bool resumes = !o.checkpoint.empty() && std::filesystem::exists(o.checkpoint);
+  TensorMap averages;
+  if (resumes)
+    averages = resume();
   else
     begin();
+  if (o.training.ema > 0) {
+    average_ = std::make_unique<optim::Ema>(model_->parameters(), optim::EmaOptions{.decay = o.training.ema});
+    if (resumes) average_->load_state_dict(averages);
+  }
   result_.first_step = step_ + 1;
   if (const auto init = identity_.find("init"); init != identity_.end()) result_.manifest.init_sha256 = init->second;
   log_ = std::make_unique<LineLog>(o.output.log);
@@ -72,7 +99,7 @@ void Training::begin() {
   status_.print(text(o_.init, ": beginning with its weights"));
 }
 
-void Training::resume() {
+TensorMap Training::resume() {
   auto [checkpoint, from] = load_newest_checkpoint(o_.checkpoint);
   checkpoint.values = training::with_present_names(std::move(checkpoint.values));
   checkpoint_is_good_ = from == o_.checkpoint;
@@ -83,7 +110,8 @@ void Training::resume() {
   const Scope scope(from);
   training::check_one_arrangement(checkpoint.values);
   model_->load_state_dict(checkpoint.weights);
-  optimizer_->load_state_dict(checkpoint.optimizer);
+  const auto [averages, optimizer] = parted(checkpoint.optimizer, kAverage);
+  optimizer_->load_state_dict(optimizer);
   check_weights(text(from, ": "));
   if (checkpoint_is_good_) saved_step_ = step_;
   if (!checkpoint_is_good_) std::fprintf(stderr, "%s is damaged: taking the one before it\n", o_.checkpoint.c_str());
@@ -93,6 +121,7 @@ void Training::resume() {
     status_.print(text(earlier->second, "; from here on with the rates of a training of ", steps(), " steps",
                        step_ < steps() ? printed(", the next being %.2e", schedule().lr(step_)) : ""));
   }
+  return averages;
 }
 
 // The rate of a step follows from its number and the options alone, whatever the steps before it were trained with.
@@ -106,10 +135,17 @@ optim::Schedule Training::schedule() const {
 bool Training::run() {
   const optim::Schedule rates = schedule();
   training::Step step(*model_, *optimizer_, training::smoothed_cross_entropy(o_.training.label_smoothing),
-                      {.limits = o_.training.limits(), .activations = o_.activations, .captured = o_.captured});
-  training::Loop loop(
-      step, [&](int64_t t) { return source_.batch(t); }, [&](int64_t t) { return rates.lr(t); });
+                      {.limits = o_.training.limits(),
+                       .accumulate = o_.training.accumulate,
+                       .activations = o_.activations,
+                       .captured = o_.captured});
+  const auto batch = [&](int64_t t) {
+    seed_step(o_.training.seed, t);
+    return source_.batch(t);
+  };
+  training::Loop loop(step, batch, [&](int64_t t) { return rates.lr(t); });
   loop.every(1, [&](training::TrainingStep s) {
+    if (average_) average_->update();
     s.seconds = seconds();
     return take(s), true;
   });
@@ -125,6 +161,7 @@ bool Training::run() {
   if (!all) status_.clear();
   save();
   if (!all) return false;
+  save_average();
   const bool whole = evaluate();
   status_.clear();
   result_.seconds = seconds();
@@ -149,10 +186,12 @@ void Training::show(const training::TrainingStep& s) {
                       duration_text((steps() - s.step) / rate), " left", printed("  %.1f steps/s", rate)));
 }
 
-// Tests the model as it is. Returns false where Ctrl-C came: then there is no evaluation.
+// Tests the model as it is, with the averaged weights where there are some. Returns false where Ctrl-C came: then there is no evaluation.
 bool Training::evaluate() {
   nn::Module* models[] = {model_.get()};
+  if (average_) average_->apply();
   const std::optional<training::TestPass> pass = test_pass(source_, models, [](int, int) { return !interrupted(); });
+  if (average_) average_->restore();
   if (!pass) return false;
   if (pass->predictions == 0) return true;
   if (!std::isfinite(pass->scores[0].loss))
@@ -177,10 +216,19 @@ void Training::save() {
   Checkpoint c{model_->state_dict(), optimizer_->state_dict(), identity_};
   c.values.merge(training::describe(*model_));  // so that other verbs know what model it is
   c.values.emplace("step", text(step_));
+  if (average_)
+    for (const auto& [name, tensor] : average_->state_dict()) c.optimizer.add(text(kAverage, name), tensor);
   if (checkpoint_is_good_) keep_previous_checkpoint(o_.checkpoint);
   save_checkpoint(o_.checkpoint, c);
   checkpoint_is_good_ = true;
   saved_step_ = step_;
+}
+
+void Training::save_average() {
+  if (o_.average.empty()) return;
+  average_->apply();
+  training::save_model(o_.average, *model_);
+  average_->restore();
 }
 
 }  // namespace isonorm::tools

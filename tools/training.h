@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "io/checkpoint.h"
+#include "optim/ema.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
 #include "tools/options.h"
@@ -20,6 +21,7 @@ struct TrainOptions {
   std::string form = "rms_norm";
   DType activations = DType::f32;  // in which they wait for the backward: that of the training, or bf16
   std::string checkpoint, init;    // files to go on from and to begin with; empty: none
+  std::string average;             // file for the averaged weights of --ema; empty: none
   bool extend = false;             // the checkpoint may have been trained with other steps and rates
   bool captured = false;           // steps of a GPU are replayed (training/step.h)
   int save_every = 500, evaluate_every = 0;
@@ -33,7 +35,7 @@ class Training {
   // (see continued()). Where there is none yet, it begins with the weights of `init`.
   explicit Training(const TrainOptions& o);
 
-  // Trains up to the last step and tests. Returns false where Ctrl-C ended it; the checkpoint is written either way.
+  // Trains up to the last step and tests, the averaged weights where there are some. Returns false where Ctrl-C ended it; the checkpoint is written either way.
   // Throws Diverged where loss, weights or the optimizer's state are no longer finite; then none is.
   bool run();
 
@@ -42,13 +44,14 @@ class Training {
 
  private:
   void begin();
-  void resume();
+  TensorMap resume();  // the state of the average
   optim::Schedule schedule() const;
   void take(const training::TrainingStep& step);
   void show(const training::TrainingStep& step);
   bool evaluate();
   void check_weights(const std::string& where) const;  // throws Diverged
   void save();
+  void save_average();
   int steps() const { return o_.training.step_count(); }
   double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); }
 
@@ -59,6 +62,7 @@ class Training {
   Metadata identity_;
   std::unique_ptr<nn::Module> model_;
   std::unique_ptr<optim::Optimizer> optimizer_;
+  std::unique_ptr<optim::Ema> average_;  // null without --ema
   StatusLine status_;
   std::unique_ptr<LineLog> log_;
   int step_ = 0, saved_step_ = -1;

@@ -1,7 +1,9 @@
 #include "tools/training_start.h"
 
 #include <algorithm>
+#include <filesystem>
 
+#include "autograd/ops/create.h"
 #include "autograd/ops/pointwise.h"
 #include "equivalence/verify/verify.h"
 #include "io/sha256.h"
@@ -24,7 +26,13 @@ constexpr std::pair<const char*, const char*> kSilent[] = {{"connection", nn::kP
                                                            {"initialisation", name_of(nn::Initialisation::by_layer)},
                                                            {"schedule", name_of(optim::Decay::cosine)},
                                                            {"label-smoothing", "0"},
-                                                           {"clip-gates", "0"}};
+                                                           {"clip-gates", "0"},
+                                                           {"dropout", "0"},
+                                                           {"stochastic-depth", "0"},
+                                                           {"layer-scale", "0"},
+                                                           {"decay-matrices-only", "false"},
+                                                           {"accumulate", "1"},
+                                                           {"ema", "0"}};
 
 // What the checkpoint says of an option. One from before there was a choice kept its activations as they were.
 std::string said(const Metadata& values, const std::string& name) {
@@ -34,9 +42,11 @@ std::string said(const Metadata& values, const std::string& name) {
   return name == "activations" ? text_at(values, "dtype") : "nothing";
 }
 
-// What may differ between the weights of --init and the model: coordinates and the dtypes that it computes in.
-constexpr std::string_view kFreeOfInit[] = {"model.stream",           "model.storage",        "model.precision",
-                                            "model.stream_precision", "model.initialisation", "model.scaled_gains"};
+// What may differ between the weights of --init and the model: coordinates, the dtypes that it computes in, and whether
+// gains are in their readers already.
+constexpr std::string_view kFreeOfInit[] = {
+    "model.stream",         "model.storage",      "model.precision", "model.stream_precision",
+    "model.initialisation", "model.scaled_gains", "model.folded"};
 
 // The options of two models, whatever coordinates their streams are in.
 void check_same_model(const training::ModelOptions& file, const training::ModelOptions& asked) {
@@ -52,6 +62,15 @@ void check_same_model(const training::ModelOptions& file, const training::ModelO
   }
 }
 
+// Gains and biases of `model` that a conversion has put into their readers: ones and zeros take their places.
+void unfold(training::ModelFile& file, const nn::Module& model) {
+  const training::ModelOptions options(file.description);
+  if (!options.transformer().folded) return;
+  const TensorMap there = options.make()->state_dict();
+  for (const auto& [name, tensor] : model.state_dict())
+    if (!there.find(name)) file.state.add(name, name.ends_with("bias") ? zeros_like(tensor) : ones_like(tensor));
+}
+
 }  // namespace
 
 Metadata identity(const training::Manifest& manifest, const std::string& init) {
@@ -64,12 +83,27 @@ Metadata identity(const training::Manifest& manifest, const std::string& init) {
   return m;
 }
 
+Metadata checkpoint_values(const std::string& path) {
+  for (const std::string& name : {path, previous_checkpoint(path)}) {
+    if (!std::filesystem::is_regular_file(name)) continue;
+    try {
+      const SafetensorsFile file(name);
+      Metadata values;
+      for (const auto& [key, value] : file.metadata())
+        if (key.starts_with(kCheckpointValue)) values.emplace(key.substr(kCheckpointValue.size()), value);
+      return training::with_present_names(std::move(values));
+    } catch (const Error&) {  // a damaged file: who reads the weights says what is wrong with it
+    }
+  }
+  return {};
+}
+
 Metadata continued(const Checkpoint& checkpoint, const std::string& path, int64_t step, Metadata asked, bool extend) {
   std::string changed;
   std::vector<std::pair<std::string, std::string>> options(asked.begin(), asked.end());
   // What others follow from (the width of a head) is named first.
-  std::stable_partition(options.begin(), options.end(),
-                        [](const auto& o) { return o.first == "model" || o.first == "width" || o.first == "heads"; });
+  for (const char* name : {"heads", "width", "model"})
+    std::stable_partition(options.begin(), options.end(), [&](const auto& o) { return o.first == name; });
   for (const auto& [name, value] : options) {
     const std::string before = said(checkpoint.values, name);
     if (before == value) continue;
@@ -99,6 +133,7 @@ TensorMap initial_weights(const std::string& path, const nn::Module& model, DTyp
       file.state = std::move(raw.conversion.exact), file.description = std::move(raw.description);
     }
     check_same_model(training::ModelOptions(file.description), training::ModelOptions(training::describe(model)));
+    unfold(file, model);
   }
   TensorMap weights;
   for (const auto& [name, tensor] : file.state)

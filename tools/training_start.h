@@ -12,6 +12,9 @@ namespace isonorm::tools {
 // threads); checksums of the data and, where `init` names a file, of the weights that it began with.
 Metadata identity(const training::Manifest& manifest, const std::string& init);
 
+// What the checkpoint, or the one before where it is damaged, says that it was trained with; empty where neither is there.
+Metadata checkpoint_values(const std::string& path);
+
 // The identity of a training that goes on after `step` steps from this checkpoint, read from `path`. Throws naming an
 // option that differs; with `extend` those of the update (steps, lr, warmup, weight-decay, clip) may, and the entry
 // "earlier" says what they were: "to step 300 with --lr 0.001 --steps 300". Weights that it began with need not be

@@ -81,4 +81,21 @@ ModelFile load_model_file(const std::string& path) {
   return file;
 }
 
+void save_model(const std::string& path, const nn::Module& model, ModelList models) {
+  const bool known = ModelOptions::of(model, models).has_value();
+  save_safetensors(path, model.state_dict(), known ? describe(model, models) : Metadata());
+}
+
+std::unique_ptr<nn::Module> load_model(const std::string& path, ModelList models) {
+  const ModelFile file = load_model_file(path);
+  const Scope scope(path);
+  const ModelOptions options(file.description, models);
+  options.check_size(file.state);
+  std::unique_ptr<nn::Module> model = options.make();
+  if (!file.state.empty()) model->to(file.state.begin()->second.dtype());
+  model->load_state_dict(file.state);
+  model->eval();
+  return model;
+}
+
 }  // namespace isonorm::training

@@ -31,6 +31,13 @@ struct OpenModelFile {
 OpenModelFile open_model_file(const std::string& path);
 ModelFile load_model_file(const std::string& path);
 
+// Saves a module's parameters and buffers as a safetensors file and, where a row of `models` is of its type, describe() of it:
+// verify, convert and train --init then know what it is. Throws as save_safetensors and describe.
+void save_model(const std::string& path, const nn::Module& model, ModelList models = kModels);
+// The model of such a file or of a checkpoint of `isonorm train`, with its weights, in evaluation mode and in the dtype that
+// the file has it in. Throws where the file does not say what model it holds, or its tensors are not that model's.
+std::unique_ptr<nn::Module> load_model(const std::string& path, ModelList models = kModels);
+
 // Metadata or Checkpoint::values of an older file under the names of today: what is "connection" was "residual", and
 // "pre_ln" and "post_ln" were "pre_norm" and "post_norm". A file that uses both names keeps the old one, too.
 Metadata with_present_names(Metadata values);

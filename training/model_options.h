@@ -61,7 +61,7 @@ class ModelOptions {
 
 // Every option of the model as "model.<name>": "model.kind" "gpt", "model.width" "64", "model.stream" "rms_norm",
 // "model.storage" "raw", ... To be saved with its weights:
-//   save_safetensors("gpt.safetensors", model.state_dict(), training::describe(model));
+//   training::save_model("gpt.safetensors", model);
 // Throws where no row is of its type, and where its connections are a program's own.
 Metadata describe(const nn::Module& model, ModelList models = kModels);
 

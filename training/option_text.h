@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "core/printed.h"
 #include "nn/residual/all.h"
 #include "nn/transformer.h"
 
@@ -57,8 +58,7 @@ template <class T> std::string written(const T& value) {
   } else if constexpr (std::is_same_v<T, nn::Arrangement>) {
     return std::string(value.name);
   } else if constexpr (std::is_same_v<T, double>) {
-    char buffer[32];
-    return {buffer, std::to_chars(buffer, buffer + sizeof buffer, value).ptr};  // the shortest text that reads back
+    return shortest(value);
   } else {
     return text(value);
   }

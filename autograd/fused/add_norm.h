@@ -14,9 +14,9 @@ struct AddNorm {
 };
 
 // sum = x + branch, normed = normalize(sum, spec, gain, bias). x and branch [..., width] of one shape and floating
-// dtype, or x of f32 and branch of bf16; gain and bias [width] or undefined. `sum` has x's dtype, `normed` that of `as`,
-// by default x's, as normalize() gives it. Gradients may come through either output or both. Throws as normalize, and
-// where x and branch differ.
+// dtype, or x of f32 and branch of bf16; gain and bias [width] or undefined. `sum` has x's dtype, and what is normalized
+// is the sum as it is stored; `normed` has the dtype `as`, by default x's, as normalize() gives it. Gradients may come
+// through either output or both. Throws as normalize, and where x and branch differ.
 AddNorm add_norm(const Tensor& x, const Tensor& branch, const NormSpec& spec, const Tensor& gain = {},
                  const Tensor& bias = {}, std::optional<DType> as = {});
 

@@ -7,8 +7,10 @@
 #include "autograd/fusion.h"
 #include "autograd/node.h"
 #include "autograd/ops/arrange.h"
+#include "autograd/ops/create.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
+#include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "autograd/ops/softmax.h"
 #include "core/kernels/attention.h"
@@ -17,6 +19,7 @@
 namespace isonorm {
 namespace {
 
+constexpr double kHidden = -std::numeric_limits<double>::infinity();
 constexpr const char *kHeads = "scaled_dot_product_attention", *kPacked = "packed_attention";
 
 double scale_of(const AttentionOptions& o, int64_t size) {
@@ -31,11 +34,18 @@ Tensor heads_inside(const Dims& s, TensorOptions options) {
 // x without graph, copied where the elements of a row are not adjacent.
 Tensor unit_stride(const Tensor& x) { return x.strides()[3] == 1 ? detach(x) : detached::contiguous(x); }
 
-// out: where the result goes, any strides with adjacent elements. Returns the logarithms of the sums. No graph.
-Tensor run_forward(kernels::AttentionSpec spec, const Tensor& out, const kernels::AttentionInputs& in) {
-  Tensor lse = empty({in.q.size(0), in.q.size(1), in.q.size(2)}, {acc_dtype(in.q.dtype()), in.q.device()});
-  if (out.numel() > 0 || lse.numel() > 0) kernels::attention_forward.on(out.device(), spec, out, lse, in);
-  return lse;
+// out: where the result goes, any strides with adjacent elements. Returns what weights are computed from again. No graph.
+kernels::AttentionSums run_forward(kernels::AttentionSpec spec, const Tensor& out, const kernels::AttentionInputs& in) {
+  const auto numbers = [&] {
+    return empty({in.q.size(0), in.q.size(1), in.q.size(2)}, {acc_dtype(in.q.dtype()), in.q.device()});
+  };
+  const kernels::AttentionSums sums{in.q.dtype() == DType::bf16 ? Tensor() : numbers(), numbers()};
+  if (out.numel() > 0 || sums.lse.numel() > 0) kernels::attention_forward.on(out.device(), spec, out, sums, in);
+  return sums;
+}
+
+kernels::AttentionSpec spec_of(const AttentionOptions& o, int64_t size, int64_t queries, int64_t keys) {
+  return {scale_of(o, size), o.causal, o.from_last ? keys - queries : 0};
 }
 
 // The mask of inputs like q as [batch, heads, queries, keys] without a copy; undefined where there is none.
@@ -84,10 +94,12 @@ Tensor reference::scaled_dot_product_attention(const Tensor& q, const Tensor& k,
   if (o.mask.defined()) scores = add(scores, o.mask);
   if (o.causal) {
     Tensor hidden = empty({q.size(2), k.size(2)}, q.options());
-    fill(hidden, -std::numeric_limits<double>::infinity());
-    scores = add(scores, triu(hidden, 1));
+    fill(hidden, kHidden);
+    scores = add(scores, triu(hidden, 1 + (o.from_last ? k.size(2) - q.size(2) : 0)));
   }
-  return matmul(softmax(scores), v);
+  if (k.size(2) == 0) return matmul(softmax(scores), v);
+  const Tensor blind = eq(amax(detach(scores), {-1}, true), kHidden), zero = zeros({}, scores.options());
+  return matmul(where(blind, zero, softmax(where(blind, zero, scores))), v);
 }
 
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o) {
@@ -98,14 +110,14 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
   if (q.dtype() == DType::bf16 && !native_bf16(q.device()))
     return cast(scaled_dot_product_attention(cast(q, DType::f32), cast(k, DType::f32), cast(v, DType::f32), in_f32(o)),
                 DType::bf16);
-  const kernels::AttentionSpec spec{scale_of(o, q.size(3)), o.causal};
+  const kernels::AttentionSpec spec = spec_of(o, q.size(3), q.size(2), k.size(2));
   const kernels::AttentionInputs in{unit_stride(q), unit_stride(k), unit_stride(v), mask};
   Tensor out = heads_inside({q.size(0), q.size(1), q.size(2), v.size(3)}, q.options());
-  const Tensor lse = run_forward(spec, out, in);
+  const kernels::AttentionSums sums = run_forward(spec, out, in);
   if (Node* n = track(kHeads, {&out}, {&q, &k, &v}))
     n->backward = [spec, q = save_activation(in.q), k = save_activation(in.k), v = save_activation(in.v),
-                   mask = save(in.mask), out = save_activation(out), lse = save(lse)](Flow& g) {
-      const kernels::AttentionSaved saved{{q, k, v, mask}, out, lse, unit_stride(g.out())};
+                   mask = save(in.mask), out = save_activation(out), sums](Flow& g) {
+      const kernels::AttentionSaved saved{{q, k, v, mask}, out, sums, unit_stride(g.out())};
       const auto like = [&](const Tensor& t) { return heads_inside(t.shape(), t.options()); };
       const kernels::AttentionGradients d{like(saved.in.q), like(saved.in.k), like(saved.in.v)};
       kernels::attention_backward.on(saved.dout.device(), spec, d, saved);
@@ -150,7 +162,7 @@ Tensor packed_attention(const Tensor& qkv, int64_t heads, const AttentionOptions
   if (use_reference() || (o.mask.defined() && requires_grad(o.mask))) return reference::packed_attention(qkv, heads, o);
   if (qkv.dtype() == DType::bf16 && !native_bf16(qkv.device()))
     return cast(packed_attention(cast(qkv, DType::f32), heads, in_f32(o)), DType::bf16);
-  const kernels::AttentionSpec spec{scale_of(o, width / heads), o.causal};
+  const kernels::AttentionSpec spec = spec_of(o, width / heads, t, t);
   const Tensor packed = detached::contiguous(qkv);
   Tensor out = empty({b, t, width}, qkv.options());
   const auto by_head = [=](const Tensor& x) {
@@ -158,16 +170,15 @@ Tensor packed_attention(const Tensor& qkv, int64_t heads, const AttentionOptions
   };
   kernels::AttentionInputs in = unpack(packed, heads);
   in.mask = mask;
-  const Tensor lse = run_forward(spec, by_head(out), in);
+  const kernels::AttentionSums sums = run_forward(spec, by_head(out), in);
   if (Node* n = track(kPacked, {&out}, {&qkv}))
-    n->backward = [=, packed = save_activation(packed), mask = save(mask), out = save_activation(out),
-                   lse = save(lse)](Flow& g) {
+    n->backward = [=, packed = save_activation(packed), mask = save(mask), out = save_activation(out)](Flow& g) {
       const Tensor qkv = packed, dqkv = empty_like(qkv);
       const kernels::AttentionInputs d = unpack(dqkv, heads);
       kernels::AttentionInputs in = unpack(qkv, heads);
       in.mask = mask;
       kernels::attention_backward.on(qkv.device(), spec, {d.q, d.k, d.v},
-                                     {in, by_head(out), lse, by_head(detached::contiguous(g.out()))});
+                                     {in, by_head(out), sums, by_head(detached::contiguous(g.out()))});
       g.give(0, dqkv);
     };
   return out;

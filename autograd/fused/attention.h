@@ -6,16 +6,17 @@
 namespace isonorm {
 
 struct AttentionOptions {
-  bool causal = false;  // query i sees keys 0 .. i (counted from the first of both where their numbers differ)
-  Tensor mask = {};     // added to the scores; broadcasts to [batch, heads, queries, keys]; -inf hides a key
-  double scale = 0;     // of the scores; 0 stands for 1/sqrt(size)
+  bool causal = false;     // query i sees keys 0 .. i
+  Tensor mask = {};        // added to the scores; broadcasts to [batch, heads, queries, keys]; -inf hides a key
+  double scale = 0;        // of the scores; 0 stands for 1/sqrt(size)
+  bool from_last = false;  // causal is counted from the last of both: query i sees keys 0 .. i + keys - queries
 };
 
 // softmax(scale q k^T + mask) v over the last two dimensions (Vaswani et al., 1706.03762), computed in tiles (Dao et
 // al., 2205.14135). q [batch, heads, queries, size], k [batch, heads, keys, size], v [batch, heads, keys, value size]
 // of one floating dtype (bf16 is computed in f32), views with adjacent elements of a head are read in place -> [batch,
 // heads, queries, value size], laid out in memory as [batch, queries, heads, value size]. A query that sees no key
-// gives NaN, as softmax does. A mask that takes a gradient runs the composition. Throws where shapes or dtypes do not
+// gives 0 and no gradient. A mask that takes a gradient runs the composition. Throws where shapes or dtypes do not
 // fit.
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                     const AttentionOptions& options = {});

@@ -27,10 +27,10 @@ void check_step(const char* op, const Tensor& a, const Tensor& u, const Tensor& 
 // With the entries of a row as neighbours: x itself where they are.
 Tensor rows(const Tensor& x) { return x.strides()[1] == 1 ? x : detached::contiguous(x); }
 
-// Room for what the backward needs, [batch, parts hidden]; undefined where there will be none.
+// Room for what the backward needs, [batch, parts hidden], not rounded; undefined where there will be none.
 Tensor room_for_backward(const Tensor& a, const Tensor& u, const Tensor& state, int64_t parts) {
   if (!takes_gradient(a) && !takes_gradient(u) && !takes_gradient(state)) return {};
-  return empty({state.size(0), parts * state.size(1)}, state.options());
+  return empty({state.size(0), parts * state.size(1)}, {acc_dtype(state.dtype()), state.device()});
 }
 
 }  // namespace

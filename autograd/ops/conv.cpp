@@ -98,7 +98,8 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, Conv2dO
   check_same_device("conv2d", x, weight, bias);
   check(weight.rank() == 4, "conv2d: the weight has shape ", weight.shape(),
         ", expected [out, kernel height, kernel width, in / groups]");
-  WindowShape s = detail::window_shape("conv2d", x, {weight.size(1), weight.size(2)}, o.stride, o.padding);
+  WindowShape s =
+      detail::window_shape("conv2d", x, {weight.size(1), weight.size(2)}, {o.stride, o.padding, o.dilation});
   const int64_t out = weight.size(0);
   check(o.groups > 0 && s.channels % o.groups == 0 && out % o.groups == 0, "conv2d: ", o.groups,
         " groups do not divide ", s.channels, " channels of the input and ", out, " of the output");

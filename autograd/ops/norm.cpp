@@ -50,10 +50,10 @@ NormResult norm_forward(const NormSpec& spec, const Tensor& x, const Tensor& bra
   const auto slot = [&](DType dtype) { return native_bf16(device) ? dtype : computed; };  // in which it gives a result
   const auto in = [&](const Tensor& t) { return read_by_slot(t, device, computed); };
   NormResult r{empty(x.shape(), {slot(as), device}),
-               branch.defined() ? empty(x.shape(), {slot(x.dtype()), device}) : Tensor(),
+               branch.defined() ? empty(x.shape(), {x.dtype(), device}) : Tensor(),
                empty({rows, 2}, {acc_dtype(computed), device})};
   kernels::norm_forward.on(device, spec, {r.y, r.sum, r.stats}, {in(x), in(branch), in(gain), in(bias)});
-  r.y = detached::cast(r.y, as), r.sum = detached::cast(r.sum, x.dtype());
+  r.y = detached::cast(r.y, as);
   return r;
 }
 

@@ -15,8 +15,9 @@ struct NormResult {
 void check_norm(const char* op, const NormSpec& spec, const Tensor& x, const Tensor& gain, const Tensor& bias,
                 DType as);
 
-// Normalizes x, or x + branch where branch is defined (contiguous), which is then also a result, of x's dtype; y is of
-// dtype `as`. No graph. Of bf16 and f32 together everything is computed in f32 and each result rounded once.
+// Normalizes x, or x + branch where branch is defined (contiguous), which is then also a result, of x's dtype, and is
+// normalized as it is stored; y is of dtype `as`. No graph. Of bf16 and f32 together everything is computed in f32 and
+// each result rounded once.
 NormResult norm_forward(const NormSpec& spec, const Tensor& x, const Tensor& branch, const Tensor& gain,
                         const Tensor& bias, DType as);
 

@@ -8,8 +8,10 @@ namespace isonorm {
 namespace {
 
 kernels::WindowShape pool_shape(const char* op, const Tensor& x, Size2 window, const Pool2dOptions& o) {
-  const kernels::WindowShape s = detail::window_shape(op, x, window, o.stride.value_or(window), o.padding);
-  check(2 * s.pad_h <= s.kernel_h && 2 * s.pad_w <= s.kernel_w, op, ": a padding of ", o.padding,
+  kernels::WindowShape s =
+      detail::window_shape(op, x, window, {o.stride.value_or(window), o.padding, o.dilation, o.ceil});
+  s.padding_counts = o.count_padding;
+  check(2 * s.pad_h <= s.reach_h() && 2 * s.pad_w <= s.reach_w(), op, ": a padding of ", o.padding,
         " is above half a window of ", window);
   return s;
 }

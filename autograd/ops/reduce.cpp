@@ -54,7 +54,7 @@ Tensor reduce(const Tensor& x, const Plan& p, kernels::ReduceOp kind, bool keepd
 
 Tensor extremum(const char* name, kernels::ReduceOp kind, const Tensor& x, const std::vector<int>& dims, bool keepdim) {
   const Plan p = plan(x, dims, name);
-  check(p.count > 0, name, ": shape ", x.shape(), " has no elements to choose from");
+  check(p.count > 0 || numel(p.kept, name) == 0, name, ": shape ", x.shape(), " has no elements to choose from");
   Tensor y = reduce(x, p, kind, keepdim);
   if (Node* n = track(name, {&y}, {&x}))
     n->backward = [p, x = save(x), y = save(y)](Flow& g) {
@@ -119,9 +119,8 @@ Tensor norm(const Tensor& x, std::vector<int> dims, bool keepdim) {
 
 Tensor logsumexp(const Tensor& x, std::vector<int> dims, bool keepdim) {
   const Plan p = plan(x, dims, "logsumexp");
-  check(p.count > 0, "logsumexp: shape ", x.shape(), " has no elements to sum");
   const Tensor top = reduce(x, p, kernels::ReduceOp::max, true);
-  // A row of -inf has an infinite maximum; shifting it by 0 instead avoids inf - inf.
+  // A row of -inf, or of nothing, has an infinite maximum; shifting it by 0 instead avoids inf - inf.
   Tensor zero = empty({}, top.options());
   fill(zero, 0);
   const Tensor shift = where(isfinite(top), top, zero);

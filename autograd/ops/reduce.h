@@ -12,7 +12,7 @@ namespace isonorm {
 Tensor sum(const Tensor& x, std::vector<int> dims = {}, bool keepdim = false);
 // sum / number of elements; NaN over nothing.
 Tensor mean(const Tensor& x, std::vector<int> dims = {}, bool keepdim = false);
-// Largest and smallest; the gradient is shared equally among ties. Throw over nothing.
+// Largest and smallest; the gradient is shared equally among ties. Throw over nothing, unless the result is empty, too.
 Tensor amax(const Tensor& x, std::vector<int> dims = {}, bool keepdim = false);
 Tensor amin(const Tensor& x, std::vector<int> dims = {}, bool keepdim = false);
 // Sum of squared deviations from the mean / max(0, n - correction): infinite or NaN where there is no more than
@@ -21,7 +21,7 @@ Tensor amin(const Tensor& x, std::vector<int> dims = {}, bool keepdim = false);
 Tensor var(const Tensor& x, std::vector<int> dims = {}, double correction = 1, bool keepdim = false);
 // Euclidean norm; the gradient at the zero vector is 0.
 Tensor norm(const Tensor& x, std::vector<int> dims = {}, bool keepdim = false);
-// ln of the sum of exponentials, shifted by the maximum so that it does not overflow.
+// ln of the sum of exponentials, shifted by the maximum so that it does not overflow; -inf over nothing.
 Tensor logsumexp(const Tensor& x, std::vector<int> dims = {}, bool keepdim = false);
 // Running sum along one dimension.
 Tensor cumsum(const Tensor& x, int dim);

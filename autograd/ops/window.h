@@ -17,10 +17,17 @@ struct Size2 {
 
 namespace detail {
 
-// Windows of size `kernel` over x [images, height, width, channels]; floor((size + 2 padding - kernel) / stride) + 1 of
-// them in each direction. Throws, in the name of `op`, where the rank is not 4, x has no pixels, a size or stride is below 1 or a padding
-// below 0, the window is larger than the padded image, or the outputs pass int64.
-kernels::WindowShape window_shape(const char* op, const Tensor& x, Size2 kernel, Size2 stride, Size2 padding);
+// How windows pass over images.
+struct Steps {
+  Size2 stride, padding, dilation;
+  bool ceil = false;
+};
+
+// Windows of size `kernel` over x [images, height, width, channels]. With reach = dilation (kernel - 1) + 1 there are
+// floor((size + 2 padding - reach) / stride) + 1 of them in each direction; with `ceil` as many with the quotient rounded
+// up, less one that would begin behind the image. Throws, in the name of `op`, where the rank is not 4, x has no pixels, a
+// size, stride or dilation is below 1 or a padding below 0, no window fits the padded image, or the outputs pass int64.
+kernels::WindowShape window_shape(const char* op, const Tensor& x, Size2 kernel, const Steps& steps);
 
 }  // namespace detail
 }  // namespace isonorm

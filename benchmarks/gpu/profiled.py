@@ -2,7 +2,6 @@
 
 import json
 
-import sections
 from run import last_line
 from sections import group, plain_row
 
@@ -47,11 +46,12 @@ def leg(self):
             self.raw[f"{case} profile"] = answer
     with self.part("trace of a step", 30) as go:
         if go:
-            trace = self.results.json.parent / "trace.json"
+            trace = self.results.folders[0] / "trace.json"
             case = "gpt_smoke" if self.options.tiny else "gpt2"
             code, output = self.run("trace", [self.program("benchmarks", "step"), case, "--precision", "bf16", "--device", self.options.device,
                                               "--steps", "1"], 60, {"ISONORM_PROFILE": str(trace)})
             if code == 0:
+                self.results.write("trace.json", trace.read_text())
                 self.say(f"  {trace} (for ui.perfetto.dev)")
             else:
                 self.failed("trace", last_line(output))

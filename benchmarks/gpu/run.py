@@ -3,80 +3,58 @@
 import contextlib
 import datetime
 import json
+import math
 import os
 import shutil
 import subprocess
 import time
 
-import page
 import sides
 import table
+from results import machine
 from sides import Failure, Side
 
-FAILED, NO_DEVICE, NOT_BUILT = 1, 3, 4  # exit codes
+FAILED, NO_DEVICE, NOT_BUILT, GO_ON = 1, 3, 4, 5  # exit codes
 LEAST = 5  # seconds that must be left for anything to be begun
+PART = 180  # seconds that a part may take
+TRIES = 2  # of a part that ends the call with it
 
 
 class NoDevice(Exception):
     """Why there is none, as one line."""
 
 
-class NotBuilt(Exception):
+class NotBuilt(Failure):
     """What is missing, as one line."""
 
 
-class Results:
-    """One JSON file and one page of all legs, written anew after every group of figures."""
-
-    def __init__(self, folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        self.json, self.html = folder / "gpu.json", folder / "gpu.html"
-        with contextlib.suppress(OSError, ValueError):
-            self.all = json.loads(self.json.read_text())
-            return
-        self.all = {"environment": {}, "legs": {}}
-
-    def save(self):
-        for path, text in ((self.json, json.dumps(self.all, indent=1) + "\n"), (self.html, page.page(self.shown()))):
-            partial = path.with_suffix(".partial")
-            partial.write_text(text)
-            partial.rename(path)
-
-    def shown(self):
-        """All legs as page.py and table.py take them."""
-        where = self.all["environment"]
-        legs = self.all["legs"]
-        warnings = [f"{name}: {what}" for name, leg in legs.items() for what in leg["failures"] + leg["left_out"]]
-        if any(leg["tiny"] for leg in legs.values()):
-            warnings.insert(0, "some figures were taken with --tiny, for trying the script: they say nothing about speed")
-        if any("emulated" in leg["device"] for leg in legs.values()):
-            warnings.insert(0, "the device was emulated on the CPU: times of it say nothing")
-        lead = (f"Measured on {where.get('device', 'no device')}. The programs of a comparison take turns, round by round; "
-                "a figure is the median of all, a ratio the median of the ratios of the rounds.")
-        return dict(title="isonorm on a GPU", lead=lead, environment=where | {"threads": "", "BLAS": "-"}, warnings=warnings,
-                    groups=[group for leg in legs.values() for group in leg["groups"]], raw={})
-
-
 class Leg:
-    def __init__(self, name, options, results):
-        self.name, self.options, self.results = name, options, results
-        self.begun = time.monotonic()
-        self.failures, self.left_out, self.groups, self.raw = [], [], [], {}
-        self.device_name = ""
+    """What a leg did and found. Its parts are noted when they begin and when they are done, so that `go_on` takes it up where a
+    call before was cut short: what is done stands, what was begun twice and never ended is a failure."""
+
+    def __init__(self, name, options, results, minutes, go_on=False):
+        self.name, self.options, self.results, self.go_on = name, options, results, go_on
+        self.begun, self.ends = time.monotonic(), time.monotonic() + 60 * minutes
+        self.part_ends = math.inf
+        earlier = results.all["legs"].get(name, {})
         # Groups of a run before, of other parts of this leg; all of them anew where nothing is chosen.
-        self.earlier = results.all["legs"].get(name, {}).get("groups", []) if options.only else []
+        self.groups = earlier.get("groups", []) if go_on or options.only else []
+        earlier = earlier if go_on else {}
+        self.parts, self.raw, self.failures = (earlier.get(k, empty) for k, empty in (("parts", {}), ("raw", {}), ("failures", [])))
+        self.spent, self.left_out, self.complete = earlier.get("seconds", 0), {}, False
+        self.device_name = ""
 
     # --- time ---
 
     def left(self):
-        return self.options.minutes * 60 - (time.monotonic() - self.begun)
+        return min(self.ends, self.part_ends) - time.monotonic()
 
     def enough(self, what, seconds):
         """Whether there is time for it; if not, that is noted."""
-        if self.left() >= max(seconds, LEAST):
+        left = max(0, self.left())
+        if left >= max(seconds, LEAST):
             return True
-        self.left_out.append(f"{what} was left out: {max(0, self.left()):.0f} s were left, it takes up to {seconds:.0f} s")
-        print(f"  {self.left_out[-1]}", flush=True)
+        self.leave_out(what, f"was left out: {left:.0f} s were left, it takes up to {seconds:.0f} s")
         return False
 
     # --- what it says and leaves ---
@@ -84,8 +62,14 @@ class Leg:
     def say(self, line):
         print(f"[{time.monotonic() - self.begun:5.0f} s] {line}", flush=True)
 
+    def leave_out(self, what, why):
+        self.left_out[what] = f"{what} {why}"
+        if not self.go_on:
+            print(f"  {self.left_out[what]}", flush=True)
+
     def failed(self, what, why):
-        self.failures.append(f"{what}: {why}")
+        if f"{what}: {why}" not in self.failures:
+            self.failures.append(f"{what}: {why}")
         self.say(f"FAILED {what}: {why}")
 
     def run_parts(self, parts):
@@ -99,35 +83,36 @@ class Leg:
                 self.save()
 
     def add(self, group):
-        """A group of figures (sections.py), printed and saved at once."""
-        self.groups.append(group)
+        """Rows of a group of figures (sections.py), printed and saved at once; they join those that a group of this title has."""
         for line in (table.shares if group["kind"] == "shares" else table.bars)(group):
             print("  " + line)
+        names = {row["name"] for row in group["rows"]}
+        earlier = self.group(group["title"])
+        if earlier:
+            group["rows"] = [row for row in earlier["rows"] if row["name"] not in names] + group["rows"]
+            group["series"] = list(dict.fromkeys(earlier["series"] + group["series"]))
+            if group["kind"] == "lines":  # which go through all rows
+                group["series"] = [s for s in group["series"] if all(s in row["values"] for row in group["rows"])]
+            self.groups[self.groups.index(earlier)] = group
+        else:
+            self.groups.append(group)
         self.save()
 
+    def group(self, title):
+        return next((group for group in self.groups if group["title"] == title), None)
+
     def save(self):
-        self.results.all["environment"] |= self.environment()
-        titles = {group["title"] for group in self.groups}
-        kept = [group for group in self.earlier if group["title"] not in titles]
         self.results.all["legs"][self.name] = dict(
-            groups=self.groups + kept, failures=self.failures, left_out=self.left_out, raw=self.raw, tiny=self.options.tiny,
-            device=self.device_name, seconds=time.monotonic() - self.begun,
+            groups=self.groups, failures=self.failures, left_out=list(self.left_out.values()), raw=self.raw, parts=self.parts,
+            complete=self.complete, tiny=self.options.tiny, device=self.device_name,
+            seconds=self.spent + time.monotonic() - self.begun,
             date=datetime.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"))
         self.results.save()
 
     def end(self):
+        self.complete = not any(not part["done"] for part in self.parts.values())
         self.save()
-        self.say(f"{self.name}: {len(self.failures)} failed, {len(self.left_out)} left out; {self.results.html}")
-
-    def environment(self):
-        found = {"device": self.device_name} if self.device_name else {}
-        with contextlib.suppress(OSError, subprocess.SubprocessError):
-            query = "--query-gpu=name,driver_version,memory.total,clocks.max.sm,power.limit"
-            said = subprocess.run(["nvidia-smi", query, "--format=csv,noheader"], capture_output=True, text=True, timeout=20)
-            if said.returncode == 0:
-                found["nvidia-smi"] = "; ".join(said.stdout.split("\n")).strip("; ")
-        found["cores"] = str(os.cpu_count())
-        return found
+        self.say(f"{self.name}: {len(self.failures)} failed, {len(self.left_out)} left out; {self.results.folders[0] / 'gpu.html'}")
 
     # --- programs ---
 
@@ -138,54 +123,81 @@ class Leg:
         return path
 
     def run(self, what, command, limit, environment=None):
-        """Runs a program within `limit` seconds and what is left of the leg; returns (exit code, its output), and 124
-        where the time was over."""
-        limit = min(limit, self.left())
+        """Runs a program of ours within `limit` seconds; returns (exit code, its output), and 124 where the time was over.
+        Throws where it was the leg's time that was over."""
+        cut = self.ends - time.monotonic() < limit
         began = time.monotonic()
         try:
             done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                  errors="replace", timeout=limit, env=os.environ | (environment or {}))
+                                  errors="replace", timeout=max(0, min(limit, self.left())), cwd=sides.ROOT,
+                                  env=os.environ | self.options.libraries | (environment or {}))
             code, output = done.returncode, done.stdout
         except subprocess.TimeoutExpired as late:
             said = late.stdout or b""
             code, output = 124, said.decode(errors="replace") if isinstance(said, bytes) else said
         except OSError as error:
             code, output = 127, error.strerror
-        self.raw[what] = dict(command=" ".join(str(c) for c in command), code=code, seconds=time.monotonic() - began,
-                              output=output[-4000:])
+        self.raw[what] = dict(command=" ".join(str(c) for c in command), environment=environment or {}, code=code,
+                              seconds=time.monotonic() - began, output=output[-4000 if code else -400:])
+        if code == 124 and cut:
+            raise Failure("the time was over")
         return code, output
 
     def need_device(self):
         """Raises NoDevice where a step of the smallest model does not run there."""
-        command = [self.program("benchmarks", "step"), "gpt_smoke", "--device", self.options.device, "--steps", "1", "--json"]
-        code, output = self.run("is there a device?", command, 120)
-        if code != 0:
-            raise NoDevice(last_line(output) or f"{command[0]} ended with {code}")
-        facts = json.loads(last_line(output))
-        self.device_name = facts["device"]
+        known = self.results.device
+        if self.options.device not in known:
+            command = [self.program("benchmarks", "step"), "gpt_smoke", "--device", self.options.device, "--steps", "1", "--json"]
+            code, output = self.run("is there a device?", command, 120)
+            if code != 0:
+                raise NoDevice(last_line(output) or f"{command[0]} ended with {code}")
+            known[self.options.device] = json.loads(last_line(output))
+        self.facts = known[self.options.device]
+        self.device_name = self.facts["device"]
+        self.results.all["environment"] |= machine(self.facts)
         self.say(f"{self.name} on {self.device_name}")
 
-    def ours(self, program, *arguments, name="ours"):
+    def emulated(self):
+        return "emulated" in self.device_name
+
+    def ours(self, program, *arguments, name="ours", environment=None):
         command = [self.program("benchmarks", program), *arguments, "--serve", "--device", self.options.device]
-        return Side(name, [str(c) for c in command], len(os.sched_getaffinity(0)), self.left())
+        return Side(name, [str(c) for c in command], len(os.sched_getaffinity(0)), max(0.1, self.left()),
+                    self.options.libraries | (environment or {}))
 
     def torch(self, name, program, *arguments):
         """A side of PyTorch, on the device; on the CPU where ours is emulated."""
-        device = "cpu" if "emulated" in self.device_name else self.options.device
-        command = [self.options.python, sides.ROOT / "benchmarks" / program, *arguments, "--device", device]
-        return Side(name, [str(c) for c in command], len(os.sched_getaffinity(0)), self.left())
+        command = [self.options.python, sides.ROOT / "benchmarks" / program, *arguments, "--device",
+                   "cpu" if self.emulated() else self.options.device]
+        return Side(name, [str(c) for c in command], len(os.sched_getaffinity(0)), max(0.1, self.left()))
 
     @contextlib.contextmanager
-    def part(self, what, seconds):
-        """What may fail, or have no time left, without the rest of the leg:  with leg.part(...) as go: if go: ..."""
-        if not self.enough(what, seconds):
+    def part(self, what, seconds, limit=PART):
+        """What may fail in any way, or have no time left, without the rest of the leg:  with leg.part(...) as go: if go: ...
+        It may take `limit` seconds; one that the end of the leg cut short is left out and no failure."""
+        state = self.parts.setdefault(what, {"begun": 0, "done": False})
+        if not state["done"] and state["begun"] == TRIES:
+            self.failed(what, f"begun {TRIES} times, it did not come to its end")
+            state["done"] = True
+        if state["done"] or not self.enough(what, seconds):
             yield False
             return
         self.say(what)
+        state["begun"] += 1
+        self.save()
+        self.part_ends = time.monotonic() + limit
         try:
             yield True
-        except Failure as why:
-            self.failed(what, why)
+            state["done"] = True
+        except Exception as why:  # also what no one thought of: an hour on a device does not end by it
+            state["done"] = self.ends - time.monotonic() > 1
+            if state["done"]:
+                self.failed(what, why if isinstance(why, Failure) else f"{type(why).__name__}: {why}")
+            else:
+                self.leave_out(what, "was cut short")
+                state["begun"] -= 1
+        self.part_ends = math.inf
+        self.save()
 
 
 def last_line(text):

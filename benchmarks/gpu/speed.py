@@ -1,29 +1,16 @@
 """`scripts/gpu speed`: kernels and training steps beside PyTorch's eager and torch.compile."""
 
-import statistics
 from contextlib import ExitStack
 
 import sections
-from sections import at_least, at_most, group, plain_row, row
-from sides import Failure, Work, alternate, ratio
+from sections import at_least, group, plain_row, row
+from sides import Work, ratio
+from steps import PRODUCTS, choices, forms, large_steps, other_steps, rounds
 
 ELEMENTS = 1 << 25  # of a tensor of the norms: in bf16 64 MiB, more than a device's cache
 WIDTHS = [512, 768, 1024, 2048, 4096, 8192]
 TENSORS = 4  # that add_norm reads and writes, forward and backward, each counted once
 PRODUCT = 8192  # rows and columns of the product that is called the ceiling
-CASES = [("gpt2", 32), ("vit_base", 256)]
-# What a step computes in: our arguments, PyTorch's. mixed: f32 parameters, products in bf16 (autocast there).
-PRECISIONS = {"mixed": (["--precision", "bf16"], ["--dtype", "bf16"]), "bf16": (["--dtype", "bf16"], ["--dtype", "bf16", "--pure"]),
-              "f32": (["--dtype", "f32"], ["--dtype", "f32"]), "f64": (["--dtype", "f64"], ["--dtype", "f64"])}
-
-
-def flops(case, batch):
-    """Of a training step of the model alone: 6 a weight and row, causal attention's half, as llm.c counts."""
-    if case == "gpt2":
-        return batch * 1024 * (6 * (12 * 12 * 768 ** 2 + 50304 * 768) + 6 * 12 * 768 * 1024)
-    if case == "vit_base":
-        return batch * (6 * 197 * 12 * 12 * 768 ** 2 + 6 * 196 * 768 ** 2 + 12 * 12 * 768 * 197 ** 2)
-    raise Failure(f"{case}: its operations are not counted here")
 
 
 def peers(self, stack, program, dtype, compiled=True):
@@ -37,35 +24,28 @@ def peers(self, stack, program, dtype, compiled=True):
     return sides
 
 
-def rounds(self, what, works, seconds, times=1):
-    result = alternate(works, 0 if self.options.tiny else seconds, times)
-    self.raw[what] = result
-    return result
-
-
 def ceilings(self):
-    """What the machine does at best: a copy, a large product. Returns (bytes, operations) per second."""
+    """What the machine does at best: a copy, a large product."""
     size, copied = (64, 1 << 12) if self.options.tiny else (PRODUCT, 1 << 31)
     found = {}
-    with ExitStack() as stack:
+    with self.part("ceilings", 20) as go, ExitStack() as stack:
+        if not go:
+            return
         sides = peers(self, stack, "kernels", "bf16", compiled=False)
         copies = rounds(self, "copy", {n: Work(s, f"memcpy {copied} 1") for n, s in sides.items()}, 4)
         products = rounds(self, "product", {n: Work(s, f"linear {size} {size}", "forward_ms") for n, s in sides.items()}, 6)
-    found["copy"] = {name: 2 * 2 * copied / 1e6 / r["median_ms"] for name, r in copies.items()}  # read and written, bf16
-    found["product"] = {name: 2 * size ** 3 / 1e9 / r["median_ms"] for name, r in products.items()}
-    self.add(group("Ceilings", "GB/s of a copy, TFLOP/s of a product in bf16",
-                   [plain_row(f"copy of {2 * copied / 1e9:.1f} GB", found["copy"], inverse=True),
-                    plain_row(f"product of {size} x {size}, with a bias", found["product"], inverse=True)], list(sides),
-                   ratio="{} / ours", note="Higher is better."))
-    return {"bytes": 1e9 * max(found["copy"].values()), "operations": 1e12 * max(found["product"].values())}
+        found["copy"] = {name: 2 * 2 * copied / 1e6 / r["median_ms"] for name, r in copies.items()}  # read and written, bf16
+        found["product"] = {name: 2 * size ** 3 / 1e9 / r["median_ms"] for name, r in products.items()}
+        self.add(group("Ceilings", "GB/s of a copy, TFLOP/s of a product in bf16",
+                       [plain_row(f"copy of {2 * copied / 1e9:.1f} GB", found["copy"], inverse=True),
+                        plain_row(PRODUCTS, found["product"], inverse=True)], list(sides),
+                       ratio="{} / ours", note="Higher is better."))
 
 
 def norms(self):
     elements = 1 << 10 if self.options.tiny else ELEMENTS
-    widths = [64] if self.options.tiny else WIDTHS
     for direction, aim in (("forward", 0.85), ("backward", 0.80)):
-        rows = []
-        for width in widths:
+        for width in [64] if self.options.tiny else WIDTHS:
             with self.part(f"norms, width {width}, {direction}", 20) as go, ExitStack() as stack:
                 if not go:
                     continue
@@ -76,21 +56,17 @@ def norms(self):
                           for n, s in sides.items()}
                 works["copy"] = Work(sides["ours"], f"memcpy {TENSORS // 2 * count} {width}")
                 results = rounds(self, f"norm {width} {direction}", works, 3)
-                rows.append(plain_row(str(width), {n: ratio(results["copy"], r) for n, r in results.items() if n != "copy"},
-                                      ratios=False))
-        if rows:
-            names = list(rows[0]["values"])
-            self.add(group(f"Residual + norm, {direction}", "its bytes per second / a copy's, higher is better", rows, names,
-                           kind="lines", across="width of a row", marks=[[1, "copy"], [aim, "aim"]],
-                           aims={n: at_least(aim) for n in ("LayerNorm", "RMSNorm")},
-                           note="bf16; gain (and bias) and their gradients included; each of the four tensors of "
-                                f"{2 * elements >> 20} MiB counts once. eager, compile: LayerNorm."))
+                made = plain_row(str(width), {n: ratio(results["copy"], r) for n, r in results.items() if n != "copy"}, ratios=False)
+                self.add(group(f"Residual + norm, {direction}", "its bytes per second / a copy's, higher is better", [made],
+                               list(made["values"]), kind="lines", across="width of a row", marks=[[1, "copy"], [aim, "aim"]],
+                               aims={n: at_least(aim) for n in ("LayerNorm", "RMSNorm")},
+                               note="bf16; gain (and bias) and their gradients included; each of the four tensors of "
+                                    f"{2 * elements >> 20} MiB counts once. eager, compile: LayerNorm."))
 
 
 def single(self):
     sizes = [("cross_entropy", 64, 32), ("adamw", 2, 16), ("gelu", 64, 32), ("softmax", 64, 32)] if self.options.tiny else \
         [("cross_entropy", 8192, 50304), ("adamw", 24, 2048), ("gelu", 32768, 3072), ("softmax", 32768, 1024)]
-    rows = []
     for op, count, width in sizes:
         with self.part(f"{op} [{count}, {width}]", 25) as go, ExitStack() as stack:
             if not go:
@@ -100,115 +76,17 @@ def single(self):
             elements = count * width * (width if op == "adamw" else 1)
             works = {n: Work(s, f"{op} {count} {width}") for n, s in sides.items()}
             works["copy"] = Work(sides["ours"], f"memcpy {elements * sections.PASSES[op] // 2} 1")
-            rows.append(row(f"{op} [{count}, {width}], {dtype}", rounds(self, op, works, 4)))
-    if rows:
-        self.add(group("Single ops", "ms", rows, series_of(rows),
-                       note="Forward and backward; AdamW: a step. Copy: of as many bytes as the op has to read and write."))
+            made = row(f"{op} [{count}, {width}], {dtype}", rounds(self, op, works, 4))
+            self.add(group("Single ops", "ms", [made], list(made["values"]),
+                           note="Forward and backward; AdamW: a step. Copy: of as many bytes as the op has to read and write."))
 
 
-def series_of(rows):
-    return list(dict.fromkeys(name for r in rows for name in r["values"]))
-
-
-def step(self, case, batch, precision, modes, aims, seconds):
-    """One case: ours and each mode of PyTorch in turns, one mode after the other, so that a device has room for both.
-    Returns our milliseconds, and the peak of tensors by side in GB."""
-    values, ratios, peaks = {}, {}, {}
-    of_ours, of_torch = PRECISIONS[precision]
-    with self.ours("step", case, *of_ours, "--batch", str(batch)) as ours:
-        def measure(name, other=None):
-            works = {"ours": Work(ours, "train")} | ({name: Work(other, "train")} if other else {})
-            results = rounds(self, f"{case} {precision} {batch}: {name}", works, seconds, 3)
-            for side, found in results.items():
-                values.setdefault(side, []).append(found["median_ms"])
-                if found.get("peak_tensor_bytes"):
-                    peaks[side] = found["peak_tensor_bytes"] / 1e9
-            if other:
-                ratios[name] = ratio(results["ours"], results[name])
-
-        for name, arguments in (modes if self.options.python else {}).items():
-            self.say(f"  {name}")
-            try:
-                with self.torch(name, "torch_step.py", case, "--serve", "--fused", *of_torch, "--batch", str(batch),
-                                *arguments) as other:
-                    if other.facts["parameters"] != ours.facts["parameters"]:
-                        raise Failure(f"it has {other.facts['parameters']} parameters, ours {ours.facts['parameters']}")
-                    measure(name, other)
-            except Failure as why:  # a mode that does not work here is no reason to leave the others out
-                self.failed(f"{case}, {name}", str(why))
-        if not values:
-            measure("ours alone")
-    values = {name: statistics.median(of) for name, of in values.items()}
-    made = dict(name=f"{case}, batch {batch}, {precision}", values=values, ratios=ratios, aim=None, detail="")
-    self.add(group(f"Training step, {case}, {precision}", "ms", [made], list(values), aims={n: at_most(a) for n, a in aims.items()},
-                   note="Forward, loss, backward, clipping, AdamW; PyTorch's fused AdamW. mixed: f32 parameters, products in bf16 "
-                        "(PyTorch's autocast); bf16: parameters, too."))
-    return values["ours"], peaks
-
-
-MODES = {"eager": [], "compile": ["--compile"]}
-
-
-def large_steps(self):
-    ceiling = self.ceiling
-    for case, batch in ([("gpt_smoke", 2), ("vit_smoke", 2)] if self.options.tiny else CASES):
-        for precision in ("mixed", "bf16"):
-            with self.part(f"{case}, {precision}", 40) as go:
-                if not go:
-                    continue
-                ms, peaks = step(self, case, batch, precision, MODES, {"compile": 1.0}, 8)
-                if ceiling and not self.options.tiny:
-                    rate = flops(case, batch) / (1e-3 * ms)
-                    self.add(group(f"Use of the machine, {case}, {precision}", "model FLOP/s / the product's", [
-                        plain_row(case, {"ours": rate / ceiling["operations"]}, ratios=False, aim=at_least(0.55))], ["ours"]))
-                if peaks:
-                    self.add(group(f"Memory, {case}, {precision}", "GB in tensors at most", [plain_row(case, peaks)], list(peaks),
-                                   aims={"eager": at_most(0.6)}))
-
-
-def other_steps(self):
-    tiny = self.options.tiny
-    for dtype, batch in (("f32", 8), ("f64", 2)):
-        with self.part(f"GPT-2, {dtype}", 40) as go:
-            if go:
-                step(self, "gpt_smoke" if tiny else "gpt2", 2 if tiny else batch, dtype, {"eager": []}, {"eager": 0.9}, 8)
-    with self.part("a tiny step", 40) as go:
-        if go:
-            modes = {"eager": [], "compile": ["--compile"], "reduce-overhead": ["--compile", "--mode", "reduce-overhead"]}
-            step(self, "gpt_smoke" if tiny else "gpt2_short", 1, "mixed", modes, {"reduce-overhead": 1.0}, 6)
-
-
-def forms(self):
-    """What the forms of the stream, and projecting raw weights, cost."""
-    sides_of = {"Pre-LN": ["layer_norm"], "Pre-RMSNorm": ["rms_norm"], "Pre-CRMSNorm": ["crms_norm"],
-                "mapped once": ["rms_norm", "--storage", "mapped"]}
-    rows = []
-    for case, batch in ([("gpt_smoke", 2)] if self.options.tiny else CASES):
-        with self.part(f"{case}: forms", 40) as go, ExitStack() as stack:
-            if not go:
-                continue
-            sides = {n: stack.enter_context(self.ours("step", case, *PRECISIONS["mixed"][0], "--batch", str(batch), "--no-affine",
-                                                      "--form", *form)) for n, form in sides_of.items()}
-            results = rounds(self, f"{case} forms", {n: Work(s, "train") for n, s in sides.items()}, 10, 3)
-            made = row(case, results, base="Pre-LN", inverse=True)
-            cost = ratio(results["Pre-RMSNorm"], results["mapped once"]) - 1
-            made["detail"] = f"projecting raw weights: {100 * cost:+.1f} % (aim: <= 1 %)"
-            rows.append(made)
-    if rows:
-        self.add(group("Forms, training step", "ms", rows, list(sides_of), "{} / Pre-LN",
-                       note="mixed. Pre-RMSNorm projects the weights of Pre-LN in every forward; mapped once: projected ones are stored."))
-
-
-PARTS = {"steps": large_steps, "forms": forms, "norms": norms, "ops": single, "other": other_steps}
+PARTS = {"ceilings": ceilings, "choices": choices, "steps": large_steps, "forms": forms, "norms": norms, "ops": single,
+         "other": other_steps}
 
 
 def leg(self):
     self.need_device()
     if not self.options.python:
-        self.left_out.append("PyTorch: --python names no interpreter that has it; ours alone is measured")
-        self.say(self.left_out[-1])
-    self.ceiling = None
-    with self.part("ceilings", 20) as go:
-        if go:
-            self.ceiling = ceilings(self)
+        self.leave_out("PyTorch:", "--python names no interpreter that has it; ours alone is measured")
     self.run_parts(PARTS)

@@ -3,12 +3,13 @@
 import json
 import math
 import random
-import re
+import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
 import sections
 from run import last_line, tool
+from test_programs import NO_LIBRARIES, first_failure, tests
 
 WORDS = "the stream carries what writers write and readers read of every row in turn".split()
 TOOLKIT = [Path("/usr/local/cuda/bin"), Path("/usr/local/cuda/compute-sanitizer")]
@@ -16,7 +17,7 @@ STEPS = {"f64": 20, "f32": 5}  # of the trainings whose losses are held against 
 # A loss is a mean of some hundred terms of size 5, over which the two sum in different orders; in 20 steps of AdamW a
 # difference of rounding grows at most by this factor of eps (a proof's controls, moved by one ulp, stay below it too).
 GROWTH = {"f64": 1e5, "f32": 1e3}
-EPS = {"f64": 2.0 ** -52, "f32": 2.0 ** -23}
+EPS = {"f64": 2.0 ** -52, "f32": 2.0 ** -23, "bf16": 2.0 ** -8}
 
 
 def corpus(folder, words):
@@ -27,36 +28,31 @@ def corpus(folder, words):
     return path
 
 
-def programs(self):
-    """The test programs of this build: of the device, or of the emulation where the library is that."""
-    cuda = [("ops", "test_ops_cuda"), ("optimizers", "test_optim_cuda"), ("models", "test_device_cuda"), ("CUDA", "test_gpu_cuda")]
-    emulated = [("ops", "test_ops_gpu"), ("optimizers", "test_optim_gpu"), ("models", "test_device")]
-    return emulated if "emulated" in self.device_name else cuda
+def heads(self):
+    """A model with heads of 64, which have kernels of their own; under emulation it would take minutes."""
+    return "gpt_smoke" if self.options.tiny else "gpt_heads"
 
 
-def tests(self):
-    for what, program in programs(self):
-        path = self.options.build / "tests" / program
-        if not path.exists():
-            self.failed(f"tests of {what}", f"{program} is not built")
-            continue
-        with self.part(f"tests of {what}", 10) as go:
-            if not go:
-                continue
-            chosen = ["~[two devices]"] if what == "models" else []
-            if self.options.tiny:
-                chosen = {"ops": ["bad calls*"], "optimizers": ["*norm*"], "models": ["files are one*"]}[what]
-            code, output = self.run(program, [path, *chosen], 240)
-            passed = re.search(r"All tests passed \(([^)]*)\)", output)
-            if code == 0:
-                self.say(f"  {program}: {passed.group(1) if passed else last_line(output)}")
-            else:
-                self.failed(program, "the time was over" if code == 124 else f"exit code {code}: {first_failure(output)}")
+def losses(self, steps, *arguments, environment=None):
+    with self.ours("step", *arguments, environment=environment) as side:
+        return side.go(steps, "train")["losses"]
 
 
-def first_failure(output):
-    lines = output.splitlines()
-    return next((line.strip() for line in lines if "FAILED" in line or "error" in line.lower()), last_line(output))
+def same_losses(self, steps, *arguments, environment=None):
+    """Whether captured steps are the eager ones, bit for bit."""
+    eager, captured = (losses(self, steps, *arguments, *more, environment=environment) for more in ([], ["--captured"]))
+    if eager != captured or len(eager) != steps or not all(map(math.isfinite, eager)):
+        return self.failed(f"captured steps, {' '.join(arguments)}", f"losses are {captured}, of eager steps {eager}")
+    self.say(f"  {steps} losses of captured steps have the bits of eager ones")
+
+
+def captured(self):
+    cases = [(heads(self), "--precision", "bf16"), ("vit_smoke", "--dtype", "f32"), ("gpt_smoke", "--dtype", "f64")]
+    for arguments in cases[:1] if self.options.tiny else cases:
+        for label, environment in [("", {}), (", without libraries", NO_LIBRARIES)][:1 if self.emulated() else 2]:
+            with self.part(f"captured steps of {' '.join(arguments)}{label}", 10) as go:
+                if go:
+                    same_losses(self, 2 if self.options.tiny else 8, *arguments, environment=environment)
 
 
 def proofs(self, text):
@@ -100,8 +96,8 @@ def twice(self, text, folder):
             code, output = self.run(f"{turn} training", command, 120)
             if code != 0:
                 return self.failed(f"{turn} training", last_line(output))
-            losses = [json.loads(line)["loss"] for line in log.read_text().splitlines() if "loss" in json.loads(line)]
-            found.append((losses, weights.read_bytes()))
+            steps = [json.loads(line) for line in log.read_text().splitlines()]
+            found.append(([step["loss"] for step in steps if "loss" in step], weights.read_bytes()))
         if found[0] != found[1]:
             return self.failed("bits of two trainings", "they differ: " + ("losses" if found[0][0] != found[1][0] else "weights"))
         self.say(f"  {len(found[0][0])} losses and {len(found[0][1])} bytes of weights are the same")
@@ -116,10 +112,6 @@ def deviation(found, expected, steps):
 
 def emulation(self):
     """The same step by the kernels under emulation and on the device: losses of a few steps."""
-    program = self.options.build / "benchmarks" / "step_emulated"
-    if not program.exists():
-        return self.failed("emulated against real results", "step_emulated is not built")
-    rows = []
     for case in ("gpt_smoke", "vit_smoke"):
         for dtype, steps in STEPS.items():
             with self.part(f"{case}, {dtype}: emulated against real", 10) as go, ExitStack() as stack:
@@ -132,34 +124,44 @@ def emulation(self):
                 if not worst <= limit:
                     self.failed(f"{case}, {dtype}", f"losses differ by {worst:.1e}, expected at most {limit:.1e}")
                 if math.isfinite(worst):
-                    rows.append(sections.plain_row(f"{case}, {dtype}", {"deviation": worst / EPS[dtype]}, ratios=False,
-                                                   detail=f"{steps} steps", aim=None))
-    if rows:
-        self.add(sections.group("Emulated against real", "largest relative difference of the losses, in eps", rows, ["deviation"],
-                                note="The kernels under emulation and on the device, from the same weights on the same batch."))
+                    row = sections.plain_row(f"{case}, {dtype}", {"deviation": worst / EPS[dtype]}, ratios=False, detail=f"{steps} steps")
+                    self.add(sections.group(
+                        "Emulated against real", "largest relative difference of the losses, in eps", [row], ["deviation"],
+                        note="The kernels under emulation and on the device, from the same weights on the same batch."))
 
 
 def sanitizers(self):
+    """Our own kernels alone: libraries ask CUDA for things that are refused, which the tools report."""
     program = tool("compute-sanitizer", *TOOLKIT)
-    if "emulated" in self.device_name or not program:
-        return self.left_out.append("compute-sanitizer: " + ("the device is emulated" if program else "it is not installed"))
-    for kind in ("memcheck", "racecheck", "synccheck", "initcheck"):
-        for dtype in ("f32", "bf16"):
-            with self.part(f"compute-sanitizer, {kind}, {dtype}", 20) as go:
+    if self.emulated() or not program:
+        return self.leave_out("compute-sanitizer:", "the device is emulated" if self.emulated() else "it is not installed")
+    for precision in (["--precision", "bf16"], ["--dtype", "f32"]):
+        for kind in ("memcheck", "racecheck", "synccheck", "initcheck"):
+            what = f"compute-sanitizer, {kind}, {' '.join(precision)[2:]}"
+            with self.part(what, 20) as go:
                 if not go:
                     continue
-                command = [program, "--tool", kind, "--error-exitcode", "9", self.program("benchmarks", "step"), "gpt_smoke",
-                           "--device", self.options.device, "--dtype", dtype, "--steps", "1"]
-                code, output = self.run(f"{kind} {dtype}", command, 60)
+                command = [program, "--tool", kind, "--error-exitcode", "9", self.program("benchmarks", "step"), heads(self),
+                           "--device", self.options.device, *precision, "--steps", "1"]
+                code, output = self.run(what, command, 90, NO_LIBRARIES)
                 if code == 0:
                     self.say(f"  {next((line for line in output.splitlines() if 'SUMMARY' in line), 'nothing found')}")
                 else:
-                    self.failed(f"{kind}, {dtype}", first_failure(output) if code != 124 else "the time was over")
+                    self.failed(what, first_failure(code, output))
+
+
+def trainings(part):
+    """A part that needs a text and a folder for what it trains."""
+    def with_folder(self):
+        with tempfile.TemporaryDirectory() as folder:
+            part(self, corpus(Path(folder), 100 if self.options.tiny else 2000), Path(folder))
+    return with_folder
+
+
+PARTS = {"tests": tests, "captured": captured, "sanitizers": sanitizers, "bits": trainings(twice),
+         "proofs": trainings(lambda self, text, _: proofs(self, text)), "emulation": emulation}
 
 
 def leg(self):
     self.need_device()
-    folder = self.results.json.parent
-    text = corpus(folder, 100 if self.options.tiny else 2000)
-    self.run_parts({"bits": lambda _: twice(self, text, folder), "proofs": lambda _: proofs(self, text), "emulation": emulation,
-                    "sanitizers": sanitizers, "tests": tests})
+    self.run_parts(PARTS)

@@ -35,7 +35,7 @@ void softmax_tile(const Problem<T>& p, const Place& at, T* scores, T* top, T* to
     best[2] = best[2] > best[3] ? best[2] : best[3];
     best[0] = best[0] > best[2] ? best[0] : best[2];
     store_lanes<T>(top + i, best[0]);
-    // A query that sees nothing yet keeps its sum of 0; at the end that gives NaN, as a softmax of -inf only does.
+    // A query that sees nothing yet keeps its sum of 0.
     const Vec<T> shift = best[0] == lowest ? splat<T>(0) : best[0];
     Vec<T> sum{};
     for (j = 0; j < at.n; ++j) {
@@ -71,12 +71,12 @@ template <class T> struct ForwardScratch {
 
 template <class T>
 void forward_tile(const Problem<T>& p, const ForwardScratch<T>& s, int64_t b, int64_t h, int64_t t,
-                  const Head<const T>& q, const Head<const T>& k, Head<T> out, T* lse, Fetch<T>& fetch) {
+                  const Head<const T>& q, const Head<const T>& k, Head<T> out, T* top, T* log, Fetch<T>& fetch) {
   const int64_t q0 = p.tile.begin(t), rows = p.tile.begin(t + 1) - q0, wide = s.v.width;
   const Panels<T> qt = columns_of(s.qt, q, q0, rows, p.size);
   std::fill_n(s.top, qt.width, -std::numeric_limits<T>::infinity());
   std::fill_n(s.total, qt.width, T(0));
-  if (p.keys == 0) std::fill_n(s.sums, rows * wide, T(0));
+  if (p.visible(q0 + 1) == 0) std::fill_n(s.sums, rows * wide, T(0));
   for (int64_t k0 = 0; k0 < p.visible(q0 + rows);) {
     const Place at = place(p, b, h, q0, rows, k0);
     const int64_t blind = at.q - q0;
@@ -88,18 +88,22 @@ void forward_tile(const Problem<T>& p, const ForwardScratch<T>& s, int64_t b, in
     k0 += at.n;
   }
   for (int64_t r = 0; r < rows; ++r) {
-    const T factor = p.keys == 0 ? T(0) : 1 / s.total[r];
+    const T factor = s.total[r] == 0 ? T(0) : 1 / s.total[r];
     T* to = out.row(q0 + r);
     for_lanes<T>(p.values,
                  [&](int64_t i, auto lanes) { lanes.store(to + i, lanes.load(s.sums + r * wide + i) * factor); });
   }
 #pragma omp simd
-  for (int64_t r = 0; r < rows; ++r) lse[q0 + r] = s.top[r] + math::log(s.total[r]);
+  for (int64_t r = 0; r < rows; ++r) {
+    const bool blind = s.total[r] == 0;
+    top[q0 + r] = blind ? T(0) : s.top[r];
+    log[q0 + r] = blind ? std::numeric_limits<T>::infinity() : math::log(s.total[r]);
+  }
 }
 
 template <class T> struct BackwardScratch {
   Panels<T> k;
-  T *qt, *doutt, *q, *dout, *weights, *dweights, *dq, *dk, *dv, *lse, *along;
+  T *qt, *doutt, *q, *dout, *weights, *dweights, *dq, *dk, *dv, *top, *log, *along;
   BackwardScratch(const Problem<T>& p, T* memory) {
     Scratch<T> s{memory};
     const int64_t line = p.tile.line, values = whole_lanes<T>(p.values);
@@ -113,7 +117,8 @@ template <class T> struct BackwardScratch {
     dq = s.take(p.tile.line * k.width);
     dk = s.take(p.keys * k.width);
     dv = s.take(p.keys * values);
-    lse = s.take(line);
+    top = s.take(line);
+    log = s.take(line);
     along = s.take(line);
   }
 };
@@ -128,14 +133,14 @@ void copy_rows(const Head<T>& to, int64_t begin, int64_t rows, const T* from, in
 
 // From scores and dP [n keys, line] to weights and the gradient of the scores, P (dP - <dP, P>).
 template <class T>
-void softmax_gradient(const Problem<T>& p, const Place& at, T* weights, T* dweights, const T* lse, const T* along,
-                      Fetch<T>& fetch) {
+void softmax_gradient(const Problem<T>& p, const Place& at, T* weights, T* dweights, const T* top, const T* log,
+                      const T* along, Fetch<T>& fetch) {
   for (int64_t i = 0; i < at.rows; i += kLanes<T>) {
-    const Vec<T> shift = load_lanes<T>(lse + i), mean = load_lanes<T>(along + i);
+    const Vec<T> shift = load_lanes<T>(top + i), total = load_lanes<T>(log + i), mean = load_lanes<T>(along + i);
     for (int64_t j = 0; j < at.n; ++j) {
       if (j % 16 == 0) fetch();
       T *w = weights + j * p.tile.line + i, *dw = dweights + j * p.tile.line + i;
-      const Vec<T> e = exp_lanes<T>(load_lanes<T>(w) - shift);
+      const Vec<T> e = exp_lanes<T>((load_lanes<T>(w) - shift) - total);
       store_lanes<T>(w, e);
       store_lanes<T>(dw, e * (load_lanes<T>(dw) - mean));
     }
@@ -148,7 +153,8 @@ void backward_head(const Problem<T>& p, int64_t b, int64_t h, const AttentionSav
                    const Head<T>& dk, const Head<T>& dv, T* memory, Fetch<T>& fetch) {
   const Head<const T> q = head<T>(in.in.q, b, h), k = head<T>(in.in.k, b, h), v = head<T>(in.in.v, b, h);
   const Head<const T> out = head<T>(in.out, b, h), dout = head<T>(in.dout, b, h);
-  const T* lse = in.lse.data<T>() + (b * p.heads + h) * p.queries;
+  const int64_t pair = (b * p.heads + h) * p.queries;
+  const T *top = in.sums.top.data<T>() + pair, *log = in.sums.lse.data<T>() + pair;
   const BackwardScratch<T> s(p, memory);
   const int64_t line = p.tile.line, wide = s.k.width, wide_v = whole_lanes<T>(p.values);
   const T scale = T(p.spec.scale);
@@ -156,16 +162,16 @@ void backward_head(const Problem<T>& p, int64_t b, int64_t h, const AttentionSav
   const int64_t seen = p.visible(p.queries);
   std::fill_n(s.dk + seen * wide, (p.keys - seen) * wide, T(0));
   std::fill_n(s.dv + seen * wide_v, (p.keys - seen) * wide_v, T(0));
-  if (p.keys == 0) std::fill_n(s.dq, p.tile.line * wide, T(0));
   for (int64_t t = 0; t < p.tile.tiles; ++t) {
     const int64_t q0 = p.tile.begin(t), rows = p.tile.begin(t + 1) - q0;
     const Panels<T> qt = columns_of(s.qt, q, q0, rows, p.size), doutt = columns_of(s.doutt, dout, q0, rows, p.values);
     const Panels<T> qs{s.q, rows, wide}, douts{s.dout, rows, wide_v};
     pack(qs, q.row(q0), q.step, p.size);
     pack(douts, dout.row(q0), dout.step, p.values);
-    std::fill_n(s.lse, qt.width, T(0));
-    std::fill_n(s.along, qt.width, T(0));
-    std::copy_n(lse + q0, rows, s.lse);
+    for (T* numbers : {s.top, s.log, s.along}) std::fill_n(numbers, qt.width, T(0));
+    std::copy_n(top + q0, rows, s.top);
+    std::copy_n(log + q0, rows, s.log);
+    if (p.visible(q0 + 1) == 0) std::fill_n(s.dq, rows * wide, T(0));
     for (int64_t r = 0; r < rows; ++r) {  // <dP, P> = <dout, out>
       const T *d = dout.row(q0 + r), *o = out.row(q0 + r);
       s.along[r] = sum_row<T, 1>(p.values, [&](int64_t i, auto lanes, Vec<T>* acc) {
@@ -175,12 +181,12 @@ void backward_head(const Problem<T>& p, int64_t b, int64_t h, const AttentionSav
     for (int64_t k0 = 0; k0 < p.visible(q0 + rows);) {
       const Place at = place(p, b, h, q0, rows, k0);
       const int64_t blind = at.q - q0;
-      const bool first = p.spec.causal ? k0 >= q0 : t == 0;  // that meets these keys
+      const bool first = t == 0 || (p.spec.causal && k0 >= q0 + p.spec.ahead);  // that meets these keys
       T *dq_rows = s.dq + blind * wide, *dk_rows = s.dk + k0 * wide, *dv_rows = s.dv + k0 * wide_v;
       score_tile(p, at, k, columns_behind(qt, blind), s.weights, fetch);
       product(at.n, p.values, at.rows, T(1), rows_of(v, k0), columns_behind(doutt, blind), 0, 0, s.dweights, line, {},
               fetch);
-      softmax_gradient(p, at, s.weights, s.dweights, s.lse + blind, s.along + blind, fetch);
+      softmax_gradient(p, at, s.weights, s.dweights, s.top + blind, s.log + blind, s.along + blind, fetch);
       product(at.n, at.rows, p.values, T(1), {s.weights, line, 1}, douts, blind, 0, dv_rows, wide_v,
               {first ? nullptr : dv_rows, wide_v}, fetch);
       product(at.rows, at.n, p.size, scale, {s.dweights, 1, line}, s.k, k0, 0, dq_rows, wide,
@@ -195,15 +201,22 @@ void backward_head(const Problem<T>& p, int64_t b, int64_t h, const AttentionSav
   copy_rows(dv, 0, p.keys, s.dv, wide_v, p.values);
 }
 
-template <class T> void forward(AttentionSpec spec, const Tensor& out, const Tensor& lse, const AttentionInputs& in) {
+// How many heads, each in so many parts, are worth a thread.
+template <class T> int64_t worth_sharing(const Problem<T>& p, int64_t parts) {
+  const int64_t work = p.queries * p.keys * (p.size + p.values) / parts;
+  return std::max<int64_t>(1, kWorthSharing / std::max<int64_t>(1, work));
+}
+
+template <class T>
+void forward(AttentionSpec spec, const Tensor& out, const AttentionSums& sums, const AttentionInputs& in) {
   const Problem<T> p(spec, in);
-  T *po = out.mutable_data<T>(), *pl = lse.mutable_data<T>();
+  T *po = out.mutable_data<T>(), *top = sums.top.mutable_data<T>(), *log = sums.lse.mutable_data<T>();
   const int64_t each = p.scratch(false);
   const Workspace<T> scratch(num_threads() * each);
   // Few heads are cut into parts of their queries, each of which packs keys and values for itself.
   const int64_t pairs = in.q.size(0) * p.heads, tiles = p.tile.tiles;
   const int64_t parts = std::clamp<int64_t>(8 / std::max<int64_t>(1, pairs), 1, tiles);
-  parallel_for(pairs * parts, 1, [&](int64_t begin, int64_t end) {
+  parallel_for(pairs * parts, worth_sharing(p, parts), [&](int64_t begin, int64_t end) {
     const FlushSubnormals flush;
     for (int64_t i = begin; i < end; ++i) {
       const int64_t pair = i / parts, part = i % parts, b = pair / p.heads, h = pair % p.heads;
@@ -215,7 +228,7 @@ template <class T> void forward(AttentionSpec spec, const Tensor& out, const Ten
       for (const Tensor* x : {&in.v, &in.q, &in.k}) fetch.add(*x, pair + 1);
       pack(s.v, v.p, v.step, p.values);
       for (int64_t t = tiles * part / parts; t < tiles * (part + 1) / parts; ++t)
-        forward_tile(p, s, b, h, t, q, k, o, pl + pair * p.queries, fetch);
+        forward_tile(p, s, b, h, t, q, k, o, top + pair * p.queries, log + pair * p.queries, fetch);
     }
   });
 }
@@ -225,7 +238,7 @@ template <class T> void backward(AttentionSpec spec, const AttentionGradients& o
   T *dq = out.dq.mutable_data<T>(), *dk = out.dk.mutable_data<T>(), *dv = out.dv.mutable_data<T>();
   const int64_t each = p.scratch(true);
   const Workspace<T> scratch(num_threads() * each);
-  parallel_for(in.in.q.size(0) * p.heads, 1, [&](int64_t begin, int64_t end) {
+  parallel_for(in.in.q.size(0) * p.heads, worth_sharing(p, 1), [&](int64_t begin, int64_t end) {
     const FlushSubnormals flush;
     for (int64_t i = begin; i < end; ++i) {
       const int64_t b = i / p.heads, h = i % p.heads;
@@ -241,15 +254,15 @@ template <class T> void backward(AttentionSpec spec, const AttentionGradients& o
 }  // namespace
 
 template <Isa I>
-void attention_forward(AttentionSpec spec, const Tensor& out, const Tensor& lse, const AttentionInputs& in) {
-  in.q.dtype() == DType::f64 ? forward<double>(spec, out, lse, in) : forward<float>(spec, out, lse, in);
+void attention_forward(AttentionSpec spec, const Tensor& out, const AttentionSums& sums, const AttentionInputs& in) {
+  in.q.dtype() == DType::f64 ? forward<double>(spec, out, sums, in) : forward<float>(spec, out, sums, in);
 }
 
 template <Isa I> void attention_backward(AttentionSpec spec, const AttentionGradients& out, const AttentionSaved& in) {
   in.dout.dtype() == DType::f64 ? backward<double>(spec, out, in) : backward<float>(spec, out, in);
 }
 
-template void attention_forward<kTarget>(AttentionSpec, const Tensor&, const Tensor&, const AttentionInputs&);
+template void attention_forward<kTarget>(AttentionSpec, const Tensor&, const AttentionSums&, const AttentionInputs&);
 template void attention_backward<kTarget>(AttentionSpec, const AttentionGradients&, const AttentionSaved&);
 
 }  // namespace isonorm::kernels::cpu

@@ -97,11 +97,11 @@ template <class T> struct Problem {
     const auto whole = [](int64_t n) { return round_up(n, 16); };
     const int64_t wide = whole(size), wide_v = whole(values);
     if (!backward) return keys * wide_v + tile.line * (wide + tile.keys + wide_v + 2);
-    return keys * (2 * wide + wide_v) + tile.line * (3 * wide + 2 * wide_v + 2 * tile.keys + 2);
+    return keys * (2 * wide + wide_v) + tile.line * (3 * wide + 2 * wide_v + 2 * tile.keys + 3);
   }
 
   // Keys that the queries [.., end) see.
-  int64_t visible(int64_t end) const { return spec.causal ? std::min(keys, end) : keys; }
+  int64_t visible(int64_t end) const { return spec.visible(end, keys); }
 };
 
 // Hands out the parts of a thread's scratch memory.
@@ -122,9 +122,10 @@ struct Place {
 // and lacks the registers of queries that see none of them.
 template <class T> Place place(const Problem<T>& p, int64_t b, int64_t h, int64_t q, int64_t rows, int64_t k) {
   const int64_t unit = p.tile.line > kPanel<T> ? kPanel<T> : kLanes<T>;
-  const int64_t left = p.visible(q + rows) - k;
-  if (!p.spec.causal || k < q) return {b, h, q, rows, k, std::min({p.tile.keys, left, p.spec.causal ? q - k : left})};
-  const int64_t blind = (k - q) / unit * unit;
+  const int64_t left = p.visible(q + rows) - k, diagonal = q + p.spec.ahead;  // the last key that query q sees
+  if (!p.spec.causal || k < diagonal)
+    return {b, h, q, rows, k, std::min({p.tile.keys, left, p.spec.causal ? diagonal - k : left})};
+  const int64_t blind = (k - diagonal) / unit * unit;
   return {b, h, q + blind, rows - blind, k, std::min(AttentionTile::unit, left)};
 }
 
@@ -150,7 +151,7 @@ void score_tile(const Problem<T>& p, const Place& at, const Head<const T>& k, co
   if (!p.spec.causal) return;
   constexpr T hidden = -std::numeric_limits<T>::infinity();
   for (int64_t j = 0; j < at.n; ++j)  // from the queries before it
-    std::fill_n(scores + j * line, std::clamp<int64_t>(at.k + j - at.q, 0, at.rows), hidden);
+    std::fill_n(scores + j * line, std::clamp<int64_t>(at.k + j - at.q - p.spec.ahead, 0, at.rows), hidden);
 }
 
 // A tile's queries [rows, size] as columns.

@@ -24,10 +24,10 @@ template <Isa I> void im2col(const WindowShape& s, int64_t first, const Tensor& 
         std::fill(to, to + w.w0 * own, T(0));
         std::fill(to + w.w1 * own, to + line, T(0));
         const T* from = in + w.pixel(s, i, w.w0) * s.channels + group * own;
-        if (s.groups == 1)
+        if (s.groups == 1 && s.dilation_w == 1)
           std::copy_n(from, (w.w1 - w.w0) * own, to + w.w0 * own);
         else
-          for (int64_t j = w.w0; j < w.w1; ++j, from += s.channels) std::copy_n(from, own, to + j * own);
+          for (int64_t j = w.w0; j < w.w1; ++j, from += s.dilation_w * s.channels) std::copy_n(from, own, to + j * own);
       }
     };
     parallel_for(rows, rows_of_work(depth * s.groups), [&](int64_t begin, int64_t end) {
@@ -48,7 +48,7 @@ template <Isa I> void col2im(const WindowShape& s, int64_t first, const Tensor& 
       const Window w(s, row);
       return w.image * s.height + std::clamp<int64_t>(w.y + below, 0, s.height);
     };
-    const int64_t begin = line_of(first, 0) * s.width, end = line_of(first + rows - 1, s.kernel_h) * s.width;
+    const int64_t begin = line_of(first, 0) * s.width, end = line_of(first + rows - 1, s.reach_h()) * s.width;
     parallel_for(end - begin, rows_of_work(depth * s.groups), [=](int64_t from, int64_t to) {
       for (int64_t p = begin + from; p < begin + to; ++p)
         for_windows_of(s, p, [&](int64_t row, int64_t place) {

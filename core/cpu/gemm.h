@@ -127,6 +127,7 @@ template <class T> void gemm_tile(const Gemm<T>& g, const Tile& t) {
 // The product in tiles, one or a few per thread: the longer side is cut, so that threads pack little twice. Every tile
 // packs all of b where rows are cut: only many rows pay for more tiles than threads.
 template <class T> void gemm(const Gemm<T>& g) {
+  if (g.m * g.n * g.k <= kWorthSharing) return gemm_tile(g, {0, g.m, 0, g.n});
   const bool by_rows = g.m >= g.n;
   const bool shared = num_threads() > 1 && g.a.column == 1;
   const int64_t share = ceil_div(g.m, num_threads()), few = shared ? share / kFewRows : 1;
@@ -186,8 +187,8 @@ template <class T> class Packed {
   int64_t size() const { return k_ * width_; }
 
   void fill(Strided<T> b) const {
-    const int64_t panels = ceil_div(n_, kPanel<T>);
-    parallel_for(panels * ceil_div(k_, depth_), 1, [&](int64_t begin, int64_t end) {
+    const int64_t panels = ceil_div(n_, kPanel<T>), few = std::max<int64_t>(1, 16384 / (depth_ * kPanel<T>));
+    parallel_for(panels * ceil_div(k_, depth_), few, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t p = i / panels * depth_, j = i % panels * kPanel<T>, columns = std::min(kPanel<T>, n_ - j);
         Panels<T> to = block(p, j);
@@ -203,12 +204,15 @@ template <class T> class Packed {
   std::optional<Workspace<T>> own_;  // unless it is kept elsewhere
 };
 
-// Rows that one thread takes through several products together: few enough to stay in cache.
-inline Partition passing_rows(int64_t rows) { return thread_blocks(rows, 22 * kBlockRows); }
+// Rows that one thread takes through several products together: few enough to stay in cache. `each`: multiply-adds of a
+// row.
+inline Partition passing_rows(int64_t rows, int64_t each) {
+  return rows * each <= kWorthSharing ? Partition{rows, rows > 0} : thread_blocks(rows, 22 * kBlockRows);
+}
 
 // c = from + a b for a packed b: some rows meet some columns at a time, all rows the same ones.
 template <class T> void gemm(const Gemm<T>& g, const Packed<T>& b) {
-  const Partition blocks = passing_rows(g.m);
+  const Partition blocks = passing_rows(g.m, g.n * g.k);
   const int64_t columns = Blocking<T>(g.n, g.k, false).columns;
   parallel_for(blocks.count * ceil_div(g.n, columns), 1, [&](int64_t begin, int64_t end) {
     const FlushSubnormals flush;

@@ -1,5 +1,5 @@
 // Matrix products: our own where the product is large, OpenBLAS where it is a few rows or columns. Large ones are
-// shared out by the threads; of a batch of small ones each is computed by one thread.
+// shared out by our threads, those of OpenBLAS too; of a batch of small ones each is computed by one thread.
 #include "core/kernels/matmul.h"
 
 #include <cstdlib>
@@ -10,6 +10,7 @@
 #include "core/cpu/gemm.h"
 #include "core/cpu/strided.h"
 #include "core/cpu/target.h"
+#include "core/system/blas_calls.h"
 
 namespace isonorm::kernels::cpu {
 namespace {
@@ -31,13 +32,31 @@ template <class T> Strided<T> operand(const Tensor& t) {
   return {t.data<T>(), 1, columns == 1 ? std::max(sc, rows) : sc};
 }
 
-template <class T> void by_blas(const Gemm<T>& g) {
+template <class T> void tile_by_blas(const Gemm<T>& g) {
   if (g.from.p && g.from.p != g.c)
     for (int64_t r = 0; r < g.m; ++r) std::copy_n(g.from.p + r * g.from.step, g.n, g.c + r * g.c_step);
+  const BlasCall call;
   const auto transpose = [](const Strided<T>& s) { return s.column == 1 ? CblasNoTrans : CblasTrans; };
   const auto leading = [](const Strided<T>& s) { return static_cast<blasint>(s.column == 1 ? s.row : s.column); };
   blas(transpose(g.a), transpose(g.b), static_cast<blasint>(g.m), static_cast<blasint>(g.n), static_cast<blasint>(g.k),
        g.a.p, leading(g.a), g.b.p, leading(g.b), T(g.from.p ? 1 : 0), g.c, static_cast<blasint>(g.c_step));
+}
+
+// The longer side is cut into a few blocks that depend on the shape alone.
+template <class T> void by_blas(const Gemm<T>& g) {
+  const bool by_rows = g.m >= g.n;
+  const int64_t length = by_rows ? g.m : g.n, each = by_rows ? g.n * g.k : g.m * g.k;
+  const int64_t grain = std::max(ceil_div(length, 8), ceil_div(kWorthSharing, each));
+  parallel_for(even_blocks(length, grain, kLanes<T>), [&](int64_t begin, int64_t end) {
+    const int64_t row = by_rows ? begin : 0, column = by_rows ? 0 : begin;
+    Gemm<T> part = g;
+    (by_rows ? part.m : part.n) = end - begin;
+    part.a.p += row * g.a.row;
+    part.b.p += column * g.b.column;
+    part.c += row * g.c_step + column;
+    part.from = g.from.at(row, column);
+    tile_by_blas(part);
+  });
 }
 
 // ISONORM_GEMM=openblas in the environment: all of them by OpenBLAS, to compare with.
@@ -87,7 +106,7 @@ template <class T> void run(const Tensor& out, const Tensor& a, const Tensor& b,
   };
   // A batch is shared out among the threads where that occupies them; otherwise the threads share each product.
   const bool by_batch = loop.count >= num_threads();
-  const int64_t grain = by_batch ? std::max<int64_t>(1, 32768 / std::max<int64_t>(1, m * n * k)) : loop.count;
+  const int64_t grain = by_batch ? std::max<int64_t>(1, kWorthSharing / std::max<int64_t>(1, m * n * k)) : loop.count;
   for_each_row(loop, even_blocks(loop.count, grain), product);
 }
 
@@ -105,12 +124,16 @@ template <class T> void sum_columns(const T* d, int64_t rows, int64_t m, T* sums
   constexpr int64_t wide = 64;
   if (!add) std::fill_n(sums, m, T(0));
   const int64_t block = depth_block(std::max<int64_t>(1, rows), true);
-  parallel_for(m, wide, [&](int64_t begin, int64_t end) {
-    for (int64_t p = 0; p < rows; p += block) {
-      T partial[wide] = {};
-      for (int64_t r = p; r < std::min(rows, p + block); ++r)
-        for (int64_t i = begin; i < end; ++i) partial[i - begin] += d[r * m + i];
-      for (int64_t i = begin; i < end; ++i) sums[i] += partial[i - begin];
+  const int64_t few = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, rows * wide));
+  parallel_for(ceil_div(m, wide), few, [&](int64_t first, int64_t last) {
+    for (int64_t begin = first * wide; begin < std::min(m, last * wide); begin += wide) {
+      const int64_t end = std::min(m, begin + wide);
+      for (int64_t p = 0; p < rows; p += block) {
+        T partial[wide] = {};
+        for (int64_t r = p; r < std::min(rows, p + block); ++r)
+          for (int64_t i = begin; i < end; ++i) partial[i - begin] += d[r * m + i];
+        for (int64_t i = begin; i < end; ++i) sums[i] += partial[i - begin];
+      }
     }
   });
 }

@@ -49,7 +49,7 @@ void forward(const Tensor& out, const Tensor& hidden, const Tensor& in, const Ml
   bf16* const kept16 = rounded(hidden) ? hidden.mutable_data<bf16>() : nullptr;
   T *y = out.mutable_data<T>(), *kept = hidden.defined() && !kept16 ? hidden.mutable_data<T>() : nullptr;
   const bool nontemporal = kept && passes_caches<T>(hidden, wide);
-  parallel_for(passing_rows(n), [&](int64_t begin, int64_t end) {
+  parallel_for(passing_rows(n, wide * (d + to)), [&](int64_t begin, int64_t end) {
     const FlushSubnormals flush;
     const int64_t rows = end - begin;
     const Workspace<T> memory(rows * (chunk + kPanel<T>));
@@ -86,7 +86,7 @@ void backward(const Tensor& dx_out, const Tensor& dh_out, const Tensor& activate
   T *h = dh_out.mutable_data<T>(), *g = activated.mutable_data<T>();
   T* dx = dx_out.defined() ? dx_out.mutable_data<T>() : nullptr;
   const bool nontemporal = passes_caches<T>(activated, wide);
-  parallel_for(passing_rows(n), [&](int64_t begin, int64_t end) {
+  parallel_for(passing_rows(n, wide * (d + to)), [&](int64_t begin, int64_t end) {
     const FlushSubnormals flush;
     const int64_t rows = end - begin;
     const Workspace<T> memory(rows * (chunk + kPanel<T>));

@@ -49,16 +49,16 @@ template <bool far> struct Ahead {
 // Rows of a few lines are left to the processor, which looks as far ahead by itself.
 constexpr int64_t kFar = 256;
 
-// What one row normalizes: x, or x + branch as it is stored. It is computed anew in each pass over the row, since
-// reading back what was just stored would wait for the stores wherever registers overlap them.
-template <bool add, bool far, class A, class T> struct Source {
+// What one row normalizes: x, or x + branch as it is stored in S (void: there is no branch). It is computed anew in each
+// pass over the row, since reading back what was just stored would wait for the stores wherever registers overlap them.
+template <class S, bool far, class A, class T> struct Source {
   const T *x, *branch;
   Ahead<far> ahead;
   template <class Lanes> ISO_HD Vec<A> load(int64_t i, const Lanes& lanes, int pass, int passes) const {
     ahead(x, i, pass, passes);
-    if constexpr (!add) return lanes.load(x + i);
+    if constexpr (std::is_void_v<S>) return lanes.load(x + i);
     ahead(branch, i, pass, passes);
-    return round_lanes<T>(lanes.load(x + i) + lanes.load(branch + i));
+    return round_lanes<S>(lanes.load(x + i) + lanes.load(branch + i));
   }
 };
 
@@ -94,19 +94,22 @@ template <NormKind K, class A, class From> ISO_HD std::array<A, 2> row_stats(con
   return {shift, 1 / std::sqrt(squares / s.divisor + s.eps)};
 }
 
-template <NormKind K, bool add, bool far, class T>
+template <NormKind K, class S, bool far, class T>
 void forward(const NormSpec& spec, const NormOutputs& out, const NormInputs& in) {
   using A = acc_t<T>;
+  constexpr bool add = !std::is_void_v<S>;
   const Shape<A> s = shape_of<A>(spec, in.x);
   const T *x = in.x.data<T>(), *branch = data_or_null<T>(in.branch);
   const T *gain = data_or_null<T>(in.gain), *bias = data_or_null<T>(in.bias);
-  T *y = out.y.mutable_data<T>(), *sum = mutable_or_null<T>(out.sum);
+  using Sum = std::conditional_t<add, S, T>;
+  T* y = out.y.mutable_data<T>();
+  Sum* sum = mutable_or_null<Sum>(out.sum);
   A* stats = out.stats.mutable_data<A>();
   const int64_t w = s.width;
-  const bool nontemporal = passes_caches<T>(out.y, w) && (!add || passes_caches<T>(out.sum, w));
+  const bool nontemporal = passes_caches<T>(out.y, w) && (!add || passes_caches<Sum>(out.sum, w));
   parallel_for(row_blocks(s), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
-      const Source<add, far, A, T> from{x + r * w, add ? branch + r * w : nullptr, {w}};
+      const Source<S, far, A, T> from{x + r * w, add ? branch + r * w : nullptr, {w}};
       const auto [shift, scale] = row_stats<K>(from, s);
       stats[2 * r] = shift;
       stats[2 * r + 1] = scale;
@@ -263,7 +266,10 @@ template <class F> void visit(const NormSpec& spec, const Tensor& x, const F& f)
 
 template <Isa I> void norm_forward(const NormSpec& spec, const NormOutputs& out, const NormInputs& in) {
   visit(spec, in.x, [&]<class T, NormKind K, bool far>() {
-    visit_bool(in.branch.defined(), [&]<bool add>() { forward<K, add, far, T>(spec, out, in); });
+    if (!in.branch.defined()) return forward<K, void, far, T>(spec, out, in);
+    if constexpr (std::is_same_v<T, float>)
+      if (out.sum.dtype() == DType::bf16) return forward<K, bf16, far, T>(spec, out, in);
+    forward<K, T, far, T>(spec, out, in);
   });
 }
 

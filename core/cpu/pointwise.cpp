@@ -105,7 +105,7 @@ template <class Op, class A> void unary_row(A* y, const A* x, int64_t n, const A
 }
 template <class Op, class A> void unary_backward_row(A* dx, const A* g, const A* s, int64_t n, const A* p) {
 #pragma omp simd
-  for (int64_t k = 0; k < n; ++k) dx[k] = g[k] * ops::derivative<Op>(s[k], p);
+  for (int64_t k = 0; k < n; ++k) dx[k] = ops::gradient<Op>(g[k], s[k], p);
 }
 template <class Op, class A, class B> void binary_row(B* y, const A* a, const A* b, int64_t n) {
 #pragma omp simd

@@ -1,6 +1,8 @@
 // Pooling: loops over neighbouring channels of a window, some of which stay in the first-level cache.
 #include "core/kernels/pool.h"
 
+#include <limits>
+
 #include "core/cpu/target.h"
 #include "core/cpu/window.h"
 #include "core/system/parallel.h"
@@ -43,6 +45,8 @@ void largest(const WindowShape& s, const T* x, int64_t row, int64_t c, int64_t n
         at[k] = wins ? here : at[k];
       }
     }
+  if (!begun)
+    for (int64_t k = 0; k < n; ++k) top[k] = -std::numeric_limits<A>::infinity(), at[k] = 0;
   for (int64_t k = 0; k < n; ++k) y[k] = T(top[k]);
   if (place)
     for (int64_t k = 0; k < n; ++k) place[k] = static_cast<uint8_t>(at[k]);
@@ -97,7 +101,7 @@ template <Isa I> void avg_pool(const WindowShape& s, const Tensor& y, const Tens
     const T* in = x.data<T>();
     T* out = y.mutable_data<T>();
     for_channels(s, s.rows(), s.places(), [=](int64_t row, int64_t c, int64_t n) {
-      summed(n, static_cast<A>(s.places()), out + row * s.channels + c, [&](A* sum) {
+      summed(n, static_cast<A>(counted_places(s, row)), out + row * s.channels + c, [&](A* sum) {
         const Window w(s, row);
         for (int64_t i = w.h0; i < w.h1; ++i)
           for (int64_t j = w.w0; j < w.w1; ++j) {
@@ -116,11 +120,12 @@ template <Isa I> void avg_pool_backward(const WindowShape& s, const Tensor& dx, 
     const T* g = dy.data<T>();
     T* out = dx.mutable_data<T>();
     for_channels(s, s.images * s.height * s.width, 1, [=](int64_t pixel, int64_t c, int64_t n) {
-      summed(n, static_cast<A>(s.places()), out + pixel * s.channels + c, [&](A* sum) {
+      summed(n, A(1), out + pixel * s.channels + c, [&](A* sum) {
         for_windows_of(s, pixel, [&](int64_t row, int64_t) {
+          const A share = 1 / static_cast<A>(counted_places(s, row));
           const T* p = g + row * s.channels + c;
 #pragma omp simd
-          for (int64_t k = 0; k < n; ++k) sum[k] += A(p[k]);
+          for (int64_t k = 0; k < n; ++k) sum[k] += A(p[k]) * share;
         });
       });
     });

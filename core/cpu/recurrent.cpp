@@ -36,7 +36,7 @@ template <class A, class T> void put(T* to, const Entries<A>& from, int64_t n) {
 
 // m entries of an example; pointers are to the first of them, in rows of gates to that of the first gate, the next
 // gate's is n further. kept: null where nobody wants it.
-template <class T> void gru_entries(T* y, T* kept, const T* a, const T* u, const T* h, int64_t n, int64_t m) {
+template <class T> void gru_entries(T* y, acc_t<T>* kept, const T* a, const T* u, const T* h, int64_t n, int64_t m) {
   using A = acc_t<T>;
   alignas(64) Entries<A> r, z, fresh;
   gate_entries(r, a, u, m, kSigmoid);
@@ -55,7 +55,7 @@ template <class T> void gru_entries(T* y, T* kept, const T* a, const T* u, const
 
 // As gru_entries(). gate: y is o.
 template <class T>
-void lstm_entries(T* y, T* cell, T* kept, const T* a, const T* u, const T* c, int64_t n, int64_t m, bool gate) {
+void lstm_entries(T* y, T* cell, acc_t<T>* kept, const T* a, const T* u, const T* c, int64_t n, int64_t m, bool gate) {
   using A = acc_t<T>;
   alignas(64) Entries<A> i, f, g, o;
   gate_entries(i, a, u, m, kSigmoid);
@@ -82,13 +82,14 @@ void lstm_entries(T* y, T* cell, T* kept, const T* a, const T* u, const T* c, in
 }
 
 // All n entries of an example.
-template <class T> void gru_backward_row(T* da, T* du, T* dh, const T* dy, const T* kept, const T* h, int64_t n) {
+template <class T>
+void gru_backward_row(T* da, T* du, T* dh, const T* dy, const acc_t<T>* kept, const T* h, int64_t n) {
 #pragma omp simd
   for (int64_t j = 0; j < n; ++j) formulas::gru_gradients(da + j, du + j, dh + j, dy + j, kept + j, h + j, n);
 }
 
 template <bool kGate, class T>
-void lstm_backward_row(T* dgates, T* dc, const T* dy, const T* dcell, const T* kept, const T* c, int64_t n) {
+void lstm_backward_row(T* dgates, T* dc, const T* dy, const T* dcell, const acc_t<T>* kept, const T* c, int64_t n) {
 #pragma omp simd
   for (int64_t j = 0; j < n; ++j)
     formulas::lstm_gradients<kGate>(dgates + j, dc + j, dy + j, dcell + j, kept + j, c + j, n);
@@ -99,7 +100,8 @@ void lstm_backward_row(T* dgates, T* dc, const T* dy, const T* dcell, const T* k
 template <Isa I> void gru_step(const GruOutputs& out, const GruInputs& in) {
   visit_floating(in.h.dtype(), "gru_step", [&]<class T>() {
     const int64_t n = in.h.size(1), apart = in.a.strides()[0], beside = in.u.strides()[0];
-    T *y = out.y.mutable_data<T>(), *kept = out.kept.defined() ? out.kept.mutable_data<T>() : nullptr;
+    T* y = out.y.mutable_data<T>();
+    acc_t<T>* kept = out.kept.defined() ? out.kept.mutable_data<acc_t<T>>() : nullptr;
     const T *a = in.a.data<T>(), *u = in.u.data<T>(), *h = in.h.data<T>();
     for_examples(in.h, [=](int64_t b) {
       for (int64_t j = 0; j < n; j += kEntries)
@@ -114,7 +116,8 @@ void gru_step_backward(const GruGradients& out, const Tensor& dy, const Tensor& 
   visit_floating(h.dtype(), "gru_step_backward", [&]<class T>() {
     const int64_t n = h.size(1);
     T *da = out.da.mutable_data<T>(), *du = out.du.mutable_data<T>(), *dh = out.dh.mutable_data<T>();
-    const T *g = dy.data<T>(), *gates = kept.data<T>(), *before = h.data<T>();
+    const T *g = dy.data<T>(), *before = h.data<T>();
+    const acc_t<T>* gates = kept.data<acc_t<T>>();
     for_examples(h, [=](int64_t b) {
       gru_backward_row(da + b * 3 * n, du + b * 3 * n, dh + b * n, g + b * n, gates + b * 4 * n, before + b * n, n);
     });
@@ -125,7 +128,7 @@ template <Isa I> void lstm_step(const LstmOutputs& out, const LstmInputs& in, bo
   visit_floating(in.c.dtype(), "lstm_step", [&]<class T>() {
     const int64_t n = in.c.size(1), apart = in.a.strides()[0], beside = in.u.strides()[0];
     T *y = out.y.mutable_data<T>(), *cell = out.cell.mutable_data<T>();
-    T* kept = out.kept.defined() ? out.kept.mutable_data<T>() : nullptr;
+    acc_t<T>* kept = out.kept.defined() ? out.kept.mutable_data<acc_t<T>>() : nullptr;
     const T *a = in.a.data<T>(), *u = in.u.data<T>(), *c = in.c.data<T>();
     const int64_t parts = gate ? 4 : 5;
     for_examples(in.c, [=](int64_t b) {
@@ -140,8 +143,8 @@ template <Isa I> void lstm_step_backward(const LstmGradients& out, const LstmSav
   visit_floating(in.c.dtype(), "lstm_step_backward", [&]<class T>() {
     const int64_t n = in.c.size(1);
     T *dgates = out.dgates.mutable_data<T>(), *dc = out.dc.mutable_data<T>();
-    const T *dy = in.dy.data<T>(), *dcell = in.dcell.data<T>(), *kept = in.kept.data<T>();
-    const T* c = in.c.data<T>();
+    const T *dy = in.dy.data<T>(), *dcell = in.dcell.data<T>(), *c = in.c.data<T>();
+    const acc_t<T>* kept = in.kept.data<acc_t<T>>();
     const int64_t parts = gate ? 4 : 5;
     const auto row = gate ? &lstm_backward_row<true, T> : &lstm_backward_row<false, T>;
     for_examples(in.c, [=](int64_t b) {

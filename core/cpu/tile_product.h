@@ -117,6 +117,9 @@ template <class T> struct From {
   From at(int64_t row, int64_t column) const { return {p ? p + row * step + column : nullptr, step}; }
 };
 
+// Multiply-adds that take some 5 us: fewer are not worth a second thread.
+constexpr int64_t kWorthSharing = 1 << 18;
+
 // What a block of a product does beside its sums. Here: c is on its way into the first-level cache while they are made.
 struct BringResult {
   template <class T> void operator()(const T* c, int64_t c_step, int rows, int n) const {

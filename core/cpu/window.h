@@ -18,28 +18,37 @@ struct Window {
     image = row / (s.out_h * s.out_w);
     y = row / s.out_w % s.out_h * s.stride_h - s.pad_h;
     x = row % s.out_w * s.stride_w - s.pad_w;
-    h0 = std::clamp<int64_t>(-y, 0, s.kernel_h);
-    h1 = std::clamp<int64_t>(s.height - y, h0, s.kernel_h);
-    w0 = std::clamp<int64_t>(-x, 0, s.kernel_w);
-    w1 = std::clamp<int64_t>(s.width - x, w0, s.kernel_w);
+    const kernels::Places h = kernels::places_between(y, s.kernel_h, s.dilation_h, 0, s.height),
+                          w = kernels::places_between(x, s.kernel_w, s.dilation_w, 0, s.width);
+    h0 = h.begin, h1 = h.end, w0 = w.begin, w1 = w.end;
   }
   // Of its place (i, j), inside the image.
   int64_t pixel(const kernels::WindowShape& s, int64_t i, int64_t j) const {
-    return (image * s.height + y + i) * s.width + x + j;
+    return (image * s.height + y + i * s.dilation_h) * s.width + x + j * s.dilation_w;
   }
 };
+
+// How many places of window `row` a mean divides by.
+inline int64_t counted_places(const kernels::WindowShape& s, int64_t row) {
+  const Window w(s, row);
+  return s.counted(w.y, w.x);
+}
 
 // f(row, place) for the windows that pixel number p of the images is in, in the order of its places in them.
 template <class F> void for_windows_of(const kernels::WindowShape& s, int64_t p, const F& f) {
   const int64_t image = p / (s.height * s.width), y = p / s.width % s.height + s.pad_h, x = p % s.width + s.pad_w;
-  // The windows whose place i = y - stride out is in [0, kernel).
-  const auto first = [](int64_t at, int64_t kernel, int64_t stride) {
-    return at < kernel ? 0 : (at - kernel) / stride + 1;
+  // The windows that begin at most `reach` before it, and have a place there.
+  const auto first = [](int64_t at, int64_t reach, int64_t stride) {
+    return at < reach ? 0 : (at - reach) / stride + 1;
   };
   const int64_t y1 = std::min(s.out_h - 1, y / s.stride_h), x1 = std::min(s.out_w - 1, x / s.stride_w);
-  for (int64_t oy = y1; oy >= first(y, s.kernel_h, s.stride_h); --oy)
-    for (int64_t ox = x1; ox >= first(x, s.kernel_w, s.stride_w); --ox)
-      f((image * s.out_h + oy) * s.out_w + ox, (y - oy * s.stride_h) * s.kernel_w + x - ox * s.stride_w);
+  for (int64_t oy = y1; oy >= first(y, s.reach_h(), s.stride_h); --oy) {
+    const int64_t i = kernels::place_at(y - oy * s.stride_h, s.dilation_h);
+    if (i < 0) continue;
+    for (int64_t ox = x1; ox >= first(x, s.reach_w(), s.stride_w); --ox)
+      if (const int64_t j = kernels::place_at(x - ox * s.stride_w, s.dilation_w); j >= 0)
+        f((image * s.out_h + oy) * s.out_w + ox, i * s.kernel_w + j);
+  }
 }
 
 // Rows of `length` elements that make some 10 us of work.

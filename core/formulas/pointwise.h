@@ -12,7 +12,8 @@ namespace isonorm::ops {
 // What the derivative of a unary op reads.
 enum class Saves { nothing, input, output };
 
-// Unary ops: f(x) or f(x, p) or f(x, p, q) with numbers p, q; df(saved, numbers...) is dy/dx.
+// Unary ops: f(x) or f(x, p) or f(x, p, q) with numbers p, q; df(saved, numbers...) is dy/dx. `gate`: where df is 0 no
+// gradient passes, an infinite one neither.
 
 struct Neg {
   static constexpr const char* name = "neg";
@@ -155,6 +156,7 @@ struct Relu {
   static constexpr const char* name = "relu";
   static constexpr const char* formula = "max(x, 0); the derivative at 0 is 0, at NaN 1";
   static constexpr Saves saves = Saves::input;
+  static constexpr bool gate = true;
   static constexpr double lo = -3, hi = 3, kink = 0;
   template <class T> ISO_HD static T f(T x) { return x <= 0 ? T(0) : x; }  // NaN stays NaN
   template <class T> ISO_HD static T df(T x) { return x <= 0 ? T(0) : T(1); }
@@ -221,6 +223,7 @@ struct Clamp {
   static constexpr const char* name = "clamp";
   static constexpr const char* formula = "min(max(x, lo), hi); the derivative at a bound and at NaN is 0";
   static constexpr Saves saves = Saves::input;
+  static constexpr bool gate = true;
   static constexpr double lo = -3, hi = 3;
   template <class T> ISO_HD static T f(T x, T low, T high) { return x < low ? low : x > high ? high : x; }
   template <class T> ISO_HD static T df(T x, T low, T high) { return x > low && x < high ? T(1) : T(0); }
@@ -370,6 +373,12 @@ template <class Op, class T> ISO_HD T derivative(T saved, const T* p) {
     return Op::df(saved, p[0]);
   else
     return Op::df(saved);
+}
+// The gradient by x from that by y.
+template <class Op, class T> ISO_HD T gradient(T g, T saved, const T* p) {
+  const T slope = derivative<Op>(saved, p);
+  if constexpr (requires { Op::gate; }) return slope == 0 ? T(0) : g * slope;
+  return g * slope;
 }
 
 }  // namespace isonorm::ops

@@ -7,7 +7,7 @@
 //
 // a: what the input says, u: what the state says. Pointers of derivatives are to the entry itself, in rows of gates to
 // that of the first gate; the next gate's is `n` further, the width of the state. Computed in acc_t<T>, each result
-// rounded once.
+// rounded once; what the forward kept is of acc_t<T>.
 #pragma once
 
 #include "core/dtype.h"
@@ -20,9 +20,10 @@ template <class A> ISO_HD A gru_fresh(A a_n, A r, A u_n) { return math::tanh(a_n
 template <class A> ISO_HD A gru_state(A z, A fresh, A h) { return fresh + z * (h - fresh); }
 
 // From dy, the derivative by h', and kept = r, z, n, u_n: those by a, u and h.
-template <class T> ISO_HD void gru_gradients(T* da, T* du, T* dh, const T* dy, const T* kept, const T* h, int64_t n) {
+template <class T>
+ISO_HD void gru_gradients(T* da, T* du, T* dh, const T* dy, const acc_t<T>* kept, const T* h, int64_t n) {
   using A = acc_t<T>;
-  const A r = A(kept[0]), z = A(kept[n]), fresh = A(kept[2 * n]), u_n = A(kept[3 * n]), g = A(dy[0]);
+  const A r = kept[0], z = kept[n], fresh = kept[2 * n], u_n = kept[3 * n], g = A(dy[0]);
   const A d_n = g * (1 - z) * (1 - fresh * fresh), d_r = d_n * u_n * r * (1 - r);
   const A d_z = g * (A(h[0]) - fresh) * z * (1 - z);
   da[0] = T(d_r);
@@ -39,10 +40,9 @@ template <class A> ISO_HD A lstm_cell(A i, A f, A g, A c) { return f * c + i * g
 // From dy and dcell, the derivatives by h' (by o where kGate) and c', and kept = i, f, g, o and, but where
 // kGate, tanh(c'): those by the gates (by a and u alike) and by c.
 template <bool kGate, class T>
-ISO_HD void lstm_gradients(T* dgates, T* dc, const T* dy, const T* dcell, const T* kept, const T* c, int64_t n) {
+ISO_HD void lstm_gradients(T* dgates, T* dc, const T* dy, const T* dcell, const acc_t<T>* kept, const T* c, int64_t n) {
   using A = acc_t<T>;
-  const A i = A(kept[0]), f = A(kept[n]), g = A(kept[2 * n]), o = A(kept[3 * n]);
-  const A t = kGate ? A(1) : A(kept[4 * n]);
+  const A i = kept[0], f = kept[n], g = kept[2 * n], o = kept[3 * n], t = kGate ? A(1) : kept[4 * n];
   const A d_c = kGate ? A(dcell[0]) : A(dcell[0]) + A(dy[0]) * o * (1 - t * t);
   dgates[0] = T(d_c * g * i * (1 - i));
   dgates[n] = T(d_c * A(c[0]) * f * (1 - f));

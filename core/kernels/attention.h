@@ -1,6 +1,8 @@
 // Slots of scaled dot-product attention that never stores a matrix of scores, forward and backward.
 #pragma once
 
+#include <algorithm>
+
 #include "core/kernels/kernel.h"
 #include "core/tensor.h"
 
@@ -8,7 +10,11 @@ namespace isonorm::kernels {
 
 struct AttentionSpec {
   double scale;
-  bool causal;  // query i sees keys 0 .. i
+  bool causal;        // query i sees keys 0 .. i + ahead
+  int64_t ahead = 0;  // any sign
+
+  // How many of the keys the queries [.., end) see.
+  int64_t visible(int64_t end, int64_t keys) const { return causal ? std::clamp<int64_t>(end + ahead, 0, keys) : keys; }
 };
 
 struct AttentionInputs {
@@ -17,13 +23,21 @@ struct AttentionInputs {
 
   static auto tensors(auto& s) { return std::tie(s.q, s.k, s.v, s.mask); }
 };
+// Of each query [batch, heads, queries], in acc dtype: its weights are e^((score - top) - lse). Two numbers, for their sum
+// rounds off what a large score has behind its point. Of a query that sees no key top is 0 and lse infinite.
+struct AttentionSums {
+  Tensor top;  // the largest score; undefined for bf16, whose weights are rounded anyway, and then 0
+  Tensor lse;  // the logarithm of the sum of e^(score - top)
+
+  static auto tensors(auto& s) { return std::tie(s.top, s.lse); }
+};
 struct AttentionSaved {
   AttentionInputs in;
-  Tensor out, lse;  // the result, and per query the logarithm of the sum of exponentials [batch, heads, queries], in
-                    // acc dtype
-  Tensor dout;      // strided like the inputs
+  Tensor out;
+  AttentionSums sums;
+  Tensor dout;  // strided like the inputs
 
-  static auto tensors(auto& s) { return std::tie(s.in, s.out, s.lse, s.dout); }
+  static auto tensors(auto& s) { return std::tie(s.in, s.out, s.sums, s.dout); }
 };
 struct AttentionGradients {
   Tensor dq, dk, dv;
@@ -40,16 +54,16 @@ inline int64_t attention_flops(const AttentionInputs& in, bool causal, int64_t o
 
 namespace cpu {
 template <Isa I>
-void attention_forward(AttentionSpec spec, const Tensor& out, const Tensor& lse, const AttentionInputs& in);
+void attention_forward(AttentionSpec spec, const Tensor& out, const AttentionSums& sums, const AttentionInputs& in);
 template <Isa I> void attention_backward(AttentionSpec spec, const AttentionGradients& out, const AttentionSaved& in);
 }  // namespace cpu
 
-// out = softmax(scale q k^T + mask) v.
-inline constinit Kernel<void(AttentionSpec, const Tensor&, const Tensor&, const AttentionInputs&)> attention_forward{
-    "attention_forward", []<Isa I>() { return &cpu::attention_forward<I>; },
-    [](AttentionSpec spec, const Tensor&, const Tensor&, const AttentionInputs& in) {
-      return attention_flops(in, spec.causal, 1, 1);
-    }};
+// out = softmax(scale q k^T + mask) v, 0 for a query that sees no key.
+inline constinit Kernel<void(AttentionSpec, const Tensor&, const AttentionSums&, const AttentionInputs&)>
+    attention_forward{"attention_forward", []<Isa I>() { return &cpu::attention_forward<I>; },
+                      [](AttentionSpec spec, const Tensor&, const AttentionSums&, const AttentionInputs& in) {
+                        return attention_flops(in, spec.causal, 1, 1);
+                      }};
 // The gradients of q, k and v; scores are computed again.
 inline constinit Kernel<void(AttentionSpec, const AttentionGradients&, const AttentionSaved&)> attention_backward{
     "attention_backward", []<Isa I>() { return &cpu::attention_backward<I>; },

@@ -1,6 +1,6 @@
 // Slots of the normalizations of rows: contiguous [rows, width] tensors of one floating dtype, or, where native_bf16(),
-// of f32 and bf16 in any mixture, which is computed in f32, each result rounded once. Undefined tensors stand for what is
-// absent.
+// of f32 and bf16 in any mixture, which is computed in f32, each result rounded once. A sum of bf16 may stand beside f32
+// everywhere. Undefined tensors stand for what is absent.
 #pragma once
 
 #include "core/formulas/norm_spec.h"
@@ -11,7 +11,7 @@ namespace isonorm::kernels {
 
 struct NormOutputs {
   Tensor y;      // the normalized rows
-  Tensor sum;    // x + branch; undefined where there is no branch
+  Tensor sum;    // x + branch; undefined where there is no branch. y and stats are of the sum as it is stored
   Tensor stats;  // [rows, 2] of acc dtype: (mean or, for crms, sum of the row; 1/root)
 
   static auto tensors(auto& s) { return std::tie(s.y, s.sum, s.stats); }

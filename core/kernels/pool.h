@@ -18,14 +18,14 @@ template <Isa I> void avg_pool_backward(const WindowShape& shape, const Tensor& 
 }  // namespace cpu
 
 // y [images, out_h, out_w, channels] = the first largest element of a window, NaN counts as largest; place (u8, like y)
-// = i kernel_w + j of where it lies; undefined where nobody wants it. Every window has a pixel of its image.
+// = i kernel_w + j of where it lies; undefined where nobody wants it. -inf of a window without a pixel of its image.
 inline constinit Kernel<void(const WindowShape&, const Tensor&, const Tensor&, const Tensor&)> max_pool{
     "max_pool2d", []<Isa I>() { return &cpu::max_pool<I>; }};
 // dx = for each pixel the sum of dy over the windows whose largest element it is.
 inline constinit Kernel<void(const WindowShape&, const Tensor&, const Tensor&, const Tensor&)> max_pool_backward{
     "max_pool2d_backward", []<Isa I>() { return &cpu::max_pool_backward<I>; }};
 
-// y = the sum over a window, whose padding is 0, divided by kernel_h kernel_w.
+// y = the sum over a window, whose padding is 0, divided by how many of its places count.
 inline constinit Kernel<void(const WindowShape&, const Tensor&, const Tensor&)> avg_pool{
     "avg_pool2d", []<Isa I>() { return &cpu::avg_pool<I>; }};
 inline constinit Kernel<void(const WindowShape&, const Tensor&, const Tensor&)> avg_pool_backward{

@@ -1,6 +1,7 @@
 // Slots of what is pointwise in a step of a recurrent layer: gates, and the state behind them
-// (core/formulas/recurrent.h). Everything of one floating dtype. a and u are rows whose entries are neighbours while
-// the rows may lie apart, the rest is contiguous.
+// (core/formulas/recurrent.h). Everything of one floating dtype, but what is kept for the gradient, which is of its acc
+// dtype: 1 - z of a gate z near 1 is what rounding would take from it. a and u are rows whose entries are neighbours
+// while the rows may lie apart, the rest is contiguous.
 #pragma once
 
 #include "core/kernels/kernel.h"

@@ -13,8 +13,7 @@ BlasInfo blas_info() {
           .core = openblas_get_corename(),
           .flavour = parallel == OPENBLAS_OPENMP   ? "openmp"
                      : parallel == OPENBLAS_THREAD ? "pthread"
-                                                   : "sequential",
-          .threads = openblas_get_num_threads()};
+                                                   : "sequential"};
 }
 
 std::string blas_warning(const BlasInfo& info) {

@@ -10,7 +10,6 @@ struct BlasInfo {
   std::string version;  // "OpenBLAS 0.3.21"
   std::string core;     // OpenBLAS's name of the CPU whose kernels it chose
   std::string flavour;  // "openmp", "pthread" or "sequential"
-  int threads = 0;
 };
 BlasInfo blas_info();
 

@@ -1,38 +1,45 @@
 #include "core/system/parallel.h"
 
-#include <cblas.h>
-#include <omp.h>
-#include <pthread.h>
-
 #include <atomic>
+#include <cstdlib>
 #include <exception>
+#include <mutex>
 
 #include "core/error.h"
+#include "core/system/cores.h"
+#include "core/system/workers.h"
 
 namespace isonorm {
 
 namespace {
 
-bool forked = false;  // in a child of fork(): OpenMP would wait for threads that only the parent has
-
-void end_of_threads() {
-  set_num_threads(1);
-  forked = true;
+// What OMP_NUM_THREADS says (of a list the first), or the cores that this process may use.
+int default_threads() {
+  const char* wish = std::getenv("OMP_NUM_THREADS");
+  const long n = wish ? std::strtol(wish, nullptr, 10) : 0;
+  return static_cast<int>(std::min<long>(n >= 1 ? n : usable_cores(), kMostThreads));
 }
+
+// Of the calling thread: what set_num_threads said, and the threads of the region that it is in and its index there.
+struct Here {
+  int told = 0, region = 0, index = 0;
+};
+thread_local Here here;
 
 }  // namespace
 
-int num_threads() { return std::min(omp_get_max_threads(), kMostThreads); }
+int num_threads() {
+  static const int by_default = default_threads();
+  return here.region ? here.region : here.told ? here.told : by_default;
+}
 
 void set_num_threads(int n) {
   check(n >= 1 && n <= kMostThreads, "set_num_threads: ", n, " threads asked for, expected 1 to ", kMostThreads);
-  check(n == 1 || !forked, "set_num_threads: ", n,
-        " threads asked for in a child of fork(), whose parent has the threads: expected 1");
-  omp_set_num_threads(n);
-  openblas_set_num_threads(n);
+  here.told = n;
+  retry_refused_workers();
 }
 
-int thread_index() { return omp_get_thread_num(); }
+int thread_index() { return here.index; }
 
 namespace {
 
@@ -56,39 +63,71 @@ class alignas(64) Share {
   std::atomic<uint64_t> left_;
 };
 
+// A region: the shares of its threads.
+class Region {
+ public:
+  Region(int64_t count, int threads, void (*body)(const void*, int64_t), const void* closure)
+      : count_(count), threads_(threads), shares_(std::min(threads, kMostShares)), body_(body), closure_(closure) {
+    constexpr int per_thread = 8;
+    chunk_ = std::max<int64_t>(1, count / (per_thread * shares_));
+    const int64_t chunks = ceil_div(count, chunk_);
+    for (int s = 0; s < shares_; ++s) left_[s].set(chunks * s / shares_, chunks * (s + 1) / shares_);
+  }
+
+  // Each thread has a share of the blocks, the same one in every region of a size, so that it meets what it left in its
+  // cache. Where a core is slow, or busy elsewhere for a while, the others take over the rest of its share.
+  void work(int index) {
+    here.region = threads_, here.index = index;
+    for (int i = 0; i < shares_; ++i) {
+      Share& share = left_[(index + i) % shares_];
+      for (int64_t c = share.take(i == 0); c >= 0; c = share.take(i == 0))
+        for (int64_t b = c * chunk_; b < std::min(count_, (c + 1) * chunk_); ++b) run(b);
+    }
+    here.region = here.index = 0;
+  }
+
+  void rethrow() const {
+    if (first_) std::rethrow_exception(first_);
+  }
+
+ private:
+  void run(int64_t block) {
+    try {
+      body_(closure_, block);
+    } catch (...) {  // none may leave the thread
+      const std::lock_guard lock(mutex_);
+      if (!first_) first_ = std::current_exception();
+    }
+  }
+
+  static constexpr int kMostShares = 64;
+  int64_t count_, chunk_;
+  int threads_, shares_;
+  void (*body_)(const void*, int64_t);
+  const void* closure_;
+  Share left_[kMostShares];
+  std::mutex mutex_;
+  std::exception_ptr first_;
+};
+
 }  // namespace
 
 namespace detail {
 
-// Each thread has a share of the blocks, the same one in every region of a size, so that it meets what it left in its
-// cache. Where a core is slow, or busy elsewhere for a while, the others take over the rest of its share.
 void parallel_blocks(int64_t count, void (*body)(const void*, int64_t), const void* closure) {
   const int threads = num_threads();
-  if (omp_in_parallel() || threads == 1) {
+  if (here.region || threads == 1) {
     for (int64_t b = 0; b < count; ++b) body(closure, b);
     return;
   }
-  [[maybe_unused]] static const int registered = pthread_atfork(nullptr, nullptr, end_of_threads);
-  constexpr int most = 64, per_thread = 8;
-  const int shares = std::min(threads, most);
-  const int64_t chunk = std::max<int64_t>(1, count / (per_thread * shares)), chunks = ceil_div(count, chunk);
-  Share left[most];
-  for (int s = 0; s < shares; ++s) left[s].set(chunks * s / shares, chunks * (s + 1) / shares);
-  std::exception_ptr first;  // none may leave the region
-#pragma omp parallel num_threads(threads)
-  for (int i = 0; i < shares; ++i) {
-    Share& share = left[(omp_get_thread_num() + i) % shares];
-    for (int64_t c = share.take(i == 0); c >= 0; c = share.take(i == 0))
-      for (int64_t b = c * chunk; b < std::min(count, (c + 1) * chunk); ++b) {
-        try {
-          body(closure, b);
-        } catch (...) {
-#pragma omp critical(isonorm_parallel_blocks)
-          if (!first) first = std::current_exception();
-        }
-      }
+  Region region(count, threads, body, closure);
+  {
+    const Helpers helpers(
+        static_cast<int>(std::min<int64_t>(threads, count)) - 1, threads - 1,
+        [](void* r, int index) { static_cast<Region*>(r)->work(index); }, &region);
+    region.work(0);
   }
-  if (first) std::rethrow_exception(first);
+  region.rethrow();
 }
 
 }  // namespace detail

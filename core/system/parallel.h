@@ -14,10 +14,13 @@ namespace isonorm {
 // More threads than any machine's cores would only take memory; OMP_NUM_THREADS beyond it counts as this.
 inline constexpr int kMostThreads = 1024;
 
-// A child of fork() does not have its parent's threads: where the parent had worked in parallel it has one thread.
+// How many threads a parallel_for of the calling thread uses, itself among them: what the thread was told by
+// set_num_threads, else OMP_NUM_THREADS, else the cores that the process may use. The other threads are shared by all
+// callers. A child of fork() starts threads of its own; but where fork() was called inside of parallel_for the child
+// may only end or start another program.
 int num_threads();
-// Sets the number of threads of kernels and of BLAS. Throws where n is not in [1, kMostThreads], or is not 1 in such a
-// child.
+// Sets the number for the calling thread; inside of parallel_for it holds afterwards. Throws where n is not in
+// [1, kMostThreads].
 void set_num_threads(int n);
 int thread_index();  // of the calling thread inside parallel_for: 0 .. num_threads() - 1
 
@@ -48,9 +51,9 @@ namespace detail {
 void parallel_blocks(int64_t count, void (*body)(const void*, int64_t), const void* closure);
 }
 
-// Calls f(begin, end) or f(begin, end, block) for each block. Where the system refuses a thread, libgomp says so and
-// ends the program (exit(1)); nothing can catch that. Runs in the calling thread where there is one block, one
-// thread, or a parallel region already. Throws what a call of f threw, after those of other threads.
+// Calls f(begin, end) or f(begin, end, block) for each block. Runs in the calling thread where there is one block, one
+// thread, or a parallel region already. Others help where they are free and the system has them: the calling thread
+// waits for no thread that has not begun. Throws what a call of f threw, after those of other threads.
 template <class F> void parallel_for(const Partition& blocks, const F& f) {
   if (blocks.n <= 0) return;
   const auto call = [&](int64_t begin, int64_t end, int64_t block) {

@@ -33,7 +33,7 @@ class Work {
     const auto thread = [&] {
       {
         const std::lock_guard lock(mutex_);
-        set_num_threads(1);  // OpenMP counts for every thread of its own
+        set_num_threads(1);  // every thread has a number of its own
       }
       ready.arrive_and_wait();
       work();

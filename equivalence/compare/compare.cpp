@@ -1,23 +1,36 @@
 #include "equivalence/compare/compare.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "autograd/ops/loss.h"
 #include "core/printed.h"
 #include "equivalence/compare/cause.h"
 #include "equivalence/compare/own_training.h"
+#include "equivalence/compare/power.h"
 #include "equivalence/lockstep/criterion.h"
 
 namespace isonorm::equivalence {
 namespace {
 
-// Controls that deviate by more at a point give a bound under which real differences hide.
-double most_of_controls(DType dtype) { return dtype == DType::f64 ? 1e-7 : 1e-3; }
-
 std::vector<Pair> loss_pair(const Training& run, const Training& reference) {
   return {{"", from_vector(std::vector{run.loss()}, {}), from_vector(std::vector{reference.loss()}, {}),
            std::abs(reference.loss())}};
 }
+
+// Something that is compared at a point: how far B is off, and how far the controls are at most.
+struct Seen {
+  const char* quantity;  // "loss", "gradient"
+  Pair pair;
+  Offset off, control = {};
+
+  Offset limit(DType dtype) const { return {bound(control.entry, dtype), bound(control.factor, dtype)}; }
+  // The part of its limit that it uses; infinite for NaN.
+  double share(DType dtype) const {
+    const double most = larger(off.entry / limit(dtype).entry, off.factor / limit(dtype).factor);
+    return std::isnan(most) ? INFINITY : most;
+  }
+};
 
 class Points {
  public:
@@ -31,26 +44,40 @@ class Points {
       const training::Examples batch = batches(point - 1);
       draw_parameters(a_, generator);
       carry_over(partners_);
-      compare(point, batch);
+      note(point, look(batch));
+      if (result_.first)
+        result_.likely =
+            likely_cause(a_, b_, partners_, loss_, batch, [&] { return worst(look(batch)).share(dtype_) > 1; });
     }
-    conclude();
+    if (!result_.first) conclude();
     return result_;
   }
 
  private:
-  void compare(int point, const training::Examples& batch) {
+  // Of a quantity, after all points so far: a factor of 1 + `factor` of it would have shown.
+  struct Known {
+    std::string name;
+    double factor = INFINITY;
+  };
+
+  // Loss and gradients of the two on a batch, with the modules as they are.
+  std::vector<Seen> look(const training::Examples& batch) {
     OwnTraining first(a_, partners_.a, loss_, o_.seed), second(b_, partners_, loss_, o_.seed);
     first.differentiate(batch);
-    for (const auto& control : controls(first, batch)) {
-      take(control_loss_, loss_pair(*control, first));
-      take(control_gradient_, control->gradient_pairs(first));
-    }
+    const auto moved = controls(first, batch);
     second.differentiate(batch);
-    const std::vector<Pair> loss = loss_pair(second, first), gradients = second.gradient_pairs(first);
-    const bool loss_differs = judge(point, "loss", loss, control_loss_);  // both are judged, whatever the first says
-    const bool gradient_differs = judge(point, "gradient", gradients, control_gradient_);
-    if (loss_differs || gradient_differs)
-      result_.likely = likely_cause(a_, b_, partners_, loss_, batch, [&] { return differ(batch); });
+    const auto pairs_of = [&](const OwnTraining& run) {
+      std::vector<Pair> pairs = loss_pair(run, first);
+      for (Pair& p : run.gradient_pairs(first)) pairs.push_back(std::move(p));
+      return pairs;
+    };
+    std::vector<Seen> seen;
+    for (const Pair& p : pairs_of(second)) seen.push_back({seen.empty() ? "loss" : "gradient", p, offset(p)});
+    for (const auto& control : moved) {
+      const std::vector<Pair> pairs = pairs_of(*control);
+      for (size_t k = 0; k < seen.size(); ++k) seen[k].control = larger(seen[k].control, offset(pairs[k]));
+    }
+    return seen;
   }
 
   // The controls of `first` on a batch, which it has noted.
@@ -66,45 +93,63 @@ class Points {
     return all;
   }
 
-  static double take(double& most, const std::vector<Pair>& pairs) {
-    const double d = equivalence::deviation(pairs);
-    most = larger(most, d);
-    return d;
+  const Seen& worst(const std::vector<Seen>& seen) const {
+    return *std::max_element(seen.begin(), seen.end(),
+                             [this](const Seen& x, const Seen& y) { return x.share(dtype_) < y.share(dtype_); });
   }
 
-  bool judge(int point, const char* quantity, const std::vector<Pair>& pairs, double control) {
-    const double d = take(result_.deviation, pairs), limit = bound(control, dtype_);
-    share_ = larger(share_, d / limit);
-    if (d <= limit || result_.first) return !(d <= limit);
-    result_.first = {point, quantity, *furthest_off(pairs)};
-    result_.reason = text(quantity, " at point ", point, ": ", scientific(d), ", the bound is ", scientific(limit),
-                          "; ", result_.first->place.tensor.empty() ? "it" : "", describe(result_.first->place));
-    return true;
+  void note(int point, const std::vector<Seen>& seen) {
+    known_.resize(seen.size());
+    for (size_t k = 0; k < seen.size(); ++k) {
+      const auto& [quantity, pair, off, control] = seen[k];
+      result_.deviation = larger(result_.deviation, off.entry);
+      result_.control = larger(result_.control, control.entry);
+      moved_ = moved_ || (k > 0 && control.entry > 0);
+      known_[k].name = k > 0 ? pair.name : "the loss";
+      const Offset limit = seen[k].limit(dtype_);
+      if (has_factor(pair))
+        known_[k].factor =
+            std::min({known_[k].factor, seen_from(off.entry, limit.entry), seen_from(off.factor, limit.factor)});
+    }
+    const Seen& most = worst(seen);
+    share_ = std::max(share_, most.share(dtype_));
+    if (share_ > 1) set_first(point, most);
   }
 
-  // Whether the two still differ, with the modules as they are now.
-  bool differ(const training::Examples& batch) {
-    OwnTraining first(a_, partners_.a, loss_, o_.seed), second(b_, partners_, loss_, o_.seed);
-    first.differentiate(batch);
-    controls(first, batch);
-    second.differentiate(batch);
-    return !(equivalence::deviation(second.gradient_pairs(first)) <= bound(control_gradient_, dtype_));
+  void set_first(int point, const Seen& s) {
+    const Offset limit = s.limit(dtype_);
+    const bool as_a_whole = s.off.entry <= limit.entry;
+    const EntryPlace place = *furthest_off({s.pair});
+    result_.first = {point, s.quantity, place};
+    result_.reason =
+        text(s.quantity, " at point ", point, ": ", scientific(as_a_whole ? s.off.factor : s.off.entry),
+             as_a_whole ? " of its size" : "", ", the bound is ", scientific(as_a_whole ? limit.factor : limit.entry),
+             "; ", place.tensor.empty() ? "it" : "", describe(place));
   }
 
   void conclude() {
-    result_.control = larger(control_loss_, control_gradient_);
-    if (result_.first) return;
     result_.verdict = Verdict::undecided;
-    if (!(result_.control <= most_of_controls(dtype_)))
-      result_.reason = text("the controls, moved by one ulp, deviate by ", scientific(result_.control),
-                            ", which would hide a real difference");
-    else if (control_gradient_ == 0)
+    const auto has_none = [](const Known& k) { return std::isinf(k.factor); };
+    const auto unseen = std::count_if(known_.begin() + 1, known_.end(), has_none);
+    Known least{"", 0};
+    for (const Known& k : known_)
+      if (!has_none(k) && k.factor > least.factor) least = k;
+    result_.resolution = least.factor;
+    if (!moved_)
       result_.reason = "the controls, moved by one ulp, have the same gradients: nothing was measured";
+    else if (unseen + 1 == std::ssize(known_))
+      result_.reason = "all gradients are 0 or rounding noise: nothing was measured";
+    else if (least.factor > largest_bound(dtype_))
+      result_.reason = text("the controls, moved by one ulp, deviate by ", scientific(result_.control),
+                            ", which would hide a real difference: ", would_have_shown(least.factor, least.name),
+                            ", a verdict needs 1 + ", scientific(largest_bound(dtype_)));
     else if (result_.deviation == 0 && !o_.may_be_identical)
       result_.reason = "equal to the last bit at every point: something was compared with itself";
     else {
       result_.verdict = Verdict::same;
-      result_.reason = text("at ", o_.points, " points at most ", std::ceil(100 * share_), " % of the bound");
+      result_.reason = text("at ", o_.points, " points at most ", std::ceil(100 * share_), " % of the bound; ",
+                            would_have_shown(least.factor),
+                            unseen > 0 ? text(", but for ", unseen, " that are 0 or rounding noise") : "");
     }
   }
 
@@ -114,7 +159,9 @@ class Points {
   const CompareOptions& o_;
   DType dtype_;
   Comparison result_;
-  double control_loss_ = 0, control_gradient_ = 0, share_ = 0;
+  std::vector<Known> known_;  // the loss, then the gradients
+  double share_ = 0;
+  bool moved_ = false;  // some control's gradient is not the first model's
 };
 
 }  // namespace

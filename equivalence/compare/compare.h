@@ -29,11 +29,14 @@ using Batches = std::function<training::Examples(int64_t)>;
 // What a comparison found: a value, also where the two differ.
 struct Comparison {
   Verdict verdict = Verdict::different;
-  std::string reason;                 // one sentence: the share of the bound that was used, or what differs first
+  std::string reason;                 // one sentence: the share of the bound and what would have shown, or what differs
   std::string likely;                 // the cause, as far as evidence shows one; else empty
   std::optional<Difference> first;    // the first step (or point) and quantity that differ, and the entry furthest off
   Horizon horizon;                    // of compare_trajectories
   double deviation = 0, control = 0;  // the largest, over gradients (and weights): of B, of the controls
+  // compare_gradients, where nothing differs: a factor of 1 + so much of any tensor would have shown, but for those that
+  // are 0 or rounding noise.
+  double resolution = 0;
 
   bool same() const { return verdict == Verdict::same; }
   // "same: ...", "undecided: ..." or "different: ...; likely ...".
@@ -51,9 +54,11 @@ struct CompareOptions {
 
 // Compares the gradients of `loss` in all parameters of A with those of B, mapped back: g_A and M* g_B, and the losses.
 // At each point A's parameters are drawn anew, of their present size and with a mean of half of it (0.1 where a
-// parameter is 0), and B gets what `map` makes of them; at the end both have their old values back. f64 and f32. A
-// parameter that either model lacks, a NaN or a pair that shares its tensors is different; equal bits at every point,
-// and controls that do not move or move as far as a real difference, are undecided. Throws where the loss does.
+// parameter is 0), and B gets what `map` makes of them; at the end both have parameters, buffers and gradients back.
+// f64 and f32. Each tensor is held against its own controls of that point: its entries, and its size as a whole
+// (power.h), stay within bound() of criterion.h. A parameter that either model lacks, a NaN or a pair that shares its
+// tensors is different; equal bits at every point, controls that do not move, and a resolution above largest_bound()
+// are undecided. Throws where the loss does.
 Comparison compare_gradients(nn::Module& a, nn::Module& b, const ParameterMap& map, const Objective& loss,
                              const Batches& batches, const CompareOptions& options = {});
 

@@ -10,6 +10,7 @@
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "core/printed.h"
+#include "equivalence/compare/power.h"
 #include "equivalence/convert/checkpoint_facts.h"
 #include "io/json_text.h"
 
@@ -141,7 +142,10 @@ class Comparer {
   // `small`: below that a gradient can be rounding noise.
   void judge(Row& row, Pair& p, double small, double of_all) {
     row.deviation = deviation({p});
-    if (row.verdict() == Verdict::same) return;
+    if (row.verdict() == Verdict::same) {
+      if (!row.identical && row.tolerance > 0 && p.scale > 0) row.resolution = seen_from(row.deviation, row.tolerance);
+      return;
+    }
     if (o_.gradients && p.scale < small && largest_entry(p.value) < small) {
       row.taken_noise = !zero_in_exact_arithmetic_.route(row.name);
       if (row.taken_noise) return;
@@ -165,6 +169,7 @@ class Comparer {
     for (const Row& row : result_.rows) {
       equal = equal && row.identical;
       if (!row.identical) unseen = std::max(unseen, row.tolerance);
+      result_.resolution = std::max(result_.resolution, row.resolution);
       noise += row.taken_noise;
       if (row.verdict() == Verdict::same && !row.taken_noise)
         share = std::max(share, row.tolerance > 0 ? row.deviation / row.tolerance : 0);
@@ -199,9 +204,11 @@ class Comparer {
       why = equal ? text(plural(n, "tensor"), ", equal to the last bit")
                   : text(plural(n, "tensor"), ", at most ", std::ceil(100 * share), " % of the tolerance");
       if (left_out_ > 0) why += text(", ", left_out_, " left out by the map");
+      if (result_.resolution > 0) why += ", " + would_have_shown(result_.resolution);
       if (unseen > 0) why += text(", entries below ", scientific(unseen), " of the largest of their tensor not seen");
       if (noise > 0) why += text(", ", noise, " taken for noise as named");
     }
+    if (result_.verdict != Verdict::same) result_.resolution = 0;
     if (first && !first->problem.empty()) result_.likely.clear(), result_.first.reset();
   }
 
@@ -239,6 +246,7 @@ std::string TensorsComparison::json() const {
                        {"same", r.verdict() == Verdict::same},
                        {"deviation", r.problem.empty() ? number(r.deviation) : ordered_json()},
                        {"tolerance", r.tolerance},
+                       {"resolution", number(r.resolution)},
                        {"problem", r.problem}});
   ordered_json place;
   if (first)
@@ -250,6 +258,7 @@ std::string TensorsComparison::json() const {
   const ordered_json all = {{"verdict", name_of(verdict)},
                             {"same", same()},
                             {"identical", identical},
+                            {"resolution", number(resolution)},
                             {"reason", reason},
                             {"likely", likely},
                             {"first", place},

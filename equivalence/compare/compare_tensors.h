@@ -37,12 +37,14 @@ struct TensorsComparison {
   Verdict verdict = Verdict::different;
   bool identical = false;           // same, and every row is
   std::string reason, likely;       // one sentence; the cause, where the difference itself shows one
+  double resolution = 0;            // where it is the same: the largest of the rows
   std::optional<EntryPlace> first;  // of the first tensor that differs the entry that is furthest off
 
   struct Row {
     std::string name, partner;  // in A and in B
     Dims shape;                 // of what was compared
     double deviation = 0, tolerance = 0;
+    double resolution = 0;     // a factor of 1 + so much of all of it would have shown; 0: any, or it is 0 itself
     std::string problem = {};  // why it differs or could not be compared, where that is no figure
     bool identical = false;    // one dtype and equal bits (0 is not -0), and no map acts
     bool undecided = false;    // a gradient that may be rounding noise, and may not
@@ -58,8 +60,8 @@ struct TensorsComparison {
 
   bool same() const { return verdict == Verdict::same; }
   std::string message() const;
-  // {"verdict", "same", "identical", "reason", "likely", "first", "tensors", "only_a", "only_b"}, indented, with a
-  // newline at the end.
+  // {"verdict", "same", "identical", "resolution", "reason", "likely", "first", "tensors", "only_a", "only_b"},
+  // indented, with a newline at the end.
   std::string json() const;
 };
 

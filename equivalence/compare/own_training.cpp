@@ -9,7 +9,6 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
-#include "autograd/ops/shape.h"
 #include "core/view.h"
 #include "optim/clip.h"
 #include "training/model_options.h"
@@ -103,8 +102,7 @@ void OwnTraining::differentiate(const training::Examples& batch) {
     loss_ = training::differentiate(model_, loss_of_, batch);
   }
   NoGrad no_grad;
-  gradients_.clear();
-  moved_.clear();
+  begin_step();
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const Tensor& p = parameters_[i].tensor;
     const Tensor g = gradient(p).defined() ? gradient(p) : zeros(p.shape(), p.options());
@@ -115,12 +113,7 @@ void OwnTraining::differentiate(const training::Examples& batch) {
 void OwnTraining::update(double) {
   optimizer_->step(training::limit_gradients({.norm = clip_}, optimizer_->parameters()).scale);
   weights_.clear();
-  for (const nn::Parameter& p : parameters_) {
-    weights_.push_back(detach(p.tensor));
-    if (p.blind_end == p.blind_begin) continue;
-    weights_.back() = detached::clone(p.tensor);
-    fill(narrow(weights_.back(), 0, p.blind_begin, p.blind_end - p.blind_begin), 0);
-  }
+  for (const nn::Parameter& p : parameters_) weights_.push_back(detach(p.tensor));
 }
 
 Tensor OwnTraining::reference_weight(const Training& reference, size_t i) const {
@@ -130,13 +123,15 @@ Tensor OwnTraining::reference_weight(const Training& reference, size_t i) const 
 }
 
 Restore::Restore(nn::Module& model) {
-  for (const Tensor& p : model.parameters()) values_.emplace_back(p, detached::clone(p));
+  for (const auto& [name, tensor] : model.state_dict()) values_.emplace_back(tensor, detached::clone(tensor));
+  for (const Tensor& p : model.parameters()) gradients_.emplace_back(p, gradient(p));
   remember(model, flags_);
 }
 
 Restore::~Restore() {
   NoGrad no_grad;
-  for (const auto& [parameter, value] : values_) copy_into(parameter, value);
+  for (const auto& [tensor, value] : values_) copy_into(tensor, value);
+  for (const auto& [parameter, gradient] : gradients_) set_gradient(parameter, gradient);
   for (const auto& [module, training] : flags_) module->train(training);  // outer ones first
 }
 

@@ -38,6 +38,7 @@ class OwnTraining : public Training {
 
  protected:
   Tensor reference_weight(const Training& reference, size_t i) const override;
+  bool entry_by_entry(size_t i) const override { return routes_.empty() || routes_[i].legs.empty(); }
 
  private:
   nn::Module& model_;
@@ -49,7 +50,8 @@ class OwnTraining : public Training {
   double clip_ = 0;
 };
 
-// Puts the values of all parameters and the training flags of all modules back when it ends.
+// Puts the values of all parameters and buffers, the gradients, and the training flags of all modules back when it
+// ends.
 class Restore {
  public:
   explicit Restore(nn::Module& model);
@@ -58,7 +60,8 @@ class Restore {
   Restore& operator=(const Restore&) = delete;
 
  private:
-  std::vector<std::pair<Tensor, Tensor>> values_;  // parameter, copy
+  std::vector<std::pair<Tensor, Tensor>> values_;     // parameter or buffer, copy
+  std::vector<std::pair<Tensor, Tensor>> gradients_;  // parameter, its gradient
   std::vector<std::pair<nn::Module*, bool>> flags_;
 };
 

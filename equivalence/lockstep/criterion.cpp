@@ -13,9 +13,6 @@ namespace {
 constexpr double kControls = 30, kEps = 64;  // the bound: docs/equivalence.md has where they come from
 constexpr double kLeastDifference = 1e-5;    // of a negative control, in each quantity
 
-// The largest bound with power, whatever a wrong training reaches.
-double largest_bound(DType dtype) { return dtype == DType::f64 ? 1e-5 : 1e-2; }
-
 struct Quantity {
   const char *name, *spoken;
   std::vector<double> Deviations::*values;
@@ -118,6 +115,8 @@ void check_width(int64_t width, const char* verb) {
         ", expected at least 3: a norm of two centred entries is 1 and ",
         "-1 whatever they are, so that gradients behind it are rounding");
 }
+
+double largest_bound(DType dtype) { return dtype == DType::f64 ? 1e-5 : 1e-2; }
 
 double bound(double control, DType dtype) { return kControls * control + kEps * epsilon(dtype); }
 

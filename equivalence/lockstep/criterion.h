@@ -18,6 +18,9 @@ void check_width(int64_t width, const char* verb);
 // 30 D_c + 64 eps(dtype): the largest deviation that rounding explains where the controls reach D_c.
 double bound(double control, DType dtype);
 
+// The largest bound that has power, whatever a wrong training reaches: 1e-5 in f64, 1e-2 in f32.
+double largest_bound(DType dtype);
+
 // The largest D(t) / bound(D_c(t)) of loss, gradient and weights over all steps. NaN where there is one, or where run
 // and control are empty or of different length.
 double share_of_bound(const Deviations& run, const Deviations& control, DType dtype);

@@ -4,13 +4,17 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops/copy.h"
+#include "autograd/ops/create.h"
+#include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
 #include "core/formulas/philox.h"
 
 namespace isonorm::equivalence {
 namespace {
 constexpr double kItsOwnSize = 0.25;  // relative to the largest entry: note_control()
-}
+
+Tensor both(const Tensor& a, const Tensor& b) { return where(a, b, a); }  // of u8
+}  // namespace
 
 double Training::largest_gradient() const {
   double largest = 0;
@@ -57,15 +61,40 @@ void Training::note_control(const Training& control) {
   const std::vector<Pair> pairs = control.gradient_parts(*this, blind);
   moved_.resize(pairs.size());
   for (size_t k = 0; k < pairs.size(); ++k) moved_[k] = larger(moved_[k], deviation({pairs[k]}));
+
+  NoGrad no_grad;
+  const double most = noise_share_ * largest_gradient();
+  noise_.resize(gradients_.size());
+  for (size_t i = 0; i < gradients_.size(); ++i) {
+    const Tensor size = abs(gradients_[i]), move = abs(control.gradients_[i] - gradients_[i]);
+    const double limit = std::min(largest_entry(move) / kItsOwnSize, most);
+    const Tensor is = both(le(size, limit), gt(move, 0));
+    noise_[i] = noise_[i].defined() ? where(noise_[i], noise_[i], is) : is;
+  }
+}
+
+void Training::begin_step() {
+  for (size_t i = 0; i < noise_.size(); ++i) noise_[i] = moved_by_noise(i);
+  if (!noise_.empty()) noise_so_far_ = noise_;
+  noise_.clear(), moved_.clear(), gradients_.clear();
+}
+
+Tensor Training::moved_by_noise(size_t i) const {
+  return noise_so_far_.empty() ? noise_[i] : both(noise_so_far_[i], noise_[i]);
 }
 
 std::vector<Pair> Training::weight_pairs(const Training& reference) const {
+  NoGrad no_grad;
   std::vector<Pair> pairs;
   const size_t count = reference.parameters_.size();
   for (size_t i = 0; i < weights_.size(); ++i) {
-    const Tensor theirs = reference_weight(reference, i);
+    Tensor theirs = reference_weight(reference, i), mine = to(weights_[i], theirs.device());
+    if (i < reference.noise_.size() && entry_by_entry(i)) {
+      const Tensor noise = reference.moved_by_noise(i), zero = zeros({}, theirs.options());
+      theirs = where(noise, zero, theirs), mine = where(noise, zero, mine);
+    }
     const std::string name = text(i < count ? "" : "average of ", reference.parameters_[i % count].name);
-    pairs.push_back({name, to(weights_[i], theirs.device()), theirs, largest_entry(theirs)});
+    pairs.push_back({name, mine, theirs, largest_entry(theirs)});
   }
   return pairs;
 }
@@ -75,7 +104,7 @@ template <class T> void move_elements(const Tensor& p, uint64_t seed, uint64_t s
   std::vector<T> v = p.to_vector<T>();
   for (size_t i = 0; i < v.size(); ++i) {
     const bool up = philox(seed, static_cast<uint64_t>(i), stream).word[0] & 1;
-    v[i] = std::nextafter(v[i], up ? INFINITY : -INFINITY);
+    if (v[i] != 0) v[i] = std::nextafter(v[i], up ? INFINITY : -INFINITY);
   }
   copy_into(p, from_vector(v, p.shape()));
 }

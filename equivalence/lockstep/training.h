@@ -42,7 +42,8 @@ class Training {
 
   // Gradients (after differentiate) and weights (after update) beside those of `reference`, each relative to the
   // largest entry of its tensor; where the gradient is zero in exact arithmetic (blind rows, and what note_control()
-  // found to be rounding noise), to that of all gradients.
+  // found to be rounding noise), to that of all gradients. Weights that noise alone has moved since the first step are
+  // 0 on both sides: the function does not see them.
   std::vector<Pair> gradient_pairs(const Training& reference) const;
   std::vector<Pair> weight_pairs(const Training& reference) const;
   double gradient_deviation(const Training& reference) const { return deviation(gradient_pairs(reference)); }
@@ -52,12 +53,18 @@ class Training {
   // noise_share_ of the largest entry of all is rounding noise if any control moves it by a quarter of its own largest
   // entry or more, its own size. Of such a tensor not one digit is known. What is zero in exact arithmetic is a sum of
   // rounding errors, which an ulp draws anew: key biases of 22 architectures at 20 points moved by 0.6 or more under
-  // one of four controls, everything else by at most 140 eps. (A test repeats it at fewer points.)
+  // one of four controls, everything else by at most 140 eps. (A test repeats it at fewer points.) So is a single entry
+  // that some control moves and that is at most four times the farthest move in its tensor. An entry that is 0 in
+  // all of them is exact.
   void note_control(const Training& control);
 
  protected:
   // What `reference` has for parameter i, as these weights are stored.
   virtual Tensor reference_weight(const Training& reference, size_t i) const { return reference.weights_[i]; }
+  // Whether entry by entry the weights of parameter i are those of the reference.
+  virtual bool entry_by_entry(size_t) const { return true; }
+  // Forgets gradients and what controls said of them, but for the entries that were no noise.
+  void begin_step();
 
   std::vector<nn::Parameter> parameters_;  // in the order of the reference's
   double loss_ = 0;
@@ -67,13 +74,19 @@ class Training {
   std::vector<double> moved_;  // how far controls moved each part of the gradients, relative to its own largest entry
 
  private:
+  // 1 where noise alone has moved the weights of parameter i, this step included (u8). Needs a control.
+  Tensor moved_by_noise(size_t i) const;
   // Gradients beside those of `reference`, blind rows apart, each relative to its own largest entry; `blind` says which
   // are.
   std::vector<Pair> gradient_parts(const Training& reference, std::vector<bool>& blind) const;
   double largest_gradient() const;
+
+  // One a parameter, u8: entries that are noise at this step, and at every earlier one. Empty without controls.
+  std::vector<Tensor> noise_, noise_so_far_;
 };
 
-// Moves every element of every parameter to the next floating-point number above or below it, at random.
+// Moves every element of every parameter to the next floating-point number above or below it, at random. 0 stays: an
+// ulp of it is no rounding error of anything.
 void move_by_one_ulp(nn::Module& model, uint64_t seed);
 
 }  // namespace isonorm::equivalence

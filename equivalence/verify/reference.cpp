@@ -1,19 +1,15 @@
 #include "equivalence/verify/reference.h"
 
+#include <algorithm>
 #include <cmath>
-#include <limits>
 #include <set>
 
 #include "autograd/grad_mode.h"
-#include "autograd/ops/index.h"
-#include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
-#include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
-#include "equivalence/convert/canonical.h"
 #include "equivalence/convert/pieces.h"
 #include "equivalence/coordinates/pairs.h"
-#include "equivalence/verify/stream_reader.h"
+#include "equivalence/verify/readings.h"
 #include "io/npz.h"
 #include "io/safetensors.h"
 
@@ -21,24 +17,6 @@ namespace isonorm::equivalence {
 namespace {
 
 using nn::Role;
-
-// What an output should be, and what its rounding is relative to: [rows, m], the sum of the absolute terms of each
-// entry. A sum of `length` terms in any order is off by more than lambda sqrt(length) roundings of that with a
-// probability of at most 2 exp(-lambda^2 / 2) (Higham & Mary, 2019); lambda is 2, as for the entries of a conversion.
-struct Expected {
-  Tensor value, size;
-  int sums = 0, roundings = 0;  // that an entry goes through; the second of single numbers
-  int64_t length = 1;
-
-  // Of the program that computed in `dtype`, and of this one in f64. Sums of bf16 are held in f32.
-  double bound(DType dtype) const {
-    const double of_sums = 2 * sums * std::sqrt(static_cast<double>(length));
-    const auto off = [&](DType single, DType sum) {
-      return (roundings * epsilon(single) + of_sums * epsilon(sum)) / 2;  // a rounding is half an epsilon
-    };
-    return off(dtype, dtype == DType::bf16 ? DType::f32 : dtype) + off(DType::f64, DType::f64);
-  }
-};
 
 // [.., n] in f64 as [rows, n].
 Tensor rows_of(const std::string& name, const Tensor& x, int64_t n) {
@@ -49,22 +27,10 @@ Tensor rows_of(const std::string& name, const Tensor& x, int64_t n) {
   return rows;
 }
 
-// The absolute terms that a normalised row is made of, gain and bias included. LayerNorm takes a mean off, in which
-// all that a row has is rounded.
-Tensor normalised_size(const TensorMap& state, const Layout& layout, const NormPlace& norm, const Tensor& x) {
-  Tensor size;
-  if (layout.form == nn::StreamForm::layer_norm)
-    size = (abs(x) + mean(abs(x), {1}, true)) / sqrt(mean(square(x - mean(x, {1}, true)), {1}, true) + norm.eps);
-  else
-    size = abs(normalised(state, layout, {.name = norm.name, .eps = norm.eps}, x));
-  if (!norm.weight.empty()) size = size * abs(widened(state, norm.weight));
-  return norm.bias.empty() ? size : size + abs(widened(state, norm.bias));
-}
-
 class Check {
  public:
   Check(const training::LazyState& file, const Layout& layout, const TensorMap& reference)
-      : file_(file), layout_(layout), reference_(reference) {
+      : file_(file), layout_(layout), reference_(reference), readings_(file, layout) {
     check(!reference.empty(), "reference: it holds nothing, expected NAME.input and NAME.output of readers or writers");
     for (const auto& [name, tensor] : reference) {
       const size_t dot = name.rfind('.');
@@ -76,7 +42,7 @@ class Check {
       open_.insert(of);
     }
     for (const Place& p : layout.places)
-      if (p.role == Role::writer) biases_.insert(bias_of(p));
+      if (p.role == Role::writer) biases_.insert(bias_of_writer(layout, p));
   }
 
   ReferenceFindings run() {
@@ -90,14 +56,6 @@ class Check {
   }
 
  private:
-  // The name of the writer that is the bias of this one; empty where there is none.
-  std::string bias_of(const Place& p) const {
-    const std::string bias = bias_beside(p.name);
-    for (const Place& q : layout_.places)
-      if (q.name == bias && q.role == Role::writer) return bias;
-    return {};
-  }
-
   bool is_named(const std::string& name) const { return reference_.find(name + ".input") != nullptr; }
 
   // Whether the reference has something of it.
@@ -119,35 +77,16 @@ class Check {
     TensorMap state;
     for (const std::string& name : u.names) state.add(name, file_.read(name));
     const Place& first = u.layout.places.front();
-    if (first.role == Role::writer && is_named(first.name)) compare(first.name, written(state, first));
-    for (const StreamReader& r : readers_of(state, u.layout))
-      if (is_named(r.name)) compare(r.name, read(state, u.layout, r));
-  }
-
-  Expected read(const TensorMap& state, const Layout& layout, const StreamReader& r) const {
-    const std::string input = r.name + ".input";
-    const Tensor x = rows_of(input, floating(input), layout.stored_width());
-    const Tensor size = normalised_size(state, layout, norm_of(layout, r), x);
-    // Sums: mean, variance, product. Rounded: x - mean, the root, times it, gain, bias, the weight, b, the output.
-    return {seen(state, layout, r, x), linear(size, abs(r.weight), r.bias.defined() ? abs(r.bias) : Tensor()), 3, 8,
-            x.size(1)};
-  }
-
-  Expected written(const TensorMap& state, const Place& p) const {
-    const std::string input = p.name + ".input";
-    const Tensor& x = reference_.at(input);
-    const Tensor rows = by_rows(state.at(p.name), p.dim);  // [in, stored width]
-    if (!is_floating(x.dtype())) {
-      const Scope scope(input);
-      const Tensor ids = flatten(cast(x, DType::i64));
-      const Tensor value = cast(index_select(rows, 0, ids), DType::f64);
-      return {value, abs(value), 0, 2};  // the weight, the output
+    if (first.role == Role::writer && is_named(first.name)) {
+      const Tensor& weight = state.at(first.name);
+      const bool ids = !is_floating(reference_.at(first.name + ".input").dtype());
+      compare(first.name, weight.numel() / weight.size(first.dim), readings_.of_writer(state, first, ids));
     }
-    const Tensor w = transpose(cast(rows, DType::f64), 0, 1), in = rows_of(input, x, rows.size(0));
-    Tensor bias;
-    if (const std::string name = bias_of(p); !name.empty()) bias = flatten(cast(file_.read(name), DType::f64));
-    // Rounded: the weight, b, the output.
-    return {linear(in, w, bias), linear(abs(in), abs(w), bias.defined() ? abs(bias) : Tensor()), 1, 3, rows.size(0)};
+    for (const StreamReader& r : readers_of(state, u.layout)) {
+      if (!is_named(r.name)) continue;
+      floating(r.name + ".input");
+      compare(r.name, layout_.stored_width(), readings_.of_reader(state, r, first));
+    }
   }
 
   const Tensor& floating(const std::string& name) const {
@@ -156,26 +95,67 @@ class Check {
     return t;
   }
 
-  void compare(const std::string& name, const Expected& expected) {
+  // Inputs [rows, n], or ids [rows].
+  Tensor inputs_of(const std::string& name, int64_t n) const {
+    const Tensor& x = reference_.at(name);
+    return is_floating(x.dtype()) ? rows_of(name, x, n) : flatten(cast(x, DType::i64));
+  }
+
+  void compare(const std::string& name, int64_t n, const std::vector<Reading>& readings) {
     const std::string input = name + ".input", output = name + ".output";
     const Tensor &x = reference_.at(input), &y = floating(output);
     check(!is_floating(x.dtype()) || x.dtype() == y.dtype(), "reference: '", input, "' has dtype ", x.dtype(), ", '",
           output, "' ", y.dtype(), ": expected the one in which the program computed");
+    const Tensor inputs = inputs_of(input, n);
+    const Expected expected = [&] {
+      const Scope scope(input);
+      return readings[0].of(inputs);
+    }();
     const Tensor rows = rows_of(output, y, expected.value.size(1));
     check(rows.shape() == expected.value.shape(), "reference: '", output, "' has ", rows.size(0), " rows, '", input,
           "' ", expected.value.size(0));
-    const double scale = largest_entry(rows), bound = expected.bound(y.dtype());
+    const Furthest found = furthest(rows, expected, y.dtype());
+    if (found.share > findings_.share) {
+      const double scale = largest_entry(rows);
+      findings_.tensor = name, findings_.share = found.share;
+      findings_.deviation = found.off / scale, findings_.bound = found.bound / scale;
+    }
+    for (size_t i = 1; i < readings.size(); ++i) {
+      const double share = shown(rows, inputs, readings[i], y.dtype());
+      if (share >= findings_.power) continue;
+      findings_.power = share, findings_.unseen = name, findings_.reading = readings[i].how;
+    }
+  }
+
+  struct Furthest {
+    double share = 0, off = 0, bound = 0;
+  };
+
+  // The entry of outputs [rows, m] that uses most of its bound.
+  static Furthest furthest(const Tensor& rows, const Expected& expected, DType dtype) {
+    const double bound = expected.bound(dtype);
     const std::vector<double> off = abs(rows - expected.value).to_vector<double>(),
                               size = expected.size.to_vector<double>();
+    Furthest most;
     for (size_t i = 0; i < off.size(); ++i) {
       if (off[i] == 0) continue;
       double share = off[i] / (bound * size[i]);
       if (std::isnan(share)) share = std::numeric_limits<double>::infinity();
-      if (share > findings_.share || findings_.tensor.empty()) {
-        findings_.tensor = name, findings_.share = share;
-        findings_.deviation = off[i] / scale, findings_.bound = bound * size[i] / scale;
-      }
+      if (share > most.share) most = {share, off[i], bound * size[i]};
     }
+    return most;
+  }
+
+  // How far the outputs leave the bound of a wrong reading: in the first rows in which they do, which one is as a rule.
+  static double shown(const Tensor& rows, const Tensor& inputs, const Reading& reading, DType dtype) {
+    double share = 0;
+    const int64_t all = rows.size(0);
+    for (int64_t done = 0, count = 1; done < all && !(share > 1); done += count, count *= 2) {
+      count = std::min(count, all - done);
+      const Expected expected = reading.of(narrow(inputs, 0, done, count));
+      share = std::max(share, furthest(narrow(rows, 0, done, count), expected, dtype).share);
+    }
+    return share;
   }
 
   const training::LazyState& file_;
@@ -183,6 +163,7 @@ class Check {
   const TensorMap& reference_;
   std::set<std::string> open_;    // names in the reference that nothing took yet
   std::set<std::string> biases_;  // of writers
+  const Readings readings_;
   ReferenceFindings findings_;
 };
 

@@ -2,6 +2,8 @@
 // what its writers made of theirs. It is the one check of a description that does not believe the description.
 #pragma once
 
+#include <limits>
+
 #include "equivalence/convert/layout.h"
 #include "training/lazy_state.h"
 
@@ -14,7 +16,13 @@ struct ReferenceFindings {
   std::string tensor = {};          // its reader or writer
   double deviation = 0, bound = 0;  // of it, relative to the largest entry of that output
   double share = 0;                 // deviation / bound; infinite for NaN
-  bool same() const { return share <= 1; }
+  // The wrong reading that these rows show least: of what, which, and the share of the bound that shows it (at least;
+  // infinite where no other reading fits the shapes). At most 1: it would have been taken for right, and then so may
+  // have been the description.
+  std::string unseen = {}, reading = {};  // "h.0.attn.c_proj.weight", "with dim 0"
+  double power = std::numeric_limits<double>::infinity();
+  bool agrees() const { return share <= 1; }
+  bool same() const { return agrees() && power > 1; }
 };
 
 // The pairs <name>.input, <name>.output of the file: safetensors or .npz (npz.h). Throws as their readers.
@@ -27,8 +35,10 @@ TensorMap load_reference(const std::string& path);
 //   writer            y = W x + b, before a layer scale; b is "...bias" where W is "...weight" and both are writers
 //   the same, x ids   y = the rows of W that the integers x [..] name
 //
-// is computed in f64 and compared entry by entry with what rounding explains (reference.cpp). Reads the tensors that
-// the reference names, one by one. Throws, naming the entry, where a name is of no reader or writer, one of a pair is
+// is computed in f64 and compared entry by entry with what rounding explains (reference.cpp). Then the same with each
+// wrong reading that fits the shapes and would convert to something else: along another dim, through another norm,
+// without the bias or with one that is not declared. Reads the tensors that the reference names, one by one, and the
+// norms. Throws, naming the entry, where a name is of no reader or writer, one of a pair is
 // missing, a dtype or shape does not fit, an id is no row, something is NaN or infinite, or nothing is there.
 ReferenceFindings check_reference(const training::LazyState& file, const Layout& layout, const TensorMap& reference);
 

@@ -4,6 +4,8 @@
 #include <cstring>
 
 #include "benchmarks/measure.h"
+#include "core/printed.h"
+#include "reports/text_table.h"
 #include "training/records/manifest.h"
 #include "examples/argument.h"
 #include "examples/workshop/check.h"
@@ -53,23 +55,27 @@ void print_table(const Task& task, const std::vector<Times>& times, const std::v
       static_cast<long long>(task.in.x.size(0)), static_cast<long long>(task.in.x.size(1)),
       static_cast<double>(tensor_bytes(task.in.x)) / (1 << 20), training::manifest_of({}).cpu.c_str(), name_of(isa()),
       num_threads(), times[0].forward.size());
-  std::printf("%-22s%37s%38s%11s\n%-22s", "", "forward", "backward", "error /", "");
-  for (int k : {0, 1}) std::printf("%*s %7s %8s %8s", 11 + k, "ms", "GB/s", "x before", "/ memcpy");
-  std::printf("%11s\n", "tolerance");
+  reports::TextTable table{.heading = "", .columns = {""}};
+  for (const char* pass : {"forward", "backward"})
+    for (const char* column : {"ms", "GB/s", "x before", "/ memcpy"}) table.columns.push_back(text(pass, "\n", column));
+  table.columns.push_back("error /\ntolerance");
   double before[2], memcpy_ms[2];
   for (size_t i = 0; i < times.size(); ++i) {
     const double ms[2] = {bench::median(times[i].forward), bench::median(times[i].backward)};
-    std::printf("%-22s", i == 0 ? "memcpy" : steps()[i - 1].name);
+    std::vector<reports::TextCell> row = {{i == 0 ? "memcpy" : steps()[i - 1].name}};
     for (int k : {0, 1}) {
       const double bytes = (2 + k) * static_cast<double>(tensor_bytes(task.in.x));  // every tensor once
       if (i == 0) memcpy_ms[k] = ms[k];
-      std::printf("%*.3f %7.1f", 11 + k, ms[k], bytes / ms[k] / 1e6);
-      i > 1 ? std::printf(" %8.2f", before[k] / ms[k]) : std::printf(" %8s", "");
-      std::printf(" %8.2f", ms[k] / memcpy_ms[k]);
+      row.push_back({printed("%.3f", ms[k])});
+      row.push_back({printed("%.1f", bytes / ms[k] / 1e6)});
+      row.push_back({i > 1 ? printed("%.2f", before[k] / ms[k]) : ""});
+      row.push_back({printed("%.2f", ms[k] / memcpy_ms[k])});
       before[k] = ms[k];
     }
-    i > 0 ? std::printf("%11.2f\n", verdicts[i - 1].error) : std::printf("\n");
+    row.push_back({i > 0 ? printed("%.2f", verdicts[i - 1].error) : ""});
+    table.rows.push_back(std::move(row));
   }
+  std::fputs(to_text(table, false).c_str(), stdout);
 }
 
 int number(const char* word, const char* what) {
@@ -81,7 +87,6 @@ int number(const char* word, const char* what) {
 }  // namespace
 
 int main(int argc, char** argv) try {
-  wait_quietly(argv);
   check(argc == 1 || argc == 3 || argc == 4, "expected [ROWS WIDTH [ROUNDS]]");
   const int rows = argc > 1 ? number(argv[1], "ROWS") : 8192, width = argc > 1 ? number(argv[2], "WIDTH") : 768;
   const int rounds = argc > 3 ? number(argv[3], "ROUNDS") : 41;

@@ -51,7 +51,10 @@ std::byte* found(const char* function, const void* p, size_t n, bool on_device) 
 }  // namespace
 
 RuntimeSettings& runtime_settings() {
-  static RuntimeSettings s;
+  static RuntimeSettings s = [] {
+    const char* libraries = std::getenv("ISONORM_GPU_LIBRARIES");
+    return RuntimeSettings{.libraries = libraries && std::strcmp(libraries, "emulated") == 0};
+  }();
   return s;
 }
 std::recursive_mutex& lock() {
@@ -62,9 +65,12 @@ int current_device() { return device; }
 
 void fail_next(const char* function, cudaError_t error, int passes) { next_failure = {function, error, passes}; }
 void lose_device(cudaError_t error) {
+  const Guard guard(lock());
   lost = error;
+  if (lost) drop_work();
   last_error = cudaSuccess;
 }
+cudaError_t lost_error() { return lost; }
 cudaError_t noted(cudaError_t e) { return last_error = e; }
 cudaError_t injected(const char* function) {
   if (lost) return lost;
@@ -146,6 +152,8 @@ const char* cudaGetErrorString(cudaError_t e) {
       return "device not ready";
     case cudaErrorIllegalAddress:
       return "an illegal memory access was encountered";
+    case cudaErrorMisalignedAddress:
+      return "misaligned address";
     case cudaErrorLaunchFailure:
       return "unspecified launch failure";
     case cudaErrorStreamCaptureUnsupported:
@@ -154,6 +162,8 @@ const char* cudaGetErrorString(cudaError_t e) {
       return "operation failed due to a previous error during capture";
     case cudaErrorStreamCaptureUnjoined:
       return "capturing stream has unjoined work";
+    case cudaErrorCapturedEvent:
+      return "operation not permitted on an event last recorded in a capturing stream";
   }
   return "unrecognized error code";
 }
@@ -178,6 +188,7 @@ cudaError_t cudaMalloc(void** p, size_t bytes) {
 cudaError_t cudaFree(void* p) {
   if (!p) return cudaSuccess;
   const Guard guard(lock());
+  if (const cudaError_t e = injected(__func__)) return e;
   if (spoils_capture()) return noted(cudaErrorStreamCaptureUnsupported);
   const int owner = device_of(p);
   return owner >= 0 && release_device(owner, p) ? cudaSuccess : noted(cudaErrorInvalidValue);
@@ -195,6 +206,7 @@ cudaError_t cudaHostAlloc(void** p, size_t bytes, unsigned) {
 cudaError_t cudaFreeHost(void* p) {
   if (!p) return cudaSuccess;
   const Guard guard(lock());
+  if (const cudaError_t e = injected(__func__)) return e;
   for (int d = 0; d < runtime_settings().devices; ++d) drain_device(d);  // CUDA waits here, too
   if (pinned().erase(static_cast<std::byte*>(p)) == 0) return noted(cudaErrorInvalidValue);
   std::free(p);

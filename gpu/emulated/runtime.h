@@ -24,10 +24,12 @@ enum cudaError_t {
   cudaErrorInvalidResourceHandle = 400,
   cudaErrorNotReady = 600,
   cudaErrorIllegalAddress = 700,
+  cudaErrorMisalignedAddress = 716,
   cudaErrorLaunchFailure = 719,
   cudaErrorStreamCaptureUnsupported = 900,
   cudaErrorStreamCaptureInvalidated = 901,
   cudaErrorStreamCaptureUnjoined = 904,
+  cudaErrorCapturedEvent = 907,
 };
 enum cudaMemcpyKind {
   cudaMemcpyHostToHost,
@@ -61,12 +63,15 @@ struct RuntimeSettings {
   // alone, and what is read of it is all ones. To be set before anything is asked of a device.
   bool dry = false;
   int multiprocessors = 3;  // odd and small: grids that follow it do not fit shapes by chance
+  // Whether cuBLASLt and cuDNN are there, as stand-ins (libraries/); at first where ISONORM_GPU_LIBRARIES is "emulated".
+  bool libraries = false;
 };
 RuntimeSettings& runtime_settings();
 
 // A call of the runtime's function of this name fails so, after `passes` that do not.
 void fail_next(const char* function, cudaError_t error, int passes = 0);
-// From now on every call gives this error, as after a kernel that failed; cudaSuccess ends it.
+// From now on every call gives this error, as after a kernel that failed, and what was given before is not done any more;
+// cudaSuccess ends it.
 void lose_device(cudaError_t error);
 
 // Work that is not done yet, of all streams.

@@ -55,6 +55,23 @@ bool spoils_capture() {
   return !captures.empty();
 }
 
+namespace {
+
+// The capture of this number, where it is under way.
+Graph* under_way(uint64_t number) {
+  for (const Stream* s : streams())
+    if (s->capture && s->capture->number == number) return s->capture;
+  return nullptr;
+}
+
+// A captured event marks no work that is done: who asks about it spoils its capture, where that is not over.
+cudaError_t refuse_captured(const Event& e) {
+  if (Graph* g = under_way(e.capture)) g->invalid = true;
+  return noted(cudaErrorCapturedEvent);
+}
+
+}  // namespace
+
 int64_t pending_work() {
   const Guard guard(lock());
   int64_t n = 0;
@@ -97,6 +114,13 @@ void drain(Stream& s, uint64_t until) {
   if (idle(s.device)) reclaim(s.device);
 }
 
+void drop_work() {
+  for (Stream* s : streams()) {
+    s->todo.clear();
+    s->done = s->given;
+  }
+}
+
 void drain_device(int device) {
   for (size_t i = 0; i < streams().size(); ++i)
     if (streams()[i]->device == device) drain(*streams()[i], streams()[i]->given);
@@ -126,7 +150,7 @@ cudaError_t cudaDeviceSynchronize() {
   if (const cudaError_t e = injected(__func__)) return e;
   if (spoils_capture()) return noted(cudaErrorStreamCaptureUnsupported);
   drain_device(current_device());
-  return cudaSuccess;
+  return lost_error();
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, unsigned) {
@@ -150,12 +174,14 @@ cudaError_t cudaStreamSynchronize(cudaStream_t s) {
     return noted(cudaErrorStreamCaptureUnsupported);
   }
   drain(of(s), of(s).given);
-  return cudaSuccess;
+  return lost_error();
 }
 cudaError_t cudaStreamQuery(cudaStream_t s) {
   const Guard guard(lock());
   if (const cudaError_t e = injected(__func__)) return e;
+  if (spoils_capture()) return noted(cudaErrorStreamCaptureUnsupported);
   drain(of(s), of(s).done + 1);  // so that a loop around it ends
+  if (lost_error()) return lost_error();
   return of(s).todo.empty() ? cudaSuccess : cudaErrorNotReady;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t e, unsigned) {
@@ -163,12 +189,14 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t e, unsigned) {
   if (const cudaError_t failed = injected(__func__)) return failed;
   Stream& s = of(stream);
   if (e->capture) {  // work of one graph is done in the order in which it was given: only who takes part is noted
-    if (s.capture && s.capture != e->capture) return noted(cudaErrorStreamCaptureUnsupported);
+    Graph* const graph = under_way(e->capture);
+    if (!graph) return refuse_captured(*e);
+    if (s.capture && s.capture != graph) return noted(cudaErrorStreamCaptureUnsupported);
     if (!s.capture) {
-      s.capture = e->capture;
-      e->capture->joined.insert(&s);
+      s.capture = graph;
+      graph->joined.insert(&s);
     }
-    if (s.captures_first) e->capture->joined.erase(e->stream);
+    if (s.captures_first) graph->joined.erase(e->stream);
     return cudaSuccess;
   }
   if (!e->stream) return cudaSuccess;
@@ -192,7 +220,7 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t stream) {
   if (const cudaError_t failed = injected(__func__)) return failed;
   Stream& s = of(stream);
   e->stream = &s;
-  e->capture = s.capture;
+  e->capture = s.capture ? s.capture->number : 0;
   if (s.capture) return cudaSuccess;
   e->after = s.given + 1;
   e->time = std::make_shared<Clock::time_point>();  // the work's own, which may be done when the event is no more
@@ -201,20 +229,26 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t stream) {
 cudaError_t cudaEventQuery(cudaEvent_t e) {
   const Guard guard(lock());
   if (const cudaError_t failed = injected(__func__)) return failed;
+  if (e->capture) return refuse_captured(*e);
+  if (spoils_capture()) return noted(cudaErrorStreamCaptureUnsupported);
   if (!e->stream) return cudaSuccess;
   drain(*e->stream, std::min(e->after, e->stream->done + 1));
+  if (lost_error()) return lost_error();
   return e->stream->done >= e->after ? cudaSuccess : cudaErrorNotReady;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t e) {
   const Guard guard(lock());
   if (const cudaError_t failed = injected(__func__)) return failed;
-  if (e->capture || spoils_capture()) return noted(cudaErrorStreamCaptureUnsupported);
+  if (e->capture) return refuse_captured(*e);
+  if (spoils_capture()) return noted(cudaErrorStreamCaptureUnsupported);
   if (e->stream) drain(*e->stream, e->after);
-  return cudaSuccess;
+  return lost_error();
 }
 cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t begin, cudaEvent_t end) {
   const Guard guard(lock());
+  if (const cudaError_t failed = injected(__func__)) return failed;
   for (const Event* e : {begin, end}) {
+    if (e->capture) return refuse_captured(*e);
     if (!e->stream || !e->timed) return noted(cudaErrorInvalidResourceHandle);
     if (e->stream->done < e->after) return cudaErrorNotReady;
   }
@@ -226,7 +260,8 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode) {
   const Guard guard(lock());
   if (const cudaError_t e = injected(__func__)) return e;
   if (!s || s->capture) return noted(cudaErrorStreamCaptureUnsupported);
-  s->capture = new Graph;
+  static uint64_t count = 0;
+  s->capture = new Graph{.number = ++count, .work = {}, .joined = {}};
   s->captures_first = true;
   captures.push_back(s);
   return cudaSuccess;
@@ -255,7 +290,8 @@ cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t* graph) {
   return noted(invalid ? cudaErrorStreamCaptureInvalidated : cudaErrorStreamCaptureUnjoined);
 }
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long) {
-  *exec = new Graph{graph->work, {}};
+  if (const cudaError_t e = injected(__func__)) return e;
+  *exec = new Graph{.number = graph->number, .work = graph->work, .joined = {}};
   return cudaSuccess;
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t s) {

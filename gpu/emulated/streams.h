@@ -20,6 +20,7 @@ struct Work {
 
 // Work that is written down instead of done, and the streams that take part.
 struct Graph {
+  uint64_t number = 0;  // of the capture
   std::vector<Work> work;
   std::set<Stream*> joined;  // besides the first, and not yet waited for by it
   bool invalid = false;
@@ -35,8 +36,8 @@ struct Stream {
 
 struct Event {
   Stream* stream = nullptr;
-  uint64_t after = 0;  // how much of the stream's work
-  Graph* capture = nullptr;
+  uint64_t after = 0;    // how much of the stream's work
+  uint64_t capture = 0;  // that it was recorded in; 0: none. It stays so when the capture is over
   bool timed = true;
   std::shared_ptr<std::chrono::steady_clock::time_point> time;
 };
@@ -46,6 +47,8 @@ std::recursive_mutex& lock();
 
 // What a call of this function gives at once, before it does anything: injected, or the device is lost.
 cudaError_t injected(const char* function);
+// What every call gives from now on; cudaSuccess while the device is not lost.
+cudaError_t lost_error();
 // Remembers a failure for cudaGetLastError(), and returns it.
 cudaError_t noted(cudaError_t e);
 
@@ -57,5 +60,6 @@ bool spoils_capture();
 cudaError_t enqueue(Stream& s, Work work);
 void drain(Stream& s, uint64_t until);  // does its work up to this number
 void drain_device(int device);
+void drop_work();  // of all streams
 
 }  // namespace isonorm::gpu::emulated

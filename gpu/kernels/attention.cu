@@ -1,13 +1,14 @@
-// Attention of any kind: f32, f64, bf16, masks, causal or not, any number of queries and keys, any size of heads, heads
-// read and written in place. In tiles (Dao et al., 2205.14135): a matrix of scores is never stored. bf16 without a mask
-// is cuDNN's where that is there, or by kernels of its own (attention_bf16.cu), for which these are the oracle.
+// Attention of any kind: f32, f64, bf16, masks, causal from any key or not, any number of queries and keys, any size of
+// heads, heads read and written in place. In tiles (Dao et al., 2205.14135): a matrix of scores is never stored. bf16
+// without a mask is cuDNN's where that is there, or by kernels of its own (attention_bf16.cu), for which these are the
+// oracle.
 //
 // All products are of a tile of 64 x 64 numbers (f64: 32 x 32) by a block of 256 threads (64), each of which has 4 x 4.
 // A block has a tile of rows of one head and 64 (32) columns of a result; it walks over the tiles of the other side in
 // order, and for each makes the scores, the weights (in shared memory) and their product with what the result sums up.
-//   attention_forward.rows: rows are queries, the result is out; with a running maximum and sum of each query; lse.
+//   attention_forward.rows: rows are queries, the result is out; with a running maximum and sum of each query; top, lse.
 //   attention_backward.dots: a warp for each query: the sum of dout out.
-//   attention_backward.q, .k, .v: rows are queries (dq) or keys (dk, dv); weights from lse. A pass for each of the
+//   attention_backward.q, .k, .v: rows are queries (dq) or keys (dk, dv); weights from top, lse. A pass for each of the
 //     three, so that every number is one thread's sum over tiles in order: the same bits in every run.
 // Each pass reads the other side once for each tile of rows and each 64 columns of its result, which it writes once.
 #include <limits>
@@ -42,15 +43,39 @@ template <class T> struct Problem {
   using A = acc_t<T>;
   int heads, queries, keys, size, values;
   bool causal;
+  int ahead;
   int64_t mask_stride[4];
   A scale;
   const T* mask;  // or null
 
-  __device__ __forceinline__ bool hidden(int q, int k) const { return q >= queries || k >= keys || (causal && k > q); }
+  __device__ __forceinline__ bool hidden(int q, int k) const {
+    return q >= queries || k >= keys || (causal && k > q + ahead);
+  }
+  // How many of the keys the queries [.., end) see.
+  __device__ __forceinline__ int visible(int end) const {
+    const int seen = end + ahead < keys ? end + ahead : keys;
+    return !causal ? keys : seen > 0 ? seen : 0;
+  }
   __device__ __forceinline__ A score(A dot, int pair, int q, int k) const {
     const int64_t* by = mask_stride;
     const A s = scale * dot;
     return mask ? s + A(mask[pair / heads * by[0] + pair % heads * by[1] + q * by[2] + k * by[3]]) : s;
+  }
+};
+
+// Of each query, as kernels::AttentionSums. top: null where lse has it all.
+template <class A> struct Sums {
+  A *top, *lse;
+  __device__ __forceinline__ void write(int64_t query, A shift, A log) const {
+    if (top) top[query] = shift;
+    lse[query] = top ? log : shift + log;
+  }
+};
+template <class A> struct KnownSums {
+  const A *top, *lse;
+  // The logarithm of a score's weight.
+  __device__ __forceinline__ A below(int64_t query, A score) const {
+    return (top ? score - top[query] : score) - lse[query];
   }
 };
 
@@ -144,14 +169,15 @@ template <class A, class F> __device__ __forceinline__ A reduce_row(A v, F f) {
 
 template <class T>
 __global__ void __launch_bounds__(kThreads<acc_t<T>>)
-    forward_rows(Problem<T> p, Heads<T> out, acc_t<T>* lse, Heads<const T> qs, Heads<const T> ks, Heads<const T> vs) {
+    forward_rows(Problem<T> p, Heads<T> out, Sums<acc_t<T>> to, Heads<const T> qs, Heads<const T> ks,
+                 Heads<const T> vs) {
   using A = acc_t<T>;
   constexpr A lowest = -std::numeric_limits<A>::infinity();
   Room<A>& room = shared<Room<A>>();
   const Task t = task<A>(p.queries, p.values);
   const auto q = qs.rows(t.pair, p.heads, p.queries);
   const auto k = ks.rows(t.pair, p.heads, p.keys), v = vs.rows(t.pair, p.heads, p.keys);
-  const int end = p.causal && t.first + kTile<A> < p.keys ? t.first + kTile<A> : p.keys;
+  const int end = p.visible(t.first + kTile<A>);
   Part<A> sums = {};
   A top[4] = {lowest, lowest, lowest, lowest}, total[4] = {};
   for (int column = 0; column < end; column += kTile<A>) {
@@ -167,7 +193,7 @@ __global__ void __launch_bounds__(kThreads<acc_t<T>>)
         best = s[i][j] > best ? s[i][j] : best;
       }
       best = reduce_row(best, [](A a, A b) { return a > b ? a : b; });
-      // A query that sees nothing yet keeps its sum of 0; at the end that gives NaN, as a softmax of -inf only does.
+      // A query that sees nothing yet keeps its sum of 0.
       const A shift = best == lowest ? A(0) : best, keep = math::exp(top[i] - shift);
       top[i] = best;
       total[i] *= keep;
@@ -183,12 +209,13 @@ __global__ void __launch_bounds__(kThreads<acc_t<T>>)
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     total[i] = reduce_row(total[i], Plus{});
-    const A factor = p.keys == 0 ? A(0) : 1 / total[i];
+    const bool blind = total[i] == 0;
+    const A factor = blind ? A(0) : 1 / total[i];
 #pragma unroll
     for (int j = 0; j < 4; ++j) sums[i][j] *= factor;
     const int query = t.first + my_row<A>() + i;
     if (t.at == 0 && my_column<A>() == 0 && query < p.queries)
-      lse[int64_t{t.pair} * p.queries + query] = top[i] + math::log(total[i]);
+      to.write(int64_t{t.pair} * p.queries + query, blind ? A(0) : top[i], blind ? -lowest : math::log(total[i]));
   }
   write_part(out.rows(t.pair, p.heads, p.queries), sums, t.first, t.at, p.values);
 }
@@ -212,7 +239,7 @@ enum class Of { q, k, v };
 
 template <class T, Of kOf>
 __global__ void __launch_bounds__(kThreads<acc_t<T>>)
-    backward_rows(Problem<T> p, Heads<T> out, const acc_t<T>* lse, const acc_t<T>* dots, Heads<const T> qs,
+    backward_rows(Problem<T> p, Heads<T> out, KnownSums<acc_t<T>> known, const acc_t<T>* dots, Heads<const T> qs,
                   Heads<const T> ks, Heads<const T> vs, Heads<const T> douts) {
   using A = acc_t<T>;
   constexpr bool kQueries = kOf == Of::q;  // are the rows
@@ -222,10 +249,10 @@ __global__ void __launch_bounds__(kThreads<acc_t<T>>)
   const Task t = task<A>(count, width);
   const auto q = qs.rows(t.pair, p.heads, p.queries), dout = douts.rows(t.pair, p.heads, p.queries);
   const auto k = ks.rows(t.pair, p.heads, p.keys), v = vs.rows(t.pair, p.heads, p.keys);
-  lse += int64_t{t.pair} * p.queries;
-  dots += int64_t{t.pair} * p.queries;
-  const int begin = p.causal && !kQueries ? t.first : 0;
-  const int end = p.causal && kQueries && t.first + kTile<A> < others ? t.first + kTile<A> : others;
+  const int64_t queries = int64_t{t.pair} * p.queries;
+  dots += queries;
+  const int begin = p.causal && !kQueries && t.first > p.ahead ? (t.first - p.ahead) / kTile<A> * kTile<A> : 0;
+  const int end = kQueries ? p.visible(t.first + kTile<A>) : others;
   Part<A> sums = {};
   for (int column = begin; column < end; column += kTile<A>) {
     Part<A> s = {}, d = {};
@@ -235,7 +262,7 @@ __global__ void __launch_bounds__(kThreads<acc_t<T>>)
       const int row = t.first + my_row<A>() + i, other = column + my_column<A>() + j;
       const int query = kQueries ? row : other, key = kQueries ? other : row;
       if (p.hidden(query, key)) return void(s[i][j] = 0);
-      s[i][j] = math::exp(p.score(s[i][j], t.pair, query, key) - lse[query]);
+      s[i][j] = math::exp(known.below(queries + query, p.score(s[i][j], t.pair, query, key)));
       if constexpr (kOf != Of::v) s[i][j] *= d[i][j] - dots[query];
     });
     add_weighted(sums, room, s, kOf == Of::q ? k : kOf == Of::k ? q : dout, column, t.at, width);
@@ -248,9 +275,16 @@ template <class T> Problem<T> problem(kernels::AttentionSpec spec, const kernels
   for (const Tensor* t : {&in.q, &in.k, &in.v})
     for (int64_t n : t->shape()) check(n < int64_t{1} << 30, "attention: shape ", t->shape(), " is too large");
   const auto size = [](const Tensor& t, int d) { return static_cast<int>(t.size(d)); };
-  Problem<T> p{
-      size(in.q, 1),        size(in.q, 2),           size(in.k, 2), size(in.q, 3), size(in.v, 3), spec.causal, {},
-      acc_t<T>(spec.scale), read_or_null<T>(in.mask)};
+  Problem<T> p{size(in.q, 1),
+               size(in.q, 2),
+               size(in.k, 2),
+               size(in.q, 3),
+               size(in.v, 3),
+               spec.causal,
+               static_cast<int>(spec.ahead),
+               {},
+               acc_t<T>(spec.scale),
+               read_or_null<T>(in.mask)};
   if (in.mask.defined()) std::copy_n(in.mask.strides().begin(), 4, p.mask_stride);
   return p;
 }
@@ -262,13 +296,14 @@ template <class T> Shape blocks(int64_t pairs, int64_t rows, int64_t width) {
 
 }  // namespace
 
-void attention_forward(kernels::AttentionSpec spec, const Tensor& out, const Tensor& lse,
+void attention_forward(kernels::AttentionSpec spec, const Tensor& out, const kernels::AttentionSums& sums,
                        const kernels::AttentionInputs& in) {
-  if (lse.numel() == 0 || attention_forward_bf16(spec, out, lse, in)) return;
+  if (sums.lse.numel() == 0 || attention_forward_bf16(spec, out, sums.lse, in)) return;
   visit_floating(in.q.dtype(), "attention", [&]<class T>() {
     launch("attention_forward.rows", &forward_rows<T>,
            blocks<T>(in.q.size(0) * in.q.size(1), in.q.size(2), out.size(3)), stream_of(out), problem<T>(spec, in),
-           write_heads<T>(out), write<acc_t<T>>(lse), read_heads<T>(in.q), read_heads<T>(in.k), read_heads<T>(in.v));
+           write_heads<T>(out), Sums<acc_t<T>>{write_or_null<acc_t<T>>(sums.top), write<acc_t<T>>(sums.lse)},
+           read_heads<T>(in.q), read_heads<T>(in.k), read_heads<T>(in.v));
   });
 }
 
@@ -278,7 +313,7 @@ void attention_backward(kernels::AttentionSpec spec, const kernels::AttentionGra
   const Tensor &q = saved.in.q, &k = saved.in.k, &v = saved.in.v;
   visit_floating(q.dtype(), "attention", [&]<class T>() {
     using A = acc_t<T>;
-    const int64_t pairs = q.size(0) * q.size(1), rows = saved.lse.numel();
+    const int64_t pairs = q.size(0) * q.size(1), rows = saved.sums.lse.numel();
     const Problem<T> p = problem<T>(spec, saved.in);
     const auto dout = read_heads<T>(saved.dout);
     const Scratch scratch(saved.dout.device(), std::max<int64_t>(1, rows) * int64_t{sizeof(A)});
@@ -289,7 +324,8 @@ void attention_backward(kernels::AttentionSpec spec, const kernels::AttentionGra
     const auto run = [&](const char* name, auto kernel, const Tensor& to) {
       if (to.numel() > 0)
         launch(name, kernel, blocks<T>(pairs, to.size(2), to.size(3)), stream_of(q), p, write_heads<T>(to),
-               saved.lse.data<A>(), dots, read_heads<T>(q), read_heads<T>(k), read_heads<T>(v), dout);
+               KnownSums<A>{read_or_null<A>(saved.sums.top), saved.sums.lse.template data<A>()}, dots, read_heads<T>(q),
+               read_heads<T>(k), read_heads<T>(v), dout);
     };
     run("attention_backward.q", &backward_rows<T, Of::q>, out.dq);
     run("attention_backward.k", &backward_rows<T, Of::k>, out.dk);

@@ -1,5 +1,5 @@
-// Attention of heads of 64 elements in bf16 by tensor cores, without a mask; causal or not, any number of queries and
-// keys, heads read and written in place by 16 bytes. In tiles (Dao et al., 2205.14135; the split of work over warps of
+// Attention of heads of 64 elements in bf16 by tensor cores, without a mask; causal from the first key or not, any number
+// of queries and keys, heads read and written in place by 16 bytes. In tiles (Dao et al., 2205.14135; the split of work over warps of
 // 2307.08691); sums, weights and the logarithms in f32, weights rounded to bf16 for the products they enter.
 //
 // A block of 128 threads has 128 rows of one head (backward: 64), each of its four warps a strip of them, and walks
@@ -240,7 +240,8 @@ template <class... X> bool by_packs(const X&... tensors) {
   return (fits(tensors) && ...);
 }
 bool can_attend(const kernels::AttentionSpec& spec, const kernels::AttentionInputs& in) {
-  return in.q.dtype() == DType::bf16 && !in.mask.defined() && in.k.size(2) > 0 && in.q.numel() > 0 && spec.scale > 0;
+  return in.q.dtype() == DType::bf16 && !in.mask.defined() && spec.ahead == 0 && in.k.size(2) > 0 && in.q.numel() > 0 &&
+         spec.scale > 0;
 }
 Sizes sizes_of(const kernels::AttentionSpec& spec, const kernels::AttentionInputs& in) {
   return {static_cast<int>(in.q.size(1)), static_cast<int>(in.q.size(2)), static_cast<int>(in.k.size(2)),
@@ -275,7 +276,7 @@ bool attention_backward_bf16(kernels::AttentionSpec spec, const kernels::Attenti
   const In qs = read_heads<bf16>(q), ks = read_heads<bf16>(k), vs = read_heads<bf16>(v);
   const In douts = read_heads<bf16>(saved.dout);
   launch("attention_backward.rows_bf16", &backward_rows, blocks(q, kSize), stream, s, log, dots,
-         saved.lse.data<float>(), read_heads<bf16>(saved.out), douts);
+         saved.sums.lse.data<float>(), read_heads<bf16>(saved.out), douts);
   launch("attention_backward.keys_bf16", spec.causal ? &backward_tiles<true, true> : &backward_tiles<true, false>,
          blocks(k, kSize), stream, s, log, dots, ks, vs, qs, douts, write_heads<bf16>(out.dk),
          write_heads<bf16>(out.dv));

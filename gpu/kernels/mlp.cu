@@ -112,9 +112,7 @@ void forward(const Tensor& y, const Tensor& h, const Tensor& x, const kernels::M
   fused.epilogue = Epilogue::gelu_tanh;
   fused.aux = kept;
   const Operands all{g, o.a, o.b, o.bias, kept};
-  if (tanh_form && !rounds && fuses(fused, all, stream)) {
-    product(fused, all, stream);
-  } else {
+  if (!tanh_form || rounds || !fused_product(fused, all, stream)) {
     product(p, o, stream);
     const T* const in = static_cast<const T*>(o.out);
     if constexpr (std::is_same_v<T, float>) {
@@ -143,8 +141,7 @@ void backward(const Tensor& dx, const Tensor& dh, const Tensor& activated, const
   fused.epilogue = Epilogue::gelu_tanh_slope;
   fused.aux = true;
   const Operands all{to, dy.data<T>(), w.w2.data<T>(), nullptr, const_cast<T*>(before)};
-  if (tanh_form && before && fuses(fused, all, stream)) {
-    product(fused, all, stream);
+  if (tanh_form && before && fused_product(fused, all, stream)) {
     activate_all(stream, g, before, static_cast<T*>(nullptr), n, tanh_form);
   } else {
     T* const dg = h.defined() ? to : g;

@@ -35,7 +35,7 @@ template <NormKind K, bool held, class T> __global__ void __launch_bounds__(256,
     P p = load_part(a.x, row + i, n, packed);
     if (a.branch) {
       const P b = load_part(a.branch, row + i, n, packed);
-      for (int k = 0; k < N; ++k) p.v[k] = T(A(p.v[k]) + A(b.v[k]));
+      for (int k = 0; k < N; ++k) p.v[k] = a.sum.rounded(A(p.v[k]) + A(b.v[k]));
     }
     return p;
   };

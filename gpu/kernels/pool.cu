@@ -4,6 +4,8 @@
 // output; backward the outputs whose windows see a pixel, so no two threads write to one place and sums have one order.
 #include "core/kernels/pool.h"
 
+#include <limits>
+
 #include "gpu/kernels/window.cuh"
 #include "gpu/launch.h"
 #include "gpu/slots.h"
@@ -28,8 +30,8 @@ __global__ void __launch_bounds__(256) max_of_windows(T* y, uint8_t* place, cons
       const A v = A(x[pixel * s.channels + c]);
       if (at < 0 || v > top || (v != v && top == top)) top = v, at = static_cast<int>(i * s.kernel_w + j);
     }
-  y[e] = T(top);
-  if (place) place[e] = static_cast<uint8_t>(at);
+  y[e] = at < 0 ? T(-std::numeric_limits<A>::infinity()) : T(top);
+  if (place) place[e] = static_cast<uint8_t>(at < 0 ? 0 : at);
 }
 
 template <class T, class I>
@@ -44,32 +46,36 @@ __global__ void __launch_bounds__(256) mean_of_windows(T* y, const T* x, WindowS
       const int64_t pixel = w.pixel(s, i, j);
       if (pixel >= 0) sum += A(x[pixel * s.channels + c]);
     }
-  y[e] = T(sum / A(s.places()));
+  y[e] = T(sum / A(s.counted(w.y, w.x)));
 }
 
-// dx = the sum of dy over the windows that see a pixel, of those alone where `place` says that it is the largest,
-// divided by `divisor`.
+// dx = the sum of dy over the windows that see a pixel: of those alone where `place` says that it is the largest, or,
+// without, each divided by how many of its places count.
 template <class T, class I>
 __global__ void __launch_bounds__(256)
-    pool_gradient(T* dx, const T* dy, const uint8_t* place, WindowShape s, acc_t<T> divisor, int64_t count) {
+    pool_gradient(T* dx, const T* dy, const uint8_t* place, WindowShape s, int64_t count) {
   using A = acc_t<T>;
   if (element() >= count) return;
   const I e = static_cast<I>(element()), p = e / I(s.channels), c = e - p * I(s.channels);
   A sum = 0;
   for_windows_of(s, p, [&](int64_t row, int64_t here) {
     const int64_t at = row * s.channels + c;
-    if (!place || place[at] == here) sum += A(dy[at]);
+    if (place) {
+      if (place[at] == here) sum += A(dy[at]);
+      return;
+    }
+    const Window<I> w(s, I(row));
+    sum += A(dy[at]) * (1 / A(s.counted(w.y, w.x)));
   });
-  dx[e] = T(sum / divisor);
+  dx[e] = T(sum);
 }
 
-void run_gradient(const char* name, const WindowShape& s, const Tensor& dx, const Tensor& dy, const Tensor& place,
-                  int64_t divisor) {
+void run_gradient(const char* name, const WindowShape& s, const Tensor& dx, const Tensor& dy, const Tensor& place) {
   if (dx.numel() == 0) return;
   visit_floating(dx.dtype(), name, [&]<class T>() {
     visit_index(std::max(dx.numel(), s.rows()), [&]<class I>() {
       launch(name, &pool_gradient<T, I>, one_each(dx.numel()), stream_of(dx), write<T>(dx), dy.data<T>(),
-             read_or_null<uint8_t>(place), s, static_cast<acc_t<T>>(divisor), dx.numel());
+             read_or_null<uint8_t>(place), s, dx.numel());
     });
   });
 }
@@ -87,7 +93,7 @@ void max_pool(const WindowShape& s, const Tensor& y, const Tensor& place, const 
 }
 
 void max_pool_backward(const WindowShape& s, const Tensor& dx, const Tensor& dy, const Tensor& place) {
-  run_gradient("max_pool2d_backward", s, dx, dy, place, 1);
+  run_gradient("max_pool2d_backward", s, dx, dy, place);
 }
 
 void avg_pool(const WindowShape& s, const Tensor& y, const Tensor& x) {
@@ -101,7 +107,7 @@ void avg_pool(const WindowShape& s, const Tensor& y, const Tensor& x) {
 }
 
 void avg_pool_backward(const WindowShape& s, const Tensor& dx, const Tensor& dy) {
-  run_gradient("avg_pool2d_backward", s, dx, dy, Tensor(), s.places());
+  run_gradient("avg_pool2d_backward", s, dx, dy, Tensor());
 }
 
 }  // namespace isonorm::gpu

@@ -40,7 +40,7 @@ template <class T> struct GateRows {
 
 template <class T>
 __global__ void __launch_bounds__(kThreads)
-    gru_entries(T* y, T* kept, GateRows<T> in, const T* h, int64_t batch, int64_t n) {
+    gru_entries(T* y, acc_t<T>* kept, GateRows<T> in, const T* h, int64_t batch, int64_t n) {
   using A = acc_t<T>;
   const Entry e(batch, n);
   if (!e.inside) return;
@@ -50,15 +50,15 @@ __global__ void __launch_bounds__(kThreads)
   y[e.at] = T(formulas::gru_state(z, fresh, A(h[e.at])));
   if (!kept) return;
   kept += e.in_rows_of(4 * n);
-  kept[0] = T(r);
-  kept[n] = T(z);
-  kept[2 * n] = T(fresh);
-  kept[3 * n] = u[2 * n];
+  kept[0] = r;
+  kept[n] = z;
+  kept[2 * n] = fresh;
+  kept[3 * n] = A(u[2 * n]);
 }
 
 template <class T>
 __global__ void __launch_bounds__(kThreads)
-    gru_backward_entries(T* da, T* du, T* dh, const T* dy, const T* kept, const T* h, int64_t batch, int64_t n) {
+    gru_backward_entries(T* da, T* du, T* dh, const T* dy, const acc_t<T>* kept, const T* h, int64_t batch, int64_t n) {
   const Entry e(batch, n);
   if (!e.inside) return;
   const int64_t gates = e.in_rows_of(3 * n);
@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(kThreads)
 
 template <class T>
 __global__ void __launch_bounds__(kThreads)
-    lstm_entries(T* y, T* cell, T* kept, GateRows<T> in, const T* c, int64_t batch, int64_t n, bool gate) {
+    lstm_entries(T* y, T* cell, acc_t<T>* kept, GateRows<T> in, const T* c, int64_t batch, int64_t n, bool gate) {
   using A = acc_t<T>;
   const Entry e(batch, n);
   if (!e.inside) return;
@@ -80,16 +80,17 @@ __global__ void __launch_bounds__(kThreads)
   y[e.at] = T(o * shown);
   if (!kept) return;
   kept += e.in_rows_of((gate ? 4 : 5) * n);
-  kept[0] = T(i);
-  kept[n] = T(f);
-  kept[2 * n] = T(g);
-  kept[3 * n] = T(o);
-  if (!gate) kept[4 * n] = T(shown);
+  kept[0] = i;
+  kept[n] = f;
+  kept[2 * n] = g;
+  kept[3 * n] = o;
+  if (!gate) kept[4 * n] = shown;
 }
 
 template <bool kGate, class T>
-__global__ void __launch_bounds__(kThreads) lstm_backward_entries(T* dgates, T* dc, const T* dy, const T* dcell,
-                                                                  const T* kept, const T* c, int64_t batch, int64_t n) {
+__global__ void __launch_bounds__(kThreads)
+    lstm_backward_entries(T* dgates, T* dc, const T* dy, const T* dcell, const acc_t<T>* kept, const T* c,
+                          int64_t batch, int64_t n) {
   const Entry e(batch, n);
   if (!e.inside) return;
   formulas::lstm_gradients<kGate>(dgates + e.in_rows_of(4 * n), dc + e.at, dy + e.at, dcell + e.at,
@@ -102,7 +103,7 @@ void gru_step(const kernels::GruOutputs& out, const kernels::GruInputs& in) {
   if (in.h.numel() == 0) return;
   visit_floating(in.h.dtype(), "gru_step", [&]<class T>() {
     launch("gru_step", &gru_entries<T>, one_each(in.h.numel(), kThreads), stream_of(in.h), write<T>(out.y),
-           write_or_null<T>(out.kept), GateRows<T>(in.a, in.u), in.h.data<T>(), in.h.size(0), in.h.size(1));
+           write_or_null<acc_t<T>>(out.kept), GateRows<T>(in.a, in.u), in.h.data<T>(), in.h.size(0), in.h.size(1));
   });
 }
 
@@ -110,7 +111,7 @@ void gru_step_backward(const kernels::GruGradients& out, const Tensor& dy, const
   if (h.numel() == 0) return;
   visit_floating(h.dtype(), "gru_step_backward", [&]<class T>() {
     launch("gru_step_backward", &gru_backward_entries<T>, one_each(h.numel(), kThreads), stream_of(h), write<T>(out.da),
-           write<T>(out.du), write<T>(out.dh), dy.data<T>(), kept.data<T>(), h.data<T>(), h.size(0), h.size(1));
+           write<T>(out.du), write<T>(out.dh), dy.data<T>(), kept.data<acc_t<T>>(), h.data<T>(), h.size(0), h.size(1));
   });
 }
 
@@ -118,7 +119,7 @@ void lstm_step(const kernels::LstmOutputs& out, const kernels::LstmInputs& in, b
   if (in.c.numel() == 0) return;
   visit_floating(in.c.dtype(), "lstm_step", [&]<class T>() {
     launch("lstm_step", &lstm_entries<T>, one_each(in.c.numel(), kThreads), stream_of(in.c), write<T>(out.y),
-           write<T>(out.cell), write_or_null<T>(out.kept), GateRows<T>(in.a, in.u), in.c.data<T>(), in.c.size(0),
+           write<T>(out.cell), write_or_null<acc_t<T>>(out.kept), GateRows<T>(in.a, in.u), in.c.data<T>(), in.c.size(0),
            in.c.size(1), gate);
   });
 }
@@ -128,7 +129,7 @@ void lstm_step_backward(const kernels::LstmGradients& out, const kernels::LstmSa
   visit_floating(in.c.dtype(), "lstm_step_backward", [&]<class T>() {
     launch("lstm_step_backward", gate ? &lstm_backward_entries<true, T> : &lstm_backward_entries<false, T>,
            one_each(in.c.numel(), kThreads), stream_of(in.c), write<T>(out.dgates), write<T>(out.dc), in.dy.data<T>(),
-           in.dcell.data<T>(), in.kept.data<T>(), in.c.data<T>(), in.c.size(0), in.c.size(1));
+           in.dcell.data<T>(), in.kept.data<acc_t<T>>(), in.c.data<T>(), in.c.size(0), in.c.size(1));
   });
 }
 

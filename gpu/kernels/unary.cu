@@ -23,7 +23,7 @@ template <class Op, class T> struct UnaryBackward {
   A p[2];
   explicit UnaryBackward(kernels::Numbers n) : p{static_cast<A>(n.p[0]), static_cast<A>(n.p[1])} {}
   __device__ __forceinline__ T operator()(T g, T saved) const {
-    return static_cast<T>(static_cast<A>(g) * ops::derivative<Op>(static_cast<A>(saved), p));
+    return static_cast<T>(ops::gradient<Op>(static_cast<A>(g), static_cast<A>(saved), p));
   }
 };
 

@@ -19,7 +19,7 @@ template <class I> struct Window {
   }
   // Of place (i, j); -1 in the padding.
   __device__ __forceinline__ int64_t pixel(const kernels::WindowShape& s, int64_t i, int64_t j) const {
-    const int64_t h = y + i, w = x + j;
+    const int64_t h = y + i * s.dilation_h, w = x + j * s.dilation_w;
     return h < 0 || h >= s.height || w < 0 || w >= s.width ? -1 : (int64_t(image) * s.height + h) * s.width + w;
   }
 };
@@ -29,12 +29,15 @@ template <class I, class F>
 __device__ __forceinline__ void for_windows_of(const kernels::WindowShape& s, I p, const F& f) {
   const I line = p / I(s.width), image = line / I(s.height);
   const int64_t y = int64_t(line - image * I(s.height)) + s.pad_h, x = int64_t(p - line * I(s.width)) + s.pad_w;
-  for (int64_t i = y % s.stride_h; i < s.kernel_h && i <= y; i += s.stride_h) {
-    const int64_t oy = (y - i) / s.stride_h;
-    if (oy >= s.out_h) continue;
-    for (int64_t j = x % s.stride_w; j < s.kernel_w && j <= x; j += s.stride_w) {
-      const int64_t ox = (x - j) / s.stride_w;
-      if (ox < s.out_w) f((int64_t(image) * s.out_h + oy) * s.out_w + ox, i * s.kernel_w + j);
+  // Without dilation every stride-th place; else all of them are looked at.
+  const int64_t step_h = s.dilation_h == 1 ? s.stride_h : 1, step_w = s.dilation_w == 1 ? s.stride_w : 1;
+  for (int64_t i = y % step_h; i < s.kernel_h && i * s.dilation_h <= y; i += step_h) {
+    const int64_t above = y - i * s.dilation_h, oy = above / s.stride_h;
+    if (oy >= s.out_h || oy * s.stride_h != above) continue;
+    for (int64_t j = x % step_w; j < s.kernel_w && j * s.dilation_w <= x; j += step_w) {
+      const int64_t left = x - j * s.dilation_w, ox = left / s.stride_w;
+      if (ox < s.out_w && ox * s.stride_w == left)
+        f((int64_t(image) * s.out_h + oy) * s.out_w + ox, i * s.kernel_w + j);
     }
   }
 }

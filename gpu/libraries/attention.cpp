@@ -2,7 +2,7 @@
 
 #include "gpu/libraries/cudnn.h"
 
-#if defined(CUDNN_VERSION) && CUDNN_VERSION >= 90800
+#ifdef ISONORM_CUDNN
 
 #include <limits>
 #include <map>
@@ -21,28 +21,25 @@ using Plan = std::shared_ptr<const Cudnn::Plan>;
 // A version of the library gave wrong gradients where the length is no multiple of 128
 // (https://github.com/pytorch/pytorch/issues/169849); it is right from this one on.
 constexpr int64_t kAnyLength = 91501;
+// What hides a key. Not -inf, which versions below 9.10 do not take; the key's weight is 0 all the same.
+constexpr float kLowest = std::numeric_limits<float>::lowest();
 
 // The library on one device, with its plans: made once, until the process ends.
 struct OfDevice {
   explicit OfDevice(const CudnnFunctions& functions) : library(functions) {}
 
   Cudnn library;
-  std::map<std::pair<AttentionShape, bool>, Plan> plans;  // bool: any order; a null one where the library proposes none
+  std::map<std::pair<AttentionShape, bool>, Plan> plans;  // bool: by sums; a null one where own kernels do it
 };
 
 struct State {
   CudnnFunctions functions = CudnnFunctions::of(cudnn());
-  int64_t version = static_cast<int64_t>(cudnn().function<decltype(cudnnGetVersion)>("cudnnGetVersion")());
   std::mutex mutex;
   std::map<int, OfDevice> devices;
 };
 
-// Null where there is none of this major version, from the one on that its headers were of.
-State* state() {
-  static State* const s = [] {
-    State* made = cudnn() ? new State : nullptr;
-    return made && made->version >= CUDNN_VERSION ? made : nullptr;
-  }();
+State& state() {
+  static State& s = *new State;
   return s;
 }
 
@@ -56,12 +53,13 @@ bool by_packs(const auto&... tensors) {
   return (one(tensors) && ...);
 }
 
-bool can_attend(const kernels::AttentionInputs& in) {
+bool can_attend(const kernels::AttentionSpec& spec, const kernels::AttentionInputs& in) {
   const Tensor &q = in.q, &k = in.k;
-  if (q.dtype() != DType::bf16 || in.mask.defined() || q.numel() == 0 || k.numel() == 0) return false;
+  if (q.dtype() != DType::bf16 || spec.ahead != 0 || in.mask.defined() || q.numel() == 0 || k.numel() == 0)
+    return false;
   const int64_t size = q.size(3);
-  if (in.v.size(3) != size || size % 8 != 0 || size > 256 || !by_packs(q, k, in.v) || !state()) return false;
-  return state()->version >= kAnyLength || (q.size(2) % 128 == 0 && k.size(2) % 128 == 0);
+  if (in.v.size(3) != size || size % 8 != 0 || size > 256 || !by_packs(q, k, in.v) || !cudnn()) return false;
+  return cudnn().version() >= kAnyLength || (q.size(2) % 128 == 0 && k.size(2) % 128 == 0);
 }
 
 AttentionShape shape_of(kernels::AttentionSpec spec, const kernels::AttentionInputs& in, const Tensor& out) {
@@ -70,23 +68,31 @@ AttentionShape shape_of(kernels::AttentionSpec spec, const kernels::AttentionInp
           spec.causal, strides_of(q), strides_of(in.k), strides_of(in.v), strides_of(out)};
 }
 
-// A call of the plan that is made by the first one of its shape, with `graph`. False where there is none.
+// A call of the plan that is made by the first one of its shape, with `graph`. False where there is none, or where the
+// library or its workspace's memory fails: then no later call asks for that plan again.
 template <class Make>
-bool run(const char* name, const AttentionShape& shape, bool any_order, const Tensor& on, const Make& graph,
+bool run(const char* name, const AttentionShape& shape, bool by_sums, const Tensor& on, const Make& graph,
          std::span<void* const> data) {
-  State& s = *state();
+  State& s = state();
   const Stream& stream = stream_of(on);
   const OnDevice current(stream.index());
   std::lock_guard lock(s.mutex);
   auto& [library, plans] = s.devices.try_emplace(stream.index(), s.functions).first->second;
   if (!library.usable()) return false;
-  const std::pair key(shape, any_order);
-  if (!plans.contains(key)) plans[key] = library.plan(graph(), any_order);
-  const Plan& plan = plans[key];
-  if (!plan) return false;
-  const Scratch workspace(on.device(), std::max<int64_t>(1, Cudnn::workspace(*plan)));
+  const auto [at, fresh] = plans.try_emplace({shape, by_sums});
+  Plan& plan = at->second;
+  try {
+    if (fresh) plan = library.plan(graph());
+    if (!plan) return false;
+    const Scratch workspace(on.device(), std::max<int64_t>(1, Cudnn::workspace(*plan)));
+    library.run(*plan, data, workspace.as<void>(), stream.handle());
+  } catch (const Error& e) {
+    (void)cudaGetLastError();  // what the library left there is no launch's of ours
+    plan = nullptr;
+    cudnn().refused(text(name, ", ", shape.queries, " x ", shape.keys, " of ", shape.size, ": ", e.what()));
+    return false;
+  }
   record(Recorded::Kind::launch, name);
-  library.run(*plan, data, workspace.as<void>(), stream.handle());
   note_launch(stream, name);
   return true;
 }
@@ -97,9 +103,9 @@ template <class T> void* address(const Tensor& t) { return const_cast<T*>(t.data
 
 bool attention_forward_library(kernels::AttentionSpec spec, const Tensor& out, const Tensor& lse,
                                const kernels::AttentionInputs& in) {
-  if (!can_attend(in) || !by_packs(out)) return false;
+  if (!can_attend(spec, in) || !by_packs(out)) return false;
   const AttentionShape shape = shape_of(spec, in, out);
-  float scale = static_cast<float>(spec.scale), lowest = -std::numeric_limits<float>::infinity();
+  float scale = static_cast<float>(spec.scale), lowest = kLowest;
   void* const data[] = {address<bf16>(in.q),
                         address<bf16>(in.k),
                         address<bf16>(in.v),
@@ -114,25 +120,25 @@ bool attention_forward_library(kernels::AttentionSpec spec, const Tensor& out, c
 bool attention_backward_library(kernels::AttentionSpec spec, const kernels::AttentionGradients& out,
                                 const kernels::AttentionSaved& saved) {
   const auto& [q, k, v, mask] = saved.in;
-  if (!can_attend(saved.in) || !by_packs(saved.out, saved.dout, out.dq, out.dk, out.dv)) return false;
+  if (!can_attend(spec, saved.in) || !by_packs(saved.out, saved.dout, out.dq, out.dk, out.dv)) return false;
   AttentionShape shape = shape_of(spec, saved.in, saved.out);
   shape.dout = strides_of(saved.dout);
   shape.dq = strides_of(out.dq);
   shape.dk = strides_of(out.dk);
   shape.dv = strides_of(out.dv);
   const bool by_sums = !deterministic();
-  const int64_t rows = saved.lse.numel(), numbers = rows * (by_sums ? 1 + shape.size : 1);
+  const int64_t rows = saved.sums.lse.numel(), numbers = rows * (by_sums ? 1 + shape.size : 1);
   const Scratch scratch(q.device(), numbers * int64_t{sizeof(float)});
   float *dots = scratch.as<float>(), *sums = dots + rows;
   if (by_sums)
     check_stream(stream_of(q), cudaMemsetAsync(sums, 0, static_cast<size_t>(rows * shape.size) * sizeof(float),
                                                stream_of(q).handle()));
-  float scale = static_cast<float>(spec.scale), one = 1, lowest = -std::numeric_limits<float>::infinity();
+  float scale = static_cast<float>(spec.scale), one = 1, lowest = kLowest;
   void* const data[] = {address<bf16>(q),
                         address<bf16>(k),
                         address<bf16>(v),
                         address<bf16>(saved.out),
-                        address<float>(saved.lse),
+                        address<float>(saved.sums.lse),
                         address<bf16>(saved.dout),
                         dots,
                         sums,

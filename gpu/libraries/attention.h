@@ -1,5 +1,5 @@
 // Attention of bf16 by cuDNN, where it is there and takes the shape: heads of up to 256 elements in packs of 16 bytes, no
-// mask but the causal one. Elsewhere nothing is taken, and the kernels of this library do it.
+// mask but the causal one from the first key. Elsewhere nothing is taken, and the kernels of this library do it.
 #pragma once
 
 #include "core/kernels/attention.h"

@@ -59,7 +59,7 @@ struct AttentionShape {
   auto operator<=>(const AttentionShape&) const = default;
 };
 
-// What the caller gives, in the order of tensors. scale and lowest (-inf) are numbers, lse and dots [batch, heads,
+// What the caller gives, in the order of tensors. scale and lowest (what hides a score) are numbers, lse and dots [batch, heads,
 // queries] f32. A graph that is not causal has `lowest`, too, and does not use it.
 enum class ForwardTensor { q, k, v, out, lse, scale, lowest, count };
 enum class BackwardTensor { q, k, v, out, lse, dout, dots, sums, dq, dk, dv, scale, one, lowest, count };

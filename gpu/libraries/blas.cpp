@@ -1,5 +1,8 @@
 #include "gpu/libraries/blas.h"
 
+#include <cstdlib>
+#include <cstring>
+
 #include "core/kernels/matmul.h"
 #include "core/kernels/strided.h"
 #include "core/memory/bytes.h"
@@ -34,12 +37,20 @@ Batch batch_of(const Tensor& out, const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
-bool fuses(const Product& p, const Operands& o, const Stream& stream) { return lt_takes(p, o, stream); }
+bool fused_product(const Product& p, const Operands& o, const Stream& stream) { return lt_product(p, o, stream); }
 
 void product(const Product& p, const Operands& o, const Stream& stream) {
-  if (lt_product(p, o, stream)) return;
-  check(p.epilogue == Epilogue::none, "product: an epilogue that fuses() did not promise");
-  own_product(p, o, stream);
+  if (!lt_product(p, o, stream)) own_product(p, o, stream);
+}
+
+std::atomic<bool>& fuses_bias_sums() {
+  static std::atomic<bool> fuses = [] {
+    const char* s = std::getenv("ISONORM_GPU_BGRADB");
+    check(!s || !*s || std::strcmp(s, "0") == 0 || std::strcmp(s, "1") == 0, "ISONORM_GPU_BGRADB: '", s ? s : "",
+          "' is neither 0 nor 1");
+    return !s || *s != '0';
+  }();
+  return fuses;
 }
 
 void matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& from) {
@@ -62,21 +73,18 @@ void matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& f
 
 void weight_gradient(const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x, bool add) {
   const int64_t rows = dy.size(0), m = dy.size(1), n = x.size(1);
-  bool sums = db.defined() && m > 0;
+  const bool sums = db.defined() && m > 0;
   if (dw.defined() && dw.numel() > 0) {
-    Product p{.m = m, .n = n, .k = rows, .a = {1, m}, .b = {n, 1}, .in = dy.dtype(), .out = dw.dtype(), .add = add};
-    Operands o{mutable_bytes_of(dw), bytes_of(dy), bytes_of(x)};
-    if (sums && !add) {
+    const Product p{
+        .m = m, .n = n, .k = rows, .a = {1, m}, .b = {n, 1}, .in = dy.dtype(), .out = dw.dtype(), .add = add};
+    const Operands o{mutable_bytes_of(dw), bytes_of(dy), bytes_of(x)};
+    if (sums && !add && db.dtype() == dw.dtype() && fuses_bias_sums()) {
       Product with_sums = p;
       Operands and_sums = o;
       with_sums.epilogue = Epilogue::row_sums;
       with_sums.aux = true;
       and_sums.aux = mutable_bytes_of(db);
-      if (fuses(with_sums, and_sums, stream_of(dw))) {
-        p = with_sums;
-        o = and_sums;
-        sums = false;
-      }
+      if (fused_product(with_sums, and_sums, stream_of(dw))) return;
     }
     product(p, o, stream_of(dw));
   }

@@ -2,6 +2,7 @@
 // kernels of this library (kernels/product.cu), which take any.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "core/tensor.h"
@@ -9,7 +10,7 @@
 
 namespace isonorm::gpu {
 
-// What is done with a product before it is stored. The library's alone: ask fuses().
+// What is done with a product before it is stored. The library's alone: see fused_product().
 enum class Epilogue : uint8_t {
   none,
   gelu_tanh,        // out = gelu_tanh(h) of h = a b + bias, which is left in aux where there is one
@@ -35,7 +36,7 @@ struct Product {
   int64_t m, n, k;
   MatrixStrides a, b;
   Batch batch = {};
-  DType in, out;  // of a, b and bias; of out: f32, too, where `in` is bf16
+  DType in, out;  // of a, b and bias; of out and aux: f32, too, where `in` is bf16
   bool bias = false, add = false;
   bool aux = false;
   Epilogue epilogue = Epilogue::none;
@@ -47,10 +48,13 @@ struct Operands {
   void* aux = nullptr;
 };
 
-// m, n and the batch are not empty.
+// Without an epilogue. m, n and the batch are not empty.
 void product(const Product& p, const Operands& o, const Stream& stream);
-// Whether product() takes p with its epilogue.
-bool fuses(const Product& p, const Operands& o, const Stream& stream);
+// Starts p with its epilogue; false, and nothing is done, where the library does not take it.
+bool fused_product(const Product& p, const Operands& o, const Stream& stream);
+// Whether a bias's gradient is summed up by the product that makes the weight's, where the library can do that (cuBLASLt's
+// epilogue BGRADB), or by a kernel of its own. At first true, unless the environment says ISONORM_GPU_BGRADB=0.
+std::atomic<bool>& fuses_bias_sums();
 
 // kernels/product.cu: without an epilogue.
 void own_product(const Product& p, const Operands& o, const Stream& stream);

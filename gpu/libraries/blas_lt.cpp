@@ -1,6 +1,6 @@
 #include "gpu/libraries/blas_lt.h"
 
-#if !defined(ISONORM_GPU_EMULATED) && __has_include(<cublasLt.h>)
+#ifdef ISONORM_CUBLASLT
 
 #include <algorithm>
 #include <optional>
@@ -43,9 +43,11 @@ cublasLtEpilogue_t epilogue_of(const LtProduct& p) {
   }
 }
 
-// What no plan could be right for, whatever the library says.
+// What no plan could be right for, whatever the library says. It reads and writes what belongs to an epilogue by 16 bytes
+// without asking where it lies (https://github.com/pytorch/pytorch/issues/194497): a CUDA error that stays. It takes a
+// bias to be of out's type.
 bool possible(const Product& p, const Operands& o) {
-  if (p.k == 0) return false;
+  if (p.k == 0 || alignment(o.bias) < 16 || alignment(o.aux) < 16 || (p.bias && p.in != p.out)) return false;
   if (p.epilogue == Epilogue::none) return true;
   if (p.batch.count > 1 || p.add) return false;
   if (p.epilogue == Epilogue::row_sums) return !p.bias;
@@ -53,7 +55,10 @@ bool possible(const Product& p, const Operands& o) {
 }
 
 Lt* library() {
-  static Lt* const lt = cublas_lt() ? new Lt(LtFunctions::of(cublas_lt())) : nullptr;
+  const Library& cublas = cublas_lt();
+  if (!cublas) return nullptr;
+  static Lt* const lt =
+      new Lt(LtFunctions::of(cublas), [to = &cublas](std::string why) { to->refused(std::move(why)); });
   return lt;
 }
 
@@ -137,10 +142,9 @@ void Lt::set_pointers(const Plan& plan, const LtProduct& p, const Operands& o) {
     set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, o.aux);
 }
 
-Lt::Plan Lt::make(const LtProduct& p, const Operands& o) {
-  Plan plan;
+void Lt::make(Plan& plan, const LtProduct& p, const Operands& o) {
   const cublasLtHandle_t lt = handle(p.device);
-  if (!lt) return plan;
+  if (!lt) return;
   const bool f64 = p.in == DType::f64;
   must_lt(f_.create_product(&plan.product,
                             f64      ? CUBLAS_COMPUTE_64F
@@ -178,29 +182,41 @@ Lt::Plan Lt::make(const LtProduct& p, const Operands& o) {
       f_.find_algorithm(lt, plan.product, plan.a, plan.b, plan.out, plan.out, preference, 1, &plan.found, &count);
   plan.taken = status == CUBLAS_STATUS_SUCCESS && count > 0 && plan.found.state == CUBLAS_STATUS_SUCCESS;
   f_.destroy_preference(preference);
-  if (!plan.taken) {
-    f_.destroy_product(plan.product);
-    for (const cublasLtMatrixLayout_t l : {plan.a, plan.b, plan.out}) f_.destroy_layout(l);
-  }
-  return plan;
+  if (!plan.taken) drop(plan);
+}
+
+void Lt::drop(Plan& plan) {
+  if (plan.product) f_.destroy_product(plan.product);
+  for (const cublasLtMatrixLayout_t l : {plan.a, plan.b, plan.out})
+    if (l) f_.destroy_layout(l);
+  plan = {};
+}
+
+void Lt::refuse(Plan& plan, const LtProduct& p, const std::string& why) {
+  (void)cudaGetLastError();  // what the library left there is no launch's of ours
+  drop(plan);
+  refused_(text(p.m, " x ", p.n, " x ", p.k, ", batch ", p.batch, ": ", why));
 }
 
 Lt::Plan& Lt::plan_of(const LtProduct& p, const Operands& o) {
-  const auto at = plans_.find(p);
-  return at != plans_.end() ? at->second : plans_.emplace(p, make(p, o)).first->second;
+  const auto [at, fresh] = plans_.try_emplace(p);
+  if (fresh) {
+    try {
+      make(at->second, p, o);
+    } catch (const Error& e) {
+      refuse(at->second, p, e.what());
+    }
+  }
+  return at->second;
 }
 
-bool Lt::takes(const Product& p, const Operands& o, int device) {
-  if (!possible(p, o)) return false;
-  std::lock_guard lock(mutex_);
-  return plan_of(LtProduct(p, o, device), o).taken;
-}
-
-void Lt::product(const Product& p, const Operands& o, int device, cudaStream_t stream,
+bool Lt::product(const Product& p, const Operands& o, int device, cudaStream_t stream,
                  const std::function<void*(int64_t)>& memory) {
+  if (!possible(p, o)) return false;
   const LtProduct key(p, o, device);
   std::lock_guard lock(mutex_);  // a plan's pointers are those of one call at a time
-  const Plan& plan = plan_of(key, o);
+  Plan& plan = plan_of(key, o);
+  if (!plan.taken) return false;
   set_pointers(plan, key, o);
   const float one = 1, beta = p.add;
   const double one64 = 1, beta64 = p.add;
@@ -217,28 +233,29 @@ void Lt::product(const Product& p, const Operands& o, int device, cudaStream_t s
     }
     void* const out = static_cast<std::byte*>(o.out) + i * p.m * p.n * size_of(p.out);
     const size_t bytes = plan.found.workspaceSize;
-    must_lt(f_.multiply(handle(device), plan.product, f64 ? static_cast<const void*>(&one64) : &one,
-                        moved(o.b, b, p.in), plan.a, moved(o.a, a, p.in), plan.b,
-                        f64 ? static_cast<const void*>(&beta64) : &beta, out, plan.out, out, plan.out, &plan.found.algo,
-                        bytes ? memory(static_cast<int64_t>(bytes)) : nullptr, bytes, stream),
-            "cublasLtMatmul");
+    const cublasStatus_t status = f_.multiply(
+        handle(device), plan.product, f64 ? static_cast<const void*>(&one64) : &one, moved(o.b, b, p.in), plan.a,
+        moved(o.a, a, p.in), plan.b, f64 ? static_cast<const void*>(&beta64) : &beta, out, plan.out, out, plan.out,
+        &plan.found.algo, bytes ? memory(static_cast<int64_t>(bytes)) : nullptr, bytes, stream);
+    if (status == CUBLAS_STATUS_SUCCESS) continue;
+    if (i > 0) must_lt(status, "cublasLtMatmul, behind the first of a batch");
+    refuse(plan, key, text("cublasLtMatmul: status ", static_cast<int>(status)));
+    return false;
   }
-}
-
-bool lt_takes(const Product& p, const Operands& o, const Stream& stream) {
-  const OnDevice on(stream.index());
-  return library() && library()->takes(p, o, stream.index());
+  return true;
 }
 
 bool lt_product(const Product& p, const Operands& o, const Stream& stream) {
+  Lt* const lt = library();
+  if (!lt) return false;
   const OnDevice on(stream.index());
-  if (!library() || !library()->takes(p, o, stream.index())) return false;
   std::optional<Scratch> workspace;
+  if (!lt->product(p, o, stream.index(), stream.handle(), [&](int64_t bytes) {
+        workspace.emplace(Device{DeviceKind::cuda, stream.index()}, bytes);
+        return workspace->as<void>();
+      }))
+    return false;
   record(Recorded::Kind::launch, "product.cublaslt");
-  library()->product(p, o, stream.index(), stream.handle(), [&](int64_t bytes) {
-    workspace.emplace(Device{DeviceKind::cuda, stream.index()}, bytes);
-    return workspace->as<void>();
-  });
   note_launch(stream, "product.cublaslt");
   return true;
 }
@@ -249,7 +266,6 @@ bool lt_product(const Product& p, const Operands& o, const Stream& stream) {
 
 namespace isonorm::gpu {
 
-bool lt_takes(const Product&, const Operands&, const Stream&) { return false; }
 bool lt_product(const Product&, const Operands&, const Stream&) { return false; }
 
 }  // namespace isonorm::gpu

@@ -1,26 +1,29 @@
-// Products by cuBLASLt, opened at run time. Where CUDA is emulated or its headers were not there, nothing is taken.
+// Products by cuBLASLt, opened at run time. Where its headers were not there when this was built, nothing is taken.
 #pragma once
 
 #include "gpu/libraries/blas.h"
 
-#if !defined(ISONORM_GPU_EMULATED) && __has_include(<cublasLt.h>)
+#ifdef ISONORM_CUBLASLT
 #include <functional>
 #include <map>
 #include <mutex>
+#include <string>
 
+#ifdef ISONORM_GPU_EMULATED
+#include "gpu/emulated/libraries/cublas_lt.h"
+#else
 #include <cublasLt.h>
+#endif
 
 #include "gpu/dynamic.h"
 #endif
 
 namespace isonorm::gpu {
 
-// Whether the library is there and has a plan for the product with its epilogue.
-bool lt_takes(const Product& p, const Operands& o, const Stream& stream);
-// Starts it; false where it is not taken.
+// Starts the product with its epilogue; false, and nothing is done, where the library is not there or does not take it.
 bool lt_product(const Product& p, const Operands& o, const Stream& stream);
 
-#if !defined(ISONORM_GPU_EMULATED) && __has_include(<cublasLt.h>)
+#ifdef ISONORM_CUBLASLT
 
 // What is used of the library.
 struct LtFunctions {
@@ -58,14 +61,16 @@ struct LtProduct {
 // made once and live until the process ends.
 class Lt {
  public:
-  explicit Lt(const LtFunctions& functions) : f_(functions) {}
+  // refused: told in one line of each plan that could not be made or was not carried out.
+  Lt(const LtFunctions& functions, std::function<void(std::string)> refused)
+      : f_(functions), refused_(std::move(refused)) {}
   Lt(const Lt&) = delete;
   Lt& operator=(const Lt&) = delete;
 
-  // The calling thread's current device is `device`.
-  bool takes(const Product& p, const Operands& o, int device);
-  // What takes() promised. memory(bytes) is a workspace for one call of the library.
-  void product(const Product& p, const Operands& o, int device, cudaStream_t stream,
+  // Starts it; false, and nothing is done, where there is no plan for it, or the library refuses the plan's first call:
+  // then it is not asked for that plan again. memory(bytes) is a workspace for one call of the library. The calling
+  // thread's current device is `device`.
+  bool product(const Product& p, const Operands& o, int device, cudaStream_t stream,
                const std::function<void*(int64_t)>& memory);
 
  private:
@@ -76,13 +81,16 @@ class Lt {
     bool taken = false;
   };
   Plan& plan_of(const LtProduct& p, const Operands& o);
-  Plan make(const LtProduct& p, const Operands& o);
+  void make(Plan& plan, const LtProduct& p, const Operands& o);
+  void drop(Plan& plan);
+  void refuse(Plan& plan, const LtProduct& p, const std::string& why);
   cublasLtMatrixLayout_t layout(DType dtype, int64_t rows, int64_t columns, int64_t leading, int64_t batch,
                                 int64_t step);
   void set_pointers(const Plan& plan, const LtProduct& p, const Operands& o);
   cublasLtHandle_t handle(int device);  // null where the library says that there is no driver
 
   LtFunctions f_;
+  std::function<void(std::string)> refused_;
   std::mutex mutex_;
   std::map<int, cublasLtHandle_t> handles_;
   std::map<LtProduct, Plan> plans_;

@@ -1,6 +1,6 @@
 #include "gpu/libraries/cudnn.h"
 
-#if defined(CUDNN_VERSION) && CUDNN_VERSION >= 90800
+#ifdef ISONORM_CUDNN
 
 #include <algorithm>
 #include <deque>
@@ -64,7 +64,6 @@ template <class T> constexpr cudnnBackendAttributeType_t attribute_type() {
   if constexpr (std::is_same_v<T, cudnnPointwiseMode_t>) return CUDNN_TYPE_POINTWISE_MODE;
   if constexpr (std::is_same_v<T, cudnnReduceTensorOp_t>) return CUDNN_TYPE_REDUCTION_OPERATOR_TYPE;
   if constexpr (std::is_same_v<T, cudnnBackendHeurMode_t>) return CUDNN_TYPE_HEUR_MODE;
-  if constexpr (std::is_same_v<T, cudnnBackendNumericalNote_t>) return CUDNN_TYPE_NUMERICAL_NOTE;
   if constexpr (std::is_same_v<T, Handle>) return CUDNN_TYPE_BACKEND_DESCRIPTOR;
 }
 
@@ -217,17 +216,6 @@ bool uses(const Graph& graph, int tensor) {
   });
 }
 
-// Whether the engine of a configuration adds in an order of its own each time.
-bool any_order_of(const CudnnFunctions& f, const Descriptor& config) {
-  const Descriptor engine(f, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
-  Handle to = engine.handle();
-  config.get(CUDNN_ATTR_ENGINECFG_ENGINE, std::span(&to, 1));
-  std::array<cudnnBackendNumericalNote_t, CUDNN_NUMERICAL_NOTE_TYPE_COUNT> notes{};
-  const int64_t count = engine.get(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, std::span<cudnnBackendNumericalNote_t>(notes));
-  const auto end = notes.begin() + std::min(count, std::ssize(notes));
-  return std::find(notes.begin(), end, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) != end;
-}
-
 }  // namespace
 
 CudnnFunctions CudnnFunctions::of(const Library& l) {
@@ -261,7 +249,7 @@ Cudnn::Cudnn(const CudnnFunctions& functions) : f_(functions) {
   if (f_.create_handle(&handle_) != CUDNN_STATUS_SUCCESS) handle_ = nullptr;
 }
 
-template <class F> void Cudnn::propose(Plan& plan, const Graph& graph, bool any_order, const F& f) const {
+template <class F> void Cudnn::propose(Plan& plan, const Graph& graph, const F& f) const {
   const auto make = [&](cudnnBackendDescriptorType_t type) -> Descriptor& { return plan.kept.emplace_back(f_, type); };
   const Handle whole = Description(f_, graph, plan.kept).graph();
   Descriptor& device = make(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
@@ -279,24 +267,23 @@ template <class F> void Cudnn::propose(Plan& plan, const Graph& graph, bool any_
     if (!proposals.done()) continue;
     std::vector<Handle> configs(static_cast<size_t>(proposals.get(CUDNN_ATTR_ENGINEHEUR_RESULTS, std::span<Handle>())));
     if (configs.empty()) continue;
-    const size_t first = plan.kept.size();
     for (Handle& c : configs) c = make(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR).handle();
     const int64_t count = proposals.get(CUDNN_ATTR_ENGINEHEUR_RESULTS, std::span(configs));
     for (size_t i = 0; i < static_cast<size_t>(count); ++i)
-      if ((any_order || !any_order_of(f_, plan.kept[first + i])) && f(configs[i], where)) return;
+      if (f(configs[i], where)) return;
   }
 }
 
-size_t Cudnn::proposed(const Graph& graph, bool any_order) const {
+size_t Cudnn::proposed(const Graph& graph) const {
   Plan none;
   size_t count = 0;
-  propose(none, graph, any_order, [&](Handle, Handle) { return ++count, false; });
+  propose(none, graph, [&](Handle, Handle) { return ++count, false; });
   return count;
 }
 
-std::shared_ptr<const Cudnn::Plan> Cudnn::plan(const Graph& graph, bool any_order) const {
+std::shared_ptr<const Cudnn::Plan> Cudnn::plan(const Graph& graph) const {
   const auto plan = std::make_shared<Plan>();
-  propose(*plan, graph, any_order, [&](Handle config, Handle device) {
+  propose(*plan, graph, [&](Handle config, Handle device) {
     Descriptor& d = plan->kept.emplace_back(f_, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR)
                         .set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config)
                         .set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, device);

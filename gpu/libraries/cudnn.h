@@ -1,14 +1,16 @@
-// cuDNN, opened at run time, as a machine that computes graphs. Where CUDA is emulated or its headers were not there, or
+// cuDNN, opened at run time, as a machine that computes graphs. Where its headers were not there when this was built, or
 // are older than 9.8, nothing of it is declared.
 #pragma once
 
 #include "gpu/libraries/attention_graph.h"
 
-#if !defined(ISONORM_GPU_EMULATED) && __has_include(<cudnn.h>)
+#ifdef ISONORM_CUDNN
+
+#ifdef ISONORM_GPU_EMULATED
+#include "gpu/emulated/libraries/cudnn.h"
+#else
 #include <cudnn.h>
 #endif
-
-#if defined(CUDNN_VERSION) && CUDNN_VERSION >= 90800  // from it on a plan can be made for a device that is described
 
 #include <memory>
 #include <span>
@@ -47,11 +49,12 @@ class Cudnn {
   bool usable() const { return handle_ || !described_.empty(); }
 
   class Plan;
-  // The first that can be made of those that the library proposes and that compute the same bits each time, or of all
-  // where any_order. None where there is none.
-  std::shared_ptr<const Plan> plan(const Graph& graph, bool any_order) const;
+  // The first that can be made of those that the library proposes; none where there is none. Whether its sums have one
+  // order follows from the graph alone: no engine of attention carries the note NONDETERMINISTIC, not even those that
+  // add up dq as they come.
+  std::shared_ptr<const Plan> plan(const Graph& graph) const;
   // How many it proposes: whether it knows the graph can be asked without a device.
-  size_t proposed(const Graph& graph, bool any_order) const;
+  size_t proposed(const Graph& graph) const;
   static int64_t workspace(const Plan& plan);  // bytes
   // data: the caller's tensors in the order of the graph, a number on the host, the others and `workspace` on the
   // device. Throws "cuDNN: <what>: <what the library says>".
@@ -59,7 +62,7 @@ class Cudnn {
 
  private:
   // Gives f each of them in turn, until it returns true.
-  template <class F> void propose(Plan& plan, const Graph& graph, bool any_order, const F& f) const;
+  template <class F> void propose(Plan& plan, const Graph& graph, const F& f) const;
 
   CudnnFunctions f_;
   cudnnHandle_t handle_ = nullptr;

@@ -42,8 +42,13 @@ Tensor GateNorm::forward(const Tensor& x) {
 GruCell::GruCell(int64_t inputs, const RecurrentOptions& o)
     : hidden_(o.hidden),
       input_(add("input", Linear(inputs, 3 * o.hidden))),
-      recurrent_(add("recurrent", Linear(o.hidden, 3 * o.hidden, {.bias = o.norm == RecurrentNorm::none}))) {
+      recurrent_(add("recurrent",
+                     Linear(o.hidden, (o.reset_first ? 2 : 3) * o.hidden, {.bias = o.norm == RecurrentNorm::none}))),
+      after_reset_(o.reset_first
+                       ? &add("recurrent_new", Linear(o.hidden, o.hidden, {.bias = o.norm == RecurrentNorm::none}))
+                       : nullptr) {
   draw(input_, o), draw(recurrent_, o);
+  if (after_reset_) draw(*after_reset_, o);
   const bool plain = o.norm == RecurrentNorm::none;
   const auto norm = [&](const char* name, int64_t width) { return plain ? nullptr : &add(name, GateNorm(width, o)); };
   input_gates_ = norm("input_gates_norm", 2 * hidden_), input_new_ = norm("input_new_norm", hidden_);
@@ -59,6 +64,14 @@ Tensor GruCell::prepared(const Tensor& x) {
 
 std::vector<Tensor> GruCell::step(const Tensor& a, const std::vector<Tensor>& state) {
   const Tensor &h = state[0], u = recurrent_(h);
+  if (after_reset_) {
+    const std::vector<Tensor> input = split(a, {2 * hidden_, hidden_}, -1);
+    const std::vector<Tensor> gates =
+        split(sigmoid(input[0] + (recurrent_gates_ ? (*recurrent_gates_)(u) : u)), {hidden_, hidden_}, -1);
+    const Tensor seen = (*after_reset_)(gates[0] * h);
+    const Tensor n = tanh(input[1] + (recurrent_new_ ? (*recurrent_new_)(seen) : seen));
+    return {n + gates[1] * (h - n)};
+  }
   if (!recurrent_gates_) return {gru_step(a, u, h)};
   const std::vector<Tensor> parts = split(u, {2 * hidden_, hidden_}, -1);
   return {gru_step(a, cat({(*recurrent_gates_)(parts[0]), (*recurrent_new_)(parts[1])}, -1), h)};
@@ -68,6 +81,7 @@ LstmCell::LstmCell(int64_t inputs, const RecurrentOptions& o)
     : hidden_(o.hidden),
       input_(add("input", Linear(inputs, 4 * o.hidden, {.bias = o.norm == RecurrentNorm::none}))),
       recurrent_(add("recurrent", Linear(o.hidden, 4 * o.hidden, {.bias = o.norm == RecurrentNorm::none}))) {
+  check(!o.reset_first, "lstm: reset_first is GRU's, LSTM has no reset gate");
   draw(input_, o), draw(recurrent_, o);
   const bool plain = o.norm == RecurrentNorm::none;
   const auto norm = [&](const char* name, int64_t width) { return plain ? nullptr : &add(name, GateNorm(width, o)); };

@@ -26,6 +26,7 @@ struct RecurrentOptions {
   double p = 1;  // of RMSNorm: the share of leading entries whose mean square divides (1910.07467, pRMSNorm)
   double eps = 1e-5;
   RecurrentInitialisation initialisation = RecurrentInitialisation::uniform;
+  bool reset_first = false;  // GRU's reset gate acts before the recurrent product, as in 1406.1078, not behind it
 };
 
 // The norm of a vector of gates or of a state: a gain of ones; LayerNorm has a bias of zeros, too.
@@ -53,7 +54,9 @@ class Cell : public Module {
 // With (r, z) = sigmoid of the first two thirds, n = tanh of the last:
 //   plain   r, z: W_x x + b_x + W_h h + b_h;              n: W_n x + b_n + r (W_hn h + b_hn);   h' = (1 - z) n + z h
 //   normed  r, z: N(W_x x + b_x) + N(W_h h), both thirds as one row;  n: N(W_n x + b_n) + r N(W_hn h)
-// (PyTorch's gates and layout: weights [3 hidden, ...]; 1910.07467, the authors' layers "rlngru", "lngru".)
+// (PyTorch's gates and layout: weights [3 hidden, ...]; 1910.07467, the authors' layers "rlngru", "lngru".) With
+// reset_first W_hn (r h) stands for r (W_hn h) (ONNX's linear_before_reset = 0): `recurrent` has two thirds,
+// `recurrent_new` W_hn and b_hn.
 class GruCell : public Cell {
  public:
   GruCell(int64_t inputs, const RecurrentOptions& options);
@@ -64,6 +67,7 @@ class GruCell : public Cell {
  private:
   int64_t hidden_;
   Linear &input_, &recurrent_;
+  Linear* after_reset_;                                                     // null: `recurrent_` has its third
   GateNorm *input_gates_, *input_new_, *recurrent_gates_, *recurrent_new_;  // null: plain
 };
 

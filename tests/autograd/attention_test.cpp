@@ -2,6 +2,7 @@
 // masks, threads.
 #include "tests/support/catch.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -25,7 +26,7 @@ namespace {
 
 // softmax(scale q k^T + mask) v, one query at a time; mask may be empty.
 std::vector<double> naive(const Tensor& q, const Tensor& k, const Tensor& v, double scale, bool causal,
-                          const std::vector<double>& mask) {
+                          const std::vector<double>& mask, bool from_last = false) {
   const int64_t pairs = q.size(0) * q.size(1), tq = q.size(2), tk = k.size(2), d = q.size(3), dv = v.size(3);
   const auto pq = q.to_vector<double>(), pk = k.to_vector<double>(), pv = v.to_vector<double>();
   std::vector<double> out(pairs * tq * dv);
@@ -33,7 +34,7 @@ std::vector<double> naive(const Tensor& q, const Tensor& k, const Tensor& v, dou
     for (int64_t i = 0; i < tq; ++i) {
       std::vector<double> s;
       double top = -1e300, total = 0;
-      for (int64_t j = 0; j < (causal ? std::min(tk, i + 1) : tk); ++j) {
+      for (int64_t j = 0; j < (causal ? std::min(tk, i + 1 + (from_last ? tk - tq : 0)) : tk); ++j) {
         double dot = 0;
         for (int64_t c = 0; c < d; ++c) dot += pq[(p * tq + i) * d + c] * pk[(p * tk + j) * d + c];
         s.push_back(dot * scale + (mask.empty() ? 0 : mask[(p * tq + i) * tk + j]));
@@ -48,14 +49,16 @@ std::vector<double> naive(const Tensor& q, const Tensor& k, const Tensor& v, dou
 
 struct Case {
   int64_t batch, heads, queries, keys, size, values;
-  bool causal;
+  bool causal, from_last = false;
 };
 // Small ones; more than one tile of queries and of keys (64, of 128 queries where keys pass 512); different lengths and
 // sizes.
-const Case kCases[] = {{1, 1, 1, 1, 1, 1, false},     {2, 3, 5, 5, 4, 4, true},       {2, 2, 7, 19, 8, 3, false},
-                       {1, 2, 130, 40, 5, 16, false}, {2, 1, 70, 70, 17, 17, true},   {1, 2, 200, 200, 8, 8, true},
-                       {1, 1, 9, 1100, 4, 6, false},  {1, 1, 1100, 1100, 3, 2, true}, {1, 2, 20, 8, 4, 4, true},
-                       {1, 2, 8, 20, 4, 4, true}};
+const Case kCases[] = {
+    {1, 1, 1, 1, 1, 1, false},           {2, 3, 5, 5, 4, 4, true},           {2, 2, 7, 19, 8, 3, false},
+    {1, 2, 130, 40, 5, 16, false},       {2, 1, 70, 70, 17, 17, true},       {1, 2, 200, 200, 8, 8, true},
+    {1, 1, 9, 1100, 4, 6, false},        {1, 1, 1100, 1100, 3, 2, true},     {1, 2, 20, 8, 4, 4, true},
+    {1, 2, 8, 20, 4, 4, true},           {1, 2, 8, 20, 4, 4, true, true},    {2, 1, 20, 8, 3, 4, true, true},
+    {1, 2, 130, 237, 5, 16, true, true}, {1, 1, 237, 130, 4, 3, true, true}, {1, 1, 200, 171, 8, 8, true, true}};
 
 Tensor inputs(const Case& c, int which, DType dtype = DType::f64) {
   return which == 0   ? randn({c.batch, c.heads, c.queries, c.size}, 1, 0, 1, dtype)
@@ -93,24 +96,27 @@ TEST_CASE("attention has the values of its formula") {
     for (DType dtype : {DType::f64, DType::f32}) {
       const Tensor q = inputs(c, 0, dtype), k = inputs(c, 1, dtype), v = inputs(c, 2, dtype);
       INFO(c.queries << " x " << c.keys << ' ' << name_of(dtype));
-      const Tensor y = scaled_dot_product_attention(q, k, v, {.causal = c.causal});
+      const AttentionOptions o{.causal = c.causal, .from_last = c.from_last};
+      const Tensor y = scaled_dot_product_attention(q, k, v, o);
       CHECK(y.shape() == Dims{c.batch, c.heads, c.queries, c.values});
-      const Tensor expected = from_vector(naive(q, k, v, 1 / std::sqrt(double(c.size)), c.causal, {}), y.shape());
+      const Tensor expected =
+          from_vector(naive(q, k, v, 1 / std::sqrt(double(c.size)), c.causal, {}, c.from_last), y.shape());
       // Weights sum to 1 and values are below 5: roundings of a dot product of scores near 4, then of a mean.
       CHECK(max_difference(y, expected) < 100 * epsilon(dtype));
-      CHECK(max_difference(reference::scaled_dot_product_attention(q, k, v, {.causal = c.causal}), expected) <
-            100 * epsilon(dtype));
+      CHECK(max_difference(reference::scaled_dot_product_attention(q, k, v, o), expected) < 100 * epsilon(dtype));
     }
 }
 
 TEST_CASE("attention gradients agree with the composition and with finite differences") {
   for (const Case& c : kCases) {
     INFO(c.queries << " x " << c.keys << " causal " << c.causal);
-    check_against_reference({inputs(c, 0), inputs(c, 1), inputs(c, 2)}, {.causal = c.causal}, 2e-13);
+    check_against_reference({inputs(c, 0), inputs(c, 1), inputs(c, 2)}, {.causal = c.causal, .from_last = c.from_last},
+                            2e-13);
     if (c.queries * c.keys > 400) continue;
     const auto r = gradcheck(
         [&](const std::vector<Tensor>& x) {
-          return scaled_dot_product_attention(x[0], x[1], x[2], {.causal = c.causal, .scale = 0.8});
+          return scaled_dot_product_attention(x[0], x[1], x[2],
+                                              {.causal = c.causal, .scale = 0.8, .from_last = c.from_last});
         },
         {inputs(c, 0), inputs(c, 1), inputs(c, 2)});
     INFO(r.message());
@@ -144,7 +150,7 @@ TEST_CASE("masks broadcast, hide keys exactly, and may take a gradient") {
   }
   // A hidden key has no influence: bit-equal whatever its value, and its gradients are exactly 0.
   const Tensor hide = from_vector<double>({0, 0, -inf, 0, -inf, 0, 0}, {7});
-  Tensor changed = contiguous(v);
+  const Tensor changed = empty_like(v);
   copy_into(changed, v);
   fill(slice(changed, 2, 2, 3), 1e6);
   CHECK(max_difference(scaled_dot_product_attention(q, k, v, {.mask = hide}),
@@ -157,10 +163,57 @@ TEST_CASE("masks broadcast, hide keys exactly, and may take a gradient") {
   fill(slice(long_mask, 0, 0, 600), -inf);
   check_against_reference({randn({1, 1, 4, 3}, 12), randn({1, 1, 700, 3}, 13), randn({1, 1, 700, 3}, 14)},
                           {.mask = long_mask}, 1e-13);
-  // A query that sees nothing.
-  Tensor nothing = randn({7}, 15);
-  fill(nothing, -inf);
-  CHECK(std::isnan(scaled_dot_product_attention(q, k, v, {.mask = nothing}).to_vector<double>()[0]));
+  // Queries that see nothing give 0 and get no gradient; the others are what they were.
+  const Tensor blind = from_vector<double>({0, -inf, 0, 0, -inf, 0}, {6, 1});
+  const auto some = value_and_gradients({q, k, v}, {.mask = blind}), seen = value_and_gradients({q, k, v}, {});
+  for (size_t i : {0, 1})  // out and dq
+    for (int64_t row = 0; row < 6; ++row) {
+      const Tensor expected = select(seen[i], 2, row);
+      CHECK(max_difference(select(some[i], 2, row), row % 3 == 1 ? expected * 0.0 : expected) == 0);
+    }
+  check_against_reference({q, k, v}, {.causal = true, .mask = blind}, 1e-13);
+  const Tensor nothing = expand(tensor({-inf}), {7});
+  for (const Tensor& t : value_and_gradients({q, k, v}, {.mask = nothing})) CHECK(sum(abs(t)).item() == 0);
+  const auto r = gradcheck(
+      [&](const std::vector<Tensor>& x) {
+        return reference::scaled_dot_product_attention(q, k, v, {.mask = x[0] + blind});
+      },
+      {randn({6, 7}, 16)});
+  INFO(r.message());
+  CHECK(r.ok);
+}
+
+// Scores near 1300 that differ by little, exact in f32: what is left is the rounding of weights, which sees a score's
+// distance from the largest one and not the score.
+TEST_CASE("large scores cost the gradients of attention no digits") {
+  const int64_t queries = 40, keys = 70, size = 16;
+  const auto near_nine = [](int64_t rows, unsigned seed, bool balanced) {
+    std::vector<double> x = randn({rows, 16}, seed).to_vector<double>();
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double step = std::clamp(std::round(x[balanced ? i / 2 * 2 : i] * 4) / 4, -1.0, 1.0);
+      x[i] = 9 + (balanced && i % 2 ? -step : step);  // balanced: a row's sum is 9 * 16, whatever the steps
+    }
+    return from_vector(x, {1, 1, rows, 16});
+  };
+  const std::vector<Tensor> exact{near_nine(queries, 30, false), near_nine(keys, 31, true),
+                                  randn({1, 1, keys, size}, 32)};
+  std::vector<Tensor> in;
+  for (const Tensor& x : exact) in.push_back(cast(x, DType::f32));
+  const std::vector<Tensor> wide{exact[0], exact[1], cast(in[2], DType::f64)};
+  const AttentionOptions o{.scale = 1};
+  std::vector<Tensor> expected, got;
+  for (auto* side : {&expected, &got}) {
+    std::vector<Tensor> leaves;
+    for (const Tensor& x : side == &got ? in : wide) leaves.push_back(require_grad(detach(x)));
+    const Tensor y = scaled_dot_product_attention(leaves[0], leaves[1], leaves[2], o);
+    *side = grad(std::vector<Tensor>{y}, leaves,
+                 std::vector<Tensor>{cast(cast(randn(y.shape(), 33), DType::f32), y.dtype())});
+  }
+  // Sums of 40 to 70 numbers, for dk of nines times what sums to some tenths; a score's own rounding would be 1300 eps.
+  for (size_t i = 0; i < 3; ++i) {
+    INFO("gradient " << i);
+    CHECK(max_difference(got[i], expected[i]) <= (i == 2 ? 10 : 10 * 9) * 8 * 0x1p-24);
+  }
 }
 
 TEST_CASE("attention reads views in place and bf16 through f32") {

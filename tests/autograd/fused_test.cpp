@@ -9,7 +9,9 @@
 #include "autograd/fused/mlp.h"
 #include "autograd/fusion.h"
 #include "autograd/gradcheck.h"
+#include "autograd/ops/create.h"
 #include "autograd/ops/pointwise.h"
+#include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "core/kernels/kernel.h"
 #include "core/system/parallel.h"
@@ -142,6 +144,25 @@ TEST_CASE("add_norm in bf16 normalizes the sum as it is stored") {
   const AddNorm r = add_norm(x, branch, {});
   CHECK(max_difference(r.sum, add(x, branch)) == 0);
   CHECK(max_difference(r.normed, reference::add_norm(x, branch, {}).normed) == 0);
+}
+
+// Where the sum's rounding is as large as its spread: what is read back must be what was normalized.
+TEST_CASE("add_norm in bf16 has the gradient of the sum as it is stored") {
+  const auto row = [](const std::vector<double>& v) { return cast(from_vector(v, {1, 4}), DType::bf16); };
+  for (const DType gains : {DType::bf16, DType::f32}) {
+    const Tensor x = require_grad(row({64, 64, 64, 64.5})), branch = row({.1, .12, .09, .11}),
+                 gain = require_grad(ones({4}, {gains}));
+    const AddNorm r = add_norm(x, branch, {}, gain);
+    backward(sum(r.normed));
+    const double root = 1 / std::sqrt(3.0);  // of 64, 64, 64, 64.5 the deviations are 1 : 1 : 1 : -3
+    const Tensor expected = from_vector<double>({-root, -root, -root, 3 * root}, {1, 4});
+    INFO("gain " << name_of(gains));
+    CHECK(r.sum.to_vector<double>() == std::vector<double>{64, 64, 64, 64.5});
+    CHECK(max_difference(r.normed, expected) <= 3 * root * 0x1p-8);
+    CHECK(max_difference(gradient(gain), expected) <= 3 * root * 0x1p-8);
+    // A result's sum is constant; 64 / 0.22^2 is what a rounding of the mean in f32 makes of that.
+    CHECK(max_difference(gradient(x), zeros({1, 4})) <= 4 * 0x1p-24 * 64 / (0.22 * 0.22));
+  }
 }
 
 TEST_CASE("fused ops refuse what does not fit") {

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "autograd/engine.h"
+#include "autograd/ops/create.h"
 #include "autograd/ops/loss.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
@@ -55,6 +56,26 @@ TEST_CASE("at a kink the derivative is the documented one") {
   CHECK(slope([](const Tensor& x) { return pow(x, 0.0); }, {0, 2}) == Values{0, 0});
   CHECK(slope([](const Tensor& x) { return pow(x, 2.0); }, {0, 2}) == Values{0, 4});
   CHECK(slope([](const Tensor& x) { return pow(0.0, x); }, {1, 2}) == Values{0, 0});
+}
+
+TEST_CASE("a closed gate passes no gradient, an infinite one neither") {
+  const auto steep = [](auto gate, const Values& x) {
+    return slope([&](const Tensor& t) { return gate(t) * tensor({kInf, kInf, -kInf}); }, x);
+  };
+  CHECK(same(steep([](const Tensor& x) { return relu(x); }, {-1, 0, -3}), {0, 0, 0}));
+  CHECK(same(steep([](const Tensor& x) { return relu(x); }, {1, kNan, 3}), {kInf, kInf, -kInf}));
+  CHECK(same(steep([](const Tensor& x) { return clamp(x, -1, 1); }, {-1, 2, 0}), {0, 0, -kInf}));
+}
+
+TEST_CASE("reductions over nothing are empty, -inf, or an error") {
+  CHECK(amax(zeros({0, 0}), {1}).shape() == Dims{0});
+  CHECK(amin(zeros({2, 0, 0}), {1}, true).shape() == Dims{2, 1, 0});
+  CHECK_THROWS_WITH(amax(zeros({2, 0}), {1}), Catch::Matchers::Contains("amax: shape [2, 0] has no elements"));
+  CHECK(same(logsumexp(zeros({2, 0}), {1}).to_vector<double>(), {-kInf, -kInf}));
+  CHECK(logsumexp(zeros({0, 0}), {1}).shape() == Dims{0});
+  const Tensor x = require_grad(zeros({0, 3}));
+  backward(sum(logsumexp(x, {1})) + sum(amax(x, {1})));
+  CHECK(gradient(x).shape() == Dims{0, 3});
 }
 
 // Values and slopes that PyTorch 2.15 gives; sign(NaN) alone differs, which is 0 there.

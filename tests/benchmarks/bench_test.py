@@ -122,6 +122,11 @@ class Programs(unittest.TestCase):
         with self.assertRaisesRegex(Failure, 'ours: kernels: no op is called "sofmax"; there are add_norm_layer'):
             self.side("kernels").go(1, "sofmax 3 5")
 
+    def test_what_a_gpu_alone_can_do_is_refused_of_the_cpu(self):
+        for option in ("--captured", "--any-order"):
+            with self.assertRaisesRegex(Failure, "^ours: step: --captured, --any-order: of a GPU alone$"):
+                self.side("step", "gpt_smoke", option)
+
     def test_step_takes_turns(self):
         side = self.side("step", "vit_fmnist")
         works = {w: Work(side, w) for w in ("infer 1", *(f"{limit} 1" for limit in sections.LIMITS.values()))}

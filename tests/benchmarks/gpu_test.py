@@ -16,9 +16,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "benchmarks" / "gpu"), str(ROOT / "benchmarks")]
 
+import results  # noqa: E402
 import run  # noqa: E402
 import sections  # noqa: E402
-import speed  # noqa: E402
+import steps  # noqa: E402
 import truth  # noqa: E402
 from sides import Failure, Side  # noqa: E402
 
@@ -35,7 +36,7 @@ def script(*arguments):
 
 
 def options(folder, **more):
-    return types.SimpleNamespace(**dict(minutes=1.0, tiny=True, out=Path(folder), build=Path(folder), device="cuda:0", python=None, only=[]) | more)
+    return types.SimpleNamespace(**dict(tiny=True, libraries={}, out=Path(folder), build=Path(folder), device="cuda:0", python=None, only=[]) | more)
 
 
 class Roofline(unittest.TestCase):
@@ -78,6 +79,10 @@ class Roofline(unittest.TestCase):
 
 
 class Script(unittest.TestCase):
+    def test_a_folder_that_cannot_be_made_is_one_line(self):
+        done = script("truth", "--out", "/proc/none")
+        self.assertEqual((done.returncode, done.stderr), (run.FAILED, "scripts/gpu: /proc/none: No such file or directory\n"))
+
     def test_usage(self):
         self.assertEqual(script("nonsense").returncode, 2)
         self.assertEqual(script().returncode, 2)
@@ -112,6 +117,15 @@ class Script(unittest.TestCase):
             self.assertIn("the device was emulated on the CPU", page)
 
 
+class Build(unittest.TestCase):
+    def test_all_that_is_missing_is_said_at_once(self):
+        absent = [f"-DCMAKE_DISABLE_FIND_PACKAGE_{name}=ON" for name in ("ZLIB", "nlohmann_json", "CLI11")]
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run(["cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", "-DISONORM_GPU=off", *absent], capture_output=True, text=True)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("not found, install the Debian packages: zlib1g-dev nlohmann-json3-dev libcli11-dev", " ".join(done.stderr.split()))
+
+
 class Truth(unittest.TestCase):
     def test_losses_that_are_missing_or_no_numbers_are_no_agreement(self):
         self.assertEqual(truth.deviation([2.0, 4.0], [2.0, 5.0], 2), 0.2)
@@ -122,7 +136,8 @@ class Truth(unittest.TestCase):
 
 class Parts(unittest.TestCase):
     def leg(self, folder, name="speed", **more):
-        return run.Leg(name, options(folder, **more), run.Results(Path(folder)))
+        minutes = more.pop("minutes", 1.0)
+        return run.Leg(name, options(folder, **more), results.Results(Path(folder)), minutes)
 
     def quietly(self, function, *arguments):
         with contextlib.redirect_stdout(io.StringIO()):
@@ -148,27 +163,38 @@ class Parts(unittest.TestCase):
             self.quietly(self.leg(folder, only=["two"]).run_parts, parts)
             self.assertEqual(titles(), ["second"])
             self.quietly(self.leg(folder, only=["one"]).run_parts, parts)
-            self.assertEqual(titles(), ["first", "second"])
+            self.assertEqual(sorted(titles()), ["first", "second"])
             self.quietly(self.leg(folder).run_parts, {"one": part("alone")})
             self.assertEqual(titles(), ["alone"])
             with self.assertRaisesRegex(Failure, "--only three: its parts are one, two"):
                 self.leg(folder, only=["three"]).run_parts(parts)
+
+    def test_rows_join_those_of_their_group(self):
+        with tempfile.TemporaryDirectory() as folder:
+            leg = self.leg(folder)
+            for name, series in (("a", "ours"), ("b", "eager"), ("a", "eager")):
+                row = sections.plain_row(name, {series: 1.0}, ratios=False)
+                self.quietly(leg.add, sections.group("title", "ms", [row], [series]))
+            found, = json.loads((Path(folder) / "gpu.json").read_text())["legs"]["speed"]["groups"]
+            self.assertEqual([(row["name"], list(row["values"])) for row in found["rows"]], [("b", ["eager"]), ("a", ["eager"])])
+            self.assertEqual(found["series"], ["ours", "eager"])
 
     def test_what_has_no_time_left_is_left_out_and_named(self):
         with tempfile.TemporaryDirectory() as folder:
             leg = self.leg(folder, minutes=0.5)
             self.assertTrue(self.quietly(leg.enough, "short", 10))
             self.assertFalse(self.quietly(leg.enough, "long", 100))
-            self.assertRegex(leg.left_out[0], r"^long was left out: \d+ s were left, it takes up to 100 s$")
+            self.assertRegex(leg.left_out["long"], r"^long was left out: \d+ s were left, it takes up to 100 s$")
             with contextlib.redirect_stdout(io.StringIO()), leg.part("longer", 200) as go:
                 self.assertFalse(go)
 
     def test_a_part_that_fails_ends_alone(self):
         with tempfile.TemporaryDirectory() as folder:
             leg = self.leg(folder)
-            with contextlib.redirect_stdout(io.StringIO()), leg.part("a part", 1):
-                raise Failure("it broke")
-            self.assertEqual(leg.failures, ["a part: it broke"])
+            for error in (Failure("it broke"), KeyError("gelu")):
+                with contextlib.redirect_stdout(io.StringIO()), leg.part(f"a part with a {type(error).__name__}", 1):
+                    raise error
+            self.assertEqual(leg.failures, ["a part with a Failure: it broke", "a part with a KeyError: KeyError: 'gelu'"])
 
     def test_programs_that_hang_are_ended(self):
         begin = time.monotonic()
@@ -181,8 +207,8 @@ class Parts(unittest.TestCase):
         self.assertLess(time.monotonic() - begin, 30)
 
     def test_operations_of_a_step(self):
-        self.assertAlmostEqual(speed.flops("vit_base", 1) / 1e9, 105.4, delta=0.5)  # six a weight and row, and attention
-        self.assertAlmostEqual(speed.flops("gpt2", 1) / 1024 / 1e6, 803, delta=10)  # as llm.c counts a token
+        self.assertAlmostEqual(steps.flops("vit_base", 1) / 1e9, 105.4, delta=0.5)  # six a weight and row, and attention
+        self.assertAlmostEqual(steps.flops("gpt2", 1) / 1024 / 1e6, 803, delta=10)  # as llm.c counts a token
 
 
 if __name__ == "__main__":

@@ -2,7 +2,11 @@
 // hang on its row and its column alone.
 #include "core/kernels/matmul.h"
 
+#include <dlfcn.h>
+
 #include <cmath>
+#include <filesystem>
+#include <thread>
 
 #include "core/system/parallel.h"
 #include "tests/support/catch.h"
@@ -70,9 +74,11 @@ double error_of(const Tensor& out, const Tensor& a, const Tensor& b, const std::
   return worst;
 }
 
-// Around the blocks: 6 rows, panels of 4 to 64 columns, strips of 48, a depth of 512; below 16 x 8 the library.
-const int64_t kSizes[][3] = {{1, 1, 1},     {16, 8, 1},    {17, 9, 3},    {15, 40, 7},    {40, 7, 9},    {97, 65, 130},
-                             {49, 130, 31}, {16, 64, 512}, {23, 33, 513}, {19, 16, 1300}, {130, 700, 5}, {64, 128, 64}};
+// Around the blocks: 6 rows, panels of 4 to 64 columns, strips of 48, a depth of 512; below 16 x 8 the library, which
+// gets large ones in parts.
+const int64_t kSizes[][3] = {{1, 1, 1},     {16, 8, 1},    {17, 9, 3},    {15, 40, 7},   {40, 7, 9},
+                             {97, 65, 130}, {49, 130, 31}, {16, 64, 512}, {23, 33, 513}, {19, 16, 1300},
+                             {130, 700, 5}, {64, 128, 64}, {9, 700, 130}, {700, 5, 130}};
 
 }  // namespace
 
@@ -126,7 +132,6 @@ TEST_CASE("weight gradients of every size agree with plain loops") {
 TEST_CASE("an element of a product has the same bits for any number of threads and whatever stands around it") {
   const int64_t m = 301, n = 203, k = 700;
   for (const Kernels& kernels : kernels_here()) {
-    if (kernels.isa == Isa::base) continue;  // OpenBLAS
     for (int layout = 0; layout < 4; ++layout) {
       const Tensor a = matrix(m, k, layout & 1, 6, DType::f32), b = matrix(k, n, layout & 2, 7, DType::f32);
       const auto bits = [&](int threads, int64_t rows, int64_t columns) {
@@ -138,6 +143,8 @@ TEST_CASE("an element of a product has the same bits for any number of threads a
       INFO(name_of(kernels.isa) << " layout " << layout);
       const std::vector<float> all = bits(1, m, n);
       for (int threads : {2, 3, 5}) CHECK(bits(threads, m, n) == all);
+      CHECK(bits(1, 9, n) == bits(3, 9, n));   // OpenBLAS's
+      if (kernels.isa == Isa::base) continue;  // all of them are
       for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{16, 8}, {47, 203}, {301, 65}}) {
         const std::vector<float> part = bits(2, rows, columns);
         bool same = true;
@@ -147,6 +154,22 @@ TEST_CASE("an element of a product has the same bits for any number of threads a
       }
     }
   }
+}
+
+TEST_CASE("OpenBLAS starts no threads, and a thread's own setting of OpenMP stays as it was") {
+  const Tensor a = matrix(8, 512, false, 10, DType::f32), b = matrix(512, 2048, false, 11, DType::f32);
+  const Tensor out = empty({8, 2048});
+  const auto get = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "omp_get_max_threads"));
+  const auto set = reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
+  const auto threads = [] { return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {}); };
+  std::thread([&] {
+    set_num_threads(1);
+    if (set) set(3);
+    const auto before = threads();
+    for (const Kernels& kernels : kernels_here()) kernels.product(out, a, b, {});
+    CHECK(threads() == before);
+    CHECK((!get || get() == 3));
+  }).join();
 }
 
 TEST_CASE("a weight that is kept packed gives the same bits until it is written to") {

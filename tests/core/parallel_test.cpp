@@ -1,18 +1,24 @@
 // How work is divided: what blocks cover, how equal they are, and what becomes of an exception.
 #include "core/system/parallel.h"
 
+#include <dlfcn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "core/cpu/workspace.h"
 #include "core/error.h"
+#include "core/system/cores.h"
 #include "tests/support/catch.h"
+#include "tests/support/temp_folder.h"
 #include "tests/support/threads.h"
 
 using namespace isonorm;
@@ -33,6 +39,17 @@ std::vector<int64_t> units_of(const Partition& b) {
   CHECK(b.begin(0) == 0);
   CHECK(b.begin(b.count) == b.n);
   return sizes;
+}
+
+// Whether so many threads are in one region at once; gives up after ten seconds.
+bool meet(int threads) {
+  std::atomic<int> inside = 0;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  parallel_for(threads, 1, [&](int64_t, int64_t) {
+    ++inside;
+    while (inside < threads && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  });
+  return std::chrono::steady_clock::now() < end;
 }
 
 }  // namespace
@@ -116,6 +133,21 @@ TEST_CASE("what a thread throws arrives in the calling thread, after all blocks"
   }
 }
 
+TEST_CASE("a control group and those above it say how many cores there are") {
+  const TempFolder folder;
+  const std::string root = folder.path.string();
+  std::filesystem::create_directories(folder.path / "a" / "b");
+  CHECK(cores_of_group(root, "/a/b") == 0);
+  std::ofstream(folder.path / "a" / "b" / "cpu.max") << "max 100000\n";
+  CHECK(cores_of_group(root, "/a/b") == 0);
+  std::ofstream(folder.path / "a" / "cpu.max") << "150000 100000\n";
+  CHECK(cores_of_group(root, "/a/b") == 1.5);
+  std::ofstream(folder.path / "cpu.max") << "50000 100000\n";
+  CHECK(cores_of_group(root, "/a/b") == 0.5);
+  CHECK(cores_of_group(root, "/") == 0.5);
+  CHECK(usable_cores() >= 1);
+}
+
 TEST_CASE("the number of threads has bounds") {
   const int before = num_threads();
   for (const int n : {0, -1, kMostThreads + 1, 40000})
@@ -123,27 +155,106 @@ TEST_CASE("the number of threads has bounds") {
   CHECK(num_threads() == before);
 }
 
-TEST_CASE("a child of fork() works on alone after its parent had worked in parallel") {
+TEST_CASE("a child of fork() works in parallel, with threads of its own") {
   const test::Threads two(2);
-  std::atomic<int> calls = 0;
-  const auto work = [&] { parallel_for(8, 1, [&](int64_t, int64_t) { ++calls; }); };
-  work();
+  CHECK(meet(2));
   const pid_t child = fork();
   if (child == 0) {
-    alarm(20);  // so that one that waits for threads it does not have comes to an end
-    work();
-    bool refused = false;
-    try {
-      set_num_threads(2);
-    } catch (const Error&) {
-      refused = true;
-    }
-    _exit(calls == 16 && num_threads() == 1 && refused ? 0 : 1);
+    alarm(60);  // so that one that waits for threads it does not have comes to an end
+    _exit(meet(2) && num_threads() == 2 ? 0 : 1);
   }
   int status = -1;
   waitpid(child, &status, 0);
   CHECK(status == 0);
+  CHECK(meet(2));
+}
+
+TEST_CASE("threads that wait for work leave the cores to others") {
+  const test::Threads four(4);
+  meet(4);
+  const auto cpu = [] {
+    rusage used;
+    getrusage(RUSAGE_SELF, &used);
+    return static_cast<double>(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+           1e-6 * static_cast<double>(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
+  };
+  const double before = cpu();
+  for (int i = 0; i < 50; ++i) {
+    parallel_for(8, 1, [](int64_t, int64_t) {});
+    std::this_thread::sleep_for(std::chrono::milliseconds(4));
+  }
+  CHECK(cpu() - before < 0.05);  // of at least 0.2 s; three threads that spin take up to 0.6
+}
+
+TEST_CASE("the code under threads that sleep stays where it is when its library is unloaded") {
+  void* const library = dlopen(ISONORM_TEST_PLUGIN, RTLD_NOW | RTLD_LOCAL);
+  REQUIRE(library);
+  CHECK(reinterpret_cast<int (*)()>(dlsym(library, "blocks_done"))() == 9);
+  dlclose(library);
+  void* const still = dlopen(ISONORM_TEST_PLUGIN, RTLD_NOW | RTLD_NOLOAD);
+  CHECK(still);
+  if (still) dlclose(still);
+}
+
+TEST_CASE("several threads work in parallel at once, each with indices of its own") {
+  constexpr int users = 4, regions = 500;
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> threads;
+  for (int u = 0; u < users; ++u)
+    threads.emplace_back([&, u] {
+      set_num_threads(2 + u % 3);
+      for (int r = 0; r < regions; ++r) {
+        std::atomic<int> inside[4] = {}, sum = 0;
+        parallel_for(40, 1, [&](int64_t begin, int64_t) {
+          const int index = thread_index();
+          wrong += index >= num_threads() || num_threads() != 2 + u % 3 || inside[index]++ != 0;
+          sum += static_cast<int>(begin);
+          parallel_for(3, 1, [&](int64_t, int64_t) { wrong += thread_index() != index; });
+          --inside[index];
+        });
+        wrong += sum != 780 || thread_index() != 0;
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("a region waits neither for helpers that another one has nor for what they do there") {
+  const test::Threads two(2);
+  std::atomic<int> inside = 0;
+  std::atomic<bool> leave = false;
+  std::thread other([&] {
+    set_num_threads(2);
+    parallel_for(2, 1, [&](int64_t, int64_t) {
+      ++inside;
+      while (!leave) std::this_thread::yield();
+    });
+  });
+  while (inside < 2) std::this_thread::yield();
+  int blocks = 0;  // of this thread alone: the one worker there may be for two is held up
+  const std::thread::id self = std::this_thread::get_id();
+  parallel_for(16, 1, [&](int64_t, int64_t) { blocks += std::this_thread::get_id() == self; });
+  CHECK(blocks == 16);
+  leave = true;
+  other.join();
+}
+
+TEST_CASE("the number of threads is the calling thread's own, and holds inside of a region until its end") {
+  const test::Threads two(2);
+  int elsewhere = 0;
+  std::thread([&] {
+    set_num_threads(7);
+    elsewhere = num_threads();
+  }).join();
+  CHECK(elsewhere == 7);
   CHECK(num_threads() == 2);
+  std::atomic<int> wrong = 0;
+  parallel_for(8, 1, [&](int64_t, int64_t) {
+    set_num_threads(3);
+    wrong += num_threads() != 2;
+  });
+  CHECK(wrong == 0);
+  CHECK(num_threads() == 3);
 }
 
 TEST_CASE("a workspace that finds no memory inside of a parallel region is an error, not the end of the program") {

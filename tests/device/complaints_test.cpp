@@ -137,7 +137,7 @@ TEST_CASE("of several complaints the first is told, and a later one after it") {
   CHECK(told() == "embedding: id 9 at element 0 of shape [2] is outside of the table of size 5");
 }
 
-TEST_CASE("each device has its complaints, and a copy to the host tells them") {
+TEST_CASE("each device has its complaints, and a copy to the host tells them", "[two devices]") {
   const Tensor rows = embedding(table(kCuda1), ids({5}, {1}, kCuda1));
   CHECK(told(kCuda).empty());
   CHECK(thrown([&] { (void)rows.to_vector<double>(); }) ==

@@ -11,10 +11,10 @@
 #include "core/kernels/pointwise.h"
 #include "core/kernels/random.h"
 #include "core/kernels/shape.h"
-#include "gpu/emulated/scheduler.h"
 #include "gpu/walk.cuh"
 #include "tests/support/catch.h"
 #include "tests/support/device.h"
+#include "tests/support/emulation.h"
 #include "tests/support/same_bytes.h"
 
 using namespace isonorm;
@@ -82,19 +82,17 @@ const Pair kPairs[] = {
 }  // namespace
 
 TEST_CASE("copies between all dtypes, however they lie, have the bits of the CPU's in any order of threads") {
-  using gpu::emulated::schedule;
-  const auto usual = schedule();
-  schedule() = {GENERATE(uint64_t{0}, 1, 2, 3), 2};
-  for (const Pair& p : kPairs)
-    for (DType to_type : kAll)
-      for (DType from_type : kAll) {
-        INFO(text(p.name, ", ", from_type, " to ", to_type));
-        const Both dst = both(p.shape, p.dst, to_type, 3), src = both(p.shape, p.src, from_type, 11);
-        kernels::copy(dst.view_here, src.view_here);
-        kernels::copy(dst.view_there, src.view_there);
-        CHECK(same_bytes(dst.there, dst.here));
-      }
-  schedule() = usual;
+  test::in_orders(4, [](uint64_t) {
+    for (const Pair& p : kPairs)
+      for (DType to_type : kAll)
+        for (DType from_type : kAll) {
+          INFO(text(p.name, ", ", from_type, " to ", to_type));
+          const Both dst = both(p.shape, p.dst, to_type, 3), src = both(p.shape, p.src, from_type, 11);
+          kernels::copy(dst.view_here, src.view_here);
+          kernels::copy(dst.view_there, src.view_there);
+          CHECK(same_bytes(dst.there, dst.here));
+        }
+  });
 }
 
 TEST_CASE("integers become bf16 by one rounding") {

@@ -272,8 +272,11 @@ TEST_CASE("what a graph cannot do again is refused in one line") {
   CHECK(third([&](nn::Module& m, const training::Examples& b) {
           return usual(m, b) + mean(rand({2}, {DType::f32, kCuda}, own));
         }).starts_with("captured step: random numbers are drawn from seed 99 at "));
-  // The device works on, and so does the next capture.
+  // The device works on, copies both ways too (through each of the pieces that they take in turn), and so does the next
+  // capture.
   CHECK_NOTHROW(gpu::synchronize(kCuda));
+  for (int i = 0; i < 8; ++i)
+    CHECK(to(from_vector<float>({2, 3}, {2}), kCuda).to_vector<float>() == std::vector<float>{2, 3});
   CHECK(third(usual).empty());
 
   optim::Lamb lamb(task.model->parameters());

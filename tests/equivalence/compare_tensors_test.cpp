@@ -159,6 +159,29 @@ TEST_CASE("compare tensors: what is the same says below which share it saw nothi
   CHECK_THAT(said(a, a), !Contains("not seen"));
 }
 
+TEST_CASE("compare tensors: the same says from which factor on a tensor would have shown, and from there on it does") {
+  const Tensor weight = drawn().weight;
+  const double tolerances[] = {1e-10, 1e-4, 3e-2};  // as documented
+  const DType dtypes[] = {DType::f64, DType::f32, DType::bf16};
+  for (int i = 0; i < 3; ++i)
+    for (const double share : {0.01, 0.93}) {
+      const Tensor a = cast(weight, dtypes[i]);
+      // One file in f64, so that nothing but the factor differs.
+      const auto times = [&](double more) { return compare_tensors(only(a), only(cast(a, DType::f64) * (1 + more))); };
+      const TensorsComparison r = times(share * tolerances[i]);
+      INFO(r.message());
+      CHECK(r.same());
+      const double expected = tolerances[i] * (1 + share) / (1 - share * tolerances[i]);
+      CHECK(std::abs(r.resolution / expected - 1) < 1e-3);
+      CHECK(r.rows[0].resolution == r.resolution);
+      CHECK_THAT(r.message(), Contains(" of any tensor would have shown"));
+      CHECK(nlohmann::json::parse(r.json())["resolution"] == r.resolution);
+      CHECK_FALSE(times((1 + share * tolerances[i]) * (1 + r.resolution) - 1).same());
+    }
+  CHECK_THAT(said(only(cast(weight, DType::bf16)), only(weight * 1.028)), Contains("would have shown"));
+  CHECK_THAT(said(only(tensor<double>({0})), only(tensor<float>({0}))), !Contains("would have shown"));
+}
+
 TEST_CASE("compare tensors: two tensors with one partner differ; what is left out is left out of both") {
   TensorMap two, one;
   two.add("a.w", tensor({2., 1.}));

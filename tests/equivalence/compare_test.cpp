@@ -272,28 +272,64 @@ TEST_CASE("compare: a gradient that is zero in exact arithmetic is noise, in poi
   }
 }
 
-TEST_CASE("noise is what any control moves by its own size, at this step") {
-  // Two gradients, 1 and one that is given.
-  struct Given : OwnTraining {
-    struct TwoWeights : nn::Module {
-      TwoWeights() {
-        add_parameter("large", ones({1}, {DType::f64}));
-        small = add_parameter("small", ones({1}, {DType::f64}));
-      }
-      Tensor small;
-    };
-    static Tensor loss(nn::Module& m, const Examples& batch) {
-      return sum(m.parameters()[0]) + sum(m.parameters()[1] * batch.inputs);
+namespace {
+
+// Two gradients, 1 and one that is given.
+struct Given : OwnTraining {
+  struct TwoWeights : nn::Module {
+    TwoWeights() {
+      add_parameter("large", ones({1}, {DType::f64}));
+      small = add_parameter("small", ones({1}, {DType::f64}));
     }
-    Given() : Given(std::make_unique<TwoWeights>()) {}
-    explicit Given(std::unique_ptr<TwoWeights> m)
-        : OwnTraining(*m, m->named_parameters(), loss, 1), own(std::move(m)) {}
-    Given& at(double gradient) {
-      differentiate({tensor({gradient}), {}});
-      return *this;
-    }
-    std::unique_ptr<TwoWeights> own;
+    Tensor small;
   };
+  static Tensor loss(nn::Module& m, const Examples& batch) {
+    return sum(m.parameters()[0]) + sum(m.parameters()[1] * batch.inputs);
+  }
+  Given() : Given(std::make_unique<TwoWeights>()) {}
+  explicit Given(std::unique_ptr<TwoWeights> m) : OwnTraining(*m, m->named_parameters(), loss, 1), own(std::move(m)) {
+    train_with(std::make_unique<optim::Sgd>(model().parameters(), optim::SgdOptions{.lr = 1}), 0);
+  }
+  Given& at(double gradient) {
+    differentiate({tensor({gradient}), {}});
+    return *this;
+  }
+  std::unique_ptr<TwoWeights> own;
+};
+
+}  // namespace
+
+TEST_CASE("weights that noise alone has moved are not compared, all others are") {
+  struct Step {
+    double a, b, control;  // gradients
+  };
+  // The largest deviation of the weights after these steps.
+  const auto deviation = [](std::initializer_list<Step> steps) {
+    Given a, b, control;
+    double last = 0;
+    for (const Step& s : steps) {
+      // What a rule as Adam's makes of noise: a step of its full size.
+      a.at(s.a), b.at(s.b), control.at(s.control);
+      a.note_control(control);
+      for (Given* g : {&a, &b, &control}) {
+        g->update(0);
+        const double small = g == &a ? s.a : g == &b ? s.b : s.control;
+        if (small != 0) g->own->small.mutable_data<double>()[0] -= small > 0 ? 0.1 : -0.1;
+      }
+      last = b.weight_deviation(a);
+    }
+    return last;
+  };
+  CHECK(deviation({{1e-14, -1e-14, 2e-14}}) == 0);
+  CHECK(deviation({{1e-14, -1e-14, 2e-14}, {-1e-14, 1e-15, 1e-14}}) == 0);
+  CHECK(deviation({{1e-14, -1e-14, 1.1e-14}}) > 0.1);                  // the control does not move by its size
+  CHECK(deviation({{1e-12, -1e-12, -1e-12}}) > 0.1);                   // more than 1000 eps of the other
+  CHECK(deviation({{0.5, -0.5, 0.5}, {1e-14, -1e-14, 2e-14}}) > 0.1);  // a real gradient before
+  CHECK(deviation({{1e-14, -1e-14, 2e-14}, {0.5, -0.5, 0.5}}) > 0.1);  // and one behind
+  CHECK(deviation({{0, 1e-14, 0}}) > 0.05);                            // no noise in the reference: 0
+}
+
+TEST_CASE("noise is what any control moves by its own size, at this step") {
   Given a, b, control;
   const auto deviation = [&] { return b.gradient_deviation(a); };
   a.at(1e-14), b.at(-1e-14);

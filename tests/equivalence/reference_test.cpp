@@ -4,7 +4,9 @@
 #include <cmath>
 
 #include "autograd/ops/create.h"
+#include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
+#include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "equivalence/verify/file_conversion.h"
 #include "tests/equivalence/gpt2.h"
@@ -179,6 +181,127 @@ TEST_CASE("reference: it shows what a description can get wrong unseen") {
       CHECK(f.deviation > f.bound);
     }
   }
+}
+
+namespace {
+
+// The references of the program for inputs of this size, in f64 and f32: `zero` where that is 0.
+ReferenceFindings of_rows(const TensorMap& weights, const Layout& layout, const std::string& name, double size,
+                          DType dtype) {
+  TensorMap reference;
+  const TensorMap whole = program(weights, dtype);
+  const Tensor x = whole.at(name + ".input") * size;
+  reference.add(name + ".input", x);
+  // Of a writer: y = x W + b, in the program's precision.
+  Tensor y = cast(matmul(cast(x, DType::f64), cast(weights.at(name), DType::f64)), dtype);
+  const std::string bias = bias_beside(name);
+  if (weights.find(bias)) y = y + cast(weights.at(bias), dtype);
+  reference.add(name + ".output", y);
+  return check_reference(weights, layout, reference);
+}
+
+}  // namespace
+
+TEST_CASE("reference: rows that show nothing are no agreement, whatever the size that hides it") {
+  const TensorMap weights = state();
+  const Layout layout = isonorm::test::gpt2_layout(weights, kWidth);
+  const std::string square = "h.0.attn.c_proj.weight";
+  for (DType dtype : {DType::f64, DType::f32}) {
+    for (double size : {0.0, 1e-30, 1e-320}) {  // the bias swamps the product
+      const ReferenceFindings f = of_rows(weights, layout, square, size, dtype);
+      INFO(name_of(dtype) << " " << size << ": " << f.tensor << " " << f.deviation << " of " << f.bound);
+      CHECK(f.agrees());
+      CHECK_FALSE(f.same());
+      CHECK(f.unseen == square);
+      CHECK(f.reading == "with dim 0");
+    }
+    const ReferenceFindings f = of_rows(weights, layout, square, 1e30, dtype);  // the product swamps the bias
+    CHECK(f.agrees());
+    CHECK_FALSE(f.same());
+    CHECK(f.reading == "without its bias");
+    CHECK(of_rows(weights, layout, square, 1, dtype).same());
+    CHECK(of_rows(weights, layout, square, 1, dtype).power > 100);
+  }
+  // The same where the description is wrong, and agrees for that reason.
+  const std::string spec =
+      replaced(isonorm::test::gpt2_spec(kWidth), R"(attn.c_proj.weight": 1)", R"(attn.c_proj.weight": 0)");
+  const Layout wrong = parse_layout(spec, weights, StreamForm::layer_norm);
+  for (double size : {0.0, 1e-30}) {
+    const ReferenceFindings f = of_rows(weights, wrong, square, size, DType::f64);
+    CHECK(f.agrees());
+    CHECK_FALSE(f.same());
+    CHECK(f.reading == "with dim 1");
+  }
+  CHECK_FALSE(of_rows(weights, wrong, square, 1, DType::f64).agrees());
+}
+
+TEST_CASE("reference: of a reader the norm is shown by rows that it does not make 0") {
+  const TensorMap weights = state(), whole = program(weights, DType::f64);
+  const Layout layout = isonorm::test::gpt2_layout(weights, kWidth);
+  const std::string reader = "h.0.mlp.c_fc.weight";
+  const auto held = [&](const TensorMap& file, const Layout& by, double size) {
+    TensorMap reference;
+    const Tensor x = whole.at(reader + ".input") * size;
+    reference.add(reader + ".input", x);
+    // A (gain n(x) + bias) + b, n(x) = (x - mean) / sqrt(variance + 1e-5).
+    const Tensor centred = x - mean(x, {-1}, true);
+    const Tensor n = centred / sqrt(mean(square(centred), {-1}, true) + 1e-5);
+    const auto f64 = [&](const std::string& name) { return cast(file.at(name), DType::f64); };
+    const Tensor read = n * f64("h.0.ln_2.weight") + f64("h.0.ln_2.bias");
+    reference.add(reader + ".output", matmul(read, f64(reader)) + f64("h.0.mlp.c_fc.bias"));
+    return check_reference(file, by, reference);
+  };
+  CHECK(held(weights, layout, 1).same());
+  CHECK(held(weights, layout, 1e6).same());
+  // Gains are not shown, biases of norms are.
+  CHECK(held(weights, layout, 0).same());
+  TensorMap without;
+  for (const auto& [name, tensor] : weights)
+    if (!name.starts_with("h.0.ln_") && !name.starts_with("ln_f"))
+      without.add(name, tensor);
+    else
+      without.add(name, name.ends_with("bias") ? tensor * 0.0 : tensor);
+  const ReferenceFindings f = held(without, layout, 0);
+  CHECK(f.agrees());
+  CHECK_FALSE(f.same());
+  CHECK_THAT(f.reading, Contains("through norm 'h.0.ln_1'") || Contains("through norm 'ln_f'"));
+  CHECK(held(without, layout, 1).same());
+  // Norms that are one function may be exchanged, and a bias of 0 left out.
+  TensorMap plain;
+  for (const auto& [name, tensor] : weights) {
+    const bool norm = name.find("ln_") != std::string::npos;
+    plain.add(name, name.ends_with("bias") ? tensor * 0.0 : norm ? tensor * 0.0 + 1.0 : tensor);
+  }
+  CHECK(held(plain, layout, 1).same());
+  CHECK(std::isinf(held(plain, layout, 1).power));
+}
+
+TEST_CASE("reference: one row that shows it is enough, wherever it stands") {
+  const TensorMap weights = state();
+  const Layout layout = isonorm::test::gpt2_layout(weights, kWidth);
+  const std::string square = "h.0.attn.c_proj.weight", bias = "h.0.attn.c_proj.bias";
+  const auto f64 = [&](const std::string& name) { return cast(weights.at(name), DType::f64); };
+  for (int64_t shows = 0; shows < kRows; ++shows) {
+    const Tensor x = zeros({kRows, kWidth}, {DType::f64});
+    fill(narrow(x, 0, shows, 1), 1);
+    TensorMap reference;
+    reference.add(square + ".input", x);
+    reference.add(square + ".output", matmul(x, f64(square)) + f64(bias));
+    CHECK(check_reference(weights, layout, reference).same());
+  }
+}
+
+TEST_CASE("reference: a bias that a description does not name has to show") {
+  const TensorMap weights = state();
+  const std::string writer = "h.0.mlp.c_proj.weight", bias = "h.0.mlp.c_proj.bias";
+  const std::string spec = replaced(replaced(isonorm::test::gpt2_spec(kWidth), R"(, "h.*.mlp.c_proj.bias": 0)", ""),
+                                    R"("tied")", R"("not_on_stream": ["h.0.mlp.c_proj.bias"], "tied")");
+  const Layout layout = parse_layout(spec, weights, StreamForm::layer_norm);
+  CHECK_FALSE(of_rows(weights, layout, writer, 1, DType::f64).agrees());
+  const ReferenceFindings f = of_rows(weights, layout, writer, 1e30, DType::f64);
+  CHECK(f.agrees());
+  CHECK_FALSE(f.same());
+  CHECK(f.reading == "with the bias '" + bias + "'");
 }
 
 TEST_CASE("reference: what it may not be") {

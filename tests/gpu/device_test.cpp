@@ -1,6 +1,7 @@
 // Devices as a program sees them: memory, copies, launches and what they throw. The kernel is fill's.
 #include "gpu/device.h"
 
+#include <cstring>
 #include <thread>
 
 #include "core/kernels/copy.h"
@@ -14,6 +15,7 @@
 #include "tests/gpu/device_floats.h"
 #include "tests/gpu/primitives.h"
 #include "tests/support/catch.h"
+#include "tests/support/temp_folder.h"
 
 using namespace isonorm;
 using namespace isonorm::gpu;
@@ -178,13 +180,59 @@ TEST_CASE("two host threads use one device") {
   CHECK(right[1]);
 }
 
-TEST_CASE("a library that is not there says so") {
-  const Library none("libisonorm_has_no_such.so.1");
+TEST_CASE("a library that is not there says where it was looked for") {
+  const LibraryName name{"Such", "libisonorm_has_no_such.so.1", "version"};
+  const Library none(name, "/no/folder::/dev/null");
   CHECK(!none);
-  CHECK_THAT(none.why_none(), Contains("libisonorm_has_no_such.so.1"));
+  const std::string why = none.facts().why_none;
+  for (const char* at : {"/no/folder/libisonorm_has_no_such.so.1: ", "; /dev/null/libisonorm_has_no_such.so.1: ",
+                         "; libisonorm_has_no_such.so.1: "})
+    CHECK_THAT(why, Contains(at));
+  CHECK(line_of(none.facts()) == "Such: none, " + why);
   CHECK_THROWS_WITH(none.function<int()>("f"), Contains("libisonorm_has_no_such.so.1"));
-  const Library c("libc.so.6");
+  CHECK(Library({"C", "libc.so.6", "abs"}, "0").facts().why_none == "libc.so.6: ISONORM_GPU_LIBRARIES is 0");
+  CHECK(Library({"C", "libc.so.6", "version"}, "").facts().why_none == "libc.so.6: it has no function version");
+}
+
+TEST_CASE("a library is opened from the folders that are named, before the system's") {
+  const TempFolder folder;
+  const Library c({"C", "libc.so.6", "malloc_trim"}, "");
   REQUIRE(c);
   CHECK(c.function<int(int)>("abs")(-3) == 3);
   CHECK_THROWS_WITH(c.function<int()>("no_such"), Contains("libc.so.6: it has no function no_such"));
+  const std::string file = "libisonorm_has_no_such.so.1";
+  std::filesystem::create_symlink(c.facts().path, folder / file);
+  const Library found({"Such", file.c_str(), "malloc_trim"}, "/no/folder:" + folder.path.string());
+  CHECK(found);
+  CHECK(found.function<int(int)>("abs")(-3) == 3);
+  // One of the system's name with other functions.
+  const Library m({"M", "libm.so.6", "cos"}, "");
+  std::filesystem::create_symlink(m.facts().path, folder / "libc.so.6");
+  CHECK(!Library({"C", "libc.so.6", "cos"}, ""));
+  CHECK(Library({"C", "libc.so.6", "cos"}, folder.path.string()));
+}
+
+TEST_CASE("facts of a library: its version, which may be too old, and what it refused") {
+  const auto functions = [](const char* name) -> void* {
+    size_t (*version)() = [] { return size_t{90705}; };
+    return std::strcmp(name, "version") == 0 ? reinterpret_cast<void*>(version) : nullptr;
+  };
+  const Library library({"Such", "libsuch.so.9", "version", 90700}, functions, "");
+  REQUIRE(library);
+  CHECK(library.version() == 90705);
+  LibraryFacts facts = library.facts();
+  CHECK(facts.version == "9.7.5");
+  CHECK(!facts.path.empty());
+  CHECK(line_of(facts) == "Such 9.7.5, " + facts.path);
+  library.refused("this");
+  library.refused("that");
+  CHECK(line_of(library.facts()) == "Such 9.7.5, " + facts.path + "; refused 2 times, last that");
+  facts = Library({"Such", "libsuch.so.9", "version", 90800}, functions, "").facts();
+  CHECK(facts.why_none == facts.path + ": version 9.7.5 is older than 9.8.0");
+}
+
+TEST_CASE("emulated devices have libraries where that is asked for") {
+  REQUIRE(libraries().size() == 2);
+  for (const LibraryFacts& f : libraries())
+    CHECK(line_of(f) == f.name + ": none, " + f.name + ": the device is emulated");
 }

@@ -223,6 +223,58 @@ TEST_CASE("a captured graph does its work again and again") {
   (void)cudaGetLastError();
 }
 
+TEST_CASE("an event that was recorded in a capture cannot be asked for, then and later, until it is recorded anew") {
+  Stream s(0);
+  cudaEvent_t e = nullptr;
+  must(cudaEventCreateWithFlags(&e, cudaEventDisableTiming), "test");
+  cudaGraph_t graph = nullptr;
+  for (const bool asked_in_capture : {false, true}) {
+    must(cudaStreamBeginCapture(s.handle(), cudaStreamCaptureModeThreadLocal), "test");
+    must(cudaEventRecord(e, s.handle()), "test");
+    if (asked_in_capture) CHECK(cudaEventQuery(e) == cudaErrorCapturedEvent);
+    CHECK(cudaStreamEndCapture(s.handle(), &graph) ==
+          (asked_in_capture ? cudaErrorStreamCaptureInvalidated : cudaSuccess));
+    if (graph) must(cudaGraphDestroy(graph), "test");
+    CHECK(cudaEventQuery(e) == cudaErrorCapturedEvent);
+    CHECK(cudaEventSynchronize(e) == cudaErrorCapturedEvent);
+    CHECK(cudaStreamWaitEvent(s.handle(), e) == cudaErrorCapturedEvent);
+    must(cudaEventRecord(e, s.handle()), "test");
+    CHECK(cudaEventSynchronize(e) == cudaSuccess);
+    CHECK(cudaEventQuery(e) == cudaSuccess);
+  }
+  // Another event, of work that is over: to ask for it is nothing for a thread that captures, either.
+  must(cudaStreamBeginCapture(s.handle(), cudaStreamCaptureModeThreadLocal), "test");
+  CHECK(cudaEventQuery(e) == cudaErrorStreamCaptureUnsupported);
+  CHECK(cudaStreamEndCapture(s.handle(), &graph) == cudaErrorStreamCaptureInvalidated);
+  must(cudaEventDestroy(e), "test");
+  (void)cudaGetLastError();
+}
+
+TEST_CASE("a lost device does no work and answers every call so") {
+  DeviceFloats x(2);
+  x.give(kTwo);
+  synchronize();
+  cudaEvent_t e = nullptr;
+  must(cudaEventCreateWithFlags(&e, cudaEventDefault), "test");
+  start_add_one(stream_of(kGpu), x.data(), x.data(), 2);
+  const cudaStream_t stream = stream_of(kGpu).handle();
+  constexpr cudaError_t lost = cudaErrorMisalignedAddress;
+  emulated::lose_device(lost);
+  void* p = nullptr;
+  float ms = 0;
+  CHECK(cudaStreamSynchronize(stream) == lost);
+  CHECK(cudaDeviceSynchronize() == lost);
+  CHECK(cudaMalloc(&p, 8) == lost);
+  CHECK(cudaFree(x.data()) == lost);
+  CHECK(cudaEventRecord(e, stream) == lost);
+  CHECK(cudaEventQuery(e) == lost);
+  CHECK(cudaEventElapsedTime(&ms, e, e) == lost);
+  CHECK(cudaMemsetAsync(x.data(), 0, 8, stream) == lost);
+  emulated::lose_device(cudaSuccess);
+  must(cudaEventDestroy(e), "test");
+  CHECK(x.taken() == kTwo);
+}
+
 TEST_CASE("failures can be made") {
   void* p = nullptr;
   emulated::fail_next("cudaMalloc", cudaErrorMemoryAllocation, 1);

@@ -65,15 +65,19 @@ struct Naive {
     Row a = linear(x, cell + ".input"), u = linear(h, cell + ".recurrent");
     const bool plain = o.norm == RecurrentNorm::none;
     if (!lstm) {
-      Row gates = part(a, 0, 2), gates_h = part(u, 0, 2), fresh = part(a, 2, 1), fresh_h = part(u, 2, 1);
+      Row gates = part(a, 0, 2), gates_h = part(u, 0, 2), fresh = part(a, 2, 1), r(kHidden), z(kHidden);
       if (!plain) {
         gates = norm(gates, cell + ".input_gates_norm"), gates_h = norm(gates_h, cell + ".recurrent_gates_norm");
-        fresh = norm(fresh, cell + ".input_new_norm"), fresh_h = norm(fresh_h, cell + ".recurrent_new_norm");
+        fresh = norm(fresh, cell + ".input_new_norm");
       }
-      for (size_t i = 0; i < kHidden; ++i) {
-        const double r = sigmoid(gates[i] + gates_h[i]), z = sigmoid(gates[kHidden + i] + gates_h[kHidden + i]);
-        h[i] = (1 - z) * std::tanh(fresh[i] + r * fresh_h[i]) + z * h[i];
-      }
+      for (size_t i = 0; i < kHidden; ++i)
+        r[i] = sigmoid(gates[i] + gates_h[i]), z[i] = sigmoid(gates[kHidden + i] + gates_h[kHidden + i]);
+      Row kept = h;
+      for (size_t i = 0; i < kHidden; ++i) kept[i] *= r[i];
+      Row fresh_h = o.reset_first ? linear(kept, cell + ".recurrent_new") : part(u, 2, 1);
+      if (!plain) fresh_h = norm(fresh_h, cell + ".recurrent_new_norm");
+      for (size_t i = 0; i < kHidden; ++i)
+        h[i] = (1 - z[i]) * std::tanh(fresh[i] + (o.reset_first ? 1 : r[i]) * fresh_h[i]) + z[i] * h[i];
       return;
     }
     if (!plain) a = norm(a, cell + ".input_norm"), u = norm(u, cell + ".recurrent_norm");
@@ -119,15 +123,19 @@ std::vector<Case> cases() {
                                   {RecurrentNorm::rms, 1.0},
                                   {RecurrentNorm::rms, 0.25}})
       for (const bool more : {false, true})
-        all.push_back({lstm,
-                       {.inputs = kInputs,
-                        .hidden = kHidden,
-                        .layers = more ? 2 : 1,
-                        .bidirectional = more,
-                        .norm = norm,
-                        .p = p},
-                       more,
-                       more});
+        for (const bool reset_first : {false, true}) {
+          if (lstm && reset_first) continue;
+          all.push_back({lstm,
+                         {.inputs = kInputs,
+                          .hidden = kHidden,
+                          .layers = more ? 2 : 1,
+                          .bidirectional = more,
+                          .norm = norm,
+                          .p = p,
+                          .reset_first = reset_first},
+                         more,
+                         more});
+        }
   return all;
 }
 
@@ -194,7 +202,8 @@ Tensor flat(const RecurrentResult& r) {
 }
 
 std::string name_of(const Case& c) {
-  return text(c.lstm ? "LSTM" : "GRU", ", ", nn::name_of(c.o.norm), " p ", c.o.p, ", ", c.o.layers, " layers");
+  return text(c.lstm ? "LSTM" : "GRU", ", ", nn::name_of(c.o.norm), " p ", c.o.p, ", ", c.o.layers, " layers",
+              c.o.reset_first ? ", reset first" : "");
 }
 
 }  // namespace

@@ -16,15 +16,16 @@ struct Setting {
   bool causal = false;
   double scale = 0;
   Array mask = {};  // no gradient; rank 0 and empty: none
+  bool from_last = false;
 };
 
 AttentionOptions options_of(const Setting& s, const Tensor& q) {
-  AttentionOptions o{.causal = s.causal, .scale = s.scale};
+  AttentionOptions o{.causal = s.causal, .scale = s.scale, .from_last = s.from_last};
   if (!s.mask.v.empty()) o.mask = cast(on_test_device(s.mask.v, s.mask.shape), q.dtype());
   return o;
 }
 
-// One query after the other: scores, softmax, weighted sum of the values. `mask` may be null.
+// One query after the other: scores, softmax, weighted sum of the values, 0 where all is hidden. `mask` may be null.
 Array attend(const Array& q, const Array& k, const Array& v, const Setting& s, const Array* mask) {
   const int64_t size = q.shape[3], keys = k.shape[2], out = v.shape[3];
   const double scale = s.scale != 0 ? s.scale : 1 / std::sqrt(static_cast<double>(size));
@@ -36,9 +37,11 @@ Array attend(const Array& q, const Array& k, const Array& v, const Setting& s, c
       long double dot = 0;
       for (int64_t c = 0; c < size; ++c)
         dot += static_cast<long double>(q.at({i[0], i[1], i[2], c})) * k.at({i[0], i[1], j, c});
-      score[j] = s.causal && j > i[2] ? -HUGE_VALL : dot * scale + (mask ? mask->stretched({i[0], i[1], i[2], j}) : 0);
+      const int64_t last = i[2] + (s.from_last ? keys - q.shape[2] : 0);
+      score[j] = s.causal && j > last ? -HUGE_VALL : dot * scale + (mask ? mask->stretched({i[0], i[1], i[2], j}) : 0);
       top = std::max(top, score[j]);
     }
+    if (top == -HUGE_VALL) return;
     for (long double& e : score) sum += e = std::exp(e - top);
     for (int64_t c = 0; c < out; ++c) {
       long double value = 0;
@@ -63,6 +66,11 @@ Array hidden_keys(Draw& draw, const Dims& shape) {
                   [&](const Dims& i) { return i[shape.rank - 1] > 0 && draw.integer(3) == 0 ? -HUGE_VAL : 0.0; });
 }
 
+// Every second query sees nothing.
+Array hidden_queries(int64_t queries) {
+  return tabulate({1, 1, queries, 1}, [](const Dims& i) { return i[2] % 2 == 0 ? -HUGE_VAL : 0.0; });
+}
+
 // Shapes of samples with what belongs to them, for the row and for the fused cases.
 template <class F> void for_settings(Draw& draw, F f) {
   for (const Size& s : kSizes)
@@ -75,6 +83,16 @@ template <class F> void for_settings(Draw& draw, F f) {
     }
 }
 
+// Where some queries see nothing.
+template <class F> void for_blind_settings(F f) {
+  for (const Size& s : kSizes) {
+    f(s, "from last", Setting{.causal = true, .from_last = true});
+    for (bool causal : {false, true})
+      f(s, causal ? "causal hidden queries" : "hidden queries",
+        Setting{.causal = causal, .mask = hidden_queries(s.queries)});
+  }
+}
+
 Arrays inputs_of(Draw& draw, const Size& s, double spread = 1) {
   return {draw.normal({s.batch, s.heads, s.queries, s.size}, 0, spread),
           draw.normal({s.batch, s.heads, s.keys, s.size}, 0, spread), draw.normal({s.batch, s.heads, s.keys, s.value})};
@@ -84,7 +102,7 @@ OpCase attention_row() {
   OpCase op{.name = "scaled_dot_product_attention",
             .group = "Fused",
             .signature = "scaled_dot_product_attention(q, k, v, const AttentionOptions& options = {})",
-            .formula = "softmax(scale q k^T + mask) v, causal or not",
+            .formula = "softmax(scale q k^T + mask) v, causal or not; 0 for a query that sees no key",
             .tolerance = tolerance::composite,
             .checks = 100};
   Draw draw(op.name);
@@ -107,10 +125,11 @@ OpCase attention_row() {
     s.recorded_bits = x.size() == 3;  // a mask with a gradient runs the composition
     return s;
   };
-  for_settings(draw, [&](const Size& s, const std::string& label, const Setting& setting) {
+  const auto add_setting = [&](const Size& s, const std::string& label, const Setting& setting) {
     if (s.batch * s.heads == 0 && !setting.mask.v.empty()) return;
     add(label, inputs_of(draw, s), setting);
-  });
+  };
+  for_settings(draw, add_setting);
   for (const Size& s : {Size{2, 2, 3, 4, 2, 2}, Size{1, 1, 5, 5, 3, 3}}) {
     Arrays x = inputs_of(draw, s);
     x.push_back(draw.normal({s.heads, s.queries, s.keys}));
@@ -119,6 +138,7 @@ OpCase attention_row() {
   }
   add("full", inputs_of(draw, {2, 4, 150, 150, 16, 16}), {}).large = true;
   add("causal", inputs_of(draw, {2, 4, 150, 150, 16, 16}), {.causal = true}).large = true;
+  for_blind_settings(add_setting);
   op.refuse({"[2, 3]"}, [] { scaled_dot_product_attention(reals({2, 3}), reals({2, 3}), reals({2, 3})); });
   op.refuse({"[1, 1, 2, 3]", "[1, 1, 2, 4]"}, [] {
     scaled_dot_product_attention(reals({1, 1, 2, 3}), reals({1, 1, 2, 4}), reals({1, 1, 2, 3}));
@@ -224,7 +244,7 @@ std::vector<OpCase> attention_cases() { return {attention_row(), packed_row()}; 
 std::vector<FusedCase> attention_fused_cases() {
   FusedCase heads{.name = "scaled_dot_product_attention"}, packed{.name = "packed_attention"};
   Draw draw("fused attention");
-  for_settings(draw, [&](const Size& s, const std::string& label, const Setting& setting) {
+  const auto add = [&](const Size& s, const std::string& label, const Setting& setting) {
     if (s.batch * s.heads == 0) return;
     heads.add(
         label, inputs_of(draw, s),
@@ -237,7 +257,9 @@ std::vector<FusedCase> attention_fused_cases() {
         label, {draw.normal({s.batch, s.queries, 3 * s.heads * s.size})},
         [=](const Tensors& t) { return packed_attention(t[0], s.heads, options_of(setting, t[0])); },
         [=](const Tensors& t) { return reference::packed_attention(t[0], s.heads, options_of(setting, t[0])); });
-  });
+  };
+  for_settings(draw, add);
+  for_blind_settings(add);
   return {heads, packed};
 }
 

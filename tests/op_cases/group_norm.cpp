@@ -219,7 +219,7 @@ OpCase batch_row() {
 std::vector<OpCase> group_norm_cases() { return {group_row(), batch_row()}; }
 
 std::vector<FusedCase> group_norm_fused_cases() {
-  FusedCase group{.name = "group_norm"}, batch{.name = "batch_norm"};
+  FusedCase group{.name = "group_norm", .parameters = 1}, batch{.name = "batch_norm", .parameters = 1};
   Draw draw("fused group_norm");
   for (const auto& [shape, groups] :
        {std::pair<Dims, int64_t>{{2, 6}, 3}, {{3, 4, 5, 8}, 2}, {{2, 40, 33, 5}, 5}, {{0, 2, 4}, 4}, {{1, 3, 0}, 1}})

@@ -9,74 +9,81 @@
 namespace isonorm::test {
 namespace {
 
-int64_t outputs(int64_t size, int64_t window, int64_t stride, int64_t padding) {
-  return (size + 2 * padding - window) / stride + 1;
+struct Windows {
+  Size2 window, stride = 1, padding = 0, dilation = 1;
+  bool ceil = false;
+};
+
+// Counted one after the other: each ends inside the padded image; with ceil the one before it does not reach its end,
+// and it begins before the padding behind the image does.
+int64_t outputs(int64_t size, int64_t window, int64_t stride, int64_t padding, int64_t dilation, bool ceil) {
+  const int64_t padded = size + 2 * padding, reach = (window - 1) * dilation + 1;
+  int64_t n = 0;
+  while (ceil ? (n - 1) * stride + reach < padded && n * stride < size + padding : n * stride + reach <= padded) ++n;
+  return n;
+}
+Dims outputs(const Dims& x, const Windows& w, int64_t channels) {
+  return {x[0], outputs(x[1], w.window.height, w.stride.height, w.padding.height, w.dilation.height, w.ceil),
+          outputs(x[2], w.window.width, w.stride.width, w.padding.width, w.dilation.width, w.ceil), channels};
 }
 
-// f(y, x, i, j) for the places of window (oy, ox) that lie inside the image.
-template <class F>
-void for_window(const Dims& x, Size2 window, Size2 stride, Size2 padding, int64_t oy, int64_t ox, F f) {
-  for (int64_t i = 0; i < window.height; ++i)
-    for (int64_t j = 0; j < window.width; ++j) {
-      const int64_t y = oy * stride.height + i - padding.height, z = ox * stride.width + j - padding.width;
-      if (y >= 0 && y < x[1] && z >= 0 && z < x[2]) f(y, z, i, j);
+// f(y, x, i, j) for the places of window (oy, ox) that lie inside the image and `more` pixels around it.
+template <class F> void for_window(const Dims& x, const Windows& w, int64_t oy, int64_t ox, Size2 more, F f) {
+  for (int64_t i = 0; i < w.window.height; ++i)
+    for (int64_t j = 0; j < w.window.width; ++j) {
+      const int64_t y = oy * w.stride.height + i * w.dilation.height - w.padding.height,
+                    z = ox * w.stride.width + j * w.dilation.width - w.padding.width;
+      if (y >= -more.height && y < x[1] + more.height && z >= -more.width && z < x[2] + more.width) f(y, z, i, j);
     }
 }
 
 Array convolved(const Arrays& a, const Conv2dOptions& o) {
   const Array &x = a[0], &w = a[1];
   const int64_t out = w.shape[0], own = w.shape[3];
-  const Size2 window{w.shape[1], w.shape[2]};
-  return tabulate(
-      {x.shape[0], outputs(x.shape[1], window.height, o.stride.height, o.padding.height),
-       outputs(x.shape[2], window.width, o.stride.width, o.padding.width), out},
-      [&](const Dims& at) {
-        const int64_t group = at[3] / (out / o.groups);
-        long double sum = a.size() > 2 ? a[2].v[at[3]] : 0;
-        for_window(x.shape, window, o.stride, o.padding, at[1], at[2], [&](int64_t y, int64_t z, int64_t i, int64_t j) {
-          for (int64_t c = 0; c < own; ++c)
-            sum += static_cast<long double>(x.at({at[0], y, z, group * own + c})) * w.at({at[3], i, j, c});
-        });
-        return static_cast<double>(sum);
-      });
+  const Windows windows{{w.shape[1], w.shape[2]}, o.stride, o.padding, o.dilation};
+  return tabulate(outputs(x.shape, windows, out), [&](const Dims& at) {
+    const int64_t group = at[3] / (out / o.groups);
+    long double sum = a.size() > 2 ? a[2].v[at[3]] : 0;
+    for_window(x.shape, windows, at[1], at[2], 0, [&](int64_t y, int64_t z, int64_t i, int64_t j) {
+      for (int64_t c = 0; c < own; ++c)
+        sum += static_cast<long double>(x.at({at[0], y, z, group * own + c})) * w.at({at[3], i, j, c});
+    });
+    return static_cast<double>(sum);
+  });
 }
 
-struct Pooling {
-  Size2 window, stride, padding;
-};
-
-template <class F> Array pooled(const Array& x, const Pooling& p, F of_window) {
-  return tabulate({x.shape[0], outputs(x.shape[1], p.window.height, p.stride.height, p.padding.height),
-                   outputs(x.shape[2], p.window.width, p.stride.width, p.padding.width), x.shape[3]},
-                  [&](const Dims& at) {
-                    std::vector<double> inside;
-                    for_window(x.shape, p.window, p.stride, p.padding, at[1], at[2],
-                               [&](int64_t y, int64_t z, int64_t, int64_t) {
-                                 inside.push_back(x.at({at[0], y, z, at[3]}));
-                               });
-                    return of_window(inside);
-                  });
+template <class F> Array pooled(const Array& x, const Windows& w, F of_window) {
+  return tabulate(outputs(x.shape, w, x.shape[3]), [&](const Dims& at) {
+    std::vector<double> inside;
+    for_window(x.shape, w, at[1], at[2], 0, [&](int64_t y, int64_t z, int64_t, int64_t) {
+      inside.push_back(x.at({at[0], y, z, at[3]}));
+    });
+    int64_t places = 0;  // with those in the padding
+    for_window(x.shape, w, at[1], at[2], w.padding, [&](int64_t, int64_t, int64_t, int64_t) { ++places; });
+    return of_window(inside, places);
+  });
 }
 
-double largest_of(const std::vector<double>& v) {
-  double top = v.front();
+double largest_of(const std::vector<double>& v, int64_t) {
+  double top = v.empty() ? -HUGE_VAL : v.front();
   for (const double x : v) top = std::isnan(top) || x <= top ? top : x;
   return top;
 }
 
-std::string label_of(Size2 window, Size2 stride, Size2 padding, int64_t groups = 1) {
-  return text("window ", window, " stride ", stride, " padding ", padding, groups == 1 ? "" : text(" groups ", groups));
+std::string label_of(const Windows& w) {
+  return text("window ", w.window, " stride ", w.stride, " padding ", w.padding,
+              w.dilation == Size2(1) ? "" : text(" dilation ", w.dilation), w.ceil ? " ceil" : "");
 }
 
 OpCase conv_case() {
-  OpCase op{.name = "conv2d",
-            .group = "Images",
-            .signature = "conv2d(x, weight, bias = {}, Conv2dOptions options = {})",
-            .formula =
-                "y[n, h, w, o] = bias[o] + sum of x[n, h stride + i - padding, w stride + j - padding, c] "
-                "weight[o, i, j, c]",
-            .tolerance = tolerance::product,
-            .blas = true};
+  OpCase op{
+      .name = "conv2d",
+      .group = "Images",
+      .signature = "conv2d(x, weight, bias = {}, Conv2dOptions options = {})",
+      .formula =
+          "y[n, h, w, o] = bias[o] + sum of x[n, h stride + i dilation - padding, w stride + j dilation - padding, c] "
+          "weight[o, i, j, c]",
+      .tolerance = tolerance::product};
   Draw draw(op.name);
   struct Case {
     Dims x;
@@ -89,8 +96,9 @@ OpCase conv_case() {
     Arrays in{draw.normal(c.x), draw.normal({c.out, c.window.height, c.window.width, own})};
     if (bias) in.push_back(draw.normal({c.out}));
     Sample& s = op.add(
-        label_of(c.window, c.o.stride, c.o.padding, c.o.groups), in,
-        [o = c.o](const Tensors& t) { return conv2d(t[0], t[1], t.size() > 2 ? t[2] : Tensor(), o); },
+        label_of({c.window, c.o.stride, c.o.padding, c.o.dilation}) +
+            (c.o.groups == 1 ? "" : text(" groups ", c.o.groups)),
+        in, [o = c.o](const Tensors& t) { return conv2d(t[0], t[1], t.size() > 2 ? t[2] : Tensor(), o); },
         [o = c.o](const Arrays& a) { return convolved(a, o); });
     s.length = static_cast<double>(c.window.height * c.window.width * own);
     return s;
@@ -113,6 +121,9 @@ OpCase conv_case() {
       {{1, 7, 7, 8}, 5, 5, {.stride = 3, .padding = 2}},
       {{1, 3, 4, 17}, 9, 3, {.padding = 1}},
       {{1, 9, 2, 1}, 3, {7, 2}, {.stride = 4, .padding = {1, 0}}},
+      {{1, 7, 6, 2}, 3, 3, {.dilation = 2}},
+      {{2, 6, 8, 3}, 2, {3, 2}, {.stride = {1, 2}, .padding = {2, 1}, .dilation = {2, 3}}},
+      {{1, 8, 8, 4}, 4, 2, {.stride = 3, .padding = 2, .dilation = 4, .groups = 2}},
       {{0, 3, 3, 2}, 2, 3},
       {{2, 3, 3, 0}, 2, 2},
       {{2, 3, 3, 2}, 0, 2},
@@ -121,6 +132,7 @@ OpCase conv_case() {
     for (const bool bias : {true, false}) add(c, bias);
   add({{3, 17, 19, 16}, 24, 3, {.padding = 1}}, true).large = true;
   add({{2, 30, 31, 64}, 8, 3, {.stride = 2, .padding = 1}}, true).large = true;  // several blocks of windows
+  add({{2, 21, 20, 32}, 16, 3, {.stride = 2, .padding = 3, .dilation = 3}}, true).large = true;
   add({{3, 20, 20, 32}, 32, 5, {.padding = 2, .groups = 4}}, true).large = true;
   const auto refuse = [&](std::vector<std::string> words, const Dims& x, const Dims& w, Conv2dOptions o = {},
                           const Dims& b = {}) {
@@ -129,6 +141,8 @@ OpCase conv_case() {
   refuse({"[2, 3, 4]", "[images, height, width, channels]"}, {2, 3, 4}, {1, 1, 1, 4});
   refuse({"weight", "[2, 3]"}, {1, 3, 3, 2}, {2, 3});
   refuse({"window of 4 x 2", "images of 3 x 3", "padding of 0 x 0"}, {1, 3, 3, 2}, {1, 4, 2, 2});
+  refuse({"window of 3 x 2", "dilation of 2 x 2", "images of 4 x 3"}, {1, 4, 3, 2}, {1, 3, 2, 2}, {.dilation = 2});
+  refuse({"dilation of 1 x 0"}, {1, 3, 3, 2}, {1, 2, 2, 2}, {.dilation = {1, 0}});
   refuse({"stride of 0 x 1"}, {1, 3, 3, 2}, {1, 2, 2, 2}, {.stride = {0, 1}});
   refuse({"padding of -1 x -1"}, {1, 3, 3, 2}, {1, 2, 2, 2}, {.padding = -1});
   refuse({"window of 0 x 2"}, {1, 3, 3, 2}, {1, 0, 2, 2});
@@ -144,9 +158,9 @@ OpCase conv_case() {
   return op;
 }
 
-// add(shape, pooling) for shapes that windows fit; the windows may overlap, leave gaps and reach into the padding.
+// add(shape, windows, large) for shapes that windows fit; the windows may overlap, leave gaps and reach into the padding.
 template <class F> void for_poolings(F add) {
-  const std::vector<std::pair<Dims, Pooling>> cases = {
+  const std::vector<std::pair<Dims, Windows>> cases = {
       {{1, 1, 1, 1}, {1, 1, 0}},           {{2, 4, 6, 3}, {2, 2, 0}},
       {{1, 5, 5, 2}, {2, 2, 0}},           {{2, 5, 4, 1}, {3, 2, 1}},
       {{1, 4, 4, 5}, {3, 1, 1}},           {{1, 7, 3, 2}, {{3, 1}, {2, 1}, {1, 0}}},
@@ -154,7 +168,11 @@ template <class F> void for_poolings(F add) {
       {{1, 3, 4, 9}, {{3, 4}, 1, 0}},      {{1, 2, 2, 17}, {2, 1, 1}},
       {{1, 8, 5, 1}, {4, {4, 1}, {2, 1}}}, {{0, 4, 4, 2}, {2, 2, 0}},
       {{2, 4, 4, 0}, {2, 2, 0}},           {{1, 5, 6, 3}, {{1, 2}, 2, {0, 1}}},
-      {{3, 2, 2, 2}, {2, 2, 0}},           {{1, 9, 1, 3}, {{5, 1}, {3, 1}, {2, 0}}}};
+      {{3, 2, 2, 2}, {2, 2, 0}},           {{1, 9, 1, 3}, {{5, 1}, {3, 1}, {2, 0}}},
+      {{2, 5, 7, 2}, {2, 2, 0, 1, true}},  {{1, 6, 5, 3}, {3, 2, 1, 1, true}},
+      {{1, 7, 8, 2}, {3, 3, 1, 2}},        {{2, 7, 6, 2}, {{2, 3}, {3, 2}, 1, {3, 2}, true}},
+      {{1, 4, 4, 2}, {2, 3, 1, 1, true}},  {{1, 2, 3, 2}, {3, 2, 0, 1, true}},
+      {{1, 1, 3, 2}, {2, 1, 1, 2}}};  // windows whose places lie around the image
   for (const auto& [shape, pooling] : cases)
     for (const int64_t more : {0, 3}) {
       Dims x = shape;
@@ -172,6 +190,8 @@ template <class F> void add_refusals(OpCase& op, F pool) {
   op.refuse({"stride of 2 x 0"}, [=] { pool(reals({1, 4, 4, 1}), 2, {.stride = Size2{2, 0}}); });
   op.refuse({"padding of 2 x 0", "half a window of 3 x 3"}, [=] { pool(reals({1, 4, 4, 1}), 3, {.padding = {2, 0}}); });
   op.refuse({"padding of -1 x 0"}, [=] { pool(reals({1, 4, 4, 1}), 3, {.padding = {-1, 0}}); });
+  op.refuse({"dilation of 0 x 1"}, [=] { pool(reals({1, 4, 4, 1}), 2, {.dilation = {0, 1}}); });
+  op.refuse({"window of 3 x 3", "dilation of 2 x 2"}, [=] { pool(reals({1, 4, 6, 1}), 3, {.dilation = 2}); });
   op.refuse({"images of 4 x 0"}, [=] { pool(reals({1, 4, 0, 1}), 1, {}); });
   op.refuse({"i64"}, [=] { pool(integers({1, 4, 4, 1}), 2, {}); });
 }
@@ -187,28 +207,32 @@ std::vector<OpCase> image_cases() {
   OpCase mean{.name = "avg_pool2d",
               .group = "Images",
               .signature = "avg_pool2d(x, Size2 window, Pool2dOptions options = {})",
-              .formula = "the mean of each window, by channel; padding counts as zeros",
+              .formula = "the mean of each window, by channel; padding counts as zeros, or not",
               .tolerance = tolerance::reduction};
   Draw draw("pooling");
-  for_poolings([&](const Dims& shape, const Pooling& p, bool large) {
-    const Pool2dOptions o{.stride = p.stride, .padding = p.padding};
-    const std::string label = label_of(p.window, p.stride, p.padding);
-    largest
-        .add(
-            label, {draw.distinct(shape)}, [=](const Tensors& t) { return max_pool2d(t[0], p.window, o); },
-            [=](const Arrays& a) { return pooled(a[0], p, largest_of); })
-        .large = large;
-    Sample& s = mean.add(
-        label, {draw.normal(shape)}, [=](const Tensors& t) { return avg_pool2d(t[0], p.window, o); },
-        [=](const Arrays& a) {
-          return pooled(a[0], p, [&](const std::vector<double>& v) {
-            long double sum = 0;
-            for (const double x : v) sum += x;
-            return static_cast<double>(sum / (p.window.height * p.window.width));
+  for_poolings([&](const Dims& shape, const Windows& w, bool large) {
+    const Pool2dOptions o{.stride = w.stride, .padding = w.padding, .dilation = w.dilation, .ceil = w.ceil};
+    Sample& top = largest.add(
+        label_of(w), {draw.distinct(shape)}, [=](const Tensors& t) { return max_pool2d(t[0], w.window, o); },
+        [=](const Arrays& a) { return pooled(a[0], w, largest_of); });
+    const bool blind = shape[1] == 1 && w.dilation == Size2(2);  // no window has a pixel
+    top.large = large, top.gradient = !blind;
+    for (const bool count : {true, false}) {
+      Pool2dOptions counted = o;
+      counted.count_padding = count;
+      Sample& s = mean.add(
+          label_of(w) + (count ? "" : " without padding"), {draw.normal(shape)},
+          [=](const Tensors& t) { return avg_pool2d(t[0], w.window, counted); },
+          [=](const Arrays& a) {
+            return pooled(a[0], w, [&](const std::vector<double>& v, int64_t places) {
+              long double sum = 0;
+              for (const double x : v) sum += x;
+              return static_cast<double>(sum / (count ? places : static_cast<int64_t>(v.size())));
+            });
           });
-        });
-    s.length = static_cast<double>(p.window.height * p.window.width);
-    s.large = large;
+      s.length = static_cast<double>(w.window.height * w.window.width);
+      s.large = large, s.gradient = count || !blind;
+    }
   });
   // Side by side unless a stride is said; NaN is the largest, infinities are numbers.
   const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
@@ -218,7 +242,7 @@ std::vector<OpCase> image_cases() {
       .add(
           "special values", {special}, [](const Tensors& t) { return max_pool2d(t[0], 2); },
           [](const Arrays& a) {
-            return pooled(a[0], {2, 2, 0}, largest_of);
+            return pooled(a[0], {2, 2}, largest_of);
           })
       .gradient = false;
   add_refusals(largest, [](const Tensor& x, Size2 window, Pool2dOptions o) { max_pool2d(x, window, o); });

@@ -134,7 +134,6 @@ OpCase linear_cross_entropy_row() {
             .signature = "linear_cross_entropy(x, weight, bias, target, const CrossEntropyOptions& options = {})",
             .formula = "cross_entropy(linear(x, weight, bias), target)",
             .tolerance = tolerance::composite,
-            .blas = true,
             .checks = 100};
   Draw draw(op.name);
   const auto add = [&](const std::string& label, const Arrays& x, const CrossEntropyOptions& o) -> Sample& {
@@ -239,7 +238,7 @@ std::vector<OpCase> loss_cases() {
 std::vector<OpCase> linear_cross_entropy_cases() { return {linear_cross_entropy_row()}; }
 
 std::vector<FusedCase> linear_cross_entropy_fused_cases() {
-  FusedCase f{.name = "linear_cross_entropy"};
+  FusedCase f{.name = "linear_cross_entropy", .parameters = 2};
   Draw draw("fused linear_cross_entropy");
   for_linear_samples(draw, [&](const std::string& label, const Arrays& x, const CrossEntropyOptions& o, bool gradient) {
     if (!gradient) return;

@@ -45,7 +45,6 @@ OpCase matmul_row() {
             .signature = "matmul(a, b)",
             .formula = "y_ij = sum over k of a_ik b_kj; leading dimensions broadcast",
             .tolerance = tolerance::product,
-            .blas = true,
             .checks = 100};
   Draw draw(op.name);
   const auto add = [&](const Dims& a, const Dims& b) -> Sample& {
@@ -91,7 +90,6 @@ OpCase linear_row() {
             .signature = "linear(x, weight, bias = {})",
             .formula = "y = x W^T + b, weight [out, in]",
             .tolerance = tolerance::product,
-            .blas = true,
             .checks = 100};
   Draw draw(op.name);
   const auto reference = [](const Arrays& x) {

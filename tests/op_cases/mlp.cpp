@@ -97,7 +97,7 @@ std::vector<OpCase> mlp_cases() {
 }
 
 std::vector<FusedCase> mlp_fused_cases() {
-  FusedCase f{.name = "mlp"};
+  FusedCase f{.name = "mlp", .parameters = 1};
   Draw draw("fused mlp");
   for (GeluForm form : {GeluForm::erf, GeluForm::tanh})
     for (const Sizes& s : kSizes)

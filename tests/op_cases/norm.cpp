@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "autograd/fused/add_norm.h"
+#include "autograd/ops/pointwise.h"
 #include "tests/op_cases/groups.h"
 #include "tests/support/norm_reference.h"
 
@@ -30,9 +31,9 @@ Tensor or_undefined(const Tensor* t) { return t ? *t : Tensor(); }
 using Call = std::function<Tensors(const Tensors&, const NormSpec&, const Tensor& gain, const Tensor& bias)>;
 using Reference = std::function<Arrays(const Arrays&, const NormSpec&, const Array* gain, const Array* bias)>;
 
-// How large the terms are of which a gradient is the sum: (1 + |x| / s) gain / s for the flattest row, s =
-// sqrt(spread^2 + eps).
-double steepness(const Arrays& x, size_t inputs, const NormSpec& spec) {
+// How large the terms are of which a gradient is the sum: gain / s for the flattest row, s = sqrt(spread^2 + eps). Where
+// `rounded`, (1 + |x| / s) gain / s: an input that is near its mean has lost as many digits.
+double steepness(const Arrays& x, size_t inputs, const NormSpec& spec, bool rounded = true) {
   if (spec.kind == NormKind::none) return 0;
   const int64_t width = x[0].shape[x[0].shape.rank - 1];
   double worst = 0;
@@ -46,7 +47,7 @@ double steepness(const Arrays& x, size_t inputs, const NormSpec& spec) {
     }
     const double n = static_cast<double>(width), mean = spec.kind == NormKind::layer ? sum / n : 0;
     const double s = std::sqrt(std::max(0.0, squares / n - mean * mean) + spec.eps);
-    worst = std::max(worst, 2 * (1 + largest / s) / s);
+    worst = std::max(worst, 2 * (1 + (rounded ? largest / s : 0)) / s);
   }
   return worst;
 }
@@ -191,24 +192,37 @@ std::vector<OpCase> norm_cases() {
 }
 
 std::vector<FusedCase> add_norm_fused_cases() {
-  FusedCase f{.name = "add_norm"};
+  FusedCase f{.name = "add_norm", .parameters = 2};
   Draw draw("fused add_norm");
+  const auto add = [&](NormKind kind, const Dims& shape, const Affine& affine, double mean) {
+    // Around a mean the rows spread by one step of bf16, and a branch's entries are less than that.
+    const double spread = mean == 0 ? 1 : mean * epsilon(DType::bf16);
+    Arrays x = {draw.normal(shape, mean, spread), draw.normal(shape, 0, mean == 0 ? 1 : spread / 4)};
+    const Dims width = {shape[shape.rank - 1]};
+    if (affine.gain) x.push_back(draw.uniform(width, 0.5, 2));
+    if (affine.bias) x.push_back(draw.normal(width));
+    const NormSpec spec{.kind = kind, .eps = mean == 0 ? 1e-5 : spread * spread};
+    const auto with = [=](auto call) {
+      return [=](const Tensors& t) {
+        const AddNorm r = call(t[0], t[1], spec, or_undefined(gain_of(affine, t, 2)),
+                               or_undefined(bias_of(affine, t, 2)), std::nullopt);
+        return Tensors{r.sum, r.normed};
+      };
+    };
+    FusedCase::Sample& s =
+        f.add(text(name_of(kind), affine.label, " mean ", mean), x, with(isonorm::add_norm), with(reference::add_norm));
+    s.stored = [=](const Tensors& t, FusedCase::Sample::Stored stored) {
+      const Tensor sum = stored(isonorm::add(t[0], t[1]));
+      return Tensors{sum,
+                     normalize(sum, spec, or_undefined(gain_of(affine, t, 2)), or_undefined(bias_of(affine, t, 2)))};
+    };
+    s.slope = steepness(x, 2, spec, false);
+  };
   for (NormKind kind : kKinds)
-    for (const Dims& shape : shapes(1))
-      for (const Affine& affine : kAffine) {
-        Arrays x = {draw.normal(shape), draw.normal(shape)};
-        const Dims width = {shape[shape.rank - 1]};
-        if (affine.gain) x.push_back(draw.uniform(width, 0.5, 2));
-        if (affine.bias) x.push_back(draw.normal(width));
-        const auto with = [=](auto call) {
-          return [=](const Tensors& t) {
-            const AddNorm r = call(t[0], t[1], NormSpec{.kind = kind}, or_undefined(gain_of(affine, t, 2)),
-                                   or_undefined(bias_of(affine, t, 2)), std::nullopt);
-            return Tensors{r.sum, r.normed};
-          };
-        };
-        f.add(text(name_of(kind), affine.label), x, with(isonorm::add_norm), with(reference::add_norm));
-      }
+    for (const Affine& affine : kAffine) {
+      for (const Dims& shape : shapes(1)) add(kind, shape, affine, 0);
+      for (const Dims& shape : {Dims{3, 4}, Dims{5, 33}, Dims{2, 260}}) add(kind, shape, affine, 16);
+    }
   return {f};
 }
 

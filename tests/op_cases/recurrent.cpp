@@ -50,8 +50,9 @@ struct Sizes {
 constexpr Sizes kSizes[] = {{1, 1},  {2, 1}, {1, 3},  {3, 2}, {2, 5},  {4, 4},  {3, 8},  {5, 7}, {2, 16}, {7, 9},
                             {1, 33}, {6, 6}, {3, 17}, {9, 3}, {2, 31}, {8, 12}, {11, 5}, {0, 3}, {3, 0}};
 
-Arrays draw_step(Draw& draw, Sizes s, int64_t parts) {
-  return {draw.normal({s.batch, parts * s.hidden}), draw.normal({s.batch, parts * s.hidden}),
+// mean: of a and u; far from 0 gates are near their ends.
+Arrays draw_step(Draw& draw, Sizes s, int64_t parts, double mean = 0) {
+  return {draw.normal({s.batch, parts * s.hidden}, mean), draw.normal({s.batch, parts * s.hidden}, mean),
           draw.normal({s.batch, s.hidden})};
 }
 
@@ -128,17 +129,20 @@ std::vector<OpCase> recurrent_cases() {
 std::vector<FusedCase> recurrent_fused_cases() {
   FusedCase gru{.name = "gru_step"}, lstm{.name = "lstm_step"};
   Draw draw("fused recurrent");
+  const auto add = [&](int64_t batch, int64_t hidden, double mean) {
+    gru.add(
+        text("mean ", mean), draw_step(draw, {batch, hidden}, 3, mean),
+        [](const Tensors& t) { return gru_step(t[0], t[1], t[2]); },
+        [](const Tensors& t) { return reference::gru_step(t[0], t[1], t[2]); });
+    for (LstmOutput form : {LstmOutput::hidden, LstmOutput::gate})
+      lstm.add(
+          text(label_of(form), " mean ", mean), draw_step(draw, {batch, hidden}, 4, mean),
+          [form](const Tensors& t) { return list_of(lstm_step(t[0], t[1], t[2], form)); },
+          [form](const Tensors& t) { return list_of(reference::lstm_step(t[0], t[1], t[2], form)); });
+  };
   for (int64_t batch : {1, 3})
-    for (int64_t hidden : {0, 1, 2, 3, 5, 8, 9, 17, 33, 300}) {
-      gru.add(
-          "", draw_step(draw, {batch, hidden}, 3), [](const Tensors& t) { return gru_step(t[0], t[1], t[2]); },
-          [](const Tensors& t) { return reference::gru_step(t[0], t[1], t[2]); });
-      for (LstmOutput form : {LstmOutput::hidden, LstmOutput::gate})
-        lstm.add(
-            label_of(form), draw_step(draw, {batch, hidden}, 4),
-            [form](const Tensors& t) { return list_of(lstm_step(t[0], t[1], t[2], form)); },
-            [form](const Tensors& t) { return list_of(reference::lstm_step(t[0], t[1], t[2], form)); });
-    }
+    for (int64_t hidden : {0, 1, 2, 3, 5, 8, 9, 17, 33, 300}) add(batch, hidden, 0);
+  for (double mean : {-2, 3}) add(2, 9, mean);
   return {gru, lstm};
 }
 

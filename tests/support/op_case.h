@@ -53,7 +53,6 @@ struct OpCase {
   Tolerance tolerance = tolerance::elementary;
   bool differentiable = true;
   std::vector<DType> dtypes = {DType::f64, DType::f32, DType::bf16};  // of the floating inputs
-  bool blas = false;                                                  // bits may depend on the number of threads
   bool refuses = true;                                                // false: there is nothing it could refuse
   bool stretch_rows = true;  // false: the op divides by the spread of a row, which must not be 0
   int checks = 20;           // gradient checks of distinct shapes and values, at least
@@ -83,19 +82,25 @@ struct OpCase {
 };
 
 // A fused op beside the composition of ordinary ops that defines it: values, and gradients for every subset of used
-// outputs, must agree.
+// outputs, must agree in f64. In bf16 the gradients must be those of the function that was computed: of `stored` in f64.
 struct FusedCase {
   std::string name;
+  size_t parameters = SIZE_MAX;  // inputs from this one on may be of f32 beside rows of bf16
   struct Sample {
     std::string label;
     Arrays inputs;
     std::function<Tensors(const Tensors&)> fused, reference;
+    // The composition, of f64, in which stored(x) is what the fused op goes on with where it stores x in bf16.
+    using Stored = Tensor (*)(const Tensor& x);
+    std::function<Tensors(const Tensors&, Stored)> stored = {};  // empty: it goes on with nothing that it stores
+    double slope = 0;  // size of the terms that a gradient is summed from, where they cancel
   };
   std::vector<Sample> samples = {};
 
-  template <class Fused, class Reference> void add(std::string label, Arrays inputs, Fused fused, Reference reference) {
-    samples.push_back({std::move(label), std::move(inputs), as_list<Tensor, Tensor>(std::move(fused)),
-                       as_list<Tensor, Tensor>(std::move(reference))});
+  template <class Fused, class Reference>
+  Sample& add(std::string label, Arrays inputs, Fused fused, Reference reference) {
+    return samples.emplace_back(Sample{std::move(label), std::move(inputs), as_list<Tensor, Tensor>(std::move(fused)),
+                                       as_list<Tensor, Tensor>(std::move(reference))});
   }
 };
 

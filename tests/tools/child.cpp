@@ -24,6 +24,10 @@ namespace {
   argv.push_back(program.data());
   for (const std::string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
   argv.push_back(nullptr);
+  for (const auto& [resource, bytes] : options.limits) {
+    const rlimit limit = {bytes, bytes};
+    setrlimit(static_cast<__rlimit_resource>(resource), &limit);
+  }
   execv(program.c_str(), argv.data());
   _exit(126);
 }

@@ -1,8 +1,11 @@
 // Runs the program under test as a child process and collects what it says.
 #pragma once
 
+#include <sys/resource.h>
+
 #include <csignal>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace isonorm {
@@ -13,8 +16,9 @@ struct ChildOptions {
   unsigned short columns = 200;               // its width
   std::string interrupt_after = {};           // `signal` is sent when this has appeared in out or err
   int signal = SIGINT;
-  bool close_stderr = false;  // descriptor 2 is closed
-  bool close_stdout = false;  // stdout is /dev/full: every write fails
+  bool close_stderr = false;                        // descriptor 2 is closed
+  bool close_stdout = false;                        // stdout is /dev/full: every write fails
+  std::vector<std::pair<int, rlim_t>> limits = {};  // RLIMIT_STACK, ... with bytes
 };
 
 struct ChildResult {

@@ -62,7 +62,7 @@ TEST_CASE("train --connection post_ln: another training than pre_ln, saved with 
   CHECK(read(f.file("d")) == read(f.file("c")));
 
   const auto c = f.file("c"), pre = f.file("pre");
-  check_refused(train(f, {"--affine", "--steps", "6", "--checkpoint", c}), 3,
+  check_refused(train(f, {"--connection", "pre_ln", "--affine", "--steps", "6", "--checkpoint", c}), 3,
                 "isonorm train: " + c + ": was trained with --connection post_ln, asked for is pre_ln");
   check_refused(with(post, {"--checkpoint", pre}), 3,
                 "isonorm train: " + pre + ": was trained with --connection pre_ln, asked for is post_ln");

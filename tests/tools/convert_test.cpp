@@ -288,8 +288,24 @@ TEST_CASE("convert: a description that a reference contradicts converts nothing"
     const ChildResult yes = convert("right.json", file);
     INFO(yes.out << yes.err);
     CHECK(yes.code == 0);
-    CHECK_THAT(yes.out, Contains("reference: 0 of 3 readers, 2 of 4 writers agree, at most 0."));
+    CHECK_THAT(yes.out, Contains("reference: 0 of 3 readers, 2 of 4 writers agree, at most 0.") &&
+                            Contains(" of the bound; with another dim, norm or bias at least "));
     CHECK(std::filesystem::remove(t / "out"));
+  }
+  // Rows without power: the bias alone is seen, and agrees with either description.
+  TensorMap nothing;
+  nothing.add(proj + "weight.input", x * 0.0);
+  nothing.add(proj + "weight.output", x * 0.0 + state.at(proj + "bias"));
+  save_safetensors(t / "nothing", nothing);
+  for (const char* spec : {"right.json", "wrong.json"}) {
+    const ChildResult no = convert(spec, "nothing");
+    INFO(no.out << no.err);
+    CHECK(no.code == 1);
+    CHECK_THAT(no.out, Contains("out was not written: in the reference the output of 'blocks.0.attn.proj.weight' would "
+                                "agree with dim ") &&
+                           Contains(", too (0 of the bound): these rows do not show what is right"));
+    CHECK(std::count(no.out.begin(), no.out.end(), '\n') == 1);
+    CHECK_FALSE(std::filesystem::exists(t / "out"));
   }
   check_refusal(t.convert("in", "out", "crms_norm", {"--reference", t / "reference.npz"}), 2,
                 "--reference needs --spec");

@@ -31,9 +31,8 @@ TEST_CASE("memory: every allocation that fails ends with one line and 70") {
   const std::vector<std::string> train = small(
       folder, "train", {"--steps", "2", "--save-every", "1", "--checkpoint", checkpoint, "--log", folder.file("l")});
   const auto refuse = [&](const std::vector<std::string>& arguments) {
-    return run_child(arguments,
-                     {.environment = {kPreload, "ISONORM_REFUSE=memory", "OMP_WAIT_POLICY=passive", "OMP_NUM_THREADS=1",
-                                      "ISONORM_REFUSE_REPORT=" + folder.file("report")}});
+    return run_child(arguments, {.environment = {kPreload, "ISONORM_REFUSE=memory", "OMP_NUM_THREADS=1",
+                                                 "ISONORM_REFUSE_REPORT=" + folder.file("report")}});
   };
   for (const auto& arguments : {train, {"verify", checkpoint, checkpoint}}) {
     const ChildResult r = refuse(arguments);
@@ -46,16 +45,18 @@ TEST_CASE("memory: every allocation that fails ends with one line and 70") {
   }
 }
 
-TEST_CASE("threads: where none can be made the exit code is 70") {
+TEST_CASE("threads: where none can be made there is one, or the exit code is 70") {
   const Folder folder;
   const ChildOptions none = {.environment = {kPreload, "ISONORM_REFUSE=threads"}};
-  const ChildResult r =
-      run_child({"train", "--model", "gpt", "--data", folder.file("text.txt"), "--width", "64", "--depth", "1",
-                 "--heads", "2", "--context", "32", "--batch", "64", "--steps", "2", "--threads", "4"},
-                none);
-  INFO(r.err);
-  CHECK(r.code == 70);
-  CHECK(contains(r.err, "isonorm: a library ended the program for lack of memory or threads\n"));
+  const std::vector<std::string> train = {"train",   "--model",   "gpt",       "--data",  folder.file("text.txt"),
+                                          "--width", "64",        "--depth",   "1",       "--heads",
+                                          "2",       "--context", "32",        "--batch", "64",
+                                          "--steps", "2",         "--threads", "4"};
+  const ChildResult alone = run_child(train, none), together = run_child(train);
+  INFO(alone.err);
+  CHECK(alone.code == 0);
+  const auto loss = [](const std::string& out) { return out.substr(out.find("held-out"), 30); };
+  CHECK(loss(alone.out) == loss(together.out));
   check_one_line(run_child({"prove", "--certificate", "--architectures", "gpt1", "--threads", "2", "-q"}, none), 70,
                  "isonorm prove: the system refuses: ");
 }
@@ -68,6 +69,21 @@ TEST_CASE("threads: more than there can be are a usage error, or are bounded") {
   std::vector<std::string> all = small(folder, "train", {"--steps", "1", "-q"});
   all.erase(std::find(all.begin(), all.end(), "--threads"), std::find(all.begin(), all.end(), "--threads") + 2);
   CHECK(run_child(all, {.environment = {"OMP_NUM_THREADS=99999"}}).code == 0);
+}
+
+TEST_CASE("limits: a stack or an address space too small to begin with ends with one line and 70") {
+  const Folder folder;
+  const auto limited = [&](int resource, rlim_t bytes) {
+    return run_child(small(folder, "train", {"--steps", "1", "-q", "--threads", "2"}),
+                     {.environment = {"OMP_NUM_THREADS=2"}, .limits = {{resource, bytes}}});
+  };
+  for (const rlim_t bytes : {16 << 10, 64 << 10})
+    check_one_line(limited(RLIMIT_STACK, bytes), 70, "isonorm: the stack is too small: 256 KB are needed");
+#ifndef __SANITIZE_ADDRESS__  // it takes more stack, and terabytes of addresses
+  CHECK(limited(RLIMIT_STACK, 256 << 10).code == 0);
+  // The libraries themselves take 60 MB of addresses, OpenBLAS 128 MB for each of two threads.
+  check_one_line(limited(RLIMIT_AS, 250 << 20), 70, "isonorm: no memory for the libraries");
+#endif
 }
 
 TEST_CASE("settings: an instruction set that there is not, a profile that cannot be written") {

@@ -73,13 +73,15 @@ TEST_CASE("train --label-smoothing: another loss, which a checkpoint tells apart
     return t.train(a);
   };
   REQUIRE(train(smoothed, "smoothed").code == 0);
-  const ChildResult refused = train({}, "unused");
+  const ChildResult refused = train({"--label-smoothing", "0"}, "unused");
   CHECK(refused.code == 3);
   CHECK_THAT(refused.err, Contains("with --label-smoothing 0.25, asked for is 0"));
   std::filesystem::remove(t / "c");
   REQUIRE(train({}, "plain").code == 0);
   CHECK(t.steps("smoothed")[0]["loss"] != t.steps("plain")[0]["loss"]);
-  for (const char* share : {"-0.1", "1", "nan"}) CHECK(train({"--label-smoothing", share}, "unused").code == 2);
+  std::filesystem::remove(t / "c");
+  CHECK(train({"--label-smoothing", "1"}, "unused").code == 0);
+  for (const char* share : {"-0.1", "1.01", "nan"}) CHECK(train({"--label-smoothing", share}, "unused").code == 2);
 }
 
 TEST_CASE("train --extend: more steps, at the rates that a training of that length has there") {
@@ -162,6 +164,19 @@ TEST_CASE("train --init: begins with the weights of a checkpoint, a safetensors 
       CHECK(std::abs(t.first_loss({"--init", t / form, "--form", asked}) - trained) < 1e-13);
   }
   CHECK(std::abs(t.first_loss({"--init", t / "crms_norm", "--dtype", "f32"}) - trained) < 1e-6);
+}
+
+TEST_CASE("train --init: a converted file whose gains stay behind sums and branches") {
+  const Trainings t;
+  for (const char* connection : {"post_ln", "sandwich"}) {
+    const std::string name = t / connection, converted = name + ".crms";
+    const auto loss = [&](const std::string& init) {
+      return t.first_loss({"--connection", connection, "--affine", "--form", "crms_norm", "--init", init});
+    };
+    REQUIRE(t.train({"--connection", connection, "--affine", "--steps", "20", "-q", "--checkpoint", name}).code == 0);
+    REQUIRE(run_child({"convert", name, converted, "--to", "crms_norm", "-q"}).code == 0);
+    CHECK(std::abs(loss(converted) - loss(name)) < 1e-13);
+  }
 }
 
 TEST_CASE("train --init: it is another training than going on, and one that is gone on with") {

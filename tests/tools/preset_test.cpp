@@ -59,7 +59,7 @@ TEST_CASE("train --preset: what is given beside it is taken instead, in any orde
   const Metadata model = model_of(f.file("a"));
   for (const auto& [name, value] : std::vector<std::pair<std::string, std::string>>{{"width", "8"},
                                                                                     {"mlp_width", "12"},
-                                                                                    {"eps", "1e-04"},
+                                                                                    {"eps", "0.0001"},
                                                                                     {"stream", "rms_norm"},
                                                                                     {"norm_bias", "true"},
                                                                                     {"activation", "swiglu"},
@@ -103,10 +103,10 @@ TEST_CASE("train --scaled-gains: kept by the checkpoint, and refused without gai
   CHECK(model_of(c).at("model.scaled_gains") == "true");
   CHECK(load_checkpoint(c).values.at("scaled-gains") == "true");
   CHECK(small_gains({"--gain", "--scaled-gains"}).code == 0);
-  const ChildResult other = small_gains({"--gain"});
+  const ChildResult other = small_gains({"--gain", "--scaled-gains=false"});
   CHECK(other.code == 3);
   CHECK(other.err == "isonorm train: " + c + ": was trained with --scaled-gains true, asked for is false\n");
-  const ChildResult none = small_gains({"--scaled-gains"});
+  const ChildResult none = run_child(small(f, "train", {"--scaled-gains"}));
   CHECK(none.code == 2);
   CHECK(none.err.starts_with("isonorm train: --scaled-gains needs --gain or --affine"));
 }

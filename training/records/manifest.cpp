@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "core/kernels/kernel.h"
+#include "core/printed.h"
 #include "core/system/blas_info.h"
 #include "core/system/parallel.h"
 #include "training/from_outside.h"
@@ -54,10 +55,10 @@ OptionList option_list(const TrainingOptions& o) {
   OptionList list = {{"model", name_and_origin(*o.model)},
                      {"data", o.data},
                      {"optimizer", name_and_origin(*o.optimizer)},
-                     {"lr", text(o.lr)},
+                     {"lr", shortest(o.lr)},
                      {"warmup", text(o.warmup)},
-                     {"weight-decay", text(o.decay())},
-                     {"clip", text(o.clip)},
+                     {"weight-decay", shortest(o.decay())},
+                     {"clip", shortest(o.clip)},
                      {"steps", text(o.step_count())},
                      {"batch", text(o.batch)},
                      {"width", text(o.width)},
@@ -78,30 +79,30 @@ OptionList option_list(const TrainingOptions& o) {
   list.insert(list.end(), {{"no-bias", text(!o.bias)},
                            {"affine", text(o.affine && o.norm_bias)},
                            {"dtype", name_of(o.dtype)},
-                           {"eps", text(o.eps)},
+                           {"eps", shortest(o.eps)},
                            {"seed", text(o.seed)},
                            {"threads", text(o.threads > 0 ? o.threads : num_threads())}});
   const auto where = [&](bool there, const char* name, const std::string& value) {
     if (there) list.emplace_back(name, value);
   };
   where(o.device != kCpu, "device", text(o.device));
-  where(o.branch.dropout > 0, "dropout", text(o.branch.dropout));
-  where(o.branch.stochastic_depth > 0, "stochastic-depth", text(o.branch.stochastic_depth));
-  where(o.branch.layer_scale > 0, "layer-scale", text(o.branch.layer_scale));
+  where(o.branch.dropout > 0, "dropout", shortest(o.branch.dropout));
+  where(o.branch.stochastic_depth > 0, "stochastic-depth", shortest(o.branch.stochastic_depth));
+  where(o.branch.layer_scale > 0, "layer-scale", shortest(o.branch.layer_scale));
   where(o.affine && !o.norm_bias, "gain", "true");
   where(o.scaled_gains, "scaled-gains", "true");
   where(o.kv_heads > 0 && o.kv_heads != o.heads, "kv-heads", text(o.kv_heads));
   where(o.initialisation != nn::Initialisation::by_layer, "initialisation", name_of(o.initialisation));
   where(o.schedule != optim::Decay::cosine, "schedule", name_of(o.schedule));
   where(o.model->input == Input::pairs && o.data.empty(), "task", name_of(o.task));
-  where(o.label_smoothing > 0, "label-smoothing", text(o.label_smoothing));
-  where(o.clip_gates > 0, "clip-gates", text(o.clip_gates));
+  where(o.label_smoothing > 0, "label-smoothing", shortest(o.label_smoothing));
+  where(o.clip_gates > 0, "clip-gates", shortest(o.clip_gates));
   where(o.connection != nn::kPreLn, "connection", name_and_origin(o.connection));
   where(o.precision.products != nn::Precision::full, "precision", name_of(o.precision.products));
   where(o.precision.stream != nn::Precision::full, "stream-precision", name_of(o.precision.stream));
   where(o.decay_matrices_only, "decay-matrices-only", "true");
   where(o.accumulate > 1, "accumulate", text(o.accumulate));
-  where(o.ema > 0, "ema", text(o.ema));
+  where(o.ema > 0, "ema", shortest(o.ema));
   where(o.resume_at > 0, "resume-at", text(o.resume_at));
   return list;
 }

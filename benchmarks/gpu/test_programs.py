@@ -1,0 +1,76 @@
+"""The test programs of a build on the device: a part of `scripts/gpu truth`."""
+
+import os
+import re
+from concurrent.futures import ThreadPoolExecutor
+
+from run import last_line
+
+NO_LIBRARIES = {"ISONORM_GPU_LIBRARIES": "0"}
+# Of tests/op_cases/all.cpp: each is a process, since an error of a device stays until the process ends.
+OP_GROUPS = ["create", "copy", "random", "unary", "binary", "comparison", "reduce", "matmul", "shape", "arrange", "index", "softmax",
+             "rotary", "norm", "image", "loss", "mlp", "attention", "recurrent", "group_norm", "linear_cross_entropy"]
+AT_ONCE = 4  # test programs: they compute their references on the CPU
+
+
+def programs(self):
+    """(what, program, its runs): a run is (name, arguments, environment). Of the emulation where the library is that."""
+    cuda = not self.emulated()
+    tiny = self.options.tiny
+    rows = [(group, ["bad calls*"] if tiny else [], {"ISONORM_OP_ROWS": group}) for group in (OP_GROUPS[:2] if tiny else OP_GROUPS)]
+    yield "ops", "test_ops_cuda" if cuda else "test_ops_gpu", rows
+    yield "optimizers", "test_optim_cuda" if cuda else "test_optim_gpu", [("", ["*norm*"] if tiny else [], {})]
+    yield "models", "test_device_cuda" if cuda else "test_device", [("", ["files are one*"] if tiny else ["~[two devices]"], {})]
+    if cuda:
+        yield "CUDA", "test_gpu_cuda", [("", [], {})]
+
+
+def tests(self):
+    for label, environment in [("", {}), (", without libraries", NO_LIBRARIES)][:1 if self.emulated() else 2]:
+        for what, program, runs in programs(self):
+            path = self.options.build / "tests" / program
+            if not path.exists():
+                self.failed(f"tests of {what}", f"{program} is not built")
+                continue
+            with self.part(f"tests of {what}{label}", 10, 300) as go, ThreadPoolExecutor(AT_ONCE) as pool:
+                if go:
+                    done = list(pool.map(lambda r: (r, test(self, path, *r, environment)), runs))
+                    for (name, arguments, more), (code, output) in done:
+                        if code != 0:
+                            by_case(self, pool, path, name, arguments, environment | more, label, first_failure(code, output))
+                    passed = sum(code == 0 for _, (code, _) in done)
+                    self.say(f"  {program}: {passed} of {len(done)} passed" if len(done) > 1 or not passed else
+                             f"  {program}: {summary(done[0][1][1])}")
+
+
+def test(self, path, name, arguments, more, environment):
+    threads = str(max(1, len(os.sched_getaffinity(0)) // AT_ONCE))
+    label = " ".join([path.name, name, *environment, *arguments]).replace("  ", " ")
+    return self.run(label, [path, *arguments], 150, {"OMP_NUM_THREADS": threads} | environment | more)
+
+
+def by_case(self, pool, path, name, arguments, environment, label, whole):
+    """A run failed: each test case in a process of its own says which, since one may have broken those behind it."""
+    listed = self.run(f"{path.name}: names", [path, "--list-test-names-only", *arguments], 60, environment)[1]
+    cases = [line.strip() for line in listed.splitlines() if line.strip()]
+    escaped = [re.sub(r"([,\[*])", r"\\\1", case) for case in cases]
+    done = list(pool.map(lambda case: test(self, path, name, [case], {}, environment), escaped))
+    bad = [(case, first_failure(code, output)) for case, (code, output) in zip(cases, done) if code != 0]
+    for case, why in bad or [("all cases pass one by one, together not", whole)]:
+        self.failed(f"{path.name} {name}".strip() + label, f"{case}: {why}")
+
+
+def summary(output):
+    found = re.search(r"All tests passed \(([^)]*)\)", output)
+    return found.group(1) if found else last_line(output)
+
+
+def first_failure(code, output):
+    """A line of what a test program or compute-sanitizer said."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    at = next((i for i, line in enumerate(lines) if "FAILED" in line), None)
+    if at is not None:
+        said = " ".join(lines[at:at + 4])
+    else:
+        said = next((line for line in lines if "error" in line.lower()), last_line(output))
+    return ("the time was over; " if code == 124 else f"exit code {code}: ") + said[:400]

@@ -1,0 +1,145 @@
+#include "equivalence/verify/readings.h"
+
+#include <cmath>
+
+#include "autograd/ops/create.h"
+#include "autograd/ops/index.h"
+#include "autograd/ops/matmul.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/reduce.h"
+#include "autograd/ops/shape.h"
+#include "equivalence/convert/canonical.h"
+#include "equivalence/coordinates/pairs.h"
+
+namespace isonorm::equivalence {
+namespace {
+
+using nn::Role;
+
+bool is_zero(const Tensor& x) { return largest_entry(cast(x, DType::f64)) == 0; }
+
+Tensor size_of(const Tensor& x) { return x.defined() ? abs(x) : x; }
+
+// The other axes that could be the stream's.
+std::vector<int> other_dims(const Tensor& weight, int dim) {
+  std::vector<int> others;
+  for (int d = 0; d < weight.rank(); ++d)
+    if (d != dim && weight.size(d) == weight.size(dim) && !is_zero(weight)) others.push_back(d);
+  return others;
+}
+
+// rows: [in, stored width].
+Expected written(const Tensor& rows, const Tensor& bias, const Tensor& x) {
+  if (!is_floating(x.dtype())) {
+    const Tensor value = cast(index_select(rows, 0, x), DType::f64);
+    return {value, abs(value), 0, 2};  // the weight, the output
+  }
+  const Tensor w = transpose(cast(rows, DType::f64), 0, 1);
+  // Rounded: the weight, b, the output.
+  return {linear(x, w, bias), linear(abs(x), abs(w), size_of(bias)), 1, 3, rows.size(0)};
+}
+
+}  // namespace
+
+double Expected::bound(DType dtype) const {
+  const double of_sums = 2 * sums * std::sqrt(static_cast<double>(length));
+  const auto off = [&](DType single, DType sum) {
+    return (roundings * epsilon(single) + of_sums * epsilon(sum)) / 2;  // a rounding is half an epsilon
+  };
+  return off(dtype, dtype == DType::bf16 ? DType::f32 : dtype) + off(DType::f64, DType::f64);
+}
+
+Readings::Readings(const training::LazyState& file, const Layout& layout) : file_(file), layout_(layout) {
+  for (const NormPlace& n : layout.norms)
+    for (const std::string& name : {n.weight, n.bias})
+      if (!name.empty()) norms_.add(name, file.read(name));
+}
+
+std::vector<Reading> Readings::of_reader(const TensorMap& state, const StreamReader& described,
+                                         const Place& place) const {
+  std::vector<Reading> all;
+  const Tensor absolute = abs(described.weight);
+  const auto add = [&](const std::string& how, auto&& change) {
+    StreamReader r = described;
+    change(r);
+    const Tensor size = &r.weight.impl() == &described.weight.impl() ? absolute : abs(r.weight);
+    all.push_back({how, [this, r, size](const Tensor& x) { return read(r, size, x); }});
+  };
+  add("", [](StreamReader&) {});
+  if (place.role == Role::reader)  // of a tied head the table says which axis it is
+    for (int dim : other_dims(state.at(place.name), place.dim))
+      add(text("with dim ", dim), [&](StreamReader& r) { r.weight = by_rows(widened(state, place.name), dim); });
+  for (const NormPlace& n : layout_.norms)
+    if (!same_norm(n, norm_of(layout_, described)) && !is_zero(described.weight))
+      add(text("through norm '", n.name, "'"), [&](StreamReader& r) { r.norm = n.name; });
+  for (const Bias& b : other_biases(described.name, described.bias, described.weight.size(0)))
+    add(b.how, [&](StreamReader& r) { r.bias = b.bias; });
+  return all;
+}
+
+std::vector<Reading> Readings::of_writer(const TensorMap& state, const Place& p, bool ids) const {
+  const Tensor& weight = state.at(p.name);
+  std::vector<Reading> all;
+  const auto add = [&](const std::string& how, int dim, const Tensor& bias) {
+    all.push_back({how, [rows = by_rows(weight, dim), bias](const Tensor& x) { return written(rows, bias, x); }});
+  };
+  Tensor bias;
+  if (const std::string name = bias_of_writer(layout_, p); !ids && !name.empty())
+    bias = flatten(cast(file_.read(name), DType::f64));
+  add("", p.dim, bias);
+  for (int dim : other_dims(weight, p.dim)) add(text("with dim ", dim), dim, bias);
+  if (ids) return all;
+  for (const Bias& b : other_biases(p.name, bias, weight.size(p.dim))) add(b.how, p.dim, b.bias);
+  return all;
+}
+
+std::vector<Readings::Bias> Readings::other_biases(const std::string& weight, const Tensor& bias,
+                                                   int64_t length) const {
+  std::vector<Bias> others;
+  if (bias.defined()) {
+    if (!is_zero(bias)) others.push_back({"without its bias", {}});
+    return others;
+  }
+  const std::string name = bias_beside(weight);
+  const Tensor* there = file_.outline.find(name);
+  if (!there || there->numel() != length || !is_floating(there->dtype())) return others;
+  const Tensor undeclared = flatten(cast(file_.read(name), DType::f64));
+  if (!is_zero(undeclared)) others.push_back({text("with the bias '", name, "'"), undeclared});
+  return others;
+}
+
+Tensor Readings::gain_or_bias(const std::string& name, double otherwise) const {
+  return name.empty() ? full({layout_.stored_width()}, otherwise, {DType::f64}) : flatten(widened(norms_, name));
+}
+
+bool Readings::same_norm(const NormPlace& a, const NormPlace& b) const {
+  return a.factor == b.factor && a.normalizes == b.normalizes &&
+         is_zero(gain_or_bias(a.weight, 1) - gain_or_bias(b.weight, 1)) &&
+         is_zero(gain_or_bias(a.bias, 0) - gain_or_bias(b.bias, 0));
+}
+
+// The absolute terms that a normalised row is made of, gain and bias included. LayerNorm takes a mean off, in which
+// all that a row has is rounded.
+Tensor Readings::normalised_size(const NormPlace& norm, const Tensor& x) const {
+  Tensor size;
+  if (layout_.form == nn::StreamForm::layer_norm)
+    size = (abs(x) + mean(abs(x), {1}, true)) / sqrt(mean(square(x - mean(x, {1}, true)), {1}, true) + norm.eps);
+  else
+    size = abs(normalised(norms_, layout_, {.name = norm.name, .eps = norm.eps}, x));
+  return size * abs(gain_or_bias(norm.weight, 1)) + abs(gain_or_bias(norm.bias, 0));
+}
+
+Expected Readings::read(const StreamReader& r, const Tensor& absolute_weight, const Tensor& x) const {
+  const Tensor size = normalised_size(norm_of(layout_, r), x);
+  // Sums: mean, variance, product. Rounded: x - mean, the root, times it, gain, bias, the weight, b, the output.
+  return {seen(norms_, layout_, r, x), linear(size, absolute_weight, size_of(r.bias)), 3, 8, x.size(1)};
+}
+
+std::string bias_of_writer(const Layout& layout, const Place& writer) {
+  const std::string bias = bias_beside(writer.name);
+  for (const Place& q : layout.places)
+    if (q.name == bias && q.role == Role::writer) return bias;
+  return {};
+}
+
+}  // namespace isonorm::equivalence

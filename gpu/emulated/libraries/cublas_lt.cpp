@@ -1,0 +1,326 @@
+#include "gpu/emulated/libraries/cublas_lt.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <string>
+
+#include "core/dtype.h"
+#include "gpu/emulated/streams.h"
+
+namespace isonorm::gpu {
+namespace emulated {
+
+struct LtHandle {};
+struct LtProductDesc {
+  cublasComputeType_t compute;
+  cudaDataType_t scale;
+  int32_t transpose_a = 0, transpose_b = 0;
+  uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  void *bias = nullptr, *aux = nullptr;
+  int64_t aux_ld = 0;
+
+  bool has(cublasLtEpilogue_t part) const { return epilogue & part; }
+  bool uses_bias() const { return has(CUBLASLT_EPILOGUE_BIAS) || has(CUBLASLT_EPILOGUE_BGRADB); }
+  bool uses_aux() const { return epilogue & 128; }
+};
+struct LtLayout {
+  cudaDataType_t type;
+  int64_t rows, columns, leading;
+  int32_t batch = 1;
+  int64_t step = 0;
+};
+struct LtPreference {
+  size_t workspace = 0;
+  uint32_t reduction = 7, align[4] = {256, 256, 256, 256};  // of A, B, C, D
+};
+
+namespace {
+
+using Guard = std::lock_guard<std::recursive_mutex>;
+constexpr size_t kWorkspace = 512;  // of an algorithm that cuts the depth
+constexpr uint64_t kMark = 0x15010;
+
+// What an algorithm relies on.
+struct Algorithm {
+  uint64_t mark;
+  uint32_t align[4];
+  size_t workspace;
+};
+static_assert(sizeof(Algorithm) <= sizeof(cublasLtMatmulAlgo_t));
+
+struct Call {
+  LtProductDesc product;
+  LtLayout a, b, c, d;
+  const void *at_a, *at_b, *at_c;
+  void* at_d;
+  double alpha, beta;
+  std::byte* workspace;
+  size_t workspace_bytes;
+};
+
+double read(const void* p, cudaDataType_t type, int64_t i) {
+  if (type == CUDA_R_64F) return static_cast<const double*>(p)[i];
+  if (type == CUDA_R_32F) return static_cast<const float*>(p)[i];
+  return static_cast<float>(static_cast<const bf16*>(p)[i]);
+}
+void write(void* p, cudaDataType_t type, int64_t i, double v) {
+  if (type == CUDA_R_64F)
+    static_cast<double*>(p)[i] = v;
+  else if (type == CUDA_R_32F)
+    static_cast<float*>(p)[i] = static_cast<float>(v);
+  else
+    static_cast<bf16*>(p)[i] = bf16(static_cast<float>(v));
+}
+
+// x (1 + tanh u) / 2 with u = sqrt(2 / pi) (x + 0.044715 x^3), and its derivative.
+constexpr double kRoot = 0.79788456080286535588, kCube = 0.044715;
+double gelu(double x) { return 0.5 * x * (1 + std::tanh(kRoot * (x + kCube * x * x * x))); }
+double gelu_slope(double x) {
+  const double t = std::tanh(kRoot * (x + kCube * x * x * x));
+  return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * kRoot * (1 + 3 * kCube * x * x);
+}
+
+bool misaligned(const void* p, uint32_t by) { return reinterpret_cast<uintptr_t>(p) % by != 0; }
+
+// A: the type in which sums are made.
+template <class A> void multiply(const Call& call) {
+  const auto& [product, a, b, c, d, at_a, at_b, at_c, at_d, alpha, beta, workspace, workspace_bytes] = call;
+  const int64_t depth = product.transpose_a ? a.rows : a.columns;
+  const auto place = [](const LtLayout& l, int64_t i, int64_t row, int64_t column) {
+    return i * l.step + row + column * l.leading;
+  };
+  const auto left = [&](int64_t i, int64_t row, int64_t k) {
+    return static_cast<A>(read(at_a, a.type, product.transpose_a ? place(a, i, k, row) : place(a, i, row, k)));
+  };
+  const auto right = [&](int64_t i, int64_t k, int64_t column) {
+    return static_cast<A>(read(at_b, b.type, product.transpose_b ? place(b, i, column, k) : place(b, i, k, column)));
+  };
+  if (workspace_bytes) std::memset(workspace, 0x5a, workspace_bytes);
+  for (int64_t i = 0; i < d.batch; ++i)
+    for (int64_t column = 0; column < d.columns; ++column) {
+      for (int64_t row = 0; row < d.rows; ++row) {
+        A v = 0;
+        for (int64_t k = 0; k < depth; ++k) v += left(i, row, k) * right(i, k, column);
+        v *= static_cast<A>(alpha);
+        if (beta != 0) v += static_cast<A>(beta * read(at_c, c.type, place(c, i, row, column)));
+        if (product.has(CUBLASLT_EPILOGUE_BIAS)) v += static_cast<A>(read(product.bias, d.type, row));
+        const int64_t kept = row + column * product.aux_ld;
+        if (product.has(CUBLASLT_EPILOGUE_GELU)) {
+          if (product.uses_aux()) write(product.aux, d.type, kept, v);
+          v = static_cast<A>(gelu(v));
+        }
+        if (product.epilogue == CUBLASLT_EPILOGUE_DGELU)
+          v *= static_cast<A>(gelu_slope(read(product.aux, d.type, kept)));
+        write(at_d, d.type, place(d, i, row, column), v);
+      }
+      if (!product.has(CUBLASLT_EPILOGUE_BGRADB)) continue;
+      A sum = 0;
+      for (int64_t k = 0; k < depth; ++k) sum += right(i, k, column);
+      write(product.bias, d.type, column, sum);
+    }
+}
+
+// The library's table of types ("cublasLtMatmul() supports the following computeType, ..."): bias and aux are of D's.
+bool types_fit(const LtProductDesc& p, const LtLayout& a, const LtLayout& b, const LtLayout& c, const LtLayout& d) {
+  if (a.type != b.type || c.type != d.type) return false;
+  if (p.compute == CUBLAS_COMPUTE_64F) return p.scale == CUDA_R_64F && a.type == CUDA_R_64F && d.type == CUDA_R_64F;
+  if (p.scale != CUDA_R_32F) return false;
+  if (a.type == CUDA_R_32F) return d.type == CUDA_R_32F;
+  return p.compute == CUBLAS_COMPUTE_32F && a.type == CUDA_R_16BF && d.type != CUDA_R_64F;
+}
+
+bool sizes_fit(const LtProductDesc& p, const LtLayout& a, const LtLayout& b, const LtLayout& c, const LtLayout& d) {
+  const auto turned = [](const LtLayout& l, int32_t t) {
+    return t ? std::pair(l.columns, l.rows) : std::pair(l.rows, l.columns);
+  };
+  const auto [m, k] = turned(a, p.transpose_a);
+  const auto [k2, n] = turned(b, p.transpose_b);
+  const auto proper = [&](const LtLayout& l) {
+    return l.rows > 0 && l.columns > 0 && l.leading >= l.rows && l.batch == d.batch;
+  };
+  return k == k2 && m == d.rows && n == d.columns && c.rows == d.rows && c.columns == d.columns && proper(a) &&
+         proper(b) && proper(c) && proper(d);
+}
+
+cublasStatus_t judged(const LtProductDesc& p, const LtLayout& a, const LtLayout& b, const LtLayout& c,
+                      const LtLayout& d) {
+  if (!sizes_fit(p, a, b, c, d)) return CUBLAS_STATUS_INVALID_VALUE;
+  if (!types_fit(p, a, b, c, d)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (p.epilogue == CUBLASLT_EPILOGUE_DEFAULT) return CUBLAS_STATUS_SUCCESS;
+  if (p.uses_bias() && !p.bias) return CUBLAS_STATUS_INVALID_VALUE;
+  if (p.epilogue == CUBLASLT_EPILOGUE_BIAS) return CUBLAS_STATUS_SUCCESS;
+  if (d.batch > 1 || p.scale == CUDA_R_64F) return CUBLAS_STATUS_NOT_SUPPORTED;
+  // "must be divisible by 8 and be no less than the number of rows in the output matrix"
+  if (p.uses_aux() && (!p.aux || p.aux_ld % 8 != 0 || p.aux_ld < d.rows)) return CUBLAS_STATUS_INVALID_VALUE;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+template <class T> cublasStatus_t take(T& to, const void* v, size_t bytes) {
+  if (bytes != sizeof(T) || !v) return CUBLAS_STATUS_INVALID_VALUE;
+  std::memcpy(&to, v, bytes);
+  return CUBLAS_STATUS_SUCCESS;
+}
+template <class T> cublasStatus_t drop(T* p) {
+  delete p;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+}  // namespace
+
+void* cublas_lt_function(const char* name) {
+  const auto entry = [](auto* f) { return reinterpret_cast<void*>(f); };
+  static const std::map<std::string, void*> all{
+      {"cublasLtGetVersion", entry(&cublasLtGetVersion)},
+      {"cublasLtCreate", entry(&cublasLtCreate)},
+      {"cublasLtMatmulDescCreate", entry(&cublasLtMatmulDescCreate)},
+      {"cublasLtMatmulDescSetAttribute", entry(&cublasLtMatmulDescSetAttribute)},
+      {"cublasLtMatmulDescDestroy", entry(&cublasLtMatmulDescDestroy)},
+      {"cublasLtMatrixLayoutCreate", entry(&cublasLtMatrixLayoutCreate)},
+      {"cublasLtMatrixLayoutSetAttribute", entry(&cublasLtMatrixLayoutSetAttribute)},
+      {"cublasLtMatrixLayoutDestroy", entry(&cublasLtMatrixLayoutDestroy)},
+      {"cublasLtMatmulPreferenceCreate", entry(&cublasLtMatmulPreferenceCreate)},
+      {"cublasLtMatmulPreferenceSetAttribute", entry(&cublasLtMatmulPreferenceSetAttribute)},
+      {"cublasLtMatmulPreferenceDestroy", entry(&cublasLtMatmulPreferenceDestroy)},
+      {"cublasLtMatmulAlgoGetHeuristic", entry(&cublasLtMatmulAlgoGetHeuristic)},
+      {"cublasLtMatmul", entry(&cublasLtMatmul)}};
+  const auto at = all.find(name);
+  return at == all.end() ? nullptr : at->second;
+}
+
+}  // namespace emulated
+
+using namespace emulated;
+
+size_t cublasLtGetVersion() { return 130100; }
+cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
+  const Guard guard(lock());
+  if (injected(__func__)) return CUBLAS_STATUS_NOT_INITIALIZED;
+  *handle = new LtHandle;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* d, cublasComputeType_t compute, cudaDataType_t scale) {
+  *d = new LtProductDesc{compute, scale};
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d, cublasLtMatmulDescAttributes_t a, const void* v,
+                                              size_t bytes) {
+  switch (a) {
+    case CUBLASLT_MATMUL_DESC_TRANSA:
+      return take(d->transpose_a, v, bytes);
+    case CUBLASLT_MATMUL_DESC_TRANSB:
+      return take(d->transpose_b, v, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE:
+      return take(d->epilogue, v, bytes);
+    case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
+      return take(d->bias, v, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER:
+      return take(d->aux, v, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
+      return take(d->aux_ld, v, bytes);
+  }
+  return CUBLAS_STATUS_INVALID_VALUE;
+}
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t d) { return drop(d); }
+
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* l, cudaDataType_t type, uint64_t rows,
+                                          uint64_t columns, int64_t leading) {
+  *l = new LtLayout{type, static_cast<int64_t>(rows), static_cast<int64_t>(columns), leading};
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t l, cublasLtMatrixLayoutAttribute_t a,
+                                                const void* v, size_t bytes) {
+  return a == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT ? take(l->batch, v, bytes) : take(l->step, v, bytes);
+}
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t l) { return drop(l); }
+
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* p) {
+  *p = new LtPreference;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p,
+                                                    cublasLtMatmulPreferenceAttributes_t a, const void* v,
+                                                    size_t bytes) {
+  if (a == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES) return take(p->workspace, v, bytes);
+  if (a == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK) return take(p->reduction, v, bytes);
+  const int which = a - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES;
+  return which >= 0 && which < 4 ? take(p->align[which], v, bytes) : CUBLAS_STATUS_INVALID_VALUE;
+}
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t p) { return drop(p); }
+
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t product,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t preference, int most,
+                                              cublasLtMatmulHeuristicResult_t* found, int* count) {
+  const Guard guard(lock());
+  *count = 0;
+  if (!handle || most < 1) return CUBLAS_STATUS_INVALID_VALUE;
+  if (injected(__func__)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  const cublasStatus_t status = judged(*product, *a, *b, *c, *d);
+  if (status != CUBLAS_STATUS_SUCCESS) return status;
+  Algorithm algorithm{.mark = kMark, .align = {}, .workspace = 0};
+  std::copy_n(preference->align, 4, algorithm.align);
+  const bool plain = product->epilogue == CUBLASLT_EPILOGUE_DEFAULT || product->epilogue == CUBLASLT_EPILOGUE_BIAS;
+  const uint32_t least = *std::min_element(preference->align, preference->align + 4);
+  if (!plain && least < 16) return CUBLAS_STATUS_NOT_SUPPORTED;
+  const bool cuts = plain && (preference->reduction & CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE) &&
+                    preference->workspace >= kWorkspace && (product->transpose_a ? a->rows : a->columns) >= 64;
+  algorithm.workspace = cuts ? kWorkspace : 0;
+  *found = {};
+  std::memcpy(&found->algo, &algorithm, sizeof algorithm);
+  found->workspaceSize = algorithm.workspace;
+  *count = 1;
+  return found->state = CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t product, const void* alpha, const void* a,
+                              cublasLtMatrixLayout_t la, const void* b, cublasLtMatrixLayout_t lb, const void* beta,
+                              const void* c, cublasLtMatrixLayout_t lc, void* d, cublasLtMatrixLayout_t ld,
+                              const cublasLtMatmulAlgo_t* algo, void* workspace, size_t bytes, cudaStream_t stream) {
+  const Guard guard(lock());
+  if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
+  if (injected(__func__) || of(stream).device != current_device()) return CUBLAS_STATUS_EXECUTION_FAILED;
+  const cublasStatus_t status = judged(*product, *la, *lb, *lc, *ld);
+  if (status != CUBLAS_STATUS_SUCCESS) return status;
+  Algorithm algorithm;
+  std::memcpy(&algorithm, algo, sizeof algorithm);
+  const void* const operands[] = {a, b, c, d};
+  for (int i = 0; i < 4; ++i)
+    if (algorithm.mark != kMark || misaligned(operands[i], algorithm.align[i])) return CUBLAS_STATUS_INVALID_VALUE;
+  if (bytes < algorithm.workspace || (algorithm.workspace && (!workspace || misaligned(workspace, 16))))
+    return CUBLAS_STATUS_INVALID_VALUE;
+  const void* const all[] = {a,
+                             b,
+                             c,
+                             d,
+                             workspace,
+                             product->uses_bias() ? product->bias : nullptr,
+                             product->uses_aux() ? product->aux : nullptr};
+  for (const void* p : all) check_argument(stream, __func__, p);
+  const Call call{*product,
+                  *la,
+                  *lb,
+                  *lc,
+                  *ld,
+                  a,
+                  b,
+                  c,
+                  d,
+                  read(alpha, product->scale, 0),
+                  read(beta, product->scale, 0),
+                  static_cast<std::byte*>(workspace),
+                  algorithm.workspace};
+  enqueue(of(stream), {[call] {
+                         const LtProductDesc& p = call.product;
+                         if ((p.uses_bias() && misaligned(p.bias, 16)) || (p.uses_aux() && misaligned(p.aux, 16)))
+                           return lose_device(cudaErrorMisalignedAddress);
+                         p.scale == CUDA_R_64F ? multiply<double>(call) : multiply<float>(call);
+                       },
+                       "cublasLtMatmul"});
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+}  // namespace isonorm::gpu

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""Tests of the legs of scripts/gpu with programs that are played (fake_program.py): order, environment, going on."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+sys.path[:0] = [str(ROOT / "benchmarks" / "gpu"), str(ROOT / "benchmarks")]
+
+import build  # noqa: E402
+import run  # noqa: E402
+import test_programs  # noqa: E402
+
+CAPTURED, ANY_ORDER = "--captured", "--any-order"
+
+
+class Played(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        played = self.folder / "fake_program.py"
+        played.write_text(f"#!{sys.executable} -SE\n" + (HERE / "fake_program.py").read_text())  # starts at once
+        played.chmod(0o755)
+        for path in [*build.programs("cuda").values(), "bin/compute-sanitizer", "bin/python", "bin/nvidia-smi"]:
+            program = self.folder / path
+            program.parent.mkdir(exist_ok=True)
+            program.symlink_to(played)
+        self.log = self.folder / "log"
+
+    def begin(self, *arguments, **variables):
+        environment = os.environ | {"FAKE_LOG": str(self.log), "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}"} | variables
+        return subprocess.Popen([sys.executable, ROOT / "scripts" / "gpu", *arguments, "--build", self.folder, "--out", self.folder / "out"],
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
+
+    def script(self, *arguments, code=0, **variables):
+        self.log.write_text("")
+        process = self.begin(*arguments, **variables)
+        output = process.communicate(timeout=100)[0]
+        self.assertEqual(process.returncode, code, output)
+        return output
+
+    def calls(self, name=""):
+        return [call for call in map(json.loads, self.log.read_text().splitlines()) if call["name"].startswith(name)]
+
+    def leg(self, name):
+        return json.loads((self.folder / "out" / "gpu.json").read_text())["legs"][name]
+
+
+class Truth(Played):
+    def test_tests_come_first_each_group_by_itself_with_and_without_libraries(self):
+        self.script("truth")
+        names = [call["name"] for call in self.calls()]
+        behind = names.index("step", 1)  # the first one asks whether there is a device
+        self.assertFalse([name for name in names[behind:] if name.startswith("test_")])
+        self.assertLess(names.index("compute-sanitizer"), names.index("isonorm"))
+        for libraries_off in (None, "0"):
+            groups = [c["variables"].get("ISONORM_OP_ROWS") for c in self.calls("test_ops_cuda")
+                      if c["variables"].get("ISONORM_GPU_LIBRARIES") == libraries_off]
+            self.assertEqual(sorted(groups), sorted(test_programs.OP_GROUPS))
+        for program in ("test_optim_cuda", "test_device_cuda", "test_gpu_cuda"):
+            self.assertEqual([c["variables"].get("ISONORM_GPU_LIBRARIES") for c in self.calls(program)], [None, "0"])
+        self.assertEqual(len([c for c in self.calls("step") if CAPTURED in c["arguments"]]), 6)
+
+    def test_the_sanitizers_see_our_kernels_for_heads_of_64(self):
+        self.script("truth", "--only", "sanitizers")
+        calls = self.calls("compute-sanitizer")
+        self.assertEqual([c["arguments"][1] for c in calls[:2]], ["memcheck", "racecheck"])
+        for call in calls:
+            self.assertIn("gpt_heads", call["arguments"])
+            self.assertEqual(call["variables"]["ISONORM_GPU_LIBRARIES"], "0")
+
+    def test_a_group_that_fails_is_run_again_case_by_case(self):
+        self.script("truth", "--only", "tests", code=run.FAILED, FAKE_FAIL="test_ops_cuda ISONORM_OP_ROWS=matmul")
+        self.assertEqual(self.leg("truth")["failures"], [
+            f"test_ops_cuda matmul{libraries}: another: exit code 1: a_test.cpp:1: FAILED: it is wrong"
+            for libraries in ("", ", without libraries")])
+        self.assertEqual(len([c for c in self.calls("test_ops_cuda") if c["variables"]["ISONORM_OP_ROWS"] == "norm"]), 2)
+
+    def test_groups_are_those_of_the_test_program(self):
+        rows = (ROOT / "tests" / "op_cases" / "all.cpp").read_text()
+        self.assertEqual(re.findall(r'\{"(\w+)", \w+_cases', rows), test_programs.OP_GROUPS)
+
+
+class Speed(Played):
+    def test_choices_and_what_is_asked_of_pytorch(self):
+        self.script("speed", "--tiny", "--python", "python")  # that of PATH
+        asked = set()
+        for call in self.calls("step"):
+            if "--serve" in call["arguments"] and "gpt_smoke" in call["arguments"] and "--no-affine" not in call["arguments"]:
+                asked.add((ANY_ORDER in call["arguments"], CAPTURED in call["arguments"], call["variables"].get("ISONORM_GPU_BGRADB")))
+        self.assertEqual(asked, {(a, c, b) for a in (False, True) for c in (False, True) for b in (None, "0")})
+        rows = {group["title"]: group["rows"] for group in self.leg("speed")["groups"]}
+        self.assertEqual(len(rows["Choices of a training step"]), 7)
+        torch = [call["arguments"] for call in self.calls("python") if "torch_step.py" in call["arguments"][0]]
+        self.assertTrue(all(a[a.index("--gelu") + 1] == "tanh" for a in torch))  # as ours says
+        deterministic = [a for a in torch if "--deterministic" in a]
+        self.assertEqual([("--compile" in a) for a in deterministic], [True, False])
+        self.assertIn("Training step, gpt_smoke, mixed, deterministic", rows)
+
+    def test_libraries_of_the_interpreter_are_named_to_our_programs(self):
+        nvidia = self.folder / "site-packages" / "nvidia"
+        for file in ("cu13/lib/libcublasLt.so.13", "cudnn/lib/libcudnn.so.9", "cu13/lib/libnvrtc.so.13", "nccl/lib/libnccl.so.2"):
+            (nvidia / file).parent.mkdir(parents=True, exist_ok=True)
+            (nvidia / file).touch()
+        self.script("probe", "--python", str(self.folder / "bin" / "python"), FAKE_NVIDIA=str(nvidia), LD_LIBRARY_PATH="/before")
+        folders = f"{nvidia}/cu13/lib:{nvidia}/cudnn/lib"
+        found = [call["variables"] for call in self.calls("step")]
+        self.assertEqual({v["LD_LIBRARY_PATH"] for v in found}, {folders + ":/before"})
+        self.assertEqual({v["ISONORM_GPU_LIBRARIES"] for v in found}, {folders, "0"})
+
+    def test_an_interpreter_that_is_none_is_one_line(self):
+        said = self.script("probe", "--python", "/no/such/python", code=run.FAILED)
+        self.assertEqual(said, "scripts/gpu: --python /no/such/python: No such file or directory\n")
+
+
+class Hour(Played):
+    def test_a_call_goes_on_where_the_last_one_stopped(self):
+        self.script("hour", "--tiny", "--minutes", "0.4", code=run.GO_ON)
+        short = {name: leg["parts"] for name, leg in json.loads((self.folder / "out" / "gpu.json").read_text())["legs"].items()}
+        self.assertFalse(all(part["done"] for parts in short.values() for part in parts.values()))
+        self.assertTrue(all(part["done"] for part in short["probe"].values()))
+        said = self.script("hour", "--tiny", "--copy", str(self.folder / "copy"))
+        self.assertRegex(said, r"hour: 0 failed; all done\n$")
+        for name in ("probe", "truth", "speed", "profile", "paper"):
+            leg = self.leg(name)
+            self.assertTrue(leg["complete"])
+            begun = {part["begun"] for part in leg["parts"].values()}
+            self.assertEqual(begun, {1})  # nothing is done twice
+        self.assertFalse([c for c in self.calls("step") if c["variables"].get("ISONORM_GPU_SYNC")])  # the probe was done before
+        for file in ("gpu.json", "gpu.html", "trace.json"):
+            self.assertEqual((self.folder / "out" / file).read_bytes(), (self.folder / "copy" / file).read_bytes())
+        self.script("hour", "--tiny")
+        self.assertEqual(self.calls(), [])
+
+    def test_a_part_that_ends_the_call_twice_is_a_failure(self):
+        for _ in range(run.TRIES):
+            self.log.write_text("")
+            process = self.begin("hour", "--tiny", FAKE_HANG=f"step {CAPTURED}")
+            while not any(CAPTURED in call["arguments"] for call in self.calls()):
+                time.sleep(0.05)
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+            self.assertFalse(self.leg("probe")["parts"]["one captured training"]["done"])
+        self.script("hour", "--tiny", code=run.FAILED)
+        self.assertEqual(self.leg("probe")["failures"], ["one captured training: begun 2 times, it did not come to its end"])
+        self.assertTrue(self.leg("paper")["complete"])
+
+
+if __name__ == "__main__":
+    unittest.main()

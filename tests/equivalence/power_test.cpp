@@ -1,0 +1,158 @@
+// What compare_gradients sees of a tensor does not hang on the others, it says what it would have seen, and it leaves the
+// models as they were.
+#include "equivalence/compare/power.h"
+
+#include <cmath>
+
+#include "autograd/engine.h"
+#include "autograd/grad_mode.h"
+#include "autograd/ops/loss.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/reduce.h"
+#include "equivalence/compare/compare.h"
+#include "equivalence/compare/shift_blind.h"
+#include "nn/group_norm.h"
+#include "tests/equivalence/small_net.h"
+#include "tests/support/catch.h"
+
+using namespace isonorm;
+using namespace isonorm::equivalence;
+using namespace isonorm::training;
+using Catch::Matchers::Contains;
+using nn::StreamForm;
+
+namespace {
+
+// SmallNet and a gate that only the objective reads.
+struct WithGate : SmallNet {
+  WithGate(const Switches& s, DType dtype) : SmallNet(s) {
+    gate = add_parameter("gate", ones({1}));
+    to(dtype);
+  }
+  Tensor gate;
+};
+
+// The gate's gradient has the phase of weights times `steep`: an ulp of them moves it by about steep eps. In `b`
+// the gradients of the parameters from `first` up to `last` are multiplied by 1 + x.
+Objective with_gate(const WithGate* b, double steep, size_t first = 0, size_t last = 0, double x = 0) {
+  return [=](nn::Module& m, const Examples& batch) {
+    WithGate& net = dynamic_cast<WithGate&>(m);
+    const auto whole = [&] {
+      const Tensor phase = sum(cast(detach(net.up1.weight), DType::f64)) * steep;
+      const Tensor slope = cast(2 + sin(phase), net.gate.dtype());
+      const Tensor of_gate = sum(net.gate * slope);
+      const Tensor inputs = cast(batch.inputs, net.gate.dtype());
+      return cross_entropy(net(inputs), batch.targets) + (of_gate - detach(of_gate));
+    };
+    Tensor loss = whole();
+    if (&m != b || x == 0) return loss;
+    const std::vector<Tensor> p = m.parameters(), g = grad(std::span(&loss, 1), p);
+    loss = whole();
+    for (size_t i = first; i < last; ++i) {
+      const Tensor more = sum(p[i] * (g[i] * x));
+      loss = loss + (more - detach(more));
+    }
+    return loss;
+  };
+}
+
+}  // namespace
+
+TEST_CASE("power: a tensor that cancels hides nothing of the others, and what is said to show does show") {
+  for (const auto& [dtype, steep, small] : {std::tuple(DType::f64, 1e7, 1e-11), {DType::f32, 2000., 1e-4}})
+    for (uint64_t seed = 1; seed <= 4; ++seed) {
+      WithGate a({}, dtype), b({.form = StreamForm::rms_norm}, dtype);
+      const size_t count = a.parameters().size();
+      const auto compared = [&](size_t first, size_t last, double x) {
+        return compare_gradients(a, b, {}, with_gate(&b, steep, first, last, x), small_batch, {.seed = seed});
+      };
+      const Comparison honest = compared(0, 0, 0);
+      INFO(name_of(dtype) << ", seed " << seed << ": " << honest.message());
+      CHECK(honest.same());
+      CHECK(30 * honest.control > 10 * small);  // of the gate: one bound for all would hide the factor
+      CHECK_THAT(honest.message(), Contains(would_have_shown(honest.resolution)));
+      const Comparison all = compared(0, count, small);
+      INFO(all.message());
+      CHECK(all.verdict == Verdict::different);
+      for (size_t i = 0; i < count; ++i) {
+        const Comparison one = compared(i, i + 1, 1.05 * honest.resolution);
+        INFO(a.named_parameters()[i].name << ": " << one.message());
+        CHECK(one.verdict == Verdict::different);
+        REQUIRE(one.first);
+        CHECK(one.first->place.tensor == a.named_parameters()[i].name);
+      }
+    }
+}
+
+TEST_CASE("power: where a factor of a tensor could not be seen nothing is said") {
+  WithGate a({}, DType::f32), b({.form = StreamForm::rms_norm}, DType::f32);
+  const Comparison c = compare_gradients(a, b, {}, with_gate(&b, 1e6), small_batch);
+  INFO(c.message());
+  CHECK(c.verdict == Verdict::undecided);
+  CHECK_THAT(c.message(), Contains(" of gate would have shown, a verdict needs 1 + 1.0e-02"));
+  CHECK(c.resolution > 1e-2);
+}
+
+TEST_CASE("power: the number is rounded up") {
+  CHECK(would_have_shown(2.11e-5) == "a factor of 1 + 2.2e-05 of any tensor would have shown");
+  CHECK(would_have_shown(3e-2, "gate") == "a factor of 1 + 3.0e-02 of gate would have shown");
+  CHECK(would_have_shown(9.91e-12) == "a factor of 1 + 1.0e-11 of any tensor would have shown");
+}
+
+TEST_CASE("power: an offset as a whole is that of least squares") {
+  // <d, r> / <r, r> with r = (1, 2, -2), d = (0.1, 0, 0.2): (0.1 - 0.4) / 9.
+  const Tensor r = tensor<double>({1, 2, -2}), x = tensor<double>({1.1, 2, -1.8});
+  const Offset o = offset({"w", x, r, 2});
+  CHECK(std::abs(o.entry - 0.1) < 1e-15);
+  CHECK(std::abs(o.factor - 0.3 / 9) < 1e-15);
+  CHECK(offset({"noise", x, r, 50}).factor == 0);
+  for (const double size : {1e-300, 1e300})
+    CHECK(std::abs(offset({"w", x * size, r * size, 2 * size}).factor - 0.3 / 9) < 1e-14);
+  CHECK(std::isnan(offset({"nan", r * NAN, r, 2}).factor));
+}
+
+namespace {
+
+struct Normed : nn::Module {
+  nn::Linear& entry = add("entry", nn::Linear(5, 6));
+  nn::BatchNorm& norm = add("norm", nn::BatchNorm(6));
+  nn::Linear& head = add("head", nn::Linear(6, 3));
+  int calls = 0, throws_at = 0;
+  Normed() {
+    to(DType::f64);
+    fill(norm.running_mean, 0.25);
+    set_gradient(head.weight, ones({3, 6}, {DType::f64}));
+  }
+  Tensor forward(const Tensor& x) override {
+    check(++calls != throws_at, "enough");
+    return head(norm(entry(x)));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("compare and shift: parameters, buffers and gradients are given back, also where the loss throws") {
+  manual_seed(3);
+  Normed a, b;
+  const auto of = [](const Normed& m) {
+    std::vector<std::vector<double>> all = {gradient(m.head.weight).to_vector<double>()};
+    for (const auto& [name, tensor] : m.state_dict()) all.push_back(tensor.to_vector<double>());
+    return all;
+  };
+  const auto first = of(a), second = of(b);
+  std::vector<nn::Parameter> writer(1);
+  writer[0].name = "entry.weight", writer[0].role = nn::Role::writer;
+  const CompareOptions two = {.points = 2, .may_be_identical = true};
+  CHECK(compare_gradients(a, b, {}, cross_entropy_of, small_batch, two).same());
+  CHECK((of(a) == first && of(b) == second));
+  check_shift_blind(a, cross_entropy_of, small_batch, two, writer);
+  CHECK(of(a) == first);
+  for (Normed* throws : {&a, &b}) {
+    throws->throws_at = throws->calls + 2;  // in the middle of the first point, or in the second one
+    CHECK_THROWS_WITH(compare_gradients(a, b, {}, cross_entropy_of, small_batch, two), Contains("enough"));
+    CHECK((of(a) == first && of(b) == second));
+  }
+  a.throws_at = a.calls + 2;
+  CHECK_THROWS_WITH(check_shift_blind(a, cross_entropy_of, small_batch, two, writer), Contains("enough"));
+  CHECK(of(a) == first);
+}

@@ -1,0 +1,48 @@
+// Limits under which the program cannot even begin: it ends with a line and an exit code before the libraries start.
+#include "tools/limits.h"
+
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <string_view>
+
+#include "tools/verb.h"
+
+namespace isonorm::tools {
+namespace {
+
+constexpr rlim_t kStack = 256 << 10;  // buffers of 64 KB stand on it
+
+[[noreturn]] void refuse(std::string_view line) {  // without stdio, which is a library too
+  if (write(2, line.data(), line.size()) < 0) _exit(kNoResources);
+  _exit(kNoResources);
+}
+
+void no_memory(int) { refuse("isonorm: no memory for the libraries that it is linked with (ulimit -v)\n"); }
+
+void watch(bool on) {
+  struct sigaction act = {};
+  act.sa_handler = on ? no_memory : SIG_DFL;
+  sigaction(SIGPROF, &act, nullptr);
+  const itimerval seconds = {{}, {on ? 2 : 0, 0}};  // of the processor's time; a start takes some hundredths of one
+  setitimer(ITIMER_PROF, &seconds, nullptr);
+}
+
+void before_the_libraries() {
+  rlimit stack;
+  if (getrlimit(RLIMIT_STACK, &stack) == 0 && stack.rlim_cur < kStack)
+    refuse("isonorm: the stack is too small: 256 KB are needed (ulimit -s)\n");
+  watch(true);
+}
+
+// Where memory for its buffers is refused, the constructor of OpenBLAS asks again without end. This comes before the
+// constructors of all libraries.
+[[gnu::section(".preinit_array"), gnu::used]] void (*const first)() = before_the_libraries;
+
+}  // namespace
+
+void libraries_have_started() { watch(false); }
+
+}  // namespace isonorm::tools
