@@ -153,8 +153,7 @@ Carried Canonical::bias(const std::string& name, const Carried& weight, const st
   const Tensor none = zeros({out, 1}, {DType::f64});
   Carried b{none, none, none, none};
   if (const Tensor* t = state_.find(name)) {
-    check(t->shape() == Dims{out}, "canonical form: '", name, "' has shape ", t->shape(), ", its reader ", out,
-          " rows");
+    check(t->numel() == out, "canonical form: '", name, "' has shape ", t->shape(), ", its reader ", out, " rows");
     b = entrywise(name);
   }
   const NormPlace* n = layout_.find_norm(norm);
