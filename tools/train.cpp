@@ -46,11 +46,9 @@ void add_preset(CLI::App& command, TrainOptions& o) {
 }
 
 int run(const TrainOptions& o) {
-  std::vector<NamedFile> checkpoints = {{"--checkpoint", o.checkpoint}};
-  if (!o.checkpoint.empty()) checkpoints.push_back({"--checkpoint's FILE.previous", previous_checkpoint(o.checkpoint)});
-  // Each for itself: a process that was killed while it saved leaves the two as one file.
-  for (const NamedFile& c : checkpoints)
-    check_output_options(o.output, {{"--data", o.training.data}, {"--init", o.init}}, {c});
+  NamedFile checkpoint{"--checkpoint", o.checkpoint};
+  if (!o.checkpoint.empty()) checkpoint.beside = {previous_checkpoint(o.checkpoint), io::NameLock::file(o.checkpoint)};
+  check_output_options(o.output, {data_input(o.training.data), {"--init", o.init}}, {checkpoint});
   if (o.training.threads > 0) set_num_threads(o.training.threads);
   catch_interrupt();
   Training training(o);

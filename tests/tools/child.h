@@ -1,6 +1,8 @@
 // Runs the program under test as a child process and collects what it says.
 #pragma once
 
+#include <sys/resource.h>
+
 #include <csignal>
 #include <string>
 #include <vector>
@@ -13,8 +15,10 @@ struct ChildOptions {
   unsigned short columns = 200;               // its width
   std::string interrupt_after = {};           // `signal` is sent when this has appeared in out or err
   int signal = SIGINT;
-  bool close_stderr = false;  // descriptor 2 is closed
-  bool close_stdout = false;  // stdout is /dev/full: every write fails
+  std::string hang_up_after = {};     // nobody reads err any longer when this has appeared in it
+  rlim_t file_limit = RLIM_INFINITY;  // RLIMIT_FSIZE, in bytes
+  bool close_stderr = false;          // descriptor 2 is closed
+  bool close_stdout = false;          // stdout is /dev/full: every write fails
 };
 
 struct ChildResult {
