@@ -38,10 +38,16 @@ LabelledImages read(std::span<const std::string> paths) {
 
 bool Cifar10::is_in(const std::string& dir) { return !dir.empty() && file_exists(dir + "/data_batch_1.bin"); }
 
+std::vector<std::string> Cifar10::names() {
+  std::vector<std::string> all;
+  for (int i = 1; i <= kTrainFiles; ++i) all.push_back(text("data_batch_", i, ".bin"));
+  all.push_back("test_batch.bin");
+  return all;
+}
+
 std::vector<std::string> Cifar10::files(const std::string& dir) {
   std::vector<std::string> paths;
-  for (int i = 1; i <= kTrainFiles; ++i) paths.push_back(text(dir, "/data_batch_", i, ".bin"));
-  paths.push_back(dir + "/test_batch.bin");
+  for (const std::string& name : names()) paths.push_back(text(dir, "/", name));
   for (const std::string& path : paths)
     check_io(
         file_exists(path), path,

@@ -21,6 +21,7 @@ struct Cifar10 {
   static Cifar10 load(const std::string& dir);
   // The six files that load(dir) reads, in that order.
   static std::vector<std::string> files(const std::string& dir);
+  static std::vector<std::string> names();  // without the folder
 };
 
 }  // namespace isonorm::data

@@ -51,11 +51,16 @@ FashionMnist FashionMnist::load(const std::string& dir) {
   return {load_split(folder, "train"), load_split(folder, "t10k")};
 }
 
-std::vector<std::string> FashionMnist::files(const std::string& dir) {
-  const std::string folder = folder_of(dir);
-  std::vector<std::string> paths;
+std::vector<std::string> FashionMnist::names() {
+  std::vector<std::string> all;
   for (const char* prefix : {"train", "t10k"})
-    for (const char* kind : {kImages, kLabels}) paths.push_back(find(folder, std::string(prefix) + kind));
+    for (const char* kind : {kImages, kLabels}) all.push_back(std::string(prefix) + kind);
+  return all;
+}
+
+std::vector<std::string> FashionMnist::files(const std::string& dir) {
+  std::vector<std::string> paths;
+  for (const std::string& name : names()) paths.push_back(find(folder_of(dir), name));
   return paths;
 }
 

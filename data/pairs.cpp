@@ -58,6 +58,10 @@ Pairs::Pairs(std::vector<Pair> pairs, uint64_t seed, double held_out) : pairs_(s
   }
 }
 
+std::vector<std::string> Pairs::files(const std::string& folder) {
+  return {folder + "/source.txt", folder + "/target.txt"};
+}
+
 Pairs Pairs::made(Task task, int64_t count, int64_t longest, int64_t letters, uint64_t seed, double held_out) {
   check(count > 0 && longest > 0 && letters >= 1 && letters <= 26, "pairs: ", count, " of up to ", longest, " of ",
         letters, " letters, expected at least 1 of 1 of 1 to 26");

@@ -35,6 +35,9 @@ class Pairs {
   // or another number is not positive.
   static Pairs made(Task task, int64_t count, int64_t longest, int64_t letters, uint64_t seed, double held_out = 0);
 
+  // The two files of a folder of pairs: source.txt, target.txt.
+  static std::vector<std::string> files(const std::string& folder);
+
   int64_t vocab() const { return static_cast<int64_t>(byte_of_.size()) + kEnd + 1; }
   int64_t count() const { return static_cast<int64_t>(pairs_.size()); }
   int64_t held_out_count() const { return count() - shown_; }

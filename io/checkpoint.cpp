@@ -4,6 +4,7 @@
 #include <charconv>
 #include <filesystem>
 
+#include "core/system/foreign_text.h"
 #include "io/packed.h"
 #include "io/replacement.h"
 
@@ -68,11 +69,11 @@ auto all_of(const TensorMap& tensors) {
 template <class Each> void check_whole(const Metadata& metadata, Each&& each) {
   check(is_checkpoint(metadata), "checkpoint: this safetensors file is not a checkpoint");
   const std::string& version = text_at(metadata, kVersionKey);
-  check(version == kVersion, "checkpoint: version ", version, ", expected ", kVersion);
+  check(version == kVersion, "checkpoint: version ", printable(version, 80), ", expected ", kVersion);
   const std::string expected = checksum_of(metadata, each);
   const auto recorded = metadata.find(kChecksumKey);
   check(recorded != metadata.end() && recorded->second == expected, "checkpoint: the file is damaged: its checksum is ",
-        expected, ", recorded ", recorded == metadata.end() ? "" : recorded->second);
+        expected, ", recorded ", Shown{recorded == metadata.end() ? "" : recorded->second});
 }
 
 void add_all(TensorMap& to, const TensorMap& from, std::string_view prefix) {
@@ -87,8 +88,8 @@ template <class T> T number(const Metadata& values, const std::string& name, aut
   const std::string& s = text_at(values, name);
   T value{};
   const auto [stop, error] = std::from_chars(s.data(), s.data() + s.size(), value, format);
-  check(error == std::errc() && stop == s.data() + s.size(), "checkpoint: value '", name, "' is '", s.substr(0, 80),
-        "', expected ", kind);
+  check(error == std::errc() && stop == s.data() + s.size(), "checkpoint: value '", name, "' is ", Shown{s},
+        ", expected ", kind);
   return value;
 }
 
@@ -114,12 +115,12 @@ Checkpoint load_checkpoint(const Bytes& file) {
   Checkpoint c;
   for (const auto& [name, tensor] : tensors) {
     const bool weight = name.starts_with(kWeights);
-    check(weight || name.starts_with(kOptimizer), "checkpoint: unknown tensor '", name, "'");
+    check(weight || name.starts_with(kOptimizer), "checkpoint: unknown tensor ", Shown{name});
     (weight ? c.weights : c.optimizer).add(name.substr((weight ? kWeights : kOptimizer).size()), tensor);
   }
   for (const auto& [key, value] : metadata) {
     if (key == kVersionKey || key == kChecksumKey) continue;
-    check(key.starts_with(kValue), "checkpoint: unknown entry '", key, "'");
+    check(key.starts_with(kValue), "checkpoint: unknown entry ", Shown{key});
     c.values.emplace(key.substr(kValue.size()), value);
   }
   return c;

@@ -1,6 +1,7 @@
 #include "io/json.h"
 
 #include "core/error.h"
+#include "core/system/foreign_text.h"
 
 namespace isonorm::io {
 namespace {
@@ -17,22 +18,6 @@ void append_utf8(std::string& to, uint32_t c) {
 }
 
 }  // namespace
-
-int utf8_length(std::string_view s) {
-  if (s.empty()) return 0;
-  const auto byte = [&](size_t i) { return static_cast<uint8_t>(s[i]); };
-  const uint8_t lead = byte(0);
-  if (lead < 0x80) return 1;
-  const int n = lead >= 0xc2 && lead <= 0xdf ? 2 : lead >> 4 == 0xe ? 3 : lead >= 0xf0 && lead <= 0xf4 ? 4 : 0;
-  if (n == 0 || s.size() < static_cast<size_t>(n)) return 0;
-  for (int i = 1; i < n; ++i)
-    if (byte(i) >> 6 != 2) return 0;
-  // The second byte decides what the first leaves open: overlong forms, surrogates, beyond U+10FFFF.
-  const uint8_t second = byte(1);
-  if ((lead == 0xe0 && second < 0xa0) || (lead == 0xed && second > 0x9f)) return 0;
-  if ((lead == 0xf0 && second < 0x90) || (lead == 0xf4 && second > 0x8f)) return 0;
-  return n;
-}
 
 void JsonReader::fail(std::string_view expected) const {
   std::string found = "the end";
@@ -145,7 +130,7 @@ void append_json_string(std::string& to, std::string_view s, const char* what) {
   to += '"';
   for (size_t i = 0; i < s.size();) {
     const int n = utf8_length(s.substr(i));
-    check(n > 0, what, ": the name or text '", s, "' is not UTF-8");
+    check(n > 0, what, ": the name or text ", Shown{s}, " is not UTF-8");
     const char c = s[i];
     if (c == '"' || c == '\\')
       (to += '\\') += c;

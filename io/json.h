@@ -57,8 +57,4 @@ class JsonReader {
 // `s` in quotes with what JSON requires escaped. Throws where it is not UTF-8, naming `what`.
 void append_json_string(std::string& to, std::string_view s, const char* what);
 
-// Number of bytes of the well-formed UTF-8 character that `s` begins with (1 to 4), 0 where there is none. Source: RFC
-// 3629, section 4.
-int utf8_length(std::string_view s);
-
 }  // namespace isonorm::io

@@ -1,9 +1,10 @@
-// Internal: JSON as all results write it.
+// Internal: JSON as all results write it, and as what comes from outside is read.
 #pragma once
 
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace isonorm {
 
@@ -12,6 +13,24 @@ using json = nlohmann::ordered_json;  // keys in the order in which they are wri
 // Text that is not UTF-8 (a path may be anything) is written with replacement characters instead of being refused.
 inline std::string dump(const json& value, int indent = -1) {
   return value.dump(indent, ' ', false, json::error_handler_t::replace);
+}
+
+// Deepest JSON that is read; a log's own has three levels. What copies, compares or writes a value calls itself once a
+// level.
+inline constexpr int kJsonDepth = 32;
+
+// The value that a text from outside holds; discarded (is_discarded()) where it is no JSON or deeper than kJsonDepth.
+inline json parsed(std::string_view text) {
+  struct TooDeep {};
+  const auto shallow = [](int depth, json::parse_event_t, json&) {
+    if (depth > kJsonDepth) throw TooDeep();
+    return true;
+  };
+  try {
+    return json::parse(text, shallow, false);
+  } catch (const TooDeep&) {
+    return json(json::value_t::discarded);
+  }
 }
 
 template <class T> json optional(const std::optional<T>& value) { return value ? json(*value) : json(nullptr); }

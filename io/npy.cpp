@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "core/system/foreign_text.h"
+#include "io/fits.h"
 #include "io/packed.h"
 #include "io/replacement.h"
 
@@ -66,7 +68,7 @@ class HeaderReader {
         header_.dtype = t.dtype;
         return;
       }
-    check(false, "npy: the type is '", descr.substr(0, 20), "', expected <f4, <f8, <i8 or |u1");
+    check(false, "npy: the type is ", Shown{descr}, ", expected <f4, <f8, <i8 or |u1");
   }
   void shape() {
     expect("(");
@@ -143,6 +145,7 @@ Tensor load_npy(const Bytes& file) {
   const int64_t data = file.size - begin - length;
   check(bytes == data, "npy: shape ", header.shape, " and dtype ", header.dtype, " take ", bytes,
         " bytes, the file has ", data);
+  io::check_fits(bytes, "npy: the array");
   Tensor t = empty(header.shape, {header.dtype});
   file.read(begin + length, mutable_bytes_of(t), bytes);
   return t;

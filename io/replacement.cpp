@@ -42,16 +42,18 @@ std::string temporary_name(const std::string& path) {
 // system has no locks nothing is removed, so none is needed.
 bool lock(int fd) { return flock(fd, LOCK_EX | LOCK_NB) == 0; }
 
+bool is_temporary(const std::string& prefix, std::string_view name) {
+  return name.starts_with(prefix) && name.size() == prefix.size() + kDigits &&
+         name.find_first_not_of("0123456789abcdef", prefix.size()) == name.npos;
+}
+
 // Removes what dead processes left of replacements of `path`. Best effort: what cannot be removed does no harm.
 void remove_stale(const std::string& path) {
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(folder_of(path).c_str()), &closedir);
   if (!folder) return;
   const std::string prefix = prefix_of(fs::path(path).filename().string());
   while (const dirent* entry = readdir(folder.get())) {
-    const std::string_view name = entry->d_name;
-    if (!name.starts_with(prefix) || name.size() != prefix.size() + kDigits ||
-        name.find_first_not_of("0123456789abcdef", prefix.size()) != name.npos)
-      continue;
+    if (!is_temporary(prefix, entry->d_name)) continue;
     const int fd = openat(dirfd(folder.get()), entry->d_name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0) continue;
     if (lock(fd)) unlinkat(dirfd(folder.get()), entry->d_name, 0);
@@ -70,8 +72,24 @@ int create(const std::string& name) {
   return -1;
 }
 
-// What /proc/self/fd/1 leads to (and so /dev/stdout) may have no name: it is written to as it is, not replaced.
-bool open_already(const std::string& path) { return path.starts_with("/proc/") || path.starts_with("/dev/fd/"); }
+// Throws where this process may not write the file at `path`, a link or not, which is of this status, or may write it but
+// not give its name to another: in a folder where only owners may, and where another file system begins at the file (as
+// with one that a container was given).
+void check_replaceable(const std::string& path, const struct stat& file) {
+  const bool writable = faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) == 0;
+  check_io(writable, "cannot be written: ", std::strerror(errno));
+  struct stat folder {};
+  const uid_t user = geteuid();
+  const bool owners = stat(folder_of(followed(path)).c_str(), &folder) == 0 && (folder.st_mode & S_ISVTX) != 0;
+  check_io(!owners || user == 0 || user == file.st_uid || user == folder.st_uid,
+           "cannot be replaced: it is another user's, in a folder where only owners may");
+  struct statx here = {}, around = {};
+  const auto mount = [](const std::string& of, struct statx& s) {
+    return statx(AT_FDCWD, of.c_str(), 0, STATX_MNT_ID, &s) == 0 && (s.stx_mask & STATX_MNT_ID) != 0;
+  };
+  if (!mount(path, here) || !mount(folder_of(followed(path)), around)) return;  // an older kernel
+  check_io(here.stx_mnt_id == around.stx_mnt_id, "cannot be replaced: it is mounted there by itself");
+}
 
 }  // namespace
 
@@ -85,10 +103,20 @@ SystemCalls& system_calls() {
   return calls;
 }
 
+bool is_temporary_of(const std::string& path, const std::string& other) {
+  std::error_code none;
+  const fs::path at = followed(path), file = followed(other);
+  return is_temporary(prefix_of(at.filename().string()), file.filename().string()) &&
+         fs::equivalent(folder_of(at.string()), folder_of(file.string()), none);
+}
+
+// What /proc/self/fd/1 leads to (and so /dev/stdout) is written to as it is, not replaced.
+bool is_open_file(const std::string& path) { return path.starts_with("/proc/") || path.starts_with("/dev/fd/"); }
+
 std::string followed(const std::string& path) {
   fs::path at = path;
   std::error_code none;
-  for (int links = 0; fs::is_symlink(at, none) && !open_already(at.string()); ++links) {
+  for (int links = 0; fs::is_symlink(at, none) && !is_open_file(at.string()); ++links) {
     check_io(links < 40, path, ": its symbolic links lead in a circle");
     at = at.parent_path() / fs::read_symlink(at, none);
   }
@@ -98,13 +126,16 @@ std::string followed(const std::string& path) {
 Replacement::Replacement(const std::string& path) : path_(followed(path)) {
   const Scope scope(path_);
   struct stat status {};
-  const bool there = stat(path_.c_str(), &status) == 0;
+  const bool there = stat(path.c_str(), &status) == 0;
+  // A link that leads to nothing yet is as good as none; one that the system refuses to follow is not followed.
+  check_io(there || errno == ENOENT, "cannot be written: ", std::strerror(errno));
   check_io(!there || !S_ISDIR(status.st_mode), "is a folder");
-  if (there && (!S_ISREG(status.st_mode) || open_already(path_))) {
+  if (there && (!S_ISREG(status.st_mode) || is_open_file(path_))) {
     fd_ = system_calls().open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC, 0);
     check_io(fd_ >= 0, "cannot be written: ", std::strerror(errno));
     return;
   }
+  if (there) check_replaceable(path, status);
   remove_stale(path_);
   while (fd_ < 0) fd_ = create(temporary_ = temporary_name(path_));
   if (there) fchmod(fd_, status.st_mode & 07777);  // a private file stays one; where that fails the rest is as it was
@@ -127,6 +158,19 @@ void Replacement::write(const void* bytes, int64_t n) {
     p += done;
     n -= done;
   }
+}
+
+void Replacement::rehearse(const std::string& path, int64_t bytes) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) {
+    const bool writable = faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) == 0;
+    check_io(writable, path, ": cannot be written: ", std::strerror(errno));
+    return;
+  }
+  const Replacement trial(path);
+  if (trial.temporary_.empty() || fallocate(trial.fd_, 0, 0, bytes) == 0) return;
+  const bool full = errno == ENOSPC || errno == EDQUOT || errno == EFBIG;  // else the file system cannot say
+  check_io(!full, path, ": there is no room for ", bytes, " bytes: ", std::strerror(errno));
 }
 
 void Replacement::commit() {

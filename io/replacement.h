@@ -18,7 +18,8 @@ namespace isonorm::io {
 // replaced: the bytes go into it. The new file has the mode of the old one.
 class Replacement {
  public:
-  // Creates the temporary file. Throws (io) where that fails or the path is a folder.
+  // Creates the temporary file. Throws (io) where that fails, where the path is a folder, and where what is there may not
+  // be written or not be replaced: a link is asked as the system follows it.
   explicit Replacement(const std::string& path);
   ~Replacement();
   Replacement(const Replacement&) = delete;
@@ -30,6 +31,10 @@ class Replacement {
   // one is in place, but may be gone after a power cut.
   void commit();
 
+  // Throws (io) what a replacement of `path` by that many bytes would throw, as far as it can be known before: makes the
+  // temporary file, with room for them, and removes it. A device or pipe is not opened: its reader would see an end.
+  static void rehearse(const std::string& path, int64_t bytes);
+
  private:
   std::string path_, temporary_;  // temporary_ is empty where there is none (any more)
   int fd_ = -1;
@@ -38,6 +43,12 @@ class Replacement {
 // What a replacement of `path` replaces: the path, or where its symbolic links lead, whether something is there or not.
 // Throws (io) where they lead in a circle.
 std::string followed(const std::string& path);
+
+// Whether a replacement of `path` removes the file `other`, or may make one of its name: `<path>.tmp.<16 digits>`.
+bool is_temporary_of(const std::string& path, const std::string& other);
+
+// Whether the path leads to a file that a process has open already, which has perhaps no name: /dev/stdout does.
+bool is_open_file(const std::string& path);
 
 // The system calls of a replacement. Tests put others in, to make each fail or end the process in turn.
 struct SystemCalls {

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "io/fits.h"
 #include "io/packed.h"
 #include "io/replacement.h"
 #include "io/safetensors_header.h"
@@ -63,13 +64,20 @@ SafetensorsFile::SafetensorsFile(Bytes file) : file_(std::move(file)) {
 
 Tensor SafetensorsFile::read(const io::TensorEntry& e) const {
   const Scope scope(file_.name);
+  io::check_fits(e.end - e.begin, "safetensors: tensor '" + e.name + "'");
   Tensor t = empty(e.shape, {e.dtype});
   file_.read(data_ + e.begin, mutable_bytes_of(t), e.end - e.begin);
   return t;
 }
 
+void SafetensorsFile::check_fits() const {
+  const Scope scope(file_.name);
+  io::check_fits(file_.size - data_, "safetensors: the whole");
+}
+
 TensorMap load_safetensors(const Bytes& bytes, Metadata* metadata) {
   const SafetensorsFile file(bytes);
+  file.check_fits();
   const Scope scope(bytes.name);
   for (const io::TensorEntry& e : file.entries())
     check(e.foreign.empty(), "safetensors: tensor '", e.name, "' has dtype '", e.foreign,

@@ -46,7 +46,10 @@ class SafetensorsFile {
   const std::string& name() const { return file_.name; }
   const std::vector<io::TensorEntry>& entries() const { return entries_; }
   const Metadata& metadata() const { return metadata_; }
+  // Throws (invalid) where the tensor is larger than this machine's memory.
   Tensor read(const io::TensorEntry& entry) const;
+  // Throws (invalid) where all tensors together are: to be called before they are held at once.
+  void check_fits() const;
 
  private:
   Bytes file_;
@@ -58,8 +61,8 @@ class SafetensorsFile {
 // The tensors of a file in the order of its header, on the CPU; dtypes F32, F64, BF16, I64 and U8. Its metadata goes to
 // *metadata where that is not null. Throws (invalid), naming the file, on a header that is longer than the limit or the
 // file, does not start with '{' or is not strict JSON of that form, on names, keys or dtypes that occur twice, are
-// missing or unknown, more than 8 dimensions, a size that does not fit shape and dtype, and on places that overlap,
-// leave a hole, leave the file or do not reach its end.
+// missing or unknown, more than 8 dimensions, a size that does not fit shape and dtype, on places that overlap, leave a
+// hole, leave the file or do not reach its end, and where they are larger than this machine's memory.
 TensorMap load_safetensors(const std::string& path, Metadata* metadata = nullptr);
 TensorMap load_safetensors(const Bytes& file, Metadata* metadata = nullptr);
 

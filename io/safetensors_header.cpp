@@ -3,20 +3,11 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "core/system/foreign_text.h"
 #include "io/json.h"
 
 namespace isonorm::io {
 namespace {
-
-// A name as messages show it: in quotes, on one line, not longer than 80 bytes.
-struct Shown {
-  std::string_view name;
-};
-void append_text(std::string& s, Shown part) {
-  s += '\'';
-  for (char c : part.name.substr(0, 80)) s += static_cast<uint8_t>(c) < 0x20 || c == 0x7f ? '?' : c;
-  s += part.name.size() > 80 ? "...'" : "'";
-}
 
 constexpr struct {
   std::string_view name;

@@ -43,7 +43,7 @@ std::string list(const TensorsComparison& r) {
   std::string out;
   size_t lines = 0;
   const auto line = [&](const std::string& text_line) {
-    if (lines++ < kShown) out += "  " + printable(text_line) + "\n";
+    if (lines++ < kShown) out += "  " + printable(text_line, 500) + "\n";
   };
   for (const auto& row : r.rows)
     if (row.verdict() != Verdict::same)

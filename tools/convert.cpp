@@ -40,10 +40,13 @@ void check_eps(const Layout& layout, double eps) {
 
 std::string shape_text(const std::optional<Dims>& shape) { return shape ? text(*shape) : "-"; }
 
+// In a cell of the table.
+std::string shown(const std::string& name) { return printable(name, 200); }
+
 void print_table(const FileConversion& c) {
   size_t name = 6, before = 6, after = 5, what = 13;
   for (const TensorChange& t : c.changes()) {
-    name = std::max(name, printable(t.name).size()), what = std::max(what, printable(t.what).size());
+    name = std::max(name, shown(t.name).size()), what = std::max(what, shown(t.what).size());
     before = std::max(before, shape_text(t.before).size()), after = std::max(after, shape_text(t.after).size());
   }
   const auto row = [&](const std::string& a, const std::string& b, const std::string& d, const std::string& e,
@@ -56,7 +59,7 @@ void print_table(const FileConversion& c) {
     char deviation[16] = "";
     const auto& of = c.exact().deviations;
     if (const auto at = of.find(t.name); at != of.end()) std::snprintf(deviation, sizeof deviation, "%.1e", at->second);
-    row(printable(t.name), shape_text(t.before), shape_text(t.after), printable(t.what), deviation);
+    row(shown(t.name), shape_text(t.before), shape_text(t.after), shown(t.what), deviation);
   }
   std::printf("\n");
 }
@@ -232,7 +235,7 @@ class Run {
 int run(const ConvertOptions& o) {
   if (o.spec.empty() && !o.reference.empty()) throw UsageError("--reference needs --spec, which it is to check");
   if (!o.spec.empty() && !o.data.empty()) throw UsageError("--data needs a model to run, which --spec does not give");
-  check_outputs({{"OUT", o.out}}, {{"IN", o.in}, {"--spec", o.spec}, {"--reference", o.reference}, {"--data", o.data}});
+  check_outputs({{"OUT", o.out}}, {{"IN", o.in}, {"--spec", o.spec}, {"--reference", o.reference}, data_input(o.data)});
   catch_interrupt();
   return Run(o).run();
 }

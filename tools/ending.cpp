@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -53,6 +54,7 @@ void library_gave_up() {
 void guard_the_end() {
   for (int descriptor = 0; descriptor <= 2; ++descriptor)
     if (fcntl(descriptor, F_GETFD) < 0) open("/", O_PATH);  // every read and write fails, as where it is closed
+  std::signal(SIGXFSZ, SIG_IGN);                            // a file as large as may be is an error of its write
   std::set_terminate(terminate);
   std::atexit(library_gave_up);
 }

@@ -34,14 +34,18 @@ std::string svg_path(const Options& o, const reports::Figure& figure) {
 int run(Options o) {
   if (o.list || o.name.empty()) return list();
   const Experiment& e = find_experiment(o.name);
-  check_outputs({{"--report", o.report}, {"--json", o.json}}, {{"--data", o.experiment.data}});
   make_folder(o.svg);
+  check_outputs({{"--report", o.report},
+                 {"--json", o.json},
+                 {"--svg", o.svg.empty() ? "" : text(o.svg, "/", o.name, "-*.svg"), Written::several}},
+                {data_input(o.experiment.data)});
 
   StatusLine status(stderr, !is_terminal(stderr));
   o.experiment.progress = [&](const std::string& line) {
     if (status.due(2, 3)) status.update(line);  // between the first and the last: when it is time to
     return !interrupted();
   };
+  o.experiment.stop = interrupted;
   catch_interrupt();
   const auto begin = std::chrono::steady_clock::now();
   const ExperimentResult r = e.run(o.experiment);

@@ -1,10 +1,13 @@
-// Ctrl-C (SIGINT), or SIGTERM, as a flag that the program asks for between two steps.
+// What ends a program from outside, as a flag that it asks for between two steps: Ctrl-C (SIGINT), SIGTERM, a terminal
+// that is closed (SIGHUP, unless nohup has it ignored), CPU time that is used up (SIGXCPU), and a reader of what it
+// prints that is gone (SIGPIPE).
 #pragma once
 
 namespace isonorm::tools {
 
-// From now on the first SIGINT and the first SIGTERM set a flag; a second one ends the process at once.
+// From now on these set a flag. A second SIGINT, SIGTERM or SIGHUP ends the process at once.
 void catch_interrupt();
+// May be asked from any thread.
 bool interrupted();
 
 }  // namespace isonorm::tools

@@ -236,8 +236,8 @@ void add_output_options(CLI::App& command, OutputOptions& o, const std::string& 
 }
 
 void check_output_options(const OutputOptions& o, std::vector<NamedFile> inputs, std::vector<NamedFile> more) {
-  for (const NamedFile& file : {NamedFile{"--report", o.report}, {"--json", o.json}, {"--log", o.log}})
-    more.push_back(file);
+  more.push_back({"--report", o.report}), more.push_back({"--json", o.json});
+  more.push_back({"--log", o.log, Written::in_place});
   check_outputs(more, inputs);
 }
 

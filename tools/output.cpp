@@ -4,12 +4,14 @@
 #include <sys/file.h>
 #include <unistd.h>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
 #include "core/error.h"
-#include "data/cifar10.h"
-#include "data/fashion_mnist.h"
+#include "core/system/profile.h"
+#include "data/data_files.h"
+#include "io/name_pattern.h"
 #include "io/replacement.h"
 #include "tools/ending.h"
 
@@ -18,30 +20,68 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int64_t kRoom = int64_t{1} << 16;  // bytes that a disk has to have left for an output
+constexpr size_t kLongestWord = 40;          // that the star of several files stands for
+constexpr std::pair<const char*, const char*> kStreams[] = {{"standard output", "/dev/stdout"},
+                                                            {"standard error", "/dev/stderr"}};
+
 // The system's reason is asked for after the call: arguments of one call are evaluated in any order.
 void check_access(const std::string& path, const std::string& what, int mode) {
-  const bool allowed = access(what.c_str(), mode) == 0;
+  const bool allowed = faccessat(AT_FDCWD, what.c_str(), mode, AT_EACCESS) == 0;
   check_io(allowed, path, ": cannot be written: ", std::strerror(errno));
 }
 
-void check_writable(const std::string& path) {
-  std::error_code ignored;
-  check_io(!fs::is_directory(path, ignored), path, ": is a folder");
-  const fs::path folder = fs::path(io::followed(path)).parent_path();
-  const std::string where = folder.empty() ? "." : folder.string();
-  check_access(path, where, W_OK | X_OK);
-  if (access(path.c_str(), F_OK) == 0) check_access(path, path, W_OK);
+// What is written under its own name: may it be, and if it is not there, can it be made?
+void rehearse_in_place(const std::string& path) {
+  std::error_code none;
+  check_io(!fs::is_directory(path, none), path, ": is a folder");
+  if (faccessat(AT_FDCWD, path.c_str(), F_OK, AT_EACCESS) == 0) return check_access(path, path, W_OK);
+  const std::string file = io::followed(path);
+  const int made = open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  check_io(made >= 0, path, ": cannot be written: ", std::strerror(errno));
+  close(made), unlink(file.c_str());
 }
 
-// The files that an input stands for.
-std::vector<std::string> files_of(const std::string& input) {
+void rehearse(const NamedFile& output) {
+  for (const std::string& name : output.beside) rehearse_in_place(name);
+  if (output.written == Written::in_place) return rehearse_in_place(output.path);
+  std::string path = output.path;
+  if (output.written == Written::several) path.replace(path.rfind('*'), 1, kLongestWord, 'x');
+  io::Replacement::rehearse(path, kRoom);
+}
+
+// Whether `output` is the file, or makes or removes it on its way.
+bool touches(const NamedFile& output, const std::string& file) {
+  for (const std::string& name : output.beside)
+    if (one_file(name, file)) return true;
+  if (output.written != Written::several)
+    return one_file(output.path, file) || (output.written == Written::whole && io::is_temporary_of(output.path, file));
+  const fs::path all = output.path, one = io::followed(file);
   std::error_code none;
-  if (!fs::is_directory(input, none)) return {input};
-  try {
-    return data::Cifar10::is_in(input) ? data::Cifar10::files(input) : data::FashionMnist::files(input);
-  } catch (const Error&) {
-    return {};  // they are missing, which whoever reads them says
-  }
+  std::vector<std::string> stars;
+  const std::string pattern = all.filename().string(), name = one.filename().string();
+  return fs::equivalent(all.parent_path(), fs::absolute(one).parent_path(), none) &&
+         (io::matches(pattern, name, stars) || io::matches(pattern + ".tmp.*", name, stars));
+}
+
+bool touches(const NamedFile& output, const NamedFile& other) {
+  for (const std::string& name : other.beside)
+    if (touches(output, name)) return true;
+  return !other.path.empty() && touches(output, other.path);
+}
+
+// The file of ISONORM_PROFILE (core/system/profile.h).
+NamedFile profile_output() {
+  const char* wish = std::getenv("ISONORM_PROFILE");
+  const std::string file = wish && std::string_view(wish) != "0" && std::string_view(wish) != "1" ? wish : "";
+  return {"ISONORM_PROFILE", file, Written::in_place};
+}
+
+void check_streams(const NamedFile& file) {
+  if (file.path.empty() || io::is_open_file(io::followed(file.path))) return;
+  for (const auto& [what, stream] : kStreams)
+    if (one_file(file.path, stream))
+      throw UsageError(text(file.option, ": ", file.path, " is the file that ", what, " goes to"));
 }
 
 }  // namespace
@@ -49,28 +89,37 @@ std::vector<std::string> files_of(const std::string& input) {
 bool one_file(const std::string& a, const std::string& b) {
   std::error_code none;
   if (fs::exists(a, none) && fs::exists(b, none)) return fs::is_regular_file(a, none) && fs::equivalent(a, b, none);
-  return fs::weakly_canonical(fs::absolute(io::followed(a)), none) ==
-         fs::weakly_canonical(fs::absolute(io::followed(b)), none);
+  const auto whole = [&](const std::string& name) {  // empty where the system takes no such name
+    return fs::weakly_canonical(fs::absolute(io::followed(name)), none);
+  };
+  const fs::path one = whole(a);
+  return !one.empty() && one == whole(b);
 }
 
-void check_outputs(const std::vector<NamedFile>& outputs, const std::vector<NamedFile>& inputs) {
-  for (const NamedFile& output : outputs) {
-    if (output.path.empty()) continue;
-    for (const NamedFile& input : inputs) {
-      if (input.path.empty()) continue;
-      for (const std::string& file : files_of(input.path))
-        if (one_file(output.path, file))
-          throw UsageError(
-              text(output.option, ": ", output.path, " is the file of ", input.option, ", which would be lost"));
-    }
-    for (const NamedFile& other : outputs) {
-      if (&other == &output) break;
-      if (!other.path.empty() && one_file(output.path, other.path))
-        throw UsageError(text(other.option, " and ", output.option, " name the same file ", output.path));
-    }
+NamedFile data_input(const std::string& path) {
+  return {.option = "--data", .path = path, .beside = data::data_files(path)};
+}
+
+void check_outputs(const std::vector<NamedFile>& outputs, const std::vector<NamedFile>& inputs) try {
+  std::vector<NamedFile> written = {profile_output()};
+  written.insert(written.end(), outputs.begin(), outputs.end());
+  std::erase_if(written, [](const NamedFile& f) { return f.path.empty(); });
+  for (size_t i = 0; i < written.size(); ++i) {
+    const NamedFile& output = written[i];
+    for (const NamedFile& input : inputs)
+      if (touches(output, input))
+        throw UsageError(
+            text(output.option, ": ", output.path, " is the file of ", input.option, ", which would be lost"));
+    for (size_t j = 0; j < i; ++j)
+      if (touches(output, written[j]) || touches(written[j], output))
+        throw UsageError(text(written[j].option, " and ", output.option, " name the same file ", output.path));
+    check_streams(output);
   }
-  for (const NamedFile& output : outputs)
-    if (!output.path.empty()) check_writable(output.path);
+  for (const NamedFile& input : inputs) check_streams(input);
+  for (const NamedFile& output : written) rehearse(output);
+} catch (...) {
+  if (profile::recording()) profile::stop();  // else it were written as the program ends, refused or not
+  throw;
 }
 
 void make_folder(const std::string& path) {

@@ -7,16 +7,27 @@
 
 namespace isonorm::tools {
 
+// How an output comes to be: as a whole in place of what was there (io/replacement.h); in its place, line by line; or as
+// several files, the star in the last part of the path standing for a word.
+enum class Written { whole, in_place, several };
+
 // A file or folder as the command line names it, and the option that does. An empty path is none.
 struct NamedFile {
   std::string option, path;
+  Written written = Written::whole;      // of an output
+  std::vector<std::string> beside = {};  // further files: that an output writes in place, that an input is read from
 };
+
+// What is read of a verb's --data: its files, whichever model reads them.
+NamedFile data_input(const std::string& path);
 
 // Whether two names are of one regular file, whether it is there yet or not.
 bool one_file(const std::string& a, const std::string& b);
 
-// Throws UsageError where an output is another output, an input or, where that is a folder, one of the files of
-// Fashion-MNIST in it, under whatever name; Error (io) where an output could not be written now.
+// To be asked by every verb, before any work, with all that it writes and reads. ISONORM_PROFILE's file is one more
+// output; what goes to standard output and error is none of these files either. Throws UsageError where an output,
+// whatever it is called and with the names that it has while it is written, is an input, another output or a stream;
+// Error (io) where one could not be written now.
 void check_outputs(const std::vector<NamedFile>& outputs, const std::vector<NamedFile>& inputs);
 
 // Makes the folder where it is not there; that in which it lies has to be. Throws Error (io) where nothing could be

@@ -110,7 +110,7 @@ class Watcher {
 };
 
 int run(const ProveOptions& o) {
-  check_output_options(o.output, {{"--data", o.proof.training.data}});
+  check_output_options(o.output, {data_input(o.proof.training.data)});
   catch_interrupt();
   Watcher watcher(o);
   const ProofResult proof = prove(o.proof, [&](const StepInfo& info) { return watcher(info); });

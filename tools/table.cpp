@@ -104,8 +104,8 @@ int run(TableVerb& o) {
     o.table.columns.clear();
     for (const std::string& name : o.optimizers) o.table.columns.push_back(recipe(name));
   }
+  check_outputs({{"--json", o.json}, {"--report", o.report}}, {data_input(o.table.data)});
   if (o.predicates) return print_predicates(o);
-  check_outputs({{"--json", o.json}, {"--report", o.report}}, {{"--data", o.table.data}});
   catch_interrupt();
   StatusLine status(stderr, o.quiet);
   const std::vector<TableOptions> grids = o.full ? full_tables(o.table) : std::vector{o.table};
@@ -115,7 +115,7 @@ int run(TableVerb& o) {
   Outcome outcome = Outcome::agrees;
   for (const TableOptions& grid : grids) {
     results.push_back(table(grid, [&](const TableProgress& p) {
-      if (status.due(++pass, passes))
+      if (p.step == grid.steps && status.due(++pass, passes))
         status.update(text(title_of(grid), "  ", p.recipe, ", seed ", p.seed, "  ",
                            duration_text(p.seconds * (1 - p.done) / p.done), " left"));
       return !interrupted();
@@ -159,12 +159,13 @@ Verb add_table(CLI::App& app) {
       "four grids: gpt, gpt with affine norms, gpt with a tied head, vit (on made images where Fashion-MNIST is not "
       "installed)");
   for (const char* other : {"--model", "--data", "--connection"}) full->excludes(other);
-  command->add_flag("--predicates", o->predicates,
-                    "print what each optimizer's update was measured to depend on, from which the expectations follow, "
-                    "and train nothing");
+  CLI::Option* predicates = command->add_flag(
+      "--predicates", o->predicates,
+      "print what each optimizer's update was measured to depend on, from which the expectations follow, "
+      "and train nothing");
   command->add_flag("--markdown", o->markdown, "print the table as Markdown");
-  command->add_option("--json", o->json, "write the cells as a JSON list");
-  command->add_option("--report", o->report, "write the table as an HTML page");
+  predicates->excludes(command->add_option("--json", o->json, "write the cells as a JSON list"));
+  predicates->excludes(command->add_option("--report", o->report, "write the table as an HTML page"));
   command->add_flag("-q,--quiet", o->quiet, "print the closing sentence only");
   command->footer(
       text("A cell is what was observed (= the same, ! different, ? undecided) and the largest relative deviation of "

@@ -46,20 +46,6 @@ size_t line_width(std::FILE* file) {
   return error == std::errc() && last == end ? width : 0;
 }
 
-std::string printable(const std::string& s) {
-  std::string shown;
-  for (size_t i = 0; i < s.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(s[i]),
-               next = static_cast<unsigned char>(s[std::min(i + 1, s.size() - 1)]);
-    const bool c1 = byte == 0xc2 && next >= 0x80 && next < 0xa0;  // U+0080 to U+009F in UTF-8
-    char escape[8] = {s[i] == '\n' ? ' ' : s[i], '\0'};
-    if ((byte < ' ' && s[i] != '\n') || byte == 0x7f) std::snprintf(escape, sizeof escape, "\\x%02x", byte);
-    if (c1) std::snprintf(escape, sizeof escape, "\\x%02x", next), ++i;
-    shown += escape;
-  }
-  return shown;
-}
-
 StatusLine::StatusLine(std::FILE* file, bool quiet) : file_(file), quiet_(quiet), live_(is_terminal(file)) {}
 
 bool StatusLine::due(int step, int steps) {
@@ -73,11 +59,11 @@ bool StatusLine::due(int step, int steps) {
 void StatusLine::update(const std::string& line) {
   if (live_) {
     const size_t given = columns(file_), width = given > 0 ? given : 80;
-    std::string shown = line;  // without the last fields where the terminal is too narrow
+    std::string shown = printable(line);  // without the last fields where the terminal is too narrow
     while (shown.size() >= width && shown.rfind("  ") != std::string::npos) shown.erase(shown.rfind("  "));
     std::fprintf(file_, "\r%s\x1b[K", shown.substr(0, width - 1).c_str());
   } else {
-    std::fprintf(file_, "%s\n", line.c_str());
+    std::fprintf(file_, "%s\n", printable(line).c_str());
   }
   std::fflush(file_);
   shown_ = true;
@@ -86,7 +72,7 @@ void StatusLine::update(const std::string& line) {
 void StatusLine::print(const std::string& line) {
   if (quiet_) return;
   clear();
-  std::fprintf(file_, "%s\n", line.c_str());
+  std::fprintf(file_, "%s\n", printable(line).c_str());
   std::fflush(file_);
 }
 

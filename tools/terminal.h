@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <string>
 
+#include "core/system/foreign_text.h"
+
 namespace isonorm::tools {
 
 // A terminal that understands escapes (TERM is not "dumb").
@@ -15,10 +17,6 @@ bool wants_color(std::FILE* file);
 // How wide a line of text may be: a terminal's width; elsewhere COLUMNS of the environment, where it is a number from 1
 // on; else 0, no limit. So a table in a file or pipe is as wide as it is.
 size_t line_width(std::FILE* file);
-
-// `s` for a line of text: a line break is a space, other control characters are "\x1b". What files say of themselves
-// (names, metadata) must not speak to the terminal.
-std::string printable(const std::string& s);
 
 // Shows where a long work is: on a terminal one line, rewritten at most ten times a second; elsewhere a plain line now
 // and then.

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "core/error.h"
+#include "core/system/foreign_text.h"
 #include "core/system/parallel.h"
 #include "tools/interrupt.h"
 #include "tools/proof_text.h"
@@ -66,18 +67,16 @@ void take_from_checkpoint(CLI::App& command, const TrainOptions& o) {
       option->add_result(said->second);
       option->run_callback();
     } catch (const CLI::Error&) {
-      check(false, o.checkpoint, ": it was trained with --", name, " '", said->second.substr(0, 80),
-            "', which cannot be");
+      check(false, o.checkpoint, ": it was trained with --", name, " ", Shown{said->second}, ", which cannot be");
     }
   }
 }
 
 int run(const TrainOptions& o) {
-  std::vector<NamedFile> checkpoints = {{"--checkpoint", o.checkpoint}};
-  if (!o.checkpoint.empty()) checkpoints.push_back({"--checkpoint's FILE.previous", previous_checkpoint(o.checkpoint)});
-  // Each for itself: a process that was killed while it saved leaves the two as one file.
-  for (const NamedFile& c : checkpoints)
-    check_output_options(o.output, {{"--data", o.training.data}, {"--init", o.init}}, {c, {"--ema-file", o.average}});
+  NamedFile checkpoint{"--checkpoint", o.checkpoint};
+  if (!o.checkpoint.empty()) checkpoint.beside = {previous_checkpoint(o.checkpoint), io::NameLock::file(o.checkpoint)};
+  check_output_options(o.output, {data_input(o.training.data), {"--init", o.init}},
+                       {checkpoint, {"--ema-file", o.average}});
   if (o.training.threads > 0) set_num_threads(o.training.threads);
   catch_interrupt();
   Training training(o);

@@ -5,9 +5,11 @@
 #include <filesystem>
 #include <fstream>
 
+#include "core/memory/bytes.h"
 #include "core/printed.h"
 #include "core/random.h"
 #include "equivalence/convert/checkpoint_facts.h"
+#include "io/replacement.h"
 #include "nn/residual/gpas.h"
 #include "tools/ending.h"
 #include "tools/interrupt.h"
@@ -45,7 +47,8 @@ void seed_step(uint64_t seed, int64_t step) { default_generator() = {seed, stati
 
 }  // namespace
 
-Training::Training(const TrainOptions& o) : o_(o), source_(o.training), status_(stderr, o.output.quiet) {
+Training::Training(const TrainOptions& o)
+    : o_(o), lock_(o.checkpoint), source_(o.training), status_(stderr, o.output.quiet) {
   result_.form = o.form;
   result_.options = o.training;
   result_.manifest = manifest_of(o.training, o.form, o.activations);
@@ -68,6 +71,10 @@ Training::Training(const TrainOptions& o) : o_(o), source_(o.training), status_(
     average_ = std::make_unique<optim::Ema>(model_->parameters(), optim::EmaOptions{.decay = o.training.ema});
     if (resumes) average_->load_state_dict(averages);
   }
+  int64_t bytes = 0;  // at least, of a checkpoint
+  for (const TensorMap& state : {model_->state_dict(), optimizer_->state_dict()})
+    for (const auto& [name, tensor] : state) bytes += byte_size(tensor);
+  if (!o.checkpoint.empty()) io::Replacement::rehearse(o.checkpoint, bytes);
   result_.first_step = step_ + 1;
   if (const auto init = identity_.find("init"); init != identity_.end()) result_.manifest.init_sha256 = init->second;
   log_ = std::make_unique<LineLog>(o.output.log);
@@ -114,12 +121,13 @@ TensorMap Training::resume() {
   optimizer_->load_state_dict(optimizer);
   check_weights(text(from, ": "));
   if (checkpoint_is_good_) saved_step_ = step_;
-  if (!checkpoint_is_good_) std::fprintf(stderr, "%s is damaged: taking the one before it\n", o_.checkpoint.c_str());
+  if (!checkpoint_is_good_)
+    std::fprintf(stderr, "%s is damaged: taking the one before it\n", printable(o_.checkpoint).c_str());
   status_.print(text(from, ": going on after step ", step_));
   if (const auto earlier = identity_.find("earlier"); earlier != identity_.end()) {
     result_.manifest.earlier = earlier->second;
-    status_.print(text(earlier->second, "; from here on with the rates of a training of ", steps(), " steps",
-                       step_ < steps() ? printed(", the next being %.2e", schedule().lr(step_)) : ""));
+    status_.print(text(printable(earlier->second, 1000), "; from here on with the rates of a training of ", steps(),
+                       " steps", step_ < steps() ? printed(", the next being %.2e", schedule().lr(step_)) : ""));
   }
   return averages;
 }
@@ -151,22 +159,33 @@ bool Training::run() {
   });
   loop.every(o_.save_every, [&](const training::TrainingStep&) { return save(), true; });
   loop.every(o_.evaluate_every, [&](const training::TrainingStep& s) { return s.step == steps() || evaluate(); });
-  loop.every(1, [](const training::TrainingStep&) { return !interrupted(); });
+  loop.every(1, [&](const training::TrainingStep&) { return !stopped(); });
   first_step_begin_ = std::chrono::steady_clock::now();
   // A test pass that an interruption took away is made up for.
   const auto& tested = result_.earlier.evaluations;
   const bool due = step_ > 0 && step_ < steps() && o_.evaluate_every > 0 && step_ % o_.evaluate_every == 0;
   if (log_->open() && due && (tested.empty() || tested.back().step < step_)) evaluate();
-  const bool all = !interrupted() && loop.run(steps(), step_);
+  const bool all = !stopped() && loop.run(steps(), step_);
   if (!all) status_.clear();
   save();
-  if (!all) return false;
-  save_average();
-  const bool whole = evaluate();
-  status_.clear();
+  if (all) save_average();
+  const bool whole = all && evaluate();
+  if (all) status_.clear();
   result_.seconds = seconds();
-  if (whole && log_->open()) log_->write(log_end(result_));
+  if (whole) log(log_end(result_));
+  if (log_failure_) std::rethrow_exception(log_failure_);
   return whole;
+}
+
+bool Training::stopped() const { return interrupted() || log_failure_; }
+
+void Training::log(const std::string& line) {
+  if (!log_->open() || log_failure_) return;
+  try {
+    log_->write(line);
+  } catch (const Error&) {
+    log_failure_ = std::current_exception();
+  }
 }
 
 void Training::take(const training::TrainingStep& s) {
@@ -174,7 +193,7 @@ void Training::take(const training::TrainingStep& s) {
   if (!std::isfinite(s.loss))
     throw Diverged(text("the loss of step ", step_, " is not a finite number; the learning rate is ", s.lr));
   result_.steps.push_back(s);
-  if (log_->open()) log_->write(log_step(s));
+  log(log_step(s));
   show(s);
 }
 
@@ -186,11 +205,12 @@ void Training::show(const training::TrainingStep& s) {
                       duration_text((steps() - s.step) / rate), " left", printed("  %.1f steps/s", rate)));
 }
 
-// Tests the model as it is, with the averaged weights where there are some. Returns false where Ctrl-C came: then there is no evaluation.
+// Tests the model, with the averaged weights where there are some. Returns false where Ctrl-C came: then there is no
+// evaluation.
 bool Training::evaluate() {
   nn::Module* models[] = {model_.get()};
   if (average_) average_->apply();
-  const std::optional<training::TestPass> pass = test_pass(source_, models, [](int, int) { return !interrupted(); });
+  const std::optional<training::TestPass> pass = test_pass(source_, models, [&](int, int) { return !stopped(); });
   if (average_) average_->restore();
   if (!pass) return false;
   if (pass->predictions == 0) return true;
@@ -198,7 +218,8 @@ bool Training::evaluate() {
     throw Diverged(text("the held-out loss after step ", step_, " is not a finite number"));
   const training::Evaluation e{step_, pass->scores[0].loss, pass->scores[0].right, pass->predictions};
   result_.evaluations.push_back(e);
-  if (log_->open()) log_->write(log_evaluation(e, o_.training.model->input));
+  const auto& logged = result_.earlier.evaluations;  // behind the last step that was killed before it was done, one is
+  if (logged.empty() || logged.back().step < step_) log(log_evaluation(e, o_.training.model->input));
   if (step_ < steps())
     status_.print(text("step ", step_, "/", steps(), "  ", evaluation_text(e, o_.training.model->input)));
   return true;

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "io/checkpoint.h"
+#include "io/name_lock.h"
 #include "optim/ema.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
@@ -35,8 +36,9 @@ class Training {
   // (see continued()). Where there is none yet, it begins with the weights of `init`.
   explicit Training(const TrainOptions& o);
 
-  // Trains up to the last step and tests, the averaged weights where there are some. Returns false where Ctrl-C ended it; the checkpoint is written either way.
-  // Throws Diverged where loss, weights or the optimizer's state are no longer finite; then none is.
+  // Trains up to the last step and tests, the averaged weights where there are some. Returns false where Ctrl-C ended it;
+  // the checkpoint is written either way. Throws where the log cannot be written, after that; Diverged where loss, weights
+  // or the optimizer's state are no longer finite; then none is.
   bool run();
 
   int step_count() const { return step_; }  // updates so far
@@ -51,11 +53,14 @@ class Training {
   bool evaluate();
   void check_weights(const std::string& where) const;  // throws Diverged
   void save();
+  void log(const std::string& line);
+  bool stopped() const;  // by Ctrl-C or the log
   void save_average();
   int steps() const { return o_.training.step_count(); }
   double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); }
 
   const TrainOptions& o_;
+  io::NameLock lock_;  // of the checkpoint: before it is read
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now(), first_step_begin_ = begin_;
   training::Source source_;
   training::TrainingResult result_;
@@ -65,6 +70,7 @@ class Training {
   std::unique_ptr<optim::Ema> average_;  // null without --ema
   StatusLine status_;
   std::unique_ptr<LineLog> log_;
+  std::exception_ptr log_failure_;  // a log that cannot be written ends the training as Ctrl-C does, saved
   int step_ = 0, saved_step_ = -1;
   bool checkpoint_is_good_ = false;  // the file under its name was read or written by this process
 };

@@ -5,6 +5,7 @@
 
 #include "autograd/ops/create.h"
 #include "autograd/ops/pointwise.h"
+#include "core/system/foreign_text.h"
 #include "equivalence/verify/verify.h"
 #include "io/sha256.h"
 #include "training/records/training_result.h"
@@ -58,7 +59,7 @@ void check_same_model(const training::ModelOptions& file, const training::ModelO
     const auto at = other.find(name);
     const std::string theirs = at == other.end() ? "nothing" : at->second;
     const bool free = std::ranges::count(kFreeOfInit, name) > 0;
-    check(free || theirs == value, "its ", name, " is ", theirs, ", asked for is ", value);
+    check(free || theirs == value, "its ", name, " is ", printable(theirs, 80), ", asked for is ", value);
   }
 }
 
@@ -109,11 +110,12 @@ Metadata continued(const Checkpoint& checkpoint, const std::string& path, int64_
     if (before == value) continue;
     const bool may = std::find(std::begin(training::kExtendable), std::end(training::kExtendable), name) !=
                      std::end(training::kExtendable);
-    check(name != "data", path, ": was trained on other data: their checksum is ", before, ", that of --data ", value);
+    check(name != "data", path, ": was trained on other data: their checksum is ", printable(before, 80),
+          ", that of --data ", value);
     check(name != "init", path, ": did not begin with the weights of --init, which are for a new checkpoint");
-    check(may && extend, path, ": was trained with --", name, " ", before, ", asked for is ", value,
+    check(may && extend, path, ": was trained with --", name, " ", printable(before, 80), ", asked for is ", value,
           may ? "; --extend goes on with that" : "");
-    changed += text(" --", name, " ", before);
+    changed += text(" --", name, " ", printable(before, 80));
   }
   for (const char* kept : {"init", kEarlier})
     if (const auto at = checkpoint.values.find(kept); at != checkpoint.values.end()) asked.insert(*at);

@@ -3,6 +3,7 @@
 
 #include "tools/model_data.h"
 #include "tools/options.h"
+#include "tools/output.h"
 #include "tools/terminal.h"
 #include "tools/verb.h"
 
@@ -50,6 +51,7 @@ Verification by_spec(const VerifyOptions& o, const training::ModelFile& a, const
 }
 
 int run(const VerifyOptions& o) {
+  check_outputs({}, {{"A", o.a}, {"B", o.b}, {"--spec", o.spec}, data_input(o.data)});
   if (!o.spec.empty() && o.device != kCpu)
     throw UsageError("--device needs a model to run, which --spec does not give");
   check_device(o.device);

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "core/system/foreign_text.h"
 #include "io/checkpoint.h"
 #include "io/name_pattern.h"
 
@@ -38,10 +39,11 @@ Metadata with_present_names(Metadata values) {
 void check_one_arrangement(const Metadata& values) {
   const auto said = [&](const std::string& key) {
     const auto at = values.find(key);
-    return at == values.end() ? std::string(nn::kPreLn.name) : at->second.substr(0, 80);
+    return at == values.end() ? std::string(nn::kPreLn.name) : at->second;
   };
   const std::string trained = said("connection"), is = said(text(kOptionPrefix, "connection"));
-  check(trained == is, "model file: it was trained with connections ", trained, ", and its model is one of ", is);
+  check(trained == is, "model file: it was trained with connections ", Shown{trained}, ", and its model is one of ",
+        Shown{is});
 }
 
 OpenModelFile open_model_file(const std::string& path) {
@@ -50,6 +52,7 @@ OpenModelFile open_model_file(const std::string& path) {
   const bool trained = is_checkpoint(file->metadata());
   if (trained) check_checkpoint(*file);
   OpenModelFile opened;
+  opened.file = file;
   std::map<std::string, const io::TensorEntry*> places;
   for (const io::TensorEntry& e : file->entries()) {
     if (trained && !e.name.starts_with(kCheckpointWeights)) continue;
@@ -76,6 +79,7 @@ OpenModelFile open_model_file(const std::string& path) {
 
 ModelFile load_model_file(const std::string& path) {
   OpenModelFile opened = open_model_file(path);
+  opened.file->check_fits();
   ModelFile file{{}, std::move(opened.description), std::move(opened.other), std::move(opened.foreign)};
   for (const auto& [name, tensor] : opened.state.outline) file.state.add(name, opened.state.read(name));
   return file;

@@ -23,6 +23,7 @@ struct OpenModelFile {
   LazyState state;
   Metadata description, other;
   std::map<std::string, std::string> foreign;
+  std::shared_ptr<const SafetensorsFile> file;  // that `state` reads
 };
 
 // A safetensors file or a checkpoint of `isonorm train` (its weights), whose checksum is verified first. Throws as

@@ -6,6 +6,7 @@
 #include "autograd/ops/random.h"
 #include "autograd/ops/shape.h"
 #include "core/formulas/round_up.h"
+#include "core/system/foreign_text.h"
 #include "training/from_outside.h"
 
 namespace isonorm::training {
@@ -25,7 +26,7 @@ const ModelRow& row_of_kind(const Metadata& description, ModelList models) {
   std::sort(names.begin(), names.end());
   std::string expected;
   for (const std::string& name : names) expected += text(expected.empty() ? "" : " or ", name);
-  check(false, "model file: the model is a '", kind->second.substr(0, 80), "', expected ", expected);
+  check(false, "model file: the model is a ", Shown{kind->second}, ", expected ", expected);
   return *models[0];
 }
 
@@ -50,8 +51,8 @@ ModelOptions::ModelOptions(const Metadata& description, ModelList models)
     const auto at = description.find(text(kOptionPrefix, option.name));
     if (at == description.end() && std::ranges::count(kLaterOptions, option.name) > 0) continue;
     check(at != description.end(), "model file: there is no entry '", kOptionPrefix, option.name, "'");
-    check(option.set(at->second), "model file: entry '", kOptionPrefix, option.name, "' is '", at->second.substr(0, 80),
-          "', which it cannot be");
+    check(option.set(at->second), "model file: entry '", kOptionPrefix, option.name, "' is ", Shown{at->second},
+          ", which it cannot be");
     ++known;
   }
   check(known == description.size(), "model file: it has ", description.size(), " entries '", kOptionPrefix,
@@ -115,8 +116,11 @@ void ModelOptions::check_size(const TensorMap& state) const {
   const auto mul = [](int64_t a, int64_t b) { return checked_mul(a, b, "model file: size"); };
   const auto add = [](int64_t a, int64_t b) { return checked_add(a, b, "model file: size"); };
   const nn::TransformerOptions t = transformer().complete();
+  const int64_t blocks = add(t.depth, row_->more_blocks(options_)), tensors = state.size();
+  check(t.depth >= 0 && blocks >= t.depth && blocks <= tensors, "model file: a model of these options has ", blocks,
+        " blocks, the file holds ", tensors, " tensors");
   const int64_t block = mul(t.width, add(mul(4, mul(t.heads, t.head_width)), mul(2, t.mlp_width)));
-  const int64_t claimed = add(mul(t.depth, block), mul(t.width, row_->stream_rows(options_)));
+  const int64_t claimed = add(mul(blocks, block), mul(t.width, row_->stream_rows(options_)));
   // Compressed storage of the smallest stream holds half of it.
   check(claimed / 4 <= held, "model file: a model of these options has about ", claimed, " parameters, the file holds ",
         held);

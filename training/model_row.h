@@ -45,6 +45,7 @@ struct ModelRow {
   nn::TransformerOptions& (*transformer)(std::any&) = nullptr;
   void (*visit)(std::any&, TrainingOptions&, ModelShape&, OptionVisitor&) = nullptr;
   int64_t (*stream_rows)(const std::any&) = nullptr;
+  int64_t (*more_blocks)(const std::any&) = nullptr;
   bool (*enters)(std::string_view, const TrainingOptions&) = nullptr;
   std::unique_ptr<nn::Module> (*make)(const std::any&) = nullptr;
 };
@@ -56,6 +57,7 @@ constexpr const char* name_of(const ModelRow* m) { return m->name; }
 //                     where `same`, a member of TrainingOptions or ModelShape, is the option of a training or of data
 //   stream_rows(m)    about how many rows of the stream's width its parameters have outside of the blocks. Throws where
 //                     there is no such model
+//   more_blocks(m)    where it has more blocks than its Transformer: how many
 //   preset(name)      where sizes were published: the options of that one. Throws listing the names on another
 //   enters(name, o)   whether one number added to this parameter is added to the stream as it enters; of several that
 //                     do so to the same rows, one alone
@@ -74,6 +76,11 @@ template <class M> constexpr ModelRow row_of(ModelRow row) {
     M::visit(std::any_cast<Options&>(m), o, s, f);
   };
   row.stream_rows = [](const std::any& m) { return M::stream_rows(std::any_cast<const Options&>(m)); };
+  row.more_blocks = [](const std::any& m) -> int64_t {
+    if constexpr (requires(const Options& o) { M::more_blocks(o); })
+      return M::more_blocks(std::any_cast<const Options&>(m));
+    return 0;
+  };
   row.enters = M::enters;
   row.make = [](const std::any& m) -> std::unique_ptr<nn::Module> {
     return std::make_unique<Module>(std::any_cast<const Options&>(m));

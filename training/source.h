@@ -120,8 +120,7 @@ class Source {
   std::vector<std::string> files() const {
     if (images_ && data::Cifar10::is_in(options_.data)) return data::Cifar10::files(options_.data);
     if (images_) return data::FashionMnist::files(options_.data);
-    if (options_.model->input == Input::pairs && !options_.data.empty())
-      return {options_.data + "/source.txt", options_.data + "/target.txt"};
+    if (options_.model->input == Input::pairs && !options_.data.empty()) return data::Pairs::files(options_.data);
     return options_.data.empty() ? std::vector<std::string>() : std::vector{options_.data};
   }
 

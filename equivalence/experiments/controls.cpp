@@ -50,12 +50,15 @@ constexpr Setting kSettings[] = {
 };
 
 // Trains `paths` beside the reference.
-void train(const Setting& s, uint64_t seed, Device device, std::span<RunResult> paths) {
-  const training::TrainingOptions o = s.options(seed, device);
+void train(const Setting& s, const ExperimentOptions& options, std::span<RunResult> paths) {
+  const training::TrainingOptions o = s.options(options.seed, options.device);
   const training::ModelShape shape = shape_of(architecture(s.architecture));
   RunResult reference = record(raw_variant(StreamForm::layer_norm));
   Lockstep all(o, shape, *initial_model(o, shape), reference, paths, {});
-  for (int step = 0; step < kSteps; ++step) all.step(made_examples(o, shape, static_cast<uint64_t>(step)), o.lr);
+  for (int step = 0; step < kSteps; ++step) {
+    options.go_on();
+    all.step(made_examples(o, shape, static_cast<uint64_t>(step)), o.lr);
+  }
 }
 
 struct Paths {
@@ -86,8 +89,9 @@ std::vector<Paths> trained(const ExperimentOptions& options, size_t seeds) {
   std::atomic<bool> stopped = false;
   parallel_for(static_cast<int64_t>(parts.size()), 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end && !stopped; ++i) {
+      options.go_on();
       const Part& part = parts[static_cast<size_t>(i)];
-      train(*part.setting, options.seed, options.device, part.paths);
+      train(*part.setting, options, part.paths);
       const std::lock_guard lock(mutex);
       if (options.progress &&
           !options.progress(text("trained ", ++done, "/", parts.size(), " groups of up to ", kAtOnce)))

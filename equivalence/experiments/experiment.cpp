@@ -114,6 +114,16 @@ const char* verdict_of(const ExperimentResult& r) {
 
 }  // namespace
 
+ExperimentResult Experiment::run(const ExperimentOptions& options) const {
+  try {
+    return measure(options);
+  } catch (const ExperimentOptions::Stopped&) {
+    ExperimentResult r;
+    r.interrupted = true;
+    return r;
+  }
+}
+
 std::span<const Experiment> experiments() { return kExperiments; }
 
 const Experiment& find_experiment(std::string_view name) {

@@ -23,12 +23,20 @@ struct ExperimentOptions {
   Device device = kCpu;   // where it is computed
   // Told now and then where the work is, by one thread at a time; false stops it.
   std::function<bool(const std::string&)> progress = {};
+  // Asked between two steps, by any thread; true stops the work.
+  std::function<bool()> stop = {};
+
+  // To be called between two steps. Throws Stopped, which Experiment::run() catches.
+  struct Stopped {};
+  void go_on() const {
+    if (stop && stop()) throw Stopped();
+  }
 };
 
 struct ExperimentResult {
   bool confirmed = false;
   bool undecided = false;    // too little was seen either way: neither confirmed nor refuted
-  bool interrupted = false;  // `progress` stopped it: nothing is concluded
+  bool interrupted = false;  // `progress` or `stop` stopped it: nothing is concluded
   std::string measured;      // what was found, in one sentence with the deciding figures
   std::string refuted;       // what would have refuted the claim
   std::vector<reports::TextTable> tables = {};
@@ -44,8 +52,10 @@ struct Experiment {
   const char* name;
   const char* claim;  // one sentence
   const char* source;
-  ExperimentResult (*run)(const ExperimentOptions& options);
+  ExperimentResult (*measure)(const ExperimentOptions& options);
   unsigned traits = 0;  // of ExperimentTrait
+
+  ExperimentResult run(const ExperimentOptions& options) const;
 
   bool has(ExperimentTrait t) const { return (traits & t) != 0; }
 };

@@ -107,6 +107,7 @@ ExperimentResult image_norms(const ExperimentOptions& o) {
   const Tensor first = batch_of(0).inputs;
   for (const Method& m : kMethods) all.push_back(std::make_unique<Trainee>(m, o, s, to(first, kCpu)));
   for (int64_t step = 0; step < s.steps; ++step) {
+    o.go_on();
     const training::Examples batch = batch_of(step);
     for (size_t i = 0; i < kCount; ++i)  // each round begins with another one
       all[(i + static_cast<size_t>(step)) % kCount]->step(batch, o.seed + static_cast<uint64_t>(step));

@@ -61,7 +61,7 @@ ExperimentResult norm_cost(const ExperimentOptions& o) {
   for (const int64_t width : kWidths) {
     if (o.progress && !o.progress(text("timing rows of ", width))) return r.interrupted = true, r;
     std::vector<std::function<double()>> works;
-    for (const Kind& k : kKinds) works.push_back(work_of(k, width));
+    for (const Kind& k : kKinds) works.push_back([&o, work = work_of(k, width)] { return o.go_on(), work(); });
     const Turns t = in_turns(works, {.seconds = o.full ? 20.0 : 2.0, .fewest = 20, .most = 2000});
     widths.push_back(static_cast<double>(width));
     table.columns.push_back(text("d = ", width));

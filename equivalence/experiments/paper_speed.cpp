@@ -96,11 +96,11 @@ class Runner {
 };
 
 // All methods in turns.
-Turns timed(const PaperCell& c, const Budget& budget, Device device) {
+Turns timed(const PaperCell& c, const Budget& budget, const ExperimentOptions& o) {
   std::vector<Runner> all;
-  for (const Method& m : kMethods) all.emplace_back(c, m, device);
+  for (const Method& m : kMethods) all.emplace_back(c, m, o.device);
   std::vector<std::function<double()>> works;
-  for (Runner& r : all) works.push_back([&r] { return r.seconds(); });
+  for (Runner& r : all) works.push_back([&] { return o.go_on(), r.seconds(); });
   return in_turns(works, {.seconds = budget.seconds, .fewest = kFewest});
 }
 
@@ -155,7 +155,7 @@ ExperimentResult paper_speed(const ExperimentOptions& o) {
       continue;
     }
     if (o.progress && !o.progress(text("timing ", c.name()))) return r.interrupted = true, r;
-    const Turns t = timed(c, budget, o.device);
+    const Turns t = timed(c, budget, o);
     rate = c.operations() / t.seconds, ++done;
     std::vector<reports::TextCell> row = {{c.name()}, {printed("%.2f", 1e3 * t.seconds), {}, 1e3 * t.seconds}};
     for (size_t m = 1; m < kCount; ++m) {

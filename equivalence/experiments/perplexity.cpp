@@ -47,7 +47,8 @@ struct Trained {
   double held_out = 0;         // mean loss of the text that was not trained on
 };
 
-Trained trained(const nn::Arrangement& connection, const data::Text& text, const Scale& s, uint64_t seed) {
+Trained trained(const ExperimentOptions& options, const nn::Arrangement& connection, const data::Text& text,
+                const Scale& s, uint64_t seed) {
   manual_seed(seed);
   nn::GptOptions o = nn::llama_preset("9m");
   o.vocab = text.vocab(), o.context = kContext;
@@ -59,6 +60,7 @@ Trained trained(const nn::Arrangement& connection, const data::Text& text, const
   const optim::Schedule rates{.peak = kRate, .warmup = s.steps / 10, .steps = s.steps};
   Trained r;
   for (int64_t t = 0; t < s.steps; ++t) {
+    options.go_on();
     const data::TextBatch b = text.batch(kRows, kContext, static_cast<int64_t>(seed) * s.steps + t);
     const double loss = step({b.x, b.y}, rates.lr(t)).loss;
     if (t % kSeen == 0) r.losses.push_back(0);
@@ -68,6 +70,7 @@ Trained trained(const nn::Arrangement& connection, const data::Text& text, const
   model.eval();
   const int64_t windows = text.held_out_windows(kContext);
   for (int64_t at = 0; at < windows; at += kRows) {
+    options.go_on();
     const data::TextBatch b = text.held_out_rows(at, std::min(kRows, windows - at), kContext);
     r.held_out += training::cross_entropy_of(model, {b.x, b.y}).item() * static_cast<double>(b.x.size(0)) /
                   static_cast<double>(windows);
@@ -98,8 +101,9 @@ ExperimentResult perplexity(const ExperimentOptions& o) {
   std::atomic<bool> stopped = false;
   parallel_for(std::ssize(all), 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end && !stopped; ++i) {
+      o.go_on();
       const auto at = static_cast<size_t>(i);
-      all[at] = trained(kKinds[at / kSeeds].connection, text, s, o.seed * 100 + at % kSeeds);
+      all[at] = trained(o, kKinds[at / kSeeds].connection, text, s, o.seed * 100 + at % kSeeds);
       const std::lock_guard lock(mutex);
       ++done;
       if (o.progress && !o.progress(isonorm::text("trained ", done, " of ", all.size()))) stopped = true;

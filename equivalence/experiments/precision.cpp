@@ -40,7 +40,8 @@ training::TrainingOptions small_language_model(uint64_t seed) {
 }
 
 // The losses of a training on the batches of o.seed, from the weights of `weights_seed`.
-std::vector<double> losses_of(const training::TrainingOptions& o, const Way& way, uint64_t weights_seed) {
+std::vector<double> losses_of(const ExperimentOptions& options, const training::TrainingOptions& o, const Way& way,
+                              uint64_t weights_seed) {
   training::TrainingOptions mine = o;
   mine.precision = way.precision, mine.dtype = way.dtype;
   training::Source source(mine);
@@ -52,7 +53,7 @@ std::vector<double> losses_of(const training::TrainingOptions& o, const Way& way
   training::Loop loop(
       step, [&](int64_t t) { return source.batch(t); }, [&](int64_t t) { return rates.lr(t); });
   std::vector<double> losses;
-  loop.every(1, [&](const training::TrainingStep& s) { return losses.push_back(s.loss), true; });
+  loop.every(1, [&](const training::TrainingStep& s) { return options.go_on(), losses.push_back(s.loss), true; });
   loop.run(kSteps);
   return losses;
 }
@@ -73,12 +74,13 @@ ExperimentResult precision(const ExperimentOptions& options) {
     return !r.interrupted;
   };
   if (!go_on(kFull.name)) return r;
-  const std::vector<double> full = losses_of(o, kFull, o.seed);
+  const std::vector<double> full = losses_of(options, o, kFull, o.seed);
   const double reference = last_mean(full);
   double spread = 0;
   for (int i = 1; i <= kOthers; ++i) {
     if (!go_on("f32 from other weights")) return r;
-    spread = std::max(spread, std::abs(last_mean(losses_of(o, kFull, o.seed + static_cast<uint64_t>(i))) - reference));
+    spread = std::max(spread,
+                      std::abs(last_mean(losses_of(options, o, kFull, o.seed + static_cast<uint64_t>(i))) - reference));
   }
   reports::TextTable table{.heading = "Losses",
                            .columns = {"training"},
@@ -107,7 +109,7 @@ ExperimentResult precision(const ExperimentOptions& options) {
   add(kFull, full, false);
   for (size_t i = 0; i < std::size(kWays); ++i) {
     if (!go_on(kWays[i].name)) return r;
-    add(kWays[i], losses_of(o, kWays[i], o.seed), i < kJudged);
+    add(kWays[i], losses_of(options, o, kWays[i], o.seed), i < kJudged);
   }
   reports::fit_axis(chart);
   panel.drawing = std::move(chart);

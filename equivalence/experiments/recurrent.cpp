@@ -68,7 +68,8 @@ class Tagger : public nn::Module {
 
 // Every token from number `delay` on is to say which one came so many before it. Losses by step; the GRU's weight matrices begin
 // `centre` above what they are drawn as.
-std::vector<double> losses_of(const Kind& kind, uint64_t seed, double centre, const Scale& s) {
+std::vector<double> losses_of(const ExperimentOptions& o, const Kind& kind, uint64_t seed, double centre,
+                              const Scale& s) {
   manual_seed(seed);
   Tagger model(kind, s);
   model.to(DType::f64);
@@ -78,6 +79,7 @@ std::vector<double> losses_of(const Kind& kind, uint64_t seed, double centre, co
   Generator draw{.seed = seed + 1000};
   std::vector<double> losses;
   for (int64_t step = 0; step < s.steps; ++step) {
+    o.go_on();
     const Tensor ids = randint(0, s.vocabulary, {kBatch, s.time}, kCpu, draw);
     for (const Tensor& p : model.parameters()) set_gradient(p, {});
     const int64_t judged = s.time - s.delay;
@@ -104,8 +106,9 @@ std::vector<std::vector<double>> trained(const ExperimentOptions& o, std::span<c
   std::atomic<bool> stopped = false;
   parallel_for(std::ssize(all), 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end && !stopped; ++i) {
+      o.go_on();
       const Kind& kind = kinds[static_cast<size_t>(i / kSeeds)];
-      all[static_cast<size_t>(i)] = losses_of(kind, o.seed * 100 + static_cast<uint64_t>(i % kSeeds), centre, s);
+      all[static_cast<size_t>(i)] = losses_of(o, kind, o.seed * 100 + static_cast<uint64_t>(i % kSeeds), centre, s);
       const std::lock_guard lock(mutex);
       if (o.progress && !o.progress(text("trained: ", kind.name))) stopped = true;
     }

@@ -140,6 +140,7 @@ ExperimentResult translator_norms(const ExperimentOptions& o) {
   std::vector<std::unique_ptr<Trainee>> all;
   for (size_t i = 0; i < kCount; ++i) all.push_back(std::make_unique<Trainee>(i, o, s, pairs.vocab()));
   for (int64_t step = 0; step < s.steps; ++step) {
+    o.go_on();
     const data::PairBatch b = pairs.batch(s.rows, s.context, step);
     const training::Examples batch = training::Examples{b.x, b.y}.on(o.device);
     for (size_t i = 0; i < kCount; ++i)  // each round begins with another one

@@ -27,7 +27,9 @@ std::vector<CopyResult> trained(const ExperimentOptions& o, const std::vector<Co
   std::atomic<bool> stopped = false;
   parallel_for(std::ssize(trainings), 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end && !stopped; ++i) {
-      const CopyTraining& t = trainings[static_cast<size_t>(i)];
+      o.go_on();
+      CopyTraining t = trainings[static_cast<size_t>(i)];
+      t.before_step = [&o] { o.go_on(); };
       results[static_cast<size_t>(i)] = train_copy(t);
       const std::lock_guard lock(mutex);
       ++done;

@@ -75,9 +75,9 @@ Predicates predicates_of(const Start& start, const Recipe& recipe) {
 
 Visible visible_of(const Start& start) { return measure_visible(start.options(), start.shape(), start.initial()); }
 
-// One recipe and one seed: every cell that is defined, in lockstep.
+// One recipe and one seed: every cell that is defined, in lockstep. go_on(step) false stops it: then there are none.
 std::vector<RunResult> train(const TableOptions& o, const Recipe& recipe, Start& start,
-                             const std::vector<const Cell*>& cells) {
+                             const std::vector<const Cell*>& cells, const std::function<bool(int step)>& go_on) {
   const training::TrainingOptions p = with_recipe(start.options(), recipe);
   RunResult reference = record(raw_variant(nn::StreamForm::layer_norm));
   std::vector<RunResult> controls, runs;
@@ -90,7 +90,10 @@ std::vector<RunResult> train(const TableOptions& o, const Recipe& recipe, Start&
   Lockstep all(p, start.shape(), start.initial(), reference, controls, runs);
   std::vector<RunResult> wrong = wrong_records(p);
   add_wrong(all, p, start.shape(), start.initial(), wrong, start.batch(kNegativeSteps));
-  for (int t = 0; t < o.steps; ++t) all.step(start.batch(t), recipe.lr);
+  for (int t = 0; t < o.steps; ++t) {
+    all.step(start.batch(t), recipe.lr);
+    if (!go_on(t + 1)) return {};
+  }
   for (RunResult& run : runs) {
     run.control = running_maximum(controls);
     run.reach = reach(wrong);
@@ -165,7 +168,17 @@ TableResult table(const TableOptions& o, const std::function<bool(const TablePro
   for (int seed = 1; seed <= o.seeds; ++seed) starts.emplace_back(o, seed);
   result.manifest = manifest_of(result.model);
   result.manifest.data_sha256 = starts[0].data_sha256();
-  for (const Recipe& r : o.columns) result.predicates.push_back(predicates_of(starts[0], r));
+  int passes = 0;
+  const auto go_on = [&](const Recipe& recipe, int seed, int step) {
+    const double part =
+        (passes + static_cast<double>(step) / o.steps) / static_cast<double>(o.columns.size() * o.seeds);
+    result.interrupted = progress && !progress({recipe.title, seed, step, part, seconds()});
+    return !result.interrupted;
+  };
+  for (const Recipe& r : o.columns) {
+    if (!go_on(r, 0, 0)) return result;
+    result.predicates.push_back(predicates_of(starts[0], r));
+  }
   result.visible = visible_of(starts[0]);
   check(result.visible.affine == o.affine, "table: asked for are norms with a learned gain, and those of ",
         o.connection.name, " have none");
@@ -179,7 +192,6 @@ TableResult table(const TableOptions& o, const std::function<bool(const TablePro
                               .because = e.because,
                               .same_start = e.same_start});
     }
-  int done = 0;
   for (size_t c = 0; c < o.columns.size(); ++c) {
     std::vector<Cell*> defined;
     for (size_t row = 0; row < o.rows.size(); ++row)
@@ -187,13 +199,11 @@ TableResult table(const TableOptions& o, const std::function<bool(const TablePro
         defined.push_back(&cell);
     for (int seed = 1; seed <= o.seeds; ++seed) {
       const std::vector<RunResult> runs =
-          train(o, o.columns[c], starts[static_cast<size_t>(seed - 1)], {defined.begin(), defined.end()});
+          train(o, o.columns[c], starts[static_cast<size_t>(seed - 1)], {defined.begin(), defined.end()},
+                [&](int step) { return go_on(o.columns[c], seed, step); });
+      if (result.interrupted) return result;
       for (size_t i = 0; i < runs.size(); ++i) take_seed(*defined[i], runs[i], seed == 1);
-      const double part = static_cast<double>(++done) / static_cast<double>(o.columns.size() * o.seeds);
-      if (progress && !progress({o.columns[c].title, seed, part, seconds()})) {
-        result.interrupted = true;
-        return result;
-      }
+      ++passes;
     }
   }
   result.outcome = Outcome::agrees;

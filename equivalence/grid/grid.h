@@ -68,8 +68,8 @@ struct TableResult {
 
 struct TableProgress {
   const char* recipe;
-  int seed;
-  double done;  // part of the whole work, 0 to 1
+  int seed, step;  // 0: what the recipe's update depends on is measured
+  double done;     // part of the whole work, 0 to 1
   double seconds;
 };
 
@@ -81,7 +81,7 @@ Visible visible_of(const TableOptions& options);
 // Derives every cell, then trains Pre-LN, its controls and every row in lockstep for `steps` steps at a constant rate,
 // once per column and seed, in f64, and judges each run by criterion.h. The model is a Transformer of width 8, 2
 // blocks, 2 heads, MLP width 16, with biases, whose raw weights have mean 0.15; a batch is 4 rows of 6 tokens, or 4
-// images. `progress` is called after every seed and returns false to stop. Throws on options that make no table (two
+// images. `progress` is called after every step and returns false to stop. Throws on options that make no table (two
 // rows or two columns of one name among them), and on unreadable data.
 TableResult table(const TableOptions& options, const std::function<bool(const TableProgress&)>& progress = {});
 

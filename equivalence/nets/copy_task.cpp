@@ -45,6 +45,7 @@ CopyResult train_copy(const CopyTraining& t) {
   Generator draw{.seed = t.seed + 1000};
   CopyResult r;
   for (int64_t step = 0; step < t.steps; ++step) {
+    if (t.before_step) t.before_step();
     const Tensor all = randint(0, kCopyVocabulary, {kRows, kTokens + 1}, kCpu, draw);
     const Tensor ids = narrow(all, 1, 1, kTokens), before = narrow(all, 1, 0, kTokens);
     for (const Tensor& p : model.parameters()) set_gradient(p, {});

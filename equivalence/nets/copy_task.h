@@ -2,6 +2,8 @@
 // inside: every token is to say which one came before it.
 #pragma once
 
+#include <functional>
+
 #include "equivalence/nets/deep_net.h"
 
 namespace isonorm::equivalence {
@@ -14,6 +16,7 @@ struct CopyTraining {
   double lr = 1e-3;
   int64_t warmup = 0, steps = 240;
   uint64_t seed = 1;
+  std::function<void()> before_step = {};  // may throw, which ends the training
 };
 
 // Of each block, at the first step or at the last.

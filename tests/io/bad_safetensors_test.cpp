@@ -246,3 +246,26 @@ TEST_CASE("safetensors: files of other formats are called by their names") {
   refused("pickle", "\x80\2}q\1(X\3 ", "a Python pickle");
   refused("index of shards", R"({"metadata": {"total_size": 8}, "weight_map": {}})", "JSON, such as the index");
 }
+
+TEST_CASE("safetensors: a sparse file that is larger than the memory is bad input, not a lack of memory") {
+  const TempFolder f;
+  const int64_t bytes = int64_t{1} << 43;  // 8 TiB, which take no room on the disk
+  const std::string header =
+      object({text(R"("t":{"dtype":"U8","shape":[)", bytes, R"(],"data_offsets":[0,)", bytes, "]}")});
+  write_text(f / "s", file_of(header, 0));
+  std::error_code failed;
+  std::filesystem::resize_file(f / "s", 8 + header.size() + static_cast<uint64_t>(bytes), failed);
+  if (failed) return;  // a file system whose files are smaller
+  const auto kind = [](auto&& read) {
+    try {
+      read();
+    } catch (const Error& e) {
+      CHECK_THAT(e.what(), Contains(text(" takes ", int64_t{1} << 43, " bytes, this machine has ")));
+      return e.kind();
+    }
+    return ErrorKind::memory;
+  };
+  CHECK(kind([&] { load_safetensors(f / "s"); }) == ErrorKind::invalid);
+  const SafetensorsFile file(f / "s");
+  CHECK(kind([&] { file.read(file.entries()[0]); }) == ErrorKind::invalid);
+}

@@ -17,6 +17,8 @@ namespace {
 [[noreturn]] void become(const std::vector<std::string>& arguments, const ChildOptions& options, int out, int err) {
   dup2(options.close_stdout ? open("/dev/full", O_WRONLY) : out, 1);
   options.close_stderr ? close(2) : dup2(err, 2);
+  const rlimit limit{options.file_limit, options.file_limit};
+  setrlimit(RLIMIT_FSIZE, &limit);
   unsetenv("COLUMNS");
   for (const std::string& e : options.environment) putenv(const_cast<char*>(e.c_str()));
   std::vector<char*> argv;
@@ -63,6 +65,11 @@ ChildResult run_child(const std::vector<std::string>& arguments, const ChildOpti
         sources[i].fd = -1;  // the other end is closed (EIO on a terminal)
       else
         texts[i]->append(buffer, static_cast<size_t>(n));
+      if (i == 1 && sources[1].fd >= 0 && !options.hang_up_after.empty() &&
+          result.err.find(options.hang_up_after) != std::string::npos) {
+        close(err[0]);
+        err[0] = sources[1].fd = -1;
+      }
       if (!interrupted && texts[i]->find(options.interrupt_after) != std::string::npos) {
         interrupted = true;
         kill(pid, options.signal);
@@ -70,7 +77,7 @@ ChildResult run_child(const std::vector<std::string>& arguments, const ChildOpti
     }
   }
   close(out[0]);
-  if (!options.terminal) close(err[0]);
+  if (err[0] >= 0) close(err[0]);
   int status = 0;
   waitpid(pid, &status, 0);
   result.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

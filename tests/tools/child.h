@@ -16,6 +16,8 @@ struct ChildOptions {
   unsigned short columns = 200;               // its width
   std::string interrupt_after = {};           // `signal` is sent when this has appeared in out or err
   int signal = SIGINT;
+  std::string hang_up_after = {};                   // nobody reads err any longer when this has appeared in it
+  rlim_t file_limit = RLIM_INFINITY;                // RLIMIT_FSIZE, in bytes
   bool close_stderr = false;                        // descriptor 2 is closed
   bool close_stdout = false;                        // stdout is /dev/full: every write fails
   std::vector<std::pair<int, rlim_t>> limits = {};  // RLIMIT_STACK, ... with bytes

@@ -5,8 +5,8 @@ namespace {
 
 // A number where the option's text is one, else the text.
 json option_value(const std::string& name, const std::string& value) {
-  const json parsed = json::parse(value, nullptr, false);
-  return name != "data" && (parsed.is_number() || parsed.is_boolean()) ? parsed : json(value);
+  const json read = parsed(value);
+  return name != "data" && (read.is_number() || read.is_boolean()) ? read : json(value);
 }
 
 }  // namespace

@@ -46,6 +46,23 @@ json as_now(json part, const json& now, const std::string& earlier) {
   return part;
 }
 
+constexpr size_t kLongestLogLine = size_t{1} << 24;  // bytes; a line of ours has some thousands
+
+// As std::getline(), and throws where a line is longer than kLongestLogLine.
+bool next_line(std::istream& log, std::string& line) {
+  line.clear();
+  for (;;) {
+    const int c = log.rdbuf()->sbumpc();
+    if (c == '\n') return true;
+    if (c == std::char_traits<char>::eof()) {
+      log.setstate(std::ios::eofbit);
+      return !line.empty();
+    }
+    check(line.size() < kLongestLogLine, "a line has more than ", kLongestLogLine, " bytes: this is no log");
+    line += static_cast<char>(c);
+  }
+}
+
 // Whether a manifest is that of the steps before the training was extended.
 bool before(const json& part, json now, const std::string& earlier) {
   json then = as_now(part, now, earlier);
@@ -96,10 +113,10 @@ int64_t logged_bytes(std::istream& log, const Manifest& manifest, int until) {
   const json wanted = identity(manifest_json(manifest));
   int64_t at = 0, kept = 0;
   bool over = false, others = true;  // behind the first line that is not kept; in a part of another training
-  for (std::string line; std::getline(log, line);) {
+  for (std::string line; next_line(log, line);) {
     const bool whole = !log.eof();
     at += static_cast<int64_t>(line.size()) + whole;
-    const json j = json::parse(line, nullptr, false);
+    const json j = parsed(line);
     int step = 0;
     if (j.is_object() && j.contains("manifest")) {
       others = !(identity(j["manifest"]) == wanted);
@@ -120,8 +137,8 @@ TrainingCourse logged_course(std::istream& log, const Manifest& manifest, int un
   std::map<int, Evaluation> evaluations;
   bool ours = false;
   const json wanted = manifest_json(manifest);
-  for (std::string line; std::getline(log, line);) {
-    const json j = json::parse(line, nullptr, false);
+  for (std::string line; next_line(log, line);) {
+    const json j = parsed(line);
     if (!j.is_object()) continue;
     try {
       if (j.contains("manifest")) {
@@ -129,7 +146,7 @@ TrainingCourse logged_course(std::istream& log, const Manifest& manifest, int un
       } else if (ours && j.contains("evaluation")) {
         const json& e = j["evaluation"];
         const int step = e.at("step");
-        if (step <= until) evaluations[step] = {step, e.at("loss"), e.at("right"), e.at("predictions")};
+        if (step >= 0 && step <= until) evaluations[step] = {step, e.at("loss"), e.at("right"), e.at("predictions")};
       } else if (ours && j.contains("step")) {
         TrainingStep s{.step = j["step"], .lr = j.at("lr"), .loss = j.at("loss"), .seconds = j.at("seconds")};
         if (!j.at("gradient_norm").is_null()) s.gradient_norm = j["gradient_norm"].get<double>();

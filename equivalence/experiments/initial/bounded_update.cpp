@@ -50,8 +50,10 @@ ExperimentResult bounded_update(const ExperimentOptions& o) {
     for (double depth : kDepths) {
       if (o.progress && !o.progress(text(kind.name, ", depth ", depth))) return r.interrupted = true, r;
       double mean = 0;
-      for (int i = 0; i < kSeeds; ++i)
+      for (int i = 0; i < kSeeds; ++i) {
+        o.go_on();
         mean += moved(kind, static_cast<int64_t>(depth), o.seed * 100 + static_cast<uint64_t>(i), s) / kSeeds;
+      }
       c.values.push_back(mean);
     }
     curves.push_back(std::move(c));

@@ -22,6 +22,7 @@ template <class F> std::vector<double> by_depth(const ExperimentOptions& o, cons
     if (o.progress && !o.progress(text(kind.name, ", depth ", depth))) return {};
     double mean = 0;
     for (int i = 0; i < kSeeds; ++i) {
+      o.go_on();
       const uint64_t seed = o.seed * 100 + static_cast<uint64_t>(i);
       DeepNet net(kind.connection, static_cast<int64_t>(depth), seed, kind.form);
       net.loss_and_gradients(NetBatch(seed));
@@ -54,10 +55,11 @@ constexpr int64_t kProfileDepths[] = {12, 16, 24};
 constexpr size_t kShown = 1;  // of them, whose profile is shown
 
 // The norm of each block's gradient, geometric mean over the seeds.
-std::vector<double> profile_of(const NetKind& kind, int64_t depth, int64_t width, uint64_t seed) {
+std::vector<double> profile_of(const ExperimentOptions& o, const NetKind& kind, int64_t depth, int64_t width) {
   std::vector<double> norms(static_cast<size_t>(depth));
   for (int i = 0; i < kSeeds; ++i) {
-    const uint64_t mine = seed * 100 + static_cast<uint64_t>(i);
+    o.go_on();
+    const uint64_t mine = o.seed * 100 + static_cast<uint64_t>(i);
     DeepNet net(kind.connection, depth, mine, kind.form, width);
     net.loss_and_gradients(NetBatch(mine, width));
     for (int64_t b = 0; b < depth; ++b) norms[static_cast<size_t>(b)] += std::log(net.gradient_norm(b)) / kSeeds;
@@ -141,7 +143,7 @@ ExperimentResult gradient_profile(const ExperimentOptions& o) {
     spreads.push_back({kind.name, kind.css, {}});
     for (size_t i = 0; i < std::size(kProfileDepths); ++i) {
       if (o.progress && !o.progress(text(kind.name, ", depth ", kProfileDepths[i]))) return r.interrupted = true, r;
-      const std::vector<double> profile = profile_of(kind, kProfileDepths[i], width, o.seed);
+      const std::vector<double> profile = profile_of(o, kind, kProfileDepths[i], width);
       spreads.back().values.push_back(deviation(profile));
       if (i == kShown) curves.push_back({kind.name, kind.css, profile});
     }

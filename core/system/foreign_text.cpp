@@ -1,0 +1,75 @@
+#include "core/system/foreign_text.h"
+
+#include <cstdint>
+
+#include "core/printed.h"
+
+namespace isonorm {
+namespace {
+
+// The code point of a well-formed character of n bytes. Source: RFC 3629, section 3.
+uint32_t code_point(std::string_view s, int n) {
+  if (n == 1) return static_cast<uint8_t>(s[0]);
+  uint32_t c = static_cast<uint8_t>(s[0]) & (0x7fu >> n);
+  for (int i = 1; i < n; ++i) c = c << 6 | (static_cast<uint8_t>(s[static_cast<size_t>(i)]) & 0x3f);
+  return c;
+}
+
+// Control characters (C0, DEL, C1), and those that say which way the text behind them runs (Unicode Standard Annex 9).
+bool speaks(uint32_t c) {
+  return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x200e || c == 0x200f || (c >= 0x202a && c <= 0x202e) ||
+         (c >= 0x2066 && c <= 0x2069);
+}
+
+std::string escaped(std::string_view s) {
+  std::string shown;
+  for (size_t i = 0; i < s.size();) {
+    const int n = utf8_length(s.substr(i));
+    const uint32_t c = n > 0 ? code_point(s.substr(i), n) : static_cast<uint8_t>(s[i]);
+    if (c == '\n')
+      shown += ' ';
+    else if (n == 0 || speaks(c))
+      shown += printed(c < 0x100 ? "\\x%02x" : "\\u%04x", c);
+    else
+      shown += s.substr(i, static_cast<size_t>(n));
+    i += static_cast<size_t>(n > 0 ? n : 1);
+  }
+  return shown;
+}
+
+// Whether a character begins at s[at].
+bool begins(std::string_view s, size_t at) { return (static_cast<uint8_t>(s[at]) & 0xc0) != 0x80; }
+
+}  // namespace
+
+int utf8_length(std::string_view s) {
+  if (s.empty()) return 0;
+  const auto byte = [&](size_t i) { return static_cast<uint8_t>(s[i]); };
+  const uint8_t lead = byte(0);
+  if (lead < 0x80) return 1;
+  const int n = lead >= 0xc2 && lead <= 0xdf ? 2 : lead >> 4 == 0xe ? 3 : lead >= 0xf0 && lead <= 0xf4 ? 4 : 0;
+  if (n == 0 || s.size() < static_cast<size_t>(n)) return 0;
+  for (int i = 1; i < n; ++i)
+    if (byte(static_cast<size_t>(i)) >> 6 != 2) return 0;
+  // The second byte decides what the first leaves open: overlong forms, surrogates, beyond U+10FFFF.
+  const uint8_t second = byte(1);
+  if ((lead == 0xe0 && second < 0xa0) || (lead == 0xed && second > 0x9f)) return 0;
+  if ((lead == 0xf0 && second < 0x90) || (lead == 0xf4 && second > 0x8f)) return 0;
+  return n;
+}
+
+std::string printable(std::string_view s, size_t most) {
+  if (s.size() <= most) return escaped(s);
+  size_t head = most / 2, tail = s.size() - most / 2;
+  while (head > 0 && !begins(s, head)) --head;
+  while (tail < s.size() && !begins(s, tail)) ++tail;
+  return escaped(s.substr(0, head)) + printed(" ... (%zu bytes) ... ", s.size()) + escaped(s.substr(tail));
+}
+
+void append_text(std::string& s, Shown part) {
+  s += '\'';
+  s += printable(part.text, 80);
+  s += '\'';
+}
+
+}  // namespace isonorm

@@ -1,0 +1,19 @@
+#include "data/data_files.h"
+
+#include "data/cifar10.h"
+#include "data/fashion_mnist.h"
+#include "data/pairs.h"
+
+namespace isonorm::data {
+
+std::vector<std::string> data_files(const std::string& data) {
+  const std::string folder = data.empty() ? kFashionMnistDir : data;
+  std::vector<std::string> files = Pairs::files(folder);
+  if (!data.empty()) files.push_back(data);
+  for (const std::string& name : Cifar10::names()) files.push_back(folder + "/" + name);
+  for (const std::string& name : FashionMnist::names())
+    for (const char* end : {"", ".gz"}) files.push_back(folder + "/" + name + end);
+  return files;
+}
+
+}  // namespace isonorm::data

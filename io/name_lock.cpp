@@ -1,0 +1,75 @@
+#include "io/name_lock.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "core/error.h"
+#include "core/system/foreign_text.h"
+#include "io/replacement.h"
+
+namespace isonorm::io {
+namespace {
+
+constexpr std::string_view kBegin = "isonorm: ";
+
+// The first bytes of it.
+std::string content(int fd) {
+  char bytes[200];
+  return {bytes, static_cast<size_t>(std::max<ssize_t>(0, pread(fd, bytes, sizeof bytes, 0)))};
+}
+
+std::string this_process() {
+  char host[256] = {};
+  gethostname(host, sizeof host - 1);
+  return text("process ", getpid(), " on ", host);
+}
+
+// Whether the file that is open is the one of that name.
+bool named(int fd, const std::string& path) {
+  struct stat open {
+  }, there{};
+  return fstat(fd, &open) == 0 && stat(path.c_str(), &there) == 0 && open.st_dev == there.st_dev &&
+         open.st_ino == there.st_ino;
+}
+
+}  // namespace
+
+std::string NameLock::file(const std::string& path) { return followed(path) + ".lock"; }
+
+NameLock::NameLock(const std::string& path) {
+  struct stat status {};
+  if (path.empty() || (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))) return;
+  file_ = file(path);
+  bool free = true;
+  for (int tries = 0; tries < 100; ++tries) {
+    if (fd_ >= 0) close(fd_);
+    fd_ = open(file_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+    check_io(fd_ >= 0, file_, ": cannot be written: ", std::strerror(errno));
+    free = flock(fd_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+    if (!free || named(fd_, file_)) break;  // else whoever had it has removed it before it was locked here
+  }
+  const std::string said = content(fd_);
+  const bool ours = said.empty() || said.starts_with(kBegin);
+  const std::string me = text(kBegin, this_process(), "\n");
+  if (free && ours && ftruncate(fd_, 0) == 0 && pwrite(fd_, me.data(), me.size(), 0) == std::ssize(me)) return;
+  const int reason = errno;
+  close(fd_);  // no destructor will
+  check_io(ours, file_, ": is in the way: it is no lock");
+  const std::string holder = said.substr(std::min(said.size(), kBegin.size()), said.find('\n') - kBegin.size());
+  check_io(free, path, ": ", holder.empty() ? "another process" : printable(holder), " is writing it");
+  check_io(false, file_, ": cannot be written: ", std::strerror(reason));
+}
+
+NameLock::~NameLock() {
+  if (fd_ < 0) return;
+  unlink(file_.c_str());
+  close(fd_);
+}
+
+}  // namespace isonorm::io

@@ -1,0 +1,37 @@
+// What files say of themselves can neither speak to a terminal nor fill one.
+#include "core/system/foreign_text.h"
+
+#include "core/error.h"
+#include "tests/support/catch.h"
+
+using namespace isonorm;
+
+TEST_CASE("foreign text: control characters, turned text and bytes that are no UTF-8 are escaped") {
+  CHECK(printable("plain, \xc3\xa4 and \xe2\x82\xac") == "plain, \xc3\xa4 and \xe2\x82\xac");
+  CHECK(printable("two\nlines") == "two lines");
+  CHECK(printable("\x1b]0;owned\x07\t\x7f\r") == "\\x1b]0;owned\\x07\\x09\\x7f\\x0d");
+  CHECK(printable(std::string_view("a\0b", 3)) == "a\\x00b");
+  CHECK(printable("\xc2\x9b"
+                  "2J") == "\\x9b2J");  // CSI in UTF-8
+  CHECK(printable("\x9b"
+                  "2J") == "\\x9b2J");  // and as a byte
+  CHECK(printable("\xe2\x80\xae"
+                  "gnp.exe") == "\\u202egnp.exe");  // right to left from here on
+  CHECK(printable("\xe2\x81\xa6\xe2\x81\xa9\xe2\x80\x8f") == "\\u2066\\u2069\\u200f");
+  CHECK(printable("\xf0\x9f\x98\x80") == "\xf0\x9f\x98\x80");  // four bytes
+  CHECK(printable("\xed\xa0\x80") == "\\xed\\xa0\\x80");       // a surrogate
+  CHECK(printable("\xc3") == "\\xc3");                         // cut off
+}
+
+TEST_CASE("foreign text: of a long one the middle is left out, between characters") {
+  const std::string million(1'000'000, 'a');
+  CHECK(printable(million, 10) == "aaaaa ... (1000000 bytes) ... aaaaa");
+  CHECK(printable(million).size() < kLongestLine + 100);
+  CHECK(printable(std::string(10, 'a'), 10) == std::string(10, 'a'));
+  std::string euros;
+  for (int i = 0; i < 100; ++i) euros += "\xe2\x82\xac";
+  const std::string cut = printable(euros, 10);
+  CHECK(cut == "\xe2\x82\xac ... (300 bytes) ... \xe2\x82\xac");
+  CHECK(text("it is ", Shown{"a\nb"}) == "it is 'a b'");
+  CHECK(text(Shown{million}).size() < 120);
+}
