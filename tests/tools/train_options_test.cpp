@@ -73,7 +73,7 @@ TEST_CASE("train: a checkpoint knows what it is; what is said beside it has to a
   save_checkpoint(f.file("forged"), forged);
   const ChildResult r = with({"--checkpoint", f.file("forged")});
   CHECK(r.code == 3);
-  CHECK(r.err == "isonorm train: " + f.file("forged") + ": it was trained with --width \"wide\", which cannot be\n");
+  CHECK(r.err == "isonorm train: " + f.file("forged") + ": it was trained with --width 'wide', which cannot be\n");
 }
 
 TEST_CASE("train --dropout, --accumulate and --layer-scale change what a step computes as they say") {
