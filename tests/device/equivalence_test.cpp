@@ -72,10 +72,12 @@ TEST_CASE("cells of the grid come out on a device as theory says") {
   CHECK_THAT(repeat_command(r.manifest), Contains("--device cuda:0"));
   o.device = kCpu;
   const TableResult here = table(o);
+  bool elsewhere = false;  // a sum of another machine's; one loss of several may round to the same number
   for (size_t i = 0; i < r.cells.size(); ++i) {
     CHECK(r.cells[i].observed == here.cells[i].observed);
-    CHECK(r.cells[i].loss != here.cells[i].loss);  // it was another machine's sum
+    elsewhere |= r.cells[i].loss != here.cells[i].loss;
   }
+  CHECK(elsewhere);
 }
 
 TEST_CASE("a certificate is drawn up on a device") {
