@@ -165,6 +165,7 @@ void Replacement::rehearse(const std::string& path, int64_t bytes) {
   if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) {
     const bool writable = faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) == 0;
     check_io(writable, path, ": cannot be written: ", std::strerror(errno));
+    check_io(!S_ISSOCK(status.st_mode), path, ": is a socket, which cannot be written as a file");
     return;
   }
   const Replacement trial(path);

@@ -94,7 +94,9 @@ TEST_CASE("rehearsal: an old file stays, a pipe's reader sees no end") {
   CHECK(test::read_text(f / "a") == "old");
   REQUIRE(mkfifo((f / "pipe").c_str(), 0600) == 0);
   io::Replacement::rehearse(f / "pipe", 100);  // without a reader an open would wait for one
-  CHECK(files_in(f.path) == 2);
+  REQUIRE(mknod((f / "socket").c_str(), S_IFSOCK | 0600, 0) == 0);
+  CHECK_THROWS_WITH(io::Replacement::rehearse(f / "socket", 1), Contains("is a socket"));
+  CHECK(files_in(f.path) == 3);
 }
 
 TEST_CASE("replacements: whether a file may be replaced is asked of the file that a link leads to") {
