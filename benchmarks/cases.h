@@ -10,6 +10,7 @@ struct Case {
   std::string_view name;
   int64_t image = 0, channels = 0, patch = 0, classes = 0;  // ViT; 0 in a GPT
   int64_t vocab = 0, context = 0;                           // GPT; 0 in a ViT
+  bool gelu_tanh = false;                                   // GELU by its tanh formula, as GPT-2 has it
   bool tied = false;                                        // GPT: the head shares the token table's weight
   int64_t width, heads, depth;
   int64_t head_width = 0;  // 0: width / heads
@@ -37,9 +38,9 @@ inline constexpr Case kCases[] = {
     {.name = "gpt3_medium", .vocab = 50257, .context = 512, .width = 1024, .heads = 16, .depth = 24, .batch = 1},
     {.name = "gpt3_large", .vocab = 50257, .context = 512, .width = 1536, .heads = 16, .depth = 24, .batch = 1},
     {.name = "gpt3_xl", .vocab = 50257, .context = 512, .width = 2048, .heads = 24, .depth = 24, .head_width = 128, .batch = 1},
-    // GPT-2 124M, its vocabulary filled up to a multiple of 128; a step that is small beside its launches.
-    {.name = "gpt2", .vocab = 50304, .context = 1024, .tied = true, .width = 768, .heads = 12, .depth = 12, .batch = 32},
-    {.name = "gpt2_short", .vocab = 50304, .context = 256, .tied = true, .width = 768, .heads = 12, .depth = 12, .batch = 1},
+    // GPT-2 124M with its own GELU, its vocabulary filled up to a multiple of 128; a step that is small beside its launches.
+    {.name = "gpt2", .vocab = 50304, .context = 1024, .gelu_tanh = true, .tied = true, .width = 768, .heads = 12, .depth = 12, .batch = 32},
+    {.name = "gpt2_short", .vocab = 50304, .context = 256, .gelu_tanh = true, .tied = true, .width = 768, .heads = 12, .depth = 12, .batch = 1},
     // For trying the programs.
     {.name = "gpt_smoke", .vocab = 32, .context = 8, .tied = true, .width = 16, .heads = 2, .depth = 1, .batch = 2},
     {.name = "vit_smoke", .image = 8, .channels = 1, .patch = 4, .classes = 10, .width = 16, .heads = 2, .depth = 1, .batch = 2},

@@ -18,6 +18,7 @@ std::unique_ptr<nn::Module> build(const Case& c, const TrainerOptions& options) 
                                  .heads = c.heads,
                                  .head_width = c.head_width,
                                  .mlp_width = c.mlp,
+                                 .activation = c.gelu_tanh ? nn::Activation::gelu_tanh : nn::Activation::gelu,
                                  .affine = options.affine,
                                  .stream = options.form,
                                  .storage = options.storage,
