@@ -55,6 +55,7 @@ void start_cuda() {
   begin_upload = &gpu::begin_upload;
 
   kernels::copy_on.bind_cuda(&gpu::copy);
+  kernels::round_each.bind_cuda(&gpu::round_each);
   kernels::fill_on.bind_cuda(&gpu::fill);
   kernels::ramp.bind_cuda(&gpu::ramp);
   kernels::triangle.bind_cuda(&gpu::triangle);
@@ -100,6 +101,7 @@ void start_cuda() {
 
   kernels::cross_entropy.bind_cuda(&gpu::cross_entropy);
   kernels::cross_entropy_backward.bind_cuda(&gpu::cross_entropy_backward);
+  kernels::cross_entropy_and_gradient.bind_cuda(&gpu::cross_entropy_and_gradient);
   kernels::cross_entropy_scale.bind_cuda(&gpu::cross_entropy_scale);
   kernels::cross_entropy_total.bind_cuda(&gpu::cross_entropy_total);
 

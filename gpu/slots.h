@@ -36,6 +36,7 @@ void check_weights(const kernels::WeightCheck& check);
 
 // kernels/copy.cu
 void copy(const Tensor& dst, const Tensor& src);
+void round_each(std::span<const Tensor> dst, std::span<const Tensor> src);
 
 // kernels/create.cu
 void fill(const Tensor& dst, double value);
@@ -91,6 +92,8 @@ void cross_entropy(const Tensor& losses, const Tensor& stats, const Tensor& logi
                    kernels::CrossEntropySpec spec);
 void cross_entropy_backward(const Tensor& dlogits, const Tensor& g, const Tensor& logits, const Tensor& target,
                             const Tensor& stats, kernels::CrossEntropySpec spec);
+void cross_entropy_and_gradient(const Tensor& losses, const Tensor& dlogits, const Tensor& g, const Tensor& logits,
+                                const Tensor& target, kernels::CrossEntropySpec spec);
 void cross_entropy_scale(const Tensor& scale, const Tensor& target, int64_t ignored, bool mean);
 void cross_entropy_total(const Tensor& total, const Tensor& losses, const Tensor& scale);
 

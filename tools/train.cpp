@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/system/foreign_text.h"
 #include "core/system/parallel.h"
+#include "gpu/device.h"
 #include "tools/interrupt.h"
 #include "tools/proof_text.h"
 #include "tools/training.h"
@@ -78,6 +79,7 @@ int run(const TrainOptions& o) {
   check_output_options(o.output, {data_input(o.training.data), {"--init", o.init}},
                        {checkpoint, {"--ema-file", o.average}});
   if (o.training.threads > 0) set_num_threads(o.training.threads);
+  gpu::set_deterministic(!o.any_order);
   catch_interrupt();
   Training training(o);
   if (!training.run()) {
@@ -109,6 +111,9 @@ Verb add_train(CLI::App& app) {
              "in which they wait for the backward (default: that of --dtype; bf16 of f32: in half the space)");
   command->add_flag("--captured", o->captured,
                     "with --device cuda: a step is written down as a CUDA graph and done again by one launch");
+  command->add_flag("--any-order", o->any_order,
+                    "with --device cuda: sums may be taken in any order where that is faster; two runs differ by "
+                    "rounding");
   add_connection(*command, o->training.connection);
   add_regularisation(*command, o->training);
   command->add_option("--ema-file", o->average, "file for the averaged weights of --ema, which test passes take");
@@ -161,7 +166,8 @@ Verb add_train(CLI::App& app) {
             if (command->count("--activations") == 0) o->activations = dtype;
             if (o->activations != dtype && (o->activations != DType::bf16 || dtype != DType::f32))
               throw UsageError(text("--activations ", o->activations, " does not go with --dtype ", dtype));
-            if (o->captured && o->training.device == kCpu) throw UsageError("--captured needs --device cuda");
+            for (const auto& [option, asked] : {std::pair{"--captured", o->captured}, {"--any-order", o->any_order}})
+              if (asked && o->training.device == kCpu) throw UsageError(text(option, " needs --device cuda"));
             for (const auto& [option, every] :
                  {std::pair{"--save-every", o->save_every}, {"--evaluate-every", o->evaluate_every}})
               if (every < 0) throw UsageError(text(option, ": ", every, " is not a whole number from 0 on"));

@@ -54,6 +54,7 @@ Training::Training(const TrainOptions& o)
   result_.manifest = manifest_of(o.training, o.form, o.activations);
   result_.manifest.data_sha256 = source_.sha256();
   result_.manifest.options.emplace_back("init", o.init);
+  if (o.any_order) result_.manifest.options.emplace_back("any-order", "true");
   identity_ = identity(result_.manifest, o.init);
   manual_seed(o.training.seed);
   model_ = build_model(o.training, source_.shape(), nn::Stream(nn::stream_form(o.form), o.training.width));

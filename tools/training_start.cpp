@@ -77,7 +77,8 @@ void unfold(training::ModelFile& file, const nn::Module& model) {
 Metadata identity(const training::Manifest& manifest, const std::string& init) {
   Metadata m;
   for (const auto& [name, value] : manifest.options)
-    if (name != "data" && name != "init" && name != "threads" && name != "device") m.emplace(name, value);
+    if (name != "data" && name != "init" && name != "threads" && name != "device" && name != "any-order")
+      m.emplace(name, value);
   m.emplace("data", "sha256:" + manifest.data_sha256);  // wherever it lies
   for (const auto& [option, value] : kSilent) m.emplace(option, value);
   if (!init.empty()) m.emplace("init", "sha256:" + io::sha256_of_files({init}));

@@ -219,6 +219,7 @@ std::optional<double> Step::update(std::optional<double> lr) {
 std::vector<Tensor> Step::losses_of_batch(const Examples& batch) {
   std::optional<SaveActivations> kept_as;
   if (options_.activations) kept_as.emplace(*options_.activations);
+  const RoundedMasters rounded(masters_);
   return losses_of(model_, loss_, batch, options_.accumulate);
 }
 

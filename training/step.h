@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "autograd/rounded_masters.h"
 #include "nn/module.h"
 #include "optim/optimizer.h"
 #include "training/examples.h"
@@ -99,6 +100,7 @@ class Step {
   optim::Optimizer& optimizer_;
   const Objective loss_;
   const StepOptions options_;
+  Masters masters_;  // that the last forward read rounded
   struct Replay;
   std::unique_ptr<Replay> replay_;  // null: there is none yet
 };

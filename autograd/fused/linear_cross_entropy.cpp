@@ -9,6 +9,7 @@
 #include "autograd/ops/masters.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
+#include "autograd/rounded_masters.h"
 #include "core/kernels/loss.h"
 #include "core/kernels/matmul.h"
 #include "core/view.h"
@@ -54,7 +55,7 @@ Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor&
   const TensorOptions acc{acc_dtype(x.dtype()), device};
   const TensorOptions products{native_bf16(device) ? x.dtype() : acc.dtype, device};  // what they take and give
   const auto computed_in = [&](const Tensor& t) {
-    return detached::cast(detached::cast(detached::contiguous(t), x.dtype()), products.dtype);
+    return detached::cast(detached::contiguous(detail::as_rows(t, x.dtype())), products.dtype);
   };
   const Tensor input = detached::reshape(computed_in(x), {n, width}), w = computed_in(weight),
                shift = computed_in(bias);
@@ -68,15 +69,19 @@ Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor&
   const Tensor losses = empty({n}, acc), scale = empty({1}, acc), out = empty({}, {weight.dtype(), device});
   kernels::cross_entropy_scale.on(device, scale, id, o.ignore_index, o.reduction == Reduction::mean);
   const int64_t chunk = std::min(n, std::max(kFewestRows, chunk_of(device) / classes));
-  const Tensor buffer = empty({chunk, classes}, products), stats = empty({chunk, 2}, acc);
+  const bool gradient = dx.defined() || dw.defined() || db.defined();
+  const Tensor buffer = empty({chunk, classes}, products), stats = gradient ? Tensor() : empty({chunk, 2}, acc);
   for (int64_t begin = 0; begin < n; begin += chunk) {
     const int64_t count = std::min(chunk, n - begin);
     const auto rows = [&](const Tensor& t) { return detached::narrow(t, 0, begin, count); };
     const Tensor logits = detached::narrow(buffer, 0, 0, count), part = rows(input), ids = rows(id);
     kernels::matmul.on(device, logits, part, w_transposed, shift);
-    kernels::cross_entropy.on(device, rows(losses), stats, logits, ids, spec);
-    if (!dx.defined() && !dw.defined() && !db.defined()) continue;
-    kernels::cross_entropy_backward.on(device, logits, detached::expand(scale, {count}), logits, ids, stats, spec);
+    if (!gradient) {
+      kernels::cross_entropy.on(device, rows(losses), stats, logits, ids, spec);
+      continue;
+    }
+    kernels::cross_entropy_and_gradient.on(device, rows(losses), logits, detached::expand(scale, {count}), logits, ids,
+                                           spec);
     if (dx.defined()) kernels::matmul.on(device, rows(dx), logits, w, {});
     if (dw.defined() || db.defined()) kernels::weight_gradient.on(device, dw, db, logits, part, begin > 0);
   }

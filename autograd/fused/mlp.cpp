@@ -6,6 +6,7 @@
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/weight_gradient.h"
+#include "autograd/rounded_masters.h"
 #include "core/kernels/mlp.h"
 #include "core/view.h"
 
@@ -40,7 +41,7 @@ Tensor mlp(const Tensor& x, const Tensor& w1, const Tensor& b1, const Tensor& w2
   const int64_t in = x.size(-1), rows = x.numel() / in, hidden = w1.size(0), out = w2.size(0);
   const bool tanh_form = form == GeluForm::tanh;
   const Tensor input = detached::reshape(detached::contiguous(x), {rows, in});
-  const auto read = [&](const Tensor& t) { return detached::contiguous(detached::cast(t, x.dtype())); };
+  const auto read = [&](const Tensor& t) { return detached::contiguous(detail::as_rows(t, x.dtype())); };
   const kernels::MlpWeights weights{read(w1), read(b1), read(w2), read(b2)};
   Dims shape = x.shape();
   shape[shape.rank - 1] = out;

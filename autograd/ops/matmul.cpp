@@ -4,6 +4,7 @@
 #include "autograd/ops/masters.h"
 #include "autograd/ops/shape.h"
 #include "autograd/ops/weight_gradient.h"
+#include "autograd/rounded_masters.h"
 #include "core/kernels/matmul.h"
 #include "core/view.h"
 
@@ -105,8 +106,8 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
         "linear: dtypes differ: input ", x.dtype(), ", weight ", weight.dtype(),
         bias.defined() ? text(", bias ", bias.dtype()) : std::string());
   if (x.rank() == 1) return squeeze(linear(unsqueeze(x, 0), weight, bias), 0);
-  const Tensor read = detached::cast(weight, x.dtype());
-  Tensor out = product(detached::contiguous(x), detached::transpose(read, 0, 1), detached::cast(bias, x.dtype()));
+  const Tensor read = detail::as_rows(weight, x.dtype());
+  Tensor out = product(detached::contiguous(x), detached::transpose(read, 0, 1), detail::as_rows(bias, x.dtype()));
   if (auto* n = track("linear", {&out}, {&x, &weight, &bias}))
     n->backward = [x = save_activation(x), weight = save(read)](Flow& g) {
       const Tensor dy = detached::contiguous(g.out());

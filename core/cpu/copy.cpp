@@ -46,11 +46,16 @@ template <Isa I> void copy(const Tensor& dst, const Tensor& src) {
             [&]<class To>() { visit_all(src.dtype(), [&]<class From>() { copy_loop<To, From>(dst, src); }); });
 }
 
+template <Isa I> void round_each(std::span<const Tensor> dst, std::span<const Tensor> src) {
+  for (size_t i = 0; i < src.size(); ++i) copy_loop<bf16, float>(dst[i], src[i]);
+}
+
 template <Isa I> void fill(const Tensor& dst, double value) {
   visit_all(dst.dtype(), [&]<class T>() { fill_loop(dst, static_cast<T>(value)); });
 }
 
 template void copy<kTarget>(const Tensor&, const Tensor&);
+template void round_each<kTarget>(std::span<const Tensor>, std::span<const Tensor>);
 template void fill<kTarget>(const Tensor&, double);
 
 }  // namespace isonorm::kernels::cpu

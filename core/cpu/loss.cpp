@@ -82,6 +82,30 @@ void cross_entropy_backward(const Tensor& dlogits, const Tensor& g, const Tensor
   });
 }
 
+template <Isa I>
+void cross_entropy_and_gradient(const Tensor& losses, const Tensor& dlogits, const Tensor& g, const Tensor& logits,
+                                const Tensor& target, CrossEntropySpec spec) {
+  visit_floating(logits.dtype(), "cross_entropy", [&]<class T>() {
+    using A = acc_t<T>;
+    const int64_t n = logits.size(-1), step = g.strides()[0];
+    const T* x = logits.data<T>();
+    const int64_t* t = target.data<int64_t>();
+    const A* pg = g.data<A>();
+    A* loss = losses.mutable_data<A>();
+    T* dx = dlogits.mutable_data<T>();
+    for_rows(logits, [=](int64_t r) {
+      if (t[r] == spec.ignored) {
+        loss[r] = 0;
+        std::fill(dx + r * n, dx + (r + 1) * n, T(0));
+        return;
+      }
+      A stats[2];
+      loss[r] = loss_row(stats, x + r * n, n, t[r], spec.smoothing);
+      gradient_row<A>(dx + r * n, pg[r * step], x + r * n, n, t[r], stats, spec.smoothing);
+    });
+  });
+}
+
 template <Isa I> void cross_entropy_scale(const Tensor& scale, const Tensor& target, int64_t ignored, bool mean) {
   const int64_t* t = target.data<int64_t>();
   const int64_t rows = target.numel() - std::count(t, t + target.numel(), ignored);
@@ -102,6 +126,8 @@ template <Isa I> void cross_entropy_total(const Tensor& total, const Tensor& los
 template void cross_entropy<kTarget>(const Tensor&, const Tensor&, const Tensor&, const Tensor&, CrossEntropySpec);
 template void cross_entropy_backward<kTarget>(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
                                               CrossEntropySpec);
+template void cross_entropy_and_gradient<kTarget>(const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+                                                  const Tensor&, CrossEntropySpec);
 template void cross_entropy_scale<kTarget>(const Tensor&, const Tensor&, int64_t, bool);
 template void cross_entropy_total<kTarget>(const Tensor&, const Tensor&, const Tensor&);
 

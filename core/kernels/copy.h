@@ -8,12 +8,16 @@ namespace isonorm::kernels {
 
 namespace cpu {
 template <Isa I> void copy(const Tensor& dst, const Tensor& src);
+template <Isa I> void round_each(std::span<const Tensor> dst, std::span<const Tensor> src);
 template <Isa I> void fill(const Tensor& dst, double value);
 }  // namespace cpu
 
 // dst = src on one device; src broadcasts to dst's shape; any pair of dtypes (floating to integer truncates, i64 to
 // u8 wraps).
 inline constinit Kernel<void(const Tensor&, const Tensor&)> copy_on{"copy", []<Isa I>() { return &cpu::copy<I>; }};
+// dst[i] = src[i] for each i, f32 rounded to bf16: contiguous, of one shape.
+inline constinit Kernel<void(std::span<const Tensor>, std::span<const Tensor>)> round_each{
+    "round_each", []<Isa I>() { return &cpu::round_each<I>; }};
 inline constinit Kernel<void(const Tensor&, double)> fill_on{"fill", []<Isa I>() { return &cpu::fill<I>; }};
 
 inline void copy(const Tensor& dst, const Tensor& src) { copy_on.on(dst.device(), dst, src); }

@@ -20,6 +20,9 @@ void cross_entropy(const Tensor& losses, const Tensor& stats, const Tensor& logi
 template <Isa I>
 void cross_entropy_backward(const Tensor& dlogits, const Tensor& g, const Tensor& logits, const Tensor& target,
                             const Tensor& stats, CrossEntropySpec spec);
+template <Isa I>
+void cross_entropy_and_gradient(const Tensor& losses, const Tensor& dlogits, const Tensor& g, const Tensor& logits,
+                                const Tensor& target, CrossEntropySpec spec);
 template <Isa I> void cross_entropy_scale(const Tensor& scale, const Tensor& target, int64_t ignored, bool mean);
 template <Isa I> void cross_entropy_total(const Tensor& total, const Tensor& losses, const Tensor& scale);
 }  // namespace cpu
@@ -35,6 +38,11 @@ inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, const 
 inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
                              CrossEntropySpec)>
     cross_entropy_backward{"cross_entropy", []<Isa I>() { return &cpu::cross_entropy_backward<I>; }};
+
+// losses and dlogits of the two at once, so that a row is read once: g is known before, and no stats are kept.
+inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+                             CrossEntropySpec)>
+    cross_entropy_and_gradient{"cross_entropy", []<Isa I>() { return &cpu::cross_entropy_and_gradient<I>; }};
 
 // scale[0] (f32 or f64) = 1 / number of rows that are not ignored (infinite where there is none) for the mean, else 1.
 inline constinit Kernel<void(const Tensor&, const Tensor&, int64_t, bool)> cross_entropy_scale{

@@ -6,11 +6,15 @@
 // lie a row apart. A block reads a square tile along the source's rows, and writes it along the destination's. Blocks of
 // 256 threads, one for each tile, 32 x 32 elements or 64 x 64 of at most two bytes, so that each thread has 4 or 16
 // loads under way. Rows of the tile in shared memory are a word longer than its width: columns are in different banks.
+//
+// round_each: f32 tensors to bf16, a table of them (gpu/table.cuh) for each launch. Reads and writes every element once,
+// by packs where both begin at multiples of 16 bytes.
 #include <optional>
 
 #include "core/formulas/convert.h"
 #include "gpu/elementwise.cuh"
 #include "gpu/slots.h"
+#include "gpu/table.cuh"
 
 namespace isonorm::gpu {
 namespace {
@@ -73,7 +77,42 @@ std::optional<Tiles> tiles_of(const Loop<2>& loop) {
                loop.stride[1][i]};
 }
 
+struct Rounding {
+  const float* from;
+  bf16* to;
+  int64_t count;
+  bool packs;
+};
+
+__global__ void __launch_bounds__(kTableThreads) round_pieces(const Table<Rounding> table) {
+  constexpr int N = kPack<bf16>;
+  const int item = table.find(blockIdx.x);
+  const Rounding& r = table.items[item];
+  const auto pack = [&](int64_t i) {
+    float v[N];
+    load_all(v, r.from + i);
+    Pack<bf16, N> rounded;
+#pragma unroll
+    for (int k = 0; k < N; ++k) rounded.v[k] = bf16(v[k]);
+    store(r.to + i, rounded);
+  };
+  for_piece<N>(blockIdx.x - table.first[item], r.count, r.packs, pack, [&](int64_t i) { r.to[i] = bf16(r.from[i]); });
+}
+
 }  // namespace
+
+void round_each(std::span<const Tensor> dst, std::span<const Tensor> src) {
+  Table<Rounding> table;
+  for (size_t i = 0; i < src.size(); ++i) {
+    const int64_t n = src[i].numel();
+    if (n == 0) continue;
+    const float* from = src[i].data<float>();
+    bf16* to = write<bf16>(dst[i]);
+    table.add({from, to, n, aligned(from, to)}, ceil_div(n, kPiece));
+    if (table.full()) launch_table("round_each.pieces", &round_pieces, table, src[i]);
+  }
+  if (!src.empty()) launch_table("round_each.pieces", &round_pieces, table, src.back());
+}
 
 void copy(const Tensor& dst, const Tensor& src) {
   if (dst.numel() == 0) return;

@@ -1,115 +1,187 @@
-// cross_entropy and its gradient, cross_entropy_scale, cross_entropy_total.
+// cross_entropy and its gradient, both at once, cross_entropy_scale, cross_entropy_total.
 //
-// losses_of_rows: a block for each row. Each thread keeps the maximum of what it has read and the sum of exponentials
-// below it (online: Milakov and Gimelshein, 1805.02867), so a row of logits, which no cache holds, is read once; once
-// more where the target's weight is smoothed.
-// gradient_of_rows: a block for each row: reads and writes every element once, in place or not. The thread that has the
-// target's element reads it before it writes it, and no other thread reads it.
+// losses_of_rows: a team (gpu/rows.cuh) for each row, in three passes: the largest logit, the sum of exponentials below
+// it, the gradient where it is wanted. A row of logits, which no cache holds, is read from memory once: it waits in
+// shared memory, where a thread finds again the packs that it brought itself, so that no barrier is needed for it; two
+// blocks of up to kKept bytes share a multiprocessor, one computes while the other reads. Longer rows are read for each
+// pass. The gradient is written over them, element by element, by the thread that read them.
+// gradient_of_rows: the last of these passes alone: reads and writes every element once, in place or not.
 // count_rows, add_losses: one block, whose threads take elements in turn; sums in a fixed tree. One number is written.
 #include "core/formulas/math.h"
 #include "core/kernels/loss.h"
 #include "gpu/rows.cuh"
+#include "gpu/tensor_core.cuh"
 
 namespace isonorm::gpu {
 namespace {
 
 using kernels::CrossEntropySpec;
 
-// sum exp(x - top) of what a thread has read. In f64: where one class has all but a little, 1 - p is that little, of
-// which a sum near 1 in f32 would round off digits.
-template <class A> struct Online {
-  A top = -std::numeric_limits<A>::infinity();
-  double sum = 0;
-
-  __device__ __forceinline__ void raise_to(A higher) {
-    sum *= exp_below(top == higher ? A(0) : top - higher);
-    top = higher;
-  }
-};
+// Bytes of a block's rows in shared memory: with what the kernel declares no more than 99 KB, which all devices have.
+constexpr int64_t kKept = 100864;
 
 // Whether a row has a loss. One whose target is outside, which is thrown later, has none either.
 __device__ __forceinline__ bool counts(int64_t target, const Rows& rows, const CrossEntropySpec& spec) {
   return target != spec.ignored && static_cast<uint64_t>(target) < static_cast<uint64_t>(rows.width);
 }
 
-// Rows of c logits; loss and stats as in core/kernels/loss.h.
-template <class T>
-__global__ void __launch_bounds__(256) losses_of_rows(acc_t<T>* losses, acc_t<T>* stats, const T* logits,
-                                                      const int64_t* targets, Rows rows, CrossEntropySpec spec) {
-  using A = acc_t<T>;
-  constexpr int N = kPack<T>;
-  const Team team(rows);
-  const int64_t r = team.number;
-  if (r >= rows.count) return;  // a whole team
-  const int64_t target = targets[r];
-  const T* x = logits + r * rows.width;
-  if (!counts(target, rows, spec)) {
-    if (team.thread == 0) losses[r] = 0;
-    return;
-  }
-  Online<A> seen;
-  for_packs<T, false>(team, rows, [&](int64_t i, int n, int) {
-    const auto p = load_part(x + i, n, rows.packed);
-    A top = seen.top;
-    for (int k = 0; k < N; ++k)
-      if (k < n) top = Larger()(A(p.v[k]), top);
-    seen.raise_to(top);
-    if (top == -std::numeric_limits<A>::infinity()) return;  // all of them are: they add nothing to any other
-    for (int k = 0; k < N; ++k)
-      if (k < n) seen.sum += exp_below(A(p.v[k]) - top);
-  });
-  TeamRoom<A, 1>& room = shared<TeamRoom<A, 1>>();
-  A top[1] = {seen.top};
-  team_reduce<Larger>(team, top, room);
-  double sum[1] = {seen.sum * exp_below(seen.top - top[0])};
-  team_reduce<Plus>(team, sum, shared<TeamRoom<double, 1>>());
-  A rest[1] = {0};  // sum (x - m) where it counts: a class at -inf would make it NaN
-  if (spec.smoothing != 0) {
-    for_packs<T, false>(team, rows, [&](int64_t i, int n, int) {
-      const auto p = load_part(x + i, n, rows.packed);
-      for (int k = 0; k < N; ++k)
-        if (k < n) rest[0] += A(p.v[k]) - top[0];
-    });
-    team_reduce<Plus>(team, rest, room);
-  }
-  if (team.thread > 0) return;
-  const A log_sum = static_cast<A>(math::log(sum[0]));
-  stats[2 * r] = top[0];
-  stats[2 * r + 1] = log_sum;
-  const A loss = log_sum - static_cast<A>(1 - spec.smoothing) * (A(x[target]) - top[0]);
-  losses[r] =
-      spec.smoothing != 0 ? loss - static_cast<A>(spec.smoothing / static_cast<double>(rows.width)) * rest[0] : loss;
+// e^x for x <= 0, of logits of T: of bf16 by the special function unit, whose 2 ulp of f32 no bf16 shows.
+template <class T> __device__ __forceinline__ acc_t<T> exp_of(acc_t<T> x) {
+  if constexpr (std::is_same_v<T, bf16>)
+    return fast_exp2(x * 1.442695041f);
+  else
+    return exp_below(x);
 }
 
-// g of row r at g[r step].
-template <class T>
-__global__ void __launch_bounds__(256)
-    gradient_of_rows(T* dlogits, const acc_t<T>* g, int64_t step, const T* logits, const int64_t* targets,
-                     const acc_t<T>* stats, Rows rows, CrossEntropySpec spec) {
+// Calls f(i, n) for the calling thread's packs: at element i of the row, of which n are there. whole: all of them.
+template <class T, bool whole, class F>
+__device__ __forceinline__ void for_parts(const Team& team, const Rows& rows, const F& f) {
+  constexpr int N = kPack<T>;
+  if constexpr (whole)
+    for (int i = team.thread * N; i < static_cast<int>(rows.width); i += team.size * N) f(int64_t{i}, N);
+  else
+    for_packs<T, false>(team, rows, [&](int64_t i, int n, int) { f(i, n); });
+}
+
+// A row as its passes read it: from `kept`, of the block's shared memory, or, where that is null, from memory. whole: it
+// is kept, and of packs.
+template <class T, bool whole> struct Logits {
+  const T* row;
+  T* kept;
+  bool packed;
+
+  // By each thread for its own packs.
+  __device__ __forceinline__ void bring(const Team& team, const Rows& rows) const {
+    if (!whole && !kept) return;
+    for_parts<T, whole>(team, rows, [&](int64_t i, int n) {
+      if constexpr (!whole)
+        if (!packed) {
+          for (int k = 0; k < n; ++k) kept[i + k] = row[i + k];
+          return;
+        }
+      copy_async(kept + i, row + i);
+    });
+    commit_copies();
+    wait_copies<0>();
+  }
+  __device__ __forceinline__ Pack<T, kPack<T>> at(int64_t i, int n) const {
+    if constexpr (whole)
+      return load<kPack<T>>(kept + i);
+    else
+      return kept ? load_part(kept + i, n, true) : load_part(row + i, n, packed);
+  }
+};
+
+// Of a row x with the target t: m, the largest; s = ln sum exp(x - m); x_t - m; sum (x - m) where it is wanted.
+template <class A> struct Sums { A top, log_sum, at_target, rest; };
+
+// The same in every thread of the team. The sum of exponentials is taken without one that is 1 (the largest), which
+// would round off digits of the others where it has all but a little: ln(1 + rest) keeps them.
+template <class T, bool whole>
+__device__ __forceinline__ Sums<acc_t<T>> sums_of(const Team& team, const Rows& rows, const Logits<T, whole>& logits,
+                                                  int64_t target, bool spread) {
   using A = acc_t<T>;
   constexpr int N = kPack<T>;
-  const Team team(rows);
-  const int64_t r = team.number, row = r * rows.width;
-  if (r >= rows.count) return;  // a whole team
-  const int64_t target = targets[r];
-  if (!counts(target, rows, spec)) {
-    const Pack<T, N> nothing{};
-    for_packs<T, false>(team, rows,
-                        [&](int64_t i, int n, int) { store_part(dlogits + row + i, nothing, n, rows.packed); });
+  A top[1] = {-std::numeric_limits<A>::infinity()};
+  for_parts<T, whole>(team, rows, [&](int64_t i, int n) {
+    const auto p = logits.at(i, n);
+    for (int k = 0; k < N; ++k)
+      if (k < n) top[0] = Larger()(A(p.v[k]), top[0]);
+  });
+  team_reduce<Larger>(team, top, shared<TeamRoom<A, 1>>());
+  A sums[4] = {0, 0, 0, 0};  // exponentials below 1, how many are 1, x_t - m, x - m: a class at -inf would make it NaN
+  for_parts<T, whole>(team, rows, [&](int64_t i, int n) {
+    const auto p = logits.at(i, n);
+    const int64_t at = target - i;
+    for (int k = 0; k < N; ++k) {
+      if (k >= n) continue;
+      const A x = A(p.v[k]) - top[0];
+      sums[0] += x == 0 ? A(0) : exp_of<T>(x);
+      sums[1] += x == 0 ? A(1) : A(0);
+      if (spread) sums[3] += x;
+    }
+    if (at < 0 || at >= n) return;
+    for (int k = 0; k < N; ++k)
+      if (k == at) sums[2] = A(p.v[k]) - top[0];
+  });
+  team_reduce<Plus>(team, sums, shared<TeamRoom<A, 4>>());
+  return {top[0], math::log1p(sums[0] + (sums[1] - 1)), sums[2], sums[3]};
+}
+
+// The gradient of a row of which m and s are known, times factor.
+template <class T, bool whole>
+__device__ __forceinline__ void write_gradient(T* to, const Team& team, const Rows& rows,
+                                               const Logits<T, whole>& logits, int64_t target, acc_t<T> top,
+                                               acc_t<T> log_sum, acc_t<T> factor, const CrossEntropySpec& spec) {
+  using A = acc_t<T>;
+  constexpr int N = kPack<T>;
+  const A base = static_cast<A>(spec.smoothing / static_cast<double>(rows.width));
+  for_parts<T, whole>(team, rows, [&](int64_t i, int n) {
+    auto p = logits.at(i, n);
+    const int64_t at = target - i;
+    A v[N];
+    for (int k = 0; k < N; ++k) v[k] = (A(p.v[k]) - top) - log_sum;
+    for (int k = 0; k < N; ++k) p.v[k] = T(factor * (exp_of<T>(v[k]) - base));
+    if (at >= 0 && at < n)
+      for (int k = 0; k < N; ++k)  // p - 1 keeps its digits
+        if (k == at) p.v[k] = T(factor * (math::expm1(v[k]) + (static_cast<A>(spec.smoothing) - base)));
+    store_part(to + i, p, n, whole || rows.packed);
+  });
+}
+template <class T> __device__ __forceinline__ void write_zeros(T* to, const Team& team, const Rows& rows) {
+  const Pack<T, kPack<T>> nothing{};
+  for_packs<T, false>(team, rows, [&](int64_t i, int n, int) { store_part(to + i, nothing, n, rows.packed); });
+}
+
+// What a kernel over rows of logits is asked for.
+template <class T> struct Asked {
+  using A = acc_t<T>;
+  const T* logits;
+  const int64_t* targets;
+  A *losses, *stats;  // as in core/kernels/loss.h; stats: null where they are not wanted
+  T* dlogits;         // null: no gradient
+  const A* g;         // of row r at g[r step]
+  int64_t step;
+  Rows rows;
+  int64_t kept;  // elements from row to row in shared memory; 0: they are read for each pass
+  CrossEntropySpec spec;
+};
+
+template <class T, bool whole> __global__ void __launch_bounds__(256) losses_of_rows(const Asked<T> a) {
+  using A = acc_t<T>;
+  const Team team(a.rows);
+  const int64_t r = team.number, row = r * a.rows.width;
+  if (r >= a.rows.count) return;  // a whole team
+  const int64_t target = a.targets[r];
+  if (!counts(target, a.rows, a.spec)) {
+    if (team.thread == 0) a.losses[r] = 0;
+    if (a.dlogits) write_zeros(a.dlogits + row, team, a.rows);
     return;
   }
-  const A top = stats[2 * r], log_sum = stats[2 * r + 1], factor = g[r * step];
-  const A base = static_cast<A>(spec.smoothing / static_cast<double>(rows.width));
-  for_packs<T, false>(team, rows, [&](int64_t i, int n, int) {
-    auto p = load_part(logits + row + i, n, rows.packed);
-    for (int k = 0; k < N; ++k) {
-      const A v = (A(p.v[k]) - top) - log_sum;
-      p.v[k] = T(factor * (i + k == target
-                               ? math::expm1(v) + (static_cast<A>(spec.smoothing) - base)  // p - 1 keeps its digits
-                               : exp_below(v) - base));
-    }
-    store_part(dlogits + row + i, p, n, rows.packed);
-  });
+  const int64_t place = a.rows.warps > 1 ? 0 : warp();
+  const Logits<T, whole> logits{a.logits + row, a.kept > 0 ? dynamic_shared<T>() + place * a.kept : nullptr,
+                                a.rows.packed};
+  logits.bring(team, a.rows);
+  const Sums<A> s = sums_of<T, whole>(team, a.rows, logits, target, a.spec.smoothing != 0);
+  if (team.thread == 0) {
+    const A loss = s.log_sum - static_cast<A>(1 - a.spec.smoothing) * s.at_target;
+    a.losses[r] = a.spec.smoothing != 0
+                      ? loss - static_cast<A>(a.spec.smoothing / static_cast<double>(a.rows.width)) * s.rest
+                      : loss;
+    if (a.stats) a.stats[2 * r] = s.top, a.stats[2 * r + 1] = s.log_sum;
+  }
+  if (a.dlogits)
+    write_gradient<T, whole>(a.dlogits + row, team, a.rows, logits, target, s.top, s.log_sum, a.g[r * a.step], a.spec);
+}
+
+template <class T> __global__ void __launch_bounds__(256) gradient_of_rows(const Asked<T> a) {
+  const Team team(a.rows);
+  const int64_t r = team.number, row = r * a.rows.width;
+  if (r >= a.rows.count) return;  // a whole team
+  const int64_t target = a.targets[r];
+  if (!counts(target, a.rows, a.spec)) return write_zeros(a.dlogits + row, team, a.rows);
+  write_gradient<T, false>(a.dlogits + row, team, a.rows, {a.logits + row, nullptr, a.rows.packed}, target,
+                           a.stats[2 * r], a.stats[2 * r + 1], a.g[r * a.step], a.spec);
 }
 
 template <class T>
@@ -137,15 +209,50 @@ __global__ void __launch_bounds__(512) add_losses(T* total, const acc_t<T>* loss
 
 }  // namespace
 
+namespace {
+
+// dlogits, g: undefined where there is no gradient; losses: where there is nothing else.
+template <class T>
+Asked<T> asked(const Tensor& losses, const Tensor& stats, const Tensor& dlogits, const Tensor& g, const Tensor& logits,
+               const Tensor& target, CrossEntropySpec spec) {
+  using A = acc_t<T>;
+  T* const dx = write_or_null<T>(dlogits);
+  return {.logits = logits.data<T>(),
+          .targets = target.data<int64_t>(),
+          .losses = write_or_null<A>(losses),
+          .stats = losses.defined() ? write_or_null<A>(stats) : const_cast<A*>(stats.data<A>()),
+          .dlogits = dx,
+          .g = read_or_null<A>(g),
+          .step = g.defined() ? g.strides()[0] : 0,
+          .rows = rows_of<T>(logits, logits.data<T>(), dx),
+          .kept = 0,
+          .spec = spec};
+}
+
+template <class T> void launch_losses(Asked<T> a, const Stream& stream) {
+  Shape shape = a.rows.shape();
+  const int64_t pitch = round_up(a.rows.width, kPack<T>);
+  const int64_t bytes = a.rows.teams() * pitch * static_cast<int64_t>(sizeof(T));
+  if (bytes <= kKept) a.kept = pitch, shape.dynamic = static_cast<size_t>(bytes);
+  const bool whole = a.kept > 0 && a.rows.packed;
+  launch("cross_entropy.losses", whole ? &losses_of_rows<T, true> : &losses_of_rows<T, false>, shape, stream, a);
+}
+
+}  // namespace
+
 void cross_entropy(const Tensor& losses, const Tensor& stats, const Tensor& logits, const Tensor& target,
                    CrossEntropySpec spec) {
   if (logits.numel() == 0) return;
   visit_floating(logits.dtype(), "cross_entropy", [&]<class T>() {
-    using A = acc_t<T>;
-    const T* x = logits.data<T>();
-    const Rows rows = rows_of<T>(logits, x);
-    launch("cross_entropy.losses", &losses_of_rows<T>, rows.shape(), stream_of(logits), write<A>(losses),
-           write<A>(stats), x, target.data<int64_t>(), rows, spec);
+    launch_losses(asked<T>(losses, stats, {}, {}, logits, target, spec), stream_of(logits));
+  });
+}
+
+void cross_entropy_and_gradient(const Tensor& losses, const Tensor& dlogits, const Tensor& g, const Tensor& logits,
+                                const Tensor& target, CrossEntropySpec spec) {
+  if (logits.numel() == 0) return;
+  visit_floating(logits.dtype(), "cross_entropy", [&]<class T>() {
+    launch_losses(asked<T>(losses, {}, dlogits, g, logits, target, spec), stream_of(logits));
   });
 }
 
@@ -153,12 +260,8 @@ void cross_entropy_backward(const Tensor& dlogits, const Tensor& g, const Tensor
                             const Tensor& stats, CrossEntropySpec spec) {
   if (logits.numel() == 0) return;
   visit_floating(logits.dtype(), "cross_entropy", [&]<class T>() {
-    using A = acc_t<T>;
-    T* dx = write<T>(dlogits);
-    const T* x = logits.data<T>();
-    const Rows rows = rows_of<T>(logits, x, dx);
-    launch("cross_entropy_backward.rows", &gradient_of_rows<T>, rows.shape(), stream_of(logits), dx, g.data<A>(),
-           g.strides()[0], x, target.data<int64_t>(), stats.data<A>(), rows, spec);
+    const Asked<T> a = asked<T>({}, stats, dlogits, g, logits, target, spec);
+    launch("cross_entropy_backward.rows", &gradient_of_rows<T>, a.rows.shape(), stream_of(logits), a);
   });
 }
 

@@ -106,9 +106,11 @@ __global__ void __launch_bounds__(256, 1) backward_rows(const Backward<T> a) {
     const int64_t row = r * a.rows.width;
     const auto read_x = [&](int64_t i, int n) { return load_part(a.x, row + i, n, packed); };
     const auto read_dy = [&](int64_t i, int n) { return load_part(a.dy, row + i, n, packed); };
-    RowPacks<T, held> xs, dys;
+    const auto read_dsum = [&](int64_t i, int n) { return load_part(a.dsum, row + i, n, packed); };
+    RowPacks<T, held> xs, dys, dsums;
     xs.bring(team, a.rows, read_x);
     dys.bring(team, a.rows, read_dy);
+    if (a.dsum) dsums.bring(team, a.rows, read_dsum);  // its bytes come while the sums are taken
     const A given = a.stats[2 * r], inverse_root = a.stats[2 * r + 1];
     const A shift = K == NormKind::layer && !a.normalized ? given : A(0), scale = a.normalized ? A(1) : inverse_root;
     const A c = K == NormKind::crms ? given * inverse_root : A(0);
@@ -152,7 +154,7 @@ __global__ void __launch_bounds__(256, 1) backward_rows(const Backward<T> a) {
         h[k] = (K != NormKind::rms || i + k < a.entries ? inside : h[k]) * inverse_root;
       }
       if (a.dsum) {
-        const P d = load_part(a.dsum, row + i, n, packed);
+        const P d = dsums.at(i, n, slot, read_dsum);
         for (int k = 0; k < N; ++k) h[k] += A(d.v[k]);
       }
       P dx;

@@ -1,10 +1,8 @@
 // Steps of optimizers and what is done to all gradients at once: update, sum_squares, scale, clamp.
 //
-// A launch goes over a table of up to kItems tensors of one dtype, which is its argument (4 KiB at most, what every
-// device takes); of updates, all by one rule. Each tensor is cut into pieces of kPiece elements, a block of 256 threads
-// for each, which finds its tensor by halving. So all parameters of a model take a handful of launches, and a small
-// tensor costs one block. Where all tensors of an item begin at multiples of 16 bytes, a thread moves 16 bytes at a
-// time (the bandwidth of memory is all there is), else and at the end element by element.
+// A launch goes over a table of tensors of one dtype (gpu/table.cuh); of updates, all by one rule. Where all tensors of an
+// item begin at multiples of 16 bytes, a thread moves 16 bytes at a time (the bandwidth of memory is all there is), else
+// and at the end element by element.
 //
 // update.steps: reads gradient, parameter and state once, writes state and parameter; an element is its thread's alone,
 //   so a result may lie over an input. Rules: core/formulas/update_rules.h.
@@ -12,59 +10,13 @@
 // sum_squares.pieces: reads each element once and writes the sum of a piece, in f64; sum_squares.totals: a block for
 //   each tensor adds those of its pieces. Both orders depend on the tensors' sizes alone.
 #include "core/kernels/optimizer.h"
-#include "gpu/block.cuh"
-#include "gpu/launch.h"
 #include "gpu/memory.h"
 #include "gpu/slots.h"
 #include "gpu/steps/capture.h"
+#include "gpu/table.cuh"
 
 namespace isonorm::gpu {
 namespace {
-
-constexpr int kThreads = 256, kItems = 25;
-constexpr int64_t kPiece = 4096;
-
-// Items are what the blocks of a launch are for; item i has those from first[i] on.
-template <class Item> struct Table {
-  int count = 0;
-  int64_t first[kItems] = {}, blocks = 0;
-  Item items[kItems] = {};
-
-  bool full() const { return count == kItems; }
-  void add(const Item& item, int64_t of_item) {
-    first[count] = blocks;
-    items[count++] = item;
-    blocks += of_item;
-  }
-  // The item that `block` is for.
-  __device__ __forceinline__ int find(int64_t block) const {
-    int at = 0;
-    for (int n = count; n > 1;) {
-      const int half = n / 2;
-      if (first[at + half] <= block) at += half;
-      n -= half;
-    }
-    return at;
-  }
-};
-
-// Launches what a table has, and empties it.
-template <class Item, class... A, class... B>
-void launch_table(const char* name, void (*kernel)(Table<Item>, A...), Table<Item>& table, const Tensor& on,
-                  const B&... arguments) {
-  static_assert(sizeof(Table<Item>) + 64 <= 4096);
-  if (table.blocks > 0) launch(name, kernel, blocks_of(table.blocks, kThreads), stream_of(on), table, arguments...);
-  table = {};
-}
-
-// Calls pack(i) for every i where N elements of a piece of `count` lie together, one(i) for every other element.
-template <int N, class Packs, class One>
-__device__ __forceinline__ void for_piece(int64_t piece, int64_t count, bool packs, const Packs& pack, const One& one) {
-  const int64_t begin = piece * kPiece, end = begin + kPiece < count ? begin + kPiece : count;
-  const int64_t whole = packs ? begin + (end - begin) / N * N : begin;
-  for (int64_t i = begin + int64_t{threadIdx.x} * N; i < whole; i += kThreads * N) pack(i);
-  for (int64_t i = whole + threadIdx.x; i < end; i += kThreads) one(i);
-}
 
 // What changes from step to step. As bytes it is what a graph reads anew (gpu/steps/capture.h).
 template <class Rule> struct Numbers {
@@ -84,7 +36,7 @@ template <class T, class Rule> struct Step {
 };
 
 template <class T, class Rule>
-__global__ void __launch_bounds__(kThreads) update_steps(const Table<Step<T, Rule>> table) {
+__global__ void __launch_bounds__(kTableThreads) update_steps(const Table<Step<T, Rule>> table) {
   using A = acc_t<T>;
   constexpr int N = kPack<T>, kStates = Rule::kStates;
   const int item = table.find(blockIdx.x);
@@ -156,7 +108,7 @@ template <class T> struct Elements {
 };
 
 template <class T, class F>
-__global__ void __launch_bounds__(kThreads) change_each(const Table<Elements<T>> table, F f) {
+__global__ void __launch_bounds__(kTableThreads) change_each(const Table<Elements<T>> table, F f) {
   using A = acc_t<T>;
   constexpr int N = kPack<T>;
   const int item = table.find(blockIdx.x);
@@ -172,7 +124,7 @@ __global__ void __launch_bounds__(kThreads) change_each(const Table<Elements<T>>
 }
 
 template <class T>
-__global__ void __launch_bounds__(kThreads) sum_pieces(const Table<Elements<const T>> table, double* sums) {
+__global__ void __launch_bounds__(kTableThreads) sum_pieces(const Table<Elements<const T>> table, double* sums) {
   using A = acc_t<T>;
   constexpr int N = kPack<T>;
   struct Room {
@@ -197,13 +149,13 @@ struct Total {
   int64_t count;
   double* to;
 };
-__global__ void __launch_bounds__(kThreads) add_pieces(const Table<Total> table) {
+__global__ void __launch_bounds__(kTableThreads) add_pieces(const Table<Total> table) {
   struct Room {
     double sums[32];
   };
   const Total& t = table.items[blockIdx.x];
   double sum = 0;
-  for (int64_t i = threadIdx.x; i < t.count; i += kThreads) sum += t.pieces[i];
+  for (int64_t i = threadIdx.x; i < t.count; i += kTableThreads) sum += t.pieces[i];
   sum = block_reduce<Plus>(sum, shared<Room>().sums);
   if (threadIdx.x == 0) *t.to = sum;
 }

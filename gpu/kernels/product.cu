@@ -7,9 +7,9 @@
 // by packs of 16 bytes. The large tiles, which read each operand half as often, are taken where they give work to a
 // whole device; every sum is taken in the order of k either way, so its bits do not depend on that. Tiles beside each
 // other are neighbouring blocks, so that they find a in the cache.
-// product.columns: sums of the columns of [rows, columns] in pieces of kPiece rows, by blocks of 8 warps: a warp reads
-// 32 neighbouring columns of every eighth row, and the first warp adds the eight sums in order. Then the pieces' sums,
-// [pieces, columns], by the same kernel as one piece.
+// product.columns: sums of the columns of [rows, columns] in pieces of kPiece rows, by blocks of 8 warps: a lane reads
+// 16 bytes of every eighth row, one number where rows are no multiple of that, and the first warp adds the eight sums in
+// order. Then the pieces' sums, [pieces, columns], by the same kernel as one piece. What a lane reads changes no order.
 #include "gpu/launch.h"
 #include "gpu/memory.h"
 #include "gpu/slots.h"
@@ -118,42 +118,73 @@ template <class T> void run(const Product& p, const Operands& o, const Stream& s
 
 constexpr int64_t kPiece = 512;
 
-// to [pieces, columns] (+)= the sums of `length` rows each.
-template <class T, class U>
-__global__ void __launch_bounds__(kThreads)
+// to [pieces, columns] (+)= the sums of `length` rows each; a lane has N neighbouring columns.
+template <int N, class T, class U>
+__global__ void __launch_bounds__(kThreads, 4)
     columns(U* to, const T* x, int64_t rows, int64_t columns, int64_t length, bool add) {
   using A = acc_t<T>;
+  constexpr int kWarps = kThreads / 32, M = std::min(N, kPack<U>);
   struct Sums {
-    A of[kThreads / 32][32];
+    A of[kWarps][N][32];
   };
   auto& sums = shared<Sums>();
-  const auto strips = static_cast<unsigned>(ceil_div(columns, 32));
-  const int64_t piece = blockIdx.x / strips, column = int64_t{blockIdx.x % strips} * 32 + lane();
+  const auto strips = static_cast<unsigned>(ceil_div(columns, 32 * N));
+  const int64_t piece = blockIdx.x / strips, column = (int64_t{blockIdx.x % strips} * 32 + lane()) * N;
   const int64_t end = std::min(rows, (piece + 1) * length);
-  A sum = 0;
-  if (column < columns)
-    for (int64_t r = piece * length + warp(); r < end; r += kThreads / 32)
-      sum += static_cast<A>(x[r * columns + column]);
-  sums.of[warp()][lane()] = sum;
+  A sum[N] = {};
+  const auto add_rows = [&]<int kRows>(int64_t r) {
+    Pack<T, N> row[kRows];
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) row[i] = load<N>(x + (r + i * kWarps) * columns + column);
+#pragma unroll
+    for (int i = 0; i < kRows; ++i)
+#pragma unroll
+      for (int k = 0; k < N; ++k) sum[k] += static_cast<A>(row[i].v[k]);
+  };
+  int64_t r = piece * length + warp();
+  if (column < columns) {
+    for (; r + 3 * kWarps < end; r += 4 * kWarps) add_rows.template operator()<4>(r);  // loads of four under way
+    for (; r < end; r += kWarps) add_rows.template operator()<1>(r);
+  }
+#pragma unroll
+  for (int k = 0; k < N; ++k) sums.of[warp()][k][lane()] = sum[k];
   __syncthreads();
   if (warp() > 0 || column >= columns) return;
-  for (int w = 1; w < kThreads / 32; ++w) sum += sums.of[w][lane()];
+  for (int w = 1; w < kWarps; ++w)
+#pragma unroll
+    for (int k = 0; k < N; ++k) sum[k] += sums.of[w][k][lane()];
   U* const at = to + piece * columns + column;
-  *at = static_cast<U>(add ? static_cast<A>(*at) + sum : sum);
+#pragma unroll
+  for (int k = 0; k < N; k += M) {
+    Pack<U, M> result{};
+    if (add) result = load<M>(at + k);
+#pragma unroll
+    for (int i = 0; i < M; ++i)
+      result.v[i] = static_cast<U>(add ? static_cast<A>(result.v[i]) + sum[k + i] : sum[k + i]);
+    store<M>(at + k, result);
+  }
+}
+
+// Of pieces of `length` rows each.
+template <class T, class U>
+void sum_columns(U* to, const T* x, int64_t rows, int64_t wide, int64_t length, bool add, const Stream& stream) {
+  const bool packs = wide % kPack<T> == 0 && aligned(to, x);
+  const int64_t strips = ceil_div(wide, packs ? 32 * kPack<T> : 32),
+                pieces = std::max<int64_t>(1, ceil_div(rows, length));
+  launch("product.columns", packs ? &columns<kPack<T>, T, U> : &columns<1, T, U>, blocks_of(strips * pieces, kThreads),
+         stream, to, x, rows, wide, length, add);
 }
 
 template <class T, class U> void sum_pieces(const Tensor& sums, const Tensor& x, bool add) {
   using A = acc_t<T>;
-  const int64_t rows = x.size(0), wide = x.size(1), pieces = std::max<int64_t>(1, ceil_div(rows, kPiece));
+  const int64_t rows = x.size(0), wide = x.size(1), pieces = ceil_div(rows, kPiece);
   const Stream& stream = stream_of(x);
-  const auto shape = [&](int64_t count) { return blocks_of(ceil_div(wide, 32) * count, kThreads); };
   U* const to = write<U>(sums);
-  if (pieces == 1)
-    return launch("product.columns", &columns<T, U>, shape(1), stream, to, x.data<T>(), rows, wide, kPiece, add);
+  if (pieces <= 1) return sum_columns(to, x.data<T>(), rows, wide, kPiece, add, stream);
   const Scratch partials(x.device(), pieces * wide * static_cast<int64_t>(sizeof(A)));
   A* const partial = partials.as<A>();
-  launch("product.columns", &columns<T, A>, shape(pieces), stream, partial, x.data<T>(), rows, wide, kPiece, false);
-  launch("product.columns", &columns<A, U>, shape(1), stream, to, partial, pieces, wide, pieces, add);
+  sum_columns(partial, x.data<T>(), rows, wide, kPiece, false, stream);
+  sum_columns<A>(to, partial, pieces, wide, pieces, add, stream);
 }
 
 }  // namespace

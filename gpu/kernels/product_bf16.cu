@@ -8,6 +8,7 @@
 // in different banks. Where an operand does not begin or end at multiples of 16 bytes, its chunks are put together from
 // single elements. The tile's size does not change the order of a sum: 16 of the depth after 16.
 #include "gpu/launch.h"
+#include "gpu/rows.cuh"
 #include "gpu/slots.h"
 #include "gpu/tensor_core.cuh"
 #include "gpu/kernels/tiled_product.cuh"
@@ -22,96 +23,100 @@ template <int kTile> struct Slab {
   Chunks a, b;
 };
 
-// One operand of a block's tile.
-template <int kTile> class Panel {
+// One operand of a block's tile, slab after slab. kByDepth: its lines are its rows (of b: columns), chunks of neighbours
+// in the depth; else they are of one depth each.
+template <int kTile, bool kByDepth> class Panel {
  public:
   using Chunks = typename Slab<kTile>::Chunks;
 
-  __device__ __forceinline__ Panel(const bf16* p, const Side& s, int64_t first, int64_t depth)
-      : p_(p + first * s.along), side_(s), left_(s.count - first), depth_(depth), by_depth_(s.deep == 1) {}
+  __device__ __forceinline__ Panel(const bf16* p, const Side& s, int64_t first, int64_t depth) : packs_(s.packs) {
+    const int line = static_cast<int>(threadIdx.x) / kWide, chunk = static_cast<int>(threadIdx.x) % kWide;
+    const int along = kByDepth ? line : chunk * kChunk, deep = kByDepth ? chunk * kChunk : line;
+    from_ = p + (first + along) * s.along + deep * s.deep;
+    step_ = kLines * (kByDepth ? s.along : s.deep);
+    slab_ = kSlab * s.deep;
+    along_ = s.count - first - along;
+    depth_ = depth - deep;
+    index_ = index(line, chunk);
+  }
 
-  // Begins to copy the slab from `from` on, zeros where there is nothing.
-  __device__ __forceinline__ void copy(Chunks& to, int64_t from) const {
-    if (side_.packs) {
+  // Begins to copy the next slab, zeros where there is nothing.
+  __device__ __forceinline__ void copy(Chunks& to) {
+    if (packs_) {
 #pragma unroll
-      for (int i = 0; i < kEach; ++i) {
-        const Place at(*this, i, from);
-        const bool inside = at.along < left_ && at.depth < depth_;
-        copy_async(&to[at.index], inside ? p_ + at.along * side_.along + at.depth * side_.deep : p_, inside);
-      }
+      for (int i = 0; i < kEach; ++i)
+        copy_async(&to[index_ + i * kThreads], from_ + i * step_, there(i) > 0);  // else nothing is read
     } else {
 #pragma unroll 1
       for (int i = 0; i < kEach; ++i) {
-        const Place at(*this, i, from);
-        const bf16* const source = p_ + at.along * side_.along + at.depth * side_.deep;
-        const int64_t there =
-            at.along < left_ && at.depth < depth_ ? by_depth_ ? depth_ - at.depth : left_ - at.along : 0;
         Pack<bf16, kChunk> pack{};
 #pragma unroll
         for (int e = 0; e < kChunk; ++e)
-          if (e < there) pack.v[e] = source[e];
-        store(to[at.index].v, pack);
+          if (e < there(i)) pack.v[e] = from_[i * step_ + e];
+        store(to[index_ + i * kThreads].v, pack);
       }
     }
+    from_ += slab_;
+    depth_ -= kSlab;
   }
 
-  // 16 rows from `row` on and 16 of the depth from 16 d on, as the left operand.
-  __device__ __forceinline__ Quad left(Chunks& t, int row, int d) const {
-    if (by_depth_) return load_matrices(&t[index(row + lane() % 16, 2 * d + lane() / 16)]);
-    return load_transposed(&t[index(16 * d + lane() / 16 * 8 + lane() % 8, row / 8 + lane() / 8 % 2)]);
+  // 16 rows from row + 16 i on, row a multiple of a warp's, and 16 of the depth from 16 d on, as the left operand. What
+  // i and d add to a chunk's number has bits of its own: it is one exclusive or with a constant.
+  __device__ __forceinline__ Quad left(Chunks& t, int row, int i, int d) const {
+    if constexpr (kByDepth)
+      return load_matrices(&t[(index(row + lane() % 16, lane() / 16) ^ 2 * d) + 16 * i * kWide]);
+    else
+      return load_transposed(
+          &t[(index(lane() / 16 * 8 + lane() % 8, row / 8 + lane() / 8 % 2) ^ 2 * i) + 16 * d * kWide]);
   }
-  // 16 columns from `column` on, as two right operands.
-  __device__ __forceinline__ Quad right(Chunks& t, int column, int d) const {
-    if (by_depth_) return load_matrices(&t[index(column + lane() / 16 * 8 + lane() % 8, 2 * d + lane() / 8 % 2)]);
-    return load_transposed(&t[index(16 * d + lane() % 16, column / 8 + lane() / 16)]);
+  // 16 columns from column + 16 j on, as two right operands.
+  __device__ __forceinline__ Quad right(Chunks& t, int column, int j, int d) const {
+    if constexpr (kByDepth)
+      return load_matrices(&t[(index(column + lane() / 16 * 8 + lane() % 8, lane() / 8 % 2) ^ 2 * d) + 16 * j * kWide]);
+    else
+      return load_transposed(&t[(index(lane() % 16, column / 8 + lane() / 16) ^ 2 * j) + 16 * d * kWide]);
   }
 
  private:
-  static constexpr int kThreads = 2 * kTile, kDepthChunks = kSlab / kChunk, kTileChunks = kTile / kChunk;
-  static constexpr int kEach = kTile * kDepthChunks / kThreads;  // chunks that a thread copies
+  static constexpr int kThreads = 2 * kTile, kWide = (kByDepth ? kSlab : kTile) / kChunk;  // chunks of a line
+  static constexpr int kLines = kThreads / kWide;                  // that all threads copy at a time
+  static constexpr int kEach = kTile * kSlab / kChunk / kThreads;  // chunks that a thread copies
+  static_assert(kLines % 8 == 0);  // so that all chunks of a thread stand at one place among eight
 
-  // The thread's chunk i of the slab from `from` on: its first element in the operand, and where it goes.
-  struct Place {
-    int64_t along, depth;
-    int index;
-
-    __device__ __forceinline__ Place(const Panel& panel, int i, int64_t from) {
-      const int at = static_cast<int>(threadIdx.x) + i * kThreads, wide = panel.by_depth_ ? kDepthChunks : kTileChunks;
-      const int line = at / wide, first = at % wide * kChunk;
-      along = panel.by_depth_ ? line : first;
-      depth = from + (panel.by_depth_ ? first : line);
-      index = panel.index(line, at % wide);
-    }
-  };
-
-  __device__ __forceinline__ int index(int line, int chunk) const {
-    return line * (by_depth_ ? kDepthChunks : kTileChunks) + (chunk ^ line % 8);
+  // Where a chunk lies in shared memory.
+  static __device__ __forceinline__ int index(int line, int chunk) { return line * kWide + (chunk ^ line % 8); }
+  // Elements of the thread's chunk i, and behind it in its line.
+  __device__ __forceinline__ int64_t there(int i) const {
+    return (kByDepth ? along_ : depth_) > i * kLines ? kByDepth ? depth_ : along_ : 0;
   }
 
-  const bf16* p_;
-  const Side& side_;
-  const int64_t left_, depth_;
-  const bool by_depth_;
+  const bf16* from_;       // the thread's first chunk of the next slab
+  int64_t step_, slab_;    // from chunk to chunk, from slab to slab
+  int64_t along_, depth_;  // what is left from there on
+  int index_;
+  bool packs_;
 };
 
-template <int kTile, class U>
+template <int kTile, bool kLeft, bool kRight, class U>
 __global__ void __launch_bounds__(2 * kTile, kTile == 128 ? 2 : 3)
     multiply(U* out, const bf16* a, const bf16* b, const bf16* bias, const Tiles tiles, bool pairs) {
   constexpr int kRows = kTile / 32;  // a warp's, by 16
   auto* const slabs = dynamic_shared<Slab<kTile>>();
   const Tile tile(tiles, kTile);
-  const Panel<kTile> left(a + tile.a, tiles.a, tile.row, tiles.k), right(b + tile.b, tiles.b, tile.column, tiles.k);
+  Panel<kTile, kLeft> left(a + tile.a, tiles.a, tile.row, tiles.k);
+  Panel<kTile, kRight> right(b + tile.b, tiles.b, tile.column, tiles.k);
   const int row = warp() % 2 * (kTile / 2), column = warp() / 2 * 32;
-  const auto copy = [&](int64_t slab) {
-    if (slab * kSlab < tiles.k) {
-      left.copy(slabs[slab % kStages].a, slab * kSlab);
-      right.copy(slabs[slab % kStages].b, slab * kSlab);
+  const int count = static_cast<int>(ceil_div(tiles.k, kSlab));
+  const auto copy = [&](int slab) {
+    if (slab < count) {
+      left.copy(slabs[slab % kStages].a);
+      right.copy(slabs[slab % kStages].b);
     }
     commit_copies();
   };
   float sums[kRows][4][4] = {};
   for (int s = 0; s < kStages - 1; ++s) copy(s);
-  for (int64_t s = 0; s * kSlab < tiles.k; ++s) {
+  for (int s = 0; s < count; ++s) {
     wait_copies<kStages - 2>();
     __syncthreads();  // the slab is there for all, and all are done with the one before
     copy(s + kStages - 1);
@@ -120,9 +125,9 @@ __global__ void __launch_bounds__(2 * kTile, kTile == 128 ? 2 : 3)
     for (int d = 0; d < kSlab / 16; ++d) {
       Quad x[kRows], y[2];
 #pragma unroll
-      for (int i = 0; i < kRows; ++i) x[i] = left.left(slab.a, row + 16 * i, d);
+      for (int i = 0; i < kRows; ++i) x[i] = left.left(slab.a, row, i, d);
 #pragma unroll
-      for (int j = 0; j < 2; ++j) y[j] = right.right(slab.b, column + 16 * j, d);
+      for (int j = 0; j < 2; ++j) y[j] = right.right(slab.b, column, j, d);
 #pragma unroll
       for (int i = 0; i < kRows; ++i)
 #pragma unroll
@@ -155,12 +160,17 @@ template <class U> void run(const Product& p, const Operands& o, const Stream& s
   const auto *a = static_cast<const bf16*>(o.a), *b = static_cast<const bf16*>(o.b);
   const auto* bias = static_cast<const bf16*>(o.bias);
   const bool pairs = reinterpret_cast<uintptr_t>(out) % (2 * sizeof(U)) == 0 && p.n % 2 == 0;
-  const auto start = [&]<int kTile>() {
+  const auto start = [&]<int kTile, bool kLeft, bool kRight>() {
     Shape shape = blocks_of(tiles.count(kTile), 2 * kTile);
     shape.dynamic = kStages * sizeof(Slab<kTile>);
-    launch("product.bf16", &multiply<kTile, U>, shape, stream, out, a, b, bias, tiles, pairs);
+    launch("product.bf16", &multiply<kTile, kLeft, kRight, U>, shape, stream, out, a, b, bias, tiles, pairs);
   };
-  takes_large_tiles(tiles) ? start.template operator()<128>() : start.template operator()<64>();
+  const bool large = takes_large_tiles(tiles);
+  visit_bool(tiles.a.deep == 1, [&]<bool kLeft>() {
+    visit_bool(tiles.b.deep == 1, [&]<bool kRight>() {
+      large ? start.template operator()<128, kLeft, kRight>() : start.template operator()<64, kLeft, kRight>();
+    });
+  });
 }
 
 }  // namespace

@@ -119,6 +119,12 @@ TEST_CASE("json: of a log comes back what belongs to the training, up to a step,
   CHECK(course.steps[2].gradient_norm == 0.5);
   REQUIRE(course.evaluations.size() == 1);
   CHECK(course.evaluations[0].accuracy() == 0.75);
+  // Where a part runs, and in which order it takes sums, makes it no other training.
+  TrainingResult elsewhere = training;
+  elsewhere.manifest.options.emplace_back("device", "cuda:0");
+  elsewhere.manifest.options.emplace_back("any-order", "true");
+  log.clear(), log.seekg(0);
+  CHECK(logged_course(log, elsewhere.manifest, 3).steps.size() == 3);
   log.clear(), log.seekg(0);
   // What was logged before an extension is its own where it had the options that the extension says.
   TrainingResult extended = training;

@@ -1,5 +1,6 @@
 // Mixed precision: products, norms and losses on f32 masters against sums in f64, whole models against their copies in
 // f64, and what stays f32.
+#include <algorithm>
 #include <cmath>
 
 #include "autograd/engine.h"
@@ -13,6 +14,9 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
+#include "autograd/ops/shape.h"
+#include "autograd/rounded_masters.h"
+#include "core/system/profile.h"
 #include "nn/gpt.h"
 #include "nn/residual/all.h"
 #include "nn/stream_watch.h"
@@ -21,6 +25,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/nearest_bf16.h"
 #include "tests/support/same_bytes.h"
+#include "training/step.h"
 
 using namespace isonorm;
 using namespace isonorm::nn;
@@ -288,6 +293,49 @@ TEST_CASE("mixed precision: prepared weights leave the bits, a clone has the sam
   CHECK(same_bytes(copy(ids), logits));
   gpt.prepare_inference();
   CHECK(same_bytes(gpt(ids), logits));
+}
+
+TEST_CASE("mixed precision: from its second step on a training rounds its masters in one call, bit for bit the same") {
+  const Tensor ids = randint(0, 20, {4, 8});
+  for (const int64_t parts : {1, 2}) {
+    const auto model = [&] {
+      manual_seed(1);
+      return Gpt(
+          {.vocab = 20, .context = 8, .transformer = {.width = 16, .depth = 2, .heads = 2, .precision = kMixed}});
+    };
+    Gpt gpt = model(), by_hand = model();
+    optim::AdamW adamw(gpt.parameters(), {.lr = 1e-2}), other(by_hand.parameters(), {.lr = 1e-2});
+    training::Step step(gpt, adamw, training::cross_entropy_of, {.accumulate = parts});
+    for (int t = 1; t <= 3; ++t) {
+      INFO(parts << " parts, step " << t);
+      profile::start();
+      const double loss = step({ids, ids}).loss;
+      const profile::Profile profile = profile::stop();
+      CHECK(std::ranges::count_if(profile.calls, [](const profile::Call& c) {
+              return std::string_view(c.kernel) == "round_each";
+            }) == (t == 1 ? 0 : 1));
+      // Beside it each use rounds by itself.
+      CHECK(loss == training::differentiate(by_hand, training::cross_entropy_of, {ids, ids}, parts));
+      other.step();
+      for (size_t i = 0; i < gpt.parameters().size(); ++i)
+        CHECK(same_bytes(gpt.parameters()[i], by_hand.parameters()[i]));
+    }
+  }
+}
+
+TEST_CASE("a rounded master is not read after its f32 one was written to, nor a view of it in its place") {
+  const Tensor x = randn({3, 4}, {DType::bf16}), w = require_grad(randn({5, 4})), b = require_grad(randn({5}));
+  Masters masters;
+  {
+    const RoundedMasters guard(masters);
+    linear(x, w, b);
+  }
+  CHECK(masters.size() == 2);
+  const RoundedMasters guard(masters);
+  copy_into(w, detach(w) * 3);
+  CHECK(same_bytes(linear(x, w, b), linear(x, cast(detach(w), DType::bf16), cast(detach(b), DType::bf16))));
+  const Tensor part = narrow(w, 0, 0, 2);
+  CHECK(same_bytes(linear(x, part), linear(x, cast(detach(part), DType::bf16))));
 }
 
 TEST_CASE("mixed precision: what does not fit is refused with both dtypes") {

@@ -275,9 +275,11 @@ TEST_CASE("train: activations in bf16 change gradients, not the first loss; a ch
   const ChildResult f64 = train("bf16", {"--dtype", "f64"});
   CHECK(f64.code == 2);
   CHECK(contains(f64.err, "--activations bf16 does not go with --dtype f64"));
-  const ChildResult captured = train("f32", {"--captured"});
-  CHECK(captured.code == 2);
-  CHECK(contains(captured.err, "--captured needs --device cuda"));
+  for (const std::string option : {"--captured", "--any-order"}) {  // of devices alone
+    const ChildResult here = train("f32", {option});
+    CHECK(here.code == 2);
+    CHECK(contains(here.err, option + " needs --device cuda"));
+  }
   std::filesystem::rename(folder.file("bf16"), folder.file("f32"));
   const ChildResult other = train("f32", {});
   CHECK(other.code == 3);
