@@ -5,6 +5,7 @@
 
 #include "autograd/ops/pointwise.h"
 #include "core/printed.h"
+#include "equivalence/convert/convertible.h"
 #include "equivalence/verify/file_conversion.h"
 #include "equivalence/verify/reference.h"
 #include "tools/interrupt.h"
@@ -192,6 +193,7 @@ class Run {
   }
 
   FileConversion conversion(const Layout& layout) const {
+    check_dtypes(layout, file_.foreign);
     check_eps(layout, o_.eps);
     return FileConversion(file_.state, layout, to(), dtype());
   }

@@ -1,6 +1,7 @@
 // isonorm verify A B: are two checkpoints one function, whatever the forms of their streams?
 #include <cstdio>
 
+#include "equivalence/convert/convertible.h"
 #include "tools/model_data.h"
 #include "tools/options.h"
 #include "tools/output.h"
@@ -47,7 +48,9 @@ Verification by_spec(const VerifyOptions& o, const training::ModelFile& a, const
         o.spec, file.state, described,
         described ? training::stored_form(training::ModelOptions(file.description)) : nn::StreamForm::layer_norm);
   };
-  return verify_streams(a, layout(a), b, layout(b));
+  const Layout of_a = layout(a), of_b = layout(b);
+  check_dtypes(of_a, a.foreign), check_dtypes(of_b, b.foreign);
+  return verify_streams(a, of_a, b, of_b);
 }
 
 int run(const VerifyOptions& o) {

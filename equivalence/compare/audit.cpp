@@ -26,24 +26,34 @@ using nn::Stream;
 using nn::StreamForm;
 using nn::StreamStorage;
 
-// The gradient's part in the invisible directions, and how many these are.
+// The gradient's part in the invisible directions, and how many these are. Of means along the stream's axis algebra says
+// whether they are; those along the other axis of a vector or matrix are told by their gradient, which is zero to
+// rounding: what softmax does not see of the head, what a norm inside of a branch hides.
 AuditResult::Row row_of(const nn::Parameter& p, bool affine, double size_of_all) {
   const Tensor g = gradient(p.tensor);
   AuditResult::Row row{.name = p.name, .shape = p.tensor.shape(), .invisible = "", .numbers = p.tensor.numel()};
-  const double size = norm(g).item();
-  if (p.role == Role::writer || (p.role == Role::reader && !affine)) {
-    const auto d = static_cast<double>(g.size(p.stream_dim));
-    row.invisible = text("mean along dimension ", p.stream_dim);
-    row.directions = row.numbers / g.size(p.stream_dim);
-    row.gradient = size == 0 ? 0 : norm(sum(g, {p.stream_dim})).item() / std::sqrt(d) / size;
-    row.bound = 64 * d * epsilon(DType::f64);
-  } else if (p.blind_end > p.blind_begin) {
+  if (p.blind_end > p.blind_begin) {
     const int64_t rows = p.blind_end - p.blind_begin;
     row.invisible = text("rows ", p.blind_begin, " to ", p.blind_end - 1);
     row.directions = rows * (row.numbers / g.size(0));
     row.gradient = norm(narrow(g, 0, p.blind_begin, rows)).item() / size_of_all;
     row.bound = 64 * static_cast<double>(rows) * epsilon(DType::f64);
+    return row;
   }
+  const double size = norm(g).item();
+  int64_t seen = 1;  // directions that have a mean along none of the axes
+  for (int axis = 0; axis < g.rank(); ++axis) {
+    const auto n = static_cast<double>(g.size(axis));
+    const bool along = axis == p.stream_dim && (p.role == Role::writer || (p.role == Role::reader && !affine));
+    const double share = size == 0 ? 0 : norm(sum(g, {axis})).item() / std::sqrt(n) / size,
+                 bound = 64 * n * epsilon(DType::f64);
+    const bool invisible = along || (g.rank() <= 2 && size > 0 && n > 1 && share <= bound);
+    seen *= g.size(axis) - invisible;
+    if (!invisible) continue;
+    row.invisible += text(row.invisible.empty() ? "mean along dimension " : " and ", axis);
+    if (row.bound == 0 || share / bound > row.gradient / row.bound) row.gradient = share, row.bound = bound;
+  }
+  if (!row.invisible.empty()) row.directions = row.numbers - seen;
   return row;
 }
 

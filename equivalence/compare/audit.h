@@ -13,11 +13,13 @@ namespace isonorm::equivalence {
 
 struct AuditResult {
   // Invisible directions of a parameter: the mean of a writer along the stream (F3), that of a reader behind a norm
-  // without gain (F4), the biases of attention keys.
+  // without gain (F4), the biases of attention keys. Of a vector or matrix also the mean along another axis, where its
+  // gradient is zero to rounding: of the head over its outputs, which softmax does not see; of what a norm inside of a
+  // branch reads.
   struct Row {
     std::string name;
     Dims shape;
-    std::string invisible;                // "mean along dimension 0", "rows 64 to 127"; empty: none
+    std::string invisible;                // "mean along dimension 0 and 1", "rows 64 to 127"; empty: none
     int64_t numbers = 0, directions = 0;  // how many numbers, how many of them directions without gradient
     double gradient = 0;                  // |projection of the gradient on those directions| / |gradient|
     double bound = 0;                     // what rounding explains: 64 d eps

@@ -81,6 +81,10 @@ Tensor by_rows(const Tensor& x, int dim) {
   return reshape(permute(x, order), {x.size(dim) == 0 ? 0 : x.numel() / x.size(dim), x.size(dim)});
 }
 
+double smallest_step(DType dtype) {
+  return dtype == DType::f64 ? 0x1p-1074 : dtype == DType::f32 ? 0x1p-149 : 0x1p-133;
+}
+
 Tensor half_ulp(const Tensor& x) {
   const int digits = x.dtype() == DType::f64 ? 53 : x.dtype() == DType::f32 ? 24 : 8;
   const int lowest = x.dtype() == DType::f64 ? -1021 : -125;  // exponent of the smallest normal number, as frexp has it
@@ -89,7 +93,8 @@ Tensor half_ulp(const Tensor& x) {
   for (double& v : values) {
     int exponent = lowest;
     if (v != 0) std::frexp(v, &exponent);
-    v = std::isfinite(v) ? std::ldexp(twice, std::max(exponent, lowest) - digits - 1) : NAN;
+    // Half a step between subnormal numbers of f64 is none itself.
+    v = std::isfinite(v) ? std::max(std::ldexp(twice, std::max(exponent, lowest) - digits - 1), 0x1p-1074) : NAN;
   }
   return from_span(std::span<const double>(values), x.shape());
 }

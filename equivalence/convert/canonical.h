@@ -21,6 +21,9 @@ namespace isonorm::equivalence {
 // x with dimension `dim` last and the others flattened, in order: [the others, size of dim].
 Tensor by_rows(const Tensor& x, int dim);
 
+// The distance between subnormal numbers of a dtype: no rounding is finer.
+double smallest_step(DType dtype);
+
 // Half the distance from each entry to the next one that its dtype can hold, in f64: no rounding to nearest moved it by
 // more. Of bf16, to which f64 is rounded by way of f32, 2^-15 of it more.
 Tensor half_ulp(const Tensor& x);

@@ -6,6 +6,7 @@
 
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
+#include "equivalence/convert/canonical.h"
 #include "equivalence/coordinates/pairs.h"
 
 namespace isonorm::equivalence {
@@ -35,10 +36,14 @@ const Tensor& tensor_at(const TensorMap& state, const std::string& name) {
   return *t;
 }
 
-void check_numbers(const TensorMap& state, const std::string& name) {
-  const Tensor& t = tensor_at(state, name);
-  check(is_floating(t.dtype()), "convert: '", name, "' has dtype ", t.dtype(),
+void check_mappable(bool ok, const std::string& name, std::string_view dtype) {
+  check(ok, "convert: '", name, "' has dtype ", dtype,
         ": integer and quantised weights cannot be mapped exactly, expected f32, f64 or bf16");
+}
+
+void check_numbers(const TensorMap& state, const std::string& name) {
+  const DType dtype = tensor_at(state, name).dtype();
+  check_mappable(is_floating(dtype), name, name_of(dtype));
 }
 
 void check_finite(const std::string& name, const Tensor& t) {
@@ -154,6 +159,18 @@ void check_layout(const TensorMap& state, const Layout& layout) {
           n.name, "'");
 }
 
+void check_dtypes(const Layout& layout, const std::map<std::string, std::string>& foreign) {
+  const auto look = [&](const std::string& name) {
+    if (const auto at = foreign.find(name); at != foreign.end()) check_mappable(false, name, at->second);
+  };
+  for (const NormPlace& n : layout.norms) look(n.weight), look(n.bias);
+  for (const Place& p : layout.places) {
+    look(p.scale);
+    if (p.role != Role::neutral) look(p.name);
+    if (const NormPlace* norm = layout.find_norm(p.norm); norm && !norm->bias.empty()) look(p.bias);
+  }
+}
+
 void check_values(const TensorMap& state, const Layout& layout) {
   const auto finite = [&](const std::string& name) {
     if (const Tensor* t = name.empty() ? nullptr : state.find(name)) check_finite(name, *t);
@@ -173,12 +190,13 @@ void check_convertible(const TensorMap& state, const Layout& layout) {
 
 void ZeroMean::add(const Tensor& writer, int dim, DType dtype) {
   off_ = larger(off_, largest_entry(mean(writer, {dim}))), size_ = larger(size_, largest_entry(writer));
-  eps_ = epsilon(dtype);
+  dtype_ = dtype;
 }
 
 void ZeroMean::check_writer(const std::string& name) const {
-  check(off_ <= eps_ * size_, "convert: writer '", name, "' has a mean of up to ", off_,
-        " along the stream, rounding explains ", eps_ * size_, ": RMSNorm sees that mean and LayerNorm does not");
+  const double bound = std::max(epsilon(dtype_) * size_, smallest_step(dtype_));
+  check(off_ <= bound, "convert: writer '", name, "' has a mean of up to ", off_,
+        " along the stream, rounding explains ", bound, ": RMSNorm sees that mean and LayerNorm does not");
 }
 
 void check_zero_mean(const std::string& name, const Tensor& writer, int dim, DType dtype) {

@@ -1,6 +1,8 @@
 // What must hold before a checkpoint can be converted exactly, checked tensor by tensor.
 #pragma once
 
+#include <map>
+
 #include "core/tensor_map.h"
 #include "equivalence/convert/layout.h"
 
@@ -14,6 +16,10 @@ void check_convertible(const TensorMap& state, const Layout& layout);
 void check_layout(const TensorMap& outline, const Layout& layout);
 void check_values(const TensorMap& state, const Layout& layout);
 
+// Throws where a tensor that is mapped is of a dtype that is held as bytes; foreign: names and dtypes of such tensors
+// (training::ModelFile).
+void check_dtypes(const Layout& layout, const std::map<std::string, std::string>& foreign);
+
 // The means of a writer of a model with RMSNorm along the stream, which may come in pieces of the same dtype.
 class ZeroMean {
  public:
@@ -21,11 +27,12 @@ class ZeroMean {
   void check_writer(const std::string& name) const;  // throws as check_zero_mean
 
  private:
-  double off_ = 0, size_ = 0, eps_ = 0;
+  double off_ = 0, size_ = 0;
+  DType dtype_ = DType::f64;
 };
 
 // Throws where a writer [.., d, ..] of a model with RMSNorm is not zero-mean along `dim`, as far as rounding to `dtype`
-// allows: |mean| <= eps(dtype) max |w|.
+// allows: |mean| <= eps(dtype) max |w|, or a step between subnormal numbers.
 void check_zero_mean(const std::string& name, const Tensor& writer, int dim, DType dtype);
 
 }  // namespace isonorm::equivalence

@@ -183,7 +183,7 @@ class Comparer {
       largest = larger(largest, std::max(std::abs(x.value[i]), std::abs(y.value[i])));
       size_x = larger(size_x, x.size[i]), size_y = larger(size_y, y.size[i]);
     }
-    const double f64 = arithmetic_ * (size_x + size_y);
+    const double f64 = arithmetic_ * (size_x + size_y) + static_cast<double>(columns) * smallest_step(DType::f64);
     beyond_.clear();
     for (int64_t i = 0; i < columns; ++i) {
       const double difference = std::abs(x.value[i] - y.value[i]);

@@ -3,8 +3,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include "autograd/engine.h"
+#include "autograd/ops/loss.h"
+#include "autograd/ops/random.h"
+#include "nn/residual/all.h"
 #include "tests/support/markup.h"
 #include "tests/support/catch.h"
+#include "training/build_model.h"
 
 using namespace isonorm;
 using namespace isonorm::equivalence;
@@ -33,6 +38,28 @@ const AuditResult::Row& row(const AuditResult& r, const std::string& name) {
   return r.rows[0];
 }
 
+using Rows = std::vector<std::vector<double>>;
+
+// By elimination with full pivoting; what is 1e-9 of the largest entry is 0.
+int64_t rank(Rows rows) {
+  double largest = 0;
+  for (int64_t found = 0;; ++found) {
+    size_t row = 0, column = 0;
+    double pivot = 0;
+    for (size_t i = static_cast<size_t>(found); i < rows.size(); ++i)
+      for (size_t j = 0; j < rows[i].size(); ++j)
+        if (std::abs(rows[i][j]) > pivot) pivot = std::abs(rows[i][j]), row = i, column = j;
+    largest = std::max(largest, pivot);
+    if (pivot <= 1e-9 * largest) return found;
+    std::swap(rows[static_cast<size_t>(found)], rows[row]);
+    const std::vector<double>& top = rows[static_cast<size_t>(found)];
+    for (size_t i = static_cast<size_t>(found) + 1; i < rows.size(); ++i) {
+      const double factor = rows[i][column] / top[column];
+      for (size_t j = 0; j < top.size(); ++j) rows[i][j] -= factor * top[j];
+    }
+  }
+}
+
 }  // namespace
 
 TEST_CASE("audit: invisible directions are counted and measured") {
@@ -44,11 +71,38 @@ TEST_CASE("audit: invisible directions are counted and measured") {
   CHECK(row(r, "blocks.0.attn.proj.bias").directions == 1);
   CHECK(row(r, "blocks.1.mlp.fc1.weight").directions == 32);
   CHECK(row(r, "blocks.1.attn.qkv.bias").directions == 16);
-  CHECK(row(r, "head.bias").directions == 0);
+  CHECK(row(r, "head.weight").directions == 13 + 16 - 1);  // rows' means, and what softmax does not see
+  CHECK(row(r, "head.bias").directions == 1);
   CHECK(row(r, "blocks.0.attn.qkv.weight").gradient > 0);  // rounding, hence measured
   CHECK(row(r, "blocks.0.attn.qkv.weight").gradient < 1e-12);
-  // Writers: tables 13 + 8, per block proj 16 + 1 and fc2 32 + 1. Readers: qkv 48, fc1 32, head 13. Key biases 16.
-  CHECK(r.directions() == 13 + 8 + 2 * (17 + 33) + 2 * (48 + 32) + 13 + 2 * 16);
+  // Writers: tables 13 + 8, per block proj 16 + 1 and fc2 32 + 1. Readers: qkv 48, fc1 32, head 13. Key biases 16. Head's shift 15 + 1.
+  CHECK(r.directions() == 13 + 8 + 2 * (17 + 33) + 2 * (48 + 32) + 13 + 2 * 16 + 16);
+}
+
+TEST_CASE("audit: as many directions as the gradients of many batches leave out") {
+  for (const nn::Arrangement& connection : {nn::kPreLn, nn::kSubLn}) {
+    TrainingOptions o{
+        .model = &kGpt, .batch = 4, .width = 4, .depth = 1, .heads = 2, .mlp = 6, .vocab = 5, .context = 6};
+    o.connection = connection;
+    const AuditResult r = audit(o);
+    CHECK(r.as_expected);
+    const ModelShape shape{.vocab = 5};
+    const auto model = build_model(o, shape, nn::Stream(nn::StreamForm::layer_norm, 4));
+    model->to(DType::f64);
+    std::map<std::string, Rows> gradients;
+    Generator draw{7, 0};
+    for (int batch = 0; batch < 60; ++batch) {
+      const Tensor ids = randint(0, 5, {4, 6}, kCpu, draw), targets = randint(0, 5, {4, 6}, kCpu, draw);
+      for (const Tensor& p : model->parameters()) set_gradient(p, {});
+      backward(cross_entropy((*model)(ids), targets));
+      for (const nn::Parameter& p : model->named_parameters())
+        gradients[p.name].push_back(gradient(p.tensor).to_vector<double>());
+    }
+    for (auto& [name, rows] : gradients) {
+      INFO(connection.name << " " << name);
+      CHECK(row(r, name).numbers - row(r, name).directions == rank(rows));
+    }
+  }
 }
 
 TEST_CASE("audit: bf16 drifts, zero-row-sum readers make its error of second order") {

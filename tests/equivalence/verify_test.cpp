@@ -148,3 +148,25 @@ TEST_CASE("sizes that the file does not hold are refused before memory is taken"
   other.description.insert_or_assign("model.depth", std::string("3"));
   CHECK_THROWS_WITH(convert_model(other, StreamForm::rms_norm), Contains("blocks.2.") && Contains("missing"));
 }
+
+TEST_CASE("verify: what convert makes of subnormal writers is the same function, and another is not") {
+  for (const auto& [dtype, size] : {std::pair{DType::f32, 1e-42}, {DType::bf16, 1e-40}, {DType::f64, 1e-310}})
+    for (StreamForm to : {StreamForm::rms_norm, StreamForm::crms_norm, StreamForm::crms_isometric}) {
+      INFO(name_of(dtype) << " " << name_of(to));
+      manual_seed(3);
+      nn::Gpt gpt(small_gpt());
+      const ModelFile drawn = filled_file(gpt);
+      ModelFile file{.state = {}, .description = drawn.description};
+      for (const auto& [name, tensor] : drawn.state)
+        file.state.add(name, cast(name == "blocks.0.attn.proj.weight" ? tensor * size : tensor, dtype));
+      const ModelConversion c = convert_model(file, to);
+      const ModelFile converted{c.conversion.state, c.description};
+      CHECK(verify_models(file, converted).same());
+      CHECK_NOTHROW(convert_model(converted, StreamForm::layer_norm));
+      ModelFile other = file;
+      other.state = {};
+      for (const auto& [name, tensor] : file.state)
+        other.state.add(name, name == "blocks.0.attn.proj.weight" ? tensor * 3.0 : tensor);
+      CHECK_FALSE(verify_models(other, converted).same());
+    }
+}

@@ -356,6 +356,15 @@ TEST_CASE("convert: masks of any dtype pass as they are, a layer scale is folded
   entries.end()[-3].foreign = "I8";
   save_safetensors(t / "other", entries, {}, read);
   check_refusal(t.verify("plain", "other", {"--spec", t / "spec.json"}), 3, "'mask' has dtype BOOL");
+  const auto reader = std::ranges::find(entries, "blocks.0.mlp.fc1.weight", &io::TensorEntry::name);
+  REQUIRE(reader != entries.end());
+  reader->foreign = "F16", reader->dtype = DType::u8, reader->shape[1] *= 2;
+  save_safetensors(t / "half", entries, {}, [&](const std::string& name) {
+    return name == reader->name ? zeros(reader->shape, {DType::u8}) : state.at(name);
+  });
+  const std::string line = "'blocks.0.mlp.fc1.weight' has dtype F16: integer and quantised weights";
+  check_refusal(t.convert("half", "out", "crms_norm", by_spec), 3, line);
+  check_refusal(t.verify("half", "half", {"--spec", t / "spec.json"}), 3, line);
 }
 
 TEST_CASE("convert: one shard of a model is called so") {

@@ -24,7 +24,7 @@ inline constexpr OwnOption kOwnOptions[] = {
     {.name = "tied", .help = "the head reads with the token table", .flag = &TrainingOptions::tied},
     {.name = "shared", .help = "source and target have one table", .flag = &TrainingOptions::shared},
     {.name = "mean_pool",
-     .help = "the mean of the tokens instead of a class token",
+     .help = "the mean of the tokens, taken before the last norm, instead of a class token",
      .flag = &TrainingOptions::mean_pool},
 };
 
