@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "autograd/ops/loss.h"
 #include "core/printed.h"
@@ -93,7 +94,7 @@ class Points {
     return all;
   }
 
-  const Seen& worst(const std::vector<Seen>& seen) const {
+  const Seen& worst(std::span<const Seen> seen) const {
     return *std::max_element(seen.begin(), seen.end(),
                              [this](const Seen& x, const Seen& y) { return x.share(dtype_) < y.share(dtype_); });
   }
@@ -113,18 +114,25 @@ class Points {
     }
     const Seen& most = worst(seen);
     share_ = std::max(share_, most.share(dtype_));
-    if (share_ > 1) set_first(point, most);
+    if (share_ <= 1) return;
+    set_first(point, most);
+    if (&most != &seen.front() || seen.size() == 1) return;
+    const Seen& gradient = worst(std::span(seen).subspan(1));  // it says where to look, which the loss does not
+    if (gradient.share(dtype_) > 1) result_.reason += text("; the gradient there: ", off_by(gradient));
   }
 
   void set_first(int point, const Seen& s) {
+    result_.first = {point, s.quantity, *furthest_off({s.pair})};
+    result_.reason = text(s.quantity, " at point ", point, ": ", off_by(s));
+  }
+
+  std::string off_by(const Seen& s) const {
     const Offset limit = s.limit(dtype_);
     const bool as_a_whole = s.off.entry <= limit.entry;
     const EntryPlace place = *furthest_off({s.pair});
-    result_.first = {point, s.quantity, place};
-    result_.reason =
-        text(s.quantity, " at point ", point, ": ", scientific(as_a_whole ? s.off.factor : s.off.entry),
-             as_a_whole ? " of its size" : "", ", the bound is ", scientific(as_a_whole ? limit.factor : limit.entry),
-             "; ", place.tensor.empty() ? "it" : "", describe(place));
+    return text(scientific(as_a_whole ? s.off.factor : s.off.entry), as_a_whole ? " of its size" : "",
+                ", the bound is ", scientific(as_a_whole ? limit.factor : limit.entry), "; ",
+                place.tensor.empty() ? "it" : "", describe(place));
   }
 
   void conclude() {
