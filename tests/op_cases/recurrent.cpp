@@ -50,10 +50,11 @@ struct Sizes {
 constexpr Sizes kSizes[] = {{1, 1},  {2, 1}, {1, 3},  {3, 2}, {2, 5},  {4, 4},  {3, 8},  {5, 7}, {2, 16}, {7, 9},
                             {1, 33}, {6, 6}, {3, 17}, {9, 3}, {2, 31}, {8, 12}, {11, 5}, {0, 3}, {3, 0}};
 
-// mean: of a and u; far from 0 gates are near their ends.
+// mean: of a and u; far from 0 all gates are near their ends.
 Arrays draw_step(Draw& draw, Sizes s, int64_t parts, double mean = 0) {
-  return {draw.normal({s.batch, parts * s.hidden}, mean), draw.normal({s.batch, parts * s.hidden}, mean),
-          draw.normal({s.batch, s.hidden})};
+  const double spread = mean == 0 ? 1 : 0.2;
+  return {draw.normal({s.batch, parts * s.hidden}, mean, spread),
+          draw.normal({s.batch, parts * s.hidden}, mean, spread), draw.normal({s.batch, s.hidden})};
 }
 
 // f(a, u, state) is refused for what does not fit `parts` gates.
