@@ -37,13 +37,9 @@ void serve(nlohmann::json ready, const Work& work) {
 
 nlohmann::json environment() {
   const training::Manifest m = training::manifest_of({});
-  return {{"cpu", m.cpu},
-          {"threads", num_threads()},
-          {"instructions", m.instructions},
-          {"blas", m.blas_version},
-          {"core", m.blas_core},
-          {"compiler", m.compiler},
-          {"version", "isonorm " + m.version}};
+  return {
+      {"cpu", m.cpu},        {"threads", num_threads()}, {"instructions", m.instructions},   {"blas", m.blas_version},
+      {"core", m.blas_core}, {"compiler", m.compiler},   {"version", "isonorm " + m.version}};
 }
 
 }  // namespace isonorm::bench
