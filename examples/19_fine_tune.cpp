@@ -4,7 +4,7 @@
 
 #include <isonorm/isonorm.h>
 
-#include "examples/argument.h"
+#include "argument.h"
 
 using namespace isonorm;
 
