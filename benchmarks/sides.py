@@ -108,7 +108,7 @@ class AtOnce:
 class Work(NamedTuple):
     """What a side is asked for, and which of the times of its answer count."""
 
-    side: Side | AtOnce
+    side: "Side | AtOnce"
     words: str
     field: str = "ms"
 

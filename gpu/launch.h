@@ -44,10 +44,12 @@ void launch(const char* name, void (*kernel)(P...), const Shape& shape, const St
   finish_launch(status, name, shape, stream);
 #else
   const void* function = reinterpret_cast<const void*>(kernel);
-  if (shape.dynamic > 48 << 10)
-    finish_launch(
-        cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shape.dynamic)),
-        name, shape, stream);
+  // Without this attribute a block has 48 KiB, what it declares itself included. It is never lowered below what every
+  // device from 8.0 on allows: a graph may hold a launch of the kernel with more than this one takes.
+  if (shape.dynamic > 40 << 10)
+    finish_launch(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                       std::max(100'864, static_cast<int>(shape.dynamic))),
+                  name, shape, stream);
   std::apply(
       [&](auto&... v) {
         void* pointers[] = {const_cast<void*>(static_cast<const void*>(&v))..., nullptr};

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import shutil
+import signal
 import subprocess
 import time
 
@@ -110,7 +111,7 @@ class Leg:
         self.results.save()
 
     def end(self):
-        self.complete = not any(not part["done"] for part in self.parts.values())
+        self.complete = bool(self.parts) and all(part["done"] for part in self.parts.values())
         self.save()
         self.say(f"{self.name}: {len(self.failures)} failed, {len(self.left_out)} left out; {self.results.folders[0] / 'gpu.html'}")
 
@@ -128,13 +129,17 @@ class Leg:
         cut = self.ends - time.monotonic() < limit
         began = time.monotonic()
         try:
-            done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                  errors="replace", timeout=max(0, min(limit, self.left())), cwd=sides.ROOT,
-                                  env=os.environ | self.options.libraries | (environment or {}))
-            code, output = done.returncode, done.stdout
-        except subprocess.TimeoutExpired as late:
-            said = late.stdout or b""
-            code, output = 124, said.decode(errors="replace") if isinstance(said, bytes) else said
+            with subprocess.Popen([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                  errors="replace", cwd=sides.ROOT, start_new_session=True,
+                                  env=os.environ | self.options.libraries | (environment or {})) as program:
+                try:
+                    output, _ = program.communicate(timeout=max(0, min(limit, self.left())))
+                    code = program.returncode
+                except BaseException as late:  # with all that it started: a sanitizer's program would load the device on
+                    os.killpg(program.pid, signal.SIGKILL)
+                    if not isinstance(late, subprocess.TimeoutExpired):
+                        raise
+                    code, output = 124, program.communicate()[0]
         except OSError as error:
             code, output = 127, error.strerror
         self.raw[what] = dict(command=" ".join(str(c) for c in command), environment=environment or {}, code=code,
@@ -165,8 +170,12 @@ class Leg:
 
     def ours(self, program, *arguments, name="ours", environment=None):
         command = [self.program("benchmarks", program), *arguments, "--serve", "--device", self.options.device]
-        return Side(name, [str(c) for c in command], len(os.sched_getaffinity(0)), max(0.1, self.left()),
+        side = Side(name, [str(c) for c in command], len(os.sched_getaffinity(0)), max(0.1, self.left()),
                     self.options.libraries | (environment or {}))
+        for library in side.facts.get("libraries", []):  # a product or attention that a library refused is our own and slower
+            if "; refused " in library:
+                self.failed(name, library)
+        return side
 
     def torch(self, name, program, *arguments):
         """A side of PyTorch, on the device; on the CPU where ours is emulated."""

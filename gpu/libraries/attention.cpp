@@ -8,7 +8,9 @@
 #include <map>
 #include <mutex>
 
+#include "core/formulas/round_up.h"
 #include "gpu/device.h"
+#include "gpu/launch.h"
 #include "gpu/memory.h"
 #include "gpu/recorder.h"
 #include "gpu/slots.h"
@@ -84,6 +86,7 @@ bool run(const char* name, const AttentionShape& shape, bool by_sums, const Tens
     if (fresh) {
       check_io(library.usable(), "cudnnCreate failed");
       plan = library.plan(graph());
+      if (!plan) cudnn().refused(text(name, ", ", shape.queries, " x ", shape.keys, " of ", shape.size, ": no engine"));
     }
     if (!plan) return false;
     const Scratch workspace(on.device(), std::max<int64_t>(1, Cudnn::workspace(*plan)));
@@ -95,7 +98,7 @@ bool run(const char* name, const AttentionShape& shape, bool by_sums, const Tens
     return false;
   }
   record(Recorded::Kind::launch, name);
-  note_launch(stream, name);
+  finish_launch(cudaSuccess, name, {}, stream);  // where launches are waited for, for this one, too
   return true;
 }
 
@@ -129,9 +132,9 @@ bool attention_backward_library(kernels::AttentionSpec spec, const kernels::Atte
   shape.dk = strides_of(out.dk);
   shape.dv = strides_of(out.dv);
   const bool by_sums = !deterministic();
-  const int64_t rows = saved.sums.lse.numel(), numbers = rows * (by_sums ? 1 + shape.size : 1);
-  const Scratch scratch(q.device(), numbers * int64_t{sizeof(float)});
-  float *dots = scratch.as<float>(), *sums = dots + rows;
+  const int64_t rows = saved.sums.lse.numel(), pitch = round_up(rows, int64_t{64});  // both begin at 256 bytes
+  const Scratch scratch(q.device(), (pitch + (by_sums ? rows * shape.size : 0)) * int64_t{sizeof(float)});
+  float *dots = scratch.as<float>(), *sums = dots + pitch;
   if (by_sums)
     check_stream(stream_of(q), cudaMemsetAsync(sums, 0, static_cast<size_t>(rows * shape.size) * sizeof(float),
                                                stream_of(q).handle()));

@@ -81,8 +81,8 @@ TEST_CASE("audit: invisible directions are counted and measured") {
 
 TEST_CASE("audit: as many directions as the gradients of many batches leave out") {
   for (const nn::Arrangement& connection : {nn::kPreLn, nn::kSubLn}) {
-    TrainingOptions o{
-        .model = &kGpt, .batch = 4, .width = 4, .depth = 1, .heads = 2, .mlp = 6, .vocab = 5, .context = 6};
+    TrainingOptions o = small();
+    o.width = 4, o.depth = 1, o.mlp = 6, o.vocab = 5, o.context = 6, o.batch = 4;
     o.connection = connection;
     const AuditResult r = audit(o);
     CHECK(r.as_expected);
