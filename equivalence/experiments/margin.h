@@ -47,16 +47,17 @@ struct Difference {
 };
 constexpr int kPairs = 4;
 
-// Of x[i] - y[i], kPairs of each: Student's t with three degrees of freedom. Throws on another number.
+// Of x[i] - y[i], 3 or kPairs of each: Student's t with one degree of freedom less. Throws on another number.
 inline Difference paired_difference(const std::vector<double>& x, const std::vector<double>& y) {
-  constexpr double kStudent = 3.182446;
-  check(x.size() == kPairs && y.size() == kPairs, "paired_difference: ", x.size(), " and ", y.size(),
-        " numbers, expected ", kPairs, " of each");
+  const size_t n = x.size();
+  check(n == y.size() && (n == 3 || n == kPairs), "paired_difference: ", n, " and ", y.size(),
+        " numbers, expected 3 or ", kPairs, " of each");
+  const double student = n == 3 ? 4.302653 : 3.182446, count = static_cast<double>(n);
   Difference d;
   double squares = 0;
-  for (size_t i = 0; i < kPairs; ++i) d.mean += (x[i] - y[i]) / kPairs;
-  for (size_t i = 0; i < kPairs; ++i) squares += (x[i] - y[i] - d.mean) * (x[i] - y[i] - d.mean);
-  d.half = kStudent * std::sqrt(squares / (kPairs - 1) / kPairs);
+  for (size_t i = 0; i < n; ++i) d.mean += (x[i] - y[i]) / count;
+  for (size_t i = 0; i < n; ++i) squares += (x[i] - y[i] - d.mean) * (x[i] - y[i] - d.mean);
+  d.half = student * std::sqrt(squares / (count - 1) / count);
   return d;
 }
 

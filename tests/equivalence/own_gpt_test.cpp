@@ -126,7 +126,8 @@ TEST_CASE("own gpt: what a declaration says to be blind and is not is compared a
   };
   // AdamW for all but one parameter, which it leaves as it is in the last model that is made: B.
   struct Frozen : optim::Optimizer {
-    Frozen(const std::vector<Tensor>& p, size_t which, bool freezes) : Optimizer("frozen"), adamw(p, {.lr = 1e-3}) {
+    Frozen(const std::vector<Tensor>& p, size_t which, bool freezes)
+        : Optimizer("frozen", p.size()), adamw(p, {.lr = 1e-3}) {
       if (freezes) frozen = p[which], value = detached(frozen);
     }
     static Tensor detached(const Tensor& x) { return from_vector(x.to_vector<double>(), x.shape()); }

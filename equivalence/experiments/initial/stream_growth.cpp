@@ -12,7 +12,7 @@
 namespace isonorm::equivalence {
 namespace {
 
-constexpr int kSeeds = 4;
+constexpr int kSeeds = 16;
 constexpr int64_t kDepth = 32;
 const std::vector<double> kBlocks = {1, 2, 4, 8, 16, 32};
 
@@ -53,7 +53,7 @@ ExperimentResult stream_growth(const ExperimentOptions& o) {
     curves.push_back({kind.name, kind.css, behind_blocks(o, kind, mean_square)});
   }
   const auto &post = curves[0].values, &pre = curves[1].values, &scaled = curves[2].values;
-  constexpr double kNoise = 0.15;  // of a mean over 4 x 32 rows of 64 numbers, and of one draw of the weights each
+  constexpr double kNoise = 0.15;  // of a mean over 16 x 32 rows of 64 numbers, and of one draw of the weights each
   bool within = true;
   for (size_t b = 0; b < kBlocks.size(); ++b)
     within = within && pre[b] > (1 + kBlocks[b] / 2) * (1 - kNoise) && pre[b] < (1 + 1.5 * kBlocks[b]) * (1 + kNoise);
@@ -70,7 +70,7 @@ ExperimentResult stream_growth(const ExperimentOptions& o) {
   r.refuted = text("a mean square of Pre-LN outside of 1 + l/2 to 1 + 3l/2 by more than ", kNoise,
                    " of it, of Post-LN other than 1, or a gain of Pre-LN below 1.6 or of LayerNorm Scaling above 1.4");
   const char* caption =
-      "Mean square of the stream's numbers behind a block, at the initial weights of 32 blocks, mean over 4 seeds.";
+      "Mean square of the stream's numbers behind a block, at the initial weights of 32 blocks, mean over 16 seeds.";
   r.tables = {curve_table("The stream by block", caption, "block", kBlocks, curves)};
   r.figures = {curve_figure("block", "The stream by block", caption, "block", kBlocks, curves)};
   return r;
@@ -97,7 +97,7 @@ ExperimentResult collapse(const ExperimentOptions& o) {
   const char* caption =
       "|LN(x_l) - LN(x_(l-1))| / sqrt(d) of a row, x_l being the stream behind block l, at the initial weights of 32 "
       "blocks, "
-      "mean over rows and 4 seeds.";
+      "mean over rows and 16 seeds.";
   r.tables = {curve_table("What a block changes", caption, "block", kBlocks, curves)};
   r.figures = {curve_figure("block", "What a block changes", caption, "block", kBlocks, curves)};
   return r;
