@@ -186,7 +186,7 @@ std::string check_gradient_dtype(const Sample& s, DType dtype) {
                            kGradientConstant * epsilon(dtype) * std::sqrt(std::max(1.0, s.length)), s.slope);
 }
 
-std::string check_bits(const OpCase& op, const Sample& s, DType dtype) {
+std::string check_bits(const Sample& s, DType dtype) {
   const Arrays arrays = prepare(s.inputs, dtype, Layout::contiguous);
   struct Restore {
     int threads = num_threads();

@@ -24,7 +24,7 @@ std::string check_gradient_dtype(const Sample& s, DType dtype);
 
 // Outputs and gradients of repeated runs are bit-equal; of a large sample (but where BLAS decides) also for 1, 2 and 4
 // threads.
-std::string check_bits(const OpCase& op, const Sample& s, DType dtype);
+std::string check_bits(const Sample& s, DType dtype);
 
 // The call throws Error with one line: "name: ..." with all the words.
 std::string check_refusal(const OpCase& op, const BadCall& bad);
