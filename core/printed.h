@@ -25,7 +25,7 @@ inline std::string scientific(double value) {
 // With the fewest digits that read back as the same number: "0.001", "0.12345678901".
 inline std::string shortest(double value) {
   std::string digits;
-  for (int n = 1; n <= 17; ++n)
+  for (int n = 6; n <= 17; ++n)  // %g leaves zeros at the end away
     if (digits = printed("%.*g", n, value); std::strtod(digits.c_str(), nullptr) == value) break;
   return digits;
 }

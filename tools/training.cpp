@@ -56,21 +56,32 @@ Training::Training(const TrainOptions& o)
   result_.manifest.options.emplace_back("init", o.init);
   if (o.any_order) result_.manifest.options.emplace_back("any-order", "true");
   identity_ = identity(result_.manifest, o.init);
+  const nn::Stream stream(nn::stream_form(o.form), o.training.width);
+  std::optional<NewestCheckpoint> newest;
+  if (!o.checkpoint.empty() && std::filesystem::exists(o.checkpoint)) {
+    newest = load_newest_checkpoint(o.checkpoint);
+    identify(*newest);
+    const Scope scope(newest->path);  // before memory is taken for what a file says
+    training::ModelOptions(o.training, source_.shape(), stream).check_size(newest->checkpoint.weights);
+  } else if (!o.checkpoint.empty()) {
+    const std::string previous = previous_checkpoint(o.checkpoint);
+    check(!std::filesystem::exists(previous), o.checkpoint, ": it is not there, and ", previous,
+          " is; give that its name to go on from it, or remove it to begin anew");
+  }
   manual_seed(o.training.seed);
-  model_ = build_model(o.training, source_.shape(), nn::Stream(nn::stream_form(o.form), o.training.width));
+  model_ = build_model(o.training, source_.shape(), stream);
   if (o.training.clip_gates > 0 && nn::gates(*model_).empty())
     throw UsageError(text("--clip-gates: connections ", o.training.connection.name, " have no gates"));
   optimizer_ = build_optimizer(o.training, model_->named_parameters());
   result_.parameters = model_->parameter_count();
-  const bool resumes = !o.checkpoint.empty() && std::filesystem::exists(o.checkpoint);
   TensorMap averages;
-  if (resumes)
-    averages = resume();
+  if (newest)
+    averages = resume(*newest);
   else
     begin();
   if (o.training.ema > 0) {
     average_ = std::make_unique<optim::Ema>(model_->parameters(), optim::EmaOptions{.decay = o.training.ema});
-    if (resumes) average_->load_state_dict(averages);
+    if (newest) average_->load_state_dict(averages);
   }
   int64_t bytes = 0;  // at least, of a checkpoint
   for (const TensorMap& state : {model_->state_dict(), optimizer_->state_dict()})
@@ -107,8 +118,9 @@ void Training::begin() {
   status_.print(text(o_.init, ": beginning with its weights"));
 }
 
-TensorMap Training::resume() {
-  auto [checkpoint, from] = load_newest_checkpoint(o_.checkpoint);
+// Whether the checkpoint is one of this training, and after how many steps.
+void Training::identify(NewestCheckpoint& newest) {
+  auto& [checkpoint, from] = newest;
   checkpoint.values = training::with_present_names(std::move(checkpoint.values));
   checkpoint_is_good_ = from == o_.checkpoint;
   const int64_t step = integer_at(checkpoint.values, "step");
@@ -117,6 +129,11 @@ TensorMap Training::resume() {
   step_ = static_cast<int>(step);
   const Scope scope(from);
   training::check_one_arrangement(checkpoint.values);
+}
+
+TensorMap Training::resume(const NewestCheckpoint& newest) {
+  const auto& [checkpoint, from] = newest;
+  const Scope scope(from);
   model_->load_state_dict(checkpoint.weights);
   const auto [averages, optimizer] = parted(checkpoint.optimizer, kAverage);
   optimizer_->load_state_dict(optimizer);

@@ -47,7 +47,8 @@ class Training {
 
  private:
   void begin();
-  TensorMap resume();  // the state of the average
+  void identify(NewestCheckpoint& newest);
+  TensorMap resume(const NewestCheckpoint& newest);  // the state of the average
   optim::Schedule schedule() const;
   void take(const training::TrainingStep& step);
   void show(const training::TrainingStep& step);

@@ -43,11 +43,11 @@ std::string said(const Metadata& values, const std::string& name) {
   return name == "activations" ? text_at(values, "dtype") : "nothing";
 }
 
-// What may differ between the weights of --init and the model: coordinates, the dtypes that it computes in, and whether
-// gains are in their readers already.
-constexpr std::string_view kFreeOfInit[] = {
-    "model.stream",         "model.storage",      "model.precision", "model.stream_precision",
-    "model.initialisation", "model.scaled_gains", "model.folded"};
+// What may differ between the weights of --init and the model: coordinates, the dtypes that it computes in, whether
+// gains are in their readers already, and what acts in training alone.
+constexpr std::string_view kFreeOfInit[] = {"model.stream",           "model.storage",        "model.precision",
+                                            "model.stream_precision", "model.initialisation", "model.scaled_gains",
+                                            "model.folded",           "model.dropout",        "model.stochastic_depth"};
 
 // The options of two models, whatever coordinates their streams are in.
 void check_same_model(const training::ModelOptions& file, const training::ModelOptions& asked) {
@@ -86,6 +86,7 @@ Metadata identity(const training::Manifest& manifest, const std::string& init) {
 }
 
 Metadata checkpoint_values(const std::string& path) {
+  if (!std::filesystem::exists(path)) return {};
   for (const std::string& name : {path, previous_checkpoint(path)}) {
     if (!std::filesystem::is_regular_file(name)) continue;
     try {

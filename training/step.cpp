@@ -217,6 +217,7 @@ std::optional<double> Step::update(std::optional<double> lr) {
 }
 
 std::vector<Tensor> Step::losses_of_batch(const Examples& batch) {
+  optimizer_.zero_grad();  // also of parameters that the model does not own
   std::optional<SaveActivations> kept_as;
   if (options_.activations) kept_as.emplace(*options_.activations);
   const RoundedMasters rounded(masters_);

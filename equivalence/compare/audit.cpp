@@ -47,7 +47,8 @@ AuditResult::Row row_of(const nn::Parameter& p, bool affine, double size_of_all)
     const bool along = axis == p.stream_dim && (p.role == Role::writer || (p.role == Role::reader && !affine));
     const double share = size == 0 ? 0 : norm(sum(g, {axis})).item() / std::sqrt(n) / size,
                  bound = 64 * n * epsilon(DType::f64);
-    const bool invisible = along || (g.rank() <= 2 && size > 0 && n > 1 && share <= bound);
+    const bool other = axis != p.stream_dim || p.role == Role::neutral;  // a gain of ones hides what others show
+    const bool invisible = along || (other && g.rank() <= 2 && size > 0 && n > 1 && share <= bound);
     seen *= g.size(axis) - invisible;
     if (!invisible) continue;
     row.invisible += text(row.invisible.empty() ? "mean along dimension " : " and ", axis);
