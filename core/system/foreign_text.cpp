@@ -1,6 +1,8 @@
 #include "core/system/foreign_text.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 
 #include "core/printed.h"
 
@@ -15,10 +17,13 @@ uint32_t code_point(std::string_view s, int n) {
   return c;
 }
 
-// Control characters (C0, DEL, C1), and those that say which way the text behind them runs (Unicode Standard Annex 9).
+// Control characters (C0, DEL, C1), and what is not seen: marks that say which way text runs, join or break it (Unicode
+// categories Cf, Zl, Zp).
 bool speaks(uint32_t c) {
-  return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x200e || c == 0x200f || (c >= 0x202a && c <= 0x202e) ||
-         (c >= 0x2066 && c <= 0x2069);
+  constexpr uint32_t hidden[][2] = {{0, 0x1f},        {0x7f, 0x9f},     {0xad, 0xad},      {0x61c, 0x61c},
+                                    {0x180e, 0x180e}, {0x200b, 0x200f}, {0x2028, 0x202e},  {0x2060, 0x206f},
+                                    {0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0xe0000, 0xe007f}};
+  return std::any_of(std::begin(hidden), std::end(hidden), [c](const auto& r) { return c >= r[0] && c <= r[1]; });
 }
 
 std::string escaped(std::string_view s) {

@@ -18,6 +18,7 @@ TEST_CASE("foreign text: control characters, turned text and bytes that are no U
   CHECK(printable("\xe2\x80\xae"
                   "gnp.exe") == "\\u202egnp.exe");  // right to left from here on
   CHECK(printable("\xe2\x81\xa6\xe2\x81\xa9\xe2\x80\x8f") == "\\u2066\\u2069\\u200f");
+  CHECK(printable("w\xe2\x80\x8b\xe2\x80\xa8\xef\xbb\xbf\xc2\xad") == "w\\u200b\\u2028\\ufeff\\xad");
   CHECK(printable("\xf0\x9f\x98\x80") == "\xf0\x9f\x98\x80");  // four bytes
   CHECK(printable("\xed\xa0\x80") == "\\xed\\xa0\\x80");       // a surrogate
   CHECK(printable("\xc3") == "\\xc3");                         // cut off

@@ -118,6 +118,10 @@ TEST_CASE("compare tensors: integers are compared as integers, whatever the tole
   CHECK_THAT(said(integers(100000000000), integers(100000000003), {}, {.gradients = true, .noise = {"**"}}),
              Contains("different"));
   // another dtype holds the same numbers, and is not identical
+  const TensorMap floats = only(tensor<double>({5, 100000000003}));  // where they stand for integers, too
+  CHECK_FALSE(compare_tensors(integers(100000000000), floats).same());
+  CHECK_FALSE(compare_tensors(floats, integers(100000000000)).same());
+  CHECK(compare_tensors(floats, integers(100000000003)).same());
   const TensorMap small = integers(7);
   for (const TensorMap& other : {only(tensor<uint8_t>({5, 7})), only(tensor<double>({5, 7}))}) {
     const TensorsComparison r = compare_tensors(small, other);
