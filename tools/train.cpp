@@ -1,7 +1,6 @@
 // isonorm train: trains one form, saves and resumes a checkpoint, evaluates.
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 
 #include "core/error.h"
 #include "core/system/foreign_text.h"
@@ -54,8 +53,6 @@ void add_preset(CLI::App& command, TrainOptions& o) {
 void take_from_checkpoint(CLI::App& command, const TrainOptions& o) {
   if (o.checkpoint.empty() || command.count("--preset") > 0) return;
   const Metadata values = checkpoint_values(o.checkpoint);
-  if (values.empty() && std::filesystem::is_regular_file(o.checkpoint))
-    load_newest_checkpoint(o.checkpoint);  // throws why
   const auto model = values.find("model");
   if (model == values.end() || (command.count("--model") > 0 && model->second != o.training.model->name)) return;
   // In the order in which they were added: the width before that of a head, which follows from it.

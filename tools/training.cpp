@@ -63,10 +63,6 @@ Training::Training(const TrainOptions& o)
     identify(*newest);
     const Scope scope(newest->path);  // before memory is taken for what a file says
     training::ModelOptions(o.training, source_.shape(), stream).check_size(newest->checkpoint.weights);
-  } else if (!o.checkpoint.empty()) {
-    const std::string previous = previous_checkpoint(o.checkpoint);
-    check(!std::filesystem::exists(previous), o.checkpoint, ": it is not there, and ", previous,
-          " is; give that its name to go on from it, or remove it to begin anew");
   }
   manual_seed(o.training.seed);
   model_ = build_model(o.training, source_.shape(), stream);

@@ -358,7 +358,7 @@ TEST_CASE("convert: masks of any dtype pass as they are, a layer scale is folded
   check_refusal(t.verify("plain", "other", {"--spec", t / "spec.json"}), 3, "'mask' has dtype BOOL");
   const auto reader = std::ranges::find(entries, "blocks.0.mlp.fc1.weight", &io::TensorEntry::name);
   REQUIRE(reader != entries.end());
-  reader->foreign = "F16", reader->dtype = DType::u8, reader->shape[1] *= 2;
+  reader->foreign = "F16", reader->dtype = DType::u8, reader->shape.push_back(2);
   save_safetensors(t / "half", entries, {}, [&](const std::string& name) {
     return name == reader->name ? zeros(reader->shape, {DType::u8}) : state.at(name);
   });
