@@ -180,14 +180,16 @@ void Replacement::commit() {
   const SystemCalls& system = system_calls();
   const auto succeed = [](int status, const char* what) { check_io(status == 0, what, ": ", std::strerror(errno)); };
   succeed(system.fsync(fd_), "cannot write it to disk");
+  // Opened before the file has its name: where that fails, the old file stays.
+  const int folder = system.open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+  check_io(folder >= 0, "cannot open its folder: ", std::strerror(errno));
+  const auto close = [&system](const int* fd) { system.close(*fd); };
+  const std::unique_ptr<const int, decltype(close)> closed(&folder, close);
   // The file stays open, and so locked, until it has its name; after fsync its close has nothing to write.
   succeed(system.rename(temporary_.c_str(), path_.c_str()), "cannot give the new file its name");
   temporary_.clear();
-  const int folder = system.open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-  check_io(folder >= 0, "cannot open its folder: ", std::strerror(errno));
   // Some network file systems cannot fsync a folder and say EINVAL.
   const int reason = system.fsync(folder) == 0 || errno == EINVAL ? 0 : errno;
-  system.close(folder);
   check_io(reason == 0, "cannot write its folder to disk: ", std::strerror(reason));
 }
 

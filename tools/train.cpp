@@ -6,7 +6,7 @@
 #include "core/system/foreign_text.h"
 #include "core/system/parallel.h"
 #include "gpu/device.h"
-#include "tools/interrupt.h"
+#include "io/name_lock.h"
 #include "tools/proof_text.h"
 #include "tools/training.h"
 #include "tools/training_start.h"
@@ -50,11 +50,11 @@ void add_preset(CLI::App& command, TrainOptions& o) {
 
 // Options that the command line does not give are those of the checkpoint that it goes on from. The others are held
 // against it later (continued()).
-void take_from_checkpoint(CLI::App& command, const TrainOptions& o) {
-  if (o.checkpoint.empty() || command.count("--preset") > 0) return;
-  const Metadata values = checkpoint_values(o.checkpoint);
+void take_from_checkpoint(CLI::App& command, const TrainOptions& o, const NewestCheckpoint& newest) {
+  const Metadata& values = newest.checkpoint.values;
   const auto model = values.find("model");
-  if (model == values.end() || (command.count("--model") > 0 && model->second != o.training.model->name)) return;
+  if (command.count("--preset") > 0 || model == values.end()) return;
+  if (command.count("--model") > 0 && model->second != o.training.model->name) return;
   // In the order in which they were added: the width before that of a head, which follows from it.
   for (CLI::Option* option : command.get_options()) {
     const std::string name = option->get_single_name();
@@ -68,20 +68,51 @@ void take_from_checkpoint(CLI::App& command, const TrainOptions& o) {
       option->add_result(said->second);
       option->run_callback();
     } catch (const CLI::Error&) {
-      check(false, o.checkpoint, ": it was trained with --", name, " ", Shown{said->second}, ", which cannot be");
+      check(false, newest.path, ": it was trained with --", name, " ", Shown{said->second}, ", which cannot be");
     }
   }
 }
 
-int run(const TrainOptions& o) {
+void check_outputs(const TrainOptions& o) {
   NamedFile checkpoint{"--checkpoint", o.checkpoint};
   if (!o.checkpoint.empty()) checkpoint.beside = {previous_checkpoint(o.checkpoint), io::NameLock::file(o.checkpoint)};
   check_output_options(o.output, {data_input(o.training.data), {"--init", o.init}},
                        {checkpoint, {"--ema-file", o.average}});
+}
+
+void check_options(const CLI::App& command, TrainOptions& o) {
+  check_shared_options(command, o.training);
+  if (command.count("--preset") > 0 && o.training.model != &sized_model())
+    throw UsageError(text("--preset belongs to --model ", sized_model().name));
+  if (o.extend && o.checkpoint.empty()) throw UsageError("--extend needs --checkpoint");
+  if (const double share = o.training.label_smoothing; !(share >= 0 && share <= 1))
+    throw UsageError(text("--label-smoothing: ", share, ", expected a number from 0 to 1"));
+  const double gates = o.training.clip_gates;
+  if (gates < 0 || !std::isfinite(gates))
+    throw UsageError(text("--clip-gates: ", gates, ", expected a finite number of at least 0"));
+  check_precision(o.training);
+  check_regularisation(o.training);
+  if (!o.average.empty() && o.training.ema == 0) throw UsageError("--ema-file needs --ema");
+  const DType dtype = o.training.dtype;
+  if (command.count("--activations") == 0) o.activations = dtype;
+  if (o.activations != dtype && (o.activations != DType::bf16 || dtype != DType::f32))
+    throw UsageError(text("--activations ", o.activations, " does not go with --dtype ", dtype));
+  for (const auto& [option, asked] : {std::pair{"--captured", o.captured}, {"--any-order", o.any_order}})
+    if (asked && o.training.device == kCpu) throw UsageError(text(option, " needs --device cuda"));
+  for (const auto& [option, every] :
+       {std::pair{"--save-every", o.save_every}, {"--evaluate-every", o.evaluate_every}})
+    if (every < 0) throw UsageError(text(option, ": ", every, " is not a whole number from 0 on"));
+}
+
+int run(CLI::App& command, TrainOptions& o) {
+  check_outputs(o);
+  const io::NameLock lock(o.checkpoint);  // before it is read
+  std::optional<NewestCheckpoint> newest = checkpoint_to_go_on_from(o.checkpoint);
+  if (newest) take_from_checkpoint(command, o, *newest);
+  check_options(command, o);
   if (o.training.threads > 0) set_num_threads(o.training.threads);
   gpu::set_deterministic(!o.any_order);
-  catch_interrupt();
-  Training training(o);
+  Training training(o, std::move(newest));
   if (!training.run()) {
     std::fprintf(stderr, "isonorm train: interrupted after step %d of %d%s\n", training.step_count(),
                  o.training.step_count(),
@@ -148,31 +179,7 @@ Verb add_train(CLI::App& app) {
       "--init begins at step 1, with warm-up and a new optimizer.\n"
       "Exit codes: 0 trained, 2 usage, 3 bad input, 4 input/output, 6 numbers are no longer finite, 70 no memory or "
       "threads, 130 interrupted.");
-  return {command, [o, command] {
-            take_from_checkpoint(*command, *o);
-            check_shared_options(*command, o->training);
-            if (command->count("--preset") > 0 && o->training.model != &sized_model())
-              throw UsageError(text("--preset belongs to --model ", sized_model().name));
-            if (o->extend && o->checkpoint.empty()) throw UsageError("--extend needs --checkpoint");
-            if (const double share = o->training.label_smoothing; !(share >= 0 && share <= 1))
-              throw UsageError(text("--label-smoothing: ", share, ", expected a number from 0 to 1"));
-            const double gates = o->training.clip_gates;
-            if (gates < 0 || !std::isfinite(gates))
-              throw UsageError(text("--clip-gates: ", gates, ", expected a finite number of at least 0"));
-            check_precision(o->training);
-            check_regularisation(o->training);
-            if (!o->average.empty() && o->training.ema == 0) throw UsageError("--ema-file needs --ema");
-            const DType dtype = o->training.dtype;
-            if (command->count("--activations") == 0) o->activations = dtype;
-            if (o->activations != dtype && (o->activations != DType::bf16 || dtype != DType::f32))
-              throw UsageError(text("--activations ", o->activations, " does not go with --dtype ", dtype));
-            for (const auto& [option, asked] : {std::pair{"--captured", o->captured}, {"--any-order", o->any_order}})
-              if (asked && o->training.device == kCpu) throw UsageError(text(option, " needs --device cuda"));
-            for (const auto& [option, every] :
-                 {std::pair{"--save-every", o->save_every}, {"--evaluate-every", o->evaluate_every}})
-              if (every < 0) throw UsageError(text(option, ": ", every, " is not a whole number from 0 on"));
-            return run(*o);
-          }};
+  return {command, [o, command] { return run(*command, *o); }};
 }
 
 }  // namespace isonorm::tools

@@ -42,13 +42,25 @@ std::pair<TensorMap, TensorMap> parted(const TensorMap& state, std::string_view 
   return parts;
 }
 
+// Throws where a checkpoint's parts contradict each other: its options and the model that it describes, its step and the
+// optimizer's.
+void check_agreement(const Checkpoint& c, const TensorMap& optimizer, const nn::Module& model, int step) {
+  for (const auto& [name, value] : training::describe(model))
+    if (const auto at = c.values.find(name); at != c.values.end())
+      check(at->second == value, "its ", name, " is ", Shown{at->second}, ", its options say ", value);
+  int64_t updates = 0;
+  for (const auto& [name, tensor] : optimizer)
+    if (name.ends_with(".step")) updates = std::max(updates, static_cast<int64_t>(tensor.item()));
+  check(updates == step, "it is after step ", step, ", its optimizer after ", updates);
+}
+
 // The generator of a step's draws (dropout) follows from its number: a training that goes on draws what it would have.
 void seed_step(uint64_t seed, int64_t step) { default_generator() = {seed, static_cast<uint64_t>(step + 1) << 40}; }
 
 }  // namespace
 
-Training::Training(const TrainOptions& o)
-    : o_(o), lock_(o.checkpoint), source_(o.training), status_(stderr, o.output.quiet) {
+Training::Training(const TrainOptions& o, std::optional<NewestCheckpoint> newest)
+    : o_(o), source_(o.training), status_(stderr, o.output.quiet) {
   result_.form = o.form;
   result_.options = o.training;
   result_.manifest = manifest_of(o.training, o.form, o.activations);
@@ -57,9 +69,7 @@ Training::Training(const TrainOptions& o)
   if (o.any_order) result_.manifest.options.emplace_back("any-order", "true");
   identity_ = identity(result_.manifest, o.init);
   const nn::Stream stream(nn::stream_form(o.form), o.training.width);
-  std::optional<NewestCheckpoint> newest;
-  if (!o.checkpoint.empty() && std::filesystem::exists(o.checkpoint)) {
-    newest = load_newest_checkpoint(o.checkpoint);
+  if (newest) {
     identify(*newest);
     const Scope scope(newest->path);  // before memory is taken for what a file says
     training::ModelOptions(o.training, source_.shape(), stream).check_size(newest->checkpoint.weights);
@@ -69,6 +79,7 @@ Training::Training(const TrainOptions& o)
   if (o.training.clip_gates > 0 && nn::gates(*model_).empty())
     throw UsageError(text("--clip-gates: connections ", o.training.connection.name, " have no gates"));
   optimizer_ = build_optimizer(o.training, model_->named_parameters());
+  catch_interrupt();  // a long construction ends at once
   result_.parameters = model_->parameter_count();
   TensorMap averages;
   if (newest)
@@ -115,9 +126,8 @@ void Training::begin() {
 }
 
 // Whether the checkpoint is one of this training, and after how many steps.
-void Training::identify(NewestCheckpoint& newest) {
-  auto& [checkpoint, from] = newest;
-  checkpoint.values = training::with_present_names(std::move(checkpoint.values));
+void Training::identify(const NewestCheckpoint& newest) {
+  const auto& [checkpoint, from] = newest;
   checkpoint_is_good_ = from == o_.checkpoint;
   const int64_t step = integer_at(checkpoint.values, "step");
   identity_ = continued(checkpoint, from, step, identity_, o_.extend);
@@ -133,6 +143,7 @@ TensorMap Training::resume(const NewestCheckpoint& newest) {
   model_->load_state_dict(checkpoint.weights);
   const auto [averages, optimizer] = parted(checkpoint.optimizer, kAverage);
   optimizer_->load_state_dict(optimizer);
+  check_agreement(checkpoint, optimizer, *model_, step_);
   check_weights(text(from, ": "));
   if (checkpoint_is_good_) saved_step_ = step_;
   if (!checkpoint_is_good_)

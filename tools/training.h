@@ -3,9 +3,9 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 
 #include "io/checkpoint.h"
-#include "io/name_lock.h"
 #include "optim/ema.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
@@ -32,10 +32,10 @@ struct TrainOptions {
 
 class Training {
  public:
-  // Reads the data, and the checkpoint where it exists: the training goes on after it. A damaged one is passed over for
-  // `<name>.previous`. Throws where neither can be used, or where the options are not those that it was trained with
-  // (see continued()). Where there is none yet, it begins with the weights of `init`.
-  explicit Training(const TrainOptions& o);
+  // Reads the data. Goes on after `newest`, the checkpoint under o.checkpoint, which the caller has locked and read;
+  // throws where the options are not those that it was trained with (see continued()), or its parts contradict each other.
+  // Without one it begins with the weights of `init`. From when the model is built, Ctrl-C is for run() to see.
+  Training(const TrainOptions& o, std::optional<NewestCheckpoint> newest);
 
   // Trains up to the last step and tests, the averaged weights where there are some. Returns false where Ctrl-C ended it;
   // the checkpoint is written either way. Throws where the log cannot be written, after that; Diverged where loss, weights
@@ -47,7 +47,7 @@ class Training {
 
  private:
   void begin();
-  void identify(NewestCheckpoint& newest);
+  void identify(const NewestCheckpoint& newest);
   TensorMap resume(const NewestCheckpoint& newest);  // the state of the average
   optim::Schedule schedule() const;
   void take(const training::TrainingStep& step);
@@ -62,7 +62,6 @@ class Training {
   double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); }
 
   const TrainOptions& o_;
-  io::NameLock lock_;  // of the checkpoint: before it is read
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now(), first_step_begin_ = begin_;
   training::Source source_;
   training::TrainingResult result_;

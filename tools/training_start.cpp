@@ -47,7 +47,8 @@ std::string said(const Metadata& values, const std::string& name) {
 // gains are in their readers already, and what acts in training alone.
 constexpr std::string_view kFreeOfInit[] = {"model.stream",           "model.storage",        "model.precision",
                                             "model.stream_precision", "model.initialisation", "model.scaled_gains",
-                                            "model.folded",           "model.dropout",        "model.stochastic_depth"};
+                                            "model.folded",           "model.dropout",        "model.stochastic_depth",
+                                            "model.layer_scale"};
 
 // The options of two models, whatever coordinates their streams are in.
 void check_same_model(const training::ModelOptions& file, const training::ModelOptions& asked) {
@@ -85,20 +86,17 @@ Metadata identity(const training::Manifest& manifest, const std::string& init) {
   return m;
 }
 
-Metadata checkpoint_values(const std::string& path) {
-  if (!std::filesystem::exists(path)) return {};
-  for (const std::string& name : {path, previous_checkpoint(path)}) {
-    if (!std::filesystem::is_regular_file(name)) continue;
-    try {
-      const SafetensorsFile file(name);
-      Metadata values;
-      for (const auto& [key, value] : file.metadata())
-        if (key.starts_with(kCheckpointValue)) values.emplace(key.substr(kCheckpointValue.size()), value);
-      return training::with_present_names(std::move(values));
-    } catch (const Error&) {  // a damaged file: who reads the weights says what is wrong with it
-    }
+std::optional<NewestCheckpoint> checkpoint_to_go_on_from(const std::string& path) {
+  if (path.empty()) return {};
+  if (!std::filesystem::exists(path)) {
+    const std::string previous = previous_checkpoint(path);
+    check(!std::filesystem::exists(previous), path, ": it is gone, but ", previous,
+          " is there; rename that to go on from it, or remove it to begin anew");
+    return {};
   }
-  return {};
+  NewestCheckpoint newest = load_newest_checkpoint(path);
+  newest.checkpoint.values = training::with_present_names(std::move(newest.checkpoint.values));
+  return newest;
 }
 
 Metadata continued(const Checkpoint& checkpoint, const std::string& path, int64_t step, Metadata asked, bool extend) {

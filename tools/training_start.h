@@ -1,6 +1,8 @@
 // Where a training begins: with weights alone, or after a checkpoint, perhaps with other rates and more steps.
 #pragma once
 
+#include <optional>
+
 #include "core/tensor_map.h"
 #include "io/checkpoint.h"
 #include "nn/module.h"
@@ -12,8 +14,10 @@ namespace isonorm::tools {
 // threads); checksums of the data and, where `init` names a file, of the weights that it began with.
 Metadata identity(const training::Manifest& manifest, const std::string& init);
 
-// What the checkpoint, or the one before where it is damaged, says that it was trained with; empty where neither is there.
-Metadata checkpoint_values(const std::string& path);
+// The checkpoint that a training goes on from: the file, or where that is damaged the one before it; none where `path` is
+// empty or there is no file. Throws what load_newest_checkpoint() does, and where the file is gone but the one before it is
+// there: a training that began anew would overwrite that.
+std::optional<NewestCheckpoint> checkpoint_to_go_on_from(const std::string& path);
 
 // The identity of a training that goes on after `step` steps from this checkpoint, read from `path`. Throws naming an
 // option that differs; with `extend` those of the update (steps, lr, warmup, weight-decay, clip) may, and the entry

@@ -76,6 +76,7 @@ struct StepResult {
 // The two halves are there for those who look at gradients between them.
 class Step {
  public:
+  // Throws where the optimizer updates none of the model's parameters. An update throws where none of them has a gradient.
   Step(nn::Module& model, optim::Optimizer& optimizer, Objective loss = cross_entropy_of, StepOptions options = {});
   ~Step();
   Step(const Step&) = delete;

@@ -27,7 +27,7 @@ SharedMemory::~SharedMemory() {
 void SharedMemory::begin_block(size_t dynamic) {
   room_ = rooms_ + ++blocks_ % kRooms * kRoom;
   regions_.clear();
-  used_ = 0;
+  used_ = fixed_ = 0;
   dynamic_ = dynamic;
   hide(room_, kRoom);
   if (dynamic) declare(kDynamic, dynamic);
@@ -45,10 +45,12 @@ void* SharedMemory::region(const void* tag, size_t bytes, size_t alignment) {
     if (r.tag == tag) return room_ + r.offset;
   const size_t line = std::max<size_t>(alignment, 16), offset = (used_ + kGap + line - 1) / line * line;
   if (offset + bytes > kStaticMost + 8 * kGap || regions_.size() == regions_.capacity()) return nullptr;
+  if (fixed_ + bytes + dynamic_ > kMost) return nullptr;
   if (regions_.empty() && !kAddressChecks) set_ones(room_, offset);
   declare(offset, bytes);
   regions_.push_back({tag, offset, bytes});
   used_ = offset + bytes;
+  fixed_ += bytes;
   return room_ + offset;
 }
 

@@ -20,7 +20,7 @@ class SharedMemory {
   SharedMemory& operator=(const SharedMemory&) = delete;
 
   void begin_block(size_t dynamic);
-  // The struct of this tag; null where static regions pass 48 KiB.
+  // The struct of this tag; null where static regions pass 48 KiB, or with the dynamic one what a block may have.
   void* region(const void* tag, size_t bytes, size_t alignment);
   void* dynamic() const { return room_ + kDynamic; }
   bool holds(const void* p, size_t bytes) const;
@@ -42,7 +42,7 @@ class SharedMemory {
   bool ones(size_t begin, size_t end) const;
 
   std::byte *rooms_, *room_;
-  size_t blocks_ = 0, used_ = 0, dynamic_ = 0;
+  size_t blocks_ = 0, used_ = 0, fixed_ = 0, dynamic_ = 0;  // used_: with gaps, fixed_: without
   std::vector<Region> regions_;
 };
 

@@ -179,7 +179,7 @@ void Lt::make(Plan& plan, const LtProduct& p, const Operands& o) {
       f_.find_algorithm(lt, plan.product, plan.a, plan.b, plan.out, plan.out, preference, 1, &plan.found, &count);
   plan.taken = status == CUBLAS_STATUS_SUCCESS && count > 0 && plan.found.state == CUBLAS_STATUS_SUCCESS;
   f_.destroy_preference(preference);
-  if (!plan.taken) drop(plan);
+  if (!plan.taken) refuse(plan, p, "no algorithm");
 }
 
 void Lt::drop(Plan& plan) {

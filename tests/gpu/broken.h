@@ -16,6 +16,7 @@ enum class Mistake {
   past_shared,
   no_atomic,
   no_wait_for_copies,
+  too_much_shared,
   other_alignment
 };
 

@@ -42,6 +42,7 @@ const Case kCases[] = {
      "outside of what was declared", one, 100},
     {Mistake::no_atomic, "", "", "data race", [](int) { return 256.f; }, 1},
     {Mistake::no_wait_for_copies, "wrong numbers", "wrong numbers", "wrong numbers", x_of, 128},
+    {Mistake::too_much_shared, "over 227 KiB with the dynamic one", "over 227 KiB", "over 227 KiB", x_of, 128},
     {Mistake::other_alignment, "the address is not a multiple of the pack", "not a multiple", "not a multiple", x_of,
      128},
 };

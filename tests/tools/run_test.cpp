@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "io/checkpoint.h"
 #include "tests/support/catch.h"
 #include "tests/tools/child.h"
 #include "tests/tools/small_run.h"
@@ -198,6 +199,62 @@ TEST_CASE("train: a damaged checkpoint is passed over for the one before; withou
   const ChildResult none = run_child(arguments);
   CHECK(none.code == 3);
   CHECK(std::count(none.err.begin(), none.err.end(), '\n') == 1);
+  // It is what is wrong, whatever the data of a model that it does not name would be.
+  const ChildResult alone = run_child({"train", "--checkpoint", folder.file("c"), "--data", folder.file("none")});
+  CHECK(alone.code == 3);
+  CHECK(contains(alone.err, "/c: safetensors: "));
+}
+
+TEST_CASE("train: where the checkpoint is gone and the one before is there, nothing is overwritten") {
+  const Folder folder;
+  const std::vector<std::string> arguments =
+      small(folder, "train", {"--steps", "2", "--save-every", "1", "--checkpoint", folder.file("c")});
+  REQUIRE(run_child(arguments).code == 0);
+  std::filesystem::remove(folder.file("c"));
+  const std::string before = read(folder.file("c.previous"));
+  const ChildResult r = run_child(arguments);
+  CHECK(r.code == 3);
+  CHECK(r.err == "isonorm train: " + folder.file("c") + ": it is gone, but " + folder.file("c.previous") +
+                     " is there; rename that to go on from it, or remove it to begin anew\n");
+  CHECK(read(folder.file("c.previous")) == before);
+  CHECK_FALSE(std::filesystem::exists(folder.file("c")));
+}
+
+TEST_CASE("train: a damaged checkpoint's options are not taken, those of the one before are") {
+  const Folder folder;
+  REQUIRE(run_child(small(folder, "train",
+                          {"--steps", "2", "--save-every", "1", "--lr", "0.5", "--checkpoint", folder.file("c")}))
+              .code == 0);
+  std::string damaged = read(folder.file("c"));  // its header still reads
+  const size_t at = damaged.find("\"value.lr\":\"0.5\"");
+  REQUIRE(at != std::string::npos);
+  damaged.replace(at, 16, "\"value.lr\":\"0.7\"");
+  std::ofstream(folder.file("c"), std::ios::binary) << damaged;
+  const ChildResult r =
+      run_child({"train", "--data", folder.file("text.txt"), "--threads", "1", "--checkpoint", folder.file("c")});
+  INFO(r.err);
+  CHECK(r.code == 0);
+  CHECK(load_checkpoint(folder.file("c")).values.at("lr") == "0.5");
+}
+
+TEST_CASE("train: a checkpoint whose parts contradict each other is refused") {
+  const Folder folder;
+  const std::vector<std::string> arguments =
+      small(folder, "train", {"--steps", "2", "--checkpoint", folder.file("c")});
+  REQUIRE(run_child(arguments).code == 0);
+  const Checkpoint whole = load_checkpoint(folder.file("c"));
+  const auto refused = [&](const Checkpoint& forged, const std::string& line) {
+    save_checkpoint(folder.file("c"), forged);
+    const ChildResult r = run_child(arguments);
+    CHECK(r.code == 3);
+    CHECK(r.err == "isonorm train: " + folder.file("c") + ": " + line + "\n");
+  };
+  Checkpoint other = whole;
+  other.values["model.activation"] = "relu";
+  refused(other, "its model.activation is 'relu', its options say gelu");
+  Checkpoint earlier = whole;
+  earlier.values["step"] = "1";
+  refused(earlier, "it is after step 1, its optimizer after 2");
 }
 
 TEST_CASE("train: JSON, report and log; what is tested is the last tenth of the text") {

@@ -206,6 +206,16 @@ TEST_CASE("step: a batch that does not divide into its parts is refused") {
                       Contains(text("6 examples in ", parts, " parts")));
 }
 
+TEST_CASE("step: an optimizer of another model, and a loss that no parameter enters, are refused") {
+  Fit fit, other;
+  optim::Sgd sgd(fit.model.parameters(), {.lr = 1});
+  CHECK_THROWS_WITH(Step(other.model, sgd, squared_error),
+                    Contains("step: none of the 1 parameters of sgd is one of the model's 1"));
+  const auto of_another = [&](nn::Module&, const Examples& batch) { return squared_error(other.model, batch); };
+  CHECK_THROWS_WITH(Step(fit.model, sgd, of_another)(fit.batch),
+                    Contains("step: none of the 1 parameters of sgd has a gradient"));
+}
+
 TEST_CASE("step: a limit that is none is refused") {
   Fit fit;
   const double nan = std::nan("");

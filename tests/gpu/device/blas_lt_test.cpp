@@ -302,7 +302,9 @@ TEST_CASE("without an algorithm or a driver nothing is taken, and nothing is lef
   descriptors = 0;
   has_algorithm = false;
   Lt lt(kRecorded, refused);
+  refusals.clear();
   CHECK(!takes(lt, linear(DType::f32), operands()));
+  CHECK(refusals == Calls{"32 x 24 x 16, batch 1: no algorithm"});
   CHECK(descriptors == 0);
   has_algorithm = true;
   has_driver = false;
