@@ -50,7 +50,7 @@ Trainer::Trainer(const Case& c, const TrainerOptions& options)
       step_(*model_, *optimizer_, loss_of,
             {.limits = {.norm = 1}, .activations = options.activations, .captured = options.captured}) {
   // Tables of the size that GPT-2 starts with: with a tied head, standard normal ones would make the softmax one-hot.
-  for (const nn::Parameter& p : model_->named_parameters())
+  for (const nn::NamedParameter& p : model_->named_parameters())
     if (p.name == "token.weight" || p.name.starts_with("position") || p.name == "cls")
       copy_into(p.tensor, mul(detach(p.tensor), 0.02));
   model_->to(options.dtype);

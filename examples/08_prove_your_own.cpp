@@ -11,15 +11,15 @@ using namespace isonorm;
 struct ResidualNet : nn::Module {
   nn::Stream stream;
   bool declared;
-  nn::Linear& entry = add("entry", nn::Linear(6, stream.width(), {.writes = &stream}));
+  nn::Linear& entry = add("entry", nn::written_to(stream, 6));
   nn::PreNorm& norm1 = add("norm1", nn::PreNorm(stream));
-  nn::Linear& up1 = add("up1", nn::Linear(stream.width(), 24, {.reads = &norm1}));
-  nn::Linear& down1 = add("down1", nn::Linear(24, stream.width(), {.writes = declared ? &stream : nullptr}));
+  nn::Linear& up1 = add("up1", nn::read_by(norm1, 24));
+  nn::Linear& down1 = add("down1", declared ? nn::written_to(stream, 24) : nn::Linear(24, stream.width()));
   nn::PreNorm& norm2 = add("norm2", nn::PreNorm(stream));
-  nn::Linear& up2 = add("up2", nn::Linear(stream.width(), 24, {.reads = &norm2}));
-  nn::Linear& down2 = add("down2", nn::Linear(24, stream.width(), {.writes = &stream}));
+  nn::Linear& up2 = add("up2", nn::read_by(norm2, 24));
+  nn::Linear& down2 = add("down2", nn::written_to(stream, 24));
   nn::PreNorm& norm = add("norm", nn::PreNorm(stream));
-  nn::Linear& head = add("head", nn::Linear(stream.width(), 3, {.reads = &norm}));
+  nn::Linear& head = add("head", nn::read_by(norm, 3));
 
   ResidualNet(nn::StreamForm form, bool declare) : stream(form, 12), declared(declare) { to(DType::f64); }
   Tensor forward(const Tensor& x) override {

@@ -27,7 +27,7 @@ double step(nn::Gpt& model, const Tensor& ids, const Tensor& next, bool correcte
   const Tensor loss = cross_entropy(model(ids), next);
   sgd.zero_grad();
   backward(loss);
-  for (const nn::Parameter& p : model.named_parameters()) {
+  for (const nn::NamedParameter& p : model.named_parameters()) {
     if (!corrected || p.role == nn::Role::neutral) continue;
     const Tensor g = gradient(p.tensor), total = sum(g, {p.stream_dim}, true);
     set_gradient(p.tensor, p.role == nn::Role::writer ? g - total / double(d) : g + total);

@@ -29,9 +29,9 @@ class SoftSign : public optim::Optimizer {
 const training::OptimizerRow kSoftSign{
     .name = "soft_sign",
     .make = [](const training::TrainingOptions& o,
-               const std::vector<nn::Parameter>& parameters) -> std::unique_ptr<optim::Optimizer> {
+               const std::vector<nn::NamedParameter>& parameters) -> std::unique_ptr<optim::Optimizer> {
       std::vector<Tensor> tensors;
-      for (const nn::Parameter& p : parameters) tensors.push_back(p.tensor);
+      for (const nn::NamedParameter& p : parameters) tensors.push_back(p.tensor);
       return std::make_unique<SoftSign>(tensors, o.lr);
     }};
 

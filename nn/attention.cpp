@@ -29,8 +29,7 @@ Tensor rows_of(const Linear& linear, int64_t first, int64_t n) {
 
 Attention::Attention(const Connection& connection, AttentionOptions o)
     : options_(complete(o)),
-      qkv_(add("qkv", Linear(connection.stream().width(), (o.heads + 2 * options_.kv_heads) * o.head_width,
-                             {.bias = o.bias, .reads = connection.maps_readers()}))),
+      qkv_(add("qkv", read_by(connection, (o.heads + 2 * options_.kv_heads) * o.head_width, o.bias))),
       inner_norm_(o.inner_norm ? &add("inner_norm", LayerNorm(o.heads * o.head_width, *o.inner_norm)) : nullptr),
       proj_(add("proj", BranchOutput(o.heads * o.head_width, connection.stream(), o.bias, o.branch))) {
   check(o.rotary_base == 0 || o.head_width % 2 == 0, "attention: rotary positions turn pairs of entries, head_width ",
@@ -91,10 +90,8 @@ AttentionWeights Attention::weights() const {
 
 CrossAttention::CrossAttention(const Connection& connection, const Connection& encoder, AttentionOptions o)
     : options_(complete(o)),
-      q_(add("q", Linear(connection.stream().width(), o.heads * o.head_width,
-                         {.bias = o.bias, .reads = connection.maps_readers()}))),
-      kv_(add("kv", Linear(encoder.stream().width(), 2 * options_.kv_heads * o.head_width,
-                           {.bias = o.bias, .reads = encoder.maps_readers()}))),
+      q_(add("q", read_by(connection, o.heads * o.head_width, o.bias))),
+      kv_(add("kv", read_by(encoder, 2 * options_.kv_heads * o.head_width, o.bias))),
       proj_(add("proj", BranchOutput(o.heads * o.head_width, connection.stream(), o.bias, o.branch))) {
   if (o.bias) kv_.mark_blind("bias", 0, options_.kv_heads * o.head_width);
 }

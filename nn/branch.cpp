@@ -16,10 +16,33 @@ Tensor times(const Tensor& y, const Tensor& per_entry) {
   return y * cast(narrow(per_entry, -1, 0, y.size(-1)), y.dtype());
 }
 
+// A weight [d, in] or bias [d] of d entries as it ends a branch, before it is mapped.
+Tensor scaled(const Tensor& stored, const Tensor& scale, Recentring order) {
+  const Tensor x = order == Recentring::first_and_last ? recentre(stored, 0) : stored;
+  if (!scale.defined() || order == Recentring::first) return x;
+  return x * (x.rank() == 1 ? scale : unsqueeze(scale, 1));
+}
+
+// The same, mapped.
+class Ends : public Parametrisation {
+ public:
+  Ends(const Stream& stream, const Tensor& scale, Recentring order) : stream_(stream), scale_(scale), order_(order) {}
+  Tensor operator()(const Tensor& stored) const override { return stream_.write(scaled(stored, scale_, order_), 0); }
+  std::vector<Tensor> reads() const override {
+    return scale_.defined() ? std::vector<Tensor>{scale_} : std::vector<Tensor>();
+  }
+  Role role() const override { return Role::writer; }
+
+ private:
+  Stream stream_;
+  Tensor scale_;
+  Recentring order_;
+};
+
 }  // namespace
 
 BranchOutput::BranchOutput(int64_t in, const Stream& stream, bool bias, BranchOptions o)
-    : Linear(in, stream.width(), {.bias = bias, .writes = &stream}), options_(o), stream_(stream) {
+    : Linear(in, stream.parameter_width(), {.bias = bias}), options_(o), stream_(stream) {
   check(o.dropout >= 0 && o.dropout < 1, "branch: dropout ", o.dropout, " is not in [0, 1)");
   check(o.stochastic_depth >= 0 && o.stochastic_depth < 1, "branch: stochastic depth ", o.stochastic_depth,
         " is not in [0, 1)");
@@ -29,40 +52,28 @@ BranchOutput::BranchOutput(int64_t in, const Stream& stream, bool bias, BranchOp
         " entries of a raw branch, which mapped storage of ", name_of(stream.form()),
         " does not hold; use raw storage");
   if (o.layer_scale != 0) scale = add_parameter("scale", full({stream.width()}, o.layer_scale));
+  const auto ends = std::make_shared<Ends>(stream, scale, recentring());
+  weight.parametrize(ends);
+  if (bias) this->bias.parametrize(ends);
 }
 
-Mapped BranchOutput::scaled() const {
-  Tensor w = weight, b = bias;
-  if (recentring() == Recentring::first_and_last) {
-    w = recentre(w, 0);
-    if (b.defined()) b = recentre(b, 0);
-  }
-  if (scale.defined() && recentring() != Recentring::first) {
-    w = w * unsqueeze(scale, 1);
-    if (b.defined()) b = b * scale;
-  }
-  return {w, b};
-}
-
-Mapped BranchOutput::map() const {
-  const auto [w, b] = scaled();
-  return {stream_.write(w, 0), b.defined() ? stream_.write(b, 0) : b};
-}
+// In a form that does not centre, all orders are one.
+Recentring BranchOutput::recentring() const { return stream_.centres() ? options_.recentring : Recentring::last; }
 
 Tensor BranchOutput::output(const Product& product) const {
   const bool drops = training() && options_.dropout > 0;
   if (recentring() == Recentring::first) {
-    const auto [w, b] = mapped();
-    Tensor y = product(w, b);
+    Tensor y = product(weight(), bias());
     if (scale.defined()) y = times(y, scale);
     if (!drops) return y;
     Dims shape = y.shape();  // the mask has d entries in every form, so that all draw the same
     shape[shape.rank - 1] = stream_.width();
     return times(y, dropout(ones(shape, y.options()), options_.dropout));
   }
-  const auto [w, b] = drops ? scaled() : mapped();
-  const Tensor y = product(w, b);
-  return drops ? stream_.write(dropout(y, options_.dropout), -1) : y;
+  if (!drops) return product(weight(), bias());
+  const Recentring order = recentring();
+  const Tensor y = product(scaled(weight, scale, order), bias.defined() ? scaled(bias, scale, order) : Tensor());
+  return stream_.write(dropout(y, options_.dropout), -1);
 }
 
 Tensor BranchOutput::forward(const Tensor& x) {

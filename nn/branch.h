@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "nn/linear.h"
+#include "nn/on_stream.h"
 
 namespace isonorm::nn {
 
@@ -36,17 +36,14 @@ class BranchOutput : public Linear {
 
   const BranchOptions& options() const { return options_; }
 
-  Tensor scale;  // [d]; undefined without layer scale
+  Parameter scale;  // [d]; undefined without layer scale
 
  protected:
   Tensor forward(const Tensor& x) override;
 
  private:
-  // In a form that does not centre, all orders are one.
-  Recentring recentring() const { return stream_.centres() ? options_.recentring : Recentring::last; }
+  Recentring recentring() const;
   Tensor output(const Product& product) const;  // without stochastic depth
-  Mapped scaled() const;                        // weight and bias before they are mapped
-  Mapped map() const override;
 
   BranchOptions options_;
   Stream stream_;

@@ -17,6 +17,6 @@ Conv2d::Conv2d(int64_t in, int64_t out, Size2 window, Conv2dLayerOptions o) : op
   if (o.bias) bias = add_parameter("bias", init::uniform({out}, -bound, bound));
 }
 
-Tensor Conv2d::forward(const Tensor& x) { return conv2d(x, weight, bias, options_); }
+Tensor Conv2d::forward(const Tensor& x) { return conv2d(x, weight(), bias(), options_); }
 
 }  // namespace isonorm::nn

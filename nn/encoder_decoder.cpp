@@ -34,33 +34,29 @@ TransformerOptions of_decoder(const EncoderDecoderOptions& o) {
   return t;
 }
 
-// A table of embeddings, or of positions.
-Embedding table(const EncoderDecoderOptions& o, const Stream& stream, int64_t rows) {
-  return Embedding(rows, o.transformer.width, {.writes = o.transformer.entry(stream)});
-}
-
 }  // namespace
 
 EncoderDecoder::EncoderDecoder(const EncoderDecoderOptions& o)
     : options(complete(o)),
       stream_(o.transformer.make_stream()),
-      target_(add("target", table(o, stream_, o.vocab))),
-      source_(o.shared ? target_ : add("source", table(o, stream_, o.vocab))),
+      target_(add("target", o.transformer.table(stream_, o.vocab))),
+      source_(o.shared ? target_ : add("source", o.transformer.table(stream_, o.vocab))),
       source_position_(o.transformer.positions == Positions::learned
-                           ? &add("source_position", table(o, stream_, o.context))
+                           ? &add("source_position", o.transformer.table(stream_, o.context))
                            : nullptr),
       target_position_(o.transformer.positions == Positions::learned
-                           ? &add("target_position", table(o, stream_, o.context))
+                           ? &add("target_position", o.transformer.table(stream_, o.context))
                            : nullptr),
       encoder_(add("encoder", Blocks(stream_, options.transformer, Stack::encoder, options.decoder_depth))),
       encoder_norm_(add("encoder_norm", o.transformer.connection.last(stream_, o.transformer.last_norm()))),
       decoder_(add("decoder",
                    Blocks(stream_, of_decoder(options), Stack::decoder, options.transformer.depth, &encoder_norm_))),
       norm_(add("norm", o.transformer.connection.last(stream_, o.transformer.last_norm()))),
-      head_(o.tied ? nullptr
-                   : &add("head", Linear(o.transformer.width, o.vocab,
-                                         {.bias = o.transformer.bias, .reads = norm_.maps_readers()}))) {
-  if (o.tied) check_tied_head("encoder-decoder", norm_, o.transformer);
+      head_(o.tied ? nullptr : &add("head", read_by(norm_, o.vocab, o.transformer.bias))) {
+  if (o.tied) {
+    check_tied_head("encoder-decoder", norm_, o.transformer);
+    tied_ = TiedHead(target_.weight, norm_);
+  }
   options.transformer.initialise(*this);
 }
 
@@ -99,7 +95,10 @@ Tensor EncoderDecoder::decode(const Encoded& encoded, const Tensor& target, Deco
   return cast(linear(x, weight, bias), weight.dtype());
 }
 
-Mapped EncoderDecoder::head() const { return head_ ? head_->mapped() : tied_head(norm_, target_.weight); }
+Projection EncoderDecoder::head() const {
+  if (head_) return {head_->weight(), head_->bias()};
+  return {tied_.weight(), tied_.bias()};
+}
 
 Tensor EncoderDecoder::forward(const Tensor& ids) {
   const int64_t context = options.context;

@@ -46,7 +46,7 @@ class EncoderDecoder : public Module {
  private:
   // first: the position of the first id.
   Tensor entered(Embedding& table, Embedding* positions, const Tensor& ids, int64_t first = 0);
-  Mapped head() const;
+  Projection head() const;
 
   Stream stream_;
   Embedding& target_;
@@ -58,6 +58,7 @@ class EncoderDecoder : public Module {
   Blocks& decoder_;
   Connection& norm_;
   Linear* head_;  // null where tied
+  TiedHead tied_;
 };
 
 // What a decoder may begin and end with, and how far it goes.

@@ -25,17 +25,17 @@ GptOptions complete(GptOptions o) {
 Gpt::Gpt(const GptOptions& o)
     : options(complete(o)),
       stream_(o.transformer.make_stream()),
-      token_(add("token", Embedding(o.vocab, o.transformer.width, {.writes = o.transformer.entry(stream_)}))),
-      position_(
-          o.transformer.positions == Positions::learned
-              ? &add("position", Embedding(o.context, o.transformer.width, {.writes = o.transformer.entry(stream_)}))
-              : nullptr),
+      token_(add("token", o.transformer.table(stream_, o.vocab))),
+      position_(o.transformer.positions == Positions::learned
+                    ? &add("position", o.transformer.table(stream_, o.context))
+                    : nullptr),
       blocks_(add("blocks", Blocks(stream_, options.transformer))),
       norm_(add("norm", o.transformer.connection.last(stream_, o.transformer.last_norm()))),
-      head_(o.tied ? nullptr
-                   : &add("head", Linear(o.transformer.width, o.vocab,
-                                         {.bias = o.transformer.bias, .reads = norm_.maps_readers()}))) {
-  if (o.tied) check_tied_head("gpt", norm_, o.transformer);
+      head_(o.tied ? nullptr : &add("head", read_by(norm_, o.vocab, o.transformer.bias))) {
+  if (o.tied) {
+    check_tied_head("gpt", norm_, o.transformer);
+    tied_ = TiedHead(token_.weight, norm_);
+  }
   options.transformer.initialise(*this);
 }
 
@@ -50,17 +50,14 @@ Tensor Gpt::features(const Tensor& ids, DecodingCache* cache) {
   return norm_.rows(r);
 }
 
-Mapped Gpt::head() const {
-  if (head_) return head_->mapped();
-  const Mapped* kept = kept_head_.find();
-  return kept ? *kept : tied_head(norm_, token_.weight);
+Projection Gpt::head() const {
+  if (head_) return {head_->weight(), head_->bias()};
+  return {tied_.weight(), tied_.bias()};
 }
 
 void Gpt::prepare_weights(bool on) {
-  if (!on || head_) return kept_head_.let_go();
-  std::vector<Tensor> from = norm_.parameters();
-  from.push_back(token_.weight);
-  kept_head_.keep(tied_head(norm_, token_.weight), from);
+  tied_.weight.keep(on, true);
+  tied_.bias.keep(on);
 }
 
 Tensor Gpt::forward(const Tensor& ids) {

@@ -24,7 +24,7 @@ class Gpt : public Module {
   // for a loss that never forms the logits (linear_cross_entropy). With a cache, ids are those behind the ones that it has
   // seen, one where it has seen some: the rows are to rounding those of all ids at once.
   Tensor features(const Tensor& ids, DecodingCache* cache = nullptr);
-  Mapped head() const;
+  Projection head() const;
 
   const GptOptions options;
 
@@ -40,7 +40,7 @@ class Gpt : public Module {
   Blocks& blocks_;
   Connection& norm_;
   Linear* head_;  // null where tied
-  KeptMapping kept_head_;
+  TiedHead tied_;
 };
 
 struct GenerateOptions {

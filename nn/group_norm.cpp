@@ -14,7 +14,7 @@ GroupNorm::GroupNorm(int64_t groups, int64_t channels, GroupNormLayerOptions o) 
   bias = add_parameter("bias", zeros({channels}));
 }
 
-Tensor GroupNorm::forward(const Tensor& x) { return group_norm(x, groups_, weight, bias, options_); }
+Tensor GroupNorm::forward(const Tensor& x) { return group_norm(x, groups_, weight(), bias(), options_); }
 
 BatchNorm::BatchNorm(int64_t channels, BatchNormOptions o) : options_(o) {
   check(channels > 0, "batch_norm: ", channels, " channels");
@@ -34,14 +34,15 @@ Tensor BatchNorm::forward(const Tensor& x) {
   if (!training()) {
     const DType acc = acc_dtype(x.dtype());
     const Tensor unit = rsqrt(cast(running_var, acc) + options_.eps);
-    const Tensor scale = weight.defined() ? cast(weight, acc) * unit : unit, back = cast(running_mean, acc) * scale;
-    const Tensor shift = bias.defined() ? cast(bias, acc) - back : neg(back);
+    const Tensor gain = weight(), offset = bias();
+    const Tensor scale = gain.defined() ? cast(gain, acc) * unit : unit, back = cast(running_mean, acc) * scale;
+    const Tensor shift = offset.defined() ? cast(offset, acc) - back : neg(back);
     return cast(cast(x, acc) * scale + shift, x.dtype());
   }
   const int64_t n = x.numel() / channels;
   check(n >= 2, "batch_norm: training needs 2 values of a channel at least, input ", x.shape(), " has ", n);
   BatchStatistics batch;
-  const Tensor y = batch_norm(x, weight, bias, options_.eps, &batch);
+  const Tensor y = batch_norm(x, weight(), bias(), options_.eps, &batch);
   const NoGrad no_grad;
   const double unbiased = static_cast<double>(n) / static_cast<double>(n - 1), m = options_.momentum;
   const auto move = [&](const Tensor& running, const Tensor& to, double factor) {

@@ -16,7 +16,7 @@ class GroupNorm : public Module {
  public:
   GroupNorm(int64_t groups, int64_t channels, GroupNormLayerOptions options = {});
 
-  Tensor weight, bias;
+  Parameter weight, bias;
 
  protected:
   Tensor forward(const Tensor& x) override;
@@ -40,7 +40,8 @@ class BatchNorm : public Module {
  public:
   explicit BatchNorm(int64_t channels, BatchNormOptions options = {});
 
-  Tensor weight, bias, running_mean, running_var;
+  Parameter weight, bias;
+  Tensor running_mean, running_var;
 
  protected:
   Tensor forward(const Tensor& x) override;

@@ -8,11 +8,9 @@ namespace isonorm::nn {
 Mlp::Mlp(const Connection& connection, MlpOptions o)
     : activation_(o.activation),
       gate_(o.activation == Activation::swiglu
-                ? &add("gate", Linear(connection.stream().width(), o.hidden,
-                                      {.bias = o.bias, .reads = connection.maps_readers()}))
+                ? &add("gate", read_by(connection, o.hidden, o.bias))
                 : nullptr),
-      fc1_(add("fc1",
-               Linear(connection.stream().width(), o.hidden, {.bias = o.bias, .reads = connection.maps_readers()}))),
+      fc1_(add("fc1", read_by(connection, o.hidden, o.bias))),
       inner_norm_(o.inner_norm ? &add("inner_norm", LayerNorm(o.hidden, *o.inner_norm)) : nullptr),
       fc2_(add("fc2", BranchOutput(o.hidden, connection.stream(), o.bias, o.branch))) {}
 
@@ -39,10 +37,9 @@ Tensor Mlp::hidden(const Tensor& x) const {
 Tensor Mlp::forward(const Tensor& x) {
   if (inner_norm_) return fc2_((*inner_norm_)(hidden(x)));
   if (activation_ != Activation::gelu && activation_ != Activation::gelu_tanh) return fc2_(hidden(x));
-  const Mapped first = fc1_.mapped();  // in one pass
   const GeluForm form = activation_ == Activation::gelu ? GeluForm::erf : GeluForm::tanh;
   return fc2_.ending(
-      [&](const Tensor& w2, const Tensor& b2) { return mlp(x, first.weight, first.bias, w2, b2, form); });
+      [&](const Tensor& w2, const Tensor& b2) { return mlp(x, fc1_.weight(), fc1_.bias(), w2, b2, form); });
 }
 
 }  // namespace isonorm::nn

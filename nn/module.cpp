@@ -77,8 +77,8 @@ Module& Module::replaceable(const std::string& name, Module& instead) {
     const Module& old = *c;
     check(typeid(old) == typeid(instead), "replace: '", name, "' is a ", kind_of(old), ", the new one a ",
           kind_of(instead), "; the members that refer to it need the same class (a Sequential can hold any layers)");
-    for (const Parameter& o : old.named_parameters())
-      for (const Parameter& n : instead.named_parameters())
+    for (const NamedParameter& o : old.named_parameters())
+      for (const NamedParameter& n : instead.named_parameters())
         check(o.name != n.name || (o.role == n.role && o.stream_dim == n.stream_dim), "replace: ", name, '.', o.name,
               ' ', does(o.role), ", that of the new one ", does(n.role));
     take_after(instead, old);
@@ -88,9 +88,9 @@ Module& Module::replaceable(const std::string& name, Module& instead) {
   return instead;
 }
 
-Tensor& Module::add_parameter(const std::string& name, const Tensor& value, Role role, int stream_dim) {
+Parameter& Module::add_parameter(const std::string& name, const Tensor& value) {
   check_new(name);
-  auto p = std::make_unique<Parameter>(Parameter{name, value, role, stream_dim});
+  auto p = std::make_unique<Registered>(Registered{name, Parameter(value)});
   require_grad(p->tensor);
   parameters_.push_back(std::move(p));
   return parameters_.back()->tensor;
@@ -98,7 +98,7 @@ Tensor& Module::add_parameter(const std::string& name, const Tensor& value, Role
 
 Tensor& Module::add_buffer(const std::string& name, const Tensor& value) {
   check_new(name);
-  buffers_.push_back(std::make_unique<Parameter>(Parameter{name, detach(value)}));
+  buffers_.push_back(std::make_unique<Registered>(Registered{name, Parameter(detach(value))}));
   return buffers_.back()->tensor;
 }
 
@@ -107,11 +107,16 @@ void Module::mark_blind(const std::string& parameter, int64_t begin, int64_t end
     if (p->name == parameter) p->blind_begin = begin, p->blind_end = end;
 }
 
-void Module::collect(const std::string& prefix, State which, std::vector<Parameter>& out) const {
+void Module::collect(const std::string& prefix, State which, std::vector<NamedParameter>& out) const {
   const auto append = [&](const auto& list) {
     for (const auto& p : list) {
-      out.push_back(*p);
-      out.back().name = prefix + p->name;
+      const Parametrisation* by = p->tensor.parametrisation();
+      out.push_back({.name = prefix + p->name,
+                     .tensor = p->tensor,
+                     .role = by ? by->role() : Role::neutral,
+                     .stream_dim = by ? by->stream_dim() : 0,
+                     .blind_begin = p->blind_begin,
+                     .blind_end = p->blind_end});
     }
   };
   append(parameters_);
@@ -119,21 +124,21 @@ void Module::collect(const std::string& prefix, State which, std::vector<Paramet
   for (const auto& c : children_) c->collect(prefix + c->name_ + ".", which, out);
 }
 
-std::vector<Parameter> Module::named_parameters() const {
-  std::vector<Parameter> out;
+std::vector<NamedParameter> Module::named_parameters() const {
+  std::vector<NamedParameter> out;
   collect("", State::parameters, out);
   return out;
 }
 
-std::vector<Parameter> Module::named_state() const {
-  std::vector<Parameter> out;
+std::vector<NamedParameter> Module::named_state() const {
+  std::vector<NamedParameter> out;
   collect("", State::all, out);
   return out;
 }
 
 std::vector<Tensor> Module::parameters() const {
   std::vector<Tensor> out;
-  for (const Parameter& p : named_parameters()) out.push_back(p.tensor);
+  for (const NamedParameter& p : named_parameters()) out.push_back(p.tensor);
   return out;
 }
 
@@ -145,15 +150,15 @@ int64_t Module::parameter_count() const {
 
 TensorMap Module::state_dict() const {
   TensorMap map;
-  for (const Parameter& p : named_state()) map.add(p.name, p.tensor);
+  for (const NamedParameter& p : named_state()) map.add(p.name, p.tensor);
   return map;
 }
 
 LoadedState Module::load_state_dict(const TensorMap& state, LoadOptions options) {
-  const std::vector<Parameter> mine = named_state();
+  const std::vector<NamedParameter> mine = named_state();
   LoadedState found;
   std::string table;
-  for (const Parameter& p : mine) {
+  for (const NamedParameter& p : mine) {
     const Tensor* given = state.find(p.name);
     if (!given) {
       found.missing.push_back(p.name);
@@ -163,7 +168,7 @@ LoadedState Module::load_state_dict(const TensorMap& state, LoadOptions options)
     }
   }
   for (const auto& [name, tensor] : state) {
-    if (std::any_of(mine.begin(), mine.end(), [&, n = &name](const Parameter& p) { return p.name == *n; })) continue;
+    if (std::any_of(mine.begin(), mine.end(), [&, n = &name](const NamedParameter& p) { return p.name == *n; })) continue;
     found.unexpected.push_back(name);
     if (options.strict) table += "\n  unexpected  " + name + text(' ', tensor.shape());
   }
@@ -172,7 +177,7 @@ LoadedState Module::load_state_dict(const TensorMap& state, LoadOptions options)
         " tensors has a name of this module",
         state.empty() || mine.empty() ? "" : text(": ", state.begin()->first, " is the first, here ", mine[0].name));
   bool own = !state.empty();
-  for (const Parameter& p : mine) {
+  for (const NamedParameter& p : mine) {
     const Tensor* given = state.find(p.name);
     if (!given) continue;
     check(given->dtype() == p.tensor.dtype(), "load_state_dict: ", p.name, " is ", given->dtype(),
@@ -183,7 +188,7 @@ LoadedState Module::load_state_dict(const TensorMap& state, LoadOptions options)
   check(!own,
         "load_state_dict: these are this module's own tensors, which went on training; keep values as "
         "clone(state_dict())");
-  for (const Parameter& p : mine)
+  for (const NamedParameter& p : mine)
     if (const Tensor* given = state.find(p.name)) copy_into(p.tensor, *given);
   return found;
 }

@@ -16,20 +16,16 @@
 #include <typeinfo>
 #include <vector>
 
-#include "core/tensor.h"
 #include "core/tensor_map.h"
+#include "nn/parameter.h"
 
 namespace isonorm::nn {
 
-// How a parameter touches the residual stream (see nn/stream.h): not at all, by writing to it or by reading a
-// normalised row of it.
-enum class Role { neutral, writer, reader };
-
-struct Parameter {
+struct NamedParameter {
   std::string name;  // path from the module that was asked: "blocks.0.attn.qkv.weight"
   Tensor tensor;
-  Role role = Role::neutral;
-  int stream_dim = 0;  // the dimension that is the stream's axis, for writers and readers
+  Role role = Role::neutral;  // of its parametrisation
+  int stream_dim = 0;
   // Rows of dimension 0 in which the loss does not depend on the parameter at all (the biases of attention keys), as
   // [begin, end).
   int64_t blind_begin = 0, blind_end = 0;
@@ -59,7 +55,7 @@ class Module {
   Tensor operator()(const Tensor& x);
 
   // Parameters of this module and of all children, in order of registration.
-  std::vector<Parameter> named_parameters() const;
+  std::vector<NamedParameter> named_parameters() const;
   std::vector<Tensor> parameters() const;
   int64_t parameter_count() const;
 
@@ -124,7 +120,7 @@ class Module {
     adopt(name, std::move(child));
     return reference;
   }
-  Tensor& add_parameter(const std::string& name, const Tensor& value, Role role = Role::neutral, int stream_dim = 0);
+  Parameter& add_parameter(const std::string& name, const Tensor& value);
   // The same for state that no optimizer trains, as running statistics: it is saved, loaded, moved and converted with
   // the parameters, and takes no gradient.
   Tensor& add_buffer(const std::string& name, const Tensor& value);
@@ -137,19 +133,24 @@ class Module {
  private:
   friend class ModuleScope;
   enum class State { parameters, all };
+  struct Registered {
+    std::string name;
+    Parameter tensor;
+    int64_t blind_begin = 0, blind_end = 0;
+  };
   virtual void prepare_weights(bool) {}  // of this module, not of its children
   void adopt(const std::string& name, std::unique_ptr<Module> child);
   // The child of that name, ready to make room for `instead`, and `instead` ready to take it.
   Module& replaceable(const std::string& name, Module& instead);
   void settle(const std::string& name, Module& child);
   bool trains() const;  // whether a parameter, of a child too, takes a gradient
-  void collect(const std::string& prefix, State which, std::vector<Parameter>& out) const;
-  std::vector<Parameter> named_state() const;  // with buffers
+  void collect(const std::string& prefix, State which, std::vector<NamedParameter>& out) const;
+  std::vector<NamedParameter> named_state() const;  // with buffers
   void check_new(const std::string& name) const;
 
   std::string name_;
   bool training_ = true;
-  std::vector<std::unique_ptr<Parameter>> parameters_, buffers_;
+  std::vector<std::unique_ptr<Registered>> parameters_, buffers_;
   std::vector<std::unique_ptr<Module>> children_;
   std::vector<const Module*> borrowed_;
   const Module* parent_ = nullptr;

@@ -34,7 +34,7 @@ const Module& ModuleScope::checked(const Module& module) {
   const Module* root = &module;
   while (root->parent_) root = root->parent_;
   const std::string kind = kind_of(*root);
-  const Parameter first = root->named_parameters().front();
+  const NamedParameter first = root->named_parameters().front();
   check(false, kind_of(running->module_), " runs a ", kind, " (", first.name, ' ', first.tensor.shape(),
         ") that was not given to add(), so nothing would train it; declare the member as ", kind,
         "& layer = add(\"layer\", ", kind, "(...)); where another owner trains it, borrow() it");

@@ -14,13 +14,13 @@ LayerNorm::LayerNorm(int64_t width, NormLayerOptions o) : eps_(o.eps) {
   if (o.bias) bias = add_parameter("bias", zeros({width}));
 }
 
-Tensor LayerNorm::forward(const Tensor& x) { return layer_norm(x, weight, bias, {.eps = eps_}); }
+Tensor LayerNorm::forward(const Tensor& x) { return layer_norm(x, weight(), bias(), {.eps = eps_}); }
 
 RmsNorm::RmsNorm(int64_t width, NormLayerOptions o) : eps_(o.eps) {
   if (o.affine) weight = add_parameter("weight", ones({width}));
 }
 
-Tensor RmsNorm::forward(const Tensor& x) { return rms_norm(x, weight, {}, {.eps = eps_}); }
+Tensor RmsNorm::forward(const Tensor& x) { return rms_norm(x, weight(), {}, {.eps = eps_}); }
 
 StreamNorm::StreamNorm(const Stream& stream, StreamNormOptions o)
     : Connection(stream),
@@ -67,15 +67,18 @@ AddNorm StreamNorm::add_normalize(const Tensor& x, const Tensor& branch, std::op
   return r;
 }
 
-Mapped StreamNorm::folded(const Tensor& reader, const Tensor& reader_bias) const {
-  if (!hands_over()) return Connection::folded(reader, reader_bias);
-  const DType dtype = reader.dtype();
-  const auto wide = [&](const Tensor& x) { return dtype == DType::bf16 ? cast(x, DType::f32) : x; };
-  // A (gain n + bias) + b = (A diag(gain)) n + (b + A bias)
-  const Tensor a = wide(reader), gained = cast(stream().read(a * wide(weight)), dtype);
-  if (!bias.defined()) return {gained, reader_bias};
-  const Tensor shift = matmul(a, wide(bias));
-  return {gained, cast(reader_bias.defined() ? wide(reader_bias) + shift : shift, dtype)};
+// A (gain n + bias) + b = (A diag(gain)) n + (b + A bias), bf16 in f32 and rounded once.
+Tensor StreamNorm::reader_weight(const Tensor& reader) const {
+  if (!hands_over()) return Connection::reader_weight(reader);
+  const auto wide = [&](const Tensor& x) { return reader.dtype() == DType::bf16 ? cast(x, DType::f32) : x; };
+  return cast(stream().read(wide(reader) * wide(weight)), reader.dtype());
+}
+
+Tensor StreamNorm::reader_bias(const Tensor& reader, const Tensor& reader_bias) const {
+  if (!hands_over() || !bias.defined()) return reader_bias;
+  const auto wide = [&](const Tensor& x) { return reader.dtype() == DType::bf16 ? cast(x, DType::f32) : x; };
+  const Tensor shift = matmul(wide(reader), wide(bias));
+  return cast(reader_bias.defined() ? wide(reader_bias) + shift : shift, reader.dtype());
 }
 
 }  // namespace isonorm::nn

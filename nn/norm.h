@@ -20,7 +20,7 @@ class LayerNorm : public Module {
  public:
   explicit LayerNorm(int64_t width, NormLayerOptions options = {});
   double eps() const { return eps_; }
-  Tensor weight, bias;
+  Parameter weight, bias;
 
  protected:
   Tensor forward(const Tensor& x) override;
@@ -34,7 +34,7 @@ class RmsNorm : public Module {
  public:
   explicit RmsNorm(int64_t width, NormLayerOptions options = {});
   double eps() const { return eps_; }
-  Tensor weight;
+  Parameter weight;
 
  protected:
   Tensor forward(const Tensor& x) override;
@@ -66,11 +66,12 @@ struct StreamNormOptions {
 class StreamNorm : public Connection {
  public:
   StreamNorm(const Stream& stream, StreamNormOptions options = {});
-  Mapped folded(const Tensor& weight, const Tensor& bias) const override;
+  Tensor reader_weight(const Tensor& weight) const override;
+  Tensor reader_bias(const Tensor& weight, const Tensor& bias) const override;
 
   const NormSpec& spec() const { return spec_; }
   bool keeps_gain() const { return keeps_gain_; }
-  Tensor weight, bias;  // undefined where not affine, the bias also without one
+  Parameter weight, bias;  // undefined where not affine, the bias also without one
 
  protected:
   // norm(x); x + branch and its norm, in one pass. [..., stored width] each, d entries behind a gain that is kept; the
@@ -81,8 +82,8 @@ class StreamNorm : public Connection {
  private:
   bool hands_over() const;  // whether the readers take up gain and bias
   bool apart() const;       // whether gain and bias are not the norm's own in the stored coordinates
-  Tensor gain() const { return apart() ? Tensor() : weight; }
-  Tensor offset() const { return apart() ? Tensor() : bias; }
+  Tensor gain() const { return apart() ? Tensor() : weight(); }
+  Tensor offset() const { return apart() ? Tensor() : bias(); }
   Tensor with_gain(const Tensor& rows) const;
 
   NormSpec spec_;

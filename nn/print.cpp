@@ -19,12 +19,12 @@ struct Line {
 
 // Tensors of the module itself, as "weight [64, 32] (frozen), running_mean [64] (buffer)".
 std::string own_tensors(const Module& m) {
-  const std::vector<Parameter> parameters = m.named_parameters();
+  const std::vector<NamedParameter> parameters = m.named_parameters();
   std::string s;
   for (const auto& [name, t] : m.state_dict()) {
     if (name.find('.') != std::string::npos) continue;
     const bool parameter =
-        std::any_of(parameters.begin(), parameters.end(), [&, n = &name](const Parameter& p) { return p.name == *n; });
+        std::any_of(parameters.begin(), parameters.end(), [&, n = &name](const NamedParameter& p) { return p.name == *n; });
     s += text(s.empty() ? "" : ", ", name, ' ', t.shape(),
               !parameter         ? " (buffer)"
               : requires_grad(t) ? ""

@@ -47,6 +47,11 @@ AttentionOptions TransformerOptions::attention() const {
           .inner_norm = inner_norm()};
 }
 
+Embedding TransformerOptions::table(const Stream& stream, int64_t rows) const {
+  const Stream* written = entry(stream);
+  return writes(Embedding(rows, written ? stream.parameter_width() : width), written);
+}
+
 void TransformerOptions::initialise(const Module& model) const {
   if (initialisation == Initialisation::by_layer) return;
   constexpr double kMatrices = 0.02;
@@ -57,7 +62,7 @@ void TransformerOptions::initialise(const Module& model) const {
                            : dynamic_cast<const Linear*>(&model)     ? kMatrices
                                                                      : tables;
   const NoGrad no_grad;
-  for (const Parameter& p : model.named_parameters())
+  for (const NamedParameter& p : model.named_parameters())
     if (p.tensor.rank() == 2 && p.name.find('.') == std::string::npos)
       copy_into(p.tensor, init::normal(p.tensor.shape(), 0, deviation));
   for (const auto& child : model.children()) {
@@ -65,13 +70,6 @@ void TransformerOptions::initialise(const Module& model) const {
     if (const auto* stack = dynamic_cast<const Blocks*>(child.get())) of.depth = std::ssize(stack->children());
     if (!connection.initialise || !dynamic_cast<const Block*>(child.get())) of.initialise(*child);
   }
-}
-
-Mapped tied_head(const Connection& norm, const Tensor& table) {
-  if (!norm.maps_readers()) return {table, {}};
-  const Stream& stream = norm.stream();
-  if (stream.storage() == StreamStorage::mapped && stream.centres()) return {stream.read_table(table), {}};
-  return norm.folded(table, {});
 }
 
 Tensor positions_from(Embedding& table, int64_t first, int64_t n) {

@@ -55,8 +55,9 @@ struct TransformerOptions {
   // is of bf16 and the products are not.
   TransformerOptions complete() const;
   Stream make_stream() const { return Stream(stream, width, storage, centre_readers).in(precision); }
-  // That which embeddings are written to; null where they are not mapped.
+  // That which embeddings are written to; null where they are not mapped. A table of embeddings, or of positions.
   const Stream* entry(const Stream& stream) const { return connection.bare_entry ? nullptr : &stream; }
+  Embedding table(const Stream& stream, int64_t rows) const;
   StreamNormOptions block_norm() const { return {.eps = eps, .affine = affine, .bias = norm_bias, .folded = folded}; }
   // Of the norms inside of the branches, where the arrangement has them.
   std::optional<NormLayerOptions> inner_norm() const {
@@ -71,10 +72,8 @@ struct TransformerOptions {
   void initialise(const Module& model) const;
 };
 
-// What a head that reads with the table of embeddings multiplies the rows behind `norm` with. Throws, as `who`, where
-// `options` are of mapped storage and the means of the raw rows would be seen: behind a gain that the head takes up, or
-// where embeddings are read bare and the head is mapped.
-Mapped tied_head(const Connection& norm, const Tensor& table);
+// Throws, as `who`, where a tied head in mapped storage would see the means of the raw rows: behind a gain that the head
+// takes up, or where embeddings are read bare and the head is mapped.
 void check_tied_head(const char* who, const Connection& norm, const TransformerOptions& options);
 
 // Rows first, first + 1, ... of a table of positions, for n ids the first of which is at position `first`.

@@ -21,23 +21,26 @@ VitOptions complete(VitOptions o) {
 Vit::Vit(const VitOptions& o)
     : options(complete(o)),
       stream_(o.transformer.make_stream()),
-      patch_(add("patch", Linear(o.patch * o.patch * o.channels, o.transformer.width,
-                                 {.bias = o.transformer.bias, .writes = o.transformer.entry(stream_)}))),
+      patch_(add("patch", writes(Linear(o.patch * o.patch * o.channels, entry_width(), {.bias = o.transformer.bias}),
+                                 o.transformer.entry(stream_)))),
       position_(o.transformer.positions != Positions::learned
-                    ? Tensor()
+                    ? Parameter()
                     : add_parameter("position",
-                                    init::normal({(o.image / o.patch) * (o.image / o.patch), entry_width()}, 0, 1),
-                                    entry_role(), 1)),
-      cls_(o.mean_pool ? Tensor() : add_parameter("cls", init::normal({entry_width()}, 0, 1), entry_role(), 0)),
+                                    init::normal({(o.image / o.patch) * (o.image / o.patch), entry_width()}, 0, 1))),
+      cls_(o.mean_pool ? Parameter() : add_parameter("cls", init::normal({entry_width()}, 0, 1))),
       blocks_(add("blocks", Blocks(stream_, options.transformer))),
       norm_(add("norm", o.transformer.connection.last(stream_, o.transformer.last_norm()))),
-      head_(add("head",
-                Linear(o.transformer.width, o.classes, {.bias = o.transformer.bias, .reads = norm_.maps_readers()}))) {
+      head_(add("head", read_by(norm_, o.classes, o.transformer.bias))) {
+  if (const Stream* entry = options.transformer.entry(stream_)) {
+    if (position_.defined()) writes(position_, *entry, 1);
+    if (cls_.defined()) writes(cls_, *entry, 0);
+  }
   options.transformer.initialise(*this);
 }
 
-int64_t Vit::entry_width() const { return entry() ? stream_.parameter_width() : stream_.width(); }
-Tensor Vit::entered(const Tensor& p, int dim) const { return entry() ? stream_.write(p, dim) : p; }
+int64_t Vit::entry_width() const {
+  return options.transformer.entry(stream_) ? stream_.parameter_width() : stream_.width();
+}
 
 Tensor Vit::forward(const Tensor& images) {
   check(images.rank() == 4 && images.size(1) == options.image && images.size(2) == options.image &&
@@ -47,9 +50,9 @@ Tensor Vit::forward(const Tensor& images) {
   const MixedPrecision& precision = stream_.precision();
   const Tensor patches = patchify(cast(images, precision.branch_dtype(images.dtype())), options.patch);
   Tensor tokens = cast(patch_(patches), patch_.weight.dtype());
-  if (position_.defined()) tokens = tokens + entered(position_, 1);
+  if (position_.defined()) tokens = tokens + position_();
   if (cls_.defined()) {
-    const Tensor row = expand(entered(cls_, 0), {images.size(0), 1, tokens.size(-1)});
+    const Tensor row = expand(cls_(), {images.size(0), 1, tokens.size(-1)});
     tokens = cat({row, tokens}, 1);
   }
   Residual r{cast(tokens, precision.stream_dtype(tokens.dtype())), {}};

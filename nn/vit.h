@@ -28,14 +28,11 @@ class Vit : public Module {
   Tensor forward(const Tensor& images) override;
 
  private:
-  const Stream* entry() const { return options.transformer.entry(stream_); }
-  Role entry_role() const { return entry() ? Role::writer : Role::neutral; }
   int64_t entry_width() const;  // of position and cls
-  Tensor entered(const Tensor& parameter, int dim) const;
 
   Stream stream_;
   Linear& patch_;
-  Tensor position_, cls_;
+  Parameter position_, cls_;
   Blocks& blocks_;
   Connection& norm_;
   Linear& head_;

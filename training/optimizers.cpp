@@ -18,7 +18,7 @@ namespace isonorm::training {
 namespace {
 
 using Made = std::unique_ptr<optim::Optimizer>;
-using Parameters = std::vector<nn::Parameter>;
+using Parameters = std::vector<nn::NamedParameter>;
 
 constexpr double kMomentum = 0.9;
 constexpr double kAdafactorFloor = 1e-8;  // eps1 in f64
@@ -31,7 +31,7 @@ std::vector<optim::ParameterGroup<Options>> groups(const TrainingOptions& o, con
   Options undecayed = options;
   undecayed.weight_decay = 0;
   std::vector<optim::ParameterGroup<Options>> both = {{{}, options}, {{}, undecayed}};
-  for (const nn::Parameter& named : parameters) {
+  for (const nn::NamedParameter& named : parameters) {
     const Tensor& p = named.tensor;
     both[o.decay_matrices_only && p.rank() < 2 ? 1 : 0].parameters.push_back(p);
   }
@@ -73,7 +73,7 @@ bool in_a_block(const std::string& name) {
 template <optim::MuonScale scale, bool alone> Made muon(const TrainingOptions& o, const Parameters& parameters) {
   std::vector<Tensor> matrices;
   Parameters rest;
-  for (const nn::Parameter& p : parameters)
+  for (const nn::NamedParameter& p : parameters)
     if (p.tensor.rank() == 2 && in_a_block(p.name))
       matrices.push_back(p.tensor);
     else
@@ -119,7 +119,7 @@ const OptimizerRow& optimizer(std::string_view name) {
 }
 
 std::unique_ptr<optim::Optimizer> build_optimizer(const TrainingOptions& o,
-                                                  const std::vector<nn::Parameter>& parameters) {
+                                                  const std::vector<nn::NamedParameter>& parameters) {
   std::unique_ptr<optim::Optimizer> made = o.optimizer->make(o, parameters);
   check(made != nullptr, "optimizer: the row ", o.optimizer->name, " made none");
   return made;

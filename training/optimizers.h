@@ -19,7 +19,7 @@ struct TrainingOptions;
 struct OptimizerRow {
   const char* name;
   // The optimizer over the tensors of the parameters, with rate and decay of the options.
-  std::unique_ptr<optim::Optimizer> (*make)(const TrainingOptions&, const std::vector<nn::Parameter>&);
+  std::unique_ptr<optim::Optimizer> (*make)(const TrainingOptions&, const std::vector<nn::NamedParameter>&);
   bool decoupled = false;   // weight decay acts on the weights beside the step; else it is L2, a part of the gradient
   double weight_decay = 0;  // where none is asked for
   bool choice = true;       // of --optimizer; false: in the grid alone
@@ -34,6 +34,6 @@ const OptimizerRow& optimizer(std::string_view name);
 
 // The optimizer that `options` name, with their rate and decay, over the tensors of `parameters`.
 std::unique_ptr<optim::Optimizer> build_optimizer(const TrainingOptions& options,
-                                                  const std::vector<nn::Parameter>& parameters);
+                                                  const std::vector<nn::NamedParameter>& parameters);
 
 }  // namespace isonorm::training

@@ -29,7 +29,7 @@ using nn::StreamStorage;
 // The gradient's part in the invisible directions, and how many these are. Of means along the stream's axis algebra says
 // whether they are; those along the other axis of a vector or matrix are told by their gradient, which is zero to
 // rounding: what softmax does not see of the head, what a norm inside of a branch hides.
-AuditResult::Row row_of(const nn::Parameter& p, bool affine, double size_of_all) {
+AuditResult::Row row_of(const nn::NamedParameter& p, bool affine, double size_of_all) {
   const Tensor g = gradient(p.tensor);
   AuditResult::Row row{.name = p.name, .shape = p.tensor.shape(), .invisible = "", .numbers = p.tensor.numel()};
   if (p.blind_end > p.blind_begin) {
@@ -93,9 +93,9 @@ class Auditor {
     backward(cross_entropy((*raw_)(batch_.inputs), batch_.targets));
     NoGrad no_grad;
     double squares = 0;
-    for (const nn::Parameter& p : raw_->named_parameters()) squares += sum(square(gradient(p.tensor))).item();
+    for (const nn::NamedParameter& p : raw_->named_parameters()) squares += sum(square(gradient(p.tensor))).item();
     result_.as_expected = true;
-    for (const nn::Parameter& p : raw_->named_parameters()) {
+    for (const nn::NamedParameter& p : raw_->named_parameters()) {
       result_.rows.push_back(row_of(p, o_.affine, std::sqrt(squares)));
       result_.as_expected = result_.as_expected && result_.rows.back().gradient <= result_.rows.back().bound;
     }
@@ -141,7 +141,7 @@ class Auditor {
       });
       output(model, DType::f64);
     }
-    for (const nn::Parameter& p : model.named_parameters())
+    for (const nn::NamedParameter& p : model.named_parameters())
       if (o_.model->enters(p.name, o_)) copy_into(p.tensor, detach(p.tensor) + share * size);
   }
 

@@ -34,7 +34,7 @@ class Frozen : public OwnTraining {
 // A, trained on another batch at one step.
 class Misled : public OwnTraining {
  public:
-  Misled(nn::Module& model, std::vector<nn::Parameter> parameters, const Objective& loss, uint64_t seed,
+  Misled(nn::Module& model, std::vector<nn::NamedParameter> parameters, const Objective& loss, uint64_t seed,
          training::Examples other)
       : OwnTraining(model, std::move(parameters), loss, seed), other_(std::move(other)) {}
   void differentiate(const training::Examples& batch) override {

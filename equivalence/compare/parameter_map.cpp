@@ -130,7 +130,7 @@ ParameterMap ParameterMap::mapped_storage(const nn::Module& raw, const nn::Strea
         return nullptr;
     }
   };
-  for (const nn::Parameter& p : raw.named_parameters())
+  for (const nn::NamedParameter& p : raw.named_parameters())
     if (const char* name = named(p.role, stream.form()); p.role != nn::Role::neutral && name)
       map.add(p.name, p.name, {{name, p.stream_dim}});
   return map;

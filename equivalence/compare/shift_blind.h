@@ -38,6 +38,6 @@ struct ShiftBlindness {
 // model's parameters declare (nn/linear.h); `declared` may say it for models that do not: parameters by name, with role
 // and stream_dim. The stream is seen where the model uses nn::StreamNorm.
 ShiftBlindness check_shift_blind(nn::Module& model, const Objective& loss, const Batches& batches,
-                                 const CompareOptions& options = {}, const std::vector<nn::Parameter>& declared = {});
+                                 const CompareOptions& options = {}, const std::vector<nn::NamedParameter>& declared = {});
 
 }  // namespace isonorm::equivalence

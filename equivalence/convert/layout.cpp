@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "nn/linear.h"
+#include "nn/branch.h"
 #include "nn/residual/post_norm.h"
 #include "nn/residual/scaled_norm.h"
 #include "training/model_options.h"
@@ -72,12 +72,13 @@ Layout layout_of(const nn::Module& module) {
       scales.insert(path + "scale");
     }
     const auto* linear = dynamic_cast<const nn::Linear*>(&m);
-    if (!linear || !linear->reads()) return;
-    const auto at = name_of_norm.find(linear->reads());
+    const nn::Connection* through = linear ? nn::read_through(linear->weight) : nullptr;
+    if (!through) return;
+    const auto at = name_of_norm.find(through);
     check(at != name_of_norm.end(), "layout: reader '", path, "weight' reads through a norm outside of the model");
     readers[path + "weight"] = {.norm = at->second, .bias = path + "bias"};
   });
-  for (const nn::Parameter& p : module.named_parameters()) {
+  for (const nn::NamedParameter& p : module.named_parameters()) {
     if (of_norm.contains(p.name) || scales.contains(p.name)) continue;
     Place place;
     if (p.role == nn::Role::reader) {

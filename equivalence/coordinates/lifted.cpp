@@ -10,19 +10,19 @@
 
 namespace isonorm::equivalence {
 
-void correct_gradients(const std::vector<nn::Parameter>& parameters, const nn::Stream& stream) {
+void correct_gradients(const std::vector<nn::NamedParameter>& parameters, const nn::Stream& stream) {
   NoGrad no_grad;
-  for (const nn::Parameter& p : parameters) {
+  for (const nn::NamedParameter& p : parameters) {
     const Map m = stored_map(p, stream);
     if (const Tensor g = gradient(p.tensor); g.defined())
       set_gradient(p.tensor, contiguous((m * m.adjoint())(g, p.stream_dim)));
   }
 }
 
-double raw_gradient_norm(const std::vector<nn::Parameter>& parameters, const nn::Stream& stream) {
+double raw_gradient_norm(const std::vector<nn::NamedParameter>& parameters, const nn::Stream& stream) {
   NoGrad no_grad;
   double squares = 0;
-  for (const nn::Parameter& p : parameters)
+  for (const nn::NamedParameter& p : parameters)
     if (const Tensor g = gradient(p.tensor); g.defined()) {
       const double n = norm(stored_map(p, stream).adjoint()(g, p.stream_dim)).item();
       squares += n * n;
@@ -30,10 +30,10 @@ double raw_gradient_norm(const std::vector<nn::Parameter>& parameters, const nn:
   return std::sqrt(squares);
 }
 
-Lifted::Lifted(std::vector<nn::Parameter> parameters, const nn::Stream& stream, const Make& make)
+Lifted::Lifted(std::vector<nn::NamedParameter> parameters, const nn::Stream& stream, const Make& make)
     : parameters_(std::move(parameters)), stream_(stream) {
   check(stream.storage() == nn::StreamStorage::mapped, "lifted: the stream's parameters are raw, expected mapped ones");
-  for (const nn::Parameter& p : parameters_) {
+  for (const nn::NamedParameter& p : parameters_) {
     raw_.push_back(p.tensor);
     if (!mapped(p)) continue;
     NoGrad no_grad;
@@ -52,12 +52,12 @@ void Lifted::zero_grad() {
   }
 }
 
-bool Lifted::mapped(const nn::Parameter& p) const { return !stored_map(p, stream_).is_identity(); }
+bool Lifted::mapped(const nn::NamedParameter& p) const { return !stored_map(p, stream_).is_identity(); }
 
 void Lifted::lift() {
   NoGrad no_grad;
   for (size_t i = 0; i < raw_.size(); ++i) {
-    const nn::Parameter& p = parameters_[i];
+    const nn::NamedParameter& p = parameters_[i];
     if (!mapped(p)) continue;
     copy_into(raw_[i], restoring_map(p, stream_)(detach(p.tensor), p.stream_dim));
     const Tensor g = gradient(p.tensor);
@@ -69,7 +69,7 @@ void Lifted::step(double gradient_scale) {
   optimizer_->step(gradient_scale);
   NoGrad no_grad;
   for (size_t i = 0; i < raw_.size(); ++i)
-    if (const nn::Parameter& p = parameters_[i]; mapped(p))
+    if (const nn::NamedParameter& p = parameters_[i]; mapped(p))
       copy_into(p.tensor, stored_map(p, stream_)(raw_[i], p.stream_dim));
 }
 

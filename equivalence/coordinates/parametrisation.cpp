@@ -7,13 +7,13 @@
 namespace isonorm::equivalence {
 using nn::Role;
 
-Map stored_map(const nn::Parameter& p, const nn::Stream& stream) {
+Map stored_map(const nn::NamedParameter& p, const nn::Stream& stream) {
   if (p.role == Role::neutral || stream.storage() == nn::StreamStorage::raw)
     return Map::identity(p.tensor.size(p.stream_dim));
   return parameter_map(p.role, stream.form(), stream.width());
 }
 
-Map restoring_map(const nn::Parameter& p, const nn::Stream& stream) {
+Map restoring_map(const nn::NamedParameter& p, const nn::Stream& stream) {
   const Map m = stored_map(p, stream);
   return m.outputs() < m.inputs() ? m.right_inverse() : Map::identity(m.outputs());
 }
@@ -21,25 +21,25 @@ Map restoring_map(const nn::Parameter& p, const nn::Stream& stream) {
 TensorMap mapped_state(const nn::Module& raw, const nn::Stream& stream) {
   NoGrad no_grad;
   TensorMap out;
-  for (const nn::Parameter& p : raw.named_parameters())
+  for (const nn::NamedParameter& p : raw.named_parameters())
     out.add(p.name, stored_map(p, stream)(detach(p.tensor), p.stream_dim));
   return out;
 }
 
-void project(const std::vector<nn::Parameter>& parameters, Projection projection) {
+void project(const std::vector<nn::NamedParameter>& parameters, Projection projection) {
   if (projection == Projection::none) return;
   NoGrad no_grad;
-  for (const nn::Parameter& p : parameters)
+  for (const nn::NamedParameter& p : parameters)
     if (p.role == Role::writer || (p.role == Role::reader && projection == Projection::writers_and_readers))
       copy_into(p.tensor, nn::recentre(p.tensor, p.stream_dim));
 }
 
-Tensor raw_gradient(const Tensor& gradient, const nn::Parameter& p, const nn::Stream& stream) {
+Tensor raw_gradient(const Tensor& gradient, const nn::NamedParameter& p, const nn::Stream& stream) {
   NoGrad no_grad;
   return restoring_map(p, stream).left_inverse().adjoint()(gradient, p.stream_dim);
 }
 
-Tensor visible_weight(const nn::Parameter& p, const nn::Stream& stream, bool reader_blind) {
+Tensor visible_weight(const nn::NamedParameter& p, const nn::Stream& stream, bool reader_blind) {
   NoGrad no_grad;
   Tensor w = restoring_map(p, stream)(detach(p.tensor), p.stream_dim);
   if (p.role == Role::writer || (p.role == Role::reader && reader_blind)) w = nn::recentre(w, p.stream_dim);

@@ -9,26 +9,26 @@
 namespace isonorm::equivalence {
 
 // M: how a parameter's stored value comes from the raw one. The identity for neutral parameters and raw storage.
-Map stored_map(const nn::Parameter& p, const nn::Stream& stream);
+Map stored_map(const nn::NamedParameter& p, const nn::Stream& stream);
 
 // From the stored value to raw coordinates: R with M R = I for compressed values, else the identity (a recentred weight
 // is a raw weight).
-Map restoring_map(const nn::Parameter& p, const nn::Stream& stream);
+Map restoring_map(const nn::NamedParameter& p, const nn::Stream& stream);
 
 // The parameters of a raw model as a model on `stream` stores them: for mapped storage writers and readers mapped (S2,
 // S3 of docs/normalization.md), others as they are.
 TensorMap mapped_state(const nn::Module& raw, const nn::Stream& stream);
 
 // Takes the mean along the stream away from the parameters that `projection` names, in place.
-void project(const std::vector<nn::Parameter>& parameters, Projection projection);
+void project(const std::vector<nn::NamedParameter>& parameters, Projection projection);
 
 // The gradient g of a stored parameter as the gradient of the raw one that the reference would have: M* g where the
 // stored value is compressed, g itself elsewhere. Not projected: the mean of a writer's gradient in plain RMSNorm (F6)
 // stays.
-Tensor raw_gradient(const Tensor& gradient, const nn::Parameter& p, const nn::Stream& stream);
+Tensor raw_gradient(const Tensor& gradient, const nn::NamedParameter& p, const nn::Stream& stream);
 
 // A parameter in raw coordinates without what its model's function cannot see: P W of a writer, A P of a reader (where
 // `reader_blind`: its norm has no learned gain), blind rows as 0.
-Tensor visible_weight(const nn::Parameter& p, const nn::Stream& stream, bool reader_blind);
+Tensor visible_weight(const nn::NamedParameter& p, const nn::Stream& stream, bool reader_blind);
 
 }  // namespace isonorm::equivalence

@@ -74,7 +74,7 @@ std::vector<double> losses_of(const ExperimentOptions& o, const Kind& kind, uint
   manual_seed(seed);
   Tagger model(kind, s);
   model.to(DType::f64);
-  for (const nn::Parameter& p : model.gru.named_parameters())
+  for (const nn::NamedParameter& p : model.gru.named_parameters())
     if (p.tensor.rank() == 2) copy_into(detach(p.tensor), detach(p.tensor) + centre);
   optim::Adam adam(model.parameters(), {.lr = s.rate});
   Generator draw{.seed = seed + 1000};

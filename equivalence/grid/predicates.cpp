@@ -17,7 +17,7 @@
 namespace isonorm::equivalence {
 namespace {
 
-using nn::Parameter;
+using nn::NamedParameter;
 using nn::Role;
 
 constexpr double kLeast = 1e-6;   // of a deviation that is not rounding
@@ -26,14 +26,14 @@ constexpr double kWeights = 0.3;  // the deviation of drawn weights; their mean 
 // Everything about one seed: parameters without values, a history and its track, and what rounding does to them.
 class Measurement {
  public:
-  Measurement(const MakeUpdate& make, const std::vector<Parameter>& like, int seed, int steps)
+  Measurement(const MakeUpdate& make, const std::vector<NamedParameter>& like, int seed, int steps)
       : make_(make),
         like_(like),
         f64_{DType::f64, like[0].tensor.device()},
         draw_{static_cast<uint64_t>(seed), 0},
         size_(std::pow(0.1, (seed - 1) % 3)) {
     width_ = 0;
-    for (const Parameter& p : like_)
+    for (const NamedParameter& p : like_)
       if (p.role != Role::neutral) width_ = p.tensor.size(p.stream_dim);
     history_ = draw(steps);
     track_ = follow(make_, like_, history_);
@@ -60,14 +60,14 @@ class Measurement {
   // P G = G, blind rows of G zero.
   History draw(int steps) {
     History h;
-    for (const Parameter& p : like_)
+    for (const NamedParameter& p : like_)
       h.weights.push_back(randn(p.tensor.shape(), f64_, draw_) * kWeights + kWeights / 2);
     for (int t = 0; t < steps; ++t) h.gradients.push_back(noise(true));
     return h;
   }
   std::vector<Tensor> noise(bool centred) {
     std::vector<Tensor> out;
-    for (const Parameter& p : like_) {
+    for (const NamedParameter& p : like_) {
       Tensor g = randn(p.tensor.shape(), f64_, draw_) * size_;
       if (centred && p.role != Role::neutral) g = contiguous(recentre(g, p.stream_dim));
       if (p.blind_end > p.blind_begin) fill(narrow(g, 0, p.blind_begin, p.blind_end - p.blind_begin), 0);
@@ -79,7 +79,7 @@ class Measurement {
   // By an ulp of the largest entry, or of what entries are like where a tensor's few are small by chance.
   History jittered() {
     const auto move = [&](double like) {
-      return [this, like](const Tensor& x, const Parameter&) {
+      return [this, like](const Tensor& x, const NamedParameter&) {
         return x + sign(randn(x.shape(), f64_, draw_)) * (std::max(largest_entry(x), like) * epsilon(DType::f64));
       };
     };
@@ -87,13 +87,13 @@ class Measurement {
   }
 
   // m along the stream's axis, of parameters of that role; zeros elsewhere.
-  Tensor mean_of(const Parameter& p, Role role, double size) {
+  Tensor mean_of(const NamedParameter& p, Role role, double size) {
     Dims shape = p.tensor.shape();
     if (p.role != role) return zeros({}, f64_);
     shape[p.stream_dim] = 1;
     return randn(shape, f64_, draw_) * size;
   }
-  static Tensor centred(const Tensor& x, const Parameter& p, Role role) {
+  static Tensor centred(const Tensor& x, const NamedParameter& p, Role role) {
     return p.role == role ? contiguous(recentre(x, p.stream_dim)) : x;
   }
 
@@ -112,7 +112,7 @@ class Measurement {
     return worst;
   }
   Track projected(const Track& track, Role role) const {
-    return changed(like_, track, [&](const Tensor& x, const Parameter& p) { return centred(x, p, role); });
+    return changed(like_, track, [&](const Tensor& x, const NamedParameter& p) { return centred(x, p, role); });
   }
 
   Measured repeats() {
@@ -132,7 +132,7 @@ class Measurement {
   Measured tensors_apart();
 
   const MakeUpdate& make_;
-  const std::vector<Parameter>& like_;
+  const std::vector<NamedParameter>& like_;
   const TensorOptions f64_;  // on the device of the parameters
   Generator draw_;
   const double size_;  // of the gradients
@@ -166,7 +166,7 @@ Measured Measurement::commutes(bool orthogonal) {
                right = to(orthogonal_matrix(width_, draw_), f64_.device);
   const Tensor t = matmul(left * s, right), inverse_transposed = matmul(left / s, right);
   const auto along_stream = [](const Tensor& matrix) {
-    return [matrix](const Tensor& x, const Parameter& p) {
+    return [matrix](const Tensor& x, const NamedParameter& p) {
       return p.role == Role::neutral ? x : along(matrix, x, p.stream_dim);
     };
   };
@@ -175,13 +175,13 @@ Measured Measurement::commutes(bool orthogonal) {
 }
 
 Measured Measurement::any_width() {
-  const auto on_stream = [](const Parameter& p) { return p.role != Role::neutral; };
-  const auto last_to_zero = [&](const Tensor& x, const Parameter& p) {
+  const auto on_stream = [](const NamedParameter& p) { return p.role != Role::neutral; };
+  const auto last_to_zero = [&](const Tensor& x, const NamedParameter& p) {
     const Tensor copy = detached::clone(x);
     if (on_stream(p)) fill(narrow(copy, p.stream_dim, width_ - 1, 1), 0);
     return copy;
   };
-  const auto without_last = [&](const Tensor& x, const Parameter& p) {
+  const auto without_last = [&](const Tensor& x, const NamedParameter& p) {
     return on_stream(p) ? contiguous(narrow(x, p.stream_dim, 0, width_ - 1)) : x;
   };
   const History wide = changed(like_, history_, last_to_zero, last_to_zero);
@@ -190,16 +190,16 @@ Measured Measurement::any_width() {
 }
 
 Measured Measurement::weight_mean_unseen(Role role) {
-  const auto shift = [&](const Tensor& x, const Parameter& p) { return x + mean_of(p, role, 0.3); };
-  const History shifted = changed(like_, history_, shift, [](const Tensor& g, const Parameter&) { return g; });
+  const auto shift = [&](const Tensor& x, const NamedParameter& p) { return x + mean_of(p, role, 0.3); };
+  const History shifted = changed(like_, history_, shift, [](const Tensor& g, const NamedParameter&) { return g; });
   return compared(projected(follow(make_, like_, shifted, shift), role), projected(track_, role));
 }
 
 Measured Measurement::keeps(Role role, bool any_gradient) {
-  const auto centre = [&](const Tensor& x, const Parameter& p) {
+  const auto centre = [&](const Tensor& x, const NamedParameter& p) {
     return p.role == Role::neutral ? x : contiguous(recentre(x, p.stream_dim));
   };
-  History h = changed(like_, history_, centre, [](const Tensor& g, const Parameter&) { return g; });
+  History h = changed(like_, history_, centre, [](const Tensor& g, const NamedParameter&) { return g; });
   if (any_gradient)
     for (auto& gradients : h.gradients) gradients = noise(false);
   const Track track = follow(make_, like_, h);
@@ -207,9 +207,9 @@ Measured Measurement::keeps(Role role, bool any_gradient) {
 }
 
 Measured Measurement::gradient_mean_unseen() {
-  const auto as_is = [](const Tensor& x, const Parameter&) { return x; };
-  const auto shift = [&](const Tensor& g, const Parameter& p) { return g + mean_of(p, Role::writer, size_); };
-  const auto project = [&](const Tensor& x, const Parameter& p) { return centred(x, p, Role::writer); };
+  const auto as_is = [](const Tensor& x, const NamedParameter&) { return x; };
+  const auto shift = [&](const Tensor& g, const NamedParameter& p) { return g + mean_of(p, Role::writer, size_); };
+  const auto project = [&](const Tensor& x, const NamedParameter& p) { return centred(x, p, Role::writer); };
   const Track with_mean = follow(make_, like_, changed(like_, history_, as_is, shift), project);
   return compared(with_mean, follow(make_, like_, history_, project));
 }
@@ -265,7 +265,7 @@ Measured Measurement::measure(Property property) {
 
 }  // namespace
 
-Predicates measure(const MakeUpdate& make, const std::vector<Parameter>& like, int seeds, int steps) {
+Predicates measure(const MakeUpdate& make, const std::vector<NamedParameter>& like, int seeds, int steps) {
   check(seeds > 0 && steps > 0, "update: ", seeds, " seeds of ", steps, " steps, expected at least 1 of each");
   NoGrad no_grad;
   Predicates result;

@@ -26,7 +26,7 @@ Tensor logits(const training::TrainingOptions& o, const training::ModelShape& sh
   const NoGrad no_grad;
   const auto model = build_model(o, shape, nn::Stream(form, o.width));
   model->load_state_dict(raw);
-  for (const nn::Parameter& p : model->named_parameters())
+  for (const nn::NamedParameter& p : model->named_parameters())
     if (p.role == centred && centred != nn::Role::neutral) copy_into(p.tensor, nn::recentre(p.tensor, p.stream_dim));
   if (moved > 0) move_by_one_ulp(*model, moved);
   Generator same{o.seed, uint64_t{1} << 62};
@@ -51,7 +51,7 @@ double gradient_mean(const training::TrainingOptions& o, const training::ModelSh
   }
   const NoGrad no_grad;
   double most = 0;
-  for (const nn::Parameter& p : model->named_parameters()) {
+  for (const nn::NamedParameter& p : model->named_parameters()) {
     if (p.role != nn::Role::writer) continue;
     const Tensor g = gradient(p.tensor);
     if (!g.defined()) continue;

@@ -10,10 +10,10 @@
 namespace isonorm::equivalence {
 namespace {
 
-bool makes_embeddings(const nn::Parameter& p) {
+bool makes_embeddings(const nn::NamedParameter& p) {
   return !p.name.starts_with("blocks.") && !p.name.starts_with("head.") && !p.name.starts_with("norm.");
 }
-bool belongs_to_norm(const nn::Parameter& p) { return p.name.find("norm") != std::string::npos; }
+bool belongs_to_norm(const nn::NamedParameter& p) { return p.name.find("norm") != std::string::npos; }
 
 }  // namespace
 
@@ -29,7 +29,7 @@ void Forged::exchange_batch(int step, training::Examples examples) {
 void Forged::start_from(const nn::Module& raw) {
   Trainee::start_from(raw);
   if (forgery_ == Forgery::centred_entry)
-    for (const nn::Parameter& p : model().named_parameters())
+    for (const nn::NamedParameter& p : model().named_parameters())
       if (makes_embeddings(p)) copy_into(detach(p.tensor), nn::recentre(detach(p.tensor), p.stream_dim));
   if (forgery_ != Forgery::weight && forgery_ != Forgery::row) return;
   const NoGrad no_grad;
@@ -44,7 +44,7 @@ void Forged::differentiate(const training::Examples& batch) {
   const bool wrong = forgery_ == Forgery::batch && instead_ && taken_ == exchanged_;
   Trainee::differentiate(wrong ? *instead_ : batch);
   if (forgery_ != Forgery::frozen_gains) return;
-  for (const nn::Parameter& p : model().named_parameters())
+  for (const nn::NamedParameter& p : model().named_parameters())
     if (belongs_to_norm(p)) set_gradient(p.tensor, {});
 }
 

@@ -25,7 +25,7 @@ void Trainee::make() {
   model_ = build_model(options_, shape_, stream_);
   parameters_ = model_->named_parameters();
   const auto make = [&](const std::vector<Tensor>& tensors) {
-    std::vector<nn::Parameter> parameters = parameters_;
+    std::vector<nn::NamedParameter> parameters = parameters_;
     for (size_t i = 0; i < tensors.size(); ++i) parameters[i].tensor = tensors[i];
     return build_optimizer(options_, parameters);
   };
@@ -57,7 +57,7 @@ void Trainee::resume() {
   average_->load_state_dict(average->state_dict());
 }
 
-Tensor Trainee::compared_gradient(const nn::Parameter& p) const {
+Tensor Trainee::compared_gradient(const nn::NamedParameter& p) const {
   const Tensor own = gradient(p.tensor);  // undefined where the loss does not depend on it
   const Tensor g = raw_gradient(own.defined() ? own : zeros_like(p.tensor), p, stream_);
   const bool recentred = stream_.parameter_width() == stream_.width() && p.role == nn::Role::writer &&
@@ -74,11 +74,11 @@ void Trainee::differentiate(const training::Examples& batch) {
   }
   gradients_.clear();
   NoGrad no_grad;
-  for (const nn::Parameter& p : parameters_) gradients_.push_back(compared_gradient(p));
+  for (const nn::NamedParameter& p : parameters_) gradients_.push_back(compared_gradient(p));
 }
 
 // A tied head behind a learned gain sees the means of the table's rows.
-Tensor Trainee::compared_weight(const nn::Parameter& p) const {
+Tensor Trainee::compared_weight(const nn::NamedParameter& p) const {
   if (options_.tied && options_.affine && p.name == options_.model->tied.table) return detach(p.tensor);
   return visible_weight(p, stream_, !options_.affine);
 }
@@ -91,11 +91,11 @@ void Trainee::update(double lr) {
   step_->update(lr);
   project(parameters_, variant_.after_step);
   weights_.clear();
-  for (const nn::Parameter& p : parameters_) weights_.push_back(compared_weight(p));
+  for (const nn::NamedParameter& p : parameters_) weights_.push_back(compared_weight(p));
   if (!average_) return;
   average_->update();
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    nn::Parameter p = parameters_[i];
+    nn::NamedParameter p = parameters_[i];
     p.tensor = average_->averages()[i];
     weights_.push_back(compared_weight(p));
   }

@@ -44,8 +44,8 @@ class Trainee : public Training {
   // Goes on with model, optimizer and average made anew from the states of these, as from a checkpoint.
   void resume();
   optim::Optimizer& optimizer() const { return lifted_ ? lifted_->optimizer() : *own_; }
-  Tensor compared_gradient(const nn::Parameter& p) const;
-  Tensor compared_weight(const nn::Parameter& p) const;
+  Tensor compared_gradient(const nn::NamedParameter& p) const;
+  Tensor compared_weight(const nn::NamedParameter& p) const;
 
   const training::TrainingOptions options_;
   const training::ModelShape shape_;

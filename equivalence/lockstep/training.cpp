@@ -31,7 +31,7 @@ std::vector<Pair> Training::gradient_parts(const Training& reference, std::vecto
   };
   for (size_t i = 0; i < gradients_.size(); ++i) {
     const Tensor &theirs = reference.gradients_[i], mine = to(gradients_[i], theirs.device());
-    const nn::Parameter& p = reference.parameters_[i];
+    const nn::NamedParameter& p = reference.parameters_[i];
     if (p.blind_end == p.blind_begin) {
       add(mine, theirs, p.name, 0, false);
       continue;

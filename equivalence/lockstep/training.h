@@ -66,7 +66,7 @@ class Training {
   // Forgets gradients and what controls said of them, but for the entries that were no noise.
   void begin_step();
 
-  std::vector<nn::Parameter> parameters_;  // in the order of the reference's
+  std::vector<nn::NamedParameter> parameters_;  // in the order of the reference's
   double loss_ = 0;
   std::vector<Tensor> gradients_, weights_;  // one a parameter; of weights also averages, after all of these
   // A tensor whose gradient is smaller than this share of the largest of all gradients can be rounding noise.

@@ -21,8 +21,8 @@ class CopyNet : public nn::Module {
  public:
   explicit CopyNet(const nn::TransformerOptions& o)
       : stream_(o.make_stream()),
-        token_(add("token", nn::Embedding(kCopyVocabulary, o.width, {.writes = o.entry(stream_)}))),
-        position_(add("position", nn::Embedding(kTokens, o.width, {.writes = o.entry(stream_)}))),
+        token_(add("token", o.table(stream_, kCopyVocabulary))),
+        position_(add("position", o.table(stream_, kTokens))),
         net(add("net", DeepNet(o, kCopyVocabulary))) {}
   Tensor rows(const Tensor& ids) { return token_(ids) + position_.first(ids.size(1)); }
   Tensor forward(const Tensor& ids) override { return net(rows(ids)); }

@@ -47,13 +47,13 @@ NetBatch::NetBatch(uint64_t seed, int64_t width) {
 DeepNet::DeepNet(const nn::TransformerOptions& o, int64_t classes)
     : blocks_(add("blocks", nn::Blocks(o.make_stream(), by_xavier(o)))),
       last_(add("norm", o.connection.last(o.make_stream(), o.last_norm()))),
-      head_(add("head", nn::Linear(o.width, classes, {.bias = o.bias, .reads = &last_}))) {
+      head_(add("head", nn::read_by(last_, classes, o.bias))) {
   copy_into(detach(head_.weight), nn::init::xavier_normal(head_.weight.shape()));
 }
 
 DeepNet::DeepNet(const nn::Arrangement& connection, int64_t depth, uint64_t seed, nn::StreamForm form, int64_t width)
     : DeepNet((manual_seed(seed), options_of(connection, depth, form, width)), width) {
-  for (const nn::Parameter& p : named_parameters())
+  for (const nn::NamedParameter& p : named_parameters())
     if (p.name.ends_with("qkv.weight")) fill(detached::narrow(detach(p.tensor), 0, 0, 2 * width), 0);
   to(DType::f64);
 }

@@ -155,7 +155,7 @@ std::unique_ptr<nn::Module> initial_model(const training::TrainingOptions& o, co
   manual_seed(o.seed);
   auto model = build_model(o, shape, nn::Stream(nn::StreamForm::layer_norm, o.width));
   NoGrad no_grad;
-  for (const nn::Parameter& p : model->named_parameters())
+  for (const nn::NamedParameter& p : model->named_parameters())
     if (p.role != nn::Role::neutral) copy_into(p.tensor, detach(p.tensor) + kRawMean);
   return model;
 }

@@ -21,7 +21,7 @@ using nn::StreamForm;
 using nn::StreamStorage;
 
 // A map of nn/coordinates.h in the dtype of w, whatever that costs: what Stream does in f32.
-Tensor mapped_in_its_dtype(const Tensor& w, const nn::Parameter& p, const Stream& stream) {
+Tensor mapped_in_its_dtype(const Tensor& w, const nn::NamedParameter& p, const Stream& stream) {
   if (p.role == Role::neutral) return w;
   const bool writer = p.role == Role::writer;
   switch (stream.form()) {
@@ -53,10 +53,10 @@ class Point : public Training {
   // Logits and gradients at the weights of `raw`, which are numbers of the dtype. `reversed`: with coordinates and
   // examples in reverse order.
   void differentiate_at(const nn::Module& raw, const training::Examples& batch, bool reversed = false) {
-    const std::vector<nn::Parameter> source = raw.named_parameters();
+    const std::vector<nn::NamedParameter> source = raw.named_parameters();
     std::vector<Tensor> leaves;  // raw weights that the stored ones were computed from, where maps are rounded
     for (size_t i = 0; i < source.size(); ++i) {
-      const nn::Parameter &p = parameters_[i], &from = source[i];
+      const nn::NamedParameter &p = parameters_[i], &from = source[i];
       Tensor w = detach(from.tensor);
       if (reversed) w = mirrored(w, from);
       if (maps_ == Maps::once) w = stored_map(from, stream_)(w, from.stream_dim);
@@ -97,7 +97,7 @@ class Point : public Training {
 
  private:
   // With the coordinates of the stream in reverse order.
-  static Tensor mirrored(const Tensor& w, const nn::Parameter& p) {
+  static Tensor mirrored(const Tensor& w, const nn::NamedParameter& p) {
     if (p.role != Role::neutral) return flip(w, {p.stream_dim});
     return p.name.find("norm") != std::string::npos ? flip(w, {0}) : w;
   }

@@ -25,7 +25,7 @@ RoundingModel::RoundingModel(const training::TrainingOptions& o, const training:
     : options_(o), shape_(shape), stream_(form, o.width), round_(rounding) {
   check(writes_out(o), "rounding model: a ", o.model->name, " with connections ", o.connection.name,
         " is not written out here, expected a vit or a gpt with pre_ln");
-  for (nn::Parameter p : raw.named_parameters()) {
+  for (nn::NamedParameter p : raw.named_parameters()) {
     const Tensor leaf = empty_like(p.tensor);
     copy_into(leaf, detach(p.tensor));
     p.tensor = require_grad(leaf);
@@ -48,7 +48,7 @@ void RoundingModel::differentiate(const training::Examples& batch) {
   logits_ = detach(y);
   loss_ = loss.item();
   gradients_.clear();
-  for (const nn::Parameter& p : parameters_) gradients_.push_back(gradient(p.tensor));
+  for (const nn::NamedParameter& p : parameters_) gradients_.push_back(gradient(p.tensor));
 }
 
 Tensor RoundingModel::raw(const std::string& name) const {

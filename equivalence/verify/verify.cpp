@@ -60,7 +60,7 @@ struct Distance {
 // Throws where a tensor of the file is not of the shape that the described model has. Missing and unexpected ones are
 // left to convert().
 void check_shapes(const nn::Module& model, const TensorMap& state) {
-  for (const nn::Parameter& p : model.named_parameters())
+  for (const nn::NamedParameter& p : model.named_parameters())
     if (const Tensor* t = state.find(p.name))
       check(t->shape() == p.tensor.shape(), "convert: tensor '", p.name, "' has shape ", t->shape(),
             ", the model that the file describes has ", p.tensor.shape());
@@ -122,7 +122,7 @@ ModelPlan plan_conversion(const Metadata& description, const TensorMap& outline,
   const std::unique_ptr<nn::Module> converted = converted_options(options, plan.layout, to).build();
   plan.description = training::describe(*converted);
   plan.result = layout_of(*converted);
-  for (const nn::Parameter& p : converted->named_parameters())
+  for (const nn::NamedParameter& p : converted->named_parameters())
     plan.outline.add(p.name, training::outline(p.tensor.shape(), DType::f64));
   return plan;
 }

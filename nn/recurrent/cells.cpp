@@ -35,8 +35,8 @@ GateNorm::GateNorm(int64_t width, const RecurrentOptions& o) : norm_(o.norm), op
 }
 
 Tensor GateNorm::forward(const Tensor& x) {
-  return norm_ == RecurrentNorm::layer ? layer_norm(x, weight_, bias_, {.eps = options_.eps})
-                                       : rms_norm(x, weight_, {}, options_);
+  return norm_ == RecurrentNorm::layer ? layer_norm(x, weight_(), bias_(), {.eps = options_.eps})
+                                       : rms_norm(x, weight_(), {}, options_);
 }
 
 GruCell::GruCell(int64_t inputs, const RecurrentOptions& o)
@@ -92,7 +92,7 @@ LstmCell::LstmCell(int64_t inputs, const RecurrentOptions& o)
 
 Tensor LstmCell::prepared(const Tensor& x) {
   const Tensor a = input_(x);
-  return input_norm_ ? (*input_norm_)(a) + cast(bias_, a.dtype()) : a;
+  return input_norm_ ? (*input_norm_)(a) + cast(bias_(), a.dtype()) : a;
 }
 
 std::vector<Tensor> LstmCell::step(const Tensor& a, const std::vector<Tensor>& state) {

@@ -17,6 +17,4 @@ Tensor Connection::rows(Residual& r) {
   return cast(read(r), dtype);
 }
 
-Mapped Connection::folded(const Tensor& weight, const Tensor& bias) const { return {stream_.read(weight), bias}; }
-
 }  // namespace isonorm::nn

@@ -1,7 +1,6 @@
 // The residual stream of a Transformer, and the connections that its sub-layers hang on it by.
 #pragma once
 
-#include "nn/mapped.h"
 #include "nn/module.h"
 #include "nn/stream.h"
 
@@ -38,9 +37,10 @@ class Connection : public Module {
   // Takes the branch's output into the stream. Throws where the shape is not the stream's, at the latest when the two
   // are added.
   virtual void join(Residual& r, const Tensor& branch) = 0;
-  // What a reader [out, d] with bias [out] (or none) multiplies the rows of read() with. Throws where the weight is not
-  // of the stream's width.
-  virtual Mapped folded(const Tensor& weight, const Tensor& bias) const;
+  // What a reader with weight [out, d] and bias [out] (or none, undefined) multiplies the rows of read() with, and what it
+  // adds. Throws where the weight is not of the stream's width.
+  virtual Tensor reader_weight(const Tensor& weight) const { return stream_.read(weight); }
+  virtual Tensor reader_bias(const Tensor&, const Tensor& bias) const { return bias; }
 
   // The connection that maps the weights of what reads its rows; null where these are d entries in every form.
   virtual const Connection* maps_readers() const { return this; }

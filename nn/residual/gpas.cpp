@@ -53,7 +53,7 @@ template <class C, class Options> BlockConnections with_one_gate(const BlockPlac
 
 std::vector<Tensor> gates(const Module& model) {
   std::vector<Tensor> found;
-  for (const Parameter& p : model.named_parameters())
+  for (const NamedParameter& p : model.named_parameters())
     if (p.name.ends_with(".gate")) found.push_back(p.tensor);
   return found;
 }

@@ -9,8 +9,10 @@ namespace isonorm::nn {
 ScaledNorm::ScaledNorm(const Stream& stream, StreamNormOptions o, double factor)
     : PreNorm(stream, o), factor_(factor) {}
 
-Mapped ScaledNorm::folded(const Tensor& weight, const Tensor& bias) const {
-  return PreNorm::folded(weight * factor_, bias);
+Tensor ScaledNorm::reader_weight(const Tensor& weight) const { return PreNorm::reader_weight(weight * factor_); }
+
+Tensor ScaledNorm::reader_bias(const Tensor& weight, const Tensor& own) const {
+  return bias.defined() ? PreNorm::reader_bias(weight * factor_, own) : own;
 }
 
 BlockConnections scaled_norm_block(const Stream& stream, const StreamNormOptions& norms, const BlockPlace& place) {

@@ -11,7 +11,8 @@ namespace isonorm::nn {
 class ScaledNorm : public PreNorm {
  public:
   ScaledNorm(const Stream& stream, StreamNormOptions options, double factor);
-  Mapped folded(const Tensor& weight, const Tensor& bias) const override;
+  Tensor reader_weight(const Tensor& weight) const override;
+  Tensor reader_bias(const Tensor& weight, const Tensor& own) const override;
   double factor() const { return factor_; }
 
  private:

@@ -83,7 +83,7 @@ struct How {
 
 struct Outcome {
   std::vector<double> losses;
-  std::vector<nn::Parameter> weights;
+  std::vector<nn::NamedParameter> weights;
 };
 
 Outcome train(const Make& make, const How& how, Device device) {

@@ -95,7 +95,7 @@ TEST_CASE("audit: as many directions as the gradients of many batches leave out"
       const Tensor ids = randint(0, 5, {4, 6}, kCpu, draw), targets = randint(0, 5, {4, 6}, kCpu, draw);
       for (const Tensor& p : model->parameters()) set_gradient(p, {});
       backward(cross_entropy((*model)(ids), targets));
-      for (const nn::Parameter& p : model->named_parameters())
+      for (const nn::NamedParameter& p : model->named_parameters())
         gradients[p.name].push_back(gradient(p.tensor).to_vector<double>());
     }
     for (auto& [name, rows] : gradients) {

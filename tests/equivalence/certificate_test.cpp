@@ -78,7 +78,7 @@ TEST_CASE("an architecture is what its features say") {
     const TrainingOptions o = training_options(a, DType::f64, 1);
     const auto model = initial_model(o, shape_of(a));
     std::set<std::string> names;
-    for (const nn::Parameter& p : model->named_parameters()) names.insert(p.name);
+    for (const nn::NamedParameter& p : model->named_parameters()) names.insert(p.name);
     CHECK(names.contains("token.weight") == (a.model == &kGpt));
     CHECK((names.contains("position") || names.contains("position.weight")) == (a.positions == nn::Positions::learned));
     CHECK(names.contains("blocks.0.mlp.gate.weight") == (a.activation == nn::Activation::swiglu));

@@ -367,7 +367,7 @@ TEST_CASE("what is zero in exact arithmetic moves by its own size with an ulp of
         Generator generator{seed, 0};
         draw_parameters(*model, generator);
         const Examples batch = made_examples(o, shape, seed);
-        const std::vector<nn::Parameter> parameters = model->named_parameters();
+        const std::vector<nn::NamedParameter> parameters = model->named_parameters();
         Seen first(*model, parameters, cross_entropy_of, 1);
         first.differentiate(batch);
         for (uint64_t c = 1; c <= 4; ++c) {
@@ -378,7 +378,7 @@ TEST_CASE("what is zero in exact arithmetic moves by its own size with an ulp of
           first.note_control(control);
         }
         size_t part = 0;
-        for (const nn::Parameter& p : parameters) {
+        for (const nn::NamedParameter& p : parameters) {
           if (p.blind_begin > 0) most_other = std::max(most_other, first.moved_[part++]);
           if (p.blind_end > p.blind_begin) least_zero = std::min(least_zero, first.moved_[part++]);
           if (p.blind_end == p.blind_begin || p.blind_end < p.tensor.size(0))

@@ -214,7 +214,7 @@ TEST_CASE("from outside: rows that lack what they need, and what cannot be said 
     build_optimizer(o, {});
   };
   OptimizerRow nothing{.name = "nothing", .make = nullptr},
-      none{.name = "none", .make = [](const TrainingOptions&, const std::vector<nn::Parameter>&) {
+      none{.name = "none", .make = [](const TrainingOptions&, const std::vector<nn::NamedParameter>&) {
              return std::unique_ptr<optim::Optimizer>();
            }};
   CHECK_THROWS_WITH(trained([&](TrainingOptions& o) { o.optimizer = &nothing; }), Contains("the row nothing lacks"));

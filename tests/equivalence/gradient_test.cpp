@@ -136,7 +136,7 @@ TEST_CASE("G3: Pre-LN is blind to shifts of its stream, writers' columns and rea
       scramble(*m, 21);
       loss_and_gradients(*m, k);
       double worst = 0;
-      for (const Parameter& p : m->named_parameters()) {
+      for (const NamedParameter& p : m->named_parameters()) {
         if (p.role == Role::neutral) continue;
         const Tensor sums = sum(gradient(p.tensor), {p.stream_dim});
         worst = std::max(worst, amax(abs(sums)).item() / amax(abs(gradient(p.tensor))).item());
@@ -155,7 +155,7 @@ TEST_CASE("F2: the gradient of a Pre-LN stream has zero mean in every row, that 
     const Stream stream(form, 8, StreamStorage::mapped);
     Block block(stream, transformer(form, StreamStorage::mapped, false).complete());
     PreNorm norm(stream);
-    Linear head(8, 3, {.reads = &norm});
+    Linear head = read_by(norm, 3);
     for (Module* m : std::initializer_list<Module*>{&block, &norm, &head}) {
       m->to(DType::f64);
       scramble(*m, 9);
@@ -209,7 +209,7 @@ TEST_CASE("G5: mapped parameters have the mapped gradients") {
       const auto mine = m->named_parameters(), theirs = reference->named_parameters();
       double worst = 0, unprojected = 0;
       for (size_t i = 0; i < mine.size(); ++i) {
-        const Parameter& p = mine[i];
+        const NamedParameter& p = mine[i];
         Tensor lifted = raw_gradient(gradient(p.tensor), p, stream);
         const Tensor expected = gradient(theirs[i].tensor);
         unprojected = std::max(unprojected, amax(abs(lifted - expected)).item());

@@ -84,7 +84,7 @@ TEST_CASE("a lifted AdamW with clipping trains compressed weights as Pre-LN trai
       lifted.step();
     }
     const TensorMap expected = mapped_state(m.raw, m.stream);
-    for (const nn::Parameter& p : m.stored.named_parameters())
+    for (const nn::NamedParameter& p : m.stored.named_parameters())
       if (p.blind_end == p.blind_begin) {
         INFO(p.name);
         check_close(p.tensor, expected.at(p.name), 10 * kTolerance);
@@ -96,7 +96,7 @@ TEST_CASE("corrected gradients: I - 11^T/d for writers, I + 11^T for readers") {
   Pair m(nn::StreamForm::crms_norm);
   differentiate(m.stored, batches()[0]);
   std::vector<Tensor> expected;
-  for (const nn::Parameter& p : m.stored.named_parameters()) {
+  for (const nn::NamedParameter& p : m.stored.named_parameters()) {
     const Tensor g = gradient(p.tensor), total = sum(g, {p.stream_dim}, true);
     expected.push_back(p.role == nn::Role::writer   ? g - total / double(kWidth)
                        : p.role == nn::Role::reader ? g + total

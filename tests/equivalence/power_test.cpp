@@ -140,7 +140,7 @@ TEST_CASE("compare and shift: parameters, buffers and gradients are given back, 
     return all;
   };
   const auto first = of(a), second = of(b);
-  std::vector<nn::Parameter> writer(1);
+  std::vector<nn::NamedParameter> writer(1);
   writer[0].name = "entry.weight", writer[0].role = nn::Role::writer;
   const CompareOptions two = {.points = 2, .may_be_identical = true};
   CHECK(compare_gradients(a, b, {}, cross_entropy_of, small_batch, two).same());

@@ -82,7 +82,7 @@ TEST_CASE("shift: what breaks it is named from evidence") {
 TEST_CASE("shift: roles may be declared from outside; a model without writers is not convertible") {
   const auto net = small_net({.declared = false});
   CHECK(check_shift_blind(*net, cross_entropy_of, small_batch, {.points = 1}).parameters.size() == 7);
-  std::vector<nn::Parameter> declared(1);
+  std::vector<nn::NamedParameter> declared(1);
   declared[0].name = "down1.weight";
   declared[0].role = nn::Role::writer;
   const auto r = check_shift_blind(*net, cross_entropy_of, small_batch, {.points = 1}, declared);

@@ -6,7 +6,7 @@
 #include "autograd/ops/random.h"
 #include "equivalence/compare/compare.h"
 #include "nn/dropout.h"
-#include "nn/linear.h"
+#include "nn/on_stream.h"
 #include "nn/residual/pre_norm.h"
 
 namespace isonorm::equivalence {
@@ -23,16 +23,16 @@ struct SmallNet : nn::Module {
   Switches on;
   nn::Stream stream;
   nn::StreamNormOptions norms{.eps = on.eps, .affine = on.affine};
-  nn::Linear& entry = add("entry", nn::Linear(5, 8, {.writes = &stream}));
+  nn::Linear& entry = add("entry", nn::written_to(stream, 5));
   nn::PreNorm& norm1 = add("norm1", nn::PreNorm(stream, norms));
-  nn::Linear& up1 = add("up1", nn::Linear(8, 10, {.reads = &norm1}));
-  nn::Linear& down1 = add("down1", nn::Linear(10, 8, {.writes = on.declared ? &stream : nullptr}));
+  nn::Linear& up1 = add("up1", nn::read_by(norm1, 10));
+  nn::Linear& down1 = add("down1", on.declared ? nn::written_to(stream, 10) : nn::Linear(10, 8));
   nn::Dropout& dropout = add("dropout", nn::Dropout(on.dropout));
   nn::PreNorm& norm2 = add("norm2", nn::PreNorm(stream, norms));
-  nn::Linear& up2 = add("up2", nn::Linear(8, 10, {.reads = &norm2}));
-  nn::Linear& down2 = add("down2", nn::Linear(10, 8, {.writes = &stream}));
+  nn::Linear& up2 = add("up2", nn::read_by(norm2, 10));
+  nn::Linear& down2 = add("down2", nn::written_to(stream, 10));
   nn::PreNorm& norm = add("norm", nn::PreNorm(stream, norms));
-  nn::Linear& head = add("head", nn::Linear(8, 3, {.reads = &norm}));
+  nn::Linear& head = add("head", nn::read_by(norm, 3));
   Tensor scale;
 
   explicit SmallNet(const Switches& s) : on(s), stream(s.form, 8, s.storage) {

@@ -37,7 +37,7 @@ TEST_CASE("Post-LN has no norm before the head") {
   };
   const auto names = [](const Module& m) {
     std::vector<std::string> found;
-    for (const Parameter& p : m.named_parameters()) found.push_back(p.name);
+    for (const NamedParameter& p : m.named_parameters()) found.push_back(p.name);
     return found;
   };
   std::vector<std::string> expected = names(build({.affine = true}));
@@ -88,7 +88,7 @@ TEST_CASE("every arrangement has one function and one gradient in all forms of i
           check_close(found, expected, bound);
           const auto of = reference->named_parameters();
           double scale = 1;
-          for (const Parameter& p : of) scale = std::max(scale, largest(gradient(p.tensor)));
+          for (const NamedParameter& p : of) scale = std::max(scale, largest(gradient(p.tensor)));
           for (size_t i = 0; i < of.size(); ++i) {
             INFO(of[i].name);
             CHECK(largest(gradient(other->parameters()[i]) - gradient(of[i].tensor)) <= 2 * bound * scale);
@@ -117,10 +117,10 @@ TEST_CASE("what weights of an arrangement hide is what their roles say") {
       Gpt model({.vocab = kClasses, .context = kRows, .transformer = t});
       model.to(DType::f64);
       const NoGrad no_grad;
-      for (const Parameter& p : model.named_parameters())
+      for (const NamedParameter& p : model.named_parameters())
         if (p.tensor.rank() == 1) copy_into(p.tensor, p.tensor + randn(p.tensor.shape(), {DType::f64}) * 0.3);
       const Tensor ids = randint(0, kClasses, {2, kRows}), before = model(ids);
-      for (const Parameter& p : model.named_parameters()) {
+      for (const NamedParameter& p : model.named_parameters()) {
         INFO(a.name << ", " << name_of(form) << (affine ? ", affine, " : ", ") << p.name);
         const bool touches = p.name.starts_with("token") || p.name.starts_with("position") ||
                              p.name.ends_with("qkv.weight") || p.role != Role::neutral;

@@ -56,7 +56,7 @@ TEST_CASE("translate: every connection has PyTorch's logits and gradients") {
     EncoderDecoder model(options(a));
     model.to(DType::f64);
     TensorMap weights;
-    for (const Parameter& p : model.named_parameters()) weights.add(p.name, fixture.at("weight/" + p.name));
+    for (const NamedParameter& p : model.named_parameters()) weights.add(p.name, fixture.at("weight/" + p.name));
     model.load_state_dict(weights);
     const Tensor logits = model(ids), loss = cross_entropy(logits, labels);
     check_close(logits, fixture.at(text(a.name, "/logits")), 1e-12);
@@ -66,9 +66,9 @@ TEST_CASE("translate: every connection has PyTorch's logits and gradients") {
     for (const auto& [name, t] : fixture) used += name.starts_with(text(a.name, "/sums/"));
     CHECK(used == model.named_parameters().size());
     double all = 0;  // squares of the whole gradient
-    for (const Parameter& p : model.named_parameters())
+    for (const NamedParameter& p : model.named_parameters())
       all += fixture.at(text(a.name, "/sums/", p.name)).to_vector<double>()[0];
-    for (const Parameter& p : model.named_parameters()) {
+    for (const NamedParameter& p : model.named_parameters()) {
       INFO(p.name);
       const std::vector<double> g = gradient(p.tensor).to_vector<double>(),
                                 sums = fixture.at(text(a.name, "/sums/", p.name)).to_vector<double>();
@@ -109,7 +109,7 @@ TEST_CASE("translate: one function and one gradient in all forms of the two stre
           check_close(run(other), expected, bound);
           const auto of = reference.named_parameters();
           double scale = 1;
-          for (const Parameter& p : of) scale = std::max(scale, largest(gradient(p.tensor)));
+          for (const NamedParameter& p : of) scale = std::max(scale, largest(gradient(p.tensor)));
           for (size_t i = 0; i < of.size(); ++i) {
             INFO(of[i].name);
             CHECK(largest(gradient(other.parameters()[i]) - gradient(of[i].tensor)) <= 2 * bound * scale);
@@ -153,7 +153,7 @@ TEST_CASE("translate: heads that share keys are a model that has these for each 
   };
   check_close(run(shared), run(all), 60 * std::sqrt(10) * 100 * 0x1p-52);
   const auto of = [](const EncoderDecoder& m, const std::string& name) {
-    for (const Parameter& p : m.named_parameters())
+    for (const NamedParameter& p : m.named_parameters())
       if (p.name == name) return gradient(p.tensor);
     return Tensor();
   };
@@ -161,7 +161,7 @@ TEST_CASE("translate: heads that share keys are a model that has these for each 
   const int64_t width = g.size(1);
   check_close(g, reshape(sum(reshape(each, {2, kShared, kGroup, kSize, width}), {2}), {2 * kRows, width}),
               60 * std::sqrt(10) * 100 * 0x1p-52 * largest(g));
-  for (const Parameter& p : shared.named_parameters())
+  for (const NamedParameter& p : shared.named_parameters())
     if (p.name == "decoder.0.cross.kv.bias") CHECK((p.blind_begin == 0 && p.blind_end == kRows));
 }
 
@@ -205,7 +205,7 @@ TEST_CASE("translate: constants of stacks that know each other") {
   for (const Arrangement& a : {kSubLn, kDeepNorm}) {
     manual_seed(3);
     const EncoderDecoder model({.decoder_depth = 18, .transformer = {.width = 64, .depth = 6, .connection = a}});
-    for (const Parameter& p : model.named_parameters()) {
+    for (const NamedParameter& p : model.named_parameters()) {
       const bool cross = p.name.find("cross.") != std::string::npos;
       if (p.tensor.rank() != 2 || (!cross && !p.name.ends_with("attn.proj.weight"))) continue;
       INFO(a.name << ", " << p.name);

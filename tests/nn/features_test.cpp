@@ -25,7 +25,7 @@ constexpr TensorOptions kF64{DType::f64};
 
 std::vector<std::string> names(const Module& m) {
   std::vector<std::string> out;
-  for (const Parameter& p : m.named_parameters()) out.push_back(p.name);
+  for (const NamedParameter& p : m.named_parameters()) out.push_back(p.name);
   return out;
 }
 }  // namespace
@@ -59,7 +59,7 @@ TEST_CASE("a model with rotary positions and SwiGLU has PyTorch's logits and gra
   const Tensor loss = cross_entropy(logits, slice(tokens, 1, 1, 8));
   check_close(loss, fixture.at("loss"), 1e-14);
   backward(loss);
-  for (const Parameter& p : model.named_parameters()) {
+  for (const NamedParameter& p : model.named_parameters()) {
     INFO(p.name);
     check_close(gradient(p.tensor), fixture.at("gradient/" + p.name), 1e-12);
   }
@@ -90,7 +90,7 @@ TEST_CASE("the bias of keys is blind unless rotary positions turn it") {
     Gpt model({.vocab = 9, .context = 5, .transformer = {.width = 8, .depth = 1, .heads = 2, .positions = positions}});
     model.to(DType::f64);
     backward(cross_entropy(model(randint(0, 9, {3, 5})), randint(0, 9, {3, 5})));
-    for (const Parameter& p : model.named_parameters()) {
+    for (const NamedParameter& p : model.named_parameters()) {
       if (p.name != "blocks.0.attn.qkv.bias") continue;
       const double keys = amax(abs(narrow(gradient(p.tensor), 0, 8, 8))).item(),
                    all = amax(abs(gradient(p.tensor))).item();

@@ -58,7 +58,7 @@ TEST_CASE("ConvPool-CNN-C has PyTorch's logits and gradients with every norm") {
     const Tensor logits = model(images);
     check_close(logits, fixture.at(of + "logits"), kTolerance);
     backward(sum(logits * fixture.at("cotangent")));
-    for (const nn::Parameter& p : model.named_parameters()) {
+    for (const nn::NamedParameter& p : model.named_parameters()) {
       INFO(p.name);
       const Tensor expected = fixture.at(of + "gradient/" + p.name);
       // A channel's bias before a norm that takes means away has gradients of rounding alone: compared with the largest.

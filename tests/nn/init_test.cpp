@@ -71,8 +71,8 @@ TEST_CASE("layers begin with PyTorch's values") {
   const Conv2d conv(4, 300, 5);
   is_uniform(conv.weight, 0.1);
   is_uniform(conv.bias, 0.1);
-  for (const Parameter& p : Gru({.inputs = 30, .hidden = 100}).named_parameters()) is_uniform(p.tensor, 0.1);
-  for (const Parameter& p : Lstm({.inputs = 30, .hidden = 100}).named_parameters()) is_uniform(p.tensor, 0.1);
+  for (const NamedParameter& p : Gru({.inputs = 30, .hidden = 100}).named_parameters()) is_uniform(p.tensor, 0.1);
+  for (const NamedParameter& p : Lstm({.inputs = 30, .hidden = 100}).named_parameters()) is_uniform(p.tensor, 0.1);
 }
 
 TEST_CASE("recurrent layers begin with the authors' values of 1910.07467 where these are asked for") {
@@ -82,9 +82,9 @@ TEST_CASE("recurrent layers begin with the authors' values of 1910.07467 where t
       for (const bool lstm : {false, true}) {
         const RecurrentOptions o{
             .inputs = inputs, .hidden = 100, .norm = norm, .initialisation = RecurrentInitialisation::orthogonal};
-        const std::vector<Parameter> all = lstm ? Lstm(o).named_parameters() : Gru(o).named_parameters();
+        const std::vector<NamedParameter> all = lstm ? Lstm(o).named_parameters() : Gru(o).named_parameters();
         int matrices = 0;
-        for (const Parameter& p : all) {
+        for (const NamedParameter& p : all) {
           INFO(p.name << " of " << inputs << " inputs, " << name_of(norm));
           if (p.name.ends_with("bias")) CHECK(largest(p.tensor) == 0);
           if (p.tensor.rank() != 2) continue;

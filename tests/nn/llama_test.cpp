@@ -47,7 +47,7 @@ TEST_CASE("grouped: a model of shared keys has PyTorch's logits and gradients") 
   const Tensor tokens = fixture.at("tokens"), logits = model(slice(tokens, 1, 0, 7));
   check_close(logits, fixture.at("logits"), 1e-13);
   backward(cross_entropy(logits, slice(tokens, 1, 1, 8)));
-  for (const Parameter& p : model.named_parameters()) {
+  for (const NamedParameter& p : model.named_parameters()) {
     INFO(p.name);
     check_close(gradient(p.tensor), fixture.at("gradient/" + p.name), 1e-12);
   }
@@ -58,10 +58,10 @@ TEST_CASE("grouped: the blind part of the bias is that of the shared keys") {
   Gpt model({.vocab = 9, .context = 5, .transformer = {.width = 8, .depth = 1, .heads = 4, .kv_heads = 2}});
   model.to(DType::f64);
   backward(cross_entropy(model(randint(0, 9, {3, 5})), randint(0, 9, {3, 5})));
-  const Parameter bias = [&] {
-    for (const Parameter& p : model.named_parameters())
+  const NamedParameter bias = [&] {
+    for (const NamedParameter& p : model.named_parameters())
       if (p.name == "blocks.0.attn.qkv.bias") return p;
-    return Parameter{};
+    return NamedParameter{};
   }();
   REQUIRE(bias.tensor.shape() == Dims{16});
   CHECK((bias.blind_begin == 8 && bias.blind_end == 12));
@@ -103,7 +103,7 @@ TEST_CASE("initial weights are drawn from the named distributions") {
     t.width = 64, t.depth = 8, t.heads = 2, t.activation = Activation::swiglu;
     manual_seed(3);
     const Gpt model({.vocab = 70, .context = 65, .transformer = t});
-    for (const Parameter& p : model.named_parameters()) {
+    for (const NamedParameter& p : model.named_parameters()) {
       if (p.tensor.rank() != 2) continue;
       INFO(p.name);
       const auto n = static_cast<double>(p.tensor.numel());
@@ -125,7 +125,7 @@ TEST_CASE("initial weights are drawn from the named distributions") {
       {.vocab = 70,
        .decoder_depth = 8,
        .transformer = {.width = 64, .depth = 2, .heads = 2, .initialisation = Initialisation::scaled}});
-  for (const Parameter& p : both.named_parameters())
+  for (const NamedParameter& p : both.named_parameters())
     if (p.name.ends_with("fc2.weight")) {
       INFO(p.name);
       const double wanted = p.name.starts_with("decoder") ? 0.02 / 4 : 0.02 / 2;
@@ -138,7 +138,7 @@ TEST_CASE("initial weights are drawn from the named distributions") {
       {.vocab = 70,
        .transformer = {
            .width = 64, .depth = 8, .heads = 2, .connection = kDeepNorm, .initialisation = Initialisation::normal}});
-  for (const Parameter& p : deep.named_parameters())
+  for (const NamedParameter& p : deep.named_parameters())
     if (p.name.ends_with("proj.weight")) {
       const double deviation = std::sqrt(mean(square(cast(p.tensor, DType::f64))).item());
       CHECK(std::abs(deviation / (std::sqrt(2.0 / 128) / std::sqrt(8.0)) - 1) < 6 / std::sqrt(2 * 4096.0));
@@ -147,7 +147,7 @@ TEST_CASE("initial weights are drawn from the named distributions") {
   const Vit vit({.image = 48,
                  .patch = 4,
                  .transformer = {.width = 64, .depth = 1, .heads = 2, .initialisation = Initialisation::normal}});
-  for (const Parameter& p : vit.named_parameters()) {
+  for (const NamedParameter& p : vit.named_parameters()) {
     if (p.tensor.rank() != 2) continue;
     INFO(p.name);
     const double deviation = std::sqrt(mean(square(cast(p.tensor, DType::f64))).item());

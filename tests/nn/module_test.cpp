@@ -29,7 +29,7 @@ struct Net : Module {
 
 std::vector<std::string> names(const Module& m) {
   std::vector<std::string> out;
-  for (const Parameter& p : m.named_parameters()) out.push_back(p.name);
+  for (const NamedParameter& p : m.named_parameters()) out.push_back(p.name);
   return out;
 }
 }  // namespace
@@ -165,7 +165,7 @@ TEST_CASE("a prepared model maps nothing anew, until a parameter is written to")
   CHECK(bits(gpt) == plain);
 
   const auto write_unseen = [](const Tensor& t) { ++*const_cast<float*>(t.data<float>()); };
-  for (const Parameter& p : gpt.named_parameters()) {
+  for (const NamedParameter& p : gpt.named_parameters()) {
     if (p.name.find("proj") == std::string::npos && p.name.find("fc") == std::string::npos) continue;
     INFO(p.name);
     const float before = *p.tensor.data<float>();
@@ -173,7 +173,7 @@ TEST_CASE("a prepared model maps nothing anew, until a parameter is written to")
     CHECK(bits(gpt) == plain);
     *const_cast<float*>(p.tensor.data<float>()) = before;
   }
-  for (const Parameter& p : gpt.named_parameters()) {
+  for (const NamedParameter& p : gpt.named_parameters()) {
     INFO(p.name);
     gpt.prepare_inference();
     copy_into(p.tensor, randn(p.tensor.shape()));
@@ -221,7 +221,7 @@ TEST_CASE("compressed streams save one coordinate of the width everywhere it is 
   o.transformer.storage = StreamStorage::mapped;
   const Vit mapped(o);
   int64_t axis = 0;  // parameter entries per coordinate of the stream
-  for (const Parameter& p : Vit(VitOptions{.transformer = {.width = 16, .depth = 2, .heads = 2}}).named_parameters())
+  for (const NamedParameter& p : Vit(VitOptions{.transformer = {.width = 16, .depth = 2, .heads = 2}}).named_parameters())
     if (p.role != Role::neutral) axis += p.tensor.numel() / 16;
   CHECK(mapped.parameter_count() == raw - axis);
 }

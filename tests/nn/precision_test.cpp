@@ -191,7 +191,7 @@ TEST_CASE("whole models in mixed precision: losses and gradients within what the
   const int depth = 2;
   const auto check_model = [&](Module& model, const Tensor& inputs, const Tensor& targets, Module& wide) {
     wide.to(DType::f64);
-    for (const Parameter& p : wide.named_parameters()) copy_into(p.tensor, *model.state_dict().find(p.name));
+    for (const NamedParameter& p : wide.named_parameters()) copy_into(p.tensor, *model.state_dict().find(p.name));
     const Tensor logits = model(inputs);
     CHECK(logits.dtype() == DType::f32);
     const Tensor loss = cross_entropy(logits, targets);

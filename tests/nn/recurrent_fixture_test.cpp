@@ -47,7 +47,7 @@ void check_case(const TensorMap& fixture, bool lstm, int64_t layers, bool both) 
   for (size_t i = 0; i < state.size(); ++i)
     check_close(gradient(state[i]), fixture.at(text(of, "gradient/state", i)), kTolerance);
   CHECK(layer->parameters().size() == weights.size());
-  for (const nn::Parameter& p : layer->named_parameters()) {
+  for (const nn::NamedParameter& p : layer->named_parameters()) {
     INFO(p.name);
     check_close(gradient(p.tensor), fixture.at(of + "gradient/" + p.name), kTolerance);
   }

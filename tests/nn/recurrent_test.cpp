@@ -225,7 +225,7 @@ TEST_CASE("gradients of recurrent layers are those of differences of the loops")
     Subject s(c);
     const Row expected = s.expected(s.naive), weight = randn({std::ssize(expected)}, {DType::f64}).to_vector<double>();
     backward(sum(flat(s.result()) * from_vector(weight, {std::ssize(weight)})));
-    for (const Parameter& p : s.layer->named_parameters()) {
+    for (const NamedParameter& p : s.layer->named_parameters()) {
       const Row direction = randn(p.tensor.shape(), {DType::f64}).to_vector<double>(),
                 g = gradient(p.tensor).to_vector<double>();
       double length = 0, product = 0;

@@ -226,7 +226,7 @@ struct Subject {
   void fill() {
     model->to(DType::f64);
     const NoGrad no_grad;
-    for (const Parameter& p : model->named_parameters()) {
+    for (const NamedParameter& p : model->named_parameters()) {
       const bool gate = p.name.ends_with("gate");  // a large one would leave norms almost nothing
       copy_into(p.tensor, randn(p.tensor.shape()) * (gate ? 0.1 : 0.5) + 0.3);
     }
@@ -359,7 +359,7 @@ TEST_CASE("gradients of every arrangement are those of differences of its formul
         naive_loss(s, at, c.formula);
         held.replayed = true;
         double largest = 0;
-        for (const Parameter& p : s.model->named_parameters()) {
+        for (const NamedParameter& p : s.model->named_parameters()) {
           // Along one direction of length 1 in each tensor: D(h) = (8 (L(h) - L(-h)) - (L(2h) - L(-2h))) / 12 h is off by
           // c h^4 and by 3 roundings of L over 2h; D(h) - D(h/2) is 15/16 of the former, which D(h/2) has a 16th of.
           const double h = 3e-4;

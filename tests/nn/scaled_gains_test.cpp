@@ -42,7 +42,7 @@ TEST_CASE("gains begin at 1/sqrt(l) in block l, that of the head at 1") {
   manual_seed(1);
   const Gpt model(options(kPreLn, StreamForm::uncentred_rms_norm, true));
   int gains = 0;
-  for (const Parameter& p : model.named_parameters()) {
+  for (const NamedParameter& p : model.named_parameters()) {
     if (p.tensor.rank() != 1 || p.name.find("norm") == std::string::npos) continue;
     INFO(p.name);
     const bool block = p.name.starts_with("blocks.");
@@ -75,7 +75,7 @@ TEST_CASE("where the gains begin, the model is LayerNorm Scaling's with the fixe
       ours.to(DType::f64), paper.to(DType::f64);
       for (const auto& [name, t] : paper.state_dict()) state.add(name, randn(t.shape(), {DType::f64}) * 0.4 + 0.1);
       paper.load_state_dict(state);
-      for (const Parameter& p : ours.named_parameters()) {
+      for (const NamedParameter& p : ours.named_parameters()) {
         const bool gain = state.find(p.name) == nullptr;
         const double l = p.name.starts_with("blocks.") ? 1.0 + (p.name[7] - '0') : 1;
         copy_into(detach(p.tensor), gain ? full(p.tensor.shape(), 1 / std::sqrt(l), {DType::f64}) : state.at(p.name));
@@ -88,7 +88,7 @@ TEST_CASE("where the gains begin, the model is LayerNorm Scaling's with the fixe
       backward(cross_entropy(expected, targets)), backward(cross_entropy(logits, targets));
       const TensorMap theirs = paper.state_dict();
       double learns = 0;
-      for (const Parameter& p : ours.named_parameters()) {
+      for (const NamedParameter& p : ours.named_parameters()) {
         INFO(p.name);
         if (const Tensor* same = theirs.find(p.name))
           check_close(gradient(p.tensor), gradient(*same), 2 * bound);

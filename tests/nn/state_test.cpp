@@ -93,7 +93,7 @@ TEST_CASE("state: a head is replaced in place, references to it go on") {
   CHECK(net.head.weight.dtype() == DType::f64);
   CHECK_FALSE(net.head.training());
   Names names;
-  for (const Parameter& p : net.named_parameters()) names.push_back(p.name);
+  for (const NamedParameter& p : net.named_parameters()) names.push_back(p.name);
   CHECK(names == Names{"body.weight", "body.bias", "head.weight", "head.bias"});
 
   const Tensor x = randn({2, 4}, {DType::f64});

@@ -9,7 +9,7 @@
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
-#include "nn/linear.h"
+#include "nn/on_stream.h"
 #include "nn/residual/pre_norm.h"
 #include "tests/support/compare.h"
 
@@ -74,7 +74,7 @@ TEST_CASE("a norm with gain and bias, its readers and its writers give one funct
     copy_into(norm.bias, bias);
     Residual r{s.write(x, 1), {}};
     const Tensor rows = norm.read(r);
-    const auto [w, b] = norm.folded(weight, offset);
+    const Tensor w = norm.reader_weight(weight), b = norm.reader_bias(weight, offset);
     const Tensor y = linear(rows, w, b);
     if (!expected.defined()) {
       expected = y;
@@ -121,11 +121,10 @@ TEST_CASE("bf16 goes through the maps in f32 and is rounded once") {
     PreNorm norm(stream, {.affine = true});
     copy_into(norm.weight, cast(once(randn({d})), DType::f32));
     copy_into(norm.bias, cast(once(randn({d})), DType::f32));
-    const auto wide = norm.folded(cast(reader, DType::f32), {});
+    const Tensor single = cast(reader, DType::f32), wide = norm.reader_weight(single), wide_bias = norm.reader_bias(single, {});
     norm.to(DType::bf16);
-    const auto narrow = norm.folded(reader, {});
-    equal(narrow.weight, once(wide.weight));
-    equal(narrow.bias, once(wide.bias));
+    equal(norm.reader_weight(reader), once(wide));
+    equal(norm.reader_bias(reader, {}), once(wide_bias));
   }
   CHECK(relative_deviation(writer - mean(writer, {0}, true), Stream(StreamForm::rms_norm, d).write(writer, 0)) > 0);
 }
@@ -135,7 +134,7 @@ TEST_CASE("wrong widths and names are refused with both values") {
   CHECK_THROWS_WITH(stream_form("batch_norm"), Contains("batch_norm") && Contains("crms_isometric"));
   const Stream s(StreamForm::rms_norm, 8);
   CHECK_THROWS_WITH(s.write(empty({7, 3}), 0), Contains("[7, 3]") && Contains("8"));
-  CHECK_THROWS_WITH(Linear(4, 9, {.writes = &s}), Contains("9") && Contains("8"));
+  CHECK_THROWS_WITH(writes(Linear(4, 9), &s), Contains("9") && Contains("8"));
   const Stream compressed(StreamForm::crms_norm, 8, StreamStorage::mapped);
   CHECK_THROWS_WITH(PreNorm(compressed, {.affine = true}), Contains("gain"));
 }

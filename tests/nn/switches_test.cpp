@@ -264,7 +264,7 @@ TEST_CASE("G12: readers with zero row sums make RMSNorm's error on a rounded str
         layer(StreamForm::layer_norm, d);
     const auto read = [&](const Stream& stream, const Tensor& weight, const Tensor& rows) {
       PreNorm norm(stream);
-      Linear head(d, weight.size(0), {.bias = false, .reads = &norm});
+      Linear head = read_by(norm, weight.size(0), false);
       head.to(DType::f64);
       copy_into(head.weight, weight);
       Residual r{rows, {}};

@@ -36,7 +36,7 @@ template <class Optimizer, class Options> MakeOptimizer make(Options options) {
 MakeOptimizer muon(optim::MuonOptions options) {
   return [options](const nn::Gpt& model) {
     Parameters hidden, rest;
-    for (const nn::Parameter& p : model.named_parameters())
+    for (const nn::NamedParameter& p : model.named_parameters())
       (p.name.starts_with("blocks.") && p.tensor.rank() == 2 ? hidden : rest).push_back(p.tensor);
     return std::make_unique<optim::Muon>(std::vector<optim::ParameterGroup<optim::MuonOptions>>{{hidden, options}},
                                          std::vector<optim::ParameterGroup<optim::AdamWOptions>>{
@@ -92,7 +92,7 @@ const Run kRuns[] = {
 };
 
 void compare_weights(const nn::Gpt& model, const std::string& at) {
-  for (const nn::Parameter& p : model.named_parameters()) {
+  for (const nn::NamedParameter& p : model.named_parameters()) {
     INFO(at << p.name);
     CHECK(fixture::deviation(p.tensor, fixture::tensors().at(at + p.name)) <= fixture::kTolerance);
   }
@@ -104,7 +104,7 @@ TEST_CASE("a small GPT's logits and gradients equal PyTorch's") {
   nn::Gpt model = fixture::make_gpt();
   CHECK(fixture::deviation(model(fixture::tokens(0, 0)), fixture::tensors().at("logits")) <= 1e-12);
   fixture::backward_of_step(model, 0);
-  for (const nn::Parameter& p : model.named_parameters()) {
+  for (const nn::NamedParameter& p : model.named_parameters()) {
     INFO(p.name);
     CHECK(fixture::deviation(gradient(p.tensor), fixture::tensors().at("gradient/" + p.name)) <= 1e-12);
   }

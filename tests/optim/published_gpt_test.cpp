@@ -70,7 +70,7 @@ TEST_CASE("100 steps on a small GPT follow the published rules") {
     }
     CHECK(last < 0.8 * first);
     for (size_t i = 0; i < theirs.size(); ++i) {
-      const nn::Parameter& p = names[i];
+      const nn::NamedParameter& p = names[i];
       INFO(run.name << ", " << p.name);
       CHECK(fixture::deviation(p.tensor, theirs[i], p.blind_begin, p.blind_end) <= fixture::kTolerance);
     }

@@ -28,7 +28,7 @@ double moved(const NetKind& kind, int64_t depth, uint64_t seed, const Scale& s) 
   net.loss_and_gradients(batch);
   const NoGrad no_grad;
   const Tensor before = net(batch.rows);
-  for (const nn::Parameter& p : net.named_parameters())
+  for (const nn::NamedParameter& p : net.named_parameters())
     if (p.name.starts_with("blocks.")) copy_into(p.tensor, p.tensor - s.rate * gradient(p.tensor));
   return mean(sqrt(sum(square(net(batch.rows) - before), {-1}))).item() / s.rate;
 }

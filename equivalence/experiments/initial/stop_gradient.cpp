@@ -42,7 +42,7 @@ struct Seen {
 
 Seen look(const nn::Arrangement& connection, uint64_t seed) {
   DeepNet net(connection, kDepth, seed);
-  for (const nn::Parameter& p : net.named_parameters())
+  for (const nn::NamedParameter& p : net.named_parameters())
     if (p.name.ends_with("gate")) fill(detach(p.tensor), gate());
   const NetBatch batch(seed);
   net.loss_and_gradients(batch);

@@ -1,0 +1,72 @@
+// Parameter: a tensor that a layer holds, and what the forward sees of it. By default that is the tensor itself. A
+// parametrisation puts a differentiable map between the two: the stored tensor is what is trained, saved and loaded, and
+// the layer computes with its image (as PyTorch's torch.nn.utils.parametrize has it).
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "core/tensor.h"
+
+namespace isonorm::nn {
+
+// How a parameter touches the residual stream (see nn/stream.h): not at all, by writing to it or by reading a
+// normalised row of it.
+enum class Role { neutral, writer, reader };
+
+class Parametrisation {
+ public:
+  virtual ~Parametrisation() = default;
+  // What the forward sees of the stored tensor, which is undefined where a layer has a value that nothing is stored for.
+  virtual Tensor operator()(const Tensor& stored) const = 0;
+  // The tensors that it reads beside the stored one.
+  virtual std::vector<Tensor> reads() const { return {}; }
+  // Whether it maps each row of dimension 0 by itself: a layer that reads some rows of a table maps these alone.
+  virtual bool by_rows() const { return false; }
+
+  virtual Role role() const { return Role::neutral; }
+  virtual int stream_dim() const { return 0; }  // the dimension that is the stream's axis, for writers and readers
+};
+
+// A handle: copies refer to the same tensor and the same parametrisation. As a Tensor it is the stored one.
+class Parameter : public Tensor {
+ public:
+  Parameter() = default;  // nothing is stored, and nothing is seen
+  explicit Parameter(const Tensor& stored) : Tensor(stored), seen_(std::make_shared<Seen>()) {}
+
+  const Tensor& stored() const { return *this; }
+  // What the forward sees, of the shape that the parametrisation gives it. Undefined where there is neither a stored tensor nor a
+  // parametrisation.
+  Tensor operator()() const;
+  // f(operator()()) of an f that gives some rows of a table: where the parametrisation acts by rows, it maps these alone.
+  template <class F> Tensor rows(F&& f) const {
+    const Parametrisation* p = parametrisation();
+    return p && p->by_rows() ? (*p)(f(stored())) : f((*this)());
+  }
+
+  // Puts the parametrisation in the place of the one before; null: the tensor itself is seen.
+  void parametrize(std::shared_ptr<const Parametrisation> parametrisation);
+  const Parametrisation* parametrisation() const { return seen_ ? seen_->by.get() : nullptr; }
+
+  // Keeps what is seen now for forward passes without a graph, until a tensor that it was made from is written to or
+  // replaced; with `packed` a packed copy, too (core/packing.h). false lets go of it.
+  void keep(bool on, bool packed = false);
+
+ private:
+  struct Source {
+    Tensor tensor;
+    std::weak_ptr<Storage> storage;
+    uint32_t version;
+  };
+  struct Seen {
+    std::shared_ptr<const Parametrisation> by;
+    Tensor kept;
+    bool packed = false;
+    std::vector<Source> sources;  // of what is kept
+  };
+  const Tensor* kept() const;  // null where there is nothing, or what it was made from is no more
+
+  std::shared_ptr<Seen> seen_;
+};
+
+}  // namespace isonorm::nn
