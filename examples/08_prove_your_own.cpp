@@ -1,6 +1,6 @@
-// A model of one's own on a stream: it says which of its layers read from the residual stream and which write to it,
-// and every form of the stream trains the same: 20 steps, judged against Pre-LN moved by one unit in the last place.
-// The last run forgets to declare a writer, and is found out.
+// A model of one's own, which knows nothing of forms. A layout says which of its layers read from the residual stream and
+// which write to it, and every form of the stream trains the same: 20 steps, judged against Pre-LN moved by one unit in
+// the last place. The last run's layout forgets a writer, and is found out.
 #include <cstdio>
 
 #include <isonorm/isonorm.h>
@@ -9,19 +9,17 @@ using namespace isonorm;
 
 // A pre-normalised residual network without attention: x <- x + down(relu(up(norm(x)))), twice, then a norm and a head.
 struct ResidualNet : nn::Module {
-  nn::Stream stream;
-  bool declared;
-  nn::Linear& entry = add("entry", nn::written_to(stream, 6));
-  nn::PreNorm& norm1 = add("norm1", nn::PreNorm(stream));
-  nn::Linear& up1 = add("up1", nn::read_by(norm1, 24));
-  nn::Linear& down1 = add("down1", declared ? nn::written_to(stream, 24) : nn::Linear(24, stream.width()));
-  nn::PreNorm& norm2 = add("norm2", nn::PreNorm(stream));
-  nn::Linear& up2 = add("up2", nn::read_by(norm2, 24));
-  nn::Linear& down2 = add("down2", nn::written_to(stream, 24));
-  nn::PreNorm& norm = add("norm", nn::PreNorm(stream));
-  nn::Linear& head = add("head", nn::read_by(norm, 3));
+  nn::Linear& entry = add("entry", nn::Linear(6, 12));
+  nn::PreNorm& norm1 = add("norm1", nn::PreNorm(12));
+  nn::Linear& up1 = add("up1", nn::Linear(12, 24));
+  nn::Linear& down1 = add("down1", nn::Linear(24, 12));
+  nn::PreNorm& norm2 = add("norm2", nn::PreNorm(12));
+  nn::Linear& up2 = add("up2", nn::Linear(12, 24));
+  nn::Linear& down2 = add("down2", nn::Linear(24, 12));
+  nn::PreNorm& norm = add("norm", nn::PreNorm(12));
+  nn::Linear& head = add("head", nn::Linear(12, 3));
 
-  ResidualNet(nn::StreamForm form, bool declare) : stream(form, 12), declared(declare) { to(DType::f64); }
+  ResidualNet() { to(DType::f64); }
   Tensor forward(const Tensor& x) override {
     nn::Residual r{entry(x), {}};
     norm1.join(r, down1(relu(up1(norm1.read(r)))));
@@ -33,7 +31,14 @@ struct ResidualNet : nn::Module {
 int main() {
   using training::Examples;
   const auto model = [](nn::StreamForm form, bool declared) {
-    return [=]() -> std::unique_ptr<nn::Module> { return std::make_unique<ResidualNet>(form, declared); };
+    return [=]() -> std::unique_ptr<nn::Module> {
+      auto net = std::make_unique<ResidualNet>();
+      nn::Layout layout;
+      layout.writes("entry").writes("down2").reads("up1", "norm1").reads("up2", "norm2").reads("head", "norm");
+      if (declared) layout.writes("down1");
+      nn::parametrize(*net, layout, nn::Stream(form, 12));
+      return net;
+    };
   };
   const auto adamw = [](const std::vector<Tensor>& parameters) -> std::unique_ptr<optim::Optimizer> {
     return std::make_unique<optim::AdamW>(parameters, optim::AdamWOptions{.lr = 1e-2});

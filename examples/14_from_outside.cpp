@@ -65,13 +65,13 @@ constexpr training::ModelRow kBounded = training::row_of<BoundedRow>({.name = "b
 // x / (1 + |x|), |x| the root mean square of the centred row: a norm that shrinks large rows and leaves small ones. Each
 // form of the stream has that length in its own coordinates (2305.14858, section 3.2).
 struct SoftNorm : nn::Connection {
-  SoftNorm(const nn::Stream& stream, const nn::StreamNormOptions&) : Connection(stream) {}
+  SoftNorm(int64_t width, const nn::ConnectionOptions& o) : Connection(width, {.kind = o.kind}) {}
   Tensor read(nn::Residual& r) override {
-    const nn::StreamForm form = stream().form();
-    const Tensor x = form == nn::StreamForm::layer_norm ? recentre(r.settle(), -1) : r.settle();
+    const NormKind kind = spec().kind;  // which says what the rows are
+    const Tensor x = kind == NormKind::layer ? recentre(r.settle(), -1) : r.settle();
     Tensor squares = sum(square(x), {-1}, true);
-    if (form == nn::StreamForm::crms_norm) squares = squares + square(sum(x, {-1}, true));
-    return x / (sqrt(squares / static_cast<double>(stream().width())) + 1.0);
+    if (kind == NormKind::crms) squares = squares + square(sum(x, {-1}, true));
+    return x / (sqrt(squares / static_cast<double>(width())) + 1.0);
   }
   void join(nn::Residual& r, const Tensor& branch) override { r.pending = branch; }
 };

@@ -27,11 +27,11 @@ Tensor rows_of(const Linear& linear, int64_t first, int64_t n) {
 
 }  // namespace
 
-Attention::Attention(const Connection& connection, AttentionOptions o)
+Attention::Attention(int64_t width, AttentionOptions o)
     : options_(complete(o)),
-      qkv_(add("qkv", read_by(connection, (o.heads + 2 * options_.kv_heads) * o.head_width, o.bias))),
+      qkv_(add("qkv", Linear(width, (o.heads + 2 * options_.kv_heads) * o.head_width, {.bias = o.bias}))),
       inner_norm_(o.inner_norm ? &add("inner_norm", LayerNorm(o.heads * o.head_width, *o.inner_norm)) : nullptr),
-      proj_(add("proj", BranchOutput(o.heads * o.head_width, connection.stream(), o.bias, o.branch))) {
+      proj_(add("proj", BranchOutput(o.heads * o.head_width, width, o.bias, o.branch))) {
   check(o.rotary_base == 0 || o.head_width % 2 == 0, "attention: rotary positions turn pairs of entries, head_width ",
         o.head_width, " is odd");
   const int64_t inner = o.heads * o.head_width;
@@ -88,11 +88,11 @@ AttentionWeights Attention::weights() const {
           detach(proj_.weight)};
 }
 
-CrossAttention::CrossAttention(const Connection& connection, const Connection& encoder, AttentionOptions o)
+CrossAttention::CrossAttention(int64_t width, int64_t encoded_width, AttentionOptions o)
     : options_(complete(o)),
-      q_(add("q", read_by(connection, o.heads * o.head_width, o.bias))),
-      kv_(add("kv", read_by(encoder, 2 * options_.kv_heads * o.head_width, o.bias))),
-      proj_(add("proj", BranchOutput(o.heads * o.head_width, connection.stream(), o.bias, o.branch))) {
+      q_(add("q", Linear(width, o.heads * o.head_width, {.bias = o.bias}))),
+      kv_(add("kv", Linear(encoded_width, 2 * options_.kv_heads * o.head_width, {.bias = o.bias}))),
+      proj_(add("proj", BranchOutput(o.heads * o.head_width, width, o.bias, o.branch))) {
   if (o.bias) kv_.mark_blind("bias", 0, options_.kv_heads * o.head_width);
 }
 

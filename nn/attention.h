@@ -1,8 +1,9 @@
-// Multi-head attention: of a stream to itself, and of a decoder to its encoder.
+// Multi-head attention: of rows to themselves, and of a decoder's to its encoder's.
 #pragma once
 
 #include "nn/branch.h"
 #include "nn/decoding/cache.h"
+#include "nn/norm.h"
 #include "nn/residual/arrangement.h"
 
 namespace isonorm::nn {
@@ -19,13 +20,13 @@ struct AttentionOptions {
   std::optional<NormLayerOptions> inner_norm = {};  // a LayerNorm of the concatenated heads, before proj (2210.06423)
 };
 
-// Rows of the stream as its connection reads them [batch, time, stored width] -> a branch of the stream. qkv: one
-// reader [(heads + 2 kv_heads) head_width, d] in the order q, k, v, heads contiguous inside each; proj: a writer. The
+// x [batch, time, width] -> [batch, time, width]. qkv: one linear map [(heads + 2 kv_heads) head_width, width] in the order q,
+// k, v, heads contiguous inside each; proj: a map from the concatenated heads. The
 // bias of the keys shifts every score of a row alike, which softmax does not see, unless rotary positions turn it.
 // Throws where they meet an odd head_width, or where kv_heads does not divide heads.
 class Attention : public Module {
  public:
-  Attention(const Connection& connection, AttentionOptions options);
+  Attention(int64_t width, AttentionOptions options);
   // mask: added to the scores, broadcasts to [batch, heads, time, time]; undefined: nothing is hidden.
   Tensor operator()(const Tensor& x, const Tensor& mask) { return (*this)(x, mask, nullptr); }
   // With `seen`, of causal attention without a mask: x are the rows behind those, which it takes up; behind none any number,
@@ -47,14 +48,13 @@ class Attention : public Module {
   BranchOutput& proj_;
 };
 
-// Of a decoder's rows to an encoder's (Vaswani et al., 1706.03762, section 3.2.3): x [batch, time, stored width], encoded
-// [batch, source, stored width of the encoder's stream] -> a branch of the decoder's stream. q: a reader of the
-// decoder's connection [heads head_width, d]; kv: a reader of the encoder's last one [2 kv_heads head_width, d], keys before
-// values; proj: a writer. Without rotary positions and inner norm, whatever the options say (2210.06423 has no norm
-// there).
+// Of a decoder's rows to an encoder's (Vaswani et al., 1706.03762, section 3.2.3): x [batch, time, width], encoded
+// [batch, source, encoded_width] -> [batch, time, width]. q: a linear map [heads head_width, width]; kv: one of the encoder's
+// rows [2 kv_heads head_width, encoded_width], keys before values; proj as above. Without rotary positions and inner norm,
+// whatever the options say (2210.06423 has no norm there).
 class CrossAttention : public Module {
  public:
-  CrossAttention(const Connection& connection, const Connection& encoder, AttentionOptions options);
+  CrossAttention(int64_t width, int64_t encoded_width, AttentionOptions options);
   // mask as above, [batch, heads, time, source]. With `seen`, keys and values are computed where it is empty, and kept.
   Tensor operator()(const Tensor& x, const Tensor& encoded, const Tensor& mask, KeyValues* seen = nullptr);
 

@@ -6,6 +6,7 @@
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
+#include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 
 namespace isonorm::nn {
@@ -23,57 +24,61 @@ Tensor scaled(const Tensor& stored, const Tensor& scale, Recentring order) {
   return x * (x.rank() == 1 ? scale : unsqueeze(scale, 1));
 }
 
-// The same, mapped.
+// The same, in the stream's coordinates where there is a map into them.
 class Ends : public Parametrisation {
  public:
-  Ends(const Stream& stream, const Tensor& scale, Recentring order) : stream_(stream), scale_(scale), order_(order) {}
-  Tensor operator()(const Tensor& stored) const override { return stream_.write(scaled(stored, scale_, order_), 0); }
+  Ends(const Tensor& scale, Recentring order, std::shared_ptr<const BranchOutput::Entry> entry)
+      : scale_(scale), order_(order), entry_(std::move(entry)) {}
+  Tensor operator()(const Tensor& stored) const override {
+    const Tensor x = scaled(stored, scale_, order_);
+    return entry_ ? (*entry_)(x, 0) : x;
+  }
   std::vector<Tensor> reads() const override {
     return scale_.defined() ? std::vector<Tensor>{scale_} : std::vector<Tensor>();
   }
-  Role role() const override { return Role::writer; }
+  Role role() const override { return entry_ ? Role::writer : Role::neutral; }
 
  private:
-  Stream stream_;
   Tensor scale_;
   Recentring order_;
+  std::shared_ptr<const BranchOutput::Entry> entry_;
 };
 
 }  // namespace
 
-BranchOutput::BranchOutput(int64_t in, const Stream& stream, bool bias, BranchOptions o)
-    : Linear(in, stream.parameter_width(), {.bias = bias}), options_(o), stream_(stream) {
+BranchOutput::BranchOutput(int64_t in, int64_t out, bool bias, BranchOptions o)
+    : Linear(in, out, {.bias = bias}), options_(o) {
   check(o.dropout >= 0 && o.dropout < 1, "branch: dropout ", o.dropout, " is not in [0, 1)");
   check(o.stochastic_depth >= 0 && o.stochastic_depth < 1, "branch: stochastic depth ", o.stochastic_depth,
         " is not in [0, 1)");
   check(std::isfinite(o.layer_scale), "branch: layer scale ", o.layer_scale, " is not finite");
-  check((o.dropout == 0 && o.layer_scale == 0) || !stream.centres() || stream.storage() == StreamStorage::raw,
-        "branch: dropout ", o.dropout, " and layer scale ", o.layer_scale, " act on the ", stream.width(),
-        " entries of a raw branch, which mapped storage of ", name_of(stream.form()),
-        " does not hold; use raw storage");
-  if (o.layer_scale != 0) scale = add_parameter("scale", full({stream.width()}, o.layer_scale));
-  const auto ends = std::make_shared<Ends>(stream, scale, recentring());
-  weight.parametrize(ends);
-  if (bias) this->bias.parametrize(ends);
+  if (o.layer_scale == 0) return;
+  scale = add_parameter("scale", full({out}, o.layer_scale));
+  enter_by(nullptr);
 }
 
-// In a form that does not centre, all orders are one.
-Recentring BranchOutput::recentring() const { return stream_.centres() ? options_.recentring : Recentring::last; }
+void BranchOutput::enter_by(std::shared_ptr<const Entry> entry) {
+  entry_ = std::move(entry);
+  order_ = entry_ && entry_->centres() ? options_.recentring : Recentring::last;
+  const auto ends = std::make_shared<Ends>(scale, order_, entry_);
+  weight.parametrize(ends);
+  if (bias.defined()) bias.parametrize(ends);
+}
 
 Tensor BranchOutput::output(const Product& product) const {
   const bool drops = training() && options_.dropout > 0;
-  if (recentring() == Recentring::first) {
+  if (order_ == Recentring::first) {
     Tensor y = product(weight(), bias());
     if (scale.defined()) y = times(y, scale);
     if (!drops) return y;
     Dims shape = y.shape();  // the mask has d entries in every form, so that all draw the same
-    shape[shape.rank - 1] = stream_.width();
+    shape[shape.rank - 1] = weight.size(0);
     return times(y, dropout(ones(shape, y.options()), options_.dropout));
   }
   if (!drops) return product(weight(), bias());
-  const Recentring order = recentring();
-  const Tensor y = product(scaled(weight, scale, order), bias.defined() ? scaled(bias, scale, order) : Tensor());
-  return stream_.write(dropout(y, options_.dropout), -1);
+  const Tensor y = product(scaled(weight, scale, order_), bias.defined() ? scaled(bias, scale, order_) : Tensor());
+  const Tensor masked = dropout(y, options_.dropout);
+  return entry_ ? (*entry_)(masked, -1) : masked;
 }
 
 Tensor BranchOutput::forward(const Tensor& x) {

@@ -38,26 +38,30 @@ TransformerOptions of_decoder(const EncoderDecoderOptions& o) {
 
 EncoderDecoder::EncoderDecoder(const EncoderDecoderOptions& o)
     : options(complete(o)),
-      stream_(o.transformer.make_stream()),
-      target_(add("target", o.transformer.table(stream_, o.vocab))),
-      source_(o.shared ? target_ : add("source", o.transformer.table(stream_, o.vocab))),
+      target_(add("target", Embedding(o.vocab, o.transformer.width))),
+      source_(o.shared ? target_ : add("source", Embedding(o.vocab, o.transformer.width))),
       source_position_(o.transformer.positions == Positions::learned
-                           ? &add("source_position", o.transformer.table(stream_, o.context))
+                           ? &add("source_position", Embedding(o.context, o.transformer.width))
                            : nullptr),
       target_position_(o.transformer.positions == Positions::learned
-                           ? &add("target_position", o.transformer.table(stream_, o.context))
+                           ? &add("target_position", Embedding(o.context, o.transformer.width))
                            : nullptr),
-      encoder_(add("encoder", Blocks(stream_, options.transformer, Stack::encoder, options.decoder_depth))),
-      encoder_norm_(add("encoder_norm", o.transformer.connection.last(stream_, o.transformer.last_norm()))),
+      encoder_(add("encoder", Blocks(options.transformer, Stack::encoder, options.decoder_depth))),
+      encoder_norm_(add("encoder_norm", o.transformer.connection.last(o.transformer.width, o.transformer.last_norm()))),
       decoder_(add("decoder",
-                   Blocks(stream_, of_decoder(options), Stack::decoder, options.transformer.depth, &encoder_norm_))),
-      norm_(add("norm", o.transformer.connection.last(stream_, o.transformer.last_norm()))),
-      head_(o.tied ? nullptr : &add("head", read_by(norm_, o.vocab, o.transformer.bias))) {
-  if (o.tied) {
-    check_tied_head("encoder-decoder", norm_, o.transformer);
-    tied_ = TiedHead(target_.weight, norm_);
-  }
+                   Blocks(of_decoder(options), Stack::decoder, options.transformer.depth))),
+      norm_(add("norm", o.transformer.connection.last(o.transformer.width, o.transformer.last_norm()))),
+      head_(add("head", o.tied ? Linear::tied_to(target_.weight)
+                               : Linear(o.transformer.width, o.vocab, {.bias = o.transformer.bias}))) {
   options.transformer.initialise(*this);
+  std::vector<std::string> tables = {"target"};
+  if (!o.shared) tables.push_back("source");
+  if (source_position_) tables.insert(tables.end(), {"source_position", "target_position"});
+  put_on_stream(*this, options.transformer,
+                {.tables = tables,
+                 .stacks = {{.blocks = "encoder", .depth = options.transformer.depth},
+                            {.blocks = "decoder", .depth = options.decoder_depth, .encoder_norm = "encoder_norm"}},
+                 .heads = {{"head", "norm"}}});
 }
 
 Tensor EncoderDecoder::entered(Embedding& table, Embedding* positions, const Tensor& ids, int64_t first) {
@@ -65,7 +69,7 @@ Tensor EncoderDecoder::entered(Embedding& table, Embedding* positions, const Ten
         "encoder-decoder: ids have shape ", ids.shape(), ", expected [batch, 1 to ", options.context - first, "]");
   Tensor x = table(ids);
   if (positions) x = x + positions_from(*positions, first, ids.size(1));
-  return cast(x, stream_.precision().stream_dtype(x.dtype()));
+  return cast(x, options.transformer.precision.stream_dtype(x.dtype()));
 }
 
 Encoded EncoderDecoder::encode(const Tensor& source) {
@@ -91,13 +95,7 @@ Tensor EncoderDecoder::decode(const Encoded& encoded, const Tensor& target, Deco
         " sources are encoded, the targets have shape ", target.shape());
   decoder_(r, {.encoded = encoded.rows, .encoded_mask = encoded.mask, .cache = cache});
   const Tensor x = norm_.rows(r);
-  const auto [weight, bias] = head();
-  return cast(linear(x, weight, bias), weight.dtype());
-}
-
-Projection EncoderDecoder::head() const {
-  if (head_) return {head_->weight(), head_->bias()};
-  return {tied_.weight(), tied_.bias()};
+  return cast(head_(x), head_.weight.dtype());
 }
 
 Tensor EncoderDecoder::forward(const Tensor& ids) {

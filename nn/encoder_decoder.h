@@ -46,9 +46,7 @@ class EncoderDecoder : public Module {
  private:
   // first: the position of the first id.
   Tensor entered(Embedding& table, Embedding* positions, const Tensor& ids, int64_t first = 0);
-  Projection head() const;
 
-  Stream stream_;
   Embedding& target_;
   Embedding& source_;           // target_ where shared
   Embedding* source_position_;  // null where positions are not learned
@@ -57,8 +55,7 @@ class EncoderDecoder : public Module {
   Connection& encoder_norm_;
   Blocks& decoder_;
   Connection& norm_;
-  Linear* head_;  // null where tied
-  TiedHead tied_;
+  Linear& head_;
 };
 
 // What a decoder may begin and end with, and how far it goes.

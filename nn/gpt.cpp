@@ -24,19 +24,20 @@ GptOptions complete(GptOptions o) {
 
 Gpt::Gpt(const GptOptions& o)
     : options(complete(o)),
-      stream_(o.transformer.make_stream()),
-      token_(add("token", o.transformer.table(stream_, o.vocab))),
+      token_(add("token", Embedding(o.vocab, o.transformer.width))),
       position_(o.transformer.positions == Positions::learned
-                    ? &add("position", o.transformer.table(stream_, o.context))
+                    ? &add("position", Embedding(o.context, o.transformer.width))
                     : nullptr),
-      blocks_(add("blocks", Blocks(stream_, options.transformer))),
-      norm_(add("norm", o.transformer.connection.last(stream_, o.transformer.last_norm()))),
-      head_(o.tied ? nullptr : &add("head", read_by(norm_, o.vocab, o.transformer.bias))) {
-  if (o.tied) {
-    check_tied_head("gpt", norm_, o.transformer);
-    tied_ = TiedHead(token_.weight, norm_);
-  }
+      blocks_(add("blocks", Blocks(options.transformer))),
+      norm_(add("norm", o.transformer.connection.last(o.transformer.width, o.transformer.last_norm()))),
+      head_(add("head", o.tied ? Linear::tied_to(token_.weight)
+                               : Linear(o.transformer.width, o.vocab, {.bias = o.transformer.bias}))) {
   options.transformer.initialise(*this);
+  const bool positions = position_ != nullptr;
+  put_on_stream(*this, options.transformer,
+                {.tables = positions ? std::vector<std::string>{"token", "position"} : std::vector<std::string>{"token"},
+                 .stacks = {{.blocks = "blocks", .depth = options.transformer.depth}},
+                 .heads = {{"head", "norm"}}});
 }
 
 Tensor Gpt::features(const Tensor& ids, DecodingCache* cache) {
@@ -45,20 +46,12 @@ Tensor Gpt::features(const Tensor& ids, DecodingCache* cache) {
         ", expected [batch, at most ", options.context - first, "]");
   Residual r{token_(ids), {}};
   if (position_) r.stream = r.stream + positions_from(*position_, first, ids.size(1));
-  r.stream = cast(r.stream, stream_.precision().stream_dtype(r.stream.dtype()));
+  r.stream = cast(r.stream, options.transformer.precision.stream_dtype(r.stream.dtype()));
   blocks_(r, {.cache = cache});
   return norm_.rows(r);
 }
 
-Projection Gpt::head() const {
-  if (head_) return {head_->weight(), head_->bias()};
-  return {tied_.weight(), tied_.bias()};
-}
-
-void Gpt::prepare_weights(bool on) {
-  tied_.weight.keep(on, true);
-  tied_.bias.keep(on);
-}
+Projection Gpt::head() const { return {head_.weight(), head_.bias()}; }
 
 Tensor Gpt::forward(const Tensor& ids) {
   const Tensor x = features(ids);

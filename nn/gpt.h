@@ -14,8 +14,7 @@ struct GptOptions {
 };
 
 // ids (i64) [batch, time <= context] -> logits [batch, time, vocab] of the parameters' dtype. Parameters: token and position tables, blocks,
-// norm, head (not where tied); position where positions are learned. A tied head in mapped storage reads the mapped
-// table as Stream::read_table says; behind a learned gain it needs raw storage.
+// norm, head (not where tied); position where positions are learned.
 class Gpt : public Module {
  public:
   explicit Gpt(const GptOptions& options);
@@ -32,15 +31,11 @@ class Gpt : public Module {
   Tensor forward(const Tensor& ids) override;
 
  private:
-  void prepare_weights(bool on) override;
-
-  Stream stream_;
   Embedding& token_;
   Embedding* position_;  // null where positions are not learned
   Blocks& blocks_;
   Connection& norm_;
-  Linear* head_;  // null where tied
-  TiedHead tied_;
+  Linear& head_;
 };
 
 struct GenerateOptions {

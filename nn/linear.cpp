@@ -18,6 +18,13 @@ Linear::Linear(int64_t in, int64_t out, LinearOptions o) {
   if (o.bias) bias = add_parameter("bias", init::uniform({out}, -bound, bound));
 }
 
+Linear Linear::tied_to(const Parameter& table) {
+  Linear linear;
+  linear.weight = Parameter(table.stored());
+  linear.tied_ = true;
+  return linear;
+}
+
 void Linear::prepare_weights(bool on) {
   weight.keep(on, true);
   bias.keep(on);

@@ -19,6 +19,9 @@ struct LinearOptions {
 class Linear : public Module {
  public:
   Linear(int64_t in, int64_t out, LinearOptions options = {});
+  // A linear map without bias by the rows of a table [out, in] that another module holds and trains: it has no parameter.
+  static Linear tied_to(const Parameter& table);
+  bool tied() const { return tied_; }
 
   Parameter weight, bias;  // bias is undefined without
 
@@ -26,7 +29,9 @@ class Linear : public Module {
   Tensor forward(const Tensor& x) override;
 
  private:
+  Linear() = default;
   void prepare_weights(bool on) override;
+  bool tied_ = false;
 };
 
 // Rows of a table: ids (i64) [...] -> [..., width]. weight [rows, width], standard normal. Throws on an id outside of

@@ -5,14 +5,14 @@
 
 namespace isonorm::nn {
 
-Mlp::Mlp(const Connection& connection, MlpOptions o)
+Mlp::Mlp(int64_t width, MlpOptions o)
     : activation_(o.activation),
       gate_(o.activation == Activation::swiglu
-                ? &add("gate", read_by(connection, o.hidden, o.bias))
+                ? &add("gate", Linear(width, o.hidden, {.bias = o.bias}))
                 : nullptr),
-      fc1_(add("fc1", read_by(connection, o.hidden, o.bias))),
+      fc1_(add("fc1", Linear(width, o.hidden, {.bias = o.bias}))),
       inner_norm_(o.inner_norm ? &add("inner_norm", LayerNorm(o.hidden, *o.inner_norm)) : nullptr),
-      fc2_(add("fc2", BranchOutput(o.hidden, connection.stream(), o.bias, o.branch))) {}
+      fc2_(add("fc2", BranchOutput(o.hidden, width, o.bias, o.branch))) {}
 
 std::vector<Linear*> Mlp::linears() const {
   return gate_ ? std::vector<Linear*>{&fc1_, gate_, &fc2_} : std::vector<Linear*>{&fc1_, &fc2_};

@@ -19,11 +19,11 @@ struct MlpOptions {
   std::optional<NormLayerOptions> inner_norm = {};  // a LayerNorm of the hidden entries, before fc2 (2210.06423)
 };
 
-// fc2(activation(fc1(x))): a reader [hidden, d], a writer [d, hidden]. swiglu: fc2(silu(gate(x)) * fc1(x)) with a
-// second reader [hidden, d].
+// fc2(activation(fc1(x))), x [..., width] -> [..., width]: weights [hidden, width] and [width, hidden]. swiglu:
+// fc2(silu(gate(x)) * fc1(x)) with a second weight [hidden, width].
 class Mlp : public Module {
  public:
-  Mlp(const Connection& connection, MlpOptions options);
+  Mlp(int64_t width, MlpOptions options);
 
   std::vector<Linear*> linears() const;  // fc1, gate of swiglu, fc2
 

@@ -116,12 +116,25 @@ void Module::collect(const std::string& prefix, State which, std::vector<NamedPa
                      .role = by ? by->role() : Role::neutral,
                      .stream_dim = by ? by->stream_dim() : 0,
                      .blind_begin = p->blind_begin,
-                     .blind_end = p->blind_end});
+                     .blind_end = p->blind_end,
+                     .parametrisation = by});
     }
   };
   append(parameters_);
   if (which == State::all) append(buffers_);
   for (const auto& c : children_) c->collect(prefix + c->name_ + ".", which, out);
+}
+
+Parameter* Module::find_parameter(const std::string& path) {
+  const size_t dot = path.find('.');
+  if (dot == path.npos) {
+    for (const auto& p : parameters_)
+      if (p->name == path) return &p->tensor;
+    return nullptr;
+  }
+  for (const auto& c : children_)
+    if (path.compare(0, dot, c->name_) == 0) return c->find_parameter(path.substr(dot + 1));
+  return nullptr;
 }
 
 std::vector<NamedParameter> Module::named_parameters() const {
@@ -213,21 +226,12 @@ void Module::prepare_inference(bool on) {
   for (const auto& c : children_) c->prepare_inference(on);
 }
 
-namespace {
-// Replaces what the handle refers to; everybody who holds it sees the new tensor.
-void become(const Tensor& x, const Tensor& value) {
-  const bool leaf = x.impl().node != nullptr, on = requires_grad(x);
-  *x.handle() = *value.handle();
-  if (leaf) require_grad(x, on);
-}
-}  // namespace
-
 void Module::to(Device device) {
   for (const auto& [_, p] : state_dict()) {
     if (p.device() == device) continue;
     Tensor moved = empty(p.shape(), {p.dtype(), device});
     copy_into(moved, p);
-    become(p, moved);
+    replace_tensor(p, moved);
   }
 }
 
@@ -237,7 +241,7 @@ void Module::to(DType dtype) {
     if (p.dtype() == dtype) continue;
     Tensor converted = empty(p.shape(), {dtype, p.device()});
     copy_into(converted, p);
-    become(p, converted);
+    replace_tensor(p, converted);
   }
 }
 

@@ -29,6 +29,7 @@ struct NamedParameter {
   // Rows of dimension 0 in which the loss does not depend on the parameter at all (the biases of attention keys), as
   // [begin, end).
   int64_t blind_begin = 0, blind_end = 0;
+  const Parametrisation* parametrisation = nullptr;  // null where the stored tensor is seen
 };
 
 struct LoadOptions {
@@ -87,6 +88,9 @@ class Module {
   // Gradients are dropped.
   void to(Device device);
   void to(DType dtype);
+
+  // The parameter of that path; null where there is none.
+  Parameter* find_parameter(const std::string& path);
 
   // Marks rows of a registered parameter in which the loss does not depend on it.
   void mark_blind(const std::string& parameter, int64_t begin, int64_t end);

@@ -1,127 +1,267 @@
 #include "nn/on_stream.h"
 
+#include <algorithm>
+
+#include "autograd/grad_mode.h"
+#include "autograd/ops/matmul.h"
+#include "autograd/ops/pointwise.h"
+#include "nn/branch.h"
+#include "nn/residual/connection.h"
+
 namespace isonorm::nn {
 namespace {
 
-class Writes : public Parametrisation {
+// What is made of a parameter that touches a stream.
+class OnStream : public Parametrisation {
  public:
-  Writes(const Stream& stream, int dim) : stream_(stream), dim_(dim) {}
-  Tensor operator()(const Tensor& stored) const override { return stream_.write(stored, dim_); }
+  explicit OnStream(const Stream& stream) : stream(stream) {}
+  const Stream stream;
+};
+
+class Writes : public OnStream {
+ public:
+  Writes(const Stream& stream, int dim) : OnStream(stream), dim_(dim) {}
+  Tensor operator()(const Tensor& stored) const override { return stream.write(stored, dim_); }
   Role role() const override { return Role::writer; }
   int stream_dim() const override { return dim_; }
 
  private:
-  Stream stream_;
   int dim_;
 };
 
 // A table, whose rows are written each by itself.
-class WritesRows : public Parametrisation {
+class WritesRows : public OnStream {
  public:
-  explicit WritesRows(const Stream& stream) : stream_(stream) {}
-  Tensor operator()(const Tensor& rows) const override { return stream_.write(rows, -1); }
+  using OnStream::OnStream;
+  Tensor operator()(const Tensor& rows) const override { return stream.write(rows, -1); }
   bool by_rows() const override { return true; }
   Role role() const override { return Role::writer; }
   int stream_dim() const override { return 1; }
-
- private:
-  Stream stream_;
 };
 
-class Reads : public Parametrisation {
+// The end of a branch.
+struct EntersStream : BranchOutput::Entry {
+  explicit EntersStream(const Stream& stream) : stream(stream) {}
+  Tensor operator()(const Tensor& x, int dim) const override { return stream.write(x, dim); }
+  bool centres() const override { return stream.centres(); }
+  const Stream stream;
+};
+
+// In f32 where the reader is bf16, to be rounded once.
+Tensor wide(const Tensor& x, const Tensor& reader) {
+  return reader.dtype() == DType::bf16 ? cast(x, DType::f32) : x;
+}
+
+// Whether readers take up the gain of a norm: A (gain n + bias) + b = (A diag(gain)) n + (b + A bias). They do where the
+// stored rows have no place for it, or it would undo that readers are centred.
+bool hands_over(const Norm& norm, const Stream& stream) {
+  const auto* connection = dynamic_cast<const Connection*>(&norm);
+  return norm.weight.defined() && !(connection && connection->keeps_gain()) &&
+         (row_of(stream.form()).compressed || stream.centres_readers());
+}
+
+class Reads : public OnStream {
  public:
-  explicit Reads(const Connection& through) : through(through) {}
-  Tensor operator()(const Tensor& stored) const override { return through.reader_weight(stored); }
-  std::vector<Tensor> reads() const override { return through.parameters(); }
+  Reads(const Stream& stream, const Norm& norm) : OnStream(stream), norm(norm) {}
+  Tensor operator()(const Tensor& stored) const override {
+    if (!hands_over(norm, stream)) return stream.read(stored);
+    return cast(stream.read(wide(stored, stored) * wide(norm.weight, stored)), stored.dtype());
+  }
+  std::vector<Tensor> reads() const override { return norm.parameters(); }
   Role role() const override { return Role::reader; }
   int stream_dim() const override { return 1; }
 
-  const Connection& through;
+  const Norm& norm;
 };
 
-// The bias beside such a weight, which may be made of nothing.
+// The bias beside such a weight, which may be made of nothing that is stored.
 class ReadsBias : public Parametrisation {
  public:
-  ReadsBias(const Connection& through, const Tensor& weight) : through_(through), weight_(weight) {}
-  Tensor operator()(const Tensor& stored) const override { return through_.reader_bias(weight_, stored); }
-  std::vector<Tensor> reads() const override {
-    std::vector<Tensor> all = through_.parameters();
-    all.push_back(weight_);
-    return all;
+  ReadsBias(const Norm& norm, const Tensor& weight) : norm_(norm), weight_(weight) {}
+  Tensor operator()(const Tensor& stored) const override {
+    const Tensor offset = norm_.factor() == 1 ? norm_.bias.stored() : norm_.bias * norm_.factor();
+    const Tensor shift = matmul(wide(weight_, weight_), wide(offset, weight_));
+    return cast(stored.defined() ? wide(stored, weight_) + shift : shift, weight_.dtype());
   }
+  std::vector<Tensor> reads() const override { return {norm_.bias, weight_}; }
 
  private:
-  const Connection& through_;
+  const Norm& norm_;
   Tensor weight_;  // the stored one
 };
 
-// The mapped table of a stream as a reader.
-class ReadsTable : public Parametrisation {
+// A mapped table as the weight of a head.
+class ReadsTable : public OnStream {
  public:
-  explicit ReadsTable(const Stream& stream) : stream_(stream) {}
-  Tensor operator()(const Tensor& stored) const override { return stream_.read_table(stored); }
-
- private:
-  Stream stream_;
+  using OnStream::OnStream;
+  Tensor operator()(const Tensor& stored) const override { return stream.read_table(stored); }
 };
 
-void check_width(const char* what, int64_t width, const Stream& stream) {
-  check(width == stream.parameter_width(), what, width, ", the stream's parameters have ", stream.parameter_width());
+// What a layer sees of a parameter that others have taken up.
+class TakenUp : public Parametrisation {
+ public:
+  Tensor operator()(const Tensor&) const override { return {}; }
+};
+
+// The module at a path below `model`; null where there is none.
+Module* find(Module& model, const std::string& path) {
+  Module* at = &model;
+  for (size_t begin = 0; at && begin < path.size();) {
+    const size_t end = std::min(path.find('.', begin), path.size());
+    const std::string name = path.substr(begin, end - begin);
+    Module* next = nullptr;
+    for (const auto& child : at->children())
+      if (child->name() == name) next = child.get();
+    at = next, begin = end + 1;
+  }
+  return at;
+}
+
+template <class F> void each_module(Module& module, F&& f) {
+  f(module);
+  for (const auto& child : module.children()) each_module(*child, f);
+}
+
+void check_width(const std::string& path, const char* what, int64_t width, const Stream& stream) {
+  check(width == stream.width(), "layout: ", path, ' ', what, ' ', width, ", the stream's width is ", stream.width());
+}
+
+// Maps stored values once where the storage is mapped; what is attached to them then maps nothing.
+void store(const Parameter& p, const Stream& stream, Role role, int dim) {
+  if (stream.storage() == StreamStorage::raw) return;
+  const NoGrad no_grad;
+  const Tensor now = detach(p);
+  p.store(role == Role::writer ? stream.map_writer(now, dim) : stream.map_reader(now));
+}
+
+void put_writer(Parameter& p, const std::string& path, const Stream& stream, int dim) {
+  check_width(path, "writes", p.size(dim), stream);
+  store(p, stream, Role::writer, dim);
+  p.parametrize(std::make_shared<Writes>(stream, dim));
+}
+
+void put_branch(BranchOutput& branch, const std::string& path, const Stream& stream) {
+  const BranchOptions& o = branch.options();
+  check_width(path, "writes", branch.weight.size(0), stream);
+  check((o.dropout == 0 && o.layer_scale == 0) || !stream.centres() || stream.storage() == StreamStorage::raw,
+        "branch: dropout ", o.dropout, " and layer scale ", o.layer_scale, " act on the ", stream.width(),
+        " entries of a raw branch, which mapped storage of ", name_of(stream.form()),
+        " does not hold; use raw storage");
+  for (Parameter* p : {&branch.weight, &branch.bias})
+    if (p->defined()) store(*p, stream, Role::writer, 0);
+  branch.enter_by(std::make_shared<EntersStream>(stream));
+}
+
+void put_writer(Module& model, const std::string& path, const Stream& stream) {
+  Module* module = find(model, path);
+  if (auto* branch = dynamic_cast<BranchOutput*>(module)) return put_branch(*branch, path, stream);
+  if (auto* linear = dynamic_cast<Linear*>(module)) {
+    put_writer(linear->weight, path, stream, 0);
+    if (linear->bias.defined()) put_writer(linear->bias, path, stream, 0);
+  } else if (auto* table = dynamic_cast<Embedding*>(module)) {
+    check_width(path, "writes", table->weight.size(1), stream);
+    store(table->weight, stream, Role::writer, 1);
+    table->weight.parametrize(std::make_shared<WritesRows>(stream));
+  } else {
+    Parameter* parameter = model.find_parameter(path);
+    check(parameter != nullptr, "layout: there is no linear map, embedding or parameter '", path, "'");
+    put_writer(*parameter, path, stream, parameter->rank() - 1);
+  }
+}
+
+Linear& reader_at(Module& model, const std::string& path) {
+  auto* linear = dynamic_cast<Linear*>(find(model, path));
+  check(linear != nullptr, "layout: there is no linear map '", path, "' that could read");
+  return *linear;
+}
+
+void put_reader(Linear& reader, const std::string& path, const Norm& norm, const Stream& stream, bool bare_entry) {
+  if (!reads_stream(norm)) return;
+  const bool mapped = stream.storage() == StreamStorage::mapped;
+  if (reader.tied() && mapped && stream.centres()) {
+    check(!bare_entry && norm.parameters().empty(), "layout: tied head '", path,
+          "' behind a norm with a gain, or with connections whose first branch reads the bare embeddings, needs raw "
+          "storage: the means of the raw rows are seen");
+    reader.weight.parametrize(std::make_shared<ReadsTable>(stream));
+    return;
+  }
+  if (!reader.tied()) {
+    check_width(path, "reads", reader.weight.size(1), stream);
+    store(reader.weight, stream, Role::reader, 1);
+  }
+  reader.weight.parametrize(std::make_shared<Reads>(stream, norm));
+  if (hands_over(norm, stream) && norm.bias.defined())
+    reader.bias.parametrize(std::make_shared<ReadsBias>(norm, reader.weight));
+}
+
+// The norm in the stream's coordinates. Gain and bias act on d entries: where the stored rows have d - 1, or readers take
+// them up, they are not the norm's own.
+void put_norm(Norm& norm, const Stream& stream) {
+  check(norm.width() == stream.width(), "layout: norm '", norm.name(), "' is of width ", norm.width(),
+        ", the stream's width is ", stream.width());
+  const bool gained = norm.weight.defined(), over = hands_over(norm, stream);
+  check(!over || stream.storage() == StreamStorage::raw, "norm: readers are to take up its learned gain of ",
+        stream.width(), " entries, and mapped parameters of ", name_of(stream.form()),
+        " have no place for it; use raw storage");
+  const bool of_layer_norm = norm.spec().kind == NormKind::layer && row_of(stream.form()).layer_norm_model();
+  const NormKind kind = of_layer_norm ? row_of(stream.form()).norm : norm.spec().kind;
+  if (!over && !(gained && row_of(stream.form()).compressed)) return norm.compute_as(kind);
+  norm.compute_as(kind, over ? Norm::Rows() : [&norm, stream](const Tensor& rows) {
+    const auto as_f32 = [&](const Tensor& x) { return wide(x, rows); };
+    const Tensor gain = as_f32(norm.weight.stored()), gained = as_f32(stream.expand(rows)) * gain;
+    return cast(norm.bias.defined() ? gained + as_f32(norm.bias.stored()) : gained, rows.dtype());
+  });
+  norm.weight.parametrize(std::make_shared<TakenUp>());
+  if (norm.bias.defined()) norm.bias.parametrize(std::make_shared<TakenUp>());
 }
 
 }  // namespace
 
-Linear read_by(const Connection& through, int64_t out, bool bias) {
-  const Connection* maps = through.maps_readers();
-  const Stream& stream = through.stream();
-  return reads(Linear(maps ? stream.parameter_width() : stream.width(), out, {.bias = bias}), maps);
+Layout& Layout::writes(const std::string& path) { return writers_.push_back(path), *this; }
+Layout& Layout::reads(const std::string& path, const std::string& norm) {
+  return readers_.emplace_back(path, norm), *this;
 }
+Layout& Layout::bare_entry() { return bare_entry_ = true, *this; }
 
-Linear written_to(const Stream& stream, int64_t in, bool bias) {
-  return writes(Linear(in, stream.parameter_width(), {.bias = bias}), &stream);
-}
-
-Linear reads(Linear reader, const Connection* through) {
-  if (!through) return reader;
-  check_width("linear: a reader has inputs ", reader.weight.size(1), through->stream());
-  reader.weight.parametrize(std::make_shared<Reads>(*through));
-  reader.bias.parametrize(std::make_shared<ReadsBias>(*through, reader.weight));
-  return reader;
-}
-
-void writes(Parameter& parameter, const Stream& stream, int dim) {
-  check_width("stream: a writer has width ", parameter.size(dim), stream);
-  parameter.parametrize(std::make_shared<Writes>(stream, dim));
-}
-
-Linear writes(Linear writer, const Stream* stream) {
-  if (!stream) return writer;
-  writes(writer.weight, *stream, 0);
-  if (writer.bias.defined()) writes(writer.bias, *stream, 0);
-  return writer;
-}
-
-Embedding writes(Embedding table, const Stream* stream) {
-  if (!stream) return table;
-  check_width("embedding: a table has width ", table.weight.size(1), *stream);
-  table.weight.parametrize(std::make_shared<WritesRows>(*stream));
-  return table;
-}
-
-const Connection* read_through(const Parameter& parameter) {
-  const auto* reads = dynamic_cast<const Reads*>(parameter.parametrisation());
-  return reads ? &reads->through : nullptr;
-}
-
-TiedHead::TiedHead(const Parameter& table, const Connection& norm) : weight(table.stored()) {
-  if (!norm.maps_readers()) return;
-  const Stream& stream = norm.stream();
-  if (stream.storage() == StreamStorage::mapped && stream.centres()) {
-    weight.parametrize(std::make_shared<ReadsTable>(stream));
-    return;
+void parametrize(Module& model, const Layout& layout, const Stream& stream) {
+  // A norm is of the stream where a reader reads through it, and in every connection.
+  std::vector<Norm*> norms;
+  each_module(model, [&](Module& m) {
+    if (auto* connection = dynamic_cast<Connection*>(&m)) {
+      check(connection->reads_stream() || !stream.centres_readers(),
+            "layout: readers are to be centred, though not all rows that they read are of the stream");
+      connection->enter_by([stream](const Tensor& rows) { return stream.map_writer(rows, -1); });
+      norms.push_back(connection);
+    }
+  });
+  for (const std::string& path : layout.writers_) put_writer(model, path, stream);
+  for (const auto& [path, name] : layout.readers_) {
+    auto* norm = dynamic_cast<Norm*>(find(model, name));
+    check(norm != nullptr, "layout: '", path, "' reads through '", name, "', which is no norm of this model");
+    if (std::ranges::find(norms, norm) == norms.end()) norms.push_back(norm);
+    put_reader(reader_at(model, path), path, *norm, stream, layout.bare_entry_);
   }
-  weight.parametrize(std::make_shared<Reads>(norm));
-  bias.parametrize(std::make_shared<ReadsBias>(norm, weight));
+  for (Norm* norm : norms) put_norm(*norm, stream);
+}
+
+bool reads_stream(const Norm& norm) {
+  const auto* connection = dynamic_cast<const Connection*>(&norm);
+  return !connection || connection->reads_stream();
+}
+
+const Stream* stream_of(const Module& model) {
+  if (const auto* branch = dynamic_cast<const BranchOutput*>(&model))
+    if (const auto* entry = dynamic_cast<const EntersStream*>(branch->entry())) return &entry->stream;
+  for (const NamedParameter& p : model.named_parameters())
+    if (const auto* on = dynamic_cast<const OnStream*>(p.parametrisation)) return &on->stream;
+  for (const auto& child : model.children())
+    if (const Stream* of_child = stream_of(*child)) return of_child;
+  return nullptr;
+}
+
+const Norm* read_through(const Parameter& parameter) {
+  const auto* reads = dynamic_cast<const Reads*>(parameter.parametrisation());
+  return reads ? &reads->norm : nullptr;
 }
 
 }  // namespace isonorm::nn

@@ -1,33 +1,45 @@
-// Layers on a residual stream: what its coordinates make of their parameters (the table of nn/stream.h). A reader's
-// `in`, a writer's `out` and a table's width are the stream's parameter_width(); others throw.
+// Models on a residual stream in other coordinates: which layers write to it and which read from it, and what the
+// coordinates make of their parameters and norms (the table of nn/stream.h). Layers know nothing of that.
 #pragma once
 
-#include "nn/linear.h"
-#include "nn/residual/connection.h"
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "nn/module.h"
+#include "nn/norm.h"
+#include "nn/stream.h"
 
 namespace isonorm::nn {
 
-// A Linear from rows of `through`; one to the stream.
-Linear read_by(const Connection& through, int64_t out, bool bias = true);
-Linear written_to(const Stream& stream, int64_t in, bool bias = true);
+// The roles of a model's layers, by their paths ("blocks.0.attn.qkv").
+class Layout {
+ public:
+  // The output of these is added to the stream: a Linear, a BranchOutput, the rows of an Embedding, or a parameter of the
+  // model, along its last dimension.
+  Layout& writes(const std::string& path);
+  // The input of this Linear is what the norm of that path gives.
+  Layout& reads(const std::string& path, const std::string& norm);
+  // The first branch reads the embeddings as they are: tables are no writers, and a mapped table cannot be a head's.
+  Layout& bare_entry();
 
-// The layer with weight and bias as they read rows of `through`; as it is where that is null. `through` outlives it.
-Linear reads(Linear reader, const Connection* through);
-// The layer with weight and bias, or with rows, as they are added to the stream; as it is where that is null.
-Linear writes(Linear writer, const Stream* stream);
-Embedding writes(Embedding table, const Stream* stream);
-// The same of one parameter, along dimension `dim`.
-void writes(Parameter& parameter, const Stream& stream, int dim);
-
-// The connection whose rows a parameter reads; null where it reads none.
-const Connection* read_through(const Parameter& parameter);
-
-// What a head that reads with the table of embeddings multiplies the rows behind `norm` with, and adds: parameters on the
-// table itself. As it is where the rows behind `norm` are not mapped.
-struct TiedHead {
-  TiedHead() = default;
-  TiedHead(const Parameter& table, const Connection& norm);
-  Parameter weight, bias;
+ private:
+  friend void parametrize(Module& model, const Layout& layout, const Stream& stream);
+  std::vector<std::string> writers_;
+  std::vector<std::pair<std::string, std::string>> readers_;
+  bool bare_entry_ = false;
 };
+
+// Has the model compute its function on `stream`: writers and readers are mapped, norms change their formula, gains go
+// where they can. With mapped storage the parameters are mapped here, once. Throws where a layer is missing or of another
+// width, and where the stream's storage cannot hold the function (docs/normalization.md).
+void parametrize(Module& model, const Layout& layout, const Stream& stream);
+
+// Whether the rows that a norm gives are rows of the stream (Connection::reads_stream()).
+bool reads_stream(const Norm& norm);
+// The norm whose rows a parameter reads; null where it reads none.
+const Norm* read_through(const Parameter& parameter);
+// The stream that a model was put on; null where it was put on none.
+const Stream* stream_of(const Module& model);
 
 }  // namespace isonorm::nn

@@ -3,10 +3,20 @@
 #include <algorithm>
 #include <utility>
 
+#include "autograd/engine.h"
 #include "autograd/grad_mode.h"
 #include "core/packing.h"
+#include "core/view.h"
 
 namespace isonorm::nn {
+
+void replace_tensor(const Tensor& x, const Tensor& value) {
+  const bool leaf = x.impl().node != nullptr, on = requires_grad(x);
+  *x.handle() = *value.handle();
+  if (leaf) require_grad(x, on);
+}
+
+void Parameter::store(const Tensor& value) const { replace_tensor(*this, detached::clone(value)); }
 
 Tensor Parameter::operator()() const {
   if (const Tensor* k = kept()) return *k;

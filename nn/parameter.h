@@ -14,6 +14,9 @@ namespace isonorm::nn {
 // normalised row of it.
 enum class Role { neutral, writer, reader };
 
+// Replaces what the handle refers to; everybody who holds it sees the new tensor. A leaf stays one.
+void replace_tensor(const Tensor& x, const Tensor& value);
+
 class Parametrisation {
  public:
   virtual ~Parametrisation() = default;
@@ -43,6 +46,9 @@ class Parameter : public Tensor {
     const Parametrisation* p = parametrisation();
     return p && p->by_rows() ? (*p)(f(stored())) : f((*this)());
   }
+
+  // Stores `value`, of any shape, in the place of what is stored.
+  void store(const Tensor& value) const;
 
   // Puts the parametrisation in the place of the one before; null: the tensor itself is seen.
   void parametrize(std::shared_ptr<const Parametrisation> parametrisation);

@@ -10,7 +10,7 @@ thread_local StreamWatch* innermost = nullptr;
 StreamWatch::StreamWatch(See see) : see_(std::move(see)), outer_(innermost) { innermost = this; }
 StreamWatch::~StreamWatch() { innermost = outer_; }
 
-void StreamWatch::show(const StreamNorm& norm, const Tensor& rows) {
+void StreamWatch::show(const Norm& norm, const Tensor& rows) {
   if (innermost) innermost->see_(Scope::path(), norm, rows);
 }
 

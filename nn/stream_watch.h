@@ -1,8 +1,8 @@
-// Looking at a residual stream while a model runs: every StreamNorm shows the rows that it is about to normalise.
+// Looking at a residual stream while a model runs: every norm of the stream shows the rows that it is about to normalise.
 //
 //   std::vector<Tensor> streams;
 //   {
-//     nn::StreamWatch watch([&](const std::string&, const nn::StreamNorm&, const Tensor& x) { streams.push_back(x); });
+//     nn::StreamWatch watch([&](const std::string&, const nn::Norm&, const Tensor& x) { streams.push_back(x); });
 //     model(x);
 //   }
 #pragma once
@@ -14,21 +14,21 @@
 
 namespace isonorm::nn {
 
-class StreamNorm;
+class Norm;
 
 class StreamWatch {
  public:
   // norm: its path ("blocks.0.norm1"); rows: [..., stored width], the tensor in the graph.
-  using See = std::function<void(const std::string& path, const StreamNorm& norm, const Tensor& rows)>;
+  using See = std::function<void(const std::string& path, const Norm& norm, const Tensor& rows)>;
 
-  // While it lives `see` is called by every StreamNorm that runs in this thread. An inner watch replaces the outer one.
+  // While it lives `see` is called by every norm of a stream that runs in this thread. An inner watch replaces the outer one.
   explicit StreamWatch(See see);
   ~StreamWatch();
   StreamWatch(const StreamWatch&) = delete;
   StreamWatch& operator=(const StreamWatch&) = delete;
 
-  // For StreamNorm: shows the rows to the watch of this thread, where there is one.
-  static void show(const StreamNorm& norm, const Tensor& rows);
+  // For Norm: shows the rows to the watch of this thread, where there is one.
+  static void show(const Norm& norm, const Tensor& rows);
 
  private:
   See see_;

@@ -47,11 +47,6 @@ AttentionOptions TransformerOptions::attention() const {
           .inner_norm = inner_norm()};
 }
 
-Embedding TransformerOptions::table(const Stream& stream, int64_t rows) const {
-  const Stream* written = entry(stream);
-  return writes(Embedding(rows, written ? stream.parameter_width() : width), written);
-}
-
 void TransformerOptions::initialise(const Module& model) const {
   if (initialisation == Initialisation::by_layer) return;
   constexpr double kMatrices = 0.02;
@@ -72,50 +67,58 @@ void TransformerOptions::initialise(const Module& model) const {
   }
 }
 
+Layout layout_of(const TransformerOptions& o, const TransformerParts& parts) {
+  Layout layout;
+  if (o.connection.bare_entry)
+    layout.bare_entry();
+  else
+    for (const std::string& table : parts.tables) layout.writes(table);
+  for (const TransformerParts::Stack& stack : parts.stacks)
+    for (int64_t i = 0; i < stack.depth; ++i) {
+      const std::string block = text(stack.blocks, stack.blocks.empty() ? "" : ".", i, '.');
+      layout.writes(block + "attn.proj").writes(block + "mlp.fc2");
+      layout.reads(block + "attn.qkv", block + "norm1").reads(block + "mlp.fc1", block + "norm2");
+      if (o.activation == Activation::swiglu) layout.reads(block + "mlp.gate", block + "norm2");
+      if (stack.encoder_norm.empty()) continue;
+      layout.writes(block + "cross.proj");
+      layout.reads(block + "cross.q", block + "cross_norm").reads(block + "cross.kv", stack.encoder_norm);
+    }
+  for (const auto& [head, norm] : parts.heads) layout.reads(head, norm);
+  return layout;
+}
+
+void put_on_stream(Module& model, const TransformerOptions& o, const TransformerParts& parts) {
+  parametrize(model, layout_of(o, parts), o.make_stream());
+}
+
 Tensor positions_from(Embedding& table, int64_t first, int64_t n) {
   const Tensor rows = table.first(first + n);
   return first == 0 ? rows : narrow(rows, 0, first, n);
 }
 
-void check_tied_head(const char* who, const Connection& norm, const TransformerOptions& o) {
-  const bool shown = norm.maps_readers() && (!norm.parameters().empty() || o.connection.bare_entry);
-  check(!shown || o.storage == StreamStorage::raw || !norm.stream().centres(), who,
-        ": a tied head behind a norm with a gain, or with connections whose first branch reads the bare embeddings, "
-        "needs raw storage: the means of the raw rows are seen");
-}
-
-namespace {
-
-const Connection& encoder_of(const Connection* encoder) {
-  check(encoder != nullptr, "block: a decoder's block without an encoder to read");
-  return *encoder;
-}
-
-}  // namespace
-
-Block::Block(const Stream& stream, const TransformerOptions& o, const BlockPlace& place, const Connection* encoder)
-    : Block(o, place, encoder, o.connection.block(stream, o.block_norm(), place)) {
+Block::Block(const TransformerOptions& o, const BlockPlace& place)
+    : Block(o, place, o.connection.block(o.width, o.block_norm(), place)) {
   check(place.stack != Stack::decoder || cross_, "block: connections ", o.connection.name,
         " made none for a decoder's third sub-layer");
 }
 
-Block::Block(const TransformerOptions& o, const BlockPlace& place, const Connection* encoder, BlockConnections c)
+Block::Block(const TransformerOptions& o, const BlockPlace& place, BlockConnections c)
     : norm1_(add("norm1", std::move(c.attention))),
-      attn_(add("attn", Attention(norm1_, o.attention()))),
+      attn_(add("attn", Attention(o.width, o.attention()))),
       cross_norm_(c.cross ? &add("cross_norm", std::move(c.cross)) : nullptr),
-      cross_(cross_norm_ ? &add("cross", CrossAttention(*cross_norm_, encoder_of(encoder), o.attention())) : nullptr),
+      cross_(cross_norm_ ? &add("cross", CrossAttention(o.width, o.width, o.attention())) : nullptr),
       norm2_(add("norm2", std::move(c.mlp))),
-      mlp_(add("mlp", Mlp(norm2_, {.hidden = o.mlp_width,
-                                   .activation = o.activation,
-                                   .bias = o.bias,
-                                   .branch = o.branch,
-                                   .inner_norm = o.inner_norm()}))) {
+      mlp_(add("mlp", Mlp(o.width, {.hidden = o.mlp_width,
+                                    .activation = o.activation,
+                                    .bias = o.bias,
+                                    .branch = o.branch,
+                                    .inner_norm = o.inner_norm()}))) {
   if (o.connection.initialise) o.connection.initialise(weights(), place);
   if (!o.scaled_gains) return;
   const NoGrad no_grad;
   for (const Connection* c : {&norm1_, cross_norm_, &norm2_})
-    if (const auto* norm = dynamic_cast<const StreamNorm*>(c); norm && norm->weight.defined())
-      copy_into(norm->weight, full(norm->weight.shape(), 1 / std::sqrt(static_cast<double>(place.index + 1))));
+    if (c && c->weight.defined())
+      copy_into(c->weight, full(c->weight.shape(), 1 / std::sqrt(static_cast<double>(place.index + 1))));
 }
 
 BlockWeights Block::weights() const {
@@ -134,12 +137,11 @@ void Block::operator()(Residual& r, const Attended& attended, BlockCache* cache)
   norm2_.join(r, mlp_(norm2_.rows(r)));
 }
 
-Blocks::Blocks(const Stream& stream, const TransformerOptions& o, Stack stack, int64_t other_depth,
-               const Connection* encoder) {
+Blocks::Blocks(const TransformerOptions& o, Stack stack, int64_t other_depth) {
   for (int64_t i = 0; i < o.depth; ++i) {
     TransformerOptions mine = o;
     mine.branch.stochastic_depth *= static_cast<double>(i + 1) / static_cast<double>(o.depth);
-    append(Block(stream, mine, {.index = i, .depth = o.depth, .stack = stack, .other_depth = other_depth}, encoder));
+    append(Block(mine, {.index = i, .depth = o.depth, .stack = stack, .other_depth = other_depth}));
   }
 }
 

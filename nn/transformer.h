@@ -5,6 +5,7 @@
 #include "nn/container.h"
 #include "nn/mlp.h"
 #include "nn/residual/pre_norm.h"
+#include "nn/on_stream.h"
 
 namespace isonorm::nn {
 
@@ -54,27 +55,46 @@ struct TransformerOptions {
   // The same with the zeros replaced. Throws where a size is not positive, width does not divide by heads, or the stream
   // is of bf16 and the products are not.
   TransformerOptions complete() const;
-  Stream make_stream() const { return Stream(stream, width, storage, centre_readers).in(precision); }
-  // That which embeddings are written to; null where they are not mapped. A table of embeddings, or of positions.
-  const Stream* entry(const Stream& stream) const { return connection.bare_entry ? nullptr : &stream; }
-  Embedding table(const Stream& stream, int64_t rows) const;
-  StreamNormOptions block_norm() const { return {.eps = eps, .affine = affine, .bias = norm_bias, .folded = folded}; }
+  Stream make_stream() const { return Stream(stream, width, storage, centre_readers); }
+  // Of the plain model: forms of the LayerNorm model are coordinates of one.
+  NormKind norm_kind() const { return row_of(stream).layer_norm_model() ? NormKind::layer : row_of(stream).norm; }
+  ConnectionOptions block_norm() const {
+    return {.eps = eps,
+            .affine = affine,
+            .bias = norm_bias,
+            .kind = norm_kind(),
+            .precision = precision,
+            .folded = folded};
+  }
   // Of the norms inside of the branches, where the arrangement has them.
   std::optional<NormLayerOptions> inner_norm() const {
     return connection.inner_norms ? std::optional(NormLayerOptions{.eps = eps, .affine = affine, .bias = norm_bias})
                                   : std::nullopt;
   }
-  StreamNormOptions last_norm() const {
-    return {.eps = eps, .affine = affine, .bias = norm_bias, .normalize = final_norm, .folded = folded};
+  ConnectionOptions last_norm() const {
+    ConnectionOptions o = block_norm();
+    if (!final_norm) o.kind = NormKind::none;
+    return o;
   }
   AttentionOptions attention() const;
   // Draws the initial matrices and tables of a model, where they are not those of the layers.
   void initialise(const Module& model) const;
 };
 
-// Throws, as `who`, where a tied head in mapped storage would see the means of the raw rows: behind a gain that the head
-// takes up, or where embeddings are read bare and the head is mapped.
-void check_tied_head(const char* who, const Connection& norm, const TransformerOptions& options);
+// Where the parts of a Transformer hang on its stream, by their paths.
+struct TransformerParts {
+  struct Stack {
+    std::string blocks;  // of Blocks
+    int64_t depth;
+    std::string encoder_norm = {};  // of a decoder: of the rows that it attends to
+  };
+  std::vector<std::string> tables;  // what the embeddings are made of
+  std::vector<Stack> stacks;
+  std::vector<std::pair<std::string, std::string>> heads;  // linear maps, and the norms that they read through
+};
+Layout layout_of(const TransformerOptions& options, const TransformerParts& parts);
+// Puts the model on the stream that its options name.
+void put_on_stream(Module& model, const TransformerOptions& options, const TransformerParts& parts);
 
 // Rows first, first + 1, ... of a table of positions, for n ids the first of which is at position `first`.
 Tensor positions_from(Embedding& table, int64_t first, int64_t n);
@@ -87,18 +107,16 @@ struct Attended {
 };
 
 // Attention, then the MLP, each on its connection: x <- x + attention(norm1(x)); x <- x + mlp(norm2(x)) in pre_ln; in a
-// decoder's block with attention to the rows that `encoder` reads between them. Throws where there is no encoder for it,
-// or no connection for a third sub-layer.
+// decoder's block with attention to the encoder's rows between them. Throws where there is no connection for a third
+// sub-layer.
 class Block : public Module {
  public:
-  Block(const Stream& stream, const TransformerOptions& options, const BlockPlace& place = {},
-        const Connection* encoder = nullptr);
+  explicit Block(const TransformerOptions& options, const BlockPlace& place = {});
   // cache: this block's of attended.cache, or null.
   void operator()(Residual& r, const Attended& attended = {}, BlockCache* cache = nullptr);
 
  private:
-  Block(const TransformerOptions& options, const BlockPlace& place, const Connection* encoder,
-        BlockConnections connections);
+  Block(const TransformerOptions& options, const BlockPlace& place, BlockConnections connections);
   BlockWeights weights() const;
 
   Connection& norm1_;
@@ -112,8 +130,7 @@ class Block : public Module {
 // `depth` blocks, run in order: a model's only stack, or one of two with `other_depth` blocks in the other.
 class Blocks : public ModuleList<Block> {
  public:
-  Blocks(const Stream& stream, const TransformerOptions& options, Stack stack = Stack::alone, int64_t other_depth = 0,
-         const Connection* encoder = nullptr);
+  explicit Blocks(const TransformerOptions& options, Stack stack = Stack::alone, int64_t other_depth = 0);
   void operator()(Residual& r, const Attended& attended = {});
 };
 

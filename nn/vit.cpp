@@ -20,26 +20,23 @@ VitOptions complete(VitOptions o) {
 
 Vit::Vit(const VitOptions& o)
     : options(complete(o)),
-      stream_(o.transformer.make_stream()),
-      patch_(add("patch", writes(Linear(o.patch * o.patch * o.channels, entry_width(), {.bias = o.transformer.bias}),
-                                 o.transformer.entry(stream_)))),
+      patch_(add("patch", Linear(o.patch * o.patch * o.channels, o.transformer.width, {.bias = o.transformer.bias}))),
       position_(o.transformer.positions != Positions::learned
                     ? Parameter()
                     : add_parameter("position",
-                                    init::normal({(o.image / o.patch) * (o.image / o.patch), entry_width()}, 0, 1))),
-      cls_(o.mean_pool ? Parameter() : add_parameter("cls", init::normal({entry_width()}, 0, 1))),
-      blocks_(add("blocks", Blocks(stream_, options.transformer))),
-      norm_(add("norm", o.transformer.connection.last(stream_, o.transformer.last_norm()))),
-      head_(add("head", read_by(norm_, o.classes, o.transformer.bias))) {
-  if (const Stream* entry = options.transformer.entry(stream_)) {
-    if (position_.defined()) writes(position_, *entry, 1);
-    if (cls_.defined()) writes(cls_, *entry, 0);
-  }
+                                    init::normal({(o.image / o.patch) * (o.image / o.patch), o.transformer.width}, 0, 1))),
+      cls_(o.mean_pool ? Parameter() : add_parameter("cls", init::normal({o.transformer.width}, 0, 1))),
+      blocks_(add("blocks", Blocks(options.transformer))),
+      norm_(add("norm", o.transformer.connection.last(o.transformer.width, o.transformer.last_norm()))),
+      head_(add("head", Linear(o.transformer.width, o.classes, {.bias = o.transformer.bias}))) {
   options.transformer.initialise(*this);
-}
-
-int64_t Vit::entry_width() const {
-  return options.transformer.entry(stream_) ? stream_.parameter_width() : stream_.width();
+  std::vector<std::string> entry = {"patch"};
+  if (position_.defined()) entry.push_back("position");
+  if (cls_.defined()) entry.push_back("cls");
+  put_on_stream(*this, options.transformer,
+                {.tables = entry,
+                 .stacks = {{.blocks = "blocks", .depth = options.transformer.depth}},
+                 .heads = {{"head", "norm"}}});
 }
 
 Tensor Vit::forward(const Tensor& images) {
@@ -47,7 +44,7 @@ Tensor Vit::forward(const Tensor& images) {
             images.size(3) == options.channels,
         "vit: images have shape ", images.shape(), ", expected [n, ", options.image, ", ", options.image, ", ",
         options.channels, "]");
-  const MixedPrecision& precision = stream_.precision();
+  const MixedPrecision& precision = options.transformer.precision;
   const Tensor patches = patchify(cast(images, precision.branch_dtype(images.dtype())), options.patch);
   Tensor tokens = cast(patch_(patches), patch_.weight.dtype());
   if (position_.defined()) tokens = tokens + position_();

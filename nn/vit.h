@@ -28,9 +28,6 @@ class Vit : public Module {
   Tensor forward(const Tensor& images) override;
 
  private:
-  int64_t entry_width() const;  // of position and cls
-
-  Stream stream_;
   Linear& patch_;
   Parameter position_, cls_;
   Blocks& blocks_;

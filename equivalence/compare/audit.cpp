@@ -119,7 +119,7 @@ class Auditor {
   void drift() {
     const auto measure = [&](DType dtype, double AuditResult::Drift::*to) {
       size_t i = 0;
-      const nn::StreamWatch watch([&](const std::string& path, const nn::StreamNorm&, const Tensor& rows) {
+      const nn::StreamWatch watch([&](const std::string& path, const nn::Norm&, const Tensor& rows) {
         if (i == result_.drift.size()) result_.drift.push_back({path, 0, 0, 0});
         result_.drift[i++].*to = drift_of(rows);
       });
@@ -136,7 +136,7 @@ class Auditor {
     double size = 0;
     {
       bool first = true;
-      const nn::StreamWatch watch([&](const std::string&, const nn::StreamNorm&, const Tensor& rows) {
+      const nn::StreamWatch watch([&](const std::string&, const nn::Norm&, const Tensor& rows) {
         if (std::exchange(first, false)) size = std::sqrt(mean(square(detach(rows))).item());
       });
       output(model, DType::f64);

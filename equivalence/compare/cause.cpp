@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "equivalence/compare/shift_blind.h"
-#include "nn/norm.h"
+#include "nn/on_stream.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -14,9 +14,7 @@ struct Eps {
 };
 
 void collect_eps(const nn::Module& m, const std::string& path, std::vector<Eps>& out) {
-  if (const auto* norm = dynamic_cast<const nn::StreamNorm*>(&m)) out.push_back({path, norm->spec().eps});
-  if (const auto* norm = dynamic_cast<const nn::LayerNorm*>(&m)) out.push_back({path, norm->eps()});
-  if (const auto* norm = dynamic_cast<const nn::RmsNorm*>(&m)) out.push_back({path, norm->eps()});
+  if (const auto* norm = dynamic_cast<const nn::Norm*>(&m)) out.push_back({path, norm->eps()});
   for (const auto& child : m.children())
     collect_eps(*child, path.empty() ? child->name() : text(path, ".", child->name()), out);
 }
@@ -44,9 +42,8 @@ std::string different_roles(const Partners& p) {
 }
 
 bool stores_mapped(const nn::Module& m) {
-  const auto* norm = dynamic_cast<const nn::StreamNorm*>(&m);
-  if (norm && norm->stream().centres() && norm->stream().storage() == nn::StreamStorage::mapped) return true;
-  return std::any_of(m.children().begin(), m.children().end(), [](const auto& c) { return stores_mapped(*c); });
+  const nn::Stream* stream = nn::stream_of(m);
+  return stream && stream->centres() && stream->storage() == nn::StreamStorage::mapped;
 }
 
 // Weights of a mapped stream that got raw values.

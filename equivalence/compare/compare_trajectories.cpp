@@ -12,9 +12,7 @@ namespace {
 
 // Gains and biases of the norms in `module`, however deep.
 std::vector<Tensor> gains(const nn::Module& module) {
-  if (dynamic_cast<const nn::StreamNorm*>(&module) || dynamic_cast<const nn::LayerNorm*>(&module) ||
-      dynamic_cast<const nn::RmsNorm*>(&module))
-    return module.parameters();
+  if (dynamic_cast<const nn::Norm*>(&module)) return module.parameters();
   std::vector<Tensor> found;
   for (const auto& child : module.children())
     for (const Tensor& p : gains(*child)) found.push_back(p);

@@ -7,7 +7,7 @@
 #include "autograd/ops/reduce.h"
 #include "core/printed.h"
 #include "equivalence/compare/own_training.h"
-#include "nn/norm.h"
+#include "nn/on_stream.h"
 #include "nn/stream_watch.h"
 
 namespace isonorm::equivalence {
@@ -50,10 +50,11 @@ void look(nn::Module& model, const std::vector<nn::NamedParameter>& parameters, 
   for (const nn::NamedParameter& p : parameters)
     if (p.role != Role::neutral) inputs.push_back(p.tensor);
   const size_t weights = inputs.size();
+  const nn::Stream* stream = nn::stream_of(model);
+  if (stream && stream->centres()) found.centred = true;
   Tensor value;
   {
-    const nn::StreamWatch watch([&](const std::string& path, const nn::StreamNorm& norm, const Tensor& rows) {
-      if (norm.stream().centres()) found.centred = true;
+    const nn::StreamWatch watch([&](const std::string& path, const nn::Norm&, const Tensor& rows) {
       if (!requires_grad(rows)) return;
       norms.push_back(path);
       inputs.push_back(rows);

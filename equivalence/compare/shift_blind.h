@@ -16,7 +16,7 @@ namespace isonorm::equivalence {
 
 struct ShiftBlindness {
   bool convertible = false;                          // F3 holds for every writer
-  bool readers_blind = false, stream_blind = false;  // F4; F2 (false where no StreamNorm shows the stream)
+  bool readers_blind = false, stream_blind = false;  // F4; F2 (false where no norm shows the stream)
   std::string reason;  // one sentence; names the first writer that violates F3, and by how much
   std::string likely;  // the cause, as far as evidence shows one
 
@@ -35,8 +35,8 @@ struct ShiftBlindness {
 };
 
 // Draws the parameters `options.points` times as compare_gradients() does. Writers and readers are those that the
-// model's parameters declare (nn/linear.h); `declared` may say it for models that do not: parameters by name, with role
-// and stream_dim. The stream is seen where the model uses nn::StreamNorm.
+// model was put on its stream with (nn/on_stream.h); `declared` may say it for models that do not: parameters by name, with role
+// and stream_dim. The stream is seen through the norms of such a model.
 ShiftBlindness check_shift_blind(nn::Module& model, const Objective& loss, const Batches& batches,
                                  const CompareOptions& options = {}, const std::vector<nn::NamedParameter>& declared = {});
 

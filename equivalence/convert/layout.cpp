@@ -5,8 +5,8 @@
 #include <set>
 
 #include "nn/branch.h"
+#include "nn/on_stream.h"
 #include "nn/residual/post_norm.h"
-#include "nn/residual/scaled_norm.h"
 #include "training/model_options.h"
 
 namespace isonorm::equivalence {
@@ -21,10 +21,6 @@ template <class F> void walk(const nn::Module& module, const std::string& path, 
   }
 }
 
-bool same(const nn::Stream& a, const nn::Stream& b) {
-  return a.form() == b.form() && a.width() == b.width() && a.storage() == b.storage();
-}
-
 }  // namespace
 
 const NormPlace* Layout::find_norm(const std::string& name) const {
@@ -35,21 +31,21 @@ const NormPlace* Layout::find_norm(const std::string& name) const {
 
 Layout layout_of(const nn::Module& module) {
   Layout layout;
-  const nn::Stream* stream = nullptr;
-  std::map<const nn::Connection*, std::string> name_of_norm;
+  const nn::Stream* const stream = nn::stream_of(module);
+  check(stream != nullptr, "layout: the model has no norm of a stream");
+  std::map<const nn::Norm*, std::string> name_of_norm;
   std::set<std::string> of_norm, scales;  // parameters that belong to a norm, and layer scales
   walk(module, "", [&](const std::string& path, const nn::Module& m) {
-    const auto* norm = dynamic_cast<const nn::StreamNorm*>(&m);
-    if (!norm) return;
+    const auto* norm = dynamic_cast<const nn::Norm*>(&m);
+    if (!norm || !norm->of_stream()) return;
     const std::string name = path.substr(0, path.size() - 1);
-    check(!stream || same(*stream, norm->stream()), "layout: norm '", name, "' belongs to another stream");
-    stream = &norm->stream();
     name_of_norm[norm] = name;
     NormPlace place{.name = name,
-                    .eps = norm->spec().eps,
-                    .normalizes = norm->spec().kind != NormKind::none || dynamic_cast<const nn::PostEnd*>(norm)};
-    if (const auto* scaled = dynamic_cast<const nn::ScaledNorm*>(norm)) place.factor = scaled->factor();
-    place.keeps_gain = norm->weight.defined() && norm->keeps_gain();
+                    .eps = norm->eps(),
+                    .normalizes = norm->spec().kind != NormKind::none || dynamic_cast<const nn::PostEnd*>(norm),
+                    .factor = norm->factor()};
+    const auto* connection = dynamic_cast<const nn::Connection*>(norm);
+    place.keeps_gain = norm->weight.defined() && connection && connection->keeps_gain();
     if (norm->weight.defined() && !place.keeps_gain) {
       place.weight = path + "weight";
       if (norm->bias.defined()) place.bias = path + "bias";
@@ -57,7 +53,6 @@ Layout layout_of(const nn::Module& module) {
     }
     layout.norms.push_back(place);
   });
-  check(stream != nullptr, "layout: the model has no norm of a stream");
   layout.width = stream->width();
   const bool raw = stream->storage() == nn::StreamStorage::raw && row_of(stream->form()).layer_norm_model();
   layout.form = raw ? nn::StreamForm::layer_norm : stream->form();
@@ -72,8 +67,8 @@ Layout layout_of(const nn::Module& module) {
       scales.insert(path + "scale");
     }
     const auto* linear = dynamic_cast<const nn::Linear*>(&m);
-    const nn::Connection* through = linear ? nn::read_through(linear->weight) : nullptr;
-    if (!through) return;
+    const nn::Norm* through = linear ? nn::read_through(linear->weight) : nullptr;
+    if (!through || linear->tied()) return;
     const auto at = name_of_norm.find(through);
     check(at != name_of_norm.end(), "layout: reader '", path, "weight' reads through a norm outside of the model");
     readers[path + "weight"] = {.norm = at->second, .bias = path + "bias"};
@@ -96,7 +91,7 @@ Layout layout_of(const nn::Module& module) {
     const auto norm = std::ranges::find(name_of_norm, names.norm, &decltype(name_of_norm)::value_type::second);
     check(norm != name_of_norm.end(), "layout: the tied head reads through norm '", names.norm,
           "', which is not there");
-    if (norm->first->maps_readers())  // else the head reads with the table as it is
+    if (nn::reads_stream(*norm->first))  // else the head reads with the table as it is
       layout.tied.push_back({names.table, names.weight, names.bias, names.norm});
   }
   return layout;

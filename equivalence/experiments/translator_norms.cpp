@@ -41,25 +41,20 @@ constexpr size_t kCount = std::size(kMethods), kLayer = 1, kRms = 2;
 // x <- norm(x + branch(x)) with a gain, and LayerNorm's bias: any norm of whole rows, which no form of a stream maps.
 class SumNorm : public nn::Connection {
  public:
-  SumNorm(const nn::Stream& stream, const NormSpec& norm) : Connection(stream), norm_(norm) {
-    if (norm.kind == NormKind::none) return;
-    gain_ = add_parameter("weight", ones({stream.width()}));
-    if (norm.kind == NormKind::layer) bias_ = add_parameter("bias", zeros({stream.width()}));
-  }
+  SumNorm(int64_t width, const NormSpec& norm) : Connection(width, {.affine = true, .bias = norm.kind == NormKind::layer, .kind = norm.kind, .keeps_gain = true}), norm_(norm) {}
   Tensor read(nn::Residual& r) override { return r.settle(); }
   void join(nn::Residual& r, const Tensor& branch) override {
-    r.stream = add_norm(r.settle(), branch, norm_, gain_, bias_).normed;
+    r.stream = add_norm(r.settle(), branch, norm_, weight(), bias()).normed;
   }
-  const Connection* maps_readers() const override { return nullptr; }
+  bool reads_stream() const override { return false; }
 
  private:
   NormSpec norm_;
-  Tensor gain_, bias_;
 };
 
 template <size_t kMethod>
-nn::BlockConnections block_of(const nn::Stream& stream, const nn::StreamNormOptions&, const nn::BlockPlace& place) {
-  return nn::each_sublayer(place, [&](int64_t) { return std::make_unique<SumNorm>(stream, kMethods[kMethod].norm); });
+nn::BlockConnections block_of(int64_t width, const nn::ConnectionOptions&, const nn::BlockPlace& place) {
+  return nn::each_sublayer(place, [&](int64_t) { return std::make_unique<SumNorm>(width, kMethods[kMethod].norm); });
 }
 template <size_t... i> constexpr std::array<nn::Arrangement, sizeof...(i)> arrangements(std::index_sequence<i...>) {
   return {

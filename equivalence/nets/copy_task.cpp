@@ -20,15 +20,17 @@ constexpr int64_t kRows = 16, kTokens = 16, kWidth = 32;
 class CopyNet : public nn::Module {
  public:
   explicit CopyNet(const nn::TransformerOptions& o)
-      : stream_(o.make_stream()),
-        token_(add("token", o.table(stream_, kCopyVocabulary))),
-        position_(add("position", o.table(stream_, kTokens))),
-        net(add("net", DeepNet(o, kCopyVocabulary))) {}
+      : token_(add("token", nn::Embedding(kCopyVocabulary, o.width))),
+        position_(add("position", nn::Embedding(kTokens, o.width))),
+        net(add("net", DeepNet(o, kCopyVocabulary))) {
+    nn::Layout layout;
+    if (!o.connection.bare_entry) layout.writes("token").writes("position");
+    nn::parametrize(*this, layout, o.make_stream());
+  }
   Tensor rows(const Tensor& ids) { return token_(ids) + position_.first(ids.size(1)); }
   Tensor forward(const Tensor& ids) override { return net(rows(ids)); }
 
  private:
-  nn::Stream stream_;
   nn::Embedding &token_, &position_;
 
  public:

@@ -45,10 +45,11 @@ NetBatch::NetBatch(uint64_t seed, int64_t width) {
 }
 
 DeepNet::DeepNet(const nn::TransformerOptions& o, int64_t classes)
-    : blocks_(add("blocks", nn::Blocks(o.make_stream(), by_xavier(o)))),
-      last_(add("norm", o.connection.last(o.make_stream(), o.last_norm()))),
-      head_(add("head", nn::read_by(last_, classes, o.bias))) {
+    : blocks_(add("blocks", nn::Blocks(by_xavier(o)))),
+      last_(add("norm", o.connection.last(o.width, o.last_norm()))),
+      head_(add("head", nn::Linear(o.width, classes, {.bias = o.bias}))) {
   copy_into(detach(head_.weight), nn::init::xavier_normal(head_.weight.shape()));
+  nn::put_on_stream(*this, o, {.tables = {}, .stacks = {{.blocks = "blocks", .depth = o.depth}}, .heads = {{"head", "norm"}}});
 }
 
 DeepNet::DeepNet(const nn::Arrangement& connection, int64_t depth, uint64_t seed, nn::StreamForm form, int64_t width)

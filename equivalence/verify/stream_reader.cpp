@@ -1,11 +1,12 @@
 #include "equivalence/verify/stream_reader.h"
 
 #include "autograd/ops/matmul.h"
+#include "autograd/ops/norm.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "equivalence/convert/canonical.h"
-#include "nn/residual/pre_norm.h"
+#include "nn/stream.h"
 
 namespace isonorm::equivalence {
 
@@ -28,14 +29,9 @@ std::vector<StreamReader> readers_of(const TensorMap& state, const Layout& layou
 }
 
 Tensor normalised(const TensorMap& state, const Layout& layout, const NormPlace& place, const Tensor& rows) {
-  nn::PreNorm norm(
-      nn::Stream(layout.form, layout.width, nn::StreamStorage::mapped),
-      {.eps = place.eps, .affine = !place.weight.empty() || !place.bias.empty(), .bias = !place.bias.empty()});
-  norm.to(DType::f64);
-  if (!place.weight.empty()) copy_into(norm.weight, widened(state, place.weight));
-  if (!place.bias.empty()) copy_into(norm.bias, widened(state, place.bias));
-  nn::Residual r{rows, {}};
-  return norm.read(r) * place.factor;
+  const auto of = [&](const std::string& name) { return name.empty() ? Tensor() : widened(state, name); };
+  return normalize(rows, {.kind = row_of(layout.form).norm, .eps = place.eps}, of(place.weight), of(place.bias)) *
+         place.factor;
 }
 
 const NormPlace& norm_of(const Layout& layout, const StreamReader& reader) {

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "nn/norm.h"
+#include "nn/residual/connection.h"
 
 namespace isonorm::nn {
 
@@ -39,9 +39,9 @@ struct BlockWeights {
 struct Arrangement {
   const char* name;  // in files and on the command line
   // Those of the block at `place`. norms: options of the block's norms.
-  BlockConnections (*block)(const Stream& stream, const StreamNormOptions& norms, const BlockPlace& place);
+  BlockConnections (*block)(int64_t width, const ConnectionOptions& norms, const BlockPlace& place);
   // What the head reads through, behind the last block: its join() is not called. norm: options of the final norm.
-  std::unique_ptr<Connection> (*last)(const Stream& stream, const StreamNormOptions& norm);
+  std::unique_ptr<Connection> (*last)(int64_t width, const ConnectionOptions& norm);
   // What belongs to it of the branches: norms before attention's output and the MLP's second map, initial values of a
   // block's matrices (null: those of the layers).
   bool inner_norms = false;
@@ -76,11 +76,11 @@ template <class Make> BlockConnections each_sublayer(const BlockPlace& place, Ma
 
 // For Arrangement::block and Arrangement::last, where they need no more than the norms' options: a C each.
 template <class C>
-BlockConnections block_of(const Stream& stream, const StreamNormOptions& norms, const BlockPlace& place) {
-  return each_sublayer(place, [&](int64_t) { return std::make_unique<C>(stream, norms); });
+BlockConnections block_of(int64_t width, const ConnectionOptions& norms, const BlockPlace& place) {
+  return each_sublayer(place, [&](int64_t) { return std::make_unique<C>(width, norms); });
 }
-template <class C> std::unique_ptr<Connection> last_of(const Stream& stream, const StreamNormOptions& norm) {
-  return std::make_unique<C>(stream, norm);
+template <class C> std::unique_ptr<Connection> last_of(int64_t width, const ConnectionOptions& norm) {
+  return std::make_unique<C>(width, norm);
 }
 
 }  // namespace isonorm::nn

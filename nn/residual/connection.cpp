@@ -12,8 +12,14 @@ const Tensor& Residual::settle() {
   return stream;
 }
 
+Connection::Connection(int64_t width, const ConnectionOptions& o)
+    : Norm(width, {.kind = o.kind, .eps = o.eps},
+           {.eps = o.eps, .affine = o.affine && (o.keeps_gain || !o.folded), .bias = o.bias}),
+      precision_(o.precision),
+      keeps_gain_(o.keeps_gain) {}
+
 Tensor Connection::rows(Residual& r) {
-  const DType dtype = stream_.precision().branch_dtype(r.stream.dtype());
+  const DType dtype = precision_.branch_dtype(r.stream.dtype());
   return cast(read(r), dtype);
 }
 

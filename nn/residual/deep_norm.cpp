@@ -35,14 +35,14 @@ void initialise_deep_norm(const BlockWeights& w, const BlockPlace& p) {
   initialise_scaled(w, deep_norm_beta(p), deep_norm_beta(p));
 }
 
-DeepNorm::DeepNorm(const Stream& stream, StreamNormOptions o, PostPlace place, double alpha)
-    : PostNorm(stream, o, place), alpha_(alpha) {}
+DeepNorm::DeepNorm(int64_t width, ConnectionOptions o, PostPlace place, double alpha)
+    : PostNorm(width, o, place), alpha_(alpha) {}
 
 Tensor DeepNorm::shortcut(const Tensor& x) const { return PostNorm::shortcut(x) * alpha_; }
 
-BlockConnections deep_norm_block(const Stream& stream, const StreamNormOptions& norms, const BlockPlace& place) {
+BlockConnections deep_norm_block(int64_t width, const ConnectionOptions& norms, const BlockPlace& place) {
   check_place("deepnorm", place);
-  return post_block<DeepNorm>(stream, norms, place, deep_norm_alpha(place));
+  return post_block<DeepNorm>(width, norms, place, deep_norm_alpha(place));
 }
 
 }  // namespace isonorm::nn

@@ -17,7 +17,7 @@ void initialise_deep_norm(const BlockWeights& weights, const BlockPlace& place);
 
 class DeepNorm : public PostNorm {
  public:
-  DeepNorm(const Stream& stream, StreamNormOptions options, PostPlace place, double alpha);
+  DeepNorm(int64_t width, ConnectionOptions options, PostPlace place, double alpha);
 
  protected:
   Tensor shortcut(const Tensor& x) const override;
@@ -26,7 +26,7 @@ class DeepNorm : public PostNorm {
   double alpha_;
 };
 
-BlockConnections deep_norm_block(const Stream& stream, const StreamNormOptions& norms, const BlockPlace& place);
+BlockConnections deep_norm_block(int64_t width, const ConnectionOptions& norms, const BlockPlace& place);
 
 inline constexpr Arrangement kDeepNorm{.name = "deepnorm",
                                        .block = deep_norm_block,

@@ -7,8 +7,8 @@ namespace {
 
 constexpr double kEps = 1e-7;  // of the last norm, whose rows are a sum of many branches
 
-StreamNormOptions last(StreamNormOptions o) {
-  check(o.normalize || !o.affine,
+ConnectionOptions last(ConnectionOptions o) {
+  check(o.kind != NormKind::none || !o.affine,
         "residual: without its last norm the head has no sum to read beside rows with a gain");
   o.eps = kEps;
   return o.keeping_gain();
@@ -22,11 +22,11 @@ void DualNorm::join(Residual& r, const Tensor& branch) {
   PostNorm::join(r, branch);
 }
 
-BlockConnections residual_block(const Stream& stream, const StreamNormOptions& norms, const BlockPlace& place) {
-  return post_block<DualNorm>(stream, norms, place);
+BlockConnections residual_block(int64_t width, const ConnectionOptions& norms, const BlockPlace& place) {
+  return post_block<DualNorm>(width, norms, place);
 }
 
-DualEnd::DualEnd(const Stream& stream, StreamNormOptions o) : PreNorm(stream, last(o)) {}
+DualEnd::DualEnd(int64_t width, ConnectionOptions o) : PreNorm(width, last(o)) {}
 
 Tensor DualEnd::read(Residual& r) {
   check(r.dual.defined(), "residual: no connection before the last one has begun the second stream");

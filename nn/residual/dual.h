@@ -17,13 +17,13 @@ class DualNorm : public PostNorm {
 
 class DualEnd : public PreNorm {
  public:
-  DualEnd(const Stream& stream, StreamNormOptions options);
+  DualEnd(int64_t width, ConnectionOptions options);
   Tensor read(Residual& r) override;
   // Behind gains it reads a sum of two rows of d entries.
-  const Connection* maps_readers() const override { return weight.defined() ? nullptr : this; }
+  bool reads_stream() const override { return !weight.defined(); }
 };
 
-BlockConnections residual_block(const Stream& stream, const StreamNormOptions& norms, const BlockPlace& place);
+BlockConnections residual_block(int64_t width, const ConnectionOptions& norms, const BlockPlace& place);
 
 inline constexpr Arrangement kResiDual{
     .name = "residual", .block = residual_block, .last = last_of<DualEnd>, .bare_entry = true};

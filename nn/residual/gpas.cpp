@@ -13,7 +13,7 @@ namespace {
 template <class Base> class Gated : public Base {
  public:
   template <class... Options>
-  Gated(const Gated* first, const Stream& stream, const Options&... options) : Base(stream, options...) {
+  Gated(const Gated* first, int64_t width, const Options&... options) : Base(width, options...) {
     gate = first ? first->gate : this->add_parameter("gate", zeros({1}));
   }
   Tensor gate;
@@ -58,32 +58,32 @@ std::vector<Tensor> gates(const Module& model) {
   return found;
 }
 
-BlockConnections pre_gpas_block(const Stream& stream, const StreamNormOptions& norms, const BlockPlace& place) {
-  return with_one_gate<GatedSum<PreNorm>>(place, [&](int64_t) { return std::tuple(stream, norms); });
+BlockConnections pre_gpas_block(int64_t width, const ConnectionOptions& norms, const BlockPlace& place) {
+  return with_one_gate<GatedSum<PreNorm>>(place, [&](int64_t) { return std::tuple(width, norms); });
 }
 
-BlockConnections lns_gpas_block(const Stream& stream, const StreamNormOptions& norms, const BlockPlace& place) {
+BlockConnections lns_gpas_block(int64_t width, const ConnectionOptions& norms, const BlockPlace& place) {
   check_place("lns_gpas", place);
   const double factor = 1 / std::sqrt(static_cast<double>(place.index + 1));
-  return with_one_gate<GatedSum<ScaledNorm>>(place, [&](int64_t) { return std::tuple(stream, norms, factor); });
+  return with_one_gate<GatedSum<ScaledNorm>>(place, [&](int64_t) { return std::tuple(width, norms, factor); });
 }
 
-BlockConnections sandwich_gpas_block(const Stream& stream, const StreamNormOptions& norms, const BlockPlace& place) {
-  return with_one_gate<GatedSum<Sandwich>>(place, [&](int64_t) { return std::tuple(stream, norms); });
+BlockConnections sandwich_gpas_block(int64_t width, const ConnectionOptions& norms, const BlockPlace& place) {
+  return with_one_gate<GatedSum<Sandwich>>(place, [&](int64_t) { return std::tuple(width, norms); });
 }
 
-BlockConnections deeppost_gpas_block(const Stream& stream, const StreamNormOptions& norms, const BlockPlace& place) {
+BlockConnections deeppost_gpas_block(int64_t width, const ConnectionOptions& norms, const BlockPlace& place) {
   check_place("deeppost_gpas", place);
   return with_one_gate<GatedShortcut<DeepNorm>>(
-      place, [&](int64_t i) { return std::tuple(stream, norms, post_place(place, i), deep_norm_alpha(place)); });
+      place, [&](int64_t i) { return std::tuple(width, norms, post_place(place, i), deep_norm_alpha(place)); });
 }
 
-BlockConnections post_pre_gpas_block(const Stream& stream, const StreamNormOptions& norms, const BlockPlace& place) {
+BlockConnections post_pre_gpas_block(int64_t width, const ConnectionOptions& norms, const BlockPlace& place) {
   check_place("post_pre_gpas", place);
   const int64_t posts = mix_ln_posts("post_pre_gpas", place.depth);
-  if (place.index >= posts) return pre_gpas_block(stream, norms, place);
+  if (place.index >= posts) return pre_gpas_block(width, norms, place);
   return with_one_gate<GatedShortcut<PostNorm>>(
-      place, [&](int64_t i) { return std::tuple(stream, norms, post_place(place, i, place.index == posts - 1)); });
+      place, [&](int64_t i) { return std::tuple(width, norms, post_place(place, i, place.index == posts - 1)); });
 }
 
 }  // namespace isonorm::nn

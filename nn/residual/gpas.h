@@ -16,11 +16,11 @@ namespace isonorm::nn {
 // The gates of a model's connections, [1] each; none where it has no such connections.
 std::vector<Tensor> gates(const Module& model);
 
-BlockConnections pre_gpas_block(const Stream& stream, const StreamNormOptions& norms, const BlockPlace& place);
-BlockConnections lns_gpas_block(const Stream& stream, const StreamNormOptions& norms, const BlockPlace& place);
-BlockConnections sandwich_gpas_block(const Stream& stream, const StreamNormOptions& norms, const BlockPlace& place);
-BlockConnections deeppost_gpas_block(const Stream& stream, const StreamNormOptions& norms, const BlockPlace& place);
-BlockConnections post_pre_gpas_block(const Stream& stream, const StreamNormOptions& norms, const BlockPlace& place);
+BlockConnections pre_gpas_block(int64_t width, const ConnectionOptions& norms, const BlockPlace& place);
+BlockConnections lns_gpas_block(int64_t width, const ConnectionOptions& norms, const BlockPlace& place);
+BlockConnections sandwich_gpas_block(int64_t width, const ConnectionOptions& norms, const BlockPlace& place);
+BlockConnections deeppost_gpas_block(int64_t width, const ConnectionOptions& norms, const BlockPlace& place);
+BlockConnections post_pre_gpas_block(int64_t width, const ConnectionOptions& norms, const BlockPlace& place);
 
 inline constexpr Arrangement kPreGpas{.name = "pre_gpas", .block = pre_gpas_block, .last = last_of<PreNorm>};
 inline constexpr Arrangement kLnsGpas{.name = "lns_gpas", .block = lns_gpas_block, .last = last_of<PreNorm>};

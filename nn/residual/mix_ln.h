@@ -8,7 +8,7 @@ namespace isonorm::nn {
 
 // How many of the blocks are post-normalised. Throws, as `name`, where they are none: that would be Pre-LN.
 int64_t mix_ln_posts(const char* name, int64_t depth);
-BlockConnections mix_ln_block(const Stream& stream, const StreamNormOptions& norms, const BlockPlace& place);
+BlockConnections mix_ln_block(int64_t width, const ConnectionOptions& norms, const BlockPlace& place);
 
 inline constexpr Arrangement kMixLn{
     .name = "mix_ln", .block = mix_ln_block, .last = last_of<PreNorm>, .bare_entry = true};

@@ -3,7 +3,7 @@
 namespace isonorm::nn {
 
 Tensor PreNorm::read(Residual& r) {
-  const DType dtype = stream().precision().branch_dtype(r.stream.dtype());
+  const DType dtype = precision().branch_dtype(r.stream.dtype());
   if (!r.pending.defined()) return normalize(r.stream, dtype);
   const auto [sum, rows] = add_normalize(r.stream, r.pending, dtype);
   r.stream = sum, r.pending = {};

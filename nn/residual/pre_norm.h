@@ -7,9 +7,9 @@
 namespace isonorm::nn {
 
 // read(): norm(x), adding the branch that waits in the same pass. join(): the branch waits for the next read().
-class PreNorm : public StreamNorm {
+class PreNorm : public Connection {
  public:
-  using StreamNorm::StreamNorm;
+  explicit PreNorm(int64_t width, const ConnectionOptions& options = {}) : Connection(width, options) {}
   Tensor read(Residual& r) override;
   void join(Residual& r, const Tensor& branch) override;
 };

@@ -2,13 +2,13 @@
 
 namespace isonorm::nn {
 
-Sandwich::Sandwich(const Stream& stream, StreamNormOptions o)
-    : PreNorm(stream, o), after_(add("after", PreNorm(stream, o.keeping_gain()))) {}
+Sandwich::Sandwich(int64_t width, const ConnectionOptions& o)
+    : PreNorm(width, o), behind_(add("after", PreNorm(width, o.keeping_gain()))) {}
 
 void Sandwich::join(Residual& r, const Tensor& branch) {
   Residual own{branch, {}};
-  const Tensor rows = after_.read(own);
-  PreNorm::join(r, after_.weight.defined() ? stream().map_writer(rows, -1) : rows);
+  const Tensor rows = behind_.read(own);
+  PreNorm::join(r, behind_.weight.defined() ? entered(rows) : rows);
 }
 
 }  // namespace isonorm::nn

@@ -10,11 +10,11 @@ namespace isonorm::nn {
 // the stream, too; behind a learned gain its rows have d entries in every form and are centred anew.
 class Sandwich : public PreNorm {
  public:
-  explicit Sandwich(const Stream& stream, StreamNormOptions options = {});
+  explicit Sandwich(int64_t width, const ConnectionOptions& options = {});
   void join(Residual& r, const Tensor& branch) override;
 
  private:
-  PreNorm& after_;
+  PreNorm& behind_;
 };
 
 inline constexpr Arrangement kSandwich{.name = "sandwich", .block = block_of<Sandwich>, .last = last_of<PreNorm>};

@@ -7,19 +7,12 @@
 
 namespace isonorm::nn {
 
-// The factor is in the readers' weights, which cost less to multiply than rows: A (f n) = (f A) n.
 class ScaledNorm : public PreNorm {
  public:
-  ScaledNorm(const Stream& stream, StreamNormOptions options, double factor);
-  Tensor reader_weight(const Tensor& weight) const override;
-  Tensor reader_bias(const Tensor& weight, const Tensor& own) const override;
-  double factor() const { return factor_; }
-
- private:
-  double factor_;
+  ScaledNorm(int64_t width, const ConnectionOptions& options, double factor);
 };
 
-BlockConnections scaled_norm_block(const Stream& stream, const StreamNormOptions& norms, const BlockPlace& place);
+BlockConnections scaled_norm_block(int64_t width, const ConnectionOptions& norms, const BlockPlace& place);
 
 inline constexpr Arrangement kLayerNormScaling{
     .name = "layer_norm_scaling", .block = scaled_norm_block, .last = last_of<PreNorm>};

@@ -388,7 +388,7 @@ TEST_CASE("gradients are accumulated and streams are watched on a device") {
   optim::Accumulator a(opt, 2, 1.0);
   int seen = 0;
   const nn::StreamWatch watch(
-      [&](const std::string&, const nn::StreamNorm&, const Tensor& rows) { seen += rows.device() == kCuda; });
+      [&](const std::string&, const nn::Norm&, const Tensor& rows) { seen += rows.device() == kCuda; });
   for (bool steps : {false, true}) {
     backward(plain_loss(*task.model, x, y));
     CHECK(a.step() == steps);

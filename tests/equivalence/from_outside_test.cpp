@@ -22,9 +22,9 @@ namespace {
 
 // x <- x + branch(F::norm(x)).
 template <class F> struct Normed : nn::Connection {
-  Normed(const nn::Stream& stream, const nn::StreamNormOptions&) : Connection(stream) {}
+  Normed(int64_t width, const nn::ConnectionOptions& o) : Connection(width, {.kind = o.kind}) {}
   Tensor read(nn::Residual& r) override {
-    return F::norm(r.settle(), stream().form(), static_cast<double>(stream().width()));
+    return F::norm(r.settle(), spec().kind, static_cast<double>(width()));
   }
   void join(nn::Residual& r, const Tensor& branch) override { r.pending = branch; }
 };
@@ -32,30 +32,30 @@ template <class F> nn::Arrangement arrangement(const char* name) {
   return {name, nn::block_of<Normed<F>>, nn::last_of<Normed<F>>};
 }
 
-Tensor centred_where(StreamForm form, const Tensor& x) { return form == StreamForm::layer_norm ? recentre(x, -1) : x; }
+Tensor centred_where(NormKind kind, const Tensor& x) { return kind == NormKind::layer ? recentre(x, -1) : x; }
 
 // Divides by 1 + root mean square: of the length of rows alone, which all coordinates know.
 struct Soft {
-  static Tensor norm(const Tensor& rows, StreamForm form, double width) {
-    const Tensor x = centred_where(form, rows);
+  static Tensor norm(const Tensor& rows, NormKind kind, double width) {
+    const Tensor x = centred_where(kind, rows);
     Tensor squares = sum(square(x), {-1}, true);
-    if (form == StreamForm::crms_norm) squares = squares + square(sum(x, {-1}, true));
+    if (kind == NormKind::crms) squares = squares + square(sum(x, {-1}, true));
     return x / (sqrt(squares / width) + 1.0);
   }
 };
 // Divides by 1 + mean |x|, which is that of the row in the first three forms, and turns with the Helmert basis in the
 // fourth.
 struct Absolute {
-  static Tensor norm(const Tensor& rows, StreamForm form, double width) {
-    const Tensor x = centred_where(form, rows);
+  static Tensor norm(const Tensor& rows, NormKind kind, double width) {
+    const Tensor x = centred_where(kind, rows);
     Tensor size = sum(abs(x), {-1}, true);
-    if (form == StreamForm::crms_norm) size = size + abs(sum(x, {-1}, true));
+    if (kind == NormKind::crms) size = size + abs(sum(x, {-1}, true));
     return x / (size / width + 1.0);
   }
 };
 // Takes no mean away: writers' means and readers' are seen.
 struct Uncentred {
-  static Tensor norm(const Tensor& rows, StreamForm, double width) {
+  static Tensor norm(const Tensor& rows, NormKind, double width) {
     return rows / (sqrt(sum(square(rows), {-1}, true) / width) + 1.0);
   }
 };
@@ -191,9 +191,9 @@ namespace {
 
 // As Soft, with a fault of 1e-11 in rms_norm alone, and noise that hides it: of each call another one.
 struct Noisy {
-  static Tensor norm(const Tensor& rows, StreamForm form, double width) {
+  static Tensor norm(const Tensor& rows, NormKind kind, double width) {
     static int calls = 0;
-    return Soft::norm(rows, form, width) * (1 + 1e-10 * ++calls + (form == StreamForm::rms_norm ? 1e-11 : 0));
+    return Soft::norm(rows, kind, width) * (1 + 1e-10 * ++calls + (kind == NormKind::rms ? 1e-11 : 0));
   }
 };
 

@@ -152,14 +152,24 @@ TEST_CASE("G3: Pre-LN is blind to shifts of its stream, writers' columns and rea
 TEST_CASE("F2: the gradient of a Pre-LN stream has zero mean in every row, that of Pre-RMSNorm has not") {
   manual_seed(4);
   for (StreamForm form : {StreamForm::layer_norm, StreamForm::rms_norm}) {
-    const Stream stream(form, 8, StreamStorage::mapped);
-    Block block(stream, transformer(form, StreamStorage::mapped, false).complete());
-    PreNorm norm(stream);
-    Linear head = read_by(norm, 3);
-    for (Module* m : std::initializer_list<Module*>{&block, &norm, &head}) {
-      m->to(DType::f64);
-      scramble(*m, 9);
-    }
+    const TransformerOptions o = [&] {
+      TransformerOptions one = transformer(form, StreamStorage::mapped, false);
+      one.depth = 1;
+      return one.complete();
+    }();
+    struct Net : Module {
+      Blocks& block;
+      PreNorm& norm = add("norm", PreNorm(8));
+      Linear& head = add("head", Linear(8, 3));
+      explicit Net(const TransformerOptions& o) : block(add("blocks", Blocks(o))) {
+        put_on_stream(*this, o, {.tables = {}, .stacks = {{.blocks = "blocks", .depth = 1}}, .heads = {{"head", "norm"}}});
+      }
+    } net(o);
+    Blocks& block = net.block;
+    PreNorm& norm = net.norm;
+    Linear& head = net.head;
+    net.to(DType::f64);
+    scramble(net, 9);
     const Tensor x = require_grad(randn({2, 5, 8}, kF64));
     Residual r{x, {}};
     block(r);

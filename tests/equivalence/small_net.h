@@ -6,6 +6,7 @@
 #include "autograd/ops/random.h"
 #include "equivalence/compare/compare.h"
 #include "nn/dropout.h"
+#include "nn/linear.h"
 #include "nn/on_stream.h"
 #include "nn/residual/pre_norm.h"
 
@@ -21,22 +22,25 @@ struct Switches {
 // x <- x + down(relu(up(norm(x)))), twice, then a norm and a head.
 struct SmallNet : nn::Module {
   Switches on;
-  nn::Stream stream;
-  nn::StreamNormOptions norms{.eps = on.eps, .affine = on.affine};
-  nn::Linear& entry = add("entry", nn::written_to(stream, 5));
-  nn::PreNorm& norm1 = add("norm1", nn::PreNorm(stream, norms));
-  nn::Linear& up1 = add("up1", nn::read_by(norm1, 10));
-  nn::Linear& down1 = add("down1", on.declared ? nn::written_to(stream, 10) : nn::Linear(10, 8));
+  nn::ConnectionOptions norms{.eps = on.eps, .affine = on.affine};
+  nn::Linear& entry = add("entry", nn::Linear(5, 8));
+  nn::PreNorm& norm1 = add("norm1", nn::PreNorm(8, norms));
+  nn::Linear& up1 = add("up1", nn::Linear(8, 10));
+  nn::Linear& down1 = add("down1", nn::Linear(10, 8));
   nn::Dropout& dropout = add("dropout", nn::Dropout(on.dropout));
-  nn::PreNorm& norm2 = add("norm2", nn::PreNorm(stream, norms));
-  nn::Linear& up2 = add("up2", nn::read_by(norm2, 10));
-  nn::Linear& down2 = add("down2", nn::written_to(stream, 10));
-  nn::PreNorm& norm = add("norm", nn::PreNorm(stream, norms));
-  nn::Linear& head = add("head", nn::read_by(norm, 3));
+  nn::PreNorm& norm2 = add("norm2", nn::PreNorm(8, norms));
+  nn::Linear& up2 = add("up2", nn::Linear(8, 10));
+  nn::Linear& down2 = add("down2", nn::Linear(10, 8));
+  nn::PreNorm& norm = add("norm", nn::PreNorm(8, norms));
+  nn::Linear& head = add("head", nn::Linear(8, 3));
   Tensor scale;
 
-  explicit SmallNet(const Switches& s) : on(s), stream(s.form, 8, s.storage) {
+  explicit SmallNet(const Switches& s) : on(s) {
     if (s.scale) scale = add_parameter("scale", ones({8}));
+    nn::Layout layout;
+    layout.writes("entry").writes("down2").reads("up1", "norm1").reads("up2", "norm2").reads("head", "norm");
+    if (s.declared) layout.writes("down1");
+    nn::parametrize(*this, layout, nn::Stream(s.form, 8, s.storage));
     to(DType::f64);
   }
   Tensor forward(const Tensor& x) override {

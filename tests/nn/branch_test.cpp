@@ -20,11 +20,14 @@ using namespace isonorm::nn;
 
 namespace {
 constexpr TensorOptions kF64{DType::f64};
+
+void put_on(BranchOutput& branch, const Stream& stream) { parametrize(branch, Layout().writes(""), stream); }
 }
 
 TEST_CASE("masks are drawn alike in every form, per sample for stochastic depth, and not at all in evaluation") {
   const Stream stream(StreamForm::crms_norm, 8);
-  BranchOutput branch(5, stream, true, {.dropout = 0.4, .stochastic_depth = 0.5});
+  BranchOutput branch(5, 8, true, {.dropout = 0.4, .stochastic_depth = 0.5});
+  put_on(branch, stream);
   branch.to(DType::f64);
   const Tensor x = randn({64, 3, 5}, kF64);
   Generator before = default_generator();
@@ -44,7 +47,8 @@ TEST_CASE("masks are drawn alike in every form, per sample for stochastic depth,
 TEST_CASE("a branch's dropout keeps its mean") {
   // E[keep mask y] = y: the mean over many samples is within five standard errors of the branch in evaluation.
   const Stream stream(StreamForm::rms_norm, 4);
-  BranchOutput branch(3, stream, true, {.dropout = 0.25, .stochastic_depth = 0.5, .layer_scale = 2});
+  BranchOutput branch(3, 4, true, {.dropout = 0.25, .stochastic_depth = 0.5, .layer_scale = 2});
+  put_on(branch, stream);
   branch.to(DType::f64);
   const int64_t samples = 40000;
   const Tensor x = randn({1, 3}, kF64), many = branch(expand(x, {samples, 3}));

@@ -186,12 +186,12 @@ TEST_CASE("what an arrangement cannot be is refused in a line") {
   };
   for (const Arrangement& a : {kMixLn, kPostPreGpas})
     CHECK_THROWS_WITH(build(a, {.depth = 3}), text(a.name, ": of 3 blocks a quarter is none, expected at least 4"));
-  CHECK_THROWS_WITH(deep_norm_block(Stream(StreamForm::layer_norm, 4), {}, {.index = 0, .depth = 0}),
+  CHECK_THROWS_WITH(deep_norm_block(4, {}, {.index = 0, .depth = 0}),
                     "deepnorm: block 0 of 0, expected one of 0 to depth - 1");
   for (const Arrangement& a : {kPostLn, kDeepNorm, kResiDual, kMixLn, kDeepPostGpas, kPostPreGpas}) {
     CHECK_THROWS_WITH(build(a, {.depth = 4, .stream = StreamForm::none}),
-                      "connections with a norm behind the sum: the stream is one of none, which has no norm");
-    CHECK_THROWS_WITH(build(a, {.depth = 4, .centre_readers = true}), Contains("readers are centred"));
+                      "connections with a norm behind the sum: the norm is none");
+    CHECK_THROWS_WITH(build(a, {.depth = 4, .centre_readers = true}), Contains("readers are to be centred"));
     CHECK_THROWS_WITH(build(a, {.depth = 0}),
                       text("transformer: depth 0 with connections ", a.name, ", whose blocks alone have the norms"));
   }

@@ -35,18 +35,17 @@ TEST_CASE("ResiDual's factor s is the last norm's eps over its square") {
   constexpr double kEps = 1e-7;
   manual_seed(4);
   for (const double size : {1.0, 1e-3}) {  // of embeddings and branches: eps is nothing beside their square, and much
-    const Stream stream(StreamForm::layer_norm, kWidth);
     const auto draw = [&] { return (randn({kWidth}, {DType::f64}) * size).to_vector<double>(); };
     Row x = draw(), plain = x;
     Residual r{from_vector(x, {kWidth}), {}};
     for (int64_t i = 0; i < kBranches; ++i) {
-      DualNorm connection(stream, {}, {.first = i == 0});
+      DualNorm connection(kWidth, {}, {.first = i == 0});
       const Row branch = draw();
       connection.join(r, from_vector(branch, {kWidth}));
       for (size_t j = 0; j < x.size(); ++j) x[j] += branch[j], plain[j] += branch[j];
       x = layer_norm(x, 1e-5);
     }
-    DualEnd end(stream, {});
+    DualEnd end(kWidth, {});
     const Row found = end.read(r).to_vector<double>();
     double most = 0;
     for (const double s : {0.05, 1.0, 4.0}) {

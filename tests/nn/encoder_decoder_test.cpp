@@ -198,7 +198,7 @@ TEST_CASE("translate: constants of stacks that know each other") {
   CHECK(sub_ln_gain(encoder) == Approx(1.8177140).epsilon(1e-6));
   CHECK(sub_ln_gain(decoder) == Approx(1.997246).epsilon(1e-6));
   CHECK(sub_ln_gain(alone) == Approx(1.665109).epsilon(1e-6));
-  CHECK_THROWS_WITH(deep_norm_block(Stream(StreamForm::layer_norm, 4), {}, {.stack = Stack::encoder}),
+  CHECK_THROWS_WITH(deep_norm_block(4, {}, {.stack = Stack::encoder}),
                     "deepnorm: one of two stacks, of which the other has 0 blocks, expected at least 1");
   // Cross-attention begins with Xavier's values in Sub-LN; in DeepNorm values and output are beta times them.
   int looked_at = 0;
@@ -242,15 +242,12 @@ TEST_CASE("translate: padding is not seen, later targets neither") {
   CHECK_THROWS_WITH(model(randint(1, 9, {2, 8})), Contains("[2, 8], expected [batch, 2 x 5]"));
   CHECK_THROWS_WITH(EncoderDecoder({.pad = 256}), Contains("padding 256 is not an id below 256"));
   CHECK_THROWS_WITH(EncoderDecoder({.transformer = {.depth = 0}}), Contains("depth 0"));
-  const Stream stream(StreamForm::layer_norm, 6);
   const TransformerOptions block = options(kPreLn).transformer.complete();
-  CHECK_THROWS_WITH(Block(stream, block, {.stack = Stack::decoder, .other_depth = 1}),
-                    "block: a decoder's block without an encoder to read");
   TransformerOptions two = block;
-  two.connection.block = [](const Stream& s, const StreamNormOptions& n, const BlockPlace&) {
-    return block_of<PreNorm>(s, n, {});
+  two.connection.block = [](int64_t width, const ConnectionOptions& n, const BlockPlace&) {
+    return block_of<PreNorm>(width, n, {});
   };
-  CHECK_THROWS_WITH(Block(stream, two, {.stack = Stack::decoder, .other_depth = 1}),
+  CHECK_THROWS_WITH(Block(two, {.stack = Stack::decoder, .other_depth = 1}),
                     "block: connections pre_ln made none for a decoder's third sub-layer");
   model.train();
   CHECK_THROWS_WITH(translate(model, from_vector(std::vector<int64_t>{0, 0}, {1, 2}), {.length = 2}),
@@ -263,7 +260,7 @@ TEST_CASE("translate: padding is not seen, later targets neither") {
       EncoderDecoder(
           {.tied = true,
            .transformer = {.stream = StreamForm::crms_norm, .storage = StreamStorage::mapped, .connection = kPostLn}}),
-      Contains("encoder-decoder: a tied head") && Contains("needs raw storage"));
+      Contains("tied head 'head'") && Contains("needs raw storage"));
 }
 
 TEST_CASE("translate: greedy takes the likeliest, many beams find the best of all") {

@@ -249,7 +249,7 @@ TEST_CASE("mixed precision: parameters, gradients and states stay f32; the strea
     const Tensor ids = randint(0, 20, {4, 8});
     int seen = 0;
     {
-      const StreamWatch watch([&](const std::string&, const StreamNorm&, const Tensor& rows) {
+      const StreamWatch watch([&](const std::string&, const Norm&, const Tensor& rows) {
         CHECK(rows.dtype() == (precision.stream == Precision::bf16 ? DType::bf16 : DType::f32));
         ++seen;
       });

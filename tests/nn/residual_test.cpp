@@ -29,8 +29,8 @@ using Catch::Matchers::Contains;
 namespace {
 
 // The other way round, so that a branch that waits meets a connection that does not add it.
-BlockConnections reversed(const Stream& stream, const StreamNormOptions& norms, const BlockPlace& place) {
-  return place.index == 0 ? block_of<PreNorm>(stream, norms, place) : block_of<PostNorm>(stream, norms, place);
+BlockConnections reversed(int64_t width, const ConnectionOptions& norms, const BlockPlace& place) {
+  return place.index == 0 ? block_of<PreNorm>(width, norms, place) : block_of<PostNorm>(width, norms, place);
 }
 constexpr Arrangement kReversed{"pre_then_post", reversed, last_of<PreNorm>};
 
@@ -396,7 +396,7 @@ TEST_CASE("connections of a block may share a parameter: GPAS's gate gets both t
   CHECK(gpt(transformer(kPreGpas)).model->named_parameters().size() ==
         gpt(transformer(kPreLn)).model->named_parameters().size() + kDepth);
   manual_seed(6);
-  const auto [first, second, none] = pre_gpas_block(Stream(StreamForm::layer_norm, 3), {}, {});
+  const auto [first, second, none] = pre_gpas_block(3, {}, {});
   for (Module* m : {first.get(), second.get()}) m->to(DType::f64);
   const Row x = {1, -2, 0.5}, b1 = {0.25, 3, -1}, b2 = {2, 2, -0.5}, w = {0.3, -1, 2};
   const auto tensor = [](const Row& values) { return from_vector(values, {3}); };
@@ -415,13 +415,12 @@ TEST_CASE("connections of a block may share a parameter: GPAS's gate gets both t
 }
 
 TEST_CASE("two branches that join one after the other are both added, whatever was read") {
-  const Stream stream(StreamForm::layer_norm, 2);
   const Tensor x = from_vector<double>({1, 2}, {2}), a = from_vector<double>({10, 20}, {2}),
                b = from_vector<double>({300, 100}, {2});
   for (const bool post : {false, true}) {
-    const std::unique_ptr<Connection> first = block_of<PreNorm>(stream, {}, {}).attention;
+    const std::unique_ptr<Connection> first = block_of<PreNorm>(2, {}, {}).attention;
     const std::unique_ptr<Connection> second =
-        (post ? block_of<PostNorm> : block_of<PreNorm>)(stream, {}, {}).attention;
+        (post ? block_of<PostNorm> : block_of<PreNorm>)(2, {}, {}).attention;
     Residual r{x, {}};
     first->join(r, a);
     second->join(r, b);

@@ -3,12 +3,14 @@
 
 #include <cmath>
 
+#include "autograd/ops/create.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/norm.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
+#include "nn/linear.h"
 #include "nn/on_stream.h"
 #include "nn/residual/pre_norm.h"
 #include "tests/support/compare.h"
@@ -21,6 +23,14 @@ namespace {
 constexpr TensorOptions kF64{DType::f64};
 const StreamForm kForms[] = {StreamForm::layer_norm, StreamForm::rms_norm, StreamForm::crms_norm,
                              StreamForm::crms_isometric};
+
+// A norm with gain and bias, and what reads through it.
+struct Reader : Module {
+  PreNorm& norm;
+  Linear& head;
+  Reader(int64_t d, int64_t out)
+      : norm(add("norm", PreNorm(d, {.affine = true}))), head(add("head", Linear(d, out))) {}
+};
 }  // namespace
 
 TEST_CASE("the Helmert basis is orthonormal and spans the zero-mean rows") {
@@ -68,14 +78,15 @@ TEST_CASE("a norm with gain and bias, its readers and its writers give one funct
   for (StreamForm form : kForms) {
     INFO(name_of(form));
     const Stream s(form, d);
-    PreNorm norm(s, {.affine = true});
-    norm.to(DType::f64);
-    copy_into(norm.weight, gain);
-    copy_into(norm.bias, bias);
+    Reader net(d, out);
+    net.to(DType::f64);
+    copy_into(net.norm.weight, gain);
+    copy_into(net.norm.bias, bias);
+    copy_into(net.head.weight, weight);
+    copy_into(net.head.bias, offset);
+    parametrize(net, Layout().reads("head", "norm"), s);
     Residual r{s.write(x, 1), {}};
-    const Tensor rows = norm.read(r);
-    const Tensor w = norm.reader_weight(weight), b = norm.reader_bias(weight, offset);
-    const Tensor y = linear(rows, w, b);
+    const Tensor y = net.head(net.norm.read(r));
     if (!expected.defined()) {
       expected = y;
       continue;
@@ -118,13 +129,16 @@ TEST_CASE("bf16 goes through the maps in f32 and is rounded once") {
     const Stream stream(form, d, StreamStorage::raw, true);
     equal(stream.write(writer, 0), once(stream.write(cast(writer, DType::f32), 0)));
     equal(stream.read(reader), once(stream.read(cast(reader, DType::f32))));
-    PreNorm norm(stream, {.affine = true});
-    copy_into(norm.weight, cast(once(randn({d})), DType::f32));
-    copy_into(norm.bias, cast(once(randn({d})), DType::f32));
-    const Tensor single = cast(reader, DType::f32), wide = norm.reader_weight(single), wide_bias = norm.reader_bias(single, {});
-    norm.to(DType::bf16);
-    equal(norm.reader_weight(reader), once(wide));
-    equal(norm.reader_bias(reader, {}), once(wide_bias));
+    Reader net(d, 7);
+    copy_into(net.norm.weight, cast(once(randn({d})), DType::f32));
+    copy_into(net.norm.bias, cast(once(randn({d})), DType::f32));
+    copy_into(net.head.weight, cast(reader, DType::f32));
+    copy_into(net.head.bias, zeros({7}));
+    parametrize(net, Layout().reads("head", "norm"), stream);
+    const Tensor wide = net.head.weight(), wide_bias = net.head.bias();
+    net.to(DType::bf16);
+    equal(net.head.weight(), once(wide));
+    equal(net.head.bias(), once(wide_bias));
   }
   CHECK(relative_deviation(writer - mean(writer, {0}, true), Stream(StreamForm::rms_norm, d).write(writer, 0)) > 0);
 }
@@ -134,7 +148,9 @@ TEST_CASE("wrong widths and names are refused with both values") {
   CHECK_THROWS_WITH(stream_form("batch_norm"), Contains("batch_norm") && Contains("crms_isometric"));
   const Stream s(StreamForm::rms_norm, 8);
   CHECK_THROWS_WITH(s.write(empty({7, 3}), 0), Contains("[7, 3]") && Contains("8"));
-  CHECK_THROWS_WITH(writes(Linear(4, 9), &s), Contains("9") && Contains("8"));
+  Linear wide(4, 9);
+  CHECK_THROWS_WITH(parametrize(wide, Layout().writes(""), s), Contains("9") && Contains("8"));
   const Stream compressed(StreamForm::crms_norm, 8, StreamStorage::mapped);
-  CHECK_THROWS_WITH(PreNorm(compressed, {.affine = true}), Contains("gain"));
+  Reader gained(8, 3);
+  CHECK_THROWS_WITH(parametrize(gained, Layout().reads("head", "norm"), compressed), Contains("gain"));
 }

@@ -255,26 +255,30 @@ TEST_CASE("G11: a tied head in mapped storage reads B (I + 11^T)") {
 }
 
 TEST_CASE("G12: readers with zero row sums make RMSNorm's error on a rounded stream one of second order") {
-  const int64_t d = 64;
+  constexpr int64_t d = 64;
   for (const DType dtype : {DType::f32, DType::bf16}) {
     manual_seed(8);
     const auto rounded = [&](const Tensor& x) { return cast(cast(x, dtype), DType::f64); };
-    const TransformerOptions o = TransformerOptions{.width = d, .stream = StreamForm::rms_norm}.complete();
+    const TransformerOptions one = TransformerOptions{.width = d, .depth = 1, .stream = StreamForm::rms_norm}.complete();
     const Stream plain(StreamForm::rms_norm, d), centred(StreamForm::rms_norm, d, StreamStorage::raw, true),
         layer(StreamForm::layer_norm, d);
     const auto read = [&](const Stream& stream, const Tensor& weight, const Tensor& rows) {
-      PreNorm norm(stream);
-      Linear head = read_by(norm, weight.size(0), false);
-      head.to(DType::f64);
-      copy_into(head.weight, weight);
+      struct Reader : Module {
+        PreNorm& norm = add("norm", PreNorm(d));
+        Linear& head = add("head", Linear(d, 3 * d, {.bias = false}));
+      } reader;
+      reader.to(DType::f64);
+      copy_into(reader.head.weight, weight);
+      parametrize(reader, Layout().reads("head", "norm"), stream);
       Residual r{rows, {}};
-      return head(norm.read(r));
+      return reader.head(reader.norm.read(r));
     };
     Residual r{rounded(recentre(randn({2, 16, d}, kF64), -1)), {}};
     const Tensor weight = randn({3 * d, d}, kF64) * 0.1;
     double worst = 0, worst_centred = 0, drift = 0;
     for (int layers = 0; layers < 64; ++layers) {
-      Block block(plain, o);
+      Blocks block(one);
+      put_on_stream(block, one, {.tables = {}, .stacks = {{.blocks = "", .depth = 1}}, .heads = {}});
       block.to(DType::f64);
       block(r);
       r = {rounded(r.settle()), {}};
