@@ -90,7 +90,9 @@ std::optional<NewestCheckpoint> checkpoint_to_go_on_from(const std::string& path
   if (path.empty()) return {};
   if (!std::filesystem::exists(path)) {
     const std::string previous = previous_checkpoint(path);
-    check(!std::filesystem::exists(previous), path, ": it is gone, but ", previous,
+    std::error_code none;  // an empty one was left by a process that was killed while it asked whether it may write
+    const auto bytes = std::filesystem::file_size(previous, none);
+    check(none || bytes == 0, path, ": it is gone, but ", previous,
           " is there; rename that to go on from it, or remove it to begin anew");
     return {};
   }

@@ -120,6 +120,7 @@ double differentiate(nn::Module& model, const Objective& loss, const Examples& b
 
 Step::Step(nn::Module& model, optim::Optimizer& optimizer, Objective loss, StepOptions options)
     : model_(model), optimizer_(optimizer), loss_(std::move(loss)), options_(std::move(options)) {
+  if (options_.apply) return;  // whatever is updated there
   const std::vector<Tensor> updated = optimizer.parameters(), read = model.parameters();
   const bool common = std::ranges::any_of(updated, [&](const Tensor& u) {
     return std::ranges::any_of(read, [&](const Tensor& p) { return &p.impl() == &u.impl(); });
@@ -235,7 +236,7 @@ std::vector<Tensor> Step::losses_of_batch(const Examples& batch) {
 Tensor Step::take_update(std::optional<double> lr) {
   if (lr) optimizer_.set_lr(*lr);
   const std::vector<Tensor> parameters = optimizer_.parameters();
-  check(std::ranges::any_of(parameters, [](const Tensor& p) { return gradient(p).defined(); }), "step: none of the ",
+  check(options_.apply || std::ranges::any_of(parameters, [](const Tensor& p) { return gradient(p).defined(); }), "step: none of the ",
         parameters.size(), " parameters of ", optimizer_.name(), " has a gradient; the loss depends on none of them");
   limit_entries(options_.limits, parameters, options_.limits.gates > 0 ? nn::gates(model_) : std::vector<Tensor>());
   optim::ClipNumbers clip;

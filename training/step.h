@@ -76,7 +76,8 @@ struct StepResult {
 // The two halves are there for those who look at gradients between them.
 class Step {
  public:
-  // Throws where the optimizer updates none of the model's parameters. An update throws where none of them has a gradient.
+  // Throws where the optimizer updates none of the model's parameters; an update, where none of these has a gradient. With
+  // `apply` neither is asked.
   Step(nn::Module& model, optim::Optimizer& optimizer, Objective loss = cross_entropy_of, StepOptions options = {});
   ~Step();
   Step(const Step&) = delete;
