@@ -91,8 +91,10 @@ Layout layout_of(const nn::Module& module) {
     const auto norm = std::ranges::find(name_of_norm, names.norm, &decltype(name_of_norm)::value_type::second);
     check(norm != name_of_norm.end(), "layout: the tied head reads through norm '", names.norm,
           "', which is not there");
-    if (nn::reads_stream(*norm->first))  // else the head reads with the table as it is
+    if (nn::reads_stream(*norm->first)) {  // else the head reads with the table as it is
       layout.tied.push_back({names.table, names.weight, names.bias, names.norm});
+      std::ranges::find(layout.places, std::string(names.table), &Place::name)->dim = 1;  // also of one that is read bare
+    }
   }
   return layout;
 }
