@@ -25,6 +25,13 @@ Tensor Norm::offset() const {
   return b.defined() && factor_ != 1 ? b * factor_ : b;
 }
 
+Tensor Norm::operator()(Residual& x, std::optional<DType> as) const {
+  if (!x.pending.defined()) return normalize(x.stream, as);
+  const auto [sum, rows] = add_normalize(x.stream, x.pending, as);
+  x.stream = sum, x.pending = {};
+  return rows;
+}
+
 Tensor Norm::normalize(const Tensor& x, std::optional<DType> as) const {
   const ModuleScope scope(*this);
   if (of_stream_) StreamWatch::show(*this, x);

@@ -7,6 +7,7 @@
 #include "autograd/fused/add_norm.h"
 #include "autograd/ops/norm.h"
 #include "nn/module.h"
+#include "nn/residual/residual.h"
 
 namespace isonorm::nn {
 
@@ -21,6 +22,9 @@ class Norm : public Module {
  public:
   Norm(int64_t width, const NormSpec& spec, NormLayerOptions options = {});
 
+  using Module::operator();
+  // norm(x) of a residual stream, adding the branch that waits in the same pass; in the dtype `as`, by default the stream's.
+  Tensor operator()(Residual& x, std::optional<DType> as = {}) const;
   // norm(x), and x + branch with its norm in one pass. [..., width]; the norm's dtype is `as`, by default x's.
   Tensor normalize(const Tensor& x, std::optional<DType> as = {}) const;
   AddNorm add_normalize(const Tensor& x, const Tensor& branch, std::optional<DType> as = {}) const;

@@ -1,10 +1,12 @@
 #include "nn/on_stream.h"
 
-#include <algorithm>
+#include <map>
+#include <set>
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
+#include "core/system/name_pattern.h"
 #include "nn/branch.h"
 #include "nn/residual/connection.h"
 
@@ -103,24 +105,14 @@ class TakenUp : public Parametrisation {
   Tensor operator()(const Tensor&) const override { return {}; }
 };
 
-// The module at a path below `model`; null where there is none.
-Module* find(Module& model, const std::string& path) {
-  Module* at = &model;
-  for (size_t begin = 0; at && begin < path.size();) {
-    const size_t end = std::min(path.find('.', begin), path.size());
-    const std::string name = path.substr(begin, end - begin);
-    Module* next = nullptr;
-    for (const auto& child : at->children())
-      if (child->name() == name) next = child.get();
-    at = next, begin = end + 1;
-  }
-  return at;
+// f(path, module) of the model and all modules below it; the model's own path is empty.
+template <class F> void each_module(Module& module, F&& f, const std::string& path = "") {
+  f(path, module);
+  for (const auto& child : module.children())
+    each_module(*child, f, path.empty() ? child->name() : path + '.' + child->name());
 }
 
-template <class F> void each_module(Module& module, F&& f) {
-  f(module);
-  for (const auto& child : module.children()) each_module(*child, f);
-}
+template <class M> using ByPath = std::map<std::string, M*>;
 
 void check_width(const std::string& path, const char* what, int64_t width, const Stream& stream) {
   check(width == stream.width(), "layout: ", path, ' ', what, ' ', width, ", the stream's width is ", stream.width());
@@ -152,27 +144,16 @@ void put_branch(BranchOutput& branch, const std::string& path, const Stream& str
   branch.enter_by(std::make_shared<EntersStream>(stream));
 }
 
-void put_writer(Module& model, const std::string& path, const Stream& stream) {
-  Module* module = find(model, path);
-  if (auto* branch = dynamic_cast<BranchOutput*>(module)) return put_branch(*branch, path, stream);
-  if (auto* linear = dynamic_cast<Linear*>(module)) {
-    put_writer(linear->weight, path, stream, 0);
-    if (linear->bias.defined()) put_writer(linear->bias, path, stream, 0);
-  } else if (auto* table = dynamic_cast<Embedding*>(module)) {
-    check_width(path, "writes", table->weight.size(1), stream);
-    store(table->weight, stream, Role::writer, 1);
-    table->weight.parametrize(std::make_shared<WritesRows>(stream));
-  } else {
-    Parameter* parameter = model.find_parameter(path);
-    check(parameter != nullptr, "layout: there is no linear map, embedding or parameter '", path, "'");
-    put_writer(*parameter, path, stream, parameter->rank() - 1);
-  }
+void put_table(Embedding& table, const std::string& path, const Stream& stream) {
+  check_width(path, "writes", table.weight.size(1), stream);
+  store(table.weight, stream, Role::writer, 1);
+  table.weight.parametrize(std::make_shared<WritesRows>(stream));
 }
 
-Linear& reader_at(Module& model, const std::string& path) {
-  auto* linear = dynamic_cast<Linear*>(find(model, path));
-  check(linear != nullptr, "layout: there is no linear map '", path, "' that could read");
-  return *linear;
+void put_linear(Linear& linear, const std::string& path, const Stream& stream) {
+  if (auto* branch = dynamic_cast<BranchOutput*>(&linear)) return put_branch(*branch, path, stream);
+  put_writer(linear.weight, path, stream, 0);
+  if (linear.bias.defined()) put_writer(linear.bias, path, stream, 0);
 }
 
 void put_reader(Linear& reader, const std::string& path, const Norm& norm, const Stream& stream, bool bare_entry) {
@@ -224,24 +205,55 @@ Layout& Layout::reads(const std::string& path, const std::string& norm) {
 Layout& Layout::bare_entry() { return bare_entry_ = true, *this; }
 
 void parametrize(Module& model, const Layout& layout, const Stream& stream) {
-  // A norm is of the stream where a reader reads through it, and in every connection.
-  std::vector<Norm*> norms;
-  each_module(model, [&](Module& m) {
-    if (auto* connection = dynamic_cast<Connection*>(&m)) {
-      check(connection->reads_stream() || !stream.centres_readers(),
-            "layout: readers are to be centred, though not all rows that they read are of the stream");
-      connection->enter_by([stream](const Tensor& rows) { return stream.map_writer(rows, -1); });
-      norms.push_back(connection);
-    }
+  ByPath<Linear> linears;
+  ByPath<Embedding> tables;
+  ByPath<Norm> norms;
+  ByPath<Parameter> parameters;
+  std::set<Norm*> of_stream;  // those that a reader reads through, and every connection
+  each_module(model, [&](const std::string& path, Module& m) {
+    if (auto* linear = dynamic_cast<Linear*>(&m)) linears[path] = linear;
+    if (auto* table = dynamic_cast<Embedding*>(&m)) tables[path] = table;
+    if (auto* norm = dynamic_cast<Norm*>(&m)) norms[path] = norm;
+    auto* connection = dynamic_cast<Connection*>(&m);
+    if (!connection) return;
+    check(connection->reads_stream() || !stream.centres_readers(),
+          "layout: readers are to be centred, though not all rows that they read are of the stream");
+    connection->enter_by([stream](const Tensor& rows) { return stream.map_writer(rows, -1); });
+    of_stream.insert(connection);
   });
-  for (const std::string& path : layout.writers_) put_writer(model, path, stream);
-  for (const auto& [path, name] : layout.readers_) {
-    auto* norm = dynamic_cast<Norm*>(find(model, name));
-    check(norm != nullptr, "layout: '", path, "' reads through '", name, "', which is no norm of this model");
-    if (std::ranges::find(norms, norm) == norms.end()) norms.push_back(norm);
-    put_reader(reader_at(model, path), path, *norm, stream, layout.bare_entry_);
+  for (const NamedParameter& p : model.named_parameters()) parameters[p.name] = model.find_parameter(p.name);
+
+  std::set<std::string> said;
+  // f(path, thing, stars) of all of `things` that the pattern fits; how many.
+  const auto fitting = [&](const std::string& pattern, const auto& things, auto&& f) {
+    int found = 0;
+    for (const auto& [path, thing] : things) {
+      std::vector<std::string> stars;
+      if (path != pattern && !names::matches(pattern, path, stars)) continue;
+      check(said.insert(path).second, "layout: '", path, "' stands in it twice");
+      f(path, *thing, stars), ++found;
+    }
+    return found;
+  };
+  for (const std::string& pattern : layout.writers_) {
+    int found = fitting(pattern, linears, [&](auto& path, Linear& l, auto&) { put_linear(l, path, stream); });
+    found += fitting(pattern, tables, [&](auto& path, Embedding& t, auto&) { put_table(t, path, stream); });
+    if (found == 0)
+      found = fitting(pattern, parameters,
+                      [&](auto& path, Parameter& p, auto&) { put_writer(p, path, stream, p.rank() - 1); });
+    check(found > 0, "layout: there is no linear map, embedding or parameter '", pattern, "' that could write");
   }
-  for (Norm* norm : norms) put_norm(*norm, stream);
+  for (const auto& [pattern, through] : layout.readers_) {
+    const int found = fitting(pattern, linears, [&](auto& path, Linear& reader, auto& stars) {
+      const std::string name = names::filled(through, stars);
+      const auto norm = norms.find(name);
+      check(norm != norms.end(), "layout: '", path, "' reads through '", name, "', which is no norm of this model");
+      of_stream.insert(norm->second);
+      put_reader(reader, path, *norm->second, stream, layout.bare_entry_);
+    });
+    check(found > 0, "layout: there is no linear map '", pattern, "' that could read");
+  }
+  for (Norm* norm : of_stream) put_norm(*norm, stream);
 }
 
 bool reads_stream(const Norm& norm) {

@@ -12,14 +12,16 @@
 
 namespace isonorm::nn {
 
-// The roles of a model's layers, by their paths ("blocks.0.attn.qkv").
+// The roles of a model's layers, by patterns of their paths (core/system/name_pattern.h):
+//
+//   Layout().writes("token").writes("blocks.*.attn.proj").reads("blocks.*.attn.qkv", "blocks.*.norm1")
 class Layout {
  public:
-  // The output of these is added to the stream: a Linear, a BranchOutput, the rows of an Embedding, or a parameter of the
-  // model, along its last dimension.
-  Layout& writes(const std::string& path);
-  // The input of this Linear is what the norm of that path gives.
-  Layout& reads(const std::string& path, const std::string& norm);
+  // The output of these is added to the stream: Linear, BranchOutput, the rows of an Embedding, or a parameter, along its
+  // last dimension.
+  Layout& writes(const std::string& pattern);
+  // The input of these Linear is what the norm gives, in whose path a star is what it is in that of the reader.
+  Layout& reads(const std::string& pattern, const std::string& norm);
   // The first branch reads the embeddings as they are: tables are no writers, and a mapped table cannot be a head's.
   Layout& bare_entry();
 
@@ -31,8 +33,8 @@ class Layout {
 };
 
 // Has the model compute its function on `stream`: writers and readers are mapped, norms change their formula, gains go
-// where they can. With mapped storage the parameters are mapped here, once. Throws where a layer is missing or of another
-// width, and where the stream's storage cannot hold the function (docs/normalization.md).
+// where they can. With mapped storage the parameters are mapped here, once. Throws where a pattern meets no layer, a layer
+// meets two or is of another width, and where the stream's storage cannot hold the function (docs/normalization.md).
 void parametrize(Module& model, const Layout& layout, const Stream& stream);
 
 // Whether the rows that a norm gives are rows of the stream (Connection::reads_stream()).

@@ -73,16 +73,16 @@ Layout layout_of(const TransformerOptions& o, const TransformerParts& parts) {
     layout.bare_entry();
   else
     for (const std::string& table : parts.tables) layout.writes(table);
-  for (const TransformerParts::Stack& stack : parts.stacks)
-    for (int64_t i = 0; i < stack.depth; ++i) {
-      const std::string block = text(stack.blocks, stack.blocks.empty() ? "" : ".", i, '.');
-      layout.writes(block + "attn.proj").writes(block + "mlp.fc2");
-      layout.reads(block + "attn.qkv", block + "norm1").reads(block + "mlp.fc1", block + "norm2");
-      if (o.activation == Activation::swiglu) layout.reads(block + "mlp.gate", block + "norm2");
-      if (stack.encoder_norm.empty()) continue;
-      layout.writes(block + "cross.proj");
-      layout.reads(block + "cross.q", block + "cross_norm").reads(block + "cross.kv", stack.encoder_norm);
-    }
+  for (const TransformerParts::Stack& stack : parts.stacks) {
+    if (stack.depth == 0) continue;
+    const std::string block = stack.blocks.empty() ? "*." : stack.blocks + ".*.";
+    layout.writes(block + "attn.proj").writes(block + "mlp.fc2");
+    layout.reads(block + "attn.qkv", block + "norm1").reads(block + "mlp.fc1", block + "norm2");
+    if (o.activation == Activation::swiglu) layout.reads(block + "mlp.gate", block + "norm2");
+    if (stack.encoder_norm.empty()) continue;
+    layout.writes(block + "cross.proj");
+    layout.reads(block + "cross.q", block + "cross_norm").reads(block + "cross.kv", stack.encoder_norm);
+  }
   for (const auto& [head, norm] : parts.heads) layout.reads(head, norm);
   return layout;
 }

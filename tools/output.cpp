@@ -9,9 +9,9 @@
 #include <filesystem>
 
 #include "core/error.h"
+#include "core/system/name_pattern.h"
 #include "core/system/profile.h"
 #include "data/data_files.h"
-#include "io/name_pattern.h"
 #include "io/replacement.h"
 #include "tools/ending.h"
 
@@ -61,7 +61,7 @@ bool touches(const NamedFile& output, const std::string& file) {
   std::vector<std::string> stars;
   const std::string pattern = all.filename().string(), name = one.filename().string();
   return fs::equivalent(all.parent_path(), fs::absolute(one).parent_path(), none) &&
-         (io::matches(pattern, name, stars) || io::matches(pattern + ".tmp.*", name, stars));
+         (names::matches(pattern, name, stars) || names::matches(pattern + ".tmp.*", name, stars));
 }
 
 bool touches(const NamedFile& output, const NamedFile& other) {

@@ -3,8 +3,8 @@
 #include <filesystem>
 
 #include "core/system/foreign_text.h"
+#include "core/system/name_pattern.h"
 #include "io/checkpoint.h"
-#include "io/name_pattern.h"
 
 namespace isonorm::training {
 namespace {
@@ -16,7 +16,7 @@ bool is_number(const std::string& s) {
 // One of several files, as its name says, holds a part of a model.
 void check_whole(const std::string& path) {
   std::vector<std::string> stars;
-  if (!io::matches("*-of-*.safetensors", std::filesystem::path(path).filename().string(), stars)) return;
+  if (!names::matches("*-of-*.safetensors", std::filesystem::path(path).filename().string(), stars)) return;
   const std::string part = stars[0].substr(stars[0].rfind('-') + 1);
   check(!is_number(part) || !is_number(stars[1]) || std::stoul(stars[1]) == 1, path, ": this is shard ", part, " of ",
         stars[1], "; expected the whole model in one file, as safetensors' save_file writes it");

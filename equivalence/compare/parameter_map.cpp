@@ -3,9 +3,9 @@
 #include <set>
 
 #include "autograd/ops/shape.h"
+#include "core/system/name_pattern.h"
 #include "equivalence/coordinates/map.h"
 #include "io/json.h"
-#include "io/name_pattern.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -93,7 +93,7 @@ Tensor Route::adjoint(const Tensor& g, const Dims& shape) const {
 
 ParameterMap& ParameterMap::add(const std::string& from, const std::string& to, std::vector<Leg> legs) {
   check(!from.empty() && !to.empty(), "parameter map: a name is empty in '", from, "' -> '", to, "'");
-  check(io::count_stars(to) <= io::count_stars(from), "parameter map: '", to, "' has more * than '", from, "'");
+  check(names::count_stars(to) <= names::count_stars(from), "parameter map: '", to, "' has more * than '", from, "'");
   for (const Leg& leg : legs) check_known(leg.map);
   rules_.push_back({from, to, std::move(legs), false});
   return *this;
@@ -108,9 +108,9 @@ ParameterMap& ParameterMap::leave_out(const std::string& pattern) {
 std::optional<Route> ParameterMap::route(const std::string& name) const {
   for (const Rule& r : rules_) {
     std::vector<std::string> stars;
-    if (!io::matches(r.from, name, stars)) continue;
+    if (!names::matches(r.from, name, stars)) continue;
     if (r.ignore) return {};
-    return Route{io::filled(r.to, stars), r.legs};
+    return Route{names::filled(r.to, stars), r.legs};
   }
   return Route{name};
 }

@@ -5,8 +5,8 @@
 #include <map>
 #include <set>
 
+#include "core/system/name_pattern.h"
 #include "io/json.h"
-#include "io/name_pattern.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -69,7 +69,7 @@ class SpecReader {
   std::string pattern(const std::string& entry) {
     std::string p = json_.string();
     check(!p.empty(), "layout: \"", entry, "\" has an empty name");
-    check(io::count_stars(p) <= 3, "layout: \"", p, "\" in \"", entry, "\" has more than three stars");
+    check(names::count_stars(p) <= 3, "layout: \"", p, "\" in \"", entry, "\" has more than three stars");
     return p;
   }
 
@@ -80,7 +80,7 @@ class SpecReader {
   }
 
   void add(const std::string& pattern, Entry entry) {
-    check(io::count_stars(pattern) <= 3, "layout: \"", pattern, "\" has more than three stars");
+    check(names::count_stars(pattern) <= 3, "layout: \"", pattern, "\" has more than three stars");
     check(entries_.emplace(pattern, std::move(entry)).second, "layout: \"", pattern,
           "\" is two things at once to the stream");
     used_[pattern] = false;
@@ -180,7 +180,7 @@ class SpecReader {
     const std::string* found = nullptr;
     for (const auto& [pattern, eps] : norms_) {
       std::vector<std::string> stars;
-      if (!io::matches(pattern, norm, stars)) continue;
+      if (!names::matches(pattern, norm, stars)) continue;
       check(!found, "layout: norm '", norm, "' is \"", found ? *found : "", "\" and \"", pattern, "\" at once");
       found = &pattern;
     }
@@ -205,7 +205,7 @@ class SpecReader {
     Place p{.name = name};
     const auto take = [&](const std::string& pattern) {
       std::vector<std::string> here;
-      if (!io::matches(pattern, name, here)) return false;
+      if (!names::matches(pattern, name, here)) return false;
       check(!found, "layout: tensor '", name, "' is \"", found ? *found : "", "\" and \"", pattern, "\" at once");
       found = &pattern, stars = here;
       return true;
@@ -214,15 +214,15 @@ class SpecReader {
       if (!take(pattern)) continue;
       used_[pattern] = true;
       p.role = entry.role, p.dim = entry.dim;
-      p.norm = io::filled(entry.norm, stars), p.bias = io::filled(entry.bias, stars);
+      p.norm = names::filled(entry.norm, stars), p.bias = names::filled(entry.bias, stars);
       if (p.role == Role::reader && !p.norm.empty() && plain_norms_) add_plain_norm(p.norm);
     }
     bool scaled = false;
     for (const auto& [pattern, scale] : scales_) {
       std::vector<std::string> here;
-      if (!io::matches(pattern, name, here)) continue;
+      if (!names::matches(pattern, name, here)) continue;
       used_[pattern] = true;
-      const std::string vector = io::filled(scale, here);
+      const std::string vector = names::filled(scale, here);
       check(!vector.empty(), "layout: the layer scale of \"", pattern, "\" has an empty name");
       check(p.role == Role::writer, "layout: \"", pattern, "\" has the layer scale '", vector, "', and '", name,
             "' is no writer");

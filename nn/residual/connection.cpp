@@ -1,16 +1,8 @@
 #include "nn/residual/connection.h"
 
-#include "autograd/ops/masters.h"
 #include "autograd/ops/pointwise.h"
 
 namespace isonorm::nn {
-
-const Tensor& Residual::settle() {
-  if (!pending.defined()) return stream;
-  const bool narrow = detail::fits_rows(stream.dtype(), pending.dtype());  // a branch of bf16, a stream of f32
-  stream = stream + (narrow ? cast(pending, stream.dtype()) : pending), pending = {};
-  return stream;
-}
 
 Connection::Connection(int64_t width, const ConnectionOptions& o)
     : Norm(width, {.kind = o.kind, .eps = o.eps},

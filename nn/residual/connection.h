@@ -1,27 +1,10 @@
-// The residual stream of a Transformer, and the connections that its sub-layers hang on it by.
+// The connections that the sub-layers of a Transformer hang on its residual stream by.
 #pragma once
 
 #include "nn/norm.h"
 #include "nn/precision.h"
 
 namespace isonorm::nn {
-
-// The residual stream between two sub-layers: tensors [..., width] of one floating dtype,
-// but for a branch of bf16 beside a stream of f32.
-struct Residual {
-  Tensor stream;
-  Tensor pending;    // a branch that was computed but not yet added; undefined where none waits
-  Tensor dual = {};  // a second stream beside the first (ResiDual, 2304.14802); undefined where there is none
-
-  // Adds the branch that waits, if any, and gives the stream.
-  const Tensor& settle();
-  // Calls f(Tensor&) for each part that is defined: to take some of the rows or their mean, before or after the branch
-  // is added.
-  template <class F> void each(F&& f) {
-    for (Tensor* part : {&stream, &pending, &dual})
-      if (part->defined()) f(*part);
-  }
-};
 
 struct ConnectionOptions {
   double eps = 1e-5;

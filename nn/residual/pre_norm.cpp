@@ -2,17 +2,8 @@
 
 namespace isonorm::nn {
 
-Tensor PreNorm::read(Residual& r) {
-  const DType dtype = precision().branch_dtype(r.stream.dtype());
-  if (!r.pending.defined()) return normalize(r.stream, dtype);
-  const auto [sum, rows] = add_normalize(r.stream, r.pending, dtype);
-  r.stream = sum, r.pending = {};
-  return rows;
-}
+Tensor PreNorm::read(Residual& r) { return (*this)(r, precision().branch_dtype(r.stream.dtype())); }
 
-void PreNorm::join(Residual& r, const Tensor& branch) {
-  r.settle();
-  r.pending = branch;
-}
+void PreNorm::join(Residual& r, const Tensor& branch) { r += branch; }
 
 }  // namespace isonorm::nn

@@ -16,7 +16,6 @@ using namespace isonorm::nn;
 
 namespace {
 
-constexpr TensorOptions kF64{DType::f64};
 
 // exp(stored): a weight that stays positive; counts how often it was asked.
 struct Exp : Parametrisation {

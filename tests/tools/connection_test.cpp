@@ -86,7 +86,7 @@ TEST_CASE("every connection is trained in every form that it has, and another wo
       }
   }
   check_refused(deep(f, "1", "none", {"--connection", "post_ln"}), 3,
-                "isonorm train: connections with a norm behind the sum: the stream is one of none, which has no norm");
+                "isonorm train: connections with a norm behind the sum: the norm is none");
   check_refused(deep(f, "3", "rms_norm", {"--connection", "mix_ln"}), 3,
                 "isonorm train: mix_ln: of 3 blocks a quarter is none, expected at least 4");
 }

@@ -1,9 +1,9 @@
 // Patterns of names against trying every length for every star.
-#include "io/name_pattern.h"
+#include "core/system/name_pattern.h"
 
 #include "tests/support/catch.h"
 
-using namespace isonorm::io;
+using namespace isonorm::names;
 using Catch::Matchers::Contains;
 
 namespace {

@@ -1,10 +1,10 @@
-#include "io/name_pattern.h"
+#include "core/system/name_pattern.h"
 
 #include <algorithm>
 
 #include "core/error.h"
 
-namespace isonorm::io {
+namespace isonorm::names {
 namespace {
 
 constexpr std::string_view kAny = "**";
@@ -72,4 +72,4 @@ std::string filled(const std::string& pattern, const Stars& stars) {
   return name;
 }
 
-}  // namespace isonorm::io
+}  // namespace isonorm::names

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace isonorm::io {
+namespace isonorm::names {
 
 // Whether `name` is `pattern`; what the stars stand for, each as short as can be from the left, is appended to `stars`.
 // In the time of the two lengths' product, where there is a `**` times the length of the name.
@@ -18,4 +18,4 @@ size_t count_stars(std::string_view pattern);
 // The pattern with its stars replaced, in order, whichever kind they are. Throws where it has more than there are.
 std::string filled(const std::string& pattern, const std::vector<std::string>& stars);
 
-}  // namespace isonorm::io
+}  // namespace isonorm::names
