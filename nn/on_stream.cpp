@@ -93,9 +93,9 @@ class ReadsBias : public Parametrisation {
 };
 
 // A mapped table as the weight of a head.
-class ReadsTable : public OnStream {
+class ReadsTable : public Reads {
  public:
-  using OnStream::OnStream;
+  using Reads::Reads;
   Tensor operator()(const Tensor& stored) const override { return stream.read_table(stored); }
 };
 
@@ -156,6 +156,12 @@ void put_linear(Linear& linear, const std::string& path, const Stream& stream) {
   if (linear.bias.defined()) put_writer(linear.bias, path, stream, 0);
 }
 
+// Whether the rows that a norm gives are rows of the stream.
+bool reads_stream(const Norm& norm) {
+  const auto* connection = dynamic_cast<const Connection*>(&norm);
+  return !connection || connection->reads_stream();
+}
+
 void put_reader(Linear& reader, const std::string& path, const Norm& norm, const Stream& stream, bool bare_entry) {
   if (!reads_stream(norm)) return;
   const bool mapped = stream.storage() == StreamStorage::mapped;
@@ -163,7 +169,7 @@ void put_reader(Linear& reader, const std::string& path, const Norm& norm, const
     check(!bare_entry && norm.parameters().empty(), "layout: tied head '", path,
           "' behind a norm with a gain, or with connections whose first branch reads the bare embeddings, needs raw "
           "storage: the means of the raw rows are seen");
-    reader.weight.parametrize(std::make_shared<ReadsTable>(stream));
+    reader.weight.parametrize(std::make_shared<ReadsTable>(stream, norm));
     return;
   }
   if (!reader.tied()) {
@@ -254,11 +260,6 @@ void parametrize(Module& model, const Layout& layout, const Stream& stream) {
     check(found > 0, "layout: there is no linear map '", pattern, "' that could read");
   }
   for (Norm* norm : of_stream) put_norm(*norm, stream);
-}
-
-bool reads_stream(const Norm& norm) {
-  const auto* connection = dynamic_cast<const Connection*>(&norm);
-  return !connection || connection->reads_stream();
 }
 
 const Stream* stream_of(const Module& model) {

@@ -37,8 +37,6 @@ class Layout {
 // meets two or is of another width, and where the stream's storage cannot hold the function (docs/normalization.md).
 void parametrize(Module& model, const Layout& layout, const Stream& stream);
 
-// Whether the rows that a norm gives are rows of the stream (Connection::reads_stream()).
-bool reads_stream(const Norm& norm);
 // The norm whose rows a parameter reads; null where it reads none.
 const Norm* read_through(const Parameter& parameter);
 // The stream that a model was put on; null where it was put on none.

@@ -7,7 +7,6 @@
 #include "nn/branch.h"
 #include "nn/on_stream.h"
 #include "nn/residual/post_norm.h"
-#include "training/model_options.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -57,6 +56,11 @@ Layout layout_of(const nn::Module& module) {
   const bool raw = stream->storage() == nn::StreamStorage::raw && row_of(stream->form()).layer_norm_model();
   layout.form = raw ? nn::StreamForm::layer_norm : stream->form();
 
+  struct TiedReader {
+    Tensor table;
+    std::string norm;
+  };
+  std::map<std::string, TiedReader> tied;
   std::map<std::string, Place> readers;
   std::map<std::string, std::string> scale_of;  // writer to layer scale
   walk(module, "", [&](const std::string& path, const nn::Module& m) {
@@ -68,12 +72,16 @@ Layout layout_of(const nn::Module& module) {
     }
     const auto* linear = dynamic_cast<const nn::Linear*>(&m);
     const nn::Norm* through = linear ? nn::read_through(linear->weight) : nullptr;
-    if (!through || linear->tied()) return;
+    if (!through) return;
     const auto at = name_of_norm.find(through);
     check(at != name_of_norm.end(), "layout: reader '", path, "weight' reads through a norm outside of the model");
-    readers[path + "weight"] = {.norm = at->second, .bias = path + "bias"};
+    if (linear->tied())
+      tied[path + "weight"] = {linear->weight, at->second};
+    else
+      readers[path + "weight"] = {.norm = at->second, .bias = path + "bias"};
   });
-  for (const nn::NamedParameter& p : module.named_parameters()) {
+  const std::vector<nn::NamedParameter> parameters = module.named_parameters();
+  for (const nn::NamedParameter& p : parameters) {
     if (of_norm.contains(p.name) || scales.contains(p.name)) continue;
     Place place;
     if (p.role == nn::Role::reader) {
@@ -86,15 +94,13 @@ Layout layout_of(const nn::Module& module) {
     place.blind_begin = p.blind_begin, place.blind_end = p.blind_end;
     layout.places.push_back(place);
   }
-  if (const auto options = training::ModelOptions::of(module); options && options->tied()) {
-    const training::TiedNames& names = options->row().tied;
-    const auto norm = std::ranges::find(name_of_norm, names.norm, &decltype(name_of_norm)::value_type::second);
-    check(norm != name_of_norm.end(), "layout: the tied head reads through norm '", names.norm,
-          "', which is not there");
-    if (nn::reads_stream(*norm->first)) {  // else the head reads with the table as it is
-      layout.tied.push_back({names.table, names.weight, names.bias, names.norm});
-      std::ranges::find(layout.places, std::string(names.table), &Place::name)->dim = 1;  // also of one that is read bare
-    }
+  for (const auto& [weight, reader] : tied) {
+    const auto table = std::ranges::find_if(parameters, [&](const nn::NamedParameter& p) {
+      return p.tensor.handle() == reader.table.handle();
+    });
+    check(table != parameters.end(), "layout: '", weight, "' reads with a table that is no parameter of the model");
+    layout.tied.push_back({table->name, weight, bias_beside(weight), reader.norm});
+    std::ranges::find(layout.places, table->name, &Place::name)->dim = 1;  // also of one that is read bare
   }
   return layout;
 }

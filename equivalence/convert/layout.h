@@ -49,10 +49,9 @@ struct Layout {
   const NormPlace* find_norm(const std::string& name) const;  // null where there is none
 };
 
-// The layout of a module whose norms are nn::PreNorm and whose readers are nn::Linear, from the roles of its
-// parameters. Raw parameters are those of the Pre-LN model, so raw storage counts as layer_norm, whatever the form that
-// the model maps them to. Throws where it has no norm, norms of more than one stream, or a reader that no norm is known
-// of.
+// The layout of a module that was put on a stream (nn/on_stream.h). Raw parameters are those of the Pre-LN model, so raw
+// storage counts as layer_norm, whatever the form that the model maps them to. Throws where it was put on none, and where
+// something of it reads through a norm, or with a table, that is not in it.
 Layout layout_of(const nn::Module& module);
 
 // The name of the bias beside a weight: "fc.bias" of "fc.weight"; empty where the name does not end so.

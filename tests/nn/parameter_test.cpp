@@ -16,7 +16,6 @@ using namespace isonorm::nn;
 
 namespace {
 
-
 // exp(stored): a weight that stays positive; counts how often it was asked.
 struct Exp : Parametrisation {
   bool rowwise = false;
