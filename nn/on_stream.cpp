@@ -13,8 +13,11 @@
 namespace isonorm::nn {
 namespace {
 
+// What a stream attaches to parameters, and may take away again.
+class Attached : public Parametrisation {};
+
 // What is made of a parameter that touches a stream.
-class OnStream : public Parametrisation {
+class OnStream : public Attached {
  public:
   explicit OnStream(const Stream& stream) : stream(stream) {}
   const Stream stream;
@@ -77,7 +80,7 @@ class Reads : public OnStream {
 };
 
 // The bias beside such a weight, which may be made of nothing that is stored.
-class ReadsBias : public Parametrisation {
+class ReadsBias : public Attached {
  public:
   ReadsBias(const Norm& norm, const Tensor& weight) : norm_(norm), weight_(weight) {}
   Tensor operator()(const Tensor& stored) const override {
@@ -100,7 +103,7 @@ class ReadsTable : public Reads {
 };
 
 // What a layer sees of a parameter that others have taken up.
-class TakenUp : public Parametrisation {
+class TakenUp : public Attached {
  public:
   Tensor operator()(const Tensor&) const override { return {}; }
 };
@@ -113,6 +116,24 @@ template <class F> void each_module(Module& module, F&& f, const std::string& pa
 }
 
 template <class M> using ByPath = std::map<std::string, M*>;
+
+// Attaches what the stream makes of a parameter of the module at `path`; null: nothing. Throws where the parameter has a
+// parametrisation of its own, which this would undo.
+void attach(Parameter& p, const std::string& path, std::shared_ptr<const Parametrisation> by) {
+  const Parametrisation* own = p.parametrisation();
+  check(!own || dynamic_cast<const Attached*>(own), "layout: a parameter of '", path,
+        "' has a parametrisation of its own, which the stream's would undo");
+  if (own || by) p.parametrize(std::move(by));
+}
+
+// Takes away what a stream before attached to a parameter, or to a layer's own; norms are set anew by put_norm().
+void free(Parameter& p) {
+  if (dynamic_cast<const Attached*>(p.parametrisation())) p.parametrize(nullptr);
+}
+void free(Linear& linear) {
+  if (auto* branch = dynamic_cast<BranchOutput*>(&linear); branch && branch->entry()) branch->enter_by(nullptr);
+  free(linear.weight), free(linear.bias);  // of a tied one, or of one without bias, they are no parameters
+}
 
 void check_width(const std::string& path, const char* what, int64_t width, const Stream& stream) {
   check(width == stream.width(), "layout: ", path, ' ', what, ' ', width, ", the stream's width is ", stream.width());
@@ -129,7 +150,7 @@ void store(const Parameter& p, const Stream& stream, Role role, int dim) {
 void put_writer(Parameter& p, const std::string& path, const Stream& stream, int dim) {
   check_width(path, "writes", p.size(dim), stream);
   store(p, stream, Role::writer, dim);
-  p.parametrize(std::make_shared<Writes>(stream, dim));
+  attach(p, path, std::make_shared<Writes>(stream, dim));
 }
 
 void put_branch(BranchOutput& branch, const std::string& path, const Stream& stream) {
@@ -147,7 +168,7 @@ void put_branch(BranchOutput& branch, const std::string& path, const Stream& str
 void put_table(Embedding& table, const std::string& path, const Stream& stream) {
   check_width(path, "writes", table.weight.size(1), stream);
   store(table.weight, stream, Role::writer, 1);
-  table.weight.parametrize(std::make_shared<WritesRows>(stream));
+  attach(table.weight, path, std::make_shared<WritesRows>(stream));
 }
 
 void put_linear(Linear& linear, const std::string& path, const Stream& stream) {
@@ -169,37 +190,43 @@ void put_reader(Linear& reader, const std::string& path, const Norm& norm, const
     check(!bare_entry && norm.parameters().empty(), "layout: tied head '", path,
           "' behind a norm with a gain, or with connections whose first branch reads the bare embeddings, needs raw "
           "storage: the means of the raw rows are seen");
-    reader.weight.parametrize(std::make_shared<ReadsTable>(stream, norm));
+    attach(reader.weight, path, std::make_shared<ReadsTable>(stream, norm));
     return;
   }
   if (!reader.tied()) {
     check_width(path, "reads", reader.weight.size(1), stream);
     store(reader.weight, stream, Role::reader, 1);
   }
-  reader.weight.parametrize(std::make_shared<Reads>(stream, norm));
-  if (hands_over(norm, stream) && norm.bias.defined())
-    reader.bias.parametrize(std::make_shared<ReadsBias>(norm, reader.weight));
+  attach(reader.weight, path, std::make_shared<Reads>(stream, norm));
+  const bool bias = hands_over(norm, stream) && norm.bias.defined();
+  attach(reader.bias, path, bias ? std::make_shared<ReadsBias>(norm, reader.weight) : nullptr);
 }
 
 // The norm in the stream's coordinates. Gain and bias act on d entries: where the stored rows have d - 1, or readers take
 // them up, they are not the norm's own.
-void put_norm(Norm& norm, const Stream& stream) {
-  check(norm.width() == stream.width(), "layout: norm '", norm.name(), "' is of width ", norm.width(),
+// `before`: the form that it was in, null: none.
+void put_norm(Norm& norm, const std::string& path, const Stream& stream, const StreamFormRow* before) {
+  const StreamFormRow& form = row_of(stream.form());
+  check(norm.width() == stream.width(), "layout: norm '", path, "' is of width ", norm.width(),
         ", the stream's width is ", stream.width());
-  const bool gained = norm.weight.defined(), over = hands_over(norm, stream);
+  const NormKind seen = norm.spec().kind;
+  const bool was_layer = before && before->layer_norm_model() && seen == before->norm;
+  const NormKind own = was_layer ? NormKind::layer : seen;
+  check(!form.centres || own == NormKind::layer || own == NormKind::none, "layout: norm '", path, "' is ", name_of(own),
+        ", which sees the mean of its rows; ", form.name, " is LayerNorm's model, whose rows have none");
+  const bool gained = norm.weight.defined(), over = hands_over(norm, stream), apart = over || (gained && form.compressed);
   check(!over || stream.storage() == StreamStorage::raw, "norm: readers are to take up its learned gain of ",
-        stream.width(), " entries, and mapped parameters of ", name_of(stream.form()),
-        " have no place for it; use raw storage");
-  const bool of_layer_norm = norm.spec().kind == NormKind::layer && row_of(stream.form()).layer_norm_model();
-  const NormKind kind = of_layer_norm ? row_of(stream.form()).norm : norm.spec().kind;
-  if (!over && !(gained && row_of(stream.form()).compressed)) return norm.compute_as(kind);
-  norm.compute_as(kind, over ? Norm::Rows() : [&norm, stream](const Tensor& rows) {
-    const auto as_f32 = [&](const Tensor& x) { return wide(x, rows); };
-    const Tensor gain = as_f32(norm.weight.stored()), gained = as_f32(stream.expand(rows)) * gain;
-    return cast(norm.bias.defined() ? gained + as_f32(norm.bias.stored()) : gained, rows.dtype());
-  });
-  norm.weight.parametrize(std::make_shared<TakenUp>());
-  if (norm.bias.defined()) norm.bias.parametrize(std::make_shared<TakenUp>());
+        stream.width(), " entries, and mapped parameters of ", form.name, " have no place for it; use raw storage");
+  Norm::Rows kept;
+  if (apart && !over)
+    kept = [&norm, stream](const Tensor& rows) {
+      const auto as_f32 = [&](const Tensor& x) { return wide(x, rows); };
+      const Tensor gain = as_f32(norm.weight.stored()), gained = as_f32(stream.expand(rows)) * gain;
+      return cast(norm.bias.defined() ? gained + as_f32(norm.bias.stored()) : gained, rows.dtype());
+    };
+  norm.compute_as(own == NormKind::layer && form.layer_norm_model() ? form.norm : own, std::move(kept));
+  for (Parameter* p : {&norm.weight, &norm.bias})
+    if (p->defined()) attach(*p, path, apart ? std::make_shared<TakenUp>() : nullptr);
 }
 
 }  // namespace
@@ -215,9 +242,12 @@ void parametrize(Module& model, const Layout& layout, const Stream& stream) {
   ByPath<Embedding> tables;
   ByPath<Norm> norms;
   ByPath<Parameter> parameters;
-  std::set<Norm*> of_stream;  // those that a reader reads through, and every connection
+  std::map<Norm*, std::string> of_stream;  // those that a reader reads through, and every connection
+  const Stream* const on = stream_of(model);
+  check(!on || on->storage() == StreamStorage::raw, "layout: the model's parameters are mapped to a stream already");
+  const StreamFormRow* const before = on ? &row_of(on->form()) : nullptr;
   each_module(model, [&](const std::string& path, Module& m) {
-    if (auto* linear = dynamic_cast<Linear*>(&m)) linears[path] = linear;
+    if (auto* linear = dynamic_cast<Linear*>(&m)) free(*(linears[path] = linear));
     if (auto* table = dynamic_cast<Embedding*>(&m)) tables[path] = table;
     if (auto* norm = dynamic_cast<Norm*>(&m)) norms[path] = norm;
     auto* connection = dynamic_cast<Connection*>(&m);
@@ -225,9 +255,9 @@ void parametrize(Module& model, const Layout& layout, const Stream& stream) {
     check(connection->reads_stream() || !stream.centres_readers(),
           "layout: readers are to be centred, though not all rows that they read are of the stream");
     connection->enter_by([stream](const Tensor& rows) { return stream.map_writer(rows, -1); });
-    of_stream.insert(connection);
+    of_stream[connection] = path;
   });
-  for (const NamedParameter& p : model.named_parameters()) parameters[p.name] = model.find_parameter(p.name);
+  for (const NamedParameter& p : model.named_parameters()) free(*(parameters[p.name] = model.find_parameter(p.name)));
 
   std::set<std::string> said;
   // f(path, thing, stars) of all of `things` that the pattern fits; how many.
@@ -254,12 +284,12 @@ void parametrize(Module& model, const Layout& layout, const Stream& stream) {
       const std::string name = names::filled(through, stars);
       const auto norm = norms.find(name);
       check(norm != norms.end(), "layout: '", path, "' reads through '", name, "', which is no norm of this model");
-      of_stream.insert(norm->second);
+      of_stream[norm->second] = name;
       put_reader(reader, path, *norm->second, stream, layout.bare_entry_);
     });
     check(found > 0, "layout: there is no linear map '", pattern, "' that could read");
   }
-  for (Norm* norm : of_stream) put_norm(*norm, stream);
+  for (const auto& [norm, path] : of_stream) put_norm(*norm, path, stream, before);
 }
 
 const Stream* stream_of(const Module& model) {

@@ -33,8 +33,10 @@ class Layout {
 };
 
 // Has the model compute its function on `stream`: writers and readers are mapped, norms change their formula, gains go
-// where they can. With mapped storage the parameters are mapped here, once. Throws where a pattern meets no layer, a layer
-// meets two or is of another width, and where the stream's storage cannot hold the function (docs/normalization.md).
+// where they can. A model of raw storage may be put on another stream by the same layout. With mapped storage the parameters
+// are mapped here, once. Throws where a pattern meets no layer, a layer meets two, is of another width or has a
+// parametrisation of its own, where a norm sees the mean that a form takes away, and where the stream's storage cannot hold
+// the function (docs/normalization.md).
 void parametrize(Module& model, const Layout& layout, const Stream& stream);
 
 // The norm whose rows a parameter reads; null where it reads none.

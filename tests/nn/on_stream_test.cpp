@@ -1,0 +1,110 @@
+// Layouts: models that are put on one stream after the other, and what is refused.
+#include "nn/on_stream.h"
+
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/random.h"
+#include "nn/linear.h"
+#include "tests/support/catch.h"
+#include "tests/support/compare.h"
+
+using namespace isonorm;
+using namespace isonorm::nn;
+using Catch::Matchers::Contains;
+
+namespace {
+
+constexpr int64_t kWidth = 8;
+
+// x <- x + down(relu(up(norm1(x)))), a norm, and a head.
+template <class N> struct Net : Module {
+  Linear& entry = add("entry", Linear(5, kWidth));
+  N& norm1 = add("norm1", N(kWidth));
+  Linear& up = add("up", Linear(kWidth, 12));
+  Linear& down = add("down", Linear(12, kWidth));
+  N& norm = add("norm", N(kWidth));
+  Linear& head = add("head", Linear(kWidth, 3));
+  Net() {
+    to(DType::f64);
+    manual_seed(3);
+    for (const Tensor& p : parameters()) copy_into(p, randn(p.shape(), {DType::f64}) * 0.4 + 0.2);
+  }
+  Tensor forward(const Tensor& in) override {
+    Residual x = entry(in);
+    x += down(relu(up(norm1(x))));
+    return head(norm(x));
+  }
+};
+
+Layout layout() {
+  return Layout().writes("entry").writes("down").reads("up", "norm1").reads("head", "norm");
+}
+
+struct Exp : Parametrisation {
+  Tensor operator()(const Tensor& stored) const override { return exp(stored); }
+};
+
+}  // namespace
+
+TEST_CASE("layout: a plain model is one function on every stream, and on one after the other") {
+  Net<LayerNorm> net;
+  const Tensor x = randn({6, 5}, {DType::f64}), plain = net(x);
+  const std::vector<double> stored = net.entry.weight.to_vector<double>();
+  for (const bool centred : {false, true})
+    for (const StreamForm form : {StreamForm::crms_norm, StreamForm::rms_norm, StreamForm::crms_isometric,
+                                  StreamForm::layer_norm, StreamForm::crms_norm}) {
+      INFO(name_of(form) << (centred ? ", centred readers" : ""));
+      parametrize(net, layout(), Stream(form, kWidth, StreamStorage::raw, centred));
+      CHECK(stream_of(net)->form() == form);
+      // Sums of 12 terms behind norms, which divide by deviations of order 1.
+      check_close(net(x), plain, 64 * 12 * 0x1p-52);
+      CHECK(net.entry.weight.to_vector<double>() == stored);
+    }
+}
+
+TEST_CASE("layout: mapped storage holds what the forward saw") {
+  for (const StreamForm form : {StreamForm::crms_norm, StreamForm::rms_norm, StreamForm::crms_isometric}) {
+    INFO(name_of(form));
+    Net<LayerNorm> seen, net;
+    for (Net<LayerNorm>* n : {&seen, &net})
+      for (LayerNorm* norm : {&n->norm1, &n->norm}) fill(norm->weight, 1), fill(norm->bias, 0);
+    parametrize(seen, layout(), Stream(form, kWidth));
+    struct Bare : LayerNorm {
+      explicit Bare(int64_t width) : LayerNorm(width, {.affine = false}) {}
+    };
+    Net<Bare> bare;
+    bare.load_state_dict(seen.state_dict(), {.strict = false});
+    const Tensor x = randn({6, 5}, {DType::f64}), y = seen(x);
+    parametrize(bare, layout(), Stream(form, kWidth, StreamStorage::mapped));
+    CHECK(bare.entry.weight.to_vector<double>() == seen.entry.weight().to_vector<double>());
+    CHECK(bare.down.bias.to_vector<double>() == seen.down.bias().to_vector<double>());
+    check_close(bare(x), y, 64 * 12 * 0x1p-52);
+    CHECK_THROWS_WITH(parametrize(bare, layout(), Stream(form, kWidth)), Contains("mapped to a stream already"));
+    if (form != StreamForm::rms_norm)
+      CHECK_THROWS_WITH(parametrize(net, layout(), Stream(form, kWidth, StreamStorage::mapped)),
+                        Contains("take up its learned gain"));
+  }
+}
+
+TEST_CASE("layout: what it does not fit is refused in one line") {
+  const Stream stream(StreamForm::crms_norm, kWidth);
+  const auto refused = [&](const Layout& l, const Stream& s, const char* line) {
+    Net<LayerNorm> net;
+    CHECK_THROWS_WITH(parametrize(net, l, s), Contains(line));
+  };
+  refused(Layout().writes("entrance"), stream, "there is no linear map, embedding or parameter 'entrance'");
+  refused(Layout().writes("*").reads("up", "norm1"), stream, "'up' ");
+  refused(layout().writes("entry"), stream, "'entry' stands in it twice");
+  refused(layout().reads("down", "norm"), stream, "'down' stands in it twice");
+  refused(Layout().reads("norm1", "norm"), stream, "there is no linear map 'norm1' that could read");
+  refused(Layout().reads("up", "norm2"), stream, "'up' reads through 'norm2', which is no norm of this model");
+  refused(Layout().reads("up", "*"), stream, "more stars");
+  refused(Layout().writes("up"), stream, "up writes 12, the stream's width is 8");
+  refused(layout(), Stream(StreamForm::rms_norm, 9), "the stream's width is 9");
+  Net<RmsNorm> rms;
+  CHECK_THROWS_WITH(parametrize(rms, layout(), stream),
+                    Contains("is rms_norm, which sees the mean of its rows; crms_norm is LayerNorm's model"));
+  Net<LayerNorm> own;
+  own.down.weight.parametrize(std::make_shared<Exp>());
+  CHECK_THROWS_WITH(parametrize(own, layout(), stream),
+                    Contains("a parameter of 'down' has a parametrisation of its own"));
+}
