@@ -23,9 +23,10 @@ class CopyNet : public nn::Module {
       : token_(add("token", nn::Embedding(kCopyVocabulary, o.width))),
         position_(add("position", nn::Embedding(kTokens, o.width))),
         net(add("net", DeepNet(o, kCopyVocabulary))) {
-    nn::Layout layout;
-    if (!o.connection.bare_entry) layout.writes("token").writes("position");
-    nn::parametrize(*this, layout, o.make_stream());
+    nn::put_on_stream(*this, o,
+                      {.tables = {"token", "position"},
+                       .stacks = {{.blocks = "net.blocks", .depth = o.depth}},
+                       .heads = {{"net.head", "net.norm"}}});
   }
   Tensor rows(const Tensor& ids) { return token_(ids) + position_.first(ids.size(1)); }
   Tensor forward(const Tensor& ids) override { return net(rows(ids)); }
