@@ -214,6 +214,8 @@ void put_norm(Norm& norm, const std::string& path, const Stream& stream, const S
   const NormKind own = was_layer ? NormKind::layer : seen;
   check(!form.centres || own == NormKind::layer || own == NormKind::none, "layout: norm '", path, "' is ", name_of(own),
         ", which sees the mean of its rows; ", form.name, " is LayerNorm's model, whose rows have none");
+  check(form.layer_norm_model() || own != NormKind::layer, "layout: norm '", path, "' is layer_norm; ", form.name,
+        " is another function's form");
   const bool gained = norm.weight.defined(), over = hands_over(norm, stream), apart = over || (gained && form.compressed);
   check(!over || stream.storage() == StreamStorage::raw, "norm: readers are to take up its learned gain of ",
         stream.width(), " entries, and mapped parameters of ", form.name, " have no place for it; use raw storage");

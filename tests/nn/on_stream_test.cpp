@@ -100,6 +100,7 @@ TEST_CASE("layout: what it does not fit is refused in one line") {
   refused(Layout().reads("up", "*"), stream, "more stars");
   refused(Layout().writes("up"), stream, "up writes 12, the stream's width is 8");
   refused(layout(), Stream(StreamForm::rms_norm, 9), "the stream's width is 9");
+  refused(layout(), Stream(StreamForm::none, kWidth), "is layer_norm; none is another function's form");
   Net<RmsNorm> rms;
   CHECK_THROWS_WITH(parametrize(rms, layout(), stream),
                     Contains("is rms_norm, which sees the mean of its rows; crms_norm is LayerNorm's model"));
