@@ -281,7 +281,8 @@ void parametrize(Module& model, const Layout& layout, const Stream& stream) {
                       [&](auto& path, Parameter& p, auto&) { put_writer(p, path, stream, p.rank() - 1); });
     check(found > 0, "layout: there is no linear map, embedding or parameter '", pattern, "' that could write");
   }
-  for (const auto& [pattern, through] : layout.readers_) {
+  for (const auto& reader_and_norm : layout.readers_) {
+    const std::string &pattern = reader_and_norm.first, &through = reader_and_norm.second;
     const int found = fitting(pattern, linears, [&](auto& path, Linear& reader, auto& stars) {
       const std::string name = names::filled(through, stars);
       const auto norm = norms.find(name);
