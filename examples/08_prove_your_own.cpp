@@ -49,9 +49,8 @@ int main() {
   };
   manual_seed(3);
   const auto compare = [&](nn::StreamForm form, const char* writers) {
-    const equivalence::Comparison c =
-        equivalence::compare_trajectories(model(nn::StreamForm::layer_norm, "down*"), model(form, writers), {},
-                                          training::cross_entropy_of, adamw, batch);
+    const equivalence::Comparison c = equivalence::compare_trajectories(
+        model(nn::StreamForm::layer_norm, "down*"), model(form, writers), {}, training::cross_entropy_of, adamw, batch);
     std::printf("%s, writers %s: %s\n", nn::name_of(form), writers, c.message().c_str());
   };
   for (nn::StreamForm form : {nn::StreamForm::rms_norm, nn::StreamForm::crms_norm, nn::StreamForm::crms_isometric})

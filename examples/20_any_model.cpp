@@ -12,12 +12,11 @@ constexpr int64_t kWidth = 16, kTokens = 5, kClasses = 4;
 // Rows of 6 numbers -> a class for each row.
 struct Tagger : nn::Module {
   nn::Linear& embed = add("embed", nn::Linear(6, kWidth));
-  nn::Blocks& blocks = add("blocks", nn::Blocks(nn::TransformerOptions{.width = kWidth,
-                                                                       .depth = 2,
-                                                                       .heads = 2,
-                                                                       .affine = true,
-                                                                       .branch = {.dropout = 0.1, .layer_scale = 0.5}}
-                                                    .complete()));
+  nn::Blocks& blocks =
+      add("blocks",
+          nn::Blocks(nn::TransformerOptions{
+              .width = kWidth, .depth = 2, .heads = 2, .affine = true, .branch = {.dropout = 0.1, .layer_scale = 0.5}}
+                         .complete()));
   nn::LayerNorm& norm = add("norm", nn::LayerNorm(kWidth));
   nn::Linear& head = add("head", nn::Linear(kWidth, kClasses));
 
@@ -53,9 +52,8 @@ int main() {
   };
   manual_seed(3);
   const auto compare = [&](nn::StreamForm form, bool forgotten) {
-    const equivalence::Comparison c =
-        equivalence::compare_trajectories(model(nn::StreamForm::layer_norm, false), model(form, forgotten), {},
-                                          training::cross_entropy_of, adamw, batch);
+    const equivalence::Comparison c = equivalence::compare_trajectories(
+        model(nn::StreamForm::layer_norm, false), model(form, forgotten), {}, training::cross_entropy_of, adamw, batch);
     std::printf("%s%s: %s\n", nn::name_of(form), forgotten ? ", attn.proj forgotten" : "", c.message().c_str());
     return c.same() != forgotten;
   };

@@ -48,8 +48,7 @@ EncoderDecoder::EncoderDecoder(const EncoderDecoderOptions& o)
                            : nullptr),
       encoder_(add("encoder", Blocks(options.transformer, Stack::encoder, options.decoder_depth))),
       encoder_norm_(add("encoder_norm", o.transformer.connection.last(o.transformer.width, o.transformer.last_norm()))),
-      decoder_(add("decoder",
-                   Blocks(of_decoder(options), Stack::decoder, options.transformer.depth))),
+      decoder_(add("decoder", Blocks(of_decoder(options), Stack::decoder, options.transformer.depth))),
       norm_(add("norm", o.transformer.connection.last(o.transformer.width, o.transformer.last_norm()))),
       head_(add("head", o.tied ? Linear::tied_to(target_.weight)
                                : Linear(o.transformer.width, o.vocab, {.bias = o.transformer.bias}))) {

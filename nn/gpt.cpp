@@ -34,10 +34,11 @@ Gpt::Gpt(const GptOptions& o)
                                : Linear(o.transformer.width, o.vocab, {.bias = o.transformer.bias}))) {
   options.transformer.initialise(*this);
   const bool positions = position_ != nullptr;
-  put_on_stream(*this, options.transformer,
-                {.tables = positions ? std::vector<std::string>{"token", "position"} : std::vector<std::string>{"token"},
-                 .stacks = {{.blocks = "blocks", .depth = options.transformer.depth}},
-                 .heads = {{"head", "norm"}}});
+  put_on_stream(
+      *this, options.transformer,
+      {.tables = positions ? std::vector<std::string>{"token", "position"} : std::vector<std::string>{"token"},
+       .stacks = {{.blocks = "blocks", .depth = options.transformer.depth}},
+       .heads = {{"head", "norm"}}});
 }
 
 Tensor Gpt::features(const Tensor& ids, DecodingCache* cache) {

@@ -7,9 +7,7 @@ namespace isonorm::nn {
 
 Mlp::Mlp(int64_t width, MlpOptions o)
     : activation_(o.activation),
-      gate_(o.activation == Activation::swiglu
-                ? &add("gate", Linear(width, o.hidden, {.bias = o.bias}))
-                : nullptr),
+      gate_(o.activation == Activation::swiglu ? &add("gate", Linear(width, o.hidden, {.bias = o.bias})) : nullptr),
       fc1_(add("fc1", Linear(width, o.hidden, {.bias = o.bias}))),
       inner_norm_(o.inner_norm ? &add("inner_norm", LayerNorm(o.hidden, *o.inner_norm)) : nullptr),
       fc2_(add("fc2", BranchOutput(o.hidden, width, o.bias, o.branch))) {}

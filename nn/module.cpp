@@ -181,7 +181,8 @@ LoadedState Module::load_state_dict(const TensorMap& state, LoadOptions options)
     }
   }
   for (const auto& [name, tensor] : state) {
-    if (std::any_of(mine.begin(), mine.end(), [&, n = &name](const NamedParameter& p) { return p.name == *n; })) continue;
+    if (std::any_of(mine.begin(), mine.end(), [&, n = &name](const NamedParameter& p) { return p.name == *n; }))
+      continue;
     found.unexpected.push_back(name);
     if (options.strict) table += "\n  unexpected  " + name + text(' ', tensor.shape());
   }

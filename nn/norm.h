@@ -62,7 +62,8 @@ class Norm : public Module {
 // LayerNorm (Ba et al., 1607.06450): parameters weight and bias.
 class LayerNorm : public Norm {
  public:
-  explicit LayerNorm(int64_t width, NormLayerOptions o = {}) : Norm(width, {.kind = NormKind::layer, .eps = o.eps}, o) {}
+  explicit LayerNorm(int64_t width, NormLayerOptions o = {})
+      : Norm(width, {.kind = NormKind::layer, .eps = o.eps}, o) {}
 };
 
 // RMSNorm (Zhang & Sennrich, 1910.07467): parameter weight.

@@ -53,9 +53,7 @@ struct EntersStream : BranchOutput::Entry {
 };
 
 // In f32 where the reader is bf16, to be rounded once.
-Tensor wide(const Tensor& x, const Tensor& reader) {
-  return reader.dtype() == DType::bf16 ? cast(x, DType::f32) : x;
-}
+Tensor wide(const Tensor& x, const Tensor& reader) { return reader.dtype() == DType::bf16 ? cast(x, DType::f32) : x; }
 
 // Whether readers take up the gain of a norm: A (gain n + bias) + b = (A diag(gain)) n + (b + A bias). They do where the
 // stored rows have no place for it, or it would undo that readers are centred.
@@ -216,7 +214,8 @@ void put_norm(Norm& norm, const std::string& path, const Stream& stream, const S
         ", which sees the mean of its rows; ", form.name, " is LayerNorm's model, whose rows have none");
   check(form.layer_norm_model() || own != NormKind::layer, "layout: norm '", path, "' is layer_norm; ", form.name,
         " is another function's form");
-  const bool gained = norm.weight.defined(), over = hands_over(norm, stream), apart = over || (gained && form.compressed);
+  const bool gained = norm.weight.defined(), over = hands_over(norm, stream),
+             apart = over || (gained && form.compressed);
   check(!over || stream.storage() == StreamStorage::raw, "norm: readers are to take up its learned gain of ",
         stream.width(), " entries, and mapped parameters of ", form.name, " have no place for it; use raw storage");
   Norm::Rows kept;

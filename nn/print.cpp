@@ -23,8 +23,8 @@ std::string own_tensors(const Module& m) {
   std::string s;
   for (const auto& [name, t] : m.state_dict()) {
     if (name.find('.') != std::string::npos) continue;
-    const bool parameter =
-        std::any_of(parameters.begin(), parameters.end(), [&, n = &name](const NamedParameter& p) { return p.name == *n; });
+    const bool parameter = std::any_of(parameters.begin(), parameters.end(),
+                                       [&, n = &name](const NamedParameter& p) { return p.name == *n; });
     s += text(s.empty() ? "" : ", ", name, ' ', t.shape(),
               !parameter         ? " (buffer)"
               : requires_grad(t) ? ""

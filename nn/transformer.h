@@ -59,12 +59,8 @@ struct TransformerOptions {
   // Of the plain model: forms of the LayerNorm model are coordinates of one.
   NormKind norm_kind() const { return row_of(stream).layer_norm_model() ? NormKind::layer : row_of(stream).norm; }
   ConnectionOptions block_norm() const {
-    return {.eps = eps,
-            .affine = affine,
-            .bias = norm_bias,
-            .kind = norm_kind(),
-            .precision = precision,
-            .folded = folded};
+    return {
+        .eps = eps, .affine = affine, .bias = norm_bias, .kind = norm_kind(), .precision = precision, .folded = folded};
   }
   // Of the norms inside of the branches, where the arrangement has them.
   std::optional<NormLayerOptions> inner_norm() const {

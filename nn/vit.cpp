@@ -21,10 +21,11 @@ VitOptions complete(VitOptions o) {
 Vit::Vit(const VitOptions& o)
     : options(complete(o)),
       patch_(add("patch", Linear(o.patch * o.patch * o.channels, o.transformer.width, {.bias = o.transformer.bias}))),
-      position_(o.transformer.positions != Positions::learned
-                    ? Parameter()
-                    : add_parameter("position",
-                                    init::normal({(o.image / o.patch) * (o.image / o.patch), o.transformer.width}, 0, 1))),
+      position_(
+          o.transformer.positions != Positions::learned
+              ? Parameter()
+              : add_parameter("position",
+                              init::normal({(o.image / o.patch) * (o.image / o.patch), o.transformer.width}, 0, 1))),
       cls_(o.mean_pool ? Parameter() : add_parameter("cls", init::normal({o.transformer.width}, 0, 1))),
       blocks_(add("blocks", Blocks(options.transformer))),
       norm_(add("norm", o.transformer.connection.last(o.transformer.width, o.transformer.last_norm()))),

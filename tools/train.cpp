@@ -99,8 +99,7 @@ void check_options(const CLI::App& command, TrainOptions& o) {
     throw UsageError(text("--activations ", o.activations, " does not go with --dtype ", dtype));
   for (const auto& [option, asked] : {std::pair{"--captured", o.captured}, {"--any-order", o.any_order}})
     if (asked && o.training.device == kCpu) throw UsageError(text(option, " needs --device cuda"));
-  for (const auto& [option, every] :
-       {std::pair{"--save-every", o.save_every}, {"--evaluate-every", o.evaluate_every}})
+  for (const auto& [option, every] : {std::pair{"--save-every", o.save_every}, {"--evaluate-every", o.evaluate_every}})
     if (every < 0) throw UsageError(text(option, ": ", every, " is not a whole number from 0 on"));
 }
 

@@ -45,10 +45,9 @@ std::string said(const Metadata& values, const std::string& name) {
 
 // What may differ between the weights of --init and the model: coordinates, the dtypes that it computes in, whether
 // gains are in their readers already, and what acts in training alone.
-constexpr std::string_view kFreeOfInit[] = {"model.stream",           "model.storage",        "model.precision",
-                                            "model.stream_precision", "model.initialisation", "model.scaled_gains",
-                                            "model.folded",           "model.dropout",        "model.stochastic_depth",
-                                            "model.layer_scale"};
+constexpr std::string_view kFreeOfInit[] = {
+    "model.stream",       "model.storage", "model.precision", "model.stream_precision", "model.initialisation",
+    "model.scaled_gains", "model.folded",  "model.dropout",   "model.stochastic_depth", "model.layer_scale"};
 
 // The options of two models, whatever coordinates their streams are in.
 void check_same_model(const training::ModelOptions& file, const training::ModelOptions& asked) {

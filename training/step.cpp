@@ -236,8 +236,9 @@ std::vector<Tensor> Step::losses_of_batch(const Examples& batch) {
 Tensor Step::take_update(std::optional<double> lr) {
   if (lr) optimizer_.set_lr(*lr);
   const std::vector<Tensor> parameters = optimizer_.parameters();
-  check(options_.apply || std::ranges::any_of(parameters, [](const Tensor& p) { return gradient(p).defined(); }), "step: none of the ",
-        parameters.size(), " parameters of ", optimizer_.name(), " has a gradient; the loss depends on none of them");
+  check(options_.apply || std::ranges::any_of(parameters, [](const Tensor& p) { return gradient(p).defined(); }),
+        "step: none of the ", parameters.size(), " parameters of ", optimizer_.name(),
+        " has a gradient; the loss depends on none of them");
   limit_entries(options_.limits, parameters, options_.limits.gates > 0 ? nn::gates(model_) : std::vector<Tensor>());
   optim::ClipNumbers clip;
   if (options_.limits.norm > 0) clip = optim::clip_numbers(parameters, options_.limits.norm);

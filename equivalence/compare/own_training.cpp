@@ -44,7 +44,8 @@ Partners partners(const nn::Module& a, const nn::Module& b, const ParameterMap& 
   for (const nn::NamedParameter& p : a.named_parameters()) {
     const auto route = map.route(p.name);
     if (!route) continue;
-    const auto at = std::find_if(all.begin(), all.end(), [&](const nn::NamedParameter& q) { return q.name == route->name; });
+    const auto at =
+        std::find_if(all.begin(), all.end(), [&](const nn::NamedParameter& q) { return q.name == route->name; });
     if (at == all.end()) {
       fail(text("the second model has no parameter ", route->name, ", which ", p.name, " of the first becomes"));
       continue;
@@ -79,7 +80,8 @@ DType dtype_of(const Partners& p) {
   return dtype;
 }
 
-OwnTraining::OwnTraining(nn::Module& model, std::vector<nn::NamedParameter> parameters, const Objective& loss, uint64_t seed)
+OwnTraining::OwnTraining(nn::Module& model, std::vector<nn::NamedParameter> parameters, const Objective& loss,
+                         uint64_t seed)
     : model_(model), loss_of_(loss), generator_{seed, 0} {
   parameters_ = std::move(parameters);
   noise_share_ = parameters_.empty() ? 0 : 1000 * epsilon(parameters_[0].tensor.dtype());

@@ -38,6 +38,7 @@ struct ShiftBlindness {
 // model was put on its stream with (nn/on_stream.h); `declared` may say it for models that do not: parameters by name, with role
 // and stream_dim. The stream is seen through the norms of such a model.
 ShiftBlindness check_shift_blind(nn::Module& model, const Objective& loss, const Batches& batches,
-                                 const CompareOptions& options = {}, const std::vector<nn::NamedParameter>& declared = {});
+                                 const CompareOptions& options = {},
+                                 const std::vector<nn::NamedParameter>& declared = {});
 
 }  // namespace isonorm::equivalence

@@ -95,9 +95,8 @@ Layout layout_of(const nn::Module& module) {
     layout.places.push_back(place);
   }
   for (const auto& [weight, reader] : tied) {
-    const auto table = std::ranges::find_if(parameters, [&of = reader.table](const nn::NamedParameter& p) {
-      return p.tensor.handle() == of.handle();
-    });
+    const auto table = std::ranges::find_if(
+        parameters, [&of = reader.table](const nn::NamedParameter& p) { return p.tensor.handle() == of.handle(); });
     check(table != parameters.end(), "layout: '", weight, "' reads with a table that is no parameter of the model");
     layout.tied.push_back({table->name, weight, bias_beside(weight), reader.norm});
     std::ranges::find(layout.places, table->name, &Place::name)->dim = 1;  // also of one that is read bare

@@ -27,7 +27,8 @@ struct Place {
   std::string norm = {};   // of a reader: the name of the norm whose rows it reads; empty: it reads the bare stream
   std::string bias = {};   // of a reader: the name of the bias of what it computes; no such tensor where there is none
   std::string scale = {};  // of a writer: the name of the layer scale [width] on its output; empty where there is none
-  int64_t blind_begin = 0, blind_end = 0;  // of a neutral place: nn::NamedParameter's rows that the function does not see
+  int64_t blind_begin = 0,
+          blind_end = 0;  // of a neutral place: nn::NamedParameter's rows that the function does not see
   bool said = true;  // false: neutral by silence, which an axis of the stream's width makes a question (convertible.h)
 };
 

@@ -41,7 +41,10 @@ constexpr size_t kCount = std::size(kMethods), kLayer = 1, kRms = 2;
 // x <- norm(x + branch(x)) with a gain, and LayerNorm's bias: any norm of whole rows, which no form of a stream maps.
 class SumNorm : public nn::Connection {
  public:
-  SumNorm(int64_t width, const NormSpec& norm) : Connection(width, {.affine = true, .bias = norm.kind == NormKind::layer, .kind = norm.kind, .keeps_gain = true}), norm_(norm) {}
+  SumNorm(int64_t width, const NormSpec& norm)
+      : Connection(width,
+                   {.affine = true, .bias = norm.kind == NormKind::layer, .kind = norm.kind, .keeps_gain = true}),
+        norm_(norm) {}
   Tensor read(nn::Residual& r) override { return r.settle(); }
   void join(nn::Residual& r, const Tensor& branch) override {
     r.stream = add_norm(r.settle(), branch, norm_, weight(), bias()).normed;

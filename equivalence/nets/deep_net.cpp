@@ -49,7 +49,8 @@ DeepNet::DeepNet(const nn::TransformerOptions& o, int64_t classes)
       last_(add("norm", o.connection.last(o.width, o.last_norm()))),
       head_(add("head", nn::Linear(o.width, classes, {.bias = o.bias}))) {
   copy_into(detach(head_.weight), nn::init::xavier_normal(head_.weight.shape()));
-  nn::put_on_stream(*this, o, {.tables = {}, .stacks = {{.blocks = "blocks", .depth = o.depth}}, .heads = {{"head", "norm"}}});
+  nn::put_on_stream(*this, o,
+                    {.tables = {}, .stacks = {{.blocks = "blocks", .depth = o.depth}}, .heads = {{"head", "norm"}}});
 }
 
 DeepNet::DeepNet(const nn::Arrangement& connection, int64_t depth, uint64_t seed, nn::StreamForm form, int64_t width)

@@ -198,7 +198,9 @@ void BlockRun::fault(const char* what, const std::string& complaint, Place place
 
 void* BlockRun::shared_bytes(const void* tag, size_t bytes, size_t alignment) {
   void* p = memory.region(tag, bytes, alignment);
-  if (!p) fault("shared", "over 48 KiB of static shared memory, over 227 KiB with the dynamic one, or over eight structs", {});
+  if (!p)
+    fault("shared", "over 48 KiB of static shared memory, over 227 KiB with the dynamic one, or over eight structs",
+          {});
   return p;
 }
 

@@ -75,8 +75,7 @@ template <class Make> BlockConnections each_sublayer(const BlockPlace& place, Ma
 }
 
 // For Arrangement::block and Arrangement::last, where they need no more than the norms' options: a C each.
-template <class C>
-BlockConnections block_of(int64_t width, const ConnectionOptions& norms, const BlockPlace& place) {
+template <class C> BlockConnections block_of(int64_t width, const ConnectionOptions& norms, const BlockPlace& place) {
   return each_sublayer(place, [&](int64_t) { return std::make_unique<C>(width, norms); });
 }
 template <class C> std::unique_ptr<Connection> last_of(int64_t width, const ConnectionOptions& norm) {

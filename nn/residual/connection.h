@@ -8,8 +8,8 @@ namespace isonorm::nn {
 
 struct ConnectionOptions {
   double eps = 1e-5;
-  bool affine = false;  // a learned gain and bias, where it normalizes
-  bool bias = true;     // false: of the two the gain alone
+  bool affine = false;              // a learned gain and bias, where it normalizes
+  bool bias = true;                 // false: of the two the gain alone
   NormKind kind = NormKind::layer;  // none: the bare stream goes on to the readers
   MixedPrecision precision = {};
   // The rows that the gain acts on are more than what readers read: it stays with them, whoever could take it up.

@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-
 namespace isonorm::nn {
 
 ScaledNorm::ScaledNorm(int64_t width, const ConnectionOptions& o, double factor) : PreNorm(width, o) {

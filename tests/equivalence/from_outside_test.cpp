@@ -23,9 +23,7 @@ namespace {
 // x <- x + branch(F::norm(x)).
 template <class F> struct Normed : nn::Connection {
   Normed(int64_t width, const nn::ConnectionOptions& o) : Connection(width, {.kind = o.kind}) {}
-  Tensor read(nn::Residual& r) override {
-    return F::norm(r.settle(), spec().kind, static_cast<double>(width()));
-  }
+  Tensor read(nn::Residual& r) override { return F::norm(r.settle(), spec().kind, static_cast<double>(width())); }
   void join(nn::Residual& r, const Tensor& branch) override { r.pending = branch; }
 };
 template <class F> nn::Arrangement arrangement(const char* name) {

@@ -162,7 +162,8 @@ TEST_CASE("F2: the gradient of a Pre-LN stream has zero mean in every row, that 
       PreNorm& norm = add("norm", PreNorm(8));
       Linear& head = add("head", Linear(8, 3));
       explicit Net(const TransformerOptions& o) : block(add("blocks", Blocks(o))) {
-        put_on_stream(*this, o, {.tables = {}, .stacks = {{.blocks = "blocks", .depth = 1}}, .heads = {{"head", "norm"}}});
+        put_on_stream(*this, o,
+                      {.tables = {}, .stacks = {{.blocks = "blocks", .depth = 1}}, .heads = {{"head", "norm"}}});
       }
     } net(o);
     Blocks& block = net.block;

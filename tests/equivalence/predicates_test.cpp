@@ -30,11 +30,11 @@ std::vector<nn::NamedParameter> like() {
     return nn::NamedParameter{name, zeros(shape, {DType::f64}), role, dim};
   };
   std::vector<nn::NamedParameter> p = {of("token.weight", {5, kWidth}, Role::writer, 1),
-                                  of("blocks.0.attn.qkv.weight", {9, kWidth}, Role::reader, 1),
-                                  of("blocks.0.attn.qkv.bias", {9}),
-                                  of("blocks.0.attn.proj.weight", {kWidth, 7}, Role::writer, 0),
-                                  of("blocks.0.attn.proj.bias", {kWidth}, Role::writer, 0),
-                                  of("head.weight", {5, kWidth}, Role::reader, 1)};
+                                       of("blocks.0.attn.qkv.weight", {9, kWidth}, Role::reader, 1),
+                                       of("blocks.0.attn.qkv.bias", {9}),
+                                       of("blocks.0.attn.proj.weight", {kWidth, 7}, Role::writer, 0),
+                                       of("blocks.0.attn.proj.bias", {kWidth}, Role::writer, 0),
+                                       of("head.weight", {5, kWidth}, Role::reader, 1)};
   p[2].blind_begin = 3, p[2].blind_end = 6;
   return p;
 }
@@ -143,8 +143,9 @@ TEST_CASE("predicates: every property can fail, and hold, by itself") {
         })[12] == 'n');
   // another step every time
   int calls = 0;
-  const Predicates restless = measure(
-      rule([&](const Tensor& g, const Tensor&, const nn::NamedParameter&) { return g * (1 + 1e-3 * ++calls); }), like());
+  const Predicates restless =
+      measure(rule([&](const Tensor& g, const Tensor&, const nn::NamedParameter&) { return g * (1 + 1e-3 * ++calls); }),
+              like());
   CHECK_FALSE(restless(Property::repeats));
   for (const Variant& v : variants()) CHECK(expectation(v, restless).value != Expectation::same);
 }
@@ -157,10 +158,11 @@ TEST_CASE("predicates: one seed in three that says no is enough") {
     CHECK_FALSE(p(Property::rotates));
   }
   CHECK(measure(update_of(sgd_within(1e3)), like())(Property::linear));
-  const Predicates late = measure(rule([](const Tensor& g, const Tensor&, const nn::NamedParameter&) {  // not in the first
-                                    return g * std::min(1.0, norm(g).item() / 0.3);
-                                  }),
-                                  like());
+  const Predicates late =
+      measure(rule([](const Tensor& g, const Tensor&, const nn::NamedParameter&) {  // not in the first
+                return g * std::min(1.0, norm(g).item() / 0.3);
+              }),
+              like());
   CHECK_FALSE(late(Property::linear));
   CHECK_FALSE(late(Property::gradient_mean_unseen));
 }

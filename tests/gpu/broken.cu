@@ -148,7 +148,8 @@ void start(Mistake m, bool right, const gpu::Stream& stream, float* y, const flo
     case Mistake::no_wait_for_copies:
       return go("copy_beside", &copy_beside<true>, &copy_beside<false>, {1, 32}, y, x);
     case Mistake::too_much_shared:  // with the struct of 512 bytes
-      return go("copy_beside", &copy_beside<true>, &copy_beside<true>, {1, 32, right ? size_t{231936} : size_t{232448}}, y, x);
+      return go("copy_beside", &copy_beside<true>, &copy_beside<true>, {1, 32, right ? size_t{231936} : size_t{232448}},
+                y, x);
     case Mistake::other_alignment:
       return go("packs", &packs<true>, &packs<false>, {1, 32}, y, x);
   }

@@ -22,7 +22,7 @@ namespace {
 constexpr TensorOptions kF64{DType::f64};
 
 void put_on(BranchOutput& branch, const Stream& stream) { parametrize(branch, Layout().writes(""), stream); }
-}
+}  // namespace
 
 TEST_CASE("masks are drawn alike in every form, per sample for stochastic depth, and not at all in evaluation") {
   const Stream stream(StreamForm::crms_norm, 8);

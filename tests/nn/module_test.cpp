@@ -221,7 +221,8 @@ TEST_CASE("compressed streams save one coordinate of the width everywhere it is 
   o.transformer.storage = StreamStorage::mapped;
   const Vit mapped(o);
   int64_t axis = 0;  // parameter entries per coordinate of the stream
-  for (const NamedParameter& p : Vit(VitOptions{.transformer = {.width = 16, .depth = 2, .heads = 2}}).named_parameters())
+  for (const NamedParameter& p :
+       Vit(VitOptions{.transformer = {.width = 16, .depth = 2, .heads = 2}}).named_parameters())
     if (p.role != Role::neutral) axis += p.tensor.numel() / 16;
   CHECK(mapped.parameter_count() == raw - axis);
 }

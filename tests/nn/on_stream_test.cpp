@@ -35,9 +35,7 @@ template <class N> struct Net : Module {
   }
 };
 
-Layout layout() {
-  return Layout().writes("entry").writes("down").reads("up", "norm1").reads("head", "norm");
-}
+Layout layout() { return Layout().writes("entry").writes("down").reads("up", "norm1").reads("head", "norm"); }
 
 struct Exp : Parametrisation {
   Tensor operator()(const Tensor& stored) const override { return exp(stored); }

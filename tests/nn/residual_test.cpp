@@ -419,8 +419,7 @@ TEST_CASE("two branches that join one after the other are both added, whatever w
                b = from_vector<double>({300, 100}, {2});
   for (const bool post : {false, true}) {
     const std::unique_ptr<Connection> first = block_of<PreNorm>(2, {}, {}).attention;
-    const std::unique_ptr<Connection> second =
-        (post ? block_of<PostNorm> : block_of<PreNorm>)(2, {}, {}).attention;
+    const std::unique_ptr<Connection> second = (post ? block_of<PostNorm> : block_of<PreNorm>)(2, {}, {}).attention;
     Residual r{x, {}};
     first->join(r, a);
     second->join(r, b);

@@ -28,8 +28,7 @@ const StreamForm kForms[] = {StreamForm::layer_norm, StreamForm::rms_norm, Strea
 struct Reader : Module {
   PreNorm& norm;
   Linear& head;
-  Reader(int64_t d, int64_t out)
-      : norm(add("norm", PreNorm(d, {.affine = true}))), head(add("head", Linear(d, out))) {}
+  Reader(int64_t d, int64_t out) : norm(add("norm", PreNorm(d, {.affine = true}))), head(add("head", Linear(d, out))) {}
 };
 }  // namespace
 

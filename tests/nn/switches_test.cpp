@@ -259,7 +259,8 @@ TEST_CASE("G12: readers with zero row sums make RMSNorm's error on a rounded str
   for (const DType dtype : {DType::f32, DType::bf16}) {
     manual_seed(8);
     const auto rounded = [&](const Tensor& x) { return cast(cast(x, dtype), DType::f64); };
-    const TransformerOptions one = TransformerOptions{.width = d, .depth = 1, .stream = StreamForm::rms_norm}.complete();
+    const TransformerOptions one =
+        TransformerOptions{.width = d, .depth = 1, .stream = StreamForm::rms_norm}.complete();
     const Stream plain(StreamForm::rms_norm, d), centred(StreamForm::rms_norm, d, StreamStorage::raw, true),
         layer(StreamForm::layer_norm, d);
     const auto read = [&](const Stream& stream, const Tensor& weight, const Tensor& rows) {

@@ -239,8 +239,7 @@ TEST_CASE("train: a damaged checkpoint's options are not taken, those of the one
 
 TEST_CASE("train: a checkpoint whose parts contradict each other is refused") {
   const Folder folder;
-  const std::vector<std::string> arguments =
-      small(folder, "train", {"--steps", "2", "--checkpoint", folder.file("c")});
+  const std::vector<std::string> arguments = small(folder, "train", {"--steps", "2", "--checkpoint", folder.file("c")});
   REQUIRE(run_child(arguments).code == 0);
   const Checkpoint whole = load_checkpoint(folder.file("c"));
   const auto refused = [&](const Checkpoint& forged, const std::string& line) {

@@ -141,7 +141,8 @@ TEST_CASE("options of a model become those of a training, and back, whatever the
 TEST_CASE("an optimizer with a row of its own is built; names are those of the table") {
   constexpr OptimizerRow kFast = {
       .name = "fast_lion",
-      .make = [](const TrainingOptions& o, const std::vector<nn::NamedParameter>& p) -> std::unique_ptr<optim::Optimizer> {
+      .make = [](const TrainingOptions& o,
+                 const std::vector<nn::NamedParameter>& p) -> std::unique_ptr<optim::Optimizer> {
         return std::make_unique<optim::Lion>(std::vector{p[0].tensor}, optim::LionOptions{.lr = 10 * o.lr});
       },
       .weight_decay = 0.25};
