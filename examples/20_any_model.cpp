@@ -1,6 +1,6 @@
 // A model that was written without a thought of forms: a plain stack of Transformer blocks with dropout and layer scale.
-// Six lines say where it hangs on its stream. Then it trains as Pre-RMSNorm and Pre-CRMSNorm, and is compared with itself
-// as it was written; a layout that forgets the writers of attention is found out.
+// Six lines say where it hangs on its stream. Then it trains as Pre-RMSNorm and Pre-CRMSNorm as it does as Pre-LN, which
+// it was written as; a layout that forgets the writers of attention is found out.
 #include <cstdio>
 
 #include <isonorm/isonorm.h>

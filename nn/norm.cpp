@@ -14,6 +14,19 @@ Norm::Norm(int64_t width, const NormSpec& spec, NormLayerOptions o) : width_(wid
   if (o.bias) bias = add_parameter("bias", zeros({width}));
 }
 
+namespace {
+
+// The rows have its width: on a stream that stores one entry less, one less.
+void check_width(const Norm& norm, const Tensor& x) {
+  const NormKind kind = norm.spec().kind;
+  const bool compressed = norm.of_stream() && (kind == NormKind::crms || kind == NormKind::crms_isometric);
+  const int64_t width = norm.width() - compressed;
+  check((norm.of_stream() && kind == NormKind::none) || x.size(-1) == width, "norm: rows of shape ", x.shape(),
+        ", its width is ", width);
+}
+
+}  // namespace
+
 Tensor Norm::gain(const Tensor& x) const {
   const Tensor w = weight();
   if (factor_ == 1) return w;
@@ -34,6 +47,7 @@ Tensor Norm::operator()(Residual& x, std::optional<DType> as) const {
 
 Tensor Norm::normalize(const Tensor& x, std::optional<DType> as) const {
   const ModuleScope scope(*this);
+  check_width(*this, x);
   if (of_stream_) StreamWatch::show(*this, x);
   const Tensor rows = isonorm::normalize(x, spec_, gain(x), offset(), as);
   return after_ ? after_(rows) : rows;
@@ -41,6 +55,7 @@ Tensor Norm::normalize(const Tensor& x, std::optional<DType> as) const {
 
 AddNorm Norm::add_normalize(const Tensor& x, const Tensor& branch, std::optional<DType> as) const {
   const ModuleScope scope(*this);
+  check_width(*this, x);
   AddNorm r = add_norm(x, branch, spec_, gain(x), offset(), as);
   if (of_stream_) StreamWatch::show(*this, r.sum);
   if (after_) r.normed = after_(r.normed);

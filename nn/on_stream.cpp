@@ -117,11 +117,11 @@ template <class M> using ByPath = std::map<std::string, M*>;
 
 // Attaches what the stream makes of a parameter of the module at `path`; null: nothing. Throws where the parameter has a
 // parametrisation of its own, which this would undo.
-void attach(Parameter& p, const std::string& path, std::shared_ptr<const Parametrisation> by) {
+void attach(Parameter& p, const std::string& path, bool change, std::shared_ptr<const Parametrisation> by) {
   const Parametrisation* own = p.parametrisation();
   check(!own || dynamic_cast<const Attached*>(own), "layout: a parameter of '", path,
         "' has a parametrisation of its own, which the stream's would undo");
-  if (own || by) p.parametrize(std::move(by));
+  if (change && (own || by)) p.parametrize(std::move(by));
 }
 
 // Takes away what a stream before attached to a parameter, or to a layer's own; norms are set anew by put_norm().
@@ -138,20 +138,20 @@ void check_width(const std::string& path, const char* what, int64_t width, const
 }
 
 // Maps stored values once where the storage is mapped; what is attached to them then maps nothing.
-void store(const Parameter& p, const Stream& stream, Role role, int dim) {
-  if (stream.storage() == StreamStorage::raw) return;
+void store(const Parameter& p, const Stream& stream, bool change, Role role, int dim) {
+  if (!change || stream.storage() == StreamStorage::raw) return;
   const NoGrad no_grad;
   const Tensor now = detach(p);
   p.store(role == Role::writer ? stream.map_writer(now, dim) : stream.map_reader(now));
 }
 
-void put_writer(Parameter& p, const std::string& path, const Stream& stream, int dim) {
+void put_writer(Parameter& p, const std::string& path, const Stream& stream, bool change, int dim) {
   check_width(path, "writes", p.size(dim), stream);
-  store(p, stream, Role::writer, dim);
-  attach(p, path, std::make_shared<Writes>(stream, dim));
+  store(p, stream, change, Role::writer, dim);
+  attach(p, path, change, std::make_shared<Writes>(stream, dim));
 }
 
-void put_branch(BranchOutput& branch, const std::string& path, const Stream& stream) {
+void put_branch(BranchOutput& branch, const std::string& path, const Stream& stream, bool change) {
   const BranchOptions& o = branch.options();
   check_width(path, "writes", branch.weight.size(0), stream);
   check((o.dropout == 0 && o.layer_scale == 0) || !stream.centres() || stream.storage() == StreamStorage::raw,
@@ -159,20 +159,20 @@ void put_branch(BranchOutput& branch, const std::string& path, const Stream& str
         " entries of a raw branch, which mapped storage of ", name_of(stream.form()),
         " does not hold; use raw storage");
   for (Parameter* p : {&branch.weight, &branch.bias})
-    if (p->defined()) store(*p, stream, Role::writer, 0);
-  branch.enter_by(std::make_shared<EntersStream>(stream));
+    if (p->defined()) store(*p, stream, change, Role::writer, 0);
+  if (change) branch.enter_by(std::make_shared<EntersStream>(stream));
 }
 
-void put_table(Embedding& table, const std::string& path, const Stream& stream) {
+void put_table(Embedding& table, const std::string& path, const Stream& stream, bool change) {
   check_width(path, "writes", table.weight.size(1), stream);
-  store(table.weight, stream, Role::writer, 1);
-  attach(table.weight, path, std::make_shared<WritesRows>(stream));
+  store(table.weight, stream, change, Role::writer, 1);
+  attach(table.weight, path, change, std::make_shared<WritesRows>(stream));
 }
 
-void put_linear(Linear& linear, const std::string& path, const Stream& stream) {
-  if (auto* branch = dynamic_cast<BranchOutput*>(&linear)) return put_branch(*branch, path, stream);
-  put_writer(linear.weight, path, stream, 0);
-  if (linear.bias.defined()) put_writer(linear.bias, path, stream, 0);
+void put_linear(Linear& linear, const std::string& path, const Stream& stream, bool change) {
+  if (auto* branch = dynamic_cast<BranchOutput*>(&linear)) return put_branch(*branch, path, stream, change);
+  put_writer(linear.weight, path, stream, change, 0);
+  if (linear.bias.defined()) put_writer(linear.bias, path, stream, change, 0);
 }
 
 // Whether the rows that a norm gives are rows of the stream.
@@ -181,35 +181,32 @@ bool reads_stream(const Norm& norm) {
   return !connection || connection->reads_stream();
 }
 
-void put_reader(Linear& reader, const std::string& path, const Norm& norm, const Stream& stream, bool bare_entry) {
+void put_reader(Linear& reader, const std::string& path, const Norm& norm, const Stream& stream, bool change,
+                bool bare_entry) {
   if (!reads_stream(norm)) return;
   const bool mapped = stream.storage() == StreamStorage::mapped;
   if (reader.tied() && mapped && stream.centres()) {
     check(!bare_entry && norm.parameters().empty(), "layout: tied head '", path,
           "' behind a norm with a gain, or with connections whose first branch reads the bare embeddings, needs raw "
           "storage: the means of the raw rows are seen");
-    attach(reader.weight, path, std::make_shared<ReadsTable>(stream, norm));
+    attach(reader.weight, path, change, std::make_shared<ReadsTable>(stream, norm));
     return;
   }
   if (!reader.tied()) {
     check_width(path, "reads", reader.weight.size(1), stream);
-    store(reader.weight, stream, Role::reader, 1);
+    store(reader.weight, stream, change, Role::reader, 1);
   }
-  attach(reader.weight, path, std::make_shared<Reads>(stream, norm));
+  attach(reader.weight, path, change, std::make_shared<Reads>(stream, norm));
   const bool bias = hands_over(norm, stream) && norm.bias.defined();
-  attach(reader.bias, path, bias ? std::make_shared<ReadsBias>(norm, reader.weight) : nullptr);
+  attach(reader.bias, path, change, bias ? std::make_shared<ReadsBias>(norm, reader.weight) : nullptr);
 }
 
 // The norm in the stream's coordinates. Gain and bias act on d entries: where the stored rows have d - 1, or readers take
 // them up, they are not the norm's own.
-// `before`: the form that it was in, null: none.
-void put_norm(Norm& norm, const std::string& path, const Stream& stream, const StreamFormRow* before) {
+void put_norm(Norm& norm, const std::string& path, const Stream& stream, bool change, NormKind own) {
   const StreamFormRow& form = row_of(stream.form());
   check(norm.width() == stream.width(), "layout: norm '", path, "' is of width ", norm.width(),
         ", the stream's width is ", stream.width());
-  const NormKind seen = norm.spec().kind;
-  const bool was_layer = before && before->layer_norm_model() && seen == before->norm;
-  const NormKind own = was_layer ? NormKind::layer : seen;
   check(!form.centres || own == NormKind::layer || own == NormKind::none, "layout: norm '", path, "' is ", name_of(own),
         ", which sees the mean of its rows; ", form.name, " is LayerNorm's model, whose rows have none");
   check(form.layer_norm_model() || own != NormKind::layer, "layout: norm '", path, "' is layer_norm; ", form.name,
@@ -225,9 +222,10 @@ void put_norm(Norm& norm, const std::string& path, const Stream& stream, const S
       const Tensor gain = as_f32(norm.weight.stored()), gained = as_f32(stream.expand(rows)) * gain;
       return cast(norm.bias.defined() ? gained + as_f32(norm.bias.stored()) : gained, rows.dtype());
     };
+  if (!change) return;
   norm.compute_as(own == NormKind::layer && form.layer_norm_model() ? form.norm : own, std::move(kept));
   for (Parameter* p : {&norm.weight, &norm.bias})
-    if (p->defined()) attach(*p, path, apart ? std::make_shared<TakenUp>() : nullptr);
+    if (p->defined()) attach(*p, path, change, apart ? std::make_shared<TakenUp>() : nullptr);
 }
 
 }  // namespace
@@ -242,56 +240,80 @@ void parametrize(Module& model, const Layout& layout, const Stream& stream) {
   ByPath<Linear> linears;
   ByPath<Embedding> tables;
   ByPath<Norm> norms;
-  ByPath<Parameter> parameters;
-  std::map<Norm*, std::string> of_stream;  // those that a reader reads through, and every connection
-  const Stream* const on = stream_of(model);
-  check(!on || on->storage() == StreamStorage::raw, "layout: the model's parameters are mapped to a stream already");
-  const StreamFormRow* const before = on ? &row_of(on->form()) : nullptr;
-  each_module(model, [&](const std::string& path, Module& m) {
-    if (auto* linear = dynamic_cast<Linear*>(&m)) free(*(linears[path] = linear));
-    if (auto* table = dynamic_cast<Embedding*>(&m)) tables[path] = table;
-    if (auto* norm = dynamic_cast<Norm*>(&m)) norms[path] = norm;
-    auto* connection = dynamic_cast<Connection*>(&m);
-    if (!connection) return;
-    check(connection->reads_stream() || !stream.centres_readers(),
-          "layout: readers are to be centred, though not all rows that they read are of the stream");
-    connection->enter_by([stream](const Tensor& rows) { return stream.map_writer(rows, -1); });
-    of_stream[connection] = path;
-  });
-  for (const NamedParameter& p : model.named_parameters()) free(*(parameters[p.name] = model.find_parameter(p.name)));
-
-  std::set<std::string> said;
-  // f(path, thing, stars) of all of `things` that the pattern fits; how many.
-  const auto fitting = [&](const std::string& pattern, const auto& things, auto&& f) {
-    int found = 0;
-    for (const auto& [path, thing] : things) {
-      std::vector<std::string> stars;
-      if (path != pattern && !names::matches(pattern, path, stars)) continue;
-      check(said.insert(path).second, "layout: '", path, "' stands in it twice");
-      f(path, *thing, stars), ++found;
-    }
-    return found;
-  };
-  for (const std::string& pattern : layout.writers_) {
-    int found = fitting(pattern, linears, [&](auto& path, Linear& l, auto&) { put_linear(l, path, stream); });
-    found += fitting(pattern, tables, [&](auto& path, Embedding& t, auto&) { put_table(t, path, stream); });
-    if (found == 0)
-      found = fitting(pattern, parameters,
-                      [&](auto& path, Parameter& p, auto&) { put_writer(p, path, stream, p.rank() - 1); });
-    check(found > 0, "layout: there is no linear map, embedding or parameter '", pattern, "' that could write");
-  }
-  for (const auto& reader_and_norm : layout.readers_) {
-    const std::string &pattern = reader_and_norm.first, &through = reader_and_norm.second;
-    const int found = fitting(pattern, linears, [&](auto& path, Linear& reader, auto& stars) {
-      const std::string name = names::filled(through, stars);
-      const auto norm = norms.find(name);
-      check(norm != norms.end(), "layout: '", path, "' reads through '", name, "', which is no norm of this model");
-      of_stream[norm->second] = name;
-      put_reader(reader, path, *norm->second, stream, layout.bare_entry_);
+  ByPath<Parameter> parameters;         // but those of the layers above
+  std::map<const Norm*, NormKind> own;  // its formula on no stream
+  const std::map<Norm*, std::string> connections = [&] {
+    std::map<Norm*, std::string> found;
+    const Stream* const on = stream_of(model);
+    check(!on || on->storage() == StreamStorage::raw, "layout: the model's parameters are mapped to a stream already");
+    const StreamFormRow* const before = on ? &row_of(on->form()) : nullptr;
+    each_module(model, [&](const std::string& path, Module& m) {
+      if (auto* linear = dynamic_cast<Linear*>(&m)) linears[path] = linear;
+      if (auto* table = dynamic_cast<Embedding*>(&m)) tables[path] = table;
+      auto* norm = dynamic_cast<Norm*>(&m);
+      if (!norm) return;
+      norms[path] = norm;
+      const NormKind kind = norm->spec().kind;
+      own[norm] =
+          before && before->layer_norm_model() && norm->of_stream() && kind == before->norm ? NormKind::layer : kind;
+      auto* connection = dynamic_cast<Connection*>(&m);
+      if (!connection) return;
+      check(connection->reads_stream() || !stream.centres_readers(),
+            "layout: readers are to be centred, though not all rows that they read are of the stream");
+      found[connection] = path;
     });
-    check(found > 0, "layout: there is no linear map '", pattern, "' that could read");
+    return found;
+  }();
+  for (const NamedParameter& p : model.named_parameters()) {
+    const size_t dot = p.name.rfind('.');
+    const std::string layer = dot == p.name.npos ? "" : p.name.substr(0, dot);
+    if (!linears.contains(layer) && !tables.contains(layer) && !norms.contains(layer))
+      parameters[p.name] = model.find_parameter(p.name);
   }
-  for (const auto& [norm, path] : of_stream) put_norm(*norm, path, stream, before);
+
+  // All that is to be refused is refused before anything is changed.
+  const auto put = [&](bool change) {
+    std::set<std::string> said;
+    std::map<Norm*, std::string> of_stream = connections;  // and those that a reader reads through
+    // f(path, thing, stars) of all of `things` that the pattern fits; how many.
+    const auto fitting = [&](const std::string& pattern, const auto& things, auto&& f) {
+      int found = 0;
+      for (const auto& [path, thing] : things) {
+        std::vector<std::string> stars;
+        if (path != pattern && !names::matches(pattern, path, stars)) continue;
+        check(said.insert(path).second, "layout: '", path, "' stands in it twice");
+        f(path, *thing, stars), ++found;
+      }
+      return found;
+    };
+    for (const std::string& pattern : layout.writers_) {
+      int found = fitting(pattern, linears, [&](auto& path, Linear& l, auto&) { put_linear(l, path, stream, change); });
+      found += fitting(pattern, tables, [&](auto& path, Embedding& t, auto&) { put_table(t, path, stream, change); });
+      found += fitting(pattern, parameters,
+                       [&](auto& path, Parameter& p, auto&) { put_writer(p, path, stream, change, p.rank() - 1); });
+      check(found > 0, "layout: there is no linear map, embedding or parameter '", pattern, "' that could write");
+    }
+    for (const auto& reader_and_norm : layout.readers_) {
+      const std::string &pattern = reader_and_norm.first, &through = reader_and_norm.second;
+      const int found = fitting(pattern, linears, [&](auto& path, Linear& reader, auto& stars) {
+        const std::string name = names::filled(through, stars);
+        const auto norm = norms.find(name);
+        check(norm != norms.end(), "layout: '", path, "' reads through '", name, "', which is no norm of this model");
+        of_stream[norm->second] = name;
+        put_reader(reader, path, *norm->second, stream, change, layout.bare_entry_);
+      });
+      check(found > 0, "layout: there is no linear map '", pattern, "' that could read");
+    }
+    for (const auto& [norm, path] : of_stream) put_norm(*norm, path, stream, change, own.at(norm));
+  };
+  put(false);
+  for (const auto& [_, linear] : linears) free(*linear);
+  for (const NamedParameter& p : model.named_parameters()) free(*model.find_parameter(p.name));
+  for (const auto& [_, norm] : norms)
+    if (norm->of_stream()) norm->compute_as(own.at(norm));
+  for (const auto& [norm, _] : connections)
+    static_cast<Connection*>(norm)->enter_by([stream](const Tensor& rows) { return stream.map_writer(rows, -1); });
+  put(true);
 }
 
 const Stream* stream_of(const Module& model) {

@@ -59,6 +59,65 @@ TEST_CASE("layout: a plain model is one function on every stream, and on one aft
     }
 }
 
+TEST_CASE("layout: what a stream attached goes with it") {
+  Net<LayerNorm> net;
+  const Tensor x = randn({6, 5}, {DType::f64}), plain = net(x);
+  for (const StreamForm form : {StreamForm::rms_norm, StreamForm::crms_norm, StreamForm::crms_isometric}) {
+    INFO(name_of(form));
+    parametrize(net, layout(), Stream(form, kWidth));
+    CHECK_THROWS_WITH(parametrize(net, layout().writes("typo"), Stream(StreamForm::layer_norm, kWidth)),
+                      Contains("'typo'"));
+    CHECK(stream_of(net)->form() == form);  // nothing was changed
+    check_close(net(x), plain, 64 * 12 * 0x1p-52);
+    CHECK_THROWS_WITH(parametrize(net, layout(), Stream(StreamForm::crms_norm, kWidth, StreamStorage::mapped)),
+                      Contains("use raw storage"));
+    check_close(net(x), plain, 64 * 12 * 0x1p-52);
+    parametrize(net, Layout(), Stream(StreamForm::layer_norm, kWidth));
+    CHECK(stream_of(net) == nullptr);
+    check_close(net(x), plain, 0);
+  }
+}
+
+TEST_CASE("layout: two streams of a model, and a norm that no layout names, are not mixed up") {
+  struct Two : Module {
+    Net<LayerNorm>& a = add("a", Net<LayerNorm>());
+    Net<LayerNorm>& b = add("b", Net<LayerNorm>());
+    Tensor forward(const Tensor& x) override { return a(x) + b(x); }
+  } two;
+  const auto of = [](const std::string& net) {
+    return Layout()
+        .writes(net + "entry")
+        .writes(net + "down")
+        .reads(net + "up", net + "norm1")
+        .reads(net + "head", net + "norm");
+  };
+  const Tensor x = randn({6, 5}, {DType::f64}), plain = two(x);
+  parametrize(two, of("a."), Stream(StreamForm::rms_norm, kWidth));
+  parametrize(two, of("b."), Stream(StreamForm::rms_norm, kWidth));
+  check_close(two(x), plain, 2 * 64 * 12 * 0x1p-52);
+  // An unnamed norm of compressed rows is an error, not another function.
+  Net<LayerNorm> net;
+  parametrize(net, Layout().writes("entry").writes("down").reads("up", "norm1"), Stream(StreamForm::crms_norm, kWidth));
+  CHECK_THROWS_WITH(net(x), Contains("norm: rows of shape [6, 7], its width is 8"));
+}
+
+TEST_CASE("layout: a pattern meets parameters beside layers, and none of a layer's own") {
+  struct Placed : Net<LayerNorm> {
+    Parameter& entry_shift = add_parameter("entry_shift", randn({kWidth}, {DType::f64}));
+    Tensor forward(const Tensor& in) override {
+      Residual x = entry(in) + entry_shift();
+      x += down(relu(up(norm1(x))));
+      return head(norm(x));
+    }
+  } net;
+  const Tensor x = randn({6, 5}, {DType::f64}), plain = net(x);
+  const auto rest = [](Layout l) { return l.writes("down").reads("up", "norm1").reads("head", "norm"); };
+  parametrize(net, rest(Layout().writes("entry*")), Stream(StreamForm::rms_norm, kWidth));
+  check_close(net(x), plain, 64 * 12 * 0x1p-52);
+  CHECK_THROWS_WITH(parametrize(net, Layout().writes("down.weight"), Stream(StreamForm::rms_norm, kWidth)),
+                    Contains("there is no linear map, embedding or parameter 'down.weight'"));
+}
+
 TEST_CASE("layout: mapped storage holds what the forward saw") {
   for (const StreamForm form : {StreamForm::crms_norm, StreamForm::rms_norm, StreamForm::crms_isometric}) {
     INFO(name_of(form));
