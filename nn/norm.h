@@ -33,8 +33,6 @@ class Norm : public Module {
   const NormSpec& spec() const { return spec_; }
   double eps() const { return spec_.eps; }
   double factor() const { return factor_; }
-  // The bias as it is added: times factor().
-  Tensor offset() const;
 
   Parameter weight, bias;  // undefined where not affine, the bias also without one
 
@@ -50,7 +48,9 @@ class Norm : public Module {
   void scale_by(double factor) { factor_ = factor; }
 
  private:
+  // What multiplies the normalised rows and what is added, factor() included.
   Tensor gain(const Tensor& x) const;
+  Tensor offset() const;
 
   int64_t width_;
   NormSpec spec_;

@@ -219,51 +219,43 @@ void put_norm(Norm& norm, const std::string& path, const Stream& stream, bool ch
   if (apart && !over)
     kept = [&norm, stream](const Tensor& rows) {
       const auto as_f32 = [&](const Tensor& x) { return wide(x, rows); };
-      const Tensor gain = as_f32(norm.weight.stored()), gained = as_f32(stream.expand(rows)) * gain;
-      return cast(norm.bias.defined() ? gained + as_f32(norm.bias.stored()) : gained, rows.dtype());
+      const Tensor product = as_f32(stream.expand(rows)) * as_f32(norm.weight.stored());
+      return cast(norm.bias.defined() ? product + as_f32(norm.bias.stored()) : product, rows.dtype());
     };
-  if (!change) return;
-  norm.compute_as(own == NormKind::layer && form.layer_norm_model() ? form.norm : own, std::move(kept));
+  if (change) norm.compute_as(own == NormKind::layer && form.layer_norm_model() ? form.norm : own, std::move(kept));
   for (Parameter* p : {&norm.weight, &norm.bias})
     if (p->defined()) attach(*p, path, change, apart ? std::make_shared<TakenUp>() : nullptr);
 }
 
 }  // namespace
 
-Layout& Layout::writes(const std::string& path) { return writers_.push_back(path), *this; }
-Layout& Layout::reads(const std::string& path, const std::string& norm) {
-  return readers_.emplace_back(path, norm), *this;
+Layout& Layout::writes(const std::string& pattern) { return writers_.push_back(pattern), *this; }
+Layout& Layout::reads(const std::string& pattern, const std::string& norm) {
+  return readers_.emplace_back(pattern, norm), *this;
 }
 Layout& Layout::bare_entry() { return bare_entry_ = true, *this; }
 
 void parametrize(Module& model, const Layout& layout, const Stream& stream) {
+  const Stream* const on = stream_of(model);
+  check(!on || on->storage() == StreamStorage::raw, "layout: the model's parameters are mapped to a stream already");
+  const StreamFormRow* const before = on ? &row_of(on->form()) : nullptr;
   ByPath<Linear> linears;
   ByPath<Embedding> tables;
   ByPath<Norm> norms;
+  ByPath<Connection> connections;
   ByPath<Parameter> parameters;         // but those of the layers above
   std::map<const Norm*, NormKind> own;  // its formula on no stream
-  const std::map<Norm*, std::string> connections = [&] {
-    std::map<Norm*, std::string> found;
-    const Stream* const on = stream_of(model);
-    check(!on || on->storage() == StreamStorage::raw, "layout: the model's parameters are mapped to a stream already");
-    const StreamFormRow* const before = on ? &row_of(on->form()) : nullptr;
-    each_module(model, [&](const std::string& path, Module& m) {
-      if (auto* linear = dynamic_cast<Linear*>(&m)) linears[path] = linear;
-      if (auto* table = dynamic_cast<Embedding*>(&m)) tables[path] = table;
-      auto* norm = dynamic_cast<Norm*>(&m);
-      if (!norm) return;
-      norms[path] = norm;
-      const NormKind kind = norm->spec().kind;
-      own[norm] =
-          before && before->layer_norm_model() && norm->of_stream() && kind == before->norm ? NormKind::layer : kind;
-      auto* connection = dynamic_cast<Connection*>(&m);
-      if (!connection) return;
-      check(connection->reads_stream() || !stream.centres_readers(),
-            "layout: readers are to be centred, though not all rows that they read are of the stream");
-      found[connection] = path;
-    });
-    return found;
-  }();
+  each_module(model, [&](const std::string& path, Module& m) {
+    if (auto* linear = dynamic_cast<Linear*>(&m)) linears[path] = linear;
+    if (auto* table = dynamic_cast<Embedding*>(&m)) tables[path] = table;
+    if (auto* connection = dynamic_cast<Connection*>(&m)) connections[path] = connection;
+    auto* norm = dynamic_cast<Norm*>(&m);
+    if (!norm) return;
+    norms[path] = norm;
+    const NormKind kind = norm->spec().kind;
+    const bool was_layer = before && before->layer_norm_model() && norm->of_stream() && kind == before->norm;
+    own[norm] = was_layer ? NormKind::layer : kind;
+  });
   for (const NamedParameter& p : model.named_parameters()) {
     const size_t dot = p.name.rfind('.');
     const std::string layer = dot == p.name.npos ? "" : p.name.substr(0, dot);
@@ -274,7 +266,13 @@ void parametrize(Module& model, const Layout& layout, const Stream& stream) {
   // All that is to be refused is refused before anything is changed.
   const auto put = [&](bool change) {
     std::set<std::string> said;
-    std::map<Norm*, std::string> of_stream = connections;  // and those that a reader reads through
+    std::map<Norm*, std::string> of_stream;  // every connection, and those that a reader reads through
+    for (const auto& [path, connection] : connections) {
+      check(connection->reads_stream() || !stream.centres_readers(),
+            "layout: readers are to be centred, though not all rows that they read are of the stream");
+      if (change) connection->enter_by([stream](const Tensor& rows) { return stream.map_writer(rows, -1); });
+      of_stream[connection] = path;
+    }
     // f(path, thing, stars) of all of `things` that the pattern fits; how many.
     const auto fitting = [&](const std::string& pattern, const auto& things, auto&& f) {
       int found = 0;
@@ -311,8 +309,6 @@ void parametrize(Module& model, const Layout& layout, const Stream& stream) {
   for (const NamedParameter& p : model.named_parameters()) free(*model.find_parameter(p.name));
   for (const auto& [_, norm] : norms)
     if (norm->of_stream()) norm->compute_as(own.at(norm));
-  for (const auto& [norm, _] : connections)
-    static_cast<Connection*>(norm)->enter_by([stream](const Tensor& rows) { return stream.map_writer(rows, -1); });
   put(true);
 }
 

@@ -40,12 +40,6 @@ Stream::Stream(StreamForm form, int64_t width, StreamStorage storage, bool centr
         " have a mean, which centred readers would not see");
 }
 
-Stream Stream::in(MixedPrecision precision) const {
-  Stream s = *this;
-  s.precision_ = precision;
-  return s;
-}
-
 int64_t Stream::stored_width() const { return row_of(form_).compressed ? width_ - 1 : width_; }
 int64_t Stream::parameter_width() const { return storage_ == StreamStorage::raw ? width_ : stored_width(); }
 

@@ -30,7 +30,6 @@
 
 #include "core/formulas/norm_spec.h"
 #include "nn/coordinates.h"
-#include "nn/precision.h"
 
 namespace isonorm::nn {
 
@@ -97,10 +96,6 @@ class Stream {
   int64_t parameter_width() const;          // of the stream's axis in a parameter: d where raw, else the stored width
   bool centres() const { return row_of(form_).centres; }  // whether writers are projected
 
-  // In what precision rows of this stream are read and kept: full, where nobody said otherwise.
-  const MixedPrecision& precision() const { return precision_; }
-  Stream in(MixedPrecision precision) const;
-
   // A writer's value into the stream's coordinates, along dimension `dim` (size d). Identity for mapped storage. Throws
   // on a wrong size.
   Tensor write(const Tensor& w, int dim) const;
@@ -121,7 +116,6 @@ class Stream {
   int64_t width_;
   StreamStorage storage_;
   bool centre_readers_;
-  MixedPrecision precision_ = {};
 };
 
 }  // namespace isonorm::nn

@@ -88,13 +88,6 @@ std::vector<NamedOption> ModelOptions::visited(TrainingOptions& o, ModelShape& s
   return std::move(visitor.options);
 }
 
-bool ModelOptions::tied() const {
-  TrainingOptions o;
-  ModelShape shape;
-  give(o, shape);
-  return o.tied;
-}
-
 void ModelOptions::untie() {
   TrainingOptions o;
   ModelShape shape;

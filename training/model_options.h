@@ -29,7 +29,6 @@ class ModelOptions {
   const ModelRow& row() const { return *row_; }
   const nn::TransformerOptions& transformer() const { return const_cast<ModelOptions*>(this)->transformer(); }
   nn::TransformerOptions& transformer() { return row_->transformer(options_); }
-  bool tied() const;  // the head reads with the token table
   void untie();
 
   // The reverse of the second constructor: sets in `o` and `shape` all that the model says of them.

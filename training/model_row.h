@@ -24,19 +24,14 @@ struct ModelShape {
   int64_t vocab = 0;                               // of characters
 };
 
-// A head that can read with the token table: the table, and what the head's parameters and its norm are called where it
-// has its own. Empty: there is no such head.
-struct TiedNames {
-  const char *table = "", *weight = "", *bias = "", *norm = "";
-};
-
 struct ModelRow {
   const char* name;   // on the command line and in files: "gpt"
   const char* title;  // "GPT"
   const char* noun;   // "language model"
   Input input;        // the loss is the cross-entropy of the logits, whatever the input
   bool causal = false;
-  TiedNames tied = {};
+  const char* tied_table =
+      "";  // that a head can read with in place of a weight of its own; empty: there is no such head
 
   // The rest is what row_of() makes of a class; the options are held without their type.
   std::any (*options)() = nullptr;                      // the defaults

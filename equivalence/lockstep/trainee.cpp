@@ -79,7 +79,7 @@ void Trainee::differentiate(const training::Examples& batch) {
 
 // A tied head behind a learned gain sees the means of the table's rows.
 Tensor Trainee::compared_weight(const nn::NamedParameter& p) const {
-  if (options_.tied && options_.affine && p.name == options_.model->tied.table) return detach(p.tensor);
+  if (options_.tied && options_.affine && p.name == options_.model->tied_table) return detach(p.tensor);
   return visible_weight(p, stream_, !options_.affine);
 }
 

@@ -32,11 +32,10 @@ struct Translator {
 
 }  // namespace
 
-constinit const ModelRow kTranslator =
-    row_of<Translator>({.name = "translator",
-                        .title = "Encoder-decoder",
-                        .noun = "translator",
-                        .input = Input::pairs,
-                        .tied = {"target.weight", "head.weight", "head.bias", "norm"}});
+constinit const ModelRow kTranslator = row_of<Translator>({.name = "translator",
+                                                           .title = "Encoder-decoder",
+                                                           .noun = "translator",
+                                                           .input = Input::pairs,
+                                                           .tied_table = "target.weight"});
 
 }  // namespace isonorm::training

@@ -32,6 +32,6 @@ constinit const ModelRow kGpt = row_of<Gpt>({.name = "gpt",
                                              .noun = "language model",
                                              .input = Input::characters,
                                              .causal = true,
-                                             .tied = {"token.weight", "head.weight", "head.bias", "norm"}});
+                                             .tied_table = "token.weight"});
 
 }  // namespace isonorm::training
