@@ -9,6 +9,8 @@ PostNorm::PostNorm(int64_t width, ConnectionOptions o, PostPlace place)
 
 Tensor PostNorm::read(Residual& r) { return r.settle(); }
 
+bool PostNorm::reads_stream() const { return !place_.first && !weight.defined(); }
+
 Tensor PostNorm::shortcut(const Tensor& x) const { return reads_stream() ? x : entered(x); }
 
 void PostNorm::join(Residual& r, const Tensor& branch) {

@@ -24,7 +24,7 @@ class PostNorm : public Connection {
   explicit PostNorm(int64_t width, ConnectionOptions options = {}, PostPlace place = {});
   Tensor read(Residual& r) override;
   void join(Residual& r, const Tensor& branch) override;
-  bool reads_stream() const override { return !place_.first && !weight.defined(); }
+  bool reads_stream() const override;
 
  protected:
   // What the branch is added to, as rows of the stream: x <- norm(shortcut(x) + branch(x)).
