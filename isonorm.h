@@ -58,7 +58,7 @@
 #include "equivalence/convert/convertible.h"
 #include "equivalence/convert/parse_layout.h"
 #include "equivalence/coordinates/lifted.h"
-#include "equivalence/coordinates/map.h"
+#include "streams/map.h"
 #include "equivalence/coordinates/parametrisation.h"
 #include "equivalence/experiments/experiment.h"
 #include "equivalence/grid/grid.h"

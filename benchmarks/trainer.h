@@ -7,7 +7,7 @@
 #include "benchmarks/cases.h"
 #include "nn/module.h"
 #include "nn/precision.h"
-#include "nn/stream.h"
+#include "streams/stream.h"
 #include "optim/optimizer.h"
 #include "training/step.h"
 

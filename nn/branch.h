@@ -8,9 +8,9 @@
 
 namespace isonorm::nn {
 
-// Where the map of a stream that centres its writers (nn/on_stream.h) stands among dropout and layer scale. It must come
+// Where the map of a stream that centres its writers (streams/parametrize.h) stands among dropout and layer scale. It must come
 // last: the output of P W is zero-mean, a masked or scaled one is not, and P mask P W is not P mask W either. The two
-// others exist to show that they are wrong (tests/nn/switches_test.cpp).
+// others exist to show that they are wrong (tests/streams/switches_test.cpp).
 enum class Recentring { last, first, first_and_last };
 
 struct BranchOptions {

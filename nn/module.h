@@ -79,7 +79,7 @@ class Module {
   void freeze(bool on = true);
 
   // Readies the module for many forward passes without a graph over fixed weights, or lets go of what that takes: what
-  // weights are mapped to (nn/stream.h) and packed copies of it (core/packing.h), as much memory as the weights and
+  // weights are mapped to (streams/stream.h) and packed copies of it (core/packing.h), as much memory as the weights and
   // twice that where they are mapped. Outputs keep their bits; a weight that is written to later is mapped and packed
   // in every pass, as before, and what was kept of it stays until one of these calls.
   void prepare_inference(bool on = true);

@@ -10,7 +10,7 @@
 
 namespace isonorm::nn {
 
-// How a parameter touches the residual stream (see nn/stream.h): not at all, by writing to it or by reading a
+// How a parameter touches the residual stream (see streams/stream.h): not at all, by writing to it or by reading a
 // normalised row of it.
 enum class Role { neutral, writer, reader };
 

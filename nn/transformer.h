@@ -5,7 +5,7 @@
 #include "nn/container.h"
 #include "nn/mlp.h"
 #include "nn/residual/pre_norm.h"
-#include "nn/on_stream.h"
+#include "streams/parametrize.h"
 
 namespace isonorm::nn {
 

@@ -4,7 +4,7 @@
 #include <cstdio>
 
 #include "core/error.h"
-#include "nn/stream.h"
+#include "streams/stream.h"
 #include "tools/explanation.h"
 #include "tools/verb.h"
 

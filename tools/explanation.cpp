@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 #include "core/printed.h"
-#include "nn/stream.h"
+#include "streams/stream.h"
 
 namespace isonorm::tools {
 namespace {

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "nn/module.h"
-#include "nn/stream.h"
+#include "streams/stream.h"
 #include "training/model_row.h"
 
 namespace isonorm::training {

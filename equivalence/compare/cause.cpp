@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "equivalence/compare/shift_blind.h"
-#include "nn/on_stream.h"
+#include "streams/parametrize.h"
 
 namespace isonorm::equivalence {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "autograd/ops/shape.h"
 #include "core/system/name_pattern.h"
-#include "equivalence/coordinates/map.h"
+#include "streams/map.h"
 #include "io/json.h"
 
 namespace isonorm::equivalence {

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "nn/module.h"
-#include "nn/stream.h"
+#include "streams/stream.h"
 
 namespace isonorm::equivalence {
 
@@ -46,7 +46,7 @@ struct Route {
 class ParameterMap {
  public:
   // The parameters of `raw` (a model with raw storage) as a stream of that form and width stores them: writers and
-  // readers by their roles (nn/stream.h).
+  // readers by their roles (streams/stream.h).
   static ParameterMap mapped_storage(const nn::Module& raw, const nn::Stream& stream);
   // Rules from JSON. Throws on text of another form, a key twice in a rule, an unknown map, or a * in the new name that
   // has nothing to stand for.

@@ -7,7 +7,7 @@
 #include "autograd/ops/reduce.h"
 #include "core/printed.h"
 #include "equivalence/compare/own_training.h"
-#include "nn/on_stream.h"
+#include "streams/parametrize.h"
 #include "nn/stream_watch.h"
 
 namespace isonorm::equivalence {

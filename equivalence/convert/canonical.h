@@ -1,5 +1,5 @@
 // A checkpoint in the one form in which two can be compared entry by entry: the coordinates of the Pre-LN model,
-// without what its function cannot see. With P, D, D+ and Q of nn/coordinates.h, each slice along the stream a row:
+// without what its function cannot see. With P, D, D+ and Q of streams/coordinates.h, each slice along the stream a row:
 //
 //   writer         P W, layer scale folded in   stored W: P W; compressed: D v or Q w
 //   reader         A diag(gain) P               stored A; compressed: D+^T b or Q b

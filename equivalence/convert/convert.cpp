@@ -8,7 +8,7 @@
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "equivalence/convert/convertible.h"
-#include "equivalence/coordinates/map.h"
+#include "streams/map.h"
 #include "equivalence/coordinates/pairs.h"
 
 namespace isonorm::equivalence {

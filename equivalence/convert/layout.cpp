@@ -5,7 +5,7 @@
 #include <set>
 
 #include "nn/branch.h"
-#include "nn/on_stream.h"
+#include "streams/parametrize.h"
 #include "nn/residual/post_norm.h"
 
 namespace isonorm::equivalence {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "nn/module.h"
-#include "nn/stream.h"
+#include "streams/stream.h"
 
 namespace isonorm::equivalence {
 
@@ -50,7 +50,7 @@ struct Layout {
   const NormPlace* find_norm(const std::string& name) const;  // null where there is none
 };
 
-// The layout of a module that was put on a stream (nn/on_stream.h). Raw parameters are those of the Pre-LN model, so raw
+// The layout of a module that was put on a stream (streams/parametrize.h). Raw parameters are those of the Pre-LN model, so raw
 // storage counts as layer_norm, whatever the form that the model maps them to. Throws where it was put on none, and where
 // something of it reads through a norm, or with a table, that is not in it.
 Layout layout_of(const nn::Module& module);

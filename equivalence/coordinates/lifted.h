@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "nn/module.h"
-#include "nn/stream.h"
+#include "streams/stream.h"
 #include "optim/optimizer.h"
 
 namespace isonorm::equivalence {

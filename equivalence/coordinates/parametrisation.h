@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/tensor_map.h"
-#include "equivalence/coordinates/map.h"
+#include "streams/map.h"
 #include "equivalence/coordinates/variant.h"
 
 namespace isonorm::equivalence {

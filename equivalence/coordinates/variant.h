@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "nn/stream.h"
+#include "streams/stream.h"
 
 namespace isonorm::equivalence {
 

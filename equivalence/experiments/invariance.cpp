@@ -12,7 +12,7 @@
 #include "core/printed.h"
 #include "equivalence/experiments/all.h"
 #include "equivalence/experiments/margin.h"
-#include "nn/stream.h"
+#include "streams/stream.h"
 
 namespace isonorm::equivalence {
 namespace {

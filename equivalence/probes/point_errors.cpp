@@ -20,7 +20,7 @@ using nn::Stream;
 using nn::StreamForm;
 using nn::StreamStorage;
 
-// A map of nn/coordinates.h in the dtype of w, whatever that costs: what Stream does in f32.
+// A map of streams/coordinates.h in the dtype of w, whatever that costs: what Stream does in f32.
 Tensor mapped_in_its_dtype(const Tensor& w, const nn::NamedParameter& p, const Stream& stream) {
   if (p.role == Role::neutral) return w;
   const bool writer = p.role == Role::writer;

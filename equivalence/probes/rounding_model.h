@@ -16,7 +16,7 @@ class RoundingModel : public Training {
   // Whether models of these options are written out here: a Vit or a Gpt with pre-normalised connections.
   static bool writes_out(const training::TrainingOptions& options);
   // `raw`: the weights that the Pre-LN model has, as numbers of `dtype`. Readers and writers of `form` are mapped as
-  // nn/stream.h says and rounded once. Throws where the model is not written out here.
+  // streams/stream.h says and rounded once. Throws where the model is not written out here.
   RoundingModel(const training::TrainingOptions& options, const training::ModelShape& shape, nn::StreamForm form,
                 const nn::Module& raw, Rounding rounding);
 

@@ -6,7 +6,7 @@
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "equivalence/convert/canonical.h"
-#include "nn/stream.h"
+#include "streams/stream.h"
 
 namespace isonorm::equivalence {
 

@@ -9,7 +9,7 @@
 #include "autograd/ops/random.h"
 #include "autograd/ops/shape.h"
 #include "core/random.h"
-#include "nn/coordinates.h"
+#include "streams/coordinates.h"
 #include "tests/support/catch.h"
 
 using namespace isonorm;

@@ -1,5 +1,5 @@
 // The maps against dense matrices, their adjoints against inner products, their inverses against the identity.
-#include "equivalence/coordinates/map.h"
+#include "streams/map.h"
 
 #include <cmath>
 

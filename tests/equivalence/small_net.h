@@ -7,7 +7,7 @@
 #include "equivalence/compare/compare.h"
 #include "nn/dropout.h"
 #include "nn/linear.h"
-#include "nn/on_stream.h"
+#include "streams/parametrize.h"
 #include "nn/residual/pre_norm.h"
 
 namespace isonorm::equivalence {

@@ -8,7 +8,7 @@
 #include "autograd/ops/random.h"
 #include "autograd/ops/shape.h"
 #include "core/random.h"
-#include "equivalence/coordinates/map.h"
+#include "streams/map.h"
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/text/grid_text.h"
 #include "optim/muon.h"

@@ -5,7 +5,7 @@
 
 #include "autograd/ops/create.h"
 #include "equivalence/convert/parse_layout.h"
-#include "equivalence/coordinates/map.h"
+#include "streams/map.h"
 #include "equivalence/verify/flipped_value.h"
 #include "tests/equivalence/model_files.h"
 #include "tests/support/catch.h"

@@ -6,7 +6,7 @@
 #include "autograd/ops/random.h"
 #include "core/random.h"
 #include "io/safetensors.h"
-#include "nn/coordinates.h"
+#include "streams/coordinates.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_folder.h"
 #include "tests/tools/child.h"

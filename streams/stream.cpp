@@ -1,4 +1,4 @@
-#include "nn/stream.h"
+#include "streams/stream.h"
 
 #include "autograd/ops/pointwise.h"
 

@@ -11,7 +11,7 @@
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "nn/linear.h"
-#include "nn/on_stream.h"
+#include "streams/parametrize.h"
 #include "nn/residual/pre_norm.h"
 #include "tests/support/compare.h"
 

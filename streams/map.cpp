@@ -1,4 +1,4 @@
-#include "equivalence/coordinates/map.h"
+#include "streams/map.h"
 
 #include "autograd/ops/pointwise.h"
 

@@ -1,5 +1,5 @@
 // Models on a residual stream in other coordinates: which layers write to it and which read from it, and what the
-// coordinates make of their parameters and norms (the table of nn/stream.h). Layers know nothing of that.
+// coordinates make of their parameters and norms (the table of streams/stream.h). Layers know nothing of that.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 #include "nn/module.h"
 #include "nn/norm.h"
-#include "nn/stream.h"
+#include "streams/stream.h"
 
 namespace isonorm::nn {
 

@@ -6,7 +6,7 @@
 //   Tensor b = to(w, 0);                                          // [8, in] -> [7, in], differentiable
 //   Tensor dw = to.adjoint()(db, 0);                              // the gradient of w from that of b
 //
-// The symbols P, D, D+, Q are those of nn/coordinates.h.
+// The symbols P, D, D+, Q are those of streams/coordinates.h.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@
 
 #include "core/tensor.h"
 #include "nn/module.h"
-#include "nn/stream.h"
+#include "streams/stream.h"
 
 namespace isonorm::equivalence {
 
@@ -66,7 +66,7 @@ class Map {
 };
 
 // How a raw parameter becomes the one that a stream of that form and width d uses, along the parameter's stream_dim
-// (the table of nn/stream.h). Throws on a neutral parameter, which has no such dimension.
+// (the table of streams/stream.h). Throws on a neutral parameter, which has no such dimension.
 Map parameter_map(nn::Role role, nn::StreamForm form, int64_t d);
 
 }  // namespace isonorm::equivalence

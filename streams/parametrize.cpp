@@ -1,4 +1,4 @@
-#include "nn/on_stream.h"
+#include "streams/parametrize.h"
 
 #include <map>
 #include <set>

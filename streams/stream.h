@@ -29,7 +29,7 @@
 #include <vector>
 
 #include "core/formulas/norm_spec.h"
-#include "nn/coordinates.h"
+#include "streams/coordinates.h"
 
 namespace isonorm::nn {
 

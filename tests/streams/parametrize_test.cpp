@@ -1,5 +1,5 @@
 // Layouts: models that are put on one stream after the other, and what is refused.
-#include "nn/on_stream.h"
+#include "streams/parametrize.h"
 
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"

@@ -1,4 +1,4 @@
-#include "nn/coordinates.h"
+#include "streams/coordinates.h"
 
 #include <cmath>
 
