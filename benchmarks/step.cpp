@@ -21,6 +21,7 @@
 #include "core/system/parallel.h"
 #include "core/system/profile.h"
 #include "gpu/device.h"
+#include "streams/stream.h"
 
 using namespace isonorm;
 using namespace isonorm::bench;
@@ -165,8 +166,8 @@ int main(int argc, char** argv) {
     facts["device"] = *device == kCpu ? "cpu" : gpu::device_name(*device);
     facts["base_bytes"] = resident_bytes();
     const DType type = dtype_named(dtype);
-    Trainer trainer(c, {.form = nn::stream_form(form),
-                        .storage = storage == "raw" ? nn::StreamStorage::raw : nn::StreamStorage::mapped,
+    Trainer trainer(c, {.form = streams::form_named(form),
+                        .storage = storage == "raw" ? streams::Stored::raw : streams::Stored::mapped,
                         .activations = activations.empty() ? type : dtype_named(activations),
                         .dtype = type,
                         .precision = precision == "bf16" ? nn::Precision::bf16 : nn::Precision::full,

@@ -5,9 +5,8 @@
 #include "autograd/ops/copy.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
-#include "nn/gpt.h"
-#include "nn/vit.h"
 #include "optim/adamw.h"
+#include "streams/transformer.h"
 
 namespace isonorm::bench {
 namespace {
@@ -20,14 +19,13 @@ std::unique_ptr<nn::Module> build(const Case& c, const TrainerOptions& options) 
                                  .mlp_width = c.mlp,
                                  .activation = c.gelu_tanh ? nn::Activation::gelu_tanh : nn::Activation::gelu,
                                  .affine = options.affine,
-                                 .stream = options.form,
-                                 .storage = options.storage,
                                  .precision = {options.precision}};
+  const streams::StreamOptions stream{.form = options.form, .storage = options.storage};
   if (c.is_gpt())
     return std::make_unique<nn::Gpt>(
-        nn::GptOptions{.vocab = c.vocab, .context = c.context, .tied = c.tied, .transformer = t});
-  return std::make_unique<nn::Vit>(nn::VitOptions{
-      .image = c.image, .channels = c.channels, .patch = c.patch, .classes = c.classes, .transformer = t});
+        streams::make<nn::Gpt>({.vocab = c.vocab, .context = c.context, .tied = c.tied, .transformer = t}, stream));
+  return std::make_unique<nn::Vit>(streams::make<nn::Vit>(
+      {.image = c.image, .channels = c.channels, .patch = c.patch, .classes = c.classes, .transformer = t}, stream));
 }
 
 // Of a language model without its logits.

@@ -14,8 +14,8 @@
 namespace isonorm::bench {
 
 struct TrainerOptions {
-  nn::StreamForm form = nn::StreamForm::layer_norm;
-  nn::StreamStorage storage = nn::StreamStorage::raw;
+  streams::Form form = streams::Form::layer_norm;
+  streams::Stored storage = streams::Stored::raw;
   DType activations = DType::f32;                 // what the backward needs of the forward is kept in; f32 or bf16
   DType dtype = DType::f32;                       // of parameters and activations
   nn::Precision precision = nn::Precision::full;  // of products, where the parameters are f32

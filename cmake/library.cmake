@@ -2,7 +2,7 @@
 # the base set comes first, so that of inline functions which the compiler did not inline the linker keeps the version every machine runs.
 
 set(folders
-    core core/memory core/system core/kernels core/cpu autograd autograd/ops autograd/fused nn nn/decoding nn/recurrent nn/residual optim io data reports training training/models training/records
+    core core/memory core/system core/kernels core/cpu autograd autograd/ops autograd/fused nn nn/decoding nn/recurrent nn/residual optim streams io data reports training training/models training/records
     equivalence/coordinates equivalence/lockstep equivalence/grid equivalence/convert equivalence/verify equivalence/compare equivalence/probes
     equivalence/text equivalence/certificate equivalence/nets equivalence/timing equivalence/experiments
     equivalence/experiments/initial)
@@ -58,7 +58,7 @@ if(BUILD_SHARED_LIBS)
 endif()
 
 # The public headers as users get them: see public_headers.cmake.
-file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} core/*.h autograd/*.h nn/*.h optim/*.h
+file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} core/*.h autograd/*.h nn/*.h optim/*.h streams/*.h
      io/*.h data/*.h reports/*.h training/*.h equivalence/*.h gpu/device.h gpu/steps/captured.h)
 list(FILTER headers EXCLUDE REGEX "^(core/cpu|gpu/emulated)/")
 foreach(header IN LISTS headers)  # one that begins with "// Internal: " is included by sources alone

@@ -12,14 +12,15 @@ int main(int argc, char** argv) try {
   const Device device = take_device(argc, argv);
   const data::FashionMnist set = data::FashionMnist::load(argc > 1 ? argv[1] : "");
   const int steps = argc > 2 ? whole_number(argv[2]) : 500;
-  const nn::StreamForm form = nn::stream_form(argc > 3 ? argv[3] : "rms_norm");
+  const streams::Form form = streams::form_named(argc > 3 ? argv[3] : "rms_norm");
   manual_seed(1);
-  nn::Vit model({.image = 28, .patch = 7, .transformer = {.width = 64, .depth = 4, .heads = 4, .stream = form}});
+  nn::Vit model = streams::make<nn::Vit>(
+      {.image = 28, .patch = 7, .transformer = {.width = 64, .depth = 4, .heads = 4}}, {.form = form});
   model.to(device);
   optim::AdamW opt(model.parameters(), {.lr = 1e-3});
   const optim::Schedule schedule{.peak = 1e-3, .warmup = steps / 10, .steps = steps};
   data::Loader loader(set.train, {.rows = 64, .seed = 1});
-  std::printf("%s: %lld parameters\n", nn::name_of(form), static_cast<long long>(model.parameter_count()));
+  std::printf("%s: %lld parameters\n", name_of(form), static_cast<long long>(model.parameter_count()));
 
   training::Step step(model, opt, training::cross_entropy_of, {.limits = {.norm = 1}});
   const auto next = [&](int64_t) -> training::Examples {

@@ -13,9 +13,9 @@ int main(int argc, char** argv) try {
   const int steps = argc > 2 ? whole_number(argv[2]) : 1000;
   manual_seed(1);
   const data::Text text(argv[1]);
-  nn::Gpt model({.vocab = text.vocab(),
-                 .context = 64,
-                 .transformer = {.width = 128, .depth = 4, .heads = 4, .stream = nn::StreamForm::rms_norm}});
+  nn::Gpt model = streams::make<nn::Gpt>(
+      {.vocab = text.vocab(), .context = 64, .transformer = {.width = 128, .depth = 4, .heads = 4}},
+      {.form = streams::Form::rms_norm});
   model.to(device);
   optim::AdamW opt(model.parameters(), {.lr = 1e-3, .weight_decay = 0.1});
 

@@ -30,13 +30,13 @@ struct ResidualNet : nn::Module {
 
 int main() {
   using training::Examples;
-  const auto model = [](nn::StreamForm form, const char* writers) {
+  const auto model = [](streams::Form form, const char* writers) {
     return [=]() -> std::unique_ptr<nn::Module> {
       auto net = std::make_unique<ResidualNet>();
-      nn::Layout layout;
+      streams::Layout layout;
       layout.writes("entry").writes(writers);
       layout.reads("up1", "norm1").reads("up2", "norm2").reads("head", "norm");
-      nn::parametrize(*net, layout, nn::Stream(form, 12));
+      streams::parametrize(*net, layout, streams::Stream(form, 12));
       return net;
     };
   };
@@ -48,12 +48,12 @@ int main() {
     return Examples{randn({16, 6}, {DType::f64}, data), randint(0, 3, {16}, kCpu, data)};
   };
   manual_seed(3);
-  const auto compare = [&](nn::StreamForm form, const char* writers) {
+  const auto compare = [&](streams::Form form, const char* writers) {
     const equivalence::Comparison c = equivalence::compare_trajectories(
-        model(nn::StreamForm::layer_norm, "down*"), model(form, writers), {}, training::cross_entropy_of, adamw, batch);
-    std::printf("%s, writers %s: %s\n", nn::name_of(form), writers, c.message().c_str());
+        model(streams::Form::layer_norm, "down*"), model(form, writers), {}, training::cross_entropy_of, adamw, batch);
+    std::printf("%s, writers %s: %s\n", name_of(form), writers, c.message().c_str());
   };
-  for (nn::StreamForm form : {nn::StreamForm::rms_norm, nn::StreamForm::crms_norm, nn::StreamForm::crms_isometric})
+  for (streams::Form form : {streams::Form::rms_norm, streams::Form::crms_norm, streams::Form::crms_isometric})
     compare(form, "down*");
-  compare(nn::StreamForm::rms_norm, "down2");
+  compare(streams::Form::rms_norm, "down2");
 }

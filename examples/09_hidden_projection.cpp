@@ -13,7 +13,8 @@ double largest(const Tensor& x) { return amax(abs(x)).item(); }
 // One norm between a row and a reader: what does the row get back?
 void one_norm() {
   manual_seed(9);
-  const Tensor x = require_grad(nn::recentre(randn({4, 8}, {DType::f64}), -1));  // rows of mean zero: the norms agree
+  const Tensor x =
+      require_grad(streams::recentre(randn({4, 8}, {DType::f64}), -1));  // rows of mean zero: the norms agree
   const Tensor reader = randn({5, 8}, {DType::f64}), target = randint(0, 5, {4});
   const auto back = [&](const Tensor& rows) { return grad(cross_entropy(linear(rows, reader), target), {x})[0]; };
   const Tensor by_layer = back(layer_norm(x)), by_rms = back(rms_norm(x));
@@ -22,18 +23,18 @@ void one_norm() {
   std::printf("  through layer_norm             %10.2e        %10.2e\n", largest(by_layer),
               largest(sum(by_layer, {-1})));
   std::printf("  through rms_norm               %10.2e        %10.2e\n", largest(by_rms), largest(sum(by_rms, {-1})));
-  std::printf("  P (through rms_norm) - through layer_norm %.2e\n\n", largest(nn::recentre(by_rms, -1) - by_layer));
+  std::printf("  P (through rms_norm) - through layer_norm %.2e\n\n",
+              largest(streams::recentre(by_rms, -1) - by_layer));
 }
 
 // A whole model: the same function twice, and the gradients of all its parameters.
 void whole_model() {
   const nn::GptOptions o{.vocab = 13, .context = 6, .transformer = {.width = 8, .depth = 1, .heads = 2}};
-  nn::GptOptions rms = o;
-  rms.transformer.stream = nn::StreamForm::rms_norm;
-  rms.transformer.storage = nn::StreamStorage::mapped;  // stores P W and trains it as it is
-  nn::Gpt a(o), b(rms);
+  nn::Gpt a = streams::make<nn::Gpt>(o);
+  // stores P W and trains it as it is
+  nn::Gpt b = streams::make<nn::Gpt>(o, {.form = streams::Form::rms_norm, .storage = streams::Stored::mapped});
   a.to(DType::f64), b.to(DType::f64);
-  b.load_state_dict(equivalence::mapped_state(a, nn::Stream(nn::StreamForm::rms_norm, 8, nn::StreamStorage::mapped)));
+  b.load_state_dict(equivalence::mapped_state(a, streams::Stream(streams::Form::rms_norm, 8, streams::Stored::mapped)));
 
   const Tensor ids = randint(0, 13, {4, 6}), next = randint(0, 13, {4, 6});
   const Tensor loss_a = cross_entropy(a(ids), next), loss_b = cross_entropy(b(ids), next);
@@ -41,15 +42,15 @@ void whole_model() {
   std::printf("losses differ by %.1e\n\n", loss_a.item() - loss_b.item());
   std::printf("largest |mean along the stream's axis|, of the largest entry\n");
   std::printf("%-26s %-8s %10s %10s   %s\n", "gradient of", "", "layer_norm", "rms_norm", "P G_rms - G_layer");
-  const auto pa = a.named_parameters(), pb = b.named_parameters();
+  const auto pa = streams::named_parameters(a), pb = streams::named_parameters(b);
   for (size_t i = 0; i < pa.size(); ++i) {
-    if (pa[i].role == nn::Role::neutral) continue;
-    const bool writer = pa[i].role == nn::Role::writer;
+    if (pa[i].role == streams::Role::neutral) continue;
+    const bool writer = pa[i].role == streams::Role::writer;
     const int axis = pa[i].stream_dim;
     const Tensor ga = gradient(pa[i].tensor), gb = gradient(pb[i].tensor);
     std::printf("%-26s %-8s %10.1e %10.1e   %.1e\n", pa[i].name.c_str(), writer ? "writer" : "reader",
                 largest(mean(ga, {axis})) / largest(ga), largest(mean(gb, {axis})) / largest(gb),
-                largest((writer ? nn::recentre(gb, axis) : gb) - ga) / largest(ga));
+                largest((writer ? streams::recentre(gb, axis) : gb) - ga) / largest(ga));
   }
 }
 

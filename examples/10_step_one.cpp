@@ -10,12 +10,12 @@ using namespace isonorm;
 namespace {
 
 constexpr int64_t d = 8;
-constexpr nn::StreamForm kForm = nn::StreamForm::crms_norm;
+constexpr streams::Form kForm = streams::Form::crms_norm;
 
-nn::Gpt build(nn::StreamForm form, nn::StreamStorage storage) {
-  nn::Gpt model({.vocab = 13,
-                 .context = 6,
-                 .transformer = {.width = d, .depth = 2, .heads = 2, .stream = form, .storage = storage}});
+nn::Gpt build(streams::Form form, streams::Stored storage) {
+  nn::Gpt model =
+      streams::make<nn::Gpt>({.vocab = 13, .context = 6, .transformer = {.width = d, .depth = 2, .heads = 2}},
+                             {.form = form, .storage = storage});
   model.to(DType::f64);
   return model;
 }
@@ -27,10 +27,10 @@ double step(nn::Gpt& model, const Tensor& ids, const Tensor& next, bool correcte
   const Tensor loss = cross_entropy(model(ids), next);
   sgd.zero_grad();
   backward(loss);
-  for (const nn::NamedParameter& p : model.named_parameters()) {
-    if (!corrected || p.role == nn::Role::neutral) continue;
+  for (const streams::NamedParameter& p : streams::named_parameters(model)) {
+    if (!corrected || p.role == streams::Role::neutral) continue;
     const Tensor g = gradient(p.tensor), total = sum(g, {p.stream_dim}, true);
-    set_gradient(p.tensor, p.role == nn::Role::writer ? g - total / double(d) : g + total);
+    set_gradient(p.tensor, p.role == streams::Role::writer ? g - total / double(d) : g + total);
   }
   sgd.step();
   return loss.item();
@@ -51,9 +51,9 @@ int main() {
               static_cast<long long>(d), static_cast<long long>(d));
 
   manual_seed(10);
-  nn::Gpt reference = build(nn::StreamForm::layer_norm, nn::StreamStorage::raw);
-  nn::Gpt plain = build(kForm, nn::StreamStorage::mapped), right = build(kForm, nn::StreamStorage::mapped);
-  const nn::Stream stored(kForm, d, nn::StreamStorage::mapped);
+  nn::Gpt reference = build(streams::Form::layer_norm, streams::Stored::raw);
+  nn::Gpt plain = build(kForm, streams::Stored::mapped), right = build(kForm, streams::Stored::mapped);
+  const streams::Stream stored(kForm, d, streams::Stored::mapped);
   plain.load_state_dict(equivalence::mapped_state(reference, stored));
   right.load_state_dict(equivalence::mapped_state(reference, stored));
 

@@ -14,21 +14,21 @@ namespace {
 
 constexpr int64_t d = 8;
 
-nn::Gpt build(nn::StreamForm form, nn::StreamStorage storage) {
-  nn::Gpt model({.vocab = 13,
-                 .context = 6,
-                 .transformer = {.width = d, .depth = 2, .heads = 2, .stream = form, .storage = storage}});
+nn::Gpt build(streams::Form form, streams::Stored storage) {
+  nn::Gpt model =
+      streams::make<nn::Gpt>({.vocab = 13, .context = 6, .transformer = {.width = d, .depth = 2, .heads = 2}},
+                             {.form = form, .storage = storage});
   model.to(DType::f64);
   return model;
 }
 
 // Trains Pre-LN, the baked form and raw weights mapped in the forward; gives the loss deviations of the latter two.
 template <class Make> void compare(const char* name, Make optimizer, int steps) {
-  constexpr nn::StreamForm form = nn::StreamForm::crms_isometric;
+  constexpr streams::Form form = streams::Form::crms_isometric;
   manual_seed(11);
-  nn::Gpt reference = build(nn::StreamForm::layer_norm, nn::StreamStorage::raw);
-  nn::Gpt baked = build(form, nn::StreamStorage::mapped), raw = build(form, nn::StreamStorage::raw);
-  baked.load_state_dict(equivalence::mapped_state(reference, nn::Stream(form, d, nn::StreamStorage::mapped)));
+  nn::Gpt reference = build(streams::Form::layer_norm, streams::Stored::raw);
+  nn::Gpt baked = build(form, streams::Stored::mapped), raw = build(form, streams::Stored::raw);
+  baked.load_state_dict(equivalence::mapped_state(reference, streams::Stream(form, d, streams::Stored::mapped)));
   raw.load_state_dict(reference.state_dict());
   auto opt_reference = optimizer(reference), opt_baked = optimizer(baked), opt_raw = optimizer(raw);
 
@@ -56,12 +56,12 @@ template <class Make> void compare(const char* name, Make optimizer, int steps) 
 int main(int argc, char** argv) try {
   const int steps = argc > 1 ? whole_number(argv[1]) : 20;
   // In small: a gradient, Adam's first step (the sign of every entry), and the same taken in the stored coordinates.
-  const Tensor g = nn::recentre(tensor({3.0, 0.1, -0.4, -2.0}), -1), q = nn::helmert(4);
+  const Tensor g = streams::recentre(tensor({3.0, 0.1, -0.4, -2.0}), -1), q = streams::helmert(4);
   const Tensor stored = matmul(g, q);                                                // Q^T g
   const auto back = [&](const Tensor& u) { return matmul(u, transpose(q, 0, 1)); };  // Q u
   std::printf("gradient                    %s\n", to_string(g).c_str());
   std::printf("SGD through the basis       %s\n", to_string(back(stored)).c_str());
-  std::printf("Adam's step, without mean   %s\n", to_string(nn::recentre(sign(g), -1)).c_str());
+  std::printf("Adam's step, without mean   %s\n", to_string(streams::recentre(sign(g), -1)).c_str());
   std::printf("Adam's through the basis    %s\n\n", to_string(back(sign(stored))).c_str());
 
   std::printf("largest |loss - loss of layer_norm| over %d steps\n", steps);

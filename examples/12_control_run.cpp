@@ -15,8 +15,9 @@ using namespace isonorm;
 
 namespace {
 
-nn::Gpt build(nn::StreamForm form, DType dtype) {
-  nn::Gpt model({.vocab = 13, .context = 6, .transformer = {.width = 8, .depth = 2, .heads = 2, .stream = form}});
+nn::Gpt build(streams::Form form, DType dtype) {
+  nn::Gpt model = streams::make<nn::Gpt>(
+      {.vocab = 13, .context = 6, .transformer = {.width = 8, .depth = 2, .heads = 2}}, {.form = form});
   model.to(dtype);
   return model;
 }
@@ -27,8 +28,8 @@ struct Path {
 
 template <class Optimizer, class Options> Path train(DType dtype, Options options, int steps) {
   manual_seed(12);
-  nn::Gpt reference = build(nn::StreamForm::layer_norm, dtype), control = build(nn::StreamForm::layer_norm, dtype),
-          rms = build(nn::StreamForm::rms_norm, dtype);
+  nn::Gpt reference = build(streams::Form::layer_norm, dtype), control = build(streams::Form::layer_norm, dtype),
+          rms = build(streams::Form::rms_norm, dtype);
   control.load_state_dict(reference.state_dict()), rms.load_state_dict(reference.state_dict());
   equivalence::move_by_one_ulp(control, /*seed=*/1);
   Optimizer opt_reference(reference.parameters(), options), opt_control(control.parameters(), options),

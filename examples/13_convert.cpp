@@ -11,7 +11,8 @@ using namespace isonorm::training;
 
 int main() try {
   manual_seed(1);
-  nn::Gpt model({.vocab = 16, .context = 12, .transformer = {.width = 24, .depth = 2, .heads = 3, .affine = true}});
+  nn::Gpt model = streams::make<nn::Gpt>(
+      {.vocab = 16, .context = 12, .transformer = {.width = 24, .depth = 2, .heads = 3, .affine = true}});
   optim::AdamW opt(model.parameters(), {.lr = 1e-2});
   for (int step = 0; step < 30; ++step) {  // so that gains, biases and means are not those of the start
     const Tensor ids = randint(0, 16, {8, 13});
@@ -24,18 +25,18 @@ int main() try {
   const ModelFile file = load_model_file("13_convert.safetensors");
   const Tensor ids = ModelOptions(file.description).inputs(/*rows=*/4, /*seed=*/1);
 
-  for (nn::StreamForm form : {nn::StreamForm::rms_norm, nn::StreamForm::crms_norm, nn::StreamForm::crms_isometric}) {
+  for (streams::Form form : {streams::Form::rms_norm, streams::Form::crms_norm, streams::Form::crms_isometric}) {
     const ModelConversion c = convert_model(file, form);
     // f32 weights go in, so f32 is what rounding is measured in; before rounding the two agree to f64.
     const Agreement stored = compare_models(file.description, file.state, c.description, c.conversion.state, ids);
     const Agreement exact =
         compare_models(file.description, widened(file.state), c.description, c.conversion.exact, ids);
-    std::printf("%-15s logits differ by %.1e in f64, by %.1e as stored in f32: %s\n", nn::name_of(form),
-                exact.deviation, stored.deviation, exact.same() && stored.same() ? "one function" : "two functions");
+    std::printf("%-15s logits differ by %.1e in f64, by %.1e as stored in f32: %s\n", name_of(form), exact.deviation,
+                stored.deviation, exact.same() && stored.same() ? "one function" : "two functions");
   }
 
   std::printf("\nWhat happened to the tensors of the last block and after, for crms_norm:\n");
-  for (const TensorChange& t : convert_model(file, nn::StreamForm::crms_norm).conversion.changes)
+  for (const TensorChange& t : convert_model(file, streams::Form::crms_norm).conversion.changes)
     if (t.name.starts_with("blocks.1.") || t.name.starts_with("head."))
       std::printf("  %-24s %s\n", t.name.c_str(), t.what.c_str());
 
@@ -44,7 +45,7 @@ int main() try {
   for (Place& p : layout.places)
     if (p.name == "head.weight") p.norm = "";
   try {
-    convert(file.state, layout, nn::StreamForm::rms_norm);
+    convert(file.state, layout, streams::Form::rms_norm);
   } catch (const Error& e) {
     std::printf("\nrefused: %s\n", e.what());
   }

@@ -27,16 +27,13 @@ int main(int argc, char** argv) try {
   manual_seed(1);
   const data::Pairs pairs =
       data::Pairs::made(data::Task::translate, 4000, kLength - 1, /*letters=*/8, /*seed=*/1, /*held_out=*/0.05);
-  nn::EncoderDecoder model({.vocab = pairs.vocab(),
-                            .context = kLength,
-                            .pad = data::kPad,
-                            .shared = true,
-                            .transformer = {.width = 48,
-                                            .depth = 2,
-                                            .heads = 4,
-                                            .branch = {.dropout = 0.1},
-                                            .stream = nn::StreamForm::rms_norm,
-                                            .connection = connection}});
+  nn::EncoderDecoder model = streams::make<nn::EncoderDecoder>(
+      {.vocab = pairs.vocab(),
+       .context = kLength,
+       .pad = data::kPad,
+       .shared = true,
+       .transformer = {.width = 48, .depth = 2, .heads = 4, .branch = {.dropout = 0.1}, .connection = connection}},
+      {.form = streams::Form::rms_norm});
   optim::Adam adam(model.parameters());
   const optim::Schedule schedule{.peak = 3e-3, .warmup = 100, .decay = optim::Decay::inverse_sqrt};
   const training::Objective smoothed = [](nn::Module& m, const training::Examples& b) {

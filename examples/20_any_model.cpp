@@ -29,16 +29,16 @@ struct Tagger : nn::Module {
 };
 
 int main() {
-  const auto model = [](nn::StreamForm form, bool forgotten) {
+  const auto model = [](streams::Form form, bool forgotten) {
     return [=]() -> std::unique_ptr<nn::Module> {
       auto net = std::make_unique<Tagger>();
-      nn::Layout layout;
+      streams::Layout layout;
       layout.writes("embed").writes("blocks.*.mlp.fc2");
       if (!forgotten) layout.writes("blocks.*.attn.proj");
       layout.reads("blocks.*.attn.qkv", "blocks.*.norm1");
       layout.reads("blocks.*.mlp.fc1", "blocks.*.norm2");
       layout.reads("head", "norm");
-      nn::parametrize(*net, layout, nn::Stream(form, kWidth));
+      streams::parametrize(*net, layout, streams::Stream(form, kWidth));
       return net;
     };
   };
@@ -51,14 +51,14 @@ int main() {
                               randint(0, kClasses, {8 * kTokens}, kCpu, data)};
   };
   manual_seed(3);
-  const auto compare = [&](nn::StreamForm form, bool forgotten) {
+  const auto compare = [&](streams::Form form, bool forgotten) {
     const equivalence::Comparison c = equivalence::compare_trajectories(
-        model(nn::StreamForm::layer_norm, false), model(form, forgotten), {}, training::cross_entropy_of, adamw, batch);
-    std::printf("%s%s: %s\n", nn::name_of(form), forgotten ? ", attn.proj forgotten" : "", c.message().c_str());
+        model(streams::Form::layer_norm, false), model(form, forgotten), {}, training::cross_entropy_of, adamw, batch);
+    std::printf("%s%s: %s\n", name_of(form), forgotten ? ", attn.proj forgotten" : "", c.message().c_str());
     return c.same() != forgotten;
   };
   bool expected = true;
-  for (nn::StreamForm form : {nn::StreamForm::rms_norm, nn::StreamForm::crms_norm, nn::StreamForm::crms_isometric})
+  for (streams::Form form : {streams::Form::rms_norm, streams::Form::crms_norm, streams::Form::crms_isometric})
     expected = compare(form, false) && expected;
-  return compare(nn::StreamForm::rms_norm, true) && expected ? 0 : 1;
+  return compare(streams::Form::rms_norm, true) && expected ? 0 : 1;
 }

@@ -36,7 +36,6 @@ class Ends : public Parametrisation {
   std::vector<Tensor> reads() const override {
     return scale_.defined() ? std::vector<Tensor>{scale_} : std::vector<Tensor>();
   }
-  Role role() const override { return entry_ ? Role::writer : Role::neutral; }
 
  private:
   Tensor scale_;

@@ -53,14 +53,6 @@ EncoderDecoder::EncoderDecoder(const EncoderDecoderOptions& o)
       head_(add("head", o.tied ? Linear::tied_to(target_.weight)
                                : Linear(o.transformer.width, o.vocab, {.bias = o.transformer.bias}))) {
   options.transformer.initialise(*this);
-  std::vector<std::string> tables = {"target"};
-  if (!o.shared) tables.push_back("source");
-  if (source_position_) tables.insert(tables.end(), {"source_position", "target_position"});
-  put_on_stream(*this, options.transformer,
-                {.tables = tables,
-                 .stacks = {{.blocks = "encoder", .depth = options.transformer.depth},
-                            {.blocks = "decoder", .depth = options.decoder_depth, .encoder_norm = "encoder_norm"}},
-                 .heads = {{"head", "norm"}}});
 }
 
 Tensor EncoderDecoder::entered(Embedding& table, Embedding* positions, const Tensor& ids, int64_t first) {

@@ -33,12 +33,6 @@ Gpt::Gpt(const GptOptions& o)
       head_(add("head", o.tied ? Linear::tied_to(token_.weight)
                                : Linear(o.transformer.width, o.vocab, {.bias = o.transformer.bias}))) {
   options.transformer.initialise(*this);
-  const bool positions = position_ != nullptr;
-  put_on_stream(
-      *this, options.transformer,
-      {.tables = positions ? std::vector<std::string>{"token", "position"} : std::vector<std::string>{"token"},
-       .stacks = {{.blocks = "blocks", .depth = options.transformer.depth}},
-       .heads = {{"head", "norm"}}});
 }
 
 Tensor Gpt::features(const Tensor& ids, DecodingCache* cache) {
@@ -132,8 +126,8 @@ GptOptions llama_preset(std::string_view name) {
                               .affine = true,
                               .norm_bias = false,
                               .bias = false,
+                              .norm = NormKind::rms,
                               .eps = 1e-6,
-                              .stream = StreamForm::uncentred_rms_norm,
                               .initialisation = Initialisation::normal}};
     names += text(names.empty() ? "" : ", ", s.name);
   }

@@ -16,7 +16,8 @@ Module::Module(Module&& other) noexcept
       parameters_(std::move(other.parameters_)),
       buffers_(std::move(other.buffers_)),
       children_(std::move(other.children_)),
-      borrowed_(std::move(other.borrowed_)) {
+      borrowed_(std::move(other.borrowed_)),
+      redo_(std::move(other.redo_)) {
   for (const auto& c : children_) c->parent_ = this;
 }
 
@@ -56,12 +57,6 @@ void take_after(Module& copy, const Module& module) {
   }
   copy.train(module.training());
 }
-
-const char* does(Role role) {
-  return role == Role::reader   ? "reads from the residual stream"
-         : role == Role::writer ? "writes to the residual stream"
-                                : "is off the residual stream";
-}
 }  // namespace
 
 void Module::settle(const std::string& name, Module& child) {
@@ -77,10 +72,9 @@ Module& Module::replaceable(const std::string& name, Module& instead) {
     const Module& old = *c;
     check(typeid(old) == typeid(instead), "replace: '", name, "' is a ", kind_of(old), ", the new one a ",
           kind_of(instead), "; the members that refer to it need the same class (a Sequential can hold any layers)");
-    for (const NamedParameter& o : old.named_parameters())
-      for (const NamedParameter& n : instead.named_parameters())
-        check(o.name != n.name || (o.role == n.role && o.stream_dim == n.stream_dim), "replace: ", name, '.', o.name,
-              ' ', does(o.role), ", that of the new one ", does(n.role));
+    for (const Module* m = this; m; m = m->parent_)
+      check(!m->redo_, "replace: '", name,
+            "' is part of a model that was parametrized as a whole; replace it before that");
     take_after(instead, old);
     return *c;
   }
@@ -110,14 +104,11 @@ void Module::mark_blind(const std::string& parameter, int64_t begin, int64_t end
 void Module::collect(const std::string& prefix, State which, std::vector<NamedParameter>& out) const {
   const auto append = [&](const auto& list) {
     for (const auto& p : list) {
-      const Parametrisation* by = p->tensor.parametrisation();
       out.push_back({.name = prefix + p->name,
                      .tensor = p->tensor,
-                     .role = by ? by->role() : Role::neutral,
-                     .stream_dim = by ? by->stream_dim() : 0,
                      .blind_begin = p->blind_begin,
                      .blind_end = p->blind_end,
-                     .parametrisation = by});
+                     .parametrisation = p->tensor.parametrisation()});
     }
   };
   append(parameters_);
@@ -246,7 +237,14 @@ void Module::to(DType dtype) {
   }
 }
 
+void Module::redo_on(Module& copy) const {
+  if (redo_) return redo_(copy);
+  for (size_t i = 0; i < std::min(children_.size(), copy.children_.size()); ++i)
+    children_[i]->redo_on(*copy.children_[i]);
+}
+
 void copy_state(Module& copy, const Module& module) {
+  module.redo_on(copy);
   take_after(copy, module);
   copy.load_state_dict(module.state_dict());
   const std::vector<Tensor> from = module.parameters(), to = copy.parameters();

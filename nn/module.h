@@ -11,6 +11,7 @@
 // it throws and says so (nn/module_scope.h), and an optimizer of no parameters does.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <typeinfo>
@@ -24,8 +25,6 @@ namespace isonorm::nn {
 struct NamedParameter {
   std::string name;  // path from the module that was asked: "blocks.0.attn.qkv.weight"
   Tensor tensor;
-  Role role = Role::neutral;  // of its parametrisation
-  int stream_dim = 0;
   // Rows of dimension 0 in which the loss does not depend on the parameter at all (the biases of attention keys), as
   // [begin, end).
   int64_t blind_begin = 0, blind_end = 0;
@@ -79,7 +78,7 @@ class Module {
   void freeze(bool on = true);
 
   // Readies the module for many forward passes without a graph over fixed weights, or lets go of what that takes: what
-  // weights are mapped to (streams/stream.h) and packed copies of it (core/packing.h), as much memory as the weights and
+  // parametrisations make of weights (nn/parameter.h) and packed copies of it (core/packing.h), as much memory as the weights and
   // twice that where they are mapped. Outputs keep their bits; a weight that is written to later is mapped and packed
   // in every pass, as before, and what was kept of it stays until one of these calls.
   void prepare_inference(bool on = true);
@@ -92,6 +91,10 @@ class Module {
   // The parameter of that path; null where there is none.
   Parameter* find_parameter(const std::string& path);
 
+  // What was done to the module as a whole after it was made, as putting a model on a residual stream: clone() does it to
+  // a copy. It takes the place of what was there.
+  void redo(std::function<void(Module& copy)> done) { redo_ = std::move(done); }
+
   // Marks rows of a registered parameter in which the loss does not depend on it.
   void mark_blind(const std::string& parameter, int64_t begin, int64_t end);
 
@@ -102,7 +105,7 @@ class Module {
   //   net.replace("head", nn::Linear(64, 5));
   // References to the old child refer to the new one, which takes over its dtype, its device and whether it trains; the
   // old parameters are gone: make the optimizer after this. Throws, and changes nothing, where there is no such child,
-  // and where a new one is of another class or its parameters touch the residual stream in another way.
+  // where the new one is of another class, and where the module is part of one that has something to redo().
   template <class M> M& replace(const std::string& name, M child) {
     M& place = static_cast<M&>(replaceable(name, child));
     std::destroy_at(&place);
@@ -136,6 +139,7 @@ class Module {
 
  private:
   friend class ModuleScope;
+  friend void copy_state(Module& copy, const Module& module);
   enum class State { parameters, all };
   struct Registered {
     std::string name;
@@ -147,7 +151,8 @@ class Module {
   // The child of that name, ready to make room for `instead`, and `instead` ready to take it.
   Module& replaceable(const std::string& name, Module& instead);
   void settle(const std::string& name, Module& child);
-  bool trains() const;  // whether a parameter, of a child too, takes a gradient
+  void redo_on(Module& copy) const;  // what redo() was given, here or in children
+  bool trains() const;               // whether a parameter, of a child too, takes a gradient
   void collect(const std::string& prefix, State which, std::vector<NamedParameter>& out) const;
   std::vector<NamedParameter> named_state() const;  // with buffers
   void check_new(const std::string& name) const;
@@ -158,9 +163,10 @@ class Module {
   std::vector<std::unique_ptr<Module>> children_;
   std::vector<const Module*> borrowed_;
   const Module* parent_ = nullptr;
+  std::function<void(Module&)> redo_;
 };
 
-// Makes a module that was built like `module` its copy: values, dtype, device, what is frozen and whether it trains.
+// Makes a module that was built like `module` its copy: what redo() has, values, dtype, device, what is frozen and whether it trains.
 void copy_state(Module& copy, const Module& module);
 
 // Copies of the tensors: what a state_dict() holds now, whatever trains on.

@@ -10,10 +10,6 @@
 
 namespace isonorm::nn {
 
-// How a parameter touches the residual stream (see streams/stream.h): not at all, by writing to it or by reading a
-// normalised row of it.
-enum class Role { neutral, writer, reader };
-
 // Replaces what the handle refers to; everybody who holds it sees the new tensor. A leaf stays one.
 void replace_tensor(const Tensor& x, const Tensor& value);
 
@@ -26,9 +22,6 @@ class Parametrisation {
   virtual std::vector<Tensor> reads() const { return {}; }
   // Whether it maps each row of dimension 0 by itself: a layer that reads some rows of a table maps these alone.
   virtual bool by_rows() const { return false; }
-
-  virtual Role role() const { return Role::neutral; }
-  virtual int stream_dim() const { return 0; }  // the dimension that is the stream's axis, for writers and readers
 };
 
 // A handle: copies refer to the same tensor and the same parametrisation. As a Tensor it is the stored one.

@@ -27,6 +27,8 @@ TransformerOptions TransformerOptions::complete() const {
         " of keys and values");
   check(o.depth > 0 || !o.connection.bare_entry, "transformer: depth 0 with connections ", o.connection.name,
         ", whose blocks alone have the norms");
+  check(o.norm == NormKind::layer || o.norm == NormKind::rms || o.norm == NormKind::none, "transformer: its norms are ",
+        name_of(o.norm), ", expected layer_norm, rms_norm or none; other forms: streams::parametrize");
   check(!o.scaled_gains || o.affine, "transformer: gains are to begin at 1/sqrt(l), and the norms have none");
   check(!rotates(o.positions) || o.rotary_base > 0, "transformer: rotary base ", o.rotary_base, " is not positive");
   check(o.precision.stream == Precision::full || o.precision.products == Precision::bf16,
@@ -65,30 +67,6 @@ void TransformerOptions::initialise(const Module& model) const {
     if (const auto* stack = dynamic_cast<const Blocks*>(child.get())) of.depth = std::ssize(stack->children());
     if (!connection.initialise || !dynamic_cast<const Block*>(child.get())) of.initialise(*child);
   }
-}
-
-Layout layout_of(const TransformerOptions& o, const TransformerParts& parts) {
-  Layout layout;
-  if (o.connection.bare_entry)
-    layout.bare_entry();
-  else
-    for (const std::string& table : parts.tables) layout.writes(table);
-  for (const TransformerParts::Stack& stack : parts.stacks) {
-    if (stack.depth == 0) continue;
-    const std::string block = stack.blocks.empty() ? "*." : stack.blocks + ".*.";
-    layout.writes(block + "attn.proj").writes(block + "mlp.fc2");
-    layout.reads(block + "attn.qkv", block + "norm1").reads(block + "mlp.fc1", block + "norm2");
-    if (o.activation == Activation::swiglu) layout.reads(block + "mlp.gate", block + "norm2");
-    if (stack.encoder_norm.empty()) continue;
-    layout.writes(block + "cross.proj");
-    layout.reads(block + "cross.q", block + "cross_norm").reads(block + "cross.kv", stack.encoder_norm);
-  }
-  for (const auto& [head, norm] : parts.heads) layout.reads(head, norm);
-  return layout;
-}
-
-void put_on_stream(Module& model, const TransformerOptions& o, const TransformerParts& parts) {
-  parametrize(model, layout_of(o, parts), o.make_stream());
 }
 
 Tensor positions_from(Embedding& table, int64_t first, int64_t n) {

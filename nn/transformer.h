@@ -1,11 +1,10 @@
-// The one Transformer: a stack of blocks on a stream of any form, in any arrangement of its residual connections.
+// The one Transformer: a stack of blocks, in any arrangement of its residual connections.
 #pragma once
 
 #include "nn/attention.h"
 #include "nn/container.h"
 #include "nn/mlp.h"
 #include "nn/residual/pre_norm.h"
-#include "streams/parametrize.h"
 
 namespace isonorm::nn {
 
@@ -26,7 +25,7 @@ constexpr const char* name_of(Initialisation i) { return kInitialisationNames[st
 
 // Width, attention's inner width heads x head_width and mlp_width are three independent sizes.
 struct TransformerOptions {
-  int64_t width = 64;  // of the Pre-LN model's residual stream; odd ones too
+  int64_t width = 64;  // of the residual stream; odd ones too
   int64_t depth = 4;   // blocks
   int64_t heads = 4;
   int64_t head_width = 0;  // 0: width / heads, which must divide
@@ -41,26 +40,20 @@ struct TransformerOptions {
   bool folded = false;        // gains that readers can take up are in them: as a conversion leaves it
   bool scaled_gains = false;  // gains of what the branches of block l = 1, 2, ... read begin at 1/sqrt(l), not at 1
   bool bias = true;           // biases in the linear maps
-  double eps = 1e-5;          // of every norm
-  bool final_norm = true;     // false: the head reads the bare stream, which breaks the equivalence of the forms;
-                              // without meaning in post_ln and deepnorm, whose last sub-layer ends with a norm
+  NormKind norm = NormKind::layer;  // or rms, or none: the branches and the head read the bare stream
+  double eps = 1e-5;                // of every norm
+  bool final_norm = true;     // false: the head reads the bare stream; without meaning in post_ln and deepnorm, whose
+                              // last sub-layer ends with a norm
   BranchOptions branch = {};  // dropout, stochastic depth (its probability grows linearly over the blocks), layer scale
-  bool centre_readers = false;  // readers used with zero row sums: the same function, less error in f32 and bf16
-  StreamForm stream = StreamForm::layer_norm;
-  StreamStorage storage = StreamStorage::raw;
   Arrangement connection = kPreLn;
   MixedPrecision precision = {};  // of f32 parameters: what is computed and kept in bf16
   Initialisation initialisation = Initialisation::by_layer;
 
-  // The same with the zeros replaced. Throws where a size is not positive, width does not divide by heads, or the stream
-  // is of bf16 and the products are not.
+  // The same with the zeros replaced. Throws where a size is not positive, width does not divide by heads, the norm is
+  // none of the three, or the stream is of bf16 and the products are not.
   TransformerOptions complete() const;
-  Stream make_stream() const { return Stream(stream, width, storage, centre_readers); }
-  // Of the plain model: forms of the LayerNorm model are coordinates of one.
-  NormKind norm_kind() const { return row_of(stream).layer_norm_model() ? NormKind::layer : row_of(stream).norm; }
   ConnectionOptions block_norm() const {
-    return {
-        .eps = eps, .affine = affine, .bias = norm_bias, .kind = norm_kind(), .precision = precision, .folded = folded};
+    return {.eps = eps, .affine = affine, .bias = norm_bias, .kind = norm, .precision = precision, .folded = folded};
   }
   // Of the norms inside of the branches, where the arrangement has them.
   std::optional<NormLayerOptions> inner_norm() const {
@@ -76,21 +69,6 @@ struct TransformerOptions {
   // Draws the initial matrices and tables of a model, where they are not those of the layers.
   void initialise(const Module& model) const;
 };
-
-// Where the parts of a Transformer hang on its stream, by their paths.
-struct TransformerParts {
-  struct Stack {
-    std::string blocks;  // of Blocks
-    int64_t depth;
-    std::string encoder_norm = {};  // of a decoder: of the rows that it attends to
-  };
-  std::vector<std::string> tables;  // what the embeddings are made of
-  std::vector<Stack> stacks;
-  std::vector<std::pair<std::string, std::string>> heads;  // linear maps, and the norms that they read through
-};
-Layout layout_of(const TransformerOptions& options, const TransformerParts& parts);
-// Puts the model on the stream that its options name.
-void put_on_stream(Module& model, const TransformerOptions& options, const TransformerParts& parts);
 
 // Rows first, first + 1, ... of a table of positions, for n ids the first of which is at position `first`.
 Tensor positions_from(Embedding& table, int64_t first, int64_t n);

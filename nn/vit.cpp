@@ -31,13 +31,6 @@ Vit::Vit(const VitOptions& o)
       norm_(add("norm", o.transformer.connection.last(o.transformer.width, o.transformer.last_norm()))),
       head_(add("head", Linear(o.transformer.width, o.classes, {.bias = o.transformer.bias}))) {
   options.transformer.initialise(*this);
-  std::vector<std::string> entry = {"patch"};
-  if (position_.defined()) entry.push_back("position");
-  if (cls_.defined()) entry.push_back("cls");
-  put_on_stream(*this, options.transformer,
-                {.tables = entry,
-                 .stacks = {{.blocks = "blocks", .depth = options.transformer.depth}},
-                 .heads = {{"head", "norm"}}});
 }
 
 Tensor Vit::forward(const Tensor& images) {

@@ -9,7 +9,7 @@
 #include "core/memory/kept.h"
 #include "core/view.h"
 
-namespace isonorm::nn {
+namespace isonorm::streams {
 namespace {
 
 // x along `dim` times a matrix from the right: every row r becomes r M.
@@ -60,4 +60,4 @@ Tensor helmert(int64_t d) {
   return from_vector(q, {d, d - 1});
 }
 
-}  // namespace isonorm::nn
+}  // namespace isonorm::streams

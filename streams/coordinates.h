@@ -7,7 +7,7 @@
 
 #include "autograd/ops/reduce.h"
 
-namespace isonorm::nn {
+namespace isonorm::streams {
 
 using isonorm::recentre;  // P x, along one dimension (2305.14858, lemma 3.1)
 
@@ -30,4 +30,4 @@ Tensor from_isometric(const Tensor& w, int dim);
 // = 1..d-1).
 Tensor helmert(int64_t d);
 
-}  // namespace isonorm::nn
+}  // namespace isonorm::streams

@@ -2,7 +2,7 @@
 
 #include "autograd/ops/pointwise.h"
 
-namespace isonorm::equivalence {
+namespace isonorm::streams {
 
 struct Map::Rule {
   const char* name;
@@ -13,13 +13,13 @@ struct Map::Rule {
 
 const Map::Rule& Map::rule(Factor factor) {
   using enum Factor;
-  static const Rule rules[] = {{"recentre", nn::recentre, 0, recentre, recentre},
-                               {"compress", nn::compress_writer, -1, expand_reader, expand},
-                               {"expand", nn::expand_writer, 1, compress_reader, compress},
-                               {"compress_reader", nn::compress_reader, -1, expand, expand_reader},
-                               {"expand_reader", nn::expand_reader, 1, compress, compress_reader},
-                               {"isometric", nn::to_isometric, -1, from_isometric, from_isometric},
-                               {"isometric's adjoint", nn::from_isometric, 1, to_isometric, to_isometric}};
+  static const Rule rules[] = {{"recentre", streams::recentre, 0, recentre, recentre},
+                               {"compress", streams::compress_writer, -1, expand_reader, expand},
+                               {"expand", streams::expand_writer, 1, compress_reader, compress},
+                               {"compress_reader", streams::compress_reader, -1, expand, expand_reader},
+                               {"expand_reader", streams::expand_reader, 1, compress, compress_reader},
+                               {"isometric", streams::to_isometric, -1, from_isometric, from_isometric},
+                               {"isometric's adjoint", streams::from_isometric, 1, to_isometric, to_isometric}};
   return rules[static_cast<size_t>(factor)];
 }
 
@@ -89,19 +89,19 @@ Map operator*(const Map& a, const Map& b) {
   return {a.width_, std::move(factors)};
 }
 
-Map parameter_map(nn::Role role, nn::StreamForm form, int64_t d) {
-  check(role != nn::Role::neutral, "map: a neutral parameter does not touch the stream");
-  const bool writer = role == nn::Role::writer;
+Map parameter_map(streams::Role role, streams::Form form, int64_t d) {
+  check(role != streams::Role::neutral, "map: a neutral parameter does not touch the stream");
+  const bool writer = role == streams::Role::writer;
   switch (form) {
-    case nn::StreamForm::rms_norm:
+    case streams::Form::rms_norm:
       return writer ? Map::recentre(d) : Map::identity(d);
-    case nn::StreamForm::crms_norm:
+    case streams::Form::crms_norm:
       return writer ? Map::compress(d) : Map::compress_reader(d);
-    case nn::StreamForm::crms_isometric:
+    case streams::Form::crms_isometric:
       return Map::isometric(d);
     default:
       return Map::identity(d);
   }
 }
 
-}  // namespace isonorm::equivalence
+}  // namespace isonorm::streams

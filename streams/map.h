@@ -16,7 +16,7 @@
 #include "nn/module.h"
 #include "streams/stream.h"
 
-namespace isonorm::equivalence {
+namespace isonorm::streams {
 
 class Map {
  public:
@@ -67,6 +67,6 @@ class Map {
 
 // How a raw parameter becomes the one that a stream of that form and width d uses, along the parameter's stream_dim
 // (the table of streams/stream.h). Throws on a neutral parameter, which has no such dimension.
-Map parameter_map(nn::Role role, nn::StreamForm form, int64_t d);
+Map parameter_map(streams::Role role, streams::Form form, int64_t d);
 
-}  // namespace isonorm::equivalence
+}  // namespace isonorm::streams

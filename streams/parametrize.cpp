@@ -10,7 +10,17 @@
 #include "nn/branch.h"
 #include "nn/residual/connection.h"
 
-namespace isonorm::nn {
+namespace isonorm::streams {
+
+using nn::BranchOutput;
+using nn::Connection;
+using nn::Embedding;
+using nn::Linear;
+using nn::Module;
+using nn::Norm;
+using nn::Parameter;
+using nn::Parametrisation;
+
 namespace {
 
 // What a stream attaches to parameters, and may take away again.
@@ -19,29 +29,24 @@ class Attached : public Parametrisation {};
 // What is made of a parameter that touches a stream.
 class OnStream : public Attached {
  public:
-  explicit OnStream(const Stream& stream) : stream(stream) {}
+  OnStream(const Stream& stream, Role role, int dim) : stream(stream), role(role), dim(dim) {}
   const Stream stream;
+  const Role role;
+  const int dim;
 };
 
 class Writes : public OnStream {
  public:
-  Writes(const Stream& stream, int dim) : OnStream(stream), dim_(dim) {}
-  Tensor operator()(const Tensor& stored) const override { return stream.write(stored, dim_); }
-  Role role() const override { return Role::writer; }
-  int stream_dim() const override { return dim_; }
-
- private:
-  int dim_;
+  Writes(const Stream& stream, int dim) : OnStream(stream, Role::writer, dim) {}
+  Tensor operator()(const Tensor& stored) const override { return stream.write(stored, dim); }
 };
 
 // A table, whose rows are written each by itself.
 class WritesRows : public OnStream {
  public:
-  using OnStream::OnStream;
+  explicit WritesRows(const Stream& stream) : OnStream(stream, Role::writer, 1) {}
   Tensor operator()(const Tensor& rows) const override { return stream.write(rows, -1); }
   bool by_rows() const override { return true; }
-  Role role() const override { return Role::writer; }
-  int stream_dim() const override { return 1; }
 };
 
 // The end of a branch.
@@ -65,14 +70,12 @@ bool hands_over(const Norm& norm, const Stream& stream) {
 
 class Reads : public OnStream {
  public:
-  Reads(const Stream& stream, const Norm& norm) : OnStream(stream), norm(norm) {}
+  Reads(const Stream& stream, const Norm& norm) : OnStream(stream, Role::reader, 1), norm(norm) {}
   Tensor operator()(const Tensor& stored) const override {
     if (!hands_over(norm, stream)) return stream.read(stored);
     return cast(stream.read(wide(stored, stored) * wide(norm.weight, stored)), stored.dtype());
   }
   std::vector<Tensor> reads() const override { return norm.parameters(); }
-  Role role() const override { return Role::reader; }
-  int stream_dim() const override { return 1; }
 
   const Norm& norm;
 };
@@ -106,8 +109,8 @@ class TakenUp : public Attached {
   Tensor operator()(const Tensor&) const override { return {}; }
 };
 
-// f(path, module) of the model and all modules below it; the model's own path is empty.
-template <class F> void each_module(Module& module, F&& f, const std::string& path = "") {
+// f(path, module) of the module and all modules below it; the model's own path is empty.
+template <class M, class F> void each_module(M& module, F&& f, const std::string& path = "") {
   f(path, module);
   for (const auto& child : module.children())
     each_module(*child, f, path.empty() ? child->name() : path + '.' + child->name());
@@ -139,7 +142,7 @@ void check_width(const std::string& path, const char* what, int64_t width, const
 
 // Maps stored values once where the storage is mapped; what is attached to them then maps nothing.
 void store(const Parameter& p, const Stream& stream, bool change, Role role, int dim) {
-  if (!change || stream.storage() == StreamStorage::raw) return;
+  if (!change || stream.storage() == Stored::raw) return;
   const NoGrad no_grad;
   const Tensor now = detach(p);
   p.store(role == Role::writer ? stream.map_writer(now, dim) : stream.map_reader(now));
@@ -152,9 +155,9 @@ void put_writer(Parameter& p, const std::string& path, const Stream& stream, boo
 }
 
 void put_branch(BranchOutput& branch, const std::string& path, const Stream& stream, bool change) {
-  const BranchOptions& o = branch.options();
+  const nn::BranchOptions& o = branch.options();
   check_width(path, "writes", branch.weight.size(0), stream);
-  check((o.dropout == 0 && o.layer_scale == 0) || !stream.centres() || stream.storage() == StreamStorage::raw,
+  check((o.dropout == 0 && o.layer_scale == 0) || !stream.centres() || stream.storage() == Stored::raw,
         "branch: dropout ", o.dropout, " and layer scale ", o.layer_scale, " act on the ", stream.width(),
         " entries of a raw branch, which mapped storage of ", name_of(stream.form()),
         " does not hold; use raw storage");
@@ -184,7 +187,7 @@ bool reads_stream(const Norm& norm) {
 void put_reader(Linear& reader, const std::string& path, const Norm& norm, const Stream& stream, bool change,
                 bool bare_entry) {
   if (!reads_stream(norm)) return;
-  const bool mapped = stream.storage() == StreamStorage::mapped;
+  const bool mapped = stream.storage() == Stored::mapped;
   if (reader.tied() && mapped && stream.centres()) {
     check(!bare_entry && norm.parameters().empty(), "layout: tied head '", path,
           "' behind a norm with a gain, or with connections whose first branch reads the bare embeddings, needs raw "
@@ -204,7 +207,7 @@ void put_reader(Linear& reader, const std::string& path, const Norm& norm, const
 // The norm in the stream's coordinates. Gain and bias act on d entries: where the stored rows have d - 1, or readers take
 // them up, they are not the norm's own.
 void put_norm(Norm& norm, const std::string& path, const Stream& stream, bool change, NormKind own) {
-  const StreamFormRow& form = row_of(stream.form());
+  const FormRow& form = row_of(stream.form());
   check(norm.width() == stream.width(), "layout: norm '", path, "' is of width ", norm.width(),
         ", the stream's width is ", stream.width());
   check(!form.centres || own == NormKind::layer || own == NormKind::none, "layout: norm '", path, "' is ", name_of(own),
@@ -213,8 +216,8 @@ void put_norm(Norm& norm, const std::string& path, const Stream& stream, bool ch
         " is another function's form");
   const bool gained = norm.weight.defined(), over = hands_over(norm, stream),
              apart = over || (gained && form.compressed);
-  check(!over || stream.storage() == StreamStorage::raw, "norm: readers are to take up its learned gain of ",
-        stream.width(), " entries, and mapped parameters of ", form.name, " have no place for it; use raw storage");
+  check(!over || stream.storage() == Stored::raw, "norm: readers are to take up its learned gain of ", stream.width(),
+        " entries, and mapped parameters of ", form.name, " have no place for it; use raw storage");
   Norm::Rows kept;
   if (apart && !over)
     kept = [&norm, stream](const Tensor& rows) {
@@ -234,11 +237,17 @@ Layout& Layout::reads(const std::string& pattern, const std::string& norm) {
   return readers_.emplace_back(pattern, norm), *this;
 }
 Layout& Layout::bare_entry() { return bare_entry_ = true, *this; }
+Layout& Layout::with(const std::string& path, const Layout& child) {
+  for (const std::string& writer : child.writers_) writes(path + '.' + writer);
+  for (const auto& [reader, norm] : child.readers_) reads(path + '.' + reader, path + '.' + norm);
+  bare_entry_ = bare_entry_ || child.bare_entry_;
+  return *this;
+}
 
 void parametrize(Module& model, const Layout& layout, const Stream& stream) {
   const Stream* const on = stream_of(model);
-  check(!on || on->storage() == StreamStorage::raw, "layout: the model's parameters are mapped to a stream already");
-  const StreamFormRow* const before = on ? &row_of(on->form()) : nullptr;
+  check(!on || on->storage() == Stored::raw, "layout: the model's parameters are mapped to a stream already");
+  const FormRow* const before = on ? &row_of(on->form()) : nullptr;
   ByPath<Linear> linears;
   ByPath<Embedding> tables;
   ByPath<Norm> norms;
@@ -256,7 +265,7 @@ void parametrize(Module& model, const Layout& layout, const Stream& stream) {
     const bool was_layer = before && before->layer_norm_model() && norm->of_stream() && kind == before->norm;
     own[norm] = was_layer ? NormKind::layer : kind;
   });
-  for (const NamedParameter& p : model.named_parameters()) {
+  for (const nn::NamedParameter& p : model.named_parameters()) {
     const size_t dot = p.name.rfind('.');
     const std::string layer = dot == p.name.npos ? "" : p.name.substr(0, dot);
     if (!linears.contains(layer) && !tables.contains(layer) && !norms.contains(layer))
@@ -306,16 +315,34 @@ void parametrize(Module& model, const Layout& layout, const Stream& stream) {
   };
   put(false);
   for (const auto& [_, linear] : linears) free(*linear);
-  for (const NamedParameter& p : model.named_parameters()) free(*model.find_parameter(p.name));
+  for (const nn::NamedParameter& p : model.named_parameters()) free(*model.find_parameter(p.name));
   for (const auto& [_, norm] : norms)
     if (norm->of_stream()) norm->compute_as(own.at(norm));
   put(true);
+  model.redo([layout, stream](Module& copy) { parametrize(copy, layout, stream); });
+}
+
+std::vector<NamedParameter> named_parameters(const Module& module) {
+  std::set<std::string> ends;  // weights and biases of branches that enter a stream
+  each_module(module, [&](const std::string& path, const Module& m) {
+    const auto* branch = dynamic_cast<const BranchOutput*>(&m);
+    if (!branch || !branch->entry()) return;
+    const std::string prefix = path.empty() ? "" : path + '.';
+    ends.insert({prefix + "weight", prefix + "bias"});
+  });
+  std::vector<NamedParameter> all;
+  for (nn::NamedParameter& p : module.named_parameters()) {
+    const auto* on = dynamic_cast<const OnStream*>(p.parametrisation);
+    const bool end = ends.contains(p.name);
+    all.push_back({std::move(p), end ? Role::writer : on ? on->role : Role::neutral, end || !on ? 0 : on->dim});
+  }
+  return all;
 }
 
 const Stream* stream_of(const Module& model) {
   if (const auto* branch = dynamic_cast<const BranchOutput*>(&model))
     if (const auto* entry = dynamic_cast<const EntersStream*>(branch->entry())) return &entry->stream;
-  for (const NamedParameter& p : model.named_parameters())
+  for (const nn::NamedParameter& p : model.named_parameters())
     if (const auto* on = dynamic_cast<const OnStream*>(p.parametrisation)) return &on->stream;
   for (const auto& child : model.children())
     if (const Stream* of_child = stream_of(*child)) return of_child;
@@ -327,4 +354,4 @@ const Norm* read_through(const Parameter& parameter) {
   return reads ? &reads->norm : nullptr;
 }
 
-}  // namespace isonorm::nn
+}  // namespace isonorm::streams

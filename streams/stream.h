@@ -31,13 +31,13 @@
 #include "core/formulas/norm_spec.h"
 #include "streams/coordinates.h"
 
-namespace isonorm::nn {
+namespace isonorm::streams {
 
-enum class StreamForm { layer_norm, rms_norm, crms_norm, crms_isometric, none, uncentred_rms_norm };
+enum class Form { layer_norm, rms_norm, crms_norm, crms_isometric, none, uncentred_rms_norm };
 
-// What a form is, a row each in the order of StreamForm.
-struct StreamFormRow {
-  StreamForm form;
+// What a form is, a row each in the order of Form.
+struct FormRow {
+  Form form;
   const char* name;
   NormKind norm;
   bool centres;     // writers are projected: the model of layer_norm in other coordinates
@@ -47,54 +47,74 @@ struct StreamFormRow {
   constexpr bool normed() const { return norm != NormKind::none; }
   constexpr bool layer_norm_model() const { return centres || norm == NormKind::layer; }
 };
-inline constexpr StreamFormRow kStreamFormRows[] = {
-    {StreamForm::layer_norm, "layer_norm", NormKind::layer, false, false},
-    {StreamForm::rms_norm, "rms_norm", NormKind::rms, true, false},
-    {StreamForm::crms_norm, "crms_norm", NormKind::crms, true, true},
-    {StreamForm::crms_isometric, "crms_isometric", NormKind::crms_isometric, true, true},
-    {StreamForm::none, "none", NormKind::none, false, false},
-    {StreamForm::uncentred_rms_norm, "uncentred_rms_norm", NormKind::rms, false, false}};
-constexpr const StreamFormRow& row_of(StreamForm f) { return kStreamFormRows[static_cast<size_t>(f)]; }
-constexpr const char* name_of(StreamForm f) { return row_of(f).name; }
+inline constexpr FormRow kFormRows[] = {{Form::layer_norm, "layer_norm", NormKind::layer, false, false},
+                                        {Form::rms_norm, "rms_norm", NormKind::rms, true, false},
+                                        {Form::crms_norm, "crms_norm", NormKind::crms, true, true},
+                                        {Form::crms_isometric, "crms_isometric", NormKind::crms_isometric, true, true},
+                                        {Form::none, "none", NormKind::none, false, false},
+                                        {Form::uncentred_rms_norm, "uncentred_rms_norm", NormKind::rms, false, false}};
+constexpr const FormRow& row_of(Form f) { return kFormRows[static_cast<size_t>(f)]; }
+constexpr const char* name_of(Form f) { return row_of(f).name; }
 
 // The forms whose rows have a property: all, those that hold the model of layer_norm, those that do so in other
 // coordinates.
 template <auto property> constexpr auto forms_that() {
-  constexpr auto has = [](const StreamFormRow& row) { return std::invoke(property, row); };
-  std::array<StreamForm, std::count_if(std::begin(kStreamFormRows), std::end(kStreamFormRows), has)> forms{};
+  constexpr auto has = [](const FormRow& row) { return std::invoke(property, row); };
+  std::array<Form, std::count_if(std::begin(kFormRows), std::end(kFormRows), has)> forms{};
   size_t n = 0;
-  for (const StreamFormRow& row : kStreamFormRows)
+  for (const FormRow& row : kFormRows)
     if (has(row)) forms[n++] = row.form;
   return forms;
 }
-inline constexpr auto kStreamForms = forms_that<&StreamFormRow::known>();
-inline constexpr auto kLayerNormForms = forms_that<&StreamFormRow::layer_norm_model>();
-inline constexpr auto kCentredForms = forms_that<&StreamFormRow::centres>();
+inline constexpr auto kForms = forms_that<&FormRow::known>();
+inline constexpr auto kLayerNormForms = forms_that<&FormRow::layer_norm_model>();
+inline constexpr auto kCentredForms = forms_that<&FormRow::centres>();
 
 // The names of forms; as text "rms_norm, crms_norm", with another separator before the last.
-std::vector<std::string> names_of(std::span<const StreamForm> forms);
-std::string listed(std::span<const StreamForm> forms, const char* last = ", ");
+std::vector<std::string> names_of(std::span<const Form> forms);
+std::string listed(std::span<const Form> forms, const char* last = ", ");
 // The form of that name. Throws listing the names.
-StreamForm stream_form(std::string_view name);
+Form form_named(std::string_view name);
 
 // What the parameters hold: the Pre-LN model's weights, mapped in every forward; or weights that are mapped already,
 // used as they are.
-enum class StreamStorage { raw, mapped };
+enum class Stored { raw, mapped };
+
+// What a model's stream is, but for its width.
+struct StreamOptions {
+  Form form = Form::layer_norm;
+  Stored storage = Stored::raw;
+  bool centre_readers = false;  // readers used with zero row sums: the same function, less error in f32 and bf16
+};
+
+// The norms of the plain model that a form holds: of the forms of the LayerNorm model, layer.
+constexpr NormKind norm_of(Form f) { return row_of(f).layer_norm_model() ? NormKind::layer : row_of(f).norm; }
+
+// The form of a plain model with such norms.
+constexpr Form form_of(NormKind norm) {
+  return norm == NormKind::rms ? Form::uncentred_rms_norm : norm == NormKind::none ? Form::none : Form::layer_norm;
+}
+
+// How a parameter touches the stream: not at all, by writing to it or by reading a normalised row of it.
+enum class Role { neutral, writer, reader };
 
 class Stream {
  public:
   // A stream of a Pre-LN model of width d. Readers that are centred read with A P: the same function in exact
   // arithmetic, since A 1 meets the mean of a normalised row alone, and that is 0. In low precision it is not quite,
   // and A P makes the error of second order. Throws where d < 2.
-  Stream(StreamForm form, int64_t width, StreamStorage storage = StreamStorage::raw, bool centre_readers = false);
+  Stream(Form form, int64_t width, Stored storage = Stored::raw, bool centre_readers = false);
+  Stream(const StreamOptions& options, int64_t width)
+      : Stream(options.form, width, options.storage, options.centre_readers) {}
 
-  StreamForm form() const { return form_; }
-  StreamStorage storage() const { return storage_; }
-  bool centres_readers() const { return centre_readers_; }
+  const StreamOptions& options() const { return options_; }
+  Form form() const { return options_.form; }
+  Stored storage() const { return options_.storage; }
+  bool centres_readers() const { return options_.centre_readers; }
   int64_t width() const { return width_; }  // d, of the Pre-LN model
   int64_t stored_width() const;             // of a row of the stream
   int64_t parameter_width() const;          // of the stream's axis in a parameter: d where raw, else the stored width
-  bool centres() const { return row_of(form_).centres; }  // whether writers are projected
+  bool centres() const { return row_of(form()).centres; }  // whether writers are projected
 
   // A writer's value into the stream's coordinates, along dimension `dim` (size d). Identity for mapped storage. Throws
   // on a wrong size.
@@ -112,10 +132,8 @@ class Stream {
   Tensor expand(const Tensor& rows) const;
 
  private:
-  StreamForm form_;
+  StreamOptions options_;
   int64_t width_;
-  StreamStorage storage_;
-  bool centre_readers_;
 };
 
-}  // namespace isonorm::nn
+}  // namespace isonorm::streams

@@ -19,8 +19,8 @@ using Set = std::set<std::string>;
 
 // What a room may include besides itself. A room is a folder, or a folder in a folder where it stands here. Folders not
 // named (tools, examples, benchmarks, tests) may include everything.
-const Set kBelowTraining = {"core", "autograd", "nn", "optim", "io", "data", "gpu"};
-const Set kBelowEquivalence = {"core", "autograd", "nn",       "optim",           "io",
+const Set kBelowTraining = {"core", "autograd", "nn", "streams", "optim", "io", "data", "gpu"};
+const Set kBelowEquivalence = {"core", "autograd", "nn",       "streams",         "optim",           "io",
                                "data", "reports",  "training", "training/models", "training/records"};
 
 Set operator+(Set a, const Set& b) {
@@ -39,6 +39,7 @@ std::map<std::string, Set> allowed_includes() {
       {"autograd", {"core"}},
       {"nn", {"core", "autograd"}},
       {"optim", {"core", "autograd"}},
+      {"streams", {"core", "autograd", "nn"}},
       {"io", {"core"}},
       {"data", {"core"}},
       {"reports", {"core"}},
@@ -107,8 +108,8 @@ std::vector<Source> sources() {
     }
     all.push_back(std::move(s));
   };
-  for (const char* folder : {"core", "autograd", "nn", "optim", "io", "data", "reports", "training", "equivalence",
-                             "gpu", "tools", "examples", "benchmarks", "tests", "scripts", "cmake"})
+  for (const char* folder : {"core", "autograd", "nn", "streams", "optim", "io", "data", "reports", "training",
+                             "equivalence", "gpu", "tools", "examples", "benchmarks", "tests", "scripts", "cmake"})
     if (fs::exists(folder))
       for (const auto& entry : fs::recursive_directory_iterator(folder))
         if (entry.is_regular_file()) add(entry.path());

@@ -5,6 +5,7 @@
 #include "core/system/parallel.h"
 #include "equivalence/compare/audit.h"
 #include "reports/text_table.h"
+#include "streams/stream.h"
 #include "tools/options.h"
 #include "tools/output.h"
 #include "tools/terminal.h"
@@ -47,8 +48,8 @@ training::ModelShape take_model(const std::string& path, const training::ModelFi
   const Scope scope(path);
   training::ModelOptions m(file.description);
   m.check_size(file.state);
-  check(training::stored_form(m) == nn::StreamForm::layer_norm, "audit: the weights are those of ",
-        nn::name_of(training::stored_form(m)), ", expected the Pre-LN model's: isonorm convert --to layer_norm");
+  check(training::stored_form(m) == streams::Form::layer_norm, "audit: the weights are those of ",
+        name_of(training::stored_form(m)), ", expected the Pre-LN model's: isonorm convert --to layer_norm");
   m.transformer() = m.transformer().complete();
   training::ModelShape shape;
   m.give(o, shape);

@@ -8,6 +8,7 @@
 #include "equivalence/convert/convertible.h"
 #include "equivalence/verify/file_conversion.h"
 #include "equivalence/verify/reference.h"
+#include "streams/stream.h"
 #include "tools/interrupt.h"
 #include "tools/model_data.h"
 #include "tools/options.h"
@@ -19,7 +20,7 @@ namespace isonorm::tools {
 namespace {
 
 using namespace equivalence;
-using nn::StreamForm;
+using streams::Form;
 
 struct ConvertOptions {
   std::string in, out, from, to, spec, reference, dtype, data;
@@ -90,7 +91,7 @@ class Run {
   }
 
  private:
-  StreamForm to() const { return nn::stream_form(o_.to); }
+  Form to() const { return streams::form_named(o_.to); }
   std::optional<DType> dtype() const {
     for (DType d : {DType::f32, DType::f64, DType::bf16})
       if (o_.dtype == name_of(d)) return d;
@@ -115,18 +116,18 @@ class Run {
 
   // Whether the file holds raw weights, which are the Pre-LN model's, of a model that runs in another form.
   bool exports() const {
-    if (file_.description.empty() || to() != StreamForm::layer_norm) return false;
+    if (file_.description.empty() || to() != Form::layer_norm) return false;
     const training::ModelOptions options(file_.description);
-    const StreamForm form = options.transformer().stream;
-    return training::stored_form(options) == StreamForm::layer_norm && form != StreamForm::layer_norm;
+    const Form form = options.stream().form;
+    return training::stored_form(options) == Form::layer_norm && form != Form::layer_norm;
   }
 
   // The Pre-LN model of the same weights.
   int export_raw() {
     training::ModelOptions options(file_.description);
-    check_form(o_.from, nn::name_of(options.transformer().stream), true, o_.in);
+    check_form(o_.from, name_of(options.stream().form), true, o_.in);
     options.check_size(file_.state.outline);
-    options.transformer().stream = StreamForm::layer_norm, options.transformer().centre_readers = false;
+    options.stream().form = Form::layer_norm, options.stream().centre_readers = false;
     metadata_ = options.description();
     training::LazyState result = file_.state;
     if (const auto dtype = this->dtype()) {
@@ -138,7 +139,7 @@ class Run {
     const Tensor inputs = options.inputs(kRandomRows, 1);
     const Agreement logits = compare_models(file_.description, file_.state, metadata_, result, inputs);
     std::printf("%s holds raw weights: those of the Pre-LN model, which its %s form maps as it runs.\n%s\n",
-                o_.in.c_str(), nn::name_of(training::ModelOptions(file_.description).transformer().stream),
+                o_.in.c_str(), name_of(training::ModelOptions(file_.description).stream().form),
                 agreement_text("as stored, logits of random inputs", logits).c_str());
     if (interrupted()) return stop();
     if (logits.same()) {
@@ -152,8 +153,8 @@ class Run {
   FileConversion by_model() {
     check(!file_.description.empty(), o_.in, ": it does not say what model it holds; describe it with --spec FILE");
     const training::ModelOptions options(file_.description);
-    const bool raw = options.transformer().storage == nn::StreamStorage::raw;
-    check_form(o_.from, nn::name_of(options.transformer().stream), raw, o_.in);
+    const bool raw = options.stream().storage == streams::Stored::raw;
+    check_form(o_.from, name_of(options.stream().form), raw, o_.in);
     plan_ = plan_conversion(file_.description, file_.state.outline, to(), o_.inference);
     metadata_ = plan_->description;
     return conversion(plan_->layout);
@@ -164,7 +165,7 @@ class Run {
     const auto form = file_.other.find(kStreamForm);
     if (form != file_.other.end()) check_form(o_.from, form->second, false, o_.in);
     const bool converted = form != file_.other.end() || !file_.description.empty();
-    const Layout layout = described_layout(o_.spec, file_.state.outline, converted, nn::stream_form(o_.from));
+    const Layout layout = described_layout(o_.spec, file_.state.outline, converted, streams::form_named(o_.from));
     check_described(file_.description, layout);
     metadata_ = file_.other;
     metadata_[kStreamForm] = o_.to;
@@ -247,7 +248,7 @@ int run(const ConvertOptions& o) {
 Verb add_convert(CLI::App& app) {
   CLI::App* command = app.add_subcommand("convert", "Convert a checkpoint to another form of its residual stream");
   auto o = std::make_shared<ConvertOptions>();
-  const CLI::Validator form(one_of(nn::kLayerNormForms), "FORM");
+  const CLI::Validator form(one_of(streams::kLayerNormForms), "FORM");
   command->add_option("IN", o->in, "a checkpoint of isonorm train, or a safetensors file")->required();
   command->add_option("OUT", o->out, "the safetensors file to write; it appears whole and verified, or not")
       ->required();

@@ -52,9 +52,9 @@ Verb add_explain(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("explain", "Print a norm's forward and backward step by step, with the numbers");
   auto o = std::make_shared<ExplainOptions>();
-  const std::string norms = nn::listed(nn::kLayerNormForms, " or ");
+  const std::string norms = streams::listed(streams::kLayerNormForms, " or ");
   command->add_option("NORM", o->norm, norms)->required()->check([norms](const std::string& name) {
-    for (nn::StreamForm known : nn::kLayerNormForms)
+    for (streams::Form known : streams::kLayerNormForms)
       if (name == name_of(known)) return std::string();
     return text("there is no norm ", name, ", expected ", norms);
   });

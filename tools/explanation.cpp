@@ -207,7 +207,7 @@ Explanation explain(const std::string& norm, const Row& x, const Row& dy, double
   if (norm == "rms_norm") return rms_norm(norm, 0, x, dy, eps);
   if (norm == "crms_isometric") return rms_norm(norm, 1, x, dy, eps);
   check(norm == "crms_norm", "explain: there is no norm ", norm, ", expected ",
-        nn::listed(nn::kLayerNormForms, " or "));
+        streams::listed(streams::kLayerNormForms, " or "));
   return crms_norm(x, dy, eps);
 }
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "streams/stream.h"
 #include "training/source.h"
 
 namespace isonorm::tools {
@@ -13,7 +14,7 @@ namespace {
 constexpr int64_t kSpecLimit = int64_t{1} << 20;  // bytes
 }  // namespace
 
-Layout described_layout(const std::string& path, const TensorMap& outline, bool converted, nn::StreamForm form) {
+Layout described_layout(const std::string& path, const TensorMap& outline, bool converted, streams::Form form) {
   const std::vector<uint8_t> json = read_all(open_bytes(path), kSpecLimit);
   const Scope scope(path);
   return parse_layout({reinterpret_cast<const char*>(json.data()), json.size()}, outline, form, converted);

@@ -6,13 +6,14 @@
 
 #include "equivalence/convert/parse_layout.h"
 #include "equivalence/verify/verify.h"
+#include "streams/stream.h"
 
 namespace isonorm::tools {
 
 // The layout of a file whose parameters are in `form`, as the JSON file at `path` describes it. outline: the file's
 // tensors, whose elements mean nothing; converted: as for parse_layout().
 equivalence::Layout described_layout(const std::string& path, const TensorMap& outline, bool converted,
-                                     nn::StreamForm form);
+                                     streams::Form form);
 
 // Examples of the data set at `path` as inputs of the model that `description` names: images of the folder, or rows of
 // a text file. Throws where the data do not fit the model.

@@ -7,6 +7,7 @@
 #include "core/system/parallel.h"
 #include "gpu/device.h"
 #include "nn/residual/all.h"
+#include "streams/stream.h"
 #include "tools/output.h"
 
 namespace isonorm::tools {
@@ -51,11 +52,11 @@ void require_positive(const char* option, int64_t value) {
 
 }  // namespace
 
-std::function<std::string(const std::string&)> one_of(std::span<const nn::StreamForm> forms) {
+std::function<std::string(const std::string&)> one_of(std::span<const streams::Form> forms) {
   return [forms](const std::string& name) {
-    for (nn::StreamForm f : forms)
+    for (streams::Form f : forms)
       if (name == name_of(f)) return std::string();
-    return text("\"", name, "\" is not one of ", nn::listed(forms));
+    return text("\"", name, "\" is not one of ", streams::listed(forms));
   };
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "streams/stream.h"
 #include "tools/output.h"
 #include "tools/verb.h"
 #include "training/models/own_option.h"
@@ -62,7 +63,7 @@ void check_device(Device device, const char* option = "--device");
 void add_device_option(CLI::App& command, const char* name, const std::string& help, std::function<void(Device)> take);
 
 // For CLI::Option::check: the name of one of these forms.
-std::function<std::string(const std::string&)> one_of(std::span<const nn::StreamForm> forms);
+std::function<std::string(const std::string&)> one_of(std::span<const streams::Form> forms);
 
 // Adds --seed, any whole number below 2^64.
 void add_seed(CLI::App& command, uint64_t& seed, const std::string& help);

@@ -7,6 +7,7 @@
 #include "equivalence/text/proof_json.h"
 #include "equivalence/text/proof_report.h"
 #include "equivalence/text/summary.h"
+#include "streams/stream.h"
 #include "tools/certificate.h"
 #include "tools/interrupt.h"
 #include "tools/options.h"
@@ -65,7 +66,7 @@ void check_forms(const std::vector<std::string>& forms) {
     if (std::count(forms.begin(), forms.end(), form) > 1) throw UsageError(text("--forms: ", form, " is named twice"));
     if (form == "layer_norm")
       throw UsageError("--forms: layer_norm is the reference, which is not held against itself");
-    if (const std::string why = one_of(nn::kCentredForms)(form); !why.empty()) throw UsageError("--forms: " + why);
+    if (const std::string why = one_of(streams::kCentredForms)(form); !why.empty()) throw UsageError("--forms: " + why);
   }
 }
 

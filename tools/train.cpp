@@ -7,6 +7,7 @@
 #include "core/system/parallel.h"
 #include "gpu/device.h"
 #include "io/name_lock.h"
+#include "streams/stream.h"
 #include "tools/proof_text.h"
 #include "tools/training.h"
 #include "tools/training_start.h"
@@ -34,7 +35,7 @@ void add_preset(CLI::App& command, TrainOptions& o) {
       const auto sized = training::ModelOptions::preset(sized_model(), name);
       training::ModelShape shape;  // of the data, which alone say it
       sized.give(o.training, shape);
-      o.form = name_of(sized.transformer().stream);
+      o.form = name_of(sized.stream().form);
     } catch (const Error& e) {
       throw CLI::ValidationError("--preset", e.what());
     }
@@ -133,9 +134,9 @@ Verb add_train(CLI::App& app) {
   o->training.steps = 6000;
   o->training.dtype = DType::f32;
   add_preset(*command, *o);
-  command->add_option("--form", o->form, nn::listed(nn::kStreamForms, " or "))
+  command->add_option("--form", o->form, streams::listed(streams::kForms, " or "))
       ->capture_default_str()
-      ->check(one_of(nn::kStreamForms));
+      ->check(one_of(streams::kForms));
   add_shared_options(*command, o->training);
   add_choice(*command, "--activations", o->activations, {DType::f32, DType::f64, DType::bf16},
              "in which they wait for the backward (default: that of --dtype; bf16 of f32: in half the space)");

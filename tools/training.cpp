@@ -11,6 +11,7 @@
 #include "equivalence/convert/checkpoint_facts.h"
 #include "io/replacement.h"
 #include "nn/residual/gpas.h"
+#include "streams/stream.h"
 #include "tools/ending.h"
 #include "tools/interrupt.h"
 #include "tools/proof_text.h"
@@ -68,7 +69,7 @@ Training::Training(const TrainOptions& o, std::optional<NewestCheckpoint> newest
   result_.manifest.options.emplace_back("init", o.init);
   if (o.any_order) result_.manifest.options.emplace_back("any-order", "true");
   identity_ = identity(result_.manifest, o.init);
-  const nn::Stream stream(nn::stream_form(o.form), o.training.width);
+  const streams::Stream stream(streams::form_named(o.form), o.training.width);
   if (newest) {
     identify(*newest);
     const Scope scope(newest->path);  // before memory is taken for what a file says

@@ -8,6 +8,7 @@
 #include "core/system/foreign_text.h"
 #include "equivalence/verify/verify.h"
 #include "io/sha256.h"
+#include "streams/stream.h"
 #include "training/records/training_result.h"
 
 namespace isonorm::tools {
@@ -51,7 +52,7 @@ constexpr std::string_view kFreeOfInit[] = {
 
 // The options of two models, whatever coordinates their streams are in.
 void check_same_model(const training::ModelOptions& file, const training::ModelOptions& asked) {
-  const nn::StreamFormRow &theirs = row_of(file.transformer().stream), &ours = row_of(asked.transformer().stream);
+  const streams::FormRow &theirs = row_of(file.stream().form), &ours = row_of(asked.stream().form);
   check(theirs.form == ours.form || (theirs.layer_norm_model() && ours.layer_norm_model()), "its stream is ",
         theirs.name, ", asked for is ", ours.name, ", which is another function");
   const Metadata other = file.description();
@@ -130,9 +131,9 @@ TensorMap initial_weights(const std::string& path, const nn::Module& model, DTyp
   training::ModelFile file = training::load_model_file(path);
   if (!file.description.empty()) {
     const Scope scope(path);
-    const nn::StreamForm stored = training::stored_form(training::ModelOptions(file.description));
+    const streams::Form stored = training::stored_form(training::ModelOptions(file.description));
     if (row_of(stored).centres) {
-      ModelConversion raw = convert_model(file, nn::StreamForm::layer_norm);
+      ModelConversion raw = convert_model(file, streams::Form::layer_norm);
       file.state = std::move(raw.conversion.exact), file.description = std::move(raw.description);
     }
     check_same_model(training::ModelOptions(file.description), training::ModelOptions(training::describe(model)));

@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "equivalence/convert/convertible.h"
+#include "streams/stream.h"
 #include "tools/model_data.h"
 #include "tools/options.h"
 #include "tools/output.h"
@@ -42,11 +43,11 @@ void check_dtypes(const VerifyOptions& o, const training::ModelFile& a, const tr
 Verification by_spec(const VerifyOptions& o, const training::ModelFile& a, const training::ModelFile& b) {
   const auto layout = [&](const training::ModelFile& file) {
     if (const auto form = file.other.find(kStreamForm); form != file.other.end())
-      return described_layout(o.spec, file.state, true, nn::stream_form(form->second));
+      return described_layout(o.spec, file.state, true, streams::form_named(form->second));
     const bool described = !file.description.empty();
     return described_layout(
         o.spec, file.state, described,
-        described ? training::stored_form(training::ModelOptions(file.description)) : nn::StreamForm::layer_norm);
+        described ? training::stored_form(training::ModelOptions(file.description)) : streams::Form::layer_norm);
   };
   const Layout of_a = layout(a), of_b = layout(b);
   check_dtypes(of_a, a.foreign), check_dtypes(of_b, b.foreign);

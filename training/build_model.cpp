@@ -5,7 +5,8 @@
 
 namespace isonorm::training {
 
-std::unique_ptr<nn::Module> build_model(const TrainingOptions& o, const ModelShape& shape, const nn::Stream& stream) {
+std::unique_ptr<nn::Module> build_model(const TrainingOptions& o, const ModelShape& shape,
+                                        const streams::Stream& stream) {
   check_rows(o);
   std::unique_ptr<nn::Module> model = ModelOptions(o, shape, stream).make();
   check(model != nullptr, "model: the row ", o.model->name, " made none");

@@ -9,9 +9,9 @@
 
 namespace isonorm::training {
 
-// The model that `options` describe, on a stream of the given form and storage, with parameters of options.dtype
+// The model that `options` describe, on that stream, with parameters of options.dtype
 // on options.device: made on the CPU, so that they are the same on every device.
 std::unique_ptr<nn::Module> build_model(const TrainingOptions& options, const ModelShape& shape,
-                                        const nn::Stream& stream);
+                                        const streams::Stream& stream);
 
 }  // namespace isonorm::training

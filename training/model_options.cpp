@@ -59,7 +59,7 @@ ModelOptions::ModelOptions(const Metadata& description, ModelList models)
         "...', the options are ", known);
 }
 
-ModelOptions::ModelOptions(const TrainingOptions& options, const ModelShape& data, const nn::Stream& stream)
+ModelOptions::ModelOptions(const TrainingOptions& options, const ModelShape& data, const streams::Stream& stream)
     : ModelOptions(*options.model, options.model->options()) {
   TrainingOptions o = options;
   ModelShape shape = data;
@@ -67,7 +67,7 @@ ModelOptions::ModelOptions(const TrainingOptions& options, const ModelShape& dat
     if (option.take) option.take();
   nn::TransformerOptions& t = transformer();
   visit_shared(o, t, [](const auto& from, auto& to) { to = from; });
-  t.stream = stream.form(), t.storage = stream.storage();
+  stream_ = stream.options();
 }
 
 ModelOptions ModelOptions::preset(const ModelRow& row, std::string_view name) {
@@ -75,9 +75,17 @@ ModelOptions ModelOptions::preset(const ModelRow& row, std::string_view name) {
   return ModelOptions(row, row.preset(name));
 }
 
+ModelOptions::ModelOptions(const ModelRow& row, std::any options) : row_(&row), options_(std::move(options)) {
+  stream_.form = streams::form_of(transformer().norm);
+}
+
 std::optional<ModelOptions> ModelOptions::of(const nn::Module& module, ModelList models) {
   for (const ModelRow* row : models)
-    if (std::any options = row->options_of(module); options.has_value()) return ModelOptions(*row, std::move(options));
+    if (std::any options = row->options_of(module); options.has_value()) {
+      ModelOptions found(*row, std::move(options));
+      if (const streams::Stream* on = streams::stream_of(module)) found.stream_ = on->options();
+      return found;
+    }
   return {};
 }
 
@@ -85,6 +93,7 @@ std::vector<NamedOption> ModelOptions::visited(TrainingOptions& o, ModelShape& s
   OptionVisitor visitor;
   row_->visit(options_, o, shape, visitor);
   visit_options(transformer(), visitor);
+  visit_options(stream_, visitor);
   return std::move(visitor.options);
 }
 
@@ -184,10 +193,10 @@ void check_full_precision(const nn::MixedPrecision& precision, const char* verb)
         ", expected full: how far rounding may carry the forms apart is known for one dtype throughout");
 }
 
-nn::StreamForm stored_form(const ModelOptions& options) {
-  const nn::TransformerOptions& t = options.transformer();
-  const bool raw = t.storage == nn::StreamStorage::raw && row_of(t.stream).layer_norm_model();
-  return raw ? nn::StreamForm::layer_norm : t.stream;
+streams::Form stored_form(const ModelOptions& options) {
+  const streams::StreamOptions& s = options.stream();
+  const bool raw = s.storage == streams::Stored::raw && row_of(s.form).layer_norm_model();
+  return raw ? streams::Form::layer_norm : s.form;
 }
 
 }  // namespace isonorm::training

@@ -19,16 +19,18 @@ class ModelOptions {
  public:
   // As describe() wrote them. Throws, naming the entry, where one is missing, unknown or has no meaning.
   explicit ModelOptions(const Metadata& description, ModelList models = kModels);
-  // The model of a training, on data of this shape, its stream as given.
-  ModelOptions(const TrainingOptions& o, const ModelShape& shape, const nn::Stream& stream);
+  // The model of a training, on data of this shape, on that stream.
+  ModelOptions(const TrainingOptions& o, const ModelShape& shape, const streams::Stream& stream);
   // Those of a published size of a model (ModelRow::preset). Throws where there is none of that name.
   static ModelOptions preset(const ModelRow& row, std::string_view name);
-  // Those of a module; none where no row is of its type.
+  // Those of a module, its stream the one that it was put on, or else that of its norms; none where no row is of its type.
   static std::optional<ModelOptions> of(const nn::Module& module, ModelList models = kModels);
 
   const ModelRow& row() const { return *row_; }
   const nn::TransformerOptions& transformer() const { return const_cast<ModelOptions*>(this)->transformer(); }
   nn::TransformerOptions& transformer() { return row_->transformer(options_); }
+  const streams::StreamOptions& stream() const { return stream_; }
+  streams::StreamOptions& stream() { return stream_; }
   void untie();
 
   // The reverse of the second constructor: sets in `o` and `shape` all that the model says of them.
@@ -37,7 +39,7 @@ class ModelOptions {
   // Throws where a model of these sizes has far more parameters than `state`: before memory is taken for it.
   void check_size(const TensorMap& state) const;
   // The model, with initial parameters of dtype f32, in training mode.
-  std::unique_ptr<nn::Module> make() const { return row_->make(options_); }
+  std::unique_ptr<nn::Module> make() const { return row_->make(options_, stream_); }
   // The model, with parameters of dtype f64 and whatever values, in evaluation mode: it computes in f64, whatever its
   // precision.
   std::unique_ptr<nn::Module> build() const;
@@ -50,12 +52,13 @@ class ModelOptions {
   Tensor inputs(int64_t rows, uint64_t seed) const;
 
  private:
-  ModelOptions(const ModelRow& row, std::any options) : row_(&row), options_(std::move(options)) {}
+  ModelOptions(const ModelRow& row, std::any options);
   // All options, in their order; they refer to this object, `o` and `shape`.
   std::vector<NamedOption> visited(TrainingOptions& o, ModelShape& shape);
 
   const ModelRow* row_;
   std::any options_;
+  streams::StreamOptions stream_;
 };
 
 // Every option of the model as "model.<name>": "model.kind" "gpt", "model.width" "64", "model.stream" "rms_norm",
@@ -73,6 +76,6 @@ void check_carried(const nn::TransformerOptions& options);
 void check_full_precision(const nn::MixedPrecision& precision, const char* verb);
 
 // The coordinates that a described model's parameters are in: raw ones are the Pre-LN model's, whatever its form.
-nn::StreamForm stored_form(const ModelOptions& options);
+streams::Form stored_form(const ModelOptions& options);
 
 }  // namespace isonorm::training

@@ -42,12 +42,13 @@ struct ModelRow {
   int64_t (*stream_rows)(const std::any&) = nullptr;
   int64_t (*more_blocks)(const std::any&) = nullptr;
   bool (*enters)(std::string_view, const TrainingOptions&) = nullptr;
-  std::unique_ptr<nn::Module> (*make)(const std::any&) = nullptr;
+  std::unique_ptr<nn::Module> (*make)(const std::any&, const streams::StreamOptions&) = nullptr;
 };
 constexpr const char* name_of(const ModelRow* m) { return m->name; }
 
 // `row` with what the class M knows of a model:
-//   using Module      a module with a public `options`, which has a TransformerOptions `transformer`
+//   using Module      a module with a public `options`, which has a TransformerOptions `transformer`, and with a layout
+//                     (streams::make)
 //   visit(m, o, s, f) f(name, member) for every option of the model but those of its Transformer; f(name, member, same)
 //                     where `same`, a member of TrainingOptions or ModelShape, is the option of a training or of data
 //   stream_rows(m)    about how many rows of the stream's width its parameters have outside of the blocks. Throws where
@@ -77,8 +78,8 @@ template <class M> constexpr ModelRow row_of(ModelRow row) {
     return 0;
   };
   row.enters = M::enters;
-  row.make = [](const std::any& m) -> std::unique_ptr<nn::Module> {
-    return std::make_unique<Module>(std::any_cast<const Options&>(m));
+  row.make = [](const std::any& m, const streams::StreamOptions& stream) -> std::unique_ptr<nn::Module> {
+    return std::make_unique<Module>(streams::make<Module>(std::any_cast<const Options&>(m), stream));
   };
   return row;
 }

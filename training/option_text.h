@@ -9,7 +9,7 @@
 
 #include "core/printed.h"
 #include "nn/residual/all.h"
-#include "nn/transformer.h"
+#include "streams/transformer.h"
 
 namespace isonorm::training {
 
@@ -17,20 +17,25 @@ namespace isonorm::training {
 // it stands here too.
 template <class F> void visit_options(nn::TransformerOptions& o, F&& f) {
   auto& [width, depth, heads, head_width, kv_heads, mlp_width, activation, positions, rotary_base, causal, affine,
-         norm_bias, folded, scaled_gains, bias, eps, final_norm, branch, centre_readers, stream, storage, connection,
-         precision, initialisation] = o;
+         norm_bias, folded, scaled_gains, bias, norm, eps, final_norm, branch, connection, precision, initialisation] =
+      o;
   f("width", width), f("depth", depth), f("heads", heads), f("head_width", head_width), f("kv_heads", kv_heads);
   f("mlp_width", mlp_width);
   f("activation", activation), f("positions", positions), f("rotary_base", rotary_base), f("causal", causal);
   f("affine", affine), f("norm_bias", norm_bias), f("folded", folded), f("scaled_gains", scaled_gains), f("bias", bias),
       f("eps", eps);
   f("final_norm", final_norm);
-  f("centre_readers", centre_readers), f("stream", stream), f("storage", storage), f("connection", connection);
+  f("connection", connection);
   auto& [dropout, stochastic_depth, layer_scale, recentring] = branch;
   f("dropout", dropout), f("stochastic_depth", stochastic_depth), f("layer_scale", layer_scale);
   f("recentring", recentring);
   f("precision", precision.products), f("stream_precision", precision.stream);
   f("initialisation", initialisation);
+}
+// The form says which norm is the Transformer's.
+template <class F> void visit_options(streams::StreamOptions& o, F&& f) {
+  auto& [form, storage, centre_readers] = o;
+  f("stream", form), f("storage", storage), f("centre_readers", centre_readers);
 }
 
 // Options that came after files were written: a file without the entry means the default.
@@ -46,10 +51,10 @@ template <> struct ValueNames<nn::Precision> { static constexpr const auto& name
 template <> struct ValueNames<nn::Recentring> {
   static constexpr const char* names[] = {"last", "first", "first_and_last"};
 };
-template <> struct ValueNames<nn::StreamForm> {
-  static inline const std::vector<std::string> names = nn::names_of(nn::kStreamForms);
+template <> struct ValueNames<streams::Form> {
+  static inline const std::vector<std::string> names = streams::names_of(streams::kForms);
 };
-template <> struct ValueNames<nn::StreamStorage> { static constexpr const char* names[] = {"raw", "mapped"}; };
+template <> struct ValueNames<streams::Stored> { static constexpr const char* names[] = {"raw", "mapped"}; };
 
 // A value as a file holds it.
 template <class T> std::string written(const T& value) {

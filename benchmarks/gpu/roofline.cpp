@@ -16,6 +16,7 @@
 #include "core/system/profile.h"
 #include "gpu/emulated/runtime.h"
 #include "gpu/recorder.h"
+#include "streams/stream.h"
 
 using namespace isonorm;
 using namespace isonorm::bench;
@@ -164,15 +165,15 @@ int main(int argc, char** argv) {
     gpu::emulated::runtime_settings().dry = !executed;
     gpu::emulated::runtime_settings().memory = size_t{141} << 30;  // an H200's
     if (forms.empty())
-      for (nn::StreamForm f : nn::kLayerNormForms) forms.emplace_back(nn::name_of(f));
+      for (streams::Form f : streams::kLayerNormForms) forms.emplace_back(name_of(f));
     Case c = *std::find_if(std::begin(kCases), std::end(kCases), [&](const Case& k) { return k.name == name; });
     if (batch > 0) c.batch = batch;
     json all;
     for (const std::string& form : forms) {
       manual_seed(1);
       const bool mixed = precision == "bf16";
-      Trainer trainer(c, {.form = nn::stream_form(form),
-                          .storage = storage == "raw" ? nn::StreamStorage::raw : nn::StreamStorage::mapped,
+      Trainer trainer(c, {.form = streams::form_named(form),
+                          .storage = storage == "raw" ? streams::Stored::raw : streams::Stored::mapped,
                           .activations = mixed ? DType::f32 : dtype,
                           .dtype = mixed ? DType::f32 : dtype,
                           .precision = mixed ? nn::Precision::bf16 : nn::Precision::full,

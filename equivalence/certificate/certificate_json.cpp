@@ -63,7 +63,7 @@ json negative_json(const NegativeResult& n) {
 // Names of the forms with what `values` has for them.
 template <class T> json by_form(const T& values) {
   json object = json::object();
-  for (size_t f = 0; f < std::size(kCertifiedForms); ++f) object[nn::name_of(kCertifiedForms[f])] = values[f];
+  for (size_t f = 0; f < std::size(kCertifiedForms); ++f) object[name_of(kCertifiedForms[f])] = values[f];
   return object;
 }
 

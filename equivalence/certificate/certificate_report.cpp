@@ -105,7 +105,7 @@ reports::Figure error_figure(const CertificateResult& r) {
     reports::DotRow row{.label = name_of(d.dtype),
                         .dots = {{"other", printed("Pre-LN itself: %.1f", d.own), d.own, true}}};
     for (size_t f = 0; f < std::size(kCertifiedForms); ++f) {
-      const char* form = nn::name_of(kCertifiedForms[f]);
+      const char* form = name_of(kCertifiedForms[f]);
       row.dots.push_back({css_of(form), printed("%s: %.1f", form, d.forms[f]), d.forms[f], true});
     }
     row.dots.push_back({"negative", text("plain RMSNorm: ", scientific(d.plain)), d.plain, true});

@@ -49,7 +49,7 @@ DTypeErrors errors_in(DType dtype, const std::vector<PointErrors>& all,
     append(kept_own, e.kept_own);
     append(kept_plain, e.kept_plain);
     for (size_t f = 0; f < std::size(forms); ++f) {
-      take(e, nn::name_of(kCertifiedForms[f]), verdicts[i].forms[f]);
+      take(e, name_of(kCertifiedForms[f]), verdicts[i].forms[f]);
       append(forms[f], largest_errors(e.forms[f]));
       append(predicted[f], largest_predicted(e.forms[f]));
       append(rounded, e.rounded[f]);

@@ -6,6 +6,7 @@
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/lockstep/lockstep.h"
 #include "equivalence/lockstep/made_examples.h"
+#include "streams/stream.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -155,7 +156,7 @@ NegativeResult run_negative(const NegativeControl& n, DType dtype, int controls,
   const training::ModelShape shape = shape_of(a);
   const auto initial = initial_model(o, shape);
 
-  RunResult reference = record(raw_variant(nn::StreamForm::layer_norm));
+  RunResult reference = record(raw_variant(streams::Form::layer_norm));
   std::vector<RunResult> moved;
   for (int c = 1; c <= controls; ++c) moved.push_back(record(*reference.variant, static_cast<uint64_t>(c)));
   result.run = record(variant(n.variant));

@@ -6,6 +6,7 @@
 #include "equivalence/lockstep/forged.h"
 #include "equivalence/lockstep/lockstep.h"
 #include "equivalence/lockstep/made_examples.h"
+#include "streams/stream.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -40,10 +41,10 @@ Resolution smallest_fault(Fault fault, const Architecture& a, DType dtype, int c
   const training::TrainingOptions o = training_options(a, dtype, seed);
   const training::ModelShape shape = shape_of(a);
   const auto initial = initial_model(o, shape);
-  RunResult reference = record(raw_variant(nn::StreamForm::layer_norm));
+  RunResult reference = record(raw_variant(streams::Form::layer_norm));
   std::vector<RunResult> moved;
   for (int c = 1; c <= controls; ++c) moved.push_back(record(*reference.variant, static_cast<uint64_t>(c)));
-  std::vector<RunResult> runs(kSizes, record(raw_variant(nn::StreamForm::rms_norm)));
+  std::vector<RunResult> runs(kSizes, record(raw_variant(streams::Form::rms_norm)));
   std::vector<double> sizes;
   Lockstep all(o, shape, *initial, reference, moved, {});
   for (RunResult& run : runs) {

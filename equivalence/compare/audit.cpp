@@ -15,21 +15,22 @@
 #include "equivalence/verify/stream_check.h"
 #include "nn/norm.h"
 #include "nn/stream_watch.h"
+#include "streams/parametrize.h"
 #include "training/build_model.h"
 #include "training/model_file.h"
 
 namespace isonorm::equivalence {
 namespace {
 
-using nn::Role;
-using nn::Stream;
-using nn::StreamForm;
-using nn::StreamStorage;
+using streams::Form;
+using streams::Role;
+using streams::Stored;
+using streams::Stream;
 
 // The gradient's part in the invisible directions, and how many these are. Of means along the stream's axis algebra says
 // whether they are; those along the other axis of a vector or matrix are told by their gradient, which is zero to
 // rounding: what softmax does not see of the head, what a norm inside of a branch hides.
-AuditResult::Row row_of(const nn::NamedParameter& p, bool affine, double size_of_all) {
+AuditResult::Row row_of(const streams::NamedParameter& p, bool affine, double size_of_all) {
   const Tensor g = gradient(p.tensor);
   AuditResult::Row row{.name = p.name, .shape = p.tensor.shape(), .invisible = "", .numbers = p.tensor.numel()};
   if (p.blind_end > p.blind_begin) {
@@ -71,7 +72,7 @@ class Auditor {
     o_.dtype = DType::f64, o_.precision = {};  // each measurement says its own
     shape_.vocab = o.vocab;
     manual_seed(o.seed);
-    raw_ = build_model(o_, shape_, Stream(StreamForm::layer_norm, o.width));
+    raw_ = build_model(o_, shape_, Stream(Form::layer_norm, o.width));
     if (!weights.empty()) raw_->load_state_dict(widened(weights));
     batch_ = made_examples(o_, shape_);
   }
@@ -93,9 +94,10 @@ class Auditor {
     backward(cross_entropy((*raw_)(batch_.inputs), batch_.targets));
     NoGrad no_grad;
     double squares = 0;
-    for (const nn::NamedParameter& p : raw_->named_parameters()) squares += sum(square(gradient(p.tensor))).item();
+    for (const streams::NamedParameter& p : streams::named_parameters(*raw_))
+      squares += sum(square(gradient(p.tensor))).item();
     result_.as_expected = true;
-    for (const nn::NamedParameter& p : raw_->named_parameters()) {
+    for (const streams::NamedParameter& p : streams::named_parameters(*raw_)) {
       result_.rows.push_back(row_of(p, o_.affine, std::sqrt(squares)));
       result_.as_expected = result_.as_expected && result_.rows.back().gradient <= result_.rows.back().bound;
     }
@@ -103,10 +105,10 @@ class Auditor {
 
   // rms_norm with recentred weights, readers centred or not, in a dtype; weights are computed in f64 and rounded once.
   std::unique_ptr<nn::Module> mapped(bool centred, DType dtype) const {
-    const Stream stream(StreamForm::rms_norm, o_.width, StreamStorage::mapped);
+    const Stream stream(Form::rms_norm, o_.width, Stored::mapped);
     auto model = build_model(o_, shape_, stream);
     model->load_state_dict(mapped_state(*raw_, stream));
-    if (centred) project(model->named_parameters(), Projection::writers_and_readers);
+    if (centred) project(streams::named_parameters(*model), Projection::writers_and_readers);
     model->to(dtype);
     return model;
   }
@@ -141,7 +143,7 @@ class Auditor {
       });
       output(model, DType::f64);
     }
-    for (const nn::NamedParameter& p : model.named_parameters())
+    for (const streams::NamedParameter& p : streams::named_parameters(model))
       if (o_.model->enters(p.name, o_)) copy_into(p.tensor, detach(p.tensor) + share * size);
   }
 

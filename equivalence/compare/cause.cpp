@@ -34,8 +34,8 @@ std::string different_eps(const nn::Module& a, const nn::Module& b) {
 
 std::string different_roles(const Partners& p) {
   constexpr const char* names[] = {"neutral", "a writer", "a reader"};
-  const auto none = [](const std::vector<nn::NamedParameter>& all) {  // a model on no stream says nothing of roles
-    return std::ranges::all_of(all, [](const nn::NamedParameter& p) { return p.role == nn::Role::neutral; });
+  const auto none = [](const std::vector<streams::NamedParameter>& all) {  // a model on no stream says nothing of roles
+    return std::ranges::all_of(all, [](const streams::NamedParameter& p) { return p.role == streams::Role::neutral; });
   };
   if (none(p.a) || none(p.b)) return "";
   for (size_t i = 0; i < p.a.size(); ++i)
@@ -46,15 +46,15 @@ std::string different_roles(const Partners& p) {
 }
 
 bool stores_mapped(const nn::Module& m) {
-  const nn::Stream* stream = nn::stream_of(m);
-  return stream && stream->centres() && stream->storage() == nn::StreamStorage::mapped;
+  const streams::Stream* stream = streams::stream_of(m);
+  return stream && stream->centres() && stream->storage() == streams::Stored::mapped;
 }
 
 // Weights of a mapped stream that got raw values.
 std::string unmapped_writer(const nn::Module& a, const nn::Module& b, const Partners& p) {
   if (stores_mapped(a) || !stores_mapped(b)) return "";
   for (size_t i = 0; i < p.a.size(); ++i)
-    if (p.a[i].role == nn::Role::writer && p.routes[i].legs.empty())
+    if (p.a[i].role == streams::Role::writer && p.routes[i].legs.empty())
       return text("a map that is missing: the second model stores mapped weights, and the map leaves the writer ",
                   p.a[i].name, " as it is (ParameterMap::mapped_storage)");
   return "";

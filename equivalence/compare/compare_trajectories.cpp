@@ -6,6 +6,7 @@
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/lockstep/lockstep.h"
 #include "nn/norm.h"
+#include "streams/parametrize.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -32,7 +33,7 @@ class Frozen : public OwnTraining {
 // A, trained on another batch at one step.
 class Misled : public OwnTraining {
  public:
-  Misled(nn::Module& model, std::vector<nn::NamedParameter> parameters, const Objective& loss, uint64_t seed,
+  Misled(nn::Module& model, std::vector<streams::NamedParameter> parameters, const Objective& loss, uint64_t seed,
          training::Examples other)
       : OwnTraining(model, std::move(parameters), loss, seed), other_(std::move(other)) {}
   void differentiate(const training::Examples& batch) override {

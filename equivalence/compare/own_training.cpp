@@ -11,6 +11,7 @@
 #include "autograd/ops/reduce.h"
 #include "core/view.h"
 #include "optim/clip.h"
+#include "streams/parametrize.h"
 #include "training/model_options.h"
 
 namespace isonorm::equivalence {
@@ -33,7 +34,7 @@ void check_one_dtype(const nn::Module& m) {
 
 Partners partners(const nn::Module& a, const nn::Module& b, const ParameterMap& map, std::string* reason) {
   Partners found;
-  const std::vector<nn::NamedParameter> all = b.named_parameters();
+  const std::vector<streams::NamedParameter> all = streams::named_parameters(b);
   std::vector<bool> reached(all.size());
   const auto fail = [&](const std::string& why) {
     if (reason->empty()) *reason = why;
@@ -41,11 +42,11 @@ Partners partners(const nn::Module& a, const nn::Module& b, const ParameterMap& 
   reason->clear();
   if (&a == &b) fail("a model was compared with itself");
   for (const nn::Module* m : {&a, &b}) check_one_dtype(*m);
-  for (const nn::NamedParameter& p : a.named_parameters()) {
+  for (const streams::NamedParameter& p : streams::named_parameters(a)) {
     const auto route = map.route(p.name);
     if (!route) continue;
     const auto at =
-        std::find_if(all.begin(), all.end(), [&](const nn::NamedParameter& q) { return q.name == route->name; });
+        std::find_if(all.begin(), all.end(), [&](const streams::NamedParameter& q) { return q.name == route->name; });
     if (at == all.end()) {
       fail(text("the second model has no parameter ", route->name, ", which ", p.name, " of the first becomes"));
       continue;
@@ -80,7 +81,7 @@ DType dtype_of(const Partners& p) {
   return dtype;
 }
 
-OwnTraining::OwnTraining(nn::Module& model, std::vector<nn::NamedParameter> parameters, const Objective& loss,
+OwnTraining::OwnTraining(nn::Module& model, std::vector<streams::NamedParameter> parameters, const Objective& loss,
                          uint64_t seed)
     : model_(model), loss_of_(loss), generator_{seed, 0} {
   parameters_ = std::move(parameters);
@@ -90,7 +91,7 @@ OwnTraining::OwnTraining(nn::Module& model, std::vector<nn::NamedParameter> para
 OwnTraining::OwnTraining(nn::Module& model, const Partners& partners, const Objective& loss, uint64_t seed)
     : OwnTraining(model, partners.b, loss, seed) {
   routes_ = partners.routes;
-  for (const nn::NamedParameter& p : partners.a) shapes_.push_back(p.tensor.shape());
+  for (const streams::NamedParameter& p : partners.a) shapes_.push_back(p.tensor.shape());
 }
 
 void OwnTraining::train_with(std::unique_ptr<optim::Optimizer> optimizer, double clip) {
@@ -115,7 +116,7 @@ void OwnTraining::differentiate(const training::Examples& batch) {
 void OwnTraining::update(double) {
   optimizer_->step(training::limit_gradients({.norm = clip_}, optimizer_->parameters()).scale);
   weights_.clear();
-  for (const nn::NamedParameter& p : parameters_) weights_.push_back(detach(p.tensor));
+  for (const streams::NamedParameter& p : parameters_) weights_.push_back(detach(p.tensor));
 }
 
 Tensor OwnTraining::reference_weight(const Training& reference, size_t i) const {

@@ -3,12 +3,13 @@
 
 #include "core/random.h"
 #include "equivalence/compare/compare.h"
+#include "streams/parametrize.h"
 
 namespace isonorm::equivalence {
 
 // Parameter and partner for every parameter of A that `map` gives a route, in A's order.
 struct Partners {
-  std::vector<nn::NamedParameter> a, b;
+  std::vector<streams::NamedParameter> a, b;
   std::vector<Route> routes;
 };
 
@@ -26,7 +27,7 @@ DType dtype_of(const Partners& p);
 class OwnTraining : public Training {
  public:
   // A itself, and its controls. `seed` is where the loss begins to draw.
-  OwnTraining(nn::Module& model, std::vector<nn::NamedParameter> parameters, const Objective& loss, uint64_t seed);
+  OwnTraining(nn::Module& model, std::vector<streams::NamedParameter> parameters, const Objective& loss, uint64_t seed);
   // B.
   OwnTraining(nn::Module& model, const Partners& partners, const Objective& loss, uint64_t seed);
 

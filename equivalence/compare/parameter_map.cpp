@@ -6,8 +6,11 @@
 #include "core/system/name_pattern.h"
 #include "streams/map.h"
 #include "io/json.h"
+#include "streams/parametrize.h"
 
 namespace isonorm::equivalence {
+
+using streams::Map;
 namespace {
 
 constexpr const char* kTranspose = "transpose";
@@ -115,23 +118,23 @@ std::optional<Route> ParameterMap::route(const std::string& name) const {
   return Route{name};
 }
 
-ParameterMap ParameterMap::mapped_storage(const nn::Module& raw, const nn::Stream& stream) {
+ParameterMap ParameterMap::mapped_storage(const nn::Module& raw, const streams::Stream& stream) {
   ParameterMap map;
-  const auto named = [](nn::Role role, nn::StreamForm form) -> const char* {
-    const bool writer = role == nn::Role::writer;
+  const auto named = [](streams::Role role, streams::Form form) -> const char* {
+    const bool writer = role == streams::Role::writer;
     switch (form) {
-      case nn::StreamForm::rms_norm:
+      case streams::Form::rms_norm:
         return writer ? "recentre" : nullptr;
-      case nn::StreamForm::crms_norm:
+      case streams::Form::crms_norm:
         return writer ? "compress" : "compress_reader";
-      case nn::StreamForm::crms_isometric:
+      case streams::Form::crms_isometric:
         return "isometric";
       default:
         return nullptr;
     }
   };
-  for (const nn::NamedParameter& p : raw.named_parameters())
-    if (const char* name = named(p.role, stream.form()); p.role != nn::Role::neutral && name)
+  for (const streams::NamedParameter& p : streams::named_parameters(raw))
+    if (const char* name = named(p.role, stream.form()); p.role != streams::Role::neutral && name)
       map.add(p.name, p.name, {{name, p.stream_dim}});
   return map;
 }

@@ -47,7 +47,7 @@ class ParameterMap {
  public:
   // The parameters of `raw` (a model with raw storage) as a stream of that form and width stores them: writers and
   // readers by their roles (streams/stream.h).
-  static ParameterMap mapped_storage(const nn::Module& raw, const nn::Stream& stream);
+  static ParameterMap mapped_storage(const nn::Module& raw, const streams::Stream& stream);
   // Rules from JSON. Throws on text of another form, a key twice in a rule, an unknown map, or a * in the new name that
   // has nothing to stand for.
   static ParameterMap from_json(std::string_view json);

@@ -14,17 +14,19 @@ namespace isonorm::equivalence {
 namespace {
 
 using Row = ShiftBlindness::Row;
-using nn::Role;
+using streams::Role;
 
 struct Found {
   std::vector<Row> parameters, streams;
   bool centred = false;  // some norm does not subtract the mean by itself: F2 then says nothing
 };
 
-std::vector<nn::NamedParameter> with_roles(const nn::Module& model, const std::vector<nn::NamedParameter>& declared) {
-  std::vector<nn::NamedParameter> all = model.named_parameters();
-  for (const nn::NamedParameter& d : declared) {
-    const auto at = std::find_if(all.begin(), all.end(), [&](const nn::NamedParameter& p) { return p.name == d.name; });
+std::vector<streams::NamedParameter> with_roles(const nn::Module& model,
+                                                const std::vector<streams::NamedParameter>& declared) {
+  std::vector<streams::NamedParameter> all = streams::named_parameters(model);
+  for (const streams::NamedParameter& d : declared) {
+    const auto at =
+        std::find_if(all.begin(), all.end(), [&](const streams::NamedParameter& p) { return p.name == d.name; });
     check(at != all.end(), "check_shift_blind: the model has no parameter ", d.name);
     check(d.role == Role::neutral || (d.stream_dim >= 0 && d.stream_dim < at->tensor.rank()),
           "check_shift_blind: ", d.name, " has shape ", at->tensor.shape(), ", its stream dimension is said to be ",
@@ -43,14 +45,14 @@ void take(std::vector<Row>& rows, size_t i, const std::string& name, Role role, 
 }
 
 // One forward and backward at the present parameters.
-void look(nn::Module& model, const std::vector<nn::NamedParameter>& parameters, const Objective& loss,
+void look(nn::Module& model, const std::vector<streams::NamedParameter>& parameters, const Objective& loss,
           const training::Examples& batch, Found& found) {
   std::vector<Tensor> inputs;
   std::vector<std::string> norms;
-  for (const nn::NamedParameter& p : parameters)
+  for (const streams::NamedParameter& p : parameters)
     if (p.role != Role::neutral) inputs.push_back(p.tensor);
   const size_t weights = inputs.size();
-  const nn::Stream* stream = nn::stream_of(model);
+  const streams::Stream* stream = streams::stream_of(model);
   if (stream && stream->centres()) found.centred = true;
   Tensor value;
   {
@@ -64,7 +66,7 @@ void look(nn::Module& model, const std::vector<nn::NamedParameter>& parameters, 
   const std::vector<Tensor> gradients = grad(std::span(&value, 1), inputs);
   NoGrad no_grad;
   size_t i = 0;
-  for (const nn::NamedParameter& p : parameters)
+  for (const streams::NamedParameter& p : parameters)
     if (p.role != Role::neutral) take(found.parameters, i, p.name, p.role, gradients[i], p.stream_dim), ++i;
   for (; i < gradients.size(); ++i) {
     const Tensor& g = gradients[i];
@@ -77,7 +79,7 @@ bool blind(const std::vector<Row>& rows, Role role) {
 }
 
 // `eval`: what was found with dropout and its like switched off; empty where nothing was on.
-std::string cause(const Found& found, const Found& eval, const std::vector<nn::NamedParameter>& parameters) {
+std::string cause(const Found& found, const Found& eval, const std::vector<streams::NamedParameter>& parameters) {
   if (!eval.parameters.empty() && blind(eval.parameters, Role::writer))
     return "dropout behind a writer (in eval() the sums are 0): recentre the branch after the mask";
   if (!found.centred && !found.streams.empty() && !blind(found.streams, Role::neutral)) {
@@ -90,7 +92,7 @@ std::string cause(const Found& found, const Found& eval, const std::vector<nn::N
   }
   const auto table = [&](const Row& r) {
     return r.role != Role::writer || r.blind() ||
-           std::any_of(parameters.begin(), parameters.end(), [&](const nn::NamedParameter& p) {
+           std::any_of(parameters.begin(), parameters.end(), [&](const streams::NamedParameter& p) {
              return p.name == r.name && p.tensor.rank() == 2 && p.stream_dim == 1;
            });
   };
@@ -110,9 +112,9 @@ std::string ShiftBlindness::message() const {
 }
 
 ShiftBlindness check_shift_blind(nn::Module& model, const Objective& loss, const Batches& batches,
-                                 const CompareOptions& o, const std::vector<nn::NamedParameter>& declared) {
+                                 const CompareOptions& o, const std::vector<streams::NamedParameter>& declared) {
   check(o.points > 0, "check_shift_blind: ", o.points, " points, expected at least 1");
-  const std::vector<nn::NamedParameter> parameters = with_roles(model, declared);
+  const std::vector<streams::NamedParameter> parameters = with_roles(model, declared);
   ShiftBlindness result;
   if (std::none_of(parameters.begin(), parameters.end(), [](const auto& p) { return p.role == Role::writer; })) {
     result.reason = "no parameter is declared to write to a stream";

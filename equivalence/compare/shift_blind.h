@@ -11,6 +11,7 @@
 #pragma once
 
 #include "equivalence/compare/compare.h"
+#include "streams/parametrize.h"
 
 namespace isonorm::equivalence {
 
@@ -24,7 +25,7 @@ struct ShiftBlindness {
   // stream as the norm of that name reads it.
   struct Row {
     std::string name;
-    nn::Role role;  // neutral: the stream
+    streams::Role role;  // neutral: the stream
     double sum = 0;
     double bound = 0;  // 64 d eps: rounding in a sum of d terms
     bool blind() const { return sum <= bound; }
@@ -39,6 +40,6 @@ struct ShiftBlindness {
 // and stream_dim. The stream is seen through the norms of such a model.
 ShiftBlindness check_shift_blind(nn::Module& model, const Objective& loss, const Batches& batches,
                                  const CompareOptions& options = {},
-                                 const std::vector<nn::NamedParameter>& declared = {});
+                                 const std::vector<streams::NamedParameter>& declared = {});
 
 }  // namespace isonorm::equivalence

@@ -10,12 +10,14 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
+#include "streams/coordinates.h"
+#include "streams/stream.h"
 
 namespace isonorm::equivalence {
 namespace {
 
-using nn::Role;
-using nn::StreamForm;
+using streams::Form;
+using streams::Role;
 
 // f(x) and, for what is never negative, |f| of it.
 template <class F, class G> Carried mapped(const Carried& x, F&& f, G&& magnitude) {
@@ -24,19 +26,20 @@ template <class F, class G> Carried mapped(const Carried& x, F&& f, G&& magnitud
 
 Carried centre(const Carried& x) {
   return mapped(
-      x, [](const Tensor& t) { return nn::recentre(t, 1); }, [](const Tensor& t) { return t + mean(t, {1}, true); });
+      x, [](const Tensor& t) { return streams::recentre(t, 1); },
+      [](const Tensor& t) { return t + mean(t, {1}, true); });
 }
 
 Carried from_isometric(const Carried& x) {
-  const Tensor q = abs(transpose(nn::helmert(x.value.size(1) + 1), 0, 1));
+  const Tensor q = abs(transpose(streams::helmert(x.value.size(1) + 1), 0, 1));
   return mapped(
-      x, [](const Tensor& t) { return nn::from_isometric(t, 1); }, [&](const Tensor& t) { return matmul(t, q); });
+      x, [](const Tensor& t) { return streams::from_isometric(t, 1); }, [&](const Tensor& t) { return matmul(t, q); });
 }
 
 // D v = (v, -sum v).
 Carried expand_writer(const Carried& x) {
   return mapped(
-      x, [](const Tensor& t) { return nn::expand_writer(t, 1); },
+      x, [](const Tensor& t) { return streams::expand_writer(t, 1); },
       [](const Tensor& t) {
         return cat({t, sum(t, {1}, true)}, 1);
       });
@@ -45,7 +48,7 @@ Carried expand_writer(const Carried& x) {
 // D+^T b = (b - sum(b)/d, -sum(b)/d).
 Carried expand_reader(const Carried& x) {
   return mapped(
-      x, [](const Tensor& t) { return nn::expand_reader(t, 1); },
+      x, [](const Tensor& t) { return streams::expand_reader(t, 1); },
       [](const Tensor& t) {
         const Tensor share = sum(t, {1}, true) / static_cast<double>(t.size(1) + 1);
         return cat({t + share, share}, 1);
@@ -141,14 +144,14 @@ Carried Canonical::entrywise(const std::string& name) const {
 Carried Canonical::writer(const Place& p) const {
   Carried x = stored(p.name, p.dim);
   if (!p.scale.empty()) x = times(x, stored(p.scale, 0));
-  if (layout_.form == StreamForm::crms_norm) return expand_writer(x);
-  return layout_.form == StreamForm::crms_isometric ? from_isometric(x) : centre(x);
+  if (layout_.form == Form::crms_norm) return expand_writer(x);
+  return layout_.form == Form::crms_isometric ? from_isometric(x) : centre(x);
 }
 
 // `table`: a writer's rows, which a head reads as the raw table that they stand for.
 Carried Canonical::reader(Carried x, const std::string& norm, bool table) const {
-  if (layout_.form == StreamForm::crms_norm) return table ? expand_writer(x) : expand_reader(x);
-  if (layout_.form == StreamForm::crms_isometric) return from_isometric(x);
+  if (layout_.form == Form::crms_norm) return table ? expand_writer(x) : expand_reader(x);
+  if (layout_.form == Form::crms_isometric) return from_isometric(x);
   if (const NormPlace* n = layout_.find_norm(norm); n && !n->weight.empty()) x = times(x, stored(n->weight, 0));
   return centre(x);
 }

@@ -8,11 +8,12 @@
 #include "autograd/ops/shape.h"
 #include "equivalence/convert/convertible.h"
 #include "equivalence/coordinates/pairs.h"
+#include "streams/stream.h"
 
 namespace isonorm::equivalence {
 
-using nn::Role;
-using nn::StreamForm;
+using streams::Form;
+using streams::Role;
 
 bool same_bytes(const Tensor& x, const Tensor& y) {
   if (x.dtype() != y.dtype() || !(x.shape() == y.shape())) return false;
@@ -41,7 +42,7 @@ std::string not_finite(const TensorMap& state) {
 std::string not_convertible(const TensorMap& state, const Layout& layout) {
   try {
     check_convertible(state, layout);
-    if (layout.form == StreamForm::rms_norm)
+    if (layout.form == Form::rms_norm)
       for (const Place& p : layout.places)
         if (p.role == Role::writer)
           check_zero_mean(p.name, cast(detach(state.at(p.name)), DType::f64), p.dim, state.at(p.name).dtype());

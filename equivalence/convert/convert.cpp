@@ -10,12 +10,15 @@
 #include "equivalence/convert/convertible.h"
 #include "streams/map.h"
 #include "equivalence/coordinates/pairs.h"
+#include "streams/stream.h"
 
 namespace isonorm::equivalence {
+
+using streams::Map;
 namespace {
 
-using nn::Role;
-using nn::StreamForm;
+using streams::Form;
+using streams::Role;
 
 // v [d] so that it multiplies dimension `dim` of a tensor of that rank.
 Tensor along(const Tensor& v, int dim, int rank) {
@@ -26,7 +29,7 @@ Tensor along(const Tensor& v, int dim, int rank) {
 
 class Converter {
  public:
-  Converter(const TensorMap& state, const Layout& layout, StreamForm to, std::optional<DType> dtype, ZeroMeans& means)
+  Converter(const TensorMap& state, const Layout& layout, Form to, std::optional<DType> dtype, ZeroMeans& means)
       : state_(state), from_(layout), to_(to), dtype_(dtype), means_(means) {
     result_.layout.form = to;
     result_.layout.width = layout.width;
@@ -67,7 +70,7 @@ class Converter {
   Tensor mapped(const Tensor& x, Role role, int dim, std::string& what) const {
     const Map map = parameter_map(role, to_, from_.width);
     if (map.outputs() < map.inputs()) say(what, role == Role::writer ? "recentred, compressed" : "compressed");
-    if (to_ != StreamForm::rms_norm || role != Role::writer) return map(x, dim);
+    if (to_ != Form::rms_norm || role != Role::writer) return map(x, dim);
     say(what, "recentred");
     return map(map(x, dim), dim);  // the second time takes off the mean that rounding left the first time
   }
@@ -105,7 +108,7 @@ class Converter {
       x = x * along(exact(p.scale), p.dim, x.rank());
     }
     const DType dtype = state_.at(p.name).dtype();
-    if (from_.form == StreamForm::rms_norm) means_[p.name].add(x, p.dim, dtype);
+    if (from_.form == Form::rms_norm) means_[p.name].add(x, p.dim, dtype);
     if (!p.scale.empty()) scales_.insert(std::exchange(p.scale, ""));
     put(p, mapped(x, Role::writer, p.dim, what), dtype, what, state_.at(p.name).shape());
   }
@@ -166,7 +169,7 @@ class Converter {
 
   const TensorMap& state_;
   const Layout& from_;
-  StreamForm to_;
+  Form to_;
   std::optional<DType> dtype_;
   ZeroMeans& means_;
   std::set<std::string> scales_;  // that writers took up
@@ -175,13 +178,13 @@ class Converter {
 
 }  // namespace
 
-void check_forms(StreamForm from, StreamForm to) {
+void check_forms(Form from, Form to) {
   check(row_of(to).normed(), "convert: a stream with norms has no form without");
-  check(row_of(to).layer_norm_model(), "convert: ", nn::name_of(to), " is no form of a LayerNorm model");
-  check(to != from, "convert: the checkpoint has the form ", nn::name_of(to), " already");
+  check(row_of(to).layer_norm_model(), "convert: ", name_of(to), " is no form of a LayerNorm model");
+  check(to != from, "convert: the checkpoint has the form ", name_of(to), " already");
 }
 
-Conversion convert(const TensorMap& state, const Layout& layout, StreamForm to, std::optional<DType> dtype) {
+Conversion convert(const TensorMap& state, const Layout& layout, Form to, std::optional<DType> dtype) {
   check_forms(layout.form, to);
   check_convertible(state, layout);
   ZeroMeans means;
@@ -190,7 +193,7 @@ Conversion convert(const TensorMap& state, const Layout& layout, StreamForm to, 
   return result;
 }
 
-Conversion convert_piece(const TensorMap& state, const Layout& layout, StreamForm to, std::optional<DType> dtype,
+Conversion convert_piece(const TensorMap& state, const Layout& layout, Form to, std::optional<DType> dtype,
                          ZeroMeans& means) {
   NoGrad no_grad;
   return Converter(state, layout, to, dtype, means).run();

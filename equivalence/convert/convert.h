@@ -11,6 +11,7 @@
 
 #include "core/tensor_map.h"
 #include "equivalence/convert/convertible.h"
+#include "streams/stream.h"
 
 namespace isonorm::equivalence {
 
@@ -36,15 +37,15 @@ struct Conversion {
 //   two norms or tensors have one name             a gain, or a layer scale, stands on compressed coordinates
 //   no reader takes up the bias of a norm          a writer of rms_norm is not zero-mean: no LayerNorm computes that
 //   a name that conversion makes is taken          a result does not fit its dtype
-Conversion convert(const TensorMap& state, const Layout& layout, nn::StreamForm to, std::optional<DType> dtype = {});
+Conversion convert(const TensorMap& state, const Layout& layout, streams::Form to, std::optional<DType> dtype = {});
 
 // Throws where there is nothing to convert: to no norms, or to the form that it has.
-void check_forms(nn::StreamForm from, nn::StreamForm to);
+void check_forms(streams::Form from, streams::Form to);
 
 // The same for a piece (pieces.h) of what check_convertible() passed as a whole; the means of the writers of an
 // rms_norm model go to `means`, for a verdict on all of a writer's pieces.
 using ZeroMeans = std::map<std::string, ZeroMean>;
-Conversion convert_piece(const TensorMap& state, const Layout& layout, nn::StreamForm to, std::optional<DType> dtype,
+Conversion convert_piece(const TensorMap& state, const Layout& layout, streams::Form to, std::optional<DType> dtype,
                          ZeroMeans& means);
 
 }  // namespace isonorm::equivalence

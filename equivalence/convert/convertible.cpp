@@ -8,11 +8,12 @@
 #include "autograd/ops/reduce.h"
 #include "equivalence/convert/canonical.h"
 #include "equivalence/coordinates/pairs.h"
+#include "streams/stream.h"
 
 namespace isonorm::equivalence {
 namespace {
 
-using nn::Role;
+using streams::Role;
 
 // Every name that the layout knows, each once.
 std::set<std::string> known_names(const Layout& layout) {
@@ -53,7 +54,7 @@ void check_finite(const std::string& name, const Tensor& t) {
 
 void check_vector(const TensorMap& state, const std::string& name, const Layout& layout, const char* what) {
   check(layout.stored_width() == layout.width, "convert: '", name, "': a ", what, " of ", layout.width,
-        " entries cannot stand on the ", layout.stored_width(), " coordinates that ", nn::name_of(layout.form),
+        " entries cannot stand on the ", layout.stored_width(), " coordinates that ", name_of(layout.form),
         " stores; such a model is no LayerNorm model");
   check_numbers(state, name);
   const Tensor& t = tensor_at(state, name);
@@ -98,7 +99,7 @@ void check_place(const TensorMap& state, const Layout& layout, const Place& p) {
   const char* role = p.role == Role::writer ? "writer" : "reader";
   check(p.dim >= 0 && p.dim < t.rank() && t.size(p.dim) == layout.stored_width(), "convert: ", role, " '", p.name,
         "' of shape ", t.shape(), " does not have ", layout.stored_width(), " entries along dimension ", p.dim,
-        ", as the stream of ", nn::name_of(layout.form), " has");
+        ", as the stream of ", name_of(layout.form), " has");
   if (p.role == Role::writer) {
     if (!p.scale.empty()) check_vector(state, p.scale, layout, "layer scale");
     return check_scale(layout, p);
@@ -143,9 +144,8 @@ void check_layout(const TensorMap& state, const Layout& layout) {
     const auto table = std::ranges::find(layout.places, t.table, &Place::name);
     const bool known = table != layout.places.end() && table->role != Role::reader;
     check(known, "convert: the tied table '", t.table, "' is not a writer");
-    check(table->role == Role::writer || layout.form == nn::StreamForm::layer_norm, "convert: the tied table '",
-          t.table, "' is read bare, and the head reads what ", nn::name_of(layout.form),
-          " makes of it, which it does not hold");
+    check(table->role == Role::writer || layout.form == streams::Form::layer_norm, "convert: the tied table '", t.table,
+          "' is read bare, and the head reads what ", name_of(layout.form), " makes of it, which it does not hold");
     check(tensor_at(state, t.table).rank() == 2, "convert: the tied table '", t.table, "' has shape ",
           tensor_at(state, t.table).shape(), ", expected [rows, width]");
     check_read(layout, t.table, t.norm);

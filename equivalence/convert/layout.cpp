@@ -30,7 +30,7 @@ const NormPlace* Layout::find_norm(const std::string& name) const {
 
 Layout layout_of(const nn::Module& module) {
   Layout layout;
-  const nn::Stream* const stream = nn::stream_of(module);
+  const streams::Stream* const stream = streams::stream_of(module);
   check(stream != nullptr, "layout: the model has no norm of a stream");
   std::map<const nn::Norm*, std::string> name_of_norm;
   std::set<std::string> of_norm, scales;  // parameters that belong to a norm, and layer scales
@@ -53,8 +53,8 @@ Layout layout_of(const nn::Module& module) {
     layout.norms.push_back(place);
   });
   layout.width = stream->width();
-  const bool raw = stream->storage() == nn::StreamStorage::raw && row_of(stream->form()).layer_norm_model();
-  layout.form = raw ? nn::StreamForm::layer_norm : stream->form();
+  const bool raw = stream->storage() == streams::Stored::raw && row_of(stream->form()).layer_norm_model();
+  layout.form = raw ? streams::Form::layer_norm : stream->form();
 
   struct TiedReader {
     Tensor table;
@@ -71,7 +71,7 @@ Layout layout_of(const nn::Module& module) {
       scales.insert(path + "scale");
     }
     const auto* linear = dynamic_cast<const nn::Linear*>(&m);
-    const nn::Norm* through = linear ? nn::read_through(linear->weight) : nullptr;
+    const nn::Norm* through = linear ? streams::read_through(linear->weight) : nullptr;
     if (!through) return;
     const auto at = name_of_norm.find(through);
     check(at != name_of_norm.end(), "layout: reader '", path, "weight' reads through a norm outside of the model");
@@ -80,11 +80,11 @@ Layout layout_of(const nn::Module& module) {
     else
       readers[path + "weight"] = {.norm = at->second, .bias = path + "bias"};
   });
-  const std::vector<nn::NamedParameter> parameters = module.named_parameters();
-  for (const nn::NamedParameter& p : parameters) {
+  const std::vector<streams::NamedParameter> parameters = streams::named_parameters(module);
+  for (const streams::NamedParameter& p : parameters) {
     if (of_norm.contains(p.name) || scales.contains(p.name)) continue;
     Place place;
-    if (p.role == nn::Role::reader) {
+    if (p.role == streams::Role::reader) {
       const auto at = readers.find(p.name);
       check(at != readers.end(), "layout: reader '", p.name, "': which norm it reads through is not known");
       place = at->second;
@@ -95,8 +95,9 @@ Layout layout_of(const nn::Module& module) {
     layout.places.push_back(place);
   }
   for (const auto& [weight, reader] : tied) {
-    const auto table = std::ranges::find_if(
-        parameters, [&of = reader.table](const nn::NamedParameter& p) { return p.tensor.handle() == of.handle(); });
+    const auto table = std::ranges::find_if(parameters, [&of = reader.table](const streams::NamedParameter& p) {
+      return p.tensor.handle() == of.handle();
+    });
     check(table != parameters.end(), "layout: '", weight, "' reads with a table that is no parameter of the model");
     layout.tied.push_back({table->name, weight, bias_beside(weight), reader.norm});
     std::ranges::find(layout.places, table->name, &Place::name)->dim = 1;  // also of one that is read bare

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "nn/module.h"
+#include "streams/parametrize.h"
 #include "streams/stream.h"
 
 namespace isonorm::equivalence {
@@ -22,13 +23,13 @@ struct NormPlace {
 
 struct Place {
   std::string name = {};
-  nn::Role role = nn::Role::neutral;
+  streams::Role role = streams::Role::neutral;
   int dim = 0;             // of writers and readers: the stream's axis
   std::string norm = {};   // of a reader: the name of the norm whose rows it reads; empty: it reads the bare stream
   std::string bias = {};   // of a reader: the name of the bias of what it computes; no such tensor where there is none
   std::string scale = {};  // of a writer: the name of the layer scale [width] on its output; empty where there is none
   int64_t blind_begin = 0,
-          blind_end = 0;  // of a neutral place: nn::NamedParameter's rows that the function does not see
+          blind_end = 0;  // of a neutral place: streams::NamedParameter's rows that the function does not see
   bool said = true;  // false: neutral by silence, which an axis of the stream's width makes a question (convertible.h)
 };
 
@@ -40,13 +41,13 @@ struct TiedHead {
 };
 
 struct Layout {
-  nn::StreamForm form = nn::StreamForm::layer_norm;  // the coordinates that the parameters are in
-  int64_t width = 0;                                 // d, of the Pre-LN model
-  std::vector<Place> places;                         // every tensor but gains, biases of norms and layer scales
+  streams::Form form = streams::Form::layer_norm;  // the coordinates that the parameters are in
+  int64_t width = 0;                               // d, of the Pre-LN model
+  std::vector<Place> places;                       // every tensor but gains, biases of norms and layer scales
   std::vector<NormPlace> norms;
   std::vector<TiedHead> tied;
 
-  int64_t stored_width() const { return nn::Stream(form, width).stored_width(); }
+  int64_t stored_width() const { return streams::Stream(form, width).stored_width(); }
   const NormPlace* find_norm(const std::string& name) const;  // null where there is none
 };
 

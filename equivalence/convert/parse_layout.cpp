@@ -7,11 +7,12 @@
 
 #include "core/system/name_pattern.h"
 #include "io/json.h"
+#include "streams/stream.h"
 
 namespace isonorm::equivalence {
 namespace {
 
-using nn::Role;
+using streams::Role;
 
 constexpr int64_t kWidthLimit = int64_t{1} << 32;
 
@@ -288,7 +289,7 @@ class SpecReader {
 
 }  // namespace
 
-Layout parse_layout(std::string_view json, const TensorMap& state, nn::StreamForm form, bool converted) {
+Layout parse_layout(std::string_view json, const TensorMap& state, streams::Form form, bool converted) {
   Layout layout = SpecReader(json, state, converted).take();
   layout.form = form;
   return layout;

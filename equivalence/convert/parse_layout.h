@@ -5,6 +5,7 @@
 
 #include "core/tensor_map.h"
 #include "equivalence/convert/layout.h"
+#include "streams/stream.h"
 
 namespace isonorm::equivalence {
 
@@ -31,6 +32,6 @@ inline constexpr const char* kStreamForm = "stream.form";
 // a conversion's result, in which scales may be gone, as gains may be in any. Of two patterns that fit a norm its own
 // name counts. Throws, naming the entry, where the JSON is not of that form, a pattern meets no tensor (of norms: nor a
 // reader), or a tensor or a norm meets two.
-Layout parse_layout(std::string_view json, const TensorMap& state, nn::StreamForm form, bool converted = false);
+Layout parse_layout(std::string_view json, const TensorMap& state, streams::Form form, bool converted = false);
 
 }  // namespace isonorm::equivalence

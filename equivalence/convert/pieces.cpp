@@ -4,11 +4,12 @@
 #include <set>
 
 #include "autograd/ops/shape.h"
+#include "streams/stream.h"
 
 namespace isonorm::equivalence {
 namespace {
 
-using nn::Role;
+using streams::Role;
 
 class Cutter {
  public:

@@ -7,22 +7,23 @@
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "equivalence/coordinates/parametrisation.h"
+#include "streams/parametrize.h"
 
 namespace isonorm::equivalence {
 
-void correct_gradients(const std::vector<nn::NamedParameter>& parameters, const nn::Stream& stream) {
+void correct_gradients(const std::vector<streams::NamedParameter>& parameters, const streams::Stream& stream) {
   NoGrad no_grad;
-  for (const nn::NamedParameter& p : parameters) {
+  for (const streams::NamedParameter& p : parameters) {
     const Map m = stored_map(p, stream);
     if (const Tensor g = gradient(p.tensor); g.defined())
       set_gradient(p.tensor, contiguous((m * m.adjoint())(g, p.stream_dim)));
   }
 }
 
-double raw_gradient_norm(const std::vector<nn::NamedParameter>& parameters, const nn::Stream& stream) {
+double raw_gradient_norm(const std::vector<streams::NamedParameter>& parameters, const streams::Stream& stream) {
   NoGrad no_grad;
   double squares = 0;
-  for (const nn::NamedParameter& p : parameters)
+  for (const streams::NamedParameter& p : parameters)
     if (const Tensor g = gradient(p.tensor); g.defined()) {
       const double n = norm(stored_map(p, stream).adjoint()(g, p.stream_dim)).item();
       squares += n * n;
@@ -30,10 +31,10 @@ double raw_gradient_norm(const std::vector<nn::NamedParameter>& parameters, cons
   return std::sqrt(squares);
 }
 
-Lifted::Lifted(std::vector<nn::NamedParameter> parameters, const nn::Stream& stream, const Make& make)
+Lifted::Lifted(std::vector<streams::NamedParameter> parameters, const streams::Stream& stream, const Make& make)
     : parameters_(std::move(parameters)), stream_(stream) {
-  check(stream.storage() == nn::StreamStorage::mapped, "lifted: the stream's parameters are raw, expected mapped ones");
-  for (const nn::NamedParameter& p : parameters_) {
+  check(stream.storage() == streams::Stored::mapped, "lifted: the stream's parameters are raw, expected mapped ones");
+  for (const streams::NamedParameter& p : parameters_) {
     raw_.push_back(p.tensor);
     if (!mapped(p)) continue;
     NoGrad no_grad;
@@ -52,12 +53,12 @@ void Lifted::zero_grad() {
   }
 }
 
-bool Lifted::mapped(const nn::NamedParameter& p) const { return !stored_map(p, stream_).is_identity(); }
+bool Lifted::mapped(const streams::NamedParameter& p) const { return !stored_map(p, stream_).is_identity(); }
 
 void Lifted::lift() {
   NoGrad no_grad;
   for (size_t i = 0; i < raw_.size(); ++i) {
-    const nn::NamedParameter& p = parameters_[i];
+    const streams::NamedParameter& p = parameters_[i];
     if (!mapped(p)) continue;
     copy_into(raw_[i], restoring_map(p, stream_)(detach(p.tensor), p.stream_dim));
     const Tensor g = gradient(p.tensor);
@@ -69,7 +70,7 @@ void Lifted::step(double gradient_scale) {
   optimizer_->step(gradient_scale);
   NoGrad no_grad;
   for (size_t i = 0; i < raw_.size(); ++i)
-    if (const nn::NamedParameter& p = parameters_[i]; mapped(p))
+    if (const streams::NamedParameter& p = parameters_[i]; mapped(p))
       copy_into(p.tensor, stored_map(p, stream_)(raw_[i], p.stream_dim));
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "nn/module.h"
+#include "streams/parametrize.h"
 #include "streams/stream.h"
 #include "optim/optimizer.h"
 
@@ -17,15 +18,15 @@ namespace isonorm::equivalence {
 // metric of the stored coordinates, I - 11^T/d for writers and I + 11^T for readers of crms_norm, P for writers of
 // rms_norm, I for crms_isometric. Makes new tensors; parameters without a gradient are skipped. SGD, momentum and
 // Nesterov, with L2 or decoupled decay, then follow the Pre-LN trajectory.
-void correct_gradients(const std::vector<nn::NamedParameter>& parameters, const nn::Stream& stream);
+void correct_gradients(const std::vector<streams::NamedParameter>& parameters, const streams::Stream& stream);
 
 // sqrt(sum |M* g|^2) over all parameters: the norm of the raw gradients that the stored ones stand for. Clipping
 // corrected gradients by this norm, taken before correct_gradients(), follows Pre-LN; by their own norm it does not.
-double raw_gradient_norm(const std::vector<nn::NamedParameter>& parameters, const nn::Stream& stream);
+double raw_gradient_norm(const std::vector<streams::NamedParameter>& parameters, const streams::Stream& stream);
 
 // An optimizer in raw coordinates over stored ones, for a model with mapped storage:
 //
-//   Lifted opt(model.named_parameters(), stream, [](const std::vector<Tensor>& raw) {
+//   Lifted opt(streams::named_parameters(model), stream, [](const std::vector<Tensor>& raw) {
 //     return std::make_unique<optim::AdamW>(raw, optim::AdamWOptions{.lr = 1e-3});
 //   });
 //   opt.zero_grad();
@@ -42,7 +43,7 @@ class Lifted {
   using Make = std::function<std::unique_ptr<optim::Optimizer>(const std::vector<Tensor>& raw)>;
 
   // Throws where the storage of `stream` is raw: there is nothing to lift.
-  Lifted(std::vector<nn::NamedParameter> parameters, const nn::Stream& stream, const Make& make);
+  Lifted(std::vector<streams::NamedParameter> parameters, const streams::Stream& stream, const Make& make);
 
   // Clears stored and raw gradients.
   void zero_grad();
@@ -56,10 +57,10 @@ class Lifted {
   optim::Optimizer& optimizer() { return *optimizer_; }
 
  private:
-  bool mapped(const nn::NamedParameter& p) const;
+  bool mapped(const streams::NamedParameter& p) const;
 
-  std::vector<nn::NamedParameter> parameters_;
-  nn::Stream stream_;
+  std::vector<streams::NamedParameter> parameters_;
+  streams::Stream stream_;
   std::vector<Tensor> raw_;
   std::unique_ptr<optim::Optimizer> optimizer_;
 };

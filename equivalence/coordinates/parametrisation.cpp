@@ -3,46 +3,47 @@
 #include "autograd/grad_mode.h"
 #include "autograd/ops/shape.h"
 #include "core/view.h"
+#include "streams/parametrize.h"
 
 namespace isonorm::equivalence {
-using nn::Role;
+using streams::Role;
 
-Map stored_map(const nn::NamedParameter& p, const nn::Stream& stream) {
-  if (p.role == Role::neutral || stream.storage() == nn::StreamStorage::raw)
+Map stored_map(const streams::NamedParameter& p, const streams::Stream& stream) {
+  if (p.role == Role::neutral || stream.storage() == streams::Stored::raw)
     return Map::identity(p.tensor.size(p.stream_dim));
   return parameter_map(p.role, stream.form(), stream.width());
 }
 
-Map restoring_map(const nn::NamedParameter& p, const nn::Stream& stream) {
+Map restoring_map(const streams::NamedParameter& p, const streams::Stream& stream) {
   const Map m = stored_map(p, stream);
   return m.outputs() < m.inputs() ? m.right_inverse() : Map::identity(m.outputs());
 }
 
-TensorMap mapped_state(const nn::Module& raw, const nn::Stream& stream) {
+TensorMap mapped_state(const nn::Module& raw, const streams::Stream& stream) {
   NoGrad no_grad;
   TensorMap out;
-  for (const nn::NamedParameter& p : raw.named_parameters())
+  for (const streams::NamedParameter& p : streams::named_parameters(raw))
     out.add(p.name, stored_map(p, stream)(detach(p.tensor), p.stream_dim));
   return out;
 }
 
-void project(const std::vector<nn::NamedParameter>& parameters, Projection projection) {
+void project(const std::vector<streams::NamedParameter>& parameters, Projection projection) {
   if (projection == Projection::none) return;
   NoGrad no_grad;
-  for (const nn::NamedParameter& p : parameters)
+  for (const streams::NamedParameter& p : parameters)
     if (p.role == Role::writer || (p.role == Role::reader && projection == Projection::writers_and_readers))
-      copy_into(p.tensor, nn::recentre(p.tensor, p.stream_dim));
+      copy_into(p.tensor, streams::recentre(p.tensor, p.stream_dim));
 }
 
-Tensor raw_gradient(const Tensor& gradient, const nn::NamedParameter& p, const nn::Stream& stream) {
+Tensor raw_gradient(const Tensor& gradient, const streams::NamedParameter& p, const streams::Stream& stream) {
   NoGrad no_grad;
   return restoring_map(p, stream).left_inverse().adjoint()(gradient, p.stream_dim);
 }
 
-Tensor visible_weight(const nn::NamedParameter& p, const nn::Stream& stream, bool reader_blind) {
+Tensor visible_weight(const streams::NamedParameter& p, const streams::Stream& stream, bool reader_blind) {
   NoGrad no_grad;
   Tensor w = restoring_map(p, stream)(detach(p.tensor), p.stream_dim);
-  if (p.role == Role::writer || (p.role == Role::reader && reader_blind)) w = nn::recentre(w, p.stream_dim);
+  if (p.role == Role::writer || (p.role == Role::reader && reader_blind)) w = streams::recentre(w, p.stream_dim);
   if (p.blind_end == p.blind_begin) return w;
   w = detached::clone(w);
   fill(narrow(w, 0, p.blind_begin, p.blind_end - p.blind_begin), 0);

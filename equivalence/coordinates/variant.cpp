@@ -1,18 +1,19 @@
 #include "equivalence/coordinates/variant.h"
 
 #include "core/error.h"
+#include "streams/stream.h"
 
 namespace isonorm::equivalence {
 namespace {
 
 using enum Projection;
 using enum GradientRule;
-using nn::StreamForm;
-using nn::StreamStorage;
+using streams::Form;
+using streams::Stored;
 
-constexpr StreamForm kLayer = StreamForm::layer_norm, kRms = StreamForm::rms_norm, kCrms = StreamForm::crms_norm,
-                     kIsometric = StreamForm::crms_isometric;
-constexpr StreamStorage kRaw = StreamStorage::raw, kMapped = StreamStorage::mapped;
+constexpr Form kLayer = Form::layer_norm, kRms = Form::rms_norm, kCrms = Form::crms_norm,
+               kIsometric = Form::crms_isometric;
+constexpr Stored kRaw = Stored::raw, kMapped = Stored::mapped;
 constexpr Projection kBoth = writers_and_readers;
 
 constexpr Variant kReference = {"-", "raw_layer_norm", kLayer, kRaw, none, as_is, none};
@@ -52,11 +53,11 @@ const Variant& variant(std::string_view name) {
   return kReference;
 }
 
-const Variant& raw_variant(StreamForm form) {
+const Variant& raw_variant(Form form) {
   if (form == kLayer) return kReference;
   for (const Variant& v : kVariants)
     if (v.raw() && v.form == form) return v;
-  check(false, "variant: ", nn::name_of(form), " has no raw variant");
+  check(false, "variant: ", name_of(form), " has no raw variant");
   return kReference;
 }
 

@@ -23,8 +23,8 @@ enum class GradientRule { as_is, metric, lifted };
 
 struct Variant {
   const char *alias, *name;  // "a5", "projected_gradients_and_weights"
-  nn::StreamForm form;
-  nn::StreamStorage storage;
+  streams::Form form;
+  streams::Stored storage;
   Projection start;  // done once, before training
   GradientRule gradients;
   Projection after_step;
@@ -40,7 +40,7 @@ std::span<const Variant> variants();
 // By name or alias. Throws listing both.
 const Variant& variant(std::string_view name);
 // Raw parameters on a stream of that form: b, c2, c5, and for layer_norm the reference. Throws on `none`.
-const Variant& raw_variant(nn::StreamForm form);
+const Variant& raw_variant(streams::Form form);
 
 // One sentence each, made from the fields above.
 std::string stores(const Variant& v);

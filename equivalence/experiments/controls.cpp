@@ -14,11 +14,12 @@
 #include "equivalence/lockstep/lockstep.h"
 #include "equivalence/lockstep/made_examples.h"
 #include "equivalence/probes/architecture.h"
+#include "streams/stream.h"
 
 namespace isonorm::equivalence {
 namespace {
 
-using nn::StreamForm;
+using streams::Form;
 
 constexpr size_t kSeeds = 1000, kFewestSeeds = 24;  // two batches of them hold 8 controls and 3 runs
 constexpr size_t kSeedsPerForm = 20;                // one form for as many controls
@@ -53,7 +54,7 @@ constexpr Setting kSettings[] = {
 void train(const Setting& s, const ExperimentOptions& options, std::span<RunResult> paths) {
   const training::TrainingOptions o = s.options(options.seed, options.device);
   const training::ModelShape shape = shape_of(architecture(s.architecture));
-  RunResult reference = record(raw_variant(StreamForm::layer_norm));
+  RunResult reference = record(raw_variant(Form::layer_norm));
   Lockstep all(o, shape, *initial_model(o, shape), reference, paths, {});
   for (int step = 0; step < kSteps; ++step) {
     options.go_on();
@@ -76,8 +77,8 @@ std::vector<Paths> trained(const ExperimentOptions& options, size_t seeds) {
   std::vector<Part> parts;
   for (size_t s = 0; s < all.size(); ++s) {
     for (uint64_t seed = 1; seed <= seeds; ++seed)
-      all[s].controls.push_back(record(raw_variant(StreamForm::layer_norm), seed));
-    for (StreamForm form : nn::kCentredForms)
+      all[s].controls.push_back(record(raw_variant(Form::layer_norm), seed));
+    for (Form form : streams::kCentredForms)
       for (uint64_t seed = 0; seed < std::max<uint64_t>(2, seeds / kSeedsPerForm); ++seed)
         all[s].forms.push_back(record(raw_variant(form), seed));
     for (std::span<RunResult> rest : {std::span(all[s].controls), std::span(all[s].forms)})

@@ -9,6 +9,7 @@
 #include "equivalence/experiments/all.h"
 #include "equivalence/experiments/margin.h"
 #include "equivalence/lockstep/trainee.h"
+#include "streams/stream.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -57,7 +58,7 @@ void compare(const training::TrainingOptions& o, const training::ModelShape& sha
              std::vector<Deviation>& worst) {
   manual_seed(o.seed + draw);
   Generator random{o.seed + draw, 0};
-  const auto raw = build_model(o, shape, nn::Stream(nn::StreamForm::layer_norm, o.width));
+  const auto raw = build_model(o, shape, streams::Stream(streams::Form::layer_norm, o.width));
   for (const Tensor& p : raw->parameters()) copy_into(p, detach(p) + kOffset);
   const training::Examples batch = random_examples(o, shape, random).on(o.device);
 
@@ -70,7 +71,7 @@ void compare(const training::TrainingOptions& o, const training::ModelShape& sha
     t->differentiate(batch);
     return t;
   };
-  const auto reference = differentiated(raw_variant(nn::StreamForm::layer_norm), true);
+  const auto reference = differentiated(raw_variant(streams::Form::layer_norm), true);
   const auto logits_of = [&](Trainee& t) {
     NoGrad no_grad;
     return t.model()(batch.inputs);

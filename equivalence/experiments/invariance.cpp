@@ -12,6 +12,7 @@
 #include "core/printed.h"
 #include "equivalence/experiments/all.h"
 #include "equivalence/experiments/margin.h"
+#include "streams/coordinates.h"
 #include "streams/stream.h"
 
 namespace isonorm::equivalence {
@@ -33,7 +34,7 @@ Tensor rows(const Data& d) { return linear(d.z, d.w); }
 Tensor by_layer(const Data& d) { return layer_norm(rows(d), {}, {}, kExact); }
 Tensor by_rms(const Data& d) { return rms_norm(rows(d), {}, {}, kExact); }
 Tensor by_partial_rms(const Data& d) { return rms_norm(rows(d), {}, {}, {.eps = 0, .p = 0.25}); }
-Tensor by_recentred_rms(const Data& d) { return by_rms({nn::recentre(d.w, 0), d.z}); }
+Tensor by_recentred_rms(const Data& d) { return by_rms({streams::recentre(d.w, 0), d.z}); }
 // Ioffe and Szegedy, 1502.03167: every output over the batch.
 Tensor by_batch(const Data& d) {
   const Tensor centred = rows(d) - mean(rows(d), {0}, true);

@@ -12,10 +12,9 @@
 #include "equivalence/experiments/all.h"
 #include "equivalence/timing/paper_cell.h"
 #include "equivalence/timing/turns.h"
-#include "nn/gpt.h"
-#include "nn/vit.h"
 #include "optim/adamw.h"
 #include "reports/page.h"
+#include "streams/transformer.h"
 #include "training/step.h"
 
 namespace isonorm::equivalence {
@@ -26,14 +25,14 @@ using Clock = std::chrono::steady_clock;
 // A form, and what a stored row has more than in Pre-CRMSNorm: of the same width it is a Pre-LN model one entry wider.
 struct Method {
   const char *name, *css;
-  nn::StreamForm form;
+  streams::Form form;
   int64_t wider = 0;
 };
-constexpr Method kMethods[] = {{"Pre-LN", "reference", nn::StreamForm::layer_norm},
-                               {"no norm", "negative", nn::StreamForm::none},
-                               {"Pre-RMSNorm", "rms", nn::StreamForm::rms_norm},
-                               {"Pre-CRMSNorm", "crms", nn::StreamForm::crms_norm},
-                               {"Pre-CRMSNorm, same width", "other", nn::StreamForm::crms_norm, 1}};
+constexpr Method kMethods[] = {{"Pre-LN", "reference", streams::Form::layer_norm},
+                               {"no norm", "negative", streams::Form::none},
+                               {"Pre-RMSNorm", "rms", streams::Form::rms_norm},
+                               {"Pre-CRMSNorm", "crms", streams::Form::crms_norm},
+                               {"Pre-CRMSNorm, same width", "other", streams::Form::crms_norm, 1}};
 constexpr size_t kCount = std::size(kMethods), kNone = 1, kRms = 2;
 constexpr int kFewest = 11;  // rounds of a cell
 
@@ -50,13 +49,13 @@ class Runner {
     if (c.image) {
       nn::VitOptions o = nn::vit_preset(c.size);
       fit(o.transformer, c, m);
-      model_ = std::make_unique<nn::Vit>(o);
+      model_ = std::make_unique<nn::Vit>(streams::make<nn::Vit>(o, {.form = m.form}));
       batch_ = {randn({c.batch, o.image, o.image, o.channels}, {}, g), randint(0, o.classes, {c.batch}, kCpu, g)};
     } else {
       nn::GptOptions o = nn::gpt_preset(c.size);
       o.context = c.length;
       fit(o.transformer, c, m);
-      model_ = std::make_unique<nn::Gpt>(o);
+      model_ = std::make_unique<nn::Gpt>(streams::make<nn::Gpt>(o, {.form = m.form}));
       batch_ = {randint(0, o.vocab, {c.batch, c.length}, kCpu, g), randint(0, o.vocab, {c.batch, c.length}, kCpu, g)};
     }
     model_->to(device);
@@ -85,7 +84,7 @@ class Runner {
  private:
   static void fit(nn::TransformerOptions& t, const PaperCell& c, const Method& m) {
     t = c.transformer();  // heads and the MLP are of the width before
-    t.width += m.wider, t.stream = m.form;
+    t.width += m.wider;
   }
 
   bool training_;

@@ -8,6 +8,7 @@
 #include "equivalence/experiments/all.h"
 #include "optim/schedule.h"
 #include "reports/page.h"
+#include "streams/parametrize.h"
 #include "training/build_model.h"
 #include "training/loop.h"
 #include "training/source.h"
@@ -46,7 +47,7 @@ std::vector<double> losses_of(const ExperimentOptions& options, const training::
   mine.precision = way.precision, mine.dtype = way.dtype;
   training::Source source(mine);
   manual_seed(weights_seed);
-  const auto model = build_model(mine, source.shape(), nn::Stream(nn::StreamForm::rms_norm, o.width));
+  const auto model = build_model(mine, source.shape(), streams::Stream(streams::Form::rms_norm, o.width));
   const auto optimizer = build_optimizer(mine, model->named_parameters());
   training::Step step(*model, *optimizer, training::cross_entropy_of, {.limits = o.limits()});
   const optim::Schedule rates{.peak = o.lr, .warmup = o.warmup, .steps = kSteps};

@@ -17,6 +17,7 @@
 #include "equivalence/nets/deep_net.h"
 #include "nn/recurrent/recurrent.h"
 #include "optim/adam.h"
+#include "streams/parametrize.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -74,7 +75,7 @@ std::vector<double> losses_of(const ExperimentOptions& o, const Kind& kind, uint
   manual_seed(seed);
   Tagger model(kind, s);
   model.to(DType::f64);
-  for (const nn::NamedParameter& p : model.gru.named_parameters())
+  for (const streams::NamedParameter& p : streams::named_parameters(model.gru))
     if (p.tensor.rank() == 2) copy_into(detach(p.tensor), detach(p.tensor) + centre);
   optim::Adam adam(model.parameters(), {.lr = s.rate});
   Generator draw{.seed = seed + 1000};

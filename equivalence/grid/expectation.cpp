@@ -1,12 +1,13 @@
 #include "equivalence/grid/expectation.h"
 
 #include "core/error.h"
+#include "streams/stream.h"
 
 namespace isonorm::equivalence {
 namespace {
 
-using nn::StreamForm;
-using nn::StreamStorage;
+using streams::Form;
+using streams::Stored;
 
 // The first of several properties that the update lacks decides.
 class Needs {
@@ -41,7 +42,7 @@ std::string no_such_model(const Variant& v, bool compressed, bool writers_lose_m
     return "the mean of stored coordinates is not that of the weights";
   if (readers_lose_mean && visible.readers_mean) return "the function sees the means of readers";
   if (writers_lose_mean && visible.writers_mean) return "the function sees the means of writers";
-  if (v.gradients == GradientRule::lifted && v.storage == StreamStorage::raw) return "raw weights cannot be lifted";
+  if (v.gradients == GradientRule::lifted && v.storage == Stored::raw) return "raw weights cannot be lifted";
   return "";
 }
 
@@ -53,7 +54,7 @@ Derived compressed_storage(const Variant& v, Needs needs) {
   if (v.gradients == GradientRule::lifted)  // U runs on w and M* g = G themselves; the mean of w is gone
     return needs.verdict(Expectation::undefined);
   needs.need(Property::any_width);
-  if (v.form == StreamForm::crms_isometric)  // M M* = I, so the metric changes nothing
+  if (v.form == Form::crms_isometric)  // M M* = I, so the metric changes nothing
     return needs.need(Property::rotates).verdict();
   if (v.gradients == GradientRule::metric)  // M M* g = M G: U(TG, Tw) = T U(G, w). Linear and commuting with all O, U
                                             // commutes with all T (Schur)
@@ -83,14 +84,14 @@ const char* name_of(Expectation e) {
 }
 
 Derived expectation(const Variant& v, const Predicates& update, const Visible& visible) {
-  const bool mapped = v.storage == StreamStorage::mapped && v.form != StreamForm::layer_norm;
-  const bool compressed = mapped && v.form != StreamForm::rms_norm;
+  const bool mapped = v.storage == Stored::mapped && v.form != Form::layer_norm;
+  const bool compressed = mapped && v.form != Form::rms_norm;
   const bool writers = mapped || of_writers(v.start) || of_writers(v.after_step);  // lose their mean
   const bool readers = compressed || of_readers(v.start) || of_readers(v.after_step);
   if (const std::string why = no_such_model(v, compressed, writers, readers, visible); !why.empty())
     return {Expectation::undefined, why};
   if (visible.another_function[static_cast<size_t>(v.form)])
-    return {Expectation::different, text("on a stream of ", nn::name_of(v.form), " the model is another function"),
+    return {Expectation::different, text("on a stream of ", name_of(v.form), " the model is another function"),
             /*same_start=*/false};
   Needs needs(update);
   if (compressed) return compressed_storage(v, needs);

@@ -14,6 +14,7 @@
 #include "equivalence/lockstep/made_examples.h"
 #include "equivalence/lockstep/wrong_training.h"
 #include "io/sha256.h"
+#include "streams/parametrize.h"
 #include "training/model_options.h"
 #include "training/source.h"
 
@@ -50,7 +51,7 @@ class Start {
   Start(const TableOptions& o, int seed) : options_(model_options(o, seed)) {
     if (!o.made) source_.emplace(options_);
     manual_seed(options_.seed);
-    initial_ = build_model(options_, shape(), nn::Stream(nn::StreamForm::layer_norm, options_.width));
+    initial_ = build_model(options_, shape(), streams::Stream(streams::Form::layer_norm, options_.width));
     NoGrad no_grad;
     for (const Tensor& p : initial_->parameters()) copy_into(p, p + kRawMean);
   }
@@ -70,7 +71,7 @@ class Start {
 };
 
 Predicates predicates_of(const Start& start, const Recipe& recipe) {
-  return measure(update_of(with_recipe(start.options(), recipe)), start.initial().named_parameters());
+  return measure(update_of(with_recipe(start.options(), recipe)), streams::named_parameters(start.initial()));
 }
 
 Visible visible_of(const Start& start) { return measure_visible(start.options(), start.shape(), start.initial()); }
@@ -79,7 +80,7 @@ Visible visible_of(const Start& start) { return measure_visible(start.options(),
 std::vector<RunResult> train(const TableOptions& o, const Recipe& recipe, Start& start,
                              const std::vector<const Cell*>& cells, const std::function<bool(int step)>& go_on) {
   const training::TrainingOptions p = with_recipe(start.options(), recipe);
-  RunResult reference = record(raw_variant(nn::StreamForm::layer_norm));
+  RunResult reference = record(raw_variant(streams::Form::layer_norm));
   std::vector<RunResult> controls, runs;
   for (int c = 0; c < o.controls; ++c) controls.push_back(record(*reference.variant, static_cast<uint64_t>(c + 1)));
   for (const Cell* cell : cells) {

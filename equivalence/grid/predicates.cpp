@@ -13,12 +13,13 @@
 #include "core/view.h"
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/lockstep/training.h"
+#include "streams/parametrize.h"
 
 namespace isonorm::equivalence {
 namespace {
 
-using nn::NamedParameter;
-using nn::Role;
+using streams::NamedParameter;
+using streams::Role;
 
 constexpr double kLeast = 1e-6;   // of a deviation that is not rounding
 constexpr double kWeights = 0.3;  // the deviation of drawn weights; their mean is half of it

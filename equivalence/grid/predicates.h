@@ -8,6 +8,7 @@
 
 #include "equivalence/grid/property.h"
 #include "equivalence/grid/update.h"
+#include "streams/parametrize.h"
 
 namespace isonorm::equivalence {
 
@@ -31,6 +32,7 @@ struct Predicates {
 // rounding. `like`: names, shapes, roles and blind rows (gradient zero) of the parameters of a raw model; the values
 // are not read. Throws where nothing can be concluded: a seed moves no writer or no reader, a number is not finite, or
 // a deviation is neither rounding nor at least 1e-6.
-Predicates measure(const MakeUpdate& make, const std::vector<nn::NamedParameter>& like, int seeds = 3, int steps = 4);
+Predicates measure(const MakeUpdate& make, const std::vector<streams::NamedParameter>& like, int seeds = 3,
+                   int steps = 4);
 
 }  // namespace isonorm::equivalence

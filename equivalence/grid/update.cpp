@@ -9,20 +9,21 @@
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "core/view.h"
+#include "streams/parametrize.h"
 #include "training/optimizers.h"
 
 namespace isonorm::equivalence {
 
 MakeUpdate update_of(const training::TrainingOptions& o) {
-  return [o](const std::vector<nn::NamedParameter>& parameters) -> Update {
-    const std::shared_ptr<optim::Optimizer> optimizer = build_optimizer(o, parameters);
+  return [o](const std::vector<streams::NamedParameter>& parameters) -> Update {
+    const std::shared_ptr<optim::Optimizer> optimizer = build_optimizer(o, {parameters.begin(), parameters.end()});
     return [o, optimizer] { optimizer->step(limit_gradients(o.limits(), optimizer->parameters()).scale); };
   };
 }
 
-Track follow(const MakeUpdate& make, const std::vector<nn::NamedParameter>& like, const History& history,
+Track follow(const MakeUpdate& make, const std::vector<streams::NamedParameter>& like, const History& history,
              const TensorFunction& after) {
-  std::vector<nn::NamedParameter> parameters = like;
+  std::vector<streams::NamedParameter> parameters = like;
   for (size_t i = 0; i < parameters.size(); ++i) {
     parameters[i].tensor = detached::clone(history.weights[i]);
     require_grad(parameters[i].tensor);
@@ -34,7 +35,7 @@ Track follow(const MakeUpdate& make, const std::vector<nn::NamedParameter>& like
     for (size_t i = 0; i < parameters.size(); ++i) set_gradient(parameters[i].tensor, detached::clone(gradients[i]));
     update();
     std::vector<Tensor>& weights = track.emplace_back();
-    for (const nn::NamedParameter& p : parameters) {
+    for (const streams::NamedParameter& p : parameters) {
       if (after) copy_into(p.tensor, after(detach(p.tensor), p));
       weights.push_back(detached::clone(p.tensor));
     }
@@ -42,7 +43,7 @@ Track follow(const MakeUpdate& make, const std::vector<nn::NamedParameter>& like
   return track;
 }
 
-History changed(const std::vector<nn::NamedParameter>& like, const History& history, const TensorFunction& weights,
+History changed(const std::vector<streams::NamedParameter>& like, const History& history, const TensorFunction& weights,
                 const TensorFunction& gradients) {
   History out = history;
   for (size_t i = 0; i < like.size(); ++i) out.weights[i] = weights(history.weights[i], like[i]);
@@ -50,7 +51,7 @@ History changed(const std::vector<nn::NamedParameter>& like, const History& hist
   return out;
 }
 
-Track changed(const std::vector<nn::NamedParameter>& like, const Track& track, const TensorFunction& weights) {
+Track changed(const std::vector<streams::NamedParameter>& like, const Track& track, const TensorFunction& weights) {
   Track out = track;
   for (std::vector<Tensor>& tensors : out)
     for (size_t i = 0; i < like.size(); ++i) tensors[i] = weights(tensors[i], like[i]);

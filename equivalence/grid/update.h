@@ -6,13 +6,14 @@
 
 #include "core/random.h"
 #include "nn/module.h"
+#include "streams/parametrize.h"
 #include "training/training_options.h"
 
 namespace isonorm::equivalence {
 
 // One step on the parameters that it was made for: reads their gradients, changes them in place.
 using Update = std::function<void()>;
-using MakeUpdate = std::function<Update(const std::vector<nn::NamedParameter>& parameters)>;
+using MakeUpdate = std::function<Update(const std::vector<streams::NamedParameter>& parameters)>;
 
 // The optimizer of `options` at their constant rate, with all limits on gradients, as a Trainee updates.
 MakeUpdate update_of(const training::TrainingOptions& options);
@@ -24,16 +25,16 @@ struct History {
 using Track = std::vector<std::vector<Tensor>>;  // the weights after every step
 
 // What a tensor becomes; the parameter gives its role and stream dimension.
-using TensorFunction = std::function<Tensor(const Tensor& x, const nn::NamedParameter& p)>;
+using TensorFunction = std::function<Tensor(const Tensor& x, const streams::NamedParameter& p)>;
 
 // Makes the update on parameters that are named as `like`, and runs it through the history; after every step each
 // weight becomes what `after` says.
-Track follow(const MakeUpdate& make, const std::vector<nn::NamedParameter>& like, const History& history,
+Track follow(const MakeUpdate& make, const std::vector<streams::NamedParameter>& like, const History& history,
              const TensorFunction& after = {});
 
-History changed(const std::vector<nn::NamedParameter>& like, const History& history, const TensorFunction& weights,
+History changed(const std::vector<streams::NamedParameter>& like, const History& history, const TensorFunction& weights,
                 const TensorFunction& gradients);
-Track changed(const std::vector<nn::NamedParameter>& like, const Track& track, const TensorFunction& weights);
+Track changed(const std::vector<streams::NamedParameter>& like, const Track& track, const TensorFunction& weights);
 
 // M x along dimension `dim` of x, M a matrix [outputs, size of dim].
 Tensor along(const Tensor& matrix, const Tensor& x, int dim);

@@ -11,6 +11,7 @@
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/lockstep/made_examples.h"
 #include "equivalence/lockstep/training.h"
+#include "streams/parametrize.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -22,12 +23,14 @@ constexpr double kLeast = 1e-6;  // what a direction that is seen does to the lo
 
 // The logits of the model on a stream of that form at these raw weights, of which those of `role` lose their mean.
 Tensor logits(const training::TrainingOptions& o, const training::ModelShape& shape, const TensorMap& raw,
-              const Tensor& inputs, nn::StreamForm form, nn::Role centred = nn::Role::neutral, uint64_t moved = 0) {
+              const Tensor& inputs, streams::Form form, streams::Role centred = streams::Role::neutral,
+              uint64_t moved = 0) {
   const NoGrad no_grad;
-  const auto model = build_model(o, shape, nn::Stream(form, o.width));
+  const auto model = build_model(o, shape, streams::Stream(form, o.width));
   model->load_state_dict(raw);
-  for (const nn::NamedParameter& p : model->named_parameters())
-    if (p.role == centred && centred != nn::Role::neutral) copy_into(p.tensor, nn::recentre(p.tensor, p.stream_dim));
+  for (const streams::NamedParameter& p : streams::named_parameters(*model))
+    if (p.role == centred && centred != streams::Role::neutral)
+      copy_into(p.tensor, streams::recentre(p.tensor, p.stream_dim));
   if (moved > 0) move_by_one_ulp(*model, moved);
   Generator same{o.seed, uint64_t{1} << 62};
   const SameDraws draws(same);  // of dropout
@@ -41,9 +44,9 @@ double relative(const Tensor& value, const Tensor& reference) {
 // The largest mean along the stream of a writer's gradient, relative to its largest entry.
 double gradient_mean(const training::TrainingOptions& o, const training::ModelShape& shape, const TensorMap& raw,
                      const training::Examples& examples) {
-  const auto model = build_model(o, shape, nn::Stream(nn::StreamForm::rms_norm, o.width, nn::StreamStorage::mapped));
+  const auto model = build_model(o, shape, streams::Stream(streams::Form::rms_norm, o.width, streams::Stored::mapped));
   model->load_state_dict(raw);
-  project(model->named_parameters(), Projection::writers_and_readers);
+  project(streams::named_parameters(*model), Projection::writers_and_readers);
   {
     Generator same{o.seed, uint64_t{1} << 62};
     const SameDraws draws(same);
@@ -51,11 +54,11 @@ double gradient_mean(const training::TrainingOptions& o, const training::ModelSh
   }
   const NoGrad no_grad;
   double most = 0;
-  for (const nn::NamedParameter& p : model->named_parameters()) {
-    if (p.role != nn::Role::writer) continue;
+  for (const streams::NamedParameter& p : streams::named_parameters(*model)) {
+    if (p.role != streams::Role::writer) continue;
     const Tensor g = gradient(p.tensor);
     if (!g.defined()) continue;
-    most = larger(most, relative(nn::recentre(g, p.stream_dim), g));
+    most = larger(most, relative(streams::recentre(g, p.stream_dim), g));
   }
   return most;
 }
@@ -81,33 +84,33 @@ Visible measure_visible(const training::TrainingOptions& options, const training
   plain.affine = false;
   Visible result{.affine =
                      initial.parameter_count() >
-                     build_model(plain, shape, nn::Stream(nn::StreamForm::layer_norm, o.width))->parameter_count()};
+                     build_model(plain, shape, streams::Stream(streams::Form::layer_norm, o.width))->parameter_count()};
   for (int point = 0; point < kPoints; ++point) {
     TensorMap raw;
     for (const auto& [name, initially] : initial.state_dict()) {
       const Tensor w = cast(initially, DType::f64);
       raw.add(name, point == 0 ? w : w + randn(w.shape(), w.options(), draw) * kMoved);
     }
-    using nn::Role, nn::StreamForm;
+    using streams::Role, streams::Form;
     const training::Examples examples = made_examples(o, shape, static_cast<uint64_t>(point));
-    const auto at = [&](StreamForm form, Role centred = Role::neutral, uint64_t moved = 0) {
+    const auto at = [&](Form form, Role centred = Role::neutral, uint64_t moved = 0) {
       return logits(o, shape, raw, examples.inputs, form, centred, moved);
     };
-    const Tensor reference = at(StreamForm::layer_norm);
+    const Tensor reference = at(Form::layer_norm);
     double rounding = 0;
     for (uint64_t control = 1; control <= kControls; ++control)
-      rounding = larger(rounding, relative(at(StreamForm::layer_norm, Role::neutral, control), reference));
+      rounding = larger(rounding, relative(at(Form::layer_norm, Role::neutral, control), reference));
     rounding = bound(rounding, DType::f64);
     const auto changes = [&](const char* what, const Tensor& changed) {
       return seen(what, relative(changed, reference), rounding);
     };
-    result.writers_mean |= changes("the means of writers", at(StreamForm::layer_norm, Role::writer));
-    result.readers_mean |= changes("the means of readers", at(StreamForm::layer_norm, Role::reader));
+    result.writers_mean |= changes("the means of writers", at(Form::layer_norm, Role::writer));
+    result.readers_mean |= changes("the means of readers", at(Form::layer_norm, Role::reader));
     if (!result.readers_mean)
       result.gradient_mean |= seen("the means of gradients", gradient_mean(o, shape, raw, examples),
                                    64 * static_cast<double>(o.width) * epsilon(DType::f64));
-    for (StreamForm form : nn::kCentredForms)
-      result.another_function[static_cast<size_t>(form)] |= changes(nn::name_of(form), at(form));
+    for (Form form : streams::kCentredForms)
+      result.another_function[static_cast<size_t>(form)] |= changes(name_of(form), at(form));
   }
   return result;
 }

@@ -18,7 +18,7 @@ struct Visible {
   // have none, since its root of the mean square is turned into x by differentiation, which is centred too.
   bool gradient_mean = false;
   // Of each stream form: on that stream, with the same raw weights, the model is another function.
-  std::array<bool, std::size(nn::kStreamFormRows)> another_function = {};
+  std::array<bool, std::size(streams::kFormRows)> another_function = {};
 };
 
 // Measures all of it in f64: the logits and the gradients of a loss at the weights of `initial`, a raw model on a stream

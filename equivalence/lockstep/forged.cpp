@@ -6,14 +6,15 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
 #include "nn/gpt.h"
+#include "streams/parametrize.h"
 
 namespace isonorm::equivalence {
 namespace {
 
-bool makes_embeddings(const nn::NamedParameter& p) {
+bool makes_embeddings(const streams::NamedParameter& p) {
   return !p.name.starts_with("blocks.") && !p.name.starts_with("head.") && !p.name.starts_with("norm.");
 }
-bool belongs_to_norm(const nn::NamedParameter& p) { return p.name.find("norm") != std::string::npos; }
+bool belongs_to_norm(const streams::NamedParameter& p) { return p.name.find("norm") != std::string::npos; }
 
 }  // namespace
 
@@ -29,8 +30,8 @@ void Forged::exchange_batch(int step, training::Examples examples) {
 void Forged::start_from(const nn::Module& raw) {
   Trainee::start_from(raw);
   if (forgery_ == Forgery::centred_entry)
-    for (const nn::NamedParameter& p : model().named_parameters())
-      if (makes_embeddings(p)) copy_into(detach(p.tensor), nn::recentre(detach(p.tensor), p.stream_dim));
+    for (const streams::NamedParameter& p : streams::named_parameters(model()))
+      if (makes_embeddings(p)) copy_into(detach(p.tensor), streams::recentre(detach(p.tensor), p.stream_dim));
   if (forgery_ != Forgery::weight && forgery_ != Forgery::row) return;
   const NoGrad no_grad;
   const Tensor w = model().state_dict().at("blocks.0.mlp.fc2.weight"), row = select(w, 0, 0);
@@ -44,14 +45,14 @@ void Forged::differentiate(const training::Examples& batch) {
   const bool wrong = forgery_ == Forgery::batch && instead_ && taken_ == exchanged_;
   Trainee::differentiate(wrong ? *instead_ : batch);
   if (forgery_ != Forgery::frozen_gains) return;
-  for (const nn::NamedParameter& p : model().named_parameters())
+  for (const streams::NamedParameter& p : streams::named_parameters(model()))
     if (belongs_to_norm(p)) set_gradient(p.tensor, {});
 }
 
 Tensor Forged::forward(const Tensor& inputs) {
   if (forgery_ != Forgery::uncorrected_head) return Trainee::forward(inputs);
   auto& gpt = dynamic_cast<nn::Gpt&>(model());
-  return linear(gpt.features(inputs), gpt.named_parameters().front().tensor, {});
+  return linear(gpt.features(inputs), streams::named_parameters(gpt).front().tensor, {});
 }
 
 }  // namespace isonorm::equivalence

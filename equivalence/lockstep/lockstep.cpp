@@ -5,6 +5,7 @@
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/lockstep/made_examples.h"
 #include "equivalence/lockstep/trainee.h"
+#include "streams/stream.h"
 #include "training/from_outside.h"
 
 namespace isonorm::equivalence {
@@ -15,8 +16,8 @@ namespace {
 // bound be wide enough to hide a fault.
 void check_repeats(const training::TrainingOptions& o, const training::ModelShape& shape, const nn::Module& initial) {
   const training::Examples batch = made_examples(o, shape);
-  Trainee once(o, shape, raw_variant(nn::StreamForm::layer_norm)),
-      again(o, shape, raw_variant(nn::StreamForm::layer_norm));
+  Trainee once(o, shape, raw_variant(streams::Form::layer_norm)),
+      again(o, shape, raw_variant(streams::Form::layer_norm));
   for (Trainee* trainee : {&once, &again}) trainee->start_from(initial), trainee->differentiate(batch);
   const double gradient = again.gradient_deviation(once);
   check(once.loss() == again.loss() || std::isnan(once.loss()),

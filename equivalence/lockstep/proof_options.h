@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "streams/stream.h"
 #include "training/records/manifest.h"
 #include "training/training_options.h"
 
@@ -13,7 +14,7 @@ namespace isonorm::equivalence {
 struct ProofOptions {
   training::TrainingOptions training;  // of the reference, which is always layer_norm, and of every other run
   // Held against the reference; named as nn names them.
-  std::vector<std::string> forms = nn::names_of(nn::kCentredForms);
+  std::vector<std::string> forms = streams::names_of(streams::kCentredForms);
   // Another device: layer_norm is trained there, too, and held against the reference as a form is.
   std::optional<Device> against = {};
   int controls = 4;  // runs of the reference with every weight moved by one ulp

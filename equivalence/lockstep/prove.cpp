@@ -9,6 +9,7 @@
 #include "equivalence/lockstep/lockstep.h"
 #include "equivalence/lockstep/wrong_training.h"
 #include "optim/schedule.h"
+#include "streams/stream.h"
 #include "training/records/held_out.h"
 #include "training/model_file.h"
 #include "training/source.h"
@@ -16,8 +17,8 @@
 namespace isonorm::equivalence {
 namespace {
 
-using nn::Stream;
-using nn::StreamForm;
+using streams::Form;
+using streams::Stream;
 
 class Proof {
  public:
@@ -28,7 +29,7 @@ class Proof {
     result_.manifest = manifest_of(options);
     result_.manifest.data_sha256 = source_.sha256();
     manual_seed(o.seed);
-    initial_ = build_model(o, source_.shape(), Stream(StreamForm::layer_norm, o.width));
+    initial_ = build_model(o, source_.shape(), Stream(Form::layer_norm, o.width));
     const int runs = 1 + options.controls + static_cast<int>(options.forms.size()) + (options.against ? 1 : 0);
     const int negative = 1 + options.controls + static_cast<int>(wrong_records(o).size());
     work_ = o.step_count() * runs + kNegativeSteps * negative + test_steps() * runs;
@@ -37,15 +38,15 @@ class Proof {
   ProofResult run() {
     // One record per run first: a progress callback sees them all.
     for (int c = 0; c < options_.controls; ++c)
-      result_.controls.push_back(record(raw_variant(StreamForm::layer_norm), c + 1));
-    for (const std::string& f : options_.forms) result_.runs.push_back(record(raw_variant(nn::stream_form(f))));
+      result_.controls.push_back(record(raw_variant(Form::layer_norm), c + 1));
+    for (const std::string& f : options_.forms) result_.runs.push_back(record(raw_variant(streams::form_named(f))));
     if (options_.against) {
-      result_.runs.push_back(record(raw_variant(StreamForm::layer_norm)));
+      result_.runs.push_back(record(raw_variant(Form::layer_norm)));
       result_.runs.back().device = options_.against;
       // Two devices of one kind add in one order: equal bits are no sign that one was compared with itself.
       result_.runs.back().may_be_identical = options_.against->kind == options_.training.device.kind;
     }
-    result_.reference = record(raw_variant(StreamForm::layer_norm));
+    result_.reference = record(raw_variant(Form::layer_norm));
     const optim::Schedule schedule{
         .peak = o_.lr, .warmup = std::min(o_.warmup, o_.step_count()), .steps = o_.step_count(), .decay = o_.schedule};
     {
@@ -56,7 +57,7 @@ class Proof {
 
     std::vector<RunResult> negative = wrong_records(o_), controls = result_.controls;
     for (RunResult& c : controls) c.deviations = {}, c.losses.clear();
-    RunResult& reference = result_.negative_reference = record(raw_variant(StreamForm::layer_norm));
+    RunResult& reference = result_.negative_reference = record(raw_variant(Form::layer_norm));
     const size_t first = result_.runs.size();
     result_.runs.insert(result_.runs.end(), negative.begin(), negative.end());
     const std::span<RunResult> runs = std::span(result_.runs).subspan(first);
@@ -139,8 +140,8 @@ ProofResult prove(const ProofOptions& options, const ProgressCallback& progress)
   check_width(options.training.width, "prove");
   check(options.controls > 0, "prove: ", options.controls, " controls, expected at least 1");
   for (const std::string& form : options.forms)
-    check(form != nn::name_of(StreamForm::layer_norm), "prove: layer_norm is the reference; to be held against it are ",
-          nn::listed(nn::kCentredForms, " and "));
+    check(form != name_of(Form::layer_norm), "prove: layer_norm is the reference; to be held against it are ",
+          streams::listed(streams::kCentredForms, " and "));
   check(o.dtype == DType::f32 || o.dtype == DType::f64, "prove: dtype is ", o.dtype, ", expected f32 or f64");
   check(!options.against || *options.against != o.device, "prove: against ", o.device,
         ", where the reference is trained, expected another device");

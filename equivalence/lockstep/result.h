@@ -11,6 +11,7 @@
 #include "equivalence/coordinates/pairs.h"
 #include "equivalence/coordinates/variant.h"
 #include "equivalence/lockstep/proof_options.h"
+#include "streams/stream.h"
 #include "training/records/manifest.h"
 
 namespace isonorm::equivalence {
@@ -54,7 +55,7 @@ struct Difference {
 
 struct RunResult {
   std::string form;  // layer_norm, rms_norm, crms_norm, crms_isometric
-  const Variant* variant = &raw_variant(nn::StreamForm::layer_norm);
+  const Variant* variant = &raw_variant(streams::Form::layer_norm);
   std::optional<Device> device = {};  // where it is not trained on that of the reference
   uint64_t seed = 0;                  // of a control: what moved its weights by one ulp
   const char* fault = "";             // of a wrong training: what is wrong beside the variant
@@ -82,7 +83,7 @@ struct RunResult {
 // The empty record of a run; `seed` is that of a control.
 inline RunResult record(const Variant& variant, uint64_t seed = 0) {
   RunResult r;
-  r.form = nn::name_of(variant.form);
+  r.form = name_of(variant.form);
   r.variant = &variant;
   r.seed = seed;
   return r;

@@ -6,6 +6,7 @@
 #include "autograd/ops/loss.h"
 #include "autograd/ops/shape.h"
 #include "equivalence/coordinates/parametrisation.h"
+#include "streams/parametrize.h"
 #include "training/optimizers.h"
 
 namespace isonorm::equivalence {
@@ -23,9 +24,9 @@ Trainee::Trainee(const training::TrainingOptions& o, const training::ModelShape&
 
 void Trainee::make() {
   model_ = build_model(options_, shape_, stream_);
-  parameters_ = model_->named_parameters();
+  parameters_ = streams::named_parameters(*model_);
   const auto make = [&](const std::vector<Tensor>& tensors) {
-    std::vector<nn::NamedParameter> parameters = parameters_;
+    std::vector<nn::NamedParameter> parameters(parameters_.begin(), parameters_.end());
     for (size_t i = 0; i < tensors.size(); ++i) parameters[i].tensor = tensors[i];
     return build_optimizer(options_, parameters);
   };
@@ -57,12 +58,12 @@ void Trainee::resume() {
   average_->load_state_dict(average->state_dict());
 }
 
-Tensor Trainee::compared_gradient(const nn::NamedParameter& p) const {
+Tensor Trainee::compared_gradient(const streams::NamedParameter& p) const {
   const Tensor own = gradient(p.tensor);  // undefined where the loss does not depend on it
   const Tensor g = raw_gradient(own.defined() ? own : zeros_like(p.tensor), p, stream_);
-  const bool recentred = stream_.parameter_width() == stream_.width() && p.role == nn::Role::writer &&
+  const bool recentred = stream_.parameter_width() == stream_.width() && p.role == streams::Role::writer &&
                          (variant_.gradients != GradientRule::as_is || variant_.after_step != Projection::none);
-  return recentred ? nn::recentre(g, p.stream_dim) : g;
+  return recentred ? streams::recentre(g, p.stream_dim) : g;
 }
 
 void Trainee::differentiate(const training::Examples& batch) {
@@ -74,11 +75,11 @@ void Trainee::differentiate(const training::Examples& batch) {
   }
   gradients_.clear();
   NoGrad no_grad;
-  for (const nn::NamedParameter& p : parameters_) gradients_.push_back(compared_gradient(p));
+  for (const streams::NamedParameter& p : parameters_) gradients_.push_back(compared_gradient(p));
 }
 
 // A tied head behind a learned gain sees the means of the table's rows.
-Tensor Trainee::compared_weight(const nn::NamedParameter& p) const {
+Tensor Trainee::compared_weight(const streams::NamedParameter& p) const {
   if (options_.tied && options_.affine && p.name == options_.model->tied_table) return detach(p.tensor);
   return visible_weight(p, stream_, !options_.affine);
 }
@@ -91,11 +92,11 @@ void Trainee::update(double lr) {
   step_->update(lr);
   project(parameters_, variant_.after_step);
   weights_.clear();
-  for (const nn::NamedParameter& p : parameters_) weights_.push_back(compared_weight(p));
+  for (const streams::NamedParameter& p : parameters_) weights_.push_back(compared_weight(p));
   if (!average_) return;
   average_->update();
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    nn::NamedParameter p = parameters_[i];
+    streams::NamedParameter p = parameters_[i];
     p.tensor = average_->averages()[i];
     weights_.push_back(compared_weight(p));
   }

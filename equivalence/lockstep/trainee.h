@@ -8,6 +8,7 @@
 #include "equivalence/coordinates/variant.h"
 #include "equivalence/lockstep/training.h"
 #include "optim/ema.h"
+#include "streams/parametrize.h"
 #include "training/build_model.h"
 #include "training/step.h"
 
@@ -31,7 +32,7 @@ class Trainee : public Training {
   void update(double lr) override;
 
   nn::Module& model() override { return *model_; }
-  const nn::Stream& stream() const { return stream_; }
+  const streams::Stream& stream() const { return stream_; }
 
  protected:
   // The logits.
@@ -44,13 +45,13 @@ class Trainee : public Training {
   // Goes on with model, optimizer and average made anew from the states of these, as from a checkpoint.
   void resume();
   optim::Optimizer& optimizer() const { return lifted_ ? lifted_->optimizer() : *own_; }
-  Tensor compared_gradient(const nn::NamedParameter& p) const;
-  Tensor compared_weight(const nn::NamedParameter& p) const;
+  Tensor compared_gradient(const streams::NamedParameter& p) const;
+  Tensor compared_weight(const streams::NamedParameter& p) const;
 
   const training::TrainingOptions options_;
   const training::ModelShape shape_;
   const Variant variant_;
-  nn::Stream stream_;
+  streams::Stream stream_;
   std::unique_ptr<nn::Module> model_;
   Generator generator_;                    // where dropout draws
   std::unique_ptr<Lifted> lifted_;         // where the variant lifts

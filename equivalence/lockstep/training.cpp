@@ -8,6 +8,7 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
 #include "core/formulas/philox.h"
+#include "streams/parametrize.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -31,7 +32,7 @@ std::vector<Pair> Training::gradient_parts(const Training& reference, std::vecto
   };
   for (size_t i = 0; i < gradients_.size(); ++i) {
     const Tensor &theirs = reference.gradients_[i], mine = to(gradients_[i], theirs.device());
-    const nn::NamedParameter& p = reference.parameters_[i];
+    const streams::NamedParameter& p = reference.parameters_[i];
     if (p.blind_end == p.blind_begin) {
       add(mine, theirs, p.name, 0, false);
       continue;

@@ -5,6 +5,7 @@
 #include "core/random.h"
 #include "equivalence/coordinates/pairs.h"
 #include "nn/module.h"
+#include "streams/parametrize.h"
 #include "training/examples.h"
 
 namespace isonorm::equivalence {
@@ -66,7 +67,7 @@ class Training {
   // Forgets gradients and what controls said of them, but for the entries that were no noise.
   void begin_step();
 
-  std::vector<nn::NamedParameter> parameters_;  // in the order of the reference's
+  std::vector<streams::NamedParameter> parameters_;  // in the order of the reference's
   double loss_ = 0;
   std::vector<Tensor> gradients_, weights_;  // one a parameter; of weights also averages, after all of these
   // A tensor whose gradient is smaller than this share of the largest of all gradients can be rounding noise.

@@ -2,6 +2,7 @@
 
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/lockstep/forged.h"
+#include "streams/stream.h"
 #include "training/from_outside.h"
 
 namespace isonorm::equivalence {
@@ -17,7 +18,7 @@ std::vector<WrongTraining> wrong_trainings(const training::TrainingOptions& o) {
   constexpr const char* kExchanged = "one batch exchanged";
   // Of a program's own model one form is certain to be the reference's function: the reference's.
   if (!listed(*o.model) || !training::listed(o.connection))
-    return {{raw_variant(nn::StreamForm::layer_norm), Forgery::batch, kExchanged}};
+    return {{raw_variant(streams::Form::layer_norm), Forgery::batch, kExchanged}};
   std::vector<WrongTraining> all;
   // What mapped storage does not hold: see nn/gpt.cpp and nn/branch.cpp.
   if ((o.tied && (o.affine || o.connection.bare_entry)) || o.branch.dropout > 0 || o.branch.layer_scale > 0) {

@@ -22,12 +22,7 @@ class CopyNet : public nn::Module {
   explicit CopyNet(const nn::TransformerOptions& o)
       : token_(add("token", nn::Embedding(kCopyVocabulary, o.width))),
         position_(add("position", nn::Embedding(kTokens, o.width))),
-        net(add("net", DeepNet(o, kCopyVocabulary))) {
-    nn::put_on_stream(*this, o,
-                      {.tables = {"token", "position"},
-                       .stacks = {{.blocks = "net.blocks", .depth = o.depth}},
-                       .heads = {{"net.head", "net.norm"}}});
-  }
+        net(add("net", DeepNet(o, kCopyVocabulary))) {}
   Tensor rows(const Tensor& ids) { return token_(ids) + position_.first(ids.size(1)); }
   Tensor forward(const Tensor& ids) override { return net(rows(ids)); }
 

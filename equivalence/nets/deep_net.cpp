@@ -16,8 +16,7 @@
 namespace isonorm::equivalence {
 namespace {
 
-nn::TransformerOptions options_of(const nn::Arrangement& connection, int64_t depth, nn::StreamForm form,
-                                  int64_t width) {
+nn::TransformerOptions options_of(const nn::Arrangement& connection, int64_t depth, NormKind norm, int64_t width) {
   nn::TransformerOptions o{.width = width,
                            .depth = depth,
                            .heads = 1,
@@ -25,7 +24,7 @@ nn::TransformerOptions options_of(const nn::Arrangement& connection, int64_t dep
                            .activation = nn::Activation::relu,
                            .positions = nn::Positions::none,
                            .bias = false,
-                           .stream = form,
+                           .norm = norm,
                            .connection = connection};
   return o;
 }
@@ -49,12 +48,10 @@ DeepNet::DeepNet(const nn::TransformerOptions& o, int64_t classes)
       last_(add("norm", o.connection.last(o.width, o.last_norm()))),
       head_(add("head", nn::Linear(o.width, classes, {.bias = o.bias}))) {
   copy_into(detach(head_.weight), nn::init::xavier_normal(head_.weight.shape()));
-  nn::put_on_stream(*this, o,
-                    {.tables = {}, .stacks = {{.blocks = "blocks", .depth = o.depth}}, .heads = {{"head", "norm"}}});
 }
 
-DeepNet::DeepNet(const nn::Arrangement& connection, int64_t depth, uint64_t seed, nn::StreamForm form, int64_t width)
-    : DeepNet((manual_seed(seed), options_of(connection, depth, form, width)), width) {
+DeepNet::DeepNet(const nn::Arrangement& connection, int64_t depth, uint64_t seed, NormKind norm, int64_t width)
+    : DeepNet((manual_seed(seed), options_of(connection, depth, norm, width)), width) {
   for (const nn::NamedParameter& p : named_parameters())
     if (p.name.ends_with("qkv.weight")) fill(detached::narrow(detach(p.tensor), 0, 0, 2 * width), 0);
   to(DType::f64);

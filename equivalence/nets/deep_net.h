@@ -24,8 +24,8 @@ struct NetBatch {
 class DeepNet : public nn::Module {
  public:
   // Draws weights that `seed` alone decides.
-  DeepNet(const nn::Arrangement& connection, int64_t depth, uint64_t seed,
-          nn::StreamForm form = nn::StreamForm::layer_norm, int64_t width = kNetWidth);
+  DeepNet(const nn::Arrangement& connection, int64_t depth, uint64_t seed, NormKind norm = NormKind::layer,
+          int64_t width = kNetWidth);
   // One of other sizes, f32, with queries and keys as they are drawn, by the default generator.
   DeepNet(const nn::TransformerOptions& options, int64_t classes);
   // Logits [examples * rows, classes].
@@ -47,7 +47,7 @@ class DeepNet : public nn::Module {
 struct NetKind {
   const char *name, *css;
   nn::Arrangement connection;
-  nn::StreamForm form = nn::StreamForm::layer_norm;
+  NormKind norm = NormKind::layer;
 };
 
 // A row of numbers, each of a depth or of a block.

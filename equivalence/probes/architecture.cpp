@@ -5,6 +5,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/ops/pointwise.h"
 #include "core/random.h"
+#include "streams/parametrize.h"
 #include "training/from_outside.h"
 
 namespace isonorm::equivalence {
@@ -153,10 +154,10 @@ training::ModelShape shape_of(const Architecture& a) {
 
 std::unique_ptr<nn::Module> initial_model(const training::TrainingOptions& o, const training::ModelShape& shape) {
   manual_seed(o.seed);
-  auto model = build_model(o, shape, nn::Stream(nn::StreamForm::layer_norm, o.width));
+  auto model = build_model(o, shape, streams::Stream(streams::Form::layer_norm, o.width));
   NoGrad no_grad;
-  for (const nn::NamedParameter& p : model->named_parameters())
-    if (p.role != nn::Role::neutral) copy_into(p.tensor, detach(p.tensor) + kRawMean);
+  for (const streams::NamedParameter& p : streams::named_parameters(*model))
+    if (p.role != streams::Role::neutral) copy_into(p.tensor, detach(p.tensor) + kRawMean);
   return model;
 }
 

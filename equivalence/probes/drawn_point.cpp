@@ -7,11 +7,12 @@
 #include "autograd/ops/reduce.h"
 #include "equivalence/compare/own_training.h"
 #include "equivalence/lockstep/made_examples.h"
+#include "streams/stream.h"
 
 namespace isonorm::equivalence {
 namespace {
 
-using nn::StreamForm;
+using streams::Form;
 
 constexpr int kMostDraws = 1000, kExamples = 2;
 constexpr double kFromTheKink = 4;  // standard deviations: one flip in 16,000 units at that distance
@@ -38,7 +39,7 @@ int DrawnPoint::next() {
   return 0;
 }
 
-std::unique_ptr<RoundingModel> DrawnPoint::rounded_model(StreamForm form) {
+std::unique_ptr<RoundingModel> DrawnPoint::rounded_model(Form form) {
   errors_.offset += uint64_t{1} << 24;
   return std::make_unique<RoundingModel>(exact_, shape_, form, *raw_, Rounding(dtype_, errors_));
 }
@@ -55,9 +56,9 @@ void DrawnPoint::draw() {
 bool DrawnPoint::at_a_kink() {
   if (exact_.activation != nn::Activation::relu && exact_.width != 2) return false;
   const NoGrad no_grad;
-  RoundingModel truth(exact_, shape_, StreamForm::layer_norm, *raw_, Rounding());
+  RoundingModel truth(exact_, shape_, Form::layer_norm, *raw_, Rounding());
   truth.forward(batch_.inputs);
-  for (StreamForm form : nn::kLayerNormForms) {
+  for (Form form : streams::kLayerNormForms) {
     const auto model = rounded_model(form);
     model->forward(batch_.inputs);
     for (size_t i = 0; i < truth.kinks().size(); ++i) {

@@ -3,6 +3,7 @@
 
 #include "equivalence/probes/architecture.h"
 #include "equivalence/probes/rounding_model.h"
+#include "streams/stream.h"
 
 namespace isonorm::equivalence {
 
@@ -23,7 +24,7 @@ class DrawnPoint {
   DType dtype() const { return dtype_; }
 
   // The model of a form at this point that rounds, each time with other errors.
-  std::unique_ptr<RoundingModel> rounded_model(nn::StreamForm form);
+  std::unique_ptr<RoundingModel> rounded_model(streams::Form form);
 
  private:
   void draw();

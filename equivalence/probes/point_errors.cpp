@@ -11,26 +11,27 @@
 #include "equivalence/coordinates/parametrisation.h"
 #include "equivalence/lockstep/made_examples.h"
 #include "equivalence/probes/drawn_point.h"
+#include "streams/parametrize.h"
 
 namespace isonorm::equivalence {
 namespace {
 
-using nn::Role;
-using nn::Stream;
-using nn::StreamForm;
-using nn::StreamStorage;
+using streams::Form;
+using streams::Role;
+using streams::Stored;
+using streams::Stream;
 
 // A map of streams/coordinates.h in the dtype of w, whatever that costs: what Stream does in f32.
-Tensor mapped_in_its_dtype(const Tensor& w, const nn::NamedParameter& p, const Stream& stream) {
+Tensor mapped_in_its_dtype(const Tensor& w, const streams::NamedParameter& p, const Stream& stream) {
   if (p.role == Role::neutral) return w;
   const bool writer = p.role == Role::writer;
   switch (stream.form()) {
-    case StreamForm::rms_norm:
-      return writer ? nn::recentre(w, p.stream_dim) : w;
-    case StreamForm::crms_norm:
-      return writer ? nn::compress_writer(w, p.stream_dim) : nn::compress_reader(w, p.stream_dim);
+    case Form::rms_norm:
+      return writer ? streams::recentre(w, p.stream_dim) : w;
+    case Form::crms_norm:
+      return writer ? streams::compress_writer(w, p.stream_dim) : streams::compress_reader(w, p.stream_dim);
     default:
-      return nn::to_isometric(w, p.stream_dim);
+      return streams::to_isometric(w, p.stream_dim);
   }
 }
 
@@ -40,12 +41,12 @@ enum class Maps { by_the_stream, once, once_in_the_dtype };
 // A model that is looked at once, in f64 and raw coordinates.
 class Point : public Training {
  public:
-  Point(const training::TrainingOptions& o, const training::ModelShape& shape, StreamForm form,
+  Point(const training::TrainingOptions& o, const training::ModelShape& shape, Form form,
         Maps maps = Maps::by_the_stream)
-      : stream_(form, o.width, maps == Maps::by_the_stream ? StreamStorage::raw : StreamStorage::mapped),
+      : stream_(form, o.width, maps == Maps::by_the_stream ? Stored::raw : Stored::mapped),
         maps_(maps),
         model_(build_model(o, shape, stream_)) {
-    parameters_ = model_->named_parameters();
+    parameters_ = streams::named_parameters(*model_);
   }
 
   const Tensor& logits() const { return logits_; }
@@ -53,10 +54,10 @@ class Point : public Training {
   // Logits and gradients at the weights of `raw`, which are numbers of the dtype. `reversed`: with coordinates and
   // examples in reverse order.
   void differentiate_at(const nn::Module& raw, const training::Examples& batch, bool reversed = false) {
-    const std::vector<nn::NamedParameter> source = raw.named_parameters();
+    const std::vector<streams::NamedParameter> source = streams::named_parameters(raw);
     std::vector<Tensor> leaves;  // raw weights that the stored ones were computed from, where maps are rounded
     for (size_t i = 0; i < source.size(); ++i) {
-      const nn::NamedParameter &p = parameters_[i], &from = source[i];
+      const streams::NamedParameter &p = parameters_[i], &from = source[i];
       Tensor w = detach(from.tensor);
       if (reversed) w = mirrored(w, from);
       if (maps_ == Maps::once) w = stored_map(from, stream_)(w, from.stream_dim);
@@ -97,7 +98,7 @@ class Point : public Training {
 
  private:
   // With the coordinates of the stream in reverse order.
-  static Tensor mirrored(const Tensor& w, const nn::NamedParameter& p) {
+  static Tensor mirrored(const Tensor& w, const streams::NamedParameter& p) {
     if (p.role != Role::neutral) return flip(w, {p.stream_dim});
     return p.name.find("norm") != std::string::npos ? flip(w, {0}) : w;
   }
@@ -125,7 +126,7 @@ double scale_error(const Pair& p) {
 }
 
 // What rounding does, in eps: a tensor's entries and scales, without a name.
-FormErrors predicted(DrawnPoint& drawn, StreamForm form, const Point& reference, Looked looked) {
+FormErrors predicted(DrawnPoint& drawn, Form form, const Point& reference, Looked looked) {
   FormErrors errors;
   const auto square_in_eps = [&](double error) { return std::pow(error / epsilon(drawn.dtype()), 2) / kPredictions; };
   for (int n = 0; n < kPredictions; ++n) {
@@ -172,18 +173,18 @@ void measure_kept(PointErrors& errors, const DrawnPoint& drawn, const training::
   training::TrainingOptions many = o;
   many.batch = kExamples;
   const training::Examples batch = made_examples(many, drawn.shape(), static_cast<uint64_t>(k));
-  Point reference(drawn.exact(), drawn.shape(), StreamForm::layer_norm);
+  Point reference(drawn.exact(), drawn.shape(), Form::layer_norm);
   reference.differentiate_at(drawn.raw(), batch);
   const SaveActivations in_bf16(DType::bf16);
-  const auto measure = [&](StreamForm form, Maps maps, bool reversed = false) {
+  const auto measure = [&](Form form, Maps maps, bool reversed = false) {
     Point point(o, drawn.shape(), form, maps);
     point.differentiate_at(drawn.raw(), batch, reversed);
     return point.gradient_deviation(reference) / epsilon(DType::bf16);
   };
-  errors.kept_own.push_back(measure(StreamForm::layer_norm, Maps::by_the_stream, true));
+  errors.kept_own.push_back(measure(Form::layer_norm, Maps::by_the_stream, true));
   for (size_t f = 0; f < std::size(kCertifiedForms); ++f)
     errors.kept_forms[f].push_back(measure(kCertifiedForms[f], Maps::by_the_stream));
-  if (errors.has_plain()) errors.kept_plain.push_back(measure(StreamForm::rms_norm, Maps::once));
+  if (errors.has_plain()) errors.kept_plain.push_back(measure(Form::rms_norm, Maps::once));
 }
 
 }  // namespace
@@ -195,23 +196,22 @@ PointErrors point_errors(const Architecture& a, DType dtype, Looked looked, int 
   DrawnPoint drawn(a, dtype, seed);
   for (int k = 0; k < points; ++k) {
     errors.redrawn += drawn.next();
-    Point reference(drawn.exact(), drawn.shape(), StreamForm::layer_norm);
+    Point reference(drawn.exact(), drawn.shape(), Form::layer_norm);
     reference.differentiate_at(drawn.raw(), drawn.batch());
-    const FormErrors of_reference = predicted(drawn, StreamForm::layer_norm, reference, looked);
+    const FormErrors of_reference = predicted(drawn, Form::layer_norm, reference, looked);
     const auto expected = [&](const FormErrors& e) { return dtype == DType::f64 ? with_those_of(e, of_reference) : e; };
-    const auto measure = [&](StreamForm form, Maps maps, bool reversed = false) {
+    const auto measure = [&](Form form, Maps maps, bool reversed = false) {
       Point point(o, drawn.shape(), form, maps);
       point.differentiate_at(drawn.raw(), drawn.batch(), reversed);
       return pairs(point, reference, looked);
     };
-    append(errors.own, measure(StreamForm::layer_norm, Maps::by_the_stream, true), expected(of_reference), dtype);
+    append(errors.own, measure(Form::layer_norm, Maps::by_the_stream, true), expected(of_reference), dtype);
     if (dtype == DType::f32 && looked == Looked::gradients) measure_kept(errors, drawn, o, k);
     for (size_t f = 0; f < std::size(kCertifiedForms); ++f) {
-      const StreamForm form = kCertifiedForms[f];
+      const Form form = kCertifiedForms[f];
       const FormErrors mine = expected(predicted(drawn, form, reference, looked));
       append(errors.forms[f], measure(form, Maps::by_the_stream), mine, dtype);
-      if (form == StreamForm::rms_norm && errors.has_plain())
-        append(errors.plain, measure(form, Maps::once), mine, dtype);
+      if (form == Form::rms_norm && errors.has_plain()) append(errors.plain, measure(form, Maps::once), mine, dtype);
       if (dtype == DType::bf16 && !a.affine)
         errors.rounded[f].push_back(deviation(measure(form, Maps::once_in_the_dtype)) / epsilon(dtype));
     }

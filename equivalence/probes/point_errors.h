@@ -3,11 +3,12 @@
 #pragma once
 
 #include "equivalence/probes/trajectory.h"
+#include "streams/stream.h"
 
 namespace isonorm::equivalence {
 
 // The forms that are certified, in the order of the arrays below.
-inline constexpr const auto& kCertifiedForms = nn::kCentredForms;
+inline constexpr const auto& kCertifiedForms = streams::kCentredForms;
 
 // What is looked at: gradients, |g - g_ref| of every parameter relative to the largest entry of the tensor (of all
 // tensors for the biases of keys); or logits, |y - y_ref| relative to the largest.

@@ -61,7 +61,7 @@ std::string kept_too_far(const PointErrors& e, int points) {
     return "Pre-LN itself was not compared";
   for (size_t f = 0; f < std::size(kCertifiedForms); ++f) {
     const std::vector<double>& mine = e.kept_forms[f];
-    const char* form = nn::name_of(kCertifiedForms[f]);
+    const char* form = name_of(kCertifiedForms[f]);
     if (mine.size() != count || !finite(mine)) return text(form, " was not compared at ", points, " points");
     if (!(median(mine) > 0)) return text(form, " is equal to the last bit: it was compared with itself");
     const std::vector<double> times = ratios(mine, e.kept_own);
@@ -121,7 +121,7 @@ ArchitectureVerdict judge(const PointErrors& e, int points) {
   refuse("Pre-LN itself", v.own.reason);
   for (size_t f = 0; f < std::size(kCertifiedForms); ++f) {
     v.forms[f] = judge(e.forms[f], points, e.dtype);
-    refuse(nn::name_of(kCertifiedForms[f]), v.forms[f].reason);
+    refuse(name_of(kCertifiedForms[f]), v.forms[f].reason);
   }
   refuse("activations kept in bf16", kept_too_far(e, points));
   if (!e.has_plain()) return v;

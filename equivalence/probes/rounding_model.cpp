@@ -11,21 +11,22 @@
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/rotary.h"
 #include "autograd/ops/shape.h"
+#include "streams/parametrize.h"
 
 namespace isonorm::equivalence {
 namespace {
 
 using nn::Activation;
-using nn::StreamForm;
+using streams::Form;
 
 }  // namespace
 
-RoundingModel::RoundingModel(const training::TrainingOptions& o, const training::ModelShape& shape, StreamForm form,
+RoundingModel::RoundingModel(const training::TrainingOptions& o, const training::ModelShape& shape, Form form,
                              const nn::Module& raw, Rounding rounding)
     : options_(o), shape_(shape), stream_(form, o.width), round_(rounding) {
   check(writes_out(o), "rounding model: a ", o.model->name, " with connections ", o.connection.name,
         " is not written out here, expected a vit or a gpt with pre_ln");
-  for (nn::NamedParameter p : raw.named_parameters()) {
+  for (streams::NamedParameter p : streams::named_parameters(raw)) {
     const Tensor leaf = empty_like(p.tensor);
     copy_into(leaf, detach(p.tensor));
     p.tensor = require_grad(leaf);
@@ -48,7 +49,7 @@ void RoundingModel::differentiate(const training::Examples& batch) {
   logits_ = detach(y);
   loss_ = loss.item();
   gradients_.clear();
-  for (const nn::NamedParameter& p : parameters_) gradients_.push_back(gradient(p.tensor));
+  for (const streams::NamedParameter& p : parameters_) gradients_.push_back(gradient(p.tensor));
 }
 
 Tensor RoundingModel::raw(const std::string& name) const {
@@ -59,7 +60,7 @@ Tensor RoundingModel::raw(const std::string& name) const {
 // The identity does not round.
 Tensor RoundingModel::written(const std::string& name, int dim) {
   const Tensor w = raw(name);
-  if (!w.defined() || stream_.form() == StreamForm::layer_norm) return w;
+  if (!w.defined() || stream_.form() == Form::layer_norm) return w;
   return round_.value(stream_.map_writer(round_.gradient_of(w), dim));
 }
 
@@ -87,9 +88,9 @@ RoundingModel::Linear RoundingModel::reader(const std::string& name, const std::
 Tensor RoundingModel::norm(const Tensor& rows, const std::string& name) {
   const double d = static_cast<double>(stream_.width());
   Tensor x = round_.gradient_of(rows);
-  if (stream_.form() == StreamForm::layer_norm) x = round_.inside(x - round_.row_sum(x) / d);
+  if (stream_.form() == Form::layer_norm) x = round_.inside(x - round_.row_sum(x) / d);
   Tensor squares = round_.row_sum(square(x));
-  if (stream_.form() == StreamForm::crms_norm) squares = squares + square(round_.row_sum(x));
+  if (stream_.form() == Form::crms_norm) squares = squares + square(round_.row_sum(x));
   if (options_.width == 2) kinks_.push_back(sqrt(detach(squares)));
   Tensor y = x * round_.inside(rsqrt(squares / d + options_.eps));
   if (options_.affine && !hands_over()) {

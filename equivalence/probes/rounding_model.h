@@ -7,6 +7,7 @@
 
 #include "equivalence/lockstep/training.h"
 #include "equivalence/probes/rounding.h"
+#include "streams/stream.h"
 #include "training/build_model.h"
 
 namespace isonorm::equivalence {
@@ -17,7 +18,7 @@ class RoundingModel : public Training {
   static bool writes_out(const training::TrainingOptions& options);
   // `raw`: the weights that the Pre-LN model has, as numbers of `dtype`. Readers and writers of `form` are mapped as
   // streams/stream.h says and rounded once. Throws where the model is not written out here.
-  RoundingModel(const training::TrainingOptions& options, const training::ModelShape& shape, nn::StreamForm form,
+  RoundingModel(const training::TrainingOptions& options, const training::ModelShape& shape, streams::Form form,
                 const nn::Module& raw, Rounding rounding);
 
   void differentiate(const training::Examples& batch) override;
@@ -49,7 +50,7 @@ class RoundingModel : public Training {
 
   const training::TrainingOptions options_;
   const training::ModelShape shape_;
-  const nn::Stream stream_;
+  const streams::Stream stream_;
   std::map<std::string, Tensor> raw_;
   Rounding round_;
   Tensor logits_;

@@ -7,16 +7,17 @@
 #include "equivalence/lockstep/lockstep.h"
 #include "equivalence/lockstep/made_examples.h"
 #include "equivalence/lockstep/wrong_training.h"
+#include "streams/stream.h"
 
 namespace isonorm::equivalence {
 
-using nn::StreamForm;
+using streams::Form;
 
 namespace {
 
 Magnitudes train_wrong(const training::TrainingOptions& o, const training::ModelShape& shape,
                        const nn::Module& initial) {
-  RunResult reference = record(raw_variant(StreamForm::layer_norm));
+  RunResult reference = record(raw_variant(Form::layer_norm));
   std::vector<RunResult> wrong = wrong_records(o);
   Lockstep all(o, shape, initial, reference, {}, {});
   add_wrong(all, o, shape, initial, wrong, made_examples(o, shape, kNegativeSteps));
@@ -44,10 +45,10 @@ Trajectory train_architecture(const Architecture& a, DType dtype, int steps, int
   training::TrainingOptions o = training_options(a, dtype, seed);
   if (regime) regime->change(o);
   const training::ModelShape shape = shape_of(a);
-  RunResult reference = record(raw_variant(StreamForm::layer_norm));
+  RunResult reference = record(raw_variant(Form::layer_norm));
   for (int c = 1; c <= controls; ++c)
-    t.controls.push_back(record(raw_variant(StreamForm::layer_norm), static_cast<uint64_t>(c)));
-  for (StreamForm form : nn::kCentredForms) t.runs.push_back(record(raw_variant(form)));
+    t.controls.push_back(record(raw_variant(Form::layer_norm), static_cast<uint64_t>(c)));
+  for (Form form : streams::kCentredForms) t.runs.push_back(record(raw_variant(form)));
   const auto initial = initial_model(o, shape);
   Lockstep all(o, shape, *initial, reference, t.controls, t.runs);
   for (int step = 0; step < steps; ++step) {

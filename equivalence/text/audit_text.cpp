@@ -63,7 +63,7 @@ reports::TextTable error_table(const AuditResult& r) {
 std::string advice(const AuditResult& r) {
   return text(
       "RMSNorm hands a mean of the stream on to its readers A as A 1. Readers with zero row sums (A P, the same "
-      "function in exact arithmetic: TransformerOptions::centre_readers) bring the error of the drift measured "
+      "function in exact arithmetic: StreamOptions::centre_readers) bring the error of the drift measured "
       "here from ",
       scientific(r.shift_error), " to ", scientific(r.shift_error_centred),
       ". The whole model in bf16, with the rounding of everything else, is off by ", scientific(r.bf16_error),

@@ -7,6 +7,7 @@
 #include "io/json_text.h"
 #include "reports/page.h"
 #include "reports/svg.h"
+#include "streams/stream.h"
 #include "training/from_outside.h"
 #include "training/records/manifest_html.h"
 
@@ -194,8 +195,8 @@ std::string table_json(std::span<const TableResult> results) {
       }
     }
     json another = json::array();
-    for (nn::StreamForm form : nn::kStreamForms)
-      if (r.visible.another_function[static_cast<size_t>(form)]) another.push_back(nn::name_of(form));
+    for (streams::Form form : streams::kForms)
+      if (r.visible.another_function[static_cast<size_t>(form)]) another.push_back(name_of(form));
     const json visible = {{"writers_mean", r.visible.writers_mean},
                           {"readers_mean", r.visible.readers_mean},
                           {"gradient_mean", r.visible.gradient_mean},

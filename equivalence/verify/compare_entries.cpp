@@ -11,6 +11,7 @@
 #include "equivalence/convert/checkpoint_facts.h"
 #include "equivalence/convert/convert.h"
 #include "equivalence/verify/flipped_value.h"
+#include "streams/stream.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -18,8 +19,8 @@ namespace {
 using Kind = Canonical::Kind;
 using Part = Canonical::Part;
 using Relation = EntryComparison::Relation;
-using nn::Role;
-using nn::StreamForm;
+using streams::Form;
+using streams::Role;
 
 // The largest share of its bound that an entry takes, by what may explain it. NaN counts as infinity.
 struct Shares {
@@ -263,8 +264,8 @@ class Comparer {
 };
 
 // Whether converting `from` to `form`, and that to the form of `to`, gives `to`.
-bool explained(const TensorMap& from, const Layout& layout, StreamForm form, const TensorMap& to,
-               const Layout& layout_to, EntryComparison& result) {
+bool explained(const TensorMap& from, const Layout& layout, Form form, const TensorMap& to, const Layout& layout_to,
+               EntryComparison& result) {
   if (!folded(layout_to)) return false;
   try {
     const Conversion c = convert(from, layout, form);
@@ -301,16 +302,15 @@ EntryComparison compare_entries(const TensorMap& a, const Layout& layout_a, cons
   const bool centred = why_a.empty() && why_b.empty();
   if (!centred && layout_a.form != layout_b.form) {
     none.comparable = false;
-    none.reason =
-        text("their forms are ", nn::name_of(layout_a.form), " and ", nn::name_of(layout_b.form), ", and the ",
-             why_a.empty() ? "second" : "first", " has no other: ", why_a.empty() ? why_b : why_a);
+    none.reason = text("their forms are ", name_of(layout_a.form), " and ", name_of(layout_b.form), ", and the ",
+                       why_a.empty() ? "second" : "first", " has no other: ", why_a.empty() ? why_b : why_a);
     return none;
   }
   Comparer comparer(a, layout_a, b, layout_b, centred);
   EntryComparison result = comparer.run();
   if (result.same() && layout_a.form == layout_b.form && identical(a, b)) result.relation = Relation::identical;
   if (result.same() || !centred || !comparer.may_have_come_through()) return result;
-  for (StreamForm form : nn::kLayerNormForms)
+  for (Form form : streams::kLayerNormForms)
     if (form != layout_a.form && form != layout_b.form &&
         (explained(a, layout_a, form, b, layout_b, result) || explained(b, layout_b, form, a, layout_a, result)))
       return result;

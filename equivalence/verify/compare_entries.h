@@ -6,6 +6,7 @@
 
 #include "equivalence/convert/canonical.h"
 #include "equivalence/coordinates/pairs.h"
+#include "streams/stream.h"
 
 namespace isonorm::equivalence {
 
@@ -14,13 +15,13 @@ struct EntryComparison {
   // rounded once; or B (A) is A (B) through a form between them, rounded there too.
   enum class Relation { identical, second_rounded, first_rounded, both_rounded, through_a_form, none };
   Relation relation = Relation::none;
-  nn::StreamForm between = nn::StreamForm::none;  // of through_a_form
-  bool finite = true;                             // false: one of them holds NaN or infinity, and nothing is the same
-  bool comparable = true;                         // false: their tensors are not those of one model
-  std::string reason;                             // one sentence, without a full stop
-  std::optional<EntryPlace> largest;              // what differs most beyond rounding, in canonical coordinates
-  double share = 0;                               // the largest part of its bound that an entry takes
-  bool blind = false;                             // entries that the function does not see differ beyond rounding
+  streams::Form between = streams::Form::none;  // of through_a_form
+  bool finite = true;                           // false: one of them holds NaN or infinity, and nothing is the same
+  bool comparable = true;                       // false: their tensors are not those of one model
+  std::string reason;                           // one sentence, without a full stop
+  std::optional<EntryPlace> largest;            // what differs most beyond rounding, in canonical coordinates
+  double share = 0;                             // the largest part of its bound that an entry takes
+  bool blind = false;                           // entries that the function does not see differ beyond rounding
 
   bool same() const { return relation != Relation::none; }
 };

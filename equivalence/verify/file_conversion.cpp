@@ -8,6 +8,7 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
 #include "equivalence/verify/reader_check.h"
+#include "streams/stream.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -16,8 +17,8 @@ using Relation = EntryComparison::Relation;
 
 constexpr int kNumberBits = 20;  // of the number of a piece within its unit
 
-bool reads(const Unit& u) { return u.layout.places.front().role == nn::Role::reader || !u.layout.tied.empty(); }
-bool writes(const Unit& u) { return u.layout.places.front().role == nn::Role::writer; }
+bool reads(const Unit& u) { return u.layout.places.front().role == streams::Role::reader || !u.layout.tied.empty(); }
+bool writes(const Unit& u) { return u.layout.places.front().role == streams::Role::writer; }
 
 // What was found about a piece, beside what was about those before it.
 void add(EntryComparison& all, const EntryComparison& piece) {
@@ -31,13 +32,13 @@ void add(EntryComparison& all, const EntryComparison& piece) {
 std::vector<std::string> writers_of(const Layout& layout) {
   std::vector<std::string> names;
   for (const Place& p : layout.places)
-    if (p.role == nn::Role::writer) names.push_back(p.name);
+    if (p.role == streams::Role::writer) names.push_back(p.name);
   return names;
 }
 
 }  // namespace
 
-FileConversion::FileConversion(training::LazyState file, Layout layout, nn::StreamForm to, std::optional<DType> dtype,
+FileConversion::FileConversion(training::LazyState file, Layout layout, streams::Form to, std::optional<DType> dtype,
                                int64_t elements)
     : file_(std::move(file)), layout_(std::move(layout)), to_(to), dtype_(dtype) {
   check_forms(layout_.form, to);

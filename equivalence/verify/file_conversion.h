@@ -5,6 +5,7 @@
 #include "equivalence/convert/convert.h"
 #include "equivalence/convert/pieces.h"
 #include "equivalence/verify/verify.h"
+#include "streams/stream.h"
 
 namespace isonorm::equivalence {
 
@@ -21,7 +22,7 @@ class FileConversion {
  public:
   // As convert(), in pieces of so many elements. Throws what can be said by names and shapes alone; what needs the
   // elements, check() throws.
-  FileConversion(training::LazyState file, Layout layout, nn::StreamForm to, std::optional<DType> dtype = {},
+  FileConversion(training::LazyState file, Layout layout, streams::Form to, std::optional<DType> dtype = {},
                  int64_t elements = int64_t{1} << 19);
 
   // Converts every piece and compares it with what it was made of, by the rules of verify_streams(). False where
@@ -58,7 +59,7 @@ class FileConversion {
 
   training::LazyState file_;
   Layout layout_;
-  nn::StreamForm to_;
+  streams::Form to_;
   std::optional<DType> dtype_;
   std::vector<Unit> units_;
   ConversionFindings exact_;

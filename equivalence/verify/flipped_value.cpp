@@ -1,5 +1,7 @@
 #include "equivalence/verify/flipped_value.h"
 
+#include "streams/stream.h"
+
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -14,11 +16,11 @@ double share(double difference, double bound) {
                                   : INFINITY;
 }
 
-double flipped_share(std::vector<double> beyond, double flip, nn::StreamForm form, nn::Role role) {
+double flipped_share(std::vector<double> beyond, double flip, streams::Form form, streams::Role role) {
   size_t last = beyond.size();
   while (last > 0 && beyond[last - 1] == 0) --last;
   if (last == 0) return 0;
-  if (form == nn::StreamForm::crms_isometric && beyond.size() > 1) {
+  if (form == streams::Form::crms_isometric && beyond.size() > 1) {
     const size_t k = std::max<size_t>(last - 1, 1);  // a later column moves them less
     const double scale = flip / std::sqrt(static_cast<double>(k) * static_cast<double>(k + 1));
     double worst = share(beyond[k], static_cast<double>(k) * scale);
@@ -26,7 +28,7 @@ double flipped_share(std::vector<double> beyond, double flip, nn::StreamForm for
     return worst;
   }
   std::sort(beyond.begin(), beyond.end(), std::greater<>());
-  const bool two = role == nn::Role::writer && form == nn::StreamForm::crms_norm;
+  const bool two = role == streams::Role::writer && form == streams::Form::crms_norm;
   const size_t most = two ? 2 : 1;
   const double first = share(beyond[0], flip), others = two ? 0 : flip / static_cast<double>(beyond.size());
   return beyond.size() <= most ? first : std::max(first, share(beyond[most], others));

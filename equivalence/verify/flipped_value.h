@@ -16,6 +16,6 @@ double share(double difference, double bound);
 // `flip` times a column of the map (streams/coordinates.h). In P and D+^T that is at most 1 for one entry and 1/d for the
 // others, in D 1 for two entries and 0 for the others, and column k of Q is 1/sqrt(k(k+1)) in rows below k,
 // k/sqrt(k(k+1)) in row k and 0 in the others.
-double flipped_share(std::vector<double> beyond, double flip, nn::StreamForm form, nn::Role role);
+double flipped_share(std::vector<double> beyond, double flip, streams::Form form, streams::Role role);
 
 }  // namespace isonorm::equivalence

@@ -10,11 +10,12 @@
 #include "autograd/ops/shape.h"
 #include "equivalence/convert/canonical.h"
 #include "equivalence/coordinates/pairs.h"
+#include "streams/stream.h"
 
 namespace isonorm::equivalence {
 namespace {
 
-using nn::Role;
+using streams::Role;
 
 bool is_zero(const Tensor& x) { return largest_entry(cast(x, DType::f64)) == 0; }
 
@@ -122,7 +123,7 @@ bool Readings::same_norm(const NormPlace& a, const NormPlace& b) const {
 // all that a row has is rounded.
 Tensor Readings::normalised_size(const NormPlace& norm, const Tensor& x) const {
   Tensor size;
-  if (layout_.form == nn::StreamForm::layer_norm)
+  if (layout_.form == streams::Form::layer_norm)
     size = (abs(x) + mean(abs(x), {1}, true)) / sqrt(mean(square(x - mean(x, {1}, true)), {1}, true) + norm.eps);
   else
     size = abs(normalised(norms_, layout_, {.name = norm.name, .eps = norm.eps}, x));

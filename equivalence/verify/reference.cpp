@@ -12,11 +12,12 @@
 #include "equivalence/verify/readings.h"
 #include "io/npz.h"
 #include "io/safetensors.h"
+#include "streams/stream.h"
 
 namespace isonorm::equivalence {
 namespace {
 
-using nn::Role;
+using streams::Role;
 
 // [.., n] in f64 as [rows, n].
 Tensor rows_of(const std::string& name, const Tensor& x, int64_t n) {

@@ -12,11 +12,13 @@
 #include "equivalence/convert/convertible.h"
 #include "equivalence/coordinates/pairs.h"
 #include "equivalence/verify/stream_reader.h"
+#include "streams/coordinates.h"
+#include "streams/stream.h"
 
 namespace isonorm::equivalence {
 namespace {
 
-using nn::Role;
+using streams::Role;
 
 constexpr int64_t kSamples = 3;  // rows of each writer
 constexpr TensorOptions kF64{DType::f64};
@@ -169,13 +171,13 @@ TensorMap widened(const TensorMap& state) {
 TensorMap centred(const TensorMap& state, const Layout& layout) {
   NoGrad no_grad;
   const TensorMap wide = widened(state);
-  if (layout.form != nn::StreamForm::rms_norm) return wide;
+  if (layout.form != streams::Form::rms_norm) return wide;
   std::map<std::string, int> dim_of;
   for (const Place& p : layout.places)
     if (p.role == Role::writer) dim_of[p.name] = p.dim;
   TensorMap out;
   for (const auto& [name, tensor] : wide)
-    out.add(name, dim_of.contains(name) ? nn::recentre(tensor, dim_of[name]) : tensor);
+    out.add(name, dim_of.contains(name) ? streams::recentre(tensor, dim_of[name]) : tensor);
   return out;
 }
 

@@ -15,14 +15,14 @@ Tensor widened(const TensorMap& state, const std::string& name) { return cast(de
 std::vector<StreamReader> readers_of(const TensorMap& state, const Layout& layout) {
   std::vector<StreamReader> readers;
   for (const Place& p : layout.places) {
-    if (p.role != nn::Role::reader) continue;
+    if (p.role != streams::Role::reader) continue;
     readers.push_back({p.name, p.norm, by_rows(widened(state, p.name), p.dim), {}});
     if (state.find(p.bias)) readers.back().bias = flatten(widened(state, p.bias));
   }
   for (const TiedHead& t : layout.tied) {
     Tensor table = widened(state, t.table);
     // B (I + 11^T): what reads (v, -sum v) as the table of (B, -sum B) would.
-    if (layout.form == nn::StreamForm::crms_norm) table = table + sum(table, {1}, true);
+    if (layout.form == streams::Form::crms_norm) table = table + sum(table, {1}, true);
     readers.push_back({t.weight, t.norm, table, {}});
   }
   return readers;

@@ -4,6 +4,7 @@
 #include "autograd/ops/copy.h"
 #include "equivalence/verify/stream_check.h"
 #include "equivalence/verify/verify.h"
+#include "streams/stream.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -28,7 +29,7 @@ Layout layout_or_none(const nn::Module& model, const training::ModelOptions& opt
     return layout_of(model);
   } catch (const Error&) {
     Layout none;
-    none.form = nn::StreamForm::none, none.width = options.transformer().width;
+    none.form = streams::Form::none, none.width = options.transformer().width;
     return none;
   }
 }
@@ -108,7 +109,7 @@ std::string Verification::sentence() const {
   if (same()) {
     const std::string how = entries.relation == Relation::through_a_form
                                 ? text("Every entry of one is the other's after a conversion to ",
-                                       nn::name_of(entries.between), ", rounded there and once more.")
+                                       name_of(entries.between), ", rounded there and once more.")
                                 : relation_text(entries);
     return text("Same: the two are one function. ", how,
                 entries.blind ? " But for some that no function sees: of the bias of attention's keys." : "");
@@ -160,9 +161,9 @@ void check_described(const Metadata& description, const Layout& layout) {
   const training::ModelOptions options(description);
   const nn::TransformerOptions& t = options.transformer();
   training::check_carried(t);
-  const nn::StreamForm form = training::stored_form(options);
-  check(form == layout.form, "spec: the file says that its tensors are those of ", nn::name_of(form), ", not of ",
-        nn::name_of(layout.form));
+  const streams::Form form = training::stored_form(options);
+  check(form == layout.form, "spec: the file says that its tensors are those of ", name_of(form), ", not of ",
+        name_of(layout.form));
   check(t.width == layout.width, "spec: the file says that its stream has width ", t.width, ", not ", layout.width);
   for (const NormPlace& n : layout.norms)
     check(n.eps == t.eps, "spec: the file says that its eps is ", exact_decimal(t.eps), ", norm '", n.name, "' has ",

@@ -7,13 +7,14 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
 #include "equivalence/verify/stream_check.h"
+#include "streams/parametrize.h"
 #include "training/build_model.h"
 
 namespace isonorm::equivalence {
 namespace {
 
-using nn::StreamForm;
-using nn::StreamStorage;
+using streams::Form;
+using streams::Stored;
 
 constexpr int64_t kBlock = int64_t{1} << 23;  // numbers of logits that are held at once, or one row of inputs
 
@@ -60,24 +61,23 @@ struct Distance {
 // Throws where a tensor of the file is not of the shape that the described model has. Missing and unexpected ones are
 // left to convert().
 void check_shapes(const nn::Module& model, const TensorMap& state) {
-  for (const nn::NamedParameter& p : model.named_parameters())
+  for (const streams::NamedParameter& p : streams::named_parameters(model))
     if (const Tensor* t = state.find(p.name))
       check(t->shape() == p.tensor.shape(), "convert: tensor '", p.name, "' has shape ", t->shape(),
             ", the model that the file describes has ", p.tensor.shape());
 }
 
 // The options of the result; see docs/conversion.md.
-training::ModelOptions converted_options(training::ModelOptions o, const Layout& from, StreamForm to) {
+training::ModelOptions converted_options(training::ModelOptions o, const Layout& from, Form to) {
   nn::TransformerOptions& t = o.transformer();
-  t.stream = to;
-  t.storage = to == StreamForm::layer_norm ? StreamStorage::raw : StreamStorage::mapped;
+  o.stream() = {.form = to, .storage = to == Form::layer_norm ? Stored::raw : Stored::mapped};
   const auto any = [&](auto&& has) { return std::ranges::any_of(from.norms, has); };
   // Biases of norms become biases of their readers.
   t.bias = t.bias || any([](const NormPlace& n) { return !n.bias.empty(); });
   // Gains that no reader takes up stay.
   t.folded = t.affine && (t.connection.inner_norms || any([](const NormPlace& n) { return n.keeps_gain; }));
   t.affine = t.folded;
-  t.centre_readers = t.scaled_gains = false;
+  t.scaled_gains = false;
   t.norm_bias = t.norm_bias || !t.affine;  // without meaning where there is no gain
   t.branch = {.stochastic_depth = t.branch.stochastic_depth};
   if (!from.tied.empty()) o.untie();
@@ -105,7 +105,7 @@ void complete(Conversion& c, const ModelPlan& plan, DType dtype) {
 
 double Agreement::bound() const { return 4 * control + 64 * epsilon(DType::f64); }
 
-ModelPlan plan_conversion(const Metadata& description, const TensorMap& outline, StreamForm to, bool inference) {
+ModelPlan plan_conversion(const Metadata& description, const TensorMap& outline, Form to, bool inference) {
   const training::ModelOptions options(description);
   training::check_carried(options.transformer());
   options.check_size(outline);
@@ -122,12 +122,12 @@ ModelPlan plan_conversion(const Metadata& description, const TensorMap& outline,
   const std::unique_ptr<nn::Module> converted = converted_options(options, plan.layout, to).build();
   plan.description = training::describe(*converted);
   plan.result = layout_of(*converted);
-  for (const nn::NamedParameter& p : converted->named_parameters())
+  for (const streams::NamedParameter& p : streams::named_parameters(*converted))
     plan.outline.add(p.name, training::outline(p.tensor.shape(), DType::f64));
   return plan;
 }
 
-ModelConversion convert_model(const training::ModelFile& file, StreamForm to, const ModelConversionOptions& o) {
+ModelConversion convert_model(const training::ModelFile& file, Form to, const ModelConversionOptions& o) {
   ModelPlan plan = plan_conversion(file.description, file.state, to, o.inference);
   ModelConversion result{convert(file.state, plan.layout, to, o.dtype), std::move(plan.description)};
   complete(result.conversion, plan, o.dtype.value_or(coarsest(file.state)));

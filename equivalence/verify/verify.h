@@ -8,6 +8,7 @@
 #include "equivalence/convert/convert.h"
 #include "equivalence/convert/convertible.h"
 #include "equivalence/verify/compare_entries.h"
+#include "streams/stream.h"
 #include "training/model_file.h"
 
 namespace isonorm::equivalence {
@@ -43,12 +44,12 @@ struct ModelPlan {
 };
 // Throws where the tensors are not those of the described model, or where dropout acts on its branches and `inference`,
 // which leaves it out, is not asked for.
-ModelPlan plan_conversion(const Metadata& description, const TensorMap& outline, nn::StreamForm to, bool inference);
+ModelPlan plan_conversion(const Metadata& description, const TensorMap& outline, streams::Form to, bool inference);
 
 // As convert(), for a file with a description. Raw weights of whatever form are the Pre-LN model's.
 // Throws as convert() does, and where the file's tensors are not those of the model that it describes, or dropout acts
 // on its branches.
-ModelConversion convert_model(const training::ModelFile& file, nn::StreamForm to,
+ModelConversion convert_model(const training::ModelFile& file, streams::Form to,
                               const ModelConversionOptions& options = {});
 
 // The logits of a described model in f64 with this state.

@@ -8,6 +8,7 @@
 #include "equivalence/verify/verify.h"
 #include "gpu/recorder.h"
 #include "nn/gpt.h"
+#include "streams/stream.h"
 #include "tests/support/catch.h"
 #include "tests/support/device.h"
 #include "training/model_options.h"
@@ -65,7 +66,7 @@ TEST_CASE("two devices of one kind train to the same bits, which is no compariso
 TEST_CASE("cells of the grid come out on a device as theory says") {
   TableOptions o;
   o.steps = 20, o.seeds = 1, o.controls = 2, o.device = kCuda;
-  o.rows = {raw_variant(nn::StreamForm::rms_norm), variant("a2")};
+  o.rows = {raw_variant(streams::Form::rms_norm), variant("a2")};
   o.columns = {recipe("adam")};
   const TableResult r = table(o);
   CHECK(r.as_expected());
@@ -112,7 +113,7 @@ TEST_CASE("files are one function on a device, and a wrong entry is seen there")
   nn::Gpt model({.vocab = 31, .context = 16, .transformer = {.width = 24, .depth = 1, .heads = 2}});
   model.to(DType::f64);
   const training::ModelFile file{model.state_dict(), training::describe(model)};
-  const ModelConversion c = convert_model(file, nn::StreamForm::crms_norm);
+  const ModelConversion c = convert_model(file, streams::Form::crms_norm);
   training::ModelFile converted{c.conversion.state, c.description};
   const Verification there = verify_models(file, converted, {}, kCuda), here = verify_models(file, converted);
   CHECK(there.same());

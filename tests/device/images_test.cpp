@@ -71,7 +71,7 @@ TEST_CASE("gradients of convolutions are those of the CPU, in packs and without"
 
 TEST_CASE("a convolutional network with every norm trains on a device as on the CPU") {
   for (const nn::ConvNorm norm : nn::kConvNorms) {
-    INFO(nn::name_of(norm));
+    INFO(name_of(norm));
     const auto trained = [&](Device device) {
       manual_seed(3);
       nn::ConvPoolCnn model({.image = 16, .channels = 1, .classes = 10, .width = 2, .norm = norm});

@@ -19,17 +19,15 @@
 #include "equivalence/verify/stream_check.h"
 #include "equivalence/verify/verify.h"
 #include "io/checkpoint.h"
-#include "nn/encoder_decoder.h"
-#include "nn/gpt.h"
 #include "nn/recurrent/recurrent.h"
 #include "nn/residual/all.h"
 #include "nn/stream_watch.h"
-#include "nn/vit.h"
 #include "optim/accumulate.h"
 #include "optim/adamw.h"
 #include "optim/clip.h"
 #include "optim/ema.h"
 #include "optim/sgd.h"
+#include "streams/transformer.h"
 #include "tests/support/catch.h"
 #include "tests/support/compare.h"
 #include "tests/support/device.h"
@@ -38,14 +36,12 @@
 #include "training/model_options.h"
 
 using namespace isonorm;
-using nn::StreamForm;
+using streams::Form;
 using test::kCuda, test::kCuda1;
 
 namespace {
 
-nn::TransformerOptions small(StreamForm form = StreamForm::layer_norm) {
-  return {.width = 24, .depth = 2, .heads = 2, .stream = form};
-}
+const nn::TransformerOptions kSmall{.width = 24, .depth = 2, .heads = 2};
 
 // A model with a batch of its own, all on the CPU.
 struct Task {
@@ -54,19 +50,20 @@ struct Task {
 };
 using Make = std::function<Task()>;
 
-Make gpt(nn::TransformerOptions t, bool tied = false) {
+Make gpt(nn::TransformerOptions t, streams::StreamOptions stream = {}, bool tied = false) {
   return [=] {
     manual_seed(3);
     Generator g{.seed = 5};
-    return Task{std::make_unique<nn::Gpt>(nn::GptOptions{.vocab = 31, .context = 16, .tied = tied, .transformer = t}),
+    return Task{std::make_unique<nn::Gpt>(
+                    streams::make<nn::Gpt>({.vocab = 31, .context = 16, .tied = tied, .transformer = t}, stream)),
                 randint(0, 31, {4, 16}, kCpu, g), randint(0, 31, {4, 16}, kCpu, g)};
   };
 }
-Make vit(nn::TransformerOptions t) {
+Make vit(nn::TransformerOptions t, streams::StreamOptions stream = {}) {
   return [=] {
     manual_seed(3);
     Generator g{.seed = 5};
-    return Task{std::make_unique<nn::Vit>(nn::VitOptions{.image = 12, .patch = 4, .transformer = t}),
+    return Task{std::make_unique<nn::Vit>(streams::make<nn::Vit>({.image = 12, .patch = 4, .transformer = t}, stream)),
                 rand({5, 12, 12, 1}, {}, g), randint(0, 10, {5}, kCpu, g)};
   };
 }
@@ -129,50 +126,50 @@ void compare(const std::string& name, const Make& make, const How& how = {}, std
 }  // namespace
 
 TEST_CASE("models of every form, storage and arrangement train on a device as on the CPU") {
-  for (StreamForm form : nn::kStreamForms)
-    for (nn::StreamStorage storage : {nn::StreamStorage::raw, nn::StreamStorage::mapped}) {
-      const std::string name = text(nn::name_of(form), storage == nn::StreamStorage::raw ? " raw" : " mapped");
-      nn::TransformerOptions t = small(form);
-      t.storage = storage;
-      compare("gpt " + name, gpt(t));
-      compare("vit " + name, vit(t));
-      if (storage == nn::StreamStorage::raw) t.affine = true, t.centre_readers = form != StreamForm::uncentred_rms_norm;
-      compare("gpt affine tied " + name, gpt(t, true));
+  for (Form form : streams::kForms)
+    for (streams::Stored storage : {streams::Stored::raw, streams::Stored::mapped}) {
+      const std::string name = text(name_of(form), storage == streams::Stored::raw ? " raw" : " mapped");
+      nn::TransformerOptions t = kSmall;
+      streams::StreamOptions s{.form = form, .storage = storage};
+      compare("gpt " + name, gpt(t, s));
+      compare("vit " + name, vit(t, s));
+      if (storage == streams::Stored::raw) t.affine = true, s.centre_readers = form != Form::uncentred_rms_norm;
+      compare("gpt affine tied " + name, gpt(t, s, true));
       t.positions = nn::Positions::rotary, t.activation = nn::Activation::swiglu;
-      compare("gpt rotary " + name, gpt(t));
+      compare("gpt rotary " + name, gpt(t, s));
       t.positions = nn::Positions::none;
-      if (storage == nn::StreamStorage::raw) t.branch = {.dropout = 0.1, .layer_scale = 0.1};
+      if (storage == streams::Stored::raw) t.branch = {.dropout = 0.1, .layer_scale = 0.1};
       t.branch.stochastic_depth = 0.2;
-      compare("vit dropout, depth, scale " + name, vit(t));
+      compare("vit dropout, depth, scale " + name, vit(t, s));
     }
   for (const nn::Arrangement& a : nn::kArrangements)
-    for (StreamForm form : {StreamForm::layer_norm, StreamForm::crms_norm, StreamForm::uncentred_rms_norm}) {
-      nn::TransformerOptions t = small(form);
+    for (Form form : {Form::layer_norm, Form::crms_norm, Form::uncentred_rms_norm}) {
+      nn::TransformerOptions t = kSmall;
       t.connection = a, t.depth = 4;  // Mix-LN's first quarter is a block
-      compare(text("gpt ", a.name, ", ", nn::name_of(form)), gpt(t));
+      compare(text("gpt ", a.name, ", ", name_of(form)), gpt(t, {.form = form}));
     }
 }
 
 TEST_CASE("encoder-decoders and models with shared keys train on a device as on the CPU") {
   for (const nn::Arrangement& a : nn::kArrangements)
-    for (StreamForm form : {StreamForm::layer_norm, StreamForm::crms_norm}) {
-      nn::TransformerOptions t = small(form);
+    for (Form form : {Form::layer_norm, Form::crms_norm}) {
+      nn::TransformerOptions t = kSmall;
       t.connection = a, t.depth = 4;
-      compare(text("translator ", a.name, ", ", nn::name_of(form)), [t] {
+      compare(text("translator ", a.name, ", ", name_of(form)), [t, form] {
         manual_seed(3);
         Generator g{.seed = 5};
         Tensor ids = randint(1, 7, {3, 10}, kCpu, g);  // two of the sources padded
         copy_into(narrow(narrow(ids, 0, 1, 2), 1, 3, 2), zeros({2, 2}, {DType::i64}));
-        return Task{std::make_unique<nn::EncoderDecoder>(
-                        nn::EncoderDecoderOptions{.vocab = 7, .context = 5, .decoder_depth = 5, .transformer = t}),
+        return Task{std::make_unique<nn::EncoderDecoder>(streams::make<nn::EncoderDecoder>(
+                        {.vocab = 7, .context = 5, .decoder_depth = 5, .transformer = t}, {.form = form})),
                     ids, randint(0, 7, {3, 5}, kCpu, g)};
       });
     }
-  for (StreamForm form : {StreamForm::rms_norm, StreamForm::uncentred_rms_norm}) {
-    nn::TransformerOptions t = small(form);
+  for (Form form : {Form::rms_norm, Form::uncentred_rms_norm}) {
+    nn::TransformerOptions t = kSmall;
     t.heads = 4, t.head_width = 2, t.kv_heads = 2, t.affine = true, t.norm_bias = false;
     t.positions = nn::Positions::rotary_halves, t.activation = nn::Activation::swiglu;
-    compare(text("gpt grouped ", nn::name_of(form)), gpt(t));
+    compare(text("gpt grouped ", name_of(form)), gpt(t, {.form = form}));
   }
 }
 
@@ -200,7 +197,7 @@ struct Tagger : nn::Module {
 TEST_CASE("models of recurrent layers train on a device as on the CPU") {
   for (const bool lstm : {false, true})
     for (nn::RecurrentNorm norm : {nn::RecurrentNorm::none, nn::RecurrentNorm::layer, nn::RecurrentNorm::rms})
-      compare(text(lstm ? "lstm " : "gru ", nn::name_of(norm)), [=] {
+      compare(text(lstm ? "lstm " : "gru ", name_of(norm)), [=] {
         manual_seed(3);
         Generator g{.seed = 5};
         const nn::RecurrentOptions o{.inputs = 3, .hidden = 6, .layers = 2, .bidirectional = true, .norm = norm};
@@ -210,23 +207,24 @@ TEST_CASE("models of recurrent layers train on a device as on the CPU") {
 }
 
 TEST_CASE("models train on a device in f32 and bf16") {
-  for (StreamForm form : nn::kStreamForms)
+  for (Form form : streams::kForms)
     for (DType dtype : {DType::f32, DType::bf16}) {
-      compare(text("gpt ", nn::name_of(form)), gpt(small(form)), {.dtype = dtype});
-      compare(text("vit ", nn::name_of(form)), vit(small(form)), {.dtype = dtype});
+      compare(text("gpt ", name_of(form)), gpt(kSmall, {.form = form}), {.dtype = dtype});
+      compare(text("vit ", name_of(form)), vit(kSmall, {.form = form}), {.dtype = dtype});
     }
 }
 
 TEST_CASE("models train on a device in mixed precision: bf16 products, f32 parameters") {
-  for (StreamForm form : nn::kStreamForms)
+  for (Form form : streams::kForms)
     for (nn::Precision stream : {nn::Precision::full, nn::Precision::bf16}) {
-      nn::TransformerOptions t = small(form);
+      nn::TransformerOptions t = kSmall;
+      streams::StreamOptions s{.form = form};
       t.precision = {nn::Precision::bf16, stream};
-      const std::string name = text(nn::name_of(form), ", stream ", nn::name_of(stream));
-      compare("vit " + name, vit(t), {.dtype = DType::f32}, kInBf16);
-      t.affine = true, t.centre_readers = form != StreamForm::uncentred_rms_norm;
+      const std::string name = text(name_of(form), ", stream ", name_of(stream));
+      compare("vit " + name, vit(t, s), {.dtype = DType::f32}, kInBf16);
+      t.affine = true, s.centre_readers = form != Form::uncentred_rms_norm;
       t.positions = nn::Positions::rotary, t.activation = nn::Activation::swiglu;
-      compare("gpt " + name, gpt(t, true), {.dtype = DType::f32}, kInBf16);
+      compare("gpt " + name, gpt(t, s, true), {.dtype = DType::f32}, kInBf16);
       const auto fused = [](nn::Module& m, const Tensor& x, const Tensor& y) {
         auto& model = static_cast<nn::Gpt&>(m);
         const auto [w, b] = model.head();
@@ -234,7 +232,7 @@ TEST_CASE("models train on a device in mixed precision: bf16 products, f32 param
         CHECK(loss.dtype() == DType::f32);
         return loss;
       };
-      compare("gpt fused loss " + name, gpt(t), {.dtype = DType::f32, .loss = fused}, kInBf16);
+      compare("gpt fused loss " + name, gpt(t, s), {.dtype = DType::f32, .loss = fused}, kInBf16);
     }
 }
 
@@ -264,7 +262,7 @@ TEST_CASE("a linear map of bf16 rows gives its f32 weight a gradient that was no
 }
 
 TEST_CASE("losses, limits, averages and modes work on a device") {
-  const Make g = gpt(small()), v = vit(small());
+  const Make g = gpt(kSmall), v = vit(kSmall);
   const auto fused = [](nn::Module& m, const Tensor& x, const Tensor& y) {
     nn::Gpt& model = static_cast<nn::Gpt&>(m);
     const auto [w, b] = model.head();
@@ -302,7 +300,7 @@ TEST_CASE("a checkpoint written on one device goes on, bit by bit, on another", 
   for (Device from : {kCpu, kCuda})
     for (Device there : {kCpu, kCuda, kCuda1}) {
       INFO(text(from, " to ", there));
-      const Task a = vit(small(StreamForm::crms_norm))(), b = vit(small(StreamForm::crms_norm))();
+      const Task a = vit(kSmall, {.form = Form::crms_norm})(), b = vit(kSmall, {.form = Form::crms_norm})();
       a.model->to(from), b.model->to(there);
       optim::AdamW mine(a.model->parameters()), other(b.model->parameters());
       for (int i = 0; i < 2; ++i) step(*a.model, mine, a, from);
@@ -320,7 +318,7 @@ TEST_CASE("a checkpoint written on one device goes on, bit by bit, on another", 
 
 TEST_CASE("a model moves, is cloned and prepared for inference where it lies", "[two devices]") {
   const NoGrad no_grad;
-  const Task task = vit(small(StreamForm::crms_isometric))();
+  const Task task = vit(kSmall, {.form = Form::crms_isometric})();
   nn::Vit& model = static_cast<nn::Vit&>(*task.model);
   const Tensor expected = model(task.x), x = to(task.x, kCuda);
   model.prepare_inference();
@@ -339,7 +337,7 @@ TEST_CASE("a model moves, is cloned and prepared for inference where it lies", "
 
 TEST_CASE("an optimizer's state follows a model that moves between steps", "[two devices]") {
   const auto losses = [](std::initializer_list<Device> places) {
-    const Task task = vit(small())();
+    const Task task = vit(kSmall)();
     task.model->to(DType::f64);
     optim::AdamW opt(task.model->parameters(), {.lr = 0.01});
     std::vector<double> all;
@@ -360,7 +358,7 @@ TEST_CASE("an optimizer's state follows a model that moves between steps", "[two
 TEST_CASE("a text is continued wherever model and prompt lie", "[two devices]") {
   for (nn::Positions positions : {nn::Positions::learned, nn::Positions::none})
     for (double temperature : {0.0, 1.0}) {
-      nn::TransformerOptions t = small();
+      nn::TransformerOptions t = kSmall;
       t.positions = positions;
       const Task task = gpt(t)();
       nn::Gpt& model = static_cast<nn::Gpt&>(*task.model);
@@ -381,7 +379,7 @@ TEST_CASE("a text is continued wherever model and prompt lie", "[two devices]") 
 }
 
 TEST_CASE("gradients are accumulated and streams are watched on a device") {
-  const Task task = vit(small())();
+  const Task task = vit(kSmall)();
   task.model->to(kCuda);
   const Tensor x = to(task.x, kCuda), y = to(task.y, kCuda);
   optim::Sgd opt(task.model->parameters(), {.lr = 0.1});
@@ -398,14 +396,14 @@ TEST_CASE("gradients are accumulated and streams are watched on a device") {
 
 TEST_CASE("two host threads train two models on one device") {
   std::vector<double> losses[2];
-  std::thread other([&] { losses[0] = train(gpt(small()), {}, kCuda).losses; });
-  losses[1] = train(gpt(small()), {}, kCuda).losses;
+  std::thread other([&] { losses[0] = train(gpt(kSmall), {}, kCuda).losses; });
+  losses[1] = train(gpt(kSmall), {}, kCuda).losses;
   other.join();
   CHECK(losses[0] == losses[1]);
 }
 
 TEST_CASE("files are compared where the inputs lie, wherever the weights do") {
-  const Task task = vit(small(StreamForm::rms_norm))();
+  const Task task = vit(kSmall, {.form = Form::rms_norm})();
   const Metadata description = training::describe(*task.model);
   const Tensor x = cast(task.x, DType::f64);
   const auto agreement = [&](Device weights, Device inputs) {

@@ -7,6 +7,7 @@
 #include "autograd/ops/loss.h"
 #include "autograd/ops/random.h"
 #include "nn/residual/all.h"
+#include "streams/parametrize.h"
 #include "tests/support/markup.h"
 #include "tests/support/catch.h"
 #include "training/build_model.h"
@@ -87,7 +88,7 @@ TEST_CASE("audit: as many directions as the gradients of many batches leave out"
     const AuditResult r = audit(o);
     CHECK(r.as_expected);
     const ModelShape shape{.vocab = 5};
-    const auto model = build_model(o, shape, nn::Stream(nn::StreamForm::layer_norm, 4));
+    const auto model = build_model(o, shape, streams::Stream(streams::Form::layer_norm, 4));
     model->to(DType::f64);
     std::map<std::string, Rows> gradients;
     Generator draw{7, 0};
@@ -95,7 +96,7 @@ TEST_CASE("audit: as many directions as the gradients of many batches leave out"
       const Tensor ids = randint(0, 5, {4, 6}, kCpu, draw), targets = randint(0, 5, {4, 6}, kCpu, draw);
       for (const Tensor& p : model->parameters()) set_gradient(p, {});
       backward(cross_entropy((*model)(ids), targets));
-      for (const nn::NamedParameter& p : model->named_parameters())
+      for (const streams::NamedParameter& p : streams::named_parameters(*model))
         gradients[p.name].push_back(gradient(p.tensor).to_vector<double>());
     }
     for (auto& [name, rows] : gradients) {

@@ -7,6 +7,7 @@
 #include "core/system/parallel.h"
 #include "equivalence/certificate/certificate_text.h"
 #include "equivalence/lockstep/criterion.h"
+#include "streams/parametrize.h"
 #include "tests/support/markup.h"
 #include "tests/support/catch.h"
 
@@ -78,7 +79,7 @@ TEST_CASE("an architecture is what its features say") {
     const TrainingOptions o = training_options(a, DType::f64, 1);
     const auto model = initial_model(o, shape_of(a));
     std::set<std::string> names;
-    for (const nn::NamedParameter& p : model->named_parameters()) names.insert(p.name);
+    for (const streams::NamedParameter& p : streams::named_parameters(*model)) names.insert(p.name);
     CHECK(names.contains("token.weight") == (a.model == &kGpt));
     CHECK((names.contains("position") || names.contains("position.weight")) == (a.positions == nn::Positions::learned));
     CHECK(names.contains("blocks.0.mlp.gate.weight") == (a.activation == nn::Activation::swiglu));
@@ -206,7 +207,7 @@ TEST_CASE("gradients of one architecture, form, point or tensor that are wrong r
     const PointErrors& right = certificate().gradients[i];
     const std::string where = text("gradients in ", name_of(right.dtype), ": ", right.architecture.name, ", ");
     const size_t f = i % 3;
-    const std::string form = nn::name_of(kCertifiedForms[f]);
+    const std::string form = name_of(kCertifiedForms[f]);
     INFO(where << form);
     const auto forge = [&](auto&& change, const std::string& whose) {
       CertificateResult forged = certificate();
@@ -309,7 +310,7 @@ TEST_CASE("a forged regime, or gradients of activations kept in bf16, make the c
   for (size_t form : {0u, 1u, 2u}) {
     PointErrors& e = (forged = certificate()).gradients[2];  // gpt8 in f32
     for (double& error : e.kept_forms[form]) error *= 20;
-    check_fails(forged, std::string("activations kept in bf16: ") + nn::name_of(kCertifiedForms[form]));
+    check_fails(forged, std::string("activations kept in bf16: ") + name_of(kCertifiedForms[form]));
     for (double bad : {double(NAN), double(INFINITY), 1e3}) {
       forged = certificate();
       forged.gradients[2].kept_forms[form][1] = bad;

@@ -210,11 +210,11 @@ TEST_CASE("compare tensors: weights go through M, gradients come back through it
   const auto [weight, bias] = drawn();
   const ParameterMap map = ParameterMap().add("fc.*", "h.*", {{"compress", 0}});
   TensorMap mapped, gradients;
-  mapped.add("h.weight", nn::compress_writer(weight, 0));
-  mapped.add("h.bias", nn::compress_writer(bias, 0));
+  mapped.add("h.weight", streams::compress_writer(weight, 0));
+  mapped.add("h.bias", streams::compress_writer(bias, 0));
   CHECK_THAT(said(tensors(weight, bias), mapped, map), Contains("same: 2 tensors"));
   const TensorMap pulled =
-      tensors(nn::expand_reader(mapped.at("h.weight"), 0), nn::expand_reader(mapped.at("h.bias"), 0));
+      tensors(streams::expand_reader(mapped.at("h.weight"), 0), streams::expand_reader(mapped.at("h.bias"), 0));
   CHECK_THAT(said(pulled, mapped, map, {.gradients = true}), Contains("same: 2 tensors"));
   CHECK_THAT(said(tensors(weight, bias), mapped, map, {.gradients = true}), Contains("different: fc.weight[5, 3] is "));
   CHECK_THAT(said(tensors(weight, bias), mapped), Contains("only the first has fc.weight"));
@@ -316,7 +316,7 @@ TEST_CASE("compare tensors: named gradients and zeros in both are the same; the 
 TEST_CASE("compare tensors: the likely cause is what the difference itself shows") {
   const auto [weight, bias] = drawn();
   const TensorMap a = tensors(weight, bias);
-  CHECK_THAT(said(a, tensors(nn::recentre(weight, 0), bias)), Contains("likely the mean along dimension 0"));
+  CHECK_THAT(said(a, tensors(streams::recentre(weight, 0), bias)), Contains("likely the mean along dimension 0"));
   CHECK_THAT(said(a, tensors(weight * 0.25, bias)), Contains("likely a factor of 0.25"));
   CHECK_THAT(said(a, tensors(contiguous(transpose(weight, 0, 1)), bias)),
              Contains("likely a matrix that is stored transposed"));

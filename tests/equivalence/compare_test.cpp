@@ -15,6 +15,7 @@
 #include "equivalence/probes/architecture.h"
 #include "optim/adamw.h"
 #include "optim/sgd.h"
+#include "streams/parametrize.h"
 #include "tests/equivalence/small_net.h"
 #include "tests/support/catch.h"
 
@@ -22,8 +23,8 @@ using namespace isonorm;
 using namespace isonorm::equivalence;
 using namespace isonorm::training;
 using Catch::Matchers::Contains;
-using nn::StreamForm;
-using nn::StreamStorage;
+using streams::Form;
+using streams::Stored;
 
 namespace {
 
@@ -47,7 +48,7 @@ Comparison trajectories(const Switches& a, const Switches& b, const ParameterMap
 }  // namespace
 
 TEST_CASE("compare: every form has Pre-LN's gradients and trajectory, and parameters keep their values") {
-  for (const StreamForm form : {StreamForm::rms_norm, StreamForm::crms_norm, StreamForm::crms_isometric}) {
+  for (const Form form : {Form::rms_norm, Form::crms_norm, Form::crms_isometric}) {
     const auto a = small_net({}), b = small_net({.form = form}, 5);
     const std::vector<double> before = b->up1.weight.to_vector<double>();
     const Comparison c = compare_gradients(*a, *b, {}, cross_entropy_of, small_batch, kFew);
@@ -64,9 +65,9 @@ TEST_CASE("compare: every form has Pre-LN's gradients and trajectory, and parame
 
 TEST_CASE("compare: mapped storage through a map: gradients agree, Adam's path does not, and the optimizer is named") {
   const auto raw = small_net({});
-  const nn::Stream stream(StreamForm::crms_norm, 8, StreamStorage::mapped);
+  const streams::Stream stream(Form::crms_norm, 8, Stored::mapped);
   const ParameterMap map = ParameterMap::mapped_storage(*raw, stream);
-  const Switches mapped = {.form = StreamForm::crms_norm, .storage = StreamStorage::mapped};
+  const Switches mapped = {.form = Form::crms_norm, .storage = Stored::mapped};
   const Comparison c = gradients({}, mapped, map);
   INFO(c.message());
   CHECK(c.same());
@@ -99,7 +100,7 @@ TEST_CASE("compare: one weight moved by 1e-9 of its tensor's largest is reported
     return std::make_unique<Forging>(p, ++made == 4 + 2 * kFew.controls);
   };
   const Comparison c =
-      compare_trajectories([] { return small_net({}); }, [] { return small_net({.form = StreamForm::rms_norm}); }, {},
+      compare_trajectories([] { return small_net({}); }, [] { return small_net({.form = Form::rms_norm}); }, {},
                            cross_entropy_of, last_forges, small_batch, kFew);
   INFO(c.message());
   CHECK_FALSE(c.same());
@@ -123,7 +124,7 @@ TEST_CASE("compare: NaN, nothing, and a model with itself are never the same") {
   const Objective nan = [](nn::Module& m, const Examples& batch) {
     return cross_entropy_of(m, batch) * std::numeric_limits<double>::quiet_NaN();
   };
-  const auto rms = small_net({.form = StreamForm::rms_norm});
+  const auto rms = small_net({.form = Form::rms_norm});
   CHECK_FALSE(compare_gradients(*a, *rms, {}, nan, small_batch, kFew).same());
   const Objective constant = [](nn::Module& m, const Examples&) { return sum(m.parameters()[0]) * 0.0; };
   CHECK_FALSE(compare_gradients(*a, *rms, {}, constant, small_batch, kFew).same());
@@ -143,14 +144,14 @@ TEST_CASE("compare: controls that move as far as a real difference are no measur
   const Objective chaotic = [](nn::Module& m, const Examples& batch) {
     return cross_entropy_of(m, batch) + sum(sin(m.parameters()[0] * 1e12));
   };
-  const auto a = small_net({}), b = small_net({.form = StreamForm::rms_norm});
+  const auto a = small_net({}), b = small_net({.form = Form::rms_norm});
   CHECK_THAT(compare_gradients(*a, *b, {}, chaotic, small_batch, kFew).message(),
              Contains("undecided: the controls") && Contains("would hide a real difference"));
 }
 
 TEST_CASE("compare: a training whose controls run away is undecided, one with a single batch is not") {
   const MakeModel layer = [] { return small_net({.affine = true}); };
-  const MakeModel rms = [] { return small_net({.form = StreamForm::rms_norm, .affine = true}, 4); };
+  const MakeModel rms = [] { return small_net({.form = Form::rms_norm, .affine = true}, 4); };
   const auto compared = [&](double lr, const Batches& batches, int steps) {
     const MakeOptimizer sgd = [lr](const std::vector<Tensor>& p) {
       return std::make_unique<optim::Sgd>(p, optim::SgdOptions{.lr = lr});
@@ -180,7 +181,7 @@ TEST_CASE("compare: a training whose controls run away is undecided, one with a 
 }
 
 TEST_CASE("compare: models that agree where they stand, or in the loss alone, are told apart") {
-  const auto a = small_net({}), b = small_net({.form = StreamForm::rms_norm});
+  const auto a = small_net({}), b = small_net({.form = Form::rms_norm});
   fill(detach(a->head.bias), 1);
   const auto with_extra = [&](const std::function<Tensor(const Tensor& bias)>& extra) -> Objective {
     return [&, extra](nn::Module& m, const Examples& batch) {
@@ -233,7 +234,7 @@ TEST_CASE("compare: a small gradient that the controls do not move is compared b
   for (const DType dtype : {DType::f64, DType::f32})
     for (const double share : {1.0, 100.0, 900.0}) {  // in eps; the gradients beside it are of the size of 0.1 to 1
       const double scale = share * epsilon(dtype) / 40;
-      WithExtra a({}, dtype), b({.form = StreamForm::rms_norm}, dtype);
+      WithExtra a({}, dtype), b({.form = Form::rms_norm}, dtype);
       INFO(name_of(dtype) << ", " << share << " eps");
       const Comparison honest = compare_gradients(a, b, {}, with_small_gradient(&b, scale, c, c), small_batch, kFew);
       INFO(honest.message());
@@ -255,17 +256,17 @@ TEST_CASE("compare: a gradient that is zero in exact arithmetic is noise, in poi
   const Objective shifted = [](nn::Module& m, const Examples& batch) {
     WithExtra& net = dynamic_cast<WithExtra&>(m);
     const Tensor inputs = cast(batch.inputs, net.extra.dtype());
-    const double size = net.on.form == StreamForm::layer_norm ? 3 : 5;
+    const double size = net.on.form == Form::layer_norm ? 3 : 5;
     return cross_entropy(m(inputs) + sum(net.extra) / size, batch.targets);
   };
   for (const DType dtype : {DType::f64, DType::f32}) {
-    WithExtra a({}, dtype), b({.form = StreamForm::rms_norm}, dtype);
+    WithExtra a({}, dtype), b({.form = Form::rms_norm}, dtype);
     const Comparison c = compare_gradients(a, b, {}, shifted, small_batch, kFew);
     INFO(name_of(dtype) << ": " << c.message());
     CHECK(c.same());
     const Comparison t = compare_trajectories(
         [&] { return std::make_unique<WithExtra>(Switches{.affine = true}, dtype); },
-        [&] { return std::make_unique<WithExtra>(Switches{.form = StreamForm::rms_norm, .affine = true}, dtype); }, {},
+        [&] { return std::make_unique<WithExtra>(Switches{.form = Form::rms_norm, .affine = true}, dtype); }, {},
         shifted,
         [](const std::vector<Tensor>& p) { return std::make_unique<optim::Sgd>(p, optim::SgdOptions{.lr = 1e-2}); },
         small_batch, kFew);
@@ -290,7 +291,8 @@ struct Given : OwnTraining {
     return sum(m.parameters()[0]) + sum(m.parameters()[1] * batch.inputs);
   }
   Given() : Given(std::make_unique<TwoWeights>()) {}
-  explicit Given(std::unique_ptr<TwoWeights> m) : OwnTraining(*m, m->named_parameters(), loss, 1), own(std::move(m)) {
+  explicit Given(std::unique_ptr<TwoWeights> m)
+      : OwnTraining(*m, streams::named_parameters(*m), loss, 1), own(std::move(m)) {
     train_with(std::make_unique<optim::Sgd>(model().parameters(), optim::SgdOptions{.lr = 1}), 0);
   }
   Given& at(double gradient) {
@@ -367,7 +369,7 @@ TEST_CASE("what is zero in exact arithmetic moves by its own size with an ulp of
         Generator generator{seed, 0};
         draw_parameters(*model, generator);
         const Examples batch = made_examples(o, shape, seed);
-        const std::vector<nn::NamedParameter> parameters = model->named_parameters();
+        const std::vector<streams::NamedParameter> parameters = streams::named_parameters(*model);
         Seen first(*model, parameters, cross_entropy_of, 1);
         first.differentiate(batch);
         for (uint64_t c = 1; c <= 4; ++c) {
@@ -378,7 +380,7 @@ TEST_CASE("what is zero in exact arithmetic moves by its own size with an ulp of
           first.note_control(control);
         }
         size_t part = 0;
-        for (const nn::NamedParameter& p : parameters) {
+        for (const streams::NamedParameter& p : parameters) {
           if (p.blind_begin > 0) most_other = std::max(most_other, first.moved_[part++]);
           if (p.blind_end > p.blind_begin) least_zero = std::min(least_zero, first.moved_[part++]);
           if (p.blind_end == p.blind_begin || p.blind_end < p.tensor.size(0))
@@ -424,7 +426,7 @@ TEST_CASE("compare: every quantity is held to the bound of its own controls") {
     struct OneWeight : nn::Module {
       OneWeight() { add_parameter("w", ones({1}, {DType::f64})); }
     };
-    Forged(double gradient, double weight) : off{gradient, weight} { parameters_ = module.named_parameters(); }
+    Forged(double gradient, double weight) : off{gradient, weight} { parameters_ = streams::named_parameters(module); }
     void differentiate(const Examples&) override { loss_ = 1, gradients_ = {tensor({1 + off[0]})}; }
     void update(double) override { weights_ = {tensor({1 + off[1]})}; }
     nn::Module& model() override { return module; }
@@ -442,7 +444,7 @@ TEST_CASE("compare: every quantity is held to the bound of its own controls") {
 }
 
 TEST_CASE("compare: a partner that is missing, extra or of another shape is named") {
-  const auto a = small_net({}), scaled = small_net({.form = StreamForm::rms_norm, .scale = true});
+  const auto a = small_net({}), scaled = small_net({.form = Form::rms_norm, .scale = true});
   const auto said = [&](const ParameterMap& map) {
     return compare_gradients(*a, *scaled, map, cross_entropy_of, small_batch, kFew).message();
   };
@@ -453,7 +455,7 @@ TEST_CASE("compare: a partner that is missing, extra or of another shape is name
 }
 
 TEST_CASE("compare: a likely cause is named where there is evidence for it") {
-  const Switches rms = {.form = StreamForm::rms_norm};
+  const Switches rms = {.form = Form::rms_norm};
   const auto with = [](Switches s, auto change) {
     change(s);
     return s;
@@ -467,7 +469,7 @@ TEST_CASE("compare: a likely cause is named where there is evidence for it") {
              Contains("likely no final norm") && Contains("head.weight"));
   CHECK_THAT(both([](Switches& s) { s.dropout = 0.3; }), Contains("likely dropout behind a writer"));
   CHECK_THAT(both([](Switches& s) { s.scale = true; }), Contains("likely layer scale"));
-  CHECK_THAT(gradients({}, with(rms, [](Switches& s) { s.storage = StreamStorage::mapped; })).message(),
+  CHECK_THAT(gradients({}, with(rms, [](Switches& s) { s.storage = Stored::mapped; })).message(),
              Contains("likely a map that is missing") && Contains("entry.weight"));
 }
 

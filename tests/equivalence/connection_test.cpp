@@ -6,6 +6,7 @@
 #include "equivalence/text/grid_text.h"
 #include "equivalence/verify/verify.h"
 #include "nn/residual/all.h"
+#include "streams/transformer.h"
 #include "tests/equivalence/model_files.h"
 #include "tests/equivalence/small_net.h"
 #include "tests/support/markup.h"
@@ -20,7 +21,7 @@ using isonorm::test::small_gpt;
 using isonorm::test::small_vit;
 
 TEST_CASE("a description names the arrangement, and is of pre_ln where it is silent") {
-  const nn::Vit vit(small_vit({.connection = nn::kPostLn}));
+  const nn::Vit vit = streams::make<nn::Vit>(small_vit({.connection = nn::kPostLn}));
   Metadata description = describe(vit);
   CHECK(description.at("model.connection") == "post_ln");
   CHECK(ModelOptions(description).transformer().connection == nn::kPostLn);
@@ -45,12 +46,12 @@ TEST_CASE("weights of every arrangement go from form to form, and are verified")
     const std::unique_ptr<nn::Module> model =
         images ? std::unique_ptr<nn::Module>(std::make_unique<nn::Vit>(v)) : std::make_unique<nn::Gpt>(g);
     const ModelFile file = filled_file(*model);
-    for (const nn::StreamForm to : nn::kCentredForms) {
-      INFO(nn::name_of(to));
+    for (const streams::Form to : streams::kCentredForms) {
+      INFO(name_of(to));
       const ModelConversion c = convert_model(file, to);
       const ModelFile there{c.conversion.exact, c.description};
       CHECK(verify_models(file, there).same());
-      const ModelConversion back = convert_model(there, nn::StreamForm::layer_norm);
+      const ModelConversion back = convert_model(there, streams::Form::layer_norm);
       CHECK(verify_models(there, {back.conversion.exact, back.description}).same());
       // Where the bare embeddings are read, their mean is no more free than anything else.
       ModelFile moved{{}, file.description};
@@ -71,7 +72,7 @@ TEST_CASE("a gain that no reader takes up, and a table that is read bare and tie
       nn::Gpt model(g);
       const ModelFile file = filled_file(model);
       CHECK(verify_models(file, file).same());
-      const ModelConversion c = convert_model(file, nn::StreamForm::crms_norm);
+      const ModelConversion c = convert_model(file, streams::Form::crms_norm);
       const ModelFile there{c.conversion.exact, c.description};
       CHECK(verify_models(file, there).same());
       // A head behind rows with a gain reads with the table as it is.

@@ -7,6 +7,7 @@
 #include "autograd/ops/shape.h"
 #include "equivalence/coordinates/parametrisation.h"
 #include "equivalence/verify/stream_check.h"
+#include "streams/transformer.h"
 #include "tests/equivalence/model_files.h"
 #include "tests/support/catch.h"
 
@@ -15,14 +16,14 @@ using namespace isonorm::equivalence;
 using namespace isonorm::training;
 using namespace isonorm::test;
 using Catch::Matchers::Contains;
-using nn::StreamForm;
+using streams::Form;
 
 namespace {
 
 constexpr TensorOptions kF64{DType::f64};
-constexpr StreamForm kForms[] = {StreamForm::rms_norm, StreamForm::crms_norm, StreamForm::crms_isometric};
+constexpr Form kForms[] = {Form::rms_norm, Form::crms_norm, Form::crms_isometric};
 
-ModelFile next(const ModelFile& file, StreamForm to) {
+ModelFile next(const ModelFile& file, Form to) {
   const ModelConversion c = convert_model(file, to);
   return {c.conversion.state, c.description, {}};
 }
@@ -37,11 +38,11 @@ std::vector<ModelFile> files() {
   manual_seed(11);
   for (bool affine : {false, true})
     for (bool bias : {true, false}) {
-      nn::Gpt gpt(small_gpt({.affine = affine, .bias = bias}));
+      nn::Gpt gpt = streams::make<nn::Gpt>(small_gpt({.affine = affine, .bias = bias}));
       all.push_back(filled_file(gpt));
-      nn::Gpt tied(small_gpt({.affine = affine, .bias = bias}, true));
+      nn::Gpt tied = streams::make<nn::Gpt>(small_gpt({.affine = affine, .bias = bias}, true));
       all.push_back(filled_file(tied));
-      nn::Vit vit(small_vit({.affine = affine, .bias = bias, .eps = 1e-6}, bias));
+      nn::Vit vit = streams::make<nn::Vit>(small_vit({.affine = affine, .bias = bias, .eps = 1e-6}, bias));
       all.push_back(filled_file(vit));
       nn::Gpt llama(small_gpt({.activation = nn::Activation::swiglu,
                                .positions = nn::Positions::rotary,
@@ -59,12 +60,13 @@ struct ByHand {
   Layout layout;
   ByHand() {
     manual_seed(4);
-    layout = {.form = StreamForm::layer_norm, .width = 4, .places = {}, .norms = {}, .tied = {}};
-    layout.places = {{.name = "table", .role = nn::Role::writer, .dim = 1},
-                     {.name = "up.bias", .role = nn::Role::writer, .dim = 0},
-                     {.name = "head.weight", .role = nn::Role::reader, .dim = 1, .norm = "norm", .bias = "head.bias"},
-                     {.name = "head.bias"},
-                     {.name = "inner"}};
+    layout = {.form = Form::layer_norm, .width = 4, .places = {}, .norms = {}, .tied = {}};
+    layout.places = {
+        {.name = "table", .role = streams::Role::writer, .dim = 1},
+        {.name = "up.bias", .role = streams::Role::writer, .dim = 0},
+        {.name = "head.weight", .role = streams::Role::reader, .dim = 1, .norm = "norm", .bias = "head.bias"},
+        {.name = "head.bias"},
+        {.name = "inner"}};
     layout.norms = {{.name = "norm", .eps = 1e-5, .weight = "norm.weight", .bias = "norm.bias"}};
     for (const auto& [name, shape] : std::vector<std::pair<std::string, Dims>>{{"table", {7, 4}},
                                                                                {"up.bias", {4}},
@@ -94,16 +96,16 @@ struct ByHand {
 }  // namespace
 
 TEST_CASE("LN -> RMS -> CRMS -> RMS -> LN: the logits stay, the second round trip changes nothing") {
-  for (StreamForm compressed : {StreamForm::crms_norm, StreamForm::crms_isometric})
+  for (Form compressed : {Form::crms_norm, Form::crms_isometric})
     for (const ModelFile& start : files()) {
-      INFO(nn::name_of(compressed) << " " << start.description.at("model.kind") << " affine "
-                                   << start.description.at("model.affine") << " bias "
-                                   << start.description.at("model.bias"));
+      INFO(name_of(compressed) << " " << start.description.at("model.kind") << " affine "
+                               << start.description.at("model.affine") << " bias "
+                               << start.description.at("model.bias"));
       const Tensor expected = logits_of(start);
       std::vector<TensorMap> reduced;
       ModelFile file = start;
       for (int round = 0; round < 2; ++round)
-        for (StreamForm to : {StreamForm::rms_norm, compressed, StreamForm::rms_norm, StreamForm::layer_norm}) {
+        for (Form to : {Form::rms_norm, compressed, Form::rms_norm, Form::layer_norm}) {
           file = next(file, to);
           CHECK(relative_deviation(expected, logits_of(file)) < 1e-12);
           if (to == compressed) reduced.push_back(file.state);
@@ -117,27 +119,27 @@ TEST_CASE("LN -> RMS -> CRMS -> RMS -> LN: the logits stay, the second round tri
 
 TEST_CASE("what is stored in compressed form is narrower, and not the tensors of the raw model") {
   manual_seed(2);
-  nn::Gpt gpt(small_gpt());
-  const ModelFile file = filled_file(gpt), converted = next(file, StreamForm::crms_norm);
+  nn::Gpt gpt = streams::make<nn::Gpt>(small_gpt());
+  const ModelFile file = filled_file(gpt), converted = next(file, Form::crms_norm);
   CHECK(converted.state.at("token.weight").shape() == Dims{11, 7});
   CHECK(converted.state.at("blocks.1.mlp.fc2.weight").shape() == Dims{7, 32});
   CHECK(converted.state.at("head.weight").shape() == Dims{11, 7});
   // Power: the raw weights without recentring are another function in a mapped RMSNorm model.
-  const ModelFile rms = next(file, StreamForm::rms_norm);
+  const ModelFile rms = next(file, Form::rms_norm);
   CHECK(relative_deviation(logits_of(rms),
                            logits({rms.description}, file.state, ModelOptions(rms.description).inputs(3, 5))) > 1e-2);
 }
 
 TEST_CASE("without gains the result is what the stream's own maps give") {
   manual_seed(3);
-  for (StreamForm to : kForms) {
-    nn::Vit vit(small_vit());
+  for (Form to : kForms) {
+    nn::Vit vit = streams::make<nn::Vit>(small_vit());
     const ModelFile file = filled_file(vit);
     vit.to(DType::f64);
     vit.load_state_dict(file.state);
-    const TensorMap expected = mapped_state(vit, nn::Stream(to, 9, nn::StreamStorage::mapped));
+    const TensorMap expected = mapped_state(vit, streams::Stream(to, 9, streams::Stored::mapped));
     for (const auto& [name, tensor] : convert_model(file, to).conversion.state) {
-      INFO(nn::name_of(to) << " " << name);
+      INFO(name_of(to) << " " << name);
       CHECK(largest(tensor - expected.at(name)) < 1e-15);
     }
   }
@@ -147,7 +149,7 @@ TEST_CASE("gain and bias of the norm fold into reader and bias as the formula sa
   const ByHand h;
   const auto w = h.state.at("head.weight").to_vector<double>(), b = h.state.at("head.bias").to_vector<double>();
   const auto gain = h.state.at("norm.weight").to_vector<double>(), beta = h.state.at("norm.bias").to_vector<double>();
-  const TensorMap converted = convert(h.state, h.layout, StreamForm::crms_norm).state;
+  const TensorMap converted = convert(h.state, h.layout, Form::crms_norm).state;
   const auto new_w = converted.at("head.weight").to_vector<double>(),
              new_b = converted.at("head.bias").to_vector<double>();
   for (size_t o = 0; o < 5; ++o) {
@@ -162,7 +164,7 @@ TEST_CASE("gain and bias of the norm fold into reader and bias as the formula sa
   ByHand t;  // stored [in, out], as GPT-2 has it
   t.layout.places[2].dim = 0;
   const TensorMap state = t.with("head.weight", contiguous(transpose(t.state.at("head.weight"), 0, 1)));
-  const Tensor turned = convert(state, t.layout, StreamForm::crms_norm).state.at("head.weight");
+  const Tensor turned = convert(state, t.layout, Form::crms_norm).state.at("head.weight");
   CHECK(turned.shape() == Dims{3, 5});
   CHECK(largest(transpose(turned, 0, 1) - converted.at("head.weight")) < 1e-15);
 }
@@ -171,7 +173,7 @@ TEST_CASE("a layer scale folds into its writer before the writer is centred") {
   ByHand h;
   h.layout.places[0].scale = "scale";
   const Tensor scale = from_vector<double>({0.5, 2, -1, 3}, {4});
-  const Conversion c = convert(h.with("scale", scale), h.layout, StreamForm::rms_norm);
+  const Conversion c = convert(h.with("scale", scale), h.layout, Form::rms_norm);
   const Tensor expected = h.state.at("table") * scale;
   CHECK(largest(c.state.at("table") - (expected - mean(expected, {1}, true))) < 1e-14);
   CHECK(c.state.find("scale") == nullptr);
@@ -180,8 +182,8 @@ TEST_CASE("a layer scale folds into its writer before the writer is centred") {
 
 TEST_CASE("tied embeddings: the head of the compressed form is B (I + 11^T), the table itself is not it") {
   manual_seed(8);
-  nn::Gpt gpt(small_gpt({}, true));
-  const ModelFile file = filled_file(gpt), converted = next(file, StreamForm::crms_norm);
+  nn::Gpt gpt = streams::make<nn::Gpt>(small_gpt({}, true));
+  const ModelFile file = filled_file(gpt), converted = next(file, Form::crms_norm);
   const Tensor table = converted.state.at("token.weight"), head = converted.state.at("head.weight");
   CHECK(largest(matmul(table, eye(7, 7, kF64) + 1.0) - head) < 1e-14);
   CHECK(relative_deviation(logits_of(file), logits_of(converted)) < 1e-12);
@@ -190,40 +192,39 @@ TEST_CASE("tied embeddings: the head of the compressed form is B (I + 11^T), the
   for (const auto& [name, tensor] : converted.state) naive.state.add(name, name == "head.weight" ? table : tensor);
   CHECK(relative_deviation(logits_of(file), logits_of(naive)) > 1e-2);
   // In the isometric basis the stored table is right as it is.
-  const ModelFile isometric = next(file, StreamForm::crms_isometric);
+  const ModelFile isometric = next(file, Form::crms_isometric);
   CHECK(largest(isometric.state.at("token.weight") - isometric.state.at("head.weight")) < 1e-14);
 }
 
 TEST_CASE("raw weights of any form are the Pre-LN model's") {
   manual_seed(9);
-  nn::Gpt gpt(small_gpt({.affine = true, .stream = StreamForm::crms_norm}));
+  nn::Gpt gpt = streams::make<nn::Gpt>(small_gpt({.affine = true}), {.form = Form::crms_norm});
   const ModelFile file = filled_file(gpt);
-  for (StreamForm to : kForms) CHECK(relative_deviation(logits_of(file), logits_of(next(file, to))) < 1e-12);
-  CHECK_THROWS_WITH(convert_model(file, StreamForm::layer_norm), Contains("has the form layer_norm already"));
+  for (Form to : kForms) CHECK(relative_deviation(logits_of(file), logits_of(next(file, to))) < 1e-12);
+  CHECK_THROWS_WITH(convert_model(file, Form::layer_norm), Contains("has the form layer_norm already"));
 }
 
 TEST_CASE("each tensor keeps its dtype, and is rounded once") {
   manual_seed(10);
   for (DType dtype : {DType::f32, DType::bf16}) {
-    nn::Gpt gpt(small_gpt({.affine = true}));
+    nn::Gpt gpt = streams::make<nn::Gpt>(small_gpt({.affine = true}));
     const ModelFile file = filled_file(gpt, dtype);
-    const Conversion c = convert_model(file, StreamForm::crms_norm).conversion;
+    const Conversion c = convert_model(file, Form::crms_norm).conversion;
     for (const auto& [name, tensor] : c.state) {
       INFO(name);
       CHECK(tensor.dtype() == dtype);
       CHECK(largest(cast(tensor, DType::f64) - cast(cast(c.exact.at(name), dtype), DType::f64)) == 0);
     }
-    CHECK(
-        convert_model(file, StreamForm::rms_norm, {.dtype = DType::f64}).conversion.state.at("token.weight").dtype() ==
-        DType::f64);
+    CHECK(convert_model(file, Form::rms_norm, {.dtype = DType::f64}).conversion.state.at("token.weight").dtype() ==
+          DType::f64);
   }
 }
 
 TEST_CASE("the table has a row for every tensor before and after") {
   manual_seed(12);
-  nn::Gpt gpt(small_gpt({.affine = true, .bias = false}, true));
+  nn::Gpt gpt = streams::make<nn::Gpt>(small_gpt({.affine = true, .bias = false}, true));
   const ModelFile file = filled_file(gpt);
-  const Conversion c = convert_model(file, StreamForm::crms_norm).conversion;
+  const Conversion c = convert_model(file, Form::crms_norm).conversion;
   const auto what = [&](const std::string& name) {
     for (const TensorChange& t : c.changes)
       if (t.name == name) return t.what;
@@ -279,14 +280,14 @@ TEST_CASE("what cannot be converted exactly is refused, with tensor and reason")
        "'norm'", "no reader takes up the gain"},
       {h.state, layout([](Layout& l) { l.norms.clear(); }), "norm", "'norm.weight'"},
       {scaled, layout([](Layout& l) {
-         l.places.push_back({.name = "up.weight", .role = nn::Role::writer, .dim = 0, .scale = "scale"});
+         l.places.push_back({.name = "up.weight", .role = streams::Role::writer, .dim = 0, .scale = "scale"});
        }),
        "'up.weight'", "its bias 'up.bias' none: \"scales\" must name both"},
-      {h.state, layout([](Layout& l) { l.form = StreamForm::rms_norm; }), "'table'", "RMSNorm sees that mean"},
-      {h.state, layout([](Layout& l) { l.form = StreamForm::crms_norm, l.width = 5; }), "'norm.weight'",
+      {h.state, layout([](Layout& l) { l.form = Form::rms_norm; }), "'table'", "RMSNorm sees that mean"},
+      {h.state, layout([](Layout& l) { l.form = Form::crms_norm, l.width = 5; }), "'norm.weight'",
        "cannot stand on the 4 coordinates"},
       {h.with("scale", ones({5}, kF64)), layout([](Layout& l) {
-         l.form = StreamForm::crms_norm, l.width = 5, l.norms[0].weight = l.norms[0].bias = "";
+         l.form = Form::crms_norm, l.width = 5, l.norms[0].weight = l.norms[0].bias = "";
          l.places[0].scale = "scale";
          l.places.push_back({.name = "norm.weight"}), l.places.push_back({.name = "norm.bias"});
        }),
@@ -304,7 +305,7 @@ TEST_CASE("what cannot be converted exactly is refused, with tensor and reason")
   };
   for (const Case& c : cases) {
     INFO(c.tensor << ": " << c.reason);
-    const StreamForm to = c.layout.form == StreamForm::layer_norm ? StreamForm::crms_isometric : StreamForm::layer_norm;
+    const Form to = c.layout.form == Form::layer_norm ? Form::crms_isometric : Form::layer_norm;
     const std::optional<DType> dtype = c.reason == "does not fit f32" ? std::optional(DType::f32) : std::nullopt;
     if (c.layout.norms.empty()) {
       CHECK_THROWS_WITH(convert(c.state, c.layout, to), Contains("there is no norm"));
@@ -312,32 +313,32 @@ TEST_CASE("what cannot be converted exactly is refused, with tensor and reason")
     }
     CHECK_THROWS_WITH(convert(c.state, c.layout, to, dtype), Contains(c.tensor) && Contains(c.reason));
   }
-  CHECK_THROWS_WITH(convert(h.state, h.layout, StreamForm::layer_norm), Contains("has the form layer_norm already"));
-  CHECK_THROWS_WITH(convert(h.state, h.layout, StreamForm::none), Contains("no form without"));
-  CHECK_THROWS_WITH(convert(h.state, layout([](Layout& l) { l.form = StreamForm::none; }), StreamForm::rms_norm),
+  CHECK_THROWS_WITH(convert(h.state, h.layout, Form::layer_norm), Contains("has the form layer_norm already"));
+  CHECK_THROWS_WITH(convert(h.state, h.layout, Form::none), Contains("no form without"));
+  CHECK_THROWS_WITH(convert(h.state, layout([](Layout& l) { l.form = Form::none; }), Form::rms_norm),
                     Contains("without norms"));
-  CHECK_NOTHROW(convert(h.state, h.layout, StreamForm::crms_isometric));  // what all cases are a change of
+  CHECK_NOTHROW(convert(h.state, h.layout, Form::crms_isometric));  // what all cases are a change of
 }
 
 TEST_CASE("models whose switches break the equivalence are refused by name") {
   manual_seed(13);
-  const auto refused = [](nn::TransformerOptions t, const std::string& name, const std::string& reason) {
+  const auto refused = [](nn::TransformerOptions t, const std::string& name, const std::string& reason,
+                          Form form = Form::layer_norm) {
     INFO(name << ": " << reason);
-    nn::Gpt gpt(small_gpt(t));
+    nn::Gpt gpt = streams::make<nn::Gpt>(small_gpt(t), {.form = form});
     const ModelFile file = filled_file(gpt);
-    CHECK_THROWS_WITH(convert_model(file, StreamForm::crms_isometric), Contains(name) && Contains(reason));
+    CHECK_THROWS_WITH(convert_model(file, Form::crms_isometric), Contains(name) && Contains(reason));
   };
   refused({.final_norm = false}, "'head.weight'", "reads the stream without a norm ('norm' does not normalize)");
   refused({.branch = {.dropout = 0.1}}, "dropout 0.1", "before they are recentred");
-  refused({.branch = {.layer_scale = 0.5, .recentring = nn::Recentring::first}, .stream = StreamForm::rms_norm},
-          "'blocks.0.attn.proj.scale'", "after the recentring of its writer");
-  refused({.branch = {.dropout = 0.2, .recentring = nn::Recentring::first}, .stream = StreamForm::rms_norm},
-          "dropout 0.2", "branches");
-  refused({.stream = StreamForm::none}, "without norms", "no other form");
+  refused({.branch = {.layer_scale = 0.5, .recentring = nn::Recentring::first}}, "'blocks.0.attn.proj.scale'",
+          "after the recentring of its writer", Form::rms_norm);
+  refused({.branch = {.dropout = 0.2, .recentring = nn::Recentring::first}}, "dropout 0.2", "branches", Form::rms_norm);
+  refused({}, "without norms", "no other form", Form::none);
 
-  nn::Gpt gpt(small_gpt({.branch = {.dropout = 0.1}}));
+  nn::Gpt gpt = streams::make<nn::Gpt>(small_gpt({.branch = {.dropout = 0.1}}));
   const ModelFile file = filled_file(gpt);
-  const ModelConversion c = convert_model(file, StreamForm::crms_norm, {.dtype = {}, .inference = true});
+  const ModelConversion c = convert_model(file, Form::crms_norm, {.dtype = {}, .inference = true});
   const Tensor inputs = ModelOptions(file.description).inputs(3, 5);
   CHECK(relative_deviation(logits(file.description, file.state, inputs),
                            logits(c.description, c.conversion.state, inputs)) < 1e-12);
@@ -347,5 +348,5 @@ TEST_CASE("a stream of width 2 converts: values are exact there too") {
   manual_seed(6);
   nn::Gpt gpt({.vocab = 5, .context = 3, .transformer = {.width = 2, .depth = 1, .heads = 1}});
   const ModelFile file = filled_file(gpt);
-  for (StreamForm to : kForms) CHECK(relative_deviation(logits_of(file), logits_of(next(file, to))) < 1e-11);
+  for (Form to : kForms) CHECK(relative_deviation(logits_of(file), logits_of(next(file, to))) < 1e-11);
 }

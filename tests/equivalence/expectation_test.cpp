@@ -3,6 +3,7 @@
 #include "equivalence/grid/expectation.h"
 
 #include "equivalence/grid/grid.h"
+#include "streams/stream.h"
 #include "tests/support/catch.h"
 
 using namespace isonorm;
@@ -94,7 +95,7 @@ TEST_CASE("expectation: what a learned gain and a tied head take away") {
   CHECK(expectation(variant("a7"), adam).value == Expectation::same);
   CHECK(expectation(variant("a7"), adam, {.gradient_mean = true}).value == Expectation::different);
   Visible isometric;
-  isometric.another_function[static_cast<size_t>(nn::StreamForm::crms_isometric)] = true;
+  isometric.another_function[static_cast<size_t>(streams::Form::crms_isometric)] = true;
   CHECK(row(isometric) == "============!!!");
   CHECK_THAT(expectation(variant("c5"), update, isometric).because, Contains("crms_isometric the model is another"));
 }
@@ -102,20 +103,20 @@ TEST_CASE("expectation: what a learned gain and a tied head take away") {
 TEST_CASE("expectation: follows what a variant stores and does, not its name") {
   const Predicates update = predicates_of({}, recipe("adam")), decaying = predicates_of({}, recipe("lamb"));
   Variant v = variant("c1");
-  v.storage = nn::StreamStorage::raw;
+  v.storage = streams::Stored::raw;
   CHECK(expectation(v, update).value == Expectation::same);
   v = variant("b");
-  v.storage = nn::StreamStorage::mapped;
+  v.storage = streams::Stored::mapped;
   CHECK(expectation(v, update).value == Expectation::different);
   v = variant("b");
   v.after_step = Projection::writers;  // raw, but the mean of the weights is taken away
   CHECK(expectation(v, update).value == Expectation::same);
   CHECK(expectation(v, decaying).value == Expectation::different);
   v = variant("c4");
-  v.form = nn::StreamForm::rms_norm;  // lifted by P: a5
+  v.form = streams::Form::rms_norm;  // lifted by P: a5
   CHECK(expectation(v, update).value == Expectation::same);
   CHECK(expectation(v, decaying).value == Expectation::undefined);
-  v.storage = nn::StreamStorage::raw;
+  v.storage = streams::Stored::raw;
   CHECK(expectation(v, update).value == Expectation::undefined);
   v = variant("d1");
   v.start = Projection::writers;  // takes the mean of coordinates

@@ -6,6 +6,7 @@
 #include "autograd/ops/shape.h"
 #include "core/memory/allocator.h"
 #include "equivalence/verify/stream_check.h"
+#include "streams/stream.h"
 #include "tests/equivalence/gpt2.h"
 #include "tests/equivalence/model_files.h"
 #include "tests/support/catch.h"
@@ -17,7 +18,7 @@ using namespace isonorm::training;
 using Catch::Matchers::Contains;
 using isonorm::test::gpt2;
 using isonorm::test::gpt2_layout;
-using nn::StreamForm;
+using streams::Form;
 
 namespace {
 
@@ -45,9 +46,9 @@ void check_same(const LazyState& found, const TensorMap& expected, bool summed =
 TEST_CASE("conversion in pieces: the bytes of a conversion of the whole, in every form") {
   const TensorMap state = gpt2(9, 50);
   const Layout layout = gpt2_layout(state, 9);
-  for (StreamForm form : {StreamForm::rms_norm, StreamForm::crms_norm, StreamForm::crms_isometric}) {
+  for (Form form : {Form::rms_norm, Form::crms_norm, Form::crms_isometric}) {
     const Conversion whole = convert(state, layout, form);
-    const bool summed = form == StreamForm::crms_isometric;
+    const bool summed = form == Form::crms_isometric;
     FileConversion pieces(state, layout, form, {}, 40);
     REQUIRE(pieces.check(always));
     CHECK(pieces.exact().same());
@@ -65,10 +66,10 @@ TEST_CASE("conversion in pieces: the bytes of a conversion of the whole, in ever
     const EntryComparison entries = compare_entries(widened(state), layout, whole.exact, whole.layout);
     if (!summed) CHECK(entries.share == pieces.exact().entries.share);
     // And back: the means of the writers of rms_norm are judged by the largest entry of all pieces.
-    FileConversion back(whole.state, whole.layout, StreamForm::layer_norm, {}, 40);
+    FileConversion back(whole.state, whole.layout, Form::layer_norm, {}, 40);
     REQUIRE(back.check(always));
     CHECK(back.exact().same());
-    check_same(back.result(), convert(whole.state, whole.layout, StreamForm::layer_norm).state, summed);
+    check_same(back.result(), convert(whole.state, whole.layout, Form::layer_norm).state, summed);
   }
 }
 
@@ -85,15 +86,15 @@ TEST_CASE("conversion in pieces: what is wrong with one slice is found") {
     return changed;
   };
   const TensorMap nan = with("wte.weight", 9 * 49 + 3, NAN);
-  CHECK_THROWS_WITH(FileConversion(nan, layout, StreamForm::rms_norm, {}, 40).check(always),
+  CHECK_THROWS_WITH(FileConversion(nan, layout, Form::rms_norm, {}, 40).check(always),
                     Contains("'wte.weight' holds NaN"));
   Layout rms = layout;
-  rms.form = StreamForm::rms_norm;
-  CHECK_THROWS_WITH(FileConversion(state, rms, StreamForm::crms_norm, {}, 40).check(always),
+  rms.form = Form::rms_norm;
+  CHECK_THROWS_WITH(FileConversion(state, rms, Form::crms_norm, {}, 40).check(always),
                     Contains("'wte.weight' has a mean of up to"));
-  CHECK_THROWS_WITH(FileConversion(state, layout, StreamForm::layer_norm), Contains("already"));
+  CHECK_THROWS_WITH(FileConversion(state, layout, Form::layer_norm), Contains("already"));
   int pieces = 0;
-  CHECK_FALSE(FileConversion(state, layout, StreamForm::crms_norm, {}, 40).check([&] { return ++pieces < 4; }));
+  CHECK_FALSE(FileConversion(state, layout, Form::crms_norm, {}, 40).check([&] { return ++pieces < 4; }));
 }
 
 TEST_CASE("conversion in pieces: beside the result at most twice the largest tensor is in memory") {
@@ -106,7 +107,7 @@ TEST_CASE("conversion in pieces: beside the result at most twice the largest ten
     return name == "wte.weight" ? isonorm::repeat(table, {rows / 100, 1}) : names.at(name);
   });
   const int64_t largest = rows * width * 4;
-  FileConversion pieces(state, gpt2_layout(outline_only, width), StreamForm::crms_norm);
+  FileConversion pieces(state, gpt2_layout(outline_only, width), Form::crms_norm);
   host_allocator().reset_peak();
   const int64_t before = host_allocator().stats().peak;
   REQUIRE(pieces.check(always));

@@ -8,6 +8,7 @@
 #include "equivalence/text/grid_text.h"
 #include "equivalence/text/summary.h"
 #include "nn/gpt.h"
+#include "streams/parametrize.h"
 #include "tests/support/catch.h"
 #include "training/from_outside.h"
 #include "training/model_options.h"
@@ -16,7 +17,7 @@ using namespace isonorm;
 using namespace isonorm::equivalence;
 using namespace isonorm::training;
 using Catch::Matchers::Contains;
-using nn::StreamForm;
+using streams::Form;
 
 namespace {
 
@@ -58,7 +59,7 @@ struct Uncentred {
   }
 };
 
-bool another(const Visible& v, StreamForm form) { return v.another_function[static_cast<size_t>(form)]; }
+bool another(const Visible& v, Form form) { return v.another_function[static_cast<size_t>(form)]; }
 
 TableOptions grid(const nn::Arrangement& residual) {
   TableOptions o;
@@ -92,7 +93,7 @@ TEST_CASE("visible: gains let readers' means be seen, and a tied head behind the
         CHECK(v.readers_mean == affine);
         CHECK(v.writers_mean == (affine && tied));
         CHECK_FALSE(v.gradient_mean);
-        for (StreamForm form : nn::kStreamForms) CHECK_FALSE(another(v, form));
+        for (Form form : streams::kForms) CHECK_FALSE(another(v, form));
       }
 }
 
@@ -101,9 +102,9 @@ TEST_CASE("visible: what a norm of one's own sees is measured") {
                 absolute = visible_of(grid(arrangement<Absolute>("absolute"))),
                 uncentred = visible_of(grid(arrangement<Uncentred>("uncentred")));
   for (const Visible& v : {soft, absolute}) CHECK_FALSE((v.writers_mean || v.readers_mean));
-  for (StreamForm form : nn::kCentredForms) {
+  for (Form form : streams::kCentredForms) {
     CHECK_FALSE(another(soft, form));
-    CHECK(another(absolute, form) == (form == StreamForm::crms_isometric));
+    CHECK(another(absolute, form) == (form == Form::crms_isometric));
     CHECK(another(uncentred, form));
   }
   CHECK((uncentred.writers_mean && uncentred.readers_mean));

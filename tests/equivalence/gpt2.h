@@ -5,6 +5,7 @@
 
 #include "autograd/ops/random.h"
 #include "equivalence/convert/parse_layout.h"
+#include "streams/stream.h"
 
 namespace isonorm::test {
 
@@ -35,7 +36,7 @@ inline std::string gpt2_spec(int64_t width) {
 }
 
 inline equivalence::Layout gpt2_layout(const TensorMap& state, int64_t width) {
-  return equivalence::parse_layout(gpt2_spec(width), state, nn::StreamForm::layer_norm);
+  return equivalence::parse_layout(gpt2_spec(width), state, streams::Form::layer_norm);
 }
 
 }  // namespace isonorm::test

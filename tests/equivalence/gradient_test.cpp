@@ -1,5 +1,6 @@
 // Equivalence at the level of gradients (docs/normalization.md): statements F2 to F6 and the tests G2 to G5, with
 // negative controls.
+#include "streams/transformer.h"
 #include "tests/support/catch.h"
 
 #include "autograd/engine.h"
@@ -11,37 +12,40 @@
 #include "autograd/ops/shape.h"
 #include "core/random.h"
 #include "equivalence/coordinates/parametrisation.h"
-#include "nn/gpt.h"
-#include "nn/vit.h"
 #include "tests/support/compare.h"
 
 using namespace isonorm;
 using namespace isonorm::nn;
 using equivalence::mapped_state;
 using equivalence::raw_gradient;
+using streams::Form;
+using streams::layout_of;
+using streams::parametrize;
+using streams::Role;
+using streams::Stored;
+using streams::Stream;
 
 namespace {
 
 constexpr TensorOptions kF64{DType::f64};
 constexpr double kTolerance = 1e-12;
-const StreamForm kForms[] = {StreamForm::rms_norm, StreamForm::crms_norm, StreamForm::crms_isometric};
+const Form kForms[] = {Form::rms_norm, Form::crms_norm, Form::crms_isometric};
 
-TransformerOptions transformer(StreamForm form, StreamStorage storage, bool affine) {
-  // Attention's inner width, the MLP's width and the stream's are three different numbers.
-  return {.width = 8,
-          .depth = 2,
-          .heads = 2,
-          .head_width = 5,
-          .mlp_width = 12,
-          .affine = affine,
-          .stream = form,
-          .storage = storage};
+// Attention's inner width, the MLP's width and the stream's are three different numbers.
+TransformerOptions transformer(bool affine) {
+  return {.width = 8, .depth = 2, .heads = 2, .head_width = 5, .mlp_width = 12, .affine = affine};
+}
+
+template <class M, class Options> std::unique_ptr<Module> in_f64(const Options& o, Form form, Stored storage) {
+  auto m = std::make_unique<M>(streams::make<M>(o, {.form = form, .storage = storage}));
+  m->to(DType::f64);
+  return m;
 }
 
 // One model kind: how it is built, and a batch for it.
 struct Kind {
   const char* name;
-  std::unique_ptr<Module> (*build)(StreamForm, StreamStorage, bool affine);
+  std::unique_ptr<Module> (*build)(Form, Stored, bool affine);
   Tensor inputs, targets;
   bool raw_only = false;  // a tied table is written and read: no one map gives its mapped gradient
 };
@@ -49,34 +53,25 @@ struct Kind {
 std::vector<Kind> kinds() {
   manual_seed(11);
   return {{"vit",
-           [](StreamForm f, StreamStorage s, bool a) -> std::unique_ptr<Module> {
-             auto m = std::make_unique<Vit>(
-                 VitOptions{.image = 6, .patch = 3, .classes = 5, .transformer = transformer(f, s, a)});
-             m->to(DType::f64);
-             return m;
+           [](Form f, Stored s, bool a) {
+             return in_f64<Vit>(VitOptions{.image = 6, .patch = 3, .classes = 5, .transformer = transformer(a)}, f, s);
            },
            randn({3, 6, 6, 1}, kF64), randint(0, 5, {3})},
           {"vit, mean pooled",
-           [](StreamForm f, StreamStorage s, bool a) -> std::unique_ptr<Module> {
-             auto m = std::make_unique<Vit>(VitOptions{
-                 .image = 6, .patch = 3, .classes = 5, .mean_pool = true, .transformer = transformer(f, s, a)});
-             m->to(DType::f64);
-             return m;
+           [](Form f, Stored s, bool a) {
+             const VitOptions o{.image = 6, .patch = 3, .classes = 5, .mean_pool = true, .transformer = transformer(a)};
+             return in_f64<Vit>(o, f, s);
            },
            randn({3, 6, 6, 1}, kF64), randint(0, 5, {3})},
           {"gpt",
-           [](StreamForm f, StreamStorage s, bool a) -> std::unique_ptr<Module> {
-             auto m = std::make_unique<Gpt>(GptOptions{.vocab = 13, .context = 6, .transformer = transformer(f, s, a)});
-             m->to(DType::f64);
-             return m;
+           [](Form f, Stored s, bool a) {
+             return in_f64<Gpt>(GptOptions{.vocab = 13, .context = 6, .transformer = transformer(a)}, f, s);
            },
            randint(0, 13, {4, 6}), randint(0, 13, {4, 6})},
           {"gpt, tied",
-           [](StreamForm f, StreamStorage s, bool a) -> std::unique_ptr<Module> {
-             auto m = std::make_unique<Gpt>(
-                 GptOptions{.vocab = 13, .context = 6, .tied = true, .transformer = transformer(f, s, a)});
-             m->to(DType::f64);
-             return m;
+           [](Form f, Stored s, bool a) {
+             return in_f64<Gpt>(GptOptions{.vocab = 13, .context = 6, .tied = true, .transformer = transformer(a)}, f,
+                                s);
            },
            randint(0, 13, {4, 6}), randint(0, 13, {4, 6}), true}};
 }
@@ -127,16 +122,16 @@ TEST_CASE("G2: the three norms agree on zero-mean rows, and so do their vector-J
 
 TEST_CASE("G3: Pre-LN is blind to shifts of its stream, writers' columns and readers' rows; Pre-RMSNorm is not") {
   for (const bool mapped : {false, true}) {
-    const auto stream_form = mapped ? StreamForm::rms_norm : StreamForm::layer_norm;
-    const auto storage = mapped ? StreamStorage::mapped : StreamStorage::raw;
+    const auto form = mapped ? Form::rms_norm : Form::layer_norm;
+    const auto storage = mapped ? Stored::mapped : Stored::raw;
     for (const Kind& k : kinds()) {
       if (mapped && k.raw_only) continue;
       INFO(k.name << (mapped ? ", plain rms_norm" : ", layer_norm"));
-      auto m = k.build(stream_form, storage, false);
+      auto m = k.build(form, storage, false);
       scramble(*m, 21);
       loss_and_gradients(*m, k);
       double worst = 0;
-      for (const NamedParameter& p : m->named_parameters()) {
+      for (const streams::NamedParameter& p : streams::named_parameters(*m)) {
         if (p.role == Role::neutral) continue;
         const Tensor sums = sum(gradient(p.tensor), {p.stream_dim});
         worst = std::max(worst, amax(abs(sums)).item() / amax(abs(gradient(p.tensor))).item());
@@ -151,9 +146,9 @@ TEST_CASE("G3: Pre-LN is blind to shifts of its stream, writers' columns and rea
 
 TEST_CASE("F2: the gradient of a Pre-LN stream has zero mean in every row, that of Pre-RMSNorm has not") {
   manual_seed(4);
-  for (StreamForm form : {StreamForm::layer_norm, StreamForm::rms_norm}) {
+  for (Form form : {Form::layer_norm, Form::rms_norm}) {
     const TransformerOptions o = [&] {
-      TransformerOptions one = transformer(form, StreamStorage::mapped, false);
+      TransformerOptions one = transformer(false);
       one.depth = 1;
       return one.complete();
     }();
@@ -161,11 +156,11 @@ TEST_CASE("F2: the gradient of a Pre-LN stream has zero mean in every row, that 
       Blocks& block;
       PreNorm& norm = add("norm", PreNorm(8));
       Linear& head = add("head", Linear(8, 3));
-      explicit Net(const TransformerOptions& o) : block(add("blocks", Blocks(o))) {
-        put_on_stream(*this, o,
-                      {.tables = {}, .stacks = {{.blocks = "blocks", .depth = 1}}, .heads = {{"head", "norm"}}});
-      }
+      explicit Net(const TransformerOptions& o) : block(add("blocks", Blocks(o))) {}
     } net(o);
+    parametrize(net,
+                layout_of(o, {.tables = {}, .stacks = {{.blocks = "blocks", .depth = 1}}, .heads = {{"head", "norm"}}}),
+                Stream(form, 8, Stored::mapped));
     Blocks& block = net.block;
     PreNorm& norm = net.norm;
     Linear& head = net.head;
@@ -176,7 +171,7 @@ TEST_CASE("F2: the gradient of a Pre-LN stream has zero mean in every row, that 
     block(r);
     backward(sum(square(head(norm.read(r)))));
     const double ratio = amax(abs(mean(gradient(x), {-1}))).item() / amax(abs(gradient(x))).item();
-    if (form == StreamForm::layer_norm)
+    if (form == Form::layer_norm)
       CHECK(ratio < 1e-14);
     else
       CHECK(ratio > 1e-3);
@@ -186,16 +181,16 @@ TEST_CASE("F2: the gradient of a Pre-LN stream has zero mean in every row, that 
 TEST_CASE("G4: with raw parameters every form has Pre-LN's loss and gradients, entry by entry, at random points") {
   for (const bool affine : {false, true})
     for (const Kind& k : kinds()) {
-      auto reference = k.build(StreamForm::layer_norm, StreamStorage::raw, affine);
+      auto reference = k.build(Form::layer_norm, Stored::raw, affine);
       for (uint64_t seed = 1; seed <= 5; ++seed) {
         scramble(*reference, seed);
         const double loss = loss_and_gradients(*reference, k), scale = largest_gradient(*reference);
-        for (StreamForm form : kForms) {
+        for (Form form : kForms) {
           INFO(k.name << ", " << name_of(form) << (affine ? ", affine" : "") << ", point " << seed);
-          auto m = k.build(form, StreamStorage::raw, affine);
+          auto m = k.build(form, Stored::raw, affine);
           m->load_state_dict(reference->state_dict());
           CHECK(std::abs(loss_and_gradients(*m, k) - loss) < kTolerance * loss);
-          const auto mine = m->named_parameters(), theirs = reference->named_parameters();
+          const auto mine = streams::named_parameters(*m), theirs = streams::named_parameters(*reference);
           double worst = 0;
           for (size_t i = 0; i < mine.size(); ++i)
             worst = std::max(worst, amax(abs(gradient(mine[i].tensor) - gradient(theirs[i].tensor))).item());
@@ -208,30 +203,30 @@ TEST_CASE("G4: with raw parameters every form has Pre-LN's loss and gradients, e
 TEST_CASE("G5: mapped parameters have the mapped gradients") {
   for (const Kind& k : kinds()) {
     if (k.raw_only) continue;
-    auto reference = k.build(StreamForm::layer_norm, StreamStorage::raw, false);
+    auto reference = k.build(Form::layer_norm, Stored::raw, false);
     scramble(*reference, 7);
     const double loss = loss_and_gradients(*reference, k), scale = largest_gradient(*reference);
-    for (StreamForm form : kForms) {
+    for (Form form : kForms) {
       INFO(k.name << ", " << name_of(form));
-      const Stream stream(form, 8, StreamStorage::mapped);
-      auto m = k.build(form, StreamStorage::mapped, false);
+      const Stream stream(form, 8, Stored::mapped);
+      auto m = k.build(form, Stored::mapped, false);
       m->load_state_dict(mapped_state(*reference, stream));
       CHECK(std::abs(loss_and_gradients(*m, k) - loss) < kTolerance * loss);
-      const auto mine = m->named_parameters(), theirs = reference->named_parameters();
+      const auto mine = streams::named_parameters(*m), theirs = streams::named_parameters(*reference);
       double worst = 0, unprojected = 0;
       for (size_t i = 0; i < mine.size(); ++i) {
-        const NamedParameter& p = mine[i];
+        const streams::NamedParameter& p = mine[i];
         Tensor lifted = raw_gradient(gradient(p.tensor), p, stream);
         const Tensor expected = gradient(theirs[i].tensor);
         unprojected = std::max(unprojected, amax(abs(lifted - expected)).item());
         // RMSNorm's gradient of a writer has a mean that Pre-LN's has not (F5, F6).
-        if (form == StreamForm::rms_norm && p.role == Role::writer) lifted = recentre(lifted, p.stream_dim);
+        if (form == Form::rms_norm && p.role == Role::writer) lifted = recentre(lifted, p.stream_dim);
         worst = std::max(worst, amax(abs(lifted - expected)).item());
-        if (form == StreamForm::crms_isometric && p.role != Role::neutral)
+        if (form == Form::crms_isometric && p.role != Role::neutral)
           CHECK(std::abs(norm(gradient(p.tensor)).item() - norm(expected).item()) < kTolerance * scale);
       }
       CHECK(worst < kTolerance * scale);
-      if (form == StreamForm::rms_norm) CHECK(unprojected > 1e-3 * scale);
+      if (form == Form::rms_norm) CHECK(unprojected > 1e-3 * scale);
     }
   }
 }

@@ -8,10 +8,10 @@
 #include "autograd/ops/reduce.h"
 #include "core/random.h"
 #include "equivalence/coordinates/parametrisation.h"
-#include "nn/gpt.h"
 #include "optim/adamw.h"
 #include "optim/clip.h"
 #include "optim/sgd.h"
+#include "streams/transformer.h"
 #include "tests/support/catch.h"
 #include "tests/support/compare.h"
 
@@ -25,10 +25,10 @@ constexpr int64_t kWidth = 8;
 constexpr int kSteps = 5;
 constexpr double kTolerance = 1e-12;
 
-nn::Gpt gpt(nn::StreamForm form, nn::StreamStorage storage) {
-  nn::Gpt m({.vocab = 11,
-             .context = 6,
-             .transformer = {.width = kWidth, .depth = 1, .heads = 2, .stream = form, .storage = storage}});
+nn::Gpt gpt(streams::Form form, streams::Stored storage) {
+  nn::Gpt m =
+      streams::make<nn::Gpt>({.vocab = 11, .context = 6, .transformer = {.width = kWidth, .depth = 1, .heads = 2}},
+                             {.form = form, .storage = storage});
   m.to(DType::f64);
   return m;
 }
@@ -53,10 +53,10 @@ double differentiate(nn::Gpt& m, const Batch& b) {
 
 // A raw Pre-LN model whose weights have a mean, and the same in other coordinates.
 struct Pair {
-  nn::Gpt raw = gpt(nn::StreamForm::layer_norm, nn::StreamStorage::raw), stored;
-  nn::Stream stream;
-  explicit Pair(nn::StreamForm form)
-      : stored(gpt(form, nn::StreamStorage::mapped)), stream(form, kWidth, nn::StreamStorage::mapped) {
+  nn::Gpt raw = gpt(streams::Form::layer_norm, streams::Stored::raw), stored;
+  streams::Stream stream;
+  explicit Pair(streams::Form form)
+      : stored(gpt(form, streams::Stored::mapped)), stream(form, kWidth, streams::Stored::mapped) {
     manual_seed(3);
     for (const Tensor& p : raw.parameters()) copy_into(p, randn(p.shape(), {DType::f64}) * 0.3 + 0.15);
     stored.load_state_dict(mapped_state(raw, stream));
@@ -66,12 +66,12 @@ struct Pair {
 }  // namespace
 
 TEST_CASE("a lifted AdamW with clipping trains compressed weights as Pre-LN trains") {
-  for (auto form : {nn::StreamForm::rms_norm, nn::StreamForm::crms_norm, nn::StreamForm::crms_isometric}) {
-    INFO(nn::name_of(form));
+  for (auto form : {streams::Form::rms_norm, streams::Form::crms_norm, streams::Form::crms_isometric}) {
+    INFO(name_of(form));
     Pair m(form);
     const optim::AdamWOptions o{.lr = 0.01, .weight_decay = 0.1};
     optim::AdamW reference(m.raw.parameters(), o);
-    Lifted lifted(m.stored.named_parameters(), m.stream,
+    Lifted lifted(streams::named_parameters(m.stored), m.stream,
                   [&](const std::vector<Tensor>& raw) { return std::make_unique<optim::AdamW>(raw, o); });
     for (const Batch& b : batches()) {
       const double loss = differentiate(m.raw, b);
@@ -84,7 +84,7 @@ TEST_CASE("a lifted AdamW with clipping trains compressed weights as Pre-LN trai
       lifted.step();
     }
     const TensorMap expected = mapped_state(m.raw, m.stream);
-    for (const nn::NamedParameter& p : m.stored.named_parameters())
+    for (const streams::NamedParameter& p : streams::named_parameters(m.stored))
       if (p.blind_end == p.blind_begin) {
         INFO(p.name);
         check_close(p.tensor, expected.at(p.name), 10 * kTolerance);
@@ -93,23 +93,23 @@ TEST_CASE("a lifted AdamW with clipping trains compressed weights as Pre-LN trai
 }
 
 TEST_CASE("corrected gradients: I - 11^T/d for writers, I + 11^T for readers") {
-  Pair m(nn::StreamForm::crms_norm);
+  Pair m(streams::Form::crms_norm);
   differentiate(m.stored, batches()[0]);
   std::vector<Tensor> expected;
-  for (const nn::NamedParameter& p : m.stored.named_parameters()) {
+  for (const streams::NamedParameter& p : streams::named_parameters(m.stored)) {
     const Tensor g = gradient(p.tensor), total = sum(g, {p.stream_dim}, true);
-    expected.push_back(p.role == nn::Role::writer   ? g - total / double(kWidth)
-                       : p.role == nn::Role::reader ? g + total
-                                                    : g);
+    expected.push_back(p.role == streams::Role::writer   ? g - total / double(kWidth)
+                       : p.role == streams::Role::reader ? g + total
+                                                         : g);
   }
-  correct_gradients(m.stored.named_parameters(), m.stream);
+  correct_gradients(streams::named_parameters(m.stored), m.stream);
   const auto parameters = m.stored.parameters();
   for (size_t i = 0; i < parameters.size(); ++i) check_close(gradient(parameters[i]), expected[i], 1e-14);
 }
 
 TEST_CASE("corrected gradients follow clipped momentum where the norm is the raw gradients', and not by their own") {
   for (const bool raw_norm : {true, false}) {
-    Pair m(nn::StreamForm::crms_norm);
+    Pair m(streams::Form::crms_norm);
     const optim::SgdOptions o{.lr = 0.1, .momentum = 0.9};
     optim::Sgd reference(m.raw.parameters(), o), stored(m.stored.parameters(), o);
     double worst = 0;
@@ -118,8 +118,8 @@ TEST_CASE("corrected gradients follow clipped momentum where the norm is the raw
       optim::clip_grad_norm(m.raw.parameters(), 0.3);
       reference.step();
       worst = std::max(worst, std::abs(differentiate(m.stored, b) - loss) / loss);
-      const double norm = raw_gradient_norm(m.stored.named_parameters(), m.stream);
-      correct_gradients(m.stored.named_parameters(), m.stream);
+      const double norm = raw_gradient_norm(streams::named_parameters(m.stored), m.stream);
+      correct_gradients(streams::named_parameters(m.stored), m.stream);
       stored.step(optim::clip_factor(raw_norm ? norm : optim::gradient_norm(m.stored.parameters()), 0.3));
     }
     if (raw_norm)
@@ -130,8 +130,8 @@ TEST_CASE("corrected gradients follow clipped momentum where the norm is the raw
 }
 
 TEST_CASE("raw storage has nothing to lift") {
-  nn::Gpt m = gpt(nn::StreamForm::crms_norm, nn::StreamStorage::raw);
-  CHECK_THROWS_WITH(Lifted(m.named_parameters(), nn::Stream(nn::StreamForm::crms_norm, kWidth),
+  nn::Gpt m = gpt(streams::Form::crms_norm, streams::Stored::raw);
+  CHECK_THROWS_WITH(Lifted(streams::named_parameters(m), streams::Stream(streams::Form::crms_norm, kWidth),
                            [](const std::vector<Tensor>& raw) { return std::make_unique<optim::Sgd>(raw); }),
                     Contains("raw"));
 }

@@ -8,6 +8,7 @@
 #include "equivalence/verify/verify.h"
 #include "nn/gpt.h"
 #include "nn/vit.h"
+#include "streams/parametrize.h"
 #include "tests/support/compare.h"
 
 namespace isonorm::test {
@@ -18,7 +19,7 @@ inline double largest(const Tensor& x) { return amax(abs(cast(x, DType::f64))).i
 inline training::ModelFile filled_file(nn::Module& model, DType dtype = DType::f64) {
   NoGrad no_grad;
   training::ModelFile file;
-  for (const nn::NamedParameter& p : model.named_parameters()) {
+  for (const streams::NamedParameter& p : streams::named_parameters(model)) {
     const bool norm = p.name.find("norm") != std::string::npos;
     const Tensor value = randn(p.tensor.shape(), {DType::f64}) * 0.3 + (norm && p.name.ends_with("weight") ? 1.0 : 0.2);
     file.state.add(p.name, cast(value, dtype));

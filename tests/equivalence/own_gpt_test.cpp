@@ -9,8 +9,8 @@
 #include "autograd/ops/shape.h"
 #include "autograd/ops/softmax.h"
 #include "equivalence/compare/compare.h"
-#include "nn/gpt.h"
 #include "optim/adamw.h"
+#include "streams/transformer.h"
 #include "tests/equivalence/small_net.h"
 #include "tests/support/catch.h"
 
@@ -65,13 +65,14 @@ MakeModel own(double factor, DType dtype) {
   };
 }
 
-MakeModel library(DType dtype, nn::StreamForm form = nn::StreamForm::layer_norm) {
+MakeModel library(DType dtype, streams::Form form = streams::Form::layer_norm) {
   return [=] {
     manual_seed(4);
-    auto model = std::make_unique<nn::Gpt>(nn::GptOptions{
-        .vocab = kVocab,
-        .context = kTime,
-        .transformer = {.width = kWidth, .depth = 1, .heads = kHeads, .mlp_width = 2 * kWidth, .stream = form}});
+    auto model = std::make_unique<nn::Gpt>(
+        streams::make<nn::Gpt>({.vocab = kVocab,
+                                .context = kTime,
+                                .transformer = {.width = kWidth, .depth = 1, .heads = kHeads, .mlp_width = 2 * kWidth}},
+                               {.form = form}));
     model->to(dtype);
     return model;
   };
@@ -112,9 +113,9 @@ TEST_CASE("own gpt: the library's trains as one's own does, whichever declares t
     };
     same("the first declares", trained(library(dtype), own(3, dtype), kToOwn));
     same("the second declares", trained(own(3, dtype), library(dtype), kToLibrary));
-    same("in another form", trained(own(3, dtype), library(dtype, nn::StreamForm::rms_norm), kToLibrary));
+    same("in another form", trained(own(3, dtype), library(dtype, streams::Form::rms_norm), kToLibrary));
     same("neither declares", trained(own(3, dtype), own(1, dtype)));
-    same("both declare", trained(library(dtype), library(dtype, nn::StreamForm::crms_norm)));
+    same("both declare", trained(library(dtype), library(dtype, streams::Form::crms_norm)));
   }
 }
 
@@ -155,13 +156,13 @@ TEST_CASE("own gpt: what a declaration says to be blind and is not is compared a
 
 TEST_CASE("compare: a parameter that is 0 and gets no gradient is no reason for doubt") {
   struct WithSpare : SmallNet {
-    explicit WithSpare(nn::StreamForm form) : SmallNet({.form = form}) {
+    explicit WithSpare(streams::Form form) : SmallNet({.form = form}) {
       spare = add_parameter("spare", zeros({4}, {DType::f64}));
     }
     Tensor spare;
   };
-  const Comparison c = compare_trajectories([] { return std::make_unique<WithSpare>(nn::StreamForm::layer_norm); },
-                                            [] { return std::make_unique<WithSpare>(nn::StreamForm::rms_norm); }, {},
+  const Comparison c = compare_trajectories([] { return std::make_unique<WithSpare>(streams::Form::layer_norm); },
+                                            [] { return std::make_unique<WithSpare>(streams::Form::rms_norm); }, {},
                                             cross_entropy_of, kAdamW, small_batch, {.steps = 4});
   INFO(c.message());
   CHECK(c.same());

@@ -4,6 +4,7 @@
 #include "autograd/ops/create.h"
 #include "autograd/ops/shape.h"
 #include "equivalence/verify/stream_check.h"
+#include "streams/stream.h"
 #include "tests/equivalence/model_files.h"
 #include "tests/support/catch.h"
 
@@ -11,7 +12,7 @@ using namespace isonorm;
 using namespace isonorm::equivalence;
 using namespace isonorm::test;
 using Catch::Matchers::Contains;
-using nn::StreamForm;
+using streams::Form;
 
 namespace {
 
@@ -52,21 +53,21 @@ TensorMap gpt2() {
 
 TEST_CASE("a GPT-2 checkpoint converts by its description, there and back") {
   const TensorMap state = gpt2();
-  const Layout layout = parse_layout(kGpt2, state, StreamForm::layer_norm);
+  const Layout layout = parse_layout(kGpt2, state, Form::layer_norm);
   CHECK(layout.norms.size() == 5);
   CHECK(layout.tied.size() == 1);
-  for (StreamForm to : {StreamForm::rms_norm, StreamForm::crms_norm, StreamForm::crms_isometric}) {
-    INFO(nn::name_of(to));
+  for (Form to : {Form::rms_norm, Form::crms_norm, Form::crms_isometric}) {
+    INFO(name_of(to));
     const Conversion c = convert(state, layout, to);
     CHECK(stream_deviation(state, layout, c.state, c.layout, 3).worst < 1e-13);
     CHECK(c.state.at("h.1.attn.bias").dtype() == DType::u8);
-    CHECK(c.state.at("h.1.attn.c_attn.weight").shape() == Dims{to == StreamForm::rms_norm ? 8 : 7, 24});
+    CHECK(c.state.at("h.1.attn.c_attn.weight").shape() == Dims{to == Form::rms_norm ? 8 : 7, 24});
     // The head's bias exists because ln_f has one; the same description reads the converted file.
     CHECK(c.state.at("lm_head.bias").shape() == Dims{11});
     const Layout converted = parse_layout(kGpt2, c.state, to);
     CHECK(converted.tied.empty());
     CHECK(stream_deviation(state, layout, c.state, converted, 3).worst < 1e-13);
-    const Conversion back = convert(c.state, converted, StreamForm::layer_norm);
+    const Conversion back = convert(c.state, converted, Form::layer_norm);
     CHECK(stream_deviation(state, layout, back.state, back.layout, 3).worst < 1e-13);
   }
 }
@@ -79,7 +80,7 @@ TEST_CASE("what a description leaves out or says twice is refused by name") {
     REQUIRE(at != std::string::npos);
     return json.replace(at, from.size(), to);
   };
-  const auto parse = [&](const std::string& json) { return parse_layout(json, state, StreamForm::layer_norm); };
+  const auto parse = [&](const std::string& json) { return parse_layout(json, state, Form::layer_norm); };
   CHECK_THROWS_WITH(parse(""), Contains("json"));
   CHECK_THROWS_WITH(parse(with("\"width\": 8,", "")), Contains("\"width\" is 0"));
   CHECK_THROWS_WITH(parse(with("\"width\": 8", "\"width\": 8, \"width\": 8")), Contains("twice"));
@@ -95,10 +96,9 @@ TEST_CASE("what a description leaves out or says twice is refused by name") {
   CHECK_THROWS_WITH(parse(with("\"h.*.attn.bias\"", "\"*.*.*.*\"")), Contains("more than three stars"));
   // What is not described at all stops the conversion.
   const Layout layout = parse(with("\"wpe.weight\": 1,", ""));
-  CHECK_THROWS_WITH(convert(state, layout, StreamForm::rms_norm), Contains("'wpe.weight'") && Contains("unexpected"));
+  CHECK_THROWS_WITH(convert(state, layout, Form::rms_norm), Contains("'wpe.weight'") && Contains("unexpected"));
   // So does a norm that is not.
-  CHECK_THROWS_WITH(convert(state, parse(with("\"h.*.ln_2\": \"1e-5\",", "")), StreamForm::rms_norm),
-                    Contains("h.0.ln_2"));
+  CHECK_THROWS_WITH(convert(state, parse(with("\"h.*.ln_2\": \"1e-5\",", "")), Form::rms_norm), Contains("h.0.ln_2"));
 }
 
 TEST_CASE("norms without gain and bias are known by their readers") {
@@ -108,10 +108,10 @@ TEST_CASE("norms without gain and bias are known by their readers") {
   state.add("out.0.weight", randn({3, 6}, kF64));
   const Layout layout = parse_layout(R"({"width": 6, "norms": {"norm.*": "1e-12"}, "writers": {"table": 1},
                                          "readers": {"out.*.weight": {"dim": 1, "norm": "norm.*"}}})",
-                                     state, StreamForm::layer_norm);
+                                     state, Form::layer_norm);
   REQUIRE(layout.norms.size() == 1);
   CHECK(layout.norms[0].name == "norm.0");
   CHECK(layout.norms[0].eps == 1e-12);
-  const Conversion c = convert(state, layout, StreamForm::crms_norm);
+  const Conversion c = convert(state, layout, Form::crms_norm);
   CHECK(stream_deviation(state, layout, c.state, c.layout, 3).worst < 1e-13);
 }

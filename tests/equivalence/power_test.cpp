@@ -12,6 +12,7 @@
 #include "equivalence/compare/compare.h"
 #include "equivalence/compare/shift_blind.h"
 #include "nn/group_norm.h"
+#include "streams/parametrize.h"
 #include "tests/equivalence/small_net.h"
 #include "tests/support/catch.h"
 
@@ -19,7 +20,7 @@ using namespace isonorm;
 using namespace isonorm::equivalence;
 using namespace isonorm::training;
 using Catch::Matchers::Contains;
-using nn::StreamForm;
+using streams::Form;
 
 namespace {
 
@@ -61,7 +62,7 @@ Objective with_gate(const WithGate* b, double steep, size_t first = 0, size_t la
 TEST_CASE("power: a tensor that cancels hides nothing of the others, and what is said to show does show") {
   for (const auto& [dtype, steep, small] : {std::tuple(DType::f64, 1e7, 1e-11), {DType::f32, 2000., 1e-4}})
     for (uint64_t seed = 1; seed <= 4; ++seed) {
-      WithGate a({}, dtype), b({.form = StreamForm::rms_norm}, dtype);
+      WithGate a({}, dtype), b({.form = Form::rms_norm}, dtype);
       const size_t count = a.parameters().size();
       const auto compared = [&, steep = steep](size_t first, size_t last, double x) {
         return compare_gradients(a, b, {}, with_gate(&b, steep, first, last, x), small_batch, {.seed = seed});
@@ -76,16 +77,16 @@ TEST_CASE("power: a tensor that cancels hides nothing of the others, and what is
       CHECK(all.verdict == Verdict::different);
       for (size_t i = 0; i < count; ++i) {
         const Comparison one = compared(i, i + 1, 1.05 * honest.resolution);
-        INFO(a.named_parameters()[i].name << ": " << one.message());
+        INFO(streams::named_parameters(a)[i].name << ": " << one.message());
         CHECK(one.verdict == Verdict::different);
         REQUIRE(one.first);
-        CHECK(one.first->place.tensor == a.named_parameters()[i].name);
+        CHECK(one.first->place.tensor == streams::named_parameters(a)[i].name);
       }
     }
 }
 
 TEST_CASE("power: where a factor of a tensor could not be seen nothing is said") {
-  WithGate a({}, DType::f32), b({.form = StreamForm::rms_norm}, DType::f32);
+  WithGate a({}, DType::f32), b({.form = Form::rms_norm}, DType::f32);
   const Comparison c = compare_gradients(a, b, {}, with_gate(&b, 1e6), small_batch);
   INFO(c.message());
   CHECK(c.verdict == Verdict::undecided);
@@ -140,8 +141,8 @@ TEST_CASE("compare and shift: parameters, buffers and gradients are given back, 
     return all;
   };
   const auto first = of(a), second = of(b);
-  std::vector<nn::NamedParameter> writer(1);
-  writer[0].name = "entry.weight", writer[0].role = nn::Role::writer;
+  std::vector<streams::NamedParameter> writer(1);
+  writer[0].name = "entry.weight", writer[0].role = streams::Role::writer;
   const CompareOptions two = {.points = 2, .may_be_identical = true};
   CHECK(compare_gradients(a, b, {}, cross_entropy_of, small_batch, two).same());
   CHECK((of(a) == first && of(b) == second));

@@ -4,6 +4,7 @@
 #include "equivalence/compare/compare.h"
 #include "equivalence/lockstep/prove.h"
 #include "equivalence/verify/verify.h"
+#include "streams/transformer.h"
 #include "tests/equivalence/model_files.h"
 #include "tests/equivalence/small_net.h"
 
@@ -21,7 +22,7 @@ constexpr nn::MixedPrecision kMixed{nn::Precision::bf16, nn::Precision::bf16};
 }  // namespace
 
 TEST_CASE("a description names the precision, and is of full precision where it is silent") {
-  const nn::Gpt gpt(small_gpt({.precision = kMixed}));
+  const nn::Gpt gpt = streams::make<nn::Gpt>(small_gpt({.precision = kMixed}));
   Metadata description = describe(gpt);
   CHECK(description.at("model.precision") == "bf16");
   CHECK(description.at("model.stream_precision") == "bf16");
@@ -35,12 +36,12 @@ TEST_CASE("a description names the precision, and is of full precision where it 
 
 TEST_CASE("a file of mixed precision is converted and verified as the function that it is in f64") {
   manual_seed(3);
-  nn::Gpt gpt(small_gpt({.precision = kMixed}));
+  nn::Gpt gpt = streams::make<nn::Gpt>(small_gpt({.precision = kMixed}));
   const ModelFile mixed = filled_file(gpt);
   ModelFile full = mixed;
   full.description.erase("model.precision"), full.description.erase("model.stream_precision");
   CHECK(verify_models(mixed, full).same());
-  const ModelConversion c = convert_model(mixed, nn::StreamForm::crms_norm);
+  const ModelConversion c = convert_model(mixed, streams::Form::crms_norm);
   CHECK(c.description.at("model.precision") == "bf16");
   CHECK_FALSE(verify_models(mixed, filled_file(gpt)).same());  // of other weights
 }
@@ -50,7 +51,7 @@ TEST_CASE("proofs and comparisons refuse mixed precision, an audit says each pre
   TrainingOptions o;
   o.dtype = DType::f32, o.precision = kMixed;
   CHECK_THROWS_WITH(prove({.training = o}), Contains("prove: ") && refusal);
-  nn::Gpt a(small_gpt({.precision = kMixed})), b(small_gpt());
+  nn::Gpt a = streams::make<nn::Gpt>(small_gpt({.precision = kMixed})), b(small_gpt());
   const auto batch = [](int64_t) -> Examples { throw std::runtime_error("no batch is to be asked for"); };
   CHECK_THROWS_WITH(compare_gradients(a, b, {}, cross_entropy_of, batch), Contains("compare: ") && refusal);
   CHECK_THROWS_WITH(compare_gradients(b, a, {}, cross_entropy_of, batch), refusal);

@@ -1,5 +1,6 @@
 // G6: whole proofs on small models. The forms follow Pre-LN for every optimizer, the negative controls do not, and a
 // forged weight is seen.
+#include "streams/parametrize.h"
 #include "tests/support/catch.h"
 
 #include <cmath>
@@ -119,7 +120,7 @@ TEST_CASE("an average, a part of a batch and an undecayed vector are what they s
   o.weight_decay = 0.25;
   o.affine = true;
   const ModelShape shape{.vocab = 9};
-  const Variant& raw = raw_variant(nn::StreamForm::layer_norm);
+  const Variant& raw = raw_variant(streams::Form::layer_norm);
   const Examples batch{randint(0, 9, {6, 12}), randint(0, 9, {6, 12})};
   const auto trained = [&](const TrainingOptions& options, int steps) {
     manual_seed(1);
@@ -221,12 +222,12 @@ TEST_CASE("a weight that differs by 1e-9 of its tensor's largest is seen at step
   TrainingOptions o = small(&kGpt, "");
   o.lr = 1e-3;
   const ModelShape shape{.vocab = 9};
-  const Variant& raw = raw_variant(nn::StreamForm::layer_norm);
+  const Variant& raw = raw_variant(streams::Form::layer_norm);
   manual_seed(1);
   Trainee reference(o, shape, raw), control(o, shape, raw), forged(o, shape, raw);
   for (Trainee* t : {&control, &forged}) t->model().load_state_dict(reference.model().state_dict());
   move_by_one_ulp(control.model(), 7);
-  const Tensor weight = forged.model().named_parameters()[4].tensor;
+  const Tensor weight = streams::named_parameters(forged.model())[4].tensor;
   weight.mutable_data<double>()[3] += 1e-9;
   const Examples batch{randint(0, 9, {6, 12}), randint(0, 9, {6, 12})};
   for (Trainee* t : {&reference, &control, &forged}) {
@@ -241,13 +242,13 @@ TEST_CASE("a weight that differs by 1e-9 of its tensor's largest is seen at step
 TEST_CASE("NaN in one tensor is not covered up by the tensors after it") {
   const TrainingOptions o = small(&kGpt, "");
   const ModelShape shape{.vocab = 9};
-  const Variant& raw = raw_variant(nn::StreamForm::layer_norm);
+  const Variant& raw = raw_variant(streams::Form::layer_norm);
   manual_seed(1);
   Trainee reference(o, shape, raw), broken(o, shape, raw);
   broken.model().load_state_dict(reference.model().state_dict());
   const Examples batch{randint(0, 9, {6, 12}), randint(0, 9, {6, 12})};
   for (Trainee* t : {&reference, &broken}) t->differentiate(batch);
-  broken.model().named_parameters().front().tensor.mutable_data<double>()[0] = NAN;
+  streams::named_parameters(broken.model()).front().tensor.mutable_data<double>()[0] = NAN;
   for (Trainee* t : {&reference, &broken}) t->update(o.lr);
   CHECK(std::isnan(broken.weight_deviation(reference)));
 }

@@ -9,6 +9,7 @@
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "equivalence/verify/file_conversion.h"
+#include "streams/stream.h"
 #include "tests/equivalence/gpt2.h"
 #include "tests/support/catch.h"
 
@@ -16,7 +17,7 @@ using namespace isonorm;
 using namespace isonorm::equivalence;
 using namespace isonorm::training;
 using Catch::Matchers::Contains;
-using nn::StreamForm;
+using streams::Form;
 
 namespace {
 
@@ -130,9 +131,9 @@ TEST_CASE("reference: what the program computed agrees, in each precision") {
 TEST_CASE("reference: a converted model is held to the same in its own coordinates") {
   const TensorMap weights = state(), reference = program(weights, DType::f64);
   const Layout layout = isonorm::test::gpt2_layout(weights, kWidth);
-  for (StreamForm form : {StreamForm::rms_norm, StreamForm::crms_norm, StreamForm::crms_isometric}) {
+  for (Form form : {Form::rms_norm, Form::crms_norm, Form::crms_isometric}) {
     const Conversion c = convert(weights, layout, form);
-    const nn::Stream stream(form, kWidth);
+    const streams::Stream stream(form, kWidth);
     TensorMap mapped;
     for (const auto& [name, tensor] : reference) {
       if (name.starts_with("w")) continue;  // rows of a table are compared to the last bit
@@ -140,7 +141,7 @@ TEST_CASE("reference: a converted model is held to the same in its own coordinat
       mapped.add(name, writes == name.ends_with(".output") ? stream.map_writer(tensor, tensor.rank() - 1) : tensor);
     }
     const ReferenceFindings f = check_reference(c.exact, c.layout, mapped);
-    INFO(nn::name_of(form) << ": " << f.tensor << " " << f.deviation << " of " << f.bound);
+    INFO(name_of(form) << ": " << f.tensor << " " << f.deviation << " of " << f.bound);
     CHECK(f.same());
     CHECK(f.readers_held == 3);
   }
@@ -167,9 +168,9 @@ TEST_CASE("reference: it shows what a description can get wrong unseen") {
   };
   for (const Fault& fault : faults) {
     INFO(fault.spec);
-    const Layout layout = parse_layout(fault.spec, weights, StreamForm::layer_norm);
+    const Layout layout = parse_layout(fault.spec, weights, Form::layer_norm);
     // Nothing but the reference shows it.
-    FileConversion conversion(weights, layout, StreamForm::crms_norm);
+    FileConversion conversion(weights, layout, Form::crms_norm);
     REQUIRE(conversion.check([] { return true; }));
     CHECK((conversion.exact().same() && conversion.stored()->same()));
     std::vector<const TensorMap*> references = {&exact};
@@ -225,7 +226,7 @@ TEST_CASE("reference: rows that show nothing are no agreement, whatever the size
   // The same where the description is wrong, and agrees for that reason.
   const std::string spec =
       replaced(isonorm::test::gpt2_spec(kWidth), R"(attn.c_proj.weight": 1)", R"(attn.c_proj.weight": 0)");
-  const Layout wrong = parse_layout(spec, weights, StreamForm::layer_norm);
+  const Layout wrong = parse_layout(spec, weights, Form::layer_norm);
   for (double size : {0.0, 1e-30}) {
     const ReferenceFindings f = of_rows(weights, wrong, square, size, DType::f64);
     CHECK(f.agrees());
@@ -296,7 +297,7 @@ TEST_CASE("reference: a bias that a description does not name has to show") {
   const std::string writer = "h.0.mlp.c_proj.weight", bias = "h.0.mlp.c_proj.bias";
   const std::string spec = replaced(replaced(isonorm::test::gpt2_spec(kWidth), R"(, "h.*.mlp.c_proj.bias": 0)", ""),
                                     R"("tied")", R"("not_on_stream": ["h.0.mlp.c_proj.bias"], "tied")");
-  const Layout layout = parse_layout(spec, weights, StreamForm::layer_norm);
+  const Layout layout = parse_layout(spec, weights, Form::layer_norm);
   CHECK_FALSE(of_rows(weights, layout, writer, 1, DType::f64).agrees());
   const ReferenceFindings f = of_rows(weights, layout, writer, 1e30, DType::f64);
   CHECK(f.agrees());

@@ -10,6 +10,7 @@
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/probes/drawn_point.h"
 #include "equivalence/probes/point_verdict.h"
+#include "streams/stream.h"
 #include "tests/support/catch.h"
 
 using namespace isonorm;
@@ -21,11 +22,11 @@ TEST_CASE(
     INFO(a.name);
     DrawnPoint point(a, DType::f64, 3);
     point.next();
-    Trainee library(point.exact(), point.shape(), raw_variant(nn::StreamForm::layer_norm));
+    Trainee library(point.exact(), point.shape(), raw_variant(streams::Form::layer_norm));
     library.start_from(point.raw());
     library.differentiate(point.batch());
-    for (nn::StreamForm form : {nn::StreamForm::layer_norm, nn::StreamForm::rms_norm, nn::StreamForm::crms_norm,
-                                nn::StreamForm::crms_isometric}) {
+    for (streams::Form form : {streams::Form::layer_norm, streams::Form::rms_norm, streams::Form::crms_norm,
+                               streams::Form::crms_isometric}) {
       RoundingModel model(point.exact(), point.shape(), form, point.raw(), Rounding());
       model.differentiate(point.batch());
       // The loss is summed here and averaged there.
@@ -55,11 +56,11 @@ TEST_CASE("predicted errors: a fifth model that rounds stays within what four pr
     DrawnPoint point(architecture(name), DType::f32, 5);
     for (int k = 0; k < 3; ++k) {
       point.next();
-      RoundingModel truth(point.exact(), point.shape(), nn::StreamForm::layer_norm, point.raw(), Rounding());
+      RoundingModel truth(point.exact(), point.shape(), streams::Form::layer_norm, point.raw(), Rounding());
       truth.differentiate(point.batch());
       std::vector<double> squares;
       for (int n = 0; n <= kPredictions; ++n) {
-        const auto model = point.rounded_model(nn::StreamForm::crms_norm);
+        const auto model = point.rounded_model(streams::Form::crms_norm);
         model->differentiate(point.batch());
         const std::vector<Pair> pairs = model->gradient_pairs(truth);
         squares.resize(pairs.size());

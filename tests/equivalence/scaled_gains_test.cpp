@@ -2,7 +2,7 @@
 // any gain.
 #include "equivalence/lockstep/prove.h"
 #include "equivalence/verify/verify.h"
-#include "nn/gpt.h"
+#include "streams/transformer.h"
 #include "tests/equivalence/model_files.h"
 #include "tests/support/catch.h"
 
@@ -32,11 +32,11 @@ TEST_CASE("gains that begin scaled train as one model in every form, raw storage
 
 TEST_CASE("gains that began scaled are folded into their readers, and the result says nothing of them") {
   manual_seed(3);
-  nn::Gpt model(small_gpt({.affine = true, .scaled_gains = true}));
+  nn::Gpt model = streams::make<nn::Gpt>(small_gpt({.affine = true, .scaled_gains = true}));
   const ModelFile file = filled_file(model);
   CHECK(file.description.at("model.scaled_gains") == "true");
-  for (const nn::StreamForm to : nn::kCentredForms) {
-    INFO(nn::name_of(to));
+  for (const streams::Form to : streams::kCentredForms) {
+    INFO(name_of(to));
     const ModelConversion c = convert_model(file, to);
     CHECK(c.description.at("model.scaled_gains") == "false");
     CHECK(verify_models(file, {c.conversion.exact, c.description}).same());

@@ -3,6 +3,7 @@
 
 #include "autograd/ops/loss.h"
 #include "nn/gpt.h"
+#include "streams/parametrize.h"
 #include "tests/equivalence/small_net.h"
 #include "tests/support/catch.h"
 
@@ -10,8 +11,8 @@ using namespace isonorm;
 using namespace isonorm::equivalence;
 using namespace isonorm::training;
 using Catch::Matchers::Contains;
-using nn::StreamForm;
-using nn::StreamStorage;
+using streams::Form;
+using streams::Stored;
 
 namespace {
 
@@ -33,13 +34,13 @@ TEST_CASE("shift: Pre-LN is blind in stream, writers and readers") {
 }
 
 TEST_CASE("shift: plain RMSNorm is not blind, raw storage of every form is") {
-  const ShiftBlindness plain = blindness({.form = StreamForm::rms_norm, .storage = StreamStorage::mapped});
+  const ShiftBlindness plain = blindness({.form = Form::rms_norm, .storage = Stored::mapped});
   CHECK_FALSE(plain.convertible);
   CHECK_FALSE(plain.readers_blind);
   for (const auto& row : plain.parameters) CHECK(row.sum > 1e-3);
   CHECK_THAT(plain.message(), Contains("not convertible: the gradient of entry.weight sums along the stream to ") &&
                                   Contains("(6 of 6 writers)"));
-  CHECK(blindness({.form = StreamForm::rms_norm}).convertible);
+  CHECK(blindness({.form = Form::rms_norm}).convertible);
 }
 
 TEST_CASE("shift: a learned gain and bias hide the readers' direction, not the writers'") {
@@ -82,9 +83,9 @@ TEST_CASE("shift: what breaks it is named from evidence") {
 TEST_CASE("shift: roles may be declared from outside; a model without writers is not convertible") {
   const auto net = small_net({.declared = false});
   CHECK(check_shift_blind(*net, cross_entropy_of, small_batch, {.points = 1}).parameters.size() == 7);
-  std::vector<nn::NamedParameter> declared(1);
+  std::vector<streams::NamedParameter> declared(1);
   declared[0].name = "down1.weight";
-  declared[0].role = nn::Role::writer;
+  declared[0].role = streams::Role::writer;
   const auto r = check_shift_blind(*net, cross_entropy_of, small_batch, {.points = 1}, declared);
   CHECK(r.parameters.size() == 8);
   CHECK(r.convertible);

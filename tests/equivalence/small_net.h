@@ -13,8 +13,8 @@
 namespace isonorm::equivalence {
 
 struct Switches {
-  nn::StreamForm form = nn::StreamForm::layer_norm;
-  nn::StreamStorage storage = nn::StreamStorage::raw;
+  streams::Form form = streams::Form::layer_norm;
+  streams::Stored storage = streams::Stored::raw;
   bool final_norm = true, scale = false, declared = true, affine = false;
   double dropout = 0, eps = 1e-5;
 };
@@ -37,10 +37,10 @@ struct SmallNet : nn::Module {
 
   explicit SmallNet(const Switches& s) : on(s) {
     if (s.scale) scale = add_parameter("scale", ones({8}));
-    nn::Layout layout;
+    streams::Layout layout;
     layout.writes("entry").writes("down2").reads("up1", "norm1").reads("up2", "norm2").reads("head", "norm");
     if (s.declared) layout.writes("down1");
-    nn::parametrize(*this, layout, nn::Stream(s.form, 8, s.storage));
+    streams::parametrize(*this, layout, streams::Stream(s.form, 8, s.storage));
     to(DType::f64);
   }
   Tensor forward(const Tensor& x) override {

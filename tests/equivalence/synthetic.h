@@ -7,6 +7,7 @@
 
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/lockstep/result.h"
+#include "streams/stream.h"
 #include "training/records/training_result.h"
 
 namespace isonorm::equivalence {
@@ -47,7 +48,7 @@ inline Deviations leaving(int steps, double level) {
 
 inline RunResult synthetic_run(const Variant& v, Verdict expected, Deviations d) {
   RunResult run;
-  run.form = nn::name_of(v.form);
+  run.form = name_of(v.form);
   run.variant = &v;
   run.expected = expected;
   run.parameters = run.form.starts_with("crms") ? 205434 : 206794;
@@ -58,7 +59,7 @@ inline RunResult synthetic_run(const Variant& v, Verdict expected, Deviations d)
 }
 
 inline ProofResult synthetic_proof(int steps = 200) {
-  const Variant& reference = raw_variant(nn::StreamForm::layer_norm);
+  const Variant& reference = raw_variant(streams::Form::layer_norm);
   ProofResult proof;
   proof.options.training.steps = steps;
   proof.manifest = manifest_of(proof.options);

@@ -13,12 +13,14 @@
 #include "equivalence/text/grid_text.h"
 #include "optim/muon.h"
 #include "reports/page.h"
+#include "streams/stream.h"
 #include "tests/support/catch.h"
 #include "tests/support/compare.h"
 #include "tests/support/markup.h"
 
 using namespace isonorm;
 using namespace isonorm::equivalence;
+using streams::Map;
 using namespace isonorm::reports;
 using namespace isonorm::training;
 using Catch::Matchers::Contains;
@@ -207,7 +209,7 @@ TEST_CASE("an expectation follows what a variant does, not its name") {
   Variant forgotten = variant("a5"), diligent = variant("a3"), raw = variant("c1");
   forgotten.after_step = Projection::none;  // does not recentre the weights
   diligent.after_step = Projection::writers;
-  raw.storage = nn::StreamStorage::raw;
+  raw.storage = streams::Stored::raw;
   const TableResult r = table(small({diligent, raw, forgotten}, {recipe("adam")}));
   check_cells(r);
   CHECK(r.cells[0].expected == Expectation::same);

@@ -4,6 +4,7 @@
 #include "equivalence/verify/verify.h"
 #include "nn/encoder_decoder.h"
 #include "nn/residual/all.h"
+#include "streams/stream.h"
 #include "tests/equivalence/model_files.h"
 #include "tests/equivalence/small_net.h"
 
@@ -67,8 +68,8 @@ TEST_CASE("translator: files say what it is, and weights go from form to form") 
     const ModelFile file = test::filled_file(model);
     CHECK(file.description.at("model.kind") == "translator");
     CHECK(file.description.at("model.decoder_depth") == "3");
-    for (const nn::StreamForm to : nn::kCentredForms) {
-      INFO(nn::name_of(to));
+    for (const streams::Form to : streams::kCentredForms) {
+      INFO(name_of(to));
       const ModelConversion c = convert_model(file, to);
       CHECK(verify_models(file, {c.conversion.exact, c.description}).same());
     }

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "equivalence/grid/recipe.h"
+#include "streams/stream.h"
 #include "tests/support/catch.h"
 
 using namespace isonorm;
@@ -27,13 +28,13 @@ TEST_CASE("variants have names and aliases of their own, and say what they do") 
   }
   CHECK(variants().size() == 15);
   CHECK_THROWS_WITH(variant("z9"), Contains("z9") && Contains("d2 isometric_lifted"));
-  CHECK_THROWS_WITH(raw_variant(nn::StreamForm::none), Contains("none"));
+  CHECK_THROWS_WITH(raw_variant(streams::Form::none), Contains("none"));
   CHECK_THROWS_WITH(recipe("sgdd"), Contains("sgdd") && Contains("adamw"));
 }
 
 TEST_CASE("raw variants are one for each form of the stream") {
-  for (auto form : {nn::StreamForm::layer_norm, nn::StreamForm::rms_norm, nn::StreamForm::crms_norm,
-                    nn::StreamForm::crms_isometric}) {
+  for (auto form :
+       {streams::Form::layer_norm, streams::Form::rms_norm, streams::Form::crms_norm, streams::Form::crms_isometric}) {
     CHECK(raw_variant(form).form == form);
     CHECK(raw_variant(form).raw());
     CHECK(std::string(raw_variant(form).parametrisation()) == "raw");

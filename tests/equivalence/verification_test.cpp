@@ -6,6 +6,7 @@
 #include "autograd/ops/shape.h"
 #include "equivalence/convert/parse_layout.h"
 #include "equivalence/verify/stream_check.h"
+#include "streams/transformer.h"
 #include "tests/equivalence/model_files.h"
 #include "tests/support/catch.h"
 
@@ -15,14 +16,13 @@ using namespace isonorm::training;
 using namespace isonorm::test;
 using Catch::Matchers::Contains;
 using Catch::Matchers::EndsWith;
-using nn::Role;
-using nn::StreamForm;
+using streams::Form;
+using streams::Role;
 
 namespace {
 
-constexpr StreamForm kForms[] = {StreamForm::layer_norm, StreamForm::rms_norm, StreamForm::crms_norm,
-                                 StreamForm::crms_isometric};
-constexpr StreamForm kMapped[] = {StreamForm::rms_norm, StreamForm::crms_norm, StreamForm::crms_isometric};
+constexpr Form kForms[] = {Form::layer_norm, Form::rms_norm, Form::crms_norm, Form::crms_isometric};
+constexpr Form kMapped[] = {Form::rms_norm, Form::crms_norm, Form::crms_isometric};
 
 Layout layout_of_file(const ModelFile& file) { return layout_of(*ModelOptions(file.description).build()); }
 
@@ -38,26 +38,26 @@ std::vector<ModelFile> kinds(uint64_t seed, DType dtype) {
       scaled{.affine = true, .branch = {.layer_scale = 0.5}};
   for (const T& t : {plain, affine, no_bias, rotary, llama, scaled})
     for (bool tied : {false, true}) {
-      nn::Gpt gpt(small_gpt(t, tied));
+      nn::Gpt gpt = streams::make<nn::Gpt>(small_gpt(t, tied));
       all.push_back(filled_file(gpt, dtype));
     }
   for (T t : {plain, affine, scaled, llama})
     for (bool pool : {false, true}) {
       if (t.positions == nn::Positions::rotary) t.positions = nn::Positions::none;  // heads of width 3 cannot turn
-      nn::Vit vit(small_vit(t, pool));
+      nn::Vit vit = streams::make<nn::Vit>(small_vit(t, pool));
       all.push_back(filled_file(vit, dtype));
     }
-  for (StreamForm form : kMapped) {  // a tied head that reads a mapped table, and gains on raw weights of another form
-    nn::Gpt tied(small_gpt({.stream = form, .storage = nn::StreamStorage::mapped}, true));
+  for (Form form : kMapped) {  // a tied head that reads a mapped table, and gains on raw weights of another form
+    nn::Gpt tied = streams::make<nn::Gpt>(small_gpt({}, true), {.form = form, .storage = streams::Stored::mapped});
     ModelFile file = filled_file(tied, dtype);
-    if (form != StreamForm::rms_norm) all.push_back(file);
-    nn::Gpt raw(small_gpt({.affine = true, .stream = form}, true));
+    if (form != Form::rms_norm) all.push_back(file);
+    nn::Gpt raw = streams::make<nn::Gpt>(small_gpt({.affine = true}, true), {.form = form});
     all.push_back(filled_file(raw, dtype));
   }
   return all;
 }
 
-ModelFile converted(const ModelFile& file, StreamForm to, std::optional<DType> dtype = {}) {
+ModelFile converted(const ModelFile& file, Form to, std::optional<DType> dtype = {}) {
   const ModelConversion c = convert_model(file, to, {.dtype = dtype});
   return {c.conversion.state, c.description, {}};
 }
@@ -137,9 +137,9 @@ TEST_CASE("verify: one entry of any tensor, in any model and form, moved by 16 u
       // Behind a layer scale near 0 the arithmetic of f64 hides what f64 holds.
       if (dtype == DType::f64 && file.description.at("model.layer_scale") != "0") continue;
       const Layout source = layout_of_file(file);
-      for (StreamForm form : kForms) {
-        if (form != StreamForm::layer_norm && (form == source.form || form != kForms[1 + k / 2 % 3])) continue;
-        const bool same_form = form == StreamForm::layer_norm;
+      for (Form form : kForms) {
+        if (form != Form::layer_norm && (form == source.form || form != kForms[1 + k / 2 % 3])) continue;
+        const bool same_form = form == Form::layer_norm;
         const ModelFile held = same_form ? file : converted(file, form);
         const Layout layout = layout_of_file(held);
         const double end = static_cast<double>(layout.width - 1) / 2;
@@ -175,16 +175,16 @@ TEST_CASE("verify: honest conversions are the same, through one form or two, in 
       const std::vector<ModelFile> files = kinds(seed, dtype);
       for (size_t k = offset++ % 6; k < files.size(); k += 6) {
         const Layout layout = layout_of_file(files[k]);
-        for (StreamForm first : kForms) {
+        for (Form first : kForms) {
           if (first == layout.form) continue;
           const ModelFile once = converted(files[k], first);
           const Layout layout_once = layout_of_file(once);
-          for (StreamForm second : kForms) {
+          for (Form second : kForms) {
             if (second == first) continue;
             const ModelFile twice = converted(once, second);
             const Layout layout_twice = layout_of_file(twice);
-            INFO(what(files[k]) << " to " << nn::name_of(first) << " to " << nn::name_of(second) << " "
-                                << name_of(dtype) << " seed " << seed);
+            INFO(what(files[k]) << " to " << name_of(first) << " to " << name_of(second) << " " << name_of(dtype)
+                                << " seed " << seed);
             const auto same = [&](const ModelFile& a, const Layout& of_a, const ModelFile& b, const Layout& of_b) {
               const EntryComparison e = compare_entries(a.state, of_a, b.state, of_b);
               INFO(e.reason);
@@ -305,11 +305,11 @@ TEST_CASE("verify: what the function cannot see is no difference") {
   CHECK(verify_models(file, keys).same());
   CHECK_THAT(verify_models(file, keys).sentence(),
              EndsWith("But for some that no function sees: of the bias of attention's keys."));
-  CHECK_FALSE(verify_models(file, converted(file, StreamForm::crms_norm)).entries.blind);
-  CHECK(verify_models(keys, converted(file, StreamForm::crms_norm)).same());
+  CHECK_FALSE(verify_models(file, converted(file, Form::crms_norm)).entries.blind);
+  CHECK(verify_models(keys, converted(file, Form::crms_norm)).same());
   const ModelFile mean = edited(gpt_file(small_gpt(), DType::f64), "token.weight", shifted(0, 8, 1));
   CHECK(verify_models(gpt_file(small_gpt(), DType::f64), mean).same());
-  CHECK(verify_models(mean, converted(gpt_file(small_gpt(), DType::f64), StreamForm::rms_norm)).same());
+  CHECK(verify_models(mean, converted(gpt_file(small_gpt(), DType::f64), Form::rms_norm)).same());
   const ModelFile sums = edited(gpt_file(small_gpt(), DType::f64), "blocks.1.mlp.fc1.weight", shifted(8, 16, 2));
   CHECK(verify_models(gpt_file(small_gpt(), DType::f64), sums).same());
 
@@ -321,7 +321,7 @@ TEST_CASE("verify: what the function cannot see is no difference") {
   const ModelFile bare = gpt_file(small_gpt({.final_norm = false}));
   check_different(bare, edited(bare, "token.weight", shifted(0, 8, 1)), "token.weight");
   CHECK(verify_models(bare, bare).same());
-  const ModelFile rms = converted(file, StreamForm::rms_norm);
+  const ModelFile rms = converted(file, Form::rms_norm);
   check_different(rms, edited(rms, "token.weight", shifted(0, 8, 1)), "token.weight");
   check_different(file, edited(rms, "token.weight", shifted(0, 8, 1)), "RMSNorm sees that mean");
 }
@@ -376,7 +376,7 @@ TEST_CASE("verify: dtypes, zeros and extremes") {
   const auto first = [&](double value) { return edited(file, "token.weight", [=](auto& v) { v[0] = value; }); };
   CHECK(verify_models(first(0.0), first(-0.0)).same());
   for (double value : {1e-40, 1e-30, 1e30}) {
-    CHECK(entries(first(value), converted(first(value), StreamForm::crms_norm)).same());
+    CHECK(entries(first(value), converted(first(value), Form::crms_norm)).same());
   }
   // One coordinate alone: every entry that crms_norm stores is -1/d, rounded alike, and the one that it does not store
   // is off by d - 1 times that.
@@ -385,7 +385,7 @@ TEST_CASE("verify: dtypes, zeros and extremes") {
   const ModelFile spikes = edited(gpt_file(six), "token.weight", [](auto& v) {
     for (size_t i = 0; i < v.size(); ++i) v[i] = i % 6 == 5 ? 0.1 * static_cast<double>(i) : 0;
   });
-  const Verification v = verify_models(spikes, converted(spikes, StreamForm::crms_norm));
+  const Verification v = verify_models(spikes, converted(spikes, Form::crms_norm));
   CHECK(v.same());
   CHECK(v.entries.relation == EntryComparison::Relation::second_rounded);
 }
@@ -393,9 +393,9 @@ TEST_CASE("verify: dtypes, zeros and extremes") {
 TEST_CASE("verify: wide readers come back from crms_norm to f64, the coordinate that is not stored as well") {
   nn::GptOptions wide = small_gpt({.affine = true});
   wide.transformer.width = 256, wide.transformer.depth = 1, wide.transformer.mlp_width = 64;
-  const ModelFile file = gpt_file(wide, DType::f64), there = converted(file, StreamForm::crms_norm);
+  const ModelFile file = gpt_file(wide, DType::f64), there = converted(file, Form::crms_norm);
   CHECK(entries(file, there).same());
-  CHECK(entries(there, converted(there, StreamForm::layer_norm)).same());
+  CHECK(entries(there, converted(there, Form::layer_norm)).same());
 }
 
 TEST_CASE("verify: one coarse tensor does not move the others by its ulp") {
@@ -426,7 +426,7 @@ TEST_CASE("verify by description: others to the last bit, and no writer among th
                               "readers": {"out.weight": {"dim": 1, "norm": "norm"}}, "others": ["note", "up.bias"]%})";
   const auto layout = [&](const TensorMap& state, const std::string& more = "") {
     std::string json = spec;
-    return parse_layout(json.replace(json.find('%'), 1, more), state, StreamForm::layer_norm);
+    return parse_layout(json.replace(json.find('%'), 1, more), state, Form::layer_norm);
   };
   manual_seed(2);
   const Tensor table = randn({5, 6}), out = randn({3, 6}), bias = randn({6});
@@ -455,16 +455,16 @@ TEST_CASE("verify by description: others to the last bit, and no writer among th
   CHECK_THAT(eps.sentence(), Contains("Different: ") && Contains("eps of norm 'norm' is 1e-05 and 1.1e-05"));
 
   const TensorMap writer = state(one, true);
-  CHECK_THROWS_WITH(convert(writer, layout(writer), StreamForm::rms_norm),
+  CHECK_THROWS_WITH(convert(writer, layout(writer), Form::rms_norm),
                     Contains("'up.bias' of shape [6]") && Contains("not_on_stream"));
   CHECK_THROWS_WITH(verify_streams({writer, {}, {}}, layout(writer), {writer, {}, {}}, layout(writer)),
                     Contains("'up.bias'"));
   const TensorMap mask = state(zeros({1, 6, 6}, {DType::u8}));
-  CHECK_THROWS_WITH(convert(mask, layout(mask), StreamForm::rms_norm), Contains("'note' of shape [1, 6, 6]"));
+  CHECK_THROWS_WITH(convert(mask, layout(mask), Form::rms_norm), Contains("'note' of shape [1, 6, 6]"));
   std::string said = spec;
   const std::string others = "\"others\": [\"note\", \"up.bias\"]%";
   said.replace(said.find(others), others.size(), "\"not_on_stream\": [\"no*\"]");
-  CHECK_NOTHROW(convert(mask, parse_layout(said, mask, StreamForm::layer_norm), StreamForm::rms_norm));
+  CHECK_NOTHROW(convert(mask, parse_layout(said, mask, Form::layer_norm), Form::rms_norm));
   CHECK_THROWS_WITH(layout(mask, ", \"not_on_stream\": [\"note\"]"), Contains("'note'") && Contains("at once"));
   CHECK_THROWS_WITH(layout(mask, ", \"not_on_stream\": [\"\"]"), Contains("\"not_on_stream\" has an empty name"));
   CHECK_THROWS_WITH(layout(mask, ", \"not_on_stream\": [\"*.*.*.*\"]"), Contains("\"not_on_stream\""));
@@ -480,16 +480,15 @@ TEST_CASE("convert by description: compressed streams, and lengths that are the 
                "readers": {"out.weight": {"dim": 1, "norm": "norm"}}, )" +
            rest + "}";
   };
-  const auto parsed = [&](const std::string& rest, StreamForm form, const TensorMap& s) {
+  const auto parsed = [&](const std::string& rest, Form form, const TensorMap& s) {
     return parse_layout(spec(rest), s, form);
   };
   // The bias of a reader is known by its reader, listed or not; an axis of d - 1 is no stream where d are stored.
-  const Conversion c = convert(state, parsed(R"("others": ["inner", "out.bias"])", StreamForm::layer_norm, state),
-                               StreamForm::crms_norm);
+  const Conversion c =
+      convert(state, parsed(R"("others": ["inner", "out.bias"])", Form::layer_norm, state), Form::crms_norm);
   CHECK(c.state.at("out.bias").shape() == Dims{6});
-  CHECK_THROWS_WITH(
-      convert(c.state, parsed(R"("others": ["inner"])", StreamForm::crms_norm, c.state), StreamForm::rms_norm),
-      Contains("'inner' of shape [4, 5] has an axis of the stream's width 5"));
-  const Layout said = parsed(R"("not_on_stream": ["inner"])", StreamForm::crms_norm, c.state);
-  CHECK_NOTHROW(convert(c.state, said, StreamForm::rms_norm));
+  CHECK_THROWS_WITH(convert(c.state, parsed(R"("others": ["inner"])", Form::crms_norm, c.state), Form::rms_norm),
+                    Contains("'inner' of shape [4, 5] has an axis of the stream's width 5"));
+  const Layout said = parsed(R"("not_on_stream": ["inner"])", Form::crms_norm, c.state);
+  CHECK_NOTHROW(convert(c.state, said, Form::rms_norm));
 }

@@ -7,15 +7,17 @@
 #include "equivalence/convert/parse_layout.h"
 #include "streams/map.h"
 #include "equivalence/verify/flipped_value.h"
+#include "streams/transformer.h"
 #include "tests/equivalence/model_files.h"
 #include "tests/support/catch.h"
 
 using namespace isonorm;
 using namespace isonorm::equivalence;
+using streams::Map;
 using namespace isonorm::training;
 using namespace isonorm::test;
 using Catch::Matchers::Contains;
-using nn::StreamForm;
+using streams::Form;
 
 namespace {
 
@@ -66,7 +68,7 @@ TEST_CASE("verify: a bias that the function does not see is no measure of the ot
     for (const bool with_keys : {true, false}) {  // a key bias, or any bias: an entry's rounding is its own
       INFO(name_of(dtype) << " " << with_keys);
       manual_seed(11);
-      nn::Vit vit(small_vit());
+      nn::Vit vit = streams::make<nn::Vit>(small_vit());
       const std::string name = with_keys ? "blocks.0.attn.qkv.bias" : "head.bias";
       const size_t begin = with_keys ? 9 : 3, end = with_keys ? 18 : 4;
       const ModelFile a = edited_file(filled_file(vit, dtype), name, [&, by = keys](std::vector<double>& v) {
@@ -84,14 +86,14 @@ TEST_CASE("verify: a bias that the function does not see is no measure of the ot
       CHECK_FALSE(entries(b, a).same());
       CHECK_FALSE(verify_models(a, b).same());
       CHECK(verify_models(a, a).same());
-      const ModelConversion c = convert_model(a, StreamForm::crms_norm);
+      const ModelConversion c = convert_model(a, Form::crms_norm);
       CHECK(verify_models(a, {c.conversion.state, c.description, {}}).same());
     }
 }
 
 TEST_CASE("verify: what one flipped value of a slice does, not each entry") {
   manual_seed(12);
-  nn::Vit vit(small_vit());
+  nn::Vit vit = streams::make<nn::Vit>(small_vit());
   const std::string name = "blocks.0.mlp.fc2.bias";
   for (const auto& [outlier, change] : {std::pair(30.0, 0.09), {100.0, 0.2}}) {
     const ModelFile a =
@@ -120,13 +122,13 @@ TEST_CASE("verify: a flipped value moves the entries along one column of the for
     for (double& x : moved) x = std::abs(x) < 1e-15 ? 0 : std::abs(x) * (1 - 1e-12);
     return moved;
   };
-  using nn::Role;
-  for (const auto& [form, role, map] : {std::tuple(StreamForm::rms_norm, Role::writer, Map::recentre(width)),
-                                        {StreamForm::crms_norm, Role::writer, Map::expand(width)},
-                                        {StreamForm::crms_norm, Role::reader, Map::expand_reader(width)},
-                                        {StreamForm::crms_isometric, Role::reader, Map::isometric(width).adjoint()}})
+  using streams::Role;
+  for (const auto& [form, role, map] : {std::tuple(Form::rms_norm, Role::writer, Map::recentre(width)),
+                                        {Form::crms_norm, Role::writer, Map::expand(width)},
+                                        {Form::crms_norm, Role::reader, Map::expand_reader(width)},
+                                        {Form::crms_isometric, Role::reader, Map::isometric(width).adjoint()}})
     for (int64_t k = 0; k < map.inputs(); ++k) {
-      INFO(nn::name_of(form) << " " << k);
+      INFO(name_of(form) << " " << k);
       std::vector<double> moved = column(map, k);
       CHECK(flipped_share(moved, 0.5, form, role) <= 1);
       CHECK(flipped_share(std::vector<double>(moved.size()), 0, form, role) == 0);
@@ -138,7 +140,7 @@ TEST_CASE("verify: a flipped value moves the entries along one column of the for
 
 TEST_CASE("verify: a sum of rows or a mean that nobody sees may stand in either of the two") {
   manual_seed(13);
-  nn::Vit vit(small_vit());
+  nn::Vit vit = streams::make<nn::Vit>(small_vit());
   const ModelFile file = filled_file(vit);
   for (const char* name : {"blocks.0.mlp.fc1.weight", "position"}) {
     INFO(name);
@@ -154,7 +156,7 @@ TEST_CASE("verify: a sum of rows or a mean that nobody sees may stand in either 
 
 TEST_CASE("verify by description: what the files say of themselves counts") {
   manual_seed(14);
-  nn::Vit vit(small_vit());
+  nn::Vit vit = streams::make<nn::Vit>(small_vit());
   const ModelFile file = filled_file(vit);
   CHECK(by_spec(file, file).same());
   CHECK_THAT(by_spec(file, with_option(file, "activation", "relu")).sentence(),
@@ -173,10 +175,10 @@ TEST_CASE("verify by description: what the files say of themselves counts") {
 
 TEST_CASE("verify by description: a layer scale belongs to a writer, and its pattern meets one") {
   manual_seed(15);
-  nn::Vit vit(small_vit());
+  nn::Vit vit = streams::make<nn::Vit>(small_vit());
   ModelFile file = filled_file(vit);
   const auto layout = [&](const std::string& more, const TensorMap& state, bool converted = false) {
-    return parse_layout(vit_spec(more), state, StreamForm::layer_norm, converted);
+    return parse_layout(vit_spec(more), state, Form::layer_norm, converted);
   };
   file.state.add("ls", randn({9}, {DType::f64}) + 2.0);
   const std::string ok = R"(, "scales": {"blocks.*.mlp.fc2.*": "ls"})";
@@ -191,25 +193,24 @@ TEST_CASE("verify by description: a layer scale belongs to a writer, and its pat
   Layout reader = layout(ok, file.state);
   for (Place& p : reader.places)
     if (p.name == "head.weight") p.scale = "ls";
-  CHECK_THROWS_WITH(convert(file.state, reader, StreamForm::rms_norm),
-                    Contains("'head.weight' has the layer scale 'ls'"));
+  CHECK_THROWS_WITH(convert(file.state, reader, Form::rms_norm), Contains("'head.weight' has the layer scale 'ls'"));
   // Folded into its writer it is gone, and the same description reads the result.
   const ModelFile plain{file.state, {}, {}};
-  const Conversion c = convert(plain.state, layout(ok, plain.state), StreamForm::rms_norm);
+  const Conversion c = convert(plain.state, layout(ok, plain.state), Form::rms_norm);
   Layout result = layout(ok, c.state, true);
-  result.form = StreamForm::rms_norm;
+  result.form = Form::rms_norm;
   CHECK(verify_streams(plain, layout(ok, plain.state), {c.state, {}, {}}, result).same());
   CHECK_THROWS_WITH(check_convertible(c.state, layout(ok, c.state)), Contains("'ls' is missing"));
 }
 
 TEST_CASE("verify by description: which norm a pattern means") {
   manual_seed(16);
-  nn::Vit vit(small_vit({.affine = true}));
+  nn::Vit vit = streams::make<nn::Vit>(small_vit({.affine = true}));
   const TensorMap state = filled_file(vit).state;
   const auto parse = [&](const std::string& from, const std::string& to) {
     std::string json = vit_spec();
     json.replace(json.find(from), from.size(), to);
-    return parse_layout(json, state, StreamForm::layer_norm);
+    return parse_layout(json, state, Form::layer_norm);
   };
   const std::string norm = R"("norm": "1e-5")";
   CHECK(parse(norm, norm + R"(, "blocks.0.norm1": "1e-6")").find_norm("blocks.0.norm1")->eps == 1e-6);
@@ -224,8 +225,8 @@ TEST_CASE("convert: every model of switches converts, its result is read as it i
   for (const bool affine : {false, true})
     for (const bool bias : {false, true})
       for (const bool tied : {false, true})
-        for (StreamForm to : {StreamForm::rms_norm, StreamForm::crms_norm, StreamForm::crms_isometric}) {
-          INFO("affine " << affine << " bias " << bias << " tied or pool " << tied << " " << nn::name_of(to));
+        for (Form to : {Form::rms_norm, Form::crms_norm, Form::crms_isometric}) {
+          INFO("affine " << affine << " bias " << bias << " tied or pool " << tied << " " << name_of(to));
           manual_seed(17);
           const auto check_one = [&](nn::Module& model) {
             const ModelFile file = filled_file(model);
@@ -235,9 +236,9 @@ TEST_CASE("convert: every model of switches converts, its result is read as it i
             CHECK(compare_streams(file.state, layout, c.conversion.state, c.conversion.layout).same());
             CHECK(verify_models(file, {c.conversion.state, c.description, {}}).same());
           };
-          nn::Gpt gpt(small_gpt({.affine = affine, .bias = bias}, tied));
+          nn::Gpt gpt = streams::make<nn::Gpt>(small_gpt({.affine = affine, .bias = bias}, tied));
           check_one(gpt);
-          nn::Vit vit(small_vit({.affine = affine, .bias = bias}, tied));
+          nn::Vit vit = streams::make<nn::Vit>(small_vit({.affine = affine, .bias = bias}, tied));
           check_one(vit);
         }
 }
@@ -250,14 +251,13 @@ TEST_CASE("convert by description: a bias without a gain, an empty tensor, a tab
       state.add("norm.bias", randn({6}, f64));
   state.add("none", zeros({0}, f64));
   const std::string head = R"({"width": 6, "norms": {"norm": "1e-5"}, "writers": {"table": 1}, )";
-  const Layout layout =
-      parse_layout(head + R"("readers": {"out.weight": {"dim": 1, "norm": "norm"}}, "others": ["none"]})", state,
-                   StreamForm::layer_norm);
-  const Conversion c = convert(state, layout, StreamForm::crms_norm);
+  const Layout layout = parse_layout(
+      head + R"("readers": {"out.weight": {"dim": 1, "norm": "norm"}}, "others": ["none"]})", state, Form::layer_norm);
+  const Conversion c = convert(state, layout, Form::crms_norm);
   CHECK(compare_streams(state, layout, c.exact, c.layout).same());
   CHECK(c.state.at("none").shape() == Dims{0});
   const std::string tied = R"("table": {"head": "out.weight", "norm": "norm"})";
-  CHECK_THROWS_WITH(parse_layout(head + "\"tied\": {" + tied + ", " + tied + "}}", state, StreamForm::layer_norm),
+  CHECK_THROWS_WITH(parse_layout(head + "\"tied\": {" + tied + ", " + tied + "}}", state, Form::layer_norm),
                     Contains("tied \"table\" is there twice"));
   Layout bare = layout;
   bare.norms[0].normalizes = false;

@@ -2,6 +2,7 @@
 // rounding.
 #include "autograd/grad_mode.h"
 #include "equivalence/verify/stream_check.h"
+#include "streams/transformer.h"
 #include "tests/equivalence/model_files.h"
 #include "tests/support/catch.h"
 
@@ -10,7 +11,7 @@ using namespace isonorm::equivalence;
 using namespace isonorm::training;
 using namespace isonorm::test;
 using Catch::Matchers::Contains;
-using nn::StreamForm;
+using streams::Form;
 
 namespace {
 
@@ -30,17 +31,17 @@ TensorMap with_fault(const TensorMap& state, const std::string& name, double err
 
 TEST_CASE("the stream check agrees with a conversion, and names the one tensor that is wrong") {
   manual_seed(1);
-  nn::Gpt gpt(small_gpt({.affine = true}, true));
+  nn::Gpt gpt = streams::make<nn::Gpt>(small_gpt({.affine = true}, true));
   const ModelFile file = filled_file(gpt);
   const Layout layout = layout_of(gpt);
-  for (StreamForm to : {StreamForm::rms_norm, StreamForm::crms_norm, StreamForm::crms_isometric}) {
+  for (Form to : {Form::rms_norm, Form::crms_norm, Form::crms_isometric}) {
     const ModelConversion c = convert_model(file, to);
     const Agreement right = compare_streams(file.state, layout, c.conversion.exact, c.conversion.layout);
     CHECK(right.same());
     CHECK(right.control > 0);
     for (const Place& p : c.conversion.layout.places) {
-      if (p.role == nn::Role::neutral) continue;
-      INFO(nn::name_of(to) << " " << p.name);
+      if (p.role == streams::Role::neutral) continue;
+      INFO(name_of(to) << " " << p.name);
       std::map<std::string, double> of;
       const Agreement wrong =
           compare_streams(file.state, layout, with_fault(c.conversion.exact, p.name, 1e-9), c.conversion.layout, &of);
@@ -52,9 +53,10 @@ TEST_CASE("the stream check agrees with a conversion, and names the one tensor t
 
 TEST_CASE("the stream check reads a tied table in compressed storage as the model does") {
   manual_seed(6);
-  nn::Gpt gpt(small_gpt({.stream = StreamForm::crms_norm, .storage = nn::StreamStorage::mapped}, true));
+  nn::Gpt gpt =
+      streams::make<nn::Gpt>(small_gpt({}, true), {.form = Form::crms_norm, .storage = streams::Stored::mapped});
   const ModelFile file = filled_file(gpt);
-  const ModelConversion c = convert_model(file, StreamForm::layer_norm);
+  const ModelConversion c = convert_model(file, Form::layer_norm);
   CHECK(compare_streams(file.state, layout_of(gpt), c.conversion.exact, c.conversion.layout).same());
 }
 
@@ -66,9 +68,9 @@ TEST_CASE("two agree within 4 times what rounding does, and 64 eps") {
 
 TEST_CASE("two models are compared by their logits") {
   manual_seed(2);
-  nn::Vit vit(small_vit({.affine = true}));
+  nn::Vit vit = streams::make<nn::Vit>(small_vit({.affine = true}));
   const ModelFile file = filled_file(vit);
-  const ModelConversion c = convert_model(file, StreamForm::crms_norm);
+  const ModelConversion c = convert_model(file, Form::crms_norm);
   const Tensor inputs = ModelOptions(file.description).inputs(3, 1);
   const auto compare = [&](const Metadata& description, const TensorMap& state) {
     return compare_models(file.description, file.state, description, state, inputs);
@@ -83,9 +85,9 @@ TEST_CASE("two models are compared by their logits") {
 
 TEST_CASE("what is rounded to f32 is same in f32, not in f64") {
   manual_seed(3);
-  nn::Gpt gpt(small_gpt({.affine = true}));
+  nn::Gpt gpt = streams::make<nn::Gpt>(small_gpt({.affine = true}));
   const ModelFile file = filled_file(gpt, DType::f32);
-  const ModelConversion c = convert_model(file, StreamForm::crms_norm);
+  const ModelConversion c = convert_model(file, Form::crms_norm);
   CHECK(coarsest(c.conversion.state) == DType::f32);
   const Tensor inputs = ModelOptions(file.description).inputs(3, 1);
   CHECK(compare_models(file.description, file.state, c.description, c.conversion.state, inputs).same());
@@ -95,7 +97,8 @@ TEST_CASE("what is rounded to f32 is same in f32, not in f64") {
 
 TEST_CASE("a model's options go into a file as text and come back") {
   manual_seed(4);
-  nn::Vit vit(small_vit({.activation = nn::Activation::relu, .affine = true, .bias = false, .eps = 1.0 / 3e5}, true));
+  nn::Vit vit = streams::make<nn::Vit>(
+      small_vit({.activation = nn::Activation::relu, .affine = true, .bias = false, .eps = 1.0 / 3e5}, true));
   const Metadata description = describe(vit);
   const ModelOptions options(description);
   TrainingOptions given;
@@ -126,7 +129,7 @@ TEST_CASE("a model's options go into a file as text and come back") {
 
 TEST_CASE("sizes that the file does not hold are refused before memory is taken") {
   manual_seed(5);
-  nn::Gpt gpt(small_gpt());
+  nn::Gpt gpt = streams::make<nn::Gpt>(small_gpt());
   const ModelFile file = filled_file(gpt);
   for (const auto& [key, value] :
        std::vector<std::pair<std::string, std::string>>{{"model.width", "1000000000"},
@@ -138,23 +141,23 @@ TEST_CASE("sizes that the file does not hold are refused before memory is taken"
     INFO(key << " " << value);
     ModelFile bad = file;
     bad.description[key] = value;
-    CHECK_THROWS_AS(convert_model(bad, StreamForm::rms_norm), Error);
+    CHECK_THROWS_AS(convert_model(bad, Form::rms_norm), Error);
     CHECK_THROWS_AS(logits(bad.description, file.state, ModelOptions(file.description).inputs(1, 1)), Error);
   }
   ModelFile other = file;  // a plausible size, but not this file's
   other.description.insert_or_assign("model.mlp_width", std::string("33"));
-  CHECK_THROWS_WITH(convert_model(other, StreamForm::rms_norm), Contains("fc1.weight") && Contains("[32, 8]"));
+  CHECK_THROWS_WITH(convert_model(other, Form::rms_norm), Contains("fc1.weight") && Contains("[32, 8]"));
   other = file;
   other.description.insert_or_assign("model.depth", std::string("3"));
-  CHECK_THROWS_WITH(convert_model(other, StreamForm::rms_norm), Contains("blocks.2.") && Contains("missing"));
+  CHECK_THROWS_WITH(convert_model(other, Form::rms_norm), Contains("blocks.2.") && Contains("missing"));
 }
 
 TEST_CASE("verify: what convert makes of subnormal writers is the same function, and another is not") {
   for (const auto& [dtype, size] : {std::pair{DType::f32, 1e-42}, {DType::bf16, 1e-39}, {DType::f64, 1e-310}})
-    for (StreamForm to : {StreamForm::rms_norm, StreamForm::crms_norm, StreamForm::crms_isometric}) {
+    for (Form to : {Form::rms_norm, Form::crms_norm, Form::crms_isometric}) {
       INFO(name_of(dtype) << " " << name_of(to));
       manual_seed(3);
-      nn::Gpt gpt(small_gpt());
+      nn::Gpt gpt = streams::make<nn::Gpt>(small_gpt());
       const ModelFile drawn = filled_file(gpt);
       ModelFile file{.state = {}, .description = drawn.description};
       for (const auto& [name, tensor] : drawn.state)
@@ -162,7 +165,7 @@ TEST_CASE("verify: what convert makes of subnormal writers is the same function,
       const ModelConversion c = convert_model(file, to);
       const ModelFile converted{c.conversion.state, c.description};
       CHECK(verify_models(file, converted).same());
-      CHECK_NOTHROW(convert_model(converted, StreamForm::layer_norm));
+      CHECK_NOTHROW(convert_model(converted, Form::layer_norm));
       ModelFile other = file;
       other.state = {};
       for (const auto& [name, tensor] : file.state)

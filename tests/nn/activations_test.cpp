@@ -7,13 +7,13 @@
 #include "autograd/ops/random.h"
 #include "core/memory/allocator.h"
 #include "core/random.h"
-#include "nn/gpt.h"
-#include "nn/vit.h"
+#include "streams/transformer.h"
 #include "tests/support/catch.h"
 #include "tests/support/same_bytes.h"
 
 using namespace isonorm;
 using namespace isonorm::nn;
+using streams::Form;
 
 namespace {
 
@@ -41,11 +41,10 @@ double deviation(const Step& a, const Step& b) {
   return worst;
 }
 
-VitOptions vit(StreamForm form, int64_t width = 32, int64_t depth = 3) {
-  return {.image = 28,
-          .patch = 7,
-          .mean_pool = true,
-          .transformer = {.width = width, .depth = depth, .heads = 4, .stream = form}};
+Vit vit(Form form, int64_t width = 32, int64_t depth = 3) {
+  return streams::make<Vit>(
+      {.image = 28, .patch = 7, .mean_pool = true, .transformer = {.width = width, .depth = depth, .heads = 4}},
+      {.form = form});
 }
 
 }  // namespace
@@ -53,7 +52,7 @@ VitOptions vit(StreamForm form, int64_t width = 32, int64_t depth = 3) {
 TEST_CASE("activations in bf16: the same loss, and gradients within what their roundings explain") {
   manual_seed(1);
   const int depth = 3;
-  Vit images(vit(StreamForm::rms_norm, 32, depth));
+  Vit images(vit(Form::rms_norm, 32, depth));
   Gpt text({.vocab = 40,
             .context = 32,
             .tied = true,
@@ -83,7 +82,7 @@ TEST_CASE("activations in bf16: the same loss, and gradients within what their r
 
 TEST_CASE("activations in bf16: an f64 model is as it was") {
   manual_seed(1);
-  Vit model(vit(StreamForm::rms_norm));
+  Vit model(vit(Form::rms_norm));
   model.to(DType::f64);
   const Tensor images = randn({16, 28, 28, 1}, {DType::f64}), labels = randint(0, 10, {16});
   const Step exact = step(model, images, labels, DType::f64), guarded = step(model, images, labels, DType::bf16);
@@ -93,10 +92,10 @@ TEST_CASE("activations in bf16: an f64 model is as it was") {
 TEST_CASE("activations in bf16: the forms of the stream keep agreeing") {
   manual_seed(1);
   const Tensor images = randn({16, 28, 28, 1}), labels = randint(0, 10, {16});
-  Vit layer(vit(StreamForm::layer_norm));
+  Vit layer(vit(Form::layer_norm));
   const Step exact = step(layer, images, labels, DType::f32), rounded = step(layer, images, labels, DType::bf16);
   const double rounding = deviation(rounded, exact);
-  const auto from_layer_norm = [&](StreamForm form) {
+  const auto from_layer_norm = [&](Form form) {
     Vit other(vit(form));
     other.load_state_dict(layer.state_dict());
     return deviation(step(other, images, labels, DType::bf16), rounded);
@@ -104,10 +103,10 @@ TEST_CASE("activations in bf16: the forms of the stream keep agreeing") {
   // RMSNorm's rows are LayerNorm's but for roundings in f32, a few 2^-24 of a row. Those move an entry across the
   // border between two neighbours in bf16, 2^-8 apart, once in about 2^12 entries: a relative error of 2^-8 in so few
   // entries is 2^-6 of the same error in all of them, by the root of the mean square.
-  CHECK(from_layer_norm(StreamForm::rms_norm) < rounding / 4);
+  CHECK(from_layer_norm(Form::rms_norm) < rounding / 4);
   // The compressed rows are other numbers, with roundings of their own, independent of LayerNorm's.
-  CHECK(from_layer_norm(StreamForm::crms_norm) < 2 * rounding);
-  CHECK(from_layer_norm(StreamForm::crms_isometric) < 2 * rounding);
+  CHECK(from_layer_norm(Form::crms_norm) < 2 * rounding);
+  CHECK(from_layer_norm(Form::crms_isometric) < 2 * rounding);
 }
 
 TEST_CASE("activations in bf16: a step takes less than three quarters of the memory") {
@@ -116,7 +115,7 @@ TEST_CASE("activations in bf16: a step takes less than three quarters of the mem
   // of the MLP (4), 10 in all, or 5. The backward of the last block's MLP has its input, result and hidden entries in
   // f32 beside them, and needs 3 more in either case (two gradients of the stream, a loss's rows) and 4 for the
   // activated entries: with 4 blocks 47 against 20 + 1 + 4 + 7 = 32.
-  Vit model(vit(StreamForm::rms_norm, 64, 4));
+  Vit model(vit(Form::rms_norm, 64, 4));
   const Tensor images = randn({256, 28, 28, 1}), labels = randint(0, 10, {256});
   const auto peak = [&](DType activations) {
     const int64_t before = host_allocator().stats().current;

@@ -1,4 +1,5 @@
 // The end of a branch: dropout, stochastic depth and layer scale, their random state, their mean and their gradients.
+#include "streams/transformer.h"
 #include "tests/support/catch.h"
 
 #include <algorithm>
@@ -12,11 +13,14 @@
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
-#include "nn/vit.h"
 #include "tests/support/compare.h"
 
 using namespace isonorm;
 using namespace isonorm::nn;
+using streams::Form;
+using streams::Layout;
+using streams::parametrize;
+using streams::Stream;
 
 namespace {
 constexpr TensorOptions kF64{DType::f64};
@@ -25,7 +29,7 @@ void put_on(BranchOutput& branch, const Stream& stream) { parametrize(branch, La
 }  // namespace
 
 TEST_CASE("masks are drawn alike in every form, per sample for stochastic depth, and not at all in evaluation") {
-  const Stream stream(StreamForm::crms_norm, 8);
+  const Stream stream(Form::crms_norm, 8);
   BranchOutput branch(5, 8, true, {.dropout = 0.4, .stochastic_depth = 0.5});
   put_on(branch, stream);
   branch.to(DType::f64);
@@ -46,7 +50,7 @@ TEST_CASE("masks are drawn alike in every form, per sample for stochastic depth,
 
 TEST_CASE("a branch's dropout keeps its mean") {
   // E[keep mask y] = y: the mean over many samples is within five standard errors of the branch in evaluation.
-  const Stream stream(StreamForm::rms_norm, 4);
+  const Stream stream(Form::rms_norm, 4);
   BranchOutput branch(3, 4, true, {.dropout = 0.25, .stochastic_depth = 0.5, .layer_scale = 2});
   put_on(branch, stream);
   branch.to(DType::f64);
@@ -83,25 +87,26 @@ TEST_CASE("without mean pooling a ViT reads the class from its own token") {
 
 TEST_CASE("a ViT's gradients are Pre-LN's under both ways to pool, with everything that may act on a branch") {
   for (const bool mean_pool : {false, true}) {
-    const auto build = [&](StreamForm form) {
-      Vit m({.image = 6,
-             .patch = 3,
-             .classes = 5,
-             .mean_pool = mean_pool,
-             .transformer = {.width = 9,
-                             .depth = 2,
-                             .heads = 3,
-                             .head_width = 4,
-                             .mlp_width = 7,
-                             .activation = Activation::swiglu,
-                             .positions = Positions::rotary,
-                             .affine = true,
-                             .branch = {.dropout = 0.2, .stochastic_depth = 0.2, .layer_scale = 0.5},
-                             .stream = form}});
+    const auto build = [&](Form form) {
+      Vit m =
+          streams::make<Vit>({.image = 6,
+                              .patch = 3,
+                              .classes = 5,
+                              .mean_pool = mean_pool,
+                              .transformer = {.width = 9,
+                                              .depth = 2,
+                                              .heads = 3,
+                                              .head_width = 4,
+                                              .mlp_width = 7,
+                                              .activation = Activation::swiglu,
+                                              .positions = Positions::rotary,
+                                              .affine = true,
+                                              .branch = {.dropout = 0.2, .stochastic_depth = 0.2, .layer_scale = 0.5}}},
+                             {.form = form});
       m.to(DType::f64);
       return m;
     };
-    Vit reference = build(StreamForm::layer_norm);
+    Vit reference = build(Form::layer_norm);
     manual_seed(3);
     for (const Tensor& p : reference.parameters()) copy_into(p, randn(p.shape(), kF64) * 0.3 + 0.15);
     const Tensor images = randn({4, 6, 6, 1}, kF64), labels = randint(0, 5, {4});
@@ -111,7 +116,7 @@ TEST_CASE("a ViT's gradients are Pre-LN's under both ways to pool, with everythi
       return m.parameters();
     };
     const std::vector<Tensor> expected = differentiate(reference);
-    for (StreamForm form : {StreamForm::rms_norm, StreamForm::crms_norm, StreamForm::crms_isometric}) {
+    for (Form form : {Form::rms_norm, Form::crms_norm, Form::crms_isometric}) {
       INFO(name_of(form) << (mean_pool ? ", mean" : ", class token"));
       Vit m = build(form);
       m.load_state_dict(reference.state_dict());

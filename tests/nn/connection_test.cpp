@@ -1,4 +1,5 @@
 // Residual connections in the forms of their stream: one function, what weights hide, initial weights, refusals.
+#include "streams/transformer.h"
 #include "tests/support/catch.h"
 
 #include <algorithm>
@@ -11,14 +12,16 @@
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
 #include "core/view.h"
-#include "nn/gpt.h"
 #include "nn/residual/all.h"
-#include "nn/vit.h"
 #include "tests/support/compare.h"
 
 using namespace isonorm;
 using namespace isonorm::nn;
 using Catch::Matchers::Contains;
+using streams::Form;
+using streams::kCentredForms;
+using streams::Role;
+using streams::Stored;
 
 namespace {
 
@@ -37,7 +40,7 @@ TEST_CASE("Post-LN has no norm before the head") {
   };
   const auto names = [](const Module& m) {
     std::vector<std::string> found;
-    for (const NamedParameter& p : m.named_parameters()) found.push_back(p.name);
+    for (const streams::NamedParameter& p : streams::named_parameters(m)) found.push_back(p.name);
     return found;
   };
   std::vector<std::string> expected = names(build({.affine = true}));
@@ -58,18 +61,19 @@ double largest(const Tensor& x) {
 
 TEST_CASE("every arrangement has one function and one gradient in all forms of its stream") {
   for (const Arrangement& a : kArrangements)
-    for (const StreamForm form : kCentredForms)
+    for (const Form form : kCentredForms)
       for (const bool affine : {false, true})
         for (int model = 0; model < 4; ++model) {
           INFO(a.name << ", " << name_of(form) << (affine ? ", affine" : "") << ", model " << model);
-          const auto make = [&](StreamForm f) -> std::unique_ptr<Module> {
+          const auto make = [&](Form f) -> std::unique_ptr<Module> {
             TransformerOptions t = transformer(a);
-            t.affine = affine, t.stream = f;
-            if (model < 2) return std::make_unique<Gpt>(GptOptions{kClasses, kRows, model == 1, t});
-            return std::make_unique<Vit>(VitOptions{2, 1, 1, kClasses, model == 3, t});
+            t.affine = affine;
+            if (model < 2)
+              return std::make_unique<Gpt>(streams::make<Gpt>({kClasses, kRows, model == 1, t}, {.form = f}));
+            return std::make_unique<Vit>(streams::make<Vit>({2, 1, 1, kClasses, model == 3, t}, {.form = f}));
           };
           manual_seed(7);
-          const auto reference = make(StreamForm::layer_norm), other = make(form);
+          const auto reference = make(Form::layer_norm), other = make(form);
           for (Module* m : {reference.get(), other.get()}) m->to(DType::f64);
           for (const Tensor& p : reference->parameters())
             copy_into(detach(p), randn(p.shape(), {DType::f64}) * 0.4 + 0.2);
@@ -86,9 +90,9 @@ TEST_CASE("every arrangement has one function and one gradient in all forms of i
           const double bound = 30 * std::sqrt(18) * 100 * 0x1p-52;
           const Tensor expected = run(*reference), found = run(*other);
           check_close(found, expected, bound);
-          const auto of = reference->named_parameters();
+          const auto of = streams::named_parameters(*reference);
           double scale = 1;
-          for (const NamedParameter& p : of) scale = std::max(scale, largest(gradient(p.tensor)));
+          for (const streams::NamedParameter& p : of) scale = std::max(scale, largest(gradient(p.tensor)));
           for (size_t i = 0; i < of.size(); ++i) {
             INFO(of[i].name);
             CHECK(largest(gradient(other->parameters()[i]) - gradient(of[i].tensor)) <= 2 * bound * scale);
@@ -110,17 +114,17 @@ TEST_CASE("what weights of an arrangement hide is what their roles say") {
   // A writer may be moved by a constant along the stream, a reader behind a norm without gain by one along its rows;
   // nothing else may: each neutral matrix that touches the stream shows in the logits.
   for (const auto& [a, affine] : with_and_without_gain())
-    for (const StreamForm form : kCentredForms) {
+    for (const Form form : kCentredForms) {
       manual_seed(9);
       TransformerOptions t = transformer(a);
-      t.affine = affine, t.stream = form;
-      Gpt model({.vocab = kClasses, .context = kRows, .transformer = t});
+      t.affine = affine;
+      Gpt model = streams::make<Gpt>({.vocab = kClasses, .context = kRows, .transformer = t}, {.form = form});
       model.to(DType::f64);
       const NoGrad no_grad;
-      for (const NamedParameter& p : model.named_parameters())
+      for (const streams::NamedParameter& p : streams::named_parameters(model))
         if (p.tensor.rank() == 1) copy_into(p.tensor, p.tensor + randn(p.tensor.shape(), {DType::f64}) * 0.3);
       const Tensor ids = randint(0, kClasses, {2, kRows}), before = model(ids);
-      for (const NamedParameter& p : model.named_parameters()) {
+      for (const streams::NamedParameter& p : streams::named_parameters(model)) {
         INFO(a.name << ", " << name_of(form) << (affine ? ", affine, " : ", ") << p.name);
         const bool touches = p.name.starts_with("token") || p.name.starts_with("position") ||
                              p.name.ends_with("qkv.weight") || p.role != Role::neutral;
@@ -189,21 +193,18 @@ TEST_CASE("what an arrangement cannot be is refused in a line") {
   CHECK_THROWS_WITH(deep_norm_block(4, {}, {.index = 0, .depth = 0}),
                     "deepnorm: block 0 of 0, expected one of 0 to depth - 1");
   for (const Arrangement& a : {kPostLn, kDeepNorm, kResiDual, kMixLn, kDeepPostGpas, kPostPreGpas}) {
-    CHECK_THROWS_WITH(build(a, {.depth = 4, .stream = StreamForm::none}),
+    CHECK_THROWS_WITH(build(a, {.depth = 4, .norm = NormKind::none}),
                       "connections with a norm behind the sum: the norm is none");
-    CHECK_THROWS_WITH(build(a, {.depth = 4, .centre_readers = true}), Contains("readers are to be centred"));
+    CHECK_THROWS_WITH(streams::make<Gpt>({.transformer = transformer(a)}, {.centre_readers = true}),
+                      Contains("readers are to be centred"));
     CHECK_THROWS_WITH(build(a, {.depth = 0}),
                       text("transformer: depth 0 with connections ", a.name, ", whose blocks alone have the norms"));
   }
-  CHECK_THROWS_WITH(Gpt({.vocab = 5,
-                         .context = 4,
-                         .tied = true,
-                         .transformer = {.width = 8,
-                                         .depth = 1,
-                                         .heads = 2,
-                                         .stream = StreamForm::rms_norm,
-                                         .storage = StreamStorage::mapped,
-                                         .connection = kPostLn}}),
+  CHECK_THROWS_WITH(streams::make<Gpt>({.vocab = 5,
+                                        .context = 4,
+                                        .tied = true,
+                                        .transformer = {.width = 8, .depth = 1, .heads = 2, .connection = kPostLn}},
+                                       {.form = Form::rms_norm, .storage = Stored::mapped}),
                     Contains("needs raw storage"));
   CHECK_THROWS_WITH(build(kResiDual, {.depth = 1, .affine = true, .final_norm = false}),
                     "residual: without its last norm the head has no sum to read beside rows with a gain");

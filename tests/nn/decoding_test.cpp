@@ -14,15 +14,15 @@
 #include "autograd/ops/shape.h"
 #include "autograd/ops/softmax.h"
 #include "core/view.h"
-#include "nn/encoder_decoder.h"
-#include "nn/gpt.h"
 #include "nn/residual/all.h"
+#include "streams/transformer.h"
 #include "tests/support/catch.h"
 #include "tests/support/compare.h"
 
 using namespace isonorm;
 using namespace isonorm::nn;
 using Catch::Matchers::Contains;
+using streams::Form;
 
 namespace {
 
@@ -68,11 +68,11 @@ TEST_CASE("decoding: a GPT's rows, a prompt and then one at a time, are those of
 TEST_CASE("decoding: an encoder-decoder's rows one at a time are those of all at once, in every form") {
   const NoGrad no_grad;
   for (const Arrangement& a : kArrangements)
-    for (const StreamForm form : {StreamForm::layer_norm, StreamForm::rms_norm, StreamForm::crms_norm}) {
+    for (const Form form : {Form::layer_norm, Form::rms_norm, Form::crms_norm}) {
       INFO(a.name << ", " << name_of(form));
       EncoderDecoderOptions o{.vocab = 9, .context = 6, .decoder_depth = 5, .transformer = transformer(a)};
-      o.transformer.stream = form, o.transformer.affine = false;
-      EncoderDecoder model(o);
+      o.transformer.affine = false;
+      EncoderDecoder model = streams::make<EncoderDecoder>(o, {.form = form});
       draw(model, 4);
       const Tensor source = from_vector<int64_t>({3, 4, 1, 0, 0, 5, 2, 6, 1, 7}, {2, 5}), ids = randint(1, 9, {2, 6});
       const Encoded encoded = model.encode(source);

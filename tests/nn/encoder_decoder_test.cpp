@@ -1,5 +1,4 @@
 // The encoder-decoder: with every connection against PyTorch, in every form of the stream, its padding, its search.
-#include "nn/encoder_decoder.h"
 
 #include <cmath>
 #include <functional>
@@ -16,12 +15,17 @@
 #include "equivalence/coordinates/parametrisation.h"
 #include "io/safetensors.h"
 #include "nn/residual/all.h"
+#include "streams/transformer.h"
 #include "tests/support/catch.h"
 #include "tests/support/compare.h"
 
 using namespace isonorm;
 using namespace isonorm::nn;
 using Catch::Matchers::Contains;
+using streams::Form;
+using streams::kCentredForms;
+using streams::Stored;
+using streams::Stream;
 
 namespace {
 
@@ -84,18 +88,18 @@ TEST_CASE("translate: one function and one gradient in all forms of the two stre
   manual_seed(2);
   const Tensor ids = randint(1, kVocab, {2, 2 * kContext}), targets = randint(0, kVocab, {2, kContext});
   for (const Arrangement& a : kArrangements)
-    for (const StreamForm form : kCentredForms)
+    for (const Form form : kCentredForms)
       for (const bool tied : {false, true})
         for (const bool affine : {false, true}) {
           INFO(a.name << ", " << name_of(form) << (tied ? ", tied" : "") << (affine ? ", affine" : ""));
-          const auto make = [&](StreamForm f) {
+          const auto make = [&](Form f) {
             EncoderDecoderOptions o = options(a);
-            o.tied = o.shared = tied, o.transformer.affine = affine, o.transformer.stream = f;
-            EncoderDecoder model(o);
+            o.tied = o.shared = tied, o.transformer.affine = affine;
+            EncoderDecoder model = streams::make<EncoderDecoder>(o, {.form = f});
             model.to(DType::f64);
             return model;
           };
-          EncoderDecoder reference = make(StreamForm::layer_norm), other = make(form);
+          EncoderDecoder reference = make(Form::layer_norm), other = make(form);
           draw(reference, 7);
           other.load_state_dict(reference.state_dict());
           const auto run = [&](EncoderDecoder& m) {
@@ -169,16 +173,15 @@ TEST_CASE("translate: mapped weights are the same function") {
   for (const bool tied : {false, true}) {
     EncoderDecoderOptions o = options(kPreLn);
     o.transformer.affine = false, o.tied = o.shared = tied;
-    EncoderDecoder raw(o);
+    EncoderDecoder raw = streams::make<EncoderDecoder>(o);
     raw.to(DType::f64);
     draw(raw, 4);
     const Tensor ids = randint(1, kVocab, {2, 2 * kContext}), expected = raw(ids);
-    for (const StreamForm form : kCentredForms) {
+    for (const Form form : kCentredForms) {
       INFO(name_of(form) << (tied ? ", tied" : ""));
-      o.transformer.stream = form, o.transformer.storage = StreamStorage::mapped;
-      EncoderDecoder mapped(o);
+      EncoderDecoder mapped = streams::make<EncoderDecoder>(o, {.form = form, .storage = Stored::mapped});
       mapped.to(DType::f64);
-      mapped.load_state_dict(equivalence::mapped_state(raw, Stream(form, 6, StreamStorage::mapped)));
+      mapped.load_state_dict(equivalence::mapped_state(raw, Stream(form, 6, Stored::mapped)));
       check_close(mapped(ids), expected, 60 * std::sqrt(10) * 100 * 0x1p-52);
     }
   }
@@ -256,11 +259,9 @@ TEST_CASE("translate: padding is not seen, later targets neither") {
   CHECK_THROWS_WITH(translate(model, from_vector(std::vector<int64_t>{1}, {1}), {.length = 2}),
                     Contains("sources have shape [1]"));
   CHECK_THROWS_WITH(EncoderDecoder({.decoder_depth = -1}), Contains("a decoder of -1 blocks"));
-  CHECK_THROWS_WITH(
-      EncoderDecoder(
-          {.tied = true,
-           .transformer = {.stream = StreamForm::crms_norm, .storage = StreamStorage::mapped, .connection = kPostLn}}),
-      Contains("tied head 'head'") && Contains("needs raw storage"));
+  CHECK_THROWS_WITH(streams::make<EncoderDecoder>({.tied = true, .transformer = {.connection = kPostLn}},
+                                                  {.form = Form::crms_norm, .storage = Stored::mapped}),
+                    Contains("tied head 'head'") && Contains("needs raw storage"));
 }
 
 TEST_CASE("translate: greedy takes the likeliest, many beams find the best of all") {

@@ -1,4 +1,5 @@
 // The features of the one Transformer: rotary positions, SwiGLU, none of either, and what the options refuse.
+#include "streams/transformer.h"
 #include "tests/support/catch.h"
 
 #include <cmath>
@@ -12,13 +13,13 @@
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "io/safetensors.h"
-#include "nn/gpt.h"
-#include "nn/vit.h"
 #include "tests/support/compare.h"
 
 using namespace isonorm;
 using namespace isonorm::nn;
 using Catch::Matchers::Contains;
+using streams::Form;
+using streams::Stored;
 
 namespace {
 constexpr TensorOptions kF64{DType::f64};
@@ -33,21 +34,20 @@ std::vector<std::string> names(const Module& m) {
 TEST_CASE("a model with rotary positions and SwiGLU has PyTorch's logits and gradients") {
   // tests/fixtures/torch_llama.py. Plain RMSNorm is the mapped storage of an rms_norm stream.
   const TensorMap fixture = load_safetensors("tests/fixtures/llama.safetensors");
-  Gpt model({.vocab = 11,
-             .context = 7,
-             .transformer = {.width = 10,
-                             .depth = 2,
-                             .heads = 2,
-                             .head_width = 4,
-                             .mlp_width = 14,
-                             .activation = Activation::swiglu,
-                             .positions = Positions::rotary,
-                             .rotary_base = 100,
-                             .affine = true,
-                             .bias = false,
-                             .eps = 1e-6,
-                             .stream = StreamForm::rms_norm,
-                             .storage = StreamStorage::mapped}});
+  Gpt model = streams::make<Gpt>({.vocab = 11,
+                                  .context = 7,
+                                  .transformer = {.width = 10,
+                                                  .depth = 2,
+                                                  .heads = 2,
+                                                  .head_width = 4,
+                                                  .mlp_width = 14,
+                                                  .activation = Activation::swiglu,
+                                                  .positions = Positions::rotary,
+                                                  .rotary_base = 100,
+                                                  .affine = true,
+                                                  .bias = false,
+                                                  .eps = 1e-6}},
+                                 {.form = Form::rms_norm, .storage = Stored::mapped});
   model.to(DType::f64);
   TensorMap weights;
   for (const auto& [name, tensor] : fixture)
@@ -147,17 +147,17 @@ TEST_CASE("options that do not fit are refused in one line") {
   CHECK_THROWS_WITH(build({.width = 8, .branch = {.dropout = 1}}), Contains("dropout 1"));
   CHECK_THROWS_WITH(build({.width = 8, .branch = {.stochastic_depth = 1.5}}), Contains("stochastic depth"));
   CHECK_THROWS_WITH(build({.width = 8, .branch = {.layer_scale = NAN}}), Contains("layer scale"));
-  const TransformerOptions mapped{.width = 8, .stream = StreamForm::rms_norm, .storage = StreamStorage::mapped};
-  TransformerOptions t = mapped;
-  t.branch.dropout = 0.1;
-  CHECK_THROWS_WITH(build(t), Contains("dropout 0.1") && Contains("raw storage"));
-  t = mapped, t.branch.layer_scale = 0.1;
-  CHECK_THROWS_WITH(build(t), Contains("layer scale 0.1") && Contains("raw storage"));
-  t = mapped, t.branch.stochastic_depth = 0.1;
-  CHECK_NOTHROW(build(t));
-  t = mapped, t.affine = true, t.centre_readers = true;
-  CHECK_THROWS_WITH(build(t), Contains("gain") && Contains("raw storage"));
-  t = mapped, t.affine = true;
-  CHECK_THROWS_WITH(Gpt({.vocab = 5, .context = 4, .tied = true, .transformer = t}),
-                    Contains("tied") && Contains("gain"));
+  CHECK_THROWS_WITH(build({.width = 8, .norm = NormKind::crms}), Contains("crms_norm, expected layer_norm"));
+  const auto mapped = [](TransformerOptions t, bool tied, bool centred) {
+    t.width = 8;
+    streams::make<Gpt>({.vocab = 5, .context = 4, .tied = tied, .transformer = t},
+                       {.form = Form::rms_norm, .storage = Stored::mapped, .centre_readers = centred});
+  };
+  CHECK_THROWS_WITH(mapped({.branch = {.dropout = 0.1}}, false, false),
+                    Contains("dropout 0.1") && Contains("raw storage"));
+  CHECK_THROWS_WITH(mapped({.branch = {.layer_scale = 0.1}}, false, false),
+                    Contains("layer scale 0.1") && Contains("raw storage"));
+  CHECK_NOTHROW(mapped({.branch = {.stochastic_depth = 0.1}}, false, false));
+  CHECK_THROWS_WITH(mapped({.affine = true}, false, true), Contains("gain") && Contains("raw storage"));
+  CHECK_THROWS_WITH(mapped({.affine = true}, true, false), Contains("tied") && Contains("gain"));
 }

@@ -46,7 +46,7 @@ TEST_CASE("ConvPool-CNN-C has PyTorch's logits and gradients with every norm") {
   const TensorMap fixture = load_safetensors("tests/fixtures/images.safetensors");
   const Tensor images = fixture.at("images");
   for (const nn::ConvNorm norm : nn::kConvNorms) {
-    const std::string of = text(nn::name_of(norm), "/");
+    const std::string of = text(name_of(norm), "/");
     INFO(of);
     nn::ConvPoolCnn model = small_model(norm);
     TensorMap state = model.state_dict(), given;

@@ -37,8 +37,8 @@ TEST_CASE("grouped: a model of shared keys has PyTorch's logits and gradients") 
                              .affine = true,
                              .norm_bias = false,
                              .bias = false,
-                             .eps = 1e-6,
-                             .stream = StreamForm::uncentred_rms_norm}});
+                             .norm = NormKind::rms,
+                             .eps = 1e-6}});
   model.to(DType::f64);
   TensorMap weights;
   for (const auto& [name, tensor] : fixture)

@@ -1,4 +1,5 @@
 // Modules: names, state, modes, errors, and the built-in models.
+#include "streams/transformer.h"
 #include "tests/support/catch.h"
 
 #include "autograd/engine.h"
@@ -10,8 +11,6 @@
 #include "nn/activation.h"
 #include "nn/container.h"
 #include "nn/dropout.h"
-#include "nn/gpt.h"
-#include "nn/vit.h"
 #include "core/memory/allocator.h"
 #include "core/kernels/kernel.h"
 #include "tests/support/compare.h"
@@ -19,6 +18,9 @@
 using namespace isonorm;
 using namespace isonorm::nn;
 using Catch::Matchers::Contains;
+using streams::Form;
+using streams::Role;
+using streams::Stored;
 
 namespace {
 struct Net : Module {
@@ -138,15 +140,12 @@ TEST_CASE("a model prepared for inference computes the same bits, of the weights
 namespace {
 // Everything is mapped: writers, readers, gains that readers take up, a scale that writers take up, the tied head.
 Gpt mapped_gpt() {
-  Gpt gpt({.vocab = 20,
-           .context = 16,
-           .tied = true,
-           .transformer = {.width = 16,
-                           .depth = 2,
-                           .heads = 2,
-                           .affine = true,
-                           .branch = {.layer_scale = 0.5},
-                           .stream = StreamForm::crms_norm}});
+  Gpt gpt = streams::make<Gpt>(
+      {.vocab = 20,
+       .context = 16,
+       .tied = true,
+       .transformer = {.width = 16, .depth = 2, .heads = 2, .affine = true, .branch = {.layer_scale = 0.5}}},
+      {.form = Form::crms_norm});
   for (const Tensor& p : gpt.parameters()) copy_into(p, randn(p.shape()));
   return gpt;
 }
@@ -216,13 +215,11 @@ TEST_CASE("the paper's ViT and GPT sizes have the parameters of its code") {
 TEST_CASE("compressed streams save one coordinate of the width everywhere it is stored") {
   VitOptions o{.transformer = {.width = 16, .depth = 2, .heads = 2}};
   const int64_t raw = Vit(o).parameter_count();
-  o.transformer.stream = StreamForm::crms_norm;
-  CHECK(Vit(o).parameter_count() == raw);
-  o.transformer.storage = StreamStorage::mapped;
-  const Vit mapped(o);
+  const Vit crms = streams::make<Vit>(o, {.form = Form::crms_norm});
+  CHECK(crms.parameter_count() == raw);
+  const Vit mapped = streams::make<Vit>(o, {.form = Form::crms_norm, .storage = Stored::mapped});
   int64_t axis = 0;  // parameter entries per coordinate of the stream
-  for (const NamedParameter& p :
-       Vit(VitOptions{.transformer = {.width = 16, .depth = 2, .heads = 2}}).named_parameters())
+  for (const streams::NamedParameter& p : streams::named_parameters(crms))
     if (p.role != Role::neutral) axis += p.tensor.numel() / 16;
   CHECK(mapped.parameter_count() == raw - axis);
 }

@@ -17,11 +17,10 @@
 #include "autograd/ops/shape.h"
 #include "autograd/rounded_masters.h"
 #include "core/system/profile.h"
-#include "nn/gpt.h"
 #include "nn/residual/all.h"
 #include "nn/stream_watch.h"
-#include "nn/vit.h"
 #include "optim/adamw.h"
+#include "streams/transformer.h"
 #include "tests/support/catch.h"
 #include "tests/support/nearest_bf16.h"
 #include "tests/support/same_bytes.h"
@@ -29,6 +28,8 @@
 
 using namespace isonorm;
 using namespace isonorm::nn;
+using streams::Form;
+using streams::kForms;
 using Values = std::vector<double>;
 
 namespace {
@@ -212,19 +213,19 @@ TEST_CASE("whole models in mixed precision: losses and gradients within what the
     CHECK(back > 0x1p-13);
     CHECK(std::abs(loss.item() - exact.item()) < (15 * depth + 3) * kHalf * exact.item());
   };
-  for (StreamForm form : kStreamForms)
+  for (Form form : kForms)
     for (const MixedPrecision& precision : {kMixed, kWithStream}) {
       INFO(name_of(form) << ", stream " << name_of(precision.stream));
       manual_seed(1);
-      TransformerOptions t{.width = 32, .depth = depth, .heads = 4, .stream = form, .precision = precision};
+      TransformerOptions t{.width = 32, .depth = depth, .heads = 4, .precision = precision};
       const VitOptions images{.image = 12, .patch = 4, .transformer = t};
-      Vit vit(images), wide_vit(images);
+      Vit vit = streams::make<Vit>(images, {.form = form}), wide_vit = streams::make<Vit>(images, {.form = form});
       check_model(vit, randn({8, 12, 12, 1}), randint(0, 10, {8}), wide_vit);
-      t.affine = true, t.centre_readers = form != StreamForm::uncentred_rms_norm, t.activation = Activation::swiglu,
-      t.positions = Positions::rotary;
+      t.affine = true, t.activation = Activation::swiglu, t.positions = Positions::rotary;
       t.branch.layer_scale = 0.5;
       const GptOptions text{.vocab = 40, .context = 16, .tied = true, .transformer = t};
-      Gpt gpt(text), wide_gpt(text);
+      const streams::StreamOptions stream{.form = form, .centre_readers = form != Form::uncentred_rms_norm};
+      Gpt gpt = streams::make<Gpt>(text, stream), wide_gpt = streams::make<Gpt>(text, stream);
       const Tensor ids = randint(0, 40, {4, 16}), targets = randint(0, 40, {4, 16});
       check_model(gpt, ids, targets, wide_gpt);
       const auto [w, b] = gpt.head();
@@ -243,7 +244,8 @@ TEST_CASE("whole models in mixed precision: losses and gradients within what the
 TEST_CASE("mixed precision: parameters, gradients and states stay f32; the stream's dtype is an option") {
   for (const MixedPrecision& precision : {kMixed, kWithStream}) {
     manual_seed(1);
-    Gpt gpt({.vocab = 20, .context = 8, .transformer = {.width = 16, .depth = 2, .heads = 2, .precision = precision}});
+    Gpt gpt = streams::make<Gpt>(
+        {.vocab = 20, .context = 8, .transformer = {.width = 16, .depth = 2, .heads = 2, .precision = precision}});
     gpt.train();
     optim::AdamW adamw(gpt.parameters(), {.lr = 1e-3});
     const Tensor ids = randint(0, 20, {4, 8});

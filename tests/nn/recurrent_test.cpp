@@ -202,7 +202,7 @@ Tensor flat(const RecurrentResult& r) {
 }
 
 std::string name_of(const Case& c) {
-  return text(c.lstm ? "LSTM" : "GRU", ", ", nn::name_of(c.o.norm), " p ", c.o.p, ", ", c.o.layers, " layers",
+  return text(c.lstm ? "LSTM" : "GRU", ", ", name_of(c.o.norm), " p ", c.o.p, ", ", c.o.layers, " layers",
               c.o.reset_first ? ", reset first" : "");
 }
 

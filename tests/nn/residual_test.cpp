@@ -56,7 +56,7 @@ struct Naive {
   std::map<std::string, Row> p;
   int64_t heads, depth;
   bool causal;
-  StreamForm form = StreamForm::layer_norm;
+  NormKind kind = NormKind::layer;
   double eps = 1e-5;
   Held* held = nullptr;
 
@@ -81,7 +81,7 @@ struct Naive {
     for (Row& row : y) {
       const double d = static_cast<double>(row.size());
       double mean = 0, variance = 0;
-      if (form == StreamForm::layer_norm || name.ends_with("inner_norm"))
+      if (kind == NormKind::layer || name.ends_with("inner_norm"))
         for (double v : row) mean += v / d;
       for (double v : row) variance += (v - mean) * (v - mean) / d;
       for (size_t j = 0; j < row.size(); ++j) row[j] = (row[j] - mean) / std::sqrt(variance + eps) * gain[j] + bias[j];
@@ -206,13 +206,13 @@ const Case kCases[] = {
 
 constexpr int64_t kWidth = 6, kDepth = 4, kHeads = 2, kClasses = 5, kRows = 4;
 
-TransformerOptions transformer(const Arrangement& residual, StreamForm form = StreamForm::layer_norm) {
+TransformerOptions transformer(const Arrangement& residual, NormKind norm = NormKind::layer) {
   return {.width = kWidth,
           .depth = kDepth,
           .heads = kHeads,
           .mlp_width = 7,
           .affine = true,
-          .stream = form,
+          .norm = norm,
           .connection = residual};
 }
 
@@ -232,7 +232,7 @@ struct Subject {
     }
   }
   Naive naive(const TransformerOptions& t) const {
-    Naive n{{}, t.heads, t.depth, dynamic_cast<Gpt*>(model.get()) != nullptr, t.stream};
+    Naive n{{}, t.heads, t.depth, dynamic_cast<Gpt*>(model.get()) != nullptr, t.norm};
     for (const auto& [name, tensor] : model->state_dict()) n.p[name] = tensor.to_vector<double>();
     return n;
   }
@@ -293,7 +293,7 @@ std::vector<Subject> subjects(const TransformerOptions& t) {
 }
 
 // The two kinds of norm that a definition may have.
-constexpr StreamForm kDefinitions[] = {StreamForm::layer_norm, StreamForm::uncentred_rms_norm};
+constexpr NormKind kDefinitions[] = {NormKind::layer, NormKind::rms};
 
 Row naive_logits(const Subject& s, const Naive& n, const Formula& formula) {
   Row logits;
@@ -334,10 +334,10 @@ TEST_CASE("every arrangement that is listed has its formula here") {
 TEST_CASE("every arrangement gives a GPT's and a ViT's logits as its formula does, with LayerNorm and with RMSNorm") {
   manual_seed(4);
   for (const Case& c : kCases)
-    for (StreamForm form : kDefinitions) {
-      const TransformerOptions t = transformer(c.arrangement, form);
+    for (NormKind norm : kDefinitions) {
+      const TransformerOptions t = transformer(c.arrangement, norm);
       for (Subject& s : subjects(t)) {
-        INFO(c.arrangement.name << ", " << name_of(form));
+        INFO(c.arrangement.name << ", " << name_of(norm));
         const Row expected = naive_logits(s, s.naive(t), c.formula);
         const Tensor logits = (*s.model)(s.inputs);
         // Some 20 sums of at most 18 terms in turn, each norm making an error relative to its rows.
@@ -349,8 +349,8 @@ TEST_CASE("every arrangement gives a GPT's and a ViT's logits as its formula doe
 TEST_CASE("gradients of every arrangement are those of differences of its formula") {
   manual_seed(5);
   for (const Case& c : kCases)
-    for (StreamForm form : kDefinitions) {
-      const TransformerOptions t = transformer(c.arrangement, form);
+    for (NormKind norm : kDefinitions) {
+      const TransformerOptions t = transformer(c.arrangement, norm);
       for (Subject& s : subjects(t)) {
         backward(loss_of(s));
         Naive at = s.naive(t);

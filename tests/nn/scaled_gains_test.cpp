@@ -1,5 +1,6 @@
 // LayerNorm Scaling as released: the factor 1/sqrt(l) is where a learned gain begins. Held against the fixed factor, whose
 // formula residual_test.cpp spells out.
+#include "streams/transformer.h"
 #include "tests/support/catch.h"
 
 #include <cmath>
@@ -10,37 +11,36 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
-#include "nn/encoder_decoder.h"
-#include "nn/gpt.h"
 #include "nn/residual/all.h"
 #include "tests/support/compare.h"
 
 using namespace isonorm;
 using namespace isonorm::nn;
 using Catch::Matchers::Contains;
+using streams::Form;
 
 namespace {
 
 constexpr int64_t kDepth = 5, kVocab = 7, kContext = 6;
 
-GptOptions options(const Arrangement& a, StreamForm form, bool gains) {
-  return {.vocab = kVocab,
-          .context = kContext,
-          .transformer = {.width = 8,
-                          .depth = kDepth,
-                          .heads = 2,
-                          .affine = gains,
-                          .norm_bias = false,
-                          .scaled_gains = gains,
-                          .stream = form,
-                          .connection = a}};
+Gpt gpt(const Arrangement& a, Form form, bool gains) {
+  return streams::make<Gpt>({.vocab = kVocab,
+                             .context = kContext,
+                             .transformer = {.width = 8,
+                                             .depth = kDepth,
+                                             .heads = 2,
+                                             .affine = gains,
+                                             .norm_bias = false,
+                                             .scaled_gains = gains,
+                                             .connection = a}},
+                            {.form = form});
 }
 
 }  // namespace
 
 TEST_CASE("gains begin at 1/sqrt(l) in block l, that of the head at 1") {
   manual_seed(1);
-  const Gpt model(options(kPreLn, StreamForm::uncentred_rms_norm, true));
+  const Gpt model = gpt(kPreLn, Form::uncentred_rms_norm, true);
   int gains = 0;
   for (const NamedParameter& p : model.named_parameters()) {
     if (p.tensor.rank() != 1 || p.name.find("norm") == std::string::npos) continue;
@@ -65,10 +65,9 @@ TEST_CASE("gains begin at 1/sqrt(l) in block l, that of the head at 1") {
 
 TEST_CASE("where the gains begin, the model is LayerNorm Scaling's with the fixed factor, and then it is not") {
   for (const auto& [learned, fixed] : {std::pair{kPreLn, kLayerNormScaling}, {kPreGpas, kLnsGpas}})
-    for (const StreamForm form :
-         {StreamForm::layer_norm, StreamForm::rms_norm, StreamForm::crms_norm, StreamForm::uncentred_rms_norm}) {
+    for (const Form form : {Form::layer_norm, Form::rms_norm, Form::crms_norm, Form::uncentred_rms_norm}) {
       INFO(fixed.name << ", " << name_of(form));
-      Gpt ours(options(learned, form, true)), paper(options(fixed, form, false));
+      Gpt ours = gpt(learned, form, true), paper = gpt(fixed, form, false);
       manual_seed(2);
       TensorMap state;
       // The gains in f64, where they are not the model's f32 ones.

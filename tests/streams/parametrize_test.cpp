@@ -10,6 +10,12 @@
 using namespace isonorm;
 using namespace isonorm::nn;
 using Catch::Matchers::Contains;
+using streams::Form;
+using streams::Layout;
+using streams::parametrize;
+using streams::Stored;
+using streams::Stream;
+using streams::stream_of;
 
 namespace {
 
@@ -48,10 +54,9 @@ TEST_CASE("layout: a plain model is one function on every stream, and on one aft
   const Tensor x = randn({6, 5}, {DType::f64}), plain = net(x);
   const std::vector<double> stored = net.entry.weight.to_vector<double>();
   for (const bool centred : {false, true})
-    for (const StreamForm form : {StreamForm::crms_norm, StreamForm::rms_norm, StreamForm::crms_isometric,
-                                  StreamForm::layer_norm, StreamForm::crms_norm}) {
+    for (const Form form : {Form::crms_norm, Form::rms_norm, Form::crms_isometric, Form::layer_norm, Form::crms_norm}) {
       INFO(name_of(form) << (centred ? ", centred readers" : ""));
-      parametrize(net, layout(), Stream(form, kWidth, StreamStorage::raw, centred));
+      parametrize(net, layout(), Stream(form, kWidth, Stored::raw, centred));
       CHECK(stream_of(net)->form() == form);
       // Sums of 12 terms behind norms, which divide by deviations of order 1.
       check_close(net(x), plain, 64 * 12 * 0x1p-52);
@@ -62,17 +67,16 @@ TEST_CASE("layout: a plain model is one function on every stream, and on one aft
 TEST_CASE("layout: what a stream attached goes with it") {
   Net<LayerNorm> net;
   const Tensor x = randn({6, 5}, {DType::f64}), plain = net(x);
-  for (const StreamForm form : {StreamForm::rms_norm, StreamForm::crms_norm, StreamForm::crms_isometric}) {
+  for (const Form form : {Form::rms_norm, Form::crms_norm, Form::crms_isometric}) {
     INFO(name_of(form));
     parametrize(net, layout(), Stream(form, kWidth));
-    CHECK_THROWS_WITH(parametrize(net, layout().writes("typo"), Stream(StreamForm::layer_norm, kWidth)),
-                      Contains("'typo'"));
+    CHECK_THROWS_WITH(parametrize(net, layout().writes("typo"), Stream(Form::layer_norm, kWidth)), Contains("'typo'"));
     CHECK(stream_of(net)->form() == form);  // nothing was changed
     check_close(net(x), plain, 64 * 12 * 0x1p-52);
-    CHECK_THROWS_WITH(parametrize(net, layout(), Stream(StreamForm::crms_norm, kWidth, StreamStorage::mapped)),
+    CHECK_THROWS_WITH(parametrize(net, layout(), Stream(Form::crms_norm, kWidth, Stored::mapped)),
                       Contains("use raw storage"));
     check_close(net(x), plain, 64 * 12 * 0x1p-52);
-    parametrize(net, Layout(), Stream(StreamForm::layer_norm, kWidth));
+    parametrize(net, Layout(), Stream(Form::layer_norm, kWidth));
     CHECK(stream_of(net) == nullptr);
     check_close(net(x), plain, 0);
   }
@@ -92,12 +96,12 @@ TEST_CASE("layout: two streams of a model, and a norm that no layout names, are 
         .reads(net + "head", net + "norm");
   };
   const Tensor x = randn({6, 5}, {DType::f64}), plain = two(x);
-  parametrize(two, of("a."), Stream(StreamForm::rms_norm, kWidth));
-  parametrize(two, of("b."), Stream(StreamForm::rms_norm, kWidth));
+  parametrize(two, of("a."), Stream(Form::rms_norm, kWidth));
+  parametrize(two, of("b."), Stream(Form::rms_norm, kWidth));
   check_close(two(x), plain, 2 * 64 * 12 * 0x1p-52);
   // An unnamed norm of compressed rows is an error, not another function.
   Net<LayerNorm> net;
-  parametrize(net, Layout().writes("entry").writes("down").reads("up", "norm1"), Stream(StreamForm::crms_norm, kWidth));
+  parametrize(net, Layout().writes("entry").writes("down").reads("up", "norm1"), Stream(Form::crms_norm, kWidth));
   CHECK_THROWS_WITH(net(x), Contains("norm: rows of shape [6, 7], its width is 8"));
 }
 
@@ -112,14 +116,14 @@ TEST_CASE("layout: a pattern meets parameters beside layers, and none of a layer
   } net;
   const Tensor x = randn({6, 5}, {DType::f64}), plain = net(x);
   const auto rest = [](Layout l) { return l.writes("down").reads("up", "norm1").reads("head", "norm"); };
-  parametrize(net, rest(Layout().writes("entr*")), Stream(StreamForm::rms_norm, kWidth));
+  parametrize(net, rest(Layout().writes("entr*")), Stream(Form::rms_norm, kWidth));
   check_close(net(x), plain, 64 * 12 * 0x1p-52);
-  CHECK_THROWS_WITH(parametrize(net, Layout().writes("down.weight"), Stream(StreamForm::rms_norm, kWidth)),
+  CHECK_THROWS_WITH(parametrize(net, Layout().writes("down.weight"), Stream(Form::rms_norm, kWidth)),
                     Contains("there is no linear map, embedding or parameter 'down.weight'"));
 }
 
 TEST_CASE("layout: mapped storage holds what the forward saw") {
-  for (const StreamForm form : {StreamForm::crms_norm, StreamForm::rms_norm, StreamForm::crms_isometric}) {
+  for (const Form form : {Form::crms_norm, Form::rms_norm, Form::crms_isometric}) {
     INFO(name_of(form));
     Net<LayerNorm> seen, net;
     for (Net<LayerNorm>* n : {&seen, &net})
@@ -131,19 +135,19 @@ TEST_CASE("layout: mapped storage holds what the forward saw") {
     Net<Bare> bare;
     bare.load_state_dict(seen.state_dict(), {.strict = false});
     const Tensor x = randn({6, 5}, {DType::f64}), y = seen(x);
-    parametrize(bare, layout(), Stream(form, kWidth, StreamStorage::mapped));
+    parametrize(bare, layout(), Stream(form, kWidth, Stored::mapped));
     CHECK(bare.entry.weight.to_vector<double>() == seen.entry.weight().to_vector<double>());
     CHECK(bare.down.bias.to_vector<double>() == seen.down.bias().to_vector<double>());
     check_close(bare(x), y, 64 * 12 * 0x1p-52);
     CHECK_THROWS_WITH(parametrize(bare, layout(), Stream(form, kWidth)), Contains("mapped to a stream already"));
-    if (form != StreamForm::rms_norm)
-      CHECK_THROWS_WITH(parametrize(net, layout(), Stream(form, kWidth, StreamStorage::mapped)),
+    if (form != Form::rms_norm)
+      CHECK_THROWS_WITH(parametrize(net, layout(), Stream(form, kWidth, Stored::mapped)),
                         Contains("take up its learned gain"));
   }
 }
 
 TEST_CASE("layout: what it does not fit is refused in one line") {
-  const Stream stream(StreamForm::crms_norm, kWidth);
+  const Stream stream(Form::crms_norm, kWidth);
   const auto refused = [&](const Layout& l, const Stream& s, const char* line) {
     Net<LayerNorm> net;
     CHECK_THROWS_WITH(parametrize(net, l, s), Contains(line));
@@ -156,8 +160,8 @@ TEST_CASE("layout: what it does not fit is refused in one line") {
   refused(Layout().reads("up", "norm2"), stream, "'up' reads through 'norm2', which is no norm of this model");
   refused(Layout().reads("up", "*"), stream, "more stars");
   refused(Layout().writes("up"), stream, "up writes 12, the stream's width is 8");
-  refused(layout(), Stream(StreamForm::rms_norm, 9), "the stream's width is 9");
-  refused(layout(), Stream(StreamForm::none, kWidth), "is layer_norm; none is another function's form");
+  refused(layout(), Stream(Form::rms_norm, 9), "the stream's width is 9");
+  refused(layout(), Stream(Form::none, kWidth), "is layer_norm; none is another function's form");
   Net<RmsNorm> rms;
   CHECK_THROWS_WITH(parametrize(rms, layout(), stream),
                     Contains("is rms_norm, which sees the mean of its rows; crms_norm is LayerNorm's model"));

@@ -18,11 +18,18 @@
 using namespace isonorm;
 using namespace isonorm::nn;
 using Catch::Matchers::Contains;
+using streams::compress_writer;
+using streams::Form;
+using streams::form_named;
+using streams::helmert;
+using streams::Layout;
+using streams::parametrize;
+using streams::Stored;
+using streams::Stream;
 
 namespace {
 constexpr TensorOptions kF64{DType::f64};
-const StreamForm kForms[] = {StreamForm::layer_norm, StreamForm::rms_norm, StreamForm::crms_norm,
-                             StreamForm::crms_isometric};
+const Form kForms[] = {Form::layer_norm, Form::rms_norm, Form::crms_norm, Form::crms_isometric};
 
 // A norm with gain and bias, and what reads through it.
 struct Reader : Module {
@@ -59,7 +66,7 @@ TEST_CASE("in every form a reader sees of a writer what it sees in Pre-LN") {
       for (int64_t r = 0; r < d; ++r) mean += pw[r * in + i] / d;
       for (int64_t r = 0; r < d; ++r) expected[o * in + i] += pa[o * d + r] * (pw[r * in + i] - mean);
     }
-  for (StreamForm form : {StreamForm::rms_norm, StreamForm::crms_norm, StreamForm::crms_isometric}) {
+  for (Form form : {Form::rms_norm, Form::crms_norm, Form::crms_isometric}) {
     const Stream s(form, d);
     INFO(name_of(form));
     CHECK(s.write(w, 0).size(0) == s.stored_width());
@@ -74,7 +81,7 @@ TEST_CASE("a norm with gain and bias, its readers and its writers give one funct
   const Tensor x = randn({4, d}, kF64) + 2.0, gain = randn({d}, kF64), bias = randn({d}, kF64);
   const Tensor weight = randn({out, d}, kF64), offset = randn({out}, kF64);
   Tensor expected;
-  for (StreamForm form : kForms) {
+  for (Form form : kForms) {
     INFO(name_of(form));
     const Stream s(form, d);
     Reader net(d, out);
@@ -123,9 +130,9 @@ TEST_CASE("bf16 goes through the maps in f32 and is rounded once") {
     CHECK(a.dtype() == DType::bf16);
     CHECK(a.to_vector<double>() == b.to_vector<double>());
   };
-  for (StreamForm form : {StreamForm::rms_norm, StreamForm::crms_norm, StreamForm::crms_isometric}) {
+  for (Form form : {Form::rms_norm, Form::crms_norm, Form::crms_isometric}) {
     INFO(name_of(form));
-    const Stream stream(form, d, StreamStorage::raw, true);
+    const Stream stream(form, d, Stored::raw, true);
     equal(stream.write(writer, 0), once(stream.write(cast(writer, DType::f32), 0)));
     equal(stream.read(reader), once(stream.read(cast(reader, DType::f32))));
     Reader net(d, 7);
@@ -139,17 +146,17 @@ TEST_CASE("bf16 goes through the maps in f32 and is rounded once") {
     equal(net.head.weight(), once(wide));
     equal(net.head.bias(), once(wide_bias));
   }
-  CHECK(relative_deviation(writer - mean(writer, {0}, true), Stream(StreamForm::rms_norm, d).write(writer, 0)) > 0);
+  CHECK(relative_deviation(writer - mean(writer, {0}, true), Stream(Form::rms_norm, d).write(writer, 0)) > 0);
 }
 
 TEST_CASE("wrong widths and names are refused with both values") {
-  CHECK_THROWS_WITH(Stream(StreamForm::rms_norm, 1), Contains("width 1"));
-  CHECK_THROWS_WITH(stream_form("batch_norm"), Contains("batch_norm") && Contains("crms_isometric"));
-  const Stream s(StreamForm::rms_norm, 8);
+  CHECK_THROWS_WITH(Stream(Form::rms_norm, 1), Contains("width 1"));
+  CHECK_THROWS_WITH(form_named("batch_norm"), Contains("batch_norm") && Contains("crms_isometric"));
+  const Stream s(Form::rms_norm, 8);
   CHECK_THROWS_WITH(s.write(empty({7, 3}), 0), Contains("[7, 3]") && Contains("8"));
   Linear wide(4, 9);
   CHECK_THROWS_WITH(parametrize(wide, Layout().writes(""), s), Contains("9") && Contains("8"));
-  const Stream compressed(StreamForm::crms_norm, 8, StreamStorage::mapped);
+  const Stream compressed(Form::crms_norm, 8, Stored::mapped);
   Reader gained(8, 3);
   CHECK_THROWS_WITH(parametrize(gained, Layout().reads("head", "norm"), compressed), Contains("gain"));
 }

@@ -15,9 +15,9 @@
 #include "equivalence/coordinates/parametrisation.h"
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/lockstep/training.h"
-#include "nn/gpt.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
+#include "streams/transformer.h"
 #include "tests/support/catch.h"
 #include "tests/support/compare.h"
 #include "training/build_model.h"
@@ -26,28 +26,39 @@ using namespace isonorm;
 using namespace isonorm::nn;
 using equivalence::RunResult;
 using equivalence::Verdict;
+using streams::Form;
+using streams::Layout;
+using streams::parametrize;
+using streams::Stored;
+using streams::Stream;
 
 namespace {
 
 constexpr TensorOptions kF64{DType::f64};
 constexpr int kSteps = 20, kControls = 3;
 constexpr uint64_t kSeed = 17;
-const StreamForm kForms[] = {StreamForm::rms_norm, StreamForm::crms_norm, StreamForm::crms_isometric};
+const Form kForms[] = {Form::rms_norm, Form::crms_norm, Form::crms_isometric};
+
+// A model's options, and its stream's.
+struct Options : GptOptions {
+  streams::StreamOptions stream;
+};
 
 struct Switch {
   const char* name;
-  std::function<void(GptOptions&)> on;                            // in the reference and in the form
-  std::function<void(GptOptions&)> in_form = [](GptOptions&) {};  // what only the form has
+  std::function<void(Options&)> on;                         // in the reference and in the form
+  std::function<void(Options&)> in_form = [](Options&) {};  // what only the form has
   // Deviation of the loss at step 0 and its largest over the run must reach these; 0: the trainings are the same.
   double first = 0, largest = 0;
 };
 
-GptOptions options(const Switch& s, StreamForm form) {
-  GptOptions o{.vocab = 13,
-               .context = 6,
-               .transformer = {.width = 8, .depth = 2, .heads = 2, .head_width = 4, .mlp_width = 16, .stream = form}};
+Options options(const Switch& s, Form form) {
+  Options o{{.vocab = 13,
+             .context = 6,
+             .transformer = {.width = 8, .depth = 2, .heads = 2, .head_width = 4, .mlp_width = 16}},
+            {.form = form}};
   s.on(o);
-  if (form != StreamForm::layer_norm) s.in_form(o);
+  if (form != Form::layer_norm) s.in_form(o);
   return o;
 }
 
@@ -56,7 +67,7 @@ struct Run {
   std::unique_ptr<optim::Optimizer> optimizer;
   double loss = 0;
 
-  Run(const GptOptions& o, const Gpt* start, bool adam) : model(std::make_unique<Gpt>(o)) {
+  Run(const Options& o, const Gpt* start, bool adam) : model(std::make_unique<Gpt>(streams::make<Gpt>(o, o.stream))) {
     model->to(DType::f64);
     if (start) {
       model->load_state_dict(start->state_dict());
@@ -102,20 +113,20 @@ double deviation(const Run& run, const Run& reference, bool gradients) {
 // Trains the forms beside Pre-LN, controls that differ from it by one ulp, and Pre-LN itself with one batch's targets
 // in reverse order, which shows what a wrong training reaches; and judges them.
 void lockstep(const Switch& s, bool adam) {
-  Run reference(options(s, StreamForm::layer_norm), nullptr, adam);
+  Run reference(options(s, Form::layer_norm), nullptr, adam);
   std::vector<Run> runs;
   std::vector<RunResult> results;
-  for (StreamForm form : kForms) {
+  for (Form form : kForms) {
     runs.emplace_back(options(s, form), reference.model.get(), adam);
     results.emplace_back().form = name_of(form);
     results.back().expected = s.largest > 0 ? Verdict::different : Verdict::same;
   }
   for (uint64_t seed = 1; seed <= kControls; ++seed) {
-    runs.emplace_back(options(s, StreamForm::layer_norm), reference.model.get(), adam);
+    runs.emplace_back(options(s, Form::layer_norm), reference.model.get(), adam);
     equivalence::move_by_one_ulp(*runs.back().model, seed);
     results.emplace_back().seed = seed;
   }
-  runs.emplace_back(options(s, StreamForm::layer_norm), reference.model.get(), adam);
+  runs.emplace_back(options(s, Form::layer_norm), reference.model.get(), adam);
   results.emplace_back();
   Generator data{.seed = kSeed};
   for (int step = 0; step < kSteps; ++step) {
@@ -149,25 +160,25 @@ void lockstep(const Switch& s, bool adam) {
   }
 }
 
-const auto kNothing = [](GptOptions&) {};
-void dropout_on(GptOptions& o) { o.transformer.branch.dropout = 0.2; }
-void layer_scale_on(GptOptions& o) { o.transformer.branch.layer_scale = 0.5; }
-std::function<void(GptOptions&)> recentring(Recentring r) {
-  return [r](GptOptions& o) { o.transformer.branch.recentring = r; };
+const auto kNothing = [](Options&) {};
+void dropout_on(Options& o) { o.transformer.branch.dropout = 0.2; }
+void layer_scale_on(Options& o) { o.transformer.branch.layer_scale = 0.5; }
+std::function<void(Options&)> recentring(Recentring r) {
+  return [r](Options& o) { o.transformer.branch.recentring = r; };
 }
 
 }  // namespace
 
 TEST_CASE("G9: switches under which the forms train as Pre-LN does") {
   const Switch switches[] = {{"plain", kNothing},
-                             {"gain and bias in all norms", [](GptOptions& o) { o.transformer.affine = true; }},
-                             {"tied embedding", [](GptOptions& o) { o.tied = true; }},
-                             {"stochastic depth", [](GptOptions& o) { o.transformer.branch.stochastic_depth = 0.3; }},
+                             {"gain and bias in all norms", [](Options& o) { o.transformer.affine = true; }},
+                             {"tied embedding", [](Options& o) { o.tied = true; }},
+                             {"stochastic depth", [](Options& o) { o.transformer.branch.stochastic_depth = 0.3; }},
                              {"dropout before recentring", dropout_on},
                              {"layer scale before recentring", layer_scale_on},
-                             {"centred readers", kNothing, [](GptOptions& o) { o.transformer.centre_readers = true; }},
+                             {"centred readers", kNothing, [](Options& o) { o.stream.centre_readers = true; }},
                              {"SwiGLU and rotary positions, an odd width, one head, no biases",
-                              [](GptOptions& o) {
+                              [](Options& o) {
                                 o.transformer = {.width = 7,
                                                  .depth = 2,
                                                  .heads = 1,
@@ -175,11 +186,10 @@ TEST_CASE("G9: switches under which the forms train as Pre-LN does") {
                                                  .mlp_width = 11,
                                                  .activation = Activation::swiglu,
                                                  .positions = Positions::rotary,
-                                                 .bias = false,
-                                                 .stream = o.transformer.stream};
+                                                 .bias = false};
                               }},
                              {"gains without biases, shared keys, rotary positions in halves",
-                              [](GptOptions& o) {
+                              [](Options& o) {
                                 o.transformer = {.width = 8,
                                                  .depth = 2,
                                                  .heads = 4,
@@ -191,27 +201,26 @@ TEST_CASE("G9: switches under which the forms train as Pre-LN does") {
                                                  .affine = true,
                                                  .norm_bias = false,
                                                  .bias = false,
-                                                 .stream = o.transformer.stream,
                                                  .initialisation = Initialisation::scaled};
                               }},
                              {"no final norm, but a head that does not see the mean either",
-                              [](GptOptions& o) {
+                              [](Options& o) {
                                 o.transformer.final_norm = false;
-                                o.transformer.centre_readers = true;
+                                o.stream.centre_readers = true;
                               }},
                              {"ReLU without positions",
-                              [](GptOptions& o) {
+                              [](Options& o) {
                                 o.transformer.activation = Activation::relu;
                                 o.transformer.positions = Positions::none;
                               }},
                              {"all of them",
-                              [](GptOptions& o) {
+                              [](Options& o) {
                                 o.tied = true;
                                 o.transformer.affine = true;
                                 o.transformer.positions = Positions::rotary;
                                 o.transformer.branch = {.dropout = 0.2, .stochastic_depth = 0.3, .layer_scale = 0.5};
                               },
-                              [](GptOptions& o) { o.transformer.centre_readers = true; }}};
+                              [](Options& o) { o.stream.centre_readers = true; }}};
   for (const Switch& s : switches)
     for (const bool adam : {false, true}) lockstep(s, adam);
 }
@@ -221,33 +230,32 @@ TEST_CASE("G9: switches that make them different trainings") {
       {"dropout after recentring", dropout_on, recentring(Recentring::first), 1e-3, 1e-3},
       {"dropout between two recentrings", dropout_on, recentring(Recentring::first_and_last), 1e-3, 1e-3},
       {"layer scale after recentring", layer_scale_on, recentring(Recentring::first), 1e-3, 1e-3},
-      {"no final norm", [](GptOptions& o) { o.transformer.final_norm = false; }, kNothing, 1e-3, 1e-3},
-      {"another eps", kNothing, [](GptOptions& o) { o.transformer.eps = 1e-6; }, 1e-7, 1e-6}};
+      {"no final norm", [](Options& o) { o.transformer.final_norm = false; }, kNothing, 1e-3, 1e-3},
+      {"another eps", kNothing, [](Options& o) { o.transformer.eps = 1e-6; }, 1e-7, 1e-6}};
   for (const Switch& s : switches)
     for (const bool adam : {false, true}) lockstep(s, adam);
 }
 
 TEST_CASE("G11: a tied head in mapped storage reads B (I + 11^T)") {
-  const auto build = [](StreamForm form, StreamStorage storage) {
-    Gpt m({.vocab = 13,
-           .context = 6,
-           .tied = true,
-           .transformer = {.width = 8, .depth = 2, .heads = 2, .stream = form, .storage = storage}});
+  const auto build = [](Form form, Stored storage) {
+    Gpt m = streams::make<Gpt>(
+        {.vocab = 13, .context = 6, .tied = true, .transformer = {.width = 8, .depth = 2, .heads = 2}},
+        {.form = form, .storage = storage});
     m.to(DType::f64);
     return m;
   };
-  Gpt reference = build(StreamForm::layer_norm, StreamStorage::raw);
+  Gpt reference = build(Form::layer_norm, Stored::raw);
   manual_seed(5);
   for (const Tensor& p : reference.parameters()) copy_into(p, randn(p.shape(), kF64) * 0.5 + 0.15);
   const Tensor ids = randint(0, 13, {4, 6}), expected = reference(ids);
-  for (StreamForm form : kForms) {
+  for (Form form : kForms) {
     INFO(name_of(form));
-    Gpt mapped = build(form, StreamStorage::mapped);
-    mapped.load_state_dict(equivalence::mapped_state(reference, Stream(form, 8, StreamStorage::mapped)));
+    Gpt mapped = build(form, Stored::mapped);
+    mapped.load_state_dict(equivalence::mapped_state(reference, Stream(form, 8, Stored::mapped)));
     CHECK(amax(abs(mapped(ids) - expected)).item() < 1e-12);
     const Tensor naive = matmul(mapped.features(ids), transpose(mapped.state_dict().at("token.weight"), 0, 1));
     const double error = amax(abs(naive - expected)).item();
-    if (form == StreamForm::crms_norm)
+    if (form == Form::crms_norm)
       CHECK(error > 1e-2);
     else
       CHECK(error < 1e-12);
@@ -259,10 +267,8 @@ TEST_CASE("G12: readers with zero row sums make RMSNorm's error on a rounded str
   for (const DType dtype : {DType::f32, DType::bf16}) {
     manual_seed(8);
     const auto rounded = [&](const Tensor& x) { return cast(cast(x, dtype), DType::f64); };
-    const TransformerOptions one =
-        TransformerOptions{.width = d, .depth = 1, .stream = StreamForm::rms_norm}.complete();
-    const Stream plain(StreamForm::rms_norm, d), centred(StreamForm::rms_norm, d, StreamStorage::raw, true),
-        layer(StreamForm::layer_norm, d);
+    const TransformerOptions one = TransformerOptions{.width = d, .depth = 1}.complete();
+    const Stream plain(Form::rms_norm, d), centred(Form::rms_norm, d, Stored::raw, true), layer(Form::layer_norm, d);
     const auto read = [&](const Stream& stream, const Tensor& weight, const Tensor& rows) {
       struct Reader : Module {
         PreNorm& norm = add("norm", PreNorm(d));
@@ -279,7 +285,8 @@ TEST_CASE("G12: readers with zero row sums make RMSNorm's error on a rounded str
     double worst = 0, worst_centred = 0, drift = 0;
     for (int layers = 0; layers < 64; ++layers) {
       Blocks block(one);
-      put_on_stream(block, one, {.tables = {}, .stacks = {{.blocks = "", .depth = 1}}, .heads = {}});
+      parametrize(block, streams::layout_of(one, {.tables = {}, .stacks = {{.blocks = "", .depth = 1}}, .heads = {}}),
+                  plain);
       block.to(DType::f64);
       block(r);
       r = {rounded(r.settle()), {}};

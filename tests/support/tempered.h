@@ -3,7 +3,7 @@
 #pragma once
 
 #include "autograd/ops/pointwise.h"
-#include "nn/gpt.h"
+#include "streams/transformer.h"
 #include "training/model_options.h"
 
 namespace isonorm::test {
@@ -20,6 +20,10 @@ class Tempered : public nn::Module {
   Tensor forward(const Tensor& ids) override { return gpt_(ids) * (1 / options.temperature); }
 
   const TemperedOptions options;
+
+  friend streams::Layout layout_of(const Tempered& model) {
+    return streams::Layout().with("gpt", streams::layout_of(model.gpt_));
+  }
 
  private:
   static TemperedOptions complete(TemperedOptions o) {

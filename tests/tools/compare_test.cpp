@@ -25,7 +25,7 @@ TEST_CASE("compare: 0, 1, 2, 3 and 4, each with its one line") {
     return folder / name;
   };
   const std::string a = save("a", "proj.weight", w), twin = save("twin", "proj.weight", w),
-                    mapped = save("mapped", "c_proj.weight", nn::recentre(w, 0)),
+                    mapped = save("mapped", "c_proj.weight", streams::recentre(w, 0)),
                     other = save("other", "proj.weight", w * 2.0);
   std::ofstream(folder / "map.json") << R"([{"a": "proj.*", "b": "c_proj.*", "map": "recentre", "dim": 0}])";
   std::ofstream(folder / "bad.json") << R"([{"a": "proj.*", "map": "project"}])";

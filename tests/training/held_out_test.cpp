@@ -1,4 +1,5 @@
 // The test pass against predictions counted by hand from the logits.
+#include "streams/stream.h"
 #include "training/records/held_out.h"
 
 #include <cmath>
@@ -21,7 +22,7 @@ TEST_CASE("test pass: loss, accuracy and differing predictions are those of the 
   const Source source(o);
   const int64_t windows = (400 - 1) / 7;
   REQUIRE(source.test_count() == windows);
-  const nn::Stream stream(nn::StreamForm::layer_norm, o.width);
+  const streams::Stream stream(streams::Form::layer_norm, o.width);
   const std::unique_ptr<nn::Module> a = build_model(o, source.shape(), stream),
                                     b = build_model(o, source.shape(), stream);
 
@@ -69,7 +70,7 @@ TEST_CASE("test pass: a held-out part shorter than a window tests nothing") {
   const TrainingOptions o{.model = &kGpt, .data = folder / "text", .width = 8, .depth = 1, .heads = 2, .context = 7};
   const Source source(o);
   CHECK(source.test_count() == 0);
-  const std::unique_ptr<nn::Module> model = build_model(o, source.shape(), nn::Stream(nn::StreamForm::rms_norm, 8));
+  const std::unique_ptr<nn::Module> model = build_model(o, source.shape(), streams::Stream(streams::Form::rms_norm, 8));
   nn::Module* models[] = {model.get()};
   const auto pass = test_pass(source, models);
   REQUIRE(pass);
@@ -81,7 +82,7 @@ TEST_CASE("test pass: padding is not predicted") {
   o.model = &kTranslator, o.vocab = 4, o.width = 8, o.depth = 1, o.heads = 2, o.context = 7, o.seed = 3;
   const Source source(o);
   CHECK(source.shape().vocab == 7);
-  const nn::Stream stream(nn::StreamForm::layer_norm, o.width);
+  const streams::Stream stream(streams::Form::layer_norm, o.width);
   const std::unique_ptr<nn::Module> a = build_model(o, source.shape(), stream),
                                     b = build_model(o, source.shape(), stream);
   NoGrad no_grad;

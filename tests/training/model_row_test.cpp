@@ -6,6 +6,7 @@
 #include "autograd/ops/loss.h"
 #include "core/random.h"
 #include "optim/lion.h"
+#include "streams/stream.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/tempered.h"
@@ -45,7 +46,7 @@ TEST_CASE("a model with a row of its own trains, is tested, described, saved and
   const TrainingOptions o = options(folder);
   Source source(o);
   manual_seed(3);
-  const auto model = build_model(o, source.shape(), nn::Stream(nn::StreamForm::crms_norm, o.width));
+  const auto model = build_model(o, source.shape(), streams::Stream(streams::Form::crms_norm, o.width));
   REQUIRE(dynamic_cast<test::Tempered*>(model.get()));
   const auto optimizer = build_optimizer(o, model->named_parameters());
   double first = 0, last = 0;
@@ -116,7 +117,7 @@ TEST_CASE("options of a model become those of a training, and back, whatever the
   for (const ModelRow* row : kWithTempered) {
     INFO(row->name);
     o.model = row;
-    const ModelOptions there(o, shape, nn::Stream(nn::StreamForm::rms_norm, o.width));
+    const ModelOptions there(o, shape, streams::Stream(streams::Form::rms_norm, o.width));
     TrainingOptions back;
     ModelShape given;
     there.give(back, given);
@@ -151,7 +152,7 @@ TEST_CASE("an optimizer with a row of its own is built; names are those of the t
   o.optimizer = &kFast;
   CHECK(o.decay() == 0.25);
   Source source(o);
-  const auto model = build_model(o, source.shape(), nn::Stream(nn::StreamForm::layer_norm, o.width));
+  const auto model = build_model(o, source.shape(), streams::Stream(streams::Form::layer_norm, o.width));
   CHECK(build_optimizer(o, model->named_parameters())->parameters().size() == 1);
   for (const OptimizerRow& row : optimizers()) CHECK(&optimizer(row.name) == &row);
   CHECK(TrainingOptions().decay() == 0.01);

@@ -9,6 +9,7 @@
 #include "core/view.h"
 #include "equivalence/experiments/all.h"
 #include "equivalence/nets/deep_net.h"
+#include "streams/parametrize.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -23,12 +24,12 @@ struct Scale {
 
 // |F(after) - F(before)| / rate of a row, mean over rows.
 double moved(const NetKind& kind, int64_t depth, uint64_t seed, const Scale& s) {
-  DeepNet net(kind.connection, depth, seed, kind.form, s.width);
+  DeepNet net(kind.connection, depth, seed, kind.norm, s.width);
   const NetBatch batch(seed, s.width);
   net.loss_and_gradients(batch);
   const NoGrad no_grad;
   const Tensor before = net(batch.rows);
-  for (const nn::NamedParameter& p : net.named_parameters())
+  for (const streams::NamedParameter& p : streams::named_parameters(net))
     if (p.name.starts_with("blocks.")) copy_into(p.tensor, p.tensor - s.rate * gradient(p.tensor));
   return mean(sqrt(sum(square(net(batch.rows) - before), {-1}))).item() / s.rate;
 }

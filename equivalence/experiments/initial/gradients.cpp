@@ -6,6 +6,7 @@
 #include "core/printed.h"
 #include "equivalence/experiments/all.h"
 #include "equivalence/nets/deep_net.h"
+#include "streams/stream.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -24,7 +25,7 @@ template <class F> std::vector<double> by_depth(const ExperimentOptions& o, cons
     for (int i = 0; i < kSeeds; ++i) {
       o.go_on();
       const uint64_t seed = o.seed * 100 + static_cast<uint64_t>(i);
-      DeepNet net(kind.connection, static_cast<int64_t>(depth), seed, kind.form);
+      DeepNet net(kind.connection, static_cast<int64_t>(depth), seed, kind.norm);
       net.loss_and_gradients(NetBatch(seed));
       mean += std::log(f(net, static_cast<int64_t>(depth))) / kSeeds;
     }
@@ -60,7 +61,7 @@ std::vector<double> profile_of(const ExperimentOptions& o, const NetKind& kind, 
   for (int i = 0; i < kSeeds; ++i) {
     o.go_on();
     const uint64_t mine = o.seed * 100 + static_cast<uint64_t>(i);
-    DeepNet net(kind.connection, depth, mine, kind.form, width);
+    DeepNet net(kind.connection, depth, mine, kind.norm, width);
     net.loss_and_gradients(NetBatch(mine, width));
     for (int64_t b = 0; b < depth; ++b) norms[static_cast<size_t>(b)] += std::log(net.gradient_norm(b)) / kSeeds;
   }
@@ -82,7 +83,7 @@ double deviation(const std::vector<double>& values) {
 ExperimentResult last_gradient(const ExperimentOptions& o) {
   const NetKind kinds[] = {{"post_ln", "other", nn::kPostLn},
                            {"pre_ln", "rms", nn::kPreLn},
-                           {"pre_ln, uncentred_rms_norm", "crms", nn::kPreLn, nn::StreamForm::uncentred_rms_norm}};
+                           {"pre_ln, uncentred_rms_norm", "crms", nn::kPreLn, NormKind::rms}};
   constexpr double kFlat = 0.2, kRoot = 0.12;
   ExperimentResult r;
   const auto curves =

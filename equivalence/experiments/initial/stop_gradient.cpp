@@ -8,6 +8,7 @@
 #include "core/view.h"
 #include "equivalence/experiments/all.h"
 #include "equivalence/nets/deep_net.h"
+#include "streams/parametrize.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -42,7 +43,7 @@ struct Seen {
 
 Seen look(const nn::Arrangement& connection, uint64_t seed) {
   DeepNet net(connection, kDepth, seed);
-  for (const nn::NamedParameter& p : net.named_parameters())
+  for (const streams::NamedParameter& p : streams::named_parameters(net))
     if (p.name.ends_with("gate")) fill(detach(p.tensor), gate());
   const NetBatch batch(seed);
   net.loss_and_gradients(batch);

@@ -22,7 +22,7 @@ template <class F> std::vector<double> behind_blocks(const ExperimentOptions& o,
   std::vector<double> values(kBlocks.size());
   for (int i = 0; i < kSeeds; ++i) {
     const uint64_t seed = o.seed * 100 + static_cast<uint64_t>(i);
-    DeepNet net(kind.connection, kDepth, seed, kind.form);
+    DeepNet net(kind.connection, kDepth, seed, kind.norm);
     const std::vector<Tensor> streams = net.streams(NetBatch(seed).rows);
     for (size_t b = 0; b < kBlocks.size(); ++b) {
       const auto at = static_cast<size_t>(kBlocks[b]);

@@ -9,11 +9,12 @@
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "core/random.h"
+#include "streams/stream.h"
 #include "tests/support/catch.h"
 #include "tests/support/compare.h"
 
 using namespace isonorm;
-using namespace isonorm::equivalence;
+using namespace isonorm::streams;
 using Catch::Matchers::Contains;
 
 namespace {
@@ -182,12 +183,12 @@ TEST_CASE("parameters are mapped as the stream maps them") {
   manual_seed(4);
   const int64_t d = 9;
   const Tensor w = randn({d, 4}, {DType::f64}), a = randn({5, d}, {DType::f64});
-  for (nn::StreamForm form : {nn::StreamForm::layer_norm, nn::StreamForm::rms_norm, nn::StreamForm::crms_norm,
-                              nn::StreamForm::crms_isometric}) {
-    INFO(nn::name_of(form));
-    const nn::Stream stream(form, d);
-    check_close(parameter_map(nn::Role::writer, form, d)(w, 0), stream.write(w, 0), 0);
-    check_close(parameter_map(nn::Role::reader, form, d)(a, 1), stream.read(a), 0);
+  for (streams::Form form :
+       {streams::Form::layer_norm, streams::Form::rms_norm, streams::Form::crms_norm, streams::Form::crms_isometric}) {
+    INFO(name_of(form));
+    const streams::Stream stream(form, d);
+    check_close(parameter_map(streams::Role::writer, form, d)(w, 0), stream.write(w, 0), 0);
+    check_close(parameter_map(streams::Role::reader, form, d)(a, 1), stream.read(a), 0);
   }
 }
 
@@ -207,5 +208,5 @@ TEST_CASE("maps that do not fit are refused with both values") {
   CHECK_THROWS_WITH(Map::compress(8) * Map::compress(8), Contains("7") && Contains("8"));
   CHECK_THROWS_WITH(Map::compress(7) * Map::compress(8), Contains("width 7") && Contains("width 8"));
   CHECK_THROWS_WITH(Map::recentre(3)(from_vector<int64_t>({1, 2, 3}, {3}), 0), Contains("i64"));
-  CHECK_THROWS_WITH(parameter_map(nn::Role::neutral, nn::StreamForm::rms_norm, 4), Contains("neutral"));
+  CHECK_THROWS_WITH(parameter_map(streams::Role::neutral, streams::Form::rms_norm, 4), Contains("neutral"));
 }
