@@ -10,13 +10,13 @@ Layout layout_of(const nn::TransformerOptions& o, const TransformerParts& parts)
     for (const std::string& table : parts.tables) layout.writes(table);
   for (const TransformerParts::Stack& stack : parts.stacks) {
     if (stack.depth == 0) continue;
-    const std::string block = stack.blocks.empty() ? "*." : stack.blocks + ".*.";
-    layout.writes(block + "attn.proj").writes(block + "mlp.fc2");
-    layout.reads(block + "attn.qkv", block + "norm1").reads(block + "mlp.fc1", block + "norm2");
-    if (o.activation == nn::Activation::swiglu) layout.reads(block + "mlp.gate", block + "norm2");
+    const auto in = [&](const char* part) { return text(stack.blocks, stack.blocks.empty() ? "*." : ".*.", part); };
+    layout.writes(in("attn.proj")).writes(in("mlp.fc2"));
+    layout.reads(in("attn.qkv"), in("norm1")).reads(in("mlp.fc1"), in("norm2"));
+    if (o.activation == nn::Activation::swiglu) layout.reads(in("mlp.gate"), in("norm2"));
     if (stack.encoder_norm.empty()) continue;
-    layout.writes(block + "cross.proj");
-    layout.reads(block + "cross.q", block + "cross_norm").reads(block + "cross.kv", stack.encoder_norm);
+    layout.writes(in("cross.proj"));
+    layout.reads(in("cross.q"), in("cross_norm")).reads(in("cross.kv"), stack.encoder_norm);
   }
   for (const auto& [head, norm] : parts.heads) layout.reads(head, norm);
   return layout;
