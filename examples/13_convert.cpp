@@ -41,7 +41,7 @@ int main() try {
       std::printf("  %-24s %s\n", t.name.c_str(), t.what.c_str());
 
   // A reader that sees the bare stream sees its mean, which the other forms do not have.
-  Layout layout = layout_of(model);
+  Placement layout = placement_of(model);
   for (Place& p : layout.places)
     if (p.name == "head.weight") p.norm = "";
   try {

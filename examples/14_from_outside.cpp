@@ -47,6 +47,7 @@ struct Bounded : nn::Module {
   explicit Bounded(const BoundedOptions& o) : options(o) {}
   Tensor forward(const Tensor& ids) override { return tanh(gpt(ids) * 0.2) * 5.0; }
 };
+streams::Layout layout_of(const Bounded& model) { return streams::Layout().with("gpt", streams::layout_of(model.gpt)); }
 struct BoundedRow {
   using Module = Bounded;
   static void visit(BoundedOptions& m, training::TrainingOptions& o, training::ModelShape& s,

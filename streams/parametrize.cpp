@@ -6,7 +6,6 @@
 #include "autograd/grad_mode.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
-#include "core/system/name_pattern.h"
 #include "nn/branch.h"
 #include "nn/residual/connection.h"
 
@@ -117,6 +116,15 @@ template <class M, class F> void each_module(M& module, F&& f, const std::string
 }
 
 template <class M> using ByPath = std::map<std::string, M*>;
+
+std::string tensor_of(const std::string& path, const char* tensor) {
+  return path.empty() ? tensor : text(path, '.', tensor);
+}
+
+void check_axis(const std::string& name, const Layout::Entry& e, int axis) {
+  check(e.role == Role::neutral || e.dim < 0 || e.dim == axis, "layout: the stream is dimension ", e.dim, " of '", name,
+        "', of its layer's weight it is ", axis);
+}
 
 // Attaches what the stream makes of a parameter of the module at `path`; null: nothing. Throws where the parameter has a
 // parametrisation of its own, which this would undo.
@@ -232,18 +240,6 @@ void put_norm(Norm& norm, const std::string& path, const Stream& stream, bool ch
 
 }  // namespace
 
-Layout& Layout::writes(const std::string& pattern) { return writers_.push_back(pattern), *this; }
-Layout& Layout::reads(const std::string& pattern, const std::string& norm) {
-  return readers_.emplace_back(pattern, norm), *this;
-}
-Layout& Layout::bare_entry() { return bare_entry_ = true, *this; }
-Layout& Layout::with(const std::string& path, const Layout& child) {
-  for (const std::string& writer : child.writers_) writes(path + '.' + writer);
-  for (const auto& [reader, norm] : child.readers_) reads(path + '.' + reader, path + '.' + norm);
-  bare_entry_ = bare_entry_ || child.bare_entry_;
-  return *this;
-}
-
 void parametrize(Module& model, const Layout& layout, const Stream& stream) {
   const Stream* const on = stream_of(model);
   check(!on || on->storage() == Stored::raw, "layout: the model's parameters are mapped to a stream already");
@@ -272,9 +268,27 @@ void parametrize(Module& model, const Layout& layout, const Stream& stream) {
       parameters[p.name] = model.find_parameter(p.name);
   }
 
+  // What the layout says of the tensors that are no norm's.
+  std::vector<std::string> names;
+  for (const auto& [path, linear] : linears) {
+    names.push_back(tensor_of(path, "weight"));
+    if (linear->bias.defined()) names.push_back(tensor_of(path, "bias"));
+  }
+  for (const auto& [path, table] : tables) names.push_back(tensor_of(path, "weight"));
+  for (const auto& [name, parameter] : parameters) names.push_back(name);
+  std::map<std::string, Layout::Entry> said;
+  const std::vector<Layout::Entry> entries = layout.entries_of(names);
+  for (size_t i = 0; i < names.size(); ++i) said[names[i]] = entries[i];
+  for (const Layout::Tied& t : layout.tied()) {
+    const auto head = said.find(t.weight);
+    check(head != said.end(), "layout: tied \"", t.table, "\": the model has no head '", t.weight, "'");
+    head->second = {.role = Role::reader, .norm = t.norm, .known = true};
+  }
+  check(layout.width() == 0 || layout.width() == stream.width(), "layout: its width is ", layout.width(),
+        ", the stream's ", stream.width());
+
   // All that is to be refused is refused before anything is changed.
   const auto put = [&](bool change) {
-    std::set<std::string> said;
     std::map<Norm*, std::string> of_stream;  // every connection, and those that a reader reads through
     for (const auto& [path, connection] : connections) {
       check(connection->reads_stream() || !stream.centres_readers(),
@@ -282,36 +296,42 @@ void parametrize(Module& model, const Layout& layout, const Stream& stream) {
       if (change) connection->enter_by([stream](const Tensor& rows) { return stream.map_writer(rows, -1); });
       of_stream[connection] = path;
     }
-    // f(path, thing, stars) of all of `things` that the pattern fits; how many.
-    const auto fitting = [&](const std::string& pattern, const auto& things, auto&& f) {
-      int found = 0;
-      for (const auto& [path, thing] : things) {
-        std::vector<std::string> stars;
-        if (path != pattern && !names::matches(pattern, path, stars)) continue;
-        check(said.insert(path).second, "layout: '", path, "' stands in it twice");
-        f(path, *thing, stars), ++found;
-      }
-      return found;
-    };
-    for (const std::string& pattern : layout.writers_) {
-      int found = fitting(pattern, linears, [&](auto& path, Linear& l, auto&) { put_linear(l, path, stream, change); });
-      found += fitting(pattern, tables, [&](auto& path, Embedding& t, auto&) { put_table(t, path, stream, change); });
-      found += fitting(pattern, parameters,
-                       [&](auto& path, Parameter& p, auto&) { put_writer(p, path, stream, change, p.rank() - 1); });
-      check(found > 0, "layout: there is no linear map, embedding or parameter '", pattern, "' that could write");
+    for (const auto& [path, linear] : linears) {
+      const std::string weight = tensor_of(path, "weight"), bias = tensor_of(path, "bias");
+      const Layout::Entry& e = said[weight];
+      check_axis(weight, e, e.role == Role::reader ? 1 : 0);
+      check(!linear->bias.defined() || (said[bias].role == Role::writer) == (e.role == Role::writer), "layout: '",
+            e.role == Role::writer ? weight : bias, "' is a writer, and '", e.role == Role::writer ? bias : weight,
+            "' is none");
+      check(e.scale.empty() || (dynamic_cast<BranchOutput*>(linear) && e.scale == tensor_of(path, "scale")),
+            "layout: the layer scale '", e.scale, "' is not that of a BranchOutput '", path, "'");
+      if (e.role == Role::writer) put_linear(*linear, path, stream, change);
+      if (e.role != Role::reader) continue;
+      const auto norm = norms.find(e.norm);
+      check(norm != norms.end(), "layout: '", path, "' reads through '", e.norm, "', which is no norm of this model");
+      of_stream[norm->second] = e.norm;
+      put_reader(*linear, path, *norm->second, stream, change, layout.reads_bare_entry());
     }
-    for (const auto& reader_and_norm : layout.readers_) {
-      const std::string &pattern = reader_and_norm.first, &through = reader_and_norm.second;
-      const int found = fitting(pattern, linears, [&](auto& path, Linear& reader, auto& stars) {
-        const std::string name = names::filled(through, stars);
-        const auto norm = norms.find(name);
-        check(norm != norms.end(), "layout: '", path, "' reads through '", name, "', which is no norm of this model");
-        of_stream[norm->second] = name;
-        put_reader(reader, path, *norm->second, stream, change, layout.bare_entry_);
-      });
-      check(found > 0, "layout: there is no linear map '", pattern, "' that could read");
+    for (const auto& [path, table] : tables) {
+      const Layout::Entry& e = said[tensor_of(path, "weight")];
+      check(e.role != Role::reader, "layout: '", path, "' is an embedding, which reads no rows");
+      check_axis(tensor_of(path, "weight"), e, 1);
+      if (e.role == Role::writer) put_table(*table, path, stream, change);
     }
-    for (const auto& [norm, path] : of_stream) put_norm(*norm, path, stream, change, own.at(norm));
+    for (const auto& [name, parameter] : parameters) {
+      const Layout::Entry& e = said[name];
+      check(e.role != Role::reader, "layout: '", name, "' is no linear map, which could read rows");
+      check(e.dim < parameter->rank(), "layout: '", name, "' of shape ", parameter->shape(), " has no dimension ",
+            e.dim);
+      if (e.role == Role::writer)
+        put_writer(*parameter, name, stream, change, e.dim < 0 ? parameter->rank() - 1 : e.dim);
+    }
+    for (const auto& [norm, path] : of_stream) {
+      const auto* eps = layout.norm_of(path);
+      check(!eps || eps->second == norm->eps(), "layout: norm '", path, "' has eps ", eps ? eps->second : 0,
+            ", that of the model ", norm->eps());
+      put_norm(*norm, path, stream, change, own.at(norm));
+    }
   };
   put(false);
   for (const auto& [_, linear] : linears) free(*linear);
@@ -327,8 +347,7 @@ std::vector<NamedParameter> named_parameters(const Module& module) {
   each_module(module, [&](const std::string& path, const Module& m) {
     const auto* branch = dynamic_cast<const BranchOutput*>(&m);
     if (!branch || !branch->entry()) return;
-    const std::string prefix = path.empty() ? "" : path + '.';
-    ends.insert({prefix + "weight", prefix + "bias"});
+    ends.insert({tensor_of(path, "weight"), tensor_of(path, "bias")});
   });
   std::vector<NamedParameter> all;
   for (nn::NamedParameter& p : module.named_parameters()) {

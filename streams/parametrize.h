@@ -8,31 +8,9 @@
 
 #include "nn/module.h"
 #include "nn/norm.h"
-#include "streams/stream.h"
+#include "streams/layout.h"
 
 namespace isonorm::streams {
-
-// The roles of a model's layers, by patterns of their paths (core/system/name_pattern.h):
-//
-//   Layout().writes("token").writes("blocks.*.attn.proj").reads("blocks.*.attn.qkv", "blocks.*.norm1")
-class Layout {
- public:
-  // The output of these is added to the stream: Linear, BranchOutput, the rows of an Embedding, or a parameter, along its
-  // last dimension.
-  Layout& writes(const std::string& pattern);
-  // The input of these Linear is what the norm gives, in whose path a star is what it is in that of the reader.
-  Layout& reads(const std::string& pattern, const std::string& norm);
-  // The first branch reads the embeddings as they are: tables are no writers, and a mapped table cannot be a head's.
-  Layout& bare_entry();
-  // What `child` says of the module at `path`.
-  Layout& with(const std::string& path, const Layout& child);
-
- private:
-  friend void parametrize(nn::Module& model, const Layout& layout, const Stream& stream);
-  std::vector<std::string> writers_;
-  std::vector<std::pair<std::string, std::string>> readers_;
-  bool bare_entry_ = false;
-};
 
 // Has the model compute its function on `stream`: writers and readers are mapped, norms change their formula, gains go
 // where they can. A model of raw storage may be put on another stream by the same layout. With mapped storage the parameters

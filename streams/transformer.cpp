@@ -4,6 +4,7 @@ namespace isonorm::streams {
 
 Layout layout_of(const nn::TransformerOptions& o, const TransformerParts& parts) {
   Layout layout;
+  layout.width(o.width);
   if (o.connection.bare_entry)
     layout.bare_entry();
   else
@@ -44,7 +45,7 @@ Layout layout_of(const nn::EncoderDecoder& model) {
   std::vector<std::string> tables = {"target"};
   if (!o.shared) tables.push_back("source");
   if (o.transformer.positions == nn::Positions::learned)
-    tables.insert(tables.end(), {"source_position", "target_position"});
+    for (const char* table : {"source_position", "target_position"}) tables.emplace_back(table);
   return layout_of(o.transformer,
                    {.tables = tables,
                     .stacks = {{.blocks = "encoder", .depth = o.transformer.depth},

@@ -30,12 +30,14 @@ Layout layout_of(const nn::Gpt& model);
 Layout layout_of(const nn::Vit& model);
 Layout layout_of(const nn::EncoderDecoder& model);
 
-// The model of these options, its norms those of the form (norm_of()), on a stream. M: a module with a public `options` that
-// has a TransformerOptions `transformer`, and a layout_of() in its namespace. Throws as M and parametrize().
+// The model of these options on a stream. M: a module that is made of its public `options`, and has a layout_of() with a
+// width in its namespace. Where the options have a TransformerOptions `transformer`, its norms are those of the form
+// (norm_of()). Throws as M and parametrize().
 template <class M> M make(std::remove_const_t<decltype(M::options)> options, const StreamOptions& on = {}) {
-  options.transformer.norm = norm_of(on.form);
+  if constexpr (requires { options.transformer; }) options.transformer.norm = norm_of(on.form);
   M model(options);
-  parametrize(model, layout_of(model), Stream(on, options.transformer.width));
+  const Layout layout = layout_of(model);
+  parametrize(model, layout, Stream(on, layout.width()));
   return model;
 }
 

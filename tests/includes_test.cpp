@@ -39,7 +39,7 @@ std::map<std::string, Set> allowed_includes() {
       {"autograd", {"core"}},
       {"nn", {"core", "autograd"}},
       {"optim", {"core", "autograd"}},
-      {"streams", {"core", "autograd", "nn"}},
+      {"streams", {"core", "autograd", "nn", "io"}},
       {"io", {"core"}},
       {"data", {"core"}},
       {"reports", {"core"}},

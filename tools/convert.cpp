@@ -34,7 +34,7 @@ void check_form(const std::string& asked, const std::string& form, bool raw, con
   check(false, file, ": its form is ", form, raw ? " with raw weights" : "", ", not ", asked);
 }
 
-void check_eps(const Layout& layout, double eps) {
+void check_eps(const Placement& layout, double eps) {
   for (const NormPlace& n : layout.norms)
     check(eps == 0 || n.eps == eps, "convert: norm '", n.name, "' has eps ", n.eps, ", asked for is ", eps,
           ": another eps is another function");
@@ -165,7 +165,7 @@ class Run {
     const auto form = file_.other.find(kStreamForm);
     if (form != file_.other.end()) check_form(o_.from, form->second, false, o_.in);
     const bool converted = form != file_.other.end() || !file_.description.empty();
-    const Layout layout = described_layout(o_.spec, file_.state.outline, converted, streams::form_named(o_.from));
+    const Placement layout = described_placement(o_.spec, file_.state.outline, converted, streams::form_named(o_.from));
     check_described(file_.description, layout);
     metadata_ = file_.other;
     metadata_[kStreamForm] = o_.to;
@@ -173,7 +173,7 @@ class Run {
   }
 
   // Whether the source, as the description has it, gives what the program computed that it came from.
-  bool held_to_reference(const Layout& layout) {
+  bool held_to_reference(const Placement& layout) {
     const TensorMap reference = load_reference(o_.reference);
     const Scope scope(o_.reference);
     const ReferenceFindings f = check_reference(file_.state, layout, reference);
@@ -193,7 +193,7 @@ class Run {
     return false;
   }
 
-  FileConversion conversion(const Layout& layout) const {
+  FileConversion conversion(const Placement& layout) const {
     check_dtypes(layout, file_.foreign);
     check_eps(layout, o_.eps);
     return FileConversion(file_.state, layout, to(), dtype());

@@ -4,15 +4,15 @@
 
 #include <string>
 
-#include "equivalence/convert/parse_layout.h"
+#include "equivalence/convert/placement.h"
 #include "equivalence/verify/verify.h"
 #include "streams/stream.h"
 
 namespace isonorm::tools {
 
 // The layout of a file whose parameters are in `form`, as the JSON file at `path` describes it. outline: the file's
-// tensors, whose elements mean nothing; converted: as for parse_layout().
-equivalence::Layout described_layout(const std::string& path, const TensorMap& outline, bool converted,
+// tensors, whose elements mean nothing; converted: as for placement_in().
+equivalence::Placement described_placement(const std::string& path, const TensorMap& outline, bool converted,
                                      streams::Form form);
 
 // Examples of the data set at `path` as inputs of the model that `description` names: images of the folder, or rows of

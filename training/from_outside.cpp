@@ -32,8 +32,8 @@ void check_rows(const TrainingOptions& o) {
   check(o.model && o.optimizer, "training: there is no ", o.model ? "optimizer" : "model", ", expected a row of one");
   const ModelRow& m = *o.model;
   check(m.name && m.title && m.noun, "model: a row lacks its name, title or noun");
-  check(m.options && m.options_of && m.transformer && m.visit && m.stream_rows && m.more_blocks && m.enters && m.make,
-        "model: the row ", m.name, " lacks what row_of() makes");
+  check(m.options && m.options_of && m.visit && m.stream_rows && m.more_blocks && m.enters && m.make, "model: the row ",
+        m.name, " lacks what row_of() makes");
   check(o.optimizer->name && o.optimizer->make && o.optimizer->note, "optimizer: the row ",
         o.optimizer->name ? o.optimizer->name : "without a name", " lacks its name, make or note");
   check(o.connection.name && o.connection.block && o.connection.last, "connections: the row ",

@@ -92,7 +92,7 @@ std::optional<ModelOptions> ModelOptions::of(const nn::Module& module, ModelList
 std::vector<NamedOption> ModelOptions::visited(TrainingOptions& o, ModelShape& shape) {
   OptionVisitor visitor;
   row_->visit(options_, o, shape, visitor);
-  visit_options(transformer(), visitor);
+  if (row_->transformer) visit_options(transformer(), visitor);
   visit_options(stream_, visitor);
   return std::move(visitor.options);
 }
@@ -117,7 +117,8 @@ void ModelOptions::check_size(const TensorMap& state) const {
   for (const auto& [name, tensor] : state) held += tensor.numel();
   const auto mul = [](int64_t a, int64_t b) { return checked_mul(a, b, "model file: size"); };
   const auto add = [](int64_t a, int64_t b) { return checked_add(a, b, "model file: size"); };
-  const nn::TransformerOptions t = transformer().complete();
+  nn::TransformerOptions t = transformer().complete();
+  if (!row_->transformer) t.depth = 0;
   const int64_t blocks = add(t.depth, row_->more_blocks(options_)), tensors = state.size();
   check(t.depth >= 0 && blocks >= t.depth && blocks <= tensors, "model file: a model of these options has ", blocks,
         " blocks, the file holds ", tensors, " tensors");

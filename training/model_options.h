@@ -28,7 +28,7 @@ class ModelOptions {
 
   const ModelRow& row() const { return *row_; }
   const nn::TransformerOptions& transformer() const { return const_cast<ModelOptions*>(this)->transformer(); }
-  nn::TransformerOptions& transformer() { return row_->transformer(options_); }
+  nn::TransformerOptions& transformer() { return row_->transformer ? row_->transformer(options_) : plain_; }
   const streams::StreamOptions& stream() const { return stream_; }
   streams::StreamOptions& stream() { return stream_; }
   void untie();
@@ -58,6 +58,7 @@ class ModelOptions {
 
   const ModelRow* row_;
   std::any options_;
+  nn::TransformerOptions plain_ = {};  // of a model that is made of no Transformer's options: the defaults
   streams::StreamOptions stream_;
 };
 

@@ -37,7 +37,7 @@ struct ModelRow {
   std::any (*options)() = nullptr;                      // the defaults
   std::any (*preset)(std::string_view) = nullptr;       // those of a published size; null: none is known by name
   std::any (*options_of)(const nn::Module&) = nullptr;  // empty where the module is of another model
-  nn::TransformerOptions& (*transformer)(std::any&) = nullptr;
+  nn::TransformerOptions& (*transformer)(std::any&) = nullptr;  // null: the model has no such options
   void (*visit)(std::any&, TrainingOptions&, ModelShape&, OptionVisitor&) = nullptr;
   int64_t (*stream_rows)(const std::any&) = nullptr;
   int64_t (*more_blocks)(const std::any&) = nullptr;
@@ -47,8 +47,8 @@ struct ModelRow {
 constexpr const char* name_of(const ModelRow* m) { return m->name; }
 
 // `row` with what the class M knows of a model:
-//   using Module      a module with a public `options`, which has a TransformerOptions `transformer`, and with a layout
-//                     (streams::make)
+//   using Module      a module as streams::make() takes it: with public `options`, which may have a TransformerOptions
+//                     `transformer`, and with a layout_of()
 //   visit(m, o, s, f) f(name, member) for every option of the model but those of its Transformer; f(name, member, same)
 //                     where `same`, a member of TrainingOptions or ModelShape, is the option of a training or of data
 //   stream_rows(m)    about how many rows of the stream's width its parameters have outside of the blocks. Throws where
@@ -67,7 +67,8 @@ template <class M> constexpr ModelRow row_of(ModelRow row) {
     const auto* mine = dynamic_cast<const Module*>(&module);
     return mine ? std::any(mine->options) : std::any();
   };
-  row.transformer = [](std::any& m) -> nn::TransformerOptions& { return std::any_cast<Options&>(m).transformer; };
+  if constexpr (requires(Options & o) { o.transformer; })
+    row.transformer = [](std::any& m) -> nn::TransformerOptions& { return std::any_cast<Options&>(m).transformer; };
   row.visit = [](std::any& m, TrainingOptions& o, ModelShape& s, OptionVisitor& f) {
     M::visit(std::any_cast<Options&>(m), o, s, f);
   };

@@ -102,7 +102,7 @@ Tensor half_ulp(const Tensor& x) {
   return from_span(std::span<const double>(values), x.shape());
 }
 
-Canonical::Canonical(const TensorMap& state, const Layout& layout, bool centred, const TensorMap* partner)
+Canonical::Canonical(const TensorMap& state, const Placement& layout, bool centred, const TensorMap* partner)
     : state_(state), layout_(layout), partner_(partner) {
   std::set<std::string> touching;  // the stream: what is rounded, and not exact
   for (const NormPlace& n : layout.norms) touching.insert({n.weight, n.bias});
@@ -115,7 +115,7 @@ Canonical::Canonical(const TensorMap& state, const Layout& layout, bool centred,
     touching.insert(p.bias);
     if (centred) parts_.push_back({Kind::bias, p.bias});
   }
-  for (const TiedHead& t : layout.tied)
+  for (const streams::Layout::Tied& t : layout.tied)
     if (centred) parts_.push_back({Kind::reader, t.weight}), parts_.push_back({Kind::bias, t.bias});
   for (const auto& [name, tensor] : state)
     if (const bool there = touching.contains(name); !there || !centred)
@@ -182,7 +182,7 @@ Carried Canonical::at(const Part& part) const {
   if (part.kind == Kind::stored && !touches && state_.at(part.name).rank() == 1) return entrywise(part.name);
   if (part.kind == Kind::stored) return stored(part.name, touches ? place->dim : state_.at(part.name).rank() - 1);
   if (part.kind == Kind::writer) return writer(*place);
-  for (const TiedHead& t : layout_.tied) {
+  for (const streams::Layout::Tied& t : layout_.tied) {
     const Place* table = find(t.table);
     if (part.name == t.weight) return reader(stored(t.table, table->dim), t.norm, true);
     if (part.name == t.bias) return bias(t.bias, stored(t.table, table->dim), t.norm);
@@ -204,7 +204,7 @@ std::vector<std::string> Canonical::sources(const Part& part) const {
     if (p.name == part.name) names.push_back(p.scale);
     if (p.role == Role::reader && (p.name == part.name || p.bias == part.name)) through(p.name, p.norm);
   }
-  for (const TiedHead& t : layout_.tied)
+  for (const streams::Layout::Tied& t : layout_.tied)
     if (t.weight == part.name || t.bias == part.name) through(t.table, t.norm);
   return names;
 }

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/tensor_map.h"
-#include "equivalence/convert/layout.h"
+#include "equivalence/convert/placement.h"
 
 namespace isonorm::equivalence {
 
@@ -48,7 +48,7 @@ class Canonical {
 
   // centred: whether means and row sums are taken off, and everything folded; else as stored. partner: a state in the
   // same form, or null: a value that stands there too was not rounded on the way. All of them must outlive this.
-  Canonical(const TensorMap& state, const Layout& layout, bool centred, const TensorMap* partner = nullptr);
+  Canonical(const TensorMap& state, const Placement& layout, bool centred, const TensorMap* partner = nullptr);
 
   const std::vector<Part>& parts() const { return parts_; }
   // Of a part of any kind but `exact`; of a bias [out, 1]: no entry of it is a measure of another's.
@@ -66,7 +66,7 @@ class Canonical {
   const Place* find(const std::string& name) const;
 
   const TensorMap& state_;
-  const Layout& layout_;
+  const Placement& layout_;
   const TensorMap* partner_;
   std::vector<Part> parts_;
 };

@@ -39,7 +39,7 @@ std::string not_finite(const TensorMap& state) {
   return {};
 }
 
-std::string not_convertible(const TensorMap& state, const Layout& layout) {
+std::string not_convertible(const TensorMap& state, const Placement& layout) {
   try {
     check_convertible(state, layout);
     if (layout.form == Form::rms_norm)
@@ -53,7 +53,7 @@ std::string not_convertible(const TensorMap& state, const Layout& layout) {
   }
 }
 
-bool folded(const Layout& layout) {
+bool folded(const Placement& layout) {
   const auto plain = [](const NormPlace& n) { return n.weight.empty() && n.bias.empty(); };
   const auto unscaled = [](const Place& p) { return p.scale.empty(); };
   return layout.tied.empty() && std::all_of(layout.norms.begin(), layout.norms.end(), plain) &&

@@ -29,7 +29,7 @@ Tensor along(const Tensor& v, int dim, int rank) {
 
 class Converter {
  public:
-  Converter(const TensorMap& state, const Layout& layout, Form to, std::optional<DType> dtype, ZeroMeans& means)
+  Converter(const TensorMap& state, const Placement& layout, Form to, std::optional<DType> dtype, ZeroMeans& means)
       : state_(state), from_(layout), to_(to), dtype_(dtype), means_(means) {
     result_.layout.form = to;
     result_.layout.width = layout.width;
@@ -47,7 +47,7 @@ class Converter {
         read(p);
       else if (!reader_of(p.name))
         keep(p);
-    for (const TiedHead& t : from_.tied) untie(t);
+    for (const streams::Layout::Tied& t : from_.tied) untie(t);
     for (const std::string& scale : scales_) drop(scale, "folded into its writer");
     for (const NormPlace& n : from_.norms) {
       drop(n.weight, "folded into its readers");
@@ -140,7 +140,7 @@ class Converter {
   }
 
   // The head reads the raw table; from the mapped one that means B (D^T D) in crms_norm, B itself in crms_isometric.
-  void untie(const TiedHead& t) {
+  void untie(const streams::Layout::Tied& t) {
     Place table{.name = t.table, .role = Role::writer, .dim = 1};
     for (const Place& p : from_.places)
       if (p.name == t.table) table = p;
@@ -168,7 +168,7 @@ class Converter {
   }
 
   const TensorMap& state_;
-  const Layout& from_;
+  const Placement& from_;
   Form to_;
   std::optional<DType> dtype_;
   ZeroMeans& means_;
@@ -184,7 +184,7 @@ void check_forms(Form from, Form to) {
   check(to != from, "convert: the checkpoint has the form ", name_of(to), " already");
 }
 
-Conversion convert(const TensorMap& state, const Layout& layout, Form to, std::optional<DType> dtype) {
+Conversion convert(const TensorMap& state, const Placement& layout, Form to, std::optional<DType> dtype) {
   check_forms(layout.form, to);
   check_convertible(state, layout);
   ZeroMeans means;
@@ -193,7 +193,7 @@ Conversion convert(const TensorMap& state, const Layout& layout, Form to, std::o
   return result;
 }
 
-Conversion convert_piece(const TensorMap& state, const Layout& layout, Form to, std::optional<DType> dtype,
+Conversion convert_piece(const TensorMap& state, const Placement& layout, Form to, std::optional<DType> dtype,
                          ZeroMeans& means) {
   NoGrad no_grad;
   return Converter(state, layout, to, dtype, means).run();

@@ -16,7 +16,7 @@ namespace {
 using streams::Role;
 
 // Every name that the layout knows, each once.
-std::set<std::string> known_names(const Layout& layout) {
+std::set<std::string> known_names(const Placement& layout) {
   std::set<std::string> names, scales;
   const auto add = [&](const std::string& name) {
     check(names.insert(name).second, "convert: '", name, "' is two things at once to the stream");
@@ -52,7 +52,7 @@ void check_finite(const std::string& name, const Tensor& t) {
         "' holds NaN or infinity");
 }
 
-void check_vector(const TensorMap& state, const std::string& name, const Layout& layout, const char* what) {
+void check_vector(const TensorMap& state, const std::string& name, const Placement& layout, const char* what) {
   check(layout.stored_width() == layout.width, "convert: '", name, "': a ", what, " of ", layout.width,
         " entries cannot stand on the ", layout.stored_width(), " coordinates that ", name_of(layout.form),
         " stores; such a model is no LayerNorm model");
@@ -62,7 +62,7 @@ void check_vector(const TensorMap& state, const std::string& name, const Layout&
         " of this stream [", layout.width, "]");
 }
 
-const NormPlace& check_read(const Layout& layout, const std::string& reader, const std::string& norm) {
+const NormPlace& check_read(const Placement& layout, const std::string& reader, const std::string& norm) {
   check(!norm.empty(), "convert: '", reader, "' reads the stream without a norm, which sees its mean");
   const NormPlace* n = layout.find_norm(norm);
   check(n != nullptr, "convert: '", reader, "' reads through norm '", norm, "', which is not there");
@@ -72,7 +72,7 @@ const NormPlace& check_read(const Layout& layout, const std::string& reader, con
 }
 
 // What is neutral by silence alone may be a writer that nobody declared, which would spoil every conversion unseen.
-void check_neutral(const Tensor& t, const Layout& layout, const Place& p) {
+void check_neutral(const Tensor& t, const Placement& layout, const Place& p) {
   if (p.said) return;
   for (int64_t size : t.shape())
     check(size != layout.width && size != layout.stored_width(), "convert: '", p.name, "' of shape ", t.shape(),
@@ -81,16 +81,16 @@ void check_neutral(const Tensor& t, const Layout& layout, const Place& p) {
 }
 
 // The output that a layer scale multiplies has its writer's bias in it.
-void check_scale(const Layout& layout, const Place& p) {
+void check_scale(const Placement& layout, const Place& p) {
   if (p.scale.empty()) return;
-  const std::string bias = bias_beside(p.name);
+  const std::string bias = streams::bias_beside(p.name);
   for (const Place& b : layout.places)
     check(b.name != bias || b.role != Role::writer || b.scale == p.scale, "convert: writer '", p.name,
           "' has the layer scale '", p.scale, "', its bias '", bias, "' ",
           b.scale.empty() ? "none" : "'" + b.scale + "'", ": \"scales\" must name both");
 }
 
-void check_place(const TensorMap& state, const Layout& layout, const Place& p) {
+void check_place(const TensorMap& state, const Placement& layout, const Place& p) {
   check(p.role == Role::writer || p.scale.empty(), "convert: '", p.name, "' has the layer scale '", p.scale,
         "' and is no writer");
   if (p.role == Role::neutral) return check_neutral(tensor_at(state, p.name), layout, p);
@@ -117,7 +117,7 @@ void check_place(const TensorMap& state, const Layout& layout, const Place& p) {
 
 }  // namespace
 
-void check_layout(const TensorMap& state, const Layout& layout) {
+void check_layout(const TensorMap& state, const Placement& layout) {
   check(row_of(layout.form).normed(), "convert: a stream without norms has no other form");
   check(row_of(layout.form).layer_norm_model(),
         "convert: RMSNorm of rows that keep their mean is no LayerNorm in any coordinates: it has no other form");
@@ -140,7 +140,7 @@ void check_layout(const TensorMap& state, const Layout& layout) {
     read.insert(p.norm);
     check(biases.insert(p.bias).second, "convert: '", p.bias, "' is the bias of two readers");
   }
-  for (const TiedHead& t : layout.tied) {
+  for (const streams::Layout::Tied& t : layout.tied) {
     const auto table = std::ranges::find(layout.places, t.table, &Place::name);
     const bool known = table != layout.places.end() && table->role != Role::reader;
     check(known, "convert: the tied table '", t.table, "' is not a writer");
@@ -159,7 +159,7 @@ void check_layout(const TensorMap& state, const Layout& layout) {
           n.name, "'");
 }
 
-void check_dtypes(const Layout& layout, const std::map<std::string, std::string>& foreign) {
+void check_dtypes(const Placement& layout, const std::map<std::string, std::string>& foreign) {
   const auto look = [&](const std::string& name) {
     if (const auto at = foreign.find(name); at != foreign.end()) check_mappable(false, name, at->second);
   };
@@ -171,7 +171,7 @@ void check_dtypes(const Layout& layout, const std::map<std::string, std::string>
   }
 }
 
-void check_values(const TensorMap& state, const Layout& layout) {
+void check_values(const TensorMap& state, const Placement& layout) {
   const auto finite = [&](const std::string& name) {
     if (const Tensor* t = name.empty() ? nullptr : state.find(name)) check_finite(name, *t);
   };
@@ -183,7 +183,7 @@ void check_values(const TensorMap& state, const Layout& layout) {
   }
 }
 
-void check_convertible(const TensorMap& state, const Layout& layout) {
+void check_convertible(const TensorMap& state, const Placement& layout) {
   check_layout(state, layout);
   check_values(state, layout);
 }

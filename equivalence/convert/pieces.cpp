@@ -13,7 +13,7 @@ using streams::Role;
 
 class Cutter {
  public:
-  Cutter(const TensorMap& outline, const Layout& layout, int64_t elements)
+  Cutter(const TensorMap& outline, const Placement& layout, int64_t elements)
       : outline_(outline), layout_(layout), elements_(elements) {
     for (const Place& p : layout.places)
       if (p.role == Role::reader) biases_.insert(p.bias);
@@ -26,7 +26,7 @@ class Cutter {
     u.layout.places.back().said = true;  // that was asked of the whole, whose sizes a piece does not have
     take(u, p.name), take(u, p.scale);
     std::set<std::string> norms = {p.norm};
-    for (const TiedHead& t : layout_.tied)
+    for (const streams::Layout::Tied& t : layout_.tied)
       if (t.table == p.name) u.layout.tied.push_back(t), norms.insert(t.norm);
     for (NormPlace n : layout_.norms) {
       if (!norms.contains(n.name)) n.weight.clear(), n.bias.clear();
@@ -62,14 +62,14 @@ class Cutter {
   }
 
   const TensorMap& outline_;
-  const Layout& layout_;
+  const Placement& layout_;
   int64_t elements_;
   std::set<std::string> biases_;
 };
 
 }  // namespace
 
-std::vector<Unit> units_of(const TensorMap& outline, const Layout& layout, int64_t elements) {
+std::vector<Unit> units_of(const TensorMap& outline, const Placement& layout, int64_t elements) {
   const Cutter cutter(outline, layout, elements);
   std::vector<Unit> units;
   for (const Place& p : layout.places)

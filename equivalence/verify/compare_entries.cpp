@@ -29,7 +29,7 @@ struct Shares {
 
 class Comparer {
  public:
-  Comparer(const TensorMap& a, const Layout& layout_a, const TensorMap& b, const Layout& layout_b, bool centred)
+  Comparer(const TensorMap& a, const Placement& layout_a, const TensorMap& b, const Placement& layout_b, bool centred)
       : a_(a),
         b_(b),
         layout_a_(layout_a),
@@ -168,7 +168,7 @@ class Comparer {
     int64_t begin = 0, end = 0;
   };
   Blind blind_rows(const std::string& name) const {
-    for (const Layout* layout : {&layout_a_, &layout_b_})
+    for (const Placement* layout : {&layout_a_, &layout_b_})
       for (const Place& p : layout->places)
         if (p.name == name && p.blind_end > p.blind_begin) return {p.blind_begin, p.blind_end};
     return {};
@@ -253,7 +253,7 @@ class Comparer {
   }
 
   const TensorMap &a_, &b_;
-  const Layout &layout_a_, &layout_b_;
+  const Placement &layout_a_, &layout_b_;
   bool same_form_;
   Canonical first_, second_;
   double arithmetic_ = 0, coarsest_ = epsilon(DType::f64);
@@ -264,7 +264,7 @@ class Comparer {
 };
 
 // Whether converting `from` to `form`, and that to the form of `to`, gives `to`.
-bool explained(const TensorMap& from, const Layout& layout, Form form, const TensorMap& to, const Layout& layout_to,
+bool explained(const TensorMap& from, const Placement& layout, Form form, const TensorMap& to, const Placement& layout_to,
                EntryComparison& result) {
   if (!folded(layout_to)) return false;
   try {
@@ -282,14 +282,14 @@ bool explained(const TensorMap& from, const Layout& layout, Form form, const Ten
 
 }  // namespace
 
-EntryComparison compare_convertible(const TensorMap& a, const Layout& layout_a, const TensorMap& b,
-                                    const Layout& layout_b) {
+EntryComparison compare_convertible(const TensorMap& a, const Placement& layout_a, const TensorMap& b,
+                                    const Placement& layout_b) {
   NoGrad no_grad;
   return Comparer(a, layout_a, b, layout_b, true).run();
 }
 
-EntryComparison compare_entries(const TensorMap& a, const Layout& layout_a, const TensorMap& b,
-                                const Layout& layout_b) {
+EntryComparison compare_entries(const TensorMap& a, const Placement& layout_a, const TensorMap& b,
+                                const Placement& layout_b) {
   NoGrad no_grad;
   EntryComparison none;
   for (const auto& [state, which] : {std::pair(&a, "first"), {&b, "second"}})

@@ -29,7 +29,7 @@ void add(EntryComparison& all, const EntryComparison& piece) {
     all.relation = piece.relation, all.share = std::max(all.share, piece.share);
 }
 
-std::vector<std::string> writers_of(const Layout& layout) {
+std::vector<std::string> writers_of(const Placement& layout) {
   std::vector<std::string> names;
   for (const Place& p : layout.places)
     if (p.role == streams::Role::writer) names.push_back(p.name);
@@ -38,7 +38,7 @@ std::vector<std::string> writers_of(const Layout& layout) {
 
 }  // namespace
 
-FileConversion::FileConversion(training::LazyState file, Layout layout, streams::Form to, std::optional<DType> dtype,
+FileConversion::FileConversion(training::LazyState file, Placement layout, streams::Form to, std::optional<DType> dtype,
                                int64_t elements)
     : file_(std::move(file)), layout_(std::move(layout)), to_(to), dtype_(dtype) {
   check_forms(layout_.form, to);
@@ -106,7 +106,7 @@ bool FileConversion::check(const std::function<bool()>& go_on) {
   }
   const auto no_head = [&](const std::string& name) {
     return std::none_of(layout_.tied.begin(), layout_.tied.end(),
-                        [&](const TiedHead& t) { return t.weight == name || t.bias == name; });
+                        [&](const streams::Layout::Tied& t) { return t.weight == name || t.bias == name; });
   };
   std::stable_partition(order_.begin(), order_.end(), no_head);
   std::stable_partition(changes_.begin(), changes_.end(), [&](const TensorChange& t) { return no_head(t.name); });
@@ -119,7 +119,7 @@ void FileConversion::note(size_t unit, const Conversion& piece) {
   const Unit& u = units_[unit];
   const auto is_cut_as_the_first = [&](const std::string& name) {
     return name == u.names.front() ||
-           std::any_of(u.layout.tied.begin(), u.layout.tied.end(), [&](const TiedHead& t) { return t.weight == name; });
+           std::any_of(u.layout.tied.begin(), u.layout.tied.end(), [&](const streams::Layout::Tied& t) { return t.weight == name; });
   };
   std::set<std::string> fresh;
   for (const auto& [name, tensor] : piece.state) {

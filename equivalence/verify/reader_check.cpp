@@ -25,7 +25,7 @@ template <class F> void ReaderCheck::moved(const TensorMap& a, const TensorMap& 
   }
 }
 
-void ReaderCheck::write(const TensorMap& a, const Layout& layout_a, const TensorMap& b, const Layout& layout_b,
+void ReaderCheck::write(const TensorMap& a, const Placement& layout_a, const TensorMap& b, const Placement& layout_b,
                         uint64_t piece, Slices where) {
   pair_.write(a, layout_a, b, layout_b, where);
   moved(a, b, piece, [&](size_t i, const TensorMap& other_a, const TensorMap& other_b) {
@@ -34,7 +34,7 @@ void ReaderCheck::write(const TensorMap& a, const Layout& layout_a, const Tensor
   });
 }
 
-void ReaderCheck::read(const TensorMap& a, const Layout& layout_a, const TensorMap& b, const Layout& layout_b,
+void ReaderCheck::read(const TensorMap& a, const Placement& layout_a, const TensorMap& b, const Placement& layout_b,
                        uint64_t piece) {
   pair_.read(a, layout_a, b, layout_b);
   moved(a, b, piece, [&](size_t i, const TensorMap& other_a, const TensorMap& other_b) {
@@ -52,7 +52,7 @@ Agreement ReaderCheck::result(std::map<std::string, double>* of) const {
   return agreement;
 }
 
-Agreement compare_streams(const TensorMap& a, const Layout& layout_a, const TensorMap& b, const Layout& layout_b,
+Agreement compare_streams(const TensorMap& a, const Placement& layout_a, const TensorMap& b, const Placement& layout_b,
                           std::map<std::string, double>* of) {
   ReaderCheck check(writers_of(a, layout_a, b, layout_b));
   check.write(a, layout_a, b, layout_b);

@@ -50,7 +50,7 @@ double Expected::bound(DType dtype) const {
   return off(dtype, dtype == DType::bf16 ? DType::f32 : dtype) + off(DType::f64, DType::f64);
 }
 
-Readings::Readings(const training::LazyState& file, const Layout& layout) : file_(file), layout_(layout) {
+Readings::Readings(const training::LazyState& file, const Placement& layout) : file_(file), layout_(layout) {
   for (const NormPlace& n : layout.norms)
     for (const std::string& name : {n.weight, n.bias})
       if (!name.empty()) norms_.add(name, file.read(name));
@@ -101,7 +101,7 @@ std::vector<Readings::Bias> Readings::other_biases(const std::string& weight, co
     if (!is_zero(bias)) others.push_back({"without its bias", {}});
     return others;
   }
-  const std::string name = bias_beside(weight);
+  const std::string name = streams::bias_beside(weight);
   const Tensor* there = file_.outline.find(name);
   if (!there || there->numel() != length || !is_floating(there->dtype())) return others;
   const Tensor undeclared = flatten(cast(file_.read(name), DType::f64));
@@ -136,8 +136,8 @@ Expected Readings::read(const StreamReader& r, const Tensor& absolute_weight, co
   return {seen(norms_, layout_, r, x), linear(size, absolute_weight, size_of(r.bias)), 3, 8, x.size(1)};
 }
 
-std::string bias_of_writer(const Layout& layout, const Place& writer) {
-  const std::string bias = bias_beside(writer.name);
+std::string bias_of_writer(const Placement& layout, const Place& writer) {
+  const std::string bias = streams::bias_beside(writer.name);
   for (const Place& q : layout.places)
     if (q.name == bias && q.role == Role::writer) return bias;
   return {};

@@ -30,7 +30,7 @@ struct Reading {
 // The ways to read the tensors of a file. File and layout must outlive it, and what it gives.
 class Readings {
  public:
-  Readings(const training::LazyState& file, const Layout& layout);
+  Readings(const training::LazyState& file, const Placement& layout);
 
   // The first as described. Then those that differ from it in one respect, have the same shapes, and another function or
   // another conversion: along another dim of the stream's width, through another norm, without the bias, or with the one
@@ -51,11 +51,11 @@ class Readings {
   Expected read(const StreamReader& reader, const Tensor& absolute_weight, const Tensor& x) const;
 
   const training::LazyState& file_;
-  const Layout& layout_;
+  const Placement& layout_;
   TensorMap norms_;  // gains and biases
 };
 
 // The name of the writer that is the bias of this one; empty where there is none.
-std::string bias_of_writer(const Layout& layout, const Place& writer);
+std::string bias_of_writer(const Placement& layout, const Place& writer);
 
 }  // namespace isonorm::equivalence

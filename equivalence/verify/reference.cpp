@@ -30,7 +30,7 @@ Tensor rows_of(const std::string& name, const Tensor& x, int64_t n) {
 
 class Check {
  public:
-  Check(const training::LazyState& file, const Layout& layout, const TensorMap& reference)
+  Check(const training::LazyState& file, const Placement& layout, const TensorMap& reference)
       : file_(file), layout_(layout), reference_(reference), readings_(file, layout) {
     check(!reference.empty(), "reference: it holds nothing, expected NAME.input and NAME.output of readers or writers");
     for (const auto& [name, tensor] : reference) {
@@ -70,7 +70,7 @@ class Check {
     if (first.role == Role::reader) add(first.name, findings_.readers, findings_.readers_held);
     if (first.role == Role::writer && !biases_.contains(first.name))
       add(first.name, findings_.writers, findings_.writers_held);
-    for (const TiedHead& t : u.layout.tied) add(t.weight, findings_.readers, findings_.readers_held);
+    for (const streams::Layout::Tied& t : u.layout.tied) add(t.weight, findings_.readers, findings_.readers_held);
     return any;
   }
 
@@ -160,7 +160,7 @@ class Check {
   }
 
   const training::LazyState& file_;
-  const Layout& layout_;
+  const Placement& layout_;
   const TensorMap& reference_;
   std::set<std::string> open_;    // names in the reference that nothing took yet
   std::set<std::string> biases_;  // of writers
@@ -175,7 +175,7 @@ TensorMap load_reference(const std::string& path) {
   return is_zip(file) ? load_npz(file) : load_safetensors(file);
 }
 
-ReferenceFindings check_reference(const training::LazyState& file, const Layout& layout, const TensorMap& reference) {
+ReferenceFindings check_reference(const training::LazyState& file, const Placement& layout, const TensorMap& reference) {
   NoGrad no_grad;
   return Check(file, layout, reference).run();
 }

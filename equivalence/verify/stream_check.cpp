@@ -23,7 +23,7 @@ using streams::Role;
 constexpr int64_t kSamples = 3;  // rows of each writer
 constexpr TensorOptions kF64{DType::f64};
 
-const Place* find_writer(const Layout& layout, const std::string& name) {
+const Place* find_writer(const Placement& layout, const std::string& name) {
   for (const Place& p : layout.places)
     if (p.role == Role::writer && p.name == name) return &p;
   return nullptr;
@@ -55,14 +55,14 @@ const StreamReader& find(const std::vector<StreamReader>& readers, const std::st
 
 }  // namespace
 
-std::vector<std::string> writers_of(const TensorMap& a, const Layout& layout_a, const TensorMap& b,
-                                    const Layout& layout_b) {
-  const auto has = [](const Layout& layout, const Place& p) {
+std::vector<std::string> writers_of(const TensorMap& a, const Placement& layout_a, const TensorMap& b,
+                                    const Placement& layout_b) {
+  const auto has = [](const Placement& layout, const Place& p) {
     return std::any_of(layout.places.begin(), layout.places.end(),
                        [&](const Place& q) { return q.role == Role::writer && q.name == p.name; });
   };
   std::vector<std::string> names;
-  const auto look = [&](const TensorMap& state, const Layout& own, const Layout& other, bool first) {
+  const auto look = [&](const TensorMap& state, const Placement& own, const Placement& other, bool first) {
     for (const Place& p : own.places) {
       if (p.role != Role::writer) continue;
       const bool both = has(other, p);
@@ -80,7 +80,7 @@ std::vector<std::string> writers_of(const TensorMap& a, const Layout& layout_a, 
 StreamComparison::StreamComparison(std::vector<std::string> writers, uint64_t seed)
     : writers_(std::move(writers)), seed_(seed), written_a_(writers_.size()), written_b_(writers_.size()) {}
 
-void StreamComparison::write(const TensorMap& a, const Layout& layout_a, const TensorMap& b, const Layout& layout_b,
+void StreamComparison::write(const TensorMap& a, const Placement& layout_a, const TensorMap& b, const Placement& layout_b,
                              Slices where) {
   NoGrad no_grad;
   for (size_t w = 0; w < writers_.size(); ++w) {
@@ -92,7 +92,7 @@ void StreamComparison::write(const TensorMap& a, const Layout& layout_a, const T
   }
 }
 
-void StreamComparison::read(const TensorMap& a, const Layout& layout_a, const TensorMap& b, const Layout& layout_b) {
+void StreamComparison::read(const TensorMap& a, const Placement& layout_a, const TensorMap& b, const Placement& layout_b) {
   NoGrad no_grad;
   if (!rows_a_.defined()) rows_a_ = with_sum(std::move(written_a_)), rows_b_ = with_sum(std::move(written_b_));
   const std::vector<StreamReader> readers_a = readers_of(a, layout_a), readers_b = readers_of(b, layout_b);
@@ -124,7 +124,7 @@ StreamDeviation StreamComparison::result() const {
   return deviation;
 }
 
-StreamDeviation stream_deviation(const TensorMap& a, const Layout& layout_a, const TensorMap& b, const Layout& layout_b,
+StreamDeviation stream_deviation(const TensorMap& a, const Placement& layout_a, const TensorMap& b, const Placement& layout_b,
                                  uint64_t seed) {
   NoGrad no_grad;
   StreamComparison comparison(writers_of(a, layout_a, b, layout_b), seed);
@@ -168,7 +168,7 @@ TensorMap widened(const TensorMap& state) {
   return out;
 }
 
-TensorMap centred(const TensorMap& state, const Layout& layout) {
+TensorMap centred(const TensorMap& state, const Placement& layout) {
   NoGrad no_grad;
   const TensorMap wide = widened(state);
   if (layout.form != streams::Form::rms_norm) return wide;

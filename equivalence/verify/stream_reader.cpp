@@ -12,14 +12,14 @@ namespace isonorm::equivalence {
 
 Tensor widened(const TensorMap& state, const std::string& name) { return cast(detach(state.at(name)), DType::f64); }
 
-std::vector<StreamReader> readers_of(const TensorMap& state, const Layout& layout) {
+std::vector<StreamReader> readers_of(const TensorMap& state, const Placement& layout) {
   std::vector<StreamReader> readers;
   for (const Place& p : layout.places) {
     if (p.role != streams::Role::reader) continue;
     readers.push_back({p.name, p.norm, by_rows(widened(state, p.name), p.dim), {}});
     if (state.find(p.bias)) readers.back().bias = flatten(widened(state, p.bias));
   }
-  for (const TiedHead& t : layout.tied) {
+  for (const streams::Layout::Tied& t : layout.tied) {
     Tensor table = widened(state, t.table);
     // B (I + 11^T): what reads (v, -sum v) as the table of (B, -sum B) would.
     if (layout.form == streams::Form::crms_norm) table = table + sum(table, {1}, true);
@@ -28,19 +28,19 @@ std::vector<StreamReader> readers_of(const TensorMap& state, const Layout& layou
   return readers;
 }
 
-Tensor normalised(const TensorMap& state, const Layout& layout, const NormPlace& place, const Tensor& rows) {
+Tensor normalised(const TensorMap& state, const Placement& layout, const NormPlace& place, const Tensor& rows) {
   const auto of = [&](const std::string& name) { return name.empty() ? Tensor() : widened(state, name); };
   return normalize(rows, {.kind = row_of(layout.form).norm, .eps = place.eps}, of(place.weight), of(place.bias)) *
          place.factor;
 }
 
-const NormPlace& norm_of(const Layout& layout, const StreamReader& reader) {
+const NormPlace& norm_of(const Placement& layout, const StreamReader& reader) {
   const NormPlace* norm = layout.find_norm(reader.norm);
   check(norm != nullptr, "stream: '", reader.name, "' reads through norm '", reader.norm, "', which is not there");
   return *norm;
 }
 
-Tensor seen(const TensorMap& state, const Layout& layout, const StreamReader& reader, const Tensor& rows) {
+Tensor seen(const TensorMap& state, const Placement& layout, const StreamReader& reader, const Tensor& rows) {
   return linear(normalised(state, layout, norm_of(layout, reader), rows), reader.weight, reader.bias);
 }
 

@@ -68,7 +68,7 @@ void check_shapes(const nn::Module& model, const TensorMap& state) {
 }
 
 // The options of the result; see docs/conversion.md.
-training::ModelOptions converted_options(training::ModelOptions o, const Layout& from, Form to) {
+training::ModelOptions converted_options(training::ModelOptions o, const Placement& from, Form to) {
   nn::TransformerOptions& t = o.transformer();
   o.stream() = {.form = to, .storage = to == Form::layer_norm ? Stored::raw : Stored::mapped};
   const auto any = [&](auto&& has) { return std::ranges::any_of(from.norms, has); };
@@ -117,11 +117,11 @@ ModelPlan plan_conversion(const Metadata& description, const TensorMap& outline,
   {
     const std::unique_ptr<nn::Module> model = options.build();
     check_shapes(*model, outline);
-    plan.layout = layout_of(*model);
+    plan.layout = placement_of(*model);
   }
   const std::unique_ptr<nn::Module> converted = converted_options(options, plan.layout, to).build();
   plan.description = training::describe(*converted);
-  plan.result = layout_of(*converted);
+  plan.result = placement_of(*converted);
   for (const streams::NamedParameter& p : streams::named_parameters(*converted))
     plan.outline.add(p.name, training::outline(p.tensor.shape(), DType::f64));
   return plan;

@@ -38,7 +38,7 @@ struct ModelConversionOptions {
 
 // What a conversion of a described model is to do.
 struct ModelPlan {
-  Layout layout, result;  // of the model and of what it becomes
+  Placement layout, result;  // of the model and of what it becomes
   Metadata description;   // of that
   TensorMap outline;      // of its tensors, in their order
 };
@@ -63,7 +63,7 @@ Agreement compare_models(const Metadata& description_a, const training::LazyStat
                          const training::LazyState& b, const Tensor& inputs);
 
 // The same seen from the stream (stream_check.h); where `of` is not null it gets each tensor's deviation.
-Agreement compare_streams(const TensorMap& a, const Layout& layout_a, const TensorMap& b, const Layout& layout_b,
+Agreement compare_streams(const TensorMap& a, const Placement& layout_a, const TensorMap& b, const Placement& layout_b,
                           std::map<std::string, double>* of = nullptr);
 
 // What was found about two files, and the one verdict: the same where every entry is, and every output too.
@@ -84,11 +84,11 @@ Verification verify_models(const training::ModelFile& a, const training::ModelFi
                            const std::vector<std::pair<std::string, Tensor>>& more = {}, Device device = kCpu);
 // Entries, then what the readers see of random rows; options too, where both files have a description. Throws as
 // check_described and check_convertible.
-Verification verify_streams(const training::ModelFile& a, const Layout& layout_a, const training::ModelFile& b,
-                            const Layout& layout_b);
+Verification verify_streams(const training::ModelFile& a, const Placement& layout_a, const training::ModelFile& b,
+                            const Placement& layout_b);
 // Throws where the description that a file has, if any, contradicts the layout: in the form of its stream, its width or
 // its eps.
-void check_described(const Metadata& description, const Layout& layout);
+void check_described(const Metadata& description, const Placement& layout);
 
 // The coarsest floating dtype of a state; f64 where it has none.
 DType coarsest(const TensorMap& state);

@@ -13,6 +13,10 @@
 #include "equivalence/lockstep/prove.h"
 #include "equivalence/lockstep/trainee.h"
 #include "tests/support/temp_folder.h"
+#include "equivalence/compare/audit.h"
+#include "equivalence/convert/convert.h"
+#include "tests/support/compare.h"
+#include "tests/support/plain_net.h"
 #include "tests/support/tempered.h"
 
 using namespace isonorm;
@@ -61,6 +65,36 @@ TEST_CASE("the forms of a model with a row of its own train as Pre-LN does") {
   TrainingOptions o = small(&test::kTempered, "");
   o.data = write_text(folder / "words.txt");
   check_proof(o);
+}
+
+TEST_CASE("the forms of a plain model, which knows nothing of them, train as Pre-LN does by its layout") {
+  const TempFolder folder;
+  TrainingOptions o = small(&test::kPlain, "");
+  o.data = write_text(folder / "words.txt"), o.mlp = 24;
+  check_proof(o);
+  const AuditResult seen = audit(o, {}, {.vocab = 12});
+  CHECK(seen.as_expected);
+  CHECK(seen.directions() > 0);
+  // Files say what it is, and its weights convert.
+  manual_seed(4);
+  const auto make = [](streams::Form form, streams::Stored storage) {
+    auto net = streams::make<test::PlainNet>({}, {.form = form, .storage = storage});
+    net.to(DType::f64);
+    return net;
+  };
+  test::PlainNet raw = make(streams::Form::rms_norm, streams::Stored::raw);
+  const Metadata description = describe(raw, test::kWithPlain);
+  CHECK(description.at("model.hidden") == "12");
+  CHECK(description.at("model.stream") == "rms_norm");
+  CHECK(description.size() == 7);  // kind, its three options, and three of the stream
+  CHECK(describe(*ModelOptions(description, test::kWithPlain).build(), test::kWithPlain) == description);
+  const Tensor ids = randint(0, 7, {3, 5}), expected = raw(ids);
+  for (const streams::Form form : streams::kCentredForms) {
+    INFO(name_of(form));
+    test::PlainNet mapped = make(form, streams::Stored::mapped);
+    mapped.load_state_dict(convert(raw.state_dict(), placement_of(raw), form).state);
+    check_close(mapped(ids), expected, 64 * 12 * 0x1p-52);
+  }
 }
 
 TEST_CASE("G6: the forms train as Pre-LN does, with every optimizer; converted weights trained plainly do not") {

@@ -33,7 +33,7 @@ TEST_CASE("the stream check agrees with a conversion, and names the one tensor t
   manual_seed(1);
   nn::Gpt gpt = streams::make<nn::Gpt>(small_gpt({.affine = true}, true));
   const ModelFile file = filled_file(gpt);
-  const Layout layout = layout_of(gpt);
+  const Placement layout = placement_of(gpt);
   for (Form to : {Form::rms_norm, Form::crms_norm, Form::crms_isometric}) {
     const ModelConversion c = convert_model(file, to);
     const Agreement right = compare_streams(file.state, layout, c.conversion.exact, c.conversion.layout);
@@ -57,7 +57,7 @@ TEST_CASE("the stream check reads a tied table in compressed storage as the mode
       streams::make<nn::Gpt>(small_gpt({}, true), {.form = Form::crms_norm, .storage = streams::Stored::mapped});
   const ModelFile file = filled_file(gpt);
   const ModelConversion c = convert_model(file, Form::layer_norm);
-  CHECK(compare_streams(file.state, layout_of(gpt), c.conversion.exact, c.conversion.layout).same());
+  CHECK(compare_streams(file.state, placement_of(gpt), c.conversion.exact, c.conversion.layout).same());
 }
 
 TEST_CASE("two agree within 4 times what rounding does, and 64 eps") {

@@ -70,7 +70,7 @@ TEST_CASE("layout: what a stream attached goes with it") {
   for (const Form form : {Form::rms_norm, Form::crms_norm, Form::crms_isometric}) {
     INFO(name_of(form));
     parametrize(net, layout(), Stream(form, kWidth));
-    CHECK_THROWS_WITH(parametrize(net, layout().writes("typo"), Stream(Form::layer_norm, kWidth)), Contains("'typo'"));
+    CHECK_THROWS_WITH(parametrize(net, layout().writes("typo"), Stream(Form::layer_norm, kWidth)), Contains("\"typo\""));
     CHECK(stream_of(net)->form() == form);  // nothing was changed
     check_close(net(x), plain, 64 * 12 * 0x1p-52);
     CHECK_THROWS_WITH(parametrize(net, layout(), Stream(Form::crms_norm, kWidth, Stored::mapped)),
@@ -118,8 +118,6 @@ TEST_CASE("layout: a pattern meets parameters beside layers, and none of a layer
   const auto rest = [](Layout l) { return l.writes("down").reads("up", "norm1").reads("head", "norm"); };
   parametrize(net, rest(Layout().writes("entr*")), Stream(Form::rms_norm, kWidth));
   check_close(net(x), plain, 64 * 12 * 0x1p-52);
-  CHECK_THROWS_WITH(parametrize(net, Layout().writes("down.weight"), Stream(Form::rms_norm, kWidth)),
-                    Contains("there is no linear map, embedding or parameter 'down.weight'"));
 }
 
 TEST_CASE("layout: mapped storage holds what the forward saw") {
@@ -152,11 +150,21 @@ TEST_CASE("layout: what it does not fit is refused in one line") {
     Net<LayerNorm> net;
     CHECK_THROWS_WITH(parametrize(net, l, s), Contains(line));
   };
-  refused(Layout().writes("entrance"), stream, "there is no linear map, embedding or parameter 'entrance'");
+  refused(Layout().writes("entrance"), stream, "no tensor is called \"entrance\"");
   refused(Layout().writes("*"), stream, "head writes 3, the stream's width is 8");
-  refused(layout().writes("entry"), stream, "'entry' stands in it twice");
-  refused(layout().reads("down", "norm"), stream, "'down' stands in it twice");
-  refused(Layout().reads("norm1", "norm"), stream, "there is no linear map 'norm1' that could read");
+  refused(layout().writes("entr*"), stream, "tensor 'entry.weight' is \"entry\" and \"entr*\" at once");
+  refused(layout().reads("dow*", "norm"), stream, "tensor 'down.weight' is \"down\" and \"dow*\" at once");
+  refused(Layout().reads("norm1", "norm"), stream, "no tensor is called \"norm1\"");
+  refused(Layout().writes("down.weight"), stream, "'down.weight' is a writer, and 'down.bias' is none");
+  refused(Layout().writes("down.bias"), stream, "'down.bias' is a writer, and 'down.weight' is none");
+  refused(Layout().writes("down", 1), stream,
+          "the stream is dimension 1 of 'down.weight', of its layer's weight it is 0");
+  refused(Layout().reads("up", "norm1", 0), stream, "the stream is dimension 0 of 'up.weight'");
+  refused(layout().width(9), stream, "its width is 9, the stream's 8");
+  refused(layout().norm("norm1", 1e-6), stream, "norm 'norm1' has eps 1e-06, that of the model 1e-05");
+  refused(layout().scale("down.weight", "gamma"), stream,
+          "the layer scale 'gamma' is not that of a BranchOutput 'down'");
+  refused(layout().tied({"entry.weight", "out.weight", "", "norm"}), stream, "the model has no head 'out.weight'");
   refused(Layout().reads("up", "norm2"), stream, "'up' reads through 'norm2', which is no norm of this model");
   refused(Layout().reads("up", "*"), stream, "more stars");
   refused(Layout().writes("up"), stream, "up writes 12, the stream's width is 8");
@@ -169,4 +177,59 @@ TEST_CASE("layout: what it does not fit is refused in one line") {
   own.down.weight.parametrize(std::make_shared<Exp>());
   CHECK_THROWS_WITH(parametrize(own, layout(), stream),
                     Contains("a parameter of 'down' has a parametrisation of its own"));
+}
+
+TEST_CASE("layout: what cannot be said of any model is refused as it is said") {
+  CHECK_THROWS_WITH(Layout().writes(""), Contains("a pattern is empty"));
+  CHECK_THROWS_WITH(layout().writes("entry"), Contains("\"entry\" is two things at once to the stream"));
+  CHECK_THROWS_WITH(layout().reads("down", "norm"), Contains("\"down\" is two things at once"));
+  CHECK_THROWS_WITH(Layout().writes("*.*.*.*"), Contains("more than three stars"));
+  CHECK_THROWS_WITH(Layout().norm("norm", 1e-5).norm("norm", 1e-5), Contains("norm \"norm\" is there twice"));
+}
+
+TEST_CASE("layout: a description of a file puts the model on a stream as lines of a program do") {
+  Net<LayerNorm> by_lines, by_file;
+  const Tensor x = randn({6, 5}, {DType::f64});
+  const Layout file = Layout::from_json(R"({"width": 8, "norms": {"norm*": "1e-5"},
+      "writers": {"entry.weight": 0, "entry.bias": 0, "down": 0},
+      "readers": {"up.weight": {"dim": 1, "norm": "norm1"}, "head": {"dim": 1, "norm": "norm"}}})");
+  for (const Form form : {Form::rms_norm, Form::crms_norm}) {
+    INFO(name_of(form));
+    parametrize(by_lines, layout(), Stream(form, kWidth));
+    parametrize(by_file, file, Stream(form, kWidth));
+    check_close(by_file(x), by_lines(x), 0);
+    CHECK(streams::named_parameters(by_file)[7].role == streams::Role::writer);  // down.bias
+  }
+}
+
+TEST_CASE("layout: a copy of a model is on its stream, and a layer of such a model is not replaced") {
+  Net<LayerNorm> net;
+  const Tensor x = randn({6, 5}, {DType::f64});
+  net.replace("head", [] {
+    Linear head(kWidth, 3);
+    head.to(DType::f64);
+    return head;
+  }());
+  const Tensor plain = net(x);
+  for (const Form form : {Form::rms_norm, Form::crms_norm}) {
+    INFO(name_of(form));
+    parametrize(net, layout(), Stream(form, kWidth));
+    auto copy = nn::clone(net);
+    REQUIRE(stream_of(copy) != nullptr);
+    CHECK(stream_of(copy)->form() == form);
+    CHECK(copy.norm.spec().kind == net.norm.spec().kind);
+    check_close(copy(x), net(x), 0);
+    fill(net.norm.weight, 2);  // the copy reads through a norm of its own
+    check_close(copy(x), plain, 64 * 12 * 0x1p-52);
+    fill(net.norm.weight, 1);
+    copy_into(net.norm.weight, copy.norm.weight);
+    CHECK_THROWS_WITH(net.replace("head", Linear(kWidth, 3)),
+                      Contains("'head' is part of a model that was parametrized as a whole"));
+  }
+  struct Whole : Module {
+    Net<LayerNorm>& net = add("net", Net<LayerNorm>());
+    Tensor forward(const Tensor& in) override { return net(in); }
+  } whole;
+  parametrize(whole.net, layout(), Stream(Form::crms_norm, kWidth));
+  CHECK(stream_of(nn::clone(whole)) != nullptr);
 }

@@ -155,7 +155,7 @@ TEST_CASE("wrong widths and names are refused with both values") {
   const Stream s(Form::rms_norm, 8);
   CHECK_THROWS_WITH(s.write(empty({7, 3}), 0), Contains("[7, 3]") && Contains("8"));
   Linear wide(4, 9);
-  CHECK_THROWS_WITH(parametrize(wide, Layout().writes(""), s), Contains("9") && Contains("8"));
+  CHECK_THROWS_WITH(parametrize(wide, Layout().writes("weight").writes("bias"), s), Contains("9") && Contains("8"));
   const Stream compressed(Form::crms_norm, 8, Stored::mapped);
   Reader gained(8, 3);
   CHECK_THROWS_WITH(parametrize(gained, Layout().reads("head", "norm"), compressed), Contains("gain"));

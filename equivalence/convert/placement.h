@@ -1,12 +1,13 @@
 // What each tensor of a checkpoint is to the residual stream: a writer, a reader through a norm, or nothing to it. All
-// that a conversion needs to know of a model; it comes from the model itself, or from a file that describes another
-// framework's checkpoint (parse_layout.h).
+// that a conversion needs to know of a model; it comes from a module that was put on a stream, or from a layout and a file.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "core/tensor_map.h"
 #include "nn/module.h"
+#include "streams/layout.h"
 #include "streams/parametrize.h"
 #include "streams/stream.h"
 
@@ -33,30 +34,32 @@ struct Place {
   bool said = true;  // false: neutral by silence, which an axis of the stream's width makes a question (convertible.h)
 };
 
-// A writer's table that the head reads with: logits = norm(x) table^T.
-struct TiedHead {
-  std::string table;
-  std::string weight, bias;  // names of the head where it is not tied
-  std::string norm;
-};
-
-struct Layout {
+struct Placement {
   streams::Form form = streams::Form::layer_norm;  // the coordinates that the parameters are in
   int64_t width = 0;                               // d, of the Pre-LN model
   std::vector<Place> places;                       // every tensor but gains, biases of norms and layer scales
   std::vector<NormPlace> norms;
-  std::vector<TiedHead> tied;
+  std::vector<streams::Layout::Tied> tied;
 
   int64_t stored_width() const { return streams::Stream(form, width).stored_width(); }
   const NormPlace* find_norm(const std::string& name) const;  // null where there is none
 };
 
-// The layout of a module that was put on a stream (streams/parametrize.h). Raw parameters are those of the Pre-LN model, so raw
+// The entry of a file's metadata that names its form where it has no description of a model.
+inline constexpr const char* kStreamForm = "stream.form";
+
+// That of a module which was put on a stream (streams/parametrize.h). Raw parameters are those of the Pre-LN model, so raw
 // storage counts as layer_norm, whatever the form that the model maps them to. Throws where it was put on none, and where
 // something of it reads through a norm, or with a table, that is not in it.
-Layout layout_of(const nn::Module& module);
+Placement placement_of(const nn::Module& module);
 
-// The name of the bias beside a weight: "fc.bias" of "fc.weight"; empty where the name does not end so.
-std::string bias_beside(const std::string& weight);
+// That of a state in the coordinates of `form`. A norm's gain and bias are "<norm>.weight" and "<norm>.bias" where the state
+// has them; a reader's bias need not be in the layout. A tied table's head that is there is a reader of its own. What the
+// layout calls other, and has an axis of the stream's width, is refused by check_convertible(), as it may be a forgotten
+// writer, but where it is said to be off the stream. converted: whether the state is a conversion's result, in which scales
+// may be gone, as gains may be in any. Throws as Layout::entries_of(), where a writer or a reader has no dimension, and where
+// a norm of the layout has neither a tensor nor a reader.
+Placement placement_in(const streams::Layout& layout, const TensorMap& state, streams::Form form,
+                       bool converted = false);
 
 }  // namespace isonorm::equivalence

@@ -1,5 +1,5 @@
 // Descriptions of other frameworks' checkpoints.
-#include "equivalence/convert/parse_layout.h"
+#include "equivalence/convert/placement.h"
 
 #include "autograd/ops/create.h"
 #include "autograd/ops/shape.h"
@@ -53,7 +53,7 @@ TensorMap gpt2() {
 
 TEST_CASE("a GPT-2 checkpoint converts by its description, there and back") {
   const TensorMap state = gpt2();
-  const Layout layout = parse_layout(kGpt2, state, Form::layer_norm);
+  const Placement layout = placement_in(streams::Layout::from_json(kGpt2), state, Form::layer_norm);
   CHECK(layout.norms.size() == 5);
   CHECK(layout.tied.size() == 1);
   for (Form to : {Form::rms_norm, Form::crms_norm, Form::crms_isometric}) {
@@ -64,12 +64,48 @@ TEST_CASE("a GPT-2 checkpoint converts by its description, there and back") {
     CHECK(c.state.at("h.1.attn.c_attn.weight").shape() == Dims{to == Form::rms_norm ? 8 : 7, 24});
     // The head's bias exists because ln_f has one; the same description reads the converted file.
     CHECK(c.state.at("lm_head.bias").shape() == Dims{11});
-    const Layout converted = parse_layout(kGpt2, c.state, to);
+    const Placement converted = placement_in(streams::Layout::from_json(kGpt2), c.state, to);
     CHECK(converted.tied.empty());
     CHECK(stream_deviation(state, layout, c.state, converted, 3).worst < 1e-13);
     const Conversion back = convert(c.state, converted, Form::layer_norm);
     CHECK(stream_deviation(state, layout, back.state, back.layout, 3).worst < 1e-13);
   }
+}
+
+TEST_CASE("a layer's name stands for its weight and its bias") {
+  const TensorMap state = gpt2();
+  std::string json = kGpt2;
+  for (const auto& [from, to] :
+       {std::pair<std::string, std::string>{"\"wte.weight\": 1", "\"wte\": 1"},
+        {"\"h.*.attn.c_proj.weight\": 1, \"h.*.attn.c_proj.bias\": 0", "\"h.*.attn.c_proj\": 1"},
+        {"h.*.mlp.c_fc.weight", "h.*.mlp.c_fc"}}) {
+    const size_t at = json.find(from);
+    REQUIRE(at != std::string::npos);
+    json.replace(at, from.size(), to);
+  }
+  const Placement whole = placement_in(streams::Layout::from_json(kGpt2), state, Form::layer_norm),
+                  brief = placement_in(streams::Layout::from_json(json), state, Form::layer_norm);
+  for (Form to : {Form::rms_norm, Form::crms_norm}) {
+    const Conversion a = convert(state, whole, to), b = convert(state, brief, to);
+    REQUIRE(a.exact.size() == b.exact.size());
+    for (const auto& [name, tensor] : a.exact) CHECK(largest(b.exact.at(name) - tensor) == 0);
+  }
+}
+
+TEST_CASE("lines of a program place a state as a description does") {
+  const TensorMap state = gpt2();
+  streams::Layout lines;
+  lines.width(8).norm("h.*.ln_1", 1e-5).norm("h.*.ln_2", 1e-5).norm("ln_f", 1e-5);
+  lines.writes("wte", 1).writes("wpe", 1).writes("h.*.*.c_proj", 1).other("h.*.attn.bias");
+  lines.reads("h.*.attn.c_attn", "h.*.ln_1", 0).reads("h.*.mlp.c_fc", "h.*.ln_2", 0);
+  lines.tied({.table = "wte.weight", .weight = "lm_head.weight", .bias = "", .norm = "ln_f"});
+  const Conversion a = convert(state, placement_in(lines, state, Form::layer_norm), Form::crms_norm),
+                   b = convert(state, placement_in(streams::Layout::from_json(kGpt2), state, Form::layer_norm),
+                               Form::crms_norm);
+  for (const auto& [name, tensor] : b.exact)
+    if (is_floating(tensor.dtype())) CHECK(largest(a.exact.at(name) - tensor) == 0);
+  CHECK_THROWS_WITH(placement_in(streams::Layout().writes("wte"), state, Form::layer_norm),
+                    Contains("which dimension of 'wte.weight' is the stream is not said"));
 }
 
 TEST_CASE("what a description leaves out or says twice is refused by name") {
@@ -80,7 +116,9 @@ TEST_CASE("what a description leaves out or says twice is refused by name") {
     REQUIRE(at != std::string::npos);
     return json.replace(at, from.size(), to);
   };
-  const auto parse = [&](const std::string& json) { return parse_layout(json, state, Form::layer_norm); };
+  const auto parse = [&](const std::string& json) {
+    return placement_in(streams::Layout::from_json(json), state, Form::layer_norm);
+  };
   CHECK_THROWS_WITH(parse(""), Contains("json"));
   CHECK_THROWS_WITH(parse(with("\"width\": 8,", "")), Contains("\"width\" is 0"));
   CHECK_THROWS_WITH(parse(with("\"width\": 8", "\"width\": 8, \"width\": 8")), Contains("twice"));
@@ -95,7 +133,7 @@ TEST_CASE("what a description leaves out or says twice is refused by name") {
                     Contains("\"head\" must end"));
   CHECK_THROWS_WITH(parse(with("\"h.*.attn.bias\"", "\"*.*.*.*\"")), Contains("more than three stars"));
   // What is not described at all stops the conversion.
-  const Layout layout = parse(with("\"wpe.weight\": 1,", ""));
+  const Placement layout = parse(with("\"wpe.weight\": 1,", ""));
   CHECK_THROWS_WITH(convert(state, layout, Form::rms_norm), Contains("'wpe.weight'") && Contains("unexpected"));
   // So does a norm that is not.
   CHECK_THROWS_WITH(convert(state, parse(with("\"h.*.ln_2\": \"1e-5\",", "")), Form::rms_norm), Contains("h.0.ln_2"));
@@ -106,9 +144,10 @@ TEST_CASE("norms without gain and bias are known by their readers") {
   manual_seed(2);
   state.add("table", randn({5, 6}, kF64) + 1.0);
   state.add("out.0.weight", randn({3, 6}, kF64));
-  const Layout layout = parse_layout(R"({"width": 6, "norms": {"norm.*": "1e-12"}, "writers": {"table": 1},
-                                         "readers": {"out.*.weight": {"dim": 1, "norm": "norm.*"}}})",
-                                     state, Form::layer_norm);
+  const Placement layout =
+      placement_in(streams::Layout::from_json(R"({"width": 6, "norms": {"norm.*": "1e-12"}, "writers": {"table": 1},
+                                         "readers": {"out.*.weight": {"dim": 1, "norm": "norm.*"}}})"),
+                   state, Form::layer_norm);
   REQUIRE(layout.norms.size() == 1);
   CHECK(layout.norms[0].name == "norm.0");
   CHECK(layout.norms[0].eps == 1e-12);

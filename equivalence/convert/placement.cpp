@@ -1,0 +1,232 @@
+#include "equivalence/convert/placement.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "nn/branch.h"
+#include "streams/parametrize.h"
+#include "nn/residual/post_norm.h"
+
+namespace isonorm::equivalence {
+
+using streams::bias_beside;
+
+namespace {
+
+// Calls visit(path, module) for all modules below `module`; a path ends with a dot.
+template <class F> void walk(const nn::Module& module, const std::string& path, F&& visit) {
+  for (const auto& child : module.children()) {
+    const std::string inner = path + child->name() + ".";
+    visit(inner, *child);
+    walk(*child, inner, visit);
+  }
+}
+
+}  // namespace
+
+const NormPlace* Placement::find_norm(const std::string& name) const {
+  for (const NormPlace& n : norms)
+    if (n.name == name) return &n;
+  return nullptr;
+}
+
+Placement placement_of(const nn::Module& module) {
+  Placement layout;
+  const streams::Stream* const stream = streams::stream_of(module);
+  check(stream != nullptr, "layout: the model has no norm of a stream");
+  std::map<const nn::Norm*, std::string> name_of_norm;
+  std::set<std::string> of_norm, scales;  // parameters that belong to a norm, and layer scales
+  walk(module, "", [&](const std::string& path, const nn::Module& m) {
+    const auto* norm = dynamic_cast<const nn::Norm*>(&m);
+    if (!norm || !norm->of_stream()) return;
+    const std::string name = path.substr(0, path.size() - 1);
+    name_of_norm[norm] = name;
+    NormPlace place{.name = name,
+                    .eps = norm->eps(),
+                    .normalizes = norm->spec().kind != NormKind::none || dynamic_cast<const nn::PostEnd*>(norm),
+                    .factor = norm->factor()};
+    const auto* connection = dynamic_cast<const nn::Connection*>(norm);
+    place.keeps_gain = norm->weight.defined() && connection && connection->keeps_gain();
+    if (norm->weight.defined() && !place.keeps_gain) {
+      place.weight = path + "weight";
+      if (norm->bias.defined()) place.bias = path + "bias";
+      of_norm.insert({place.weight, place.bias});
+    }
+    layout.norms.push_back(place);
+  });
+  layout.width = stream->width();
+  const bool raw = stream->storage() == streams::Stored::raw && row_of(stream->form()).layer_norm_model();
+  layout.form = raw ? streams::Form::layer_norm : stream->form();
+
+  struct TiedReader {
+    Tensor table;
+    std::string norm;
+  };
+  std::map<std::string, TiedReader> tied;
+  std::map<std::string, Place> readers;
+  std::map<std::string, std::string> scale_of;  // writer to layer scale
+  walk(module, "", [&](const std::string& path, const nn::Module& m) {
+    if (const auto* branch = dynamic_cast<const nn::BranchOutput*>(&m); branch && branch->scale.defined()) {
+      check(branch->options().recentring == nn::Recentring::last || !stream->centres(), "layout: layer scale '", path,
+            "scale' comes after the recentring of its writer, and its output is not zero-mean");
+      scale_of[path + "weight"] = scale_of[path + "bias"] = path + "scale";
+      scales.insert(path + "scale");
+    }
+    const auto* linear = dynamic_cast<const nn::Linear*>(&m);
+    const nn::Norm* through = linear ? streams::read_through(linear->weight) : nullptr;
+    if (!through) return;
+    const auto at = name_of_norm.find(through);
+    check(at != name_of_norm.end(), "layout: reader '", path, "weight' reads through a norm outside of the model");
+    if (linear->tied())
+      tied[path + "weight"] = {linear->weight, at->second};
+    else
+      readers[path + "weight"] = {.norm = at->second, .bias = path + "bias"};
+  });
+  const std::vector<streams::NamedParameter> parameters = streams::named_parameters(module);
+  for (const streams::NamedParameter& p : parameters) {
+    if (of_norm.contains(p.name) || scales.contains(p.name)) continue;
+    Place place;
+    if (p.role == streams::Role::reader) {
+      const auto at = readers.find(p.name);
+      check(at != readers.end(), "layout: reader '", p.name, "': which norm it reads through is not known");
+      place = at->second;
+    }
+    if (const auto at = scale_of.find(p.name); at != scale_of.end()) place.scale = at->second;
+    place.name = p.name, place.role = p.role, place.dim = p.stream_dim;
+    place.blind_begin = p.blind_begin, place.blind_end = p.blind_end;
+    layout.places.push_back(place);
+  }
+  for (const auto& [weight, reader] : tied) {
+    const auto table = std::ranges::find_if(parameters, [&of = reader.table](const streams::NamedParameter& p) {
+      return p.tensor.handle() == of.handle();
+    });
+    check(table != parameters.end(), "layout: '", weight, "' reads with a table that is no parameter of the model");
+    layout.tied.push_back({table->name, weight, bias_beside(weight), reader.norm});
+    std::ranges::find(layout.places, table->name, &Place::name)->dim = 1;  // also of one that is read bare
+  }
+  return layout;
+}
+
+namespace {
+
+class Resolver {
+ public:
+  Resolver(const streams::Layout& layout, const TensorMap& state, bool converted)
+      : layout_(layout), state_(state), converted_(converted) {}
+
+  Placement take() {
+    const std::set<std::string> of_norms = norm_names();
+    std::vector<std::string> names;
+    for (const auto& [name, _] : state_)
+      if (!of_norms.contains(name)) names.push_back(name);
+    const std::vector<streams::Layout::Entry> entries = layout_.entries_of(names);
+    for (size_t i = 0; i < names.size(); ++i)
+      if (entries[i].known) place(names[i], entries[i]);
+    untie();
+    check_norms();
+    know_biases();
+    placement_.width = layout_.width();
+    return std::move(placement_);
+  }
+
+ private:
+  // Finds the norms that the state has gains or biases of, or that readers name; returns the names of those tensors.
+  std::set<std::string> norm_names() {
+    std::set<std::string> names;
+    const auto add_norm = [&](const std::string& name, double eps) {
+      if (placement_.find_norm(name)) return;
+      NormPlace n{.name = name, .eps = eps};
+      if (state_.find(name + ".weight")) n.weight = name + ".weight", names.insert(n.weight);
+      if (state_.find(name + ".bias")) n.bias = name + ".bias", names.insert(n.bias);
+      placement_.norms.push_back(n);
+    };
+    for (const auto& norm : layout_.norms()) {
+      bool found = norm.first.find('*') == std::string::npos;
+      if (found) add_norm(norm.first, norm.second);
+      for (const auto& [name, tensor] : state_)
+        for (std::string_view end : {".weight", ".bias"}) {
+          if (!name.ends_with(end)) continue;
+          const std::string of = name.substr(0, name.size() - end.size());
+          if (layout_.norm_of(of) != &norm) continue;
+          found = true, met_norms_.insert(norm.first);
+          add_norm(of, norm.second);
+        }
+      plain_norms_ |= !found;
+    }
+    return names;
+  }
+
+  // A pattern of norms met something where a tensor or a reader is of such a norm.
+  void check_norms() {
+    const auto meet = [&](const std::string& norm) {
+      if (const auto* of = norm.empty() ? nullptr : layout_.norm_of(norm)) met_norms_.insert(of->first);
+    };
+    for (const Place& p : placement_.places) meet(p.norm);
+    for (const streams::Layout::Tied& t : placement_.tied) meet(t.norm);
+    for (const auto& [pattern, eps] : layout_.norms())
+      check(met_norms_.contains(pattern), "layout: no tensor or reader is of a norm \"", pattern, "\"");
+  }
+
+  void place(const std::string& name, const streams::Layout::Entry& e) {
+    check(e.role == streams::Role::neutral || e.dim >= 0, "layout: which dimension of '", name,
+          "' is the stream is not said");
+    Place p{.name = name, .role = e.role, .dim = std::max(e.dim, 0), .said = e.role != streams::Role::neutral || e.off_stream};
+    if (p.role == streams::Role::reader) p.norm = e.norm, p.bias = e.bias;
+    if (p.role == streams::Role::reader && !p.norm.empty() && plain_norms_) add_plain_norm(p.norm);
+    if (!converted_ || state_.find(e.scale)) p.scale = e.scale;
+    placement_.places.push_back(p);
+  }
+
+  const Place* find(const std::string& name) const {
+    for (const Place& p : placement_.places)
+      if (p.name == name) return &p;
+    return nullptr;
+  }
+
+  // Where the state has the head, the table is not tied (any more).
+  void untie() {
+    for (const streams::Layout::Tied& t : layout_.tied()) {
+      const Place* table = find(t.table);
+      if (plain_norms_) add_plain_norm(t.norm);
+      if (table && state_.find(t.weight) && !find(t.weight))
+        placement_.places.push_back(
+            {.name = t.weight, .role = streams::Role::reader, .dim = table->dim, .norm = t.norm, .bias = t.bias});
+      else
+        placement_.tied.push_back(t);
+    }
+  }
+
+  // A reader's bias is known by its reader, and may be as long as the stream is wide.
+  void know_biases() {
+    std::set<std::string> biases;
+    for (const Place& p : placement_.places)
+      if (p.role == streams::Role::reader) biases.insert(p.bias);
+    for (Place& p : placement_.places) p.said = p.said || biases.contains(p.name);
+    for (const std::string& name : biases)
+      if (state_.find(name) && !find(name)) placement_.places.push_back({.name = name});
+  }
+
+  // A norm without gain or bias has no tensor to be known by: its readers name it.
+  void add_plain_norm(const std::string& name) {
+    if (placement_.find_norm(name)) return;
+    if (const auto* norm = layout_.norm_of(name)) placement_.norms.push_back({.name = name, .eps = norm->second});
+  }
+
+  const streams::Layout& layout_;
+  const TensorMap& state_;
+  const bool converted_;
+  Placement placement_;
+  std::set<std::string> met_norms_;
+  bool plain_norms_ = false;  // whether a pattern of norms met no tensor
+};
+
+}  // namespace
+
+Placement placement_in(const streams::Layout& layout, const TensorMap& state, streams::Form form, bool converted) {
+  Placement placement = Resolver(layout, state, converted).take();
+  placement.form = form;
+  return placement;
+}
+
+}  // namespace isonorm::equivalence

@@ -1,0 +1,142 @@
+#include "streams/layout.h"
+
+#include <algorithm>
+
+#include "core/system/name_pattern.h"
+
+namespace isonorm::streams {
+namespace {
+
+constexpr size_t kStars = 3;
+constexpr std::string_view kWeight = ".weight", kBias = ".bias";
+
+// The layer of a tensor; empty where its name says none.
+std::string_view layer_of(std::string_view tensor) {
+  for (std::string_view end : {kWeight, kBias})
+    if (tensor.size() > end.size() && tensor.ends_with(end)) return tensor.substr(0, tensor.size() - end.size());
+  return {};
+}
+
+// Whether the pattern names the tensor or its layer; what its stars stand for.
+std::optional<std::vector<std::string>> meets(const std::string& pattern, const std::string& tensor) {
+  std::vector<std::string> stars;
+  if (pattern == tensor || names::matches(pattern, tensor, stars)) return stars;
+  stars.clear();
+  const std::string_view layer = layer_of(tensor);
+  if (!layer.empty() && (pattern == layer || names::matches(pattern, layer, stars))) return stars;
+  return {};
+}
+
+bool is_bias(const std::string& tensor) { return tensor.ends_with(kBias); }
+
+}  // namespace
+
+Layout& Layout::add(const std::string& pattern, Entry entry) {
+  check(!pattern.empty(), "layout: a pattern is empty");
+  check(names::count_stars(pattern) <= kStars, "layout: \"", pattern, "\" has more than three stars");
+  for (const auto& [other, _] : entries_)
+    check(other != pattern, "layout: \"", pattern, "\" is two things at once to the stream");
+  entry.known = true;
+  entries_.emplace_back(pattern, std::move(entry));
+  return *this;
+}
+
+Layout& Layout::writes(const std::string& pattern, int dim) { return add(pattern, {.role = Role::writer, .dim = dim}); }
+Layout& Layout::reads(const std::string& pattern, const std::string& norm, int dim, const std::string& bias) {
+  return add(pattern, {.role = Role::reader, .dim = dim, .norm = norm, .bias = bias});
+}
+Layout& Layout::other(const std::string& pattern, bool off_stream) { return add(pattern, {.off_stream = off_stream}); }
+Layout& Layout::tied(const Tied& t) {
+  for (const Tied& other : tied_) check(other.table != t.table, "layout: tied \"", t.table, "\" is there twice");
+  tied_.push_back(t);
+  if (tied_.back().bias.empty()) tied_.back().bias = bias_beside(t.weight);
+  check(!tied_.back().bias.empty(), "layout: tied \"", t.table,
+        "\": \"head\" must end with \"weight\", or \"bias\" be given");
+  return *this;
+}
+Layout& Layout::norm(const std::string& pattern, double eps) {
+  check(norms_.emplace(pattern, eps).second, "layout: norm \"", pattern, "\" is there twice");
+  return *this;
+}
+Layout& Layout::scale(const std::string& writer, const std::string& vector) {
+  check(!vector.empty(), "layout: the layer scale of \"", writer, "\" has an empty name");
+  check(scales_.emplace(writer, vector).second, "layout: \"", writer, "\" has two layer scales");
+  return *this;
+}
+Layout& Layout::bare_entry() { return bare_entry_ = true, *this; }
+Layout& Layout::width(int64_t d) { return width_ = d, *this; }
+
+Layout& Layout::with(const std::string& path, const Layout& child) {
+  const auto in = [&](const std::string& name) { return name.empty() ? name : text(path, '.', name); };
+  for (const auto& [pattern, entry] : child.entries_) {
+    Entry e = entry;
+    e.norm = in(e.norm), e.bias = in(e.bias);
+    add(in(pattern), std::move(e));
+  }
+  for (const auto& [writer, vector] : child.scales_) scale(in(writer), in(vector));
+  for (const auto& [name, eps] : child.norms_) norm(in(name), eps);
+  for (const Tied& t : child.tied_) tied({in(t.table), in(t.weight), in(t.bias), in(t.norm)});
+  bare_entry_ = bare_entry_ || child.bare_entry_;
+  if (width_ == 0) width_ = child.width_;
+  return *this;
+}
+
+std::vector<Layout::Entry> Layout::entries_of(std::span<const std::string> tensors) const {
+  std::vector<Entry> found(tensors.size());
+  std::vector<const std::string*> by(tensors.size());
+  for (const auto& [pattern, entry] : entries_) {
+    bool used = false;
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      const auto stars = meets(pattern, tensors[i]);
+      if (!stars) continue;
+      check(!by[i], "layout: tensor '", tensors[i], "' is \"", by[i] ? *by[i] : "", "\" and \"", pattern, "\" at once");
+      by[i] = &pattern, used = true;
+      Entry& e = found[i] = entry;
+      const bool beside = is_bias(tensors[i]) && pattern != tensors[i] && !pattern.ends_with(kBias);
+      if (e.role == Role::reader && beside) {  // a reader's bias is no reader: its layer was named
+        e = {.known = true, .off_stream = true};
+        continue;
+      }
+      if (e.role == Role::writer && beside && e.dim > 0) e.dim = 0;
+      e.norm = names::filled(e.norm, *stars);
+      e.bias = e.bias.empty() ? bias_beside(tensors[i]) : names::filled(e.bias, *stars);
+      check(e.role != Role::reader || !e.bias.empty(), "layout: reader \"", pattern,
+            "\" has no \"bias\", and no name to make one from");
+    }
+    check(used, "layout: no tensor is called \"", pattern, "\"");
+  }
+  for (const auto& [writer, vector] : scales_) {
+    bool used = false;
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      const auto stars = meets(writer, tensors[i]);
+      if (!stars) continue;
+      used = true;
+      const std::string scale = names::filled(vector, *stars);
+      check(found[i].role == Role::writer, "layout: \"", writer, "\" has the layer scale '", scale, "', and '",
+            tensors[i], "' is no writer");
+      check(found[i].scale.empty(), "layout: tensor '", tensors[i], "' has two layer scales");
+      found[i].scale = scale;
+    }
+    check(used, "layout: no tensor is called \"", writer, "\"");
+  }
+  return found;
+}
+
+const std::pair<const std::string, double>* Layout::norm_of(const std::string& name) const {
+  if (const auto own = norms_.find(name); own != norms_.end()) return &*own;
+  const std::pair<const std::string, double>* found = nullptr;
+  for (const auto& norm : norms_) {
+    std::vector<std::string> stars;
+    if (!names::matches(norm.first, name, stars)) continue;
+    check(!found, "layout: norm '", name, "' is \"", found ? found->first : "", "\" and \"", norm.first, "\" at once");
+    found = &norm;
+  }
+  return found;
+}
+
+std::string bias_beside(const std::string& weight) {
+  constexpr std::string_view kEnd = "weight";
+  return weight.ends_with(kEnd) ? weight.substr(0, weight.size() - kEnd.size()) + "bias" : "";
+}
+
+}  // namespace isonorm::streams

@@ -1,0 +1,64 @@
+// A language model that was written without a thought of streams, with options of its own and no Transformer's, its layout
+// of six lines and its row.
+#pragma once
+
+#include "autograd/ops/pointwise.h"
+#include "nn/linear.h"
+#include "nn/norm.h"
+#include "streams/transformer.h"
+#include "training/model_options.h"
+
+namespace isonorm::test {
+
+struct PlainOptions {
+  int64_t vocab = 7, width = 8, hidden = 12;
+};
+
+// Next ids from the id alone: x <- x + down(gelu(up(norm1(x)))), twice.
+class PlainNet : public nn::Module {
+ public:
+  explicit PlainNet(const PlainOptions& o) : options(o) {}
+  const PlainOptions options;
+
+  nn::Embedding& token = add("token", nn::Embedding(options.vocab, options.width));
+  nn::LayerNorm& norm1 = add("norm1", nn::LayerNorm(options.width, {.affine = false}));
+  nn::Linear& up1 = add("up1", nn::Linear(options.width, options.hidden));
+  nn::Linear& down1 = add("down1", nn::Linear(options.hidden, options.width));
+  nn::LayerNorm& norm2 = add("norm2", nn::LayerNorm(options.width, {.affine = false}));
+  nn::Linear& up2 = add("up2", nn::Linear(options.width, options.hidden));
+  nn::Linear& down2 = add("down2", nn::Linear(options.hidden, options.width));
+  nn::LayerNorm& norm = add("norm", nn::LayerNorm(options.width, {.affine = false}));
+  nn::Linear& head = add("head", nn::Linear(options.width, options.vocab));
+
+  Tensor forward(const Tensor& ids) override {
+    nn::Residual x = token(ids);
+    x += down1(gelu(up1(norm1(x))));
+    x += down2(gelu(up2(norm2(x))));
+    return head(norm(x));
+  }
+};
+
+inline streams::Layout layout_of(const PlainNet& net) {
+  streams::Layout layout;
+  layout.width(net.options.width).writes("token").writes("down*");
+  layout.reads("up1", "norm1").reads("up2", "norm2").reads("head", "norm");
+  return layout;
+}
+
+struct PlainRow {
+  using Module = PlainNet;
+
+  static void visit(PlainOptions& m, training::TrainingOptions& o, training::ModelShape& s,
+                    training::OptionVisitor& f) {
+    auto& [vocab, width, hidden] = m;
+    f("vocab", vocab, s.vocab), f("width", width, o.width), f("hidden", hidden, o.mlp);
+  }
+  static int64_t stream_rows(const PlainOptions& m) { return 2 * m.vocab + 4 * m.hidden; }
+  static bool enters(std::string_view name, const training::TrainingOptions&) { return name == "token.weight"; }
+};
+
+inline constexpr training::ModelRow kPlain = training::row_of<PlainRow>(
+    {.name = "plain", .title = "Plain", .noun = "language model", .input = training::Input::characters});
+inline constexpr const training::ModelRow* kWithPlain[] = {&training::kVit, &training::kGpt, &kPlain};
+
+}  // namespace isonorm::test
