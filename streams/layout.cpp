@@ -103,7 +103,7 @@ std::vector<Layout::Entry> Layout::entries_of(std::span<const std::string> tenso
       check(e.role != Role::reader || !e.bias.empty(), "layout: reader \"", pattern,
             "\" has no \"bias\", and no name to make one from");
     }
-    check(used, "layout: no tensor is called \"", pattern, "\"");
+    check(used || entry.role == Role::neutral, "layout: no tensor is called \"", pattern, "\"");
   }
   for (const auto& [writer, vector] : scales_) {
     bool used = false;

@@ -64,8 +64,8 @@ class Layout {
   // What `child` says of the module at `path`.
   Layout& with(const std::string& path, const Layout& child);
 
-  // What it says of each of these tensors. Throws where two patterns fit one of them or a pattern fits none, and where what
-  // has a layer scale is no writer.
+  // What it says of each of these tensors. Throws where two patterns fit one of them, a writer's, reader's or scale's
+  // fits none, and where what has a layer scale is no writer.
   std::vector<Entry> entries_of(std::span<const std::string> names) const;
   // The pattern that a norm is described by, its own name before all others, with its eps; null where there is none. Throws
   // where two fit.

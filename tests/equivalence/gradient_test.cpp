@@ -159,7 +159,7 @@ TEST_CASE("F2: the gradient of a Pre-LN stream has zero mean in every row, that 
       explicit Net(const TransformerOptions& o) : block(add("blocks", Blocks(o))) {}
     } net(o);
     parametrize(net,
-                placement_of(o, {.tables = {}, .stacks = {{.blocks = "blocks", .depth = 1}}, .heads = {{"head", "norm"}}}),
+                layout_of(o, {.tables = {}, .stacks = {{.blocks = "blocks", .depth = 1}}, .heads = {{"head", "norm"}}}),
                 Stream(form, 8, Stored::mapped));
     Blocks& block = net.block;
     PreNorm& norm = net.norm;

@@ -88,7 +88,8 @@ TEST_CASE("a layer's name stands for its weight and its bias") {
   for (Form to : {Form::rms_norm, Form::crms_norm}) {
     const Conversion a = convert(state, whole, to), b = convert(state, brief, to);
     REQUIRE(a.exact.size() == b.exact.size());
-    for (const auto& [name, tensor] : a.exact) CHECK(largest(b.exact.at(name) - tensor) == 0);
+    for (const auto& [name, tensor] : a.exact)
+      if (is_floating(tensor.dtype())) CHECK(largest(b.exact.at(name) - tensor) == 0);
   }
 }
 

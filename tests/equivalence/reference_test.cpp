@@ -195,7 +195,7 @@ ReferenceFindings of_rows(const TensorMap& weights, const Placement& layout, con
   reference.add(name + ".input", x);
   // Of a writer: y = x W + b, in the program's precision.
   Tensor y = cast(matmul(cast(x, DType::f64), cast(weights.at(name), DType::f64)), dtype);
-  const std::string bias = bias_beside(name);
+  const std::string bias = streams::bias_beside(name);
   if (weights.find(bias)) y = y + cast(weights.at(bias), dtype);
   reference.add(name + ".output", y);
   return check_reference(weights, layout, reference);

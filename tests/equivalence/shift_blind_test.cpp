@@ -2,9 +2,8 @@
 #include "equivalence/compare/shift_blind.h"
 
 #include "autograd/ops/loss.h"
-#include "nn/gpt.h"
-#include "streams/parametrize.h"
 #include "tests/equivalence/small_net.h"
+#include "streams/transformer.h"
 #include "tests/support/catch.h"
 
 using namespace isonorm;
@@ -63,10 +62,11 @@ TEST_CASE("shift: what breaks it is named from evidence") {
 
   const auto gpt = [](bool affine) {
     manual_seed(5);
-    nn::Gpt m({.vocab = 7,
-               .context = 4,
-               .tied = true,
-               .transformer = {.width = 8, .depth = 1, .heads = 2, .mlp_width = 8, .affine = affine}});
+    nn::Gpt m =
+        streams::make<nn::Gpt>({.vocab = 7,
+                                .context = 4,
+                                .tied = true,
+                                .transformer = {.width = 8, .depth = 1, .heads = 2, .mlp_width = 8, .affine = affine}});
     m.to(DType::f64);
     return check_shift_blind(m, cross_entropy_of,
                              [](int64_t point) {

@@ -185,7 +185,8 @@ TEST_CASE("verify: honest conversions are the same, through one form or two, in 
             const Placement layout_twice = layout_of_file(twice);
             INFO(what(files[k]) << " to " << name_of(first) << " to " << name_of(second) << " " << name_of(dtype)
                                 << " seed " << seed);
-            const auto same = [&](const ModelFile& a, const Placement& of_a, const ModelFile& b, const Placement& of_b) {
+            const auto same = [&](const ModelFile& a, const Placement& of_a, const ModelFile& b,
+                                  const Placement& of_b) {
               const EntryComparison e = compare_entries(a.state, of_a, b.state, of_b);
               INFO(e.reason);
               CHECK(e.same());

@@ -55,7 +55,8 @@ std::string vit_spec(const std::string& more = "") {
 
 Verification by_spec(const ModelFile& a, const ModelFile& b) {
   const auto layout = [](const ModelFile& file) {
-    return placement_in(streams::Layout::from_json(vit_spec()), file.state, stored_form(ModelOptions(file.description)));
+    return placement_in(streams::Layout::from_json(vit_spec()), file.state,
+                        stored_form(ModelOptions(file.description)));
   };
   return verify_streams(a, layout(a), b, layout(b));
 }
@@ -251,13 +252,16 @@ TEST_CASE("convert by description: a bias without a gain, an empty tensor, a tab
       state.add("norm.bias", randn({6}, f64));
   state.add("none", zeros({0}, f64));
   const std::string head = R"({"width": 6, "norms": {"norm": "1e-5"}, "writers": {"table": 1}, )";
-  const Placement layout = placement_in(streams::Layout::from_json(
-      head + R"("readers": {"out.weight": {"dim": 1, "norm": "norm"}}, "others": ["none"]})"), state, Form::layer_norm);
+  const Placement layout =
+      placement_in(streams::Layout::from_json(
+                       head + R"("readers": {"out.weight": {"dim": 1, "norm": "norm"}}, "others": ["none"]})"),
+                   state, Form::layer_norm);
   const Conversion c = convert(state, layout, Form::crms_norm);
   CHECK(compare_streams(state, layout, c.exact, c.layout).same());
   CHECK(c.state.at("none").shape() == Dims{0});
   const std::string tied = R"("table": {"head": "out.weight", "norm": "norm"})";
-  CHECK_THROWS_WITH(placement_in(streams::Layout::from_json(head + "\"tied\": {" + tied + ", " + tied + "}}"), state, Form::layer_norm),
+  CHECK_THROWS_WITH(placement_in(streams::Layout::from_json(head + "\"tied\": {" + tied + ", " + tied + "}}"), state,
+                                 Form::layer_norm),
                     Contains("tied \"table\" is there twice"));
   Placement bare = layout;
   bare.norms[0].normalizes = false;

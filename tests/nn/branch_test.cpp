@@ -25,7 +25,7 @@ using streams::Stream;
 namespace {
 constexpr TensorOptions kF64{DType::f64};
 
-void put_on(BranchOutput& branch, const Stream& stream) { parametrize(branch, Layout().writes(""), stream); }
+void put_on(BranchOutput& branch, const Stream& stream) { parametrize(branch, Layout().writes("weight").writes("bias"), stream); }
 }  // namespace
 
 TEST_CASE("masks are drawn alike in every form, per sample for stochastic depth, and not at all in evaluation") {
