@@ -1,0 +1,203 @@
+// Plain layers against PyTorch's: outputs, and gradients of inputs and parameters (tests/fixtures/torch_modules.py).
+#include <cmath>
+
+#include "autograd/engine.h"
+#include "io/safetensors.h"
+#include "nn/attention.h"
+#include "nn/linear.h"
+#include "nn/mlp.h"
+#include "nn/module_scope.h"
+#include "nn/norm.h"
+#include "nn/residual/post_norm.h"
+#include "nn/transformer.h"
+#include "tests/support/catch.h"
+#include "tests/support/compare.h"
+#include "tests/support/tolerance.h"
+
+using namespace isonorm;
+
+namespace {
+
+constexpr int64_t kWidth = 6, kEncoded = 5, kHidden = 7, kHeads = 2;
+
+// What a layer does in turn: sums of products, and rows that are normalised or activated. The longest sum has 12 terms
+// (proj of 4 heads of 3 entries, or 2 of 6). The gradient goes back through as many steps.
+constexpr int kMap = 1, kNorm = 1;
+constexpr int kMlp = 3;        // fc1, activation, fc2
+constexpr int kAttention = 5;  // maps of the rows, scores, softmax, sums of values, proj
+constexpr int kBlock = kNorm + kAttention + kNorm + kMlp;
+constexpr int kDecoderBlock = kBlock + kNorm + kAttention;
+
+double tolerance_of(int steps) { return 2 * steps * test::tolerance::composite.constant * std::sqrt(12.0) * 0x1p-52; }
+
+// Entries whose names begin with `prefix`, without it.
+TensorMap below(const TensorMap& all, const std::string& prefix) {
+  TensorMap found;
+  for (const auto& [name, tensor] : all)
+    if (name.starts_with(prefix)) found.add(name.substr(prefix.size()), tensor);
+  return found;
+}
+
+// Runs forward(inputs) of the case with its weights in `layer`.
+template <class Forward> void check_case(const std::string& name, nn::Module& layer, int steps, Forward&& forward) {
+  INFO(name);
+  const TensorMap all = below(load_safetensors("tests/fixtures/modules.safetensors"), name + "/"),
+                  gradients = below(all, "gradient/");
+  const double tolerance = tolerance_of(steps);
+  layer.to(DType::f64);
+  layer.load_state_dict(below(all, "weight/"));
+
+  TensorMap leaves;
+  for (const auto& [key, tensor] : all)
+    if (gradients.find(key)) leaves.add(key, require_grad(tensor));
+  const Tensor output = forward(all);
+  check_close(output, all.at("output"), tolerance);
+  backward(output, all.at("cotangent"));
+  for (const nn::NamedParameter& p : layer.named_parameters()) leaves.add(p.name, p.tensor);
+  CHECK(leaves.size() == gradients.size());
+  for (const auto& [key, leaf] : leaves) {
+    INFO(key);
+    check_close(gradient(leaf), gradients.at(key), tolerance);
+  }
+}
+
+// Of a layer that is called with `x` alone.
+template <class Layer> void check_layer(const std::string& name, Layer layer, int steps) {
+  check_case(name, layer, steps, [&](const TensorMap& in) { return layer(in.at("x")); });
+}
+
+nn::TransformerOptions transformer(const nn::Arrangement& connection, nn::Activation activation) {
+  return nn::TransformerOptions{.width = kWidth,
+                                .depth = 2,
+                                .heads = kHeads,
+                                .mlp_width = kHidden,
+                                .activation = activation,
+                                .affine = true,
+                                .connection = connection}
+      .complete();
+}
+
+// nn.TransformerEncoder: blocks and the norm behind them.
+struct Encoder : nn::Module {
+  nn::Blocks& layers;
+  nn::Connection& norm;
+  explicit Encoder(const nn::TransformerOptions& o)
+      : layers(add("layers", nn::Blocks(o))), norm(add("norm", o.connection.last(o.width, o.last_norm()))) {}
+  Tensor operator()(const Tensor& x, const Tensor& mask) {
+    const nn::ModuleScope scope(*this);
+    nn::Residual stream{x};
+    layers(stream, {.mask = mask});
+    return norm.rows(stream);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("linear maps have PyTorch's outputs and gradients") {
+  check_layer("linear", nn::Linear(kWidth, 3), kMap);
+  check_layer("linear_no_bias", nn::Linear(kWidth, 3, {.bias = false}), kMap);
+}
+
+TEST_CASE("embeddings have PyTorch's rows and gradients") {
+  nn::Embedding table(6, kWidth);
+  check_case("embedding", table, kMap, [&](const TensorMap& in) { return table(in.at("ids")); });
+  nn::Embedding positions(6, kWidth);
+  check_case("embedding_first", positions, kMap,
+             [&](const TensorMap& in) { return positions.first(in.at("ids").size(0)); });
+}
+
+TEST_CASE("norms have PyTorch's outputs and gradients") {
+  check_layer("layer_norm", nn::LayerNorm(kWidth), kNorm);
+  check_layer("layer_norm_no_bias", nn::LayerNorm(kWidth, {.bias = false}), kNorm);
+  check_layer("layer_norm_bare", nn::LayerNorm(kWidth, {.affine = false}), kNorm);
+  check_layer("layer_norm_eps", nn::LayerNorm(kWidth, {.eps = 0.1}), kNorm);
+  check_layer("rms_norm", nn::RmsNorm(kWidth), kNorm);
+  check_layer("rms_norm_bare", nn::RmsNorm(kWidth, {.affine = false}), kNorm);
+  check_layer("rms_norm_eps", nn::RmsNorm(kWidth, {.eps = 0.1}), kNorm);
+}
+
+TEST_CASE("MLPs have PyTorch's outputs and gradients") {
+  for (const nn::Activation activation : {nn::Activation::gelu, nn::Activation::gelu_tanh, nn::Activation::relu,
+                                          nn::Activation::silu, nn::Activation::swiglu})
+    check_layer(text("mlp_", nn::name_of(activation)), nn::Mlp(kWidth, {.hidden = kHidden, .activation = activation}),
+                kMlp);
+  for (const nn::Activation activation : {nn::Activation::gelu, nn::Activation::swiglu})
+    check_layer(text("mlp_", nn::name_of(activation), "_no_bias"),
+                nn::Mlp(kWidth, {.hidden = kHidden, .activation = activation, .bias = false}), kMlp);
+}
+
+TEST_CASE("self-attention has PyTorch's outputs and gradients") {
+  const auto check_attention = [](const std::string& name, const nn::AttentionOptions& options) {
+    nn::Attention layer(kWidth, options);
+    check_case(name, layer, kAttention, [&](const TensorMap& in) {
+      const Tensor* mask = in.find("mask");
+      return layer(in.at("x"), mask ? *mask : Tensor());
+    });
+  };
+  const nn::AttentionOptions plain{.heads = kHeads, .head_width = kWidth / kHeads};
+  check_attention("attention", plain);
+  check_attention("attention_mask", plain);
+  check_attention("attention_learned_mask", plain);
+  nn::AttentionOptions o = plain;
+  o.causal = true;
+  check_attention("attention_causal", o);
+  o = plain, o.bias = false;
+  check_attention("attention_no_bias", o);
+
+  const nn::AttentionOptions grouped{.heads = 4, .head_width = 3, .kv_heads = 2};
+  check_attention("grouped", grouped);
+  check_attention("grouped_mask", grouped);
+  o = grouped, o.causal = true;
+  check_attention("grouped_causal", o);
+
+  o = {.heads = 2, .head_width = 6, .causal = true, .rotary_base = 100};
+  check_attention("rotary", o);
+  o.rotary_halves = true;
+  check_attention("rotary_halves", o);
+}
+
+TEST_CASE("cross-attention has PyTorch's outputs and gradients") {
+  const auto check_cross = [](const std::string& name, const nn::AttentionOptions& options) {
+    nn::CrossAttention layer(kWidth, kEncoded, options);
+    check_case(name, layer, kAttention, [&](const TensorMap& in) {
+      const Tensor* mask = in.find("mask");
+      return layer(in.at("x"), in.at("encoded"), mask ? *mask : Tensor());
+    });
+  };
+  const nn::AttentionOptions plain{.heads = kHeads, .head_width = kWidth / kHeads};
+  check_cross("cross", plain);
+  check_cross("cross_mask", plain);
+  check_cross("grouped_cross", {.heads = 4, .head_width = 3, .kv_heads = 2});
+}
+
+TEST_CASE("an encoder's blocks have PyTorch's outputs and gradients") {
+  for (const nn::Arrangement& connection : {nn::kPreLn, nn::kPostLn})
+    for (const nn::Activation activation : {nn::Activation::gelu, nn::Activation::relu}) {
+      nn::Block block(transformer(connection, activation));
+      check_case(text("encoder_", connection.name, "_", nn::name_of(activation)), block, kBlock,
+                 [&](const TensorMap& in) {
+                   nn::Residual stream{in.at("x")};
+                   block(stream);
+                   return stream.settle();
+                 });
+    }
+}
+
+TEST_CASE("a decoder's blocks have PyTorch's outputs and gradients") {
+  for (const nn::Arrangement& connection : {nn::kPreLn, nn::kPostLn}) {
+    nn::TransformerOptions options = transformer(connection, nn::Activation::gelu);
+    options.causal = true;
+    nn::Block block(options, {.stack = nn::Stack::decoder});
+    check_case(text("decoder_", connection.name), block, kDecoderBlock, [&](const TensorMap& in) {
+      nn::Residual stream{in.at("x")};
+      block(stream, {.encoded = in.at("encoded"), .encoded_mask = in.at("mask")});
+      return stream.settle();
+    });
+  }
+}
+
+TEST_CASE("a stack of blocks with a norm behind them has PyTorch's outputs and gradients") {
+  Encoder encoder(transformer(nn::kPreLn, nn::Activation::gelu));
+  check_case("encoder", encoder, 2 * kBlock + kNorm,
+             [&](const TensorMap& in) { return encoder(in.at("x"), in.at("mask")); });
+}
