@@ -12,11 +12,11 @@ constexpr int64_t kWidth = 16, kTokens = 5, kClasses = 4;
 // Rows of 6 numbers -> a class for each row.
 struct Tagger : nn::Module {
   nn::Linear& embed = add("embed", nn::Linear(6, kWidth));
-  nn::Blocks& blocks =
+  nn::TransformerStack& blocks =
       add("blocks",
-          nn::Blocks(nn::TransformerOptions{
+          nn::TransformerStack(nn::TransformerOptions{
               .width = kWidth, .depth = 2, .heads = 2, .affine = true, .branch = {.dropout = 0.1, .layer_scale = 0.5}}
-                         .complete()));
+                                   .complete()));
   nn::LayerNorm& norm = add("norm", nn::LayerNorm(kWidth));
   nn::Linear& head = add("head", nn::Linear(kWidth, kClasses));
 

@@ -11,7 +11,10 @@
 namespace isonorm::nn {
 namespace {
 
-AttentionOptions complete(AttentionOptions o) {
+MultiheadAttentionOptions complete(MultiheadAttentionOptions o, int64_t width) {
+  check(o.heads > 0 && (o.head_width > 0 || (o.head_width == 0 && width % o.heads == 0)), "attention: width ", width,
+        " does not divide into ", o.heads, " heads of width ", o.head_width);
+  if (o.head_width == 0) o.head_width = width / o.heads;
   if (o.kv_heads == 0) o.kv_heads = o.heads;
   check(o.kv_heads > 0 && o.heads % o.kv_heads == 0, "attention: ", o.heads, " heads cannot share ", o.kv_heads,
         " of keys and values");
@@ -27,19 +30,20 @@ Tensor rows_of(const Linear& linear, int64_t first, int64_t n) {
 
 }  // namespace
 
-Attention::Attention(int64_t width, AttentionOptions o)
-    : options_(complete(o)),
-      qkv_(add("qkv", Linear(width, (o.heads + 2 * options_.kv_heads) * o.head_width, {.bias = o.bias}))),
-      inner_norm_(o.inner_norm ? &add("inner_norm", LayerNorm(o.heads * o.head_width, *o.inner_norm)) : nullptr),
-      proj_(add("proj", BranchOutput(o.heads * o.head_width, width, o.bias, o.branch))) {
-  check(o.rotary_base == 0 || o.head_width % 2 == 0, "attention: rotary positions turn pairs of entries, head_width ",
-        o.head_width, " is odd");
-  const int64_t inner = o.heads * o.head_width;
-  if (o.bias && o.rotary_base == 0) qkv_.mark_blind("bias", inner, inner + options_.kv_heads * o.head_width);
+MultiheadAttention::MultiheadAttention(int64_t width, MultiheadAttentionOptions o)
+    : options_(complete(o, width)),
+      qkv_(add("qkv", Linear(width, (options_.heads + 2 * options_.kv_heads) * options_.head_width, {.bias = o.bias}))),
+      inner_norm_(o.inner_norm ? &add("inner_norm", LayerNorm(options_.heads * options_.head_width, *o.inner_norm))
+                               : nullptr),
+      proj_(add("proj", BranchOutput(options_.heads * options_.head_width, width, o.bias, o.branch))) {
+  check(o.rotary_base == 0 || options_.head_width % 2 == 0,
+        "attention: rotary positions turn pairs of entries, head_width ", options_.head_width, " is odd");
+  const int64_t inner = options_.heads * options_.head_width;
+  if (o.bias && o.rotary_base == 0) qkv_.mark_blind("bias", inner, inner + options_.kv_heads * options_.head_width);
 }
 
 // Queries and keys of packed rows [batch, time, (heads + 2 kv_heads) head_width], the first of which is at position `first`.
-Tensor Attention::turned(const Tensor& packed, int64_t first) const {
+Tensor MultiheadAttention::turned(const Tensor& packed, int64_t first) const {
   if (options_.rotary_base == 0) return packed;
   const int64_t turning = options_.heads + options_.kv_heads;
   const Tensor rows =
@@ -51,7 +55,7 @@ Tensor Attention::turned(const Tensor& packed, int64_t first) const {
 
 // The heads [batch, 1, heads head_width] of the one row behind those that were seen: heads that share keys are as many
 // queries.
-Tensor Attention::of_next(const Tensor& packed, KeyValues& seen) const {
+Tensor MultiheadAttention::of_next(const Tensor& packed, KeyValues& seen) const {
   const int64_t batch = packed.size(0), heads = options_.heads, shared = options_.kv_heads, size = options_.head_width;
   check(packed.size(1) == 1, "attention: ", packed.size(1), " rows behind ", seen.time(),
         " that were seen, expected 1");
@@ -61,7 +65,7 @@ Tensor Attention::of_next(const Tensor& packed, KeyValues& seen) const {
   return reshape(scaled_dot_product_attention(queries, seen.keys, seen.values), {batch, 1, heads * size});
 }
 
-Tensor Attention::operator()(const Tensor& x, const Tensor& mask, KeyValues* seen) {
+Tensor MultiheadAttention::operator()(const Tensor& x, const Tensor& mask, KeyValues* seen) {
   const ModuleScope scope(*this);
   check(!seen || (options_.causal && !mask.defined()),
         "attention: rows that were seen go with causal attention without a mask");
@@ -82,18 +86,18 @@ Tensor Attention::operator()(const Tensor& x, const Tensor& mask, KeyValues* see
   return proj_(inner_norm_ ? (*inner_norm_)(heads) : heads);
 }
 
-AttentionWeights Attention::weights() const {
+AttentionWeights MultiheadAttention::weights() const {
   const int64_t inner = options_.heads * options_.head_width, shared = options_.kv_heads * options_.head_width;
   return {rows_of(qkv_, 0, inner), rows_of(qkv_, inner, shared), rows_of(qkv_, inner + shared, shared),
           detach(proj_.weight)};
 }
 
-CrossAttention::CrossAttention(int64_t width, int64_t encoded_width, AttentionOptions o)
-    : options_(complete(o)),
-      q_(add("q", Linear(width, o.heads * o.head_width, {.bias = o.bias}))),
-      kv_(add("kv", Linear(encoded_width, 2 * options_.kv_heads * o.head_width, {.bias = o.bias}))),
-      proj_(add("proj", BranchOutput(o.heads * o.head_width, width, o.bias, o.branch))) {
-  if (o.bias) kv_.mark_blind("bias", 0, options_.kv_heads * o.head_width);
+CrossAttention::CrossAttention(int64_t width, int64_t encoded_width, MultiheadAttentionOptions o)
+    : options_(complete(o, width)),
+      q_(add("q", Linear(width, options_.heads * options_.head_width, {.bias = o.bias}))),
+      kv_(add("kv", Linear(encoded_width, 2 * options_.kv_heads * options_.head_width, {.bias = o.bias}))),
+      proj_(add("proj", BranchOutput(options_.heads * options_.head_width, width, o.bias, o.branch))) {
+  if (o.bias) kv_.mark_blind("bias", 0, options_.kv_heads * options_.head_width);
 }
 
 Tensor CrossAttention::operator()(const Tensor& x, const Tensor& encoded, const Tensor& mask, KeyValues* seen) {

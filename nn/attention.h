@@ -8,10 +8,10 @@
 
 namespace isonorm::nn {
 
-struct AttentionOptions {
+struct MultiheadAttentionOptions {
   int64_t heads = 4;
-  int64_t head_width = 16;  // the inner width heads x head_width need not be the stream's width
-  int64_t kv_heads = 0;     // of keys and values, each shared by heads / kv_heads of queries (2305.13245); 0: heads
+  int64_t head_width = 0;  // 0: width / heads, which must divide; heads x head_width need not be the width
+  int64_t kv_heads = 0;    // of keys and values, each shared by heads / kv_heads of queries (2305.13245); 0: heads
   bool causal = false;
   bool bias = true;
   double rotary_base = 0;      // of rotary positions, which turn queries and keys (autograd/ops/rotary.h); 0: none
@@ -20,13 +20,16 @@ struct AttentionOptions {
   std::optional<NormLayerOptions> inner_norm = {};  // a LayerNorm of the concatenated heads, before proj (2210.06423)
 };
 
-// x [batch, time, width] -> [batch, time, width]. qkv: one linear map [(heads + 2 kv_heads) head_width, width] in the order q,
+// torch.nn.MultiheadAttention of rows to themselves: x [batch, time, width] -> [batch, time, width].
+//   nn::MultiheadAttention attention(64, {.heads = 4, .causal = true});
+//   const Tensor y = attention(x);
+// qkv: one linear map [(heads + 2 kv_heads) head_width, width] in the order q,
 // k, v, heads contiguous inside each; proj: a map from the concatenated heads. The
 // bias of the keys shifts every score of a row alike, which softmax does not see, unless rotary positions turn it.
 // Throws where they meet an odd head_width, or where kv_heads does not divide heads.
-class Attention : public Module {
+class MultiheadAttention : public Module {
  public:
-  Attention(int64_t width, AttentionOptions options);
+  MultiheadAttention(int64_t width, MultiheadAttentionOptions options);
   // mask: added to the scores, broadcasts to [batch, heads, time, time]; undefined: nothing is hidden.
   Tensor operator()(const Tensor& x, const Tensor& mask) { return (*this)(x, mask, nullptr); }
   // With `seen`, of causal attention without a mask: x are the rows behind those, which it takes up; behind none any number,
@@ -42,7 +45,7 @@ class Attention : public Module {
   Tensor turned(const Tensor& packed, int64_t first) const;
   Tensor of_next(const Tensor& packed, KeyValues& seen) const;
 
-  AttentionOptions options_;
+  MultiheadAttentionOptions options_;
   Linear& qkv_;
   LayerNorm* inner_norm_;  // null: none
   BranchOutput& proj_;
@@ -54,14 +57,14 @@ class Attention : public Module {
 // whatever the options say (2210.06423 has no norm there).
 class CrossAttention : public Module {
  public:
-  CrossAttention(int64_t width, int64_t encoded_width, AttentionOptions options);
+  CrossAttention(int64_t width, int64_t encoded_width, MultiheadAttentionOptions options);
   // mask as above, [batch, heads, time, source]. With `seen`, keys and values are computed where it is empty, and kept.
   Tensor operator()(const Tensor& x, const Tensor& encoded, const Tensor& mask, KeyValues* seen = nullptr);
 
   AttentionWeights weights() const;
 
  private:
-  AttentionOptions options_;
+  MultiheadAttentionOptions options_;
   Linear &q_, &kv_;
   BranchOutput& proj_;
 };

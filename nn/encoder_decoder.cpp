@@ -46,9 +46,9 @@ EncoderDecoder::EncoderDecoder(const EncoderDecoderOptions& o)
       target_position_(o.transformer.positions == Positions::learned
                            ? &add("target_position", Embedding(o.context, o.transformer.width))
                            : nullptr),
-      encoder_(add("encoder", Blocks(options.transformer, Stack::encoder, options.decoder_depth))),
+      encoder_(add("encoder", TransformerStack(options.transformer, Stack::encoder, options.decoder_depth))),
       encoder_norm_(add("encoder_norm", o.transformer.connection.last(o.transformer.width, o.transformer.last_norm()))),
-      decoder_(add("decoder", Blocks(of_decoder(options), Stack::decoder, options.transformer.depth))),
+      decoder_(add("decoder", TransformerStack(of_decoder(options), Stack::decoder, options.transformer.depth))),
       norm_(add("norm", o.transformer.connection.last(o.transformer.width, o.transformer.last_norm()))),
       head_(add("head", o.tied ? Linear::tied_to(target_.weight)
                                : Linear(o.transformer.width, o.vocab, {.bias = o.transformer.bias}))) {

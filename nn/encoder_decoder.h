@@ -51,9 +51,9 @@ class EncoderDecoder : public Module {
   Embedding& source_;           // target_ where shared
   Embedding* source_position_;  // null where positions are not learned
   Embedding* target_position_;
-  Blocks& encoder_;
+  TransformerStack& encoder_;
   Connection& encoder_norm_;
-  Blocks& decoder_;
+  TransformerStack& decoder_;
   Connection& norm_;
   Linear& head_;
 };

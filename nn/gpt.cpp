@@ -28,7 +28,7 @@ Gpt::Gpt(const GptOptions& o)
       position_(o.transformer.positions == Positions::learned
                     ? &add("position", Embedding(o.context, o.transformer.width))
                     : nullptr),
-      blocks_(add("blocks", Blocks(options.transformer))),
+      blocks_(add("blocks", TransformerStack(options.transformer))),
       norm_(add("norm", o.transformer.connection.last(o.transformer.width, o.transformer.last_norm()))),
       head_(add("head", o.tied ? Linear::tied_to(token_.weight)
                                : Linear(o.transformer.width, o.vocab, {.bias = o.transformer.bias}))) {

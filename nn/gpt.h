@@ -33,7 +33,7 @@ class Gpt : public Module {
  private:
   Embedding& token_;
   Embedding* position_;  // null where positions are not learned
-  Blocks& blocks_;
+  TransformerStack& blocks_;
   Connection& norm_;
   Linear& head_;
 };

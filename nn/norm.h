@@ -67,9 +67,9 @@ class LayerNorm : public Norm {
 };
 
 // RMSNorm (Zhang & Sennrich, 1910.07467): parameter weight.
-class RmsNorm : public Norm {
+class RMSNorm : public Norm {
  public:
-  explicit RmsNorm(int64_t width, NormLayerOptions o = {})
+  explicit RMSNorm(int64_t width, NormLayerOptions o = {})
       : Norm(width, {.kind = NormKind::rms, .eps = o.eps}, {.eps = o.eps, .affine = o.affine, .bias = false}) {}
 };
 

@@ -37,7 +37,7 @@ TransformerOptions TransformerOptions::complete() const {
   return o;
 }
 
-AttentionOptions TransformerOptions::attention() const {
+MultiheadAttentionOptions TransformerOptions::attention() const {
   return {.heads = heads,
           .head_width = head_width,
           .kv_heads = kv_heads,
@@ -64,8 +64,9 @@ void TransformerOptions::initialise(const Module& model) const {
       copy_into(p.tensor, init::normal(p.tensor.shape(), 0, deviation));
   for (const auto& child : model.children()) {
     TransformerOptions of = *this;
-    if (const auto* stack = dynamic_cast<const Blocks*>(child.get())) of.depth = std::ssize(stack->children());
-    if (!connection.initialise || !dynamic_cast<const Block*>(child.get())) of.initialise(*child);
+    if (const auto* stack = dynamic_cast<const TransformerStack*>(child.get()))
+      of.depth = std::ssize(stack->children());
+    if (!connection.initialise || !dynamic_cast<const TransformerBlock*>(child.get())) of.initialise(*child);
   }
 }
 
@@ -74,23 +75,23 @@ Tensor positions_from(Embedding& table, int64_t first, int64_t n) {
   return first == 0 ? rows : narrow(rows, 0, first, n);
 }
 
-Block::Block(const TransformerOptions& o, const BlockPlace& place)
-    : Block(o, place, o.connection.block(o.width, o.block_norm(), place)) {
+TransformerBlock::TransformerBlock(const TransformerOptions& o, const BlockPlace& place)
+    : TransformerBlock(o, place, o.connection.block(o.width, o.block_norm(), place)) {
   check(place.stack != Stack::decoder || cross_, "block: connections ", o.connection.name,
         " made none for a decoder's third sub-layer");
 }
 
-Block::Block(const TransformerOptions& o, const BlockPlace& place, BlockConnections c)
+TransformerBlock::TransformerBlock(const TransformerOptions& o, const BlockPlace& place, BlockConnections c)
     : norm1_(add("norm1", std::move(c.attention))),
-      attn_(add("attn", Attention(o.width, o.attention()))),
+      attn_(add("attn", MultiheadAttention(o.width, o.attention()))),
       cross_norm_(c.cross ? &add("cross_norm", std::move(c.cross)) : nullptr),
       cross_(cross_norm_ ? &add("cross", CrossAttention(o.width, o.width, o.attention())) : nullptr),
       norm2_(add("norm2", std::move(c.mlp))),
-      mlp_(add("mlp", Mlp(o.width, {.hidden = o.mlp_width,
-                                    .activation = o.activation,
-                                    .bias = o.bias,
-                                    .branch = o.branch,
-                                    .inner_norm = o.inner_norm()}))) {
+      mlp_(add("mlp", FeedForward(o.width, {.hidden = o.mlp_width,
+                                            .activation = o.activation,
+                                            .bias = o.bias,
+                                            .branch = o.branch,
+                                            .inner_norm = o.inner_norm()}))) {
   if (o.connection.initialise) o.connection.initialise(weights(), place);
   if (!o.scaled_gains) return;
   const NoGrad no_grad;
@@ -99,14 +100,14 @@ Block::Block(const TransformerOptions& o, const BlockPlace& place, BlockConnecti
       copy_into(c->weight, full(c->weight.shape(), 1 / std::sqrt(static_cast<double>(place.index + 1))));
 }
 
-BlockWeights Block::weights() const {
+BlockWeights TransformerBlock::weights() const {
   BlockWeights w{.attention = attn_.weights(), .mlp = {}};
   if (cross_) w.cross = cross_->weights();
   for (const Linear* linear : mlp_.linears()) w.mlp.push_back(detach(linear->weight));
   return w;
 }
 
-void Block::operator()(Residual& r, const Attended& attended, BlockCache* cache) {
+void TransformerBlock::operator()(Residual& r, const Attended& attended, BlockCache* cache) {
   const ModuleScope scope(*this);
   norm1_.join(r, attn_(norm1_.rows(r), attended.mask, cache ? &cache->own : nullptr));
   if (cross_)
@@ -115,18 +116,30 @@ void Block::operator()(Residual& r, const Attended& attended, BlockCache* cache)
   norm2_.join(r, mlp_(norm2_.rows(r)));
 }
 
-Blocks::Blocks(const TransformerOptions& o, Stack stack, int64_t other_depth) {
+Tensor TransformerBlock::forward(const Tensor& x) {
+  Residual r = x;
+  (*this)(r);
+  return r.settle();
+}
+
+TransformerStack::TransformerStack(const TransformerOptions& o, Stack stack, int64_t other_depth) {
   for (int64_t i = 0; i < o.depth; ++i) {
     TransformerOptions mine = o;
     mine.branch.stochastic_depth *= static_cast<double>(i + 1) / static_cast<double>(o.depth);
-    append(Block(mine, {.index = i, .depth = o.depth, .stack = stack, .other_depth = other_depth}));
+    append(TransformerBlock(mine, {.index = i, .depth = o.depth, .stack = stack, .other_depth = other_depth}));
   }
 }
 
-void Blocks::operator()(Residual& r, const Attended& attended) {
+void TransformerStack::operator()(Residual& r, const Attended& attended) {
   const ModuleScope scope(*this);
   size_t i = 0;
-  for (Block* b : *this) (*b)(r, attended, attended.cache ? &attended.cache->of(i++) : nullptr);
+  for (TransformerBlock* b : *this) (*b)(r, attended, attended.cache ? &attended.cache->of(i++) : nullptr);
+}
+
+Tensor TransformerStack::forward(const Tensor& x) {
+  Residual r = x;
+  (*this)(r);
+  return r.settle();
 }
 
 }  // namespace isonorm::nn

@@ -3,7 +3,7 @@
 
 #include "nn/attention.h"
 #include "nn/container.h"
-#include "nn/mlp.h"
+#include "nn/feed_forward.h"
 #include "nn/residual/pre_norm.h"
 
 namespace isonorm::nn {
@@ -65,7 +65,7 @@ struct TransformerOptions {
     if (!final_norm) o.kind = NormKind::none;
     return o;
   }
-  AttentionOptions attention() const;
+  MultiheadAttentionOptions attention() const;
   // Draws the initial matrices and tables of a model, where they are not those of the layers.
   void initialise(const Module& model) const;
 };
@@ -83,29 +83,43 @@ struct Attended {
 // Attention, then the MLP, each on its connection: x <- x + attention(norm1(x)); x <- x + mlp(norm2(x)) in pre_ln; in a
 // decoder's block with attention to the encoder's rows between them. Throws where there is no connection for a third
 // sub-layer.
-class Block : public Module {
+//
+// A pre_ln block is torch.nn.TransformerEncoderLayer with norm_first, one of post_ln that without (tests/nn/torch_modules_test.cpp).
+// As a module it takes rows and gives rows, [batch, time, width] both:
+//   nn::TransformerBlock block({.width = 64, .heads = 4, .affine = true});
+//   const Tensor y = block(x);
+class TransformerBlock : public Module {
  public:
-  explicit Block(const TransformerOptions& options, const BlockPlace& place = {});
+  explicit TransformerBlock(const TransformerOptions& options, const BlockPlace& place = {});
+  using Module::operator();
   // cache: this block's of attended.cache, or null.
   void operator()(Residual& r, const Attended& attended = {}, BlockCache* cache = nullptr);
 
+ protected:
+  Tensor forward(const Tensor& x) override;
+
  private:
-  Block(const TransformerOptions& options, const BlockPlace& place, BlockConnections connections);
+  TransformerBlock(const TransformerOptions& options, const BlockPlace& place, BlockConnections connections);
   BlockWeights weights() const;
 
   Connection& norm1_;
-  Attention& attn_;
+  MultiheadAttention& attn_;
   Connection* cross_norm_;  // null but in a decoder
   CrossAttention* cross_;
   Connection& norm2_;
-  Mlp& mlp_;
+  FeedForward& mlp_;
 };
 
-// `depth` blocks, run in order: a model's only stack, or one of two with `other_depth` blocks in the other.
-class Blocks : public ModuleList<Block> {
+// `depth` blocks, run in order: a model's only stack, or one of two with `other_depth` blocks in the other. No norm follows
+// the last block. As a module from rows to rows, as a block is.
+class TransformerStack : public ModuleList<TransformerBlock> {
  public:
-  explicit Blocks(const TransformerOptions& options, Stack stack = Stack::alone, int64_t other_depth = 0);
+  explicit TransformerStack(const TransformerOptions& options, Stack stack = Stack::alone, int64_t other_depth = 0);
+  using Module::operator();
   void operator()(Residual& r, const Attended& attended = {});
+
+ protected:
+  Tensor forward(const Tensor& x) override;
 };
 
 }  // namespace isonorm::nn

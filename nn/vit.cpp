@@ -27,7 +27,7 @@ Vit::Vit(const VitOptions& o)
               : add_parameter("position",
                               init::normal({(o.image / o.patch) * (o.image / o.patch), o.transformer.width}, 0, 1))),
       cls_(o.mean_pool ? Parameter() : add_parameter("cls", init::normal({o.transformer.width}, 0, 1))),
-      blocks_(add("blocks", Blocks(options.transformer))),
+      blocks_(add("blocks", TransformerStack(options.transformer))),
       norm_(add("norm", o.transformer.connection.last(o.transformer.width, o.transformer.last_norm()))),
       head_(add("head", Linear(o.transformer.width, o.classes, {.bias = o.transformer.bias}))) {
   options.transformer.initialise(*this);

@@ -30,7 +30,7 @@ class Vit : public Module {
  private:
   Linear& patch_;
   Parameter position_, cls_;
-  Blocks& blocks_;
+  TransformerStack& blocks_;
   Connection& norm_;
   Linear& head_;
 };

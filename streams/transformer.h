@@ -15,7 +15,7 @@ namespace isonorm::streams {
 // Where the parts of a Transformer hang on its stream, by their paths.
 struct TransformerParts {
   struct Stack {
-    std::string blocks;  // of nn::Blocks; empty: of the one block that is the model
+    std::string blocks;  // of nn::TransformerStack; empty: of the one block that is the model
     int64_t depth;
     std::string encoder_norm = {};  // of a decoder: of the rows that it attends to
   };

@@ -44,7 +44,7 @@ NetBatch::NetBatch(uint64_t seed, int64_t width) {
 }
 
 DeepNet::DeepNet(const nn::TransformerOptions& o, int64_t classes)
-    : blocks_(add("blocks", nn::Blocks(by_xavier(o)))),
+    : blocks_(add("blocks", nn::TransformerStack(by_xavier(o)))),
       last_(add("norm", o.connection.last(o.width, o.last_norm()))),
       head_(add("head", nn::Linear(o.width, classes, {.bias = o.bias}))) {
   copy_into(detach(head_.weight), nn::init::xavier_normal(head_.weight.shape()));
@@ -66,7 +66,7 @@ Tensor DeepNet::forward(const Tensor& rows) {
 std::vector<Tensor> DeepNet::streams(const Tensor& rows) {
   nn::Residual r{rows, {}};
   std::vector<Tensor> all{r.stream};
-  for (nn::Block* block : blocks_) {
+  for (nn::TransformerBlock* block : blocks_) {
     (*block)(r);
     all.push_back(detach(r.settle()));
   }

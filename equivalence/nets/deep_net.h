@@ -38,7 +38,7 @@ class DeepNet : public nn::Module {
   double gradient_norm(int64_t block) const;
 
  private:
-  nn::Blocks& blocks_;
+  nn::TransformerStack& blocks_;
   nn::Connection& last_;
   nn::Linear& head_;
 };

@@ -153,15 +153,15 @@ TEST_CASE("F2: the gradient of a Pre-LN stream has zero mean in every row, that 
       return one.complete();
     }();
     struct Net : Module {
-      Blocks& block;
+      TransformerStack& block;
       PreNorm& norm = add("norm", PreNorm(8));
       Linear& head = add("head", Linear(8, 3));
-      explicit Net(const TransformerOptions& o) : block(add("blocks", Blocks(o))) {}
+      explicit Net(const TransformerOptions& o) : block(add("blocks", TransformerStack(o))) {}
     } net(o);
     parametrize(net,
                 layout_of(o, {.tables = {}, .stacks = {{.blocks = "blocks", .depth = 1}}, .heads = {{"head", "norm"}}}),
                 Stream(form, 8, Stored::mapped));
-    Blocks& block = net.block;
+    TransformerStack& block = net.block;
     PreNorm& norm = net.norm;
     Linear& head = net.head;
     net.to(DType::f64);

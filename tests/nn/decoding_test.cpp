@@ -205,7 +205,8 @@ TEST_CASE("decoding: what rows that were seen do not go with is refused in one l
   model.features(randint(0, 7, {1, 3}), &cache);
   CHECK_THROWS_WITH(model.features(randint(0, 7, {1, 2}), &cache),
                     Contains("attention: 2 rows behind 3 that were seen, expected 1"));
-  Attention sees_all(8, {.heads = 2, .head_width = 4}), causal(8, {.heads = 2, .head_width = 4, .causal = true});
+  MultiheadAttention sees_all(8, {.heads = 2, .head_width = 4}),
+      causal(8, {.heads = 2, .head_width = 4, .causal = true});
   const Tensor x = randn({1, 1, 8});
   KeyValues seen;
   CHECK_THROWS_WITH(sees_all(x, {}, &seen), Contains("rows that were seen go with causal attention without a mask"));

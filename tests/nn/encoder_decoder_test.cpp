@@ -250,7 +250,7 @@ TEST_CASE("translate: padding is not seen, later targets neither") {
   two.connection.block = [](int64_t width, const ConnectionOptions& n, const BlockPlace&) {
     return block_of<PreNorm>(width, n, {});
   };
-  CHECK_THROWS_WITH(Block(two, {.stack = Stack::decoder, .other_depth = 1}),
+  CHECK_THROWS_WITH(TransformerBlock(two, {.stack = Stack::decoder, .other_depth = 1}),
                     "block: connections pre_ln made none for a decoder's third sub-layer");
   model.train();
   CHECK_THROWS_WITH(translate(model, from_vector(std::vector<int64_t>{0, 0}, {1, 2}), {.length = 2}),

@@ -43,21 +43,21 @@ TEST_CASE("print: a module is a tree with classes, counts and shapes") {
 TEST_CASE("print: blocks that are alike stand in one line") {
   Gpt gpt({.vocab = 5, .context = 4, .transformer = {.width = 8, .depth = 3, .heads = 2}});
   CHECK(printed_by(gpt) ==
-        "nn::Gpt                         2637\n"
-        "  token       nn::Embedding       40  weight [5, 8]\n"
-        "  position    nn::Embedding       32  weight [4, 8]\n"
-        "  blocks      nn::Blocks        2520\n"
-        "    0 to 2    nn::Block          840  each\n"
+        "nn::Gpt                               2637\n"
+        "  token       nn::Embedding             40  weight [5, 8]\n"
+        "  position    nn::Embedding             32  weight [4, 8]\n"
+        "  blocks      nn::TransformerStack    2520\n"
+        "    0 to 2    nn::TransformerBlock     840  each\n"
         "      norm1   nn::PreNorm\n"
-        "      attn    nn::Attention      288\n"
-        "        qkv   nn::Linear         216  weight [24, 8], bias [24]\n"
-        "        proj  nn::BranchOutput    72  weight [8, 8], bias [8]\n"
+        "      attn    nn::MultiheadAttention   288\n"
+        "        qkv   nn::Linear               216  weight [24, 8], bias [24]\n"
+        "        proj  nn::BranchOutput          72  weight [8, 8], bias [8]\n"
         "      norm2   nn::PreNorm\n"
-        "      mlp     nn::Mlp            552\n"
-        "        fc1   nn::Linear         288  weight [32, 8], bias [32]\n"
-        "        fc2   nn::BranchOutput   264  weight [8, 32], bias [8]\n"
+        "      mlp     nn::FeedForward          552\n"
+        "        fc1   nn::Linear               288  weight [32, 8], bias [32]\n"
+        "        fc2   nn::BranchOutput         264  weight [8, 32], bias [8]\n"
         "  norm        nn::PreNorm\n"
-        "  head        nn::Linear          45  weight [5, 8], bias [5]");
+        "  head        nn::Linear                45  weight [5, 8], bias [5]");
 }
 
 TEST_CASE("print: shapes, dtypes, devices and tensors go to a stream") {

@@ -5,7 +5,7 @@
 #include "io/safetensors.h"
 #include "nn/attention.h"
 #include "nn/linear.h"
-#include "nn/mlp.h"
+#include "nn/feed_forward.h"
 #include "nn/module_scope.h"
 #include "nn/norm.h"
 #include "nn/residual/post_norm.h"
@@ -79,10 +79,10 @@ nn::TransformerOptions transformer(const nn::Arrangement& connection, nn::Activa
 
 // nn.TransformerEncoder: blocks and the norm behind them.
 struct Encoder : nn::Module {
-  nn::Blocks& layers;
+  nn::TransformerStack& layers;
   nn::Connection& norm;
   explicit Encoder(const nn::TransformerOptions& o)
-      : layers(add("layers", nn::Blocks(o))), norm(add("norm", o.connection.last(o.width, o.last_norm()))) {}
+      : layers(add("layers", nn::TransformerStack(o))), norm(add("norm", o.connection.last(o.width, o.last_norm()))) {}
   Tensor operator()(const Tensor& x, const Tensor& mask) {
     const nn::ModuleScope scope(*this);
     nn::Residual stream{x};
@@ -111,40 +111,40 @@ TEST_CASE("norms have PyTorch's outputs and gradients") {
   check_layer("layer_norm_no_bias", nn::LayerNorm(kWidth, {.bias = false}), kNorm);
   check_layer("layer_norm_bare", nn::LayerNorm(kWidth, {.affine = false}), kNorm);
   check_layer("layer_norm_eps", nn::LayerNorm(kWidth, {.eps = 0.1}), kNorm);
-  check_layer("rms_norm", nn::RmsNorm(kWidth), kNorm);
-  check_layer("rms_norm_bare", nn::RmsNorm(kWidth, {.affine = false}), kNorm);
-  check_layer("rms_norm_eps", nn::RmsNorm(kWidth, {.eps = 0.1}), kNorm);
+  check_layer("rms_norm", nn::RMSNorm(kWidth), kNorm);
+  check_layer("rms_norm_bare", nn::RMSNorm(kWidth, {.affine = false}), kNorm);
+  check_layer("rms_norm_eps", nn::RMSNorm(kWidth, {.eps = 0.1}), kNorm);
 }
 
 TEST_CASE("MLPs have PyTorch's outputs and gradients") {
   for (const nn::Activation activation : {nn::Activation::gelu, nn::Activation::gelu_tanh, nn::Activation::relu,
                                           nn::Activation::silu, nn::Activation::swiglu})
-    check_layer(text("mlp_", nn::name_of(activation)), nn::Mlp(kWidth, {.hidden = kHidden, .activation = activation}),
-                kMlp);
+    check_layer(text("mlp_", nn::name_of(activation)),
+                nn::FeedForward(kWidth, {.hidden = kHidden, .activation = activation}), kMlp);
   for (const nn::Activation activation : {nn::Activation::gelu, nn::Activation::swiglu})
     check_layer(text("mlp_", nn::name_of(activation), "_no_bias"),
-                nn::Mlp(kWidth, {.hidden = kHidden, .activation = activation, .bias = false}), kMlp);
+                nn::FeedForward(kWidth, {.hidden = kHidden, .activation = activation, .bias = false}), kMlp);
 }
 
 TEST_CASE("self-attention has PyTorch's outputs and gradients") {
-  const auto check_attention = [](const std::string& name, const nn::AttentionOptions& options) {
-    nn::Attention layer(kWidth, options);
+  const auto check_attention = [](const std::string& name, const nn::MultiheadAttentionOptions& options) {
+    nn::MultiheadAttention layer(kWidth, options);
     check_case(name, layer, kAttention, [&](const TensorMap& in) {
       const Tensor* mask = in.find("mask");
       return layer(in.at("x"), mask ? *mask : Tensor());
     });
   };
-  const nn::AttentionOptions plain{.heads = kHeads, .head_width = kWidth / kHeads};
+  const nn::MultiheadAttentionOptions plain{.heads = kHeads, .head_width = kWidth / kHeads};
   check_attention("attention", plain);
   check_attention("attention_mask", plain);
   check_attention("attention_learned_mask", plain);
-  nn::AttentionOptions o = plain;
+  nn::MultiheadAttentionOptions o = plain;
   o.causal = true;
   check_attention("attention_causal", o);
   o = plain, o.bias = false;
   check_attention("attention_no_bias", o);
 
-  const nn::AttentionOptions grouped{.heads = 4, .head_width = 3, .kv_heads = 2};
+  const nn::MultiheadAttentionOptions grouped{.heads = 4, .head_width = 3, .kv_heads = 2};
   check_attention("grouped", grouped);
   check_attention("grouped_mask", grouped);
   o = grouped, o.causal = true;
@@ -157,14 +157,14 @@ TEST_CASE("self-attention has PyTorch's outputs and gradients") {
 }
 
 TEST_CASE("cross-attention has PyTorch's outputs and gradients") {
-  const auto check_cross = [](const std::string& name, const nn::AttentionOptions& options) {
+  const auto check_cross = [](const std::string& name, const nn::MultiheadAttentionOptions& options) {
     nn::CrossAttention layer(kWidth, kEncoded, options);
     check_case(name, layer, kAttention, [&](const TensorMap& in) {
       const Tensor* mask = in.find("mask");
       return layer(in.at("x"), in.at("encoded"), mask ? *mask : Tensor());
     });
   };
-  const nn::AttentionOptions plain{.heads = kHeads, .head_width = kWidth / kHeads};
+  const nn::MultiheadAttentionOptions plain{.heads = kHeads, .head_width = kWidth / kHeads};
   check_cross("cross", plain);
   check_cross("cross_mask", plain);
   check_cross("grouped_cross", {.heads = 4, .head_width = 3, .kv_heads = 2});
@@ -173,7 +173,7 @@ TEST_CASE("cross-attention has PyTorch's outputs and gradients") {
 TEST_CASE("an encoder's blocks have PyTorch's outputs and gradients") {
   for (const nn::Arrangement& connection : {nn::kPreLn, nn::kPostLn})
     for (const nn::Activation activation : {nn::Activation::gelu, nn::Activation::relu}) {
-      nn::Block block(transformer(connection, activation));
+      nn::TransformerBlock block(transformer(connection, activation));
       check_case(text("encoder_", connection.name, "_", nn::name_of(activation)), block, kBlock,
                  [&](const TensorMap& in) {
                    nn::Residual stream{in.at("x")};
@@ -187,7 +187,7 @@ TEST_CASE("a decoder's blocks have PyTorch's outputs and gradients") {
   for (const nn::Arrangement& connection : {nn::kPreLn, nn::kPostLn}) {
     nn::TransformerOptions options = transformer(connection, nn::Activation::gelu);
     options.causal = true;
-    nn::Block block(options, {.stack = nn::Stack::decoder});
+    nn::TransformerBlock block(options, {.stack = nn::Stack::decoder});
     check_case(text("decoder_", connection.name), block, kDecoderBlock, [&](const TensorMap& in) {
       nn::Residual stream{in.at("x")};
       block(stream, {.encoded = in.at("encoded"), .encoded_mask = in.at("mask")});

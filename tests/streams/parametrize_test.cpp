@@ -70,7 +70,8 @@ TEST_CASE("layout: what a stream attached goes with it") {
   for (const Form form : {Form::rms_norm, Form::crms_norm, Form::crms_isometric}) {
     INFO(name_of(form));
     parametrize(net, layout(), Stream(form, kWidth));
-    CHECK_THROWS_WITH(parametrize(net, layout().writes("typo"), Stream(Form::layer_norm, kWidth)), Contains("\"typo\""));
+    CHECK_THROWS_WITH(parametrize(net, layout().writes("typo"), Stream(Form::layer_norm, kWidth)),
+                      Contains("\"typo\""));
     CHECK(stream_of(net)->form() == form);  // nothing was changed
     check_close(net(x), plain, 64 * 12 * 0x1p-52);
     CHECK_THROWS_WITH(parametrize(net, layout(), Stream(Form::crms_norm, kWidth, Stored::mapped)),
@@ -170,7 +171,7 @@ TEST_CASE("layout: what it does not fit is refused in one line") {
   refused(Layout().writes("up"), stream, "up writes 12, the stream's width is 8");
   refused(layout(), Stream(Form::rms_norm, 9), "the stream's width is 9");
   refused(layout(), Stream(Form::none, kWidth), "is layer_norm; none is another function's form");
-  Net<RmsNorm> rms;
+  Net<RMSNorm> rms;
   CHECK_THROWS_WITH(parametrize(rms, layout(), stream),
                     Contains("is rms_norm, which sees the mean of its rows; crms_norm is LayerNorm's model"));
   Net<LayerNorm> own;

@@ -284,7 +284,7 @@ TEST_CASE("G12: readers with zero row sums make RMSNorm's error on a rounded str
     const Tensor weight = randn({3 * d, d}, kF64) * 0.1;
     double worst = 0, worst_centred = 0, drift = 0;
     for (int layers = 0; layers < 64; ++layers) {
-      Blocks block(one);
+      TransformerStack block(one);
       parametrize(block, streams::layout_of(one, {.tables = {}, .stacks = {{.blocks = "", .depth = 1}}, .heads = {}}),
                   plain);
       block.to(DType::f64);

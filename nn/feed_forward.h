@@ -11,19 +11,19 @@ enum class Activation { gelu, gelu_tanh, relu, silu, swiglu };
 inline constexpr const char* kActivationNames[] = {"gelu", "gelu_tanh", "relu", "silu", "swiglu"};
 constexpr const char* name_of(Activation a) { return kActivationNames[static_cast<size_t>(a)]; }
 
-struct MlpOptions {
-  int64_t hidden = 256;
+struct FeedForwardOptions {
+  int64_t hidden = 0;  // 0: 4 width
   Activation activation = Activation::gelu;
   bool bias = true;
   BranchOptions branch = {};
   std::optional<NormLayerOptions> inner_norm = {};  // a LayerNorm of the hidden entries, before fc2 (2210.06423)
 };
 
-// fc2(activation(fc1(x))), x [..., width] -> [..., width]: weights [hidden, width] and [width, hidden]. swiglu:
+// torch.nn.Linear, activation and Linear, as in TransformerEncoderLayer: fc2(activation(fc1(x))), x [..., width] -> [..., width]: weights [hidden, width] and [width, hidden]. swiglu:
 // fc2(silu(gate(x)) * fc1(x)) with a second weight [hidden, width].
-class Mlp : public Module {
+class FeedForward : public Module {
  public:
-  Mlp(int64_t width, MlpOptions options);
+  FeedForward(int64_t width, FeedForwardOptions options);
 
   std::vector<Linear*> linears() const;  // fc1, gate of swiglu, fc2
 
@@ -31,6 +31,7 @@ class Mlp : public Module {
   Tensor forward(const Tensor& x) override;
 
  private:
+  FeedForward(FeedForwardOptions complete, int64_t width);
   Tensor hidden(const Tensor& x) const;  // activation(fc1(x))
 
   Activation activation_;

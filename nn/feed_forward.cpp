@@ -1,22 +1,32 @@
-#include "nn/mlp.h"
+#include "nn/feed_forward.h"
 
 #include "autograd/fused/mlp.h"
 #include "autograd/ops/pointwise.h"
 
 namespace isonorm::nn {
+namespace {
 
-Mlp::Mlp(int64_t width, MlpOptions o)
+FeedForwardOptions complete(FeedForwardOptions o, int64_t width) {
+  if (o.hidden == 0) o.hidden = 4 * width;
+  return o;
+}
+
+}  // namespace
+
+FeedForward::FeedForward(int64_t width, FeedForwardOptions options) : FeedForward(complete(options, width), width) {}
+
+FeedForward::FeedForward(FeedForwardOptions o, int64_t width)
     : activation_(o.activation),
       gate_(o.activation == Activation::swiglu ? &add("gate", Linear(width, o.hidden, {.bias = o.bias})) : nullptr),
       fc1_(add("fc1", Linear(width, o.hidden, {.bias = o.bias}))),
       inner_norm_(o.inner_norm ? &add("inner_norm", LayerNorm(o.hidden, *o.inner_norm)) : nullptr),
       fc2_(add("fc2", BranchOutput(o.hidden, width, o.bias, o.branch))) {}
 
-std::vector<Linear*> Mlp::linears() const {
+std::vector<Linear*> FeedForward::linears() const {
   return gate_ ? std::vector<Linear*>{&fc1_, gate_, &fc2_} : std::vector<Linear*>{&fc1_, &fc2_};
 }
 
-Tensor Mlp::hidden(const Tensor& x) const {
+Tensor FeedForward::hidden(const Tensor& x) const {
   switch (activation_) {
     case Activation::gelu:
       return gelu(fc1_(x));
@@ -32,7 +42,7 @@ Tensor Mlp::hidden(const Tensor& x) const {
   return {};
 }
 
-Tensor Mlp::forward(const Tensor& x) {
+Tensor FeedForward::forward(const Tensor& x) {
   if (inner_norm_) return fc2_((*inner_norm_)(hidden(x)));
   if (activation_ != Activation::gelu && activation_ != Activation::gelu_tanh) return fc2_(hidden(x));
   const GeluForm form = activation_ == Activation::gelu ? GeluForm::erf : GeluForm::tanh;
