@@ -342,6 +342,12 @@ void parametrize(Module& model, const Layout& layout, const Stream& stream) {
   model.redo([layout, stream](Module& copy) { parametrize(copy, layout, stream); });
 }
 
+void bake(Module& model, const Layout& layout) {
+  const Stream* const on = stream_of(model);
+  check(on != nullptr, "bake: the model is on no stream");
+  parametrize(model, layout, Stream(on->form(), on->width(), Stored::mapped, on->centres_readers()));
+}
+
 std::vector<NamedParameter> named_parameters(const Module& module) {
   std::set<std::string> ends;  // weights and biases of branches that enter a stream
   each_module(module, [&](const std::string& path, const Module& m) {

@@ -19,6 +19,10 @@ namespace isonorm::streams {
 // the function (docs/normalization.md).
 void parametrize(nn::Module& model, const Layout& layout, const Stream& stream);
 
+// Stores what the forward of a model on a stream of raw storage sees: a converted model, of the same form. Throws as
+// parametrize() with mapped storage, and where the model is on no stream.
+void bake(nn::Module& model, const Layout& layout);
+
 // A parameter and how it touches the stream that its model was put on: neutral, where that is none.
 struct NamedParameter : nn::NamedParameter {
   Role role = Role::neutral;

@@ -23,9 +23,9 @@ struct TensorChange {
 };
 
 struct Conversion {
-  TensorMap exact;  // the result in f64
-  TensorMap state;  // the same, rounded once to the dtype that each tensor had, or that was asked for
-  Placement layout;    // of the result
+  TensorMap exact;   // the result in f64
+  TensorMap state;   // the same, rounded once to the dtype that each tensor had, or that was asked for
+  Placement layout;  // of the result
   std::vector<TensorChange> changes;
 };
 

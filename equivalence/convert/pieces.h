@@ -10,7 +10,7 @@ namespace isonorm::equivalence {
 // Tensors that belong together: a writer and its layer scale; a reader, its bias and its norm's gain and bias; a tied
 // table, its norm's and its layer scale; or one that does not touch the stream.
 struct Unit {
-  Placement layout;                   // of these tensors alone; other norms are there without gain and bias
+  Placement layout;                // of these tensors alone; other norms are there without gain and bias
   std::vector<std::string> names;  // of those that are there; the first is what the others belong to
   int axis = -1;                   // of the first: what it is cut along, its first axis that is not the stream's
   int64_t slices = 1, block = 1;   // its size along the axis, and of a piece

@@ -4,6 +4,8 @@
 #include <map>
 #include <set>
 
+#include "core/printed.h"
+#include "io/json_text.h"
 #include "nn/branch.h"
 #include "streams/parametrize.h"
 #include "nn/residual/post_norm.h"
@@ -171,7 +173,10 @@ class Resolver {
   void place(const std::string& name, const streams::Layout::Entry& e) {
     check(e.role == streams::Role::neutral || e.dim >= 0, "layout: which dimension of '", name,
           "' is the stream is not said");
-    Place p{.name = name, .role = e.role, .dim = std::max(e.dim, 0), .said = e.role != streams::Role::neutral || e.off_stream};
+    Place p{.name = name,
+            .role = e.role,
+            .dim = std::max(e.dim, 0),
+            .said = e.role != streams::Role::neutral || e.off_stream};
     if (p.role == streams::Role::reader) p.norm = e.norm, p.bias = e.bias;
     if (p.role == streams::Role::reader && !p.norm.empty() && plain_norms_) add_plain_norm(p.norm);
     if (!converted_ || state_.find(e.scale)) p.scale = e.scale;
@@ -227,6 +232,31 @@ Placement placement_in(const streams::Layout& layout, const TensorMap& state, st
   Placement placement = Resolver(layout, state, converted).take();
   placement.form = form;
   return placement;
+}
+
+std::string spec_of(const Placement& p) {
+  json spec{{"width", p.width},
+            {"norms", json::object()},
+            {"writers", json::object()},
+            {"readers", json::object()},
+            {"tied", json::object()},
+            {"scales", json::object()},
+            {"not_on_stream", json::array()}};
+  for (const NormPlace& n : p.norms) {
+    check(n.normalizes && n.factor == 1 && !n.keeps_gain, "spec: norm '", n.name,
+          "' does not normalize, has a factor or keeps its gain, which no description says");
+    spec["norms"][n.name] = shortest(n.eps);
+  }
+  for (const Place& place : p.places) {
+    if (place.role == streams::Role::writer) spec["writers"][place.name] = place.dim;
+    if (place.role == streams::Role::reader)
+      spec["readers"][place.name] = {{"dim", place.dim}, {"norm", place.norm}, {"bias", place.bias}};
+    if (place.role == streams::Role::neutral) spec["not_on_stream"].push_back(place.name);
+    if (!place.scale.empty()) spec["scales"][place.name] = place.scale;
+  }
+  for (const streams::Layout::Tied& t : p.tied)
+    spec["tied"][t.table] = {{"head", t.weight}, {"norm", t.norm}, {"bias", t.bias}};
+  return dump(spec, 1) + '\n';
 }
 
 }  // namespace isonorm::equivalence

@@ -62,4 +62,8 @@ Placement placement_of(const nn::Module& module);
 Placement placement_in(const streams::Layout& layout, const TensorMap& state, streams::Form form,
                        bool converted = false);
 
+// The JSON by which `convert --spec` finds these places in a file: Layout::from_json() and placement_in() give them back.
+// Throws where a norm has no place in such a description: one that does not normalize, has a factor, or keeps its gain.
+std::string spec_of(const Placement& placement);
+
 }  // namespace isonorm::equivalence

@@ -109,6 +109,22 @@ TEST_CASE("lines of a program place a state as a description does") {
                     Contains("which dimension of 'wte.weight' is the stream is not said"));
 }
 
+TEST_CASE("a model's own places are written as a description that finds them again") {
+  for (const bool tied : {false, true}) {
+    nn::Gpt gpt = streams::make<nn::Gpt>(small_gpt({.affine = true, .branch = {.layer_scale = 0.5}}, tied));
+    const training::ModelFile file = filled_file(gpt);
+    const Placement own = placement_of(gpt),
+                    read = placement_in(streams::Layout::from_json(spec_of(own)), file.state, Form::layer_norm);
+    for (Form to : {Form::rms_norm, Form::crms_norm}) {
+      const Conversion a = convert(file.state, own, to), b = convert(file.state, read, to);
+      REQUIRE(a.exact.size() == b.exact.size());
+      for (const auto& [name, tensor] : a.exact) CHECK(largest(b.exact.at(name) - tensor) == 0);
+    }
+  }
+  nn::Gpt scaled = streams::make<nn::Gpt>(small_gpt({.connection = nn::kLayerNormScaling}));
+  CHECK_THROWS_WITH(spec_of(placement_of(scaled)), Contains("'blocks.1.norm1'") && Contains("factor"));
+}
+
 TEST_CASE("what a description leaves out or says twice is refused by name") {
   const TensorMap state = gpt2();
   const auto with = [&](const std::string& from, const std::string& to) {

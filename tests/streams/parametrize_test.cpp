@@ -134,7 +134,10 @@ TEST_CASE("layout: mapped storage holds what the forward saw") {
     Net<Bare> bare;
     bare.load_state_dict(seen.state_dict(), {.strict = false});
     const Tensor x = randn({6, 5}, {DType::f64}), y = seen(x);
-    parametrize(bare, layout(), Stream(form, kWidth, Stored::mapped));
+    CHECK_THROWS_WITH(streams::bake(bare, layout()), "bake: the model is on no stream");
+    parametrize(bare, layout(), Stream(form, kWidth));
+    streams::bake(bare, layout());
+    CHECK(stream_of(bare)->storage() == Stored::mapped);
     CHECK(bare.entry.weight.to_vector<double>() == seen.entry.weight().to_vector<double>());
     CHECK(bare.down.bias.to_vector<double>() == seen.down.bias().to_vector<double>());
     check_close(bare(x), y, 64 * 12 * 0x1p-52);
