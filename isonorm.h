@@ -56,7 +56,7 @@
 #include "equivalence/compare/shift_blind.h"
 #include "equivalence/convert/convert.h"
 #include "equivalence/convert/convertible.h"
-#include "equivalence/convert/placement.h"
+#include "streams/placement.h"
 #include "equivalence/coordinates/lifted.h"
 #include "equivalence/coordinates/parametrisation.h"
 #include "equivalence/experiments/experiment.h"

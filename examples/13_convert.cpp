@@ -41,8 +41,8 @@ int main() try {
       std::printf("  %-24s %s\n", t.name.c_str(), t.what.c_str());
 
   // A reader that sees the bare stream sees its mean, which the other forms do not have.
-  Placement layout = placement_of(model);
-  for (Place& p : layout.places)
+  streams::Placement layout = streams::placement_of(model);
+  for (streams::Place& p : layout.places)
     if (p.name == "head.weight") p.norm = "";
   try {
     convert(file.state, layout, streams::Form::rms_norm);

@@ -1,6 +1,6 @@
 // Layout: how a model hangs on its residual stream. Which tensors write to it, which read from it and through which norm,
 // with which table a head reads, what stands beside it. The same object for a module, whose layers it puts on a stream
-// (parametrize.h), and for a file of another program (equivalence/convert/placement.h).
+// (parametrize.h), and for a file of another program (streams/placement.h).
 #pragma once
 
 #include <map>

@@ -34,8 +34,8 @@ void check_form(const std::string& asked, const std::string& form, bool raw, con
   check(false, file, ": its form is ", form, raw ? " with raw weights" : "", ", not ", asked);
 }
 
-void check_eps(const Placement& layout, double eps) {
-  for (const NormPlace& n : layout.norms)
+void check_eps(const streams::Placement& layout, double eps) {
+  for (const streams::NormPlace& n : layout.norms)
     check(eps == 0 || n.eps == eps, "convert: norm '", n.name, "' has eps ", n.eps, ", asked for is ", eps,
           ": another eps is another function");
 }
@@ -162,18 +162,19 @@ class Run {
 
   FileConversion by_spec() {
     if (o_.from.empty()) throw UsageError("--spec needs --from: the file alone does not say what form it has");
-    const auto form = file_.other.find(kStreamForm);
+    const auto form = file_.other.find(streams::kStreamForm);
     if (form != file_.other.end()) check_form(o_.from, form->second, false, o_.in);
     const bool converted = form != file_.other.end() || !file_.description.empty();
-    const Placement layout = described_placement(o_.spec, file_.state.outline, converted, streams::form_named(o_.from));
+    const streams::Placement layout =
+        described_placement(o_.spec, file_.state.outline, converted, streams::form_named(o_.from));
     check_described(file_.description, layout);
     metadata_ = file_.other;
-    metadata_[kStreamForm] = o_.to;
+    metadata_[streams::kStreamForm] = o_.to;
     return conversion(layout);
   }
 
   // Whether the source, as the description has it, gives what the program computed that it came from.
-  bool held_to_reference(const Placement& layout) {
+  bool held_to_reference(const streams::Placement& layout) {
     const TensorMap reference = load_reference(o_.reference);
     const Scope scope(o_.reference);
     const ReferenceFindings f = check_reference(file_.state, layout, reference);
@@ -193,7 +194,7 @@ class Run {
     return false;
   }
 
-  FileConversion conversion(const Placement& layout) const {
+  FileConversion conversion(const streams::Placement& layout) const {
     check_dtypes(layout, file_.foreign);
     check_eps(layout, o_.eps);
     return FileConversion(file_.state, layout, to(), dtype());

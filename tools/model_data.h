@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "equivalence/convert/placement.h"
+#include "streams/placement.h"
 #include "equivalence/verify/verify.h"
 #include "streams/stream.h"
 
@@ -12,8 +12,8 @@ namespace isonorm::tools {
 
 // The layout of a file whose parameters are in `form`, as the JSON file at `path` describes it. outline: the file's
 // tensors, whose elements mean nothing; converted: as for placement_in().
-equivalence::Placement described_placement(const std::string& path, const TensorMap& outline, bool converted,
-                                     streams::Form form);
+streams::Placement described_placement(const std::string& path, const TensorMap& outline, bool converted,
+                                       streams::Form form);
 
 // Examples of the data set at `path` as inputs of the model that `description` names: images of the folder, or rows of
 // a text file. Throws where the data do not fit the model.

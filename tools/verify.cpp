@@ -42,15 +42,15 @@ void check_dtypes(const VerifyOptions& o, const training::ModelFile& a, const tr
 
 Verification by_spec(const VerifyOptions& o, const training::ModelFile& a, const training::ModelFile& b) {
   const auto layout = [&](const training::ModelFile& file) {
-    if (const auto form = file.other.find(kStreamForm); form != file.other.end())
+    if (const auto form = file.other.find(streams::kStreamForm); form != file.other.end())
       return described_placement(o.spec, file.state, true, streams::form_named(form->second));
     const bool described = !file.description.empty();
     return described_placement(
         o.spec, file.state, described,
         described ? training::stored_form(training::ModelOptions(file.description)) : streams::Form::layer_norm);
   };
-  const Placement of_a = layout(a), of_b = layout(b);
-  check_dtypes(of_a, a.foreign), check_dtypes(of_b, b.foreign);
+  const streams::Placement of_a = layout(a), of_b = layout(b);
+  equivalence::check_dtypes(of_a, a.foreign), equivalence::check_dtypes(of_b, b.foreign);
   return verify_streams(a, of_a, b, of_b);
 }
 

@@ -102,11 +102,11 @@ Tensor half_ulp(const Tensor& x) {
   return from_span(std::span<const double>(values), x.shape());
 }
 
-Canonical::Canonical(const TensorMap& state, const Placement& layout, bool centred, const TensorMap* partner)
+Canonical::Canonical(const TensorMap& state, const streams::Placement& layout, bool centred, const TensorMap* partner)
     : state_(state), layout_(layout), partner_(partner) {
   std::set<std::string> touching;  // the stream: what is rounded, and not exact
-  for (const NormPlace& n : layout.norms) touching.insert({n.weight, n.bias});
-  for (const Place& p : layout.places) {
+  for (const streams::NormPlace& n : layout.norms) touching.insert({n.weight, n.bias});
+  for (const streams::Place& p : layout.places) {
     touching.insert(p.scale);
     if (p.role == Role::neutral) continue;
     touching.insert(p.name);
@@ -122,8 +122,8 @@ Canonical::Canonical(const TensorMap& state, const Placement& layout, bool centr
       parts_.push_back({there && is_floating(tensor.dtype()) ? Kind::stored : Kind::exact, name});
 }
 
-const Place* Canonical::find(const std::string& name) const {
-  for (const Place& p : layout_.places)
+const streams::Place* Canonical::find(const std::string& name) const {
+  for (const streams::Place& p : layout_.places)
     if (p.name == name) return &p;
   return nullptr;
 }
@@ -141,7 +141,7 @@ Carried Canonical::entrywise(const std::string& name) const {
   return as_stored(column(state_.at(name)), other ? &there : nullptr, 1);
 }
 
-Carried Canonical::writer(const Place& p) const {
+Carried Canonical::writer(const streams::Place& p) const {
   Carried x = stored(p.name, p.dim);
   if (!p.scale.empty()) x = times(x, stored(p.scale, 0));
   if (layout_.form == Form::crms_norm) return expand_writer(x);
@@ -152,7 +152,8 @@ Carried Canonical::writer(const Place& p) const {
 Carried Canonical::reader(Carried x, const std::string& norm, bool table) const {
   if (layout_.form == Form::crms_norm) return table ? expand_writer(x) : expand_reader(x);
   if (layout_.form == Form::crms_isometric) return from_isometric(x);
-  if (const NormPlace* n = layout_.find_norm(norm); n && !n->weight.empty()) x = times(x, stored(n->weight, 0));
+  if (const streams::NormPlace* n = layout_.find_norm(norm); n && !n->weight.empty())
+    x = times(x, stored(n->weight, 0));
   return centre(x);
 }
 
@@ -164,7 +165,7 @@ Carried Canonical::bias(const std::string& name, const Carried& weight, const st
     check(t->numel() == out, "canonical form: '", name, "' has shape ", t->shape(), ", its reader ", out, " rows");
     b = entrywise(name);
   }
-  const NormPlace* n = layout_.find_norm(norm);
+  const streams::NormPlace* n = layout_.find_norm(norm);
   if (n && !n->bias.empty()) {
     const Carried beta = stored(n->bias, 0);
     const auto per_row = [](const Tensor& products) { return sum(products, {1}, true); };
@@ -177,18 +178,18 @@ Carried Canonical::bias(const std::string& name, const Carried& weight, const st
 
 Carried Canonical::at(const Part& part) const {
   NoGrad no_grad;
-  const Place* place = find(part.name);
+  const streams::Place* place = find(part.name);
   const bool touches = place && place->role != Role::neutral;
   if (part.kind == Kind::stored && !touches && state_.at(part.name).rank() == 1) return entrywise(part.name);
   if (part.kind == Kind::stored) return stored(part.name, touches ? place->dim : state_.at(part.name).rank() - 1);
   if (part.kind == Kind::writer) return writer(*place);
   for (const streams::Layout::Tied& t : layout_.tied) {
-    const Place* table = find(t.table);
+    const streams::Place* table = find(t.table);
     if (part.name == t.weight) return reader(stored(t.table, table->dim), t.norm, true);
     if (part.name == t.bias) return bias(t.bias, stored(t.table, table->dim), t.norm);
   }
   if (part.kind == Kind::reader) return reader(stored(part.name, place->dim), place->norm, false);
-  for (const Place& p : layout_.places)
+  for (const streams::Place& p : layout_.places)
     if (p.role == Role::reader && p.bias == part.name) return bias(p.bias, stored(p.name, p.dim), p.norm);
   check(false, "canonical form: there is no '", part.name, "'");
   return {};
@@ -198,9 +199,9 @@ std::vector<std::string> Canonical::sources(const Part& part) const {
   std::vector<std::string> names = {part.name};
   const auto through = [&](const std::string& weight, const std::string& norm) {
     names.push_back(weight);
-    if (const NormPlace* n = layout_.find_norm(norm)) names.insert(names.end(), {n->weight, n->bias});
+    if (const streams::NormPlace* n = layout_.find_norm(norm)) names.insert(names.end(), {n->weight, n->bias});
   };
-  for (const Place& p : layout_.places) {
+  for (const streams::Place& p : layout_.places) {
     if (p.name == part.name) names.push_back(p.scale);
     if (p.role == Role::reader && (p.name == part.name || p.bias == part.name)) through(p.name, p.norm);
   }

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/tensor_map.h"
-#include "equivalence/convert/placement.h"
+#include "streams/placement.h"
 
 namespace isonorm::equivalence {
 
@@ -48,7 +48,7 @@ class Canonical {
 
   // centred: whether means and row sums are taken off, and everything folded; else as stored. partner: a state in the
   // same form, or null: a value that stands there too was not rounded on the way. All of them must outlive this.
-  Canonical(const TensorMap& state, const Placement& layout, bool centred, const TensorMap* partner = nullptr);
+  Canonical(const TensorMap& state, const streams::Placement& layout, bool centred, const TensorMap* partner = nullptr);
 
   const std::vector<Part>& parts() const { return parts_; }
   // Of a part of any kind but `exact`; of a bias [out, 1]: no entry of it is a measure of another's.
@@ -58,15 +58,15 @@ class Canonical {
   std::vector<std::string> sources(const Part& part) const;
 
  private:
-  Carried writer(const Place& p) const;
+  Carried writer(const streams::Place& p) const;
   Carried reader(Carried weight, const std::string& norm, bool table) const;
   Carried bias(const std::string& name, const Carried& weight, const std::string& norm) const;
   Carried stored(const std::string& name, int dim) const;
   Carried entrywise(const std::string& name) const;
-  const Place* find(const std::string& name) const;
+  const streams::Place* find(const std::string& name) const;
 
   const TensorMap& state_;
-  const Placement& layout_;
+  const streams::Placement& layout_;
   const TensorMap* partner_;
   std::vector<Part> parts_;
 };

@@ -39,11 +39,11 @@ std::string not_finite(const TensorMap& state) {
   return {};
 }
 
-std::string not_convertible(const TensorMap& state, const Placement& layout) {
+std::string not_convertible(const TensorMap& state, const streams::Placement& layout) {
   try {
     check_convertible(state, layout);
     if (layout.form == Form::rms_norm)
-      for (const Place& p : layout.places)
+      for (const streams::Place& p : layout.places)
         if (p.role == Role::writer)
           check_zero_mean(p.name, cast(detach(state.at(p.name)), DType::f64), p.dim, state.at(p.name).dtype());
     return {};
@@ -53,9 +53,9 @@ std::string not_convertible(const TensorMap& state, const Placement& layout) {
   }
 }
 
-bool folded(const Placement& layout) {
-  const auto plain = [](const NormPlace& n) { return n.weight.empty() && n.bias.empty(); };
-  const auto unscaled = [](const Place& p) { return p.scale.empty(); };
+bool folded(const streams::Placement& layout) {
+  const auto plain = [](const streams::NormPlace& n) { return n.weight.empty() && n.bias.empty(); };
+  const auto unscaled = [](const streams::Place& p) { return p.scale.empty(); };
   return layout.tied.empty() && std::all_of(layout.norms.begin(), layout.norms.end(), plain) &&
          std::all_of(layout.places.begin(), layout.places.end(), unscaled);
 }

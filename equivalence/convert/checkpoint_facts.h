@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/tensor_map.h"
-#include "equivalence/convert/placement.h"
+#include "streams/placement.h"
 
 namespace isonorm::equivalence {
 
@@ -14,9 +14,9 @@ bool identical(const TensorMap& a, const TensorMap& b);
 std::string not_finite(const TensorMap& state);
 
 // Why the function may see the means of writers and the row sums of readers; nothing where it cannot.
-std::string not_convertible(const TensorMap& state, const Placement& layout);
+std::string not_convertible(const TensorMap& state, const streams::Placement& layout);
 
 // Whether the layout can be that of a conversion's result, which has no gain, scale or tied head.
-bool folded(const Placement& layout);
+bool folded(const streams::Placement& layout);
 
 }  // namespace isonorm::equivalence

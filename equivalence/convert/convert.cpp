@@ -29,18 +29,19 @@ Tensor along(const Tensor& v, int dim, int rank) {
 
 class Converter {
  public:
-  Converter(const TensorMap& state, const Placement& layout, Form to, std::optional<DType> dtype, ZeroMeans& means)
+  Converter(const TensorMap& state, const streams::Placement& layout, Form to, std::optional<DType> dtype,
+            ZeroMeans& means)
       : state_(state), from_(layout), to_(to), dtype_(dtype), means_(means) {
     result_.layout.form = to;
     result_.layout.width = layout.width;
   }
 
   Conversion run() {
-    for (NormPlace n : from_.norms) {
+    for (streams::NormPlace n : from_.norms) {
       n.weight.clear(), n.bias.clear();
       result_.layout.norms.push_back(n);
     }
-    for (const Place& p : from_.places)
+    for (const streams::Place& p : from_.places)
       if (p.role == Role::writer)
         write(p);
       else if (p.role == Role::reader)
@@ -49,7 +50,7 @@ class Converter {
         keep(p);
     for (const streams::Layout::Tied& t : from_.tied) untie(t);
     for (const std::string& scale : scales_) drop(scale, "folded into its writer");
-    for (const NormPlace& n : from_.norms) {
+    for (const streams::NormPlace& n : from_.norms) {
       drop(n.weight, "folded into its readers");
       drop(n.bias, "folded into its readers");
     }
@@ -60,7 +61,7 @@ class Converter {
   Tensor exact(const std::string& name) const { return cast(detach(state_.at(name)), DType::f64); }
 
   // A writer or reader of the source as the Pre-LN model would have it.
-  Tensor raw(const Place& p, std::string& what) const {
+  Tensor raw(const streams::Place& p, std::string& what) const {
     const Tensor x = exact(p.name);
     if (from_.stored_width() == from_.width) return x;
     say(what, "expanded");
@@ -77,7 +78,8 @@ class Converter {
 
   static void say(std::string& what, const char* step) { what += text(what.empty() ? "" : ", ", step); }
 
-  void put(Place place, const Tensor& value, DType dtype, const std::string& what, std::optional<Dims> before) {
+  void put(streams::Place place, const Tensor& value, DType dtype, const std::string& what,
+           std::optional<Dims> before) {
     const Tensor rounded = cast(value, dtype_.value_or(dtype));
     check(std::isfinite(largest_entry(cast(rounded, DType::f64))), "convert: '", place.name, "' does not fit ",
           rounded.dtype(), ": its largest entry becomes ", largest_entry(value));
@@ -91,7 +93,7 @@ class Converter {
     if (!name.empty()) result_.changes.push_back({name, text("dropped: ", why), state_.at(name).shape(), {}});
   }
 
-  void keep(const Place& p) {
+  void keep(const streams::Place& p) {
     const Tensor& t = state_.at(p.name);
     if (is_floating(t.dtype())) return put(p, exact(p.name), t.dtype(), "", t.shape());
     result_.exact.add(p.name, t);
@@ -100,7 +102,7 @@ class Converter {
     result_.layout.places.push_back(p);
   }
 
-  void write(Place p) {
+  void write(streams::Place p) {
     std::string what;
     Tensor x = raw(p, what);
     if (!p.scale.empty()) {
@@ -115,8 +117,8 @@ class Converter {
 
   // f A (gain n + offset) + b = f (A diag(gain)) n + (b + f A offset), f the norm's factor: the bias is taken from the
   // weight as it was.
-  void fold(Tensor& weight, Tensor& bias, const Place& p, std::string& what, std::string& bias_what) const {
-    const NormPlace& norm = *from_.find_norm(p.norm);
+  void fold(Tensor& weight, Tensor& bias, const streams::Place& p, std::string& what, std::string& bias_what) const {
+    const streams::NormPlace& norm = *from_.find_norm(p.norm);
     if (!norm.bias.empty()) {
       const Tensor shift = sum(weight * along(exact(norm.bias), p.dim, weight.rank()), {p.dim}) * norm.factor;
       bias_what = bias.defined() ? "norm's bias folded in" : "created: the norm's bias";
@@ -127,7 +129,7 @@ class Converter {
     weight = weight * along(exact(norm.weight), p.dim, weight.rank());
   }
 
-  void read(const Place& p) {
+  void read(const streams::Place& p) {
     std::string what, bias_what;
     const Tensor* old = state_.find(p.bias);
     Tensor weight = raw(p, what), bias = old ? exact(p.bias) : Tensor();
@@ -141,11 +143,11 @@ class Converter {
 
   // The head reads the raw table; from the mapped one that means B (D^T D) in crms_norm, B itself in crms_isometric.
   void untie(const streams::Layout::Tied& t) {
-    Place table{.name = t.table, .role = Role::writer, .dim = 1};
-    for (const Place& p : from_.places)
+    streams::Place table{.name = t.table, .role = Role::writer, .dim = 1};
+    for (const streams::Place& p : from_.places)
       if (p.name == t.table) table = p;
     std::string what, bias_what;
-    Place head{.name = t.weight, .role = Role::reader, .dim = table.dim, .norm = t.norm, .bias = t.bias};
+    streams::Place head{.name = t.weight, .role = Role::reader, .dim = table.dim, .norm = t.norm, .bias = t.bias};
     // A table that is read bare is nobody's writer: raw as it is.
     Tensor weight = table.role == Role::writer ? raw(table, what) : exact(t.table), bias;
     what = text("created: untied from ", t.table);
@@ -155,20 +157,20 @@ class Converter {
     if (bias.defined()) put({.name = t.bias}, bias, dtype, bias_what, {});
   }
 
-  Place place_of_bias(const std::string& name) const {
-    for (const Place& p : from_.places)
+  streams::Place place_of_bias(const std::string& name) const {
+    for (const streams::Place& p : from_.places)
       if (p.name == name) return p;
     return {.name = name};
   }
 
   bool reader_of(const std::string& bias) const {
-    for (const Place& p : from_.places)
+    for (const streams::Place& p : from_.places)
       if (p.role == Role::reader && p.bias == bias) return true;
     return false;
   }
 
   const TensorMap& state_;
-  const Placement& from_;
+  const streams::Placement& from_;
   Form to_;
   std::optional<DType> dtype_;
   ZeroMeans& means_;
@@ -184,7 +186,7 @@ void check_forms(Form from, Form to) {
   check(to != from, "convert: the checkpoint has the form ", name_of(to), " already");
 }
 
-Conversion convert(const TensorMap& state, const Placement& layout, Form to, std::optional<DType> dtype) {
+Conversion convert(const TensorMap& state, const streams::Placement& layout, Form to, std::optional<DType> dtype) {
   check_forms(layout.form, to);
   check_convertible(state, layout);
   ZeroMeans means;
@@ -193,7 +195,7 @@ Conversion convert(const TensorMap& state, const Placement& layout, Form to, std
   return result;
 }
 
-Conversion convert_piece(const TensorMap& state, const Placement& layout, Form to, std::optional<DType> dtype,
+Conversion convert_piece(const TensorMap& state, const streams::Placement& layout, Form to, std::optional<DType> dtype,
                          ZeroMeans& means) {
   NoGrad no_grad;
   return Converter(state, layout, to, dtype, means).run();

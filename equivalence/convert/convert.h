@@ -23,9 +23,9 @@ struct TensorChange {
 };
 
 struct Conversion {
-  TensorMap exact;   // the result in f64
-  TensorMap state;   // the same, rounded once to the dtype that each tensor had, or that was asked for
-  Placement layout;  // of the result
+  TensorMap exact;            // the result in f64
+  TensorMap state;            // the same, rounded once to the dtype that each tensor had, or that was asked for
+  streams::Placement layout;  // of the result
   std::vector<TensorChange> changes;
 };
 
@@ -37,7 +37,8 @@ struct Conversion {
 //   two norms or tensors have one name             a gain, or a layer scale, stands on compressed coordinates
 //   no reader takes up the bias of a norm          a writer of rms_norm is not zero-mean: no LayerNorm computes that
 //   a name that conversion makes is taken          a result does not fit its dtype
-Conversion convert(const TensorMap& state, const Placement& layout, streams::Form to, std::optional<DType> dtype = {});
+Conversion convert(const TensorMap& state, const streams::Placement& layout, streams::Form to,
+                   std::optional<DType> dtype = {});
 
 // Throws where there is nothing to convert: to no norms, or to the form that it has.
 void check_forms(streams::Form from, streams::Form to);
@@ -45,7 +46,7 @@ void check_forms(streams::Form from, streams::Form to);
 // The same for a piece (pieces.h) of what check_convertible() passed as a whole; the means of the writers of an
 // rms_norm model go to `means`, for a verdict on all of a writer's pieces.
 using ZeroMeans = std::map<std::string, ZeroMean>;
-Conversion convert_piece(const TensorMap& state, const Placement& layout, streams::Form to, std::optional<DType> dtype,
-                         ZeroMeans& means);
+Conversion convert_piece(const TensorMap& state, const streams::Placement& layout, streams::Form to,
+                         std::optional<DType> dtype, ZeroMeans& means);
 
 }  // namespace isonorm::equivalence

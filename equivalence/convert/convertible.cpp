@@ -16,16 +16,16 @@ namespace {
 using streams::Role;
 
 // Every name that the layout knows, each once.
-std::set<std::string> known_names(const Placement& layout) {
+std::set<std::string> known_names(const streams::Placement& layout) {
   std::set<std::string> names, scales;
   const auto add = [&](const std::string& name) {
     check(names.insert(name).second, "convert: '", name, "' is two things at once to the stream");
   };
-  for (const Place& p : layout.places) {
+  for (const streams::Place& p : layout.places) {
     add(p.name);
     if (!p.scale.empty() && scales.insert(p.scale).second) add(p.scale);  // weight and bias of a writer share one
   }
-  for (const NormPlace& n : layout.norms)
+  for (const streams::NormPlace& n : layout.norms)
     for (const std::string* name : {&n.weight, &n.bias})
       if (!name->empty()) add(*name);
   return names;
@@ -52,7 +52,7 @@ void check_finite(const std::string& name, const Tensor& t) {
         "' holds NaN or infinity");
 }
 
-void check_vector(const TensorMap& state, const std::string& name, const Placement& layout, const char* what) {
+void check_vector(const TensorMap& state, const std::string& name, const streams::Placement& layout, const char* what) {
   check(layout.stored_width() == layout.width, "convert: '", name, "': a ", what, " of ", layout.width,
         " entries cannot stand on the ", layout.stored_width(), " coordinates that ", name_of(layout.form),
         " stores; such a model is no LayerNorm model");
@@ -62,9 +62,10 @@ void check_vector(const TensorMap& state, const std::string& name, const Placeme
         " of this stream [", layout.width, "]");
 }
 
-const NormPlace& check_read(const Placement& layout, const std::string& reader, const std::string& norm) {
+const streams::NormPlace& check_read(const streams::Placement& layout, const std::string& reader,
+                                     const std::string& norm) {
   check(!norm.empty(), "convert: '", reader, "' reads the stream without a norm, which sees its mean");
-  const NormPlace* n = layout.find_norm(norm);
+  const streams::NormPlace* n = layout.find_norm(norm);
   check(n != nullptr, "convert: '", reader, "' reads through norm '", norm, "', which is not there");
   check(n->normalizes, "convert: '", reader, "' reads the stream without a norm ('", norm,
         "' does not normalize), which sees its mean");
@@ -72,7 +73,7 @@ const NormPlace& check_read(const Placement& layout, const std::string& reader, 
 }
 
 // What is neutral by silence alone may be a writer that nobody declared, which would spoil every conversion unseen.
-void check_neutral(const Tensor& t, const Placement& layout, const Place& p) {
+void check_neutral(const Tensor& t, const streams::Placement& layout, const streams::Place& p) {
   if (p.said) return;
   for (int64_t size : t.shape())
     check(size != layout.width && size != layout.stored_width(), "convert: '", p.name, "' of shape ", t.shape(),
@@ -81,16 +82,16 @@ void check_neutral(const Tensor& t, const Placement& layout, const Place& p) {
 }
 
 // The output that a layer scale multiplies has its writer's bias in it.
-void check_scale(const Placement& layout, const Place& p) {
+void check_scale(const streams::Placement& layout, const streams::Place& p) {
   if (p.scale.empty()) return;
   const std::string bias = streams::bias_beside(p.name);
-  for (const Place& b : layout.places)
+  for (const streams::Place& b : layout.places)
     check(b.name != bias || b.role != Role::writer || b.scale == p.scale, "convert: writer '", p.name,
           "' has the layer scale '", p.scale, "', its bias '", bias, "' ",
           b.scale.empty() ? "none" : "'" + b.scale + "'", ": \"scales\" must name both");
 }
 
-void check_place(const TensorMap& state, const Placement& layout, const Place& p) {
+void check_place(const TensorMap& state, const streams::Placement& layout, const streams::Place& p) {
   check(p.role == Role::writer || p.scale.empty(), "convert: '", p.name, "' has the layer scale '", p.scale,
         "' and is no writer");
   if (p.role == Role::neutral) return check_neutral(tensor_at(state, p.name), layout, p);
@@ -104,7 +105,7 @@ void check_place(const TensorMap& state, const Placement& layout, const Place& p
     if (!p.scale.empty()) check_vector(state, p.scale, layout, "layer scale");
     return check_scale(layout, p);
   }
-  const NormPlace& norm = check_read(layout, p.name, p.norm);
+  const streams::NormPlace& norm = check_read(layout, p.name, p.norm);
   const Tensor* bias = state.find(p.bias);
   if (!bias) return;
   Dims expected = t.shape();
@@ -117,7 +118,7 @@ void check_place(const TensorMap& state, const Placement& layout, const Place& p
 
 }  // namespace
 
-void check_layout(const TensorMap& state, const Placement& layout) {
+void check_layout(const TensorMap& state, const streams::Placement& layout) {
   check(row_of(layout.form).normed(), "convert: a stream without norms has no other form");
   check(row_of(layout.form).layer_norm_model(),
         "convert: RMSNorm of rows that keep their mean is no LayerNorm in any coordinates: it has no other form");
@@ -128,20 +129,20 @@ void check_layout(const TensorMap& state, const Placement& layout) {
     check(names.contains(name), "convert: tensor '", name, "' of shape ", tensor.shape(),
           " is unexpected: what it is to the stream is not known");
   std::set<std::string> norm_names, read, biases;
-  for (const NormPlace& n : layout.norms) {
+  for (const streams::NormPlace& n : layout.norms) {
     check(norm_names.insert(n.name).second, "convert: norm '", n.name, "' is there twice");
     check(std::isfinite(n.eps) && n.eps > 0, "convert: norm '", n.name, "' has eps ", n.eps, ", expected one above 0");
     if (!n.weight.empty()) check_vector(state, n.weight, layout, "gain");
     if (!n.bias.empty()) check_vector(state, n.bias, layout, "norm's bias");
   }
-  for (const Place& p : layout.places) {
+  for (const streams::Place& p : layout.places) {
     check_place(state, layout, p);
     if (p.role != Role::reader) continue;
     read.insert(p.norm);
     check(biases.insert(p.bias).second, "convert: '", p.bias, "' is the bias of two readers");
   }
   for (const streams::Layout::Tied& t : layout.tied) {
-    const auto table = std::ranges::find(layout.places, t.table, &Place::name);
+    const auto table = std::ranges::find(layout.places, t.table, &streams::Place::name);
     const bool known = table != layout.places.end() && table->role != Role::reader;
     check(known, "convert: the tied table '", t.table, "' is not a writer");
     check(table->role == Role::writer || layout.form == streams::Form::layer_norm, "convert: the tied table '", t.table,
@@ -154,36 +155,36 @@ void check_layout(const TensorMap& state, const Placement& layout) {
       check(!names.contains(*made), "convert: the name '", *made, "' of the head of the tied table '", t.table,
             "' is taken");
   }
-  for (const NormPlace& n : layout.norms)
+  for (const streams::NormPlace& n : layout.norms)
     check(read.contains(n.name) || (n.weight.empty() && n.bias.empty()), "convert: no reader takes up the gain of '",
           n.name, "'");
 }
 
-void check_dtypes(const Placement& layout, const std::map<std::string, std::string>& foreign) {
+void check_dtypes(const streams::Placement& layout, const std::map<std::string, std::string>& foreign) {
   const auto look = [&](const std::string& name) {
     if (const auto at = foreign.find(name); at != foreign.end()) check_mappable(false, name, at->second);
   };
-  for (const NormPlace& n : layout.norms) look(n.weight), look(n.bias);
-  for (const Place& p : layout.places) {
+  for (const streams::NormPlace& n : layout.norms) look(n.weight), look(n.bias);
+  for (const streams::Place& p : layout.places) {
     look(p.scale);
     if (p.role != Role::neutral) look(p.name);
-    if (const NormPlace* norm = layout.find_norm(p.norm); norm && !norm->bias.empty()) look(p.bias);
+    if (const streams::NormPlace* norm = layout.find_norm(p.norm); norm && !norm->bias.empty()) look(p.bias);
   }
 }
 
-void check_values(const TensorMap& state, const Placement& layout) {
+void check_values(const TensorMap& state, const streams::Placement& layout) {
   const auto finite = [&](const std::string& name) {
     if (const Tensor* t = name.empty() ? nullptr : state.find(name)) check_finite(name, *t);
   };
-  for (const NormPlace& n : layout.norms) finite(n.weight), finite(n.bias);
-  for (const Place& p : layout.places) {
+  for (const streams::NormPlace& n : layout.norms) finite(n.weight), finite(n.bias);
+  for (const streams::Place& p : layout.places) {
     if (p.role == Role::neutral) continue;
     finite(p.name), finite(p.scale);
-    if (const NormPlace* norm = layout.find_norm(p.norm); norm && !norm->bias.empty()) finite(p.bias);
+    if (const streams::NormPlace* norm = layout.find_norm(p.norm); norm && !norm->bias.empty()) finite(p.bias);
   }
 }
 
-void check_convertible(const TensorMap& state, const Placement& layout) {
+void check_convertible(const TensorMap& state, const streams::Placement& layout) {
   check_layout(state, layout);
   check_values(state, layout);
 }

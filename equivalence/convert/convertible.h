@@ -4,21 +4,21 @@
 #include <map>
 
 #include "core/tensor_map.h"
-#include "equivalence/convert/placement.h"
+#include "streams/placement.h"
 
 namespace isonorm::equivalence {
 
 // Throws, naming tensor and reason, where the state does not fit the layout or the layout cannot be converted; see
 // convert().
-void check_convertible(const TensorMap& state, const Placement& layout);
+void check_convertible(const TensorMap& state, const streams::Placement& layout);
 
 // Its two parts: names, dtypes and shapes alone; and that what is mapped is finite, of the tensors that are there.
-void check_layout(const TensorMap& outline, const Placement& layout);
-void check_values(const TensorMap& state, const Placement& layout);
+void check_layout(const TensorMap& outline, const streams::Placement& layout);
+void check_values(const TensorMap& state, const streams::Placement& layout);
 
 // Throws where a tensor that is mapped is of a dtype that is held as bytes; foreign: names and dtypes of such tensors
 // (training::ModelFile).
-void check_dtypes(const Placement& layout, const std::map<std::string, std::string>& foreign);
+void check_dtypes(const streams::Placement& layout, const std::map<std::string, std::string>& foreign);
 
 // The means of a writer of a model with RMSNorm along the stream, which may come in pieces of the same dtype.
 class ZeroMean {

@@ -2,7 +2,7 @@
 // conversion does to a slice along the stream depends on no other slice.
 #pragma once
 
-#include "equivalence/convert/placement.h"
+#include "streams/placement.h"
 #include "training/lazy_state.h"
 
 namespace isonorm::equivalence {
@@ -10,7 +10,7 @@ namespace isonorm::equivalence {
 // Tensors that belong together: a writer and its layer scale; a reader, its bias and its norm's gain and bias; a tied
 // table, its norm's and its layer scale; or one that does not touch the stream.
 struct Unit {
-  Placement layout;                // of these tensors alone; other norms are there without gain and bias
+  streams::Placement layout;       // of these tensors alone; other norms are there without gain and bias
   std::vector<std::string> names;  // of those that are there; the first is what the others belong to
   int axis = -1;                   // of the first: what it is cut along, its first axis that is not the stream's
   int64_t slices = 1, block = 1;   // its size along the axis, and of a piece
@@ -20,11 +20,11 @@ struct Unit {
 
 // The units of a checkpoint that check_layout() passes, in the order of its layout. `elements`: of a piece, at most,
 // where one slice has no more.
-std::vector<Unit> units_of(const TensorMap& outline, const Placement& layout, int64_t elements);
+std::vector<Unit> units_of(const TensorMap& outline, const streams::Placement& layout, int64_t elements);
 
 struct Piece {
   TensorMap state;
-  Placement layout;
+  streams::Placement layout;
 };
 
 // Slices [begin, end) of a unit, as views of its tensors.

@@ -29,7 +29,8 @@ struct Shares {
 
 class Comparer {
  public:
-  Comparer(const TensorMap& a, const Placement& layout_a, const TensorMap& b, const Placement& layout_b, bool centred)
+  Comparer(const TensorMap& a, const streams::Placement& layout_a, const TensorMap& b,
+           const streams::Placement& layout_b, bool centred)
       : a_(a),
         b_(b),
         layout_a_(layout_a),
@@ -82,8 +83,8 @@ class Comparer {
   bool structure() {
     if (layout_a_.width != layout_b_.width)
       incomparable(text("the stream's width is ", layout_a_.width, " and ", layout_b_.width));
-    for (const NormPlace& n : layout_a_.norms) {
-      const NormPlace* other = layout_b_.find_norm(n.name);
+    for (const streams::NormPlace& n : layout_a_.norms) {
+      const streams::NormPlace* other = layout_b_.find_norm(n.name);
       if (!other)
         incomparable(text("only the first has a norm '", n.name, "'"));
       else if (n.normalizes != other->normalizes)
@@ -93,8 +94,8 @@ class Comparer {
                text("eps of norm '", n.name, "' is ", exact_decimal(n.eps), " and ", exact_decimal(other->eps)));
     }
     if (layout_a_.norms.size() < layout_b_.norms.size()) incomparable("the second has more norms");
-    for (const Place& p : layout_a_.places)
-      for (const Place& q : layout_b_.places)
+    for (const streams::Place& p : layout_a_.places)
+      for (const streams::Place& q : layout_b_.places)
         if (p.name == q.name && p.role == Role::reader && q.role == Role::reader && p.norm != q.norm)
           incomparable(text("'", p.name, "' reads through norm '", p.norm, "' and '", q.norm, "'"));
     return result_.comparable;
@@ -168,8 +169,8 @@ class Comparer {
     int64_t begin = 0, end = 0;
   };
   Blind blind_rows(const std::string& name) const {
-    for (const Placement* layout : {&layout_a_, &layout_b_})
-      for (const Place& p : layout->places)
+    for (const streams::Placement* layout : {&layout_a_, &layout_b_})
+      for (const streams::Place& p : layout->places)
         if (p.name == name && p.blind_end > p.blind_begin) return {p.blind_begin, p.blind_end};
     return {};
   }
@@ -253,7 +254,7 @@ class Comparer {
   }
 
   const TensorMap &a_, &b_;
-  const Placement &layout_a_, &layout_b_;
+  const streams::Placement &layout_a_, &layout_b_;
   bool same_form_;
   Canonical first_, second_;
   double arithmetic_ = 0, coarsest_ = epsilon(DType::f64);
@@ -264,8 +265,8 @@ class Comparer {
 };
 
 // Whether converting `from` to `form`, and that to the form of `to`, gives `to`.
-bool explained(const TensorMap& from, const Placement& layout, Form form, const TensorMap& to, const Placement& layout_to,
-               EntryComparison& result) {
+bool explained(const TensorMap& from, const streams::Placement& layout, Form form, const TensorMap& to,
+               const streams::Placement& layout_to, EntryComparison& result) {
   if (!folded(layout_to)) return false;
   try {
     const Conversion c = convert(from, layout, form);
@@ -282,14 +283,14 @@ bool explained(const TensorMap& from, const Placement& layout, Form form, const 
 
 }  // namespace
 
-EntryComparison compare_convertible(const TensorMap& a, const Placement& layout_a, const TensorMap& b,
-                                    const Placement& layout_b) {
+EntryComparison compare_convertible(const TensorMap& a, const streams::Placement& layout_a, const TensorMap& b,
+                                    const streams::Placement& layout_b) {
   NoGrad no_grad;
   return Comparer(a, layout_a, b, layout_b, true).run();
 }
 
-EntryComparison compare_entries(const TensorMap& a, const Placement& layout_a, const TensorMap& b,
-                                const Placement& layout_b) {
+EntryComparison compare_entries(const TensorMap& a, const streams::Placement& layout_a, const TensorMap& b,
+                                const streams::Placement& layout_b) {
   NoGrad no_grad;
   EntryComparison none;
   for (const auto& [state, which] : {std::pair(&a, "first"), {&b, "second"}})

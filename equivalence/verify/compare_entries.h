@@ -35,11 +35,12 @@ struct EntryComparison {
 // matters in f64 files alone. Tensors that do not touch the stream and eps are compared to the last bit, the finer
 // dtype rounded to the coarser. Where one of the two is not convertible, tensors are compared as they are stored.
 // Throws where a state does not fit its layout.
-EntryComparison compare_entries(const TensorMap& a, const Placement& layout_a, const TensorMap& b, const Placement& layout_b);
+EntryComparison compare_entries(const TensorMap& a, const streams::Placement& layout_a, const TensorMap& b,
+                                const streams::Placement& layout_b);
 
 // The same of two states that are finite and convertible, or of pieces of such states (pieces.h), without the forms
 // that might lie between them: what a conversion is held to.
-EntryComparison compare_convertible(const TensorMap& a, const Placement& layout_a, const TensorMap& b,
-                                    const Placement& layout_b);
+EntryComparison compare_convertible(const TensorMap& a, const streams::Placement& layout_a, const TensorMap& b,
+                                    const streams::Placement& layout_b);
 
 }  // namespace isonorm::equivalence

@@ -29,17 +29,17 @@ void add(EntryComparison& all, const EntryComparison& piece) {
     all.relation = piece.relation, all.share = std::max(all.share, piece.share);
 }
 
-std::vector<std::string> writers_of(const Placement& layout) {
+std::vector<std::string> writers_of(const streams::Placement& layout) {
   std::vector<std::string> names;
-  for (const Place& p : layout.places)
+  for (const streams::Place& p : layout.places)
     if (p.role == streams::Role::writer) names.push_back(p.name);
   return names;
 }
 
 }  // namespace
 
-FileConversion::FileConversion(training::LazyState file, Placement layout, streams::Form to, std::optional<DType> dtype,
-                               int64_t elements)
+FileConversion::FileConversion(training::LazyState file, streams::Placement layout, streams::Form to,
+                               std::optional<DType> dtype, int64_t elements)
     : file_(std::move(file)), layout_(std::move(layout)), to_(to), dtype_(dtype) {
   check_forms(layout_.form, to);
   check_layout(file_.outline, layout_);
@@ -118,8 +118,8 @@ bool FileConversion::check(const std::function<bool()>& go_on) {
 void FileConversion::note(size_t unit, const Conversion& piece) {
   const Unit& u = units_[unit];
   const auto is_cut_as_the_first = [&](const std::string& name) {
-    return name == u.names.front() ||
-           std::any_of(u.layout.tied.begin(), u.layout.tied.end(), [&](const streams::Layout::Tied& t) { return t.weight == name; });
+    return name == u.names.front() || std::any_of(u.layout.tied.begin(), u.layout.tied.end(),
+                                                  [&](const streams::Layout::Tied& t) { return t.weight == name; });
   };
   std::set<std::string> fresh;
   for (const auto& [name, tensor] : piece.state) {

@@ -22,7 +22,7 @@ class FileConversion {
  public:
   // As convert(), in pieces of so many elements. Throws what can be said by names and shapes alone; what needs the
   // elements, check() throws.
-  FileConversion(training::LazyState file, Placement layout, streams::Form to, std::optional<DType> dtype = {},
+  FileConversion(training::LazyState file, streams::Placement layout, streams::Form to, std::optional<DType> dtype = {},
                  int64_t elements = int64_t{1} << 19);
 
   // Converts every piece and compares it with what it was made of, by the rules of verify_streams(). False where
@@ -32,7 +32,7 @@ class FileConversion {
   // Throws where it has anything else that was not made. After check(), as all below.
   void complete(const TensorMap& outline, DType dtype);
 
-  const Placement& layout() const { return layout_; }  // of the source
+  const streams::Placement& layout() const { return layout_; }  // of the source
   const ConversionFindings& exact() const { return exact_; }
   const std::optional<ConversionFindings>& stored() const { return stored_; }  // nothing where no tensor is rounded
   const std::vector<TensorChange>& changes() const { return changes_; }
@@ -58,7 +58,7 @@ class FileConversion {
   training::LazyState made(bool rounded) const;
 
   training::LazyState file_;
-  Placement layout_;
+  streams::Placement layout_;
   streams::Form to_;
   std::optional<DType> dtype_;
   std::vector<Unit> units_;

@@ -25,8 +25,8 @@ template <class F> void ReaderCheck::moved(const TensorMap& a, const TensorMap& 
   }
 }
 
-void ReaderCheck::write(const TensorMap& a, const Placement& layout_a, const TensorMap& b, const Placement& layout_b,
-                        uint64_t piece, Slices where) {
+void ReaderCheck::write(const TensorMap& a, const streams::Placement& layout_a, const TensorMap& b,
+                        const streams::Placement& layout_b, uint64_t piece, Slices where) {
   pair_.write(a, layout_a, b, layout_b, where);
   moved(a, b, piece, [&](size_t i, const TensorMap& other_a, const TensorMap& other_b) {
     moved_a_[i].write(a, layout_a, other_a, layout_a, where);
@@ -34,8 +34,8 @@ void ReaderCheck::write(const TensorMap& a, const Placement& layout_a, const Ten
   });
 }
 
-void ReaderCheck::read(const TensorMap& a, const Placement& layout_a, const TensorMap& b, const Placement& layout_b,
-                       uint64_t piece) {
+void ReaderCheck::read(const TensorMap& a, const streams::Placement& layout_a, const TensorMap& b,
+                       const streams::Placement& layout_b, uint64_t piece) {
   pair_.read(a, layout_a, b, layout_b);
   moved(a, b, piece, [&](size_t i, const TensorMap& other_a, const TensorMap& other_b) {
     moved_a_[i].read(a, layout_a, other_a, layout_a);
@@ -52,8 +52,8 @@ Agreement ReaderCheck::result(std::map<std::string, double>* of) const {
   return agreement;
 }
 
-Agreement compare_streams(const TensorMap& a, const Placement& layout_a, const TensorMap& b, const Placement& layout_b,
-                          std::map<std::string, double>* of) {
+Agreement compare_streams(const TensorMap& a, const streams::Placement& layout_a, const TensorMap& b,
+                          const streams::Placement& layout_b, std::map<std::string, double>* of) {
   ReaderCheck check(writers_of(a, layout_a, b, layout_b));
   check.write(a, layout_a, b, layout_b);
   check.read(a, layout_a, b, layout_b);

@@ -11,9 +11,10 @@ class ReaderCheck {
  public:
   explicit ReaderCheck(const std::vector<std::string>& writers);
   // As StreamComparison's; `piece`: a number of its own for each piece, the same in both calls.
-  void write(const TensorMap& a, const Placement& layout_a, const TensorMap& b, const Placement& layout_b, uint64_t piece = 0,
-             Slices where = {});
-  void read(const TensorMap& a, const Placement& layout_a, const TensorMap& b, const Placement& layout_b, uint64_t piece = 0);
+  void write(const TensorMap& a, const streams::Placement& layout_a, const TensorMap& b,
+             const streams::Placement& layout_b, uint64_t piece = 0, Slices where = {});
+  void read(const TensorMap& a, const streams::Placement& layout_a, const TensorMap& b,
+            const streams::Placement& layout_b, uint64_t piece = 0);
   // Where `of` is not null it gets each tensor's deviation.
   Agreement result(std::map<std::string, double>* of = nullptr) const;
 

@@ -50,14 +50,14 @@ double Expected::bound(DType dtype) const {
   return off(dtype, dtype == DType::bf16 ? DType::f32 : dtype) + off(DType::f64, DType::f64);
 }
 
-Readings::Readings(const training::LazyState& file, const Placement& layout) : file_(file), layout_(layout) {
-  for (const NormPlace& n : layout.norms)
+Readings::Readings(const training::LazyState& file, const streams::Placement& layout) : file_(file), layout_(layout) {
+  for (const streams::NormPlace& n : layout.norms)
     for (const std::string& name : {n.weight, n.bias})
       if (!name.empty()) norms_.add(name, file.read(name));
 }
 
 std::vector<Reading> Readings::of_reader(const TensorMap& state, const StreamReader& described,
-                                         const Place& place) const {
+                                         const streams::Place& place) const {
   std::vector<Reading> all;
   const Tensor absolute = abs(described.weight);
   const auto add = [&](const std::string& how, auto&& change) {
@@ -70,7 +70,7 @@ std::vector<Reading> Readings::of_reader(const TensorMap& state, const StreamRea
   if (place.role == Role::reader)  // of a tied head the table says which axis it is
     for (int dim : other_dims(state.at(place.name), place.dim))
       add(text("with dim ", dim), [&](StreamReader& r) { r.weight = by_rows(widened(state, place.name), dim); });
-  for (const NormPlace& n : layout_.norms)
+  for (const streams::NormPlace& n : layout_.norms)
     if (!same_norm(n, norm_of(layout_, described)) && !is_zero(described.weight))
       add(text("through norm '", n.name, "'"), [&](StreamReader& r) { r.norm = n.name; });
   for (const Bias& b : other_biases(described.name, described.bias, described.weight.size(0)))
@@ -78,7 +78,7 @@ std::vector<Reading> Readings::of_reader(const TensorMap& state, const StreamRea
   return all;
 }
 
-std::vector<Reading> Readings::of_writer(const TensorMap& state, const Place& p, bool ids) const {
+std::vector<Reading> Readings::of_writer(const TensorMap& state, const streams::Place& p, bool ids) const {
   const Tensor& weight = state.at(p.name);
   std::vector<Reading> all;
   const auto add = [&](const std::string& how, int dim, const Tensor& bias) {
@@ -113,7 +113,7 @@ Tensor Readings::gain_or_bias(const std::string& name, double otherwise) const {
   return name.empty() ? full({layout_.stored_width()}, otherwise, {DType::f64}) : flatten(widened(norms_, name));
 }
 
-bool Readings::same_norm(const NormPlace& a, const NormPlace& b) const {
+bool Readings::same_norm(const streams::NormPlace& a, const streams::NormPlace& b) const {
   return a.factor == b.factor && a.normalizes == b.normalizes &&
          is_zero(gain_or_bias(a.weight, 1) - gain_or_bias(b.weight, 1)) &&
          is_zero(gain_or_bias(a.bias, 0) - gain_or_bias(b.bias, 0));
@@ -121,7 +121,7 @@ bool Readings::same_norm(const NormPlace& a, const NormPlace& b) const {
 
 // The absolute terms that a normalised row is made of, gain and bias included. LayerNorm takes a mean off, in which
 // all that a row has is rounded.
-Tensor Readings::normalised_size(const NormPlace& norm, const Tensor& x) const {
+Tensor Readings::normalised_size(const streams::NormPlace& norm, const Tensor& x) const {
   Tensor size;
   if (layout_.form == streams::Form::layer_norm)
     size = (abs(x) + mean(abs(x), {1}, true)) / sqrt(mean(square(x - mean(x, {1}, true)), {1}, true) + norm.eps);
@@ -136,9 +136,9 @@ Expected Readings::read(const StreamReader& r, const Tensor& absolute_weight, co
   return {seen(norms_, layout_, r, x), linear(size, absolute_weight, size_of(r.bias)), 3, 8, x.size(1)};
 }
 
-std::string bias_of_writer(const Placement& layout, const Place& writer) {
+std::string bias_of_writer(const streams::Placement& layout, const streams::Place& writer) {
   const std::string bias = streams::bias_beside(writer.name);
-  for (const Place& q : layout.places)
+  for (const streams::Place& q : layout.places)
     if (q.name == bias && q.role == Role::writer) return bias;
   return {};
 }

@@ -30,14 +30,14 @@ struct Reading {
 // The ways to read the tensors of a file. File and layout must outlive it, and what it gives.
 class Readings {
  public:
-  Readings(const training::LazyState& file, const Placement& layout);
+  Readings(const training::LazyState& file, const streams::Placement& layout);
 
   // The first as described. Then those that differ from it in one respect, have the same shapes, and another function or
   // another conversion: along another dim of the stream's width, through another norm, without the bias, or with the one
   // that the file has beside the weight and the description does not name.
-  std::vector<Reading> of_reader(const TensorMap& state, const StreamReader& reader, const Place& place) const;
+  std::vector<Reading> of_reader(const TensorMap& state, const StreamReader& reader, const streams::Place& place) const;
   // `ids`: its inputs are ids, and nothing is added to its rows.
-  std::vector<Reading> of_writer(const TensorMap& state, const Place& place, bool ids) const;
+  std::vector<Reading> of_writer(const TensorMap& state, const streams::Place& place, bool ids) const;
 
  private:
   struct Bias {
@@ -45,17 +45,18 @@ class Readings {
     Tensor bias;
   };
   std::vector<Bias> other_biases(const std::string& weight, const Tensor& bias, int64_t length) const;
-  bool same_norm(const NormPlace& a, const NormPlace& b) const;  // but for eps, of which rounding may show nothing
+  bool same_norm(const streams::NormPlace& a,
+                 const streams::NormPlace& b) const;  // but for eps, of which rounding may show nothing
   Tensor gain_or_bias(const std::string& name, double otherwise) const;
-  Tensor normalised_size(const NormPlace& norm, const Tensor& x) const;
+  Tensor normalised_size(const streams::NormPlace& norm, const Tensor& x) const;
   Expected read(const StreamReader& reader, const Tensor& absolute_weight, const Tensor& x) const;
 
   const training::LazyState& file_;
-  const Placement& layout_;
+  const streams::Placement& layout_;
   TensorMap norms_;  // gains and biases
 };
 
 // The name of the writer that is the bias of this one; empty where there is none.
-std::string bias_of_writer(const Placement& layout, const Place& writer);
+std::string bias_of_writer(const streams::Placement& layout, const streams::Place& writer);
 
 }  // namespace isonorm::equivalence

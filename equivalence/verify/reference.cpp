@@ -30,7 +30,7 @@ Tensor rows_of(const std::string& name, const Tensor& x, int64_t n) {
 
 class Check {
  public:
-  Check(const training::LazyState& file, const Placement& layout, const TensorMap& reference)
+  Check(const training::LazyState& file, const streams::Placement& layout, const TensorMap& reference)
       : file_(file), layout_(layout), reference_(reference), readings_(file, layout) {
     check(!reference.empty(), "reference: it holds nothing, expected NAME.input and NAME.output of readers or writers");
     for (const auto& [name, tensor] : reference) {
@@ -42,7 +42,7 @@ class Check {
       check(reference.find(partner), "reference: '", name, "' has no '", partner, "' beside it");
       open_.insert(of);
     }
-    for (const Place& p : layout.places)
+    for (const streams::Place& p : layout.places)
       if (p.role == Role::writer) biases_.insert(bias_of_writer(layout, p));
   }
 
@@ -66,7 +66,7 @@ class Check {
       const bool named = open_.erase(name) > 0;
       ++all, held += named, any = any || named;
     };
-    const Place& first = u.layout.places.front();
+    const streams::Place& first = u.layout.places.front();
     if (first.role == Role::reader) add(first.name, findings_.readers, findings_.readers_held);
     if (first.role == Role::writer && !biases_.contains(first.name))
       add(first.name, findings_.writers, findings_.writers_held);
@@ -77,7 +77,7 @@ class Check {
   void hold(const Unit& u) {
     TensorMap state;
     for (const std::string& name : u.names) state.add(name, file_.read(name));
-    const Place& first = u.layout.places.front();
+    const streams::Place& first = u.layout.places.front();
     if (first.role == Role::writer && is_named(first.name)) {
       const Tensor& weight = state.at(first.name);
       const bool ids = !is_floating(reference_.at(first.name + ".input").dtype());
@@ -160,7 +160,7 @@ class Check {
   }
 
   const training::LazyState& file_;
-  const Placement& layout_;
+  const streams::Placement& layout_;
   const TensorMap& reference_;
   std::set<std::string> open_;    // names in the reference that nothing took yet
   std::set<std::string> biases_;  // of writers
@@ -175,7 +175,8 @@ TensorMap load_reference(const std::string& path) {
   return is_zip(file) ? load_npz(file) : load_safetensors(file);
 }
 
-ReferenceFindings check_reference(const training::LazyState& file, const Placement& layout, const TensorMap& reference) {
+ReferenceFindings check_reference(const training::LazyState& file, const streams::Placement& layout,
+                                  const TensorMap& reference) {
   NoGrad no_grad;
   return Check(file, layout, reference).run();
 }

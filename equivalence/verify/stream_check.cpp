@@ -23,14 +23,14 @@ using streams::Role;
 constexpr int64_t kSamples = 3;  // rows of each writer
 constexpr TensorOptions kF64{DType::f64};
 
-const Place* find_writer(const Placement& layout, const std::string& name) {
-  for (const Place& p : layout.places)
+const streams::Place* find_writer(const streams::Placement& layout, const std::string& name) {
+  for (const streams::Place& p : layout.places)
     if (p.role == Role::writer && p.name == name) return &p;
   return nullptr;
 }
 
 // Adds to `rows` kSamples combinations of the slices of a writer, of whose `where.of` slices these begin at one.
-void add_written(const TensorMap& state, const Place& p, Slices where, Generator generator, Tensor& rows) {
+void add_written(const TensorMap& state, const streams::Place& p, Slices where, Generator generator, Tensor& rows) {
   Tensor slices = by_rows(widened(state, p.name), p.dim);
   if (!p.scale.empty()) slices = slices * widened(state, p.scale);
   const Tensor factors = randn({kSamples, where.of > 0 ? where.of : slices.size(0)}, kF64, generator);
@@ -55,15 +55,16 @@ const StreamReader& find(const std::vector<StreamReader>& readers, const std::st
 
 }  // namespace
 
-std::vector<std::string> writers_of(const TensorMap& a, const Placement& layout_a, const TensorMap& b,
-                                    const Placement& layout_b) {
-  const auto has = [](const Placement& layout, const Place& p) {
+std::vector<std::string> writers_of(const TensorMap& a, const streams::Placement& layout_a, const TensorMap& b,
+                                    const streams::Placement& layout_b) {
+  const auto has = [](const streams::Placement& layout, const streams::Place& p) {
     return std::any_of(layout.places.begin(), layout.places.end(),
-                       [&](const Place& q) { return q.role == Role::writer && q.name == p.name; });
+                       [&](const streams::Place& q) { return q.role == Role::writer && q.name == p.name; });
   };
   std::vector<std::string> names;
-  const auto look = [&](const TensorMap& state, const Placement& own, const Placement& other, bool first) {
-    for (const Place& p : own.places) {
+  const auto look = [&](const TensorMap& state, const streams::Placement& own, const streams::Placement& other,
+                        bool first) {
+    for (const streams::Place& p : own.places) {
       if (p.role != Role::writer) continue;
       const bool both = has(other, p);
       check(both || largest_entry(widened(state, p.name)) == 0,
@@ -80,11 +81,11 @@ std::vector<std::string> writers_of(const TensorMap& a, const Placement& layout_
 StreamComparison::StreamComparison(std::vector<std::string> writers, uint64_t seed)
     : writers_(std::move(writers)), seed_(seed), written_a_(writers_.size()), written_b_(writers_.size()) {}
 
-void StreamComparison::write(const TensorMap& a, const Placement& layout_a, const TensorMap& b, const Placement& layout_b,
-                             Slices where) {
+void StreamComparison::write(const TensorMap& a, const streams::Placement& layout_a, const TensorMap& b,
+                             const streams::Placement& layout_b, Slices where) {
   NoGrad no_grad;
   for (size_t w = 0; w < writers_.size(); ++w) {
-    const Place *p = find_writer(layout_a, writers_[w]), *q = find_writer(layout_b, writers_[w]);
+    const streams::Place *p = find_writer(layout_a, writers_[w]), *q = find_writer(layout_b, writers_[w]);
     if (!p || !q) continue;
     const Generator generator{seed_, uint64_t{w} << 40};
     add_written(a, *p, where, generator, written_a_[w]);
@@ -92,7 +93,8 @@ void StreamComparison::write(const TensorMap& a, const Placement& layout_a, cons
   }
 }
 
-void StreamComparison::read(const TensorMap& a, const Placement& layout_a, const TensorMap& b, const Placement& layout_b) {
+void StreamComparison::read(const TensorMap& a, const streams::Placement& layout_a, const TensorMap& b,
+                            const streams::Placement& layout_b) {
   NoGrad no_grad;
   if (!rows_a_.defined()) rows_a_ = with_sum(std::move(written_a_)), rows_b_ = with_sum(std::move(written_b_));
   const std::vector<StreamReader> readers_a = readers_of(a, layout_a), readers_b = readers_of(b, layout_b);
@@ -124,8 +126,8 @@ StreamDeviation StreamComparison::result() const {
   return deviation;
 }
 
-StreamDeviation stream_deviation(const TensorMap& a, const Placement& layout_a, const TensorMap& b, const Placement& layout_b,
-                                 uint64_t seed) {
+StreamDeviation stream_deviation(const TensorMap& a, const streams::Placement& layout_a, const TensorMap& b,
+                                 const streams::Placement& layout_b, uint64_t seed) {
   NoGrad no_grad;
   StreamComparison comparison(writers_of(a, layout_a, b, layout_b), seed);
   comparison.write(a, layout_a, b, layout_b);
@@ -168,12 +170,12 @@ TensorMap widened(const TensorMap& state) {
   return out;
 }
 
-TensorMap centred(const TensorMap& state, const Placement& layout) {
+TensorMap centred(const TensorMap& state, const streams::Placement& layout) {
   NoGrad no_grad;
   const TensorMap wide = widened(state);
   if (layout.form != streams::Form::rms_norm) return wide;
   std::map<std::string, int> dim_of;
-  for (const Place& p : layout.places)
+  for (const streams::Place& p : layout.places)
     if (p.role == Role::writer) dim_of[p.name] = p.dim;
   TensorMap out;
   for (const auto& [name, tensor] : wide)

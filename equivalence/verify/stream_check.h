@@ -10,7 +10,7 @@
 
 #include "core/random.h"
 #include "core/tensor_map.h"
-#include "equivalence/convert/placement.h"
+#include "streams/placement.h"
 
 namespace isonorm::equivalence {
 
@@ -23,8 +23,8 @@ struct StreamDeviation {
 // reader: y = A norm(x) + b in f64. A deviation is max |y_a - y_b| / max |y_a|, the latter over all rows of the reader.
 // A head tied in `a` is compared with the head of its own in `b`. The states must fit their layouts
 // (check_convertible). Throws where the two do not have the same writers and readers.
-StreamDeviation stream_deviation(const TensorMap& a, const Placement& layout_a, const TensorMap& b, const Placement& layout_b,
-                                 uint64_t seed);
+StreamDeviation stream_deviation(const TensorMap& a, const streams::Placement& layout_a, const TensorMap& b,
+                                 const streams::Placement& layout_b, uint64_t seed);
 
 // Which slices of a writer a piece of it has: from `begin` on, of `of` in all (0: of as many as there are).
 struct Slices {
@@ -36,9 +36,11 @@ class StreamComparison {
  public:
   StreamComparison(std::vector<std::string> writers, uint64_t seed);
   // The writers among these tensors; of states in pieces one.
-  void write(const TensorMap& a, const Placement& layout_a, const TensorMap& b, const Placement& layout_b, Slices where = {});
+  void write(const TensorMap& a, const streams::Placement& layout_a, const TensorMap& b,
+             const streams::Placement& layout_b, Slices where = {});
   // The readers among them. Throws where the two do not have as many.
-  void read(const TensorMap& a, const Placement& layout_a, const TensorMap& b, const Placement& layout_b);
+  void read(const TensorMap& a, const streams::Placement& layout_a, const TensorMap& b,
+            const streams::Placement& layout_b);
   StreamDeviation result() const;
 
  private:
@@ -54,8 +56,8 @@ class StreamComparison {
 };
 
 // The writers of both. Throws where there is none, or one has a writer more that is not 0.
-std::vector<std::string> writers_of(const TensorMap& a, const Placement& layout_a, const TensorMap& b,
-                                    const Placement& layout_b);
+std::vector<std::string> writers_of(const TensorMap& a, const streams::Placement& layout_a, const TensorMap& b,
+                                    const streams::Placement& layout_b);
 
 // Every floating tensor in f64 with each element moved by one unit in the last place of `dtype`, up or down at random:
 // w (1 +- eps). What rounding explains, at least.
@@ -69,6 +71,6 @@ TensorMap widened(const TensorMap& state);
 
 // The same with the writers of rms_norm centred: a file rounded them after that, and the means that this left are no
 // part of the model. What a conversion is compared with in f64.
-TensorMap centred(const TensorMap& state, const Placement& layout);
+TensorMap centred(const TensorMap& state, const streams::Placement& layout);
 
 }  // namespace isonorm::equivalence

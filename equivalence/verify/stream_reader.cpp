@@ -12,9 +12,9 @@ namespace isonorm::equivalence {
 
 Tensor widened(const TensorMap& state, const std::string& name) { return cast(detach(state.at(name)), DType::f64); }
 
-std::vector<StreamReader> readers_of(const TensorMap& state, const Placement& layout) {
+std::vector<StreamReader> readers_of(const TensorMap& state, const streams::Placement& layout) {
   std::vector<StreamReader> readers;
-  for (const Place& p : layout.places) {
+  for (const streams::Place& p : layout.places) {
     if (p.role != streams::Role::reader) continue;
     readers.push_back({p.name, p.norm, by_rows(widened(state, p.name), p.dim), {}});
     if (state.find(p.bias)) readers.back().bias = flatten(widened(state, p.bias));
@@ -28,19 +28,20 @@ std::vector<StreamReader> readers_of(const TensorMap& state, const Placement& la
   return readers;
 }
 
-Tensor normalised(const TensorMap& state, const Placement& layout, const NormPlace& place, const Tensor& rows) {
+Tensor normalised(const TensorMap& state, const streams::Placement& layout, const streams::NormPlace& place,
+                  const Tensor& rows) {
   const auto of = [&](const std::string& name) { return name.empty() ? Tensor() : widened(state, name); };
   return normalize(rows, {.kind = row_of(layout.form).norm, .eps = place.eps}, of(place.weight), of(place.bias)) *
          place.factor;
 }
 
-const NormPlace& norm_of(const Placement& layout, const StreamReader& reader) {
-  const NormPlace* norm = layout.find_norm(reader.norm);
+const streams::NormPlace& norm_of(const streams::Placement& layout, const StreamReader& reader) {
+  const streams::NormPlace* norm = layout.find_norm(reader.norm);
   check(norm != nullptr, "stream: '", reader.name, "' reads through norm '", reader.norm, "', which is not there");
   return *norm;
 }
 
-Tensor seen(const TensorMap& state, const Placement& layout, const StreamReader& reader, const Tensor& rows) {
+Tensor seen(const TensorMap& state, const streams::Placement& layout, const StreamReader& reader, const Tensor& rows) {
   return linear(normalised(state, layout, norm_of(layout, reader), rows), reader.weight, reader.bias);
 }
 

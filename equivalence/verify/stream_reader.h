@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/tensor_map.h"
-#include "equivalence/convert/placement.h"
+#include "streams/placement.h"
 
 namespace isonorm::equivalence {
 
@@ -15,14 +15,15 @@ struct StreamReader {
 };
 
 // The readers and tied heads of a layout, of which the state has all tensors.
-std::vector<StreamReader> readers_of(const TensorMap& state, const Placement& layout);
+std::vector<StreamReader> readers_of(const TensorMap& state, const streams::Placement& layout);
 
 // The norm that it reads through. Throws where the layout has none of that name.
-const NormPlace& norm_of(const Placement& layout, const StreamReader& reader);
+const streams::NormPlace& norm_of(const streams::Placement& layout, const StreamReader& reader);
 
 // norm(rows) and A norm(rows) + b: [n, stored width] to [n, stored width] and [n, out].
-Tensor normalised(const TensorMap& state, const Placement& layout, const NormPlace& norm, const Tensor& rows);
-Tensor seen(const TensorMap& state, const Placement& layout, const StreamReader& reader, const Tensor& rows);
+Tensor normalised(const TensorMap& state, const streams::Placement& layout, const streams::NormPlace& norm,
+                  const Tensor& rows);
+Tensor seen(const TensorMap& state, const streams::Placement& layout, const StreamReader& reader, const Tensor& rows);
 
 // One tensor of a state in f64, without its graph. Throws where it is not there.
 Tensor widened(const TensorMap& state, const std::string& name);

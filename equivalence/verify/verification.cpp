@@ -24,17 +24,17 @@ void check_of_model(const char* which, const TensorMap& expected, const TensorMa
 
 // A model's layout; where it has none (its norms belong to more than one stream, a layer scale breaks the form), every
 // tensor is compared to the last bit.
-Placement layout_or_none(const nn::Module& model, const training::ModelOptions& options) {
+streams::Placement layout_or_none(const nn::Module& model, const training::ModelOptions& options) {
   try {
-    return placement_of(model);
+    return streams::placement_of(model);
   } catch (const Error&) {
-    Placement none;
+    streams::Placement none;
     none.form = streams::Form::none, none.width = options.transformer().width;
     return none;
   }
 }
 
-bool convertible(const TensorMap& state, const Placement& layout) {
+bool convertible(const TensorMap& state, const streams::Placement& layout) {
   try {
     check_convertible(state, layout);
     return true;
@@ -142,7 +142,7 @@ Verification verify_models(const training::ModelFile& a, const training::ModelFi
   }
   const std::unique_ptr<nn::Module> model_a = first.build(), model_b = second.build();
   check_of_model("first", model_a->state_dict(), a.state), check_of_model("second", model_b->state_dict(), b.state);
-  const Placement layout_a = layout_or_none(*model_a, first), layout_b = layout_or_none(*model_b, second);
+  const streams::Placement layout_a = layout_or_none(*model_a, first), layout_b = layout_or_none(*model_b, second);
   const bool forms = convertible(a.state, layout_a) && convertible(b.state, layout_b);
   // Those of the models: what a file leaves to a default is what another writes out.
   v.options = different_options(training::describe(*model_a), training::describe(*model_b), !forms);
@@ -156,7 +156,7 @@ Verification verify_models(const training::ModelFile& a, const training::ModelFi
   return v;
 }
 
-void check_described(const Metadata& description, const Placement& layout) {
+void check_described(const Metadata& description, const streams::Placement& layout) {
   if (description.empty()) return;
   const training::ModelOptions options(description);
   const nn::TransformerOptions& t = options.transformer();
@@ -165,13 +165,13 @@ void check_described(const Metadata& description, const Placement& layout) {
   check(form == layout.form, "spec: the file says that its tensors are those of ", name_of(form), ", not of ",
         name_of(layout.form));
   check(t.width == layout.width, "spec: the file says that its stream has width ", t.width, ", not ", layout.width);
-  for (const NormPlace& n : layout.norms)
+  for (const streams::NormPlace& n : layout.norms)
     check(n.eps == t.eps, "spec: the file says that its eps is ", exact_decimal(t.eps), ", norm '", n.name, "' has ",
           exact_decimal(n.eps));
 }
 
-Verification verify_streams(const training::ModelFile& a, const Placement& layout_a, const training::ModelFile& b,
-                            const Placement& layout_b) {
+Verification verify_streams(const training::ModelFile& a, const streams::Placement& layout_a,
+                            const training::ModelFile& b, const streams::Placement& layout_b) {
   check_described(a.description, layout_a);
   check_described(b.description, layout_b);
   check_convertible(a.state, layout_a);

@@ -68,14 +68,14 @@ void check_shapes(const nn::Module& model, const TensorMap& state) {
 }
 
 // The options of the result; see docs/conversion.md.
-training::ModelOptions converted_options(training::ModelOptions o, const Placement& from, Form to) {
+training::ModelOptions converted_options(training::ModelOptions o, const streams::Placement& from, Form to) {
   nn::TransformerOptions& t = o.transformer();
   o.stream() = {.form = to, .storage = to == Form::layer_norm ? Stored::raw : Stored::mapped};
   const auto any = [&](auto&& has) { return std::ranges::any_of(from.norms, has); };
   // Biases of norms become biases of their readers.
-  t.bias = t.bias || any([](const NormPlace& n) { return !n.bias.empty(); });
+  t.bias = t.bias || any([](const streams::NormPlace& n) { return !n.bias.empty(); });
   // Gains that no reader takes up stay.
-  t.folded = t.affine && (t.connection.inner_norms || any([](const NormPlace& n) { return n.keeps_gain; }));
+  t.folded = t.affine && (t.connection.inner_norms || any([](const streams::NormPlace& n) { return n.keeps_gain; }));
   t.affine = t.folded;
   t.scaled_gains = false;
   t.norm_bias = t.norm_bias || !t.affine;  // without meaning where there is no gain
@@ -92,7 +92,7 @@ void complete(Conversion& c, const ModelPlan& plan, DType dtype) {
     if (!there) {
       check(name.ends_with("bias"), "convert: nothing became '", name, "' of the converted model");
       c.changes.push_back({name, "created: zeros", {}, tensor.shape()});
-      for (const Place& place : plan.result.places)
+      for (const streams::Place& place : plan.result.places)
         if (place.name == name) c.layout.places.push_back(place);
     }
     exact.add(name, there ? *there : zeros(tensor.shape(), {DType::f64}));
@@ -117,11 +117,11 @@ ModelPlan plan_conversion(const Metadata& description, const TensorMap& outline,
   {
     const std::unique_ptr<nn::Module> model = options.build();
     check_shapes(*model, outline);
-    plan.layout = placement_of(*model);
+    plan.layout = streams::placement_of(*model);
   }
   const std::unique_ptr<nn::Module> converted = converted_options(options, plan.layout, to).build();
   plan.description = training::describe(*converted);
-  plan.result = placement_of(*converted);
+  plan.result = streams::placement_of(*converted);
   for (const streams::NamedParameter& p : streams::named_parameters(*converted))
     plan.outline.add(p.name, training::outline(p.tensor.shape(), DType::f64));
   return plan;

@@ -38,9 +38,9 @@ struct ModelConversionOptions {
 
 // What a conversion of a described model is to do.
 struct ModelPlan {
-  Placement layout, result;  // of the model and of what it becomes
-  Metadata description;   // of that
-  TensorMap outline;      // of its tensors, in their order
+  streams::Placement layout, result;  // of the model and of what it becomes
+  Metadata description;               // of that
+  TensorMap outline;                  // of its tensors, in their order
 };
 // Throws where the tensors are not those of the described model, or where dropout acts on its branches and `inference`,
 // which leaves it out, is not asked for.
@@ -63,8 +63,8 @@ Agreement compare_models(const Metadata& description_a, const training::LazyStat
                          const training::LazyState& b, const Tensor& inputs);
 
 // The same seen from the stream (stream_check.h); where `of` is not null it gets each tensor's deviation.
-Agreement compare_streams(const TensorMap& a, const Placement& layout_a, const TensorMap& b, const Placement& layout_b,
-                          std::map<std::string, double>* of = nullptr);
+Agreement compare_streams(const TensorMap& a, const streams::Placement& layout_a, const TensorMap& b,
+                          const streams::Placement& layout_b, std::map<std::string, double>* of = nullptr);
 
 // What was found about two files, and the one verdict: the same where every entry is, and every output too.
 struct Verification {
@@ -84,11 +84,11 @@ Verification verify_models(const training::ModelFile& a, const training::ModelFi
                            const std::vector<std::pair<std::string, Tensor>>& more = {}, Device device = kCpu);
 // Entries, then what the readers see of random rows; options too, where both files have a description. Throws as
 // check_described and check_convertible.
-Verification verify_streams(const training::ModelFile& a, const Placement& layout_a, const training::ModelFile& b,
-                            const Placement& layout_b);
+Verification verify_streams(const training::ModelFile& a, const streams::Placement& layout_a,
+                            const training::ModelFile& b, const streams::Placement& layout_b);
 // Throws where the description that a file has, if any, contradicts the layout: in the form of its stream, its width or
 // its eps.
-void check_described(const Metadata& description, const Placement& layout);
+void check_described(const Metadata& description, const streams::Placement& layout);
 
 // The coarsest floating dtype of a state; f64 where it has none.
 DType coarsest(const TensorMap& state);

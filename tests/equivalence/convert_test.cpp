@@ -57,7 +57,7 @@ std::vector<ModelFile> files() {
 // A stream of width 4 by hand: two writers, a norm with gain and bias, a reader with its bias, a neutral tensor.
 struct ByHand {
   TensorMap state;
-  Placement layout;
+  streams::Placement layout;
   ByHand() {
     manual_seed(4);
     layout = {.form = Form::layer_norm, .width = 4, .places = {}, .norms = {}, .tied = {}};
@@ -243,8 +243,8 @@ TEST_CASE("the table has a row for every tensor before and after") {
 TEST_CASE("what cannot be converted exactly is refused, with tensor and reason") {
   const ByHand h;
   const Tensor nan = full({4}, NAN, kF64), inf = full({4}, INFINITY, kF64);
-  const auto layout = [&](const std::function<void(Placement&)>& change) {
-    Placement l = h.layout;
+  const auto layout = [&](const std::function<void(streams::Placement&)>& change) {
+    streams::Placement l = h.layout;
     change(l);
     return l;
   };
@@ -252,7 +252,7 @@ TEST_CASE("what cannot be converted exactly is refused, with tensor and reason")
   scaled.add("up.weight", ones({4, 3}, kF64));
   struct Case {
     TensorMap state;
-    Placement layout;
+    streams::Placement layout;
     std::string tensor, reason;
   };
   const std::vector<Case> cases = {
@@ -267,39 +267,42 @@ TEST_CASE("what cannot be converted exactly is refused, with tensor and reason")
       {h.with("table", zeros({7, 4}, {DType::u8})), h.layout, "'table'", "u8: integer and quantised"},
       {h.with("up.bias", nan), h.layout, "'up.bias'", "NaN or infinity"},
       {h.with("norm.weight", inf), h.layout, "'norm.weight'", "NaN or infinity"},
-      {h.state, layout([](Placement& l) { l.places[2].norm = ""; }), "'head.weight'",
+      {h.state, layout([](streams::Placement& l) { l.places[2].norm = ""; }), "'head.weight'",
        "reads the stream without a norm"},
-      {h.state, layout([](Placement& l) { l.norms[0].normalizes = false; }), "'head.weight'", "without a norm ('norm'"},
-      {h.state, layout([](Placement& l) { l.places[2].norm = "ln"; }), "'head.weight'",
+      {h.state, layout([](streams::Placement& l) { l.norms[0].normalizes = false; }), "'head.weight'",
+       "without a norm ('norm'"},
+      {h.state, layout([](streams::Placement& l) { l.places[2].norm = "ln"; }), "'head.weight'",
        "norm 'ln', which is not there"},
-      {h.state, layout([](Placement& l) { l.places.push_back(l.places[0]); }), "'table'", "two things at once"},
-      {h.state, layout([](Placement& l) { l.norms.push_back({.name = "norm", .eps = 1e-6}); }), "'norm'", "twice"},
-      {h.state, layout([](Placement& l) { l.norms[0].eps = 0; }), "'norm'", "eps 0"},
-      {h.state, layout([](Placement& l) {
+      {h.state, layout([](streams::Placement& l) { l.places.push_back(l.places[0]); }), "'table'",
+       "two things at once"},
+      {h.state, layout([](streams::Placement& l) { l.norms.push_back({.name = "norm", .eps = 1e-6}); }), "'norm'",
+       "twice"},
+      {h.state, layout([](streams::Placement& l) { l.norms[0].eps = 0; }), "'norm'", "eps 0"},
+      {h.state, layout([](streams::Placement& l) {
          l.norms.push_back({.name = "spare", .eps = 1e-5});
          l.places[2].norm = "spare";
        }),
        "'norm'", "no reader takes up the gain"},
-      {h.state, layout([](Placement& l) { l.norms.clear(); }), "norm", "'norm.weight'"},
-      {scaled, layout([](Placement& l) {
+      {h.state, layout([](streams::Placement& l) { l.norms.clear(); }), "norm", "'norm.weight'"},
+      {scaled, layout([](streams::Placement& l) {
          l.places.push_back({.name = "up.weight", .role = streams::Role::writer, .dim = 0, .scale = "scale"});
        }),
        "'up.weight'", "its bias 'up.bias' none: \"scales\" must name both"},
-      {h.state, layout([](Placement& l) { l.form = Form::rms_norm; }), "'table'", "RMSNorm sees that mean"},
-      {h.state, layout([](Placement& l) { l.form = Form::crms_norm, l.width = 5; }), "'norm.weight'",
+      {h.state, layout([](streams::Placement& l) { l.form = Form::rms_norm; }), "'table'", "RMSNorm sees that mean"},
+      {h.state, layout([](streams::Placement& l) { l.form = Form::crms_norm, l.width = 5; }), "'norm.weight'",
        "cannot stand on the 4 coordinates"},
-      {h.with("scale", ones({5}, kF64)), layout([](Placement& l) {
+      {h.with("scale", ones({5}, kF64)), layout([](streams::Placement& l) {
          l.form = Form::crms_norm, l.width = 5, l.norms[0].weight = l.norms[0].bias = "";
          l.places[0].scale = "scale";
          l.places.push_back({.name = "norm.weight"}), l.places.push_back({.name = "norm.bias"});
        }),
        "'scale'", "layer scale of 5 entries cannot stand"},
-      {h.state, layout([](Placement& l) { l.width = 1; }), "width 1", "at least 2"},
-      {h.state, layout([](Placement& l) {
+      {h.state, layout([](streams::Placement& l) { l.width = 1; }), "width 1", "at least 2"},
+      {h.state, layout([](streams::Placement& l) {
          l.tied.push_back({"head.weight", "out.weight", "out.bias", "norm"});
        }),
        "'head.weight'", "is not a writer"},
-      {h.state, layout([](Placement& l) {
+      {h.state, layout([](streams::Placement& l) {
          l.tied.push_back({"table", "head.weight", "out.bias", "norm"});
        }),
        "'head.weight'", "is taken"},
@@ -317,7 +320,7 @@ TEST_CASE("what cannot be converted exactly is refused, with tensor and reason")
   }
   CHECK_THROWS_WITH(convert(h.state, h.layout, Form::layer_norm), Contains("has the form layer_norm already"));
   CHECK_THROWS_WITH(convert(h.state, h.layout, Form::none), Contains("no form without"));
-  CHECK_THROWS_WITH(convert(h.state, layout([](Placement& l) { l.form = Form::none; }), Form::rms_norm),
+  CHECK_THROWS_WITH(convert(h.state, layout([](streams::Placement& l) { l.form = Form::none; }), Form::rms_norm),
                     Contains("without norms"));
   CHECK_NOTHROW(convert(h.state, h.layout, Form::crms_isometric));  // what all cases are a change of
 }

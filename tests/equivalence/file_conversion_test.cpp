@@ -45,7 +45,7 @@ void check_same(const LazyState& found, const TensorMap& expected, bool summed =
 
 TEST_CASE("conversion in pieces: the bytes of a conversion of the whole, in every form") {
   const TensorMap state = gpt2(9, 50);
-  const Placement layout = gpt2_layout(state, 9);
+  const streams::Placement layout = gpt2_layout(state, 9);
   for (Form form : {Form::rms_norm, Form::crms_norm, Form::crms_isometric}) {
     const Conversion whole = convert(state, layout, form);
     const bool summed = form == Form::crms_isometric;
@@ -75,7 +75,7 @@ TEST_CASE("conversion in pieces: the bytes of a conversion of the whole, in ever
 
 TEST_CASE("conversion in pieces: what is wrong with one slice is found") {
   const TensorMap state = gpt2(9, 50);
-  const Placement layout = gpt2_layout(state, 9);
+  const streams::Placement layout = gpt2_layout(state, 9);
   const auto with = [&](const std::string& name, int64_t flat, float value) {
     TensorMap changed;
     for (const auto& [n, t] : state) {
@@ -88,7 +88,7 @@ TEST_CASE("conversion in pieces: what is wrong with one slice is found") {
   const TensorMap nan = with("wte.weight", 9 * 49 + 3, NAN);
   CHECK_THROWS_WITH(FileConversion(nan, layout, Form::rms_norm, {}, 40).check(always),
                     Contains("'wte.weight' holds NaN"));
-  Placement rms = layout;
+  streams::Placement rms = layout;
   rms.form = Form::rms_norm;
   CHECK_THROWS_WITH(FileConversion(state, rms, Form::crms_norm, {}, 40).check(always),
                     Contains("'wte.weight' has a mean of up to"));

@@ -109,7 +109,7 @@ std::string replaced(std::string s, const std::string& old, const std::string& n
 
 TEST_CASE("reference: what the program computed agrees, in each precision") {
   const TensorMap weights = state();
-  const Placement layout = isonorm::test::gpt2_layout(weights, kWidth);
+  const streams::Placement layout = isonorm::test::gpt2_layout(weights, kWidth);
   for (DType dtype : {DType::f64, DType::f32, DType::bf16}) {
     INFO(name_of(dtype));
     const ReferenceFindings f = check_reference(weights, layout, program(weights, dtype));
@@ -130,7 +130,7 @@ TEST_CASE("reference: what the program computed agrees, in each precision") {
 
 TEST_CASE("reference: a converted model is held to the same in its own coordinates") {
   const TensorMap weights = state(), reference = program(weights, DType::f64);
-  const Placement layout = isonorm::test::gpt2_layout(weights, kWidth);
+  const streams::Placement layout = isonorm::test::gpt2_layout(weights, kWidth);
   for (Form form : {Form::rms_norm, Form::crms_norm, Form::crms_isometric}) {
     const Conversion c = convert(weights, layout, form);
     const streams::Stream stream(form, kWidth);
@@ -168,7 +168,8 @@ TEST_CASE("reference: it shows what a description can get wrong unseen") {
   };
   for (const Fault& fault : faults) {
     INFO(fault.spec);
-    const Placement layout = placement_in(streams::Layout::from_json(fault.spec), weights, Form::layer_norm);
+    const streams::Placement layout =
+        streams::placement_in(streams::Layout::from_json(fault.spec), weights, Form::layer_norm);
     // Nothing but the reference shows it.
     FileConversion conversion(weights, layout, Form::crms_norm);
     REQUIRE(conversion.check([] { return true; }));
@@ -187,8 +188,8 @@ TEST_CASE("reference: it shows what a description can get wrong unseen") {
 namespace {
 
 // The references of the program for inputs of this size, in f64 and f32: `zero` where that is 0.
-ReferenceFindings of_rows(const TensorMap& weights, const Placement& layout, const std::string& name, double size,
-                          DType dtype) {
+ReferenceFindings of_rows(const TensorMap& weights, const streams::Placement& layout, const std::string& name,
+                          double size, DType dtype) {
   TensorMap reference;
   const TensorMap whole = program(weights, dtype);
   const Tensor x = whole.at(name + ".input") * size;
@@ -205,7 +206,7 @@ ReferenceFindings of_rows(const TensorMap& weights, const Placement& layout, con
 
 TEST_CASE("reference: rows that show nothing are no agreement, whatever the size that hides it") {
   const TensorMap weights = state();
-  const Placement layout = isonorm::test::gpt2_layout(weights, kWidth);
+  const streams::Placement layout = isonorm::test::gpt2_layout(weights, kWidth);
   const std::string square = "h.0.attn.c_proj.weight";
   for (DType dtype : {DType::f64, DType::f32}) {
     for (double size : {0.0, 1e-30, 1e-320}) {  // the bias swamps the product
@@ -226,7 +227,7 @@ TEST_CASE("reference: rows that show nothing are no agreement, whatever the size
   // The same where the description is wrong, and agrees for that reason.
   const std::string spec =
       replaced(isonorm::test::gpt2_spec(kWidth), R"(attn.c_proj.weight": 1)", R"(attn.c_proj.weight": 0)");
-  const Placement wrong = placement_in(streams::Layout::from_json(spec), weights, Form::layer_norm);
+  const streams::Placement wrong = streams::placement_in(streams::Layout::from_json(spec), weights, Form::layer_norm);
   for (double size : {0.0, 1e-30}) {
     const ReferenceFindings f = of_rows(weights, wrong, square, size, DType::f64);
     CHECK(f.agrees());
@@ -238,9 +239,9 @@ TEST_CASE("reference: rows that show nothing are no agreement, whatever the size
 
 TEST_CASE("reference: of a reader the norm is shown by rows that it does not make 0") {
   const TensorMap weights = state(), whole = program(weights, DType::f64);
-  const Placement layout = isonorm::test::gpt2_layout(weights, kWidth);
+  const streams::Placement layout = isonorm::test::gpt2_layout(weights, kWidth);
   const std::string reader = "h.0.mlp.c_fc.weight";
-  const auto held = [&](const TensorMap& file, const Placement& by, double size) {
+  const auto held = [&](const TensorMap& file, const streams::Placement& by, double size) {
     TensorMap reference;
     const Tensor x = whole.at(reader + ".input") * size;
     reference.add(reader + ".input", x);
@@ -279,7 +280,7 @@ TEST_CASE("reference: of a reader the norm is shown by rows that it does not mak
 
 TEST_CASE("reference: one row that shows it is enough, wherever it stands") {
   const TensorMap weights = state();
-  const Placement layout = isonorm::test::gpt2_layout(weights, kWidth);
+  const streams::Placement layout = isonorm::test::gpt2_layout(weights, kWidth);
   const std::string square = "h.0.attn.c_proj.weight", bias = "h.0.attn.c_proj.bias";
   const auto f64 = [&](const std::string& name) { return cast(weights.at(name), DType::f64); };
   for (int64_t shows = 0; shows < kRows; ++shows) {
@@ -297,7 +298,7 @@ TEST_CASE("reference: a bias that a description does not name has to show") {
   const std::string writer = "h.0.mlp.c_proj.weight", bias = "h.0.mlp.c_proj.bias";
   const std::string spec = replaced(replaced(isonorm::test::gpt2_spec(kWidth), R"(, "h.*.mlp.c_proj.bias": 0)", ""),
                                     R"("tied")", R"("not_on_stream": ["h.0.mlp.c_proj.bias"], "tied")");
-  const Placement layout = placement_in(streams::Layout::from_json(spec), weights, Form::layer_norm);
+  const streams::Placement layout = streams::placement_in(streams::Layout::from_json(spec), weights, Form::layer_norm);
   CHECK_FALSE(of_rows(weights, layout, writer, 1, DType::f64).agrees());
   const ReferenceFindings f = of_rows(weights, layout, writer, 1e30, DType::f64);
   CHECK(f.agrees());
@@ -307,7 +308,7 @@ TEST_CASE("reference: a bias that a description does not name has to show") {
 
 TEST_CASE("reference: what it may not be") {
   const TensorMap weights = state(), good = program(weights, DType::f32);
-  const Placement layout = isonorm::test::gpt2_layout(weights, kWidth);
+  const streams::Placement layout = isonorm::test::gpt2_layout(weights, kWidth);
   const std::string reader = "h.0.mlp.c_fc.weight", writer = "h.0.mlp.c_proj.weight", table = "wte.weight";
   const auto refused = [&](const std::string& of, const Tensor& x, const Tensor& y, const char* says) {
     INFO(says);

@@ -4,7 +4,7 @@
 
 #include "autograd/ops/create.h"
 #include "autograd/ops/shape.h"
-#include "equivalence/convert/placement.h"
+#include "streams/placement.h"
 #include "equivalence/verify/stream_check.h"
 #include "streams/transformer.h"
 #include "tests/equivalence/model_files.h"
@@ -24,7 +24,9 @@ namespace {
 constexpr Form kForms[] = {Form::layer_norm, Form::rms_norm, Form::crms_norm, Form::crms_isometric};
 constexpr Form kMapped[] = {Form::rms_norm, Form::crms_norm, Form::crms_isometric};
 
-Placement layout_of_file(const ModelFile& file) { return placement_of(*ModelOptions(file.description).build()); }
+streams::Placement layout_of_file(const ModelFile& file) {
+  return streams::placement_of(*ModelOptions(file.description).build());
+}
 
 // Every kind of model: learned and rotary positions, affine and plain norms, tied head, class token and mean pool,
 // SwiGLU, layer scale.
@@ -85,13 +87,13 @@ ModelFile with_tensor(const ModelFile& file, const std::string& name, const Tens
 
 // The file with one random entry of one tensor moved by `ulps` of the largest entry of its slice along the stream, more
 // by `more_at_the_end` where it is the last one of a writer's slice. Nothing where the function cannot see it.
-std::optional<ModelFile> moved(const ModelFile& file, const Placement& layout, const std::string& name, double ulps,
-                               double more_at_the_end, Generator& generator) {
+std::optional<ModelFile> moved(const ModelFile& file, const streams::Placement& layout, const std::string& name,
+                               double ulps, double more_at_the_end, Generator& generator) {
   const Tensor& t = file.state.at(name);
   const int64_t flat = static_cast<int64_t>(randint(0, t.numel(), {1}, kCpu, generator).item());
   int dim = 0;
   bool last = false;
-  for (const Place& p : layout.places) {
+  for (const streams::Place& p : layout.places) {
     if (p.name != name) continue;
     if (flat >= p.blind_begin && flat < p.blind_end) return {};
     if (p.role == Role::neutral) continue;
@@ -136,15 +138,15 @@ TEST_CASE("verify: one entry of any tensor, in any model and form, moved by 16 u
       const ModelFile& file = files[k];
       // Behind a layer scale near 0 the arithmetic of f64 hides what f64 holds.
       if (dtype == DType::f64 && file.description.at("model.layer_scale") != "0") continue;
-      const Placement source = layout_of_file(file);
+      const streams::Placement source = layout_of_file(file);
       for (Form form : kForms) {
         if (form != Form::layer_norm && (form == source.form || form != kForms[1 + k / 2 % 3])) continue;
         const bool same_form = form == Form::layer_norm;
         const ModelFile held = same_form ? file : converted(file, form);
-        const Placement layout = layout_of_file(held);
+        const streams::Placement layout = layout_of_file(held);
         const double end = static_cast<double>(layout.width - 1) / 2;
-        const auto see = [&](const ModelFile& from, const Placement& of, double more, const ModelFile& other,
-                             const Placement& its) {
+        const auto see = [&](const ModelFile& from, const streams::Placement& of, double more, const ModelFile& other,
+                             const streams::Placement& its) {
           for (const auto& [name, tensor] : from.state) {
             INFO(what(held) << " from " << what(file) << name_of(dtype) << " " << name);
             const auto changed = moved(from, of, name, ulps, more, generator);
@@ -174,19 +176,19 @@ TEST_CASE("verify: honest conversions are the same, through one form or two, in 
     for (uint64_t seed : {1, 2}) {
       const std::vector<ModelFile> files = kinds(seed, dtype);
       for (size_t k = offset++ % 6; k < files.size(); k += 6) {
-        const Placement layout = layout_of_file(files[k]);
+        const streams::Placement layout = layout_of_file(files[k]);
         for (Form first : kForms) {
           if (first == layout.form) continue;
           const ModelFile once = converted(files[k], first);
-          const Placement layout_once = layout_of_file(once);
+          const streams::Placement layout_once = layout_of_file(once);
           for (Form second : kForms) {
             if (second == first) continue;
             const ModelFile twice = converted(once, second);
-            const Placement layout_twice = layout_of_file(twice);
+            const streams::Placement layout_twice = layout_of_file(twice);
             INFO(what(files[k]) << " to " << name_of(first) << " to " << name_of(second) << " " << name_of(dtype)
                                 << " seed " << seed);
-            const auto same = [&](const ModelFile& a, const Placement& of_a, const ModelFile& b,
-                                  const Placement& of_b) {
+            const auto same = [&](const ModelFile& a, const streams::Placement& of_a, const ModelFile& b,
+                                  const streams::Placement& of_b) {
               const EntryComparison e = compare_entries(a.state, of_a, b.state, of_b);
               INFO(e.reason);
               CHECK(e.same());
@@ -407,7 +409,7 @@ TEST_CASE("verify: one coarse tensor does not move the others by its ulp") {
   const Agreement models = compare_models(file.description, file.state, wrong.description, wrong.state, inputs);
   INFO(models.deviation << " " << models.control);
   CHECK_FALSE(models.same());
-  const Placement layout = layout_of_file(file);
+  const streams::Placement layout = layout_of_file(file);
   const Agreement streams = compare_streams(file.state, layout, wrong.state, layout);
   INFO(streams.deviation << " " << streams.control);
   CHECK_FALSE(streams.same());
@@ -427,7 +429,8 @@ TEST_CASE("verify by description: others to the last bit, and no writer among th
                               "readers": {"out.weight": {"dim": 1, "norm": "norm"}}, "others": ["note", "up.bias"]%})";
   const auto layout = [&](const TensorMap& state, const std::string& more = "") {
     std::string json = spec;
-    return placement_in(streams::Layout::from_json(json.replace(json.find('%'), 1, more)), state, Form::layer_norm);
+    return streams::placement_in(streams::Layout::from_json(json.replace(json.find('%'), 1, more)), state,
+                                 Form::layer_norm);
   };
   manual_seed(2);
   const Tensor table = randn({5, 6}), out = randn({3, 6}), bias = randn({6});
@@ -450,7 +453,7 @@ TEST_CASE("verify by description: others to the last bit, and no writer among th
   CHECK(verify(third, coarse).same());
   CHECK(verify(coarse, coarse).sentence() == "Same: the two are one function. Every tensor is equal to the last bit.");
 
-  Placement other_eps = layout(state(one));
+  streams::Placement other_eps = layout(state(one));
   other_eps.norms[0].eps = 1.1e-5;
   const Verification eps = verify_streams({state(one), {}, {}}, layout(state(one)), {state(one), {}, {}}, other_eps);
   CHECK_THAT(eps.sentence(), Contains("Different: ") && Contains("eps of norm 'norm' is 1e-05 and 1.1e-05"));
@@ -465,7 +468,8 @@ TEST_CASE("verify by description: others to the last bit, and no writer among th
   std::string said = spec;
   const std::string others = "\"others\": [\"note\", \"up.bias\"]%";
   said.replace(said.find(others), others.size(), "\"not_on_stream\": [\"no*\"]");
-  CHECK_NOTHROW(convert(mask, placement_in(streams::Layout::from_json(said), mask, Form::layer_norm), Form::rms_norm));
+  CHECK_NOTHROW(
+      convert(mask, streams::placement_in(streams::Layout::from_json(said), mask, Form::layer_norm), Form::rms_norm));
   CHECK_THROWS_WITH(layout(mask, ", \"not_on_stream\": [\"note\"]"), Contains("\"note\"") && Contains("at once"));
   CHECK_THROWS_WITH(layout(mask, ", \"not_on_stream\": [\"\"]"), Contains("a pattern is empty"));
   CHECK_THROWS_WITH(layout(mask, ", \"not_on_stream\": [\"*.*.*.*\"]"),
@@ -483,7 +487,7 @@ TEST_CASE("convert by description: compressed streams, and lengths that are the 
            rest + "}";
   };
   const auto parsed = [&](const std::string& rest, Form form, const TensorMap& s) {
-    return placement_in(streams::Layout::from_json(spec(rest)), s, form);
+    return streams::placement_in(streams::Layout::from_json(spec(rest)), s, form);
   };
   // The bias of a reader is known by its reader, listed or not; an axis of d - 1 is no stream where d are stored.
   const Conversion c =
@@ -491,6 +495,6 @@ TEST_CASE("convert by description: compressed streams, and lengths that are the 
   CHECK(c.state.at("out.bias").shape() == Dims{6});
   CHECK_THROWS_WITH(convert(c.state, parsed(R"("others": ["inner"])", Form::crms_norm, c.state), Form::rms_norm),
                     Contains("'inner' of shape [4, 5] has an axis of the stream's width 5"));
-  const Placement said = parsed(R"("not_on_stream": ["inner"])", Form::crms_norm, c.state);
+  const streams::Placement said = parsed(R"("not_on_stream": ["inner"])", Form::crms_norm, c.state);
   CHECK_NOTHROW(convert(c.state, said, Form::rms_norm));
 }

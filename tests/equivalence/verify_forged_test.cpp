@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "autograd/ops/create.h"
-#include "equivalence/convert/placement.h"
+#include "streams/placement.h"
 #include "streams/map.h"
 #include "equivalence/verify/flipped_value.h"
 #include "streams/transformer.h"
@@ -55,8 +55,8 @@ std::string vit_spec(const std::string& more = "") {
 
 Verification by_spec(const ModelFile& a, const ModelFile& b) {
   const auto layout = [](const ModelFile& file) {
-    return placement_in(streams::Layout::from_json(vit_spec()), file.state,
-                        stored_form(ModelOptions(file.description)));
+    return streams::placement_in(streams::Layout::from_json(vit_spec()), file.state,
+                                 stored_form(ModelOptions(file.description)));
   };
   return verify_streams(a, layout(a), b, layout(b));
 }
@@ -80,7 +80,7 @@ TEST_CASE("verify: a bias that the function does not see is no measure of the ot
           if (i < begin || i >= end) v[i] *= by;
       });
       const auto entries = [&](const ModelFile& x, const ModelFile& y) {
-        const Placement layout = placement_of(vit);
+        const streams::Placement layout = streams::placement_of(vit);
         return compare_entries(x.state, layout, y.state, layout);
       };
       CHECK_FALSE(entries(a, b).same());
@@ -104,7 +104,7 @@ TEST_CASE("verify: what one flipped value of a slice does, not each entry") {
         if (i != 3) v[i] += i % 2 ? by : -by;
     });
     INFO(outlier);
-    const Placement layout = placement_of(vit);
+    const streams::Placement layout = streams::placement_of(vit);
     CHECK_FALSE(compare_entries(a.state, layout, b.state, layout).same());
     CHECK_FALSE(compare_entries(b.state, layout, a.state, layout).same());
   }
@@ -163,13 +163,13 @@ TEST_CASE("verify by description: what the files say of themselves counts") {
   CHECK_THAT(by_spec(file, with_option(file, "activation", "relu")).sentence(),
              Contains("Different: ") && Contains("Their options differ: activation"));
   CHECK_THROWS_WITH(by_spec(file, with_option(file, "eps", "1e-6")), Contains("its eps is 1e-06"));
-  const Placement layout = placement_of(vit);
+  const streams::Placement layout = streams::placement_of(vit);
   const ModelFile mapped = with_option(with_option(file, "stream", "rms_norm"), "storage", "mapped");
   CHECK_THROWS_WITH(check_described(mapped.description, layout), Contains("of rms_norm, not of layer_norm"));
   CHECK_NOTHROW(
       check_described(with_option(file, "stream", "rms_norm").description, layout));  // raw: the Pre-LN model's
   CHECK_NOTHROW(check_described({}, layout));
-  Placement wide = layout;
+  streams::Placement wide = layout;
   wide.width = 10;
   CHECK_THROWS_WITH(check_described(file.description, wide), Contains("width 9, not 10"));
 }
@@ -179,7 +179,7 @@ TEST_CASE("verify by description: a layer scale belongs to a writer, and its pat
   nn::Vit vit = streams::make<nn::Vit>(small_vit());
   ModelFile file = filled_file(vit);
   const auto layout = [&](const std::string& more, const TensorMap& state, bool converted = false) {
-    return placement_in(streams::Layout::from_json(vit_spec(more)), state, Form::layer_norm, converted);
+    return streams::placement_in(streams::Layout::from_json(vit_spec(more)), state, Form::layer_norm, converted);
   };
   file.state.add("ls", randn({9}, {DType::f64}) + 2.0);
   const std::string ok = R"(, "scales": {"blocks.*.mlp.fc2.*": "ls"})";
@@ -191,14 +191,14 @@ TEST_CASE("verify by description: a layer scale belongs to a writer, and its pat
   CHECK_THROWS_WITH(layout(R"(, "scales": {"blocks.*.mlp.fc2.*": "ls", "blocks.0.mlp.fc2.bias": "ls"})", file.state),
                     Contains("two layer scales"));
   CHECK_THROWS_WITH(layout(R"(, "scales": {"blocks.*.mlp.fc2.*": ""})", file.state), Contains("empty name"));
-  Placement reader = layout(ok, file.state);
-  for (Place& p : reader.places)
+  streams::Placement reader = layout(ok, file.state);
+  for (streams::Place& p : reader.places)
     if (p.name == "head.weight") p.scale = "ls";
   CHECK_THROWS_WITH(convert(file.state, reader, Form::rms_norm), Contains("'head.weight' has the layer scale 'ls'"));
   // Folded into its writer it is gone, and the same description reads the result.
   const ModelFile plain{file.state, {}, {}};
   const Conversion c = convert(plain.state, layout(ok, plain.state), Form::rms_norm);
-  Placement result = layout(ok, c.state, true);
+  streams::Placement result = layout(ok, c.state, true);
   result.form = Form::rms_norm;
   CHECK(verify_streams(plain, layout(ok, plain.state), {c.state, {}, {}}, result).same());
   CHECK_THROWS_WITH(check_convertible(c.state, layout(ok, c.state)), Contains("'ls' is missing"));
@@ -211,7 +211,7 @@ TEST_CASE("verify by description: which norm a pattern means") {
   const auto parse = [&](const std::string& from, const std::string& to) {
     std::string json = vit_spec();
     json.replace(json.find(from), from.size(), to);
-    return placement_in(streams::Layout::from_json(json), state, Form::layer_norm);
+    return streams::placement_in(streams::Layout::from_json(json), state, Form::layer_norm);
   };
   const std::string norm = R"("norm": "1e-5")";
   CHECK(parse(norm, norm + R"(, "blocks.0.norm1": "1e-6")").find_norm("blocks.0.norm1")->eps == 1e-6);
@@ -232,7 +232,7 @@ TEST_CASE("convert: every model of switches converts, its result is read as it i
           const auto check_one = [&](nn::Module& model) {
             const ModelFile file = filled_file(model);
             const ModelConversion c = convert_model(file, to);
-            const Placement layout = placement_of(model);
+            const streams::Placement layout = streams::placement_of(model);
             CHECK(compare_entries(file.state, layout, c.conversion.state, c.conversion.layout).same());
             CHECK(compare_streams(file.state, layout, c.conversion.state, c.conversion.layout).same());
             CHECK(verify_models(file, {c.conversion.state, c.description, {}}).same());
@@ -252,18 +252,18 @@ TEST_CASE("convert by description: a bias without a gain, an empty tensor, a tab
       state.add("norm.bias", randn({6}, f64));
   state.add("none", zeros({0}, f64));
   const std::string head = R"({"width": 6, "norms": {"norm": "1e-5"}, "writers": {"table": 1}, )";
-  const Placement layout =
-      placement_in(streams::Layout::from_json(
-                       head + R"("readers": {"out.weight": {"dim": 1, "norm": "norm"}}, "others": ["none"]})"),
-                   state, Form::layer_norm);
+  const streams::Placement layout =
+      streams::placement_in(streams::Layout::from_json(
+                                head + R"("readers": {"out.weight": {"dim": 1, "norm": "norm"}}, "others": ["none"]})"),
+                            state, Form::layer_norm);
   const Conversion c = convert(state, layout, Form::crms_norm);
   CHECK(compare_streams(state, layout, c.exact, c.layout).same());
   CHECK(c.state.at("none").shape() == Dims{0});
   const std::string tied = R"("table": {"head": "out.weight", "norm": "norm"})";
-  CHECK_THROWS_WITH(placement_in(streams::Layout::from_json(head + "\"tied\": {" + tied + ", " + tied + "}}"), state,
-                                 Form::layer_norm),
+  CHECK_THROWS_WITH(streams::placement_in(streams::Layout::from_json(head + "\"tied\": {" + tied + ", " + tied + "}}"),
+                                          state, Form::layer_norm),
                     Contains("tied \"table\" is there twice"));
-  Placement bare = layout;
+  streams::Placement bare = layout;
   bare.norms[0].normalizes = false;
   const std::string reason = compare_entries(state, bare, state, layout).reason;
   CHECK_THAT(reason, Contains("normalizes in the second alone") || Contains("does not normalize"));

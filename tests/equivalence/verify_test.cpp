@@ -33,13 +33,13 @@ TEST_CASE("the stream check agrees with a conversion, and names the one tensor t
   manual_seed(1);
   nn::Gpt gpt = streams::make<nn::Gpt>(small_gpt({.affine = true}, true));
   const ModelFile file = filled_file(gpt);
-  const Placement layout = placement_of(gpt);
+  const streams::Placement layout = streams::placement_of(gpt);
   for (Form to : {Form::rms_norm, Form::crms_norm, Form::crms_isometric}) {
     const ModelConversion c = convert_model(file, to);
     const Agreement right = compare_streams(file.state, layout, c.conversion.exact, c.conversion.layout);
     CHECK(right.same());
     CHECK(right.control > 0);
-    for (const Place& p : c.conversion.layout.places) {
+    for (const streams::Place& p : c.conversion.layout.places) {
       if (p.role == streams::Role::neutral) continue;
       INFO(name_of(to) << " " << p.name);
       std::map<std::string, double> of;
@@ -57,7 +57,7 @@ TEST_CASE("the stream check reads a tied table in compressed storage as the mode
       streams::make<nn::Gpt>(small_gpt({}, true), {.form = Form::crms_norm, .storage = streams::Stored::mapped});
   const ModelFile file = filled_file(gpt);
   const ModelConversion c = convert_model(file, Form::layer_norm);
-  CHECK(compare_streams(file.state, placement_of(gpt), c.conversion.exact, c.conversion.layout).same());
+  CHECK(compare_streams(file.state, streams::placement_of(gpt), c.conversion.exact, c.conversion.layout).same());
 }
 
 TEST_CASE("two agree within 4 times what rounding does, and 64 eps") {

@@ -1,5 +1,5 @@
 // Descriptions of other frameworks' checkpoints.
-#include "equivalence/convert/placement.h"
+#include "streams/placement.h"
 
 #include "autograd/ops/create.h"
 #include "autograd/ops/shape.h"
@@ -53,7 +53,7 @@ TensorMap gpt2() {
 
 TEST_CASE("a GPT-2 checkpoint converts by its description, there and back") {
   const TensorMap state = gpt2();
-  const Placement layout = placement_in(streams::Layout::from_json(kGpt2), state, Form::layer_norm);
+  const streams::Placement layout = streams::placement_in(streams::Layout::from_json(kGpt2), state, Form::layer_norm);
   CHECK(layout.norms.size() == 5);
   CHECK(layout.tied.size() == 1);
   for (Form to : {Form::rms_norm, Form::crms_norm, Form::crms_isometric}) {
@@ -64,7 +64,7 @@ TEST_CASE("a GPT-2 checkpoint converts by its description, there and back") {
     CHECK(c.state.at("h.1.attn.c_attn.weight").shape() == Dims{to == Form::rms_norm ? 8 : 7, 24});
     // The head's bias exists because ln_f has one; the same description reads the converted file.
     CHECK(c.state.at("lm_head.bias").shape() == Dims{11});
-    const Placement converted = placement_in(streams::Layout::from_json(kGpt2), c.state, to);
+    const streams::Placement converted = streams::placement_in(streams::Layout::from_json(kGpt2), c.state, to);
     CHECK(converted.tied.empty());
     CHECK(stream_deviation(state, layout, c.state, converted, 3).worst < 1e-13);
     const Conversion back = convert(c.state, converted, Form::layer_norm);
@@ -83,8 +83,8 @@ TEST_CASE("a layer's name stands for its weight and its bias") {
     REQUIRE(at != std::string::npos);
     json.replace(at, from.size(), to);
   }
-  const Placement whole = placement_in(streams::Layout::from_json(kGpt2), state, Form::layer_norm),
-                  brief = placement_in(streams::Layout::from_json(json), state, Form::layer_norm);
+  const streams::Placement whole = streams::placement_in(streams::Layout::from_json(kGpt2), state, Form::layer_norm),
+                           brief = streams::placement_in(streams::Layout::from_json(json), state, Form::layer_norm);
   for (Form to : {Form::rms_norm, Form::crms_norm}) {
     const Conversion a = convert(state, whole, to), b = convert(state, brief, to);
     REQUIRE(a.exact.size() == b.exact.size());
@@ -100,12 +100,12 @@ TEST_CASE("lines of a program place a state as a description does") {
   lines.writes("wte", 1).writes("wpe", 1).writes("h.*.*.c_proj", 1).other("h.*.attn.bias");
   lines.reads("h.*.attn.c_attn", "h.*.ln_1", 0).reads("h.*.mlp.c_fc", "h.*.ln_2", 0);
   lines.tied({.table = "wte.weight", .weight = "lm_head.weight", .bias = "", .norm = "ln_f"});
-  const Conversion a = convert(state, placement_in(lines, state, Form::layer_norm), Form::crms_norm),
-                   b = convert(state, placement_in(streams::Layout::from_json(kGpt2), state, Form::layer_norm),
+  const Conversion a = convert(state, streams::placement_in(lines, state, Form::layer_norm), Form::crms_norm),
+                   b = convert(state, streams::placement_in(streams::Layout::from_json(kGpt2), state, Form::layer_norm),
                                Form::crms_norm);
   for (const auto& [name, tensor] : b.exact)
     if (is_floating(tensor.dtype())) CHECK(largest(a.exact.at(name) - tensor) == 0);
-  CHECK_THROWS_WITH(placement_in(streams::Layout().writes("wte"), state, Form::layer_norm),
+  CHECK_THROWS_WITH(streams::placement_in(streams::Layout().writes("wte"), state, Form::layer_norm),
                     Contains("which dimension of 'wte.weight' is the stream is not said"));
 }
 
@@ -113,8 +113,9 @@ TEST_CASE("a model's own places are written as a description that finds them aga
   for (const bool tied : {false, true}) {
     nn::Gpt gpt = streams::make<nn::Gpt>(small_gpt({.affine = true, .branch = {.layer_scale = 0.5}}, tied));
     const training::ModelFile file = filled_file(gpt);
-    const Placement own = placement_of(gpt),
-                    read = placement_in(streams::Layout::from_json(spec_of(own)), file.state, Form::layer_norm);
+    const streams::Placement own = streams::placement_of(gpt),
+                             read = streams::placement_in(streams::Layout::from_json(streams::spec_of(own)), file.state,
+                                                          Form::layer_norm);
     for (Form to : {Form::rms_norm, Form::crms_norm}) {
       const Conversion a = convert(file.state, own, to), b = convert(file.state, read, to);
       REQUIRE(a.exact.size() == b.exact.size());
@@ -122,7 +123,8 @@ TEST_CASE("a model's own places are written as a description that finds them aga
     }
   }
   nn::Gpt scaled = streams::make<nn::Gpt>(small_gpt({.connection = nn::kLayerNormScaling}));
-  CHECK_THROWS_WITH(spec_of(placement_of(scaled)), Contains("'blocks.1.norm1'") && Contains("factor"));
+  CHECK_THROWS_WITH(streams::spec_of(streams::placement_of(scaled)),
+                    Contains("'blocks.1.norm1'") && Contains("factor"));
 }
 
 TEST_CASE("what a description leaves out or says twice is refused by name") {
@@ -134,7 +136,7 @@ TEST_CASE("what a description leaves out or says twice is refused by name") {
     return json.replace(at, from.size(), to);
   };
   const auto parse = [&](const std::string& json) {
-    return placement_in(streams::Layout::from_json(json), state, Form::layer_norm);
+    return streams::placement_in(streams::Layout::from_json(json), state, Form::layer_norm);
   };
   CHECK_THROWS_WITH(parse(""), Contains("json"));
   CHECK_THROWS_WITH(parse(with("\"width\": 8,", "")), Contains("\"width\" is 0"));
@@ -150,7 +152,7 @@ TEST_CASE("what a description leaves out or says twice is refused by name") {
                     Contains("\"head\" must end"));
   CHECK_THROWS_WITH(parse(with("\"h.*.attn.bias\"", "\"*.*.*.*\"")), Contains("more than three stars"));
   // What is not described at all stops the conversion.
-  const Placement layout = parse(with("\"wpe.weight\": 1,", ""));
+  const streams::Placement layout = parse(with("\"wpe.weight\": 1,", ""));
   CHECK_THROWS_WITH(convert(state, layout, Form::rms_norm), Contains("'wpe.weight'") && Contains("unexpected"));
   // So does a norm that is not.
   CHECK_THROWS_WITH(convert(state, parse(with("\"h.*.ln_2\": \"1e-5\",", "")), Form::rms_norm), Contains("h.0.ln_2"));
@@ -161,10 +163,10 @@ TEST_CASE("norms without gain and bias are known by their readers") {
   manual_seed(2);
   state.add("table", randn({5, 6}, kF64) + 1.0);
   state.add("out.0.weight", randn({3, 6}, kF64));
-  const Placement layout =
-      placement_in(streams::Layout::from_json(R"({"width": 6, "norms": {"norm.*": "1e-12"}, "writers": {"table": 1},
+  const streams::Placement layout = streams::placement_in(
+      streams::Layout::from_json(R"({"width": 6, "norms": {"norm.*": "1e-12"}, "writers": {"table": 1},
                                          "readers": {"out.*.weight": {"dim": 1, "norm": "norm.*"}}})"),
-                   state, Form::layer_norm);
+      state, Form::layer_norm);
   REQUIRE(layout.norms.size() == 1);
   CHECK(layout.norms[0].name == "norm.0");
   CHECK(layout.norms[0].eps == 1e-12);

@@ -1,4 +1,4 @@
-#include "equivalence/convert/placement.h"
+#include "streams/placement.h"
 
 #include <algorithm>
 #include <map>
@@ -10,9 +10,7 @@
 #include "streams/parametrize.h"
 #include "nn/residual/post_norm.h"
 
-namespace isonorm::equivalence {
-
-using streams::bias_beside;
+namespace isonorm::streams {
 
 namespace {
 
@@ -35,7 +33,7 @@ const NormPlace* Placement::find_norm(const std::string& name) const {
 
 Placement placement_of(const nn::Module& module) {
   Placement layout;
-  const streams::Stream* const stream = streams::stream_of(module);
+  const Stream* const stream = stream_of(module);
   check(stream != nullptr, "layout: the model has no norm of a stream");
   std::map<const nn::Norm*, std::string> name_of_norm;
   std::set<std::string> of_norm, scales;  // parameters that belong to a norm, and layer scales
@@ -58,8 +56,8 @@ Placement placement_of(const nn::Module& module) {
     layout.norms.push_back(place);
   });
   layout.width = stream->width();
-  const bool raw = stream->storage() == streams::Stored::raw && row_of(stream->form()).layer_norm_model();
-  layout.form = raw ? streams::Form::layer_norm : stream->form();
+  const bool raw = stream->storage() == Stored::raw && row_of(stream->form()).layer_norm_model();
+  layout.form = raw ? Form::layer_norm : stream->form();
 
   struct TiedReader {
     Tensor table;
@@ -76,7 +74,7 @@ Placement placement_of(const nn::Module& module) {
       scales.insert(path + "scale");
     }
     const auto* linear = dynamic_cast<const nn::Linear*>(&m);
-    const nn::Norm* through = linear ? streams::read_through(linear->weight) : nullptr;
+    const nn::Norm* through = linear ? read_through(linear->weight) : nullptr;
     if (!through) return;
     const auto at = name_of_norm.find(through);
     check(at != name_of_norm.end(), "layout: reader '", path, "weight' reads through a norm outside of the model");
@@ -85,11 +83,11 @@ Placement placement_of(const nn::Module& module) {
     else
       readers[path + "weight"] = {.norm = at->second, .bias = path + "bias"};
   });
-  const std::vector<streams::NamedParameter> parameters = streams::named_parameters(module);
-  for (const streams::NamedParameter& p : parameters) {
+  const std::vector<NamedParameter> parameters = named_parameters(module);
+  for (const NamedParameter& p : parameters) {
     if (of_norm.contains(p.name) || scales.contains(p.name)) continue;
     Place place;
-    if (p.role == streams::Role::reader) {
+    if (p.role == Role::reader) {
       const auto at = readers.find(p.name);
       check(at != readers.end(), "layout: reader '", p.name, "': which norm it reads through is not known");
       place = at->second;
@@ -100,9 +98,8 @@ Placement placement_of(const nn::Module& module) {
     layout.places.push_back(place);
   }
   for (const auto& [weight, reader] : tied) {
-    const auto table = std::ranges::find_if(parameters, [&of = reader.table](const streams::NamedParameter& p) {
-      return p.tensor.handle() == of.handle();
-    });
+    const auto table = std::ranges::find_if(
+        parameters, [&of = reader.table](const NamedParameter& p) { return p.tensor.handle() == of.handle(); });
     check(table != parameters.end(), "layout: '", weight, "' reads with a table that is no parameter of the model");
     layout.tied.push_back({table->name, weight, bias_beside(weight), reader.norm});
     std::ranges::find(layout.places, table->name, &Place::name)->dim = 1;  // also of one that is read bare
@@ -114,7 +111,7 @@ namespace {
 
 class Resolver {
  public:
-  Resolver(const streams::Layout& layout, const TensorMap& state, bool converted)
+  Resolver(const Layout& layout, const TensorMap& state, bool converted)
       : layout_(layout), state_(state), converted_(converted) {}
 
   Placement take() {
@@ -122,7 +119,7 @@ class Resolver {
     std::vector<std::string> names;
     for (const auto& [name, _] : state_)
       if (!of_norms.contains(name)) names.push_back(name);
-    const std::vector<streams::Layout::Entry> entries = layout_.entries_of(names);
+    const std::vector<Layout::Entry> entries = layout_.entries_of(names);
     for (size_t i = 0; i < names.size(); ++i)
       if (entries[i].known) place(names[i], entries[i]);
     untie();
@@ -165,20 +162,16 @@ class Resolver {
       if (const auto* of = norm.empty() ? nullptr : layout_.norm_of(norm)) met_norms_.insert(of->first);
     };
     for (const Place& p : placement_.places) meet(p.norm);
-    for (const streams::Layout::Tied& t : placement_.tied) meet(t.norm);
+    for (const Layout::Tied& t : placement_.tied) meet(t.norm);
     for (const auto& [pattern, eps] : layout_.norms())
       check(met_norms_.contains(pattern), "layout: no tensor or reader is of a norm \"", pattern, "\"");
   }
 
-  void place(const std::string& name, const streams::Layout::Entry& e) {
-    check(e.role == streams::Role::neutral || e.dim >= 0, "layout: which dimension of '", name,
-          "' is the stream is not said");
-    Place p{.name = name,
-            .role = e.role,
-            .dim = std::max(e.dim, 0),
-            .said = e.role != streams::Role::neutral || e.off_stream};
-    if (p.role == streams::Role::reader) p.norm = e.norm, p.bias = e.bias;
-    if (p.role == streams::Role::reader && !p.norm.empty() && plain_norms_) add_plain_norm(p.norm);
+  void place(const std::string& name, const Layout::Entry& e) {
+    check(e.role == Role::neutral || e.dim >= 0, "layout: which dimension of '", name, "' is the stream is not said");
+    Place p{.name = name, .role = e.role, .dim = std::max(e.dim, 0), .said = e.role != Role::neutral || e.off_stream};
+    if (p.role == Role::reader) p.norm = e.norm, p.bias = e.bias;
+    if (p.role == Role::reader && !p.norm.empty() && plain_norms_) add_plain_norm(p.norm);
     if (!converted_ || state_.find(e.scale)) p.scale = e.scale;
     placement_.places.push_back(p);
   }
@@ -191,12 +184,12 @@ class Resolver {
 
   // Where the state has the head, the table is not tied (any more).
   void untie() {
-    for (const streams::Layout::Tied& t : layout_.tied()) {
+    for (const Layout::Tied& t : layout_.tied()) {
       const Place* table = find(t.table);
       if (plain_norms_) add_plain_norm(t.norm);
       if (table && state_.find(t.weight) && !find(t.weight))
         placement_.places.push_back(
-            {.name = t.weight, .role = streams::Role::reader, .dim = table->dim, .norm = t.norm, .bias = t.bias});
+            {.name = t.weight, .role = Role::reader, .dim = table->dim, .norm = t.norm, .bias = t.bias});
       else
         placement_.tied.push_back(t);
     }
@@ -206,7 +199,7 @@ class Resolver {
   void know_biases() {
     std::set<std::string> biases;
     for (const Place& p : placement_.places)
-      if (p.role == streams::Role::reader) biases.insert(p.bias);
+      if (p.role == Role::reader) biases.insert(p.bias);
     for (Place& p : placement_.places) p.said = p.said || biases.contains(p.name);
     for (const std::string& name : biases)
       if (state_.find(name) && !find(name)) placement_.places.push_back({.name = name});
@@ -218,7 +211,7 @@ class Resolver {
     if (const auto* norm = layout_.norm_of(name)) placement_.norms.push_back({.name = name, .eps = norm->second});
   }
 
-  const streams::Layout& layout_;
+  const Layout& layout_;
   const TensorMap& state_;
   const bool converted_;
   Placement placement_;
@@ -228,7 +221,7 @@ class Resolver {
 
 }  // namespace
 
-Placement placement_in(const streams::Layout& layout, const TensorMap& state, streams::Form form, bool converted) {
+Placement placement_in(const Layout& layout, const TensorMap& state, Form form, bool converted) {
   Placement placement = Resolver(layout, state, converted).take();
   placement.form = form;
   return placement;
@@ -248,15 +241,14 @@ std::string spec_of(const Placement& p) {
     spec["norms"][n.name] = shortest(n.eps);
   }
   for (const Place& place : p.places) {
-    if (place.role == streams::Role::writer) spec["writers"][place.name] = place.dim;
-    if (place.role == streams::Role::reader)
+    if (place.role == Role::writer) spec["writers"][place.name] = place.dim;
+    if (place.role == Role::reader)
       spec["readers"][place.name] = {{"dim", place.dim}, {"norm", place.norm}, {"bias", place.bias}};
-    if (place.role == streams::Role::neutral) spec["not_on_stream"].push_back(place.name);
+    if (place.role == Role::neutral) spec["not_on_stream"].push_back(place.name);
     if (!place.scale.empty()) spec["scales"][place.name] = place.scale;
   }
-  for (const streams::Layout::Tied& t : p.tied)
-    spec["tied"][t.table] = {{"head", t.weight}, {"norm", t.norm}, {"bias", t.bias}};
+  for (const Layout::Tied& t : p.tied) spec["tied"][t.table] = {{"head", t.weight}, {"norm", t.norm}, {"bias", t.bias}};
   return dump(spec, 1) + '\n';
 }
 
-}  // namespace isonorm::equivalence
+}  // namespace isonorm::streams

@@ -11,7 +11,7 @@
 #include "streams/parametrize.h"
 #include "streams/stream.h"
 
-namespace isonorm::equivalence {
+namespace isonorm::streams {
 
 struct NormPlace {
   std::string name = {};
@@ -24,24 +24,24 @@ struct NormPlace {
 
 struct Place {
   std::string name = {};
-  streams::Role role = streams::Role::neutral;
+  Role role = Role::neutral;
   int dim = 0;             // of writers and readers: the stream's axis
   std::string norm = {};   // of a reader: the name of the norm whose rows it reads; empty: it reads the bare stream
   std::string bias = {};   // of a reader: the name of the bias of what it computes; no such tensor where there is none
   std::string scale = {};  // of a writer: the name of the layer scale [width] on its output; empty where there is none
   int64_t blind_begin = 0,
-          blind_end = 0;  // of a neutral place: streams::NamedParameter's rows that the function does not see
+          blind_end = 0;  // of a neutral place: NamedParameter's rows that the function does not see
   bool said = true;  // false: neutral by silence, which an axis of the stream's width makes a question (convertible.h)
 };
 
 struct Placement {
-  streams::Form form = streams::Form::layer_norm;  // the coordinates that the parameters are in
-  int64_t width = 0;                               // d, of the Pre-LN model
-  std::vector<Place> places;                       // every tensor but gains, biases of norms and layer scales
+  Form form = Form::layer_norm;  // the coordinates that the parameters are in
+  int64_t width = 0;             // d, of the Pre-LN model
+  std::vector<Place> places;     // every tensor but gains, biases of norms and layer scales
   std::vector<NormPlace> norms;
-  std::vector<streams::Layout::Tied> tied;
+  std::vector<Layout::Tied> tied;
 
-  int64_t stored_width() const { return streams::Stream(form, width).stored_width(); }
+  int64_t stored_width() const { return Stream(form, width).stored_width(); }
   const NormPlace* find_norm(const std::string& name) const;  // null where there is none
 };
 
@@ -59,11 +59,10 @@ Placement placement_of(const nn::Module& module);
 // writer, but where it is said to be off the stream. converted: whether the state is a conversion's result, in which scales
 // may be gone, as gains may be in any. Throws as Layout::entries_of(), where a writer or a reader has no dimension, and where
 // a norm of the layout has neither a tensor nor a reader.
-Placement placement_in(const streams::Layout& layout, const TensorMap& state, streams::Form form,
-                       bool converted = false);
+Placement placement_in(const Layout& layout, const TensorMap& state, Form form, bool converted = false);
 
 // The JSON by which `convert --spec` finds these places in a file: Layout::from_json() and placement_in() give them back.
 // Throws where a norm has no place in such a description: one that does not normalize, has a factor, or keeps its gain.
 std::string spec_of(const Placement& placement);
 
-}  // namespace isonorm::equivalence
+}  // namespace isonorm::streams
