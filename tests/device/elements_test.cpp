@@ -32,7 +32,7 @@ Tensor numbers(int64_t n, DType dtype, int64_t seed) {
   return cast(from_vector(v, {n}), dtype);
 }
 
-struct streams::Place {
+struct Place {
   Dims strides;
   int64_t offset = 0;
 };
@@ -42,7 +42,7 @@ struct Both {
   Tensor here, there;            // all that is around it
   Tensor view_here, view_there;  // itself
 };
-Both both(const Dims& shape, const streams::Place& place, DType dtype, int64_t seed) {
+Both both(const Dims& shape, const Place& place, DType dtype, int64_t seed) {
   int64_t room = place.offset + 19;
   for (int d = 0; d < shape.rank; ++d) room += (shape[d] - 1) * std::abs(place.strides[d]);
   const Tensor here = numbers(room, dtype, seed), there = to(here, kCuda);
@@ -53,7 +53,7 @@ Both both(const Dims& shape, const streams::Place& place, DType dtype, int64_t s
 struct Pair {
   const char* name;
   Dims shape;
-  streams::Place dst, src;
+  Place dst, src;
 };
 const Pair kPairs[] = {
     {"packs", {1003}, {{1}, 16}, {{1}, 32}},
@@ -181,7 +181,7 @@ TEST_CASE("ramps and triangles have the bits of the CPU's, in every dtype and at
       }
       for (bool lower : {true, false})
         for (int64_t diagonal : {-2, 0, 3}) {
-          const streams::Place place{{35, 7, 1}, offset};
+          const Place place{{35, 7, 1}, offset};
           const Both x = both({4, 5, 7}, place, dtype, 1), out = both({4, 5, 7}, place, dtype, 2);
           kernels::triangle.on(kCpu, out.view_here, x.view_here, diagonal, lower);
           kernels::triangle.on(kCuda, out.view_there, x.view_there, diagonal, lower);

@@ -14,7 +14,7 @@ namespace {
 
 using Numbers = std::vector<double>;
 using Op = GraphStep::Op;
-using streams::Place = GraphTensor::Place;
+using Place = GraphTensor::Place;
 
 int64_t offset(const std::array<int64_t, 4>& at, const std::array<int64_t, 4>& stride) {
   return at[0] * stride[0] + at[1] * stride[1] + at[2] * stride[2] + at[3] * stride[3];
@@ -31,7 +31,7 @@ void compute(const Graph& g, std::vector<Numbers>& memory) {
   memory.resize(g.tensors.size());
   for (size_t i = 0; i < g.tensors.size(); ++i) {
     const GraphTensor& t = g.tensors[i];
-    if (t.place == streams::Place::nowhere)
+    if (t.place == Place::nowhere)
       memory[i].assign(static_cast<size_t>(t.size[0] * t.size[1] * t.size[2] * t.size[3]), NAN);
   }
   for (const GraphStep& s : g.steps) {
