@@ -30,6 +30,7 @@ struct MultiheadAttentionOptions {
 class MultiheadAttention : public Module {
  public:
   MultiheadAttention(int64_t width, MultiheadAttentionOptions options);
+  using Module::operator();
   // mask: added to the scores, broadcasts to [batch, heads, time, time]; undefined: nothing is hidden.
   Tensor operator()(const Tensor& x, const Tensor& mask) { return (*this)(x, mask, nullptr); }
   // With `seen`, of causal attention without a mask: x are the rows behind those, which it takes up; behind none any number,

@@ -64,6 +64,13 @@ void BranchOutput::enter_by(std::shared_ptr<const Entry> entry) {
   if (bias.defined()) bias.parametrize(ends);
 }
 
+bool BranchOutput::parametrized_elsewhere() const {
+  const auto elsewhere = [](const Parameter& p) {
+    return p.parametrisation() && !dynamic_cast<const Ends*>(p.parametrisation());
+  };
+  return elsewhere(weight) || elsewhere(bias);
+}
+
 Tensor BranchOutput::output(const Product& product) const {
   const bool drops = training() && options_.dropout > 0;
   if (order_ == Recentring::first) {

@@ -44,6 +44,8 @@ class BranchOutput : public Linear {
   };
   void enter_by(std::shared_ptr<const Entry> entry);
   const Entry* entry() const { return entry_.get(); }
+  // Whether weight or bias has a parametrisation that is not this class's.
+  bool parametrized_elsewhere() const;
 
  protected:
   Tensor forward(const Tensor& x) override;

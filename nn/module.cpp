@@ -238,12 +238,14 @@ void Module::to(DType dtype) {
 }
 
 void Module::redo_on(Module& copy) const {
-  if (redo_) return redo_(copy);
+  if (redo_) redo_(copy);
   for (size_t i = 0; i < std::min(children_.size(), copy.children_.size()); ++i)
     children_[i]->redo_on(*copy.children_[i]);
 }
 
 void copy_state(Module& copy, const Module& module) {
+  for (const Module* m = module.parent_; m; m = m->parent_)
+    check(!m->redo_, "clone: '", module.name(), "' is part of a model that was parametrized as a whole; clone that");
   module.redo_on(copy);
   take_after(copy, module);
   copy.load_state_dict(module.state_dict());

@@ -94,6 +94,7 @@ class Module {
   // What was done to the module as a whole after it was made, as putting a model on a residual stream: clone() does it to
   // a copy. It takes the place of what was there.
   void redo(std::function<void(Module& copy)> done) { redo_ = std::move(done); }
+  const std::function<void(Module&)>& redone() const { return redo_; }
 
   // Marks rows of a registered parameter in which the loss does not depend on it.
   void mark_blind(const std::string& parameter, int64_t begin, int64_t end);

@@ -7,7 +7,7 @@
 
 namespace isonorm::nn {
 
-Norm::Norm(int64_t width, const NormSpec& spec, NormLayerOptions o) : width_(width), spec_(spec) {
+Norm::Norm(int64_t width, const NormSpec& spec, NormLayerOptions o) : width_(width), spec_(spec), own_kind_(spec.kind) {
   check(width > 0, "norm: width ", width, " must be positive");
   if (!o.affine || spec.kind == NormKind::none) return;
   weight = add_parameter("weight", ones({width}));
@@ -66,6 +66,12 @@ void Norm::compute_as(NormKind kind, Rows after) {
   spec_.kind = kind;
   of_stream_ = true;
   after_ = std::move(after);
+}
+
+void Norm::compute_as_own() {
+  spec_.kind = own_kind_;
+  of_stream_ = false;
+  after_ = {};
 }
 
 }  // namespace isonorm::nn

@@ -41,6 +41,9 @@ class Norm : public Module {
   // own, gain and bias are what it sees of them, and `after` makes its result of that.
   using Rows = std::function<Tensor(const Tensor& rows)>;
   void compute_as(NormKind kind, Rows after = {});
+  // It is a norm of its own again.
+  void compute_as_own();
+  NormKind own_kind() const { return own_kind_; }
 
  protected:
   Tensor forward(const Tensor& x) override { return normalize(x); }
@@ -54,6 +57,7 @@ class Norm : public Module {
 
   int64_t width_;
   NormSpec spec_;
+  NormKind own_kind_;
   double factor_ = 1;
   bool of_stream_ = false;
   Rows after_;

@@ -20,17 +20,20 @@ std::string_view layer_of(std::string_view tensor) {
   return {};
 }
 
-// Whether the pattern names the tensor or its layer; what its stars stand for.
-std::optional<std::vector<std::string>> meets(const std::string& pattern, const std::string& tensor) {
-  std::vector<std::string> stars;
-  if (pattern == tensor || names::matches(pattern, tensor, stars)) return stars;
-  stars.clear();
+struct Met {
+  std::vector<std::string> stars;  // what they stand for
+  bool layer;                      // the pattern names the tensor's layer, not the tensor
+};
+
+// Whether the pattern names the tensor or its layer.
+std::optional<Met> meets(const std::string& pattern, const std::string& tensor) {
+  Met met{{}, false};
+  if (pattern == tensor || names::matches(pattern, tensor, met.stars)) return met;
   const std::string_view layer = layer_of(tensor);
-  if (!layer.empty() && (pattern == layer || names::matches(pattern, layer, stars))) return stars;
+  met = {{}, true};
+  if (!layer.empty() && (pattern == layer || names::matches(pattern, layer, met.stars))) return met;
   return {};
 }
-
-bool is_bias(const std::string& tensor) { return tensor.ends_with(kBias); }
 
 constexpr int64_t kWidthLimit = int64_t{1} << 32;
 
@@ -124,6 +127,7 @@ Layout Layout::from_json(std::string_view json) { return LayoutReader(json).read
 
 Layout& Layout::add(const std::string& pattern, Entry entry) {
   check(!pattern.empty(), "layout: a pattern is empty");
+  check(entry.dim >= -1, "layout: there is no dimension ", entry.dim, " of \"", pattern, "\"");
   check(names::count_stars(pattern) <= kStars, "layout: \"", pattern, "\" has more than three stars");
   for (const auto& [other, _] : entries_)
     check(other != pattern, "layout: \"", pattern, "\" is two things at once to the stream");
@@ -157,7 +161,11 @@ Layout& Layout::scale(const std::string& writer, const std::string& vector) {
 Layout& Layout::bare_entry() { return bare_entry_ = true, *this; }
 Layout& Layout::width(int64_t d) { return width_ = d, *this; }
 
-Layout& Layout::with(const std::string& path, const Layout& child) {
+Layout& Layout::with(const std::string& path, const Layout& of_child) {
+  const Layout child = of_child;  // which may be this one
+  check(!path.empty(), "layout: the path of a module is empty");
+  check(width_ == 0 || child.width_ == 0 || width_ == child.width_, "layout: its width is ", width_, ", that of '",
+        path, "' ", child.width_);
   const auto in = [&](const std::string& name) { return name.empty() ? name : text(path, '.', name); };
   for (const auto& [pattern, entry] : child.entries_) {
     Entry e = entry;
@@ -178,19 +186,20 @@ std::vector<Layout::Entry> Layout::entries_of(std::span<const std::string> tenso
   for (const auto& [pattern, entry] : entries_) {
     bool used = false;
     for (size_t i = 0; i < tensors.size(); ++i) {
-      const auto stars = meets(pattern, tensors[i]);
-      if (!stars) continue;
+      const auto met = meets(pattern, tensors[i]);
+      if (!met) continue;
       check(!by[i], "layout: tensor '", tensors[i], "' is \"", by[i] ? *by[i] : "", "\" and \"", pattern, "\" at once");
       by[i] = &pattern, used = true;
       Entry& e = found[i] = entry;
-      const bool beside = is_bias(tensors[i]) && pattern != tensors[i] && !pattern.ends_with(kBias);
+      const bool beside = met->layer && tensors[i].ends_with(kBias);
       if (e.role == Role::reader && beside) {  // a reader's bias is no reader: its layer was named
-        e = {.known = true, .off_stream = true};
+        const bool own = e.bias.empty() || names::filled(e.bias, met->stars) == tensors[i];
+        e = own ? Entry{.known = true, .off_stream = true} : Entry{};
         continue;
       }
       if (e.role == Role::writer && beside && e.dim > 0) e.dim = 0;
-      e.norm = names::filled(e.norm, *stars);
-      e.bias = e.bias.empty() ? bias_beside(tensors[i]) : names::filled(e.bias, *stars);
+      e.norm = names::filled(e.norm, met->stars);
+      e.bias = e.bias.empty() ? bias_beside(tensors[i]) : names::filled(e.bias, met->stars);
       check(e.role != Role::reader || !e.bias.empty(), "layout: reader \"", pattern,
             "\" has no \"bias\", and no name to make one from");
     }
@@ -199,10 +208,10 @@ std::vector<Layout::Entry> Layout::entries_of(std::span<const std::string> tenso
   for (const auto& [writer, vector] : scales_) {
     bool used = false;
     for (size_t i = 0; i < tensors.size(); ++i) {
-      const auto stars = meets(writer, tensors[i]);
-      if (!stars) continue;
+      const auto met = meets(writer, tensors[i]);
+      if (!met) continue;
       used = true;
-      const std::string scale = names::filled(vector, *stars);
+      const std::string scale = names::filled(vector, met->stars);
       check(found[i].role == Role::writer, "layout: \"", writer, "\" has the layer scale '", scale, "', and '",
             tensors[i], "' is no writer");
       check(found[i].scale.empty(), "layout: tensor '", tensors[i], "' has two layer scales");

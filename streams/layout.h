@@ -53,9 +53,12 @@ class Layout {
   Layout& writes(const std::string& pattern, int dim = -1);
   // Their input is what the norm gives. bias: beside a tensor "...weight" it is "...bias".
   Layout& reads(const std::string& pattern, const std::string& norm, int dim = -1, const std::string& bias = "");
+  // Of files; of a module, whose head knows its table, it says what reads() of the head does.
   Layout& tied(const Tied& tied);
-  Layout& norm(const std::string& pattern, double eps);
   Layout& scale(const std::string& writer, const std::string& vector);
+  // Of files, where it must be; of a module's norm it is held against the norm's own. A norm of the stream that no reader
+  // names is named so.
+  Layout& norm(const std::string& pattern, double eps);
   // Touches the stream neither way; off_stream: although it has an axis of that width.
   Layout& other(const std::string& pattern, bool off_stream = false);
   // The first branch reads the embeddings as they are: tables are no writers, and a mapped table cannot be a head's.

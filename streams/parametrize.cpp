@@ -115,6 +115,26 @@ template <class M, class F> void each_module(M& module, F&& f, const std::string
     each_module(*child, f, path.empty() ? child->name() : path + '.' + child->name());
 }
 
+// f(stream) for each parameter and branch that is on one.
+template <class F> void each_stream(const Module& model, F&& f) {
+  each_module(model, [&](const std::string&, const Module& m) {
+    if (const auto* branch = dynamic_cast<const BranchOutput*>(&m))
+      if (const auto* entry = dynamic_cast<const EntersStream*>(branch->entry())) f(entry->stream);
+  });
+  for (const nn::NamedParameter& p : model.named_parameters())
+    if (const auto* on = dynamic_cast<const OnStream*>(p.parametrisation)) f(on->stream);
+}
+
+// What clone() does to a copy. One that its constructor put on a mapped stream is there already.
+struct PutOn {
+  Layout layout;
+  Stream stream;
+  void operator()(Module& copy) const {
+    const Stream* const on = stream_of(copy);
+    if (!on || !(*on == stream)) parametrize(copy, layout, stream);
+  }
+};
+
 template <class M> using ByPath = std::map<std::string, M*>;
 
 std::string tensor_of(const std::string& path, const char* tensor) {
@@ -165,6 +185,8 @@ void put_writer(Parameter& p, const std::string& path, const Stream& stream, boo
 void put_branch(BranchOutput& branch, const std::string& path, const Stream& stream, bool change) {
   const nn::BranchOptions& o = branch.options();
   check_width(path, "writes", branch.weight.size(0), stream);
+  check(!branch.parametrized_elsewhere(), "layout: a parameter of '", path,
+        "' has a parametrisation of its own, which the stream's would undo");
   check((o.dropout == 0 && o.layer_scale == 0) || !stream.centres() || stream.storage() == Stored::raw,
         "branch: dropout ", o.dropout, " and layer scale ", o.layer_scale, " act on the ", stream.width(),
         " entries of a raw branch, which mapped storage of ", name_of(stream.form()),
@@ -203,6 +225,7 @@ void put_reader(Linear& reader, const std::string& path, const Norm& norm, const
     attach(reader.weight, path, change, std::make_shared<ReadsTable>(stream, norm));
     return;
   }
+  if (reader.tied() && !change) check_width(path, "reads", reader.weight.size(1), stream);
   if (!reader.tied()) {
     check_width(path, "reads", reader.weight.size(1), stream);
     store(reader.weight, stream, change, Role::reader, 1);
@@ -214,14 +237,15 @@ void put_reader(Linear& reader, const std::string& path, const Norm& norm, const
 
 // The norm in the stream's coordinates. Gain and bias act on d entries: where the stored rows have d - 1, or readers take
 // them up, they are not the norm's own.
-void put_norm(Norm& norm, const std::string& path, const Stream& stream, bool change, NormKind own) {
+void put_norm(Norm& norm, const std::string& path, const Stream& stream, bool change) {
+  const NormKind own = norm.own_kind();
   const FormRow& form = row_of(stream.form());
   check(norm.width() == stream.width(), "layout: norm '", path, "' is of width ", norm.width(),
         ", the stream's width is ", stream.width());
-  check(!form.centres || own == NormKind::layer || own == NormKind::none, "layout: norm '", path, "' is ", name_of(own),
-        ", which sees the mean of its rows; ", form.name, " is LayerNorm's model, whose rows have none");
-  check(form.layer_norm_model() || own != NormKind::layer, "layout: norm '", path, "' is layer_norm; ", form.name,
-        " is another function's form");
+  check(!form.layer_norm_model() || own == NormKind::layer || own == NormKind::none, "layout: norm '", path, "' is ",
+        name_of(own), ", which sees the mean of its rows; ", form.name, " is LayerNorm's model, whose rows have none");
+  check(form.layer_norm_model() || own == form.norm || own == NormKind::none, "layout: norm '", path, "' is ",
+        name_of(own), "; ", form.name, " is another function's form");
   const bool gained = norm.weight.defined(), over = hands_over(norm, stream),
              apart = over || (gained && form.compressed);
   check(!over || stream.storage() == Stored::raw, "norm: readers are to take up its learned gain of ", stream.width(),
@@ -241,31 +265,29 @@ void put_norm(Norm& norm, const std::string& path, const Stream& stream, bool ch
 }  // namespace
 
 void parametrize(Module& model, const Layout& layout, const Stream& stream) {
-  const Stream* const on = stream_of(model);
-  check(!on || on->storage() == Stored::raw, "layout: the model's parameters are mapped to a stream already");
-  const FormRow* const before = on ? &row_of(on->form()) : nullptr;
+  each_stream(model, [](const Stream& on) {
+    check(on.storage() == Stored::raw, "layout: the model's parameters are mapped to a stream already");
+  });
   ByPath<Linear> linears;
   ByPath<Embedding> tables;
   ByPath<Norm> norms;
   ByPath<Connection> connections;
-  ByPath<Parameter> parameters;         // but those of the layers above
-  std::map<const Norm*, NormKind> own;  // its formula on no stream
+  ByPath<Parameter> parameters;  // but those of the layers above
   each_module(model, [&](const std::string& path, Module& m) {
     if (auto* linear = dynamic_cast<Linear*>(&m)) linears[path] = linear;
     if (auto* table = dynamic_cast<Embedding*>(&m)) tables[path] = table;
     if (auto* connection = dynamic_cast<Connection*>(&m)) connections[path] = connection;
-    auto* norm = dynamic_cast<Norm*>(&m);
-    if (!norm) return;
-    norms[path] = norm;
-    const NormKind kind = norm->spec().kind;
-    const bool was_layer = before && before->layer_norm_model() && norm->of_stream() && kind == before->norm;
-    own[norm] = was_layer ? NormKind::layer : kind;
+    if (auto* norm = dynamic_cast<Norm*>(&m)) norms[path] = norm;
   });
   for (const nn::NamedParameter& p : model.named_parameters()) {
     const size_t dot = p.name.rfind('.');
-    const std::string layer = dot == p.name.npos ? "" : p.name.substr(0, dot);
-    if (!linears.contains(layer) && !tables.contains(layer) && !norms.contains(layer))
-      parameters[p.name] = model.find_parameter(p.name);
+    const std::string layer = dot == p.name.npos ? "" : p.name.substr(0, dot), last = p.name.substr(dot + 1);
+    const auto linear = linears.find(layer);
+    const bool of_linear =
+        linear != linears.end() &&
+        (last == "weight" || last == "bias" || (last == "scale" && dynamic_cast<BranchOutput*>(linear->second)));
+    const bool of_table = tables.contains(layer) && last == "weight";
+    if (!of_linear && !of_table && !norms.contains(layer)) parameters[p.name] = model.find_parameter(p.name);
   }
 
   // What the layout says of the tensors that are no norm's.
@@ -289,13 +311,9 @@ void parametrize(Module& model, const Layout& layout, const Stream& stream) {
 
   // All that is to be refused is refused before anything is changed.
   const auto put = [&](bool change) {
-    std::map<Norm*, std::string> of_stream;  // every connection, and those that a reader reads through
-    for (const auto& [path, connection] : connections) {
-      check(connection->reads_stream() || !stream.centres_readers(),
-            "layout: readers are to be centred, though not all rows that they read are of the stream");
-      if (change) connection->enter_by([stream](const Tensor& rows) { return stream.map_writer(rows, -1); });
-      of_stream[connection] = path;
-    }
+    std::map<Norm*, std::string> of_stream;  // those that a reader reads through, and those that the layout names
+    for (const auto& [path, norm] : norms)
+      if (layout.norm_of(path)) of_stream[norm] = path;
     for (const auto& [path, linear] : linears) {
       const std::string weight = tensor_of(path, "weight"), bias = tensor_of(path, "bias");
       const Layout::Entry& e = said[weight];
@@ -307,6 +325,8 @@ void parametrize(Module& model, const Layout& layout, const Stream& stream) {
             "layout: the layer scale '", e.scale, "' is not that of a BranchOutput '", path, "'");
       if (e.role == Role::writer) put_linear(*linear, path, stream, change);
       if (e.role != Role::reader) continue;
+      check(!dynamic_cast<BranchOutput*>(linear), "layout: '", path,
+            "' ends a branch, which reads no rows of the stream");
       const auto norm = norms.find(e.norm);
       check(norm != norms.end(), "layout: '", path, "' reads through '", e.norm, "', which is no norm of this model");
       of_stream[norm->second] = e.norm;
@@ -321,31 +341,57 @@ void parametrize(Module& model, const Layout& layout, const Stream& stream) {
     for (const auto& [name, parameter] : parameters) {
       const Layout::Entry& e = said[name];
       check(e.role != Role::reader, "layout: '", name, "' is no linear map, which could read rows");
+      const auto wide = std::ranges::count(parameter->shape(), stream.width());
+      check(e.role != Role::writer || e.dim >= 0 || wide < 2, "layout: which dimension of '", name, "' of shape ",
+            parameter->shape(), " is the stream is not said");
       check(e.dim < parameter->rank(), "layout: '", name, "' of shape ", parameter->shape(), " has no dimension ",
             e.dim);
       if (e.role == Role::writer)
         put_writer(*parameter, name, stream, change, e.dim < 0 ? parameter->rank() - 1 : e.dim);
     }
+    for (const auto& [path, connection] : connections)  // norms of a connection that is on the stream
+      if (std::ranges::any_of(of_stream, [&](const auto& n) { return path.starts_with(n.second + '.'); }))
+        of_stream[connection] = path;
+    bool normed = of_stream.empty() || stream.form() == Form::none;
     for (const auto& [norm, path] : of_stream) {
       const auto* eps = layout.norm_of(path);
       check(!eps || eps->second == norm->eps(), "layout: norm '", path, "' has eps ", eps ? eps->second : 0,
             ", that of the model ", norm->eps());
-      put_norm(*norm, path, stream, change, own.at(norm));
+      normed = normed || norm->own_kind() != NormKind::none;
+      if (auto* connection = dynamic_cast<Connection*>(norm)) {
+        check(connection->reads_stream() || !stream.centres_readers(),
+              "layout: readers are to be centred, though not all rows that they read are of the stream");
+        if (change) connection->enter_by([stream](const Tensor& rows) { return stream.map_writer(rows, -1); });
+      }
+      put_norm(*norm, path, stream, change);
     }
+    check(normed, "layout: no norm of the model normalizes; ", name_of(stream.form()), " is another function's form");
+    for (const auto& [pattern, _] : layout.norms())
+      check(std::ranges::any_of(of_stream,
+                                [&, &pattern = pattern](const auto& n) {
+                                  const auto* of = layout.norm_of(n.second);
+                                  return of && of->first == pattern;
+                                }),
+            "layout: no tensor or reader is of a norm \"", pattern, "\"");
   };
   put(false);
   for (const auto& [_, linear] : linears) free(*linear);
   for (const nn::NamedParameter& p : model.named_parameters()) free(*model.find_parameter(p.name));
-  for (const auto& [_, norm] : norms)
-    if (norm->of_stream()) norm->compute_as(own.at(norm));
+  for (const auto& [_, norm] : norms) norm->compute_as_own();
+  for (const auto& [_, connection] : connections) connection->enter_by({});
   put(true);
-  model.redo([layout, stream](Module& copy) { parametrize(copy, layout, stream); });
+  each_module(model, [](const std::string&, Module& m) { m.redo({}); });
+  bool on = false;
+  each_stream(model, [&](const Stream&) { on = true; });
+  if (on) model.redo(PutOn{layout, stream});
 }
 
-void bake(Module& model, const Layout& layout) {
-  const Stream* const on = stream_of(model);
-  check(on != nullptr, "bake: the model is on no stream");
-  parametrize(model, layout, Stream(on->form(), on->width(), Stored::mapped, on->centres_readers()));
+void bake(Module& model) {
+  const PutOn* const on = model.redone().target<PutOn>();
+  check(on != nullptr, "bake: the model was not put on a stream as a whole");
+  const Layout layout = on->layout;
+  const Stream& s = on->stream;
+  parametrize(model, layout, Stream(s.form(), s.width(), Stored::mapped, s.centres_readers()));
 }
 
 std::vector<NamedParameter> named_parameters(const Module& module) {
@@ -365,13 +411,13 @@ std::vector<NamedParameter> named_parameters(const Module& module) {
 }
 
 const Stream* stream_of(const Module& model) {
-  if (const auto* branch = dynamic_cast<const BranchOutput*>(&model))
-    if (const auto* entry = dynamic_cast<const EntersStream*>(branch->entry())) return &entry->stream;
-  for (const nn::NamedParameter& p : model.named_parameters())
-    if (const auto* on = dynamic_cast<const OnStream*>(p.parametrisation)) return &on->stream;
-  for (const auto& child : model.children())
-    if (const Stream* of_child = stream_of(*child)) return of_child;
-  return nullptr;
+  const Stream* found = nullptr;
+  each_stream(model, [&](const Stream& s) {
+    if (!found) found = &s;
+    check(s == *found, "layout: parts of the model are on different streams, ", name_of(found->form()), " of width ",
+          found->width(), " and ", name_of(s.form()), " of width ", s.width());
+  });
+  return found;
 }
 
 const Norm* read_through(const Parameter& parameter) {

@@ -15,13 +15,14 @@ namespace isonorm::streams {
 // Has the model compute its function on `stream`: writers and readers are mapped, norms change their formula, gains go
 // where they can. A model of raw storage may be put on another stream by the same layout. With mapped storage the parameters
 // are mapped here, once. Throws where a pattern meets no layer, a layer meets two, is of another width or has a
-// parametrisation of its own, where a norm sees the mean that a form takes away, and where the stream's storage cannot hold
+// parametrisation of its own, where a norm is not that of the form's plain model (norm_of()) or there is none, and where the stream's storage cannot hold
 // the function (docs/normalization.md).
 void parametrize(nn::Module& model, const Layout& layout, const Stream& stream);
 
-// Stores what the forward of a model on a stream of raw storage sees: a converted model, of the same form. Throws as
-// parametrize() with mapped storage, and where the model is on no stream.
-void bake(nn::Module& model, const Layout& layout);
+// Stores what the forward of a model on a stream of raw storage sees, by the layout that put it there: a converted model, of
+// the same form. Make its optimizer after this. Throws as parametrize() with mapped storage (dropout, layer scales and gains
+// that readers take up have no place in it), and where the model was not put on a stream as a whole.
+void bake(nn::Module& model);
 
 // A parameter and how it touches the stream that its model was put on: neutral, where that is none.
 struct NamedParameter : nn::NamedParameter {
@@ -33,7 +34,7 @@ std::vector<NamedParameter> named_parameters(const nn::Module& module);
 
 // The norm whose rows a parameter reads; null where it reads none.
 const nn::Norm* read_through(const nn::Parameter& parameter);
-// The stream that a model was put on; null where it was put on none.
+// The stream that a model was put on; null where it was put on none. Throws where its parts are on different ones.
 const Stream* stream_of(const nn::Module& model);
 
 }  // namespace isonorm::streams

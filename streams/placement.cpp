@@ -97,6 +97,11 @@ Placement placement_of(const nn::Module& module) {
     place.blind_begin = p.blind_begin, place.blind_end = p.blind_end;
     layout.places.push_back(place);
   }
+  for (const auto& [name, _] : module.state_dict()) {  // buffers
+    const bool parameter =
+        std::ranges::any_of(parameters, [&name = name](const NamedParameter& p) { return p.name == name; });
+    if (!parameter) layout.places.push_back({.name = name});
+  }
   for (const auto& [weight, reader] : tied) {
     const auto table = std::ranges::find_if(
         parameters, [&of = reader.table](const NamedParameter& p) { return p.tensor.handle() == of.handle(); });
@@ -235,6 +240,7 @@ std::string spec_of(const Placement& p) {
             {"tied", json::object()},
             {"scales", json::object()},
             {"not_on_stream", json::array()}};
+  check(row_of(p.form).layer_norm_model(), "spec: ", name_of(p.form), " is no form of the LayerNorm model");
   for (const NormPlace& n : p.norms) {
     check(n.normalizes && n.factor == 1 && !n.keeps_gain, "spec: norm '", n.name,
           "' does not normalize, has a factor or keeps its gain, which no description says");

@@ -36,7 +36,7 @@ Form form_named(std::string_view name) {
 Stream::Stream(Form form, int64_t width, Stored storage, bool centre_readers)
     : options_{form, storage, centre_readers}, width_(width) {
   check(width >= 2, "stream: width ", width, " is too small, expected at least 2");
-  check(!centre_readers || form != Form::uncentred_rms_norm, "stream: the rows of ", name_of(form),
+  check(!centre_readers || row_of(form).layer_norm_model(), "stream: the rows of ", name_of(form),
         " have a mean, which centred readers would not see");
 }
 

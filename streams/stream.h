@@ -85,6 +85,7 @@ struct StreamOptions {
   Form form = Form::layer_norm;
   Stored storage = Stored::raw;
   bool centre_readers = false;  // readers used with zero row sums: the same function, less error in f32 and bf16
+  bool operator==(const StreamOptions&) const = default;
 };
 
 // The norms of the plain model that a form holds: of the forms of the LayerNorm model, layer.
@@ -112,8 +113,9 @@ class Stream {
   Stored storage() const { return options_.storage; }
   bool centres_readers() const { return options_.centre_readers; }
   int64_t width() const { return width_; }  // d, of the Pre-LN model
-  int64_t stored_width() const;             // of a row of the stream
-  int64_t parameter_width() const;          // of the stream's axis in a parameter: d where raw, else the stored width
+  bool operator==(const Stream&) const = default;
+  int64_t stored_width() const;     // of a row of the stream
+  int64_t parameter_width() const;  // of the stream's axis in a parameter: d where raw, else the stored width
   bool centres() const { return row_of(form()).centres; }  // whether writers are projected
 
   // A writer's value into the stream's coordinates, along dimension `dim` (size d). Identity for mapped storage. Throws

@@ -34,10 +34,11 @@ Layout layout_of(const nn::Gpt& model) {
 Layout layout_of(const nn::Vit& model) {
   const nn::TransformerOptions& t = model.options.transformer;
   std::vector<std::string> tables = {"patch"};
-  if (t.positions == nn::Positions::learned) tables.push_back("position");
   if (!model.options.mean_pool) tables.push_back("cls");
-  return layout_of(t,
-                   {.tables = tables, .stacks = {{.blocks = "blocks", .depth = t.depth}}, .heads = {{"head", "norm"}}});
+  Layout layout =
+      layout_of(t, {.tables = tables, .stacks = {{.blocks = "blocks", .depth = t.depth}}, .heads = {{"head", "norm"}}});
+  if (t.positions == nn::Positions::learned && !t.connection.bare_entry) layout.writes("position", 1);
+  return layout;
 }
 
 Layout layout_of(const nn::EncoderDecoder& model) {
@@ -46,11 +47,13 @@ Layout layout_of(const nn::EncoderDecoder& model) {
   if (!o.shared) tables.push_back("source");
   if (o.transformer.positions == nn::Positions::learned)
     for (const char* table : {"source_position", "target_position"}) tables.emplace_back(table);
-  return layout_of(o.transformer,
-                   {.tables = tables,
-                    .stacks = {{.blocks = "encoder", .depth = o.transformer.depth},
-                               {.blocks = "decoder", .depth = o.decoder_depth, .encoder_norm = "encoder_norm"}},
-                    .heads = {{"head", "norm"}}});
+  Layout layout = layout_of(
+      o.transformer, {.tables = tables,
+                      .stacks = {{.blocks = "encoder", .depth = o.transformer.depth},
+                                 {.blocks = "decoder", .depth = o.decoder_depth, .encoder_norm = "encoder_norm"}},
+                      .heads = {{"head", "norm"}}});
+  if (o.decoder_depth == 0) layout.norm("encoder_norm", o.transformer.eps);
+  return layout;
 }
 
 }  // namespace isonorm::streams

@@ -123,7 +123,8 @@ void ModelOptions::check_size(const TensorMap& state) const {
   check(t.depth >= 0 && blocks >= t.depth && blocks <= tensors, "model file: a model of these options has ", blocks,
         " blocks, the file holds ", tensors, " tensors");
   const int64_t block = mul(t.width, add(mul(4, mul(t.heads, t.head_width)), mul(2, t.mlp_width)));
-  const int64_t claimed = add(mul(blocks, block), mul(t.width, row_->stream_rows(options_)));
+  const int64_t rows = row_->stream_rows(options_);
+  const int64_t claimed = row_->transformer ? add(mul(blocks, block), mul(t.width, rows)) : rows;
   // Compressed storage of the smallest stream holds half of it.
   check(claimed / 4 <= held, "model file: a model of these options has about ", claimed, " parameters, the file holds ",
         held);

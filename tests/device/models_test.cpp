@@ -133,7 +133,7 @@ TEST_CASE("models of every form, storage and arrangement train on a device as on
       streams::StreamOptions s{.form = form, .storage = storage};
       compare("gpt " + name, gpt(t, s));
       compare("vit " + name, vit(t, s));
-      if (storage == streams::Stored::raw) t.affine = true, s.centre_readers = form != Form::uncentred_rms_norm;
+      if (storage == streams::Stored::raw) t.affine = true, s.centre_readers = row_of(form).layer_norm_model();
       compare("gpt affine tied " + name, gpt(t, s, true));
       t.positions = nn::Positions::rotary, t.activation = nn::Activation::swiglu;
       compare("gpt rotary " + name, gpt(t, s));
@@ -222,7 +222,7 @@ TEST_CASE("models train on a device in mixed precision: bf16 products, f32 param
       t.precision = {nn::Precision::bf16, stream};
       const std::string name = text(name_of(form), ", stream ", name_of(stream));
       compare("vit " + name, vit(t, s), {.dtype = DType::f32}, kInBf16);
-      t.affine = true, s.centre_readers = form != Form::uncentred_rms_norm;
+      t.affine = true, s.centre_readers = row_of(form).layer_norm_model();
       t.positions = nn::Positions::rotary, t.activation = nn::Activation::swiglu;
       compare("gpt " + name, gpt(t, s, true), {.dtype = DType::f32}, kInBf16);
       const auto fused = [](nn::Module& m, const Tensor& x, const Tensor& y) {

@@ -224,7 +224,7 @@ TEST_CASE("whole models in mixed precision: losses and gradients within what the
       t.affine = true, t.activation = Activation::swiglu, t.positions = Positions::rotary;
       t.branch.layer_scale = 0.5;
       const GptOptions text{.vocab = 40, .context = 16, .tied = true, .transformer = t};
-      const streams::StreamOptions stream{.form = form, .centre_readers = form != Form::uncentred_rms_norm};
+      const streams::StreamOptions stream{.form = form, .centre_readers = row_of(form).layer_norm_model()};
       Gpt gpt = streams::make<Gpt>(text, stream), wide_gpt = streams::make<Gpt>(text, stream);
       const Tensor ids = randint(0, 40, {4, 16}), targets = randint(0, 40, {4, 16});
       check_model(gpt, ids, targets, wide_gpt);

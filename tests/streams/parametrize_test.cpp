@@ -4,6 +4,7 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
 #include "nn/linear.h"
+#include "streams/transformer.h"
 #include "tests/support/catch.h"
 #include "tests/support/compare.h"
 
@@ -134,9 +135,9 @@ TEST_CASE("layout: mapped storage holds what the forward saw") {
     Net<Bare> bare;
     bare.load_state_dict(seen.state_dict(), {.strict = false});
     const Tensor x = randn({6, 5}, {DType::f64}), y = seen(x);
-    CHECK_THROWS_WITH(streams::bake(bare, layout()), "bake: the model is on no stream");
+    CHECK_THROWS_WITH(streams::bake(bare), "bake: the model was not put on a stream as a whole");
     parametrize(bare, layout(), Stream(form, kWidth));
-    streams::bake(bare, layout());
+    streams::bake(bare);
     CHECK(stream_of(bare)->storage() == Stored::mapped);
     CHECK(bare.entry.weight.to_vector<double>() == seen.entry.weight().to_vector<double>());
     CHECK(bare.down.bias.to_vector<double>() == seen.down.bias().to_vector<double>());
@@ -236,4 +237,78 @@ TEST_CASE("layout: a copy of a model is on its stream, and a layer of such a mod
   } whole;
   parametrize(whole.net, layout(), Stream(Form::crms_norm, kWidth));
   CHECK(stream_of(nn::clone(whole)) != nullptr);
+}
+
+TEST_CASE("layout: a norm has to be that of the form's plain model") {
+  Net<RMSNorm> rms;
+  for (const Form form : {Form::layer_norm, Form::crms_norm, Form::none})
+    CHECK_THROWS_WITH(parametrize(rms, layout(), Stream(form, kWidth)), Contains("is rms_norm"));
+  const Tensor x = randn({6, 5}, {DType::f64}), plain = rms(x);
+  parametrize(rms, layout(), Stream(Form::uncentred_rms_norm, kWidth));
+  check_close(rms(x), plain, 0);
+  for (const Form form : {Form::uncentred_rms_norm, Form::none})
+    CHECK_THROWS_WITH(Stream(form, kWidth, Stored::raw, true), Contains("have a mean"));
+  Gpt bare({.vocab = 5, .context = 4, .transformer = {.width = 8, .depth = 1, .heads = 2, .norm = NormKind::none}});
+  CHECK_THROWS_WITH(parametrize(bare, streams::layout_of(bare), Stream(Form::rms_norm, 8)),
+                    "layout: no norm of the model normalizes; rms_norm is another function's form");
+}
+
+TEST_CASE("layout: parts that it does not name stay what they are, and parts on different streams are told apart") {
+  struct Pair : Module {
+    Net<LayerNorm>& a = add("a", Net<LayerNorm>());
+    TransformerStack& b = add("b", TransformerStack({.width = kWidth, .depth = 2, .heads = 2}));
+  } pair;
+  pair.b.to(DType::f64);
+  const Tensor x = randn({6, 5}, {DType::f64}), rows = randn({2, 3, kWidth}, {DType::f64});
+  const Tensor a = pair.a(x), b = pair.b(rows);
+  for (const Form form : {Form::rms_norm, Form::crms_norm}) {
+    INFO(name_of(form));
+    parametrize(pair, Layout().with("a", layout()), Stream(form, kWidth));
+    check_close(pair.a(x), a, 64 * 12 * 0x1p-52);
+    check_close(pair.b(rows), b, 0);
+  }
+  struct Nets : Module {
+    Net<LayerNorm>& a = add("a", Net<LayerNorm>());
+    Net<LayerNorm>& b = add("b", Net<LayerNorm>());
+  } nets;
+  for (const Form first : {Form::layer_norm, Form::crms_norm, Form::crms_isometric}) {
+    INFO(name_of(first));
+    parametrize(nets.a, layout(), Stream(first, kWidth));
+    parametrize(nets.b, layout(), Stream(Form::rms_norm, kWidth));
+    CHECK_THROWS_WITH(stream_of(nets), Contains("parts of the model are on different streams"));
+    parametrize(nets, Layout(), Stream(Form::layer_norm, kWidth));
+    CHECK(stream_of(nets) == nullptr);
+    check_close(nets.a(x), a, 64 * 12 * 0x1p-52);
+    check_close(nets.b(x), a, 64 * 12 * 0x1p-52);
+  }
+  nets.replace("a", Net<LayerNorm>());  // on no stream any more
+}
+
+TEST_CASE("layout: what would be another function unseen is refused") {
+  Gpt gpt({.vocab = 5, .context = 4, .transformer = {.width = 8, .depth = 1, .heads = 2}});
+  gpt.find_parameter("blocks.0.attn.proj.weight")->parametrize(std::make_shared<Exp>());
+  CHECK_THROWS_WITH(parametrize(gpt, streams::layout_of(gpt), Stream(Form::rms_norm, 8)),
+                    Contains("'blocks.0.attn.proj' has a parametrisation of its own"));
+  struct Matrix : Module {
+    Parameter& square = add_parameter("square", randn({kWidth, kWidth}));
+  } matrix;
+  CHECK_THROWS_WITH(parametrize(matrix, Layout().writes("square"), Stream(Form::rms_norm, kWidth)),
+                    Contains("which dimension of 'square' of shape [8, 8] is the stream is not said"));
+  parametrize(matrix, Layout().writes("square", 0), Stream(Form::rms_norm, kWidth));
+  Gpt whole = streams::make<Gpt>({.vocab = 5, .context = 4, .transformer = {.width = 8, .depth = 1, .heads = 2}},
+                                 {.form = Form::rms_norm});
+  CHECK_THROWS_WITH(nn::clone(static_cast<TransformerStack&>(*whole.children()[2]),
+                              TransformerOptions{.width = 8, .depth = 1, .heads = 2}),
+                    Contains("'blocks' is part of a model that was parametrized as a whole"));
+  struct Branch : Module {
+    BranchOutput& up = add("up", BranchOutput(kWidth, kWidth, true, {.dropout = 0.1}));
+    LayerNorm& norm = add("norm", LayerNorm(kWidth));
+  } branch;
+  CHECK_THROWS_WITH(parametrize(branch, Layout().reads("up", "norm"), Stream(Form::rms_norm, kWidth)),
+                    Contains("'up' ends a branch"));
+  Layout same = layout();
+  CHECK(same.with("x", same)
+            .entries_of(std::vector<std::string>{"x.entry.weight", "entry.weight", "down.weight", "x.down.weight",
+                                                 "up.weight", "x.up.weight", "head.weight", "x.head.weight"})[0]
+            .role == streams::Role::writer);
 }

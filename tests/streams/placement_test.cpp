@@ -109,6 +109,30 @@ TEST_CASE("lines of a program place a state as a description does") {
                     Contains("which dimension of 'wte.weight' is the stream is not said"));
 }
 
+TEST_CASE("a layer's bias is what belongs to its weight, and nothing else of that name") {
+  TensorMap state;
+  manual_seed(5);
+  state.add("table", randn({5, 8}, kF64)), state.add("q.weight", randn({3, 8}, kF64));
+  state.add("q.bias", randn({8}, kF64)), state.add("q.b2", randn({3}, kF64));
+  const auto with = [&](const char* reader, const char* bias) {
+    streams::Layout l;
+    l.width(8).norm("n", 1e-5).writes("table", 1).reads(reader, "n", 1, bias);
+    return streams::placement_in(l, state, Form::layer_norm);
+  };
+  for (const char* reader : {"q", "q.weight"})  // q.bias is of nothing that was named
+    CHECK_THROWS_WITH(convert(state, with(reader, "q.b2"), Form::rms_norm), Contains("'q.bias'"));
+  // A matrix that is called a bias is what its own name says.
+  TensorMap table;
+  table.add("pos.bias", randn({8, 8}, kF64)), table.add("q.weight", randn({3, 8}, kF64));
+  for (const char* writer : {"pos.bias", "pos.*"}) {
+    INFO(writer);
+    streams::Layout l;
+    l.width(8).norm("n", 1e-5).writes(writer, 1).reads("q", "n", 1);
+    const Conversion c = convert(table, streams::placement_in(l, table, Form::layer_norm), Form::crms_norm);
+    CHECK(c.exact.at("pos.bias").shape() == Dims{8, 7});
+  }
+}
+
 TEST_CASE("a model's own places are written as a description that finds them again") {
   for (const bool tied : {false, true}) {
     nn::Gpt gpt = streams::make<nn::Gpt>(small_gpt({.affine = true, .branch = {.layer_scale = 0.5}}, tied));
