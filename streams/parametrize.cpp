@@ -350,7 +350,7 @@ void parametrize(Module& model, const Layout& layout, const Stream& stream) {
         put_writer(*parameter, name, stream, change, e.dim < 0 ? parameter->rank() - 1 : e.dim);
     }
     for (const auto& [path, connection] : connections)  // norms of a connection that is on the stream
-      if (std::ranges::any_of(of_stream, [&](const auto& n) { return path.starts_with(n.second + '.'); }))
+      if (std::ranges::any_of(of_stream, [&, &path = path](const auto& n) { return path.starts_with(n.second + '.'); }))
         of_stream[connection] = path;
     bool normed = of_stream.empty() || stream.form() == Form::none;
     for (const auto& [norm, path] : of_stream) {
