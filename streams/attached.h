@@ -1,0 +1,100 @@
+// Internal: what a stream attaches to the parameters of a model (parametrize.cpp).
+#pragma once
+
+#include "autograd/ops/matmul.h"
+#include "autograd/ops/pointwise.h"
+#include "nn/branch.h"
+#include "nn/residual/connection.h"
+#include "streams/stream.h"
+
+namespace isonorm::streams {
+
+// What a stream attaches to parameters, and may take away again.
+class Attached : public nn::Parametrisation {};
+
+// What is made of a parameter that touches a stream.
+class OnStream : public Attached {
+ public:
+  OnStream(const Stream& stream, Role role, int dim) : stream(stream), role(role), dim(dim) {}
+  const Stream stream;
+  const Role role;
+  const int dim;
+};
+
+class Writes : public OnStream {
+ public:
+  Writes(const Stream& stream, int dim) : OnStream(stream, Role::writer, dim) {}
+  Tensor operator()(const Tensor& stored) const override { return stream.write(stored, dim); }
+};
+
+// A table, whose rows are written each by itself.
+class WritesRows : public OnStream {
+ public:
+  explicit WritesRows(const Stream& stream) : OnStream(stream, Role::writer, 1) {}
+  Tensor operator()(const Tensor& rows) const override { return stream.write(rows, -1); }
+  bool by_rows() const override { return true; }
+};
+
+// The end of a branch.
+struct EntersStream : nn::BranchOutput::Entry {
+  explicit EntersStream(const Stream& stream) : stream(stream) {}
+  Tensor operator()(const Tensor& x, int dim) const override { return stream.write(x, dim); }
+  bool centres() const override { return stream.centres(); }
+  const Stream stream;
+};
+
+// In f32 where the reader is bf16, to be rounded once.
+inline Tensor wide(const Tensor& x, const Tensor& reader) {
+  return reader.dtype() == DType::bf16 ? cast(x, DType::f32) : x;
+}
+
+// Whether readers take up the gain of a norm: A (gain n + bias) + b = (A diag(gain)) n + (b + A bias). They do where the
+// stored rows have no place for it, or it would undo that readers are centred.
+inline bool hands_over(const nn::Norm& norm, const Stream& stream) {
+  const auto* connection = dynamic_cast<const nn::Connection*>(&norm);
+  return norm.weight.defined() && !(connection && connection->keeps_gain()) &&
+         (row_of(stream.form()).compressed || stream.centres_readers());
+}
+
+class Reads : public OnStream {
+ public:
+  Reads(const Stream& stream, const nn::Norm& norm) : OnStream(stream, Role::reader, 1), norm(norm) {}
+  Tensor operator()(const Tensor& stored) const override {
+    if (!hands_over(norm, stream)) return stream.read(stored);
+    return cast(stream.read(wide(stored, stored) * wide(norm.weight, stored)), stored.dtype());
+  }
+  std::vector<Tensor> reads() const override { return norm.parameters(); }
+
+  const nn::Norm& norm;
+};
+
+// The bias beside such a weight, which may be made of nothing that is stored.
+class ReadsBias : public Attached {
+ public:
+  ReadsBias(const nn::Norm& norm, const Tensor& weight) : norm_(norm), weight_(weight) {}
+  Tensor operator()(const Tensor& stored) const override {
+    const Tensor offset = norm_.factor() == 1 ? norm_.bias.stored() : norm_.bias * norm_.factor();
+    const Tensor shift = matmul(wide(weight_, weight_), wide(offset, weight_));
+    return cast(stored.defined() ? wide(stored, weight_) + shift : shift, weight_.dtype());
+  }
+  std::vector<Tensor> reads() const override { return {norm_.bias, weight_}; }
+
+ private:
+  const nn::Norm& norm_;
+  Tensor weight_;  // the stored one
+};
+
+// A mapped table as the weight of a head.
+class ReadsTable : public Reads {
+ public:
+  using Reads::Reads;
+  Tensor operator()(const Tensor& stored) const override { return stream.read_table(stored); }
+};
+
+// What a layer sees of a parameter that others have taken up.
+class TakenUp : public Attached {
+ public:
+  Tensor operator()(const Tensor&) const override { return {}; }
+};
+
+}  // namespace isonorm::streams
