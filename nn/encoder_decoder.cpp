@@ -50,7 +50,7 @@ EncoderDecoder::EncoderDecoder(const EncoderDecoderOptions& o)
       encoder_norm_(add("encoder_norm", o.transformer.connection.last(o.transformer.width, o.transformer.last_norm()))),
       decoder_(add("decoder", TransformerStack(of_decoder(options), Stack::decoder, options.transformer.depth))),
       norm_(add("norm", o.transformer.connection.last(o.transformer.width, o.transformer.last_norm()))),
-      head_(add("head", o.tied ? Linear::tied_to(target_.weight)
+      head_(add("head", o.tied ? Linear::tied_to(target_)
                                : Linear(o.transformer.width, o.vocab, {.bias = o.transformer.bias}))) {
   options.transformer.initialise(*this);
 }

@@ -18,9 +18,9 @@ Linear::Linear(int64_t in, int64_t out, LinearOptions o) {
   if (o.bias) bias = add_parameter("bias", init::uniform({out}, -bound, bound));
 }
 
-Linear Linear::tied_to(const Parameter& table) {
+Linear Linear::tied_to(Embedding& table) {
   Linear linear;
-  linear.weight = Parameter(table.stored());
+  linear.weight = Parameter(linear.borrow(table).weight.stored());
   linear.tied_ = true;
   return linear;
 }

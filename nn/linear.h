@@ -10,6 +10,8 @@ struct Projection {
   Tensor weight, bias;
 };
 
+class Embedding;
+
 struct LinearOptions {
   bool bias = true;
 };
@@ -19,8 +21,8 @@ struct LinearOptions {
 class Linear : public Module {
  public:
   Linear(int64_t in, int64_t out, LinearOptions options = {});
-  // A linear map without bias by the rows of a table [out, in] that another module holds and trains: it has no parameter.
-  static Linear tied_to(const Parameter& table);
+  // A linear map without bias by the rows of a table [out, in], which holds and trains them: it has no parameter.
+  static Linear tied_to(Embedding& table);
   bool tied() const { return tied_; }
 
   Parameter weight, bias;  // bias is undefined without

@@ -72,9 +72,13 @@ Module& Module::replaceable(const std::string& name, Module& instead) {
     const Module& old = *c;
     check(typeid(old) == typeid(instead), "replace: '", name, "' is a ", kind_of(old), ", the new one a ",
           kind_of(instead), "; the members that refer to it need the same class (a Sequential can hold any layers)");
-    for (const Module* m = this; m; m = m->parent_)
+    const Module* root = this;
+    for (const Module* m = this; m; root = m, m = m->parent_)
       check(!m->redo_, "replace: '", name,
             "' is part of a model that was parametrized as a whole; replace it before that");
+    for (const auto& [path, m] : root->named_modules())
+      check(std::ranges::find(m->borrowed_, &old) == m->borrowed_.end(), "replace: '", path, "' computes with '", name,
+            "', which it borrowed; build the model anew");
     take_after(instead, old);
     return *c;
   }
@@ -198,6 +202,25 @@ LoadedState Module::load_state_dict(const TensorMap& state, LoadOptions options)
   return found;
 }
 
+namespace {
+template <class M> void list(M& module, const std::string& path, std::vector<std::pair<std::string, M*>>& out) {
+  out.emplace_back(path, &module);
+  for (const auto& c : module.children()) list<M>(*c, path.empty() ? c->name() : text(path, '.', c->name()), out);
+}
+}  // namespace
+
+std::vector<std::pair<std::string, Module*>> Module::named_modules() {
+  std::vector<std::pair<std::string, Module*>> out;
+  list(*this, "", out);
+  return out;
+}
+
+std::vector<std::pair<std::string, const Module*>> Module::named_modules() const {
+  std::vector<std::pair<std::string, const Module*>> out;
+  list(*this, "", out);
+  return out;
+}
+
 void Module::freeze(bool on) {
   for (const Tensor& p : parameters()) require_grad(p, !on);
 }
@@ -208,14 +231,12 @@ bool Module::trains() const {
 }
 
 void Module::train(bool on) {
-  training_ = on;
-  for (const auto& c : children_) c->train(on);
+  for (const auto& [_, m] : named_modules()) m->training_ = on;
 }
 
 void Module::prepare_inference(bool on) {
   const NoGrad no_grad;
-  prepare_weights(on);
-  for (const auto& c : children_) c->prepare_inference(on);
+  for (const auto& [_, m] : named_modules()) m->prepare_weights(on);
 }
 
 void Module::to(Device device) {

@@ -15,6 +15,7 @@
 #include <memory>
 #include <string>
 #include <typeinfo>
+#include <utility>
 #include <vector>
 
 #include "core/tensor_map.h"
@@ -100,13 +101,17 @@ class Module {
   void mark_blind(const std::string& parameter, int64_t begin, int64_t end);
 
   const std::string& name() const { return name_; }
+  // This module and all below it, parents first, with their paths from here; its own is "" (PyTorch's named_modules()).
+  std::vector<std::pair<std::string, Module*>> named_modules();
+  std::vector<std::pair<std::string, const Module*>> named_modules() const;
   const std::vector<std::unique_ptr<Module>>& children() const { return children_; }
 
   // Puts `child` in the place of the one of that name, for another head, say:
   //   net.replace("head", nn::Linear(64, 5));
   // References to the old child refer to the new one, which takes over its dtype, its device and whether it trains; the
   // old parameters are gone: make the optimizer after this. Throws, and changes nothing, where there is no such child,
-  // where the new one is of another class, and where the module is part of one that has something to redo().
+  // where the new one is of another class, where another module of the model borrowed the old one (a tied head its table), and
+  // where the module is part of one that has something to redo().
   template <class M> M& replace(const std::string& name, M child) {
     M& place = static_cast<M&>(replaceable(name, child));
     std::destroy_at(&place);

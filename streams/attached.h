@@ -58,29 +58,38 @@ inline bool hands_over(const nn::Norm& norm, const Stream& stream) {
 
 class Reads : public OnStream {
  public:
-  Reads(const Stream& stream, const nn::Norm& norm) : OnStream(stream, Role::reader, 1), norm(norm) {}
+  Reads(const Stream& stream, const nn::Norm& norm)
+      : OnStream(stream, Role::reader, 1),
+        norm(&norm),
+        gain_(hands_over(norm, stream) ? norm.weight : nn::Parameter()) {}
   Tensor operator()(const Tensor& stored) const override {
-    if (!hands_over(norm, stream)) return stream.read(stored);
-    return cast(stream.read(wide(stored, stored) * wide(norm.weight, stored)), stored.dtype());
+    if (!gain_.defined()) return stream.read(stored);
+    return cast(stream.read(wide(stored, stored) * wide(gain_, stored)), stored.dtype());
   }
-  std::vector<Tensor> reads() const override { return norm.parameters(); }
+  std::vector<Tensor> reads() const override {
+    return gain_.defined() ? std::vector<Tensor>{gain_} : std::vector<Tensor>();
+  }
 
-  const nn::Norm& norm;
+  const nn::Norm* const norm;  // only to be compared: a handle of the parameter may outlive the model
+
+ private:
+  Tensor gain_;  // that it takes up
 };
 
 // The bias beside such a weight, which may be made of nothing that is stored.
 class ReadsBias : public Attached {
  public:
-  ReadsBias(const nn::Norm& norm, const Tensor& weight) : norm_(norm), weight_(weight) {}
+  ReadsBias(const nn::Norm& norm, const Tensor& weight) : offset_(norm.bias), factor_(norm.factor()), weight_(weight) {}
   Tensor operator()(const Tensor& stored) const override {
-    const Tensor offset = norm_.factor() == 1 ? norm_.bias.stored() : norm_.bias * norm_.factor();
+    const Tensor offset = factor_ == 1 ? offset_ : offset_ * factor_;
     const Tensor shift = matmul(wide(weight_, weight_), wide(offset, weight_));
     return cast(stored.defined() ? wide(stored, weight_) + shift : shift, weight_.dtype());
   }
-  std::vector<Tensor> reads() const override { return {norm_.bias, weight_}; }
+  std::vector<Tensor> reads() const override { return {offset_, weight_}; }
 
  private:
-  const nn::Norm& norm_;
+  Tensor offset_;  // the norm's bias
+  double factor_;
   Tensor weight_;  // the stored one
 };
 

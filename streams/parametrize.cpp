@@ -20,19 +20,11 @@ using nn::Parametrisation;
 
 namespace {
 
-// f(path, module) of the module and all modules below it; the model's own path is empty.
-template <class M, class F> void each_module(M& module, F&& f, const std::string& path = "") {
-  f(path, module);
-  for (const auto& child : module.children())
-    each_module(*child, f, path.empty() ? child->name() : path + '.' + child->name());
-}
-
 // f(stream) for each parameter and branch that is on one.
 template <class F> void each_stream(const Module& model, F&& f) {
-  each_module(model, [&](const std::string&, const Module& m) {
-    if (const auto* branch = dynamic_cast<const BranchOutput*>(&m))
+  for (const auto& [_, m] : model.named_modules())
+    if (const auto* branch = dynamic_cast<const BranchOutput*>(m))
       if (const auto* entry = dynamic_cast<const EntersStream*>(branch->entry())) f(entry->stream);
-  });
   for (const nn::NamedParameter& p : model.named_parameters())
     if (const auto* on = dynamic_cast<const OnStream*>(p.parametrisation)) f(on->stream);
 }
@@ -164,10 +156,10 @@ void put_norm(Norm& norm, const std::string& path, const Stream& stream, bool ch
         " entries, and mapped parameters of ", form.name, " have no place for it; use raw storage");
   Norm::Rows kept;
   if (apart && !over)
-    kept = [&norm, stream](const Tensor& rows) {
+    kept = [gain = norm.weight.stored(), offset = norm.bias.stored(), stream](const Tensor& rows) {
       const auto as_f32 = [&](const Tensor& x) { return wide(x, rows); };
-      const Tensor product = as_f32(stream.expand(rows)) * as_f32(norm.weight.stored());
-      return cast(norm.bias.defined() ? product + as_f32(norm.bias.stored()) : product, rows.dtype());
+      const Tensor product = as_f32(stream.expand(rows)) * as_f32(gain);
+      return cast(offset.defined() ? product + as_f32(offset) : product, rows.dtype());
     };
   if (change) norm.compute_as(own == NormKind::layer && form.layer_norm_model() ? form.norm : own, std::move(kept));
   for (Parameter* p : {&norm.weight, &norm.bias})
@@ -185,12 +177,12 @@ void parametrize(Module& model, const Layout& layout, const Stream& stream) {
   ByPath<Norm> norms;
   ByPath<Connection> connections;
   ByPath<Parameter> parameters;  // but those of the layers above
-  each_module(model, [&](const std::string& path, Module& m) {
-    if (auto* linear = dynamic_cast<Linear*>(&m)) linears[path] = linear;
-    if (auto* table = dynamic_cast<Embedding*>(&m)) tables[path] = table;
-    if (auto* connection = dynamic_cast<Connection*>(&m)) connections[path] = connection;
-    if (auto* norm = dynamic_cast<Norm*>(&m)) norms[path] = norm;
-  });
+  for (const auto& [path, m] : model.named_modules()) {
+    if (auto* linear = dynamic_cast<Linear*>(m)) linears[path] = linear;
+    if (auto* table = dynamic_cast<Embedding*>(m)) tables[path] = table;
+    if (auto* connection = dynamic_cast<Connection*>(m)) connections[path] = connection;
+    if (auto* norm = dynamic_cast<Norm*>(m)) norms[path] = norm;
+  }
   for (const nn::NamedParameter& p : model.named_parameters()) {
     const size_t dot = p.name.rfind('.');
     const std::string layer = dot == p.name.npos ? "" : p.name.substr(0, dot), last = p.name.substr(dot + 1);
@@ -292,7 +284,7 @@ void parametrize(Module& model, const Layout& layout, const Stream& stream) {
   for (const auto& [_, norm] : norms) norm->compute_as_own();
   for (const auto& [_, connection] : connections) connection->enter_by({});
   put(true);
-  each_module(model, [](const std::string&, Module& m) { m.redo({}); });
+  for (const auto& [_, m] : model.named_modules()) m->redo({});
   bool on = false;
   each_stream(model, [&](const Stream&) { on = true; });
   if (on) model.redo(PutOn{layout, stream});
@@ -308,11 +300,9 @@ void bake(Module& model) {
 
 std::vector<NamedParameter> named_parameters(const Module& module) {
   std::set<std::string> ends;  // weights and biases of branches that enter a stream
-  each_module(module, [&](const std::string& path, const Module& m) {
-    const auto* branch = dynamic_cast<const BranchOutput*>(&m);
-    if (!branch || !branch->entry()) return;
-    ends.insert({tensor_of(path, "weight"), tensor_of(path, "bias")});
-  });
+  for (const auto& [path, m] : module.named_modules())
+    if (const auto* branch = dynamic_cast<const BranchOutput*>(m); branch && branch->entry())
+      ends.insert({tensor_of(path, "weight"), tensor_of(path, "bias")});
   std::vector<NamedParameter> all;
   for (nn::NamedParameter& p : module.named_parameters()) {
     const auto* on = dynamic_cast<const OnStream*>(p.parametrisation);
@@ -334,7 +324,7 @@ const Stream* stream_of(const Module& model) {
 
 const Norm* read_through(const Parameter& parameter) {
   const auto* reads = dynamic_cast<const Reads*>(parameter.parametrisation());
-  return reads ? &reads->norm : nullptr;
+  return reads ? reads->norm : nullptr;
 }
 
 }  // namespace isonorm::streams

@@ -12,19 +12,6 @@
 
 namespace isonorm::streams {
 
-namespace {
-
-// Calls visit(path, module) for all modules below `module`; a path ends with a dot.
-template <class F> void walk(const nn::Module& module, const std::string& path, F&& visit) {
-  for (const auto& child : module.children()) {
-    const std::string inner = path + child->name() + ".";
-    visit(inner, *child);
-    walk(*child, inner, visit);
-  }
-}
-
-}  // namespace
-
 const NormPlace* Placement::find_norm(const std::string& name) const {
   for (const NormPlace& n : norms)
     if (n.name == name) return &n;
@@ -37,10 +24,10 @@ Placement placement_of(const nn::Module& module) {
   check(stream != nullptr, "layout: the model has no norm of a stream");
   std::map<const nn::Norm*, std::string> name_of_norm;
   std::set<std::string> of_norm, scales;  // parameters that belong to a norm, and layer scales
-  walk(module, "", [&](const std::string& path, const nn::Module& m) {
-    const auto* norm = dynamic_cast<const nn::Norm*>(&m);
-    if (!norm || !norm->of_stream()) return;
-    const std::string name = path.substr(0, path.size() - 1);
+  const auto modules = module.named_modules();
+  for (const auto& [name, m] : modules) {
+    const auto* norm = dynamic_cast<const nn::Norm*>(m);
+    if (!norm || !norm->of_stream()) continue;
     name_of_norm[norm] = name;
     NormPlace place{.name = name,
                     .eps = norm->eps(),
@@ -49,12 +36,12 @@ Placement placement_of(const nn::Module& module) {
     const auto* connection = dynamic_cast<const nn::Connection*>(norm);
     place.keeps_gain = norm->weight.defined() && connection && connection->keeps_gain();
     if (norm->weight.defined() && !place.keeps_gain) {
-      place.weight = path + "weight";
-      if (norm->bias.defined()) place.bias = path + "bias";
+      place.weight = text(name, ".weight");
+      if (norm->bias.defined()) place.bias = text(name, ".bias");
       of_norm.insert({place.weight, place.bias});
     }
     layout.norms.push_back(place);
-  });
+  }
   layout.width = stream->width();
   const bool raw = stream->storage() == Stored::raw && row_of(stream->form()).layer_norm_model();
   layout.form = raw ? Form::layer_norm : stream->form();
@@ -66,23 +53,25 @@ Placement placement_of(const nn::Module& module) {
   std::map<std::string, TiedReader> tied;
   std::map<std::string, Place> readers;
   std::map<std::string, std::string> scale_of;  // writer to layer scale
-  walk(module, "", [&](const std::string& path, const nn::Module& m) {
-    if (const auto* branch = dynamic_cast<const nn::BranchOutput*>(&m); branch && branch->scale.defined()) {
-      check(branch->options().recentring == nn::Recentring::last || !stream->centres(), "layout: layer scale '", path,
-            "scale' comes after the recentring of its writer, and its output is not zero-mean");
-      scale_of[path + "weight"] = scale_of[path + "bias"] = path + "scale";
-      scales.insert(path + "scale");
+  for (const auto& [path, m] : modules) {
+    const std::string weight = path.empty() ? "weight" : text(path, ".weight"), bias = bias_beside(weight);
+    if (const auto* branch = dynamic_cast<const nn::BranchOutput*>(m); branch && branch->scale.defined()) {
+      const std::string scale = text(path, ".scale");
+      check(branch->options().recentring == nn::Recentring::last || !stream->centres(), "layout: layer scale '", scale,
+            "' comes after the recentring of its writer, and its output is not zero-mean");
+      scale_of[weight] = scale_of[bias] = scale;
+      scales.insert(scale);
     }
-    const auto* linear = dynamic_cast<const nn::Linear*>(&m);
+    const auto* linear = dynamic_cast<const nn::Linear*>(m);
     const nn::Norm* through = linear ? read_through(linear->weight) : nullptr;
-    if (!through) return;
+    if (!through) continue;
     const auto at = name_of_norm.find(through);
-    check(at != name_of_norm.end(), "layout: reader '", path, "weight' reads through a norm outside of the model");
+    check(at != name_of_norm.end(), "layout: reader '", weight, "' reads through a norm outside of the model");
     if (linear->tied())
-      tied[path + "weight"] = {linear->weight, at->second};
+      tied[weight] = {linear->weight, at->second};
     else
-      readers[path + "weight"] = {.norm = at->second, .bias = path + "bias"};
-  });
+      readers[weight] = {.norm = at->second, .bias = bias};
+  }
   const std::vector<NamedParameter> parameters = named_parameters(module);
   for (const NamedParameter& p : parameters) {
     if (of_norm.contains(p.name) || scales.contains(p.name)) continue;

@@ -13,16 +13,15 @@ struct Eps {
   double value;
 };
 
-void collect_eps(const nn::Module& m, const std::string& path, std::vector<Eps>& out) {
-  if (const auto* norm = dynamic_cast<const nn::Norm*>(&m)) out.push_back({path, norm->eps()});
-  for (const auto& child : m.children())
-    collect_eps(*child, path.empty() ? child->name() : text(path, ".", child->name()), out);
+std::vector<Eps> every_eps(const nn::Module& model) {
+  std::vector<Eps> out;
+  for (const auto& [path, m] : model.named_modules())
+    if (const auto* norm = dynamic_cast<const nn::Norm*>(m)) out.push_back({path, norm->eps()});
+  return out;
 }
 
 std::string different_eps(const nn::Module& a, const nn::Module& b) {
-  std::vector<Eps> first, second;
-  collect_eps(a, "", first);
-  collect_eps(b, "", second);
+  const std::vector<Eps> first = every_eps(a), second = every_eps(b);
   if (first.size() != second.size())
     return text("a norm more or less: the first model has ", first.size(), ", the second ", second.size());
   for (size_t i = 0; i < first.size(); ++i)

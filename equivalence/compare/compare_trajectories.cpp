@@ -13,10 +13,10 @@ namespace {
 
 // Gains and biases of the norms in `module`, however deep.
 std::vector<Tensor> gains(const nn::Module& module) {
-  if (dynamic_cast<const nn::Norm*>(&module)) return module.parameters();
   std::vector<Tensor> found;
-  for (const auto& child : module.children())
-    for (const Tensor& p : gains(*child)) found.push_back(p);
+  for (const auto& [_, m] : module.named_modules())
+    if (dynamic_cast<const nn::Norm*>(m))
+      for (const Tensor& p : m->parameters()) found.push_back(p);
   return found;
 }
 

@@ -17,11 +17,6 @@
 namespace isonorm::equivalence {
 namespace {
 
-void remember(nn::Module& m, std::vector<std::pair<nn::Module*, bool>>& flags) {
-  flags.emplace_back(&m, m.training());
-  for (const auto& child : m.children()) remember(*child, flags);
-}
-
 // Throws where a listed model computes in another dtype than its parameters'.
 void check_one_dtype(const nn::Module& m) {
   const auto options = training::ModelOptions::of(m);
@@ -128,7 +123,7 @@ Tensor OwnTraining::reference_weight(const Training& reference, size_t i) const 
 Restore::Restore(nn::Module& model) {
   for (const auto& [name, tensor] : model.state_dict()) values_.emplace_back(tensor, detached::clone(tensor));
   for (const Tensor& p : model.parameters()) gradients_.emplace_back(p, gradient(p));
-  remember(model, flags_);
+  for (const auto& [_, m] : model.named_modules()) flags_.emplace_back(m, m->training());
 }
 
 Restore::~Restore() {

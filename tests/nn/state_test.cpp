@@ -125,4 +125,15 @@ TEST_CASE("state: what references could not follow is not replaced") {
   CHECK(plain(randn({2, 6, 6, 1})).shape() == Dims{2, 5});
   CHECK_THROWS_WITH(vit.replace("head", Linear(8, 5)),
                     "replace: 'head' is part of a model that was parametrized as a whole; replace it before that");
+  Gpt tied({.vocab = 6, .context = 4, .tied = true, .transformer = {.width = 8, .depth = 1, .heads = 2}});
+  CHECK_THROWS_WITH(tied.replace("token", Embedding(7, 8)),
+                    "replace: 'head' computes with 'token', which it borrowed; build the model anew");
+}
+
+TEST_CASE("state: modules are listed with their paths, parents first") {
+  const Sequential layers(Linear(4, 3), Sequential(Linear(3, 2), Relu()));
+  std::vector<std::string> paths;
+  for (const auto& [path, module] : layers.named_modules()) paths.push_back(path);
+  CHECK(paths == std::vector<std::string>{"", "0", "1", "1.0", "1.1"});
+  CHECK(layers.named_modules()[0].second == &layers);
 }

@@ -107,6 +107,19 @@ TEST_CASE("layout: two streams of a model, and a norm that no layout names, are 
   CHECK_THROWS_WITH(net(x), Contains("norm: rows of shape [6, 7], its width is 8"));
 }
 
+TEST_CASE("layout: a handle of a reader outlives its model") {
+  Parameter weight, bias;
+  Tensor seen, added;
+  {
+    Net<LayerNorm> net;
+    parametrize(net, layout(), Stream(Form::crms_norm, kWidth));
+    weight = net.up.weight, bias = net.up.bias;
+    seen = weight(), added = bias();
+  }
+  CHECK(weight().to_vector<double>() == seen.to_vector<double>());
+  CHECK(bias().to_vector<double>() == added.to_vector<double>());
+}
+
 TEST_CASE("layout: a pattern meets parameters beside layers, and none of a layer's own") {
   struct Placed : Net<LayerNorm> {
     Parameter& entry_shift = add_parameter("entry_shift", randn({kWidth}, {DType::f64}));
