@@ -5,8 +5,8 @@
 #include <CLI/CLI.hpp>
 
 #include "autograd/grad_mode.h"
-#include "autograd/ops/reduce.h"
 #include "autograd/ops/random.h"
+#include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "benchmarks/measure.h"
 #include "benchmarks/serve.h"

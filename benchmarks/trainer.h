@@ -7,8 +7,8 @@
 #include "benchmarks/cases.h"
 #include "nn/module.h"
 #include "nn/precision.h"
-#include "streams/stream.h"
 #include "optim/optimizer.h"
+#include "streams/stream.h"
 #include "training/step.h"
 
 namespace isonorm::bench {

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "autograd/ops/pointwise.h"
 #include "autograd/ops/create.h"
+#include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
 #include "core/view.h"
 

@@ -7,8 +7,8 @@
 #include "core/printed.h"
 #include "io/json_text.h"
 #include "nn/branch.h"
-#include "streams/parametrize.h"
 #include "nn/residual/post_norm.h"
+#include "streams/parametrize.h"
 
 namespace isonorm::streams {
 

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "core/error.h"
-#include "equivalence/experiments/experiment.h"
+#include "papers/experiment.h"
 #include "tools/interrupt.h"
 #include "tools/options.h"
 #include "tools/output.h"
@@ -15,6 +15,7 @@ namespace isonorm::tools {
 namespace {
 
 using namespace equivalence;
+using namespace papers;
 
 struct Options {
   std::string name, report, json, svg;

@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "streams/placement.h"
 #include "equivalence/verify/verify.h"
+#include "streams/placement.h"
 #include "streams/stream.h"
 
 namespace isonorm::tools {

@@ -16,10 +16,10 @@
 #include "tools/interrupt.h"
 #include "tools/proof_text.h"
 #include "tools/training_start.h"
-#include "training/records/held_out.h"
 #include "training/loop.h"
 #include "training/model_file.h"
 #include "training/optimizers.h"
+#include "training/records/held_out.h"
 #include "training/records/training_log.h"
 #include "training/records/training_text.h"
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/tensor_map.h"
-#include "training/records/manifest.h"
 #include "training/model_row.h"
+#include "training/records/manifest.h"
 
 namespace isonorm::equivalence {
 

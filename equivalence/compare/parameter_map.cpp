@@ -4,13 +4,14 @@
 
 #include "autograd/ops/shape.h"
 #include "core/system/name_pattern.h"
-#include "streams/map.h"
 #include "io/json.h"
+#include "streams/map.h"
 #include "streams/parametrize.h"
 
 namespace isonorm::equivalence {
 
 using streams::Map;
+
 namespace {
 
 constexpr const char* kTranspose = "transpose";

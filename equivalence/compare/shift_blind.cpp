@@ -7,8 +7,8 @@
 #include "autograd/ops/reduce.h"
 #include "core/printed.h"
 #include "equivalence/compare/own_training.h"
-#include "streams/parametrize.h"
 #include "nn/stream_watch.h"
+#include "streams/parametrize.h"
 
 namespace isonorm::equivalence {
 namespace {

@@ -8,13 +8,14 @@
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "equivalence/convert/convertible.h"
-#include "streams/map.h"
 #include "equivalence/coordinates/pairs.h"
+#include "streams/map.h"
 #include "streams/stream.h"
 
 namespace isonorm::equivalence {
 
 using streams::Map;
+
 namespace {
 
 using streams::Form;

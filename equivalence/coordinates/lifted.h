@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "nn/module.h"
+#include "optim/optimizer.h"
 #include "streams/parametrize.h"
 #include "streams/stream.h"
-#include "optim/optimizer.h"
 
 namespace isonorm::equivalence {
 

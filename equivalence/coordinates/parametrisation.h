@@ -3,8 +3,8 @@
 #pragma once
 
 #include "core/tensor_map.h"
-#include "streams/map.h"
 #include "equivalence/coordinates/variant.h"
+#include "streams/map.h"
 #include "streams/parametrize.h"
 
 namespace isonorm::equivalence {

@@ -10,8 +10,8 @@
 #include "equivalence/lockstep/wrong_training.h"
 #include "optim/schedule.h"
 #include "streams/stream.h"
-#include "training/records/held_out.h"
 #include "training/model_file.h"
+#include "training/records/held_out.h"
 #include "training/source.h"
 
 namespace isonorm::equivalence {

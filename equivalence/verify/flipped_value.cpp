@@ -1,10 +1,10 @@
 #include "equivalence/verify/flipped_value.h"
 
-#include "streams/stream.h"
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
+
+#include "streams/stream.h"
 
 namespace isonorm::equivalence {
 

@@ -5,10 +5,10 @@
 
 #include "benchmarks/measure.h"
 #include "core/printed.h"
-#include "reports/text_table.h"
-#include "training/records/manifest.h"
 #include "examples/argument.h"
 #include "examples/workshop/check.h"
+#include "reports/text_table.h"
+#include "training/records/manifest.h"
 
 using namespace isonorm;
 using namespace isonorm::workshop;

@@ -5,9 +5,9 @@
 #include <random>
 
 #include "autograd/engine.h"
+#include "autograd/ops/pointwise.h"
 #include "autograd/ops/pool.h"
 #include "autograd/ops/reduce.h"
-#include "autograd/ops/pointwise.h"
 #include "tests/support/catch.h"
 
 using namespace isonorm;

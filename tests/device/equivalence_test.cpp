@@ -1,6 +1,5 @@
 // What shows that models are one function runs on a device, and a training there is held against the CPU's.
 #include "equivalence/certificate/certificate.h"
-#include "equivalence/experiments/all.h"
 #include "equivalence/grid/grid.h"
 #include "equivalence/lockstep/prove.h"
 #include "equivalence/text/proof_json.h"
@@ -8,12 +7,14 @@
 #include "equivalence/verify/verify.h"
 #include "gpu/recorder.h"
 #include "nn/gpt.h"
+#include "papers/all.h"
 #include "streams/stream.h"
 #include "tests/support/catch.h"
 #include "tests/support/device.h"
 #include "training/model_options.h"
 
 using namespace isonorm;
+using namespace isonorm::papers;
 using namespace isonorm::equivalence;
 using Catch::Matchers::Contains;
 using test::kCuda, test::kCuda1;

@@ -8,13 +8,14 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
-#include "nn/conv_pool.h"
 #include "optim/sgd.h"
+#include "papers/images/conv_pool.h"
 #include "tests/support/catch.h"
 #include "tests/support/compare.h"
 #include "tests/support/device.h"
 
 using namespace isonorm;
+using namespace isonorm::papers;
 using test::kCuda;
 
 namespace {
@@ -70,11 +71,11 @@ TEST_CASE("gradients of convolutions are those of the CPU, in packs and without"
 }
 
 TEST_CASE("a convolutional network with every norm trains on a device as on the CPU") {
-  for (const nn::ConvNorm norm : nn::kConvNorms) {
+  for (const ConvNorm norm : kConvNorms) {
     INFO(name_of(norm));
     const auto trained = [&](Device device) {
       manual_seed(3);
-      nn::ConvPoolCnn model({.image = 16, .channels = 1, .classes = 10, .width = 2, .norm = norm});
+      ConvPoolCnn model({.image = 16, .channels = 1, .classes = 10, .width = 2, .norm = norm});
       model.to(DType::f64);
       Generator g{.seed = 5};
       const Tensor images = randn({2, 16, 16, 1}, {DType::f64}, g), labels = randint(0, 10, {2}, kCpu, g);

@@ -29,8 +29,8 @@
 #include "optim/sgd.h"
 #include "tests/support/catch.h"
 #include "tests/support/device.h"
-#include "tests/support/thrown.h"
 #include "tests/support/same_bytes.h"
+#include "tests/support/thrown.h"
 #include "training/step.h"
 
 using namespace isonorm;

@@ -8,8 +8,8 @@
 #include "autograd/ops/random.h"
 #include "nn/residual/all.h"
 #include "streams/parametrize.h"
-#include "tests/support/markup.h"
 #include "tests/support/catch.h"
+#include "tests/support/markup.h"
 #include "training/build_model.h"
 
 using namespace isonorm;

@@ -8,8 +8,8 @@
 #include "equivalence/certificate/certificate_text.h"
 #include "equivalence/lockstep/criterion.h"
 #include "streams/parametrize.h"
-#include "tests/support/markup.h"
 #include "tests/support/catch.h"
+#include "tests/support/markup.h"
 
 using namespace isonorm;
 using namespace isonorm::equivalence;

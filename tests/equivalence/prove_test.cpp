@@ -9,14 +9,14 @@
 #include "autograd/ops/create.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
+#include "equivalence/compare/audit.h"
+#include "equivalence/convert/convert.h"
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/lockstep/prove.h"
 #include "equivalence/lockstep/trainee.h"
-#include "tests/support/temp_folder.h"
-#include "equivalence/compare/audit.h"
-#include "equivalence/convert/convert.h"
 #include "tests/support/compare.h"
 #include "tests/support/plain_net.h"
+#include "tests/support/temp_folder.h"
 #include "tests/support/tempered.h"
 
 using namespace isonorm;

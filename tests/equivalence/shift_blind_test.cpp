@@ -2,8 +2,8 @@
 #include "equivalence/compare/shift_blind.h"
 
 #include "autograd/ops/loss.h"
-#include "tests/equivalence/small_net.h"
 #include "streams/transformer.h"
+#include "tests/equivalence/small_net.h"
 #include "tests/support/catch.h"
 
 using namespace isonorm;

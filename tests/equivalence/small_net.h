@@ -7,8 +7,8 @@
 #include "equivalence/compare/compare.h"
 #include "nn/dropout.h"
 #include "nn/linear.h"
-#include "streams/parametrize.h"
 #include "nn/residual/pre_norm.h"
+#include "streams/parametrize.h"
 
 namespace isonorm::equivalence {
 

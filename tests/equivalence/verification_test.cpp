@@ -4,8 +4,8 @@
 
 #include "autograd/ops/create.h"
 #include "autograd/ops/shape.h"
-#include "streams/placement.h"
 #include "equivalence/verify/stream_check.h"
+#include "streams/placement.h"
 #include "streams/transformer.h"
 #include "tests/equivalence/model_files.h"
 #include "tests/support/catch.h"

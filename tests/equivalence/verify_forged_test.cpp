@@ -4,9 +4,9 @@
 #include <functional>
 
 #include "autograd/ops/create.h"
-#include "streams/placement.h"
-#include "streams/map.h"
 #include "equivalence/verify/flipped_value.h"
+#include "streams/map.h"
+#include "streams/placement.h"
 #include "streams/transformer.h"
 #include "tests/equivalence/model_files.h"
 #include "tests/support/catch.h"

@@ -3,11 +3,11 @@
 
 #include <cmath>
 
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/reduce.h"
 #include "autograd/ops/copy.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/matmul.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "core/random.h"
 #include "core/view.h"

@@ -8,11 +8,11 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
+#include "core/kernels/kernel.h"
+#include "core/memory/allocator.h"
 #include "nn/activation.h"
 #include "nn/container.h"
 #include "nn/dropout.h"
-#include "core/memory/allocator.h"
-#include "core/kernels/kernel.h"
 #include "tests/support/compare.h"
 
 using namespace isonorm;

@@ -7,8 +7,8 @@
 #include "core/print.h"
 #include "nn/activation.h"
 #include "nn/container.h"
-#include "nn/group_norm.h"
 #include "nn/gpt.h"
+#include "nn/group_norm.h"
 #include "tests/support/catch.h"
 
 using namespace isonorm;

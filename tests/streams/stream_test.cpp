@@ -11,8 +11,8 @@
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "nn/linear.h"
-#include "streams/parametrize.h"
 #include "nn/residual/pre_norm.h"
+#include "streams/parametrize.h"
 #include "tests/support/compare.h"
 
 using namespace isonorm;

@@ -10,10 +10,10 @@
 #include "tests/support/catch.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/tempered.h"
-#include "training/records/held_out.h"
 #include "training/model_file.h"
-#include "training/optimizers.h"
 #include "training/models/own_option.h"
+#include "training/optimizers.h"
+#include "training/records/held_out.h"
 #include "training/records/manifest.h"
 #include "training/records/training_text.h"
 

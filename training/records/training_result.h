@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "training/loop.h"
-#include "training/records/manifest.h"
 #include "training/model_row.h"
+#include "training/records/manifest.h"
 
 namespace isonorm::training {
 

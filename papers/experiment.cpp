@@ -1,0 +1,188 @@
+#include "papers/experiment.h"
+
+#include "core/error.h"
+#include "io/json_text.h"
+#include "papers/all.h"
+#include "reports/page.h"
+#include "reports/svg.h"
+#include "training/records/manifest_html.h"
+#include "training/training_options.h"
+
+namespace isonorm::papers {
+namespace {
+
+constexpr Experiment kExperiments[] = {
+    {"invariance",
+     "LayerNorm does not see a scale of the weights or of the data, nor a shift common to all rows of the weights; "
+     "RMSNorm does not see the scales; what either learns from a weight matrix shrinks as the matrix grows.",
+     "Zhang and Sennrich, Root Mean Square Layer Normalization, 1910.07467, table 1 and section 4", invariance,
+     kOnDevice},
+    {"trajectories",
+     "A Transformer trained as Pre-LN, Pre-RMSNorm and Pre-CRMSNorm from the same raw weights stays one model: the "
+     "trainings differ as two trainings do whose weights differ by one unit in the last place.",
+     "Jiang et al., Pre-RMSNorm and Pre-CRMSNorm Transformers, 2305.14858, figures 6 and 7", trajectories,
+     kReadsData | kOnDevice},
+    {"paper-curves",
+     "The loss curves of a ViT and of a GPT, each trained as Pre-LN, Pre-RMSNorm and Pre-CRMSNorm, are not alike: they "
+     "are "
+     "one curve, as far as rounding lets two trainings be one.",
+     "Jiang et al., Pre-RMSNorm and Pre-CRMSNorm Transformers, 2305.14858, figures 6 and 7", paper_curves,
+     kTakesFull | kOnDevice},
+    {"norm-cost", "RMSNorm and CRMSNorm take less time than LayerNorm of rows as wide, forward and backward.",
+     "Zhang and Sennrich, 1910.07467, section 4; Jiang et al., 2305.14858, section 4.2", norm_cost,
+     kTakesFull | kUntested},
+    {"paper-speed",
+     "A Transformer without norms takes less time than Pre-RMSNorm, and that less than Pre-LN, in inference and in "
+     "training, recentring included.",
+     "Jiang et al., Pre-RMSNorm and Pre-CRMSNorm Transformers, 2305.14858, tables 3 to 5, figures 4b and 5",
+     paper_speed, kTakesFull | kUntested | kOnDevice},
+    {"conversion",
+     "With any weights, a ViT and a GPT give the same logits and the same gradients of the raw weights in every form.",
+     "Jiang et al., Pre-RMSNorm and Pre-CRMSNorm Transformers, 2305.14858, sections 3.1 to 3.5", conversion, kOnDevice},
+    {"controls",
+     "30 times what four controls reach, and 64 eps, rejects a training that differs by rounding alone in at most one "
+     "proof of a thousand.",
+     "docs/equivalence.md, the criterion of this program", controls, kTakesSeeds | kOnDevice},
+    {"precision",
+     "A Transformer whose products are bf16 and whose weights and optimizer stay f32 trains as in f32, without loss "
+     "scaling: its losses differ less from f32's than those of f32 from other initial weights.",
+     "Kalamkar et al., A Study of BFLOAT16 for Deep Learning Training, 1905.12322, section 4", precision},
+    {"last-gradient",
+     "At the initial weights the gradient of the last block has the same size in Post-LN whatever the depth, and falls "
+     "with the root of the depth in Pre-LN, with LayerNorm and with RMSNorm.",
+     "Xiong et al., On Layer Normalization in the Transformer Architecture, 2002.04745, theorem 1", last_gradient},
+    {"first-gradient",
+     "At the initial weights ResiDual's gradient of the first block does not fall below Pre-LN's however many blocks "
+     "follow; DeepNorm's falls with the root of their number.",
+     "Xie et al., ResiDual: Transformer with Dual Residual Connections, 2304.14802, section 3", first_gradient},
+    {"gradient-profile",
+     "At the initial weights gradients fall from the first block to the last in Pre-LN and are even in DeepNorm.",
+     "Xiong et al., 2002.04745, section 3.3; Wang et al., DeepNet, 2203.00555, section 4; Li et al., Mix-LN, "
+     "2412.13795",
+     gradient_profile, kTakesFull},
+    {"stream-growth",
+     "At the initial weights the stream's mean square grows in Pre-LN like the number of blocks, in LayerNorm Scaling "
+     "like its logarithm, and is 1 in Post-LN.",
+     "Xiong et al., 2002.04745, lemma 2; Sun et al., The Curse of Depth in Large Language Models, 2502.05795",
+     stream_growth},
+    {"collapse",
+     "At the initial weights a block of Pre-LN changes what a norm makes of the stream by ever less, like the inverse "
+     "root of its number; a block of Post-LN does not.",
+     "Xie et al., 2304.14802, section 2.2", collapse},
+    {"bounded-update",
+     "One step of SGD moves what DeepNorm gives by the same amount whatever its depth; Post-LN at least in proportion "
+     "to depth, Pre-LN less than that.",
+     "Wang et al., 2203.00555, section 3; Wang et al., Foundation Transformers, 2210.06423, section 3", bounded_update,
+     kTakesFull},
+    {"stop-gradient",
+     "GPAS scales the stream down and leaves the gradient of the first block as large as it was: without its "
+     "stop-gradient every scaling would take its factor from that.",
+     "Chen et al., GPAS, 2506.22049, section 3", stop_gradient},
+    {"warm-up", "At a high rate Post-LN learns with warm-up only; Pre-LN learns with and without.",
+     "Xiong et al., 2002.04745, section 3.2", warm_up},
+    {"perplexity",
+     "Of small language models trained alike those with Mix-LN, with LayerNorm Scaling and with GPAS have less "
+     "perplexity than that with Pre-LN.",
+     "Li et al., 2412.13795, table 1; Sun et al., 2502.05795, table 1; Chen et al., 2506.22049, table 1", perplexity,
+     kReadsData | kTakesFull | kUntested},
+    {"recurrent-norms", "A GRU learns with RMSNorm as fast as with LayerNorm, and with either faster than without.",
+     "Zhang and Sennrich, 1910.07467, section 6.1", recurrent_norms, kTakesFull},
+    {"recurrent-centre",
+     "LayerNorm in a GRU does not see that all weights are shifted by a constant, in training either; RMSNorm and no "
+     "norm "
+     "do.",
+     "Zhang and Sennrich, 1910.07467, section 4 and figure 4", recurrent_centre, kTakesFull},
+    {"translator-norms", "An encoder-decoder with RMSNorm gets no more words wrong than one with LayerNorm.",
+     "Zhang and Sennrich, 1910.07467, section 6.1", translator_norms, kTakesFull | kOnDevice},
+    {"cnn-norms", "A convolutional network whose layers have RMSNorm makes no more errors than one with LayerNorm.",
+     "Zhang and Sennrich, 1910.07467, section 6.4 and table 8", image_norms, kReadsData | kTakesFull | kOnDevice},
+    {"zoo",
+     "On one task, at a rate at which Pre-LN learns at once, Post-LN needs a warm-up; who else does, and what goes on "
+     "inside of each connection, is in the tables.",
+     "Xiong et al., 2002.04745, section 3; docs/normalization.md, Other connections", zoo, kTakesFull},
+};
+
+std::string command_of(const Experiment& e, const ExperimentOptions& o) {
+  return text("isonorm experiment ", e.name, " --seed ", o.seed, o.data.empty() ? "" : text(" --data '", o.data, "'"),
+              o.seeds > 0 ? text(" --seeds ", o.seeds) : "", o.full ? " --full" : "",
+              o.device != kCpu ? text(" --device ", o.device) : "");
+}
+
+const char* verdict_of(const ExperimentResult& r) {
+  return r.undecided ? "undecided" : r.confirmed ? "confirmed" : "refuted";
+}
+
+}  // namespace
+
+ExperimentResult Experiment::run(const ExperimentOptions& options) const {
+  try {
+    return measure(options);
+  } catch (const ExperimentOptions::Stopped&) {
+    ExperimentResult r;
+    r.interrupted = true;
+    return r;
+  }
+}
+
+std::span<const Experiment> experiments() { return kExperiments; }
+
+const Experiment& find_experiment(std::string_view name) {
+  std::string names;
+  for (const Experiment& e : kExperiments) {
+    if (name == e.name) return e;
+    names += text(names.empty() ? "" : ", ", e.name);
+  }
+  check(false, "experiment: none is called '", name, "'; there are ", names);
+  return kExperiments[0];
+}
+
+const char* verdict_name(const ExperimentResult& r) {
+  return r.undecided ? "Undecided" : r.confirmed ? "Confirmed" : "Refuted";
+}
+
+std::string experiment_report(const Experiment& e, const ExperimentOptions& o, const ExperimentResult& r,
+                              double seconds) {
+  std::string body =
+      text("<h1>", reports::escaped(e.claim), "</h1>\n<p class=\"soft\">", reports::escaped(e.source), "</p>\n");
+  body += verdict_box(r.undecided   ? reports::Tone::plain
+                      : r.confirmed ? reports::Tone::good
+                                    : reports::Tone::bad,
+                      verdict_name(r), text(r.measured, " It would have been refuted by ", r.refuted, "."));
+  for (const reports::Figure& figure : r.figures) body += figure_html(figure);
+  for (const reports::TextTable& table : r.tables) body += to_html(table);
+  training::TrainingOptions machine;
+  machine.seed = o.seed;
+  training::Manifest manifest = manifest_of(machine);
+  manifest.data_sha256 = r.data_sha256;
+  body += reports::repeat_html(command_of(e, o)) + environment_html(manifest, seconds);
+  return reports::report_page(text("isonorm experiment ", e.name), body);
+}
+
+std::string experiment_json(const Experiment& e, const ExperimentOptions& o, const ExperimentResult& r,
+                            double seconds) {
+  json tables = json::array(), curves = json::array();
+  for (const reports::TextTable& table : r.tables) {
+    json rows = json::array();
+    for (const auto& row : table.rows) {
+      json cells = json::array();
+      for (const reports::TextCell& cell : row) cells.push_back(cell.value ? json(*cell.value) : json(cell.text));
+      rows.push_back(std::move(cells));
+    }
+    tables.push_back({{"heading", table.heading}, {"columns", table.columns}, {"rows", rows}});
+  }
+  for (const reports::Figure& figure : r.figures)
+    for (const reports::Panel& panel : figure.panels)
+      if (const reports::Chart* chart = std::get_if<reports::Chart>(&panel.drawing))
+        for (const reports::ChartLine& line : chart->lines)
+          curves.push_back(
+              {{"figure", figure.name}, {"panel", panel.heading}, {"name", line.name}, {"values", line.values}});
+  const json object = {{"experiment", e.name},   {"claim", e.claim},
+                       {"source", e.source},     {"verdict", verdict_of(r)},
+                       {"measured", r.measured}, {"refuted_by", r.refuted},
+                       {"tables", tables},       {"curves", curves},
+                       {"seed", o.seed},         {"data_sha256", r.data_sha256},
+                       {"seconds", seconds}};
+  return dump(object, 2) + "\n";
+}
+
+}  // namespace isonorm::papers

@@ -1,0 +1,81 @@
+// Experiments: a claim of a paper, a measurement small enough for a laptop, and the figure that would have refuted the
+// claim. `isonorm experiment NAME` runs one; a new one is a function in equivalence/experiments and a row in
+// experiment.cpp.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/device.h"
+#include "reports/figure.h"
+#include "reports/text_table.h"
+
+namespace isonorm::papers {
+
+struct ExperimentOptions {
+  uint64_t seed = 1;
+  std::string data = {};  // for those that train; empty: data made from the seed
+  int seeds = 0;          // for those that repeat over many; 0: as many as they need
+  bool full = false;      // for those that have a larger scale: minutes instead of seconds
+  Device device = kCpu;   // where it is computed
+  // Told now and then where the work is, by one thread at a time; false stops it.
+  std::function<bool(const std::string&)> progress = {};
+  // Asked between two steps, by any thread; true stops the work.
+  std::function<bool()> stop = {};
+
+  // To be called between two steps. Throws Stopped, which Experiment::run() catches.
+  struct Stopped {};
+  void go_on() const {
+    if (stop && stop()) throw Stopped();
+  }
+};
+
+struct ExperimentResult {
+  bool confirmed = false;
+  bool undecided = false;    // too little was seen either way: neither confirmed nor refuted
+  bool interrupted = false;  // `progress` or `stop` stopped it: nothing is concluded
+  std::string measured;      // what was found, in one sentence with the deciding figures
+  std::string refuted;       // what would have refuted the claim
+  std::vector<reports::TextTable> tables = {};
+  std::vector<reports::Figure> figures = {};
+  std::string data_sha256 = {};  // where it read data
+};
+
+// What of ExperimentOptions it looks at (data, seeds, full; without kOnDevice it computes on the CPU), and whether the tests leave it out: where a verdict is one of
+// this machine's speed, or takes a minute.
+enum ExperimentTrait : unsigned { kReadsData = 1, kTakesSeeds = 2, kTakesFull = 4, kOnDevice = 8, kUntested = 16 };
+
+struct Experiment {
+  const char* name;
+  const char* claim;  // one sentence
+  const char* source;
+  ExperimentResult (*measure)(const ExperimentOptions& options);
+  unsigned traits = 0;  // of ExperimentTrait
+
+  ExperimentResult run(const ExperimentOptions& options) const;
+
+  bool has(ExperimentTrait t) const { return (traits & t) != 0; }
+};
+
+// All of them.
+std::span<const Experiment> experiments();
+// The one of that name. Throws listing the names.
+const Experiment& find_experiment(std::string_view name);
+
+// As a page of its own, with every table and picture.
+std::string experiment_report(const Experiment& experiment, const ExperimentOptions& options,
+                              const ExperimentResult& result, double seconds);
+
+// "Confirmed", "Refuted" or "Undecided".
+const char* verdict_name(const ExperimentResult& result);
+
+// {"experiment", "claim", "source", "verdict" ("confirmed", "refuted" or "undecided"), "measured", "refuted_by",
+// "tables", "curves", "seed", "data_sha256", "seconds"}. A cell is its number where it has one, else its text; a curve
+// is {"figure", "panel", "name", "values"}. Indented by two, with a newline at the end; what is not finite is null.
+std::string experiment_json(const Experiment& experiment, const ExperimentOptions& options,
+                            const ExperimentResult& result, double seconds);
+
+}  // namespace isonorm::papers

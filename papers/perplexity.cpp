@@ -1,0 +1,161 @@
+// E17: perplexities of small language models by connection, beside those of the papers' models of 130M and 250M.
+#include <atomic>
+#include <cmath>
+#include <mutex>
+
+#include "autograd/grad_mode.h"
+#include "core/printed.h"
+#include "core/system/parallel.h"
+#include "data/made_text.h"
+#include "data/text.h"
+#include "io/sha256.h"
+#include "nn/gpt.h"
+#include "nn/residual/gpas.h"
+#include "optim/adam.h"
+#include "optim/schedule.h"
+#include "papers/all.h"
+#include "papers/margin.h"
+#include "papers/nets/deep_net.h"
+#include "training/step.h"
+
+namespace isonorm::papers {
+namespace {
+
+// Published: of LLaMA 130M and 250M, after 2.2B and 3.9B tokens (2502.05795, table 1; GPAS: 2506.22049, table 1, whose own
+// Pre-LN has 26.61 and 21.54).
+struct Kind {
+  const nn::Arrangement& connection;
+  const char *css, *published;
+};
+const Kind kKinds[] = {{nn::kPreLn, "rms", "26.73, 21.92"},
+                       {nn::kMixLn, "negative", "26.07, 21.39"},
+                       {nn::kLayerNormScaling, "nested rms", "25.76, 20.35"},
+                       {nn::kPreGpas, "crms", "26.25, 21.34 (Pre-LN 26.61, 21.54)"},
+                       {nn::kDeepNorm, "isometric", "27.17, 22.77"},
+                       {nn::kPostLn, "other", "26.95, 1409.79"}};
+constexpr size_t kRivals = 3;  // those behind Pre-LN that are said to be better
+constexpr int kSeeds = kPairs;
+constexpr int64_t kContext = 64, kRows = 16, kSeen = 10;
+constexpr double kRate = 2e-3;
+
+struct Scale {
+  int64_t width, depth, heads, steps;
+};
+
+struct Trained {
+  std::vector<double> losses;  // means over kSeen steps
+  double held_out = 0;         // mean loss of the text that was not trained on
+};
+
+Trained trained(const ExperimentOptions& options, const nn::Arrangement& connection, const data::Text& text,
+                const Scale& s, uint64_t seed) {
+  manual_seed(seed);
+  nn::GptOptions o = nn::llama_preset("9m");
+  o.vocab = text.vocab(), o.context = kContext;
+  o.transformer.width = s.width, o.transformer.depth = s.depth, o.transformer.heads = s.heads;
+  o.transformer.mlp_width = 8 * s.width / 3, o.transformer.connection = connection;
+  nn::Gpt model(o);
+  optim::Adam adam(model.parameters(), {.lr = kRate});
+  training::Step step(model, adam, training::cross_entropy_of, {.limits = {.gates = 0.01, .norm = 1}});
+  const optim::Schedule rates{.peak = kRate, .warmup = s.steps / 10, .steps = s.steps};
+  Trained r;
+  for (int64_t t = 0; t < s.steps; ++t) {
+    options.go_on();
+    const data::TextBatch b = text.batch(kRows, kContext, static_cast<int64_t>(seed) * s.steps + t);
+    const double loss = step({b.x, b.y}, rates.lr(t)).loss;
+    if (t % kSeen == 0) r.losses.push_back(0);
+    r.losses.back() += loss / kSeen;
+  }
+  const NoGrad no_grad;
+  model.eval();
+  const int64_t windows = text.held_out_windows(kContext);
+  for (int64_t at = 0; at < windows; at += kRows) {
+    options.go_on();
+    const data::TextBatch b = text.held_out_rows(at, std::min(kRows, windows - at), kContext);
+    r.held_out += training::cross_entropy_of(model, {b.x, b.y}).item() * static_cast<double>(b.x.size(0)) /
+                  static_cast<double>(windows);
+  }
+  return r;
+}
+
+std::string percent(double log_ratio) { return printed("%+.2f", 100 * std::expm1(log_ratio)); }
+
+}  // namespace
+
+ExperimentResult perplexity(const ExperimentOptions& o) {
+  const Scale s = o.full ? Scale{96, 16, 6, 1000} : Scale{48, 8, 4, 200};
+  ExperimentResult r;
+  const std::string made = o.data.empty() ? data::made_text(o.seed, 1 << 18) : "";
+  const data::Text text =
+      o.data.empty()
+          ? data::Text(memory_bytes({reinterpret_cast<const uint8_t*>(made.data()), made.size()}, "made text"), o.seed,
+                       0.1)
+          : data::Text(o.data, o.seed, 0.1);
+  if (!o.data.empty()) r.data_sha256 = io::sha256_of_files({o.data});
+  check(text.held_out_windows(kContext) > 0, "perplexity: ", o.data, " has ", text.length(),
+        " characters; a tenth of them is held out, expected more than ", kContext);
+  constexpr size_t kCount = std::size(kKinds);
+  std::vector<Trained> all(kCount * kSeeds);
+  std::mutex mutex;
+  size_t done = 0;
+  std::atomic<bool> stopped = false;
+  parallel_for(std::ssize(all), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end && !stopped; ++i) {
+      o.go_on();
+      const auto at = static_cast<size_t>(i);
+      all[at] = trained(o, kKinds[at / kSeeds].connection, text, s, o.seed * 100 + at % kSeeds);
+      const std::lock_guard lock(mutex);
+      ++done;
+      if (o.progress && !o.progress(isonorm::text("trained ", done, " of ", all.size()))) stopped = true;
+    }
+  });
+  if (stopped) return r.interrupted = true, r;
+  reports::TextTable table{
+      .heading = "Perplexity by connection",
+      .columns = {"connection", "perplexity", "beside Pre-LN, %", "and 95 % of such means", "published, 130M and 250M"},
+      .caption =
+          isonorm::text("Of characters that were not trained on; ", s.depth, " blocks of width ", s.width,
+                        ", RMSNorm by definition, SwiGLU, rotary positions, no biases; ", s.steps, " steps of Adam at ",
+                        kRate, " with ", kRows, " rows of ", kContext, " characters; geometric means over ", kSeeds,
+                        " seeds, differences within a seed: the same weights and batches.")};
+  std::vector<double> pre;
+  std::vector<Curve> curves;
+  std::vector<double> at;
+  for (int64_t step = kSeen; step <= s.steps; step += kSeen) at.push_back(static_cast<double>(step));
+  int below = 0, above = 0;
+  for (size_t k = 0; k < kCount; ++k) {
+    const Kind& kind = kKinds[k];
+    std::vector<double> losses;
+    Curve curve{kind.connection.name, kind.css, std::vector<double>(at.size())};
+    double mean = 0;
+    for (size_t i = k * kSeeds; i < (k + 1) * kSeeds; ++i) {
+      losses.push_back(all[i].held_out), mean += all[i].held_out / kSeeds;
+      for (size_t t = 0; t < at.size(); ++t) curve.values[t] += all[i].losses[t] / kSeeds;
+    }
+    curves.push_back(std::move(curve));
+    if (k == 0) pre = losses;
+    const Difference d = paired_difference(losses, pre);
+    if (k > 0 && k <= kRivals) {
+      if (d.mean + d.half < 0) ++below;
+      if (d.mean - d.half > 0) ++above;
+      r.measured +=
+          isonorm::text(r.measured.empty() ? "Beside Pre-LN's, perplexity is " : ", ", percent(d.mean), " % (",
+                        percent(d.mean - d.half), " to ", percent(d.mean + d.half), ") with ", kind.connection.name);
+    }
+    table.rows.push_back({{kind.connection.name},
+                          {printed("%.4f", std::exp(mean)), {}, std::exp(mean)},
+                          {k == 0 ? "" : percent(d.mean)},
+                          {k == 0 ? "" : isonorm::text(percent(d.mean - d.half), " to ", percent(d.mean + d.half))},
+                          {kind.published}});
+  }
+  r.confirmed = below == kRivals;
+  r.undecided = !r.confirmed && above == 0;
+  r.measured += isonorm::text("; the papers' order is ", r.confirmed ? "seen." : "not seen at this size.");
+  r.refuted = "one of these three that is above Pre-LN in 95 of 100 such means";
+  r.tables = {std::move(table)};
+  r.figures = {curve_figure("loss", "Training losses by connection",
+                            isonorm::text("Means over ", kSeen, " steps and ", kSeeds, " seeds."), "step", at, curves)};
+  return r;
+}
+
+}  // namespace isonorm::papers

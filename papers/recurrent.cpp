@@ -1,0 +1,240 @@
+// E11 and E12: a GRU without a norm, with LayerNorm, RMSNorm and RMSNorm of a share of its entries, from weights around 0
+// and around 0.2.
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <mutex>
+
+#include "autograd/engine.h"
+#include "autograd/ops/loss.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/random.h"
+#include "autograd/ops/shape.h"
+#include "core/printed.h"
+#include "core/system/parallel.h"
+#include "nn/recurrent/recurrent.h"
+#include "optim/adam.h"
+#include "papers/all.h"
+#include "papers/margin.h"
+#include "papers/nets/deep_net.h"
+#include "streams/parametrize.h"
+
+namespace isonorm::papers {
+namespace {
+
+using nn::RecurrentNorm;
+
+constexpr int64_t kBatch = 32, kSeen = 20;  // rows of a step; means over so many steps up to one
+constexpr int kSeeds = 3;
+
+struct Kind {
+  const char *name, *css;
+  RecurrentNorm norm;
+  double p = 1;
+};
+constexpr Kind kKinds[] = {{"no norm", "plain", RecurrentNorm::none},
+                           {"LayerNorm", "other", RecurrentNorm::layer},
+                           {"RMSNorm", "rms", RecurrentNorm::rms},
+                           {"RMSNorm of 25 %", "crms", RecurrentNorm::rms, 0.25},
+                           {"RMSNorm of 6.25 %", "isometric", RecurrentNorm::rms, 0.0625}};
+
+struct Scale {
+  int64_t vocabulary, width, hidden, delay, time, steps;
+  double rate;
+};
+Scale scale_of(const ExperimentOptions& o) {
+  return o.full ? Scale{32, 64, 128, 10, 24, 1500, 2e-3} : Scale{8, 16, 32, 3, 12, 300, 5e-3};
+}
+
+class Tagger : public nn::Module {
+ public:
+  Tagger(const Kind& k, const Scale& s)
+      : table_(add("table", nn::Embedding(s.vocabulary, s.width))),
+        gru(add("gru", nn::Gru({.inputs = s.width,
+                                .hidden = s.hidden,
+                                .norm = k.norm,
+                                .p = k.p,
+                                .initialisation = nn::RecurrentInitialisation::orthogonal}))),
+        head_(add("head", nn::Linear(s.hidden, s.vocabulary))) {}
+  Tensor forward(const Tensor& ids) override { return head_(gru(table_(ids)).output); }
+
+ private:
+  nn::Embedding& table_;
+
+ public:
+  nn::Gru& gru;
+
+ private:
+  nn::Linear& head_;
+};
+
+// Every token from number `delay` on is to say which one came so many before it. Losses by step; the GRU's weight matrices begin
+// `centre` above what they are drawn as.
+std::vector<double> losses_of(const ExperimentOptions& o, const Kind& kind, uint64_t seed, double centre,
+                              const Scale& s) {
+  manual_seed(seed);
+  Tagger model(kind, s);
+  model.to(DType::f64);
+  for (const streams::NamedParameter& p : streams::named_parameters(model.gru))
+    if (p.tensor.rank() == 2) copy_into(detach(p.tensor), detach(p.tensor) + centre);
+  optim::Adam adam(model.parameters(), {.lr = s.rate});
+  Generator draw{.seed = seed + 1000};
+  std::vector<double> losses;
+  for (int64_t step = 0; step < s.steps; ++step) {
+    o.go_on();
+    const Tensor ids = randint(0, s.vocabulary, {kBatch, s.time}, kCpu, draw);
+    for (const Tensor& p : model.parameters()) set_gradient(p, {});
+    const int64_t judged = s.time - s.delay;
+    const Tensor logits = reshape(narrow(model(ids), 1, s.delay, judged), {kBatch * judged, s.vocabulary});
+    const Tensor loss = cross_entropy(logits, reshape(narrow(ids, 1, 0, judged), {kBatch * judged}));
+    backward(loss);
+    adam.step();
+    losses.push_back(loss.item());
+  }
+  return losses;
+}
+
+double mean_before(const std::vector<double>& losses, int64_t step) {
+  double mean = 0;
+  for (int64_t t = step - kSeen; t < step; ++t) mean += losses[static_cast<size_t>(t)] / kSeen;
+  return mean;
+}
+
+// Of every kind, then of every seed; none where it was stopped.
+std::vector<std::vector<double>> trained(const ExperimentOptions& o, std::span<const Kind> kinds, double centre,
+                                         const Scale& s) {
+  std::vector<std::vector<double>> all(kinds.size() * kSeeds);
+  std::mutex mutex;
+  std::atomic<bool> stopped = false;
+  parallel_for(std::ssize(all), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end && !stopped; ++i) {
+      o.go_on();
+      const Kind& kind = kinds[static_cast<size_t>(i / kSeeds)];
+      all[static_cast<size_t>(i)] = losses_of(o, kind, o.seed * 100 + static_cast<uint64_t>(i % kSeeds), centre, s);
+      const std::lock_guard lock(mutex);
+      if (o.progress && !o.progress(text("trained: ", kind.name))) stopped = true;
+    }
+  });
+  return stopped ? std::vector<std::vector<double>>() : all;
+}
+
+double mean_at(const std::vector<std::vector<double>>& runs, size_t kind, int64_t step) {
+  double mean = 0;
+  for (size_t i = 0; i < kSeeds; ++i) mean += mean_before(runs[kind * kSeeds + i], step) / kSeeds;
+  return mean;
+}
+
+std::string fixed(double x) { return printed("%.3f", x); }
+
+std::string task_of(const Scale& s) {
+  return text("Every token is to say which one came ", s.delay, " before it: ", s.vocabulary, " of them, ", s.time,
+              " in a row, ", kBatch, " rows a step, Adam at ", s.rate, ", f64; a GRU of ", s.hidden,
+              " that begins with orthogonal recurrent weights"
+              ". Knowing nothing the loss is ",
+              printed("%.2f", std::log(static_cast<double>(s.vocabulary))), ".");
+}
+// Numbers of steps, as counts of a table.
+std::vector<double> shares(const Scale& s, std::initializer_list<int64_t> parts) {
+  std::vector<double> at;
+  for (int64_t part : parts) at.push_back(static_cast<double>(s.steps / part));
+  return at;
+}
+std::vector<double> seen_steps(const Scale& s) {
+  std::vector<double> at;
+  for (int64_t step = kSeen; step <= s.steps; step += kSeen) at.push_back(static_cast<double>(step));
+  return at;
+}
+
+}  // namespace
+
+ExperimentResult recurrent_norms(const ExperimentOptions& o) {
+  const Scale s = scale_of(o);
+  ExperimentResult r;
+  const auto runs = trained(o, kKinds, 0, s);
+  if (runs.empty()) return r.interrupted = true, r;
+  const std::vector<double> at = shares(s, {6, 3, 2, 1}), steps = seen_steps(s);
+  std::vector<Curve> ends, curves;
+  for (size_t k = 0; k < std::size(kKinds); ++k) {
+    ends.push_back({kKinds[k].name, kKinds[k].css, {}}), curves.push_back(ends.back());
+    for (double step : at) ends.back().values.push_back(mean_at(runs, k, static_cast<int64_t>(step)));
+    for (double step : steps) curves.back().values.push_back(mean_at(runs, k, static_cast<int64_t>(step)));
+  }
+  const double none = ends[0].values[2], layer = ends[1].values[2], rms = ends[2].values[2];
+  const auto by_seed = [&](size_t kind) {
+    std::vector<double> losses;
+    for (size_t i = 0; i < kSeeds; ++i)
+      losses.push_back(mean_before(runs[kind * kSeeds + i], static_cast<int64_t>(at[2])));
+    return losses;
+  };
+  const Difference apart = paired_difference(by_seed(2), by_seed(1));
+  const bool help = layer < none && rms < none;
+  r.confirmed = std::abs(apart.mean) < 0.1 * layer && help;
+  r.undecided = !r.confirmed && help && std::abs(apart.mean) - apart.half < 0.1 * layer;
+  r.measured =
+      text("After ", at[2], " steps the loss is ", fixed(none), " without a norm, ", fixed(layer), " with LayerNorm, ",
+           fixed(rms), " with RMSNorm, ", fixed(ends[3].values[2]), " and ", fixed(ends[4].values[2]),
+           " with RMSNorm of 25 % and of 6.25 % of the entries; RMSNorm's minus LayerNorm's is ", fixed(apart.mean),
+           " +- ", fixed(apart.half), " (95 %).");
+  r.refuted =
+      "a loss of RMSNorm a tenth above or below LayerNorm's beyond that interval, or one of either above that without "
+      "a "
+      "norm";
+  r.tables = {curve_table("Losses of a GRU", text(task_of(s), " Means over ", kSeen, " steps and ", kSeeds, " seeds."),
+                          "step", at, ends)};
+  r.figures = {curve_figure("loss", "Losses of a GRU", task_of(s), "step", steps, curves)};
+  return r;
+}
+
+ExperimentResult recurrent_centre(const ExperimentOptions& o) {
+  constexpr double kCentre = 0.2;
+  const Scale s = scale_of(o);
+  const std::span<const Kind> kinds(kKinds, 3);
+  ExperimentResult r;
+  const auto usual = trained(o, kinds, 0, s);
+  if (usual.empty()) return r.interrupted = true, r;
+  const auto shifted = trained(o, kinds, kCentre, s);
+  if (shifted.empty()) return r.interrupted = true, r;
+  const std::vector<double> at = shares(s, {6, 2, 1}), steps = seen_steps(s);
+  std::vector<Curve> ends;
+  std::vector<double> last;
+  for (const auto* runs : {&usual, &shifted})
+    for (size_t k = 0; k < kinds.size(); ++k) {
+      ends.push_back({kinds[k].name, kinds[k].css, {}});
+      for (double step : at) ends.back().values.push_back(mean_at(*runs, k, static_cast<int64_t>(step)));
+    }
+  // The largest relative difference that the shift makes to a kind's losses, over as many steps as rounding cannot grow in.
+  const auto apart = [&](size_t kind) {
+    double most = 0;
+    for (size_t i = kind * kSeeds; i < (kind + 1) * kSeeds; ++i)
+      for (size_t t = 0; t < 50; ++t) most = std::max(most, std::abs(shifted[i][t] / usual[i][t] - 1));
+    return most;
+  };
+  const double none = ends[3].values[2], rms = ends[5].values[2], before = ends[2].values[2];
+  r.confirmed = apart(1) < 1e-9 && apart(0) > 1e-2 && apart(2) > 1e-2;
+  r.measured =
+      text("With all weight matrices ", kCentre, " higher, LayerNorm's losses are those from weights around 0, to ",
+           scientific(apart(1)), " over 50 steps; after ", s.steps, " steps RMSNorm's is ", fixed(rms), " instead of ",
+           fixed(before), ", that without a norm ", fixed(none),
+           ". That RMSNorm does not suffer from such weights, as its authors' "
+           "figure has it, is ",
+           rms < 1.25 * before ? "seen." : "not seen: it learns, later.");
+  r.refuted = "losses of LayerNorm further than 1e-9 apart, or of one of the others nearer than 1e-2";
+  reports::TextTable table =
+      curve_table("Losses from weights around 0 and around 0.2",
+                  text(task_of(s), " Means over ", kSeen, " steps and ", kSeeds, " seeds."), "step", at, ends);
+  for (size_t row = 0; row < table.rows.size(); ++row)
+    table.rows[row][0].text += row < 3 ? ", around 0" : ", around 0.2";
+  r.tables = {table};
+  std::vector<Curve> curves;
+  const char* css[] = {"plain", "other", "rms", "negative", "nested other", "nested rms"};
+  const char* names[] = {"no norm", "LayerNorm", "RMSNorm", "no norm, 0.2", "LayerNorm, 0.2", "RMSNorm, 0.2"};
+  for (size_t k = 0; k < 6; ++k) {
+    curves.push_back({names[k], css[k], {}});
+    for (double step : steps)
+      curves.back().values.push_back(mean_at(k < 3 ? usual : shifted, k % 3, static_cast<int64_t>(step)));
+  }
+  r.figures = {curve_figure("loss", "Losses from weights around 0 and around 0.2", task_of(s), "step", steps, curves)};
+  return r;
+}
+
+}  // namespace isonorm::papers

@@ -1,0 +1,78 @@
+#include "papers/timing/turns.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+namespace isonorm::papers {
+
+Median median_of(std::vector<double> v) {
+  constexpr double kError = 0.001;
+  std::sort(v.begin(), v.end());
+  const size_t n = v.size();
+  // `outside` values of n lie on one side of the true median, or fewer, with probability `at_most`.
+  const auto probability =
+      [n = static_cast<double>(n)](size_t heads) {  // of so many among n tosses; 2^-n may be no number
+        const auto k = static_cast<double>(heads);
+        return std::exp(std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1) - n * std::log(2.0));
+      };
+  size_t outside = 0;
+  double at_most = probability(0);
+  while (at_most <= kError * (1 + 1e-12)) at_most += probability(++outside);
+  const double middle = (v[(n - 1) / 2] + v[n / 2]) / 2;
+  if (outside == 0) return {-INFINITY, middle, INFINITY};
+  return {v[outside - 1], middle, v[n - outside]};
+}
+
+Turns in_turns(std::span<const std::function<double()>> works, const TurnsOptions& o) {
+  using Clock = std::chrono::steady_clock;
+  const size_t count = works.size();
+  for (const auto& work : works) work();
+  std::vector<std::vector<double>> ratios(count);
+  std::vector<double> first, seconds(count);
+  const auto begin = Clock::now();
+  Turns t;
+  while (t.rounds < o.fewest ||
+         (t.rounds < o.most && std::chrono::duration<double>(Clock::now() - begin).count() < o.seconds)) {
+    for (size_t i = 0; i < count; ++i) {
+      const size_t turn = (i + static_cast<size_t>(t.rounds)) % count;
+      seconds[turn] = works[turn]();
+    }
+    first.push_back(seconds[0]);
+    for (size_t i = 0; i < count; ++i) ratios[i].push_back(seconds[i] / seconds[0]);
+    ++t.rounds;
+  }
+  t.seconds = median_of(first).median;
+  for (auto& r : ratios) t.ratio.push_back(median_of(std::move(r)));
+  return t;
+}
+
+void TimedSteps::add(const std::function<double()>& step) {
+  const auto begin = std::chrono::steady_clock::now();
+  losses.push_back(step());
+  seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+}
+
+std::vector<double> TimedSteps::means(size_t of) const {
+  std::vector<double> means;
+  for (size_t begin = 0; begin + of <= losses.size(); begin += of) {
+    double mean = 0;
+    for (size_t i = begin; i < begin + of; ++i) mean += losses[i] / static_cast<double>(of);
+    means.push_back(mean);
+  }
+  return means;
+}
+
+Median TimedSteps::time_ratio(const TimedSteps& reference) const {
+  std::vector<double> ratios;
+  for (size_t i = 10; i < seconds.size(); ++i) ratios.push_back(seconds[i] / reference.seconds[i]);
+  return median_of(std::move(ratios));
+}
+
+double two_standard_errors(double share, double other, int64_t n) {
+  const auto count = static_cast<double>(n);
+  const double p = std::max((share + other) / 2, 1 / count);
+  return 2 * std::sqrt(2 * p * (1 - p) / count);
+}
+
+}  // namespace isonorm::papers

@@ -1,0 +1,110 @@
+// E16. The figures 6 and 7 of the paper show losses that overlay; a proof on the same batches says how exactly.
+#include <filesystem>
+
+#include "core/error.h"
+#include "core/printed.h"
+#include "equivalence/lockstep/criterion.h"
+#include "equivalence/lockstep/prove.h"
+#include "equivalence/text/proof_figures.h"
+#include "equivalence/text/summary.h"
+#include "papers/all.h"
+#include "training/model_row.h"
+
+namespace isonorm::papers {
+
+using namespace equivalence;
+namespace {
+
+// A folder is one of images, anything else a text.
+training::TrainingOptions small_training(const ExperimentOptions& options) {
+  std::error_code ignored;
+  training::TrainingOptions o;
+  o.model = std::filesystem::is_directory(options.data, ignored) ? &training::kVit : &training::kGpt;
+  o.data = options.data;
+  o.vocab = 0;
+  o.seed = options.seed;
+  o.device = options.device;
+  o.width = 32, o.depth = 2, o.heads = 4, o.context = 32, o.batch = 8;
+  o.lr = 5e-3, o.warmup = 10, o.steps = 100;
+  return o;
+}
+
+reports::TextTable run_table(const ProofResult& proof) {
+  reports::TextTable table{
+      .heading = "Runs",
+      .columns = {"run", "parameters", "loss", "gradient", "weights", "reason", "expected", "observed"},
+      .caption = "Largest relative deviation from layer_norm over the run."};
+  const auto add = [&](const RunResult& run, bool judged) {
+    const reports::Tone tone = run.as_expected ? reports::Tone::good : reports::Tone::bad;
+    table.rows.push_back(
+        {{run_name(run)},
+         {text(run.parameters), reports::Tone::plain, static_cast<double>(run.parameters)},
+         reports::number_cell(run.loss_deviation),
+         reports::number_cell(run.gradient_deviation),
+         reports::number_cell(run.weight_deviation),
+         {judged ? run.reason.substr(0, run.reason.find("; ")) : ""},  // the entry is in the JSON of a proof
+         {judged ? name_of(run.expected) : ""},
+         {judged ? name_of(run.observed) : "", judged ? tone : reports::Tone::plain}});
+  };
+  for (const RunResult& run : proof.controls) add(run, false);
+  for (const RunResult& run : proof.runs) add(run, true);
+  return table;
+}
+
+// A proof as an experiment.
+ExperimentResult proved(const training::TrainingOptions& training, const ExperimentOptions& options) {
+  const auto progress = [&](const StepInfo& info) {
+    return !options.progress ||
+           options.progress(text(name_of(info.phase), " ", info.step, "/", info.steps, "  deviation ",
+                                 scientific(info.deviation), " (controls ", scientific(info.control_deviation), ")"));
+  };
+  const ProofResult proof = prove({.training = training}, progress);
+  ExperimentResult r;
+  r.interrupted = proof.interrupted;
+  if (r.interrupted) return r;
+  r.confirmed = proof.equivalent();
+  r.undecided = proof.verdict == Verdict::undecided;
+  r.measured = summary_sentence(proof);
+  r.refuted = text(
+      "one step at which loss, gradient or weights of a form exceed 30 times what the controls reached, or by a "
+      "negative "
+      "control that stays below ",
+      separation(proof.options.training.dtype), " times that");
+  r.tables.push_back(run_table(proof));
+  r.figures = {loss_figure(proof), deviation_figure(proof)};
+  if (!training.data.empty()) r.data_sha256 = proof.manifest.data_sha256;
+  return r;
+}
+
+}  // namespace
+
+ExperimentResult trajectories(const ExperimentOptions& options) { return proved(small_training(options), options); }
+
+// Both figures: a ViT on images (6) and a GPT on text (7).
+ExperimentResult paper_curves(const ExperimentOptions& options) {
+  ExperimentResult r;
+  r.confirmed = true;
+  for (const training::ModelRow* model : {&training::kVit, &training::kGpt}) {
+    training::TrainingOptions o = small_training(options);
+    o.model = model, o.data = "";
+    if (options.full) o.width = 96, o.depth = 4, o.heads = 6, o.batch = 32, o.steps = 600;
+    ExperimentResult one = proved(o, options);
+    if (one.interrupted) return one;
+    r.confirmed = r.confirmed && one.confirmed;
+    r.undecided = r.undecided || one.undecided;
+    r.measured += text(r.measured.empty() ? "" : " ", model->title, ": ", one.measured);
+    r.refuted = one.refuted;
+    for (reports::TextTable& table : one.tables) {
+      table.heading = text(model->title, ": ", table.heading);
+      r.tables.push_back(std::move(table));
+    }
+    for (reports::Figure& figure : one.figures) {
+      figure.name = text(model->name, "-", figure.name);
+      figure.heading = text(model->title, ": ", figure.heading);
+      r.figures.push_back(std::move(figure));
+    }
+  }
+  return r;
+}
+
+}  // namespace isonorm::papers
