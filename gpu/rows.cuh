@@ -205,6 +205,7 @@ template <class F> void visit_bool(bool value, const F& f) {
 template <class F> void visit_kind(NormKind kind, const F& f) {
   if (kind == NormKind::layer) return f.template operator()<NormKind::layer>();
   if (kind == NormKind::crms) return f.template operator()<NormKind::crms>();
+  check(kind == NormKind::rms || kind == NormKind::crms_isometric, "norm: ", name_of(kind), " has no formula here");
   f.template operator()<NormKind::rms>();
 }
 

@@ -29,6 +29,19 @@ bool ModuleScope::belongs(const Module& module) {
   return false;
 }
 
+// The name of a parent that nobody runs: a list, whose children the running module calls itself.
+std::string_view ModuleScope::list_of(const Module& module) {
+  const Module* parent = module.parent_;
+  if (!running || !parent || parent->parent_ != &running->module_) return {};
+  return parent->name();
+}
+
+// Its name, once where its operator() goes through another operator of it.
+std::string_view ModuleScope::name_of(const Module& module) {
+  if (running && &running->module_ == &module) return {};
+  return module.name();
+}
+
 const Module& ModuleScope::checked(const Module& module) {
   if (!running || belongs(module) || !grad_enabled() || !module.trains()) return module;
   const Module* root = &module;
@@ -41,7 +54,8 @@ const Module& ModuleScope::checked(const Module& module) {
   return module;
 }
 
-ModuleScope::ModuleScope(const Module& module) : module_(checked(module)), outer_(running), scope_(module.name()) {
+ModuleScope::ModuleScope(const Module& module)
+    : module_(checked(module)), outer_(running), list_(list_of(module)), scope_(name_of(module)) {
   running = this;
 }
 

@@ -18,10 +18,12 @@ class ModuleScope {
  private:
   static const Module& checked(const Module& module);
   static bool belongs(const Module& module);
+  static std::string_view list_of(const Module& module);
+  static std::string_view name_of(const Module& module);
 
   const Module& module_;
   const ModuleScope* outer_;
-  Scope scope_;
+  Scope list_, scope_;  // of a list that the running module goes through, and of the module
 };
 
 }  // namespace isonorm::nn

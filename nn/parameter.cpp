@@ -21,13 +21,15 @@ void Parameter::store(const Tensor& value) const { replace_tensor(*this, detache
 Tensor Parameter::operator()() const {
   if (const Tensor* k = kept()) return *k;
   const Parametrisation* p = parametrisation();
-  return p ? (*p)(stored()) : stored();
+  if (!p) return stored();
+  seen_->asked = true;
+  return (*p)(stored());
 }
 
 void Parameter::parametrize(std::shared_ptr<const Parametrisation> parametrisation) {
   keep(false);
   if (!seen_) seen_ = std::make_shared<Seen>();
-  seen_->by = std::move(parametrisation);
+  seen_->by = std::move(parametrisation), seen_->asked = false;
 }
 
 void Parameter::keep(bool on, bool packed) {

@@ -37,7 +37,9 @@ class Parameter : public Tensor {
   // f(operator()()) of an f that gives some rows of a table: where the parametrisation acts by rows, it maps these alone.
   template <class F> Tensor rows(F&& f) const {
     const Parametrisation* p = parametrisation();
-    return p && p->by_rows() ? (*p)(f(stored())) : f((*this)());
+    if (!p || !p->by_rows()) return f((*this)());
+    seen_->asked = true;
+    return (*p)(f(stored()));
   }
 
   // Stores `value`, of any shape, in the place of what is stored.
@@ -46,6 +48,8 @@ class Parameter : public Tensor {
   // Puts the parametrisation in the place of the one before; null: the tensor itself is seen.
   void parametrize(std::shared_ptr<const Parametrisation> parametrisation);
   const Parametrisation* parametrisation() const { return seen_ ? seen_->by.get() : nullptr; }
+  // Whether anybody asked for what is seen since then: a forward that does not computes with the stored tensor.
+  bool asked() const { return seen_ && seen_->asked; }
 
   // Keeps what is seen now for forward passes without a graph, until a tensor that it was made from is written to or
   // replaced; with `packed` a packed copy, too (core/packing.h). false lets go of it.
@@ -60,7 +64,7 @@ class Parameter : public Tensor {
   struct Seen {
     std::shared_ptr<const Parametrisation> by;
     Tensor kept;
-    bool packed = false;
+    bool packed = false, asked = false;
     std::vector<Source> sources;  // of what is kept
   };
   const Tensor* kept() const;  // null where there is nothing, or what it was made from is no more

@@ -312,6 +312,14 @@ std::vector<NamedParameter> named_parameters(const Module& module) {
   return all;
 }
 
+std::vector<std::string> unasked(Module& model) {
+  std::vector<std::string> names;
+  for (const nn::NamedParameter& p : model.named_parameters())
+    if (dynamic_cast<const OnStream*>(p.parametrisation) && !model.find_parameter(p.name)->asked())
+      names.push_back(p.name);
+  return names;
+}
+
 const Stream* stream_of(const Module& model) {
   const Stream* found = nullptr;
   each_stream(model, [&](const Stream& s) {

@@ -32,6 +32,10 @@ struct NamedParameter : nn::NamedParameter {
 // module.named_parameters() with their roles.
 std::vector<NamedParameter> named_parameters(const nn::Module& module);
 
+// The parameters on the stream that no forward has asked for since they were put there: it computes with what is stored, not
+// with what is seen (weight in the place of weight()), or not with them at all.
+std::vector<std::string> unasked(nn::Module& model);
+
 // The norm whose rows a parameter reads; null where it reads none.
 const nn::Norm* read_through(const nn::Parameter& parameter);
 // The stream that a model was put on; null where it was put on none. Throws where its parts are on different ones.

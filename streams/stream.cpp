@@ -33,6 +33,13 @@ Form form_named(std::string_view name) {
   return {};
 }
 
+Form form_of(NormKind norm) {
+  for (Form f : kForms)
+    if (norm_of(f) == norm) return f;
+  check(false, "stream: no form is of a plain model with norms ", name_of(norm));
+  return {};
+}
+
 Stream::Stream(Form form, int64_t width, Stored storage, bool centre_readers)
     : options_{form, storage, centre_readers}, width_(width) {
   check(width >= 2, "stream: width ", width, " is too small, expected at least 2");

@@ -91,10 +91,8 @@ struct StreamOptions {
 // The norms of the plain model that a form holds: of the forms of the LayerNorm model, layer.
 constexpr NormKind norm_of(Form f) { return row_of(f).layer_norm_model() ? NormKind::layer : row_of(f).norm; }
 
-// The form of a plain model with such norms.
-constexpr Form form_of(NormKind norm) {
-  return norm == NormKind::rms ? Form::uncentred_rms_norm : norm == NormKind::none ? Form::none : Form::layer_norm;
-}
+// The form of a plain model with such norms. Throws where no form holds them.
+Form form_of(NormKind norm);
 
 // How a parameter touches the stream: not at all, by writing to it or by reading a normalised row of it.
 enum class Role { neutral, writer, reader };

@@ -34,7 +34,12 @@ Layout layout_of(const nn::EncoderDecoder& model);
 // width in its namespace. Where the options have a TransformerOptions `transformer`, its norms are those of the form
 // (norm_of()). Throws as M and parametrize().
 template <class M> M make(std::remove_const_t<decltype(M::options)> options, const StreamOptions& on = {}) {
-  if constexpr (requires { options.transformer; }) options.transformer.norm = norm_of(on.form);
+  if constexpr (requires { options.transformer; }) {
+    const NormKind norm = options.transformer.norm;
+    check(norm == NormKind::layer || norm == norm_of(on.form), "make: the options' norms are ", name_of(norm),
+          ", those of ", name_of(on.form), ' ', name_of(norm_of(on.form)));
+    options.transformer.norm = norm_of(on.form);
+  }
   M model(options);
   const Layout layout = layout_of(model);
   parametrize(model, layout, Stream(on, layout.width()));

@@ -49,7 +49,8 @@ training::ModelShape take_model(const std::string& path, const training::ModelFi
   training::ModelOptions m(file.description);
   m.check_size(file.state);
   check(training::stored_form(m) == streams::Form::layer_norm, "audit: the weights are those of ",
-        name_of(training::stored_form(m)), ", expected the Pre-LN model's: isonorm convert --to layer_norm");
+        name_of(training::stored_form(m)), ", expected the Pre-LN model's",
+        row_of(training::stored_form(m)).layer_norm_model() ? ": isonorm convert --to layer_norm" : "");
   m.transformer() = m.transformer().complete();
   training::ModelShape shape;
   m.give(o, shape);

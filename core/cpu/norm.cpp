@@ -243,9 +243,13 @@ template <class F> void visit_kind(NormKind kind, const F& f) {
       return f.template operator()<NormKind::layer>();
     case NormKind::crms:
       return f.template operator()<NormKind::crms>();
-    default:
+    case NormKind::rms:
+    case NormKind::crms_isometric:
       return f.template operator()<NormKind::rms>();
+    case NormKind::none:
+      break;
   }
+  check(false, "norm: ", name_of(kind), " has no formula here");
 }
 
 // f.operator()<value>()

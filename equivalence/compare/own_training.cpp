@@ -10,6 +10,7 @@
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
 #include "core/view.h"
+#include "equivalence/compare/cause.h"
 #include "optim/clip.h"
 #include "streams/parametrize.h"
 #include "training/model_options.h"
@@ -95,9 +96,11 @@ void OwnTraining::train_with(std::unique_ptr<optim::Optimizer> optimizer, double
 }
 
 void OwnTraining::differentiate(const training::Examples& batch) {
-  {
+  try {
     const SameDraws draws(generator_);
     loss_ = training::differentiate(model_, loss_of_, batch);
+  } catch (const Error& e) {
+    throw Error(e.kind(), e.what() + stream_hint(model_, e.what()), e.file(), e.line());
   }
   NoGrad no_grad;
   begin_step();

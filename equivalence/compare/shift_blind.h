@@ -35,7 +35,7 @@ struct ShiftBlindness {
   std::string message() const;
 };
 
-// Draws the parameters `options.points` times as compare_gradients() does. Writers and readers are those that the
+// A writer that nobody declared is not looked at. Draws the parameters `options.points` times as compare_gradients() does. Writers and readers are those that the
 // model was put on its stream with (streams/parametrize.h); `declared` may say it for models that do not: parameters by name, with role
 // and stream_dim. The stream is seen through the norms of such a model.
 ShiftBlindness check_shift_blind(nn::Module& model, const Objective& loss, const Batches& batches,

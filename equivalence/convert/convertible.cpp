@@ -120,8 +120,8 @@ void check_place(const TensorMap& state, const streams::Placement& layout, const
 
 void check_layout(const TensorMap& state, const streams::Placement& layout) {
   check(row_of(layout.form).normed(), "convert: a stream without norms has no other form");
-  check(row_of(layout.form).layer_norm_model(),
-        "convert: RMSNorm of rows that keep their mean is no LayerNorm in any coordinates: it has no other form");
+  check(row_of(layout.form).layer_norm_model(), "convert: ", name_of(layout.form),
+        ": norms of rows that keep their mean are no LayerNorm in any coordinates");
   check(layout.width >= 2, "convert: a stream of width ", layout.width, " cannot be converted, expected at least 2");
   check(!layout.norms.empty(), "convert: there is no norm");
   const std::set<std::string> names = known_names(layout);

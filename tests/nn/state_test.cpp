@@ -130,6 +130,20 @@ TEST_CASE("state: what references could not follow is not replaced") {
                     "replace: 'head' computes with 'token', which it borrowed; build the model anew");
 }
 
+TEST_CASE("state: errors name a module's path once, with the list that it is in") {
+  struct Layers : Module {
+    ModuleList<LayerNorm>& list = add("list", ModuleList<LayerNorm>());
+    Layers() { list.append(LayerNorm(4)); }
+    Tensor forward(const Tensor& x) override {
+      Tensor y = x;
+      for (LayerNorm* layer : list) y = (*layer)(y);
+      return y;
+    }
+  };
+  Layers net;
+  CHECK_THROWS_WITH(net(randn({2, 3})), "list.0: norm: rows of shape [2, 3], its width is 4");
+}
+
 TEST_CASE("state: modules are listed with their paths, parents first") {
   const Sequential layers(Linear(4, 3), Sequential(Linear(3, 2), Relu()));
   std::vector<std::string> paths;
