@@ -1,7 +1,7 @@
 # CUDA in the library: ISONORM_GPU says which form of gpu/ it holds.
 #   off       none.cpp alone: there are no devices
 #   cuda      compiled by nvcc, runtime linked statically; runs on machines without a driver, where there are no devices
-#   emulated  the same sources compiled for the host, with gpu/emulated instead of CUDA: a kernel's threads run on the CPU
+#   emulated  the same sources compiled for the host, with tests/emulated_gpu instead of CUDA: a kernel's threads run on the CPU
 #   auto      cuda where a CUDA compiler is found, else off
 # Programs that test the GPU link the emulated objects in front of a library of any other form.
 
@@ -53,7 +53,7 @@ function(isonorm_gpu_objects name)
 endfunction()
 
 # In a folder of its own: that a .cu is compiled as C++ is said of a source in a folder.
-add_subdirectory(gpu/emulated)
+add_subdirectory(tests/emulated_gpu)
 
 # isonorm_link_emulated_gpu(target): its devices are emulated ones. Its own objects come before the library's, of which the
 # linker then takes none of gpu/.

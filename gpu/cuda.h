@@ -3,8 +3,8 @@
 #pragma once
 
 #ifdef ISONORM_GPU_EMULATED
-#include "gpu/emulated/device.h"
-#include "gpu/emulated/runtime.h"
+#include "tests/emulated_gpu/device.h"
+#include "tests/emulated_gpu/runtime.h"
 #else
 #include <cuda_runtime.h>
 #endif

@@ -7,8 +7,8 @@
 #include "core/error.h"
 #include "gpu/cuda.h"
 #ifdef ISONORM_GPU_EMULATED
-#include "gpu/emulated/libraries/cublas_lt.h"
-#include "gpu/emulated/libraries/cudnn.h"
+#include "tests/emulated_gpu/libraries/cublas_lt.h"
+#include "tests/emulated_gpu/libraries/cudnn.h"
 #endif
 
 namespace isonorm::gpu {

@@ -12,7 +12,7 @@
 #include "gpu/block.cuh"
 
 #ifdef ISONORM_GPU_EMULATED
-#include "gpu/emulated/tensor_core.h"
+#include "tests/emulated_gpu/tensor_core.h"
 #else
 
 namespace isonorm::gpu {

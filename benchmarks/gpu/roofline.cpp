@@ -14,7 +14,7 @@
 #include "core/memory/storage.h"
 #include "core/random.h"
 #include "core/system/profile.h"
-#include "gpu/emulated/runtime.h"
+#include "tests/emulated_gpu/runtime.h"
 #include "gpu/recorder.h"
 #include "streams/stream.h"
 

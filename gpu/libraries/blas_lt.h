@@ -10,7 +10,7 @@
 #include <string>
 
 #ifdef ISONORM_GPU_EMULATED
-#include "gpu/emulated/libraries/cublas_lt.h"
+#include "tests/emulated_gpu/libraries/cublas_lt.h"
 #else
 #include <cublasLt.h>
 #endif

@@ -7,7 +7,7 @@
 #ifdef ISONORM_CUDNN
 
 #ifdef ISONORM_GPU_EMULATED
-#include "gpu/emulated/libraries/cudnn.h"
+#include "tests/emulated_gpu/libraries/cudnn.h"
 #else
 #include <cudnn.h>
 #endif

@@ -1,4 +1,4 @@
-// cuBLASLt and cuDNN by their stand-ins (gpu/emulated/libraries), through the slots: what they are given, what they give
+// cuBLASLt and cuDNN by their stand-ins (tests/emulated_gpu/libraries), through the slots: what they are given, what they give
 // compared with the CPU in f64, and whose kernels do it where they do not.
 #include <set>
 
@@ -13,7 +13,7 @@
 #include "core/kernels/matmul.h"
 #include "core/view.h"
 #include "gpu/device.h"
-#include "gpu/emulated/runtime.h"
+#include "tests/emulated_gpu/runtime.h"
 #include "gpu/libraries/blas.h"
 #include "gpu/recorder.h"
 #include "tests/support/catch.h"

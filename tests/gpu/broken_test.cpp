@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "gpu/emulated/sanitizers.h"
+#include "tests/emulated_gpu/sanitizers.h"
 #include "tests/gpu/child.h"
 #include "tests/gpu/device_floats.h"
 #include "tests/support/catch.h"

@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "gpu/emulated/device_memory.h"
-#include "gpu/emulated/sanitizers.h"
+#include "tests/emulated_gpu/device_memory.h"
+#include "tests/emulated_gpu/sanitizers.h"
 
 namespace isonorm::test {
 

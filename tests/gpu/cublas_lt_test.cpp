@@ -1,5 +1,5 @@
 // The stand-in for cuBLASLt keeps the library's rules; where a device's own memory is not read as it lies, it is lost.
-#include "gpu/emulated/libraries/cublas_lt.h"
+#include "tests/emulated_gpu/libraries/cublas_lt.h"
 
 #include "tests/gpu/device_floats.h"
 #include "tests/support/catch.h"

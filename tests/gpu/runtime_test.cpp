@@ -1,6 +1,6 @@
 // Emulated streams, events, memory, graphs and failures.
-#include "gpu/emulated/device_memory.h"
-#include "gpu/emulated/sanitizers.h"
+#include "tests/emulated_gpu/device_memory.h"
+#include "tests/emulated_gpu/sanitizers.h"
 #include "tests/gpu/child.h"
 #include "tests/gpu/device_floats.h"
 #include "tests/gpu/primitives.h"

@@ -6,7 +6,7 @@
 
 #include "tests/support/catch.h"
 #ifdef ISONORM_GPU_EMULATED
-#include "gpu/emulated/runtime.h"
+#include "tests/emulated_gpu/runtime.h"
 #endif
 
 namespace isonorm::test {

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "gpu/emulated/words.h"
+#include "tests/emulated_gpu/words.h"
 
 namespace isonorm::gpu {
 

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "gpu/emulated/copies.h"
-#include "gpu/emulated/device.h"
-#include "gpu/emulated/fiber.h"
-#include "gpu/emulated/scheduler.h"
-#include "gpu/emulated/shared_memory.h"
+#include "tests/emulated_gpu/copies.h"
+#include "tests/emulated_gpu/device.h"
+#include "tests/emulated_gpu/fiber.h"
+#include "tests/emulated_gpu/scheduler.h"
+#include "tests/emulated_gpu/shared_memory.h"
 
 namespace isonorm::gpu::emulated {
 

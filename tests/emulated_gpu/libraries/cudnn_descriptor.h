@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "gpu/emulated/libraries/cudnn_program.h"
+#include "tests/emulated_gpu/libraries/cudnn_program.h"
 
 namespace isonorm::gpu::emulated {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "gpu/emulated/device.h"
+#include "tests/emulated_gpu/device.h"
 
 namespace isonorm::gpu::emulated {
 

@@ -1,12 +1,12 @@
 // This file is compiled without race checks: what it shares between fibers is its own business. It tells the race
 // checker which meetings order the threads of a kernel.
-#include "gpu/emulated/block_run.h"
+#include "tests/emulated_gpu/block_run.h"
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
-#include "gpu/emulated/sanitizers.h"
+#include "tests/emulated_gpu/sanitizers.h"
 
 namespace isonorm::gpu::emulated {
 namespace {

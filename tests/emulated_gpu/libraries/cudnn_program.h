@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "gpu/emulated/libraries/cudnn.h"
+#include "tests/emulated_gpu/libraries/cudnn.h"
 
 namespace isonorm::gpu::emulated {
 

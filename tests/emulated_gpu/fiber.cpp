@@ -1,11 +1,11 @@
-#include "gpu/emulated/fiber.h"
+#include "tests/emulated_gpu/fiber.h"
 
 #include <pthread.h>
 #include <sys/mman.h>
 
 #include <cstdlib>
 
-#include "gpu/emulated/sanitizers.h"
+#include "tests/emulated_gpu/sanitizers.h"
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/common_interface_defs.h>

@@ -1,4 +1,4 @@
-#include "gpu/emulated/shared_memory.h"
+#include "tests/emulated_gpu/shared_memory.h"
 
 #include <sys/mman.h>
 

@@ -9,7 +9,7 @@
 #include <set>
 #include <vector>
 
-#include "gpu/emulated/runtime.h"
+#include "tests/emulated_gpu/runtime.h"
 
 namespace isonorm::gpu::emulated {
 

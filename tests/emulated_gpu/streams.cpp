@@ -1,10 +1,10 @@
-#include "gpu/emulated/streams.h"
+#include "tests/emulated_gpu/streams.h"
 
 #include <algorithm>
 #include <optional>
 #include <string>
 
-#include "gpu/emulated/device_memory.h"
+#include "tests/emulated_gpu/device_memory.h"
 
 namespace isonorm::gpu {
 namespace emulated {

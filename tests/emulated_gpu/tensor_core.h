@@ -4,8 +4,8 @@
 #pragma once
 
 #include "core/dtype.h"
-#include "gpu/emulated/copies.h"
-#include "gpu/emulated/device.h"
+#include "tests/emulated_gpu/copies.h"
+#include "tests/emulated_gpu/device.h"
 
 namespace isonorm::gpu {
 

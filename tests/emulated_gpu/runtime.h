@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <functional>
 
-#include "gpu/emulated/device.h"
-#include "gpu/emulated/scheduler.h"
+#include "tests/emulated_gpu/device.h"
+#include "tests/emulated_gpu/scheduler.h"
 
 namespace isonorm::gpu {
 

@@ -1,4 +1,4 @@
-#include "gpu/emulated/scheduler.h"
+#include "tests/emulated_gpu/scheduler.h"
 
 #include <exception>
 #include <mutex>
@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
-#include "gpu/emulated/block_run.h"
-#include "gpu/emulated/shared_memory.h"
+#include "tests/emulated_gpu/block_run.h"
+#include "tests/emulated_gpu/shared_memory.h"
 
 namespace isonorm::gpu::emulated {
 namespace {

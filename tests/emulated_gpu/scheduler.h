@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <stdexcept>
 
-#include "gpu/emulated/device.h"
+#include "tests/emulated_gpu/device.h"
 
 namespace isonorm::gpu::emulated {
 

@@ -1,12 +1,12 @@
-#include "gpu/emulated/libraries/cublas_lt.h"
+#include "tests/emulated_gpu/libraries/cublas_lt.h"
 
 #include <algorithm>
 #include <cstring>
 #include <map>
 #include <string>
 
-#include "gpu/emulated/libraries/lt_product.h"
-#include "gpu/emulated/streams.h"
+#include "tests/emulated_gpu/libraries/lt_product.h"
+#include "tests/emulated_gpu/streams.h"
 
 namespace isonorm::gpu {
 namespace emulated {

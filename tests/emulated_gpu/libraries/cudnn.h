@@ -4,7 +4,7 @@
 // caller is given and lies at a multiple of what its descriptor promised.
 #pragma once
 
-#include "gpu/emulated/runtime.h"
+#include "tests/emulated_gpu/runtime.h"
 
 namespace isonorm::gpu {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "gpu/emulated/sanitizers.h"
+#include "tests/emulated_gpu/sanitizers.h"
 
 namespace isonorm::gpu::emulated {
 

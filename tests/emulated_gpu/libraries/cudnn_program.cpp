@@ -1,4 +1,4 @@
-#include "gpu/emulated/libraries/cudnn_program.h"
+#include "tests/emulated_gpu/libraries/cudnn_program.h"
 
 #include <algorithm>
 #include <cmath>

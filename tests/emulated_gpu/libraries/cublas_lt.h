@@ -4,7 +4,7 @@
 // either: a bias or aux that is not at a multiple of 16 bytes is seen when the kernel runs, and the device is lost.
 #pragma once
 
-#include "gpu/emulated/runtime.h"
+#include "tests/emulated_gpu/runtime.h"
 
 namespace isonorm::gpu {
 

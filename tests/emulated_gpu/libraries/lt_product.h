@@ -1,7 +1,7 @@
 // One product of the stand-in for cuBLASLt: what it is made of, and how it is done.
 #pragma once
 
-#include "gpu/emulated/libraries/cublas_lt.h"
+#include "tests/emulated_gpu/libraries/cublas_lt.h"
 
 namespace isonorm::gpu::emulated {
 

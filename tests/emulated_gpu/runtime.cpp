@@ -1,12 +1,12 @@
-#include "gpu/emulated/runtime.h"
+#include "tests/emulated_gpu/runtime.h"
 
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <string>
 
-#include "gpu/emulated/device_memory.h"
-#include "gpu/emulated/streams.h"
+#include "tests/emulated_gpu/device_memory.h"
+#include "tests/emulated_gpu/streams.h"
 
 namespace isonorm::gpu {
 namespace emulated {

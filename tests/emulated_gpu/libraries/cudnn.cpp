@@ -1,4 +1,4 @@
-#include "gpu/emulated/libraries/cudnn.h"
+#include "tests/emulated_gpu/libraries/cudnn.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,8 +6,8 @@
 #include <map>
 #include <string>
 
-#include "gpu/emulated/libraries/cudnn_descriptor.h"
-#include "gpu/emulated/streams.h"
+#include "tests/emulated_gpu/libraries/cudnn_descriptor.h"
+#include "tests/emulated_gpu/streams.h"
 
 namespace isonorm::gpu {
 namespace emulated {

@@ -1,4 +1,4 @@
-#include "gpu/emulated/device_memory.h"
+#include "tests/emulated_gpu/device_memory.h"
 
 #include <pthread.h>
 #include <sys/mman.h>
@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "gpu/emulated/runtime.h"
-#include "gpu/emulated/sanitizers.h"
+#include "tests/emulated_gpu/runtime.h"
+#include "tests/emulated_gpu/sanitizers.h"
 
 namespace isonorm::gpu::emulated {
 namespace {

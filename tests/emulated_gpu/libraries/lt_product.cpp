@@ -1,4 +1,4 @@
-#include "gpu/emulated/libraries/lt_product.h"
+#include "tests/emulated_gpu/libraries/lt_product.h"
 
 #include <cmath>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "gpu/emulated/libraries/cudnn_descriptor.h"
+#include "tests/emulated_gpu/libraries/cudnn_descriptor.h"
 
 #include <algorithm>
 #include <string>
