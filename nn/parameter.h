@@ -3,6 +3,7 @@
 // the layer computes with its image (as PyTorch's torch.nn.utils.parametrize has it).
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -64,7 +65,8 @@ class Parameter : public Tensor {
   struct Seen {
     std::shared_ptr<const Parametrisation> by;
     Tensor kept;
-    bool packed = false, asked = false;
+    bool packed = false;
+    std::atomic<bool> asked = false;  // threads that share a model for inference ask at once
     std::vector<Source> sources;  // of what is kept
   };
   const Tensor* kept() const;  // null where there is nothing, or what it was made from is no more

@@ -1,7 +1,7 @@
 #include "equivalence/compare/cause.h"
 
 #include <algorithm>
-#include <regex>
+#include <cctype>
 #include <set>
 
 #include "equivalence/compare/shift_blind.h"
@@ -33,7 +33,7 @@ std::string different_eps(const nn::Module& a, const nn::Module& b) {
   return "";
 }
 
-constexpr const char* names[] = {"neutral", "a writer", "a reader"};
+constexpr const char* kRoles[] = {"neutral", "a writer", "a reader"};
 
 // Of a model on no stream, which says nothing of roles.
 bool plain(const std::vector<streams::NamedParameter>& all) {
@@ -44,8 +44,9 @@ std::string different_roles(const Partners& p) {
   if (plain(p.a) || plain(p.b)) return "";
   for (size_t i = 0; i < p.a.size(); ++i)
     if (p.a[i].role != p.b[i].role)
-      return text("a role declared differently: ", p.a[i].name, " is ", names[static_cast<size_t>(p.a[i].role)],
-                  " in the first model, ", p.b[i].name, " ", names[static_cast<size_t>(p.b[i].role)], " in the second");
+      return text("a role declared differently: ", p.a[i].name, " is ", kRoles[static_cast<size_t>(p.a[i].role)],
+                  " in the first model, ", p.b[i].name, " ", kRoles[static_cast<size_t>(p.b[i].role)],
+                  " in the second");
   return "";
 }
 
@@ -56,7 +57,7 @@ std::string unseen(nn::Module& m) {
   const std::string& name = unasked[0];
   for (const streams::NamedParameter& p : streams::named_parameters(m))
     if (p.name == name)
-      return text(name, " is ", names[static_cast<size_t>(p.role)],
+      return text(name, " is ", kRoles[static_cast<size_t>(p.role)],
                   ", and the forward takes what is stored, or nothing of it: a nn::Parameter p is seen as p()");
   return "";
 }
@@ -131,7 +132,14 @@ std::string stream_hint(nn::Module& model, const std::string& error) {
   const streams::Stream* const stream = streams::stream_of(model);
   if (!stream || stream->stored_width() == stream->width()) return "";
   const std::string likely = forgotten(model);
-  const auto says = [&](int64_t n) { return std::regex_search(error, std::regex(text("\\b", n, "\\b"))); };
+  const auto says = [&](int64_t n) {  // as a number, not as digits of a longer one
+    const std::string digits = std::to_string(n);
+    for (size_t at = error.find(digits); at != error.npos; at = error.find(digits, at + 1)) {
+      const size_t end = at + digits.size();
+      if ((at == 0 || !std::isdigit(error[at - 1])) && (end == error.size() || !std::isdigit(error[end]))) return true;
+    }
+    return false;
+  };
   if (!says(stream->width()) || !says(stream->stored_width())) return "";
   return text(
       " (", name_of(stream->form()), " stores ", stream->stored_width(), " of the ", stream->width(),
