@@ -11,6 +11,7 @@
 #include "autograd/fusion.h"
 #include "autograd/grad_mode.h"
 #include "autograd/gradcheck.h"
+#include "autograd/methods.h"
 #include "autograd/ops/arrange.h"
 #include "autograd/ops/conv.h"
 #include "autograd/ops/copy.h"

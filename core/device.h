@@ -17,6 +17,7 @@ struct Device {
 };
 
 inline constexpr Device kCpu{};
+constexpr Device cuda(int index = 0) { return {DeviceKind::cuda, index}; }
 
 // Whether products and attention on this device take bf16 as it is, accumulating in f32. Where not, their rules compute
 // in f32 and round the result.

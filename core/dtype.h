@@ -126,6 +126,11 @@ template <class F> decltype(auto) visit_floating(DType d, const char* what, F&& 
   }
 }
 
+// As visit_floating(), for i64 too.
+template <class F> decltype(auto) visit_numbers(DType d, const char* what, F&& f) {
+  return d == DType::i64 ? f.template operator()<int64_t>() : visit_floating(d, what, f);
+}
+
 // Calls f.template operator()<T>() with the C++ type of any dtype.
 template <class F> decltype(auto) visit_all(DType d, F&& f) {
   switch (d) {

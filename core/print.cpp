@@ -15,12 +15,20 @@ std::string format(double v, bool whole) {
   return buffer;
 }
 
-// Appends the sub-array at `at` of dimension `dim`; every number padded to `width`.
-void write(std::string& s, const std::vector<std::string>& cells, const Dims& shape, int dim, int64_t at,
-           size_t width) {
+struct Values {
+  std::vector<double> v;
+  Dims shape;
+  bool whole;  // integers
+};
+
+// Appends the sub-array at `at` of dimension `dim`; every number padded to `width`, which becomes that of the widest.
+void write(std::string& s, const Values& values, int dim, int64_t at, size_t& width) {
+  const Dims& shape = values.shape;
   if (dim == shape.rank) {
-    s.append(width - cells[at].size(), ' ');
-    s += cells[at];
+    const std::string cell = format(values.v[at], values.whole);
+    width = std::max(width, cell.size());
+    s.append(width - cell.size(), ' ');
+    s += cell;
     return;
   }
   int64_t below = 1;
@@ -32,7 +40,7 @@ void write(std::string& s, const std::vector<std::string>& cells, const Dims& sh
       s += dim + 1 == shape.rank ? "..., " : "...,\n" + std::string(dim + 1, ' ');
       i = shape[dim] - kEdge;
     }
-    write(s, cells, shape, dim + 1, at + i * below, width);
+    write(s, values, dim + 1, at + i * below, width);
   }
   s += ']';
 }
@@ -41,15 +49,12 @@ void write(std::string& s, const std::vector<std::string>& cells, const Dims& sh
 
 std::string to_string(const Tensor& x) {
   if (!x.defined()) return "(undefined tensor)";
-  const std::vector<double> values = x.to_vector<double>();
-  std::vector<std::string> cells;
-  size_t width = 0;
-  for (double v : values) {
-    cells.push_back(format(v, !is_floating(x.dtype())));
-    width = std::max(width, cells.back().size());
-  }
+  const Values values{x.to_vector<double>(), x.shape(), !is_floating(x.dtype())};
   std::string s;
-  write(s, cells, x.shape(), 0, 0, width);
+  size_t width = 0;
+  write(s, values, 0, 0, width);  // to know how wide the numbers are that are shown
+  s.clear();
+  write(s, values, 0, 0, width);
   return s + text("  ", x.dtype(), ' ', x.shape(), x.device() == kCpu ? std::string() : text(" on ", x.device()));
 }
 

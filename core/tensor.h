@@ -2,9 +2,12 @@
 // knows nothing of gradients beyond an opaque pointer to the graph node that made it (null: no gradient is tracked).
 #pragma once
 
+#include <concepts>
 #include <cstddef>
+#include <initializer_list>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/device.h"
@@ -45,6 +48,17 @@ struct TensorOptions {
   Device device = kCpu;
 };
 
+class Index;    // autograd/methods.h
+class Indexed;  // autograd/methods.h
+
+// Dimensions of a reduction, as a method takes them: none (all of them), 0, or {0, -1}.
+struct DimList : std::vector<int> {
+  DimList() = default;
+  DimList(int dim) : std::vector<int>{dim} {}
+  DimList(std::initializer_list<int> dims) : std::vector<int>(dims) {}
+  DimList(std::vector<int> dims) : std::vector<int>(std::move(dims)) {}
+};
+
 class Tensor {
  public:
   Tensor() = default;  // undefined: defined() is false, everything else throws
@@ -72,6 +86,51 @@ class Tensor {
   double item() const;
   // All elements in row-major order, converted to T.
   template <class T> std::vector<T> to_vector() const;
+
+  // Another spelling of the free functions of these names, which are the definition and say what is thrown
+  // (autograd/ops/*.h): x.sum(0) is sum(x, {0}).
+  Tensor sum(const DimList& dims = {}, bool keepdim = false) const;
+  Tensor mean(const DimList& dims = {}, bool keepdim = false) const;
+  Tensor amax(const DimList& dims = {}, bool keepdim = false) const;
+  Tensor amin(const DimList& dims = {}, bool keepdim = false) const;
+  Tensor var(const DimList& dims = {}, double correction = 1, bool keepdim = false) const;
+  Tensor norm(const DimList& dims = {}, bool keepdim = false) const;
+  Tensor argmax(int dim = -1, bool keepdim = false) const;
+  Tensor softmax(int dim = -1) const;
+  Tensor reshape(const Dims& shape) const;
+  Tensor view(const Dims& shape) const;
+  Tensor flatten(int first = 0, int last = -1) const;
+  Tensor transpose(int a = -2, int b = -1) const;
+  Tensor permute(const std::vector<int>& order) const;
+  Tensor squeeze(int dim) const;
+  Tensor unsqueeze(int dim) const;
+  Tensor expand(const Dims& shape) const;
+  Tensor contiguous() const;
+  Tensor clone() const;
+  Tensor detach() const;
+  Tensor to(Device device) const;
+  Tensor to(DType dtype) const;  // cast()
+  Tensor matmul(const Tensor& other) const;
+  Tensor pow(double p) const;
+  Tensor clamp(double lo, double hi) const;
+  Tensor abs() const;
+  Tensor exp() const;
+  Tensor log() const;
+  Tensor sqrt() const;
+  Tensor square() const;
+  Tensor relu() const;
+  Tensor sigmoid() const;
+  Tensor tanh() const;
+
+  // The same for those of autograd/engine.h.
+  Tensor require_grad(bool on = true) const;
+  bool requires_grad() const;
+  Tensor grad() const;  // gradient()
+  void backward(const Tensor& cotangent = Tensor()) const;
+
+  // x[i], x[mask], x[ids], x(0, Slice(1, 3), Ellipsis, None), to read and to assign to: see autograd/methods.h.
+  Indexed operator[](const Index& index) const;
+  template <class... More> Indexed operator()(const Index& first, const More&... more) const;
 
   [[gnu::always_inline]] TensorImpl& impl() const {
     check(impl_ != nullptr, "tensor: it is undefined (a default-constructed handle)");
@@ -113,9 +172,45 @@ template <class T> Tensor from_span(std::span<const T> values, const Dims& shape
 template <class T> Tensor from_vector(const std::vector<T>& values, const Dims& shape) {
   return from_span(std::span<const T>(values), shape);
 }
-// A tensor of rank 1 from a list: tensor({1., 2., 3.}) has dtype f64, tensor({1.f}) f32.
+namespace detail {
+// What a list of T becomes: bool u8, other integers (uint8_t stays) i64.
+template <class T> struct Listed { using type = T; };
+template <std::integral T> struct Listed<T> { using type = int64_t; };
+template <> struct Listed<bool> { using type = uint8_t; };
+template <> struct Listed<uint8_t> { using type = uint8_t; };
+template <class T> using listed_t = typename Listed<T>::type;
+
+// Appends what nested lists hold; the first list of each level decides shape[level].
+template <class V, class T>
+void append_list(std::vector<V>& values, Dims& shape, int level, std::initializer_list<T> list) {
+  const auto n = static_cast<int64_t>(list.size());
+  if (shape.rank == level) shape.push_back(n);
+  check(shape[level] == n, "tensor: lists of ", shape[level], " and of ", n, " entries beside each other");
+  for (const T& entry : list)
+    if constexpr (requires { entry.begin(); })
+      append_list(values, shape, level + 1, entry);
+    else
+      values.push_back(static_cast<V>(entry));
+}
+template <class V, class T> Tensor from_lists(std::initializer_list<T> lists, int levels) {
+  std::vector<V> values;
+  Dims shape;
+  append_list(values, shape, 0, lists);
+  while (shape.rank < levels) shape.push_back(0);
+  return from_vector(values, shape);
+}
+}  // namespace detail
+
+// A CPU tensor from nested lists of up to three levels: tensor({{1., 2.}, {3., 4.}}) is f64 [2, 2], tensor({1.f}) f32
+// [1], tensor({1, 2}) i64 [2], tensor({true}) u8 [1]. Throws where lists beside each other differ in length.
 template <class T> Tensor tensor(std::initializer_list<T> values) {
-  return from_span(std::span<const T>(values.begin(), values.size()), {static_cast<int64_t>(values.size())});
+  return detail::from_lists<detail::listed_t<T>>(values, 1);
+}
+template <class T> Tensor tensor(std::initializer_list<std::initializer_list<T>> rows) {
+  return detail::from_lists<detail::listed_t<T>>(rows, 2);
+}
+template <class T> Tensor tensor(std::initializer_list<std::initializer_list<std::initializer_list<T>>> planes) {
+  return detail::from_lists<detail::listed_t<T>>(planes, 3);
 }
 
 // Writes the elements of `src`, broadcast and converted, over `dst` in place. Both may be views, also of one another:

@@ -150,6 +150,23 @@ Tensor triangle(const char* name, const Tensor& x, int64_t diagonal, bool lower)
 Tensor tril(const Tensor& x, int64_t diagonal) { return triangle("tril", x, diagonal, true); }
 Tensor triu(const Tensor& x, int64_t diagonal) { return triangle("triu", x, diagonal, false); }
 
+std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes) {
+  Dims grid;
+  for (const Tensor& x : axes) {
+    check_same_device("meshgrid", axes.front(), x);
+    check(x.rank() == 1, "meshgrid: an axis has shape ", x.shape(), ", expected rank 1");
+    grid.push_back(x.numel());
+  }
+  std::vector<Tensor> all;
+  for (int i = 0; i < grid.rank; ++i) {
+    Dims along = grid;
+    for (int d = 0; d < grid.rank; ++d)
+      if (d != i) along[d] = 1;
+    all.push_back(expand(reshape(axes[i], along), grid));
+  }
+  return all;
+}
+
 Tensor patchify(const Tensor& images, int64_t patch) {
   check(images.rank() == 4, "patchify: images have shape ", images.shape(), ", expected [n, height, width, channels]");
   const int64_t n = images.size(0), h = images.size(1), w = images.size(2), c = images.size(3);

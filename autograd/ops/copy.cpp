@@ -2,6 +2,7 @@
 
 #include "autograd/node.h"
 #include "core/kernels/copy.h"
+#include "core/view.h"
 
 namespace isonorm {
 
@@ -12,6 +13,13 @@ Tensor to(const Tensor& x, Device device) {
   if (!is_floating(x.dtype())) return y;
   if (auto* n = track("to", {&y}, {&x}))
     n->backward = [device = x.device()](Flow& g) { g.give(0, to(g.out(), device)); };
+  return y;
+}
+
+Tensor clone(const Tensor& x) {
+  Tensor y = detached::clone(x);
+  if (!is_floating(x.dtype())) return y;
+  if (auto* n = track("clone", {&y}, {&x})) n->backward = [](Flow& g) { g.give(0, g.take()); };
   return y;
 }
 

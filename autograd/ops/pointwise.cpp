@@ -37,15 +37,33 @@ template <class Op> Tensor activation(const Tensor& x, kernels::Numbers numbers 
   return unary<Op, save_activation>(x, numbers);
 }
 
-Tensor number(double value, const Tensor& like) {
-  Tensor t = empty({}, like.options());
+Tensor number(double value, TensorOptions options) {
+  Tensor t = empty({}, options);
   kernels::fill(t, value);
   return t;
+}
+Tensor number(double value, const Tensor& like) { return number(value, like.options()); }
+
+constexpr bool is_integer(DType d) { return !is_floating(d); }
+
+template <class Op, class... Others> constexpr bool kIsOneOf = (std::is_same_v<Op, Others> || ...);
+
+// A dtype in which a and b are computed where one of them has to be cast.
+template <class Op> DType common_dtype(const Tensor& a, const Tensor& b) {
+  const DType d = a.dtype() == DType::u8 ? b.dtype() : a.dtype();
+  if (is_floating(d)) return d;
+  return kIsOneOf<Op, ops::Div> ? DType::f32 : DType::i64;
 }
 
 template <class Op> Tensor binary(const Tensor& a, const Tensor& b) {
   check_same_device(Op::name, a, b);
-  check_floating(a, Op::name);
+  constexpr bool casts = kIsOneOf<Op, ops::Add, ops::Sub, ops::Mul, ops::Div>;
+  if (const bool u8 = a.dtype() == DType::u8 || b.dtype() == DType::u8;
+      casts && (u8 || (kIsOneOf<Op, ops::Div> && a.dtype() == DType::i64 && b.dtype() == DType::i64))) {
+    const DType d = common_dtype<Op>(a, b);
+    return binary<Op>(detached::cast(a, d), detached::cast(b, d));
+  }
+  if (kIsOneOf<Op, ops::Div, ops::Pow> || a.dtype() != DType::i64) check_floating(a, Op::name);
   check(a.dtype() == b.dtype(), Op::name, ": dtypes ", a.dtype(), " and ", b.dtype(), " differ");
   Tensor out = empty(broadcast_shapes(a.shape(), b.shape(), Op::name), a.options());
   kernels::binary.on(a.device(), ops::index_in<Op>(ops::Binary{}), out, a, b);
@@ -67,6 +85,17 @@ template <class Op> Tensor compare(const Tensor& a, double b) {
   return compare<Op>(a, number(b, a));
 }
 
+// `b` as what integers are computed with.
+Tensor whole(double b, const Tensor& beside, const char* op) {
+  check(std::trunc(b) == b && std::abs(b) <= 0x1p53, op, ": ", b, " is not a whole number, the tensor is ",
+        beside.dtype());
+  return number(b, {DType::i64, beside.device()});
+}
+
+Tensor operand(double b, const Tensor& beside, const char* op) {
+  return is_integer(beside.dtype()) ? whole(b, beside, op) : number(b, beside);
+}
+
 // Gradient of a and b: half to each at a tie, none to the one that loses; where one is NaN, both take all of it.
 template <class Op> Tensor extremum(const Tensor& a, const Tensor& b) {
   Tensor out = binary<Op>(a, b);
@@ -85,7 +114,7 @@ template <class Op> Tensor extremum(const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
-Tensor neg(const Tensor& x) { return unary<ops::Neg>(x); }
+Tensor neg(const Tensor& x) { return is_integer(x.dtype()) ? sub(0, x) : unary<ops::Neg>(x); }
 Tensor abs(const Tensor& x) { return unary<ops::Abs>(x); }
 Tensor sign(const Tensor& x) { return unary<ops::Sign>(x); }
 Tensor exp(const Tensor& x) { return unary<ops::Exp>(x); }
@@ -113,12 +142,24 @@ Tensor clamp(const Tensor& x, double lo, double hi) {
   return unary<ops::Clamp>(x, {{lo, hi}});
 }
 
-Tensor add(const Tensor& a, double b) { return unary<ops::AddNumber>(a, {{b}}); }
-Tensor sub(const Tensor& a, double b) { return unary<ops::AddNumber>(a, {{-b}}, "sub"); }
-Tensor sub(double a, const Tensor& b) { return unary<ops::NumberSub>(b, {{a}}); }
-Tensor mul(const Tensor& a, double b) { return unary<ops::MulNumber>(a, {{b}}); }
-Tensor div(const Tensor& a, double b) { return unary<ops::DivNumber>(a, {{b}}); }
-Tensor div(double a, const Tensor& b) { return unary<ops::NumberDiv>(b, {{a}}); }
+Tensor add(const Tensor& a, double b) {
+  return is_integer(a.dtype()) ? add(a, whole(b, a, "add")) : unary<ops::AddNumber>(a, {{b}});
+}
+Tensor sub(const Tensor& a, double b) {
+  return is_integer(a.dtype()) ? sub(a, whole(b, a, "sub")) : unary<ops::AddNumber>(a, {{-b}}, "sub");
+}
+Tensor sub(double a, const Tensor& b) {
+  return is_integer(b.dtype()) ? sub(whole(a, b, "sub"), b) : unary<ops::NumberSub>(b, {{a}});
+}
+Tensor mul(const Tensor& a, double b) {
+  return is_integer(a.dtype()) ? mul(a, whole(b, a, "mul")) : unary<ops::MulNumber>(a, {{b}});
+}
+Tensor div(const Tensor& a, double b) {
+  return unary<ops::DivNumber>(is_integer(a.dtype()) ? detached::cast(a, DType::f32) : a, {{b}});
+}
+Tensor div(double a, const Tensor& b) {
+  return unary<ops::NumberDiv>(is_integer(b.dtype()) ? detached::cast(b, DType::f32) : b, {{a}});
+}
 
 Tensor cast(const Tensor& x, DType dtype) {
   if (x.dtype() == dtype) return x;
@@ -169,11 +210,11 @@ Tensor div(const Tensor& a, const Tensor& b) {
 }
 
 Tensor minimum(const Tensor& a, const Tensor& b) { return extremum<ops::Minimum>(a, b); }
-Tensor minimum(const Tensor& a, double b) { return minimum(a, number(b, a)); }
-Tensor minimum(double a, const Tensor& b) { return minimum(number(a, b), b); }
+Tensor minimum(const Tensor& a, double b) { return minimum(a, operand(b, a, "minimum")); }
+Tensor minimum(double a, const Tensor& b) { return minimum(operand(a, b, "minimum"), b); }
 Tensor maximum(const Tensor& a, const Tensor& b) { return extremum<ops::Maximum>(a, b); }
-Tensor maximum(const Tensor& a, double b) { return maximum(a, number(b, a)); }
-Tensor maximum(double a, const Tensor& b) { return maximum(number(a, b), b); }
+Tensor maximum(const Tensor& a, double b) { return maximum(a, operand(b, a, "maximum")); }
+Tensor maximum(double a, const Tensor& b) { return maximum(operand(a, b, "maximum"), b); }
 
 Tensor pow(const Tensor& a, const Tensor& b) {
   Tensor out = binary<ops::Pow>(a, b);
@@ -196,6 +237,45 @@ Tensor pow(const Tensor& a, const Tensor& b) {
 
 Tensor pow(double a, const Tensor& b) { return pow(number(a, b), b); }
 
+Tensor remainder(const Tensor& a, const Tensor& b) {
+  Tensor out = binary<ops::Remainder>(a, b);
+  if (auto* n = track("remainder", {&out}, {&a, &b}))
+    n->backward = [a = save(a), b = save(b), out = save(out)](Flow& g) {
+      if (g.wants(0)) g.give(0, g.out());
+      if (g.wants(1)) g.give(1, mul(g.out(), div(sub(out, a), b)));
+    };
+  return out;
+}
+Tensor remainder(const Tensor& a, double b) { return remainder(a, operand(b, a, "remainder")); }
+
+namespace {
+
+// x = f(x, y), which `op` stands for.
+template <class Y> Tensor& update(const char* op, Tensor& x, const Y& y, Tensor (*f)(const Tensor&, const Y&)) {
+  const Tensor result = f(x, y);
+  const auto& node = x.handle()->node;
+  check(!takes_gradient(x) || !node->is_leaf(), op, ": the tensor of shape ", x.shape(),
+        " is a leaf that requires a gradient; change it under NoGrad, or write x = x ... for a result beside it");
+  if (takes_gradient(result)) return x = result;
+  check(result.shape() == x.shape() && result.dtype() == x.dtype(), op, ": the result is ", result.dtype(), ' ',
+        result.shape(), ", written over ", x.dtype(), ' ', x.shape());
+  copy_into(x, result);
+  return x;
+}
+
+template <Tensor (*f)(const Tensor&, double)> Tensor by_number(const Tensor& x, const double& y) { return f(x, y); }
+
+}  // namespace
+
+Tensor& operator+=(Tensor& x, const Tensor& y) { return update<Tensor>("+=", x, y, add); }
+Tensor& operator-=(Tensor& x, const Tensor& y) { return update<Tensor>("-=", x, y, sub); }
+Tensor& operator*=(Tensor& x, const Tensor& y) { return update<Tensor>("*=", x, y, mul); }
+Tensor& operator/=(Tensor& x, const Tensor& y) { return update<Tensor>("/=", x, y, div); }
+Tensor& operator+=(Tensor& x, double y) { return update<double>("+=", x, y, by_number<add>); }
+Tensor& operator-=(Tensor& x, double y) { return update<double>("-=", x, y, by_number<sub>); }
+Tensor& operator*=(Tensor& x, double y) { return update<double>("*=", x, y, by_number<mul>); }
+Tensor& operator/=(Tensor& x, double y) { return update<double>("/=", x, y, by_number<div>); }
+
 Tensor eq(const Tensor& a, const Tensor& b) { return compare<ops::Eq>(a, b); }
 Tensor ne(const Tensor& a, const Tensor& b) { return compare<ops::Ne>(a, b); }
 Tensor lt(const Tensor& a, const Tensor& b) { return compare<ops::Lt>(a, b); }
@@ -208,6 +288,10 @@ Tensor lt(const Tensor& a, double b) { return compare<ops::Lt>(a, b); }
 Tensor le(const Tensor& a, double b) { return compare<ops::Le>(a, b); }
 Tensor gt(const Tensor& a, double b) { return compare<ops::Gt>(a, b); }
 Tensor ge(const Tensor& a, double b) { return compare<ops::Ge>(a, b); }
+
+Tensor logical_and(const Tensor& a, const Tensor& b) { return compare<ops::LogicalAnd>(a, b); }
+Tensor logical_or(const Tensor& a, const Tensor& b) { return compare<ops::LogicalOr>(a, b); }
+Tensor logical_not(const Tensor& x) { return eq(x, 0); }
 
 Tensor isfinite(const Tensor& x) {
   check_floating(x, "isfinite");

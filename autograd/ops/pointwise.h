@@ -1,6 +1,11 @@
 // Pointwise functions. Floating tensors f32, f64 or bf16 (computed in f32); binary ones broadcast and take operands of
 // one dtype. All throw where dtypes differ, are not floating, or shapes do not broadcast. Formulas: the structs of
 // core/formulas/pointwise.h, printed in docs/ops.md.
+//
+// Integers: add, sub, mul, minimum, maximum and remainder take i64; a result that passes 2^63 is not defined. div of
+// integers is that of their values in f32. In add, sub, mul and div a u8 takes the dtype of the other operand, which
+// holds its values, and two of u8, or u8 and a number, are i64: x * (x > 0), 1 - mask. A number beside integers is a
+// whole one (div: any); another one throws.
 #pragma once
 
 #include "core/tensor.h"
@@ -40,6 +45,9 @@ Tensor div(const Tensor& a, const Tensor& b);
 Tensor minimum(const Tensor& a, const Tensor& b);  // the gradient is shared equally at a tie
 Tensor maximum(const Tensor& a, const Tensor& b);
 Tensor pow(const Tensor& a, const Tensor& b);
+// a - b floor(a/b), which has b's sign, as Python's %; b = 0 gives NaN, of integers 0. Its derivative by b is
+// -floor(a/b).
+Tensor remainder(const Tensor& a, const Tensor& b);
 
 Tensor add(const Tensor& a, double b);
 Tensor sub(const Tensor& a, double b);
@@ -52,6 +60,7 @@ Tensor minimum(double a, const Tensor& b);
 Tensor maximum(const Tensor& a, double b);
 Tensor maximum(double a, const Tensor& b);
 Tensor pow(double a, const Tensor& b);
+Tensor remainder(const Tensor& a, double b);
 
 inline Tensor operator-(const Tensor& x) { return neg(x); }
 inline Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
@@ -66,6 +75,21 @@ inline Tensor operator*(const Tensor& a, double b) { return mul(a, b); }
 inline Tensor operator*(double a, const Tensor& b) { return mul(b, a); }
 inline Tensor operator/(const Tensor& a, double b) { return div(a, b); }
 inline Tensor operator/(double a, const Tensor& b) { return div(a, b); }
+inline Tensor operator%(const Tensor& a, const Tensor& b) { return remainder(a, b); }
+inline Tensor operator%(const Tensor& a, double b) { return remainder(a, b); }
+
+// x = x + y and so on. Where that would be recorded, the handle becomes the result. Elsewhere it is written in place:
+// every handle and view of the storage sees it, and a backward that needs the old values refuses to run. Throw where x
+// is a leaf that requires a gradient, unless NoGrad lives, and in place where the result has another shape or dtype
+// than x.
+Tensor& operator+=(Tensor& x, const Tensor& y);
+Tensor& operator-=(Tensor& x, const Tensor& y);
+Tensor& operator*=(Tensor& x, const Tensor& y);
+Tensor& operator/=(Tensor& x, const Tensor& y);
+Tensor& operator+=(Tensor& x, double y);
+Tensor& operator-=(Tensor& x, double y);
+Tensor& operator*=(Tensor& x, double y);
+Tensor& operator/=(Tensor& x, double y);
 
 // Comparisons: u8 tensors, 1 where true; any dtype, both the same; not differentiable.
 Tensor eq(const Tensor& a, const Tensor& b);
@@ -81,6 +105,33 @@ Tensor lt(const Tensor& a, double b);
 Tensor le(const Tensor& a, double b);
 Tensor gt(const Tensor& a, double b);
 Tensor ge(const Tensor& a, double b);
+inline Tensor operator==(const Tensor& a, const Tensor& b) { return eq(a, b); }
+inline Tensor operator!=(const Tensor& a, const Tensor& b) { return ne(a, b); }
+inline Tensor operator<(const Tensor& a, const Tensor& b) { return lt(a, b); }
+inline Tensor operator<=(const Tensor& a, const Tensor& b) { return le(a, b); }
+inline Tensor operator>(const Tensor& a, const Tensor& b) { return gt(a, b); }
+inline Tensor operator>=(const Tensor& a, const Tensor& b) { return ge(a, b); }
+inline Tensor operator==(const Tensor& a, double b) { return eq(a, b); }
+inline Tensor operator!=(const Tensor& a, double b) { return ne(a, b); }
+inline Tensor operator<(const Tensor& a, double b) { return lt(a, b); }
+inline Tensor operator<=(const Tensor& a, double b) { return le(a, b); }
+inline Tensor operator>(const Tensor& a, double b) { return gt(a, b); }
+inline Tensor operator>=(const Tensor& a, double b) { return ge(a, b); }
+inline Tensor operator==(double a, const Tensor& b) { return eq(b, a); }
+inline Tensor operator!=(double a, const Tensor& b) { return ne(b, a); }
+inline Tensor operator<(double a, const Tensor& b) { return gt(b, a); }
+inline Tensor operator<=(double a, const Tensor& b) { return ge(b, a); }
+inline Tensor operator>(double a, const Tensor& b) { return lt(b, a); }
+inline Tensor operator>=(double a, const Tensor& b) { return le(b, a); }
+
+// 1 where both, or one, is not 0; as comparisons. & and | evaluate both sides.
+Tensor logical_and(const Tensor& a, const Tensor& b);
+Tensor logical_or(const Tensor& a, const Tensor& b);
+Tensor logical_not(const Tensor& x);  // 1 where x is 0
+inline Tensor operator&(const Tensor& a, const Tensor& b) { return logical_and(a, b); }
+inline Tensor operator|(const Tensor& a, const Tensor& b) { return logical_or(a, b); }
+inline Tensor operator!(const Tensor& x) { return logical_not(x); }
+
 Tensor isfinite(const Tensor& x);  // floating x
 
 // a where condition (u8) is not 0, b elsewhere; the three broadcast; a and b of one dtype.

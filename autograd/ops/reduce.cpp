@@ -21,8 +21,8 @@ struct Plan {
   int64_t count = 1;  // elements per result
 };
 
-Plan plan(const Tensor& x, const std::vector<int>& dims, const char* op) {
-  check(is_floating(x.dtype()), op, ": dtype is ", x.dtype(), ", expected f32, f64 or bf16");
+Plan plan(const Tensor& x, const std::vector<int>& dims, const char* op, bool integers = false) {
+  check(integers || is_floating(x.dtype()), op, ": dtype is ", x.dtype(), ", expected f32, f64 or bf16");
   Plan p;
   p.op = op;
   for (int d : dims) {
@@ -69,7 +69,8 @@ Tensor extremum(const char* name, kernels::ReduceOp kind, const Tensor& x, const
 }  // namespace
 
 Tensor sum(const Tensor& x, std::vector<int> dims, bool keepdim) {
-  const Plan p = plan(x, dims, "sum");
+  if (x.dtype() == DType::u8) return sum(detached::cast(x, DType::i64), std::move(dims), keepdim);
+  const Plan p = plan(x, dims, "sum", true);
   Tensor y = reduce(x, p, kernels::ReduceOp::sum, keepdim);
   if (auto* n = track("sum", {&y}, {&x}))
     n->backward = [p, shape = x.shape()](Flow& g) { g.give(0, expand(reshape(g.out(), p.keepdim), shape)); };

@@ -8,7 +8,7 @@
 
 namespace isonorm {
 
-// Sum; 0 over nothing. Bit-equal for any number of threads.
+// Sum; 0 over nothing. Of i64 and u8, too: in i64. Bit-equal for any number of threads.
 Tensor sum(const Tensor& x, std::vector<int> dims = {}, bool keepdim = false);
 // sum / number of elements; NaN over nothing.
 Tensor mean(const Tensor& x, std::vector<int> dims = {}, bool keepdim = false);

@@ -157,7 +157,7 @@ template <Isa I> void unary_backward(int op, const Tensor& dx, const Tensor& g, 
 }
 
 template <Isa I> void binary(int op, const Tensor& out, const Tensor& a, const Tensor& b) {
-  visit_floating(out.dtype(), "binary", [&]<class T>() {
+  visit_numbers(out.dtype(), "binary", [&]<class T>() {
     using A = acc_t<T>;
     const auto row = BinaryRows<A, A, ops::Binary>::table[op];
     for_rows<T, T, Bound::memory>([&](A* y, auto in, int64_t n) { row(y, in[0], in[1], n); }, out, a, b);

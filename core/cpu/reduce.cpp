@@ -85,7 +85,7 @@ template <ReduceOp K> void reduce_kind(ReduceShape s, const Tensor& out, const T
   constexpr int64_t kElements = 4096;  // of a block
   const int64_t block = std::max<int64_t>(64, kElements / std::max<int64_t>(1, s.inner));
   const int64_t blocks = std::max<int64_t>(1, ceil_div(s.length, block));
-  visit_floating(x.dtype(), "reduce", [&]<class T>() {
+  const auto run = [&]<class T>() {
     T* po = out.mutable_data<T>();
     if (blocks == 1)
       return reduce_stage<K>(x.data<T>(), po, s.outer, s.length, s.inner, std::max<int64_t>(1, s.length));
@@ -93,7 +93,11 @@ template <ReduceOp K> void reduce_kind(ReduceShape s, const Tensor& out, const T
     const Workspace<A> partial(s.outer * blocks * s.inner);
     reduce_stage<K>(x.data<T>(), partial.data(), s.outer, s.length, s.inner, block);
     reduce_stage<K>(static_cast<const A*>(partial.data()), po, s.outer, blocks, s.inner, blocks);
-  });
+  };
+  if constexpr (K == ReduceOp::sum)
+    visit_numbers(x.dtype(), "reduce", run);
+  else
+    visit_floating(x.dtype(), "reduce", run);
 }
 
 }  // namespace

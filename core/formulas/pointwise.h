@@ -311,7 +311,23 @@ struct Maximum {
 };
 struct Pow {
   static constexpr const char* name = "pow";
-  template <class T> ISO_HD static T f(T a, T b) { return std::pow(a, b); }
+  template <class T> ISO_HD static T f(T a, T b) {
+    if constexpr (std::is_integral_v<T>)
+      return T(0);  // pow() takes none
+    else
+      return std::pow(a, b);
+  }
+};
+struct Remainder {  // a - b floor(a/b): the sign of b; by 0 NaN, of integers 0
+  static constexpr const char* name = "remainder";
+  template <class T> ISO_HD static T f(T a, T b) {
+    T r;
+    if constexpr (std::is_integral_v<T>)
+      r = b == 0 || b == T(-1) ? T(0) : a % b;  // the smallest integer by -1 overflows
+    else
+      r = std::fmod(a, b);
+    return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+  }
 };
 
 // Comparisons give u8: 1 where true.
@@ -341,13 +357,22 @@ struct Ge {
   template <class T> ISO_HD static bool f(T a, T b) { return a >= b; }
 };
 
+struct LogicalAnd {
+  static constexpr const char* name = "logical_and";
+  template <class T> ISO_HD static bool f(T a, T b) { return a != 0 && b != 0; }
+};
+struct LogicalOr {
+  static constexpr const char* name = "logical_or";
+  template <class T> ISO_HD static bool f(T a, T b) { return a != 0 || b != 0; }
+};
+
 template <class... Ops> struct List { static constexpr int size = sizeof...(Ops); };
 
 using Unary = List<Neg, Abs, Sign, Exp, Expm1, Log, Log1p, Sqrt, Rsqrt, Square, Reciprocal, Sin, Cos, Tanh, Sigmoid,
                    Relu, LeakyRelu, Gelu, GeluTanh, Silu, Softplus, Erf, Clamp, PowNumber, AddNumber, MulNumber,
                    DivNumber, NumberSub, NumberDiv>;
-using Binary = List<Add, Sub, Mul, Div, Minimum, Maximum, Pow>;
-using Comparison = List<Eq, Ne, Lt, Le, Gt, Ge>;
+using Binary = List<Add, Sub, Mul, Div, Minimum, Maximum, Pow, Remainder>;
+using Comparison = List<Eq, Ne, Lt, Le, Gt, Ge, LogicalAnd, LogicalOr>;
 
 // Position of Op in a list: how kernel tables are indexed.
 template <class Op, class... Ops> constexpr int index_in(List<Ops...>) {

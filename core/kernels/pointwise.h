@@ -25,7 +25,7 @@ inline constinit Kernel<void(int, const Tensor&, const Tensor&, Numbers)> unary{
 // dx = g df(saved); dx may be g.
 inline constinit Kernel<void(int, const Tensor&, const Tensor&, const Tensor&, Numbers)> unary_backward{
     "unary_backward", []<Isa I>() { return &cpu::unary_backward<I>; }};
-// out = f(a, b); a and b broadcast to out's shape; one floating dtype.
+// out = f(a, b); a and b broadcast to out's shape; one floating dtype, or i64.
 inline constinit Kernel<void(int, const Tensor&, const Tensor&, const Tensor&)> binary{
     "binary", []<Isa I>() { return &cpu::binary<I>; }};
 // out (u8) = a < b and the like; a and b broadcast, of one dtype (any).

@@ -20,7 +20,7 @@ template <Isa I> void recentre(ReduceShape shape, const Tensor& out, const Tenso
 }  // namespace cpu
 
 // out[outer, inner] = sum, max or min over length. NaN wins in max and min. The sum of nothing is 0; max and min of
-// nothing are the caller's to refuse.
+// nothing are the caller's to refuse. Floating, and i64 for sum.
 inline constinit Kernel<void(ReduceOp, ReduceShape, const Tensor&, const Tensor&)> reduce{
     "reduce", []<Isa I>() { return &cpu::reduce<I>; }};
 // index[outer, inner] (i64) of the first largest element; NaN counts as largest.

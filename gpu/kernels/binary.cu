@@ -23,7 +23,7 @@ template <class T> struct Where {
 }  // namespace
 
 void binary(int op, const Tensor& out, const Tensor& a, const Tensor& b) {
-  visit_floating(out.dtype(), "binary", [&]<class T>() {
+  visit_numbers(out.dtype(), "binary", [&]<class T>() {
     visit_op(op, ops::Binary{},
              [&]<class Op>() { map("binary", Binary<Op, T, T>{}, out, write<T>(out), Operand<T>(a), Operand<T>(b)); });
   });

@@ -217,11 +217,14 @@ __global__ void __launch_bounds__(256, 2) recentre_columns(T* out, const T* x, R
 
 void reduce(ReduceOp kind, ReduceShape s, const Tensor& out, const Tensor& x) {
   if (out.numel() == 0) return;
+  const auto run = [&]<ReduceOp K, class T>() {
+    reduce_stage<K>(s, write<T>(out), x.data<T>(), stream_of(x), x.device());
+  };
+  if (kind == ReduceOp::sum)
+    return visit_numbers(x.dtype(), "reduce", [&]<class T>() { run.template operator()<ReduceOp::sum, T>(); });
   visit_floating(x.dtype(), "reduce", [&]<class T>() {
-    const auto run = [&]<ReduceOp K>() { reduce_stage<K>(s, write<T>(out), x.data<T>(), stream_of(x), x.device()); };
-    if (kind == ReduceOp::sum) return run.template operator()<ReduceOp::sum>();
-    if (kind == ReduceOp::max) return run.template operator()<ReduceOp::max>();
-    run.template operator()<ReduceOp::min>();
+    if (kind == ReduceOp::max) return run.template operator()<ReduceOp::max, T>();
+    run.template operator()<ReduceOp::min, T>();
   });
 }
 

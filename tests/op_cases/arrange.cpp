@@ -398,6 +398,27 @@ OpCase triangle_row(std::string name, std::string formula, Tensor (*call)(const 
   return op;
 }
 
+OpCase meshgrid_row() {
+  OpCase op = row("meshgrid", "(const std::vector<Tensor>& axes)", "y_i at [j_1, ..., j_k] is axes_i at j_i");
+  Draw draw(op.name);
+  std::vector<Dims> all = shapes();
+  all.push_back(kLarge);
+  for (const Dims& grid : all) {
+    Arrays axes;
+    for (int64_t n : grid) axes.push_back(draw.normal({n}));
+    const auto reference = [grid](const Arrays& x) {
+      Arrays y;
+      for (int d = 0; d < grid.rank; ++d)
+        y.push_back(tabulate(
+            grid, [&](const Dims& i) { return x[d].v[i[d]]; }, x[d].kind));
+      return y;
+    };
+    if (grid.rank > 0) op.add("", axes, meshgrid, reference).large = grid == kLarge;
+  }
+  op.refuse({"[2, 3]", "rank 1"}, [] { meshgrid({reals({2}), reals({2, 3})}); });
+  return op;
+}
+
 OpCase patchify_row() {
   OpCase op = row("patchify", "(images, int64_t patch)",
                   "[n, h, w, c] to [n, (h/p)(w/p), p p c]: rows of patches, inside a row by (row, column, channel)");
@@ -441,6 +462,7 @@ std::vector<OpCase> arrange_cases() {
       triangle_row("tril", "x where column - row <= diagonal, else 0 (last two dimensions)", isonorm::tril, true));
   all.push_back(
       triangle_row("triu", "x where column - row >= diagonal, else 0 (last two dimensions)", isonorm::triu, false));
+  all.push_back(meshgrid_row());
   all.push_back(patchify_row());
   return all;
 }

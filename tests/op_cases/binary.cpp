@@ -46,6 +46,49 @@ Oracle oracle(ops::Maximum) {
       isonorm::maximum, [](double a, double b) { return a < b ? b : a; }, "larger");
 }
 
+Oracle oracle(ops::Remainder) {  // in the samples of its gradient a is between -b and 0
+  return {isonorm::remainder,
+          [](double a, double b) { return a - b * std::floor(a / b); },
+          "a - b floor(a/b), of b's sign; of integers by 0 it is 0",
+          -2,
+          -0.2,
+          2.2,
+          3};
+}
+
+// Integers, and masks beside anything. Quotients are f32.
+template <class Op> void add_integers(OpCase& op, Draw& draw, const Oracle& o) {
+  constexpr bool quotient = std::is_same_v<Op, ops::Div>, remainder = std::is_same_v<Op, ops::Remainder>;
+  const auto add = [&](const char* label, const Arrays& x, Kind kind) -> Sample& {
+    Sample& s = op.add(
+        label, x, [o](const Tensors& t) { return o.call(t[0], t[1]); },
+        [=](const Arrays& a) {
+          Array y = tabulate(
+              broadcast(a[0].shape, a[1].shape),
+              [&](const Dims& i) {
+                const double p = a[0].stretched(i), q = a[1].stretched(i), v = remainder && q == 0 ? 0 : o.value(p, q);
+                return quotient && kind == Kind::index ? double{static_cast<float>(v)} : v;
+              },
+              kind);
+          if (quotient && kind == Kind::index) y.kind = Kind::real, y.dtype = DType::f32;
+          return y;
+        });
+    s.gradient = kind == Kind::real;
+    return s;
+  };
+  const auto integers = [&](const Dims& shape) {
+    Array x = draw.index(shape, 41);
+    for (double& v : x.v) v -= 20;
+    return x;
+  };
+  for (const auto& [a, b] : shape_pairs()) add("i64", {integers(a), integers(b)}, Kind::index);
+  add("i64", {integers(kLarge), integers({1001})}, Kind::index).large = true;
+  if (std::is_same_v<Op, ops::Minimum> || std::is_same_v<Op, ops::Maximum> || remainder) return;
+  add("u8 both", {draw.mask({5, 7}), draw.mask({7})}, Kind::index);
+  add("u8 and i64", {draw.mask({5, 7}), integers({7})}, Kind::index);
+  add("u8", {draw.mask({5, 7}), draw.uniform({7}, o.lo_b, o.hi_b)}, Kind::real);
+}
+
 template <class Op> OpCase binary_row() {
   const Oracle o = oracle(Op{});
   OpCase op{
@@ -69,7 +112,11 @@ template <class Op> OpCase binary_row() {
   op.add("", inputs(kLarge, {1001}), run, reference).large = true;
   op.refuse({"[2, 3]", "[2]"}, [o] { o.call(reals({2, 3}), reals({2})); });
   op.refuse({"f32", "f64"}, [o] { o.call(reals({2}), reals({2}, DType::f64)); });
-  op.refuse({"i64"}, [o] { o.call(integers({2}), integers({2})); });
+  if constexpr (std::is_same_v<Op, ops::Pow>)
+    op.refuse({"i64"}, [o] { o.call(integers({2}), integers({2})); });
+  else
+    add_integers<Op>(op, draw, o);
+  op.refuse({"f32", "i64"}, [o] { o.call(reals({2}), integers({2})); });
   return op;
 }
 

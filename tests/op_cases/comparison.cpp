@@ -32,6 +32,15 @@ Oracle oracle(ops::Ge) {
   return {isonorm::ge, isonorm::ge, [](double a, double b) { return a >= b; }, "1 where a >= b"};
 }
 
+Oracle oracle(ops::LogicalAnd) {
+  return {isonorm::logical_and, nullptr, [](double a, double b) { return !(a == 0 || b == 0); },
+          "1 where neither a nor b is 0"};
+}
+Oracle oracle(ops::LogicalOr) {
+  return {isonorm::logical_or, nullptr, [](double a, double b) { return !(a == 0 && b == 0); },
+          "1 where a or b is not 0"};
+}
+
 OpCase row(std::string name, std::string parameters, const Oracle& o) {
   return {.name = name,
           .group = "Comparisons and choice",
@@ -99,8 +108,30 @@ template <class Op> OpCase comparison_number_row() {
   return op;
 }
 
-template <class... Ops> std::vector<OpCase> rows(ops::List<Ops...>) {
-  return {comparison_row<Ops>()..., comparison_number_row<Ops>()...};
+template <class... Ops> std::vector<OpCase> rows(ops::List<Ops...>) { return {comparison_row<Ops>()...}; }
+template <class... Ops> std::vector<OpCase> number_rows(ops::List<Ops...>) { return {comparison_number_row<Ops>()...}; }
+
+OpCase logical_not_row() {
+  OpCase op = row("logical_not", "(x)", {nullptr, nullptr, nullptr, "1 where x is 0"});
+  op.refuses = false;
+  Draw draw(op.name);
+  std::vector<Dims> all = shapes();
+  all.push_back(kLarge);
+  for (const Dims& shape : all)
+    for (Kind kind : {Kind::real, Kind::index, Kind::mask})
+      op.add(
+            kind == Kind::real    ? ""
+            : kind == Kind::index ? "i64"
+                                  : "u8",
+            {whole(draw, shape, kind)}, [](const Tensors& x) { return !x[0]; },
+            [](const Arrays& x) {
+              Array y = x[0];
+              y.kind = Kind::mask;
+              for (double& v : y.v) v = v == 0 ? 1 : 0;
+              return y;
+            })
+          .large = shape == kLarge;
+  return op;
 }
 
 OpCase where_row() {
@@ -133,6 +164,9 @@ OpCase where_row() {
 
 std::vector<OpCase> comparison_cases() {
   std::vector<OpCase> all = rows(ops::Comparison{});
+  for (OpCase& op : number_rows(ops::List<ops::Eq, ops::Ne, ops::Lt, ops::Le, ops::Gt, ops::Ge>{}))
+    all.push_back(std::move(op));
+  all.push_back(logical_not_row());
   all.push_back(where_row());
   return all;
 }

@@ -1,22 +1,23 @@
-// Row of the copy to another device: there and back, from the device of the tests by way of the CPU.
+// Rows of copies. That to another device goes there and back, from the device of the tests by way of the CPU.
 #include "autograd/ops/copy.h"
 
 #include "tests/op_cases/groups.h"
 
 namespace isonorm::test {
 
-std::vector<OpCase> copy_cases() {
-  OpCase op{.name = "to",
-            .group = "Devices",
-            .signature = "to(x, Device device)",
-            .formula = "x on a device: itself where it lies there, else a copy",
+namespace {
+
+OpCase row(std::string name, std::string parameters, std::string formula, Tensor (*call)(const Tensor&)) {
+  OpCase op{.name = name,
+            .group = "Copies",
+            .signature = name + parameters,
+            .formula = std::move(formula),
             .tolerance = tolerance::exact,
             .refuses = false};
   Draw draw(op.name);
   const auto add = [&](const char* label, Array x) -> Sample& {
     return op.add(
-        label, {std::move(x)}, [](const Tensors& x) { return to(to(x[0], kCpu), test_device()); },
-        [](const Arrays& x) { return x[0]; });
+        label, {std::move(x)}, [call](const Tensors& x) { return call(x[0]); }, [](const Arrays& x) { return x[0]; });
   };
   for (const Dims& shape : shapes()) {
     add("", draw.normal(shape));
@@ -24,7 +25,15 @@ std::vector<OpCase> copy_cases() {
     add("u8", draw.mask(shape));
   }
   add("", draw.normal(kLarge)).large = true;
-  return {op};
+  return op;
+}
+
+}  // namespace
+
+std::vector<OpCase> copy_cases() {
+  return {row("to", "(x, Device device)", "x on a device: itself where it lies there, else a copy",
+              [](const Tensor& x) { return to(to(x, kCpu), test_device()); }),
+          row("clone", "(x)", "a copy of x", [](const Tensor& x) { return clone(x); })};
 }
 
 }  // namespace isonorm::test

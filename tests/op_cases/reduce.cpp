@@ -134,10 +134,28 @@ template <class F> void add_nan_samples(OpCase& op, Draw& draw, const Call& call
   }
 }
 
+// What is the sum of integers is i64.
+void add_integer_sums(OpCase& op, Draw& draw) {
+  const auto naive = [](const Choice& c) {
+    return [c](const Arrays& a) {
+      Array y = reduce_naively(a[0], c, [](const std::vector<double>& v) { return static_cast<double>(total(v)); });
+      y.kind = Kind::index;
+      return y;
+    };
+  };
+  for (const Dims& shape : {Dims{}, Dims{0}, Dims{7}, Dims{3, 0}, Dims{35, 6}, Dims{2, 5, 4}, kLarge})
+    for (const Choice& c : choices(shape.rank))
+      for (const Array& x : {draw.index(shape, 1000), draw.mask(shape)})
+        op.add(
+              label_of(c) + (x.kind == Kind::index ? " i64" : " u8"), {x},
+              [c](const Tensors& t) { return sum(t[0], c.dims, c.keepdim); }, naive(c))
+            .large = shape == kLarge;
+}
+
 template <class Function> void add_refusals(OpCase& op, Function call) {
   op.refuse({"dimension 2", "rank 2"}, [=] { call(reals({2, 3}), std::vector<int>{2}); });
   op.refuse({"dimension 1", "twice"}, [=] { call(reals({2, 3}), std::vector<int>{1, 1}); });
-  op.refuse({"i64", "f32"}, [=] { call(integers({2, 3}), std::vector<int>{}); });
+  if (op.name != "sum") op.refuse({"i64", "f32"}, [=] { call(integers({2, 3}), std::vector<int>{}); });
 }
 
 template <class F>
@@ -152,6 +170,7 @@ OpCase row(std::string name, std::string formula, Tensor (*call)(const Tensor&, 
   const auto over = [call](const Tensor& x, const Choice& c) { return call(x, c.dims, c.keepdim); };
   add_samples(op, "", draw, over, f, domain);
   add_nan_samples(op, draw, over, f);
+  if (op.name == "sum") add_integer_sums(op, draw);
   add_refusals(op, [call](const Tensor& x, std::vector<int> dims) { call(x, dims, false); });
   if (!domain.over_nothing) op.refuse({"[2, 0]", "no elements"}, [call] { call(reals({2, 0}), {1}, false); });
   return op;
@@ -270,7 +289,7 @@ std::vector<OpCase> reduce_cases() {
   const auto largest = [](const std::vector<double>& v) { return *std::max_element(v.begin(), v.end()); };
   const auto smallest = [](const std::vector<double>& v) { return *std::min_element(v.begin(), v.end()); };
   std::vector<OpCase> all;
-  all.push_back(row("sum", "sum of the entries; 0 over nothing", isonorm::sum,
+  all.push_back(row("sum", "sum of the entries; 0 over nothing; of i64 and u8 in i64", isonorm::sum,
                     [](const std::vector<double>& v) { return static_cast<double>(total(v)); }));
   all.push_back(row("mean", "sum / n; NaN over nothing", isonorm::mean,
                     [](const std::vector<double>& v) { return static_cast<double>(total(v) / v.size()); }));

@@ -145,6 +145,31 @@ void add_samples(OpCase& op, const Oracle& o, const std::vector<double>& p, Draw
   op.add(label + " special values", {special}, run, reference).gradient = false;
 }
 
+// Integers stay integers, but for quotients, which are f32.
+void add_integers(OpCase& op, const Oracle& o, double p, Draw& draw, bool quotient = false, bool masks = true) {
+  for (Kind kind : {Kind::index, Kind::mask}) {
+    if (kind == Kind::mask && !masks) continue;
+    Array x = draw.index({5, 7}, 41);
+    x.kind = kind;
+    if (kind == Kind::index)
+      for (double& v : x.v) v -= 20;
+    op.add(
+          text(kind == Kind::index ? "i64 " : "u8 ", p), {x}, [o, p](const Tensors& t) { return o.call(t[0], &p); },
+          [=](const Arrays& a) {
+            Array y = a[0];
+            for (double& v : y.v) v = quotient ? float(o.value(v, &p)) : o.value(v, &p);
+            y.kind = quotient ? Kind::real : Kind::index;
+            if (quotient) y.dtype = DType::f32;
+            return y;
+          })
+        .gradient = false;
+  }
+  if (o.parameters == "(x)" || quotient)
+    op.refuses = false;
+  else
+    op.refuse({"0.5", "i64"}, [o] { o.call(integers({2}), std::vector<double>{0.5}.data()); });
+}
+
 template <class Op> OpCase unary_row() {
   const Oracle o = oracle(Op{});
   OpCase op{.name = Op::name,
@@ -158,7 +183,12 @@ template <class Op> OpCase unary_row() {
   if (o.numbers.empty()) add_samples(op, o, {}, draw, Op::lo, Op::hi, kinks);
   for (const std::vector<double>& p : o.numbers)
     add_samples(op, o, p, draw, Op::lo, Op::hi, std::is_same_v<Op, ops::Clamp> ? p : kinks);
-  op.refuse({"i64", "f32"}, [o] { o.call(integers({2}), std::vector<double>{1, 2}.data()); });
+  constexpr bool quotient = std::is_same_v<Op, ops::DivNumber> || std::is_same_v<Op, ops::NumberDiv>;
+  if constexpr (quotient || std::is_same_v<Op, ops::Neg> || std::is_same_v<Op, ops::AddNumber> ||
+                std::is_same_v<Op, ops::MulNumber> || std::is_same_v<Op, ops::NumberSub>)
+    add_integers(op, o, -3, draw, quotient);
+  else
+    op.refuse({"i64", "f32"}, [o] { o.call(integers({2}), std::vector<double>{1, 2}.data()); });
   return op;
 }
 
@@ -177,10 +207,27 @@ OpCase number_row(std::string name, std::string parameters, std::string formula,
             .tolerance = tolerance};
   Draw draw(op.signature);
   const Oracle o{[=](const Tensor& x, const double* p) { return call(x, p[0]); },
-                 [=](double x, const double* p) { return value(x, p[0]); }};
+                 [=](double x, const double* p) { return value(x, p[0]); }, parameters};
   for (double p : {0.5, lo < 0 ? -2.0 : 2.0, 0.0})
     add_samples(op, o, {p}, draw, lo, 3, kinked ? std::vector{p} : std::vector<double>{});
-  op.refuse({"i64", "f32"}, [=] { call(integers({2}), 1); });
+  if (op.name != "pow")
+    add_integers(op, o, -3, draw, false, op.name == "sub");
+  else
+    op.refuse({"i64", "f32"}, [=] { call(integers({2}), 1); });
+  return op;
+}
+
+OpCase remainder_row() {
+  OpCase op{.name = "remainder",
+            .group = "Pointwise, one tensor",
+            .signature = "remainder(a, double b)",
+            .formula = "a - b floor(a/b), as with a tensor of the number"};
+  const Oracle o{[](const Tensor& x, const double* p) { return x % p[0]; },
+                 [](double x, const double* p) { return x - p[0] * std::floor(x / p[0]); }, "(a, double b)"};
+  Draw draw(op.signature);
+  add_samples(op, o, {2.5}, draw, 0.1, 2.4, {});
+  add_samples(op, o, {-4}, draw, 0.2, 3, {});
+  add_integers(op, o, -3, draw, false, false);
   return op;
 }
 
@@ -272,6 +319,7 @@ OpCase isfinite_row() {
 std::vector<OpCase> unary_cases() {
   std::vector<OpCase> all = rows(ops::Unary{});
   for (OpCase& op : number_rows()) all.push_back(std::move(op));
+  all.push_back(remainder_row());
   all.push_back(cast_row());
   all.push_back(isfinite_row());
   return all;

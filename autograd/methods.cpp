@@ -1,0 +1,173 @@
+#include "autograd/methods.h"
+
+#include <limits>
+#include <numeric>
+
+#include "autograd/engine.h"
+#include "autograd/grad_mode.h"
+#include "autograd/ops/copy.h"
+#include "autograd/ops/create.h"
+#include "autograd/ops/index.h"
+#include "autograd/ops/matmul.h"
+#include "autograd/ops/reduce.h"
+#include "autograd/ops/shape.h"
+#include "autograd/ops/softmax.h"
+#include "core/view.h"
+
+namespace isonorm {
+
+Tensor Tensor::sum(const DimList& dims, bool keepdim) const { return isonorm::sum(*this, dims, keepdim); }
+Tensor Tensor::mean(const DimList& dims, bool keepdim) const { return isonorm::mean(*this, dims, keepdim); }
+Tensor Tensor::amax(const DimList& dims, bool keepdim) const { return isonorm::amax(*this, dims, keepdim); }
+Tensor Tensor::amin(const DimList& dims, bool keepdim) const { return isonorm::amin(*this, dims, keepdim); }
+Tensor Tensor::var(const DimList& dims, double correction, bool keepdim) const {
+  return isonorm::var(*this, dims, correction, keepdim);
+}
+Tensor Tensor::norm(const DimList& dims, bool keepdim) const { return isonorm::norm(*this, dims, keepdim); }
+Tensor Tensor::argmax(int dim, bool keepdim) const { return isonorm::argmax(*this, dim, keepdim); }
+Tensor Tensor::softmax(int dim) const { return isonorm::softmax(*this, dim); }
+Tensor Tensor::reshape(const Dims& shape) const { return isonorm::reshape(*this, shape); }
+Tensor Tensor::view(const Dims& shape) const { return isonorm::view(*this, shape); }
+Tensor Tensor::flatten(int first, int last) const { return isonorm::flatten(*this, first, last); }
+Tensor Tensor::transpose(int a, int b) const { return isonorm::transpose(*this, a, b); }
+Tensor Tensor::permute(const std::vector<int>& order) const { return isonorm::permute(*this, order); }
+Tensor Tensor::squeeze(int dim) const { return isonorm::squeeze(*this, dim); }
+Tensor Tensor::unsqueeze(int dim) const { return isonorm::unsqueeze(*this, dim); }
+Tensor Tensor::expand(const Dims& shape) const { return isonorm::expand(*this, shape); }
+Tensor Tensor::contiguous() const { return isonorm::contiguous(*this); }
+Tensor Tensor::clone() const { return isonorm::clone(*this); }
+Tensor Tensor::detach() const { return isonorm::detach(*this); }
+Tensor Tensor::to(Device device) const { return isonorm::to(*this, device); }
+Tensor Tensor::to(DType dtype) const { return cast(*this, dtype); }
+Tensor Tensor::matmul(const Tensor& other) const { return isonorm::matmul(*this, other); }
+Tensor Tensor::pow(double p) const { return isonorm::pow(*this, p); }
+Tensor Tensor::clamp(double lo, double hi) const { return isonorm::clamp(*this, lo, hi); }
+Tensor Tensor::abs() const { return isonorm::abs(*this); }
+Tensor Tensor::exp() const { return isonorm::exp(*this); }
+Tensor Tensor::log() const { return isonorm::log(*this); }
+Tensor Tensor::sqrt() const { return isonorm::sqrt(*this); }
+Tensor Tensor::square() const { return isonorm::square(*this); }
+Tensor Tensor::relu() const { return isonorm::relu(*this); }
+Tensor Tensor::sigmoid() const { return isonorm::sigmoid(*this); }
+Tensor Tensor::tanh() const { return isonorm::tanh(*this); }
+
+Tensor Tensor::require_grad(bool on) const { return isonorm::require_grad(*this, on); }
+bool Tensor::requires_grad() const { return isonorm::requires_grad(*this); }
+Tensor Tensor::grad() const { return gradient(*this); }
+void Tensor::backward(const Tensor& cotangent) const { isonorm::backward(*this, cotangent); }
+
+namespace {
+
+// A tensor as index: the positions that it chooses of each of the dimensions that it stands for.
+std::vector<Tensor> positions(const Tensor& index, const Dims& dims) {
+  if (index.dtype() == DType::i64) return {index};
+  check(index.shape() == dims, "index: a mask of shape ", index.shape(), " for dimensions of shape ", dims);
+  const std::vector<uint8_t> mask = index.to_vector<uint8_t>();
+  std::vector<std::vector<int64_t>> at(dims.rank);
+  for (size_t i = 0; i < mask.size(); ++i)
+    if (auto rest = static_cast<int64_t>(i); mask[i])
+      for (int d = dims.rank - 1; d >= 0; rest /= dims[d--]) at[d].push_back(rest % dims[d]);
+  std::vector<Tensor> ids;
+  for (const std::vector<int64_t>& a : at) ids.push_back(from_vector(a, {static_cast<int64_t>(a.size())}));
+  return ids;
+}
+
+// How many dimensions an index stands for.
+int consumes(const Index& index) {
+  const Tensor* t = std::get_if<Tensor>(&index.value);
+  if (!t) return index.value.index() < 2;
+  check(t->dtype() == DType::i64 || (t->dtype() == DType::u8 && t->rank() > 0), "index: a tensor ", t->dtype(), ' ',
+        t->shape(), ", expected positions (i64) or a mask (u8)");
+  return t->dtype() == DType::i64 ? 1 : t->rank();
+}
+
+}  // namespace
+
+Indexed::Indexed(const Tensor& x, const std::vector<Index>& indices) : Tensor(x) {
+  int used = 0, dots = 0;
+  for (const Index& index : indices) {
+    used += consumes(index);
+    dots += std::holds_alternative<EllipsisIndex>(index.value);
+  }
+  check(used <= x.rank(), "index: ", used, " dimensions are indexed of shape ", x.shape());
+  check(dots <= 1, "index: Ellipsis is given ", dots, " times");
+
+  Tensor v = x;
+  int d = 0;
+  std::vector<int> dims;  // that tensors choose from
+  std::vector<Tensor> ids;
+  for (const Index& index : indices) {
+    if (const auto* i = std::get_if<int64_t>(&index.value)) {
+      v = isonorm::select(v, d, *i);
+    } else if (const auto* s = std::get_if<Slice>(&index.value)) {
+      v = isonorm::slice(v, d++, s->begin.value_or(0), s->end.value_or(std::numeric_limits<int64_t>::max()), s->step);
+    } else if (const auto* t = std::get_if<Tensor>(&index.value)) {
+      for (Tensor& p : positions(*t, part(v.shape(), d, d + consumes(index)))) ids.push_back(p), dims.push_back(d++);
+    } else if (std::holds_alternative<EllipsisIndex>(index.value)) {
+      d += x.rank() - used;
+    } else {
+      v = isonorm::unsqueeze(v, d++);
+    }
+  }
+  if (ids.empty()) {
+    Tensor::operator=(v);
+    return;
+  }
+
+  const int count = static_cast<int>(ids.size());
+  int first = dims.front();
+  if (dims.back() != first + count - 1) {
+    std::vector<int> order = dims;
+    for (int i = 0; i < v.rank(); ++i)
+      if (std::find(dims.begin(), dims.end(), i) == dims.end()) order.push_back(i);
+    v = isonorm::permute(v, order);
+    first = 0;
+  }
+  Dims grid;
+  for (const Tensor& p : ids) grid = broadcast_shapes(grid, p.shape(), "index");
+  std::vector<int64_t> chosen(isonorm::numel(grid, "index"));
+  for (int i = 0; i < count; ++i) {
+    const int64_t n = v.shape()[first + i];
+    const std::vector<int64_t> p = detached::expand(ids[i], grid).to_vector<int64_t>();
+    for (size_t k = 0; k < p.size(); ++k) {
+      check(p[k] >= -n && p[k] < n, "index: position ", p[k], " is outside of dimension ", dims[i], " of size ", n);
+      chosen[k] = chosen[k] * n + p[k] + (p[k] < 0 ? n : 0);
+    }
+  }
+  const auto with = [&](const Dims& middle) {  // v's shape with that in place of the dimensions that are chosen from
+    Dims shape = part(v.shape(), 0, first);
+    for (int64_t s : middle) shape.push_back(s);
+    for (int64_t s : part(v.shape(), first + count, v.rank())) shape.push_back(s);
+    return shape;
+  };
+  const Dims merged = with({isonorm::numel(part(v.shape(), first, first + count), "index")});
+  const Tensor at = isonorm::to(from_vector(chosen, {static_cast<int64_t>(chosen.size())}), x.device());
+  Tensor::operator=(isonorm::reshape(index_select(isonorm::reshape(v, merged), first, at), with(grid)));
+  choice_ = {v, merged, first, std::move(chosen)};
+}
+
+void Indexed::operator=(const Tensor& value) && {
+  const bool mine = takes_gradient(*this);
+  check(!mine && !takes_gradient(value), "index: assignment is not recorded, and the ", mine ? "tensor" : "value",
+        " of shape ", mine ? shape() : value.shape(), " takes a gradient: detach it, or assign under NoGrad");
+  check(broadcast_shapes(shape(), value.shape(), "index") == shape(), "index: a value of shape ", value.shape(),
+        " does not broadcast to ", shape());
+  if (!choice_) return copy_into(*this, value);
+  // The entries as they are with the new ones behind them, and for each place which of these it gets.
+  const NoGrad no_grad;
+  const auto& [from, merged, dim, chosen] = *choice_;
+  const Tensor given = isonorm::to(cast(value, dtype()), device());
+  Dims behind = merged;
+  behind[dim] = static_cast<int64_t>(chosen.size());
+  const Tensor all =
+      cat({isonorm::reshape(from, merged), isonorm::reshape(isonorm::expand(given, shape()), behind)}, dim);
+  std::vector<int64_t> source(merged[dim]);
+  std::iota(source.begin(), source.end(), 0);
+  for (size_t k = 0; k < chosen.size(); ++k) source[chosen[k]] = merged[dim] + static_cast<int64_t>(k);
+  const Tensor at = isonorm::to(from_vector(source, {merged[dim]}), device());
+  copy_into(from, isonorm::reshape(index_select(all, dim, at), from.shape()));
+}
+
+void Indexed::operator=(double value) && { std::move(*this) = full({}, value, options()); }
+
+}  // namespace isonorm

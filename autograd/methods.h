@@ -1,0 +1,88 @@
+// What the methods of Tensor are given and give: indices, and tensors that can be assigned to. As NumPy and PyTorch
+// have it:
+//
+//   x[1], x[-1]                            view: entry 1, or the last, of dimension 0
+//   x(0, Slice(1, 3), Ellipsis, None)      view: an index for each dimension; Ellipsis stands for those not named, None
+//                                          makes a dimension of size 1
+//   x[ids], x(Slice(), ids)                copy: ids (i64, any shape) takes the place of a dimension; negative ones count
+//                                          from the end
+//   x[mask]                                copy: mask (u8) takes the place of its rank's dimensions, and chooses where it
+//                                          is not 0: as many entries as that are
+//   x[mask] = 0, x(0, Slice(1, 3)) = y     assignment, broadcast and converted; of equal ids the last counts
+//
+// Several tensors choose together, broadcast: x(rows, columns) has x[rows_i, columns_i] at place i. Where other
+// dimensions lie between theirs, the result's come first. Tensors as indices are read on the host, and assignment
+// through them writes all of the view that they choose from.
+//
+// Reading is differentiable. Throws, naming the index and the shape, where there are more indices than dimensions, one
+// is out of range, a tensor is neither i64 nor u8, a mask's shape is another than that of its dimensions, or a step is
+// not positive. Assignment throws where it would have to be recorded (the tensor or the value takes a gradient and no
+// NoGrad lives), and where the value does not broadcast to the indexed shape.
+#pragma once
+
+#include <concepts>
+#include <optional>
+#include <variant>
+
+#include "autograd/ops/pointwise.h"
+#include "core/tensor.h"
+
+namespace isonorm {
+
+inline constexpr std::nullopt_t None = std::nullopt;
+inline constexpr struct EllipsisIndex {
+} Ellipsis{};
+
+// Every step-th position of [begin, end), as slice(); None stands for the beginning and the end.
+struct Slice {
+  std::optional<int64_t> begin, end;
+  int64_t step;
+  explicit Slice(std::optional<int64_t> begin = None, std::optional<int64_t> end = None, int64_t step = 1)
+      : begin(begin), end(end), step(step) {}
+};
+
+// One index of any kind.
+class Index {
+ public:
+  template <std::integral I>
+  requires(!std::same_as<I, bool>) Index(I i) : value(static_cast<int64_t>(i)) {}
+  Index(Slice slice) : value(slice) {}
+  Index(std::nullopt_t) : value(None) {}
+  Index(EllipsisIndex) : value(Ellipsis) {}
+  Index(const Tensor& ids) : value(ids) {}
+
+  std::variant<int64_t, Slice, std::nullopt_t, EllipsisIndex, Tensor> value;
+};
+
+// The tensor that was read, and, while it has no name (x[0] = y), a place to assign to.
+class Indexed : public Tensor {
+ public:
+  Indexed(const Tensor& x, const std::vector<Index>& indices);
+  Indexed(const Indexed&) = default;
+
+  void operator=(const Tensor& value) &&;
+  void operator=(const Indexed& value) && { std::move(*this) = static_cast<const Tensor&>(value); }
+  void operator=(double value) &&;  // throws where an integer dtype does not hold it
+  template <class Y> void operator+=(const Y& y) && { std::move(*this) = *this + y; }
+  template <class Y> void operator-=(const Y& y) && { std::move(*this) = *this - y; }
+  template <class Y> void operator*=(const Y& y) && { std::move(*this) = *this * y; }
+  template <class Y> void operator/=(const Y& y) && { std::move(*this) = *this / y; }
+
+ private:
+  // Of a copy that tensors chose: the view they chose from, the same with their dimensions as one, which one that is,
+  // and the positions there.
+  struct Choice {
+    Tensor from;
+    Dims merged;
+    int dim;
+    std::vector<int64_t> positions;
+  };
+  std::optional<Choice> choice_;
+};
+
+inline Indexed Tensor::operator[](const Index& index) const { return {*this, {index}}; }
+template <class... More> Indexed Tensor::operator()(const Index& first, const More&... more) const {
+  return {*this, {first, Index(more)...}};
+}
+
+}  // namespace isonorm
