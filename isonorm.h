@@ -1,6 +1,7 @@
 // Umbrella header: the whole public interface.
 #pragma once
 
+#include "autograd/checkpoint.h"
 #include "autograd/engine.h"
 #include "autograd/fused/add_norm.h"
 #include "autograd/fused/attention.h"
