@@ -42,6 +42,33 @@ struct Sign {
   template <class T> ISO_HD static T df(T) { return T(0); }
 };
 
+struct Floor {
+  static constexpr const char* name = "floor";
+  static constexpr const char* formula = "the largest integer that is not above x; the derivative is 0";
+  static constexpr Saves saves = Saves::nothing;
+  static constexpr double lo = -3, hi = 3;
+  template <class T> ISO_HD static T f(T x) { return std::floor(x); }
+  template <class T> ISO_HD static T df(T) { return T(0); }
+};
+
+struct Ceil {
+  static constexpr const char* name = "ceil";
+  static constexpr const char* formula = "the smallest integer that is not below x; the derivative is 0";
+  static constexpr Saves saves = Saves::nothing;
+  static constexpr double lo = -3, hi = 3;
+  template <class T> ISO_HD static T f(T x) { return std::ceil(x); }
+  template <class T> ISO_HD static T df(T) { return T(0); }
+};
+
+struct Round {
+  static constexpr const char* name = "round";
+  static constexpr const char* formula = "the nearest integer, of two the even one; the derivative is 0";
+  static constexpr Saves saves = Saves::nothing;
+  static constexpr double lo = -3, hi = 3;
+  template <class T> ISO_HD static T f(T x) { return std::rint(x); }
+  template <class T> ISO_HD static T df(T) { return T(0); }
+};
+
 struct Exp {
   static constexpr const char* name = "exp";
   static constexpr const char* formula = "e^x";
@@ -60,6 +87,15 @@ struct Expm1 {
   template <class T> ISO_HD static T df(T y) { return y + 1; }
 };
 
+struct Exp2 {
+  static constexpr const char* name = "exp2";
+  static constexpr const char* formula = "2^x";
+  static constexpr Saves saves = Saves::output;
+  static constexpr double lo = -4, hi = 4;
+  template <class T> ISO_HD static T f(T x) { return math::exp2(x); }
+  template <class T> ISO_HD static T df(T y) { return y * T(0.69314718055994530942); }
+};
+
 struct Log {
   static constexpr const char* name = "log";
   static constexpr const char* formula = "ln x";
@@ -67,6 +103,15 @@ struct Log {
   static constexpr double lo = 0.3, hi = 4;
   template <class T> ISO_HD static T f(T x) { return math::log(x); }
   template <class T> ISO_HD static T df(T x) { return 1 / x; }
+};
+
+struct Log2 {
+  static constexpr const char* name = "log2";
+  static constexpr const char* formula = "log of x to base 2";
+  static constexpr Saves saves = Saves::input;
+  static constexpr double lo = 0.3, hi = 4;
+  template <class T> ISO_HD static T f(T x) { return math::log2(x); }
+  template <class T> ISO_HD static T df(T x) { return T(1.4426950408889634074) / x; }
 };
 
 struct Log1p {
@@ -343,9 +388,9 @@ struct Ge {
 
 template <class... Ops> struct List { static constexpr int size = sizeof...(Ops); };
 
-using Unary = List<Neg, Abs, Sign, Exp, Expm1, Log, Log1p, Sqrt, Rsqrt, Square, Reciprocal, Sin, Cos, Tanh, Sigmoid,
-                   Relu, LeakyRelu, Gelu, GeluTanh, Silu, Softplus, Erf, Clamp, PowNumber, AddNumber, MulNumber,
-                   DivNumber, NumberSub, NumberDiv>;
+using Unary = List<Neg, Abs, Sign, Floor, Ceil, Round, Exp, Exp2, Expm1, Log, Log2, Log1p, Sqrt, Rsqrt, Square,
+                   Reciprocal, Sin, Cos, Tanh, Sigmoid, Relu, LeakyRelu, Gelu, GeluTanh, Silu, Softplus, Erf, Clamp,
+                   PowNumber, AddNumber, MulNumber, DivNumber, NumberSub, NumberDiv>;
 using Binary = List<Add, Sub, Mul, Div, Minimum, Maximum, Pow>;
 using Comparison = List<Eq, Ne, Lt, Le, Gt, Ge>;
 
