@@ -29,12 +29,14 @@ constexpr int64_t kShort = 64, kPiece = 16384, kColumnPiece = 256;
 template <ReduceOp K> struct Combine {
   template <class A> __device__ __forceinline__ A operator()(A a, A b) const {
     if constexpr (K == ReduceOp::sum) return a + b;
+    if constexpr (K == ReduceOp::product) return a * b;
     if constexpr (K == ReduceOp::max) return b > a || b != b ? b : a;
     return b < a || b != b ? b : a;
   }
 };
 template <ReduceOp K, class A>
-inline constexpr A kNothing = K == ReduceOp::sum   ? A(0)
+inline constexpr A kNothing = K == ReduceOp::sum       ? A(0)
+                              : K == ReduceOp::product ? A(1)
                               : K == ReduceOp::max ? -std::numeric_limits<A>::infinity()
                                                    : std::numeric_limits<A>::infinity();
 
@@ -221,6 +223,7 @@ void reduce(ReduceOp kind, ReduceShape s, const Tensor& out, const Tensor& x) {
     const auto run = [&]<ReduceOp K>() { reduce_stage<K>(s, write<T>(out), x.data<T>(), stream_of(x), x.device()); };
     if (kind == ReduceOp::sum) return run.template operator()<ReduceOp::sum>();
     if (kind == ReduceOp::max) return run.template operator()<ReduceOp::max>();
+    if (kind == ReduceOp::product) return run.template operator()<ReduceOp::product>();
     run.template operator()<ReduceOp::min>();
   });
 }
