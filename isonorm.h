@@ -16,6 +16,7 @@
 #include "autograd/ops/conv.h"
 #include "autograd/ops/copy.h"
 #include "autograd/ops/create.h"
+#include "autograd/ops/einsum.h"
 #include "autograd/ops/index.h"
 #include "autograd/ops/loss.h"
 #include "autograd/ops/matmul.h"
