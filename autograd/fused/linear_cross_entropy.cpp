@@ -49,7 +49,7 @@ Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor&
         " is outside of [0, 1]");
   const Tensor id = detached::reshape(
       detail::checked_ids(target, classes, "linear_cross_entropy", "the classes", o.ignore_index), {n});
-  if (use_reference() || o.reduction == Reduction::none)
+  if (use_reference() || o.reduction == Reduction::none || o.weight.defined())
     return reference::linear_cross_entropy(x, weight, bias, target, o);
   const Device device = x.device();
   const TensorOptions acc{acc_dtype(x.dtype()), device};
