@@ -37,8 +37,8 @@ template <ReduceOp K> struct Combine {
 template <ReduceOp K, class A>
 inline constexpr A kNothing = K == ReduceOp::sum       ? A(0)
                               : K == ReduceOp::product ? A(1)
-                              : K == ReduceOp::max ? -std::numeric_limits<A>::infinity()
-                                                   : std::numeric_limits<A>::infinity();
+                              : K == ReduceOp::max     ? -std::numeric_limits<A>::infinity()
+                                                       : std::numeric_limits<A>::infinity();
 
 template <ReduceOp K, class From, class To>
 __global__ void __launch_bounds__(256) reduce_each(To* out, const From* x, ReduceShape s) {
