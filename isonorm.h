@@ -1,6 +1,7 @@
 // Umbrella header: the whole public interface.
 #pragma once
 
+#include "autograd/checkpoint.h"
 #include "autograd/engine.h"
 #include "autograd/fused/add_norm.h"
 #include "autograd/fused/attention.h"
@@ -16,6 +17,7 @@
 #include "autograd/ops/conv.h"
 #include "autograd/ops/copy.h"
 #include "autograd/ops/create.h"
+#include "autograd/ops/einsum.h"
 #include "autograd/ops/index.h"
 #include "autograd/ops/loss.h"
 #include "autograd/ops/matmul.h"

@@ -34,7 +34,7 @@ struct One {
 
 // Runs the graph from the given outputs. With `wanted`, collects the gradients of those tensors instead of the leaves'.
 void run(std::span<const Tensor> outputs, std::span<const Tensor> cotangents, std::span<const Tensor> wanted,
-         std::vector<Tensor>* collected) {
+         std::vector<Tensor>* collected, BackwardOptions options) {
   check(cotangents.empty() || cotangents.size() == outputs.size(), "backward: ", cotangents.size(), " cotangents for ",
         outputs.size(), " outputs");
   NoGrad no_grad;
@@ -84,11 +84,12 @@ void run(std::span<const Tensor> outputs, std::span<const Tensor> cotangents, st
       check(static_cast<bool>(n.backward), "backward: the graph of '", n.name,
             "' was already used by a backward and released; run the forward again");
       const Tensor& g = n.outputs[0].grad;
-      Flow flow(n, frontier, std::any_of(ones.begin(), ones.end(), [&](const One& one) { return one.is(g); }));
+      const bool one = std::any_of(ones.begin(), ones.end(), [&](const One& o) { return o.is(g); });
+      Flow flow(n, frontier, one, options.retain_graph);
       std::optional<profile::Backward> profiled;
       if (profile::recording()) profiled.emplace(n.path);
       n.backward(flow);
-      n.backward.clear();
+      if (!options.retain_graph) n.backward.clear();
     }
   }
 }
@@ -128,25 +129,26 @@ void set_gradient(const Tensor& x, const Tensor& g) {
   n.gradient = g.defined() ? detach(detached::contiguous(g)) : g;
 }
 
-void backward(const Tensor& loss, const Tensor& cotangent) {
-  run({&loss, 1}, cotangent.defined() ? std::span<const Tensor>(&cotangent, 1) : std::span<const Tensor>(), {},
-      nullptr);
+void backward(const Tensor& loss, const Tensor& cotangent, BackwardOptions options) {
+  run({&loss, 1}, cotangent.defined() ? std::span<const Tensor>(&cotangent, 1) : std::span<const Tensor>(), {}, nullptr,
+      options);
 }
 
 std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
-                         std::span<const Tensor> cotangents) {
+                         std::span<const Tensor> cotangents, BackwardOptions options) {
   std::vector<Tensor> result(inputs.size());
   for (const Tensor& x : inputs)
     check(requires_grad(x), "grad: an input of shape ", x.shape(), " does not require a gradient");
-  run(outputs, cotangents, inputs, &result);
+  run(outputs, cotangents, inputs, &result, options);
   for (size_t i = 0; i < inputs.size(); ++i)
     if (!result[i].defined()) kernels::fill(result[i] = empty_like(inputs[i]), 0);
   return result;
 }
 
-std::vector<Tensor> grad(const Tensor& output, std::initializer_list<Tensor> inputs, const Tensor& cotangent) {
+std::vector<Tensor> grad(const Tensor& output, std::initializer_list<Tensor> inputs, const Tensor& cotangent,
+                         BackwardOptions options) {
   return grad({&output, 1}, {inputs.begin(), inputs.size()},
-              cotangent.defined() ? std::span<const Tensor>(&cotangent, 1) : std::span<const Tensor>());
+              cotangent.defined() ? std::span<const Tensor>(&cotangent, 1) : std::span<const Tensor>(), options);
 }
 
 void on_gradient(const Tensor& x, GradientHook hook) {

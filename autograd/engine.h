@@ -24,16 +24,20 @@ void set_gradient(const Tensor& x, const Tensor& g);
 
 // Adds d loss / d leaf to the gradient of every leaf that `loss` was computed from, and releases the graph. `cotangent`
 // (shape of loss) stands for d final / d loss; it may be left out where loss has one element. Throws where nothing
-// requires a gradient, and on a second pass through the same graph. First order only: gradients carry no graph of their
-// own.
-void backward(const Tensor& loss, const Tensor& cotangent = {});
+// requires a gradient, and on a second pass through a graph that is released. First order only: gradients carry no
+// graph of their own, since rules keep tensors without theirs (autograd/saved.h), and no op has a second derivative.
+struct BackwardOptions {
+  bool retain_graph = false;  // the graph stays, with all that it keeps, for another backward
+};
+void backward(const Tensor& loss, const Tensor& cotangent = {}, BackwardOptions options = {});
 
 // Sum over outputs of <cotangent, d output / d input> for each input (any tensor of the graph), touching no leaf's
 // gradient. Zeros where an input has no influence. cotangents: one per output, or none where all outputs have one
-// element. Releases the graph.
+// element. Releases the graph, unless it is to be retained.
 std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
-                         std::span<const Tensor> cotangents = {});
-std::vector<Tensor> grad(const Tensor& output, std::initializer_list<Tensor> inputs, const Tensor& cotangent = {});
+                         std::span<const Tensor> cotangents = {}, BackwardOptions options = {});
+std::vector<Tensor> grad(const Tensor& output, std::initializer_list<Tensor> inputs, const Tensor& cotangent = {},
+                         BackwardOptions options = {});
 
 // Calls hook(gradient of x) when a backward has summed it; the result takes its place (return the argument to only
 // look). Throws where x takes no gradient.

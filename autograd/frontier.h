@@ -25,6 +25,8 @@ class Frontier {
     heap_.push_back(&n);
     std::push_heap(heap_.begin(), heap_.end(), older);
   }
+  // Holds a node that a rule has made until the backward ends.
+  void keep(std::shared_ptr<Node> n) { kept_.push_back(std::move(n)); }
   // Takes the gradients of the node before away, and the youngest out. Null: there is none left.
   Node* next() {
     if (now_)
@@ -39,6 +41,7 @@ class Frontier {
 
  private:
   static bool older(const Node* a, const Node* b) { return a->seq < b->seq; }
+  std::vector<std::shared_ptr<Node>> kept_;
   std::vector<Node*> heap_;
   Node* now_ = nullptr;  // what next() gave last
 };

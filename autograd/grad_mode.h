@@ -25,6 +25,18 @@ class NoGrad {
   bool before_;
 };
 
+// While it lives, ops of this thread are recorded, also within a NoGrad: what a rule computes that backward is to pass.
+class Recording {
+ public:
+  Recording();
+  ~Recording();
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+
+ private:
+  bool before_;
+};
+
 // While it lives, the first op of this thread that produces NaN or infinity throws, naming itself and its module;
 // backward rules of ops recorded meanwhile do the same. Reads every result once more: for debugging.
 class AnomalyMode {

@@ -42,6 +42,8 @@ bool grad_enabled() { return recording; }
 bool anomaly_enabled() { return checking; }
 NoGrad::NoGrad() : before_(recording) { recording = false; }
 NoGrad::~NoGrad() { recording = before_; }
+Recording::Recording() : before_(recording) { recording = true; }
+Recording::~Recording() { recording = before_; }
 AnomalyMode::AnomalyMode() : before_(checking) { checking = true; }
 AnomalyMode::~AnomalyMode() { checking = before_; }
 
@@ -184,6 +186,22 @@ void Flow::give(int i, Tensor g) {
   if (checking) check_finite(g, node_.name, "backward", node_.path);
   accumulate(to.grad, std::move(g));
   frontier_.push(*e.node);
+}
+
+Tensor Flow::attached(int i, const Tensor& data) const {
+  const Edge& e = node_.inputs[i];
+  Tensor x = detach(data);
+  x.impl().node = e.node;
+  x.impl().output = e.output;
+  return x;
+}
+
+void Flow::follow(const Tensor& y, Tensor gradient) {
+  const TensorImpl& t = y.impl();
+  if (!requires_grad(y)) return;
+  accumulate(t.node->outputs[t.output].grad, std::move(gradient));
+  frontier_.keep(t.node);
+  frontier_.push(*t.node);
 }
 
 }  // namespace isonorm

@@ -61,7 +61,8 @@ struct Node {
 // What a backward rule sees of its node.
 class Flow {
  public:
-  Flow(autograd::Node& node, autograd::Frontier& frontier, bool one) : node_(node), frontier_(frontier), one_(one) {}
+  Flow(autograd::Node& node, autograd::Frontier& frontier, bool one, bool retained)
+      : node_(node), frontier_(frontier), one_(one), retained_(retained) {}
   // Gradient of output i; zeros where no consumer gave one.
   const Tensor& out(int i = 0) {
     autograd::NodeOutput& s = node_.outputs[i];
@@ -70,6 +71,8 @@ class Flow {
   }
   // Whether out() is the 1 that backward() begins with, for rules of losses: without reading it.
   bool out_is_one() const { return one_; }
+  // Whether the rule may run again: it must not give away what it keeps.
+  bool retained() const { return retained_; }
   // out(i) for a rule that hands it on: the node no longer holds it.
   Tensor take(int i = 0) {
     out(i);
@@ -85,13 +88,18 @@ class Flow {
   // Adds `gradient` to that of input i. Dimensions along which the input was broadcast are summed; the dtype becomes
   // the input's.
   void give(int i, Tensor gradient);
+  // `data` with the graph of input i: what an op computes from it leads there.
+  Tensor attached(int i, const Tensor& data) const;
+  // Adds `gradient` to that of y, made of attached() inputs and of leaves by ops that the rule has recorded: the
+  // backward goes on through them.
+  void follow(const Tensor& y, Tensor gradient);
 
  private:
   static Tensor zeros(const autograd::NodeOutput& like);
 
   autograd::Node& node_;
   autograd::Frontier& frontier_;
-  const bool one_;
+  const bool one_, retained_;
 };
 
 // Records an op: when gradients are on and an input takes one, makes a node with an edge to each input, hangs it on the

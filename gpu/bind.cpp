@@ -96,6 +96,7 @@ void start_cuda() {
   kernels::add_rows.bind_cuda(&gpu::add_rows);
   kernels::gather.bind_cuda(&gpu::gather);
   kernels::gather_backward.bind_cuda(&gpu::gather_backward);
+  kernels::scatter.bind_cuda(&gpu::scatter);
   kernels::topk.bind_cuda(&gpu::topk);
   kernels::search_sorted.bind_cuda(&gpu::search_sorted);
 

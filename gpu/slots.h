@@ -86,6 +86,7 @@ void take_rows(kernels::IndexShape shape, const Tensor& out, const Tensor& x, co
 void add_rows(kernels::IndexShape shape, const Tensor& dx, const Tensor& g, const Tensor& ids);
 void gather(kernels::IndexShape shape, const Tensor& out, const Tensor& x, const Tensor& index);
 void gather_backward(kernels::IndexShape shape, const Tensor& dx, const Tensor& g, const Tensor& index);
+void scatter(kernels::IndexShape shape, const Tensor& y, const Tensor& src, const Tensor& index);
 
 // kernels/loss.cu
 void cross_entropy(const Tensor& losses, const Tensor& stats, const Tensor& logits, const Tensor& target,

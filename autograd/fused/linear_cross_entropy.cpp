@@ -49,7 +49,7 @@ Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor&
         " is outside of [0, 1]");
   const Tensor id = detached::reshape(
       detail::checked_ids(target, classes, "linear_cross_entropy", "the classes", o.ignore_index), {n});
-  if (use_reference() || o.reduction == Reduction::none)
+  if (use_reference() || o.reduction == Reduction::none || o.weight.defined())
     return reference::linear_cross_entropy(x, weight, bias, target, o);
   const Device device = x.device();
   const TensorOptions acc{acc_dtype(x.dtype()), device};
@@ -90,7 +90,7 @@ Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor&
   if (auto* node = track("linear_cross_entropy", {&out}, {&x, &weight, &bias}))
     node->backward = [shape = x.shape(), gradients = std::vector<Tensor>{dx, dw, db}](Flow& g) mutable {
       for (int i = 0; i < 3; ++i) {
-        Tensor d = std::move(gradients[i]);
+        Tensor d = g.retained() ? gradients[i] : std::move(gradients[i]);
         if (!d.defined()) continue;
         if (!g.out_is_one()) d = mul(d, cast(g.out(), d.dtype()));
         g.give(i, i == 0 ? detached::reshape(d, shape) : d);

@@ -74,21 +74,51 @@ Tensor flip(const Tensor& x, const std::vector<int>& dims) {
   return y;
 }
 
-Tensor pad(const Tensor& x, const std::vector<std::pair<int64_t, int64_t>>& amounts, double value) {
-  const int rank = x.rank(), first = rank - static_cast<int>(amounts.size());
-  check(first >= 0, "pad: ", amounts.size(), " pairs given for shape ", x.shape());
-  Dims shape = x.shape();
-  for (int i = first; i < rank; ++i) {
-    const auto [before, after] = amounts[i - first];
-    check(before >= 0 && after >= 0, "pad: amounts ", before, " and ", after, " must not be negative");
-    shape[i] = checked_add(checked_add(shape[i], before, "pad"), after, "pad");
+namespace {
+// y, which x was made into, as a tensor of its own.
+Tensor apart(const Tensor& y, const Tensor& x) { return y.impl().storage == x.impl().storage ? flip(y, {}) : y; }
+}  // namespace
+
+Tensor roll(const Tensor& x, const std::vector<int64_t>& shifts, const std::vector<int>& dims) {
+  check(shifts.size() == dims.size(), "roll: ", shifts.size(), " shifts for ", dims.size(), " dimensions");
+  Tensor y = contiguous(x);
+  for (size_t k = 0; k < dims.size(); ++k) {
+    const int d = normalize_dim(dims[k], x.rank(), "roll");
+    const int64_t n = x.shape()[d], last = n == 0 ? 0 : (shifts[k] % n + n) % n;  // so many come to the front
+    y = cat({narrow(y, d, n - last, last), narrow(y, d, 0, n - last)}, d);
   }
-  const auto inside = [amounts, first, source = x.shape()](Tensor t) {
-    for (size_t i = 0; i < amounts.size(); ++i)
-      t = narrow(t, first + static_cast<int>(i), amounts[i].first, source[first + static_cast<int>(i)]);
+  return apart(y, x);
+}
+
+namespace {
+using Amounts = std::vector<std::pair<int64_t, int64_t>>;
+
+// The dimension of the first pair.
+int first_padded(const char* op, const Tensor& x, const Amounts& amounts) {
+  check(amounts.size() <= static_cast<size_t>(x.rank()), op, ": ", amounts.size(), " pairs given for shape ",
+        x.shape());
+  return x.rank() - static_cast<int>(amounts.size());
+}
+}  // namespace
+
+Tensor pad(const Tensor& source, const Amounts& amounts, double value) {
+  check_fits(value, source.dtype(), "pad");
+  const int first = first_padded("pad", source, amounts);
+  Tensor x = source;
+  Dims shape = x.shape(), begin = shape;
+  for (int i = first; i < x.rank(); ++i) {
+    const int64_t size = x.shape()[i], before = amounts[i - first].first, after = amounts[i - first].second;
+    const int64_t cut = std::max<int64_t>(0, -before), left = size - cut + std::min<int64_t>(0, after);
+    check(left >= 0, "pad: amounts ", before, " and ", after, " cut off more than the ", size, " entries of dimension ",
+          i);
+    if (left < size) x = narrow(x, i, cut, left);
+    begin[i] = std::max<int64_t>(0, before);
+    shape[i] = checked_add(checked_add(left, begin[i], "pad"), std::max<int64_t>(0, after), "pad");
+  }
+  const auto inside = [first, begin, sizes = x.shape()](Tensor t) {
+    for (int i = first; i < sizes.rank; ++i) t = narrow(t, i, begin[i], sizes[i]);
     return t;
   };
-  check_fits(value, x.dtype(), "pad");
   Tensor y = empty(shape, x.options());
   kernels::fill(y, value);
   kernels::copy(inside(y), x);
@@ -97,10 +127,17 @@ Tensor pad(const Tensor& x, const std::vector<std::pair<int64_t, int64_t>>& amou
   return y;
 }
 
-namespace {
-// y, which x was made into, as a tensor of its own.
-Tensor apart(const Tensor& y, const Tensor& x) { return y.impl().storage == x.impl().storage ? flip(y, {}) : y; }
-}  // namespace
+Tensor pad_reflect(const Tensor& x, const Amounts& amounts) {
+  const int first = first_padded("pad_reflect", x, amounts);
+  Tensor y = contiguous(x);
+  for (int i = first; i < x.rank(); ++i) {
+    const int64_t n = x.shape()[i], before = amounts[i - first].first, after = amounts[i - first].second;
+    check(before >= 0 && after >= 0 && before < n && after < n, "pad_reflect: amounts ", before, " and ", after,
+          " are outside of [0, ", n, "), dimension ", i, " of shape ", x.shape());
+    y = cat({flip(narrow(y, i, 1, before), {i}), y, flip(narrow(y, i, n - 1 - after, after), {i})}, i);
+  }
+  return apart(y, x);
+}
 
 Tensor repeat(const Tensor& x, const std::vector<int64_t>& times) {
   check(times.size() >= static_cast<size_t>(x.rank()) && times.size() <= kMaxRank, "repeat: ", times.size(),

@@ -13,8 +13,14 @@ namespace isonorm {
 Tensor cat(const std::vector<Tensor>& parts, int dim);    // along dim
 Tensor stack(const std::vector<Tensor>& parts, int dim);  // along a new dimension
 Tensor flip(const Tensor& x, const std::vector<int>& dims);
-// `before` and `after` elements of `value` around each of the last dimensions: one pair each, outermost first.
+// Entry i of dims[k] moves on by shifts[k], and from the end to the beginning. Throws where the two differ in length.
+Tensor roll(const Tensor& x, const std::vector<int64_t>& shifts, const std::vector<int>& dims);
+// `before` and `after` elements of `value` around each of the last dimensions: one pair each, outermost first. Negative
+// amounts cut as many off. Throws where they cut off more than there is.
 Tensor pad(const Tensor& x, const std::vector<std::pair<int64_t, int64_t>>& amounts, double value = 0);
+// The same with x mirrored at its first and last entry instead of a value: [a, b, c] with {2, 1} is [c, b, a, b, c, b].
+// Throws where an amount is negative or not below the size of its dimension.
+Tensor pad_reflect(const Tensor& x, const std::vector<std::pair<int64_t, int64_t>>& amounts);
 Tensor repeat(const Tensor& x, const std::vector<int64_t>& times);  // tiles: times[i] copies along dimension i
 // Each entry along dim, of a rank below the limit, `times` times in a row: [a, b] to [a, a, b, b].
 Tensor repeat_interleave(const Tensor& x, int64_t times, int dim);

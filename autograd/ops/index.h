@@ -24,11 +24,31 @@ Tensor one_hot(const Tensor& ids, int64_t classes, DType dtype = DType::i64);
 // the mask is set.
 Tensor masked_fill(const Tensor& x, const Tensor& mask, double value);
 
+// The elements of x, of any dtype, where mask (u8) is not 0, in row-major order: rank 1. mask broadcasts to x's shape.
+// Differentiable. How many there are is counted on the host: on a device this waits for the mask.
+Tensor masked_select(const Tensor& x, const Tensor& mask);
+
+// x with src[.., j, ..] at [.., index[.., j, ..], ..] along `dim`, or added there: src and index have one shape, of x's
+// rank and outside of `dim` at most x's sizes; src has x's dtype. Where several go to one element, scatter() keeps the
+// last and gives the others a gradient of 0; scatter_add() (floating) adds them in order, in f32 for bf16. New tensors;
+// x is not changed.
+Tensor scatter(const Tensor& x, int dim, const Tensor& index, const Tensor& src);
+Tensor scatter_add(const Tensor& x, int dim, const Tensor& index, const Tensor& src);
+
+// x, floating, with entry j of src along `dim` added to its entry ids[j]: ids [m], src of x's shape with m along dim.
+Tensor index_add(const Tensor& x, int dim, const Tensor& ids, const Tensor& src);
+
 // The k largest along `dim`, largest first (NaN counts as largest; of equals the earlier comes first), and their
-// positions (i64). `values` is differentiable. Throws where k is not in [0, size].
+// positions (i64). x of any dtype; `values` is differentiable where it is floating. Throws where k is not in [0, size].
 struct TopK {
   Tensor values, indices;
 };
 TopK topk(const Tensor& x, int64_t k, int dim = -1);
+
+// All of x along `dim` in ascending or descending order, and their positions (i64). Stable: equals stay in order. NaN
+// counts as largest: last in ascending order, first in descending, as in PyTorch. Otherwise as topk().
+TopK sort(const Tensor& x, int dim = -1, bool descending = false);
+// The positions alone.
+Tensor argsort(const Tensor& x, int dim = -1, bool descending = false);
 
 }  // namespace isonorm

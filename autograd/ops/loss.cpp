@@ -2,9 +2,13 @@
 
 #include "autograd/node.h"
 #include "autograd/ops/checked_ids.h"
+#include "autograd/ops/create.h"
+#include "autograd/ops/index.h"
+#include "autograd/ops/masters.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
+#include "autograd/ops/softmax.h"
 #include "core/kernels/loss.h"
 #include "core/view.h"
 
@@ -25,18 +29,53 @@ Tensor reduced(const Tensor& losses, Reduction reduction) {
 
 }  // namespace
 
+namespace {
+// cross_entropy() of weighted classes or of targets that are distributions (`id` undefined), by its definition.
+Tensor composed(const Tensor& logits, const Tensor& id, const Tensor& target, const CrossEntropyOptions& o) {
+  const DType acc = acc_dtype(logits.dtype());
+  const double classes = static_cast<double>(logits.size(-1)), e = o.label_smoothing;
+  const Tensor logp = log_softmax(cast(logits, acc));
+  const Tensor weight = o.weight.defined() ? cast(o.weight, acc) : ones({}, {acc, logits.device()});
+  const auto result = [&](const Tensor& losses) { return cast(reduced(losses, o.reduction), logits.dtype()); };
+  if (!id.defined()) {
+    const Tensor q = add(mul(cast(target, acc), 1 - e), e / classes);
+    return result(neg(sum(mul(mul(q, weight), logp), {-1})));
+  }
+  const Tensor counts = reshape(ne(id, static_cast<double>(o.ignore_index)), target.shape());
+  const Tensor zero = zeros({}, id.options()), none = zeros({}, {acc, logits.device()});
+  const Tensor at = where(counts, reshape(id, target.shape()), zero);
+  const Tensor own = where(counts, reshape(index_select(weight, 0, reshape(at, {at.numel()})), at.shape()), none);
+  const Tensor picked = squeeze(gather(logp, -1, unsqueeze(at, -1)), -1);
+  const Tensor everywhere = where(counts, sum(mul(logp, weight), {-1}), none);
+  const Tensor losses = neg(add(mul(mul(own, picked), 1 - e), mul(everywhere, e / classes)));
+  if (o.reduction == Reduction::mean) return cast(div(sum(losses), sum(own)), logits.dtype());
+  return result(losses);
+}
+}  // namespace
+
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& o) {
-  check_same_device("cross_entropy", logits, target);
+  check_same_device("cross_entropy", logits, target, o.weight);
   check(is_floating(logits.dtype()), "cross_entropy: dtype is ", logits.dtype(), ", expected f32, f64 or bf16");
   check(logits.rank() >= 1 && logits.size(-1) > 0, "cross_entropy: logits have shape ", logits.shape(),
         ", expected [..., classes]");
   Dims rows = logits.shape();
   --rows.rank;
-  check(target.shape() == rows, "cross_entropy: targets ", target.shape(), " do not fit logits ", logits.shape());
+  const bool distributions = is_floating(target.dtype());
+  check(!distributions || (target.dtype() == logits.dtype() && target.shape() == logits.shape()),
+        "cross_entropy: targets are ", target.dtype(), ' ', target.shape(), ", expected i64 ", rows, " or ",
+        logits.dtype(), ' ', logits.shape());
+  check(distributions || target.shape() == rows, "cross_entropy: targets ", target.shape(), " do not fit logits ",
+        logits.shape());
+  if (o.weight.defined())
+    check(o.weight.shape() == Dims{logits.size(-1)} && detail::fits_rows(o.weight.dtype(), logits.dtype()),
+          "cross_entropy: weight ", o.weight.dtype(), ' ', o.weight.shape(), " does not fit logits ", logits.dtype(),
+          ' ', logits.shape());
   check(o.label_smoothing >= 0 && o.label_smoothing <= 1, "cross_entropy: label smoothing ", o.label_smoothing,
         " is outside of [0, 1]");
   const int64_t n = target.numel(), classes = logits.size(-1);
+  if (distributions) return composed(logits, {}, target, o);
   const Tensor id = detail::checked_ids(target, classes, "cross_entropy", "the classes", o.ignore_index);
+  if (o.weight.defined()) return composed(logits, id, target, o);
   const Tensor x = detached::reshape(detached::contiguous(logits), {n, classes});
   const TensorOptions acc{acc_dtype(x.dtype()), x.device()};
   const kernels::CrossEntropySpec spec{o.ignore_index, o.label_smoothing};
@@ -81,6 +120,16 @@ Tensor huber_loss(const Tensor& x, const Tensor& target, double delta, Reduction
   // With c = d cut to [-delta, delta], both branches are c (d - c / 2).
   const Tensor d = sub(x, target), c = clamp(d, -delta, delta);
   return reduced(mul(c, sub(d, mul(c, 0.5))), reduction);
+}
+
+Tensor kl_div(const Tensor& x, const Tensor& target, Reduction reduction, bool log_target) {
+  check_pair(x, target, "kl_div");
+  const DType acc = acc_dtype(x.dtype());
+  const Tensor logp = cast(x, acc), t = cast(target, acc), zero = zeros({}, t.options());
+  // A target of 0 counts for nothing: its logarithm is left out.
+  const Tensor log_t = log_target ? t : log(where(eq(t, 0), ones({}, t.options()), t));
+  const Tensor p = log_target ? exp(t) : t;
+  return cast(reduced(where(eq(p, 0), zero, mul(p, sub(log_t, logp))), reduction), x.dtype());
 }
 
 Tensor bce_with_logits(const Tensor& x, const Tensor& target, Reduction reduction) {

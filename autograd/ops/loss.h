@@ -12,6 +12,7 @@ struct CrossEntropyOptions {
   int64_t ignore_index = -100;  // rows with this target count for nothing, also in the mean
   double label_smoothing = 0;   // e: the target distribution is (1 - e) at the target plus e / classes everywhere
   Reduction reduction = Reduction::mean;
+  Tensor weight = {};  // [classes] of the logits' dtype, or f32 for bf16: the loss of class j counts weight_j times
 };
 
 // -sum_j q_j ln softmax(x)_j for each row x of logits [..., classes], q the (smoothed) one-hot distribution of target
@@ -19,6 +20,10 @@ struct CrossEntropyOptions {
 // logits once, keeps two numbers a row, and the backward pass makes no second tensor of their size beyond the gradient
 // itself. Throws where shapes do not fit, a target is neither a class nor ignore_index, or label_smoothing is outside
 // of [0, 1].
+// A target of the logits' shape and dtype holds the distributions q themselves, which smoothing mixes with 1 / classes;
+// mean divides by the number of rows, ignore_index means nothing, and the target takes a gradient, too.
+// With a weight the loss is -sum_j weight_j q_j ln softmax(x)_j, and for targets of i64 mean divides by the sum of the
+// targets' weights; the weight takes a gradient. Both are made of ordinary ops, in f32 for bf16, and are not fused.
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options = {});
 
 // Losses of x and target, which have one shape and dtype; both take gradients. Throw where shapes or dtypes differ.
@@ -29,6 +34,10 @@ Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction = Red
 Tensor l1_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean);
 // With d = x - target: d^2 / 2 where |d| <= delta, else delta (|d| - delta / 2) (Huber, 1964). Throws unless delta > 0.
 Tensor huber_loss(const Tensor& x, const Tensor& target, double delta = 1, Reduction reduction = Reduction::mean);
+// Kullback and Leibler's divergence of log-probabilities x from probabilities `target`, single losses target (ln target -
+// x), 0 where target is 0; with log_target the target, too, holds logarithms. As PyTorch's kl_div: mean is over all
+// elements; the divergence of rows is the sum over their number. Computed in f32 for bf16.
+Tensor kl_div(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean, bool log_target = false);
 // -(target ln p + (1 - target) ln(1 - p)) with p = sigmoid(x), computed as target softplus(-x) + (1 - target)
 // softplus(x): no overflow, and no cancellation for targets in [0, 1].
 Tensor bce_with_logits(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean);

@@ -2,6 +2,7 @@
 
 #include "autograd/node.h"
 #include "autograd/ops/masters.h"
+#include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
 #include "autograd/ops/weight_gradient.h"
 #include "autograd/rounded_masters.h"
@@ -92,6 +93,22 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
         g.give(1, y.rank() == 2 ? product_over_rows(x, g.out()) : product(detached::transpose(x, -1, -2), g.out()));
     };
   return out;
+}
+
+Tensor dot(const Tensor& a, const Tensor& b) {
+  check_same_device("dot", a, b);
+  check(a.rank() == 1 && a.shape() == b.shape(), "dot: shapes ", a.shape(), " and ", b.shape(), ", expected [n] twice");
+  check(is_floating(a.dtype()) && a.dtype() == b.dtype(), "dot: dtypes are ", a.dtype(), " and ", b.dtype(),
+        ", expected one floating one");
+  return matmul(a, b);
+}
+
+Tensor outer(const Tensor& a, const Tensor& b) {
+  check_same_device("outer", a, b);
+  check(a.rank() == 1 && b.rank() == 1, "outer: shapes ", a.shape(), " and ", b.shape(), ", expected rank 1");
+  check(is_floating(a.dtype()) && a.dtype() == b.dtype(), "outer: dtypes are ", a.dtype(), " and ", b.dtype(),
+        ", expected one floating one");
+  return mul(unsqueeze(a, 1), b);
 }
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {

@@ -11,6 +11,12 @@ namespace isonorm {
 // differ, an operand has rank 0, or dtypes differ.
 Tensor matmul(const Tensor& a, const Tensor& b);
 
+// Sum of a_i b_i: [n] and [n] -> []. Throws for other ranks, and as matmul().
+Tensor dot(const Tensor& a, const Tensor& b);
+
+// a_i b_j: [m] and [n] -> [m, n]. Throws for other ranks, and as mul().
+Tensor outer(const Tensor& a, const Tensor& b);
+
 // y = x W^T + b: x [..., in], weight [out, in], bias [out] or undefined -> [..., out] of x's dtype. One floating dtype;
 // or x of bf16 with weight and bias of f32, which are rounded to bf16 for the products while their gradients stay in f32
 // (mixed precision, 1710.03740). Throws naming both shapes, or both dtypes.

@@ -117,9 +117,14 @@ template <class Op> Tensor extremum(const Tensor& a, const Tensor& b) {
 Tensor neg(const Tensor& x) { return is_integer(x.dtype()) ? sub(0, x) : unary<ops::Neg>(x); }
 Tensor abs(const Tensor& x) { return unary<ops::Abs>(x); }
 Tensor sign(const Tensor& x) { return unary<ops::Sign>(x); }
+Tensor floor(const Tensor& x) { return unary<ops::Floor>(x); }
+Tensor ceil(const Tensor& x) { return unary<ops::Ceil>(x); }
+Tensor round(const Tensor& x) { return unary<ops::Round>(x); }
 Tensor exp(const Tensor& x) { return unary<ops::Exp>(x); }
+Tensor exp2(const Tensor& x) { return unary<ops::Exp2>(x); }
 Tensor expm1(const Tensor& x) { return unary<ops::Expm1>(x); }
 Tensor log(const Tensor& x) { return unary<ops::Log>(x); }
+Tensor log2(const Tensor& x) { return unary<ops::Log2>(x); }
 Tensor log1p(const Tensor& x) { return unary<ops::Log1p>(x); }
 Tensor sqrt(const Tensor& x) { return unary<ops::Sqrt>(x); }
 Tensor rsqrt(const Tensor& x) { return unary<ops::Rsqrt>(x); }
@@ -140,6 +145,12 @@ Tensor pow(const Tensor& x, double p) { return unary<ops::PowNumber>(x, {{p}}); 
 Tensor clamp(const Tensor& x, double lo, double hi) {
   check(lo <= hi, "clamp: lower bound ", lo, " is above upper bound ", hi);
   return unary<ops::Clamp>(x, {{lo, hi}});
+}
+Tensor clamp_min(const Tensor& x, double lo) {
+  return unary<ops::Clamp>(x, {{lo, std::numeric_limits<double>::infinity()}}, "clamp_min");
+}
+Tensor clamp_max(const Tensor& x, double hi) {
+  return unary<ops::Clamp>(x, {{-std::numeric_limits<double>::infinity(), hi}}, "clamp_max");
 }
 
 Tensor add(const Tensor& a, double b) {

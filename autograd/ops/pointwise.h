@@ -13,11 +13,16 @@
 namespace isonorm {
 
 Tensor neg(const Tensor& x);
-Tensor abs(const Tensor& x);   // derivative 0 at 0
-Tensor sign(const Tensor& x);  // derivative 0
+Tensor abs(const Tensor& x);    // derivative 0 at 0
+Tensor sign(const Tensor& x);   // derivative 0
+Tensor floor(const Tensor& x);  // derivative 0, of ceil and round too
+Tensor ceil(const Tensor& x);
+Tensor round(const Tensor& x);  // halves to the even neighbour
 Tensor exp(const Tensor& x);
+Tensor exp2(const Tensor& x);
 Tensor expm1(const Tensor& x);
 Tensor log(const Tensor& x);
+Tensor log2(const Tensor& x);
 Tensor log1p(const Tensor& x);
 Tensor sqrt(const Tensor& x);
 Tensor rsqrt(const Tensor& x);
@@ -35,6 +40,8 @@ Tensor silu(const Tensor& x);
 Tensor softplus(const Tensor& x);
 Tensor erf(const Tensor& x);
 Tensor clamp(const Tensor& x, double lo, double hi);  // throws where lo > hi
+Tensor clamp_min(const Tensor& x, double lo);         // clamp(x, lo, infinity)
+Tensor clamp_max(const Tensor& x, double hi);         // clamp(x, -infinity, hi)
 Tensor pow(const Tensor& x, double p);
 Tensor cast(const Tensor& x, DType dtype);  // any pair of dtypes; differentiable between floating ones
 

@@ -5,6 +5,8 @@
 #include <cmath>
 
 #include "autograd/node.h"
+#include "autograd/ops/create.h"
+#include "autograd/ops/index.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
 #include "core/reduce.h"
@@ -82,6 +84,23 @@ Tensor mean(const Tensor& x, std::vector<int> dims, bool keepdim) {
   return div(sum(x, dims, keepdim), static_cast<double>(p.count));
 }
 
+Tensor prod(const Tensor& x, std::vector<int> dims, bool keepdim) {
+  const Plan p = plan(x, dims, "prod");
+  Tensor y = reduce(x, p, kernels::ReduceOp::product, keepdim);
+  if (auto* n = track("prod", {&y}, {&x}))
+    n->backward = [p, x = save(x)](Flow& g) {
+      // Through the product of what is not 0: it is that of the others of an entry where no other is 0.
+      const Tensor input = x, is_zero = eq(input, 0);
+      const Tensor factors = where(is_zero, ones({}, input.options()), input);
+      const Tensor others = div(reduce(factors, p, kernels::ReduceOp::product, true), factors);
+      const Tensor zeros = reduce(cast(is_zero, input.dtype()), p, kernels::ReduceOp::sum, true);
+      const Tensor counts = where(is_zero, eq(zeros, 1), eq(zeros, 0));
+      const Tensor dx = mul(reshape(g.out(), p.keepdim), others);
+      g.give(0, masked_fill(dx, eq(counts, 0), 0));
+    };
+  return y;
+}
+
 Tensor amax(const Tensor& x, std::vector<int> dims, bool keepdim) {
   return extremum("amax", kernels::ReduceOp::max, x, dims, keepdim);
 }
@@ -154,12 +173,31 @@ Tensor recentre(const Tensor& x, int dim) {
   return y;
 }
 
-Tensor argmax(const Tensor& x, int dim, bool keepdim) {
-  const Plan p = plan(x, {dim}, "argmax");
-  check(p.count > 0, "argmax: dimension ", dim, " of shape ", x.shape(), " is empty");
+namespace {
+Tensor place(const char* op, const Tensor& x, int dim, bool keepdim, bool of_smallest) {
+  const Plan p = plan(x, {dim}, op);
+  check(p.count > 0, op, ": dimension ", dim, " of shape ", x.shape(), " is empty");
   Tensor index = empty(keepdim ? p.keepdim : p.kept, {DType::i64, x.device()});
-  kernels::arg_max.on(x.device(), along(x, p), index, detached::contiguous(x));
+  const Tensor from = detached::contiguous(x);
+  kernels::arg_max.on(x.device(), along(x, p), index, of_smallest ? neg(detach(from)) : from);
   return index;
+}
+
+// How many elements are not 0 in `mask`, in f32: rounded, but 0 only where there is none.
+Tensor number_set(const char* op, const Tensor& mask, const std::vector<int>& dims, bool keepdim) {
+  const Tensor x = cast(mask, DType::f32);
+  return reduce(x, plan(x, dims, op), kernels::ReduceOp::sum, keepdim);
+}
+}  // namespace
+
+Tensor argmax(const Tensor& x, int dim, bool keepdim) { return place("argmax", x, dim, keepdim, false); }
+Tensor argmin(const Tensor& x, int dim, bool keepdim) { return place("argmin", x, dim, keepdim, true); }
+
+Tensor any(const Tensor& x, std::vector<int> dims, bool keepdim) {
+  return gt(number_set("any", ne(x, 0), dims, keepdim), 0);
+}
+Tensor all(const Tensor& x, std::vector<int> dims, bool keepdim) {
+  return eq(number_set("all", eq(x, 0), dims, keepdim), 0);
 }
 
 }  // namespace isonorm

@@ -1,5 +1,5 @@
 // Reductions over chosen dimensions. `dims` empty means all; keepdim leaves reduced dimensions with size 1. Floating
-// tensors.
+// tensors, unless said otherwise. All throw for a dimension that is not there or given twice.
 #pragma once
 
 #include <vector>
@@ -12,6 +12,8 @@ namespace isonorm {
 Tensor sum(const Tensor& x, std::vector<int> dims = {}, bool keepdim = false);
 // sum / number of elements; NaN over nothing.
 Tensor mean(const Tensor& x, std::vector<int> dims = {}, bool keepdim = false);
+// Product; 1 over nothing. The gradient of an entry is the product of the others, also where an entry is 0.
+Tensor prod(const Tensor& x, std::vector<int> dims = {}, bool keepdim = false);
 // Largest and smallest; the gradient is shared equally among ties. Throw over nothing, unless the result is empty, too.
 Tensor amax(const Tensor& x, std::vector<int> dims = {}, bool keepdim = false);
 Tensor amin(const Tensor& x, std::vector<int> dims = {}, bool keepdim = false);
@@ -29,5 +31,11 @@ Tensor cumsum(const Tensor& x, int dim);
 Tensor recentre(const Tensor& x, int dim);
 // Position (i64) of the first largest element along one dimension; not differentiable. Throws over nothing.
 Tensor argmax(const Tensor& x, int dim = -1, bool keepdim = false);
+// Likewise of the first smallest; NaN counts as smallest.
+Tensor argmin(const Tensor& x, int dim = -1, bool keepdim = false);
+// 1 (u8) where an element, or every element, is not 0 (NaN is not); over nothing 0 and 1. x of any dtype; not
+// differentiable.
+Tensor any(const Tensor& x, std::vector<int> dims = {}, bool keepdim = false);
+Tensor all(const Tensor& x, std::vector<int> dims = {}, bool keepdim = false);
 
 }  // namespace isonorm

@@ -4,8 +4,10 @@
 #include <algorithm>
 
 #include "autograd/node.h"
+#include "autograd/ops/create.h"
 #include "core/formulas/round_up.h"
 #include "core/kernels/copy.h"
+#include "core/kernels/index.h"
 #include "core/view.h"
 
 namespace isonorm {
@@ -171,6 +173,48 @@ std::vector<Tensor> chunk(const Tensor& x, int64_t parts, int dim) {
   std::vector<int64_t> sizes;
   for (int64_t left = n; left > 0 || sizes.empty(); left -= sizes.back()) sizes.push_back(std::min(length, left));
   return split(x, sizes, d);
+}
+
+std::vector<Tensor> unbind(const Tensor& x, int dim) {
+  const int d = normalize_dim(dim, x.rank(), "unbind");
+  std::vector<Tensor> parts = split(x, std::vector<int64_t>(static_cast<size_t>(x.shape()[d]), 1), d);
+  for (Tensor& p : parts) p = squeeze(p, d);
+  return parts;
+}
+
+Tensor unfold(const Tensor& x, int dim, int64_t size, int64_t step) {
+  const int d = normalize_dim(dim, x.rank(), "unfold");
+  const int64_t n = x.shape()[d];
+  check(x.rank() < kMaxRank, "unfold: shape ", x.shape(), " has the largest rank, ", kMaxRank);
+  check(size >= 1 && size <= n, "unfold: windows of ", size, " entries in dimension ", dim, " of shape ", x.shape());
+  check(step >= 1, "unfold: step ", step, " is below 1");
+  const auto windows = [=](const Tensor& t, int d) {
+    Dims shape = t.shape(), strides = t.strides();
+    shape[d] = (n - size) / step + 1;
+    shape.push_back(size);
+    strides.push_back(strides[d]);
+    strides[d] *= step;
+    return as_strided(t, shape, strides, t.impl().offset);
+  };
+  Tensor y = windows(x, d);
+  if (!is_floating(x.dtype())) return y;
+  if (auto* node = track("unfold", {&y}, {&x}))
+    node->backward = [windows, d, n, shape = x.shape(), axes = y.rank()](Flow& g) {
+      // Windows and their entries side by side: they are the positions windows(0, 1, ...) of the dimension.
+      std::vector<int> order;
+      for (int i = 0; i + 1 < axes; ++i) {
+        order.push_back(i);
+        if (i == d) order.push_back(axes - 1);
+      }
+      const Tensor dy = g.out(), numbers = arange(n, {DType::i64, dy.device()});
+      const Tensor dx = empty(shape, {acc_dtype(dy.dtype()), dy.device()});
+      const kernels::IndexShape s{numel(part(shape, 0, d), "unfold"), n,
+                                  numel(part(shape, d + 1, shape.rank), "unfold")};
+      kernels::add_rows.on(dy.device(), s, dx, detached::contiguous(detached::permute(dy, order)),
+                           detached::contiguous(windows(numbers, 0)));
+      g.give(0, dx);
+    };
+  return y;
 }
 
 }  // namespace isonorm

@@ -25,6 +25,11 @@ Tensor narrow(const Tensor& x, int dim, int64_t begin, int64_t length);         
 Tensor select(const Tensor& x, int dim, int64_t index);                                // view: drops dim
 std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, int dim);  // views
 std::vector<Tensor> chunk(const Tensor& x, int64_t parts, int dim);  // views of equal size, the last may be smaller
+std::vector<Tensor> unbind(const Tensor& x, int dim = 0);            // views: select(x, dim, i) for each i
+// View: every window of `size` entries of dimension `dim`, `step` from one to the next, in its place; the entries of a
+// window are a new last dimension. [.., n, ..] to [.., (n - size) / step + 1, .., size]; the gradient sums over the
+// windows that hold an entry. Throws where size is not in [1, n], step < 1, or x has the largest rank.
+Tensor unfold(const Tensor& x, int dim, int64_t size, int64_t step);
 
 Tensor contiguous(const Tensor& x);  // x itself where it is row-major without gaps
 

@@ -85,10 +85,25 @@ void gather_backward(IndexShape s, const Tensor& dx, const Tensor& g, const Tens
   });
 }
 
+void scatter(IndexShape s, const Tensor& y, const Tensor& src, const Tensor& index) {
+  visit_all(y.dtype(), [&]<class T>() {
+    const T* from = src.data<T>();
+    const int64_t* pi = index.data<int64_t>();
+    T* py = y.mutable_data<T>();
+    const int64_t m = s.outer * s.inner == 0 ? 0 : src.numel() / (s.outer * s.inner);
+    parallel_for(s.outer, grain(m * s.inner), [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin * m; r < end * m; ++r) {
+        T* to = py + r / m * s.length * s.inner;
+        for (int64_t i = 0; i < s.inner; ++i) to[pi[r * s.inner + i] * s.inner + i] = from[r * s.inner + i];
+      }
+    });
+  });
+}
+
 void topk(const Tensor& index, const Tensor& x) {
   const int64_t k = index.size(-1), n = x.size(-1);
   if (index.numel() == 0) return;
-  visit_floating(x.dtype(), "topk", [&]<class T>() {
+  visit_all(x.dtype(), [&]<class T>() {
     const T* px = x.data<T>();
     int64_t* po = index.mutable_data<int64_t>();
     parallel_for(x.numel() / n, grain(n), [&](int64_t begin, int64_t end) {
@@ -100,8 +115,12 @@ void topk(const Tensor& index, const Tensor& x) {
           if (u != u || v != v) return u != u && (v == v || a < b);
           return u > v || (u == v && a < b);
         };
-        // The k best so far, as a heap with the worst of them on top.
         for (int64_t j = 0; j < k; ++j) best[j] = j;
+        if (k == n) {
+          std::sort(best, best + n, before);
+          continue;
+        }
+        // The k best so far, as a heap with the worst of them on top.
         std::make_heap(best, best + k, before);
         for (int64_t j = k; j < n; ++j) {
           if (!before(j, best[0])) continue;

@@ -13,12 +13,14 @@ namespace isonorm::kernels::cpu {
 namespace {
 
 template <ReduceOp K, class A>
-constexpr A identity = K == ReduceOp::sum   ? A(0)
-                       : K == ReduceOp::max ? -std::numeric_limits<A>::infinity()
-                                            : std::numeric_limits<A>::infinity();
+constexpr A identity = K == ReduceOp::sum       ? A(0)
+                       : K == ReduceOp::product ? A(1)
+                       : K == ReduceOp::max     ? -std::numeric_limits<A>::infinity()
+                                                : std::numeric_limits<A>::infinity();
 
 template <ReduceOp K, class A> ISO_HD A combine(A a, A b) {
   if constexpr (K == ReduceOp::sum) return a + b;
+  if constexpr (K == ReduceOp::product) return a * b;
   if constexpr (K == ReduceOp::max) return b > a || b != b ? b : a;
   return b < a || b != b ? b : a;
 }
@@ -110,6 +112,8 @@ template <Isa I> void reduce(ReduceOp kind, ReduceShape s, const Tensor& out, co
       return reduce_kind<ReduceOp::max>(s, out, x);
     case ReduceOp::min:
       return reduce_kind<ReduceOp::min>(s, out, x);
+    case ReduceOp::product:
+      return reduce_kind<ReduceOp::product>(s, out, x);
   }
 }
 

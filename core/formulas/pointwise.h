@@ -6,6 +6,7 @@
 
 #include "core/formulas/hd.h"
 #include "core/formulas/math.h"
+#include "core/formulas/pairs.h"
 
 namespace isonorm::ops {
 
@@ -42,6 +43,33 @@ struct Sign {
   template <class T> ISO_HD static T df(T) { return T(0); }
 };
 
+struct Floor {
+  static constexpr const char* name = "floor";
+  static constexpr const char* formula = "the largest integer that is not above x; the derivative is 0";
+  static constexpr Saves saves = Saves::nothing;
+  static constexpr double lo = -3, hi = 3;
+  template <class T> ISO_HD static T f(T x) { return std::floor(x); }
+  template <class T> ISO_HD static T df(T) { return T(0); }
+};
+
+struct Ceil {
+  static constexpr const char* name = "ceil";
+  static constexpr const char* formula = "the smallest integer that is not below x; the derivative is 0";
+  static constexpr Saves saves = Saves::nothing;
+  static constexpr double lo = -3, hi = 3;
+  template <class T> ISO_HD static T f(T x) { return std::ceil(x); }
+  template <class T> ISO_HD static T df(T) { return T(0); }
+};
+
+struct Round {
+  static constexpr const char* name = "round";
+  static constexpr const char* formula = "the nearest integer, of two the even one; the derivative is 0";
+  static constexpr Saves saves = Saves::nothing;
+  static constexpr double lo = -3, hi = 3;
+  template <class T> ISO_HD static T f(T x) { return std::rint(x); }
+  template <class T> ISO_HD static T df(T) { return T(0); }
+};
+
 struct Exp {
   static constexpr const char* name = "exp";
   static constexpr const char* formula = "e^x";
@@ -60,6 +88,15 @@ struct Expm1 {
   template <class T> ISO_HD static T df(T y) { return y + 1; }
 };
 
+struct Exp2 {
+  static constexpr const char* name = "exp2";
+  static constexpr const char* formula = "2^x";
+  static constexpr Saves saves = Saves::output;
+  static constexpr double lo = -4, hi = 4;
+  template <class T> ISO_HD static T f(T x) { return math::exp2(x); }
+  template <class T> ISO_HD static T df(T y) { return y * T(0.69314718055994530942); }
+};
+
 struct Log {
   static constexpr const char* name = "log";
   static constexpr const char* formula = "ln x";
@@ -67,6 +104,15 @@ struct Log {
   static constexpr double lo = 0.3, hi = 4;
   template <class T> ISO_HD static T f(T x) { return math::log(x); }
   template <class T> ISO_HD static T df(T x) { return 1 / x; }
+};
+
+struct Log2 {
+  static constexpr const char* name = "log2";
+  static constexpr const char* formula = "log of x to base 2";
+  static constexpr Saves saves = Saves::input;
+  static constexpr double lo = 0.3, hi = 4;
+  template <class T> ISO_HD static T f(T x) { return math::log2(x); }
+  template <class T> ISO_HD static T df(T x) { return T(1.4426950408889634074) / x; }
 };
 
 struct Log1p {
@@ -283,94 +329,11 @@ struct NumberDiv {
   template <class T> ISO_HD static T df(T x, T p) { return -(p / x) / x; }  // x x may be 0
 };
 
-// Binary ops: f(a, b). Their derivatives are rules in autograd/ops/pointwise.cpp.
-
-struct Add {
-  static constexpr const char* name = "add";
-  template <class T> ISO_HD static T f(T a, T b) { return a + b; }
-};
-struct Sub {
-  static constexpr const char* name = "sub";
-  template <class T> ISO_HD static T f(T a, T b) { return a - b; }
-};
-struct Mul {
-  static constexpr const char* name = "mul";
-  template <class T> ISO_HD static T f(T a, T b) { return a * b; }
-};
-struct Div {
-  static constexpr const char* name = "div";
-  template <class T> ISO_HD static T f(T a, T b) { return a / b; }
-};
-struct Minimum {  // NaN in either operand gives NaN
-  static constexpr const char* name = "minimum";
-  template <class T> ISO_HD static T f(T a, T b) { return a != a ? a : a < b ? a : b; }
-};
-struct Maximum {
-  static constexpr const char* name = "maximum";
-  template <class T> ISO_HD static T f(T a, T b) { return a != a ? a : a > b ? a : b; }
-};
-struct Pow {
-  static constexpr const char* name = "pow";
-  template <class T> ISO_HD static T f(T a, T b) {
-    if constexpr (std::is_integral_v<T>)
-      return T(0);  // pow() takes none
-    else
-      return std::pow(a, b);
-  }
-};
-struct Remainder {  // a - b floor(a/b): the sign of b; by 0 NaN, of integers 0
-  static constexpr const char* name = "remainder";
-  template <class T> ISO_HD static T f(T a, T b) {
-    T r;
-    if constexpr (std::is_integral_v<T>)
-      r = b == 0 || b == T(-1) ? T(0) : a % b;  // the smallest integer by -1 overflows
-    else
-      r = std::fmod(a, b);
-    return r != 0 && (r < 0) != (b < 0) ? r + b : r;
-  }
-};
-
-// Comparisons give u8: 1 where true.
-
-struct Eq {
-  static constexpr const char* name = "eq";
-  template <class T> ISO_HD static bool f(T a, T b) { return a == b; }
-};
-struct Ne {
-  static constexpr const char* name = "ne";
-  template <class T> ISO_HD static bool f(T a, T b) { return a != b; }
-};
-struct Lt {
-  static constexpr const char* name = "lt";
-  template <class T> ISO_HD static bool f(T a, T b) { return a < b; }
-};
-struct Le {
-  static constexpr const char* name = "le";
-  template <class T> ISO_HD static bool f(T a, T b) { return a <= b; }
-};
-struct Gt {
-  static constexpr const char* name = "gt";
-  template <class T> ISO_HD static bool f(T a, T b) { return a > b; }
-};
-struct Ge {
-  static constexpr const char* name = "ge";
-  template <class T> ISO_HD static bool f(T a, T b) { return a >= b; }
-};
-
-struct LogicalAnd {
-  static constexpr const char* name = "logical_and";
-  template <class T> ISO_HD static bool f(T a, T b) { return a != 0 && b != 0; }
-};
-struct LogicalOr {
-  static constexpr const char* name = "logical_or";
-  template <class T> ISO_HD static bool f(T a, T b) { return a != 0 || b != 0; }
-};
-
 template <class... Ops> struct List { static constexpr int size = sizeof...(Ops); };
 
-using Unary = List<Neg, Abs, Sign, Exp, Expm1, Log, Log1p, Sqrt, Rsqrt, Square, Reciprocal, Sin, Cos, Tanh, Sigmoid,
-                   Relu, LeakyRelu, Gelu, GeluTanh, Silu, Softplus, Erf, Clamp, PowNumber, AddNumber, MulNumber,
-                   DivNumber, NumberSub, NumberDiv>;
+using Unary = List<Neg, Abs, Sign, Floor, Ceil, Round, Exp, Exp2, Expm1, Log, Log2, Log1p, Sqrt, Rsqrt, Square,
+                   Reciprocal, Sin, Cos, Tanh, Sigmoid, Relu, LeakyRelu, Gelu, GeluTanh, Silu, Softplus, Erf, Clamp,
+                   PowNumber, AddNumber, MulNumber, DivNumber, NumberSub, NumberDiv>;
 using Binary = List<Add, Sub, Mul, Div, Minimum, Maximum, Pow, Remainder>;
 using Comparison = List<Eq, Ne, Lt, Le, Gt, Ge, LogicalAnd, LogicalOr>;
 

@@ -18,6 +18,7 @@ void take_rows(IndexShape shape, const Tensor& out, const Tensor& x, const Tenso
 void add_rows(IndexShape shape, const Tensor& dx, const Tensor& g, const Tensor& ids);
 void gather(IndexShape shape, const Tensor& out, const Tensor& x, const Tensor& index);
 void gather_backward(IndexShape shape, const Tensor& dx, const Tensor& g, const Tensor& index);
+void scatter(IndexShape shape, const Tensor& y, const Tensor& src, const Tensor& index);
 void topk(const Tensor& index, const Tensor& x);
 void search_sorted(const Tensor& out, const Tensor& sorted, const Tensor& values);
 }  // namespace cpu
@@ -36,8 +37,12 @@ inline constinit Kernel<void(IndexShape, const Tensor&, const Tensor&, const Ten
 inline constinit Kernel<void(IndexShape, const Tensor&, const Tensor&, const Tensor&)> gather_backward{
     "gather_backward", &cpu::gather_backward};
 
+// y[o, index[o, j, i], i] = src[o, j, i], of the last j where there are several; any dtype.
+inline constinit Kernel<void(IndexShape, const Tensor&, const Tensor&, const Tensor&)> scatter{"scatter",
+                                                                                               &cpu::scatter};
+
 // index[r, 0..k) = positions of the k largest of row x[r, :], largest first; NaN counts as largest, of equals the
-// earlier comes first.
+// earlier comes first. Any dtype.
 inline constinit Kernel<void(const Tensor&, const Tensor&)> topk{"topk", &cpu::topk};
 
 // out[r, s] = the first j with sorted[r, j] > values[r, s]; where there is none, the first j whose entry equals the

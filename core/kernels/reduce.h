@@ -6,7 +6,7 @@
 
 namespace isonorm::kernels {
 
-enum class ReduceOp { sum, max, min };
+enum class ReduceOp { sum, max, min, product };
 
 struct ReduceShape {
   int64_t outer, length, inner;
@@ -19,8 +19,8 @@ template <Isa I> void cumsum(ReduceShape shape, const Tensor& out, const Tensor&
 template <Isa I> void recentre(ReduceShape shape, const Tensor& out, const Tensor& x);
 }  // namespace cpu
 
-// out[outer, inner] = sum, max or min over length. NaN wins in max and min. The sum of nothing is 0; max and min of
-// nothing are the caller's to refuse. Floating, and i64 for sum.
+// out[outer, inner] = sum, max, min or product over length. NaN wins in max and min. The sum of nothing is 0, its product
+// 1; max and min of nothing are the caller's to refuse. Floating, and i64 for sum.
 inline constinit Kernel<void(ReduceOp, ReduceShape, const Tensor&, const Tensor&)> reduce{
     "reduce", []<Isa I>() { return &cpu::reduce<I>; }};
 // index[outer, inner] (i64) of the first largest element; NaN counts as largest.

@@ -1,4 +1,4 @@
-// take_rows, add_rows, gather, gather_backward: rows and elements to and from positions in tensors of i64. What check_ids
+// take_rows, add_rows, gather, gather_backward, scatter: rows and elements to and from positions in tensors of i64. What check_ids
 // found to be outside is thrown later: here such a position gives zeros, and nothing is added from it.
 //
 // take_packs, gather_each: a thread for each pack of 16 bytes or element of the result, which it reads and writes.
@@ -9,6 +9,8 @@
 // then find_starts: a thread for each row of dx: where its positions begin, by halving
 // and add_sorted: a thread for each pack of dx, which reads its positions and the packs there, eight in flight.
 // add_each (gather_backward): a thread for each (outer, inner), along the positions, on a dx of zeros.
+// scatter: on cleared numbers, a thread for each position, twice: find_last writes the number of the last one that goes to an element,
+// put_last stores from it. The largest of numbers is the same in whichever order they come.
 #include <bit>
 
 #include "core/kernels/index.h"
@@ -155,6 +157,36 @@ __global__ void __launch_bounds__(256)
   }
 }
 
+using Number = unsigned long long;  // of a position, from 1 on; 0 where there is none
+
+// Where element e of m x inner positions goes: -1 where that is outside.
+__device__ __forceinline__ int64_t target(int64_t e, const int64_t* index, int64_t m, const IndexShape& s) {
+  const int64_t i = index[e];
+  return inside(i, s.length) ? (e / (m * s.inner) * s.length + i) * s.inner + e % s.inner : -1;
+}
+
+__global__ void __launch_bounds__(256) clear(Number* last, int64_t count) {
+  const int64_t e = element();
+  if (e < count) last[e] = 0;
+}
+
+__global__ void __launch_bounds__(256)
+    find_last(Number* last, const int64_t* index, int64_t count, int64_t m, IndexShape s) {
+  const int64_t e = element();
+  if (e >= count) return;
+  const int64_t at = target(e, index, m, s);
+  if (at >= 0) atomicMax(last + at, static_cast<Number>(e + 1));
+}
+
+template <class T>
+__global__ void __launch_bounds__(256)
+    put_last(T* y, const T* src, const Number* last, const int64_t* index, int64_t count, int64_t m, IndexShape s) {
+  const int64_t e = element();
+  if (e >= count) return;
+  const int64_t at = target(e, index, m, s);
+  if (at >= 0 && last[at] == static_cast<Number>(e + 1)) y[at] = src[e];
+}
+
 // Positions along the middle dimension of a result of n elements.
 int64_t positions(const IndexShape& s, int64_t n) { return n / (s.outer * s.inner); }
 
@@ -225,6 +257,21 @@ void gather_backward(IndexShape s, const Tensor& dx, const Tensor& g, const Tens
   visit_floating(g.dtype(), "gather_backward", [&]<class T>() {
     launch("gather_backward.each", &add_each<T>, one_each(s.outer * s.inner), stream_of(dx), write<acc_t<T>>(dx),
            g.data<T>(), index.data<int64_t>(), positions(s, g.numel()), s);
+  });
+}
+
+void scatter(IndexShape s, const Tensor& y, const Tensor& src, const Tensor& index) {
+  const int64_t count = src.numel();
+  if (count == 0) return;
+  const Stream& stream = stream_of(y);
+  const int64_t m = positions(s, count);
+  const Scratch last(y.device(), y.numel() * 8);
+  launch("scatter.clear", &clear, one_each(y.numel()), stream, last.as<Number>(), y.numel());
+  launch("scatter.find_last", &find_last, one_each(count), stream, last.as<Number>(), index.data<int64_t>(), count, m,
+         s);
+  visit_all(y.dtype(), [&]<class T>() {
+    launch("scatter.put_last", &put_last<T>, one_each(count), stream, write<T>(y), src.data<T>(),
+           last.as<const Number>(), index.data<int64_t>(), count, m, s);
   });
 }
 

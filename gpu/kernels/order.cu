@@ -4,13 +4,16 @@
 // arg_max_each: a thread for each of outer x inner results: where `length` is short, or where neighbouring threads read
 // neighbouring elements. arg_max_rows (inner 1): a block for each row. Both read every element once.
 // topk_sort (rows of at most kSorted): a block sorts all positions of a row in shared memory (bitonic) and writes the
-// first k. topk_choose: a block for each row finds one result after the other, each the best of those behind the last
-// one: k passes over the row, from cache, and no memory of its own.
+// first k. topk_choose (k up to kChosen): a block for each row finds one result after the other, each the best of those
+// behind the last one: k passes over the row, from cache, and no memory of its own. merge_places: the same network as
+// topk_sort's on places in global memory, a launch for each of its steps, a thread for each exchange; first_places
+// writes the first k.
 // search_sorted: a thread for each result, by halving.
 #include <bit>
 
 #include "core/kernels/index.h"
 #include "core/kernels/reduce.h"
+#include "gpu/memory.h"
 #include "gpu/rows.cuh"
 #include "gpu/walk.cuh"
 
@@ -21,6 +24,7 @@ using kernels::ReduceShape;
 
 constexpr int64_t kShort = 64;
 constexpr int kSorted = 1024;
+constexpr int64_t kChosen = 64;
 
 // A value and its position; of equal ones the earlier is better, and NaN is best of all.
 template <class A> struct Placed {
@@ -140,6 +144,27 @@ __global__ void __launch_bounds__(256) topk_choose(int64_t* index, const T* x, i
   }
 }
 
+// One step of bitonic sorting on rows of room_size places, a power of 2; those behind the row's end are last in any order.
+template <class T>
+__global__ void __launch_bounds__(256) merge_places(int64_t* places, const T* x, int64_t n, int64_t room_size,
+                                                    int64_t exchanges, int64_t size, int64_t by) {
+  const int64_t e = element();
+  if (e >= exchanges) return;
+  const int64_t r = e / (room_size / 2), t = e % (room_size / 2), i = t / by * 2 * by + t % by, j = i + by;
+  int64_t* at = places + r * room_size;
+  const T* p = x + r * n;
+  const int64_t a = size == 2 ? i : at[i], b = size == 2 ? j : at[j];
+  const bool before = a >= n || b >= n ? a < b : !Placed<acc_t<T>>{acc_t<T>(p[a]), a}.behind(acc_t<T>(p[b]), b);
+  const bool stay = before == ((i & size) == 0);
+  at[i] = stay ? a : b, at[j] = stay ? b : a;
+}
+
+__global__ void __launch_bounds__(256)
+    first_places(int64_t* index, const int64_t* places, int64_t results, int64_t k, int64_t room_size) {
+  const int64_t e = element();
+  if (e < results) index[e] = places[e / k * room_size + e % k];
+}
+
 __global__ void __launch_bounds__(256)
     search_rows(int64_t* out, const double* sorted, const double* values, int64_t results, int64_t n, int64_t count) {
   const int64_t e = element();
@@ -177,12 +202,25 @@ void arg_max(ReduceShape s, const Tensor& index, const Tensor& x) {
 
 void topk(const Tensor& index, const Tensor& x) {
   if (index.numel() == 0) return;
-  const int64_t k = index.size(-1), n = x.size(-1);
-  visit_floating(x.dtype(), "topk", [&]<class T>() {
-    const Shape shape = blocks_of(x.numel() / n, 256);
+  const int64_t k = index.size(-1), n = x.size(-1), rows = x.numel() / n;
+  const auto merge = [&]<class T>() {
+    const int64_t room_size = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(n)));
+    const Scratch places(x.device(), rows * room_size * 8);
+    const int64_t exchanges = rows * room_size / 2;
+    for (int64_t size = 2; size <= room_size; size *= 2)
+      for (int64_t by = size / 2; by > 0; by /= 2)
+        launch("topk.merge_places", &merge_places<T>, one_each(exchanges), stream_of(x), places.as<int64_t>(),
+               x.data<T>(), n, room_size, exchanges, size, by);
+    launch("topk.first_places", &first_places, one_each(rows * k), stream_of(x), write<int64_t>(index),
+           places.as<const int64_t>(), rows * k, k, room_size);
+  };
+  visit_all(x.dtype(), [&]<class T>() {
+    const Shape shape = blocks_of(rows, 256);
     if (n <= kSorted)
       launch("topk.sort", &topk_sort<T>, shape, stream_of(x), write<int64_t>(index), x.data<T>(), static_cast<int>(n),
              static_cast<int>(k), static_cast<int>(std::bit_ceil(static_cast<uint64_t>(n))));
+    else if (k > kChosen)
+      merge.template operator()<T>();
     else
       launch("topk.choose", &topk_choose<T>, shape, stream_of(x), write<int64_t>(index), x.data<T>(), n, k);
   });

@@ -29,14 +29,16 @@ constexpr int64_t kShort = 64, kPiece = 16384, kColumnPiece = 256;
 template <ReduceOp K> struct Combine {
   template <class A> __device__ __forceinline__ A operator()(A a, A b) const {
     if constexpr (K == ReduceOp::sum) return a + b;
+    if constexpr (K == ReduceOp::product) return a * b;
     if constexpr (K == ReduceOp::max) return b > a || b != b ? b : a;
     return b < a || b != b ? b : a;
   }
 };
 template <ReduceOp K, class A>
-inline constexpr A kNothing = K == ReduceOp::sum   ? A(0)
-                              : K == ReduceOp::max ? -std::numeric_limits<A>::infinity()
-                                                   : std::numeric_limits<A>::infinity();
+inline constexpr A kNothing = K == ReduceOp::sum       ? A(0)
+                              : K == ReduceOp::product ? A(1)
+                              : K == ReduceOp::max     ? -std::numeric_limits<A>::infinity()
+                                                       : std::numeric_limits<A>::infinity();
 
 template <ReduceOp K, class From, class To>
 __global__ void __launch_bounds__(256) reduce_each(To* out, const From* x, ReduceShape s) {
@@ -224,6 +226,7 @@ void reduce(ReduceOp kind, ReduceShape s, const Tensor& out, const Tensor& x) {
     return visit_numbers(x.dtype(), "reduce", [&]<class T>() { run.template operator()<ReduceOp::sum, T>(); });
   visit_floating(x.dtype(), "reduce", [&]<class T>() {
     if (kind == ReduceOp::max) return run.template operator()<ReduceOp::max, T>();
+    if (kind == ReduceOp::product) return run.template operator()<ReduceOp::product, T>();
     run.template operator()<ReduceOp::min, T>();
   });
 }

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "autograd/engine.h"
+#include "autograd/fused/linear_cross_entropy.h"
 #include "autograd/grad_mode.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/matmul.h"
@@ -44,6 +45,32 @@ TEST_CASE("a leaf's gradient is contiguous, whatever was given") {
   backward(sum(transpose(x, 0, 1)));
   CHECK(gradient(x).is_contiguous());
   CHECK(g.to_vector<double>() == std::vector<double>{1, 2, 3, 4});
+}
+
+TEST_CASE("a retained graph serves another backward, and a released one does not") {
+  Tensor x = from_vector<double>({0.5, -2, 3, 1}, {2, 2});
+  require_grad(x);
+  const Tensor loss = sum(exp(matmul(x, x)) * x);
+  backward(loss, {}, {.retain_graph = true});
+  const std::vector<double> once = gradient(x).to_vector<double>();
+  set_gradient(x, {});
+  CHECK(grad(loss, {x}, {}, {.retain_graph = true})[0].to_vector<double>() == once);
+  backward(loss);
+  CHECK(gradient(x).to_vector<double>() == once);
+  CHECK_THROWS_WITH(backward(loss), Contains("already used by a backward and released"));
+}
+
+TEST_CASE("a retained graph gives the gradients that a loss has computed beforehand again") {
+  const Tensor x = require_grad(from_vector<double>({1, 2, 3, 4, 5, 6}, {2, 3}));
+  const Tensor weight = require_grad(from_vector<double>({1, 0, 2, 0, 1, 1}, {2, 3}));
+  const Tensor target = from_vector<int64_t>({1, 0}, {2});
+  const Tensor loss = linear_cross_entropy(x, weight, {}, target);
+  for (const bool retain : {true, false}) {
+    const auto g = grad(loss, {x, weight}, {}, {.retain_graph = retain});
+    const auto expected = grad(reference::linear_cross_entropy(x, weight, {}, target), {x, weight});
+    for (int i : {0, 1}) CHECK(amax(abs(g[i] - expected[i])).item() < 1e-12);
+    CHECK(amax(abs(g[1])).item() > 0.1);
+  }
 }
 
 TEST_CASE("grad() leaves the leaves' gradients alone and sees inner tensors") {

@@ -15,7 +15,7 @@ namespace {
 void run(Rule& rule) {
   autograd::Node node("test", 0, 1);
   autograd::Frontier frontier;
-  Flow flow(node, frontier, false);
+  Flow flow(node, frontier, false, false);
   rule(flow);
 }
 

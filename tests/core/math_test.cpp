@@ -93,6 +93,11 @@ TEMPLATE_TEST_CASE("functions of core/formulas/math.h are accurate", "[math]", f
   compare<T>("exp", exp, exp_exact, sizeof(T) == 4 ? -110 : -750, sizeof(T) == 4 ? 90 : 711, 1.1);
   compare<T>("exp", exp, exp_exact, -1, 1, 1.1);
 
+  const auto exp2 = [](auto x) { return math::exp2(x); };
+  const auto exp2_exact = [](Real x) { return std::exp2(x); };
+  compare<T>("exp2", exp2, exp2_exact, sizeof(T) == 4 ? -155 : -1080, sizeof(T) == 4 ? 130 : 1026, 1.3);
+  compare<T>("exp2", exp2, exp2_exact, -1, 1, 1.3);
+
   const auto expm1 = [](auto x) { return math::expm1(x); };
   const auto expm1_exact = [](Real x) { return std::expm1(x); };
   compare<T>("expm1", expm1, expm1_exact, -60, sizeof(T) == 4 ? 90 : 711, 1.7);
@@ -102,6 +107,11 @@ TEMPLATE_TEST_CASE("functions of core/formulas/math.h are accurate", "[math]", f
   const auto log_exact = [](Real x) { return std::log(x); };
   compare<T>("log", log, log_exact, 0, std::numeric_limits<T>::max(), 1);
   compare<T>("log", log, log_exact, 0.3, 3, 1);
+
+  const auto log2 = [](auto x) { return math::log2(x); };
+  const auto log2_exact = [](Real x) { return std::log2(x); };
+  compare<T>("log2", log2, log2_exact, 0, std::numeric_limits<T>::max(), 2);
+  compare<T>("log2", log2, log2_exact, 0.3, 3, 2);
 
   const auto log1p = [](auto x) { return math::log1p(x); };
   const auto log1p_exact = [](Real x) { return std::log1p(x); };

@@ -277,26 +277,33 @@ OpCase pad_row() {
     std::vector<Amounts> choices = {{}};
     if (shape.rank > 0) choices.push_back({{1, 2}});
     if (shape.rank > 1) choices.push_back({{0, 1}, {2, 0}});
+    if (shape.rank > 0 && shape[shape.rank - 1] >= 2) choices.push_back({{-1, 2}}), choices.push_back({{3, -2}});
+    if (shape.rank > 0 && shape[shape.rank - 1] >= 2) choices.push_back({{-1, -1}});
     for (const Amounts& amounts : choices) {
       const double value = amounts.size() == 2 ? -1 : 0;
       add(
-          op, draw, text(amounts.size(), " dimensions"), shape, [=](const Tensor& x) { return pad(x, amounts, value); },
+          op, draw,
+          text(amounts.size(), " dimensions",
+               amounts.empty() ? "" : text(' ', amounts[0].first, ' ', amounts[0].second)),
+          shape, [=](const Tensor& x) { return pad(x, amounts, value); },
           [=](const Array& x) {
             const int first = x.shape.rank - static_cast<int>(amounts.size());
             Dims to = x.shape;
             for (size_t k = 0; k < amounts.size(); ++k) to[first + k] += amounts[k].first + amounts[k].second;
-            Array y(to, x.kind, value);
-            for_each_index(x.shape, [&](Dims i) {
-              const double v = x.at(i);
-              for (size_t k = 0; k < amounts.size(); ++k) i[first + k] += amounts[k].first;
-              y.at(i) = v;
-            });
-            return y;
+            const auto at = [&](Dims i) {
+              for (size_t k = 0; k < amounts.size(); ++k) {
+                int64_t& place = i[first + static_cast<int>(k)];
+                place -= amounts[k].first;
+                if (place < 0 || place >= x.shape[first + static_cast<int>(k)]) return value;
+              }
+              return x.at(i);
+            };
+            return tabulate(to, at, x.kind);
           });
     }
   }
   op.refuse({"2 pairs", "[2]"}, [] { pad(reals({2}), {{1, 1}, {1, 1}}); });
-  op.refuse({"-1"}, [] { pad(reals({2}), {{-1, 1}}); });
+  op.refuse({"-1", "-2", "2 entries"}, [] { pad(reals({2}), {{-1, -2}}); });
   op.refuse({"300", "u8"}, [] { pad(reals({2}, DType::u8), {{1, 1}}, 300); });
   return op;
 }

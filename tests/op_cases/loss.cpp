@@ -47,6 +47,72 @@ std::vector<std::pair<Dims, int64_t>> target_shapes() {
           {{5}, 50}, {{2}, 67}, {{2, 1, 3}, 6}, {{3, 4}, 17}, {{0}, 3}};
 }
 
+// -sum_j w_j q_j ln softmax(x)_j for each row: of inputs logits, target (positions or q), perhaps w.
+Array weighted_entropies(const Arrays& x, const CrossEntropyOptions& o) {
+  const int64_t classes = x[0].shape[x[0].shape.rank - 1], rows = classes == 0 ? 0 : x[0].size() / classes;
+  const bool positions = x[1].kind == Kind::index;
+  Dims shape = x[0].shape;
+  --shape.rank;
+  Array single(shape);
+  long double divisor = 0;
+  for (int64_t r = 0; r < rows; ++r) {
+    if (positions && x[1].v[r] == static_cast<double>(o.ignore_index)) continue;
+    const double* row = x[0].v.data() + r * classes;
+    const long double top = *std::max_element(row, row + classes);
+    long double sum = 0, loss = 0;
+    for (int64_t j = 0; j < classes; ++j) sum += std::exp(row[j] - top);
+    for (int64_t j = 0; j < classes; ++j) {
+      const double given = positions ? x[1].v[r] == static_cast<double>(j) : x[1].v[r * classes + j];
+      const double q = (1 - o.label_smoothing) * given + o.label_smoothing / static_cast<double>(classes);
+      const double w = x.size() > 2 ? x[2].v[j] : 1;
+      loss += q * w * (top + std::log(sum) - row[j]);
+      if (positions) divisor += w * given;
+    }
+    single.v[r] = static_cast<double>(loss);
+    divisor += !positions;
+  }
+  return reduced(single, o.reduction, static_cast<double>(divisor));
+}
+
+void add_weighted(OpCase& op, Draw& draw) {
+  const auto add = [&](const Arrays& x, const CrossEntropyOptions& o, const std::string& label) -> Sample& {
+    const double length = static_cast<double>(x[0].size());
+    Sample& s = op.add(
+        label, x,
+        [=](const Tensors& t) {
+          CrossEntropyOptions with = o;
+          if (t.size() > 2) with.weight = t[2];
+          return cross_entropy(t[0], t[1], with);
+        },
+        [=](const Arrays& a) { return weighted_entropies(a, o); });
+    s.length = length;
+    s.slope = x.size() > 2 ? 1 : 0;  // a weight that all rows share does not count in the mean: terms cancel
+    return s;
+  };
+  for (const auto& [shape, classes] : {std::pair<Dims, int64_t>{{}, 5}, {{4}, 2}, {{2, 3}, 4}, {{7}, 10}, {{0}, 3}})
+    for (Reduction r : kReductions)
+      for (double smoothing : {0.0, 0.1}) {
+        Dims wide = shape;
+        wide.push_back(classes);
+        const CrossEntropyOptions o{.ignore_index = -7, .label_smoothing = smoothing, .reduction = r};
+        const std::string label = text(label_of(r), " smoothing ", smoothing);
+        Array target = draw.index(shape, classes);
+        for (size_t i = 1; i < target.v.size(); i += 3) target.v[i] = -7;
+        const bool smooth = !(r == Reduction::mean && shape == Dims{0});  // a mean over no row is 0/0
+        const Array weight = draw.uniform({classes}, 0.5, 2), soft = draw.uniform(wide, 0, 1);
+        add({draw.normal(wide, 0, 3), target, weight}, o, label + " weight").gradient = smooth;
+        add({draw.normal(wide, 0, 3), soft}, o, label + " distributions").gradient = smooth;
+        add({draw.normal(wide, 0, 3), soft, weight}, o, label + " distributions weight").gradient = smooth;
+      }
+  add({draw.normal({51, 1001}), draw.index({51}, 1001), draw.uniform({1001}, 0.5, 2)}, {}, "mean weight").large = true;
+  op.refuse({"[2, 3]", "[2]", "f32", "i64"}, [] { cross_entropy(reals({2, 3}), reals({2})); });
+  op.refuse({"f64", "f32"}, [] { cross_entropy(reals({2, 3}), reals({2, 3}, DType::f64)); });
+  op.refuse({"weight", "[2]", "[2, 3]"}, [] { cross_entropy(reals({2, 3}), reals({2, 3}), {.weight = reals({2})}); });
+  op.refuse({"weight", "f64", "f32"}, [] {
+    cross_entropy(reals({2, 3}), ids({0, 0}), {.weight = reals({3}, DType::f64)});
+  });
+}
+
 OpCase cross_entropy_row() {
   OpCase op{.name = "cross_entropy",
             .group = "Losses",
@@ -83,6 +149,7 @@ OpCase cross_entropy_row() {
   add({draw.normal({3, 9}, 0, 300), draw.index({3}, 9)}, {}, "mean deviation 300");
   add({draw.normal({51, 1001}), draw.index({51}, 1001)}, {}, "mean").large = true;
   add({draw.normal({5001, 10}), draw.index({5001}, 10)}, {.label_smoothing = 0.1}, "mean smoothing 0.1").large = true;
+  add_weighted(op, draw);
   op.refuse({"[2, 3]", "[3]"}, [] { cross_entropy(reals({2, 3}), integers({3})); });
   op.refuse({"f32", "i64"}, [] { cross_entropy(reals({2, 3}), reals({2})); });
   op.refuse({"3", "element 1"}, [] { cross_entropy(reals({2, 3}), ids({0, 3})); });
@@ -223,6 +290,28 @@ std::vector<OpCase> loss_cases() {
                                 [](double x, double t) { return huber(x - t, 0.5); }}}},
                              {-1, 1, -0.5, 0.5}, -3, 3));
   all.back().refuse({"0"}, [] { huber_loss(reals({2}), reals({2}), 0); });
+  all.push_back(pairwise_row(
+      "kl_div", "(x, target, Reduction reduction = Reduction::mean, bool log_target = false)",
+      "target (ln target - x) of log-probabilities x, 0 where target is 0; of logarithms of targets with log_target",
+      tolerance::composite,
+      {{"",
+        {[](const Tensor& x, const Tensor& t, Reduction r) { return kl_div(x, t, r); },
+         [](double x, double t) { return t == 0 ? 0 : t * (std::log(t) - x); }}},
+       {" log_target",
+        {[](const Tensor& x, const Tensor& t, Reduction r) { return kl_div(x, t, r, true); },
+         [](double x, double t) { return std::exp(t) * (t - x); }}}},
+      {}, 0.1, 1));
+  Array sparse({6});
+  sparse.v = {0, 0.5, 0, 0.25, 0.25, 0};
+  all.back()
+      .add(
+          "target 0", {sparse, sparse}, [](const Tensors& t) { return kl_div(t[0], t[1], Reduction::none); },
+          [](const Arrays& a) {
+            Array y = a[0];
+            for (double& v : y.v) v = v == 0 ? 0 : v * (std::log(v) - v);
+            return y;
+          })
+      .gradient = false;
   all.push_back(pairwise_row(
       "bce_with_logits", plain, "-(target ln p + (1 - target) ln(1 - p)), p = sigmoid(x)", tolerance::composite,
       {{"",

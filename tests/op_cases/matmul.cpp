@@ -84,6 +84,52 @@ OpCase matmul_row() {
   return op;
 }
 
+OpCase dot_row() {
+  OpCase op{.name = "dot",
+            .group = kGroup,
+            .signature = "dot(a, b)",
+            .formula = "sum of a_i b_i",
+            .tolerance = tolerance::product,
+            .checks = 5};
+  Draw draw(op.name);
+  for (int64_t n : {0, 1, 2, 7, 35, 100, 70000}) {
+    Sample& s = op.add(
+        "", {draw.normal({n}), draw.normal({n})}, [](const Tensors& x) { return dot(x[0], x[1]); },
+        [](const Arrays& x) { return product(x[0], x[1]); });
+    s.length = static_cast<double>(n);
+    s.large = n > 1000;
+  }
+  op.refuse({"[2]", "[3]"}, [] { dot(reals({2}), reals({3})); });
+  op.refuse({"[2, 2]"}, [] { dot(reals({2, 2}), reals({2, 2})); });
+  op.refuse({"f32", "f64"}, [] { dot(reals({2}), reals({2}, DType::f64)); });
+  op.refuse({"i64"}, [] { dot(integers({2}), integers({2})); });
+  return op;
+}
+
+OpCase outer_row() {
+  OpCase op{.name = "outer",
+            .group = kGroup,
+            .signature = "outer(a, b)",
+            .formula = "y_ij = a_i b_j",
+            .tolerance = tolerance::rounded,
+            .checks = 10};
+  Draw draw(op.name);
+  for (int64_t m : {0, 1, 5, 300})
+    for (int64_t n : {0, 1, 7, 301}) {
+      Sample& s = op.add(
+          "", {draw.normal({m}), draw.normal({n})}, [](const Tensors& x) { return outer(x[0], x[1]); },
+          [=](const Arrays& x) {
+            return tabulate({m, n}, [&](const Dims& i) { return x[0].v[i[0]] * x[1].v[i[1]]; });
+          });
+      s.large = m * n > 10000;
+      s.slope = 1;  // a sum of products of normal numbers may be small
+    }
+  op.refuse({"[2]", "[2, 2]"}, [] { outer(reals({2}), reals({2, 2})); });
+  op.refuse({"f32", "f64"}, [] { outer(reals({2}), reals({2}, DType::f64)); });
+  op.refuse({"i64"}, [] { outer(integers({2}), integers({2})); });
+  return op;
+}
+
 OpCase linear_row() {
   OpCase op{.name = "linear",
             .group = kGroup,
@@ -130,6 +176,6 @@ OpCase linear_row() {
 
 }  // namespace
 
-std::vector<OpCase> matmul_cases() { return {matmul_row(), linear_row()}; }
+std::vector<OpCase> matmul_cases() { return {matmul_row(), dot_row(), outer_row(), linear_row()}; }
 
 }  // namespace isonorm::test

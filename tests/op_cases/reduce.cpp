@@ -245,23 +245,92 @@ OpCase recentre_row() {
                    });
 }
 
-OpCase argmax_row() {
-  OpCase op{.name = "argmax",
+// Entries around 1 and -1, whose product stays a number; some of them 0 in more samples.
+OpCase prod_row() {
+  OpCase op = row("prod", "product of the entries; 1 over nothing", isonorm::prod, [](const std::vector<double>& v) {
+    long double p = 1;
+    for (double x : v) p *= x;
+    return static_cast<double>(p);
+  });
+  op.tolerance = tolerance::composite;
+  for (Sample& s : op.samples)
+    for (double& v : s.inputs[0].v) v = (v < 0 ? -1 : 1) * std::exp(0.2 * std::sin(v));
+  Draw draw("prod of zeros");
+  for (const Choice& c : choices(2)) {
+    Array x = draw.normal({3, 4});
+    x.v[0] = x.v[5] = x.v[7] = 0;  // a row with one, a row with two, a row with none
+    Sample s = op.samples.front();
+    s.label = label_of(c) + " zeros";
+    s.inputs = {x};
+    s.run = [c](const Tensors& t) { return Tensors{prod(t[0], c.dims, c.keepdim)}; };
+    s.reference = [c](const Arrays& a) {
+      return Arrays{reduce_naively(a[0], c, [](const std::vector<double>& v) {
+        double p = 1;
+        for (double x : v) p *= x;
+        return p;
+      })};
+    };
+    s.length = 12;
+    op.samples.push_back(s);
+  }
+  return op;
+}
+
+// any and all of masks, integers and numbers.
+OpCase truth_row(const std::string& name, const char* formula, Tensor (*call)(const Tensor&, std::vector<int>, bool),
+                 bool every) {
+  OpCase op{.name = name,
             .group = kGroup,
-            .signature = "argmax(x, int dim = -1, bool keepdim = false)",
-            .formula = "position of the first largest entry along dim (i64)",
+            .signature = name + "(x, std::vector<int> dims = {}, bool keepdim = false)",
+            .formula = formula,
+            .tolerance = tolerance::exact,
+            .differentiable = false};
+  Draw draw(op.name);
+  const auto add = [&](const Array& x, const Choice& c, const std::string& label) -> Sample& {
+    return op.add(
+        label_of(c) + label, {x}, [=](const Tensors& t) { return call(t[0], c.dims, c.keepdim); },
+        [=](const Arrays& a) {
+          Array y = reduce_naively(a[0], c, [every](const std::vector<double>& v) {
+            const auto set = std::count_if(v.begin(), v.end(), [](double e) { return !(e == 0); });
+            return double(every ? set == static_cast<int64_t>(v.size()) : set > 0);
+          });
+          y.kind = Kind::mask;
+          return y;
+        });
+  };
+  for (const Dims& shape : shapes())
+    for (const Choice& c : choices(shape.rank)) {
+      Array mask = draw.mask(shape), rare = Array(shape, Kind::index, every), number = draw.normal(shape);
+      if (rare.size() > 2) rare.v[1] = every ? 0 : 7;
+      for (size_t i = 0; i < number.v.size(); ++i)
+        number.v[i] = i % 7 == 5 ? NAN : every == (i % 3 > 0) ? number.v[i] : 0;
+      add(mask, c, " u8"), add(rare, c, " i64"), add(number, c, " NaN");
+    }
+  Array large(kLarge, Kind::mask, every);
+  large.v[40000] = !every;
+  for (const Choice& c : {Choice{{}, false}, Choice{{-1}, false}}) add(large, c, " u8").large = true;
+  op.refuse({"dimension 2", "rank 2"}, [=] { call(reals({2, 3}), {2}, false); });
+  op.refuse({"dimension 1", "twice"}, [=] { call(reals({2, 3}), {1, 1}, false); });
+  return op;
+}
+
+OpCase place_row(const std::string& name, const char* which, Tensor (*call)(const Tensor&, int, bool), double sign) {
+  OpCase op{.name = name,
+            .group = kGroup,
+            .signature = name + "(x, int dim = -1, bool keepdim = false)",
+            .formula = text("position of the first ", which, " entry along dim (i64)"),
             .tolerance = tolerance::exact,
             .differentiable = false};
   Draw draw(op.name);
   const auto add = [&](const Array& x, int dim, bool keepdim, const char* label = "") -> Sample& {
     return op.add(
         text("dim ", dim, keepdim ? " keepdim" : "", label), {x},
-        [=](const Tensors& t) { return argmax(t[0], dim, keepdim); },
+        [=](const Tensors& t) { return call(t[0], dim, keepdim); },
         [=](const Arrays& a) {
-          Array y = reduce_naively(a[0], {{dim}, keepdim}, [](const std::vector<double>& v) {
+          Array y = reduce_naively(a[0], {{dim}, keepdim}, [sign](const std::vector<double>& v) {
             size_t best = 0;
             for (size_t i = 0; i < v.size() && !std::isnan(v[best]); ++i)
-              if (v[i] > v[best] || std::isnan(v[i])) best = i;
+              if (sign * v[i] > sign * v[best] || std::isnan(v[i])) best = i;
             return static_cast<double>(best);
           });
           y.kind = Kind::index;
@@ -277,9 +346,9 @@ OpCase argmax_row() {
   special.v = {1, NAN, 3, NAN, -HUGE_VAL, -HUGE_VAL, 2, HUGE_VAL};
   add(special, 1, false, " special values");
   add(draw.normal(kLarge), -1, false).large = true;
-  op.refuse({"dimension 2", "rank 2"}, [] { argmax(reals({2, 3}), 2); });
-  op.refuse({"[2, 0]", "empty"}, [] { argmax(reals({2, 0}), 1); });
-  op.refuse({"i64"}, [] { argmax(integers({2}), 0); });
+  op.refuse({"dimension 2", "rank 2"}, [=] { call(reals({2, 3}), 2, false); });
+  op.refuse({"[2, 0]", "empty"}, [=] { call(reals({2, 0}), 1, false); });
+  op.refuse({"i64"}, [=] { call(integers({2}), 0, false); });
   return op;
 }
 
@@ -293,6 +362,7 @@ std::vector<OpCase> reduce_cases() {
                     [](const std::vector<double>& v) { return static_cast<double>(total(v)); }));
   all.push_back(row("mean", "sum / n; NaN over nothing", isonorm::mean,
                     [](const std::vector<double>& v) { return static_cast<double>(total(v) / v.size()); }));
+  all.push_back(prod_row());
   all.push_back(row("amax", "largest entry; ties share the gradient", isonorm::amax, largest,
                     {.over_nothing = false, .distinct = true}, tolerance::exact));
   all.push_back(row("amin", "smallest entry; ties share the gradient", isonorm::amin, smallest,
@@ -313,7 +383,10 @@ std::vector<OpCase> reduce_cases() {
                     }));
   all.push_back(cumsum_row());
   all.push_back(recentre_row());
-  all.push_back(argmax_row());
+  all.push_back(place_row("argmax", "largest", argmax, 1));
+  all.push_back(place_row("argmin", "smallest", argmin, -1));
+  all.push_back(truth_row("any", "1 (u8) where an entry is not 0, as NaN; 0 over nothing", isonorm::any, false));
+  all.push_back(truth_row("all", "1 (u8) where no entry is 0; 1 over nothing", isonorm::all, true));
   return all;
 }
 

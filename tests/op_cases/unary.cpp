@@ -18,6 +18,7 @@ struct Oracle {
   std::string parameters = "(x)";
   std::vector<std::vector<double>> numbers = {};  // arguments to be tried; empty: the op takes none
   Tolerance tolerance = tolerance::elementary;
+  std::vector<double> kinks = {};  // beside Op::kink
 };
 
 Oracle plain(Tensor (*call)(const Tensor&), double (*value)(double)) {
@@ -32,6 +33,23 @@ Oracle oracle(ops::Abs) { return plain(isonorm::abs, std::fabs); }
 Oracle oracle(ops::Sign) {
   return plain(isonorm::sign, [](double x) { return std::isnan(x) ? x : double((x > 0) - (x < 0)); });
 }
+Oracle steps(Tensor (*call)(const Tensor&), double (*value)(double), double first) {
+  Oracle o = plain(call, value);
+  o.tolerance = tolerance::exact;
+  for (double k = first; k <= 3; ++k) o.kinks.push_back(k);
+  return o;
+}
+Oracle oracle(ops::Floor) { return steps(isonorm::floor, std::floor, -3); }
+Oracle oracle(ops::Ceil) { return steps(isonorm::ceil, std::ceil, -3); }
+Oracle oracle(ops::Round) {
+  const auto nearest = [](double x) {
+    const double low = std::floor(x), over = x - low;
+    return over < 0.5 || (over == 0.5 && std::fmod(low, 2) == 0) || std::isinf(x) ? low : low + 1;
+  };
+  return steps(isonorm::round, nearest, -2.5);
+}
+Oracle oracle(ops::Exp2) { return plain(isonorm::exp2, std::exp2); }
+Oracle oracle(ops::Log2) { return plain(isonorm::log2, std::log2); }
 Oracle oracle(ops::Exp) { return plain(isonorm::exp, std::exp); }
 Oracle oracle(ops::Expm1) { return plain(isonorm::expm1, std::expm1); }
 Oracle oracle(ops::Log) { return plain(isonorm::log, std::log); }
@@ -139,9 +157,9 @@ void add_samples(OpCase& op, const Oracle& o, const std::vector<double>& p, Draw
   for (double v : p) label += text(label.empty() ? "numbers " : ", ", v);
   for (const Dims& shape : shapes()) op.add(label, {draw.uniform(shape, lo, hi, kinks)}, run, reference);
   op.add(label, {draw.uniform(kLarge, lo, hi, kinks)}, run, reference).large = true;
-  Array special({18});
-  special.v = {0.0,  -0.0, 1e-30, -1e-30, 1e-5, -1e-5,    0.5,       -0.5, 1,
-               -1.0, 20,   -20,   100,    -100, HUGE_VAL, -HUGE_VAL, NAN,  3};
+  Array special({20});
+  special.v = {0.0,  -0.0, 1e-30, -1e-30, 1e-5, -1e-5,    0.5,       -0.5, 1, 2.5,
+               -1.0, 20,   -20,   100,    -100, HUGE_VAL, -HUGE_VAL, NAN,  3, -1.5};
   op.add(label + " special values", {special}, run, reference).gradient = false;
 }
 
@@ -178,7 +196,7 @@ template <class Op> OpCase unary_row() {
             .formula = Op::formula,
             .tolerance = o.tolerance};
   Draw draw(op.signature);
-  std::vector<double> kinks;
+  std::vector<double> kinks = o.kinks;
   if constexpr (requires { Op::kink; }) kinks.push_back(Op::kink);
   if (o.numbers.empty()) add_samples(op, o, {}, draw, Op::lo, Op::hi, kinks);
   for (const std::vector<double>& p : o.numbers)
@@ -249,6 +267,12 @@ std::vector<OpCase> number_rows() {
           number_row(
               "maximum", "(double a, b)", "the larger of a and b, as with a tensor of the number",
               [](const Tensor& x, double p) { return maximum(p, x); }, larger, tolerance::exact, -3, true),
+          number_row(
+              "clamp_min", "(x, double lo)", "x where x > lo, lo elsewhere, as clamp(x, lo, infinity)",
+              [](const Tensor& x, double p) { return clamp_min(x, p); }, larger, tolerance::exact, -3, true),
+          number_row(
+              "clamp_max", "(x, double hi)", "x where x < hi, hi elsewhere, as clamp(x, -infinity, hi)",
+              [](const Tensor& x, double p) { return clamp_max(x, p); }, smaller, tolerance::exact, -3, true),
           number_row(
               "pow", "(double a, b)", "a^b; at a = 0 the derivative is 0 where b >= 0",
               [](const Tensor& x, double p) { return pow(p, x); }, [](double x, double p) { return std::pow(p, x); },

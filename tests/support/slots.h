@@ -33,8 +33,8 @@ template <class F> void for_all_slots(F f) {
   const auto each = [&]<auto&... slot>() { (f.template operator()<slot>(), ...); };
   each.template operator()<
       attention_forward, attention_backward, copy_on, round_each, fill_on, ramp, kernels::dropout, check_ids,
-      check_weights, take_rows, add_rows, kernels::gather, gather_backward, kernels::topk, search_sorted,
-      kernels::cross_entropy, cross_entropy_backward, cross_entropy_and_gradient, cross_entropy_scale,
+      check_weights, take_rows, add_rows, kernels::gather, gather_backward, kernels::scatter, kernels::topk,
+      search_sorted, kernels::cross_entropy, cross_entropy_backward, cross_entropy_and_gradient, cross_entropy_scale,
       cross_entropy_total, kernels::matmul, weight_gradient, kernels::keep_packed, mlp_forward, mlp_backward,
       norm_forward, norm_backward, group_norm_forward, group_norm_backward, kernels::update, sum_squares,
       kernels::scale, kernels::clamp, kernels::clip_numbers, trust_ratios, unary, unary_backward, binary, compare,

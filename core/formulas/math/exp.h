@@ -1,4 +1,4 @@
-// exp, expm1, sigmoid: x = k ln2 + r with integer k and |r| <= ln2 / 2, and exp(x) = 2^k exp(r).
+// exp, exp2, expm1, sigmoid: x = k ln2 + r with integer k and |r| <= ln2 / 2, and exp(x) = 2^k exp(r).
 #pragma once
 
 #include "core/formulas/math/ieee.h"
@@ -59,6 +59,14 @@ template <class T> ISO_HD T exp_inside(T x) {
 template <class T> ISO_HD T exp(T x) {
   const auto [k, r, n] = reduce_exp(clamp_below(clamp_above(x, pick<T>(89, 710)), pick<T>(-104, -746)));
   return scale(1 + (r + r * r * exp_q(r)), n);
+}
+
+/// 2^x = 2^k exp((x - k) ln2) with k nearest to x: exact where x is an integer.
+template <class T> ISO_HD T exp2(T x) {
+  const T a = clamp_below(clamp_above(x, pick<T>(129, 1025)), pick<T>(-151, -1076));
+  constexpr T shift = kIntegerShift<T> + 2 * Ieee<T>::bias;
+  const T shifted = a + shift, r = (a - (shifted - shift)) * T(0.69314718055994530942);
+  return scale(1 + (r + r * r * exp_q(r)), to_bits(shifted));
 }
 
 /// exp(x) - 1 = 2^k ((1 - 2^-k) + r + r^2 q(r)); the first sum is kept exact (Dekker's Fast2Sum).

@@ -1,4 +1,4 @@
-// log, log1p, softplus: x = 2^k (1 + f) with sqrt(1/2) <= 1 + f < sqrt(2), and log(x) = k ln2 + log(1 + f).
+// log, log2, log1p, softplus: x = 2^k (1 + f) with sqrt(1/2) <= 1 + f < sqrt(2), and log(x) = k ln2 + log(1 + f).
 #pragma once
 
 #include "core/formulas/math/exp.h"
@@ -51,6 +51,15 @@ template <class T> ISO_HD T log(T x) {
   const bool subnormal = x < Ieee<T>::smallest_normal;
   const auto [k, f, biased] = reduce_log(subnormal ? x * lift : x);
   return select_log(x, combine_log(subnormal ? k - lifted : k, f));
+}
+
+/// log(x) to base 2, k + log(1 + f) / ln2: exact where x is a power of 2.
+template <class T> ISO_HD T log2(T x) {
+  constexpr T lift = pick<T>(0x1p24f, 0x1p54), lifted = pick<T>(24, 54);
+  const bool subnormal = x < Ieee<T>::smallest_normal;
+  const auto [k, f, biased] = reduce_log(subnormal ? x * lift : x);
+  const T whole = subnormal ? k - lifted : k;
+  return select_log(x, whole + combine_log(T(0), f) * T(1.4426950408889634074));
 }
 
 /// log(1 + x). What the sum u = fl(1 + x) rounds away is found exactly (Knuth's TwoSum) and added to first order:
