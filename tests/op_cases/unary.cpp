@@ -228,7 +228,7 @@ OpCase number_row(std::string name, std::string parameters, std::string formula,
                  [=](double x, const double* p) { return value(x, p[0]); }, parameters};
   for (double p : {0.5, lo < 0 ? -2.0 : 2.0, 0.0})
     add_samples(op, o, {p}, draw, lo, 3, kinked ? std::vector{p} : std::vector<double>{});
-  if (op.name != "pow")
+  if (op.name != "pow" && !op.name.starts_with("clamp"))
     add_integers(op, o, -3, draw, false, op.name == "sub");
   else
     op.refuse({"i64", "f32"}, [=] { call(integers({2}), 1); });
