@@ -32,9 +32,10 @@ std::vector<Tensor> checkpoint(const std::function<std::vector<Tensor>(const std
       again.push_back(x.defined() ? g.attached(static_cast<int>(i), x) : x);
     }
     const Recording recording;
-    const Generator now = std::exchange(default_generator(), before);
-    const std::vector<Tensor> results = f(again);
-    default_generator() = now;
+    const std::vector<Tensor> results = [&] {
+      const DrawsFrom draws(before);
+      return f(again);
+    }();
     check(results.size() == count, "checkpoint: the function gave ", count, " outputs, and ", results.size(),
           " when it was run again");
     for (size_t i = 0; i < count; ++i) {

@@ -1,7 +1,6 @@
 #include "autograd/methods.h"
 
 #include <limits>
-#include <numeric>
 
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
@@ -153,19 +152,16 @@ void Indexed::operator=(const Tensor& value) && {
   check(broadcast_shapes(shape(), value.shape(), "index") == shape(), "index: a value of shape ", value.shape(),
         " does not broadcast to ", shape());
   if (!choice_) return copy_into(*this, value);
-  // The entries as they are with the new ones behind them, and for each place which of these it gets.
   const NoGrad no_grad;
   const auto& [from, merged, dim, chosen] = *choice_;
-  const Tensor given = isonorm::to(cast(value, dtype()), device());
-  Dims behind = merged;
-  behind[dim] = static_cast<int64_t>(chosen.size());
-  const Tensor all =
-      cat({isonorm::reshape(from, merged), isonorm::reshape(isonorm::expand(given, shape()), behind)}, dim);
-  std::vector<int64_t> source(merged[dim]);
-  std::iota(source.begin(), source.end(), 0);
-  for (size_t k = 0; k < chosen.size(); ++k) source[chosen[k]] = merged[dim] + static_cast<int64_t>(k);
-  const Tensor at = isonorm::to(from_vector(source, {merged[dim]}), device());
-  copy_into(from, isonorm::reshape(index_select(all, dim, at), from.shape()));
+  const auto count = static_cast<int64_t>(chosen.size());
+  Dims behind = merged, column;
+  behind[dim] = count;
+  for (int i = 0; i < behind.rank; ++i) column.push_back(i == dim ? count : 1);
+  const Tensor given = isonorm::expand(isonorm::to(cast(value, dtype()), device()), shape());
+  const Tensor at = isonorm::expand(isonorm::to(from_vector(chosen, column), device()), behind);
+  copy_into(from, isonorm::reshape(scatter(isonorm::reshape(from, merged), dim, at, isonorm::reshape(given, behind)),
+                                   from.shape()));
 }
 
 void Indexed::operator=(double value) && { std::move(*this) = full({}, value, options()); }

@@ -26,6 +26,19 @@ struct Generator {
 // runs. Threads that are to differ are seeded differently.
 Generator& default_generator();
 
+// While it lives, the calling thread's default generator goes on from `from`; then from where it was, also where something
+// throws.
+class DrawsFrom {
+ public:
+  explicit DrawsFrom(const Generator& from) : before_(default_generator()) { default_generator() = from; }
+  ~DrawsFrom() { default_generator() = before_; }
+  DrawsFrom(const DrawsFrom&) = delete;
+  DrawsFrom& operator=(const DrawsFrom&) = delete;
+
+ private:
+  const Generator before_;
+};
+
 // Sets the calling thread's default generator to the beginning of the sequence of `seed`.
 void manual_seed(uint64_t seed);
 

@@ -14,17 +14,14 @@ namespace isonorm::equivalence {
 // fixed distance. So every training of a lockstep draws the same dropout masks at a step, whatever each has drawn.
 class SameDraws {
  public:
-  explicit SameDraws(Generator& mine) : mine_(mine), outer_(default_generator()) { default_generator() = mine; }
-  ~SameDraws() {
-    default_generator() = outer_;
-    mine_.offset += uint64_t{1} << 40;
-  }
+  explicit SameDraws(Generator& mine) : mine_(mine), draws_(mine) {}
+  ~SameDraws() { mine_.offset += uint64_t{1} << 40; }
   SameDraws(const SameDraws&) = delete;
   SameDraws& operator=(const SameDraws&) = delete;
 
  private:
   Generator& mine_;
-  const Generator outer_;
+  const DrawsFrom draws_;
 };
 
 // A model, and after each half of a step what is compared. Two trainings are compared parameter by parameter, in the

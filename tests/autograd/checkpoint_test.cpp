@@ -103,3 +103,16 @@ TEST_CASE("a checkpointed part that changes, or whose input has changed, is refu
   CHECK_THROWS_WITH(checkpoint([](const Tensor& t) { return cast(t, DType::i64); }, net.x),
                     Contains("checkpoint: an output is i64"));
 }
+
+TEST_CASE("where the second run of a checkpointed part throws, the default generator stands where it was") {
+  Net net;
+  const auto fails = [](const Tensor& h) {
+    check(!grad_enabled(), "out of luck");
+    return h * rand(h.shape(), {DType::f64});
+  };
+  const Tensor y = sum(checkpoint(fails, net.x));
+  rand({8});
+  const Generator before = default_generator();
+  CHECK_THROWS_WITH(backward(y), Contains("out of luck"));
+  CHECK(default_generator() == before);
+}
