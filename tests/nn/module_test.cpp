@@ -13,6 +13,7 @@
 #include "nn/activation.h"
 #include "nn/container.h"
 #include "nn/dropout.h"
+#include "tests/nn/models.h"
 #include "tests/support/compare.h"
 
 using namespace isonorm;
@@ -28,12 +29,6 @@ struct Net : Module {
   Linear& fc2 = add("fc2", Linear(3, 2, {.bias = false}));
   Tensor forward(const Tensor& x) override { return fc2(relu(fc1(x))); }
 };
-
-std::vector<std::string> names(const Module& m) {
-  std::vector<std::string> out;
-  for (const NamedParameter& p : m.named_parameters()) out.push_back(p.name);
-  return out;
-}
 }  // namespace
 
 TEST_CASE("parameters are named by the path of their module, in order of declaration") {
@@ -224,16 +219,8 @@ TEST_CASE("compressed streams save one coordinate of the width everywhere it is 
   CHECK(mapped.parameter_count() == raw - axis);
 }
 
-TEST_CASE("a causal model does not see the future") {
+TEST_CASE("ids that are too many or too large are refused") {
   Gpt gpt({.vocab = 11, .context = 6, .transformer = {.width = 8, .depth = 2, .heads = 2}});
-  gpt.to(DType::f64);
-  const Tensor a = from_vector<int64_t>({1, 2, 3, 4, 5, 6}, {1, 6}),
-               b = from_vector<int64_t>({1, 2, 3, 9, 8, 7}, {1, 6});
-  const std::vector<double> ya = gpt(a).to_vector<double>(), yb = gpt(b).to_vector<double>();
-  double early = 0, late = 0;
-  for (int i = 0; i < 66; ++i) (i < 33 ? early : late) = std::max(i < 33 ? early : late, std::abs(ya[i] - yb[i]));
-  CHECK(early <= 64 * 0x1p-52);
-  CHECK(late > 1e-3);
   CHECK_THROWS_WITH(gpt(from_vector<int64_t>({1, 2, 3, 4, 5, 6, 7}, {1, 7})), Contains("[1, 7]") && Contains("6"));
   CHECK_THROWS_WITH(gpt(from_vector<int64_t>({11}, {1, 1})), Contains("11"));
 }

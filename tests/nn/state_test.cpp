@@ -12,6 +12,7 @@
 #include "nn/activation.h"
 #include "nn/container.h"
 #include "optim/sgd.h"
+#include "tests/nn/models.h"
 #include "tests/support/compare.h"
 
 using namespace isonorm;
@@ -48,7 +49,7 @@ TEST_CASE("state: parts are loaded where that is asked for, and the rest is said
 TEST_CASE("state: a part of another shape or dtype, or of which no name fits, changes nothing") {
   Net net;
   const TensorMap before = clone(net.state_dict());
-  TensorMap shape, dtype, names;
+  TensorMap shape, dtype, other;
   shape.add("body.weight", full({3, 4}, 7));
   shape.add("head.weight", full({5, 3}, 7));
   CHECK_THROWS_WITH(net.load_state_dict(shape, {.strict = false}),
@@ -57,8 +58,8 @@ TEST_CASE("state: a part of another shape or dtype, or of which no name fits, ch
   dtype.add("body.weight", full({3, 4}, 7));
   dtype.add("head.weight", full({2, 3}, 7, {DType::f64}));
   CHECK_THROWS_WITH(net.load_state_dict(dtype, {.strict = false}), Contains("head.weight is f64"));
-  names.add("model.body.weight", full({3, 4}, 7));
-  CHECK_THROWS_WITH(net.load_state_dict(names, {.strict = false}),
+  other.add("model.body.weight", full({3, 4}, 7));
+  CHECK_THROWS_WITH(net.load_state_dict(other, {.strict = false}),
                     "load_state_dict: none of the 1 tensors has a name of this module: model.body.weight is the "
                     "first, here body.weight");
   CHECK_THROWS_WITH(net.load_state_dict({}, {.strict = false}), Contains("none of the 0 tensors"));
@@ -92,9 +93,7 @@ TEST_CASE("state: a head is replaced in place, references to it go on") {
   CHECK(net.head.weight.shape() == Dims{5, 3});
   CHECK(net.head.weight.dtype() == DType::f64);
   CHECK_FALSE(net.head.training());
-  Names names;
-  for (const NamedParameter& p : net.named_parameters()) names.push_back(p.name);
-  CHECK(names == Names{"body.weight", "body.bias", "head.weight", "head.bias"});
+  CHECK(names(net) == Names{"body.weight", "body.bias", "head.weight", "head.bias"});
 
   const Tensor x = randn({2, 4}, {DType::f64});
   const Tensor y = net(x);  // a scope: the new child belongs to the tree
