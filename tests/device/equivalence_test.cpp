@@ -30,6 +30,18 @@ ProofOptions small_proof() {
 
 }  // namespace
 
+TEST_CASE("a proof on a device: every form follows Pre-LN there, and the losses are those of the CPU to rounding") {
+  ProofOptions o = small_proof();
+  const ProofResult on_cpu = prove(o);
+  o.training.device = kCuda;
+  const ProofResult there = prove(o);
+  CHECK(there.equivalent());
+  CHECK_THAT(repeat_command(there.manifest), Contains("--device cuda:0"));
+  REQUIRE(there.reference.losses.size() == on_cpu.reference.losses.size());
+  for (size_t t = 0; t < there.reference.losses.size(); ++t)
+    CHECK(there.reference.losses[t] == Approx(on_cpu.reference.losses[t]).epsilon(1e-10));
+}
+
 TEST_CASE("the CPU's training is the device's, by the criterion of a proof") {
   ProofOptions o = small_proof();
   o.forms = {"rms_norm"};
