@@ -57,32 +57,6 @@ TEST_CASE("names are unique and have no dots") {
   CHECK_THROWS_WITH(Dotted(), Contains("dot"));
 }
 
-TEST_CASE("state is copied in only where every name and shape fits") {
-  Net net, other;
-  other.load_state_dict(net.state_dict());
-  check_close(other.fc1.weight, net.fc1.weight, 0);
-  TensorMap bad;
-  bad.add("fc1.weight", empty({4, 3}));
-  bad.add("fc1.bias", full({3}, 7));
-  bad.add("extra", empty({1}));
-  CHECK_THROWS_WITH(net.load_state_dict(bad), Contains("mis-shaped  fc1.weight: expected [3, 4], given [4, 3]") &&
-                                                  Contains("missing     fc2.weight") && Contains("unexpected  extra"));
-  CHECK(net.fc1.bias.to_vector<float>()[0] != 7);
-}
-
-TEST_CASE("state of another dtype is refused until one of the two is converted") {
-  Net net, wide;
-  wide.to(DType::f64);
-  const std::vector<float> before = net.fc1.weight.to_vector<float>();
-  CHECK_THROWS_WITH(net.load_state_dict(wide.state_dict()),
-                    "load_state_dict: fc1.weight is f64, this module's is f32; convert one of them first: "
-                    "module.to(DType::f64), or cast() of the tensors");
-  CHECK(net.fc1.weight.to_vector<float>() == before);
-  net.to(DType::f64);
-  net.load_state_dict(wide.state_dict());
-  CHECK(net.fc1.weight.to_vector<double>() == wide.fc1.weight.to_vector<double>());
-}
-
 TEST_CASE("a clone has the values and tensors of its own") {
   Net net;
   Net copy = clone(net);

@@ -55,15 +55,25 @@ TEST_CASE("state: a part of another shape or dtype, or of which no name fits, ch
   CHECK_THROWS_WITH(net.load_state_dict(shape, {.strict = false}),
                     "load_state_dict: the tensors do not fit this module:\n"
                     "  mis-shaped  head.weight: expected [2, 3], given [5, 3]");
+  shape.add("extra", empty({1}));
+  CHECK_THROWS_WITH(net.load_state_dict(shape), Contains("mis-shaped  head.weight: expected [2, 3], given [5, 3]") &&
+                                                    Contains("missing     body.bias [3]") &&
+                                                    Contains("unexpected  extra"));
   dtype.add("body.weight", full({3, 4}, 7));
   dtype.add("head.weight", full({2, 3}, 7, {DType::f64}));
-  CHECK_THROWS_WITH(net.load_state_dict(dtype, {.strict = false}), Contains("head.weight is f64"));
+  CHECK_THROWS_WITH(net.load_state_dict(dtype, {.strict = false}),
+                    "load_state_dict: head.weight is f64, this module's is f32; convert one of them first: "
+                    "module.to(DType::f64), or cast() of the tensors");
   other.add("model.body.weight", full({3, 4}, 7));
   CHECK_THROWS_WITH(net.load_state_dict(other, {.strict = false}),
                     "load_state_dict: none of the 1 tensors has a name of this module: model.body.weight is the "
                     "first, here body.weight");
   CHECK_THROWS_WITH(net.load_state_dict({}, {.strict = false}), Contains("none of the 0 tensors"));
   for (const auto& [name, t] : net.state_dict()) CHECK(t.to_vector<float>() == before.at(name).to_vector<float>());
+  Net wide;
+  wide.to(DType::f64), net.to(DType::f64);
+  net.load_state_dict(clone(wide.state_dict()));
+  CHECK(net.body.weight.to_vector<double>() == wide.body.weight.to_vector<double>());
 }
 
 TEST_CASE("state: a clone keeps the values, the state itself goes on with the training and is not loaded") {
