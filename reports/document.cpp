@@ -1,10 +1,13 @@
 #include "reports/document.h"
 
+#include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/error.h"
 #include "core/printed.h"
+#include "core/system/foreign_text.h"
 #include "reports/chart_style.h"
 #include "reports/page.h"
 #include "reports/page_style.h"
@@ -102,41 +105,50 @@ json values_json(const std::vector<Named>& values) {
   return object;
 }
 
-json table_json(const TextTable& table) {
-  json rows = json::array(), columns = json::array();
-  for (std::string name : table.columns) {
-    for (char& c : name) c = c == '\n' ? ' ' : c;
-    columns.push_back(name);
-  }
-  for (const std::vector<TextCell>& row : table.rows) {
-    if (row.empty()) continue;
-    json cells = json::array();
-    for (const TextCell& cell : row)
-      cells.push_back(!cell.value    ? json(cell.text)
-                      : !cell.beside ? number(*cell.value)
-                                     : json::array({number(*cell.value), number(*cell.beside)}));
-    rows.push_back(std::move(cells));
-  }
-  return {{"heading", table.heading}, {"columns", columns}, {"rows", rows}};
+// A new member; where the name is taken, or nothing, another one.
+json& added(json& object, std::string name) {
+  std::replace(name.begin(), name.end(), '\n', ' ');
+  while (name.empty() || object.contains(name)) name += "'";
+  return object[name];
 }
 
-void add_curves(json& curves, const Figure& figure) {
+json cell_json(const TextCell& cell) {
+  if (!cell.value) return cell.text;
+  return cell.beside ? json::array({number(*cell.value), number(*cell.beside)}) : number(*cell.value);
+}
+
+json table_json(const TextTable& table) {
+  json rows = json::array();
+  for (const std::vector<TextCell>& row : table.rows) {
+    if (row.empty()) continue;
+    json& object = rows.emplace_back(json::object());
+    for (size_t c = 0; c < row.size(); ++c)
+      added(object, table.columns[c].empty() ? "name" : table.columns[c]) = cell_json(row[c]);
+  }
+  return rows;
+}
+
+json curves_json(const Figure& figure) {
+  json panels = json::object();
   for (const Panel& panel : figure.panels)
     if (const Chart* chart = std::get_if<Chart>(&panel.drawing)) {
+      json& curves = panel.heading.empty() ? panels : added(panels, panel.heading) = json::object();
       const auto add = [&](const std::string& name, const std::vector<double>& values) {
-        json list = json::array();
+        json& list = added(curves, name) = json::array();
         for (double v : values) list.push_back(number(v));
-        curves.push_back({{"figure", figure.name}, {"panel", panel.heading}, {"name", name}, {"values", list}});
       };
       for (const ChartBand& band : chart->bands) add(band.name, band.high);
       for (const ChartLine& line : chart->lines) add(line.name, line.values);
     }
+  return panels;
 }
+
+std::string said(const Document& d) { return d.verdict.empty() ? d.sentence : text(d.verdict, ": ", d.sentence); }
 
 }  // namespace
 
 std::string closing(const Document& d, bool color, size_t width) {
-  const std::string whole = wrapped(d.verdict.empty() ? d.sentence : text(d.verdict, ": ", d.sentence), width);
+  const std::string whole = wrapped(printable(said(d)), width);
   if (!color || d.tone == Tone::plain) return whole;
   return text(d.tone == Tone::good ? "\x1b[32m" : "\x1b[31;1m", whole.substr(0, d.verdict.size()), "\x1b[0m",
               whole.substr(d.verdict.size()));
@@ -148,9 +160,9 @@ std::string to_text(const Document& d, bool color, size_t width) {
     if (!t.detail)
       out += text(t.heading, "\n\n", to_text(t, color, width), t.caption.empty() ? "" : "\n", wrapped(t.caption, width),
                   t.caption.empty() ? "\n" : "\n\n");
-  for (const Named& v : d.values) out += wrapped(text(v.name, ": ", shown(v.value)), width, 2) + "\n";
+  for (const Named& v : d.values) out += wrapped(printable(text(v.name, ": ", shown(v.value))), width, 2) + "\n";
   if (!d.values.empty()) out += "\n";
-  for (const std::string& remark : d.remarks) out += wrapped(remark, width) + "\n\n";
+  for (const std::string& remark : d.remarks) out += wrapped(printable(remark), width) + "\n\n";
   const std::string end = closing(d, color, width);
   return out + end + (end.empty() ? "" : "\n");
 }
@@ -176,14 +188,14 @@ std::string to_html(const Document& d) {
 }
 
 std::string to_json(const Document& d) {
-  json tables = json::array(), curves = json::array();
-  for (const TextTable& table : d.tables) tables.push_back(table_json(table));
-  for (const Figure& figure : d.figures) add_curves(curves, figure);
+  json tables = json::object(), curves = json::object();
+  for (const TextTable& table : d.tables) added(tables, table.heading) = table_json(table);
+  for (const Figure& figure : d.figures) added(curves, figure.name) = curves_json(figure);
   const Environment& e = d.environment;
   const json object = {{"title", d.title},
                        {"about", d.about},
                        {"verdict", d.verdict.empty() ? json() : json(d.verdict)},
-                       {"sentence", closing(d)},
+                       {"sentence", said(d)},
                        {"values", values_json(d.values)},
                        {"tables", tables},
                        {"curves", curves},

@@ -41,7 +41,8 @@ struct Document {
 };
 
 // "Not equivalent: ...": verdict and sentence, in lines of at most `width` (0: one line), the verdict coloured where
-// `color`. Without a newline at the end.
+// `color`. Without a newline at the end. What comes from outside does not speak to the terminal (printable()), here and
+// in values and remarks of to_text().
 std::string closing(const Document& document, bool color = false, size_t width = 0);
 
 // Tables but those of details, values, remarks and the closing sentence.
@@ -50,10 +51,11 @@ std::string to_text(const Document& document, bool color, size_t width = 0);
 // A file that needs nothing else: no scripts, no network; readable in light, in dark and on paper.
 std::string to_html(const Document& document);
 
-// {"title", "about", "verdict" (null: none), "sentence" (as closing()), "values": {name: value}, "tables": [{"heading",
-// "columns", "rows"}], "curves": [{"figure", "panel", "name", "values"}], "remarks", "method", "environment": {...},
-// "options": {...}, "command", "seconds"}, indented by two, with a newline at the end. A cell is its number where it
-// has one, [its number, the one beside it] where it has two, else its text; what is not finite is null.
+// {"title", "about", "verdict" (null: none), "sentence" (as closing()), "values": {name: value}, "tables": {heading:
+// [{column: cell}]}, "curves": {figure: {panel: {name: values}}} (without a panel's name where it has none), "remarks",
+// "method", "environment": {...}, "options": {...}, "command", "seconds"}, indented by two, with a newline at the end.
+// A cell is its number where it has one, [its number, the one beside it] where it has two, else its text; a column
+// without a name is "name"; what is not finite is null.
 std::string to_json(const Document& document);
 
 }  // namespace isonorm::reports
