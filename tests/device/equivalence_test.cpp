@@ -2,8 +2,7 @@
 #include "equivalence/certificate/certificate.h"
 #include "equivalence/grid/grid.h"
 #include "equivalence/lockstep/prove.h"
-#include "equivalence/text/proof_json.h"
-#include "equivalence/text/summary.h"
+#include "equivalence/text/proof_text.h"
 #include "equivalence/verify/verify.h"
 #include "gpu/recorder.h"
 #include "nn/gpt.h"
@@ -53,9 +52,8 @@ TEST_CASE("the CPU's training is the device's, by the criterion of a proof") {
   CHECK(there.observed == Verdict::same);
   CHECK(there.gradient_deviation > 0);  // sums have another order there
   CHECK(there.horizon.steps == 20);
-  CHECK_THAT(summary_sentence(p), Contains("layer_norm on cuda:0"));
+  CHECK_THAT(closing(document_of(p)), Contains("layer_norm on cuda:0"));
   CHECK_THAT(repeat_command(p.manifest), Contains("--against cuda:0"));
-  CHECK_THAT(to_json(p), Contains("\"device\": \"cuda:0\""));
 }
 
 TEST_CASE("a training on a device is held against the CPU's, test pass and all") {
