@@ -50,12 +50,11 @@ struct Bounded : nn::Module {
 streams::Layout layout_of(const Bounded& model) { return streams::Layout().with("gpt", streams::layout_of(model.gpt)); }
 struct BoundedRow {
   using Module = Bounded;
-  static void visit(BoundedOptions& m, training::TrainingOptions& o, training::ModelShape& s,
-                    training::OptionVisitor& f) {
-    f("vocab", m.vocab, s.vocab), f("context", m.context, o.context);
+  static void fields(BoundedOptions& m, training::Fields& f) {
+    f("vocab", m.vocab), f("context", m.context);
   }
   static int64_t stream_rows(const BoundedOptions& m) { return 2 * m.vocab + m.context; }
-  static bool enters(std::string_view name, const training::TrainingOptions&) { return name == "gpt.token.weight"; }
+  static bool enters(std::string_view name, const BoundedOptions&) { return name == "gpt.token.weight"; }
 };
 constexpr training::ModelRow kBounded = training::row_of<BoundedRow>({.name = "bounded",
                                                                       .title = "Bounded",
@@ -80,8 +79,8 @@ const nn::Arrangement kSoftNorm{"soft_norm", nn::block_of<SoftNorm>, nn::last_of
 
 int main() try {
   training::TrainingOptions o;
-  o.model = &kBounded, o.optimizer = &kSoftSign, o.connection = kSoftNorm, o.lr = 3e-3, o.steps = 20, o.batch = 4;
-  o.width = 16, o.depth = 2, o.heads = 2, o.context = 8;
+  o.model = {kBounded, {.width = 16, .depth = 2, .heads = 2, .connection = kSoftNorm}, {{"context", 8}}};
+  o.optimizer = &kSoftSign, o.lr = 3e-3, o.steps = 20, o.batch = 4;
   const equivalence::ProofResult proof = equivalence::prove({.training = o});
   std::printf("%s\n%s\n\n", repeat_command(proof.manifest).c_str(), closing(document_of(proof)).c_str());
 

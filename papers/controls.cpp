@@ -55,12 +55,11 @@ constexpr Setting kSettings[] = {
 // Trains `paths` beside the reference.
 void train(const Setting& s, const ExperimentOptions& options, std::span<RunResult> paths) {
   const training::TrainingOptions o = s.options(options.seed, options.device);
-  const training::ModelShape shape = shape_of(architecture(s.architecture));
   RunResult reference = record(raw_variant(Form::layer_norm));
-  Lockstep all(o, shape, *initial_model(o, shape), reference, paths, {});
+  Lockstep all(o, *initial_model(o), reference, paths, {});
   for (int step = 0; step < kSteps; ++step) {
     options.go_on();
-    all.step(made_examples(o, shape, static_cast<uint64_t>(step)), o.lr);
+    all.step(made_examples(o, static_cast<uint64_t>(step)), o.lr);
   }
 }
 

@@ -43,29 +43,29 @@ struct Deviation {
   double logits = 0, gradient = 0;
 };
 
-training::Examples random_examples(const training::TrainingOptions& o, const training::ModelShape& shape,
-                                   Generator& random) {
+training::Examples random_examples(const training::TrainingOptions& o, Generator& random) {
   constexpr int64_t n = 4;
-  if (o.model->input == training::Input::images)
+  const training::Input input = o.model.row().input;
+  const training::ModelShape shape = o.model.shape();
+  const int64_t context = o.model.number("context");
+  if (input == training::Input::images)
     return {randn({n, shape.image, shape.image, shape.channels}, {o.dtype}, random),
             randint(0, shape.classes, {n}, kCpu, random)};
-  const bool pairs = o.model->input == training::Input::pairs;  // without padding
-  const int64_t seen = pairs ? 2 * o.context : o.context;
-  return {randint(pairs ? 1 : 0, shape.vocab, {n, seen}, kCpu, random),
-          randint(0, shape.vocab, {n, o.context}, kCpu, random)};
+  const bool pairs = input == training::Input::pairs;  // without padding
+  return {randint(pairs ? 1 : 0, shape.vocab, {n, pairs ? 2 * context : context}, kCpu, random),
+          randint(0, shape.vocab, {n, context}, kCpu, random)};
 }
 
 // Every row against Pre-LN with one draw of weights and inputs; keeps the larger deviations.
-void compare(const training::TrainingOptions& o, const training::ModelShape& shape, uint64_t draw,
-             std::vector<Deviation>& worst) {
+void compare(const training::TrainingOptions& o, uint64_t draw, std::vector<Deviation>& worst) {
   manual_seed(o.seed + draw);
   Generator random{o.seed + draw, 0};
-  const auto raw = build_model(o, shape, streams::Stream(streams::Form::layer_norm, o.width));
+  const auto raw = build_model(o, {.form = streams::Form::layer_norm});
   for (const Tensor& p : raw->parameters()) copy_into(p, detach(p) + kOffset);
-  const training::Examples batch = random_examples(o, shape, random).on(o.device);
+  const training::Examples batch = random_examples(o, random).on(o.device);
 
   const auto differentiated = [&](const Variant& v, bool converted) {
-    auto t = std::make_unique<Trainee>(o, shape, v);
+    auto t = std::make_unique<Trainee>(o, v);
     if (converted)
       t->start_from(*raw);
     else
@@ -107,14 +107,15 @@ ExperimentResult conversion(const ExperimentOptions& options) {
       .caption =
           "Filled: expected to be rounding. Plain RMSNorm on converted weights is the same function, and "
           "its gradient another one: what is missing is the projection."};
-  const training::ModelShape shape{.image = 16, .channels = 3, .classes = 10, .vocab = 29};
   for (const training::ModelRow* model : training::kModels) {
     training::TrainingOptions o;
-    o.model = model;
-    o.width = 48, o.depth = 3, o.heads = 3, o.patch = 4, o.context = 24, o.seed = options.seed;
+    o.model = training::ModelOptions(*model, {.width = 48, .depth = 3, .heads = 3});
+    o.model.fit({.image = 16, .channels = 3, .classes = 10, .vocab = 29});
+    o.model.fit({{"patch", 4}, {"context", 24}});
+    o.seed = options.seed;
     o.device = options.device;
     std::vector<Deviation> worst(std::size(kRows));
-    for (uint64_t draw = 0; draw < kDraws; ++draw) compare(o, shape, draw, worst);
+    for (uint64_t draw = 0; draw < kDraws; ++draw) compare(o, draw, worst);
 
     reports::DotPlot plot{.title = text("Deviation of logits and gradients of a ", name_of(model), " from Pre-LN"),
                           .axis = "relative deviation: logits above, gradients below",

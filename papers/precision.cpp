@@ -34,8 +34,8 @@ constexpr size_t kJudged = 2;  // of them, the first
 
 training::TrainingOptions small_language_model(uint64_t seed) {
   training::TrainingOptions o;
-  o.model = &training::kGpt, o.vocab = 0, o.seed = seed;
-  o.width = 48, o.depth = 2, o.heads = 4, o.context = 32, o.batch = 8;
+  o.model = {training::kGpt, {.width = 48, .depth = 2, .heads = 4}, {{"context", 32}}};
+  o.letters = 0, o.seed = seed, o.batch = 8;
   o.lr = 3e-3, o.warmup = 10, o.steps = kSteps, o.dtype = DType::f32;
   return o;
 }
@@ -44,10 +44,10 @@ training::TrainingOptions small_language_model(uint64_t seed) {
 std::vector<double> losses_of(const ExperimentOptions& options, const training::TrainingOptions& o, const Way& way,
                               uint64_t weights_seed) {
   training::TrainingOptions mine = o;
-  mine.precision = way.precision, mine.dtype = way.dtype;
+  mine.model.transformer().precision = way.precision, mine.dtype = way.dtype;
   training::Source source(mine);
   manual_seed(weights_seed);
-  const auto model = build_model(mine, source.shape(), streams::Stream(streams::Form::rms_norm, o.width));
+  const auto model = build_model(source.options(), {.form = streams::Form::rms_norm});
   const auto optimizer = build_optimizer(mine, model->named_parameters());
   training::Step step(*model, *optimizer, training::cross_entropy_of, {.limits = o.limits()});
   const optim::Schedule rates{.peak = o.lr, .warmup = o.warmup, .steps = kSteps};

@@ -14,17 +14,22 @@ namespace isonorm::papers {
 using namespace equivalence;
 namespace {
 
+training::ModelOptions small_model(const training::ModelRow& row) {
+  training::ModelOptions model(row, {.width = 32, .depth = 2, .heads = 4});
+  model.fit({{"context", 32}});
+  return model;
+}
+
 // A folder is one of images, anything else a text.
 training::TrainingOptions small_training(const ExperimentOptions& options) {
   std::error_code ignored;
   training::TrainingOptions o;
-  o.model = std::filesystem::is_directory(options.data, ignored) ? &training::kVit : &training::kGpt;
+  o.model = small_model(std::filesystem::is_directory(options.data, ignored) ? training::kVit : training::kGpt);
   o.data = options.data;
-  o.vocab = 0;
+  o.letters = 0;
   o.seed = options.seed;
   o.device = options.device;
-  o.width = 32, o.depth = 2, o.heads = 4, o.context = 32, o.batch = 8;
-  o.lr = 5e-3, o.warmup = 10, o.steps = 100;
+  o.batch = 8, o.lr = 5e-3, o.warmup = 10, o.steps = 100;
   return o;
 }
 
@@ -64,8 +69,11 @@ ExperimentResult paper_curves(const ExperimentOptions& options) {
   r.confirmed = true;
   for (const training::ModelRow* model : {&training::kVit, &training::kGpt}) {
     training::TrainingOptions o = small_training(options);
-    o.model = model, o.data = "";
-    if (options.full) o.width = 96, o.depth = 4, o.heads = 6, o.batch = 32, o.steps = 600;
+    o.model = small_model(*model), o.data = "";
+    if (options.full) {
+      nn::TransformerOptions& t = o.model.transformer();
+      t.width = 96, t.depth = 4, t.heads = 6, o.batch = 32, o.steps = 600;
+    }
     ExperimentResult one = proved(o, options);
     if (one.interrupted) return one;
     r.confirmed = r.confirmed && one.confirmed;

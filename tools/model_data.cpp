@@ -23,18 +23,18 @@ streams::Placement described_placement(const std::string& path, const TensorMap&
 }
 
 Tensor data_inputs(const Metadata& description, const std::string& path) {
-  const training::ModelOptions options(description);
-  training::TrainingOptions o{.data = path, .batch = 16};
-  training::ModelShape shape;
-  options.give(o, shape);
+  const training::ModelOptions model(description);
+  training::TrainingOptions o;
+  o.model = model, o.data = path, o.batch = 16;
   training::Source source(o);
-  if (options.row().input != training::Input::images)
-    check(source.shape().vocab == shape.vocab, path, ": the text has ", source.shape().vocab,
-          " characters, the model's vocabulary ", shape.vocab);
+  const training::ModelShape data = source.options().model.shape(), shape = model.shape();
+  if (model.row().input != training::Input::images)
+    check(data.vocab == shape.vocab, path, ": the text has ", data.vocab, " characters, the model's vocabulary ",
+          shape.vocab);
   else
-    check(source.shape().image == shape.image && source.shape().channels == shape.channels, path, ": the images are ",
-          source.shape().image, " x ", source.shape().image, " x ", source.shape().channels, ", the model takes ",
-          shape.image, " x ", shape.image, " x ", shape.channels);
+    check(data.image == shape.image && data.channels == shape.channels, path, ": the images are ", data.image, " x ",
+          data.image, " x ", data.channels, ", the model takes ", shape.image, " x ", shape.image, " x ",
+          shape.channels);
   return source.batch(0).inputs;
 }
 

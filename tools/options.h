@@ -1,47 +1,43 @@
-// The options that `prove` and `train` share, and what the parser cannot check about them.
+// The options of a training on the command line: those that training/fields.h and the models' rows list.
 #pragma once
 
 #include <functional>
+#include <map>
 #include <span>
+#include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
-#include "core/error.h"
 #include "streams/stream.h"
 #include "tools/output.h"
 #include "tools/verb.h"
-#include "training/models/own_option.h"
+#include "training/training_options.h"
 
 namespace isonorm::tools {
 
-// Adds --model.
-void add_model(CLI::App& command, const training::ModelRow*& model);
+// The words that the command line gave for options, by their names in files: "mlp_width".
+using Given = std::map<std::string, std::string>;
+using Wanted = std::function<bool(std::string_view name)>;
 
-// Adds --width --depth --heads --patch --context --head-width --mlp --activation --positions --tied --mean-pool
-// --no-bias --affine --eps.
-void add_model_options(CLI::App& command, training::TrainingOptions& o);
+// Adds an option for every one of these that has a help and is `wanted`. Their values are the defaults that help shows.
+void add_options(CLI::App& command, const std::vector<training::Option>& options, Given& given,
+                 const Wanted& wanted = {});
+// Adds --model and all options of trainings and models.
+void add_training_options(CLI::App& command, const training::TrainingOptions& defaults, Given& given,
+                          const Wanted& wanted = {});
 
-// Adds an option to a verb whose statement is shown of this choice alone: another word is refused with that reason.
-void add_shown_only(CLI::App& command, const char* option, const char* only);
+// Whether it is an option of streams: their form, and how parameters are stored.
+bool is_of_streams(std::string_view name);
 
-// Adds --connection.
-void add_connection(CLI::App& command, nn::Arrangement& connection);
+// Sets those of `options` that were given, and takes them from `given`. Throws UsageError naming what was expected.
+void set_given(const std::vector<training::Option>& options, Given& given);
+// The same of a training's; throws where the model has no option of that name, and where options contradict each other,
+// too. What is in `given` of other structs must have been set before.
+void set_training_options(training::TrainingOptions& o, Given given);
 
-// Adds --precision and --stream-precision; check_precision() throws UsageError where they do not go with --dtype or with
-// each other.
-void add_precision(CLI::App& command, nn::MixedPrecision& precision);
-void check_precision(const training::TrainingOptions& o);
-
-// Adds --dropout --stochastic-depth --layer-scale --decay-matrices-only --accumulate --ema; check_regularisation() throws
-// UsageError where one is outside of its range, or the parts do not divide the batch.
-void add_regularisation(CLI::App& command, training::TrainingOptions& o);
-void check_regularisation(const training::TrainingOptions& o);
-
-// Adds --model --data --width --depth --heads --patch --context --head-width --mlp --activation --positions --tied
-// --mean-pool --no-bias --affine --eps --optimizer --lr --warmup --weight-decay
-// --clip --steps --batch
-// --dtype --seed --threads, bound to `o`, whose values are the defaults.
-void add_shared_options(CLI::App& command, training::TrainingOptions& o);
+// Throws UsageError where a model of characters has no text.
+void check_data(const training::TrainingOptions& o);
 
 // What a verb writes beside its result, and whether it says where it is. Empty names are no files.
 struct OutputOptions {
@@ -54,7 +50,7 @@ void add_output_options(CLI::App& command, OutputOptions& o, const std::string& 
 
 // Adds --threads, and throws UsageError where it was given and is not in [1, kMostThreads].
 void add_threads(CLI::App& command, int& threads);
-void check_threads(const CLI::App& command, int threads);
+void check_threads(int threads);
 
 // Adds --device: "cpu", "cuda", "cuda:1". check_device() throws where there is no such device, and says why.
 void add_device(CLI::App& command, Device& device);
@@ -67,13 +63,6 @@ std::function<std::string(const std::string&)> one_of(std::span<const streams::F
 
 // Adds --seed, any whole number below 2^64.
 void add_seed(CLI::App& command, uint64_t& seed, const std::string& help);
-
-// Throws UsageError where an option is given that the model does not have.
-void check_own_options(const training::TrainingOptions& o,
-                       const std::function<bool(const training::OwnOption&)>& given);
-
-// Throws UsageError naming the option that has no meaning, or none together with another.
-void check_shared_options(const CLI::App& command, const training::TrainingOptions& o);
 
 // The files that these options name, and `more`, held against `inputs`: see check_outputs.
 void check_output_options(const OutputOptions& o, std::vector<NamedFile> inputs, std::vector<NamedFile> more = {});

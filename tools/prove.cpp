@@ -20,8 +20,12 @@ namespace {
 
 using namespace equivalence;
 
+// The forms of a proof are those of --forms, in one dtype throughout.
+bool is_of_proofs(std::string_view name) { return !is_of_streams(name) && name != "precision" && name != "stream_precision"; }
+
 struct ProveOptions {
   ProofOptions proof;
+  Given given;
   OutputOptions output;
   bool certificate = false;
   std::vector<std::string> architectures;
@@ -43,9 +47,6 @@ CertificateOptions certificate_options(const CLI::App& command, const ProveOptio
                        .threads = o.proof.training.threads,
                        .device = o.proof.training.device};
   if (o.proof.training.steps) c.steps = *o.proof.training.steps;
-  if (c.steps < 1) throw UsageError(text("--steps: ", c.steps, " is not a whole number from 1 on"));
-  check_threads(command, c.threads);
-  check_device(c.device);
   if (o.architectures.empty()) return c;
   c.architectures.clear();
   for (const std::string& name : o.architectures) {
@@ -132,12 +133,7 @@ Verb add_prove(CLI::App& app) {
   command->add_option("--forms", o->proof.forms, "forms to hold against layer_norm, separated by commas")
       ->delimiter(',')
       ->capture_default_str();
-  add_shared_options(*command, o->proof.training);
-  add_connection(*command, o->proof.training.connection);
-  add_shown_only(*command, "--precision", name_of(nn::Precision::full));
-  add_regularisation(*command, o->proof.training);
-  command->add_option("--resume-at", o->proof.training.resume_at,
-                      "step after which the forms go on with models and optimizers made anew from their states");
+  add_training_options(*command, o->proof.training, o->given, is_of_proofs);
   command->add_option("--controls", o->proof.controls, "runs of layer_norm moved by one ulp")->capture_default_str();
   add_device_option(*command, "--against",
                     "another device: train layer_norm there, too, and say whether it is the same training",
@@ -157,11 +153,11 @@ Verb add_prove(CLI::App& app) {
   return {command, [o, command] {
             if (o->proof.controls < 1)
               throw UsageError(text("--controls: ", o->proof.controls, " is not a whole number from 1 on"));
+            set_training_options(o->proof.training, o->given);
             if (o->certificate) return run_certificate(certificate_options(*command, *o), o->output);
             if (!o->architectures.empty()) throw UsageError("--architectures belongs to --certificate");
-            check_shared_options(*command, o->proof.training);
-            check_regularisation(o->proof.training);
-            if (const int at = o->proof.training.resume_at; at < 0 || at >= o->proof.training.step_count())
+            check_data(o->proof.training);
+            if (const int at = o->proof.training.resume_at; at >= o->proof.training.step_count())
               throw UsageError(
                   text("--resume-at: ", at, " is not a step from 1 to below ", o->proof.training.step_count()));
             check_forms(o->proof.forms);

@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "equivalence/grid/grid.h"
 #include "equivalence/text/grid_text.h"
+#include "nn/residual/all.h"
 #include "tools/interrupt.h"
 #include "tools/options.h"
 #include "tools/output.h"
@@ -89,7 +90,8 @@ Verb add_table(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "table", "Train every way to store weights with every optimizer and say which pairs train as Pre-LN does");
   auto o = std::make_shared<TableVerb>();
-  add_model(*command, o->table.model);
+  add_choice(*command, "--model", o->table.model, {std::begin(training::kModels), std::end(training::kModels)},
+             "image classifier or language model");
   command->add_option(
       "--data", o->table.data,
       text(training::models_with(training::Input::images),
@@ -102,8 +104,8 @@ Verb add_table(CLI::App& app) {
   command->add_option("--depth", o->table.depth, "Transformer blocks")->capture_default_str();
   add_threads(*command, o->table.threads);
   add_device(*command, o->table.device);
-  add_connection(*command, o->table.connection);
-  add_shown_only(*command, "--precision", name_of(nn::Precision::full));
+  add_choice(*command, "--connection", o->table.connection, {std::begin(nn::kArrangements), std::end(nn::kArrangements)},
+             "how norms and sub-layers hang on the residual stream");
   CLI::Option* full = command->add_flag(
       "--full", o->full,
       "four grids: gpt, gpt with affine norms, gpt with a tied head, vit (on made images where Fashion-MNIST is not "
@@ -130,7 +132,7 @@ Verb add_table(CLI::App& app) {
               if (value < 1) throw UsageError(text(name, ": ", value, " is not a whole number from 1 on"));
             if (o->table.depth < 1)
               throw UsageError(text("--depth: ", o->table.depth, " is not a whole number from 1 on"));
-            check_threads(*command, o->table.threads);
+            if (command->count("--threads") > 0) check_threads(o->table.threads);
             check_device(o->table.device);
             for (const std::string& name : o->optimizers) {
               const auto all = recipes();

@@ -16,6 +16,7 @@
 #include "tools/interrupt.h"
 #include "tools/proof_text.h"
 #include "tools/training_start.h"
+#include "training/fields.h"
 #include "training/loop.h"
 #include "training/model_file.h"
 #include "training/optimizers.h"
@@ -43,12 +44,8 @@ std::pair<TensorMap, TensorMap> parted(const TensorMap& state, std::string_view 
   return parts;
 }
 
-// Throws where a checkpoint's parts contradict each other: its options and the model that it describes, its step and the
-// optimizer's.
-void check_agreement(const Checkpoint& c, const TensorMap& optimizer, const nn::Module& model, int step) {
-  for (const auto& [name, value] : training::describe(model))
-    if (const auto at = c.values.find(name); at != c.values.end())
-      check(at->second == value, "its ", name, " is ", Shown{at->second}, ", its options say ", value);
+// Throws where a checkpoint's step is not its optimizer's.
+void check_agreement(const TensorMap& optimizer, int step) {
   int64_t updates = 0;
   for (const auto& [name, tensor] : optimizer)
     if (name.ends_with(".step")) updates = std::max(updates, static_cast<int64_t>(tensor.item()));
@@ -60,26 +57,38 @@ void seed_step(uint64_t seed, int64_t step) { default_generator() = {seed, stati
 
 }  // namespace
 
+TrainOptions::TrainOptions() {
+  training.model.stream().form = streams::Form::rms_norm;
+  training.steps = 6000;
+  training.dtype = DType::f32;
+}
+
+void fields(TrainOptions& o, training::Fields& f) {
+  f("activations", o.activations, "in which they wait for the backward: bf16 of f32 ones takes half the space");
+  f("captured", o.captured, "with --device cuda: record the step as a CUDA graph and replay it");
+  f("any_order", o.any_order,
+    "with --device cuda: sums may be taken in any order where that is faster; two runs differ by rounding");
+}
+
 Training::Training(const TrainOptions& o, std::optional<NewestCheckpoint> newest)
     : o_(o), source_(o.training), status_(stderr, o.output.quiet) {
-  result_.form = o.form;
-  result_.options = o.training;
-  result_.manifest = manifest_of(o.training, o.form, o.activations);
-  result_.manifest.data_sha256 = source_.sha256();
-  result_.manifest.options.emplace_back("init", o.init);
-  if (o.any_order) result_.manifest.options.emplace_back("any-order", "true");
-  identity_ = identity(result_.manifest, o.init);
-  const streams::Stream stream(streams::form_named(o.form), o.training.width);
+  const training::TrainingOptions& options = source_.options();
+  const streams::StreamOptions& stream = options.model.stream();
+  result_.form = name_of(stream.form);
+  result_.options = options;
+  result_.manifest = manifest_of(o, source_);
+  identity_ = identity(o, source_);
   if (newest) {
     identify(*newest);
     const Scope scope(newest->path);  // before memory is taken for what a file says
-    training::ModelOptions(o.training, source_.shape(), stream).check_size(newest->checkpoint.weights);
+    options.model.check_size(newest->checkpoint.weights);
   }
-  manual_seed(o.training.seed);
-  model_ = build_model(o.training, source_.shape(), stream);
-  if (o.training.clip_gates > 0 && nn::gates(*model_).empty())
-    throw UsageError(text("--clip-gates: connections ", o.training.connection.name, " have no gates"));
-  optimizer_ = build_optimizer(o.training, model_->named_parameters());
+  manual_seed(options.seed);
+  model_ = build_model(options, stream);
+  if (options.clip_gates > 0 && nn::gates(*model_).empty())
+    throw UsageError(
+        text("--clip-gates: connections ", options.model.transformer().connection.name, " have no gates"));
+  optimizer_ = build_optimizer(options, model_->named_parameters());
   catch_interrupt();  // a long construction ends at once
   result_.parameters = model_->parameter_count();
   TensorMap averages;
@@ -131,11 +140,9 @@ void Training::identify(const NewestCheckpoint& newest) {
   const auto& [checkpoint, from] = newest;
   checkpoint_is_good_ = from == o_.checkpoint;
   const int64_t step = integer_at(checkpoint.values, "step");
-  identity_ = continued(checkpoint, from, step, identity_, o_.extend);
+  identity_ = continued(checkpoint, from, step, o_, identity_);
   check(step >= 0 && step <= steps(), from, ": is after step ", step, ", asked for are ", steps(), " steps");
   step_ = static_cast<int>(step);
-  const Scope scope(from);
-  training::check_one_arrangement(checkpoint.values);
 }
 
 TensorMap Training::resume(const NewestCheckpoint& newest) {
@@ -144,7 +151,7 @@ TensorMap Training::resume(const NewestCheckpoint& newest) {
   model_->load_state_dict(checkpoint.weights);
   const auto [averages, optimizer] = parted(checkpoint.optimizer, kAverage);
   optimizer_->load_state_dict(optimizer);
-  check_agreement(checkpoint, optimizer, *model_, step_);
+  check_agreement(optimizer, step_);
   check_weights(text(from, ": "));
   if (checkpoint_is_good_) saved_step_ = step_;
   if (!checkpoint_is_good_)
@@ -171,7 +178,7 @@ bool Training::run() {
   training::Step step(*model_, *optimizer_, training::smoothed_cross_entropy(o_.training.label_smoothing),
                       {.limits = o_.training.limits(),
                        .accumulate = o_.training.accumulate,
-                       .activations = o_.activations,
+                       .activations = o_.activations == nn::Precision::full ? o_.training.dtype : DType::bf16,
                        .captured = o_.captured});
   const auto batch = [&](int64_t t) {
     seed_step(o_.training.seed, t);
@@ -245,9 +252,9 @@ bool Training::evaluate() {
   const training::Evaluation e{step_, pass->scores[0].loss, pass->scores[0].right, pass->predictions};
   result_.evaluations.push_back(e);
   const auto& logged = result_.earlier.evaluations;  // behind the last step that was killed before it was done, one is
-  if (logged.empty() || logged.back().step < step_) log(log_evaluation(e, o_.training.model->input));
+  if (logged.empty() || logged.back().step < step_) log(log_evaluation(e, o_.training.model.row().input));
   if (step_ < steps())
-    status_.print(text("step ", step_, "/", steps(), "  ", evaluation_text(e, o_.training.model->input)));
+    status_.print(text("step ", step_, "/", steps(), "  ", evaluation_text(e, o_.training.model.row().input)));
   return true;
 }
 
@@ -261,7 +268,6 @@ void Training::save() {
   check_weights("");
   if (o_.checkpoint.empty() || saved_step_ == step_) return;
   Checkpoint c{model_->state_dict(), optimizer_->state_dict(), identity_};
-  c.values.merge(training::describe(*model_));  // so that other verbs know what model it is
   c.values.emplace("step", text(step_));
   if (average_)
     for (const auto& [name, tensor] : average_->state_dict()) c.optimizer.add(text(kAverage, name), tensor);

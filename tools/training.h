@@ -18,9 +18,10 @@
 namespace isonorm::tools {
 
 struct TrainOptions {
-  training::TrainingOptions training;
-  std::string form = "rms_norm";
-  DType activations = DType::f32;  // in which they wait for the backward: that of the training, or bf16
+  TrainOptions();
+
+  training::TrainingOptions training;                    // its stream is that of the trained form
+  nn::Precision activations = nn::Precision::full;  // in which they wait for the backward
   std::string checkpoint, init;    // files to go on from and to begin with; empty: none
   std::string average;             // file for the averaged weights of --ema; empty: none
   bool extend = false;             // the checkpoint may have been trained with other steps and rates
@@ -29,6 +30,9 @@ struct TrainOptions {
   int save_every = 500, evaluate_every = 0;
   OutputOptions output;
 };
+
+// Those that a manifest and a checkpoint hold beside the training's.
+void fields(TrainOptions& options, training::Fields& f);
 
 class Training {
  public:

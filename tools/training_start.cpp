@@ -9,6 +9,7 @@
 #include "equivalence/verify/verify.h"
 #include "io/sha256.h"
 #include "streams/stream.h"
+#include "training/fields.h"
 #include "training/records/training_result.h"
 
 namespace isonorm::tools {
@@ -18,36 +19,14 @@ using namespace equivalence;
 namespace {
 
 constexpr const char* kEarlier = "earlier";
-// Of these a manifest is silent where they are the default, and so were older ones, without a choice.
-constexpr std::pair<const char*, const char*> kSilent[] = {{"connection", nn::kPreLn.name},
-                                                           {"precision", name_of(nn::Precision::full)},
-                                                           {"stream-precision", name_of(nn::Precision::full)},
-                                                           {"kv-heads", "as heads"},
-                                                           {"gain", "false"},
-                                                           {"scaled-gains", "false"},
-                                                           {"initialisation", name_of(nn::Initialisation::by_layer)},
-                                                           {"schedule", name_of(optim::Decay::cosine)},
-                                                           {"label-smoothing", "0"},
-                                                           {"clip-gates", "0"},
-                                                           {"dropout", "0"},
-                                                           {"stochastic-depth", "0"},
-                                                           {"layer-scale", "0"},
-                                                           {"decay-matrices-only", "false"},
-                                                           {"accumulate", "1"},
-                                                           {"ema", "0"}};
 
-// What the checkpoint says of an option. One from before there was a choice kept its activations as they were.
-std::string said(const Metadata& values, const std::string& name) {
-  if (const auto at = values.find(name); at != values.end()) return at->second;
-  for (const auto& [option, value] : kSilent)
-    if (name == option) return value;
-  return name == "activations" ? text_at(values, "dtype") : "nothing";
-}
+// What changes nothing, or is named by a checksum.
+constexpr std::string_view kNotOfIdentity[] = {"data", "threads", "device", "captured", "any_order"};
 
 // What may differ between the weights of --init and the model: coordinates, the dtypes that it computes in, whether
 // gains are in their readers already, and what acts in training alone.
 constexpr std::string_view kFreeOfInit[] = {
-    "model.stream",       "model.storage", "model.precision", "model.stream_precision", "model.initialisation",
+    "model.form",       "model.storage", "model.centre_readers", "model.precision", "model.stream_precision", "model.initialisation",
     "model.scaled_gains", "model.folded",  "model.dropout",   "model.stochastic_depth", "model.layer_scale"};
 
 // The options of two models, whatever coordinates their streams are in.
@@ -75,14 +54,32 @@ void unfold(training::ModelFile& file, const nn::Module& model) {
 
 }  // namespace
 
-Metadata identity(const training::Manifest& manifest, const std::string& init) {
-  Metadata m;
-  for (const auto& [name, value] : manifest.options)
-    if (name != "data" && name != "init" && name != "threads" && name != "device" && name != "any-order")
+training::Manifest manifest_of(const TrainOptions& o, const training::Source& source) {
+  training::Manifest m = manifest_of(source.options());
+  m.data_sha256 = source.sha256();
+  m.options.emplace_back("init", o.init);
+  const auto add = [](TrainOptions of, training::OptionList& list) {
+    training::Fields f;
+    fields(of, f);
+    for (const training::Option& option : f.options) list.emplace_back(option.name, option.text());
+  };
+  TrainOptions defaults;
+  training::ModelOptions model(o.training.model.row());
+  model.stream() = defaults.training.model.stream();
+  defaults.training.model = model;
+  m.defaults = option_list(defaults.training);
+  add(o, m.options), add(defaults, m.defaults);
+  return m;
+}
+
+Metadata identity(const TrainOptions& o, const training::Source& source) {
+  Metadata m = source.options().model.description();
+  for (const auto& [name, value] : manifest_of(o, source).options)
+    if (std::ranges::count(kNotOfIdentity, name) == 0 && name != "init" && name != "model" &&
+        !m.contains(text(training::kOptionPrefix, name)))
       m.emplace(name, value);
-  m.emplace("data", "sha256:" + manifest.data_sha256);  // wherever it lies
-  for (const auto& [option, value] : kSilent) m.emplace(option, value);
-  if (!init.empty()) m.emplace("init", "sha256:" + io::sha256_of_files({init}));
+  m.emplace("data", "sha256:" + source.sha256());  // wherever it lies
+  if (!o.init.empty()) m.emplace("init", "sha256:" + io::sha256_of_files({o.init}));
   return m;
 }
 
@@ -96,29 +93,34 @@ std::optional<NewestCheckpoint> checkpoint_to_go_on_from(const std::string& path
           " is there; rename that to go on from it, or remove it to begin anew");
     return {};
   }
-  NewestCheckpoint newest = load_newest_checkpoint(path);
-  newest.checkpoint.values = training::with_present_names(std::move(newest.checkpoint.values));
-  return newest;
+  return load_newest_checkpoint(path);
 }
 
-Metadata continued(const Checkpoint& checkpoint, const std::string& path, int64_t step, Metadata asked, bool extend) {
+Metadata continued(const Checkpoint& checkpoint, const std::string& path, int64_t step, const TrainOptions& o,
+                   Metadata asked) {
+  const auto before = [&](const std::string& key) {
+    const auto at = checkpoint.values.find(key);
+    return at == checkpoint.values.end() ? std::string("nothing") : printable(at->second, 80);
+  };
+  const auto differs = [&](const std::string& key) {
+    return asked.contains(key) && (!checkpoint.values.contains(key) || checkpoint.values.at(key) != asked.at(key));
+  };
+  check(!differs("data"), path, ": was trained on other data: their checksum is ", before("data"), ", that of --data ",
+        asked["data"]);
+  check(!differs("init"), path, ": did not begin with the weights of --init, which are for a new checkpoint");
   std::string changed;
-  std::vector<std::pair<std::string, std::string>> options(asked.begin(), asked.end());
-  // What others follow from (the width of a head) is named first.
-  for (const char* name : {"heads", "width", "model"})
-    std::stable_partition(options.begin(), options.end(), [&](const auto& o) { return o.first == name; });
-  for (const auto& [name, value] : options) {
-    const std::string before = said(checkpoint.values, name);
-    if (before == value) continue;
-    const bool may = std::find(std::begin(training::kExtendable), std::end(training::kExtendable), name) !=
-                     std::end(training::kExtendable);
-    check(name != "data", path, ": was trained on other data: their checksum is ", printable(before, 80),
-          ", that of --data ", value);
-    check(name != "init", path, ": did not begin with the weights of --init, which are for a new checkpoint");
-    check(may && extend, path, ": was trained with --", name, " ", printable(before, 80), ", asked for is ", value,
-          may ? "; --extend goes on with that" : "");
-    changed += text(" --", name, " ", printable(before, 80));
-  }
+  const auto hold = [&](const std::string& name, const std::string& key) {
+    if (!differs(key)) return;
+    const bool may = std::ranges::count(training::kExtendable, name) > 0;
+    check(may && o.extend, path, ": was trained with ", training::word_of(name), " ", before(key), ", asked for is ",
+          asked[key], may ? "; --extend goes on with that" : "");
+    changed += text(" ", training::word_of(name), " ", before(key));
+  };
+  // In the order of the options: what others follow from (the width of a head) is named first.
+  hold("model", "model.kind");
+  training::ModelOptions model = o.training.model;
+  for (const training::Option& option : model.options()) hold(option.name, text(training::kOptionPrefix, option.name));
+  for (const auto& [key, value] : asked) hold(key, key);
   for (const char* kept : {"init", kEarlier})
     if (const auto at = checkpoint.values.find(kept); at != checkpoint.values.end()) asked.insert(*at);
   if (changed.empty()) return asked;

@@ -6,24 +6,28 @@
 #include "core/tensor_map.h"
 #include "io/checkpoint.h"
 #include "nn/module.h"
-#include "training/records/manifest.h"
+#include "tools/training.h"
 
 namespace isonorm::tools {
 
-// What a checkpoint says that it was trained with: the options without those that change nothing (names of files,
-// threads); checksums of the data and, where `init` names a file, of the weights that it began with.
-Metadata identity(const training::Manifest& manifest, const std::string& init);
+// All options of a training, and its data.
+training::Manifest manifest_of(const TrainOptions& options, const training::Source& source);
+
+// What a checkpoint says of its training: the options without those that change nothing (names of files, threads), those
+// of its model as training::describe() writes them; checksums of the data and of the weights of `init`.
+Metadata identity(const TrainOptions& options, const training::Source& source);
 
 // The checkpoint that a training goes on from: the file, or where that is damaged the one before it; none where `path` is
 // empty or there is no file. Throws what load_newest_checkpoint() does, and where the file is gone but the one before it is
 // there: a training that began anew would overwrite that.
 std::optional<NewestCheckpoint> checkpoint_to_go_on_from(const std::string& path);
 
-// The identity of a training that goes on after `step` steps from this checkpoint, read from `path`. Throws naming an
-// option that differs; with `extend` those of the update (steps, lr, warmup, weight-decay, clip) may, and the entry
-// "earlier" says what they were: "to step 300 with --lr 0.001 --steps 300". Weights that it began with need not be
-// named.
-Metadata continued(const Checkpoint& checkpoint, const std::string& path, int64_t step, Metadata asked, bool extend);
+// The identity of a training that goes on after `step` steps from this checkpoint, read from `path`; `asked` is that of
+// its options. Throws naming an option that differs; with --extend those of the update (training::kExtendable) may, and
+// the entry "earlier" says what they were: "to step 300 with --lr 0.001 --steps 300". Weights that it began with need not
+// be named.
+Metadata continued(const Checkpoint& checkpoint, const std::string& path, int64_t step, const TrainOptions& options,
+                   Metadata asked);
 
 // The weights in the file for a model whose parameters are raw, in `dtype`. Those of a described file are converted
 // where it stores them in a form's coordinates; names and shapes are left to load_state_dict(). Throws naming the

@@ -5,11 +5,10 @@
 
 namespace isonorm::training {
 
-std::unique_ptr<nn::Module> build_model(const TrainingOptions& o, const ModelShape& shape,
-                                        const streams::Stream& stream) {
+std::unique_ptr<nn::Module> build_model(const TrainingOptions& o, const streams::StreamOptions& stream) {
   check_rows(o);
-  std::unique_ptr<nn::Module> model = ModelOptions(o, shape, stream).make();
-  check(model != nullptr, "model: the row ", o.model->name, " made none");
+  std::unique_ptr<nn::Module> model = o.model.make(stream);
+  check(model != nullptr, "model: the row ", o.model.row().name, " made none");
   model->to(o.dtype);
   model->to(o.device);
   return model;

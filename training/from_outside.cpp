@@ -20,24 +20,27 @@ bool listed(const nn::Arrangement& row) {
 }
 
 bool from_outside(const TrainingOptions& o) {
-  return !listed(*o.model) || !listed(*o.optimizer) || !listed(o.connection);
+  return !listed(o.model.row()) || !listed(*o.optimizer) || !listed(o.model.transformer().connection);
 }
 
 std::string rows_text(const TrainingOptions& o) {
-  return text(name_and_origin(*o.optimizer), listed(*o.model) ? "" : text(", model ", name_and_origin(*o.model)),
-              listed(o.connection) ? "" : text(", connections ", name_and_origin(o.connection)));
+  const ModelRow& model = o.model.row();
+  const nn::Arrangement& connection = o.model.transformer().connection;
+  return text(name_and_origin(*o.optimizer), listed(model) ? "" : text(", model ", name_and_origin(model)),
+              listed(connection) ? "" : text(", connections ", name_and_origin(connection)));
 }
 
 void check_rows(const TrainingOptions& o) {
-  check(o.model && o.optimizer, "training: there is no ", o.model ? "optimizer" : "model", ", expected a row of one");
-  const ModelRow& m = *o.model;
+  check(o.optimizer, "training: there is no optimizer, expected a row of one");
+  const ModelRow& m = o.model.row();
+  const nn::Arrangement& connection = o.model.transformer().connection;
   check(m.name && m.title && m.noun, "model: a row lacks its name, title or noun");
-  check(m.options && m.options_of && m.visit && m.stream_rows && m.more_blocks && m.enters && m.make, "model: the row ",
+  check(m.options && m.options_of && m.fields && m.stream_rows && m.more_blocks && m.enters && m.make, "model: the row ",
         m.name, " lacks what row_of() makes");
   check(o.optimizer->name && o.optimizer->make && o.optimizer->note, "optimizer: the row ",
         o.optimizer->name ? o.optimizer->name : "without a name", " lacks its name, make or note");
-  check(o.connection.name && o.connection.block && o.connection.last, "connections: the row ",
-        o.connection.name ? o.connection.name : "without a name", " lacks its name, block or last");
+  check(connection.name && connection.block && connection.last, "connections: the row ",
+        connection.name ? connection.name : "without a name", " lacks its name, block or last");
 }
 
 }  // namespace isonorm::training

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/error.h"
-#include "training/model_row.h"
+#include "training/training_options.h"
 
 namespace isonorm::training {
 

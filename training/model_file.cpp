@@ -24,28 +24,6 @@ void check_whole(const std::string& path) {
 
 }  // namespace
 
-Metadata with_present_names(Metadata values) {
-  for (const std::string_view prefix : {std::string_view(), kOptionPrefix}) {
-    const auto old = values.find(text(prefix, "residual"));
-    const std::string now = text(prefix, "connection");
-    if (old == values.end() || values.contains(now)) continue;
-    const std::string& said = old->second;
-    values.emplace(now, said == "pre_norm" ? "pre_ln" : said == "post_norm" ? "post_ln" : said);
-    values.erase(old);
-  }
-  return values;
-}
-
-void check_one_arrangement(const Metadata& values) {
-  const auto said = [&](const std::string& key) {
-    const auto at = values.find(key);
-    return at == values.end() ? std::string(nn::kPreLn.name) : at->second;
-  };
-  const std::string trained = said("connection"), is = said(text(kOptionPrefix, "connection"));
-  check(trained == is, "model file: it was trained with connections ", Shown{trained}, ", and its model is one of ",
-        Shown{is});
-}
-
 OpenModelFile open_model_file(const std::string& path) {
   check_whole(path);
   const auto file = std::make_shared<const SafetensorsFile>(path);
@@ -67,8 +45,6 @@ OpenModelFile open_model_file(const std::string& path) {
   Metadata values;
   for (const auto& [key, value] : file->metadata())
     values.emplace(key.substr(trained && key.starts_with(kCheckpointValue) ? kCheckpointValue.size() : 0), value);
-  values = with_present_names(std::move(values));
-  if (trained) check_one_arrangement(values);
   for (const auto& [name, value] : values)
     if (name.starts_with(kOptionPrefix))
       opened.description.emplace(name, value);

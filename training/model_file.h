@@ -28,7 +28,6 @@ struct OpenModelFile {
 
 // A safetensors file or a checkpoint of `isonorm train` (its weights), whose checksum is verified first. Throws as
 // SafetensorsFile and check_checkpoint, and where the file is one of several that hold a model.
-// The arrangement must be the same in both places where a checkpoint names it.
 OpenModelFile open_model_file(const std::string& path);
 ModelFile load_model_file(const std::string& path);
 
@@ -38,13 +37,5 @@ void save_model(const std::string& path, const nn::Module& model, ModelList mode
 // The model of such a file or of a checkpoint of `isonorm train`, with its weights, in evaluation mode and in the dtype that
 // the file has it in. Throws where the file does not say what model it holds, or its tensors are not that model's.
 std::unique_ptr<nn::Module> load_model(const std::string& path, ModelList models = kModels);
-
-// Metadata or Checkpoint::values of an older file under the names of today: what is "connection" was "residual", and
-// "pre_ln" and "post_ln" were "pre_norm" and "post_norm". A file that uses both names keeps the old one, too.
-Metadata with_present_names(Metadata values);
-
-// A checkpoint says twice how its sub-layers are arranged: what it was trained with ("connection") and what its model is
-// ("model.connection"); where it is silent, in pre_ln. Throws where the two differ. values: Checkpoint::values.
-void check_one_arrangement(const Metadata& values);
 
 }  // namespace isonorm::training

@@ -7,6 +7,7 @@
 #include "autograd/ops/shape.h"
 #include "core/formulas/round_up.h"
 #include "core/system/foreign_text.h"
+#include "training/fields.h"
 #include "training/from_outside.h"
 
 namespace isonorm::training {
@@ -30,44 +31,29 @@ const ModelRow& row_of_kind(const Metadata& description, ModelList models) {
   return *models[0];
 }
 
-// f(option of a training, the same of its Transformer).
-template <class T, class F> void visit_shared(T& o, nn::TransformerOptions& t, F&& f) {
-  f(o.width, t.width), f(o.depth, t.depth), f(o.heads, t.heads), f(o.head_width, t.head_width), f(o.mlp, t.mlp_width);
-  f(o.kv_heads, t.kv_heads), f(o.norm_bias, t.norm_bias), f(o.scaled_gains, t.scaled_gains),
-      f(o.initialisation, t.initialisation);
-  f(o.activation, t.activation), f(o.positions, t.positions), f(o.affine, t.affine), f(o.bias, t.bias);
-  f(o.eps, t.eps), f(o.final_norm, t.final_norm), f(o.branch, t.branch), f(o.connection, t.connection),
-      f(o.precision, t.precision);
-}
-
 }  // namespace
 
+ModelOptions::ModelOptions(const ModelRow& row, const nn::TransformerOptions& given,
+                           std::initializer_list<NamedValue> own)
+    : ModelOptions(row, row.options()) {
+  transformer() = given;
+  stream_.form = streams::form_of(given.norm);
+  for (const NamedValue& option : own) set(option);
+}
+
 ModelOptions::ModelOptions(const Metadata& description, ModelList models)
-    : row_(&row_of_kind(description, models)), options_(row_->options()) {
-  TrainingOptions o;
-  ModelShape shape;
+    : ModelOptions(row_of_kind(description, models)) {
   size_t known = 1;  // the kind
-  for (const NamedOption& option : visited(o, shape)) {
-    const auto at = description.find(text(kOptionPrefix, option.name));
-    if (at == description.end() && std::ranges::count(kLaterOptions, option.name) > 0) continue;
-    check(at != description.end(), "model file: there is no entry '", kOptionPrefix, option.name, "'");
-    check(option.set(at->second), "model file: entry '", kOptionPrefix, option.name, "' is ", Shown{at->second},
-          ", which it cannot be");
+  for (const Option& option : options()) {
+    const std::string key = text(kOptionPrefix, option.name);
+    const auto at = description.find(key);
+    check(at != description.end(), "model file: there is no entry '", key, "'");
+    check(option.set(at->second), "model file: entry '", key, "' is ", Shown{at->second}, ", expected ",
+          option.expected);
     ++known;
   }
   check(known == description.size(), "model file: it has ", description.size(), " entries '", kOptionPrefix,
         "...', the options are ", known);
-}
-
-ModelOptions::ModelOptions(const TrainingOptions& options, const ModelShape& data, const streams::Stream& stream)
-    : ModelOptions(*options.model, options.model->options()) {
-  TrainingOptions o = options;
-  ModelShape shape = data;
-  for (const NamedOption& option : visited(o, shape))
-    if (option.take) option.take();
-  nn::TransformerOptions& t = transformer();
-  visit_shared(o, t, [](const auto& from, auto& to) { to = from; });
-  stream_ = stream.options();
 }
 
 ModelOptions ModelOptions::preset(const ModelRow& row, std::string_view name) {
@@ -89,27 +75,47 @@ std::optional<ModelOptions> ModelOptions::of(const nn::Module& module, ModelList
   return {};
 }
 
-std::vector<NamedOption> ModelOptions::visited(TrainingOptions& o, ModelShape& shape) {
-  OptionVisitor visitor;
-  row_->visit(options_, o, shape, visitor);
-  if (row_->transformer) visit_options(transformer(), visitor);
-  visit_options(stream_, visitor);
-  return std::move(visitor.options);
+std::vector<Option> ModelOptions::options() {
+  Fields f;
+  row_->fields(options_, f);
+  if (row_->transformer) fields(transformer(), f);
+  fields(stream_, f);
+  return std::move(f.options);
 }
 
-void ModelOptions::untie() {
-  TrainingOptions o;
-  ModelShape shape;
-  for (const NamedOption& option : visited(o, shape))
-    if (option.name == "tied") option.set("false");
-}
-
-void ModelOptions::give(TrainingOptions& o, ModelShape& shape) const {
+bool ModelOptions::has(std::string_view name) const {
   ModelOptions copy = *this;
-  o.model = row_;
-  for (const NamedOption& option : copy.visited(o, shape))
-    if (option.give) option.give();
-  visit_shared(o, copy.transformer(), [](auto& to, const auto& from) { to = from; });
+  return std::ranges::count(copy.options(), name, &Option::name) > 0;
+}
+
+std::string ModelOptions::value(std::string_view name, const std::string& otherwise) const {
+  ModelOptions copy = *this;
+  for (const Option& option : copy.options())
+    if (option.name == name) return option.text();
+  return otherwise;
+}
+
+int64_t ModelOptions::number(std::string_view name) const {
+  int64_t number = 0;
+  Word<int64_t>::read(value(name, "0"), number);
+  return number;
+}
+
+void ModelOptions::set(const NamedValue& wanted) {
+  for (const Option& option : options())
+    if (option.name == std::string_view(wanted.name))
+      return check(option.set(wanted.word), row_->name, ": ", option.name, " is ", Shown{wanted.word}, ", expected ",
+                   option.expected);
+  check(false, row_->name, ": it has no option ", wanted.name);
+}
+
+ModelShape ModelOptions::shape() const {
+  return {.image = number("image"), .channels = number("channels"), .classes = number("classes"), .vocab = number("vocab")};
+}
+
+void ModelOptions::fit(std::initializer_list<NamedValue> options) {
+  for (const NamedValue& option : options)
+    if (has(option.name)) set(option);
 }
 
 void ModelOptions::check_size(const TensorMap& state) const {
@@ -139,30 +145,26 @@ std::unique_ptr<nn::Module> ModelOptions::build() const {
 
 Metadata ModelOptions::as_written() const {
   ModelOptions copy = *this;
-  TrainingOptions o;
-  ModelShape shape;
   Metadata m{{kKind, row_->name}};
-  for (const NamedOption& option : copy.visited(o, shape)) m.emplace(text(kOptionPrefix, option.name), option.text());
+  for (const Option& option : copy.options()) m.emplace(text(kOptionPrefix, option.name), option.text());
   return m;
 }
 
-Metadata ModelOptions::description() const {
+ModelOptions ModelOptions::complete() const {
   ModelOptions completed = *this;
   nn::TransformerOptions& t = completed.transformer();
   t = t.complete();
   t.causal = t.causal || row_->causal;
-  return completed.as_written();
+  return completed;
 }
 
 Tensor ModelOptions::inputs(int64_t rows, uint64_t seed) const {
-  TrainingOptions o;
-  ModelShape shape;
-  give(o, shape);
+  const ModelShape shape = this->shape();
   Generator generator{seed, 0};
   if (row_->input == Input::images)
     return randn({rows, shape.image, shape.image, shape.channels}, {DType::f64}, generator);
   const bool pairs = row_->input == Input::pairs;
-  const int64_t vocab = shape.vocab, context = pairs ? checked_mul(2, o.context, "model file: inputs") : o.context;
+  const int64_t vocab = shape.vocab, context = checked_mul(pairs ? 2 : 1, number("context"), "model file: inputs");
   check(vocab > 0 && context > 0 && context <= kLongestContext, "model file: a vocabulary of ", vocab,
         " and a context of ", context, " cannot be shown, expected 1 to ", kLongestContext, " positions");
   rows = std::max(rows, ceil_div(vocab, context));
@@ -174,6 +176,27 @@ Tensor ModelOptions::inputs(int64_t rows, uint64_t seed) const {
     copy_into(first, where(eq(first, data::kPad), from_vector(std::vector<int64_t>{1}, {1, 1}), first));
   }
   return ids;
+}
+
+namespace {
+
+template <class Keep> std::string names_of(const char* separator, Keep keep) {
+  std::string names;
+  for (const ModelRow* row : kModels)
+    if (keep(*row)) names += text(names.empty() ? "" : separator, row->name);
+  return names;
+}
+
+}  // namespace
+
+bool has(const ModelRow& row, std::string_view option) { return ModelOptions(row).has(option); }
+
+std::string models_with(std::string_view option, const char* separator) {
+  return names_of(separator, [&](const ModelRow& row) { return has(row, option); });
+}
+
+std::string models_with(Input input, const char* separator) {
+  return names_of(separator, [&](const ModelRow& row) { return row.input == input; });
 }
 
 Metadata describe(const nn::Module& model, ModelList models) {

@@ -1,26 +1,38 @@
-// ModelOptions: what a model is, whichever it is. As a file describes it, as a module has it, or as the options of a
-// training name it.
+// ModelOptions: what a model is, whichever it is: its row, its options and the stream that it is put on.
 #pragma once
 
-#include <any>
-#include <memory>
+#include <initializer_list>
 #include <optional>
+#include <utility>
+#include <vector>
 
-#include "core/tensor_map.h"
 #include "io/safetensors.h"
-#include "nn/module.h"
 #include "training/model_row.h"
 
 namespace isonorm::training {
 
 inline constexpr std::string_view kOptionPrefix = "model.";
 
+// What the data decide about a model.
+struct ModelShape {
+  int64_t image = 28, channels = 1, classes = 10;  // of images
+  int64_t vocab = 0;                               // of ids
+};
+
+// An option by name, with the value that it is to have: {"context", 6}.
+struct NamedValue {
+  template <class T> NamedValue(const char* option, T value) : name(option), word(Word<T>::written(value)) {}
+  const char* name;
+  std::string word;
+};
+
 class ModelOptions {
  public:
+  // {kGpt, {.width = 16, .depth = 2}, {{"context", 8}, {"tied", true}}}: the defaults but for these. Throws as set().
+  ModelOptions(const ModelRow& row = kVit, const nn::TransformerOptions& transformer = {},
+               std::initializer_list<NamedValue> own = {});
   // As describe() wrote them. Throws, naming the entry, where one is missing, unknown or has no meaning.
   explicit ModelOptions(const Metadata& description, ModelList models = kModels);
-  // The model of a training, on data of this shape, on that stream.
-  ModelOptions(const TrainingOptions& o, const ModelShape& shape, const streams::Stream& stream);
   // Those of a published size of a model (ModelRow::preset). Throws where there is none of that name.
   static ModelOptions preset(const ModelRow& row, std::string_view name);
   // Those of a module, its stream the one that it was put on, or else that of its norms; none where no row is of its type.
@@ -31,30 +43,45 @@ class ModelOptions {
   nn::TransformerOptions& transformer() { return row_->transformer ? row_->transformer(options_) : plain_; }
   const streams::StreamOptions& stream() const { return stream_; }
   streams::StreamOptions& stream() { return stream_; }
-  void untie();
 
-  // The reverse of the second constructor: sets in `o` and `shape` all that the model says of them.
-  void give(TrainingOptions& o, ModelShape& shape) const;
+  // Every option, in order: the model's own, its Transformer's, its stream's. They refer to this object.
+  std::vector<Option> options();
+  bool has(std::string_view name) const;
+  // Its value as text; `otherwise` where the model has no such option.
+  std::string value(std::string_view name, const std::string& otherwise = {}) const;
+  int64_t number(std::string_view name) const;                        // 0 where it has none
+  bool flag(std::string_view name) const { return value(name) == "true"; }
+  // Throws where the model has no such option, or it cannot be that.
+  void set(const NamedValue& option);
+
+  ModelShape shape() const;
+  // Sets those that the model has. Throws where one cannot be that.
+  void fit(std::initializer_list<NamedValue> options);
+  void fit(const ModelShape& s) {
+    fit({{"image", s.image}, {"channels", s.channels}, {"classes", s.classes}, {"vocab", s.vocab}});
+  }
 
   // Throws where a model of these sizes has far more parameters than `state`: before memory is taken for it.
   void check_size(const TensorMap& state) const;
-  // The model, with initial parameters of dtype f32, in training mode.
-  std::unique_ptr<nn::Module> make() const { return row_->make(options_, stream_); }
+  // Whether one number added to this parameter is added to the stream as it enters.
+  bool enters(std::string_view parameter) const { return row_->enters(parameter, options_); }
+  // The model on its stream, with initial parameters of dtype f32, in training mode.
+  std::unique_ptr<nn::Module> make() const { return make(stream_); }
+  std::unique_ptr<nn::Module> make(const streams::StreamOptions& stream) const { return row_->make(options_, stream); }
   // The model, with parameters of dtype f64 and whatever values, in evaluation mode: it computes in f64, whatever its
   // precision.
   std::unique_ptr<nn::Module> build() const;
   // As text: "model.kind" "gpt", "model.width" "64", ...
   Metadata as_written() const;
-  // The same, sizes that follow from others written out.
-  Metadata description() const;
+  // The same with sizes that follow from others written out.
+  ModelOptions complete() const;
+  Metadata description() const { return complete().as_written(); }
   // Random inputs: images [rows, side, side, channels], or ids [rows, context] in which every id of the vocabulary
   // occurs; more rows where it takes them.
   Tensor inputs(int64_t rows, uint64_t seed) const;
 
  private:
   ModelOptions(const ModelRow& row, std::any options);
-  // All options, in their order; they refer to this object, `o` and `shape`.
-  std::vector<NamedOption> visited(TrainingOptions& o, ModelShape& shape);
 
   const ModelRow* row_;
   std::any options_;
@@ -62,7 +89,13 @@ class ModelOptions {
   streams::StreamOptions stream_;
 };
 
-// Every option of the model as "model.<name>": "model.kind" "gpt", "model.width" "64", "model.stream" "rms_norm",
+// Whether models of this row have an option of that name: "tied".
+bool has(const ModelRow& row, std::string_view option);
+// The names of the models that have the option, or that read such input: "vit, mixer".
+std::string models_with(std::string_view option, const char* separator = ", ");
+std::string models_with(Input input, const char* separator = ", ");
+
+// Every option of the model as "model.<name>": "model.kind" "gpt", "model.width" "64", "model.form" "rms_norm",
 // "model.storage" "raw", ... To be saved with its weights:
 //   training::save_model("gpt.safetensors", model);
 // Throws where no row is of its type, and where its connections are a program's own.

@@ -4,12 +4,13 @@
 
 #include <any>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <type_traits>
 
 #include "nn/module.h"
-#include "training/option_text.h"
-#include "training/training_options.h"
+#include "streams/transformer.h"
+#include "training/option.h"
 
 namespace isonorm::training {
 
@@ -17,12 +18,6 @@ namespace isonorm::training {
 // pairs: ids [n, 2 context], a source and behind it a target (data/pairs.h), the next id at each of the target.
 enum class Input { images, characters, pairs };
 constexpr const char* name_of(Input i) { return i == Input::images ? "images" : "characters"; }  // of predictions
-
-// What the data decide about a model.
-struct ModelShape {
-  int64_t image = 28, channels = 1, classes = 10;  // of images
-  int64_t vocab = 0;                               // of characters
-};
 
 struct ModelRow {
   const char* name;   // on the command line and in files: "gpt"
@@ -38,24 +33,32 @@ struct ModelRow {
   std::any (*preset)(std::string_view) = nullptr;       // those of a published size; null: none is known by name
   std::any (*options_of)(const nn::Module&) = nullptr;  // empty where the module is of another model
   nn::TransformerOptions& (*transformer)(std::any&) = nullptr;  // null: the model has no such options
-  void (*visit)(std::any&, TrainingOptions&, ModelShape&, OptionVisitor&) = nullptr;
+  void (*fields)(std::any&, Fields&) = nullptr;
   int64_t (*stream_rows)(const std::any&) = nullptr;
   int64_t (*more_blocks)(const std::any&) = nullptr;
-  bool (*enters)(std::string_view, const TrainingOptions&) = nullptr;
+  bool (*enters)(std::string_view, const std::any&) = nullptr;
   std::unique_ptr<nn::Module> (*make)(const std::any&, const streams::StreamOptions&) = nullptr;
 };
+
 constexpr const char* name_of(const ModelRow* m) { return m->name; }
+
+// The models by name, in the order in which the command line lists them. Each has a row of its own,
+// training/models/<name>.cpp.
+extern const ModelRow kVit, kGpt, kTranslator;
+inline constexpr const ModelRow* kModels[] = {&kVit, &kGpt, &kTranslator};
+// Where a name or a module is looked up: kModels, or a list with rows of a program's own.
+using ModelList = std::span<const ModelRow* const>;
 
 // `row` with what the class M knows of a model:
 //   using Module      a module as streams::make() takes it: with public `options`, which may have a TransformerOptions
 //                     `transformer`, and with a layout_of()
-//   visit(m, o, s, f) f(name, member) for every option of the model but those of its Transformer; f(name, member, same)
-//                     where `same`, a member of TrainingOptions or ModelShape, is the option of a training or of data
+//   fields(m, f)      f(name, member, help, limits) for every option of the model but those of its Transformer. What the
+//                     data decide are "image", "channels" and "classes" or "vocab", and the ids in an example "context"
 //   stream_rows(m)    about how many rows of the stream's width its parameters have outside of the blocks. Throws where
 //                     there is no such model
 //   more_blocks(m)    where it has more blocks than its Transformer: how many
 //   preset(name)      where sizes were published: the options of that one. Throws listing the names on another
-//   enters(name, o)   whether one number added to this parameter is added to the stream as it enters; of several that
+//   enters(name, m)   whether one number added to this parameter is added to the stream as it enters; of several that
 //                     do so to the same rows, one alone
 template <class M> constexpr ModelRow row_of(ModelRow row) {
   using Module = typename M::Module;
@@ -69,16 +72,16 @@ template <class M> constexpr ModelRow row_of(ModelRow row) {
   };
   if constexpr (requires(Options & o) { o.transformer; })
     row.transformer = [](std::any& m) -> nn::TransformerOptions& { return std::any_cast<Options&>(m).transformer; };
-  row.visit = [](std::any& m, TrainingOptions& o, ModelShape& s, OptionVisitor& f) {
-    M::visit(std::any_cast<Options&>(m), o, s, f);
-  };
+  row.fields = [](std::any& m, Fields& f) { M::fields(std::any_cast<Options&>(m), f); };
   row.stream_rows = [](const std::any& m) { return M::stream_rows(std::any_cast<const Options&>(m)); };
   row.more_blocks = [](const std::any& m) -> int64_t {
     if constexpr (requires(const Options& o) { M::more_blocks(o); })
       return M::more_blocks(std::any_cast<const Options&>(m));
     return 0;
   };
-  row.enters = M::enters;
+  row.enters = [](std::string_view name, const std::any& m) {
+    return M::enters(name, std::any_cast<const Options&>(m));
+  };
   row.make = [](const std::any& m, const streams::StreamOptions& stream) -> std::unique_ptr<nn::Module> {
     return std::make_unique<Module>(streams::make<Module>(std::any_cast<const Options&>(m), stream));
   };

@@ -22,8 +22,9 @@ inline constexpr int64_t kTestCharacters = int64_t{1} << 17;  // of it that the 
 
 class Source {
  public:
-  explicit Source(const TrainingOptions& o) : options_(o) {
-    if (o.model->input == Input::images) {
+  explicit Source(const TrainingOptions& o) : options_(o), context_(o.model.number("context")) {
+    ModelShape shape = o.model.shape();
+    if (o.model.row().input == Input::images) {
       if (data::Cifar10::is_in(o.data)) {
         data::Cifar10 set = data::Cifar10::load(o.data);
         images_ = {std::move(set.train), std::move(set.test)};
@@ -35,38 +36,40 @@ class Source {
       loader_.emplace(images_->train,
                       data::LoaderOptions{
                           .rows = o.batch, .seed = o.seed, .scale = scale_, .prefetch = ahead(), .device = o.device});
-      shape_.image = images_->train.images.size(1);
-      shape_.channels = images_->train.images.rank() == 4 ? images_->train.images.size(3) : 1;
-      shape_.classes = 10;  // of either set
-    } else if (o.model->input == Input::pairs) {
+      shape.image = images_->train.images.size(1);
+      shape.channels = images_->train.images.rank() == 4 ? images_->train.images.size(3) : 1;
+      shape.classes = 10;  // of either set
+    } else if (o.model.row().input == Input::pairs) {
       if (o.data.empty())
         pairs_.emplace(
-            data::Pairs::made(o.task, kMadePairs, std::max<int64_t>(1, o.context - 1), letters(o), o.seed, kHeldOut));
+            data::Pairs::made(o.task, kMadePairs, std::max<int64_t>(1, context_ - 1), letters(o), o.seed, kHeldOut));
       else
         pairs_.emplace(files()[0], files()[1], o.seed, kHeldOut);
-      shape_.vocab = pairs_->vocab();
-      check(pairs_->longest() < o.context, o.data.empty() ? "made pairs" : o.data, ": the longest side of a pair has ",
-            pairs_->longest(), " characters, a context of ", o.context, " has place for ", o.context - 1,
+      shape.vocab = pairs_->vocab();
+      check(pairs_->longest() < context_, o.data.empty() ? "made pairs" : o.data, ": the longest side of a pair has ",
+            pairs_->longest(), " characters, a context of ", context_, " has place for ", context_ - 1,
             " and an end");
       pair_loader_.emplace(*pairs_, data::RowLoaderOptions{
-                                        .rows = o.batch, .length = o.context, .prefetch = ahead(), .device = o.device});
+                                        .rows = o.batch, .length = context_, .prefetch = ahead(), .device = o.device});
     } else {
       if (o.data.empty())
         text_.emplace(memory_bytes(own_text(o), "own text"), o.seed);  // nothing to test
       else
         text_.emplace(o.data, o.seed, kHeldOut);
-      shape_.vocab = text_->vocab();
+      shape.vocab = text_->vocab();
       const int64_t shown = text_->length() - text_->held_out_length();
-      check(o.context >= 1 && o.context < shown, o.data, ": a context of ", o.context, " needs a text of ", o.context,
+      check(context_ >= 1 && context_ < shown, o.data, ": a context of ", context_, " needs a text of ", context_,
             " characters and one more, this has ", shown, " to train on");
       text_loader_.emplace(*text_, data::RowLoaderOptions{
-                                       .rows = o.batch, .length = o.context, .prefetch = ahead(), .device = o.device});
+                                       .rows = o.batch, .length = context_, .prefetch = ahead(), .device = o.device});
     }
+    options_.model.fit(shape);
   }
 
-  const ModelShape& shape() const { return shape_; }
+  // Those that it was made with, the model's sizes being those of the data.
+  const TrainingOptions& options() const { return options_; }
   // Characters in an example (of a pair: of its target); 0: it is an image.
-  int64_t context() const { return images_ ? 0 : options_.context; }
+  int64_t context() const { return images_ ? 0 : context_; }
   // On options.device; on a GPU that of the next step is on its way meanwhile.
   Examples batch(int64_t step) {
     if (step != next_) {
@@ -92,17 +95,17 @@ class Source {
   // Examples of the test pass: the test images, windows of the held-out text (0 where it is shorter than one), or pairs.
   int64_t test_count() const {
     if (images_) return images_->test.labels.numel();
-    if (pairs_) return std::min(kTestCharacters / options_.context + 1, pairs_->held_out_count());
-    const int64_t most = std::max<int64_t>(1, kTestCharacters / options_.context);
-    return std::min(most, text_->held_out_windows(options_.context));
+    if (pairs_) return std::min(kTestCharacters / context_ + 1, pairs_->held_out_count());
+    const int64_t most = std::max<int64_t>(1, kTestCharacters / context_);
+    return std::min(most, text_->held_out_windows(context_));
   }
   Examples test_rows(int64_t begin, int64_t rows) const {
     if (text_) {
-      const data::TextBatch b = text_->held_out_rows(begin, rows, options_.context);
+      const data::TextBatch b = text_->held_out_rows(begin, rows, context_);
       return Examples{b.x, b.y}.on(options_.device);
     }
     if (pairs_) {
-      const data::PairBatch b = pairs_->held_out_rows(begin, rows, options_.context);
+      const data::PairBatch b = pairs_->held_out_rows(begin, rows, context_);
       return Examples{b.x, b.y}.on(options_.device);
     }
     const data::Batch b = data::slice_batch(images_->test, begin, rows, scale_);
@@ -120,23 +123,23 @@ class Source {
   std::vector<std::string> files() const {
     if (images_ && data::Cifar10::is_in(options_.data)) return data::Cifar10::files(options_.data);
     if (images_) return data::FashionMnist::files(options_.data);
-    if (options_.model->input == Input::pairs && !options_.data.empty()) return data::Pairs::files(options_.data);
+    if (options_.model.row().input == Input::pairs && !options_.data.empty()) return data::Pairs::files(options_.data);
     return options_.data.empty() ? std::vector<std::string>() : std::vector{options_.data};
   }
 
  private:
   static constexpr int64_t kMadePairs = 4096;
-  static int64_t letters(const TrainingOptions& o) { return o.vocab > 0 ? o.vocab : 13; }
+  static int64_t letters(const TrainingOptions& o) { return o.letters > 0 ? o.letters : 13; }
 
   // What stands in for a file: random letters, so many that each is there, or sentences.
   static std::vector<uint8_t> own_text(const TrainingOptions& o) {
-    if (o.vocab == 0) {
+    if (o.letters == 0) {
       const std::string sentences = data::made_text(o.seed, 1 << 15);
       return {sentences.begin(), sentences.end()};
     }
     Generator generator{1, 0};
     std::vector<uint8_t> bytes;
-    for (int64_t id : randint(0, o.vocab, {64 * o.vocab}, kCpu, generator).to_vector<int64_t>())
+    for (int64_t id : randint(0, o.letters, {64 * o.letters}, kCpu, generator).to_vector<int64_t>())
       bytes.push_back(static_cast<uint8_t>('a' + id));
     return bytes;
   }
@@ -145,7 +148,7 @@ class Source {
   int ahead() const { return options_.device == kCpu ? 0 : 2; }
 
   TrainingOptions options_;
-  ModelShape shape_;
+  int64_t context_;
   struct Images {
     data::LabelledImages train, test;
   };

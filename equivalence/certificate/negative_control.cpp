@@ -11,12 +11,12 @@
 namespace isonorm::equivalence {
 namespace {
 
-void drop(training::TrainingOptions& o) { o.branch.dropout = 0.2; }
-void scale_layers(training::TrainingOptions& o) { o.branch.layer_scale = 0.5; }
-void recentre_first(training::TrainingOptions& o) { o.branch.recentring = nn::Recentring::first; }
-void recentre_twice(training::TrainingOptions& o) { o.branch.recentring = nn::Recentring::first_and_last; }
-void take_final_norm(training::TrainingOptions& o) { o.final_norm = false; }
-void change_eps(training::TrainingOptions& o) { o.eps = 1e-6; }
+void drop(training::TrainingOptions& o) { o.model.transformer().branch.dropout = 0.2; }
+void scale_layers(training::TrainingOptions& o) { o.model.transformer().branch.layer_scale = 0.5; }
+void recentre_first(training::TrainingOptions& o) { o.model.transformer().branch.recentring = nn::Recentring::first; }
+void recentre_twice(training::TrainingOptions& o) { o.model.transformer().branch.recentring = nn::Recentring::first_and_last; }
+void take_final_norm(training::TrainingOptions& o) { o.model.transformer().final_norm = false; }
+void change_eps(training::TrainingOptions& o) { o.model.transformer().eps = 1e-6; }
 void couple_decay(training::TrainingOptions& o) {
   o.optimizer = &training::optimizer("adam");
   o.weight_decay = 0.1;
@@ -153,22 +153,21 @@ NegativeResult run_negative(const NegativeControl& n, DType dtype, int controls,
   if (n.both) n.both(o);
   training::TrainingOptions mine = o;
   if (n.run) n.run(mine);
-  const training::ModelShape shape = shape_of(a);
-  const auto initial = initial_model(o, shape);
+  const auto initial = initial_model(o);
 
   RunResult reference = record(raw_variant(streams::Form::layer_norm));
   std::vector<RunResult> moved;
   for (int c = 1; c <= controls; ++c) moved.push_back(record(*reference.variant, static_cast<uint64_t>(c)));
   result.run = record(variant(n.variant));
-  Lockstep all(o, shape, *initial, reference, moved, {});
-  auto forged = std::make_unique<Forged>(mine, shape, *result.run.variant, n.forgery);
+  Lockstep all(o, *initial, reference, moved, {});
+  auto forged = std::make_unique<Forged>(mine, *result.run.variant, n.forgery);
   training::TrainingOptions elsewhere = mine;
   ++elsewhere.seed;
-  forged->exchange_batch(kNegativeSteps / 2, made_examples(elsewhere, shape, kNegativeSteps / 2));
+  forged->exchange_batch(kNegativeSteps / 2, made_examples(elsewhere, kNegativeSteps / 2));
   forged->start_from(*initial);
   all.add(std::move(forged), result.run);
   for (int step = 0; step < kNegativeSteps; ++step) {
-    all.step(made_examples(o, shape, static_cast<uint64_t>(step)), o.lr);
+    all.step(made_examples(o, static_cast<uint64_t>(step)), o.lr);
     if (go_on && !go_on()) return result;
   }
   result.run.expected = Verdict::different;

@@ -39,25 +39,24 @@ Resolution smallest_fault(Fault fault, const Architecture& a, DType dtype, int c
                           const Continue& go_on) {
   Resolution result{.fault = fault, .dtype = dtype, .architecture = a, .smallest = NAN};
   const training::TrainingOptions o = training_options(a, dtype, seed);
-  const training::ModelShape shape = shape_of(a);
-  const auto initial = initial_model(o, shape);
+  const auto initial = initial_model(o);
   RunResult reference = record(raw_variant(streams::Form::layer_norm));
   std::vector<RunResult> moved;
   for (int c = 1; c <= controls; ++c) moved.push_back(record(*reference.variant, static_cast<uint64_t>(c)));
   std::vector<RunResult> runs(kSizes, record(raw_variant(streams::Form::rms_norm)));
   std::vector<double> sizes;
-  Lockstep all(o, shape, *initial, reference, moved, {});
+  Lockstep all(o, *initial, reference, moved, {});
   for (RunResult& run : runs) {
     const int k = static_cast<int>(sizes.size()) + (fault == Fault::eps ? 5 : 0);
     sizes.push_back(epsilon(dtype) * std::pow(4, k));
     training::TrainingOptions mine = o;
-    if (fault == Fault::eps) mine.eps *= 1 + sizes.back();
-    auto training = std::make_unique<Forged>(mine, shape, *run.variant, forgery(fault), sizes.back());
+    if (fault == Fault::eps) mine.model.transformer().eps *= 1 + sizes.back();
+    auto training = std::make_unique<Forged>(mine, *run.variant, forgery(fault), sizes.back());
     training->start_from(*initial);
     all.add(std::move(training), run);
   }
   for (int step = 0; step < kNegativeSteps; ++step) {
-    all.step(made_examples(o, shape, static_cast<uint64_t>(step)), o.lr);
+    all.step(made_examples(o, static_cast<uint64_t>(step)), o.lr);
     if (go_on && !go_on()) return result;
   }
   const Deviations control = running_maximum(moved);

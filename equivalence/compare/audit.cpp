@@ -67,14 +67,12 @@ double drift_of(const Tensor& rows) {
 
 class Auditor {
  public:
-  Auditor(const training::TrainingOptions& o, const TensorMap& weights, const training::ModelShape& shape)
-      : o_(o), shape_(shape) {
-    o_.dtype = DType::f64, o_.precision = {};  // each measurement says its own
-    shape_.vocab = o.vocab;
+  Auditor(const training::TrainingOptions& o, const TensorMap& weights) : o_(o) {
+    o_.dtype = DType::f64, o_.model.transformer().precision = {};  // each measurement says its own
     manual_seed(o.seed);
-    raw_ = build_model(o_, shape_, Stream(Form::layer_norm, o.width));
+    raw_ = build_model(o_, {.form = Form::layer_norm});
     if (!weights.empty()) raw_->load_state_dict(widened(weights));
-    batch_ = made_examples(o_, shape_);
+    batch_ = made_examples(o_);
   }
 
   AuditResult run() {
@@ -98,16 +96,15 @@ class Auditor {
       squares += sum(square(gradient(p.tensor))).item();
     result_.as_expected = true;
     for (const streams::NamedParameter& p : streams::named_parameters(*raw_)) {
-      result_.rows.push_back(row_of(p, o_.affine, std::sqrt(squares)));
+      result_.rows.push_back(row_of(p, o_.model.transformer().affine, std::sqrt(squares)));
       result_.as_expected = result_.as_expected && result_.rows.back().gradient <= result_.rows.back().bound;
     }
   }
 
   // rms_norm with recentred weights, readers centred or not, in a dtype; weights are computed in f64 and rounded once.
   std::unique_ptr<nn::Module> mapped(bool centred, DType dtype) const {
-    const Stream stream(Form::rms_norm, o_.width, Stored::mapped);
-    auto model = build_model(o_, shape_, stream);
-    model->load_state_dict(mapped_state(*raw_, stream));
+    auto model = build_model(o_, {.form = Form::rms_norm, .storage = Stored::mapped});
+    model->load_state_dict(mapped_state(*raw_, *streams::stream_of(*model)));
     if (centred) project(streams::named_parameters(*model), Projection::writers_and_readers);
     model->to(dtype);
     return model;
@@ -144,7 +141,7 @@ class Auditor {
       output(model, DType::f64);
     }
     for (const streams::NamedParameter& p : streams::named_parameters(model))
-      if (o_.model->enters(p.name, o_)) copy_into(p.tensor, detach(p.tensor) + share * size);
+      if (o_.model.enters(p.name)) copy_into(p.tensor, detach(p.tensor) + share * size);
   }
 
   void errors() {
@@ -161,7 +158,6 @@ class Auditor {
   }
 
   training::TrainingOptions o_;
-  training::ModelShape shape_;
   std::unique_ptr<nn::Module> raw_;
   training::Examples batch_;
   AuditResult result_;
@@ -181,14 +177,13 @@ int64_t AuditResult::directions() const {
   return n;
 }
 
-AuditResult audit(const training::TrainingOptions& options, const TensorMap& weights,
-                  const training::ModelShape& shape) {
-  check(options.batch > 0 && options.vocab > 0 && options.context > 0, "audit: ", options.batch, " examples of ",
-        options.context, " among ", options.vocab, " characters, expected at least 1 of each");
-  training::check_carried({.affine = options.affine, .connection = options.connection});
-  check(!options.connection.bare_entry, "audit: with connections ", options.connection.name,
+AuditResult audit(const training::TrainingOptions& options, const TensorMap& weights) {
+  check(options.batch > 0, "audit: ", options.batch, " examples, expected at least 1");
+  const nn::TransformerOptions& transformer = options.model.transformer();
+  training::check_carried(transformer);
+  check(!transformer.connection.bare_entry, "audit: with connections ", transformer.connection.name,
         " the first branch reads the embeddings as they are, no stream that could be shifted");
-  return Auditor(options, weights, shape).run();
+  return Auditor(options, weights).run();
 }
 
 }  // namespace isonorm::equivalence

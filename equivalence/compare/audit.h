@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/tensor_map.h"
-#include "training/model_row.h"
+#include "training/training_options.h"
 #include "training/records/manifest.h"
 
 namespace isonorm::equivalence {
@@ -50,8 +50,7 @@ struct AuditResult {
 // Audits the Pre-LN model that `options` describe, in f64, on made inputs (random ids or images), with initial or given
 // weights (raw ones, in any dtype). Images are of `shape`, by default Fashion-MNIST's; gpt's alphabet is
 // options.vocab. Throws where the weights do not fit.
-AuditResult audit(const training::TrainingOptions& options, const TensorMap& weights = {},
-                  const training::ModelShape& shape = {});
+AuditResult audit(const training::TrainingOptions& options, const TensorMap& weights = {});
 
 reports::Document document_of(const AuditResult& r);
 

@@ -22,23 +22,21 @@ namespace isonorm::equivalence {
 namespace {
 
 constexpr double kRawMean = 0.15;  // of the raw weights: what projections take away is there
-constexpr training::ModelShape kMade = {.image = 14};
 
 training::TrainingOptions model_options(const TableOptions& o, int seed) {
   training::TrainingOptions p;
-  p.model = o.model;
+  p.model = training::ModelOptions(*o.model, {.width = 8,
+                                              .depth = o.depth,
+                                              .heads = 2,
+                                              .mlp_width = 16,
+                                              .affine = o.affine,
+                                              .connection = o.connection});
+  if (o.made) p.model.fit({.image = 14});
+  p.model.fit({{"context", 6}, {"tied", o.tied}});
   p.data = o.data;
-  p.connection = o.connection;
-  p.affine = o.affine;
-  p.tied = o.tied;
   p.steps = o.steps;
   p.warmup = 0;
   p.batch = 4;
-  p.width = 8;
-  p.depth = o.depth;
-  p.heads = 2;
-  p.mlp = 16;
-  p.context = 6;
   p.seed = static_cast<uint64_t>(seed);
   p.threads = o.threads;
   p.device = o.device;
@@ -49,18 +47,17 @@ training::TrainingOptions model_options(const TableOptions& o, int seed) {
 class Start {
  public:
   Start(const TableOptions& o, int seed) : options_(model_options(o, seed)) {
-    if (!o.made) source_.emplace(options_);
+    if (!o.made) options_ = source_.emplace(options_).options();
     manual_seed(options_.seed);
-    initial_ = build_model(options_, shape(), streams::Stream(streams::Form::layer_norm, options_.width));
+    initial_ = build_model(options_, {.form = streams::Form::layer_norm});
     NoGrad no_grad;
     for (const Tensor& p : initial_->parameters()) copy_into(p, p + kRawMean);
   }
 
   const training::TrainingOptions& options() const { return options_; }
-  const training::ModelShape& shape() const { return source_ ? source_->shape() : kMade; }
   const nn::Module& initial() const { return *initial_; }
   training::Examples batch(int step) {
-    return source_ ? source_->batch(step) : made_examples(options_, kMade, static_cast<uint64_t>(step));
+    return source_ ? source_->batch(step) : made_examples(options_, static_cast<uint64_t>(step));
   }
   std::string data_sha256() const { return source_ ? source_->sha256() : io::sha256_of_files({}); }
 
@@ -74,7 +71,7 @@ Predicates predicates_of(const Start& start, const Recipe& recipe) {
   return measure(update_of(with_recipe(start.options(), recipe)), streams::named_parameters(start.initial()));
 }
 
-Visible visible_of(const Start& start) { return measure_visible(start.options(), start.shape(), start.initial()); }
+Visible visible_of(const Start& start) { return measure_visible(start.options(), start.initial()); }
 
 // One recipe and one seed: every cell that is defined, in lockstep. go_on(step) false stops it: then there are none.
 std::vector<RunResult> train(const TableOptions& o, const Recipe& recipe, Start& start,
@@ -88,9 +85,9 @@ std::vector<RunResult> train(const TableOptions& o, const Recipe& recipe, Start&
     if (cell->expected == Expectation::different) runs.back().expected = Verdict::different;
     runs.back().same_start = cell->same_start;
   }
-  Lockstep all(p, start.shape(), start.initial(), reference, controls, runs);
+  Lockstep all(p, start.initial(), reference, controls, runs);
   std::vector<RunResult> wrong = wrong_records(p);
-  add_wrong(all, p, start.shape(), start.initial(), wrong, start.batch(kNegativeSteps));
+  add_wrong(all, p, start.initial(), wrong, start.batch(kNegativeSteps));
   for (int t = 0; t < o.steps; ++t) {
     all.step(start.batch(t), recipe.lr);
     if (!go_on(t + 1)) return {};

@@ -22,11 +22,11 @@ constexpr double kMoved = 0.1;   // standard deviation of what a point's weights
 constexpr double kLeast = 1e-6;  // what a direction that is seen does to the logits, at least
 
 // The logits of the model on a stream of that form at these raw weights, of which those of `role` lose their mean.
-Tensor logits(const training::TrainingOptions& o, const training::ModelShape& shape, const TensorMap& raw,
+Tensor logits(const training::TrainingOptions& o, const TensorMap& raw,
               const Tensor& inputs, streams::Form form, streams::Role centred = streams::Role::neutral,
               uint64_t moved = 0) {
   const NoGrad no_grad;
-  const auto model = build_model(o, shape, streams::Stream(form, o.width));
+  const auto model = build_model(o, {.form = form});
   model->load_state_dict(raw);
   for (const streams::NamedParameter& p : streams::named_parameters(*model))
     if (p.role == centred && centred != streams::Role::neutral)
@@ -42,9 +42,9 @@ double relative(const Tensor& value, const Tensor& reference) {
 }
 
 // The largest mean along the stream of a writer's gradient, relative to its largest entry.
-double gradient_mean(const training::TrainingOptions& o, const training::ModelShape& shape, const TensorMap& raw,
+double gradient_mean(const training::TrainingOptions& o, const TensorMap& raw,
                      const training::Examples& examples) {
-  const auto model = build_model(o, shape, streams::Stream(streams::Form::rms_norm, o.width, streams::Stored::mapped));
+  const auto model = build_model(o, {.form = streams::Form::rms_norm, .storage = streams::Stored::mapped});
   model->load_state_dict(raw);
   project(streams::named_parameters(*model), Projection::writers_and_readers);
   {
@@ -75,16 +75,15 @@ bool seen(const char* what, double by, double rounding) {
 
 }  // namespace
 
-Visible measure_visible(const training::TrainingOptions& options, const training::ModelShape& shape,
-                        const nn::Module& initial) {
+Visible measure_visible(const training::TrainingOptions& options, const nn::Module& initial) {
   training::TrainingOptions o = options;
   o.dtype = DType::f64;
   Generator draw{o.seed, uint64_t{1} << 50};
   training::TrainingOptions plain = o;
-  plain.affine = false;
+  plain.model.transformer().affine = false;
   Visible result{.affine =
                      initial.parameter_count() >
-                     build_model(plain, shape, streams::Stream(streams::Form::layer_norm, o.width))->parameter_count()};
+                     build_model(plain, {.form = streams::Form::layer_norm})->parameter_count()};
   for (int point = 0; point < kPoints; ++point) {
     TensorMap raw;
     for (const auto& [name, initially] : initial.state_dict()) {
@@ -92,9 +91,9 @@ Visible measure_visible(const training::TrainingOptions& options, const training
       raw.add(name, point == 0 ? w : w + randn(w.shape(), w.options(), draw) * kMoved);
     }
     using streams::Role, streams::Form;
-    const training::Examples examples = made_examples(o, shape, static_cast<uint64_t>(point));
+    const training::Examples examples = made_examples(o, static_cast<uint64_t>(point));
     const auto at = [&](Form form, Role centred = Role::neutral, uint64_t moved = 0) {
-      return logits(o, shape, raw, examples.inputs, form, centred, moved);
+      return logits(o, raw, examples.inputs, form, centred, moved);
     };
     const Tensor reference = at(Form::layer_norm);
     double rounding = 0;
@@ -107,8 +106,8 @@ Visible measure_visible(const training::TrainingOptions& options, const training
     result.writers_mean |= changes("the means of writers", at(Form::layer_norm, Role::writer));
     result.readers_mean |= changes("the means of readers", at(Form::layer_norm, Role::reader));
     if (!result.readers_mean)
-      result.gradient_mean |= seen("the means of gradients", gradient_mean(o, shape, raw, examples),
-                                   64 * static_cast<double>(o.width) * epsilon(DType::f64));
+      result.gradient_mean |= seen("the means of gradients", gradient_mean(o, raw, examples),
+                                   64 * static_cast<double>(o.model.transformer().width) * epsilon(DType::f64));
     for (Form form : streams::kCentredForms)
       result.another_function[static_cast<size_t>(form)] |= changes(name_of(form), at(form));
   }

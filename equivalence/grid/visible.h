@@ -26,7 +26,6 @@ struct Visible {
 // criterion.h over the deviation of the same model with every weight moved by an ulp; of a gradient's mean, up to
 // 64 d eps of its largest entry, rounding in a sum of d terms. Throws where that cannot be said:
 // a deviation that is neither rounding nor at least 1e-6 of the largest logit, or not finite.
-Visible measure_visible(const training::TrainingOptions& options, const training::ModelShape& shape,
-                        const nn::Module& initial);
+Visible measure_visible(const training::TrainingOptions& options, const nn::Module& initial);
 
 }  // namespace isonorm::equivalence

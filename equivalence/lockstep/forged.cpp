@@ -18,9 +18,9 @@ bool belongs_to_norm(const streams::NamedParameter& p) { return p.name.find("nor
 
 }  // namespace
 
-Forged::Forged(const training::TrainingOptions& o, const training::ModelShape& shape, const Variant& variant,
+Forged::Forged(const training::TrainingOptions& o, const Variant& variant,
                Forgery forgery, double size)
-    : Trainee(o, shape, variant), forgery_(forgery), size_(size) {}
+    : Trainee(o, variant), forgery_(forgery), size_(size) {}
 
 void Forged::exchange_batch(int step, training::Examples examples) {
   exchanged_ = step;

@@ -14,10 +14,10 @@ namespace {
 
 // What does not compute the same twice would count its own noise as rounding: the controls would show it, and every
 // bound be wide enough to hide a fault.
-void check_repeats(const training::TrainingOptions& o, const training::ModelShape& shape, const nn::Module& initial) {
-  const training::Examples batch = made_examples(o, shape);
-  Trainee once(o, shape, raw_variant(streams::Form::layer_norm)),
-      again(o, shape, raw_variant(streams::Form::layer_norm));
+void check_repeats(const training::TrainingOptions& o, const nn::Module& initial) {
+  const training::Examples batch = made_examples(o);
+  Trainee once(o, raw_variant(streams::Form::layer_norm)),
+      again(o, raw_variant(streams::Form::layer_norm));
   for (Trainee* trainee : {&once, &again}) trainee->start_from(initial), trainee->differentiate(batch);
   const double gradient = again.gradient_deviation(once);
   check(once.loss() == again.loss() || std::isnan(once.loss()),
@@ -32,18 +32,17 @@ void check_repeats(const training::TrainingOptions& o, const training::ModelShap
 
 }  // namespace
 
-Lockstep::Lockstep(const training::TrainingOptions& options, const training::ModelShape& shape,
-                   const nn::Module& initial, RunResult& reference, std::span<RunResult> controls,
+Lockstep::Lockstep(const training::TrainingOptions& options, const nn::Module& initial, RunResult& reference, std::span<RunResult> controls,
                    std::span<RunResult> runs) {
   training::TrainingOptions uninterrupted = options;
   uninterrupted.resume_at = 0;
   const auto make = [&](RunResult& r, const training::TrainingOptions& o, bool control) {
-    auto trainee = std::make_unique<Trainee>(o, shape, *r.variant);
+    auto trainee = std::make_unique<Trainee>(o, *r.variant);
     trainee->start_from(initial);
     if (r.seed != 0) move_by_one_ulp(trainee->model(), r.seed);
     add(std::move(trainee), r, control);
   };
-  if (training::from_outside(options)) check_repeats(uninterrupted, shape, initial);
+  if (training::from_outside(options)) check_repeats(uninterrupted, initial);
   make(reference, uninterrupted, false);
   for (RunResult& r : controls) make(r, uninterrupted, true);
   for (RunResult& r : runs) {

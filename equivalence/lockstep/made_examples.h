@@ -13,16 +13,18 @@ namespace isonorm::equivalence {
 // The batch of a step: images [batch, side, side, channels] uniform in [0, 1) and classes, ids [batch, context] and the
 // ids that are to follow, or ids of pairs [batch, 2 context] without padding. The same numbers in every dtype, up to rounding, on
 // every device.
-inline training::Examples made_examples(const training::TrainingOptions& o, const training::ModelShape& shape,
-                                        uint64_t step = 0) {
+inline training::Examples made_examples(const training::TrainingOptions& o, uint64_t step = 0) {
   Generator g{o.seed, (step + 1) << 40};
-  if (o.model->input == training::Input::characters) {
-    const Tensor ids = randint(0, shape.vocab, {o.batch, o.context}, kCpu, g);
-    return training::Examples{ids, randint(0, shape.vocab, {o.batch, o.context}, kCpu, g)}.on(o.device);
+  const training::Input input = o.model.row().input;
+  const training::ModelShape shape = o.model.shape();
+  const int64_t context = o.model.number("context");
+  if (input == training::Input::characters) {
+    const Tensor ids = randint(0, shape.vocab, {o.batch, context}, kCpu, g);
+    return training::Examples{ids, randint(0, shape.vocab, {o.batch, context}, kCpu, g)}.on(o.device);
   }
-  if (o.model->input == training::Input::pairs) {
-    const Tensor ids = randint(std::min<int64_t>(1, shape.vocab - 1), shape.vocab, {o.batch, 2 * o.context}, kCpu, g);
-    return training::Examples{ids, randint(0, shape.vocab, {o.batch, o.context}, kCpu, g)}.on(o.device);
+  if (input == training::Input::pairs) {
+    const Tensor ids = randint(std::min<int64_t>(1, shape.vocab - 1), shape.vocab, {o.batch, 2 * context}, kCpu, g);
+    return training::Examples{ids, randint(0, shape.vocab, {o.batch, context}, kCpu, g)}.on(o.device);
   }
   const Tensor images = rand({o.batch, shape.image, shape.image, shape.channels}, {DType::f64}, g);
   return training::Examples{cast(images, o.dtype), randint(0, shape.classes, {o.batch}, kCpu, g)}.on(o.device);

@@ -5,25 +5,29 @@
 #include "core/error.h"
 
 namespace isonorm::equivalence {
+namespace {
 
 training::OptionList option_list(const ProofOptions& o) {
   training::OptionList list = option_list(o.training);
-  const auto put = [&](int places, const char* beside, const char* name, const std::string& value) {
-    const auto at = std::find_if(list.begin(), list.end(), [&](const auto& option) { return option.first == beside; });
-    list.insert(at + places, {name, value});
-  };
+  std::erase_if(list, [](const auto& option) {  // those of the forms are their own
+    return option.first == "form" || option.first == "storage" || option.first == "centre_readers";
+  });
   std::string forms;
   for (const std::string& form : o.forms) forms += (forms.empty() ? "" : ",") + form;
-  put(1, "data", "forms", forms);
+  list.insert(list.begin() + 1, {{"forms", forms}, {"controls", text(o.controls)}});
   if (o.against) list.emplace_back("against", text(*o.against));
-  put(0, "dtype", "controls", text(o.controls));
   return list;
 }
+
+}  // namespace
 
 training::Manifest manifest_of(const ProofOptions& options) {
   training::Manifest m = manifest_of(options.training);
   m.verb = "prove";
   m.options = option_list(options);
+  ProofOptions defaults;
+  defaults.training.model = training::ModelOptions(options.training.model.row());
+  m.defaults = option_list(defaults);
   return m;
 }
 

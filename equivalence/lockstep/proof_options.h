@@ -21,7 +21,6 @@ struct ProofOptions {
 };
 
 // Of a training with these options, and forms and controls among them.
-training::OptionList option_list(const ProofOptions& options);
 training::Manifest manifest_of(const ProofOptions& options);
 
 }  // namespace isonorm::equivalence

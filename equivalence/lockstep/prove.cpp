@@ -24,15 +24,14 @@ class Proof {
  public:
   Proof(const ProofOptions& options, const ProgressCallback& progress)
       : options_(options), progress_(progress), source_(options.training) {
-    const training::TrainingOptions& o = options.training;
     result_.options = options;
     result_.manifest = manifest_of(options);
     result_.manifest.data_sha256 = source_.sha256();
-    manual_seed(o.seed);
-    initial_ = build_model(o, source_.shape(), Stream(Form::layer_norm, o.width));
+    manual_seed(o_.seed);
+    initial_ = build_model(o_, {.form = Form::layer_norm});
     const int runs = 1 + options.controls + static_cast<int>(options.forms.size()) + (options.against ? 1 : 0);
-    const int negative = 1 + options.controls + static_cast<int>(wrong_records(o).size());
-    work_ = o.step_count() * runs + kNegativeSteps * negative + test_steps() * runs;
+    const int negative = 1 + options.controls + static_cast<int>(wrong_records(o_).size());
+    work_ = o_.step_count() * runs + kNegativeSteps * negative + test_steps() * runs;
   }
 
   ProofResult run() {
@@ -50,7 +49,7 @@ class Proof {
     const optim::Schedule schedule{
         .peak = o_.lr, .warmup = std::min(o_.warmup, o_.step_count()), .steps = o_.step_count(), .decay = o_.schedule};
     {
-      Lockstep all(o_, source_.shape(), *initial_, result_.reference, result_.controls, result_.runs);
+      Lockstep all(o_, *initial_, result_.reference, result_.controls, result_.runs);
       if (!train(all, Phase::training, o_.step_count(), [&](int t) { return schedule.lr(t); })) return stop();
       if (!test(all)) return stop();
     }
@@ -61,8 +60,8 @@ class Proof {
     const size_t first = result_.runs.size();
     result_.runs.insert(result_.runs.end(), negative.begin(), negative.end());
     const std::span<RunResult> runs = std::span(result_.runs).subspan(first);
-    Lockstep all(o_, source_.shape(), *initial_, reference, controls, {});
-    add_wrong(all, o_, source_.shape(), *initial_, runs, source_.batch(kNegativeSteps));
+    Lockstep all(o_, *initial_, reference, controls, {});
+    add_wrong(all, o_, *initial_, runs, source_.batch(kNegativeSteps));
     if (!train(all, Phase::negative, kNegativeSteps, [&](int) { return o_.lr; })) return stop();
     for (RunResult& r : runs) r.control = running_maximum(controls);
     conclude(result_);
@@ -121,9 +120,9 @@ class Proof {
   double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); }
 
   const ProofOptions options_;
-  const training::TrainingOptions& o_ = options_.training;
   const ProgressCallback& progress_;
   training::Source source_;
+  const training::TrainingOptions& o_ = source_.options();
   std::unique_ptr<nn::Module> initial_;
   ProofResult result_;
   double work_ = 1, done_ = 0;  // in training steps of one run
@@ -136,8 +135,8 @@ ProofResult prove(const ProofOptions& options, const ProgressCallback& progress)
   const training::TrainingOptions& o = options.training;
   check(o.step_count() > 0 && o.batch > 0, "prove: ", o.step_count(), " steps of ", o.batch,
         " examples, expected at least 1 of each");
-  training::check_full_precision(options.training.precision, "prove");
-  check_width(options.training.width, "prove");
+  training::check_full_precision(options.training.model.transformer().precision, "prove");
+  check_width(options.training.model.transformer().width, "prove");
   check(options.controls > 0, "prove: ", options.controls, " controls, expected at least 1");
   for (const std::string& form : options.forms)
     check(form != name_of(Form::layer_norm), "prove: layer_norm is the reference; to be held against it are ",

@@ -11,11 +11,9 @@
 
 namespace isonorm::equivalence {
 
-Trainee::Trainee(const training::TrainingOptions& o, const training::ModelShape& shape, const Variant& variant)
+Trainee::Trainee(const training::TrainingOptions& o, const Variant& variant)
     : options_(o),
-      shape_(shape),
       variant_(variant),
-      stream_(variant.form, o.width, variant.storage),
       generator_{o.seed, uint64_t{1} << 62} {
   check(o.accumulate >= 1 && o.batch % o.accumulate == 0, "accumulate: ", o.batch, " examples in ", o.accumulate,
         " parts of equal size");
@@ -23,7 +21,7 @@ Trainee::Trainee(const training::TrainingOptions& o, const training::ModelShape&
 }
 
 void Trainee::make() {
-  model_ = build_model(options_, shape_, stream_);
+  model_ = build_model(options_, {.form = variant_.form, .storage = variant_.storage});
   parameters_ = streams::named_parameters(*model_);
   const auto make = [&](const std::vector<Tensor>& tensors) {
     std::vector<nn::NamedParameter> parameters(parameters_.begin(), parameters_.end());
@@ -31,7 +29,7 @@ void Trainee::make() {
     return build_optimizer(options_, parameters);
   };
   if (variant_.gradients == GradientRule::lifted)
-    lifted_ = std::make_unique<Lifted>(parameters_, stream_, make);
+    lifted_ = std::make_unique<Lifted>(parameters_, stream(), make);
   else
     own_ = make(model_->parameters());
   training::StepOptions step{.limits = options_.limits(), .accumulate = options_.accumulate};
@@ -43,7 +41,7 @@ void Trainee::make() {
 }
 
 void Trainee::start_from(const nn::Module& raw) {
-  model_->load_state_dict(mapped_state(raw, stream_));
+  model_->load_state_dict(mapped_state(raw, stream()));
   project(parameters_, variant_.start);
 }
 
@@ -60,8 +58,8 @@ void Trainee::resume() {
 
 Tensor Trainee::compared_gradient(const streams::NamedParameter& p) const {
   const Tensor own = gradient(p.tensor);  // undefined where the loss does not depend on it
-  const Tensor g = raw_gradient(own.defined() ? own : zeros_like(p.tensor), p, stream_);
-  const bool recentred = stream_.parameter_width() == stream_.width() && p.role == streams::Role::writer &&
+  const Tensor g = raw_gradient(own.defined() ? own : zeros_like(p.tensor), p, stream());
+  const bool recentred = stream().parameter_width() == stream().width() && p.role == streams::Role::writer &&
                          (variant_.gradients != GradientRule::as_is || variant_.after_step != Projection::none);
   return recentred ? streams::recentre(g, p.stream_dim) : g;
 }
@@ -80,12 +78,13 @@ void Trainee::differentiate(const training::Examples& batch) {
 
 // A tied head behind a learned gain sees the means of the table's rows.
 Tensor Trainee::compared_weight(const streams::NamedParameter& p) const {
-  if (options_.tied && options_.affine && p.name == options_.model->tied_table) return detach(p.tensor);
-  return visible_weight(p, stream_, !options_.affine);
+  const bool affine = options_.model.transformer().affine;
+  if (options_.model.flag("tied") && affine && p.name == options_.model.row().tied_table) return detach(p.tensor);
+  return visible_weight(p, stream(), !affine);
 }
 
 void Trainee::update(double lr) {
-  if (variant_.gradients == GradientRule::metric) correct_gradients(parameters_, stream_);
+  if (variant_.gradients == GradientRule::metric) correct_gradients(parameters_, stream());
   if (lifted_) lifted_->lift();
   if (options_.ema > 0 && !average_)
     average_ = std::make_unique<optim::Ema>(model_->parameters(), optim::EmaOptions{.decay = options_.ema});

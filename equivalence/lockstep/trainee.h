@@ -17,7 +17,7 @@ namespace isonorm::equivalence {
 // A model whose weights are stored and updated as a Variant says: one training loop for all of them.
 class Trainee : public Training {
  public:
-  Trainee(const training::TrainingOptions& options, const training::ModelShape& shape, const Variant& variant);
+  Trainee(const training::TrainingOptions& options, const Variant& variant);
 
   // Takes over the parameters of a raw model, in this one's coordinates, with what the variant projects once.
   virtual void start_from(const nn::Module& raw);
@@ -32,7 +32,7 @@ class Trainee : public Training {
   void update(double lr) override;
 
   nn::Module& model() override { return *model_; }
-  const streams::Stream& stream() const { return stream_; }
+  const streams::Stream& stream() const { return *streams::stream_of(*model_); }
 
  protected:
   // The logits.
@@ -49,9 +49,7 @@ class Trainee : public Training {
   Tensor compared_weight(const streams::NamedParameter& p) const;
 
   const training::TrainingOptions options_;
-  const training::ModelShape shape_;
   const Variant variant_;
-  streams::Stream stream_;
   std::unique_ptr<nn::Module> model_;
   Generator generator_;                    // where dropout draws
   std::unique_ptr<Lifted> lifted_;         // where the variant lifts

@@ -17,19 +17,20 @@ struct WrongTraining {
 std::vector<WrongTraining> wrong_trainings(const training::TrainingOptions& o) {
   constexpr const char* kExchanged = "one batch exchanged";
   // Of a program's own model one form is certain to be the reference's function: the reference's.
-  if (!listed(*o.model) || !training::listed(o.connection))
+  if (!listed(o.model.row()) || !training::listed(o.model.transformer().connection))
     return {{raw_variant(streams::Form::layer_norm), Forgery::batch, kExchanged}};
   std::vector<WrongTraining> all;
+  const nn::TransformerOptions& t = o.model.transformer();
   // What mapped storage does not hold: see nn/gpt.cpp and nn/branch.cpp.
-  if ((o.tied && (o.affine || o.connection.bare_entry)) || o.branch.dropout > 0 || o.branch.layer_scale > 0) {
+  if ((o.model.flag("tied") && (t.affine || t.connection.bare_entry)) || t.branch.dropout > 0 || t.branch.layer_scale > 0) {
     all.push_back({variant("raw_crms_norm"), Forgery::batch, kExchanged});
-    if (o.affine) all.push_back({variant("raw_rms_norm"), Forgery::frozen_gains, "gains frozen"});
+    if (t.affine) all.push_back({variant("raw_rms_norm"), Forgery::frozen_gains, "gains frozen"});
   } else {
     all.push_back({variant("projected_once")});
-    if (!o.affine) all.push_back({variant("compressed_plain")});  // it cannot hold a gain apart from its readers
+    if (!t.affine) all.push_back({variant("compressed_plain")});  // it cannot hold a gain apart from its readers
   }
   // What a Pre-LN model's weights hide, these show.
-  if (o.connection.bare_entry) all.push_back({variant("raw_rms_norm"), Forgery::centred_entry, "embeddings centred"});
+  if (t.connection.bare_entry) all.push_back({variant("raw_rms_norm"), Forgery::centred_entry, "embeddings centred"});
   return all;
 }
 
@@ -46,12 +47,11 @@ std::vector<RunResult> wrong_records(const training::TrainingOptions& o) {
   return records;
 }
 
-void add_wrong(Lockstep& all, const training::TrainingOptions& o, const training::ModelShape& shape,
-               const nn::Module& initial, std::span<RunResult> records, const training::Examples& other) {
+void add_wrong(Lockstep& all, const training::TrainingOptions& o, const nn::Module& initial, std::span<RunResult> records, const training::Examples& other) {
   size_t next = 0;
   for (const WrongTraining& w : wrong_trainings(o)) {
     RunResult& record = records[next++];
-    auto training = std::make_unique<Forged>(o, shape, *record.variant, w.forgery);
+    auto training = std::make_unique<Forged>(o, *record.variant, w.forgery);
     training->exchange_batch(kNegativeSteps / 2, other);
     training->start_from(initial);
     all.add(std::move(training), record);

@@ -122,39 +122,30 @@ std::string description(const Architecture& a) {
 
 training::TrainingOptions training_options(const Architecture& a, DType dtype, uint64_t seed) {
   training::TrainingOptions o;
-  o.model = a.model;
+  o.model = training::ModelOptions(*a.model, {.width = a.width,
+                                              .depth = a.depth,
+                                              .heads = a.heads,
+                                              .head_width = a.head_width,
+                                              .mlp_width = a.mlp,
+                                              .activation = a.activation,
+                                              .positions = a.positions,
+                                              .affine = a.affine,
+                                              .bias = a.bias,
+                                              .connection = a.connection});
+  o.model.fit({.image = 6, .channels = 2, .classes = 5, .vocab = 11});
+  o.model.fit({{"patch", 3}, {"context", 6}, {"tied", a.tied()}, {"mean_pool", a.other_output}});
   if (a.optimizer) o.optimizer = a.optimizer;
-  o.connection = a.connection;
   o.warmup = 0;
   o.batch = 4;
-  o.width = a.width;
-  o.depth = a.depth;
-  o.heads = a.heads;
-  o.head_width = a.head_width;
-  o.mlp = a.mlp;
-  o.vocab = 11;
-  o.patch = 3;
-  o.context = 6;
-  o.activation = a.activation;
-  o.positions = a.positions;
-  o.affine = a.affine;
-  o.bias = a.bias;
-  o.tied = a.tied();
-  o.mean_pool = a.other_output && has(*a.model, "mean_pool");
   o.dtype = dtype;
   o.device = a.device;
   o.seed = seed;
   return o;
 }
 
-training::ModelShape shape_of(const Architecture& a) {
-  return a.model->input == training::Input::characters ? training::ModelShape{.vocab = 11}
-                                                       : training::ModelShape{.image = 6, .channels = 2, .classes = 5};
-}
-
-std::unique_ptr<nn::Module> initial_model(const training::TrainingOptions& o, const training::ModelShape& shape) {
+std::unique_ptr<nn::Module> initial_model(const training::TrainingOptions& o) {
   manual_seed(o.seed);
-  auto model = build_model(o, shape, streams::Stream(streams::Form::layer_norm, o.width));
+  auto model = build_model(o, {.form = streams::Form::layer_norm});
   NoGrad no_grad;
   for (const streams::NamedParameter& p : streams::named_parameters(*model))
     if (p.role != streams::Role::neutral) copy_into(p.tensor, detach(p.tensor) + kRawMean);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "training/build_model.h"
-#include "training/models/own_option.h"
+#include "training/training_options.h"
 
 namespace isonorm::equivalence {
 
@@ -60,10 +60,9 @@ std::string description(const Architecture& a);
 
 // The options of its trainings: its optimizer at the constant rate of 1e-3, weight decay 0.01, clipping at 1.
 training::TrainingOptions training_options(const Architecture& a, DType dtype, uint64_t seed);
-training::ModelShape shape_of(const Architecture& a);
 
 // The Pre-LN model with initial parameters drawn from options.seed, writers and readers moved by 0.15, so that what a
 // projection takes away is there.
-std::unique_ptr<nn::Module> initial_model(const training::TrainingOptions& options, const training::ModelShape& shape);
+std::unique_ptr<nn::Module> initial_model(const training::TrainingOptions& options);
 
 }  // namespace isonorm::equivalence

@@ -23,7 +23,6 @@ Tensor rounded(const Tensor& x, DType dtype) { return cast(cast(x, dtype), DType
 
 DrawnPoint::DrawnPoint(const Architecture& a, DType dtype, uint64_t seed)
     : exact_(training_options(a, DType::f64, seed)),
-      shape_(shape_of(a)),
       dtype_(dtype),
       weights_{seed, uint64_t{1} << 61},
       errors_{seed, uint64_t{1} << 60} {
@@ -41,22 +40,22 @@ int DrawnPoint::next() {
 
 std::unique_ptr<RoundingModel> DrawnPoint::rounded_model(Form form) {
   errors_.offset += uint64_t{1} << 24;
-  return std::make_unique<RoundingModel>(exact_, shape_, form, *raw_, Rounding(dtype_, errors_));
+  return std::make_unique<RoundingModel>(exact_, form, *raw_, Rounding(dtype_, errors_));
 }
 
 void DrawnPoint::draw() {
   const NoGrad no_grad;
-  raw_ = initial_model(exact_, shape_);
+  raw_ = initial_model(exact_);
   draw_parameters(*raw_, weights_);
   for (const Tensor& p : raw_->parameters()) copy_into(p, rounded(detach(p), dtype_));
-  batch_ = made_examples(exact_, shape_, drawn_++);
+  batch_ = made_examples(exact_, drawn_++);
   if (is_floating(batch_.inputs.dtype())) batch_.inputs = rounded(batch_.inputs, dtype_);
 }
 
 bool DrawnPoint::at_a_kink() {
-  if (exact_.activation != nn::Activation::relu && exact_.width != 2) return false;
+  if (exact_.model.transformer().activation != nn::Activation::relu && exact_.model.transformer().width != 2) return false;
   const NoGrad no_grad;
-  RoundingModel truth(exact_, shape_, Form::layer_norm, *raw_, Rounding());
+  RoundingModel truth(exact_, Form::layer_norm, *raw_, Rounding());
   truth.forward(batch_.inputs);
   for (Form form : streams::kLayerNormForms) {
     const auto model = rounded_model(form);

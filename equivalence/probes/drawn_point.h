@@ -20,7 +20,6 @@ class DrawnPoint {
   const nn::Module& raw() const { return *raw_; }
   const training::Examples& batch() const { return batch_; }
   const training::TrainingOptions& exact() const { return exact_; }  // in f64
-  const training::ModelShape& shape() const { return shape_; }
   DType dtype() const { return dtype_; }
 
   // The model of a form at this point that rounds, each time with other errors.
@@ -31,7 +30,6 @@ class DrawnPoint {
   bool at_a_kink();
 
   training::TrainingOptions exact_;
-  training::ModelShape shape_;
   DType dtype_;
   Generator weights_, errors_;
   uint64_t drawn_ = 0;

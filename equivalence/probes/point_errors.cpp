@@ -41,11 +41,11 @@ enum class Maps { by_the_stream, once, once_in_the_dtype };
 // A model that is looked at once, in f64 and raw coordinates.
 class Point : public Training {
  public:
-  Point(const training::TrainingOptions& o, const training::ModelShape& shape, Form form,
-        Maps maps = Maps::by_the_stream)
-      : stream_(form, o.width, maps == Maps::by_the_stream ? Stored::raw : Stored::mapped),
-        maps_(maps),
-        model_(build_model(o, shape, stream_)) {
+  Point(const training::TrainingOptions& o, Form form, Maps maps = Maps::by_the_stream)
+      : maps_(maps),
+        model_(build_model(
+            o, {.form = form, .storage = maps == Maps::by_the_stream ? Stored::raw : Stored::mapped})),
+        stream_(*streams::stream_of(*model_)) {
     parameters_ = streams::named_parameters(*model_);
   }
 
@@ -103,9 +103,9 @@ class Point : public Training {
     return p.name.find("norm") != std::string::npos ? flip(w, {0}) : w;
   }
 
-  Stream stream_;
   Maps maps_;
   std::unique_ptr<nn::Module> model_;
+  Stream stream_;
   std::vector<Tensor> mapped_;
   Tensor logits_;
 };
@@ -172,12 +172,12 @@ void measure_kept(PointErrors& errors, const DrawnPoint& drawn, const training::
   constexpr int kExamples = 64;
   training::TrainingOptions many = o;
   many.batch = kExamples;
-  const training::Examples batch = made_examples(many, drawn.shape(), static_cast<uint64_t>(k));
-  Point reference(drawn.exact(), drawn.shape(), Form::layer_norm);
+  const training::Examples batch = made_examples(many, static_cast<uint64_t>(k));
+  Point reference(drawn.exact(), Form::layer_norm);
   reference.differentiate_at(drawn.raw(), batch);
   const SaveActivations in_bf16(DType::bf16);
   const auto measure = [&](Form form, Maps maps, bool reversed = false) {
-    Point point(o, drawn.shape(), form, maps);
+    Point point(o, form, maps);
     point.differentiate_at(drawn.raw(), batch, reversed);
     return point.gradient_deviation(reference) / epsilon(DType::bf16);
   };
@@ -196,12 +196,12 @@ PointErrors point_errors(const Architecture& a, DType dtype, Looked looked, int 
   DrawnPoint drawn(a, dtype, seed);
   for (int k = 0; k < points; ++k) {
     errors.redrawn += drawn.next();
-    Point reference(drawn.exact(), drawn.shape(), Form::layer_norm);
+    Point reference(drawn.exact(), Form::layer_norm);
     reference.differentiate_at(drawn.raw(), drawn.batch());
     const FormErrors of_reference = predicted(drawn, Form::layer_norm, reference, looked);
     const auto expected = [&](const FormErrors& e) { return dtype == DType::f64 ? with_those_of(e, of_reference) : e; };
     const auto measure = [&](Form form, Maps maps, bool reversed = false) {
-      Point point(o, drawn.shape(), form, maps);
+      Point point(o, form, maps);
       point.differentiate_at(drawn.raw(), drawn.batch(), reversed);
       return pairs(point, reference, looked);
     };

@@ -21,10 +21,10 @@ using streams::Form;
 
 }  // namespace
 
-RoundingModel::RoundingModel(const training::TrainingOptions& o, const training::ModelShape& shape, Form form,
+RoundingModel::RoundingModel(const training::TrainingOptions& o, Form form,
                              const nn::Module& raw, Rounding rounding)
-    : options_(o), shape_(shape), stream_(form, o.width), round_(rounding) {
-  check(writes_out(o), "rounding model: a ", o.model->name, " with connections ", o.connection.name,
+    : options_(o), stream_(form, o.model.transformer().width), round_(rounding) {
+  check(writes_out(o), "rounding model: a ", o.model.row().name, " with connections ", o.model.transformer().connection.name,
         " is not written out here, expected a vit or a gpt with pre_ln");
   for (streams::NamedParameter p : streams::named_parameters(raw)) {
     const Tensor leaf = empty_like(p.tensor);
@@ -36,7 +36,8 @@ RoundingModel::RoundingModel(const training::TrainingOptions& o, const training:
 }
 
 bool RoundingModel::writes_out(const training::TrainingOptions& o) {
-  return (o.model == &training::kVit || o.model == &training::kGpt) && o.connection == nn::kPreLn;
+  const training::ModelRow* row = &o.model.row();
+  return (row == &training::kVit || row == &training::kGpt) && o.model.transformer().connection == nn::kPreLn;
 }
 
 nn::Module& RoundingModel::model() {
@@ -91,9 +92,9 @@ Tensor RoundingModel::norm(const Tensor& rows, const std::string& name) {
   if (stream_.form() == Form::layer_norm) x = round_.inside(x - round_.row_sum(x) / d);
   Tensor squares = round_.row_sum(square(x));
   if (stream_.form() == Form::crms_norm) squares = squares + square(round_.row_sum(x));
-  if (options_.width == 2) kinks_.push_back(sqrt(detach(squares)));
-  Tensor y = x * round_.inside(rsqrt(squares / d + options_.eps));
-  if (options_.affine && !hands_over()) {
+  if (transformer().width == 2) kinks_.push_back(sqrt(detach(squares)));
+  Tensor y = x * round_.inside(rsqrt(squares / d + transformer().eps));
+  if (transformer().affine && !hands_over()) {
     y = round_.inside(y) * round_.gradient_of(raw(name + ".weight"));
     if (const Tensor bias = raw(name + ".bias"); bias.defined()) y = y + round_.gradient_of(bias);
   }
@@ -102,13 +103,13 @@ Tensor RoundingModel::norm(const Tensor& rows, const std::string& name) {
 
 Tensor RoundingModel::attention(const Tensor& x, const std::string& block) {
   const Tensor packed = linear(x, reader(block + ".attn.qkv", block + ".norm1"));
-  const int64_t batch = x.size(0), time = x.size(1), heads = options_.heads, size = packed.size(-1) / (3 * heads);
+  const int64_t batch = x.size(0), time = x.size(1), heads = transformer().heads, size = packed.size(-1) / (3 * heads);
   Tensor qkv = reshape(packed, {batch, time, 3 * heads, size});
-  if (options_.positions == nn::Positions::rotary) qkv = round_(rotary(round_.gradient_of(qkv), {.heads = 2 * heads}));
+  if (transformer().positions == nn::Positions::rotary) qkv = round_(rotary(round_.gradient_of(qkv), {.heads = 2 * heads}));
   qkv = permute(round_.gradient_of(qkv), {0, 2, 1, 3});
   const Tensor q = narrow(qkv, 1, 0, heads), k = narrow(qkv, 1, heads, heads), v = narrow(qkv, 1, 2 * heads, heads);
   Tensor scores = round_.inside(matmul(q, transpose(k, -1, -2)) / std::sqrt(static_cast<double>(size)));
-  if (options_.model->causal) {
+  if (options_.model.row().causal) {
     const Tensor positions = arange(time, {DType::i64, x.device()});
     const Tensor later = gt(unsqueeze(positions, 0), unsqueeze(positions, 1));
     scores = masked_fill(scores, later, -INFINITY);
@@ -123,7 +124,7 @@ Tensor RoundingModel::mlp(const Tensor& x, const std::string& block) {
   const std::string mlp = block + ".mlp", before = block + ".norm2";
   const Tensor h = linear(x, reader(mlp + ".fc1", before));
   const auto act = [&](const Tensor& z) {
-    switch (options_.activation) {
+    switch (transformer().activation) {
       case Activation::gelu:
         return gelu(z);
       case Activation::gelu_tanh:
@@ -134,9 +135,9 @@ Tensor RoundingModel::mlp(const Tensor& x, const std::string& block) {
         return silu(z);
     }
   };
-  if (options_.activation == Activation::relu) kinks_.push_back(detach(h));
+  if (transformer().activation == Activation::relu) kinks_.push_back(detach(h));
   Tensor a;
-  if (options_.activation == Activation::swiglu)
+  if (transformer().activation == Activation::swiglu)
     a = round_(act(round_.gradient_of(linear(x, reader(mlp + ".gate", before))))) * round_.gradient_of(h);
   else
     a = act(round_.gradient_of(h));
@@ -145,14 +146,14 @@ Tensor RoundingModel::mlp(const Tensor& x, const std::string& block) {
 
 // The stream before the first block.
 Tensor RoundingModel::tokens(const Tensor& inputs) {
-  if (options_.model == &training::kGpt) {
+  if (&options_.model.row() == &training::kGpt) {
     const Tensor rows = embedding(round_.gradient_of(written("token.weight", -1)), inputs);
     const Tensor positions = round_.gradient_of(written("position.weight", -1));
     return positions.defined()
                ? round_(rows + embedding(positions, arange(inputs.size(1), {DType::i64, inputs.device()})))
                : rows;
   }
-  Tensor x = linear(patchify(inputs, options_.patch), writer("patch"));
+  Tensor x = linear(patchify(inputs, options_.model.number("patch")), writer("patch"));
   if (const Tensor positions = round_.gradient_of(written("position", 1)); positions.defined())
     x = round_(x + positions);
   if (const Tensor cls = round_.gradient_of(written("cls", 0)); cls.defined())
@@ -162,15 +163,15 @@ Tensor RoundingModel::tokens(const Tensor& inputs) {
 
 Tensor RoundingModel::forward(const Tensor& inputs) {
   Tensor x = tokens(inputs);
-  for (int64_t b = 0; b < options_.depth; ++b) {
+  for (int64_t b = 0; b < transformer().depth; ++b) {
     const std::string block = text("blocks.", b);
     x = round_(x + attention(norm(x, block + ".norm1"), block));
     x = round_(x + mlp(norm(x, block + ".norm2"), block));
   }
-  if (options_.model == &training::kVit) x = options_.mean_pool ? round_(mean(x, {1})) : select(x, 1, 0);
+  if (&options_.model.row() == &training::kVit) x = options_.model.flag("mean_pool") ? round_(mean(x, {1})) : select(x, 1, 0);
   const Tensor rows = norm(x, "norm");
   return round_.gradient_of(
-      linear(rows, options_.tied ? reader_of(raw("token.weight"), {}, "norm") : reader("head", "norm")));
+      linear(rows, options_.model.flag("tied") ? reader_of(raw("token.weight"), {}, "norm") : reader("head", "norm")));
 }
 
 }  // namespace isonorm::equivalence

@@ -18,7 +18,7 @@ class RoundingModel : public Training {
   static bool writes_out(const training::TrainingOptions& options);
   // `raw`: the weights that the Pre-LN model has, as numbers of `dtype`. Readers and writers of `form` are mapped as
   // streams/stream.h says and rounded once. Throws where the model is not written out here.
-  RoundingModel(const training::TrainingOptions& options, const training::ModelShape& shape, streams::Form form,
+  RoundingModel(const training::TrainingOptions& options, streams::Form form,
                 const nn::Module& raw, Rounding rounding);
 
   void differentiate(const training::Examples& batch) override;
@@ -41,7 +41,8 @@ class RoundingModel : public Training {
   Linear reader_of(const Tensor& weight, const Tensor& bias, const std::string& norm);
   Linear writer(const std::string& name);
   Tensor linear(const Tensor& x, const Linear& l) { return round_.linear(x, l.weight, l.bias); }
-  bool hands_over() const { return options_.affine && stream_.stored_width() != stream_.width(); }
+  const nn::TransformerOptions& transformer() const { return options_.model.transformer(); }
+  bool hands_over() const { return transformer().affine && stream_.stored_width() != stream_.width(); }
 
   Tensor norm(const Tensor& rows, const std::string& name);
   Tensor attention(const Tensor& x, const std::string& block);
@@ -49,7 +50,6 @@ class RoundingModel : public Training {
   Tensor tokens(const Tensor& inputs);
 
   const training::TrainingOptions options_;
-  const training::ModelShape shape_;
   const streams::Stream stream_;
   std::map<std::string, Tensor> raw_;
   Rounding round_;

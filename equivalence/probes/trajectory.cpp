@@ -15,14 +15,13 @@ using streams::Form;
 
 namespace {
 
-Magnitudes train_wrong(const training::TrainingOptions& o, const training::ModelShape& shape,
-                       const nn::Module& initial) {
+Magnitudes train_wrong(const training::TrainingOptions& o, const nn::Module& initial) {
   RunResult reference = record(raw_variant(Form::layer_norm));
   std::vector<RunResult> wrong = wrong_records(o);
-  Lockstep all(o, shape, initial, reference, {}, {});
-  add_wrong(all, o, shape, initial, wrong, made_examples(o, shape, kNegativeSteps));
+  Lockstep all(o, initial, reference, {}, {});
+  add_wrong(all, o, initial, wrong, made_examples(o, kNegativeSteps));
   for (int step = 0; step < kNegativeSteps; ++step)
-    all.step(made_examples(o, shape, static_cast<uint64_t>(step)), o.lr);
+    all.step(made_examples(o, static_cast<uint64_t>(step)), o.lr);
   return reach(wrong);
 }
 
@@ -44,18 +43,17 @@ Trajectory train_architecture(const Architecture& a, DType dtype, int steps, int
   Trajectory t{.architecture = a, .dtype = dtype, .steps = steps, .regime = regime ? regime->name : ""};
   training::TrainingOptions o = training_options(a, dtype, seed);
   if (regime) regime->change(o);
-  const training::ModelShape shape = shape_of(a);
   RunResult reference = record(raw_variant(Form::layer_norm));
   for (int c = 1; c <= controls; ++c)
     t.controls.push_back(record(raw_variant(Form::layer_norm), static_cast<uint64_t>(c)));
   for (Form form : streams::kCentredForms) t.runs.push_back(record(raw_variant(form)));
-  const auto initial = initial_model(o, shape);
-  Lockstep all(o, shape, *initial, reference, t.controls, t.runs);
+  const auto initial = initial_model(o);
+  Lockstep all(o, *initial, reference, t.controls, t.runs);
   for (int step = 0; step < steps; ++step) {
-    all.step(made_examples(o, shape, static_cast<uint64_t>(step)), o.lr);
+    all.step(made_examples(o, static_cast<uint64_t>(step)), o.lr);
     if (go_on && !go_on()) return t;
   }
-  t.reach = train_wrong(o, shape, *initial);
+  t.reach = train_wrong(o, *initial);
   judge(t);
   return t;
 }

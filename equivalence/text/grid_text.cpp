@@ -22,10 +22,10 @@ std::string connections_text(const nn::Arrangement& connection) {
 
 std::string setting(const TableResult& r) {
   return text("A ", r.options.model->title, training::listed(*r.options.model) ? "" : training::kFromOutside,
-              connections_text(r.options.connection), " of width ", r.model.width, " and ", r.model.depth, " blocks",
-              r.options.affine ? " with affine norms" : "", r.options.tied ? " with a tied head" : "",
-              r.options.made ? " on images made from the seed" : "", ", ", plural(r.options.steps, "step"), ", ",
-              plural(r.options.seeds, "seed"), ", ", name_of(r.model.dtype));
+              connections_text(r.options.connection), " of width ", r.model.model.transformer().width, " and ",
+              r.model.model.transformer().depth, " blocks", r.options.affine ? " with affine norms" : "",
+              r.options.tied ? " with a tied head" : "", r.options.made ? " on images made from the seed" : "", ", ",
+              plural(r.options.steps, "step"), ", ", plural(r.options.seeds, "seed"), ", ", name_of(r.model.dtype));
 }
 
 reports::Tone tone_of(Outcome a) {

@@ -35,7 +35,7 @@ reports::TextTable runs_table(const ProofResult& proof) {
           "Largest relative deviation over the run, beside it the largest of any control over the "
           "same steps."};
   if (proof.test_count > 0)
-    table.caption += text(" Tested on ", proof.test_count, " ", name_of(proof.options.training.model->input),
+    table.caption += text(" Tested on ", proof.test_count, " ", name_of(proof.options.training.model.row().input),
                           " that the training never saw; the last of these columns counts predictions that are not "
                           "those of layer_norm.");
   Kind last = Kind::reference;
@@ -172,7 +172,7 @@ reports::Document document_of(const ProofResult& proof) {
   const bool same = proof.verdict == Verdict::same, different = proof.verdict == Verdict::different;
   reports::Document d{
       .title = "One Transformer in several coordinates",
-      .about = text("Pre-LN, Pre-RMSNorm and Pre-CRMSNorm ", o.model->noun,
+      .about = text("Pre-LN, Pre-RMSNorm and Pre-CRMSNorm ", o.model.row().noun,
                     "s trained side by side, and compared step by step. ", name_of(o.dtype), ", ", rows_text(o), ", ",
                     o.step_count(), " steps."),
       .tone = tone_of(proof.verdict),

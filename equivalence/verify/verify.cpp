@@ -80,7 +80,7 @@ training::ModelOptions converted_options(training::ModelOptions o, const streams
   t.scaled_gains = false;
   t.norm_bias = t.norm_bias || !t.affine;  // without meaning where there is no gain
   t.branch = {.stochastic_depth = t.branch.stochastic_depth};
-  if (!from.tied.empty()) o.untie();
+  if (!from.tied.empty()) o.fit({{"tied", false}});
   return o;
 }
 

@@ -48,13 +48,12 @@ inline streams::Layout layout_of(const PlainNet& net) {
 struct PlainRow {
   using Module = PlainNet;
 
-  static void visit(PlainOptions& m, training::TrainingOptions& o, training::ModelShape& s,
-                    training::OptionVisitor& f) {
+  static void fields(PlainOptions& m, training::Fields& f) {
     auto& [vocab, width, hidden] = m;
-    f("vocab", vocab, s.vocab), f("width", width, o.width), f("hidden", hidden, o.mlp);
+    f("vocab", vocab), f("width", width), f("hidden", hidden);
   }
   static int64_t stream_rows(const PlainOptions& m) { return 2 * m.vocab + 4 * m.hidden; }
-  static bool enters(std::string_view name, const training::TrainingOptions&) { return name == "token.weight"; }
+  static bool enters(std::string_view name, const PlainOptions&) { return name == "token.weight"; }
 };
 
 inline constexpr training::ModelRow kPlain = training::row_of<PlainRow>(

@@ -40,13 +40,12 @@ class Tempered : public nn::Module {
 struct TemperedRow {
   using Module = Tempered;
 
-  static void visit(TemperedOptions& m, training::TrainingOptions& o, training::ModelShape& s,
-                    training::OptionVisitor& f) {
+  static void fields(TemperedOptions& m, training::Fields& f) {
     auto& [vocab, context, temperature, transformer] = m;
-    f("vocab", vocab, s.vocab), f("context", context, o.context), f("temperature", temperature);
+    f("vocab", vocab), f("context", context), f("temperature", temperature);
   }
   static int64_t stream_rows(const TemperedOptions& m) { return 2 * m.vocab; }
-  static bool enters(std::string_view name, const training::TrainingOptions&) { return name == "gpt.token.weight"; }
+  static bool enters(std::string_view name, const TemperedOptions&) { return name == "gpt.token.weight"; }
 };
 
 inline constexpr training::ModelRow kTempered =

@@ -10,10 +10,14 @@ namespace {
 struct Translator {
   using Module = nn::EncoderDecoder;
 
-  static void visit(nn::EncoderDecoderOptions& m, TrainingOptions& o, ModelShape& s, OptionVisitor& f) {
+  static void fields(nn::EncoderDecoderOptions& m, Fields& f) {
     auto& [vocab, context, pad, decoder_depth, shared, tied, transformer] = m;
-    f("vocab", vocab, s.vocab), f("context", context, o.context), f("pad", pad), f("decoder_depth", decoder_depth);
-    f("shared", shared, o.shared), f("tied", tied, o.tied);
+    f("vocab", vocab, "", from(1));
+    f("context", context, "characters in a row", from(1));
+    f("pad", pad);
+    f("decoder_depth", decoder_depth, "blocks of the decoder; 0: as many as the encoder has");
+    f("shared", shared, "source and target have one table");
+    f("tied", tied, "the head reads with the token table");
   }
   static int64_t stream_rows(const nn::EncoderDecoderOptions& m) {
     const int64_t positions = m.transformer.positions == nn::Positions::learned ? m.context : 0;
@@ -23,8 +27,8 @@ struct Translator {
     return m.decoder_depth > 0 ? m.decoder_depth : m.transformer.depth;
   }
   // Into one of the two streams each.
-  static bool enters(std::string_view name, const TrainingOptions& o) {
-    const bool learned = o.positions == nn::Positions::learned;
+  static bool enters(std::string_view name, const nn::EncoderDecoderOptions& m) {
+    const bool learned = m.transformer.positions == nn::Positions::learned;
     return name == (learned ? "source_position.weight" : "source.weight") ||
            name == (learned ? "target_position.weight" : "target.weight");
   }

@@ -10,9 +10,11 @@ namespace {
 struct Gpt {
   using Module = nn::Gpt;
 
-  static void visit(nn::GptOptions& m, TrainingOptions& o, ModelShape& s, OptionVisitor& f) {
+  static void fields(nn::GptOptions& m, Fields& f) {
     auto& [vocab, context, tied, transformer] = m;
-    f("vocab", vocab, s.vocab), f("context", context, o.context), f("tied", tied, o.tied);
+    f("vocab", vocab, "", from(1));
+    f("context", context, "characters in a row", from(1));
+    f("tied", tied, "the head reads with the token table");
   }
   static nn::GptOptions preset(std::string_view name) { return nn::llama_preset(name); }
   static int64_t stream_rows(const nn::GptOptions& m) {
@@ -20,8 +22,8 @@ struct Gpt {
     return checked_add(m.vocab, positions, "model file: size");
   }
   // A tied table is what the head reads, too.
-  static bool enters(std::string_view name, const TrainingOptions& o) {
-    return name == (o.tied && o.positions == nn::Positions::learned ? "position.weight" : "token.weight");
+  static bool enters(std::string_view name, const nn::GptOptions& m) {
+    return name == (m.tied && m.transformer.positions == nn::Positions::learned ? "position.weight" : "token.weight");
   }
 };
 

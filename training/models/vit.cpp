@@ -10,10 +10,11 @@ namespace {
 struct Vit {
   using Module = nn::Vit;
 
-  static void visit(nn::VitOptions& m, TrainingOptions& o, ModelShape& s, OptionVisitor& f) {
+  static void fields(nn::VitOptions& m, Fields& f) {
     auto& [image, channels, patch, classes, mean_pool, transformer] = m;
-    f("image", image, s.image), f("channels", channels, s.channels), f("patch", patch, o.patch);
-    f("classes", classes, s.classes), f("mean_pool", mean_pool, o.mean_pool);
+    f("image", image, "", from(1)), f("channels", channels, "", from(1)), f("classes", classes, "", from(1));
+    f("patch", patch, "side of a patch in pixels", from(1));
+    f("mean_pool", mean_pool, "the mean of the tokens, taken before the last norm, instead of a class token");
   }
   static int64_t stream_rows(const nn::VitOptions& m) {
     const auto mul = [](int64_t a, int64_t b) { return checked_mul(a, b, "model file: size"); };
@@ -23,7 +24,7 @@ struct Vit {
     const int64_t side = m.image / m.patch;
     return add(m.classes, add(mul(side, side), mul(mul(m.patch, m.patch), m.channels)));
   }
-  static bool enters(std::string_view name, const TrainingOptions&) { return name == "patch.bias" || name == "cls"; }
+  static bool enters(std::string_view name, const nn::VitOptions&) { return name == "patch.bias" || name == "cls"; }
 };
 
 }  // namespace

@@ -10,8 +10,8 @@
 #include "core/printed.h"
 #include "core/system/blas_info.h"
 #include "core/system/parallel.h"
+#include "training/fields.h"
 #include "training/from_outside.h"
-#include "training/models/own_option.h"
 
 namespace isonorm::training {
 namespace {
@@ -71,59 +71,17 @@ reports::Value option_value(const std::string& name, const std::string& value) {
 
 }  // namespace
 
-OptionList option_list(const TrainingOptions& o) {
-  OptionList list = {{"model", name_and_origin(*o.model)},
-                     {"data", o.data},
-                     {"optimizer", name_and_origin(*o.optimizer)},
-                     {"lr", shortest(o.lr)},
-                     {"warmup", text(o.warmup)},
-                     {"weight-decay", shortest(o.decay())},
-                     {"clip", shortest(o.clip)},
-                     {"steps", text(o.step_count())},
-                     {"batch", text(o.batch)},
-                     {"width", text(o.width)},
-                     {"depth", text(o.depth)},
-                     {"heads", text(o.heads)}};
-  const auto add_own = [&](bool flags) {
-    for (const OwnOption& option : kOwnOptions)
-      if ((option.flag != nullptr) == flags && has(*o.model, option.name))
-        list.emplace_back(option.word(), option.value_in(o));
-  };
-  add_own(false);
-  list.insert(list.end(),
-              {{"head-width", text(o.head_width > 0 ? o.head_width : o.width / std::max<int64_t>(1, o.heads))},
-               {"mlp", text(o.mlp > 0 ? o.mlp : 4 * o.width)},
-               {"activation", name_of(o.activation)},
-               {"positions", name_of(o.positions)}});
-  add_own(true);
-  list.insert(list.end(), {{"no-bias", text(!o.bias)},
-                           {"affine", text(o.affine && o.norm_bias)},
-                           {"dtype", name_of(o.dtype)},
-                           {"eps", shortest(o.eps)},
-                           {"seed", text(o.seed)},
-                           {"threads", text(o.threads > 0 ? o.threads : num_threads())}});
-  const auto where = [&](bool there, const char* name, const std::string& value) {
-    if (there) list.emplace_back(name, value);
-  };
-  where(o.device != kCpu, "device", text(o.device));
-  where(o.branch.dropout > 0, "dropout", shortest(o.branch.dropout));
-  where(o.branch.stochastic_depth > 0, "stochastic-depth", shortest(o.branch.stochastic_depth));
-  where(o.branch.layer_scale > 0, "layer-scale", shortest(o.branch.layer_scale));
-  where(o.affine && !o.norm_bias, "gain", "true");
-  where(o.scaled_gains, "scaled-gains", "true");
-  where(o.kv_heads > 0 && o.kv_heads != o.heads, "kv-heads", text(o.kv_heads));
-  where(o.initialisation != nn::Initialisation::by_layer, "initialisation", name_of(o.initialisation));
-  where(o.schedule != optim::Decay::cosine, "schedule", name_of(o.schedule));
-  where(o.model->input == Input::pairs && o.data.empty(), "task", name_of(o.task));
-  where(o.label_smoothing > 0, "label-smoothing", shortest(o.label_smoothing));
-  where(o.clip_gates > 0, "clip-gates", shortest(o.clip_gates));
-  where(o.connection != nn::kPreLn, "connection", name_and_origin(o.connection));
-  where(o.precision.products != nn::Precision::full, "precision", name_of(o.precision.products));
-  where(o.precision.stream != nn::Precision::full, "stream-precision", name_of(o.precision.stream));
-  where(o.decay_matrices_only, "decay-matrices-only", "true");
-  where(o.accumulate > 1, "accumulate", text(o.accumulate));
-  where(o.ema > 0, "ema", shortest(o.ema));
-  where(o.resume_at > 0, "resume-at", text(o.resume_at));
+OptionList option_list(const TrainingOptions& given) {
+  TrainingOptions o = given;
+  o.model = o.model.complete();
+  o.steps = o.step_count();
+  o.weight_decay = o.decay();
+  if (o.threads == 0) o.threads = num_threads();
+  OptionList list = {{"model", name_and_origin(o.model.row())}};
+  Fields f{o.model.options()};
+  fields(o, f);
+  for (const Option& option : f.options)
+    if (!option.help.empty()) list.emplace_back(option.name, option.text());
   return list;
 }
 
@@ -142,22 +100,23 @@ Manifest manifest_of(const TrainingOptions& options) {
   m.seed = options.seed;
   m.dtype = name_of(options.dtype);
   m.options = option_list(options);
-  return m;
-}
-
-Manifest manifest_of(const TrainingOptions& options, const std::string& form, DType activations) {
-  Manifest m = manifest_of(options);
-  m.options.insert(m.options.begin(), {"form", form});
-  m.options.emplace_back("activations", name_of(activations));
+  TrainingOptions defaults;
+  defaults.model = ModelOptions(options.model.row());
+  m.defaults = option_list(defaults);
   return m;
 }
 
 std::string repeat_command(const Manifest& manifest) {
   std::string command = "isonorm " + manifest.verb;
-  for (const auto& [name, value] : manifest.options) {
-    if (value.empty() || value == "false") continue;  // "false" and "true": a flag
-    command += text(" --", name);
-    if (value != "true") command += text(" ", quoted(value));
+  for (const auto& option : manifest.options) {
+    if (std::ranges::count(manifest.defaults, option) > 0) continue;
+    const auto& [name, value] = option;
+    if (value == "true")
+      command += " " + word_of(name);
+    else if (value == "false")
+      command += " " + word_of("no_" + name);
+    else if (!value.empty())
+      command += text(" ", word_of(name), " ", quoted(value));
   }
   return command;
 }

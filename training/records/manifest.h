@@ -14,7 +14,7 @@ namespace isonorm::training {
 
 struct TrainingOptions;
 
-using OptionList = std::vector<std::pair<std::string, std::string>>;  // names on the command line and values
+using OptionList = std::vector<std::pair<std::string, std::string>>;  // "mlp_width" "64"
 
 struct Manifest {
   std::string verb = "train";  // or "prove": what the options belong to
@@ -29,21 +29,21 @@ struct Manifest {
   std::string cpu;  // its model name
   uint64_t seed = 0;
   std::string dtype;
-  OptionList options;       // every option, defaults filled in
+  OptionList options;       // every option
+  OptionList defaults;      // of `verb`
   std::string init_sha256;  // of the file whose weights a training began with; empty: of none
   std::string earlier;      // options that steps before had otherwise: "to step 300 with --steps 300"; empty: none
   std::string data_sha256;  // over the data files, in the order in which they are read; hexadecimal
 };
 
-// Every option with its value, defaults filled in; only those that the model has (patch or context).
+// Every option of the command line with its value, those that follow from others filled in.
 OptionList option_list(const TrainingOptions& options);
 
-// The manifest of a training on this machine, except data_sha256 (see io/sha256.h).
+// The manifest of a training on this machine, except data_sha256 (see io/sha256.h). The defaults are those of a
+// TrainingOptions with this model.
 Manifest manifest_of(const TrainingOptions& options);
-// The same, with the form and the dtype in which activations are kept among the options.
-Manifest manifest_of(const TrainingOptions& options, const std::string& form, DType activations);
 
-// "isonorm train --model vit ...", every option written out, quoted for a POSIX shell.
+// "isonorm train --model gpt ...": the options that are not the defaults, quoted for a POSIX shell.
 std::string repeat_command(const Manifest& manifest);
 
 // What a document says of it.

@@ -55,7 +55,7 @@ json identity(const json& manifest) {
   for (const char* name : {"options", "data_sha256", "init_sha256", "earlier"})
     if (manifest.contains(name)) of[name] = manifest[name];
   if (of.contains("options") && of["options"].is_object())
-    for (const char* name : {"data", "init", "threads", "device", "any-order"}) of["options"].erase(name);
+    for (const char* name : {"data", "init", "threads", "device", "any_order"}) of["options"].erase(name);
   return of;
 }
 
@@ -67,7 +67,7 @@ json as_now(json part, const json& now, const std::string& earlier) {
   for (const char* name : kExtendable) {
     if (!options.contains(name)) continue;
     const json& value = options[name];
-    const std::string said = text(" --", name, " ", value.is_string() ? value.get<std::string>() : value.dump());
+    const std::string said = text(" ", word_of(name), " ", value.is_string() ? value.get<std::string>() : value.dump());
     for (const char* end : {" ", ";"})
       if ((earlier + ";").find(said + end) != earlier.npos) options[name] = now["options"][name];
   }

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "training/loop.h"
-#include "training/model_row.h"
 #include "training/records/manifest.h"
+#include "training/training_options.h"
 
 namespace isonorm::training {
 
@@ -27,7 +27,7 @@ struct TrainingCourse {
 };
 
 // Options that may change in the middle of a training: those of the update.
-inline constexpr const char* kExtendable[] = {"steps", "lr", "warmup", "schedule", "weight-decay", "clip"};
+inline constexpr const char* kExtendable[] = {"steps", "lr", "warmup", "schedule", "weight_decay", "clip"};
 
 struct TrainingResult {
   std::string form;

@@ -121,10 +121,12 @@ reports::TextTable evaluation_table(const TrainingCourse& course, Input input) {
 
 std::string sentence(const TrainingResult& training) {
   const TrainingOptions& o = training.options;
-  return text(o.connection == nn::kPreLn ? "" : text(name_and_origin(o.connection), ", "), training.form, ", ",
-              training.parameters, " parameters, ", o.step_count(), " steps: ",
+  return text(o.model.transformer().connection == nn::kPreLn
+                  ? ""
+                  : text(name_and_origin(o.model.transformer().connection), ", "),
+              training.form, ", ", training.parameters, " parameters, ", o.step_count(), " steps: ",
               training.evaluations.empty() ? "nothing to test on"
-                                           : evaluation_text(training.evaluations.back(), o.model->input));
+                                           : evaluation_text(training.evaluations.back(), o.model.row().input));
 }
 
 }  // namespace
@@ -141,7 +143,7 @@ reports::Document document_of(const TrainingResult& training) {
   const TrainingCourse course = whole(training);
   const Evaluation* last = training.evaluations.empty() ? nullptr : &training.evaluations.back();
   reports::Document d{.title = text(training.form, ", trained"),
-                      .about = text("A ", o.model->noun, ". ", name_of(o.dtype), ", ", rows_text(o), ", ",
+                      .about = text("A ", o.model.row().noun, ". ", name_of(o.dtype), ", ", rows_text(o), ", ",
                                     o.step_count(), " steps of ", o.batch, " examples."),
                       .sentence = sentence(training) + ".",
                       .details = {{"form", training.form},
@@ -152,7 +154,7 @@ reports::Document document_of(const TrainingResult& training) {
                       .figures = {loss_figure(course)},
                       .environment = environment_of(training.manifest, training.seconds)};
   if (!course.steps.empty()) d.figures.push_back(course_figure(course));
-  if (!course.evaluations.empty()) d.tables.push_back(evaluation_table(course, o.model->input));
+  if (!course.evaluations.empty()) d.tables.push_back(evaluation_table(course, o.model.row().input));
   if (!training.manifest.earlier.empty())
     d.remarks.push_back(text("Extended: ", training.manifest.earlier,
                              ". A training from the start with the options of now is another one."));

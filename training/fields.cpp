@@ -1,0 +1,152 @@
+#include "training/fields.h"
+
+#include "gpu/device.h"
+#include "nn/residual/all.h"
+#include "training/from_outside.h"
+
+namespace isonorm::training {
+
+template <> struct ValueNames<nn::Activation> { static constexpr const auto& names = nn::kActivationNames; };
+template <> struct ValueNames<nn::Initialisation> { static constexpr const auto& names = nn::kInitialisationNames; };
+template <> struct ValueNames<nn::Positions> { static constexpr const auto& names = nn::kPositionsNames; };
+template <> struct ValueNames<nn::Recentring> {
+  static constexpr const char* names[] = {"last", "first", "first_and_last"};
+};
+template <> struct ValueNames<streams::Form> {
+  static inline const std::vector<std::string> names = streams::names_of(streams::kForms);
+};
+template <> struct ValueNames<streams::Stored> { static constexpr const char* names[] = {"raw", "mapped"}; };
+template <> struct ValueNames<optim::Decay> { static constexpr const auto& names = optim::kDecayNames; };
+template <> struct ValueNames<data::Task> { static constexpr const auto& names = data::kTaskNames; };
+
+template <> struct Word<nn::Arrangement> : OneOf<nn::Arrangement, Word<nn::Arrangement>> {
+  static std::vector<std::string> names() {
+    std::vector<std::string> all;
+    for (const nn::Arrangement& a : nn::kArrangements) all.emplace_back(a.name);
+    return all;
+  }
+  static const nn::Arrangement& at(size_t i) { return nn::kArrangements[i]; }
+  static std::string written(const nn::Arrangement& a) { return name_and_origin(a); }
+};
+
+template <> struct Word<const OptimizerRow*> : OneOf<const OptimizerRow*, Word<const OptimizerRow*>> {
+  static std::vector<std::string> names() {
+    std::vector<std::string> all;
+    for (const OptimizerRow& row : optimizers())
+      if (row.choice) all.emplace_back(row.name);
+    return all;
+  }
+  static const OptimizerRow* at(size_t i) { return &optimizer(names()[i]); }
+  static std::string written(const OptimizerRow* row) { return name_and_origin(*row); }
+};
+
+template <> struct Word<Device> {
+  static std::string values() { return "DEVICE"; }
+  static std::string expected(Limits) { return "a device: cpu, cuda or cuda:N"; }
+  static std::string written(Device device) { return text(device); }
+  static bool read(const std::string& word, Device& device) {
+    const std::optional<Device> named = gpu::device_of(word);
+    if (named) device = *named;
+    return named.has_value();
+  }
+  static bool allowed(Device, Limits) { return true; }
+};
+
+namespace {
+
+// "decoupled for adamw (default 0.01), sgdw, lion; else L2 (default 0)": those with a default of their own first.
+std::string decay_help() {
+  std::string first, rest;
+  for (const OptimizerRow& row : optimizers()) {
+    if (!row.choice) continue;
+    if (row.weight_decay > 0)
+      first += text(first.empty() ? "" : ", ", row.name, " (default ", row.weight_decay, ")");
+    else if (row.decoupled)
+      rest += text(", ", row.name);
+  }
+  return text("decoupled for ", first, rest, "; else L2 (default 0)");
+}
+
+}  // namespace
+
+// The bindings name every member: one more does not compile until it has its line. The stream says which norm it is.
+void fields(nn::TransformerOptions& o, Fields& f) {
+  auto& [width, depth, heads, head_width, kv_heads, mlp_width, activation, positions, rotary_base, causal, affine,
+         norm_bias, folded, scaled_gains, bias, norm, eps, final_norm, branch, connection, precision, initialisation] =
+      o;
+  f("width", width, "width of the residual stream", from(2));
+  f("depth", depth, "Transformer blocks", from(1));
+  f("heads", heads, "attention heads; they divide the width", from(1));
+  f("head_width", head_width, "width of a head (default: width / heads)");
+  f("kv_heads", kv_heads, "heads of keys and values, each shared by as many heads of queries (default: heads)");
+  f("mlp_width", mlp_width, "width of the MLP (default: 4 width)");
+  f("activation", activation, "of the MLP");
+  f("positions", positions, "positional encoding");
+  f("rotary_base", rotary_base, "base of rotary positions", above(0));
+  f("causal", causal);
+  f("affine", affine, "norms with learned gain and bias");
+  f("norm_bias", norm_bias, "with --affine: norms with a learned gain alone");
+  f("folded", folded);
+  f("scaled_gains", scaled_gains, "with --affine: gains of the norms of block l begin at 1/sqrt(l)");
+  f("bias", bias, "linear maps without biases");
+  f("eps", eps, "added inside the root of every norm", above(0));
+  f("final_norm", final_norm, "the head reads the bare stream");
+  auto& [dropout, stochastic_depth, layer_scale, recentring] = branch;
+  f("dropout", dropout, "share of a branch's entries that training sets to 0", kProbability);
+  f("stochastic_depth", stochastic_depth, "probability that training leaves a branch out for an example", kProbability);
+  f("layer_scale", layer_scale, "initial value of a learned factor for each entry of a branch; 0: none");
+  f("recentring", recentring);
+  f("connection", connection, "how norms and sub-layers hang on the residual stream");
+  f("precision", precision.products,
+    "of products and of what branches keep: full (that of --dtype) or bf16, weights and optimizer staying f32");
+  f("stream_precision", precision.stream, "of the residual stream; bf16 needs --precision bf16");
+  f("initialisation", initialisation,
+    "of matrices and tables: each layer's own; N(0, 0.02^2), tables N(0, 2/5); the same with less where branches end");
+}
+
+void fields(streams::StreamOptions& o, Fields& f) {
+  auto& [form, storage, centre_readers] = o;
+  f("form", form, "of the residual stream and its norms");
+  f("storage", storage, "parameters in the Pre-LN model's coordinates, or in the form's own");
+  f("centre_readers", centre_readers, "readers used with zero row sums: the same function, less error in f32");
+}
+
+void fields(TrainingOptions& o, Fields& f) {
+  auto& [model, data, letters, task, optimizer, lr, warmup, schedule, weight_decay, clip, clip_gates, clip_value,
+         label_smoothing, loss_l2, decay_matrices_only, accumulate, ema, resume_at, steps, batch, dtype, device, seed,
+         threads] = o;
+  f("letters", letters, "without --data: letters of a random text or of made pairs; 0: sentences");
+  f("data", data,
+    text(models_with(Input::images),
+         ": folder of the four idx.gz files of MNIST or Fashion-MNIST (default: where the package "
+         "dataset-fashion-mnist puts them), or of CIFAR-10's six .bin files; ",
+         models_with(Input::characters),
+         ": a text file, its characters being the tokens, its last tenth being what the test pass reads; ",
+         models_with(Input::pairs),
+         ": a folder of source.txt and target.txt, whose lines belong together (default: pairs made for --task)"));
+  f("task", task, text(models_with(Input::pairs), " without --data: what made pairs are of"));
+  f("optimizer", optimizer, "optimizer");
+  f("lr", lr, "peak learning rate", above(0));
+  f("warmup", warmup, "steps of linear warm-up; --schedule follows");
+  f("schedule", schedule, "of the rate behind the warm-up");
+  f("weight_decay", weight_decay, decay_help());
+  f("clip", clip, "largest global norm of the gradient; 0: no clipping");
+  f("clip_gates", clip_gates, "largest norm of the gradients of the gates of gpas connections, before --clip; 0: no limit");
+  f("clip_value", clip_value, "largest entry of the gradient; 0: no clipping");
+  f("label_smoothing", label_smoothing,
+    "share of a target's weight in the training loss that all classes have alike; tests are without", kShare);
+  f("loss_l2", loss_l2, "L2 as a term of the loss: its gradient is clipped with the rest");
+  f("decay_matrices_only", decay_matrices_only, "no weight decay on norms, biases and other vectors");
+  f("accumulate", accumulate, "parts in which a batch is differentiated", from(1));
+  f("ema", ema, "decay of an exponential moving average of the weights; 0: none", kProbability);
+  f("resume_at", resume_at,
+    "step after which the forms go on with models and optimizers made anew from their states; 0: never");
+  f("steps", steps, text("training steps (default ", o.step_count(), ")"), from(1));
+  f("batch", batch, "examples in a step", from(1));
+  f("dtype", dtype, "of parameters and activations");
+  f("device", device, "where it is computed");
+  f("seed", seed, "of initialisation and batches");
+  f("threads", threads, "threads (default: all)");
+}
+
+}  // namespace isonorm::training

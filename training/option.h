@@ -1,0 +1,151 @@
+// Options by name. An options struct lists its members once (training/fields.h, training/models/): from that list come the
+// command line and its help, metadata of files, manifests, what differs between two runs, and every refusal.
+#pragma once
+
+#include <charconv>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "core/dtype.h"
+#include "core/error.h"
+#include "core/printed.h"
+
+namespace isonorm::training {
+
+// The values that a number may have: finite ones from 0 on, where nothing else is said.
+struct Limits {
+  double least = 0, most = std::numeric_limits<double>::infinity();
+  bool above = false, below = false;  // least and most are none of them
+
+  bool allow(double x) const {
+    return std::isfinite(x) && (above ? x > least : x >= least) && (below ? x < most : x <= most);
+  }
+  std::string expected() const;  // "from 2 on", "above 0", "from 0 to below 1"
+};
+constexpr Limits from(double least) { return {.least = least}; }
+constexpr Limits above(double least) { return {.least = least, .above = true}; }
+inline constexpr Limits kProbability = {.most = 1, .below = true}, kShare = {.most = 1};
+
+struct Option {
+  std::string name;      // in files and manifests: "mlp_width"
+  std::string help;      // empty: the command line does not have it
+  std::string values;    // as help shows them, "INT" or "gelu|relu"; empty: it is a flag
+  std::string expected;  // "a whole number from 2 on", "one of gelu|relu"
+  std::function<std::string()> text = {};            // its value
+  std::function<bool(const std::string&)> set = {};  // false where the word is not what is expected: nothing is set
+
+  bool flag() const { return values.empty(); }
+};
+
+// A name on the command line: "--mlp-width".
+std::string word_of(std::string_view name);
+
+// The names of an enumeration's values, in the order of the values.
+template <class E> struct ValueNames;
+
+// How an option of that type is written and read.
+template <class T> struct Word {
+  static constexpr bool whole = std::is_integral_v<T>;
+  static_assert(whole || std::is_same_v<T, double>);
+
+  static std::string values() { return whole ? "INT" : "FLOAT"; }
+  static std::string expected(Limits l) { return (whole ? "a whole number " : "a number ") + l.expected(); }
+  static std::string written(T value) {
+    if constexpr (whole) return std::to_string(value);
+    return shortest(static_cast<double>(value));
+  }
+  static bool read(const std::string& word, T& value) {
+    const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+    return error == std::errc() && stop == word.data() + word.size();
+  }
+  static bool allowed(T value, Limits l) { return l.allow(static_cast<double>(value)); }
+};
+
+// One of several names: what Derived says of them, an array `names` and the value that each stands for.
+template <class T, class Derived> struct OneOf {
+  static std::string values() {
+    std::string all;
+    for (const auto& name : Derived::names()) all += text(all.empty() ? "" : "|", name);
+    return all;
+  }
+  static std::string expected(Limits) { return "one of " + values(); }
+  static bool read(const std::string& word, T& value) {
+    size_t i = 0;
+    for (const auto& name : Derived::names()) {
+      if (word == name) return value = Derived::at(i), true;
+      ++i;
+    }
+    return false;
+  }
+  static bool allowed(const T&, Limits) { return true; }
+};
+
+template <class E>
+  requires std::is_enum_v<E>
+struct Word<E> : OneOf<E, Word<E>> {
+  static const auto& names() { return ValueNames<E>::names; }
+  static E at(size_t i) { return static_cast<E>(i); }
+  static std::string written(E value) { return std::string(names()[static_cast<size_t>(value)]); }
+};
+
+template <> struct Word<bool> {
+  static std::string values() { return ""; }
+  static std::string expected(Limits) { return "true or false"; }
+  static std::string written(bool value) { return value ? "true" : "false"; }
+  static bool read(const std::string& word, bool& value) {
+    value = word == "true";
+    return value || word == "false";
+  }
+  static bool allowed(bool, Limits) { return true; }
+};
+
+template <> struct Word<std::string> {
+  static std::string values() { return "TEXT"; }
+  static std::string expected(Limits) { return "a text"; }
+  static std::string written(const std::string& value) { return value; }
+  static bool read(const std::string& word, std::string& value) { return value = word, true; }
+  static bool allowed(const std::string&, Limits) { return true; }
+};
+
+template <> struct Word<DType> : OneOf<DType, Word<DType>> {
+  static std::vector<std::string> names() { return {"f32", "f64"}; }
+  static DType at(size_t i) { return i == 0 ? DType::f32 : DType::f64; }
+  static std::string written(DType dtype) { return name_of(dtype); }
+};
+
+// Unset: "".
+template <class T> struct Word<std::optional<T>> : Word<T> {
+  static std::string written(const std::optional<T>& value) { return value ? Word<T>::written(*value) : ""; }
+  static bool read(const std::string& word, std::optional<T>& value) {
+    return word.empty() || Word<T>::read(word, value.emplace());
+  }
+  static bool allowed(const std::optional<T>& value, Limits l) { return !value || Word<T>::allowed(*value, l); }
+};
+
+// Collects the members that it is shown; they must stay where they are.
+class Fields {
+ public:
+  template <class T>
+  void operator()(const char* name, T& value, std::string help = {}, std::type_identity_t<Limits> limits = {}) {
+    options.push_back({.name = name,
+                       .help = std::move(help),
+                       .values = Word<T>::values(),
+                       .expected = Word<T>::expected(limits),
+                       .text = [&value] { return Word<T>::written(value); },
+                       .set = [&value, limits](const std::string& word) {
+                         T read{};
+                         if (!Word<T>::read(word, read) || !Word<T>::allowed(read, limits)) return false;
+                         value = read;
+                         return true;
+                       }});
+  }
+
+  std::vector<Option> options;
+};
+
+}  // namespace isonorm::training
