@@ -2,7 +2,7 @@
 # the base set comes first, so that of inline functions which the compiler did not inline the linker keeps the version every machine runs.
 
 set(folders
-    core core/memory core/system core/kernels core/cpu autograd autograd/ops autograd/fused nn nn/decoding nn/recurrent nn/residual optim streams io data reports training training/models training/records
+    core core/memory core/system core/kernels core/cpu autograd autograd/ops autograd/fused nn nn/decoding nn/recurrent nn/residual optim streams io data reports training training/models training/options training/records
     equivalence/coordinates equivalence/lockstep equivalence/grid equivalence/convert equivalence/verify equivalence/compare equivalence/probes
     equivalence/text equivalence/certificate)
 set(sources)
@@ -21,7 +21,7 @@ endforeach()
 
 # What compares, judges and prints spends its time in kernels; at -O3 it would take a third longer to compile.
 set(judging ${sources})
-list(FILTER judging INCLUDE REGEX "^${PROJECT_SOURCE_DIR}/(equivalence|reports|training/records)/")
+list(FILTER judging INCLUDE REGEX "^${PROJECT_SOURCE_DIR}/(equivalence|reports|training/(options|records))/")
 set_source_files_properties(${judging} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O1>)
 
 set(objects)

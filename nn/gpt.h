@@ -8,7 +8,7 @@ namespace isonorm::nn {
 
 struct GptOptions {
   int64_t vocab = 256;
-  int64_t context = 128;
+  int64_t context = 64;
   bool tied = false;               // the head reads with the token table instead of a weight and bias of its own
   TransformerOptions transformer;  // causal whatever it says
 };

@@ -30,6 +30,8 @@ TransformerOptions TransformerOptions::complete() const {
   check(o.norm == NormKind::layer || o.norm == NormKind::rms || o.norm == NormKind::none, "transformer: its norms are ",
         name_of(o.norm), ", expected layer_norm, rms_norm or none; other forms: streams::parametrize");
   check(!o.scaled_gains || o.affine, "transformer: gains are to begin at 1/sqrt(l), and the norms have none");
+  check(!rotates(o.positions) || o.head_width % 2 == 0,
+        "transformer: rotary positions turn pairs of entries, head_width ", o.head_width, " is odd");
   check(!rotates(o.positions) || o.rotary_base > 0, "transformer: rotary base ", o.rotary_base, " is not positive");
   check(o.precision.stream == Precision::full || o.precision.products == Precision::bf16,
         "transformer: the stream's precision is ", name_of(o.precision.stream), ", that of products ",

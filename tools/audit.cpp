@@ -44,7 +44,7 @@ bool is_of_audits(std::string_view name) {
   training::Fields f;
   fields(o, f);
   const bool of_trainings = std::ranges::count(f.options, name, &training::Option::name) > 0;
-  return !is_of_streams(name) &&
+  return !is_of_streams(name) && name != "precision" && name != "stream_precision" &&  // each is looked at in any case
          (!of_trainings || name == "letters" || name == "batch" || name == "seed" || name == "threads");
 }
 

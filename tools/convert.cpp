@@ -103,7 +103,7 @@ class Run {
     return kInterrupted;
   }
 
-  void write(const training::LazyState& result) const {
+  void write(const LazyState& result) const {
     std::vector<io::TensorEntry> entries;
     for (const auto& [name, tensor] : result.outline) {
       const auto foreign = file_.foreign.find(name);
@@ -129,11 +129,10 @@ class Run {
     options.check_size(file_.state.outline);
     options.stream().form = Form::layer_norm, options.stream().centre_readers = false;
     metadata_ = options.description();
-    training::LazyState result = file_.state;
+    LazyState result = file_.state;
     if (const auto dtype = this->dtype()) {
       result.outline = {};
-      for (const auto& [name, tensor] : file_.state.outline)
-        result.outline.add(name, training::outline(tensor.shape(), *dtype));
+      for (const auto& [name, tensor] : file_.state.outline) result.outline.add(name, outline(tensor.shape(), *dtype));
       result.read = [this, dtype](const std::string& name) { return cast(file_.state.read(name), *dtype); };
     }
     const Tensor inputs = options.inputs(kRandomRows, 1);
@@ -212,8 +211,8 @@ class Run {
     if (c.stored() && !interrupted()) judge(c, "as stored, ", *c.stored(), c.result(), false);
   }
 
-  void judge(const FileConversion& c, const std::string& when, const ConversionFindings& found,
-             const training::LazyState& result, bool exactly) {
+  void judge(const FileConversion& c, const std::string& when, const ConversionFindings& found, const LazyState& result,
+             bool exactly) {
     say(entries_text(when + "entries", found.entries),
         found.entries.relation == EntryComparison::Relation::second_rounded, exactly);
     const auto output = [&](const std::string& what, const Agreement& a) {

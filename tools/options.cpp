@@ -27,8 +27,9 @@ void add_option(CLI::App& command, const Option& option, Given& given, std::stri
   const std::string name = option.name;
   if (option.flag()) {
     const bool on = option.text() == "true";  // then the flag turns it off
-    command.add_flag_callback(
-        training::word_of(on ? "no_" + name : name), [&given, name, on] { given[name] = on ? "false" : "true"; }, help);
+    command.add_flag_function(
+        training::word_of(on ? "no_" + name : name),
+        [&given, name, on](int64_t said) { given[name] = (said > 0) != on ? "true" : "false"; }, help);
     return;
   }
   CLI::Option* added = command.add_option_function<std::string>(
@@ -74,14 +75,17 @@ void add_training_options(CLI::App& command, const TrainingOptions& defaults, Gi
   TrainingOptions o = defaults;
   std::string names;
   for (const ModelRow* row : training::kModels) names += text(names.empty() ? "" : "|", row->name);
-  command.add_option_function<std::string>("--model", [&given](const std::string& word) { given["model"] = word; }, "model")
+  command
+      .add_option_function<std::string>(
+          "--model", [&given](const std::string& word) { given["model"] = word; }, "model")
       ->type_name(names)
       ->default_str(o.model.row().name);
   std::vector<std::string> there;
   for (const ModelRow* row : training::kModels) {
     training::ModelOptions model = &o.model.row() == row ? o.model : training::ModelOptions(*row);
     for (const Option& option : model.options()) {
-      if (option.help.empty() || (wanted && !wanted(option.name)) || std::ranges::count(there, option.name) > 0) continue;
+      if (option.help.empty() || (wanted && !wanted(option.name)) || std::ranges::count(there, option.name) > 0)
+        continue;
       there.push_back(option.name);
       const std::string models = training::models_with(option.name);
       const bool all = std::ranges::all_of(training::kModels, [&](const ModelRow* r) { return has(*r, option.name); });

@@ -21,7 +21,9 @@ namespace {
 using namespace equivalence;
 
 // The forms of a proof are those of --forms, in one dtype throughout.
-bool is_of_proofs(std::string_view name) { return !is_of_streams(name) && name != "precision" && name != "stream_precision"; }
+bool is_of_proofs(std::string_view name) {
+  return !is_of_streams(name) && name != "precision" && name != "stream_precision";
+}
 
 struct ProveOptions {
   ProofOptions proof;

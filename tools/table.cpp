@@ -104,7 +104,8 @@ Verb add_table(CLI::App& app) {
   command->add_option("--depth", o->table.depth, "Transformer blocks")->capture_default_str();
   add_threads(*command, o->table.threads);
   add_device(*command, o->table.device);
-  add_choice(*command, "--connection", o->table.connection, {std::begin(nn::kArrangements), std::end(nn::kArrangements)},
+  add_choice(*command, "--connection", o->table.connection,
+             {std::begin(nn::kArrangements), std::end(nn::kArrangements)},
              "how norms and sub-layers hang on the residual stream");
   CLI::Option* full = command->add_flag(
       "--full", o->full,

@@ -86,8 +86,7 @@ Training::Training(const TrainOptions& o, std::optional<NewestCheckpoint> newest
   manual_seed(options.seed);
   model_ = build_model(options, stream);
   if (options.clip_gates > 0 && nn::gates(*model_).empty())
-    throw UsageError(
-        text("--clip-gates: connections ", options.model.transformer().connection.name, " have no gates"));
+    throw UsageError(text("--clip-gates: connections ", options.model.transformer().connection.name, " have no gates"));
   optimizer_ = build_optimizer(options, model_->named_parameters());
   catch_interrupt();  // a long construction ends at once
   result_.parameters = model_->parameter_count();

@@ -26,8 +26,9 @@ constexpr std::string_view kNotOfIdentity[] = {"data", "threads", "device", "cap
 // What may differ between the weights of --init and the model: coordinates, the dtypes that it computes in, whether
 // gains are in their readers already, and what acts in training alone.
 constexpr std::string_view kFreeOfInit[] = {
-    "model.form",       "model.storage", "model.centre_readers", "model.precision", "model.stream_precision", "model.initialisation",
-    "model.scaled_gains", "model.folded",  "model.dropout",   "model.stochastic_depth", "model.layer_scale"};
+    "model.form",           "model.storage",      "model.centre_readers", "model.precision", "model.stream_precision",
+    "model.initialisation", "model.scaled_gains", "model.folded",         "model.dropout",   "model.stochastic_depth",
+    "model.layer_scale"};
 
 // The options of two models, whatever coordinates their streams are in.
 void check_same_model(const training::ModelOptions& file, const training::ModelOptions& asked) {
@@ -105,9 +106,6 @@ Metadata continued(const Checkpoint& checkpoint, const std::string& path, int64_
   const auto differs = [&](const std::string& key) {
     return asked.contains(key) && (!checkpoint.values.contains(key) || checkpoint.values.at(key) != asked.at(key));
   };
-  check(!differs("data"), path, ": was trained on other data: their checksum is ", before("data"), ", that of --data ",
-        asked["data"]);
-  check(!differs("init"), path, ": did not begin with the weights of --init, which are for a new checkpoint");
   std::string changed;
   const auto hold = [&](const std::string& name, const std::string& key) {
     if (!differs(key)) return;
@@ -116,8 +114,11 @@ Metadata continued(const Checkpoint& checkpoint, const std::string& path, int64_
           asked[key], may ? "; --extend goes on with that" : "");
     changed += text(" ", training::word_of(name), " ", before(key));
   };
-  // In the order of the options: what others follow from (the width of a head) is named first.
   hold("model", "model.kind");
+  check(!differs("data"), path, ": was trained on other data: their checksum is ", before("data"), ", that of --data ",
+        asked["data"]);
+  check(!differs("init"), path, ": did not begin with the weights of --init, which are for a new checkpoint");
+  // In the order of the options: what others follow from (the width of a head) is named first.
   training::ModelOptions model = o.training.model;
   for (const training::Option& option : model.options()) hold(option.name, text(training::kOptionPrefix, option.name));
   for (const auto& [key, value] : asked) hold(key, key);

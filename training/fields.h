@@ -1,12 +1,24 @@
 // The options of Transformers, streams and trainings: each a line, with its help and limits.
 #pragma once
 
-#include "training/option.h"
+#include "training/options/option.h"
 #include "training/training_options.h"
 
 namespace isonorm::training {
 
 template <> struct ValueNames<nn::Precision> { static constexpr const auto& names = nn::kPrecisionNames; };
+template <> struct ValueNames<nn::Activation> { static constexpr const auto& names = nn::kActivationNames; };
+template <> struct ValueNames<nn::Initialisation> { static constexpr const auto& names = nn::kInitialisationNames; };
+template <> struct ValueNames<nn::Positions> { static constexpr const auto& names = nn::kPositionsNames; };
+template <> struct ValueNames<nn::Recentring> {
+  static constexpr const char* names[] = {"last", "first", "first_and_last"};
+};
+template <> struct ValueNames<streams::Form> {
+  static inline const std::vector<std::string> names = streams::names_of(streams::kForms);
+};
+template <> struct ValueNames<streams::Stored> { static constexpr const char* names[] = {"raw", "mapped"}; };
+template <> struct ValueNames<optim::Decay> { static constexpr const auto& names = optim::kDecayNames; };
+template <> struct ValueNames<data::Task> { static constexpr const auto& names = data::kTaskNames; };
 
 void fields(nn::TransformerOptions& options, Fields& f);
 void fields(streams::StreamOptions& options, Fields& f);

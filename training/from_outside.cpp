@@ -32,11 +32,7 @@ std::string rows_text(const TrainingOptions& o) {
 
 void check_rows(const TrainingOptions& o) {
   check(o.optimizer, "training: there is no optimizer, expected a row of one");
-  const ModelRow& m = o.model.row();
   const nn::Arrangement& connection = o.model.transformer().connection;
-  check(m.name && m.title && m.noun, "model: a row lacks its name, title or noun");
-  check(m.options && m.options_of && m.fields && m.stream_rows && m.more_blocks && m.enters && m.make, "model: the row ",
-        m.name, " lacks what row_of() makes");
   check(o.optimizer->name && o.optimizer->make && o.optimizer->note, "optimizer: the row ",
         o.optimizer->name ? o.optimizer->name : "without a name", " lacks its name, make or note");
   check(connection.name && connection.block && connection.last, "connections: the row ",

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "io/safetensors.h"
-#include "training/lazy_state.h"
+#include "io/lazy_state.h"
 #include "training/model_options.h"
 
 namespace isonorm::training {

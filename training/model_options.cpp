@@ -31,11 +31,18 @@ const ModelRow& row_of_kind(const Metadata& description, ModelList models) {
   return *models[0];
 }
 
+const ModelRow& checked(const ModelRow& m) {
+  check(m.name && m.title && m.noun, "model: a row lacks its name, title or noun");
+  check(m.options && m.options_of && m.fields && m.stream_rows && m.more_blocks && m.enters && m.make,
+        "model: the row ", m.name, " lacks what row_of() makes");
+  return m;
+}
+
 }  // namespace
 
 ModelOptions::ModelOptions(const ModelRow& row, const nn::TransformerOptions& given,
                            std::initializer_list<NamedValue> own)
-    : ModelOptions(row, row.options()) {
+    : ModelOptions(row, checked(row).options()) {
   transformer() = given;
   stream_.form = streams::form_of(given.norm);
   for (const NamedValue& option : own) set(option);
@@ -110,7 +117,8 @@ void ModelOptions::set(const NamedValue& wanted) {
 }
 
 ModelShape ModelOptions::shape() const {
-  return {.image = number("image"), .channels = number("channels"), .classes = number("classes"), .vocab = number("vocab")};
+  return {
+      .image = number("image"), .channels = number("channels"), .classes = number("classes"), .vocab = number("vocab")};
 }
 
 void ModelOptions::fit(std::initializer_list<NamedValue> options) {

@@ -49,7 +49,7 @@ class ModelOptions {
   bool has(std::string_view name) const;
   // Its value as text; `otherwise` where the model has no such option.
   std::string value(std::string_view name, const std::string& otherwise = {}) const;
-  int64_t number(std::string_view name) const;                        // 0 where it has none
+  int64_t number(std::string_view name) const;  // 0 where it has none
   bool flag(std::string_view name) const { return value(name) == "true"; }
   // Throws where the model has no such option, or it cannot be that.
   void set(const NamedValue& option);

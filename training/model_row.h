@@ -10,7 +10,7 @@
 
 #include "nn/module.h"
 #include "streams/transformer.h"
-#include "training/option.h"
+#include "training/options/option.h"
 
 namespace isonorm::training {
 

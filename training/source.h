@@ -47,8 +47,7 @@ class Source {
         pairs_.emplace(files()[0], files()[1], o.seed, kHeldOut);
       shape.vocab = pairs_->vocab();
       check(pairs_->longest() < context_, o.data.empty() ? "made pairs" : o.data, ": the longest side of a pair has ",
-            pairs_->longest(), " characters, a context of ", context_, " has place for ", context_ - 1,
-            " and an end");
+            pairs_->longest(), " characters, a context of ", context_, " has place for ", context_ - 1, " and an end");
       pair_loader_.emplace(*pairs_, data::RowLoaderOptions{
                                         .rows = o.batch, .length = context_, .prefetch = ahead(), .device = o.device});
     } else {
@@ -60,8 +59,8 @@ class Source {
       const int64_t shown = text_->length() - text_->held_out_length();
       check(context_ >= 1 && context_ < shown, o.data, ": a context of ", context_, " needs a text of ", context_,
             " characters and one more, this has ", shown, " to train on");
-      text_loader_.emplace(*text_, data::RowLoaderOptions{
-                                       .rows = o.batch, .length = context_, .prefetch = ahead(), .device = o.device});
+      text_loader_.emplace(
+          *text_, data::RowLoaderOptions{.rows = o.batch, .length = context_, .prefetch = ahead(), .device = o.device});
     }
     options_.model.fit(shape);
   }

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "streams/placement.h"
-#include "training/lazy_state.h"
+#include "io/lazy_state.h"
 
 namespace isonorm::equivalence {
 

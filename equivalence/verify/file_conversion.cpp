@@ -38,7 +38,7 @@ std::vector<std::string> writers_of(const streams::Placement& layout) {
 
 }  // namespace
 
-FileConversion::FileConversion(training::LazyState file, streams::Placement layout, streams::Form to,
+FileConversion::FileConversion(LazyState file, streams::Placement layout, streams::Form to,
                                std::optional<DType> dtype, int64_t elements)
     : file_(std::move(file)), layout_(std::move(layout)), to_(to), dtype_(dtype) {
   check_forms(layout_.form, to);
@@ -172,28 +172,28 @@ Tensor FileConversion::make(const std::string& name, bool rounded) const {
   return whole;
 }
 
-training::LazyState FileConversion::made(bool rounded) const {
-  training::LazyState state{{}, [this, rounded](const std::string& name) { return make(name, rounded); }};
+LazyState FileConversion::made(bool rounded) const {
+  LazyState state{{}, [this, rounded](const std::string& name) { return make(name, rounded); }};
   for (const std::string& name : order_) {
     const Made& m = made_.at(name);
-    state.outline.add(name, training::outline(m.shape, rounded || !is_floating(m.dtype) ? m.dtype : DType::f64));
+    state.outline.add(name, outline(m.shape, rounded || !is_floating(m.dtype) ? m.dtype : DType::f64));
   }
   return state;
 }
 
-training::LazyState FileConversion::result() const { return made(true); }
-training::LazyState FileConversion::result_in_f64() const { return made(false); }
+LazyState FileConversion::result() const { return made(true); }
+LazyState FileConversion::result_in_f64() const { return made(false); }
 
-training::LazyState FileConversion::before() const {
+LazyState FileConversion::before() const {
   const auto read = [this](const std::string& name) {
     TensorMap one;
     one.add(name, file_.read(name));
     return centred(one, layout_).at(name);
   };
-  training::LazyState state{{}, read};
+  LazyState state{{}, read};
   for (const auto& [name, tensor] : file_.outline)
     state.outline.add(name,
-                      training::outline(tensor.shape(), is_floating(tensor.dtype()) ? DType::f64 : tensor.dtype()));
+                      outline(tensor.shape(), is_floating(tensor.dtype()) ? DType::f64 : tensor.dtype()));
   return state;
 }
 

@@ -22,7 +22,7 @@ class FileConversion {
  public:
   // As convert(), in pieces of so many elements. Throws what can be said by names and shapes alone; what needs the
   // elements, check() throws.
-  FileConversion(training::LazyState file, streams::Placement layout, streams::Form to, std::optional<DType> dtype = {},
+  FileConversion(LazyState file, streams::Placement layout, streams::Form to, std::optional<DType> dtype = {},
                  int64_t elements = int64_t{1} << 19);
 
   // Converts every piece and compares it with what it was made of, by the rules of verify_streams(). False where
@@ -39,9 +39,9 @@ class FileConversion {
 
   // The source in f64, its writers as centred as those of rms_norm are (stream_check.h); the result in f64; and the
   // result.
-  training::LazyState before() const;
-  training::LazyState result_in_f64() const;
-  training::LazyState result() const;
+  LazyState before() const;
+  LazyState result_in_f64() const;
+  LazyState result() const;
 
  private:
   struct Made {  // a tensor of the result
@@ -55,9 +55,9 @@ class FileConversion {
   template <class F> bool each_piece(size_t unit, F&& visit) const;
   void note(size_t unit, const Conversion& piece);
   Tensor make(const std::string& name, bool rounded) const;
-  training::LazyState made(bool rounded) const;
+  LazyState made(bool rounded) const;
 
-  training::LazyState file_;
+  LazyState file_;
   streams::Placement layout_;
   streams::Form to_;
   std::optional<DType> dtype_;

@@ -50,7 +50,7 @@ double Expected::bound(DType dtype) const {
   return off(dtype, dtype == DType::bf16 ? DType::f32 : dtype) + off(DType::f64, DType::f64);
 }
 
-Readings::Readings(const training::LazyState& file, const streams::Placement& layout) : file_(file), layout_(layout) {
+Readings::Readings(const LazyState& file, const streams::Placement& layout) : file_(file), layout_(layout) {
   for (const streams::NormPlace& n : layout.norms)
     for (const std::string& name : {n.weight, n.bias})
       if (!name.empty()) norms_.add(name, file.read(name));

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "equivalence/verify/stream_reader.h"
-#include "training/lazy_state.h"
+#include "io/lazy_state.h"
 
 namespace isonorm::equivalence {
 
@@ -30,7 +30,7 @@ struct Reading {
 // The ways to read the tensors of a file. File and layout must outlive it, and what it gives.
 class Readings {
  public:
-  Readings(const training::LazyState& file, const streams::Placement& layout);
+  Readings(const LazyState& file, const streams::Placement& layout);
 
   // The first as described. Then those that differ from it in one respect, have the same shapes, and another function or
   // another conversion: along another dim of the stream's width, through another norm, without the bias, or with the one
@@ -51,7 +51,7 @@ class Readings {
   Tensor normalised_size(const streams::NormPlace& norm, const Tensor& x) const;
   Expected read(const StreamReader& reader, const Tensor& absolute_weight, const Tensor& x) const;
 
-  const training::LazyState& file_;
+  const LazyState& file_;
   const streams::Placement& layout_;
   TensorMap norms_;  // gains and biases
 };

@@ -30,7 +30,7 @@ Tensor rows_of(const std::string& name, const Tensor& x, int64_t n) {
 
 class Check {
  public:
-  Check(const training::LazyState& file, const streams::Placement& layout, const TensorMap& reference)
+  Check(const LazyState& file, const streams::Placement& layout, const TensorMap& reference)
       : file_(file), layout_(layout), reference_(reference), readings_(file, layout) {
     check(!reference.empty(), "reference: it holds nothing, expected NAME.input and NAME.output of readers or writers");
     for (const auto& [name, tensor] : reference) {
@@ -159,7 +159,7 @@ class Check {
     return share;
   }
 
-  const training::LazyState& file_;
+  const LazyState& file_;
   const streams::Placement& layout_;
   const TensorMap& reference_;
   std::set<std::string> open_;    // names in the reference that nothing took yet
@@ -175,7 +175,7 @@ TensorMap load_reference(const std::string& path) {
   return is_zip(file) ? load_npz(file) : load_safetensors(file);
 }
 
-ReferenceFindings check_reference(const training::LazyState& file, const streams::Placement& layout,
+ReferenceFindings check_reference(const LazyState& file, const streams::Placement& layout,
                                   const TensorMap& reference) {
   NoGrad no_grad;
   return Check(file, layout, reference).run();

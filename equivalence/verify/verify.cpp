@@ -22,12 +22,12 @@ DType coarser(DType a, DType b) { return epsilon(a) >= epsilon(b) ? a : b; }
 
 // The model in f64 with the tensors of the state, each changed by `change` as it is read.
 template <class F>
-std::unique_ptr<nn::Module> loaded(const Metadata& description, const training::LazyState& state, F&& change) {
+std::unique_ptr<nn::Module> loaded(const Metadata& description, const LazyState& state, F&& change) {
   const training::ModelOptions options(description);
   options.check_size(state.outline);
   std::unique_ptr<nn::Module> model = options.build();
   TensorMap in_f64;
-  for (const auto& [name, like] : state.outline) in_f64.add(name, training::outline(like.shape(), DType::f64));
+  for (const auto& [name, like] : state.outline) in_f64.add(name, outline(like.shape(), DType::f64));
   model->load_state_dict(in_f64);  // names and shapes are checked there
   const TensorMap parameters = model->state_dict();
   for (const auto& [name, shape] : state.outline) {
@@ -38,12 +38,12 @@ std::unique_ptr<nn::Module> loaded(const Metadata& description, const training::
   return model;
 }
 
-std::unique_ptr<nn::Module> loaded(const Metadata& description, const training::LazyState& state) {
+std::unique_ptr<nn::Module> loaded(const Metadata& description, const LazyState& state) {
   return loaded(description, state, widened);
 }
 
-std::unique_ptr<nn::Module> moved(const Metadata& description, const training::LazyState& state,
-                                  const training::LazyState& partner, uint64_t seed) {
+std::unique_ptr<nn::Module> moved(const Metadata& description, const LazyState& state,
+                                  const LazyState& partner, uint64_t seed) {
   Generator generator{seed, 0};
   return loaded(description, state,
                 [&](const TensorMap& one) { return moved_by_rounding(one, partner.outline, generator); });
@@ -123,7 +123,7 @@ ModelPlan plan_conversion(const Metadata& description, const TensorMap& outline,
   plan.description = training::describe(*converted);
   plan.result = streams::placement_of(*converted);
   for (const streams::NamedParameter& p : streams::named_parameters(*converted))
-    plan.outline.add(p.name, training::outline(p.tensor.shape(), DType::f64));
+    plan.outline.add(p.name, isonorm::outline(p.tensor.shape(), DType::f64));
   return plan;
 }
 
@@ -141,8 +141,8 @@ Tensor logits(const Metadata& description, const TensorMap& state, const Tensor&
   return (*model)(inputs);
 }
 
-Agreement compare_models(const Metadata& description_a, const training::LazyState& a, const Metadata& description_b,
-                         const training::LazyState& b, const Tensor& inputs) {
+Agreement compare_models(const Metadata& description_a, const LazyState& a, const Metadata& description_b,
+                         const LazyState& b, const Tensor& inputs) {
   NoGrad no_grad;
   const std::unique_ptr<nn::Module> first = loaded(description_a, a);
   const std::unique_ptr<nn::Module> second = loaded(description_b, b);

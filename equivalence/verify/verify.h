@@ -59,8 +59,8 @@ Tensor logits(const Metadata& description, const TensorMap& state, const Tensor&
 // each with every tensor moved by an ulp of its dtype, or of its partner's in the other where that is coarser, and the
 // larger counts: the verdict does not ask which comes first. Six models of f64 are in memory. Throws where the models
 // do not take the same inputs or give logits of different shapes.
-Agreement compare_models(const Metadata& description_a, const training::LazyState& a, const Metadata& description_b,
-                         const training::LazyState& b, const Tensor& inputs);
+Agreement compare_models(const Metadata& description_a, const LazyState& a, const Metadata& description_b,
+                         const LazyState& b, const Tensor& inputs);
 
 // The same seen from the stream (stream_check.h); where `of` is not null it gets each tensor's deviation.
 Agreement compare_streams(const TensorMap& a, const streams::Placement& layout_a, const TensorMap& b,

@@ -22,8 +22,8 @@ namespace {
 
 ProofOptions small_proof() {
   ProofOptions o;
-  o.training.model = &training::kGpt, o.training.steps = 20, o.training.batch = 4, o.training.width = 8;
-  o.training.depth = 1, o.training.heads = 2, o.training.context = 6, o.controls = 2;
+  o.training.model = {training::kGpt, {.width = 8, .depth = 1, .heads = 2}, {{"context", 6}}};
+  o.training.steps = 20, o.training.batch = 4, o.controls = 2;
   return o;
 }
 
@@ -58,7 +58,7 @@ TEST_CASE("the CPU's training is the device's, by the criterion of a proof") {
 
 TEST_CASE("a training on a device is held against the CPU's, test pass and all") {
   ProofOptions o = small_proof();
-  o.training.device = kCuda, o.training.branch.dropout = 0.1, o.against = kCpu, o.forms.clear();
+  o.training.device = kCuda, o.training.model.transformer().branch.dropout = 0.1, o.against = kCpu, o.forms.clear();
   const ProofResult p = prove(o);
   CHECK(p.equivalent());
   CHECK(run_name(p.runs.at(0)) == "layer_norm on cpu");

@@ -140,7 +140,8 @@ TEST_CASE("loaders give the batches of the CPU on a device, in order, after a se
 
 TEST_CASE("the batches of a training on a device are the CPU's, in whatever order they are asked for") {
   training::TrainingOptions o;
-  o.model = &training::kGpt, o.vocab = 5, o.context = 8, o.batch = 3;
+  o.model = {training::kGpt, {}, {{"context", 8}}};
+  o.letters = 5, o.batch = 3;
   training::Source here(o);
   o.device = kCuda;
   training::Source there(o);

@@ -20,14 +20,9 @@ namespace {
 
 TrainingOptions small(bool affine = false) {
   TrainingOptions o;
-  o.model = &kGpt;
-  o.width = 16;
-  o.depth = 2;
-  o.heads = 2;
-  o.mlp = 32;
-  o.context = 8;
+  o.model = {
+      kGpt, {.width = 16, .depth = 2, .heads = 2, .mlp_width = 32, .affine = affine}, {{"vocab", 13}, {"context", 8}}};
   o.batch = 3;
-  o.affine = affine;
   return o;
 }
 
@@ -81,13 +76,14 @@ TEST_CASE("audit: invisible directions are counted and measured") {
 
 TEST_CASE("audit: as many directions as the gradients of many batches leave out") {
   for (const nn::Arrangement& connection : {nn::kPreLn, nn::kSubLn}) {
-    TrainingOptions o = small();
-    o.width = 4, o.depth = 1, o.mlp = 6, o.vocab = 5, o.context = 6, o.batch = 4;
-    o.connection = connection;
+    TrainingOptions o;
+    o.model = {kGpt,
+               {.width = 4, .depth = 1, .heads = 2, .mlp_width = 6, .connection = connection},
+               {{"vocab", 5}, {"context", 6}}};
+    o.batch = 4;
     const AuditResult r = audit(o);
     CHECK(r.as_expected);
-    const ModelShape shape{.vocab = 5};
-    const auto model = build_model(o, shape, streams::Stream(streams::Form::layer_norm, 4));
+    const auto model = build_model(o, {});
     model->to(DType::f64);
     std::map<std::string, Rows> gradients;
     Generator draw{7, 0};
@@ -143,20 +139,22 @@ TEST_CASE("audit: a gradient where none should be is told") {
 }
 
 TEST_CASE("audit: every switch of the Transformer, and a tied table") {
-  const auto run = [](TrainingOptions o) {
-    o.model = &kGpt, o.width = 12, o.depth = 1, o.heads = 2, o.context = 6, o.vocab = 5, o.batch = 2;
+  const auto run = [](nn::TransformerOptions t, bool tied) {
+    t.width = 12, t.depth = 1, t.heads = 2;
+    TrainingOptions o;
+    o.model = {kGpt, t, {{"vocab", 5}, {"context", 6}, {"tied", tied}}};
+    o.batch = 2;
     return audit(o);
   };
-  TrainingOptions tied;
-  tied.tied = true;
-  const AuditResult plain = run(tied);
+  const AuditResult plain = run({}, true);
   CHECK(plain.as_expected);
   CHECK(plain.rows.front().name == "token.weight");
   CHECK(plain.rows.front().directions == 5);
-  tied.affine = true;
-  CHECK_THROWS_WITH(run(tied), Contains("behind a norm with a gain"));  // it has no mapped form
-  TrainingOptions switches;
-  switches.positions = nn::Positions::rotary, switches.activation = nn::Activation::swiglu, switches.bias = false;
-  switches.head_width = 4, switches.mlp = 20;
-  CHECK(run(switches).as_expected);
+  CHECK_THROWS_WITH(run({.affine = true}, true), Contains("behind a norm with a gain"));  // it has no mapped form
+  const nn::TransformerOptions switches{.head_width = 4,
+                                        .mlp_width = 20,
+                                        .activation = nn::Activation::swiglu,
+                                        .positions = nn::Positions::rotary,
+                                        .bias = false};
+  CHECK(run(switches, false).as_expected);
 }

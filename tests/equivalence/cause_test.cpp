@@ -67,7 +67,8 @@ TEST_CASE("cause: a plain reference says as much as one on a stream") {
 TEST_CASE("cause: an error of a forward in compressed coordinates says what the layout may miss") {
   CHECK_THAT(
       said(Fault::forgotten, Form::crms_norm),
-      Contains("sizes 7 and 8 differ (crms_norm stores 7 of the 8 entries of a row; likely a writer or a reader that") &&
+      Contains(
+          "sizes 7 and 8 differ (crms_norm stores 7 of the 8 entries of a row; likely a writer or a reader that") &&
           Contains("pos [12, 8]"));
   CHECK_THAT(said(Fault::stored, Form::crms_norm),
              Contains("or the forward take what is stored of a parameter p for p()?"));

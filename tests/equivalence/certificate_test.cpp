@@ -54,7 +54,7 @@ TEST_CASE("the architectures: at least 20, small, two features apart pairwise, e
     CHECK(a.depth <= 2);
     CHECK(a.width <= 48);
     CHECK(names.insert(a.name).second);
-    CHECK(training_options(a, DType::f64, 1).width == a.width);
+    CHECK(training_options(a, DType::f64, 1).model.transformer().width == a.width);
     for (const Feature& f : features(a)) ++used[f.respect + ": " + f.value];
     for (const Architecture& b : all) {
       INFO(b.name);
@@ -76,7 +76,7 @@ TEST_CASE("an architecture is what its features say") {
   for (const Architecture& a : architectures()) {
     INFO(a.name);
     const TrainingOptions o = training_options(a, DType::f64, 1);
-    const auto model = initial_model(o, shape_of(a));
+    const auto model = initial_model(o);
     std::set<std::string> names;
     for (const streams::NamedParameter& p : streams::named_parameters(*model)) names.insert(p.name);
     CHECK(names.contains("token.weight") == (a.model == &kGpt));

@@ -364,11 +364,10 @@ TEST_CASE("what is zero in exact arithmetic moves by its own size with an ulp of
     for (const char* name : {"gpt1", "gpt2", "gpt6", "vit2", "vit8"})
       for (uint64_t seed : {1, 2, 3}) {
         const TrainingOptions o = training_options(architecture(name), dtype, seed);
-        const ModelShape shape = shape_of(architecture(name));
-        const auto model = initial_model(o, shape);
+        const auto model = initial_model(o);
         Generator generator{seed, 0};
         draw_parameters(*model, generator);
-        const Examples batch = made_examples(o, shape, seed);
+        const Examples batch = made_examples(o, seed);
         const std::vector<streams::NamedParameter> parameters = streams::named_parameters(*model);
         Seen first(*model, parameters, cross_entropy_of, 1);
         first.differentiate(batch);

@@ -8,6 +8,7 @@
 #include "equivalence/text/grid_text.h"
 #include "equivalence/text/proof_text.h"
 #include "nn/gpt.h"
+#include "nn/residual/all.h"
 #include "streams/parametrize.h"
 #include "tests/support/catch.h"
 #include "training/from_outside.h"
@@ -129,15 +130,15 @@ TEST_CASE("grid: norms of one's own come out as derived") {
 
 TEST_CASE("prove: a form in which a norm of one's own is another function comes out different") {
   ProofOptions o;
-  o.training.model = &kGpt, o.training.steps = 20, o.training.batch = 4, o.training.width = 8, o.training.depth = 1;
-  o.training.heads = 2, o.training.context = 6;
-  o.training.connection = arrangement<Absolute>("absolute");
+  o.training.steps = 20, o.training.batch = 4;
+  o.training.model = {
+      kGpt, {.width = 8, .depth = 1, .heads = 2, .connection = arrangement<Absolute>("absolute")}, {{"context", 6}}};
   const ProofResult all = prove(o);
   CHECK(all.verdict == Verdict::different);
   CHECK_THAT(repeat_command(all.manifest), Contains("absolute (from outside)"));
   o.forms = {"rms_norm", "crms_norm"};
   CHECK(prove(o).equivalent());
-  o.training.connection = arrangement<Uncentred>("uncentred");
+  o.training.model.transformer().connection = arrangement<Uncentred>("uncentred");
   CHECK(prove(o).verdict == Verdict::different);
 }
 
@@ -207,8 +208,7 @@ TEST_CASE("from outside: rows that lack what they need, and what cannot be said 
   const auto trained = [](auto change) {
     TrainingOptions o = training_options(architecture("gpt1"), DType::f64, 1);
     change(o);
-    const Architecture a = architecture("gpt1");
-    initial_model(o, shape_of(a));
+    initial_model(o);
     build_optimizer(o, {});
   };
   OptimizerRow nothing{.name = "nothing", .make = nullptr},
@@ -219,9 +219,9 @@ TEST_CASE("from outside: rows that lack what they need, and what cannot be said 
   CHECK_THROWS_WITH(trained([&](TrainingOptions& o) { o.optimizer = &none; }), "optimizer: the row none made none");
   CHECK_THROWS_WITH(trained([&](TrainingOptions& o) { o.optimizer = nullptr; }), Contains("there is no optimizer"));
   ModelRow bare{.name = "bare", .title = "Bare", .noun = "bare model", .input = Input::characters};
-  CHECK_THROWS_WITH(trained([&](TrainingOptions& o) { o.model = &bare; }), Contains("the row bare lacks"));
+  CHECK_THROWS_WITH(trained([&](TrainingOptions& o) { o.model = bare; }), Contains("the row bare lacks"));
   CHECK_THROWS_WITH(trained([&](TrainingOptions& o) {
-                      o.connection = {"empty", nullptr, nullptr};
+                      o.model.transformer().connection = {"empty", nullptr, nullptr};
                     }),
                     Contains("the row empty lacks"));
 

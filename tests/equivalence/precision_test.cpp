@@ -21,17 +21,18 @@ constexpr nn::MixedPrecision kMixed{nn::Precision::bf16, nn::Precision::bf16};
 
 }  // namespace
 
-TEST_CASE("a description names the precision, and is of full precision where it is silent") {
+TEST_CASE("a description names the precision, and one that is silent is refused") {
   const nn::Gpt gpt = streams::make<nn::Gpt>(small_gpt({.precision = kMixed}));
   Metadata description = describe(gpt);
   CHECK(description.at("model.precision") == "bf16");
   CHECK(description.at("model.stream_precision") == "bf16");
   CHECK(ModelOptions(description).transformer().precision == kMixed);
   CHECK(describe(*ModelOptions(description).build()) == description);
-  description.erase("model.precision"), description.erase("model.stream_precision");
-  CHECK(ModelOptions(description).transformer().precision == nn::MixedPrecision());
+  description.erase("model.precision");
+  CHECK_THROWS_WITH(ModelOptions(description), Contains("model.precision"));
   description["model.precision"] = "f16";
-  CHECK_THROWS_WITH(ModelOptions(description), "model file: entry 'model.precision' is 'f16', which it cannot be");
+  CHECK_THROWS_WITH(ModelOptions(description),
+                    "model file: entry 'model.precision' is 'f16', expected one of full|bf16");
 }
 
 TEST_CASE("a file of mixed precision is converted and verified as the function that it is in f64") {
@@ -39,7 +40,7 @@ TEST_CASE("a file of mixed precision is converted and verified as the function t
   nn::Gpt gpt = streams::make<nn::Gpt>(small_gpt({.precision = kMixed}));
   const ModelFile mixed = filled_file(gpt);
   ModelFile full = mixed;
-  full.description.erase("model.precision"), full.description.erase("model.stream_precision");
+  full.description["model.precision"] = full.description["model.stream_precision"] = "full";
   CHECK(verify_models(mixed, full).same());
   const ModelConversion c = convert_model(mixed, streams::Form::crms_norm);
   CHECK(c.description.at("model.precision") == "bf16");
@@ -49,7 +50,7 @@ TEST_CASE("a file of mixed precision is converted and verified as the function t
 TEST_CASE("proofs and comparisons refuse mixed precision, an audit says each precision itself") {
   const auto refusal = Contains("the precision is bf16, expected full");
   TrainingOptions o;
-  o.dtype = DType::f32, o.precision = kMixed;
+  o.dtype = DType::f32, o.model.transformer().precision = kMixed;
   CHECK_THROWS_WITH(prove({.training = o}), Contains("prove: ") && refusal);
   nn::Gpt a = streams::make<nn::Gpt>(small_gpt({.precision = kMixed})), b(small_gpt());
   const auto batch = [](int64_t) -> Examples { throw std::runtime_error("no batch is to be asked for"); };
@@ -57,9 +58,9 @@ TEST_CASE("proofs and comparisons refuse mixed precision, an audit says each pre
   CHECK_THROWS_WITH(compare_gradients(b, a, {}, cross_entropy_of, batch), refusal);
 
   TrainingOptions small;
-  small.model = &kGpt, small.width = 8, small.depth = 1, small.heads = 2, small.vocab = 5, small.context = 4;
+  small.model = {kGpt, {.width = 8, .depth = 1, .heads = 2}, {{"vocab", 5}, {"context", 4}}};
   small.batch = 4;
   const AuditResult plain = audit(small);
-  small.precision = kMixed;
+  small.model.transformer().precision = kMixed;
   CHECK(audit(small).bf16_error == plain.bf16_error);
 }

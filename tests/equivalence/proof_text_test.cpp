@@ -125,11 +125,11 @@ TEST_CASE("proof: chaos ends what is said, or leaves it undecided") {
         0);
 }
 
-TEST_CASE("proof: the command that repeats a proof names every option and survives a shell") {
+TEST_CASE("proof: the command that repeats a proof names what is not the default and survives a shell") {
   ProofResult proof = synthetic_proof();
   proof.options.training.data = "my data/it's";
-  proof.options.training.affine = true;
-  proof.manifest.options = option_list(proof.options);
+  proof.options.training.model.transformer().affine = true;
+  proof.manifest = manifest_of(proof.options);
   const std::string command = repeat_command(proof.manifest);
   CHECK(command.find("isonorm prove --model vit --data 'my data/it'\\''s' --forms rms_norm,crms_norm,crms_isometric") ==
         0);
@@ -142,7 +142,7 @@ TEST_CASE("training: what it says in one sentence") {
   TrainingResult t = synthetic_training();
   CHECK(closing(document_of(t)) ==
         "crms_norm, 1234 parameters, 200 steps: test loss 0.5000, test accuracy 87.10 % (871 of 1000 images).");
-  t.options.model = &kGpt;
+  t.options.model = kGpt;
   CHECK(closing(document_of(t)) ==
         "crms_norm, 1234 parameters, 200 steps: held-out loss 0.5000, perplexity 1.649, "
         "test accuracy 87.10 % (871 of 1000 characters).");
@@ -176,7 +176,7 @@ TEST_CASE("training: curves, evaluations and the steps of its log") {
   CHECK(d.tables[0].rows.size() == 3);
   training.earlier.steps.pop_back();
   CHECK(contains(document_of(training).remarks[0], "of what was before the log has 9 steps"));
-  training.options.model = &kGpt;
+  training.options.model = kGpt;
   CHECK(*document_of(training).tables[0].rows[2][5].value == std::exp(0.5));
   training.evaluations.clear(), training.earlier = {};
   for (TrainingStep& s : training.steps) s.gradient_norm = {};

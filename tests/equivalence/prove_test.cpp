@@ -35,14 +35,11 @@ std::string write_text(const std::string& path) {
   return path;
 }
 
-TrainingOptions small(const ModelRow* model, const std::string& text) {
+TrainingOptions small(const ModelRow& model, const std::string& text) {
   TrainingOptions o;
-  o.model = model;
-  if (model == &kGpt) o.data = text;
-  o.width = 16;
-  o.depth = 2;
-  o.heads = 2;
-  o.context = 12;
+  o.model = {model, {.width = 16, .depth = 2, .heads = 2}};
+  o.model.fit({{"context", 12}});
+  if (&model == &kGpt) o.data = text;
   o.batch = 6;
   o.steps = 20;
   o.warmup = 4;
@@ -62,17 +59,17 @@ void check_proof(const TrainingOptions& o) {
 
 TEST_CASE("the forms of a model with a row of its own train as Pre-LN does") {
   const TempFolder folder;
-  TrainingOptions o = small(&test::kTempered, "");
+  TrainingOptions o = small(test::kTempered, "");
   o.data = write_text(folder / "words.txt");
   check_proof(o);
 }
 
 TEST_CASE("the forms of a plain model, which knows nothing of them, train as Pre-LN does by its layout") {
   const TempFolder folder;
-  TrainingOptions o = small(&test::kPlain, "");
-  o.data = write_text(folder / "words.txt"), o.mlp = 24;
+  TrainingOptions o = small(test::kPlain, "");
+  o.data = write_text(folder / "words.txt");
   check_proof(o);
-  const AuditResult seen = audit(o, {}, {.vocab = 12});
+  const AuditResult seen = audit(o);
   CHECK(seen.as_expected);
   CHECK(seen.directions() > 0);
   // Files say what it is, and its weights convert.
@@ -85,8 +82,8 @@ TEST_CASE("the forms of a plain model, which knows nothing of them, train as Pre
   test::PlainNet raw = make(streams::Form::rms_norm, streams::Stored::raw);
   const Metadata description = describe(raw, test::kWithPlain);
   CHECK(description.at("model.hidden") == "12");
-  CHECK(description.at("model.stream") == "rms_norm");
-  CHECK(description.size() == 7);  // kind, its three options, and three of the stream
+  CHECK(description.at("model.form") == "rms_norm");
+  CHECK(description.size() == 8);  // kind, its three options, and four of the stream
   CHECK(describe(*ModelOptions(description, test::kWithPlain).build(), test::kWithPlain) == description);
   const Tensor ids = randint(0, 7, {3, 5}), expected = raw(ids);
   for (const streams::Form form : streams::kCentredForms) {
@@ -110,7 +107,7 @@ TEST_CASE("G6: the forms train as Pre-LN does, with every optimizer; converted w
                           {&optimizer("adam"), 1e-3, 0.01, 0},
                           {&optimizer("adamw"), 1e-3, 0.1, 1}}) {
       INFO(name_of(model) << ", " << name_of(c.optimizer));
-      TrainingOptions o = small(model, text);
+      TrainingOptions o = small(*model, text);
       o.optimizer = c.optimizer;
       o.lr = c.lr;
       o.weight_decay = c.decay;
@@ -121,8 +118,8 @@ TEST_CASE("G6: the forms train as Pre-LN does, with every optimizer; converted w
 
 TEST_CASE("G6: learned gains and biases change nothing with raw parameters") {
   const TempFolder folder;
-  TrainingOptions o = small(&kGpt, write_text(folder / "words.txt"));
-  o.affine = true;
+  TrainingOptions o = small(kGpt, write_text(folder / "words.txt"));
+  o.model.transformer().affine = true;
   check_proof(o);
 }
 
@@ -130,35 +127,38 @@ TEST_CASE("the forms train as Pre-LN does under what trainings have beside an op
   const TempFolder folder;
   const std::string text = write_text(folder / "words.txt");
   const std::pair<const char*, std::function<void(TrainingOptions&)>> regimes[] = {
-      {"dropout", [](TrainingOptions& o) { o.branch.dropout = 0.2; }},
-      {"stochastic depth", [](TrainingOptions& o) { o.branch.stochastic_depth = 0.3; }},
-      {"layer scale", [](TrainingOptions& o) { o.branch.layer_scale = 0.5, o.affine = true; }},
-      {"decay of matrices", [](TrainingOptions& o) { o.decay_matrices_only = o.affine = true, o.weight_decay = 0.3; }},
+      {"dropout", [](TrainingOptions& o) { o.model.transformer().branch.dropout = 0.2; }},
+      {"stochastic depth", [](TrainingOptions& o) { o.model.transformer().branch.stochastic_depth = 0.3; }},
+      {"layer scale",
+       [](TrainingOptions& o) { o.model.transformer().branch.layer_scale = 0.5, o.model.transformer().affine = true; }},
+      {"decay of matrices",
+       [](TrainingOptions& o) { o.decay_matrices_only = o.model.transformer().affine = true, o.weight_decay = 0.3; }},
       {"accumulation", [](TrainingOptions& o) { o.accumulate = 3; }},
       {"average", [](TrainingOptions& o) { o.ema = 0.9; }},
-      {"resumed", [](TrainingOptions& o) { o.resume_at = 7, o.ema = 0.9, o.branch.dropout = 0.1; }}};
+      {"resumed",
+       [](TrainingOptions& o) { o.resume_at = 7, o.ema = 0.9, o.model.transformer().branch.dropout = 0.1; }}};
   for (const auto& [name, change] : regimes) {
     INFO(name);
-    TrainingOptions o = small(&kGpt, text);
+    TrainingOptions o = small(kGpt, text);
     change(o);
     check_proof(o);
   }
 }
 
 TEST_CASE("an average, a part of a batch and an undecayed vector are what they say") {
-  TrainingOptions o = small(&kGpt, "");
+  TrainingOptions o = small(kGpt, "");
   o.warmup = 0;
   o.clip = 0;
   o.optimizer = &optimizer("sgd");
   o.lr = 0.5;
   o.weight_decay = 0.25;
-  o.affine = true;
-  const ModelShape shape{.vocab = 9};
+  o.model.transformer().affine = true;
+  o.model.set({"vocab", 9});
   const Variant& raw = raw_variant(streams::Form::layer_norm);
   const Examples batch{randint(0, 9, {6, 12}), randint(0, 9, {6, 12})};
   const auto trained = [&](const TrainingOptions& options, int steps) {
     manual_seed(1);
-    auto t = std::make_unique<Trainee>(options, shape, raw);
+    auto t = std::make_unique<Trainee>(options, raw);
     for (int i = 0; i < steps; ++i) {
       t->differentiate(batch);
       t->update(o.lr);
@@ -199,8 +199,9 @@ TEST_CASE("an average, a part of a batch and an undecayed vector are what they s
 
 TEST_CASE("a tied head behind learned gains has wrong trainings of its own") {
   const TempFolder folder;
-  TrainingOptions o = small(&kGpt, write_text(folder / "words.txt"));
-  o.affine = o.tied = true;
+  TrainingOptions o = small(kGpt, write_text(folder / "words.txt"));
+  o.model.transformer().affine = true;
+  o.model.set({"tied", true});
   const ProofResult r = prove({.training = o});
   CHECK(r.equivalent());
   CHECK(r.horizon.steps == 20);
@@ -212,12 +213,12 @@ TEST_CASE("a tied head behind learned gains has wrong trainings of its own") {
 
 TEST_CASE("a proof is undecided where a wrong training shows no more than rounding, and holds up to where it does") {
   const TempFolder folder;
-  TrainingOptions o = small(&kGpt, write_text(folder / "words.txt"));
+  TrainingOptions o = small(kGpt, write_text(folder / "words.txt"));
   o.dtype = DType::f32;
   o.optimizer = &optimizer("sgd");
   o.clip = 0;
   o.steps = 60;
-  o.width = 8;
+  o.model.transformer().width = 8;
   struct Case {
     double lr;
     int least, most;  // of the horizon
@@ -237,7 +238,7 @@ TEST_CASE("a proof is undecided where a wrong training shows no more than roundi
 
 TEST_CASE("a proof in f32 has power, too") {
   const TempFolder folder;
-  TrainingOptions o = small(&kGpt, write_text(folder / "words.txt"));
+  TrainingOptions o = small(kGpt, write_text(folder / "words.txt"));
   o.dtype = DType::f32;
   check_proof(o);
 }
@@ -246,19 +247,19 @@ TEST_CASE("a proof stops when it is told to, and concludes nothing") {
   const TempFolder folder;
   int calls = 0;
   const ProofResult r =
-      prove({.training = small(&kGpt, write_text(folder / "words.txt"))}, [&](const StepInfo&) { return ++calls < 3; });
+      prove({.training = small(kGpt, write_text(folder / "words.txt"))}, [&](const StepInfo&) { return ++calls < 3; });
   CHECK(calls == 3);
   CHECK(r.interrupted);
   CHECK_FALSE(r.equivalent());
 }
 
 TEST_CASE("a weight that differs by 1e-9 of its tensor's largest is seen at step 1, far above the controls") {
-  TrainingOptions o = small(&kGpt, "");
+  TrainingOptions o = small(kGpt, "");
   o.lr = 1e-3;
-  const ModelShape shape{.vocab = 9};
+  o.model.set({"vocab", 9});
   const Variant& raw = raw_variant(streams::Form::layer_norm);
   manual_seed(1);
-  Trainee reference(o, shape, raw), control(o, shape, raw), forged(o, shape, raw);
+  Trainee reference(o, raw), control(o, raw), forged(o, raw);
   for (Trainee* t : {&control, &forged}) t->model().load_state_dict(reference.model().state_dict());
   move_by_one_ulp(control.model(), 7);
   const Tensor weight = streams::named_parameters(forged.model())[4].tensor;
@@ -274,11 +275,11 @@ TEST_CASE("a weight that differs by 1e-9 of its tensor's largest is seen at step
 }
 
 TEST_CASE("NaN in one tensor is not covered up by the tensors after it") {
-  const TrainingOptions o = small(&kGpt, "");
-  const ModelShape shape{.vocab = 9};
+  TrainingOptions o = small(kGpt, "");
+  o.model.set({"vocab", 9});
   const Variant& raw = raw_variant(streams::Form::layer_norm);
   manual_seed(1);
-  Trainee reference(o, shape, raw), broken(o, shape, raw);
+  Trainee reference(o, raw), broken(o, raw);
   broken.model().load_state_dict(reference.model().state_dict());
   const Examples batch{randint(0, 9, {6, 12}), randint(0, 9, {6, 12})};
   for (Trainee* t : {&reference, &broken}) t->differentiate(batch);
@@ -292,7 +293,7 @@ TEST_CASE("options that make no proof are refused with both values") {
   o.training.steps = 0;
   CHECK_THROWS_WITH(prove(o), Contains("0 steps"));
   ProofOptions narrow = o;
-  narrow.training.steps = 3, narrow.training.width = 2, narrow.training.heads = 1;
+  narrow.training.steps = 3, narrow.training.model.transformer() = {.width = 2, .heads = 1};
   CHECK_THROWS_WITH(prove(narrow), Contains("prove: the stream has width 2, expected at least 3"));
   o = {};
   o.controls = 0;

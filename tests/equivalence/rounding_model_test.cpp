@@ -22,12 +22,12 @@ TEST_CASE(
     INFO(a.name);
     DrawnPoint point(a, DType::f64, 3);
     point.next();
-    Trainee library(point.exact(), point.shape(), raw_variant(streams::Form::layer_norm));
+    Trainee library(point.exact(), raw_variant(streams::Form::layer_norm));
     library.start_from(point.raw());
     library.differentiate(point.batch());
     for (streams::Form form : {streams::Form::layer_norm, streams::Form::rms_norm, streams::Form::crms_norm,
                                streams::Form::crms_isometric}) {
-      RoundingModel model(point.exact(), point.shape(), form, point.raw(), Rounding());
+      RoundingModel model(point.exact(), form, point.raw(), Rounding());
       model.differentiate(point.batch());
       // The loss is summed here and averaged there.
       const double rows = static_cast<double>(point.batch().targets.numel());
@@ -56,7 +56,7 @@ TEST_CASE("predicted errors: a fifth model that rounds stays within what four pr
     DrawnPoint point(architecture(name), DType::f32, 5);
     for (int k = 0; k < 3; ++k) {
       point.next();
-      RoundingModel truth(point.exact(), point.shape(), streams::Form::layer_norm, point.raw(), Rounding());
+      RoundingModel truth(point.exact(), streams::Form::layer_norm, point.raw(), Rounding());
       truth.differentiate(point.batch());
       std::vector<double> squares;
       for (int n = 0; n <= kPredictions; ++n) {

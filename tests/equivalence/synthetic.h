@@ -99,7 +99,8 @@ inline training::TrainingResult synthetic_training() {
   training::TrainingResult t;
   t.form = "crms_norm";
   t.options.steps = 200;
-  t.manifest = manifest_of(t.options, t.form, t.options.dtype);
+  t.options.model.stream().form = streams::Form::crms_norm;
+  t.manifest = manifest_of(t.options);
   t.manifest.data_sha256 = std::string(64, 'b');
   t.parameters = 1234;
   t.first_step = 11;

@@ -17,8 +17,8 @@ namespace {
 
 TrainingOptions small() {
   TrainingOptions o;
-  o.model = &kTranslator, o.vocab = 5, o.width = 8, o.depth = 4, o.heads = 2, o.mlp = 12, o.context = 6, o.batch = 4;
-  o.steps = 12, o.warmup = 2, o.lr = 3e-3;
+  o.model = {kTranslator, {.width = 8, .depth = 4, .heads = 2, .mlp_width = 12}, {{"vocab", 5}, {"context", 6}}};
+  o.letters = 5, o.batch = 4, o.steps = 12, o.warmup = 2, o.lr = 3e-3;
   return o;
 }
 
@@ -39,7 +39,8 @@ TEST_CASE("translator: trainings of all forms are one, and the negative controls
       INFO(a.name << (tied ? ", tied" : "") << (affine ? ", affine" : ""));
       ProofOptions p;
       p.training = small(), p.controls = 2;
-      p.training.connection = a, p.training.tied = p.training.shared = tied, p.training.affine = affine;
+      p.training.model.fit({{"tied", tied}, {"shared", tied}});
+      p.training.model.transformer().connection = a, p.training.model.transformer().affine = affine;
       const ProofResult r = prove(p);
       CHECK(r.verdict == Verdict::same);
       for (const RunResult& run : r.runs) {

@@ -101,12 +101,9 @@ TEST_CASE("a model's options go into a file as text and come back") {
       small_vit({.activation = nn::Activation::relu, .affine = true, .bias = false, .eps = 1.0 / 3e5}, true));
   const Metadata description = describe(vit);
   const ModelOptions options(description);
-  TrainingOptions given;
-  ModelShape shape;
-  options.give(given, shape);
   CHECK(&options.row() == &kVit);
-  CHECK(shape.image == 6);
-  CHECK(given.mean_pool);
+  CHECK(options.number("image") == 6);
+  CHECK(options.flag("mean_pool"));
   CHECK(options.transformer().width == 9);
   CHECK(options.transformer().activation == nn::Activation::relu);
   CHECK(options.transformer().eps == 1.0 / 3e5);
@@ -117,10 +114,10 @@ TEST_CASE("a model's options go into a file as text and come back") {
     m[key] = value;
     return m;
   };
-  CHECK_THROWS_WITH(ModelOptions({}), Contains("does not say what model"));
+  CHECK_THROWS_WITH(ModelOptions(Metadata()), Contains("does not say what model"));
   CHECK_THROWS_WITH(ModelOptions(with("model.kind", "rnn")), Contains("'rnn'"));
   CHECK_THROWS_WITH(ModelOptions(with("model.width", "9x")), Contains("model.width") && Contains("9x"));
-  CHECK_THROWS_WITH(ModelOptions(with("model.stream", "batch_norm")), Contains("batch_norm"));
+  CHECK_THROWS_WITH(ModelOptions(with("model.form", "batch_norm")), Contains("batch_norm"));
   CHECK_THROWS_WITH(ModelOptions(with("model.colour", "red")), Contains("entries"));
   Metadata without = description;
   without.erase("model.eps");

@@ -4,6 +4,7 @@
 #include "autograd/ops/create.h"
 #include "autograd/ops/shape.h"
 #include "equivalence/verify/stream_check.h"
+#include "nn/residual/all.h"
 #include "streams/stream.h"
 #include "tests/equivalence/model_files.h"
 #include "tests/support/catch.h"

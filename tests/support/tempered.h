@@ -42,7 +42,8 @@ struct TemperedRow {
 
   static void fields(TemperedOptions& m, training::Fields& f) {
     auto& [vocab, context, temperature, transformer] = m;
-    f("vocab", vocab), f("context", context), f("temperature", temperature);
+    f("vocab", vocab), f("context", context, "ids in an example"),
+        f("temperature", temperature, "that logits are divided by");
   }
   static int64_t stream_rows(const TemperedOptions& m) { return 2 * m.vocab; }
   static bool enters(std::string_view name, const TemperedOptions&) { return name == "gpt.token.weight"; }

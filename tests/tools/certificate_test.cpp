@@ -63,7 +63,7 @@ TEST_CASE("certificate: options without a meaning beside it exit with 2 and are 
       {{"--dtype", "f32"}, "--dtype"},
       {{"--log", "x.jsonl"}, "--log"},
       {{"--affine"}, "--affine"},
-      {{"--steps", "0"}, "--steps: 0"},
+      {{"--steps", "0"}, "--steps: \"0\""},
       {{"--controls", "0"}, "--controls: 0"},
       {{"--threads", "0"}, "--threads: 0"},
       {{"--architectures", "gpt99"}, "gpt99"},

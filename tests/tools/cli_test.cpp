@@ -45,7 +45,7 @@ TEST_CASE("cli: help and version are no errors") {
         "--weight-decay", "--clip",  "--steps",     "--batch",      "--width",       "--depth",
         "--heads",        "--patch", "--context",   "--affine",     "--controls",    "--dtype",
         "--eps",          "--seed",  "--threads",   "--report",     "--json",        "--log",
-        "--quiet",        "--help",  "--version",   "--head-width", "--mlp",         "--activation",
+        "--quiet",        "--help",  "--version",   "--head-width", "--mlp-width",   "--activation",
         "--positions",    "--tied",  "--mean-pool", "--no-bias",    "--certificate", "--architectures"})
     CHECK(contains(prove, option));
 }
@@ -71,13 +71,13 @@ TEST_CASE("cli: usage errors exit with 2 and name what is wrong") {
       {{"--weight-decay", "inf"}, "--weight-decay"},
       {{"--eps", "0"}, "--eps"},
       {{"--width", "1"}, "--width"},
-      {{"--heads", "5"}, "--heads"},
+      {{"--heads", "5"}, "5 heads"},
       {{"--heads", "0"}, "--heads"},
-      {{"--heads", "5"}, "--head-width"},
-      {{"--head-width", "0"}, "--head-width: 0"},
-      {{"--mlp", "-1"}, "--mlp: -1"},
+      {{"--heads", "5"}, "give head_width"},
+      {{"--head-width", "-2"}, "--head-width: \"-2\""},
+      {{"--mlp-width", "-1"}, "--mlp-width: \"-1\""},
       {{"--activation", "step"}, "gelu|gelu_tanh|relu|silu|swiglu"},
-      {{"--positions", "absolute"}, "learned|rotary|rotary_halves|none"},
+      {{"--positions", "absolute"}, "learned|rotary|none|rotary_halves"},
       {{"--positions", "rotary", "--heads", "3", "--head-width", "5"}, "width 5 is odd"},
       {{"--tied"}, "--tied belongs to --model gpt"},
       {{"--model", "gpt", "--data", "x", "--mean-pool"}, "--mean-pool belongs to --model vit"},

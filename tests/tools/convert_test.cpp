@@ -147,7 +147,7 @@ TEST_CASE("convert: raw weights of another form are exported as they are") {
   CHECK_THAT(r.out, Contains("holds raw weights: those of the Pre-LN model"));
   const training::ModelFile before = training::load_model_file(t / "raw"),
                             after = training::load_model_file(t / "plain");
-  CHECK(after.description.at("model.stream") == "layer_norm");
+  CHECK(after.description.at("model.form") == "layer_norm");
   for (const auto& [name, tensor] : before.state)
     CHECK(tensor.to_vector<float>() == after.state.at(name).to_vector<float>());
   CHECK_THAT(t.verify("raw", "plain").out, Contains("Every tensor is equal to the last bit."));
@@ -234,7 +234,7 @@ TEST_CASE("convert: a file that other tools wrote, by its description") {
   const ChildResult relu = t.verify("said", "relu", spec);
   CHECK(relu.code == 1);
   CHECK_THAT(relu.out, Contains("Their options differ: activation"));
-  mapped.insert_or_assign("model.stream", std::string("rms_norm"));
+  mapped.insert_or_assign("model.form", std::string("rms_norm"));
   mapped.insert_or_assign("model.storage", std::string("mapped"));
   save_safetensors(t / "mapped", state, mapped);
   check_refusal(t.convert("mapped", "no", "crms_norm", {"--spec", t / "spec.json", "--from", "layer_norm"}), 3,

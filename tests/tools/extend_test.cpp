@@ -208,7 +208,7 @@ TEST_CASE("train --init: another model is refused, and named") {
     CHECK(r.err == "isonorm train: " + (t / "c") + what + "\n");
   };
   refused({"--init", t / "c", "--eps", "1e-6"}, 3, ": its model.eps is 1e-05, asked for is 1e-06");
-  refused({"--init", t / "c", "--mlp", "16"}, 3, ": its model.mlp_width is 32, asked for is 16");
+  refused({"--init", t / "c", "--mlp-width", "16"}, 3, ": its model.mlp_width is 32, asked for is 16");
   refused({"--init", t / "c", "--form", "none"}, 3,
           ": its stream is rms_norm, asked for is none, which is another function");
   std::filesystem::remove(t / "c");

@@ -44,8 +44,8 @@ TEST_CASE("train --preset: the checkpoint says all that nn::llama_preset says, b
 
 TEST_CASE("train --preset: what is given beside it is taken instead, in any order, and resumed without it") {
   const Folder f;
-  const std::vector<std::string> sizes = {"--width", "8",     "--depth", "1",         "--heads",
-                                          "2",       "--mlp", "12",      "--context", "8"};
+  const std::vector<std::string> sizes = {"--width", "8",           "--depth", "1",         "--heads",
+                                          "2",       "--mlp-width", "12",      "--context", "8"};
   const auto with = [&](std::vector<std::string> first, std::vector<std::string> last, const char* checkpoint) {
     first.insert(first.end(), sizes.begin(), sizes.end());
     first.insert(first.end(), last.begin(), last.end());
@@ -60,8 +60,8 @@ TEST_CASE("train --preset: what is given beside it is taken instead, in any orde
   for (const auto& [name, value] : std::vector<std::pair<std::string, std::string>>{{"width", "8"},
                                                                                     {"mlp_width", "12"},
                                                                                     {"eps", "0.0001"},
-                                                                                    {"stream", "rms_norm"},
-                                                                                    {"norm_bias", "true"},
+                                                                                    {"form", "rms_norm"},
+                                                                                    {"norm_bias", "false"},
                                                                                     {"activation", "swiglu"},
                                                                                     {"positions", "rotary_halves"},
                                                                                     {"bias", "false"},
@@ -70,9 +70,9 @@ TEST_CASE("train --preset: what is given beside it is taken instead, in any orde
     CHECK(model.at("model." + name) == value);
   }
   // Spelled out, the options are those of the preset: the same training, bit for bit.
-  const std::vector<std::string> spelled = {"--model", "gpt",       "--form",           "rms_norm",     "--affine",
-                                            "--eps",   "1e-4",      "--initialisation", "normal",       "--activation",
-                                            "swiglu",  "--no-bias", "--positions",      "rotary_halves"};
+  const std::vector<std::string> spelled = {
+      "--model",          "gpt",    "--form",       "rms_norm", "--affine",  "--no-norm-bias", "--eps",        "1e-4",
+      "--initialisation", "normal", "--activation", "swiglu",   "--no-bias", "--positions",    "rotary_halves"};
   REQUIRE(with(spelled, {}, "c").code == 0);
   CHECK(read(f.file("c")) == read(f.file("a")));
   std::vector<std::string> on = spelled;
@@ -99,14 +99,13 @@ TEST_CASE("train --scaled-gains: kept by the checkpoint, and refused without gai
     more.insert(more.end(), {"--steps", "2", "-q", "--checkpoint", c});
     return run_child(small(f, "train", more));
   };
-  REQUIRE(small_gains({"--gain", "--scaled-gains"}).code == 0);
+  REQUIRE(small_gains({"--affine", "--no-norm-bias", "--scaled-gains"}).code == 0);
   CHECK(model_of(c).at("model.scaled_gains") == "true");
-  CHECK(load_checkpoint(c).values.at("scaled-gains") == "true");
-  CHECK(small_gains({"--gain", "--scaled-gains"}).code == 0);
-  const ChildResult other = small_gains({"--gain", "--scaled-gains=false"});
+  CHECK(small_gains({"--affine", "--no-norm-bias", "--scaled-gains"}).code == 0);
+  const ChildResult other = small_gains({"--affine", "--no-norm-bias", "--scaled-gains=false"});
   CHECK(other.code == 3);
   CHECK(other.err == "isonorm train: " + c + ": was trained with --scaled-gains true, asked for is false\n");
   const ChildResult none = run_child(small(f, "train", {"--scaled-gains"}));
   CHECK(none.code == 2);
-  CHECK(none.err.starts_with("isonorm train: --scaled-gains needs --gain or --affine"));
+  CHECK(none.err.starts_with("isonorm train: transformer: gains are to begin at 1/sqrt(l), and the norms have none"));
 }

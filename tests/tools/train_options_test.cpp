@@ -37,7 +37,7 @@ double first_loss(const Folder& f, std::vector<std::string> more) {
 TEST_CASE("train: a checkpoint knows what it is; what is said beside it has to agree") {
   const Folder f;
   check_trains(
-      f, {"--connection", "sandwich",        "--affine",   "--form",       "crms_norm", "--mlp",        "24",
+      f, {"--connection", "sandwich",        "--affine",   "--form",       "crms_norm", "--mlp-width",  "24",
           "--lr",         "0.0123456789012", "--schedule", "linear",       "--dropout", "0.25",         "--ema",
           "0.5",          "--steps",         "6",          "--save-every", "2",         "--checkpoint", f.file("c")});
   std::filesystem::copy_file(f.file("c.previous"), f.file("d"));
@@ -69,11 +69,12 @@ TEST_CASE("train: a checkpoint knows what it is; what is said beside it has to a
           "--lr 0.0123456789012, asked for is 0.0123456789013; --extend goes on with that");
 
   Checkpoint forged = load_checkpoint(f.file("c"));
-  forged.values["width"] = "wide";
+  forged.values["model.width"] = "wide";
   save_checkpoint(f.file("forged"), forged);
   const ChildResult r = with({"--checkpoint", f.file("forged")});
   CHECK(r.code == 3);
-  CHECK(r.err == "isonorm train: " + f.file("forged") + ": it was trained with --width 'wide', which cannot be\n");
+  CHECK(r.err == "isonorm train: " + f.file("forged") +
+                     ": model file: entry 'model.width' is 'wide', expected a whole number from 2 on\n");
 }
 
 TEST_CASE("train --dropout, --accumulate and --layer-scale change what a step computes as they say") {

@@ -18,13 +18,11 @@ TEST_CASE("test pass: loss, accuracy and differing predictions are those of the 
   for (int i = 0; i < 2000; ++i) out << "abcd efg"[i * i % 7] << "xyz "[i % 4];
   out.close();
   const TrainingOptions o{
-      .model = &kGpt, .data = folder / "text", .width = 8, .depth = 1, .heads = 2, .context = 7, .seed = 3};
+      .model = {kGpt, {.width = 8, .depth = 1, .heads = 2}, {{"context", 7}}}, .data = folder / "text", .seed = 3};
   const Source source(o);
   const int64_t windows = (400 - 1) / 7;
   REQUIRE(source.test_count() == windows);
-  const streams::Stream stream(streams::Form::layer_norm, o.width);
-  const std::unique_ptr<nn::Module> a = build_model(o, source.shape(), stream),
-                                    b = build_model(o, source.shape(), stream);
+  const std::unique_ptr<nn::Module> a = build_model(source.options(), {}), b = build_model(source.options(), {});
 
   // Each window alone, with the arg-max and the logarithm written out.
   NoGrad no_grad;
@@ -35,7 +33,7 @@ TEST_CASE("test pass: loss, accuracy and differing predictions are those of the 
     const std::vector<int64_t> targets = window.targets.to_vector<int64_t>();
     const std::vector<double> la = (*a)(window.inputs).to_vector<double>(),
                               lb = (*b)(window.inputs).to_vector<double>();
-    const size_t vocab = static_cast<size_t>(source.shape().vocab);
+    const size_t vocab = static_cast<size_t>(source.options().model.shape().vocab);
     for (size_t t = 0; t < 7; ++t) {
       const double *row = la.data() + t * vocab, *other = lb.data() + t * vocab;
       double sum = 0;
@@ -67,10 +65,11 @@ TEST_CASE("test pass: loss, accuracy and differing predictions are those of the 
 TEST_CASE("test pass: a held-out part shorter than a window tests nothing") {
   const TempFolder folder;
   std::ofstream(folder / "text") << "abcdefghijklmnopqrstuvwxyz";
-  const TrainingOptions o{.model = &kGpt, .data = folder / "text", .width = 8, .depth = 1, .heads = 2, .context = 7};
+  const TrainingOptions o{.model = {kGpt, {.width = 8, .depth = 1, .heads = 2}, {{"context", 7}}},
+                          .data = folder / "text"};
   const Source source(o);
   CHECK(source.test_count() == 0);
-  const std::unique_ptr<nn::Module> model = build_model(o, source.shape(), streams::Stream(streams::Form::rms_norm, 8));
+  const std::unique_ptr<nn::Module> model = build_model(source.options(), {.form = streams::Form::rms_norm});
   nn::Module* models[] = {model.get()};
   const auto pass = test_pass(source, models);
   REQUIRE(pass);
@@ -79,12 +78,11 @@ TEST_CASE("test pass: a held-out part shorter than a window tests nothing") {
 
 TEST_CASE("test pass: padding is not predicted") {
   TrainingOptions o;
-  o.model = &kTranslator, o.vocab = 4, o.width = 8, o.depth = 1, o.heads = 2, o.context = 7, o.seed = 3;
+  o.model = {kTranslator, {.width = 8, .depth = 1, .heads = 2}, {{"context", 7}}};
+  o.letters = 4, o.seed = 3;
   const Source source(o);
-  CHECK(source.shape().vocab == 7);
-  const streams::Stream stream(streams::Form::layer_norm, o.width);
-  const std::unique_ptr<nn::Module> a = build_model(o, source.shape(), stream),
-                                    b = build_model(o, source.shape(), stream);
+  CHECK(source.options().model.shape().vocab == 7);
+  const std::unique_ptr<nn::Module> a = build_model(source.options(), {}), b = build_model(source.options(), {});
   NoGrad no_grad;
   double loss = 0;
   int64_t right = 0, differing = 0, predictions = 0;

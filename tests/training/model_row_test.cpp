@@ -10,8 +10,8 @@
 #include "tests/support/catch.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/tempered.h"
+#include "training/fields.h"
 #include "training/model_file.h"
-#include "training/models/own_option.h"
 #include "training/optimizers.h"
 #include "training/records/held_out.h"
 #include "training/records/manifest.h"
@@ -28,15 +28,10 @@ namespace {
 TrainingOptions options(const TempFolder& folder) {
   std::ofstream out(folder / "text");
   for (int i = 0; i < 2000; ++i) out << "abcd efg"[i * i % 7] << "xyz "[i % 4];
-  return {.model = &kTempered,
+  return {.model = {kTempered, {.width = 8, .depth = 1, .heads = 2}, {{"context", 6}}},
           .data = folder / "text",
           .lr = 1e-2,
-          .batch = 8,
-          .width = 8,
-          .depth = 1,
-          .heads = 2,
-          .context = 6,
-          .dtype = DType::f64};
+          .batch = 8};
 }
 
 }  // namespace
@@ -46,7 +41,7 @@ TEST_CASE("a model with a row of its own trains, is tested, described, saved and
   const TrainingOptions o = options(folder);
   Source source(o);
   manual_seed(3);
-  const auto model = build_model(o, source.shape(), streams::Stream(streams::Form::crms_norm, o.width));
+  const auto model = build_model(source.options(), {.form = streams::Form::crms_norm});
   REQUIRE(dynamic_cast<test::Tempered*>(model.get()));
   const auto optimizer = build_optimizer(o, model->named_parameters());
   double first = 0, last = 0;
@@ -63,7 +58,7 @@ TEST_CASE("a model with a row of its own trains, is tested, described, saved and
   const auto pass = test_pass(source, models);
   REQUIRE(pass);
   CHECK(pass->predictions > 0);
-  CHECK_THAT(evaluation_text({60, pass->scores[0].loss, pass->scores[0].right, pass->predictions}, o.model->input),
+  CHECK_THAT(evaluation_text({60, pass->scores[0].loss, pass->scores[0].right, pass->predictions}, o.model.row().input),
              Contains("perplexity") && Contains("characters"));
 
   const OptionList list = option_list(o);
@@ -74,13 +69,13 @@ TEST_CASE("a model with a row of its own trains, is tested, described, saved and
   };
   CHECK(listed("model") == "tempered (from outside)");
   CHECK(listed("context") == "6");
-  for (const char* others : {"patch", "tied", "mean-pool"}) CHECK(listed(others) == "none");
+  for (const char* others : {"patch", "tied", "mean_pool"}) CHECK(listed(others) == "none");
 
   const Metadata description = describe(*model, kWithTempered);
   CHECK(description.at("model.kind") == "tempered");
   CHECK(description.at("model.temperature") == "4");
   CHECK(description.at("model.positions") == "none");
-  CHECK(description.at("model.stream") == "crms_norm");
+  CHECK(description.at("model.form") == "crms_norm");
   CHECK_THROWS_WITH(describe(*model), Contains("none of those that are listed"));
   const std::string path = folder / "model.safetensors";
   save_safetensors(path, model->state_dict(), description);
@@ -109,31 +104,26 @@ TEST_CASE("a model with a row of its own trains, is tested, described, saved and
                     Contains("about"));
 }
 
-TEST_CASE("options of a model become those of a training, and back, whatever the row") {
-  const TempFolder folder;
-  TrainingOptions o = options(folder);
-  o.patch = 3, o.mean_pool = o.tied = true, o.mlp = 20, o.positions = nn::Positions::rotary, o.affine = true;
-  const ModelShape shape{.image = 6, .channels = 2, .classes = 4, .vocab = 9};
+TEST_CASE("options of every model are set by name, read back from a file, and refused by name") {
   for (const ModelRow* row : kWithTempered) {
     INFO(row->name);
-    o.model = row;
-    const ModelOptions there(o, shape, streams::Stream(streams::Form::rms_norm, o.width));
-    TrainingOptions back;
-    ModelShape given;
-    there.give(back, given);
-    CHECK(back.model == row);
-    CHECK(back.mlp == 20);
-    CHECK(back.positions == nn::Positions::rotary);
-    CHECK(back.tied == has(*row, "tied"));
-    CHECK(back.mean_pool == has(*row, "mean_pool"));
-    CHECK(back.patch == (has(*row, "patch") ? 3 : TrainingOptions().patch));
-    CHECK(back.context == (has(*row, "context") ? 6 : TrainingOptions().context));
-    CHECK((row->input == Input::images ? given.image == 6 && given.channels == 2 && given.classes == 4
-                                       : given.vocab == 9));
-    ModelOptions untied = there;
-    untied.untie();
-    untied.give(back, given);
-    CHECK_FALSE(back.tied);
+    ModelOptions m(*row, {.width = 8, .depth = 1, .heads = 2, .mlp_width = 20, .affine = true});
+    m.stream().form = streams::Form::rms_norm;
+    m.fit({{"patch", 3}, {"mean_pool", true}, {"tied", true}, {"context", 6}, {"image", 6}, {"vocab", 9}});
+    m.set({"positions", nn::Positions::rotary});
+    CHECK(m.transformer().positions == nn::Positions::rotary);
+    CHECK(m.flag("tied") == has(*row, "tied"));
+    CHECK(m.flag("mean_pool") == has(*row, "mean_pool"));
+    CHECK(m.number("patch") == (has(*row, "patch") ? 3 : 0));
+    CHECK(m.number(row->input == Input::images ? "image" : "vocab") == (row->input == Input::images ? 6 : 9));
+    const Metadata written = m.as_written();
+    CHECK(written.at("model.mlp_width") == "20");
+    CHECK(written.at("model.form") == "rms_norm");
+    CHECK(written.at("model.positions") == "rotary");
+    CHECK(ModelOptions(written, kWithTempered).as_written() == written);
+    CHECK_THROWS_WITH(m.set({"heads", 0}), text(row->name, ": heads is '0', expected a whole number from 1 on"));
+    CHECK_THROWS_WITH(m.set({"colour", 1}), text(row->name, ": it has no option colour"));
+    CHECK(m.as_written() == written);
   }
   CHECK(models_with("context") == "gpt, translator");
   CHECK(models_with(Input::images) == "vit");
@@ -152,21 +142,20 @@ TEST_CASE("an optimizer with a row of its own is built; names are those of the t
   o.optimizer = &kFast;
   CHECK(o.decay() == 0.25);
   Source source(o);
-  const auto model = build_model(o, source.shape(), streams::Stream(streams::Form::layer_norm, o.width));
+  const auto model = build_model(source.options(), {});
   CHECK(build_optimizer(o, model->named_parameters())->parameters().size() == 1);
   for (const OptimizerRow& row : optimizers()) CHECK(&optimizer(row.name) == &row);
   CHECK(TrainingOptions().decay() == 0.01);
   CHECK_THROWS_WITH(optimizer("newton"), Contains("'newton'") && Contains("lion") && Contains("muon_shaped"));
 }
 
-TEST_CASE("a published size of a model is the options of a training") {
-  TrainingOptions o;
-  ModelShape shape;
-  ModelOptions::preset(kGpt, "7b").give(o, shape);
-  CHECK((o.model == &kGpt && o.context == 2048 && shape.vocab == 32000));
-  CHECK((o.width == 4096 && o.depth == 32 && o.heads == 32 && o.mlp == 11008));
-  CHECK((o.activation == nn::Activation::swiglu && o.positions == nn::Positions::rotary_halves && o.eps == 1e-6));
-  CHECK((o.affine && !o.norm_bias && !o.bias && !o.tied && o.initialisation == nn::Initialisation::normal));
+TEST_CASE("a published size of a model is its options") {
+  const ModelOptions m = ModelOptions::preset(kGpt, "7b");
+  const nn::TransformerOptions& t = m.transformer();
+  CHECK((&m.row() == &kGpt && m.number("context") == 2048 && m.number("vocab") == 32000 && !m.flag("tied")));
+  CHECK((t.width == 4096 && t.depth == 32 && t.heads == 32 && t.mlp_width == 11008));
+  CHECK((t.activation == nn::Activation::swiglu && t.positions == nn::Positions::rotary_halves && t.eps == 1e-6));
+  CHECK((t.affine && !t.norm_bias && !t.bias && t.initialisation == nn::Initialisation::normal));
   CHECK_THROWS_WITH(ModelOptions::preset(kGpt, "8b"), Contains("no size is called '8b'"));
   CHECK_THROWS_WITH(ModelOptions::preset(kVit, "7b"), "preset '7b': of a vit no size is known by name");
 }

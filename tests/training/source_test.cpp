@@ -17,7 +17,8 @@ TEST_CASE("pairs are told from others whose two files are the same bytes cut els
     std::filesystem::create_directory(dir);
     std::ofstream(dir + "/source.txt") << source;
     std::ofstream(dir + "/target.txt") << target;
-    return Source({.model = &kTranslator, .data = dir, .width = 8, .depth = 1, .heads = 2, .context = 8}).sha256();
+    return Source({.model = {kTranslator, {.width = 8, .depth = 1, .heads = 2}, {{"context", 8}}}, .data = dir})
+        .sha256();
   };
   std::string source, target;  // twelve lines each, the source without a newline at its end
   for (int i = 0; i < 12; ++i) source += i < 11 ? "ab\n" : "ab", target += "cd\n";

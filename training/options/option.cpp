@@ -1,4 +1,4 @@
-#include "training/option.h"
+#include "training/options/option.h"
 
 #include <algorithm>
 

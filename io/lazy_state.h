@@ -6,7 +6,7 @@
 
 #include "core/tensor_map.h"
 
-namespace isonorm::training {
+namespace isonorm {
 
 struct LazyState {
   LazyState() = default;
@@ -28,4 +28,4 @@ inline Tensor outline(const Dims& shape, DType dtype) {
   return as_strided(zero, shape, strides, 0);
 }
 
-}  // namespace isonorm::training
+}  // namespace isonorm
