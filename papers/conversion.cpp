@@ -47,7 +47,7 @@ training::Examples random_examples(const training::TrainingOptions& o, Generator
   constexpr int64_t n = 4;
   const training::Input input = o.model.row().input;
   const training::ModelShape shape = o.model.shape();
-  const int64_t context = o.model.number("context");
+  const int64_t context = o.model.context();
   if (input == training::Input::images)
     return {randn({n, shape.image, shape.image, shape.channels}, {o.dtype}, random),
             randint(0, shape.classes, {n}, kCpu, random)};

@@ -44,7 +44,7 @@ ModelOptions::ModelOptions(const ModelRow& row, const nn::TransformerOptions& gi
                            std::initializer_list<NamedValue> own)
     : ModelOptions(row, checked(row).options()) {
   transformer() = given;
-  stream_.form = streams::form_of(given.norm);
+  take_norm();
   for (const NamedValue& option : own) set(option);
 }
 
@@ -69,7 +69,12 @@ ModelOptions ModelOptions::preset(const ModelRow& row, std::string_view name) {
 }
 
 ModelOptions::ModelOptions(const ModelRow& row, std::any options) : row_(&row), options_(std::move(options)) {
+  take_norm();
+}
+
+void ModelOptions::take_norm() {
   stream_.form = streams::form_of(transformer().norm);
+  transformer().norm = NormKind::layer;
 }
 
 std::optional<ModelOptions> ModelOptions::of(const nn::Module& module, ModelList models) {
@@ -172,7 +177,7 @@ Tensor ModelOptions::inputs(int64_t rows, uint64_t seed) const {
   if (row_->input == Input::images)
     return randn({rows, shape.image, shape.image, shape.channels}, {DType::f64}, generator);
   const bool pairs = row_->input == Input::pairs;
-  const int64_t vocab = shape.vocab, context = checked_mul(pairs ? 2 : 1, number("context"), "model file: inputs");
+  const int64_t vocab = shape.vocab, context = checked_mul(pairs ? 2 : 1, this->context(), "model file: inputs");
   check(vocab > 0 && context > 0 && context <= kLongestContext, "model file: a vocabulary of ", vocab,
         " and a context of ", context, " cannot be shown, expected 1 to ", kLongestContext, " positions");
   rows = std::max(rows, ceil_div(vocab, context));

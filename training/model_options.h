@@ -55,6 +55,7 @@ class ModelOptions {
   void set(const NamedValue& option);
 
   ModelShape shape() const;
+  int64_t context() const { return has("context") ? number("context") : 64; }  // ids in an example
   // Sets those that the model has. Throws where one cannot be that.
   void fit(std::initializer_list<NamedValue> options);
   void fit(const ModelShape& s) {
@@ -82,6 +83,7 @@ class ModelOptions {
 
  private:
   ModelOptions(const ModelRow& row, std::any options);
+  void take_norm();  // from the Transformer's options into the stream's, whose form says what norms there are
 
   const ModelRow* row_;
   std::any options_;

@@ -53,7 +53,7 @@ using ModelList = std::span<const ModelRow* const>;
 //   using Module      a module as streams::make() takes it: with public `options`, which may have a TransformerOptions
 //                     `transformer`, and with a layout_of()
 //   fields(m, f)      f(name, member, help, limits) for every option of the model but those of its Transformer. What the
-//                     data decide are "image", "channels" and "classes" or "vocab", and the ids in an example "context"
+//                     data decide are "image", "channels" and "classes" or "vocab"; the ids in an example are "context"
 //   stream_rows(m)    about how many rows of the stream's width its parameters have outside of the blocks. Throws where
 //                     there is no such model
 //   more_blocks(m)    where it has more blocks than its Transformer: how many

@@ -22,7 +22,7 @@ inline constexpr int64_t kTestCharacters = int64_t{1} << 17;  // of it that the 
 
 class Source {
  public:
-  explicit Source(const TrainingOptions& o) : options_(o), context_(o.model.number("context")) {
+  explicit Source(const TrainingOptions& o) : options_(o), context_(o.model.context()) {
     ModelShape shape = o.model.shape();
     if (o.model.row().input == Input::images) {
       if (data::Cifar10::is_in(o.data)) {

@@ -17,7 +17,7 @@ inline training::Examples made_examples(const training::TrainingOptions& o, uint
   Generator g{o.seed, (step + 1) << 40};
   const training::Input input = o.model.row().input;
   const training::ModelShape shape = o.model.shape();
-  const int64_t context = o.model.number("context");
+  const int64_t context = o.model.context();
   if (input == training::Input::characters) {
     const Tensor ids = randint(0, shape.vocab, {o.batch, context}, kCpu, g);
     return training::Examples{ids, randint(0, shape.vocab, {o.batch, context}, kCpu, g)}.on(o.device);

@@ -47,7 +47,7 @@ TEST_CASE("log: of a log comes back what belongs to the training, up to a step, 
   // Where a part runs, and in which order it takes sums, makes it no other training.
   TrainingResult elsewhere = training;
   elsewhere.manifest.options.emplace_back("device", "cuda:0");
-  elsewhere.manifest.options.emplace_back("any-order", "true");
+  elsewhere.manifest.options.emplace_back("any_order", "true");
   log.clear(), log.seekg(0);
   CHECK(logged_course(log, elsewhere.manifest, 3).steps.size() == 3);
   log.clear(), log.seekg(0);

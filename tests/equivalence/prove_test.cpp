@@ -83,7 +83,7 @@ TEST_CASE("the forms of a plain model, which knows nothing of them, train as Pre
   const Metadata description = describe(raw, test::kWithPlain);
   CHECK(description.at("model.hidden") == "12");
   CHECK(description.at("model.form") == "rms_norm");
-  CHECK(description.size() == 8);  // kind, its three options, and four of the stream
+  CHECK(description.size() == 7);  // kind, its three options, and three of the stream
   CHECK(describe(*ModelOptions(description, test::kWithPlain).build(), test::kWithPlain) == description);
   const Tensor ids = randint(0, 7, {3, 5}), expected = raw(ids);
   for (const streams::Form form : streams::kCentredForms) {

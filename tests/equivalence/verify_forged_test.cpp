@@ -164,10 +164,9 @@ TEST_CASE("verify by description: what the files say of themselves counts") {
              Contains("Different: ") && Contains("Their options differ: activation"));
   CHECK_THROWS_WITH(by_spec(file, with_option(file, "eps", "1e-6")), Contains("its eps is 1e-06"));
   const streams::Placement layout = streams::placement_of(vit);
-  const ModelFile mapped = with_option(with_option(file, "stream", "rms_norm"), "storage", "mapped");
+  const ModelFile mapped = with_option(with_option(file, "form", "rms_norm"), "storage", "mapped");
   CHECK_THROWS_WITH(check_described(mapped.description, layout), Contains("of rms_norm, not of layer_norm"));
-  CHECK_NOTHROW(
-      check_described(with_option(file, "stream", "rms_norm").description, layout));  // raw: the Pre-LN model's
+  CHECK_NOTHROW(check_described(with_option(file, "form", "rms_norm").description, layout));  // raw: the Pre-LN model's
   CHECK_NOTHROW(check_described({}, layout));
   streams::Placement wide = layout;
   wide.width = 10;

@@ -100,17 +100,14 @@ Manifest manifest_of(const TrainingOptions& options) {
   m.seed = options.seed;
   m.dtype = name_of(options.dtype);
   m.options = option_list(options);
-  TrainingOptions defaults;
-  defaults.model = ModelOptions(options.model.row());
-  m.defaults = option_list(defaults);
   return m;
 }
 
 std::string repeat_command(const Manifest& manifest) {
   std::string command = "isonorm " + manifest.verb;
   for (const auto& option : manifest.options) {
-    if (std::ranges::count(manifest.defaults, option) > 0) continue;
     const auto& [name, value] = option;
+    if (name != "model" && std::ranges::count(manifest.defaults, option) > 0) continue;
     if (value == "true")
       command += " " + word_of(name);
     else if (value == "false")

@@ -30,7 +30,7 @@ struct Manifest {
   uint64_t seed = 0;
   std::string dtype;
   OptionList options;       // every option
-  OptionList defaults;      // of `verb`
+  OptionList defaults;      // of `verb` with this model, as far as they are known
   std::string init_sha256;  // of the file whose weights a training began with; empty: of none
   std::string earlier;      // options that steps before had otherwise: "to step 300 with --steps 300"; empty: none
   std::string data_sha256;  // over the data files, in the order in which they are read; hexadecimal
@@ -39,11 +39,10 @@ struct Manifest {
 // Every option of the command line with its value, those that follow from others filled in.
 OptionList option_list(const TrainingOptions& options);
 
-// The manifest of a training on this machine, except data_sha256 (see io/sha256.h). The defaults are those of a
-// TrainingOptions with this model.
+// The manifest of a training on this machine, except data_sha256 (see io/sha256.h) and the defaults.
 Manifest manifest_of(const TrainingOptions& options);
 
-// "isonorm train --model gpt ...": the options that are not the defaults, quoted for a POSIX shell.
+// "isonorm train --model gpt ...": the model and the options that are not the defaults, quoted for a POSIX shell.
 std::string repeat_command(const Manifest& manifest);
 
 // What a document says of it.
