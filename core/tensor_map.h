@@ -1,9 +1,9 @@
 // Named tensors in order of insertion: what state_dict() gives and files hold. Names are unique.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -13,34 +13,17 @@ namespace isonorm {
 
 class TensorMap {
  public:
-  // Throws where the name is there already.
-  void add(const std::string& name, const Tensor& tensor) {
-    check(index_.emplace(name, entries_.size()).second, "tensor map: the name '", name, "' is there already");
-    entries_.emplace_back(name, tensor);
-  }
-  // nullptr where the name is not there.
-  const Tensor* find(std::string_view name) const {
-    const auto at = index_.find(name);
-    return at == index_.end() ? nullptr : &entries_[at->second].second;
-  }
-  // Throws where the name is not there.
-  const Tensor& at(std::string_view name) const {
-    const Tensor* t = find(name);
-    check(t != nullptr, "tensor map: there is no tensor '", name, "'");
-    return *t;
-  }
+  void add(const std::string& name, const Tensor& tensor);  // throws where the name is there already
+  const Tensor* find(std::string_view name) const;          // nullptr where the name is not there
+  const Tensor& at(std::string_view name) const;            // throws where the name is not there
   size_t size() const { return entries_.size(); }
   bool empty() const { return entries_.empty(); }
   auto begin() const { return entries_.begin(); }
   auto end() const { return entries_.end(); }
 
  private:
-  // Lets a lookup take a string_view without making a string.
-  struct Hash : std::hash<std::string_view> {
-    using is_transparent = void;
-  };
   std::vector<std::pair<std::string, Tensor>> entries_;
-  std::unordered_map<std::string, size_t, Hash, std::equal_to<>> index_;  // name to place in entries_
+  std::map<std::string, size_t, std::less<>> index_;  // name to place in entries_
 };
 
 }  // namespace isonorm
