@@ -13,9 +13,22 @@ namespace isonorm {
 
 class TensorMap {
  public:
-  void add(const std::string& name, const Tensor& tensor);  // throws where the name is there already
-  const Tensor* find(std::string_view name) const;          // nullptr where the name is not there
-  const Tensor& at(std::string_view name) const;            // throws where the name is not there
+  // Throws where the name is there already.
+  void add(const std::string& name, const Tensor& tensor) {
+    check(index_.emplace(name, entries_.size()).second, "tensor map: the name '", name, "' is there already");
+    entries_.emplace_back(name, tensor);
+  }
+  // nullptr where the name is not there.
+  const Tensor* find(std::string_view name) const {
+    const auto at = index_.find(name);
+    return at == index_.end() ? nullptr : &entries_[at->second].second;
+  }
+  // Throws where the name is not there.
+  const Tensor& at(std::string_view name) const {
+    const Tensor* t = find(name);
+    check(t != nullptr, "tensor map: there is no tensor '", name, "'");
+    return *t;
+  }
   size_t size() const { return entries_.size(); }
   bool empty() const { return entries_.empty(); }
   auto begin() const { return entries_.begin(); }
