@@ -19,6 +19,13 @@ target_compile_options(
 target_compile_options(isonorm_flags INTERFACE
                        "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall;$<$<BOOL:${ISONORM_WERROR}>:-Werror=all-warnings>>")
 
+# What most files of the library, of the program and of the tests include.
+set(ISONORM_PRECOMPILED <algorithm> <cmath> <functional> <map> <memory> <optional> <sstream> <string> <variant> <vector>)
+foreach(header autograd/grad_mode autograd/ops/pointwise autograd/ops/reduce autograd/ops/shape core/printed core/tensor nn/module
+               streams/parametrize streams/stream)
+  list(APPEND ISONORM_PRECOMPILED ${PROJECT_SOURCE_DIR}/${header}.h)
+endforeach()
+
 # The instruction sets that the kernel sources are compiled for.
 set(ISONORM_TARGETS base)
 set(ISONORM_FLAGS_base "")

@@ -1,9 +1,9 @@
 // Named tensors in order of insertion: what state_dict() gives and files hold. Names are unique.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -35,12 +35,8 @@ class TensorMap {
   auto end() const { return entries_.end(); }
 
  private:
-  // Lets a lookup take a string_view without making a string.
-  struct Hash : std::hash<std::string_view> {
-    using is_transparent = void;
-  };
   std::vector<std::pair<std::string, Tensor>> entries_;
-  std::unordered_map<std::string, size_t, Hash, std::equal_to<>> index_;  // name to place in entries_
+  std::map<std::string, size_t, std::less<>> index_;  // name to place in entries_
 };
 
 }  // namespace isonorm

@@ -1,14 +1,34 @@
 // Batches of rows of ids, by number or one after the other, prepared ahead and on a device.
 #pragma once
 
-#include "data/ahead.h"
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "core/memory/upload.h"
 
 namespace isonorm::data {
+
+template <class B> class Ahead;  // data/ahead.h
 
 struct RowLoaderOptions {
   int64_t rows = 64, length = 128;  // of Set::batch
   int prefetch = 2;                 // as LoaderOptions
   Device device = kCpu;
+};
+
+// What a RowLoader prepares.
+class RowsAhead {
+ public:
+  using Rows = std::pair<Tensor, Tensor>;
+
+  RowsAhead(std::function<Rows(int64_t)> make, const RowLoaderOptions& options);
+  ~RowsAhead();
+  Rows next();
+  void seek(int64_t step);
+
+ private:
+  std::unique_ptr<Ahead<Rows>> ahead_;
 };
 
 // Set::batch(rows, length, step) gives two tensors. Keeps a reference to the set.
@@ -19,19 +39,27 @@ template <class Set> class RowLoader {
   RowLoader(const Set& set, RowLoaderOptions o)
       : set_(set),
         options_(o),
-        ahead_([&set, o](int64_t step) { return set.batch(o.rows, o.length, step); }, o.prefetch, o.device) {}
+        ahead_(
+            [&set, o](int64_t step) {
+              const auto [x, y] = set.batch(o.rows, o.length, step);
+              return RowsAhead::Rows(x, y);
+            },
+            o) {}
 
   Batch batch(int64_t step) const {  // of any step; does not disturb next()
     const auto [x, y] = set_.batch(options_.rows, options_.length, step);
     return {upload(x, options_.device)->take(), upload(y, options_.device)->take()};
   }
-  Batch next() { return ahead_.next(); }          // of step 0, 1, ...; rethrows what went wrong in the thread
+  Batch next() {  // of step 0, 1, ...; rethrows what went wrong in the thread
+    const auto [x, y] = ahead_.next();
+    return {x, y};
+  }
   void seek(int64_t step) { ahead_.seek(step); }  // the next next() gives this step's batch
 
  private:
   const Set& set_;
   RowLoaderOptions options_;
-  Ahead<Batch> ahead_;
+  RowsAhead ahead_;
 };
 
 }  // namespace isonorm::data

@@ -16,7 +16,7 @@ namespace {
 constexpr rlim_t kStack = 256 << 10;  // buffers of 64 KB stand on it
 
 [[noreturn]] void refuse(std::string_view line) {  // without stdio, which is a library too
-  if (write(2, line.data(), line.size()) < 0) _exit(kNoResources);
+  if (::write(2, line.data(), line.size()) < 0) _exit(kNoResources);
   _exit(kNoResources);
 }
 

@@ -18,7 +18,7 @@ template <class Optimizer, class Options> auto make(Options options) {
   return [options](const std::vector<Tensor>& p) { return std::make_unique<Optimizer>(p, options); };
 }
 auto sgd(optim::SgdOptions o) { return make<optim::Sgd>(o); }
-auto sign(optim::SignSgdOptions o) { return make<optim::SignSgd>(o); }
+auto sign_sgd(optim::SignSgdOptions o) { return make<optim::SignSgd>(o); }
 auto lion(optim::LionOptions o) { return make<optim::Lion>(o); }
 auto rmsprop(optim::RmspropOptions o) { return make<optim::Rmsprop>(o); }
 auto lars(optim::LarsOptions o) { return make<optim::Lars>(o); }
@@ -50,8 +50,8 @@ const std::vector<OptimizerCase>& optimizer_cases() {
        rule(published::Sgd{.momentum = 0.9, .weight_decay = 0.1, .dampening = 0.5, .decoupled = true})},
       {"nesterov", sgd({.momentum = 0.9, .weight_decay = 0.1, .nesterov = true}),
        rule(published::Sgd{.momentum = 0.9, .weight_decay = 0.1, .nesterov = true})},
-      {"sign", sign({}), rule(published::SignSgd{})},
-      {"signum", sign({.momentum = 0.9, .weight_decay = 0.1}),
+      {"sign", sign_sgd({}), rule(published::SignSgd{})},
+      {"signum", sign_sgd({.momentum = 0.9, .weight_decay = 0.1}),
        rule(published::SignSgd{.momentum = 0.9, .weight_decay = 0.1})},
       {"lion", lion({.weight_decay = 0.1}), rule(published::Lion{.weight_decay = 0.1})},
       {"rmsprop", rmsprop({}), rule(published::Rmsprop{})},

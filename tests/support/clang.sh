@@ -9,6 +9,6 @@ cd "$2"
 # A line per command; of a file that several targets compile, the first.
 sed -n 's/^  "command": "\(.*\)",$/\1 -fsyntax-only/p' compile_commands.json | sed 's/\\\(["\\]\)/\1/g' |
   awk '{ for (i = 1; i < NF; ++i) if ($i == "-c") file = $(i + 1) }
-       file ~ /\/(tests|tools|papers|examples|benchmarks)\/[^ ]*\.cpp$/ && file !~ /emulated_gpu/ && !seen[file]++' >commands
+       file ~ /\/(tests|tools|papers|examples|benchmarks)\/[^ ]*(\.cpp|_cxx\.cxx)$/ && file !~ /emulated_gpu/ && !seen[file]++' >commands
 xargs -P "$(getconf _NPROCESSORS_ONLN)" -d '\n' -n 1 sh -c <commands
 echo "$(wc -l <commands) files without a warning"
