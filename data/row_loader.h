@@ -2,6 +2,7 @@
 #pragma once
 
 #include "data/ahead.h"
+#include "data/epoch.h"
 
 namespace isonorm::data {
 
@@ -11,7 +12,8 @@ struct RowLoaderOptions {
   Device device = kCpu;
 };
 
-// Set::batch(rows, length, step) gives two tensors. Keeps a reference to the set.
+// Set::batch(rows, length, step) gives two tensors; an epoch has as many of them as Set::batches(rows, length), drawn at
+// random. Keeps a reference to the set.
 template <class Set> class RowLoader {
  public:
   using Batch = decltype(std::declval<const Set&>().batch(0, 0, 0));
@@ -27,6 +29,12 @@ template <class Set> class RowLoader {
   }
   Batch next() { return ahead_.next(); }          // of step 0, 1, ...; rethrows what went wrong in the thread
   void seek(int64_t step) { ahead_.seek(step); }  // the next next() gives this step's batch
+  int64_t step() const { return ahead_.step(); }  // of the batch that next() gives
+  int64_t steps_per_epoch() const { return set_.batches(options_.rows, options_.length); }
+
+  // The batches that next() gives, to the end of the epoch that the first of them is in.
+  EpochIterator<RowLoader> begin() { return EpochIterator(*this); }
+  std::default_sentinel_t end() const { return {}; }
 
  private:
   const Set& set_;
