@@ -36,25 +36,27 @@ double fewest_digits(double v) {
   return v;
 }
 
-// A finite number with as many digits as its dtype needs to tell it from its neighbours, up to kPrecision behind the point.
+// A finite number with as many digits as its dtype needs to tell it from its neighbours, up to kPrecision behind the point,
+// or with `precision` of them.
 struct Digits {
   std::string whole, fraction, exponent;  // the exponent with its sign, empty in fixed notation
 
-  Digits(double v, DType dtype, std::chars_format format) {
+  Digits(double v, DType dtype, std::chars_format format, int precision = -1) {
     char text[64];
-    const auto write = [&](auto number, auto... precision) {
-      const std::string s(text, std::to_chars(text, text + sizeof text, number, format, precision...).ptr);
+    const auto write = [&](auto number, auto... digits) {
+      const std::string s(text, std::to_chars(text, text + sizeof text, number, format, digits...).ptr);
       const size_t e = std::min(s.find('e'), s.size()), point = std::min(s.find('.'), e);
       whole = s.substr(0, point);
       fraction = point < e ? s.substr(point + 1, e - point - 1) : "";
       if (e < s.size()) exponent = s.substr(e + 1);
     };
-    const auto shortened = [&](auto number) {
+    const auto shorten = [&](auto number) {
+      if (precision >= 0) return write(number, precision);
       write(number);
       if (fraction.size() > kPrecision) write(number, int{kPrecision});
+      fraction.resize(fraction.find_last_not_of('0') + 1);
     };
-    dtype == DType::f32 ? shortened(static_cast<float>(v)) : shortened(dtype == DType::bf16 ? fewest_digits(v) : v);
-    fraction.resize(fraction.find_last_not_of('0') + 1);
+    dtype == DType::f32 ? shorten(static_cast<float>(v)) : shorten(dtype == DType::bf16 ? fewest_digits(v) : v);
   }
 };
 
@@ -93,8 +95,8 @@ std::function<std::string(int64_t)> floating_cells(const Tensor& x) {
     const auto right = [](size_t width, const std::string& s) { return std::string(width - s.size(), ' ') + s; };
     if (std::isnan(v[i])) return right(whole + tail, "nan");
     if (std::isinf(v[i])) return right(whole + tail, v[i] < 0 ? "-inf" : "inf");
-    Digits d(v[i], dtype, format);
-    d.fraction.resize(fraction, scientific ? '0' : ' ');
+    Digits d(v[i], dtype, format, scientific ? static_cast<int>(fraction) : -1);
+    d.fraction.resize(fraction, ' ');
     std::string s = right(whole, d.whole) + '.' + d.fraction;
     if (scientific)
       s += 'e' + d.exponent.substr(0, 1) + std::string(exponent - d.exponent.size(), '0') + d.exponent.substr(1);

@@ -46,6 +46,7 @@ TEST_CASE("printing shows values as NumPy does, then dtype and shape") {
       {from_vector<double>({kNan}, {1}), "[nan]"},
       {from_vector<double>({-kInf, 1.25, 1e-06}, {3}), "[    -inf, 1.25e+00, 1.00e-06]"},
       {from_vector<double>({-0.0, 0.5}, {2}), "[-0. ,  0.5]"},
+      {from_vector<float>({5e-05, 0.001020799740217626}, {2}), "[4.9999999e-05, 1.0207997e-03]"},
       {from_vector<double>({0.123456789012, 123.456}, {2}), "[  0.12345679, 123.456     ]"},
       {from_vector<double>({1e-10, 0.30000000000000004}, {2}), "[1.e-10, 3.e-01]"},
       {from_vector<int64_t>({1, -20, 300}, {3}), "[  1, -20, 300]"},
