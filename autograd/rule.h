@@ -12,6 +12,11 @@ namespace isonorm {
 
 class Flow;
 
+// A rule that is made of ops alone, of what save() and Flow give: recorded, it can be differentiated itself. What it
+// depends on of inputs and outputs it has to save as they are.
+template <class F> struct Differentiable { F rule; };
+template <std::invocable<Flow&> F> Differentiable<F> differentiable(F rule) { return {std::move(rule)}; }
+
 // Empty until a closure is assigned. One that fits, with two saved tensors or so, lies inside; another one in the pool.
 class Rule {
  public:
@@ -33,6 +38,12 @@ class Rule {
       return *this;
     }
   }
+  template <class F> Rule& operator=(Differentiable<F> f) {
+    *this = std::move(f.rule);
+    differentiable_ = true;
+    return *this;
+  }
+  bool is_differentiable() const { return differentiable_; }
   void clear() {
     if (call_) std::exchange(call_, nullptr)(room_, nullptr);
   }
@@ -41,9 +52,10 @@ class Rule {
   void operator()(Flow& g) { call_(room_, &g); }
 
  private:
-  static constexpr size_t kRoom = 48;
+  static constexpr size_t kRoom = 64;
 
   void (*call_)(void* room, Flow* g) = nullptr;  // runs the closure, or destroys it where there is no flow
+  bool differentiable_ = false;
   alignas(std::max_align_t) std::byte room_[kRoom];
 };
 

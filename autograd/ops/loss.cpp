@@ -34,11 +34,11 @@ namespace {
 Tensor composed(const Tensor& logits, const Tensor& id, const Tensor& target, const CrossEntropyOptions& o) {
   const DType acc = acc_dtype(logits.dtype());
   const double classes = static_cast<double>(logits.size(-1)), e = o.label_smoothing;
-  const Tensor logp = log_softmax(cast(logits, acc));
-  const Tensor weight = o.weight.defined() ? cast(o.weight, acc) : ones({}, {acc, logits.device()});
-  const auto result = [&](const Tensor& losses) { return cast(reduced(losses, o.reduction), logits.dtype()); };
+  const Tensor logp = log_softmax(to(logits, acc));
+  const Tensor weight = o.weight.defined() ? to(o.weight, acc) : ones({}, {acc, logits.device()});
+  const auto result = [&](const Tensor& losses) { return to(reduced(losses, o.reduction), logits.dtype()); };
   if (!id.defined()) {
-    const Tensor q = add(mul(cast(target, acc), 1 - e), e / classes);
+    const Tensor q = add(mul(to(target, acc), 1 - e), e / classes);
     return result(neg(sum(mul(mul(q, weight), logp), {-1})));
   }
   const Tensor counts = reshape(ne(id, static_cast<double>(o.ignore_index)), target.shape());
@@ -48,7 +48,7 @@ Tensor composed(const Tensor& logits, const Tensor& id, const Tensor& target, co
   const Tensor picked = squeeze(gather(logp, -1, unsqueeze(at, -1)), -1);
   const Tensor everywhere = where(counts, sum(mul(logp, weight), {-1}), none);
   const Tensor losses = neg(add(mul(mul(own, picked), 1 - e), mul(everywhere, e / classes)));
-  if (o.reduction == Reduction::mean) return cast(div(sum(losses), sum(own)), logits.dtype());
+  if (o.reduction == Reduction::mean) return to(div(sum(losses), sum(own)), logits.dtype());
   return result(losses);
 }
 }  // namespace
@@ -83,7 +83,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntr
   kernels::cross_entropy.on(x.device(), losses, stats, x, id, spec);
   Tensor out, scale;
   if (o.reduction == Reduction::none) {
-    out = cast(reshape(losses, rows), x.dtype());
+    out = to(reshape(losses, rows), x.dtype());
   } else {
     out = empty({}, x.options());
     scale = empty({}, acc);
@@ -95,7 +95,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntr
                       shape = logits.shape()](Flow& g) {
       const Tensor logits = x;
       const int64_t n = logits.size(0);
-      const Tensor dy = cast(g.out(), stats.get().dtype()), factor = scale;
+      const Tensor dy = to(g.out(), stats.get().dtype()), factor = scale;
       const Tensor weight = factor.defined() ? expand(mul(dy, factor), {n}) : reshape(dy, {n});
       const Tensor dx = empty_like(logits);
       kernels::cross_entropy_backward.on(dx.device(), dx, weight, logits, id, stats, spec);
@@ -125,25 +125,25 @@ Tensor huber_loss(const Tensor& x, const Tensor& target, double delta, Reduction
 Tensor kl_div(const Tensor& x, const Tensor& target, Reduction reduction, bool log_target) {
   check_pair(x, target, "kl_div");
   const DType acc = acc_dtype(x.dtype());
-  const Tensor logp = cast(x, acc), t = cast(target, acc), zero = zeros({}, t.options());
+  const Tensor logp = to(x, acc), t = to(target, acc), zero = zeros({}, t.options());
   // A target of 0 counts for nothing: its logarithm is left out.
   const Tensor log_t = log_target ? t : log(where(eq(t, 0), ones({}, t.options()), t));
   const Tensor p = log_target ? exp(t) : t;
-  return cast(reduced(where(eq(p, 0), zero, mul(p, sub(log_t, logp))), reduction), x.dtype());
+  return to(reduced(where(eq(p, 0), zero, mul(p, sub(log_t, logp))), reduction), x.dtype());
 }
 
 Tensor bce_with_logits(const Tensor& x, const Tensor& target, Reduction reduction) {
   check_pair(x, target, "bce_with_logits");
-  const auto wide = [](const Tensor& t) { return cast(detach(t), acc_dtype(t.dtype())); };
-  const Tensor z = wide(x), t = wide(target);
-  Tensor losses = cast(add(mul(t, softplus(neg(z))), mul(sub(1, t), softplus(z))), x.dtype());
+  const auto wide = [](const Tensor& t) { return to(t, acc_dtype(t.dtype())); };
+  const Tensor z = wide(detach(x)), t = wide(detach(target));
+  Tensor losses = to(add(mul(t, softplus(neg(z))), mul(sub(1, t), softplus(z))), x.dtype());
   if (auto* n = track("bce_with_logits", {&losses}, {&x, &target}))
-    n->backward = [x = save(x), target = save(target), wide](Flow& g) {
-      const Tensor z = wide(x), t = wide(target), dy = cast(g.out(), z.dtype());
+    n->backward = differentiable([x = save(x), target = save(target), wide](Flow& g) {
+      const Tensor z = wide(x), t = wide(target), dy = to(g.out(), z.dtype());
       // p - t as (1 - t) p - t (1 - p): nothing cancels where a confident answer is right.
       if (g.wants(0)) g.give(0, mul(dy, sub(mul(sub(1, t), sigmoid(z)), mul(t, sigmoid(neg(z))))));
       if (g.wants(1)) g.give(1, neg(mul(dy, z)));
-    };
+    });
   return reduced(losses, reduction);
 }
 

@@ -92,10 +92,10 @@ TEST_CASE("every arrangement has one function and one gradient in all forms of i
           check_close(found, expected, bound);
           const auto of = streams::named_parameters(*reference);
           double scale = 1;
-          for (const streams::NamedParameter& p : of) scale = std::max(scale, largest(gradient(p.tensor)));
+          for (const streams::NamedParameter& p : of) scale = std::max(scale, largest(p.tensor.grad()));
           for (size_t i = 0; i < of.size(); ++i) {
             INFO(of[i].name);
-            CHECK(largest(gradient(other->parameters()[i]) - gradient(of[i].tensor)) <= 2 * bound * scale);
+            CHECK(largest(other->parameters()[i].grad() - of[i].tensor.grad()) <= 2 * bound * scale);
           }
         }
 }
@@ -145,7 +145,7 @@ TEST_CASE("what weights of an arrangement hide is what their roles say") {
 }
 
 TEST_CASE("initial weights of DeepNorm, with gates too, and of Sub-LN are Xavier's, scaled where their papers say") {
-  const auto deviation = [](const Tensor& w) { return std::sqrt(mean(square(cast(w, DType::f64))).item()); };
+  const auto deviation = [](const Tensor& w) { return std::sqrt(mean(square(w.to(DType::f64))).item()); };
   for (const Arrangement& a : {kDeepNorm, kDeepPostGpas, kSubLn}) {
     INFO(a.name);
     manual_seed(9);

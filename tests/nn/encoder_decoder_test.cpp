@@ -74,7 +74,7 @@ TEST_CASE("translate: every connection has PyTorch's logits and gradients") {
       all += fixture.at(text(a.name, "/sums/", p.name)).to_vector<double>()[0];
     for (const NamedParameter& p : model.named_parameters()) {
       INFO(p.name);
-      const std::vector<double> g = gradient(p.tensor).to_vector<double>(),
+      const std::vector<double> g = p.tensor.grad().to_vector<double>(),
                                 sums = fixture.at(text(a.name, "/sums/", p.name)).to_vector<double>();
       double squares = 0, along = 0;
       for (size_t i = 0; i < g.size(); ++i) squares += g[i] * g[i], along += g[i] * std::cos(static_cast<double>(i));
@@ -113,10 +113,10 @@ TEST_CASE("translate: one function and one gradient in all forms of the two stre
           check_close(run(other), expected, bound);
           const auto of = reference.named_parameters();
           double scale = 1;
-          for (const NamedParameter& p : of) scale = std::max(scale, largest(gradient(p.tensor)));
+          for (const NamedParameter& p : of) scale = std::max(scale, largest(p.tensor.grad()));
           for (size_t i = 0; i < of.size(); ++i) {
             INFO(of[i].name);
-            CHECK(largest(gradient(other.parameters()[i]) - gradient(of[i].tensor)) <= 2 * bound * scale);
+            CHECK(largest(other.parameters()[i].grad() - of[i].tensor.grad()) <= 2 * bound * scale);
           }
         }
 }
@@ -158,7 +158,7 @@ TEST_CASE("translate: heads that share keys are a model that has these for each 
   check_close(run(shared), run(all), 60 * std::sqrt(10) * 100 * 0x1p-52);
   const auto of = [](const EncoderDecoder& m, const std::string& name) {
     for (const NamedParameter& p : m.named_parameters())
-      if (p.name == name) return gradient(p.tensor);
+      if (p.name == name) return p.tensor.grad();
     return Tensor();
   };
   const Tensor g = of(shared, "decoder.0.cross.kv.weight"), each = of(all, "decoder.0.cross.kv.weight");
@@ -217,7 +217,7 @@ TEST_CASE("translate: constants of stacks that know each other") {
       // Queries, keys and values, or the output: 64 rows each, of which queries and keys are not scaled.
       for (int64_t row = 0; row < p.tensor.size(0); row += 64) {
         const bool bare = p.name.ends_with("q.weight") || (p.name.ends_with("kv.weight") && row == 0);
-        const Tensor part = cast(detached::narrow(p.tensor, 0, row, 64), DType::f64);
+        const Tensor part = detached::narrow(p.tensor, 0, row, 64).to(DType::f64);
         const double deviation = std::sqrt(mean(square(part)).item());
         CHECK(std::abs(deviation / ((bare ? 1 : gain) * std::sqrt(2.0 / 128)) - 1) < 6 / std::sqrt(2 * 4096.0));
         ++looked_at;

@@ -61,7 +61,7 @@ TEST_CASE("a model with rotary positions and SwiGLU has PyTorch's logits and gra
   backward(loss);
   for (const NamedParameter& p : model.named_parameters()) {
     INFO(p.name);
-    check_close(gradient(p.tensor), fixture.at("gradient/" + p.name), 1e-12);
+    check_close(p.tensor.grad(), fixture.at("gradient/" + p.name), 1e-12);
   }
 }
 
@@ -92,8 +92,7 @@ TEST_CASE("the bias of keys is blind unless rotary positions turn it") {
     backward(cross_entropy(model(randint(0, 9, {3, 5})), randint(0, 9, {3, 5})));
     for (const NamedParameter& p : model.named_parameters()) {
       if (p.name != "blocks.0.attn.qkv.bias") continue;
-      const double keys = amax(abs(narrow(gradient(p.tensor), 0, 8, 8))).item(),
-                   all = amax(abs(gradient(p.tensor))).item();
+      const double keys = amax(abs(narrow(p.tensor.grad(), 0, 8, 8))).item(), all = amax(abs(p.tensor.grad())).item();
       if (positions == Positions::learned) {
         CHECK((p.blind_begin == 8 && p.blind_end == 16));
         CHECK(keys < 1e-14 * all);

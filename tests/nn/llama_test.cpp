@@ -49,7 +49,7 @@ TEST_CASE("grouped: a model of shared keys has PyTorch's logits and gradients") 
   backward(cross_entropy(logits, slice(tokens, 1, 1, 8)));
   for (const NamedParameter& p : model.named_parameters()) {
     INFO(p.name);
-    check_close(gradient(p.tensor), fixture.at("gradient/" + p.name), 1e-12);
+    check_close(p.tensor.grad(), fixture.at("gradient/" + p.name), 1e-12);
   }
 }
 
@@ -65,9 +65,7 @@ TEST_CASE("grouped: the blind part of the bias is that of the shared keys") {
   }();
   REQUIRE(bias.tensor.shape() == Dims{16});
   CHECK((bias.blind_begin == 8 && bias.blind_end == 12));
-  const auto most = [&](int64_t begin, int64_t n) {
-    return amax(abs(narrow(gradient(bias.tensor), 0, begin, n))).item();
-  };
+  const auto most = [&](int64_t begin, int64_t n) { return amax(abs(narrow(bias.tensor.grad(), 0, begin, n))).item(); };
   CHECK(most(8, 4) < 1e-14 * most(0, 16));
   CHECK(most(12, 4) > 1e-4 * most(0, 16));
   CHECK_THROWS_WITH(Gpt({.transformer = {.width = 8, .heads = 4, .kv_heads = 3}}),
@@ -107,7 +105,7 @@ TEST_CASE("initial weights are drawn from the named distributions") {
       if (p.tensor.rank() != 2) continue;
       INFO(p.name);
       const auto n = static_cast<double>(p.tensor.numel());
-      const double deviation = std::sqrt(mean(square(cast(p.tensor, DType::f64))).item()), wanted = expected(p.name);
+      const double deviation = std::sqrt(mean(square(p.tensor.to(DType::f64))).item()), wanted = expected(p.name);
       CHECK(std::abs(deviation / wanted - 1) < 6 / std::sqrt(2 * n));  // six standard errors
     }
   };
@@ -129,7 +127,7 @@ TEST_CASE("initial weights are drawn from the named distributions") {
     if (p.name.ends_with("fc2.weight")) {
       INFO(p.name);
       const double wanted = p.name.starts_with("decoder") ? 0.02 / 4 : 0.02 / 2;
-      const double deviation = std::sqrt(mean(square(cast(p.tensor, DType::f64))).item());
+      const double deviation = std::sqrt(mean(square(p.tensor.to(DType::f64))).item());
       CHECK(std::abs(deviation / wanted - 1) < 6 / std::sqrt(2 * static_cast<double>(p.tensor.numel())));
     }
   // DeepNorm's matrices stay its own: Xavier's, times (8 depth)^(-1/4) = 64^(-1/4) but for queries and keys.
@@ -140,7 +138,7 @@ TEST_CASE("initial weights are drawn from the named distributions") {
            .width = 64, .depth = 8, .heads = 2, .connection = kDeepNorm, .initialisation = Initialisation::normal}});
   for (const NamedParameter& p : deep.named_parameters())
     if (p.name.ends_with("proj.weight")) {
-      const double deviation = std::sqrt(mean(square(cast(p.tensor, DType::f64))).item());
+      const double deviation = std::sqrt(mean(square(p.tensor.to(DType::f64))).item());
       CHECK(std::abs(deviation / (std::sqrt(2.0 / 128) / std::sqrt(8.0)) - 1) < 6 / std::sqrt(2 * 4096.0));
     }
   // Of images: patches and head as matrices, positions as a table.
@@ -150,7 +148,7 @@ TEST_CASE("initial weights are drawn from the named distributions") {
   for (const NamedParameter& p : vit.named_parameters()) {
     if (p.tensor.rank() != 2) continue;
     INFO(p.name);
-    const double deviation = std::sqrt(mean(square(cast(p.tensor, DType::f64))).item());
+    const double deviation = std::sqrt(mean(square(p.tensor.to(DType::f64))).item());
     CHECK(std::abs(deviation / (p.name == "position" ? std::sqrt(0.4) : 0.02) - 1) <
           6 / std::sqrt(2 * static_cast<double>(p.tensor.numel())));
   }

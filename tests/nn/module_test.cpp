@@ -81,7 +81,7 @@ TEST_CASE("state of another dtype is refused until one of the two is converted")
   const std::vector<float> before = net.fc1.weight.to_vector<float>();
   CHECK_THROWS_WITH(net.load_state_dict(wide.state_dict()),
                     "load_state_dict: fc1.weight is f64, this module's is f32; convert one of them first: "
-                    "module.to(DType::f64), or cast() of the tensors");
+                    "module.to(DType::f64), or to() of the tensors");
   CHECK(net.fc1.weight.to_vector<float>() == before);
   net.to(DType::f64);
   net.load_state_dict(wide.state_dict());
@@ -109,7 +109,7 @@ TEST_CASE("converting a module keeps handles alive") {
   CHECK(handle.dtype() == DType::f64);
   CHECK(requires_grad(handle));
   backward(sum(net(ones({1, 4}, {DType::f64}))));
-  CHECK(gradient(handle).dtype() == DType::f64);
+  CHECK(handle.grad().dtype() == DType::f64);
 }
 
 TEST_CASE("dropout acts in training only") {
@@ -189,7 +189,7 @@ TEST_CASE("a prepared model records gradients of its parameters, and follows the
   for (Gpt* g : {&gpt, &fresh}) backward(sum(square((*g)(ids))));
   const std::vector<Tensor> mine = gpt.parameters(), theirs = fresh.parameters();
   for (size_t i = 0; i < mine.size(); ++i)
-    CHECK(gradient(mine[i]).to_vector<float>() == gradient(theirs[i]).to_vector<float>());
+    CHECK(mine[i].grad().to_vector<float>() == theirs[i].grad().to_vector<float>());
   for (Gpt* g : {&gpt, &fresh}) g->to(DType::f64);
   const NoGrad no_grad;
   CHECK(gpt(ids).to_vector<double>() == fresh(ids).to_vector<double>());

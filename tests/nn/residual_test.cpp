@@ -373,7 +373,7 @@ TEST_CASE("gradients of every arrangement are those of differences of its formul
             held.next = 0;
             return naive_loss(s, moved, c.formula);
           };
-          const Row g = gradient(p.tensor).to_vector<double>();
+          const Row g = p.tensor.grad().to_vector<double>();
           for (size_t i = 0; i < g.size(); ++i) product += g[i] * random[i] / std::sqrt(length);
           const auto difference = [&](double by) {
             return (8 * (loss(by) - loss(-by)) - (loss(2 * by) - loss(-2 * by))) / (12 * by);
@@ -410,8 +410,8 @@ TEST_CASE("connections of a block may share a parameter: GPAS's gate gets both t
   const double a = gate.item(), s = 1 / (1 + std::exp(-a)), f = a * s, df = s * (1 + a * (1 - s));
   double expected = 0;
   for (size_t j = 0; j < 3; ++j) expected -= df * w[j] * ((x[j] + b1[j]) + ((x[j] + b1[j]) * (1 - f) + b2[j]));
-  CHECK(std::abs(gradient(gate).item() - expected) <= 16 * 0x1p-52 * 12);
-  CHECK(gradient(rows).to_vector<double>() == w);
+  CHECK(std::abs(gate.grad().item() - expected) <= 16 * 0x1p-52 * 12);
+  CHECK(rows.grad().to_vector<double>() == w);
 }
 
 TEST_CASE("two branches that join one after the other are both added, whatever was read") {

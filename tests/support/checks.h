@@ -15,6 +15,12 @@ std::string check_values(const OpCase& op, const Sample& s, DType dtype, Layout 
 // Gradients in f64 against finite differences.
 std::string check_gradient(const Sample& s);
 
+// Gradients of gradients, and of cotangents, in f64 against finite differences of gradients; nothing where the op is
+// refused in one line that says that it has none.
+std::string check_second_gradient(const Sample& s);
+// Whether no sample of the op is refused so.
+bool has_second_gradient(const OpCase& op);
+
 // Gradients of strided inputs under strided cotangents against those of contiguous ones, in f64; nothing is written to
 // either.
 std::string check_gradient_layout(const Sample& s, Layout layout);

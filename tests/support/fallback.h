@@ -54,7 +54,7 @@ class HostTwins {
     for (const Twin& t : twins_) {
       if (t.host.impl().storage->version() == t.version || t.host.numel() == 0) continue;
       t.device.impl().storage->bump_version();
-      kernels::transfer(t.device, detached::cast(t.host, t.device.dtype()));
+      kernels::transfer(t.device, detached::to(t.host, t.device.dtype()));
     }
   }
 
@@ -71,7 +71,7 @@ class HostTwins {
     const Tensor device(pool::make_shared<TensorImpl>(storage, Dims{n}, Dims{1}, 0, n, dtype, true));
     Tensor host = empty({n}, {dtype});
     if (n > 0) kernels::transfer(host, device);
-    host = detached::cast(host, widened(dtype));
+    host = detached::to(host, widened(dtype));
     return twins_.emplace_back(Twin{device, host, host.impl().storage->version()}).host;
   }
 
