@@ -64,7 +64,7 @@
 #include "equivalence/grid/grid.h"
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/lockstep/prove.h"
-#include "equivalence/text/summary.h"
+#include "equivalence/text/proof_text.h"
 #include "equivalence/verify/reference.h"
 #include "equivalence/verify/stream_check.h"
 #include "equivalence/verify/verify.h"

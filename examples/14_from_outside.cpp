@@ -5,7 +5,7 @@
 
 #include <isonorm/isonorm.h>
 #include <isonorm/equivalence/certificate/certificate_text.h>
-#include <isonorm/equivalence/text/summary.h>
+#include <isonorm/equivalence/text/proof_text.h>
 #include <isonorm/training/model_row.h>
 
 using namespace isonorm;
@@ -83,7 +83,7 @@ int main() try {
   o.model = &kBounded, o.optimizer = &kSoftSign, o.connection = kSoftNorm, o.lr = 3e-3, o.steps = 20, o.batch = 4;
   o.width = 16, o.depth = 2, o.heads = 2, o.context = 8;
   const equivalence::ProofResult proof = equivalence::prove({.training = o});
-  std::printf("%s\n%s\n\n", repeat_command(proof.manifest).c_str(), summary_sentence(proof).c_str());
+  std::printf("%s\n%s\n\n", repeat_command(proof.manifest).c_str(), closing(document_of(proof)).c_str());
 
   equivalence::TableOptions grid;
   grid.connection = kSoftNorm, grid.seeds = 1;
@@ -100,7 +100,7 @@ int main() try {
   options.architectures = {mine}, options.negative_controls.resize(1), options.resolved.resize(1);
   options.steps = 40;
   const equivalence::CertificateResult certificate = equivalence::certify(options);
-  std::printf("\n%s\n", certificate_sentence(certificate).c_str());
+  std::printf("\n%s\n", closing(document_of(certificate)).c_str());
   return proof.equivalent() && table.as_expected() && certificate.certified() ? 0 : 1;
 } catch (const Error& e) {
   return std::fprintf(stderr, "14_from_outside: %s\n", e.what()), 1;

@@ -1,11 +1,8 @@
 #include "papers/experiment.h"
 
 #include "core/error.h"
-#include "io/json_text.h"
 #include "papers/all.h"
-#include "reports/page.h"
-#include "reports/svg.h"
-#include "training/records/manifest_html.h"
+#include "training/records/manifest.h"
 #include "training/training_options.h"
 
 namespace isonorm::papers {
@@ -108,10 +105,6 @@ std::string command_of(const Experiment& e, const ExperimentOptions& o) {
               o.device != kCpu ? text(" --device ", o.device) : "");
 }
 
-const char* verdict_of(const ExperimentResult& r) {
-  return r.undecided ? "undecided" : r.confirmed ? "confirmed" : "refuted";
-}
-
 }  // namespace
 
 ExperimentResult Experiment::run(const ExperimentOptions& options) const {
@@ -136,53 +129,28 @@ const Experiment& find_experiment(std::string_view name) {
   return kExperiments[0];
 }
 
-const char* verdict_name(const ExperimentResult& r) {
-  return r.undecided ? "Undecided" : r.confirmed ? "Confirmed" : "Refuted";
-}
-
-std::string experiment_report(const Experiment& e, const ExperimentOptions& o, const ExperimentResult& r,
+reports::Document document_of(const Experiment& e, const ExperimentOptions& o, const ExperimentResult& r,
                               double seconds) {
-  std::string body =
-      text("<h1>", reports::escaped(e.claim), "</h1>\n<p class=\"soft\">", reports::escaped(e.source), "</p>\n");
-  body += verdict_box(r.undecided   ? reports::Tone::plain
-                      : r.confirmed ? reports::Tone::good
-                                    : reports::Tone::bad,
-                      verdict_name(r), text(r.measured, " It would have been refuted by ", r.refuted, "."));
-  for (const reports::Figure& figure : r.figures) body += figure_html(figure);
-  for (const reports::TextTable& table : r.tables) body += to_html(table);
   training::TrainingOptions machine;
   machine.seed = o.seed;
   training::Manifest manifest = manifest_of(machine);
   manifest.data_sha256 = r.data_sha256;
-  body += reports::repeat_html(command_of(e, o)) + environment_html(manifest, seconds);
-  return reports::report_page(text("isonorm experiment ", e.name), body);
-}
-
-std::string experiment_json(const Experiment& e, const ExperimentOptions& o, const ExperimentResult& r,
-                            double seconds) {
-  json tables = json::array(), curves = json::array();
-  for (const reports::TextTable& table : r.tables) {
-    json rows = json::array();
-    for (const auto& row : table.rows) {
-      json cells = json::array();
-      for (const reports::TextCell& cell : row) cells.push_back(cell.value ? json(*cell.value) : json(cell.text));
-      rows.push_back(std::move(cells));
-    }
-    tables.push_back({{"heading", table.heading}, {"columns", table.columns}, {"rows", rows}});
-  }
-  for (const reports::Figure& figure : r.figures)
-    for (const reports::Panel& panel : figure.panels)
-      if (const reports::Chart* chart = std::get_if<reports::Chart>(&panel.drawing))
-        for (const reports::ChartLine& line : chart->lines)
-          curves.push_back(
-              {{"figure", figure.name}, {"panel", panel.heading}, {"name", line.name}, {"values", line.values}});
-  const json object = {{"experiment", e.name},   {"claim", e.claim},
-                       {"source", e.source},     {"verdict", verdict_of(r)},
-                       {"measured", r.measured}, {"refuted_by", r.refuted},
-                       {"tables", tables},       {"curves", curves},
-                       {"seed", o.seed},         {"data_sha256", r.data_sha256},
-                       {"seconds", seconds}};
-  return dump(object, 2) + "\n";
+  manifest.options.clear();
+  reports::Document d{.title = e.claim,
+                      .about = e.source,
+                      .tone = r.undecided   ? reports::Tone::plain
+                              : r.confirmed ? reports::Tone::good
+                                            : reports::Tone::bad,
+                      .verdict = r.undecided   ? "Undecided"
+                                 : r.confirmed ? "Confirmed"
+                                               : "Refuted",
+                      .sentence = text(r.measured, " It would have been refuted by ", r.refuted, "."),
+                      .values = {{"experiment", std::string(e.name)}},
+                      .tables = r.tables,
+                      .figures = r.figures,
+                      .environment = environment_of(manifest, seconds)};
+  d.environment.command = command_of(e, o);
+  return d;
 }
 
 }  // namespace isonorm::papers

@@ -1,5 +1,5 @@
 // Experiments: a claim of a paper, a measurement small enough for a laptop, and the figure that would have refuted the
-// claim. `isonorm experiment NAME` runs one; a new one is a function in equivalence/experiments and a row in
+// claim. `isonorm experiment NAME` runs one; a new one is a function in papers/ and a row in
 // experiment.cpp.
 #pragma once
 
@@ -10,8 +10,7 @@
 #include <vector>
 
 #include "core/device.h"
-#include "reports/figure.h"
-#include "reports/text_table.h"
+#include "reports/document.h"
 
 namespace isonorm::papers {
 
@@ -65,17 +64,8 @@ std::span<const Experiment> experiments();
 // The one of that name. Throws listing the names.
 const Experiment& find_experiment(std::string_view name);
 
-// As a page of its own, with every table and picture.
-std::string experiment_report(const Experiment& experiment, const ExperimentOptions& options,
+// What it says, with every table and picture.
+reports::Document document_of(const Experiment& experiment, const ExperimentOptions& options,
                               const ExperimentResult& result, double seconds);
-
-// "Confirmed", "Refuted" or "Undecided".
-const char* verdict_name(const ExperimentResult& result);
-
-// {"experiment", "claim", "source", "verdict" ("confirmed", "refuted" or "undecided"), "measured", "refuted_by",
-// "tables", "curves", "seed", "data_sha256", "seconds"}. A cell is its number where it has one, else its text; a curve
-// is {"figure", "panel", "name", "values"}. Indented by two, with a newline at the end; what is not finite is null.
-std::string experiment_json(const Experiment& experiment, const ExperimentOptions& options,
-                            const ExperimentResult& result, double seconds);
 
 }  // namespace isonorm::papers

@@ -5,8 +5,7 @@
 #include "core/printed.h"
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/lockstep/prove.h"
-#include "equivalence/text/proof_figures.h"
-#include "equivalence/text/summary.h"
+#include "equivalence/text/proof_text.h"
 #include "papers/all.h"
 #include "training/model_row.h"
 
@@ -29,28 +28,6 @@ training::TrainingOptions small_training(const ExperimentOptions& options) {
   return o;
 }
 
-reports::TextTable run_table(const ProofResult& proof) {
-  reports::TextTable table{
-      .heading = "Runs",
-      .columns = {"run", "parameters", "loss", "gradient", "weights", "reason", "expected", "observed"},
-      .caption = "Largest relative deviation from layer_norm over the run."};
-  const auto add = [&](const RunResult& run, bool judged) {
-    const reports::Tone tone = run.as_expected ? reports::Tone::good : reports::Tone::bad;
-    table.rows.push_back(
-        {{run_name(run)},
-         {text(run.parameters), reports::Tone::plain, static_cast<double>(run.parameters)},
-         reports::number_cell(run.loss_deviation),
-         reports::number_cell(run.gradient_deviation),
-         reports::number_cell(run.weight_deviation),
-         {judged ? run.reason.substr(0, run.reason.find("; ")) : ""},  // the entry is in the JSON of a proof
-         {judged ? name_of(run.expected) : ""},
-         {judged ? name_of(run.observed) : "", judged ? tone : reports::Tone::plain}});
-  };
-  for (const RunResult& run : proof.controls) add(run, false);
-  for (const RunResult& run : proof.runs) add(run, true);
-  return table;
-}
-
 // A proof as an experiment.
 ExperimentResult proved(const training::TrainingOptions& training, const ExperimentOptions& options) {
   const auto progress = [&](const StepInfo& info) {
@@ -64,14 +41,15 @@ ExperimentResult proved(const training::TrainingOptions& training, const Experim
   if (r.interrupted) return r;
   r.confirmed = proof.equivalent();
   r.undecided = proof.verdict == Verdict::undecided;
-  r.measured = summary_sentence(proof);
+  reports::Document d = document_of(proof);
+  r.measured = closing(d);
   r.refuted = text(
       "one step at which loss, gradient or weights of a form exceed 30 times what the controls reached, or by a "
       "negative "
       "control that stays below ",
       separation(proof.options.training.dtype), " times that");
-  r.tables.push_back(run_table(proof));
-  r.figures = {loss_figure(proof), deviation_figure(proof)};
+  r.tables = std::move(d.tables);
+  r.figures = std::move(d.figures);
   if (!training.data.empty()) r.data_sha256 = proof.manifest.data_sha256;
   return r;
 }

@@ -19,7 +19,6 @@ figcaption { font-size: .88rem; margin-top: .5rem; max-width: 90ch; }
 .verdict.open { color: var(--soft); background: var(--card); }
 .verdict strong { display: block; font-size: 1.25rem; }
 .verdict span { color: var(--ink); }
-ul.reasons { padding-left: 1.2rem; margin: .5rem 0; }
 figure { margin: .6rem 0 0; background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 16px 18px; }
 .charts { display: grid; gap: 20px; }
 .charts.loss { grid-template-columns: minmax(0, 2fr) minmax(0, 1fr); }
@@ -38,9 +37,9 @@ th { font-weight: 600; color: var(--soft); vertical-align: bottom; }
 th:first-child, td:first-child, th.words, td.words { text-align: left; }
 td.words { min-width: 6rem; }
 tr.group td { border-bottom: 2px solid var(--line); }
-.good { color: var(--good); } .none { color: var(--soft); } .bad { color: var(--bad); font-weight: 600; }
-.grid { margin-bottom: 1.2rem; } .grid td + td { white-space: nowrap; } .grid td.same { color: var(--good); } .grid td.none, .grid td.undecided { color: var(--soft); }
-.grid td.bad { background: var(--bad-back); }
+.good { color: var(--good); } .bad { color: var(--bad); font-weight: 600; }
+table + table { margin-top: 1.2rem; }
+details { margin: 1.2rem 0; } summary { cursor: pointer; font-weight: 600; }
 .environment th { text-align: left; vertical-align: baseline; width: 11rem; }
 .environment td { text-align: left; overflow-wrap: anywhere; }
 pre { background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 12px 16px; white-space: pre-wrap;

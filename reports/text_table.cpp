@@ -15,6 +15,7 @@ constexpr size_t kSentence = 32;  // a text that is longer than this goes below 
 constexpr size_t kName = 22;      // what the name of a row has at least, if it is as long
 constexpr size_t kWords = 24;     // one that is longer than this is set as words on a page: from the left, in lines
 constexpr size_t kWide = 8;       // more columns than this need a wide page
+constexpr size_t kMost = 12;      // and more than this several parts
 
 using Columns = std::vector<size_t>;  // those of a table that are shown, by number
 
@@ -109,9 +110,36 @@ std::string compact_text(const Setting& s, size_t width) {
   return out;
 }
 
+// Some columns as a <table>; `words`: of all columns, those that are set as words.
+std::string part_html(const TextTable& table, const Columns& columns, const std::vector<bool>& words) {
+  std::string out = text("<table class=\"", columns.size() > kWide ? "cards wide" : "cards", "\">\n<thead><tr>");
+  for (size_t c : columns)
+    out += text(words[c] ? "<th class=\"words\">" : "<th>", breakable(escaped(table.columns[c])), "</th>");
+  out += "</tr></thead>\n";
+  for (size_t i = 0; i < table.rows.size(); ++i) {
+    if (table.rows[i].empty()) continue;
+    const bool last_of_group = i + 1 < table.rows.size() && table.rows[i + 1].empty();
+    out += last_of_group ? "<tr class=\"group\">" : "<tr>";
+    for (size_t c : columns) {
+      const TextCell& cell = table.rows[i][c];
+      std::string css = words[c] ? "words" : "";
+      if (cell.tone != Tone::plain) css += text(css.empty() ? "" : " ", cell.tone == Tone::good ? "good" : "bad");
+      out +=
+          text("<td data-column=\"", escaped(table.columns[c]), "\"", css.empty() ? "" : text(" class=\"", css, "\""),
+               ">", words[c] ? breakable(unbroken(cell.text)) : unbroken(cell.text), "</td>");
+    }
+    out += "</tr>\n";
+  }
+  return out + "</table>\n";
+}
+
 }  // namespace
 
 TextCell number_cell(double value, Tone tone) { return {scientific(value), tone, value}; }
+TextCell beside_cell(double value, double control) {
+  return {text(scientific(value), " / ", scientific(control)), Tone::plain, value, control};
+}
+TextCell count_cell(int64_t count) { return {text(count), Tone::plain, static_cast<double>(count)}; }
 
 std::string wrapped(const std::string& s, size_t width, size_t indent) {
   if (width == 0 || text_length(s) <= width) return s;
@@ -141,35 +169,35 @@ std::string to_text(const TextTable& table, bool color, size_t width) {
   return compact_text(s, width);
 }
 
-std::string cell_html(const std::string& column, const std::string& css) {
-  return text("<td data-column=\"", escaped(column), "\"", css.empty() ? "" : text(" class=\"", css, "\""), ">");
-}
-
 std::string to_html(const TextTable& table) {
-  std::vector<bool> words(table.columns.size());
+  const size_t count = table.columns.size();
+  std::vector<bool> words(count);
   for (const auto& row : table.rows)
     for (size_t c = 1; c < row.size(); ++c) words[c] = words[c] || text_length(row[c].text) > kWords;
-  std::string out = text("<h2>", escaped(table.heading), "</h2>\n<figure><table class=\"",
-                         table.columns.size() > kWide ? "cards wide" : "cards", "\">\n<thead><tr>");
-  for (size_t c = 0; c < table.columns.size(); ++c)
-    out += text(words[c] ? "<th class=\"words\">" : "<th>", breakable(escaped(table.columns[c])), "</th>");
-  out += "</tr></thead>\n";
-  for (size_t i = 0; i < table.rows.size(); ++i) {
-    if (table.rows[i].empty()) continue;
-    const bool last_of_group = i + 1 < table.rows.size() && table.rows[i + 1].empty();
-    out += last_of_group ? "<tr class=\"group\">" : "<tr>";
-    for (size_t c = 0; c < table.columns.size(); ++c) {
-      const TextCell& cell = table.rows[i][c];
-      std::string css = words[c] ? "words" : "";
-      if (cell.tone != Tone::plain) css += text(css.empty() ? "" : " ", cell.tone == Tone::good ? "good" : "bad");
-      out += text(cell_html(table.columns[c], css), words[c] ? breakable(unbroken(cell.text)) : unbroken(cell.text),
-                  "</td>");
-    }
-    out += "</tr>\n";
+  const std::string heading = escaped(table.heading);
+  std::string out =
+      table.detail ? text("<details><summary>", heading, "</summary>\n") : text("<h2>", heading, "</h2>\n");
+  out += "<figure>";
+  for (size_t first = 1; first == 1 || first < count; first += kMost - 1) {
+    Columns part = {0};
+    for (size_t c = first; c < std::min(count, first + kMost - 1); ++c) part.push_back(c);
+    out += part_html(table, part, words);
   }
-  out += "</table>\n";
   if (!table.caption.empty()) out += text("<figcaption>", unbroken(table.caption), "</figcaption>");
-  return out + "</figure>\n";
+  return out + (table.detail ? "</figure></details>\n" : "</figure>\n");
+}
+
+std::string to_markdown(const TextTable& table) {
+  std::string out = "|", rule = "|";
+  for (const std::string& name : table.columns) out += text(" ", name, " |"), rule += "---|";
+  out += text("\n", rule, "\n");
+  for (const auto& row : table.rows) {
+    if (row.empty()) continue;
+    out += "|";
+    for (const TextCell& cell : row) out += text(" ", cell.text, " |");
+    out += "\n";
+  }
+  return out;
 }
 
 }  // namespace isonorm::reports

@@ -1,6 +1,7 @@
-// A table of results, once as text and once as HTML.
+// A table of results, as text, as HTML and as Markdown.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,17 +13,21 @@ enum class Tone { plain, good, bad };
 struct TextCell {
   std::string text;
   Tone tone = Tone::plain;
-  std::optional<double> value = {};  // the number behind the text, for a program that reads the table
+  std::optional<double> value = {};   // the number behind the text, for a program that reads the table
+  std::optional<double> beside = {};  // a second one
 };
 
-// A cell that shows a measured number.
+// A cell that shows a measured number; one with that of its controls beside it, "1.0e-15 / 2.0e-15"; a count.
 TextCell number_cell(double value, Tone tone = Tone::plain);
+TextCell beside_cell(double value, double control);
+TextCell count_cell(int64_t count);
 
 struct TextTable {
   std::string heading;
   std::vector<std::string> columns = {};  // their names, in lines; the first column names the row, the last judges it
   std::string caption = {};
   std::vector<std::vector<TextCell>> rows = {};  // one without cells: a gap between groups of rows
+  bool detail = false;                           // folded on a page, left out in a terminal
 };
 
 // Aligned columns under a rule, tones coloured where `color`. Widths count characters, not bytes. Where the table is
@@ -35,11 +40,10 @@ std::string to_text(const TextTable& table, bool color, size_t width = 0);
 // lines but the first begin with `indent` spaces.
 std::string wrapped(const std::string& s, size_t width, size_t indent = 0);
 
-// Heading, <table> and caption. On a narrow page each row is a card of its own, with every cell under its column's
-// name.
+// Heading, <table> and caption; one with very many columns in parts, below each other. On a narrow page each row is a
+// card of its own, with every cell under its column's name.
 std::string to_html(const TextTable& table);
 
-// The beginning of the cell of a column.
-std::string cell_html(const std::string& column, const std::string& css);
+std::string to_markdown(const TextTable& table);
 
 }  // namespace isonorm::reports

@@ -1,14 +1,11 @@
 // isonorm audit: what a model's loss cannot see, and how far the mean of its stream drifts.
-#include <cstdio>
 #include <vector>
 
 #include "core/system/parallel.h"
 #include "equivalence/compare/audit.h"
-#include "reports/text_table.h"
 #include "streams/stream.h"
 #include "tools/options.h"
 #include "tools/output.h"
-#include "tools/terminal.h"
 #include "training/model_file.h"
 
 namespace isonorm::tools {
@@ -73,11 +70,7 @@ int run(AuditVerb o, const CLI::App& command) {
         throw UsageError(text(asked[i].first, ": ", asked[i].second, ", in ", o.checkpoint, " ", held[i].second));
   }
   const AuditResult r = audit(o.model, file.state, shape);
-  if (!o.report.empty()) write_file(o.report, audit_html(r));
-  if (!o.json.empty()) write_file(o.json, audit_json(r));
-  const size_t width = line_width(stdout);
-  if (!o.quiet) std::printf("%s\n", audit_text(r, wants_color(stdout), width).c_str());
-  std::printf("%s\n", reports::wrapped(audit_sentence(r), width).c_str());
+  show(document_of(r), o.quiet, o.report, o.json);
   return r.as_expected ? kOk : kNotEquivalent;
 }
 

@@ -27,11 +27,7 @@ int run_certificate(const CertificateOptions& options, const OutputOptions& outp
     std::fprintf(stderr, "isonorm prove: interrupted\n");
     return kInterrupted;
   }
-  const size_t width = line_width(stdout);
-  if (!output.quiet) std::fputs(certificate_text(r, wants_color(stdout), width).c_str(), stdout);
-  std::printf("%s\n", reports::wrapped(certificate_sentence(r), width).c_str());
-  if (!output.json.empty()) write_file(output.json, certificate_json(r));
-  if (!output.report.empty()) write_file(output.report, certificate_html(r));
+  show(document_of(r), output.quiet, output.report, output.json);
   return exit_code(r);
 }
 

@@ -60,7 +60,7 @@ int run(const CompareVerb& o) {
   if (one_file(o.a, o.b)) throw UsageError(text(o.a, " and ", o.b, " are one file: nothing would be compared"));
   const ParameterMap map = read_map(o.map);
   const TensorsComparison r = compare_tensors(load(o.a), load(o.b), map, o.options);
-  if (!o.json.empty()) write_file(o.json, r.json());
+  write(document_of(r), "", o.json);
   if (!o.quiet) std::fputs(list(r).c_str(), stdout);
   std::printf("%s\n", printable(r.message()).c_str());
   return r.same() ? kOk : r.verdict == Verdict::undecided ? kUndecided : kNotEquivalent;

@@ -1,7 +1,6 @@
 // isonorm experiment NAME: measures a claim of a paper and says whether it is confirmed.
 #include <chrono>
 #include <cstdio>
-#include <cstring>
 
 #include "core/error.h"
 #include "papers/experiment.h"
@@ -57,22 +56,12 @@ int run(Options o) {
     return kInterrupted;
   }
 
-  if (!o.report.empty()) write_file(o.report, experiment_report(e, o.experiment, r, seconds));
-  if (!o.json.empty()) write_file(o.json, experiment_json(e, o.experiment, r, seconds));
   if (!o.svg.empty())
     for (const reports::Figure& figure : r.figures) write_file(svg_path(o, figure), figure_svg(figure));
   const size_t width = line_width(stdout);
-  std::printf("%s\n%s\n", reports::wrapped(e.claim, width).c_str(),
+  std::printf("%s\n%s\n\n", reports::wrapped(e.claim, width).c_str(),
               reports::wrapped(text("(", e.source, ")"), width).c_str());
-  const bool color = wants_color(stdout);
-  for (const reports::TextTable& table : r.tables) std::printf("\n%s", to_text(table, color, width).c_str());
-  const char* verdict = verdict_name(r);
-  const char* paint = !color || r.undecided ? "" : r.confirmed ? "\x1b[32m" : "\x1b[31;1m";
-  const std::string sentence =
-      reports::wrapped(text(verdict, ". ", r.measured, " It would have been refuted by ", r.refuted, "."), width);
-  const size_t word = std::strlen(verdict) + 1;
-  std::printf("\n%s%s%s%s\n", paint, sentence.substr(0, word).c_str(), *paint ? "\x1b[0m" : "",
-              sentence.substr(word).c_str());
+  show(document_of(e, o.experiment, r, seconds), false, o.report, o.json);
   return r.undecided ? kUndecided : r.confirmed ? kOk : kNotEquivalent;
 }
 

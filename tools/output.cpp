@@ -14,6 +14,7 @@
 #include "data/data_files.h"
 #include "io/replacement.h"
 #include "tools/ending.h"
+#include "tools/terminal.h"
 
 namespace isonorm::tools {
 namespace {
@@ -136,6 +137,18 @@ void write_file(const std::string& path, const std::string& content) {
   io::Replacement file(path);
   file.write(content);
   file.commit();
+}
+
+void write(const reports::Document& document, const std::string& report, const std::string& json) {
+  if (!json.empty()) write_file(json, to_json(document));
+  if (!report.empty()) write_file(report, to_html(document));
+}
+
+void show(const reports::Document& document, bool quiet, const std::string& report, const std::string& json) {
+  const bool color = wants_color(stdout);
+  const size_t width = line_width(stdout);
+  std::fputs((quiet ? closing(document, color, width) + "\n" : to_text(document, color, width)).c_str(), stdout);
+  write(document, report, json);
 }
 
 LineLog::LineLog(const std::string& path) : path_(path) {

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "reports/document.h"
+
 namespace isonorm::tools {
 
 // How an output comes to be: as a whole in place of what was there (io/replacement.h); in its place, line by line; or as
@@ -36,6 +38,11 @@ void make_folder(const std::string& path);
 
 // Writes `content` as the file's whole content. Throws Error (io).
 void write_file(const std::string& path, const std::string& content);
+
+// Writes a result where a file is named. Throws Error (io).
+void write(const reports::Document& document, const std::string& report, const std::string& json);
+// Prints it, its closing sentence alone where `quiet`, and then writes it.
+void show(const reports::Document& document, bool quiet, const std::string& report, const std::string& json);
 
 // A file that grows by whole lines, each on the disk's side of the program before the next step.
 class LineLog {

@@ -4,9 +4,8 @@
 
 #include "core/error.h"
 #include "equivalence/lockstep/prove.h"
-#include "equivalence/text/proof_json.h"
-#include "equivalence/text/proof_report.h"
-#include "equivalence/text/summary.h"
+#include "equivalence/text/proof_log.h"
+#include "equivalence/text/proof_text.h"
 #include "streams/stream.h"
 #include "tools/certificate.h"
 #include "tools/interrupt.h"
@@ -120,12 +119,7 @@ int run(const ProveOptions& o) {
     std::fprintf(stderr, "isonorm prove: interrupted (%s)\n", watcher.last().c_str());
     return kInterrupted;
   }
-  const bool color = wants_color(stdout);
-  const size_t width = line_width(stdout);
-  if (!o.output.quiet) std::printf("%s\n", to_text(summary_table(proof), color, width).c_str());
-  std::fputs(proof_closing(proof, color, width).c_str(), stdout);
-  if (!o.output.json.empty()) write_file(o.output.json, to_json(proof));
-  if (!o.output.report.empty()) write_file(o.output.report, report_html(proof));
+  show(document_of(proof), o.output.quiet, o.output.report, o.output.json);
   return exit_code(proof.verdict);
 }
 

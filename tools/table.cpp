@@ -3,10 +3,8 @@
 #include <cstdio>
 
 #include "core/error.h"
-#include "core/printed.h"
 #include "equivalence/grid/grid.h"
 #include "equivalence/text/grid_text.h"
-#include "reports/text_layout.h"
 #include "tools/interrupt.h"
 #include "tools/options.h"
 #include "tools/output.h"
@@ -18,8 +16,6 @@ namespace {
 
 using namespace equivalence;
 
-constexpr size_t kLineWidth = 118;  // the most of the printed table; columns that do not fit go below
-
 struct TableVerb {
   TableOptions table;
   std::vector<std::string> optimizers;
@@ -27,68 +23,20 @@ struct TableVerb {
   bool full = false, predicates = false, markdown = false, quiet = false;
 };
 
-std::string padded(const std::string& s, size_t width) {
-  return s + std::string(width - std::min(width, s.size()), ' ');
-}
-
-constexpr size_t kCellWidth = 13;
-
-// Columns [first, last): titles, then per variant alias, name and cells.
-std::string block_text(const TableResult& r, size_t first, size_t last, size_t name_width) {
-  std::vector<std::string> lines;
-  const auto fill = [&](size_t line, size_t column, const std::string& cell) {
-    while (lines.size() <= line) lines.emplace_back();
-    lines[line] = padded(lines[line], name_width + (column - first) * kCellWidth) + cell;
-  };
-  size_t head = 0;
-  for (size_t c = first; c < last; ++c) {
-    const std::vector<std::string> title = reports::lines_of(title_of(r.options.columns[c]), kCellWidth - 2);
-    for (size_t i = 0; i < title.size(); ++i) fill(i, c, title[i]);
-    head = std::max(head, title.size());
-  }
-  for (size_t row = 0; row < r.options.rows.size(); ++row) {
-    const Variant& v = r.options.rows[row];
-    fill(head + row, first, "");
-    lines[head + row] = text(padded(v.alias, 4), v.name);
-    for (size_t c = first; c < last; ++c) fill(head + row, c, cell_text(r.cell(row, c)));
-  }
-  std::string out;
-  for (const std::string& line : lines) out += line + "\n";
-  return out;
-}
-
-std::string table_lines(const TableResult& r, size_t width) {
-  size_t name_width = 0;
-  for (const Variant& v : r.options.rows) name_width = std::max(name_width, std::string(v.name).size() + 6);
-  const size_t line = width > 0 ? std::min(kLineWidth, width) : kLineWidth, columns = r.options.columns.size();
-  const size_t fit = std::max<size_t>(1, (line - std::min(line, name_width)) / kCellWidth);
-  std::string out;
-  for (size_t first = 0; first < columns; first += fit)
-    out += block_text(r, first, std::min(columns, first + fit), name_width) + "\n";
-  return out;
-}
-
 // The properties of the columns' updates, without a training.
 int print_predicates(const TableVerb& o) {
   std::vector<Predicates> measured;
   for (const Recipe& r : o.table.columns) measured.push_back(predicates_of(o.table, r));
-  const reports::TextTable table = predicates_table(o.table.columns, measured);
-  const size_t width = line_width(stdout);
-  std::printf("%s\n", to_text(table, false, width).c_str());
-  for (int p = 0; p < kProperties; ++p) {
-    const Property property = static_cast<Property>(p);
-    std::printf("%s\n", reports::wrapped(text(name_of(property), ": ", formula_of(property)), width, 2).c_str());
-  }
+  reports::Document d;
+  d.tables = {predicates_table(o.table.columns, measured)};
+  std::fputs(to_text(d, false, line_width(stdout)).c_str(), stdout);
   return kOk;
 }
 
-void print(const TableResult& r, const TableVerb& o) {
-  if (o.full) std::printf(o.markdown ? "## %s\n\n" : "%s\n\n", title_of(r.options).c_str());
-  if (o.markdown) return static_cast<void>(std::printf("%s\n", table_markdown(r).c_str()));
-  const size_t width = line_width(stdout);
-  if (!o.quiet) std::fputs(table_lines(r, width).c_str(), stdout);
-  for (const std::string& note : table_notes(r)) std::printf("%s\n", reports::wrapped(note, width).c_str());
-  std::printf("%s\n", reports::wrapped(table_sentence(r), width).c_str());
+void print_markdown(const TableResult& r) {
+  const reports::Document d = document_of({&r, 1});
+  std::printf("## %s\n\n%s\n%s\n\n%s\n%s\n", title_of(r.options).c_str(), to_markdown(grid_table(r)).c_str(),
+              d.remarks.back().c_str(), to_markdown(variants_table(r)).c_str(), closing(d).c_str());
 }
 
 // What is to be said of optimizers in f64.
@@ -125,11 +73,13 @@ int run(TableVerb& o) {
       std::fprintf(stderr, "isonorm table: interrupted\n");
       return kInterrupted;
     }
-    print(results.back(), o);
+    if (o.markdown)
+      print_markdown(results.back());
+    else
+      show(document_of({&results.back(), 1}), o.quiet, "", "");
     outcome = std::max(outcome, results.back().outcome);
   }
-  if (!o.json.empty()) write_file(o.json, table_json(results));
-  if (!o.report.empty()) write_file(o.report, table_html(results));
+  write(document_of(results), o.report, o.json);
   return outcome == Outcome::agrees ? kOk : outcome == Outcome::undecided ? kUndecided : kNotEquivalent;
 }
 

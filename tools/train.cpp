@@ -14,7 +14,6 @@
 #include "tools/verb.h"
 #include "training/model_options.h"
 #include "training/records/training_log.h"
-#include "training/records/training_report.h"
 #include "training/records/training_text.h"
 
 namespace isonorm::tools {
@@ -119,10 +118,7 @@ int run(CLI::App& command, TrainOptions& o) {
                  o.checkpoint.empty() ? "" : text("; the same command goes on from ", o.checkpoint).c_str());
     return kInterrupted;
   }
-  const training::TrainingResult& result = training.result();
-  std::printf("%s in %s\n", summary_sentence(result).c_str(), duration_text(result.seconds).c_str());
-  if (!o.output.json.empty()) write_file(o.output.json, to_json(result));
-  if (!o.output.report.empty()) write_file(o.output.report, report_html(result));
+  show(document_of(training.result()), o.output.quiet, o.output.report, o.output.json);
   return kOk;
 }
 

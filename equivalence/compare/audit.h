@@ -53,10 +53,6 @@ struct AuditResult {
 AuditResult audit(const training::TrainingOptions& options, const TensorMap& weights = {},
                   const training::ModelShape& shape = {});
 
-// One sentence; text for a terminal; a whole HTML page; a JSON object with a newline at the end.
-std::string audit_sentence(const AuditResult& r);
-std::string audit_text(const AuditResult& r, bool color, size_t width = 0);  // `width` as in to_text
-std::string audit_html(const AuditResult& r);
-std::string audit_json(const AuditResult& r);
+reports::Document document_of(const AuditResult& r);
 
 }  // namespace isonorm::equivalence

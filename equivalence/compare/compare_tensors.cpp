@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops/pointwise.h"
@@ -12,7 +11,6 @@
 #include "core/printed.h"
 #include "equivalence/compare/power.h"
 #include "equivalence/convert/checkpoint_facts.h"
-#include "io/json_text.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -221,6 +219,10 @@ class Comparer {
   size_t left_out_ = 0;        // tensors of A
 };
 
+std::string sentence(const TensorsComparison& r) {
+  return text(r.reason, r.likely.empty() ? "" : "; likely ", r.likely);
+}
+
 }  // namespace
 
 TensorsComparison compare_tensors(const TensorMap& a, const TensorMap& b, const ParameterMap& map,
@@ -229,43 +231,44 @@ TensorsComparison compare_tensors(const TensorMap& a, const TensorMap& b, const 
   return Comparer(a, b, map, options).run();
 }
 
-std::string TensorsComparison::message() const {
-  return text(name_of(verdict), ": ", reason, likely.empty() ? "" : "; likely ", likely);
-}
+std::string TensorsComparison::message() const { return text(name_of(verdict), ": ", sentence(*this)); }
 
-std::string TensorsComparison::json() const {
-  using nlohmann::ordered_json;
-  const auto number = [](double v) { return std::isfinite(v) ? ordered_json(v) : ordered_json(); };
-  const auto sizes = [](const Dims& d) { return std::vector<int64_t>(d.begin(), d.end()); };
-  ordered_json tensors = ordered_json::array();
-  for (const Row& r : rows)
-    tensors.push_back({{"a", r.name},
-                       {"b", r.partner},
-                       {"shape", sizes(r.shape)},
-                       {"verdict", name_of(r.verdict())},
-                       {"same", r.verdict() == Verdict::same},
-                       {"deviation", r.problem.empty() ? number(r.deviation) : ordered_json()},
-                       {"tolerance", r.tolerance},
-                       {"resolution", number(r.resolution)},
-                       {"problem", r.problem}});
-  ordered_json place;
-  if (first)
-    place = {{"tensor", first->tensor},
-             {"index", sizes(first->index)},
-             {"value", number(first->value)},
-             {"reference", number(first->reference)},
-             {"deviation", number(first->deviation)}};
-  const ordered_json all = {{"verdict", name_of(verdict)},
-                            {"same", same()},
-                            {"identical", identical},
-                            {"resolution", number(resolution)},
-                            {"reason", reason},
-                            {"likely", likely},
-                            {"first", place},
-                            {"tensors", tensors},
-                            {"only_a", only_a},
-                            {"only_b", only_b}};
-  return dump(all, 2) + "\n";
+reports::Document document_of(const TensorsComparison& r) {
+  using reports::Value;
+  reports::TextTable tensors{
+      .heading = "Tensors",
+      .columns = {"in A", "in B", "shape", "deviation", "tolerance", "resolution", "problem", "verdict"},
+      .detail = true};
+  for (const TensorsComparison::Row& row : r.rows) {
+    const reports::Tone tone = row.verdict() == Verdict::different ? reports::Tone::bad : reports::Tone::plain;
+    tensors.rows.push_back({{row.name},
+                            {row.partner},
+                            {text(row.shape)},
+                            row.problem.empty() ? reports::number_cell(row.deviation) : reports::TextCell{},
+                            reports::number_cell(row.tolerance),
+                            reports::number_cell(row.resolution),
+                            {row.problem},
+                            {name_of(row.verdict()), tone}});
+  }
+  const auto alone = [&](const std::string& name, const char* where) {
+    tensors.rows.push_back({{name}, {}, {}, {}, {}, {}, {where}, {name_of(Verdict::different), reports::Tone::bad}});
+  };
+  for (const std::string& name : r.only_a) alone(name, "only in A");
+  for (const std::string& name : r.only_b) alone(name, "only in B");
+  const EntryPlace place = r.first.value_or(EntryPlace{});
+  return {.title = "Two sets of tensors",
+          .tone = r.same()                          ? reports::Tone::good
+                  : r.verdict == Verdict::different ? reports::Tone::bad
+                                                    : reports::Tone::plain,
+          .verdict = name_of(r.verdict),
+          .sentence = sentence(r),
+          .values = {{"identical", r.identical},
+                     {"resolution", r.resolution},
+                     {"furthest off", r.first ? Value{place.tensor + text(place.index)} : Value{}},
+                     {"its value", r.first ? Value{place.value} : Value{}},
+                     {"in the reference", r.first ? Value{place.reference} : Value{}},
+                     {"its deviation", r.first ? Value{place.deviation} : Value{}}},
+          .tables = {tensors}};
 }
 
 }  // namespace isonorm::equivalence

@@ -16,6 +16,7 @@
 #include "equivalence/compare/parameter_map.h"
 #include "equivalence/coordinates/pairs.h"
 #include "equivalence/lockstep/result.h"
+#include "reports/document.h"
 
 namespace isonorm::equivalence {
 
@@ -60,9 +61,6 @@ struct TensorsComparison {
 
   bool same() const { return verdict == Verdict::same; }
   std::string message() const;
-  // {"verdict", "same", "identical", "resolution", "reason", "likely", "first", "tensors", "only_a", "only_b"},
-  // indented, with a newline at the end.
-  std::string json() const;
 };
 
 // A is the reference. Values are computed in f64, but integers are compared as such. Nothing at all, tensors without a
@@ -72,5 +70,8 @@ struct TensorsComparison {
 // no control to tell; equal zeros are the same. Throws for an empty pattern in `noise`, never for what the two hold.
 TensorsComparison compare_tensors(const TensorMap& a, const TensorMap& b, const ParameterMap& map = {},
                                   const CompareTensorsOptions& options = {});
+
+// A row per tensor.
+reports::Document document_of(const TensorsComparison& r);
 
 }  // namespace isonorm::equivalence

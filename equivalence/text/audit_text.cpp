@@ -1,13 +1,8 @@
-// An audit in words: tables, report, JSON.
+// What an audit says.
 #include <cmath>
 
 #include "core/printed.h"
 #include "equivalence/compare/audit.h"
-#include "io/json_text.h"
-#include "reports/figure.h"
-#include "reports/page.h"
-#include "reports/text_table.h"
-#include "training/records/manifest_html.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -19,18 +14,22 @@ std::string percent(int64_t part, int64_t whole) {
 }
 
 reports::TextTable parameter_table(const AuditResult& r) {
-  reports::TextTable t{.heading = "Directions without gradient",
-                       .columns = {"parameter", "shape", "invisible", "share", "gradient there"},
-                       .caption =
-                           "Share: directions without gradient of all numbers. Gradient there: its part in those "
-                           "directions relative to its size, in f64."};
+  reports::TextTable t{
+      .heading = "Directions without gradient",
+      .columns = {"parameter", "shape", "numbers", "invisible", "directions", "share", "gradient there", "bound"},
+      .caption =
+          "Share: directions without gradient of all numbers. Gradient there: its part in those "
+          "directions relative to its size, in f64. Bound: what rounding explains of it."};
   for (const AuditResult::Row& row : r.rows) {
-    std::vector<reports::TextCell> cells = {{row.name}, {text(row.shape)}, {row.invisible}};
-    cells.push_back({row.directions > 0 ? percent(row.directions, row.numbers) : ""});
-    const reports::Tone tone = row.gradient <= row.bound ? reports::Tone::plain : reports::Tone::bad;
-    cells.push_back(row.directions > 0 ? reports::TextCell{scientific(row.gradient), tone, row.gradient}
-                                       : reports::TextCell{""});
-    t.rows.push_back(std::move(cells));
+    t.rows.push_back({{row.name}, {text(row.shape)}, reports::count_cell(row.numbers), {row.invisible}});
+    if (row.directions > 0) {
+      const reports::Tone tone = row.gradient <= row.bound ? reports::Tone::plain : reports::Tone::bad;
+      t.rows.back().push_back(reports::count_cell(row.directions));
+      t.rows.back().push_back({percent(row.directions, row.numbers)});
+      t.rows.back().push_back(reports::number_cell(row.gradient, tone));
+      t.rows.back().push_back(reports::number_cell(row.bound));
+    }
+    t.rows.back().resize(t.columns.size());
   }
   return t;
 }
@@ -42,22 +41,21 @@ reports::TextTable drift_table(const AuditResult& r) {
                            "Largest |mean| / rms over the rows of the rms_norm stream, whose mean is 0 in exact "
                            "arithmetic, as each norm reads it."};
   for (const AuditResult::Drift& d : r.drift)
-    t.rows.push_back({{d.norm},
-                      {scientific(d.f64), reports::Tone::plain, d.f64},
-                      {scientific(d.f32), reports::Tone::plain, d.f32},
-                      {scientific(d.bf16), reports::Tone::plain, d.bf16}});
+    t.rows.push_back(
+        {{d.norm}, reports::number_cell(d.f64), reports::number_cell(d.f32), reports::number_cell(d.bf16)});
   return t;
 }
 
 reports::TextTable error_table(const AuditResult& r) {
-  const auto cell = [](double v) { return reports::TextCell{scientific(v), reports::Tone::plain, v}; };
   return {.heading = "What zero-row-sum readers change",
           .columns = {"error of the output", "readers as they are", "with zero row sums"},
           .caption = "Relative to the largest output of Pre-LN in f64.",
           .rows = {{{text("a shift of the stream by ", scientific(r.shift), " of its rms, in f64")},
-                    cell(r.shift_error),
-                    cell(r.shift_error_centred)},
-                   {{"the whole model in bf16"}, cell(r.bf16_error), cell(r.bf16_error_centred)}}};
+                    reports::number_cell(r.shift_error),
+                    reports::number_cell(r.shift_error_centred)},
+                   {{"the whole model in bf16"},
+                    reports::number_cell(r.bf16_error),
+                    reports::number_cell(r.bf16_error_centred)}}};
 }
 
 std::string advice(const AuditResult& r) {
@@ -90,61 +88,28 @@ reports::Figure drift_figure(const AuditResult& r) {
               "Largest |mean| / rms of the rms_norm stream with recentred weights, from the first norm to the last."};
 }
 
-}  // namespace
-
-std::string audit_sentence(const AuditResult& r) {
-  const AuditResult::Row* bad = nullptr;
+std::string sentence(const AuditResult& r) {
   for (const AuditResult::Row& row : r.rows)
-    if (!bad && !(row.gradient <= row.bound)) bad = &row;
-  if (bad)
-    return text("Not blind: ", bad->name, " has a gradient of ", scientific(bad->gradient), " in its ", bad->invisible,
-                ", rounding explains ", scientific(bad->bound), ".");
-  return text("Of ", r.numbers(), " numbers ", r.directions(), " (", percent(r.directions(), r.numbers()),
+    if (!(row.gradient <= row.bound))
+      return text(row.name, " has a gradient of ", scientific(row.gradient), " in its ", row.invisible,
+                  ", rounding explains ", scientific(row.bound), ".");
+  return text("of ", r.numbers(), " numbers ", r.directions(), " (", percent(r.directions(), r.numbers()),
               ") are directions without gradient; the stream's mean drifts to ", scientific(r.shift),
               " of its rms in bf16.");
 }
 
-std::string audit_text(const AuditResult& r, bool color, size_t width) {
-  return to_text(parameter_table(r), color, width) + "\n" + to_text(drift_table(r), color, width) + "\n" +
-         to_text(error_table(r), color, width) + "\n" + reports::wrapped(advice(r), width) + "\n";
-}
+}  // namespace
 
-std::string audit_html(const AuditResult& r) {
-  std::string body = "<h1>What the loss cannot see</h1>\n";
-  body += verdict_box(r.as_expected ? reports::Tone::good : reports::Tone::bad,
-                      r.as_expected ? "As theory says" : "Not as theory says", audit_sentence(r));
-  body +=
-      to_html(parameter_table(r)) + figure_html(drift_figure(r)) + to_html(drift_table(r)) + to_html(error_table(r));
-  body += text("<p>", reports::escaped(advice(r)), "</p>\n", environment_html(r.manifest, r.seconds));
-  return reports::report_page("isonorm audit", body);
-}
-
-std::string audit_json(const AuditResult& r) {
-  const auto number = [](double v) { return std::isfinite(v) ? json(v) : json(); };
-  json parameters = json::array(), drift = json::array();
-  for (const AuditResult::Row& row : r.rows)
-    parameters.push_back({{"name", row.name},
-                          {"shape", std::vector<int64_t>(row.shape.begin(), row.shape.end())},
-                          {"invisible", row.invisible},
-                          {"numbers", row.numbers},
-                          {"directions", row.directions},
-                          {"gradient", number(row.gradient)},
-                          {"bound", row.bound}});
-  for (const AuditResult::Drift& d : r.drift)
-    drift.push_back({{"norm", d.norm}, {"f64", number(d.f64)}, {"f32", number(d.f32)}, {"bf16", number(d.bf16)}});
-  const json all = {
-      {"as_expected", r.as_expected},
-      {"sentence", audit_sentence(r)},
-      {"numbers", r.numbers()},
-      {"directions", r.directions()},
-      {"parameters", parameters},
-      {"drift", drift},
-      {"shift", number(r.shift)},
-      {"shift_error",
-       {{"readers_as_they_are", number(r.shift_error)}, {"zero_row_sums", number(r.shift_error_centred)}}},
-      {"bf16_error", {{"readers_as_they_are", number(r.bf16_error)}, {"zero_row_sums", number(r.bf16_error_centred)}}},
-      {"seconds", r.seconds}};
-  return dump(all, 2) + "\n";
+reports::Document document_of(const AuditResult& r) {
+  return {.title = "What the loss cannot see",
+          .tone = r.as_expected ? reports::Tone::good : reports::Tone::bad,
+          .verdict = r.as_expected ? "As theory says" : "Not as theory says",
+          .sentence = sentence(r),
+          .values = {{"numbers", r.numbers()}, {"directions without gradient", r.directions()}},
+          .tables = {parameter_table(r), drift_table(r), error_table(r)},
+          .figures = {drift_figure(r)},
+          .remarks = {advice(r)},
+          .environment = environment_of(r.manifest, r.seconds)};
 }
 
 }  // namespace isonorm::equivalence

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "equivalence/lockstep/criterion.h"
-#include "equivalence/text/summary.h"
+#include "equivalence/text/proof_text.h"
 #include "reports/page.h"
 
 namespace isonorm::equivalence {

@@ -33,7 +33,6 @@ TEST_CASE("the list of slots is that of core/kernels, and each has a function on
   });
   CHECK(declared.size() > 40);
   CHECK(listed == declared);
-  CHECK(fallback_slots() == std::vector<std::string>());  // every one is a kernel of its own
 }
 
 TEST_CASE("rows are recentred in place") {

@@ -1,7 +1,7 @@
 // The certificate: what its table of architectures claims, that a forged part makes it fail, and what it writes.
 #include "equivalence/certificate/certificate.h"
 
-#include <nlohmann/json.hpp>
+#include <map>
 #include <set>
 
 #include "core/system/parallel.h"
@@ -15,6 +15,7 @@ using namespace isonorm;
 using namespace isonorm::equivalence;
 using namespace isonorm::training;
 using Catch::Matchers::Contains;
+using Catch::Matchers::StartsWith;
 
 namespace {
 
@@ -38,9 +39,7 @@ const CertificateResult& certificate() {
 void check_fails(CertificateResult forged, const std::string& part) {
   conclude(forged);
   CHECK(forged.verdict == Verdict::different);
-  CHECK_THAT(certificate_sentence(forged), Contains("Not certified: ") && Contains(part));
-  CHECK_THAT(certificate_json(forged), Contains("\"verdict\": \"not certified\""));
-  CHECK_THAT(certificate_html(forged), Contains("Not certified"));
+  CHECK_THAT(closing(document_of(forged)), Contains("Not certified: ") && Contains(part));
 }
 
 }  // namespace
@@ -106,7 +105,7 @@ TEST_CASE("every negative control stands on an architecture that there is, and g
 
 TEST_CASE("a reduced certificate is certified, whatever the number of threads") {
   const CertificateResult& r = certificate();
-  INFO(certificate_sentence(r));
+  INFO(closing(document_of(r)));
   CHECK(r.certified());
   CHECK_FALSE(r.interrupted);
   REQUIRE(r.trajectories.size() == 4);
@@ -264,9 +263,7 @@ TEST_CASE("a certificate whose bound has no power is undecided; what is refuted 
   CHECK(forged.trajectories[2].power < 1);
   conclude(forged);
   CHECK(forged.verdict == Verdict::undecided);
-  CHECK_THAT(certificate_sentence(forged), Contains("Undecided: gpt8 in f32: rms_norm came out undecided"));
-  CHECK_THAT(certificate_json(forged), Contains("\"verdict\": \"undecided\""));
-  CHECK_THAT(certificate_html(forged), Contains("<h1>") && Contains("Undecided"));
+  CHECK_THAT(closing(document_of(forged)), Contains("Undecided: gpt8 in f32: rms_norm came out undecided"));
 
   // A form compared with itself, and controls that never moved: nothing was seen.
   for (bool controls : {false, true}) {
@@ -278,7 +275,7 @@ TEST_CASE("a certificate whose bound has no power is undecided; what is refuted 
     judge(forged.trajectories[1]);
     conclude(forged);
     CHECK(forged.verdict == Verdict::undecided);
-    CHECK_THAT(certificate_sentence(forged), Contains("vit1 in f64: rms_norm"));
+    CHECK_THAT(closing(document_of(forged)), Contains("vit1 in f64: rms_norm"));
   }
   forged.gradients[0].forms[0][0].error[0] = NAN;
   check_fails(forged, "gradients in f64: gpt8, rms_norm");
@@ -353,42 +350,29 @@ TEST_CASE("a control that is not wrong comes out as not different") {
   CHECK(r.excess <= 1);
 }
 
-TEST_CASE("a certificate as JSON and HTML") {
+TEST_CASE("a certificate as a document: what is claimed, a row for each thing measured, and every run") {
   const CertificateResult& r = certificate();
-  const auto j = nlohmann::json::parse(certificate_json(r));
-  CHECK(j["verdict"] == "certified");
-  CHECK(j["manifest"]["options"]["architectures"] == "gpt8,vit1");
-  CHECK_THAT(j["manifest"]["command"].get<std::string>(),
-             Contains("isonorm prove --certificate --architectures gpt8,vit1 --steps 8"));
-  REQUIRE(j["trajectories"].size() == 4);
-  const auto& t = j["trajectories"][0];
-  CHECK(t["features"]["heads"] == "one");
-  CHECK(t["runs"].size() == 3);
-  CHECK(t["runs"][0]["observed"] == "same");
-  CHECK(t["share_of_bound"].get<double>() <= 1);
-  CHECK(t["control"]["weight"].get<double>() > 0);
-  REQUIRE(j["negative_controls"].size() == 6);
-  for (const auto& n : j["negative_controls"]) {
-    CHECK((n["observed"] == "different" || !n["has_power"].get<bool>()));
-    CHECK((n["times_the_bound"].get<double>() >= 100 || n["dtype"] == "f32"));
-    CHECK_FALSE(n["claim"].get<std::string>().empty());
-  }
-  REQUIRE(j["gradient_errors"].size() == 3);
-  CHECK(j["gradient_errors"][2]["dtype"] == "bf16");
-  CHECK(j["gradient_errors"][0]["maps_in_the_dtype"].is_null());
-  CHECK(j["gradient_errors"][2]["maps_in_the_dtype"].get<double>() > 0);
-  CHECK(j["gradients"][0]["forms"]["crms_norm"].size() == 6);
-  CHECK(j["gradients"][5]["times_what_rounding_does"]["forms"]["crms_norm"]["median"].get<double>() < 3);
-  CHECK(j["resolution"].size() == 6);
-  CHECK(j["trajectories"][2]["horizon"]["steps"] == 2);
-  CHECK(j["width_2"].size() == 3);
-
-  const std::string page = certificate_html(r);
-  CHECK(test::well_formed(page));
-  CHECK(test::unstyled(page) == std::set<std::string>());
-  CHECK_THAT(page, Contains("Certified") && Contains("What is claimed, and what would have refuted it") &&
-                       Contains("plain RMSNorm has") && Contains("Power left") && Contains("no file is read"));
-  CHECK_THAT(page, !Contains("<script") && !Contains("http://www.w3.org/1999") && !Contains("src="));
+  const reports::Document d = document_of(r);
+  CHECK_THAT(closing(d), StartsWith("Certified: 2 architectures train"));
+  CHECK_THAT(d.environment.command, Contains("isonorm prove --certificate --architectures gpt8,vit1 --steps 8"));
+  std::map<std::string, std::vector<std::vector<reports::TextCell>>> rows;
+  for (const reports::TextTable& t : d.tables) rows[t.heading] = t.rows;
+  CHECK(rows["What is claimed, and what would have refuted it"][0][3].text == "yes");
+  CHECK(rows["Trajectories"].size() == 4 + r.regimes.size());
+  for (const auto& row : rows["Trajectories"]) CHECK(*row.back().value <= 1);  // of the bound
+  REQUIRE(rows["Negative controls"].size() == 6);
+  for (const auto& row : rows["Negative controls"]) CHECK((*row[6].value >= 100 || row[2].text == "f32"));
+  CHECK(rows["Resolution"].size() == 6);
+  const auto& runs = rows["Every run"];
+  REQUIRE(runs.size() == (4 + r.regimes.size()) * 3 + 6);
+  CHECK(runs[0][8].text == "same");
+  CHECK(*runs[0][6].beside > 0);  // the controls' weights
+  CHECK(*runs[6][3].value == 2);  // the horizon of f32
+  CHECK(rows["Every architecture at random points"].size() == 6 * 4);
+  const auto& errors = rows["Errors at random points"];
+  CHECK(errors[0][7].text.empty());  // maps in bf16 are measured in bf16
+  CHECK(*errors[2][7].value > 0);
+  CHECK(test::unstyled(to_html(d)) == std::set<std::string>());
 }
 
 TEST_CASE("a certificate stops when it is told to, and refuses options that make none") {
@@ -401,7 +385,7 @@ TEST_CASE("a certificate stops when it is told to, and refuses options that make
   CHECK(calls == 5);
   CHECK(r.interrupted);
   CHECK(r.verdict == Verdict::undecided);
-  CHECK(certificate_sentence(r) == "Interrupted: nothing is concluded.");
+  CHECK(closing(document_of(r)) == "Undecided: interrupted, nothing is concluded.");
   o.points = 0;
   CHECK_THROWS_WITH(certify(o), Contains("0 points"));
   CHECK_THROWS_WITH(architecture("gpt99"), Contains("gpt99") && Contains("vit11"));

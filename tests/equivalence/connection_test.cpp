@@ -151,7 +151,7 @@ TEST_CASE("the grid of every arrangement is as theory says") {
     o.connection = a, o.depth = 4, o.steps = 8, o.seeds = 1, o.controls = 2;
     o.columns = {recipe("momentum"), recipe("adamw")};
     const TableResult r = table(o);
-    INFO(a.name << ": " << table_sentence(r));
+    INFO(a.name << ": " << closing(document_of({&r, 1})));
     CHECK(r.as_expected());
   }
 }

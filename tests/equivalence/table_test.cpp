@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "autograd/ops/random.h"
 #include "autograd/ops/shape.h"
@@ -11,7 +10,6 @@
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/text/grid_text.h"
 #include "optim/muon.h"
-#include "reports/page.h"
 #include "streams/map.h"
 #include "streams/stream.h"
 #include "tests/support/catch.h"
@@ -45,6 +43,8 @@ void check_cells(const TableResult& r) {
     CHECK(cell.observed == cell.expected);
   }
 }
+
+std::string sentence(const TableResult& r) { return closing(document_of({&r, 1})); }
 
 }  // namespace
 
@@ -184,15 +184,10 @@ TEST_CASE("a grid with an undecided cell is undecided, with a contradiction it i
   r.cells[0].observed = Expectation::undecided;
   r.cells[0].reason = "too little";
   r.outcome = r.cells[0].outcome = Outcome::undecided;
-  CHECK_THAT(table_sentence(r), StartsWith("Undecided: 1 of 2 cells, first b raw_rms_norm with SGD: expected same"));
-  const auto list = nlohmann::json::parse(table_json({&r, 1}));
-  CHECK(list[0]["observed"] == "undecided");
-  CHECK(list[0]["as_expected"] == false);
-  const std::string page = table_html({&r, 1});
-  CHECK(test::unstyled(page) == std::set<std::string>());
-  CHECK_THAT(page, Contains("verdict open") && Contains("class=\"undecided\"") && Contains(".grid td.undecided"));
+  CHECK_THAT(sentence(r), StartsWith("Undecided: 1 of 2 cells, first b raw_rms_norm with SGD: expected same"));
+  CHECK(document_of({&r, 1}).tone == Tone::plain);
   r.outcome = r.cells[1].outcome = Outcome::contradicts;
-  CHECK_THAT(table_sentence(r), StartsWith("Not as theory says: 1 of 2 cells, first a2"));
+  CHECK_THAT(sentence(r), StartsWith("Not as theory says: 1 of 2 cells, first a2"));
 }
 
 TEST_CASE("rounding that grows as fast as a wrong training leaves the grid undecided") {
@@ -237,10 +232,11 @@ TEST_CASE("a contradiction between what was derived and what was trained is repo
     r.outcome = cell.outcome;
   }
   CHECK(r.outcome == Outcome::contradicts);
-  CHECK_THAT(table_sentence(r), Contains("Not as theory says: 2 of 2") && Contains("a5") && Contains("Adam"));
+  CHECK_THAT(sentence(r), Contains("Not as theory says: 2 of 2") && Contains("a5") && Contains("Adam"));
   CHECK_THAT(cell_text(r.cells[0]), Contains("= ") && Contains("??"));
   CHECK_THAT(cell_text(r.cells[1]), Contains("! ") && Contains("??"));
-  CHECK_THAT(table_html({&r, 1}), Contains("Not as theory says") && Contains("verdict bad"));
+  CHECK(document_of({&r, 1}).tone == Tone::bad);
+  CHECK(grid_table(r).rows[0][1].tone == Tone::bad);
 }
 
 TEST_CASE("cells do not depend on the order of rows and columns, and none may be there twice") {
@@ -278,41 +274,31 @@ TEST_CASE("Adafactor's floor is said where its column is") {
   TableOptions o = small({variant("b")}, {recipe("adafactor"), recipe("sgd")});
   o.steps = 2;
   const TableResult r = table(o);
-  REQUIRE(table_notes(r).size() == 1);
-  CHECK_THAT(table_notes(r)[0], Contains("eps1 = 1e-08 in f64 (its default is 2.2e-16)"));
-  CHECK_THAT(table_markdown(r), Contains("eps1 = 1e-08"));
-  CHECK_THAT(table_html({&r, 1}), Contains(unbroken("eps1 = 1e-08")));
-  const auto list = nlohmann::json::parse(table_json({&r, 1}));
-  CHECK_THAT(list[0]["note"].get<std::string>(), Contains("eps1 = 1e-08"));
-  CHECK(list[1]["note"] == "");
+  CHECK_THAT(document_of({&r, 1}).remarks[0], Contains("eps1 = 1e-08 in f64 (its default is 2.2e-16)"));
 }
 
-TEST_CASE("a grid as JSON, Markdown and HTML") {
+TEST_CASE("a grid as a document: variants by optimizers, and all that is known of each cell") {
   TableOptions o = small({variant("b"), variant("c1"), variant("c4")}, {recipe("sgd"), recipe("adam_l2")});
   o.steps = 3;
-  const TableResult r = table(o);
-  const auto list = nlohmann::json::parse(table_json({&r, 1}));
-  REQUIRE(list.size() == 6);
-  CHECK(list[0]["variant"] == "raw_rms_norm");
-  CHECK(list[0]["alias"] == "b");
-  CHECK(list[0]["model"] == "gpt");
-  CHECK(list[0]["predicates"]["linear"]["holds"] == true);
-  CHECK(list[1]["predicates"]["linear"]["holds"] == false);
-  CHECK(list[1]["predicates"]["linear"]["deviation"].get<double>() > 1e-3);
-  CHECK(list[2]["because"] == "the update lacks covariant");
-  CHECK(list[0]["optimizer"] == "sgd");
-  CHECK(list[0]["expected"] == "same");
-  CHECK(list[0]["observed"] == "same");
-  CHECK(list[0]["deviation"].get<double>() <= 30 * list[0]["control"].get<double>() + 64 * 0x1p-52);
-  CHECK(list[2]["observed"] == "different");
-  CHECK(list[2]["deviation"].get<double>() > 1e-5);
-  CHECK(list[5]["expected"] == "n/a");
-  CHECK(list[5]["observed"] == "n/a");
-  CHECK(list[5]["deviation"].is_null());
-  CHECK_THAT(table_markdown(r), Contains("| c4 |") && Contains("|n/a|") && Contains("`compressed_lifted`"));
-  CHECK_THAT(table_html({&r, 1}), Contains("As theory says") && Contains("compressed_lifted") &&
-                                      Contains("What updates depend on") && Contains("gradient_mean_unseen"));
-  CHECK(test::unstyled(table_html({&r, 1})) == std::set<std::string>());
+  const std::vector<TableResult> r = {table(o)};
+  const Document d = document_of(r);
+  CHECK(d.tables[0].rows[1][0].text == "c1 compressed_plain");
+  CHECK(d.tables[0].rows[2][2].text == "n/a");
+  const TextTable& depends = d.tables[1];
+  const auto linear = std::find(depends.columns.begin(), depends.columns.end(), "linear") - depends.columns.begin();
+  CHECK_THAT(depends.rows[0].at(linear).text, StartsWith("yes "));
+  CHECK_THAT(depends.rows[1].at(linear).text, StartsWith("no "));
+  const auto& cells = d.tables[2].rows;
+  REQUIRE(cells.size() == 6);
+  for (size_t i = 0; i < 6; ++i) CHECK(cells[i][1].text == title_of(o.columns[i % 2]));
+  CHECK(cells[2][3].text == "the update lacks covariant");
+  CHECK(cells[2][4].text == "different");
+  CHECK(*cells[0][5].value <= 30 * *cells[0][5].beside + 64 * 0x1p-52);
+  CHECK(*cells[2][5].value > 1e-5);
+  CHECK_FALSE(cells[5][5].value);
+  CHECK(test::unstyled(to_html(d)) == std::set<std::string>());
+  CHECK_THAT(sentence(r[0]), StartsWith("As theory says: of 6 cells"));
+  CHECK(document_of(std::vector{r[0], r[0]}).tables.size() == 7);
 }
 
 TEST_CASE("a grid stops when it is told to, and refuses options that make none") {

@@ -127,8 +127,6 @@ void check_case(const Case& c, DType dtype, double values, double gradients) {
   check_close(got.dv, expected.dv, gradients);
 }
 
-void start_once() { [[maybe_unused]] static const bool started = (start_cuda(), true); }
-
 std::set<std::string> kernels_of(const Case& c, DType dtype) {
   const gpu::Recorder recorder;
   run(c, inputs_of(c, dtype), dtype, kGpu);
@@ -143,7 +141,6 @@ constexpr double kRound = 0x1p-9;  // of a number to bf16, relative
 }  // namespace
 
 TEST_CASE("attention of any size, with masks and in place, by tiles") {
-  start_once();
   const Case cases[] = {{1, 2, 70, 100, 5, 3},
                         {2, 1, 100, 70, 3, 4, true},
                         {1, 1, 66, 66, 70, 70, true, true},
@@ -171,7 +168,6 @@ TEST_CASE("attention of any size, with masks and in place, by tiles") {
 }
 
 TEST_CASE("attention of heads of 64 in bf16 by tensor cores") {
-  start_once();
   const std::pair<int64_t, int64_t> lengths[] = {{1, 1},   {17, 17},   {64, 64},  {65, 63},  {63, 130},
                                                  {128, 1}, {130, 200}, {200, 70}, {129, 129}};
   for (const auto& [queries, keys] : lengths)
@@ -185,7 +181,6 @@ TEST_CASE("attention of heads of 64 in bf16 by tensor cores") {
 }
 
 TEST_CASE("tensor cores are used where they can be") {
-  start_once();
   for (const gpu::LibraryFacts& library : gpu::libraries())
     if (library.why_none.empty()) return;  // which does it; see ISONORM_GPU_LIBRARIES
   const std::set<std::string> fast = kernels_of({1, 2, 5, 5, 64, 64, true, true}, DType::bf16);
@@ -200,7 +195,6 @@ TEST_CASE("tensor cores are used where they can be") {
 }
 
 TEST_CASE("attention has the same bits with every schedule") {
-  start_once();
   for (const DType dtype : {DType::bf16, DType::f32}) {
     const Case c{1, 2, 70, 70, 64, 64, true, true};
     const Inputs in = inputs_of(c, dtype);

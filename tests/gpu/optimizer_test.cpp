@@ -22,8 +22,6 @@ namespace {
 
 constexpr Device kGpu{DeviceKind::cuda, 0};
 
-void start_once() { [[maybe_unused]] static const bool started = (start_cuda(), true); }
-
 // A copy of a contiguous tensor of the host, `skip` elements into memory of its own, surrounded by sevens.
 Tensor placed(const Tensor& host, int64_t skip, Device device) {
   const int64_t n = host.numel() + skip + 3;
@@ -122,7 +120,6 @@ template <class Rule> void check_rule(const Rule& rule, DType dtype) {
 }  // namespace
 
 TEST_CASE("every rule steps on a device as on the CPU") {
-  start_once();
   for (const DType dtype : {DType::f32, DType::f64, DType::bf16}) {
     const rules::Adam adam = rules::Adam::at(3, 0.1, 0.9, 0.99, 1e-6);
     check_rule(rules::Sgd{0.1}, dtype);
@@ -140,7 +137,6 @@ TEST_CASE("every rule steps on a device as on the CPU") {
 }
 
 TEST_CASE("a run of one rule and dtype is a launch for each 33 parameters of plain SGD") {
-  start_once();
   std::vector<kernels::Update> updates;
   for (int i = 0; i < 60; ++i)
     updates.push_back({.gradient = placed(randn({3}, 1), 0, kGpu),
@@ -153,7 +149,6 @@ TEST_CASE("a run of one rule and dtype is a launch for each 33 parameters of pla
 }
 
 TEST_CASE("sums of squares on a device are the CPU's") {
-  start_once();
   const Lists lists = lists_of(true);
   const int64_t n = std::ssize(lists.host);
   const Tensor host = empty({n}, {DType::f64}), device = empty({n}, {DType::f64, kGpu});
@@ -169,7 +164,6 @@ TEST_CASE("sums of squares on a device are the CPU's") {
 }
 
 TEST_CASE("scale and clamp on a device have the CPU's bits") {
-  start_once();
   const Lists scaled = lists_of(true), clamped = lists_of(true);
   kernels::scale.on(Device{}, scaled.host, 0.3);
   kernels::scale.on(kGpu, scaled.device, 0.3);

@@ -1,6 +1,5 @@
 // The end of a branch: dropout, stochastic depth and layer scale, their random state, their mean and their gradients.
 #include "streams/transformer.h"
-#include "tests/support/catch.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,6 +12,7 @@
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
+#include "tests/nn/models.h"
 #include "tests/support/compare.h"
 
 using namespace isonorm;
@@ -23,7 +23,6 @@ using streams::parametrize;
 using streams::Stream;
 
 namespace {
-constexpr TensorOptions kF64{DType::f64};
 
 void put_on(BranchOutput& branch, const Stream& stream) {
   parametrize(branch, Layout().writes("weight").writes("bias"), stream);
@@ -78,13 +77,6 @@ TEST_CASE("the probability of stochastic depth grows linearly to that of the las
   const std::vector<double> expected = {0.1, 0.1, 0.2, 0.2, 0.3, 0.3};  // attention and MLP of each block
   REQUIRE(found.size() == expected.size());
   for (size_t i = 0; i < found.size(); ++i) CHECK(found[i] == Approx(expected[i]));
-}
-
-TEST_CASE("without mean pooling a ViT reads the class from its own token") {
-  Vit model({.image = 4, .patch = 2, .classes = 3, .transformer = {.width = 6, .depth = 0, .heads = 1}});
-  model.to(DType::f64);
-  const Tensor one = model(randn({2, 4, 4, 1}, kF64)), other = model(randn({2, 4, 4, 1}, kF64));
-  check_close(one, other, 0);  // no block has shown it the patches
 }
 
 TEST_CASE("a ViT's gradients are Pre-LN's under both ways to pool, with everything that may act on a branch") {

@@ -6,17 +6,13 @@
 #include <cmath>
 
 #include "autograd/grad_mode.h"
-#include "autograd/ops/copy.h"
 #include "autograd/ops/create.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "autograd/ops/softmax.h"
 #include "core/view.h"
 #include "nn/residual/all.h"
 #include "streams/transformer.h"
-#include "tests/support/catch.h"
+#include "tests/nn/models.h"
 #include "tests/support/compare.h"
 
 using namespace isonorm;
@@ -28,13 +24,6 @@ namespace {
 
 // Some 60 sums of at most 12 terms in turn; norms of a few numbers enlarge rounding, by 100 at most.
 const double kRounding = 60 * std::sqrt(12) * 100 * 0x1p-52;
-
-template <class M> void draw(M& model, uint64_t seed, double size = 0.4) {
-  model.to(DType::f64);
-  model.eval();
-  manual_seed(seed);
-  for (const Tensor& p : model.parameters()) copy_into(detach(p), randn(p.shape(), {DType::f64}) * size + 0.1);
-}
 
 TransformerOptions transformer(const Arrangement& a) {
   return {.width = 8, .depth = 4, .heads = 4, .mlp_width = 10, .affine = true, .connection = a};

@@ -1,14 +1,10 @@
 // The encoder-decoder: with every connection against PyTorch, in every form of the stream, its padding, its search.
-
 #include <cmath>
 #include <functional>
 
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
 #include "autograd/ops/loss.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "autograd/ops/softmax.h"
 #include "core/view.h"
@@ -16,7 +12,7 @@
 #include "io/safetensors.h"
 #include "nn/residual/all.h"
 #include "streams/transformer.h"
-#include "tests/support/catch.h"
+#include "tests/nn/models.h"
 #include "tests/support/compare.h"
 
 using namespace isonorm;
@@ -29,7 +25,6 @@ using streams::Stream;
 
 namespace {
 
-constexpr TensorOptions kF64{DType::f64};
 constexpr int64_t kVocab = 9, kContext = 5;
 
 EncoderDecoderOptions options(const Arrangement& a) {
@@ -39,15 +34,14 @@ EncoderDecoderOptions options(const Arrangement& a) {
           .transformer = {.width = 6, .depth = 4, .heads = 2, .mlp_width = 10, .affine = true, .connection = a}};
 }
 
-void draw(const Module& model, uint64_t seed, double size = 0.4) {
-  manual_seed(seed);
-  for (const Tensor& p : model.parameters()) copy_into(detach(p), randn(p.shape(), kF64) * size + 0.1);
-}
+// 60 sums of at most 10 terms in turn; norms of a few zero-mean numbers enlarge rounding, by 100 at most.
+const double kRounding = 60 * std::sqrt(10) * 100 * 0x1p-52;
 
-double largest(const Tensor& x) {
-  double found = 0;
-  for (double v : x.to_vector<double>()) found = std::isnan(v) ? INFINITY : std::max(found, std::abs(v));
-  return found;
+// Logits; gradients are added to the parameters.
+Tensor run(EncoderDecoder& m, const Tensor& ids, const Tensor& targets) {
+  const Tensor logits = m(ids);
+  backward(cross_entropy(logits, targets));
+  return detach(logits);
 }
 
 }  // namespace
@@ -102,21 +96,14 @@ TEST_CASE("translate: one function and one gradient in all forms of the two stre
           EncoderDecoder reference = make(Form::layer_norm), other = make(form);
           draw(reference, 7);
           other.load_state_dict(reference.state_dict());
-          const auto run = [&](EncoderDecoder& m) {
-            const Tensor logits = m(ids);
-            backward(cross_entropy(logits, targets));
-            return detach(logits);
-          };
-          // Some 60 sums of at most 10 terms in turn; norms of a few zero-mean numbers enlarge rounding, by 100 at most.
-          const double bound = 60 * std::sqrt(10) * 100 * 0x1p-52;
-          const Tensor expected = run(reference);
-          check_close(run(other), expected, bound);
+          const Tensor expected = run(reference, ids, targets);
+          check_close(run(other, ids, targets), expected, kRounding);
           const auto of = reference.named_parameters();
           double scale = 1;
           for (const NamedParameter& p : of) scale = std::max(scale, largest(p.tensor.grad()));
           for (size_t i = 0; i < of.size(); ++i) {
             INFO(of[i].name);
-            CHECK(largest(other.parameters()[i].grad() - of[i].tensor.grad()) <= 2 * bound * scale);
+            CHECK(largest(other.parameters()[i].grad() - of[i].tensor.grad()) <= 2 * kRounding * scale);
           }
         }
 }
@@ -128,8 +115,8 @@ TEST_CASE("translate: heads that share keys are a model that has these for each 
   EncoderDecoder shared(o);
   o.transformer.kv_heads = 0;
   EncoderDecoder all(o);
-  for (EncoderDecoder* m : {&shared, &all}) m->to(DType::f64);
   draw(shared, 7);
+  all.to(DType::f64);
   // Rows of one of `heads` heads, and of its neighbours where these are all.
   const auto repeated = [&](const Tensor& rows) {
     std::vector<Tensor> heads;
@@ -150,23 +137,14 @@ TEST_CASE("translate: heads that share keys are a model that has these for each 
   }
   all.load_state_dict(state);
   const Tensor ids = randint(1, kVocab, {2, 2 * kContext}), targets = randint(0, kVocab, {2, kContext});
-  const auto run = [&](EncoderDecoder& m) {
-    const Tensor logits = m(ids);
-    backward(cross_entropy(logits, targets));
-    return detach(logits);
-  };
-  check_close(run(shared), run(all), 60 * std::sqrt(10) * 100 * 0x1p-52);
-  const auto of = [](const EncoderDecoder& m, const std::string& name) {
-    for (const NamedParameter& p : m.named_parameters())
-      if (p.name == name) return p.tensor.grad();
-    return Tensor();
-  };
-  const Tensor g = of(shared, "decoder.0.cross.kv.weight"), each = of(all, "decoder.0.cross.kv.weight");
+  check_close(run(shared, ids, targets), run(all, ids, targets), kRounding);
+  const char* const name = "decoder.0.cross.kv.weight";
+  const Tensor g = parameter(shared, name).tensor.grad(), each = parameter(all, name).tensor.grad();
   const int64_t width = g.size(1);
   check_close(g, reshape(sum(reshape(each, {2, kShared, kGroup, kSize, width}), {2}), {2 * kRows, width}),
-              60 * std::sqrt(10) * 100 * 0x1p-52 * largest(g));
-  for (const NamedParameter& p : shared.named_parameters())
-    if (p.name == "decoder.0.cross.kv.bias") CHECK((p.blind_begin == 0 && p.blind_end == kRows));
+              kRounding * largest(g));
+  const NamedParameter bias = parameter(shared, "decoder.0.cross.kv.bias");
+  CHECK((bias.blind_begin == 0 && bias.blind_end == kRows));
 }
 
 TEST_CASE("translate: mapped weights are the same function") {
@@ -174,7 +152,6 @@ TEST_CASE("translate: mapped weights are the same function") {
     EncoderDecoderOptions o = options(kPreLn);
     o.transformer.affine = false, o.tied = o.shared = tied;
     EncoderDecoder raw = streams::make<EncoderDecoder>(o);
-    raw.to(DType::f64);
     draw(raw, 4);
     const Tensor ids = randint(1, kVocab, {2, 2 * kContext}), expected = raw(ids);
     for (const Form form : kCentredForms) {
@@ -182,7 +159,7 @@ TEST_CASE("translate: mapped weights are the same function") {
       EncoderDecoder mapped = streams::make<EncoderDecoder>(o, {.form = form, .storage = Stored::mapped});
       mapped.to(DType::f64);
       mapped.load_state_dict(equivalence::mapped_state(raw, Stream(form, 6, Stored::mapped)));
-      check_close(mapped(ids), expected, 60 * std::sqrt(10) * 100 * 0x1p-52);
+      check_close(mapped(ids), expected, kRounding);
     }
   }
 }
@@ -217,9 +194,7 @@ TEST_CASE("translate: constants of stacks that know each other") {
       // Queries, keys and values, or the output: 64 rows each, of which queries and keys are not scaled.
       for (int64_t row = 0; row < p.tensor.size(0); row += 64) {
         const bool bare = p.name.ends_with("q.weight") || (p.name.ends_with("kv.weight") && row == 0);
-        const Tensor part = detached::narrow(p.tensor, 0, row, 64).to(DType::f64);
-        const double deviation = std::sqrt(mean(square(part)).item());
-        CHECK(std::abs(deviation / ((bare ? 1 : gain) * std::sqrt(2.0 / 128)) - 1) < 6 / std::sqrt(2 * 4096.0));
+        check_deviation(detached::narrow(p.tensor, 0, row, 64), (bare ? 1 : gain) * std::sqrt(2.0 / 128));
         ++looked_at;
       }
     }
@@ -229,7 +204,6 @@ TEST_CASE("translate: constants of stacks that know each other") {
 
 TEST_CASE("translate: padding is not seen, later targets neither") {
   EncoderDecoder model(options(kPreLn));
-  model.to(DType::f64);
   draw(model, 5);
   const NoGrad no_grad;
   const Tensor source = from_vector(std::vector<int64_t>{3, 4, 0, 0, 0}, {1, 5}),
@@ -237,7 +211,7 @@ TEST_CASE("translate: padding is not seen, later targets neither") {
   const Tensor logits = model(cat({source, target}, 1));
   // Shorter by the padding, and by the targets behind: the same sums.
   check_close(model.decode(model.encode(narrow(source, 1, 0, 2)), narrow(target, 1, 0, 3)), narrow(logits, 1, 0, 3),
-              60 * std::sqrt(10) * 100 * 0x1p-52);
+              kRounding);
   CHECK_THROWS_WITH(model.encode(from_vector(std::vector<int64_t>{3, 4, 0, 0}, {2, 2})),
                     "encoder-decoder: source 1 is nothing but padding");
   CHECK_THROWS_WITH(model.encode(empty({2, 0}, {DType::i64})),
@@ -266,7 +240,6 @@ TEST_CASE("translate: padding is not seen, later targets neither") {
 
 TEST_CASE("translate: greedy takes the likeliest, many beams find the best of all") {
   EncoderDecoder model({.vocab = 4, .context = 3, .transformer = {.width = 6, .depth = 1, .heads = 2}});
-  model.to(DType::f64);
   const int64_t begin = 1, end = 2;
   int longer = 0, better = 0;
   for (uint64_t seed = 1; seed <= 60; ++seed) {

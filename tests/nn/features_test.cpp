@@ -1,18 +1,9 @@
-// The features of the one Transformer: rotary positions, SwiGLU, none of either, and what the options refuse.
-#include "streams/transformer.h"
-#include "tests/support/catch.h"
-
+// Options of the one Transformer: positions, which parameters there are, and what is refused.
 #include <cmath>
 
-#include "autograd/engine.h"
-#include "autograd/ops/create.h"
-#include "autograd/ops/loss.h"
-#include "autograd/ops/matmul.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
-#include "io/safetensors.h"
+#include "streams/transformer.h"
+#include "tests/nn/models.h"
 #include "tests/support/compare.h"
 
 using namespace isonorm;
@@ -20,50 +11,6 @@ using namespace isonorm::nn;
 using Catch::Matchers::Contains;
 using streams::Form;
 using streams::Stored;
-
-namespace {
-constexpr TensorOptions kF64{DType::f64};
-
-std::vector<std::string> names(const Module& m) {
-  std::vector<std::string> out;
-  for (const NamedParameter& p : m.named_parameters()) out.push_back(p.name);
-  return out;
-}
-}  // namespace
-
-TEST_CASE("a model with rotary positions and SwiGLU has PyTorch's logits and gradients") {
-  // tests/fixtures/torch_llama.py. Plain RMSNorm is the mapped storage of an rms_norm stream.
-  const TensorMap fixture = load_safetensors("tests/fixtures/llama.safetensors");
-  Gpt model = streams::make<Gpt>({.vocab = 11,
-                                  .context = 7,
-                                  .transformer = {.width = 10,
-                                                  .depth = 2,
-                                                  .heads = 2,
-                                                  .head_width = 4,
-                                                  .mlp_width = 14,
-                                                  .activation = Activation::swiglu,
-                                                  .positions = Positions::rotary,
-                                                  .rotary_base = 100,
-                                                  .affine = true,
-                                                  .bias = false,
-                                                  .eps = 1e-6}},
-                                 {.form = Form::rms_norm, .storage = Stored::mapped});
-  model.to(DType::f64);
-  TensorMap weights;
-  for (const auto& [name, tensor] : fixture)
-    if (name.starts_with("weight/")) weights.add(name.substr(7), tensor);
-  model.load_state_dict(weights);
-  const Tensor tokens = fixture.at("tokens");
-  const Tensor logits = model(slice(tokens, 1, 0, 7));
-  check_close(logits, fixture.at("logits"), 1e-13);
-  const Tensor loss = cross_entropy(logits, slice(tokens, 1, 1, 8));
-  check_close(loss, fixture.at("loss"), 1e-14);
-  backward(loss);
-  for (const NamedParameter& p : model.named_parameters()) {
-    INFO(p.name);
-    check_close(p.tensor.grad(), fixture.at("gradient/" + p.name), 1e-12);
-  }
-}
 
 TEST_CASE("without positions the order of tokens does not matter") {
   // To a ViT that pools the mean, with the rows of patches moved around.
@@ -84,26 +31,6 @@ TEST_CASE("without positions the order of tokens does not matter") {
   CHECK(change(Positions::learned) > 1e-4);
 }
 
-TEST_CASE("the bias of keys is blind unless rotary positions turn it") {
-  for (const Positions positions : {Positions::learned, Positions::rotary}) {
-    manual_seed(6);
-    Gpt model({.vocab = 9, .context = 5, .transformer = {.width = 8, .depth = 1, .heads = 2, .positions = positions}});
-    model.to(DType::f64);
-    backward(cross_entropy(model(randint(0, 9, {3, 5})), randint(0, 9, {3, 5})));
-    for (const NamedParameter& p : model.named_parameters()) {
-      if (p.name != "blocks.0.attn.qkv.bias") continue;
-      const double keys = amax(abs(narrow(p.tensor.grad(), 0, 8, 8))).item(), all = amax(abs(p.tensor.grad())).item();
-      if (positions == Positions::learned) {
-        CHECK((p.blind_begin == 8 && p.blind_end == 16));
-        CHECK(keys < 1e-14 * all);
-      } else {
-        CHECK(p.blind_begin == p.blind_end);
-        CHECK(keys > 1e-4 * all);
-      }
-    }
-  }
-}
-
 TEST_CASE("parameters follow the options") {
   const auto with = [](TransformerOptions t) {
     t.width = 7, t.depth = 1, t.heads = 1;
@@ -122,19 +49,6 @@ TEST_CASE("parameters follow the options") {
     INFO(p.name);
     CHECK_FALSE(p.name.ends_with("bias"));
   }
-}
-
-TEST_CASE("generation runs past the context with rotary positions") {
-  manual_seed(2);
-  Gpt model(
-      {.vocab = 7, .context = 4, .transformer = {.width = 8, .depth = 1, .heads = 2, .positions = Positions::rotary}});
-  Generator generator{.seed = 1};
-  const std::vector<int64_t> ids =
-      generate(model, from_vector<int64_t>({1, 2}, {2}), {.length = 8, .temperature = 0}, generator)
-          .to_vector<int64_t>();
-  REQUIRE(ids.size() == 10);
-  const Tensor last = model(from_vector<int64_t>({ids.begin() + 5, ids.begin() + 9}, {1, 4}));
-  CHECK(ids[9] == argmax(select(select(last, 1, -1), 0, 0)).to_vector<int64_t>()[0]);
 }
 
 TEST_CASE("options that do not fit are refused in one line") {

@@ -13,7 +13,7 @@
 #include "core/view.h"
 #include "nn/conv.h"
 #include "nn/recurrent/recurrent.h"
-#include "tests/support/catch.h"
+#include "tests/nn/models.h"
 
 using namespace isonorm;
 using namespace isonorm::nn;
@@ -22,7 +22,6 @@ namespace {
 
 const Dims kShape = {100, 400};  // [out, in]
 
-double largest(const Tensor& x) { return amax(abs(x)).item(); }
 // Of 40000 entries: a standard error is 0.0035 of a normal distribution's.
 double spread(const Tensor& x) { return std::sqrt(var(x).item()); }
 

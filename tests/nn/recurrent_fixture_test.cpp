@@ -1,11 +1,9 @@
 // GRU and LSTM against PyTorch's: outputs, last states, and the gradients of rows, first states and weights
 // (tests/fixtures/torch_recurrent.py).
 #include "autograd/engine.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/reduce.h"
 #include "io/safetensors.h"
 #include "nn/recurrent/recurrent.h"
-#include "tests/support/catch.h"
+#include "tests/nn/models.h"
 #include "tests/support/compare.h"
 
 using namespace isonorm;
@@ -25,9 +23,7 @@ void check_case(const TensorMap& fixture, bool lstm, int64_t layers, bool both) 
   else
     layer = std::make_unique<nn::Gru>(options);
   layer->to(DType::f64);
-  TensorMap weights;
-  for (const auto& [name, tensor] : fixture)
-    if (name.starts_with(of + "weight/")) weights.add(name.substr(of.size() + 7), tensor);
+  const TensorMap weights = nn::below(fixture, of + "weight/");
   layer->load_state_dict(weights);
 
   const Tensor x = require_grad(fixture.at(of + "x"));

@@ -392,28 +392,6 @@ TEST_CASE("gradients of every arrangement are those of differences of its formul
     }
 }
 
-TEST_CASE("connections of a block may share a parameter: GPAS's gate gets both their gradients") {
-  CHECK(gpt(transformer(kPreGpas)).model->named_parameters().size() ==
-        gpt(transformer(kPreLn)).model->named_parameters().size() + kDepth);
-  manual_seed(6);
-  const auto [first, second, none] = pre_gpas_block(3, {}, {});
-  for (Module* m : {first.get(), second.get()}) m->to(DType::f64);
-  const Row x = {1, -2, 0.5}, b1 = {0.25, 3, -1}, b2 = {2, 2, -0.5}, w = {0.3, -1, 2};
-  const auto tensor = [](const Row& values) { return from_vector(values, {3}); };
-  const Tensor rows = require_grad(tensor(x)), gate = first->parameters()[0];
-  CHECK(gate.item() == 0);
-  copy_into(detach(gate), full({1}, 0.7, {DType::f64}));
-  Residual r{rows, {}};
-  first->join(r, tensor(b1));
-  second->join(r, tensor(b2));
-  backward(sum(tensor(w) * r.stream));
-  const double a = gate.item(), s = 1 / (1 + std::exp(-a)), f = a * s, df = s * (1 + a * (1 - s));
-  double expected = 0;
-  for (size_t j = 0; j < 3; ++j) expected -= df * w[j] * ((x[j] + b1[j]) + ((x[j] + b1[j]) * (1 - f) + b2[j]));
-  CHECK(std::abs(gate.grad().item() - expected) <= 16 * 0x1p-52 * 12);
-  CHECK(rows.grad().to_vector<double>() == w);
-}
-
 TEST_CASE("two branches that join one after the other are both added, whatever was read") {
   const Tensor x = from_vector<double>({1, 2}, {2}), a = from_vector<double>({10, 20}, {2}),
                b = from_vector<double>({300, 100}, {2});

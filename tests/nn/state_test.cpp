@@ -12,6 +12,7 @@
 #include "nn/activation.h"
 #include "nn/container.h"
 #include "optim/sgd.h"
+#include "tests/nn/models.h"
 #include "tests/support/compare.h"
 
 using namespace isonorm;
@@ -48,21 +49,31 @@ TEST_CASE("state: parts are loaded where that is asked for, and the rest is said
 TEST_CASE("state: a part of another shape or dtype, or of which no name fits, changes nothing") {
   Net net;
   const TensorMap before = clone(net.state_dict());
-  TensorMap shape, dtype, names;
+  TensorMap shape, dtype, other;
   shape.add("body.weight", full({3, 4}, 7));
   shape.add("head.weight", full({5, 3}, 7));
   CHECK_THROWS_WITH(net.load_state_dict(shape, {.strict = false}),
                     "load_state_dict: the tensors do not fit this module:\n"
                     "  mis-shaped  head.weight: expected [2, 3], given [5, 3]");
+  shape.add("extra", empty({1}));
+  CHECK_THROWS_WITH(net.load_state_dict(shape), Contains("mis-shaped  head.weight: expected [2, 3], given [5, 3]") &&
+                                                    Contains("missing     body.bias [3]") &&
+                                                    Contains("unexpected  extra"));
   dtype.add("body.weight", full({3, 4}, 7));
   dtype.add("head.weight", full({2, 3}, 7, {DType::f64}));
-  CHECK_THROWS_WITH(net.load_state_dict(dtype, {.strict = false}), Contains("head.weight is f64"));
-  names.add("model.body.weight", full({3, 4}, 7));
-  CHECK_THROWS_WITH(net.load_state_dict(names, {.strict = false}),
+  CHECK_THROWS_WITH(net.load_state_dict(dtype, {.strict = false}),
+                    "load_state_dict: head.weight is f64, this module's is f32; convert one of them first: "
+                    "module.to(DType::f64), or to() of the tensors");
+  other.add("model.body.weight", full({3, 4}, 7));
+  CHECK_THROWS_WITH(net.load_state_dict(other, {.strict = false}),
                     "load_state_dict: none of the 1 tensors has a name of this module: model.body.weight is the "
                     "first, here body.weight");
   CHECK_THROWS_WITH(net.load_state_dict({}, {.strict = false}), Contains("none of the 0 tensors"));
   for (const auto& [name, t] : net.state_dict()) CHECK(t.to_vector<float>() == before.at(name).to_vector<float>());
+  Net wide;
+  wide.to(DType::f64), net.to(DType::f64);
+  net.load_state_dict(clone(wide.state_dict()));
+  CHECK(net.body.weight.to_vector<double>() == wide.body.weight.to_vector<double>());
 }
 
 TEST_CASE("state: a clone keeps the values, the state itself goes on with the training and is not loaded") {
@@ -92,9 +103,7 @@ TEST_CASE("state: a head is replaced in place, references to it go on") {
   CHECK(net.head.weight.shape() == Dims{5, 3});
   CHECK(net.head.weight.dtype() == DType::f64);
   CHECK_FALSE(net.head.training());
-  Names names;
-  for (const NamedParameter& p : net.named_parameters()) names.push_back(p.name);
-  CHECK(names == Names{"body.weight", "body.bias", "head.weight", "head.bias"});
+  CHECK(names(net) == Names{"body.weight", "body.bias", "head.weight", "head.bias"});
 
   const Tensor x = randn({2, 4}, {DType::f64});
   const Tensor y = net(x);  // a scope: the new child belongs to the tree

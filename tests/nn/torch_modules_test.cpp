@@ -10,7 +10,7 @@
 #include "nn/norm.h"
 #include "nn/residual/post_norm.h"
 #include "nn/transformer.h"
-#include "tests/support/catch.h"
+#include "tests/nn/models.h"
 #include "tests/support/compare.h"
 #include "tests/support/tolerance.h"
 
@@ -30,22 +30,14 @@ constexpr int kDecoderBlock = kBlock + kNorm + kAttention;
 
 double tolerance_of(int steps) { return 2 * steps * test::tolerance::composite.constant * std::sqrt(12.0) * 0x1p-52; }
 
-// Entries whose names begin with `prefix`, without it.
-TensorMap below(const TensorMap& all, const std::string& prefix) {
-  TensorMap found;
-  for (const auto& [name, tensor] : all)
-    if (name.starts_with(prefix)) found.add(name.substr(prefix.size()), tensor);
-  return found;
-}
-
 // Runs forward(inputs) of the case with its weights in `layer`.
 template <class Forward> void check_case(const std::string& name, nn::Module& layer, int steps, Forward&& forward) {
   INFO(name);
-  const TensorMap all = below(load_safetensors("tests/fixtures/modules.safetensors"), name + "/"),
-                  gradients = below(all, "gradient/");
+  const TensorMap all = nn::below(load_safetensors("tests/fixtures/modules.safetensors"), name + "/"),
+                  gradients = nn::below(all, "gradient/");
   const double tolerance = tolerance_of(steps);
   layer.to(DType::f64);
-  layer.load_state_dict(below(all, "weight/"));
+  layer.load_state_dict(nn::below(all, "weight/"));
 
   TensorMap leaves;
   for (const auto& [key, tensor] : all)

@@ -5,7 +5,7 @@
 #include <set>
 #include <sstream>
 
-#include "equivalence/text/summary.h"
+#include "equivalence/text/proof_text.h"
 #include "reports/text_layout.h"
 #include "tests/equivalence/synthetic.h"
 #include "tests/support/catch.h"
@@ -64,7 +64,7 @@ TEST_CASE("text table: a reason stands in lines below, under the name of its row
 }
 
 TEST_CASE("text table: that of a proof fits 80 and 100 columns; verdicts stand in the first part") {
-  const TextTable table = summary_table(synthetic_proof());
+  const TextTable table = document_of(synthetic_proof()).tables[0];
   const std::string wide = to_text(table, false);
   CHECK(split(wide)[0].ends_with("loss           gradient            weights      test   predicts"));
   CHECK(split(wide)[1].ends_with(

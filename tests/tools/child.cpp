@@ -22,7 +22,8 @@ namespace {
   unsetenv("COLUMNS");
   for (const std::string& e : options.environment) putenv(const_cast<char*>(e.c_str()));
   std::vector<char*> argv;
-  std::string program = ISONORM_PROGRAM;
+  const char* const other = std::getenv("ISONORM_PROGRAM");  // of scripts/mutants
+  std::string program = other ? other : ISONORM_PROGRAM;
   argv.push_back(program.data());
   for (const std::string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
   argv.push_back(nullptr);

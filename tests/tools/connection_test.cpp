@@ -51,7 +51,7 @@ TEST_CASE("train --connection post_ln: another training than pre_ln, saved with 
   CHECK(saved.values.at("connection") == "post_ln");
   CHECK(saved.values.at("model.connection") == "post_ln");
   CHECK(saved.weights.find("norm.weight") == nullptr);
-  CHECK(nlohmann::json::parse(read(f.file("json")))["manifest"]["options"]["connection"] == "post_ln");
+  CHECK(nlohmann::json::parse(read(f.file("json")))["options"]["connection"] == "post_ln");
   REQUIRE(train(f, {"--affine", "--steps", "6", "--checkpoint", f.file("pre")}).code == 0);
   CHECK(load_checkpoint(f.file("pre")).values.at("model.connection") == "pre_ln");
 

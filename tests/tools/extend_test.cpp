@@ -107,7 +107,7 @@ TEST_CASE("train --extend: more steps, at the rates that a training of that leng
     CHECK(steps[i]["lr"].get<double>() == Approx(rate(0.01, 2, 600, 30 + static_cast<int>(i))).epsilon(1e-13));
   }
   const json result = json::parse(t.read("json"));
-  CHECK(result["earlier"] == "to step 30 with --steps 30 --weight-decay 0.01");
+  CHECK(result["environment"]["earlier"] == "to step 30 with --steps 30 --weight-decay 0.01");
   CHECK_THAT(t.read("page"), Contains("Extended: to step 30 with"));
 
   // A process that was killed between its two names for the checkpoint left them as one file.
@@ -219,7 +219,7 @@ TEST_CASE("train --evaluate-every: what was measured is a line in the terminal")
   const Trainings t;
   const ChildResult r = t.train({"--steps", "25", "--evaluate-every", "10", "--json", t / "json"});
   CHECK(r.code == 0);
-  const json evaluations = json::parse(t.read("json"))["evaluations"];
+  const json evaluations = json::parse(t.read("json"))["tables"]["Test"];
   REQUIRE(evaluations.size() == 3);
   for (size_t i = 0; i < 2; ++i) {
     char line[160];

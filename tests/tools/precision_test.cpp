@@ -37,12 +37,14 @@ TEST_CASE("train --precision bf16: other losses, f32 weights and states, a file 
   REQUIRE(with("full", {}).code == 0);
   REQUIRE(with("bf16", bf16).code == 0);
   REQUIRE(with("stream", stream).code == 0);
-  const auto losses = [&](const char* name) { return json::parse(read(f.file(name) + ".json"))["losses"]; };
+  const auto losses = [&](const char* name) {
+    return json::parse(read(f.file(name) + ".json"))["curves"]["loss"]["training loss"];
+  };
   CHECK(losses("bf16") != losses("full"));
   CHECK(losses("bf16") != losses("stream"));
   for (size_t i = 0; i < 6; ++i)
     CHECK(losses("stream")[i].get<double>() == Approx(losses("full")[i].get<double>()).epsilon(0.05));
-  const std::string command = json::parse(read(f.file("stream.json")))["manifest"]["command"];
+  const std::string command = json::parse(read(f.file("stream.json")))["command"];
   CHECK(contains(command, "--precision bf16 --stream-precision bf16"));
 
   const Checkpoint saved = load_checkpoint(f.file("stream"));

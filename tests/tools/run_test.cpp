@@ -23,12 +23,12 @@ TEST_CASE("prove and train take the features of the Transformer from the command
   INFO(r.out << r.err);
   CHECK(r.code == 0);
   const json p = json::parse(read(folder.file("p.json")));
-  const std::string command = p["manifest"]["command"];
+  const std::string command = p["command"];
   CHECK(
       contains(command, " --head-width 6 --mlp 11 --activation swiglu --positions rotary --tied --no-bias --controls"));
-  CHECK(p["manifest"]["options"]["no-bias"] == true);
+  CHECK(p["options"]["no-bias"] == true);
   // token, qkv, proj, gate, fc1, fc2: no positions, no biases, no head of its own
-  const int64_t table = p["reference"]["parameters"].get<int64_t>() - 8 * (3 * 12 + 12 + 3 * 11);
+  const int64_t table = p["tables"]["Runs"][0]["parameters"].get<int64_t>() - 8 * (3 * 12 + 12 + 3 * 11);
   CHECK(table == 8 * 7);  // the characters of the text
   CHECK(run_child(small(folder, "train", features)).code == 0);
 }
@@ -48,15 +48,16 @@ TEST_CASE("prove: equivalent forms give 0, the table, JSON, report and log") {
   CHECK_FALSE(contains(r.out + r.err, "\x1b"));
   CHECK_FALSE(contains(r.err, "\r"));
   const json j = json::parse(read(folder.file("p.json")));
-  CHECK(j["verdict"] == "equivalent");
-  CHECK(j["runs"].size() == 5);
-  CHECK(j["runs"][0]["losses"].size() == 30);
-  CHECK(j["runs"][3]["losses"].size() == 20);
-  CHECK(j["test_count"] == 72);  // nine windows of eight characters in the 80 that are held out
-  CHECK(j["runs"][0]["accuracy"].is_number());
-  CHECK(j["runs"][0]["differing_predictions"].is_number_integer());
-  CHECK(j["runs"][3]["accuracy"].is_null());
-  CHECK(j["manifest"]["data_sha256"].get<std::string>().size() == 64);
+  CHECK(j["verdict"] == "Equivalent");
+  const json& runs = j["tables"]["Runs"];
+  REQUIRE(runs.size() == 1 + 4 + 5);
+  CHECK(j["curves"]["loss"]["The forms"]["rms_norm"].size() == 30);
+  CHECK(j["curves"]["loss"]["The negative controls"]["rms_norm projected_once"].size() == 20);
+  CHECK(j["values"]["tested on"] == 72);  // nine windows of eight characters in the 80 that are held out
+  CHECK(runs[5]["test accuracy"].is_number());
+  CHECK(runs[5]["predicts otherwise"].is_number_integer());
+  CHECK(runs[8]["test accuracy"] == "");
+  CHECK(j["environment"]["data, SHA-256"].get<std::string>().size() == 64);
   CHECK(contains(read(folder.file("p.html")), "<strong>Equivalent</strong>"));
   const std::string log = read(folder.file("p.jsonl"));
   CHECK(std::count(log.begin(), log.end(), '\n') == 1 + 30 + 20 + 1);
@@ -267,15 +268,16 @@ TEST_CASE("train: JSON, report and log; what is tested is the last tenth of the 
   CHECK(r.code == 0);
   CHECK(r.err.empty());
   const json j = json::parse(read(folder.file("t.json")));
-  CHECK(j["form"] == "crms_norm");
-  CHECK(j["losses"].size() == 25);
-  REQUIRE(j["evaluations"].size() == 3);
-  CHECK(j["evaluations"][2]["step"] == 25);
-  CHECK(j["evaluations"][2]["predictions"] == 72);
-  CHECK(j["accuracy"] == j["evaluations"][2]["accuracy"]);
-  CHECK(j["evaluations"][2]["loss"] < j["evaluations"][0]["loss"]);
-  CHECK(j["manifest"]["data_sha256"].get<std::string>().size() == 64);
-  CHECK(contains(r.out, j["sentence"].get<std::string>()));
+  CHECK(j["values"]["form"] == "crms_norm");
+  CHECK(j["curves"]["loss"]["training loss"].size() == 25);
+  const json& tests = j["tables"]["Test"];
+  REQUIRE(tests.size() == 3);
+  CHECK(tests[2]["after step"] == 25);
+  CHECK(tests[2]["of"] == 72);
+  CHECK(j["values"]["test accuracy"] == tests[2]["accuracy"]);
+  CHECK(tests[2]["loss"] < tests[0]["loss"]);
+  CHECK(j["environment"]["data, SHA-256"].get<std::string>().size() == 64);
+  CHECK(r.out == j["sentence"].get<std::string>() + "\n");
   CHECK(contains(read(folder.file("t.html")), "role=\"img\""));
   const std::string log = read(folder.file("t.jsonl"));
   CHECK(std::count(log.begin(), log.end(), '\n') == 1 + 25 + 3 + 1);
@@ -286,7 +288,7 @@ TEST_CASE("train: JSON, report and log; what is tested is the last tenth of the 
   CHECK(run_child(arguments).code == 0);
   CHECK(read(folder.file("t.jsonl")).rfind(log, 0) == 0);
   CHECK(contains(read(folder.file("t.html")), "after step 25: what was before is that of the log"));
-  CHECK(json::parse(read(folder.file("t.json")))["first_step"] == 26);
+  CHECK(json::parse(read(folder.file("t.json")))["values"]["first step"] == 26);
 }
 
 TEST_CASE("train: activations in bf16 change gradients, not the first loss; a checkpoint knows of them") {
@@ -322,11 +324,12 @@ TEST_CASE("train: activations in bf16 change gradients, not the first loss; a ch
   for (const char* activations : {"default", "f32", "bf16"}) CHECK(train(activations, {}).code == 0);
   const json plain = json::parse(read(folder.file("default.json"))), f32 = json::parse(read(folder.file("f32.json"))),
              bf16 = json::parse(read(folder.file("bf16.json")));
-  CHECK(plain["losses"] == f32["losses"]);
-  CHECK(bf16["losses"][0] == f32["losses"][0]);
-  CHECK(bf16["losses"][9] != f32["losses"][9]);
-  CHECK(contains(plain["manifest"]["command"], "--activations f32"));
-  CHECK(contains(bf16["manifest"]["command"], "--activations bf16"));
+  const auto losses = [](const json& j) { return j["curves"]["loss"]["training loss"]; };
+  CHECK(losses(plain) == losses(f32));
+  CHECK(losses(bf16)[0] == losses(f32)[0]);
+  CHECK(losses(bf16)[9] != losses(f32)[9]);
+  CHECK(contains(plain["command"], "--activations f32"));
+  CHECK(contains(bf16["command"], "--activations bf16"));
 
   const ChildResult f64 = train("bf16", {"--dtype", "f64"});
   CHECK(f64.code == 2);

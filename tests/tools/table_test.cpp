@@ -16,25 +16,25 @@ TEST_CASE("table: a grid as theory says gives 0, the table, JSON and a report") 
                                    folder / "t.json", "--report", folder / "t.html"});
   INFO(r.out << r.err);
   CHECK(r.code == 0);
-  CHECK_THAT(r.out, Contains("a5  projected_gradients_and_weights") && Contains("SGD") && Contains("n/a") &&
+  CHECK_THAT(r.out, Contains("a5 projected_gradients_and_weights") && Contains("SGD") && Contains("n/a") &&
                         Contains("\nAs theory says: of 30 cells"));
   std::ifstream file(folder / "t.json");
-  const auto list = nlohmann::json::parse(file);
-  REQUIRE(list.size() == 30);
-  for (const auto& cell : list) CHECK(cell["observed"] == cell["expected"]);
+  const auto cells = nlohmann::json::parse(file)["tables"]["Every cell: gpt"];
+  REQUIRE(cells.size() == 30);
+  for (const auto& cell : cells) CHECK(cell["observed"] == cell["expected"]);
   CHECK(std::filesystem::file_size(folder / "t.html") > 5000);
 
   const ChildResult markdown =
       run_child({"table", "--optimizers", "sgd", "--steps", "3", "--seeds", "1", "--markdown"});
   CHECK(markdown.code == 0);
-  CHECK_THAT(markdown.out, Contains("| |SGD|\n|---|---|\n| a1 |= ") && Contains(" 3 steps, 1 seed, f64."));
+  CHECK_THAT(markdown.out, Contains("|  | SGD |\n|---|---|\n| a1 ") && Contains(" 3 steps, 1 seed, f64."));
 }
 
 TEST_CASE("table: one step moves no loss yet, so what differs is undecided, and nothing contradicts") {
   const ChildResult r = run_child({"table", "--optimizers", "sgd", "--steps", "1", "--seeds", "1"});
   INFO(r.out << r.err);
   CHECK(r.code == 5);
-  CHECK_THAT(r.out, Contains("\nUndecided: 15 of 15 cells") && !Contains("??"));
+  CHECK_THAT(r.out, Contains("\nUndecided: 15 of 15 cells") && !Contains(" ??\n"));
 }
 
 TEST_CASE("table: four grids, and what updates depend on") {
@@ -46,7 +46,9 @@ TEST_CASE("table: four grids, and what updates depend on") {
   CHECK_THAT(r.out, Contains("gpt, affine norms") && Contains("gpt, tied head") && Contains("vit") &&
                         Contains("Adafactor runs with eps1 = 1e-08"));
   std::ifstream file(folder / "t.json");
-  CHECK(nlohmann::json::parse(file).size() == 120);
+  const auto tables = nlohmann::json::parse(file)["tables"];
+  for (const char* grid : {"gpt", "gpt, affine norms", "gpt, tied head"})
+    CHECK(tables[std::string("Every cell: ") + grid].size() == 30);
   const ChildResult predicates = run_child({"table", "--predicates", "--optimizers", "sgd,adam"});
   CHECK(predicates.code == 0);
   CHECK_THAT(predicates.out,

@@ -120,7 +120,7 @@ TEST_CASE("a training that was killed behind its last test has every step and te
     CHECK(tests.size() == 2);
     for (const auto& [step, n] : steps) CHECK(n == 1);
     for (const auto& [step, n] : tests) CHECK(n == 1);
-    CHECK(nlohmann::json::parse(read(f.file("j")))["evaluations"].back()["step"] == 20);
+    CHECK(nlohmann::json::parse(read(f.file("j")))["tables"]["Test"].back()["after step"] == 20);
   }
 }
 

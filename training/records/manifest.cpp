@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
+#include <cmath>
 #include <fstream>
 
 #include "core/kernels/kernel.h"
@@ -47,6 +49,24 @@ std::string quoted(const std::string& word) {
   }
   result += '\'';
   return result;
+}
+
+// `value` as a T, where all of it is one.
+template <class T> std::optional<T> whole(const std::string& value) {
+  T number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error != std::errc() || end != value.data() + value.size()) return {};
+  return number;
+}
+
+// A number or a boolean where the option's text is one that a program reads without loss.
+reports::Value option_value(const std::string& name, const std::string& value) {
+  if (name == "data") return value;
+  if (value == "true" || value == "false") return value == "true";
+  if (const auto number = whole<int64_t>(value)) return *number;
+  const bool digits = value.find_first_not_of("0123456789") == value.npos;  // a seed above 2^63
+  if (const auto number = whole<double>(value); number && !digits && std::isfinite(*number)) return *number;
+  return value;
 }
 
 }  // namespace
@@ -140,6 +160,26 @@ std::string repeat_command(const Manifest& manifest) {
     if (value != "true") command += text(" ", quoted(value));
   }
   return command;
+}
+
+reports::Environment environment_of(const Manifest& m, double seconds) {
+  reports::Environment e{
+      .facts = {{"isonorm", m.version},
+                {"compiler", text(m.compiler, " ", m.flags)},
+                {"CPU", m.cpu},
+                {"kernels", m.instructions},
+                {"BLAS", text(m.blas_version, ", core ", m.blas_core, ", ", m.blas_flavour, " flavour")},
+                {"threads", int64_t{m.threads}},
+                {"dtype", m.dtype},
+                {"seed", option_value("seed", text(m.seed))}},
+      .command = repeat_command(m),
+      .seconds = seconds};
+  for (const auto& [name, value] : {std::pair{"data, SHA-256", &m.data_sha256},
+                                    {"first weights, SHA-256", &m.init_sha256},
+                                    {"earlier", &m.earlier}})
+    if (!value->empty()) e.facts.push_back({name, *value});
+  for (const auto& [name, value] : m.options) e.options.push_back({name, option_value(name, value)});
+  return e;
 }
 
 }  // namespace isonorm::training

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/dtype.h"
+#include "reports/document.h"
 
 namespace isonorm::training {
 
@@ -44,5 +45,8 @@ Manifest manifest_of(const TrainingOptions& options, const std::string& form, DT
 
 // "isonorm train --model vit ...", every option written out, quoted for a POSIX shell.
 std::string repeat_command(const Manifest& manifest);
+
+// What a document says of it.
+reports::Environment environment_of(const Manifest& manifest, double seconds);
 
 }  // namespace isonorm::training

@@ -4,11 +4,39 @@
 #include <istream>
 #include <map>
 
-#include "training/records/manifest_json.h"
+#include "io/json_text.h"
 #include "training/records/training_text.h"
 
 namespace isonorm::training {
 namespace {
+
+// A number where the option's text is one, else the text.
+json option_value(const std::string& name, const std::string& value) {
+  const json read = parsed(value);
+  return name != "data" && (read.is_number() || read.is_boolean()) ? read : json(value);
+}
+
+json manifest_json(const Manifest& m) {
+  json options = json::object();
+  for (const auto& [name, value] : m.options) options[name] = option_value(name, value);
+  json object = {{"version", m.version},
+                 {"compiler", m.compiler},
+                 {"flags", m.flags},
+                 {"instructions", m.instructions},
+                 {"blas", m.blas_version},
+                 {"blas_core", m.blas_core},
+                 {"blas_flavour", m.blas_flavour},
+                 {"threads", m.threads},
+                 {"cpu", m.cpu},
+                 {"seed", m.seed},
+                 {"dtype", m.dtype},
+                 {"options", options},
+                 {"data_sha256", m.data_sha256},
+                 {"command", repeat_command(m)}};
+  if (!m.init_sha256.empty()) object["init_sha256"] = m.init_sha256;
+  if (!m.earlier.empty()) object["earlier"] = m.earlier;
+  return object;
+}
 
 json evaluation_json(const Evaluation& e, Input input) {
   return {{"step", e.step},
@@ -72,27 +100,6 @@ bool before(const json& part, json now, const std::string& earlier) {
 }
 
 }  // namespace
-
-std::string to_json(const TrainingResult& training) {
-  json evaluations = json::array(), losses = json::array();
-  for (const Evaluation& e : training.evaluations)
-    evaluations.push_back(evaluation_json(e, training.options.model->input));
-  for (const TrainingStep& s : training.steps) losses.push_back(s.loss);
-  const bool tested = !training.evaluations.empty();
-  const json last = tested ? evaluations.back() : json::object();
-  const json object = {{"form", training.form},
-                       {"sentence", summary_sentence(training)},
-                       {"accuracy", tested ? last["accuracy"] : json(nullptr)},
-                       {"test_loss", tested ? last["loss"] : json(nullptr)},
-                       {"manifest", manifest_json(training.manifest)},
-                       {"parameters", training.parameters},
-                       {"first_step", training.first_step},
-                       {"earlier", training.manifest.earlier.empty() ? json(nullptr) : json(training.manifest.earlier)},
-                       {"losses", losses},
-                       {"evaluations", evaluations},
-                       {"seconds", training.seconds}};
-  return dump(object, 2) + "\n";
-}
 
 std::string log_manifest(const Manifest& manifest) { return dump({{"manifest", manifest_json(manifest)}}) + "\n"; }
 
@@ -162,7 +169,7 @@ TrainingCourse logged_course(std::istream& log, const Manifest& manifest, int un
 }
 
 std::string log_end(const TrainingResult& training) {
-  return dump({{"sentence", summary_sentence(training)}, {"seconds", training.seconds}}) + "\n";
+  return dump({{"sentence", closing(document_of(training))}, {"seconds", training.seconds}}) + "\n";
 }
 
 }  // namespace isonorm::training

@@ -1,5 +1,4 @@
-// A training as JSON: one object for the whole result, one line per step for a log, which is read back where a training
-// goes on.
+// The log of a training: JSON, a line per step, which is read back where a training goes on.
 #pragma once
 
 #include <iosfwd>
@@ -8,10 +7,6 @@
 #include "training/records/training_result.h"
 
 namespace isonorm::training {
-
-// {"form", "accuracy", "test_loss", "manifest", "first_step", "earlier", "losses", "evaluations", ...}; accuracy and
-// test loss of the last evaluation, null where there is none; so is the perplexity of an evaluation on images.
-std::string to_json(const TrainingResult& training);
 
 // First line of a log, {"manifest": {...}}.
 std::string log_manifest(const Manifest& manifest);

@@ -1,11 +1,132 @@
 #include "training/records/training_text.h"
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
+#include <limits>
 
+#include "core/error.h"
 #include "core/printed.h"
+#include "reports/page.h"
 #include "training/from_outside.h"
 
 namespace isonorm::training {
+namespace {
+
+constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();  // interrupts a line
+
+// The mean over the `window` values up to each; from the window-th on, so that none is a mean of fewer.
+std::vector<double> running_mean(const std::vector<double>& values, size_t window) {
+  std::vector<double> means(values.size(), kNothing);
+  for (size_t t = window; t <= values.size(); ++t) {
+    double sum = 0;
+    for (size_t i = t - window; i < t; ++i) sum += values[i];
+    means[t - 1] = sum / static_cast<double>(window);
+  }
+  return means;
+}
+
+// All that is known of a training: of its log, and of the part that was run.
+TrainingCourse whole(const TrainingResult& training) {
+  TrainingCourse c = training.earlier;
+  c.steps.insert(c.steps.end(), training.steps.begin(), training.steps.end());
+  for (const Evaluation& e : training.evaluations)
+    if (c.evaluations.empty() || c.evaluations.back().step < e.step) c.evaluations.push_back(e);
+  return c;
+}
+
+// A value per step, from step 1 on; none where a step is not known.
+std::vector<double> per_step(const TrainingCourse& course, const std::function<double(const TrainingStep&)>& value) {
+  std::vector<double> values(course.steps.empty() ? 0 : static_cast<size_t>(course.steps.back().step), kNothing);
+  for (const TrainingStep& s : course.steps) values[static_cast<size_t>(s.step - 1)] = value(s);
+  return values;
+}
+
+// A value per step, straight between two evaluations.
+std::vector<double> between(const std::vector<Evaluation>& evaluations,
+                            const std::function<double(const Evaluation&)>& value) {
+  std::vector<double> values(static_cast<size_t>(evaluations.back().step), kNothing);
+  for (size_t i = 1; i < evaluations.size(); ++i) {
+    const Evaluation &a = evaluations[i - 1], &b = evaluations[i];
+    for (int step = std::max(1, a.step); step <= b.step; ++step) {
+      const double part = static_cast<double>(step - a.step) / (b.step - a.step);
+      values[static_cast<size_t>(step - 1)] = value(a) + part * (value(b) - value(a));
+    }
+  }
+  return values;
+}
+
+reports::Figure loss_figure(const TrainingCourse& course) {
+  const std::vector<double> losses = per_step(course, [](const TrainingStep& s) { return s.loss; });
+  const size_t window = std::max<size_t>(1, losses.size() / 100);
+  reports::Chart chart{.title = "Training loss per step", .width = 990, .height = 360};
+  std::vector<reports::LegendItem> legend;
+  const auto add = [&](const std::string& name, const std::string& css, std::vector<double> values) {
+    chart.lines.push_back({name, css, std::move(values)});
+    legend.push_back({css, name});
+  };
+  if (window > 1) add("training loss", "raw", losses);
+  add(window > 1 ? text("its mean over ", window, " steps") : "training loss", "other", running_mean(losses, window));
+  if (course.evaluations.size() > 1)
+    add("test loss", "bound", between(course.evaluations, [](const Evaluation& e) { return e.loss; }));
+  fit_axis(chart);
+  return {.name = "loss", .heading = "Loss", .legend = legend, .panels = {{.drawing = chart}}};
+}
+
+// Learning rate, gradient norm and accuracy, as far as there is one.
+reports::Figure course_figure(const TrainingCourse& course) {
+  reports::Figure figure{.name = "course", .heading = "Course"};
+  const auto add = [&](const std::string& heading, const std::string& title, std::vector<double> values) {
+    if (std::none_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); })) return;
+    reports::Chart chart{.title = title, .width = 330, .height = 260, .lines = {{heading, "other", std::move(values)}}};
+    fit_axis(chart);
+    figure.panels.push_back({.heading = heading, .drawing = chart});
+  };
+  add("Learning rate", "Learning rate of each step", per_step(course, [](const TrainingStep& s) { return s.lr; }));
+  add("Gradient norm", "Norm of the gradient at each step, before clipping",
+      per_step(course, [](const TrainingStep& s) { return s.gradient_norm.value_or(kNothing); }));
+  if (course.evaluations.size() > 1)
+    add("Test accuracy, %", "Accuracy of each test",
+        between(course.evaluations, [](const Evaluation& e) { return 100 * e.accuracy(); }));
+  const char* layouts[] = {"", "", "two", "three"};
+  figure.css = layouts[figure.panels.size()];
+  figure.caption = "The gradient's norm is that before clipping, and measured where there is clipping.";
+  return figure;
+}
+
+std::string gone_on_text(const TrainingResult& training) {
+  const int before = training.first_step - 1, known = static_cast<int>(training.earlier.steps.size());
+  return text("Gone on with after step ", before, ": ",
+              known == before ? "what was before is that of the log."
+              : known == 0    ? "what was before is not shown, since there is no --log of it."
+                              : text("of what was before the log has ", known, " steps."));
+}
+
+reports::TextTable evaluation_table(const TrainingCourse& course, Input input) {
+  reports::TextTable table{.heading = "Test",
+                           .columns = {"after step", "loss", "accuracy", "right", "of"},
+                           .caption = text("On ", name_of(input), " that the training never saw.")};
+  if (input != Input::images) table.columns.push_back("perplexity");
+  for (const Evaluation& e : course.evaluations) {
+    table.rows.push_back({reports::count_cell(e.step),
+                          {printed("%.4f", e.loss), {}, e.loss},
+                          {printed("%.2f %%", 100 * e.accuracy()), {}, e.accuracy()},
+                          reports::count_cell(e.right),
+                          reports::count_cell(e.predictions)});
+    if (input != Input::images) table.rows.back().push_back({printed("%.3f", std::exp(e.loss)), {}, std::exp(e.loss)});
+  }
+  return table;
+}
+
+std::string sentence(const TrainingResult& training) {
+  const TrainingOptions& o = training.options;
+  return text(o.connection == nn::kPreLn ? "" : text(name_and_origin(o.connection), ", "), training.form, ", ",
+              training.parameters, " parameters, ", o.step_count(), " steps: ",
+              training.evaluations.empty() ? "nothing to test on"
+                                           : evaluation_text(training.evaluations.back(), o.model->input));
+}
+
+}  // namespace
 
 std::string evaluation_text(const Evaluation& e, Input input) {
   return text(input == Input::images ? printed("test loss %.4f", e.loss)
@@ -14,12 +135,28 @@ std::string evaluation_text(const Evaluation& e, Input input) {
               name_of(input), ")");
 }
 
-std::string summary_sentence(const TrainingResult& training) {
+reports::Document document_of(const TrainingResult& training) {
   const TrainingOptions& o = training.options;
-  return text(o.connection == nn::kPreLn ? "" : text(name_and_origin(o.connection), ", "), training.form, ", ",
-              training.parameters, " parameters, ", o.step_count(), " steps: ",
-              training.evaluations.empty() ? "nothing to test on"
-                                           : evaluation_text(training.evaluations.back(), o.model->input));
+  const TrainingCourse course = whole(training);
+  const Evaluation* last = training.evaluations.empty() ? nullptr : &training.evaluations.back();
+  reports::Document d{.title = text(training.form, ", trained"),
+                      .about = text("A ", o.model->noun, ". ", name_of(o.dtype), ", ", rows_text(o), ", ",
+                                    o.step_count(), " steps of ", o.batch, " examples."),
+                      .sentence = sentence(training) + ".",
+                      .values = {{"form", training.form},
+                                 {"parameters", training.parameters},
+                                 {"first step", int64_t{training.first_step}},
+                                 {"test loss", last ? reports::Value{last->loss} : reports::Value{}},
+                                 {"test accuracy", last ? reports::Value{last->accuracy()} : reports::Value{}}},
+                      .figures = {loss_figure(course)},
+                      .environment = environment_of(training.manifest, training.seconds)};
+  if (!course.steps.empty()) d.figures.push_back(course_figure(course));
+  if (!course.evaluations.empty()) d.tables.push_back(evaluation_table(course, o.model->input));
+  if (!training.manifest.earlier.empty())
+    d.remarks.push_back(text("Extended: ", training.manifest.earlier,
+                             ". A training from the start with the options of now is another one."));
+  if (training.first_step > 1) d.remarks.push_back(gone_on_text(training));
+  return d;
 }
 
 }  // namespace isonorm::training

@@ -1,8 +1,9 @@
-// What a training says, as text: terminal, report and JSON share it.
+// What a training says.
 #pragma once
 
 #include <string>
 
+#include "reports/document.h"
 #include "training/records/training_result.h"
 
 namespace isonorm::training {
@@ -11,7 +12,8 @@ namespace isonorm::training {
 // perplexity 1.649, test accuracy 87.10 % (871 of 1000 characters)".
 std::string evaluation_text(const Evaluation& e, Input input);
 
-// "rms_norm, 51466 parameters, 200 steps: test loss 0.3521, test accuracy 87.12 % (8712 of 10000 images)".
-std::string summary_sentence(const TrainingResult& training);
+// "rms_norm, 51466 parameters, 200 steps: test loss 0.3521, ..."; curves of loss, learning rate, gradient norm and
+// accuracy, of the steps before it, too, as far as `earlier` has them; evaluations.
+reports::Document document_of(const TrainingResult& training);
 
 }  // namespace isonorm::training

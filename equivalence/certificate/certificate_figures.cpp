@@ -1,10 +1,6 @@
+// The pictures of a certificate.
 #include "core/printed.h"
 #include "equivalence/certificate/certificate_text.h"
-#include "equivalence/lockstep/criterion.h"
-#include "equivalence/text/summary.h"
-#include "reports/figure.h"
-#include "reports/page.h"
-#include "training/records/manifest_html.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -123,44 +119,10 @@ reports::Figure error_figure(const CertificateResult& r) {
               "rounding alone moves its gradients by percents. At single points it has."};
 }
 
-std::string method(const CertificateResult& r) {
-  return text(
-      "<h2>How it is decided</h2>\n<p>The batches are made from the seed: random images or ids with random labels; no "
-      "file is read. Reference, controls and forms start from the same weights, which have a mean, and see the same "
-      "batches. Let D<sub>c</sub>(t) be the largest deviation up to step t of any of ",
-      r.options.controls,
-      " copies of Pre-LN moved by one ulp. A form is the <em>same</em> when D(t) &le; 30 D<sub>c</sub>(t) + 64 eps at "
-      "every step, for loss, gradients and weights each.</p>\n<p>Gradients: at ",
-      r.options.points,
-      " points per architecture and dtype every weight is drawn anew and rounded to the dtype. The truth is Pre-LN in "
-      "f64; Pre-LN's own error is that of the same model with the coordinates of its stream and the examples of the "
-      "batch in reverse order, which changes nothing but rounding. Each error is divided by what rounding does to that "
-      "tensor at that point: the model is written out once more, in f64, for each form, with an independent error "
-      "wherever the form rounds, and computed four times. Points at which a ReLU lies within rounding of 0 are drawn "
-      "anew. Weights are mapped in f32 (f64 in f64) and rounded once. A stream of width 2 is degenerate: a normalised "
-      "row is a sign, and its gradient almost 0; its values "
-      "alone are compared.</p>\n");
-}
-
 }  // namespace
 
-std::string certificate_html(const CertificateResult& r) {
-  const std::string sentence = certificate_sentence(r);
-  const size_t colon = sentence.find(": ");
-  std::string body = text(
-      "<h1>A certificate: one Transformer in several coordinates</h1>\n<p class=\"soft\">",
-      r.options.architectures.size(),
-      " small architectures as Pre-LN, Pre-RMSNorm and Pre-CRMSNorm, trained side by side in f64 and f32 and compared "
-      "point by point in f64, f32 and bf16.</p>\n",
-      verdict_box(r.certified()                     ? reports::Tone::good
-                  : r.verdict == Verdict::different ? reports::Tone::bad
-                                                    : reports::Tone::plain,
-                  sentence.substr(0, colon), colon < sentence.size() ? sentence.substr(colon + 2) : ""));
-  body += figure_html(distance_figure(r)) + figure_html(horizon_figure(r)) + figure_html(error_figure(r)) +
-          to_html(claim_table(r)) + to_html(error_table(r)) + to_html(trajectory_table(r)) +
-          to_html(negative_table(r)) + to_html(resolution_table(r)) + method(r) +
-          reports::repeat_html(repeat_command(r.manifest)) + environment_html(r.manifest, r.seconds);
-  return reports::report_page(text("isonorm: ", verdict_name(r)), body);
+std::vector<reports::Figure> certificate_figures(const CertificateResult& r) {
+  return {distance_figure(r), horizon_figure(r), error_figure(r)};
 }
 
 }  // namespace isonorm::equivalence

@@ -1,0 +1,190 @@
+#include "equivalence/text/proof_text.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/printed.h"
+#include "equivalence/lockstep/criterion.h"
+#include "equivalence/text/proof_figures.h"
+#include "training/from_outside.h"
+#include "training/model_row.h"
+
+namespace isonorm::equivalence {
+namespace {
+
+// "a", "a and b", "a, b and c".
+std::string listed(const std::vector<std::string>& names) {
+  std::string result;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (i > 0) result += i + 1 == names.size() ? " and " : ", ";
+    result += names[i];
+  }
+  return result;
+}
+
+enum class Kind { reference, control, form, negative };
+
+// Reference, controls, forms, negative controls, a gap between the kinds. An empty cell: nothing to say (a reference has
+// no deviation, a negative control no test pass).
+reports::TextTable runs_table(const ProofResult& proof) {
+  reports::TextTable table{
+      .heading = "Runs",
+      .columns = {"run", "parameters", "loss\n/ control", "gradient\n/ control", "weights\n/ control", "test\naccuracy",
+                  "predicts\notherwise", "expected", "observed"},
+      .caption =
+          "Largest relative deviation over the run, beside it the largest of any control over the "
+          "same steps."};
+  if (proof.test_count > 0)
+    table.caption += text(" Tested on ", proof.test_count, " ", name_of(proof.options.training.model->input),
+                          " that the training never saw; the last of these columns counts predictions that are not "
+                          "those of layer_norm.");
+  Kind last = Kind::reference;
+  const auto add = [&](const RunResult& run, Kind kind) {
+    if (kind != last) table.rows.emplace_back();
+    last = kind;
+    std::vector<reports::TextCell> row = {{run_name(run)}, reports::count_cell(run.parameters)};
+    for (const auto& [deviation, control] : {std::pair{run.loss_deviation, &run.control.loss},
+                                             {run.gradient_deviation, &run.control.gradient},
+                                             {run.weight_deviation, &run.control.weight}})
+      row.push_back(kind == Kind::reference                     ? reports::TextCell{}
+                    : kind == Kind::control || control->empty() ? reports::number_cell(deviation)
+                                                                : reports::beside_cell(deviation, control->back()));
+    row.push_back(run.accuracy ? reports::TextCell{printed("%.2f %%", 100 * *run.accuracy), {}, run.accuracy}
+                               : reports::TextCell{});
+    row.push_back(run.differing_predictions && kind != Kind::reference ? reports::count_cell(*run.differing_predictions)
+                                                                       : reports::TextCell{});
+    const bool judged = kind == Kind::form || kind == Kind::negative;
+    row.push_back({judged ? name_of(run.expected) : ""});
+    row.push_back({judged ? name_of(run.observed) : "", !judged || run.observed == Verdict::undecided
+                                                            ? reports::Tone::plain
+                                                        : run.as_expected ? reports::Tone::good
+                                                                          : reports::Tone::bad});
+    table.rows.push_back(std::move(row));
+  };
+  add(proof.reference, Kind::reference);
+  for (const RunResult& run : proof.controls) add(run, Kind::control);
+  for (const RunResult& run : proof.runs) add(run, run.expected == Verdict::same ? Kind::form : Kind::negative);
+  return table;
+}
+
+reports::TextTable reasons_table(const ProofResult& proof) {
+  reports::TextTable table{
+      .heading = "How each run was judged", .columns = {"run", "observed", "reason"}, .detail = true};
+  for (const RunResult& run : proof.runs)
+    table.rows.push_back({{run_name(run)}, {name_of(run.observed)}, {run.reason}});
+  return table;
+}
+
+// The largest of the first `steps` values.
+double largest_until(const std::vector<double>& values, int steps) {
+  double most = 0;
+  for (size_t t = 0; t < values.size() && t < static_cast<size_t>(steps); ++t) most = larger(most, values[t]);
+  return most;
+}
+
+// What was found where every run came out as expected.
+std::string equivalence_text(const ProofResult& proof) {
+  const Horizon& h = proof.horizon;
+  const std::string note = proof.options.training.optimizer->note(proof.options.training.dtype);
+  const size_t steps = proof.reference.losses.size();
+  double weight = 0;
+  std::vector<std::string> forms;
+  int negative = 0;
+  for (const RunResult& run : proof.runs) {
+    if (run.expected == Verdict::different) {
+      ++negative;
+      continue;
+    }
+    forms.push_back(run_name(run));
+    weight = larger(weight, largest_until(run.deviations.weight, h.steps));
+  }
+  const std::string end = end_of(h);
+  std::string result = end.empty() ? "" : text("same up to step ", h.steps, " of ", steps, "; ", end, ". ");
+  result +=
+      text(end.empty() ? "after " : "After ", h.steps, h.steps == 1 ? " step" : " steps", " on the same batches ",
+           listed(forms), forms.size() == 1 ? " has" : " have", " the weights of layer_norm to ", scientific(weight),
+           "; layer_norm moved by one ulp has them to ", scientific(largest_until(proof.control.weight, h.steps)));
+  if (negative > 0)
+    result += negative == 1 ? ", and the negative control came out different"
+                            : text(", and the ", negative, " negative controls came out different");
+  return result + text(". Horizon: ", h.steps, " of ", steps, " steps; up to there ", would_have_shown(h), ".",
+                       note.empty() ? "" : text(" ", note, "."));
+}
+
+// Why the verdict is what it is.
+std::string reason(const ProofResult& proof) {
+  if (proof.interrupted) return "interrupted, nothing is concluded.";
+  if (proof.runs.empty()) return "there was nothing to compare.";
+  for (const RunResult& run : proof.runs) {
+    if (run.as_expected || (proof.verdict == Verdict::different && run.observed == Verdict::undecided)) continue;
+    if (run.observed == run.expected)
+      return text(run_name(run), " came out ", name_of(run.observed), ", as expected, but it does not count (",
+                  run.reason, ").");
+    return text(run_name(run), " was expected to come out ", name_of(run.expected), " and came out ",
+                name_of(run.observed), " (", run.reason, ").");
+  }
+  return equivalence_text(proof);
+}
+
+std::vector<std::string> method(const ProofResult& proof) {
+  return {text(
+      "All runs start from one initialisation and see the same batches. At every step the loss, the gradients (entry "
+      "by entry, in the reference's coordinates, before clipping) and the weights (without the directions that the "
+      "function cannot see) are compared with the reference. Let D_c(t) be the largest deviation of any control up to "
+      "step t. A run is the same when D(t) <= 30 D_c(t) + 64 eps at every step, for each of the three, with eps = ",
+      scientific(epsilon(proof.options.training.dtype)),
+      ", as far as that bound lies below a third of what a wrong training reaches (the weaker of the negative "
+      "controls) and below 1e-5 in f64, 1e-2 in f32: up to the horizon, step ",
+      proof.horizon.steps, " here. Where the horizon is nearer than ", kNegativeSteps,
+      " steps and the end of the run, it is undecided. A negative control must start as the same function and within ",
+      kNegativeSteps, " steps exceed ", separation(proof.options.training.dtype),
+      " D_c and 1e-5 in each of the three.")};
+}
+
+void add_horizon(std::vector<reports::Named>& values, const Horizon& h) {
+  const auto text_or_none = [](const std::string& s) { return s.empty() ? reports::Value{} : reports::Value{s}; };
+  values.insert(values.end(), {{"horizon", int64_t{h.steps}},
+                               {"ended by", text_or_none(h.ended_by)},
+                               {"term of the bound", text_or_none(h.term)},
+                               {"limit of the loss", h.limit.loss},
+                               {"limit of gradients", h.limit.gradient},
+                               {"limit of weights", h.limit.weight},
+                               {"resolution of the loss", h.resolution.loss},
+                               {"resolution of gradients", h.resolution.gradient},
+                               {"resolution of weights", h.resolution.weight}});
+}
+
+}  // namespace
+
+std::string run_name(const RunResult& run) {
+  if (run.device) return text(run.form, " on ", *run.device);
+  if (*run.fault) return text(run.form, ", ", run.fault);
+  if (!run.variant->raw()) return text(run.form, " ", run.variant->name);
+  return run.seed == 0 ? run.form : text(run.form, " + 1 ulp (seed ", run.seed, ")");
+}
+
+reports::Document document_of(const ProofResult& proof) {
+  const training::TrainingOptions& o = proof.options.training;
+  const bool same = proof.verdict == Verdict::same, different = proof.verdict == Verdict::different;
+  reports::Document d{
+      .title = "One Transformer in several coordinates",
+      .about = text("Pre-LN, Pre-RMSNorm and Pre-CRMSNorm ", o.model->noun,
+                    "s trained side by side, and compared step by step. ", name_of(o.dtype), ", ", rows_text(o), ", ",
+                    o.step_count(), " steps."),
+      .tone = same        ? reports::Tone::good
+              : different ? reports::Tone::bad
+                          : reports::Tone::plain,
+      .verdict = same        ? "Equivalent"
+                 : different ? "Not equivalent"
+                             : "Undecided",
+      .sentence = reason(proof),
+      .values = {{"steps", static_cast<int64_t>(proof.reference.losses.size())}, {"tested on", proof.test_count}},
+      .tables = {runs_table(proof), reasons_table(proof)},
+      .figures = {loss_figure(proof), deviation_figure(proof)},
+      .method = method(proof),
+      .environment = environment_of(proof.manifest, proof.seconds)};
+  add_horizon(d.values, proof.horizon);
+  return d;
+}
+
+}  // namespace isonorm::equivalence

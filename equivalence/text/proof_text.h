@@ -1,0 +1,18 @@
+// What a proof says.
+#pragma once
+
+#include <string>
+
+#include "equivalence/lockstep/result.h"
+#include "reports/document.h"
+
+namespace isonorm::equivalence {
+
+// "rms_norm", "rms_norm projected_once", "rms_norm, gains frozen", "layer_norm + 1 ulp (seed 3)".
+std::string run_name(const RunResult& run);
+
+// "Equivalent: ...", "Not equivalent: ..." or "Undecided: ...", with the figures, horizon and resolution, or the first
+// run that was not as expected; a row per run; losses and deviations at every step.
+reports::Document document_of(const ProofResult& proof);
+
+}  // namespace isonorm::equivalence

@@ -1,0 +1,212 @@
+#include "reports/document.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "core/printed.h"
+#include "core/system/foreign_text.h"
+#include "reports/chart_style.h"
+#include "reports/page.h"
+#include "reports/page_style.h"
+
+namespace isonorm::reports {
+namespace {
+
+using json = nlohmann::ordered_json;  // keys in the order in which they are written here
+
+std::string shown(const Value& value) {
+  return std::visit(
+      [](const auto& v) -> std::string {
+        using T = std::decay_t<decltype(v)>;
+        if constexpr (std::is_same_v<T, std::monostate>)
+          return "-";
+        else if constexpr (std::is_same_v<T, bool>)
+          return v ? "yes" : "no";
+        else if constexpr (std::is_same_v<T, double>)
+          return std::isnan(v) ? "NaN" : printed("%.4g", v);
+        else
+          return text(v);
+      },
+      value);
+}
+
+std::string paragraphs(const std::vector<std::string>& all) {
+  std::string out;
+  for (const std::string& paragraph : all) out += text("<p>", unbroken(paragraph), "</p>\n");
+  return out;
+}
+
+std::string values_html(const char* heading, const std::vector<Named>& values) {
+  if (values.empty()) return "";
+  std::string out = text("<h2>", heading, "</h2>\n<figure><table class=\"environment\">\n");
+  for (const Named& v : values)
+    out += text("<tr><th>", escaped(v.name), "</th><td>", escaped(shown(v.value)), "</td></tr>\n");
+  return out + "</table></figure>\n";
+}
+
+// A coloured box: the verdict, and the sentence that explains it, with a capital.
+std::string verdict_html(const Document& d) {
+  if (d.verdict.empty()) return d.sentence.empty() ? "" : text("<p><strong>", escaped(d.sentence), "</strong></p>\n");
+  std::string begun = d.sentence;
+  if (!begun.empty()) begun[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(begun[0])));
+  return text("<div class=\"verdict ",
+              d.tone == Tone::good  ? "good"
+              : d.tone == Tone::bad ? "bad"
+                                    : "open",
+              "\"><strong>", escaped(d.verdict), "</strong><span>", unbroken(begun), "</span></div>\n");
+}
+
+// On a page of at most `width` px a table of this class is a list of cards: a row's name, and below it every cell under
+// the name of its column.
+std::string card_style(const std::string& table, int width) {
+  std::string out = text("@media screen and (max-width: ", width, "px) {\n");
+  for (const char* rule :
+       {", TABLE tbody, TABLE td { display: block; text-align: left; }", " thead, TABLE td:empty { display: none; }",
+        " tr { display: grid; grid-template-columns: repeat(auto-fill, minmax(7.2rem, 1fr)); gap: .3rem .8rem; "
+        "align-items: end;"
+        " padding: .6rem 0; border-bottom: 1px solid var(--line); }",
+        " tr td { padding: 0; border: 0; }", " td:first-child, TABLE td.words { grid-column: 1 / -1; }",
+        " td:first-child { font-weight: 600; }",
+        " td:not(:first-child)::before { content: attr(data-column); display: block; color: var(--soft);"
+        " font-weight: 400; }"}) {
+    std::string line = text("  ", table, rule, "\n");
+    for (size_t at; (at = line.find("TABLE")) != std::string::npos;) line.replace(at, 5, table);
+    out += line;
+  }
+  return out + "}\n";
+}
+
+// A whole number without a decimal point: counts are numbers of cells, too.
+json number(double v) {
+  if (!std::isfinite(v)) return nullptr;
+  return v == std::trunc(v) && std::abs(v) < 0x1p53 ? json(static_cast<int64_t>(v)) : json(v);
+}
+
+json value_json(const Value& value) {
+  return std::visit(
+      [](const auto& v) -> json {
+        using T = std::decay_t<decltype(v)>;
+        if constexpr (std::is_same_v<T, std::monostate>)
+          return nullptr;
+        else if constexpr (std::is_same_v<T, double>)
+          return number(v);
+        else
+          return v;
+      },
+      value);
+}
+
+json values_json(const std::vector<Named>& values) {
+  json object = json::object();
+  for (const Named& v : values) object[v.name] = value_json(v.value);
+  return object;
+}
+
+// A new member; where the name is taken, or nothing, another one.
+json& added(json& object, std::string name) {
+  std::replace(name.begin(), name.end(), '\n', ' ');
+  while (name.empty() || object.contains(name)) name += "'";
+  return object[name];
+}
+
+json cell_json(const TextCell& cell) {
+  if (!cell.value) return cell.text;
+  return cell.beside ? json::array({number(*cell.value), number(*cell.beside)}) : number(*cell.value);
+}
+
+json table_json(const TextTable& table) {
+  json rows = json::array();
+  for (const std::vector<TextCell>& row : table.rows) {
+    if (row.empty()) continue;
+    json& object = rows.emplace_back(json::object());
+    for (size_t c = 0; c < row.size(); ++c)
+      added(object, table.columns[c].empty() ? "name" : table.columns[c]) = cell_json(row[c]);
+  }
+  return rows;
+}
+
+json curves_json(const Figure& figure) {
+  json panels = json::object();
+  for (const Panel& panel : figure.panels)
+    if (const Chart* chart = std::get_if<Chart>(&panel.drawing)) {
+      json& curves = panel.heading.empty() ? panels : added(panels, panel.heading) = json::object();
+      const auto add = [&](const std::string& name, const std::vector<double>& values) {
+        json& list = added(curves, name) = json::array();
+        for (double v : values) list.push_back(number(v));
+      };
+      for (const ChartBand& band : chart->bands) add(band.name, band.high);
+      for (const ChartLine& line : chart->lines) add(line.name, line.values);
+    }
+  return panels;
+}
+
+std::string said(const Document& d) { return d.verdict.empty() ? d.sentence : text(d.verdict, ": ", d.sentence); }
+
+}  // namespace
+
+std::string closing(const Document& d, bool color, size_t width) {
+  const std::string whole = wrapped(printable(said(d)), width);
+  if (!color || d.tone == Tone::plain) return whole;
+  return text(d.tone == Tone::good ? "\x1b[32m" : "\x1b[31;1m", whole.substr(0, d.verdict.size()), "\x1b[0m",
+              whole.substr(d.verdict.size()));
+}
+
+std::string to_text(const Document& d, bool color, size_t width) {
+  std::string out;
+  for (const TextTable& t : d.tables)
+    if (!t.detail)
+      out += text(t.heading, "\n\n", to_text(t, color, width), t.caption.empty() ? "" : "\n", wrapped(t.caption, width),
+                  t.caption.empty() ? "\n" : "\n\n");
+  for (const Named& v : d.values) out += wrapped(printable(text(v.name, ": ", shown(v.value))), width, 2) + "\n";
+  if (!d.values.empty()) out += "\n";
+  for (const std::string& remark : d.remarks) out += wrapped(printable(remark), width) + "\n\n";
+  const std::string end = closing(d, color, width);
+  return out + end + (end.empty() ? "" : "\n");
+}
+
+std::string to_html(const Document& d) {
+  std::string body = text("<h1>", escaped(d.title), "</h1>\n");
+  if (!d.about.empty()) body += text("<p class=\"soft\">", escaped(d.about), "</p>\n");
+  body += verdict_html(d);
+  for (const Figure& figure : d.figures) body += figure_html(figure);
+  for (const TextTable& table : d.tables) body += to_html(table);
+  body += values_html("Values", d.values) + paragraphs(d.remarks);
+  if (!d.method.empty()) body += "<h2>How it is decided</h2>\n" + paragraphs(d.method);
+  if (!d.environment.command.empty())
+    body += text("<h2>Repeat it</h2>\n<pre>", escaped(d.environment.command), "</pre>\n");
+  std::vector<Named> facts = d.environment.facts;
+  facts.push_back({"time", text(std::round(d.environment.seconds), " s")});
+  body += values_html("Environment", facts);
+  return text(
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>",
+      escaped(d.title), "</title>\n<style>", kChartStyle, kReportStyle, card_style(".cards", 700),
+      card_style(".wide", 1000), "</style>\n</head>\n<body>\n<main>\n", body, "</main>\n</body>\n</html>\n");
+}
+
+std::string to_json(const Document& d) {
+  json tables = json::object(), curves = json::object();
+  for (const TextTable& table : d.tables) added(tables, table.heading) = table_json(table);
+  for (const Figure& figure : d.figures) added(curves, figure.name) = curves_json(figure);
+  const Environment& e = d.environment;
+  const json object = {{"title", d.title},
+                       {"about", d.about},
+                       {"verdict", d.verdict.empty() ? json() : json(d.verdict)},
+                       {"sentence", said(d)},
+                       {"values", values_json(d.values)},
+                       {"tables", tables},
+                       {"curves", curves},
+                       {"remarks", d.remarks},
+                       {"method", d.method},
+                       {"environment", values_json(e.facts)},
+                       {"options", values_json(e.options)},
+                       {"command", e.command},
+                       {"seconds", e.seconds}};
+  // Text that is not UTF-8 (a path may be anything) is written with replacement characters instead of being refused.
+  return object.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace isonorm::reports

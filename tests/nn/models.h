@@ -1,0 +1,62 @@
+// What tests of modules share: names, parts of fixtures, random weights and their size.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "autograd/ops/copy.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/random.h"
+#include "autograd/ops/reduce.h"
+#include "nn/module.h"
+#include "tests/support/catch.h"
+
+namespace isonorm::nn {
+
+constexpr TensorOptions kF64{DType::f64};
+
+inline std::vector<std::string> names(const Module& m) {
+  std::vector<std::string> found;
+  for (const NamedParameter& p : m.named_parameters()) found.push_back(p.name);
+  return found;
+}
+
+inline NamedParameter parameter(const Module& m, const std::string& name) {
+  for (const NamedParameter& p : m.named_parameters())
+    if (p.name == name) return p;
+  throw std::runtime_error("no parameter " + name);
+}
+
+// Entries whose names begin with `prefix`, without it.
+inline TensorMap below(const TensorMap& all, const std::string& prefix) {
+  TensorMap found;
+  for (const auto& [name, tensor] : all)
+    if (name.starts_with(prefix)) found.add(name.substr(prefix.size()), tensor);
+  return found;
+}
+
+// Parameters in f64: normal numbers of this size about 0.1.
+inline void draw(Module& model, uint64_t seed, double size = 0.4) {
+  model.to(DType::f64);
+  manual_seed(seed);
+  for (const Tensor& p : model.parameters()) copy_into(detach(p), randn(p.shape(), kF64) * size + 0.1);
+}
+
+// The largest size of an entry; infinite where one is NaN.
+inline double largest(const Tensor& x) {
+  double found = 0;
+  for (double v : x.to_vector<double>()) found = std::isnan(v) ? INFINITY : std::max(found, std::abs(v));
+  return found;
+}
+
+// That the root of the mean square is `expected` within six standard errors, those of numbers with a normal distribution.
+inline void check_deviation(const Tensor& x, double expected) {
+  const double found = std::sqrt(mean(square(x.to(DType::f64))).item());
+  INFO("deviation " << found << ", expected " << expected);
+  CHECK(std::abs(found / expected - 1) < 6 / std::sqrt(2 * static_cast<double>(x.numel())));
+}
+
+}  // namespace isonorm::nn
