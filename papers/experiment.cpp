@@ -145,7 +145,7 @@ reports::Document document_of(const Experiment& e, const ExperimentOptions& o, c
                                  : r.confirmed ? "Confirmed"
                                                : "Refuted",
                       .sentence = text(r.measured, " It would have been refuted by ", r.refuted, "."),
-                      .values = {{"experiment", std::string(e.name)}},
+                      .details = {{"experiment", std::string(e.name)}},
                       .tables = r.tables,
                       .figures = r.figures,
                       .environment = environment_of(manifest, seconds)};

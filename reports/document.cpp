@@ -39,6 +39,12 @@ std::string paragraphs(const std::vector<std::string>& all) {
   return out;
 }
 
+std::vector<Named> all_values(const Document& d) {
+  std::vector<Named> all = d.values;
+  all.insert(all.end(), d.details.begin(), d.details.end());
+  return all;
+}
+
 std::string values_html(const char* heading, const std::vector<Named>& values) {
   if (values.empty()) return "";
   std::string out = text("<h2>", heading, "</h2>\n<figure><table class=\"environment\">\n");
@@ -173,7 +179,7 @@ std::string to_html(const Document& d) {
   body += verdict_html(d);
   for (const Figure& figure : d.figures) body += figure_html(figure);
   for (const TextTable& table : d.tables) body += to_html(table);
-  body += values_html("Values", d.values) + paragraphs(d.remarks);
+  body += values_html("Values", all_values(d)) + paragraphs(d.remarks);
   if (!d.method.empty()) body += "<h2>How it is decided</h2>\n" + paragraphs(d.method);
   if (!d.environment.command.empty())
     body += text("<h2>Repeat it</h2>\n<pre>", escaped(d.environment.command), "</pre>\n");
@@ -196,7 +202,7 @@ std::string to_json(const Document& d) {
                        {"about", d.about},
                        {"verdict", d.verdict.empty() ? json() : json(d.verdict)},
                        {"sentence", said(d)},
-                       {"values", values_json(d.values)},
+                       {"values", values_json(all_values(d))},
                        {"tables", tables},
                        {"curves", curves},
                        {"remarks", d.remarks},

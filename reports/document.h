@@ -32,7 +32,8 @@ struct Document {
   Tone tone = Tone::plain;    // of the verdict; plain: undecided
   std::string verdict = {};   // "Not equivalent"; empty: nothing is judged
   std::string sentence = {};  // the reason of the verdict, with the deciding figures; with a full stop
-  std::vector<Named> values = {};
+  std::vector<Named> values = {};   // numbers that stand in no table
+  std::vector<Named> details = {};  // those that the sentence says: a terminal is spared them
   std::vector<TextTable> tables = {};
   std::vector<Figure> figures = {};
   std::vector<std::string> remarks = {};  // paragraphs
@@ -51,7 +52,7 @@ std::string to_text(const Document& document, bool color, size_t width = 0);
 // A file that needs nothing else: no scripts, no network; readable in light, in dark and on paper.
 std::string to_html(const Document& document);
 
-// {"title", "about", "verdict" (null: none), "sentence" (as closing()), "values": {name: value}, "tables": {heading:
+// {"title", "about", "verdict" (null: none), "sentence" (as closing()), "values": {name: value} (details, too), "tables": {heading:
 // [{column: cell}]}, "curves": {figure: {panel: {name: values}}} (without a panel's name where it has none), "remarks",
 // "method", "environment": {...}, "options": {...}, "command", "seconds"}, indented by two, with a newline at the end.
 // A cell is its number where it has one, [its number, the one beside it] where it has two, else its text; a column

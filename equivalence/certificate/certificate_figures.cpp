@@ -5,8 +5,15 @@
 namespace isonorm::equivalence {
 namespace {
 
-std::string css_of(const std::string& form) {
-  return form == "rms_norm" ? "rms" : form == "crms_norm" ? "crms" : "isometric";
+// A row for each architecture, a dot for each of its trainings.
+template <class Dot> std::vector<reports::DotRow> architecture_rows(const CertificateResult& r, Dot dot) {
+  std::vector<reports::DotRow> rows;
+  const size_t count = r.options.architectures.size();
+  for (size_t i = 0; i < count; ++i) {
+    rows.push_back({.label = r.options.architectures[i].name, .dots = {}});
+    for (size_t at = i; at < r.trajectories.size(); at += count) rows.back().dots.push_back(dot(r.trajectories[at]));
+  }
+  return rows;
 }
 
 std::vector<reports::LegendItem> forms_legend() {
@@ -21,17 +28,11 @@ reports::Figure distance_figure(const CertificateResult& r) {
                          .high = 10,
                          .width = 560,
                          .zones = {{"good", "the same", 1e-3, 1}, {"bad", "different", 1, 10}}};
-  const size_t count = r.options.architectures.size();
-  for (size_t i = 0; i < count; ++i) {
-    reports::DotRow row{.label = r.options.architectures[i].name, .dots = {}};
-    for (size_t at = i; at < r.trajectories.size(); at += count) {
-      const Trajectory& t = r.trajectories[at];
-      const std::string& form = t.runs[t.worst].form;
-      row.dots.push_back({css_of(form), printed("%s in %s: %.3f", form.c_str(), name_of(t.dtype), t.share), t.share,
-                          t.dtype == DType::f64});
-    }
-    forms.rows.push_back(row);
-  }
+  forms.rows = architecture_rows(r, [](const Trajectory& t) -> reports::Dot {
+    const std::string& form = t.runs[t.worst].form;
+    return {short_name(form), printed("%s in %s: %.3f", form.c_str(), name_of(t.dtype), t.share), t.share,
+            t.dtype == DType::f64};
+  });
   reports::DotPlot negative{.title = "Largest deviation of each negative control, as a multiple of the bound",
                             .axis = "largest deviation / bound",
                             .low = 0.1,
@@ -69,18 +70,11 @@ reports::Figure horizon_figure(const CertificateResult& r) {
                         .high = 1e12,
                         .width = 1120,
                         .zones = {{"bad", "the horizon lies before the end", 0.1, 1}, {"good", "", 1, 1e12}}};
-  const size_t count = r.options.architectures.size();
-  for (size_t i = 0; i < count; ++i) {
-    reports::DotRow row{.label = r.options.architectures[i].name, .dots = {}};
-    for (size_t at = i; at < r.trajectories.size(); at += count) {
-      const Trajectory& t = r.trajectories[at];
-      row.dots.push_back(
-          {"other",
-           printed("%s: horizon %d of %d steps, power left %.1e", name_of(t.dtype), t.horizon.steps, t.steps, t.power),
-           t.power, t.dtype == DType::f64});
-    }
-    plot.rows.push_back(row);
-  }
+  plot.rows = architecture_rows(r, [](const Trajectory& t) -> reports::Dot {
+    return {"other",
+            printed("%s: horizon %d of %d steps, power left %.1e", name_of(t.dtype), t.horizon.steps, t.steps, t.power),
+            t.power, t.dtype == DType::f64};
+  });
   return {.name = "horizon",
           .heading = "Up to where a verdict speaks",
           .legend = {{"dot solid other", "f64"}, {"dot other", "f32"}},
@@ -102,7 +96,7 @@ reports::Figure error_figure(const CertificateResult& r) {
                         .dots = {{"other", printed("Pre-LN itself: %.1f", d.own), d.own, true}}};
     for (size_t f = 0; f < std::size(kCertifiedForms); ++f) {
       const char* form = name_of(kCertifiedForms[f]);
-      row.dots.push_back({css_of(form), printed("%s: %.1f", form, d.forms[f]), d.forms[f], true});
+      row.dots.push_back({short_name(form), printed("%s: %.1f", form, d.forms[f]), d.forms[f], true});
     }
     row.dots.push_back({"negative", text("plain RMSNorm: ", scientific(d.plain)), d.plain, true});
     plot.rows.push_back(row);

@@ -10,10 +10,6 @@
 namespace isonorm::equivalence {
 namespace {
 
-reports::Tone tone_of(Verdict v) {
-  return v == Verdict::same ? reports::Tone::good : v == Verdict::different ? reports::Tone::bad : reports::Tone::plain;
-}
-
 reports::TextCell negative_cell(const NegativeResult& n) {
   if (!n.has_power && !n.run.as_expected) {
     const bool seen = n.run.observed == Verdict::different;
@@ -36,10 +32,6 @@ reports::TextCell beside(double deviation, const std::vector<double>& control) {
 
 reports::TextCell eps_cell(double errors, reports::Tone tone = reports::Tone::plain) {
   return {eps_text(errors), tone, errors};
-}
-
-std::string short_name(const std::string& form) {
-  return form == "rms_norm" ? "rms" : form == "crms_norm" ? "crms" : "isometric";
 }
 
 size_t largest_form(const DTypeErrors& d) { return std::max_element(d.forms, std::end(d.forms)) - d.forms; }
@@ -324,6 +316,10 @@ std::vector<std::string> method(const CertificateResult& r) {
 }
 
 }  // namespace
+
+std::string short_name(const std::string& form) {
+  return form == "rms_norm" ? "rms" : form == "crms_norm" ? "crms" : "isometric";
+}
 
 std::string horizons_text(const CertificateResult& r) {
   std::string ended;

@@ -15,6 +15,8 @@ reports::TextTable claim_table(const CertificateResult& r);
 std::vector<reports::Figure> certificate_figures(const CertificateResult& r);
 // "every horizon is the end of its run" or "the horizon lies before the end of gpt1 in f32 (31 of 50)".
 std::string horizons_text(const CertificateResult& r);
+// A certified form's: "rms", "crms", "isometric"; the class of its colour, too.
+std::string short_name(const std::string& form);
 // "6.8", "1.7e+06"; nothing for NaN.
 std::string eps_text(double errors);
 

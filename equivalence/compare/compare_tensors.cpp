@@ -262,12 +262,12 @@ reports::Document document_of(const TensorsComparison& r) {
                                                     : reports::Tone::plain,
           .verdict = name_of(r.verdict),
           .sentence = sentence(r),
-          .values = {{"identical", r.identical},
-                     {"resolution", r.resolution},
-                     {"furthest off", r.first ? Value{place.tensor + text(place.index)} : Value{}},
-                     {"its value", r.first ? Value{place.value} : Value{}},
-                     {"in the reference", r.first ? Value{place.reference} : Value{}},
-                     {"its deviation", r.first ? Value{place.deviation} : Value{}}},
+          .details = {{"identical", r.identical},
+                      {"resolution", r.resolution},
+                      {"furthest off", r.first ? Value{place.tensor + text(place.index)} : Value{}},
+                      {"its value", r.first ? Value{place.value} : Value{}},
+                      {"in the reference", r.first ? Value{place.reference} : Value{}},
+                      {"its deviation", r.first ? Value{place.deviation} : Value{}}},
           .tables = {tensors}};
 }
 

@@ -105,7 +105,7 @@ reports::Document document_of(const AuditResult& r) {
           .tone = r.as_expected ? reports::Tone::good : reports::Tone::bad,
           .verdict = r.as_expected ? "As theory says" : "Not as theory says",
           .sentence = sentence(r),
-          .values = {{"numbers", r.numbers()}, {"directions without gradient", r.directions()}},
+          .details = {{"numbers", r.numbers()}, {"directions without gradient", r.directions()}},
           .tables = {parameter_table(r), drift_table(r), error_table(r)},
           .figures = {drift_figure(r)},
           .remarks = {advice(r)},

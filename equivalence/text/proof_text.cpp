@@ -156,6 +156,10 @@ void add_horizon(std::vector<reports::Named>& values, const Horizon& h) {
 
 }  // namespace
 
+reports::Tone tone_of(Verdict v) {
+  return v == Verdict::same ? reports::Tone::good : v == Verdict::different ? reports::Tone::bad : reports::Tone::plain;
+}
+
 std::string run_name(const RunResult& run) {
   if (run.device) return text(run.form, " on ", *run.device);
   if (*run.fault) return text(run.form, ", ", run.fault);
@@ -171,19 +175,17 @@ reports::Document document_of(const ProofResult& proof) {
       .about = text("Pre-LN, Pre-RMSNorm and Pre-CRMSNorm ", o.model->noun,
                     "s trained side by side, and compared step by step. ", name_of(o.dtype), ", ", rows_text(o), ", ",
                     o.step_count(), " steps."),
-      .tone = same        ? reports::Tone::good
-              : different ? reports::Tone::bad
-                          : reports::Tone::plain,
+      .tone = tone_of(proof.verdict),
       .verdict = same        ? "Equivalent"
                  : different ? "Not equivalent"
                              : "Undecided",
       .sentence = reason(proof),
-      .values = {{"steps", static_cast<int64_t>(proof.reference.losses.size())}, {"tested on", proof.test_count}},
+      .details = {{"steps", static_cast<int64_t>(proof.reference.losses.size())}, {"tested on", proof.test_count}},
       .tables = {runs_table(proof), reasons_table(proof)},
       .figures = {loss_figure(proof), deviation_figure(proof)},
       .method = method(proof),
       .environment = environment_of(proof.manifest, proof.seconds)};
-  add_horizon(d.values, proof.horizon);
+  add_horizon(d.details, proof.horizon);
   return d;
 }
 

@@ -8,6 +8,9 @@
 
 namespace isonorm::equivalence {
 
+// good: the same; bad: different.
+reports::Tone tone_of(Verdict verdict);
+
 // "rms_norm", "rms_norm projected_once", "rms_norm, gains frozen", "layer_norm + 1 ulp (seed 3)".
 std::string run_name(const RunResult& run);
 

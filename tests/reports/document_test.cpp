@@ -41,6 +41,7 @@ Document everything() {
                      {"a word", std::string("yonder")},
                      {"a flag", true},
                      {"nothing", {}}},
+          .details = {{"a detail of the sentence", int64_t{3}}},
           .tables = {runs, detail},
           .figures = {{.name = "f", .heading = "A figure", .panels = {{.heading = "left", .drawing = chart}}}},
           .remarks = {"A remark."},
@@ -108,6 +109,7 @@ TEST_CASE("document: a page has all of it, loads nothing and runs nothing") {
                            "<td>yonder</td>",
                            "<td>yes</td>",
                            "<td>-</td>",
+                           "<th>a detail of the sentence</th><td>3</td>",
                            "role=\"img\"",
                            "A remark.",
                            "up to 3\u00a0%",
@@ -127,8 +129,12 @@ TEST_CASE("document: as JSON numbers are numbers, and what is not finite or not 
   const json j = json::parse(to_json(everything()));
   CHECK(j["verdict"] == "Equivalent");
   CHECK(j["sentence"] == "Equivalent: all within 1.0e-15.");
-  CHECK(j["values"] ==
-        json({{"a count", 7}, {"a part", 0.25}, {"a word", "yonder"}, {"a flag", true}, {"nothing", {}}}));
+  CHECK(j["values"] == json({{"a count", 7},
+                             {"a part", 0.25},
+                             {"a word", "yonder"},
+                             {"a flag", true},
+                             {"nothing", {}},
+                             {"a detail of the sentence", 3}}));
   const json& runs = j["tables"]["Runs <1>"];
   REQUIRE(runs.size() == 2);
   CHECK(runs[0] == json({{"run", "first"}, {"loss / control", {1e-15, 2e-15}}, {"steps", 200}, {"verdict", "same"}}));

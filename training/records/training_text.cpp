@@ -105,7 +105,8 @@ std::string gone_on_text(const TrainingResult& training) {
 reports::TextTable evaluation_table(const TrainingCourse& course, Input input) {
   reports::TextTable table{.heading = "Test",
                            .columns = {"after step", "loss", "accuracy", "right", "of"},
-                           .caption = text("On ", name_of(input), " that the training never saw.")};
+                           .caption = text("On ", name_of(input), " that the training never saw."),
+                           .detail = true};
   if (input != Input::images) table.columns.push_back("perplexity");
   for (const Evaluation& e : course.evaluations) {
     table.rows.push_back({reports::count_cell(e.step),
@@ -143,11 +144,11 @@ reports::Document document_of(const TrainingResult& training) {
                       .about = text("A ", o.model->noun, ". ", name_of(o.dtype), ", ", rows_text(o), ", ",
                                     o.step_count(), " steps of ", o.batch, " examples."),
                       .sentence = sentence(training) + ".",
-                      .values = {{"form", training.form},
-                                 {"parameters", training.parameters},
-                                 {"first step", int64_t{training.first_step}},
-                                 {"test loss", last ? reports::Value{last->loss} : reports::Value{}},
-                                 {"test accuracy", last ? reports::Value{last->accuracy()} : reports::Value{}}},
+                      .details = {{"form", training.form},
+                                  {"parameters", training.parameters},
+                                  {"first step", int64_t{training.first_step}},
+                                  {"test loss", last ? reports::Value{last->loss} : reports::Value{}},
+                                  {"test accuracy", last ? reports::Value{last->accuracy()} : reports::Value{}}},
                       .figures = {loss_figure(course)},
                       .environment = environment_of(training.manifest, training.seconds)};
   if (!course.steps.empty()) d.figures.push_back(course_figure(course));
