@@ -88,7 +88,8 @@ void run(std::span<const Tensor> outputs, std::span<const Tensor> cotangents, st
       const Tensor& g = n.outputs[0].grad;
       const bool one = std::any_of(ones.begin(), ones.end(), [&](const One& o) { return o.is(g); });
       check(!options.create_graph || n.backward.is_differentiable(), n.name,
-            ": it has no second derivative, since its rule is a kernel (create_graph)");
+            ": it has no second derivative: its rule is not made of ops (create_graph; docs/ops.md lists those that "
+            "have one)");
       const bool retained = options.retain_graph || options.create_graph;
       const Attaching attaching(options.create_graph ? &n : nullptr);
       Flow flow(n, frontier, one, retained);

@@ -26,6 +26,7 @@ class Rule {
   Rule& operator=(const Rule&) = delete;
 
   template <std::invocable<Flow&> F> Rule& operator=(F f) {
+    differentiable_ = false;
     if constexpr (sizeof(F) > kRoom || alignof(F) > alignof(std::max_align_t)) {
       return *this = [f = pool::make_shared<F>(std::move(f))](Flow& g) { (*f)(g); };
     } else {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "autograd/engine.h"
 #include "autograd/grad_mode.h"
 #include "autograd/node.h"
 #include "core/memory/pool.h"
@@ -62,7 +63,7 @@ Attaching::~Attaching() { attaching = before_; }
 Saved::Saved(const Tensor& x) {
   if (!x.defined()) return;
   tensor_ = detach(x);
-  node_ = x.impl().node.get();
+  if (requires_grad(x)) node_ = x.impl().node.get();
   output_ = x.impl().output;
   version_ = x.impl().storage->version();
 }
@@ -77,9 +78,12 @@ Tensor Saved::get() const {
     return y;
   };
   if (node_ == attaching) return with(attaching->shared_from_this());
-  for (const autograd::Edge& e : attaching->inputs)
-    if (e.node.get() == node_ && e.output == output_) return with(e.node);
-  return x;
+  const auto input = std::find_if(attaching->inputs.begin(), attaching->inputs.end(), [&](const autograd::Edge& e) {
+    return e.node.get() == node_ && e.output == output_;
+  });
+  check(input != attaching->inputs.end(), attaching->name, ": its rule keeps a tensor of shape ", x.shape(),
+        " that takes a gradient and is no input or output (create_graph)");
+  return with(input->node);
 }
 
 Tensor Saved::data() const {

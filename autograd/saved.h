@@ -18,8 +18,8 @@ class Saved {
   Saved() = default;
   explicit Saved(const Tensor& x);
   // The saved tensor, a new f32 one where it was rounded. While the rule of its node runs to be differentiated, it has
-  // the graph of the input or output that it is. Throws where the storage of an exact one was written to after it was
-  // saved.
+  // the graph of the input or output that it is; throws where it takes a gradient and is none of them. Throws where the
+  // storage of an exact one was written to after it was saved.
   Tensor get() const;
   operator Tensor() const { return get(); }
 

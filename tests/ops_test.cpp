@@ -96,6 +96,14 @@ TEST_CASE("gradients of gradients agree with finite differences") {
   });
 }
 
+TEST_CASE("gradients that are recorded are those that are not") {
+  if (test_device() != kCpu) return;
+  for_rows("recorded gradients", [](const OpCase& op, const Sample& s) {
+    if (!op.differentiable || !s.gradient || s.large) return std::string();
+    return first_complaint(op.dtypes, [&](DType dtype) { return check_recorded_gradient(s, dtype); });
+  });
+}
+
 TEST_CASE("gradients do not depend on the layout of inputs and cotangents") {
   for_rows("gradient layouts", [](const OpCase& op, const Sample& s) {
     if (!op.differentiable || !s.gradient || s.large || !s.layouts) return std::string();

@@ -1,5 +1,6 @@
 #include "autograd/ops/loss.h"
 
+#include "autograd/grad_mode.h"
 #include "autograd/node.h"
 #include "autograd/ops/checked_ids.h"
 #include "autograd/ops/create.h"
@@ -30,12 +31,13 @@ Tensor reduced(const Tensor& losses, Reduction reduction) {
 }  // namespace
 
 namespace {
-// cross_entropy() of weighted classes or of targets that are distributions (`id` undefined), by its definition.
+// cross_entropy() by its definition: of weighted classes, of targets that are distributions (`id` undefined), and where
+// its gradient is to be differentiated.
 Tensor composed(const Tensor& logits, const Tensor& id, const Tensor& target, const CrossEntropyOptions& o) {
   const DType acc = acc_dtype(logits.dtype());
   const double classes = static_cast<double>(logits.size(-1)), e = o.label_smoothing;
   const Tensor logp = log_softmax(to(logits, acc));
-  const Tensor weight = o.weight.defined() ? to(o.weight, acc) : ones({}, {acc, logits.device()});
+  const Tensor weight = o.weight.defined() ? to(o.weight, acc) : ones({logits.size(-1)}, {acc, logits.device()});
   const auto result = [&](const Tensor& losses) { return to(reduced(losses, o.reduction), logits.dtype()); };
   if (!id.defined()) {
     const Tensor q = add(mul(to(target, acc), 1 - e), e / classes);
@@ -91,16 +93,18 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntr
     kernels::cross_entropy_total.on(x.device(), out, losses, scale);
   }
   if (auto* node = track("cross_entropy", {&out}, {&logits}))
-    node->backward = [x = save(x), id = save(id), stats = save(stats), scale = save(scale), spec,
-                      shape = logits.shape()](Flow& g) {
+    node->backward = differentiable([x = save(x), id = save(id), stats = save(stats), scale = save(scale), spec,
+                                     target = save(target), o, shape = logits.shape()](Flow& g) {
       const Tensor logits = x;
+      if (grad_enabled())
+        return g.follow(composed(g.attached(0, detached::reshape(logits, shape)), id, target, o), g.take());
       const int64_t n = logits.size(0);
       const Tensor dy = to(g.out(), stats.get().dtype()), factor = scale;
       const Tensor weight = factor.defined() ? expand(mul(dy, factor), {n}) : reshape(dy, {n});
       const Tensor dx = empty_like(logits);
       kernels::cross_entropy_backward.on(dx.device(), dx, weight, logits, id, stats, spec);
       g.give(0, reshape(dx, shape));
-    };
+    });
   return out;
 }
 

@@ -57,11 +57,11 @@ Tensor slope(ops::Gelu, const Tensor& x, kernels::Numbers) {
   constexpr double root = std::numbers::sqrt2 / 2, density = root * std::numbers::inv_sqrtpi;
   return 0.5 * (1 + erf(root * x)) + density * x * exp(-0.5 * x * x);
 }
-// x (1 + tanh u)/2 with u = c (x + a x^3).
+// x (1 + tanh u)/2 with u = c (x + a x^3); (1 + tanh u)/2 is the sigmoid of 2 u.
 Tensor slope(ops::GeluTanh, const Tensor& x, kernels::Numbers) {
   constexpr double c = std::numbers::sqrt2 * std::numbers::inv_sqrtpi, a = 0.044715;
-  const Tensor t = tanh(c * (x + a * x * x * x));
-  return 0.5 * (1 + t) + 0.5 * c * x * (1 - t * t) * (1 + 3 * a * x * x);
+  const Tensor s = sigmoid(2 * c * (x + a * x * x * x));
+  return s + 2 * c * x * s * (1 - s) * (1 + 3 * a * x * x);
 }
 
 template <class Op, Saved (*keep)(const Tensor&) = save>
@@ -75,7 +75,10 @@ Tensor unary(const Tensor& x, kernels::Numbers numbers = {}, const char* name = 
     n->backward = differentiable([saved = std::move(saved), numbers](Flow& g) {
       const Tensor& dy = g.out();
       const bool unsaved = Op::saves == ops::Saves::nothing;
-      if (grad_enabled()) return g.give(0, dy * slope(Op{}, unsaved ? detach(dy) : saved.get(), numbers));
+      if (grad_enabled()) {
+        const DType wide = acc_dtype(dy.dtype());  // a slope is several ops, each of which would round to bf16
+        return g.give(0, to(dy, wide) * slope(Op{}, to(unsaved ? detach(dy) : saved.get(), wide), numbers));
+      }
       Tensor dx = g.reuse();
       kernels::unary_backward.on(dy.device(), op, dx, dy, unsaved ? dy : saved.get(), numbers);
       g.give(0, std::move(dx));

@@ -39,7 +39,11 @@ std::string ops_docs() {
       "`autograd/ops` and\n"
       "`autograd/fused`. Every op is compared with naive double-precision code in all dtypes and layouts, and, where "
       "it has a gradient,\n"
-      "with finite differences; where a gradient has one itself (`grad()` with `create_graph`), that one, too.\n";
+      "with finite differences; where a gradient has one itself (`grad()` with `create_graph`), that one, too: the "
+      "column "
+      "\"second\". Where it says no, `create_graph` throws.\nA fused op is its composition while a `UseReference` "
+      "lives, "
+      "and has a second derivative where that one has.\n";
   std::string group;
   for (const OpCase& op : op_cases()) {
     if (op.group != group) {
