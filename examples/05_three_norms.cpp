@@ -13,7 +13,7 @@ Tensor jacobian(Tensor (*f)(const Tensor&), const Tensor& at) {
   const Tensor x = at.clone().require_grad();
   std::vector<Tensor> rows;
   for (int64_t i = 0; i < x.numel(); ++i) rows.push_back(grad(f(x)[i], {x})[0]);
-  return stack(rows);
+  return stack(rows, 0);
 }
 
 Tensor layer(const Tensor& x) { return layer_norm(x, {}, {}, {.eps = 0}); }
