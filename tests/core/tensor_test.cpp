@@ -46,4 +46,3 @@ TEST_CASE("elements are aligned, apart from those of other tensors, and live as 
     CHECK(view.to_vector<float>() == std::vector<float>(static_cast<size_t>(size), 1));
   }
 }
-
