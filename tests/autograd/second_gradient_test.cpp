@@ -132,6 +132,12 @@ TEST_CASE("where gradients are off and where activations are rounded, too, creat
   CHECK(std::abs(amin(second).item() + 2 * t * (1 - t * t)) < 4 * 0x1p-8);
 }
 
+TEST_CASE("a slope that is several ops is rounded to bf16 once") {
+  const Tensor x = linspace(-3, 3, 200).to(DType::bf16).require_grad();
+  const Tensor plain = grad(sum(gelu_tanh(x)), {x})[0], recorded = grad(sum(gelu_tanh(x)), {x}, {}, kGraph)[0];
+  CHECK(amax(abs(recorded.to(DType::f64) - plain.to(DType::f64))).item() <= 0x1p-7);  // neighbours in [1, 2)
+}
+
 TEST_CASE("gradients of one graph are taken twice, summed, and changed by a hook on their way") {
   const Tensor x = tensor({2.0}).require_grad();
   const Tensor h = x * x, y = h * x;
