@@ -90,7 +90,6 @@
 #include "nn/residual/all.h"
 #include "nn/vit.h"
 #include "nn/weight_norm.h"
-#include "optim/accumulate.h"
 #include "optim/adafactor.h"
 #include "optim/adagrad.h"
 #include "optim/adam.h"

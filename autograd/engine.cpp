@@ -37,7 +37,9 @@ void run(std::span<const Tensor> outputs, std::span<const Tensor> cotangents, st
          std::vector<Tensor>* collected, BackwardOptions options) {
   check(cotangents.empty() || cotangents.size() == outputs.size(), "backward: ", cotangents.size(), " cotangents for ",
         outputs.size(), " outputs");
-  NoGrad no_grad;
+  std::optional<NoGrad> no_grad;
+  std::optional<Recording> recording;
+  options.create_graph ? void(recording.emplace()) : void(no_grad.emplace());
   std::vector<std::shared_ptr<Node>> roots;  // keep the graph alive, whatever a hook does
   std::vector<One> ones;                     // cotangents that nobody gave
   autograd::Frontier frontier;
@@ -47,7 +49,7 @@ void run(std::span<const Tensor> outputs, std::span<const Tensor> cotangents, st
     const std::shared_ptr<Node>& n = y.impl().node;
     check(
         requires_grad(y), "backward: the tensor of shape ", y.shape(),
-        " does not depend on a leaf that requires a gradient (gradients themselves carry no graph: first order only)");
+        " does not depend on a leaf that requires a gradient (gradients do where grad() made them with create_graph)");
     Tensor g = i < cotangents.size() ? cotangents[i] : Tensor();
     if (!g.defined()) {
       check(y.numel() == 1, "backward: the tensor has shape ", y.shape(),
@@ -70,9 +72,9 @@ void run(std::span<const Tensor> outputs, std::span<const Tensor> cotangents, st
       Tensor& g = n.outputs[output].grad;
       if (!g.defined()) continue;
       Tensor changed = hook(g);
-      check(changed.device() == g.device(), "on_gradient: the hook returned a tensor on ", changed.device(),
-            ", expected ", g.device());
-      check(changed.shape() == g.shape() && changed.dtype() == g.dtype(), "on_gradient: the hook returned ",
+      check(changed.device() == g.device(), "on_grad: the hook returned a tensor on ", changed.device(), ", expected ",
+            g.device());
+      check(changed.shape() == g.shape() && changed.dtype() == g.dtype(), "on_grad: the hook returned ",
             changed.dtype(), ' ', changed.shape(), ", expected ", g.dtype(), ' ', g.shape());
       g = changed;
     }
@@ -85,11 +87,16 @@ void run(std::span<const Tensor> outputs, std::span<const Tensor> cotangents, st
             "' was already used by a backward and released; run the forward again");
       const Tensor& g = n.outputs[0].grad;
       const bool one = std::any_of(ones.begin(), ones.end(), [&](const One& o) { return o.is(g); });
-      Flow flow(n, frontier, one, options.retain_graph);
+      check(!options.create_graph || n.backward.is_differentiable(), n.name,
+            ": it has no second derivative: its rule is not made of ops (create_graph; docs/ops.md lists those that "
+            "have one)");
+      const bool retained = options.retain_graph || options.create_graph;
+      const Attaching attaching(options.create_graph ? &n : nullptr);
+      Flow flow(n, frontier, one, retained);
       std::optional<profile::Backward> profiled;
       if (profile::recording()) profiled.emplace(n.path);
       n.backward(flow);
-      if (!options.retain_graph) n.backward.clear();
+      if (!retained) n.backward.clear();
     }
   }
 }
@@ -116,20 +123,21 @@ bool requires_grad(const Tensor& x) {
   return n && !n->frozen;
 }
 
-Tensor gradient(const Tensor& x) { return leaf_of(x, "gradient").gradient; }
+Tensor Tensor::grad() const { return leaf_of(*this, "grad").gradient; }
 
-void set_gradient(const Tensor& x, const Tensor& g) {
-  Node& n = leaf_of(x, "set_gradient");
+void set_grad(const Tensor& x, const Tensor& g) {
+  Node& n = leaf_of(x, "set_grad");
   if (g.defined()) {
-    check(!n.frozen, "set_gradient: the leaf of shape ", x.shape(), " is frozen");
-    check(g.device() == x.device(), "set_gradient: the gradient lies on ", g.device(), ", the tensor on ", x.device());
-    check(g.shape() == x.shape() && g.dtype() == x.dtype(), "set_gradient: the gradient is ", g.dtype(), ' ', g.shape(),
+    check(!n.frozen, "set_grad: the leaf of shape ", x.shape(), " is frozen");
+    check(g.device() == x.device(), "set_grad: the gradient lies on ", g.device(), ", the tensor on ", x.device());
+    check(g.shape() == x.shape() && g.dtype() == x.dtype(), "set_grad: the gradient is ", g.dtype(), ' ', g.shape(),
           ", the tensor ", x.dtype(), ' ', x.shape());
   }
   n.gradient = g.defined() ? detach(detached::contiguous(g)) : g;
 }
 
 void backward(const Tensor& loss, const Tensor& cotangent, BackwardOptions options) {
+  check(!options.create_graph, "backward: create_graph is for grad(), the gradient of a leaf has no graph");
   run({&loss, 1}, cotangent.defined() ? std::span<const Tensor>(&cotangent, 1) : std::span<const Tensor>(), {}, nullptr,
       options);
 }
@@ -151,8 +159,8 @@ std::vector<Tensor> grad(const Tensor& output, std::initializer_list<Tensor> inp
               cotangent.defined() ? std::span<const Tensor>(&cotangent, 1) : std::span<const Tensor>(), options);
 }
 
-void on_gradient(const Tensor& x, GradientHook hook) {
-  check(requires_grad(x), "on_gradient: the tensor of shape ", x.shape(), " does not require a gradient");
+void on_grad(const Tensor& x, GradHook hook) {
+  check(requires_grad(x), "on_grad: the tensor of shape ", x.shape(), " does not require a gradient");
   x.impl().node->hooks.emplace_back(x.impl().output, std::move(hook));
 }
 

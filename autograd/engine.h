@@ -15,19 +15,21 @@ namespace isonorm {
 const Tensor& require_grad(const Tensor& x, bool on = true);
 // Whether a gradient flows to x: it is a leaf that is not frozen, or was computed from one.
 bool requires_grad(const Tensor& x);
-// The gradient of a leaf, undefined before the first backward and where it is frozen. Shape and dtype of x, contiguous. Throws where x is no
-// leaf.
-Tensor gradient(const Tensor& x);
+// x.grad() is the gradient of a leaf: undefined before the first backward and where it is frozen, contiguous, with shape and
+// dtype of x. Throws where x is no leaf.
+
 // Replaces the gradient of a leaf (undefined clears it): shares g's storage, or holds a copy where g is not contiguous.
 // Throws where x is no leaf or a frozen one, or shape or dtype differ.
-void set_gradient(const Tensor& x, const Tensor& g);
+void set_grad(const Tensor& x, const Tensor& g);
 
 // Adds d loss / d leaf to the gradient of every leaf that `loss` was computed from, and releases the graph. `cotangent`
 // (shape of loss) stands for d final / d loss; it may be left out where loss has one element. Throws where nothing
-// requires a gradient, and on a second pass through a graph that is released. First order only: gradients carry no
-// graph of their own, since rules keep tensors without theirs (autograd/saved.h), and no op has a second derivative.
+// requires a gradient, and on a second pass through a graph that is released.
 struct BackwardOptions {
   bool retain_graph = false;  // the graph stays, with all that it keeps, for another backward
+  // The gradients have a graph of their own, and can be differentiated like other results; the graph is retained. For
+  // grad(); throws at an op whose rule is a kernel (docs/ops.md says which have a second derivative).
+  bool create_graph = false;
 };
 void backward(const Tensor& loss, const Tensor& cotangent = {}, BackwardOptions options = {});
 
@@ -41,6 +43,6 @@ std::vector<Tensor> grad(const Tensor& output, std::initializer_list<Tensor> inp
 
 // Calls hook(gradient of x) when a backward has summed it; the result takes its place (return the argument to only
 // look). Throws where x takes no gradient.
-void on_gradient(const Tensor& x, GradientHook hook);
+void on_grad(const Tensor& x, GradHook hook);
 
 }  // namespace isonorm

@@ -37,7 +37,7 @@ Tensor Tensor::contiguous() const { return isonorm::contiguous(*this); }
 Tensor Tensor::clone() const { return isonorm::clone(*this); }
 Tensor Tensor::detach() const { return isonorm::detach(*this); }
 Tensor Tensor::to(Device device) const { return isonorm::to(*this, device); }
-Tensor Tensor::to(DType dtype) const { return cast(*this, dtype); }
+Tensor Tensor::to(DType dtype) const { return isonorm::to(*this, dtype); }
 Tensor Tensor::matmul(const Tensor& other) const { return isonorm::matmul(*this, other); }
 Tensor Tensor::pow(double p) const { return isonorm::pow(*this, p); }
 Tensor Tensor::clamp(double lo, double hi) const { return isonorm::clamp(*this, lo, hi); }
@@ -52,7 +52,6 @@ Tensor Tensor::tanh() const { return isonorm::tanh(*this); }
 
 Tensor Tensor::require_grad(bool on) const { return isonorm::require_grad(*this, on); }
 bool Tensor::requires_grad() const { return isonorm::requires_grad(*this); }
-Tensor Tensor::grad() const { return gradient(*this); }
 void Tensor::backward(const Tensor& cotangent) const { isonorm::backward(*this, cotangent); }
 
 namespace {
@@ -170,7 +169,7 @@ void Indexed::operator=(const Tensor& value) && {
   Dims behind = merged, column;
   behind[dim] = count;
   for (int i = 0; i < behind.rank; ++i) column.push_back(i == dim ? count : 1);
-  const Tensor given = isonorm::expand(isonorm::to(cast(value, dtype()), device()), shape());
+  const Tensor given = isonorm::expand(isonorm::to(isonorm::to(value, dtype()), device()), shape());
   const Tensor at = isonorm::expand(isonorm::to(from_vector(chosen, column), device()), behind);
   copy_into(from, isonorm::reshape(scatter(isonorm::reshape(from, merged), dim, at, isonorm::reshape(given, behind)),
                                    from.shape()));

@@ -6,6 +6,9 @@
 #include "autograd/engine.h"
 #include "autograd/frontier.h"
 #include "autograd/grad_mode.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/reduce.h"
+#include "autograd/ops/shape.h"
 #include "core/kernels/copy.h"
 #include "core/kernels/pointwise.h"
 #include "core/reduce.h"
@@ -145,7 +148,9 @@ namespace {
 }  // namespace
 
 void accumulate(Tensor& sum, Tensor g) {
-  if (sum.defined())
+  if (sum.defined() && (takes_gradient(sum) || takes_gradient(g)))
+    sum = add(sum, g);
+  else if (sum.defined())
     add_to(sum, g);
   else
     sum = std::move(g);
@@ -163,6 +168,15 @@ Tensor Flow::reuse(int i) {
 }
 
 namespace {
+// detached::sum_to(), recorded.
+Tensor sum_to(const Tensor& g, const Dims& shape) {
+  const int extra = g.rank() - shape.rank;
+  std::vector<int> stretched;
+  for (int d = 0; d < g.rank(); ++d)
+    if (d < extra || (shape[d - extra] == 1 && g.shape()[d] != 1)) stretched.push_back(d);
+  return reshape(sum(g, stretched), shape);
+}
+
 // `g` as input number `input` of `op` takes it: summed over dimensions that were broadcast, in the input's dtype. Throws
 // where it lies on another device.
 [[gnu::noinline]] Tensor fitted(Tensor g, const NodeOutput& to, const char* op, int input) {
@@ -171,9 +185,9 @@ namespace {
   if (g.shape() != to.shape) {
     check(broadcast_shapes(to.shape, g.shape(), op) == g.shape(), op, ": backward gave input ", input,
           " a gradient of shape ", g.shape(), ", the input has ", to.shape);
-    g = detached::sum_to(g, to.shape, op);
+    g = takes_gradient(g) ? sum_to(g, to.shape) : detached::sum_to(g, to.shape, op);
   }
-  return detached::cast(g, to.dtype);
+  return isonorm::to(g, to.dtype);
 }
 }  // namespace
 

@@ -15,7 +15,7 @@
 
 namespace isonorm {
 
-using GradientHook = std::function<Tensor(const Tensor&)>;
+using GradHook = std::function<Tensor(const Tensor&)>;
 
 // Not in isonorm itself: programs have nodes and edges of their own.
 namespace autograd {
@@ -36,17 +36,17 @@ struct NodeOutput {
   Tensor grad;
 };
 
-struct Node {
+struct Node : std::enable_shared_from_this<Node> {
   const char* name;      // of the op, a string that lives for ever; "leaf" for a leaf
   uint64_t seq;          // order of creation: every consumer of this node has a greater one
   bool waiting = false;  // in the frontier of a backward
   bool frozen = false;   // a leaf that takes no gradient: see require_grad()
   Few<Edge, 3> inputs;   // empty for a leaf
   Few<NodeOutput, 1> outputs;
-  Rule backward;                                    // empty for a leaf, and after it has run
-  Tensor gradient;                                  // of a leaf: the user's gradient, summed over backward passes
-  std::vector<std::pair<int, GradientHook>> hooks;  // (output, hook)
-  std::string path;                                 // module path, recorded in anomaly mode and for a profile
+  Rule backward;                                // empty for a leaf, and after it has run
+  Tensor gradient;                              // of a leaf: the user's gradient, summed over backward passes
+  std::vector<std::pair<int, GradHook>> hooks;  // (output, hook)
+  std::string path;                             // module path, recorded in anomaly mode and for a profile
 
   Node(const char* op, size_t input_count, size_t output_count);
   ~Node();  // iterative: a chain of a million nodes does not overflow the stack
@@ -117,7 +117,7 @@ bool takes_gradient(const Tensor& x);
 bool is_sole(const Tensor& x);
 
 // Adds `gradient` to `sum`: takes it over where `sum` is undefined, adds in place where nobody else holds `sum`, else
-// makes a new tensor.
+// makes a new tensor; records the sum where one of them takes a gradient.
 void accumulate(Tensor& sum, Tensor gradient);
 
 }  // namespace isonorm

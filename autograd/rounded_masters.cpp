@@ -43,7 +43,7 @@ Tensor RoundedMasters::take(const Tensor& x) {
   const uint32_t version = t.storage->version();
   Copy& copy = copies_[&t];
   if (!copy.rounded.defined() || copy.version != version || copy.rounded.device() != x.device())
-    copy = {x, detached::cast(x, DType::bf16), version};
+    copy = {x, detached::to(x, DType::bf16), version};
   copy.read = true;
   return copy.rounded;
 }
@@ -51,7 +51,7 @@ Tensor RoundedMasters::take(const Tensor& x) {
 Tensor detail::as_rows(const Tensor& parameter, DType rows) {
   if (current && parameter.defined() && rows == DType::bf16)
     if (const Tensor shared = current->take(parameter); shared.defined()) return shared;
-  return detached::cast(parameter, rows);
+  return detached::to(parameter, rows);
 }
 
 }  // namespace isonorm

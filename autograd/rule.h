@@ -12,6 +12,11 @@ namespace isonorm {
 
 class Flow;
 
+// A rule that is made of ops alone, of what save() and Flow give: recorded, it can be differentiated itself. What it
+// depends on of inputs and outputs it has to save as they are.
+template <class F> struct Differentiable { F rule; };
+template <std::invocable<Flow&> F> Differentiable<F> differentiable(F rule) { return {std::move(rule)}; }
+
 // Empty until a closure is assigned. One that fits, with two saved tensors or so, lies inside; another one in the pool.
 class Rule {
  public:
@@ -21,6 +26,7 @@ class Rule {
   Rule& operator=(const Rule&) = delete;
 
   template <std::invocable<Flow&> F> Rule& operator=(F f) {
+    differentiable_ = false;
     if constexpr (sizeof(F) > kRoom || alignof(F) > alignof(std::max_align_t)) {
       return *this = [f = pool::make_shared<F>(std::move(f))](Flow& g) { (*f)(g); };
     } else {
@@ -33,6 +39,12 @@ class Rule {
       return *this;
     }
   }
+  template <class F> Rule& operator=(Differentiable<F> f) {
+    *this = std::move(f.rule);
+    differentiable_ = true;
+    return *this;
+  }
+  bool is_differentiable() const { return differentiable_; }
   void clear() {
     if (call_) std::exchange(call_, nullptr)(room_, nullptr);
   }
@@ -41,9 +53,10 @@ class Rule {
   void operator()(Flow& g) { call_(room_, &g); }
 
  private:
-  static constexpr size_t kRoom = 48;
+  static constexpr size_t kRoom = 64;
 
   void (*call_)(void* room, Flow* g) = nullptr;  // runs the closure, or destroys it where there is no flow
+  bool differentiable_ = false;
   alignas(std::max_align_t) std::byte room_[kRoom];
 };
 

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "autograd/engine.h"
 #include "autograd/grad_mode.h"
+#include "autograd/node.h"
 #include "core/memory/pool.h"
 #include "core/view.h"
 
@@ -12,7 +14,8 @@ namespace {
 
 constexpr int64_t kSmallest = 4096;  // bytes of what is worth rounding
 
-thread_local RoundedCopies* current = nullptr;  // null: activations are kept as they are
+thread_local RoundedCopies* current = nullptr;     // null: activations are kept as they are
+thread_local autograd::Node* attaching = nullptr;  // whose rule runs to be differentiated
 
 }  // namespace
 
@@ -41,7 +44,7 @@ struct RoundedCopies {
       return Tensor(
           pool::make_shared<TensorImpl>(kept, t.shape, contiguous_strides(t.shape), 0, t.numel, DType::bf16, true));
     }
-    const Tensor rounded = detached::cast(x, DType::bf16);
+    const Tensor rounded = detached::to(x, DType::bf16);
     if (t.contiguous) copy = {t.storage, rounded.impl().storage, version, t.offset, t.numel};
     return rounded;
   }
@@ -54,14 +57,37 @@ SaveActivations::SaveActivations(DType dtype) : before_(current) {
 }
 SaveActivations::~SaveActivations() { current = before_; }
 
+Attaching::Attaching(autograd::Node* node) : before_(std::exchange(attaching, node)) {}
+Attaching::~Attaching() { attaching = before_; }
+
 Saved::Saved(const Tensor& x) {
   if (!x.defined()) return;
   tensor_ = detach(x);
+  if (requires_grad(x)) node_ = x.impl().node.get();
+  output_ = x.impl().output;
   version_ = x.impl().storage->version();
 }
 
 Tensor Saved::get() const {
-  if (rounded_) return detached::cast(tensor_, DType::f32);
+  const Tensor x = data();
+  if (!attaching || !node_) return x;
+  const auto with = [&](std::shared_ptr<autograd::Node> node) {
+    Tensor y = detach(x);
+    y.impl().node = std::move(node);
+    y.impl().output = output_;
+    return y;
+  };
+  if (node_ == attaching) return with(attaching->shared_from_this());
+  const auto input = std::find_if(attaching->inputs.begin(), attaching->inputs.end(), [&](const autograd::Edge& e) {
+    return e.node.get() == node_ && e.output == output_;
+  });
+  check(input != attaching->inputs.end(), attaching->name, ": its rule keeps a tensor of shape ", x.shape(),
+        " that takes a gradient and is no input or output (create_graph)");
+  return with(input->node);
+}
+
+Tensor Saved::data() const {
+  if (rounded_) return detached::to(tensor_, DType::f32);
   if (!tensor_.defined()) return tensor_;
   const uint32_t now = tensor_.impl().storage->version();
   check(now == version_, "backward: a tensor of shape ", tensor_.shape(),
@@ -76,7 +102,7 @@ bool rounds_activation(DType dtype, int64_t numel) {
 Saved save_activation(const Tensor& x) {
   if (!x.defined() || !rounds_activation(x.dtype(), x.numel())) return Saved(x);
   if (x.numel() * size_of(x.dtype()) > x.impl().storage->bytes()) return Saved(x);  // repeats entries: a copy is larger
-  Saved saved;
+  Saved saved(x);
   saved.tensor_ = current->take(x);
   saved.rounded_ = true;
   return saved;

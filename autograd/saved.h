@@ -7,21 +7,30 @@
 
 namespace isonorm {
 
+namespace autograd {
+struct Node;  // autograd/node.h
+}
+
 // A tensor as an op saw it: data without graph (hence no cycle). An exact one shares its storage and is refused where
 // that was changed in place since; a rounded one is a copy, which no later change reaches.
 class Saved {
  public:
   Saved() = default;
   explicit Saved(const Tensor& x);
-  // The saved tensor, a new f32 one where it was rounded. Throws where the storage of an exact one was written to after
-  // it was saved.
+  // The saved tensor, a new f32 one where it was rounded. While the rule of its node runs to be differentiated, it has
+  // the graph of the input or output that it is; throws where it takes a gradient and is none of them. Throws where the
+  // storage of an exact one was written to after it was saved.
   Tensor get() const;
   operator Tensor() const { return get(); }
 
  private:
   friend Saved save_activation(const Tensor& x);
 
+  Tensor data() const;
+
   Tensor tensor_;
+  const autograd::Node* node_ = nullptr;  // that the tensor is a result of: compared, never followed
+  int output_ = 0;
   uint32_t version_ = 0;
   bool rounded_ = false;  // tensor_ is a bf16 copy of an f32 tensor
 };
@@ -29,6 +38,18 @@ inline Saved save(const Tensor& x) { return Saved(x); }
 // As save(); while a SaveActivations guard of bf16 lives, a rounded copy. For what depends on the batch, not for
 // weights.
 Saved save_activation(const Tensor& x);
+// While it lives, what this thread saved has the graph of that node, whose rule runs; null: none.
+class Attaching {
+ public:
+  explicit Attaching(autograd::Node* node);
+  ~Attaching();
+  Attaching(const Attaching&) = delete;
+  Attaching& operator=(const Attaching&) = delete;
+
+ private:
+  autograd::Node* before_;
+};
+
 // Whether save_activation keeps a copy in bf16 of a tensor of `numel` elements. An op whose kernel rounds what it keeps
 // while it computes asks this.
 bool rounds_activation(DType dtype, int64_t numel);

@@ -162,7 +162,7 @@ Run adamw_of(int64_t count, int64_t width, TensorOptions like) {
     parameters.push_back(leaf({width, width}, like));
     parameters.push_back(leaf({width}, like));
   }
-  for (const Tensor& p : parameters) set_gradient(p, normal(p.shape(), like));
+  for (const Tensor& p : parameters) set_grad(p, normal(p.shape(), like));
   const auto optimizer = std::make_shared<optim::AdamW>(parameters, optim::AdamWOptions{.weight_decay = 0.1});
   return [=] { return Times{each_of(at_once(like.device), like.device, [&](int) { optimizer->step(); }), 0}; };
 }

@@ -60,7 +60,7 @@ Trainer::Trainer(const Case& c, const TrainerOptions& options)
 
 Tensor Trainer::inputs(int64_t batch) const {
   if (case_.is_gpt()) return to(randint(0, case_.vocab, {batch, case_.context}), options_.device);
-  return to(cast(randn({batch, case_.image, case_.image, case_.channels}), options_.dtype), options_.device);
+  return to(randn({batch, case_.image, case_.image, case_.channels}).to(options_.dtype), options_.device);
 }
 
 double Trainer::step() {

@@ -8,8 +8,10 @@
 
 namespace isonorm {
 
-// The values in nested brackets (the middle of long dimensions elided), then shape, dtype and device. Any dtype and
-// device.
+// The values as NumPy's array2string() writes them with a comma as separator, then dtype, shape and device. Numbers have
+// the digits that tell them from their neighbours, up to eight behind the point. They have an exponent where the largest
+// is at least 1e8 (1e6 in f32 and bf16) or over 1000 times the smallest, or that is below 1e-4; zeros do not count. Of
+// more than 1000 elements the first and the last three of each dimension are shown.
 std::string to_string(const Tensor& x);
 std::ostream& operator<<(std::ostream& os, const Tensor& x);
 

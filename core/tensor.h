@@ -109,7 +109,7 @@ class Tensor {
   Tensor clone() const;
   Tensor detach() const;
   Tensor to(Device device) const;
-  Tensor to(DType dtype) const;  // cast()
+  Tensor to(DType dtype) const;
   Tensor matmul(const Tensor& other) const;
   Tensor pow(double p) const;
   Tensor clamp(double lo, double hi) const;
@@ -125,7 +125,7 @@ class Tensor {
   // The same for those of autograd/engine.h.
   Tensor require_grad(bool on = true) const;
   bool requires_grad() const;
-  Tensor grad() const;  // gradient()
+  Tensor grad() const;
   void backward(const Tensor& cotangent = Tensor()) const;
 
   // x[i], x[mask], x[ids], x(0, Slice(1, 3), Ellipsis, None), to read and to assign to: see autograd/methods.h.

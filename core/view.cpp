@@ -69,7 +69,7 @@ Tensor contiguous(const Tensor& x) {
   return x.is_contiguous() ? bare(x) : clone(x);
 }
 
-Tensor cast(const Tensor& x, DType dtype) {
+Tensor to(const Tensor& x, DType dtype) {
   if (!x.defined()) return x;
   if (x.dtype() == dtype) return bare(x);
   Tensor y = empty(x.shape(), {dtype, x.device()});

@@ -3,7 +3,7 @@
 //
 // No result takes part in a graph, whatever x does. A result that shows x's elements as they lie shares x's storage,
 // and may be x's own handle. Dimensions count from the end where negative. Any dtype and device. All but contiguous()
-// and cast() throw where x is undefined; a message begins with the name of the function.
+// and to() throw where x is undefined; a message begins with the name of the function.
 #pragma once
 
 #include <vector>
@@ -18,7 +18,7 @@ Tensor clone(const Tensor& x);
 Tensor contiguous(const Tensor& x);
 // In that dtype: shares x's storage where x has it, else a copy, rounded once to nearest even or truncated to an
 // integer. Undefined where x is.
-Tensor cast(const Tensor& x, DType dtype);
+Tensor to(const Tensor& x, DType dtype);
 
 // The same elements in row-major order under another shape; one size may be -1. Shares x's storage where the strides
 // allow it, else a copy. Throws where the number of elements differs.

@@ -26,6 +26,7 @@ template <class B> class Ahead {
     return {c.first->take(), c.second->take()};
   }
   void seek(int64_t step) { coming_.seek(step); }
+  int64_t step() const { return coming_.position(); }
 
  private:
   struct Coming {

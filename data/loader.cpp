@@ -67,7 +67,7 @@ Batch slice_batch(const LabelledImages& set, int64_t begin, int64_t rows, const 
 Loader::Loader(const LabelledImages& set, LoaderOptions options)
     : set_(set),
       options_(options),
-      sampler_(set.images.size(0), options.rows, options.seed),
+      sampler_(set.images.size(0), options.rows, options.seed, options.shuffle),
       // The thread owns a sampler of its own, so that it shares nothing with batch().
       ahead_(std::make_unique<Ahead<Batch>>(
           [set, options, sampler = sampler_](int64_t step) mutable {
@@ -82,5 +82,6 @@ Batch Loader::batch(int64_t step) {
 }
 Batch Loader::next() { return ahead_->next(); }
 void Loader::seek(int64_t step) { ahead_->seek(step); }
+int64_t Loader::step() const { return ahead_->step(); }
 
 }  // namespace isonorm::data

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "core/tensor.h"
+#include "data/epoch.h"
 #include "data/fashion_mnist.h"
 #include "data/sampler.h"
 
@@ -37,11 +38,16 @@ struct LoaderOptions {
   int64_t rows = 64;
   uint64_t seed = 0;
   PixelScale scale = {};
+  bool shuffle = true;   // false: in the order of the set, with a last batch of what is left, as a test pass reads it
   int prefetch = 2;      // batches a thread prepares ahead of next(); 0: none, next() prepares them itself
   Device device = kCpu;  // where batches arrive; those of next() travel while the device computes
 };
 
-// Shuffled training batches, by number or one after the other. Copies of the set's handles are kept, not of its pixels.
+// Batches of a set, by number, one after the other, or epoch by epoch. Copies of the set's handles are kept, not of its
+// pixels.
+//
+//   for (int epoch = 0; epoch < 10; ++epoch)
+//     for (const auto& [images, labels] : loader) ...
 class Loader {
  public:
   explicit Loader(const LabelledImages& set, LoaderOptions options = {});
@@ -51,7 +57,12 @@ class Loader {
   Batch next();               // of step 0, 1, ...; rethrows what went wrong in the thread
   void seek(int64_t step);    // the next next() gives this step's batch
 
+  int64_t step() const;  // of the batch that next() gives
   int64_t steps_per_epoch() const { return sampler_.steps_per_epoch(); }
+
+  // The batches that next() gives, to the end of the epoch that the first of them is in.
+  EpochIterator<Loader> begin() { return EpochIterator(*this); }
+  std::default_sentinel_t end() const { return {}; }
 
  private:
   LabelledImages set_;

@@ -2,6 +2,7 @@
 // tokens, behind three of their own.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -46,6 +47,8 @@ class Pairs {
   // `rows` pairs at random of those that are not held out; depends on pairs, seed and step alone. Throws where an
   // argument is out of range, there is no such pair, or one does not fit with its end into `length`.
   PairBatch batch(int64_t rows, int64_t length, int64_t step) const;
+  // How many batches have as many pairs as are shown, at least 1.
+  int64_t batches(int64_t rows, int64_t /*length*/) const { return std::max<int64_t>(1, shown_ / rows); }
   // The pairs [begin, begin + rows) of those that are held out.
   PairBatch held_out_rows(int64_t begin, int64_t rows, int64_t length) const;
 

@@ -54,6 +54,7 @@ template <class T> class Prefetch {
     stop();
     position_ = position;
   }
+  int64_t position() const { return position_; }  // of the item that next() gives
 
  private:
   struct Result {
@@ -95,7 +96,7 @@ template <class T> class Prefetch {
 
   std::function<T(int64_t)> make_;
   int ahead_;
-  int64_t position_ = 0;  // of the item that next() gives
+  int64_t position_ = 0;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Result> ready_;

@@ -10,5 +10,6 @@ RowsAhead::~RowsAhead() = default;
 
 RowsAhead::Rows RowsAhead::next() { return ahead_->next(); }
 void RowsAhead::seek(int64_t step) { ahead_->seek(step); }
+int64_t RowsAhead::step() const { return ahead_->step(); }
 
 }  // namespace isonorm::data

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/memory/upload.h"
+#include "data/epoch.h"
 
 namespace isonorm::data {
 
@@ -26,12 +27,14 @@ class RowsAhead {
   ~RowsAhead();
   Rows next();
   void seek(int64_t step);
+  int64_t step() const;
 
  private:
   std::unique_ptr<Ahead<Rows>> ahead_;
 };
 
-// Set::batch(rows, length, step) gives two tensors. Keeps a reference to the set.
+// Set::batch(rows, length, step) gives two tensors; an epoch has as many of them as Set::batches(rows, length), drawn at
+// random. Keeps a reference to the set.
 template <class Set> class RowLoader {
  public:
   using Batch = decltype(std::declval<const Set&>().batch(0, 0, 0));
@@ -55,6 +58,12 @@ template <class Set> class RowLoader {
     return {x, y};
   }
   void seek(int64_t step) { ahead_.seek(step); }  // the next next() gives this step's batch
+  int64_t step() const { return ahead_.step(); }  // of the batch that next() gives
+  int64_t steps_per_epoch() const { return set_.batches(options_.rows, options_.length); }
+
+  // The batches that next() gives, to the end of the epoch that the first of them is in.
+  EpochIterator<RowLoader> begin() { return EpochIterator(*this); }
+  std::default_sentinel_t end() const { return {}; }
 
  private:
   const Set& set_;

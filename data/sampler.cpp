@@ -1,5 +1,6 @@
 #include "data/sampler.h"
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -8,10 +9,12 @@
 
 namespace isonorm::data {
 
-Sampler::Sampler(int64_t examples, int64_t rows, uint64_t seed) : rows_(rows), seed_(seed) {
+Sampler::Sampler(int64_t examples, int64_t rows, uint64_t seed, bool shuffle)
+    : rows_(rows), seed_(seed), shuffle_(shuffle) {
   check(rows >= 1 && rows <= examples, "sampler: ", rows, " rows a batch, expected 1 to the number of examples, ",
         examples);
   order_.resize(static_cast<size_t>(examples));
+  std::iota(order_.begin(), order_.end(), 0);
 }
 
 // Fisher-Yates (Knuth, The Art of Computer Programming 2, algorithm 3.4.2 P) from the identity, one draw per position.
@@ -25,8 +28,9 @@ void Sampler::shuffle(int64_t epoch) {
 std::span<const int64_t> Sampler::batch(int64_t step) {
   check(step >= 0, "sampler: step ", step, " is negative");
   const int64_t epoch = step / steps_per_epoch();
-  if (epoch != epoch_) shuffle(epoch);
-  return {order_.data() + step % steps_per_epoch() * rows_, static_cast<size_t>(rows_)};
+  if (shuffle_ && epoch != epoch_) shuffle(epoch);
+  const int64_t begin = step % steps_per_epoch() * rows_;
+  return {order_.data() + begin, static_cast<size_t>(std::min(rows_, examples() - begin))};
 }
 
 }  // namespace isonorm::data

@@ -1,6 +1,7 @@
 // A text file as a sequence of characters (bytes), each a token: what a small language model learns to continue.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -35,6 +36,8 @@ class Text {
   // `rows` windows of length + 1 tokens at random places of the text that is not held out; depends only on text, seed
   // and step. Throws where that text is not longer than `length`, or an argument is out of range.
   TextBatch batch(int64_t rows, int64_t length, int64_t step) const;
+  // How many batches have as many tokens as the text that is shown, at least 1.
+  int64_t batches(int64_t rows, int64_t length) const { return std::max<int64_t>(1, shown_ / (rows * length)); }
 
   // How many windows of length + 1 tokens the held-out part has, each beginning with the last token of the one before:
   // every token but the first is to be predicted in one of them, but for a rest shorter than a window.

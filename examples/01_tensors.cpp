@@ -1,32 +1,32 @@
 // Tensors: values in, arithmetic with broadcasting, views, reductions, values out.
-#include <cstdio>
+#include <iostream>
 
 #include <isonorm/isonorm.h>
 
 using namespace isonorm;
 
 int main() {
-  const Tensor a = from_vector<float>({1, 2, 3, 4, 5, 6}, {2, 3});
-  std::printf("a =\n%s\n\n", to_string(a).c_str());
+  Tensor a = tensor({{1.f, 2.f, 3.f}, {4.f, 5.f, 6.f}});
+  std::cout << "a =\n" << a << "\n\n";
 
   // Shapes broadcast from the right: a row is added to every row.
   const Tensor row = tensor({10.f, 20.f, 30.f});
-  std::printf("a + row =\n%s\n\n", to_string(a + row).c_str());
+  std::cout << "a + row =\n" << a + row << "\n\n";
 
   // A view shares its elements with the tensor it was taken from: no copy was made.
-  const Tensor t = transpose(a, 0, 1);
-  std::printf("transpose(a) =\n%s, strides %s\n\n", to_string(t).c_str(), text(t.strides()).c_str());
-  fill(select(a, 0, 0), 7);
-  std::printf("after filling row 0 of a, its transpose is\n%s\n\n", to_string(t).c_str());
+  const Tensor t = a.transpose(0, 1);
+  std::cout << "a.transpose(0, 1) =\n" << t << ", strides " << t.strides() << "\n\n";
+  a[0] = 7.0;
+  std::cout << "after a[0] = 7 its transpose is\n" << t << "\n\n";
 
   // Matrix products read transposed views as they lie.
-  std::printf("a a^T =\n%s\n\n", to_string(matmul(a, t)).c_str());
-  std::printf("sum %g, mean of columns %s\n\n", sum(a).item(), to_string(mean(a, {0})).c_str());
+  std::cout << "a a^T =\n" << a.matmul(t) << "\n\n";
+  std::cout << "sum " << a.sum().item() << ", mean of columns " << a.mean(0) << "\n\n";
 
   // Misfits are one line that names the op, what is wrong and both values.
   try {
-    matmul(a, a);
+    a.matmul(a);
   } catch (const Error& e) {
-    std::printf("error: %s\n", e.what());
+    std::cout << "error: " << e.what() << "\n";
   }
 }

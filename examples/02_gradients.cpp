@@ -1,5 +1,5 @@
-// Gradients: leaves, backward, a check against finite differences, and an op's rule seen from outside.
-#include <cstdio>
+// Gradients: leaves, backward, gradients of gradients, and a check against finite differences.
+#include <iostream>
 
 #include <isonorm/isonorm.h>
 
@@ -7,35 +7,35 @@ using namespace isonorm;
 
 int main() {
   // f(x, y) = sum(x^2 y): the gradients are 2 x y and x^2.
-  Tensor x = tensor({1.0, 2.0, 3.0}), y = tensor({4.0, 5.0, 6.0});
-  require_grad(x), require_grad(y);
-  const Tensor f = sum(square(x) * y);
-  backward(f);
-  std::printf("f = %g\ndf/dx = %s\ndf/dy = %s\n\n", f.item(), to_string(gradient(x)).c_str(),
-              to_string(gradient(y)).c_str());
+  const Tensor x = tensor({1.0, 2.0, 3.0}).require_grad(), y = tensor({4.0, 5.0, 6.0}).require_grad();
+  const Tensor f = (x.square() * y).sum();
+  f.backward();
+  std::cout << "f = " << f << "\ndf/dx = " << x.grad() << "\ndf/dy = " << y.grad() << "\n\n";
 
   // A second backward adds to the gradients; a graph serves one backward.
-  backward(sum(x));
-  std::printf("after backward(sum(x)): df/dx = %s\n", to_string(gradient(x)).c_str());
+  x.sum().backward();
+  std::cout << "after x.sum().backward(): df/dx = " << x.grad() << "\n";
   try {
-    backward(f);
+    f.backward();
   } catch (const Error& e) {
-    std::printf("error: %s\n\n", e.what());
+    std::cout << "error: " << e.what() << "\n\n";
   }
 
   // grad() gives gradients without touching the leaves, also of inner tensors; a cotangent stands for what comes after.
-  const Tensor h = tanh(x);
+  const Tensor h = x.tanh();
   const auto g = grad(h * h, {x, h}, ones_like(x));
-  std::printf("d(tanh^2)/dx = %s\nd(tanh^2)/dtanh = %s\n\n", to_string(g[0]).c_str(), to_string(g[1]).c_str());
+  std::cout << "d(tanh^2)/dx = " << g[0] << "\nd(tanh^2)/dtanh = " << g[1] << "\n\n";
+
+  // With create_graph a gradient can be differentiated: the second derivative of x^3 is 6 x.
+  const Tensor slope = grad(x.pow(3).sum(), {x}, {}, {.create_graph = true})[0];
+  std::cout << "d2(x^3)/dx2 = " << grad(slope.sum(), {x})[0] << "\n\n";
 
   // Broadcasting is undone in the gradient: a number that went everywhere collects from everywhere.
-  Tensor scale = tensor({2.0});
-  require_grad(scale);
-  backward(sum(x * scale));
-  std::printf("d sum(x scale)/dscale = %g, the sum of x\n\n", gradient(scale).item());
+  const Tensor scale = tensor({2.0}).require_grad();
+  (x * scale).sum().backward();
+  std::cout << "d sum(x scale)/dscale = " << scale.grad() << ", the sum of x\n\n";
 
   // Gradients of one's own function against central differences.
-  const GradcheckResult result =
-      gradcheck([](const std::vector<Tensor>& in) { return softplus(in[0] * in[1]); }, {x, y});
-  std::printf("gradcheck of softplus(x y): %s\n", result.message().c_str());
+  const auto result = gradcheck([](const std::vector<Tensor>& in) { return softplus(in[0] * in[1]); }, {x, y});
+  std::cout << "gradcheck of softplus(x y): " << result.message() << "\n";
 }

@@ -17,7 +17,7 @@ struct Net : nn::Module {
 int main(int argc, char** argv) try {
   const int steps = argc > 1 ? whole_number(argv[1]) : 1000;
   manual_seed(1);
-  const Tensor x = reshape(linspace(-3, 3, 200), {200, 1});
+  const Tensor x = linspace(-3, 3, 200).unsqueeze(1);
   const Tensor y = sin(x) + randn(x.shape()) * 0.05;
 
   Net net;
@@ -25,7 +25,7 @@ int main(int argc, char** argv) try {
   for (int step = 0; step <= steps; ++step) {
     const Tensor loss = mse_loss(net(x), y);
     opt.zero_grad();
-    backward(loss);
+    loss.backward();
     opt.step();
     if (step % (steps / 5 + 1) == 0 || step == steps) std::printf("%5d  loss %.5f\n", step, loss.item());
   }

@@ -19,21 +19,20 @@ int main(int argc, char** argv) try {
   model.to(device);
   optim::AdamW opt(model.parameters(), {.lr = 1e-3});
   const optim::Schedule schedule{.peak = 1e-3, .warmup = steps / 10, .steps = steps};
-  data::Loader loader(set.train, {.rows = 64, .seed = 1});
+  data::Loader loader(set.train, {.rows = 64, .seed = 1, .device = device});
   std::printf("%s: %lld parameters\n", name_of(form), static_cast<long long>(model.parameter_count()));
 
-  training::Step step(model, opt, training::cross_entropy_of, {.limits = {.norm = 1}});
-  const auto next = [&](int64_t) -> training::Examples {
-    const data::Batch batch = loader.next();
-    return training::Examples{batch.images, batch.labels}.on(device);
-  };
-  training::Loop loop(step, next, [&](int64_t t) { return schedule.lr(t); });
   // Run it with layer_norm, rms_norm, crms_norm and crms_isometric: the losses are the same to rounding.
-  loop.every(1, [](const training::TrainingStep& s) {
-    if (s.step % 50 == 1) std::printf("%5d  loss %.6f\n", s.step, s.loss);
-    return true;
-  });
-  loop.run(steps);
+  for (int step = 0; step < steps; ++step) {
+    const auto [images, labels] = loader.next();
+    const Tensor loss = cross_entropy(model(images), labels);
+    opt.zero_grad();
+    loss.backward();
+    optim::clip_grad_norm(model.parameters(), 1.0);
+    opt.set_lr(schedule.lr(step));
+    opt.step();
+    if (step % 50 == 0) std::printf("%5d  loss %.6f\n", step, loss.item());
+  }
 } catch (const Error& e) {
   return std::fprintf(stderr, "06_vit: %s\n", e.what()), 1;
 }

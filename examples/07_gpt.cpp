@@ -17,22 +17,22 @@ int main(int argc, char** argv) try {
       {.vocab = text.vocab(), .context = 64, .transformer = {.width = 128, .depth = 4, .heads = 4}},
       {.form = streams::Form::rms_norm});
   model.to(device);
+  data::TextLoader loader(text, {.rows = 16, .length = 64, .device = device});
   optim::AdamW opt(model.parameters(), {.lr = 1e-3, .weight_decay = 0.1});
 
   for (int step = 0; step < steps; ++step) {
-    const auto [x, y] = text.batch(/*rows=*/16, /*length=*/64, step);
-    const Tensor loss = cross_entropy(model(to(x, device)), to(y, device));
+    const auto [x, y] = loader.next();
+    const Tensor loss = cross_entropy(model(x), y);
     opt.zero_grad();
-    backward(loss);
+    loss.backward();
     optim::clip_grad_norm(model.parameters(), 1.0);
     opt.step();
     if (step % 50 == 0) std::printf("%5d  loss %.4f\n", step, loss.item());
   }
   training::save_model("gpt.safetensors", model);
 
-  const Tensor prompt = narrow(text.batch(1, 16, 0).x, 1, 0, 16);
-  const Tensor ids =
-      nn::generate(model, reshape(prompt, {16}), {.length = 200, .temperature = 0.8, .top_k = 20}, default_generator());
+  const Tensor prompt = text.batch(1, 16, 0).x[0];
+  const Tensor ids = nn::generate(model, prompt, {.length = 200, .temperature = 0.8, .top_k = 20}, default_generator());
   std::printf("\n%s\n", text.decode(ids).c_str());
 } catch (const Error& e) {
   return std::fprintf(stderr, "07_gpt: %s\n", e.what()), 1;

@@ -47,7 +47,7 @@ void whole_model() {
     if (pa[i].role == streams::Role::neutral) continue;
     const bool writer = pa[i].role == streams::Role::writer;
     const int axis = pa[i].stream_dim;
-    const Tensor ga = gradient(pa[i].tensor), gb = gradient(pb[i].tensor);
+    const Tensor ga = pa[i].tensor.grad(), gb = pb[i].tensor.grad();
     std::printf("%-26s %-8s %10.1e %10.1e   %.1e\n", pa[i].name.c_str(), writer ? "writer" : "reader",
                 largest(mean(ga, {axis})) / largest(ga), largest(mean(gb, {axis})) / largest(gb),
                 largest((writer ? streams::recentre(gb, axis) : gb) - ga) / largest(ga));

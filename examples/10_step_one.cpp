@@ -29,8 +29,8 @@ double step(nn::Gpt& model, const Tensor& ids, const Tensor& next, bool correcte
   backward(loss);
   for (const streams::NamedParameter& p : streams::named_parameters(model)) {
     if (!corrected || p.role == streams::Role::neutral) continue;
-    const Tensor g = gradient(p.tensor), total = sum(g, {p.stream_dim}, true);
-    set_gradient(p.tensor, p.role == streams::Role::writer ? g - total / double(d) : g + total);
+    const Tensor g = p.tensor.grad(), total = sum(g, {p.stream_dim}, true);
+    set_grad(p.tensor, p.role == streams::Role::writer ? g - total / double(d) : g + total);
   }
   sgd.step();
   return loss.item();

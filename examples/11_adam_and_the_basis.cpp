@@ -46,7 +46,7 @@ template <class Make> void compare(const char* name, Make optimizer, int steps) 
     const double loss = step(reference, opt_reference);
     off_baked = std::max(off_baked, std::abs(step(baked, opt_baked) - loss));
     off_raw = std::max(off_raw, std::abs(step(raw, opt_raw) - loss));
-    if (t == 0) norms = optim::gradient_norm(baked.parameters()) / optim::gradient_norm(reference.parameters()) - 1;
+    if (t == 0) norms = optim::grad_norm(baked.parameters()) / optim::grad_norm(reference.parameters()) - 1;
   }
   std::printf("%-22s  %14.1e  %14.1e  %20.1e\n", name, off_baked, off_raw, norms);
 }

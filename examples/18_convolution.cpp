@@ -35,8 +35,8 @@ int main(int argc, char** argv) try {
   data::Loader loader(set.train, {.rows = 64, .seed = 1, .device = device});
 
   for (int step = 0; step < steps; ++step) {
-    const data::Batch batch = loader.next();
-    const Tensor loss = cross_entropy(net(batch.images), batch.labels);
+    const auto [images, labels] = loader.next();
+    const Tensor loss = cross_entropy(net(images), labels);
     opt.zero_grad();
     backward(loss);
     opt.step();
@@ -45,14 +45,10 @@ int main(int argc, char** argv) try {
 
   net.eval();  // batch norm goes by its running statistics
   NoGrad guard;
-  int64_t right = 0;
-  const int64_t n = set.test.labels.numel(), rows = 500;
-  for (int64_t at = 0; at < n; at += rows) {
-    const data::Batch batch = data::slice_batch(set.test, at, std::min(rows, n - at));
-    const Tensor hits = eq(argmax(net(to(batch.images, device))), to(batch.labels, device));
-    right += static_cast<int64_t>(sum(cast(hits, DType::f32)).item());
-  }
-  std::printf("test accuracy %.2f %%\n", 100.0 * static_cast<double>(right) / static_cast<double>(n));
+  double right = 0;
+  data::Loader test(set.test, {.rows = 500, .shuffle = false, .device = device});
+  for (const auto& [images, labels] : test) right += (net(images).argmax() == labels).sum().item();
+  std::printf("test accuracy %.2f %%\n", 100 * right / static_cast<double>(set.test.labels.numel()));
 } catch (const Error& e) {
   return std::fprintf(stderr, "18_convolution: %s\n", e.what()), 1;
 }

@@ -157,7 +157,7 @@ void save_npy(const std::string& path, const Tensor& tensor) {
   std::string_view descr;
   for (const auto& t : kTypes)
     if (t.dtype == tensor.dtype()) descr = t.descr;
-  check(!descr.empty(), path, ": npy: NumPy has no type for ", tensor.dtype(), ", cast the tensor first");
+  check(!descr.empty(), path, ": npy: NumPy has no type for ", tensor.dtype(), ", convert the tensor first");
   std::string shape;
   for (int64_t s : tensor.shape()) shape += text(shape.empty() ? "" : " ", s, ",");
   if (tensor.rank() > 1) shape.pop_back();

@@ -21,7 +21,7 @@ MultiheadAttentionOptions complete(MultiheadAttentionOptions o, int64_t width) {
   return o;
 }
 
-Tensor in_dtype(const Tensor& mask, DType dtype) { return mask.defined() ? cast(mask, dtype) : mask; }
+Tensor in_dtype(const Tensor& mask, DType dtype) { return mask.defined() ? mask.to(dtype) : mask; }
 
 // `n` rows of a weight from `first` on, to be written to.
 Tensor rows_of(const Linear& linear, int64_t first, int64_t n) {

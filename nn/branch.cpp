@@ -14,7 +14,7 @@ namespace {
 
 // y times `per_entry` [..., d] or its leading entries where y is stored in d - 1.
 Tensor times(const Tensor& y, const Tensor& per_entry) {
-  return y * cast(narrow(per_entry, -1, 0, y.size(-1)), y.dtype());
+  return y * narrow(per_entry, -1, 0, y.size(-1)).to(y.dtype());
 }
 
 // A weight [d, in] or bias [d] of d entries as it ends a branch, before it is mapped.

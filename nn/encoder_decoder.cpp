@@ -60,14 +60,14 @@ Tensor EncoderDecoder::entered(Embedding& table, Embedding* positions, const Ten
         "encoder-decoder: ids have shape ", ids.shape(), ", expected [batch, 1 to ", options.context - first, "]");
   Tensor x = table(ids);
   if (positions) x = x + positions_from(*positions, first, ids.size(1));
-  return cast(x, options.transformer.precision.stream_dtype(x.dtype()));
+  return x.to(options.transformer.precision.stream_dtype(x.dtype()));
 }
 
 Encoded EncoderDecoder::encode(const Tensor& source) {
   Residual r{entered(source_, source_position_, source), {}};
   const Tensor padded = eq(source, options.pad);
   if (source.device() == kCpu) {
-    const Tensor tokens = sum(cast(padded, DType::f32), {1});
+    const Tensor tokens = sum(padded.to(DType::f32), {1});
     const std::vector<float> counts = tokens.to_vector<float>();
     for (size_t i = 0; i < counts.size(); ++i)
       check(counts[i] < static_cast<float>(source.size(1)), "encoder-decoder: source ", i, " is nothing but padding");
@@ -86,7 +86,7 @@ Tensor EncoderDecoder::decode(const Encoded& encoded, const Tensor& target, Deco
         " sources are encoded, the targets have shape ", target.shape());
   decoder_(r, {.encoded = encoded.rows, .encoded_mask = encoded.mask, .cache = cache});
   const Tensor x = norm_.rows(r);
-  return cast(head_(x), head_.weight.dtype());
+  return head_(x).to(head_.weight.dtype());
 }
 
 Tensor EncoderDecoder::forward(const Tensor& ids) {
@@ -122,7 +122,7 @@ std::vector<int64_t> search(EncoderDecoder& model, const Encoded& encoded, const
   for (int64_t step = 0; step < o.length && !alive.empty(); ++step) {
     cache.choose(parents);
     const Tensor logits = model.decode(encoded, to(from_vector(last, {std::ssize(last), 1}), device), &cache);
-    const Tensor scores = log_softmax(cast(select(logits, 1, -1), DType::f64), -1);
+    const Tensor scores = log_softmax(select(logits, 1, -1).to(DType::f64), -1);
     const auto [values, at] = topk(scores, std::min(2 * std::min(o.beams, scores.size(1)), scores.size(1)), -1);
     const std::vector<double> value = values.to_vector<double>();
     check(std::none_of(value.begin(), value.end(), [](double v) { return std::isnan(v); }),

@@ -41,7 +41,7 @@ Tensor Gpt::features(const Tensor& ids, DecodingCache* cache) {
         ", expected [batch, at most ", options.context - first, "]");
   Residual r{token_(ids), {}};
   if (position_) r.stream = r.stream + positions_from(*position_, first, ids.size(1));
-  r.stream = cast(r.stream, options.transformer.precision.stream_dtype(r.stream.dtype()));
+  r.stream = r.stream.to(options.transformer.precision.stream_dtype(r.stream.dtype()));
   blocks_(r, {.cache = cache});
   return norm_.rows(r);
 }
@@ -51,7 +51,7 @@ Projection Gpt::head() const { return {head_.weight(), head_.bias()}; }
 Tensor Gpt::forward(const Tensor& ids) {
   const Tensor x = features(ids);
   const auto [weight, bias] = head();
-  return cast(linear(x, weight, bias), weight.dtype());
+  return linear(x, weight, bias).to(weight.dtype());
 }
 
 Tensor generate(Gpt& model, const Tensor& prompt, GenerateOptions o, Generator& generator) {
@@ -70,7 +70,7 @@ Tensor generate(Gpt& model, const Tensor& prompt, GenerateOptions o, Generator& 
     const Tensor window = from_span(std::span<const int64_t>(ids).last(next), {1, static_cast<int64_t>(next)});
     const Tensor rows = model.features(to(window, device), moves ? nullptr : &cache);
     const auto [weight, bias] = model.head();
-    Tensor logits = cast(linear(select(select(rows, 1, -1), 0, 0), weight, bias), weight.dtype());
+    Tensor logits = linear(select(select(rows, 1, -1), 0, 0), weight, bias).to(weight.dtype());
     if (o.temperature == 0) {
       ids.push_back(static_cast<int64_t>(argmax(logits).item()));
       continue;

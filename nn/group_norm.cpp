@@ -33,11 +33,11 @@ Tensor BatchNorm::forward(const Tensor& x) {
         " channels");
   if (!training()) {
     const DType acc = acc_dtype(x.dtype());
-    const Tensor unit = rsqrt(cast(running_var, acc) + options_.eps);
+    const Tensor unit = rsqrt(running_var.to(acc) + options_.eps);
     const Tensor gain = weight(), offset = bias();
-    const Tensor scale = gain.defined() ? cast(gain, acc) * unit : unit, back = cast(running_mean, acc) * scale;
-    const Tensor shift = offset.defined() ? cast(offset, acc) - back : neg(back);
-    return cast(cast(x, acc) * scale + shift, x.dtype());
+    const Tensor scale = gain.defined() ? gain.to(acc) * unit : unit, back = running_mean.to(acc) * scale;
+    const Tensor shift = offset.defined() ? offset.to(acc) - back : neg(back);
+    return (x.to(acc) * scale + shift).to(x.dtype());
   }
   const int64_t n = x.numel() / channels;
   check(n >= 2, "batch_norm: training needs 2 values of a channel at least, input ", x.shape(), " has ", n);
@@ -46,7 +46,7 @@ Tensor BatchNorm::forward(const Tensor& x) {
   const NoGrad no_grad;
   const double unbiased = static_cast<double>(n) / static_cast<double>(n - 1), m = options_.momentum;
   const auto move = [&](const Tensor& running, const Tensor& to, double factor) {
-    copy_into(running, cast(running, to.dtype()) * (1 - m) + to * (m * factor));
+    copy_into(running, running.to(to.dtype()) * (1 - m) + to * (m * factor));
   };
   move(running_mean, batch.mean, 1);
   move(running_var, batch.variance, unbiased);

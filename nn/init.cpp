@@ -53,7 +53,7 @@ Tensor orthogonal(const Dims& shape) {
     const double norm = std::sqrt(std::inner_product(row.begin(), row.end(), row.begin(), 0.0));
     for (double& x : row) x /= norm;
   }
-  const Tensor made = cast(from_vector(rows, {n, length}), DType::f32);
+  const Tensor made = from_vector(rows, {n, length}).to(DType::f32);
   return shape[0] <= shape[1] ? made : detached::contiguous(detached::transpose(made, 0, 1));
 }
 

@@ -191,7 +191,7 @@ LoadedState Module::load_state_dict(const TensorMap& state, LoadOptions options)
     if (!given) continue;
     check(given->dtype() == p.tensor.dtype(), "load_state_dict: ", p.name, " is ", given->dtype(),
           ", this module's is ", p.tensor.dtype(), "; convert one of them first: module.to(DType::", given->dtype(),
-          "), or cast() of the tensors");
+          "), or to() of the tensors");
     own = own && given->impl().storage == p.tensor.impl().storage;
   }
   check(!own,

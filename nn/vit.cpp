@@ -39,17 +39,17 @@ Tensor Vit::forward(const Tensor& images) {
         "vit: images have shape ", images.shape(), ", expected [n, ", options.image, ", ", options.image, ", ",
         options.channels, "]");
   const MixedPrecision& precision = options.transformer.precision;
-  const Tensor patches = patchify(cast(images, precision.branch_dtype(images.dtype())), options.patch);
-  Tensor tokens = cast(patch_(patches), patch_.weight.dtype());
+  const Tensor patches = patchify(images.to(precision.branch_dtype(images.dtype())), options.patch);
+  Tensor tokens = patch_(patches).to(patch_.weight.dtype());
   if (position_.defined()) tokens = tokens + position_();
   if (cls_.defined()) {
     const Tensor row = expand(cls_(), {images.size(0), 1, tokens.size(-1)});
     tokens = cat({row, tokens}, 1);
   }
-  Residual r{cast(tokens, precision.stream_dtype(tokens.dtype())), {}};
+  Residual r{tokens.to(precision.stream_dtype(tokens.dtype())), {}};
   blocks_(r);
   r.each([&](Tensor& x) { x = options.mean_pool ? mean(x, {1}) : select(x, 1, 0); });
-  return cast(head_(norm_.rows(r)), head_.weight.dtype());
+  return head_(norm_.rows(r)).to(head_.weight.dtype());
 }
 
 VitOptions vit_preset(std::string_view name) {

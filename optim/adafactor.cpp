@@ -12,7 +12,7 @@ namespace isonorm::optim {
 namespace {
 
 // f64, of one element.
-Tensor rms(const Tensor& x) { return cast(norm(x), DType::f64) / std::sqrt(static_cast<double>(x.numel())); }
+Tensor rms(const Tensor& x) { return norm(x).to(DType::f64) / std::sqrt(static_cast<double>(x.numel())); }
 
 // mean += rest (x - mean), in place.
 void take_in(const Tensor& mean, const Tensor& x, double rest) { copy_into(mean, mean + (x - mean) * rest); }
@@ -66,7 +66,7 @@ void Adafactor::prepare(std::vector<kernels::Update>& updates, const std::vector
     const DType dtype = u.state[0].dtype();
     const double t = static_cast<double>(stepped[i]->steps), eps1 = o.eps1.value_or(epsilon(u.parameter.dtype()));
     const Tensor alpha =
-        clamp(rms(cast(u.parameter, dtype)), o.eps2, HUGE_VAL) * std::min(lr(stepped[i]->group), 1 / std::sqrt(t));
+        clamp(rms(u.parameter.to(dtype)), o.eps2, HUGE_VAL) * std::min(lr(stepped[i]->group), 1 / std::sqrt(t));
     const Tensor g = scaled_gradient(u, dtype);
     const Tensor v = second_moment(u.state, square(g), std::pow(t, o.beta2_decay), eps1);
     const Tensor direction = g * rsqrt(clamp(v, eps1 * eps1, HUGE_VAL));

@@ -21,7 +21,7 @@ std::vector<Tensor> gradients_of(const std::vector<Tensor>& parameters) {
   std::vector<Tensor> gradients;
   gradients.reserve(parameters.size());
   for (const Tensor& p : parameters)
-    if (Tensor g = gradient(p); g.defined()) gradients.push_back(std::move(g));
+    if (Tensor g = p.grad(); g.defined()) gradients.push_back(std::move(g));
   return gradients;
 }
 
@@ -42,7 +42,7 @@ double norm_of(const std::vector<Tensor>& tensors) {
 
 }  // namespace
 
-double gradient_norm(const std::vector<Tensor>& parameters) { return norm_of(gradients_of(parameters)); }
+double grad_norm(const std::vector<Tensor>& parameters) { return norm_of(gradients_of(parameters)); }
 
 double clip_factor(double norm, double max_norm) {
   check(max_norm > 0, "clip_grad_norm: max_norm is ", max_norm, ", expected more than 0");
@@ -79,7 +79,7 @@ void add_l2(const std::vector<Tensor>& parameters, double weight_decay) {
         ", expected a finite number from 0");
   std::vector<kernels::Update> updates;  // SGD on the gradients, driven by the weights
   for (const Tensor& p : parameters)
-    if (const Tensor g = gradient(p); g.defined()) {
+    if (const Tensor g = p.grad(); g.defined()) {
       check(p.is_contiguous(), "add_l2: a parameter has shape ", p.shape(), " and strides ", p.strides(),
             ", expected a contiguous one");
       updates.push_back({.gradient = p, .parameter = g, .state = {}, .rule = rules::Sgd{-weight_decay}});

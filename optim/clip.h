@@ -10,14 +10,14 @@ namespace isonorm::optim {
 
 // sqrt(sum of g^2) over the gradients of all parameters, summed in f64 in an order that does not depend on the number
 // of threads. 0 where there is none. Gradients of f32, f64 or bf16 on one device.
-double gradient_norm(const std::vector<Tensor>& parameters);
+double grad_norm(const std::vector<Tensor>& parameters);
 
 // min(1, max_norm / (norm + 1e-6)), the factor that brings gradients of that norm under max_norm; NaN where norm is
-// NaN. opt.step(clip_factor(gradient_norm(p), max_norm)) clips without a pass of its own. Throws where max_norm is not
+// NaN. opt.step(clip_factor(grad_norm(p), max_norm)) clips without a pass of its own. Throws where max_norm is not
 // above 0.
 double clip_factor(double norm, double max_norm);
 
-// gradient_norm() and clip_factor() as tensors of one f64 where the gradients lie, for which no host waits:
+// grad_norm() and clip_factor() as tensors of one f64 where the gradients lie, for which no host waits:
 // opt.step_scaled(clip_numbers(p, 1).factor).
 struct ClipNumbers {
   Tensor norm, factor;
@@ -35,7 +35,7 @@ void clip_grad_value(const std::vector<Tensor>& parameters, double limit);
 // gradient += weight_decay w: the gradient of loss + weight_decay/2 |w|^2. For limits that are to see the L2 term too;
 // an optimizer's own weight_decay comes after them:
 //   add_l2(p, 0.01);
-//   opt.step(clip_factor(gradient_norm(p), 1.0));
+//   opt.step(clip_factor(grad_norm(p), 1.0));
 // Throws where weight_decay is negative or not finite.
 void add_l2(const std::vector<Tensor>& parameters, double weight_decay);
 

@@ -32,8 +32,8 @@ std::vector<kernels::Update> ElementwiseOptimizer::advance() {
 }
 
 Tensor ElementwiseOptimizer::scaled_gradient(const kernels::Update& u, DType dtype) {
-  const Tensor g = cast(u.gradient, dtype);
-  return u.gradient_factor.defined() ? g * cast(u.gradient_factor * u.gradient_scale, dtype) : g * u.gradient_scale;
+  const Tensor g = u.gradient.to(dtype);
+  return u.gradient_factor.defined() ? g * (u.gradient_factor * u.gradient_scale).to(dtype) : g * u.gradient_scale;
 }
 
 void ElementwiseOptimizer::set_trust(std::vector<kernels::Update>& updates, const std::vector<Tensor>& pairs,

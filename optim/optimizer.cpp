@@ -87,7 +87,7 @@ void Optimizer::set_lr(double lr) {
 }
 
 void Optimizer::zero_grad() {
-  for (const Entry& e : entries_) set_gradient(e.parameter, {});
+  for (const Entry& e : entries_) set_grad(e.parameter, {});
 }
 
 std::vector<Tensor> Optimizer::parameters() const {
@@ -104,7 +104,7 @@ Device Optimizer::device() const {
 }
 
 bool Optimizer::begin_step(Entry& e, Tensor& gradient) {
-  gradient = isonorm::gradient(e.parameter);
+  gradient = e.parameter.grad();
   if (!gradient.defined()) {
     check(e.parameter.handle().use_count() > 1, name_, ": nothing else holds parameter ", &e - entries_.data(),
           " of shape ", e.parameter.shape(),

@@ -83,7 +83,7 @@ std::vector<double> losses_of(const ExperimentOptions& o, const Kind& kind, uint
   for (int64_t step = 0; step < s.steps; ++step) {
     o.go_on();
     const Tensor ids = randint(0, s.vocabulary, {kBatch, s.time}, kCpu, draw);
-    for (const Tensor& p : model.parameters()) set_gradient(p, {});
+    for (const Tensor& p : model.parameters()) set_grad(p, {});
     const int64_t judged = s.time - s.delay;
     const Tensor logits = reshape(narrow(model(ids), 1, s.delay, judged), {kBatch * judged, s.vocabulary});
     const Tensor loss = cross_entropy(logits, reshape(narrow(ids, 1, 0, judged), {kBatch * judged}));

@@ -45,7 +45,7 @@ struct EntersStream : nn::BranchOutput::Entry {
 
 // In f32 where the reader is bf16, to be rounded once.
 inline Tensor wide(const Tensor& x, const Tensor& reader) {
-  return reader.dtype() == DType::bf16 ? cast(x, DType::f32) : x;
+  return reader.dtype() == DType::bf16 ? x.to(DType::f32) : x;
 }
 
 // Whether readers take up the gain of a norm: A (gain n + bias) + b = (A diag(gain)) n + (b + A bias). They do where the
@@ -64,7 +64,7 @@ class Reads : public OnStream {
         gain_(hands_over(norm, stream) ? norm.weight : nn::Parameter()) {}
   Tensor operator()(const Tensor& stored) const override {
     if (!gain_.defined()) return stream.read(stored);
-    return cast(stream.read(wide(stored, stored) * wide(gain_, stored)), stored.dtype());
+    return stream.read(wide(stored, stored) * wide(gain_, stored)).to(stored.dtype());
   }
   std::vector<Tensor> reads() const override {
     return gain_.defined() ? std::vector<Tensor>{gain_} : std::vector<Tensor>();
@@ -83,7 +83,7 @@ class ReadsBias : public Attached {
   Tensor operator()(const Tensor& stored) const override {
     const Tensor offset = factor_ == 1 ? offset_ : offset_ * factor_;
     const Tensor shift = matmul(wide(weight_, weight_), wide(offset, weight_));
-    return cast(stored.defined() ? wide(stored, weight_) + shift : shift, weight_.dtype());
+    return (stored.defined() ? wide(stored, weight_) + shift : shift).to(weight_.dtype());
   }
   std::vector<Tensor> reads() const override { return {offset_, weight_}; }
 

@@ -23,7 +23,7 @@ Tensor times(const Tensor& x, int dim, const Tensor& matrix) {
 Tensor basis(int64_t d, const Tensor& x) {
   static auto& kept = *new KeptTensors(4);
   return kept.get({{static_cast<double>(d), 0, 0}, x.dtype(), x.device()},
-                  [&] { return std::vector{to(detached::cast(helmert(d), x.dtype()), x.device())}; })[0];
+                  [&] { return std::vector{to(detached::to(helmert(d), x.dtype()), x.device())}; })[0];
 }
 
 }  // namespace

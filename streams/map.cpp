@@ -44,7 +44,7 @@ Tensor Map::operator()(const Tensor& x, int dim) const {
   check(is_floating(x.dtype()), "map: dtype is ", x.dtype(), ", expected f32, f64 or bf16");
   check(x.size(dim) == inputs_, "map: ", name(), " takes ", inputs_, " entries, ", x.shape(), " has ", x.size(dim),
         " along dimension ", dim);
-  if (x.dtype() == DType::bf16) return cast((*this)(cast(x, DType::f32), dim), DType::bf16);
+  if (x.dtype() == DType::bf16) return (*this)(x.to(DType::f32), dim).to(DType::bf16);
   Tensor y = x;
   for (Factor f : factors_) y = rule(f).apply(y, dim);
   return y;

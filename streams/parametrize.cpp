@@ -159,7 +159,7 @@ void put_norm(Norm& norm, const std::string& path, const Stream& stream, bool ch
     kept = [gain = norm.weight.stored(), offset = norm.bias.stored(), stream](const Tensor& rows) {
       const auto as_f32 = [&](const Tensor& x) { return wide(x, rows); };
       const Tensor product = as_f32(stream.expand(rows)) * as_f32(gain);
-      return cast(offset.defined() ? product + as_f32(offset) : product, rows.dtype());
+      return (offset.defined() ? product + as_f32(offset) : product).to(rows.dtype());
     };
   if (change) norm.compute_as(own == NormKind::layer && form.layer_norm_model() ? form.norm : own, std::move(kept));
   for (Parameter* p : {&norm.weight, &norm.bias})

@@ -8,7 +8,7 @@ namespace {
 // The coordinates' maps in f32 for bf16, rounded once: their sums and differences in bf16 would cost more than the
 // rounding of the result (docs/equivalence.md, the certificate).
 template <class F> Tensor rounded_once(const Tensor& w, F&& map) {
-  return w.dtype() == DType::bf16 ? cast(map(cast(w, DType::f32)), DType::bf16) : map(w);
+  return w.dtype() == DType::bf16 ? map(w.to(DType::f32)).to(DType::bf16) : map(w);
 }
 
 }  // namespace

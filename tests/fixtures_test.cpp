@@ -75,7 +75,7 @@ void run_case(const Fixtures& all, const std::string& name, const Call& call, DT
   int64_t longest = 1;
   for (size_t i = 0; i < inputs.size(); ++i) {
     longest = std::max(longest, inputs[i].numel());
-    if (is_floating(inputs[i].dtype())) inputs[i] = detach(cast(inputs[i], dtype));
+    if (is_floating(inputs[i].dtype())) inputs[i] = detach(inputs[i].to(dtype));
     const auto grad = all.find(name + "/grad" + std::to_string(i));
     if (grad == all.end()) continue;
     wanted.push_back(require_grad(inputs[i]));
@@ -87,7 +87,7 @@ void run_case(const Fixtures& all, const std::string& name, const Call& call, DT
   for (size_t i = 0; i < out.size(); ++i) compare("output " + std::to_string(i), outputs[i], out[i], relative);
   if (wanted.empty()) return;
   Tensors cotangents = numbered(all, name, "cotangent");
-  for (size_t i = 0; i < cotangents.size(); ++i) cotangents[i] = cast(cotangents[i], outputs[i].dtype());
+  for (size_t i = 0; i < cotangents.size(); ++i) cotangents[i] = to(cotangents[i], outputs[i].dtype());
   const Tensors grads = grad(outputs, wanted, cotangents);
   for (size_t i = 0; i < grads.size(); ++i) {
     CHECK(grads[i].dtype() == dtype);

@@ -87,7 +87,7 @@ std::string compare_gradients(const Result& a, const Result& b, const Bound& bou
 // What comes back of f64 numbers that are stored as bf16; their gradient is that of the numbers.
 Tensor as_bf16(const Tensor& x) {
   const Tensor exact = detach(x);
-  return x + (cast(cast(exact, DType::bf16), DType::f64) - exact);
+  return x + (exact.to(DType::bf16).to(DType::f64) - exact);
 }
 
 }  // namespace

@@ -87,6 +87,23 @@ TEST_CASE("gradients agree with finite differences") {
     std::atexit([] { std::printf("%zu gradient checks in f64\n", checked); });
 }
 
+TEST_CASE("gradients of gradients agree with finite differences") {
+  if (test_device() != kCpu) return;  // rules are the same on every device
+  static std::set<std::string> distinct;
+  for_rows("second gradients", [&](const OpCase& op, const Sample& s) {
+    if (!op.differentiable || !s.gradient || s.large) return std::string();
+    return distinct.insert(op.signature + s.name()).second ? check_second_gradient(s) : std::string();
+  });
+}
+
+TEST_CASE("gradients that are recorded are those that are not") {
+  if (test_device() != kCpu) return;
+  for_rows("recorded gradients", [](const OpCase& op, const Sample& s) {
+    if (!op.differentiable || !s.gradient || s.large) return std::string();
+    return first_complaint(op.dtypes, [&](DType dtype) { return check_recorded_gradient(s, dtype); });
+  });
+}
+
 TEST_CASE("gradients do not depend on the layout of inputs and cotangents") {
   for_rows("gradient layouts", [](const OpCase& op, const Sample& s) {
     if (!op.differentiable || !s.gradient || s.large || !s.layouts) return std::string();

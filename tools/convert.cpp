@@ -133,7 +133,7 @@ class Run {
     if (const auto dtype = this->dtype()) {
       result.outline = {};
       for (const auto& [name, tensor] : file_.state.outline) result.outline.add(name, outline(tensor.shape(), *dtype));
-      result.read = [this, dtype](const std::string& name) { return cast(file_.state.read(name), *dtype); };
+      result.read = [this, dtype](const std::string& name) { return file_.state.read(name).to(*dtype); };
     }
     const Tensor inputs = options.inputs(kRandomRows, 1);
     const Agreement logits = compare_models(file_.description, file_.state, metadata_, result, inputs);

@@ -144,7 +144,7 @@ TensorMap initial_weights(const std::string& path, const nn::Module& model, DTyp
   }
   TensorMap weights;
   for (const auto& [name, tensor] : file.state)
-    weights.add(name, is_floating(tensor.dtype()) ? cast(tensor, dtype) : tensor);
+    weights.add(name, is_floating(tensor.dtype()) ? tensor.to(dtype) : tensor);
   return weights;
 }
 

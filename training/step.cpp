@@ -37,8 +37,8 @@ void limit_entries(const GradientLimits& limits, const std::vector<Tensor>& para
         ", value ", limits.value, ", gates ", limits.gates, " and norm ", limits.norm, ", expected 0 or more of each");
   if (limits.l2 > 0 || limits.value > 0)
     for (const Tensor& p : parameters) {
-      const Tensor g = gradient(p);
-      if (g.defined()) set_gradient(p, detached::clone(g));
+      const Tensor g = p.grad();
+      if (g.defined()) set_grad(p, detached::clone(g));
     }
   if (limits.l2 > 0) optim::add_l2(parameters, limits.l2);
   if (limits.value > 0) optim::clip_grad_value(parameters, limits.value);
@@ -46,7 +46,7 @@ void limit_entries(const GradientLimits& limits, const std::vector<Tensor>& para
   const NoGrad no_grad;
   const Tensor factor = optim::clip_numbers(gates, limits.gates).factor;
   for (const Tensor& g : gates)
-    if (gradient(g).defined()) set_gradient(g, gradient(g) * cast(factor, g.dtype()));
+    if (g.grad().defined()) set_grad(g, g.grad() * factor.to(g.dtype()));
 }
 
 }  // namespace
@@ -55,7 +55,7 @@ LimitedGradients limit_gradients(const GradientLimits& limits, const std::vector
                                  const std::vector<Tensor>& gates) {
   limit_entries(limits, parameters, gates);
   if (limits.norm == 0) return {};
-  const double norm = optim::gradient_norm(parameters);
+  const double norm = optim::grad_norm(parameters);
   return {optim::clip_factor(norm, limits.norm), norm};
 }
 
@@ -63,13 +63,13 @@ namespace {
 
 // How many targets count: all, or of ids those that cross_entropy() does not ignore.
 Tensor counted(const Tensor& targets) {
-  return sum(cast(ne(targets, static_cast<double>(CrossEntropyOptions().ignore_index)), DType::f64));
+  return sum(ne(targets, static_cast<double>(CrossEntropyOptions().ignore_index)).to(DType::f64));
 }
 
 // What each part, or the whole, adds to the loss; the gradients are those of their sum. A part's mean weighs as much as it has
 // targets that count.
 std::vector<Tensor> losses_of(nn::Module& model, const Objective& loss_of, const Examples& batch, int64_t parts) {
-  for (const Tensor& p : model.parameters()) set_gradient(p, {});
+  for (const Tensor& p : model.parameters()) set_grad(p, {});
   if (parts == 1) {
     const Tensor loss = loss_of(model, batch);
     backward(loss);
@@ -84,7 +84,7 @@ std::vector<Tensor> losses_of(nn::Module& model, const Objective& loss_of, const
     const Examples some{narrow(batch.inputs, 0, part * size, size), narrow(batch.targets, 0, part * size, size)};
     const Tensor mean = loss_of(model, some);
     const Tensor loss =
-        ids ? mean * cast(counted(some.targets) / all, mean.dtype()) : mean * (1.0 / static_cast<double>(parts));
+        ids ? mean * (counted(some.targets) / all).to(mean.dtype()) : mean * (1.0 / static_cast<double>(parts));
     backward(loss);
     losses.push_back(detach(loss));
   }
@@ -236,7 +236,7 @@ std::vector<Tensor> Step::losses_of_batch(const Examples& batch) {
 Tensor Step::take_update(std::optional<double> lr) {
   if (lr) optimizer_.set_lr(*lr);
   const std::vector<Tensor> parameters = optimizer_.parameters();
-  check(options_.apply || std::ranges::any_of(parameters, [](const Tensor& p) { return gradient(p).defined(); }),
+  check(options_.apply || std::ranges::any_of(parameters, [](const Tensor& p) { return p.grad().defined(); }),
         "step: none of the ", parameters.size(), " parameters of ", optimizer_.name(),
         " has a gradient; the loss depends on none of them");
   limit_entries(options_.limits, parameters, options_.limits.gates > 0 ? nn::gates(model_) : std::vector<Tensor>());

@@ -11,7 +11,7 @@ namespace isonorm {
 
 AddNorm reference::add_norm(const Tensor& x, const Tensor& branch, const NormSpec& spec, const Tensor& gain,
                             const Tensor& bias, std::optional<DType> as) {
-  const Tensor sum = add(x, cast(branch, x.dtype()));
+  const Tensor sum = add(x, to(branch, x.dtype()));
   return {sum, normalize(sum, spec, gain, bias, as)};
 }
 

@@ -71,7 +71,7 @@ void check_inputs(const char* op, const Tensor& q, const Tensor& k, const Tensor
 }
 
 AttentionOptions in_f32(AttentionOptions o) {
-  if (o.mask.defined()) o.mask = cast(o.mask, DType::f32);
+  if (o.mask.defined()) o.mask = to(o.mask, DType::f32);
   return o;
 }
 
@@ -108,8 +108,8 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
   if (use_reference() || (o.mask.defined() && requires_grad(o.mask)))
     return reference::scaled_dot_product_attention(q, k, v, o);
   if (q.dtype() == DType::bf16 && !native_bf16(q.device()))
-    return cast(scaled_dot_product_attention(cast(q, DType::f32), cast(k, DType::f32), cast(v, DType::f32), in_f32(o)),
-                DType::bf16);
+    return to(scaled_dot_product_attention(to(q, DType::f32), to(k, DType::f32), to(v, DType::f32), in_f32(o)),
+              DType::bf16);
   const kernels::AttentionSpec spec = spec_of(o, q.size(3), q.size(2), k.size(2));
   const kernels::AttentionInputs in{unit_stride(q), unit_stride(k), unit_stride(v), mask};
   Tensor out = heads_inside({q.size(0), q.size(1), q.size(2), v.size(3)}, q.options());
@@ -161,7 +161,7 @@ Tensor packed_attention(const Tensor& qkv, int64_t heads, const AttentionOptions
   const Tensor mask = full_mask(kPacked, o, {b, heads, t, t}, qkv);
   if (use_reference() || (o.mask.defined() && requires_grad(o.mask))) return reference::packed_attention(qkv, heads, o);
   if (qkv.dtype() == DType::bf16 && !native_bf16(qkv.device()))
-    return cast(packed_attention(cast(qkv, DType::f32), heads, in_f32(o)), DType::bf16);
+    return to(packed_attention(to(qkv, DType::f32), heads, in_f32(o)), DType::bf16);
   const kernels::AttentionSpec spec = spec_of(o, width / heads, t, t);
   const Tensor packed = detached::contiguous(qkv);
   Tensor out = empty({b, t, width}, qkv.options());

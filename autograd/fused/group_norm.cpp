@@ -49,7 +49,7 @@ GroupNormShape shape_of(const char* op, const Tensor& x, int64_t outer, int64_t 
 }
 
 Tensor computed(const Tensor& t) {
-  return t.defined() ? detached::contiguous(detached::cast(t, acc_dtype(t.dtype()))) : t;
+  return t.defined() ? detached::contiguous(detached::to(t, acc_dtype(t.dtype()))) : t;
 }
 
 struct Normed {
@@ -69,7 +69,7 @@ Normed fused(const char* op, const GroupNormShape& s, const Tensor& x, const Ten
       const auto sums = [&](int i) { return g.wants(i) ? empty({s.channels()}, stats.options()) : Tensor(); };
       const kernels::GroupNormGradients d{empty_like(dy), sums(1), sums(2)};
       if (dy.numel() > 0)
-        kernels::group_norm_backward.on(dy.device(), s, d, {dy, detached::cast(in, dy.dtype()), stats, gain});
+        kernels::group_norm_backward.on(dy.device(), s, d, {dy, detached::to(in, dy.dtype()), stats, gain});
       else
         for (const Tensor* t : {&d.dgain, &d.dbias})
           if (t->defined()) fill(*t, 0);
@@ -86,7 +86,7 @@ struct Composed {
 };
 Composed composed(const GroupNormShape& s, const Tensor& x, const Tensor& gain, const Tensor& bias) {
   const DType acc = acc_dtype(x.dtype());
-  const Tensor rows = reshape(cast(x, acc), {s.outer, s.length, s.groups, s.width});
+  const Tensor rows = reshape(to(x, acc), {s.outer, s.length, s.groups, s.width});
   const Tensor counted = narrow(rows, 1, 0, s.leading);
   const Tensor mean =
       s.centred ? isonorm::mean(counted, {1, 3}, true) : zeros({s.outer, 1, s.groups, 1}, rows.options());
@@ -94,9 +94,9 @@ Composed composed(const GroupNormShape& s, const Tensor& x, const Tensor& gain, 
   const Tensor square = isonorm::mean(isonorm::square(narrow(apart, 1, 0, s.leading)), {1, 3}, true);
   const Tensor root = s.eps_outside ? sqrt(square) + s.eps : sqrt(square + s.eps);
   Tensor y = reshape(apart / root, x.shape());
-  if (gain.defined()) y = y * cast(gain, acc);
-  if (bias.defined()) y = y + cast(bias, acc);
-  return {cast(y, x.dtype()), mean, square};
+  if (gain.defined()) y = y * to(gain, acc);
+  if (bias.defined()) y = y + to(bias, acc);
+  return {to(y, x.dtype()), mean, square};
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ constexpr int64_t kFewestRows = 128;
 
 Tensor reference::linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& target,
                                        const CrossEntropyOptions& options) {
-  return cross_entropy(cast(linear(x, weight, bias), weight.dtype()), target, options);
+  return cross_entropy(to(linear(x, weight, bias), weight.dtype()), target, options);
 }
 
 Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& target,
@@ -55,7 +55,7 @@ Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor&
   const TensorOptions acc{acc_dtype(x.dtype()), device};
   const TensorOptions products{native_bf16(device) ? x.dtype() : acc.dtype, device};  // what they take and give
   const auto computed_in = [&](const Tensor& t) {
-    return detached::cast(detached::contiguous(detail::as_rows(t, x.dtype())), products.dtype);
+    return detached::to(detached::contiguous(detail::as_rows(t, x.dtype())), products.dtype);
   };
   const Tensor input = detached::reshape(computed_in(x), {n, width}), w = computed_in(weight),
                shift = computed_in(bias);
@@ -92,7 +92,7 @@ Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor&
       for (int i = 0; i < 3; ++i) {
         Tensor d = g.retained() ? gradients[i] : std::move(gradients[i]);
         if (!d.defined()) continue;
-        if (!g.out_is_one()) d = mul(d, cast(g.out(), d.dtype()));
+        if (!g.out_is_one()) d = mul(d, to(g.out(), d.dtype()));
         g.give(i, i == 0 ? detached::reshape(d, shape) : d);
       }
     };

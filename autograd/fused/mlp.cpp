@@ -52,10 +52,11 @@ Tensor mlp(const Tensor& x, const Tensor& w1, const Tensor& b1, const Tensor& w2
   const Tensor h = kept ? empty({rows, hidden}, {kept_as, x.device()}) : Tensor();
   kernels::mlp_forward.on(x.device(), detached::reshape(y, {rows, out}), h, input, weights, tanh_form);
   if (auto* n = track("mlp", {&y}, {&x, &w1, &b1, &w2, &b2}))
-    n->backward = [x = save_activation(input), h, w1 = save(weights.w1), w2 = save(weights.w2), tanh_form,
+    n->backward = [x = save_activation(input), before = h, w1 = save(weights.w1), w2 = save(weights.w2), tanh_form,
                    shape = x.shape()](Flow& g) {
       const kernels::MlpWeights weights{w1, {}, w2, {}};
-      const Tensor dy = detached::reshape(detached::contiguous(g.out()), {h.size(0), weights.w2.size(0)}), in = x;
+      const Tensor dy = detached::reshape(detached::contiguous(g.out()), {before.size(0), weights.w2.size(0)}), in = x;
+      const Tensor h = g.retained() ? detached::clone(before) : before;  // is written to below
       const bool rounded = h.dtype() != in.dtype();
       const bool apart = rounded || h.device().kind != DeviceKind::cpu;  // otherwise h becomes its gradient
       const Tensor dh = apart ? empty(h.shape(), in.options()) : h;

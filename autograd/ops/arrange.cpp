@@ -35,10 +35,10 @@ Tensor cat(const std::vector<Tensor>& parts, int dim) {
   }
   if (!is_floating(first.dtype())) return out;
   if (auto* n = track("cat", {&out, 1}, parts))
-    n->backward = [sizes, d](Flow& g) {
+    n->backward = differentiable([sizes, d](Flow& g) {
       const std::vector<Tensor> places = split(g.out(), sizes, d);
       for (size_t i = 0; i < places.size(); ++i) g.give(static_cast<int>(i), places[i]);
-    };
+    });
   return out;
 }
 
@@ -70,7 +70,8 @@ Tensor flip(const Tensor& x, const std::vector<int>& dims) {
   Tensor y = empty_like(x);
   kernels::copy(y, as_strided(x, x.shape(), strides, offset));
   if (!is_floating(x.dtype())) return y;
-  if (auto* n = track("flip", {&y}, {&x})) n->backward = [dims](Flow& g) { g.give(0, flip(g.out(), dims)); };
+  if (auto* n = track("flip", {&y}, {&x}))
+    n->backward = differentiable([dims](Flow& g) { g.give(0, flip(g.out(), dims)); });
   return y;
 }
 
@@ -123,7 +124,8 @@ Tensor pad(const Tensor& source, const Amounts& amounts, double value) {
   kernels::fill(y, value);
   kernels::copy(inside(y), x);
   if (!is_floating(x.dtype())) return y;
-  if (auto* n = track("pad", {&y}, {&x})) n->backward = [inside](Flow& g) { g.give(0, inside(g.out())); };
+  if (auto* n = track("pad", {&y}, {&x}))
+    n->backward = differentiable([inside](Flow& g) { g.give(0, inside(g.out())); });
   return y;
 }
 
@@ -179,7 +181,8 @@ Tensor triangle(const char* name, const Tensor& x, int64_t diagonal, bool lower)
   kernels::triangle.on(x.device(), y, detached::contiguous(x), diagonal, lower);
   if (!is_floating(x.dtype())) return y;
   if (auto* n = track(name, {&y}, {&x}))
-    n->backward = [name, diagonal, lower](Flow& g) { g.give(0, triangle(name, g.out(), diagonal, lower)); };
+    n->backward =
+        differentiable([name, diagonal, lower](Flow& g) { g.give(0, triangle(name, g.out(), diagonal, lower)); });
   return y;
 }
 }  // namespace

@@ -22,7 +22,7 @@ int64_t block_bytes(Device device) { return device == kCpu ? 1 << 20 : 64 << 20;
 // What products read: bf16 only where they take it. Undefined where x is.
 Tensor operand(const Tensor& x) {
   if (!x.defined()) return x;
-  return detached::contiguous(native_bf16(x.device()) ? x : detached::cast(x, acc_dtype(x.dtype())));
+  return detached::contiguous(native_bf16(x.device()) ? x : detached::to(x, acc_dtype(x.dtype())));
 }
 
 // Calls f(first, columns) for blocks of the windows in turn, with room [groups, rows, depth] for their rows.
@@ -113,9 +113,9 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, Conv2dO
         bias.defined() ? text(", bias ", bias.dtype()) : std::string());
   if (s.places() == 1 && s.groups == 1 && o.stride == Size2(1) && o.padding == Size2(0))  // pixels are the rows
     return linear(x, reshape(weight, {out, s.channels}), bias);
-  const Tensor read = detached::cast(weight, x.dtype());
+  const Tensor read = detached::to(weight, x.dtype());
   const Tensor y =
-      detached::cast(forward(s, operand(x), operand(read), operand(detached::cast(bias, x.dtype()))), x.dtype());
+      detached::to(forward(s, operand(x), operand(read), operand(detached::to(bias, x.dtype()))), x.dtype());
   if (auto* n = track("conv2d", {&y}, {&x, &weight, &bias}))
     n->backward = [s, x = save_activation(x), weight = save(read)](Flow& g) {
       const Tensor dy = operand(g.out()), w = weight;

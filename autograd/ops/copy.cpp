@@ -12,14 +12,14 @@ Tensor to(const Tensor& x, Device device) {
   kernels::copy_between(y, x);
   if (!is_floating(x.dtype())) return y;
   if (auto* n = track("to", {&y}, {&x}))
-    n->backward = [device = x.device()](Flow& g) { g.give(0, to(g.out(), device)); };
+    n->backward = differentiable([device = x.device()](Flow& g) { g.give(0, to(g.out(), device)); });
   return y;
 }
 
 Tensor clone(const Tensor& x) {
   Tensor y = detached::clone(x);
   if (!is_floating(x.dtype())) return y;
-  if (auto* n = track("clone", {&y}, {&x})) n->backward = [](Flow& g) { g.give(0, g.take()); };
+  if (auto* n = track("clone", {&y}, {&x})) n->backward = differentiable([](Flow& g) { g.give(0, g.take()); });
   return y;
 }
 

@@ -26,19 +26,26 @@ kernels::IndexShape around(const Dims& shape, int d, const char* op) {
   return {numel(part(shape, 0, d), op), shape[d], numel(part(shape, d + 1, shape.rank), op)};
 }
 
+Tensor summed(const char* name, const Tensor& dy, kernels::IndexShape s, const Tensor& ids, const Dims& shape);
+
 // x seen as [outer, length, inner], rows ids of it, as a tensor of `shape`.
 Tensor take(const char* name, const Tensor& x, kernels::IndexShape s, const Tensor& ids, const Dims& shape) {
   Tensor y = empty(shape, x.options());
   kernels::take_rows.on(x.device(), s, y, detached::contiguous(x), ids);
   if (!is_floating(x.dtype())) return y;
   if (auto* n = track(name, {&y}, {&x}))
-    n->backward = [s, ids = save(ids), shape = x.shape()](Flow& g) {
-      const Tensor dy = detached::contiguous(g.out()), id = ids;
-      const Tensor dx = empty(shape, {acc_dtype(dy.dtype()), dy.device()});
-      kernels::add_rows.on(dx.device(), s, dx, dy, id);
-      g.give(0, dx);
-    };
+    n->backward = differentiable(
+        [=, ids = save(ids), shape = x.shape()](Flow& g) { g.give(0, summed(name, g.out(), s, ids, shape)); });
   return y;
+}
+// Its gradient, in the accumulation dtype: sums of the rows of dy in the places that they were taken from.
+Tensor summed(const char* name, const Tensor& dy, kernels::IndexShape s, const Tensor& ids, const Dims& shape) {
+  Tensor dx = empty(shape, {acc_dtype(dy.dtype()), dy.device()});
+  kernels::add_rows.on(dx.device(), s, dx, detached::contiguous(dy), ids);
+  if (auto* n = track(name, {&dx}, {&dy}))
+    n->backward = differentiable(
+        [=, ids = save(ids), shape = dy.shape()](Flow& g) { g.give(0, take(name, g.out(), s, ids, shape)); });
+  return dx;
 }
 
 // The part of x that positions of `shape` along d lead to.
@@ -58,6 +65,8 @@ Tensor checked_index(const Tensor& x, int dim, const Tensor& index, const char* 
   return detail::checked_ids(index, x.shape()[d], op, "a dimension");
 }
 
+Tensor spread(const Tensor& dy, int d, const Tensor& id, const Dims& shape);
+
 // gather() of positions that are right.
 Tensor gathered(const Tensor& x, int d, const Tensor& id) {
   const Tensor from = reached(x, d, id.shape());
@@ -66,13 +75,17 @@ Tensor gathered(const Tensor& x, int d, const Tensor& id) {
   kernels::gather.on(x.device(), s, y, detached::contiguous(from), id);
   if (!is_floating(x.dtype())) return y;
   if (auto* n = track("gather", {&y}, {&from}))
-    n->backward = [s, id = save(id), shape = from.shape()](Flow& g) {
-      const Tensor dy = detached::contiguous(g.out());
-      const Tensor dx = empty(shape, {acc_dtype(dy.dtype()), dy.device()});
-      kernels::gather_backward.on(dx.device(), s, dx, dy, id);
-      g.give(0, dx);
-    };
+    n->backward =
+        differentiable([d, id = save(id), shape = from.shape()](Flow& g) { g.give(0, spread(g.out(), d, id, shape)); });
   return y;
+}
+// Its gradient, in the accumulation dtype: sums of the entries of dy in the places that they were taken from.
+Tensor spread(const Tensor& dy, int d, const Tensor& id, const Dims& shape) {
+  Tensor dx = empty(shape, {acc_dtype(dy.dtype()), dy.device()});
+  kernels::gather_backward.on(dx.device(), around(shape, d, "gather"), dx, detached::contiguous(dy), id);
+  if (auto* n = track("gather", {&dx}, {&dy}))
+    n->backward = differentiable([d, id = save(id)](Flow& g) { g.give(0, gathered(g.out(), d, id)); });
+  return dx;
 }
 
 // scatter() to positions that are right, without graph.
@@ -86,7 +99,7 @@ Tensor scattered(const Tensor& x, int d, const Tensor& id, const Tensor& src) {
 // A copy of x to whose part sums, of its shape and the accumulation dtype, are added, without graph.
 Tensor plus(const Tensor& x, int d, const Tensor& sums) {
   const Tensor y = detached::clone(x), part = reached(y, d, sums.shape());
-  copy_into(part, add(cast(part, sums.dtype()), sums));
+  copy_into(part, add(to(part, sums.dtype()), sums));
   return y;
 }
 
@@ -136,9 +149,9 @@ Tensor scatter(const Tensor& x, int dim, const Tensor& index, const Tensor& src)
   Tensor y = scattered(x, d, id, src);
   if (!is_floating(x.dtype())) return y;
   if (auto* n = track("scatter", {&y}, {&x, &src}))
-    n->backward = [d, id = save(id), shape = x.shape()](Flow& g) {
+    n->backward = differentiable([d, id = save(id), shape = x.shape()](Flow& g) {
       const Tensor dy = g.out(), index = id, zero = zeros({}, dy.options());
-      if (g.wants(0)) g.give(0, scattered(dy, d, index, expand(zero, index.shape())));
+      if (g.wants(0)) g.give(0, scatter(dy, d, index, expand(zero, index.shape())));
       if (!g.wants(1)) return;
       // Only the last of those that go to one element is there.
       Dims column = index.shape();
@@ -146,7 +159,7 @@ Tensor scatter(const Tensor& x, int dim, const Tensor& index, const Tensor& src)
       const Tensor number = expand(reshape(arange(index.size(d), {DType::i64, dy.device()}), column), index.shape());
       const Tensor last = scattered(empty(shape, number.options()), d, index, number);
       g.give(1, where(eq(gathered(last, d, index), number), gathered(dy, d, index), zero));
-    };
+    });
   return y;
 }
 
@@ -162,10 +175,10 @@ Tensor scatter_add(const Tensor& x, int dim, const Tensor& index, const Tensor& 
   kernels::gather_backward.on(x.device(), around(shape, d, "scatter_add"), sums, detached::contiguous(src), id);
   Tensor y = plus(x, d, sums);
   if (auto* n = track("scatter_add", {&y}, {&x, &src}))
-    n->backward = [d, id = save(id)](Flow& g) {
+    n->backward = differentiable([d, id = save(id)](Flow& g) {
       if (g.wants(1)) g.give(1, gathered(g.out(), d, id));
       g.give(0, g.take());
-    };
+    });
   return y;
 }
 
@@ -183,10 +196,10 @@ Tensor index_add(const Tensor& x, int dim, const Tensor& ids, const Tensor& src)
   kernels::add_rows.on(x.device(), s, sums, detached::contiguous(src), id);
   Tensor y = plus(x, d, sums);
   if (auto* n = track("index_add", {&y}, {&x, &src}))
-    n->backward = [s, shape, id = save(id)](Flow& g) {
+    n->backward = differentiable([s, shape, id = save(id)](Flow& g) {
       if (g.wants(1)) g.give(1, take("index_select", g.out(), s, id, shape));
       g.give(0, g.take());
-    };
+    });
   return y;
 }
 
@@ -207,7 +220,7 @@ Tensor one_hot(const Tensor& ids, int64_t classes, DType dtype) {
   check(classes > 0, "one_hot: ", classes, " classes asked for, expected at least 1");
   check(ids.rank() < kMaxRank, "one_hot: ids have shape ", ids.shape(), ", which has the largest rank, ", kMaxRank);
   const Tensor id = detail::checked_ids(ids, classes, "one_hot", "the classes");
-  return cast(eq(unsqueeze(id, -1), arange(classes, {DType::i64, ids.device()})), dtype);
+  return to(eq(unsqueeze(id, -1), arange(classes, {DType::i64, ids.device()})), dtype);
 }
 
 Tensor masked_fill(const Tensor& x, const Tensor& mask, double value) {

@@ -1,5 +1,6 @@
 #include "autograd/ops/loss.h"
 
+#include "autograd/grad_mode.h"
 #include "autograd/node.h"
 #include "autograd/ops/checked_ids.h"
 #include "autograd/ops/create.h"
@@ -30,15 +31,16 @@ Tensor reduced(const Tensor& losses, Reduction reduction) {
 }  // namespace
 
 namespace {
-// cross_entropy() of weighted classes or of targets that are distributions (`id` undefined), by its definition.
+// cross_entropy() by its definition: of weighted classes, of targets that are distributions (`id` undefined), and where
+// its gradient is to be differentiated.
 Tensor composed(const Tensor& logits, const Tensor& id, const Tensor& target, const CrossEntropyOptions& o) {
   const DType acc = acc_dtype(logits.dtype());
   const double classes = static_cast<double>(logits.size(-1)), e = o.label_smoothing;
-  const Tensor logp = log_softmax(cast(logits, acc));
-  const Tensor weight = o.weight.defined() ? cast(o.weight, acc) : ones({}, {acc, logits.device()});
-  const auto result = [&](const Tensor& losses) { return cast(reduced(losses, o.reduction), logits.dtype()); };
+  const Tensor logp = log_softmax(to(logits, acc));
+  const Tensor weight = o.weight.defined() ? to(o.weight, acc) : ones({logits.size(-1)}, {acc, logits.device()});
+  const auto result = [&](const Tensor& losses) { return to(reduced(losses, o.reduction), logits.dtype()); };
   if (!id.defined()) {
-    const Tensor q = add(mul(cast(target, acc), 1 - e), e / classes);
+    const Tensor q = add(mul(to(target, acc), 1 - e), e / classes);
     return result(neg(sum(mul(mul(q, weight), logp), {-1})));
   }
   const Tensor counts = reshape(ne(id, static_cast<double>(o.ignore_index)), target.shape());
@@ -48,7 +50,7 @@ Tensor composed(const Tensor& logits, const Tensor& id, const Tensor& target, co
   const Tensor picked = squeeze(gather(logp, -1, unsqueeze(at, -1)), -1);
   const Tensor everywhere = where(counts, sum(mul(logp, weight), {-1}), none);
   const Tensor losses = neg(add(mul(mul(own, picked), 1 - e), mul(everywhere, e / classes)));
-  if (o.reduction == Reduction::mean) return cast(div(sum(losses), sum(own)), logits.dtype());
+  if (o.reduction == Reduction::mean) return to(div(sum(losses), sum(own)), logits.dtype());
   return result(losses);
 }
 }  // namespace
@@ -83,7 +85,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntr
   kernels::cross_entropy.on(x.device(), losses, stats, x, id, spec);
   Tensor out, scale;
   if (o.reduction == Reduction::none) {
-    out = cast(reshape(losses, rows), x.dtype());
+    out = to(reshape(losses, rows), x.dtype());
   } else {
     out = empty({}, x.options());
     scale = empty({}, acc);
@@ -91,16 +93,18 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntr
     kernels::cross_entropy_total.on(x.device(), out, losses, scale);
   }
   if (auto* node = track("cross_entropy", {&out}, {&logits}))
-    node->backward = [x = save(x), id = save(id), stats = save(stats), scale = save(scale), spec,
-                      shape = logits.shape()](Flow& g) {
+    node->backward = differentiable([x = save(x), id = save(id), stats = save(stats), scale = save(scale), spec,
+                                     target = save(target), o, shape = logits.shape()](Flow& g) {
       const Tensor logits = x;
+      if (grad_enabled())
+        return g.follow(composed(g.attached(0, detached::reshape(logits, shape)), id, target, o), g.take());
       const int64_t n = logits.size(0);
-      const Tensor dy = cast(g.out(), stats.get().dtype()), factor = scale;
+      const Tensor dy = to(g.out(), stats.get().dtype()), factor = scale;
       const Tensor weight = factor.defined() ? expand(mul(dy, factor), {n}) : reshape(dy, {n});
       const Tensor dx = empty_like(logits);
       kernels::cross_entropy_backward.on(dx.device(), dx, weight, logits, id, stats, spec);
       g.give(0, reshape(dx, shape));
-    };
+    });
   return out;
 }
 
@@ -125,25 +129,25 @@ Tensor huber_loss(const Tensor& x, const Tensor& target, double delta, Reduction
 Tensor kl_div(const Tensor& x, const Tensor& target, Reduction reduction, bool log_target) {
   check_pair(x, target, "kl_div");
   const DType acc = acc_dtype(x.dtype());
-  const Tensor logp = cast(x, acc), t = cast(target, acc), zero = zeros({}, t.options());
+  const Tensor logp = to(x, acc), t = to(target, acc), zero = zeros({}, t.options());
   // A target of 0 counts for nothing: its logarithm is left out.
   const Tensor log_t = log_target ? t : log(where(eq(t, 0), ones({}, t.options()), t));
   const Tensor p = log_target ? exp(t) : t;
-  return cast(reduced(where(eq(p, 0), zero, mul(p, sub(log_t, logp))), reduction), x.dtype());
+  return to(reduced(where(eq(p, 0), zero, mul(p, sub(log_t, logp))), reduction), x.dtype());
 }
 
 Tensor bce_with_logits(const Tensor& x, const Tensor& target, Reduction reduction) {
   check_pair(x, target, "bce_with_logits");
-  const auto wide = [](const Tensor& t) { return cast(detach(t), acc_dtype(t.dtype())); };
-  const Tensor z = wide(x), t = wide(target);
-  Tensor losses = cast(add(mul(t, softplus(neg(z))), mul(sub(1, t), softplus(z))), x.dtype());
+  const auto wide = [](const Tensor& t) { return to(t, acc_dtype(t.dtype())); };
+  const Tensor z = wide(detach(x)), t = wide(detach(target));
+  Tensor losses = to(add(mul(t, softplus(neg(z))), mul(sub(1, t), softplus(z))), x.dtype());
   if (auto* n = track("bce_with_logits", {&losses}, {&x, &target}))
-    n->backward = [x = save(x), target = save(target), wide](Flow& g) {
-      const Tensor z = wide(x), t = wide(target), dy = cast(g.out(), z.dtype());
+    n->backward = differentiable([x = save(x), target = save(target), wide](Flow& g) {
+      const Tensor z = wide(x), t = wide(target), dy = to(g.out(), z.dtype());
       // p - t as (1 - t) p - t (1 - p): nothing cancels where a confident answer is right.
       if (g.wants(0)) g.give(0, mul(dy, sub(mul(sub(1, t), sigmoid(z)), mul(t, sigmoid(neg(z))))));
       if (g.wants(1)) g.give(1, neg(mul(dy, z)));
-    };
+    });
   return reduced(losses, reduction);
 }
 

@@ -1,5 +1,6 @@
 #include "autograd/ops/matmul.h"
 
+#include "autograd/grad_mode.h"
 #include "autograd/node.h"
 #include "autograd/ops/masters.h"
 #include "autograd/ops/pointwise.h"
@@ -23,9 +24,8 @@ Tensor readable(const Tensor& x) {
 // Product of matrices (rank >= 2), no graph. `bias` [n] or undefined is added to every row.
 Tensor product(const Tensor& a, const Tensor& b, const Tensor& bias = {}) {
   if (a.dtype() == DType::bf16 && !native_bf16(a.device()))
-    return detached::cast(
-        product(detached::cast(a, DType::f32), detached::cast(b, DType::f32), detached::cast(bias, DType::f32)),
-        DType::bf16);
+    return detached::to(
+        product(detached::to(a, DType::f32), detached::to(b, DType::f32), detached::to(bias, DType::f32)), DType::bf16);
   Dims shape = broadcast_shapes(part(a.shape(), 0, a.rank() - 2), part(b.shape(), 0, b.rank() - 2), "matmul");
   Dims full_a = shape, full_b = shape;
   for (int64_t s : {a.size(-2), a.size(-1)}) full_a.push_back(s);
@@ -49,10 +49,9 @@ Tensor product(const Tensor& a, const Tensor& b, const Tensor& bias = {}) {
 // For x [..., m, k] and y [..., m, n] of a batch that one matrix [k, n] was shared by: the sum over the batch of x^T y,
 // as one product.
 Tensor product_over_rows(const Tensor& x, const Tensor& y) {
-  const auto rows = [](const Tensor& t) {
-    return detached::reshape(t, {t.size(-1) == 0 ? 0 : t.numel() / t.size(-1), t.size(-1)});
-  };
-  return product(detached::transpose(rows(x), 0, 1), rows(y));
+  const int64_t count = numel(part(x.shape(), 0, x.rank() - 1), "matmul");
+  const auto rows = [count](const Tensor& t) { return reshape(t, {count, t.size(-1)}); };
+  return matmul(transpose(rows(x), 0, 1), rows(y));
 }
 
 }  // namespace
@@ -63,7 +62,7 @@ void detail::give_weight_gradient(Flow& g, int weight, const Tensor& x, const Te
   for (int d = 0; d < x.rank() - 1; ++d) rows *= x.size(d);
   const auto by_rows = [&](const Tensor& t) {
     const DType dtype = native_bf16(t.device()) ? t.dtype() : acc_dtype(t.dtype());
-    return detached::cast(detached::reshape(detached::contiguous(t), {rows, t.size(-1)}), dtype);
+    return detached::to(detached::reshape(detached::contiguous(t), {rows, t.size(-1)}), dtype);
   };
   const Tensor in = by_rows(x), d = by_rows(dy);
   const auto sums = [&](int i, const Dims& shape) {
@@ -86,12 +85,11 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
   if (b.rank() == 1) return squeeze(matmul(a, unsqueeze(b, 1)), -1);
   Tensor out = product(a, b);
   if (auto* n = track("matmul", {&out}, {&a, &b}))
-    n->backward = [a = save(a), b = save(b)](Flow& g) {
+    n->backward = differentiable([a = save(a), b = save(b)](Flow& g) {
       const Tensor x = a, y = b;
-      if (g.wants(0)) g.give(0, product(g.out(), detached::transpose(y, -1, -2)));
-      if (g.wants(1))
-        g.give(1, y.rank() == 2 ? product_over_rows(x, g.out()) : product(detached::transpose(x, -1, -2), g.out()));
-    };
+      if (g.wants(0)) g.give(0, matmul(g.out(), transpose(y, -1, -2)));
+      if (g.wants(1)) g.give(1, y.rank() == 2 ? product_over_rows(x, g.out()) : matmul(transpose(x, -1, -2), g.out()));
+    });
   return out;
 }
 
@@ -125,12 +123,22 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   if (x.rank() == 1) return squeeze(linear(unsqueeze(x, 0), weight, bias), 0);
   const Tensor read = detail::as_rows(weight, x.dtype());
   Tensor out = product(detached::contiguous(x), detached::transpose(read, 0, 1), detail::as_rows(bias, x.dtype()));
-  if (auto* n = track("linear", {&out}, {&x, &weight, &bias}))
-    n->backward = [x = save_activation(x), weight = save(read)](Flow& g) {
+  if (auto* n = track("linear", {&out}, {&x, &weight, &bias})) {
+    auto rule = [x = save_activation(x), weight = save(weight.dtype() == x.dtype() ? weight : read)](Flow& g) {
+      if (grad_enabled()) {
+        if (g.wants(0)) g.give(0, matmul(g.out(), weight));
+        if (g.wants(1)) g.give(1, product_over_rows(g.out(), x));
+        return g.give(2, g.out());
+      }
       const Tensor dy = detached::contiguous(g.out());
       if (g.wants(0)) g.give(0, product(dy, weight));
       if (g.wants(1) || g.wants(2)) detail::give_weight_gradient(g, 1, x, dy);  // else x may have changed
     };
+    if (weight.dtype() == x.dtype())
+      n->backward = differentiable(std::move(rule));
+    else
+      n->backward = std::move(rule);  // of a rounded weight, through which no graph leads
+  }
   return out;
 }
 

@@ -20,7 +20,7 @@ DType common_dtype(DType as, std::initializer_list<const Tensor*> tensors) {
 // What the slots read of a tensor: its rows, in the dtype of the computation where they take no mixture.
 Tensor read_by_slot(const Tensor& t, Device device, DType computed) {
   const Tensor rows = detached::contiguous(t);
-  return native_bf16(device) ? rows : detached::cast(rows, computed);
+  return native_bf16(device) ? rows : detached::to(rows, computed);
 }
 
 }  // namespace
@@ -53,7 +53,7 @@ NormResult norm_forward(const NormSpec& spec, const Tensor& x, const Tensor& bra
                branch.defined() ? empty(x.shape(), {x.dtype(), device}) : Tensor(),
                empty({rows, 2}, {acc_dtype(computed), device})};
   kernels::norm_forward.on(device, spec, {r.y, r.sum, r.stats}, {in(x), in(branch), in(gain), in(bias)});
-  r.y = detached::cast(r.y, as);
+  r.y = detached::to(r.y, as);
   return r;
 }
 
@@ -90,8 +90,8 @@ Tensor normalize_as(const char* op, const Tensor& x, const NormSpec& spec, const
                     DType as) {
   detail::check_norm(op, spec, x, gain, bias, as);
   if (spec.kind == NormKind::none) {
-    const Tensor scaled = gain.defined() ? mul(cast(x, gain.dtype()), gain) : x;
-    return cast(bias.defined() ? add(cast(scaled, bias.dtype()), bias) : scaled, as);
+    const Tensor scaled = gain.defined() ? mul(to(x, gain.dtype()), gain) : x;
+    return to(bias.defined() ? add(to(scaled, bias.dtype()), bias) : scaled, as);
   }
   const Tensor input = detached::contiguous(x);
   const detail::NormResult r = detail::norm_forward(spec, input, {}, gain, bias, as);

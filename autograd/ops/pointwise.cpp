@@ -2,8 +2,11 @@
 
 #include <cmath>
 #include <limits>
+#include <numbers>
 
+#include "autograd/grad_mode.h"
 #include "autograd/node.h"
+#include "autograd/ops/create.h"
 #include "core/kernels/copy.h"
 #include "core/kernels/pointwise.h"
 #include "core/view.h"
@@ -11,8 +14,54 @@
 namespace isonorm {
 namespace {
 
+template <class Op, class... Others> constexpr bool kIsOneOf = (std::is_same_v<Op, Others> || ...);
+
 void check_floating(const Tensor& x, const char* op) {
   check(is_floating(x.dtype()), op, ": dtype is ", x.dtype(), ", expected f32, f64 or bf16");
+}
+
+// The slope of an op as ops, of what its rule saves (df in core/formulas/pointwise.h). Here: it is constant around each
+// point, and no op leads through it.
+template <class Op> Tensor slope(Op, const Tensor& saved, kernels::Numbers numbers) {
+  static_assert(Op::saves == ops::Saves::nothing || kIsOneOf<Op, ops::Abs, ops::Relu, ops::LeakyRelu, ops::Clamp>);
+  const Tensor one = ones_like(saved), s = empty_like(saved);
+  kernels::unary_backward.on(s.device(), ops::index_in<Op>(ops::Unary{}), s, one, saved, numbers);
+  return s;
+}
+Tensor slope(ops::Exp, const Tensor& y, kernels::Numbers) { return y; }
+Tensor slope(ops::Expm1, const Tensor& y, kernels::Numbers) { return y + 1; }
+Tensor slope(ops::Exp2, const Tensor& y, kernels::Numbers) { return y * std::numbers::ln2; }
+Tensor slope(ops::Log, const Tensor& x, kernels::Numbers) { return 1 / x; }
+Tensor slope(ops::Log2, const Tensor& x, kernels::Numbers) { return std::numbers::log2e / x; }
+Tensor slope(ops::Log1p, const Tensor& x, kernels::Numbers) { return 1 / (1 + x); }
+Tensor slope(ops::Sqrt, const Tensor& y, kernels::Numbers) { return 0.5 / y; }
+Tensor slope(ops::Rsqrt, const Tensor& y, kernels::Numbers) { return -0.5 * y * y * y; }
+Tensor slope(ops::Square, const Tensor& x, kernels::Numbers) { return 2 * x; }
+Tensor slope(ops::Reciprocal, const Tensor& y, kernels::Numbers) { return -y * y; }
+Tensor slope(ops::Sin, const Tensor& x, kernels::Numbers) { return cos(x); }
+Tensor slope(ops::Cos, const Tensor& x, kernels::Numbers) { return -sin(x); }
+Tensor slope(ops::Tanh, const Tensor& y, kernels::Numbers) { return 1 - y * y; }
+Tensor slope(ops::Sigmoid, const Tensor& y, kernels::Numbers) { return y * (1 - y); }
+Tensor slope(ops::Softplus, const Tensor& x, kernels::Numbers) { return sigmoid(x); }
+Tensor slope(ops::Erf, const Tensor& x, kernels::Numbers) { return 2 * std::numbers::inv_sqrtpi * exp(-x * x); }
+Tensor slope(ops::NumberDiv, const Tensor& x, kernels::Numbers n) { return -(n.p[0] / x) / x; }
+Tensor slope(ops::PowNumber, const Tensor& x, kernels::Numbers n) {
+  return n.p[0] == 0 ? zeros_like(x) : n.p[0] * pow(x, n.p[0] - 1);
+}
+Tensor slope(ops::Silu, const Tensor& x, kernels::Numbers) {
+  const Tensor s = sigmoid(x);
+  return s * (1 + x * (1 - s));
+}
+// Phi(x) + x phi(x), of the normal distribution.
+Tensor slope(ops::Gelu, const Tensor& x, kernels::Numbers) {
+  constexpr double root = std::numbers::sqrt2 / 2, density = root * std::numbers::inv_sqrtpi;
+  return 0.5 * (1 + erf(root * x)) + density * x * exp(-0.5 * x * x);
+}
+// x (1 + tanh u)/2 with u = c (x + a x^3); (1 + tanh u)/2 is the sigmoid of 2 u.
+Tensor slope(ops::GeluTanh, const Tensor& x, kernels::Numbers) {
+  constexpr double c = std::numbers::sqrt2 * std::numbers::inv_sqrtpi, a = 0.044715;
+  const Tensor s = sigmoid(2 * c * (x + a * x * x * x));
+  return s + 2 * c * x * s * (1 - s) * (1 + 3 * a * x * x);
 }
 
 template <class Op, Saved (*keep)(const Tensor&) = save>
@@ -23,12 +72,17 @@ Tensor unary(const Tensor& x, kernels::Numbers numbers = {}, const char* name = 
   kernels::unary.on(x.device(), op, y, x, numbers);
   if (auto* n = track(name, {&y}, {&x})) {
     Saved saved = Op::saves == ops::Saves::input ? keep(x) : Op::saves == ops::Saves::output ? keep(y) : Saved();
-    n->backward = [saved = std::move(saved), numbers](Flow& g) {
+    n->backward = differentiable([saved = std::move(saved), numbers](Flow& g) {
       const Tensor& dy = g.out();
+      const bool unsaved = Op::saves == ops::Saves::nothing;
+      if (grad_enabled()) {
+        const DType wide = acc_dtype(dy.dtype());  // a slope is several ops, each of which would round to bf16
+        return g.give(0, to(dy, wide) * slope(Op{}, to(unsaved ? detach(dy) : saved.get(), wide), numbers));
+      }
       Tensor dx = g.reuse();
-      kernels::unary_backward.on(dy.device(), op, dx, dy, Op::saves == ops::Saves::nothing ? dy : saved.get(), numbers);
+      kernels::unary_backward.on(dy.device(), op, dx, dy, unsaved ? dy : saved.get(), numbers);
       g.give(0, std::move(dx));
-    };
+    });
   }
   return y;
 }
@@ -46,8 +100,6 @@ Tensor number(double value, const Tensor& like) { return number(value, like.opti
 
 constexpr bool is_integer(DType d) { return !is_floating(d); }
 
-template <class Op, class... Others> constexpr bool kIsOneOf = (std::is_same_v<Op, Others> || ...);
-
 // A dtype in which a and b are computed where one of them has to be cast.
 template <class Op> DType common_dtype(const Tensor& a, const Tensor& b) {
   const DType d = a.dtype() == DType::u8 ? b.dtype() : a.dtype();
@@ -61,7 +113,7 @@ template <class Op> Tensor binary(const Tensor& a, const Tensor& b) {
   if (const bool u8 = a.dtype() == DType::u8 || b.dtype() == DType::u8;
       casts && (u8 || (kIsOneOf<Op, ops::Div> && a.dtype() == DType::i64 && b.dtype() == DType::i64))) {
     const DType d = common_dtype<Op>(a, b);
-    return binary<Op>(detached::cast(a, d), detached::cast(b, d));
+    return binary<Op>(detached::to(a, d), detached::to(b, d));
   }
   if (kIsOneOf<Op, ops::Div, ops::Pow> || a.dtype() != DType::i64) check_floating(a, Op::name);
   check(a.dtype() == b.dtype(), Op::name, ": dtypes ", a.dtype(), " and ", b.dtype(), " differ");
@@ -100,7 +152,7 @@ Tensor operand(double b, const Tensor& beside, const char* op) {
 template <class Op> Tensor extremum(const Tensor& a, const Tensor& b) {
   Tensor out = binary<Op>(a, b);
   if (auto* n = track(Op::name, {&out}, {&a, &b}))
-    n->backward = [a = save(a), b = save(b)](Flow& g) {
+    n->backward = differentiable([a = save(a), b = save(b)](Flow& g) {
       const Tensor half = mul(g.out(), 0.5), zero = number(0, half);
       for (int i : {0, 1}) {
         if (!g.wants(i)) continue;
@@ -108,7 +160,7 @@ template <class Op> Tensor extremum(const Tensor& a, const Tensor& b) {
         const Tensor loses = std::is_same_v<Op, ops::Maximum> ? lt(mine, other) : gt(mine, other);
         g.give(i, where(loses, zero, where(eq(mine, other), half, g.out())));
       }
-    };
+    });
   return out;
 }
 
@@ -166,57 +218,57 @@ Tensor mul(const Tensor& a, double b) {
   return is_integer(a.dtype()) ? mul(a, whole(b, a, "mul")) : unary<ops::MulNumber>(a, {{b}});
 }
 Tensor div(const Tensor& a, double b) {
-  return unary<ops::DivNumber>(is_integer(a.dtype()) ? detached::cast(a, DType::f32) : a, {{b}});
+  return unary<ops::DivNumber>(is_integer(a.dtype()) ? detached::to(a, DType::f32) : a, {{b}});
 }
 Tensor div(double a, const Tensor& b) {
-  return unary<ops::NumberDiv>(is_integer(b.dtype()) ? detached::cast(b, DType::f32) : b, {{a}});
+  return unary<ops::NumberDiv>(is_integer(b.dtype()) ? detached::to(b, DType::f32) : b, {{a}});
 }
 
-Tensor cast(const Tensor& x, DType dtype) {
+Tensor to(const Tensor& x, DType dtype) {
   if (x.dtype() == dtype) return x;
-  Tensor y = detached::cast(x, dtype);
+  Tensor y = detached::to(x, dtype);
   if (!is_floating(dtype)) return y;
-  if (auto* n = track("cast", {&y}, {&x})) n->backward = [](Flow& g) { g.give(0, g.take()); };
+  if (auto* n = track("to", {&y}, {&x})) n->backward = differentiable([](Flow& g) { g.give(0, g.take()); });
   return y;
 }
 
 Tensor add(const Tensor& a, const Tensor& b) {
   Tensor out = binary<ops::Add>(a, b);
   if (auto* n = track("add", {&out}, {&a, &b}))
-    n->backward = [](Flow& g) {
+    n->backward = differentiable([](Flow& g) {
       if (g.wants(1)) g.give(1, g.out());
       g.give(0, g.take());
-    };
+    });
   return out;
 }
 
 Tensor sub(const Tensor& a, const Tensor& b) {
   Tensor out = binary<ops::Sub>(a, b);
   if (auto* n = track("sub", {&out}, {&a, &b}))
-    n->backward = [](Flow& g) {
+    n->backward = differentiable([](Flow& g) {
       if (g.wants(1)) g.give(1, neg(g.out()));
       g.give(0, g.take());
-    };
+    });
   return out;
 }
 
 Tensor mul(const Tensor& a, const Tensor& b) {
   Tensor out = binary<ops::Mul>(a, b);
   if (auto* n = track("mul", {&out}, {&a, &b}))
-    n->backward = [a = save(a), b = save(b)](Flow& g) {
+    n->backward = differentiable([a = save(a), b = save(b)](Flow& g) {
       if (g.wants(0)) g.give(0, mul(g.out(), b));
       if (g.wants(1)) g.give(1, mul(g.out(), a));
-    };
+    });
   return out;
 }
 
 Tensor div(const Tensor& a, const Tensor& b) {
   Tensor out = binary<ops::Div>(a, b);
   if (auto* n = track("div", {&out}, {&a, &b}))
-    n->backward = [b = save(b), out = save(out)](Flow& g) {
+    n->backward = differentiable([b = save(b), out = save(out)](Flow& g) {
       if (g.wants(0)) g.give(0, div(g.out(), b));
       if (g.wants(1)) g.give(1, neg(mul(g.out(), div(out, b))));  // 1 / b alone may pass the largest number
-    };
+    });
   return out;
 }
 
@@ -230,19 +282,18 @@ Tensor maximum(double a, const Tensor& b) { return maximum(operand(a, b, "maximu
 Tensor pow(const Tensor& a, const Tensor& b) {
   Tensor out = binary<ops::Pow>(a, b);
   if (auto* n = track("pow", {&out}, {&a, &b}))
-    n->backward = [a = save(a), b = save(b), out = save(out)](Flow& g) {
+    n->backward = differentiable([a = save(a), b = save(b), out = save(out)](Flow& g) {
       // d a^b = b a^(b-1) da + a^b ln(a) db; the second term is 0 at a = 0 and b >= 0, where ln is not finite.
       if (g.wants(0)) {
         const Tensor p = b;
-        const Tensor slope = mul(p, binary<ops::Pow>(a, sub(p, 1.0)));
+        const Tensor slope = mul(p, pow(Tensor(a), sub(p, 1.0)));
         g.give(0, mul(g.out(), where(eq(p, 0), number(0, p), slope)));
       }
       if (g.wants(1)) {
-        const Tensor base = a;
-        const Tensor slope = mul(out, log(base)), flat = where(ge(b, 0), number(0, base), slope);
-        g.give(1, mul(g.out(), where(eq(base, 0), flat, slope)));
+        const Tensor base = a, flat = logical_and(eq(base, 0), ge(b, 0));
+        g.give(1, mul(g.out(), mul(out, log(where(flat, number(1, base), base)))));
       }
-    };
+    });
   return out;
 }
 
@@ -251,10 +302,10 @@ Tensor pow(double a, const Tensor& b) { return pow(number(a, b), b); }
 Tensor remainder(const Tensor& a, const Tensor& b) {
   Tensor out = binary<ops::Remainder>(a, b);
   if (auto* n = track("remainder", {&out}, {&a, &b}))
-    n->backward = [a = save(a), b = save(b), out = save(out)](Flow& g) {
+    n->backward = differentiable([a = save(a), b = save(b), out = save(out)](Flow& g) {
       if (g.wants(0)) g.give(0, g.out());
       if (g.wants(1)) g.give(1, mul(g.out(), div(sub(out, a), b)));
-    };
+    });
   return out;
 }
 Tensor remainder(const Tensor& a, double b) { return remainder(a, operand(b, a, "remainder")); }
@@ -318,11 +369,11 @@ Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
   kernels::where.on(a.device(), out, condition, a, b);
   if (!is_floating(a.dtype())) return out;
   if (auto* n = track("where", {&out}, {&a, &b}))
-    n->backward = [condition = save(condition)](Flow& g) {
+    n->backward = differentiable([condition = save(condition)](Flow& g) {
       const Tensor zero = number(0, g.out());
       if (g.wants(0)) g.give(0, where(condition, g.out(), zero));
       if (g.wants(1)) g.give(1, where(condition, zero, g.out()));
-    };
+    });
   return out;
 }
 

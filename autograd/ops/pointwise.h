@@ -43,7 +43,7 @@ Tensor clamp(const Tensor& x, double lo, double hi);  // throws where lo > hi
 Tensor clamp_min(const Tensor& x, double lo);         // clamp(x, lo, infinity)
 Tensor clamp_max(const Tensor& x, double hi);         // clamp(x, -infinity, hi)
 Tensor pow(const Tensor& x, double p);
-Tensor cast(const Tensor& x, DType dtype);  // any pair of dtypes; differentiable between floating ones
+Tensor to(const Tensor& x, DType dtype);  // any pair of dtypes; differentiable between floating ones
 
 Tensor add(const Tensor& a, const Tensor& b);
 Tensor sub(const Tensor& a, const Tensor& b);

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "autograd/grad_mode.h"
 #include "autograd/node.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/index.h"
@@ -93,11 +94,12 @@ Tensor dropout(const Tensor& x, double p, bool training, Generator& generator) {
   Tensor y = empty_like(x);
   kernels::dropout.on(x.device(), y, detached::contiguous(x), p, state);
   if (auto* n = track("dropout", {&y}, {&x}))
-    n->backward = [p, state](Flow& g) {
-      const Tensor dy = detached::contiguous(g.out()), dx = empty_like(dy);
-      kernels::dropout.on(dx.device(), dx, dy, p, state);  // the map is linear: its own transpose
-      g.give(0, dx);
-    };
+    n->backward = differentiable([p, state](Flow& g) {
+      // The map is linear and its own transpose: a product with what it makes of ones.
+      const Tensor in = grad_enabled() ? ones_like(g.out()) : detached::contiguous(g.out()), dx = empty_like(in);
+      kernels::dropout.on(dx.device(), dx, in, p, state);
+      g.give(0, grad_enabled() ? g.out() * dx : dx);
+    });
   return y;
 }
 
@@ -107,13 +109,13 @@ Tensor multinomial(const Tensor& weights, int64_t count, bool replacement, Gener
   const int64_t n = weights.size(-1), needed = replacement ? 1 : count;
   check(count >= 0 && needed <= n && n > 0, "multinomial: ", count, " draws ", replacement ? "with" : "without",
         " replacement from ", n, " weights");
-  const Tensor w = detached::cast(detached::contiguous(weights), DType::f64);
+  const Tensor w = detached::to(detached::contiguous(weights), DType::f64);
   Dims shape = w.shape();
   shape[shape.rank - 1] = count;
   if (w.numel() == 0) return empty(shape, {DType::i64, w.device()});
   kernels::check_weights.on(w.device(), {.least = amin(w),
                                          .total = amax(sum(w, {-1})),
-                                         .positive = amin(sum(cast(gt(w, 0), DType::f64), {-1})),
+                                         .positive = amin(sum(to(gt(w, 0), DType::f64), {-1})),
                                          .needed = static_cast<double>(needed)});
   if (!replacement) {
     // Added to e, 2^-60 changes no draw and keeps the quotient finite.

@@ -4,7 +4,9 @@
 #include <bit>
 #include <cmath>
 
+#include "autograd/grad_mode.h"
 #include "autograd/node.h"
+#include "autograd/ops/arrange.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/index.h"
 #include "autograd/ops/pointwise.h"
@@ -59,23 +61,24 @@ Tensor extremum(const char* name, kernels::ReduceOp kind, const Tensor& x, const
   check(p.count > 0 || numel(p.kept, name) == 0, name, ": shape ", x.shape(), " has no elements to choose from");
   Tensor y = reduce(x, p, kind, keepdim);
   if (auto* n = track(name, {&y}, {&x}))
-    n->backward = [p, x = save(x), y = save(y)](Flow& g) {
+    n->backward = differentiable([p, x = save(x), y = save(y)](Flow& g) {
       const Tensor input = x;
-      const Tensor mask = cast(eq(input, reshape(y, p.keepdim)), input.dtype());
+      const Tensor mask = to(eq(input, reshape(y, p.keepdim)), input.dtype());
       const Tensor ties = reduce(mask, p, kernels::ReduceOp::sum, true);
       g.give(0, mul(mask, div(reshape(g.out(), p.keepdim), ties)));
-    };
+    });
   return y;
 }
 
 }  // namespace
 
 Tensor sum(const Tensor& x, std::vector<int> dims, bool keepdim) {
-  if (x.dtype() == DType::u8) return sum(detached::cast(x, DType::i64), std::move(dims), keepdim);
+  if (x.dtype() == DType::u8) return sum(detached::to(x, DType::i64), std::move(dims), keepdim);
   const Plan p = plan(x, dims, "sum", true);
   Tensor y = reduce(x, p, kernels::ReduceOp::sum, keepdim);
   if (auto* n = track("sum", {&y}, {&x}))
-    n->backward = [p, shape = x.shape()](Flow& g) { g.give(0, expand(reshape(g.out(), p.keepdim), shape)); };
+    n->backward =
+        differentiable([p, shape = x.shape()](Flow& g) { g.give(0, expand(reshape(g.out(), p.keepdim), shape)); });
   return y;
 }
 
@@ -93,7 +96,7 @@ Tensor prod(const Tensor& x, std::vector<int> dims, bool keepdim) {
       const Tensor input = x, is_zero = eq(input, 0);
       const Tensor factors = where(is_zero, ones({}, input.options()), input);
       const Tensor others = div(reduce(factors, p, kernels::ReduceOp::product, true), factors);
-      const Tensor zeros = reduce(cast(is_zero, input.dtype()), p, kernels::ReduceOp::sum, true);
+      const Tensor zeros = reduce(to(is_zero, input.dtype()), p, kernels::ReduceOp::sum, true);
       const Tensor counts = where(is_zero, eq(zeros, 1), eq(zeros, 0));
       const Tensor dx = mul(reshape(g.out(), p.keepdim), others);
       g.give(0, masked_fill(dx, eq(counts, 0), 0));
@@ -112,14 +115,18 @@ Tensor var(const Tensor& x, std::vector<int> dims, double correction, bool keepd
   const Plan p = plan(x, dims, "var");
   const double freedom = std::max(0.0, static_cast<double>(p.count) - correction);
   // The mean of a long row carries the rounding of its sum: what that leaves in the deviations is taken away, too.
-  Tensor d = cast(detach(x), acc_dtype(x.dtype()));
-  for (int pass = 0; pass < 2; ++pass) d = sub(d, mean(d, dims, true));
-  Tensor y = cast(div(sum(square(d), dims, keepdim), freedom), x.dtype());
+  const auto deviations = [dims](const Tensor& of) {
+    Tensor d = to(of, acc_dtype(of.dtype()));
+    for (int pass = 0; pass < 2; ++pass) d = sub(d, mean(d, dims, true));
+    return d;
+  };
+  const Tensor d = deviations(detach(x));
+  Tensor y = to(div(sum(square(d), dims, keepdim), freedom), x.dtype());
   if (auto* n = track("var", {&y}, {&x}))
-    n->backward = [p, d = save(d), freedom](Flow& g) {
-      const Tensor dy = cast(reshape(g.out(), p.keepdim), d.get().dtype());
+    n->backward = differentiable([p, x = save(x), deviations, freedom](Flow& g) {
+      const Tensor d = deviations(x), dy = to(reshape(g.out(), p.keepdim), d.dtype());
       g.give(0, mul(d, mul(dy, 2 / freedom)));  // the deviations sum to 0, so the mean adds nothing
-    };
+    });
   return y;
 }
 
@@ -128,12 +135,12 @@ Tensor norm(const Tensor& x, std::vector<int> dims, bool keepdim) {
   const Tensor flat = detach(x);
   Tensor y = sqrt(reduce(mul(flat, flat), p, kernels::ReduceOp::sum, keepdim));
   if (auto* n = track("norm", {&y}, {&x}))
-    n->backward = [p, x = save(x), y = save(y)](Flow& g) {
+    n->backward = differentiable([p, x = save(x), y = save(y)](Flow& g) {
       const Tensor length = reshape(y, p.keepdim);
       const Tensor zero = sub(length, length);
       const Tensor scale = where(eq(length, zero), zero, div(reshape(g.out(), p.keepdim), length));
       g.give(0, mul(x, scale));
-    };
+    });
   return y;
 }
 
@@ -152,11 +159,12 @@ Tensor cumsum(const Tensor& x, int dim) {
   Tensor y = empty_like(x);
   kernels::cumsum.on(x.device(), s, y, detached::contiguous(x), false);
   if (auto* n = track("cumsum", {&y}, {&x}))
-    n->backward = [s](Flow& g) {
+    n->backward = differentiable([s, dim](Flow& g) {
+      if (grad_enabled()) return g.give(0, flip(cumsum(flip(g.out(), {dim}), dim), {dim}));
       Tensor dx = empty_like(g.out());
       kernels::cumsum.on(dx.device(), s, dx, detached::contiguous(g.out()), true);
       g.give(0, dx);
-    };
+    });
   return y;
 }
 
@@ -165,11 +173,12 @@ Tensor recentre(const Tensor& x, int dim) {
   Tensor y = empty_like(x);
   kernels::recentre.on(x.device(), s, y, detached::contiguous(x));
   if (auto* n = track("recentre", {&y}, {&x}))
-    n->backward = [s](Flow& g) {
+    n->backward = differentiable([s, dim](Flow& g) {
+      if (grad_enabled()) return g.give(0, recentre(g.out(), dim));
       const Tensor dx = g.reuse();
       kernels::recentre.on(dx.device(), s, dx, detached::contiguous(g.out()));
       g.give(0, dx);
-    };
+    });
   return y;
 }
 
@@ -185,7 +194,7 @@ Tensor place(const char* op, const Tensor& x, int dim, bool keepdim, bool of_sma
 
 // How many elements are not 0 in `mask`, in f32: rounded, but 0 only where there is none.
 Tensor number_set(const char* op, const Tensor& mask, const std::vector<int>& dims, bool keepdim) {
-  const Tensor x = cast(mask, DType::f32);
+  const Tensor x = to(mask, DType::f32);
   return reduce(x, plan(x, dims, op), kernels::ReduceOp::sum, keepdim);
 }
 }  // namespace

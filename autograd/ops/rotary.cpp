@@ -25,7 +25,7 @@ std::vector<Tensor> make_angles(int64_t time, int64_t half, double base, TensorO
     }
   }
   const auto table = [&](const std::vector<double>& v) {
-    const Tensor host = cast(from_vector(v, {time, half}), options.dtype);
+    const Tensor host = to(from_vector(v, {time, half}), options.dtype);
     Tensor out = empty(host.shape(), options);
     copy_into(out, host);
     return out;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "autograd/node.h"
+#include "autograd/ops/arrange.h"
 #include "autograd/ops/create.h"
 #include "core/formulas/round_up.h"
 #include "core/kernels/copy.h"
@@ -18,23 +19,28 @@ Tensor reshaped(const Tensor& x, Tensor y) {
   if (y.shape() == x.shape()) return x;
   if (!is_floating(x.dtype())) return y;
   if (auto* n = track("reshape", {&y}, {&x}))
-    n->backward = [shape = x.shape()](Flow& g) { g.give(0, detached::reshape(g.out(), shape)); };
+    n->backward = differentiable([shape = x.shape()](Flow& g) { g.give(0, reshape(g.out(), shape)); });
   return y;
 }
 
-// A view that shows some elements of x, each once: the gradient is 0 elsewhere. `pick` makes the same view of the
-// gradient's tensor.
+template <class Pick> Tensor placed(const char* name, const Tensor& dy, const Dims& shape, Pick pick);
+
+// A view that shows some elements of x, each once. `pick` makes the same view of another tensor.
 template <class Pick> Tensor partial_view(const char* name, const Tensor& x, Pick pick) {
   Tensor y = pick(x);
   if (!is_floating(x.dtype())) return y;
   if (auto* n = track(name, {&y}, {&x}))
-    n->backward = [pick, shape = x.shape()](Flow& g) {
-      Tensor dx = empty(shape, g.out().options());
-      kernels::fill(dx, 0);
-      copy_into(pick(dx), g.out());
-      g.give(0, dx);
-    };
+    n->backward = differentiable([=, shape = x.shape()](Flow& g) { g.give(0, placed(name, g.out(), shape, pick)); });
   return y;
+}
+// Its gradient: dy where the view shows a tensor of that shape, 0 elsewhere.
+template <class Pick> Tensor placed(const char* name, const Tensor& dy, const Dims& shape, Pick pick) {
+  Tensor dx = empty(shape, dy.options());
+  kernels::fill(dx, 0);
+  copy_into(pick(dx), detach(dy));
+  if (auto* n = track(name, {&dx}, {&dy}))
+    n->backward = differentiable([=](Flow& g) { g.give(0, partial_view(name, g.out(), pick)); });
+  return dx;
 }
 
 }  // namespace
@@ -43,7 +49,7 @@ Tensor contiguous(const Tensor& x) {
   if (x.is_contiguous()) return x;
   Tensor y = detached::contiguous(x);
   if (!is_floating(x.dtype())) return y;
-  if (auto* n = track("contiguous", {&y}, {&x})) n->backward = [](Flow& g) { g.give(0, g.take()); };
+  if (auto* n = track("contiguous", {&y}, {&x})) n->backward = differentiable([](Flow& g) { g.give(0, g.take()); });
   return y;
 }
 
@@ -74,7 +80,7 @@ Tensor permute(const Tensor& x, const std::vector<int>& order) {
   if (auto* n = track("permute", {&y}, {&x})) {
     std::vector<int> back(order.size());
     for (int i = 0; i < x.rank(); ++i) back[normalize_dim(order[i], x.rank(), "permute")] = i;
-    n->backward = [back = std::move(back)](Flow& g) { g.give(0, detached::permute(g.out(), back)); };
+    n->backward = differentiable([back = std::move(back)](Flow& g) { g.give(0, permute(g.out(), back)); });
   }
   return y;
 }
@@ -110,7 +116,8 @@ Tensor expand(const Tensor& x, const Dims& shape) {
   Tensor y = detached::expand(x, shape);
   if (y.shape() == x.shape()) return x;
   if (!is_floating(x.dtype())) return y;
-  if (auto* n = track("expand", {&y}, {&x})) n->backward = [](Flow& g) { g.give(0, g.take()); };  // give() sums
+  if (auto* n = track("expand", {&y}, {&x}))
+    n->backward = differentiable([](Flow& g) { g.give(0, g.take()); });  // give() sums
   return y;
 }
 
@@ -155,14 +162,11 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, in
   if (parts.empty() || !is_floating(x.dtype())) return parts;
   // One node for all of them: each its own would make a gradient of all of x for every part.
   if (auto* n = track("split", parts, {&x, 1}))
-    n->backward = [sizes, d, shape = x.shape(), options = x.options()](Flow& g) {
-      Tensor dx = empty(shape, options);
-      kernels::fill(dx, 0);
-      const std::vector<Tensor> to = places(dx, sizes, d);
-      for (size_t i = 0; i < to.size(); ++i)
-        if (g.has_out(static_cast<int>(i))) copy_into(to[i], g.out(static_cast<int>(i)));
-      g.give(0, dx);
-    };
+    n->backward = differentiable([count = static_cast<int>(sizes.size()), d](Flow& g) {
+      std::vector<Tensor> parts;
+      for (int i = 0; i < count; ++i) parts.push_back(g.out(i));
+      g.give(0, cat(parts, d));
+    });
   return parts;
 }
 

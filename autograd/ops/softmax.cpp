@@ -1,6 +1,9 @@
 #include "autograd/ops/softmax.h"
 
+#include "autograd/grad_mode.h"
 #include "autograd/node.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "core/kernels/softmax.h"
 #include "core/view.h"
@@ -13,12 +16,17 @@ Tensor along_last(const char* name, const Tensor& x, bool log) {
   Tensor y = empty_like(input);
   kernels::softmax.on(x.device(), y, input, log);
   if (auto* n = track(name, {&y}, {&x}))
-    n->backward = [y = save_activation(y), log](Flow& g) {
+    n->backward = differentiable([y = save_activation(y), log](Flow& g) {
+      if (grad_enabled()) {
+        const Tensor& dy = g.out();
+        const Tensor z = y;
+        return g.give(0, log ? dy - exp(z) * sum(dy, {-1}, true) : z * (dy - sum(dy * z, {-1}, true)));
+      }
       const Tensor dy = detached::contiguous(g.out());
       Tensor dx = empty_like(dy);
       kernels::softmax_backward.on(dy.device(), dx, dy, y, log);
       g.give(0, dx);
-    };
+    });
   return y;
 }
 

@@ -31,7 +31,7 @@ using streams::Stream;
 // whether they are; those along the other axis of a vector or matrix are told by their gradient, which is zero to
 // rounding: what softmax does not see of the head, what a norm inside of a branch hides.
 AuditResult::Row row_of(const streams::NamedParameter& p, bool affine, double size_of_all) {
-  const Tensor g = gradient(p.tensor);
+  const Tensor g = p.tensor.grad();
   AuditResult::Row row{.name = p.name, .shape = p.tensor.shape(), .invisible = "", .numbers = p.tensor.numel()};
   if (p.blind_end > p.blind_begin) {
     const int64_t rows = p.blind_end - p.blind_begin;
@@ -61,7 +61,7 @@ AuditResult::Row row_of(const streams::NamedParameter& p, bool affine, double si
 
 // |mean| / rms of each row, the largest; computed in f64.
 double drift_of(const Tensor& rows) {
-  const Tensor x = cast(detach(rows), DType::f64);
+  const Tensor x = detach(rows).to(DType::f64);
   return amax(abs(mean(x, {-1})) / sqrt(mean(square(x), {-1}))).item();
 }
 
@@ -93,7 +93,7 @@ class Auditor {
     NoGrad no_grad;
     double squares = 0;
     for (const streams::NamedParameter& p : streams::named_parameters(*raw_))
-      squares += sum(square(gradient(p.tensor))).item();
+      squares += sum(square(p.tensor.grad())).item();
     result_.as_expected = true;
     for (const streams::NamedParameter& p : streams::named_parameters(*raw_)) {
       result_.rows.push_back(row_of(p, o_.model.transformer().affine, std::sqrt(squares)));
@@ -112,7 +112,7 @@ class Auditor {
 
   Tensor output(nn::Module& model, DType dtype) const {
     const Tensor& x = batch_.inputs;
-    return cast(model(is_floating(x.dtype()) ? cast(x, dtype) : x), DType::f64);
+    return model(is_floating(x.dtype()) ? x.to(dtype) : x).to(DType::f64);
   }
 
   void drift() {

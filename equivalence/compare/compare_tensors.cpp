@@ -111,7 +111,7 @@ class Comparer {
     if (!is_floating(a.dtype()) || !is_floating(b.dtype())) row.tolerance = 0;  // floats that stand for integers, too
     row.identical = route.legs.empty() && same_bytes(a, b);
     try {
-      const Tensor x = cast(a, DType::f64), y = cast(b, DType::f64);
+      const Tensor x = a.to(DType::f64), y = b.to(DType::f64);
       if (!integers || !route.legs.empty())
         for (const auto& [stored, values] : {std::pair(&a, &x), {&b, &y}})
           check(is_floating(stored->dtype()) || largest_entry(*values) < 0x1p53,

@@ -26,7 +26,7 @@ class Frozen : public OwnTraining {
   using OwnTraining::OwnTraining;
   void differentiate(const training::Examples& batch) override {
     OwnTraining::differentiate(batch);
-    for (const Tensor& p : gains(model())) set_gradient(p, {});
+    for (const Tensor& p : gains(model())) set_grad(p, {});
   }
 };
 

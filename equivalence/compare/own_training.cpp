@@ -106,7 +106,7 @@ void OwnTraining::differentiate(const training::Examples& batch) {
   begin_step();
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const Tensor& p = parameters_[i].tensor;
-    const Tensor g = gradient(p).defined() ? gradient(p) : zeros(p.shape(), p.options());
+    const Tensor g = p.grad().defined() ? p.grad() : zeros(p.shape(), p.options());
     gradients_.push_back(routes_.empty() ? g : routes_[i].adjoint(g, shapes_[i]));
   }
 }
@@ -125,14 +125,14 @@ Tensor OwnTraining::reference_weight(const Training& reference, size_t i) const 
 
 Restore::Restore(nn::Module& model) {
   for (const auto& [name, tensor] : model.state_dict()) values_.emplace_back(tensor, detached::clone(tensor));
-  for (const Tensor& p : model.parameters()) gradients_.emplace_back(p, gradient(p));
+  for (const Tensor& p : model.parameters()) gradients_.emplace_back(p, p.grad());
   for (const auto& [_, m] : model.named_modules()) flags_.emplace_back(m, m->training());
 }
 
 Restore::~Restore() {
   NoGrad no_grad;
   for (const auto& [tensor, value] : values_) copy_into(tensor, value);
-  for (const auto& [parameter, gradient] : gradients_) set_gradient(parameter, gradient);
+  for (const auto& [parameter, gradient] : gradients_) set_grad(parameter, gradient);
   for (const auto& [module, training] : flags_) module->train(training);  // outer ones first
 }
 

@@ -16,7 +16,7 @@ Offset offset(const Pair& p) {
   Offset o{.entry = deviation({p})};
   if (!has_factor(p)) return o;
   // In units of the largest entry, so that no square under- or overflows.
-  const Tensor r = cast(p.reference, DType::f64) / p.scale, d = cast(p.value, DType::f64) / p.scale - r;
+  const Tensor r = p.reference.to(DType::f64) / p.scale, d = p.value.to(DType::f64) / p.scale - r;
   o.factor = std::abs(sum(d * r).item()) / sum(square(r)).item();
   return o;
 }

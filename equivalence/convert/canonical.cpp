@@ -66,10 +66,10 @@ Carried times(const Carried& x, const Carried& factors) {
 
 // `partner`: the same tensor of a file in the same form, or null.
 Carried as_stored(const Tensor& t, const Tensor* partner, int dim) {
-  const Tensor rows = by_rows(t, dim), value = cast(rows, DType::f64), rounding = half_ulp(rows);
+  const Tensor rows = by_rows(t, dim), value = rows.to(DType::f64), rounding = half_ulp(rows);
   Carried x{value, rounding, abs(value), rows.size(1) == 0 ? Tensor() : amax(rounding, {1}, true) * 2.0};
   if (partner && partner->shape() == t.shape() && is_floating(partner->dtype()))
-    x.rounding = masked_fill(rounding, eq(value, cast(by_rows(detach(*partner), dim), DType::f64)), 0);
+    x.rounding = masked_fill(rounding, eq(value, by_rows(detach(*partner), dim).to(DType::f64)), 0);
   return x;
 }
 
@@ -92,7 +92,7 @@ Tensor half_ulp(const Tensor& x) {
   const int digits = x.dtype() == DType::f64 ? 53 : x.dtype() == DType::f32 ? 24 : 8;
   const int lowest = x.dtype() == DType::f64 ? -1021 : -125;  // exponent of the smallest normal number, as frexp has it
   const double twice = x.dtype() == DType::bf16 ? 1 + 0x1p-15 : 1;
-  std::vector<double> values = cast(x, DType::f64).to_vector<double>();
+  std::vector<double> values = x.to(DType::f64).to_vector<double>();
   for (double& v : values) {
     int exponent = lowest;
     if (v != 0) std::frexp(v, &exponent);

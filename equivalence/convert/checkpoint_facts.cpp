@@ -35,7 +35,7 @@ bool identical(const TensorMap& a, const TensorMap& b) {
 
 std::string not_finite(const TensorMap& state) {
   for (const auto& [name, tensor] : state)
-    if (is_floating(tensor.dtype()) && !std::isfinite(largest_entry(cast(detach(tensor), DType::f64)))) return name;
+    if (is_floating(tensor.dtype()) && !std::isfinite(largest_entry(detach(tensor).to(DType::f64)))) return name;
   return {};
 }
 
@@ -45,7 +45,7 @@ std::string not_convertible(const TensorMap& state, const streams::Placement& la
     if (layout.form == Form::rms_norm)
       for (const streams::Place& p : layout.places)
         if (p.role == Role::writer)
-          check_zero_mean(p.name, cast(detach(state.at(p.name)), DType::f64), p.dim, state.at(p.name).dtype());
+          check_zero_mean(p.name, detach(state.at(p.name)).to(DType::f64), p.dim, state.at(p.name).dtype());
     return {};
   } catch (const Error& e) {
     const std::string what = e.what();

@@ -59,7 +59,7 @@ class Converter {
   }
 
  private:
-  Tensor exact(const std::string& name) const { return cast(detach(state_.at(name)), DType::f64); }
+  Tensor exact(const std::string& name) const { return detach(state_.at(name)).to(DType::f64); }
 
   // A writer or reader of the source as the Pre-LN model would have it.
   Tensor raw(const streams::Place& p, std::string& what) const {
@@ -81,8 +81,8 @@ class Converter {
 
   void put(streams::Place place, const Tensor& value, DType dtype, const std::string& what,
            std::optional<Dims> before) {
-    const Tensor rounded = cast(value, dtype_.value_or(dtype));
-    check(std::isfinite(largest_entry(cast(rounded, DType::f64))), "convert: '", place.name, "' does not fit ",
+    const Tensor rounded = value.to(dtype_.value_or(dtype));
+    check(std::isfinite(largest_entry(rounded.to(DType::f64))), "convert: '", place.name, "' does not fit ",
           rounded.dtype(), ": its largest entry becomes ", largest_entry(value));
     result_.exact.add(place.name, value);
     result_.state.add(place.name, rounded);

@@ -48,7 +48,7 @@ void check_numbers(const TensorMap& state, const std::string& name) {
 }
 
 void check_finite(const std::string& name, const Tensor& t) {
-  check(t.numel() == 0 || std::isfinite(largest_entry(cast(t, DType::f64))), "convert: '", name,
+  check(t.numel() == 0 || std::isfinite(largest_entry(t.to(DType::f64))), "convert: '", name,
         "' holds NaN or infinity");
 }
 

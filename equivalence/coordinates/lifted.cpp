@@ -15,8 +15,8 @@ void correct_gradients(const std::vector<streams::NamedParameter>& parameters, c
   NoGrad no_grad;
   for (const streams::NamedParameter& p : parameters) {
     const Map m = stored_map(p, stream);
-    if (const Tensor g = gradient(p.tensor); g.defined())
-      set_gradient(p.tensor, contiguous((m * m.adjoint())(g, p.stream_dim)));
+    if (const Tensor g = p.tensor.grad(); g.defined())
+      set_grad(p.tensor, contiguous((m * m.adjoint())(g, p.stream_dim)));
   }
 }
 
@@ -24,7 +24,7 @@ double raw_gradient_norm(const std::vector<streams::NamedParameter>& parameters,
   NoGrad no_grad;
   double squares = 0;
   for (const streams::NamedParameter& p : parameters)
-    if (const Tensor g = gradient(p.tensor); g.defined()) {
+    if (const Tensor g = p.tensor.grad(); g.defined()) {
       const double n = norm(stored_map(p, stream).adjoint()(g, p.stream_dim)).item();
       squares += n * n;
     }
@@ -48,8 +48,8 @@ Lifted::Lifted(std::vector<streams::NamedParameter> parameters, const streams::S
 
 void Lifted::zero_grad() {
   for (size_t i = 0; i < raw_.size(); ++i) {
-    set_gradient(raw_[i], {});
-    set_gradient(parameters_[i].tensor, {});
+    set_grad(raw_[i], {});
+    set_grad(parameters_[i].tensor, {});
   }
 }
 
@@ -61,8 +61,8 @@ void Lifted::lift() {
     const streams::NamedParameter& p = parameters_[i];
     if (!mapped(p)) continue;
     copy_into(raw_[i], restoring_map(p, stream_)(detach(p.tensor), p.stream_dim));
-    const Tensor g = gradient(p.tensor);
-    set_gradient(raw_[i], g.defined() ? contiguous(stored_map(p, stream_).adjoint()(g, p.stream_dim)) : Tensor());
+    const Tensor g = p.tensor.grad();
+    set_grad(raw_[i], g.defined() ? contiguous(stored_map(p, stream_).adjoint()(g, p.stream_dim)) : Tensor());
   }
 }
 

@@ -32,7 +32,7 @@ Track follow(const MakeUpdate& make, const std::vector<streams::NamedParameter>&
   NoGrad no_grad;
   Track track;
   for (const std::vector<Tensor>& gradients : history.gradients) {
-    for (size_t i = 0; i < parameters.size(); ++i) set_gradient(parameters[i].tensor, detached::clone(gradients[i]));
+    for (size_t i = 0; i < parameters.size(); ++i) set_grad(parameters[i].tensor, detached::clone(gradients[i]));
     update();
     std::vector<Tensor>& weights = track.emplace_back();
     for (const streams::NamedParameter& p : parameters) {

@@ -56,7 +56,7 @@ double gradient_mean(const training::TrainingOptions& o, const TensorMap& raw,
   double most = 0;
   for (const streams::NamedParameter& p : streams::named_parameters(*model)) {
     if (p.role != streams::Role::writer) continue;
-    const Tensor g = gradient(p.tensor);
+    const Tensor g = p.tensor.grad();
     if (!g.defined()) continue;
     most = larger(most, relative(streams::recentre(g, p.stream_dim), g));
   }
@@ -87,7 +87,7 @@ Visible measure_visible(const training::TrainingOptions& options, const nn::Modu
   for (int point = 0; point < kPoints; ++point) {
     TensorMap raw;
     for (const auto& [name, initially] : initial.state_dict()) {
-      const Tensor w = cast(initially, DType::f64);
+      const Tensor w = initially.to(DType::f64);
       raw.add(name, point == 0 ? w : w + randn(w.shape(), w.options(), draw) * kMoved);
     }
     using streams::Role, streams::Form;

@@ -46,7 +46,7 @@ void Forged::differentiate(const training::Examples& batch) {
   Trainee::differentiate(wrong ? *instead_ : batch);
   if (forgery_ != Forgery::frozen_gains) return;
   for (const streams::NamedParameter& p : streams::named_parameters(model()))
-    if (belongs_to_norm(p)) set_gradient(p.tensor, {});
+    if (belongs_to_norm(p)) set_grad(p.tensor, {});
 }
 
 Tensor Forged::forward(const Tensor& inputs) {

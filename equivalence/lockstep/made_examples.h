@@ -27,7 +27,7 @@ inline training::Examples made_examples(const training::TrainingOptions& o, uint
     return training::Examples{ids, randint(0, shape.vocab, {o.batch, context}, kCpu, g)}.on(o.device);
   }
   const Tensor images = rand({o.batch, shape.image, shape.image, shape.channels}, {DType::f64}, g);
-  return training::Examples{cast(images, o.dtype), randint(0, shape.classes, {o.batch}, kCpu, g)}.on(o.device);
+  return training::Examples{images.to(o.dtype), randint(0, shape.classes, {o.batch}, kCpu, g)}.on(o.device);
 }
 
 }  // namespace isonorm::equivalence

@@ -57,7 +57,7 @@ void Trainee::resume() {
 }
 
 Tensor Trainee::compared_gradient(const streams::NamedParameter& p) const {
-  const Tensor own = gradient(p.tensor);  // undefined where the loss does not depend on it
+  const Tensor own = p.tensor.grad();  // undefined where the loss does not depend on it
   const Tensor g = raw_gradient(own.defined() ? own : zeros_like(p.tensor), p, stream());
   const bool recentred = stream().parameter_width() == stream().width() && p.role == streams::Role::writer &&
                          (variant_.gradients != GradientRule::as_is || variant_.after_step != Projection::none);

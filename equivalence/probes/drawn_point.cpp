@@ -17,7 +17,7 @@ using streams::Form;
 constexpr int kMostDraws = 1000, kExamples = 2;
 constexpr double kFromTheKink = 4;  // standard deviations: one flip in 16,000 units at that distance
 
-Tensor rounded(const Tensor& x, DType dtype) { return cast(cast(x, dtype), DType::f64); }
+Tensor rounded(const Tensor& x, DType dtype) { return x.to(dtype).to(DType::f64); }
 
 }  // namespace
 

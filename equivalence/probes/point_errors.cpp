@@ -61,7 +61,7 @@ class Point : public Training {
       Tensor w = detach(from.tensor);
       if (reversed) w = mirrored(w, from);
       if (maps_ == Maps::once) w = stored_map(from, stream_)(w, from.stream_dim);
-      w = cast(w, p.tensor.dtype());
+      w = w.to(p.tensor.dtype());
       if (maps_ == Maps::once_in_the_dtype)
         w = mapped_in_its_dtype(require_grad(leaves.emplace_back(w)), from, stream_);
       {
@@ -73,12 +73,12 @@ class Point : public Training {
     differentiate(reversed ? training::Examples{flip(batch.inputs, {0}), flip(batch.targets, {0})} : batch);
     if (reversed) logits_ = flip(logits_, {0});
     for (size_t i = 0; i < source.size(); ++i) {
-      Tensor g = gradient(parameters_[i].tensor);
+      Tensor g = parameters_[i].tensor.grad();
       if (maps_ == Maps::once_in_the_dtype && requires_grad(mapped_[i])) {
         backward(mapped_[i], g);
-        g = gradient(leaves[i]);
+        g = leaves[i].grad();
       }
-      g = cast(g, DType::f64);
+      g = g.to(DType::f64);
       if (maps_ == Maps::once) g = raw_gradient(g, parameters_[i], stream_);
       gradients_.push_back(reversed ? mirrored(g, source[i]) : g);
     }
@@ -87,10 +87,10 @@ class Point : public Training {
   void differentiate(const training::Examples& batch) override {
     const Tensor& x = batch.inputs;
     const DType dtype = parameters_[0].tensor.dtype();
-    const Tensor y = (*model_)(is_floating(x.dtype()) ? cast(x, dtype) : x),
+    const Tensor y = (*model_)(is_floating(x.dtype()) ? x.to(dtype) : x),
                  loss = cross_entropy(y, batch.targets, {.reduction = Reduction::sum});
     backward(loss);
-    logits_ = cast(detach(y), DType::f64);
+    logits_ = detach(y).to(DType::f64);
     loss_ = loss.item();
   }
   void update(double) override {}

@@ -17,10 +17,10 @@ namespace {
 Tensor rows_of(const Tensor& x) { return reshape(x, {-1, x.size(-1)}); }
 
 // x as a node of its own, so that a hook sees what one reader gives back.
-Tensor read_once(const Tensor& x, GradientHook hook) {
+Tensor read_once(const Tensor& x, GradHook hook) {
   if (!x.defined() || !takes_gradient(x)) return x;
   const Tensor y = x * 1.0;
-  on_gradient(y, std::move(hook));
+  on_grad(y, std::move(hook));
   return y;
 }
 
@@ -61,7 +61,7 @@ Tensor Rounding::linear(const Tensor& x, const Tensor& weight, const Tensor& bia
       read_once(bias, [=, this](const Tensor& g) { return g + error_of_sum(g, sum(rows_of(*gg), {0}), rows); });
   const Tensor y = isonorm::linear(x1, w1, b1);
   if (takes_gradient(y))
-    on_gradient(y, [gg](const Tensor& g) {
+    on_grad(y, [gg](const Tensor& g) {
       *gg = square(g);
       return g;
     });

@@ -50,7 +50,7 @@ void RoundingModel::differentiate(const training::Examples& batch) {
   logits_ = detach(y);
   loss_ = loss.item();
   gradients_.clear();
-  for (const streams::NamedParameter& p : parameters_) gradients_.push_back(gradient(p.tensor));
+  for (const streams::NamedParameter& p : parameters_) gradients_.push_back(p.tensor.grad());
 }
 
 Tensor RoundingModel::raw(const std::string& name) const {

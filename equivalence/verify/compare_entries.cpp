@@ -219,15 +219,15 @@ class Comparer {
       return incomparable(
           text("'", name, "' has shape ", x.shape(), " in the first and ", y.shape(), " in the second"));
     const bool floating = is_floating(x.dtype()) && is_floating(y.dtype());
-    const bool second = floating && same_bytes(cast(detach(x), y.dtype()), y),
-               first = floating && same_bytes(cast(detach(y), x.dtype()), x);
+    const bool second = floating && same_bytes(detach(x).to(y.dtype()), y),
+               first = floating && same_bytes(detach(y).to(x.dtype()), x);
     if (second || first) {
       if (!second) shares_.second = shares_.through = INFINITY;
       if (!first) shares_.first = INFINITY;
       return;
     }
-    const std::vector<double> p = cast(detach(x), DType::f64).to_vector<double>(),
-                              q = cast(detach(y), DType::f64).to_vector<double>();
+    const std::vector<double> p = detach(x).to(DType::f64).to_vector<double>(),
+                              q = detach(y).to(DType::f64).to_vector<double>();
     size_t at = 0;  // the largest difference; a zero of another sign is the least of all
     const auto difference = [&](size_t i) {
       return std::signbit(p[i]) != std::signbit(q[i]) ? std::max(std::abs(p[i] - q[i]), 0x1p-1074)

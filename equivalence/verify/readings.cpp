@@ -17,7 +17,7 @@ namespace {
 
 using streams::Role;
 
-bool is_zero(const Tensor& x) { return largest_entry(cast(x, DType::f64)) == 0; }
+bool is_zero(const Tensor& x) { return largest_entry(x.to(DType::f64)) == 0; }
 
 Tensor size_of(const Tensor& x) { return x.defined() ? abs(x) : x; }
 
@@ -32,10 +32,10 @@ std::vector<int> other_dims(const Tensor& weight, int dim) {
 // rows: [in, stored width].
 Expected written(const Tensor& rows, const Tensor& bias, const Tensor& x) {
   if (!is_floating(x.dtype())) {
-    const Tensor value = cast(index_select(rows, 0, x), DType::f64);
+    const Tensor value = index_select(rows, 0, x).to(DType::f64);
     return {value, abs(value), 0, 2};  // the weight, the output
   }
-  const Tensor w = transpose(cast(rows, DType::f64), 0, 1);
+  const Tensor w = transpose(rows.to(DType::f64), 0, 1);
   // Rounded: the weight, b, the output.
   return {linear(x, w, bias), linear(abs(x), abs(w), size_of(bias)), 1, 3, rows.size(0)};
 }
@@ -86,7 +86,7 @@ std::vector<Reading> Readings::of_writer(const TensorMap& state, const streams::
   };
   Tensor bias;
   if (const std::string name = bias_of_writer(layout_, p); !ids && !name.empty())
-    bias = flatten(cast(file_.read(name), DType::f64));
+    bias = flatten(file_.read(name).to(DType::f64));
   add("", p.dim, bias);
   for (int dim : other_dims(weight, p.dim)) add(text("with dim ", dim), dim, bias);
   if (ids) return all;
@@ -104,7 +104,7 @@ std::vector<Readings::Bias> Readings::other_biases(const std::string& weight, co
   const std::string name = streams::bias_beside(weight);
   const Tensor* there = file_.outline.find(name);
   if (!there || there->numel() != length || !is_floating(there->dtype())) return others;
-  const Tensor undeclared = flatten(cast(file_.read(name), DType::f64));
+  const Tensor undeclared = flatten(file_.read(name).to(DType::f64));
   if (!is_zero(undeclared)) others.push_back({text("with the bias '", name, "'"), undeclared});
   return others;
 }

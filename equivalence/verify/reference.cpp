@@ -23,7 +23,7 @@ using streams::Role;
 Tensor rows_of(const std::string& name, const Tensor& x, int64_t n) {
   check(x.rank() >= 1 && x.size(-1) == n && x.numel() > 0, "reference: '", name, "' has shape ", x.shape(),
         ", expected rows of ", n);
-  const Tensor rows = reshape(cast(x, DType::f64), {x.numel() / n, n});
+  const Tensor rows = reshape(x.to(DType::f64), {x.numel() / n, n});
   check(std::isfinite(largest_entry(rows)), "reference: '", name, "' holds NaN or infinity");
   return rows;
 }
@@ -99,7 +99,7 @@ class Check {
   // Inputs [rows, n], or ids [rows].
   Tensor inputs_of(const std::string& name, int64_t n) const {
     const Tensor& x = reference_.at(name);
-    return is_floating(x.dtype()) ? rows_of(name, x, n) : flatten(cast(x, DType::i64));
+    return is_floating(x.dtype()) ? rows_of(name, x, n) : flatten(x.to(DType::i64));
   }
 
   void compare(const std::string& name, int64_t n, const std::vector<Reading>& readings) {

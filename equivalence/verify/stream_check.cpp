@@ -143,7 +143,7 @@ template <class F> TensorMap moved(const TensorMap& state, Generator& generator,
       out.add(name, tensor);
       continue;
     }
-    const Tensor up = cast(randint(0, 2, tensor.shape(), tensor.device(), generator), DType::f64);
+    const Tensor up = randint(0, 2, tensor.shape(), tensor.device(), generator).to(DType::f64);
     out.add(name, tensor * (1 + epsilon(dtype_of(name)) * (2 * up + -1.0)));
   }
   return out;
@@ -166,7 +166,7 @@ TensorMap widened(const TensorMap& state) {
   NoGrad no_grad;
   TensorMap out;
   for (const auto& [name, tensor] : state)
-    out.add(name, is_floating(tensor.dtype()) ? cast(detach(tensor), DType::f64) : tensor);
+    out.add(name, is_floating(tensor.dtype()) ? detach(tensor).to(DType::f64) : tensor);
   return out;
 }
 

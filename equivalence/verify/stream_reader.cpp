@@ -10,7 +10,7 @@
 
 namespace isonorm::equivalence {
 
-Tensor widened(const TensorMap& state, const std::string& name) { return cast(detach(state.at(name)), DType::f64); }
+Tensor widened(const TensorMap& state, const std::string& name) { return detach(state.at(name)).to(DType::f64); }
 
 std::vector<StreamReader> readers_of(const TensorMap& state, const streams::Placement& layout) {
   std::vector<StreamReader> readers;

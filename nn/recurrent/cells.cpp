@@ -92,7 +92,7 @@ LstmCell::LstmCell(int64_t inputs, const RecurrentOptions& o)
 
 Tensor LstmCell::prepared(const Tensor& x) {
   const Tensor a = input_(x);
-  return input_norm_ ? (*input_norm_)(a) + cast(bias_(), a.dtype()) : a;
+  return input_norm_ ? (*input_norm_)(a) + bias_().to(a.dtype()) : a;
 }
 
 std::vector<Tensor> LstmCell::step(const Tensor& a, const std::vector<Tensor>& state) {

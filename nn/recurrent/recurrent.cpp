@@ -62,7 +62,7 @@ RecurrentResult Recurrent::operator()(const Tensor& x, const RecurrentInput& inp
     check(input.mask.shape() == Dims{x.size(0), x.size(1)}, "recurrent: the mask has shape ", input.mask.shape(),
           ", expected ", Dims{x.size(0), x.size(1)});
     check(input.mask.dtype() == x.dtype(), "recurrent: the mask is ", input.mask.dtype(), ", the rows ", x.dtype());
-    const std::vector<double> counts = cast(detach(input.mask), DType::f64).to_vector<double>();
+    const std::vector<double> counts = detach(input.mask).to(DType::f64).to_vector<double>();
     for (int64_t b = 0; b < x.size(0); ++b) {
       const auto begin = counts.begin() + b * x.size(1);
       check(std::any_of(begin, begin + x.size(1), [](double c) { return c != 0; }), "recurrent: the mask hides all ",

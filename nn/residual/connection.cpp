@@ -12,7 +12,7 @@ Connection::Connection(int64_t width, const ConnectionOptions& o)
 
 Tensor Connection::rows(Residual& r) {
   const DType dtype = precision_.branch_dtype(r.stream.dtype());
-  return cast(read(r), dtype);
+  return read(r).to(dtype);
 }
 
 }  // namespace isonorm::nn

@@ -18,7 +18,7 @@ ConnectionOptions last(ConnectionOptions o) {
 
 void DualNorm::join(Residual& r, const Tensor& branch) {
   if (!r.dual.defined()) r.dual = shortcut(r.settle());
-  r.dual = r.dual + cast(branch, r.dual.dtype());
+  r.dual = r.dual + branch.to(r.dual.dtype());
   PostNorm::join(r, branch);
 }
 

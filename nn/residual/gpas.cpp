@@ -19,7 +19,7 @@ template <class Base> class Gated : public Base {
   Tensor gate;
 
  protected:
-  Tensor phi(const Tensor& x) const { return x - silu(cast(gate, x.dtype())) * detach(x); }
+  Tensor phi(const Tensor& x) const { return x - silu(gate.to(x.dtype())) * detach(x); }
 };
 
 template <class Base> class GatedSum : public Gated<Base> {

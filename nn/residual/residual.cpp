@@ -14,7 +14,7 @@ Residual& Residual::operator+=(const Tensor& branch) {
 const Tensor& Residual::settle() {
   if (!pending.defined()) return stream;
   const bool narrow = detail::fits_rows(stream.dtype(), pending.dtype());  // a branch of bf16, a stream of f32
-  stream = stream + (narrow ? cast(pending, stream.dtype()) : pending), pending = {};
+  stream = stream + (narrow ? pending.to(stream.dtype()) : pending), pending = {};
   return stream;
 }
 

@@ -68,7 +68,7 @@ Zca Zca::fit(const LabelledImages& set, const ZcaOptions& o) {
     s[i] /= std::sqrt(std::max(0.0, values[i / pixels]) + o.eps);
   const Tensor matrix = empty({pixels, pixels}, {DType::f64});
   kernels::matmul.on(kCpu, matrix, detached::transpose(sums, 0, 1), scaled, {});
-  return {detached::cast(from_vector(mean, {pixels}), o.scale.dtype), detached::cast(matrix, o.scale.dtype)};
+  return {detached::to(from_vector(mean, {pixels}), o.scale.dtype), detached::to(matrix, o.scale.dtype)};
 }
 
 Tensor Zca::whiten(const Tensor& images) const {
@@ -78,15 +78,15 @@ Tensor Zca::whiten(const Tensor& images) const {
   check(images.dtype() == mean.dtype() && images.device() == kCpu, "zca: images of ", images.dtype(), " on ",
         images.device(), ", expected ", mean.dtype(), " on the CPU");
   const DType computed = acc_dtype(mean.dtype());
-  const Tensor rows = detached::clone(detached::cast(detached::reshape(images, {n, pixels}), computed));
-  const Tensor out = empty(rows.shape(), rows.options()), by = detached::cast(matrix, computed);
+  const Tensor rows = detached::clone(detached::to(detached::reshape(images, {n, pixels}), computed));
+  const Tensor out = empty(rows.shape(), rows.options()), by = detached::to(matrix, computed);
   const std::vector<double> offsets = mean.to_vector<double>();
   visit_floating(computed, "zca", [&]<class T>() {
     T* p = rows.mutable_data<T>();
     for (int64_t i = 0; i < rows.numel(); ++i) p[i] = T(p[i] - offsets[i % pixels]);
   });
   kernels::matmul.on(kCpu, out, rows, by, {});
-  return detached::cast(detached::reshape(out, images.shape()), mean.dtype());
+  return detached::to(detached::reshape(out, images.shape()), mean.dtype());
 }
 
 }  // namespace isonorm::papers

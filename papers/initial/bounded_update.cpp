@@ -30,7 +30,7 @@ double moved(const NetKind& kind, int64_t depth, uint64_t seed, const Scale& s) 
   const NoGrad no_grad;
   const Tensor before = net(batch.rows);
   for (const streams::NamedParameter& p : streams::named_parameters(net))
-    if (p.name.starts_with("blocks.")) copy_into(p.tensor, p.tensor - s.rate * gradient(p.tensor));
+    if (p.name.starts_with("blocks.")) copy_into(p.tensor, p.tensor - s.rate * p.tensor.grad());
   return mean(sqrt(sum(square(net(batch.rows) - before), {-1}))).item() / s.rate;
 }
 

@@ -46,7 +46,7 @@ CopyResult train_copy(const CopyTraining& t) {
     if (t.before_step) t.before_step();
     const Tensor all = randint(0, kCopyVocabulary, {kRows, kTokens + 1}, kCpu, draw);
     const Tensor ids = narrow(all, 1, 1, kTokens), before = narrow(all, 1, 0, kTokens);
-    for (const Tensor& p : model.parameters()) set_gradient(p, {});
+    for (const Tensor& p : model.parameters()) set_grad(p, {});
     const Tensor loss = cross_entropy(model(ids), reshape(before, {before.numel()}));
     backward(loss);
     r.losses.push_back(loss.item());

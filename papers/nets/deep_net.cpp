@@ -81,7 +81,7 @@ double DeepNet::loss_and_gradients(const NetBatch& batch) {
 
 double DeepNet::gradient_norm(int64_t block) const {
   const Tensor weight = state_dict().at(text("blocks.", block, ".mlp.fc2.weight"));
-  return std::sqrt(sum(square(gradient(weight))).item());
+  return std::sqrt(sum(square(weight.grad())).item());
 }
 
 double log_slope(const std::vector<double>& x, const std::vector<double>& y, size_t from) {

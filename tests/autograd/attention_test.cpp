@@ -198,16 +198,16 @@ TEST_CASE("large scores cost the gradients of attention no digits") {
   const std::vector<Tensor> exact{near_nine(queries, 30, false), near_nine(keys, 31, true),
                                   randn({1, 1, keys, size}, 32)};
   std::vector<Tensor> in;
-  for (const Tensor& x : exact) in.push_back(cast(x, DType::f32));
-  const std::vector<Tensor> wide{exact[0], exact[1], cast(in[2], DType::f64)};
+  for (const Tensor& x : exact) in.push_back(x.to(DType::f32));
+  const std::vector<Tensor> wide{exact[0], exact[1], in[2].to(DType::f64)};
   const AttentionOptions o{.scale = 1};
   std::vector<Tensor> expected, got;
   for (auto* side : {&expected, &got}) {
     std::vector<Tensor> leaves;
     for (const Tensor& x : side == &got ? in : wide) leaves.push_back(require_grad(detach(x)));
     const Tensor y = scaled_dot_product_attention(leaves[0], leaves[1], leaves[2], o);
-    *side = grad(std::vector<Tensor>{y}, leaves,
-                 std::vector<Tensor>{cast(cast(randn(y.shape(), 33), DType::f32), y.dtype())});
+    *side =
+        grad(std::vector<Tensor>{y}, leaves, std::vector<Tensor>{randn(y.shape(), 33).to(DType::f32).to(y.dtype())});
   }
   // Eight roundings of numbers near 10; dq and dk sum as many as 70 of them, each times 9. A weight from one number would be
   // off by as many as 1300.
@@ -226,7 +226,7 @@ TEST_CASE("attention reads views in place and bf16 through f32") {
   const Tensor q = randn({1, 2, 5, 8}, 17, 0, 1, DType::bf16);
   const Tensor y = scaled_dot_product_attention(q, q, q, {.causal = true});
   CHECK(y.dtype() == DType::bf16);
-  const Tensor f = cast(q, DType::f64);
+  const Tensor f = q.to(DType::f64);
   CHECK(max_difference(y, scaled_dot_product_attention(f, f, f, {.causal = true})) < 4 * 0x1p-8);
 }
 
@@ -266,7 +266,7 @@ TEST_CASE("attention refuses what does not fit, and takes what is empty") {
   CHECK_THROWS_WITH(scaled_dot_product_attention(x, x, randn({2, 3, 4}, 1)),
                     Contains("expected [batch, heads, time, size]"));
   CHECK_THROWS_WITH(scaled_dot_product_attention(x, x, x, {.mask = randn({5}, 1)}), Contains("[5]"));
-  CHECK_THROWS_WITH(scaled_dot_product_attention(x, x, cast(x, DType::f32)),
+  CHECK_THROWS_WITH(scaled_dot_product_attention(x, x, x.to(DType::f32)),
                     Contains("dtypes of q, k, v differ: f64, f64, f32"));
   CHECK_THROWS_WITH(packed_attention(randn({1, 2, 10}, 1), 2),
                     Contains("[1, 2, 10] does not divide into [batch, time, 3 x 2 heads x size]"));

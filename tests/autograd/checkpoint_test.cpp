@@ -47,8 +47,8 @@ TEST_CASE("a checkpointed part gives the gradients of the part, of inputs and of
   backward(loss);
   CHECK(net.runs == 6);
   CHECK(default_generator() == before);
-  CHECK(amax(abs(gradient(net.x) - expected[0])).item() < 1e-14);
-  CHECK(amax(abs(gradient(net.weight) - expected[1])).item() < 1e-14);
+  CHECK(amax(abs(net.x.grad() - expected[0])).item() < 1e-14);
+  CHECK(amax(abs(net.weight.grad() - expected[1])).item() < 1e-14);
 }
 
 TEST_CASE("a checkpointed part of inputs without gradient reaches its leaves, and grad() touches none") {
@@ -56,11 +56,11 @@ TEST_CASE("a checkpointed part of inputs without gradient reaches its leaves, an
   const Tensor data = detach(net.x);
   const Tensor loss = sum(checkpoint([&](const Tensor& h) { return exp(matmul(h, net.weight)); }, data));
   const auto g = grad(loss, {net.weight}, {}, {.retain_graph = true});
-  CHECK(!gradient(net.weight).defined());
+  CHECK(!net.weight.grad().defined());
   const auto expected = grad(sum(exp(matmul(data, net.weight))), {net.weight});
   CHECK(amax(abs(g[0] - expected[0])).item() < 1e-14);
   backward(loss);
-  CHECK(amax(abs(gradient(net.weight) - expected[0])).item() < 1e-14);
+  CHECK(amax(abs(net.weight.grad() - expected[0])).item() < 1e-14);
 }
 
 TEST_CASE("of several outputs one may go unused, and a part may nest another") {
@@ -100,7 +100,7 @@ TEST_CASE("a checkpointed part that changes, or whose input has changed, is refu
   const Tensor h = net.x + 1.0, z = checkpoint([](const Tensor&t) { return exp(t); }, h);
   fill(h, 3);
   CHECK_THROWS(backward(sum(z)));
-  CHECK_THROWS_WITH(checkpoint([](const Tensor& t) { return cast(t, DType::i64); }, net.x),
+  CHECK_THROWS_WITH(checkpoint([](const Tensor& t) { return t.to(DType::i64); }, net.x),
                     Contains("checkpoint: an output is i64"));
 }
 

@@ -66,9 +66,9 @@ TEST_CASE("gradients of a convolution are the sums over all windows, in however 
               }
           }
     // Sums of up to 36 and of 2,646 products of numbers below 5.
-    check_near(gradient(tx), dx, 36 * 25 * 0x1p-52);
-    check_near(gradient(tw), dw, 2646 * 25 * 0x1p-52);
-    check_near(gradient(tb), db, 2646 * 5 * 0x1p-52);
+    check_near(tx.grad(), dx, 36 * 25 * 0x1p-52);
+    check_near(tw.grad(), dw, 2646 * 25 * 0x1p-52);
+    check_near(tb.grad(), db, 2646 * 5 * 0x1p-52);
   }
 }
 
@@ -76,5 +76,5 @@ TEST_CASE("of equal elements the first one is a window's largest, and takes the 
   const Tensor x = require_grad(from_vector(std::vector<double>{3, 3, 1, 3, 3, 2}, {1, 2, 3, 1}));
   backward(sum(max_pool2d(x, 2, {.stride = Size2{1}})));
   // Windows {3, 3, 3, 3} and {3, 1, 3, 2}.
-  CHECK(gradient(x).to_vector<double>() == std::vector<double>{1, 1, 0, 0, 0, 0});
+  CHECK(x.grad().to_vector<double>() == std::vector<double>{1, 1, 0, 0, 0, 0});
 }

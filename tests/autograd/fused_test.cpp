@@ -148,7 +148,7 @@ TEST_CASE("add_norm in bf16 normalizes the sum as it is stored") {
 
 // Where the sum's rounding is as large as its spread: what is read back must be what was normalized.
 TEST_CASE("add_norm in bf16 has the gradient of the sum as it is stored") {
-  const auto row = [](const std::vector<double>& v) { return cast(from_vector(v, {1, 4}), DType::bf16); };
+  const auto row = [](const std::vector<double>& v) { return from_vector(v, {1, 4}).to(DType::bf16); };
   for (const DType gains : {DType::bf16, DType::f32}) {
     const Tensor x = require_grad(row({64, 64, 64, 64.5})), branch = row({.1, .12, .09, .11}),
                  gain = require_grad(ones({4}, {gains}));
@@ -159,9 +159,9 @@ TEST_CASE("add_norm in bf16 has the gradient of the sum as it is stored") {
     INFO("gain " << name_of(gains));
     CHECK(r.sum.to_vector<double>() == std::vector<double>{64, 64, 64, 64.5});
     CHECK(max_difference(r.normed, expected) <= 3 * root * 0x1p-8);
-    CHECK(max_difference(gradient(gain), expected) <= 3 * root * 0x1p-8);
+    CHECK(max_difference(gain.grad(), expected) <= 3 * root * 0x1p-8);
     // A result's sum is constant; 64 / 0.22^2 is what a rounding of the mean in f32 makes of that.
-    CHECK(max_difference(gradient(x), zeros({1, 4})) <= 4 * 0x1p-24 * 64 / (0.22 * 0.22));
+    CHECK(max_difference(x.grad(), zeros({1, 4})) <= 4 * 0x1p-24 * 64 / (0.22 * 0.22));
   }
 }
 

@@ -47,7 +47,7 @@ TEST_CASE("embedding takes rows and sums the gradients of equal ids in their ord
   Tensor w = zeros({3, 1});
   require_grad(w);
   backward(embedding(w, from_vector<int64_t>({1, 1, 0, 1}, {4})), from_vector<float>({1e8f, -1e8f, 5, 1}, {4, 1}));
-  CHECK(gradient(w).to_vector<double>() == Values{5, 1, 0});
+  CHECK(w.grad().to_vector<double>() == Values{5, 1, 0});
 }
 
 TEST_CASE("the gradient of an embedding has the same bits for any number of threads") {
@@ -70,7 +70,7 @@ TEST_CASE("a bf16 gradient is summed in f32") {
   Tensor w = zeros({1, 1}, {DType::bf16});
   require_grad(w);
   backward(embedding(w, full({1000}, 0, {DType::i64})), full({1000, 1}, 1, {DType::bf16}));
-  CHECK(gradient(w).item() == 1000);  // one by one in bf16 the sum would stay at 256
+  CHECK(w.grad().item() == 1000);  // one by one in bf16 the sum would stay at 256
 }
 
 TEST_CASE("index_select and gather agree with loops over every dimension") {
@@ -108,7 +108,7 @@ TEST_CASE("index_select and gather agree with loops over every dimension") {
     require_gradcheck([&](auto& t) { return index_select(t[0], dim, ids); }, {x});
     require_gradcheck([&](auto& t) { return gather(t[0], dim, index); }, {x});
   }
-  CHECK(gather(cast(x, DType::i64), 0, zeros({0, 4, 5}, {DType::i64})).numel() == 0);
+  CHECK(gather(x.to(DType::i64), 0, zeros({0, 4, 5}, {DType::i64})).numel() == 0);
 }
 
 TEST_CASE("one_hot and masked_fill") {
@@ -124,7 +124,7 @@ TEST_CASE("one_hot and masked_fill") {
 TEST_CASE("topk agrees with sorting, ties and NaN included") {
   Generator g{5, 0};
   const Tensor x = randint(0, 6, {4, 30, 3}, kCpu, g);  // many ties
-  Tensor f = cast(x, DType::f64);
+  Tensor f = x.to(DType::f64);
   f.mutable_data<double>()[3 * 17 + 1] = std::nan("");
   const Values v = f.to_vector<double>();
   for (int64_t k : {1, 2, 13, 30}) {

@@ -29,7 +29,7 @@ template <class F> Values slope(F f, const Values& x) {
   Tensor t = from_vector(x, {static_cast<int64_t>(x.size())});
   require_grad(t);
   backward(sum(f(t)));
-  return gradient(t).to_vector<double>();
+  return t.grad().to_vector<double>();
 }
 
 }  // namespace
@@ -75,7 +75,7 @@ TEST_CASE("reductions over nothing are empty, -inf, or an error") {
   CHECK(logsumexp(zeros({0, 0}), {1}).shape() == Dims{0});
   const Tensor x = require_grad(zeros({0, 3}));
   backward(sum(logsumexp(x, {1})) + sum(amax(x, {1})));
-  CHECK(gradient(x).shape() == Dims{0, 3});
+  CHECK(x.grad().shape() == Dims{0, 3});
 }
 
 // Values and slopes that PyTorch 2.15 gives; sign(NaN) alone differs, which is 0 there.

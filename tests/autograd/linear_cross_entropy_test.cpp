@@ -94,7 +94,7 @@ TEST_CASE("linear_cross_entropy in bf16 is computed in f32") {
   Tensor x = randn({20, 8}, {DType::bf16}, g), w = randn({30, 8}, {DType::bf16}, g), b = zeros({30}, {DType::bf16});
   require_grad(x), require_grad(w), require_grad(b);
   const Tensor t = randint(0, 30, {20}, kCpu, g);
-  Tensor x64 = cast(detach(x), DType::f64), w64 = cast(detach(w), DType::f64), b64 = zeros({30}, kF64);
+  Tensor x64 = detach(x).to(DType::f64), w64 = detach(w).to(DType::f64), b64 = zeros({30}, kF64);
   require_grad(x64), require_grad(w64), require_grad(b64);
   const Values narrow = everything(linear_cross_entropy, x, w, b, t, {});
   const Values wide = everything(linear_cross_entropy, x64, w64, b64, t, {});
@@ -115,9 +115,9 @@ TEST_CASE("linear_cross_entropy of nothing, and bad arguments") {
 TEST_CASE("the gradient of linear_cross_entropy sees what became of the cotangent that nobody gave") {
   Generator g{2, 0};
   const Tensor x = require_grad(randn({5, 6}, kF64, g)), w = randn({9, 6}, kF64, g), t = randint(0, 9, {5}, kCpu, g);
-  const auto gradient_by = [&](const std::function<Tensor(const Tensor&)>& made, GradientHook hook) {
+  const auto gradient_by = [&](const std::function<Tensor(const Tensor&)>& made, GradHook hook) {
     const Tensor loss = linear_cross_entropy(x, w, {}, t);
-    if (hook) on_gradient(loss, std::move(hook));
+    if (hook) on_grad(loss, std::move(hook));
     return grad(made(loss), {x})[0].to_vector<double>();
   };
   const auto same = [](const Tensor& loss) { return loss; };

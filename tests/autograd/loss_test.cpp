@@ -108,34 +108,34 @@ TEST_CASE("cross_entropy keeps its digits where exponentials overflow or vanish"
   CHECK(loss.to_vector<double>()[0] == 1000);
   CHECK(loss.to_vector<double>()[1] == Approx(0.25 + gap).epsilon(1e-6));
   backward(sum(loss));
-  const Values dx = gradient(x).to_vector<double>();
+  const Values dx = x.grad().to_vector<double>();
   CHECK(Values(dx.begin(), dx.begin() + 4) == Values{1, -1, 0, 0});
   CHECK(dx[4] == Approx(std::exp(-gap)).epsilon(3e-7));
   // A confident row: the gradient at the target is -(1 - p), not the rounded difference 1 - 1.
   Tensor y = from_vector<float>({20, 0}, {1, 2});
   require_grad(y);
   backward(cross_entropy(y, tensor<int64_t>({0})));
-  CHECK(gradient(y).to_vector<double>()[1] == Approx(std::exp(-20)).epsilon(1e-6));
+  CHECK(y.grad().to_vector<double>()[1] == Approx(std::exp(-20)).epsilon(1e-6));
 }
 
 TEST_CASE("ignored rows take no gradient even where nothing remains") {
   Tensor x = ones({2, 3});
   require_grad(x);
   backward(cross_entropy(x, full({2}, -100, {DType::i64})));
-  CHECK(gradient(x).to_vector<double>() == Values(6, 0));
+  CHECK(x.grad().to_vector<double>() == Values(6, 0));
 }
 
 TEST_CASE("cross_entropy in f32 and bf16 rounds the f64 values") {
   Generator g{4, 0};
   const Tensor exact = randn({40, 33}, kF64, g), target = randint(0, 33, {40}, kCpu, g);
   for (DType d : {DType::f32, DType::bf16}) {
-    Tensor x = cast(exact, d), wide = cast(x, DType::f64);
+    Tensor x = to(exact, d), wide = x.to(DType::f64);
     require_grad(x), require_grad(wide);
     const Tensor loss = cross_entropy(x, target), reference = cross_entropy(wide, target);
     CHECK(loss.dtype() == d);
     CHECK(std::abs(loss.item() - reference.item()) < epsilon(d) * reference.item());
     backward(loss), backward(reference);
-    const Values a = gradient(x).to_vector<double>(), b = gradient(wide).to_vector<double>();
+    const Values a = x.grad().to_vector<double>(), b = wide.grad().to_vector<double>();
     double worst = 0;
     for (size_t i = 0; i < a.size(); ++i) worst = std::max(worst, std::abs(a[i] - b[i]) / std::abs(b[i]));
     CHECK(worst < (d == DType::f32 ? 8 : 1) * epsilon(d));
@@ -202,12 +202,12 @@ TEST_CASE("pointwise losses follow their formulas for every reduction") {
 
 TEST_CASE("the gradient of bce_with_logits by its target is -x, by x it keeps the digits of a confident answer") {
   for (const DType d : {DType::f64, DType::f32, DType::bf16}) {
-    const Tensor values = cast(tensor({1e-4, -2.0, 30.0, -80.0}), d);
-    Tensor x = detach(values), t = cast(tensor({0.5, 0.25, 1.0, 0.0}), d);
+    const Tensor values = to(tensor({1e-4, -2.0, 30.0, -80.0}), d);
+    Tensor x = detach(values), t = to(tensor({0.5, 0.25, 1.0, 0.0}), d);
     require_grad(x), require_grad(t);
     backward(bce_with_logits(x, t, Reduction::sum));
-    const Values v = values.to_vector<double>(), dx = gradient(x).to_vector<double>();
-    CHECK(gradient(t).to_vector<double>() == Values{-v[0], -v[1], -v[2], -v[3]});
+    const Values v = values.to_vector<double>(), dx = x.grad().to_vector<double>();
+    CHECK(t.grad().to_vector<double>() == Values{-v[0], -v[1], -v[2], -v[3]});
     const double tolerance = 8 * epsilon(d);
     CHECK(dx[1] == Approx(1 / (1 + std::exp(2)) - 0.25).epsilon(tolerance));
     CHECK(dx[2] == Approx(-1 / (1 + std::exp(30))).epsilon(tolerance));

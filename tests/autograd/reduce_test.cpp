@@ -23,7 +23,7 @@ TEST_CASE("a long running sum keeps its digits, and so does its gradient") {
     const double tenth = detach(x).to_vector<double>()[0], bound = (64 + 64 + n / 4096) * epsilon(d) / 2;
     const Tensor y = cumsum(x, 0);
     backward(y, full({n}, 0.1, {d}));
-    const Values sums = y.to_vector<double>(), slopes = gradient(x).to_vector<double>();
+    const Values sums = y.to_vector<double>(), slopes = x.grad().to_vector<double>();
     double worst = 0, worst_slope = 0;
     for (int64_t i = 0; i < n; ++i) {
       const long double exact = static_cast<long double>(tenth) * (i + 1),
@@ -44,7 +44,7 @@ TEST_CASE("a running sum of what is not negative never falls") {
 }
 
 TEST_CASE("the variance does not see where the mean lies") {
-  const Tensor halves = cast(tensor({1.0, 1.5, 2.0, 2.0, 2.5}), DType::bf16);  // around 1.8, which is no bf16
+  const Tensor halves = tensor({1.0, 1.5, 2.0, 2.0, 2.5}).to(DType::bf16);  // around 1.8, which is no bf16
   CHECK(var(halves).item() == static_cast<float>(bf16(0.325f)));
   Generator g{12, 0};
   const Tensor x = add(rand({3000}, {}, g), 1000.0);
@@ -58,7 +58,7 @@ TEST_CASE("the variance does not see where the mean lies") {
   Tensor leaf = detach(x);
   require_grad(leaf);
   backward(var(leaf));
-  const Values slopes = gradient(leaf).to_vector<double>();
+  const Values slopes = leaf.grad().to_vector<double>();
   double worst = 0;
   for (size_t i = 0; i < v.size(); ++i)
     worst = std::max(worst, std::abs(slopes[i] - static_cast<double>(2 * (v[i] - mean) / (v.size() - 1))));

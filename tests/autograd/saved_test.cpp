@@ -27,10 +27,10 @@ namespace {
 using Function = std::function<Tensor(const std::vector<Tensor>&)>;
 
 Tensor randn(const Dims& shape, unsigned seed) { return test::randn(shape, seed, 0, 1, DType::f32); }
-Tensor rounded(const Tensor& x) { return cast(cast(x, DType::bf16), DType::f32); }
-Tensor wide(const Tensor& x) { return cast(x, DType::f64); }
+Tensor rounded(const Tensor& x) { return x.to(DType::bf16).to(DType::f32); }
+Tensor wide(const Tensor& x) { return x.to(DType::f64); }
 // As f64, of the value that a rule finds.
-Tensor kept(const Tensor& x) { return wide(rounded(cast(x, DType::f32))); }
+Tensor kept(const Tensor& x) { return wide(rounded(x.to(DType::f32))); }
 bool is_exact(const Saved& s, const Tensor& x) { return s.get().data<float>() == x.data<float>(); }
 
 // The value, then the gradients of all inputs.
@@ -146,7 +146,7 @@ TEST_CASE("weights, general arithmetic, other dtypes and small tensors are kept 
     CHECK(same_bytes(guarded[1], exact[1]));
   }
   const SaveActivations guard(DType::bf16);
-  const Tensor small = randn({1023}, 4), large = randn({1024}, 5), f64 = wide(large), bf16 = cast(large, DType::bf16);
+  const Tensor small = randn({1023}, 4), large = randn({1024}, 5), f64 = wide(large), bf16 = large.to(DType::bf16);
   CHECK(is_exact(save_activation(small), small));
   CHECK_FALSE(is_exact(save_activation(large), large));
   CHECK(is_exact(save(large), large));

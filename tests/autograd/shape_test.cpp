@@ -72,7 +72,7 @@ TEST_CASE("repeat takes every rank") {
   Tensor leaf = detach(x);
   require_grad(leaf);
   backward(sum(repeat(leaf, {2, 1, 1, 3, 2})));
-  CHECK(gradient(leaf).to_vector<double>() == Values(4, 12));
+  CHECK(leaf.grad().to_vector<double>() == Values(4, 12));
   CHECK(repeat(zeros({2}), {1, 1, 1, 1, 1, 1, 1, 2}).shape() == Dims{1, 1, 1, 1, 1, 1, 1, 4});
 }
 
@@ -85,7 +85,7 @@ TEST_CASE("repeat and patchify give tensors of their own") {
   Tensor leaf = detach(x);
   require_grad(leaf);
   backward(sum(repeat(patchify(leaf, 1), {1, 1, 1})));
-  CHECK(gradient(leaf).to_vector<double>() == Values(16, 1));
+  CHECK(leaf.grad().to_vector<double>() == Values(16, 1));
 }
 
 TEST_CASE("-1 in expand keeps a size") {

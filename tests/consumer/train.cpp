@@ -17,7 +17,7 @@ int main() {
     const Tensor loss = mean(square(matmul(x, w) + b - y));
     opt.zero_grad();
     backward(loss);
-    opt.step(optim::clip_factor(optim::gradient_norm(opt.parameters()), 10));
+    opt.step(optim::clip_factor(optim::grad_norm(opt.parameters()), 10));
   }
   std::printf("w %.3f b %.3f\n", w.item(), b.item());
   return std::abs(w.item() - 3) < 1e-2 && std::abs(b.item() - 0.5) < 1e-2 && users_own_tensor_header() == 42 ? 0 : 1;

@@ -27,7 +27,7 @@ bool shares(const Tensor& a, const Tensor& b) { return a.impl().storage == b.imp
 TEST_CASE("views of a leaf share its storage and take no gradient") {
   const Tensor x = counted({2, 3, 4});
   for (const Tensor& y :
-       {detached::contiguous(x), detached::cast(x, DType::f64), detached::reshape(x, {2, 3, 4}),
+       {detached::contiguous(x), detached::to(x, DType::f64), detached::reshape(x, {2, 3, 4}),
         detached::reshape(x, {6, -1}), detached::view(x, {24}), detached::permute(x, {0, 1, 2}),
         detached::transpose(x, 0, -1), detached::expand(x, {2, 3, 4}), detached::expand(x, {5, -1, -1, -1}),
         detached::slice(x, 1, -2, 9), detached::narrow(x, 0, 1, 1)}) {
@@ -40,7 +40,7 @@ TEST_CASE("views of a leaf share its storage and take no gradient") {
 
 TEST_CASE("copies of a leaf take no gradient") {
   const Tensor x = counted({2, 3}), across = detached::transpose(x, 0, 1);
-  for (const Tensor& y : {detached::clone(x), detached::contiguous(across), detached::cast(x, DType::f32),
+  for (const Tensor& y : {detached::clone(x), detached::contiguous(across), detached::to(x, DType::f32),
                           detached::reshape(across, {6})}) {
     INFO(text(y.shape()));
     CHECK_FALSE(shares(x, y));
@@ -52,14 +52,14 @@ TEST_CASE("copies of a leaf take no gradient") {
 
 TEST_CASE("what needs no change and has no graph is given back") {
   const Tensor x = detach(counted({2, 3}));
-  for (const Tensor& y : {detached::contiguous(x), detached::cast(x, DType::f64), detached::reshape(x, {-1, 3}),
+  for (const Tensor& y : {detached::contiguous(x), detached::to(x, DType::f64), detached::reshape(x, {-1, 3}),
                           detached::view(x, {2, 3}), detached::expand(x, {2, 3})})
     CHECK(y.handle() == x.handle());
 }
 
 TEST_CASE("an undefined tensor stays undefined") {
   CHECK_FALSE(detached::contiguous({}).defined());
-  CHECK_FALSE(detached::cast({}, DType::f32).defined());
+  CHECK_FALSE(detached::to({}, DType::f32).defined());
   CHECK_THROWS(detached::reshape({}, {1}));
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <numeric>
 #include <set>
 
 #include "data/prefetch.h"
@@ -120,6 +121,39 @@ TEST_CASE("loader: next() gives the same batches with and without a thread") {
   threaded.seek(11);
   CHECK(labels_of(threaded.next()) == labels_of(direct.batch(11)));
   CHECK(labels_of(threaded.next()) == labels_of(direct.batch(12)));
+}
+
+TEST_CASE("loader: a range-for passes the rest of an epoch, batch by batch as next() gives them") {
+  const LabelledImages set = numbered(20);
+  for (const int prefetch : {0, 2}) {
+    Loader loader(set, {.rows = 6, .seed = 5, .prefetch = prefetch});  // three batches an epoch
+    int64_t step = 0;
+    for (int epoch = 0; epoch < 2; ++epoch) {
+      for (const auto& [images, labels] : loader) {
+        const Batch b = loader.batch(step++);
+        CHECK(labels.to_vector<int64_t>() == labels_of(b));
+        CHECK(images.to_vector<float>() == b.images.to_vector<float>());
+      }
+      CHECK(step == 3 * (epoch + 1));
+      CHECK(loader.step() == step);
+    }
+    loader.seek(step = 10);  // the second of its epoch
+    for (const Batch& b : loader) CHECK(labels_of(b) == labels_of(loader.batch(step++)));
+    CHECK(step == 12);
+  }
+}
+
+TEST_CASE("loader: without shuffling an epoch is the set in order, its end included") {
+  Loader loader(numbered(20), {.rows = 6, .shuffle = false});
+  CHECK(loader.steps_per_epoch() == 4);
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    std::vector<int64_t> seen;
+    for (const auto& [images, labels] : loader)
+      for (const int64_t i : labels.to_vector<int64_t>()) seen.push_back(i);
+    std::vector<int64_t> all(20);
+    std::iota(all.begin(), all.end(), 0);
+    CHECK(seen == all);
+  }
 }
 
 TEST_CASE("prefetch: order, bound, errors and end") {

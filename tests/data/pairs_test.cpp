@@ -49,6 +49,10 @@ TEST_CASE("pairs: lines of two files become rows of ids") {
   CHECK(loader.next().x.to_vector<int64_t>() == pairs.batch(3, 4, 0).x.to_vector<int64_t>());
   loader.seek(7);
   CHECK(loader.next().y.to_vector<int64_t>() == pairs.batch(3, 4, 7).y.to_vector<int64_t>());
+  PairLoader one(pairs, {.rows = 1, .length = 4});
+  int64_t step = 0;
+  for (const auto& [x, y] : one) CHECK(x.to_vector<int64_t>() == pairs.batch(1, 4, step++).x.to_vector<int64_t>());
+  CHECK(step == 2);  // as many as there are pairs to show
 }
 
 TEST_CASE("pairs: made ones are what their task says") {

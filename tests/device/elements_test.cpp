@@ -29,7 +29,7 @@ Tensor numbers(int64_t n, DType dtype, int64_t seed) {
   std::vector<double> v(static_cast<size_t>(n));
   for (int64_t i = 0; i < n; ++i)
     v[static_cast<size_t>(i)] = static_cast<double>((i * 37 + seed) % 251) + 0.375 * static_cast<double>(i % 3);
-  return cast(from_vector(v, {n}), dtype);
+  return from_vector(v, {n}).to(dtype);
 }
 
 struct Place {
@@ -100,12 +100,12 @@ TEST_CASE("integers become bf16 by one rounding") {
     for (int64_t ninth : {0, 1, 2, 3})  // in halves of what bf16's eighth bit is worth
       for (int64_t rest : {-2, -1, 0, 1, 2})
         for (int64_t sign : {-1, 1}) v.push_back(sign * ((int64_t{1} << e) + ninth * (int64_t{1} << (e - 8)) + rest));
-  const Tensor x = from_vector(v, {static_cast<int64_t>(v.size())}), y = cast(x, DType::bf16);
+  const Tensor x = from_vector(v, {static_cast<int64_t>(v.size())}), y = x.to(DType::bf16);
   for (size_t i = 0; i < v.size(); ++i) {
     INFO(v[i]);
     CHECK(y.data<bf16>()[i].bits == bf16(static_cast<long double>(v[i])).bits);
   }
-  CHECK(same_bytes(cast(to(x, kCuda), DType::bf16), y));
+  CHECK(same_bytes(to(x, kCuda).to(DType::bf16), y));
 }
 
 TEST_CASE("pointwise results, however operands lie, have the bits of the CPU's") {

@@ -28,7 +28,7 @@ template <class F> std::vector<Tensor> gradients(const std::vector<Tensor>& valu
   Generator g{.seed = 9};
   backward(sum(y * to(randn(y.shape(), {y.dtype()}, g), device)));
   std::vector<Tensor> out;
-  for (const Tensor& x : inputs) out.push_back(to(gradient(x), kCpu));
+  for (const Tensor& x : inputs) out.push_back(to(x.grad(), kCpu));
   return out;
 }
 

@@ -33,7 +33,7 @@ struct WithLibraries {
   ~WithLibraries() { gpu::emulated::runtime_settings().libraries = false; }
 };
 
-Tensor host(const Tensor& x) { return detached::cast(detached::contiguous(to(x, kCpu)), DType::f64); }
+Tensor host(const Tensor& x) { return detached::to(detached::contiguous(to(x, kCpu)), DType::f64); }
 
 // A tensor that begins `aside` elements behind a multiple of 256 bytes.
 Tensor placed(const Dims& shape, DType dtype, int64_t aside, Generator& g) {
@@ -134,14 +134,14 @@ TEST_CASE("what cuBLASLt refuses when it is started is done by own kernels from 
 TEST_CASE("a feed-forward's GELU by tanh is fused, forward and backward, with the numbers of the CPU") {
   const WithLibraries with;
   Generator g{.seed = 6};
-  const auto leaf = [&](const Dims& shape, DType dtype) { return detached::cast(randn(shape, {}, g), dtype); };
+  const auto leaf = [&](const Dims& shape, DType dtype) { return detached::to(randn(shape, {}, g), dtype); };
   for (const DType dtype : {DType::f32, DType::bf16}) {
     INFO(name_of(dtype));
     const Tensor inputs[] = {leaf({20, 24}, dtype), leaf({64, 24}, dtype), leaf({64}, dtype), leaf({24, 64}, dtype),
                              leaf({24}, dtype)};
     const auto run = [&](Device device, DType as) {
       std::vector<Tensor> x;
-      for (const Tensor& t : inputs) x.push_back(require_grad(to(detached::cast(t, as), device)));
+      for (const Tensor& t : inputs) x.push_back(require_grad(to(detached::to(t, as), device)));
       const Tensor y = mlp(x[0], x[1], x[2], x[3], x[4], GeluForm::tanh);
       std::vector<Tensor> results = grad(sum(square(y)), {x[0], x[1], x[2], x[3], x[4]});
       results.push_back(detach(y));

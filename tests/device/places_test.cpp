@@ -62,18 +62,18 @@ TEST_CASE("to() and copy_into() carry every dtype between all devices, views and
     for (Device from : kPlaces)
       for (Device there : kPlaces) {
         INFO(text(dtype, " from ", from, " to ", there));
-        const Tensor x = to(cast(source, dtype), from), y = to(x, there);
+        const Tensor x = to(source.to(dtype), from), y = to(x, there);
         CHECK(y.device() == there);
-        CHECK(same_bytes(y, cast(source, dtype)));
+        CHECK(same_bytes(y, source.to(dtype)));
         CHECK((from == there) == (y.impl().storage == x.impl().storage));
         const Tensor turned = to(transpose(x, 0, 2), there);
-        CHECK(same_bytes(turned, transpose(cast(source, dtype), 0, 2)));
+        CHECK(same_bytes(turned, transpose(source.to(dtype), 0, 2)));
         // Into a part of a tensor of another dtype, broadcast along the first dimension.
         const Tensor wide = zeros({5, 2, 6, 4}, {DType::f32, there});
         copy_into(slice(wide, 2, 1, 6, 2), x);
         CHECK(same_bytes(to(wide, kCpu), [&] {
           const Tensor expected = zeros({5, 2, 6, 4});
-          copy_into(slice(expected, 2, 1, 6, 2), cast(source, dtype));
+          copy_into(slice(expected, 2, 1, 6, 2), source.to(dtype));
           return expected;
         }()));
       }
@@ -85,7 +85,7 @@ TEST_CASE("item() and printing read a device") {
   CHECK(select(x, 0, 1).item() == -2);
   std::ostringstream s;
   s << x;
-  CHECK(s.str() == "[1.5,  -2]  f64 [2] on cuda:1");
+  CHECK(s.str() == "[ 1.5, -2. ]  f64 [2] on cuda:1");
 }
 
 TEST_CASE("gradients go back to where a tensor came from") {
@@ -94,10 +94,10 @@ TEST_CASE("gradients go back to where a tensor came from") {
   const Tensor loss = sum(to(to(x, kCuda) * w, kCuda1));
   CHECK(loss.device() == kCuda1);
   backward(loss);
-  CHECK(gradient(x).device() == kCpu);
-  CHECK(gradient(w).device() == kCuda);
-  CHECK(gradient(x).to_vector<double>() == std::vector<double>{2, 3, 4});
-  CHECK(gradient(w).to_vector<double>() == std::vector<double>{1, 2, 3});
+  CHECK(x.grad().device() == kCpu);
+  CHECK(w.grad().device() == kCuda);
+  CHECK(x.grad().to_vector<double>() == std::vector<double>{2, 3, 4});
+  CHECK(w.grad().to_vector<double>() == std::vector<double>{1, 2, 3});
 }
 
 TEST_CASE("what a transfer writes over is refused by a gradient that needs it") {
@@ -141,8 +141,8 @@ TEST_CASE("a slot refuses two devices in whatever holds its tensors") {
 
 TEST_CASE("optimizers, limits and averages refuse parameters on two devices") {
   const Tensor a = require_grad(ones({2}, {DType::f32, kCuda})), b = require_grad(ones({2}));
-  set_gradient(a, ones({2}, {DType::f32, kCuda}));
-  set_gradient(b, ones({2}));
+  set_grad(a, ones({2}, {DType::f32, kCuda}));
+  set_grad(b, ones({2}));
   optim::AdamW opt({a, b});
   CHECK_THROWS_WITH(opt.step(), "adamw: parameters lie on cuda:0 and on cpu");
   CHECK_THROWS_WITH(optim::clip_grad_norm({a, b}, 1), "clip: gradients lie on cuda:0 and on cpu");
@@ -152,10 +152,10 @@ TEST_CASE("optimizers, limits and averages refuse parameters on two devices") {
 TEST_CASE("gradients of another device are refused where they enter") {
   const Tensor x = require_grad(ones({3}, {DType::f32, kCuda})), y = x * 2.0;
   CHECK_THROWS_WITH(backward(y, ones({3})), "backward: the cotangent lies on cpu, the tensor on cuda:0");
-  CHECK_THROWS_WITH(set_gradient(x, ones({3})), "set_gradient: the gradient lies on cpu, the tensor on cuda:0");
-  on_gradient(y, [](const Tensor& g) { return to(g, kCuda1); });
-  CHECK_THROWS_WITH(backward(sum(y)), "on_gradient: the hook returned a tensor on cuda:1, expected cuda:0");
-  CHECK_FALSE(gradient(x).defined());
+  CHECK_THROWS_WITH(set_grad(x, ones({3})), "set_grad: the gradient lies on cpu, the tensor on cuda:0");
+  on_grad(y, [](const Tensor& g) { return to(g, kCuda1); });
+  CHECK_THROWS_WITH(backward(sum(y)), "on_grad: the hook returned a tensor on cuda:1, expected cuda:0");
+  CHECK_FALSE(x.grad().defined());
 
   // A rule of a program's own.
   Tensor z = detach(x);

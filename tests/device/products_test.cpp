@@ -29,7 +29,7 @@ Tensor draw(int64_t rows, int64_t columns, DType dtype, bool turned, int64_t asi
   return turned ? as_strided(all, {rows, columns}, {1, pitch}, offset)
                 : as_strided(all, {rows, columns}, {pitch, 1}, offset);
 }
-Tensor host(const Tensor& x) { return detached::cast(detached::contiguous(to(x, kCpu)), DType::f64); }
+Tensor host(const Tensor& x) { return detached::to(detached::contiguous(to(x, kCpu)), DType::f64); }
 
 // Of a sum of k products of numbers of size 1, relative to the largest: rounding of operands does not count.
 double tolerance(DType sums, DType stored, int64_t k) {

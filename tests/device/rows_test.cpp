@@ -69,7 +69,7 @@ TEST_CASE("norms of narrow and wide rows, in turn and at any address") {
         for (bool affine : {false, true}) {
           INFO(text(dtype, ' ', shape, ' ', name_of(kind), affine ? " affine" : ""));
           const NormSpec spec{.kind = kind, .p = kind == NormKind::rms && affine ? 0.4 : 1};
-          const auto leaf = [&](const Dims& s) { return cast(randn(s, {}, g), dtype); };
+          const auto leaf = [&](const Dims& s) { return randn(s, {}, g).to(dtype); };
           Tensors x = {leaf(shape), leaf(shape), leaf(shape), leaf(shape)};
           if (affine) x.push_back(leaf({shape[1]})), x.push_back(leaf({shape[1]}));
           // Both gradients of a row's gain are sums over rows as well.
@@ -103,7 +103,7 @@ TEST_CASE("norms of f32 and bf16 together are one kernel, and each result is rou
           INFO(
               text(m.x, ' ', m.branch, ' ', m.gain, ' ', m.y, ' ', shape, ' ', name_of(kind), affine ? " affine" : ""));
           const NormSpec spec{.kind = kind};
-          const auto leaf = [&](const Dims& s, DType dtype) { return cast(randn(s, {}, g), dtype); };
+          const auto leaf = [&](const Dims& s, DType dtype) { return randn(s, {}, g).to(dtype); };
           Tensors x = {leaf(shape, m.x), leaf(shape, m.branch), leaf(shape, m.y), leaf(shape, m.x)};
           if (affine) x.push_back(leaf({shape[1]}, m.gain)), x.push_back(leaf({shape[1]}, m.gain));
           compare(x, static_cast<double>(shape[0] * shape[1]), [&](const Tensors& t) {
@@ -130,7 +130,7 @@ TEST_CASE("sums, extrema and means of long rows and columns") {
   for (DType dtype : kFloating)
     for (const auto& s : shapes) {
       INFO(text(dtype, ' ', Dims{s.outer, s.length, s.inner}));
-      Tensor x = cast(randn({s.outer, s.length, s.inner}, {}, g), dtype);
+      Tensor x = randn({s.outer, s.length, s.inner}, {}, g).to(dtype);
       const auto all = [&](const Tensors& t) {
         return Tensors{sum(t[0], {1}), amax(t[0], {1}), amin(t[0], {1}), argmax(t[0], 1), recentre(t[0], 1)};
       };
@@ -138,7 +138,7 @@ TEST_CASE("sums, extrema and means of long rows and columns") {
       CHECK(same_bytes(sum(shifted(to(x, kCuda)), {1}), sum(to(x, kCuda), {1})));
       if (dtype != DType::bf16) {  // the mean of what is left is that of roundings of the result, not of x
         const Tensor centred = to(recentre(to(x + 1000, kCuda), 1), kCpu);
-        CHECK(amax(abs(mean(cast(centred, DType::f64), {1}))).item() <= 8 * epsilon(dtype));
+        CHECK(amax(abs(mean(centred.to(DType::f64), {1}))).item() <= 8 * epsilon(dtype));
       }
       // Of equal elements the first, and a NaN before all.
       x = clamp(x, -1, 1);
@@ -154,8 +154,7 @@ TEST_CASE("running sums are the CPU's, and of numbers from 0 on they never fall"
     for (const Dims& shape : {Dims{2, 64, 3}, Dims{2, 65, 3}, Dims{1, 9000, 1}, Dims{2, 200, 40}})
       for (bool reverse : {false, true}) {
         INFO(text(dtype, ' ', shape));
-        const Tensor x = cast(rand(shape, {}, g), dtype), y = empty_like(x), there = to(x, kCuda),
-                     z = empty_like(there);
+        const Tensor x = rand(shape, {}, g).to(dtype), y = empty_like(x), there = to(x, kCuda), z = empty_like(there);
         const kernels::ReduceShape s{shape[0], shape[1], shape[2]};
         kernels::cumsum.on(kCpu, s, y, x, reverse);
         kernels::cumsum.on(kCuda, s, z, there, reverse);
@@ -169,7 +168,7 @@ TEST_CASE("softmax of narrow and wide rows") {
     for (const Dims& shape : {Dims{6, 5}, Dims{5, 64}, Dims{3, 1032}, Dims{2, 8200}, Dims{2, 9001}})
       for (bool log : {false, true}) {
         INFO(text(dtype, ' ', shape, log ? " log" : ""));
-        Tensor x = cast(randn(shape, {}, g) * 4, dtype), w = cast(randn(shape, {}, g), dtype);
+        Tensor x = (randn(shape, {}, g) * 4).to(dtype), w = randn(shape, {}, g).to(dtype);
         fill(slice(slice(x, 0, 0, 1), 1, 1, 3), -std::numeric_limits<double>::infinity());
         compare({x, w}, static_cast<double>(shape[1]), [&](const Tensors& t) {
           const Tensor in = require_grad(detach(t[0])), y = log ? log_softmax(in, -1) : softmax(in, -1);
@@ -186,7 +185,7 @@ TEST_CASE("cross-entropy of narrow and wide rows, its gradient in place") {
     for (const Dims& shape : {Dims{6, 7}, Dims{3, 4104}, Dims{3, 9001}, Dims{2, 104000 / size_of(dtype)}})
       for (double smoothing : {0.0, 0.1}) {
         INFO(text(dtype, ' ', shape, ' ', smoothing));
-        const Tensor x = cast(randn(shape, {}, g) * 4, dtype), target = randint(3, shape[1], {shape[0]}, kCpu, g);
+        const Tensor x = (randn(shape, {}, g) * 4).to(dtype), target = randint(3, shape[1], {shape[0]}, kCpu, g);
         const int64_t ignored = target.to_vector<int64_t>()[1];
         if (smoothing == 0) {  // classes that are out of the question, all that some thread has among them
           fill(slice(x, 1, 0, 3), -std::numeric_limits<double>::infinity());
@@ -220,7 +219,7 @@ TEST_CASE("rows are added to positions in their order") {
         if (outer * length > 100000) continue;
         INFO(text(dtype, ' ', Dims{outer, length, inner}, ' ', m));
         const kernels::IndexShape s{outer, length, inner};
-        const Tensor x = cast(randn({outer, m, inner}, {}, g), dtype), ids = randint(0, length, {m}, kCpu, g);
+        const Tensor x = randn({outer, m, inner}, {}, g).to(dtype), ids = randint(0, length, {m}, kCpu, g);
         const Tensor dx = empty({outer, length, inner}, {acc_dtype(dtype), kCpu}), there = empty_like(to(dx, kCuda));
         kernels::add_rows.on(kCpu, s, dx, x, ids);
         kernels::add_rows.on(kCuda, s, there, to(x, kCuda), to(ids, kCuda));
@@ -237,7 +236,7 @@ TEST_CASE("the largest of a row, sorted or chosen one by one") {
   for (DType dtype : kFloating)
     for (const auto& [n, k] : {std::pair<int64_t, int64_t>{1, 1}, {5, 5}, {1000, 1000}, {1024, 7}, {1500, 12}}) {
       INFO(text(dtype, ' ', n, ' ', k));
-      const Tensor x = cast(randn({3, n}, {}, g), dtype);
+      const Tensor x = randn({3, n}, {}, g).to(dtype);
       if (n > 40) fill(slice(x, 1, 30, 33), NAN);
       if (n > 5) fill(slice(x, 1, 2, 5), 1e3);
       compare({x}, 1, [k = k](const Tensors& t) {

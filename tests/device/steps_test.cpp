@@ -169,11 +169,11 @@ TEST_CASE("a factor in a tensor is the same number, bit for bit") {
           Generator g{.seed = 8};
           Tensors& p = weights[form];
           for (const Dims& shape : {Dims{5, 3}, Dims{3, 700}})
-            p.push_back(require_grad(to(cast(randn(shape, {}, g), dtype), device)));
+            p.push_back(require_grad(to(randn(shape, {}, g).to(dtype), device)));
           const auto optimizer = make(p);
           for (int t = 0; t < 3; ++t) {
-            for (const Tensor& x : p) set_gradient(x, to(cast(randn(x.shape(), {}, g), dtype), device));
-            const double norm = optim::gradient_norm(p), factor = optim::clip_factor(norm, 0.25);
+            for (const Tensor& x : p) set_grad(x, to(randn(x.shape(), {}, g).to(dtype), device));
+            const double norm = optim::grad_norm(p), factor = optim::clip_factor(norm, 0.25);
             if (form == 0) {
               optimizer->step(factor);
               continue;
@@ -190,7 +190,7 @@ TEST_CASE("a factor in a tensor is the same number, bit for bit") {
       }
   const Tensors p{require_grad(to(tensor({1., 2.}), kCuda))};
   CHECK(optim::clip_numbers(p, 1).norm.item() == 0);
-  set_gradient(p[0], to(from_vector<double>({NAN, 2}, {2}), kCuda));
+  set_grad(p[0], to(from_vector<double>({NAN, 2}, {2}), kCuda));
   CHECK(std::isnan(optim::clip_numbers(p, 1).factor.item()));
   CHECK_THROWS_WITH(optim::clip_numbers(p, 0), Contains("max_norm is 0"));
   optim::Sgd sgd(p);

@@ -39,14 +39,14 @@ template <class F> void at_every_pace(F&& f) {
   });
 }
 
-data::LabelledImages some_images() { return {cast(randint(0, 256, {20, 4, 4}), DType::u8), randint(0, 10, {20})}; }
+data::LabelledImages some_images() { return {randint(0, 256, {20, 4, 4}).to(DType::u8), randint(0, 10, {20})}; }
 
 }  // namespace
 
 TEST_CASE("an upload arrives with every dtype's bytes, and the host may write to what it came from") {
   at_every_pace([] {
     for (DType dtype : {DType::f32, DType::f64, DType::bf16, DType::i64, DType::u8}) {
-      Tensor x = cast(randint(0, 100, {7, 5}), dtype);
+      Tensor x = randint(0, 100, {7, 5}).to(dtype);
       const Tensor kept = detached::clone(x);
       const auto coming = upload(x, kCuda);
       fill(x, 1);

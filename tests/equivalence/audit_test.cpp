@@ -89,10 +89,10 @@ TEST_CASE("audit: as many directions as the gradients of many batches leave out"
     Generator draw{7, 0};
     for (int batch = 0; batch < 60; ++batch) {
       const Tensor ids = randint(0, 5, {4, 6}, kCpu, draw), targets = randint(0, 5, {4, 6}, kCpu, draw);
-      for (const Tensor& p : model->parameters()) set_gradient(p, {});
+      for (const Tensor& p : model->parameters()) set_grad(p, {});
       backward(cross_entropy((*model)(ids), targets));
       for (const streams::NamedParameter& p : streams::named_parameters(*model))
-        gradients[p.name].push_back(gradient(p.tensor).to_vector<double>());
+        gradients[p.name].push_back(p.tensor.grad().to_vector<double>());
     }
     for (auto& [name, rows] : gradients) {
       if (name.find("qkv") != std::string::npos) continue;  // behind the values is a matrix, whose kernel is no mean

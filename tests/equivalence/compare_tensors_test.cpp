@@ -65,7 +65,7 @@ TEST_CASE("compare tensors: one entry off by 1e-9 of its tensor's largest is fou
              Contains("fc.weight[2, 4] is ") && Contains("1.0e-09") && Contains("(1 of 2 tensors differs)"));
   CHECK(compare_tensors(tensors(weight, bias), tensors(forged, bias), {}, {.tolerance = 2e-9}).same());
   // A file in f32 beside one in f64 is held to what f32 can hold.
-  CHECK_THAT(said(tensors(weight, bias), tensors(cast(weight, DType::f32), bias)), Contains("same: 2 tensors"));
+  CHECK_THAT(said(tensors(weight, bias), tensors(weight.to(DType::f32), bias)), Contains("same: 2 tensors"));
   const reports::Document d = document_of(r);
   CHECK(closing(d) == r.message());
   CHECK(d.tables[0].rows[0].back().text == "different");
@@ -169,9 +169,9 @@ TEST_CASE("compare tensors: the same says from which factor on a tensor would ha
   const DType dtypes[] = {DType::f64, DType::f32, DType::bf16};
   for (int i = 0; i < 3; ++i)
     for (const double share : {0.01, 0.93}) {
-      const Tensor a = cast(weight, dtypes[i]);
+      const Tensor a = weight.to(dtypes[i]);
       // One file in f64, so that nothing but the factor differs.
-      const auto times = [&](double more) { return compare_tensors(only(a), only(cast(a, DType::f64) * (1 + more))); };
+      const auto times = [&](double more) { return compare_tensors(only(a), only(a.to(DType::f64) * (1 + more))); };
       const TensorsComparison r = times(share * tolerances[i]);
       INFO(r.message());
       CHECK(r.same());
@@ -181,7 +181,7 @@ TEST_CASE("compare tensors: the same says from which factor on a tensor would ha
       CHECK_THAT(r.message(), Contains(" of any tensor would have shown"));
       CHECK_FALSE(times((1 + share * tolerances[i]) * (1 + r.resolution) - 1).same());
     }
-  CHECK_THAT(said(only(cast(weight, DType::bf16)), only(weight * 1.028)), Contains("would have shown"));
+  CHECK_THAT(said(only(weight.to(DType::bf16)), only(weight * 1.028)), Contains("would have shown"));
   CHECK_THAT(said(only(tensor<double>({0})), only(tensor<float>({0}))), !Contains("would have shown"));
 }
 
@@ -229,8 +229,8 @@ double noise_share(DType d) { return d == DType::f64 ? 1000 * 0x1p-52 : d == DTy
 // Gradients whose largest entry is 2, and beside them one of six entries of which the largest is `largest`.
 TensorMap beside_a_large_one(DType dtype, double largest, const std::vector<double>& small) {
   TensorMap m;
-  m.add("attn.key.bias", cast(from_vector(small, {6}) * largest, dtype));
-  m.add("fc.weight", cast(from_vector<double>({0.5, -2, 1, 0.25}, {2, 2}), dtype));
+  m.add("attn.key.bias", (from_vector(small, {6}) * largest).to(dtype));
+  m.add("fc.weight", (from_vector<double>({0.5, -2, 1, 0.25}, {2, 2})).to(dtype));
   return m;
 }
 

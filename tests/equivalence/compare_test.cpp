@@ -215,8 +215,8 @@ struct WithExtra : SmallNet {
 // other model.
 Objective with_small_gradient(const nn::Module* b, double scale, const Tensor& of_a, const Tensor& of_b) {
   return [=](nn::Module& m, const Examples& batch) {
-    const Tensor extra = dynamic_cast<WithExtra&>(m).extra, inputs = cast(batch.inputs, extra.dtype());
-    const Tensor small = sum(extra * cast((&m == b ? of_b : of_a) * scale, extra.dtype()));
+    const Tensor extra = dynamic_cast<WithExtra&>(m).extra, inputs = batch.inputs.to(extra.dtype());
+    const Tensor small = sum(extra * ((&m == b ? of_b : of_a) * scale).to(extra.dtype()));
     return cross_entropy(m(inputs), batch.targets) + (small - detach(small));  // of no value
   };
 }
@@ -255,7 +255,7 @@ TEST_CASE("compare: a gradient that is zero in exact arithmetic is noise, in poi
   // that the rounding errors that are left differ wholly.
   const Objective shifted = [](nn::Module& m, const Examples& batch) {
     WithExtra& net = dynamic_cast<WithExtra&>(m);
-    const Tensor inputs = cast(batch.inputs, net.extra.dtype());
+    const Tensor inputs = batch.inputs.to(net.extra.dtype());
     const double size = net.on.form == Form::layer_norm ? 3 : 5;
     return cross_entropy(m(inputs) + sum(net.extra) / size, batch.targets);
   };

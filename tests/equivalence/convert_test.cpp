@@ -213,7 +213,7 @@ TEST_CASE("each tensor keeps its dtype, and is rounded once") {
     for (const auto& [name, tensor] : c.state) {
       INFO(name);
       CHECK(tensor.dtype() == dtype);
-      CHECK(largest(cast(tensor, DType::f64) - cast(cast(c.exact.at(name), dtype), DType::f64)) == 0);
+      CHECK(largest(tensor.to(DType::f64) - c.exact.at(name).to(dtype).to(DType::f64)) == 0);
     }
     CHECK(convert_model(file, Form::rms_norm, {.dtype = DType::f64}).conversion.state.at("token.weight").dtype() ==
           DType::f64);

@@ -83,7 +83,7 @@ void scramble(Module& m, uint64_t seed) {
 }
 
 double loss_and_gradients(Module& m, const Kind& k) {
-  for (const Tensor& p : m.parameters()) set_gradient(p, {});
+  for (const Tensor& p : m.parameters()) set_grad(p, {});
   const Tensor loss = cross_entropy(m(k.inputs), k.targets);
   backward(loss);
   return loss.item();
@@ -91,7 +91,7 @@ double loss_and_gradients(Module& m, const Kind& k) {
 
 double largest_gradient(const Module& m) {
   double worst = 0;
-  for (const Tensor& p : m.parameters()) worst = std::max(worst, amax(abs(gradient(p))).item());
+  for (const Tensor& p : m.parameters()) worst = std::max(worst, amax(abs(p.grad())).item());
   return worst;
 }
 
@@ -133,8 +133,8 @@ TEST_CASE("G3: Pre-LN is blind to shifts of its stream, writers' columns and rea
       double worst = 0;
       for (const streams::NamedParameter& p : streams::named_parameters(*m)) {
         if (p.role == Role::neutral) continue;
-        const Tensor sums = sum(gradient(p.tensor), {p.stream_dim});
-        worst = std::max(worst, amax(abs(sums)).item() / amax(abs(gradient(p.tensor))).item());
+        const Tensor sums = sum(p.tensor.grad(), {p.stream_dim});
+        worst = std::max(worst, amax(abs(sums)).item() / amax(abs(p.tensor.grad())).item());
       }
       if (mapped)
         CHECK(worst > 1e-3);
@@ -170,7 +170,7 @@ TEST_CASE("F2: the gradient of a Pre-LN stream has zero mean in every row, that 
     Residual r{x, {}};
     block(r);
     backward(sum(square(head(norm.read(r)))));
-    const double ratio = amax(abs(mean(gradient(x), {-1}))).item() / amax(abs(gradient(x))).item();
+    const double ratio = amax(abs(mean(x.grad(), {-1}))).item() / amax(abs(x.grad())).item();
     if (form == Form::layer_norm)
       CHECK(ratio < 1e-14);
     else
@@ -193,7 +193,7 @@ TEST_CASE("G4: with raw parameters every form has Pre-LN's loss and gradients, e
           const auto mine = streams::named_parameters(*m), theirs = streams::named_parameters(*reference);
           double worst = 0;
           for (size_t i = 0; i < mine.size(); ++i)
-            worst = std::max(worst, amax(abs(gradient(mine[i].tensor) - gradient(theirs[i].tensor))).item());
+            worst = std::max(worst, amax(abs(mine[i].tensor.grad() - theirs[i].tensor.grad())).item());
           CHECK(worst < kTolerance * scale);
         }
       }
@@ -216,14 +216,14 @@ TEST_CASE("G5: mapped parameters have the mapped gradients") {
       double worst = 0, unprojected = 0;
       for (size_t i = 0; i < mine.size(); ++i) {
         const streams::NamedParameter& p = mine[i];
-        Tensor lifted = raw_gradient(gradient(p.tensor), p, stream);
-        const Tensor expected = gradient(theirs[i].tensor);
+        Tensor lifted = raw_gradient(p.tensor.grad(), p, stream);
+        const Tensor expected = theirs[i].tensor.grad();
         unprojected = std::max(unprojected, amax(abs(lifted - expected)).item());
         // RMSNorm's gradient of a writer has a mean that Pre-LN's has not (F5, F6).
         if (form == Form::rms_norm && p.role == Role::writer) lifted = recentre(lifted, p.stream_dim);
         worst = std::max(worst, amax(abs(lifted - expected)).item());
         if (form == Form::crms_isometric && p.role != Role::neutral)
-          CHECK(std::abs(norm(gradient(p.tensor)).item() - norm(expected).item()) < kTolerance * scale);
+          CHECK(std::abs(norm(p.tensor.grad()).item() - norm(expected).item()) < kTolerance * scale);
       }
       CHECK(worst < kTolerance * scale);
       if (form == Form::rms_norm) CHECK(unprojected > 1e-3 * scale);

@@ -45,7 +45,7 @@ std::vector<Batch> batches() {
 }
 
 double differentiate(nn::Gpt& m, const Batch& b) {
-  for (const Tensor& p : m.parameters()) set_gradient(p, {});
+  for (const Tensor& p : m.parameters()) set_grad(p, {});
   const Tensor loss = cross_entropy(m(b.x), b.y);
   backward(loss);
   return loss.item();
@@ -97,14 +97,14 @@ TEST_CASE("corrected gradients: I - 11^T/d for writers, I + 11^T for readers") {
   differentiate(m.stored, batches()[0]);
   std::vector<Tensor> expected;
   for (const streams::NamedParameter& p : streams::named_parameters(m.stored)) {
-    const Tensor g = gradient(p.tensor), total = sum(g, {p.stream_dim}, true);
+    const Tensor g = p.tensor.grad(), total = sum(g, {p.stream_dim}, true);
     expected.push_back(p.role == streams::Role::writer   ? g - total / double(kWidth)
                        : p.role == streams::Role::reader ? g + total
                                                          : g);
   }
   correct_gradients(streams::named_parameters(m.stored), m.stream);
   const auto parameters = m.stored.parameters();
-  for (size_t i = 0; i < parameters.size(); ++i) check_close(gradient(parameters[i]), expected[i], 1e-14);
+  for (size_t i = 0; i < parameters.size(); ++i) check_close(parameters[i].grad(), expected[i], 1e-14);
 }
 
 TEST_CASE("corrected gradients follow clipped momentum where the norm is the raw gradients', and not by their own") {
@@ -120,7 +120,7 @@ TEST_CASE("corrected gradients follow clipped momentum where the norm is the raw
       worst = std::max(worst, std::abs(differentiate(m.stored, b) - loss) / loss);
       const double norm = raw_gradient_norm(streams::named_parameters(m.stored), m.stream);
       correct_gradients(streams::named_parameters(m.stored), m.stream);
-      stored.step(optim::clip_factor(raw_norm ? norm : optim::gradient_norm(m.stored.parameters()), 0.3));
+      stored.step(optim::clip_factor(raw_norm ? norm : optim::grad_norm(m.stored.parameters()), 0.3));
     }
     if (raw_norm)
       CHECK(worst < kTolerance);

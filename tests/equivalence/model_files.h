@@ -13,7 +13,7 @@
 
 namespace isonorm::test {
 
-inline double largest(const Tensor& x) { return amax(abs(cast(x, DType::f64))).item(); }
+inline double largest(const Tensor& x) { return amax(abs(x.to(DType::f64))).item(); }
 
 // The state of the model after filling every parameter, and its description.
 inline training::ModelFile filled_file(nn::Module& model, DType dtype = DType::f64) {
@@ -22,7 +22,7 @@ inline training::ModelFile filled_file(nn::Module& model, DType dtype = DType::f
   for (const streams::NamedParameter& p : streams::named_parameters(model)) {
     const bool norm = p.name.find("norm") != std::string::npos;
     const Tensor value = randn(p.tensor.shape(), {DType::f64}) * 0.3 + (norm && p.name.ends_with("weight") ? 1.0 : 0.2);
-    file.state.add(p.name, cast(value, dtype));
+    file.state.add(p.name, value.to(dtype));
   }
   file.description = training::describe(model);
   return file;

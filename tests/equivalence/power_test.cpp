@@ -39,10 +39,10 @@ Objective with_gate(const WithGate* b, double steep, size_t first = 0, size_t la
   return [=](nn::Module& m, const Examples& batch) {
     WithGate& net = dynamic_cast<WithGate&>(m);
     const auto whole = [&] {
-      const Tensor phase = sum(cast(detach(net.up1.weight), DType::f64)) * steep;
-      const Tensor slope = cast(2 + sin(phase), net.gate.dtype());
+      const Tensor phase = sum(detach(net.up1.weight).to(DType::f64)) * steep;
+      const Tensor slope = (2 + sin(phase)).to(net.gate.dtype());
       const Tensor of_gate = sum(net.gate * slope);
-      const Tensor inputs = cast(batch.inputs, net.gate.dtype());
+      const Tensor inputs = batch.inputs.to(net.gate.dtype());
       return cross_entropy(net(inputs), batch.targets) + (of_gate - detach(of_gate));
     };
     Tensor loss = whole();
@@ -122,7 +122,7 @@ struct Normed : nn::Module {
   Normed() {
     to(DType::f64);
     fill(norm.running_mean, 0.25);
-    set_gradient(head.weight, ones({3, 6}, {DType::f64}));
+    set_grad(head.weight, ones({3, 6}, {DType::f64}));
   }
   Tensor forward(const Tensor& x) override {
     check(++calls != throws_at, "enough");
@@ -136,7 +136,7 @@ TEST_CASE("compare and shift: parameters, buffers and gradients are given back, 
   manual_seed(3);
   Normed a, b;
   const auto of = [](const Normed& m) {
-    std::vector<std::vector<double>> all = {gradient(m.head.weight).to_vector<double>()};
+    std::vector<std::vector<double>> all = {m.head.weight.grad().to_vector<double>()};
     for (const auto& [name, tensor] : m.state_dict()) all.push_back(tensor.to_vector<double>());
     return all;
   };

@@ -51,7 +51,7 @@ MakeUpdate rule(const std::function<Tensor(const Tensor& g, const Tensor& w, con
   return [u](const std::vector<streams::NamedParameter>& parameters) -> Update {
     return [u, parameters] {
       for (const streams::NamedParameter& p : parameters)
-        copy_into(p.tensor, detach(p.tensor) - u(gradient(p.tensor), detach(p.tensor), p) * 0.1);
+        copy_into(p.tensor, detach(p.tensor) - u(p.tensor.grad(), detach(p.tensor), p) * 0.1);
     };
   };
 }
@@ -137,9 +137,9 @@ TEST_CASE("predicates: every property can fail, and hold, by itself") {
   // the whole of one tensor moved by another's gradient
   CHECK(measured([](const std::vector<streams::NamedParameter>& parameters) -> Update {
           return [parameters] {
-            const Tensor other = sum(square(gradient(parameters[0].tensor)));
+            const Tensor other = sum(square(parameters[0].tensor.grad()));
             for (const streams::NamedParameter& p : parameters)
-              copy_into(p.tensor, detach(p.tensor) - gradient(p.tensor) * other * 0.1);
+              copy_into(p.tensor, detach(p.tensor) - p.tensor.grad() * other * 0.1);
           };
         })[12] == 'n');
   // another step every time

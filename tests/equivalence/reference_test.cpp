@@ -41,8 +41,8 @@ template <class T> class Program {
 
  private:
   void save(const std::string& name, const Tensor& x, const Tensor& y) {
-    reference.add(name + ".input", is_floating(x.dtype()) ? cast(x, stored_) : x);
-    reference.add(name + ".output", cast(y, stored_));
+    reference.add(name + ".input", is_floating(x.dtype()) ? to(x, stored_) : x);
+    reference.add(name + ".output", to(y, stored_));
   }
   void embed(const std::string& table, const std::vector<int64_t>& ids) {
     std::vector<T> rows;
@@ -58,8 +58,8 @@ template <class T> class Program {
   }
   // Rows with a mean and a few larger entries, which the program has in its own precision.
   Tensor rows(int64_t n) { return rounded(randn({1, kRows, n}, {DType::f64}, generator_) * 0.2 + 0.3); }
-  std::vector<T> numbers(const Tensor& x) const { return cast(x, DTypeOf<T>).template to_vector<T>(); }
-  Tensor rounded(const Tensor& x) const { return cast(cast(x, stored_), DTypeOf<T>); }
+  std::vector<T> numbers(const Tensor& x) const { return to(x, DTypeOf<T>).template to_vector<T>(); }
+  Tensor rounded(const Tensor& x) const { return to(to(x, stored_), DTypeOf<T>); }
 
   Tensor normalised(const Tensor& x, const std::string& norm) const {
     std::vector<T> v = numbers(x), gain = numbers(state_.at(norm + ".weight")),
@@ -195,9 +195,9 @@ ReferenceFindings of_rows(const TensorMap& weights, const streams::Placement& la
   const Tensor x = whole.at(name + ".input") * size;
   reference.add(name + ".input", x);
   // Of a writer: y = x W + b, in the program's precision.
-  Tensor y = cast(matmul(cast(x, DType::f64), cast(weights.at(name), DType::f64)), dtype);
+  Tensor y = matmul(x.to(DType::f64), weights.at(name).to(DType::f64)).to(dtype);
   const std::string bias = streams::bias_beside(name);
-  if (weights.find(bias)) y = y + cast(weights.at(bias), dtype);
+  if (weights.find(bias)) y = y + weights.at(bias).to(dtype);
   reference.add(name + ".output", y);
   return check_reference(weights, layout, reference);
 }
@@ -248,7 +248,7 @@ TEST_CASE("reference: of a reader the norm is shown by rows that it does not mak
     // A (gain n(x) + bias) + b, n(x) = (x - mean) / sqrt(variance + 1e-5).
     const Tensor centred = x - mean(x, {-1}, true);
     const Tensor n = centred / sqrt(mean(square(centred), {-1}, true) + 1e-5);
-    const auto f64 = [&](const std::string& name) { return cast(file.at(name), DType::f64); };
+    const auto f64 = [&](const std::string& name) { return file.at(name).to(DType::f64); };
     const Tensor read = n * f64("h.0.ln_2.weight") + f64("h.0.ln_2.bias");
     reference.add(reader + ".output", matmul(read, f64(reader)) + f64("h.0.mlp.c_fc.bias"));
     return check_reference(file, by, reference);
@@ -282,7 +282,7 @@ TEST_CASE("reference: one row that shows it is enough, wherever it stands") {
   const TensorMap weights = state();
   const streams::Placement layout = isonorm::test::gpt2_layout(weights, kWidth);
   const std::string square = "h.0.attn.c_proj.weight", bias = "h.0.attn.c_proj.bias";
-  const auto f64 = [&](const std::string& name) { return cast(weights.at(name), DType::f64); };
+  const auto f64 = [&](const std::string& name) { return weights.at(name).to(DType::f64); };
   for (int64_t shows = 0; shows < kRows; ++shows) {
     const Tensor x = zeros({kRows, kWidth}, {DType::f64});
     fill(narrow(x, 0, shows, 1), 1);
@@ -332,11 +332,11 @@ TEST_CASE("reference: what it may not be") {
   refused(writer, x, y, "shape [1, 7, 24], expected rows of 96");
   refused(reader, x + NAN, y, "input' holds NaN");
   refused(reader, x, y + INFINITY, "output' holds NaN or infinity");
-  refused(reader, x, cast(y, DType::f64), "has dtype f32, 'h.0.mlp.c_fc.weight.output' f64");
+  refused(reader, x, y.to(DType::f64), "has dtype f32, 'h.0.mlp.c_fc.weight.output' f64");
   refused(reader, ids, y, "has dtype i64, expected a floating one");
   refused(table, from_vector<int64_t>({30}, {1}), row, "30");
   refused(table, from_vector<int64_t>({-1}, {1}), row, "-1");
-  refused(table, ids, cast(row, DType::i64), "has dtype i64, expected a floating one");
+  refused(table, ids, row.to(DType::i64), "has dtype i64, expected a floating one");
   const LazyState no_numbers(weights, [&](const std::string& name) { return weights.at(name) + NAN; });
   CHECK_FALSE(check_reference(no_numbers, layout, good).same());
   TensorMap strange;

@@ -74,9 +74,9 @@ double ulp(double x, DType dtype) {
 }
 
 Tensor with_entry(const Tensor& t, int64_t flat, double value) {
-  std::vector<double> values = cast(t, DType::f64).to_vector<double>();
+  std::vector<double> values = t.to(DType::f64).to_vector<double>();
   values[static_cast<size_t>(flat)] = value;
-  return cast(from_span(std::span<const double>(values), t.shape()), t.dtype());
+  return from_span(std::span<const double>(values), t.shape()).to(t.dtype());
 }
 
 ModelFile with_tensor(const ModelFile& file, const std::string& name, const Tensor& value) {
@@ -103,7 +103,7 @@ std::optional<ModelFile> moved(const ModelFile& file, const streams::Placement& 
   int64_t inner = 1;
   for (int i = dim + 1; i < t.rank(); ++i) inner *= t.size(i);
   const int64_t at = flat / inner % t.size(dim), first = flat - at * inner;
-  const std::vector<double> values = cast(t, DType::f64).to_vector<double>();
+  const std::vector<double> values = t.to(DType::f64).to_vector<double>();
   double largest = 0;
   for (int64_t i = 0; i < t.size(dim); ++i) largest = std::max(largest, std::abs(values[first + i * inner]));
   if (last && at == t.size(dim) - 1) ulps += more_at_the_end;
@@ -210,9 +210,9 @@ namespace {
 // The tensor with `change` applied to a copy of its values.
 template <class F> ModelFile edited(const ModelFile& file, const std::string& name, F&& change) {
   const Tensor& t = file.state.at(name);
-  std::vector<double> values = cast(t, DType::f64).to_vector<double>();
+  std::vector<double> values = t.to(DType::f64).to_vector<double>();
   change(values);
-  return with_tensor(file, name, cast(from_span(std::span<const double>(values), t.shape()), t.dtype()));
+  return with_tensor(file, name, from_span(std::span<const double>(values), t.shape()).to(t.dtype()));
 }
 
 ModelFile gpt_file(nn::GptOptions options, DType dtype = DType::f32) {
@@ -369,7 +369,7 @@ TEST_CASE("verify: exchanged, permuted, transposed and turned tensors") {
 TEST_CASE("verify: dtypes, zeros and extremes") {
   const ModelFile file = gpt_file(small_gpt({.affine = true}));
   ModelFile wide{widened(file.state), file.description, {}}, coarse{{}, file.description, {}};
-  for (const auto& [name, tensor] : file.state) coarse.state.add(name, cast(tensor, DType::bf16));
+  for (const auto& [name, tensor] : file.state) coarse.state.add(name, tensor.to(DType::bf16));
   CHECK(verify_models(file, wide).same());
   CHECK(verify_models(file, coarse).same());
   CHECK(verify_models(coarse, wide).same());
@@ -403,7 +403,7 @@ TEST_CASE("verify: wide readers come back from crms_norm to f64, the coordinate 
 
 TEST_CASE("verify: one coarse tensor does not move the others by its ulp") {
   ModelFile file = gpt_file(small_gpt());
-  file = with_tensor(file, "blocks.1.attn.qkv.bias", cast(file.state.at("blocks.1.attn.qkv.bias"), DType::bf16));
+  file = with_tensor(file, "blocks.1.attn.qkv.bias", file.state.at("blocks.1.attn.qkv.bias").to(DType::bf16));
   const ModelFile wrong = edited(file, "head.weight", [](auto& v) { v[7] += 0.02; });
   const Tensor inputs = ModelOptions(file.description).inputs(4, 1);
   const Agreement models = compare_models(file.description, file.state, wrong.description, wrong.state, inputs);
@@ -449,7 +449,7 @@ TEST_CASE("verify by description: others to the last bit, and no writer among th
   CHECK_FALSE(verify(values<float>({0.0F}), values<float>({-0.0F})).same());
   CHECK_FALSE(verify(values<int64_t>({1, 2}), values<int64_t>({1, 3})).same());
   CHECK_FALSE(verify(values<int64_t>({1, 2}), values<double>({1, 2})).same());
-  const Tensor third = values<double>({1.0 / 3}), coarse = cast(third, DType::f32);
+  const Tensor third = values<double>({1.0 / 3}), coarse = third.to(DType::f32);
   CHECK(verify(third, coarse).same());
   CHECK(verify(coarse, coarse).sentence() == "Same: the two are one function. Every tensor is equal to the last bit.");
 

@@ -29,9 +29,9 @@ ModelFile edited_file(const ModelFile& file, const std::string& name,
       changed.state.add(key, tensor);
       continue;
     }
-    std::vector<double> values = cast(tensor, DType::f64).to_vector<double>();
+    std::vector<double> values = tensor.to(DType::f64).to_vector<double>();
     edit(values);
-    changed.state.add(key, cast(from_span(std::span<const double>(values), tensor.shape()), tensor.dtype()));
+    changed.state.add(key, from_span(std::span<const double>(values), tensor.shape()).to(tensor.dtype()));
   }
   return changed;
 }

@@ -158,7 +158,7 @@ TEST_CASE("verify: what convert makes of subnormal writers is the same function,
       const ModelFile drawn = filled_file(gpt);
       ModelFile file{.state = {}, .description = drawn.description};
       for (const auto& [name, tensor] : drawn.state)
-        file.state.add(name, cast(name == "blocks.0.attn.proj.weight" ? tensor * size : tensor, dtype));
+        file.state.add(name, (name == "blocks.0.attn.proj.weight" ? tensor * size : tensor).to(dtype));
       const ModelConversion c = convert_model(file, to);
       const ModelFile converted{c.conversion.state, c.description};
       CHECK(verify_models(file, converted).same());

@@ -49,7 +49,7 @@ Inputs inputs_of(const Case& c, DType dtype) {
   std::vector<double> mask = randn({c.heads, c.queries, c.keys}, 5).to_vector<double>();
   for (size_t i = 0; i < mask.size(); ++i)
     if (i % static_cast<size_t>(c.keys) > 0 && mask[i] < 0) mask[i] = -HUGE_VAL;
-  in.mask = detached::cast(from_vector(mask, {1, c.heads, c.queries, c.keys}), dtype);
+  in.mask = detached::to(from_vector(mask, {1, c.heads, c.queries, c.keys}), dtype);
   return in;
 }
 
@@ -76,7 +76,7 @@ Tensor on_host(const Tensor& t) {
 // Both directions where `device` is, in `dtype`.
 Results run(const Case& c, const Inputs& in, DType dtype, Device device) {
   const auto heads = [](const Tensor& t) { return detached::transpose(t, 1, 2); };
-  const auto place = [&](const Tensor& t) { return placed(detached::cast(t, dtype), device); };
+  const auto place = [&](const Tensor& t) { return placed(detached::to(t, dtype), device); };
   const auto part = [&](const Tensor& packed, int i) {
     const int64_t width = c.heads * c.size;
     return as_strided(packed, {c.batch, c.heads, c.queries, c.size}, {c.queries * 3 * width, c.size, 3 * width, 1},
@@ -87,7 +87,7 @@ Results run(const Case& c, const Inputs& in, DType dtype, Device device) {
   if (c.packed) {
     const Tensor host = empty({c.batch, c.queries, 3 * c.heads * c.size}, {dtype});
     int i = 0;
-    for (const Tensor* t : {&in.q, &in.k, &in.v}) copy_into(part(host, i++), heads(detached::cast(*t, dtype)));
+    for (const Tensor* t : {&in.q, &in.k, &in.v}) copy_into(part(host, i++), heads(detached::to(*t, dtype)));
     const Tensor qkv = place(host), dqkv = empty(qkv.shape(), qkv.options());
     saved.in = {part(qkv, 0), part(qkv, 1), part(qkv, 2), {}};
     d = {part(dqkv, 0), part(dqkv, 1), part(dqkv, 2)};

@@ -101,7 +101,7 @@ template <class Rule> void check_rule(const Rule& rule, DType dtype) {
     d.gradient = gradients.device.back();
     d.parameter = parameters.device.back();
     for (int s = 0; s < Rule::kStates; ++s) {
-      const Tensor positive = detached::cast(randn({n}, seed + 2000, 5, 0.5), acc);  // also where its root is taken
+      const Tensor positive = detached::to(randn({n}, seed + 2000, 5, 0.5), acc);  // also where its root is taken
       states[s].add(positive, seed % 11 == 0);
       h.state[s] = states[s].host.back();
       d.state[s] = states[s].device.back();
@@ -171,7 +171,7 @@ TEST_CASE("scale and clamp on a device have the CPU's bits") {
   for (const std::vector<Tensor>* list : {&clamped.host, &clamped.device}) {
     const double odd[] = {NAN, -INFINITY, INFINITY};
     const Tensor there = (*list)[1],
-                 host = detached::cast(from_vector(std::vector<double>(odd, odd + 3), {3}), there.dtype());
+                 host = detached::to(from_vector(std::vector<double>(odd, odd + 3), {3}), there.dtype());
     if (there.device().kind == DeviceKind::cpu)
       copy_into(as_strided(there, {3}, {1}, there.impl().offset), host);
     else

@@ -68,7 +68,7 @@ TEST_CASE("translate: every connection has PyTorch's logits and gradients") {
       all += fixture.at(text(a.name, "/sums/", p.name)).to_vector<double>()[0];
     for (const NamedParameter& p : model.named_parameters()) {
       INFO(p.name);
-      const std::vector<double> g = gradient(p.tensor).to_vector<double>(),
+      const std::vector<double> g = p.tensor.grad().to_vector<double>(),
                                 sums = fixture.at(text(a.name, "/sums/", p.name)).to_vector<double>();
       double squares = 0, along = 0;
       for (size_t i = 0; i < g.size(); ++i) squares += g[i] * g[i], along += g[i] * std::cos(static_cast<double>(i));
@@ -100,10 +100,10 @@ TEST_CASE("translate: one function and one gradient in all forms of the two stre
           check_close(run(other, ids, targets), expected, kRounding);
           const auto of = reference.named_parameters();
           double scale = 1;
-          for (const NamedParameter& p : of) scale = std::max(scale, largest(gradient(p.tensor)));
+          for (const NamedParameter& p : of) scale = std::max(scale, largest(p.tensor.grad()));
           for (size_t i = 0; i < of.size(); ++i) {
             INFO(of[i].name);
-            CHECK(largest(gradient(other.parameters()[i]) - gradient(of[i].tensor)) <= 2 * kRounding * scale);
+            CHECK(largest(other.parameters()[i].grad() - of[i].tensor.grad()) <= 2 * kRounding * scale);
           }
         }
 }
@@ -139,7 +139,7 @@ TEST_CASE("translate: heads that share keys are a model that has these for each 
   const Tensor ids = randint(1, kVocab, {2, 2 * kContext}), targets = randint(0, kVocab, {2, kContext});
   check_close(run(shared, ids, targets), run(all, ids, targets), kRounding);
   const char* const name = "decoder.0.cross.kv.weight";
-  const Tensor g = gradient(parameter(shared, name).tensor), each = gradient(parameter(all, name).tensor);
+  const Tensor g = parameter(shared, name).tensor.grad(), each = parameter(all, name).tensor.grad();
   const int64_t width = g.size(1);
   check_close(g, reshape(sum(reshape(each, {2, kShared, kGroup, kSize, width}), {2}), {2 * kRows, width}),
               kRounding * largest(g));

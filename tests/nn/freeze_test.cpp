@@ -40,7 +40,7 @@ struct Work {
 
 // What a step's graph and backward take.
 Work backward_work(Vit& vit, const Tensor& images, const Tensor& labels) {
-  for (const Tensor& p : vit.parameters()) set_gradient(p, {});
+  for (const Tensor& p : vit.parameters()) set_grad(p, {});
   const Tensor loss = cross_entropy(vit(images), labels);
   const size_t nodes = recorded(loss);
   profile::start();

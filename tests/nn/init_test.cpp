@@ -41,7 +41,7 @@ TEST_CASE("Xavier's bound and spread follow from inputs and outputs, Kaiming's f
 TEST_CASE("orthogonal weights have orthonormal rows or columns") {
   manual_seed(3);
   for (const Dims& shape : {Dims{1, 1}, Dims{40, 40}, Dims{7, 40}, Dims{40, 7}}) {
-    const Tensor w = cast(init::orthogonal(shape), DType::f64);
+    const Tensor w = init::orthogonal(shape).to(DType::f64);
     CHECK(w.shape() == shape);
     const bool wide = shape[0] <= shape[1];
     const Tensor products = wide ? matmul(w, transpose(w, 0, 1)) : matmul(transpose(w, 0, 1), w);
@@ -88,7 +88,7 @@ TEST_CASE("recurrent layers begin with the authors' values of 1910.07467 where t
           if (p.name.ends_with("bias")) CHECK(largest(p.tensor) == 0);
           if (p.tensor.rank() != 2) continue;
           for (int64_t row = 0; row < p.tensor.size(0); row += 100, ++matrices) {
-            const Tensor gate = cast(detached::narrow(p.tensor, 0, row, 100), DType::f64);
+            const Tensor gate = detached::narrow(p.tensor, 0, row, 100).to(DType::f64);
             if (gate.size(1) == 100)
               CHECK(largest(matmul(gate, transpose(gate, 0, 1)) - eye(100, -1, {DType::f64})) <= 2 * 0x1p-24 * 10);
             else

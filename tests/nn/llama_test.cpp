@@ -48,7 +48,7 @@ TEST_CASE("models have PyTorch's logits and gradients: rotary positions and SwiG
     backward(cross_entropy(logits, slice(tokens, 1, 1, 8)));
     for (const NamedParameter& p : model.named_parameters()) {
       INFO(file << ": " << p.name);
-      check_close(gradient(p.tensor), fixture.at("gradient/" + p.name), 1e-12);
+      check_close(p.tensor.grad(), fixture.at("gradient/" + p.name), 1e-12);
     }
   }
 }
@@ -65,7 +65,7 @@ TEST_CASE("the bias of keys is blind, of shared ones too, unless rotary position
       const NamedParameter bias = parameter(model, "blocks.0.attn.qkv.bias");
       const int64_t keys = shared ? 4 : 8;
       REQUIRE(bias.tensor.shape() == Dims{8 + 2 * keys});
-      const auto most = [&](int64_t begin, int64_t n) { return largest(narrow(gradient(bias.tensor), 0, begin, n)); };
+      const auto most = [&](int64_t begin, int64_t n) { return largest(narrow(bias.tensor.grad(), 0, begin, n)); };
       const double all = most(0, 8 + 2 * keys);
       CHECK(most(8 + keys, keys) > 1e-4 * all);
       if (positions == Positions::learned) {

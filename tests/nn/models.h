@@ -54,7 +54,7 @@ inline double largest(const Tensor& x) {
 
 // That the root of the mean square is `expected` within six standard errors, those of numbers with a normal distribution.
 inline void check_deviation(const Tensor& x, double expected) {
-  const double found = std::sqrt(mean(square(cast(x, DType::f64))).item());
+  const double found = std::sqrt(mean(square(x.to(DType::f64))).item());
   INFO("deviation " << found << ", expected " << expected);
   CHECK(std::abs(found / expected - 1) < 6 / std::sqrt(2 * static_cast<double>(x.numel())));
 }

@@ -78,7 +78,7 @@ TEST_CASE("converting a module keeps handles alive") {
   CHECK(handle.dtype() == DType::f64);
   CHECK(requires_grad(handle));
   backward(sum(net(ones({1, 4}, {DType::f64}))));
-  CHECK(gradient(handle).dtype() == DType::f64);
+  CHECK(handle.grad().dtype() == DType::f64);
 }
 
 TEST_CASE("dropout acts in training only") {
@@ -158,7 +158,7 @@ TEST_CASE("a prepared model records gradients of its parameters, and follows the
   for (Gpt* g : {&gpt, &fresh}) backward(sum(square((*g)(ids))));
   const std::vector<Tensor> mine = gpt.parameters(), theirs = fresh.parameters();
   for (size_t i = 0; i < mine.size(); ++i)
-    CHECK(gradient(mine[i]).to_vector<float>() == gradient(theirs[i]).to_vector<float>());
+    CHECK(mine[i].grad().to_vector<float>() == theirs[i].grad().to_vector<float>());
   for (Gpt* g : {&gpt, &fresh}) g->to(DType::f64);
   const NoGrad no_grad;
   CHECK(gpt(ids).to_vector<double>() == fresh(ids).to_vector<double>());

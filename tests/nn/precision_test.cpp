@@ -50,7 +50,7 @@ Tensor master(const Dims& shape) {
   return t;
 }
 Tensor rows_of(const Dims& shape) {
-  Tensor t = cast(randn(shape), DType::bf16);
+  Tensor t = randn(shape).to(DType::bf16);
   require_grad(t);
   return t;
 }
@@ -99,8 +99,8 @@ TEST_CASE("a linear map of bf16 rows rounds its f32 weight once, and gives it an
     for (int j = 0; j < out; ++j) exact[i * out + j] += bs[j], terms[i * out + j] += std::abs(bs[j]);
   check_sums(y, exact, terms, kHalf, in * 0x1p-24);
 
-  const Tensor dy = cast(randn({rows, out}), DType::bf16);
-  const Tensor loss = sum(cast(y, DType::f32) * cast(dy, DType::f32));
+  const Tensor dy = randn({rows, out}).to(DType::bf16);
+  const Tensor loss = sum(y.to(DType::f32) * dy.to(DType::f32));
   const Tensor leaves[] = {x, w, b};
   const std::vector<Tensor> g = grad({&loss, 1}, leaves);
   CHECK(g[0].dtype() == DType::bf16);
@@ -134,7 +134,7 @@ TEST_CASE("mlp and linear_cross_entropy take bf16 rows and f32 weights: gradient
   // The same with every number in f64.
   std::vector<Tensor> wide;
   for (const Tensor& t : {x, w1, b1, w2, b2, w3, b3}) {
-    wide.push_back(cast(detach(t), DType::f64));
+    wide.push_back(detach(t).to(DType::f64));
     require_grad(wide.back());
   }
   const Tensor exact = reference::linear_cross_entropy(reference::mlp(wide[0], wide[1], wide[2], wide[3], wide[4]),
@@ -163,11 +163,11 @@ TEST_CASE("a norm reads f32 and writes bf16, rounded once; the sum before it sta
       const AddNorm r = add_norm(x, branch, spec, gain, bias, DType::bf16);
       CHECK(r.sum.dtype() == DType::f32);
       CHECK(r.normed.dtype() == DType::bf16);
-      CHECK(same_bytes(r.sum, x + cast(branch, DType::f32)));
+      CHECK(same_bytes(r.sum, x + branch.to(DType::f32)));
       std::vector<Tensor> in = {x, branch}, wide;
       if (affine) in.insert(in.end(), {gain, bias});
       for (const Tensor& t : in) {
-        wide.push_back(cast(detach(t), DType::f64));
+        wide.push_back(detach(t).to(DType::f64));
         require_grad(wide.back());
       }
       const Tensor sum64 = wide[0] + wide[1],
@@ -175,10 +175,10 @@ TEST_CASE("a norm reads f32 and writes bf16, rounded once; the sum before it sta
       check_sums(r.normed, y64.to_vector<double>(), Values(rows * width, 4.0), kHalf, width * 0x1p-24);
       CHECK(same_bytes(normalize(r.sum, spec, gain, bias, DType::bf16), r.normed));
 
-      const Tensor dy = cast(randn({rows, width}), DType::bf16), dsum = randn({rows, width});
-      const Tensor loss = sum(cast(r.normed * dy, DType::f32)) * 0.0 + sum(r.sum * dsum) +
-                          sum(cast(r.normed, DType::f32) * cast(dy, DType::f32));
-      const Tensor loss64 = sum(y64 * cast(dy, DType::f64)) + sum(sum64 * cast(dsum, DType::f64));
+      const Tensor dy = randn({rows, width}).to(DType::bf16), dsum = randn({rows, width});
+      const Tensor loss = sum((r.normed * dy).to(DType::f32)) * 0.0 + sum(r.sum * dsum) +
+                          sum(r.normed.to(DType::f32) * dy.to(DType::f32));
+      const Tensor loss64 = sum(y64 * dy.to(DType::f64)) + sum(sum64 * dsum.to(DType::f64));
       const std::vector<Tensor> g = grad({&loss, 1}, in), g64 = grad({&loss64, 1}, wide);
       for (size_t i = 0; i < g.size(); ++i) CHECK(g[i].dtype() == in[i].dtype());
       // The row that is kept without a gain is off by kHalf, and so is the branch's gradient.
@@ -199,7 +199,7 @@ TEST_CASE("whole models in mixed precision: losses and gradients within what the
     CHECK(loss.dtype() == DType::f32);
     const std::vector<Tensor> g = grad({&loss, 1}, model.parameters());
     for (const Tensor& t : g) CHECK(t.dtype() == DType::f32);
-    const Tensor in = is_floating(inputs.dtype()) ? cast(inputs, DType::f64) : inputs;
+    const Tensor in = is_floating(inputs.dtype()) ? inputs.to(DType::f64) : inputs;
     const Tensor exact_logits = wide(in), exact = cross_entropy(exact_logits, targets);
     CHECK(exact_logits.dtype() == DType::f64);
     // A number passes 7 roundings in attention (rows and weight of qkv, qkv itself, scores' rows, weight of proj, its
@@ -262,7 +262,7 @@ TEST_CASE("mixed precision: parameters, gradients and states stay f32; the strea
     adamw.step();
     for (const Tensor& p : gpt.parameters()) {
       CHECK(p.dtype() == DType::f32);
-      CHECK(gradient(p).dtype() == DType::f32);
+      CHECK(p.grad().dtype() == DType::f32);
     }
     for (const auto& [name, tensor] : adamw.state_dict())
       if (is_floating(tensor.dtype()) && tensor.numel() > 1) CHECK(tensor.dtype() == DType::f32);
@@ -335,19 +335,19 @@ TEST_CASE("a rounded master is not read after its f32 one was written to, nor a 
   CHECK(masters.size() == 2);
   const RoundedMasters guard(masters);
   copy_into(w, detach(w) * 3);
-  CHECK(same_bytes(linear(x, w, b), linear(x, cast(detach(w), DType::bf16), cast(detach(b), DType::bf16))));
+  CHECK(same_bytes(linear(x, w, b), linear(x, detach(w).to(DType::bf16), detach(b).to(DType::bf16))));
   const Tensor part = narrow(w, 0, 0, 2);
-  CHECK(same_bytes(linear(x, part), linear(x, cast(detach(part), DType::bf16))));
+  CHECK(same_bytes(linear(x, part), linear(x, detach(part).to(DType::bf16))));
 }
 
 TEST_CASE("mixed precision: what does not fit is refused with both dtypes") {
   using Catch::Matchers::Contains;
   TransformerOptions t{.precision = {Precision::full, Precision::bf16}};
   CHECK_THROWS_WITH(t.complete(), Contains("stream's precision is bf16, that of products full"));
-  const Tensor f32 = randn({4, 4}), bf16 = cast(f32, DType::bf16), f64 = cast(f32, DType::f64);
+  const Tensor f32 = randn({4, 4}), bf16 = f32.to(DType::bf16), f64 = f32.to(DType::f64);
   CHECK_THROWS_WITH(linear(f32, bf16), Contains("f32") && Contains("bf16"));
   CHECK_THROWS_WITH(linear(bf16, f64), Contains("bf16") && Contains("f64"));
-  CHECK_THROWS_WITH(linear(bf16, f32, cast(randn({4}), DType::bf16)), Contains("dtypes differ"));
+  CHECK_THROWS_WITH(linear(bf16, f32, randn({4}).to(DType::bf16)), Contains("dtypes differ"));
   CHECK_THROWS_WITH(mlp(f32, bf16, {}, bf16, {}), Contains("w1 is bf16"));
   CHECK_THROWS_WITH(add_norm(bf16, f32, {}), Contains("bf16") && Contains("f32"));
   CHECK_THROWS_WITH(normalize(f64, {}, {}, {}, DType::bf16), Contains("the input is f64, asked for is bf16"));

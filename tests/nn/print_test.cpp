@@ -65,5 +65,5 @@ TEST_CASE("print: shapes, dtypes, devices and tensors go to a stream") {
   CHECK(printed_by(Dims{}) == "[]");
   CHECK(printed_by(DType::bf16) == "bf16");
   CHECK(printed_by(kCpu) == "cpu");
-  CHECK(printed_by(ones({2})) == "[1, 1]  f32 [2]");
+  CHECK(printed_by(ones({2})) == "[1., 1.]  f32 [2]");
 }

@@ -39,13 +39,13 @@ void check_case(const TensorMap& fixture, bool lstm, int64_t layers, bool both) 
     total = total + sum(result.state[i] * fixture.at(text(of, "cotangent/last", i)));
   }
   backward(total);
-  check_close(gradient(x), fixture.at(of + "gradient/x"), kTolerance);
+  check_close(x.grad(), fixture.at(of + "gradient/x"), kTolerance);
   for (size_t i = 0; i < state.size(); ++i)
-    check_close(gradient(state[i]), fixture.at(text(of, "gradient/state", i)), kTolerance);
+    check_close(state[i].grad(), fixture.at(text(of, "gradient/state", i)), kTolerance);
   CHECK(layer->parameters().size() == weights.size());
   for (const nn::NamedParameter& p : layer->named_parameters()) {
     INFO(p.name);
-    check_close(gradient(p.tensor), fixture.at(of + "gradient/" + p.name), kTolerance);
+    check_close(p.tensor.grad(), fixture.at(of + "gradient/" + p.name), kTolerance);
   }
 }
 

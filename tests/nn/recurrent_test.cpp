@@ -227,7 +227,7 @@ TEST_CASE("gradients of recurrent layers are those of differences of the loops")
     backward(sum(flat(s.result()) * from_vector(weight, {std::ssize(weight)})));
     for (const NamedParameter& p : s.layer->named_parameters()) {
       const Row direction = randn(p.tensor.shape(), {DType::f64}).to_vector<double>(),
-                g = gradient(p.tensor).to_vector<double>();
+                g = p.tensor.grad().to_vector<double>();
       double length = 0, product = 0;
       for (double d : direction) length += d * d;
       for (size_t i = 0; i < g.size(); ++i) product += g[i] * direction[i] / std::sqrt(length);
@@ -262,7 +262,7 @@ TEST_CASE("a sequence in two pieces is the sequence, and truncated gradients sto
     check_close(cat({first.output, second.output}, 1), whole.output, 0);
     for (Tensor& part : first.state) part = detach(part);
     backward(sum((*s.layer)(narrow(s.x, 1, 2, 2), {.state = first.state}).output));
-    const Row g = gradient(s.x).to_vector<double>();
+    const Row g = s.x.grad().to_vector<double>();
     for (size_t i = 0; i < g.size(); ++i) CHECK((g[i] != 0) == (i / kInputs % kTime >= 2));
   }
 }
@@ -285,14 +285,14 @@ TEST_CASE("layers of f32 parameters read rows of bf16, and their gradients stay 
     const Tensor exact = flat(s.result());
     s.layer->to(DType::f32);
     for (Tensor* t : {&s.x, &s.mask})
-      if (t->defined()) *t = cast(*t, DType::bf16);
-    for (Tensor& part : s.state) part = cast(part, DType::bf16);
+      if (t->defined()) *t = (*t).to(DType::bf16);
+    for (Tensor& part : s.state) part = part.to(DType::bf16);
     const RecurrentResult rounded = s.result();
     CHECK(rounded.output.dtype() == DType::bf16);
     // In each of the steps of two layers at most, some 10 numbers of the size of the largest are rounded by half of 2^-8.
-    check_close(cast(flat(rounded), DType::f64), exact, 2 * kTime * 10 * 0x1p-9);
+    check_close(flat(rounded).to(DType::f64), exact, 2 * kTime * 10 * 0x1p-9);
     backward(sum(rounded.output));
-    for (const Tensor& p : s.layer->parameters()) CHECK(gradient(p).dtype() == DType::f32);
+    for (const Tensor& p : s.layer->parameters()) CHECK(p.grad().dtype() == DType::f32);
   }
 }
 
@@ -308,13 +308,13 @@ TEST_CASE("what a mask hides is not looked at, NaN neither, and takes no gradien
     for (const int step : {2, 4, 5})
       for (int i = 0; i < 3; ++i) v[static_cast<size_t>(3 * step + i)] = hidden;
     const Tensor x = require_grad(from_vector(v, {2, 3, 3}));
-    for (const Tensor& p : layer.parameters()) set_gradient(p, {});
+    for (const Tensor& p : layer.parameters()) set_grad(p, {});
     const nn::RecurrentResult r = layer(x, {.mask = mask});
     backward(sum(r.output) + sum(r.state[0]));
     std::vector<double> all = r.output.to_vector<double>();
     for (const Tensor& p : layer.parameters())
-      for (const double d : gradient(p).to_vector<double>()) all.push_back(d);
-    for (const double d : gradient(x).to_vector<double>()) all.push_back(d);
+      for (const double d : p.grad().to_vector<double>()) all.push_back(d);
+    for (const double d : x.grad().to_vector<double>()) all.push_back(d);
     seen.push_back(std::move(all));
   }
   CHECK(seen[1] == seen[0]);

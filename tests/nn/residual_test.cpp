@@ -373,7 +373,7 @@ TEST_CASE("gradients of every arrangement are those of differences of its formul
             held.next = 0;
             return naive_loss(s, moved, c.formula);
           };
-          const Row g = gradient(p.tensor).to_vector<double>();
+          const Row g = p.tensor.grad().to_vector<double>();
           for (size_t i = 0; i < g.size(); ++i) product += g[i] * random[i] / std::sqrt(length);
           const auto difference = [&](double by) {
             return (8 * (loss(by) - loss(-by)) - (loss(2 * by) - loss(-2 * by))) / (12 * by);

@@ -90,9 +90,9 @@ TEST_CASE("where the gains begin, the model is LayerNorm Scaling's with the fixe
       for (const NamedParameter& p : ours.named_parameters()) {
         INFO(p.name);
         if (const Tensor* same = theirs.find(p.name))
-          check_close(gradient(p.tensor), gradient(*same), 2 * bound);
+          check_close(p.tensor.grad(), same->grad(), 2 * bound);
         else
-          learns = std::max(learns, amax(abs(gradient(p.tensor))).item());
+          learns = std::max(learns, amax(abs(p.tensor.grad())).item());
       }
       CHECK(learns > 1e-3);
     }

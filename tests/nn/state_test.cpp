@@ -63,7 +63,7 @@ TEST_CASE("state: a part of another shape or dtype, or of which no name fits, ch
   dtype.add("head.weight", full({2, 3}, 7, {DType::f64}));
   CHECK_THROWS_WITH(net.load_state_dict(dtype, {.strict = false}),
                     "load_state_dict: head.weight is f64, this module's is f32; convert one of them first: "
-                    "module.to(DType::f64), or cast() of the tensors");
+                    "module.to(DType::f64), or to() of the tensors");
   other.add("model.body.weight", full({3, 4}, 7));
   CHECK_THROWS_WITH(net.load_state_dict(other, {.strict = false}),
                     "load_state_dict: none of the 1 tensors has a name of this module: model.body.weight is the "

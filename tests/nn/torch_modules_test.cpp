@@ -49,7 +49,7 @@ template <class Forward> void check_case(const std::string& name, nn::Module& la
   CHECK(leaves.size() == gradients.size());
   for (const auto& [key, leaf] : leaves) {
     INFO(key);
-    check_close(gradient(leaf), gradients.at(key), tolerance);
+    check_close(leaf.grad(), gradients.at(key), tolerance);
   }
 }
 

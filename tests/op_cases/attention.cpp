@@ -21,7 +21,7 @@ struct Setting {
 
 AttentionOptions options_of(const Setting& s, const Tensor& q) {
   AttentionOptions o{.causal = s.causal, .scale = s.scale, .from_last = s.from_last};
-  if (!s.mask.v.empty()) o.mask = cast(on_test_device(s.mask.v, s.mask.shape), q.dtype());
+  if (!s.mask.v.empty()) o.mask = on_test_device(s.mask.v, s.mask.shape).to(q.dtype());
   return o;
 }
 

@@ -280,9 +280,9 @@ std::vector<OpCase> number_rows() {
 }
 
 OpCase cast_row() {
-  OpCase op{.name = "cast",
+  OpCase op{.name = "to",
             .group = "Pointwise, one tensor",
-            .signature = "cast(x, DType dtype)",
+            .signature = "to(x, DType dtype)",
             .formula =
                 "x in another dtype: rounded once, to nearest even; to integers, truncated, and of no defined value "
                 "where that does not "
@@ -300,7 +300,7 @@ OpCase cast_row() {
     };
   };
   for (DType to : {DType::f64, DType::f32, DType::bf16, DType::i64, DType::u8}) {
-    const auto run = [to](const Tensors& x) { return cast(x[0], to); };
+    const auto run = [to](const Tensors& x) { return x[0].to(to); };
     for (const Dims& shape : shapes()) {
       Sample& s = op.add(text("to ", to), {draw.uniform(shape, is_floating(to) ? -3 : 0, 100)}, run, reference(to));
       s.gradient = to == DType::f64;

@@ -25,7 +25,7 @@ std::vector<Tensor> with_gradients() {
     const bool single = n == 5;
     Tensor x = empty({n}, {single ? DType::f32 : DType::f64, test_device()});
     require_grad(x);
-    set_gradient(x, single ? on_test_device(std::vector<float>(g.begin(), g.end()), {n}) : on_test_device(g, {n}));
+    set_grad(x, single ? on_test_device(std::vector<float>(g.begin(), g.end()), {n}) : on_test_device(g, {n}));
     p.push_back(x);
   }
   p.push_back(require_grad(on_test_device(tensor({1.0}))));
@@ -35,8 +35,8 @@ std::vector<Tensor> with_gradients() {
 std::vector<double> all_gradients(const std::vector<Tensor>& p) {
   std::vector<double> all;
   for (const Tensor& x : p)
-    if (gradient(x).defined())
-      for (double g : gradient(x).to_vector<double>()) all.push_back(g);
+    if (x.grad().defined())
+      for (double g : x.grad().to_vector<double>()) all.push_back(g);
   return all;
 }
 
@@ -52,14 +52,14 @@ TEST_CASE("the norm of all gradients, the same for any number of threads") {
   const auto p = with_gradients();
   const int before = num_threads();
   set_num_threads(1);
-  const double norm = optim::gradient_norm(p);
+  const double norm = optim::grad_norm(p);
   CHECK(norm == Approx(naive_norm(all_gradients(p))).epsilon(1e-14));
   for (int threads : {2, 4}) {
     set_num_threads(threads);
-    CHECK(optim::gradient_norm(p) == norm);
+    CHECK(optim::grad_norm(p) == norm);
   }
   set_num_threads(before);
-  CHECK(optim::gradient_norm({}) == 0);
+  CHECK(optim::grad_norm({}) == 0);
 }
 
 TEST_CASE("clip_grad_norm scales down, never up, and returns the norm before") {
@@ -73,7 +73,7 @@ TEST_CASE("clip_grad_norm scales down, never up, and returns the norm before") {
   for (size_t i = 0; i < before.size(); i += 101)
     CHECK(after[i] == Approx(before[i] * 0.5 / (norm + 1e-6)).epsilon(i >= 70003 && i < 70008 ? 0x1p-22 : 1e-14));
   CHECK(naive_norm(after) == Approx(0.5).epsilon(1e-6));
-  CHECK_FALSE(gradient(p.back()).defined());
+  CHECK_FALSE(p.back().grad().defined());
 }
 
 TEST_CASE("a step with the clip factor is a step after clipping") {
@@ -83,7 +83,7 @@ TEST_CASE("a step with the clip factor is a step after clipping") {
   optim::AdamW a(p), b(q);
   optim::clip_grad_norm(p, 0.1);
   a.step();
-  b.step(optim::clip_factor(optim::gradient_norm(q), 0.1));
+  b.step(optim::clip_factor(optim::grad_norm(q), 0.1));
   for (size_t i = 0; i < p.size(); ++i) {
     const auto x = p[i].to_vector<double>(), y = q[i].to_vector<double>();
     for (size_t k = 0; k < x.size(); k += 97)
@@ -93,18 +93,18 @@ TEST_CASE("a step with the clip factor is a step after clipping") {
 
 TEST_CASE("norms that are not finite behave as in PyTorch") {
   Tensor p = require_grad(on_test_device(tensor({1.0, 2.0})));
-  set_gradient(p, on_test_device(tensor({3.0, HUGE_VAL})));
+  set_grad(p, on_test_device(tensor({3.0, HUGE_VAL})));
   CHECK(optim::clip_grad_norm({p}, 1) == HUGE_VAL);
-  CHECK(gradient(p).to_vector<double>()[0] == 0);
-  CHECK(std::isnan(gradient(p).to_vector<double>()[1]));
+  CHECK(p.grad().to_vector<double>()[0] == 0);
+  CHECK(std::isnan(p.grad().to_vector<double>()[1]));
   CHECK(std::isnan(optim::clip_factor(std::nan(""), 1)));
 }
 
 TEST_CASE("clip_grad_value clamps and keeps NaN") {
   Tensor p = require_grad(on_test_device(tensor({0.0, 0.0, 0.0, 0.0})));
-  set_gradient(p, on_test_device(tensor({-3.0, 0.25, 7.0, std::nan("")})));
+  set_grad(p, on_test_device(tensor({-3.0, 0.25, 7.0, std::nan("")})));
   optim::clip_grad_value({p}, 0.5);
-  const auto g = gradient(p).to_vector<double>();
+  const auto g = p.grad().to_vector<double>();
   CHECK(g[0] == -0.5);
   CHECK(g[1] == 0.25);
   CHECK(g[2] == 0.5);
@@ -113,10 +113,10 @@ TEST_CASE("clip_grad_value clamps and keeps NaN") {
 
 TEST_CASE("add_l2 adds the gradient of an L2 term, before a limit") {
   Tensor p = require_grad(on_test_device(tensor({1.0, -2.0, 5.0}))), q = require_grad(on_test_device(tensor({1.0})));
-  set_gradient(p, on_test_device(tensor({0.5, 0.25, 0.0})));
+  set_grad(p, on_test_device(tensor({0.5, 0.25, 0.0})));
   optim::add_l2({p, q}, 0.1);
-  CHECK(gradient(p).to_vector<double>() == std::vector<double>{0.5 + 0.1 * 1, 0.25 + 0.1 * -2, 0.1 * 5});
-  CHECK_FALSE(gradient(q).defined());
+  CHECK(p.grad().to_vector<double>() == std::vector<double>{0.5 + 0.1 * 1, 0.25 + 0.1 * -2, 0.1 * 5});
+  CHECK_FALSE(q.grad().defined());
   CHECK(p.to_vector<double>() == std::vector<double>{1, -2, 5});
   optim::add_l2({}, 0.1);
   CHECK_THROWS_WITH(optim::add_l2({p}, -1), "add_l2: weight_decay is -1, expected a finite number from 0");
@@ -124,14 +124,14 @@ TEST_CASE("add_l2 adds the gradient of an L2 term, before a limit") {
 
 TEST_CASE("gradients that are views are clipped as themselves") {
   Tensor p = require_grad(on_test_device(tensor({0.0, 0.0})));
-  set_gradient(p, as_strided(on_test_device(tensor({3.0})), {2}, {0}, 0));
+  set_grad(p, as_strided(on_test_device(tensor({3.0})), {2}, {0}, 0));
   CHECK(optim::clip_grad_norm({p}, 1) == Approx(std::sqrt(18.0)));
-  CHECK(gradient(p).to_vector<double>()[1] == Approx(3 / (std::sqrt(18.0) + 1e-6)));
+  CHECK(p.grad().to_vector<double>()[1] == Approx(3 / (std::sqrt(18.0) + 1e-6)));
 }
 
 TEST_CASE("bad limits are refused") {
   CHECK_THROWS_WITH(optim::clip_factor(1, 0), Contains("max_norm is 0"));
   CHECK_THROWS_WITH(optim::clip_grad_norm({}, -1), Contains("max_norm is -1"));
   CHECK_THROWS_WITH(optim::clip_grad_value({}, std::nan("")), Contains("limit is nan"));
-  CHECK_THROWS_WITH(optim::gradient_norm({on_test_device(tensor({1.0}))}), Contains("not a leaf"));
+  CHECK_THROWS_WITH(optim::grad_norm({on_test_device(tensor({1.0}))}), Contains("not a leaf"));
 }

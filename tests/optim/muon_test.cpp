@@ -64,7 +64,7 @@ TEST_CASE("the scale of a Muon step depends on the shape") {
     Tensor p = require_grad(on_test_device(std::vector<double>(16, 0.0), {8, 2}));
     const optim::MuonOptions options{.lr = 0.1, .momentum = 0, .scale = scale};
     optim::Muon opt({p}, options);
-    set_gradient(p, g);
+    set_grad(p, g);
     opt.step();
     const auto moved = p.to_vector<double>(), step = optim::newton_schulz(g, options).to_vector<double>();
     for (size_t i = 0; i < moved.size(); ++i) CHECK(moved[i] == Approx(-0.1 * factor * step[i]).margin(1e-15));
@@ -77,7 +77,7 @@ TEST_CASE("Muon's groups: matrices first, then those of AdamW, each with its rat
   optim::Muon opt({{{a}, {.lr = 0.5}}}, {{{b}, {.lr = 0.25, .weight_decay = 0}}});
   CHECK(opt.groups() == 2);
   CHECK(opt.lr(1) == 0.25);
-  set_gradient(a, on_test_device<double>({1, 0, 0, 1}, {2, 2})), set_gradient(b, on_test_device(tensor({3.0})));
+  set_grad(a, on_test_device<double>({1, 0, 0, 1}, {2, 2})), set_grad(b, on_test_device(tensor({3.0})));
   opt.step();
   CHECK(b.item() == Approx(0.75).epsilon(1e-8));  // Adam's first step has length lr
   CHECK(opt.state_dict().at("0.momentum_buffer").to_vector<double>()[0] == Approx(0.05).epsilon(1e-14));

@@ -106,7 +106,7 @@ TEST_CASE("a small GPT's logits and gradients equal PyTorch's") {
   fixture::backward_of_step(model, 0);
   for (const nn::NamedParameter& p : model.named_parameters()) {
     INFO(p.name);
-    CHECK(fixture::deviation(gradient(p.tensor), fixture::tensors().at("gradient/" + p.name)) <= 1e-12);
+    CHECK(fixture::deviation(p.tensor.grad(), fixture::tensors().at("gradient/" + p.name)) <= 1e-12);
   }
 }
 

@@ -54,7 +54,7 @@ double rate_at(int step) { return 0.01 / (1 + 0.1 * step); }
 
 void train(optim::Optimizer& opt, const std::vector<Tensor>& p, int from, int to, double scale = 1) {
   for (int step = from; step < to; ++step) {
-    for (size_t i = 0; i < p.size(); ++i) set_gradient(p[i], on_test_device(gradient_at(step, i), kShapes[i]));
+    for (size_t i = 0; i < p.size(); ++i) set_grad(p[i], on_test_device(gradient_at(step, i), kShapes[i]));
     opt.set_lr(rate_at(step));
     opt.step(scale);
     opt.zero_grad();
@@ -103,7 +103,7 @@ TEST_CASE("f32 follows f64 within rounding, and bf16 parameters keep f32 state")
     const std::vector<double> g = numbers(1000, 50 + step);
     const Tensor g32 = on_test_device(std::vector<float>(g.begin(), g.end()), {1000}),
                  g16 = on_test_device(std::vector<bf16>(g.begin(), g.end()), {1000});
-    set_gradient(p32, g32), set_gradient(p16, g16);
+    set_grad(p32, g32), set_grad(p16, g16);
     opt.step();
     rule32.step(w32, g32.to_vector<double>(), 0.01);
     rule16.step(w16, g16.to_vector<double>(), 0.01);
@@ -117,26 +117,21 @@ TEST_CASE("f32 follows f64 within rounding, and bf16 parameters keep f32 state")
 }
 
 TEST_CASE("a step of bf16 parameters is the step of f32 ones, rounded once") {
-  const auto to = [](const Tensor& x, DType dtype) {
-    const Tensor y = empty(x.shape(), {dtype, x.device()});
-    copy_into(y, x);
-    return y;
-  };
   for (const OptimizerCase& c : optimizer_cases()) {
     INFO(c.name);
     std::vector<Tensor> p16, p32;
     for (size_t i = 0; i < kShapes.size(); ++i) {
-      p16.push_back(require_grad(to(on_test_device(start_of(i), kShapes[i]), DType::bf16)));
-      p32.push_back(require_grad(to(detach(p16[i]), DType::f32)));
+      p16.push_back(require_grad(on_test_device(start_of(i), kShapes[i]).to(DType::bf16)));
+      p32.push_back(require_grad(detach(p16[i]).to(DType::f32)));
     }
     const auto opt16 = c.make(p16), opt32 = c.make(p32);
     for (size_t i = 0; i < kShapes.size(); ++i) {
-      set_gradient(p16[i], to(on_test_device(gradient_at(0, i), kShapes[i]), DType::bf16));
-      set_gradient(p32[i], to(gradient(p16[i]), DType::f32));
+      set_grad(p16[i], on_test_device(gradient_at(0, i), kShapes[i]).to(DType::bf16));
+      set_grad(p32[i], p16[i].grad().to(DType::f32));
     }
     opt16->step(0.5), opt32->step(0.5);
     for (size_t i = 0; i < kShapes.size(); ++i)
-      CHECK(largest_difference(p16[i].to_vector<double>(), to(detach(p32[i]), DType::bf16).to_vector<double>()) == 0);
+      CHECK(largest_difference(p16[i].to_vector<double>(), detach(p32[i]).to(DType::bf16).to_vector<double>()) == 0);
     for (const auto& [name, t] : opt16->state_dict())
       CHECK(largest_difference(t.to_vector<double>(), opt32->state_dict().at(name).to_vector<double>()) == 0);
   }
@@ -185,7 +180,7 @@ TEST_CASE("steps have the same bits for any number of threads") {
 TEST_CASE("groups have options and rates of their own") {
   Tensor a = parameter<double>({1, 2}), b = parameter<double>({3});
   optim::Sgd opt({{{a}, {.lr = 0.5}}, {{b}, {.lr = 0.25, .weight_decay = 2}}});
-  set_gradient(a, on_test_device(tensor({1.0, 1.0}))), set_gradient(b, on_test_device(tensor({1.0})));
+  set_grad(a, on_test_device(tensor({1.0, 1.0}))), set_grad(b, on_test_device(tensor({1.0})));
   opt.step();
   CHECK(a.to_vector<double>() == std::vector<double>{0.5, 1.5});
   CHECK(b.item() == 3 - 0.25 * (1 + 2 * 3));
@@ -202,17 +197,17 @@ TEST_CASE("groups have options and rates of their own") {
 TEST_CASE("parameters without a gradient stay, and count no step") {
   Tensor a = parameter<double>({1}), b = parameter<double>({1});
   optim::AdamW opt({a, b}, {.lr = 0.1});
-  set_gradient(a, on_test_device(tensor({1.0})));
+  set_grad(a, on_test_device(tensor({1.0})));
   opt.step();
   CHECK(b.item() == 1);
   CHECK(opt.state_dict().find("1.step") == nullptr);
-  set_gradient(b, on_test_device(tensor({1.0})));
+  set_grad(b, on_test_device(tensor({1.0})));
   opt.step();
   CHECK(opt.state_dict().at("0.step").item() == 2);
   CHECK(opt.state_dict().at("1.step").item() == 1);
   CHECK(b.item() == Approx(1 * (1 - 0.1 * 0.01) - 0.1).epsilon(1e-7));
   opt.zero_grad();
-  CHECK_FALSE(gradient(a).defined());
+  CHECK_FALSE(a.grad().defined());
 }
 
 TEST_CASE("a step after the first takes no memory, and its write is seen by saved tensors") {
@@ -220,7 +215,7 @@ TEST_CASE("a step after the first takes no memory, and its write is seen by save
     INFO(c.name);
     const auto p = parameters();
     const auto opt = c.make(p);
-    for (size_t i = 0; i < p.size(); ++i) set_gradient(p[i], on_test_device(gradient_at(0, i), kShapes[i]));
+    for (size_t i = 0; i < p.size(); ++i) set_grad(p[i], on_test_device(gradient_at(0, i), kShapes[i]));
     opt->step();
     const auto before = allocator_of(test_device()).stats();
     const uint32_t version = p[0].impl().storage->version();
@@ -249,7 +244,7 @@ TEST_CASE("a training step after the second takes nothing from the system") {
 
 TEST_CASE("a gradient that is a view is read as one") {
   Tensor p = require_grad(on_test_device<double>({0, 0, 0, 0}, {2, 2}));
-  set_gradient(p, as_strided(on_test_device(tensor({1.0, 2.0, 3.0, 4.0})), {2, 2}, {1, 2}, 0));
+  set_grad(p, as_strided(on_test_device(tensor({1.0, 2.0, 3.0, 4.0})), {2, 2}, {1, 2}, 0));
   optim::Sgd opt({p}, {.lr = 1});
   opt.step();
   CHECK(p.to_vector<double>() == std::vector<double>{-1, -3, -2, -4});
@@ -296,7 +291,7 @@ TEST_CASE("a frozen parameter stays, keeps its state and goes on where it was wh
   optim::Sgd opt({p, q}, {.lr = 1, .momentum = 0.5});
   const auto step = [&] {
     for (const Tensor& x : {p, q})
-      if (requires_grad(x)) set_gradient(x, ones_like(x));
+      if (requires_grad(x)) set_grad(x, ones_like(x));
     optim::clip_grad_norm(opt.parameters(), 100);
     opt.step();
     opt.zero_grad();
@@ -315,14 +310,14 @@ TEST_CASE("a parameter that only the optimizer still holds is an error, not a tr
   Tensor p = parameter<double>({1, 2}), q = parameter<double>({3});
   optim::AdamW opt({p, q});
   p = Tensor();
-  set_gradient(q, ones_like(q));
+  set_grad(q, ones_like(q));
   CHECK_THROWS_WITH(opt.step(), Contains("adamw: nothing else holds parameter 0 of shape [2]"));
 }
 
 TEST_CASE("a state that does not fit is refused whole") {
   Tensor p = parameter<double>({1, 2});
   optim::AdamW opt({p});
-  set_gradient(p, on_test_device(tensor({1.0, 1.0})));
+  set_grad(p, on_test_device(tensor({1.0, 1.0})));
   opt.step();
   const auto with = [&](const char* name, const Tensor& t) {
     TensorMap m;

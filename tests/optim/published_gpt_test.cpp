@@ -60,11 +60,11 @@ TEST_CASE("100 steps on a small GPT follow the published rules") {
       last = fixture::backward_of_step(model, step);
       if (step == 0) first = last;
       optimizer->step();
-      for (const Tensor& w : theirs) set_gradient(w, {});
+      for (const Tensor& w : theirs) set_grad(w, {});
       CHECK(fixture::backward_of_step(other, step) == Approx(last).epsilon(fixture::kTolerance));
       for (size_t i = 0; i < theirs.size(); ++i) {
         std::vector<double> w = theirs[i].to_vector<double>();
-        rules[i](w, gradient(theirs[i]).to_vector<double>(), optimizer->lr());
+        rules[i](w, theirs[i].grad().to_vector<double>(), optimizer->lr());
         copy_into(detach(theirs[i]), from_vector(w, theirs[i].shape()));
       }
     }

@@ -121,7 +121,7 @@ Tensor naive(const Matrix& m, const Tensor& x) {
   return from_vector(y, {3, m.rows, 4});
 }
 
-double dot(const Tensor& a, const Tensor& b) { return sum(cast(a, DType::f64) * cast(b, DType::f64)).item(); }
+double dot(const Tensor& a, const Tensor& b) { return sum(a.to(DType::f64) * b.to(DType::f64)).item(); }
 
 }  // namespace
 
@@ -194,11 +194,11 @@ TEST_CASE("parameters are mapped as the stream maps them") {
 
 TEST_CASE("bf16 is computed in f32 and rounded once") {
   manual_seed(5);
-  const Tensor x = cast(randn({7, 65}, {DType::f32}), DType::bf16);
+  const Tensor x = randn({7, 65}, {DType::f32}).to(DType::bf16);
   for (const Map& map : {Map::recentre(65), Map::isometric(65), Map::expand(65) * Map::compress(65)}) {
-    const Tensor expected = cast(map(cast(x, DType::f32), 1), DType::bf16);
+    const Tensor expected = map(x.to(DType::f32), 1).to(DType::bf16);
     CHECK(map(x, 1).dtype() == DType::bf16);
-    check_close(cast(map(x, 1), DType::f32), cast(expected, DType::f32), 0);
+    check_close(map(x, 1).to(DType::f32), expected.to(DType::f32), 0);
   }
 }
 

@@ -124,8 +124,8 @@ TEST_CASE("the entry that compressed rows do not store is as exact as the others
 TEST_CASE("bf16 goes through the maps in f32 and is rounded once") {
   manual_seed(12);
   const int64_t d = 33;
-  const Tensor writer = cast(randn({d, 7}) + 0.5, DType::bf16), reader = cast(randn({7, d}) + 0.5, DType::bf16);
-  const auto once = [](const Tensor& x) { return cast(x, DType::bf16); };
+  const Tensor writer = (randn({d, 7}) + 0.5).to(DType::bf16), reader = (randn({7, d}) + 0.5).to(DType::bf16);
+  const auto once = [](const Tensor& x) { return x.to(DType::bf16); };
   const auto equal = [](const Tensor& a, const Tensor& b) {
     CHECK(a.dtype() == DType::bf16);
     CHECK(a.to_vector<double>() == b.to_vector<double>());
@@ -133,12 +133,12 @@ TEST_CASE("bf16 goes through the maps in f32 and is rounded once") {
   for (Form form : {Form::rms_norm, Form::crms_norm, Form::crms_isometric}) {
     INFO(name_of(form));
     const Stream stream(form, d, Stored::raw, true);
-    equal(stream.write(writer, 0), once(stream.write(cast(writer, DType::f32), 0)));
-    equal(stream.read(reader), once(stream.read(cast(reader, DType::f32))));
+    equal(stream.write(writer, 0), once(stream.write(writer.to(DType::f32), 0)));
+    equal(stream.read(reader), once(stream.read(reader.to(DType::f32))));
     Reader net(d, 7);
-    copy_into(net.norm.weight, cast(once(randn({d})), DType::f32));
-    copy_into(net.norm.bias, cast(once(randn({d})), DType::f32));
-    copy_into(net.head.weight, cast(reader, DType::f32));
+    copy_into(net.norm.weight, once(randn({d})).to(DType::f32));
+    copy_into(net.norm.bias, once(randn({d})).to(DType::f32));
+    copy_into(net.head.weight, reader.to(DType::f32));
     copy_into(net.head.bias, zeros({7}));
     parametrize(net, Layout().reads("head", "norm"), stream);
     const Tensor wide = net.head.weight(), wide_bias = net.head.bias();

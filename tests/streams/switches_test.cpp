@@ -95,8 +95,8 @@ double deviation(const Run& run, const Run& reference, bool gradients) {
   double worst = 0;
   const auto mine = run.model->named_parameters(), theirs = reference.model->named_parameters();
   for (size_t i = 0; i < mine.size(); ++i) {
-    std::vector<double> a = (gradients ? gradient(mine[i].tensor) : mine[i].tensor).to_vector<double>(),
-                        b = (gradients ? gradient(theirs[i].tensor) : theirs[i].tensor).to_vector<double>();
+    std::vector<double> a = (gradients ? mine[i].tensor.grad() : mine[i].tensor).to_vector<double>(),
+                        b = (gradients ? theirs[i].tensor.grad() : theirs[i].tensor).to_vector<double>();
     const size_t row = a.size() / static_cast<size_t>(mine[i].tensor.size(0));
     double difference = 0, scale = 0;
     for (size_t k = 0; k < a.size(); ++k) {
@@ -266,7 +266,7 @@ TEST_CASE("G12: readers with zero row sums make RMSNorm's error on a rounded str
   constexpr int64_t d = 64;
   for (const DType dtype : {DType::f32, DType::bf16}) {
     manual_seed(8);
-    const auto rounded = [&](const Tensor& x) { return cast(cast(x, dtype), DType::f64); };
+    const auto rounded = [&](const Tensor& x) { return x.to(dtype).to(DType::f64); };
     const TransformerOptions one = TransformerOptions{.width = d, .depth = 1}.complete();
     const Stream plain(Form::rms_norm, d), centred(Form::rms_norm, d, Stored::raw, true), layer(Form::layer_norm, d);
     const auto read = [&](const Stream& stream, const Tensor& weight, const Tensor& rows) {

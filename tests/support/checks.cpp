@@ -56,10 +56,14 @@ struct Pass {
   std::string complaint;
 };
 
-// Forward and backward with inputs and cotangents in a layout; the cotangents are such that layout `cotangents` can
-// hold them, so that runs in several layouts can have equal ones.
-Pass run_both(const Sample& s, const Arrays& arrays, DType dtype, Layout layout,
-              Layout cotangents = Layout::contiguous) {
+struct How {
+  Layout cotangents = Layout::contiguous;  // can hold them, so that runs in several layouts can have equal ones
+  int passes = 1;                          // through one graph: the gradients are those of the last one
+  bool create_graph = false;
+};
+
+// Forward and backward with inputs and cotangents in a layout.
+Pass run_both(const Sample& s, const Arrays& arrays, DType dtype, Layout layout, How how = {}) {
   const Tensors x = place_all(arrays, dtype, layout);
   require_gradients(x);
   Tensors leaves, recorded, c;
@@ -71,9 +75,11 @@ Pass run_both(const Sample& s, const Arrays& arrays, DType dtype, Layout layout,
     if (is_floating(y.dtype()) && requires_grad(y)) recorded.push_back(y);
   Arrays ca = cotangents_of(recorded);
   for (size_t i = 0; i < recorded.size(); ++i)
-    c.push_back(place(is_stretched(cotangents) ? uniform_rows(ca[i], cotangents) : ca[i], recorded[i].dtype(), layout));
+    c.push_back(
+        place(is_stretched(how.cotangents) ? uniform_rows(ca[i], how.cotangents) : ca[i], recorded[i].dtype(), layout));
   const auto before_x = bytes_of(x), before_c = bytes_of(c);
-  if (!recorded.empty()) p.gradients = grad(recorded, leaves, c);
+  for (int pass = 1; pass <= how.passes && !recorded.empty(); ++pass)
+    p.gradients = grad(recorded, leaves, c, {.retain_graph = pass < how.passes, .create_graph = how.create_graph});
   if (bytes_of(x) != before_x) p.complaint = "backward wrote to an input";
   if (bytes_of(c) != before_c) p.complaint = "backward wrote to a cotangent";
   return p;
@@ -169,11 +175,82 @@ std::string check_gradient(const Sample& s) {
   return r.ok ? std::string() : r.message();
 }
 
+namespace {
+// grad() with create_graph, as a function of the inputs and, behind them, the cotangents of what is recorded.
+TensorsFunction gradients_of(const Sample& s) {
+  return [&s, n = s.inputs.size()](const Tensors& all) {
+    const Recording recording;  // gradcheck evaluates without
+    Tensors leaves, recorded;
+    for (size_t i = 0; i < n; ++i)
+      if (is_floating(all[i].dtype())) leaves.push_back(all[i]);
+    for (const Tensor& y : s.run({all.begin(), all.begin() + static_cast<std::ptrdiff_t>(n)}))
+      if (is_floating(y.dtype()) && requires_grad(y)) recorded.push_back(y);
+    return grad(recorded, leaves, Tensors(all.begin() + static_cast<std::ptrdiff_t>(n), all.end()),
+                {.create_graph = true});
+  };
+}
+
+Tensors with_cotangents(const Sample& s) {
+  Tensors x = place_all(s.inputs, DType::f64, Layout::contiguous), recorded;
+  require_gradients(x);
+  for (const Tensor& y : s.run(x))
+    if (is_floating(y.dtype()) && requires_grad(y)) recorded.push_back(y);
+  for (const Array& c : cotangents_of(recorded)) x.push_back(place(c, DType::f64, Layout::contiguous));
+  return x;
+}
+
+bool is_refusal(const Error& e) {
+  const std::string line = e.what();
+  return line.find(": it has no second derivative") != std::string::npos && line.find('\n') == std::string::npos;
+}
+
+bool is_refused(const Sample& s) {
+  const Tensors x = with_cotangents(s);
+  try {
+    gradients_of(s)(x);
+  } catch (const Error& e) {
+    if (!is_refusal(e)) throw;
+    return true;
+  }
+  return false;
+}
+}  // namespace
+
+std::string check_second_gradient(const Sample& s) {
+  const bool any = std::any_of(s.inputs.begin(), s.inputs.end(),
+                               [](const Array& x) { return x.kind == Kind::real && x.size() > 0; });
+  if (!any || is_refused(s)) return {};  // a gradient of nothing: 0 / 0 by the definition of a mean
+  const GradcheckResult r = gradcheck(gradients_of(s), with_cotangents(s), {.absolute = s.absolute});
+  return r.ok ? std::string() : r.message();
+}
+
+std::string check_recorded_gradient(const Sample& s, DType dtype) {
+  const Arrays arrays = prepare(s.inputs, dtype, Layout::contiguous);
+  if (std::none_of(arrays.begin(), arrays.end(), [](const Array& x) { return x.kind == Kind::real; })) return {};
+  const Pass plain = run_both(s, arrays, dtype, Layout::contiguous);
+  Pass recorded;
+  try {
+    recorded = run_both(s, arrays, dtype, Layout::contiguous, {.create_graph = true});
+  } catch (const Error& e) {
+    if (!is_refusal(e)) throw;
+    return {};
+  }
+  // Of ops a slope may be a difference of numbers near 1, as in gelu's tail, where the kernel's is not.
+  return compare_gradients(recorded.gradients, plain.gradients,
+                           kGradientConstant * epsilon(dtype) * std::sqrt(std::max(1.0, s.length)),
+                           std::max(s.slope, 1.0));
+}
+
+bool has_second_gradient(const OpCase& op) {
+  return op.differentiable && std::none_of(op.samples.begin(), op.samples.end(),
+                                           [](const Sample& s) { return s.gradient && !s.large && is_refused(s); });
+}
+
 std::string check_gradient_layout(const Sample& s, Layout layout) {
   const Arrays arrays = prepare(s.inputs, DType::f64, layout);
-  const Pass strided = run_both(s, arrays, DType::f64, layout, layout);
+  const Pass strided = run_both(s, arrays, DType::f64, layout, {.cotangents = layout});
   if (!strided.complaint.empty()) return strided.complaint;
-  const Pass plain = run_both(s, arrays, DType::f64, Layout::contiguous, layout);
+  const Pass plain = run_both(s, arrays, DType::f64, Layout::contiguous, {.cotangents = layout});
   return compare_gradients(strided.gradients, plain.gradients,
                            kLayoutConstant * epsilon(DType::f64) * std::sqrt(std::max(1.0, s.length)), s.slope);
 }
@@ -192,14 +269,15 @@ std::string check_bits(const Sample& s, DType dtype) {
     int threads = num_threads();
     ~Restore() { set_num_threads(threads); }
   } restore;
-  const auto bits = [&] {
-    const Pass p = run_both(s, arrays, dtype, Layout::contiguous);
+  const auto bits = [&](int passes = 1) {
+    const Pass p = run_both(s, arrays, dtype, Layout::contiguous, {.passes = passes});
     auto all = elements_of(p.outputs);
     for (auto& g : elements_of(p.gradients)) all.push_back(std::move(g));
     return all;
   };
   const auto first = bits();
   if (bits() != first) return "two runs differ";
+  if (bits(2) != first) return "a second pass through a retained graph differs";
   if (!s.large) return {};
   for (int threads : {1, 2, 4}) {
     set_num_threads(threads);

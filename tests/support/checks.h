@@ -15,6 +15,14 @@ std::string check_values(const OpCase& op, const Sample& s, DType dtype, Layout 
 // Gradients in f64 against finite differences.
 std::string check_gradient(const Sample& s);
 
+// Gradients of gradients, and of cotangents, in f64 against finite differences of gradients; nothing where the op is
+// refused in one line that says that it has none.
+std::string check_second_gradient(const Sample& s);
+// Gradients with create_graph, which rules compute another way, against those without; nothing where the op is refused.
+std::string check_recorded_gradient(const Sample& s, DType dtype);
+// Whether no sample of the op is refused so.
+bool has_second_gradient(const OpCase& op);
+
 // Gradients of strided inputs under strided cotangents against those of contiguous ones, in f64; nothing is written to
 // either.
 std::string check_gradient_layout(const Sample& s, Layout layout);
@@ -22,7 +30,7 @@ std::string check_gradient_layout(const Sample& s, Layout layout);
 // Gradients in f32 or bf16 against those in f64 at the same (rounded) inputs.
 std::string check_gradient_dtype(const Sample& s, DType dtype);
 
-// Outputs and gradients of repeated runs are bit-equal; of a large sample (but where BLAS decides) also for 1, 2 and 4
+// Outputs and gradients of repeated runs, and of two passes through a retained graph, are bit-equal; of a large sample (but where BLAS decides) also for 1, 2 and 4
 // threads.
 std::string check_bits(const Sample& s, DType dtype);
 

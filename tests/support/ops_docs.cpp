@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tests/support/op_case.h"
+#include "tests/support/checks.h"
 
 namespace isonorm::test {
 namespace {
@@ -39,15 +39,19 @@ std::string ops_docs() {
       "`autograd/ops` and\n"
       "`autograd/fused`. Every op is compared with naive double-precision code in all dtypes and layouts, and, where "
       "it has a gradient,\n"
-      "with finite differences.\n";
+      "with finite differences; where a gradient has one itself (`grad()` with `create_graph`), that one, too: the "
+      "column "
+      "\"second\". Where it says no, `create_graph` throws.\nA fused op is its composition while a `UseReference` "
+      "lives, "
+      "and has a second derivative where that one has.\n";
   std::string group;
   for (const OpCase& op : op_cases()) {
     if (op.group != group) {
       group = op.group;
-      s += "\n## " + group + "\n\n| function | value | gradient | floating dtypes |\n|---|---|---|---|\n";
+      s += "\n## " + group + "\n\n| function | value | gradient | second | floating dtypes |\n|---|---|---|---|---|\n";
     }
     s += text("| `", cell(op.signature), "` | ", cell(op.formula), " | ", op.differentiable ? "yes" : "no", " | ",
-              dtypes_of(op), " |\n");
+              has_second_gradient(op) ? "yes" : "no", " | ", dtypes_of(op), " |\n");
   }
   return s;
 }

@@ -46,7 +46,7 @@ TEST_CASE("explain: values and gradients are the library's") {
         backward(y, from_vector(dy, {n}));
         const tools::Explanation e = explain(norm, row, dy, eps);
         check_close(e.y, y.to_vector<double>());
-        check_close(e.dx, gradient(x).to_vector<double>());
+        check_close(e.dx, x.grad().to_vector<double>());
       }
 }
 

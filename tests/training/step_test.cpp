@@ -148,7 +148,7 @@ TEST_CASE("step: the gates of GPAS have a limit of their own, before that of all
     for (const Tensor& p : parameters) squares += sum(square(of(p))).item();
     return squares;
   };
-  const auto gradient_of = [](const Tensor& p) { return gradient(p); };
+  const auto gradient_of = [](const Tensor& p) { return p.grad(); };
   differentiate(model, cross_entropy_of, batch);
   const std::vector<Tensor> gates = nn::gates(model);
   REQUIRE(gates.size() == 3);
@@ -163,7 +163,7 @@ TEST_CASE("step: the gates of GPAS have a limit of their own, before that of all
   Step step(model, sgd, cross_entropy_of, {.limits = {.gates = limit, .norm = most}});
   const std::vector<double> g = [&] {
     std::vector<double> numbers;
-    for (const Tensor& t : gates) numbers.push_back(gradient(t).item());
+    for (const Tensor& t : gates) numbers.push_back(t.grad().item());
     return numbers;
   }();
   const StepResult r = step(batch);
@@ -179,7 +179,7 @@ TEST_CASE("step: the gradients of a step before do not count, and stay what they
   Step step(fit.model, sgd, squared_error, {.limits = {.value = 1e-3}});
   step.differentiate(fit.batch);
   step.differentiate(fit.batch);
-  const Tensor g = isonorm::gradient(fit.model.parameters()[0]);
+  const Tensor g = fit.model.parameters()[0].grad();
   check_close(g.to_vector<double>(), fit.gradient());
   const Doubles before = g.to_vector<double>();
   step.update();

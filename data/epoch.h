@@ -1,0 +1,36 @@
+// The batches of an epoch, for a range-for over a loader.
+#pragma once
+
+#include <cstdint>
+#include <iterator>
+#include <utility>
+
+namespace isonorm::data {
+
+// From the loader's next batch to the end of that one's epoch. Advancing takes the batch from the loader: an iterator is
+// passed once, and its copies show the same batch.
+template <class Loader> class EpochIterator {
+ public:
+  using difference_type = int64_t;
+  using value_type = decltype(std::declval<Loader&>().next());
+
+  explicit EpochIterator(Loader& loader)
+      : loader_(&loader),
+        left_(loader.steps_per_epoch() - loader.step() % loader.steps_per_epoch()),
+        batch_(loader.next()) {}
+
+  const value_type& operator*() const { return batch_; }
+  EpochIterator& operator++() {
+    if (--left_ > 0) batch_ = loader_->next();
+    return *this;
+  }
+  void operator++(int) { ++*this; }
+  friend bool operator==(const EpochIterator& i, std::default_sentinel_t) { return i.left_ == 0; }
+
+ private:
+  Loader* loader_;
+  int64_t left_;  // batches of the epoch, this one included
+  value_type batch_;
+};
+
+}  // namespace isonorm::data

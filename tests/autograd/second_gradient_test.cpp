@@ -1,0 +1,198 @@
+// Gradients of gradients: known derivatives, what is refused. Op by op they are compared with finite differences in
+// tests/ops_test.cpp.
+#include "autograd/checkpoint.h"
+#include "autograd/engine.h"
+#include "autograd/fused/attention.h"
+#include "autograd/fused/linear_cross_entropy.h"
+#include "autograd/fused/mlp.h"
+#include "autograd/fusion.h"
+#include "autograd/grad_mode.h"
+#include "autograd/gradcheck.h"
+#include "autograd/methods.h"
+#include "autograd/node.h"
+#include "autograd/ops/arrange.h"
+#include "autograd/ops/create.h"
+#include "autograd/ops/index.h"
+#include "autograd/ops/loss.h"
+#include "autograd/ops/matmul.h"
+#include "autograd/ops/norm.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/random.h"
+#include "autograd/ops/reduce.h"
+#include "autograd/ops/shape.h"
+#include "autograd/ops/softmax.h"
+#include "tests/support/catch.h"
+
+using namespace isonorm;
+using Catch::Matchers::Contains;
+
+namespace {
+constexpr BackwardOptions kGraph{.create_graph = true};
+std::vector<double> values(const Tensor& x) { return x.to_vector<double>(); }
+
+// Of `gradient` that create_graph has made of f, a number, against finite differences.
+std::string complaint(const TensorFunction& f, const std::vector<Tensor>& inputs) {
+  const GradcheckResult r = gradcheck(
+      [&](const std::vector<Tensor>& in) {
+        const Recording recording;  // gradcheck evaluates without
+        std::vector<Tensor> x;
+        for (const Tensor& t : in) x.push_back(requires_grad(t) ? t : require_grad(detach(t)));
+        return grad(std::vector<Tensor>{f(x)}, x, {}, kGraph);
+      },
+      inputs);
+  return r.ok ? std::string() : r.message();
+}
+// 0.3 and so on: no zeros, no equal entries.
+Tensor entries(const Dims& shape) {
+  const Tensor x = arange(0, static_cast<double>(numel(shape, "entries")), 1, {DType::f64});
+  return sin(x * 2.3 + 0.3).reshape(shape);
+}
+}  // namespace
+
+TEST_CASE("x^4 has derivatives up to the fourth") {
+  const Tensor x = tensor({1.0, -2.0}).require_grad();
+  Tensor y = square(square(x));
+  const std::vector<std::vector<double>> expected = {{4, -32}, {12, 48}, {24, -48}, {24, 24}};
+  for (const auto& e : expected) {
+    y = grad(sum(y), {x}, {}, kGraph)[0];
+    CHECK(values(y) == e);
+  }
+  CHECK_FALSE(x.grad().defined());
+}
+
+TEST_CASE("a penalty on a gradient trains the weights that the gradient passes") {
+  // f = sum (w x)^2, df/dx = 2 w^2 x; of its square summed, 4 w^4 x^2, the derivative by w is 16 w^3 x^2.
+  const Tensor x = tensor({3.0}).require_grad(), w = tensor({{2.0}}).require_grad();
+  const Tensor slope = grad(sum(square(linear(x, w))), {x}, {}, kGraph)[0];
+  CHECK(values(slope) == std::vector<double>{24});
+  backward(sum(square(slope)));
+  CHECK(values(w.grad()) == std::vector<double>{16 * 8 * 9});
+}
+
+TEST_CASE("a cotangent, two outputs and a broadcast input have second derivatives") {
+  const Tensor x = tensor({2.0}).require_grad(), c = tensor({1.0, 3.0}).require_grad();
+  const std::vector<Tensor> outputs = {x * tensor({1.0, 10.0}) * x, exp(x)};
+  const Tensor g = grad(outputs, std::vector<Tensor>{x}, std::vector<Tensor>{c, tensor({0.0})}, kGraph)[0];
+  CHECK(values(g) == std::vector<double>{2 * 2 * 31});
+  const auto second = grad(g, {x, c});
+  CHECK(values(second[0]) == std::vector<double>{2 * 31});
+  CHECK(values(second[1]) == std::vector<double>{4, 40});
+}
+
+TEST_CASE("what has no second derivative is one line with the op's name") {
+  const Tensor x = tensor({{1.0, 2.0}}).require_grad();
+  const Tensor y = sum(exp(layer_norm(x)));
+  CHECK_THROWS_WITH(grad(y, {x}, {}, kGraph), Contains("layer_norm: it has no second derivative"));
+  CHECK(grad(y, {x})[0].defined());  // and the graph is as it was
+  CHECK_THROWS_WITH(backward(sum(square(x)), {}, kGraph), Contains("create_graph is for grad()"));
+  const Tensor w = tensor({{1.f, 2.f}}).require_grad(), rows = x.detach().to(DType::bf16).require_grad();
+  CHECK_THROWS_WITH(grad(sum(linear(rows, w)), {rows}, {}, kGraph), Contains("linear: it has no second derivative"));
+}
+
+TEST_CASE("views, broadcasts, a choice of rows and leaves used twice keep their way to second gradients") {
+  const Tensor ids = tensor({2, 0, 2});
+  CHECK(complaint(
+            [&](const auto& in) {
+              const Tensor &x = in[0], &w = in[1], h = tanh(matmul(x, w)).transpose(0, 1);
+              const std::vector<Tensor> halves = split(h, {1, 2}, 0);
+              const Tensor y = cat({halves[1], halves[1] * h[0]}, 0), chosen = x[ids](Slice(), Slice(0, 1));
+              return sum(y.reshape({-1}) * sum(exp(chosen * w[1]))) +
+                     sum(softmax(x) * x.permute({1, 0}).expand({3, 3})) + norm(x * x) + logsumexp(h);
+            },
+            {entries({3, 3}), entries({3, 3})}) == "");
+}
+
+TEST_CASE("a checkpointed part has the second gradients of the part, its leaves' among them") {
+  for (const bool nested : {false, true})
+    CHECK(complaint(
+              [&](const auto& in) {
+                manual_seed(3);
+                const auto part = [w = in[1]](const Tensor& h) { return dropout(tanh(matmul(h, w)), 0.5) * h; };
+                const Tensor y = checkpoint(
+                    [nested, part](const Tensor& h) { return nested ? checkpoint(part, h) : part(h); }, in[0]);
+                return sum(y * exp(y) * in[0]);
+              },
+              {entries({3, 2}), entries({2, 2})}) == "");
+}
+
+TEST_CASE("where gradients are off and where activations are rounded, too, create_graph records") {
+  const Tensor x = tensor({2.0}).require_grad();
+  const Tensor y = x * x * x;
+  const Tensor slope = [&] {
+    const NoGrad no_grad;
+    return grad(y, {x}, {}, kGraph)[0];
+  }();
+  CHECK(values(grad(slope, {x})[0]) == std::vector<double>{12});
+
+  // 1.5 is a number of bf16; tanh keeps y, which is not.
+  const Tensor many = full({2048}, 1.5f).require_grad();
+  const SaveActivations rounded(DType::bf16);
+  const Tensor second = grad(sum(grad(sum(tanh(many)), {many}, {}, kGraph)[0]), {many})[0];
+  const double t = std::tanh(1.5);
+  CHECK(std::abs(amin(second).item() + 2 * t * (1 - t * t)) < 4 * 0x1p-8);
+}
+
+TEST_CASE("a slope that is several ops is rounded to bf16 once") {
+  const Tensor x = linspace(-3, 3, 200).to(DType::bf16).require_grad();
+  const Tensor plain = grad(sum(gelu_tanh(x)), {x})[0], recorded = grad(sum(gelu_tanh(x)), {x}, {}, kGraph)[0];
+  CHECK(amax(abs(recorded.to(DType::f64) - plain.to(DType::f64))).item() <= 0x1p-7);  // neighbours in [1, 2)
+}
+
+TEST_CASE("gradients of one graph are taken twice, summed, and changed by a hook on their way") {
+  const Tensor x = tensor({2.0}).require_grad();
+  const Tensor h = x * x, y = h * x;
+  const Tensor twice = grad(y, {x}, {}, kGraph)[0] + grad(y, {x}, {}, kGraph)[0];
+  CHECK(values(twice) == std::vector<double>{24});
+  CHECK(values(grad(twice, {x}, {}, {.retain_graph = true})[0]) == std::vector<double>{24});
+  on_grad(h, [](const Tensor& g) { return g * g; });  // dy/dx = x^2 + x^2 2 x
+  const Tensor hooked = grad(y, {x}, {}, kGraph)[0];
+  CHECK(values(hooked) == std::vector<double>{4 + 16});
+  CHECK(values(grad(hooked, {x})[0]) == std::vector<double>{6 * 4 + 2 * 2});  // the 1 that flows to h is squared
+}
+
+TEST_CASE("a frozen leaf, a constant and a dtype on the way leave second gradients right") {
+  const Tensor x = tensor({3.0}).require_grad(), frozen = tensor({5.0}).require_grad();
+  require_grad(frozen, false);
+  const Tensor slope = grad(x * x * frozen * exp(frozen * 0.0), {x}, {}, kGraph)[0];
+  CHECK(values(grad(slope, {x})[0]) == std::vector<double>{10});
+  const Tensor low = tensor({3.f}).require_grad();
+  const Tensor wide = low.to(DType::f64);
+  const Tensor third = grad(wide * wide * wide, {low}, {}, kGraph)[0];
+  CHECK(third.dtype() == DType::f32);
+  CHECK(grad(third, {low})[0].item() == 18);
+}
+
+TEST_CASE("what was changed in place, released or is constant is refused instead of differentiated wrongly") {
+  const Tensor x = tensor({3.0}).require_grad();
+  Tensor h = exp(x);
+  const Tensor slope = grad(h * h, {x}, {}, kGraph)[0];
+  fill(h, 1);
+  CHECK_THROWS_WITH(grad(slope, {x}), Contains("changed in place"));
+  const Tensor again = grad(x * x * x, {x}, {}, kGraph)[0];
+  grad(again, {x});
+  CHECK_THROWS_WITH(grad(again, {x}), Contains("released"));
+  CHECK_THROWS_WITH(grad(grad(x * 2.0, {x}, {}, kGraph)[0], {x}), Contains("does not depend on a leaf"));
+  CHECK_THROWS_WITH(grad(grad(x * x, {x})[0], {x}), Contains("create_graph"));
+}
+
+TEST_CASE("a rule that keeps what is no input or output is refused, where its second gradient would lack a term") {
+  const Tensor x = tensor({3.0}).require_grad();
+  const Tensor slope = 2.0 * x, y = square(detach(x));
+  Tensor result = y;
+  track("own", {&result}, {&x})->backward =
+      differentiable([slope = save(slope)](Flow& g) { g.give(0, g.out() * slope); });
+  CHECK(grad(result, {x}, {}, {.retain_graph = true})[0].item() == 6);
+  CHECK_THROWS_WITH(grad(result, {x}, {}, kGraph), Contains("own: its rule keeps a tensor of shape [1]"));
+}
+
+TEST_CASE("fused ops have second gradients while their references run") {
+  const UseReference references;
+  CHECK(complaint([](const auto& in) { return sum(square(mlp(in[0], in[1], {}, in[1], {}))); },
+                  {entries({2, 2}), entries({2, 2})}) == "");
+  CHECK(complaint([](const auto& in) { return sum(square(packed_attention(in[0], 1))); }, {entries({1, 2, 6})}) == "");
+  CHECK(complaint(
+            [](const auto& in) {
+              return linear_cross_entropy(in[0], in[1], {}, tensor({2, 0}));
+            },
+            {entries({2, 3}), entries({3, 3})}) == "");
+}
