@@ -52,6 +52,9 @@ target_link_libraries(isonorm PRIVATE $<BUILD_INTERFACE:isonorm_flags> isonorm_b
 target_compile_features(isonorm PUBLIC cxx_std_20)
 if(PROJECT_IS_TOP_LEVEL)  # as a part of another project, which the tests build too, every file compiles by its own includes
   target_precompile_headers(isonorm PRIVATE ${ISONORM_PRECOMPILED})
+  set(below ${sources})  # whose names autograd's would stand beside
+  list(FILTER below INCLUDE REGEX "^${PROJECT_SOURCE_DIR}/core/")
+  set_source_files_properties(${below} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
 endif()
 if(ISONORM_GPU_FORM STREQUAL "cuda")
   target_link_libraries(isonorm PRIVATE CUDA::cudart_static ${CMAKE_DL_LIBS})
