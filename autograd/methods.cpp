@@ -1,5 +1,6 @@
 #include "autograd/methods.h"
 
+#include <cmath>
 #include <limits>
 
 #include "autograd/engine.h"
@@ -175,6 +176,9 @@ void Indexed::operator=(const Tensor& value) && {
                                    from.shape()));
 }
 
-void Indexed::operator=(double value) && { std::move(*this) = full({}, value, options()); }
+void Indexed::operator=(double value) && {
+  check(is_floating(dtype()) || value == std::trunc(value), "x[...] = ", value, ": the dtype is ", dtype());
+  std::move(*this) = full({}, value, options());
+}
 
 }  // namespace isonorm

@@ -48,7 +48,9 @@ class Pairs {
   // argument is out of range, there is no such pair, or one does not fit with its end into `length`.
   PairBatch batch(int64_t rows, int64_t length, int64_t step) const;
   // How many batches have as many pairs as are shown, at least 1.
-  int64_t batches(int64_t rows, int64_t /*length*/) const { return std::max<int64_t>(1, shown_ / rows); }
+  int64_t batches(int64_t rows, int64_t /*length*/) const {
+    return std::max<int64_t>(1, shown_ / std::max<int64_t>(1, rows));
+  }
   // The pairs [begin, begin + rows) of those that are held out.
   PairBatch held_out_rows(int64_t begin, int64_t rows, int64_t length) const;
 

@@ -37,7 +37,9 @@ class Text {
   // and step. Throws where that text is not longer than `length`, or an argument is out of range.
   TextBatch batch(int64_t rows, int64_t length, int64_t step) const;
   // How many batches have as many tokens as the text that is shown, at least 1.
-  int64_t batches(int64_t rows, int64_t length) const { return std::max<int64_t>(1, shown_ / (rows * length)); }
+  int64_t batches(int64_t rows, int64_t length) const {
+    return std::max<int64_t>(1, shown_ / std::max<int64_t>(1, checked_mul(rows, length, "text: batch")));
+  }
 
   // How many windows of length + 1 tokens the held-out part has, each beginning with the last token of the one before:
   // every token but the first is to be predicted in one of them, but for a rest shorter than a window.

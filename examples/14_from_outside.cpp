@@ -82,7 +82,7 @@ int main() try {
   o.model = {kBounded, {.width = 16, .depth = 2, .heads = 2, .connection = kSoftNorm}, {{"context", 8}}};
   o.optimizer = &kSoftSign, o.lr = 3e-3, o.steps = 20, o.batch = 4;
   const equivalence::ProofResult proof = equivalence::prove({.training = o});
-  std::printf("%s\n%s\n\n", repeat_command(proof.manifest).c_str(), closing(document_of(proof)).c_str());
+  std::printf("%s\n%s\n\n", proof.manifest.command.c_str(), closing(document_of(proof)).c_str());
 
   equivalence::TableOptions grid;
   grid.connection = kSoftNorm, grid.seeds = 1;

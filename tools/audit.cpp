@@ -31,9 +31,14 @@ training::ModelOptions described_model(const AuditVerb& o, const training::Model
         name_of(training::stored_form(m)), ", expected the Pre-LN model's",
         row_of(training::stored_form(m)).layer_norm_model() ? ": isonorm convert --to layer_norm" : "");
   m = m.complete();
+  training::ModelOptions asked = m;
+  Given given = o.given;
+  set_given(asked.options(), given);
+  asked = asked.complete();
   for (const auto& [name, word] : o.given) {
-    const std::string held = name == "model" ? m.row().name : m.value(name, word);
-    if (held != word) throw UsageError(text(training::word_of(name), ": ", word, ", in ", o.checkpoint, " ", held));
+    const bool same = name == "model" ? word == m.row().name : asked.value(name) == m.value(name);
+    const std::string held = name == "model" ? m.row().name : m.value(name);
+    if (!same) throw UsageError(text(training::word_of(name), ": ", word, ", in ", o.checkpoint, " ", held));
   }
   return m;
 }
@@ -48,17 +53,22 @@ bool is_of_audits(std::string_view name) {
          (!of_trainings || name == "letters" || name == "batch" || name == "seed" || name == "threads");
 }
 
-int run(AuditVerb o) {
+int run(AuditVerb o, const CLI::App& command) {
   check_outputs({{"--report", o.report}, {"--json", o.json}}, {{"--checkpoint", o.checkpoint}});
   training::TrainingOptions& training = o.training;
   training::ModelFile file;
   if (!o.checkpoint.empty()) file = training::load_model_file(o.checkpoint);
   if (!file.description.empty()) training.model = described_model(o, file);
   set_training_options(training, o.given);
-  if (file.description.empty() && training.model.has("vocab")) training.model.set({"vocab", training.letters});
+  if (file.description.empty() && training.model.has("vocab")) {
+    if (training.letters < 2) throw UsageError(text("--letters: ", training.letters, ", an audit needs 2 or more"));
+    training.model.set({"vocab", training.letters});
+  }
   if (training.threads > 0) set_num_threads(training.threads);
   const AuditResult r = audit(training, file.state);
-  show(document_of(r), o.quiet, o.report, o.json);
+  reports::Document d = document_of(r);
+  d.environment.command = given_command(command);
+  show(d, o.quiet, o.report, o.json);
   return r.as_expected ? kOk : kNotEquivalent;
 }
 
@@ -80,7 +90,7 @@ Verb add_audit(CLI::App& app) {
   command->add_flag("-q,--quiet", o->quiet, "print the closing sentence only");
   command->footer(
       "Exit codes: 0 as theory says, 1 not, 2 usage, 3 bad input, 4 input/output, 70 no memory or threads.");
-  return {command, [o] { return run(*o); }};
+  return {command, [o, command] { return run(*o, *command); }};
 }
 
 }  // namespace isonorm::tools

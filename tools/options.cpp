@@ -7,6 +7,7 @@
 #include "core/system/parallel.h"
 #include "gpu/device.h"
 #include "training/fields.h"
+#include "training/records/manifest.h"
 
 namespace isonorm::tools {
 namespace {
@@ -27,9 +28,14 @@ void add_option(CLI::App& command, const Option& option, Given& given, std::stri
   const std::string name = option.name;
   if (option.flag()) {
     const bool on = option.text() == "true";  // then the flag turns it off
-    command.add_flag_function(
-        training::word_of(on ? "no_" + name : name),
-        [&given, name, on](int64_t said) { given[name] = (said > 0) != on ? "true" : "false"; }, help);
+    command
+        .add_flag_function(
+            training::word_of(on ? "no_" + name : name),
+            [&given, name, on](int64_t said) { given[name] = (said > 0) != on ? "true" : "false"; }, help)
+        ->check([](const std::string& word) {
+          const bool ok = word == "true" || word == "false";
+          return ok ? std::string() : text("\"", word, "\" is not true or false");
+        });
     return;
   }
   CLI::Option* added = command.add_option_function<std::string>(
@@ -108,7 +114,7 @@ void set_given(const std::vector<Option>& options, Given& given) {
   for (const Option& option : options) {
     const auto at = given.find(option.name);
     if (at == given.end()) continue;
-    if (!option.set(at->second))
+    if (at->second.empty() || !option.set(at->second))
       throw UsageError(text(training::word_of(option.name), ": \"", at->second, "\" is not ", option.expected));
     given.erase(at);
   }
@@ -124,9 +130,7 @@ void set_training_options(TrainingOptions& o, Given given) {
     }
     given.erase(model);
   }
-  training::Fields f{o.model.options()};
-  fields(o, f);
-  set_given(f.options, given);
+  set_given(options_of(o), given);
   for (const auto& [name, word] : given)
     throw UsageError(text(training::word_of(name), " belongs to --model ", training::models_with(name, " or ")));
   check_together(o, all);
@@ -184,6 +188,18 @@ void add_output_options(CLI::App& command, OutputOptions& o, const std::string& 
   command.add_option("--json", o.json, text("write ", what, " as a JSON object"));
   command.add_option("--log", o.log, "write a JSON line per step");
   command.add_flag("-q,--quiet", o.quiet, text("print the ", rest, " only"));
+}
+
+std::string given_command(const CLI::App& command) {
+  std::string all = "isonorm " + command.get_name();
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string name = option->get_name();
+    if (name == "--report" || name == "--json" || name == "--quiet") continue;
+    const bool flag = option->get_expected_max() == 0;
+    for (const std::string& word : option->results())
+      all += text(" ", name, flag && word == "true" ? "" : text(flag ? "=" : " ", training::quoted(word)));
+  }
+  return all;
 }
 
 void check_output_options(const OutputOptions& o, std::vector<NamedFile> inputs, std::vector<NamedFile> more) {

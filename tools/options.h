@@ -64,6 +64,9 @@ std::function<std::string(const std::string&)> one_of(std::span<const streams::F
 // Adds --seed, any whole number below 2^64.
 void add_seed(CLI::App& command, uint64_t& seed, const std::string& help);
 
+// "isonorm audit --model gpt": the options that the command line gave, but for where it writes and how much it prints.
+std::string given_command(const CLI::App& command);
+
 // The files that these options name, and `more`, held against `inputs`: see check_outputs.
 void check_output_options(const OutputOptions& o, std::vector<NamedFile> inputs, std::vector<NamedFile> more = {});
 

@@ -48,7 +48,7 @@ std::string notes() {
   return all;
 }
 
-int run(TableVerb& o) {
+int run(TableVerb& o, const CLI::App& command) {
   if (!o.optimizers.empty()) {
     o.table.columns.clear();
     for (const std::string& name : o.optimizers) o.table.columns.push_back(recipe(name));
@@ -80,7 +80,9 @@ int run(TableVerb& o) {
       show(document_of({&results.back(), 1}), o.quiet, "", "");
     outcome = std::max(outcome, results.back().outcome);
   }
-  write(document_of(results), o.report, o.json);
+  reports::Document d = document_of(results);
+  d.environment.command = given_command(command);
+  write(d, o.report, o.json);
   return outcome == Outcome::agrees ? kOk : outcome == Outcome::undecided ? kUndecided : kNotEquivalent;
 }
 
@@ -142,7 +144,7 @@ Verb add_table(CLI::App& app) {
               if (std::count(o->optimizers.begin(), o->optimizers.end(), name) > 1)
                 throw UsageError(text("--optimizers: \"", name, "\" is there twice"));
             }
-            return run(*o);
+            return run(*o, *command);
           }};
 }
 

@@ -36,18 +36,22 @@ void take_from_checkpoint(TrainOptions& o, const Given& given, const NewestCheck
   for (const auto& entry : values)
     if (entry.first.starts_with(training::kOptionPrefix)) description.insert(entry);
   const training::ModelOptions model(description);
-  if (const auto asked = given.find("model"); asked != given.end() && asked->second != model.row().name) return;
+  if (const auto asked = given.find("model"); asked != given.end())
+    check(asked->second == model.row().name, "was trained with --model ", model.row().name, ", asked for is ",
+          asked->second);
   o.training.model = model;
   training::Fields f;
   fields(o.training, f), fields(o, f);
   for (const training::Option& option : f.options)
-    if (const auto said = values.find(option.name); said != values.end() && option.name != "data")
+    if (const auto said = values.find(option.name);
+        said != values.end() && is_of_identity(option.name) && option.name != "resume_at")
       check(option.set(said->second), "it was trained with ", training::word_of(option.name), " ", Shown{said->second},
             ", expected ", option.expected);
 }
 
 // What the command line, a published size and a checkpoint say.
 void set_options(TrainOptions& o, Given given, const std::string& preset, const NewestCheckpoint* newest) {
+  if (newest) take_from_checkpoint(o, given, *newest);
   if (!preset.empty()) {
     if (const auto asked = given.find("model"); asked != given.end() && asked->second != sized_model().name)
       throw UsageError(text("--preset belongs to --model ", sized_model().name));
@@ -56,8 +60,6 @@ void set_options(TrainOptions& o, Given given, const std::string& preset, const 
     } catch (const Error& e) {
       throw UsageError(text("--preset: ", e.what()));
     }
-  } else if (newest) {
-    take_from_checkpoint(o, given, *newest);
   }
   training::Fields f;
   fields(o, f);

@@ -20,13 +20,13 @@ namespace isonorm::tools {
 struct TrainOptions {
   TrainOptions();
 
-  training::TrainingOptions training;                    // its stream is that of the trained form
+  training::TrainingOptions training;               // its stream is that of the trained form
   nn::Precision activations = nn::Precision::full;  // in which they wait for the backward
-  std::string checkpoint, init;    // files to go on from and to begin with; empty: none
-  std::string average;             // file for the averaged weights of --ema; empty: none
-  bool extend = false;             // the checkpoint may have been trained with other steps and rates
-  bool captured = false;           // steps of a GPU are replayed (training/step.h)
-  bool any_order = false;          // gpu::set_deterministic(false)
+  std::string checkpoint, init;                     // files to go on from and to begin with; empty: none
+  std::string average;                              // file for the averaged weights of --ema; empty: none
+  bool extend = false;                              // the checkpoint may have been trained with other steps and rates
+  bool captured = false;                            // steps of a GPU are replayed (training/step.h)
+  bool any_order = false;                           // gpu::set_deterministic(false)
   int save_every = 500, evaluate_every = 0;
   OutputOptions output;
 };

@@ -53,31 +53,38 @@ void unfold(training::ModelFile& file, const nn::Module& model) {
     if (!there.find(name)) file.state.add(name, name.ends_with("bias") ? zeros_like(tensor) : ones_like(tensor));
 }
 
+// Those of the training, and the verb's own.
+std::vector<training::Option> all_options(TrainOptions& o) {
+  training::Fields f{options_of(o.training)};
+  fields(o, f);
+  return std::move(f.options);
+}
+
 }  // namespace
+
+bool is_of_identity(std::string_view name) { return std::ranges::count(kNotOfIdentity, name) == 0; }
 
 training::Manifest manifest_of(const TrainOptions& o, const training::Source& source) {
   training::Manifest m = manifest_of(source.options());
   m.data_sha256 = source.sha256();
   m.options.emplace_back("init", o.init);
-  const auto add = [](TrainOptions of, training::OptionList& list) {
-    training::Fields f;
-    fields(of, f);
-    for (const training::Option& option : f.options) list.emplace_back(option.name, option.text());
-  };
-  TrainOptions defaults;
+  TrainOptions given = o, defaults;
   training::ModelOptions model(o.training.model.row());
   model.stream() = defaults.training.model.stream();
   defaults.training.model = model;
-  m.defaults = option_list(defaults.training);
-  add(o, m.options), add(defaults, m.defaults);
+  training::Fields own;
+  fields(given, own);
+  for (const training::Option& option : own.options) m.options.emplace_back(option.name, option.text());
+  m.command =
+      text("isonorm train --model ", model.row().name, training::said(all_options(given), all_options(defaults)),
+           o.init.empty() ? "" : text(" --init ", training::quoted(o.init)));
   return m;
 }
 
 Metadata identity(const TrainOptions& o, const training::Source& source) {
   Metadata m = source.options().model.description();
   for (const auto& [name, value] : manifest_of(o, source).options)
-    if (std::ranges::count(kNotOfIdentity, name) == 0 && name != "init" && name != "model" &&
-        !m.contains(text(training::kOptionPrefix, name)))
+    if (is_of_identity(name) && name != "init" && name != "model" && !m.contains(text(training::kOptionPrefix, name)))
       m.emplace(name, value);
   m.emplace("data", "sha256:" + source.sha256());  // wherever it lies
   if (!o.init.empty()) m.emplace("init", "sha256:" + io::sha256_of_files({o.init}));
@@ -122,6 +129,9 @@ Metadata continued(const Checkpoint& checkpoint, const std::string& path, int64_
   training::ModelOptions model = o.training.model;
   for (const training::Option& option : model.options()) hold(option.name, text(training::kOptionPrefix, option.name));
   for (const auto& [key, value] : asked) hold(key, key);
+  for (const auto& [key, value] : checkpoint.values)
+    check(asked.contains(key) || key == "step" || key == "init" || key == kEarlier, path, ": it was trained with ",
+          Shown{key}, ", which this program does not know");
   for (const char* kept : {"init", kEarlier})
     if (const auto at = checkpoint.values.find(kept); at != checkpoint.values.end()) asked.insert(*at);
   if (changed.empty()) return asked;

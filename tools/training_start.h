@@ -13,6 +13,9 @@ namespace isonorm::tools {
 // All options of a training, and its data.
 training::Manifest manifest_of(const TrainOptions& options, const training::Source& source);
 
+// Whether an option makes a training another one: names of files, threads and devices do not.
+bool is_of_identity(std::string_view name);
+
 // What a checkpoint says of its training: the options without those that change nothing (names of files, threads), those
 // of its model as training::describe() writes them; checksums of the data and of the weights of `init`.
 Metadata identity(const TrainOptions& options, const training::Source& source);

@@ -118,7 +118,8 @@ void fields(TrainingOptions& o, Fields& f) {
   f("schedule", schedule, "of the rate behind the warm-up");
   f("weight_decay", weight_decay, decay_help());
   f("clip", clip, "largest global norm of the gradient; 0: no clipping");
-  f("clip_gates", clip_gates, "largest norm of the gradients of the gates of gpas connections, before --clip; 0: no limit");
+  f("clip_gates", clip_gates,
+    "largest norm of the gradients of the gates of gpas connections, before --clip; 0: no limit");
   f("clip_value", clip_value, "largest entry of the gradient; 0: no clipping");
   f("label_smoothing", label_smoothing,
     "share of a target's weight in the training loss that all classes have alike; tests are without", kShare);
@@ -134,6 +135,12 @@ void fields(TrainingOptions& o, Fields& f) {
   f("device", device, "where it is computed");
   f("seed", seed, "of initialisation and batches");
   f("threads", threads, "threads (default: all)");
+}
+
+std::vector<Option> options_of(TrainingOptions& options) {
+  Fields f{options.model.options()};
+  fields(options, f);
+  return std::move(f.options);
 }
 
 }  // namespace isonorm::training

@@ -24,4 +24,7 @@ void fields(nn::TransformerOptions& options, Fields& f);
 void fields(streams::StreamOptions& options, Fields& f);
 void fields(TrainingOptions& options, Fields& f);  // but for the model's
 
+// The model's, and then the training's. They refer to `options`.
+std::vector<Option> options_of(TrainingOptions& options);
+
 }  // namespace isonorm::training

@@ -59,8 +59,10 @@ ModelOptions::ModelOptions(const Metadata& description, ModelList models)
           option.expected);
     ++known;
   }
-  check(known == description.size(), "model file: it has ", description.size(), " entries '", kOptionPrefix,
-        "...', the options are ", known);
+  if (known == description.size()) return;
+  for (const auto& [key, value] : description)
+    check(key == kKind || (key.starts_with(kOptionPrefix) && has(key.substr(kOptionPrefix.size()))),
+          "model file: entry ", Shown{key}, " is no option of a ", row_->name);
 }
 
 ModelOptions ModelOptions::preset(const ModelRow& row, std::string_view name) {

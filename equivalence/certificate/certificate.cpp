@@ -98,7 +98,6 @@ training::Manifest manifest_of(const CertificateOptions& o, int threads) {
   shared.threads = threads;
   shared.device = o.device;
   training::Manifest m = manifest_of(shared);
-  m.verb = "prove --certificate";
   m.dtype = "f64, f32, bf16";
   m.options = {{"architectures", names},
                {"steps", text(o.steps)},
@@ -106,6 +105,8 @@ training::Manifest manifest_of(const CertificateOptions& o, int threads) {
                {"seed", text(o.seed)},
                {"threads", text(threads)}};
   if (o.device != kCpu) m.options.emplace_back("device", text(o.device));
+  m.command = "isonorm prove --certificate";
+  for (const auto& [name, value] : m.options) m.command += text(" --", name, " ", training::quoted(value));
   return m;
 }
 

@@ -18,8 +18,7 @@ bool belongs_to_norm(const streams::NamedParameter& p) { return p.name.find("nor
 
 }  // namespace
 
-Forged::Forged(const training::TrainingOptions& o, const Variant& variant,
-               Forgery forgery, double size)
+Forged::Forged(const training::TrainingOptions& o, const Variant& variant, Forgery forgery, double size)
     : Trainee(o, variant), forgery_(forgery), size_(size) {}
 
 void Forged::exchange_batch(int step, training::Examples examples) {

@@ -16,8 +16,7 @@ namespace {
 // bound be wide enough to hide a fault.
 void check_repeats(const training::TrainingOptions& o, const nn::Module& initial) {
   const training::Examples batch = made_examples(o);
-  Trainee once(o, raw_variant(streams::Form::layer_norm)),
-      again(o, raw_variant(streams::Form::layer_norm));
+  Trainee once(o, raw_variant(streams::Form::layer_norm)), again(o, raw_variant(streams::Form::layer_norm));
   for (Trainee* trainee : {&once, &again}) trainee->start_from(initial), trainee->differentiate(batch);
   const double gradient = again.gradient_deviation(once);
   check(once.loss() == again.loss() || std::isnan(once.loss()),
@@ -32,8 +31,8 @@ void check_repeats(const training::TrainingOptions& o, const nn::Module& initial
 
 }  // namespace
 
-Lockstep::Lockstep(const training::TrainingOptions& options, const nn::Module& initial, RunResult& reference, std::span<RunResult> controls,
-                   std::span<RunResult> runs) {
+Lockstep::Lockstep(const training::TrainingOptions& options, const nn::Module& initial, RunResult& reference,
+                   std::span<RunResult> controls, std::span<RunResult> runs) {
   training::TrainingOptions uninterrupted = options;
   uninterrupted.resume_at = 0;
   const auto make = [&](RunResult& r, const training::TrainingOptions& o, bool control) {

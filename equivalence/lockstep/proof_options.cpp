@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "training/fields.h"
+#include "training/from_outside.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -23,11 +25,16 @@ training::OptionList option_list(const ProofOptions& o) {
 
 training::Manifest manifest_of(const ProofOptions& options) {
   training::Manifest m = manifest_of(options.training);
-  m.verb = "prove";
   m.options = option_list(options);
-  ProofOptions defaults;
-  defaults.training.model = training::ModelOptions(options.training.model.row());
-  m.defaults = option_list(defaults);
+  training::TrainingOptions given = options.training, defaults = ProofOptions().training;
+  defaults.model = training::ModelOptions(given.model.row());
+  given.model.stream() = defaults.model.stream();
+  m.command = text("isonorm prove --model ", training::quoted(name_and_origin(given.model.row())),
+                   training::said(options_of(given), options_of(defaults)));
+  for (const auto& [name, value] : m.options)
+    if ((name == "forms" && options.forms != ProofOptions().forms) ||
+        (name == "controls" && options.controls != ProofOptions().controls) || name == "against")
+      m.command += text(" --", name, " ", value);
   return m;
 }
 

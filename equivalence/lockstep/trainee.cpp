@@ -12,9 +12,7 @@
 namespace isonorm::equivalence {
 
 Trainee::Trainee(const training::TrainingOptions& o, const Variant& variant)
-    : options_(o),
-      variant_(variant),
-      generator_{o.seed, uint64_t{1} << 62} {
+    : options_(o), variant_(variant), generator_{o.seed, uint64_t{1} << 62} {
   check(o.accumulate >= 1 && o.batch % o.accumulate == 0, "accumulate: ", o.batch, " examples in ", o.accumulate,
         " parts of equal size");
   make();
@@ -22,6 +20,7 @@ Trainee::Trainee(const training::TrainingOptions& o, const Variant& variant)
 
 void Trainee::make() {
   model_ = build_model(options_, {.form = variant_.form, .storage = variant_.storage});
+  stream_ = streams::stream_of(*model_);
   parameters_ = streams::named_parameters(*model_);
   const auto make = [&](const std::vector<Tensor>& tensors) {
     std::vector<nn::NamedParameter> parameters(parameters_.begin(), parameters_.end());

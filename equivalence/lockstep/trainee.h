@@ -32,7 +32,7 @@ class Trainee : public Training {
   void update(double lr) override;
 
   nn::Module& model() override { return *model_; }
-  const streams::Stream& stream() const { return *streams::stream_of(*model_); }
+  const streams::Stream& stream() const { return *stream_; }
 
  protected:
   // The logits.
@@ -51,6 +51,7 @@ class Trainee : public Training {
   const training::TrainingOptions options_;
   const Variant variant_;
   std::unique_ptr<nn::Module> model_;
+  const streams::Stream* stream_ = nullptr;  // of the model
   Generator generator_;                    // where dropout draws
   std::unique_ptr<Lifted> lifted_;         // where the variant lifts
   std::unique_ptr<optim::Optimizer> own_;  // elsewhere

@@ -22,7 +22,8 @@ std::vector<WrongTraining> wrong_trainings(const training::TrainingOptions& o) {
   std::vector<WrongTraining> all;
   const nn::TransformerOptions& t = o.model.transformer();
   // What mapped storage does not hold: see nn/gpt.cpp and nn/branch.cpp.
-  if ((o.model.flag("tied") && (t.affine || t.connection.bare_entry)) || t.branch.dropout > 0 || t.branch.layer_scale > 0) {
+  if ((o.model.flag("tied") && (t.affine || t.connection.bare_entry)) || t.branch.dropout > 0 ||
+      t.branch.layer_scale > 0) {
     all.push_back({variant("raw_crms_norm"), Forgery::batch, kExchanged});
     if (t.affine) all.push_back({variant("raw_rms_norm"), Forgery::frozen_gains, "gains frozen"});
   } else {
@@ -47,7 +48,8 @@ std::vector<RunResult> wrong_records(const training::TrainingOptions& o) {
   return records;
 }
 
-void add_wrong(Lockstep& all, const training::TrainingOptions& o, const nn::Module& initial, std::span<RunResult> records, const training::Examples& other) {
+void add_wrong(Lockstep& all, const training::TrainingOptions& o, const nn::Module& initial,
+               std::span<RunResult> records, const training::Examples& other) {
   size_t next = 0;
   for (const WrongTraining& w : wrong_trainings(o)) {
     RunResult& record = records[next++];

@@ -252,6 +252,13 @@ TEST_CASE("changes in place, and where they would be recorded a new tensor") {
   CHECK_THROWS(z.backward());
 }
 
+TEST_CASE("an integer tensor takes whole numbers alone") {
+  Tensor x = tensor<int64_t>({1, 2, 3});
+  x[0] = 7.0;
+  CHECK(x.to_vector<int64_t>() == std::vector<int64_t>{7, 2, 3});
+  CHECK_THROWS_WITH(x[0] = 1.5, "x[...] = 1.5: the dtype is i64");
+}
+
 TEST_CASE("operators compare, combine masks and compute with integers") {
   const Tensor a = tensor({1., 2., 3.}), b = tensor({3., 2., 1.});
   check_equal(a < b, {3}, {1, 0, 0});

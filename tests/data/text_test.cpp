@@ -115,3 +115,11 @@ TEST_CASE("made text: depends on seed and length alone, a longer one begins as a
   CHECK(characters.size() > 15);
   CHECK(characters.size() < 29);
 }
+
+TEST_CASE("text: a loader without rows or length says so, in a range-for, too") {
+  const data::Text text = make("abcabcabcabc");
+  for (const data::RowLoaderOptions& o : {data::RowLoaderOptions{.rows = 0, .length = 4}, {.rows = 2, .length = 0}}) {
+    data::TextLoader loader(text, o);
+    CHECK_THROWS_AS([&] { for (const auto& batch : loader) static_cast<void>(batch); }(), Error);
+  }
+}

@@ -35,7 +35,7 @@ TEST_CASE("a proof on a device: every form follows Pre-LN there, and the losses 
   o.training.device = kCuda;
   const ProofResult there = prove(o);
   CHECK(there.equivalent());
-  CHECK_THAT(repeat_command(there.manifest), Contains("--device cuda:0"));
+  CHECK_THAT(there.manifest.command, Contains("--device cuda:0"));
   REQUIRE(there.reference.losses.size() == on_cpu.reference.losses.size());
   for (size_t t = 0; t < there.reference.losses.size(); ++t)
     CHECK(there.reference.losses[t] == Approx(on_cpu.reference.losses[t]).epsilon(1e-10));
@@ -53,7 +53,7 @@ TEST_CASE("the CPU's training is the device's, by the criterion of a proof") {
   CHECK(there.gradient_deviation > 0);  // sums have another order there
   CHECK(there.horizon.steps == 20);
   CHECK_THAT(closing(document_of(p)), Contains("layer_norm on cuda:0"));
-  CHECK_THAT(repeat_command(p.manifest), Contains("--against cuda:0"));
+  CHECK_THAT(p.manifest.command, Contains("--against cuda:0"));
 }
 
 TEST_CASE("a training on a device is held against the CPU's, test pass and all") {
@@ -81,7 +81,7 @@ TEST_CASE("cells of the grid come out on a device as theory says") {
   o.columns = {recipe("adam")};
   const TableResult r = table(o);
   CHECK(r.as_expected());
-  CHECK_THAT(repeat_command(r.manifest), Contains("--device cuda:0"));
+  CHECK_THAT(r.manifest.command, Contains("--device cuda:0"));
   o.device = kCpu;
   const TableResult here = table(o);
   bool elsewhere = false;  // a sum of another machine's; one loss of several may round to the same number
@@ -101,7 +101,7 @@ TEST_CASE("a certificate is drawn up on a device") {
   const CertificateResult here = certify(o);
   o.device = kCuda;
   const CertificateResult there = certify(o);
-  CHECK_THAT(repeat_command(there.manifest), Contains("--device cuda:0"));
+  CHECK_THAT(there.manifest.command, Contains("--device cuda:0"));
   REQUIRE(there.trajectories.size() == here.trajectories.size());
   for (size_t i = 0; i < there.trajectories.size(); ++i) {
     const Trajectory &a = there.trajectories[i], &b = here.trajectories[i];

@@ -135,7 +135,7 @@ TEST_CASE("prove: a form in which a norm of one's own is another function comes 
       kGpt, {.width = 8, .depth = 1, .heads = 2, .connection = arrangement<Absolute>("absolute")}, {{"context", 6}}};
   const ProofResult all = prove(o);
   CHECK(all.verdict == Verdict::different);
-  CHECK_THAT(repeat_command(all.manifest), Contains("absolute (from outside)"));
+  CHECK_THAT(all.manifest.command, Contains("absolute (from outside)"));
   o.forms = {"rms_norm", "crms_norm"};
   CHECK(prove(o).equivalent());
   o.training.model.transformer().connection = arrangement<Uncentred>("uncentred");

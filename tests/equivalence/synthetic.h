@@ -101,6 +101,7 @@ inline training::TrainingResult synthetic_training() {
   t.options.steps = 200;
   t.options.model.stream().form = streams::Form::crms_norm;
   t.manifest = manifest_of(t.options);
+  t.manifest.command = "isonorm train --model vit --form crms_norm";
   t.manifest.data_sha256 = std::string(64, 'b');
   t.parameters = 1234;
   t.first_step = 11;

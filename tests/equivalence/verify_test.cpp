@@ -118,7 +118,8 @@ TEST_CASE("a model's options go into a file as text and come back") {
   CHECK_THROWS_WITH(ModelOptions(with("model.kind", "rnn")), Contains("'rnn'"));
   CHECK_THROWS_WITH(ModelOptions(with("model.width", "9x")), Contains("model.width") && Contains("9x"));
   CHECK_THROWS_WITH(ModelOptions(with("model.form", "batch_norm")), Contains("batch_norm"));
-  CHECK_THROWS_WITH(ModelOptions(with("model.colour", "red")), Contains("entries"));
+  CHECK_THROWS_WITH(ModelOptions(with("model.colour", "red")),
+                    "model file: entry 'model.colour' is no option of a vit");
   Metadata without = description;
   without.erase("model.eps");
   CHECK_THROWS_WITH(ModelOptions(without), Contains("model.eps"));

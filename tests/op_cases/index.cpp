@@ -361,23 +361,20 @@ OpCase topk_row() {
           Dims to = a[0].shape;
           to[d] = k;
           Array values(to), indices(to, Kind::index);
-          for_each_index(to, [&](Dims at) {
-            const Dims place = at;
-            const int64_t rank = at[d], n = a[0].shape[d];
-            // The entry that `rank` others come before.
-            for (int64_t j = 0; j < n; ++j) {
-              at[d] = j;
-              const double v = a[0].at(at);
-              int64_t before = 0;
-              for (int64_t o = 0; o < n; ++o) {
-                at[d] = o;
-                const double w = a[0].at(at);
-                const bool larger = std::isnan(w) ? !std::isnan(v) : w > v,
-                           equal = w == v || (std::isnan(w) && std::isnan(v));
-                before += larger || (equal && o < j);
-              }
-              if (before == rank) values.at(place) = v, indices.at(place) = static_cast<double>(j);
+          // An entry stands behind as many as come before it.
+          for_each_index(a[0].shape, [&](Dims at) {
+            const int64_t j = at[d];
+            const double v = a[0].at(at);
+            int64_t before = 0;
+            for (int64_t o = 0; o < a[0].shape[d]; ++o) {
+              at[d] = o;
+              const double w = a[0].at(at);
+              const bool larger = std::isnan(w) ? !std::isnan(v) : w > v,
+                         equal = w == v || (std::isnan(w) && std::isnan(v));
+              before += larger || (equal && o < j);
             }
+            at[d] = before;
+            if (before < k) values.at(at) = v, indices.at(at) = static_cast<double>(j);
           });
           return Arrays{values, indices};
         });

@@ -25,7 +25,7 @@ TEST_CASE("prove and train take the features of the Transformer from the command
   const json p = json::parse(read(folder.file("p.json")));
   const std::string command = p["command"];
   CHECK(contains(command,
-                 " --tied --width 8 --depth 1 --heads 2 --head-width 6 --kv-heads 2 --mlp-width 11 --activation swiglu --positions "
+                 " --tied --width 8 --depth 1 --heads 2 --head-width 6 --mlp-width 11 --activation swiglu --positions "
                  "rotary --no-bias --"));
   CHECK(p["options"]["bias"] == false);
   // token, qkv, proj, gate, fc1, fc2: no positions, no biases, no head of its own

@@ -19,7 +19,9 @@ TEST_CASE("table: a grid as theory says gives 0, the table, JSON and a report") 
   CHECK_THAT(r.out, Contains("a5 projected_gradients_and_weights") && Contains("SGD") && Contains("n/a") &&
                         Contains("\nAs theory says: of 30 cells"));
   std::ifstream file(folder / "t.json");
-  const auto cells = nlohmann::json::parse(file)["tables"]["Every cell: gpt"];
+  const auto json = nlohmann::json::parse(file);
+  CHECK(json["command"] == "isonorm table --optimizers sgd --optimizers adam_l2 --steps 5 --seeds 2");
+  const auto& cells = json["tables"]["Every cell: gpt"];
   REQUIRE(cells.size() == 30);
   for (const auto& cell : cells) CHECK(cell["observed"] == cell["expected"]);
   CHECK(std::filesystem::file_size(folder / "t.html") > 5000);

@@ -34,23 +34,6 @@ std::string cpu_name() {
   return "unknown";
 }
 
-// A word as a POSIX shell reads it.
-std::string quoted(const std::string& word) {
-  const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) {
-    return std::isalnum(c) || std::string_view("-_./,+=:@").find(c) != std::string_view::npos;
-  });
-  if (plain) return word;
-  std::string result = "'";
-  for (char c : word) {
-    if (c == '\'')
-      result += "'\\''";
-    else
-      result += c;
-  }
-  result += '\'';
-  return result;
-}
-
 // `value` as a T, where all of it is one.
 template <class T> std::optional<T> whole(const std::string& value) {
   T number = 0;
@@ -71,6 +54,22 @@ reports::Value option_value(const std::string& name, const std::string& value) {
 
 }  // namespace
 
+std::string quoted(const std::string& word) {
+  const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) {
+    return std::isalnum(c) || std::string_view("-_./,+=:@").find(c) != std::string_view::npos;
+  });
+  if (plain) return word;
+  std::string result = "'";
+  for (char c : word) {
+    if (c == '\'')
+      result += "'\\''";
+    else
+      result += c;
+  }
+  result += '\'';
+  return result;
+}
+
 OptionList option_list(const TrainingOptions& given) {
   TrainingOptions o = given;
   o.model = o.model.complete();
@@ -78,9 +77,7 @@ OptionList option_list(const TrainingOptions& given) {
   o.weight_decay = o.decay();
   if (o.threads == 0) o.threads = num_threads();
   OptionList list = {{"model", name_and_origin(o.model.row())}};
-  Fields f{o.model.options()};
-  fields(o, f);
-  for (const Option& option : f.options)
+  for (const Option& option : options_of(o))
     if (!option.help.empty()) list.emplace_back(option.name, option.text());
   return list;
 }
@@ -103,19 +100,18 @@ Manifest manifest_of(const TrainingOptions& options) {
   return m;
 }
 
-std::string repeat_command(const Manifest& manifest) {
-  std::string command = "isonorm " + manifest.verb;
-  for (const auto& option : manifest.options) {
-    const auto& [name, value] = option;
-    if (name != "model" && std::ranges::count(manifest.defaults, option) > 0) continue;
-    if (value == "true")
-      command += " " + word_of(name);
-    else if (value == "false")
-      command += " " + word_of("no_" + name);
-    else if (!value.empty())
-      command += text(" ", word_of(name), " ", quoted(value));
+std::string said(const std::vector<Option>& options, const std::vector<Option>& defaults) {
+  std::string words;
+  for (size_t i = 0; i < options.size(); ++i) {
+    const Option& option = options[i];
+    const std::string value = option.text();
+    if (option.help.empty() || value == defaults[i].text()) continue;
+    if (option.flag())
+      words += " " + word_of(value == "true" ? option.name : "no_" + option.name);
+    else
+      words += text(" ", word_of(option.name), " ", quoted(value));
   }
-  return command;
+  return words;
 }
 
 reports::Environment environment_of(const Manifest& m, double seconds) {
@@ -128,7 +124,7 @@ reports::Environment environment_of(const Manifest& m, double seconds) {
                 {"threads", int64_t{m.threads}},
                 {"dtype", m.dtype},
                 {"seed", option_value("seed", text(m.seed))}},
-      .command = repeat_command(m),
+      .command = m.command,
       .seconds = seconds};
   for (const auto& [name, value] : {std::pair{"data, SHA-256", &m.data_sha256},
                                     {"first weights, SHA-256", &m.init_sha256},

@@ -9,6 +9,7 @@
 
 #include "core/dtype.h"
 #include "reports/document.h"
+#include "training/options/option.h"
 
 namespace isonorm::training {
 
@@ -17,20 +18,19 @@ struct TrainingOptions;
 using OptionList = std::vector<std::pair<std::string, std::string>>;  // "mlp_width" "64"
 
 struct Manifest {
-  std::string verb = "train";  // or "prove": what the options belong to
-  std::string version;         // of isonorm
-  std::string compiler;        // "GNU 12.2.0"
-  std::string flags;           // that the library was compiled with
-  std::string instructions;    // base, avx2 or avx512: the kernels in use
-  std::string blas_core;       // OpenBLAS's name of the CPU whose kernels it chose
-  std::string blas_flavour;    // "openmp", "pthread" or "sequential"
-  std::string blas_version;    // "OpenBLAS 0.3.21"
+  std::string version;       // of isonorm
+  std::string compiler;      // "GNU 12.2.0"
+  std::string flags;         // that the library was compiled with
+  std::string instructions;  // base, avx2 or avx512: the kernels in use
+  std::string blas_core;     // OpenBLAS's name of the CPU whose kernels it chose
+  std::string blas_flavour;  // "openmp", "pthread" or "sequential"
+  std::string blas_version;  // "OpenBLAS 0.3.21"
   int threads = 0;
   std::string cpu;  // its model name
   uint64_t seed = 0;
   std::string dtype;
   OptionList options;       // every option
-  OptionList defaults;      // of `verb` with this model, as far as they are known
+  std::string command;      // of the program, that repeats it, quoted for a POSIX shell; empty: there is none
   std::string init_sha256;  // of the file whose weights a training began with; empty: of none
   std::string earlier;      // options that steps before had otherwise: "to step 300 with --steps 300"; empty: none
   std::string data_sha256;  // over the data files, in the order in which they are read; hexadecimal
@@ -39,11 +39,15 @@ struct Manifest {
 // Every option of the command line with its value, those that follow from others filled in.
 OptionList option_list(const TrainingOptions& options);
 
-// The manifest of a training on this machine, except data_sha256 (see io/sha256.h) and the defaults.
+// The manifest of a training on this machine, except data_sha256 (see io/sha256.h) and the command.
 Manifest manifest_of(const TrainingOptions& options);
 
-// "isonorm train --model gpt ...": the model and the options that are not the defaults, quoted for a POSIX shell.
-std::string repeat_command(const Manifest& manifest);
+// A word as a POSIX shell reads it.
+std::string quoted(const std::string& word);
+
+// " --width 16 --no-bias": of a command, the options of the command line that are not the defaults, which are those of
+// the same structs in the same order.
+std::string said(const std::vector<Option>& options, const std::vector<Option>& defaults);
 
 // What a document says of it.
 reports::Environment environment_of(const Manifest& manifest, double seconds);

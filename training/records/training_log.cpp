@@ -32,7 +32,7 @@ json manifest_json(const Manifest& m) {
                  {"dtype", m.dtype},
                  {"options", options},
                  {"data_sha256", m.data_sha256},
-                 {"command", repeat_command(m)}};
+                 {"command", m.command}};
   if (!m.init_sha256.empty()) object["init_sha256"] = m.init_sha256;
   if (!m.earlier.empty()) object["earlier"] = m.earlier;
   return object;
