@@ -58,7 +58,10 @@ int run(AuditVerb o, const CLI::App& command) {
   training::TrainingOptions& training = o.training;
   training::ModelFile file;
   if (!o.checkpoint.empty()) file = training::load_model_file(o.checkpoint);
-  if (!file.description.empty()) training.model = described_model(o, file);
+  if (!file.description.empty()) {
+    if (o.given.contains("letters")) throw UsageError("--letters has no meaning beside a file that says its model");
+    training.model = described_model(o, file);
+  }
   set_training_options(training, o.given);
   if (file.description.empty() && training.model.has("vocab")) {
     if (training.letters < 2) throw UsageError(text("--letters: ", training.letters, ", an audit needs 2 or more"));

@@ -59,6 +59,8 @@ void check_together(const TrainingOptions& o, const Given& given) {
   const Input input = o.model.row().input;
   if (given.contains("task") && (input != Input::pairs || !o.data.empty()))
     throw UsageError(text("--task belongs to --model ", models_with(Input::pairs, " or "), " without --data"));
+  if (given.contains("letters") && (input == Input::images || !o.data.empty()))
+    throw UsageError("--letters belongs to models of characters and of pairs without --data");
   if (o.batch % o.accumulate != 0)
     throw UsageError(text("--accumulate: ", o.accumulate, " does not divide the batch of ", o.batch));
   if (given.contains("threads")) check_threads(o.threads);

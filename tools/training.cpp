@@ -105,6 +105,7 @@ Training::Training(const TrainOptions& o, std::optional<NewestCheckpoint> newest
   if (!o.checkpoint.empty()) io::Replacement::rehearse(o.checkpoint, bytes);
   result_.first_step = step_ + 1;
   if (const auto init = identity_.find("init"); init != identity_.end()) result_.manifest.init_sha256 = init->second;
+  if (!result_.manifest.init_sha256.empty() && o.init.empty()) result_.manifest.command.clear();  // which file it was
   log_ = std::make_unique<LineLog>(o.output.log);
   int64_t kept = 0;
   if (std::filesystem::is_regular_file(o.output.log)) {  // no pipe, whose open would wait

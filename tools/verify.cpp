@@ -21,8 +21,11 @@ struct VerifyOptions {
 };
 
 Verification by_models(const VerifyOptions& o, const training::ModelFile& a, const training::ModelFile& b) {
-  for (const auto& [file, path] : {std::pair(&a, &o.a), {&b, &o.b}})
-    check(!file->description.empty(), *path, ": it does not say what model it holds; describe it with --spec FILE");
+  for (const auto& [file, path] : {std::pair(&a, &o.a), {&b, &o.b}}) {
+    const Scope scope(*path);
+    check(!file->description.empty(), "it does not say what model it holds; describe it with --spec FILE");
+    training::ModelOptions{file->description};
+  }
   std::vector<std::pair<std::string, Tensor>> more;
   if (!o.data.empty()) more.emplace_back("logits of data", data_inputs(a.description, o.data));
   return verify_models(a, b, more, o.device);

@@ -41,6 +41,9 @@ template <> struct Word<Device> {
 
 namespace {
 
+// Of dimensions: two of them can be multiplied.
+constexpr Limits size(double least) { return {.least = least, .most = 1 << 24}; }
+
 // "decoupled for adamw (default 0.01), sgdw, lion; else L2 (default 0)": those with a default of their own first.
 std::string decay_help() {
   std::string first, rest;
@@ -61,12 +64,13 @@ void fields(nn::TransformerOptions& o, Fields& f) {
   auto& [width, depth, heads, head_width, kv_heads, mlp_width, activation, positions, rotary_base, causal, affine,
          norm_bias, folded, scaled_gains, bias, norm, eps, final_norm, branch, connection, precision, initialisation] =
       o;
-  f("width", width, "width of the residual stream", from(2));
-  f("depth", depth, "Transformer blocks", from(1));
-  f("heads", heads, "attention heads; they divide the width", from(1));
-  f("head_width", head_width, "width of a head (default: width / heads)");
-  f("kv_heads", kv_heads, "heads of keys and values, each shared by as many heads of queries (default: heads)");
-  f("mlp_width", mlp_width, "width of the MLP (default: 4 width)");
+  f("width", width, "width of the residual stream", size(2));
+  f("depth", depth, "Transformer blocks", {.least = 1, .most = 1 << 16});
+  f("heads", heads, "attention heads; they divide the width", size(1));
+  f("head_width", head_width, "width of a head (default: width / heads)", size(0));
+  f("kv_heads", kv_heads, "heads of keys and values, each shared by as many heads of queries (default: heads)",
+    size(0));
+  f("mlp_width", mlp_width, "width of the MLP (default: 4 width)", size(0));
   f("activation", activation, "of the MLP");
   f("positions", positions, "positional encoding");
   f("rotary_base", rotary_base, "base of rotary positions", above(0));

@@ -74,7 +74,7 @@ TEST_CASE("train: a checkpoint knows what it is; what is said beside it has to a
   const ChildResult r = with({"--checkpoint", f.file("forged")});
   CHECK(r.code == 3);
   CHECK(r.err == "isonorm train: " + f.file("forged") +
-                     ": model file: entry 'model.width' is 'wide', expected a whole number from 2 on\n");
+                     ": model file: entry 'model.width' is 'wide', expected a whole number from 2 to 16777216\n");
 }
 
 TEST_CASE("train --dropout, --accumulate and --layer-scale change what a step computes as they say") {
