@@ -82,18 +82,6 @@ int consumes(const Index& index) {
 
 }  // namespace
 
-// Here and not in the header, whose users would compile the variant's functions.
-Index::Index(Position position) : value(position.value) {}
-Index::Index(Slice slice) : value(slice) {}
-Index::Index(std::nullopt_t) : value(None) {}
-Index::Index(EllipsisIndex) : value(Ellipsis) {}
-Index::Index(const Tensor& ids) : value(ids) {}
-Index::Index(const Index&) = default;
-Index::~Index() = default;
-
-Indexed::Indexed(const Indexed&) = default;
-Indexed::~Indexed() = default;
-
 Indexed::Indexed(const Tensor& x, const std::vector<Index>& indices) : Tensor(x) {
   int used = 0, dots = 0;
   for (const Index& index : indices) {

@@ -45,29 +45,20 @@ struct Slice {
 class Index {
  public:
   template <std::integral I>
-  requires(!std::same_as<I, bool>) Index(I i) : Index(Position{static_cast<int64_t>(i)}) {}
-  Index(Slice slice);
-  Index(std::nullopt_t);
-  Index(EllipsisIndex);
-  Index(const Tensor& ids);
-  Index(const Index&);
-  ~Index();
+  requires(!std::same_as<I, bool>) Index(I i) : value(static_cast<int64_t>(i)) {}
+  Index(Slice slice) : value(slice) {}
+  Index(std::nullopt_t) : value(None) {}
+  Index(EllipsisIndex) : value(Ellipsis) {}
+  Index(const Tensor& ids) : value(ids) {}
 
   std::variant<int64_t, Slice, std::nullopt_t, EllipsisIndex, Tensor> value;
-
- private:
-  struct Position {
-    int64_t value;
-  };
-  explicit Index(Position position);
 };
 
 // The tensor that was read, and, while it has no name (x[0] = y), a place to assign to.
 class Indexed : public Tensor {
  public:
   Indexed(const Tensor& x, const std::vector<Index>& indices);
-  Indexed(const Indexed&);
-  ~Indexed();
+  Indexed(const Indexed&) = default;
 
   void operator=(const Tensor& value) &&;
   void operator=(const Indexed& value) && { std::move(*this) = static_cast<const Tensor&>(value); }

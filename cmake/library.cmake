@@ -19,7 +19,7 @@ foreach(folder IN LISTS folders)
   endforeach()
 endforeach()
 
-# What calls kernels spends its time in them; at -O3 it would take 1.4 times as long to compile.
+# What calls kernels spends its time in them; -O3 would only take longer to compile.
 set(calling ${sources})
 list(FILTER calling EXCLUDE REGEX "^${PROJECT_SOURCE_DIR}/(core|io)/")
 set_source_files_properties(${calling} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O1>)
@@ -29,7 +29,7 @@ foreach(target IN LISTS ISONORM_TARGETS)
   set(name isonorm_kernels_${target})
   set(level -O3)
   if(target STREQUAL "base" AND NOT ISONORM_TARGETS STREQUAL "base")
-    set(level -O2)  # for machines without AVX2: three quarters of the time to compile
+    set(level -O2)  # for machines without AVX2
   endif()
   add_library(${name} OBJECT ${kernel_sources})
   target_compile_definitions(${name} PRIVATE ISONORM_TARGET=${target})

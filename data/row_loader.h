@@ -1,36 +1,15 @@
 // Batches of rows of ids, by number or one after the other, prepared ahead and on a device.
 #pragma once
 
-#include <functional>
-#include <memory>
-#include <utility>
-
-#include "core/memory/upload.h"
+#include "data/ahead.h"
 #include "data/epoch.h"
 
 namespace isonorm::data {
-
-template <class B> class Ahead;  // data/ahead.h
 
 struct RowLoaderOptions {
   int64_t rows = 64, length = 128;  // of Set::batch
   int prefetch = 2;                 // as LoaderOptions
   Device device = kCpu;
-};
-
-// What a RowLoader prepares.
-class RowsAhead {
- public:
-  using Rows = std::pair<Tensor, Tensor>;
-
-  RowsAhead(std::function<Rows(int64_t)> make, const RowLoaderOptions& options);
-  ~RowsAhead();
-  Rows next();
-  void seek(int64_t step);
-  int64_t step() const;
-
- private:
-  std::unique_ptr<Ahead<Rows>> ahead_;
 };
 
 // Set::batch(rows, length, step) gives two tensors; an epoch has as many of them as Set::batches(rows, length), drawn at
@@ -42,21 +21,13 @@ template <class Set> class RowLoader {
   RowLoader(const Set& set, RowLoaderOptions o)
       : set_(set),
         options_(o),
-        ahead_(
-            [&set, o](int64_t step) {
-              const auto [x, y] = set.batch(o.rows, o.length, step);
-              return RowsAhead::Rows(x, y);
-            },
-            o) {}
+        ahead_([&set, o](int64_t step) { return set.batch(o.rows, o.length, step); }, o.prefetch, o.device) {}
 
   Batch batch(int64_t step) const {  // of any step; does not disturb next()
     const auto [x, y] = set_.batch(options_.rows, options_.length, step);
     return {upload(x, options_.device)->take(), upload(y, options_.device)->take()};
   }
-  Batch next() {  // of step 0, 1, ...; rethrows what went wrong in the thread
-    const auto [x, y] = ahead_.next();
-    return {x, y};
-  }
+  Batch next() { return ahead_.next(); }          // of step 0, 1, ...; rethrows what went wrong in the thread
   void seek(int64_t step) { ahead_.seek(step); }  // the next next() gives this step's batch
   int64_t step() const { return ahead_.step(); }  // of the batch that next() gives
   int64_t steps_per_epoch() const { return set_.batches(options_.rows, options_.length); }
@@ -68,7 +39,7 @@ template <class Set> class RowLoader {
  private:
   const Set& set_;
   RowLoaderOptions options_;
-  RowsAhead ahead_;
+  Ahead<Batch> ahead_;
 };
 
 }  // namespace isonorm::data

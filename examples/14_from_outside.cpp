@@ -50,9 +50,7 @@ struct Bounded : nn::Module {
 streams::Layout layout_of(const Bounded& model) { return streams::Layout().with("gpt", streams::layout_of(model.gpt)); }
 struct BoundedRow {
   using Module = Bounded;
-  static void fields(BoundedOptions& m, training::Fields& f) {
-    f("vocab", m.vocab), f("context", m.context);
-  }
+  static void fields(BoundedOptions& m, training::Fields& f) { f("vocab", m.vocab), f("context", m.context); }
   static int64_t stream_rows(const BoundedOptions& m) { return 2 * m.vocab + m.context; }
   static bool enters(std::string_view name, const BoundedOptions&) { return name == "gpt.token.weight"; }
 };

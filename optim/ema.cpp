@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "core/kernels/optimizer.h"
-
 namespace isonorm::optim {
 namespace {
 
@@ -23,6 +21,8 @@ Ema::Ema(const std::vector<Tensor>& parameters, EmaOptions options) : options_(o
     check(p.device() == parameters[0].device(), "ema: parameters lie on ", parameters[0].device(), " and on ",
           p.device());
     averages_.push_back(empty(p.shape(), {acc_dtype(p.dtype()), p.device()}));
+    updates_.push_back(
+        {.gradient = p, .parameter = p, .state = {averages_.back()}, .rule = rules::Average{}});  // p as it is
   }
   copy_all(averages_, parameters_);
 }
@@ -31,12 +31,8 @@ void Ema::update() {
   check(aside_.empty(), "ema: update between apply() and restore() would average the averages");
   const double t = static_cast<double>(++steps_);
   const double decay = options_.warmup ? std::min(options_.decay, (1 + t) / (10 + t)) : options_.decay;
-  std::vector<kernels::Update> updates;
-  for (size_t i = 0; i < averages_.size(); ++i) {
-    const Tensor& p = parameters_[i];  // stays as it is
-    updates.push_back({.gradient = p, .parameter = p, .state = {averages_[i]}, .rule = rules::Average{1 - decay}});
-  }
-  if (!updates.empty()) kernels::update.on(parameters_.front().device(), updates);
+  for (kernels::Update& u : updates_) u.rule = rules::Average{1 - decay};
+  if (!updates_.empty()) kernels::update.on(parameters_.front().device(), updates_);
 }
 
 void Ema::apply() {

@@ -100,7 +100,8 @@ constexpr Experiment kExperiments[] = {
 };
 
 std::string command_of(const Experiment& e, const ExperimentOptions& o) {
-  return text("isonorm experiment ", e.name, " --seed ", o.seed, o.data.empty() ? "" : text(" --data ", training::quoted(o.data)),
+  return text("isonorm experiment ", e.name, " --seed ", o.seed,
+              o.data.empty() ? "" : text(" --data ", training::quoted(o.data)),
               o.seeds > 0 ? text(" --seeds ", o.seeds) : "", o.full ? " --full" : "",
               o.device != kCpu ? text(" --device ", o.device) : "");
 }

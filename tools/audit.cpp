@@ -1,5 +1,4 @@
 // isonorm audit: what a model's loss cannot see, and how far the mean of its stream drifts.
-#include <algorithm>
 #include <vector>
 
 #include "core/system/parallel.h"
@@ -46,11 +45,10 @@ training::ModelOptions described_model(const AuditVerb& o, const training::Model
 // Those of the model, and of the batch that is looked at.
 bool is_of_audits(std::string_view name) {
   training::TrainingOptions o;
-  training::Fields f;
+  training::Fields f{.only = name};
   fields(o, f);
-  const bool of_trainings = std::ranges::count(f.options, name, &training::Option::name) > 0;
-  return !is_of_streams(name) && name != "precision" && name != "stream_precision" &&  // each is looked at in any case
-         (!of_trainings || name == "letters" || name == "batch" || name == "seed" || name == "threads");
+  return !training::is_of_streams(name) && name != "precision" && name != "stream_precision" &&  // each is looked at
+         (f.options.empty() || name == "letters" || name == "batch" || name == "seed" || name == "threads");
 }
 
 int run(AuditVerb o, const CLI::App& command) {

@@ -105,13 +105,6 @@ void add_training_options(CLI::App& command, const TrainingOptions& defaults, Gi
   add_options(command, f.options, given, wanted);
 }
 
-bool is_of_streams(std::string_view name) {
-  streams::StreamOptions o;
-  training::Fields f;
-  fields(o, f);
-  return std::ranges::count(f.options, name, &Option::name) > 0;
-}
-
 void set_given(const std::vector<Option>& options, Given& given) {
   for (const Option& option : options) {
     const auto at = given.find(option.name);

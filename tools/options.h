@@ -27,9 +27,6 @@ void add_options(CLI::App& command, const std::vector<training::Option>& options
 void add_training_options(CLI::App& command, const training::TrainingOptions& defaults, Given& given,
                           const Wanted& wanted = {});
 
-// Whether it is an option of streams: their form, and how parameters are stored.
-bool is_of_streams(std::string_view name);
-
 // Sets those of `options` that were given, and takes them from `given`. Throws UsageError naming what was expected.
 void set_given(const std::vector<training::Option>& options, Given& given);
 // The same of a training's; throws where the model has no option of that name, and where options contradict each other,

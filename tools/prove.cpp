@@ -13,6 +13,7 @@
 #include "tools/output.h"
 #include "tools/proof_text.h"
 #include "tools/terminal.h"
+#include "training/fields.h"
 #include "training/records/training_log.h"
 
 namespace isonorm::tools {
@@ -22,7 +23,7 @@ using namespace equivalence;
 
 // The forms of a proof are those of --forms, in one dtype throughout.
 bool is_of_proofs(std::string_view name) {
-  return !is_of_streams(name) && name != "precision" && name != "stream_precision";
+  return !training::is_of_streams(name) && name != "precision" && name != "stream_precision";
 }
 
 struct ProveOptions {

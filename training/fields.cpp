@@ -141,6 +141,13 @@ void fields(TrainingOptions& o, Fields& f) {
   f("threads", threads, "threads (default: all)");
 }
 
+bool is_of_streams(std::string_view name) {
+  streams::StreamOptions o;
+  Fields f{.only = name};
+  fields(o, f);
+  return !f.options.empty();
+}
+
 std::vector<Option> options_of(TrainingOptions& options) {
   Fields f{options.model.options()};
   fields(options, f);

@@ -24,6 +24,8 @@ void fields(nn::TransformerOptions& options, Fields& f);
 void fields(streams::StreamOptions& options, Fields& f);
 void fields(TrainingOptions& options, Fields& f);  // but for the model's
 
+bool is_of_streams(std::string_view name);  // whether it is an option of streams
+
 // The model's, and then the training's. They refer to `options`.
 std::vector<Option> options_of(TrainingOptions& options);
 

@@ -89,38 +89,32 @@ std::optional<ModelOptions> ModelOptions::of(const nn::Module& module, ModelList
   return {};
 }
 
-std::vector<Option> ModelOptions::options() {
-  Fields f;
+std::vector<Option> ModelOptions::options(std::string_view only) {
+  Fields f{.only = only};
   row_->fields(options_, f);
   if (row_->transformer) fields(transformer(), f);
   fields(stream_, f);
   return std::move(f.options);
 }
 
-bool ModelOptions::has(std::string_view name) const {
-  ModelOptions copy = *this;
-  return std::ranges::count(copy.options(), name, &Option::name) > 0;
-}
+bool ModelOptions::has(std::string_view name) const { return !const_cast<ModelOptions*>(this)->options(name).empty(); }
 
-std::string ModelOptions::value(std::string_view name, const std::string& otherwise) const {
-  ModelOptions copy = *this;
-  for (const Option& option : copy.options())
-    if (option.name == name) return option.text();
-  return otherwise;
+std::string ModelOptions::value(std::string_view name) const {
+  const std::vector<Option> found = const_cast<ModelOptions*>(this)->options(name);
+  return found.empty() ? std::string() : found[0].text();
 }
 
 int64_t ModelOptions::number(std::string_view name) const {
   int64_t number = 0;
-  Word<int64_t>::read(value(name, "0"), number);
+  Word<int64_t>::read(value(name), number);
   return number;
 }
 
 void ModelOptions::set(const NamedValue& wanted) {
-  for (const Option& option : options())
-    if (option.name == std::string_view(wanted.name))
-      return check(option.set(wanted.word), row_->name, ": ", option.name, " is ", Shown{wanted.word}, ", expected ",
-                   option.expected);
-  check(false, row_->name, ": it has no option ", wanted.name);
+  const std::vector<Option> found = options(wanted.name);
+  check(!found.empty(), row_->name, ": it has no option ", wanted.name);
+  check(found[0].set(wanted.word), row_->name, ": ", wanted.name, " is ", Shown{wanted.word}, ", expected ",
+        found[0].expected);
 }
 
 ModelShape ModelOptions::shape() const {

@@ -44,12 +44,12 @@ class ModelOptions {
   const streams::StreamOptions& stream() const { return stream_; }
   streams::StreamOptions& stream() { return stream_; }
 
-  // Every option, in order: the model's own, its Transformer's, its stream's. They refer to this object.
-  std::vector<Option> options();
+  // Every option, in order: the model's own, its Transformer's, its stream's; or the one of that name, where there is
+  // one. They refer to this object.
+  std::vector<Option> options(std::string_view only = {});
   bool has(std::string_view name) const;
-  // Its value as text; `otherwise` where the model has no such option.
-  std::string value(std::string_view name, const std::string& otherwise = {}) const;
-  int64_t number(std::string_view name) const;  // 0 where it has none
+  std::string value(std::string_view name) const;  // as text; "" where the model has no such option
+  int64_t number(std::string_view name) const;     // 0 where it has none
   bool flag(std::string_view name) const { return value(name) == "true"; }
   // Throws where the model has no such option, or it cannot be that.
   void set(const NamedValue& option);

@@ -14,7 +14,9 @@ namespace {
 void drop(training::TrainingOptions& o) { o.model.transformer().branch.dropout = 0.2; }
 void scale_layers(training::TrainingOptions& o) { o.model.transformer().branch.layer_scale = 0.5; }
 void recentre_first(training::TrainingOptions& o) { o.model.transformer().branch.recentring = nn::Recentring::first; }
-void recentre_twice(training::TrainingOptions& o) { o.model.transformer().branch.recentring = nn::Recentring::first_and_last; }
+void recentre_twice(training::TrainingOptions& o) {
+  o.model.transformer().branch.recentring = nn::Recentring::first_and_last;
+}
 void take_final_norm(training::TrainingOptions& o) { o.model.transformer().final_norm = false; }
 void change_eps(training::TrainingOptions& o) { o.model.transformer().eps = 1e-6; }
 void couple_decay(training::TrainingOptions& o) {

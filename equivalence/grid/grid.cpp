@@ -25,12 +25,9 @@ constexpr double kRawMean = 0.15;  // of the raw weights: what projections take 
 
 training::TrainingOptions model_options(const TableOptions& o, int seed) {
   training::TrainingOptions p;
-  p.model = training::ModelOptions(*o.model, {.width = 8,
-                                              .depth = o.depth,
-                                              .heads = 2,
-                                              .mlp_width = 16,
-                                              .affine = o.affine,
-                                              .connection = o.connection});
+  p.model = training::ModelOptions(
+      *o.model,
+      {.width = 8, .depth = o.depth, .heads = 2, .mlp_width = 16, .affine = o.affine, .connection = o.connection});
   if (o.made) p.model.fit({.image = 14});
   p.model.fit({{"context", 6}, {"tied", o.tied}});
   p.data = o.data;

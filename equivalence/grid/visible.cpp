@@ -22,9 +22,8 @@ constexpr double kMoved = 0.1;   // standard deviation of what a point's weights
 constexpr double kLeast = 1e-6;  // what a direction that is seen does to the logits, at least
 
 // The logits of the model on a stream of that form at these raw weights, of which those of `role` lose their mean.
-Tensor logits(const training::TrainingOptions& o, const TensorMap& raw,
-              const Tensor& inputs, streams::Form form, streams::Role centred = streams::Role::neutral,
-              uint64_t moved = 0) {
+Tensor logits(const training::TrainingOptions& o, const TensorMap& raw, const Tensor& inputs, streams::Form form,
+              streams::Role centred = streams::Role::neutral, uint64_t moved = 0) {
   const NoGrad no_grad;
   const auto model = build_model(o, {.form = form});
   model->load_state_dict(raw);
@@ -42,8 +41,7 @@ double relative(const Tensor& value, const Tensor& reference) {
 }
 
 // The largest mean along the stream of a writer's gradient, relative to its largest entry.
-double gradient_mean(const training::TrainingOptions& o, const TensorMap& raw,
-                     const training::Examples& examples) {
+double gradient_mean(const training::TrainingOptions& o, const TensorMap& raw, const training::Examples& examples) {
   const auto model = build_model(o, {.form = streams::Form::rms_norm, .storage = streams::Stored::mapped});
   model->load_state_dict(raw);
   project(streams::named_parameters(*model), Projection::writers_and_readers);
@@ -81,9 +79,8 @@ Visible measure_visible(const training::TrainingOptions& options, const nn::Modu
   Generator draw{o.seed, uint64_t{1} << 50};
   training::TrainingOptions plain = o;
   plain.model.transformer().affine = false;
-  Visible result{.affine =
-                     initial.parameter_count() >
-                     build_model(plain, {.form = streams::Form::layer_norm})->parameter_count()};
+  Visible result{.affine = initial.parameter_count() >
+                           build_model(plain, {.form = streams::Form::layer_norm})->parameter_count()};
   for (int point = 0; point < kPoints; ++point) {
     TensorMap raw;
     for (const auto& [name, initially] : initial.state_dict()) {

@@ -20,8 +20,7 @@ enum class Forgery {
 // A trainee that does something else than its options say.
 class Forged : public Trainee {
  public:
-  Forged(const training::TrainingOptions& options, const Variant& variant,
-         Forgery forgery, double size = 1e-9);
+  Forged(const training::TrainingOptions& options, const Variant& variant, Forgery forgery, double size = 1e-9);
 
   // Forgery::batch: at `step`, counted from 0, it is trained on `examples` instead of what it is given.
   void exchange_batch(int step, training::Examples examples);

@@ -19,8 +19,8 @@ class Lockstep {
 
   // Makes a model for every record, by its variant, seed and device, from the parameters of `initial` (a raw model).
   // Reference and controls are never resumed.
-  Lockstep(const training::TrainingOptions& options, const nn::Module& initial,
-           RunResult& reference, std::span<RunResult> controls, std::span<RunResult> runs);
+  Lockstep(const training::TrainingOptions& options, const nn::Module& initial, RunResult& reference,
+           std::span<RunResult> controls, std::span<RunResult> runs);
 
   // One step of every model; appends losses and deviations to the records.
   void step(const training::Examples& batch, double lr);

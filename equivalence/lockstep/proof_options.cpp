@@ -11,9 +11,7 @@ namespace {
 
 training::OptionList option_list(const ProofOptions& o) {
   training::OptionList list = option_list(o.training);
-  std::erase_if(list, [](const auto& option) {  // those of the forms are their own
-    return option.first == "form" || option.first == "storage" || option.first == "centre_readers";
-  });
+  std::erase_if(list, [](const auto& option) { return training::is_of_streams(option.first); });  // the forms say them
   std::string forms;
   for (const std::string& form : o.forms) forms += (forms.empty() ? "" : ",") + form;
   list.insert(list.begin() + 1, {{"forms", forms}, {"controls", text(o.controls)}});

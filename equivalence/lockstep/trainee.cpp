@@ -78,7 +78,7 @@ void Trainee::differentiate(const training::Examples& batch) {
 // A tied head behind a learned gain sees the means of the table's rows.
 Tensor Trainee::compared_weight(const streams::NamedParameter& p) const {
   const bool affine = options_.model.transformer().affine;
-  if (options_.model.flag("tied") && affine && p.name == options_.model.row().tied_table) return detach(p.tensor);
+  if (affine && p.name == options_.model.row().tied_table && options_.model.flag("tied")) return detach(p.tensor);
   return visible_weight(p, stream(), !affine);
 }
 

@@ -52,9 +52,9 @@ class Trainee : public Training {
   const Variant variant_;
   std::unique_ptr<nn::Module> model_;
   const streams::Stream* stream_ = nullptr;  // of the model
-  Generator generator_;                    // where dropout draws
-  std::unique_ptr<Lifted> lifted_;         // where the variant lifts
-  std::unique_ptr<optim::Optimizer> own_;  // elsewhere
+  Generator generator_;                      // where dropout draws
+  std::unique_ptr<Lifted> lifted_;           // where the variant lifts
+  std::unique_ptr<optim::Optimizer> own_;    // elsewhere
   std::optional<training::Step> step_;
   std::unique_ptr<optim::Ema> average_;  // from the first update on, where one is asked for
 };

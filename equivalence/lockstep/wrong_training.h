@@ -17,7 +17,7 @@ std::vector<RunResult> wrong_records(const training::TrainingOptions& options);
 
 // Adds the trainings of wrong_records(options) to `all`, from the parameters of `initial` (a raw model). `other` is
 // what an exchanged batch shows at step kNegativeSteps / 2.
-void add_wrong(Lockstep& all, const training::TrainingOptions& options, 
-               const nn::Module& initial, std::span<RunResult> records, const training::Examples& other);
+void add_wrong(Lockstep& all, const training::TrainingOptions& options, const nn::Module& initial,
+               std::span<RunResult> records, const training::Examples& other);
 
 }  // namespace isonorm::equivalence

@@ -53,7 +53,8 @@ void DrawnPoint::draw() {
 }
 
 bool DrawnPoint::at_a_kink() {
-  if (exact_.model.transformer().activation != nn::Activation::relu && exact_.model.transformer().width != 2) return false;
+  if (exact_.model.transformer().activation != nn::Activation::relu && exact_.model.transformer().width != 2)
+    return false;
   const NoGrad no_grad;
   RoundingModel truth(exact_, Form::layer_norm, *raw_, Rounding());
   truth.forward(batch_.inputs);

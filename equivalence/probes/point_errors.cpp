@@ -43,8 +43,7 @@ class Point : public Training {
  public:
   Point(const training::TrainingOptions& o, Form form, Maps maps = Maps::by_the_stream)
       : maps_(maps),
-        model_(build_model(
-            o, {.form = form, .storage = maps == Maps::by_the_stream ? Stored::raw : Stored::mapped})),
+        model_(build_model(o, {.form = form, .storage = maps == Maps::by_the_stream ? Stored::raw : Stored::mapped})),
         stream_(*streams::stream_of(*model_)) {
     parameters_ = streams::named_parameters(*model_);
   }

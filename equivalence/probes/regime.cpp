@@ -5,7 +5,8 @@ namespace {
 
 constexpr Regime kRegimes[] = {
     {"dropout 0.2", "gpt2", [](training::TrainingOptions& o) { o.model.transformer().branch.dropout = 0.2; }},
-    {"stochastic depth 0.3", "vit1", [](training::TrainingOptions& o) { o.model.transformer().branch.stochastic_depth = 0.3; }},
+    {"stochastic depth 0.3", "vit1",
+     [](training::TrainingOptions& o) { o.model.transformer().branch.stochastic_depth = 0.3; }},
     {"layer scale 0.5", "vit6", [](training::TrainingOptions& o) { o.model.transformer().branch.layer_scale = 0.5; }},
     {"decay of matrices alone, 0.1", "gpt7",
      [](training::TrainingOptions& o) { o.decay_matrices_only = true, o.weight_decay = 0.1; }},

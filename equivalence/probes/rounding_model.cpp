@@ -21,11 +21,10 @@ using streams::Form;
 
 }  // namespace
 
-RoundingModel::RoundingModel(const training::TrainingOptions& o, Form form,
-                             const nn::Module& raw, Rounding rounding)
+RoundingModel::RoundingModel(const training::TrainingOptions& o, Form form, const nn::Module& raw, Rounding rounding)
     : options_(o), stream_(form, o.model.transformer().width), round_(rounding) {
-  check(writes_out(o), "rounding model: a ", o.model.row().name, " with connections ", o.model.transformer().connection.name,
-        " is not written out here, expected a vit or a gpt with pre_ln");
+  check(writes_out(o), "rounding model: a ", o.model.row().name, " with connections ",
+        o.model.transformer().connection.name, " is not written out here, expected a vit or a gpt with pre_ln");
   for (streams::NamedParameter p : streams::named_parameters(raw)) {
     const Tensor leaf = empty_like(p.tensor);
     copy_into(leaf, detach(p.tensor));
@@ -105,7 +104,8 @@ Tensor RoundingModel::attention(const Tensor& x, const std::string& block) {
   const Tensor packed = linear(x, reader(block + ".attn.qkv", block + ".norm1"));
   const int64_t batch = x.size(0), time = x.size(1), heads = transformer().heads, size = packed.size(-1) / (3 * heads);
   Tensor qkv = reshape(packed, {batch, time, 3 * heads, size});
-  if (transformer().positions == nn::Positions::rotary) qkv = round_(rotary(round_.gradient_of(qkv), {.heads = 2 * heads}));
+  if (transformer().positions == nn::Positions::rotary)
+    qkv = round_(rotary(round_.gradient_of(qkv), {.heads = 2 * heads}));
   qkv = permute(round_.gradient_of(qkv), {0, 2, 1, 3});
   const Tensor q = narrow(qkv, 1, 0, heads), k = narrow(qkv, 1, heads, heads), v = narrow(qkv, 1, 2 * heads, heads);
   Tensor scores = round_.inside(matmul(q, transpose(k, -1, -2)) / std::sqrt(static_cast<double>(size)));
@@ -168,7 +168,8 @@ Tensor RoundingModel::forward(const Tensor& inputs) {
     x = round_(x + attention(norm(x, block + ".norm1"), block));
     x = round_(x + mlp(norm(x, block + ".norm2"), block));
   }
-  if (&options_.model.row() == &training::kVit) x = options_.model.flag("mean_pool") ? round_(mean(x, {1})) : select(x, 1, 0);
+  if (&options_.model.row() == &training::kVit)
+    x = options_.model.flag("mean_pool") ? round_(mean(x, {1})) : select(x, 1, 0);
   const Tensor rows = norm(x, "norm");
   return round_.gradient_of(
       linear(rows, options_.model.flag("tied") ? reader_of(raw("token.weight"), {}, "norm") : reader("head", "norm")));

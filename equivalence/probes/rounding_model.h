@@ -18,8 +18,7 @@ class RoundingModel : public Training {
   static bool writes_out(const training::TrainingOptions& options);
   // `raw`: the weights that the Pre-LN model has, as numbers of `dtype`. Readers and writers of `form` are mapped as
   // streams/stream.h says and rounded once. Throws where the model is not written out here.
-  RoundingModel(const training::TrainingOptions& options, streams::Form form,
-                const nn::Module& raw, Rounding rounding);
+  RoundingModel(const training::TrainingOptions& options, streams::Form form, const nn::Module& raw, Rounding rounding);
 
   void differentiate(const training::Examples& batch) override;
   Tensor forward(const Tensor& inputs);

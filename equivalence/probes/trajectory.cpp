@@ -20,8 +20,7 @@ Magnitudes train_wrong(const training::TrainingOptions& o, const nn::Module& ini
   std::vector<RunResult> wrong = wrong_records(o);
   Lockstep all(o, initial, reference, {}, {});
   add_wrong(all, o, initial, wrong, made_examples(o, kNegativeSteps));
-  for (int step = 0; step < kNegativeSteps; ++step)
-    all.step(made_examples(o, static_cast<uint64_t>(step)), o.lr);
+  for (int step = 0; step < kNegativeSteps; ++step) all.step(made_examples(o, static_cast<uint64_t>(step)), o.lr);
   return reach(wrong);
 }
 

@@ -38,8 +38,8 @@ std::vector<std::string> writers_of(const streams::Placement& layout) {
 
 }  // namespace
 
-FileConversion::FileConversion(LazyState file, streams::Placement layout, streams::Form to,
-                               std::optional<DType> dtype, int64_t elements)
+FileConversion::FileConversion(LazyState file, streams::Placement layout, streams::Form to, std::optional<DType> dtype,
+                               int64_t elements)
     : file_(std::move(file)), layout_(std::move(layout)), to_(to), dtype_(dtype) {
   check_forms(layout_.form, to);
   check_layout(file_.outline, layout_);
@@ -192,8 +192,7 @@ LazyState FileConversion::before() const {
   };
   LazyState state{{}, read};
   for (const auto& [name, tensor] : file_.outline)
-    state.outline.add(name,
-                      outline(tensor.shape(), is_floating(tensor.dtype()) ? DType::f64 : tensor.dtype()));
+    state.outline.add(name, outline(tensor.shape(), is_floating(tensor.dtype()) ? DType::f64 : tensor.dtype()));
   return state;
 }
 

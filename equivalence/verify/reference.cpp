@@ -175,8 +175,7 @@ TensorMap load_reference(const std::string& path) {
   return is_zip(file) ? load_npz(file) : load_safetensors(file);
 }
 
-ReferenceFindings check_reference(const LazyState& file, const streams::Placement& layout,
-                                  const TensorMap& reference) {
+ReferenceFindings check_reference(const LazyState& file, const streams::Placement& layout, const TensorMap& reference) {
   NoGrad no_grad;
   return Check(file, layout, reference).run();
 }

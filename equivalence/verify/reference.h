@@ -40,7 +40,6 @@ TensorMap load_reference(const std::string& path);
 // without the bias or with one that is not declared. Reads the tensors that the reference names, one by one, and the
 // norms. Throws, naming the entry, where a name is of no reader or writer, one of a pair is
 // missing, a dtype or shape does not fit, an id is no row, something is NaN or infinite, or nothing is there.
-ReferenceFindings check_reference(const LazyState& file, const streams::Placement& layout,
-                                  const TensorMap& reference);
+ReferenceFindings check_reference(const LazyState& file, const streams::Placement& layout, const TensorMap& reference);
 
 }  // namespace isonorm::equivalence

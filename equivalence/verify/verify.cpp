@@ -21,8 +21,7 @@ constexpr int64_t kBlock = int64_t{1} << 23;  // numbers of logits that are held
 DType coarser(DType a, DType b) { return epsilon(a) >= epsilon(b) ? a : b; }
 
 // The model in f64 with the tensors of the state, each changed by `change` as it is read.
-template <class F>
-std::unique_ptr<nn::Module> loaded(const Metadata& description, const LazyState& state, F&& change) {
+template <class F> std::unique_ptr<nn::Module> loaded(const Metadata& description, const LazyState& state, F&& change) {
   const training::ModelOptions options(description);
   options.check_size(state.outline);
   std::unique_ptr<nn::Module> model = options.build();
@@ -42,8 +41,8 @@ std::unique_ptr<nn::Module> loaded(const Metadata& description, const LazyState&
   return loaded(description, state, widened);
 }
 
-std::unique_ptr<nn::Module> moved(const Metadata& description, const LazyState& state,
-                                  const LazyState& partner, uint64_t seed) {
+std::unique_ptr<nn::Module> moved(const Metadata& description, const LazyState& state, const LazyState& partner,
+                                  uint64_t seed) {
   Generator generator{seed, 0};
   return loaded(description, state,
                 [&](const TensorMap& one) { return moved_by_rounding(one, partner.outline, generator); });

@@ -120,6 +120,10 @@ TEST_CASE("text: a loader without rows or length says so, in a range-for, too") 
   const data::Text text = make("abcabcabcabc");
   for (const data::RowLoaderOptions& o : {data::RowLoaderOptions{.rows = 0, .length = 4}, {.rows = 2, .length = 0}}) {
     data::TextLoader loader(text, o);
-    CHECK_THROWS_AS([&] { for (const auto& batch : loader) static_cast<void>(batch); }(), Error);
+    CHECK_THROWS_AS(
+        [&] {
+          for (const auto& batch : loader) static_cast<void>(batch);
+        }(),
+        Error);
   }
 }

@@ -132,6 +132,11 @@ TEST_CASE("proof: the command that repeats a proof names what is not the default
   proof.manifest = manifest_of(proof.options);
   const std::string command = proof.manifest.command;
   CHECK(command == "isonorm prove --model vit --affine --data 'my data/it'\\''s' --steps 200");
+  proof.options.training.data = "true";  // a text, no flag
+  proof.manifest = manifest_of(proof.options);
+  CHECK(proof.manifest.command == "isonorm prove --model vit --affine --data true --steps 200");
+  for (const auto& [name, value] : document_of(proof).environment.options)
+    if (name == "data") CHECK(std::get<std::string>(value) == "true");
 }
 
 TEST_CASE("training: what it says in one sentence") {

@@ -59,10 +59,6 @@ TEST_CASE("the printed command repeats a run, also where options follow from oth
       result_of(f, Words{"prove"} + gpt +
                        Words{"--width", "8", "--heads", "2", "--dtype", "f32", "--steps", "200", "--controls", "1"});
   CHECK(contains(steps["command"], "--steps 200"));
-  std::filesystem::copy_file(f.file("text.txt"), f.file("true"));
-  const json named = result_of(
-      f, Words{"train", "--model", "gpt", "--data", f.file("true"), "--width", "8", "--heads", "2", "--steps", "1"});
-  CHECK(contains(named["command"], "--data " + f.file("true")));
 }
 
 TEST_CASE("audit and table print the command that they were given") {

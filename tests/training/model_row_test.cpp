@@ -121,7 +121,8 @@ TEST_CASE("options of every model are set by name, read back from a file, and re
     CHECK(written.at("model.form") == "rms_norm");
     CHECK(written.at("model.positions") == "rotary");
     CHECK(ModelOptions(written, kWithTempered).as_written() == written);
-    CHECK_THROWS_WITH(m.set({"heads", 0}), text(row->name, ": heads is '0', expected a whole number from 1 to 16777216"));
+    CHECK_THROWS_WITH(m.set({"heads", 0}),
+                      text(row->name, ": heads is '0', expected a whole number from 1 to 16777216"));
     CHECK_THROWS_WITH(m.set({"colour", 1}), text(row->name, ": it has no option colour"));
     CHECK(m.as_written() == written);
   }

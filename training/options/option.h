@@ -8,6 +8,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -32,10 +33,10 @@ constexpr Limits above(double least) { return {.least = least, .above = true}; }
 inline constexpr Limits kProbability = {.most = 1, .below = true}, kShare = {.most = 1};
 
 struct Option {
-  std::string name;      // in files and manifests: "mlp_width"
-  std::string help;      // empty: the command line does not have it
-  std::string values;    // as help shows them, "INT" or "gelu|relu"; empty: it is a flag
-  std::string expected;  // "a whole number from 2 on", "one of gelu|relu"
+  std::string name;                                  // in files and manifests: "mlp_width"
+  std::string help;                                  // empty: the command line does not have it
+  std::string values;                                // as help shows them, "INT" or "gelu|relu"; empty: it is a flag
+  std::string expected;                              // "a whole number from 2 on", "one of gelu|relu"
   std::function<std::string()> text = {};            // its value
   std::function<bool(const std::string&)> set = {};  // false where the word is not what is expected: nothing is set
 
@@ -86,7 +87,7 @@ template <class T, class Derived> struct OneOf {
 };
 
 template <class E>
-  requires std::is_enum_v<E>
+requires std::is_enum_v<E>
 struct Word<E> : OneOf<E, Word<E>> {
   static const auto& names() { return ValueNames<E>::names; }
   static E at(size_t i) { return static_cast<E>(i); }
@@ -127,25 +128,28 @@ template <class T> struct Word<std::optional<T>> : Word<T> {
   static bool allowed(const std::optional<T>& value, Limits l) { return !value || Word<T>::allowed(*value, l); }
 };
 
-// Collects the members that it is shown; they must stay where they are.
+// Collects the members that it is shown, or the one that is wanted; they must stay where they are.
 class Fields {
  public:
   template <class T>
-  void operator()(const char* name, T& value, std::string help = {}, std::type_identity_t<Limits> limits = {}) {
+  void operator()(const char* name, T& value, std::string_view help = {}, std::type_identity_t<Limits> limits = {}) {
+    if (!only.empty() && only != name) return;
     options.push_back({.name = name,
-                       .help = std::move(help),
+                       .help = std::string(help),
                        .values = Word<T>::values(),
                        .expected = Word<T>::expected(limits),
                        .text = [&value] { return Word<T>::written(value); },
-                       .set = [&value, limits](const std::string& word) {
-                         T read{};
-                         if (!Word<T>::read(word, read) || !Word<T>::allowed(read, limits)) return false;
-                         value = read;
-                         return true;
-                       }});
+                       .set =
+                           [&value, limits](const std::string& word) {
+                             T read{};
+                             if (!Word<T>::read(word, read) || !Word<T>::allowed(read, limits)) return false;
+                             value = read;
+                             return true;
+                           }});
   }
 
-  std::vector<Option> options;
+  std::vector<Option> options = {};
+  std::string_view only = {};  // empty: all
 };
 
 }  // namespace isonorm::training

@@ -44,7 +44,7 @@ template <class T> std::optional<T> whole(const std::string& value) {
 
 // A number or a boolean where the option's text is one that a program reads without loss.
 reports::Value option_value(const std::string& name, const std::string& value) {
-  if (name == "data") return value;
+  if (names_a_file(name)) return value;
   if (value == "true" || value == "false") return value == "true";
   if (const auto number = whole<int64_t>(value)) return *number;
   const bool digits = value.find_first_not_of("0123456789") == value.npos;  // a seed above 2^63

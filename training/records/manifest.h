@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -41,6 +42,9 @@ OptionList option_list(const TrainingOptions& options);
 
 // The manifest of a training on this machine, except data_sha256 (see io/sha256.h) and the command.
 Manifest manifest_of(const TrainingOptions& options);
+
+// Whether an option names a file, whose value is a text even where it reads "true" or "7".
+constexpr bool names_a_file(std::string_view option) { return option == "data" || option == "init"; }
 
 // A word as a POSIX shell reads it.
 std::string quoted(const std::string& word);

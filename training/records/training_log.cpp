@@ -13,7 +13,7 @@ namespace {
 // A number where the option's text is one, else the text.
 json option_value(const std::string& name, const std::string& value) {
   const json read = parsed(value);
-  return name != "data" && (read.is_number() || read.is_boolean()) ? read : json(value);
+  return !names_a_file(name) && (read.is_number() || read.is_boolean()) ? read : json(value);
 }
 
 json manifest_json(const Manifest& m) {
