@@ -2,8 +2,11 @@
 
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM AND PROJECT_IS_TOP_LEVEL)
-  # What ccache asks for where headers are precompiled.
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE_PROGRAM})
+  # The sloppiness is what ccache asks for where headers are precompiled. Without the depend mode it takes a precompiled
+  # header from before a comment was changed: then `#pragma once` does not know that header again, and it is included twice.
+  # The namespace leaves out what was cached without that mode.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_DEPEND=1 CCACHE_NAMESPACE=isonorm
+                                  CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE_PROGRAM})
 endif()
 
 add_library(isonorm_flags INTERFACE)
