@@ -9,13 +9,13 @@
 namespace isonorm {
 namespace {
 
-thread_local RoundedMasters* current = nullptr;
+thread_local RoundedMasters* current_masters = nullptr;
 
 bool is_master(const TensorImpl& t) { return t.dtype == DType::f32 && t.contiguous && t.node && t.node->is_leaf(); }
 
 }  // namespace
 
-RoundedMasters::RoundedMasters(Masters& masters) : masters_(masters), before_(current) {
+RoundedMasters::RoundedMasters(Masters& masters) : masters_(masters), before_(current_masters) {
   std::map<std::pair<DeviceKind, int>, std::pair<std::vector<Tensor>, std::vector<Tensor>>> by_device;  // to, from
   for (const auto& known : masters_) {
     const std::shared_ptr<TensorImpl> handle = known.lock();
@@ -27,11 +27,11 @@ RoundedMasters::RoundedMasters(Masters& masters) : masters_(masters), before_(cu
   }
   for (const auto& [_, lists] : by_device)
     kernels::round_each.on(lists.second.front().device(), lists.first, lists.second);
-  current = this;
+  current_masters = this;
 }
 
 RoundedMasters::~RoundedMasters() {
-  current = before_;
+  current_masters = before_;
   masters_.clear();
   for (const auto& [_, copy] : copies_)
     if (copy.read) masters_.push_back(copy.master.handle());
@@ -49,8 +49,8 @@ Tensor RoundedMasters::take(const Tensor& x) {
 }
 
 Tensor detail::as_rows(const Tensor& parameter, DType rows) {
-  if (current && parameter.defined() && rows == DType::bf16)
-    if (const Tensor shared = current->take(parameter); shared.defined()) return shared;
+  if (current_masters && parameter.defined() && rows == DType::bf16)
+    if (const Tensor shared = current_masters->take(parameter); shared.defined()) return shared;
   return detached::to(parameter, rows);
 }
 

@@ -14,8 +14,8 @@ namespace {
 
 constexpr int64_t kSmallest = 4096;  // bytes of what is worth rounding
 
-thread_local RoundedCopies* current = nullptr;     // null: activations are kept as they are
-thread_local autograd::Node* attaching = nullptr;  // whose rule runs to be differentiated
+thread_local RoundedCopies* current_copies = nullptr;  // null: activations are kept as they are
+thread_local autograd::Node* attaching = nullptr;      // whose rule runs to be differentiated
 
 }  // namespace
 
@@ -50,12 +50,12 @@ struct RoundedCopies {
   }
 };
 
-SaveActivations::SaveActivations(DType dtype) : before_(current) {
+SaveActivations::SaveActivations(DType dtype) : before_(current_copies) {
   check(is_floating(dtype), "save_activations: dtype is ", dtype, ", expected f32, f64 or bf16");
   if (dtype == DType::bf16) copies_ = std::make_unique<RoundedCopies>();
-  current = copies_.get();
+  current_copies = copies_.get();
 }
-SaveActivations::~SaveActivations() { current = before_; }
+SaveActivations::~SaveActivations() { current_copies = before_; }
 
 Attaching::Attaching(autograd::Node* node) : before_(std::exchange(attaching, node)) {}
 Attaching::~Attaching() { attaching = before_; }
@@ -96,14 +96,14 @@ Tensor Saved::data() const {
 }
 
 bool rounds_activation(DType dtype, int64_t numel) {
-  return current && dtype == DType::f32 && numel * size_of(dtype) >= kSmallest;
+  return current_copies && dtype == DType::f32 && numel * size_of(dtype) >= kSmallest;
 }
 
 Saved save_activation(const Tensor& x) {
   if (!x.defined() || !rounds_activation(x.dtype(), x.numel())) return Saved(x);
   if (x.numel() * size_of(x.dtype()) > x.impl().storage->bytes()) return Saved(x);  // repeats entries: a copy is larger
   Saved saved(x);
-  saved.tensor_ = current->take(x);
+  saved.tensor_ = current_copies->take(x);
   saved.rounded_ = true;
   return saved;
 }

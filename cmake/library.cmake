@@ -9,6 +9,7 @@ set(sources)
 set(kernel_sources)
 foreach(folder IN LISTS folders)
   file(GLOB found CONFIGURE_DEPENDS ${folder}/*.cpp)
+  set_source_files_properties(${found} PROPERTIES UNITY_GROUP ${folder})  # what ISONORM_UNITY compiles as one
   foreach(source IN LISTS found)
     file(STRINGS ${source} marks REGEX "core/cpu/target.h" LIMIT_COUNT 1)
     if(marks)
@@ -19,10 +20,6 @@ foreach(folder IN LISTS folders)
   endforeach()
 endforeach()
 
-# What calls kernels spends its time in them; -O3 would only take longer to compile.
-set(calling ${sources})
-list(FILTER calling EXCLUDE REGEX "^${PROJECT_SOURCE_DIR}/(core|io)/")
-set_source_files_properties(${calling} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O1>)
 
 set(objects)
 foreach(target IN LISTS ISONORM_TARGETS)
@@ -50,17 +47,19 @@ add_library(isonorm ${objects} ${sources})
 add_library(isonorm::isonorm ALIAS isonorm)
 target_link_libraries(isonorm PRIVATE $<BUILD_INTERFACE:isonorm_flags> isonorm_blas Threads::Threads ZLIB::ZLIB ${CMAKE_DL_LIBS})
 target_compile_features(isonorm PUBLIC cxx_std_20)
+# What calls kernels spends its time in them; -O3 would only take longer to compile.
+target_compile_options(isonorm PRIVATE $<$<CONFIG:Release>:-O1>)
+set(fast ${sources})
+list(FILTER fast INCLUDE REGEX "^${PROJECT_SOURCE_DIR}/(core/.*|io/sha256.cpp)")
+set_source_files_properties(${fast} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O3> SKIP_PRECOMPILE_HEADERS ON)
 if(PROJECT_IS_TOP_LEVEL)  # as a part of another project, which the tests build too, every file compiles by its own includes
   target_precompile_headers(isonorm PRIVATE ${ISONORM_PRECOMPILED})
-  set(below ${sources})  # whose names autograd's would stand beside
-  list(FILTER below INCLUDE REGEX "^${PROJECT_SOURCE_DIR}/core/")
-  set_source_files_properties(${below} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
 endif()
 if(ISONORM_GPU_FORM STREQUAL "cuda")
   target_link_libraries(isonorm PRIVATE CUDA::cudart_static ${CMAKE_DL_LIBS})
   set_target_properties(isonorm PROPERTIES LINKER_LANGUAGE CXX)
 endif()
-set_target_properties(isonorm PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET default
+set_target_properties(isonorm PROPERTIES UNITY_BUILD ${ISONORM_UNITY} UNITY_BUILD_MODE GROUP POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET default
                       INSTALL_RPATH_USE_LINK_PATH ON DEFINE_SYMBOL "" VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
 if(BUILD_SHARED_LIBS)
   target_link_options(isonorm PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map)

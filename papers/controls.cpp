@@ -55,12 +55,8 @@ constexpr Setting kSettings[] = {
 // Trains `paths` beside the reference.
 void train(const Setting& s, const ExperimentOptions& options, std::span<RunResult> paths) {
   const training::TrainingOptions o = s.options(options.seed, options.device);
-  RunResult reference = record(raw_variant(Form::layer_norm));
-  Lockstep all(o, *initial_model(o), reference, paths, {});
-  for (int step = 0; step < kSteps; ++step) {
-    options.go_on();
-    all.step(made_examples(o, static_cast<uint64_t>(step)), o.lr);
-  }
+  RunResult reference = reference_record();
+  Lockstep(o, *initial_model(o), reference, paths, {}).train_on_made(o, kSteps, [&] { return options.go_on(), true; });
 }
 
 struct Paths {

@@ -11,10 +11,10 @@
 namespace isonorm::reports {
 namespace {
 
-constexpr double kBetween = 7;       // px between the dots of a row
-constexpr double kLongest = 100;     // px of a label beside its row
-constexpr double kLabelHeight = 15;  // of one above it
-constexpr int kTicks = 6;            // the most parts of the axis
+constexpr double kBetween = 7;    // px between the dots of a row
+constexpr double kLongest = 100;  // px of a label beside its row
+constexpr double kAbove = 15;     // of one above it
+constexpr int kMostParts = 6;     // the most parts of the axis
 
 bool labels_above(const DotPlot& plot) {
   return std::any_of(plot.rows.begin(), plot.rows.end(),
@@ -22,8 +22,7 @@ bool labels_above(const DotPlot& plot) {
 }
 
 double row_height(const DotPlot& plot, const DotRow& row) {
-  return kBetween * std::max<double>(2, static_cast<double>(row.dots.size())) + 8 +
-         (labels_above(plot) ? kLabelHeight : 0);
+  return kBetween * std::max<double>(2, static_cast<double>(row.dots.size())) + 8 + (labels_above(plot) ? kAbove : 0);
 }
 
 // Where a value lies across the plot area, from 0 to 1.
@@ -64,7 +63,7 @@ std::string svg_dots(const DotPlot& plot) {
   const bool above = labels_above(plot);
   const int first = static_cast<int>(std::lround(std::log10(plot.low)));
   const int last = static_cast<int>(std::lround(std::log10(plot.high)));
-  const int every = std::max(1, static_cast<int>(std::ceil((last - first) / static_cast<double>(kTicks))));
+  const int every = std::max(1, static_cast<int>(std::ceil((last - first) / static_cast<double>(kMostParts))));
 
   std::string paths = begin_paths(bottom), words;
   for (const DotZone& zone : plot.zones) {
@@ -81,9 +80,9 @@ std::string svg_dots(const DotPlot& plot) {
   }
   double y = 0;
   for (const DotRow& row : plot.rows) {
-    const double height = row_height(plot, row), middle = y + (height + (above ? kLabelHeight : 0)) / 2;
+    const double height = row_height(plot, row), middle = y + (height + (above ? kAbove : 0)) / 2;
     if (above)
-      append_printed(words, "<text class=\"label\" x=\"0\" y=\"%.1f\">", y + kLabelHeight);
+      append_printed(words, "<text class=\"label\" x=\"0\" y=\"%.1f\">", y + kAbove);
     else
       append_printed(words, "<text class=\"label\" x=\"-8\" y=\"%.1f\" text-anchor=\"end\">", middle + 4);
     words += escaped(row.label) + "</text>\n";

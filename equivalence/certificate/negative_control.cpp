@@ -157,9 +157,8 @@ NegativeResult run_negative(const NegativeControl& n, DType dtype, int controls,
   if (n.run) n.run(mine);
   const auto initial = initial_model(o);
 
-  RunResult reference = record(raw_variant(streams::Form::layer_norm));
-  std::vector<RunResult> moved;
-  for (int c = 1; c <= controls; ++c) moved.push_back(record(*reference.variant, static_cast<uint64_t>(c)));
+  RunResult reference = reference_record();
+  std::vector<RunResult> moved = control_records(controls);
   result.run = record(variant(n.variant));
   Lockstep all(o, *initial, reference, moved, {});
   auto forged = std::make_unique<Forged>(mine, *result.run.variant, n.forgery);
@@ -168,10 +167,7 @@ NegativeResult run_negative(const NegativeControl& n, DType dtype, int controls,
   forged->exchange_batch(kNegativeSteps / 2, made_examples(elsewhere, kNegativeSteps / 2));
   forged->start_from(*initial);
   all.add(std::move(forged), result.run);
-  for (int step = 0; step < kNegativeSteps; ++step) {
-    all.step(made_examples(o, static_cast<uint64_t>(step)), o.lr);
-    if (go_on && !go_on()) return result;
-  }
+  if (!all.train_on_made(o, kNegativeSteps, go_on)) return result;
   result.run.expected = Verdict::different;
   result.run.control = running_maximum(moved);
   if (in_f64) result.foreseen = multiple(n, in_f64->run.deviations, result.run.control, dtype);

@@ -40,9 +40,8 @@ Resolution smallest_fault(Fault fault, const Architecture& a, DType dtype, int c
   Resolution result{.fault = fault, .dtype = dtype, .architecture = a, .smallest = NAN};
   const training::TrainingOptions o = training_options(a, dtype, seed);
   const auto initial = initial_model(o);
-  RunResult reference = record(raw_variant(streams::Form::layer_norm));
-  std::vector<RunResult> moved;
-  for (int c = 1; c <= controls; ++c) moved.push_back(record(*reference.variant, static_cast<uint64_t>(c)));
+  RunResult reference = reference_record();
+  std::vector<RunResult> moved = control_records(controls);
   std::vector<RunResult> runs(kSizes, record(raw_variant(streams::Form::rms_norm)));
   std::vector<double> sizes;
   Lockstep all(o, *initial, reference, moved, {});
@@ -55,10 +54,7 @@ Resolution smallest_fault(Fault fault, const Architecture& a, DType dtype, int c
     training->start_from(*initial);
     all.add(std::move(training), run);
   }
-  for (int step = 0; step < kNegativeSteps; ++step) {
-    all.step(made_examples(o, static_cast<uint64_t>(step)), o.lr);
-    if (go_on && !go_on()) return result;
-  }
+  if (!all.train_on_made(o, kNegativeSteps, go_on)) return result;
   const Deviations control = running_maximum(moved);
   for (size_t i = runs.size(); i-- > 0 && !(share_of_bound(runs[i].deviations, control, dtype) <= 1);)
     result.smallest = sizes[i];

@@ -13,11 +13,11 @@
 namespace isonorm::equivalence {
 namespace {
 
-using Row = ShiftBlindness::Row;
+using Sums = ShiftBlindness::Row;
 using streams::Role;
 
 struct Found {
-  std::vector<Row> parameters, streams;
+  std::vector<Sums> parameters, streams;
   bool centred = false;  // some norm does not subtract the mean by itself: F2 then says nothing
 };
 
@@ -38,7 +38,7 @@ std::vector<streams::NamedParameter> with_roles(const nn::Module& model,
 }
 
 // The larger sum of each row, by position.
-void take(std::vector<Row>& rows, size_t i, const std::string& name, Role role, const Tensor& g, int dim) {
+void take(std::vector<Sums>& rows, size_t i, const std::string& name, Role role, const Tensor& g, int dim) {
   if (rows.size() <= i) rows.push_back({name, role, 0, 64 * static_cast<double>(g.size(dim)) * epsilon(g.dtype())});
   const double size = largest_entry(g), shift = largest_entry(sum(g, {dim}));
   rows[i].sum = larger(rows[i].sum, shift == 0 ? 0 : shift / size);
@@ -74,8 +74,8 @@ void look(nn::Module& model, const std::vector<streams::NamedParameter>& paramet
   }
 }
 
-bool blind(const std::vector<Row>& rows, Role role) {
-  return std::all_of(rows.begin(), rows.end(), [&](const Row& r) { return r.role != role || r.blind(); });
+bool blind(const std::vector<Sums>& rows, Role role) {
+  return std::all_of(rows.begin(), rows.end(), [&](const Sums& r) { return r.role != role || r.blind(); });
 }
 
 // `eval`: what was found with dropout and its like switched off; empty where nothing was on.
@@ -84,13 +84,13 @@ std::string cause(const Found& found, const Found& eval, const std::vector<strea
     return "dropout behind a writer (in eval() the sums are 0): recentre the branch after the mask";
   if (!found.centred && !found.streams.empty() && !blind(found.streams, Role::neutral)) {
     const auto reader = std::find_if(found.parameters.rbegin(), found.parameters.rend(),
-                                     [](const Row& r) { return r.role == Role::reader && !r.blind(); });
+                                     [](const Sums& r) { return r.role == Role::reader && !r.blind(); });
     return text(
         "no final norm, or another reader of the bare stream (the gradient of the stream itself does not sum "
         "to 0",
         reader != found.parameters.rend() ? text(", nor does that of the reader ", reader->name) : "", ")");
   }
-  const auto table = [&](const Row& r) {
+  const auto table = [&](const Sums& r) {
     return r.role != Role::writer || r.blind() ||
            std::any_of(parameters.begin(), parameters.end(), [&](const streams::NamedParameter& p) {
              return p.name == r.name && p.tensor.rank() == 2 && p.stream_dim == 1;
@@ -137,7 +137,7 @@ ShiftBlindness check_shift_blind(nn::Module& model, const Objective& loss, const
   result.convertible = blind(found.parameters, Role::writer);
   result.readers_blind = blind(found.parameters, Role::reader);
   result.stream_blind = !found.streams.empty() && blind(found.streams, Role::neutral);
-  const auto bad = [](const Row& r) { return r.role == Role::writer && !r.blind(); };
+  const auto bad = [](const Sums& r) { return r.role == Role::writer && !r.blind(); };
   const auto first = std::find_if(found.parameters.begin(), found.parameters.end(), bad);
   if (result.convertible) {
     result.reason = "at every point all writers' gradients sum to 0 along the stream";
@@ -145,7 +145,7 @@ ShiftBlindness check_shift_blind(nn::Module& model, const Objective& loss, const
   }
   const auto count = std::count_if(found.parameters.begin(), found.parameters.end(), bad);
   const auto writers = std::count_if(found.parameters.begin(), found.parameters.end(),
-                                     [](const Row& r) { return r.role == Role::writer; });
+                                     [](const Sums& r) { return r.role == Role::writer; });
   result.reason =
       text("the gradient of ", first->name, " sums along the stream to ", scientific(first->sum),
            " of its largest entry, the bound is ", scientific(first->bound), " (", count, " of ", writers, " writers)");

@@ -74,9 +74,8 @@ Visible visible_of(const Start& start) { return measure_visible(start.options(),
 std::vector<RunResult> train(const TableOptions& o, const Recipe& recipe, Start& start,
                              const std::vector<const Cell*>& cells, const std::function<bool(int step)>& go_on) {
   const training::TrainingOptions p = with_recipe(start.options(), recipe);
-  RunResult reference = record(raw_variant(streams::Form::layer_norm));
-  std::vector<RunResult> controls, runs;
-  for (int c = 0; c < o.controls; ++c) controls.push_back(record(*reference.variant, static_cast<uint64_t>(c + 1)));
+  RunResult reference = reference_record();
+  std::vector<RunResult> controls = control_records(o.controls), runs;
   for (const Cell* cell : cells) {
     runs.push_back(record(cell->variant));
     if (cell->expected == Expectation::different) runs.back().expected = Verdict::different;
@@ -89,11 +88,8 @@ std::vector<RunResult> train(const TableOptions& o, const Recipe& recipe, Start&
     all.step(start.batch(t), recipe.lr);
     if (!go_on(t + 1)) return {};
   }
-  for (RunResult& run : runs) {
-    run.control = running_maximum(controls);
-    run.reach = reach(wrong);
-    judge(run, p.dtype);
-  }
+  for (RunResult& run : runs) run.control = running_maximum(controls);
+  judge(runs, reach(wrong), p.dtype);
   return runs;
 }
 

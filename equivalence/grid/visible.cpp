@@ -18,8 +18,8 @@ namespace {
 
 constexpr int kPoints = 3;
 constexpr uint64_t kControls = 4;
-constexpr double kMoved = 0.1;   // standard deviation of what a point's weights are moved by
-constexpr double kLeast = 1e-6;  // what a direction that is seen does to the logits, at least
+constexpr double kMoved = 0.1;       // standard deviation of what a point's weights are moved by
+constexpr double kLeastSeen = 1e-6;  // what a direction that is seen does to the logits, at least
 
 // The logits of the model on a stream of that form at these raw weights, of which those of `role` lose their mean.
 Tensor logits(const training::TrainingOptions& o, const TensorMap& raw, const Tensor& inputs, streams::Form form,
@@ -63,10 +63,10 @@ double gradient_mean(const training::TrainingOptions& o, const TensorMap& raw, c
 
 // Whether a deviation is more than rounding explains.
 bool seen(const char* what, double by, double rounding) {
-  check(rounding < kLeast, "visible: whether the function sees ", what, " cannot be said: rounding alone explains ",
-        rounding, ", expected less than ", kLeast);
-  check(std::isfinite(by) && (by <= rounding || by >= kLeast), "visible: whether the function sees ", what,
-        " cannot be said: the deviation is ", by, ", rounding explains ", rounding, ", expected less, or ", kLeast,
+  check(rounding < kLeastSeen, "visible: whether the function sees ", what, " cannot be said: rounding alone explains ",
+        rounding, ", expected less than ", kLeastSeen);
+  check(std::isfinite(by) && (by <= rounding || by >= kLeastSeen), "visible: whether the function sees ", what,
+        " cannot be said: the deviation is ", by, ", rounding explains ", rounding, ", expected less, or ", kLeastSeen,
         " and more");
   return by > rounding;
 }

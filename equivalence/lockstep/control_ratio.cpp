@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kRuns = std::tuple_size_v<DrawnProof>;
 
-constexpr std::vector<double> Deviations::*kQuantities[] = {&Deviations::loss, &Deviations::gradient,
+constexpr std::vector<double> Deviations::*kDeviations[] = {&Deviations::loss, &Deviations::gradient,
                                                             &Deviations::weight};
 
 // What stays of `much` beyond `little`; infinite where either is NaN.
@@ -39,7 +39,7 @@ double bound_factor(DType dtype) { return bound(1, dtype) - bound(0, dtype); }
 Needed needed(const Deviations& run, const Deviations& control, DType dtype) {
   const double floor = bound(0, dtype);
   Needed n;
-  for (auto q : kQuantities) {
+  for (auto q : kDeviations) {
     const std::vector<double>&values = run.*q, &controls = control.*q;
     check(values.size() == controls.size(), "needed: a run of ", values.size(), " steps, controls of ",
           controls.size());

@@ -222,6 +222,17 @@ void judge(RunResult& run, DType dtype) {
   if (!objection.empty()) run.reason = objection;
 }
 
+Verdict judge(std::span<RunResult> runs, const Magnitudes& reach, DType dtype) {
+  bool all = !runs.empty(), contradicted = false;
+  for (RunResult& run : runs) {
+    run.reach = reach;
+    judge(run, dtype);
+    all = all && run.as_expected;
+    contradicted = contradicted || (run.observed != run.expected && run.observed != Verdict::undecided);
+  }
+  return contradicted ? Verdict::different : all ? Verdict::same : Verdict::undecided;
+}
+
 void conclude(ProofResult& proof) {
   for (RunResult& control : proof.controls) fill_largest(control);
   proof.control = running_maximum(proof.controls);
@@ -233,17 +244,10 @@ void conclude(ProofResult& proof) {
     if (run.expected == Verdict::different) wrong.push_back(run);
   const Magnitudes reached = reach(wrong);
   proof.horizon = horizon(proof.control, reached, proof.options.training.dtype);
-  bool all = !proof.runs.empty(), contradicted = false;
-  for (RunResult& run : proof.runs) {
+  for (RunResult& run : proof.runs)
     if (run.control.loss.empty()) run.control = proof.control;
-    run.reach = reached;
-    judge(run, proof.options.training.dtype);
-    all = all && run.as_expected;
-    contradicted = contradicted || (run.observed != run.expected && run.observed != Verdict::undecided);
-  }
-  proof.verdict = proof.interrupted || (!all && !contradicted) ? Verdict::undecided
-                  : contradicted                               ? Verdict::different
-                                                               : Verdict::same;
+  proof.verdict = judge(proof.runs, reached, proof.options.training.dtype);
+  if (proof.interrupted) proof.verdict = Verdict::undecided;
 }
 
 }  // namespace isonorm::equivalence

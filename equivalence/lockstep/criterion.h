@@ -77,10 +77,13 @@ Deviations running_maximum(std::span<const RunResult> controls);
 // unless it may be identical.
 void judge(RunResult& run, DType dtype);
 
+// Judges each of `runs`, which have their controls, with the same reach. different: one came out neither as expected nor
+// undecided; same: there is at least one, and all are as expected; else undecided.
+Verdict judge(std::span<RunResult> runs, const Magnitudes& reach, DType dtype);
+
 // Fills control, the largest deviations of the controls, reach and horizon (from the runs that are expected to be
-// different), gives every run without a `control` of its own that of the proof, judges all runs and sets the verdict:
-// different where a run came out neither as expected nor undecided, same where there is at least one run, all are as
-// expected and the proof was not interrupted, else undecided.
+// different), gives every run without a `control` of its own that of the proof and judges all runs. The verdict of a
+// proof that was interrupted is undecided.
 void conclude(ProofResult& proof);
 
 }  // namespace isonorm::equivalence

@@ -57,6 +57,14 @@ void Lockstep::add(std::unique_ptr<Training> training, RunResult& record, bool c
   members_.push_back({std::move(training), &record, control});
 }
 
+bool Lockstep::train_on_made(const training::TrainingOptions& o, int steps, const Continue& go_on) {
+  for (int t = 0; t < steps; ++t) {
+    step(made_examples(o, static_cast<uint64_t>(t)), o.lr);
+    if (go_on && !go_on()) return false;
+  }
+  return true;
+}
+
 void Lockstep::step(const training::Examples& batch, double lr) {
   Training& reference = *members_.front().training;
   for (Member& m : members_) {

@@ -1,6 +1,7 @@
 // Lockstep: a reference, its controls and the runs to be judged, trained on the same batches from one initialisation.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -9,6 +10,9 @@
 #include "training/build_model.h"
 
 namespace isonorm::equivalence {
+
+// Told after every step; returns false to stop.
+using Continue = std::function<bool()>;
 
 class Lockstep {
  public:
@@ -24,6 +28,8 @@ class Lockstep {
 
   // One step of every model; appends losses and deviations to the records.
   void step(const training::Examples& batch, double lr);
+  // `steps` steps on made examples (made_examples.h) at the constant rate of `options`. False where it was stopped.
+  bool train_on_made(const training::TrainingOptions& options, int steps, const Continue& go_on = {});
 
   // Every model with its record: the reference, the controls, the runs.
   struct Member {

@@ -36,16 +36,15 @@ class Proof {
 
   ProofResult run() {
     // One record per run first: a progress callback sees them all.
-    for (int c = 0; c < options_.controls; ++c)
-      result_.controls.push_back(record(raw_variant(Form::layer_norm), c + 1));
+    result_.controls = control_records(options_.controls);
     for (const std::string& f : options_.forms) result_.runs.push_back(record(raw_variant(streams::form_named(f))));
     if (options_.against) {
-      result_.runs.push_back(record(raw_variant(Form::layer_norm)));
+      result_.runs.push_back(reference_record());
       result_.runs.back().device = options_.against;
       // Two devices of one kind add in one order: equal bits are no sign that one was compared with itself.
       result_.runs.back().may_be_identical = options_.against->kind == options_.training.device.kind;
     }
-    result_.reference = record(raw_variant(Form::layer_norm));
+    result_.reference = reference_record();
     const optim::Schedule schedule{
         .peak = o_.lr, .warmup = std::min(o_.warmup, o_.step_count()), .steps = o_.step_count(), .decay = o_.schedule};
     {
@@ -56,7 +55,7 @@ class Proof {
 
     std::vector<RunResult> negative = wrong_records(o_), controls = result_.controls;
     for (RunResult& c : controls) c.deviations = {}, c.losses.clear();
-    RunResult& reference = result_.negative_reference = record(raw_variant(Form::layer_norm));
+    RunResult& reference = result_.negative_reference = reference_record();
     const size_t first = result_.runs.size();
     result_.runs.insert(result_.runs.end(), negative.begin(), negative.end());
     const std::span<RunResult> runs = std::span(result_.runs).subspan(first);

@@ -89,6 +89,15 @@ inline RunResult record(const Variant& variant, uint64_t seed = 0) {
   return r;
 }
 
+// Of Pre-LN as it is, and of its controls: seeds 1, 2, ...
+inline RunResult reference_record() { return record(raw_variant(streams::Form::layer_norm)); }
+inline std::vector<RunResult> control_records(int count) {
+  std::vector<RunResult> controls;
+  for (int c = 1; c <= count; ++c)
+    controls.push_back(record(raw_variant(streams::Form::layer_norm), static_cast<uint64_t>(c)));
+  return controls;
+}
+
 struct ProofResult {
   // same: every run came out as expected; different: one came out otherwise; undecided: one showed too little.
   Verdict verdict = Verdict::undecided;

@@ -11,8 +11,8 @@
 namespace isonorm::equivalence {
 namespace {
 
-using enum nn::Activation;
-using enum nn::Positions;
+using A = nn::Activation;
+using P = nn::Positions;
 constexpr const training::ModelRow *kGpt = &training::kGpt, *kVit = &training::kVit;
 constexpr bool kTied = true, kUntied = false, kMean = true, kClass = false;
 constexpr bool kAffine = true, kPlain = false, kBias = true, kNoBias = false;
@@ -20,28 +20,28 @@ constexpr bool kAffine = true, kPlain = false, kBias = true, kNoBias = false;
 //   name, model, width, depth, heads, head width, MLP width, activation, positions, output, norms, biases
 // clang-format off
 constexpr Architecture kArchitectures[] = {
-    {"gpt1", kGpt, 12, 1, 1, 0, 20, relu, rotary, kUntied, kPlain, kBias},
-    {"gpt2", kGpt, 24, 2, 3, 0, 48, gelu, learned, kUntied, kPlain, kBias},
-    {"gpt3", kGpt, 36, 2, 4, 0, 40, swiglu, learned, kUntied, kAffine, kNoBias},
-    {"gpt4", kGpt, 20, 2, 2, 0, 24, swiglu, rotary, kTied, kPlain, kNoBias},
-    {"gpt5", kGpt, 7, 2, 1, 6, 11, swiglu, rotary, kTied, kAffine, kNoBias},
-    {"gpt6", kGpt, 15, 1, 3, 0, 20, relu, learned, kTied, kPlain, kBias},
-    {"gpt7", kGpt, 33, 1, 3, 4, 32, gelu, rotary, kUntied, kAffine, kBias},
-    {"gpt8", kGpt, 16, 2, 1, 0, 32, gelu, learned, kUntied, kPlain, kNoBias},
-    {"gpt9", kGpt, 8, 1, 1, 0, 16, relu, learned, kTied, kAffine, kBias},
-    {"gpt10", kGpt, 32, 1, 1, 0, 24, swiglu, rotary, kTied, kPlain, kBias},
-    {"gpt11", kGpt, 16, 1, 2, 0, 12, relu, rotary, kTied, kAffine, kBias},
-    {"vit1", kVit, 10, 2, 1, 0, 24, gelu, learned, kClass, kPlain, kBias},
-    {"vit2", kVit, 20, 1, 1, 12, 24, swiglu, learned, kClass, kAffine, kBias},
-    {"vit3", kVit, 48, 1, 4, 0, 48, gelu, learned, kClass, kAffine, kBias},
-    {"vit4", kVit, 14, 1, 2, 0, 16, relu, learned, kMean, kPlain, kBias},
-    {"vit5", kVit, 9, 2, 1, 0, 24, gelu, learned, kMean, kAffine, kBias},
-    {"vit6", kVit, 21, 2, 1, 8, 32, gelu, rotary, kMean, kPlain, kBias},
-    {"vit7", kVit, 15, 1, 2, 6, 16, relu, rotary, kClass, kAffine, kNoBias},
-    {"vit8", kVit, 47, 1, 5, 4, 24, swiglu, learned, kMean, kAffine, kBias},
-    {"vit9", kVit, 32, 2, 1, 0, 32, gelu, rotary, kClass, kPlain, kNoBias},
-    {"vit10", kVit, 8, 2, 1, 0, 16, gelu, rotary, kMean, kAffine, kBias},
-    {"vit11", kVit, 16, 1, 4, 0, 16, relu, rotary, kClass, kPlain, kBias},
+    {"gpt1", kGpt, 12, 1, 1, 0, 20, A::relu, P::rotary, kUntied, kPlain, kBias},
+    {"gpt2", kGpt, 24, 2, 3, 0, 48, A::gelu, P::learned, kUntied, kPlain, kBias},
+    {"gpt3", kGpt, 36, 2, 4, 0, 40, A::swiglu, P::learned, kUntied, kAffine, kNoBias},
+    {"gpt4", kGpt, 20, 2, 2, 0, 24, A::swiglu, P::rotary, kTied, kPlain, kNoBias},
+    {"gpt5", kGpt, 7, 2, 1, 6, 11, A::swiglu, P::rotary, kTied, kAffine, kNoBias},
+    {"gpt6", kGpt, 15, 1, 3, 0, 20, A::relu, P::learned, kTied, kPlain, kBias},
+    {"gpt7", kGpt, 33, 1, 3, 4, 32, A::gelu, P::rotary, kUntied, kAffine, kBias},
+    {"gpt8", kGpt, 16, 2, 1, 0, 32, A::gelu, P::learned, kUntied, kPlain, kNoBias},
+    {"gpt9", kGpt, 8, 1, 1, 0, 16, A::relu, P::learned, kTied, kAffine, kBias},
+    {"gpt10", kGpt, 32, 1, 1, 0, 24, A::swiglu, P::rotary, kTied, kPlain, kBias},
+    {"gpt11", kGpt, 16, 1, 2, 0, 12, A::relu, P::rotary, kTied, kAffine, kBias},
+    {"vit1", kVit, 10, 2, 1, 0, 24, A::gelu, P::learned, kClass, kPlain, kBias},
+    {"vit2", kVit, 20, 1, 1, 12, 24, A::swiglu, P::learned, kClass, kAffine, kBias},
+    {"vit3", kVit, 48, 1, 4, 0, 48, A::gelu, P::learned, kClass, kAffine, kBias},
+    {"vit4", kVit, 14, 1, 2, 0, 16, A::relu, P::learned, kMean, kPlain, kBias},
+    {"vit5", kVit, 9, 2, 1, 0, 24, A::gelu, P::learned, kMean, kAffine, kBias},
+    {"vit6", kVit, 21, 2, 1, 8, 32, A::gelu, P::rotary, kMean, kPlain, kBias},
+    {"vit7", kVit, 15, 1, 2, 6, 16, A::relu, P::rotary, kClass, kAffine, kNoBias},
+    {"vit8", kVit, 47, 1, 5, 4, 24, A::swiglu, P::learned, kMean, kAffine, kBias},
+    {"vit9", kVit, 32, 2, 1, 0, 32, A::gelu, P::rotary, kClass, kPlain, kNoBias},
+    {"vit10", kVit, 8, 2, 1, 0, 16, A::gelu, P::rotary, kMean, kAffine, kBias},
+    {"vit11", kVit, 16, 1, 4, 0, 16, A::relu, P::rotary, kClass, kPlain, kBias},
 };
 // clang-format on
 
@@ -49,15 +49,15 @@ constexpr double kRawMean = 0.15;
 
 const char* activation_text(nn::Activation a) {
   switch (a) {
-    case gelu:
+    case A::gelu:
       return "GELU";
-    case gelu_tanh:
+    case A::gelu_tanh:
       return "GELU (tanh)";
-    case relu:
+    case A::relu:
       return "ReLU";
-    case silu:
+    case A::silu:
       return "SiLU";
-    case swiglu:
+    case A::swiglu:
       return "SwiGLU";
   }
   return "?";

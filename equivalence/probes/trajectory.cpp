@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "equivalence/lockstep/criterion.h"
-#include "equivalence/lockstep/lockstep.h"
 #include "equivalence/lockstep/made_examples.h"
 #include "equivalence/lockstep/wrong_training.h"
 #include "streams/stream.h"
@@ -16,11 +15,11 @@ using streams::Form;
 namespace {
 
 Magnitudes train_wrong(const training::TrainingOptions& o, const nn::Module& initial) {
-  RunResult reference = record(raw_variant(Form::layer_norm));
+  RunResult reference = reference_record();
   std::vector<RunResult> wrong = wrong_records(o);
   Lockstep all(o, initial, reference, {}, {});
   add_wrong(all, o, initial, wrong, made_examples(o, kNegativeSteps));
-  for (int step = 0; step < kNegativeSteps; ++step) all.step(made_examples(o, static_cast<uint64_t>(step)), o.lr);
+  all.train_on_made(o, kNegativeSteps);
   return reach(wrong);
 }
 
@@ -42,16 +41,12 @@ Trajectory train_architecture(const Architecture& a, DType dtype, int steps, int
   Trajectory t{.architecture = a, .dtype = dtype, .steps = steps, .regime = regime ? regime->name : ""};
   training::TrainingOptions o = training_options(a, dtype, seed);
   if (regime) regime->change(o);
-  RunResult reference = record(raw_variant(Form::layer_norm));
-  for (int c = 1; c <= controls; ++c)
-    t.controls.push_back(record(raw_variant(Form::layer_norm), static_cast<uint64_t>(c)));
+  RunResult reference = reference_record();
+  t.controls = control_records(controls);
   for (Form form : streams::kCentredForms) t.runs.push_back(record(raw_variant(form)));
   const auto initial = initial_model(o);
   Lockstep all(o, *initial, reference, t.controls, t.runs);
-  for (int step = 0; step < steps; ++step) {
-    all.step(made_examples(o, static_cast<uint64_t>(step)), o.lr);
-    if (go_on && !go_on()) return t;
-  }
+  if (!all.train_on_made(o, steps, go_on)) return t;
   t.reach = train_wrong(o, *initial);
   judge(t);
   return t;
@@ -62,20 +57,15 @@ void judge(Trajectory& t) {
   t.horizon = horizon(control, t.reach, t.dtype);
   t.power = power(t.horizon, control, t.dtype);
   t.share_alone = 0;
-  bool same = !t.runs.empty(), different = false;
+  for (RunResult& run : t.runs) run.control = control;
+  t.verdict = judge(t.runs, t.reach, t.dtype);
   for (size_t r = 0; r < t.runs.size(); ++r) {
-    RunResult& run = t.runs[r];
-    run.control = control;
-    run.reach = t.reach;
-    judge(run, t.dtype);
-    same = same && run.as_expected;
-    different = different || run.observed == Verdict::different;
+    const RunResult& run = t.runs[r];
     const double share = share_of_bound(run.deviations, run.control, t.dtype);
     if (r == 0 || !(share <= t.share)) t.share = share, t.worst = r;
     for (const RunResult& c : t.controls)
       t.share_alone = larger(t.share_alone, share_of_bound(run.deviations, running_maximum({&c, 1}), t.dtype));
   }
-  t.verdict = different ? Verdict::different : same ? Verdict::same : Verdict::undecided;
 }
 
 }  // namespace isonorm::equivalence

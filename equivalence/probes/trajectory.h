@@ -1,9 +1,7 @@
 // One line of the certificate: an architecture trained in one dtype, Pre-LN beside its controls and the three forms.
 #pragma once
 
-#include <functional>
-
-#include "equivalence/lockstep/result.h"
+#include "equivalence/lockstep/lockstep.h"
 #include "equivalence/probes/architecture.h"
 #include "equivalence/probes/regime.h"
 
@@ -31,9 +29,6 @@ struct Trajectory {
 inline std::string name_of(const Trajectory& t) {
   return *t.regime ? text(t.architecture.name, ", ", t.regime) : name_of(t.architecture);
 }
-
-// Told after every step of one lockstep; returns false to stop.
-using Continue = std::function<bool()>;
 
 // Trains `steps` steps on made examples at a constant rate. Beside them kNegativeSteps steps of wrong
 // trainings, which the horizon follows from. Not finished where `go_on` stopped it: undecided.

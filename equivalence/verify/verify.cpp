@@ -38,7 +38,7 @@ template <class F> std::unique_ptr<nn::Module> loaded(const Metadata& descriptio
 }
 
 std::unique_ptr<nn::Module> loaded(const Metadata& description, const LazyState& state) {
-  return loaded(description, state, widened);
+  return loaded(description, state, [](const TensorMap& one) { return widened(one); });
 }
 
 std::unique_ptr<nn::Module> moved(const Metadata& description, const LazyState& state, const LazyState& partner,
