@@ -151,6 +151,8 @@ void Indexed::operator=(const Tensor& value) && {
         " of shape ", mine ? shape() : value.shape(), " takes a gradient: detach it, or assign under NoGrad");
   check(broadcast_shapes(shape(), value.shape(), "index") == shape(), "index: a value of shape ", value.shape(),
         " does not broadcast to ", shape());
+  check(is_floating(dtype()) || !is_floating(value.dtype()), "index: a value of ", value.dtype(), " for a tensor of ",
+        dtype(), ", which would lose its fraction: say so with .to");
   if (!choice_) return copy_into(*this, value);
   const NoGrad no_grad;
   const auto& [from, merged, dim, chosen] = *choice_;

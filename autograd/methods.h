@@ -60,7 +60,7 @@ class Indexed : public Tensor {
   Indexed(const Tensor& x, const std::vector<Index>& indices);
   Indexed(const Indexed&) = default;
 
-  void operator=(const Tensor& value) &&;
+  void operator=(const Tensor& value) &&;  // throws for floats where the dtype is an integer's
   void operator=(const Indexed& value) && { std::move(*this) = static_cast<const Tensor&>(value); }
   void operator=(double value) &&;  // throws where an integer dtype does not hold it
   template <class Y> void operator+=(const Y& y) && { std::move(*this) = *this + y; }

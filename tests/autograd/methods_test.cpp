@@ -257,6 +257,10 @@ TEST_CASE("an integer tensor takes whole numbers alone") {
   x[0] = 7.0;
   CHECK(x.to_vector<int64_t>() == std::vector<int64_t>{7, 2, 3});
   CHECK_THROWS_WITH(x[0] = 1.5, "x[...] = 1.5: the dtype is i64");
+  const Tensor ids = tensor<int64_t>({0, 2});
+  CHECK_THROWS_WITH(x[ids] = full({}, NAN), Contains("a value of f32 for a tensor of i64"));
+  CHECK_THROWS_WITH(x[1] /= 2.0, Contains("a value of f32 for a tensor of i64"));
+  CHECK(x.to_vector<int64_t>() == std::vector<int64_t>{7, 2, 3});
 }
 
 TEST_CASE("operators compare, combine masks and compute with integers") {
