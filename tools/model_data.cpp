@@ -14,12 +14,16 @@ namespace {
 constexpr int64_t kSpecLimit = int64_t{1} << 20;  // bytes
 }  // namespace
 
+std::string spec_text(const std::string& path) {
+  const std::vector<uint8_t> json = read_all(open_bytes(path), kSpecLimit);
+  return {json.begin(), json.end()};
+}
+
 streams::Placement described_placement(const std::string& path, const TensorMap& outline, bool converted,
                                        streams::Form form) {
-  const std::vector<uint8_t> json = read_all(open_bytes(path), kSpecLimit);
+  const std::string json = spec_text(path);
   const Scope scope(path);
-  return streams::placement_in(streams::Layout::from_json({reinterpret_cast<const char*>(json.data()), json.size()}),
-                               outline, form, converted);
+  return streams::placement_in(streams::Layout::from_json(json), outline, form, converted);
 }
 
 Tensor data_inputs(const Metadata& description, const std::string& path) {

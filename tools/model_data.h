@@ -10,6 +10,9 @@
 
 namespace isonorm::tools {
 
+// The JSON file of a description, at most 1 MB.
+std::string spec_text(const std::string& path);
+
 // The layout of a file whose parameters are in `form`, as the JSON file at `path` describes it. outline: the file's
 // tensors, whose elements mean nothing; converted: as for placement_in().
 streams::Placement described_placement(const std::string& path, const TensorMap& outline, bool converted,

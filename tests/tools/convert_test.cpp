@@ -11,6 +11,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/zip.h"
+#include "tests/equivalence/gpt2_program.h"
 #include "tests/tools/child.h"
 #include "training/model_file.h"
 
@@ -275,7 +276,10 @@ TEST_CASE("convert: a description that a reference contradicts converts nothing"
     if (!held_to.empty()) more.insert(more.end(), {"--reference", t / held_to});
     return t.convert("plain", "out", "crms_norm", more);
   };
-  CHECK(convert("wrong.json", "").code == 0);  // the shapes are those of the right one
+  const ChildResult unchecked = convert("wrong.json", "");  // the shapes are those of the right one
+  CHECK(unchecked.code == 0);
+  CHECK_THAT(unchecked.out, Contains("converted as the description says; the description itself is unchecked"));
+  CHECK_THAT(unchecked.out, !Contains("verified"));
   std::filesystem::remove(t / "out");
   for (const char* file : {"reference.npz", "reference.safetensors"}) {
     const ChildResult no = convert("wrong.json", file);
@@ -290,6 +294,9 @@ TEST_CASE("convert: a description that a reference contradicts converts nothing"
     CHECK(yes.code == 0);
     CHECK_THAT(yes.out, Contains("reference: 0 of 3 readers, 2 of 4 writers agree, at most 0.") &&
                             Contains(" of the bound; with another dim, norm or bias at least "));
+    CHECK_THAT(yes.out, Contains("the description is checked in part: the reference has no rows that "
+                                 "'blocks.0.attn.qkv.weight' reads.") &&
+                            !Contains("verified"));
     CHECK(std::filesystem::remove(t / "out"));
   }
   // Rows without power: the bias alone is seen, and agrees with either description.
@@ -314,6 +321,38 @@ TEST_CASE("convert: a description that a reference contradicts converts nothing"
   reference.add("head.weight.input", x);
   save_safetensors(t / "half", reference);
   check_refusal(convert("right.json", "half"), 3, "half: reference: 'head.weight.input' has no 'head.weight.output'");
+  CHECK_FALSE(std::filesystem::exists(t / "out"));
+}
+
+TEST_CASE("convert: verified is what a reference shows of the whole stream, and it finds what no tensor shows") {
+  using namespace isonorm::test;
+  const Trained t;
+  const TensorMap weights = isonorm::test::state(), rows = program(weights, DType::f32);
+  save_safetensors(t / "gpt2", weights);
+  const std::string right = gpt2_spec(kWidth);
+  write_text(t / "right.json", right);
+  write_text(t / "wrong.json", replaced(replaced(right, R"("wpe.weight": 1, )", ""), R"("tied")",
+                                        R"("not_on_stream": ["wpe.weight"], "tied")"));
+  TensorMap others;
+  for (const auto& [name, tensor] : rows)
+    if (!name.starts_with("wpe")) others.add(name, tensor);
+  save_safetensors(t / "rows", rows), save_safetensors(t / "others", others);
+  const auto convert = [&](const std::string& spec, const std::string& held_to) {
+    return t.convert("gpt2", "out", "crms_norm",
+                     {"--from", "layer_norm", "--spec", t / spec, "--reference", t / held_to, "-q"});
+  };
+  const ChildResult yes = convert("right.json", "rows");
+  INFO(yes.out << yes.err);
+  CHECK(yes.code == 0);
+  CHECK_THAT(yes.out, Contains("reference: 3 of 3 readers read the sum of what writers wrote, 4 of 4") &&
+                          Contains("tensors, verified."));
+  CHECK_THAT(t.verify("gpt2", "out", {"--spec", t / "right.json"}).out,
+             Contains("Same: ") && Contains("That is so by the description, which is unchecked here"));
+  CHECK(std::filesystem::remove(t / "out"));
+  const ChildResult no = convert("wrong.json", "others");
+  INFO(no.out << no.err);
+  CHECK(no.code == 1);
+  CHECK_THAT(no.out, Contains("the rows that 'h.0.attn.c_attn.weight' reads are not the sum of what writers wrote"));
   CHECK_FALSE(std::filesystem::exists(t / "out"));
 }
 

@@ -1,0 +1,244 @@
+#include "equivalence/verify/stream_sum.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "autograd/grad_mode.h"
+#include "autograd/ops/arrange.h"
+#include "autograd/ops/create.h"
+#include "autograd/ops/matmul.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/reduce.h"
+#include "autograd/ops/shape.h"
+#include "core/printed.h"
+#include "equivalence/convert/canonical.h"
+#include "equivalence/coordinates/pairs.h"
+#include "equivalence/verify/readings.h"
+
+namespace isonorm::equivalence {
+namespace {
+
+using streams::Role;
+
+constexpr int64_t kSampled = 64;      // rows that say which writers a reader's rows hold
+constexpr double kDependent = 1e-10;  // of a column's squared length, what the others leave of one that they span
+constexpr double kWhole = 0.05;       // how far the coefficient of one that is taken once, or not, lies from 1 or 0
+
+// What a writer wrote, or one of the ways in which it may stand in the rows of a reader.
+struct Addend {
+  size_t writer;
+  Tensor rows;  // [n, width] in f64
+};
+
+// The coefficients of a sum with least squares, 0 for what the others span: of columns [k, m] by their products
+// gram = columns columns^T and right = columns x. Elimination, the largest remainder first.
+std::vector<double> least_squares(std::vector<double> gram, std::vector<double> right) {
+  const size_t k = right.size();
+  std::vector<double> scale(k), solution(k);
+  for (size_t i = 0; i < k; ++i) scale[i] = gram[i * k + i] > 0 ? 1 / std::sqrt(gram[i * k + i]) : 0;
+  for (size_t i = 0; i < k; ++i) {
+    right[i] *= scale[i];
+    for (size_t j = 0; j < k; ++j) gram[i * k + j] *= scale[i] * scale[j];
+  }
+  std::vector<size_t> taken, open(k);
+  for (size_t i = 0; i < k; ++i) open[i] = i;
+  while (!open.empty()) {
+    const auto at = std::max_element(open.begin(), open.end(),
+                                     [&](size_t a, size_t b) { return gram[a * k + a] < gram[b * k + b]; });
+    const size_t p = *at;
+    if (!(gram[p * k + p] > kDependent)) break;
+    open.erase(at);
+    taken.push_back(p);
+    for (size_t i : open) {
+      const double factor = gram[i * k + p] / gram[p * k + p];
+      for (size_t j : open) gram[i * k + j] -= factor * gram[p * k + j];
+      right[i] -= factor * right[p];
+    }
+  }
+  for (size_t t = taken.size(); t-- > 0;) {
+    const size_t p = taken[t];
+    double rest = right[p];
+    for (size_t u = t + 1; u < taken.size(); ++u) rest -= gram[p * k + taken[u]] * solution[taken[u]];
+    solution[p] = rest / gram[p * k + p];
+  }
+  for (size_t i = 0; i < k; ++i) solution[i] *= scale[i];
+  return solution;
+}
+
+class Sums {
+ public:
+  Sums(const LazyState& file, const streams::Placement& layout, const TensorMap& reference)
+      : file_(file), layout_(layout), reference_(reference) {
+    std::vector<std::string> biases;
+    for (const streams::Place& p : layout.places)
+      if (p.role == Role::writer) biases.push_back(bias_of_writer(layout, p));
+    for (const streams::Place& p : layout.places) {
+      if (p.role == Role::reader) readers_.push_back(p.name);
+      if (p.role == Role::writer && std::find(biases.begin(), biases.end(), p.name) == biases.end())
+        writers_.push_back(&p);
+    }
+    for (const streams::Layout::Tied& t : layout.tied) readers_.push_back(t.weight);
+    result_.readers = std::ssize(readers_), result_.writers = std::ssize(writers_);
+    seen_.resize(writers_.size());
+  }
+
+  StreamSum run() {
+    for (const std::string& reader : readers_) {
+      const Tensor* x = reference_.find(reader + ".input");
+      if (!x)
+        leave_open(text("the reference has no rows that '", reader, "' reads"));
+      else if (result_.wrong.empty())
+        hold(reader, *x);
+    }
+    for (size_t w = 0; w < writers_.size(); ++w)
+      if (!seen_[w] && result_.wrong.empty())
+        leave_open(text("no rows in the reference show what '", writers_[w]->name, "' wrote"));
+    result_.seen = std::count(seen_.begin(), seen_.end(), true);
+    return result_;
+  }
+
+ private:
+  void leave_open(std::string why) {
+    if (result_.open.empty()) result_.open = std::move(why);
+  }
+
+  void hold(const std::string& reader, const Tensor& x) {
+    const int64_t width = layout_.stored_width();
+    check(is_floating(x.dtype()) && x.rank() >= 1 && x.size(-1) == width && x.numel() > 0, "reference: '", reader,
+          ".input' is ", x.dtype(), " of shape ", x.shape(), ", expected floating rows of ", width);
+    if (!(shape_ == x.shape())) find_addends(x.shape());
+    const Tensor rows = reshape(x.to(DType::f64), {x.numel() / width, width});
+    const Tensor sample = sampled(rows);
+    if (columns_.size(0) > sample.numel()) return leave_open(text("'", reader, "' reads too few rows"));
+    const std::vector<double> by =
+        least_squares(gram_.to_vector<double>(), matmul(columns_, unsqueeze(flatten(sample), 1)).to_vector<double>());
+
+    std::vector<size_t> taken;
+    Tensor sum = rows * 0.0, size = abs(rows);
+    for (size_t i = 0; i < by.size(); ++i)
+      if (by[i] > 0.5 && by[i] < 1.5) {
+        taken.push_back(i);
+        sum = sum + addends_[i].rows, size = size + abs(addends_[i].rows);
+      }
+    const Tensor bound = size * (static_cast<double>(taken.size() + 1) * epsilon(x.dtype()));
+    const double share = most(abs(rows - sum), bound);
+    if (!(share <= 1)) {
+      result_.wrong = text("the rows that '", reader, "' reads are not the sum of what writers wrote: ",
+                           reason(by, sample, largest_entry(rows - sum) / largest_entry(rows)));
+      return;
+    }
+    ++result_.summed;
+    result_.share = std::max(result_.share, share);
+    for (size_t i : taken)
+      if (most(abs(addends_[i].rows), bound) > 1) seen_[addends_[i].writer] = true;
+  }
+
+  // What is wrong, as far as the coefficients of least squares show it.
+  std::string reason(const std::vector<double>& by, const Tensor& sample, double missing) const {
+    Tensor rest = flatten(sample);
+    size_t odd = by.size();
+    for (size_t i = 0; i < by.size(); ++i) {
+      rest = rest - select(columns_, 0, static_cast<int64_t>(i)) * by[i];
+      if (std::abs(by[i] - std::round(std::clamp(by[i], 0.0, 1.0))) > kWhole && odd == by.size()) odd = i;
+    }
+    if (odd < by.size() && largest_entry(rest) < 0.1 * missing * largest_entry(sample))
+      return text("they hold ", printed("%.3g", by[odd]), " times what '", writers_[addends_[odd].writer]->name,
+                  "' wrote");
+    return text(printed("%.2g", missing),
+                " of their largest entry is of no writer of the description (one that it lacks, a norm before or on "
+                "the stream, or rows of another run)");
+  }
+
+  // max |a| / bound; NaN counts as infinite.
+  static double most(const Tensor& a, const Tensor& bound) {
+    const std::vector<double> off = a.to_vector<double>(), limit = bound.to_vector<double>();
+    double share = 0;
+    for (size_t i = 0; i < off.size(); ++i)
+      if (off[i] != 0) share = larger(share, off[i] / limit[i]);
+    return std::isnan(share) ? INFINITY : share;
+  }
+
+  static Tensor sampled(const Tensor& rows) {
+    const int64_t n = rows.size(0), step = (n + kSampled - 1) / kSampled;
+    return step == 1 ? rows : contiguous(slice(rows, 0, 0, n, step));
+  }
+
+  // What may stand in rows of this shape, of every writer.
+  void find_addends(const Dims& shape) {
+    shape_ = shape;
+    addends_.clear();
+    for (size_t w = 0; w < writers_.size(); ++w) {
+      const streams::Place& p = *writers_[w];
+      Tensor y = written(p);
+      if (!y.defined()) continue;
+      if (!p.scale.empty() && file_.outline.find(p.scale)) y = y * flatten(file_.read(p.scale).to(DType::f64));
+      for (Tensor& rows : ways(y, shape)) addends_.push_back({w, std::move(rows)});
+    }
+    std::vector<Tensor> columns;
+    for (const Addend& a : addends_) columns.push_back(unsqueeze(flatten(sampled(a.rows)), 0));
+    columns_ = columns.empty() ? zeros({0, 1}, {DType::f64}) : cat(columns, 0);
+    gram_ = matmul(columns_, transpose(columns_, 0, 1));
+  }
+
+  // [.., width] in f64; undefined where neither the reference nor the file says what it wrote.
+  Tensor written(const streams::Place& p) const {
+    const int64_t width = layout_.stored_width();
+    if (const Tensor* y = reference_.find(p.name + ".output")) {
+      check(is_floating(y->dtype()) && y->rank() >= 1 && y->size(-1) == width, "reference: '", p.name, ".output' is ",
+            y->dtype(), " of shape ", y->shape(), ", expected floating rows of ", width);
+      return y->to(DType::f64);
+    }
+    const Tensor& stored = file_.outline.at(p.name);
+    const int64_t rows = stored.numel() / width, shown = shape_.rank >= 2 ? shape_[shape_.rank - 2] : 1;
+    Tensor own = by_rows(file_.read(p.name).to(DType::f64), p.dim);
+    return rows > shown ? narrow(own, 0, 0, shown) : own;
+  }
+
+  // y as rows of x's shape: as they are, before others, or behind them.
+  static std::vector<Tensor> ways(const Tensor& y, const Dims& shape) {
+    std::vector<Tensor> all;
+    const int64_t width = shape[shape.rank - 1];
+    int64_t n = 1;
+    for (int i = 0; i + 1 < shape.rank; ++i) n *= shape[i];
+    const auto add = [&](const Tensor& rows) {
+      const Dims own = rows.shape();
+      bool fits = own.rank <= shape.rank;
+      for (int i = 1; fits && i <= own.rank; ++i)
+        fits = own[own.rank - i] == 1 || own[own.rank - i] == shape[shape.rank - i];
+      if (fits)
+        all.push_back(contiguous(reshape(expand(rows, shape), {n, width})));
+      else if (rows.numel() == n * width)
+        all.push_back(contiguous(reshape(rows, {n, width})));
+    };
+    add(y);
+    const int64_t own = y.rank() >= 2 ? y.size(-2) : 1, whole = shape.rank >= 2 ? shape[shape.rank - 2] : 1;
+    if (own >= whole) return all;
+    const Tensor rows = y.rank() >= 2 ? y : unsqueeze(y, 0);
+    for (const bool behind : {false, true}) {
+      std::vector<std::pair<int64_t, int64_t>> amounts(static_cast<size_t>(rows.rank()));
+      (behind ? amounts[amounts.size() - 2].first : amounts[amounts.size() - 2].second) = whole - own;
+      add(pad(rows, amounts));
+    }
+    return all;
+  }
+
+  const LazyState& file_;
+  const streams::Placement& layout_;
+  const TensorMap& reference_;
+  std::vector<std::string> readers_;
+  std::vector<const streams::Place*> writers_;
+  std::vector<bool> seen_;
+  Dims shape_;  // of the rows that these are for
+  std::vector<Addend> addends_;
+  Tensor columns_, gram_;  // [addends, sampled entries], [addends, addends]
+  StreamSum result_;
+};
+
+}  // namespace
+
+StreamSum check_stream_sum(const LazyState& file, const streams::Placement& layout, const TensorMap& reference) {
+  NoGrad no_grad;
+  return Sums(file, layout, reference).run();
+}
+
+}  // namespace isonorm::equivalence

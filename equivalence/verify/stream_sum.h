@@ -1,0 +1,29 @@
+// The residual stream by its definition: what a reader reads is the sum of what the writers before it wrote. In a
+// reference it shows what no tensor can: a writer that the description lacks, or has in vain, a norm or a factor on the
+// stream.
+#pragma once
+
+#include "io/lazy_state.h"
+#include "streams/placement.h"
+
+namespace isonorm::equivalence {
+
+struct StreamSum {
+  int64_t readers = 0, summed = 0;  // that the layout has; whose rows are such a sum
+  int64_t writers = 0, seen = 0;  // that the layout has (a bias counts with its weight); that a sum has, and would miss
+  double share = 0;               // the largest part of its bound that an entry takes
+  std::string wrong = {};         // one sentence: the first reader whose rows are no such sum; empty where all are
+  std::string open = {};          // one sentence: what the reference does not show; empty where it shows the stream
+
+  bool closed() const { return wrong.empty() && open.empty(); }
+};
+
+// With x = <name>.input of a reader and y = <name>.output of the writers (reference.h), times their layer scales, x is
+// the sum of some y, each taken once or not at all, but for (k + 1) eps (sum |y| + |x|) of the dtype of x in each entry,
+// k of them: what adding them one by one may round. Which of them follows from x, by least squares over at most 64 rows.
+// The y of a writer that nothing calls, such as a table of positions or a class token, are its own rows. Leading
+// dimensions of y broadcast to those of x; y may have fewer rows along the last of them, at its beginning or its end (a
+// class token before patches). Throws what check_reference() throws for the names and shapes that it reads.
+StreamSum check_stream_sum(const LazyState& file, const streams::Placement& layout, const TensorMap& reference);
+
+}  // namespace isonorm::equivalence

@@ -1,0 +1,128 @@
+// The stream as the sum of what is written to it: what it shows of a description, with a program's own rows.
+#include "equivalence/verify/stream_sum.h"
+
+#include "autograd/methods.h"
+#include "autograd/ops/arrange.h"
+#include "autograd/ops/random.h"
+#include "autograd/ops/reduce.h"
+#include "autograd/ops/shape.h"
+#include "equivalence/verify/reference.h"
+#include "tests/equivalence/gpt2_program.h"
+
+using namespace isonorm;
+using namespace isonorm::equivalence;
+using Catch::Matchers::Contains;
+using isonorm::test::kRows, isonorm::test::kWidth, isonorm::test::program, isonorm::test::replaced,
+    isonorm::test::state;
+using streams::Form;
+
+namespace {
+
+streams::Placement layout_of(const std::string& spec, const TensorMap& weights) {
+  return streams::placement_in(streams::Layout::from_json(spec), weights, Form::layer_norm);
+}
+
+TensorMap without(const TensorMap& all, const std::string& begin) {
+  TensorMap some;
+  for (const auto& [name, tensor] : all)
+    if (!name.starts_with(begin)) some.add(name, tensor);
+  return some;
+}
+
+TensorMap with(const TensorMap& all, const std::string& name, const Tensor& value) {
+  TensorMap other;
+  for (const auto& [n, tensor] : all) other.add(n, n == name ? value : tensor);
+  return other;
+}
+
+}  // namespace
+
+TEST_CASE("stream sum: every reader reads what the writers before it wrote, in each precision") {
+  const TensorMap weights = state();
+  const streams::Placement layout = isonorm::test::gpt2_layout(weights, kWidth);
+  for (DType dtype : {DType::f64, DType::f32, DType::bf16}) {
+    INFO(name_of(dtype));
+    const StreamSum s = check_stream_sum(weights, layout, program(weights, dtype));
+    INFO(s.wrong << s.open);
+    CHECK(s.closed());
+    CHECK((s.readers == 3 && s.summed == 3 && s.writers == 4 && s.seen == 4));
+    // In f64 the sums here are the program's own. A bound that nothing comes near to would see nothing.
+    CHECK((dtype == DType::f64 || s.share > 1e-2));
+    CHECK(s.share <= 1);
+  }
+}
+
+TEST_CASE("stream sum: what no single tensor shows of a description") {
+  const TensorMap weights = state();
+  const std::string right = isonorm::test::gpt2_spec(kWidth);
+  for (DType dtype : {DType::f64, DType::f32, DType::bf16}) {
+    INFO(name_of(dtype));
+    const TensorMap rows = program(weights, dtype);
+    // Positions that are said to be off the stream: every tensor agrees, and the conversion would be another function.
+    const streams::Placement lacks = layout_of(replaced(replaced(right, R"("wpe.weight": 1, )", ""), R"("tied")",
+                                                        R"("not_on_stream": ["wpe.weight"], "tied")"),
+                                               weights);
+    const TensorMap others = without(rows, "wpe");
+    CHECK(check_reference(weights, lacks, others).same());
+    const StreamSum s = check_stream_sum(weights, lacks, others);
+    CHECK_THAT(s.wrong, Contains("'h.0.attn.c_attn.weight' reads are not the sum") && Contains("no writer of the"));
+    // A factor on the stream, as some programs have it on their branches.
+    const streams::Placement layout = isonorm::test::gpt2_layout(weights, kWidth);
+    const std::string written = "h.0.mlp.c_proj.weight.output", last = "lm_head.weight.input";
+    const TensorMap scaled = with(rows, last, rows.at(last) - rows.at(written) * 0.75);
+    CHECK_THAT(check_stream_sum(weights, layout, scaled).wrong,
+               Contains("'lm_head.weight' reads") && Contains("0.25 times what 'h.0.mlp.c_proj.weight' wrote"));
+    // A norm on the stream (Post-LN, or one behind the embeddings).
+    const Tensor x = rows.at(last).to(DType::f64);
+    const Tensor normed = (x - mean(x, {-1}, true)) / 3.0;
+    CHECK_THAT(check_stream_sum(weights, layout, with(rows, last, normed.to(dtype))).wrong,
+               Contains("'lm_head.weight'"));
+    // One entry of one row.
+    Tensor moved = rows.at(last).to(DType::f64) + 0.0;
+    moved(0, 3, 5) = moved(0, 3, 5).item() + 0.5;
+    CHECK_FALSE(check_stream_sum(weights, layout, with(rows, last, moved.to(dtype))).wrong.empty());
+    CHECK_FALSE(check_stream_sum(weights, layout, with(rows, last, rows.at(last) + NAN)).wrong.empty());
+  }
+}
+
+TEST_CASE("stream sum: a reference that does not show the whole stream leaves it open") {
+  const TensorMap weights = state(), rows = program(weights, DType::f32);
+  const streams::Placement layout = isonorm::test::gpt2_layout(weights, kWidth);
+  const auto opened = [&](const TensorMap& reference) {
+    const StreamSum s = check_stream_sum(weights, layout, reference);
+    CHECK(s.wrong == "");
+    CHECK_FALSE(s.closed());
+    return s.open;
+  };
+  CHECK_THAT(opened(without(rows, "lm_head")), Contains("no rows that 'lm_head.weight' reads"));
+  CHECK_THAT(opened(without(without(rows, "lm_head"), "h.0.mlp.c_proj")), Contains("'lm_head.weight'"));
+  // A writer of nothing is not seen: nor is one that writes below the rounding of the rest.
+  const std::string name = "h.0.mlp.c_proj.weight.output", last = "lm_head.weight.input";
+  for (double size : {0.0, 1e-12}) {
+    const TensorMap small = with(with(rows, name, rows.at(name) * size), last, rows.at("h.0.mlp.c_fc.weight.input"));
+    CHECK_THAT(opened(small), Contains("what 'h.0.mlp.c_proj.weight' wrote"));
+  }
+}
+
+TEST_CASE("stream sum: a class token, patches and positions that nothing calls") {
+  Generator g{3, 0};
+  const int64_t d = 10, patches = 4, images = 3;
+  const auto random = [&](const Dims& shape) { return randn(shape, {DType::f64}, g); };
+  TensorMap weights, reference;
+  weights.add("cls", random({1, 1, d})), weights.add("pos", random({1, patches + 1, d}));
+  weights.add("patch.weight", random({d, 6})), weights.add("patch.bias", random({d}));
+  weights.add("norm.weight", random({d})), weights.add("norm.bias", random({d}));
+  weights.add("head.weight", random({5, d}));
+  const std::string spec = R"({"width": 10, "norms": {"norm": "1e-6"},
+    "writers": {"cls": 2, "pos": 2, "patch": 0}, "readers": {"head.weight": {"dim": 1, "norm": "norm"}}})";
+  const Tensor y = random({images, patches, d});
+  reference.add("patch.weight.input", random({images, patches, 6})), reference.add("patch.weight.output", y);
+  const Tensor x = cat({expand(weights.at("cls"), {images, 1, d}), y}, 1) + weights.at("pos");
+  reference.add("head.weight.input", x), reference.add("head.weight.output", random({images, patches + 1, 5}));
+  const streams::Placement layout = layout_of(spec, weights);
+  const StreamSum s = check_stream_sum(weights, layout, reference);
+  INFO(s.wrong << s.open);
+  CHECK(s.closed());
+  CHECK((s.writers == 3 && s.seen == 3));
+  CHECK_FALSE(check_stream_sum(weights, layout, with(reference, "head.weight.input", x - weights.at("pos"))).closed());
+}

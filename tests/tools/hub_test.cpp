@@ -1,0 +1,65 @@
+// Models of the hub's families, with true and false descriptions and what PyTorch computes (tests/fixtures/hub.py).
+#include <filesystem>
+
+#include "tests/support/catch.h"
+#include "tests/tools/child.h"
+#include "tests/tools/small_run.h"
+
+using namespace isonorm;
+using Catch::Matchers::Contains;
+
+namespace {
+
+struct Described {
+  const char *name, *says;
+  bool verified = false;
+};
+
+const Described kDescribed[] = {
+    {"gpt2", "5 of 5 readers read the sum of what writers wrote, 6 of 6", true},
+    {"neox", "5 of 5 readers read the sum of what writers wrote, 5 of 5", true},  // attention and MLP side by side
+    {"opt", "9 of 9 readers read the sum of what writers wrote, 6 of 6", true},   // positions begin at 2
+    {"vit", "9 of 9 readers read the sum of what writers wrote, 7 of 7", true},   // a class token before patches
+    {"gpt2_without_positions", "the rows that 'transformer.h.0.attn.c_attn.weight' reads are not the sum"},
+    {"bloom", "reads are not the sum of what writers wrote"},        // a norm behind the embeddings
+    {"clip_vision", "reads are not the sum of what writers wrote"},  // the same
+    {"opt_post_ln", "reads are not the sum of what writers wrote"},
+    {"nemotron", "_proj.weight' is off by"},  // its gain is stored as gamma - 1
+};
+
+std::string fixture(const char* name, const char* end) { return text("tests/fixtures/hub/", name, end); }
+
+}  // namespace
+
+TEST_CASE("hub: a true description is verified by what the program computed, a false one converts nothing") {
+  const Folder f;
+  for (const Described& d : kDescribed) {
+    INFO(d.name);
+    const std::vector<std::string> words = {
+        "convert", fixture(d.name, ".safetensors"), f.file("out"), "--from", "layer_norm", "--to", "crms_norm",
+        "--spec",  fixture(d.name, ".json"),        "-q"};
+    std::vector<std::string> held = words;
+    held.insert(held.end(), {"--reference", fixture(d.name, ".rows")});
+    const ChildResult r = run_child(held);
+    INFO(r.out << r.err);
+    CHECK(r.code == (d.verified ? 0 : 1));
+    CHECK_THAT(r.out, Contains(d.says));
+    CHECK((r.out.find("tensors, verified.") != std::string::npos) == d.verified);
+    CHECK(std::filesystem::exists(f.file("out")) == d.verified);
+    std::filesystem::remove(f.file("out"));
+    // Without the reference all of them convert, and none is called verified.
+    const ChildResult alone = run_child(words);
+    CHECK(alone.code == 0);
+    CHECK_THAT(alone.out, Contains("the description itself is unchecked") && !Contains("verified"));
+    std::filesystem::remove(f.file("out"));
+  }
+}
+
+TEST_CASE("hooks: the description is checked, and stands in the program") {
+  const Folder f;
+  const ChildResult r = run_child({"hooks", fixture("gpt2", ".json")});
+  CHECK(r.code == 0);
+  CHECK_THAT(r.out, Contains("def record(model, run") && Contains(read(fixture("gpt2", ".json"))));
+  CHECK(run_child({"hooks", fixture("gpt2", ".rows")}).code == 3);
+  CHECK(run_child({"hooks", f.file("none")}).code == 4);
+}
