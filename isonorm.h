@@ -65,7 +65,7 @@
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/lockstep/prove.h"
 #include "equivalence/text/proof_text.h"
-#include "equivalence/verify/reference.h"
+#include "equivalence/reference/reference.h"
 #include "equivalence/verify/stream_check.h"
 #include "equivalence/verify/verify.h"
 #include "gpu/device.h"

@@ -67,7 +67,7 @@ class Parameter : public Tensor {
     Tensor kept;
     bool packed = false;
     std::atomic<bool> asked = false;  // threads that share a model for inference ask at once
-    std::vector<Source> sources;  // of what is kept
+    std::vector<Source> sources;      // of what is kept
   };
   const Tensor* kept() const;  // null where there is nothing, or what it was made from is no more
 

@@ -1,5 +1,5 @@
 // What a result says, as plain data, and the three ways to show it: as text for a terminal, as one HTML file, as JSON
-// for a program. A field added to a document shows up in all three.
+// for a program. An entry of `values`, `details` or a table shows up in all three; a member, by its line in document.cpp.
 #pragma once
 
 #include <cstdint>
@@ -28,10 +28,10 @@ struct Environment {
 
 struct Document {
   std::string title;
-  std::string about = {};     // what was done: a paragraph below the title
-  Tone tone = Tone::plain;    // of the verdict; plain: undecided
-  std::string verdict = {};   // "Not equivalent"; empty: nothing is judged
-  std::string sentence = {};  // the reason of the verdict, with the deciding figures; with a full stop
+  std::string about = {};           // what was done: a paragraph below the title
+  Tone tone = Tone::plain;          // of the verdict; plain: undecided
+  std::string verdict = {};         // "Not equivalent"; empty: nothing is judged
+  std::string sentence = {};        // the reason of the verdict, with the deciding figures; with a full stop
   std::vector<Named> values = {};   // numbers that stand in no table
   std::vector<Named> details = {};  // those that the sentence says: a terminal is spared them
   std::vector<TextTable> tables = {};

@@ -62,6 +62,7 @@ std::map<std::string, Set> allowed_includes() {
                                             {"grid", {"coordinates", "lockstep"}},
                                             {"convert", {"coordinates"}},
                                             {"verify", {"coordinates", "convert"}},
+                                            {"reference", {"coordinates", "convert", "verify"}},
                                             {"compare", {"coordinates", "lockstep", "convert", "verify"}},
                                             {"probes", {"coordinates", "lockstep", "compare"}},
                                             {"text", {"lockstep", "grid", "compare"}},

@@ -61,8 +61,8 @@ void check_together(const TrainingOptions& o, const Given& given) {
     throw UsageError(text("--task belongs to --model ", models_with(Input::pairs, " or "), " without --data"));
   if (given.contains("letters") && (input == Input::images || !o.data.empty()))
     throw UsageError("--letters belongs to models of characters and of pairs without --data");
-  if (given.contains("rotary_base") && o.model.transformer().positions != nn::Positions::rotary)
-    throw UsageError("--rotary-base belongs to --positions rotary");
+  if (given.contains("rotary_base") && !nn::rotates(o.model.transformer().positions))
+    throw UsageError("--rotary-base belongs to --positions rotary or rotary_halves");
   if (given.contains("norm_bias") && !o.model.transformer().affine)
     throw UsageError("--no-norm-bias belongs to --affine");
   if (o.batch % o.accumulate != 0)

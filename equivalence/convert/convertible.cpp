@@ -102,6 +102,8 @@ void check_place(const TensorMap& state, const streams::Placement& layout, const
         "' of shape ", t.shape(), " does not have ", layout.stored_width(), " entries along dimension ", p.dim,
         ", as the stream of ", name_of(layout.form), " has");
   if (p.role == Role::writer) {
+    check(t.rank() > 1 || !p.name.ends_with(".weight"), "convert: writer '", p.name, "' of shape ", t.shape(),
+          " is a vector, as a norm's gain is, which multiplies and is not added to the stream");
     if (!p.scale.empty()) check_vector(state, p.scale, layout, "layer scale");
     return check_scale(layout, p);
   }

@@ -24,7 +24,9 @@ using streams::Form;
 RoundingModel::RoundingModel(const training::TrainingOptions& o, Form form, const nn::Module& raw, Rounding rounding)
     : options_(o), stream_(form, o.model.transformer().width), round_(rounding) {
   check(writes_out(o), "rounding model: a ", o.model.row().name, " with connections ",
-        o.model.transformer().connection.name, " is not written out here, expected a vit or a gpt with pre_ln");
+        o.model.transformer().connection.name,
+        " is not written out here with these options, expected a vit or a gpt with pre_ln, keys for every head, and "
+        "positions that are learned or rotary");
   for (streams::NamedParameter p : streams::named_parameters(raw)) {
     const Tensor leaf = empty_like(p.tensor);
     copy_into(leaf, detach(p.tensor));
@@ -36,7 +38,12 @@ RoundingModel::RoundingModel(const training::TrainingOptions& o, Form form, cons
 
 bool RoundingModel::writes_out(const training::TrainingOptions& o) {
   const training::ModelRow* row = &o.model.row();
-  return (row == &training::kVit || row == &training::kGpt) && o.model.transformer().connection == nn::kPreLn;
+  const nn::TransformerOptions& t = o.model.transformer();
+  const bool positions =
+      t.positions == nn::Positions::learned || t.positions == nn::Positions::none ||
+      (t.positions == nn::Positions::rotary && t.rotary_base == nn::TransformerOptions().rotary_base);
+  return (row == &training::kVit || row == &training::kGpt) && t.connection == nn::kPreLn && positions &&
+         (t.kv_heads == 0 || t.kv_heads == t.heads);
 }
 
 nn::Module& RoundingModel::model() {

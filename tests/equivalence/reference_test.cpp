@@ -1,5 +1,5 @@
 // A description held to what a program computed, which is spelled out here in the program's own precision.
-#include "equivalence/verify/reference.h"
+#include "equivalence/reference/reference.h"
 
 #include <cmath>
 

@@ -1,12 +1,12 @@
 // The stream as the sum of what is written to it: what it shows of a description, with a program's own rows.
-#include "equivalence/verify/stream_sum.h"
+#include "equivalence/reference/stream_sum.h"
 
 #include "autograd/methods.h"
 #include "autograd/ops/arrange.h"
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
-#include "equivalence/verify/reference.h"
+#include "equivalence/reference/reference.h"
 #include "tests/equivalence/gpt2_program.h"
 
 using namespace isonorm;

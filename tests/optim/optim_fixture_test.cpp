@@ -110,7 +110,7 @@ TEST_CASE("a small GPT's logits and gradients equal PyTorch's") {
   }
 }
 
-TEST_CASE("100 steps of every optimizer end at PyTorch's weights") {
+TEST_CASE("100 steps of every optimizer end at PyTorch's weights", "[long]") {
   for (const Run& run : kRuns) {
     const std::string name = run.name;
     const std::vector<double> losses = fixture::tensors().at(name + "/losses").to_vector<double>();

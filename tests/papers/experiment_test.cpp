@@ -18,7 +18,7 @@ using isonorm::test::well_formed;
 
 TEST_CASE("experiments: every one is confirmed, for other seeds too, with a table and pictures") {
   std::set<std::string> names;
-  const std::set<std::string> slow = {"trajectories",     "paper-curves", "controls",
+  const std::set<std::string> slow = {"trajectories",     "paper-curves", "controls", "perplexity",
                                       "translator-norms", "cnn-norms",    "zoo"};
   for (const Experiment& e : experiments()) {
     CHECK(names.insert(e.name).second);

@@ -80,7 +80,7 @@ TEST_CASE("cli: usage errors exit with 2 and name what is wrong") {
       {{"--positions", "absolute"}, "learned|rotary|none|rotary_halves"},
       {{"--positions", "rotary", "--heads", "3", "--head-width", "5"}, "width 5 is odd"},
       {{"--tied"}, "--tied belongs to --model gpt"},
-      {{"--rotary-base", "100"}, "--rotary-base belongs to --positions rotary"},
+      {{"--rotary-base", "100"}, "--rotary-base belongs to --positions rotary or rotary_halves"},
       {{"--no-norm-bias"}, "--no-norm-bias belongs to --affine"},
       {{"--model", "gpt", "--data", "x", "--mean-pool"}, "--mean-pool belongs to --model vit"},
       {{"--forms", "rms_norm,layer_norm"}, "layer_norm is the reference"},

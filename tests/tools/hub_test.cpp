@@ -1,5 +1,6 @@
 // Models of the hub's families, with true and false descriptions and what PyTorch computes (tests/fixtures/hub.py).
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "tests/support/catch.h"
 #include "tests/tools/child.h"
@@ -53,6 +54,18 @@ TEST_CASE("hub: a true description is verified by what the program computed, a f
     CHECK_THAT(alone.out, Contains("the description itself is unchecked") && !Contains("verified"));
     std::filesystem::remove(f.file("out"));
   }
+}
+
+TEST_CASE("hub: a norm's gain is no writer") {
+  const Folder f;
+  nlohmann::json spec = nlohmann::json::parse(read(fixture("bloom", ".json")));
+  spec.erase("not_on_stream");
+  spec["writers"]["transformer.word_embeddings_layernorm"] = 0;
+  write_text(f.file("spec"), spec.dump());
+  const ChildResult r = run_child({"convert", fixture("bloom", ".safetensors"), f.file("out"), "--from", "layer_norm",
+                                   "--to", "rms_norm", "--spec", f.file("spec")});
+  CHECK(r.code == 3);
+  CHECK_THAT(r.err, Contains("writer 'transformer.word_embeddings_layernorm.weight' of shape [12] is a vector"));
 }
 
 TEST_CASE("hooks: the description is checked, and stands in the program") {

@@ -1,4 +1,4 @@
-#include "equivalence/verify/reference.h"
+#include "equivalence/reference/reference.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@
 #include "autograd/ops/shape.h"
 #include "equivalence/convert/pieces.h"
 #include "equivalence/coordinates/pairs.h"
-#include "equivalence/verify/readings.h"
+#include "equivalence/reference/readings.h"
 #include "io/npz.h"
 #include "io/safetensors.h"
 #include "streams/stream.h"

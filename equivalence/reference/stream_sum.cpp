@@ -1,4 +1,4 @@
-#include "equivalence/verify/stream_sum.h"
+#include "equivalence/reference/stream_sum.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,7 +13,7 @@
 #include "core/printed.h"
 #include "equivalence/convert/canonical.h"
 #include "equivalence/coordinates/pairs.h"
-#include "equivalence/verify/readings.h"
+#include "equivalence/reference/readings.h"
 
 namespace isonorm::equivalence {
 namespace {

@@ -1,4 +1,4 @@
-#include "equivalence/verify/readings.h"
+#include "equivalence/reference/readings.h"
 
 #include <cmath>
 
