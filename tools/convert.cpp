@@ -267,8 +267,7 @@ Verb add_convert(CLI::App& app) {
   auto o = std::make_shared<ConvertOptions>();
   const CLI::Validator form(one_of(streams::kLayerNormForms), "FORM");
   command->add_option("IN", o->in, "a checkpoint of isonorm train, or a safetensors file")->required();
-  command->add_option("OUT", o->out, "the safetensors file to write; it appears whole and verified, or not")
-      ->required();
+  command->add_option("OUT", o->out, "the safetensors file to write; it appears whole and checked, or not")->required();
   command->add_option("--from", o->from, "form of IN (default: what IN says)")->check(form);
   command->add_option("--to", o->to, "form of OUT")->required()->check(form);
   command->add_option("--spec", o->spec,
@@ -284,7 +283,7 @@ Verb add_convert(CLI::App& app) {
   command->add_flag("--inference", o->inference, "leave out dropout on branches, which acts in training alone");
   command->add_flag("-q,--quiet", o->quiet, "no table");
   command->footer(
-      "Exit codes: 0 verified and written, 1 not verified and not written, 2 usage, 3 bad input, 4 input/output, "
+      "Exit codes: 0 checked and written, 1 not the same and not written, 2 usage, 3 bad input, 4 input/output, "
       "70 no memory or threads, 130 interrupted.");
   return {command, [o] { return run(*o); }};
 }

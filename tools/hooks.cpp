@@ -13,11 +13,12 @@ namespace {
 constexpr const char* kBefore =
     R"py("""What the readers and writers of a model see and make, for isonorm convert --reference. Printed by isonorm hooks.
 
-    import numpy, record
-    rows = record.record(model, lambda: model(ids))  # a torch.nn.Module; a run as users run it
-    numpy.savez("reference.npz", **rows)
+    import record
+    rows = record.record(model, lambda: model(ids))  # a torch.nn.Module; one forward pass, whose result is looked at
+    record.save("reference.safetensors", rows)
 
-Run the model in f64 where that is possible (model.double()): then rounding hides least.
+Run the model in f64 where that is possible (model.double()): then rounding hides least. The model is changed for two more
+passes, and put back.
 """
 import json
 import re
@@ -34,48 +35,89 @@ def matched(entries, names):
         for name in names:
             if found := form.fullmatch(name):
                 stood_for = iter(found.groups())
-                yield name, re.sub(r"\*\*|\*", lambda _: next(stood_for), value)
+                yield name, re.sub(r"\*\*|\*", lambda _: next(stood_for), value) if isinstance(value, str) else value
+
+
+def save(path, rows):
+    from safetensors.torch import save_file
+
+    save_file(rows, path)
+
+
+def results(y):
+    """The numbers of a result, but for hidden states and caches: what the model says."""
+    import torch
+
+    if isinstance(y, torch.Tensor):
+        return [y.detach().flatten().cpu().clone()] if y.is_floating_point() else []
+    if hasattr(y, "items"):
+        y = [v for k, v in y.items() if k not in ("hidden_states", "past_key_values", "attentions", "loss")]
+    return [t for v in y for t in results(v)] if isinstance(y, (list, tuple)) else []
 
 
 def record(model, run, prefix=None):
-    """NAME.input and NAME.output as arrays. `prefix` is what the model's names have before the file's; without it the
-    shortest that fits is taken."""
+    """NAME.input and NAME.output of readers and writers, and what shows that nothing else reads the stream. `prefix` is
+    what the model's names have before the file's; without it the shortest that fits is taken."""
     import torch
 
     modules = dict(model.named_modules(remove_duplicate=False))
+    tensors = dict(model.named_parameters(remove_duplicate=False)) | dict(model.named_buffers(remove_duplicate=False))
     readers = {name: entry["norm"] for name, entry in SPEC.get("readers", {}).items()}
-    writers = {name if name.endswith((".weight", ".bias")) else name + ".weight": "" for name in SPEC.get("writers", {})}
+    heads = {entry["head"]: entry["norm"] for entry in SPEC.get("tied", {}).values()}
     if prefix is None:
-        layers = [name.removesuffix(".weight") for name in readers]
-        forms = [re.escape(layer).replace(r"\*\*", ".+").replace(r"\*", r"[^.]+") + "$" for layer in layers]
+        forms = [re.escape(name.removesuffix(".weight")).replace(r"\*\*", ".+").replace(r"\*", r"[^.]+") + "$"
+                 for name in readers]
         found = [name[:at.start()] for name in modules for form in forms if (at := re.search(form, name))]
         prefix = min(found, key=len, default="")
-    names = [name.removeprefix(prefix) + ".weight" for name in modules]
-    rows, tables, normed, handles = {}, {}, {}, []
+    layers = [name.removeprefix(prefix) for name in modules]
+    stored = [name.removeprefix(prefix) for name in tensors]
+    width, rows, tables, normed, known, handles = SPEC["width"], {}, {}, {}, set(), []
 
-    def keep(name, x):
-        rows.setdefault(name, x.detach().cpu().clone())  # programs add in place
+    def keep(name, x, once=True):
+        if once and name in rows:
+            raise RuntimeError(f"{name} is there twice: record one forward pass; what shares its layers cannot be recorded")
+        x = x.detach().cpu()
+        rows[name] = (x if x.is_floating_point() else x.long()).clone(memory_format=torch.contiguous_format)
+
+    def named(part, ends):
+        """The tensors that a part of the description names, its own name before a pattern; a layer stands for some."""
+        found = {}
+        for pattern, value in sorted(part.items(), key=lambda entry: "*" not in entry[0]):
+            whole = dict(matched({pattern: value}, stored))
+            found |= whole or {name: v for end in ends for name, v in matched({pattern + end: value}, stored)}
+        return found
 
     def module(name):
         return modules.get(prefix + name, modules.get(name))
 
+    def tensor(name):
+        return tensors.get(prefix + name, tensors.get(name))
+
+    def first(y):
+        return next((t for t in y if isinstance(t, torch.Tensor)), None) if isinstance(y, (list, tuple)) else y
+
     def after(layer, hook):
-        handles.append(layer.register_forward_hook(lambda _, x, more, y: hook((*x, *more.values())[0], y),
-                                                   with_kwargs=True))
+        def called(_, x, more, y):
+            x, y = next(iter((*x, *more.values())), None), first(y)
+            if isinstance(x, torch.Tensor) and isinstance(y, torch.Tensor):
+                hook(x, y)
+
+        handles.append(layer.register_forward_hook(called, with_kwargs=True))
 
     def reader(weight, norm):
-        layer, before = module(weight.removesuffix(".weight")), module(norm)
+        layer = module(weight.removesuffix(".weight"))
 
         def read(x, y):
+            if norm not in normed:
+                raise RuntimeError(f"{weight} is called before norm {norm}, which it is said to read through")
             stream, out = normed[norm]
-            if x.shape != out.shape:  # some of the norm's rows: the layer is asked for all of them
-                every = out.reshape(-1, out.shape[-1])
-                if not all((row == every).all(-1).any() for row in x.reshape(-1, x.shape[-1])):
+            if x.shape != out.shape:  # flattened, or some of the norm's rows: the layer is asked for all of them
+                if x.numel() != out.numel() and not all(
+                        (row == out.reshape(-1, width)).all(-1).any() for row in x.reshape(-1, width)[:64]):
                     return
-                y = layer.forward(out)
+                y = first(layer.forward(out))
             keep(weight + ".input", stream), keep(weight + ".output", y)
 
-        after(before, lambda x, y: normed.__setitem__(norm, (x.clone(), y.clone())))
         after(layer, read)
 
     def writer(weight):
@@ -83,7 +125,10 @@ def record(model, run, prefix=None):
 
         def wrote(x, y):
             if isinstance(layer, torch.nn.Conv2d):  # rows of patches
-                x = torch.nn.functional.unfold(x, layer.kernel_size, layer.dilation, layer.padding, layer.stride)
+                if layer.padding == "same":
+                    return
+                padding = 0 if layer.padding == "valid" else layer.padding
+                x = torch.nn.functional.unfold(x, layer.kernel_size, layer.dilation, padding, layer.stride)
                 x, y = x.transpose(1, 2), y.flatten(2).transpose(1, 2)
             keep(weight + ".input", x), keep(weight + ".output", y)
 
@@ -92,13 +137,39 @@ def record(model, run, prefix=None):
         else:
             after(layer, wrote)
 
-    for weight, norm in matched(readers, names):
-        reader(weight, norm)
-    for entry in SPEC.get("tied", {}).values():
-        if module(entry["head"].removesuffix(".weight")):
-            reader(entry["head"], entry["norm"])
-    for weight, _ in matched({name: "" for name in writers if name.endswith(".weight")}, names):
-        writer(weight)
+    def other(name, layer):
+        """A module that the description does not have: convert finds out whether it sees the stream."""
+        def saw(x, y):
+            if not x.is_floating_point() or x.shape[-1:] != (width,) or not x.numel():
+                return
+            if x.shape == y.shape and torch.equal(x, y):
+                return  # dropout, identity
+            keep(name + ".seen", x, once=False)
+            for stream, out in normed.values():
+                if (x.reshape(-1, width)[0] == out.reshape(-1, width)).all(-1).any():
+                    keep(name + ".weight.input", stream, once=False), keep(name + ".weight.output", y, once=False)
+        after(layer, saw)
+
+    norms = [norm for norm, _ in matched({name: "" for name in SPEC.get("norms", {})}, layers)]
+    for norm in norms:
+        after(module(norm), lambda x, y, norm=norm: normed.__setitem__(norm, (x.clone(), y.clone())))
+    heads = {head: norm for head, norm in heads.items() if module(head.removesuffix(".weight")) is not None}
+    read = named(readers, (".weight",)) | heads
+    for weight, norm in read.items():
+        if module(weight.removesuffix(".weight")) is not None:
+            reader(weight, norm)
+    dims = {name: 0 if name.endswith(".bias") and tensor(name).dim() == 1 else dim
+            for name, dim in named(SPEC.get("writers", {}), (".weight", ".bias")).items()}
+    for weight in dims:
+        if weight.endswith(".weight") and module(weight.removesuffix(".weight")) is not None:
+            writer(weight)
+    scales = dict(matched(SPEC.get("scales", {}), stored))
+    known.update(norms, [name.rpartition(".")[0] for name in (*dims, *scales.values(), *read)])
+    for name in layers:
+        layer = module(name)
+        if name not in known and not list(layer.children()) and (
+                list(layer.parameters()) or "norm" in type(layer).__name__.lower()):
+            other(name, layer)
 
     embedding = torch.nn.functional.embedding
 
@@ -111,12 +182,58 @@ def record(model, run, prefix=None):
     torch.nn.functional.embedding = embedded
     try:
         with torch.no_grad():
-            run()
+            before = results(run())
     finally:
         torch.nn.functional.embedding = embedding
         for handle in handles:
             handle.remove()
-    return {name: x.numpy() for name, x in rows.items()}
+    if not before or len(heads) < len(SPEC.get("tied", {})):
+        return rows
+
+    # The same function, where nothing reads the stream but the norms, and these nothing but the readers: a constant is added to
+    # what every writer writes; every gain is larger by a factor, and its readers are smaller by it.
+    held = {name: t.detach().clone() for name, t in tensors.items()}
+    untied = {weight: module(weight.removesuffix(".weight")) for weight in heads}
+    tables = {weight: layer.weight for weight, layer in untied.items()}
+    generator = torch.Generator().manual_seed(1)
+
+    def random(shape):
+        return torch.randn(shape, generator=generator, dtype=torch.float64)
+
+    def put_back():
+        for name, t in tensors.items():
+            t.copy_(held[name])
+
+    with torch.no_grad():
+        try:
+            for weight, layer in untied.items():
+                layer.weight = torch.nn.Parameter(tables[weight].clone())
+            for name, dim in dims.items():
+                t = tensor(name)
+                constant = random([1 if i == dim else n for i, n in enumerate(t.shape)]).to(t) * t.abs().mean()
+                if name in scales:
+                    along = (1 / tensor(scales[name]).flatten()).reshape([width if i == dim else 1 for i in range(t.dim())])
+                    constant = constant * along
+                t += constant
+            keep("program.shifted", torch.cat(results(run())))
+            put_back()
+            for weight, layer in untied.items():
+                layer.weight.copy_(tables[weight])
+            for norm in (norm for norm in norms if tensor(norm + ".weight") is not None):
+                factor = 2 + float(random(()).tanh()) / 2
+                for part in (tensor(norm + ".weight"), tensor(norm + ".bias")):
+                    if part is not None:
+                        part *= factor
+                for weight, of in read.items():
+                    if of == norm:
+                        (untied[weight].weight if weight in untied else tensor(weight)).div_(factor)
+            keep("program.rescaled", torch.cat(results(run())))
+        finally:
+            for weight, layer in untied.items():
+                layer.weight = tables[weight]
+            put_back()
+    keep("program.output", torch.cat(before))
+    return rows
 )py";
 
 int run(const std::string& spec) {

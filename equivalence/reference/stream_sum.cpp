@@ -22,6 +22,7 @@ using streams::Role;
 
 constexpr int64_t kSampled = 64;      // rows that say which writers a reader's rows hold
 constexpr double kDependent = 1e-10;  // of a column's squared length, what the others leave of one that they span
+constexpr int64_t kTokens = 8;        // rows before others, of class tokens and registers
 constexpr double kWhole = 0.05;       // how far the coefficient of one that is taken once, or not, lies from 1 or 0
 
 // What a writer wrote, or one of the ways in which it may stand in the rows of a reader.
@@ -93,6 +94,9 @@ class Sums {
     for (size_t w = 0; w < writers_.size(); ++w)
       if (!seen_[w] && result_.wrong.empty())
         leave_open(text("no rows in the reference show what '", writers_[w]->name, "' wrote"));
+    hold_program();
+    for (const auto& [name, x] : reference_)
+      if (name.ends_with(".seen") && result_.wrong.empty()) hold_other(name, x);
     result_.seen = std::count(seen_.begin(), seen_.end(), true);
     return result_;
   }
@@ -102,39 +106,94 @@ class Sums {
     if (result_.open.empty()) result_.open = std::move(why);
   }
 
-  void hold(const std::string& reader, const Tensor& x) {
+  // Rows of the stream's width held to the sum of what writers wrote.
+  struct Found {
+    std::vector<double>
+        by;  // the coefficients of least squares, one for each of addends_; empty where rows are too few
+    std::vector<size_t> taken;  // those that count as 1
+    Tensor sample, bound;       // [n, width], of each entry
+    double share = 0, missing = 0;
+  };
+
+  Found find(const std::string& name, const Tensor& x) {
     const int64_t width = layout_.stored_width();
-    check(is_floating(x.dtype()) && x.rank() >= 1 && x.size(-1) == width && x.numel() > 0, "reference: '", reader,
-          ".input' is ", x.dtype(), " of shape ", x.shape(), ", expected floating rows of ", width);
+    check(is_floating(x.dtype()) && x.rank() >= 1 && x.size(-1) == width && x.numel() > 0, "reference: '", name,
+          "' is ", x.dtype(), " of shape ", x.shape(), ", expected floating rows of ", width);
     if (!(shape_ == x.shape())) find_addends(x.shape());
     const Tensor rows = reshape(x.to(DType::f64), {x.numel() / width, width});
-    const Tensor sample = sampled(rows);
-    if (columns_.size(0) > sample.numel()) return leave_open(text("'", reader, "' reads too few rows"));
-    const std::vector<double> by =
-        least_squares(gram_.to_vector<double>(), matmul(columns_, unsqueeze(flatten(sample), 1)).to_vector<double>());
-
-    std::vector<size_t> taken;
+    Found found;
+    found.sample = sampled(rows);
+    if (addends_.empty() || columns_.size(0) > found.sample.numel()) return found;
+    found.by = least_squares(gram_.to_vector<double>(),
+                             matmul(columns_, unsqueeze(flatten(found.sample), 1)).to_vector<double>());
     Tensor sum = rows * 0.0, size = abs(rows);
-    for (size_t i = 0; i < by.size(); ++i)
-      if (by[i] > 0.5 && by[i] < 1.5) {
-        taken.push_back(i);
+    for (size_t i = 0; i < found.by.size(); ++i)
+      if (found.by[i] > 0.5 && found.by[i] < 1.5) {
+        found.taken.push_back(i);
         sum = sum + addends_[i].rows, size = size + abs(addends_[i].rows);
       }
-    const Tensor bound = size * (static_cast<double>(taken.size() + 1) * epsilon(x.dtype()));
-    const double share = most(abs(rows - sum), bound);
-    if (!(share <= 1)) {
-      result_.wrong = text("the rows that '", reader, "' reads are not the sum of what writers wrote: ",
-                           reason(by, sample, largest_entry(rows - sum) / largest_entry(rows)));
+    found.bound = size * (static_cast<double>(found.taken.size() + 1) * epsilon(x.dtype()));
+    found.share = most(abs(rows - sum), found.bound);
+    found.missing = largest_entry(rows - sum) / largest_entry(rows);
+    return found;
+  }
+
+  void hold(const std::string& reader, const Tensor& x) {
+    const Found found = find(reader + ".input", x);
+    if (found.by.empty())
+      return leave_open(text("'", reader, "' reads too few rows, or rows of a shape that no writer wrote"));
+    if (x.dtype() == DType::bf16) leave_open("rows in bf16 are too coarse to show the whole stream: record f32 or f64");
+    if (!(found.share <= 1) && !lacking_.empty())
+      return leave_open(text("the reference has no rows that '", lacking_, "' wrote"));
+    if (!(found.share <= 1)) {
+      result_.wrong = text("the rows that '", reader, "' reads are not the sum of what writers wrote: ", reason(found));
       return;
     }
     ++result_.summed;
-    result_.share = std::max(result_.share, share);
-    for (size_t i : taken)
-      if (most(abs(addends_[i].rows), bound) > 1) seen_[addends_[i].writer] = true;
+    result_.share = std::max(result_.share, found.share);
+    for (size_t i : found.taken)
+      if (most(abs(addends_[i].rows), found.bound) > 1) seen_[addends_[i].writer] = true;
+  }
+
+  // What the program said, and what it said as another model that is the same function by the description.
+  void hold_program() {
+    const Tensor* output = reference_.find("program.output");
+    for (const auto& [name, what] :
+         {std::pair("program.shifted",
+                    "a constant along the stream, added to what each writer writes, moves the program's "
+                    "output by "),
+          {"program.rescaled",
+           "gains of norms that are larger, with readers that are smaller, move the program's output by "}}) {
+      const Tensor* other = reference_.find(name);
+      if (!output || !other)
+        return leave_open(
+            "the reference does not show what else reads the stream (the program that isonorm hooks prints does)");
+      check(is_floating(output->dtype()) && output->numel() > 0 && output->dtype() == other->dtype() &&
+                output->shape() == other->shape(),
+            "reference: '", name, "' is ", other->dtype(), " of shape ", other->shape(), ", program.output ",
+            output->dtype(), " of shape ", output->shape());
+      const double size = largest_entry(output->to(DType::f64)),
+                   moved = largest_entry(output->to(DType::f64) - other->to(DType::f64)) / size;
+      if (!(moved <= std::cbrt(epsilon(output->dtype()))) && result_.wrong.empty())
+        result_.wrong =
+            text(what, printed("%.2g", moved),
+                 " of its largest entry: something that the description lacks reads the stream, or a norm's rows");
+    }
+  }
+
+  // What a module that the description does not have has seen.
+  void hold_other(const std::string& name, const Tensor& x) {
+    if (!is_floating(x.dtype()) || x.rank() == 0 || x.size(-1) != layout_.stored_width() || x.numel() == 0) return;
+    const Found found = find(name, x);
+    if (!found.taken.empty() && found.share <= 1)
+      result_.wrong =
+          text("'", name.substr(0, name.rfind('.')), "' sees the stream, the sum of what ", found.taken.size(),
+               " writers wrote, and the description has no norm, reader or writer of that name");
   }
 
   // What is wrong, as far as the coefficients of least squares show it.
-  std::string reason(const std::vector<double>& by, const Tensor& sample, double missing) const {
+  std::string reason(const Found& found) const {
+    const auto& [by, taken, sample, bound, share, missing] = found;
     Tensor rest = flatten(sample);
     size_t odd = by.size();
     for (size_t i = 0; i < by.size(); ++i) {
@@ -181,7 +240,7 @@ class Sums {
   }
 
   // [.., width] in f64; undefined where neither the reference nor the file says what it wrote.
-  Tensor written(const streams::Place& p) const {
+  Tensor written(const streams::Place& p) {
     const int64_t width = layout_.stored_width();
     if (const Tensor* y = reference_.find(p.name + ".output")) {
       check(is_floating(y->dtype()) && y->rank() >= 1 && y->size(-1) == width, "reference: '", p.name, ".output' is ",
@@ -189,6 +248,10 @@ class Sums {
       return y->to(DType::f64);
     }
     const Tensor& stored = file_.outline.at(p.name);
+    if (p.name.ends_with(".weight")) {  // a table that nothing calls has rows of its own, a product has none
+      if (lacking_.empty()) lacking_ = p.name;
+      if (p.dim + 1 != stored.rank()) return {};
+    }
     const int64_t rows = stored.numel() / width, shown = shape_.rank >= 2 ? shape_[shape_.rank - 2] : 1;
     Tensor own = by_rows(file_.read(p.name).to(DType::f64), p.dim);
     return rows > shown ? narrow(own, 0, 0, shown) : own;
@@ -214,10 +277,11 @@ class Sums {
     const int64_t own = y.rank() >= 2 ? y.size(-2) : 1, whole = shape.rank >= 2 ? shape[shape.rank - 2] : 1;
     if (own >= whole) return all;
     const Tensor rows = y.rank() >= 2 ? y : unsqueeze(y, 0);
-    for (const bool behind : {false, true}) {
+    for (int64_t front = 0; front <= whole - own; front = front < kTokens ? front + 1 : whole - own) {
       std::vector<std::pair<int64_t, int64_t>> amounts(static_cast<size_t>(rows.rank()));
-      (behind ? amounts[amounts.size() - 2].first : amounts[amounts.size() - 2].second) = whole - own;
+      amounts[amounts.size() - 2] = {front, whole - own - front};
       add(pad(rows, amounts));
+      if (front == whole - own) break;
     }
     return all;
   }
@@ -228,7 +292,8 @@ class Sums {
   std::vector<std::string> readers_;
   std::vector<const streams::Place*> writers_;
   std::vector<bool> seen_;
-  Dims shape_;  // of the rows that these are for
+  std::string lacking_;  // a writer of whose rows nothing is known
+  Dims shape_;           // of the rows that these are for
   std::vector<Addend> addends_;
   Tensor columns_, gram_;  // [addends, sampled entries], [addends, addends]
   StreamSum result_;

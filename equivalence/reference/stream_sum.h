@@ -22,8 +22,13 @@ struct StreamSum {
 // the sum of some y, each taken once or not at all, but for (k + 1) eps (sum |y| + |x|) of the dtype of x in each entry,
 // k of them: what adding them one by one may round. Which of them follows from x, by least squares over at most 64 rows.
 // The y of a writer that nothing calls, such as a table of positions or a class token, are its own rows. Leading
-// dimensions of y broadcast to those of x; y may have fewer rows along the last of them, at its beginning or its end (a
-// class token before patches). Throws what check_reference() throws for the names and shapes that it reads.
+// dimensions of y broadcast to those of x; y may have fewer rows along the last of them (class tokens before patches).
+//
+// That nothing else reads the stream, the program shows: program.shifted, its output with a constant along the stream added
+// to each writer, and program.rescaled, with larger gains and smaller readers, must be program.output, to the cube root of
+// eps: rounding lies far below that, and what reads the stream otherwise far above. <module>.seen, rows of that width that a
+// module beside the description saw, must be no sum of what writers wrote. Throws what check_reference() throws for the names
+// and shapes that it reads.
 StreamSum check_stream_sum(const LazyState& file, const streams::Placement& layout, const TensorMap& reference);
 
 }  // namespace isonorm::equivalence

@@ -20,6 +20,8 @@ template <class T> class Program {
     read("h.0.attn.c_attn", "h.0.ln_1"), add(write("h.0.attn.c_proj"));
     read("h.0.mlp.c_fc", "h.0.ln_2"), add(write("h.0.mlp.c_proj"));
     save("lm_head.weight", stream_, product(normalised(stream_, "ln_f"), state.at("wte.weight"), true, ""));
+    for (const char* name : {"program.output", "program.shifted", "program.rescaled"})
+      reference.add(name, reference.at("lm_head.weight.output"));
   }
   TensorMap reference;
 
