@@ -19,6 +19,7 @@ constexpr size_t kShown = 20;           // differing tensors that are listed
 
 struct CompareVerb {
   std::string a, b, map, json;
+  std::vector<std::string> controls;
   CompareTensorsOptions options;
   bool quiet = false;
 };
@@ -56,10 +57,14 @@ std::string list(const TensorsComparison& r) {
 }
 
 int run(const CompareVerb& o) {
-  check_outputs({{"--json", o.json}}, {{"A", o.a}, {"B", o.b}, {"--map", o.map}});
+  std::vector<NamedFile> inputs = {{"A", o.a}, {"B", o.b}, {"--map", o.map}};
+  for (const std::string& control : o.controls) inputs.push_back({"--control", control});
+  check_outputs({{"--json", o.json}}, inputs);
   if (one_file(o.a, o.b)) throw UsageError(text(o.a, " and ", o.b, " are one file: nothing would be compared"));
+  CompareTensorsOptions options = o.options;
+  for (const std::string& control : o.controls) options.controls.push_back(load(control));
   const ParameterMap map = read_map(o.map);
-  const TensorsComparison r = compare_tensors(load(o.a), load(o.b), map, o.options);
+  const TensorsComparison r = compare_tensors(load(o.a), load(o.b), map, options);
   write(document_of(r), "", o.json);
   if (!o.quiet) std::fputs(list(r).c_str(), stdout);
   std::printf("%s\n", printable(r.message()).c_str());
@@ -83,6 +88,12 @@ Verb add_compare(CLI::App& app) {
       "--tolerance", o->options.tolerance,
       "largest difference relative to the largest entry of a tensor, below 1 (default: 1e-10, f32 1e-4, bf16 3e-2); "
       "integers must be equal");
+  command
+      ->add_option("--control", o->controls,
+                   "what A's program gives where rounding alone is another (isonorm perturb): the tolerance is then 30 "
+                   "times what the farthest control deviates by, and 64 eps; may be given several times")
+      ->allow_extra_args(false)
+      ->excludes("--tolerance");
   command
       ->add_option("--noise", o->options.noise,
                    "with --gradients: a name in A, with * for characters but dots and ** for any, of tensors whose "

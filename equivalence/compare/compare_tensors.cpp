@@ -11,6 +11,7 @@
 #include "core/printed.h"
 #include "equivalence/compare/power.h"
 #include "equivalence/convert/checkpoint_facts.h"
+#include "equivalence/lockstep/criterion.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -128,6 +129,7 @@ class Comparer {
       }
       if (row.problem.empty()) {
         entries_ += reference.numel();
+        if (row.tolerance > 0 && !o_.controls.empty()) hold_to_controls(row, a, b, reference, route);
         pairs_.push_back({o_.gradients ? name : route.name, value, reference, largest_entry(reference)});
         noise_.push_back(noise_share(a.dtype(), b.dtype()));
       }
@@ -135,6 +137,25 @@ class Comparer {
       row.problem = e.what();
     }
     result_.rows.push_back(std::move(row));
+  }
+
+  void hold_to_controls(Row& row, const Tensor& a, const Tensor& b, const Tensor& reference, const Route& route) {
+    double moved = 0;
+    for (size_t c = 0; c < o_.controls.size(); ++c) {
+      const Tensor* control = o_.controls[c].find(row.name);
+      check(control && control->shape() == a.shape() && control->dtype() == a.dtype(), "has no counterpart of ",
+            a.dtype(), " and shape ", a.shape(), " in control ", c + 1);
+      const Tensor x = control->to(DType::f64);
+      moved = larger(moved,
+                     deviation({{row.name, o_.gradients ? x : route.forward(x), reference, largest_entry(reference)}}));
+    }
+    controls_moved_ = controls_moved_ || moved > 0;
+    const DType coarser = is_floating(b.dtype()) && epsilon(b.dtype()) > epsilon(a.dtype()) ? b.dtype() : a.dtype();
+    row.tolerance = bound(moved, coarser);
+    if (row.tolerance <= largest_bound(coarser)) return;
+    row.undecided = true;
+    row.problem = text("not comparable: the controls move it by ", scientific(moved),
+                       ", which would hide a real difference (the tolerance would be ", scientific(row.tolerance), ")");
   }
 
   // `small`: below that a gradient can be rounding noise.
@@ -178,7 +199,8 @@ class Comparer {
     }
     std::string& why = result_.reason;
     const size_t n = result_.rows.size();
-    if (first)
+    const bool unmeasured = !o_.controls.empty() && !controls_moved_ && !equal;
+    if (first && !(unmeasured && first->problem.empty()))
       why = (first->problem.empty()
                  ? text(describe(*result_.first), ": ", scientific(result_.first->deviation),
                         " of the largest entry of its tensor, the tolerance is ", scientific(first->tolerance))
@@ -192,7 +214,11 @@ class Comparer {
       why = "no tensors were compared";
     else if (entries_ == 0)
       why = "no entries were compared";
-    else if (first_undecided) {
+    else if (unmeasured) {
+      result_.verdict = Verdict::undecided;
+      result_.first.reset(), result_.likely.clear();
+      why = "the controls are equal to the first: nothing was measured";
+    } else if (first_undecided) {
       result_.verdict = Verdict::undecided;
       why = text(first_undecided->name, " is ", first_undecided->problem, " (", undecided, " of ", plural(n, "tensor"),
                  "; the others agree)");
@@ -213,10 +239,11 @@ class Comparer {
   const CompareTensorsOptions& o_;
   ParameterMap zero_in_exact_arithmetic_;  // leaves them out
   TensorsComparison result_;
-  std::vector<Pair> pairs_;    // of the rows without a problem, in order
-  std::vector<double> noise_;  // their noise_share
-  int64_t entries_ = 0;        // in all pairs
-  size_t left_out_ = 0;        // tensors of A
+  std::vector<Pair> pairs_;      // of the rows without a problem, in order
+  std::vector<double> noise_;    // their noise_share
+  int64_t entries_ = 0;          // in all pairs
+  bool controls_moved_ = false;  // some tensor of some control is not A's
+  size_t left_out_ = 0;          // tensors of A
 };
 
 std::string sentence(const TensorsComparison& r) {

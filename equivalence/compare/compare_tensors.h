@@ -27,6 +27,11 @@ struct CompareTensorsOptions {
   // two tensors is f32, 3e-2 where one is bf16. Nothing is seen of entries below that share of the largest one. Two
   // tensors of integers must be equal whatever it is.
   std::optional<double> tolerance = {};
+  // What A's program gives when rounding alone is another: each with A's names. Where there are some, the tolerance of a
+  // tensor of floats is what the criterion (criterion.h) allows beside them: 30 times the farthest of them, and 64 eps of
+  // the coarser dtype. One that is so wide that it would hide a real difference (largest_bound()) is undecided, and so is
+  // all where none of them differs from A.
+  std::vector<TensorMap> controls = {};
   // Gradients that are zero in exact arithmetic, such as those of key biases: names in A, with the * of parameter maps.
   // What the files hold of them is rounding noise: the same where it lies, in both, below 1000 eps (at most 1 %) of the
   // largest gradient of all. Elsewhere the name changes nothing.

@@ -1,5 +1,6 @@
 #include "equivalence/lockstep/training.h"
 
+#include <bit>
 #include <cmath>
 
 #include "autograd/grad_mode.h"
@@ -101,25 +102,31 @@ std::vector<Pair> Training::weight_pairs(const Training& reference) const {
 }
 
 namespace {
-template <class T> void move_elements(const Tensor& p, uint64_t seed, uint64_t stream) {
-  std::vector<T> v = p.to_vector<T>();
-  for (size_t i = 0; i < v.size(); ++i) {
-    const bool up = philox(seed, static_cast<uint64_t>(i), stream).word[0] & 1;
-    if (v[i] != 0) v[i] = std::nextafter(v[i], up ? INFINITY : -INFINITY);
-  }
-  copy_into(p, from_vector(v, p.shape()));
+float next(float v, bool up) { return std::nextafter(v, up ? INFINITY : -INFINITY); }
+double next(double v, bool up) { return std::nextafter(v, up ? INFINITY : -INFINITY); }
+bf16 next(bf16 v, bool up) {  // of f32 with the same sign and exponent the upper half
+  const auto bits = std::bit_cast<uint32_t>(static_cast<float>(v));
+  return bf16(std::bit_cast<float>(up == (bits >> 31 == 0) ? bits + 0x10000 : bits - 0x10000));
 }
 }  // namespace
+
+Tensor moved_by_ulps(const Tensor& x, uint64_t seed, uint64_t stream, int ulps) {
+  return visit_floating(x.dtype(), "moved_by_ulps", [&]<class T>() {
+    std::vector<T> v = x.to_vector<T>();
+    for (size_t i = 0; i < v.size(); ++i) {
+      const bool up = philox(seed, static_cast<uint64_t>(i), stream).word[0] & 1;
+      for (int n = 0; n < ulps && static_cast<double>(v[i]) != 0; ++n) v[i] = next(v[i], up);
+    }
+    return from_vector(v, x.shape());
+  });
+}
 
 void move_by_one_ulp(nn::Module& model, uint64_t seed) {
   uint64_t stream = 0;
   for (const Tensor& p : model.parameters()) {
     check(p.dtype() == DType::f64 || p.dtype() == DType::f32, "move_by_one_ulp: dtype is ", p.dtype(),
           ", expected f32 or f64");
-    if (p.dtype() == DType::f64)
-      move_elements<double>(p, seed, stream++);
-    else
-      move_elements<float>(p, seed, stream++);
+    copy_into(p, moved_by_ulps(p, seed, stream++));
   }
 }
 

@@ -83,8 +83,11 @@ class Training {
   std::vector<Tensor> noise_, noise_so_far_;
 };
 
-// Moves every element of every parameter to the next floating-point number above or below it, at random. 0 stays: an
-// ulp of it is no rounding error of anything.
+// x with every element moved by so many units in the last place, up or down at random, by seed and stream. 0 stays: an ulp
+// of it is no rounding error of anything. f64, f32, bf16.
+Tensor moved_by_ulps(const Tensor& x, uint64_t seed, uint64_t stream, int ulps = 1);
+
+// Moves every element of every parameter to the next floating-point number above or below it, at random, by moved_by_ulps().
 void move_by_one_ulp(nn::Module& model, uint64_t seed);
 
 }  // namespace isonorm::equivalence

@@ -108,11 +108,10 @@ class Sums {
 
   // Rows of the stream's width held to the sum of what writers wrote.
   struct Found {
-    std::vector<double>
-        by;  // the coefficients of least squares, one for each of addends_; empty where rows are too few
-    std::vector<size_t> taken;  // those that count as 1
-    Tensor sample, bound;       // [n, width], of each entry
-    double share = 0, missing = 0;
+    std::vector<double> by;         // least squares' coefficients of addends_; empty where there are too few rows
+    std::vector<size_t> taken;      // those that count as 1
+    Tensor sample, bound;           // of the rows; of each of their entries
+    double share = 0, missing = 0;  // the largest part of its bound; what the sum lacks, of the largest entry
   };
 
   Found find(const std::string& name, const Tensor& x) {
@@ -257,7 +256,7 @@ class Sums {
     return rows > shown ? narrow(own, 0, 0, shown) : own;
   }
 
-  // y as rows of x's shape: as they are, before others, or behind them.
+  // y as rows of x's shape: as they are, or where they are fewer, at each place at which they may stand.
   static std::vector<Tensor> ways(const Tensor& y, const Dims& shape) {
     std::vector<Tensor> all;
     const int64_t width = shape[shape.rank - 1];

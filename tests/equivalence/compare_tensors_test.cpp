@@ -3,11 +3,13 @@
 #include "equivalence/compare/compare_tensors.h"
 
 #include <cmath>
+#include <set>
 
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
 #include "autograd/ops/shape.h"
 #include "core/random.h"
+#include "equivalence/lockstep/training.h"
 #include "streams/coordinates.h"
 #include "tests/support/catch.h"
 
@@ -323,4 +325,55 @@ TEST_CASE("compare tensors: the likely cause is what the difference itself shows
   wide.add("w", randn({2, 3}));
   tall.add("w", randn({3, 2}));
   CHECK_THAT(said(wide, tall), Contains("w has shape [3, 2], expected [2, 3] (likely stored transposed"));
+}
+
+TEST_CASE("tensors beside controls: what rounding alone does is the same, and more is not") {
+  Generator g{5, 0};
+  const Tensor w = randn({40, 30}, {DType::f32}, g);
+  const auto only = [](const Tensor& x) {
+    TensorMap m;
+    m.add("w", x);
+    return m;
+  };
+  CompareTensorsOptions o;
+  for (uint64_t seed : {1, 2, 3}) o.controls.push_back(only(moved_by_ulps(w, seed, 0)));
+  const auto held = [&](const Tensor& x) { return compare_tensors(only(w), only(x), {}, o); };
+  CHECK(held(moved_by_ulps(w, 9, 0)).same());
+  CHECK(held(moved_by_ulps(w, 9, 0, 20)).same());  // 30 times a control
+  const TensorsComparison far = held(w * (1 + 1e-4));
+  CHECK(far.verdict == Verdict::different);  // of a tolerance that knows no control the same:
+  CHECK(compare_tensors(only(w), only(w * (1 + 0.9e-4))).same());
+  CHECK(far.rows[0].tolerance == Approx(30 * 0x1p-24 + 64 * 0x1p-23).epsilon(0.5));
+  CHECK(held(w * NAN).verdict == Verdict::different);
+  // Through a map: the controls are A's, and go the same way.
+  CHECK(compare_tensors(only(w), only(streams::recentre(moved_by_ulps(w, 9, 0), 0)),
+                        ParameterMap().add("w", "w", {{"recentre", 0}}), o)
+            .same());
+  // Controls that hide everything, that never moved, and that are of something else.
+  CompareTensorsOptions wide = o, still = o, other = o;
+  wide.controls = {only(w * 1.01)}, still.controls = {only(w), only(w)},
+  other.controls = {only(randn({3}, {DType::f32}, g))};
+  CHECK(compare_tensors(only(w), only(w * 1.001), {}, wide).verdict == Verdict::undecided);
+  CHECK_THAT(compare_tensors(only(w), only(w * (1 + 1e-6)), {}, still).reason, Contains("nothing was measured"));
+  for (double off : {1e-6, 1e-2})
+    CHECK(compare_tensors(only(w), only(w * (1 + off)), {}, still).verdict == Verdict::undecided);
+  CHECK_THAT(compare_tensors(only(w), only(w), {}, other).reason, Contains("no counterpart of f32"));
+}
+
+TEST_CASE("moved by ulps: every element but 0 is its neighbour, in every dtype") {
+  for (DType dtype : {DType::f64, DType::f32, DType::bf16}) {
+    const Tensor x = from_vector(std::vector<double>{0, 1, -1, 3, -1e-3, 1024, 0.75}, {7}).to(dtype);
+    const std::vector<double> before = x.to(DType::f64).to_vector<double>();
+    std::set<double> of_three;
+    for (uint64_t seed = 1; seed < 20; ++seed) {
+      const std::vector<double> after = moved_by_ulps(x, seed, 0).to(DType::f64).to_vector<double>();
+      CHECK(after[0] == 0);
+      for (size_t i = 1; i < after.size(); ++i) {
+        const double ulp = std::ldexp(epsilon(dtype), std::ilogb(before[i])), off = std::abs(after[i] - before[i]);
+        CHECK((off == ulp || off == ulp / 2));  // half below a power of two
+      }
+      of_three.insert(after[3]);
+    }
+    CHECK(of_three.size() == 2);
+  }
 }

@@ -86,3 +86,32 @@ TEST_CASE("compare: 5 where a small gradient differs, 0 where --noise names it")
   CHECK(run_child({"compare", "--gradients", "--noise", "", a, b}).code == 2);
   CHECK_THAT(run_child({"compare", "--help"}).out, Contains("5 undecided"));
 }
+
+TEST_CASE("perturb and compare: a file beside controls") {
+  const TempFolder folder;
+  TensorMap m;
+  Generator g{2, 0};
+  m.add("w", randn({6, 5}, {DType::f32}, g));
+  m.add("ids", from_vector<int64_t>({1, 2}, {2}));
+  save_safetensors(folder / "a", m);
+  for (const char* seed : {"1", "2", "3"})
+    CHECK_THAT(run_child({"perturb", folder / "a", folder / ("c" + std::string(seed)), "--seed", seed}).out,
+               Contains("1 tensors moved by 1 ulp, 1 of other dtypes as they were."));
+  TensorMap off;
+  off.add("w", m.at("w") * (1 + 5e-5)), off.add("ids", m.at("ids"));
+  save_safetensors(folder / "off", off);
+  CHECK(run_child({"compare", folder / "a", folder / "off"}).code == 0);  // by the tolerance that knows no control
+  const std::vector<std::string> controls = {"--control", folder / "c1", "--control", folder / "c2"};
+  const auto compare = [&](const std::string& b, std::vector<std::string> more) {
+    std::vector<std::string> words = {"compare", folder / "a", folder / b};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_child(words);
+  };
+  CHECK(compare("off", controls).code == 1);
+  CHECK(compare("c3", controls).code == 0);
+  CHECK(compare("off", {"--control", folder / "a"}).code == 5);
+  CHECK(compare("c3", {"--control", folder / "c1", "--tolerance", "1e-3"}).code == 2);
+  CHECK(compare("c3", {"--control", folder / "none"}).code == 4);
+  CHECK(run_child({"perturb", folder / "a", folder / "a"}).code == 2);
+  CHECK(run_child({"perturb", folder / "a", folder / "d", "--ulp", "0"}).code == 2);
+}

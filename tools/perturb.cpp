@@ -1,0 +1,64 @@
+// isonorm perturb IN OUT: the weights of a file, each moved by a unit in its last place: where a control run begins.
+#include <cstdio>
+
+#include "equivalence/lockstep/training.h"
+#include "io/safetensors.h"
+#include "tools/options.h"
+#include "tools/output.h"
+#include "tools/verb.h"
+#include "training/model_file.h"
+
+namespace isonorm::tools {
+namespace {
+
+struct PerturbOptions {
+  std::string in, out;
+  int ulps = 1;
+  uint64_t seed = 1;
+};
+
+int run(const PerturbOptions& o) {
+  check_outputs({{"OUT", o.out}}, {{"IN", o.in}});
+  const training::OpenModelFile file = training::open_model_file(o.in);
+  std::vector<io::TensorEntry> entries;
+  std::map<std::string, uint64_t> streams;
+  size_t kept = 0;
+  for (const auto& [name, tensor] : file.state.outline) {
+    const auto foreign = file.foreign.find(name);
+    entries.push_back(
+        {name, tensor.dtype(), tensor.shape(), 0, 0, foreign == file.foreign.end() ? "" : foreign->second});
+    if (is_floating(tensor.dtype()))
+      streams.emplace(name, entries.size());
+    else
+      ++kept;
+  }
+  check(!streams.empty(), o.in, ": it has no tensor of f64, f32 or bf16");
+  Metadata metadata = file.description;
+  metadata.insert(file.other.begin(), file.other.end());
+  save_safetensors(o.out, entries, metadata, [&](const std::string& name) {
+    const Tensor x = file.state.read(name);
+    const auto at = streams.find(name);
+    return at == streams.end() ? x : equivalence::moved_by_ulps(x, o.seed, at->second, o.ulps);
+  });
+  std::printf("%s: %zu tensors moved by %d ulp, %zu of other dtypes as they were.\n", o.out.c_str(), streams.size(),
+              o.ulps, kept);
+  return kOk;
+}
+
+}  // namespace
+
+Verb add_perturb(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "perturb", "Move every weight of a file by a unit in the last place, up or down: where a control run begins");
+  auto o = std::make_shared<PerturbOptions>();
+  command->add_option("IN", o->in, "a checkpoint of isonorm train, or a safetensors file")->required();
+  command->add_option("OUT", o->out, "the safetensors file to write")->required();
+  command->add_option("--ulp", o->ulps, "units by which each element is moved; 0 stays 0")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1024));
+  add_seed(*command, o->seed, "of the directions");
+  command->footer("Exit codes: 0 written, 2 usage, 3 bad input, 4 input/output, 70 no memory or threads.");
+  return {command, [o] { return run(*o); }};
+}
+
+}  // namespace isonorm::tools
