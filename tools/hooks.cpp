@@ -144,10 +144,8 @@ def record(model, run, prefix=None):
                 return
             if x.shape == y.shape and torch.equal(x, y):
                 return  # dropout, identity
-            keep(name + ".seen", x, once=False)
-            for stream, out in normed.values():
-                if (x.reshape(-1, width)[0] == out.reshape(-1, width)).all(-1).any():
-                    keep(name + ".weight.input", stream, once=False), keep(name + ".weight.output", y, once=False)
+            of_norm = any((x.reshape(-1, width)[0] == out.reshape(-1, width)).all(-1).any() for _, out in normed.values())
+            keep(name + (".reads" if of_norm else ".seen"), x, once=False)
         after(layer, saw)
 
     norms = [norm for norm, _ in matched({name: "" for name in SPEC.get("norms", {})}, layers)]

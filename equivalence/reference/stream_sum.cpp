@@ -94,9 +94,14 @@ class Sums {
     for (size_t w = 0; w < writers_.size(); ++w)
       if (!seen_[w] && result_.wrong.empty())
         leave_open(text("no rows in the reference show what '", writers_[w]->name, "' wrote"));
+    for (const auto& [name, x] : reference_) {
+      if (!result_.wrong.empty()) break;
+      if (name.ends_with(".seen")) hold_other(name, x);
+      if (name.ends_with(".reads"))
+        result_.wrong = text("'", name.substr(0, name.rfind('.')),
+                             "' reads the rows of a norm, and the description has no reader of that name");
+    }
     hold_program();
-    for (const auto& [name, x] : reference_)
-      if (name.ends_with(".seen") && result_.wrong.empty()) hold_other(name, x);
     result_.seen = std::count(seen_.begin(), seen_.end(), true);
     return result_;
   }

@@ -27,7 +27,7 @@ struct StreamSum {
 // That nothing else reads the stream, the program shows: program.shifted, its output with a constant along the stream added
 // to each writer, and program.rescaled, with larger gains and smaller readers, must be program.output, to the cube root of
 // eps: rounding lies far below that, and what reads the stream otherwise far above. <module>.seen, rows of that width that a
-// module beside the description saw, must be no sum of what writers wrote. Throws what check_reference() throws for the names
+// module beside the description saw, must be no sum of what writers wrote; <module>.reads are rows of a norm that one read. Throws what check_reference() throws for the names
 // and shapes that it reads.
 StreamSum check_stream_sum(const LazyState& file, const streams::Placement& layout, const TensorMap& reference);
 

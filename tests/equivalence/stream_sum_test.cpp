@@ -119,6 +119,9 @@ TEST_CASE("stream sum: what sees the stream and is not in the description refute
   CHECK_THAT(seen(rows.at("wte.weight.output")).wrong, Contains("'probe' sees the stream, the sum of what 1 writers"));
   CHECK(seen(rows.at("h.0.attn.c_proj.weight.input")).closed());  // what a branch has inside
   CHECK(seen(x * 0.0).closed());
+  TensorMap reads = rows;
+  reads.add("probe.reads", x);
+  CHECK_THAT(check_stream_sum(weights, layout, reads).wrong, Contains("'probe' reads the rows of a norm"));
   CHECK(seen(zeros({3, 7})).closed());
 }
 
