@@ -130,6 +130,8 @@ class Comparer {
       if (row.problem.empty()) {
         entries_ += reference.numel();
         if (row.tolerance > 0 && !o_.controls.empty()) hold_to_controls(row, a, b, reference, route);
+      }
+      if (row.problem.empty()) {
         pairs_.push_back({o_.gradients ? name : route.name, value, reference, largest_entry(reference)});
         noise_.push_back(noise_share(a.dtype(), b.dtype()));
       }

@@ -359,6 +359,17 @@ TEST_CASE("tensors beside controls: what rounding alone does is the same, and mo
   for (double off : {1e-6, 1e-2})
     CHECK(compare_tensors(only(w), only(w * (1 + off)), {}, still).verdict == Verdict::undecided);
   CHECK_THAT(compare_tensors(only(w), only(w), {}, other).reason, Contains("no counterpart of f32"));
+  // A tensor that its controls hide leaves the others as they are.
+  const auto two = [&](const Tensor& first, const Tensor& second) {
+    TensorMap m;
+    m.add("hidden", first), m.add("seen", second);
+    return m;
+  };
+  CompareTensorsOptions mixed;
+  mixed.controls = {two(w * 1.01, moved_by_ulps(w, 1, 0))};
+  const TensorsComparison found = compare_tensors(two(w, w), two(w, w * 1.001), {}, mixed);
+  CHECK(found.rows[0].verdict() == Verdict::undecided);
+  CHECK(found.rows[1].verdict() == Verdict::different);
 }
 
 TEST_CASE("moved by ulps: every element but 0 is its neighbour, in every dtype") {
