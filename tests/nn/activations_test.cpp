@@ -1,15 +1,7 @@
 // Whole models whose activations wait for the backward as bf16: loss, gradients, forms of the stream, memory.
-#include <cmath>
-
-#include "autograd/engine.h"
-#include "autograd/grad_mode.h"
-#include "autograd/ops/loss.h"
-#include "autograd/ops/random.h"
 #include "core/memory/allocator.h"
-#include "core/random.h"
 #include "streams/transformer.h"
-#include "tests/support/catch.h"
-#include "tests/support/same_bytes.h"
+#include "tests/support/ops.h"
 
 using namespace isonorm;
 using namespace isonorm::nn;
@@ -32,12 +24,7 @@ Step step(Module& model, const Tensor& inputs, const Tensor& targets, DType acti
 // Largest over the parameters of ||a - b|| / ||b||.
 double deviation(const Step& a, const Step& b) {
   double worst = 0;
-  for (size_t i = 0; i < a.gradients.size(); ++i) {
-    const auto x = a.gradients[i].to_vector<double>(), y = b.gradients[i].to_vector<double>();
-    double difference = 0, size = 0;
-    for (size_t k = 0; k < x.size(); ++k) difference += (x[k] - y[k]) * (x[k] - y[k]), size += y[k] * y[k];
-    worst = std::max(worst, std::sqrt(difference / size));
-  }
+  for (size_t i = 0; i < a.gradients.size(); ++i) worst = std::max(worst, distance({a.gradients[i]}, {b.gradients[i]}));
   return worst;
 }
 
@@ -53,15 +40,9 @@ TEST_CASE("activations in bf16: the same loss, and gradients within what their r
   manual_seed(1);
   const int depth = 3;
   Vit images(vit(Form::rms_norm, 32, depth));
-  Gpt text({.vocab = 40,
-            .context = 32,
-            .tied = true,
-            .transformer = {.width = 32,
-                            .depth = depth,
-                            .heads = 4,
-                            .activation = Activation::swiglu,
-                            .positions = Positions::rotary,
-                            .affine = true}});
+  TransformerOptions t{.width = 32, .depth = depth, .heads = 4, .activation = Activation::swiglu};
+  t.positions = Positions::rotary, t.affine = true;
+  Gpt text({.vocab = 40, .context = 32, .tied = true, .transformer = t});
   const Tensor ids = randint(0, 40, {8, 32});
   struct Case {
     Module& model;

@@ -1,19 +1,7 @@
 // The end of a branch: dropout, stochastic depth and layer scale, their random state, their mean and their gradients.
 #include "streams/transformer.h"
 
-#include <algorithm>
-#include <cmath>
-#include <functional>
-
-#include "autograd/engine.h"
-#include "autograd/ops/loss.h"
-#include "autograd/ops/matmul.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/shape.h"
 #include "tests/nn/models.h"
-#include "tests/support/compare.h"
 
 using namespace isonorm;
 using namespace isonorm::nn;
@@ -64,16 +52,10 @@ TEST_CASE("a branch's dropout keeps its mean") {
 }
 
 TEST_CASE("the probability of stochastic depth grows linearly to that of the last block") {
-  const Vit model({.image = 4,
-                   .patch = 2,
-                   .classes = 2,
-                   .transformer = {.width = 4, .depth = 3, .heads = 1, .branch = {.stochastic_depth = 0.3}}});
+  const Vit model({.transformer = {.width = 4, .depth = 3, .heads = 1, .branch = {.stochastic_depth = 0.3}}});
   std::vector<double> found;
-  const std::function<void(const Module&)> look = [&](const Module& m) {
-    if (const auto* branch = dynamic_cast<const BranchOutput*>(&m)) found.push_back(branch->options().stochastic_depth);
-    for (const auto& child : m.children()) look(*child);
-  };
-  look(model);
+  for (const auto& [path, m] : model.named_modules())
+    if (const auto* branch = dynamic_cast<const BranchOutput*>(m)) found.push_back(branch->options().stochastic_depth);
   const std::vector<double> expected = {0.1, 0.1, 0.2, 0.2, 0.3, 0.3};  // attention and MLP of each block
   REQUIRE(found.size() == expected.size());
   for (size_t i = 0; i < found.size(); ++i) CHECK(found[i] == Approx(expected[i]));
@@ -82,21 +64,11 @@ TEST_CASE("the probability of stochastic depth grows linearly to that of the las
 TEST_CASE("a ViT's gradients are Pre-LN's under both ways to pool, with everything that may act on a branch") {
   for (const bool mean_pool : {false, true}) {
     const auto build = [&](Form form) {
-      Vit m =
-          streams::make<Vit>({.image = 6,
-                              .patch = 3,
-                              .classes = 5,
-                              .mean_pool = mean_pool,
-                              .transformer = {.width = 9,
-                                              .depth = 2,
-                                              .heads = 3,
-                                              .head_width = 4,
-                                              .mlp_width = 7,
-                                              .activation = Activation::swiglu,
-                                              .positions = Positions::rotary,
-                                              .affine = true,
-                                              .branch = {.dropout = 0.2, .stochastic_depth = 0.2, .layer_scale = 0.5}}},
-                             {.form = form});
+      TransformerOptions t{.width = 9, .depth = 2, .heads = 3, .head_width = 4, .mlp_width = 7, .affine = true};
+      t.activation = Activation::swiglu, t.positions = Positions::rotary;
+      t.branch = {.dropout = 0.2, .stochastic_depth = 0.2, .layer_scale = 0.5};
+      const VitOptions images{.image = 6, .patch = 3, .classes = 5, .mean_pool = mean_pool, .transformer = t};
+      Vit m = streams::make<Vit>(images, {.form = form});
       m.to(DType::f64);
       return m;
     };

@@ -2,18 +2,9 @@
 // continuation.
 #include "nn/decoding/cache.h"
 
-#include <algorithm>
-#include <cmath>
-
-#include "autograd/grad_mode.h"
-#include "autograd/ops/create.h"
-#include "autograd/ops/shape.h"
-#include "autograd/ops/softmax.h"
-#include "core/view.h"
 #include "nn/residual/all.h"
 #include "streams/transformer.h"
 #include "tests/nn/models.h"
-#include "tests/support/compare.h"
 
 using namespace isonorm;
 using namespace isonorm::nn;
@@ -170,9 +161,11 @@ TEST_CASE("decoding: generate goes on as the whole window's logits say, over the
     for (uint64_t seed = 1; seed <= 5; ++seed) {
       draw(model, seed, 0.8);
       Generator g{seed, 0};
-      const std::vector<int64_t> ids =
-          generate(model, from_vector<int64_t>({3, 1}, {2}), {.length = 9, .temperature = 0}, g).to_vector<int64_t>();
+      const Tensor prompt = from_vector<int64_t>({3, 1}, {2});
+      const auto ids = generate(model, prompt, {.length = 9, .temperature = 0}, g).to_vector<int64_t>();
       REQUIRE(ids.size() == 11);
+      CHECK(generate(model, prompt, {.length = 9, .temperature = 5, .top_k = 1}, g).to_vector<int64_t>() == ids);
+      CHECK_THROWS_WITH(generate(model, empty({0}, {DType::i64}), {}, g), Contains("prompt"));
       const NoGrad no_grad;
       for (size_t i = 2; i < ids.size(); ++i) {
         const size_t from = i > 6 ? i - 6 : 0;

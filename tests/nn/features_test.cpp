@@ -1,10 +1,6 @@
 // Options of the one Transformer: positions, which parameters there are, and what is refused.
-#include <cmath>
-
-#include "autograd/ops/shape.h"
 #include "streams/transformer.h"
 #include "tests/nn/models.h"
-#include "tests/support/compare.h"
 
 using namespace isonorm;
 using namespace isonorm::nn;

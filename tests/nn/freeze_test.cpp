@@ -1,18 +1,12 @@
 // Freezing: what takes no gradient, what the backward then leaves out, and that the rest trains as before.
-#include "tests/support/catch.h"
-
 #include <map>
 
-#include "autograd/engine.h"
-#include "autograd/ops/loss.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
 #include "core/system/profile.h"
 #include "nn/container.h"
 #include "nn/group_norm.h"
 #include "nn/vit.h"
 #include "optim/adamw.h"
+#include "tests/support/ops.h"
 #include "training/step.h"
 
 using namespace isonorm;

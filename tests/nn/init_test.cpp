@@ -1,16 +1,6 @@
 // Initial weights: their bounds and spreads by the sizes of the weight.
 #include "nn/init.h"
 
-#include <cmath>
-
-#include "autograd/ops/copy.h"
-#include "autograd/ops/create.h"
-#include "autograd/ops/matmul.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/shape.h"
-#include "core/random.h"
-#include "core/view.h"
 #include "nn/conv.h"
 #include "nn/recurrent/recurrent.h"
 #include "tests/nn/models.h"

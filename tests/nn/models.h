@@ -1,18 +1,12 @@
 // What tests of modules share: names, parts of fixtures, random weights and their size.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
-#include "autograd/ops/copy.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
 #include "nn/module.h"
-#include "tests/support/catch.h"
+#include "tests/support/ops.h"
 
 namespace isonorm::nn {
 
@@ -50,6 +44,23 @@ inline double largest(const Tensor& x) {
   double found = 0;
   for (double v : x.to_vector<double>()) found = std::isnan(v) ? INFINITY : std::max(found, std::abs(v));
   return found;
+}
+
+// That `other`, with the reference's weights, has its logits and gradient within `bound`, relative to the largest of all the
+// model's, and twice that. run(model) gives logits and gradients to the parameters.
+template <class Model, class Run>
+void check_same_function(Model& reference, Model& other, double bound, const Run& run) {
+  other.to(DType::f64);
+  other.load_state_dict(reference.state_dict());
+  const Tensor expected = run(reference);
+  check_close(run(other), expected, bound);
+  const std::vector<NamedParameter> of = reference.named_parameters();
+  double scale = 1;
+  for (const NamedParameter& p : of) scale = std::max(scale, largest(p.tensor.grad()));
+  for (size_t i = 0; i < of.size(); ++i) {
+    INFO(of[i].name);
+    CHECK(largest(other.parameters()[i].grad() - of[i].tensor.grad()) <= 2 * bound * scale);
+  }
 }
 
 // That the root of the mean square is `expected` within six standard errors, those of numbers with a normal distribution.

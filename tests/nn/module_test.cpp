@@ -1,20 +1,12 @@
 // Modules: names, state, modes, errors, and the built-in models.
 #include "streams/transformer.h"
-#include "tests/support/catch.h"
 
-#include "autograd/engine.h"
-#include "autograd/grad_mode.h"
-#include "autograd/ops/create.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
 #include "core/kernels/kernel.h"
 #include "core/memory/allocator.h"
 #include "nn/activation.h"
 #include "nn/container.h"
 #include "nn/dropout.h"
 #include "tests/nn/models.h"
-#include "tests/support/compare.h"
 
 using namespace isonorm;
 using namespace isonorm::nn;
@@ -197,16 +189,4 @@ TEST_CASE("ids that are too many or too large are refused") {
   Gpt gpt({.vocab = 11, .context = 6, .transformer = {.width = 8, .depth = 2, .heads = 2}});
   CHECK_THROWS_WITH(gpt(from_vector<int64_t>({1, 2, 3, 4, 5, 6, 7}, {1, 7})), Contains("[1, 7]") && Contains("6"));
   CHECK_THROWS_WITH(gpt(from_vector<int64_t>({11}, {1, 1})), Contains("11"));
-}
-
-TEST_CASE("generation follows the logits") {
-  manual_seed(2);
-  Gpt gpt({.vocab = 7, .context = 4, .transformer = {.width = 8, .depth = 1, .heads = 2}});
-  Generator g{1, 0};
-  const Tensor prompt = from_vector<int64_t>({3, 1}, {2});
-  const auto greedy = generate(gpt, prompt, {.length = 6, .temperature = 0}, g).to_vector<int64_t>();
-  const auto top1 = generate(gpt, prompt, {.length = 6, .temperature = 5, .top_k = 1}, g).to_vector<int64_t>();
-  REQUIRE(greedy.size() == 8);
-  CHECK(greedy == top1);
-  CHECK_THROWS_WITH(generate(gpt, empty({0}, {DType::i64}), {}, g), Contains("prompt"));
 }

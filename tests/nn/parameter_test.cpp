@@ -1,15 +1,7 @@
 // Parameters: what the forward sees of a stored tensor, against what the map gives in plain numbers.
-#include <cmath>
-
-#include "autograd/engine.h"
-#include "autograd/grad_mode.h"
-#include "autograd/ops/create.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
 #include "nn/linear.h"
 #include "optim/sgd.h"
-#include "tests/support/catch.h"
+#include "tests/support/ops.h"
 
 using namespace isonorm;
 using namespace isonorm::nn;

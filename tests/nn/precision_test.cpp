@@ -1,29 +1,16 @@
 // Mixed precision: products, norms and losses on f32 masters against sums in f64, whole models against their copies in
 // f64, and what stays f32.
-#include <algorithm>
-#include <cmath>
-
-#include "autograd/engine.h"
 #include "autograd/fused/add_norm.h"
 #include "autograd/fused/linear_cross_entropy.h"
 #include "autograd/fused/mlp.h"
-#include "autograd/grad_mode.h"
-#include "autograd/ops/loss.h"
-#include "autograd/ops/matmul.h"
-#include "autograd/ops/norm.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/shape.h"
 #include "autograd/rounded_masters.h"
 #include "core/system/profile.h"
 #include "nn/residual/all.h"
 #include "nn/stream_watch.h"
 #include "optim/adamw.h"
 #include "streams/transformer.h"
-#include "tests/support/catch.h"
 #include "tests/support/nearest_bf16.h"
-#include "tests/support/same_bytes.h"
+#include "tests/support/ops.h"
 #include "training/step.h"
 
 using namespace isonorm;
@@ -43,16 +30,13 @@ Values rounded(const Tensor& x) {
   return v;
 }
 
-// A leaf of f32, and one of bf16.
-Tensor master(const Dims& shape) {
-  Tensor t = randn(shape);
-  require_grad(t);
-  return t;
-}
-Tensor rows_of(const Dims& shape) {
-  Tensor t = randn(shape).to(DType::bf16);
-  require_grad(t);
-  return t;
+// A leaf of f32, one of bf16, and the same of f64.
+Tensor master(const Dims& shape) { return require_grad(randn(shape)); }
+Tensor rows_of(const Dims& shape) { return require_grad(randn(shape).to(DType::bf16)); }
+std::vector<Tensor> in_f64(const std::vector<Tensor>& leaves) {
+  std::vector<Tensor> wide;
+  for (const Tensor& t : leaves) wide.push_back(require_grad(detach(t).to(DType::f64)));
+  return wide;
 }
 
 // Each entry of `found` within `share` of it and `of_terms` of the sum of its absolute terms.
@@ -74,14 +58,13 @@ template <class A, class B> std::pair<Values, Values> product(int m, int k, int 
   return {sums, terms};
 }
 
-// ||a - b|| / ||b|| over all gradients.
-double deviation(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
-  double difference = 0, size = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    const Values x = a[i].to_vector<double>(), y = b[i].to_vector<double>();
-    for (size_t k = 0; k < x.size(); ++k) difference += (x[k] - y[k]) * (x[k] - y[k]), size += y[k] * y[k];
-  }
-  return std::sqrt(difference / size);
+TransformerOptions small(const MixedPrecision& precision) {
+  return {.width = 16, .depth = 2, .heads = 2, .precision = precision};
+}
+
+Gpt small_gpt(const MixedPrecision& precision) {
+  manual_seed(1);
+  return Gpt({.vocab = 20, .context = 8, .transformer = small(precision)});
 }
 
 }  // namespace
@@ -103,9 +86,7 @@ TEST_CASE("a linear map of bf16 rows rounds its f32 weight once, and gives it an
   const Tensor loss = sum(y.to(DType::f32) * dy.to(DType::f32));
   const Tensor leaves[] = {x, w, b};
   const std::vector<Tensor> g = grad({&loss, 1}, leaves);
-  CHECK(g[0].dtype() == DType::bf16);
-  CHECK(g[1].dtype() == DType::f32);
-  CHECK(g[2].dtype() == DType::f32);
+  for (size_t i = 0; i < g.size(); ++i) CHECK(g[i].dtype() == leaves[i].dtype());
   const Values d = dy.to_vector<double>();
   const auto [dx, dx_terms] = product(
       rows, out, in, [&](int i, int k) { return d[i * out + k]; }, [&](int k, int j) { return ws[k * in + j]; });
@@ -132,16 +113,12 @@ TEST_CASE("mlp and linear_cross_entropy take bf16 rows and f32 weights: gradient
   const std::vector<Tensor> parameters = {w1, b1, w2, b2, w3, b3};
   const std::vector<Tensor> g = grad({&loss, 1}, parameters);
   // The same with every number in f64.
-  std::vector<Tensor> wide;
-  for (const Tensor& t : {x, w1, b1, w2, b2, w3, b3}) {
-    wide.push_back(detach(t).to(DType::f64));
-    require_grad(wide.back());
-  }
+  const std::vector<Tensor> wide = in_f64({x, w1, b1, w2, b2, w3, b3});
   const Tensor exact = reference::linear_cross_entropy(reference::mlp(wide[0], wide[1], wide[2], wide[3], wide[4]),
                                                        wide[5], wide[6], targets);
   // Roundings on the way of a number: weights, hidden row, activation, result; weights and logits of the loss; and as
   // many on the way back.
-  CHECK(deviation(g, grad({&exact, 1}, std::span(wide).subspan(1))) < 12 * kHalf);
+  CHECK(distance(g, grad({&exact, 1}, std::span(wide).subspan(1))) < 12 * kHalf);
   for (const Tensor& t : g) CHECK(t.dtype() == DType::f32);
   // Sums in f32 are no numbers of bf16, but for one in 2^16.
   int of_bf16 = 0;
@@ -164,12 +141,9 @@ TEST_CASE("a norm reads f32 and writes bf16, rounded once; the sum before it sta
       CHECK(r.sum.dtype() == DType::f32);
       CHECK(r.normed.dtype() == DType::bf16);
       CHECK(same_bytes(r.sum, x + branch.to(DType::f32)));
-      std::vector<Tensor> in = {x, branch}, wide;
+      std::vector<Tensor> in = {x, branch};
       if (affine) in.insert(in.end(), {gain, bias});
-      for (const Tensor& t : in) {
-        wide.push_back(detach(t).to(DType::f64));
-        require_grad(wide.back());
-      }
+      const std::vector<Tensor> wide = in_f64(in);
       const Tensor sum64 = wide[0] + wide[1],
                    y64 = normalize(sum64, spec, affine ? wide[2] : Tensor(), affine ? wide[3] : Tensor());
       check_sums(r.normed, y64.to_vector<double>(), Values(rows * width, 4.0), kHalf, width * 0x1p-24);
@@ -182,9 +156,9 @@ TEST_CASE("a norm reads f32 and writes bf16, rounded once; the sum before it sta
       const std::vector<Tensor> g = grad({&loss, 1}, in), g64 = grad({&loss64, 1}, wide);
       for (size_t i = 0; i < g.size(); ++i) CHECK(g[i].dtype() == in[i].dtype());
       // The row that is kept without a gain is off by kHalf, and so is the branch's gradient.
-      CHECK(deviation({g[0]}, {g64[0]}) < kHalf);
-      CHECK(deviation({g[1]}, {g64[1]}) < 2 * kHalf);
-      for (size_t i = 2; i < g.size(); ++i) CHECK(deviation({g[i]}, {g64[i]}) < width * 0x1p-22);
+      CHECK(distance({g[0]}, {g64[0]}) < kHalf);
+      CHECK(distance({g[1]}, {g64[1]}) < 2 * kHalf);
+      for (size_t i = 2; i < g.size(); ++i) CHECK(distance({g[i]}, {g64[i]}) < width * 0x1p-22);
     }
 }
 
@@ -205,10 +179,10 @@ TEST_CASE("whole models in mixed precision: losses and gradients within what the
     // A number passes 7 roundings in attention (rows and weight of qkv, qkv itself, scores' rows, weight of proj, its
     // result, the stream where it is bf16) and 7 in the MLP (swiglu's product one more); then the final rows, the
     // head's weight and the logits. A gradient passes them again on its way back.
-    const double off = deviation({logits}, {exact_logits});
+    const double off = distance({logits}, {exact_logits});
     CHECK(off < (15 * depth + 3) * kHalf);
     CHECK(off > 0x1p-13);  // and not f32's
-    const double back = deviation(g, grad({&exact, 1}, wide.parameters()));
+    const double back = distance(g, grad({&exact, 1}, wide.parameters()));
     CHECK(back < 2 * (15 * depth + 3) * kHalf);
     CHECK(back > 0x1p-13);
     CHECK(std::abs(loss.item() - exact.item()) < (15 * depth + 3) * kHalf * exact.item());
@@ -234,8 +208,8 @@ TEST_CASE("whole models in mixed precision: losses and gradients within what the
       CHECK(fused.item() == Approx(cross_entropy(gpt(ids), targets).item()).epsilon(kHalf));
     }
   manual_seed(1);
-  const TransformerOptions post{
-      .width = 32, .depth = depth, .heads = 4, .affine = true, .connection = kPostLn, .precision = kMixed};
+  TransformerOptions post{.width = 32, .depth = depth, .heads = 4, .affine = true, .precision = kMixed};
+  post.connection = kPostLn;
   const VitOptions images{.image = 12, .patch = 4, .mean_pool = true, .transformer = post};
   Vit vit(images), wide(images);
   check_model(vit, randn({8, 12, 12, 1}), randint(0, 10, {8}), wide);
@@ -244,8 +218,7 @@ TEST_CASE("whole models in mixed precision: losses and gradients within what the
 TEST_CASE("mixed precision: parameters, gradients and states stay f32; the stream's dtype is an option") {
   for (const MixedPrecision& precision : {kMixed, kWithStream}) {
     manual_seed(1);
-    Gpt gpt = streams::make<Gpt>(
-        {.vocab = 20, .context = 8, .transformer = {.width = 16, .depth = 2, .heads = 2, .precision = precision}});
+    Gpt gpt = streams::make<Gpt>({.vocab = 20, .context = 8, .transformer = small(precision)});
     gpt.train();
     optim::AdamW adamw(gpt.parameters(), {.lr = 1e-3});
     const Tensor ids = randint(0, 20, {4, 8});
@@ -274,9 +247,7 @@ TEST_CASE("mixed precision is of f32 parameters: a model of f64 or bf16 is that 
   const Tensor ids = randint(0, 20, {4, 8});
   for (DType dtype : {DType::f64, DType::bf16}) {
     const auto logits = [&](const MixedPrecision& precision) {
-      manual_seed(1);
-      Gpt gpt(
-          {.vocab = 20, .context = 8, .transformer = {.width = 16, .depth = 2, .heads = 2, .precision = precision}});
+      Gpt gpt = small_gpt(precision);
       gpt.to(dtype);
       return gpt(ids);
     };
@@ -285,8 +256,7 @@ TEST_CASE("mixed precision is of f32 parameters: a model of f64 or bf16 is that 
 }
 
 TEST_CASE("mixed precision: prepared weights leave the bits, a clone has the same") {
-  manual_seed(1);
-  Gpt gpt({.vocab = 20, .context = 8, .transformer = {.width = 16, .depth = 2, .heads = 2, .precision = kMixed}});
+  Gpt gpt = small_gpt(kMixed);
   const Tensor ids = randint(0, 20, {4, 8});
   const NoGrad no_grad;
   const Tensor logits = gpt(ids);
@@ -300,12 +270,7 @@ TEST_CASE("mixed precision: prepared weights leave the bits, a clone has the sam
 TEST_CASE("mixed precision: from its second step on a training rounds its masters in one call, bit for bit the same") {
   const Tensor ids = randint(0, 20, {4, 8});
   for (const int64_t parts : {1, 2}) {
-    const auto model = [&] {
-      manual_seed(1);
-      return Gpt(
-          {.vocab = 20, .context = 8, .transformer = {.width = 16, .depth = 2, .heads = 2, .precision = kMixed}});
-    };
-    Gpt gpt = model(), by_hand = model();
+    Gpt gpt = small_gpt(kMixed), by_hand = small_gpt(kMixed);
     optim::AdamW adamw(gpt.parameters(), {.lr = 1e-2}), other(by_hand.parameters(), {.lr = 1e-2});
     training::Step step(gpt, adamw, training::cross_entropy_of, {.accumulate = parts});
     for (int t = 1; t <= 3; ++t) {

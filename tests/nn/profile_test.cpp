@@ -1,20 +1,14 @@
 // The profile: which calls it records, with what bytes, operations and module, and what it prints.
 #include "core/system/profile.h"
 
-#include "tests/support/catch.h"
-
-#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
 
-#include "autograd/engine.h"
 #include "autograd/fused/attention.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
 #include "core/kernels/arguments.h"
 #include "nn/linear.h"
+#include "tests/support/ops.h"
 
 using namespace isonorm;
 using profile::Call;

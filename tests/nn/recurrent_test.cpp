@@ -1,21 +1,9 @@
-// GRU and LSTM, plain and with norms, against loops over doubles and differences of them.
+// GRU and LSTM, plain and with norms, against loops over doubles and differences of them, and plain ones against PyTorch.
 #include "nn/recurrent/recurrent.h"
 
-#include <cmath>
-#include <functional>
 #include <map>
-
-#include "autograd/engine.h"
-#include "autograd/grad_mode.h"
-#include "autograd/ops/arrange.h"
-#include "autograd/ops/create.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/shape.h"
-#include "core/view.h"
-#include "tests/support/catch.h"
-#include "tests/support/compare.h"
+#include "io/safetensors.h"
+#include "tests/nn/models.h"
 
 using namespace isonorm;
 using namespace isonorm::nn;
@@ -125,18 +113,16 @@ std::vector<Case> cases() {
       for (const bool more : {false, true})
         for (const bool reset_first : {false, true}) {
           if (lstm && reset_first) continue;
-          all.push_back({lstm,
-                         {.inputs = kInputs,
-                          .hidden = kHidden,
-                          .layers = more ? 2 : 1,
-                          .bidirectional = more,
-                          .norm = norm,
-                          .p = p,
-                          .reset_first = reset_first},
-                         more,
-                         more});
+          RecurrentOptions o{.inputs = kInputs, .hidden = kHidden, .bidirectional = more, .norm = norm, .p = p};
+          o.layers = more ? 2 : 1, o.reset_first = reset_first;
+          all.push_back({lstm, o, more, more});
         }
   return all;
+}
+
+std::unique_ptr<Recurrent> made(bool lstm, const RecurrentOptions& o) {
+  if (lstm) return std::make_unique<Lstm>(o);
+  return std::make_unique<Gru>(o);
 }
 
 struct Subject {
@@ -146,10 +132,7 @@ struct Subject {
   Naive naive;
 
   explicit Subject(const Case& c) : naive{{}, c.o, c.lstm} {
-    if (c.lstm)
-      layer = std::make_unique<Lstm>(c.o);
-    else
-      layer = std::make_unique<Gru>(c.o);
+    layer = made(c.lstm, c.o);
     layer->to(DType::f64);
     const NoGrad no_grad;
     for (const Tensor& p : layer->parameters()) copy_into(p, randn(p.shape(), {DType::f64}) * 0.4 + 0.1);
@@ -201,6 +184,42 @@ Tensor flat(const RecurrentResult& r) {
   return cat(all, 0);
 }
 
+// Cells and steps are 5 x 2 at most, each a handful of sums of 8 products at most; a gradient sums over some 10 of
+// them.
+constexpr double kFixture = 64 * 10 * 0x1p-52;
+
+// Outputs, last states, and the gradients of rows, first states and weights.
+void check_case(const TensorMap& fixture, bool lstm, int64_t layers, bool both) {
+  const std::string of = text(lstm ? "lstm" : "gru", "_", layers, both ? "_both" : "", "/");
+  const RecurrentOptions options{.inputs = 3, .hidden = 4, .layers = layers, .bidirectional = both};
+  const std::unique_ptr<Recurrent> layer = made(lstm, options);
+  layer->to(DType::f64);
+  const TensorMap weights = below(fixture, of + "weight/");
+  layer->load_state_dict(weights);
+
+  const Tensor x = require_grad(fixture.at(of + "x"));
+  std::vector<Tensor> state;
+  for (int i = 0; i < (lstm ? 2 : 1); ++i) state.push_back(require_grad(fixture.at(text(of, "state", i))));
+  const RecurrentResult result = (*layer)(x, {.state = state});
+  Tensor total = sum(result.output * fixture.at(of + "cotangent/output"));
+  INFO(of);
+  check_close(result.output, fixture.at(of + "output"), kFixture);
+  REQUIRE(result.state.size() == state.size());
+  for (size_t i = 0; i < state.size(); ++i) {
+    check_close(result.state[i], fixture.at(text(of, "last", i)), kFixture);
+    total = total + sum(result.state[i] * fixture.at(text(of, "cotangent/last", i)));
+  }
+  backward(total);
+  check_close(x.grad(), fixture.at(of + "gradient/x"), kFixture);
+  for (size_t i = 0; i < state.size(); ++i)
+    check_close(state[i].grad(), fixture.at(text(of, "gradient/state", i)), kFixture);
+  CHECK(layer->parameters().size() == weights.size());
+  for (const NamedParameter& p : layer->named_parameters()) {
+    INFO(p.name);
+    check_close(p.tensor.grad(), fixture.at(of + "gradient/" + p.name), kFixture);
+  }
+}
+
 std::string name_of(const Case& c) {
   return text(c.lstm ? "LSTM" : "GRU", ", ", name_of(c.o.norm), " p ", c.o.p, ", ", c.o.layers, " layers",
               c.o.reset_first ? ", reset first" : "");
@@ -217,6 +236,13 @@ TEST_CASE("recurrent layers are the loops of their definitions") {
     // Some 8 x 2 steps, each a handful of sums of at most 10 terms.
     check_close(flat(s.result()), from_vector(expected, {std::ssize(expected)}), 16 * 8 * std::sqrt(10) * 0x1p-52);
   }
+}
+
+TEST_CASE("GRU and LSTM have PyTorch's outputs, last states and gradients") {
+  const TensorMap fixture = load_safetensors("tests/fixtures/recurrent.safetensors");  // torch_recurrent.py
+  for (const bool lstm : {false, true})
+    for (const int64_t layers : {1, 2})
+      for (const bool both : {false, true}) check_case(fixture, lstm, layers, both);
 }
 
 TEST_CASE("gradients of recurrent layers are those of differences of the loops") {
@@ -242,7 +268,8 @@ TEST_CASE("gradients of recurrent layers are those of differences of the loops")
       const auto difference = [&](double h) {
         return (8 * (value(h) - value(-h)) - (value(2 * h) - value(-2 * h))) / (12 * h);
       };
-      // As in tests/nn/residual_test.cpp; a value is a sum of some 100 terms of size 1.
+      // Along one direction of length 1: D(h) is off by c h^4 and by 3 roundings of a value over 2h; D(h) - D(h/2) is 15/16
+      // of the former, which D(h/2) has a 16th of. A value is a sum of some 100 terms of size 1.
       const double h = 2e-4, fine = difference(h / 2), allowed = std::abs(difference(h) - fine) + 3 * 100 * 0x1p-52 / h;
       INFO(name_of(c) << ", " << p.name << ": " << product << ", difference " << fine << " within " << allowed);
       CHECK(std::abs(product - fine) <= allowed);

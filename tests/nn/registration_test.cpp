@@ -1,14 +1,6 @@
 // A module that was built as a plain member would not train: it is found where it runs, and honest uses are left alone.
-#include "tests/support/catch.h"
-
 #include <thread>
 
-#include "autograd/engine.h"
-#include "autograd/grad_mode.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/shape.h"
 #include "io/safetensors.h"
 #include "nn/activation.h"
 #include "nn/container.h"
@@ -16,6 +8,7 @@
 #include "nn/module_scope.h"
 #include "nn/recurrent/recurrent.h"
 #include "optim/adam.h"
+#include "tests/support/ops.h"
 
 using namespace isonorm;
 using namespace isonorm::nn;

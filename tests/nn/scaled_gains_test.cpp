@@ -1,18 +1,9 @@
 // LayerNorm Scaling as released: the factor 1/sqrt(l) is where a learned gain begins. Held against the fixed factor, whose
 // formula residual_test.cpp spells out.
 #include "streams/transformer.h"
-#include "tests/support/catch.h"
 
-#include <cmath>
-
-#include "autograd/engine.h"
-#include "autograd/ops/create.h"
-#include "autograd/ops/loss.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
 #include "nn/residual/all.h"
-#include "tests/support/compare.h"
+#include "tests/support/ops.h"
 
 using namespace isonorm;
 using namespace isonorm::nn;
@@ -24,16 +15,9 @@ namespace {
 constexpr int64_t kDepth = 5, kVocab = 7, kContext = 6;
 
 Gpt gpt(const Arrangement& a, Form form, bool gains) {
-  return streams::make<Gpt>({.vocab = kVocab,
-                             .context = kContext,
-                             .transformer = {.width = 8,
-                                             .depth = kDepth,
-                                             .heads = 2,
-                                             .affine = gains,
-                                             .norm_bias = false,
-                                             .scaled_gains = gains,
-                                             .connection = a}},
-                            {.form = form});
+  TransformerOptions t{.width = 8, .depth = kDepth, .heads = 2, .affine = gains, .norm_bias = false};
+  t.scaled_gains = gains, t.connection = a;
+  return streams::make<Gpt>({.vocab = kVocab, .context = kContext, .transformer = t}, {.form = form});
 }
 
 }  // namespace

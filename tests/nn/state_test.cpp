@@ -1,19 +1,10 @@
 // State: parts of it, copies of it, and a child that another one replaces.
 #include "streams/transformer.h"
-#include "tests/support/catch.h"
 
-#include "autograd/engine.h"
-#include "autograd/ops/create.h"
-#include "autograd/ops/matmul.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/shape.h"
 #include "nn/activation.h"
 #include "nn/container.h"
 #include "optim/sgd.h"
 #include "tests/nn/models.h"
-#include "tests/support/compare.h"
 
 using namespace isonorm;
 using namespace isonorm::nn;

@@ -1,7 +1,4 @@
 // Plain layers against PyTorch's: outputs, and gradients of inputs and parameters (tests/fixtures/torch_modules.py).
-#include <cmath>
-
-#include "autograd/engine.h"
 #include "io/safetensors.h"
 #include "nn/attention.h"
 #include "nn/feed_forward.h"
@@ -11,7 +8,6 @@
 #include "nn/residual/post_norm.h"
 #include "nn/transformer.h"
 #include "tests/nn/models.h"
-#include "tests/support/compare.h"
 #include "tests/support/tolerance.h"
 
 using namespace isonorm;
@@ -85,37 +81,32 @@ struct Encoder : nn::Module {
 
 }  // namespace
 
-TEST_CASE("linear maps have PyTorch's outputs and gradients") {
+TEST_CASE("maps, tables, norms and MLPs have PyTorch's outputs and gradients") {
   check_layer("linear", nn::Linear(kWidth, 3), kMap);
   check_layer("linear_no_bias", nn::Linear(kWidth, 3, {.bias = false}), kMap);
-}
 
-TEST_CASE("embeddings have PyTorch's rows and gradients") {
-  nn::Embedding table(6, kWidth);
+  nn::Embedding table(6, kWidth), positions(6, kWidth);
   check_case("embedding", table, kMap, [&](const TensorMap& in) { return table(in.at("ids")); });
-  nn::Embedding positions(6, kWidth);
   check_case("embedding_first", positions, kMap,
              [&](const TensorMap& in) { return positions.first(in.at("ids").size(0)); });
-}
 
-TEST_CASE("norms have PyTorch's outputs and gradients") {
-  check_layer("layer_norm", nn::LayerNorm(kWidth), kNorm);
   check_layer("layer_norm_no_bias", nn::LayerNorm(kWidth, {.bias = false}), kNorm);
-  check_layer("layer_norm_bare", nn::LayerNorm(kWidth, {.affine = false}), kNorm);
-  check_layer("layer_norm_eps", nn::LayerNorm(kWidth, {.eps = 0.1}), kNorm);
-  check_layer("rms_norm", nn::RMSNorm(kWidth), kNorm);
-  check_layer("rms_norm_bare", nn::RMSNorm(kWidth, {.affine = false}), kNorm);
-  check_layer("rms_norm_eps", nn::RMSNorm(kWidth, {.eps = 0.1}), kNorm);
-}
+  for (const auto& [name, options] :
+       {std::pair{"", nn::NormLayerOptions{}}, {"_bare", {.affine = false}}, {"_eps", {.eps = 0.1}}}) {
+    check_layer(text("layer_norm", name), nn::LayerNorm(kWidth, options), kNorm);
+    check_layer(text("rms_norm", name), nn::RMSNorm(kWidth, options), kNorm);
+  }
 
-TEST_CASE("MLPs have PyTorch's outputs and gradients") {
-  for (const nn::Activation activation : {nn::Activation::gelu, nn::Activation::gelu_tanh, nn::Activation::relu,
-                                          nn::Activation::silu, nn::Activation::swiglu})
-    check_layer(text("mlp_", nn::name_of(activation)),
-                nn::FeedForward(kWidth, {.hidden = kHidden, .activation = activation}), kMlp);
-  for (const nn::Activation activation : {nn::Activation::gelu, nn::Activation::swiglu})
-    check_layer(text("mlp_", nn::name_of(activation), "_no_bias"),
-                nn::FeedForward(kWidth, {.hidden = kHidden, .activation = activation, .bias = false}), kMlp);
+  using enum nn::Activation;
+  for (const auto& [activation, bias] : {std::pair{gelu, true},
+                                         {gelu_tanh, true},
+                                         {relu, true},
+                                         {silu, true},
+                                         {swiglu, true},
+                                         {gelu, false},
+                                         {swiglu, false}})
+    check_layer(text("mlp_", nn::name_of(activation), bias ? "" : "_no_bias"),
+                nn::FeedForward(kWidth, {.hidden = kHidden, .activation = activation, .bias = bias}), kMlp);
 }
 
 TEST_CASE("self-attention has PyTorch's outputs and gradients") {

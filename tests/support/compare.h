@@ -27,4 +27,14 @@ inline void check_close(const Tensor& a, const Tensor& b, double tolerance) {
   CHECK(deviation <= tolerance);
 }
 
+// ||a - b|| / ||b|| over all entries of both lists.
+inline double distance(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+  double difference = 0, size = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const std::vector<double> x = a[i].to_vector<double>(), y = b[i].to_vector<double>();
+    for (size_t k = 0; k < x.size(); ++k) difference += (x[k] - y[k]) * (x[k] - y[k]), size += y[k] * y[k];
+  }
+  return std::sqrt(difference / size);
+}
+
 }  // namespace isonorm
