@@ -66,7 +66,7 @@ bool can_attend(const kernels::AttentionSpec& spec, const kernels::AttentionInpu
 
 AttentionShape shape_of(kernels::AttentionSpec spec, const kernels::AttentionInputs& in, const Tensor& out) {
   const Tensor& q = in.q;
-  return {q.size(0),   q.size(1),     in.k.size(2),     q.size(2),        q.size(3),
+  return {q.size(0),   q.size(1),     q.size(2),        in.k.size(2),     q.size(3),
           spec.causal, strides_of(q), strides_of(in.k), strides_of(in.v), strides_of(out)};
 }
 

@@ -2,24 +2,16 @@
 // compared with the CPU in f64, and whose kernels do it where they do not.
 #include <set>
 
-#include "autograd/engine.h"
 #include "autograd/fused/attention.h"
 #include "autograd/fused/mlp.h"
-#include "autograd/ops/copy.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
 #include "core/kernels/attention.h"
 #include "core/kernels/matmul.h"
-#include "core/view.h"
 #include "gpu/device.h"
-#include "tests/emulated_gpu/runtime.h"
 #include "gpu/libraries/blas.h"
 #include "gpu/recorder.h"
-#include "tests/support/catch.h"
-#include "tests/support/compare.h"
+#include "tests/emulated_gpu/runtime.h"
 #include "tests/support/device.h"
-#include "tests/support/same_bytes.h"
+#include "tests/support/ops.h"
 
 using namespace isonorm;
 using namespace isonorm::test;
@@ -165,9 +157,10 @@ TEST_CASE("attention by cuDNN, and by own kernels where it does not take it or f
   const WithLibraries with;
   Generator g{.seed = 7};
   constexpr int64_t batch = 2, rows = 34, heads = 2, size = 16;
-  const auto inputs = [&](int64_t aside) {
+  const auto inputs = [&](int64_t aside, int64_t keys = 34) {  // q, k, v and dout
     std::vector<Tensor> x;
-    for (int i = 0; i < 4; ++i) x.push_back(placed({batch, rows, heads, size}, DType::bf16, aside, g));
+    for (const int64_t n : {rows, keys, keys, rows})
+      x.push_back(placed({batch, n, heads, size}, DType::bf16, aside, g));
     return x;
   };
   const auto view = [](const Tensor& t) { return detached::transpose(t, 1, 2); };  // [batch, heads, rows, size]
@@ -175,8 +168,8 @@ TEST_CASE("attention by cuDNN, and by own kernels where it does not take it or f
     std::vector<Tensor> v;
     for (const Tensor& t : x) v.push_back(device == kCpu ? host(t) : t);
     const TensorOptions as{dtype, device};
-    const Tensor out = empty({batch, rows, heads, size}, as), dq = empty_like(out), dk = empty_like(out),
-                 dv = empty_like(out);
+    const Tensor out = empty({batch, rows, heads, size}, as), dq = empty_like(out), dk = empty(x[1].shape(), as),
+                 dv = empty_like(dk);
     const auto numbers = [&] { return empty({batch, heads, rows}, {acc_dtype(dtype), device}); };
     const kernels::AttentionSums sums{dtype == DType::bf16 ? Tensor() : numbers(), numbers()};
     const kernels::AttentionInputs in{view(v[0]), view(v[1]), view(v[2]), {}};
@@ -202,7 +195,7 @@ TEST_CASE("attention by cuDNN, and by own kernels where it does not take it or f
   for (const bool causal : {false, true})
     for (const bool deterministic : {false, true}) {
       gpu::set_deterministic(deterministic);
-      CHECK(check(inputs(0), causal) == cudnn);
+      for (const int64_t keys : {rows, int64_t{50}}) CHECK(check(inputs(0, keys), causal) == cudnn);
     }
   gpu::set_deterministic(true);
   CHECK(ours(check(inputs(1), false)));
