@@ -1,24 +1,12 @@
 // Wrong ids and weights on a device: told by the next wait in the CPU's words, once; skipped until then.
-#include <cmath>
-
-#include "autograd/engine.h"
 #include "autograd/fused/linear_cross_entropy.h"
-#include "autograd/ops/copy.h"
-#include "autograd/ops/create.h"
-#include "autograd/ops/index.h"
-#include "autograd/ops/loss.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
 #include "core/kernels/checks.h"
 #include "core/kernels/index.h"
-#include "core/view.h"
 #include "gpu/device.h"
 #include "gpu/recorder.h"
 #include "nn/linear.h"
-#include "tests/support/catch.h"
-#include "tests/support/compare.h"
 #include "tests/support/device.h"
+#include "tests/support/ops.h"
 #include "tests/support/thrown.h"
 
 using namespace isonorm;

@@ -2,8 +2,6 @@
 // surrounds it.
 #include <limits>
 
-#include "autograd/ops/copy.h"
-#include "autograd/ops/pointwise.h"
 #include "core/formulas/pointwise.h"
 #include "core/kernels/copy.h"
 #include "core/kernels/create.h"
@@ -11,10 +9,9 @@
 #include "core/kernels/pointwise.h"
 #include "core/kernels/random.h"
 #include "core/kernels/shape.h"
-#include "tests/support/catch.h"
 #include "tests/support/device.h"
 #include "tests/support/emulation.h"
-#include "tests/support/same_bytes.h"
+#include "tests/support/ops.h"
 
 using namespace isonorm;
 using test::kCuda;
@@ -48,6 +45,13 @@ Both both(const Dims& shape, const Place& place, DType dtype, int64_t seed) {
   const Tensor here = numbers(room, dtype, seed), there = to(here, kCuda);
   return {here, there, as_strided(here, shape, place.strides, place.offset),
           as_strided(there, shape, place.strides, place.offset)};
+}
+
+// call(device, view) on the CPU and on the device, with Both::view_here or view_there, gives the same bits in all of `out`.
+template <class Call> void check_both(const Both& out, Call call) {
+  call(kCpu, &Both::view_here);
+  call(kCuda, &Both::view_there);
+  CHECK(same_bytes(out.there, out.here));
 }
 
 struct Pair {
@@ -87,9 +91,7 @@ TEST_CASE("copies between all dtypes, however they lie, have the bits of the CPU
         for (DType from_type : kAll) {
           INFO(text(p.name, ", ", from_type, " to ", to_type));
           const Both dst = both(p.shape, p.dst, to_type, 3), src = both(p.shape, p.src, from_type, 11);
-          kernels::copy(dst.view_here, src.view_here);
-          kernels::copy(dst.view_there, src.view_there);
-          CHECK(same_bytes(dst.there, dst.here));
+          check_both(dst, [&](Device, auto v) { kernels::copy(dst.*v, src.*v); });
         }
   });
 }
@@ -115,28 +117,18 @@ TEST_CASE("pointwise results, however operands lie, have the bits of the CPU's")
       const Both a = both(p.shape, p.src, dtype, 7), b = both(p.shape, p.dst, dtype, 8);
       const Both less = both(p.shape, p.dst, DType::u8, 1), chosen = both(p.shape, p.dst, dtype, 2);
       constexpr int lt = ops::index_in<ops::Lt>(ops::Comparison{});
-      kernels::compare.on(kCpu, lt, less.view_here, a.view_here, b.view_here);
-      kernels::compare.on(kCuda, lt, less.view_there, a.view_there, b.view_there);
-      CHECK(same_bytes(less.there, less.here));
-      kernels::where.on(kCpu, chosen.view_here, less.view_here, a.view_here, b.view_here);
-      kernels::where.on(kCuda, chosen.view_there, less.view_there, a.view_there, b.view_there);
-      CHECK(same_bytes(chosen.there, chosen.here));
+      check_both(less, [&](Device d, auto v) { kernels::compare.on(d, lt, less.*v, a.*v, b.*v); });
+      check_both(chosen, [&](Device d, auto v) { kernels::where.on(d, chosen.*v, less.*v, a.*v, b.*v); });
     }
     for (DType dtype : kFloating) {
       INFO(text(p.name, ", ", dtype));
       // Over an operand, and over the gradient.
       const Both a = both(p.shape, p.dst, dtype, 7), b = both(p.shape, p.src, dtype, 8);
       constexpr int sub = ops::index_in<ops::Sub>(ops::Binary{}), square = ops::index_in<ops::Square>(ops::Unary{});
-      kernels::binary.on(kCpu, sub, a.view_here, a.view_here, b.view_here);
-      kernels::binary.on(kCuda, sub, a.view_there, a.view_there, b.view_there);
-      CHECK(same_bytes(a.there, a.here));
-      kernels::unary_backward.on(kCpu, square, a.view_here, a.view_here, b.view_here, {});
-      kernels::unary_backward.on(kCuda, square, a.view_there, a.view_there, b.view_there, {});
-      CHECK(same_bytes(a.there, a.here));
+      check_both(a, [&](Device d, auto v) { kernels::binary.on(d, sub, a.*v, a.*v, b.*v); });
+      check_both(a, [&](Device d, auto v) { kernels::unary_backward.on(d, square, a.*v, a.*v, b.*v, {}); });
       constexpr int plus = ops::index_in<ops::AddNumber>(ops::Unary{});
-      kernels::unary.on(kCpu, plus, a.view_here, b.view_here, {{2, 0}});
-      kernels::unary.on(kCuda, plus, a.view_there, b.view_there, {{2, 0}});
-      CHECK(same_bytes(a.there, a.here));
+      check_both(a, [&](Device d, auto v) { kernels::unary.on(d, plus, a.*v, b.*v, {{2, 0}}); });
     }
   }
 }
@@ -148,9 +140,7 @@ TEST_CASE("random fills and dropout have the bits of the CPU's, for any length a
       for (int64_t offset : {0, 1, 16}) {
         INFO(text(name, " ", dtype, ", ", n, " from ", offset));
         const Both out = both({n}, {{1}, offset}, dtype, 1);
-        fill(kCpu, out.view_here);
-        fill(kCuda, out.view_there);
-        CHECK(same_bytes(out.there, out.here));
+        check_both(out, [&](Device d, auto v) { fill(d, out.*v); });
       }
   };
   for (DType t : kFloating) {
@@ -175,17 +165,13 @@ TEST_CASE("ramps and triangles have the bits of the CPU's, in every dtype and at
       INFO(text(dtype, " from ", offset));
       for (int64_t stride : {1, 3, -2}) {
         const Both out = both({61}, {{stride}, offset + (stride < 0 ? 120 : 0)}, dtype, 1);
-        kernels::ramp.on(kCpu, out.view_here, 0.1, 1.7);
-        kernels::ramp.on(kCuda, out.view_there, 0.1, 1.7);
-        CHECK(same_bytes(out.there, out.here));
+        check_both(out, [&](Device d, auto v) { kernels::ramp.on(d, out.*v, 0.1, 1.7); });
       }
       for (bool lower : {true, false})
         for (int64_t diagonal : {-2, 0, 3}) {
           const Place place{{35, 7, 1}, offset};
           const Both x = both({4, 5, 7}, place, dtype, 1), out = both({4, 5, 7}, place, dtype, 2);
-          kernels::triangle.on(kCpu, out.view_here, x.view_here, diagonal, lower);
-          kernels::triangle.on(kCuda, out.view_there, x.view_there, diagonal, lower);
-          CHECK(same_bytes(out.there, out.here));
+          check_both(out, [&](Device d, auto v) { kernels::triangle.on(d, out.*v, x.*v, diagonal, lower); });
         }
     }
 }

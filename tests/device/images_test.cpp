@@ -1,18 +1,11 @@
 // Convolution, pooling and norms over places on a device against the CPU: what the rows are too small for, and a model
 // with every norm.
-#include "autograd/engine.h"
 #include "autograd/fused/group_norm.h"
 #include "autograd/ops/conv.h"
-#include "autograd/ops/copy.h"
-#include "autograd/ops/loss.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
 #include "optim/sgd.h"
 #include "papers/images/conv_pool.h"
-#include "tests/support/catch.h"
-#include "tests/support/compare.h"
 #include "tests/support/device.h"
+#include "tests/support/ops.h"
 
 using namespace isonorm;
 using namespace isonorm::papers;

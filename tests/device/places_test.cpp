@@ -5,15 +5,7 @@
 
 #include <sstream>
 
-#include "autograd/engine.h"
 #include "autograd/node.h"
-#include "autograd/ops/arrange.h"
-#include "autograd/ops/copy.h"
-#include "autograd/ops/create.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/shape.h"
 #include "core/kernels/attention.h"
 #include "core/kernels/copy.h"
 #include "core/kernels/optimizer.h"
@@ -22,9 +14,8 @@
 #include "optim/adamw.h"
 #include "optim/clip.h"
 #include "optim/ema.h"
-#include "tests/support/catch.h"
 #include "tests/support/device.h"
-#include "tests/support/same_bytes.h"
+#include "tests/support/ops.h"
 
 using namespace isonorm;
 using Catch::Matchers::Contains;

@@ -1,17 +1,9 @@
 // The slots of products on a device where no row goes: edges of tiles, views that are not aligned, large tiles, sums of
 // many rows on top of what is there. Compared with the CPU in f64 over the same numbers.
-#include <algorithm>
-#include <cmath>
-
-#include "autograd/ops/copy.h"
-#include "autograd/ops/random.h"
 #include "core/kernels/matmul.h"
-#include "core/view.h"
 #include "gpu/recorder.h"
-#include "tests/support/catch.h"
-#include "tests/support/compare.h"
 #include "tests/support/device.h"
-#include "tests/support/same_bytes.h"
+#include "tests/support/ops.h"
 
 using namespace isonorm;
 using namespace isonorm::test;

@@ -6,14 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "autograd/engine.h"
-#include "autograd/ops/copy.h"
-#include "autograd/ops/matmul.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
 #include "gpu/stream.h"
-#include "tests/support/catch.h"
 #include "tests/support/device.h"
+#include "tests/support/ops.h"
 #include "tests/support/temp_folder.h"
 
 using namespace isonorm;

@@ -1,28 +1,14 @@
 // Kernels over rows on a device against the CPU's, at the sizes where their forms change: rows in registers or read
 // again, of a warp or a block, one piece or several; the rows of tests/op_cases are mostly smaller.
-#include <cmath>
 #include <limits>
 
-#include "autograd/engine.h"
 #include "autograd/fused/add_norm.h"
-#include "autograd/ops/copy.h"
-#include "autograd/ops/create.h"
-#include "autograd/ops/index.h"
-#include "autograd/ops/loss.h"
-#include "autograd/ops/norm.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/shape.h"
-#include "autograd/ops/softmax.h"
 #include "core/kernels/index.h"
 #include "core/kernels/loss.h"
 #include "core/kernels/reduce.h"
 #include "gpu/recorder.h"
-#include "tests/support/catch.h"
-#include "tests/support/compare.h"
 #include "tests/support/device.h"
-#include "tests/support/same_bytes.h"
+#include "tests/support/ops.h"
 
 using namespace isonorm;
 using namespace isonorm::test;
@@ -59,53 +45,29 @@ Tensor shifted(const Tensor& x) {
 
 }  // namespace
 
-TEST_CASE("norms of narrow and wide rows, in turn and at any address") {
+TEST_CASE("norms of narrow and wide rows, of f32 and bf16 together too: in turn, at any address, rounded once") {
   Generator g{.seed = 8};
-  const NormKind kinds[] = {NormKind::layer, NormKind::rms, NormKind::crms};
-  const Dims shapes[] = {{5, 64}, {6, 767}, {3, 1032}, {3, 2056}, {2, 8200}, {2, 9001}, {2100, 16}};
-  for (DType dtype : kFloating)
-    for (const Dims& shape : shapes)
-      for (NormKind kind : kinds)
-        for (bool affine : {false, true}) {
-          INFO(text(dtype, ' ', shape, ' ', name_of(kind), affine ? " affine" : ""));
-          const NormSpec spec{.kind = kind, .p = kind == NormKind::rms && affine ? 0.4 : 1};
-          const auto leaf = [&](const Dims& s) { return randn(s, {}, g).to(dtype); };
-          Tensors x = {leaf(shape), leaf(shape), leaf(shape), leaf(shape)};
-          if (affine) x.push_back(leaf({shape[1]})), x.push_back(leaf({shape[1]}));
-          // Both gradients of a row's gain are sums over rows as well.
-          compare(x, static_cast<double>(shape[0] * shape[1]), [&](const Tensors& t) {
-            Tensors in;
-            for (size_t i : {0, 1, 4, 5})
-              if (i < t.size()) in.push_back(require_grad(detach(t[i])));
-            const AddNorm r = affine ? add_norm(in[0], in[1], spec, in[2], in[3]) : add_norm(in[0], in[1], spec);
-            const Tensors d = grad(Tensors{r.normed, r.sum}, in, Tensors{t[2], t[3]});
-            Tensors all = {r.sum, r.normed};
-            all.insert(all.end(), d.begin(), d.end());
-            return all;
-          });
-          const Tensor there = to(x[0], kCuda);
-          CHECK(same_bytes(normalize(shifted(there), spec), normalize(there, spec)));
-        }
-}
-
-TEST_CASE("norms of f32 and bf16 together are one kernel, and each result is rounded once") {
-  Generator g{.seed = 9};
   struct Mixture {
     DType x, branch, gain, y;
   };
-  const DType f32 = DType::f32, bf16 = DType::bf16;
-  const Mixture mixtures[] = {
-      {f32, bf16, f32, bf16}, {f32, bf16, f32, f32}, {bf16, bf16, f32, bf16}, {bf16, bf16, bf16, f32}};
-  for (const Mixture& m : mixtures)
-    for (const Dims& shape : {Dims{5, 64}, Dims{6, 767}, Dims{3, 1032}, Dims{2, 8200}, Dims{2100, 16}})
+  constexpr DType f64 = DType::f64, f32 = DType::f32, bf16 = DType::bf16;
+  for (const Mixture& m : {Mixture{f64, f64, f64, f64},
+                           {f32, f32, f32, f32},
+                           {bf16, bf16, bf16, bf16},
+                           {f32, bf16, f32, bf16},
+                           {f32, bf16, f32, f32},
+                           {bf16, bf16, f32, bf16},
+                           {bf16, bf16, bf16, f32}})
+    for (const Dims& shape : {Dims{5, 64}, {6, 767}, {3, 1032}, {3, 2056}, {2, 8200}, {2, 9001}, {2100, 16}})
       for (NormKind kind : {NormKind::layer, NormKind::rms, NormKind::crms})
         for (bool affine : {false, true}) {
           INFO(
               text(m.x, ' ', m.branch, ' ', m.gain, ' ', m.y, ' ', shape, ' ', name_of(kind), affine ? " affine" : ""));
-          const NormSpec spec{.kind = kind};
+          const NormSpec spec{.kind = kind, .p = kind == NormKind::rms && affine ? 0.4 : 1};
           const auto leaf = [&](const Dims& s, DType dtype) { return randn(s, {}, g).to(dtype); };
           Tensors x = {leaf(shape, m.x), leaf(shape, m.branch), leaf(shape, m.y), leaf(shape, m.x)};
           if (affine) x.push_back(leaf({shape[1]}, m.gain)), x.push_back(leaf({shape[1]}, m.gain));
+          // Both gradients of a row's gain are sums over rows as well.
           compare(x, static_cast<double>(shape[0] * shape[1]), [&](const Tensors& t) {
             Tensors in;
             for (size_t i : {0, 1, 4, 5})
@@ -120,6 +82,8 @@ TEST_CASE("norms of f32 and bf16 together are one kernel, and each result is rou
             all.insert(all.end(), d.begin(), d.end());
             return all;
           });
+          const Tensor there = to(x[0], kCuda);
+          CHECK(same_bytes(normalize(shifted(there), spec), normalize(there, spec)));
         }
 }
 

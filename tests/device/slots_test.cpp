@@ -1,19 +1,11 @@
 // The list of slots, and what slots promise that no row asks of them, on a device against the CPU.
-#include <algorithm>
 #include <filesystem>
 #include <regex>
 #include <set>
 
-#include "autograd/engine.h"
 #include "autograd/fused/mlp.h"
-#include "autograd/grad_mode.h"
-#include "autograd/ops/copy.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
-#include "tests/support/catch.h"
-#include "tests/support/compare.h"
 #include "tests/support/device.h"
+#include "tests/support/ops.h"
 #include "tests/support/read_text.h"
 #include "tests/support/slots.h"
 

@@ -1,13 +1,4 @@
 // Training steps on a device: how often they wait, and the same steps replayed as a graph.
-#include <functional>
-
-#include "autograd/engine.h"
-#include "autograd/ops/copy.h"
-#include "autograd/ops/create.h"
-#include "autograd/ops/loss.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
 #include "core/kernels/optimizer.h"
 #include "core/memory/storage.h"
 #include "data/text.h"
@@ -16,20 +7,13 @@
 #include "gpu/steps/captured.h"
 #include "nn/gpt.h"
 #include "nn/vit.h"
-#include "optim/adafactor.h"
-#include "optim/adagrad.h"
-#include "optim/adam.h"
 #include "optim/adamw.h"
 #include "optim/clip.h"
 #include "optim/lamb.h"
-#include "optim/lars.h"
-#include "optim/lion.h"
-#include "optim/muon.h"
-#include "optim/rmsprop.h"
 #include "optim/sgd.h"
-#include "tests/support/catch.h"
+#include "tests/optim/cases.h"
 #include "tests/support/device.h"
-#include "tests/support/same_bytes.h"
+#include "tests/support/ops.h"
 #include "tests/support/thrown.h"
 #include "training/step.h"
 
@@ -41,37 +25,15 @@ using Kind = gpu::Recorded::Kind;
 namespace {
 
 using Tensors = std::vector<Tensor>;
-using MakeOptimizer = std::function<std::unique_ptr<optim::Optimizer>(const Tensors&)>;
 
-template <class O, class Options> MakeOptimizer with(Options options) {
-  return [=](const Tensors& p) { return std::make_unique<O>(p, options); };
-}
-
-// Matrices alone where the optimizer takes nothing else.
-Tensors matrices(const Tensors& p) {
-  Tensors result;
-  for (const Tensor& t : p)
-    if (t.rank() == 2) result.push_back(t);
-  return result;
-}
-
-struct Named {
-  const char* name;
-  MakeOptimizer make;
-};
-const std::vector<Named> kOptimizers{
-    {"adamw", with<optim::AdamW>(optim::AdamWOptions{.lr = 0.01, .weight_decay = 0.1})},
-    {"adam", with<optim::Adam>(optim::AdamOptions{.lr = 0.01, .weight_decay = 0.1})},
-    {"sgd", with<optim::Sgd>(optim::SgdOptions{.lr = 0.1})},
-    {"momentum", with<optim::Sgd>(optim::SgdOptions{.lr = 0.1, .momentum = 0.9, .dampening = 0.2})},
-    {"lion", with<optim::Lion>(optim::LionOptions{.lr = 0.001})},
-    {"rmsprop", with<optim::Rmsprop>(optim::RmspropOptions{.lr = 0.01})},
-    {"adagrad", with<optim::Adagrad>(optim::AdagradOptions{.lr = 0.01})},
-    {"lars", with<optim::Lars>(optim::LarsOptions{.lr = 0.5, .weight_decay = 0.01})},
-    {"lamb", with<optim::Lamb>(optim::LambOptions{.lr = 0.01})},
-    {"muon", [](const Tensors& p) { return std::make_unique<optim::Muon>(matrices(p)); }},
-    {"adafactor", with<optim::Adafactor>(optim::AdafactorOptions{.lr = 0.1})},
-};
+// Of tests/optim/cases.h one of each update rule.
+const std::vector<OptimizerCase> kOptimizers = [] {
+  std::vector<OptimizerCase> found;
+  for (const std::string_view name : {"adamw", "adam", "sgd", "momentum_decoupled", "lion", "rmsprop", "adagrad",
+                                      "lars_all", "lamb", "muon", "adafactor"})
+    found.push_back(*std::ranges::find(optimizer_cases(), name, &OptimizerCase::name));
+  return found;
+}();
 
 nn::TransformerOptions small() {
   nn::TransformerOptions t{.width = 16, .depth = 1, .heads = 2};
@@ -110,10 +72,10 @@ struct Course {
   std::vector<int64_t> waits, allocations, launches;  // of each step
 };
 
-Course train(Task task, const MakeOptimizer& make, training::StepOptions options, Device device) {
+Course train(Task task, const OptimizerCase& optimizer_case, training::StepOptions options, Device device) {
   task.model->to(device);
   for (training::Examples& b : task.batches) b = {to(b.inputs, device), to(b.targets, device)};
-  const auto optimizer = make(task.model->parameters());
+  const auto optimizer = optimizer_case.make(task.model->parameters());
   training::Step step(*task.model, *optimizer, training::cross_entropy_of, options);
   manual_seed(17);
   gpu::synchronize(kCuda);
@@ -146,31 +108,31 @@ void check_same(const Course& a, const Course& b) {
 }  // namespace
 
 TEST_CASE("a training step waits once, for its numbers, whatever the optimizer") {
-  for (const auto& [name, make] : kOptimizers) {
-    INFO(name);
-    const Course course = train(gpt_task(), make, {.limits = {.norm = 0.5}}, kCuda);
+  for (const OptimizerCase& c : kOptimizers) {
+    INFO(c.name);
+    const Course course = train(gpt_task(), c, {.limits = {.norm = 0.5}}, kCuda);
     for (size_t t = 2; t < course.waits.size(); ++t) {
       INFO("step " << t + 1);
       CHECK(course.waits[t] == 1);
       CHECK(course.allocations[t] == 0);
     }
   }
-  const Course parts = train(vit_task(), kOptimizers[0].make, {.limits = {.norm = 0.5}, .accumulate = 2}, kCuda);
+  const Course parts = train(vit_task(), kOptimizers[0], {.limits = {.norm = 0.5}, .accumulate = 2}, kCuda);
   CHECK(parts.waits.back() == 1);
 }
 
 TEST_CASE("a factor in a tensor is the same number, bit for bit") {
   for (Device device : {kCpu, kCuda})
-    for (const auto& [name, make] : kOptimizers)
+    for (const OptimizerCase& c : kOptimizers)
       for (DType dtype : {DType::f32, DType::f64, DType::bf16}) {
-        INFO(text(device, ' ', name, ' ', dtype));
+        INFO(text(device, ' ', c.name, ' ', dtype));
         Tensors weights[2];
         for (int form : {0, 1}) {
           Generator g{.seed = 8};
           Tensors& p = weights[form];
           for (const Dims& shape : {Dims{5, 3}, Dims{3, 700}})
             p.push_back(require_grad(to(randn(shape, {}, g).to(dtype), device)));
-          const auto optimizer = make(p);
+          const auto optimizer = c.make(p);
           for (int t = 0; t < 3; ++t) {
             for (const Tensor& x : p) set_grad(x, to(randn(x.shape(), {}, g).to(dtype), device));
             const double norm = optim::grad_norm(p), factor = optim::clip_factor(norm, 0.25);
@@ -199,11 +161,12 @@ TEST_CASE("a factor in a tensor is the same number, bit for bit") {
 }
 
 TEST_CASE("captured steps are the same steps, bit for bit, with one launch, one wait and no allocation") {
-  const auto compare = [](const std::function<Task()>& task, const Named& optimizer, training::StepOptions options) {
+  const auto compare = [](const std::function<Task()>& task, const OptimizerCase& optimizer,
+                          training::StepOptions options) {
     INFO(optimizer.name);
-    const Course eager = train(task(), optimizer.make, options, kCuda);
+    const Course eager = train(task(), optimizer, options, kCuda);
     options.captured = true;
-    const Course captured = train(task(), optimizer.make, options, kCuda);
+    const Course captured = train(task(), optimizer, options, kCuda);
     check_same(eager, captured);
     for (size_t t = 2; t < captured.waits.size(); ++t) {
       INFO("step " << t + 1);
@@ -212,7 +175,7 @@ TEST_CASE("captured steps are the same steps, bit for bit, with one launch, one 
       if (t > 2) CHECK(captured.launches[t] < 4);  // the graph, and what puts the batch in its place
     }
   };
-  for (const Named& optimizer : kOptimizers)
+  for (const OptimizerCase& optimizer : kOptimizers)
     if (optimizer.make({require_grad(zeros({1, 1}))})->replays()) {
       compare([] { return gpt_task(); }, optimizer, {.limits = {.norm = 0.5}});
     }

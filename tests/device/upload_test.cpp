@@ -1,20 +1,14 @@
 // Copies that go beside a device's work: what they follow, what follows them, and loaders that use them.
 #include "core/memory/upload.h"
 
-#include "autograd/ops/copy.h"
-#include "autograd/ops/create.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "core/view.h"
 #include "data/loader.h"
 #include "data/text.h"
 #include "gpu/device.h"
 #include "gpu/recorder.h"
 #include "gpu/stream.h"
-#include "tests/support/catch.h"
 #include "tests/support/device.h"
 #include "tests/support/emulation.h"
-#include "tests/support/same_bytes.h"
+#include "tests/support/ops.h"
 #include "training/source.h"
 
 using namespace isonorm;

@@ -2,21 +2,16 @@
 // projections, masks, and heads of 64 in bf16 by tensor cores. The same bits with every schedule.
 #include "core/kernels/attention.h"
 
-#include <cmath>
 #include <set>
 
-#include "autograd/ops/pointwise.h"
 #include "core/kernels/copy.h"
 #include "core/memory/storage.h"
-#include "core/view.h"
 #include "gpu/device.h"
 #include "gpu/recorder.h"
 #include "gpu/transfer.h"
-#include "tests/support/catch.h"
-#include "tests/support/compare.h"
 #include "tests/support/emulation.h"
+#include "tests/support/ops.h"
 #include "tests/support/random.h"
-#include "tests/support/same_bytes.h"
 
 using namespace isonorm;
 using namespace isonorm::test;

@@ -2,18 +2,14 @@
 // addresses that are no multiple of 16 bytes, dtypes in turns.
 #include "core/kernels/optimizer.h"
 
-#include <cmath>
 #include <limits>
 
 #include "core/kernels/copy.h"
 #include "core/memory/storage.h"
-#include "core/view.h"
 #include "gpu/device.h"
 #include "gpu/recorder.h"
-#include "tests/support/catch.h"
-#include "tests/support/compare.h"
+#include "tests/support/ops.h"
 #include "tests/support/random.h"
-#include "tests/support/same_bytes.h"
 
 using namespace isonorm;
 using namespace isonorm::test;
