@@ -84,4 +84,12 @@ const std::vector<OptimizerCase>& optimizer_cases() {
   return cases;
 }
 
+TensorMap with(const TensorMap& state, const std::string& name, const Tensor& t) {
+  TensorMap all;
+  for (const auto& [other, old] : state)
+    if (other != name) all.add(other, old);
+  if (t.defined()) all.add(name, t);
+  return all;
+}
+
 }  // namespace isonorm

@@ -17,4 +17,7 @@ struct OptimizerCase {
 
 const std::vector<OptimizerCase>& optimizer_cases();
 
+// The state with another tensor of this name, or without one.
+TensorMap with(const TensorMap& state, const std::string& name, const Tensor& t);
+
 }  // namespace isonorm

@@ -1,14 +1,10 @@
 // Norms and limits of gradients against sums one number at a time.
-#include "tests/support/catch.h"
-
-#include <cmath>
-
-#include "autograd/engine.h"
-#include "core/system/parallel.h"
 #include "optim/adamw.h"
 #include "optim/clip.h"
 #include "tests/optim/published.h"
+#include "tests/support/ops.h"
 #include "tests/support/test_device.h"
+#include "tests/support/threads.h"
 
 using namespace isonorm;
 using Catch::Matchers::Contains;
@@ -40,39 +36,30 @@ std::vector<double> all_gradients(const std::vector<Tensor>& p) {
   return all;
 }
 
-double naive_norm(const std::vector<double>& g) {
-  long double sum = 0;
-  for (double x : g) sum += static_cast<long double>(x) * x;
-  return static_cast<double>(std::sqrt(sum));
-}
-
 }  // namespace
 
 TEST_CASE("the norm of all gradients, the same for any number of threads") {
   const auto p = with_gradients();
-  const int before = num_threads();
-  set_num_threads(1);
   const double norm = optim::grad_norm(p);
-  CHECK(norm == Approx(naive_norm(all_gradients(p))).epsilon(1e-14));
-  for (int threads : {2, 4}) {
-    set_num_threads(threads);
+  CHECK(norm == Approx(published::norm(all_gradients(p))).epsilon(1e-14));
+  for (int threads : {1, 2, 4}) {
+    const test::Threads some(threads);
     CHECK(optim::grad_norm(p) == norm);
   }
-  set_num_threads(before);
   CHECK(optim::grad_norm({}) == 0);
 }
 
 TEST_CASE("clip_grad_norm scales down, never up, and returns the norm before") {
   const auto p = with_gradients();
   const std::vector<double> before = all_gradients(p);
-  const double norm = naive_norm(before);
+  const double norm = published::norm(before);
   CHECK(optim::clip_grad_norm(p, 2 * norm) == Approx(norm).epsilon(1e-14));
   CHECK(all_gradients(p) == before);
   CHECK(optim::clip_grad_norm(p, 0.5) == Approx(norm).epsilon(1e-14));
   const std::vector<double> after = all_gradients(p);
   for (size_t i = 0; i < before.size(); i += 101)
     CHECK(after[i] == Approx(before[i] * 0.5 / (norm + 1e-6)).epsilon(i >= 70003 && i < 70008 ? 0x1p-22 : 1e-14));
-  CHECK(naive_norm(after) == Approx(0.5).epsilon(1e-6));
+  CHECK(published::norm(after) == Approx(0.5).epsilon(1e-6));
   CHECK_FALSE(p.back().grad().defined());
 }
 

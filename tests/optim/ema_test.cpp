@@ -1,15 +1,12 @@
-// The moving average of weights against its recurrence one number at a time, and accumulated gradients against one
-// batch.
+// The moving average of weights against its recurrence one number at a time.
 #include "tests/optim/gpt.h"
 
 #include <cmath>
 
 #include "autograd/ops/pointwise.h"
-#include "optim/adamw.h"
-#include "optim/clip.h"
 #include "optim/ema.h"
 #include "optim/sgd.h"
-#include "tests/optim/published.h"
+#include "tests/optim/cases.h"
 
 using namespace isonorm;
 using Catch::Matchers::Contains;
@@ -43,7 +40,7 @@ TEST_CASE("the averages of a small GPT's weights over 100 steps follow their rec
     }
     for (size_t i = 0; i < p.size(); ++i) {
       INFO("parameter " << i);
-      CHECK(fixture::deviation(ema.averages()[i], from_vector(expected[i], p[i].shape())) <= fixture::kTolerance);
+      check_close(ema.averages()[i], from_vector(expected[i], p[i].shape()), fixture::kTolerance);
     }
   }
 }
@@ -73,51 +70,20 @@ TEST_CASE("an average saved and loaded goes on bit-equal; one that does not fit 
   const Tensor p = on_test_device(start, {20000}), q = on_test_device(start, {20000});
   optim::Ema ema({p}, {.warmup = true}), other({q}, {.warmup = true});
   for (int step = 0; step < 5; ++step) put(p, numbers(20000, 10 + step)), ema.update();
-  TensorMap saved;
-  for (const auto& [name, t] : ema.state_dict()) {
-    saved.add(name, empty_like(t));
-    copy_into(saved.at(name), t);
-  }
+  const TensorMap saved = nn::clone(ema.state_dict());
   other.load_state_dict(saved);
   for (int step = 5; step < 10; ++step)
     for (const auto& [e, x] : {std::pair{&ema, p}, {&other, q}}) put(x, numbers(20000, 10 + step)), e->update();
-  CHECK(fixture::deviation(ema.averages()[0], other.averages()[0]) == 0);
+  check_close(ema.averages()[0], other.averages()[0], 0);
   CHECK(other.state_dict().at("step").item() == 10);
-  const auto with = [&](const char* name, const Tensor& t) {
-    TensorMap m;
-    for (const auto& [n, old] : saved)
-      if (n != name) m.add(n, old);
-    if (t.defined()) m.add(name, t);
-    return m;
-  };
-  CHECK_THROWS_WITH(other.load_state_dict(with("step", {})), "ema: the state 'step' is missing");
-  CHECK_THROWS_WITH(other.load_state_dict(with("step", tensor({1.0}))), Contains("expected one i64 from 0"));
-  CHECK_THROWS_WITH(other.load_state_dict(with("0.average", {})), "ema: the state '0.average' is missing");
-  CHECK_THROWS_WITH(other.load_state_dict(with("0.average", tensor({1.0}))), Contains("f64 [1], expected f64 [20000]"));
-  CHECK_THROWS_WITH(other.load_state_dict(with("1.average", tensor({1.0}))),
-                    "ema: the state has 3 entries, expected 2");
+  const std::tuple<const char*, Tensor, const char*> wrong[] = {
+      {"step", {}, "ema: the state 'step' is missing"},
+      {"step", tensor({1.0}), "ema: the state 'step' is f64 [1], expected one i64 from 0"},
+      {"0.average", {}, "ema: the state '0.average' is missing"},
+      {"0.average", tensor({1.0}), "ema: the state '0.average' is f64 [1], expected f64 [20000]"},
+      {"1.average", tensor({1.0}), "ema: the state has 3 entries, expected 2"}};
+  for (const auto& [name, t, says] : wrong) CHECK_THROWS_WITH(other.load_state_dict(with(saved, name, t)), says);
   CHECK(other.state_dict().at("step").item() == 10);
   CHECK_THROWS_WITH(optim::Ema({p}, {.decay = 1}), "ema: decay is 1, expected a number in [0, 1)");
   CHECK_THROWS_WITH(optim::Ema({Tensor()}), "ema: parameter 0 is undefined");
-}
-
-TEST_CASE("two half batches accumulated are one whole batch, limit on the norm included") {
-  nn::Gpt whole = fixture::make_gpt(), halves = fixture::make_gpt();
-  const std::vector<Tensor> p = whole.parameters(), q = halves.parameters();
-  optim::Sgd a(p, {.lr = 0.05, .momentum = 0.9}), b(q, {.lr = 0.05, .momentum = 0.9});
-  for (int step = 0; step < 20; ++step) {
-    a.zero_grad();
-    fixture::backward_of_step(whole, step);
-    optim::clip_grad_norm(p, 0.5);
-    a.step();
-    b.zero_grad();
-    for (int64_t half : {0, 1}) {
-      const Tensor read = contiguous(narrow(fixture::tokens(step, 0), 0, 2 * half, 2)),
-                   next = contiguous(narrow(fixture::tokens(step, 1), 0, 2 * half, 2));
-      backward(cross_entropy(halves(read), next) / 2.0);
-    }
-    optim::clip_grad_norm(q, 0.5);
-    b.step();
-  }
-  for (size_t i = 0; i < p.size(); ++i) CHECK(fixture::deviation(q[i], p[i]) <= fixture::kTolerance);
 }

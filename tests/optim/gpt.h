@@ -1,15 +1,11 @@
 // The small GPT of the fixture (tests/fixtures/torch_gpt.py): initial weights, batches, what PyTorch made of them.
 #pragma once
 
-#include <cmath>
 #include <string>
 
-#include "autograd/engine.h"
-#include "autograd/ops/loss.h"
-#include "autograd/ops/shape.h"
 #include "io/safetensors.h"
 #include "nn/gpt.h"
-#include "tests/support/catch.h"
+#include "tests/support/ops.h"
 #include "tests/support/test_device.h"
 
 namespace isonorm::fixture {
@@ -24,21 +20,6 @@ constexpr double kTolerance = 1e-10;
 inline const TensorMap& tensors() {
   static const TensorMap all = load_safetensors("tests/fixtures/optim_gpt.safetensors");
   return all;
-}
-
-// max |ours - theirs| / max |theirs|, without the entries [begin, end) of the first dimension; a NaN of ours is kept.
-inline double deviation(const Tensor& ours, const Tensor& theirs, int64_t begin = 0, int64_t end = 0) {
-  REQUIRE(ours.shape() == theirs.shape());
-  const std::vector<double> a = ours.to_vector<double>(), b = theirs.to_vector<double>();
-  const int64_t inner = begin == end ? 1 : ours.numel() / ours.size(0);
-  double largest = 0, worst = 0;
-  for (int64_t i = 0; i < ours.numel(); ++i) {
-    if (i >= begin * inner && i < end * inner) continue;
-    largest = std::max(largest, std::abs(b[i]));
-    const double d = std::abs(a[i] - b[i]);
-    if (!(d <= worst) && !std::isnan(worst)) worst = d;
-  }
-  return worst / largest;
 }
 
 // The model of the fixture with its initial weights, which must have exactly the names that ours has.

@@ -1,13 +1,6 @@
 // Newton-Schulz against its polynomial on singular values that are known, and what Muon refuses.
-#include "tests/support/catch.h"
-
-#include <cmath>
-
-#include "autograd/engine.h"
-#include "autograd/ops/matmul.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/shape.h"
 #include "optim/muon.h"
+#include "tests/support/ops.h"
 #include "tests/support/test_device.h"
 
 using namespace isonorm;

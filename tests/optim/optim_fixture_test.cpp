@@ -32,6 +32,12 @@ template <class Optimizer, class Options> MakeOptimizer make(Options options) {
   return [options](const nn::Gpt& model) { return std::make_unique<Optimizer>(model.parameters(), options); };
 }
 
+MakeOptimizer sgd(optim::SgdOptions o) { return make<optim::Sgd>(o); }
+MakeOptimizer adam(optim::AdamOptions o) { return make<optim::Adam>(o); }
+MakeOptimizer adamw(optim::AdamWOptions o) { return make<optim::AdamW>(o); }
+MakeOptimizer rmsprop(optim::RmspropOptions o) { return make<optim::Rmsprop>(o); }
+MakeOptimizer adafactor(optim::AdafactorOptions o) { return make<optim::Adafactor>(o); }
+
 // Muon for the matrices inside the blocks, AdamW for the rest.
 MakeOptimizer muon(optim::MuonOptions options) {
   return [options](const nn::Gpt& model) {
@@ -44,69 +50,52 @@ MakeOptimizer muon(optim::MuonOptions options) {
   };
 }
 
+constexpr optim::MuonScale kMatchRms = optim::MuonScale::match_rms_adamw;
 const optim::Schedule kWarmupCosine{
     .peak = 1e-2, .warmup = 10, .steps = fixture::kSteps, .decay = optim::Decay::cosine};
 const Run kRuns[] = {
-    {"sgd", make<optim::Sgd>(optim::SgdOptions{.lr = 0.1})},
-    {"momentum", make<optim::Sgd>(optim::SgdOptions{.lr = 0.05, .momentum = 0.9})},
-    {"nesterov_l2",
-     make<optim::Sgd>(optim::SgdOptions{.lr = 0.05, .momentum = 0.9, .weight_decay = 1e-2, .nesterov = true})},
-    {"dampening", make<optim::Sgd>(optim::SgdOptions{.lr = 0.3, .momentum = 0.9, .dampening = 0.8})},
-    {"l2_then_clip", make<optim::Sgd>(optim::SgdOptions{.lr = 0.05, .momentum = 0.9}),
+    {"sgd", sgd({.lr = 0.1})},
+    {"momentum", sgd({.lr = 0.05, .momentum = 0.9})},
+    {"nesterov_l2", sgd({.lr = 0.05, .momentum = 0.9, .weight_decay = 1e-2, .nesterov = true})},
+    {"dampening", sgd({.lr = 0.3, .momentum = 0.9, .dampening = 0.8})},
+    {"l2_then_clip", sgd({.lr = 0.05, .momentum = 0.9}),
      [](const Parameters& p) {
        optim::add_l2(p, 1e-2);
        optim::clip_grad_norm(p, 0.5);
      }},
-    {"clip_then_l2", make<optim::Sgd>(optim::SgdOptions{.lr = 0.05, .momentum = 0.9, .weight_decay = 1e-2}),
+    {"clip_then_l2", sgd({.lr = 0.05, .momentum = 0.9, .weight_decay = 1e-2}),
      [](const Parameters& p) { optim::clip_grad_norm(p, 0.5); }},
-    {"adam", make<optim::Adam>(optim::AdamOptions{.lr = 3e-3, .eps = 1e-6})},
-    {"adam_l2", make<optim::Adam>(optim::AdamOptions{.lr = 3e-3, .weight_decay = 1e-2})},
-    {"adam_clip_value", make<optim::Adam>(optim::AdamOptions{.lr = 3e-3, .eps = 1e-6}),
-     [](const Parameters& p) { optim::clip_grad_value(p, 0.02); }},
-    {"adamw", make<optim::AdamW>(optim::AdamWOptions{.lr = 3e-3, .eps = 1e-6, .weight_decay = 0.1})},
-    {"adamw_clip_schedule",
-     make<optim::AdamW>(optim::AdamWOptions{.lr = 1e-2, .beta2 = 0.95, .eps = 1e-6, .weight_decay = 0.1}),
+    {"adam", adam({.lr = 3e-3, .eps = 1e-6})},
+    {"adam_l2", adam({.lr = 3e-3, .weight_decay = 1e-2})},
+    {"adam_clip_value", adam({.lr = 3e-3, .eps = 1e-6}), [](const Parameters& p) { optim::clip_grad_value(p, 0.02); }},
+    {"adamw", adamw({.lr = 3e-3, .eps = 1e-6, .weight_decay = 0.1})},
+    {"adamw_clip_schedule", adamw({.lr = 1e-2, .beta2 = 0.95, .eps = 1e-6, .weight_decay = 0.1}),
      [](const Parameters& p) { optim::clip_grad_norm(p, 1.0); }, kWarmupCosine},
-    {"rmsprop", make<optim::Rmsprop>(optim::RmspropOptions{.lr = 3e-3, .eps = 1e-6})},
-    {"rmsprop_momentum",
-     make<optim::Rmsprop>(optim::RmspropOptions{.lr = 1e-3, .alpha = 0.9, .eps = 1e-6, .momentum = 0.9})},
-    {"rmsprop_centered",
-     make<optim::Rmsprop>(optim::RmspropOptions{.lr = 1e-3, .alpha = 0.9, .eps = 1e-3, .centered = true})},
+    {"rmsprop", rmsprop({.lr = 3e-3, .eps = 1e-6})},
+    {"rmsprop_momentum", rmsprop({.lr = 1e-3, .alpha = 0.9, .eps = 1e-6, .momentum = 0.9})},
+    {"rmsprop_centered", rmsprop({.lr = 1e-3, .alpha = 0.9, .eps = 1e-3, .centered = true})},
     {"rmsprop_all",
-     make<optim::Rmsprop>(optim::RmspropOptions{
-         .lr = 1e-3, .alpha = 0.9, .eps = 1e-3, .weight_decay = 1e-2, .momentum = 0.8, .centered = true})},
+     rmsprop({.lr = 1e-3, .alpha = 0.9, .eps = 1e-3, .weight_decay = 1e-2, .momentum = 0.8, .centered = true})},
     {"adagrad",
      make<optim::Adagrad>(optim::AdagradOptions{.lr = 0.03, .lr_decay = 0.01, .weight_decay = 1e-3, .initial = 1e-3})},
-    {"adafactor", make<optim::Adafactor>(optim::AdafactorOptions{.lr = 0.02, .eps1 = 1e-5})},
+    {"adafactor", adafactor({.lr = 0.02, .eps1 = 1e-5})},
     {"adafactor_decay",
-     make<optim::Adafactor>(optim::AdafactorOptions{
-         .lr = 0.05, .beta2_decay = -0.6, .eps1 = 1e-5, .eps2 = 1e-2, .d = 1.5, .weight_decay = 0.1})},
+     adafactor({.lr = 0.05, .beta2_decay = -0.6, .eps1 = 1e-5, .eps2 = 1e-2, .d = 1.5, .weight_decay = 0.1})},
     {"muon", muon({.lr = 5e-3})},
-    {"muon_match_rms", muon({.lr = 5e-3,
-                             .momentum = 0.9,
-                             .weight_decay = 0,
-                             .nesterov = false,
-                             .scale = optim::MuonScale::match_rms_adamw,
-                             .ns_steps = 4})},
+    {"muon_match_rms",
+     muon({.lr = 5e-3, .momentum = 0.9, .weight_decay = 0, .nesterov = false, .scale = kMatchRms, .ns_steps = 4})},
     {"muon_spectral", muon({.lr = 5e-3, .scale = optim::MuonScale::spectral_unclamped})},
 };
-
-void compare_weights(const nn::Gpt& model, const std::string& at) {
-  for (const nn::NamedParameter& p : model.named_parameters()) {
-    INFO(at << p.name);
-    CHECK(fixture::deviation(p.tensor, fixture::tensors().at(at + p.name)) <= fixture::kTolerance);
-  }
-}
 
 }  // namespace
 
 TEST_CASE("a small GPT's logits and gradients equal PyTorch's") {
   nn::Gpt model = fixture::make_gpt();
-  CHECK(fixture::deviation(model(fixture::tokens(0, 0)), fixture::tensors().at("logits")) <= 1e-12);
+  check_close(model(fixture::tokens(0, 0)), fixture::tensors().at("logits"), 1e-12);
   fixture::backward_of_step(model, 0);
   for (const nn::NamedParameter& p : model.named_parameters()) {
     INFO(p.name);
-    CHECK(fixture::deviation(p.tensor.grad(), fixture::tensors().at("gradient/" + p.name)) <= 1e-12);
+    check_close(p.tensor.grad(), fixture::tensors().at("gradient/" + p.name), 1e-12);
   }
 }
 
@@ -128,6 +117,9 @@ TEST_CASE("100 steps of every optimizer end at PyTorch's weights", "[long]") {
       if (run.prepare) run.prepare(parameters);
       optimizer->step();
     }
-    compare_weights(model, name + "/step100/");
+    for (const nn::NamedParameter& p : model.named_parameters()) {
+      INFO(name << ", " << p.name);
+      check_close(p.tensor, fixture::tensors().at(name + "/step100/" + p.name), fixture::kTolerance);
+    }
   }
 }
