@@ -3,12 +3,14 @@
 // is how reports name it and how threads at two different ones are found.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <type_traits>
 
 #include "tests/emulated_gpu/words.h"
@@ -141,31 +143,26 @@ T __shfl_up_sync(unsigned mask, T v, unsigned by, int width = 32, emulated::Plac
 }
 inline unsigned __ballot_sync(unsigned mask, int p, emulated::Place place = emulated::Place::here()) {
   const unsigned bit = p != 0 ? 1u << emulated::lane_id() : 0;
-  return emulated::reduce_lanes(
-      "__ballot_sync", mask, bit, [](unsigned a, unsigned b) { return a | b; }, place);
+  return emulated::reduce_lanes("__ballot_sync", mask, bit, std::bit_or<>(), place);
 }
 inline int __any_sync(unsigned mask, int p, emulated::Place place = emulated::Place::here()) {
-  return emulated::reduce_lanes(
-      "__any_sync", mask, int{p != 0}, [](int a, int b) { return a | b; }, place);
+  return emulated::reduce_lanes("__any_sync", mask, int{p != 0}, std::bit_or<>(), place);
 }
 inline int __all_sync(unsigned mask, int p, emulated::Place place = emulated::Place::here()) {
-  return emulated::reduce_lanes(
-      "__all_sync", mask, int{p != 0}, [](int a, int b) { return a & b; }, place);
+  return emulated::reduce_lanes("__all_sync", mask, int{p != 0}, std::bit_and<>(), place);
 }
-template <class T> T __reduce_add_sync(unsigned mask, T v, emulated::Place place = emulated::Place::here()) {
-  static_assert(std::is_integral_v<T> && sizeof(T) == 4);
-  return emulated::reduce_lanes(
-      "__reduce_add_sync", mask, v, [](T a, T b) { return a + b; }, place);
+template <class T>
+concept FourByteInteger = std::is_integral_v<T> && sizeof(T) == 4;
+template <FourByteInteger T> T __reduce_add_sync(unsigned mask, T v, emulated::Place place = emulated::Place::here()) {
+  return emulated::reduce_lanes("__reduce_add_sync", mask, v, std::plus<>(), place);
 }
-template <class T> T __reduce_max_sync(unsigned mask, T v, emulated::Place place = emulated::Place::here()) {
-  static_assert(std::is_integral_v<T> && sizeof(T) == 4);
+template <FourByteInteger T> T __reduce_max_sync(unsigned mask, T v, emulated::Place place = emulated::Place::here()) {
   return emulated::reduce_lanes(
-      "__reduce_max_sync", mask, v, [](T a, T b) { return a > b ? a : b; }, place);
+      "__reduce_max_sync", mask, v, [](T a, T b) { return std::max(a, b); }, place);
 }
-template <class T> T __reduce_min_sync(unsigned mask, T v, emulated::Place place = emulated::Place::here()) {
-  static_assert(std::is_integral_v<T> && sizeof(T) == 4);
+template <FourByteInteger T> T __reduce_min_sync(unsigned mask, T v, emulated::Place place = emulated::Place::here()) {
   return emulated::reduce_lanes(
-      "__reduce_min_sync", mask, v, [](T a, T b) { return a < b ? a : b; }, place);
+      "__reduce_min_sync", mask, v, [](T a, T b) { return std::min(a, b); }, place);
 }
 
 // Blocks may run on several OS threads, so these are atomic there too.

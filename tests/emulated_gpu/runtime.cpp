@@ -131,41 +131,25 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   return cudaSuccess;
 }
 const char* cudaGetErrorString(cudaError_t e) {
-  switch (e) {
-    case cudaSuccess:
-      return "no error";
-    case cudaErrorInvalidValue:
-      return "invalid argument";
-    case cudaErrorMemoryAllocation:
-      return "out of memory";
-    case cudaErrorInvalidConfiguration:
-      return "invalid configuration argument";
-    case cudaErrorInsufficientDriver:
-      return "CUDA driver version is insufficient for CUDA runtime version";
-    case cudaErrorNoDevice:
-      return "no CUDA-capable device is detected";
-    case cudaErrorInvalidDevice:
-      return "invalid device ordinal";
-    case cudaErrorInvalidResourceHandle:
-      return "invalid resource handle";
-    case cudaErrorNotReady:
-      return "device not ready";
-    case cudaErrorIllegalAddress:
-      return "an illegal memory access was encountered";
-    case cudaErrorMisalignedAddress:
-      return "misaligned address";
-    case cudaErrorLaunchFailure:
-      return "unspecified launch failure";
-    case cudaErrorStreamCaptureUnsupported:
-      return "operation not permitted when stream is capturing";
-    case cudaErrorStreamCaptureInvalidated:
-      return "operation failed due to a previous error during capture";
-    case cudaErrorStreamCaptureUnjoined:
-      return "capturing stream has unjoined work";
-    case cudaErrorCapturedEvent:
-      return "operation not permitted on an event last recorded in a capturing stream";
-  }
-  return "unrecognized error code";
+  static const std::map<cudaError_t, const char*> texts{
+      {cudaSuccess, "no error"},
+      {cudaErrorInvalidValue, "invalid argument"},
+      {cudaErrorMemoryAllocation, "out of memory"},
+      {cudaErrorInvalidConfiguration, "invalid configuration argument"},
+      {cudaErrorInsufficientDriver, "CUDA driver version is insufficient for CUDA runtime version"},
+      {cudaErrorNoDevice, "no CUDA-capable device is detected"},
+      {cudaErrorInvalidDevice, "invalid device ordinal"},
+      {cudaErrorInvalidResourceHandle, "invalid resource handle"},
+      {cudaErrorNotReady, "device not ready"},
+      {cudaErrorIllegalAddress, "an illegal memory access was encountered"},
+      {cudaErrorMisalignedAddress, "misaligned address"},
+      {cudaErrorLaunchFailure, "unspecified launch failure"},
+      {cudaErrorStreamCaptureUnsupported, "operation not permitted when stream is capturing"},
+      {cudaErrorStreamCaptureInvalidated, "operation failed due to a previous error during capture"},
+      {cudaErrorStreamCaptureUnjoined, "capturing stream has unjoined work"},
+      {cudaErrorCapturedEvent, "operation not permitted on an event last recorded in a capturing stream"}};
+  const auto at = texts.find(e);
+  return at == texts.end() ? "unrecognized error code" : at->second;
 }
 cudaError_t cudaGetLastError() {
   if (lost) return lost;

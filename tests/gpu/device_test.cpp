@@ -5,7 +5,6 @@
 #include <thread>
 
 #include "core/kernels/copy.h"
-#include "core/view.h"
 #include "core/memory/storage.h"
 #include "gpu/dynamic.h"
 #include "gpu/memory.h"
@@ -14,7 +13,7 @@
 #include "tests/gpu/child.h"
 #include "tests/gpu/device_floats.h"
 #include "tests/gpu/primitives.h"
-#include "tests/support/catch.h"
+#include "tests/support/ops.h"
 #include "tests/support/temp_folder.h"
 
 using namespace isonorm;
@@ -27,11 +26,7 @@ namespace {
 constexpr int64_t kMiB = int64_t{1} << 20;
 
 Tensor on_device(const Dims& shape, DType d) { return empty(shape, {d, kGpu}); }
-Tensor to_host(const Tensor& t) {
-  const Tensor out = empty(t.shape(), {t.dtype()});
-  transfer(out, t);
-  return out;
-}
+Tensor to_host(const Tensor& t) { return to(t, kCpu); }
 
 }  // namespace
 

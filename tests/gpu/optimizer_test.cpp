@@ -4,7 +4,6 @@
 
 #include <limits>
 
-#include "core/kernels/copy.h"
 #include "core/memory/storage.h"
 #include "gpu/device.h"
 #include "gpu/recorder.h"
@@ -24,19 +23,12 @@ Tensor placed(const Tensor& host, int64_t skip, Device device) {
   const Tensor all = empty({n}, {host.dtype()});
   fill(all, 7);
   copy_into(as_strided(all, host.shape(), host.strides(), skip), host);
-  if (device.kind == DeviceKind::cpu) return as_strided(all, host.shape(), host.strides(), skip);
-  const Tensor there = empty({n}, {host.dtype(), device});
-  kernels::transfer(there, all);
-  return as_strided(there, host.shape(), host.strides(), skip);
+  return as_strided(to(all, device), host.shape(), host.strides(), skip);
 }
 // All of the memory behind it.
 Tensor memory_of(const Tensor& t) {
   const int64_t n = t.impl().storage->bytes() / size_of(t.dtype());
-  const Tensor all = as_strided(t, {n}, {1}, 0);
-  if (t.device().kind == DeviceKind::cpu) return all;
-  const Tensor host = empty({n}, {t.dtype()});
-  kernels::transfer(host, all);
-  return host;
+  return to(as_strided(t, {n}, {1}, 0), kCpu);
 }
 
 // Sizes around packs, pieces and their ends, and many small ones: more than a table has.
@@ -165,13 +157,8 @@ TEST_CASE("scale and clamp on a device have the CPU's bits") {
   kernels::scale.on(kGpu, scaled.device, 0.3);
   scaled.check_memory(0);
   for (const std::vector<Tensor>* list : {&clamped.host, &clamped.device}) {
-    const double odd[] = {NAN, -INFINITY, INFINITY};
-    const Tensor there = (*list)[1],
-                 host = detached::to(from_vector(std::vector<double>(odd, odd + 3), {3}), there.dtype());
-    if (there.device().kind == DeviceKind::cpu)
-      copy_into(as_strided(there, {3}, {1}, there.impl().offset), host);
-    else
-      kernels::transfer(as_strided(there, {3}, {1}, there.impl().offset), host);
+    const Tensor there = (*list)[1];
+    copy_into(as_strided(there, {3}, {1}, there.impl().offset), tensor<double>({NAN, -INFINITY, INFINITY}));
   }
   kernels::clamp.on(Device{}, clamped.host, 0.5);
   kernels::clamp.on(kGpu, clamped.device, 0.5);

@@ -203,27 +203,14 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t prod
     if (algorithm.mark != kMark || misaligned(operands[i], algorithm.align[i])) return CUBLAS_STATUS_INVALID_VALUE;
   if (bytes < algorithm.workspace || (algorithm.workspace && (!workspace || misaligned(workspace, 16))))
     return CUBLAS_STATUS_INVALID_VALUE;
-  const void* const all[] = {a,
-                             b,
-                             c,
-                             d,
-                             workspace,
-                             product->uses_bias() ? product->bias : nullptr,
-                             product->uses_aux() ? product->aux : nullptr};
-  for (const void* p : all) check_argument(stream, __func__, p);
-  const LtCall call{*product,
-                    *la,
-                    *lb,
-                    *lc,
-                    *ld,
-                    a,
-                    b,
-                    c,
-                    d,
-                    read(alpha, product->scale, 0),
-                    read(beta, product->scale, 0),
-                    static_cast<std::byte*>(workspace),
-                    algorithm.workspace};
+  const void* const epilogue[] = {product->uses_bias() ? product->bias : nullptr,
+                                  product->uses_aux() ? product->aux : nullptr};
+  for (const void* p :
+       {a, b, c, static_cast<const void*>(d), static_cast<const void*>(workspace), epilogue[0], epilogue[1]})
+    check_argument(stream, __func__, p);
+  LtCall call{*product, *la, *lb, *lc, *ld, a, b, c, d};
+  call.alpha = read(alpha, product->scale, 0), call.beta = read(beta, product->scale, 0);
+  call.workspace = static_cast<std::byte*>(workspace), call.workspace_bytes = algorithm.workspace;
   enqueue(of(stream), {[call] {
                          const LtProductDesc& p = call.product;
                          if ((p.uses_bias() && misaligned(p.bias, 16)) || (p.uses_aux() && misaligned(p.aux, 16)))

@@ -28,9 +28,9 @@ struct LtCall {
   LtLayout a, b, c, d;
   const void *at_a, *at_b, *at_c;
   void* at_d;
-  double alpha, beta;
-  std::byte* workspace;
-  size_t workspace_bytes;
+  double alpha = 1, beta = 0;
+  std::byte* workspace = nullptr;
+  size_t workspace_bytes = 0;
 };
 
 // The number at place i of p.
