@@ -11,8 +11,8 @@ using namespace isonorm;
 using Catch::Matchers::Contains;
 
 namespace {
-data::Text make(const std::string& s, uint64_t seed = 0) {
-  return data::Text(memory_bytes({reinterpret_cast<const uint8_t*>(s.data()), s.size()}, "t"), seed);
+data::Text make(const std::string& s, uint64_t seed = 0, double held_out = 0) {
+  return data::Text(memory_bytes({reinterpret_cast<const uint8_t*>(s.data()), s.size()}, "t"), seed, held_out);
 }
 }  // namespace
 
@@ -59,7 +59,7 @@ TEST_CASE("text: a batch depends on seed and step only") {
 TEST_CASE("text: what is held out is shown by held_out_rows only") {
   std::string s;
   for (int i = 0; i < 200; ++i) s += static_cast<char>(i);  // token = position
-  const data::Text t(memory_bytes({reinterpret_cast<const uint8_t*>(s.data()), s.size()}, "t"), 3, 0.1);
+  const data::Text t = make(s, 3, 0.1);
   CHECK(t.length() == 200);
   CHECK(t.held_out_length() == 20);
   std::set<int64_t> seen;
@@ -82,8 +82,7 @@ TEST_CASE("text: what is held out is shown by held_out_rows only") {
   CHECK_THROWS_WITH(t.held_out_rows(-1, 1, 6), Contains("from -1 on"));
   CHECK_THROWS_WITH(t.batch(1, 180, 0), Contains("the text has 180 and 20 held out"));
   CHECK(make(s).held_out_windows(1) == 0);
-  CHECK_THROWS_WITH(data::Text(memory_bytes({reinterpret_cast<const uint8_t*>(s.data()), s.size()}, "t"), 3, 1.0),
-                    Contains("the part 1"));
+  CHECK_THROWS_WITH(make(s, 3, 1), Contains("the part 1"));
 }
 
 TEST_CASE("text: bad input") {

@@ -25,17 +25,6 @@ TransformerOptions transformer(const Arrangement& connection) {
 
 }  // namespace
 
-TEST_CASE("Post-LN has no norm before the head") {
-  const auto build = [](TransformerOptions t) {
-    t.width = 8, t.connection = kPostLn, t.depth = 1;
-    return Gpt({.vocab = 5, .context = 4, .tied = true, .transformer = t});
-  };
-  std::vector<std::string> expected = names(build({.affine = true}));
-  CHECK(std::count(expected.begin(), expected.end(), "blocks.0.norm2.weight") == 1);
-  CHECK(std::count(expected.begin(), expected.end(), "norm.weight") == 0);
-  CHECK(names(build({.affine = true, .final_norm = false})) == expected);
-}
-
 TEST_CASE("every arrangement has one function and one gradient in all forms of its stream") {
   for (const Arrangement& a : kArrangements)
     for (const Form form : kCentredForms)

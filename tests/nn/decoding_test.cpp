@@ -136,7 +136,7 @@ TEST_CASE("decoding: translate finds what a search that decodes every prefix ane
       const NoGrad no_grad;
       const Tensor sources = randint(1, 11, {2, 5});
       std::vector<std::vector<int64_t>> by_beams;
-      for (const int64_t beams : {1, 2, 4}) {
+      for (const int64_t beams : {1, 2, 4, 100}) {
         INFO(a.name << ", seed " << seed << ", " << beams << " beams");
         const DecodeOptions o{.length = 12, .beams = beams};
         const std::vector<std::vector<int64_t>> found = translate(model, sources, o);

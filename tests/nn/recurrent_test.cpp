@@ -149,31 +149,27 @@ struct Subject {
   // Outputs, then h (and c) behind the last step, as the layer's result holds them, one after the other.
   Row expected(const Naive& n) const {
     const size_t cells = static_cast<size_t>(n.o.layers) * (n.o.bidirectional ? 2 : 1);
-    Row rows;
-    std::vector<Row> parts(naive.lstm ? 2 : 1, Row(cells * kBatch * kHidden));
+    const Row inputs = x.to_vector<double>(),
+              counts = mask.defined() ? mask.to_vector<double>() : Row(kBatch * kTime, 1);
+    Row ends[2], rows;  // h and c of [cell, example]
+    for (size_t i = 0; i < 2; ++i)
+      ends[i] = i < state.size() ? state[i].to_vector<double>() : Row(cells * kBatch * kHidden);
     for (int64_t b = 0; b < kBatch; ++b) {
+      const auto first = inputs.begin() + b * kTime * kInputs;
       std::vector<Row> steps;
-      Row counts(kTime, 1);
-      for (int64_t t = 0; t < kTime; ++t) {
-        steps.push_back(select(select(x, 0, b), 0, t).to_vector<double>());
-        if (mask.defined())
-          counts[static_cast<size_t>(t)] = mask.to_vector<double>()[static_cast<size_t>(b * kTime + t)];
+      for (int64_t t = 0; t < kTime; ++t) steps.emplace_back(first + t * kInputs, first + (t + 1) * kInputs);
+      std::vector<std::pair<Row, Row>> states;
+      for (size_t at = b; at < cells * kBatch; at += kBatch)
+        states.push_back({Naive::part(ends[0], at, 1), Naive::part(ends[1], at, 1)});
+      for (const Row& row : n.run(steps, {counts.begin() + b * kTime, counts.begin() + (b + 1) * kTime}, states))
+        rows.insert(rows.end(), row.begin(), row.end());
+      for (size_t i = 0; i < cells; ++i) {
+        const auto at = static_cast<std::ptrdiff_t>((i * kBatch + b) * kHidden);
+        std::ranges::copy(states[i].first, ends[0].begin() + at);
+        std::ranges::copy(states[i].second, ends[1].begin() + at);
       }
-      std::vector<std::pair<Row, Row>> states(cells, {Row(kHidden), Row(kHidden)});
-      for (size_t i = 0; i < cells && !state.empty(); ++i) {
-        states[i].first = select(select(state[0], 0, static_cast<int64_t>(i)), 0, b).to_vector<double>();
-        if (naive.lstm)
-          states[i].second = select(select(state[1], 0, static_cast<int64_t>(i)), 0, b).to_vector<double>();
-      }
-      for (const Row& row : n.run(steps, counts, states)) rows.insert(rows.end(), row.begin(), row.end());
-      for (size_t i = 0; i < cells; ++i)
-        for (size_t j = 0; j < kHidden; ++j) {
-          const size_t at = (i * kBatch + static_cast<size_t>(b)) * kHidden + j;
-          parts[0][at] = states[i].first[j];
-          if (naive.lstm) parts[1][at] = states[i].second[j];
-        }
     }
-    for (const Row& part : parts) rows.insert(rows.end(), part.begin(), part.end());
+    for (int i = 0; i < (naive.lstm ? 2 : 1); ++i) rows.insert(rows.end(), ends[i].begin(), ends[i].end());
     return rows;
   }
 };

@@ -28,6 +28,13 @@ std::vector<Tensor> with_gradients() {
   return p;
 }
 
+Tensor with_gradient(const std::vector<double>& values, const std::vector<double>& g) {
+  const Dims shape{std::ssize(g)};
+  Tensor p = require_grad(on_test_device(values, shape));
+  set_grad(p, on_test_device(g, shape));
+  return p;
+}
+
 std::vector<double> all_gradients(const std::vector<Tensor>& p) {
   std::vector<double> all;
   for (const Tensor& x : p)
@@ -79,8 +86,7 @@ TEST_CASE("a step with the clip factor is a step after clipping") {
 }
 
 TEST_CASE("norms that are not finite behave as in PyTorch") {
-  Tensor p = require_grad(on_test_device(tensor({1.0, 2.0})));
-  set_grad(p, on_test_device(tensor({3.0, HUGE_VAL})));
+  const Tensor p = with_gradient({1, 2}, {3, HUGE_VAL});
   CHECK(optim::clip_grad_norm({p}, 1) == HUGE_VAL);
   CHECK(p.grad().to_vector<double>()[0] == 0);
   CHECK(std::isnan(p.grad().to_vector<double>()[1]));
@@ -88,19 +94,14 @@ TEST_CASE("norms that are not finite behave as in PyTorch") {
 }
 
 TEST_CASE("clip_grad_value clamps and keeps NaN") {
-  Tensor p = require_grad(on_test_device(tensor({0.0, 0.0, 0.0, 0.0})));
-  set_grad(p, on_test_device(tensor({-3.0, 0.25, 7.0, std::nan("")})));
+  const Tensor p = with_gradient({0, 0, 0, 0}, {-3, 0.25, 7, std::nan("")});
   optim::clip_grad_value({p}, 0.5);
   const auto g = p.grad().to_vector<double>();
-  CHECK(g[0] == -0.5);
-  CHECK(g[1] == 0.25);
-  CHECK(g[2] == 0.5);
-  CHECK(std::isnan(g[3]));
+  CHECK((g[0] == -0.5 && g[1] == 0.25 && g[2] == 0.5 && std::isnan(g[3])));
 }
 
 TEST_CASE("add_l2 adds the gradient of an L2 term, before a limit") {
-  Tensor p = require_grad(on_test_device(tensor({1.0, -2.0, 5.0}))), q = require_grad(on_test_device(tensor({1.0})));
-  set_grad(p, on_test_device(tensor({0.5, 0.25, 0.0})));
+  const Tensor p = with_gradient({1, -2, 5}, {0.5, 0.25, 0}), q = require_grad(on_test_device(tensor({1.0})));
   optim::add_l2({p, q}, 0.1);
   CHECK(p.grad().to_vector<double>() == std::vector<double>{0.5 + 0.1 * 1, 0.25 + 0.1 * -2, 0.1 * 5});
   CHECK_FALSE(q.grad().defined());

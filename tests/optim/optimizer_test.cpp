@@ -89,27 +89,21 @@ TEST_CASE("every optimizer follows its formula") {
   }
 }
 
-TEST_CASE("f32 follows f64 within rounding, and bf16 parameters keep f32 state") {
+TEST_CASE("f32 follows f64 within rounding") {
   const std::vector<double> start = numbers(1000, 3);
-  Tensor p32 = parameter<float>(start), p16 = parameter<bf16>(start);
-  optim::AdamW opt({p32, p16}, {.lr = 0.01});
-  std::vector<double> w32 = p32.to_vector<double>(), w16 = p16.to_vector<double>();
-  published::Adam rule32{.weight_decay = 0.01, .decoupled = true}, rule16 = rule32;
+  Tensor p = parameter<float>(start);
+  optim::AdamW opt({p}, {.lr = 0.01});
+  std::vector<double> w = p.to_vector<double>();
+  published::Adam rule{.weight_decay = 0.01, .decoupled = true};
   for (int step = 0; step < 20; ++step) {
     const std::vector<double> g = numbers(1000, 50 + step);
-    const Tensor g32 = on_test_device(std::vector<float>(g.begin(), g.end()), {1000}),
-                 g16 = on_test_device(std::vector<bf16>(g.begin(), g.end()), {1000});
-    set_grad(p32, g32), set_grad(p16, g16);
+    set_grad(p, on_test_device(std::vector<float>(g.begin(), g.end()), {1000}));
     opt.step();
-    rule32.step(w32, g32.to_vector<double>(), 0.01);
-    rule16.step(w16, g16.to_vector<double>(), 0.01);
+    rule.step(w, p.grad().to_vector<double>(), 0.01);
   }
   // Each step rounds w (|w| < 1.3) a few times, and moves by lr times a ratio with a relative error of a few eps.
-  CHECK(largest_difference(p32.to_vector<double>(), w32) < 20 * 4 * 1.3 * 0x1p-24);
-  // bf16 rounds w to 8 bits at every step: half a unit in the last place of at most 2^-7 each time.
-  CHECK(largest_difference(p16.to_vector<double>(), w16) < 20 * 0x1p-8);
-  CHECK(opt.state_dict().at("1.exp_avg").dtype() == DType::f32);
-  CHECK(largest_difference(opt.state_dict().at("1.exp_avg").to_vector<double>(), rule16.m) < 20 * 4 * 0x1p-24);
+  CHECK(largest_difference(p.to_vector<double>(), w) < 20 * 4 * 1.3 * 0x1p-24);
+  CHECK(largest_difference(opt.state_dict().at("0.exp_avg").to_vector<double>(), rule.m) < 20 * 4 * 0x1p-24);
 }
 
 TEST_CASE("a step of bf16 parameters is the step of f32 ones, rounded once") {
@@ -126,10 +120,8 @@ TEST_CASE("a step of bf16 parameters is the step of f32 ones, rounded once") {
       set_grad(p32[i], p16[i].grad().to(DType::f32));
     }
     opt16->step(0.5), opt32->step(0.5);
-    for (size_t i = 0; i < kShapes.size(); ++i)
-      CHECK(largest_difference(p16[i].to_vector<double>(), detach(p32[i]).to(DType::bf16).to_vector<double>()) == 0);
-    for (const auto& [name, t] : opt16->state_dict())
-      CHECK(largest_difference(t.to_vector<double>(), opt32->state_dict().at(name).to_vector<double>()) == 0);
+    for (size_t i = 0; i < kShapes.size(); ++i) CHECK(same_bytes(p16[i], detach(p32[i]).to(DType::bf16)));
+    for (const auto& [name, t] : opt16->state_dict()) CHECK(same_bytes(t, opt32->state_dict().at(name)));
   }
 }
 

@@ -39,21 +39,7 @@ struct Sgd {
 
 inline double sign(double x) { return (x > 0) - (x < 0); }
 
-// Bernstein et al.'s algorithm 1, both halves.
-struct SignSgd {
-  double momentum = 0, weight_decay = 0;
-  Numbers m{};
-
-  void step(Numbers& w, const Numbers& g, double lr) {
-    m.resize(w.size(), 0);
-    for (size_t i = 0; i < w.size(); ++i) {
-      m[i] = momentum * m[i] + (1 - momentum) * g[i];
-      w[i] -= lr * (sign(m[i]) + weight_decay * w[i]);
-    }
-  }
-};
-
-// Chen et al.'s algorithm 2.
+// Chen et al.'s algorithm 2; with both numbers one, Bernstein et al.'s algorithm 1 (signSGD, Signum).
 struct Lion {
   double beta1 = 0.9, beta2 = 0.99, weight_decay = 0;
   Numbers m{};
@@ -109,21 +95,21 @@ struct Adam {
   Numbers m{}, v{};
   int t = 0;
 
-  void step(Numbers& w, const Numbers& gradient, double lr) {
-    m.resize(w.size(), 0);
-    v.resize(w.size(), 0);
+  Numbers direction(const Numbers& g) {
+    for (Numbers* s : {&m, &v}) s->resize(g.size(), 0);
     ++t;
-    for (size_t i = 0; i < w.size(); ++i) {
-      double g = gradient[i];
-      if (decoupled)
-        w[i] -= lr * weight_decay * w[i];
-      else
-        g += weight_decay * w[i];
-      m[i] = beta1 * m[i] + (1 - beta1) * g;
-      v[i] = beta2 * v[i] + (1 - beta2) * g * g;
-      const double m_hat = m[i] / (1 - std::pow(beta1, t)), v_hat = v[i] / (1 - std::pow(beta2, t));
-      w[i] -= lr * m_hat / (std::sqrt(v_hat) + eps);
+    Numbers u(g.size());
+    for (size_t i = 0; i < g.size(); ++i) {
+      m[i] = beta1 * m[i] + (1 - beta1) * g[i];
+      v[i] = beta2 * v[i] + (1 - beta2) * g[i] * g[i];
+      u[i] = m[i] / (1 - std::pow(beta1, t)) / (std::sqrt(v[i] / (1 - std::pow(beta2, t))) + eps);
     }
+    return u;
+  }
+  void step(Numbers& w, Numbers g, double lr) {
+    for (size_t i = 0; i < w.size() && !decoupled; ++i) g[i] += weight_decay * w[i];
+    const Numbers u = direction(g);
+    for (size_t i = 0; i < w.size(); ++i) w[i] -= lr * (u[i] + (decoupled ? weight_decay * w[i] : 0));
   }
 };
 
@@ -154,20 +140,11 @@ struct Lars {
 struct Lamb {
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-6, weight_decay = 1e-2;
   bool adapt = true;
-  Numbers m{}, v{};
-  int t = 0;
+  Adam adam{beta1, beta2, eps};
 
   void step(Numbers& w, const Numbers& g, double lr) {
-    m.resize(w.size(), 0);
-    v.resize(w.size(), 0);
-    ++t;
-    Numbers u(w.size());
-    for (size_t i = 0; i < w.size(); ++i) {
-      m[i] = beta1 * m[i] + (1 - beta1) * g[i];
-      v[i] = beta2 * v[i] + (1 - beta2) * g[i] * g[i];
-      const double m_hat = m[i] / (1 - std::pow(beta1, t)), v_hat = v[i] / (1 - std::pow(beta2, t));
-      u[i] = m_hat / (std::sqrt(v_hat) + eps) + weight_decay * w[i];
-    }
+    Numbers u = adam.direction(g);
+    for (size_t i = 0; i < w.size(); ++i) u[i] += weight_decay * w[i];
     const double ratio = adapt && norm(w) > 0 && norm(u) > 0 ? norm(w) / norm(u) : 1;
     for (size_t i = 0; i < w.size(); ++i) w[i] -= lr * ratio * u[i];
   }
