@@ -24,10 +24,10 @@ namespace {
 constexpr MixedPrecision kMixed{Precision::bf16, Precision::full}, kWithStream{Precision::bf16, Precision::bf16};
 constexpr double kHalf = 0x1p-8;  // a rounding to bf16 changes an entry by at most this share of it
 
-Values rounded(const Tensor& x) {
+Tensor rounded(const Tensor& x) {
   Values v = x.to_vector<double>();
   for (double& e : v) e = test::nearest_bf16(e);
-  return v;
+  return from_vector(v, x.shape());
 }
 
 // A leaf of f32, one of bf16, and the same of f64.
@@ -40,22 +40,13 @@ std::vector<Tensor> in_f64(const std::vector<Tensor>& leaves) {
 }
 
 // Each entry of `found` within `share` of it and `of_terms` of the sum of its absolute terms.
-void check_sums(const Tensor& found, const Values& exact, const Values& terms, double share, double of_terms) {
-  const Values f = found.to_vector<double>();
+void check_sums(const Tensor& found, const Tensor& exact_sums, const Values& terms, double share, double of_terms) {
+  const Values f = found.to_vector<double>(), exact = exact_sums.to_vector<double>();
   REQUIRE(f.size() == exact.size());
   for (size_t i = 0; i < f.size(); ++i) {
     INFO(i << ": " << f[i] << " and " << exact[i]);
     CHECK(std::abs(f[i] - exact[i]) <= share * std::abs(exact[i]) + of_terms * terms[i]);
   }
-}
-
-// sum_k a(i, k) b(k, j) with the sum of its absolute terms.
-template <class A, class B> std::pair<Values, Values> product(int m, int k, int n, A&& a, B&& b) {
-  Values sums(m * n), terms(m * n);
-  for (int i = 0; i < m; ++i)
-    for (int j = 0; j < n; ++j)
-      for (int l = 0; l < k; ++l) sums[i * n + j] += a(i, l) * b(l, j), terms[i * n + j] += std::abs(a(i, l) * b(l, j));
-  return {sums, terms};
 }
 
 TransformerOptions small(const MixedPrecision& precision) {
@@ -72,32 +63,31 @@ Gpt small_gpt(const MixedPrecision& precision) {
 TEST_CASE("a linear map of bf16 rows rounds its f32 weight once, and gives it an f32 gradient") {
   manual_seed(1);
   const int rows = 40, in = 24, out = 17;
-  const Tensor x = rows_of({rows, in}), w = master({out, in}), b = master({out});
-  const Tensor y = linear(x, w, b);
-  CHECK(y.dtype() == DType::bf16);
-  const Values xs = x.to_vector<double>(), ws = rounded(w), bs = rounded(b);
-  auto [exact, terms] = product(
-      rows, in, out, [&](int i, int k) { return xs[i * in + k]; }, [&](int k, int j) { return ws[j * in + k]; });
-  for (int i = 0; i < rows; ++i)
-    for (int j = 0; j < out; ++j) exact[i * out + j] += bs[j], terms[i * out + j] += std::abs(bs[j]);
-  check_sums(y, exact, terms, kHalf, in * 0x1p-24);
-
-  const Tensor dy = randn({rows, out}).to(DType::bf16);
+  const std::vector<Tensor> leaves = {rows_of({rows, in}), master({out, in}), master({out})};
+  const Tensor dy = randn({rows, out}).to(DType::bf16), y = linear(leaves[0], leaves[1], leaves[2]);
   const Tensor loss = sum(y.to(DType::f32) * dy.to(DType::f32));
-  const Tensor leaves[] = {x, w, b};
-  const std::vector<Tensor> g = grad({&loss, 1}, leaves);
-  for (size_t i = 0; i < g.size(); ++i) CHECK(g[i].dtype() == leaves[i].dtype());
-  const Values d = dy.to_vector<double>();
-  const auto [dx, dx_terms] = product(
-      rows, out, in, [&](int i, int k) { return d[i * out + k]; }, [&](int k, int j) { return ws[k * in + j]; });
-  check_sums(g[0], dx, dx_terms, kHalf, out * 0x1p-24);
-  // No rounding to bf16 here: what f32 sums alone leave.
-  const auto [dw, dw_terms] = product(
-      out, rows, in, [&](int i, int k) { return d[k * out + i]; }, [&](int k, int j) { return xs[k * in + j]; });
-  check_sums(g[1], dw, dw_terms, 0, rows * 0x1p-24);
-  const auto [db, db_terms] = product(
-      out, rows, 1, [&](int i, int k) { return d[k * out + i]; }, [](int, int) { return 1.0; });
-  check_sums(g[2], db, db_terms, 0, rows * 0x1p-24);
+  std::vector<Tensor> found = grad({&loss, 1}, leaves);
+  for (size_t i = 0; i < found.size(); ++i) CHECK(found[i].dtype() == leaves[i].dtype());
+  CHECK(y.dtype() == DType::bf16);
+  found.push_back(y);
+  // The same of the rounded numbers in f64, and of their sizes: sums of absolute terms.
+  const auto sums = [&](Tensor (*part)(const Tensor&)) {
+    std::vector<Tensor> wide;
+    for (const Tensor& t : leaves) wide.push_back(require_grad(part(rounded(t))));
+    const Tensor result = linear(wide[0], wide[1], wide[2]);
+    const Tensor total = sum(result * part(rounded(dy)));
+    std::vector<Tensor> all = grad({&total, 1}, wide);
+    all.push_back(result);
+    return all;
+  };
+  const std::vector<Tensor> exact = sums([](const Tensor& t) { return t; });
+  const std::vector<Tensor> terms = sums(abs);
+  const int lengths[] = {out, rows, rows, in};
+  for (size_t i = 0; i < 4; ++i) {
+    // Gradients of weight and bias are not rounded to bf16: what f32 sums alone leave.
+    const double share = i == 0 || i == 3 ? kHalf : 0;
+    check_sums(found[i], exact[i], terms[i].to_vector<double>(), share, lengths[i] * 0x1p-24);
+  }
 }
 
 TEST_CASE("mlp and linear_cross_entropy take bf16 rows and f32 weights: gradients and loss are f32") {
@@ -146,7 +136,7 @@ TEST_CASE("a norm reads f32 and writes bf16, rounded once; the sum before it sta
       const std::vector<Tensor> wide = in_f64(in);
       const Tensor sum64 = wide[0] + wide[1],
                    y64 = normalize(sum64, spec, affine ? wide[2] : Tensor(), affine ? wide[3] : Tensor());
-      check_sums(r.normed, y64.to_vector<double>(), Values(rows * width, 4.0), kHalf, width * 0x1p-24);
+      check_sums(r.normed, y64, Values(rows * width, 4.0), kHalf, width * 0x1p-24);
       CHECK(same_bytes(normalize(r.sum, spec, gain, bias, DType::bf16), r.normed));
 
       const Tensor dy = randn({rows, width}).to(DType::bf16), dsum = randn({rows, width});

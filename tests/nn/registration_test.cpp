@@ -9,6 +9,7 @@
 #include "nn/recurrent/recurrent.h"
 #include "optim/adam.h"
 #include "tests/support/ops.h"
+#include "tests/support/thrown.h"
 
 using namespace isonorm;
 using namespace isonorm::nn;
@@ -24,12 +25,7 @@ struct Runs : Module {
 };
 
 std::string message(Module& m, const Tensor& x = randn({2, 3})) {
-  try {
-    m(x);
-    return {};
-  } catch (const Error& e) {
-    return e.what();
-  }
+  return test::thrown([&] { m(x); });
 }
 
 }  // namespace
@@ -66,21 +62,27 @@ TEST_CASE("registration: a net of plain members has nothing to train, to save or
 TEST_CASE("registration: so are pointers, lists, and what is run without its owner or by another operator()") {
   Runs net;
   auto owned = std::make_unique<Linear>(3, 3);
-  net.by = [&](const Tensor& x) { return (*owned)(x); };
-  CHECK_THAT(message(net), Contains("runs a nn::Linear"));
   std::vector<Linear> list;
   list.emplace_back(3, 3);
-  net.by = [&](const Tensor& x) { return list[0](x); };
-  CHECK_THAT(message(net), Contains("runs a nn::Linear"));
   Sequential layers(Linear(3, 3), Relu());
-  net.by = [&](const Tensor& x) { return (*layers.children()[0])(x); };
-  CHECK_THAT(message(net), Contains("runs a nn::Sequential (0.weight [3, 3])"));
   Gru gru({.inputs = 3, .hidden = 4});
-  net.by = [&](const Tensor& x) { return gru(reshape(x, {2, 1, 3})).output; };
-  CHECK_THAT(message(net), Contains("runs a nn::Gru"));
   Gpt gpt({.vocab = 5, .context = 4, .transformer = {.width = 8, .depth = 1, .heads = 2}});
-  net.by = [&](const Tensor&) { return gpt.features(randint(0, 5, {1, 4})); };  // no operator() of its own
-  CHECK_THAT(message(net), Contains("runs a nn::Gpt (token.weight [5, 8])"));
+  const std::pair<const char*, std::function<Tensor(const Tensor&)>> strangers[] = {
+      {"runs a nn::Linear", [&](const Tensor& x) { return (*owned)(x); }},
+      {"runs a nn::Linear", [&](const Tensor& x) { return list[0](x); }},
+      {"runs a nn::Sequential (0.weight [3, 3])", [&](const Tensor& x) { return (*layers.children()[0])(x); }},
+      {"runs a nn::Gru",
+       [&](const Tensor& x) {
+         return gru(reshape(x, {2, 1, 3})).output;
+       }},
+      {"runs a nn::Gpt (token.weight [5, 8])",  // no operator() of its own
+       [&](const Tensor&) {
+         return gpt.features(randint(0, 5, {1, 4}));
+       }}};
+  for (const auto& [says, by] : strangers) {
+    net.by = by;
+    CHECK_THAT(message(net), Contains(says));
+  }
   CHECK(message(net).find("runs a") != std::string::npos);  // every time, not once
 }
 
