@@ -50,7 +50,7 @@ void BlockRun::run(const Grid& grid, uint3 block, uint64_t seed) {
   finished_.clear();
   if (complaint_.empty()) return;
   // Fibers that did not end are dropped as they are; what they did before they met others lies before what comes now.
-  for (int& votes : barrier_.votes) acquire(&votes);
+  for (char& name : barrier_.name) acquire(&name);
   for (auto& w : warps_)
     for (Meeting& m : w)
       for (auto& slot : m.slot) acquire(&slot);
@@ -157,7 +157,7 @@ const Slot* BlockRun::meet(const char* what, unsigned mask, const void* operand,
   return m.slot[phase];
 }
 
-int BlockRun::meet_block(const char* what, bool vote, Place place) {
+void BlockRun::meet_block(const char* what, Place place) {
   Barrier& b = barrier_;
   if (b.arrived == 0) {
     b.what = what;
@@ -167,24 +167,16 @@ int BlockRun::meet_block(const char* what, bool vote, Place place) {
   }
   if (ended_ > 0) fault(what, std::to_string(ended_) + " threads of the block have ended before", place);
   const unsigned phase = b.phase & 1;
-  b.votes[phase] += vote;
-  release(&b.votes[phase]);
+  release(&b.name[phase]);
   if (++b.arrived == threads_.size()) {
     b.arrived = 0;
     ++b.phase;
-    b.votes[b.phase & 1] = 0;
     for (Thread& t : threads_) make_ready(t);
     wait();
   } else {
     wait_in(what, place);
   }
-  acquire(&b.votes[phase]);
-  return b.votes[phase];
-}
-
-void BlockRun::give_way() {
-  make_ready(*current_);
-  wait();
+  acquire(&b.name[phase]);
 }
 
 void BlockRun::fault(const char* what, const std::string& complaint, Place place) {
@@ -302,14 +294,13 @@ BlockRun::Meeting& BlockRun::meeting(uint32_t warp, unsigned mask) {
 const Slot* meet(const char* what, unsigned mask, const void* operand, size_t bytes, Place place) {
   return running->meet(what, mask, operand, bytes, place);
 }
-int meet_block(const char* what, bool vote, Place place) { return running->meet_block(what, vote, place); }
+void meet_block(const char* what, Place place) { running->meet_block(what, place); }
 int lane_id() { return static_cast<int>(running->number() % 32); }
 void fault(const char* what, const char* complaint, Place place) { running->fault(what, complaint, place); }
 void* shared_bytes(const void* tag, size_t bytes, size_t alignment) {
   return running->shared_bytes(tag, bytes, alignment);
 }
 void* dynamic_bytes() { return running->memory.dynamic(); }
-void give_way() { running->give_way(); }
 bool is_shared(const void* p, size_t bytes) { return running->memory.holds(p, bytes); }
 void begin_copy(const Copy& copy) {
   if (!running->copies.begin(running->number(), copy))

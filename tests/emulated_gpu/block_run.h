@@ -27,8 +27,7 @@ class BlockRun {
 
   // What threads of the block call.
   const Slot* meet(const char* what, unsigned mask, const void* operand, size_t bytes, Place place);
-  int meet_block(const char* what, bool vote, Place place);
-  void give_way();
+  void meet_block(const char* what, Place place);
   [[noreturn]] void fault(const char* what, const std::string& complaint, Place place);
   void* shared_bytes(const void* tag, size_t bytes, size_t alignment);
   uint32_t number() const { return current_->number; }  // of the calling thread
@@ -54,7 +53,7 @@ class BlockRun {
     unsigned arrived = 0, phase = 0;
     const char* what = nullptr;
     Place place;
-    int votes[2] = {};
+    char name[2] = {};  // for the race checker, of two meetings in a row
   };
   // To the race checker a thread that took over another's fiber would be ordered after it. Over blocks fibers are
   // reused all the same (to make one takes longer than a block): a race between threads of one number is not seen.

@@ -136,7 +136,6 @@ const char* cudaGetErrorString(cudaError_t e) {
       {cudaErrorInvalidValue, "invalid argument"},
       {cudaErrorMemoryAllocation, "out of memory"},
       {cudaErrorInvalidConfiguration, "invalid configuration argument"},
-      {cudaErrorInsufficientDriver, "CUDA driver version is insufficient for CUDA runtime version"},
       {cudaErrorNoDevice, "no CUDA-capable device is detected"},
       {cudaErrorInvalidDevice, "invalid device ordinal"},
       {cudaErrorInvalidResourceHandle, "invalid resource handle"},

@@ -176,14 +176,6 @@ cudaError_t cudaStreamSynchronize(cudaStream_t s) {
   drain(of(s), of(s).given);
   return lost_error();
 }
-cudaError_t cudaStreamQuery(cudaStream_t s) {
-  const Guard guard(lock());
-  if (const cudaError_t e = injected(__func__)) return e;
-  if (spoils_capture()) return noted(cudaErrorStreamCaptureUnsupported);
-  drain(of(s), of(s).done + 1);  // so that a loop around it ends
-  if (lost_error()) return lost_error();
-  return of(s).todo.empty() ? cudaSuccess : cudaErrorNotReady;
-}
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t e, unsigned) {
   const Guard guard(lock());
   if (const cudaError_t failed = injected(__func__)) return failed;

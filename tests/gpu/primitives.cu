@@ -7,17 +7,6 @@
 namespace isonorm::gpu {
 namespace {
 
-__global__ void lanes(float* y) {
-  const int l = lane();
-  const float v = static_cast<float>(l);
-  y[l] = __shfl_up_sync(~0u, v, 1);
-  y[32 + l] = __shfl_down_sync(~0u, v, 2);
-  y[64 + l] = __shfl_sync(~0u, v, 3);
-  y[96 + l] = static_cast<float>(__popc(__ballot_sync(~0u, l % 2)));
-  y[128 + l] = static_cast<float>(__any_sync(~0u, l == 5));
-  y[160 + l] = static_cast<float>(__all_sync(~0u, l != 5));
-}
-
 struct Room {
   float of_warp[32];
 };
@@ -62,7 +51,6 @@ __global__ void nothing() {}
 namespace isonorm::test {
 using namespace gpu;
 
-void start_lanes(const Stream& stream, float* y) { launch("test.lanes", &lanes, {1, 32}, stream, y); }
 void start_sums(const Stream& stream, float* y, const float* x, int blocks) {
   launch("test.sums", &sums, blocks_of(blocks, 256), stream, y, x);
 }

@@ -5,8 +5,6 @@
 
 namespace isonorm::test {
 
-// y[i]: what lane i of a warp got, 32 for each of: shuffle up, down, from lane 3, ballot of odd lanes, any, all.
-void start_lanes(const gpu::Stream& stream, float* y);
 // y[b] = sum of x[256 b..], by block_reduce; y[blocks + b] the largest, NaN where one is.
 void start_sums(const gpu::Stream& stream, float* y, const float* x, int blocks);
 // c = a b with a [16, 16], b [16, 8] and c [16, 8] row-major, rounded to bf16 in the products.

@@ -26,21 +26,6 @@ std::vector<float> random_floats(size_t n) {
 
 }  // namespace
 
-TEST_CASE("lanes of a warp give and take") {
-  DeviceFloats y(192);
-  start_lanes(gpu::stream_of(kGpu), y.data());
-  const std::vector<float> got = y.taken();
-  for (int l = 0; l < 32; ++l) {
-    const auto at = [&](int k) { return got[static_cast<size_t>(32 * k + l)]; };
-    CHECK(at(0) == (l == 0 ? 0 : l - 1));
-    CHECK(at(1) == (l >= 30 ? l : l + 2));
-    CHECK(at(2) == 3);
-    CHECK(at(3) == 16);
-    CHECK(at(4) == 1);
-    CHECK(at(5) == 0);
-  }
-}
-
 TEST_CASE("sums of a block have the same bits with every seed and number of threads") {
   constexpr int kBlocks = 20;
   DeviceFloats x(256 * kBlocks), y(2 * kBlocks);

@@ -1,7 +1,6 @@
-// GRU and LSTM, plain and with norms, against loops over doubles and differences of them, and plain ones against PyTorch.
+// GRU and LSTM, plain and with norms, against their definitions in single ops, and plain ones against PyTorch.
 #include "nn/recurrent/recurrent.h"
 
-#include <map>
 #include "io/safetensors.h"
 #include "tests/nn/models.h"
 
@@ -11,89 +10,77 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-using Row = std::vector<double>;
 constexpr int64_t kBatch = 2, kTime = 4, kInputs = 3, kHidden = 5;
 
-double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+Tensor flat(const RecurrentResult& r) {
+  std::vector<Tensor> all{reshape(r.output, {r.output.numel()})};
+  for (const Tensor& s : r.state) all.push_back(reshape(s, {s.numel()}));
+  return cat(all, 0);
+}
 
-// One example, step by step, as the papers and PyTorch's documentation have it, from the parameters by name.
+// Step by step and in single ops, as the papers and PyTorch's documentation have it, from the parameters by name.
 struct Naive {
-  std::map<std::string, Row> p;
+  TensorMap p;
   RecurrentOptions o;
   bool lstm;
 
-  Row linear(const Row& x, const std::string& name) const {
-    const Row& w = p.at(name + ".weight");
-    Row y(w.size() / x.size());
-    for (size_t i = 0; i < y.size(); ++i) {
-      for (size_t j = 0; j < x.size(); ++j) y[i] += w[i * x.size() + j] * x[j];
-      if (const auto b = p.find(name + ".bias"); b != p.end()) y[i] += b->second[i];
-    }
-    return y;
+  Tensor find(const std::string& name) const { return p.find(name) ? p.at(name) : Tensor(); }
+  Tensor linear(const Tensor& x, const std::string& name) const {
+    return isonorm::linear(x, p.at(name + ".weight"), find(name + ".bias"));
   }
-  Row norm(Row x, const std::string& name) const {
-    const double n = static_cast<double>(x.size());
-    double mean = 0, square = 0;
-    if (o.norm == RecurrentNorm::layer)
-      for (double v : x) mean += v / n;
-    const auto k = static_cast<size_t>(std::ceil(o.p * n));
-    for (size_t i = 0; i < k; ++i) square += (x[i] - mean) * (x[i] - mean) / static_cast<double>(k);
-    const auto bias = p.find(name + ".bias");
-    for (size_t i = 0; i < x.size(); ++i)
-      x[i] = (x[i] - mean) / std::sqrt(square + o.eps) * p.at(name + ".weight")[i] +
-             (bias == p.end() ? 0 : bias->second[i]);
-    return x;
+  Tensor norm(const Tensor& x, const std::string& name) const {
+    if (o.norm == RecurrentNorm::none) return x;
+    const NormKind kind = o.norm == RecurrentNorm::layer ? NormKind::layer : NormKind::rms;
+    return normalize(x, {.kind = kind, .eps = o.eps, .p = o.p}, p.at(name + ".weight"), find(name + ".bias"));
   }
-  static Row part(const Row& x, size_t i, size_t count) {
-    return {x.begin() + static_cast<std::ptrdiff_t>(i * kHidden),
-            x.begin() + static_cast<std::ptrdiff_t>((i + count) * kHidden)};
+  static Tensor part(const Tensor& x, int64_t i, int64_t count = 1) {
+    return narrow(x, 1, i * kHidden, count * kHidden);
   }
 
-  void step(const std::string& cell, const Row& x, Row& h, Row& c) const {
-    Row a = linear(x, cell + ".input"), u = linear(h, cell + ".recurrent");
-    const bool plain = o.norm == RecurrentNorm::none;
-    if (!lstm) {
-      Row gates = part(a, 0, 2), gates_h = part(u, 0, 2), fresh = part(a, 2, 1), r(kHidden), z(kHidden);
-      if (!plain) {
-        gates = norm(gates, cell + ".input_gates_norm"), gates_h = norm(gates_h, cell + ".recurrent_gates_norm");
-        fresh = norm(fresh, cell + ".input_new_norm");
-      }
-      for (size_t i = 0; i < kHidden; ++i)
-        r[i] = sigmoid(gates[i] + gates_h[i]), z[i] = sigmoid(gates[kHidden + i] + gates_h[kHidden + i]);
-      Row kept = h;
-      for (size_t i = 0; i < kHidden; ++i) kept[i] *= r[i];
-      Row fresh_h = o.reset_first ? linear(kept, cell + ".recurrent_new") : part(u, 2, 1);
-      if (!plain) fresh_h = norm(fresh_h, cell + ".recurrent_new_norm");
-      for (size_t i = 0; i < kHidden; ++i)
-        h[i] = (1 - z[i]) * std::tanh(fresh[i] + (o.reset_first ? 1 : r[i]) * fresh_h[i]) + z[i] * h[i];
+  void step(const std::string& cell, const Tensor& x, Tensor& h, Tensor& c) const {
+    const Tensor a = linear(x, cell + ".input"), u = linear(h, cell + ".recurrent");
+    if (lstm) {
+      Tensor all = norm(a, cell + ".input_norm") + norm(u, cell + ".recurrent_norm");
+      if (o.norm != RecurrentNorm::none) all = all + p.at(cell + ".bias");
+      c = sigmoid(part(all, 1)) * c + sigmoid(part(all, 0)) * tanh(part(all, 2));
+      h = sigmoid(part(all, 3)) * tanh(norm(c, cell + ".state_norm"));
       return;
     }
-    if (!plain) a = norm(a, cell + ".input_norm"), u = norm(u, cell + ".recurrent_norm");
-    for (size_t i = 0; i < a.size(); ++i) a[i] += u[i] + (plain ? 0 : p.at(cell + ".bias")[i]);
-    for (size_t i = 0; i < kHidden; ++i)
-      c[i] = sigmoid(a[kHidden + i]) * c[i] + sigmoid(a[i]) * std::tanh(a[2 * kHidden + i]);
-    const Row seen = plain ? c : norm(c, cell + ".state_norm");
-    for (size_t i = 0; i < kHidden; ++i) h[i] = sigmoid(a[3 * kHidden + i]) * std::tanh(seen[i]);
+    const Tensor gates =
+        sigmoid(norm(part(a, 0, 2), cell + ".input_gates_norm") + norm(part(u, 0, 2), cell + ".recurrent_gates_norm"));
+    const Tensor r = part(gates, 0), z = part(gates, 1), fresh = norm(part(a, 2), cell + ".input_new_norm");
+    const Tensor kept =
+        norm(o.reset_first ? linear(r * h, cell + ".recurrent_new") : part(u, 2), cell + ".recurrent_new_norm");
+    h = (1 - z) * tanh(fresh + (o.reset_first ? kept : r * kept)) + z * h;
   }
 
-  // Rows of the last layer; states[cell] are h and c behind it, which it begins with.
-  std::vector<Row> run(std::vector<Row> x, const Row& mask, std::vector<std::pair<Row, Row>>& states) const {
-    const size_t directions = o.bidirectional ? 2 : 1;
+  Tensor run(Tensor x, const Tensor& mask, const std::vector<Tensor>& state) const {
+    std::vector<Tensor> ends[2];  // h and c of each cell
     for (int64_t layer = 0; layer < o.layers; ++layer) {
-      std::vector<Row> out(x.size());
-      for (size_t k = 0; k < directions; ++k) {
-        auto& [h, c] = states[static_cast<size_t>(layer) * directions + k];
-        std::vector<Row> rows(x.size());
-        for (size_t i = 0; i < x.size(); ++i) {
-          const size_t t = k == 0 ? i : x.size() - 1 - i;
-          if (mask[t] != 0) step((k == 0 ? "forward" : "backward") + std::to_string(layer), x[t], h, c);
-          rows[t] = h;
+      std::vector<Tensor> out;
+      for (int k = 0; k < (o.bidirectional ? 2 : 1); ++k) {
+        Tensor now[2];
+        for (size_t i = 0; i < 2; ++i)
+          now[i] = i < state.size() ? select(state[i], 0, std::ssize(ends[0])) : zeros({kBatch, kHidden}, kF64);
+        std::vector<Tensor> rows(kTime);
+        for (int64_t i = 0; i < kTime; ++i) {
+          const int64_t t = k == 0 ? i : kTime - 1 - i;
+          const Tensor before[] = {now[0], now[1]};
+          step(text(k == 0 ? "forward" : "backward", layer), select(x, 1, t), now[0], now[1]);
+          for (int part = 0; mask.defined() && part < 2; ++part) {
+            const Tensor counts = narrow(mask, 1, t, 1);
+            now[part] = counts * now[part] + (1 - counts) * before[part];
+          }
+          rows[static_cast<size_t>(t)] = now[0];
         }
-        for (size_t t = 0; t < x.size(); ++t) out[t].insert(out[t].end(), rows[t].begin(), rows[t].end());
+        out.push_back(stack(rows, 1));
+        for (size_t i = 0; i < 2; ++i) ends[i].push_back(now[i]);
       }
-      x = out;
+      x = cat(out, 2);
     }
-    return x;
+    std::vector<Tensor> last{stack(ends[0], 0)};
+    if (lstm) last.push_back(stack(ends[1], 0));
+    return flat({x, last});
   }
 };
 
@@ -129,56 +116,19 @@ struct Subject {
   std::unique_ptr<Recurrent> layer;
   Tensor x, mask;
   std::vector<Tensor> state;
-  Naive naive;
 
-  explicit Subject(const Case& c) : naive{{}, c.o, c.lstm} {
-    layer = made(c.lstm, c.o);
+  explicit Subject(const Case& c) : layer(made(c.lstm, c.o)) {
     layer->to(DType::f64);
-    const NoGrad no_grad;
-    for (const Tensor& p : layer->parameters()) copy_into(p, randn(p.shape(), {DType::f64}) * 0.4 + 0.1);
-    x = randn({kBatch, kTime, kInputs}, {DType::f64});
+    for (const Tensor& p : layer->parameters()) copy_into(detach(p), randn(p.shape(), kF64) * 0.4 + 0.1);
+    x = require_grad(randn({kBatch, kTime, kInputs}, kF64));
     if (c.masked) mask = from_vector<double>({1, 1, 1, 0, 0, 1, 0, 1}, {kBatch, kTime});
     const int64_t cells = c.o.layers * (c.o.bidirectional ? 2 : 1);
     if (c.begun)
-      for (int i = 0; i < (c.lstm ? 2 : 1); ++i) state.push_back(randn({cells, kBatch, kHidden}, {DType::f64}));
-    for (const auto& [name, t] : layer->state_dict()) naive.p[name] = t.to_vector<double>();
+      for (int i = 0; i < (c.lstm ? 2 : 1); ++i) state.push_back(require_grad(randn({cells, kBatch, kHidden}, kF64)));
   }
 
   RecurrentResult result() { return (*layer)(x, {.state = state, .mask = mask}); }
-
-  // Outputs, then h (and c) behind the last step, as the layer's result holds them, one after the other.
-  Row expected(const Naive& n) const {
-    const size_t cells = static_cast<size_t>(n.o.layers) * (n.o.bidirectional ? 2 : 1);
-    const Row inputs = x.to_vector<double>(),
-              counts = mask.defined() ? mask.to_vector<double>() : Row(kBatch * kTime, 1);
-    Row ends[2], rows;  // h and c of [cell, example]
-    for (size_t i = 0; i < 2; ++i)
-      ends[i] = i < state.size() ? state[i].to_vector<double>() : Row(cells * kBatch * kHidden);
-    for (int64_t b = 0; b < kBatch; ++b) {
-      const auto first = inputs.begin() + b * kTime * kInputs;
-      std::vector<Row> steps;
-      for (int64_t t = 0; t < kTime; ++t) steps.emplace_back(first + t * kInputs, first + (t + 1) * kInputs);
-      std::vector<std::pair<Row, Row>> states;
-      for (size_t at = b; at < cells * kBatch; at += kBatch)
-        states.push_back({Naive::part(ends[0], at, 1), Naive::part(ends[1], at, 1)});
-      for (const Row& row : n.run(steps, {counts.begin() + b * kTime, counts.begin() + (b + 1) * kTime}, states))
-        rows.insert(rows.end(), row.begin(), row.end());
-      for (size_t i = 0; i < cells; ++i) {
-        const auto at = static_cast<std::ptrdiff_t>((i * kBatch + b) * kHidden);
-        std::ranges::copy(states[i].first, ends[0].begin() + at);
-        std::ranges::copy(states[i].second, ends[1].begin() + at);
-      }
-    }
-    for (int i = 0; i < (naive.lstm ? 2 : 1); ++i) rows.insert(rows.end(), ends[i].begin(), ends[i].end());
-    return rows;
-  }
 };
-
-Tensor flat(const RecurrentResult& r) {
-  std::vector<Tensor> all{reshape(r.output, {r.output.numel()})};
-  for (const Tensor& s : r.state) all.push_back(reshape(s, {s.numel()}));
-  return cat(all, 0);
-}
 
 // Cells and steps are 5 x 2 at most, each a handful of sums of 8 products at most; a gradient sums over some 10 of
 // them.
@@ -223,14 +173,29 @@ std::string name_of(const Case& c) {
 
 }  // namespace
 
-TEST_CASE("recurrent layers are the loops of their definitions") {
+TEST_CASE("recurrent layers are the loops of their definitions, gradients too") {
   manual_seed(3);
   for (const Case& c : cases()) {
     INFO(name_of(c));
     Subject s(c);
-    const Row expected = s.expected(s.naive);
-    // Some 8 x 2 steps, each a handful of sums of at most 10 terms.
-    check_close(flat(s.result()), from_vector(expected, {std::ssize(expected)}), 16 * 8 * std::sqrt(10) * 0x1p-52);
+    const auto leaf = [](const Tensor& t) { return require_grad(detached::clone(t)); };
+    Naive naive{{}, c.o, c.lstm};
+    std::vector<Tensor> state;
+    const Tensor x = leaf(s.x);
+    for (const auto& [name, t] : s.layer->state_dict()) naive.p.add(name, leaf(t));
+    for (const Tensor& t : s.state) state.push_back(leaf(t));
+    const Tensor found = flat(s.result()), expected = naive.run(x, s.mask, state),
+                 weight = randn(expected.shape(), kF64);
+    // Some 8 x 2 steps, each a handful of sums of at most 10 terms; a gradient sums over some 10 of them.
+    const double bound = 16 * 8 * std::sqrt(10) * 0x1p-52;
+    check_close(found, expected, bound);
+    backward(sum(found * weight)), backward(sum(expected * weight));
+    check_close(s.x.grad(), x.grad(), 10 * bound);
+    for (size_t i = 0; i < state.size(); ++i) check_close(s.state[i].grad(), state[i].grad(), 10 * bound);
+    for (const NamedParameter& p : s.layer->named_parameters()) {
+      INFO(p.name);
+      check_close(p.tensor.grad(), naive.p.at(p.name).grad(), 10 * bound);
+    }
   }
 }
 
@@ -241,51 +206,17 @@ TEST_CASE("GRU and LSTM have PyTorch's outputs, last states and gradients") {
       for (const bool both : {false, true}) check_case(fixture, lstm, layers, both);
 }
 
-TEST_CASE("gradients of recurrent layers are those of differences of the loops") {
-  manual_seed(4);
-  for (const Case& c : cases()) {
-    Subject s(c);
-    const Row expected = s.expected(s.naive), weight = randn({std::ssize(expected)}, {DType::f64}).to_vector<double>();
-    backward(sum(flat(s.result()) * from_vector(weight, {std::ssize(weight)})));
-    for (const NamedParameter& p : s.layer->named_parameters()) {
-      const Row direction = randn(p.tensor.shape(), {DType::f64}).to_vector<double>(),
-                g = p.tensor.grad().to_vector<double>();
-      double length = 0, product = 0;
-      for (double d : direction) length += d * d;
-      for (size_t i = 0; i < g.size(); ++i) product += g[i] * direction[i] / std::sqrt(length);
-      const auto value = [&](double by) {
-        Naive moved = s.naive;
-        for (size_t i = 0; i < direction.size(); ++i) moved.p.at(p.name)[i] += by * direction[i] / std::sqrt(length);
-        const Row y = s.expected(moved);
-        double sum = 0;
-        for (size_t i = 0; i < y.size(); ++i) sum += y[i] * weight[i];
-        return sum;
-      };
-      const auto difference = [&](double h) {
-        return (8 * (value(h) - value(-h)) - (value(2 * h) - value(-2 * h))) / (12 * h);
-      };
-      // Along one direction of length 1: D(h) is off by c h^4 and by 3 roundings of a value over 2h; D(h) - D(h/2) is 15/16
-      // of the former, which D(h/2) has a 16th of. A value is a sum of some 100 terms of size 1.
-      const double h = 2e-4, fine = difference(h / 2), allowed = std::abs(difference(h) - fine) + 3 * 100 * 0x1p-52 / h;
-      INFO(name_of(c) << ", " << p.name << ": " << product << ", difference " << fine << " within " << allowed);
-      CHECK(std::abs(product - fine) <= allowed);
-      CHECK(allowed <= 1e-7);
-    }
-  }
-}
-
 TEST_CASE("a sequence in two pieces is the sequence, and truncated gradients stop between them") {
   manual_seed(5);
   for (const bool lstm : {false, true}) {
     Subject s({lstm, {.inputs = kInputs, .hidden = kHidden, .layers = 2, .norm = RecurrentNorm::rms}, false, false});
-    require_grad(s.x);
     const RecurrentResult whole = s.result();
     RecurrentResult first = (*s.layer)(narrow(s.x, 1, 0, 2));
     const RecurrentResult second = (*s.layer)(narrow(s.x, 1, 2, 2), {.state = first.state});
     check_close(cat({first.output, second.output}, 1), whole.output, 0);
     for (Tensor& part : first.state) part = detach(part);
     backward(sum((*s.layer)(narrow(s.x, 1, 2, 2), {.state = first.state}).output));
-    const Row g = s.x.grad().to_vector<double>();
+    const std::vector<double> g = s.x.grad().to_vector<double>();
     for (size_t i = 0; i < g.size(); ++i) CHECK((g[i] != 0) == (i / kInputs % kTime >= 2));
   }
 }
