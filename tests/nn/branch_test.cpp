@@ -1,4 +1,4 @@
-// The end of a branch: dropout, stochastic depth and layer scale, their random state, their mean and their gradients.
+// The end of a branch: dropout, stochastic depth and layer scale, their random state and their mean.
 #include "streams/transformer.h"
 
 #include "tests/nn/models.h"
@@ -59,35 +59,4 @@ TEST_CASE("the probability of stochastic depth grows linearly to that of the las
   const std::vector<double> expected = {0.1, 0.1, 0.2, 0.2, 0.3, 0.3};  // attention and MLP of each block
   REQUIRE(found.size() == expected.size());
   for (size_t i = 0; i < found.size(); ++i) CHECK(found[i] == Approx(expected[i]));
-}
-
-TEST_CASE("a ViT's gradients are Pre-LN's under both ways to pool, with everything that may act on a branch") {
-  for (const bool mean_pool : {false, true}) {
-    const auto build = [&](Form form) {
-      TransformerOptions t{.width = 9, .depth = 2, .heads = 3, .head_width = 4, .mlp_width = 7, .affine = true};
-      t.activation = Activation::swiglu, t.positions = Positions::rotary;
-      t.branch = {.dropout = 0.2, .stochastic_depth = 0.2, .layer_scale = 0.5};
-      const VitOptions images{.image = 6, .patch = 3, .classes = 5, .mean_pool = mean_pool, .transformer = t};
-      Vit m = streams::make<Vit>(images, {.form = form});
-      m.to(DType::f64);
-      return m;
-    };
-    Vit reference = build(Form::layer_norm);
-    manual_seed(3);
-    for (const Tensor& p : reference.parameters()) copy_into(p, randn(p.shape(), kF64) * 0.3 + 0.15);
-    const Tensor images = randn({4, 6, 6, 1}, kF64), labels = randint(0, 5, {4});
-    const auto differentiate = [&](Vit& m) {
-      default_generator() = {.seed = 9};
-      backward(cross_entropy(m(images), labels));
-      return m.parameters();
-    };
-    const std::vector<Tensor> expected = differentiate(reference);
-    for (Form form : {Form::rms_norm, Form::crms_norm, Form::crms_isometric}) {
-      INFO(name_of(form) << (mean_pool ? ", mean" : ", class token"));
-      Vit m = build(form);
-      m.load_state_dict(reference.state_dict());
-      const std::vector<Tensor> mine = differentiate(m);
-      for (size_t i = 0; i < mine.size(); ++i) check_close(mine[i].grad(), expected[i].grad(), 1e-12);
-    }
-  }
 }
