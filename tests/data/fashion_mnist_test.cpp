@@ -1,8 +1,6 @@
 // Fashion-MNIST as Debian packages it, where it is installed, and made-up folders everywhere.
 #include "data/fashion_mnist.h"
 
-#include <cmath>
-
 #include "data/loader.h"
 #include "tests/support/catch.h"
 #include "tests/support/gzip.h"
@@ -74,16 +72,6 @@ TEST_CASE("Fashion-MNIST: the installed set") {
     for (int64_t label : split->labels.to_vector<int64_t>()) ++count[label];
     for (int64_t c : count) CHECK(c == split->labels.numel() / 10);  // the classes are balanced
   }
-  double sum = 0, squares = 0;
-  const uint8_t* p = set.train.images.data<uint8_t>();
-  const int64_t n = set.train.images.numel();
-  for (int64_t i = 0; i < n; ++i) {
-    sum += p[i] / 255.0;
-    squares += p[i] / 255.0 * (p[i] / 255.0);
-  }
-  const double mean = sum / n;
-  CHECK(mean == Approx(data::kFashionMnistMean).margin(5e-5));
   const data::PixelScale scale = data::measured_scale(set.train);
   CHECK((scale.mean == data::kFashionMnistMean && scale.std == data::kFashionMnistStd));  // to the last bit
-  CHECK(std::sqrt(squares / n - mean * mean) == Approx(data::kFashionMnistStd).margin(5e-5));
 }

@@ -9,7 +9,6 @@
 #include "io/checkpoint.h"
 #include "nn/recurrent/recurrent.h"
 #include "nn/residual/all.h"
-#include "nn/stream_watch.h"
 #include "optim/adamw.h"
 #include "optim/clip.h"
 #include "optim/ema.h"
@@ -333,17 +332,6 @@ TEST_CASE("a text is continued wherever model and prompt lie", "[two devices]") 
           CHECK(ids.to_vector<int64_t>() == first);
         }
     }
-}
-
-TEST_CASE("streams are watched on a device") {
-  const Task task = vit(kSmall)();
-  task.model->to(kCuda);
-  const Tensor x = to(task.x, kCuda), y = to(task.y, kCuda);
-  int seen = 0;
-  const nn::StreamWatch watch(
-      [&](const std::string&, const nn::Norm&, const Tensor& rows) { seen += rows.device() == kCuda; });
-  plain_loss(*task.model, x, y);
-  CHECK(seen == 5);
 }
 
 TEST_CASE("two host threads train two models on one device") {

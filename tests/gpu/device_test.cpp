@@ -2,7 +2,6 @@
 #include "gpu/device.h"
 
 #include <cstring>
-#include <thread>
 
 #include "core/kernels/copy.h"
 #include "core/memory/storage.h"
@@ -151,23 +150,6 @@ TEST_CASE("an error that stays is said by every call, with the kernel after whic
   });
   const std::string line = "cuda:0: an illegal memory access was encountered; seen after 'fill.packs'\n";
   CHECK(said == line + line + line + line);
-}
-
-TEST_CASE("two host threads use one device") {
-  on_device({1}, DType::f32);
-  const auto work = [](double value, bool& right) {
-    for (int i = 0; i < 50; ++i) {
-      const Tensor x = on_device({500}, DType::f32);
-      kernels::fill(x, value);
-      for (double v : to_host(x).to_vector<double>()) right = right && v == value;
-    }
-  };
-  bool right[2] = {true, true};
-  std::thread other([&] { work(1, right[0]); });
-  work(2, right[1]);
-  other.join();
-  CHECK(right[0]);
-  CHECK(right[1]);
 }
 
 TEST_CASE("a library that is not there says where it was looked for") {
