@@ -47,7 +47,7 @@ Both both(const Dims& shape, const Place& place, DType dtype, int64_t seed) {
           as_strided(there, shape, place.strides, place.offset)};
 }
 
-// call(device, view) on the CPU and on the device, with Both::view_here or view_there, gives the same bits in all of `out`.
+// call(device, view) with the CPU and Both::view_here gives all of `out` the bits of the device with view_there.
 template <class Call> void check_both(const Both& out, Call call) {
   call(kCpu, &Both::view_here);
   call(kCuda, &Both::view_there);

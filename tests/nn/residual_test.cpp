@@ -1,6 +1,5 @@
-// Residual connections: logits of every arrangement that is listed, and of one that exists here alone, against formulas on
-// single ops. What they compute in an encoder-decoder is held against PyTorch, with gradients, in
-// tests/nn/encoder_decoder_test.cpp.
+// Residual connections: logits of every arrangement that is listed, and of one that exists here alone, against formulas
+// on single ops. tests/nn/encoder_decoder_test.cpp holds an encoder-decoder, its gradients too, against PyTorch.
 #include "autograd/fused/attention.h"
 #include "core/system/profile.h"
 #include "nn/gpt.h"

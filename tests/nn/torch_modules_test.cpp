@@ -55,14 +55,9 @@ template <class Layer> void check_layer(const std::string& name, Layer layer, in
 }
 
 nn::TransformerOptions transformer(const nn::Arrangement& connection, nn::Activation activation) {
-  return nn::TransformerOptions{.width = kWidth,
-                                .depth = 2,
-                                .heads = kHeads,
-                                .mlp_width = kHidden,
-                                .activation = activation,
-                                .affine = true,
-                                .connection = connection}
-      .complete();
+  nn::TransformerOptions t{.width = kWidth, .depth = 2, .heads = kHeads, .mlp_width = kHidden, .affine = true};
+  t.activation = activation, t.connection = connection;
+  return t.complete();
 }
 
 // nn.TransformerEncoder: blocks and the norm behind them.
@@ -98,59 +93,39 @@ TEST_CASE("maps, tables, norms and MLPs have PyTorch's outputs and gradients") {
   }
 
   using enum nn::Activation;
-  for (const auto& [activation, bias] : {std::pair{gelu, true},
-                                         {gelu_tanh, true},
-                                         {relu, true},
-                                         {silu, true},
-                                         {swiglu, true},
-                                         {gelu, false},
-                                         {swiglu, false}})
-    check_layer(text("mlp_", nn::name_of(activation), bias ? "" : "_no_bias"),
-                nn::FeedForward(kWidth, {.hidden = kHidden, .activation = activation, .bias = bias}), kMlp);
+  for (const nn::Activation activation : {gelu, gelu_tanh, relu, silu, swiglu})
+    for (const bool bias : {true, false})
+      if (bias || activation == gelu || activation == swiglu)
+        check_layer(text("mlp_", nn::name_of(activation), bias ? "" : "_no_bias"),
+                    nn::FeedForward(kWidth, {.hidden = kHidden, .activation = activation, .bias = bias}), kMlp);
 }
 
-TEST_CASE("self-attention has PyTorch's outputs and gradients") {
-  const auto check_attention = [](const std::string& name, const nn::MultiheadAttentionOptions& options) {
+TEST_CASE("attention to the same and to other rows has PyTorch's outputs and gradients") {
+  using Options = nn::MultiheadAttentionOptions;
+  const Options plain{.heads = kHeads, .head_width = kWidth / kHeads},
+      grouped{.heads = 4, .head_width = 3, .kv_heads = 2},
+      rotary{.heads = 2, .head_width = 6, .causal = true, .rotary_base = 100};
+  Options causal = plain, bare = plain, grouped_causal = grouped, halves = rotary;
+  causal.causal = grouped_causal.causal = halves.rotary_halves = true, bare.bias = false;
+  const auto mask_of = [](const TensorMap& in) { return in.find("mask") ? in.at("mask") : Tensor(); };
+  for (const auto& [name, options] : {std::pair{"attention", plain},
+                                      {"attention_mask", plain},
+                                      {"attention_learned_mask", plain},
+                                      {"attention_causal", causal},
+                                      {"attention_no_bias", bare},
+                                      {"grouped", grouped},
+                                      {"grouped_mask", grouped},
+                                      {"grouped_causal", grouped_causal},
+                                      {"rotary", rotary},
+                                      {"rotary_halves", halves}}) {
     nn::MultiheadAttention layer(kWidth, options);
-    check_case(name, layer, kAttention, [&](const TensorMap& in) {
-      const Tensor* mask = in.find("mask");
-      return layer(in.at("x"), mask ? *mask : Tensor());
-    });
-  };
-  const nn::MultiheadAttentionOptions plain{.heads = kHeads, .head_width = kWidth / kHeads};
-  check_attention("attention", plain);
-  check_attention("attention_mask", plain);
-  check_attention("attention_learned_mask", plain);
-  nn::MultiheadAttentionOptions o = plain;
-  o.causal = true;
-  check_attention("attention_causal", o);
-  o = plain, o.bias = false;
-  check_attention("attention_no_bias", o);
-
-  const nn::MultiheadAttentionOptions grouped{.heads = 4, .head_width = 3, .kv_heads = 2};
-  check_attention("grouped", grouped);
-  check_attention("grouped_mask", grouped);
-  o = grouped, o.causal = true;
-  check_attention("grouped_causal", o);
-
-  o = {.heads = 2, .head_width = 6, .causal = true, .rotary_base = 100};
-  check_attention("rotary", o);
-  o.rotary_halves = true;
-  check_attention("rotary_halves", o);
-}
-
-TEST_CASE("cross-attention has PyTorch's outputs and gradients") {
-  const auto check_cross = [](const std::string& name, const nn::MultiheadAttentionOptions& options) {
+    check_case(name, layer, kAttention, [&](const TensorMap& in) { return layer(in.at("x"), mask_of(in)); });
+  }
+  for (const auto& [name, options] : {std::pair{"cross", plain}, {"cross_mask", plain}, {"grouped_cross", grouped}}) {
     nn::CrossAttention layer(kWidth, kEncoded, options);
-    check_case(name, layer, kAttention, [&](const TensorMap& in) {
-      const Tensor* mask = in.find("mask");
-      return layer(in.at("x"), in.at("encoded"), mask ? *mask : Tensor());
-    });
-  };
-  const nn::MultiheadAttentionOptions plain{.heads = kHeads, .head_width = kWidth / kHeads};
-  check_cross("cross", plain);
-  check_cross("cross_mask", plain);
-  check_cross("grouped_cross", {.heads = 4, .head_width = 3, .kv_heads = 2});
+    check_case(name, layer, kAttention,
+               [&](const TensorMap& in) { return layer(in.at("x"), in.at("encoded"), mask_of(in)); });
+  }
 }
 
 TEST_CASE("an encoder's blocks have PyTorch's outputs and gradients") {
