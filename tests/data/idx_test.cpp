@@ -1,8 +1,6 @@
 // The idx reader: good files, and hostile ones, each of which must be refused in words and without a large allocation.
 #include "data/idx.h"
 
-#include <fstream>
-
 #include "core/memory/allocator.h"
 #include "tests/support/catch.h"
 #include "tests/support/gzip.h"

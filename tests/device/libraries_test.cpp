@@ -2,7 +2,6 @@
 // compared with the CPU in f64, and whose kernels do it where they do not.
 #include <set>
 
-#include "autograd/fused/attention.h"
 #include "autograd/fused/mlp.h"
 #include "core/kernels/attention.h"
 #include "core/kernels/matmul.h"

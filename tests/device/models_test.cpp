@@ -4,7 +4,6 @@
 
 #include "autograd/fused/linear_cross_entropy.h"
 #include "autograd/fusion.h"
-#include "equivalence/verify/stream_check.h"
 #include "equivalence/verify/verify.h"
 #include "io/checkpoint.h"
 #include "nn/recurrent/recurrent.h"
@@ -12,7 +11,6 @@
 #include "optim/adamw.h"
 #include "optim/clip.h"
 #include "optim/ema.h"
-#include "optim/sgd.h"
 #include "streams/transformer.h"
 #include "tests/support/device.h"
 #include "tests/support/ops.h"

@@ -2,8 +2,6 @@
 // addresses that are no multiple of 16 bytes, dtypes in turns.
 #include "core/kernels/optimizer.h"
 
-#include <limits>
-
 #include "core/memory/storage.h"
 #include "gpu/device.h"
 #include "gpu/recorder.h"

@@ -1,8 +1,6 @@
 // The profile: which calls it records, with what bytes, operations and module, and what it prints.
 #include "core/system/profile.h"
 
-#include <cstdio>
-#include <fstream>
 #include <iterator>
 
 #include "autograd/fused/attention.h"

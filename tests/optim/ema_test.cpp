@@ -1,9 +1,6 @@
 // The moving average of weights against its recurrence one number at a time.
 #include "tests/optim/gpt.h"
 
-#include <cmath>
-
-#include "autograd/ops/pointwise.h"
 #include "optim/ema.h"
 #include "optim/sgd.h"
 #include "tests/optim/cases.h"

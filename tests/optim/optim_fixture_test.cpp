@@ -2,8 +2,6 @@
 // in f64: logits, gradients of the first step, every loss, and every parameter at the end.
 #include "tests/optim/gpt.h"
 
-#include <functional>
-
 #include "optim/adafactor.h"
 #include "optim/adagrad.h"
 #include "optim/adam.h"
