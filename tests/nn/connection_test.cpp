@@ -53,37 +53,35 @@ TEST_CASE("every arrangement has one function and one gradient in all forms of i
 TEST_CASE("what weights of an arrangement hide is what their roles say") {
   // A writer may be moved by a constant along the stream, a reader behind a norm without gain by one along its rows;
   // nothing else may: each neutral matrix that touches the stream shows in the logits.
-  for (int i = 0; i < 2 * static_cast<int>(std::size(kArrangements)); ++i)
-    for (const Form form : kCentredForms) {
-      const Arrangement& a = kArrangements[i / 2];
-      const bool affine = i % 2;
-      manual_seed(9);
-      TransformerOptions t = transformer(a);
-      t.affine = affine;
-      Gpt model = streams::make<Gpt>({.vocab = kClasses, .context = kRows, .transformer = t}, {.form = form});
-      model.to(DType::f64);
-      const NoGrad no_grad;
-      for (const streams::NamedParameter& p : streams::named_parameters(model))
-        if (p.tensor.rank() == 1) copy_into(p.tensor, p.tensor + randn(p.tensor.shape(), {DType::f64}) * 0.3);
-      const Tensor ids = randint(0, kClasses, {2, kRows}), before = model(ids);
-      for (const streams::NamedParameter& p : streams::named_parameters(model)) {
-        INFO(a.name << ", " << name_of(form) << (affine ? ", affine, " : ", ") << p.name);
-        const bool touches = p.name.starts_with("token") || p.name.starts_with("position") ||
-                             p.name.ends_with("qkv.weight") || p.role != Role::neutral;
-        if (!touches) continue;
-        const Tensor kept = detached::clone(p.tensor);
-        const int dim = p.role == Role::neutral ? 1 : p.stream_dim;
-        Dims shape = p.tensor.shape();
-        shape[dim] = 1;
-        copy_into(p.tensor, kept + randn(shape, {DType::f64}));
-        const double moved = largest(model(ids) - before);
-        copy_into(p.tensor, kept);
-        if (p.role == Role::neutral || (affine && p.role == Role::reader))
-          CHECK(moved > 1e-3);
-        else
-          CHECK(moved < kRounding);
+  for (const Arrangement& a : kArrangements)
+    for (const bool affine : {false, true})
+      for (const Form form : kCentredForms) {
+        manual_seed(9);
+        TransformerOptions t = transformer(a);
+        t.affine = affine;
+        Gpt model = streams::make<Gpt>({.vocab = kClasses, .context = kRows, .transformer = t}, {.form = form});
+        model.to(DType::f64);
+        const NoGrad no_grad;
+        for (const streams::NamedParameter& p : streams::named_parameters(model))
+          if (p.tensor.rank() == 1) copy_into(p.tensor, p.tensor + randn(p.tensor.shape(), {DType::f64}) * 0.3);
+        const Tensor ids = randint(0, kClasses, {2, kRows}), before = model(ids);
+        for (const streams::NamedParameter& p : streams::named_parameters(model)) {
+          INFO(a.name << ", " << name_of(form) << (affine ? ", affine, " : ", ") << p.name);
+          const bool touches = p.name.starts_with("token") || p.name.starts_with("position") ||
+                               p.name.ends_with("qkv.weight") || p.role != Role::neutral;
+          if (!touches) continue;
+          const Tensor kept = detached::clone(p.tensor);
+          Dims shape = p.tensor.shape();
+          shape[p.role == Role::neutral ? 1 : p.stream_dim] = 1;
+          copy_into(p.tensor, kept + randn(shape, {DType::f64}));
+          const double moved = largest(model(ids) - before);
+          copy_into(p.tensor, kept);
+          if (p.role == Role::neutral || (affine && p.role == Role::reader))
+            CHECK(moved > 1e-3);
+          else
+            CHECK(moved < kRounding);
+        }
       }
-    }
 }
 
 TEST_CASE("initial weights of DeepNorm, with gates too, and of Sub-LN are Xavier's, scaled where their papers say") {
