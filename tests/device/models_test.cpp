@@ -60,6 +60,15 @@ Tensor fused_loss(nn::Module& m, const Tensor& x, const Tensor& y) {
   return loss;
 }
 
+// One step on a device; its loss.
+double step(const Task& task, optim::Optimizer& opt, Device at) {
+  const Tensor loss = plain_loss(*task.model, to(task.x, at), to(task.y, at));
+  opt.zero_grad();
+  backward(loss);
+  opt.step();
+  return loss.item();
+}
+
 struct How {
   DType dtype = DType::f64;
   std::function<Tensor(nn::Module&, const Tensor&, const Tensor&)> loss = plain_loss;
@@ -233,20 +242,13 @@ TEST_CASE("losses, limits, averages and modes work on a device") {
 
 TEST_CASE("a checkpoint written on one device goes on, bit by bit, on another", "[two devices]") {
   const TempFolder f;
-  const auto step = [](nn::Module& m, optim::Optimizer& opt, const Task& task, Device device) {
-    const Tensor loss = plain_loss(m, to(task.x, device), to(task.y, device));
-    opt.zero_grad();
-    backward(loss);
-    opt.step();
-    return loss.item();
-  };
   for (Device from : {kCpu, kCuda})
     for (Device there : {kCpu, kCuda, kCuda1}) {
       INFO(text(from, " to ", there));
       const Task a = vit(kSmall, {.form = Form::crms_norm})(), b = vit(kSmall, {.form = Form::crms_norm})();
       a.model->to(from), b.model->to(there);
       optim::AdamW mine(a.model->parameters()), other(b.model->parameters());
-      for (int i = 0; i < 2; ++i) step(*a.model, mine, a, from);
+      for (int i = 0; i < 2; ++i) step(a, mine, from);
       save_checkpoint(f / "c", {a.model->state_dict(), mine.state_dict(), {}});
       const Checkpoint c = load_checkpoint(f / "c");
       b.model->load_state_dict(c.weights);
@@ -254,7 +256,7 @@ TEST_CASE("a checkpoint written on one device goes on, bit by bit, on another", 
       for (const auto& [name, tensor] : a.model->state_dict())
         CHECK(same_bytes(b.model->state_dict().at(name), tensor));
       for (const auto& [name, tensor] : mine.state_dict()) CHECK(same_bytes(other.state_dict().at(name), tensor));
-      CHECK(step(*b.model, other, b, there) == Approx(step(*a.model, mine, a, from)).epsilon(1e-5));
+      CHECK(step(b, other, there) == Approx(step(a, mine, from)).epsilon(1e-5));
       CHECK(b.model->parameters()[0].device() == there);
     }
 }
@@ -280,17 +282,13 @@ TEST_CASE("a model moves, is cloned and prepared for inference where it lies", "
 
 TEST_CASE("an optimizer's state follows a model that moves between steps", "[two devices]") {
   const auto losses = [](std::initializer_list<Device> places) {
-    const Task task = vit(kSmall)();
-    task.model->to(DType::f64);
+    Task task = vit(kSmall)();
+    task.model->to(DType::f64), task.x = task.x.to(DType::f64);
     optim::AdamW opt(task.model->parameters(), {.lr = 0.01});
     std::vector<double> all;
     for (Device at : places) {
       task.model->to(at);
-      const Tensor loss = plain_loss(*task.model, to(task.x.to(DType::f64), at), to(task.y, at));
-      opt.zero_grad();
-      backward(loss);
-      opt.step();
-      all.push_back(loss.item());
+      all.push_back(step(task, opt, at));
     }
     return all;
   };
