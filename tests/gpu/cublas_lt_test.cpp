@@ -54,8 +54,7 @@ struct Ask {
     return cublasLtMatmul(lt, product, &one, at_a, a, at_b, b, &zero, at_d, d, at_d, d, &found.algo, nullptr, 0,
                           stream_of(kGpu).handle());
   }
-  ~Ask() { delete_all(); }
-  void delete_all() {
+  ~Ask() {
     if (product) cublasLtMatmulDescDestroy(product);
     for (const auto l : {a, b, d})
       if (l) cublasLtMatrixLayoutDestroy(l);
@@ -65,10 +64,7 @@ struct Ask {
 
 void* at(intptr_t address) { return reinterpret_cast<void*>(address); }
 
-cublasStatus_t found(Ask ask) {
-  const cublasStatus_t status = ask.find();
-  return status;
-}
+cublasStatus_t found(Ask ask) { return ask.find(); }
 
 }  // namespace
 

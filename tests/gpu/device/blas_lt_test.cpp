@@ -33,7 +33,10 @@ std::string value_of(const void* p, size_t bytes) {
 }
 // An address for a pointer's: nothing is read there.
 void* at(intptr_t address) { return reinterpret_cast<void*>(address); }
-template <class T> void make(T* to) { *to = reinterpret_cast<T>(at(0x1000 + ++descriptors)); }
+template <class T> cublasStatus_t make(T* to) {
+  *to = reinterpret_cast<T>(at(0x1000 + ++descriptors));
+  return CUBLAS_STATUS_SUCCESS;
+}
 
 cublasStatus_t create(cublasLtHandle_t* h) {
   if (!has_driver) return CUBLAS_STATUS_NOT_INITIALIZED;
@@ -41,9 +44,8 @@ cublasStatus_t create(cublasLtHandle_t* h) {
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t create_product(cublasLtMatmulDesc_t* d, cublasComputeType_t compute, cudaDataType_t scale) {
-  make(d);
   calls.push_back(text("product ", static_cast<int>(compute), ' ', static_cast<int>(scale)));
-  return CUBLAS_STATUS_SUCCESS;
+  return make(d);
 }
 cublasStatus_t set_product(cublasLtMatmulDesc_t, cublasLtMatmulDescAttributes_t a, const void* v, size_t bytes) {
   const char* const names[] = {"compute",  "scale", "mode", "transa", "transb", "transc", "fill",
@@ -53,16 +55,11 @@ cublasStatus_t set_product(cublasLtMatmulDesc_t, cublasLtMatmulDescAttributes_t 
 }
 cublasStatus_t create_layout(cublasLtMatrixLayout_t* l, cudaDataType type, uint64_t rows, uint64_t columns,
                              int64_t ld) {
-  make(l);
   calls.push_back(text("layout ", static_cast<int>(type), ' ', rows, 'x', columns, " ld ", ld));
-  return CUBLAS_STATUS_SUCCESS;
+  return make(l);
 }
 cublasStatus_t set_layout(cublasLtMatrixLayout_t, cublasLtMatrixLayoutAttribute_t a, const void* v, size_t bytes) {
   calls.push_back(text(a == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT ? "batch " : "step ", value_of(v, bytes)));
-  return CUBLAS_STATUS_SUCCESS;
-}
-cublasStatus_t create_preference(cublasLtMatmulPreference_t* p) {
-  make(p);
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t set_preference(cublasLtMatmulPreference_t, cublasLtMatmulPreferenceAttributes_t a, const void* v,
@@ -102,7 +99,7 @@ const LtFunctions kRecorded{&create,
                             &create_layout,
                             &set_layout,
                             &destroy<cublasLtMatrixLayout_t>,
-                            &create_preference,
+                            &make<cublasLtMatmulPreference_t>,
                             &set_preference,
                             &destroy<cublasLtMatmulPreference_t>,
                             &find,
