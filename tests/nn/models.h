@@ -46,8 +46,8 @@ inline double largest(const Tensor& x) {
   return found;
 }
 
-// That `other`, with the reference's weights, has its logits within `bound` and its gradient within twice that, relative to
-// the largest of the whole. run(model) gives logits, and gradients to the parameters.
+// That `other`, with the reference's weights, has its logits within `bound` and its gradient within twice that, relative
+// to the largest of the whole. run(model) gives logits, and gradients to the parameters.
 template <class Model, class Run>
 void check_same_function(Model& reference, Model& other, double bound, const Run& run) {
   other.to(DType::f64);
