@@ -82,6 +82,21 @@ int consumes(const Index& index) {
 
 }  // namespace
 
+Index::Index(int64_t i, bool positive) : value(i) {
+  check(i >= 0 || !positive, "index: position ", static_cast<uint64_t>(i), " is beyond the largest int64_t");
+}
+Index::Index(Slice slice) : value(slice) {}
+Index::Index(std::nullopt_t) : value(None) {}
+Index::Index(EllipsisIndex) : value(Ellipsis) {}
+Index::Index(const Tensor& ids) : value(ids) {}
+Index::Index(const Index& other) = default;
+Index& Index::operator=(const Index& other) = default;
+Index::~Index() = default;
+
+Indexed Tensor::operator[](const Index& index) const { return {*this, {index}}; }
+
+Indexed::Indexed(const Indexed& other) = default;
+Indexed::~Indexed() = default;
 Indexed::Indexed(const Tensor& x, const std::vector<Index>& indices) : Tensor(x) {
   int used = 0, dots = 0;
   for (const Index& index : indices) {

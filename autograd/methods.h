@@ -44,21 +44,29 @@ struct Slice {
 // One index of any kind.
 class Index {
  public:
+  // Throws where an unsigned number is beyond int64_t: v.size() - 1 of an empty v.
   template <std::integral I>
-  requires(!std::same_as<I, bool>) Index(I i) : value(static_cast<int64_t>(i)) {}
-  Index(Slice slice) : value(slice) {}
-  Index(std::nullopt_t) : value(None) {}
-  Index(EllipsisIndex) : value(Ellipsis) {}
-  Index(const Tensor& ids) : value(ids) {}
+  requires(!std::same_as<I, bool>) Index(I i) : Index(static_cast<int64_t>(i), i > 0) {}
+  Index(Slice slice);
+  Index(std::nullopt_t);
+  Index(EllipsisIndex);
+  Index(const Tensor& ids);
+  Index(const Index& other);
+  Index& operator=(const Index& other);
+  ~Index();
 
   std::variant<int64_t, Slice, std::nullopt_t, EllipsisIndex, Tensor> value;
+
+ private:
+  Index(int64_t i, bool positive);
 };
 
 // The tensor that was read, and, while it has no name (x[0] = y), a place to assign to.
 class Indexed : public Tensor {
  public:
   Indexed(const Tensor& x, const std::vector<Index>& indices);
-  Indexed(const Indexed&) = default;
+  Indexed(const Indexed& other);
+  ~Indexed();
 
   void operator=(const Tensor& value) &&;  // throws for floats where the dtype is an integer's
   void operator=(const Indexed& value) && { std::move(*this) = static_cast<const Tensor&>(value); }
@@ -80,7 +88,6 @@ class Indexed : public Tensor {
   std::optional<Choice> choice_;
 };
 
-inline Indexed Tensor::operator[](const Index& index) const { return {*this, {index}}; }
 template <class... More> Indexed Tensor::operator()(const Index& first, const More&... more) const {
   return {*this, {first, Index(more)...}};
 }

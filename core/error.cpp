@@ -13,6 +13,9 @@ void append_text(std::string& s, double part) {
   s += buffer;
 }
 
+void append_text(std::string& s, long long part) { s += std::to_string(part); }
+void append_text(std::string& s, unsigned long long part) { s += std::to_string(part); }
+
 void raise(ErrorKind kind, const std::string& message, const char* file, int line) {
   const std::string path = Scope::path();
   throw Error(kind, path.empty() ? message : path + ": " + message, file, line);

@@ -40,13 +40,15 @@ inline void append_text(std::string& s, std::string_view part) { s += part; }
 inline void append_text(std::string& s, char part) { s += part; }
 inline void append_text(std::string& s, const char* part) { s += part; }
 void append_text(std::string& s, double part);
+void append_text(std::string& s, long long part);
+void append_text(std::string& s, unsigned long long part);
 template <class T>
 requires std::is_integral_v<T>
 void append_text(std::string& s, T part) {
   if constexpr (std::is_same_v<T, bool>)
     s += part ? "true" : "false";
   else
-    s += std::to_string(part);
+    append_text(s, static_cast<std::conditional_t<std::is_signed_v<T>, long long, unsigned long long>>(part));
 }
 
 template <class... Parts> std::string text(const Parts&... parts) {

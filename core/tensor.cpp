@@ -6,6 +6,7 @@
 
 #include "core/kernels/copy.h"
 #include "core/memory/pool.h"
+#include "core/tensor_map.h"
 #include "core/view.h"
 
 namespace isonorm {
@@ -135,5 +136,21 @@ template std::vector<double> Tensor::to_vector() const;
 template std::vector<bf16> Tensor::to_vector() const;
 template std::vector<int64_t> Tensor::to_vector() const;
 template std::vector<uint8_t> Tensor::to_vector() const;
+
+void TensorMap::add(const std::string& name, const Tensor& tensor) {
+  check(index_.emplace(name, entries_.size()).second, "tensor map: the name '", name, "' is there already");
+  entries_.emplace_back(name, tensor);
+}
+
+const Tensor* TensorMap::find(std::string_view name) const {
+  const auto at = index_.find(name);
+  return at == index_.end() ? nullptr : &entries_[at->second].second;
+}
+
+const Tensor& TensorMap::at(std::string_view name) const {
+  const Tensor* t = find(name);
+  check(t != nullptr, "tensor map: there is no tensor '", name, "'");
+  return *t;
+}
 
 }  // namespace isonorm

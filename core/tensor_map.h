@@ -14,21 +14,11 @@ namespace isonorm {
 class TensorMap {
  public:
   // Throws where the name is there already.
-  void add(const std::string& name, const Tensor& tensor) {
-    check(index_.emplace(name, entries_.size()).second, "tensor map: the name '", name, "' is there already");
-    entries_.emplace_back(name, tensor);
-  }
+  void add(const std::string& name, const Tensor& tensor);
   // nullptr where the name is not there.
-  const Tensor* find(std::string_view name) const {
-    const auto at = index_.find(name);
-    return at == index_.end() ? nullptr : &entries_[at->second].second;
-  }
+  const Tensor* find(std::string_view name) const;
   // Throws where the name is not there.
-  const Tensor& at(std::string_view name) const {
-    const Tensor* t = find(name);
-    check(t != nullptr, "tensor map: there is no tensor '", name, "'");
-    return *t;
-  }
+  const Tensor& at(std::string_view name) const;
   size_t size() const { return entries_.size(); }
   bool empty() const { return entries_.empty(); }
   auto begin() const { return entries_.begin(); }

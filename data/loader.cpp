@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "core/view.h"
-#include "data/ahead.h"
+#include "core/memory/upload.h"
 
 namespace isonorm::data {
 
@@ -69,19 +69,22 @@ Loader::Loader(const LabelledImages& set, LoaderOptions options)
       options_(options),
       sampler_(set.images.size(0), options.rows, options.seed, options.shuffle),
       // The thread owns a sampler of its own, so that it shares nothing with batch().
-      ahead_(std::make_unique<Ahead<Batch>>(
+      ahead_(
           [set, options, sampler = sampler_](int64_t step) mutable {
-            return gather_batch(set, sampler.batch(step), options.scale);
+            const Batch b = gather_batch(set, sampler.batch(step), options.scale);
+            return Ahead::Pair(b.images, b.labels);
           },
-          options.prefetch, options.device)) {}
-Loader::~Loader() = default;
+          options.prefetch, options.device) {}
 
 Batch Loader::batch(int64_t step) {
   const Batch b = gather_batch(set_, sampler_.batch(step), options_.scale);
   return {upload(b.images, options_.device)->take(), upload(b.labels, options_.device)->take()};
 }
-Batch Loader::next() { return ahead_->next(); }
-void Loader::seek(int64_t step) { ahead_->seek(step); }
-int64_t Loader::step() const { return ahead_->step(); }
+Batch Loader::next() {
+  const auto [images, labels] = ahead_.next();
+  return {images, labels};
+}
+void Loader::seek(int64_t step) { ahead_.seek(step); }
+int64_t Loader::step() const { return ahead_.step(); }
 
 }  // namespace isonorm::data

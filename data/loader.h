@@ -1,16 +1,13 @@
 // Batches of labelled images as a model takes them. The batch of a step depends only on seed and step.
 #pragma once
 
-#include <memory>
-
 #include "core/tensor.h"
+#include "data/ahead.h"
 #include "data/epoch.h"
 #include "data/fashion_mnist.h"
 #include "data/sampler.h"
 
 namespace isonorm::data {
-
-template <class B> class Ahead;  // data/ahead.h
 
 struct Batch {
   Tensor images;  // floating [rows, height, width, colours], of grey levels 1
@@ -51,7 +48,6 @@ struct LoaderOptions {
 class Loader {
  public:
   explicit Loader(const LabelledImages& set, LoaderOptions options = {});
-  ~Loader();
 
   Batch batch(int64_t step);  // of any step; does not disturb next()
   Batch next();               // of step 0, 1, ...; rethrows what went wrong in the thread
@@ -68,7 +64,7 @@ class Loader {
   LabelledImages set_;
   LoaderOptions options_;
   Sampler sampler_;
-  std::unique_ptr<Ahead<Batch>> ahead_;
+  Ahead ahead_;
 };
 
 }  // namespace isonorm::data

@@ -1,6 +1,7 @@
 // Batches of rows of ids, by number or one after the other, prepared ahead and on a device.
 #pragma once
 
+#include "core/memory/upload.h"
 #include "data/ahead.h"
 #include "data/epoch.h"
 
@@ -21,13 +22,21 @@ template <class Set> class RowLoader {
   RowLoader(const Set& set, RowLoaderOptions o)
       : set_(set),
         options_(o),
-        ahead_([&set, o](int64_t step) { return set.batch(o.rows, o.length, step); }, o.prefetch, o.device) {}
+        ahead_(
+            [&set, o](int64_t step) {
+              const auto [x, y] = set.batch(o.rows, o.length, step);
+              return Ahead::Pair(x, y);
+            },
+            o.prefetch, o.device) {}
 
   Batch batch(int64_t step) const {  // of any step; does not disturb next()
     const auto [x, y] = set_.batch(options_.rows, options_.length, step);
     return {upload(x, options_.device)->take(), upload(y, options_.device)->take()};
   }
-  Batch next() { return ahead_.next(); }          // of step 0, 1, ...; rethrows what went wrong in the thread
+  Batch next() {  // of step 0, 1, ...; rethrows what went wrong in the thread
+    const auto [x, y] = ahead_.next();
+    return {x, y};
+  }
   void seek(int64_t step) { ahead_.seek(step); }  // the next next() gives this step's batch
   int64_t step() const { return ahead_.step(); }  // of the batch that next() gives
   int64_t steps_per_epoch() const { return set_.batches(options_.rows, options_.length); }
@@ -39,7 +48,7 @@ template <class Set> class RowLoader {
  private:
   const Set& set_;
   RowLoaderOptions options_;
-  Ahead<Batch> ahead_;
+  Ahead ahead_;
 };
 
 }  // namespace isonorm::data

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <atomic>
-#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -29,10 +28,11 @@ inline std::optional<Device> device_of(std::string_view word) {
   if (word == "cpu") return kCpu;
   Device device{DeviceKind::cuda, 0};
   if (word == "cuda") return device;
-  if (!word.starts_with("cuda:")) return {};
-  const char* end = word.data() + word.size();
-  const auto [at, error] = std::from_chars(word.data() + 5, end, device.index);
-  if (error != std::errc() || at != end || device.index < 0) return {};
+  if (!word.starts_with("cuda:") || word.size() == 5 || word.size() > 11) return {};
+  for (const char digit : word.substr(5)) {
+    if (digit < '0' || digit > '9') return {};
+    device.index = 10 * device.index + (digit - '0');
+  }
   return device;
 }
 

@@ -1,6 +1,7 @@
 #include "io/safetensors_header.h"
 
 #include <algorithm>
+#include <set>
 #include <unordered_set>
 
 #include "core/system/foreign_text.h"
@@ -38,52 +39,60 @@ void parse_dtype(const std::string& type, TensorEntry& e) {
   e.dtype = DType::u8, e.foreign = type;
 }
 
-Metadata parse_metadata(JsonReader& json) {
-  Metadata metadata;
-  json.object([&](const std::string& key) {
-    check(metadata.emplace(key, json.string()).second, "safetensors: the metadata have ", Shown{key}, " twice");
-  });
-  return metadata;
-}
-
-TensorEntry parse_entry(JsonReader& json, const std::string& name) {
-  TensorEntry e;
-  e.name = name;
-  bool dtype = false, shape = false, offsets = false;
-  const auto first = [&](bool& seen, const char* key) {
-    check(!seen, "safetensors: tensor ", Shown{name}, " has ", key, " twice");
-    seen = true;
-  };
-  json.object([&](const std::string& key) {
-    if (key == "dtype") {
-      first(dtype, "dtype");
-      parse_dtype(json.string(), e);
-    } else if (key == "shape") {
-      first(shape, "shape");
-      json.list([&] {
-        check(e.shape.rank < kMaxRank, "safetensors: tensor ", Shown{name}, " has more than ", kMaxRank, " dimensions");
-        e.shape.push_back(json.integer());
-      });
-    } else if (key == "data_offsets") {
-      first(offsets, "data_offsets");
-      json.expect('[');
-      e.begin = json.integer();
-      json.expect(',');
-      e.end = json.integer();
-      json.expect(']');
-    } else {
-      check(false, "safetensors: tensor ", Shown{name}, " has the unknown key ", Shown{key});
-    }
-  });
-  const char* missing = !dtype ? "dtype" : !shape ? "shape" : !offsets ? "data_offsets" : nullptr;
-  check(missing == nullptr, "safetensors: tensor ", Shown{name}, " has no ", missing ? missing : "");
-  if (const int64_t bytes = foreign_bytes(e.foreign); bytes > 1) {
-    check(e.shape.rank < kMaxRank, "safetensors: tensor ", Shown{name}, " of ", e.foreign, " has ", kMaxRank,
-          " dimensions, expected fewer");
-    e.shape.push_back(bytes);
+class HeaderReader {
+ public:
+  SafetensorsHeader read(std::string_view json) {
+    read_json(json, {.member = [this](const std::string& name) -> JsonValue {
+                check(names_.insert(name).second, "safetensors: ", Shown{name}, " is there twice");
+                if (name == "__metadata__") return {.member = [this](const std::string& key) { return metadata(key); }};
+                e_ = {.name = name, .shape = {}}, fields_.clear(), offsets_ = 0;
+                return {.member = [this](const std::string& key) { return field(key); },
+                        .end = [this] { add_entry(); }};
+              }});
+    return std::move(header_);
   }
-  return e;
-}
+
+ private:
+  JsonValue metadata(const std::string& key) {
+    return {.string = [this, key](const std::string& value) {
+      check(header_.metadata.emplace(key, value).second, "safetensors: the metadata have ", Shown{key}, " twice");
+    }};
+  }
+
+  JsonValue field(const std::string& key) {
+    check(fields_.insert(key).second, "safetensors: tensor ", Shown{e_.name}, " has ", Shown{key}, " twice");
+    if (key == "dtype") return {.string = [this](const std::string& type) { parse_dtype(type, e_); }};
+    if (key == "shape")
+      return {.element = [this]() -> JsonValue {
+        check(e_.shape.rank < kMaxRank, "safetensors: tensor ", Shown{e_.name}, " has more than ", kMaxRank,
+              " dimensions");
+        return {.integer = [this](int64_t n) { e_.shape.push_back(n); }};
+      }};
+    check(key == "data_offsets", "safetensors: tensor ", Shown{e_.name}, " has the unknown key ", Shown{key});
+    return {.element = [this]() -> JsonValue {
+      check(++offsets_ <= 2, "safetensors: tensor ", Shown{e_.name}, " has more than two data_offsets");
+      return {.integer = [this](int64_t n) { (offsets_ == 1 ? e_.begin : e_.end) = n; }};
+    }};
+  }
+
+  void add_entry() {
+    for (const char* key : {"dtype", "shape", "data_offsets"})
+      check(fields_.contains(key), "safetensors: tensor ", Shown{e_.name}, " has no ", key);
+    check(offsets_ == 2, "safetensors: tensor ", Shown{e_.name}, " has ", offsets_, " data_offsets, expected two");
+    if (const int64_t bytes = foreign_bytes(e_.foreign); bytes > 1) {
+      check(e_.shape.rank < kMaxRank, "safetensors: tensor ", Shown{e_.name}, " of ", e_.foreign, " has ", kMaxRank,
+            " dimensions, expected fewer");
+      e_.shape.push_back(bytes);
+    }
+    header_.entries.push_back(std::move(e_));
+  }
+
+  SafetensorsHeader header_;
+  std::unordered_set<std::string> names_;
+  TensorEntry e_;  // the one that is being read, with the fields that it has so far
+  std::set<std::string> fields_;
+  int offsets_ = 0;
+};
 
 // The size that shape and dtype ask for, against the place that the header gives.
 void check_size(const TensorEntry& e, int64_t data_bytes) {
@@ -121,17 +130,7 @@ int64_t element_size(const TensorEntry& e) { return e.foreign.empty() ? size_of(
 
 SafetensorsHeader parse_safetensors_header(std::string_view json_text, int64_t data_bytes) {
   check(json_text.starts_with('{'), "safetensors: the header does not start with '{'");
-  SafetensorsHeader header;
-  std::unordered_set<std::string> names;
-  JsonReader json(json_text);
-  json.object([&](const std::string& name) {
-    check(names.insert(name).second, "safetensors: ", Shown{name}, " is there twice");
-    if (name == "__metadata__")
-      header.metadata = parse_metadata(json);
-    else
-      header.entries.push_back(parse_entry(json, name));
-  });
-  json.end();
+  const SafetensorsHeader header = HeaderReader().read(json_text);
   for (const TensorEntry& e : header.entries) check_size(e, data_bytes);
   check_places(header.entries, data_bytes);
   return header;

@@ -10,6 +10,9 @@
 
 namespace isonorm::nn {
 
+Module::Module() = default;
+Module::~Module() = default;
+
 Module::Module(Module&& other) noexcept
     : name_(std::move(other.name_)),
       training_(other.training_),

@@ -44,8 +44,8 @@ struct LoadedState {
 
 class Module {
  public:
-  Module() = default;
-  virtual ~Module() = default;
+  Module();
+  virtual ~Module();
   // Moving keeps the addresses of parameters and children, hence the references to them. Copying is clone().
   Module(Module&& other) noexcept;
   Module(const Module&) = delete;

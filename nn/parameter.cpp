@@ -16,6 +16,8 @@ void replace_tensor(const Tensor& x, const Tensor& value) {
   if (leaf) require_grad(x, on);
 }
 
+Parameter::Parameter(const Tensor& stored) : Tensor(stored), seen_(std::make_shared<Seen>()) {}
+
 void Parameter::store(const Tensor& value) const { replace_tensor(*this, detached::clone(value)); }
 
 Tensor Parameter::operator()() const {

@@ -29,7 +29,7 @@ class Parametrisation {
 class Parameter : public Tensor {
  public:
   Parameter() = default;  // nothing is stored, and nothing is seen
-  explicit Parameter(const Tensor& stored) : Tensor(stored), seen_(std::make_shared<Seen>()) {}
+  explicit Parameter(const Tensor& stored);
 
   const Tensor& stored() const { return *this; }
   // What the forward sees, of the shape that the parametrisation gives it. Undefined where there is neither a stored tensor nor a

@@ -184,7 +184,7 @@ std::string to_html(const Document& d) {
   if (!d.environment.command.empty())
     body += text("<h2>Repeat it</h2>\n<pre>", escaped(d.environment.command), "</pre>\n");
   std::vector<Named> facts = d.environment.facts;
-  facts.push_back({"time", text(std::round(d.environment.seconds), " s")});
+  facts.push_back({"seconds", std::round(d.environment.seconds)});  // as the JSON calls it
   body += values_html("Environment", facts);
   return text(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"

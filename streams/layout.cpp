@@ -8,6 +8,9 @@
 #include "io/json.h"
 
 namespace isonorm::streams {
+
+using io::JsonValue;
+
 namespace {
 
 constexpr size_t kStars = 3;
@@ -39,39 +42,42 @@ constexpr int64_t kWidthLimit = int64_t{1} << 32;
 
 class LayoutReader {
  public:
-  explicit LayoutReader(std::string_view json) : json_(json) {}
-
-  Layout read() {
-    std::set<std::string> seen;
-    json_.object([&](const std::string& key) {
-      check(seen.insert(key).second, "layout: \"", key, "\" is there twice");
-      if (key == "width")
-        layout_.width(json_.integer());
-      else if (key == "norms")
-        json_.object([&](const std::string& norm) { layout_.norm(norm, eps(norm)); });
-      else if (key == "writers")
-        json_.object([&](const std::string& pattern) { layout_.writes(pattern, dim()); });
-      else if (key == "readers")
-        json_.object([&](const std::string& pattern) { reader(pattern); });
-      else if (key == "tied")
-        json_.object([&](const std::string& table) { tied(table); });
-      else if (key == "scales")
-        json_.object([&](const std::string& writer) { layout_.scale(writer, json_.string()); });
-      else if (key == "others" || key == "not_on_stream")
-        json_.list([&] { layout_.other(json_.string(), key == "not_on_stream"); });
-      else
-        check(false, "layout: there is no entry \"", key,
-              "\", expected width, norms, writers, readers, tied, scales, others or not_on_stream");
-    });
-    json_.end();
+  Layout read(std::string_view json) {
+    io::read_json(json, {.member = [this](const std::string& key) { return section(key); }});
     check(layout_.width() > 0 && layout_.width() <= kWidthLimit, "layout: \"width\" is ", layout_.width(),
           ", expected the Pre-LN model's");
     return std::move(layout_);
   }
 
  private:
-  double eps(const std::string& norm) {
-    const std::string word = json_.string();
+  using Key = const std::string&;
+
+  JsonValue section(Key key) {
+    check(seen_.insert(key).second, "layout: \"", key, "\" is there twice");
+    if (key == "width") return {.integer = [this](int64_t d) { layout_.width(d); }};
+    if (key == "norms")
+      return {.member = [this](Key norm) -> JsonValue {
+        return {.string = [this, norm](Key word) { layout_.norm(norm, eps(norm, word)); }};
+      }};
+    if (key == "writers")
+      return {.member = [this](Key pattern) -> JsonValue {
+        return {.integer = [this, pattern](int64_t d) { layout_.writes(pattern, dim(d)); }};
+      }};
+    if (key == "readers") return {.member = [this](Key pattern) { return reader(pattern); }};
+    if (key == "tied") return {.member = [this](Key table) { return tied(table); }};
+    if (key == "scales")
+      return {.member = [this](Key writer) -> JsonValue {
+        return {.string = [this, writer](Key vector) { layout_.scale(writer, vector); }};
+      }};
+    const bool off_stream = key == "not_on_stream";
+    check(off_stream || key == "others", "layout: there is no entry \"", key,
+          "\", expected width, norms, writers, readers, tied, scales, others or not_on_stream");
+    return {.element = [this, off_stream]() -> JsonValue {
+      return {.string = [this, off_stream](Key pattern) { layout_.other(pattern, off_stream); }};
+    }};
+  }
+
+  static double eps(Key norm, Key word) {
     double value = 0;
     const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), value);
     check(error == std::errc() && stop == word.data() + word.size(), "layout: the eps of norm \"", norm, "\" is \"",
@@ -79,51 +85,51 @@ class LayoutReader {
     return value;
   }
 
-  int dim() {
-    const int64_t d = json_.integer();
+  static int dim(int64_t d) {
     check(d < kMaxRank, "layout: there is no dimension ", d);
     return static_cast<int>(d);
   }
 
-  void reader(const std::string& pattern) {
-    int axis = -1;
-    std::string norm, bias;
-    json_.object([&](const std::string& field) {
-      if (field == "dim")
-        axis = dim();
-      else if (field == "norm")
-        norm = json_.string();
-      else if (field == "bias")
-        bias = json_.string();
-      else
-        check(false, "layout: reader \"", pattern, "\" has an entry \"", field, "\", expected dim, norm or bias");
-    });
-    check(axis >= 0, "layout: reader \"", pattern, "\" has no \"dim\"");
-    layout_.reads(pattern, norm, axis, bias);
+  static JsonValue into(std::string& place) {
+    return {.string = [&place](Key word) { place = word; }};
   }
 
-  void tied(const std::string& table) {
-    Layout::Tied t{.table = table, .weight = {}, .bias = {}, .norm = {}};
-    json_.object([&](const std::string& field) {
-      if (field == "head")
-        t.weight = json_.string();
-      else if (field == "norm")
-        t.norm = json_.string();
-      else if (field == "bias")
-        t.bias = json_.string();
-      else
-        check(false, "layout: tied \"", table, "\" has an entry \"", field, "\", expected head, norm or bias");
-    });
-    layout_.tied(t);
+  JsonValue reader(Key pattern) {
+    axis_ = -1, norm_.clear(), bias_.clear();
+    return {.member = [this, pattern](Key field) -> JsonValue {
+              if (field == "dim") return {.integer = [this](int64_t d) { axis_ = dim(d); }};
+              check(field == "norm" || field == "bias", "layout: reader \"", pattern, "\" has an entry \"", field,
+                    "\", expected dim, norm or bias");
+              return into(field == "norm" ? norm_ : bias_);
+            },
+            .end =
+                [this, pattern] {
+                  check(axis_ >= 0, "layout: reader \"", pattern, "\" has no \"dim\"");
+                  layout_.reads(pattern, norm_, axis_, bias_);
+                }};
   }
 
-  io::JsonReader json_;
+  JsonValue tied(Key table) {
+    tied_ = {.table = table, .weight = {}, .bias = {}, .norm = {}};
+    return {.member = [this](Key field) -> JsonValue {
+              if (field == "head") return into(tied_.weight);
+              check(field == "norm" || field == "bias", "layout: tied \"", tied_.table, "\" has an entry \"", field,
+                    "\", expected head, norm or bias");
+              return into(field == "norm" ? tied_.norm : tied_.bias);
+            },
+            .end = [this] { layout_.tied(tied_); }};
+  }
+
   Layout layout_;
+  std::set<std::string> seen_;
+  int axis_ = -1;  // of the reader that is being read
+  std::string norm_, bias_;
+  Layout::Tied tied_;
 };
 
 }  // namespace
 
-Layout Layout::from_json(std::string_view json) { return LayoutReader(json).read(); }
+Layout Layout::from_json(std::string_view json) { return LayoutReader().read(json); }
 
 Layout& Layout::add(const std::string& pattern, Entry entry) {
   check(!pattern.empty(), "layout: a pattern is empty");

@@ -37,6 +37,14 @@ std::string not_expected(const CLI::App& app) {
   return text("not expected:", words);
 }
 
+// Whole numbers are decimal: the parser would take 0x10 for 16, and 010 for 8.
+std::string decimal(std::string& word) {
+  if (word.find_first_of("xX") != word.npos) return text("\"", word, "\" is not a decimal number");
+  const size_t zeros = word.find_first_not_of("+-"), digits = word.find_first_not_of('0', zeros);
+  if (digits != word.npos) word.erase(zeros, digits - zeros);
+  return "";
+}
+
 int run(const Verb& verb, const std::string& who) {
   try {
     isa();  // where ISONORM_ISA is wrong this says so before any work
@@ -56,7 +64,12 @@ int program(int argc, char** argv) {
   const std::vector<Verb> verbs = {add_prove(app),      add_train(app),   add_explain(app), add_table(app),
                                    add_experiment(app), add_convert(app), add_verify(app),  add_hooks(app),
                                    add_compare(app),    add_perturb(app), add_audit(app)};
-  for (const Verb& verb : verbs) verb.command->set_version_flag("--version", "isonorm " ISONORM_VERSION);
+  for (const Verb& verb : verbs) {
+    verb.command->set_version_flag("--version", "isonorm " ISONORM_VERSION);
+    for (CLI::Option* option : verb.command->get_options())
+      if (const std::string type = option->get_type_name(); type.starts_with("INT") || type.starts_with("UINT"))
+        option->transform(CLI::Validator(decimal, ""));
+  }
 
   std::string who = "isonorm";
   try {

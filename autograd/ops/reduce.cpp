@@ -137,8 +137,10 @@ Tensor norm(const Tensor& x, std::vector<int> dims, bool keepdim) {
   if (auto* n = track("norm", {&y}, {&x}))
     n->backward = differentiable([p, x = save(x), y = save(y)](Flow& g) {
       const Tensor length = reshape(y, p.keepdim);
-      const Tensor zero = sub(length, length);
-      const Tensor scale = where(eq(length, zero), zero, div(reshape(g.out(), p.keepdim), length));
+      // Where the length is 0 the gradient is, too; divided by 1 there, so that its own derivative is 0 and not 0/0.
+      const Tensor none = eq(length, sub(length, length));
+      const Tensor slope = div(reshape(g.out(), p.keepdim), where(none, full({}, 1, length.options()), length));
+      const Tensor scale = where(none, full({}, 0, length.options()), slope);
       g.give(0, mul(x, scale));
     });
   return y;

@@ -10,25 +10,31 @@
 namespace isonorm::kernels::cpu {
 namespace {
 
-template <class To, class From> void copy_loop(const Tensor& dst, const Tensor& src) {
-  const From* ps = src.data<From>();
-  To* pd = dst.mutable_data<To>();
-  const Loop<2> loop = loop_over(dst, src);
-  for_each_row(loop, element_blocks(loop.count), [&](auto at, int64_t n) {
-    To* __restrict d = pd + at[0];
-    const From* __restrict s = ps + at[1];
-    const int64_t sd = loop.inner(0), ss = loop.inner(1);
-    if (sd == 1 && ss == 1) {
-      if constexpr (std::is_same_v<To, From>) {
-        std::memcpy(d, s, n * sizeof(To));
-      } else {
+template <class To, class From> void copy_row(std::byte* to, int64_t sd, const std::byte* from, int64_t ss, int64_t n) {
+  To* __restrict d = reinterpret_cast<To*>(to);
+  const From* __restrict s = reinterpret_cast<const From*>(from);
+  if (sd != 1 || ss != 1) {
+    for (int64_t k = 0; k < n; ++k) d[k * sd] = convert<To>(s[k * ss]);
+  } else if constexpr (std::is_same_v<To, From>) {
+    std::memcpy(d, s, n * sizeof(To));
+  } else {
 #pragma omp simd
-        for (int64_t k = 0; k < n; ++k) d[k] = convert<To>(s[k]);
-      }
-    } else {
-      for (int64_t k = 0; k < n; ++k) d[k * sd] = convert<To>(s[k * ss]);
-    }
+    for (int64_t k = 0; k < n; ++k) d[k] = convert<To>(s[k]);
+  }
+}
+
+// One walk for all pairs of dtypes: it takes longer to compile than their rows.
+void walk(decltype(&copy_row<float, float>) row, const Tensor& dst, void* to, const Tensor& src, const void* from) {
+  const Loop<2> loop = loop_over(dst, src);
+  const int64_t to_size = size_of(dst.dtype()), from_size = size_of(src.dtype());
+  for_each_row(loop, element_blocks(loop.count), [&](auto at, int64_t n) {
+    row(static_cast<std::byte*>(to) + at[0] * to_size, loop.inner(0),
+        static_cast<const std::byte*>(from) + at[1] * from_size, loop.inner(1), n);
   });
+}
+template <class To, class From> void copy_loop(const Tensor& dst, const Tensor& src) {
+  const From* from = src.data<From>();
+  walk(&copy_row<To, From>, dst, dst.mutable_data<To>(), src, from);
 }
 
 template <class T> void fill_loop(const Tensor& dst, T v) {

@@ -53,14 +53,22 @@ int64_t size_along(const Leg& leg, const Dims& shape) {
   return shape[leg.dim];
 }
 
-// A string, or a list of strings.
-std::vector<std::string> names(io::JsonReader& reader) {
-  if (!reader.accept('[')) return {reader.string()};
-  std::vector<std::string> list;
-  do list.push_back(reader.string());
-  while (reader.accept(','));
-  reader.expect(']');
-  return list;
+struct WrittenRule {
+  std::string from = {};
+  std::optional<std::string> to = {};
+  std::vector<std::string> maps = {};
+  int64_t dim = 0;
+  std::set<std::string> keys = {};
+};
+
+io::JsonValue field_value(WrittenRule& rule, const std::string& key) {
+  check(rule.keys.insert(key).second, "parameter map: a rule has the key '", key, "' twice");
+  const auto add_map = [&rule](const std::string& map) { rule.maps.push_back(map); };
+  if (key == "a") return {.string = [&rule](const std::string& from) { rule.from = from; }};
+  if (key == "b") return {.string = [&rule](const std::string& to) { rule.to = to; }};
+  if (key == "dim") return {.integer = [&rule](int64_t dim) { rule.dim = dim; }};
+  check(key == "map", "parameter map: a rule has no key '", key, "', only a, b, map and dim");
+  return {.string = add_map, .element = [add_map]() -> io::JsonValue { return {.string = add_map}; }};
 }
 
 }  // namespace
@@ -142,36 +150,21 @@ ParameterMap ParameterMap::mapped_storage(const nn::Module& raw, const streams::
 
 ParameterMap ParameterMap::from_json(std::string_view json) {
   ParameterMap map;
-  io::JsonReader reader(json);
-  reader.list([&] {
-    std::string from;
-    std::optional<std::string> to;
-    std::vector<std::string> maps;
-    int64_t dim = 0;
-    std::set<std::string> keys;
-    reader.object([&](const std::string& key) {
-      check(keys.insert(key).second, "parameter map: a rule has the key '", key, "' twice");
-      if (key == "a")
-        from = reader.string();
-      else if (key == "b")
-        to = reader.string();
-      else if (key == "dim")
-        dim = reader.integer();
-      else if (key == "map")
-        maps = names(reader);
-      else
-        check(false, "parameter map: a rule has no key '", key, "', only a, b, map and dim");
-    });
-    check(!from.empty(), "parameter map: a rule has no \"a\"");
-    check(dim < kMaxRank, "parameter map: dimension ", dim, " is over the limit of ", kMaxRank - 1);
+  WrittenRule rule;
+  const auto add_rule = [&] {
+    check(!rule.from.empty(), "parameter map: a rule has no \"a\"");
+    check(rule.dim < kMaxRank, "parameter map: dimension ", rule.dim, " is over the limit of ", kMaxRank - 1);
     std::vector<Leg> legs;
-    for (const std::string& name : maps) legs.push_back({name, static_cast<int>(dim)});
-    if (to && to->empty())
-      map.leave_out(from);
+    for (const std::string& name : rule.maps) legs.push_back({name, static_cast<int>(rule.dim)});
+    if (rule.to && rule.to->empty())
+      map.leave_out(rule.from);
     else
-      map.add(from, to.value_or(from), legs);
-  });
-  reader.end();
+      map.add(rule.from, rule.to.value_or(rule.from), legs);
+    rule = {};
+  };
+  io::read_json(json, {.element = [&]() -> io::JsonValue {
+                  return {.member = [&](const std::string& key) { return field_value(rule, key); }, .end = add_rule};
+                }});
   return map;
 }
 

@@ -14,6 +14,9 @@ class PreNorm : public Connection {
   void join(Residual& r, const Tensor& branch) override;
 };
 
+extern template BlockConnections block_of<PreNorm>(int64_t, const ConnectionOptions&, const BlockPlace&);
+extern template std::unique_ptr<Connection> last_of<PreNorm>(int64_t, const ConnectionOptions&);
+
 inline constexpr Arrangement kPreLn{.name = "pre_ln", .block = block_of<PreNorm>, .last = last_of<PreNorm>};
 
 }  // namespace isonorm::nn

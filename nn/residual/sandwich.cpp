@@ -11,4 +11,6 @@ void Sandwich::join(Residual& r, const Tensor& branch) {
   PreNorm::join(r, behind_.weight.defined() ? entered(rows) : rows);
 }
 
+template BlockConnections block_of<Sandwich>(int64_t, const ConnectionOptions&, const BlockPlace&);
+
 }  // namespace isonorm::nn

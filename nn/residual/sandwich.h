@@ -17,6 +17,8 @@ class Sandwich : public PreNorm {
   PreNorm& behind_;
 };
 
+extern template BlockConnections block_of<Sandwich>(int64_t, const ConnectionOptions&, const BlockPlace&);
+
 inline constexpr Arrangement kSandwich{.name = "sandwich", .block = block_of<Sandwich>, .last = last_of<PreNorm>};
 
 }  // namespace isonorm::nn

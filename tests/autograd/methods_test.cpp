@@ -165,6 +165,15 @@ TEST_CASE("positions and masks as indices") {
   CHECK(r.ok);
 }
 
+TEST_CASE("an index that was computed below zero is refused") {
+  const std::vector<float> none;
+  const Tensor x = tensor({1.0, 2.0});
+  CHECK_THAT(thrown([&] { x[none.size() - 1]; }), Contains("index: position 18446744073709551615 is beyond"));
+  CHECK_THAT(thrown([&] { x(0, Slice(), uint64_t{1} << 63); }), Contains("index: position 9223372036854775808"));
+  check_equal(x[size_t{1}], {}, {2});
+  check_equal(x[-1], {}, {2});
+}
+
 TEST_CASE("assignment through an index") {
   const auto with = [](const std::function<void(const Tensor&)>& change) {
     const Tensor x = counting({2, 3});

@@ -79,6 +79,18 @@ TEST_CASE("a cotangent, two outputs and a broadcast input have second derivative
   CHECK(values(second[1]) == std::vector<double>{4, 40});
 }
 
+TEST_CASE("the norm of a row of zeros has zeros as first and second derivatives") {
+  const Tensor x = tensor({{0.0, 0.0}, {3.0, 4.0}}).require_grad();
+  const Tensor slope = grad(sum(norm(x, {1})), {x}, {}, kGraph)[0];
+  CHECK(values(slope) == std::vector<double>{0, 0, 3 * (1.0 / 5), 4 * (1.0 / 5)});
+  // d/dx_0 of x_0 / |x| is (1 - x_0^2 / |x|^2) / |x|, of x_1 / |x| it is -x_0 x_1 / |x|^3.
+  const std::vector<double> second = values(grad(sum(mul(slope, tensor({1.0, 0.0}))), {x})[0]);
+  CHECK(second[0] == 0);
+  CHECK(second[1] == 0);
+  CHECK(std::abs(second[2] - 16.0 / 125) < 1e-15);
+  CHECK(std::abs(second[3] + 12.0 / 125) < 1e-15);
+}
+
 TEST_CASE("what has no second derivative is one line with the op's name") {
   const Tensor x = tensor({{1.0, 2.0}}).require_grad();
   const Tensor y = sum(exp(layer_norm(x)));

@@ -57,7 +57,7 @@ TEST_CASE("parameter map: what makes no sense is refused in one line") {
       {R"([{"a": "w", "a": "v", "b": "v"}])", "the key 'a' twice"},
       {R"([{"a": "x", "b": "y", "b": "z"}])", "the key 'b' twice"},
       {R"([{"a": "x", "dim": 9}])", "over the limit"},
-      {R"([{"a": "x"}] x)", "expected the end"}};
+      {R"([{"a": "x"}] x)", "expected end of input"}};
   for (const auto& [json, part] : wrong) {
     INFO(json);
     CHECK_THROWS_WITH(ParameterMap::from_json(json), Contains(part));

@@ -77,39 +77,39 @@ TEST_CASE("safetensors: the file frame is checked") {
 
 TEST_CASE("safetensors: the JSON is strict") {
   const std::vector<Case> cases = {
-      {"{", 0, "expected '\"'"},
-      {"{}}", 0, "expected the end"},
-      {"{}{}", 0, "expected the end"},
-      {std::string("{}\0", 3), 0, "expected the end, found byte 0"},
-      {"{,}", 0, "expected '\"'"},
-      {text("{", f32("a", 1, 0, 4), ",}"), 4, "expected '\"'"},
-      {"{a:1}", 0, "expected '\"'"},
-      {"{'a':1}", 0, "expected '\"'"},
-      {R"({"t" 1})", 0, "expected ':'"},
-      {R"({"t":1})", 0, "expected '{'"},
-      {R"({"t":null})", 0, "expected '{'"},
-      {R"({"t":[]})", 0, "expected '{'"},
+      {"{", 0, "json: byte 1: unexpected end of input; expected string literal"},
+      {"{}}", 0, "json: byte 2: unexpected '}'; expected end of input"},
+      {"{}{}", 0, "expected end of input"},
+      {std::string("{}\0", 3), 0, "json: byte 2: expected no byte 0"},
+      {"{,}", 0, "unexpected ','; expected string literal"},
+      {text("{", f32("a", 1, 0, 4), ",}"), 4, "unexpected '}'; expected string literal"},
+      {"{a:1}", 0, "invalid literal"},
+      {"{'a':1}", 0, "invalid literal"},
+      {R"({"t" 1})", 0, "unexpected number literal; expected ':'"},
+      {R"({"t":1})", 0, "json: byte 7: expected '{', found a whole number"},
+      {R"({"t":null})", 0, "json: byte 9: expected '{', found null"},
+      {R"({"t":[]})", 0, "expected '{', found '['"},
       {R"({"t":{"t":{"t":{}}}})", 0, "unknown key 't'"},
       {text("{\"t\":", std::string(100000, '[')), 0, "expected '{'"},
       {text(R"({"t":{"shape":)", std::string(100000, '[')), 0, "expected a whole number"},
       {"/**/{}", 0, "does not start"},
-      {"{/**/}", 0, "expected '\"'"},
-      {R"({"t)", 0, "expected a character of a string, found the end"},
-      {"{\"t\n\":{}}", 0, "expected a character of a string"},
-      {std::string("{\"t\0\":{}}", 9), 0, "expected a character of a string"},
-      {R"({"\x":{}})", 0, "expected an escape"},
-      {R"({"\u12g4":{}})", 0, "hexadecimal digit"},
-      {R"({"\u12)", 0, "hexadecimal digit"},
-      {R"({"\ud800":{}})", 0, "second surrogate"},
-      {R"({"\ud800\u0041":{}})", 0, "second surrogate"},
-      {R"({"\udc00":{}})", 0, "first surrogate"},
-      {"{\"\x80\":{}}", 0, "expected UTF-8"},
-      {"{\"\xc0\xaf\":{}}", 0, "expected UTF-8"},          // overlong '/'
-      {"{\"\xe0\x80\xaf\":{}}", 0, "expected UTF-8"},      // overlong
-      {"{\"\xed\xa0\x80\":{}}", 0, "expected UTF-8"},      // surrogate
-      {"{\"\xf4\x90\x80\x80\":{}}", 0, "expected UTF-8"},  // beyond U+10FFFF
-      {"{\"\xf0\x80\x80\x80\":{}}", 0, "expected UTF-8"},  // overlong
-      {"{\"\xe2\x82", 0, "expected UTF-8"},                // cut off
+      {"{/**/}", 0, "invalid literal"},
+      {R"({"t)", 0, "json: byte 3: invalid string: missing closing quote"},
+      {"{\"t\n\":{}}", 0, "invalid string: control character U+000A"},
+      {std::string("{\"t\0\":{}}", 9), 0, "json: byte 3: expected no byte 0"},
+      {R"({"\x":{}})", 0, "forbidden character after backslash"},
+      {R"({"\u12g4":{}})", 0, "must be followed by 4 hex digits"},
+      {R"({"\u12)", 0, "must be followed by 4 hex digits"},
+      {R"({"\ud800":{}})", 0, "must be followed by U+DC00..U+DFFF"},
+      {R"({"\ud800\u0041":{}})", 0, "must be followed by U+DC00..U+DFFF"},
+      {R"({"\udc00":{}})", 0, "must follow U+D800..U+DBFF"},
+      {"{\"\x80\":{}}", 0, "ill-formed UTF-8 byte"},
+      {"{\"\xc0\xaf\":{}}", 0, "ill-formed UTF-8 byte"},          // overlong '/'
+      {"{\"\xe0\x80\xaf\":{}}", 0, "ill-formed UTF-8 byte"},      // overlong
+      {"{\"\xed\xa0\x80\":{}}", 0, "ill-formed UTF-8 byte"},      // surrogate
+      {"{\"\xf4\x90\x80\x80\":{}}", 0, "ill-formed UTF-8 byte"},  // beyond U+10FFFF
+      {"{\"\xf0\x80\x80\x80\":{}}", 0, "ill-formed UTF-8 byte"},  // overlong
+      {"{\"\xe2\x82", 0, "ill-formed UTF-8 byte"},                // cut off
   };
   for (const Case& c : cases) refused(c.header.substr(0, 60), file_of(c.header, c.data), c.says);
 }
@@ -121,42 +121,42 @@ TEST_CASE("safetensors: entries are complete, unique and of a known kind") {
       {text("{", a, R"(,"\u0061":{"dtype":"F32","shape":[0],"data_offsets":[4,4]}})"), 4, "'a' is there twice"},
       {R"({"__metadata__":{},"__metadata__":{}})", 0, "'__metadata__' is there twice"},
       {R"({"__metadata__":{"k":"1","k":"2"}})", 0, "metadata have 'k' twice"},
-      {R"({"__metadata__":{"k":1}})", 0, "expected '\"'"},
-      {R"({"__metadata__":{"k":{}}})", 0, "expected '\"'"},
+      {R"({"__metadata__":{"k":1}})", 0, "expected a string, found a whole number"},
+      {R"({"__metadata__":{"k":{}}})", 0, "expected a string, found '{'"},
       {R"({"__metadata__":[]})", 0, "expected '{'"},
       {R"({"__metadata__":null})", 0, "expected '{'"},
       {R"({"t":{}})", 0, "'t' has no dtype"},
       {R"({"t":{"dtype":"F32","data_offsets":[0,0]}})", 0, "'t' has no shape"},
       {R"({"t":{"dtype":"F32","shape":[0]}})", 0, "'t' has no data_offsets"},
-      {R"({"t":{"dtype":"F32","dtype":"F32","shape":[0],"data_offsets":[0,0]}})", 0, "'t' has dtype twice"},
-      {R"({"t":{"dtype":"F32","shape":[0],"shape":[0],"data_offsets":[0,0]}})", 0, "'t' has shape twice"},
-      {R"({"t":{"dtype":"F32","shape":[0],"data_offsets":[0,0],"data_offsets":[0,0]}})", 0, "has data_offsets twice"},
+      {R"({"t":{"dtype":"F32","dtype":"F32","shape":[0],"data_offsets":[0,0]}})", 0, "'t' has 'dtype' twice"},
+      {R"({"t":{"dtype":"F32","shape":[0],"shape":[0],"data_offsets":[0,0]}})", 0, "'t' has 'shape' twice"},
+      {R"({"t":{"dtype":"F32","shape":[0],"data_offsets":[0,0],"data_offsets":[0,0]}})", 0, "has 'data_offsets' twice"},
       {R"({"t":{"dtype":"F32","shape":[0],"data_offsets":[0,0],"more":1}})", 0, "unknown key 'more'"},
       {one(R"("F16")", "[1]", "[0,2]"), 2, "'t' has dtype 'F16', expected F32"},
       {one(R"("BOOL")", "[1]", "[0,1]"), 1, "'t' has dtype 'BOOL'"},
       {one(R"("F8_E4M3")", "[1]", "[0,1]"), 1, "'t' has dtype 'F8_E4M3'"},
       {one(R"("f32")", "[1]", "[0,4]"), 4, "'t' has dtype 'f32'"},
       {one(R"("")", "[1]", "[0,4]"), 4, "'t' has dtype '', expected"},
-      {one("32", "[1]", "[0,4]"), 4, "expected '\"'"},
+      {one("32", "[1]", "[0,4]"), 4, "expected a string"},
       {one(R"("F32")", "1", "[0,4]"), 4, "expected '['"},
       {one(R"("F32")", R"(["1"])", "[0,4]"), 4, "whole number"},
-      {one(R"("F32")", "[1,]", "[0,4]"), 4, "whole number"},
-      {one(R"("F32")", "[1 1]", "[0,4]"), 4, "expected ']'"},
-      {one(R"("F32")", "[-1]", "[0,4]"), 4, "whole number, found '-'"},
-      {one(R"("F32")", "[+1]", "[0,4]"), 4, "whole number"},
-      {one(R"("F32")", "[1.0]", "[0,4]"), 4, "whole number, found '.'"},
-      {one(R"("F32")", "[1e0]", "[0,4]"), 4, "whole number, found 'e'"},
-      {one(R"("F32")", "[01]", "[0,4]"), 4, "leading zero"},
-      {one(R"("F32")", "[00]", "[0,0]"), 0, "leading zero"},
-      {one(R"("F32")", "[NaN]", "[0,4]"), 4, "whole number"},
+      {one(R"("F32")", "[1,]", "[0,4]"), 4, "unexpected ']'"},
+      {one(R"("F32")", "[1 1]", "[0,4]"), 4, "unexpected number literal; expected ']'"},
+      {one(R"("F32")", "[-1]", "[0,4]"), 4, "whole number, found a negative number"},
+      {one(R"("F32")", "[+1]", "[0,4]"), 4, "invalid literal"},
+      {one(R"("F32")", "[1.0]", "[0,4]"), 4, "whole number, found a number with a fraction"},
+      {one(R"("F32")", "[1e0]", "[0,4]"), 4, "whole number, found a number with a fraction"},
+      {one(R"("F32")", "[01]", "[0,4]"), 4, "unexpected number literal; expected ']'"},
+      {one(R"("F32")", "[00]", "[0,0]"), 0, "unexpected number literal; expected ']'"},
+      {one(R"("F32")", "[NaN]", "[0,4]"), 4, "invalid literal"},
       {one(R"("F32")", "[true]", "[0,4]"), 4, "whole number"},
-      {one(R"("F32")", "[9223372036854775808]", "[0,4]"), 4, "below 2^63"},
-      {one(R"("F32")", "[18446744073709551617]", "[0,4]"), 4, "below 2^63"},
-      {one(R"("F32")", text("[", std::string(100000, '9'), "]"), "[0,4]"), 4, "below 2^63"},
+      {one(R"("F32")", "[9223372036854775808]", "[0,4]"), 4, "or beyond 2^63"},
+      {one(R"("F32")", "[18446744073709551617]", "[0,4]"), 4, "or beyond 2^63"},
+      {one(R"("F32")", text("[", std::string(100000, '9'), "]"), "[0,4]"), 4, "number overflow"},
       {one(R"("F32")", "[1,1,1,1,1,1,1,1,1]", "[0,4]"), 4, "'t' has more than 8 dimensions"},
-      {one(R"("F32")", "[1]", "[]"), 4, "whole number"},
-      {one(R"("F32")", "[1]", "[0]"), 4, "expected ','"},
-      {one(R"("F32")", "[1]", "[0,4,8]"), 8, "expected ']'"},
+      {one(R"("F32")", "[1]", "[]"), 4, "'t' has 0 data_offsets, expected two"},
+      {one(R"("F32")", "[1]", "[0]"), 4, "'t' has 1 data_offsets, expected two"},
+      {one(R"("F32")", "[1]", "[0,4,8]"), 8, "'t' has more than two data_offsets"},
       {one(R"("F32")", "[1]", "[-4,0]"), 4, "whole number"},
       {one(R"("F32")", "[1]", R"({"a":1})"), 4, "expected '['"},
   };
@@ -223,9 +223,8 @@ TEST_CASE("safetensors: files that cannot be read") {
 
 TEST_CASE("json: escapes and UTF-8") {
   const auto read = [](const std::string& s) {
-    io::JsonReader r(s);
-    std::string t = r.string();
-    r.end();
+    std::string t;
+    io::read_json(s, {.string = [&](const std::string& value) { t = value; }});
     return t;
   };
   CHECK(read(R"("\"\\\/\b\f\n\r\t")") == "\"\\/\b\f\n\r\t");
@@ -238,6 +237,13 @@ TEST_CASE("json: escapes and UTF-8") {
   std::string written;
   io::append_json_string(written, all, "t");
   CHECK(read(written) == all);
+  try {  // what a message shows of a hostile text is cut
+    read(text('"', std::string(100000, 'a'), "\x80"));
+    FAIL("bytes that are not UTF-8 were read");
+  } catch (const Error& e) {
+    CHECK_THAT(e.what(), Contains("json: byte 100001: invalid string: ill-formed UTF-8 byte") && Contains("\\x80"));
+    CHECK(std::strlen(e.what()) < 400);
+  }
 }
 
 TEST_CASE("safetensors: files of other formats are called by their names") {

@@ -102,6 +102,21 @@ TEST_CASE("what a checkpoint says is held, beside a published size, too; what is
   }
 }
 
+TEST_CASE("whole numbers on the command line are decimal") {
+  const Folder f;
+  for (const Words& words : {small(f, "train", {"--save-every", "0x10"}),
+                             small(f, "prove", {"--controls", "0X1"}),
+                             {"table", "--steps", "0x10"},
+                             small(f, "train", {"--seed", "0x10"})}) {
+    const ChildResult r = run_child(words);
+    INFO(r.err);
+    CHECK(r.code == 2);
+    CHECK(contains(r.err, "is not a decimal number"));
+  }
+  const ChildResult eight = run_child({"perturb", f.file("none"), f.file("out"), "--ulp", "02000"});
+  CHECK(contains(eight.err, "2000"));  // octal it would be 1024, which is allowed
+}
+
 TEST_CASE("audit --checkpoint takes equal values whatever their words, and refuses others") {
   const Folder f;
   REQUIRE(run_child(small(f, "train", {"--steps", "1", "--checkpoint", f.file("c")})).code == 0);

@@ -2,7 +2,6 @@
 // command line and its help, metadata of files, manifests, what differs between two runs, and every refusal.
 #pragma once
 
-#include <charconv>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -49,6 +48,9 @@ std::string word_of(std::string_view name);
 // The names of an enumeration's values, in the order of the values.
 template <class E> struct ValueNames;
 
+// A decimal number that is all of the word; false where it is none.
+template <class T> bool read_number(const std::string& word, T& value);
+
 // How an option of that type is written and read.
 template <class T> struct Word {
   static constexpr bool whole = std::is_integral_v<T>;
@@ -60,10 +62,7 @@ template <class T> struct Word {
     if constexpr (whole) return std::to_string(value);
     return shortest(static_cast<double>(value));
   }
-  static bool read(const std::string& word, T& value) {
-    const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-    return error == std::errc() && stop == word.data() + word.size();
-  }
+  static bool read(const std::string& word, T& value) { return read_number(word, value); }
   static bool allowed(T value, Limits l) { return l.allow(static_cast<double>(value)); }
 };
 
