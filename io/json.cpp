@@ -39,12 +39,16 @@ class Events : public nlohmann::json_sax<json> {
 
   bool null() override { return refuse("null"); }
   bool boolean(bool) override { return refuse("a truth value"); }
-  bool number_integer(int64_t) override { return refuse("a negative number"); }
-  bool number_float(double, const std::string&) override { return refuse("a number with a fraction or beyond 2^63"); }
+  bool number_integer(int64_t n) override { return number(static_cast<double>(n), "a negative number"); }
+  bool number_float(double x, const std::string&) override {
+    return number(x, "a number with a fraction or beyond 2^63");
+  }
   bool binary(json::binary_t&) override { return refuse("bytes"); }
   bool number_unsigned(uint64_t n) override {
-    if (n > INT64_MAX) return number_float(0, "");
-    return take(&JsonValue::integer, "a whole number")(static_cast<int64_t>(n)), true;
+    if (n > INT64_MAX) return number_float(static_cast<double>(n), "");
+    begin();
+    if (next_.number && !next_.integer) return next_.number(static_cast<double>(n)), true;
+    return expect(&JsonValue::integer, "a whole number")(static_cast<int64_t>(n)), true;
   }
   bool string(std::string& s) override { return take(&JsonValue::string, "a string")(s), true; }
   bool start_object(size_t) override {
@@ -70,13 +74,18 @@ class Events : public nlohmann::json_sax<json> {
     raise(ErrorKind::invalid, text("json: byte ", at, ": ", printable(why, 200)), __FILE__, __LINE__);
   }
 
-  // The function that takes the value whose beginning was read.
-  template <class F> F& take(F JsonValue::*kind, std::string_view found) {
+  void begin() {
     if (!open_.empty() && open_.back().element) next_ = open_.back().element();
+  }
+  bool number(double x, std::string_view found) { return take(&JsonValue::number, found)(x), true; }
+  // The function that takes the value whose beginning was read.
+  template <class F> F& take(F JsonValue::*kind, std::string_view found) { return begin(), expect(kind, found); }
+  template <class F> F& expect(F JsonValue::*kind, std::string_view found) {
     if (kind == nullptr || !(next_.*kind)) {
       std::string expected;
       const std::pair<bool, std::string_view> kinds[] = {{!!next_.string, "a string"},
                                                          {!!next_.integer, "a whole number"},
+                                                         {!!next_.number, "a number"},
                                                          {!!next_.member, "'{'"},
                                                          {!!next_.element, "'['"}};
       for (const auto& [possible, name] : kinds)

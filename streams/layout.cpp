@@ -13,7 +13,7 @@ using io::JsonValue;
 
 namespace {
 
-constexpr size_t kStars = 3;
+constexpr size_t kStars = 3, kAlternatives = 64;
 constexpr std::string_view kWeight = ".weight", kBias = ".bias";
 
 // The layer of a tensor; empty where its name says none.
@@ -40,6 +40,21 @@ std::optional<Met> meets(const std::string& pattern, const std::string& tensor) 
 
 constexpr int64_t kWidthLimit = int64_t{1} << 32;
 
+// "a.{b,c}.d" as "a.b.d" and "a.c.d".
+std::vector<std::string> alternatives(const std::string& pattern) {
+  const size_t open = pattern.find('{'), close = pattern.find('}', std::min(open, pattern.size()));
+  if (close == pattern.npos) return {pattern};
+  std::vector<std::string> all;
+  for (size_t at = open; at < close;) {
+    const size_t end = std::min(pattern.find(',', at + 1), close);
+    const std::string one = pattern.substr(0, open) + pattern.substr(at + 1, end - at - 1) + pattern.substr(close + 1);
+    for (std::string& more : alternatives(one)) all.push_back(std::move(more));
+    check(all.size() <= kAlternatives, "layout: \"", pattern, "\" stands for more than ", kAlternatives, " patterns");
+    at = end;
+  }
+  return all;
+}
+
 class LayoutReader {
  public:
   Layout read(std::string_view json) {
@@ -55,13 +70,12 @@ class LayoutReader {
   JsonValue section(Key key) {
     check(seen_.insert(key).second, "layout: \"", key, "\" is there twice");
     if (key == "width") return {.integer = [this](int64_t d) { layout_.width(d); }};
-    if (key == "norms")
-      return {.member = [this](Key norm) -> JsonValue {
-        return {.string = [this, norm](Key word) { layout_.norm(norm, eps(norm, word)); }};
-      }};
+    if (key == "norms") return {.member = [this](Key pattern) { return norm(pattern); }};
     if (key == "writers")
       return {.member = [this](Key pattern) -> JsonValue {
-        return {.integer = [this, pattern](int64_t d) { layout_.writes(pattern, dim(d)); }};
+        return {.integer = [this, pattern](int64_t d) {
+          for (const std::string& one : alternatives(pattern)) layout_.writes(one, dim(d));
+        }};
       }};
     if (key == "readers") return {.member = [this](Key pattern) { return reader(pattern); }};
     if (key == "tied") return {.member = [this](Key table) { return tied(table); }};
@@ -69,19 +83,44 @@ class LayoutReader {
       return {.member = [this](Key writer) -> JsonValue {
         return {.string = [this, writer](Key vector) { layout_.scale(writer, vector); }};
       }};
-    const bool off_stream = key == "not_on_stream";
-    check(off_stream || key == "others", "layout: there is no entry \"", key,
-          "\", expected width, norms, writers, readers, tied, scales, others or not_on_stream");
-    return {.element = [this, off_stream]() -> JsonValue {
-      return {.string = [this, off_stream](Key pattern) { layout_.other(pattern, off_stream); }};
+    check(key == "others" || key == "not_on_stream" || key == "kept", "layout: there is no entry \"", key,
+          "\", expected width, norms, kept, writers, readers, tied, scales, others or not_on_stream");
+    return {.element = [this, key]() -> JsonValue {
+      return {.string = [this, key](Key pattern) {
+        for (const std::string& one : alternatives(pattern))
+          key == "kept" ? layout_.keep(one) : layout_.other(one, key == "not_on_stream");
+      }};
     }};
+  }
+
+  JsonValue norm(Key pattern) {
+    said_ = {.eps = 0};
+    const auto end = [this, pattern] {
+      check(said_.eps != 0, "layout: norm \"", pattern, "\" has no \"eps\", or one of 0");
+      for (const std::string& one : alternatives(pattern)) layout_.norm(one, said_);
+    };
+    const JsonValue eps_value{.string = [this, pattern](Key word) { said_.eps = eps(pattern, word); },
+                              .number = [this](double x) { said_.eps = x; }};
+    return {.string = [eps_value, end](Key word) { eps_value.string(word), end(); },
+            .number = [eps_value, end](double x) { eps_value.number(x), end(); },
+            .member = [this, pattern, eps_value](Key field) -> JsonValue {
+              if (field == "eps") return eps_value;
+              check(field == "gain", "layout: norm \"", pattern, "\" has an entry \"", field,
+                    "\", expected eps or gain");
+              return {.string = [this, pattern](Key gain) {
+                check(gain == "w" || gain == "1+w", "layout: the gain of norm \"", pattern, "\" is \"", gain,
+                      "\", expected \"w\" or \"1+w\"");
+                said_.plus_one = gain == "1+w";
+              }};
+            },
+            .end = end};
   }
 
   static double eps(Key norm, Key word) {
     double value = 0;
     const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), value);
     check(error == std::errc() && stop == word.data() + word.size(), "layout: the eps of norm \"", norm, "\" is \"",
-          word, "\", expected a number in quotes, such as \"1e-5\"");
+          word, "\", expected a number such as 1e-5");
     return value;
   }
 
@@ -105,7 +144,7 @@ class LayoutReader {
             .end =
                 [this, pattern] {
                   check(axis_ >= 0, "layout: reader \"", pattern, "\" has no \"dim\"");
-                  layout_.reads(pattern, norm_, axis_, bias_);
+                  for (const std::string& one : alternatives(pattern)) layout_.reads(one, norm_, axis_, bias_);
                 }};
   }
 
@@ -122,7 +161,8 @@ class LayoutReader {
 
   Layout layout_;
   std::set<std::string> seen_;
-  int axis_ = -1;  // of the reader that is being read
+  Layout::Norm said_;  // of the norm that is being read
+  int axis_ = -1;      // of the reader
   std::string norm_, bias_;
   Layout::Tied tied_;
 };
@@ -155,10 +195,11 @@ Layout& Layout::tied(const Tied& t) {
         "\": \"head\" must end with \"weight\", or \"bias\" be given");
   return *this;
 }
-Layout& Layout::norm(const std::string& pattern, double eps) {
-  check(norms_.emplace(pattern, eps).second, "layout: norm \"", pattern, "\" is there twice");
+Layout& Layout::norm(const std::string& pattern, Norm n) {
+  check(norms_.emplace(pattern, n).second, "layout: norm \"", pattern, "\" is there twice");
   return *this;
 }
+Layout& Layout::keep(const std::string& norm) { return kept_.push_back(norm), *this; }
 Layout& Layout::scale(const std::string& writer, const std::string& vector) {
   check(!vector.empty(), "layout: the layer scale of \"", writer, "\" has an empty name");
   check(scales_.emplace(writer, vector).second, "layout: \"", writer, "\" has two layer scales");
@@ -179,7 +220,8 @@ Layout& Layout::with(const std::string& path, const Layout& of_child) {
     add(in(pattern), std::move(e));
   }
   for (const auto& [writer, vector] : child.scales_) scale(in(writer), in(vector));
-  for (const auto& [name, eps] : child.norms_) norm(in(name), eps);
+  for (const auto& [name, n] : child.norms_) norm(in(name), n);
+  for (const std::string& name : child.kept_) keep(in(name));
   for (const Tied& t : child.tied_) tied({in(t.table), in(t.weight), in(t.bias), in(t.norm)});
   bare_entry_ = bare_entry_ || child.bare_entry_;
   if (width_ == 0) width_ = child.width_;
@@ -228,9 +270,9 @@ std::vector<Layout::Entry> Layout::entries_of(std::span<const std::string> tenso
   return found;
 }
 
-const std::pair<const std::string, double>* Layout::norm_of(const std::string& name) const {
+const std::pair<const std::string, Layout::Norm>* Layout::norm_of(const std::string& name) const {
   if (const auto own = norms_.find(name); own != norms_.end()) return &*own;
-  const std::pair<const std::string, double>* found = nullptr;
+  const std::pair<const std::string, Norm>* found = nullptr;
   for (const auto& norm : norms_) {
     std::vector<std::string> stars;
     if (!names::matches(norm.first, name, stars)) continue;
@@ -239,6 +281,13 @@ const std::pair<const std::string, double>* Layout::norm_of(const std::string& n
   }
   return found;
 }
+
+bool Layout::keeps(const std::string& norm) const {
+  std::vector<std::string> stars;
+  return std::ranges::any_of(kept_, [&](const auto& k) { return k == norm || names::matches(k, norm, stars); });
+}
+
+bool names_tensor(const std::string& pattern, const std::string& tensor) { return meets(pattern, tensor).has_value(); }
 
 std::string bias_beside(const std::string& weight) {
   constexpr std::string_view kEnd = "weight";

@@ -33,18 +33,23 @@ class Layout {
   struct Tied {
     std::string table, weight, bias, norm;
   };
+  struct Norm {
+    double eps = 1e-5;
+    bool plus_one = false;  // what is stored is gain - 1 (LayerNorm1P)
+  };
 
   // From JSON, as `convert --spec` takes it:
   //
   //   {"width": 768,
-  //    "norms":   {"h.*.ln_1": "1e-5", "ln_f": "1e-5"},
+  //    "norms":   {"h.*.ln_{1,2}": "1e-5", "ln_f": {"eps": 1e-5, "gain": "1+w"}}, "kept": ["ln_f"],
   //    "writers": {"wte.weight": 1, "h.*.attn.c_proj.weight": 1, "h.*.attn.c_proj.bias": 0},
   //    "readers": {"h.*.attn.c_attn.weight": {"dim": 0, "norm": "h.*.ln_1", "bias": "h.*.attn.c_attn.bias"}},
   //    "tied":    {"wte.weight": {"head": "lm_head.weight", "norm": "ln_f"}},
   //    "scales":  {"h.*.attn.c_proj.weight": "h.*.ls_1.gamma"},
   //    "others":  ["h.*.attn.bias"], "not_on_stream": ["h.*.attn.mask"]}
   //
-  // A number beside a writer, and "dim", is the stream's axis. Throws, naming the entry, where the JSON is not of that form.
+  // A number beside a writer, and "dim", is the stream's axis; an eps is a number or one in quotes; "attn.{q,k}" stands for
+  // "attn.q" and "attn.k". Throws, naming the entry, where the JSON is not of that form.
   static Layout from_json(std::string_view json);
 
   // Each throws where a pattern has more than three stars or stands in the layout already.
@@ -58,7 +63,10 @@ class Layout {
   Layout& scale(const std::string& writer, const std::string& vector);
   // Of files, where it must be; of a module's norm it is held against the norm's own. A norm of the stream that no reader
   // names is named so.
-  Layout& norm(const std::string& pattern, double eps);
+  Layout& norm(const std::string& pattern, Norm norm);
+  Layout& norm(const std::string& pattern, double eps) { return norm(pattern, Norm{.eps = eps}); }
+  // Norms of files whose gain and bias stay where they are, as where others than readers see their rows.
+  Layout& keep(const std::string& norm);
   // Touches the stream neither way; off_stream: although it has an axis of that width.
   Layout& other(const std::string& pattern, bool off_stream = false);
   // The first branch reads the embeddings as they are: tables are no writers, and a mapped table cannot be a head's.
@@ -70,12 +78,13 @@ class Layout {
   // What it says of each of these tensors. Throws where two patterns fit one of them, a writer's, reader's or scale's
   // fits none, and where what has a layer scale is no writer.
   std::vector<Entry> entries_of(std::span<const std::string> names) const;
-  // The pattern that a norm is described by, its own name before all others, with its eps; null where there is none. Throws
-  // where two fit.
-  const std::pair<const std::string, double>* norm_of(const std::string& name) const;
+  // The pattern that a norm is described by, its own name before all others, and what it says; null where there is none.
+  // Throws where two fit.
+  const std::pair<const std::string, Norm>* norm_of(const std::string& name) const;
 
+  bool keeps(const std::string& norm) const;
   int64_t width() const { return width_; }  // d, of the Pre-LN model; 0: it does not say
-  const std::map<std::string, double>& norms() const { return norms_; }
+  const std::map<std::string, Norm>& norms() const { return norms_; }
   const std::vector<Tied>& tied() const { return tied_; }
   bool reads_bare_entry() const { return bare_entry_; }
 
@@ -85,10 +94,14 @@ class Layout {
   int64_t width_ = 0;
   std::vector<std::pair<std::string, Entry>> entries_;
   std::map<std::string, std::string> scales_;
-  std::map<std::string, double> norms_;
+  std::map<std::string, Norm> norms_;
   std::vector<Tied> tied_;
+  std::vector<std::string> kept_;
   bool bare_entry_ = false;
 };
+
+// Whether a pattern names the tensor, or its layer.
+bool names_tensor(const std::string& pattern, const std::string& tensor);
 
 // The name of the bias beside a weight: "fc.bias" of "fc.weight"; empty where the name does not end so.
 std::string bias_beside(const std::string& weight);

@@ -258,9 +258,11 @@ void parametrize(Module& model, const Layout& layout, const Stream& stream) {
         of_stream[connection] = path;
     bool normed = of_stream.empty() || stream.form() == Form::none;
     for (const auto& [norm, path] : of_stream) {
-      const auto* eps = layout.norm_of(path);
-      check(!eps || eps->second == norm->eps(), "layout: norm '", path, "' has eps ", eps ? eps->second : 0,
+      const auto* said = layout.norm_of(path);
+      check(!said || said->second.eps == norm->eps(), "layout: norm '", path, "' has eps ", said ? said->second.eps : 0,
             ", that of the model ", norm->eps());
+      check(!layout.keeps(path) && !(said && said->second.plus_one), "layout: norm '", path,
+            "': a gain that is stored as 1+w, or kept, is of files alone");
       normed = normed || norm->own_kind() != NormKind::none;
       if (auto* connection = dynamic_cast<Connection*>(norm)) {
         check(connection->reads_stream() || !stream.centres_readers(),

@@ -127,9 +127,9 @@ class Resolver {
   // Finds the norms that the state has gains or biases of, or that readers name; returns the names of those tensors.
   std::set<std::string> norm_names() {
     std::set<std::string> names;
-    const auto add_norm = [&](const std::string& name, double eps) {
+    const auto add_norm = [&](const std::string& name, const Layout::Norm& said) {
       if (placement_.find_norm(name)) return;
-      NormPlace n{.name = name, .eps = eps};
+      NormPlace n{.name = name, .eps = said.eps, .plus_one = said.plus_one, .folds = !layout_.keeps(name)};
       if (state_.find(name + ".weight")) n.weight = name + ".weight", names.insert(n.weight);
       if (state_.find(name + ".bias")) n.bias = name + ".bias", names.insert(n.bias);
       placement_.norms.push_back(n);
@@ -157,7 +157,7 @@ class Resolver {
     };
     for (const Place& p : placement_.places) meet(p.norm);
     for (const Layout::Tied& t : placement_.tied) meet(t.norm);
-    for (const auto& [pattern, eps] : layout_.norms())
+    for (const auto& [pattern, _] : layout_.norms())
       check(met_norms_.contains(pattern), "layout: no tensor or reader is of a norm \"", pattern, "\"");
   }
 
@@ -202,7 +202,7 @@ class Resolver {
   // A norm without gain or bias has no tensor to be known by: its readers name it.
   void add_plain_norm(const std::string& name) {
     if (placement_.find_norm(name)) return;
-    if (const auto* norm = layout_.norm_of(name)) placement_.norms.push_back({.name = name, .eps = norm->second});
+    if (const auto* norm = layout_.norm_of(name)) placement_.norms.push_back({.name = name, .eps = norm->second.eps});
   }
 
   const Layout& layout_;
@@ -234,6 +234,8 @@ std::string spec_of(const Placement& p) {
     check(n.normalizes && n.factor == 1 && !n.keeps_gain, "spec: norm '", n.name,
           "' does not normalize, has a factor or keeps its gain, which no description says");
     spec["norms"][n.name] = shortest(n.eps);
+    if (n.plus_one) spec["norms"][n.name] = {{"eps", shortest(n.eps)}, {"gain", "1+w"}};
+    if (!n.folds) spec["kept"].push_back(n.name);
   }
   for (const Place& place : p.places) {
     if (place.role == Role::writer) spec["writers"][place.name] = place.dim;

@@ -20,6 +20,8 @@ struct NormPlace {
   bool normalizes = true;              // false: its readers read the bare stream
   double factor = 1;                   // readers multiply what they read by it (LayerNorm Scaling)
   bool keeps_gain = false;             // it has a gain that no reader takes up: neutral tensors
+  bool plus_one = false;               // its gain is stored as gain - 1
+  bool folds = true;                   // its readers take up gain and bias; false: these stay where they are
 };
 
 struct Place {

@@ -184,8 +184,9 @@ class Run {
   bool held_to_reference(const streams::Placement& layout) {
     const TensorMap reference = load_reference(o_.reference);
     const Scope scope(o_.reference);
-    const ReferenceFindings f = check_reference(file_.state, layout, reference);
-    const StreamSum sum = check_stream_sum(file_.state, layout, reference);
+    const LazyState state = with_gains(file_.state, layout);
+    const ReferenceFindings f = check_reference(state, layout, reference);
+    const StreamSum sum = check_stream_sum(state, layout, reference);
     std::string why = sum.wrong;
     if (!f.agrees())
       why = text("the output of '", f.tensor, "' is off by ", scientific(f.deviation),

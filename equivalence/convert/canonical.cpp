@@ -105,7 +105,13 @@ Tensor half_ulp(const Tensor& x) {
 Canonical::Canonical(const TensorMap& state, const streams::Placement& layout, bool centred, const TensorMap* partner)
     : state_(state), layout_(layout), partner_(partner) {
   std::set<std::string> touching;  // the stream: what is rounded, and not exact
-  for (const streams::NormPlace& n : layout.norms) touching.insert({n.weight, n.bias});
+  std::set<std::string> unread;    // gains and biases that are kept, and in no reader
+  for (const streams::NormPlace& n : layout.norms) {
+    touching.insert({n.weight, n.bias});
+    const auto reads = [&](const auto& reader) { return reader.norm == n.name; };
+    if (std::ranges::none_of(layout.places, reads) && std::ranges::none_of(layout.tied, reads))
+      unread.insert({n.weight, n.bias});
+  }
   for (const streams::Place& p : layout.places) {
     touching.insert(p.scale);
     if (p.role == Role::neutral) continue;
@@ -118,7 +124,7 @@ Canonical::Canonical(const TensorMap& state, const streams::Placement& layout, b
   for (const streams::Layout::Tied& t : layout.tied)
     if (centred) parts_.push_back({Kind::reader, t.weight}), parts_.push_back({Kind::bias, t.bias});
   for (const auto& [name, tensor] : state)
-    if (const bool there = touching.contains(name); !there || !centred)
+    if (const bool there = touching.contains(name); !there || !centred || unread.contains(name))
       parts_.push_back({there && is_floating(tensor.dtype()) ? Kind::stored : Kind::exact, name});
 }
 

@@ -39,8 +39,10 @@ class Converter {
 
   Conversion run() {
     for (streams::NormPlace n : from_.norms) {
-      n.weight.clear(), n.bias.clear();
+      if (n.folds) n.weight.clear(), n.bias.clear();
       result_.layout.norms.push_back(n);
+      for (const std::string* kept : {&n.weight, &n.bias})
+        if (!kept->empty()) keep_at(n, *kept);
     }
     for (const streams::Place& p : from_.places)
       if (p.role == Role::writer)
@@ -52,6 +54,7 @@ class Converter {
     for (const streams::Layout::Tied& t : from_.tied) untie(t);
     for (const std::string& scale : scales_) drop(scale, "folded into its writer");
     for (const streams::NormPlace& n : from_.norms) {
+      if (!n.folds) continue;
       drop(n.weight, "folded into its readers");
       drop(n.bias, "folded into its readers");
     }
@@ -94,6 +97,16 @@ class Converter {
     if (!name.empty()) result_.changes.push_back({name, text("dropped: ", why), state_.at(name).shape(), {}});
   }
 
+  // A norm's gain or bias that stays there; of one that is stored as 1+w, w is what is rounded.
+  void keep_at(const streams::NormPlace& n, const std::string& name) {
+    const double apart = n.plus_one && name == n.weight ? 1 : 0;
+    const Tensor value = exact(name);
+    const DType stored = dtype_.value_or(state_.at(name).dtype());
+    result_.exact.add(name, value);
+    result_.state.add(name, apart == 0 ? value.to(stored) : (value - apart).to(stored).to(DType::f64) + apart);
+    result_.changes.push_back({name, "unchanged: kept at its norm", value.shape(), value.shape()});
+  }
+
   void keep(const streams::Place& p) {
     const Tensor& t = state_.at(p.name);
     if (is_floating(t.dtype())) return put(p, exact(p.name), t.dtype(), "", t.shape());
@@ -120,6 +133,7 @@ class Converter {
   // weight as it was.
   void fold(Tensor& weight, Tensor& bias, const streams::Place& p, std::string& what, std::string& bias_what) const {
     const streams::NormPlace& norm = *from_.find_norm(p.norm);
+    if (!norm.folds) return;
     if (!norm.bias.empty()) {
       const Tensor shift = sum(weight * along(exact(norm.bias), p.dim, weight.rank()), {p.dim}) * norm.factor;
       bias_what = bias.defined() ? "norm's bias folded in" : "created: the norm's bias";
@@ -181,14 +195,19 @@ class Converter {
 
 }  // namespace
 
-void check_forms(Form from, Form to) {
+void check_forms(const streams::Placement& layout, Form to) {
+  const Form from = layout.form;
   check(row_of(to).normed(), "convert: a stream with norms has no form without");
   check(row_of(to).layer_norm_model(), "convert: ", name_of(to), " is no form of a LayerNorm model");
   check(to != from, "convert: the checkpoint has the form ", name_of(to), " already");
+  for (const streams::NormPlace& n : layout.norms)
+    check(n.folds || n.weight.empty() || streams::Stream(to, layout.width).stored_width() == layout.width,
+          "convert: norm '", n.name, "' is to keep its gain of ", layout.width, " entries, and ", name_of(to),
+          " stores ", layout.width - 1, " coordinates; rms_norm has a place for it");
 }
 
 Conversion convert(const TensorMap& state, const streams::Placement& layout, Form to, std::optional<DType> dtype) {
-  check_forms(layout.form, to);
+  check_forms(layout, to);
   check_convertible(state, layout);
   ZeroMeans means;
   Conversion result = convert_piece(state, layout, to, dtype, means);

@@ -36,12 +36,14 @@ struct Conversion {
 //   the width is below 2, or a size does not fit   a reader reads the bare stream, or through an unknown norm
 //   two norms or tensors have one name             a gain, or a layer scale, stands on compressed coordinates
 //   no reader takes up the bias of a norm          a writer of rms_norm is not zero-mean: no LayerNorm computes that
+//   a norm keeps its gain, and the width changes
 //   a name that conversion makes is taken          a result does not fit its dtype
 Conversion convert(const TensorMap& state, const streams::Placement& layout, streams::Form to,
                    std::optional<DType> dtype = {});
 
-// Throws where there is nothing to convert: to no norms, or to the form that it has.
-void check_forms(streams::Form from, streams::Form to);
+// Throws where there is nothing to convert: to no norms, or to the form that it has; and where a norm is to keep its gain on
+// coordinates that have no place for it.
+void check_forms(const streams::Placement& from, streams::Form to);
 
 // The same for a piece (pieces.h) of what check_convertible() passed as a whole; the means of the writers of an
 // rms_norm model go to `means`, for a verdict on all of a writer's pieces.

@@ -15,6 +15,8 @@ namespace {
 
 using streams::Role;
 
+constexpr size_t kNamed = 20;  // tensors in one message
+
 // Every name that the layout knows, each once.
 std::set<std::string> known_names(const streams::Placement& layout) {
   std::set<std::string> names, scales;
@@ -73,12 +75,23 @@ const streams::NormPlace& check_read(const streams::Placement& layout, const std
 }
 
 // What is neutral by silence alone may be a writer that nobody declared, which would spoil every conversion unseen.
-void check_neutral(const Tensor& t, const streams::Placement& layout, const streams::Place& p) {
-  if (p.said) return;
-  for (int64_t size : t.shape())
-    check(size != layout.width && size != layout.stored_width(), "convert: '", p.name, "' of shape ", t.shape(),
-          " has an axis of the stream's width ", size,
-          " and is neither writer nor reader; where it does not touch the stream, \"not_on_stream\" must say so");
+void check_neutral(const TensorMap& state, const streams::Placement& layout) {
+  std::string undeclared;
+  size_t count = 0;
+  for (const streams::Place& p : layout.places) {
+    if (p.role != Role::neutral || p.said) continue;
+    const Dims& shape = tensor_at(state, p.name).shape();
+    if (std::none_of(shape.begin(), shape.end(),
+                     [&](int64_t n) { return n == layout.width || n == layout.stored_width(); }))
+      continue;
+    if (++count <= kNamed) undeclared += text(count == 1 ? "" : ", ", "'", p.name, "' of shape ", shape);
+  }
+  if (count > kNamed) undeclared += text(" and ", count - kNamed, " more");
+  check(count == 0, "convert: ", undeclared, count == 1 ? " has" : " have", " an axis of the stream's width ",
+        layout.width,
+        count == 1 ? " and is neither writer nor reader; where it does"
+                   : " and are neither writers nor readers; where they do",
+        " not touch the stream, \"not_on_stream\" must say so");
 }
 
 // The output that a layer scale multiplies has its writer's bias in it.
@@ -94,7 +107,7 @@ void check_scale(const streams::Placement& layout, const streams::Place& p) {
 void check_place(const TensorMap& state, const streams::Placement& layout, const streams::Place& p) {
   check(p.role == Role::writer || p.scale.empty(), "convert: '", p.name, "' has the layer scale '", p.scale,
         "' and is no writer");
-  if (p.role == Role::neutral) return check_neutral(tensor_at(state, p.name), layout, p);
+  if (p.role == Role::neutral) return void(tensor_at(state, p.name));
   check_numbers(state, p.name);
   const Tensor& t = tensor_at(state, p.name);
   const char* role = p.role == Role::writer ? "writer" : "reader";
@@ -137,6 +150,7 @@ void check_layout(const TensorMap& state, const streams::Placement& layout) {
     if (!n.weight.empty()) check_vector(state, n.weight, layout, "gain");
     if (!n.bias.empty()) check_vector(state, n.bias, layout, "norm's bias");
   }
+  check_neutral(state, layout);
   for (const streams::Place& p : layout.places) {
     check_place(state, layout, p);
     if (p.role != Role::reader) continue;
@@ -158,8 +172,25 @@ void check_layout(const TensorMap& state, const streams::Placement& layout) {
             "' is taken");
   }
   for (const streams::NormPlace& n : layout.norms)
-    check(read.contains(n.name) || (n.weight.empty() && n.bias.empty()), "convert: no reader takes up the gain of '",
-          n.name, "'");
+    check(read.contains(n.name) || (n.weight.empty() && n.bias.empty()) || !n.folds,
+          "convert: no reader takes up the gain of '", n.name, "'");
+}
+
+LazyState with_gains(LazyState stored, const streams::Placement& layout) {
+  std::set<std::string> gains;
+  for (const streams::NormPlace& n : layout.norms)
+    if (n.plus_one && !n.weight.empty()) gains.insert(n.weight);
+  if (gains.empty()) return stored;
+  LazyState state;
+  for (const auto& [name, tensor] : stored.outline) {
+    const bool adds = gains.contains(name) && is_floating(tensor.dtype());
+    state.outline.add(name, adds ? outline(tensor.shape(), DType::f64) : tensor);
+  }
+  state.read = [read = std::move(stored.read), gains = std::move(gains)](const std::string& name) {
+    const Tensor t = read(name);
+    return gains.contains(name) && is_floating(t.dtype()) ? t.to(DType::f64) + 1.0 : t;
+  };
+  return state;
 }
 
 void check_dtypes(const streams::Placement& layout, const std::map<std::string, std::string>& foreign) {

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "core/tensor_map.h"
+#include "io/lazy_state.h"
 #include "streams/placement.h"
 
 namespace isonorm::equivalence {
@@ -15,6 +16,9 @@ void check_convertible(const TensorMap& state, const streams::Placement& layout)
 // Its two parts: names, dtypes and shapes alone; and that what is mapped is finite, of the tensors that are there.
 void check_layout(const TensorMap& outline, const streams::Placement& layout);
 void check_values(const TensorMap& state, const streams::Placement& layout);
+
+// Gains as the function has them: 1 + w in f64 where w is stored (streams::NormPlace::plus_one).
+LazyState with_gains(LazyState stored, const streams::Placement& layout);
 
 // Throws where a tensor that is mapped is of a dtype that is held as bytes; foreign: names and dtypes of such tensors
 // (training::ModelFile).

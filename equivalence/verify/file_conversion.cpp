@@ -40,10 +40,22 @@ std::vector<std::string> writers_of(const streams::Placement& layout) {
 
 FileConversion::FileConversion(LazyState file, streams::Placement layout, streams::Form to, std::optional<DType> dtype,
                                int64_t elements)
-    : file_(std::move(file)), layout_(std::move(layout)), to_(to), dtype_(dtype) {
-  check_forms(layout_.form, to);
+    : stored_file_(file),
+      file_(with_gains(std::move(file), layout)),
+      layout_(std::move(layout)),
+      to_(to),
+      dtype_(dtype) {
+  check_forms(layout_, to);
   check_layout(file_.outline, layout_);
   units_ = units_of(file_.outline, layout_, elements);
+  for (const streams::NormPlace& n : layout_.norms)
+    for (const std::string* name : {&n.weight, &n.bias}) {
+      if (n.folds || name->empty()) continue;
+      const Tensor& stored = stored_file_.outline.at(*name);
+      made_[*name] = {.shape = stored.shape(), .dtype = dtype_.value_or(stored.dtype()), .how = How::kept};
+      order_.push_back(*name);
+      changes_.push_back({*name, "unchanged: kept at its norm", {}, {}});
+    }
 }
 
 // Calls visit(piece, its slices of the writer) until that gives false, and says whether it never did.
@@ -121,8 +133,10 @@ void FileConversion::note(size_t unit, const Conversion& piece) {
     return name == u.names.front() || std::any_of(u.layout.tied.begin(), u.layout.tied.end(),
                                                   [&](const streams::Layout::Tied& t) { return t.weight == name; });
   };
-  std::set<std::string> fresh;
+  std::set<std::string> fresh, kept;
+  for (const streams::NormPlace& n : piece.layout.norms) kept.insert({n.weight, n.bias});
   for (const auto& [name, tensor] : piece.state) {
+    if (kept.contains(name)) continue;
     const int axis = u.axis < 0 || is_cut_as_the_first(name) ? u.axis : 0;
     const auto [at, is_new] = made_.try_emplace(name, Made{tensor.shape(), tensor.dtype(), unit, axis});
     if (!is_new)
@@ -130,12 +144,11 @@ void FileConversion::note(size_t unit, const Conversion& piece) {
     else
       order_.push_back(name), fresh.insert(name);
   }
-  for (const TensorChange& t : piece.changes)
-    if (t.after) {
-      if (fresh.contains(t.name)) changes_.push_back({t.name, t.what, {}, {}});
-    } else if (std::none_of(dropped_.begin(), dropped_.end(), [&](const auto& d) { return d.name == t.name; })) {
+  for (const TensorChange& t : piece.changes) {
+    if (t.after && fresh.contains(t.name)) changes_.push_back({t.name, t.what, {}, {}});
+    if (!t.after && std::none_of(dropped_.begin(), dropped_.end(), [&](const auto& d) { return d.name == t.name; }))
       dropped_.push_back(t);
-    }
+  }
 }
 
 void FileConversion::complete(const TensorMap& outline, DType dtype) {
@@ -144,7 +157,7 @@ void FileConversion::complete(const TensorMap& outline, DType dtype) {
     order_.push_back(name);
     if (made_.contains(name)) continue;
     isonorm::check(name.ends_with("bias"), "convert: nothing became '", name, "' of the converted model");
-    made_[name] = {tensor.shape(), dtype, 0, -1, true};
+    made_[name] = {.shape = tensor.shape(), .dtype = dtype, .how = How::created};
     changes_.push_back({name, "created: zeros", {}, tensor.shape()});
   }
 }
@@ -153,7 +166,8 @@ Tensor FileConversion::make(const std::string& name, bool rounded) const {
   NoGrad no_grad;
   const Made& m = made_.at(name);
   const DType dtype = rounded || !is_floating(m.dtype) ? m.dtype : DType::f64;
-  if (m.created) return zeros(m.shape, {dtype});
+  if (m.how == How::created) return zeros(m.shape, {dtype});
+  if (m.how == How::kept) return rounded ? stored_file_.read(name).to(dtype) : file_.read(name).to(dtype);
   Tensor whole;
   int64_t reached = 0;
   ZeroMeans means;

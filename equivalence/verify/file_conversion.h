@@ -44,12 +44,13 @@ class FileConversion {
   LazyState result() const;
 
  private:
-  struct Made {  // a tensor of the result
+  enum class How { converted, kept, created };  // kept: at its norm; created: by complete()
+  struct Made {                                 // a tensor of the result
     Dims shape;
     DType dtype = DType::f32;
     size_t unit = 0;
-    int axis = -1;         // that it was cut along
-    bool created = false;  // by complete()
+    int axis = -1;  // that it was cut along
+    How how = How::converted;
   };
 
   template <class F> bool each_piece(size_t unit, F&& visit) const;
@@ -57,7 +58,7 @@ class FileConversion {
   Tensor make(const std::string& name, bool rounded) const;
   LazyState made(bool rounded) const;
 
-  LazyState file_;
+  LazyState stored_file_, file_;  // with_gains() is between them
   streams::Placement layout_;
   streams::Form to_;
   std::optional<DType> dtype_;
