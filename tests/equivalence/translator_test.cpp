@@ -57,9 +57,7 @@ TEST_CASE("translator: a decoder as deep as the encoder is one whose depth is le
   manual_seed(3);
   nn::EncoderDecoder model(o);
   const ModelFile file = test::filled_file(model);
-  ModelFile silent = file;
-  silent.description.insert_or_assign("model.decoder_depth", std::string("0"));
-  CHECK(verify_models(file, silent).same());
+  CHECK(verify_models(file, test::with_option(file, "decoder_depth", "0")).same());
 }
 
 TEST_CASE("translator: files say what it is, and weights go from form to form") {
@@ -71,12 +69,9 @@ TEST_CASE("translator: files say what it is, and weights go from form to form") 
     CHECK(file.description.at("model.decoder_depth") == "3");
     for (const streams::Form to : streams::kCentredForms) {
       INFO(name_of(to));
-      const ModelConversion c = convert_model(file, to);
-      CHECK(verify_models(file, {c.conversion.exact, c.description}).same());
+      CHECK(verify_models(file, test::converted_exactly(file, to)).same());
     }
-    ModelFile other = file;
-    other.description.insert_or_assign("model.pad", std::string("1"));
-    CHECK_FALSE(verify_models(file, other).same());
+    CHECK_FALSE(verify_models(file, test::with_option(file, "pad", "1")).same());
   }
 }
 
@@ -85,9 +80,8 @@ TEST_CASE("translator: an audit finds what its weights hide, in both streams") {
   CHECK(r.as_expected);
   // Of a width of 8: each of the writers hides one of 8 numbers, each reader one of 8, each key's bias all.
   const auto hidden = [&](const std::string& name) {
-    for (const AuditResult::Row& row : r.rows)
-      if (row.name == name) return row.directions;
-    return int64_t{-1};
+    const auto row = std::ranges::find(r.rows, name, &AuditResult::Row::name);
+    return row == r.rows.end() ? -1 : row->directions;
   };
   CHECK(hidden("source.weight") == 5);               // one for each id
   CHECK(hidden("encoder.0.attn.proj.weight") == 8);  // one for each column
