@@ -27,10 +27,9 @@ TrainingOptions small(bool affine = false) {
 }
 
 const AuditResult::Row& row(const AuditResult& r, const std::string& name) {
-  for (const auto& candidate : r.rows)
-    if (candidate.name == name) return candidate;
-  FAIL("no row " << name);
-  return r.rows[0];
+  const auto at = std::ranges::find(r.rows, name, &AuditResult::Row::name);
+  REQUIRE(at != r.rows.end());
+  return *at;
 }
 
 using Rows = std::vector<std::vector<double>>;

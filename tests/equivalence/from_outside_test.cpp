@@ -33,14 +33,17 @@ template <class F> nn::Arrangement arrangement(const char* name) {
 }
 
 Tensor centred_where(NormKind kind, const Tensor& x) { return kind == NormKind::layer ? recentre(x, -1) : x; }
+// Of rows, with the entry that crms_norm does not store.
+Tensor whole_sum(const Tensor& entries, NormKind kind, const Tensor& last) {
+  const Tensor s = sum(entries, {-1}, true);
+  return kind == NormKind::crms ? s + last : s;
+}
 
 // Divides by 1 + root mean square: of the length of rows alone, which all coordinates know.
 struct Soft {
   static Tensor norm(const Tensor& rows, NormKind kind, double width) {
     const Tensor x = centred_where(kind, rows);
-    Tensor squares = sum(square(x), {-1}, true);
-    if (kind == NormKind::crms) squares = squares + square(sum(x, {-1}, true));
-    return x / (sqrt(squares / width) + 1.0);
+    return x / (sqrt(whole_sum(square(x), kind, square(sum(x, {-1}, true))) / width) + 1.0);
   }
 };
 // Divides by 1 + mean |x|, which is that of the row in the first three forms, and turns with the Helmert basis in the
@@ -48,9 +51,7 @@ struct Soft {
 struct Absolute {
   static Tensor norm(const Tensor& rows, NormKind kind, double width) {
     const Tensor x = centred_where(kind, rows);
-    Tensor size = sum(abs(x), {-1}, true);
-    if (kind == NormKind::crms) size = size + abs(sum(x, {-1}, true));
-    return x / (size / width + 1.0);
+    return x / (whole_sum(abs(x), kind, abs(sum(x, {-1}, true))) / width + 1.0);
   }
 };
 // Takes no mean away: writers' means and readers' are seen.
