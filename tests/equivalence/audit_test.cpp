@@ -1,20 +1,9 @@
 // The audit against what theory says about a small model, and that it can find fault.
 #include "equivalence/compare/audit.h"
 
-#include "autograd/engine.h"
-#include "autograd/ops/loss.h"
-#include "autograd/ops/random.h"
-#include "nn/residual/all.h"
-#include "streams/parametrize.h"
-#include "tests/support/catch.h"
+#include "tests/equivalence/room.h"
 #include "tests/support/markup.h"
 #include "training/build_model.h"
-
-using namespace isonorm;
-using namespace isonorm::equivalence;
-using namespace isonorm::training;
-using Catch::Matchers::Contains;
-using Catch::Matchers::StartsWith;
 
 namespace {
 

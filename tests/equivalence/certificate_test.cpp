@@ -1,22 +1,14 @@
 // The certificate: what its table of architectures claims, that a forged part makes it fail, and what it writes.
 #include "equivalence/certificate/certificate.h"
 
-#include <functional>
 #include <map>
 #include <set>
 
 #include "core/system/parallel.h"
 #include "equivalence/certificate/certificate_text.h"
 #include "equivalence/lockstep/criterion.h"
-#include "streams/parametrize.h"
-#include "tests/support/catch.h"
+#include "tests/equivalence/room.h"
 #include "tests/support/markup.h"
-
-using namespace isonorm;
-using namespace isonorm::equivalence;
-using namespace isonorm::training;
-using Catch::Matchers::Contains;
-using Catch::Matchers::StartsWith;
 
 namespace {
 

@@ -2,20 +2,11 @@
 // that a difference can show.
 #include "equivalence/compare/compare_tensors.h"
 
-#include <cmath>
 #include <set>
 
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/shape.h"
-#include "core/random.h"
 #include "equivalence/lockstep/training.h"
 #include "streams/coordinates.h"
-#include "tests/support/catch.h"
-
-using namespace isonorm;
-using namespace isonorm::equivalence;
-using Catch::Matchers::Contains;
+#include "tests/equivalence/room.h"
 
 namespace {
 
@@ -88,7 +79,7 @@ TEST_CASE("compare tensors: NaN, nothing and missing partners are never the same
   nan.mutable_data<double>()[3] = NAN;
   CHECK_THAT(said(a, tensors(nan, bias)), Contains("different: fc.weight[0, 3] is nan"));
   CHECK_THAT(said(tensors(nan, bias), tensors(nan, bias)), Contains("different: fc.weight[0, 3] is nan"));
-  CHECK_THAT(said({}, {}), Contains("different: no tensors were compared"));
+  CHECK_THAT(said(TensorMap(), TensorMap()), Contains("different: no tensors were compared"));
   CHECK_THAT(said(a, {}), Contains("only the first has fc.weight (2 tensors without partner)"));
   TensorMap more = tensors(weight, bias);
   more.add("extra", bias);

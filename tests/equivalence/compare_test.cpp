@@ -2,12 +2,8 @@
 // at all is told apart, with the place and the cause.
 #include "equivalence/compare/compare.h"
 
-#include <cmath>
 #include <limits>
 
-#include "autograd/ops/loss.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/reduce.h"
 #include "equivalence/compare/own_training.h"
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/lockstep/lockstep.h"
@@ -15,16 +11,7 @@
 #include "equivalence/probes/architecture.h"
 #include "optim/adamw.h"
 #include "optim/sgd.h"
-#include "streams/parametrize.h"
 #include "tests/equivalence/small_net.h"
-#include "tests/support/catch.h"
-
-using namespace isonorm;
-using namespace isonorm::equivalence;
-using namespace isonorm::training;
-using Catch::Matchers::Contains;
-using streams::Form;
-using streams::Stored;
 
 namespace {
 

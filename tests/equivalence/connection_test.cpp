@@ -5,17 +5,9 @@
 #include "equivalence/lockstep/prove.h"
 #include "equivalence/text/grid_text.h"
 #include "equivalence/verify/verify.h"
-#include "nn/residual/all.h"
-#include "streams/transformer.h"
 #include "tests/equivalence/model_files.h"
 #include "tests/equivalence/small_net.h"
 #include "tests/support/markup.h"
-
-using namespace isonorm;
-using namespace isonorm::equivalence;
-using namespace isonorm::training;
-using Catch::Matchers::Contains;
-using namespace isonorm::test;
 
 TEST_CASE("weights of every arrangement go from form to form, and are verified") {
   for (int i = 0; i < 4 * static_cast<int>(std::size(nn::kArrangements)); ++i) {

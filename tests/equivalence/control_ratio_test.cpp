@@ -2,16 +2,10 @@
 // against a closed form.
 #include "equivalence/lockstep/control_ratio.h"
 
-#include <cmath>
-
 #include "core/error.h"
 #include "core/formulas/philox.h"
 #include "equivalence/probes/tail.h"
-#include "tests/support/catch.h"
-
-using namespace isonorm;
-using namespace isonorm::equivalence;
-using Catch::Matchers::Contains;
+#include "tests/equivalence/room.h"
 
 namespace {
 

@@ -1,22 +1,7 @@
 // Conversion between forms: logits, round trips, tied heads, against formulas written out, and every refusal.
-#include <functional>
-
-#include "autograd/grad_mode.h"
-#include "autograd/ops/create.h"
-#include "autograd/ops/matmul.h"
-#include "autograd/ops/shape.h"
 #include "equivalence/coordinates/parametrisation.h"
 #include "equivalence/verify/stream_check.h"
-#include "streams/transformer.h"
 #include "tests/equivalence/model_files.h"
-#include "tests/support/catch.h"
-
-using namespace isonorm;
-using namespace isonorm::equivalence;
-using namespace isonorm::training;
-using namespace isonorm::test;
-using Catch::Matchers::Contains;
-using streams::Form;
 
 namespace {
 

@@ -3,13 +3,8 @@
 
 #include <limits>
 
+#include "tests/equivalence/room.h"
 #include "tests/equivalence/synthetic.h"
-#include "tests/support/catch.h"
-
-using namespace isonorm;
-using namespace isonorm::equivalence;
-using Catch::Matchers::Contains;
-using Catch::Matchers::StartsWith;
 
 namespace {
 

@@ -3,13 +3,7 @@
 #include "equivalence/grid/expectation.h"
 
 #include "equivalence/grid/grid.h"
-#include "streams/stream.h"
-#include "tests/support/catch.h"
-
-using namespace isonorm;
-using namespace isonorm::equivalence;
-using namespace isonorm::training;
-using Catch::Matchers::Contains;
+#include "tests/equivalence/room.h"
 
 namespace {
 

@@ -1,24 +1,14 @@
 // Norms of a program's own in proofs, the grid and the certificate: what is expected of them follows from what the
 // function was measured to see, also where they are not what they seem.
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/reduce.h"
 #include "equivalence/certificate/certificate_text.h"
 #include "equivalence/grid/grid.h"
 #include "equivalence/lockstep/prove.h"
 #include "equivalence/text/grid_text.h"
 #include "equivalence/text/proof_text.h"
 #include "nn/gpt.h"
-#include "nn/residual/all.h"
-#include "streams/parametrize.h"
-#include "tests/support/catch.h"
+#include "tests/equivalence/room.h"
 #include "training/from_outside.h"
 #include "training/model_options.h"
-
-using namespace isonorm;
-using namespace isonorm::equivalence;
-using namespace isonorm::training;
-using Catch::Matchers::Contains;
-using streams::Form;
 
 namespace {
 

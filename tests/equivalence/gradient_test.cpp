@@ -1,26 +1,13 @@
 // Equivalence at the level of gradients (docs/normalization.md): the statements F5 and F6, at random points of whole
 // models.
-#include "streams/transformer.h"
-#include "tests/support/catch.h"
-
 #include <variant>
 
-#include "autograd/engine.h"
-#include "autograd/ops/loss.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
-#include "core/random.h"
 #include "equivalence/coordinates/parametrisation.h"
-#include "tests/support/compare.h"
+#include "tests/equivalence/room.h"
 
-using namespace isonorm;
 using namespace isonorm::nn;
 using equivalence::mapped_state;
 using equivalence::raw_gradient;
-using streams::Form;
-using streams::Role;
-using streams::Stored;
 using streams::Stream;
 
 namespace {

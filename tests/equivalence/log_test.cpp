@@ -2,13 +2,11 @@
 #include <nlohmann/json.hpp>
 
 #include "equivalence/text/proof_log.h"
+#include "tests/equivalence/room.h"
 #include "tests/equivalence/synthetic.h"
-#include "tests/support/catch.h"
 #include "training/records/training_log.h"
 #include "training/records/training_text.h"
 
-using namespace isonorm::equivalence;
-using namespace isonorm::training;
 using nlohmann::json;
 
 namespace {

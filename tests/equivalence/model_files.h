@@ -2,15 +2,10 @@
 // Files of them, and changed ones.
 #pragma once
 
-#include "autograd/grad_mode.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
 #include "equivalence/verify/verify.h"
 #include "nn/gpt.h"
 #include "nn/vit.h"
-#include "streams/transformer.h"
-#include "tests/support/compare.h"
+#include "tests/equivalence/room.h"
 
 namespace isonorm::test {
 

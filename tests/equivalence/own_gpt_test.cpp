@@ -1,23 +1,10 @@
 // nn::Gpt against a GPT that a user wrote, with attention spelled out and nothing declared: biases of keys are seen by
 // no function, and Adam moves them by what noise their gradients are.
-#include <cmath>
-
-#include "autograd/grad_mode.h"
 #include "autograd/ops/index.h"
-#include "autograd/ops/matmul.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/shape.h"
 #include "autograd/ops/softmax.h"
 #include "equivalence/compare/compare.h"
 #include "optim/adamw.h"
-#include "streams/transformer.h"
 #include "tests/equivalence/small_net.h"
-#include "tests/support/catch.h"
-
-using namespace isonorm;
-using namespace isonorm::equivalence;
-using namespace isonorm::training;
-using Catch::Matchers::Contains;
 
 namespace {
 

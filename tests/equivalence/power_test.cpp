@@ -2,25 +2,10 @@
 // models as they were.
 #include "equivalence/compare/power.h"
 
-#include <cmath>
-
-#include "autograd/engine.h"
-#include "autograd/grad_mode.h"
-#include "autograd/ops/loss.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/reduce.h"
 #include "equivalence/compare/compare.h"
 #include "equivalence/compare/shift_blind.h"
 #include "nn/group_norm.h"
-#include "streams/parametrize.h"
 #include "tests/equivalence/small_net.h"
-#include "tests/support/catch.h"
-
-using namespace isonorm;
-using namespace isonorm::equivalence;
-using namespace isonorm::training;
-using Catch::Matchers::Contains;
-using streams::Form;
 
 namespace {
 

@@ -4,15 +4,8 @@
 #include "equivalence/compare/compare.h"
 #include "equivalence/lockstep/prove.h"
 #include "equivalence/verify/verify.h"
-#include "streams/transformer.h"
 #include "tests/equivalence/model_files.h"
 #include "tests/equivalence/small_net.h"
-
-using namespace isonorm;
-using namespace isonorm::equivalence;
-using namespace isonorm::training;
-using Catch::Matchers::Contains;
-using namespace isonorm::test;
 
 namespace {
 constexpr nn::MixedPrecision kMixed{nn::Precision::bf16, nn::Precision::bf16};

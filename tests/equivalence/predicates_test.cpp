@@ -2,24 +2,9 @@
 // that each property fails or holds alone.
 #include "equivalence/grid/predicates.h"
 
-#include <cmath>
-
-#include "autograd/engine.h"
-#include "autograd/ops/create.h"
-#include "autograd/ops/matmul.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/shape.h"
 #include "equivalence/grid/expectation.h"
 #include "equivalence/grid/recipe.h"
-#include "streams/parametrize.h"
-#include "tests/support/catch.h"
-
-using namespace isonorm;
-using namespace isonorm::equivalence;
-using namespace isonorm::training;
-using Catch::Matchers::Contains;
-using streams::Role;
+#include "tests/equivalence/room.h"
 
 namespace {
 

@@ -4,18 +4,12 @@
 #include <limits>
 
 #include "core/printed.h"
+#include "tests/equivalence/room.h"
 #include "tests/equivalence/synthetic.h"
-#include "tests/support/catch.h"
 #include "tests/support/markup.h"
 #include "training/records/training_text.h"
 
-using namespace isonorm::equivalence;
 using namespace isonorm::reports;
-using namespace isonorm::training;
-using Catch::Matchers::Contains;
-using Catch::Matchers::StartsWith;
-using isonorm::test::contains;
-using isonorm::test::unstyled;
 
 namespace {
 

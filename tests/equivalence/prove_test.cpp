@@ -1,28 +1,16 @@
 // G6: whole proofs on small models. The forms follow Pre-LN for every optimizer, the negative controls do not, and a
 // forged weight is seen.
-#include "streams/parametrize.h"
-#include "tests/support/catch.h"
-
-#include <cmath>
 #include <fstream>
 
-#include "autograd/ops/create.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
 #include "equivalence/compare/audit.h"
 #include "equivalence/convert/convert.h"
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/lockstep/prove.h"
 #include "equivalence/lockstep/trainee.h"
-#include "tests/support/compare.h"
+#include "tests/equivalence/room.h"
 #include "tests/support/plain_net.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/tempered.h"
-
-using namespace isonorm;
-using namespace isonorm::equivalence;
-using namespace isonorm::training;
-using Catch::Matchers::Contains;
 
 namespace {
 

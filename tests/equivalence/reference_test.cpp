@@ -1,25 +1,9 @@
 // A description held to what a program computed, which is spelled out here in the program's own precision.
 #include "equivalence/reference/reference.h"
 
-#include <cmath>
-
-#include "autograd/ops/create.h"
-#include "autograd/ops/matmul.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/shape.h"
 #include "equivalence/verify/file_conversion.h"
-#include "streams/stream.h"
 #include "tests/equivalence/gpt2_program.h"
-#include "tests/support/catch.h"
-
-using namespace isonorm;
-using namespace isonorm::equivalence;
-using namespace isonorm::training;
-using Catch::Matchers::Contains;
-using streams::Form;
-
-using namespace isonorm::test;
+#include "tests/equivalence/room.h"
 
 namespace {
 

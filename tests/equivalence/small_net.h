@@ -1,14 +1,11 @@
 // A small model of a user's own, with what keeps it convertible and what does not as switches.
 #pragma once
 
-#include "autograd/ops/create.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
 #include "equivalence/compare/compare.h"
 #include "nn/dropout.h"
 #include "nn/linear.h"
 #include "nn/residual/pre_norm.h"
-#include "streams/parametrize.h"
+#include "tests/equivalence/room.h"
 
 namespace isonorm::equivalence {
 

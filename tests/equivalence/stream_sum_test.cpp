@@ -3,19 +3,9 @@
 
 #include "autograd/methods.h"
 #include "autograd/ops/arrange.h"
-#include "autograd/ops/create.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/shape.h"
 #include "equivalence/reference/reference.h"
 #include "tests/equivalence/gpt2_program.h"
 #include "tests/equivalence/model_files.h"
-
-using namespace isonorm;
-using namespace isonorm::equivalence;
-using Catch::Matchers::Contains;
-using namespace isonorm::test;
-using streams::Form;
 
 namespace {
 

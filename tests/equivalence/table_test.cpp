@@ -2,20 +2,13 @@
 #include "equivalence/grid/grid.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/text/grid_text.h"
-#include "streams/stream.h"
-#include "tests/support/catch.h"
+#include "tests/equivalence/room.h"
 #include "tests/support/markup.h"
 
-using namespace isonorm;
-using namespace isonorm::equivalence;
 using namespace isonorm::reports;
-using namespace isonorm::training;
-using Catch::Matchers::Contains;
-using Catch::Matchers::StartsWith;
 
 namespace {
 

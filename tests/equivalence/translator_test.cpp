@@ -3,15 +3,8 @@
 #include "equivalence/lockstep/prove.h"
 #include "equivalence/verify/verify.h"
 #include "nn/encoder_decoder.h"
-#include "nn/residual/all.h"
-#include "streams/stream.h"
 #include "tests/equivalence/model_files.h"
 #include "tests/equivalence/small_net.h"
-
-using namespace isonorm;
-using namespace isonorm::equivalence;
-using namespace isonorm::training;
-using Catch::Matchers::Contains;
 
 namespace {
 

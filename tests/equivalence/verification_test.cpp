@@ -1,23 +1,10 @@
 // The verdict on two files: one changed entry anywhere is seen, what conversion and rounding do is not, and what a
 // function cannot see is not held against it.
-#include <cmath>
-
-#include "autograd/ops/create.h"
-#include "autograd/ops/shape.h"
 #include "equivalence/verify/stream_check.h"
 #include "streams/placement.h"
-#include "streams/transformer.h"
 #include "tests/equivalence/model_files.h"
-#include "tests/support/catch.h"
 
-using namespace isonorm;
-using namespace isonorm::equivalence;
-using namespace isonorm::training;
-using namespace isonorm::test;
-using Catch::Matchers::Contains;
 using Catch::Matchers::EndsWith;
-using streams::Form;
-using streams::Role;
 
 namespace {
 

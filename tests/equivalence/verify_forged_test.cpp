@@ -1,23 +1,11 @@
 // Files that were made to pass for one another: what hides in a tolerance, in a description or behind a bias that the
 // function does not see.
-#include <cmath>
-#include <functional>
-
-#include "autograd/ops/create.h"
 #include "equivalence/verify/flipped_value.h"
 #include "streams/map.h"
 #include "streams/placement.h"
-#include "streams/transformer.h"
 #include "tests/equivalence/model_files.h"
-#include "tests/support/catch.h"
 
-using namespace isonorm;
-using namespace isonorm::equivalence;
 using streams::Map;
-using namespace isonorm::training;
-using namespace isonorm::test;
-using Catch::Matchers::Contains;
-using streams::Form;
 
 namespace {
 

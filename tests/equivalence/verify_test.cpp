@@ -1,18 +1,7 @@
 // The checks that stand between a conversion and a file: they see a fault in any single tensor, and say same to
 // rounding.
-#include "autograd/grad_mode.h"
 #include "equivalence/verify/stream_check.h"
-#include "nn/residual/all.h"
-#include "streams/transformer.h"
 #include "tests/equivalence/model_files.h"
-#include "tests/support/catch.h"
-
-using namespace isonorm;
-using namespace isonorm::equivalence;
-using namespace isonorm::training;
-using namespace isonorm::test;
-using Catch::Matchers::Contains;
-using streams::Form;
 
 namespace {
 
