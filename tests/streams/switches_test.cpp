@@ -4,30 +4,30 @@
 #include <cmath>
 #include <functional>
 
-#include "autograd/engine.h"
-#include "autograd/ops/loss.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/norm.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
+#include "equivalence/compare/own_training.h"
 #include "equivalence/coordinates/parametrisation.h"
 #include "equivalence/lockstep/criterion.h"
-#include "equivalence/lockstep/training.h"
+#include "equivalence/lockstep/lockstep.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
 #include "streams/transformer.h"
 #include "tests/support/catch.h"
 #include "tests/support/compare.h"
-#include "training/build_model.h"
+#include "training/step.h"
 
 using namespace isonorm;
+using namespace isonorm::equivalence;
 using namespace isonorm::nn;
-using equivalence::RunResult;
-using equivalence::Verdict;
+using namespace isonorm::training;
 using streams::Form;
 using streams::Layout;
+using streams::named_parameters;
 using streams::parametrize;
 using streams::Stored;
 using streams::Stream;
@@ -35,7 +35,8 @@ using streams::Stream;
 namespace {
 
 constexpr TensorOptions kF64{DType::f64};
-constexpr int kSteps = 20, kControls = 3;
+constexpr int kSteps = 20;
+constexpr size_t kControls = 3;
 constexpr uint64_t kSeed = 17;
 const Form kForms[] = {Form::rms_norm, Form::crms_norm, Form::crms_isometric};
 
@@ -62,95 +63,55 @@ Options options(const Switch& s, Form form) {
   return o;
 }
 
-struct Run {
-  std::unique_ptr<Gpt> model;
-  std::unique_ptr<optim::Optimizer> optimizer;
-  double loss = 0;
-
-  Run(const Options& o, const Gpt* start, bool adam) : model(std::make_unique<Gpt>(streams::make<Gpt>(o, o.stream))) {
-    model->to(DType::f64);
-    if (start) {
-      model->load_state_dict(start->state_dict());
-    } else {  // weights with a mean, so that whatever should be invisible is there
-      manual_seed(kSeed);
-      for (const Tensor& p : model->parameters()) copy_into(p, randn(p.shape(), kF64) * 0.3 + 0.15);
-    }
-    if (adam)
-      optimizer = std::make_unique<optim::Adam>(model->parameters(), optim::AdamOptions{.lr = 3e-3});
-    else
-      optimizer = std::make_unique<optim::Sgd>(model->parameters(), optim::SgdOptions{.lr = 0.1});
+// Trained with the targets of one batch in reverse order: that shows what a wrong training reaches.
+struct Misled : OwnTraining {
+  using OwnTraining::OwnTraining;
+  void differentiate(const Examples& batch) override {
+    OwnTraining::differentiate(step++ == kSteps / 2 ? Examples{batch.inputs, flip(batch.targets, {0})} : batch);
   }
-
-  void differentiate(int step, const Tensor& ids, const Tensor& targets) {
-    default_generator() = {kSeed, static_cast<uint64_t>(step) << 32};  // masks depend on seed and step alone
-    optimizer->zero_grad();
-    const Tensor l = cross_entropy((*model)(ids), targets);
-    backward(l);
-    loss = l.item();
-  }
+  int step = 0;
 };
 
-// Largest over tensors of max |a - b| / max |b|, without the rows that the loss cannot see.
-double deviation(const Run& run, const Run& reference, bool gradients) {
-  double worst = 0;
-  const auto mine = run.model->named_parameters(), theirs = reference.model->named_parameters();
-  for (size_t i = 0; i < mine.size(); ++i) {
-    std::vector<double> a = (gradients ? mine[i].tensor.grad() : mine[i].tensor).to_vector<double>(),
-                        b = (gradients ? theirs[i].tensor.grad() : theirs[i].tensor).to_vector<double>();
-    const size_t row = a.size() / static_cast<size_t>(mine[i].tensor.size(0));
-    double difference = 0, scale = 0;
-    for (size_t k = 0; k < a.size(); ++k) {
-      const auto at = static_cast<int64_t>(k / row);
-      if (at >= theirs[i].blind_begin && at < theirs[i].blind_end) continue;
-      difference = std::max(difference, std::abs(a[k] - b[k]));
-      scale = std::max(scale, std::abs(b[k]));
-    }
-    worst = equivalence::larger(worst, difference == 0 ? 0 : difference / scale);
-  }
-  return worst;
-}
-
-// Trains the forms beside Pre-LN, controls that differ from it by one ulp, and Pre-LN itself with one batch's targets
-// in reverse order, which shows what a wrong training reaches; and judges them.
+// Trains Pre-LN, controls that differ from it by one ulp, itself misled and the forms beside it; and judges them.
 void lockstep(const Switch& s, bool adam) {
-  Run reference(options(s, Form::layer_norm), nullptr, adam);
-  std::vector<Run> runs;
-  std::vector<RunResult> results;
-  for (Form form : kForms) {
-    runs.emplace_back(options(s, form), reference.model.get(), adam);
-    results.emplace_back().form = name_of(form);
-    results.back().expected = s.largest > 0 ? Verdict::different : Verdict::same;
+  constexpr size_t kForm = 2 + kControls;  // the first one
+  std::vector<std::unique_ptr<Gpt>> models;
+  std::vector<RunResult> results(kForm + std::size(kForms));
+  Lockstep all;
+  for (size_t r = 0; r < results.size(); ++r) {
+    const bool control = r > 0 && r <= kControls;
+    const Options o = options(s, r < kForm ? Form::layer_norm : kForms[r - kForm]);
+    Gpt& m = *models.emplace_back(std::make_unique<Gpt>(streams::make<Gpt>(o, o.stream)));
+    m.to(DType::f64);
+    if (r > 0) {
+      m.load_state_dict(models[0]->state_dict());
+    } else {  // weights with a mean, so that whatever should be invisible is there
+      manual_seed(kSeed);
+      for (const Tensor& p : m.parameters()) copy_into(p, randn(p.shape(), kF64) * 0.3 + 0.15);
+    }
+    if (control) move_by_one_ulp(m, r);
+    auto training = r + 1 == kForm ? std::make_unique<Misled>(m, named_parameters(m), cross_entropy_of, kSeed)
+                                   : std::make_unique<OwnTraining>(m, named_parameters(m), cross_entropy_of, kSeed);
+    if (adam)
+      training->train_with(std::make_unique<optim::Adam>(m.parameters(), optim::AdamOptions{.lr = 3e-3}), 0);
+    else
+      training->train_with(std::make_unique<optim::Sgd>(m.parameters(), optim::SgdOptions{.lr = 0.1}), 0);
+    all.add(std::move(training), results[r], control);
   }
-  for (uint64_t seed = 1; seed <= kControls; ++seed) {
-    runs.emplace_back(options(s, Form::layer_norm), reference.model.get(), adam);
-    equivalence::move_by_one_ulp(*runs.back().model, seed);
-    results.emplace_back().seed = seed;
-  }
-  runs.emplace_back(options(s, Form::layer_norm), reference.model.get(), adam);
-  results.emplace_back();
   Generator data{.seed = kSeed};
   for (int step = 0; step < kSteps; ++step) {
-    const Tensor ids = randint(0, 13, {4, 6}, kCpu, data), targets = randint(0, 13, {4, 6}, kCpu, data);
-    reference.differentiate(step, ids, targets);
-    for (size_t r = 0; r < runs.size(); ++r) {
-      const bool wrong = r + 1 == runs.size() && step == kSteps / 2;
-      runs[r].differentiate(step, ids, wrong ? flip(targets, {0}) : targets);
-      auto& d = results[r].deviations;
-      d.loss.push_back(std::abs(runs[r].loss - reference.loss) / std::abs(reference.loss));
-      d.gradient.push_back(deviation(runs[r], reference, true));
-      runs[r].optimizer->step();
-    }
-    reference.optimizer->step();
-    for (size_t r = 0; r < runs.size(); ++r)
-      results[r].deviations.weight.push_back(deviation(runs[r], reference, false));
+    const Tensor ids = randint(0, 13, {4, 6}, kCpu, data);
+    all.step({ids, randint(0, 13, {4, 6}, kCpu, data)}, 0);
   }
-  const auto control = equivalence::running_maximum(std::span(results).subspan(std::size(kForms), kControls));
-  const auto reached = equivalence::reach(std::span(results).last(1));
-  for (size_t r = 0; r < std::size(kForms); ++r) {
+  const auto control = running_maximum(std::span(results).subspan(1, kControls));
+  const auto reached = reach(std::span(results).subspan(kForm - 1, 1));
+  for (size_t r = kForm; r < results.size(); ++r) {
     RunResult& run = results[r];
+    run.form = name_of(kForms[r - kForm]);
+    run.expected = s.largest > 0 ? Verdict::different : Verdict::same;
     run.control = control;
     run.reach = reached;
-    equivalence::judge(run, DType::f64);
+    judge(run, DType::f64);
     INFO(s.name << (adam ? ", Adam, " : ", SGD, ") << run.form << ": loss deviates by " << run.deviations.loss[0]
                 << " at step 0 and " << run.loss_deviation << " at most; " << run.reason);
     CHECK(run.observed == run.expected);
@@ -251,7 +212,7 @@ TEST_CASE("G11: a tied head in mapped storage reads B (I + 11^T)") {
   for (Form form : kForms) {
     INFO(name_of(form));
     Gpt mapped = build(form, Stored::mapped);
-    mapped.load_state_dict(equivalence::mapped_state(reference, Stream(form, 8, Stored::mapped)));
+    mapped.load_state_dict(mapped_state(reference, Stream(form, 8, Stored::mapped)));
     CHECK(amax(abs(mapped(ids) - expected)).item() < 1e-12);
     const Tensor naive = matmul(mapped.features(ids), transpose(mapped.state_dict().at("token.weight"), 0, 1));
     const double error = amax(abs(naive - expected)).item();
