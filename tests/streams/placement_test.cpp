@@ -1,19 +1,8 @@
 // Descriptions of other frameworks' checkpoints.
 #include "streams/placement.h"
 
-#include "autograd/ops/create.h"
-#include "autograd/ops/shape.h"
 #include "equivalence/verify/stream_check.h"
-#include "nn/residual/all.h"
-#include "streams/stream.h"
 #include "tests/equivalence/model_files.h"
-#include "tests/support/catch.h"
-
-using namespace isonorm;
-using namespace isonorm::equivalence;
-using namespace isonorm::test;
-using Catch::Matchers::Contains;
-using streams::Form;
 
 namespace {
 
