@@ -42,6 +42,24 @@ std::string said(const TensorMap& a, const TensorMap& b, const ParameterMap& map
   return r.message();
 }
 
+// The share of the largest gradient below which a tensor can be rounding noise: 1000 eps, at most 1 %.
+double noise_share(DType d) { return d == DType::f64 ? 1000 * 0x1p-52 : d == DType::f32 ? 1000 * 0x1p-23 : 1e-2; }
+
+// Gradients whose largest entry is 2, and beside them one of six entries of which the largest is `largest`.
+TensorMap beside_a_large_one(DType dtype, double largest, const std::vector<double>& small) {
+  return map_of({{"attn.key.bias", (from_vector(small, {6}) * largest).to(dtype)},
+                 {"fc.weight", from_vector<double>({0.5, -2, 1, 0.25}, {2, 2}).to(dtype)}});
+}
+
+constexpr CompareTensorsOptions kGradients = {.gradients = true};
+const std::vector<double> kSmall = {1, -0.5, 0.25, 0.75, -0.125, 0.5};
+const std::pair<const char*, std::vector<double>> kForgeries[] = {
+    {"zeros", {0, 0, 0, 0, 0, 0}},
+    {"sign", {-1, 0.5, -0.25, -0.75, 0.125, -0.5}},
+    {"half", {0.5, -0.25, 0.125, 0.375, -0.0625, 0.25}},
+    {"one entry", {1, -0.5, 0.25, 0.625, -0.125, 0.5}},
+};
+
 }  // namespace
 
 TEST_CASE("compare tensors: one entry off by 1e-9 of its tensor's largest is found and named") {
@@ -198,28 +216,6 @@ TEST_CASE("compare tensors: weights go through M, gradients come back through it
   CHECK_THAT(said(tensors(weight, bias), tensors(weight, reshape(bias, {2, 3}))),
              Contains("fc.bias has shape [2, 3], expected [6]"));
 }
-
-namespace {
-
-// The share of the largest gradient below which a tensor can be rounding noise: 1000 eps, at most 1 %.
-double noise_share(DType d) { return d == DType::f64 ? 1000 * 0x1p-52 : d == DType::f32 ? 1000 * 0x1p-23 : 1e-2; }
-
-// Gradients whose largest entry is 2, and beside them one of six entries of which the largest is `largest`.
-TensorMap beside_a_large_one(DType dtype, double largest, const std::vector<double>& small) {
-  return map_of({{"attn.key.bias", (from_vector(small, {6}) * largest).to(dtype)},
-                 {"fc.weight", from_vector<double>({0.5, -2, 1, 0.25}, {2, 2}).to(dtype)}});
-}
-
-constexpr CompareTensorsOptions kGradients = {.gradients = true};
-const std::vector<double> kSmall = {1, -0.5, 0.25, 0.75, -0.125, 0.5};
-const std::pair<const char*, std::vector<double>> kForgeries[] = {
-    {"zeros", {0, 0, 0, 0, 0, 0}},
-    {"sign", {-1, 0.5, -0.25, -0.75, 0.125, -0.5}},
-    {"half", {0.5, -0.25, 0.125, 0.375, -0.0625, 0.25}},
-    {"one entry", {1, -0.5, 0.25, 0.625, -0.125, 0.5}},
-};
-
-}  // namespace
 
 TEST_CASE("compare tensors: a small gradient that differs is undecided below the share, different above it") {
   for (const DType dtype : {DType::f64, DType::f32, DType::bf16})

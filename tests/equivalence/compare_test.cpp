@@ -39,21 +39,60 @@ Comparison trajectories(const Switches& a, const Switches& b, const ParameterMap
                               optimizer, small_batch, kFew);
 }
 
+// SmallNet and a parameter more, which only the objective reads.
+struct WithExtra : SmallNet {
+  explicit WithExtra(const Switches& s, DType dtype = DType::f64) : SmallNet(s) {
+    extra = add_parameter("extra", ones({6}));
+    to(dtype);
+  }
+  Tensor extra;
+};
+
+// Beside the others a gradient far below them, known to the last digit: scale * of_b in `b`, scale * of_a in every
+// other model.
+Objective with_small_gradient(const nn::Module* b, double scale, const Tensor& of_a, const Tensor& of_b) {
+  return [=](nn::Module& m, const Examples& batch) {
+    const Tensor extra = dynamic_cast<WithExtra&>(m).extra, inputs = batch.inputs.to(extra.dtype());
+    const Tensor small = sum(extra * ((&m == b ? of_b : of_a) * scale).to(extra.dtype()));
+    return cross_entropy(m(inputs), batch.targets) + (small - detach(small));  // of no value
+  };
+}
+
+// Two gradients, 1 and one that is given.
+struct Given : OwnTraining {
+  struct TwoWeights : nn::Module {
+    TwoWeights() {
+      add_parameter("large", ones({1}, {DType::f64}));
+      small = add_parameter("small", ones({1}, {DType::f64}));
+    }
+    Tensor small;
+  };
+  static Tensor loss(nn::Module& m, const Examples& batch) {
+    return sum(m.parameters()[0]) + sum(m.parameters()[1] * batch.inputs);
+  }
+  Given() : Given(std::make_unique<TwoWeights>()) {}
+  explicit Given(std::unique_ptr<TwoWeights> m)
+      : OwnTraining(*m, streams::named_parameters(*m), loss, 1), own(std::move(m)) {
+    train_with(std::make_unique<optim::Sgd>(model().parameters(), optim::SgdOptions{.lr = 1}), 0);
+  }
+  Given& at(double gradient) {
+    differentiate({tensor({gradient}), {}});
+    return *this;
+  }
+  std::unique_ptr<TwoWeights> own;
+};
+
 }  // namespace
 
 TEST_CASE("compare: every form has Pre-LN's gradients and trajectory, and parameters keep their values") {
   for (const Form form : {Form::rms_norm, Form::crms_norm, Form::crms_isometric}) {
     const auto a = small_net({}), b = small_net({.form = form}, 5);
     const std::vector<double> before = b->up1.weight.to_vector<double>();
-    const Comparison c = compared(*a, *b);
-    INFO(c.message());
-    CHECK(c.same());
+    const Comparison c = expected(Verdict::same, compared(*a, *b));
     CHECK(c.deviation > 0);
     CHECK(c.control > 0);
     CHECK(b->up1.weight.to_vector<double>() == before);
-    const Comparison t = trajectories({}, {.form = form});
-    INFO(t.message());
-    CHECK(t.same());
+    expected(Verdict::same, trajectories({}, {.form = form}));
   }
 }
 
@@ -62,9 +101,7 @@ TEST_CASE("compare: mapped storage through a map: gradients agree, Adam's path d
   const streams::Stream stream(Form::crms_norm, 8, Stored::mapped);
   const ParameterMap map = ParameterMap::mapped_storage(*raw, stream);
   const Switches mapped = {.form = Form::crms_norm, .storage = Stored::mapped};
-  const Comparison c = gradients({}, mapped, map);
-  INFO(c.message());
-  CHECK(c.same());
+  expected(Verdict::same, gradients({}, mapped, map));
   const Comparison t = trajectories({}, mapped, map);
   INFO(t.message());
   CHECK_FALSE(t.same());
@@ -147,9 +184,7 @@ TEST_CASE("compare: a training whose controls run away is undecided, one with a 
   const auto trained = [&](double lr, const Batches& batches) {
     return compare_trajectories(layer, rms, {}, cross_entropy_of, sgd(lr), batches, {.steps = 30, .controls = 2});
   };
-  const Comparison calm = trained(0.05, [](int64_t) { return small_batch(3); });
-  INFO(calm.message());
-  CHECK(calm.same());
+  const Comparison calm = expected(Verdict::same, trained(0.05, [](int64_t) { return small_batch(3); }));
   CHECK(calm.horizon.steps == 30);
   CHECK(calm.horizon.limit.loss > 0);
   CHECK_THAT(calm.message(), Contains(would_have_shown(calm.horizon)));
@@ -184,29 +219,6 @@ TEST_CASE("compare: models that agree where they stand, or in the loss alone, ar
   CHECK(c.first->place.tensor == "head.bias");
 }
 
-namespace {
-
-// SmallNet and a parameter more, which only the objective reads.
-struct WithExtra : SmallNet {
-  explicit WithExtra(const Switches& s, DType dtype = DType::f64) : SmallNet(s) {
-    extra = add_parameter("extra", ones({6}));
-    to(dtype);
-  }
-  Tensor extra;
-};
-
-// Beside the others a gradient far below them, known to the last digit: scale * of_b in `b`, scale * of_a in every
-// other model.
-Objective with_small_gradient(const nn::Module* b, double scale, const Tensor& of_a, const Tensor& of_b) {
-  return [=](nn::Module& m, const Examples& batch) {
-    const Tensor extra = dynamic_cast<WithExtra&>(m).extra, inputs = batch.inputs.to(extra.dtype());
-    const Tensor small = sum(extra * ((&m == b ? of_b : of_a) * scale).to(extra.dtype()));
-    return cross_entropy(m(inputs), batch.targets) + (small - detach(small));  // of no value
-  };
-}
-
-}  // namespace
-
 TEST_CASE("compare: a small gradient that the controls do not move is compared by its own size") {
   const Tensor c = from_vector<double>({1, -2, 3, 0.5, 4, -1.5}, {6});
   const std::pair<const char*, Tensor> forgeries[] = {
@@ -220,9 +232,7 @@ TEST_CASE("compare: a small gradient that the controls do not move is compared b
       const double scale = share * epsilon(dtype) / 40;
       WithExtra a({}, dtype), b({.form = Form::rms_norm}, dtype);
       INFO(name_of(dtype) << ", " << share << " eps");
-      const Comparison honest = compared(a, b, with_small_gradient(&b, scale, c, c));
-      INFO(honest.message());
-      CHECK(honest.same());
+      expected(Verdict::same, compared(a, b, with_small_gradient(&b, scale, c, c)));
       for (const auto& [name, forged] : forgeries) {
         const Comparison seen = compared(a, b, with_small_gradient(&b, scale, c, forged));
         INFO(name << ": " << seen.message());
@@ -247,43 +257,15 @@ TEST_CASE("compare: a gradient that is zero in exact arithmetic is noise, in poi
     const Comparison c = compared(a, b, shifted);
     INFO(name_of(dtype) << ": " << c.message());
     CHECK(c.same());
-    const Comparison t = compare_trajectories(
-        [&] { return std::make_unique<WithExtra>(Switches{.affine = true}, dtype); },
-        [&] { return std::make_unique<WithExtra>(Switches{.form = Form::rms_norm, .affine = true}, dtype); }, {},
-        shifted, sgd(1e-2), small_batch, kFew);
-    INFO(t.message());
-    CHECK(t.same());
+    const Comparison t = expected(
+        Verdict::same,
+        compare_trajectories(
+            [&] { return std::make_unique<WithExtra>(Switches{.affine = true}, dtype); },
+            [&] { return std::make_unique<WithExtra>(Switches{.form = Form::rms_norm, .affine = true}, dtype); }, {},
+            shifted, sgd(1e-2), small_batch, kFew));
     CHECK(t.horizon.limit.gradient < 0.3);  // a wrong training does not reach far by what it makes of noise
   }
 }
-
-namespace {
-
-// Two gradients, 1 and one that is given.
-struct Given : OwnTraining {
-  struct TwoWeights : nn::Module {
-    TwoWeights() {
-      add_parameter("large", ones({1}, {DType::f64}));
-      small = add_parameter("small", ones({1}, {DType::f64}));
-    }
-    Tensor small;
-  };
-  static Tensor loss(nn::Module& m, const Examples& batch) {
-    return sum(m.parameters()[0]) + sum(m.parameters()[1] * batch.inputs);
-  }
-  Given() : Given(std::make_unique<TwoWeights>()) {}
-  explicit Given(std::unique_ptr<TwoWeights> m)
-      : OwnTraining(*m, streams::named_parameters(*m), loss, 1), own(std::move(m)) {
-    train_with(std::make_unique<optim::Sgd>(model().parameters(), optim::SgdOptions{.lr = 1}), 0);
-  }
-  Given& at(double gradient) {
-    differentiate({tensor({gradient}), {}});
-    return *this;
-  }
-  std::unique_ptr<TwoWeights> own;
-};
-
-}  // namespace
 
 TEST_CASE("weights that noise alone has moved are not compared, all others are") {
   struct Step {

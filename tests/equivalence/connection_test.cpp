@@ -101,11 +101,7 @@ TEST_CASE("every arrangement trains as one model in all forms, and its negative 
         };
         CHECK(std::ranges::count_if(r.runs, is("embeddings centred")) == a.bare_entry);
         CHECK(r.runs.size() == (affine ? 4u : 5u) + a.bare_entry);
-        for (const RunResult& run : r.runs) {
-          INFO(run.variant->name);
-          CHECK(run.observed == run.expected);
-          CHECK(run.as_expected);
-        }
+        check_runs(r);
       }
 }
 
@@ -117,10 +113,7 @@ TEST_CASE("gains that begin scaled train as one model in every form, and are fol
   CHECK(r.verdict == Verdict::same);
   const auto form = [](const RunResult& run) { return text(run.fault).empty() && run.expected == Verdict::same; };
   CHECK(std::ranges::count_if(r.runs, form) >= 3);
-  for (const RunResult& run : r.runs) {
-    INFO(run.variant->name);
-    CHECK(run.as_expected);
-  }
+  check_runs(r);
   manual_seed(3);
   const ModelFile file = file_of(small_gpt({.affine = true, .scaled_gains = true}));
   CHECK(file.description.at("model.scaled_gains") == "true");

@@ -70,6 +70,14 @@ std::string expected(const TableResult& r, size_t column) {
   return signs;
 }
 
+// As Soft, with a fault of 1e-11 in rms_norm alone, and noise that hides it: of each call another one.
+struct Noisy {
+  static Tensor norm(const Tensor& rows, NormKind kind, double width) {
+    static int calls = 0;
+    return Soft::norm(rows, kind, width) * (1 + 1e-10 * ++calls + (kind == NormKind::rms ? 1e-11 : 0));
+  }
+};
+
 }  // namespace
 
 TEST_CASE("visible: gains let readers' means be seen, and a tied head behind them those of writers") {
@@ -177,18 +185,6 @@ TEST_CASE("certificate: an architecture of one's own is trained, named, and not 
   CHECK_THAT(refuted.reason, Contains("absolute (from outside) in f64: crms_isometric came out different"));
 }
 
-namespace {
-
-// As Soft, with a fault of 1e-11 in rms_norm alone, and noise that hides it: of each call another one.
-struct Noisy {
-  static Tensor norm(const Tensor& rows, NormKind kind, double width) {
-    static int calls = 0;
-    return Soft::norm(rows, kind, width) * (1 + 1e-10 * ++calls + (kind == NormKind::rms ? 1e-11 : 0));
-  }
-};
-
-}  // namespace
-
 TEST_CASE("from outside: what does not compute the same twice is refused, since it would widen its own bound") {
   Architecture noisy = architecture("gpt1");
   noisy.name = "noisy", noisy.connection = arrangement<Noisy>("noisy");
@@ -196,25 +192,26 @@ TEST_CASE("from outside: what does not compute the same twice is refused, since 
 }
 
 TEST_CASE("from outside: rows that lack what they need, and what cannot be said of them, are named in one line") {
-  const auto trained = [](auto change) {
+  const auto trained = [](const std::function<void(TrainingOptions&)>& change) {
     TrainingOptions o = training_options(architecture("gpt1"), DType::f64, 1);
     change(o);
-    initial_model(o);
-    build_optimizer(o, {});
+    initial_model(o), build_optimizer(o, {});
   };
   OptimizerRow nothing{.name = "nothing", .make = nullptr},
       none{.name = "none", .make = [](const TrainingOptions&, const std::vector<nn::NamedParameter>&) {
              return std::unique_ptr<optim::Optimizer>();
            }};
-  CHECK_THROWS_WITH(trained([&](TrainingOptions& o) { o.optimizer = &nothing; }), Contains("the row nothing lacks"));
-  CHECK_THROWS_WITH(trained([&](TrainingOptions& o) { o.optimizer = &none; }), "optimizer: the row none made none");
-  CHECK_THROWS_WITH(trained([&](TrainingOptions& o) { o.optimizer = nullptr; }), Contains("there is no optimizer"));
   ModelRow bare{.name = "bare", .title = "Bare", .noun = "bare model", .input = Input::characters};
-  CHECK_THROWS_WITH(trained([&](TrainingOptions& o) { o.model = bare; }), Contains("the row bare lacks"));
-  CHECK_THROWS_WITH(trained([&](TrainingOptions& o) {
-                      o.model.transformer().connection = {"empty", nullptr, nullptr};
-                    }),
-                    Contains("the row empty lacks"));
+  const std::pair<std::function<void(TrainingOptions&)>, const char*> wrong[] = {
+      {[&](auto& o) { o.optimizer = &nothing; }, "the row nothing lacks"},
+      {[&](auto& o) { o.optimizer = &none; }, "optimizer: the row none made none"},
+      {[&](auto& o) { o.optimizer = nullptr; }, "there is no optimizer"},
+      {[&](auto& o) { o.model = bare; }, "the row bare lacks"},
+      {[&](auto& o) {
+         o.model.transformer().connection = {"empty", nullptr, nullptr};
+       },
+       "the row empty lacks"}};
+  for (const auto& [change, says] : wrong) CHECK_THROWS_WITH(trained(change), Contains(says));
 
   TableOptions gains = grid(arrangement<Soft>("soft"));
   gains.affine = true;

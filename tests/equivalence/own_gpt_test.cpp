@@ -148,9 +148,7 @@ TEST_CASE("compare: a parameter that is 0 and gets no gradient is no reason for 
     }
     Tensor spare;
   };
-  const Comparison c = compare_trajectories([] { return std::make_unique<WithSpare>(streams::Form::layer_norm); },
-                                            [] { return std::make_unique<WithSpare>(streams::Form::rms_norm); }, {},
-                                            cross_entropy_of, kAdamW, small_batch, {.steps = 4});
-  INFO(c.message());
-  CHECK(c.same());
+  expected(Verdict::same, compare_trajectories([] { return std::make_unique<WithSpare>(streams::Form::layer_norm); },
+                                               [] { return std::make_unique<WithSpare>(streams::Form::rms_norm); }, {},
+                                               cross_entropy_of, kAdamW, small_batch, {.steps = 4}));
 }

@@ -7,7 +7,7 @@
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/lockstep/prove.h"
 #include "equivalence/lockstep/trainee.h"
-#include "tests/equivalence/room.h"
+#include "tests/equivalence/small_net.h"
 #include "tests/support/plain_net.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/tempered.h"
@@ -50,10 +50,7 @@ Examples ids() { return {randint(0, 9, {6, 12}), randint(0, 9, {6, 12})}; }
 void check_proof(const TrainingOptions& o) {
   const ProofResult r = prove({.training = o});
   CHECK(r.equivalent());
-  for (const RunResult& run : r.runs) {
-    INFO(run.form << ' ' << run.variant->parametrisation() << ": " << run.reason);
-    CHECK(run.as_expected);
-  }
+  check_runs(r);
 }
 
 }  // namespace

@@ -16,6 +16,20 @@ streams::Placement by(const std::string& spec = gpt2_spec(kWidth)) {
   return streams::placement_in(streams::Layout::from_json(spec), weights(), Form::layer_norm);
 }
 
+// The references of the program for inputs of this size, in f64 and f32: `zero` where that is 0.
+ReferenceFindings of_rows(const streams::Placement& layout, const std::string& name, double size, DType dtype) {
+  TensorMap reference;
+  const TensorMap whole = program(weights(), dtype);
+  const Tensor x = whole.at(name + ".input") * size;
+  reference.add(name + ".input", x);
+  // Of a writer: y = x W + b, in the program's precision.
+  Tensor y = matmul(x.to(DType::f64), weights().at(name).to(DType::f64)).to(dtype);
+  const std::string bias = streams::bias_beside(name);
+  if (weights().find(bias)) y = y + weights().at(bias).to(dtype);
+  reference.add(name + ".output", y);
+  return check_reference(weights(), layout, reference);
+}
+
 }  // namespace
 
 TEST_CASE("reference: what the program computed agrees, in each precision") {
@@ -94,24 +108,6 @@ TEST_CASE("reference: it shows what a description can get wrong unseen") {
     }
   }
 }
-
-namespace {
-
-// The references of the program for inputs of this size, in f64 and f32: `zero` where that is 0.
-ReferenceFindings of_rows(const streams::Placement& layout, const std::string& name, double size, DType dtype) {
-  TensorMap reference;
-  const TensorMap whole = program(weights(), dtype);
-  const Tensor x = whole.at(name + ".input") * size;
-  reference.add(name + ".input", x);
-  // Of a writer: y = x W + b, in the program's precision.
-  Tensor y = matmul(x.to(DType::f64), weights().at(name).to(DType::f64)).to(dtype);
-  const std::string bias = streams::bias_beside(name);
-  if (weights().find(bias)) y = y + weights().at(bias).to(dtype);
-  reference.add(name + ".output", y);
-  return check_reference(weights(), layout, reference);
-}
-
-}  // namespace
 
 TEST_CASE("reference: rows that show nothing are no agreement, whatever the size that hides it") {
   const streams::Placement layout = by();

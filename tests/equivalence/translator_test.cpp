@@ -36,11 +36,7 @@ TEST_CASE("translator: trainings of all forms are one, and the negative controls
       p.training.model.transformer().connection = a, p.training.model.transformer().affine = affine;
       const ProofResult r = prove(p);
       CHECK(r.verdict == Verdict::same);
-      for (const RunResult& run : r.runs) {
-        INFO(run.variant->name);
-        CHECK(run.observed == run.expected);
-        CHECK(run.as_expected);
-      }
+      check_runs(r);
     }
 }
 

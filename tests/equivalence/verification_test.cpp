@@ -84,6 +84,23 @@ std::string what(const ModelFile& file) {
   return s;
 }
 
+ModelFile gpt_file(nn::GptOptions options, DType dtype = DType::f32) {
+  manual_seed(21);
+  return file_of(options, {}, dtype);
+}
+
+// Different, with this in the sentence.
+void check_different(const ModelFile& a, const ModelFile& b, const std::string& part) {
+  for (const auto& [x, y] : {std::pair(&a, &b), {&b, &a}}) {
+    const Verification v = verify_models(*x, *y);
+    INFO(v.sentence());
+    CHECK_FALSE(v.same());
+    CHECK_THAT(v.sentence(), Contains("Different: ") && Contains(part));
+  }
+}
+
+template <class T> Tensor values(std::vector<T> v) { return from_vector(v, {static_cast<int64_t>(v.size())}); }
+
 }  // namespace
 
 TEST_CASE("verify: one entry of any tensor, in any model and form, moved by 16 ulp of its slice is seen") {
@@ -163,25 +180,6 @@ TEST_CASE("verify: honest conversions are the same, through one form or two, in 
     }
   CHECK(conversions >= 500);
 }
-
-namespace {
-
-ModelFile gpt_file(nn::GptOptions options, DType dtype = DType::f32) {
-  manual_seed(21);
-  return file_of(options, {}, dtype);
-}
-
-// Different, with this in the sentence.
-void check_different(const ModelFile& a, const ModelFile& b, const std::string& part) {
-  for (const auto& [x, y] : {std::pair(&a, &b), {&b, &a}}) {
-    const Verification v = verify_models(*x, *y);
-    INFO(v.sentence());
-    CHECK_FALSE(v.same());
-    CHECK_THAT(v.sentence(), Contains("Different: ") && Contains(part));
-  }
-}
-
-}  // namespace
 
 TEST_CASE("verify: a position or an id of the vocabulary that random inputs need not show") {
   nn::GptOptions options = small_gpt({.affine = true});
@@ -353,10 +351,6 @@ TEST_CASE("verify: one coarse tensor does not move the others by its ulp") {
   CHECK(models.deviation < 4 * hides.deviation);
   CHECK(streams.deviation < 4 * stream_deviation(file.state, layout, inflated, layout, 2305).worst);
 }
-
-namespace {
-template <class T> Tensor values(std::vector<T> v) { return from_vector(v, {static_cast<int64_t>(v.size())}); }
-}  // namespace
 
 TEST_CASE("verify by description: others to the last bit, and no writer among them") {
   const char* const spec = R"({"width": 6, "norms": {"norm": "1e-5"}, "writers": {"table": 1},

@@ -131,57 +131,39 @@ std::function<void(Options&)> recentring(Recentring r) {
 }  // namespace
 
 TEST_CASE("G9: switches under which the forms train as Pre-LN does") {
-  const Switch switches[] = {{"plain", kNothing},
-                             {"gain and bias in all norms", [](Options& o) { o.transformer.affine = true; }},
-                             {"tied embedding", [](Options& o) { o.tied = true; }},
-                             {"stochastic depth", [](Options& o) { o.transformer.branch.stochastic_depth = 0.3; }},
-                             {"dropout before recentring", dropout_on},
-                             {"layer scale before recentring", layer_scale_on},
-                             {"centred readers", kNothing, [](Options& o) { o.stream.centre_readers = true; }},
-                             {"SwiGLU and rotary positions, an odd width, one head, no biases",
-                              [](Options& o) {
-                                o.transformer = {.width = 7,
-                                                 .depth = 2,
-                                                 .heads = 1,
-                                                 .head_width = 6,
-                                                 .mlp_width = 11,
-                                                 .activation = Activation::swiglu,
-                                                 .positions = Positions::rotary,
-                                                 .bias = false};
-                              }},
-                             {"gains without biases, shared keys, rotary positions in halves",
-                              [](Options& o) {
-                                o.transformer = {.width = 8,
-                                                 .depth = 2,
-                                                 .heads = 4,
-                                                 .head_width = 2,
-                                                 .kv_heads = 2,
-                                                 .mlp_width = 11,
-                                                 .activation = Activation::swiglu,
-                                                 .positions = Positions::rotary_halves,
-                                                 .affine = true,
-                                                 .norm_bias = false,
-                                                 .bias = false,
-                                                 .initialisation = Initialisation::scaled};
-                              }},
-                             {"no final norm, but a head that does not see the mean either",
-                              [](Options& o) {
-                                o.transformer.final_norm = false;
-                                o.stream.centre_readers = true;
-                              }},
-                             {"ReLU without positions",
-                              [](Options& o) {
-                                o.transformer.activation = Activation::relu;
-                                o.transformer.positions = Positions::none;
-                              }},
-                             {"all of them",
-                              [](Options& o) {
-                                o.tied = true;
-                                o.transformer.affine = true;
-                                o.transformer.positions = Positions::rotary;
-                                o.transformer.branch = {.dropout = 0.2, .stochastic_depth = 0.3, .layer_scale = 0.5};
-                              },
-                              [](Options& o) { o.stream.centre_readers = true; }}};
+  const auto centred_readers = [](Options& o) { o.stream.centre_readers = true; };
+  const Switch switches[] = {
+      {"plain", kNothing},
+      {"gain and bias in all norms", [](Options& o) { o.transformer.affine = true; }},
+      {"tied embedding", [](Options& o) { o.tied = true; }},
+      {"stochastic depth", [](Options& o) { o.transformer.branch.stochastic_depth = 0.3; }},
+      {"dropout before recentring", dropout_on},
+      {"layer scale before recentring", layer_scale_on},
+      {"centred readers", kNothing, centred_readers},
+      {"SwiGLU and rotary positions, an odd width, one head, no biases",
+       [](Options& o) {
+         TransformerOptions& t = o.transformer;
+         t.width = 7, t.heads = 1, t.head_width = 6, t.mlp_width = 11, t.bias = false;
+         t.activation = Activation::swiglu, t.positions = Positions::rotary;
+       }},
+      {"gains without biases, shared keys, rotary positions in halves",
+       [](Options& o) {
+         TransformerOptions& t = o.transformer;
+         t.heads = 4, t.head_width = t.kv_heads = 2, t.mlp_width = 11, t.affine = true, t.bias = t.norm_bias = false;
+         t.activation = Activation::swiglu, t.positions = Positions::rotary_halves;
+         t.initialisation = Initialisation::scaled;
+       }},
+      {"no final norm, but a head that does not see the mean either",
+       [](Options& o) { o.transformer.final_norm = false, o.stream.centre_readers = true; }},
+      {"ReLU without positions",
+       [](Options& o) { o.transformer.activation = Activation::relu, o.transformer.positions = Positions::none; }},
+      {"all of them",
+       [](Options& o) {
+         o.tied = o.transformer.affine = true;
+         o.transformer.positions = Positions::rotary;
+         o.transformer.branch = {.dropout = 0.2, .stochastic_depth = 0.3, .layer_scale = 0.5};
+       },
+       centred_readers}};
   for (const Switch& s : switches)
     for (const bool adam : {false, true}) lockstep(s, adam);
 }
