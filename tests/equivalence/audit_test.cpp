@@ -8,11 +8,11 @@
 namespace {
 
 TrainingOptions small(bool affine = false) {
-  TrainingOptions o;
-  o.model = {
-      kGpt, {.width = 16, .depth = 2, .heads = 2, .mlp_width = 32, .affine = affine}, {{"vocab", 13}, {"context", 8}}};
-  o.batch = 3;
-  return o;
+  return {.model = {kGpt,
+                    {.width = 16, .depth = 2, .heads = 2, .mlp_width = 32, .affine = affine},
+                    {{"vocab", 13}, {"context", 8}}},
+          .data = {},
+          .batch = 3};
 }
 
 const AuditResult::Row& row(const AuditResult& r, const std::string& name) {
@@ -64,11 +64,8 @@ TEST_CASE("audit: invisible directions are counted and measured") {
 
 TEST_CASE("audit: as many directions as the gradients of many batches leave out") {
   for (const nn::Arrangement& connection : {nn::kPreLn, nn::kSubLn}) {
-    TrainingOptions o;
-    o.model = {kGpt,
-               {.width = 4, .depth = 1, .heads = 2, .mlp_width = 6, .connection = connection},
-               {{"vocab", 5}, {"context", 6}}};
-    o.batch = 4;
+    const nn::TransformerOptions t{.width = 4, .depth = 1, .heads = 2, .mlp_width = 6, .connection = connection};
+    const TrainingOptions o{.model = {kGpt, t, {{"vocab", 5}, {"context", 6}}}, .data = {}, .batch = 4};
     const AuditResult r = audit(o);
     CHECK(r.as_expected);
     const auto model = build_model(o, {});
@@ -129,10 +126,7 @@ TEST_CASE("audit: a gradient where none should be is told") {
 TEST_CASE("audit: every switch of the Transformer, and a tied table") {
   const auto run = [](nn::TransformerOptions t, bool tied) {
     t.width = 12, t.depth = 1, t.heads = 2;
-    TrainingOptions o;
-    o.model = {kGpt, t, {{"vocab", 5}, {"context", 6}, {"tied", tied}}};
-    o.batch = 2;
-    return audit(o);
+    return audit({.model = {kGpt, t, {{"vocab", 5}, {"context", 6}, {"tied", tied}}}, .data = {}, .batch = 2});
   };
   const AuditResult plain = run({}, true);
   CHECK(plain.as_expected);

@@ -13,14 +13,12 @@
 namespace {
 
 CertificateOptions reduced() {
-  CertificateOptions o;
-  o.architectures = {architecture("gpt8"), architecture("vit1")};
-  o.negative_controls = {negative_controls().begin() + 9, negative_controls().begin() + 12};
-  o.steps = 8;
-  o.points = 6;
-  o.resolved = {architecture("gpt8")};
-  o.threads = 2;
-  return o;
+  return {.architectures = {architecture("gpt8"), architecture("vit1")},
+          .negative_controls = {negative_controls().begin() + 9, negative_controls().begin() + 12},
+          .resolved = {architecture("gpt8")},
+          .steps = 8,
+          .points = 6,
+          .threads = 2};
 }
 
 // Made once: the tests only change copies.

@@ -58,10 +58,8 @@ TEST_CASE("a gain that no reader takes up, and a table that is read bare and tie
 TEST_CASE("audits of other arrangements find what their weights hide") {
   for (const nn::Arrangement& a : nn::kArrangements) {
     INFO(a.name);
-    TrainingOptions o;
-    o.model = {
-        kGpt, {.width = 8, .depth = 4, .heads = 2, .mlp_width = 12, .connection = a}, {{"vocab", 13}, {"context", 6}}};
-    o.batch = 4;
+    const nn::TransformerOptions t{.width = 8, .depth = 4, .heads = 2, .mlp_width = 12, .connection = a};
+    const TrainingOptions o{.model = {kGpt, t, {{"vocab", 13}, {"context", 6}}}, .data = {}, .batch = 4};
     if (a.bare_entry) {
       CHECK_THROWS_WITH(audit(o), Contains("the first branch reads the embeddings as they are"));
       continue;

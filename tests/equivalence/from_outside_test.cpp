@@ -54,11 +54,7 @@ struct Uncentred {
 bool another(const Visible& v, Form form) { return v.another_function[static_cast<size_t>(form)]; }
 
 TableOptions grid(const nn::Arrangement& residual) {
-  TableOptions o;
-  o.connection = residual;
-  o.seeds = 1;
-  o.columns = {recipe("sgd"), recipe("adamw")};
-  return o;
+  return {.connection = residual, .data = {}, .seeds = 1, .columns = {recipe("sgd"), recipe("adamw")}};
 }
 
 std::string expected(const TableResult& r, size_t column) {

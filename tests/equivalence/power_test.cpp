@@ -75,9 +75,8 @@ TEST_CASE("power: a tensor that cancels hides nothing of the others, and what is
       CHECK_THAT(honest.message(), Contains(would_have_shown(honest.resolution)));
       expected(Verdict::different, compared(0, count, small));
       for (size_t i = 0; i < count; ++i) {
-        const Comparison one = compared(i, i + 1, 1.05 * honest.resolution);
-        INFO(streams::named_parameters(a)[i].name << ": " << one.message());
-        CHECK(one.verdict == Verdict::different);
+        INFO(streams::named_parameters(a)[i].name);
+        const Comparison one = expected(Verdict::different, compared(i, i + 1, 1.05 * honest.resolution));
         REQUIRE(one.first);
         CHECK(one.first->place.tensor == streams::named_parameters(a)[i].name);
       }

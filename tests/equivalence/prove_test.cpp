@@ -28,13 +28,9 @@ std::string words() {
 
 TrainingOptions small(const ModelRow& model = kGpt, nn::TransformerOptions t = {}) {
   t.width = 16, t.depth = 2, t.heads = 2;
-  TrainingOptions o;
-  o.model = {model, t};
+  TrainingOptions o{.model = {model, t}, .data = {}, .warmup = 4, .steps = 20, .batch = 6};
   o.model.fit({{"context", 12}});
   if (model.input != Input::images) o.data = words();
-  o.batch = 6;
-  o.steps = 20;
-  o.warmup = 4;
   return o;
 }
 

@@ -13,11 +13,7 @@ using namespace isonorm::reports;
 namespace {
 
 TableOptions small(std::vector<Variant> rows, std::vector<Recipe> columns, int steps = TableOptions().steps) {
-  TableOptions o;
-  o.seeds = 1, o.steps = steps;
-  o.rows = std::move(rows);
-  o.columns = std::move(columns);
-  return o;
+  return {.data = {}, .steps = steps, .seeds = 1, .rows = std::move(rows), .columns = std::move(columns)};
 }
 
 void check_cells(const TableResult& r) {
@@ -35,9 +31,7 @@ std::string sentence(const TableResult& r) { return closing(document_of({&r, 1})
 }  // namespace
 
 TEST_CASE("G6, G7: every variant with every optimizer comes out as theory says") {
-  TableOptions o;
-  o.seeds = 1, o.steps = 6, o.controls = 2;
-  const TableResult r = table(o);
+  const TableResult r = table({.data = {}, .steps = 6, .seeds = 1, .controls = 2});
   CHECK(r.cells.size() == 330);
   check_cells(r);
 }

@@ -9,10 +9,9 @@
 namespace {
 
 TrainingOptions small() {
-  TrainingOptions o;
-  o.model = {kTranslator, {.width = 8, .depth = 4, .heads = 2, .mlp_width = 12}, {{"vocab", 5}, {"context", 6}}};
-  o.letters = 5, o.batch = 4, o.steps = 12, o.warmup = 2, o.lr = 3e-3;
-  return o;
+  const ModelOptions model{
+      kTranslator, {.width = 8, .depth = 4, .heads = 2, .mlp_width = 12}, {{"vocab", 5}, {"context", 6}}};
+  return {.model = model, .data = {}, .letters = 5, .lr = 3e-3, .warmup = 2, .steps = 12, .batch = 4};
 }
 
 nn::EncoderDecoderOptions small_model(bool tied) {
