@@ -1,17 +1,15 @@
 // The architecture switches of docs/normalization.md: which keep the forms of the stream one training and which do not
-// (G9), tied heads in mapped storage (G11) and readers with zero row sums (G12).
+// (G9), and readers with zero row sums (G12).
 #include <algorithm>
 #include <cmath>
 #include <functional>
 
-#include "autograd/ops/matmul.h"
 #include "autograd/ops/norm.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "equivalence/compare/own_training.h"
-#include "equivalence/coordinates/parametrisation.h"
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/lockstep/lockstep.h"
 #include "optim/adam.h"
@@ -177,32 +175,6 @@ TEST_CASE("G9: switches that make them different trainings") {
       {"another eps", kNothing, [](Options& o) { o.transformer.eps = 1e-6; }, 1e-7, 1e-6}};
   for (const Switch& s : switches)
     for (const bool adam : {false, true}) lockstep(s, adam);
-}
-
-TEST_CASE("G11: a tied head in mapped storage reads B (I + 11^T)") {
-  const auto build = [](Form form, Stored storage) {
-    Gpt m = streams::make<Gpt>(
-        {.vocab = 13, .context = 6, .tied = true, .transformer = {.width = 8, .depth = 2, .heads = 2}},
-        {.form = form, .storage = storage});
-    m.to(DType::f64);
-    return m;
-  };
-  Gpt reference = build(Form::layer_norm, Stored::raw);
-  manual_seed(5);
-  for (const Tensor& p : reference.parameters()) copy_into(p, randn(p.shape(), kF64) * 0.5 + 0.15);
-  const Tensor ids = randint(0, 13, {4, 6}), expected = reference(ids);
-  for (Form form : kForms) {
-    INFO(name_of(form));
-    Gpt mapped = build(form, Stored::mapped);
-    mapped.load_state_dict(mapped_state(reference, Stream(form, 8, Stored::mapped)));
-    CHECK(amax(abs(mapped(ids) - expected)).item() < 1e-12);
-    const Tensor naive = matmul(mapped.features(ids), transpose(mapped.state_dict().at("token.weight"), 0, 1));
-    const double error = amax(abs(naive - expected)).item();
-    if (form == Form::crms_norm)
-      CHECK(error > 1e-2);
-    else
-      CHECK(error < 1e-12);
-  }
 }
 
 TEST_CASE("G12: readers with zero row sums make RMSNorm's error on a rounded stream one of second order") {
