@@ -1,21 +1,8 @@
 // The maps against dense matrices, their adjoints against inner products, their inverses against the identity.
 #include "streams/map.h"
+#include "tests/equivalence/room.h"
 
-#include <cmath>
-
-#include "autograd/engine.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/shape.h"
-#include "core/random.h"
-#include "streams/stream.h"
-#include "tests/support/catch.h"
-#include "tests/support/compare.h"
-
-using namespace isonorm;
 using namespace isonorm::streams;
-using Catch::Matchers::Contains;
 
 namespace {
 
@@ -110,7 +97,7 @@ Tensor naive(const Matrix& m, const Tensor& x) {
   return from_vector(y, {3, m.rows, 4});
 }
 
-double dot(const Tensor& a, const Tensor& b) { return sum(a.to(DType::f64) * b.to(DType::f64)).item(); }
+double inner(const Tensor& a, const Tensor& b) { return sum(a.to(DType::f64) * b.to(DType::f64)).item(); }
 
 }  // namespace
 
@@ -138,8 +125,8 @@ TEST_CASE("<M x, y> = <x, M* y>, and the adjoint is what autodiff carries back")
         const Tensor x = require_grad(randn({3, map.inputs(), 4}, {dtype}));
         const Tensor y = randn({3, map.outputs(), 4}, {dtype});
         const Tensor mx = map(x, 1), back = map.adjoint()(y, 1);
-        const double size = std::sqrt(dot(x, x) * dot(y, y)) * static_cast<double>(d);  // |D| <= sqrt d
-        CHECK(std::abs(dot(mx, y) - dot(x, back)) <= tolerance(dtype, d) * size);
+        const double size = std::sqrt(inner(x, x) * inner(y, y)) * static_cast<double>(d);  // |D| <= sqrt d
+        CHECK(std::abs(inner(mx, y) - inner(x, back)) <= tolerance(dtype, d) * size);
         check_close(grad(mx, {x}, y)[0], back, tolerance(dtype, d));
       }
 }

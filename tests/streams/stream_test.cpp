@@ -1,26 +1,14 @@
 // The coordinates of a stream as they are computed: rounding, and what is refused.
-#include "tests/support/catch.h"
-
-#include <cmath>
-
-#include "autograd/ops/create.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
 #include "nn/linear.h"
 #include "nn/residual/pre_norm.h"
 #include "streams/parametrize.h"
-#include "tests/support/compare.h"
+#include "tests/equivalence/room.h"
 
-using namespace isonorm;
 using namespace isonorm::nn;
-using Catch::Matchers::Contains;
 using streams::compress_writer;
-using streams::Form;
 using streams::form_named;
 using streams::Layout;
 using streams::parametrize;
-using streams::Stored;
 using streams::Stream;
 
 namespace {

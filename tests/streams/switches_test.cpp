@@ -1,33 +1,17 @@
 // The architecture switches of docs/normalization.md: which keep the forms of the stream one training and which do not
 // (G9), and readers with zero row sums (G12).
-#include <algorithm>
-#include <cmath>
-#include <functional>
-
-#include "autograd/ops/norm.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/shape.h"
 #include "equivalence/compare/own_training.h"
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/lockstep/lockstep.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
-#include "streams/transformer.h"
-#include "tests/support/catch.h"
-#include "tests/support/compare.h"
+#include "tests/equivalence/room.h"
 #include "training/step.h"
 
-using namespace isonorm;
-using namespace isonorm::equivalence;
 using namespace isonorm::nn;
-using namespace isonorm::training;
-using streams::Form;
 using streams::Layout;
 using streams::named_parameters;
 using streams::parametrize;
-using streams::Stored;
 using streams::Stream;
 
 namespace {
