@@ -26,8 +26,8 @@ inline std::string read(const std::string& path) {
   return {bytes.begin(), bytes.end()};
 }
 
-// One line on stderr and nothing on stdout. The line has these words, and before them the name of the verb where they do
-// not say it.
+// One line on stderr and nothing on stdout. The line has these words, and begins with the name of the verb or with the
+// words themselves, where they say who speaks.
 inline void check_refusal(const ChildResult& r, int code, const std::string& verb, const std::string& says) {
   INFO(r.out << r.err);
   CHECK(r.code == code);
