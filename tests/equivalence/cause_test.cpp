@@ -1,16 +1,8 @@
 // What is said of a difference where the first model is plain, on no stream, as a user brings it.
 #include "equivalence/compare/cause.h"
 
-#include "autograd/ops/loss.h"
 #include "tests/equivalence/small_net.h"
-#include "tests/support/catch.h"
 #include "tests/support/thrown.h"
-
-using namespace isonorm;
-using namespace isonorm::equivalence;
-using Catch::Matchers::Contains;
-using Catch::Matchers::StartsWith;
-using streams::Form;
 
 namespace {
 

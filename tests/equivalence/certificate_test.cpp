@@ -7,27 +7,18 @@
 #include "core/system/parallel.h"
 #include "equivalence/certificate/certificate_text.h"
 #include "equivalence/lockstep/criterion.h"
-#include "streams/parametrize.h"
-#include "tests/support/catch.h"
+#include "tests/equivalence/room.h"
 #include "tests/support/markup.h"
-
-using namespace isonorm;
-using namespace isonorm::equivalence;
-using namespace isonorm::training;
-using Catch::Matchers::Contains;
-using Catch::Matchers::StartsWith;
 
 namespace {
 
 CertificateOptions reduced() {
-  CertificateOptions o;
-  o.architectures = {architecture("gpt8"), architecture("vit1")};
-  o.negative_controls = {negative_controls().begin() + 9, negative_controls().begin() + 12};
-  o.steps = 8;
-  o.points = 6;
-  o.resolved = {architecture("gpt8")};
-  o.threads = 2;
-  return o;
+  return {.architectures = {architecture("gpt8"), architecture("vit1")},
+          .negative_controls = {negative_controls().begin() + 9, negative_controls().begin() + 12},
+          .resolved = {architecture("gpt8")},
+          .steps = 8,
+          .points = 6,
+          .threads = 2};
 }
 
 // Made once: the tests only change copies.
@@ -36,10 +27,27 @@ const CertificateResult& certificate() {
   return result;
 }
 
-void check_fails(CertificateResult forged, const std::string& part) {
-  conclude(forged);
-  CHECK(forged.verdict == Verdict::different);
-  CHECK_THAT(closing(document_of(forged)), Contains("Not certified: ") && Contains(part));
+// What changes a certificate that holds, and what the changed one says, which fails.
+using Forgery = std::pair<std::function<void(CertificateResult&)>, std::string>;
+
+void check_fails(const std::vector<Forgery>& forgeries) {
+  for (const auto& [forge, says] : forgeries) {
+    CertificateResult forged = certificate();
+    forge(forged);
+    conclude(forged);
+    CHECK(forged.verdict == Verdict::different);
+    CHECK_THAT(closing(document_of(forged)), Contains("Not certified: ") && Contains(says));
+  }
+}
+
+// One deviation of the weights of a form, or another one's.
+auto deviates(std::vector<Trajectory> CertificateResult::*parts, size_t part, size_t run, size_t step, double to,
+              std::vector<double> Deviations::*what = &Deviations::weight) {
+  return [=](CertificateResult& r) {
+    Trajectory& t = (r.*parts)[part];
+    (t.runs[run].deviations.*what)[step] = to;
+    judge(t);
+  };
 }
 
 }  // namespace
@@ -147,112 +155,83 @@ TEST_CASE("a reduced certificate is certified, whatever the number of threads") 
 }
 
 TEST_CASE("a forged part makes the certificate fail, and is named") {
-  SECTION("a weight that is 1e-9 off at one step of one form") {
-    CertificateResult forged = certificate();
-    forged.trajectories[3].runs[1].deviations.weight[1] = 1e-2;  // f32
-    judge(forged.trajectories[3]);
-    check_fails(forged, "vit1 in f32: crms_norm came out different");
-    forged = certificate();
-    forged.trajectories[0].runs[2].deviations.weight[5] = 1e-9;
-    judge(forged.trajectories[0]);
-    CHECK(forged.trajectories[0].worst == 2);
-    CHECK(forged.trajectories[0].share > 100);
-    check_fails(forged, "gpt8 in f64: crms_isometric came out different");
-  }
-  SECTION("a NaN") {
-    CertificateResult forged = certificate();
-    forged.trajectories[0].runs[0].deviations.gradient[0] = NAN;
-    judge(forged.trajectories[0]);
-    check_fails(forged, "gpt8 in f64: rms_norm");
-  }
-  SECTION("a negative control that came out the same") {
-    CertificateResult forged = certificate();
-    for (size_t at : {0u, 3u}) {
-      forged = certificate();
-      REQUIRE(forged.negatives[at].has_power);
-      forged.negatives[at].run.deviations = certificate().trajectories[0].runs[0].deviations;
-      forged.negatives[at].run.deviations.loss.resize(20);
-      forged.negatives[at].run.deviations.gradient.resize(20);
-      forged.negatives[at].run.deviations.weight.resize(20);
-      judge(forged.negatives[at]);
-      check_fails(forged, at == 0 ? "negative control in f64: one batch of another seed"
-                                  : "negative control in f32: one batch");
-    }
-  }
-  SECTION("a part that is missing, there twice, or in another's place") {
-    CertificateResult forged = certificate();
-    forged.negatives.clear();
-    check_fails(forged, "nothing to compare");
-    forged = certificate();
-    forged.gradients.pop_back();
-    check_fails(forged, "gradients: there is nothing to compare for vit1 in bf16");
-    forged = certificate();
-    forged.gradients[1] = forged.gradients[0];
-    check_fails(forged, "gradients: there is nothing to compare for vit1 in f64");
-    forged = certificate();
-    forged.gradients.push_back(forged.gradients[5]);
-    check_fails(forged, "gradients: vit1 in bf16 is there twice");
-    forged = certificate();
-    forged.trajectories.erase(forged.trajectories.begin());
-    check_fails(forged, "trajectories: there is nothing to compare for gpt8 in f64");
-    forged = certificate();
-    forged.width2.clear();
-    check_fails(forged, "values of width 2: there is nothing");
-  }
+  using R = CertificateResult;
+  const auto unseen = [](size_t at) {  // a negative control that came out the same
+    return [at](R& r) {
+      NegativeResult& n = r.negatives[at];
+      REQUIRE(n.has_power);
+      n.run.deviations = r.trajectories[0].runs[0].deviations;
+      for (auto values : {&Deviations::loss, &Deviations::gradient, &Deviations::weight})
+        (n.run.deviations.*values).resize(20);
+      judge(n);
+    };
+  };
+  check_fails(
+      {{deviates(&R::trajectories, 3, 1, 1, 1e-2), "vit1 in f32: crms_norm came out different"},
+       {deviates(&R::trajectories, 0, 2, 5, 1e-9), "gpt8 in f64: crms_isometric came out different"},
+       {deviates(&R::trajectories, 0, 0, 0, NAN, &Deviations::gradient), "gpt8 in f64: rms_norm"},
+       {deviates(&R::regimes, 3, 1, 1, 1e-2), "gpt8, batches in two parts in f32: crms_norm came out different"},
+       {unseen(0), "negative control in f64: one batch of another seed"},
+       {unseen(3), "negative control in f32: one batch"},
+       // What is missing, there twice, or in another's place.
+       {[](R& r) { r.negatives.clear(); }, "nothing to compare"},
+       {[](R& r) { r.gradients.pop_back(); }, "gradients: there is nothing to compare for vit1 in bf16"},
+       {[](R& r) { r.gradients[1] = r.gradients[0]; }, "gradients: there is nothing to compare for vit1 in f64"},
+       {[](R& r) { r.gradients.push_back(r.gradients[5]); }, "gradients: vit1 in bf16 is there twice"},
+       {[](R& r) { r.trajectories.erase(r.trajectories.begin()); },
+        "trajectories: there is nothing to compare for gpt8 in f64"},
+       {[](R& r) { r.width2.clear(); }, "values of width 2: there is nothing"},
+       {[](R& r) { r.regimes.pop_back(); }, "nothing to compare for gpt8, batches in two parts in f32"},
+       {[](R& r) { std::swap(r.regimes[0], r.regimes[1]); },
+        "nothing to compare for vit1, stochastic depth 0.3 in f64"}});
+  CertificateResult forged = certificate();
+  deviates(&R::trajectories, 0, 2, 5, 1e-9)(forged);
+  CHECK(forged.trajectories[0].worst == 2);
+  CHECK(forged.trajectories[0].share > 100);
 }
 
 TEST_CASE("gradients of one architecture, form, point or tensor that are wrong refute the certificate, in each dtype") {
   for (size_t i = 0; i < certificate().gradients.size(); ++i) {
     const PointErrors& right = certificate().gradients[i];
-    const std::string where = text("gradients in ", name_of(right.dtype), ": ", right.architecture.name, ", ");
-    const size_t f = i % 3;
-    const std::string form = name_of(kCertifiedForms[f]);
-    INFO(where << form);
-    const auto forge = [&](auto&& change, const std::string& whose) {
-      CertificateResult forged = certificate();
-      change(forged.gradients[i]);
-      check_fails(forged, where + whose);
-    };
-    const size_t tensors = right.forms[f].size(), tensor = 3 * i % tensors, point = i % 6;
-    // One tensor of one form at one point: far off, not finite.
-    for (double wrong :
-         {40 * certificate().gradient_verdicts[i].forms[f].largest * right.forms[f][tensor].predicted[point] * 10,
-          double{NAN}, double{INFINITY}})
-      forge([&](PointErrors& e) { e.forms[f][tensor].error[point] = wrong; }, form);
-    // One tensor at all points: four times what rounding does.
-    forge(
-        [&](PointErrors& e) {
-          for (size_t k = 0; k < 6; ++k) e.forms[f][tensor].error[k] = 4 * e.forms[f][tensor].predicted[k];
-        },
-        text(form, ": ", right.forms[f][tensor].name));
-    // Its scale: a factor that is always seen.
-    const double factor = certificate().gradient_verdicts[i].forms[f].always_seen / epsilon(right.dtype);
-    forge(
-        [&](PointErrors& e) {
-          for (double& s : e.forms[f][0].scale) s += factor;
-        },
-        text(form, ": ", right.forms[f][0].name));
-    // Compared with itself at one point; no tensors; a point, or a tensor's point, that is missing.
-    forge(
-        [&](PointErrors& e) {
-          for (TensorErrors& t : e.forms[f]) t.error[point] = 0;
-        },
-        form);
-    forge([&](PointErrors& e) { e.forms[f].clear(); }, form);
-    forge([&](PointErrors& e) { e.forms[f][tensor].error.pop_back(); }, form);
-    forge(
-        [&](PointErrors& e) {
-          for (TensorErrors& t : e.forms[f]) t.scale.push_back(0);
-        },
-        form);
-    // Pre-LN itself, and plain RMSNorm that passes.
-    forge(
-        [&](PointErrors& e) {
-          for (double& v : e.own[tensor].error) v *= 100;
-        },
-        "Pre-LN itself");
-    forge([&](PointErrors& e) { e.plain = e.forms[0]; }, "plain RMSNorm");
-    forge([&](PointErrors& e) { e.plain.clear(); }, "plain RMSNorm");
+    const size_t f = i % 3, tensors = right.forms[f].size(), tensor = 3 * i % tensors, point = i % 6;
+    const auto& verdict = certificate().gradient_verdicts[i].forms[f];
+    const std::string where = text("gradients in ", name_of(right.dtype), ": ", right.architecture.name, ", "),
+                      form = where + name_of(kCertifiedForms[f]), of_tensor = form + ": " + right.forms[f][tensor].name,
+                      of_first = form + ": " + right.forms[f][0].name;
+    INFO(form);
+    const auto in = [i](auto&& change) { return [=](CertificateResult& r) { change(r.gradients[i]); }; };
+    const auto at_point = [&](double wrong) { return in([=](auto& e) { e.forms[f][tensor].error[point] = wrong; }); };
+    const double factor = verdict.always_seen / epsilon(right.dtype);  // a factor that is always seen
+    check_fails({{at_point(400 * verdict.largest * right.forms[f][tensor].predicted[point]), form},
+                 {at_point(NAN), form},
+                 {at_point(INFINITY), form},
+                 // One tensor at all points: four times what rounding does.
+                 {in([=](auto& e) {
+                    for (size_t k = 0; k < 6; ++k) e.forms[f][tensor].error[k] = 4 * e.forms[f][tensor].predicted[k];
+                  }),
+                  of_tensor},
+                 {in([=](auto& e) {
+                    for (double& s : e.forms[f][0].scale) s += factor;
+                  }),
+                  of_first},
+                 // Compared with itself at one point; no tensors; a point, or a tensor's point, that is missing.
+                 {in([=](auto& e) {
+                    for (TensorErrors& t : e.forms[f]) t.error[point] = 0;
+                  }),
+                  form},
+                 {in([=](auto& e) { e.forms[f].clear(); }), form},
+                 {in([=](auto& e) { e.forms[f][tensor].error.pop_back(); }), form},
+                 {in([=](auto& e) {
+                    for (TensorErrors& t : e.forms[f]) t.scale.push_back(0);
+                  }),
+                  form},
+                 // Pre-LN itself, and plain RMSNorm that passes.
+                 {in([=](auto& e) {
+                    for (double& v : e.own[tensor].error) v *= 100;
+                  }),
+                  where + "Pre-LN itself"},
+                 {in([=](auto& e) { e.plain = e.forms[0]; }), where + "plain RMSNorm"},
+                 {in([=](auto& e) { e.plain.clear(); }), where + "plain RMSNorm"}});
   }
 }
 
@@ -277,8 +256,11 @@ TEST_CASE("a certificate whose bound has no power is undecided; what is refuted 
     CHECK(forged.verdict == Verdict::undecided);
     CHECK_THAT(closing(document_of(forged)), Contains("vit1 in f64: rms_norm"));
   }
-  forged.gradients[0].forms[0][0].error[0] = NAN;
-  check_fails(forged, "gradients in f64: gpt8, rms_norm");
+  check_fails({{[&](CertificateResult& r) {
+                  r = forged;
+                  r.gradients[0].forms[0][0].error[0] = NAN;
+                },
+                "gradients in f64: gpt8, rms_norm"}});
 }
 
 TEST_CASE("the verdict of an architecture's gradients is the same alone and in company") {
@@ -293,36 +275,21 @@ TEST_CASE("the verdict of an architecture's gradients is the same alone and in c
     }
 }
 
-TEST_CASE("a forged regime, or gradients of activations kept in bf16, make the certificate fail") {
-  CertificateResult forged = certificate();
-  forged.regimes[3].runs[1].deviations.weight[1] = 1e-2;
-  judge(forged.regimes[3]);
-  check_fails(forged, "gpt8, batches in two parts in f32: crms_norm came out different");
-  forged = certificate();
-  forged.regimes.pop_back();
-  check_fails(forged, "nothing to compare for gpt8, batches in two parts in f32");
-  forged = certificate();
-  std::swap(forged.regimes[0], forged.regimes[1]);
-  check_fails(forged, "nothing to compare for vit1, stochastic depth 0.3 in f64");
+TEST_CASE("forged gradients of activations kept in bf16 make the certificate fail") {
+  const auto kept = [](auto&& change) {  // gpt8 in f32
+    return [=](CertificateResult& r) { change(r.gradients[2].kept_forms, r.gradients[2].kept_own); };
+  };
   for (size_t form : {0u, 1u, 2u}) {
-    PointErrors& e = (forged = certificate()).gradients[2];  // gpt8 in f32
-    for (double& error : e.kept_forms[form]) error *= 20;
-    check_fails(forged, std::string("activations kept in bf16: ") + name_of(kCertifiedForms[form]));
-    for (double bad : {double(NAN), double(INFINITY), 1e3}) {
-      forged = certificate();
-      forged.gradients[2].kept_forms[form][1] = bad;
-      check_fails(forged, "activations kept in bf16");
-    }
-    forged = certificate();
-    forged.gradients[2].kept_forms[form].assign(6, 0);
-    check_fails(forged, "compared with itself");
-    forged = certificate();
-    forged.gradients[2].kept_forms[form].pop_back();
-    check_fails(forged, "was not compared at 6 points");
+    check_fails({{kept([=](auto& forms, auto&) {
+                    for (double& error : forms[form]) error *= 20;
+                  }),
+                  std::string("activations kept in bf16: ") + name_of(kCertifiedForms[form])},
+                 {kept([=](auto& forms, auto&) { forms[form].assign(6, 0); }), "compared with itself"},
+                 {kept([=](auto& forms, auto&) { forms[form].pop_back(); }), "was not compared at 6 points"},
+                 {kept([](auto&, auto& own) { own.clear(); }), "Pre-LN itself was not compared"}});
+    for (double bad : {double(NAN), double(INFINITY), 1e3})
+      check_fails({{kept([=](auto& forms, auto&) { forms[form][1] = bad; }), "activations kept in bf16"}});
   }
-  forged = certificate();
-  forged.gradients[2].kept_own.clear();
-  check_fails(forged, "Pre-LN itself was not compared");
 }
 
 TEST_CASE("every regime stands on an architecture that there is, and changes its training") {

@@ -2,20 +2,11 @@
 // that a difference can show.
 #include "equivalence/compare/compare_tensors.h"
 
-#include <cmath>
 #include <set>
 
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/shape.h"
-#include "core/random.h"
 #include "equivalence/lockstep/training.h"
 #include "streams/coordinates.h"
-#include "tests/support/catch.h"
-
-using namespace isonorm;
-using namespace isonorm::equivalence;
-using Catch::Matchers::Contains;
+#include "tests/equivalence/room.h"
 
 namespace {
 
@@ -25,12 +16,15 @@ Tensor copy_of(const Tensor& x) {
   return c;
 }
 
-TensorMap tensors(const Tensor& weight, const Tensor& bias) {
+TensorMap map_of(std::initializer_list<std::pair<const char*, Tensor>> tensors) {
   TensorMap m;
-  m.add("fc.weight", weight);
-  m.add("fc.bias", bias);
+  for (const auto& [name, tensor] : tensors) m.add(name, tensor);
   return m;
 }
+TensorMap tensors(const Tensor& weight, const Tensor& bias) {
+  return map_of({{"fc.weight", weight}, {"fc.bias", bias}});
+}
+TensorMap only(const Tensor& x) { return map_of({{"w", x}}); }
 
 struct Drawn {
   Tensor weight, bias;
@@ -47,6 +41,24 @@ std::string said(const TensorMap& a, const TensorMap& b, const ParameterMap& map
   CHECK(r.same() == r.message().starts_with("same"));
   return r.message();
 }
+
+// The share of the largest gradient below which a tensor can be rounding noise: 1000 eps, at most 1 %.
+double noise_share(DType d) { return d == DType::f64 ? 1000 * 0x1p-52 : d == DType::f32 ? 1000 * 0x1p-23 : 1e-2; }
+
+// Gradients whose largest entry is 2, and beside them one of six entries of which the largest is `largest`.
+TensorMap beside_a_large_one(DType dtype, double largest, const std::vector<double>& small) {
+  return map_of({{"attn.key.bias", (from_vector(small, {6}) * largest).to(dtype)},
+                 {"fc.weight", from_vector<double>({0.5, -2, 1, 0.25}, {2, 2}).to(dtype)}});
+}
+
+constexpr CompareTensorsOptions kGradients = {.gradients = true};
+const std::vector<double> kSmall = {1, -0.5, 0.25, 0.75, -0.125, 0.5};
+const std::pair<const char*, std::vector<double>> kForgeries[] = {
+    {"zeros", {0, 0, 0, 0, 0, 0}},
+    {"sign", {-1, 0.5, -0.25, -0.75, 0.125, -0.5}},
+    {"half", {0.5, -0.25, 0.125, 0.375, -0.0625, 0.25}},
+    {"one entry", {1, -0.5, 0.25, 0.625, -0.125, 0.5}},
+};
 
 }  // namespace
 
@@ -85,29 +97,18 @@ TEST_CASE("compare tensors: NaN, nothing and missing partners are never the same
   nan.mutable_data<double>()[3] = NAN;
   CHECK_THAT(said(a, tensors(nan, bias)), Contains("different: fc.weight[0, 3] is nan"));
   CHECK_THAT(said(tensors(nan, bias), tensors(nan, bias)), Contains("different: fc.weight[0, 3] is nan"));
-  CHECK_THAT(said({}, {}), Contains("different: no tensors were compared"));
+  CHECK_THAT(said(TensorMap(), TensorMap()), Contains("different: no tensors were compared"));
   CHECK_THAT(said(a, {}), Contains("only the first has fc.weight (2 tensors without partner)"));
   TensorMap more = tensors(weight, bias);
   more.add("extra", bias);
   CHECK_THAT(said(a, more), Contains("only the second has extra"));
   CHECK_THAT(said(more, a), Contains("only the first has extra"));
   CHECK(compare_tensors(more, a, ParameterMap().leave_out("extra")).same());
-  TensorMap empty_one;
-  empty_one.add("x", empty({0, 3}, {DType::f64}));
+  TensorMap empty_one = map_of({{"x", empty({0, 3}, {DType::f64})}});
   CHECK_THAT(said(empty_one, empty_one), Contains("different: no entries were compared"));
   empty_one.add("y", bias);  // beside something, nothing is no difference
   CHECK(compare_tensors(empty_one, empty_one).identical);
 }
-
-namespace {
-
-TensorMap only(const Tensor& x) {
-  TensorMap m;
-  m.add("w", x);
-  return m;
-}
-
-}  // namespace
 
 TEST_CASE("compare tensors: integers are compared as integers, whatever the tolerance") {
   constexpr int64_t kLarge = int64_t{1} << 53;
@@ -153,9 +154,7 @@ TEST_CASE("compare tensors: equal to the last bit are equal bits of one dtype th
   differs_in_bits(only(tensor<float>({0.0F, 1.0F})));
   differs_in_bits(a, ParameterMap().add("w", "w", {{"identity", 0}}));
   CHECK(compare_tensors(a, a).identical);
-  TensorMap renamed;
-  renamed.add("v", a.at("w"));
-  CHECK(compare_tensors(a, renamed, ParameterMap().add("w", "v")).identical);
+  CHECK(compare_tensors(a, map_of({{"v", a.at("w")}}), ParameterMap().add("w", "v")).identical);
 }
 
 TEST_CASE("compare tensors: what is the same says below which share it saw nothing") {
@@ -188,17 +187,13 @@ TEST_CASE("compare tensors: the same says from which factor on a tensor would ha
 }
 
 TEST_CASE("compare tensors: two tensors with one partner differ; what is left out is left out of both") {
-  TensorMap two, one;
-  two.add("a.w", tensor({2., 1.}));
-  two.add("b.w", tensor({2., 1.}));
-  one.add("w", tensor({2., 1.}));
+  const Tensor w = tensor({2., 1.});
+  const TensorMap two = map_of({{"a.w", w}, {"b.w", w}}), one = only(w), b = map_of({{"w", w}, {"x", tensor({3.})}});
   const TensorsComparison r = compare_tensors(two, one, ParameterMap().add("*.w", "w"));
   CHECK_THAT(r.message(), Contains("different: w has two originals: a.w and b.w both become w (1 of 2 tensors"));
   CHECK(compare_tensors(two, one, ParameterMap().add("a.w", "w").leave_out("b.w")).same());
 
-  TensorMap a = one, b = one;
-  a.add("x", tensor({1.}));
-  b.add("x", tensor({3.}));
+  TensorMap a = map_of({{"w", w}, {"x", tensor({1.})}});
   const ParameterMap without_x = ParameterMap().leave_out("x");
   CHECK_THAT(said(a, b, without_x), Contains("same: 1 tensor, ") && Contains("1 left out by the map"));
   CHECK_THAT(said(one, b, without_x), Contains("only the second has x"));
@@ -210,9 +205,8 @@ TEST_CASE("compare tensors: two tensors with one partner differ; what is left ou
 TEST_CASE("compare tensors: weights go through M, gradients come back through its adjoint") {
   const auto [weight, bias] = drawn();
   const ParameterMap map = ParameterMap().add("fc.*", "h.*", {{"compress", 0}});
-  TensorMap mapped, gradients;
-  mapped.add("h.weight", streams::compress_writer(weight, 0));
-  mapped.add("h.bias", streams::compress_writer(bias, 0));
+  const TensorMap mapped =
+      map_of({{"h.weight", streams::compress_writer(weight, 0)}, {"h.bias", streams::compress_writer(bias, 0)}});
   CHECK_THAT(said(tensors(weight, bias), mapped, map), Contains("same: 2 tensors"));
   const TensorMap pulled =
       tensors(streams::expand_reader(mapped.at("h.weight"), 0), streams::expand_reader(mapped.at("h.bias"), 0));
@@ -222,30 +216,6 @@ TEST_CASE("compare tensors: weights go through M, gradients come back through it
   CHECK_THAT(said(tensors(weight, bias), tensors(weight, reshape(bias, {2, 3}))),
              Contains("fc.bias has shape [2, 3], expected [6]"));
 }
-
-namespace {
-
-// The share of the largest gradient below which a tensor can be rounding noise: 1000 eps, at most 1 %.
-double noise_share(DType d) { return d == DType::f64 ? 1000 * 0x1p-52 : d == DType::f32 ? 1000 * 0x1p-23 : 1e-2; }
-
-// Gradients whose largest entry is 2, and beside them one of six entries of which the largest is `largest`.
-TensorMap beside_a_large_one(DType dtype, double largest, const std::vector<double>& small) {
-  TensorMap m;
-  m.add("attn.key.bias", (from_vector(small, {6}) * largest).to(dtype));
-  m.add("fc.weight", (from_vector<double>({0.5, -2, 1, 0.25}, {2, 2})).to(dtype));
-  return m;
-}
-
-constexpr CompareTensorsOptions kGradients = {.gradients = true};
-const std::vector<double> kSmall = {1, -0.5, 0.25, 0.75, -0.125, 0.5};
-const std::pair<const char*, std::vector<double>> kForgeries[] = {
-    {"zeros", {0, 0, 0, 0, 0, 0}},
-    {"sign", {-1, 0.5, -0.25, -0.75, 0.125, -0.5}},
-    {"half", {0.5, -0.25, 0.125, 0.375, -0.0625, 0.25}},
-    {"one entry", {1, -0.5, 0.25, 0.625, -0.125, 0.5}},
-};
-
-}  // namespace
 
 TEST_CASE("compare tensors: a small gradient that differs is undecided below the share, different above it") {
   for (const DType dtype : {DType::f64, DType::f32, DType::bf16})
@@ -272,21 +242,20 @@ TEST_CASE("compare tensors: what is small in one file alone, NaN, or no gradient
     const double share = noise_share(dtype);
     const TensorMap a = beside_a_large_one(dtype, share, kSmall), large = beside_a_large_one(dtype, 4 * share, kSmall);
     INFO(name_of(dtype));
-    CHECK(compare_tensors(a, large, {}, kGradients).verdict == Verdict::different);
-    CHECK(compare_tensors(large, a, {}, kGradients).verdict == Verdict::different);
-    const TensorMap nan = beside_a_large_one(dtype, share, {1, NAN, 0.25, 0.75, -0.125, 0.5});
-    CHECK(compare_tensors(a, nan, {}, kGradients).verdict == Verdict::different);
-    CHECK(compare_tensors(nan, a, {}, kGradients).verdict == Verdict::different);
-    const TensorMap sign = beside_a_large_one(dtype, share, kForgeries[1].second);
-    CHECK(compare_tensors(a, sign).verdict == Verdict::different);  // weights
-    // Naming it does not help either.
-    const CompareTensorsOptions all = {.gradients = true, .noise = {"**"}};
-    CHECK(compare_tensors(a, large, {}, all).verdict == Verdict::different);
-    CHECK(compare_tensors(a, nan, {}, all).verdict == Verdict::different);
-    // Something else that differs is a difference.
+    const TensorMap nan = beside_a_large_one(dtype, share, {1, NAN, 0.25, 0.75, -0.125, 0.5}),
+                    sign = beside_a_large_one(dtype, share, kForgeries[1].second);
     TensorMap forged = beside_a_large_one(dtype, share, kForgeries[1].second);
-    fill(forged.at("fc.weight"), 1);
-    CHECK(compare_tensors(a, forged, {}, kGradients).verdict == Verdict::different);
+    fill(forged.at("fc.weight"), 1);  // something else that differs is a difference
+    const CompareTensorsOptions weights = {}, named = {.gradients = true, .noise = {"**"}};  // naming does not help
+    for (const auto& [first, second, o] : {std::tuple(&a, &large, &kGradients),
+                                           {&large, &a, &kGradients},
+                                           {&a, &nan, &kGradients},
+                                           {&nan, &a, &kGradients},
+                                           {&a, &sign, &weights},
+                                           {&a, &large, &named},
+                                           {&a, &nan, &named},
+                                           {&a, &forged, &kGradients}})
+      CHECK(compare_tensors(*first, *second, {}, *o).verdict == Verdict::different);
   }
 }
 
@@ -321,20 +290,13 @@ TEST_CASE("compare tensors: the likely cause is what the difference itself shows
              Contains("likely a matrix that is stored transposed"));
   const Tensor other = randn({6, 6}, {DType::f64});
   CHECK(compare_tensors(a, tensors(other, bias)).likely.empty());
-  TensorMap wide, tall;
-  wide.add("w", randn({2, 3}));
-  tall.add("w", randn({3, 2}));
-  CHECK_THAT(said(wide, tall), Contains("w has shape [3, 2], expected [2, 3] (likely stored transposed"));
+  CHECK_THAT(said(only(randn({2, 3})), only(randn({3, 2}))),
+             Contains("w has shape [3, 2], expected [2, 3] (likely stored transposed"));
 }
 
 TEST_CASE("tensors beside controls: what rounding alone does is the same, and more is not") {
   Generator g{5, 0};
   const Tensor w = randn({40, 30}, {DType::f32}, g);
-  const auto only = [](const Tensor& x) {
-    TensorMap m;
-    m.add("w", x);
-    return m;
-  };
   CompareTensorsOptions o;
   for (uint64_t seed : {1, 2, 3}) o.controls.push_back(only(moved_by_ulps(w, seed, 0)));
   const auto held = [&](const Tensor& x) { return compare_tensors(only(w), only(x), {}, o); };
@@ -361,9 +323,7 @@ TEST_CASE("tensors beside controls: what rounding alone does is the same, and mo
   CHECK_THAT(compare_tensors(only(w), only(w), {}, other).reason, Contains("no counterpart of f32"));
   // A tensor that its controls hide leaves the others as they are.
   const auto two = [&](const Tensor& first, const Tensor& second) {
-    TensorMap m;
-    m.add("hidden", first), m.add("seen", second);
-    return m;
+    return map_of({{"hidden", first}, {"seen", second}});
   };
   CompareTensorsOptions mixed;
   mixed.controls = {two(w * 1.01, moved_by_ulps(w, 1, 0))};

@@ -2,12 +2,8 @@
 // at all is told apart, with the place and the cause.
 #include "equivalence/compare/compare.h"
 
-#include <cmath>
 #include <limits>
 
-#include "autograd/ops/loss.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/reduce.h"
 #include "equivalence/compare/own_training.h"
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/lockstep/lockstep.h"
@@ -15,29 +11,27 @@
 #include "equivalence/probes/architecture.h"
 #include "optim/adamw.h"
 #include "optim/sgd.h"
-#include "streams/parametrize.h"
 #include "tests/equivalence/small_net.h"
-#include "tests/support/catch.h"
-
-using namespace isonorm;
-using namespace isonorm::equivalence;
-using namespace isonorm::training;
-using Catch::Matchers::Contains;
-using streams::Form;
-using streams::Stored;
 
 namespace {
 
 constexpr CompareOptions kFew = {.points = 2, .steps = 4};
 
+Comparison compared(nn::Module& a, nn::Module& b, const Objective& objective = cross_entropy_of,
+                    const ParameterMap& map = {}, const CompareOptions& o = kFew) {
+  return compare_gradients(a, b, map, objective, small_batch, o);
+}
 Comparison gradients(const Switches& a, const Switches& b, const ParameterMap& map = {}) {
   const auto first = small_net(a), second = small_net(b);
-  return compare_gradients(*first, *second, map, cross_entropy_of, small_batch, kFew);
+  return compared(*first, *second, cross_entropy_of, map);
 }
 
 const MakeOptimizer kAdamW = [](const std::vector<Tensor>& p) {
   return std::make_unique<optim::AdamW>(p, optim::AdamWOptions{.lr = 1e-2});
 };
+MakeOptimizer sgd(double lr) {
+  return [=](const std::vector<Tensor>& p) { return std::make_unique<optim::Sgd>(p, optim::SgdOptions{.lr = lr}); };
+}
 
 Comparison trajectories(const Switches& a, const Switches& b, const ParameterMap& map = {},
                         const MakeOptimizer& optimizer = kAdamW) {
@@ -45,21 +39,60 @@ Comparison trajectories(const Switches& a, const Switches& b, const ParameterMap
                               optimizer, small_batch, kFew);
 }
 
+// SmallNet and a parameter more, which only the objective reads.
+struct WithExtra : SmallNet {
+  explicit WithExtra(const Switches& s, DType dtype = DType::f64) : SmallNet(s) {
+    extra = add_parameter("extra", ones({6}));
+    to(dtype);
+  }
+  Tensor extra;
+};
+
+// Beside the others a gradient far below them, known to the last digit: scale * of_b in `b`, scale * of_a in every
+// other model.
+Objective with_small_gradient(const nn::Module* b, double scale, const Tensor& of_a, const Tensor& of_b) {
+  return [=](nn::Module& m, const Examples& batch) {
+    const Tensor extra = dynamic_cast<WithExtra&>(m).extra, inputs = batch.inputs.to(extra.dtype());
+    const Tensor small = sum(extra * ((&m == b ? of_b : of_a) * scale).to(extra.dtype()));
+    return cross_entropy(m(inputs), batch.targets) + (small - detach(small));  // of no value
+  };
+}
+
+// Two gradients, 1 and one that is given.
+struct Given : OwnTraining {
+  struct TwoWeights : nn::Module {
+    TwoWeights() {
+      add_parameter("large", ones({1}, {DType::f64}));
+      small = add_parameter("small", ones({1}, {DType::f64}));
+    }
+    Tensor small;
+  };
+  static Tensor loss(nn::Module& m, const Examples& batch) {
+    return sum(m.parameters()[0]) + sum(m.parameters()[1] * batch.inputs);
+  }
+  Given() : Given(std::make_unique<TwoWeights>()) {}
+  explicit Given(std::unique_ptr<TwoWeights> m)
+      : OwnTraining(*m, streams::named_parameters(*m), loss, 1), own(std::move(m)) {
+    train_with(std::make_unique<optim::Sgd>(model().parameters(), optim::SgdOptions{.lr = 1}), 0);
+  }
+  Given& at(double gradient) {
+    differentiate({tensor({gradient}), {}});
+    return *this;
+  }
+  std::unique_ptr<TwoWeights> own;
+};
+
 }  // namespace
 
 TEST_CASE("compare: every form has Pre-LN's gradients and trajectory, and parameters keep their values") {
   for (const Form form : {Form::rms_norm, Form::crms_norm, Form::crms_isometric}) {
     const auto a = small_net({}), b = small_net({.form = form}, 5);
     const std::vector<double> before = b->up1.weight.to_vector<double>();
-    const Comparison c = compare_gradients(*a, *b, {}, cross_entropy_of, small_batch, kFew);
-    INFO(c.message());
-    CHECK(c.same());
+    const Comparison c = expected(Verdict::same, compared(*a, *b));
     CHECK(c.deviation > 0);
     CHECK(c.control > 0);
     CHECK(b->up1.weight.to_vector<double>() == before);
-    const Comparison t = trajectories({}, {.form = form});
-    INFO(t.message());
-    CHECK(t.same());
+    expected(Verdict::same, trajectories({}, {.form = form}));
   }
 }
 
@@ -68,12 +101,8 @@ TEST_CASE("compare: mapped storage through a map: gradients agree, Adam's path d
   const streams::Stream stream(Form::crms_norm, 8, Stored::mapped);
   const ParameterMap map = ParameterMap::mapped_storage(*raw, stream);
   const Switches mapped = {.form = Form::crms_norm, .storage = Stored::mapped};
-  const Comparison c = gradients({}, mapped, map);
-  INFO(c.message());
-  CHECK(c.same());
-  const Comparison t = trajectories({}, mapped, map);
-  INFO(t.message());
-  CHECK_FALSE(t.same());
+  expected(Verdict::same, gradients({}, mapped, map));
+  const Comparison t = expected(Verdict::different, trajectories({}, mapped, map));
   REQUIRE(t.first);
   CHECK(t.first->step == 1);
   CHECK_THAT(t.message(), Contains("weights at step 1") && Contains("likely the optimizer"));
@@ -113,27 +142,25 @@ TEST_CASE("compare: one weight moved by 1e-9 of its tensor's largest is reported
 
 TEST_CASE("compare: NaN, nothing, and a model with itself are never the same") {
   const auto a = small_net({}), b = small_net({}, 8);
-  CHECK_THAT(compare_gradients(*a, *a, {}, cross_entropy_of, small_batch, kFew).message(),
-             Contains("different: a model was compared with itself"));
+  CHECK_THAT(compared(*a, *a).message(), Contains("different: a model was compared with itself"));
   // Two models with one program: equal bits.
-  const Comparison twin = compare_gradients(*a, *b, {}, cross_entropy_of, small_batch, kFew);
+  const Comparison twin = compared(*a, *b);
   CHECK_THAT(twin.message(), Contains("undecided: equal to the last bit"));
-  CHECK(compare_gradients(*a, *b, {}, cross_entropy_of, small_batch, {.points = 1, .may_be_identical = true}).same());
+  CHECK(compared(*a, *b, cross_entropy_of, {}, {.points = 1, .may_be_identical = true}).same());
   CHECK_THAT(trajectories({}, {}).message(), Contains("undecided: equal to the last bit"));
 
   const Objective nan = [](nn::Module& m, const Examples& batch) {
     return cross_entropy_of(m, batch) * std::numeric_limits<double>::quiet_NaN();
   };
   const auto rms = small_net({.form = Form::rms_norm});
-  CHECK_FALSE(compare_gradients(*a, *rms, {}, nan, small_batch, kFew).same());
+  CHECK_FALSE(compared(*a, *rms, nan).same());
   const Objective constant = [](nn::Module& m, const Examples&) { return sum(m.parameters()[0]) * 0.0; };
-  CHECK_FALSE(compare_gradients(*a, *rms, {}, constant, small_batch, kFew).same());
+  CHECK_FALSE(compared(*a, *rms, constant).same());
 
   ParameterMap none;
   none.leave_out("**");
-  CHECK_FALSE(compare_gradients(*a, *rms, none, cross_entropy_of, small_batch, kFew).same());
-  CHECK_THROWS_WITH(compare_gradients(*a, *rms, {}, cross_entropy_of, small_batch, {.points = 0}),
-                    Contains("expected at least 1"));
+  CHECK_FALSE(compared(*a, *rms, cross_entropy_of, none).same());
+  CHECK_THROWS_WITH(compared(*a, *rms, cross_entropy_of, {}, {.points = 0}), Contains("expected at least 1"));
   CHECK_THROWS_WITH(compare_trajectories([] { return small_net({}); }, [] { return small_net({}); }, {},
                                          cross_entropy_of, kAdamW, small_batch, {.steps = 0}),
                     Contains("expected at least 1"));
@@ -145,37 +172,28 @@ TEST_CASE("compare: controls that move as far as a real difference are no measur
     return cross_entropy_of(m, batch) + sum(sin(m.parameters()[0] * 1e12));
   };
   const auto a = small_net({}), b = small_net({.form = Form::rms_norm});
-  CHECK_THAT(compare_gradients(*a, *b, {}, chaotic, small_batch, kFew).message(),
+  CHECK_THAT(compared(*a, *b, chaotic).message(),
              Contains("undecided: the controls") && Contains("would hide a real difference"));
 }
 
 TEST_CASE("compare: a training whose controls run away is undecided, one with a single batch is not") {
   const MakeModel layer = [] { return small_net({.affine = true}); };
   const MakeModel rms = [] { return small_net({.form = Form::rms_norm, .affine = true}, 4); };
-  const auto compared = [&](double lr, const Batches& batches, int steps) {
-    const MakeOptimizer sgd = [lr](const std::vector<Tensor>& p) {
-      return std::make_unique<optim::Sgd>(p, optim::SgdOptions{.lr = lr});
-    };
-    return compare_trajectories(layer, rms, {}, cross_entropy_of, sgd, batches, {.steps = steps, .controls = 2});
+  const auto trained = [&](double lr, const Batches& batches) {
+    return compare_trajectories(layer, rms, {}, cross_entropy_of, sgd(lr), batches, {.steps = 30, .controls = 2});
   };
-  const Comparison calm = compared(
-      0.05, [](int64_t) { return small_batch(3); }, 30);
-  INFO(calm.message());
-  CHECK(calm.same());
+  const Comparison calm = expected(Verdict::same, trained(0.05, [](int64_t) { return small_batch(3); }));
   CHECK(calm.horizon.steps == 30);
   CHECK(calm.horizon.limit.loss > 0);
   CHECK_THAT(calm.message(), Contains(would_have_shown(calm.horizon)));
-  const Comparison still = compared(1e-14, small_batch, 30);  // no training: no wrong one either, but for the batch
+  const Comparison still = trained(1e-14, small_batch);  // no training: no wrong one either, but for the batch
   INFO(still.message());
   CHECK(still.verdict == Verdict::undecided);
   CHECK_THAT(still.message(), Contains("undecided: ") && Contains("a verdict needs 20 steps"));
   const Objective chaotic = [](nn::Module& m, const Examples& batch) {
     return cross_entropy_of(m, batch) + sum(sin(m.parameters()[0] * 1e6)) * 1e-6;
   };
-  const MakeOptimizer sgd = [](const std::vector<Tensor>& p) {
-    return std::make_unique<optim::Sgd>(p, optim::SgdOptions{.lr = 0.1});
-  };
-  const Comparison wild = compare_trajectories(layer, rms, {}, chaotic, sgd, small_batch, {.steps = 30});
+  const Comparison wild = compare_trajectories(layer, rms, {}, chaotic, sgd(0.1), small_batch, {.steps = 30});
   INFO(wild.message());
   CHECK_FALSE(wild.same());
 }
@@ -190,38 +208,14 @@ TEST_CASE("compare: models that agree where they stand, or in the loss alone, ar
     };
   };
   const Objective elsewhere = with_extra([](const Tensor& bias) { return sum(relu(-bias)); });  // 0 where bias is 1
-  const CompareOptions several = {.points = 4};
-  CHECK_FALSE(compare_gradients(*a, *b, {}, elsewhere, small_batch, several).same());
+  CHECK_FALSE(compared(*a, *b, elsewhere, {}, {.points = 4}).same());
   const Objective no_value = with_extra([](const Tensor& bias) { return sum(bias) - sum(detach(bias)); });
-  const Comparison c = compare_gradients(*a, *b, {}, no_value, small_batch, kFew);
+  const Comparison c = compared(*a, *b, no_value);
   CHECK_FALSE(c.same());
   REQUIRE(c.first);
   CHECK(c.first->quantity == std::string("gradient"));
   CHECK(c.first->place.tensor == "head.bias");
 }
-
-namespace {
-
-// SmallNet and a parameter more, which only the objective reads.
-struct WithExtra : SmallNet {
-  explicit WithExtra(const Switches& s, DType dtype = DType::f64) : SmallNet(s) {
-    extra = add_parameter("extra", ones({6}));
-    to(dtype);
-  }
-  Tensor extra;
-};
-
-// Beside the others a gradient far below them, known to the last digit: scale * of_b in `b`, scale * of_a in every
-// other model.
-Objective with_small_gradient(const nn::Module* b, double scale, const Tensor& of_a, const Tensor& of_b) {
-  return [=](nn::Module& m, const Examples& batch) {
-    const Tensor extra = dynamic_cast<WithExtra&>(m).extra, inputs = batch.inputs.to(extra.dtype());
-    const Tensor small = sum(extra * ((&m == b ? of_b : of_a) * scale).to(extra.dtype()));
-    return cross_entropy(m(inputs), batch.targets) + (small - detach(small));  // of no value
-  };
-}
-
-}  // namespace
 
 TEST_CASE("compare: a small gradient that the controls do not move is compared by its own size") {
   const Tensor c = from_vector<double>({1, -2, 3, 0.5, 4, -1.5}, {6});
@@ -236,14 +230,10 @@ TEST_CASE("compare: a small gradient that the controls do not move is compared b
       const double scale = share * epsilon(dtype) / 40;
       WithExtra a({}, dtype), b({.form = Form::rms_norm}, dtype);
       INFO(name_of(dtype) << ", " << share << " eps");
-      const Comparison honest = compare_gradients(a, b, {}, with_small_gradient(&b, scale, c, c), small_batch, kFew);
-      INFO(honest.message());
-      CHECK(honest.same());
+      expected(Verdict::same, compared(a, b, with_small_gradient(&b, scale, c, c)));
       for (const auto& [name, forged] : forgeries) {
-        const Comparison seen =
-            compare_gradients(a, b, {}, with_small_gradient(&b, scale, c, forged), small_batch, kFew);
-        INFO(name << ": " << seen.message());
-        CHECK(seen.verdict == Verdict::different);
+        INFO(name);
+        const Comparison seen = expected(Verdict::different, compared(a, b, with_small_gradient(&b, scale, c, forged)));
         REQUIRE(seen.first);
         CHECK(seen.first->place.tensor == "extra");
       }
@@ -261,48 +251,18 @@ TEST_CASE("compare: a gradient that is zero in exact arithmetic is noise, in poi
   };
   for (const DType dtype : {DType::f64, DType::f32}) {
     WithExtra a({}, dtype), b({.form = Form::rms_norm}, dtype);
-    const Comparison c = compare_gradients(a, b, {}, shifted, small_batch, kFew);
+    const Comparison c = compared(a, b, shifted);
     INFO(name_of(dtype) << ": " << c.message());
     CHECK(c.same());
-    const Comparison t = compare_trajectories(
-        [&] { return std::make_unique<WithExtra>(Switches{.affine = true}, dtype); },
-        [&] { return std::make_unique<WithExtra>(Switches{.form = Form::rms_norm, .affine = true}, dtype); }, {},
-        shifted,
-        [](const std::vector<Tensor>& p) { return std::make_unique<optim::Sgd>(p, optim::SgdOptions{.lr = 1e-2}); },
-        small_batch, kFew);
-    INFO(t.message());
-    CHECK(t.same());
+    const Comparison t = expected(
+        Verdict::same,
+        compare_trajectories(
+            [&] { return std::make_unique<WithExtra>(Switches{.affine = true}, dtype); },
+            [&] { return std::make_unique<WithExtra>(Switches{.form = Form::rms_norm, .affine = true}, dtype); }, {},
+            shifted, sgd(1e-2), small_batch, kFew));
     CHECK(t.horizon.limit.gradient < 0.3);  // a wrong training does not reach far by what it makes of noise
   }
 }
-
-namespace {
-
-// Two gradients, 1 and one that is given.
-struct Given : OwnTraining {
-  struct TwoWeights : nn::Module {
-    TwoWeights() {
-      add_parameter("large", ones({1}, {DType::f64}));
-      small = add_parameter("small", ones({1}, {DType::f64}));
-    }
-    Tensor small;
-  };
-  static Tensor loss(nn::Module& m, const Examples& batch) {
-    return sum(m.parameters()[0]) + sum(m.parameters()[1] * batch.inputs);
-  }
-  Given() : Given(std::make_unique<TwoWeights>()) {}
-  explicit Given(std::unique_ptr<TwoWeights> m)
-      : OwnTraining(*m, streams::named_parameters(*m), loss, 1), own(std::move(m)) {
-    train_with(std::make_unique<optim::Sgd>(model().parameters(), optim::SgdOptions{.lr = 1}), 0);
-  }
-  Given& at(double gradient) {
-    differentiate({tensor({gradient}), {}});
-    return *this;
-  }
-  std::unique_ptr<TwoWeights> own;
-};
-
-}  // namespace
 
 TEST_CASE("weights that noise alone has moved are not compared, all others are") {
   struct Step {
@@ -393,30 +353,26 @@ TEST_CASE("what is zero in exact arithmetic moves by its own size with an ulp of
   }
 }
 
-TEST_CASE("compare: an entry of some rows of a tensor is named by its place in the whole") {
-  const Tensor value = from_vector<double>({1, 2, 3, 4}, {2, 2}), reference = from_vector<double>({1, 2, 3, 5}, {2, 2});
-  const auto place = furthest_off({{"qkv.bias", value, reference, 5, 7}});
-  REQUIRE(place);
-  CHECK(place->index == Dims{8, 1});
-}
-
-TEST_CASE("compare: of all entries that differ the one that is furthest off is named") {
+TEST_CASE("compare: of all entries that differ the one that is furthest off is named, by its place in the whole") {
+  const auto square = [](std::vector<double> v) { return from_vector(v, {2, 2}); };
   const Tensor zero = zeros({2, 2}, {DType::f64});
-  const Pair tiny = {"tiny", from_vector<double>({1e-9, 0, 0, 0}, {2, 2}), zero, 1};
-  const Pair large = {"large", from_vector<double>({0.1, 0, -0.5, 0.2}, {2, 2}), zero, 1};
-  const Pair coarse = {"coarse", from_vector<double>({0, 0, 7, 0}, {2, 2}), zero, 100};  // 0.07 of its scale
+  const Pair tiny = {"tiny", square({1e-9, 0, 0, 0}), zero, 1}, large = {"large", square({0.1, 0, -0.5, 0.2}), zero, 1},
+             coarse = {"coarse", square({0, 0, 7, 0}), zero, 100},  // 0.07 of its scale
+      nan = {"nan", square({9, std::nan(""), 99, 0}), zero, 1}, last = {"last", nan.value, zero, 1};
   const auto place = furthest_off({tiny, large, coarse});
   REQUIRE(place);
   CHECK(place->tensor == "large");
   CHECK(place->index == Dims{1, 0});
   CHECK(place->deviation == 0.5);
-  const Pair nan = {"nan", from_vector<double>({9, std::nan(""), 99, 0}, {2, 2}), zero, 1};
-  const auto broken = furthest_off({large, nan, {"last", nan.value, zero, 1}});
+  const auto broken = furthest_off({large, nan, last});
   REQUIRE(broken);
   CHECK(broken->tensor == "nan");
   CHECK(broken->index == Dims{0, 1});
   CHECK_FALSE(furthest_off({}));
   CHECK_FALSE(furthest_off({{"empty", zeros({0}), zeros({0}), 1}}));
+  const auto row = furthest_off({{"qkv.bias", square({1, 2, 3, 4}), square({1, 2, 3, 5}), 5, 7}});  // from row 7 on
+  REQUIRE(row);
+  CHECK(row->index == Dims{8, 1});
 }
 
 TEST_CASE("compare: every quantity is held to the bound of its own controls") {
@@ -444,9 +400,7 @@ TEST_CASE("compare: every quantity is held to the bound of its own controls") {
 
 TEST_CASE("compare: a partner that is missing, extra or of another shape is named") {
   const auto a = small_net({}), scaled = small_net({.form = Form::rms_norm, .scale = true});
-  const auto said = [&](const ParameterMap& map) {
-    return compare_gradients(*a, *scaled, map, cross_entropy_of, small_batch, kFew).message();
-  };
+  const auto said = [&](const ParameterMap& map) { return compared(*a, *scaled, cross_entropy_of, map).message(); };
   CHECK_THAT(said({}), Contains("no parameter of the first model becomes scale"));
   CHECK_THAT(said(ParameterMap().add("head.bias", "tail.bias")), Contains("no parameter tail.bias"));
   CHECK_THAT(said(ParameterMap().add("up1.weight", "up1.weight", {{"transpose", 0}})),

@@ -2,23 +2,17 @@
 // against a closed form.
 #include "equivalence/lockstep/control_ratio.h"
 
-#include <cmath>
-
 #include "core/error.h"
 #include "core/formulas/philox.h"
 #include "equivalence/probes/tail.h"
-#include "tests/support/catch.h"
-
-using namespace isonorm;
-using namespace isonorm::equivalence;
-using Catch::Matchers::Contains;
+#include "tests/equivalence/room.h"
 
 namespace {
 
 // Uniform in (0, 1).
 double uniform(uint64_t i) { return (static_cast<double>(philox(9, i).wide(0) >> 11) + 0.5) * 0x1p-53; }
 
-std::vector<double> sample(int n, double (*quantile)(double)) {
+template <class F> std::vector<double> sample(int n, F quantile) {
   std::vector<double> x;
   for (int i = 0; i < n; ++i) x.push_back(quantile(uniform(static_cast<uint64_t>(i))));
   return x;
@@ -44,11 +38,8 @@ TEST_CASE("tail: of Pareto samples the exponent and quantiles beyond the sample 
   // times it. Four of them.
   const int n = 100000;
   const double share = 0.02, off = 4 / std::sqrt(share * n);
-  const std::pair<double, double (*)(double)> known[] = {{2, [](double u) { return std::pow(u, -1 / 2.0); }},
-                                                         {5, [](double u) { return std::pow(u, -1 / 5.0); }},
-                                                         {12, [](double u) { return std::pow(u, -1 / 12.0); }}};
-  for (const auto& [exponent, quantile] : known) {
-    const auto tail = fit_tail(sample(n, quantile), share);
+  for (const double exponent : {2, 5, 12}) {
+    const auto tail = fit_tail(sample(n, [=](double u) { return std::pow(u, -1 / exponent); }), share);
     INFO("exponent " << exponent);
     REQUIRE(tail);
     CHECK(std::abs(tail->exponent / exponent - 1) < off);

@@ -3,13 +3,7 @@
 #include "equivalence/grid/expectation.h"
 
 #include "equivalence/grid/grid.h"
-#include "streams/stream.h"
-#include "tests/support/catch.h"
-
-using namespace isonorm;
-using namespace isonorm::equivalence;
-using namespace isonorm::training;
-using Catch::Matchers::Contains;
+#include "tests/equivalence/room.h"
 
 namespace {
 
@@ -22,6 +16,13 @@ constexpr std::pair<const char*, const char*> kPublished[] = {
     {"a7", "======!===!=!====!!==="}, {"b", "======================"},  {"c1", "!!!!!!!!!!!!!!!!!!!!!!"},
     {"c2", "======================"}, {"c3", "=====!!!!!!!!!!!!!!!!!"}, {"c4", "======-===-=-====--==="},
     {"c5", "======================"}, {"d1", "=====!!!=!!!!!!!!!!!=!"}, {"d2", "======-===-=-====--==="}};
+
+// What is expected of every variant.
+std::string row_of(const Predicates& update, const Visible& visible = {}) {
+  std::string signs;
+  for (const Variant& v : variants()) signs += sign(expectation(v, update, visible).value);
+  return signs;
+}
 
 Predicates with_all() {
   Predicates all;
@@ -49,7 +50,6 @@ TEST_CASE("expectation: the published table follows from what the optimizers do,
 }
 
 TEST_CASE("expectation: a single property that is missing decides the cells that need it, and no others") {
-  const std::string all = "===============";
   const std::pair<Property, const char*> cases[] = {//                                a1234567 b c12345 d12
                                                     {Property::repeats, "!!!!!!!!!!!-!!-"},
                                                     {Property::linear, "==========!===="},
@@ -68,20 +68,14 @@ TEST_CASE("expectation: a single property that is missing decides the cells that
   for (const auto& [property, expected] : cases) {
     Predicates update = with_all();
     update.measured[static_cast<size_t>(property)].holds = false;
-    std::string row;
-    for (const Variant& v : variants()) row += sign(expectation(v, update).value);
     INFO(name_of(property));
-    CHECK(row == expected);
+    CHECK(row_of(update) == expected);
   }
 }
 
 TEST_CASE("expectation: what a learned gain and a tied head take away") {
   const Predicates update = with_all();
-  const auto row = [&](Visible visible) {
-    std::string signs;
-    for (const Variant& v : variants()) signs += sign(expectation(v, update, visible).value);
-    return signs;
-  };
+  const auto row = [&](const Visible& visible) { return row_of(update, visible); };
   //                                              a1234567 b c12345 d12
   CHECK(row({}) == "===============");
   CHECK(row({.affine = true}) == "========-=--=--");
@@ -102,23 +96,25 @@ TEST_CASE("expectation: what a learned gain and a tied head take away") {
 
 TEST_CASE("expectation: follows what a variant stores and does, not its name") {
   const Predicates update = predicates_of({}, recipe("adam")), decaying = predicates_of({}, recipe("lamb"));
-  Variant v = variant("c1");
-  v.storage = streams::Stored::raw;
-  CHECK(expectation(v, update).value == Expectation::same);
-  v = variant("b");
-  v.storage = streams::Stored::mapped;
-  CHECK(expectation(v, update).value == Expectation::different);
-  v = variant("b");
-  v.after_step = Projection::writers;  // raw, but the mean of the weights is taken away
-  CHECK(expectation(v, update).value == Expectation::same);
-  CHECK(expectation(v, decaying).value == Expectation::different);
-  v = variant("c4");
-  v.form = streams::Form::rms_norm;  // lifted by P: a5
-  CHECK(expectation(v, update).value == Expectation::same);
-  CHECK(expectation(v, decaying).value == Expectation::undefined);
-  v.storage = streams::Stored::raw;
-  CHECK(expectation(v, update).value == Expectation::undefined);
-  v = variant("d1");
-  v.start = Projection::writers;  // takes the mean of coordinates
-  CHECK(expectation(v, predicates_of({}, recipe("sgd"))).value == Expectation::undefined);
+  const Predicates sgd = predicates_of({}, recipe("sgd"));
+  const auto expected = [](const char* name, const Predicates& p, void (*change)(Variant&)) {
+    Variant v = variant(name);
+    change(v);
+    return expectation(v, p).value;
+  };
+  const Expectation same = Expectation::same, different = Expectation::different, undefined = Expectation::undefined;
+  CHECK(expected("c1", update, [](Variant& v) { v.storage = streams::Stored::raw; }) == same);
+  CHECK(expected("b", update, [](Variant& v) { v.storage = streams::Stored::mapped; }) == different);
+  // Raw, but the mean of the weights is taken away.
+  const auto recentred = [](Variant& v) { v.after_step = Projection::writers; };
+  CHECK(expected("b", update, recentred) == same);
+  CHECK(expected("b", decaying, recentred) == different);
+  // Lifted by P: a5.
+  const auto lifted = [](Variant& v) { v.form = streams::Form::rms_norm; };
+  CHECK(expected("c4", update, lifted) == same);
+  CHECK(expected("c4", decaying, lifted) == undefined);
+  CHECK(expected("c4", update,
+                 [](Variant& v) { v.form = streams::Form::rms_norm, v.storage = streams::Stored::raw; }) == undefined);
+  // Takes the mean of coordinates.
+  CHECK(expected("d1", sgd, [](Variant& v) { v.start = Projection::writers; }) == undefined);
 }

@@ -1,24 +1,11 @@
 // Conversion in pieces: the tensors of a conversion of the whole, the same verdicts, and little memory.
 #include "equivalence/verify/file_conversion.h"
 
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/shape.h"
 #include "core/memory/allocator.h"
 #include "equivalence/verify/stream_check.h"
-#include "streams/stream.h"
 #include "tests/equivalence/gpt2.h"
 #include "tests/equivalence/model_files.h"
-#include "tests/support/catch.h"
 #include "tests/support/same_bytes.h"
-
-using namespace isonorm;
-using namespace isonorm::equivalence;
-using namespace isonorm::training;
-using Catch::Matchers::Contains;
-using isonorm::test::gpt2;
-using isonorm::test::gpt2_layout;
-using streams::Form;
 
 namespace {
 

@@ -1,23 +1,11 @@
 // Compressed weights trained as if they were raw, in a loop as a user writes it.
 #include "equivalence/coordinates/lifted.h"
 
-#include "autograd/engine.h"
-#include "autograd/ops/loss.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
-#include "core/random.h"
 #include "equivalence/coordinates/parametrisation.h"
 #include "optim/adamw.h"
 #include "optim/clip.h"
 #include "optim/sgd.h"
-#include "streams/transformer.h"
-#include "tests/support/catch.h"
-#include "tests/support/compare.h"
-
-using namespace isonorm;
-using namespace isonorm::equivalence;
-using Catch::Matchers::Contains;
+#include "tests/equivalence/room.h"
 
 namespace {
 

@@ -2,14 +2,32 @@
 #include <nlohmann/json.hpp>
 
 #include "equivalence/text/proof_log.h"
+#include "tests/equivalence/room.h"
 #include "tests/equivalence/synthetic.h"
-#include "tests/support/catch.h"
 #include "training/records/training_log.h"
 #include "training/records/training_text.h"
 
-using namespace isonorm::equivalence;
-using namespace isonorm::training;
 using nlohmann::json;
+
+namespace {
+
+const TrainingResult& trained() {
+  static const TrainingResult result = synthetic_training();
+  return result;
+}
+
+// The manifest of a training with another rate.
+Manifest another_rate() {
+  Manifest m = trained().manifest;
+  for (auto& [name, value] : m.options)
+    if (name == "lr") value = "0.5";
+  return m;
+}
+std::string step(int at, double loss = 1) {
+  return log_step(TrainingStep{.step = at, .lr = 0.1, .loss = loss, .gradient_norm = 0.5, .seconds = 1});
+}
+
+}  // namespace
 
 TEST_CASE("log: the log of a training") {
   const std::string line = log_step(TrainingStep{.step = 3, .lr = 0.1, .loss = 2.5, .gradient_norm = {}, .seconds = 1});
@@ -19,24 +37,20 @@ TEST_CASE("log: the log of a training") {
   CHECK(step["loss"] == 2.5);
   CHECK(step["gradient_norm"].is_null());
   CHECK(json::parse(log_step({.gradient_norm = 0.75}))["gradient_norm"] == 0.75);
-  CHECK(json::parse(log_evaluation(synthetic_training().evaluations[0], Input::images))["evaluation"]["accuracy"] ==
-        0.5);
-  CHECK(json::parse(log_end(synthetic_training()))["sentence"] == closing(document_of(synthetic_training())));
+  CHECK(json::parse(log_evaluation(trained().evaluations[0], Input::images))["evaluation"]["accuracy"] == 0.5);
+  CHECK(json::parse(log_end(trained()))["sentence"] == closing(document_of(trained())));
 }
 
 TEST_CASE("log: of a log comes back what belongs to the training, up to a step, the last word of each step") {
-  const TrainingResult training = synthetic_training();
-  TrainingResult other = training;
-  for (auto& [name, value] : other.manifest.options)
-    if (name == "lr") value = "0.5";
-  const auto step = [](int at, double loss) {
-    return log_step(TrainingStep{.step = at, .lr = 0.1, .loss = loss, .gradient_norm = 0.5, .seconds = 1});
+  const std::string ours = log_manifest(trained().manifest), theirs = log_manifest(another_rate());
+  const std::string log = theirs + step(1, 9) + ours + step(1, 3) + step(2, 2) + "{\"step\": 3, \"lr\"\n" +
+                          "{\"step\": 4}\n" + step(5, 1) + log_evaluation({2, 0.25, 3, 4}, Input::characters) + ours +
+                          step(2, 1.5) + step(3, 1.25) + theirs + step(1, 8);
+  const auto course_of = [&](const Manifest& manifest) {
+    std::istringstream in(log);
+    return logged_course(in, manifest, 3);
   };
-  std::istringstream log(log_manifest(other.manifest) + step(1, 9) + log_manifest(training.manifest) + step(1, 3) +
-                         step(2, 2) + "{\"step\": 3, \"lr\"" + "\n" + "{\"step\": 4}\n" + step(5, 1) +
-                         log_evaluation({2, 0.25, 3, 4}, Input::characters) + log_manifest(training.manifest) +
-                         step(2, 1.5) + step(3, 1.25) + log_manifest(other.manifest) + step(1, 8));
-  const TrainingCourse course = logged_course(log, training.manifest, 3);
+  const TrainingCourse course = course_of(trained().manifest);
   REQUIRE(course.steps.size() == 3);
   CHECK(course.steps[0].loss == 3);
   CHECK(course.steps[1].loss == 1.5);
@@ -45,36 +59,27 @@ TEST_CASE("log: of a log comes back what belongs to the training, up to a step, 
   REQUIRE(course.evaluations.size() == 1);
   CHECK(course.evaluations[0].accuracy() == 0.75);
   // Where a part runs, and in which order it takes sums, makes it no other training.
-  TrainingResult elsewhere = training;
-  elsewhere.manifest.options.emplace_back("device", "cuda:0");
-  elsewhere.manifest.options.emplace_back("any_order", "true");
-  log.clear(), log.seekg(0);
-  CHECK(logged_course(log, elsewhere.manifest, 3).steps.size() == 3);
-  log.clear(), log.seekg(0);
+  Manifest elsewhere = trained().manifest, extended = elsewhere;
+  elsewhere.options.emplace_back("device", "cuda:0");
+  elsewhere.options.emplace_back("any_order", "true");
+  CHECK(course_of(elsewhere).steps.size() == 3);
   // What was logged before an extension is its own where it had the options that the extension says.
-  TrainingResult extended = training;
-  extended.manifest.earlier = "to step 1 with --lr 0.5 --steps 1";
-  CHECK(logged_course(log, extended.manifest, 3).steps.at(0).loss == 8);
+  extended.earlier = "to step 1 with --lr 0.5 --steps 1";
+  CHECK(course_of(extended).steps.at(0).loss == 8);
   for (const char* another :
        {"to step 1 with --lr 0.25 --steps 1", "to step 1 with --lr 0.55", "to step 1 with --clip 0.5"}) {
-    log.clear(), log.seekg(0);
-    extended.manifest.earlier = another;
-    CHECK(logged_course(log, extended.manifest, 3).steps.empty());
+    extended.earlier = another;
+    CHECK(course_of(extended).steps.empty());
   }
 }
 
 TEST_CASE("log: of a log a training keeps other trainings, its own steps up to one, and no half line") {
-  const TrainingResult training = synthetic_training();
-  TrainingResult other = training;
-  for (auto& [name, value] : other.manifest.options)
-    if (name == "lr") value = "0.5";
-  const auto step = [](int at) { return log_step(TrainingStep{.step = at, .lr = 0.1, .loss = 1, .seconds = 1}); };
-  const std::string theirs = log_manifest(other.manifest) + step(7) + step(8),
-                    ours = log_manifest(training.manifest) + step(1) + step(2),
+  const std::string manifest = log_manifest(trained().manifest), ours = manifest + step(1) + step(2),
+                    theirs = log_manifest(another_rate()) + step(7) + step(8),
                     beyond = step(3) + log_evaluation({3, 0.25, 3, 4}, Input::characters);
-  const auto kept = [&](const std::string& log) {
+  const auto kept = [&](const std::string& log, int up_to = 2) {
     std::istringstream in(log);
-    return log.substr(0, static_cast<size_t>(logged_bytes(in, training.manifest, 2)));
+    return log.substr(0, static_cast<size_t>(logged_bytes(in, trained().manifest, up_to)));
   };
   CHECK(kept(theirs + ours + beyond) == theirs + ours);
   CHECK(kept(theirs + ours + "{\"step\"") == theirs + ours);
@@ -82,19 +87,15 @@ TEST_CASE("log: of a log a training keeps other trainings, its own steps up to o
   CHECK(kept(theirs + ours + beyond + ours) == theirs + ours);
   CHECK(kept(theirs + "half") == theirs);
   CHECK(kept("").empty());
-  const auto begins = [&](const std::string& log) {
-    std::istringstream in(log);
-    return log.substr(0, static_cast<size_t>(logged_bytes(in, training.manifest, 0)));
-  };
-  CHECK(begins(theirs + ours + beyond) == theirs + log_manifest(training.manifest));
+  CHECK(kept(theirs + ours + beyond, 0) == theirs + manifest);
   // With other first weights, or extended, it is another one; a manifest that is none is another one's.
-  TrainingResult from_weights = training, extended = training;
-  from_weights.manifest.init_sha256 = "sha256:ab";
-  extended.manifest.earlier = "to step 1 with --steps 1";
+  Manifest from_weights = trained().manifest, extended = from_weights;
+  from_weights.init_sha256 = "sha256:ab";
+  extended.earlier = "to step 1 with --steps 1";
   for (const std::string& another :
-       {log_manifest(from_weights.manifest), log_manifest(extended.manifest), std::string("{\"manifest\":5}\n"),
+       {log_manifest(from_weights), log_manifest(extended), std::string("{\"manifest\":5}\n"),
         std::string("{\"manifest\":{\"options\":[1],\"data_sha256\":5}}\n")})
-    CHECK(begins(another + step(7)) == another + step(7));
+    CHECK(kept(another + step(7), 0) == another + step(7));
   // Another's last line that lacks its end alone stays.
   const std::string open_end = theirs.substr(0, theirs.size() - 1);
   CHECK(kept(open_end) == open_end);

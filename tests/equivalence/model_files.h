@@ -1,15 +1,11 @@
 // Small models with weights that hide nothing: means everywhere, gains and biases of norms that are not 1 and 0.
+// Files of them, and changed ones.
 #pragma once
 
-#include "autograd/grad_mode.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
 #include "equivalence/verify/verify.h"
 #include "nn/gpt.h"
 #include "nn/vit.h"
-#include "streams/parametrize.h"
-#include "tests/support/compare.h"
+#include "tests/equivalence/room.h"
 
 namespace isonorm::test {
 
@@ -25,6 +21,58 @@ inline training::ModelFile filled_file(nn::Module& model, DType dtype = DType::f
     file.state.add(p.name, value.to(dtype));
   }
   file.description = training::describe(model);
+  return file;
+}
+
+template <class M, class O>
+training::ModelFile file_of_model(const O& options, const streams::StreamOptions& on, DType dtype) {
+  M model = streams::make<M>(options, on);
+  return filled_file(model, dtype);
+}
+inline training::ModelFile file_of(const nn::GptOptions& o, const streams::StreamOptions& on = {},
+                                   DType dtype = DType::f64) {
+  return file_of_model<nn::Gpt>(o, on, dtype);
+}
+inline training::ModelFile file_of(const nn::VitOptions& o, const streams::StreamOptions& on = {},
+                                   DType dtype = DType::f64) {
+  return file_of_model<nn::Vit>(o, on, dtype);
+}
+
+// What conversion makes of it, as it is stored or before that is rounded.
+inline training::ModelFile converted(const training::ModelFile& file, streams::Form to,
+                                     const equivalence::ModelConversionOptions& o = {}) {
+  const equivalence::ModelConversion c = equivalence::convert_model(file, to, o);
+  return {c.conversion.state, c.description};
+}
+inline training::ModelFile converted_exactly(const training::ModelFile& file, streams::Form to) {
+  const equivalence::ModelConversion c = equivalence::convert_model(file, to);
+  return {c.conversion.exact, c.description};
+}
+
+// Undefined: the tensor is left out. A name that is not there: it is added.
+inline TensorMap with_tensor(const TensorMap& state, const std::string& name, const Tensor& value) {
+  TensorMap changed;
+  for (const auto& [key, tensor] : state)
+    if (key != name)
+      changed.add(key, tensor);
+    else if (value.defined())
+      changed.add(key, value);
+  if (!state.find(name)) changed.add(name, value);
+  return changed;
+}
+inline training::ModelFile with_tensor(training::ModelFile file, const std::string& name, const Tensor& value) {
+  file.state = with_tensor(file.state, name, value);
+  return file;
+}
+// With change(std::vector<double>&) applied to a copy of the tensor's numbers.
+template <class F> training::ModelFile edited(const training::ModelFile& file, const std::string& name, F&& change) {
+  const Tensor& t = file.state.at(name);
+  std::vector<double> values = t.to(DType::f64).to_vector<double>();
+  change(values);
+  return with_tensor(file, name, from_span(std::span<const double>(values), t.shape()).to(t.dtype()));
+}
+inline training::ModelFile with_option(training::ModelFile file, const std::string& key, const std::string& value) {
+  file.description.insert_or_assign("model." + key, value);
   return file;
 }
 

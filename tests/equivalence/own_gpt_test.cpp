@@ -1,23 +1,10 @@
 // nn::Gpt against a GPT that a user wrote, with attention spelled out and nothing declared: biases of keys are seen by
 // no function, and Adam moves them by what noise their gradients are.
-#include <cmath>
-
-#include "autograd/grad_mode.h"
 #include "autograd/ops/index.h"
-#include "autograd/ops/matmul.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/shape.h"
 #include "autograd/ops/softmax.h"
 #include "equivalence/compare/compare.h"
 #include "optim/adamw.h"
-#include "streams/transformer.h"
 #include "tests/equivalence/small_net.h"
-#include "tests/support/catch.h"
-
-using namespace isonorm;
-using namespace isonorm::equivalence;
-using namespace isonorm::training;
-using Catch::Matchers::Contains;
 
 namespace {
 
@@ -147,10 +134,10 @@ TEST_CASE("own gpt: what a declaration says to be blind and is not is compared a
         const NoGrad no_grad;
         return std::make_unique<Frozen>(p, which, ++made == 4 + 2 * CompareOptions().controls);
       };
-      const Comparison c = trained(a_declares ? declares : own(3, DType::f64),
-                                   a_declares ? own(3, DType::f64) : declares, {}, last_freezes);
-      INFO(names[which].name << (a_declares ? ", declared by the first: " : ", by the second: ") << c.message());
-      CHECK(c.verdict == Verdict::different);
+      INFO(names[which].name << (a_declares ? ", declared by the first: " : ", by the second: "));
+      const Comparison c =
+          expected(Verdict::different, trained(a_declares ? declares : own(3, DType::f64),
+                                               a_declares ? own(3, DType::f64) : declares, {}, last_freezes));
     }
 }
 
@@ -161,9 +148,7 @@ TEST_CASE("compare: a parameter that is 0 and gets no gradient is no reason for 
     }
     Tensor spare;
   };
-  const Comparison c = compare_trajectories([] { return std::make_unique<WithSpare>(streams::Form::layer_norm); },
-                                            [] { return std::make_unique<WithSpare>(streams::Form::rms_norm); }, {},
-                                            cross_entropy_of, kAdamW, small_batch, {.steps = 4});
-  INFO(c.message());
-  CHECK(c.same());
+  expected(Verdict::same, compare_trajectories([] { return std::make_unique<WithSpare>(streams::Form::layer_norm); },
+                                               [] { return std::make_unique<WithSpare>(streams::Form::rms_norm); }, {},
+                                               cross_entropy_of, kAdamW, small_batch, {.steps = 4}));
 }

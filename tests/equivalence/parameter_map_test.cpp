@@ -1,17 +1,7 @@
 // Parameter maps: patterns, maps along a dimension, the adjoint by inner products, and what a file may not say.
 #include "equivalence/compare/parameter_map.h"
 
-#include <cmath>
-
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
-#include "core/random.h"
-#include "tests/support/catch.h"
-
-using namespace isonorm;
-using namespace isonorm::equivalence;
-using Catch::Matchers::Contains;
+#include "tests/equivalence/room.h"
 
 TEST_CASE("parameter map: the first rule that fits decides, stars carry over, other names keep themselves") {
   const ParameterMap map = ParameterMap::from_json(

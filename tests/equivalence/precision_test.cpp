@@ -1,49 +1,22 @@
-// Mixed precision: its description is read back, files of it are the functions that they are in f64, and what holds
-// roundings of one dtype against a bound refuses it.
+// Mixed precision: files of it are the functions that they are in f64, and what holds roundings of one dtype against a
+// bound refuses it.
 #include "equivalence/compare/audit.h"
 #include "equivalence/compare/compare.h"
 #include "equivalence/lockstep/prove.h"
 #include "equivalence/verify/verify.h"
-#include "streams/transformer.h"
 #include "tests/equivalence/model_files.h"
 #include "tests/equivalence/small_net.h"
 
-using namespace isonorm;
-using namespace isonorm::equivalence;
-using namespace isonorm::training;
-using Catch::Matchers::Contains;
-using isonorm::test::filled_file;
-using isonorm::test::small_gpt;
-
 namespace {
-
 constexpr nn::MixedPrecision kMixed{nn::Precision::bf16, nn::Precision::bf16};
-
-}  // namespace
-
-TEST_CASE("a description names the precision, and one that is silent is refused") {
-  const nn::Gpt gpt = streams::make<nn::Gpt>(small_gpt({.precision = kMixed}));
-  Metadata description = describe(gpt);
-  CHECK(description.at("model.precision") == "bf16");
-  CHECK(description.at("model.stream_precision") == "bf16");
-  CHECK(ModelOptions(description).transformer().precision == kMixed);
-  CHECK(describe(*ModelOptions(description).build()) == description);
-  description.erase("model.precision");
-  CHECK_THROWS_WITH(ModelOptions(description), Contains("model.precision"));
-  description["model.precision"] = "f16";
-  CHECK_THROWS_WITH(ModelOptions(description),
-                    "model file: entry 'model.precision' is 'f16', expected one of full|bf16");
 }
 
 TEST_CASE("a file of mixed precision is converted and verified as the function that it is in f64") {
   manual_seed(3);
   nn::Gpt gpt = streams::make<nn::Gpt>(small_gpt({.precision = kMixed}));
   const ModelFile mixed = filled_file(gpt);
-  ModelFile full = mixed;
-  full.description["model.precision"] = full.description["model.stream_precision"] = "full";
-  CHECK(verify_models(mixed, full).same());
-  const ModelConversion c = convert_model(mixed, streams::Form::crms_norm);
-  CHECK(c.description.at("model.precision") == "bf16");
+  CHECK(verify_models(mixed, with_option(with_option(mixed, "precision", "full"), "stream_precision", "full")).same());
+  CHECK(converted(mixed, streams::Form::crms_norm).description.at("model.precision") == "bf16");
   CHECK_FALSE(verify_models(mixed, filled_file(gpt)).same());  // of other weights
 }
 

@@ -2,40 +2,26 @@
 // that each property fails or holds alone.
 #include "equivalence/grid/predicates.h"
 
-#include <cmath>
-
-#include "autograd/engine.h"
-#include "autograd/ops/create.h"
-#include "autograd/ops/matmul.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/shape.h"
 #include "equivalence/grid/expectation.h"
 #include "equivalence/grid/recipe.h"
-#include "streams/parametrize.h"
-#include "tests/support/catch.h"
-
-using namespace isonorm;
-using namespace isonorm::equivalence;
-using namespace isonorm::training;
-using Catch::Matchers::Contains;
-using streams::Role;
+#include "tests/equivalence/room.h"
 
 namespace {
 
 constexpr int64_t kWidth = 6;
+using P = streams::NamedParameter;
 
 // Names, shapes and roles of a small model's parameters.
-std::vector<streams::NamedParameter> like() {
+std::vector<P> like() {
   const auto of = [](const char* name, const Dims& shape, Role role = Role::neutral, int dim = 0) {
-    return streams::NamedParameter{{name, zeros(shape, {DType::f64})}, role, dim};
+    return P{{name, zeros(shape, {DType::f64})}, role, dim};
   };
-  std::vector<streams::NamedParameter> p = {of("token.weight", {5, kWidth}, Role::writer, 1),
-                                            of("blocks.0.attn.qkv.weight", {9, kWidth}, Role::reader, 1),
-                                            of("blocks.0.attn.qkv.bias", {9}),
-                                            of("blocks.0.attn.proj.weight", {kWidth, 7}, Role::writer, 0),
-                                            of("blocks.0.attn.proj.bias", {kWidth}, Role::writer, 0),
-                                            of("head.weight", {5, kWidth}, Role::reader, 1)};
+  std::vector<P> p = {of("token.weight", {5, kWidth}, Role::writer, 1),
+                      of("blocks.0.attn.qkv.weight", {9, kWidth}, Role::reader, 1),
+                      of("blocks.0.attn.qkv.bias", {9}),
+                      of("blocks.0.attn.proj.weight", {kWidth, 7}, Role::writer, 0),
+                      of("blocks.0.attn.proj.bias", {kWidth}, Role::writer, 0),
+                      of("head.weight", {5, kWidth}, Role::reader, 1)};
   p[2].blind_begin = 3, p[2].blind_end = 6;
   return p;
 }
@@ -47,22 +33,22 @@ std::string signs(const Predicates& p) {
 }
 
 // w <- w - 0.1 u(g, w, p), without state.
-MakeUpdate rule(const std::function<Tensor(const Tensor& g, const Tensor& w, const streams::NamedParameter& p)>& u) {
-  return [u](const std::vector<streams::NamedParameter>& parameters) -> Update {
+MakeUpdate rule(const std::function<Tensor(const Tensor& g, const Tensor& w, const P& p)>& u) {
+  return [u](const std::vector<P>& parameters) -> Update {
     return [u, parameters] {
-      for (const streams::NamedParameter& p : parameters)
+      for (const P& p : parameters)
         copy_into(p.tensor, detach(p.tensor) - u(p.tensor.grad(), detach(p.tensor), p) * 0.1);
     };
   };
 }
 
-TrainingOptions sgd_within(double clip_value) {
+Predicates sgd_within(double clip_value) {
   TrainingOptions o = with_recipe({}, recipe("sgd"));
   o.clip_value = clip_value;
-  return o;
+  return measure(update_of(o), like());
 }
 
-Tensor plain(const Tensor& g, const Tensor&, const streams::NamedParameter&) { return g; }
+Tensor plain(const Tensor& g, const Tensor&, const P&) { return g; }
 
 }  // namespace
 
@@ -102,7 +88,7 @@ TEST_CASE("predicates: every property can fail, and hold, by itself") {
   const auto measured = [](const MakeUpdate& make) { return signs(measure(make, like())); };
   CHECK(measured(rule(plain)) == "yyynyyyyyynyy");
   // a rate of its own for every coordinate of the stream: linear, and nothing else about the axis
-  CHECK(measured(rule([](const Tensor& g, const Tensor&, const streams::NamedParameter& p) {
+  CHECK(measured(rule([](auto& g, auto&, auto& p) {
           if (p.role == Role::neutral) return g;
           Dims shape;
           shape.rank = g.rank();
@@ -110,21 +96,18 @@ TEST_CASE("predicates: every property can fail, and hold, by itself") {
           return g * (reshape(arange(0, static_cast<double>(g.size(p.stream_dim)), 1, {DType::f64}), shape) + 1);
         })) == "yynnyyynnnnyy");
   // a rate that depends on the shape
-  CHECK(measured(rule([](const Tensor& g, const Tensor&, const streams::NamedParameter&) {
-          return g * std::sqrt(static_cast<double>(g.numel()));
-        })) == "yyynnyyyyynyy");
+  CHECK(measured(rule([](auto& g, auto&, auto&) { return g * std::sqrt(static_cast<double>(g.numel())); })) ==
+        "yyynnyyyyynyy");
   // a rate that depends on the norm of the weights
-  CHECK(measured(rule([](const Tensor& g, const Tensor& w, const streams::NamedParameter&) { return g * norm(w); })) ==
-        "ynynynnyyynny");
+  CHECK(measured(rule([](auto& g, auto& w, auto&) { return g * norm(w); })) == "ynynynnyyynny");
   // gradients without their mean along the stream: a2 follows
-  const Predicates centring = measure(rule([](const Tensor& g, const Tensor&, const streams::NamedParameter& p) {
-                                        return p.role == Role::neutral ? g : contiguous(recentre(g, p.stream_dim));
-                                      }),
-                                      like());
+  const Predicates centring = measure(
+      rule([](auto& g, auto&, auto& p) { return p.role == Role::neutral ? g : contiguous(recentre(g, p.stream_dim)); }),
+      like());
   CHECK(signs(centring) == "yynnnyyyyyyyy");
   CHECK(expectation(variant("a2"), centring).value == Expectation::same);
   // w G^T w: in any coordinates the same step, so c1 follows
-  const Predicates covariant = measure(rule([](const Tensor& g, const Tensor& w, const streams::NamedParameter& p) {
+  const Predicates covariant = measure(rule([](auto& g, auto& w, auto& p) {
                                          if (p.role == Role::neutral) return g;
                                          if (g.rank() == 1) return w * sum(g * w);
                                          return matmul(w, matmul(transpose(g, 0, 1), w));
@@ -135,18 +118,15 @@ TEST_CASE("predicates: every property can fail, and hold, by itself") {
   CHECK_FALSE(covariant(Property::linear));
   CHECK(expectation(variant("c1"), covariant).value == Expectation::same);
   // the whole of one tensor moved by another's gradient
-  CHECK(measured([](const std::vector<streams::NamedParameter>& parameters) -> Update {
+  CHECK(measured([](const std::vector<P>& parameters) -> Update {
           return [parameters] {
             const Tensor other = sum(square(parameters[0].tensor.grad()));
-            for (const streams::NamedParameter& p : parameters)
-              copy_into(p.tensor, detach(p.tensor) - p.tensor.grad() * other * 0.1);
+            for (const P& p : parameters) copy_into(p.tensor, detach(p.tensor) - p.tensor.grad() * other * 0.1);
           };
         })[12] == 'n');
   // another step every time
   int calls = 0;
-  const Predicates restless = measure(
-      rule([&](const Tensor& g, const Tensor&, const streams::NamedParameter&) { return g * (1 + 1e-3 * ++calls); }),
-      like());
+  const Predicates restless = measure(rule([&](auto& g, auto&, auto&) { return g * (1 + 1e-3 * ++calls); }), like());
   CHECK_FALSE(restless(Property::repeats));
   for (const Variant& v : variants()) CHECK(expectation(v, restless).value != Expectation::same);
 }
@@ -154,16 +134,15 @@ TEST_CASE("predicates: every property can fail, and hold, by itself") {
 TEST_CASE("predicates: one seed in three that says no is enough") {
   // gradients have the sizes 1, 0.1 and 0.01: a limit that acts on one of them
   for (const double limit : {3.0, 0.02}) {
-    const Predicates p = measure(update_of(sgd_within(limit)), like());
+    const Predicates p = sgd_within(limit);
     CHECK_FALSE(p(Property::linear));
     CHECK_FALSE(p(Property::rotates));
   }
-  CHECK(measure(update_of(sgd_within(1e3)), like())(Property::linear));
-  const Predicates late =
-      measure(rule([](const Tensor& g, const Tensor&, const streams::NamedParameter&) {  // not in the first
-                return g * std::min(1.0, norm(g).item() / 0.3);
-              }),
-              like());
+  CHECK(sgd_within(1e3)(Property::linear));
+  const Predicates late = measure(rule([](auto& g, auto&, auto&) {  // not in the first
+                                    return g * std::min(1.0, norm(g).item() / 0.3);
+                                  }),
+                                  like());
   CHECK_FALSE(late(Property::linear));
   CHECK_FALSE(late(Property::gradient_mean_unseen));
 }
@@ -172,23 +151,17 @@ TEST_CASE("predicates: where nothing can be seen nothing is said") {
   const auto message = [](const char* part, const MakeUpdate& make) {
     CHECK_THROWS_WITH(measure(make, like()), Contains(part));
   };
-  message("no writer moves",
-          rule([](const Tensor& g, const Tensor&, const streams::NamedParameter&) { return g * 0; }));
-  message("no reader moves", rule([](const Tensor& g, const Tensor&, const streams::NamedParameter& p) {
-            return p.role == Role::reader ? g * 0 : g;
-          }));
-  message("expected finite",
-          rule([](const Tensor& g, const Tensor&, const streams::NamedParameter&) { return g / 0; }));
-  message("cannot be said", rule([](const Tensor& g, const Tensor& w, const streams::NamedParameter&) {
-            return g * (norm(w) * 1e-10 + 1);
-          }));
-  message("expected a finite", rule([](const Tensor& g, const Tensor& w, const streams::NamedParameter&) {
+  message("no writer moves", rule([](auto& g, auto&, auto&) { return g * 0; }));
+  message("no reader moves", rule([](auto& g, auto&, auto& p) { return p.role == Role::reader ? g * 0 : g; }));
+  message("expected finite", rule([](auto& g, auto&, auto&) { return g / 0; }));
+  message("cannot be said", rule([](auto& g, auto& w, auto&) { return g * (norm(w) * 1e-10 + 1); }));
+  message("expected a finite", rule([](auto& g, auto& w, auto&) {
             return g * (norm(w).item() > 5 ? NAN : 1);  // in some of the measurements
           }));
   CHECK_THROWS_WITH(measure(rule(plain), like(), 0), Contains("0 seeds"));
   CHECK_THROWS_WITH(measure(rule(plain), like(), 1, 0), Contains("0 steps"));
   // a history without gradients: every parameter is blind
-  std::vector<streams::NamedParameter> blind = like();
-  for (streams::NamedParameter& p : blind) p.blind_begin = 0, p.blind_end = p.tensor.size(0);
+  std::vector<P> blind = like();
+  for (P& p : blind) p.blind_begin = 0, p.blind_end = p.tensor.size(0);
   CHECK_THROWS_WITH(measure(rule(plain), blind), Contains("no writer moves"));
 }

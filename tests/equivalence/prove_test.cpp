@@ -1,33 +1,24 @@
 // G6: whole proofs on small models. The forms follow Pre-LN for every optimizer, the negative controls do not, and a
 // forged weight is seen.
-#include "streams/parametrize.h"
-#include "tests/support/catch.h"
-
-#include <cmath>
 #include <fstream>
 
-#include "autograd/ops/create.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
 #include "equivalence/compare/audit.h"
 #include "equivalence/convert/convert.h"
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/lockstep/prove.h"
 #include "equivalence/lockstep/trainee.h"
-#include "tests/support/compare.h"
+#include "tests/equivalence/small_net.h"
 #include "tests/support/plain_net.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/tempered.h"
 
-using namespace isonorm;
-using namespace isonorm::equivalence;
-using namespace isonorm::training;
-using Catch::Matchers::Contains;
-
 namespace {
 
 // A text with something to learn: words in random order.
-std::string write_text(const std::string& path) {
+std::string words() {
+  static const TempFolder folder;
+  const std::string path = folder / "words.txt";
+  if (std::filesystem::exists(path)) return path;
   Generator g{5, 0};
   const char* words[] = {"norm ", "stream ", "writer ", "reader ", "mean ", "zero ", "of ", "the "};
   std::ofstream out(path);
@@ -35,39 +26,35 @@ std::string write_text(const std::string& path) {
   return path;
 }
 
-TrainingOptions small(const ModelRow& model, const std::string& text) {
-  TrainingOptions o;
-  o.model = {model, {.width = 16, .depth = 2, .heads = 2}};
+TrainingOptions small(const ModelRow& model = kGpt, nn::TransformerOptions t = {}) {
+  t.width = 16, t.depth = 2, t.heads = 2;
+  TrainingOptions o{.model = {model, t}, .data = {}, .warmup = 4, .steps = 20, .batch = 6};
   o.model.fit({{"context", 12}});
-  if (&model == &kGpt) o.data = text;
-  o.batch = 6;
-  o.steps = 20;
-  o.warmup = 4;
+  if (model.input != Input::images) o.data = words();
   return o;
 }
+
+// Of nine ids, without a text; and a batch.
+TrainingOptions of_ids(const nn::TransformerOptions& t = {}) {
+  TrainingOptions o = small(kGpt, t);
+  o.data = "";
+  o.model.set({"vocab", 9});
+  return o;
+}
+Examples ids() { return {randint(0, 9, {6, 12}), randint(0, 9, {6, 12})}; }
 
 void check_proof(const TrainingOptions& o) {
   const ProofResult r = prove({.training = o});
   CHECK(r.equivalent());
-  for (const RunResult& run : r.runs) {
-    INFO(run.form << ' ' << run.variant->parametrisation() << ": " << run.reason);
-    CHECK(run.as_expected);
-  }
+  check_runs(r);
 }
 
 }  // namespace
 
-TEST_CASE("the forms of a model with a row of its own train as Pre-LN does") {
-  const TempFolder folder;
-  TrainingOptions o = small(test::kTempered, "");
-  o.data = write_text(folder / "words.txt");
-  check_proof(o);
-}
+TEST_CASE("the forms of a model with a row of its own train as Pre-LN does") { check_proof(small(test::kTempered)); }
 
 TEST_CASE("the forms of a plain model, which knows nothing of them, train as Pre-LN does by its layout") {
-  const TempFolder folder;
-  TrainingOptions o = small(test::kPlain, "");
-  o.data = write_text(folder / "words.txt");
+  const TrainingOptions o = small(test::kPlain);
   check_proof(o);
   const AuditResult seen = audit(o);
   CHECK(seen.as_expected);
@@ -95,67 +82,47 @@ TEST_CASE("the forms of a plain model, which knows nothing of them, train as Pre
 }
 
 TEST_CASE("G6: the forms train as Pre-LN does, with every optimizer; converted weights trained plainly do not") {
-  const TempFolder folder;
-  const std::string text = write_text(folder / "words.txt");
   struct Case {
-    const OptimizerRow* optimizer;
+    const char* optimizer;
     double lr, decay, clip;
   };
   for (const ModelRow* model : {&kVit, &kGpt})
-    for (const Case& c : {Case{&optimizer("sgd"), 0.05, 0, 0},
-                          {&optimizer("momentum"), 0.02, 0.01, 1},
-                          {&optimizer("adam"), 1e-3, 0.01, 0},
-                          {&optimizer("adamw"), 1e-3, 0.1, 1}}) {
-      INFO(name_of(model) << ", " << name_of(c.optimizer));
-      TrainingOptions o = small(*model, text);
-      o.optimizer = c.optimizer;
-      o.lr = c.lr;
-      o.weight_decay = c.decay;
-      o.clip = c.clip;
+    for (const Case& c :
+         {Case{"sgd", 0.05, 0, 0}, {"momentum", 0.02, 0.01, 1}, {"adam", 1e-3, 0.01, 0}, {"adamw", 1e-3, 0.1, 1}}) {
+      INFO(name_of(model) << ", " << c.optimizer);
+      TrainingOptions o = small(*model);
+      o.optimizer = &optimizer(c.optimizer);
+      o.lr = c.lr, o.weight_decay = c.decay, o.clip = c.clip;
       check_proof(o);
     }
 }
 
-TEST_CASE("G6: learned gains and biases change nothing with raw parameters") {
-  const TempFolder folder;
-  TrainingOptions o = small(kGpt, write_text(folder / "words.txt"));
-  o.model.transformer().affine = true;
-  check_proof(o);
-}
-
 TEST_CASE("the forms train as Pre-LN does under what trainings have beside an optimizer") {
-  const TempFolder folder;
-  const std::string text = write_text(folder / "words.txt");
-  const std::pair<const char*, std::function<void(TrainingOptions&)>> regimes[] = {
-      {"dropout", [](TrainingOptions& o) { o.model.transformer().branch.dropout = 0.2; }},
-      {"stochastic depth", [](TrainingOptions& o) { o.model.transformer().branch.stochastic_depth = 0.3; }},
-      {"layer scale",
-       [](TrainingOptions& o) { o.model.transformer().branch.layer_scale = 0.5, o.model.transformer().affine = true; }},
-      {"decay of matrices",
-       [](TrainingOptions& o) { o.decay_matrices_only = o.model.transformer().affine = true, o.weight_decay = 0.3; }},
-      {"accumulation", [](TrainingOptions& o) { o.accumulate = 3; }},
-      {"average", [](TrainingOptions& o) { o.ema = 0.9; }},
-      {"resumed",
-       [](TrainingOptions& o) { o.resume_at = 7, o.ema = 0.9, o.model.transformer().branch.dropout = 0.1; }}};
+  using Change = void (*)(TrainingOptions&, nn::TransformerOptions&);
+  const std::pair<const char*, Change> regimes[] = {
+      {"learned gains and biases", [](auto&, auto& t) { t.affine = true; }},
+      {"f32", [](auto& o, auto&) { o.dtype = DType::f32; }},
+      {"dropout", [](auto&, auto& t) { t.branch.dropout = 0.2; }},
+      {"stochastic depth", [](auto&, auto& t) { t.branch.stochastic_depth = 0.3; }},
+      {"layer scale", [](auto&, auto& t) { t.branch.layer_scale = 0.5, t.affine = true; }},
+      {"decay of matrices", [](auto& o, auto& t) { o.decay_matrices_only = t.affine = true, o.weight_decay = 0.3; }},
+      {"accumulation", [](auto& o, auto&) { o.accumulate = 3; }},
+      {"average", [](auto& o, auto&) { o.ema = 0.9; }},
+      {"resumed", [](auto& o, auto& t) { o.resume_at = 7, o.ema = 0.9, t.branch.dropout = 0.1; }}};
   for (const auto& [name, change] : regimes) {
     INFO(name);
-    TrainingOptions o = small(kGpt, text);
-    change(o);
+    TrainingOptions o = small();
+    change(o, o.model.transformer());
     check_proof(o);
   }
 }
 
 TEST_CASE("an average, a part of a batch and an undecayed vector are what they say") {
-  TrainingOptions o = small(kGpt, "");
-  o.warmup = 0;
-  o.clip = 0;
+  TrainingOptions o = of_ids({.affine = true});
   o.optimizer = &optimizer("sgd");
-  o.lr = 0.5;
-  o.weight_decay = 0.25;
-  o.model.transformer().affine = true;
-  o.model.set({"vocab", 9});
+  o.warmup = 0, o.clip = 0, o.lr = 0.5, o.weight_decay = 0.25;
   const Variant& raw = raw_variant(streams::Form::layer_norm);
-  const Examples batch{randint(0, 9, {6, 12}), randint(0, 9, {6, 12})};
+  const Examples batch = ids();
   const auto trained = [&](const TrainingOptions& options, int steps) {
     manual_seed(1);
     auto t = std::make_unique<Trainee>(options, raw);
@@ -166,27 +133,22 @@ TEST_CASE("an average, a part of a batch and an undecayed vector are what they s
     return t;
   };
   const auto whole = trained(o, 1);
-  TrainingOptions parts = o;
-  parts.accumulate = 3;
+  TrainingOptions parts = o, average = o, matrices = o;
+  parts.accumulate = 3, average.ema = 0.75, matrices.decay_matrices_only = true;
   // The mean of three means of equal size, summed in another order: some eps of the largest entry.
   CHECK(trained(parts, 1)->gradient_deviation(*whole) < 1e3 * 0x1p-52);
   CHECK(trained(parts, 1)->gradient_deviation(*whole) > 0);
   const auto pair_of = [](const std::vector<Pair>& pairs, const std::string& name) {
-    for (const Pair& p : pairs)
-      if (p.name == name) return p.value.to_vector<double>();
-    FAIL(name << " is not compared");
-    return std::vector<double>();
+    const auto pair = std::ranges::find(pairs, name, &Pair::name);
+    REQUIRE(pair != pairs.end());
+    return pair->value.to_vector<double>();
   };
   // A gain begins at 1; after a step it is g, the average 0.75 + 0.25 g.
-  TrainingOptions average = o;
-  average.ema = 0.75;
   const auto averaged = trained(average, 1);
   const std::vector<Pair> pairs = averaged->weight_pairs(*averaged);
   const std::vector<double> gain = pair_of(pairs, "norm.weight"), mean = pair_of(pairs, "average of norm.weight");
   for (size_t i = 0; i < gain.size(); ++i) CHECK(std::abs(mean[i] - (0.75 + 0.25 * gain[i])) < 4 * 0x1p-52);
   // L2 takes lr * decay = 1/8 off a gain of 1, and as much off a matrix either way.
-  TrainingOptions matrices = o;
-  matrices.decay_matrices_only = true;
   const auto undecayed = trained(matrices, 1);
   const std::vector<Pair> kept = undecayed->weight_pairs(*whole);
   const std::vector<double> higher = pair_of(kept, "norm.weight");
@@ -198,9 +160,7 @@ TEST_CASE("an average, a part of a batch and an undecayed vector are what they s
 }
 
 TEST_CASE("a tied head behind learned gains has wrong trainings of its own") {
-  const TempFolder folder;
-  TrainingOptions o = small(kGpt, write_text(folder / "words.txt"));
-  o.model.transformer().affine = true;
+  TrainingOptions o = small(kGpt, {.affine = true});
   o.model.set({"tied", true});
   const ProofResult r = prove({.training = o});
   CHECK(r.equivalent());
@@ -212,12 +172,10 @@ TEST_CASE("a tied head behind learned gains has wrong trainings of its own") {
 }
 
 TEST_CASE("a proof is undecided where a wrong training shows no more than rounding, and holds up to where it does") {
-  const TempFolder folder;
-  TrainingOptions o = small(kGpt, write_text(folder / "words.txt"));
+  TrainingOptions o = small();
   o.dtype = DType::f32;
   o.optimizer = &optimizer("sgd");
-  o.clip = 0;
-  o.steps = 60;
+  o.clip = 0, o.steps = 60;
   o.model.transformer().width = 8;
   struct Case {
     double lr;
@@ -236,74 +194,51 @@ TEST_CASE("a proof is undecided where a wrong training shows no more than roundi
   }
 }
 
-TEST_CASE("a proof in f32 has power, too") {
-  const TempFolder folder;
-  TrainingOptions o = small(kGpt, write_text(folder / "words.txt"));
-  o.dtype = DType::f32;
-  check_proof(o);
-}
-
 TEST_CASE("a proof stops when it is told to, and concludes nothing") {
-  const TempFolder folder;
   int calls = 0;
-  const ProofResult r =
-      prove({.training = small(kGpt, write_text(folder / "words.txt"))}, [&](const StepInfo&) { return ++calls < 3; });
+  const ProofResult r = prove({.training = small()}, [&](const StepInfo&) { return ++calls < 3; });
   CHECK(calls == 3);
   CHECK(r.interrupted);
   CHECK_FALSE(r.equivalent());
 }
 
-TEST_CASE("a weight that differs by 1e-9 of its tensor's largest is seen at step 1, far above the controls") {
-  TrainingOptions o = small(kGpt, "");
+TEST_CASE("a weight that differs by 1e-9 of its tensor's largest is seen at step 1, and NaN is not covered up") {
+  TrainingOptions o = of_ids();
   o.lr = 1e-3;
-  o.model.set({"vocab", 9});
   const Variant& raw = raw_variant(streams::Form::layer_norm);
   manual_seed(1);
-  Trainee reference(o, raw), control(o, raw), forged(o, raw);
-  for (Trainee* t : {&control, &forged}) t->model().load_state_dict(reference.model().state_dict());
+  Trainee reference(o, raw), control(o, raw), forged(o, raw), broken(o, raw);
+  for (Trainee* t : {&control, &forged, &broken}) t->model().load_state_dict(reference.model().state_dict());
   move_by_one_ulp(control.model(), 7);
-  const Tensor weight = streams::named_parameters(forged.model())[4].tensor;
-  weight.mutable_data<double>()[3] += 1e-9;
-  const Examples batch{randint(0, 9, {6, 12}), randint(0, 9, {6, 12})};
-  for (Trainee* t : {&reference, &control, &forged}) {
-    t->differentiate(batch);
-    t->update(o.lr);
-  }
+  const auto weight = [](Trainee& t, size_t i) {
+    return streams::named_parameters(t.model())[i].tensor.mutable_data<double>();
+  };
+  weight(forged, 4)[3] += 1e-9;
+  const Examples batch = ids();
+  for (Trainee* t : {&reference, &control, &forged, &broken}) t->differentiate(batch);
+  weight(broken, 0)[0] = NAN;  // in a tensor before others
+  for (Trainee* t : {&reference, &control, &forged, &broken}) t->update(o.lr);
   CHECK(forged.gradient_deviation(reference) > bound(control.gradient_deviation(reference), DType::f64));
   CHECK(forged.weight_deviation(reference) > bound(control.weight_deviation(reference), DType::f64));
   CHECK(control.gradient_deviation(reference) > 0);
-}
-
-TEST_CASE("NaN in one tensor is not covered up by the tensors after it") {
-  TrainingOptions o = small(kGpt, "");
-  o.model.set({"vocab", 9});
-  const Variant& raw = raw_variant(streams::Form::layer_norm);
-  manual_seed(1);
-  Trainee reference(o, raw), broken(o, raw);
-  broken.model().load_state_dict(reference.model().state_dict());
-  const Examples batch{randint(0, 9, {6, 12}), randint(0, 9, {6, 12})};
-  for (Trainee* t : {&reference, &broken}) t->differentiate(batch);
-  streams::named_parameters(broken.model()).front().tensor.mutable_data<double>()[0] = NAN;
-  for (Trainee* t : {&reference, &broken}) t->update(o.lr);
   CHECK(std::isnan(broken.weight_deviation(reference)));
 }
 
 TEST_CASE("options that make no proof are refused with both values") {
-  ProofOptions o;
-  o.training.steps = 0;
-  CHECK_THROWS_WITH(prove(o), Contains("0 steps"));
-  ProofOptions narrow = o;
-  narrow.training.steps = 3, narrow.training.model.transformer() = {.width = 2, .heads = 1};
-  CHECK_THROWS_WITH(prove(narrow), Contains("prove: the stream has width 2, expected at least 3"));
-  o = {};
-  o.controls = 0;
-  CHECK_THROWS_WITH(prove(o), Contains("0 controls"));
-  o = {};
-  o.training.dtype = DType::bf16;
-  CHECK_THROWS_WITH(prove(o), Contains("bf16"));
-  o = {};
-  o.forms = {"batch_norm"};
-  CHECK_THROWS_WITH(prove(o), Contains("batch_norm"));
-  o.forms = {"rms_norm", "layer_norm"};
-  CHECK_THROWS_WITH(prove(o), Contains("layer_norm is the reference"));
+  const std::pair<void (*)(ProofOptions&), const char*> wrong[] = {
+      {[](ProofOptions& o) { o.training.steps = 0; }, "0 steps"},
+      {[](ProofOptions& o) { o.training.model.transformer() = {.width = 2, .heads = 1}; },
+       "prove: the stream has width 2, expected at least 3"},
+      {[](ProofOptions& o) { o.controls = 0; }, "0 controls"},
+      {[](ProofOptions& o) { o.training.dtype = DType::bf16; }, "bf16"},
+      {[](ProofOptions& o) { o.forms = {"batch_norm"}; }, "batch_norm"},
+      {[](ProofOptions& o) {
+         o.forms = {"rms_norm", "layer_norm"};
+       },
+       "layer_norm is the reference"}};
+  for (const auto& [change, says] : wrong) {
+    ProofOptions o;
+    change(o);
+    CHECK_THROWS_WITH(prove(o), Contains(says));
+  }
 }

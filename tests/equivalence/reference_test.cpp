@@ -1,33 +1,42 @@
 // A description held to what a program computed, which is spelled out here in the program's own precision.
 #include "equivalence/reference/reference.h"
 
-#include <cmath>
-
-#include "autograd/ops/create.h"
-#include "autograd/ops/matmul.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/shape.h"
 #include "equivalence/verify/file_conversion.h"
-#include "streams/stream.h"
 #include "tests/equivalence/gpt2_program.h"
-#include "tests/support/catch.h"
+#include "tests/equivalence/room.h"
 
-using namespace isonorm;
-using namespace isonorm::equivalence;
-using namespace isonorm::training;
-using Catch::Matchers::Contains;
-using streams::Form;
+namespace {
 
-using isonorm::test::kRows, isonorm::test::kWidth, isonorm::test::program, isonorm::test::replaced,
-    isonorm::test::state;
+// The weights of the program, and places in them by the true description or another.
+const TensorMap& weights() {
+  static const TensorMap made = state();
+  return made;
+}
+streams::Placement by(const std::string& spec = gpt2_spec(kWidth)) {
+  return streams::placement_in(streams::Layout::from_json(spec), weights(), Form::layer_norm);
+}
+
+// The references of the program for inputs of this size, in f64 and f32: `zero` where that is 0.
+ReferenceFindings of_rows(const streams::Placement& layout, const std::string& name, double size, DType dtype) {
+  TensorMap reference;
+  const TensorMap whole = program(weights(), dtype);
+  const Tensor x = whole.at(name + ".input") * size;
+  reference.add(name + ".input", x);
+  // Of a writer: y = x W + b, in the program's precision.
+  Tensor y = matmul(x.to(DType::f64), weights().at(name).to(DType::f64)).to(dtype);
+  const std::string bias = streams::bias_beside(name);
+  if (weights().find(bias)) y = y + weights().at(bias).to(dtype);
+  reference.add(name + ".output", y);
+  return check_reference(weights(), layout, reference);
+}
+
+}  // namespace
 
 TEST_CASE("reference: what the program computed agrees, in each precision") {
-  const TensorMap weights = state();
-  const streams::Placement layout = isonorm::test::gpt2_layout(weights, kWidth);
+  const streams::Placement layout = by();
   for (DType dtype : {DType::f64, DType::f32, DType::bf16}) {
     INFO(name_of(dtype));
-    const ReferenceFindings f = check_reference(weights, layout, program(weights, dtype));
+    const ReferenceFindings f = check_reference(weights(), layout, program(weights(), dtype));
     INFO(f.tensor << " " << f.deviation << " of " << f.bound);
     CHECK(f.same());
     CHECK(f.share > 1e-3);  // a bound that nothing comes near to would see nothing
@@ -37,17 +46,17 @@ TEST_CASE("reference: what the program computed agrees, in each precision") {
     CHECK(f.writers_held == 4);
   }
   TensorMap some;
-  for (const auto& [name, tensor] : program(weights, DType::f32))
+  for (const auto& [name, tensor] : program(weights(), DType::f32))
     if (name.starts_with("lm_head") || name.starts_with("wpe")) some.add(name, tensor);
-  const ReferenceFindings f = check_reference(weights, layout, some);
+  const ReferenceFindings f = check_reference(weights(), layout, some);
   CHECK((f.same() && f.readers_held == 1 && f.writers_held == 1 && f.readers == 3 && f.writers == 4));
 }
 
 TEST_CASE("reference: a converted model is held to the same in its own coordinates") {
-  const TensorMap weights = state(), reference = program(weights, DType::f64);
-  const streams::Placement layout = isonorm::test::gpt2_layout(weights, kWidth);
+  const TensorMap reference = program(weights(), DType::f64);
+  const streams::Placement layout = by();
   for (Form form : {Form::rms_norm, Form::crms_norm, Form::crms_isometric}) {
-    const Conversion c = convert(weights, layout, form);
+    const Conversion c = convert(weights(), layout, form);
     const streams::Stream stream(form, kWidth);
     TensorMap mapped;
     for (const auto& [name, tensor] : reference) {
@@ -64,9 +73,9 @@ TEST_CASE("reference: a converted model is held to the same in its own coordinat
 }
 
 TEST_CASE("reference: it shows what a description can get wrong unseen") {
-  const TensorMap weights = state(), exact = program(weights, DType::f64), coarse = program(weights, DType::f32),
-                  coarsest = program(weights, DType::bf16);
-  const std::string right = isonorm::test::gpt2_spec(kWidth);
+  const TensorMap exact = program(weights(), DType::f64), coarse = program(weights(), DType::f32),
+                  coarsest = program(weights(), DType::bf16);
+  const std::string right = gpt2_spec(kWidth);
   struct Fault {
     std::string spec, tensor;
     bool in_f64_alone = false;
@@ -84,16 +93,15 @@ TEST_CASE("reference: it shows what a description can get wrong unseen") {
   };
   for (const Fault& fault : faults) {
     INFO(fault.spec);
-    const streams::Placement layout =
-        streams::placement_in(streams::Layout::from_json(fault.spec), weights, Form::layer_norm);
+    const streams::Placement layout = by(fault.spec);
     // Nothing but the reference shows it.
-    FileConversion conversion(weights, layout, Form::crms_norm);
+    FileConversion conversion(weights(), layout, Form::crms_norm);
     REQUIRE(conversion.check([] { return true; }));
     CHECK((conversion.exact().same() && conversion.stored()->same()));
     std::vector<const TensorMap*> references = {&exact};
     if (!fault.in_f64_alone) references.insert(references.end(), {&coarse, &coarsest});
     for (const TensorMap* reference : references) {
-      const ReferenceFindings f = check_reference(weights, layout, *reference);
+      const ReferenceFindings f = check_reference(weights(), layout, *reference);
       CHECK_FALSE(f.same());
       CHECK_THAT(f.tensor, Contains(fault.tensor));
       CHECK(f.deviation > f.bound);
@@ -101,63 +109,42 @@ TEST_CASE("reference: it shows what a description can get wrong unseen") {
   }
 }
 
-namespace {
-
-// The references of the program for inputs of this size, in f64 and f32: `zero` where that is 0.
-ReferenceFindings of_rows(const TensorMap& weights, const streams::Placement& layout, const std::string& name,
-                          double size, DType dtype) {
-  TensorMap reference;
-  const TensorMap whole = program(weights, dtype);
-  const Tensor x = whole.at(name + ".input") * size;
-  reference.add(name + ".input", x);
-  // Of a writer: y = x W + b, in the program's precision.
-  Tensor y = matmul(x.to(DType::f64), weights.at(name).to(DType::f64)).to(dtype);
-  const std::string bias = streams::bias_beside(name);
-  if (weights.find(bias)) y = y + weights.at(bias).to(dtype);
-  reference.add(name + ".output", y);
-  return check_reference(weights, layout, reference);
-}
-
-}  // namespace
-
 TEST_CASE("reference: rows that show nothing are no agreement, whatever the size that hides it") {
-  const TensorMap weights = state();
-  const streams::Placement layout = isonorm::test::gpt2_layout(weights, kWidth);
+  const streams::Placement layout = by();
   const std::string square = "h.0.attn.c_proj.weight";
   for (DType dtype : {DType::f64, DType::f32}) {
     for (double size : {0.0, 1e-30, 1e-320}) {  // the bias swamps the product
-      const ReferenceFindings f = of_rows(weights, layout, square, size, dtype);
+      const ReferenceFindings f = of_rows(layout, square, size, dtype);
       INFO(name_of(dtype) << " " << size << ": " << f.tensor << " " << f.deviation << " of " << f.bound);
       CHECK(f.agrees());
       CHECK_FALSE(f.same());
       CHECK(f.unseen == square);
       CHECK(f.reading == "with dim 0");
     }
-    const ReferenceFindings f = of_rows(weights, layout, square, 1e30, dtype);  // the product swamps the bias
+    const ReferenceFindings f = of_rows(layout, square, 1e30, dtype);  // the product swamps the bias
     CHECK(f.agrees());
     CHECK_FALSE(f.same());
     CHECK(f.reading == "without its bias");
-    CHECK(of_rows(weights, layout, square, 1, dtype).same());
-    CHECK(of_rows(weights, layout, square, 1, dtype).power > 100);
+    CHECK(of_rows(layout, square, 1, dtype).same());
+    CHECK(of_rows(layout, square, 1, dtype).power > 100);
   }
   // The same where the description is wrong, and agrees for that reason.
-  const std::string spec =
-      replaced(isonorm::test::gpt2_spec(kWidth), R"(attn.c_proj.weight": 1)", R"(attn.c_proj.weight": 0)");
-  const streams::Placement wrong = streams::placement_in(streams::Layout::from_json(spec), weights, Form::layer_norm);
+  const streams::Placement wrong =
+      by(replaced(gpt2_spec(kWidth), R"(attn.c_proj.weight": 1)", R"(attn.c_proj.weight": 0)"));
   for (double size : {0.0, 1e-30}) {
-    const ReferenceFindings f = of_rows(weights, wrong, square, size, DType::f64);
+    const ReferenceFindings f = of_rows(wrong, square, size, DType::f64);
     CHECK(f.agrees());
     CHECK_FALSE(f.same());
     CHECK(f.reading == "with dim 1");
   }
-  CHECK_FALSE(of_rows(weights, wrong, square, 1, DType::f64).agrees());
+  CHECK_FALSE(of_rows(wrong, square, 1, DType::f64).agrees());
 }
 
 TEST_CASE("reference: of a reader the norm is shown by rows that it does not make 0") {
-  const TensorMap weights = state(), whole = program(weights, DType::f64);
-  const streams::Placement layout = isonorm::test::gpt2_layout(weights, kWidth);
+  const TensorMap whole = program(weights(), DType::f64);
+  const streams::Placement layout = by();
   const std::string reader = "h.0.mlp.c_fc.weight";
-  const auto held = [&](const TensorMap& file, const streams::Placement& by, double size) {
+  const auto held = [&](const TensorMap& file, double size) {
     TensorMap reference;
     const Tensor x = whole.at(reader + ".input") * size;
     reference.add(reader + ".input", x);
@@ -167,71 +154,63 @@ TEST_CASE("reference: of a reader the norm is shown by rows that it does not mak
     const auto f64 = [&](const std::string& name) { return file.at(name).to(DType::f64); };
     const Tensor read = n * f64("h.0.ln_2.weight") + f64("h.0.ln_2.bias");
     reference.add(reader + ".output", matmul(read, f64(reader)) + f64("h.0.mlp.c_fc.bias"));
-    return check_reference(file, by, reference);
+    return check_reference(file, layout, reference);
   };
-  CHECK(held(weights, layout, 1).same());
-  CHECK(held(weights, layout, 1e6).same());
+  CHECK(held(weights(), 1).same());
+  CHECK(held(weights(), 1e6).same());
   // Gains are not shown, biases of norms are.
-  CHECK(held(weights, layout, 0).same());
-  TensorMap without;
-  for (const auto& [name, tensor] : weights)
-    if (!name.starts_with("h.0.ln_") && !name.starts_with("ln_f"))
-      without.add(name, tensor);
-    else
-      without.add(name, name.ends_with("bias") ? tensor * 0.0 : tensor);
-  const ReferenceFindings f = held(without, layout, 0);
+  CHECK(held(weights(), 0).same());
+  TensorMap without, plain;
+  for (const auto& [name, tensor] : weights()) {
+    const bool norm = name.find("ln_") != std::string::npos, bias = name.ends_with("bias");
+    without.add(name, norm && bias ? tensor * 0.0 : tensor);
+    plain.add(name, bias ? tensor * 0.0 : norm ? tensor * 0.0 + 1.0 : tensor);
+  }
+  const ReferenceFindings f = held(without, 0);
   CHECK(f.agrees());
   CHECK_FALSE(f.same());
   CHECK_THAT(f.reading, Contains("through norm 'h.0.ln_1'") || Contains("through norm 'ln_f'"));
-  CHECK(held(without, layout, 1).same());
+  CHECK(held(without, 1).same());
   // Norms that are one function may be exchanged, and a bias of 0 left out.
-  TensorMap plain;
-  for (const auto& [name, tensor] : weights) {
-    const bool norm = name.find("ln_") != std::string::npos;
-    plain.add(name, name.ends_with("bias") ? tensor * 0.0 : norm ? tensor * 0.0 + 1.0 : tensor);
-  }
-  CHECK(held(plain, layout, 1).same());
-  CHECK(std::isinf(held(plain, layout, 1).power));
+  CHECK(held(plain, 1).same());
+  CHECK(std::isinf(held(plain, 1).power));
 }
 
 TEST_CASE("reference: one row that shows it is enough, wherever it stands") {
-  const TensorMap weights = state();
-  const streams::Placement layout = isonorm::test::gpt2_layout(weights, kWidth);
+  const streams::Placement layout = by();
   const std::string square = "h.0.attn.c_proj.weight", bias = "h.0.attn.c_proj.bias";
-  const auto f64 = [&](const std::string& name) { return weights.at(name).to(DType::f64); };
+  const auto f64 = [&](const std::string& name) { return weights().at(name).to(DType::f64); };
   for (int64_t shows = 0; shows < kRows; ++shows) {
     const Tensor x = zeros({kRows, kWidth}, {DType::f64});
     fill(narrow(x, 0, shows, 1), 1);
     TensorMap reference;
     reference.add(square + ".input", x);
     reference.add(square + ".output", matmul(x, f64(square)) + f64(bias));
-    CHECK(check_reference(weights, layout, reference).same());
+    CHECK(check_reference(weights(), layout, reference).same());
   }
 }
 
 TEST_CASE("reference: a bias that a description does not name has to show") {
-  const TensorMap weights = state();
   const std::string writer = "h.0.mlp.c_proj.weight", bias = "h.0.mlp.c_proj.bias";
-  const std::string spec = replaced(replaced(isonorm::test::gpt2_spec(kWidth), R"(, "h.*.mlp.c_proj.bias": 0)", ""),
-                                    R"("tied")", R"("not_on_stream": ["h.0.mlp.c_proj.bias"], "tied")");
-  const streams::Placement layout = streams::placement_in(streams::Layout::from_json(spec), weights, Form::layer_norm);
-  CHECK_FALSE(of_rows(weights, layout, writer, 1, DType::f64).agrees());
-  const ReferenceFindings f = of_rows(weights, layout, writer, 1e30, DType::f64);
+  const streams::Placement layout = by(replaced(replaced(gpt2_spec(kWidth), R"(, "h.*.mlp.c_proj.bias": 0)", ""),
+                                                R"("tied")", R"("not_on_stream": ["h.0.mlp.c_proj.bias"], "tied")"));
+  CHECK_FALSE(of_rows(layout, writer, 1, DType::f64).agrees());
+  const ReferenceFindings f = of_rows(layout, writer, 1e30, DType::f64);
   CHECK(f.agrees());
   CHECK_FALSE(f.same());
   CHECK(f.reading == "with the bias '" + bias + "'");
 }
 
 TEST_CASE("reference: what it may not be") {
-  const TensorMap weights = state(), good = program(weights, DType::f32);
-  const streams::Placement layout = isonorm::test::gpt2_layout(weights, kWidth);
+  const TensorMap good = program(weights(), DType::f32);
+  const streams::Placement layout = by();
   const std::string reader = "h.0.mlp.c_fc.weight", writer = "h.0.mlp.c_proj.weight", table = "wte.weight";
   const auto refused = [&](const std::string& of, const Tensor& x, const Tensor& y, const char* says) {
     INFO(says);
     TensorMap reference;
     if (x.defined()) reference.add(of + ".input", x);
     if (y.defined()) reference.add(of + ".output", y);
-    CHECK_THROWS_WITH(check_reference(weights, layout, reference), Contains(says));
+    CHECK_THROWS_WITH(check_reference(weights(), layout, reference), Contains(says));
   };
   const Tensor x = good.at(reader + ".input"), y = good.at(reader + ".output");
   const Tensor ids = from_vector<int64_t>({1}, {1}), row = zeros({1, kWidth});
@@ -253,9 +232,9 @@ TEST_CASE("reference: what it may not be") {
   refused(table, from_vector<int64_t>({30}, {1}), row, "30");
   refused(table, from_vector<int64_t>({-1}, {1}), row, "-1");
   refused(table, ids, row.to(DType::i64), "has dtype i64, expected a floating one");
-  const LazyState no_numbers(weights, [&](const std::string& name) { return weights.at(name) + NAN; });
+  const LazyState no_numbers(weights(), [&](const std::string& name) { return weights().at(name) + NAN; });
   CHECK_FALSE(check_reference(no_numbers, layout, good).same());
   TensorMap strange;
   strange.add("what", x);
-  CHECK_THROWS_WITH(check_reference(weights, layout, strange), Contains("neither NAME.input nor NAME.output"));
+  CHECK_THROWS_WITH(check_reference(weights(), layout, strange), Contains("neither NAME.input nor NAME.output"));
 }

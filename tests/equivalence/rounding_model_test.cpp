@@ -2,19 +2,12 @@
 // exceed.
 #include "equivalence/probes/rounding_model.h"
 
-#include "autograd/engine.h"
-#include "autograd/grad_mode.h"
-#include "autograd/ops/pointwise.h"
 #include "equivalence/certificate/negative_control.h"
 #include "equivalence/certificate/resolution.h"
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/probes/drawn_point.h"
 #include "equivalence/probes/point_verdict.h"
-#include "streams/stream.h"
-#include "tests/support/catch.h"
-
-using namespace isonorm;
-using namespace isonorm::equivalence;
+#include "tests/equivalence/room.h"
 
 TEST_CASE(
     "without rounding the model written out once more has the library's gradients, in every architecture and form") {

@@ -1,17 +1,7 @@
 // F2, F3, F4 as a check of any model: the reference by sums written out, and every way to break it.
 #include "equivalence/compare/shift_blind.h"
 
-#include "autograd/ops/loss.h"
-#include "streams/transformer.h"
 #include "tests/equivalence/small_net.h"
-#include "tests/support/catch.h"
-
-using namespace isonorm;
-using namespace isonorm::equivalence;
-using namespace isonorm::training;
-using Catch::Matchers::Contains;
-using streams::Form;
-using streams::Stored;
 
 namespace {
 

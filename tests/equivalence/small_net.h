@@ -1,14 +1,12 @@
 // A small model of a user's own, with what keeps it convertible and what does not as switches.
 #pragma once
 
-#include "autograd/ops/create.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
 #include "equivalence/compare/compare.h"
+#include "equivalence/lockstep/result.h"
 #include "nn/dropout.h"
 #include "nn/linear.h"
 #include "nn/residual/pre_norm.h"
-#include "streams/parametrize.h"
+#include "tests/equivalence/room.h"
 
 namespace isonorm::equivalence {
 
@@ -61,6 +59,22 @@ inline training::Examples small_batch(int64_t point) {
 inline std::unique_ptr<SmallNet> small_net(const Switches& s, uint64_t seed = 3) {
   manual_seed(seed);
   return std::make_unique<SmallNet>(s);
+}
+
+// The comparison, of which this is expected.
+inline Comparison expected(Verdict verdict, const Comparison& c) {
+  INFO(c.message());
+  CHECK(c.verdict == verdict);
+  return c;
+}
+
+// Every run of a proof came out as expected.
+inline void check_runs(const ProofResult& r) {
+  for (const RunResult& run : r.runs) {
+    INFO(run.form << ' ' << run.variant->name << ": " << run.reason);
+    CHECK(run.observed == run.expected);
+    CHECK(run.as_expected);
+  }
 }
 
 }  // namespace isonorm::equivalence

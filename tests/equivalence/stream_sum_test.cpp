@@ -3,25 +3,23 @@
 
 #include "autograd/methods.h"
 #include "autograd/ops/arrange.h"
-#include "autograd/ops/create.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/shape.h"
 #include "equivalence/reference/reference.h"
 #include "tests/equivalence/gpt2_program.h"
-
-using namespace isonorm;
-using namespace isonorm::equivalence;
-using Catch::Matchers::Contains;
-using isonorm::test::kRows, isonorm::test::kWidth, isonorm::test::program, isonorm::test::replaced,
-    isonorm::test::state;
-using streams::Form;
+#include "tests/equivalence/model_files.h"
 
 namespace {
+
+const TensorMap& weights() {
+  static const TensorMap made = state();
+  return made;
+}
 
 streams::Placement layout_of(const std::string& spec, const TensorMap& weights) {
   return streams::placement_in(streams::Layout::from_json(spec), weights, Form::layer_norm);
 }
+
+// What the program's rows show of the true description.
+StreamSum sum_of(const TensorMap& rows) { return check_stream_sum(weights(), gpt2_layout(weights(), kWidth), rows); }
 
 TensorMap without(const TensorMap& all, const std::string& begin) {
   TensorMap some;
@@ -30,20 +28,12 @@ TensorMap without(const TensorMap& all, const std::string& begin) {
   return some;
 }
 
-TensorMap with(const TensorMap& all, const std::string& name, const Tensor& value) {
-  TensorMap other;
-  for (const auto& [n, tensor] : all) other.add(n, n == name ? value : tensor);
-  return other;
-}
-
 }  // namespace
 
 TEST_CASE("stream sum: every reader reads what the writers before it wrote, in each precision") {
-  const TensorMap weights = state();
-  const streams::Placement layout = isonorm::test::gpt2_layout(weights, kWidth);
   for (DType dtype : {DType::f64, DType::f32, DType::bf16}) {
     INFO(name_of(dtype));
-    const StreamSum s = check_stream_sum(weights, layout, program(weights, dtype));
+    const StreamSum s = sum_of(program(weights(), dtype));
     INFO(s.wrong << s.open);
     CHECK(s.wrong == "");
     CHECK(s.closed() == (dtype != DType::bf16));
@@ -55,43 +45,39 @@ TEST_CASE("stream sum: every reader reads what the writers before it wrote, in e
 }
 
 TEST_CASE("stream sum: what no single tensor shows of a description") {
-  const TensorMap weights = state();
-  const std::string right = isonorm::test::gpt2_spec(kWidth);
+  const std::string right = gpt2_spec(kWidth);
   for (DType dtype : {DType::f64, DType::f32, DType::bf16}) {
     INFO(name_of(dtype));
-    const TensorMap rows = program(weights, dtype);
+    const TensorMap rows = program(weights(), dtype);
     // Positions that are said to be off the stream: every tensor agrees, and the conversion would be another function.
     const streams::Placement lacks = layout_of(replaced(replaced(right, R"("wpe.weight": 1, )", ""), R"("tied")",
                                                         R"("not_on_stream": ["wpe.weight"], "tied")"),
-                                               weights);
+                                               weights());
     const TensorMap others = without(rows, "wpe");
-    CHECK(check_reference(weights, lacks, others).same());
-    const StreamSum s = check_stream_sum(weights, lacks, others);
+    CHECK(check_reference(weights(), lacks, others).same());
+    const StreamSum s = check_stream_sum(weights(), lacks, others);
     CHECK_THAT(s.wrong, Contains("'h.0.attn.c_attn.weight' reads are not the sum") && Contains("no writer of the"));
     // A factor on the stream, as some programs have it on their branches.
-    const streams::Placement layout = isonorm::test::gpt2_layout(weights, kWidth);
     const std::string written = "h.0.mlp.c_proj.weight.output", last = "lm_head.weight.input";
-    const TensorMap scaled = with(rows, last, rows.at(last) - rows.at(written) * 0.75);
-    CHECK_THAT(check_stream_sum(weights, layout, scaled).wrong,
+    const TensorMap scaled = with_tensor(rows, last, rows.at(last) - rows.at(written) * 0.75);
+    CHECK_THAT(sum_of(scaled).wrong,
                Contains("'lm_head.weight' reads") && Contains("0.25 times what 'h.0.mlp.c_proj.weight' wrote"));
     // A norm on the stream (Post-LN, or one behind the embeddings).
     const Tensor x = rows.at(last).to(DType::f64);
     const Tensor normed = (x - mean(x, {-1}, true)) / 3.0;
-    CHECK_THAT(check_stream_sum(weights, layout, with(rows, last, normed.to(dtype))).wrong,
-               Contains("'lm_head.weight'"));
+    CHECK_THAT(sum_of(with_tensor(rows, last, normed.to(dtype))).wrong, Contains("'lm_head.weight'"));
     // One entry of one row.
     Tensor moved = rows.at(last).to(DType::f64) + 0.0;
     moved(0, 3, 5) = moved(0, 3, 5).item() + 0.5;
-    CHECK_FALSE(check_stream_sum(weights, layout, with(rows, last, moved.to(dtype))).wrong.empty());
-    CHECK_FALSE(check_stream_sum(weights, layout, with(rows, last, rows.at(last) + NAN)).wrong.empty());
+    CHECK_FALSE(sum_of(with_tensor(rows, last, moved.to(dtype))).wrong.empty());
+    CHECK_FALSE(sum_of(with_tensor(rows, last, rows.at(last) + NAN)).wrong.empty());
   }
 }
 
 TEST_CASE("stream sum: a reference that does not show the whole stream leaves it open") {
-  const TensorMap weights = state(), rows = program(weights, DType::f32);
-  const streams::Placement layout = isonorm::test::gpt2_layout(weights, kWidth);
+  const TensorMap rows = program(weights(), DType::f32);
   const auto opened = [&](const TensorMap& reference) {
-    const StreamSum s = check_stream_sum(weights, layout, reference);
+    const StreamSum s = sum_of(reference);
     CHECK(s.wrong == "");
     CHECK_FALSE(s.closed());
     return s.open;
@@ -101,19 +87,19 @@ TEST_CASE("stream sum: a reference that does not show the whole stream leaves it
   // A writer of nothing is not seen: nor is one that writes below the rounding of the rest.
   const std::string name = "h.0.mlp.c_proj.weight.output", last = "lm_head.weight.input";
   for (double size : {0.0, 1e-12}) {
-    const TensorMap small = with(with(rows, name, rows.at(name) * size), last, rows.at("h.0.mlp.c_fc.weight.input"));
+    const TensorMap small =
+        with_tensor(with_tensor(rows, name, rows.at(name) * size), last, rows.at("h.0.mlp.c_fc.weight.input"));
     CHECK_THAT(opened(small), Contains("what 'h.0.mlp.c_proj.weight' wrote"));
   }
 }
 
 TEST_CASE("stream sum: what sees the stream and is not in the description refutes it") {
-  const TensorMap weights = state(), rows = program(weights, DType::f32);
-  const streams::Placement layout = isonorm::test::gpt2_layout(weights, kWidth);
+  const TensorMap rows = program(weights(), DType::f32);
   const Tensor x = rows.at("h.0.mlp.c_fc.weight.input");
   const auto seen = [&](const Tensor& t) {
     TensorMap more = rows;
     more.add("probe.seen", t);
-    return check_stream_sum(weights, layout, more);
+    return sum_of(more);
   };
   CHECK_THAT(seen(x).wrong, Contains("'probe' sees the stream, the sum of what 3 writers wrote"));
   CHECK_THAT(seen(rows.at("wte.weight.output")).wrong, Contains("'probe' sees the stream, the sum of what 1 writers"));
@@ -121,32 +107,28 @@ TEST_CASE("stream sum: what sees the stream and is not in the description refute
   CHECK(seen(x * 0.0).closed());
   TensorMap reads = rows;
   reads.add("probe.reads", x);
-  CHECK_THAT(check_stream_sum(weights, layout, reads).wrong, Contains("'probe' reads the rows of a norm"));
+  CHECK_THAT(sum_of(reads).wrong, Contains("'probe' reads the rows of a norm"));
   CHECK(seen(zeros({3, 7})).closed());
 }
 
 TEST_CASE("stream sum: the program itself shows that nothing else reads the stream or its norms") {
-  const TensorMap weights = state();
-  const streams::Placement layout = isonorm::test::gpt2_layout(weights, kWidth);
   for (DType dtype : {DType::f64, DType::f32}) {
-    const TensorMap rows = program(weights, dtype);
+    const TensorMap rows = program(weights(), dtype);
     const Tensor y = rows.at("program.output");
     for (const char* name : {"program.shifted", "program.rescaled"}) {
-      CHECK_THAT(check_stream_sum(weights, layout, without(rows, name)).open,
-                 Contains("does not show what else reads the stream"));
-      CHECK(check_stream_sum(weights, layout, with(rows, name, y * (1 + 4 * epsilon(dtype)))).closed());
+      CHECK_THAT(sum_of(without(rows, name)).open, Contains("does not show what else reads the stream"));
+      CHECK(sum_of(with_tensor(rows, name, y * (1 + 4 * epsilon(dtype)))).closed());
       for (const Tensor& moved : {y * 1.013, y + NAN})
-        CHECK_THAT(check_stream_sum(weights, layout, with(rows, name, moved)).wrong,
+        CHECK_THAT(sum_of(with_tensor(rows, name, moved)).wrong,
                    Contains("something that the description lacks reads the stream"));
-      CHECK_THROWS_WITH(check_stream_sum(weights, layout, with(rows, name, zeros({3}, {dtype}))),
-                        Contains(text("'", name, "'")));
+      CHECK_THROWS_WITH(sum_of(with_tensor(rows, name, zeros({3}, {dtype}))), Contains(text("'", name, "'")));
     }
   }
 }
 
 TEST_CASE("stream sum: a writer that was not recorded is no contradiction") {
-  const TensorMap weights = state(), rows = without(program(weights, DType::f32), "h.0.attn.c_proj");
-  const StreamSum s = check_stream_sum(weights, isonorm::test::gpt2_layout(weights, kWidth), rows);
+  const TensorMap rows = without(program(weights(), DType::f32), "h.0.attn.c_proj");
+  const StreamSum s = sum_of(rows);
   CHECK(s.wrong == "");
   CHECK_THAT(s.open, Contains("no rows that 'h.0.attn.c_proj.weight' wrote"));
 }
@@ -172,5 +154,6 @@ TEST_CASE("stream sum: a class token, patches and positions that nothing calls")
   INFO(s.wrong << s.open);
   CHECK(s.closed());
   CHECK((s.writers == 3 && s.seen == 3));
-  CHECK_FALSE(check_stream_sum(weights, layout, with(reference, "head.weight.input", x - weights.at("pos"))).closed());
+  CHECK_FALSE(
+      check_stream_sum(weights, layout, with_tensor(reference, "head.weight.input", x - weights.at("pos"))).closed());
 }

@@ -3,23 +3,15 @@
 #include "equivalence/lockstep/prove.h"
 #include "equivalence/verify/verify.h"
 #include "nn/encoder_decoder.h"
-#include "nn/residual/all.h"
-#include "streams/stream.h"
 #include "tests/equivalence/model_files.h"
 #include "tests/equivalence/small_net.h"
-
-using namespace isonorm;
-using namespace isonorm::equivalence;
-using namespace isonorm::training;
-using Catch::Matchers::Contains;
 
 namespace {
 
 TrainingOptions small() {
-  TrainingOptions o;
-  o.model = {kTranslator, {.width = 8, .depth = 4, .heads = 2, .mlp_width = 12}, {{"vocab", 5}, {"context", 6}}};
-  o.letters = 5, o.batch = 4, o.steps = 12, o.warmup = 2, o.lr = 3e-3;
-  return o;
+  const ModelOptions model{
+      kTranslator, {.width = 8, .depth = 4, .heads = 2, .mlp_width = 12}, {{"vocab", 5}, {"context", 6}}};
+  return {.model = model, .data = {}, .letters = 5, .lr = 3e-3, .warmup = 2, .steps = 12, .batch = 4};
 }
 
 nn::EncoderDecoderOptions small_model(bool tied) {
@@ -43,11 +35,7 @@ TEST_CASE("translator: trainings of all forms are one, and the negative controls
       p.training.model.transformer().connection = a, p.training.model.transformer().affine = affine;
       const ProofResult r = prove(p);
       CHECK(r.verdict == Verdict::same);
-      for (const RunResult& run : r.runs) {
-        INFO(run.variant->name);
-        CHECK(run.observed == run.expected);
-        CHECK(run.as_expected);
-      }
+      check_runs(r);
     }
 }
 
@@ -57,9 +45,7 @@ TEST_CASE("translator: a decoder as deep as the encoder is one whose depth is le
   manual_seed(3);
   nn::EncoderDecoder model(o);
   const ModelFile file = test::filled_file(model);
-  ModelFile silent = file;
-  silent.description.insert_or_assign("model.decoder_depth", std::string("0"));
-  CHECK(verify_models(file, silent).same());
+  CHECK(verify_models(file, test::with_option(file, "decoder_depth", "0")).same());
 }
 
 TEST_CASE("translator: files say what it is, and weights go from form to form") {
@@ -71,12 +57,9 @@ TEST_CASE("translator: files say what it is, and weights go from form to form") 
     CHECK(file.description.at("model.decoder_depth") == "3");
     for (const streams::Form to : streams::kCentredForms) {
       INFO(name_of(to));
-      const ModelConversion c = convert_model(file, to);
-      CHECK(verify_models(file, {c.conversion.exact, c.description}).same());
+      CHECK(verify_models(file, test::converted_exactly(file, to)).same());
     }
-    ModelFile other = file;
-    other.description.insert_or_assign("model.pad", std::string("1"));
-    CHECK_FALSE(verify_models(file, other).same());
+    CHECK_FALSE(verify_models(file, test::with_option(file, "pad", "1")).same());
   }
 }
 
@@ -85,9 +68,8 @@ TEST_CASE("translator: an audit finds what its weights hide, in both streams") {
   CHECK(r.as_expected);
   // Of a width of 8: each of the writers hides one of 8 numbers, each reader one of 8, each key's bias all.
   const auto hidden = [&](const std::string& name) {
-    for (const AuditResult::Row& row : r.rows)
-      if (row.name == name) return row.directions;
-    return int64_t{-1};
+    const auto row = std::ranges::find(r.rows, name, &AuditResult::Row::name);
+    return row == r.rows.end() ? -1 : row->directions;
   };
   CHECK(hidden("source.weight") == 5);               // one for each id
   CHECK(hidden("encoder.0.attn.proj.weight") == 8);  // one for each column

@@ -4,12 +4,7 @@
 #include <set>
 
 #include "equivalence/grid/recipe.h"
-#include "streams/stream.h"
-#include "tests/support/catch.h"
-
-using namespace isonorm;
-using namespace isonorm::equivalence;
-using Catch::Matchers::Contains;
+#include "tests/equivalence/room.h"
 
 TEST_CASE("recipes have names of their own") {
   std::set<std::string> names;

@@ -1,30 +1,16 @@
 // The checks that stand between a conversion and a file: they see a fault in any single tensor, and say same to
 // rounding.
-#include "autograd/grad_mode.h"
 #include "equivalence/verify/stream_check.h"
-#include "streams/transformer.h"
 #include "tests/equivalence/model_files.h"
-#include "tests/support/catch.h"
-
-using namespace isonorm;
-using namespace isonorm::equivalence;
-using namespace isonorm::training;
-using namespace isonorm::test;
-using Catch::Matchers::Contains;
-using streams::Form;
 
 namespace {
 
 // The state with the last entry of one tensor off by `error` times the tensor's largest.
 TensorMap with_fault(const TensorMap& state, const std::string& name, double error) {
-  TensorMap changed;
-  for (const auto& [key, tensor] : state) {
-    Tensor copy = empty_like(tensor);
-    copy_into(copy, tensor);
-    if (key == name) copy.mutable_data<double>()[copy.numel() - 1] += error * largest(tensor);
-    changed.add(key, copy);
-  }
-  return changed;
+  const Tensor& t = state.at(name);
+  std::vector<double> values = t.to_vector<double>();
+  values.back() += error * largest(t);
+  return with_tensor(state, name, from_vector(values, t.shape()));
 }
 
 }  // namespace
@@ -68,86 +54,85 @@ TEST_CASE("two agree within 4 times what rounding does, and 64 eps") {
 
 TEST_CASE("two models are compared by their logits") {
   manual_seed(2);
-  nn::Vit vit = streams::make<nn::Vit>(small_vit({.affine = true}));
-  const ModelFile file = filled_file(vit);
-  const ModelConversion c = convert_model(file, Form::crms_norm);
+  const ModelFile file = file_of(small_vit({.affine = true})), crms = converted(file, Form::crms_norm);
   const Tensor inputs = ModelOptions(file.description).inputs(3, 1);
   const auto compare = [&](const Metadata& description, const TensorMap& state) {
     return compare_models(file.description, file.state, description, state, inputs);
   };
-  CHECK(compare(c.description, c.conversion.state).same());
-  CHECK_FALSE(compare(c.description, with_fault(c.conversion.state, "blocks.1.mlp.fc1.weight", 1e-9)).same());
-  CHECK_FALSE(compare(c.description, with_fault(c.conversion.state, "position", NAN)).same());
-  Metadata other_eps = c.description;
-  other_eps.insert_or_assign("model.eps", std::string("1e-06"));
-  CHECK_FALSE(compare(other_eps, c.conversion.state).same());
+  CHECK(compare(crms.description, crms.state).same());
+  CHECK_FALSE(compare(crms.description, with_fault(crms.state, "blocks.1.mlp.fc1.weight", 1e-9)).same());
+  CHECK_FALSE(compare(crms.description, with_fault(crms.state, "position", NAN)).same());
+  CHECK_FALSE(compare(with_option(crms, "eps", "1e-06").description, crms.state).same());
 }
 
 TEST_CASE("what is rounded to f32 is same in f32, not in f64") {
   manual_seed(3);
-  nn::Gpt gpt = streams::make<nn::Gpt>(small_gpt({.affine = true}));
-  const ModelFile file = filled_file(gpt, DType::f32);
-  const ModelConversion c = convert_model(file, Form::crms_norm);
-  CHECK(coarsest(c.conversion.state) == DType::f32);
+  const ModelFile file = file_of(small_gpt({.affine = true}), {}, DType::f32), crms = converted(file, Form::crms_norm);
+  CHECK(coarsest(crms.state) == DType::f32);
   const Tensor inputs = ModelOptions(file.description).inputs(3, 1);
-  CHECK(compare_models(file.description, file.state, c.description, c.conversion.state, inputs).same());
+  CHECK(compare_models(file.description, file.state, crms.description, crms.state, inputs).same());
   CHECK_FALSE(
-      compare_models(file.description, widened(file.state), c.description, widened(c.conversion.state), inputs).same());
+      compare_models(file.description, widened(file.state), crms.description, widened(crms.state), inputs).same());
 }
 
 TEST_CASE("a model's options go into a file as text and come back") {
-  manual_seed(4);
-  nn::Vit vit = streams::make<nn::Vit>(
-      small_vit({.activation = nn::Activation::relu, .affine = true, .bias = false, .eps = 1.0 / 3e5}, true));
-  const Metadata description = describe(vit);
+  constexpr nn::MixedPrecision kMixed{nn::Precision::bf16, nn::Precision::bf16};
+  const Metadata description = describe(streams::make<nn::Vit>(small_vit({.activation = nn::Activation::relu,
+                                                                          .affine = true,
+                                                                          .bias = false,
+                                                                          .eps = 1.0 / 3e5,
+                                                                          .connection = nn::kPostLn,
+                                                                          .precision = kMixed},
+                                                                         true)));
   const ModelOptions options(description);
   CHECK(&options.row() == &kVit);
   CHECK(options.number("image") == 6);
   CHECK(options.flag("mean_pool"));
-  CHECK(options.transformer().width == 9);
-  CHECK(options.transformer().activation == nn::Activation::relu);
-  CHECK(options.transformer().eps == 1.0 / 3e5);
+  const nn::TransformerOptions& t = options.transformer();
+  CHECK((t.width == 9 && t.activation == nn::Activation::relu && t.eps == 1.0 / 3e5));
+  CHECK((t.connection == nn::kPostLn && t.precision == kMixed));
   CHECK(describe(*options.build()) == description);
+  for (const auto& [key, value] :
+       {std::pair{"connection", "post_ln"}, {"precision", "bf16"}, {"stream_precision", "bf16"}})
+    CHECK(description.at(std::string("model.") + key) == value);
 
-  const auto with = [&](const std::string& key, const std::string& value) {
-    Metadata m = description;
-    m[key] = value;
-    return m;
-  };
   CHECK_THROWS_WITH(ModelOptions(Metadata()), Contains("does not say what model"));
-  CHECK_THROWS_WITH(ModelOptions(with("model.kind", "rnn")), Contains("'rnn'"));
-  CHECK_THROWS_WITH(ModelOptions(with("model.width", "9x")), Contains("model.width") && Contains("9x"));
-  CHECK_THROWS_WITH(ModelOptions(with("model.form", "batch_norm")), Contains("batch_norm"));
-  CHECK_THROWS_WITH(ModelOptions(with("model.colour", "red")),
-                    "model file: entry 'model.colour' is no option of a vit");
-  Metadata without = description;
-  without.erase("model.eps");
-  CHECK_THROWS_WITH(ModelOptions(without), Contains("model.eps"));
+  const struct {
+    const char *key, *value, *says;
+  } wrong[] = {{"kind", "rnn", "'rnn'"},
+               {"width", "9x", "model.width' is '9x'"},
+               {"form", "batch_norm", "'batch_norm'"},
+               {"colour", "red", "model file: entry 'model.colour' is no option of a vit"},
+               {"connection", "post", "entry 'model.connection' is 'post', expected one of pre_ln|post_ln|"},
+               {"precision", "f16", "entry 'model.precision' is 'f16', expected one of full|bf16"}};
+  for (const auto& [key, value, says] : wrong) {
+    Metadata m = description;
+    m[std::string("model.") + key] = value;
+    CHECK_THROWS_WITH(ModelOptions(m), Contains(says));
+  }
+  for (const std::string silent : {"model.eps", "model.connection", "model.precision"}) {
+    Metadata m = description;
+    m.erase(silent);
+    CHECK_THROWS_WITH(ModelOptions(m), Contains(silent));
+  }
 }
 
 TEST_CASE("sizes that the file does not hold are refused before memory is taken") {
-  manual_seed(5);
-  nn::Gpt gpt = streams::make<nn::Gpt>(small_gpt());
-  const ModelFile file = filled_file(gpt);
-  for (const auto& [key, value] :
-       std::vector<std::pair<std::string, std::string>>{{"model.width", "1000000000"},
-                                                        {"model.vocab", "9000000000000000000"},
-                                                        {"model.context", "100000000000"},
-                                                        {"model.depth", "2000000000"},
-                                                        {"model.mlp_width", "-5"},
-                                                        {"model.heads", "0"}}) {
+  const ModelFile file = file_of(small_gpt());
+  const std::pair<const char*, const char*> sizes[] = {{"width", "1000000000"},     {"vocab", "9000000000000000000"},
+                                                       {"context", "100000000000"}, {"depth", "2000000000"},
+                                                       {"mlp_width", "-5"},         {"heads", "0"}};
+  for (const auto& [key, value] : sizes) {
     INFO(key << " " << value);
-    ModelFile bad = file;
-    bad.description[key] = value;
+    const ModelFile bad = with_option(file, key, value);
     CHECK_THROWS_AS(convert_model(bad, Form::rms_norm), Error);
     CHECK_THROWS_AS(logits(bad.description, file.state, ModelOptions(file.description).inputs(1, 1)), Error);
   }
-  ModelFile other = file;  // a plausible size, but not this file's
-  other.description.insert_or_assign("model.mlp_width", std::string("33"));
-  CHECK_THROWS_WITH(convert_model(other, Form::rms_norm), Contains("fc1.weight") && Contains("[32, 8]"));
-  other = file;
-  other.description.insert_or_assign("model.depth", std::string("3"));
-  CHECK_THROWS_WITH(convert_model(other, Form::rms_norm), Contains("blocks.2.") && Contains("missing"));
+  // A plausible size, but not this file's.
+  CHECK_THROWS_WITH(convert_model(with_option(file, "mlp_width", "33"), Form::rms_norm),
+                    Contains("fc1.weight") && Contains("[32, 8]"));
+  CHECK_THROWS_WITH(convert_model(with_option(file, "depth", "3"), Form::rms_norm),
+                    Contains("blocks.2.") && Contains("missing"));
 }
 
 TEST_CASE("verify: what convert makes of subnormal writers is the same function, and another is not") {
@@ -155,19 +140,15 @@ TEST_CASE("verify: what convert makes of subnormal writers is the same function,
     for (Form to : {Form::rms_norm, Form::crms_norm, Form::crms_isometric}) {
       INFO(name_of(dtype) << " " << name_of(to));
       manual_seed(3);
-      nn::Gpt gpt = streams::make<nn::Gpt>(small_gpt());
-      const ModelFile drawn = filled_file(gpt);
-      ModelFile file{.state = {}, .description = drawn.description};
-      for (const auto& [name, tensor] : drawn.state)
-        file.state.add(name, (name == "blocks.0.attn.proj.weight" ? tensor * size : tensor).to(dtype));
-      const ModelConversion c = convert_model(file, to);
-      const ModelFile converted{c.conversion.state, c.description};
-      CHECK(verify_models(file, converted).same());
-      CHECK_NOTHROW(convert_model(converted, Form::layer_norm));
-      ModelFile other = file;
-      other.state = {};
-      for (const auto& [name, tensor] : file.state)
-        other.state.add(name, name == "blocks.0.attn.proj.weight" ? tensor * 3.0 : tensor);
-      CHECK_FALSE(verify_models(other, converted).same());
+      const ModelFile drawn = file_of(small_gpt());
+      const Tensor proj = drawn.state.at("blocks.0.attn.proj.weight") * size;
+      ModelFile file{{}, drawn.description};
+      for (const auto& [name, tensor] : with_tensor(drawn.state, "blocks.0.attn.proj.weight", proj))
+        file.state.add(name, tensor.to(dtype));
+      const ModelFile there = converted(file, to);
+      CHECK(verify_models(file, there).same());
+      CHECK_NOTHROW(convert_model(there, Form::layer_norm));
+      const Tensor other = file.state.at("blocks.0.attn.proj.weight") * 3.0;
+      CHECK_FALSE(verify_models(with_tensor(file, "blocks.0.attn.proj.weight", other), there).same());
     }
 }

@@ -89,13 +89,3 @@ TEST_CASE("experiments: a mean of four differences is trusted as far as Student'
   CHECK(paired_difference({1, 1, 1, 1}, {1, 1, 1, 1}).half == 0);
   CHECK_THROWS_WITH(paired_difference({1, 2, 3}, {1, 2, 3, 4}), Catch::Matchers::Contains("3 and 4 numbers"));
 }
-
-TEST_CASE("experiments: tables align characters, not bytes") {
-  TextTable table{.heading = "h", .columns = {"a", "b"}};
-  table.rows = {{{"δδ"}, number_cell(1e-15)}, {{"x"}, {"<&>", Tone::bad}}};
-  CHECK(to_text(table, false) == "a         b\n-----------\nδδ  1.0e-15\nx       <&>\n");
-  CHECK(contains(to_text(table, true), "    \x1b[31;1m<&>\x1b[0m\n"));
-  CHECK(contains(to_html(table), "<td data-column=\"b\" class=\"bad\">&lt;&amp;&gt;</td>"));
-  table.rows.push_back({{"short"}});
-  CHECK_THROWS_AS(to_text(table, false), isonorm::Error);
-}

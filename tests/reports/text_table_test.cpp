@@ -50,6 +50,16 @@ TEST_CASE("text table: what fits stays as it is, and no width is no limit") {
   CHECK(split(wide)[3].empty());
 }
 
+TEST_CASE("text table: characters are aligned, not bytes, and rows have a cell for each column") {
+  TextTable table{.heading = "h", .columns = {"a", "b"}};
+  table.rows = {{{"δδ"}, number_cell(1e-15)}, {{"x"}, {"<&>", Tone::bad}}};
+  CHECK(to_text(table, false) == "a         b\n-----------\nδδ  1.0e-15\nx       <&>\n");
+  CHECK(contains(to_text(table, true), "    \x1b[31;1m<&>\x1b[0m\n"));
+  CHECK(contains(to_html(table), "<td data-column=\"b\" class=\"bad\">&lt;&amp;&gt;</td>"));
+  table.rows.push_back({{"short"}});
+  CHECK_THROWS_AS(to_text(table, false), isonorm::Error);
+}
+
 TEST_CASE("text table: a reason stands in lines below, under the name of its row") {
   CHECK(to_text(table_with_reasons(), false, 40) ==
         "run                     loss   observed\n"

@@ -1,21 +1,8 @@
 // The maps against dense matrices, their adjoints against inner products, their inverses against the identity.
 #include "streams/map.h"
+#include "tests/equivalence/room.h"
 
-#include <cmath>
-
-#include "autograd/engine.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/shape.h"
-#include "core/random.h"
-#include "streams/stream.h"
-#include "tests/support/catch.h"
-#include "tests/support/compare.h"
-
-using namespace isonorm;
 using namespace isonorm::streams;
-using Catch::Matchers::Contains;
 
 namespace {
 
@@ -28,46 +15,35 @@ struct Matrix {
   double at(int64_t r, int64_t c) const { return v[static_cast<size_t>(r * columns + c)]; }
 };
 
-Matrix zero(int64_t rows, int64_t columns) {
-  return {rows, columns, std::vector<double>(static_cast<size_t>(rows * columns))};
-}
-Matrix eye(int64_t n) {
-  Matrix m = zero(n, n);
-  for (int64_t i = 0; i < n; ++i) m.at(i, i) = 1;
+template <class F> Matrix made(int64_t rows, int64_t columns, F entry) {
+  Matrix m{rows, columns, {}};
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t c = 0; c < columns; ++c) m.v.push_back(entry(r, c));
   return m;
 }
 Matrix transposed(const Matrix& a) {
-  Matrix m = zero(a.columns, a.rows);
-  for (int64_t r = 0; r < a.rows; ++r)
-    for (int64_t c = 0; c < a.columns; ++c) m.at(c, r) = a.at(r, c);
-  return m;
+  return made(a.columns, a.rows, [&](int64_t r, int64_t c) { return a.at(c, r); });
 }
 Matrix product(const Matrix& a, const Matrix& b) {
-  Matrix m = zero(a.rows, b.columns);
-  for (int64_t r = 0; r < a.rows; ++r)
-    for (int64_t c = 0; c < b.columns; ++c)
-      for (int64_t k = 0; k < a.columns; ++k) m.at(r, c) += a.at(r, k) * b.at(k, c);
-  return m;
+  return made(a.rows, b.columns, [&](int64_t r, int64_t c) {
+    double sum = 0;
+    for (int64_t k = 0; k < a.columns; ++k) sum += a.at(r, k) * b.at(k, c);
+    return sum;
+  });
 }
 
-// P = I - 11^T/d, D = [I; -1^T], [I 0], and Q by orthogonalising e_0 - e_k, k = 1, 2, ...
+// I of any shape, P = I - 11^T/d, D = [I; -1^T], and Q by orthogonalising e_0 - e_k, k = 1, 2, ...
+Matrix eye(int64_t rows, int64_t columns) {
+  return made(rows, columns, [](int64_t r, int64_t c) { return r == c; });
+}
 Matrix projection(int64_t d) {
-  Matrix m = eye(d);
-  for (double& x : m.v) x -= 1.0 / static_cast<double>(d);
-  return m;
+  return made(d, d, [=](int64_t r, int64_t c) { return (r == c) - 1.0 / static_cast<double>(d); });
 }
 Matrix difference(int64_t d) {
-  Matrix m = zero(d, d - 1);
-  for (int64_t i = 0; i < d - 1; ++i) m.at(i, i) = 1, m.at(d - 1, i) = -1;
-  return m;
-}
-Matrix cut(int64_t d) {
-  Matrix m = zero(d - 1, d);
-  for (int64_t i = 0; i < d - 1; ++i) m.at(i, i) = 1;
-  return m;
+  return made(d, d - 1, [=](int64_t r, int64_t c) { return (r == c) - (r == d - 1); });
 }
 Matrix gram_schmidt(int64_t d) {
-  Matrix q = zero(d, d - 1);
+  Matrix q = made(d, d - 1, [](int64_t, int64_t) { return 0; });
   for (int64_t k = 1; k < d; ++k) {
     std::vector<double> v(static_cast<size_t>(d));
     v[0] = 1, v[static_cast<size_t>(k)] = -1;
@@ -90,9 +66,9 @@ struct Case {
 };
 
 std::vector<Case> cases(int64_t d) {
-  const Matrix p = projection(d), dd = difference(d), plus = product(cut(d), p), q = gram_schmidt(d);
+  const Matrix p = projection(d), dd = difference(d), plus = product(eye(d - 1, d), p), q = gram_schmidt(d);
   const Map compress = Map::compress(d), expand = Map::expand(d), isometric = Map::isometric(d);
-  return {{Map::identity(d), eye(d)},
+  return {{Map::identity(d), eye(d, d)},
           {Map::recentre(d), p},
           {compress, plus},
           {expand, dd},
@@ -121,7 +97,7 @@ Tensor naive(const Matrix& m, const Tensor& x) {
   return from_vector(y, {3, m.rows, 4});
 }
 
-double dot(const Tensor& a, const Tensor& b) { return sum(a.to(DType::f64) * b.to(DType::f64)).item(); }
+double inner(const Tensor& a, const Tensor& b) { return sum(a.to(DType::f64) * b.to(DType::f64)).item(); }
 
 }  // namespace
 
@@ -149,8 +125,8 @@ TEST_CASE("<M x, y> = <x, M* y>, and the adjoint is what autodiff carries back")
         const Tensor x = require_grad(randn({3, map.inputs(), 4}, {dtype}));
         const Tensor y = randn({3, map.outputs(), 4}, {dtype});
         const Tensor mx = map(x, 1), back = map.adjoint()(y, 1);
-        const double size = std::sqrt(dot(x, x) * dot(y, y)) * static_cast<double>(d);  // |D| <= sqrt d
-        CHECK(std::abs(dot(mx, y) - dot(x, back)) <= tolerance(dtype, d) * size);
+        const double size = std::sqrt(inner(x, x) * inner(y, y)) * static_cast<double>(d);  // |D| <= sqrt d
+        CHECK(std::abs(inner(mx, y) - inner(x, back)) <= tolerance(dtype, d) * size);
         check_close(grad(mx, {x}, y)[0], back, tolerance(dtype, d));
       }
 }
@@ -183,12 +159,12 @@ TEST_CASE("parameters are mapped as the stream maps them") {
   manual_seed(4);
   const int64_t d = 9;
   const Tensor w = randn({d, 4}, {DType::f64}), a = randn({5, d}, {DType::f64});
-  for (streams::Form form :
-       {streams::Form::layer_norm, streams::Form::rms_norm, streams::Form::crms_norm, streams::Form::crms_isometric}) {
+  for (const Form form : {Form::layer_norm, Form::rms_norm, Form::crms_norm, Form::crms_isometric}) {
     INFO(name_of(form));
-    const streams::Stream stream(form, d);
-    check_close(parameter_map(streams::Role::writer, form, d)(w, 0), stream.write(w, 0), 0);
-    check_close(parameter_map(streams::Role::reader, form, d)(a, 1), stream.read(a), 0);
+    const Stream stream(form, d);
+    check_close(parameter_map(Role::writer, form, d)(w, 0), stream.write(w, 0), 0);
+    check_close(parameter_map(Role::reader, form, d)(a, 1), stream.read(a), 0);
+    CHECK(parameter_map(Role::writer, form, d).outputs() == stream.stored_width());
   }
 }
 
@@ -208,5 +184,5 @@ TEST_CASE("maps that do not fit are refused with both values") {
   CHECK_THROWS_WITH(Map::compress(8) * Map::compress(8), Contains("7") && Contains("8"));
   CHECK_THROWS_WITH(Map::compress(7) * Map::compress(8), Contains("width 7") && Contains("width 8"));
   CHECK_THROWS_WITH(Map::recentre(3)(from_vector<int64_t>({1, 2, 3}, {3}), 0), Contains("i64"));
-  CHECK_THROWS_WITH(parameter_map(streams::Role::neutral, streams::Form::rms_norm, 4), Contains("neutral"));
+  CHECK_THROWS_WITH(parameter_map(Role::neutral, Form::rms_norm, 4), Contains("neutral"));
 }

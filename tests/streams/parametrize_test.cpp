@@ -1,26 +1,22 @@
 // Layouts: models that are put on one stream after the other, and what is refused.
 #include "streams/parametrize.h"
 
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
 #include "nn/linear.h"
-#include "streams/transformer.h"
-#include "tests/support/catch.h"
-#include "tests/support/compare.h"
+#include "tests/equivalence/room.h"
 
-using namespace isonorm;
 using namespace isonorm::nn;
-using Catch::Matchers::Contains;
-using streams::Form;
 using streams::Layout;
 using streams::parametrize;
-using streams::Stored;
 using streams::Stream;
 using streams::stream_of;
 
 namespace {
 
 constexpr int64_t kWidth = 8;
+constexpr double kClose = 64 * 12 * 0x1p-52;  // sums of 12 terms behind norms, which divide by deviations of order 1
+const TransformerOptions kOneBlock{.width = kWidth, .depth = 1, .heads = 2};
+
+Stream on(Form form) { return Stream(form, kWidth); }
 
 // x <- x + down(relu(up(norm1(x)))), a norm, and a head.
 template <class N> struct Net : Module {
@@ -44,6 +40,12 @@ template <class N> struct Net : Module {
 
 Layout layout() { return Layout().writes("entry").writes("down").reads("up", "norm1").reads("head", "norm"); }
 
+struct Nets : Module {
+  Net<LayerNorm>& a = add("a", Net<LayerNorm>());
+  Net<LayerNorm>& b = add("b", Net<LayerNorm>());
+  Tensor forward(const Tensor& x) override { return a(x) + b(x); }
+};
+
 struct Exp : Parametrisation {
   Tensor operator()(const Tensor& stored) const override { return exp(stored); }
 };
@@ -59,8 +61,7 @@ TEST_CASE("layout: a plain model is one function on every stream, and on one aft
       INFO(name_of(form) << (centred ? ", centred readers" : ""));
       parametrize(net, layout(), Stream(form, kWidth, Stored::raw, centred));
       CHECK(stream_of(net)->form() == form);
-      // Sums of 12 terms behind norms, which divide by deviations of order 1.
-      check_close(net(x), plain, 64 * 12 * 0x1p-52);
+      check_close(net(x), plain, kClose);
       CHECK(net.entry.weight.to_vector<double>() == stored);
     }
 }
@@ -70,26 +71,21 @@ TEST_CASE("layout: what a stream attached goes with it") {
   const Tensor x = randn({6, 5}, {DType::f64}), plain = net(x);
   for (const Form form : {Form::rms_norm, Form::crms_norm, Form::crms_isometric}) {
     INFO(name_of(form));
-    parametrize(net, layout(), Stream(form, kWidth));
-    CHECK_THROWS_WITH(parametrize(net, layout().writes("typo"), Stream(Form::layer_norm, kWidth)),
-                      Contains("\"typo\""));
+    parametrize(net, layout(), on(form));
+    CHECK_THROWS_WITH(parametrize(net, layout().writes("typo"), on(Form::layer_norm)), Contains("\"typo\""));
     CHECK(stream_of(net)->form() == form);  // nothing was changed
-    check_close(net(x), plain, 64 * 12 * 0x1p-52);
+    check_close(net(x), plain, kClose);
     CHECK_THROWS_WITH(parametrize(net, layout(), Stream(Form::crms_norm, kWidth, Stored::mapped)),
                       Contains("use raw storage"));
-    check_close(net(x), plain, 64 * 12 * 0x1p-52);
-    parametrize(net, Layout(), Stream(Form::layer_norm, kWidth));
+    check_close(net(x), plain, kClose);
+    parametrize(net, Layout(), on(Form::layer_norm));
     CHECK(stream_of(net) == nullptr);
     check_close(net(x), plain, 0);
   }
 }
 
 TEST_CASE("layout: two streams of a model, and a norm that no layout names, are not mixed up") {
-  struct Two : Module {
-    Net<LayerNorm>& a = add("a", Net<LayerNorm>());
-    Net<LayerNorm>& b = add("b", Net<LayerNorm>());
-    Tensor forward(const Tensor& x) override { return a(x) + b(x); }
-  } two;
+  Nets two;
   const auto of = [](const std::string& net) {
     return Layout()
         .writes(net + "entry")
@@ -98,12 +94,12 @@ TEST_CASE("layout: two streams of a model, and a norm that no layout names, are 
         .reads(net + "head", net + "norm");
   };
   const Tensor x = randn({6, 5}, {DType::f64}), plain = two(x);
-  parametrize(two, of("a."), Stream(Form::rms_norm, kWidth));
-  parametrize(two, of("b."), Stream(Form::rms_norm, kWidth));
-  check_close(two(x), plain, 2 * 64 * 12 * 0x1p-52);
+  parametrize(two, of("a."), on(Form::rms_norm));
+  parametrize(two, of("b."), on(Form::rms_norm));
+  check_close(two(x), plain, 2 * kClose);
   // An unnamed norm of compressed rows is an error, not another function.
   Net<LayerNorm> net;
-  parametrize(net, Layout().writes("entry").writes("down").reads("up", "norm1"), Stream(Form::crms_norm, kWidth));
+  parametrize(net, Layout().writes("entry").writes("down").reads("up", "norm1"), on(Form::crms_norm));
   CHECK_THROWS_WITH(net(x), Contains("norm: rows of shape [6, 7], its width is 8"));
 }
 
@@ -112,7 +108,7 @@ TEST_CASE("layout: a handle of a reader outlives its model") {
   Tensor seen, added;
   {
     Net<LayerNorm> net;
-    parametrize(net, layout(), Stream(Form::crms_norm, kWidth));
+    parametrize(net, layout(), on(Form::crms_norm));
     weight = net.up.weight, bias = net.up.bias;
     seen = weight(), added = bias();
   }
@@ -131,8 +127,8 @@ TEST_CASE("layout: a pattern meets parameters beside layers, and none of a layer
   } net;
   const Tensor x = randn({6, 5}, {DType::f64}), plain = net(x);
   const auto rest = [](Layout l) { return l.writes("down").reads("up", "norm1").reads("head", "norm"); };
-  parametrize(net, rest(Layout().writes("entr*")), Stream(Form::rms_norm, kWidth));
-  check_close(net(x), plain, 64 * 12 * 0x1p-52);
+  parametrize(net, rest(Layout().writes("entr*")), on(Form::rms_norm));
+  check_close(net(x), plain, kClose);
 }
 
 TEST_CASE("layout: mapped storage holds what the forward saw") {
@@ -141,7 +137,7 @@ TEST_CASE("layout: mapped storage holds what the forward saw") {
     Net<LayerNorm> seen, net;
     for (Net<LayerNorm>* n : {&seen, &net})
       for (LayerNorm* norm : {&n->norm1, &n->norm}) fill(norm->weight, 1), fill(norm->bias, 0);
-    parametrize(seen, layout(), Stream(form, kWidth));
+    parametrize(seen, layout(), on(form));
     struct Bare : LayerNorm {
       explicit Bare(int64_t width) : LayerNorm(width, {.affine = false}) {}
     };
@@ -149,13 +145,13 @@ TEST_CASE("layout: mapped storage holds what the forward saw") {
     bare.load_state_dict(seen.state_dict(), {.strict = false});
     const Tensor x = randn({6, 5}, {DType::f64}), y = seen(x);
     CHECK_THROWS_WITH(streams::bake(bare), "bake: the model was not put on a stream as a whole");
-    parametrize(bare, layout(), Stream(form, kWidth));
+    parametrize(bare, layout(), on(form));
     streams::bake(bare);
     CHECK(stream_of(bare)->storage() == Stored::mapped);
     CHECK(bare.entry.weight.to_vector<double>() == seen.entry.weight().to_vector<double>());
     CHECK(bare.down.bias.to_vector<double>() == seen.down.bias().to_vector<double>());
-    check_close(bare(x), y, 64 * 12 * 0x1p-52);
-    CHECK_THROWS_WITH(parametrize(bare, layout(), Stream(form, kWidth)), Contains("mapped to a stream already"));
+    check_close(bare(x), y, kClose);
+    CHECK_THROWS_WITH(parametrize(bare, layout(), on(form)), Contains("mapped to a stream already"));
     if (form != Form::rms_norm)
       CHECK_THROWS_WITH(parametrize(net, layout(), Stream(form, kWidth, Stored::mapped)),
                         Contains("take up its learned gain"));
@@ -187,7 +183,7 @@ TEST_CASE("layout: what it does not fit is refused in one line") {
   refused(Layout().reads("up", "*"), stream, "more stars");
   refused(Layout().writes("up"), stream, "up writes 12, the stream's width is 8");
   refused(layout(), Stream(Form::rms_norm, 9), "the stream's width is 9");
-  refused(layout(), Stream(Form::none, kWidth), "is layer_norm; none is another function's form");
+  refused(layout(), on(Form::none), "is layer_norm; none is another function's form");
   Net<RMSNorm> rms;
   CHECK_THROWS_WITH(parametrize(rms, layout(), stream),
                     Contains("is rms_norm, which sees the mean of its rows; crms_norm is LayerNorm's model"));
@@ -213,8 +209,8 @@ TEST_CASE("layout: a description of a file puts the model on a stream as lines o
       "readers": {"up.weight": {"dim": 1, "norm": "norm1"}, "head": {"dim": 1, "norm": "norm"}}})");
   for (const Form form : {Form::rms_norm, Form::crms_norm}) {
     INFO(name_of(form));
-    parametrize(by_lines, layout(), Stream(form, kWidth));
-    parametrize(by_file, file, Stream(form, kWidth));
+    parametrize(by_lines, layout(), on(form));
+    parametrize(by_file, file, on(form));
     check_close(by_file(x), by_lines(x), 0);
     CHECK(streams::named_parameters(by_file)[7].role == streams::Role::writer);  // down.bias
   }
@@ -231,14 +227,14 @@ TEST_CASE("layout: a copy of a model is on its stream, and a layer of such a mod
   const Tensor plain = net(x);
   for (const Form form : {Form::rms_norm, Form::crms_norm}) {
     INFO(name_of(form));
-    parametrize(net, layout(), Stream(form, kWidth));
+    parametrize(net, layout(), on(form));
     auto copy = nn::clone(net);
     REQUIRE(stream_of(copy) != nullptr);
     CHECK(stream_of(copy)->form() == form);
     CHECK(copy.norm.spec().kind == net.norm.spec().kind);
     check_close(copy(x), net(x), 0);
     fill(net.norm.weight, 2);  // the copy reads through a norm of its own
-    check_close(copy(x), plain, 64 * 12 * 0x1p-52);
+    check_close(copy(x), plain, kClose);
     fill(net.norm.weight, 1);
     copy_into(net.norm.weight, copy.norm.weight);
     CHECK_THROWS_WITH(net.replace("head", Linear(kWidth, 3)),
@@ -248,21 +244,21 @@ TEST_CASE("layout: a copy of a model is on its stream, and a layer of such a mod
     Net<LayerNorm>& net = add("net", Net<LayerNorm>());
     Tensor forward(const Tensor& in) override { return net(in); }
   } whole;
-  parametrize(whole.net, layout(), Stream(Form::crms_norm, kWidth));
+  parametrize(whole.net, layout(), on(Form::crms_norm));
   CHECK(stream_of(nn::clone(whole)) != nullptr);
 }
 
 TEST_CASE("layout: a norm has to be that of the form's plain model") {
   Net<RMSNorm> rms;
   for (const Form form : {Form::layer_norm, Form::crms_norm, Form::none})
-    CHECK_THROWS_WITH(parametrize(rms, layout(), Stream(form, kWidth)), Contains("is rms_norm"));
+    CHECK_THROWS_WITH(parametrize(rms, layout(), on(form)), Contains("is rms_norm"));
   const Tensor x = randn({6, 5}, {DType::f64}), plain = rms(x);
-  parametrize(rms, layout(), Stream(Form::uncentred_rms_norm, kWidth));
+  parametrize(rms, layout(), on(Form::uncentred_rms_norm));
   check_close(rms(x), plain, 0);
   for (const Form form : {Form::uncentred_rms_norm, Form::none})
     CHECK_THROWS_WITH(Stream(form, kWidth, Stored::raw, true), Contains("have a mean"));
   Gpt bare({.vocab = 5, .context = 4, .transformer = {.width = 8, .depth = 1, .heads = 2, .norm = NormKind::none}});
-  CHECK_THROWS_WITH(parametrize(bare, streams::layout_of(bare), Stream(Form::rms_norm, 8)),
+  CHECK_THROWS_WITH(parametrize(bare, streams::layout_of(bare), on(Form::rms_norm)),
                     "layout: no norm of the model normalizes; rms_norm is another function's form");
 }
 
@@ -276,48 +272,43 @@ TEST_CASE("layout: parts that it does not name stay what they are, and parts on 
   const Tensor a = pair.a(x), b = pair.b(rows);
   for (const Form form : {Form::rms_norm, Form::crms_norm}) {
     INFO(name_of(form));
-    parametrize(pair, Layout().with("a", layout()), Stream(form, kWidth));
-    check_close(pair.a(x), a, 64 * 12 * 0x1p-52);
+    parametrize(pair, Layout().with("a", layout()), on(form));
+    check_close(pair.a(x), a, kClose);
     check_close(pair.b(rows), b, 0);
   }
-  struct Nets : Module {
-    Net<LayerNorm>& a = add("a", Net<LayerNorm>());
-    Net<LayerNorm>& b = add("b", Net<LayerNorm>());
-  } nets;
+  Nets nets;
   for (const Form first : {Form::layer_norm, Form::crms_norm, Form::crms_isometric}) {
     INFO(name_of(first));
-    parametrize(nets.a, layout(), Stream(first, kWidth));
-    parametrize(nets.b, layout(), Stream(Form::rms_norm, kWidth));
+    parametrize(nets.a, layout(), on(first));
+    parametrize(nets.b, layout(), on(Form::rms_norm));
     CHECK_THROWS_WITH(stream_of(nets), Contains("parts of the model are on different streams"));
-    parametrize(nets, Layout(), Stream(Form::layer_norm, kWidth));
+    parametrize(nets, Layout(), on(Form::layer_norm));
     CHECK(stream_of(nets) == nullptr);
-    check_close(nets.a(x), a, 64 * 12 * 0x1p-52);
-    check_close(nets.b(x), a, 64 * 12 * 0x1p-52);
+    check_close(nets.a(x), a, kClose);
+    check_close(nets.b(x), a, kClose);
   }
   nets.replace("a", Net<LayerNorm>());  // on no stream any more
 }
 
 TEST_CASE("layout: what would be another function unseen is refused") {
-  Gpt gpt({.vocab = 5, .context = 4, .transformer = {.width = 8, .depth = 1, .heads = 2}});
+  Gpt gpt({.vocab = 5, .context = 4, .transformer = kOneBlock});
   gpt.find_parameter("blocks.0.attn.proj.weight")->parametrize(std::make_shared<Exp>());
-  CHECK_THROWS_WITH(parametrize(gpt, streams::layout_of(gpt), Stream(Form::rms_norm, 8)),
+  CHECK_THROWS_WITH(parametrize(gpt, streams::layout_of(gpt), on(Form::rms_norm)),
                     Contains("'blocks.0.attn.proj' has a parametrisation of its own"));
   struct Matrix : Module {
     Parameter& square = add_parameter("square", randn({kWidth, kWidth}));
   } matrix;
-  CHECK_THROWS_WITH(parametrize(matrix, Layout().writes("square"), Stream(Form::rms_norm, kWidth)),
+  CHECK_THROWS_WITH(parametrize(matrix, Layout().writes("square"), on(Form::rms_norm)),
                     Contains("which dimension of 'square' of shape [8, 8] is the stream is not said"));
-  parametrize(matrix, Layout().writes("square", 0), Stream(Form::rms_norm, kWidth));
-  Gpt whole = streams::make<Gpt>({.vocab = 5, .context = 4, .transformer = {.width = 8, .depth = 1, .heads = 2}},
-                                 {.form = Form::rms_norm});
-  CHECK_THROWS_WITH(nn::clone(static_cast<TransformerStack&>(*whole.children()[2]),
-                              TransformerOptions{.width = 8, .depth = 1, .heads = 2}),
+  parametrize(matrix, Layout().writes("square", 0), on(Form::rms_norm));
+  Gpt whole = streams::make<Gpt>({.vocab = 5, .context = 4, .transformer = kOneBlock}, {.form = Form::rms_norm});
+  CHECK_THROWS_WITH(nn::clone(static_cast<TransformerStack&>(*whole.children()[2]), kOneBlock),
                     Contains("'blocks' is part of a model that was parametrized as a whole"));
   struct Branch : Module {
     BranchOutput& up = add("up", BranchOutput(kWidth, kWidth, true, {.dropout = 0.1}));
     LayerNorm& norm = add("norm", LayerNorm(kWidth));
   } branch;
-  CHECK_THROWS_WITH(parametrize(branch, Layout().reads("up", "norm"), Stream(Form::rms_norm, kWidth)),
+  CHECK_THROWS_WITH(parametrize(branch, Layout().reads("up", "norm"), on(Form::rms_norm)),
                     Contains("'up' ends a branch"));
   Layout same = layout();
   CHECK(same.with("x", same)

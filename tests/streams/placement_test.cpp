@@ -1,19 +1,8 @@
 // Descriptions of other frameworks' checkpoints.
 #include "streams/placement.h"
 
-#include "autograd/ops/create.h"
-#include "autograd/ops/shape.h"
 #include "equivalence/verify/stream_check.h"
-#include "nn/residual/all.h"
-#include "streams/stream.h"
 #include "tests/equivalence/model_files.h"
-#include "tests/support/catch.h"
-
-using namespace isonorm;
-using namespace isonorm::equivalence;
-using namespace isonorm::test;
-using Catch::Matchers::Contains;
-using streams::Form;
 
 namespace {
 
@@ -50,11 +39,31 @@ TensorMap gpt2() {
   return state;
 }
 
+streams::Placement placed(const TensorMap& state, const std::string& json = kGpt2, Form form = Form::layer_norm) {
+  return streams::placement_in(streams::Layout::from_json(json), state, form);
+}
+
+std::string replaced(std::string json, const std::string& from, const std::string& to) {
+  const size_t at = json.find(from);
+  REQUIRE(at != std::string::npos);
+  return json.replace(at, from.size(), to);
+}
+
+// Whether two placements of a state convert it to the same tensors.
+void check_same(const TensorMap& state, const streams::Placement& one, const streams::Placement& other) {
+  for (Form to : {Form::rms_norm, Form::crms_norm}) {
+    const Conversion a = convert(state, one, to), b = convert(state, other, to);
+    REQUIRE(a.exact.size() == b.exact.size());
+    for (const auto& [name, tensor] : a.exact)
+      if (is_floating(tensor.dtype())) CHECK(largest(b.exact.at(name) - tensor) == 0);
+  }
+}
+
 }  // namespace
 
 TEST_CASE("a GPT-2 checkpoint converts by its description, there and back") {
   const TensorMap state = gpt2();
-  const streams::Placement layout = streams::placement_in(streams::Layout::from_json(kGpt2), state, Form::layer_norm);
+  const streams::Placement layout = placed(state);
   CHECK(layout.norms.size() == 5);
   CHECK(layout.tied.size() == 1);
   for (Form to : {Form::rms_norm, Form::crms_norm, Form::crms_isometric}) {
@@ -65,7 +74,7 @@ TEST_CASE("a GPT-2 checkpoint converts by its description, there and back") {
     CHECK(c.state.at("h.1.attn.c_attn.weight").shape() == Dims{to == Form::rms_norm ? 8 : 7, 24});
     // The head's bias exists because ln_f has one; the same description reads the converted file.
     CHECK(c.state.at("lm_head.bias").shape() == Dims{11});
-    const streams::Placement converted = streams::placement_in(streams::Layout::from_json(kGpt2), c.state, to);
+    const streams::Placement converted = placed(c.state, kGpt2, to);
     CHECK(converted.tied.empty());
     CHECK(stream_deviation(state, layout, c.state, converted, 3).worst < 1e-13);
     const Conversion back = convert(c.state, converted, Form::layer_norm);
@@ -73,39 +82,17 @@ TEST_CASE("a GPT-2 checkpoint converts by its description, there and back") {
   }
 }
 
-TEST_CASE("a layer's name stands for its weight and its bias") {
+TEST_CASE("a layer's name stands for its weight and its bias, and lines of a program for a description") {
   const TensorMap state = gpt2();
-  std::string json = kGpt2;
-  for (const auto& [from, to] :
-       {std::pair<std::string, std::string>{"\"wte.weight\": 1", "\"wte\": 1"},
-        {"\"h.*.attn.c_proj.weight\": 1, \"h.*.attn.c_proj.bias\": 0", "\"h.*.attn.c_proj\": 1"},
-        {"h.*.mlp.c_fc.weight", "h.*.mlp.c_fc"}}) {
-    const size_t at = json.find(from);
-    REQUIRE(at != std::string::npos);
-    json.replace(at, from.size(), to);
-  }
-  const streams::Placement whole = streams::placement_in(streams::Layout::from_json(kGpt2), state, Form::layer_norm),
-                           brief = streams::placement_in(streams::Layout::from_json(json), state, Form::layer_norm);
-  for (Form to : {Form::rms_norm, Form::crms_norm}) {
-    const Conversion a = convert(state, whole, to), b = convert(state, brief, to);
-    REQUIRE(a.exact.size() == b.exact.size());
-    for (const auto& [name, tensor] : a.exact)
-      if (is_floating(tensor.dtype())) CHECK(largest(b.exact.at(name) - tensor) == 0);
-  }
-}
-
-TEST_CASE("lines of a program place a state as a description does") {
-  const TensorMap state = gpt2();
+  std::string json = replaced(kGpt2, "\"wte.weight\": 1", "\"wte\": 1");
+  json = replaced(json, "\"h.*.attn.c_proj.weight\": 1, \"h.*.attn.c_proj.bias\": 0", "\"h.*.attn.c_proj\": 1");
+  check_same(state, placed(state), placed(state, replaced(json, "h.*.mlp.c_fc.weight", "h.*.mlp.c_fc")));
   streams::Layout lines;
   lines.width(8).norm("h.*.ln_1", 1e-5).norm("h.*.ln_2", 1e-5).norm("ln_f", 1e-5);
   lines.writes("wte", 1).writes("wpe", 1).writes("h.*.*.c_proj", 1).other("h.*.attn.bias");
   lines.reads("h.*.attn.c_attn", "h.*.ln_1", 0).reads("h.*.mlp.c_fc", "h.*.ln_2", 0);
   lines.tied({.table = "wte.weight", .weight = "lm_head.weight", .bias = "", .norm = "ln_f"});
-  const Conversion a = convert(state, streams::placement_in(lines, state, Form::layer_norm), Form::crms_norm),
-                   b = convert(state, streams::placement_in(streams::Layout::from_json(kGpt2), state, Form::layer_norm),
-                               Form::crms_norm);
-  for (const auto& [name, tensor] : b.exact)
-    if (is_floating(tensor.dtype())) CHECK(largest(a.exact.at(name) - tensor) == 0);
+  check_same(state, placed(state), streams::placement_in(lines, state, Form::layer_norm));
   CHECK_THROWS_WITH(streams::placement_in(streams::Layout().writes("wte"), state, Form::layer_norm),
                     Contains("which dimension of 'wte.weight' is the stream is not said"));
 }
@@ -138,14 +125,8 @@ TEST_CASE("a model's own places are written as a description that finds them aga
   for (const bool tied : {false, true}) {
     nn::Gpt gpt = streams::make<nn::Gpt>(small_gpt({.affine = true, .branch = {.layer_scale = 0.5}}, tied));
     const training::ModelFile file = filled_file(gpt);
-    const streams::Placement own = streams::placement_of(gpt),
-                             read = streams::placement_in(streams::Layout::from_json(streams::spec_of(own)), file.state,
-                                                          Form::layer_norm);
-    for (Form to : {Form::rms_norm, Form::crms_norm}) {
-      const Conversion a = convert(file.state, own, to), b = convert(file.state, read, to);
-      REQUIRE(a.exact.size() == b.exact.size());
-      for (const auto& [name, tensor] : a.exact) CHECK(largest(b.exact.at(name) - tensor) == 0);
-    }
+    const streams::Placement own = streams::placement_of(gpt);
+    check_same(file.state, own, placed(file.state, streams::spec_of(own)));
   }
   nn::Gpt scaled = streams::make<nn::Gpt>(small_gpt({.connection = nn::kLayerNormScaling}));
   CHECK_THROWS_WITH(streams::spec_of(streams::placement_of(scaled)),
@@ -154,33 +135,26 @@ TEST_CASE("a model's own places are written as a description that finds them aga
 
 TEST_CASE("what a description leaves out or says twice is refused by name") {
   const TensorMap state = gpt2();
-  const auto with = [&](const std::string& from, const std::string& to) {
-    std::string json = kGpt2;
-    const size_t at = json.find(from);
-    REQUIRE(at != std::string::npos);
-    return json.replace(at, from.size(), to);
-  };
-  const auto parse = [&](const std::string& json) {
-    return streams::placement_in(streams::Layout::from_json(json), state, Form::layer_norm);
-  };
-  CHECK_THROWS_WITH(parse(""), Contains("json"));
-  CHECK_THROWS_WITH(parse(with("\"width\": 8,", "")), Contains("\"width\" is 0"));
-  CHECK_THROWS_WITH(parse(with("\"width\": 8", "\"width\": 8, \"width\": 8")), Contains("twice"));
-  CHECK_THROWS_WITH(parse(with("\"others\"", "\"rest\"")), Contains("\"rest\"") && Contains("others"));
-  CHECK_THROWS_WITH(parse(with("\"1e-5\"", "\"small\"")), Contains("small") && Contains("h.*.ln_1"));
-  CHECK_THROWS_WITH(parse(with("\"wpe.weight\"", "\"wpes.weight\"")), Contains("no tensor is called \"wpes.weight\""));
-  CHECK_THROWS_WITH(parse(with("\"wpe.weight\"", "\"*.weight\"")), Contains("'wte.weight'") && Contains("at once"));
-  CHECK_THROWS_WITH(parse(with("{\"dim\": 0, \"norm\": \"h.*.ln_1\"}", "{\"norm\": \"h.*.ln_1\"}")),
-                    Contains("no \"dim\""));
-  CHECK_THROWS_WITH(parse(with("h.*.ln_1\"}", "h.*.*.ln_1\"}")), Contains("more stars"));
-  CHECK_THROWS_WITH(parse(with("\"head\": \"lm_head.weight\"", "\"head\": \"lm_head\"")),
-                    Contains("\"head\" must end"));
-  CHECK_THROWS_WITH(parse(with("\"h.*.attn.bias\"", "\"*.*.*.*\"")), Contains("more than three stars"));
+  CHECK_THROWS_WITH(placed(state, ""), Contains("json"));
+  const std::tuple<const char*, const char*, const char*> wrong[] = {
+      {"\"width\": 8,", "", "\"width\" is 0"},
+      {"\"width\": 8", "\"width\": 8, \"width\": 8", "twice"},
+      {"\"others\"", "\"rest\"", "\"rest\""},
+      {"\"1e-5\"", "\"small\"", "small"},
+      {"\"wpe.weight\"", "\"wpes.weight\"", "no tensor is called \"wpes.weight\""},
+      {"\"wpe.weight\"", "\"*.weight\"", "tensor 'wte.weight' is"},
+      {"{\"dim\": 0, \"norm\": \"h.*.ln_1\"}", "{\"norm\": \"h.*.ln_1\"}", "no \"dim\""},
+      {"h.*.ln_1\"}", "h.*.*.ln_1\"}", "more stars"},
+      {"\"head\": \"lm_head.weight\"", "\"head\": \"lm_head\"", "\"head\" must end"},
+      {"\"h.*.attn.bias\"", "\"*.*.*.*\"", "more than three stars"}};
+  for (const auto& [from, to, says] : wrong)
+    CHECK_THROWS_WITH(placed(state, replaced(kGpt2, from, to)), Contains(says));
   // What is not described at all stops the conversion.
-  const streams::Placement layout = parse(with("\"wpe.weight\": 1,", ""));
-  CHECK_THROWS_WITH(convert(state, layout, Form::rms_norm), Contains("'wpe.weight'") && Contains("unexpected"));
+  const streams::Placement unplaced = placed(state, replaced(kGpt2, "\"wpe.weight\": 1,", ""));
+  CHECK_THROWS_WITH(convert(state, unplaced, Form::rms_norm), Contains("'wpe.weight'") && Contains("unexpected"));
   // So does a norm that is not.
-  CHECK_THROWS_WITH(convert(state, parse(with("\"h.*.ln_2\": \"1e-5\",", "")), Form::rms_norm), Contains("h.0.ln_2"));
+  CHECK_THROWS_WITH(convert(state, placed(state, replaced(kGpt2, "\"h.*.ln_2\": \"1e-5\",", "")), Form::rms_norm),
+                    Contains("h.0.ln_2"));
 }
 
 TEST_CASE("norms without gain and bias are known by their readers") {

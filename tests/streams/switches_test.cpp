@@ -1,41 +1,24 @@
 // The architecture switches of docs/normalization.md: which keep the forms of the stream one training and which do not
-// (G9), tied heads in mapped storage (G11) and readers with zero row sums (G12).
-#include <algorithm>
-#include <cmath>
-#include <functional>
-
-#include "autograd/engine.h"
-#include "autograd/ops/loss.h"
-#include "autograd/ops/matmul.h"
-#include "autograd/ops/norm.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/shape.h"
-#include "equivalence/coordinates/parametrisation.h"
+// (G9), and readers with zero row sums (G12).
+#include "equivalence/compare/own_training.h"
 #include "equivalence/lockstep/criterion.h"
-#include "equivalence/lockstep/training.h"
+#include "equivalence/lockstep/lockstep.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
-#include "streams/transformer.h"
-#include "tests/support/catch.h"
-#include "tests/support/compare.h"
-#include "training/build_model.h"
+#include "tests/equivalence/room.h"
+#include "training/step.h"
 
-using namespace isonorm;
 using namespace isonorm::nn;
-using equivalence::RunResult;
-using equivalence::Verdict;
-using streams::Form;
 using streams::Layout;
+using streams::named_parameters;
 using streams::parametrize;
-using streams::Stored;
 using streams::Stream;
 
 namespace {
 
 constexpr TensorOptions kF64{DType::f64};
-constexpr int kSteps = 20, kControls = 3;
+constexpr int kSteps = 20;
+constexpr size_t kControls = 3;
 constexpr uint64_t kSeed = 17;
 const Form kForms[] = {Form::rms_norm, Form::crms_norm, Form::crms_isometric};
 
@@ -62,95 +45,55 @@ Options options(const Switch& s, Form form) {
   return o;
 }
 
-struct Run {
-  std::unique_ptr<Gpt> model;
-  std::unique_ptr<optim::Optimizer> optimizer;
-  double loss = 0;
-
-  Run(const Options& o, const Gpt* start, bool adam) : model(std::make_unique<Gpt>(streams::make<Gpt>(o, o.stream))) {
-    model->to(DType::f64);
-    if (start) {
-      model->load_state_dict(start->state_dict());
-    } else {  // weights with a mean, so that whatever should be invisible is there
-      manual_seed(kSeed);
-      for (const Tensor& p : model->parameters()) copy_into(p, randn(p.shape(), kF64) * 0.3 + 0.15);
-    }
-    if (adam)
-      optimizer = std::make_unique<optim::Adam>(model->parameters(), optim::AdamOptions{.lr = 3e-3});
-    else
-      optimizer = std::make_unique<optim::Sgd>(model->parameters(), optim::SgdOptions{.lr = 0.1});
+// Trained with the targets of one batch in reverse order: that shows what a wrong training reaches.
+struct Misled : OwnTraining {
+  using OwnTraining::OwnTraining;
+  void differentiate(const Examples& batch) override {
+    OwnTraining::differentiate(step++ == kSteps / 2 ? Examples{batch.inputs, flip(batch.targets, {0})} : batch);
   }
-
-  void differentiate(int step, const Tensor& ids, const Tensor& targets) {
-    default_generator() = {kSeed, static_cast<uint64_t>(step) << 32};  // masks depend on seed and step alone
-    optimizer->zero_grad();
-    const Tensor l = cross_entropy((*model)(ids), targets);
-    backward(l);
-    loss = l.item();
-  }
+  int step = 0;
 };
 
-// Largest over tensors of max |a - b| / max |b|, without the rows that the loss cannot see.
-double deviation(const Run& run, const Run& reference, bool gradients) {
-  double worst = 0;
-  const auto mine = run.model->named_parameters(), theirs = reference.model->named_parameters();
-  for (size_t i = 0; i < mine.size(); ++i) {
-    std::vector<double> a = (gradients ? mine[i].tensor.grad() : mine[i].tensor).to_vector<double>(),
-                        b = (gradients ? theirs[i].tensor.grad() : theirs[i].tensor).to_vector<double>();
-    const size_t row = a.size() / static_cast<size_t>(mine[i].tensor.size(0));
-    double difference = 0, scale = 0;
-    for (size_t k = 0; k < a.size(); ++k) {
-      const auto at = static_cast<int64_t>(k / row);
-      if (at >= theirs[i].blind_begin && at < theirs[i].blind_end) continue;
-      difference = std::max(difference, std::abs(a[k] - b[k]));
-      scale = std::max(scale, std::abs(b[k]));
-    }
-    worst = equivalence::larger(worst, difference == 0 ? 0 : difference / scale);
-  }
-  return worst;
-}
-
-// Trains the forms beside Pre-LN, controls that differ from it by one ulp, and Pre-LN itself with one batch's targets
-// in reverse order, which shows what a wrong training reaches; and judges them.
+// Trains Pre-LN, controls that differ from it by one ulp, itself misled and the forms beside it; and judges them.
 void lockstep(const Switch& s, bool adam) {
-  Run reference(options(s, Form::layer_norm), nullptr, adam);
-  std::vector<Run> runs;
-  std::vector<RunResult> results;
-  for (Form form : kForms) {
-    runs.emplace_back(options(s, form), reference.model.get(), adam);
-    results.emplace_back().form = name_of(form);
-    results.back().expected = s.largest > 0 ? Verdict::different : Verdict::same;
+  constexpr size_t kForm = 2 + kControls;  // the first one
+  std::vector<std::unique_ptr<Gpt>> models;
+  std::vector<RunResult> results(kForm + std::size(kForms));
+  Lockstep all;
+  for (size_t r = 0; r < results.size(); ++r) {
+    const bool control = r > 0 && r <= kControls;
+    const Options o = options(s, r < kForm ? Form::layer_norm : kForms[r - kForm]);
+    Gpt& m = *models.emplace_back(std::make_unique<Gpt>(streams::make<Gpt>(o, o.stream)));
+    m.to(DType::f64);
+    if (r > 0) {
+      m.load_state_dict(models[0]->state_dict());
+    } else {  // weights with a mean, so that whatever should be invisible is there
+      manual_seed(kSeed);
+      for (const Tensor& p : m.parameters()) copy_into(p, randn(p.shape(), kF64) * 0.3 + 0.15);
+    }
+    if (control) move_by_one_ulp(m, r);
+    auto training = r + 1 == kForm ? std::make_unique<Misled>(m, named_parameters(m), cross_entropy_of, kSeed)
+                                   : std::make_unique<OwnTraining>(m, named_parameters(m), cross_entropy_of, kSeed);
+    if (adam)
+      training->train_with(std::make_unique<optim::Adam>(m.parameters(), optim::AdamOptions{.lr = 3e-3}), 0);
+    else
+      training->train_with(std::make_unique<optim::Sgd>(m.parameters(), optim::SgdOptions{.lr = 0.1}), 0);
+    all.add(std::move(training), results[r], control);
   }
-  for (uint64_t seed = 1; seed <= kControls; ++seed) {
-    runs.emplace_back(options(s, Form::layer_norm), reference.model.get(), adam);
-    equivalence::move_by_one_ulp(*runs.back().model, seed);
-    results.emplace_back().seed = seed;
-  }
-  runs.emplace_back(options(s, Form::layer_norm), reference.model.get(), adam);
-  results.emplace_back();
   Generator data{.seed = kSeed};
   for (int step = 0; step < kSteps; ++step) {
-    const Tensor ids = randint(0, 13, {4, 6}, kCpu, data), targets = randint(0, 13, {4, 6}, kCpu, data);
-    reference.differentiate(step, ids, targets);
-    for (size_t r = 0; r < runs.size(); ++r) {
-      const bool wrong = r + 1 == runs.size() && step == kSteps / 2;
-      runs[r].differentiate(step, ids, wrong ? flip(targets, {0}) : targets);
-      auto& d = results[r].deviations;
-      d.loss.push_back(std::abs(runs[r].loss - reference.loss) / std::abs(reference.loss));
-      d.gradient.push_back(deviation(runs[r], reference, true));
-      runs[r].optimizer->step();
-    }
-    reference.optimizer->step();
-    for (size_t r = 0; r < runs.size(); ++r)
-      results[r].deviations.weight.push_back(deviation(runs[r], reference, false));
+    const Tensor ids = randint(0, 13, {4, 6}, kCpu, data);
+    all.step({ids, randint(0, 13, {4, 6}, kCpu, data)}, 0);
   }
-  const auto control = equivalence::running_maximum(std::span(results).subspan(std::size(kForms), kControls));
-  const auto reached = equivalence::reach(std::span(results).last(1));
-  for (size_t r = 0; r < std::size(kForms); ++r) {
+  const auto control = running_maximum(std::span(results).subspan(1, kControls));
+  const auto reached = reach(std::span(results).subspan(kForm - 1, 1));
+  for (size_t r = kForm; r < results.size(); ++r) {
     RunResult& run = results[r];
+    run.form = name_of(kForms[r - kForm]);
+    run.expected = s.largest > 0 ? Verdict::different : Verdict::same;
     run.control = control;
     run.reach = reached;
-    equivalence::judge(run, DType::f64);
+    judge(run, DType::f64);
     INFO(s.name << (adam ? ", Adam, " : ", SGD, ") << run.form << ": loss deviates by " << run.deviations.loss[0]
                 << " at step 0 and " << run.loss_deviation << " at most; " << run.reason);
     CHECK(run.observed == run.expected);
@@ -170,57 +113,39 @@ std::function<void(Options&)> recentring(Recentring r) {
 }  // namespace
 
 TEST_CASE("G9: switches under which the forms train as Pre-LN does") {
-  const Switch switches[] = {{"plain", kNothing},
-                             {"gain and bias in all norms", [](Options& o) { o.transformer.affine = true; }},
-                             {"tied embedding", [](Options& o) { o.tied = true; }},
-                             {"stochastic depth", [](Options& o) { o.transformer.branch.stochastic_depth = 0.3; }},
-                             {"dropout before recentring", dropout_on},
-                             {"layer scale before recentring", layer_scale_on},
-                             {"centred readers", kNothing, [](Options& o) { o.stream.centre_readers = true; }},
-                             {"SwiGLU and rotary positions, an odd width, one head, no biases",
-                              [](Options& o) {
-                                o.transformer = {.width = 7,
-                                                 .depth = 2,
-                                                 .heads = 1,
-                                                 .head_width = 6,
-                                                 .mlp_width = 11,
-                                                 .activation = Activation::swiglu,
-                                                 .positions = Positions::rotary,
-                                                 .bias = false};
-                              }},
-                             {"gains without biases, shared keys, rotary positions in halves",
-                              [](Options& o) {
-                                o.transformer = {.width = 8,
-                                                 .depth = 2,
-                                                 .heads = 4,
-                                                 .head_width = 2,
-                                                 .kv_heads = 2,
-                                                 .mlp_width = 11,
-                                                 .activation = Activation::swiglu,
-                                                 .positions = Positions::rotary_halves,
-                                                 .affine = true,
-                                                 .norm_bias = false,
-                                                 .bias = false,
-                                                 .initialisation = Initialisation::scaled};
-                              }},
-                             {"no final norm, but a head that does not see the mean either",
-                              [](Options& o) {
-                                o.transformer.final_norm = false;
-                                o.stream.centre_readers = true;
-                              }},
-                             {"ReLU without positions",
-                              [](Options& o) {
-                                o.transformer.activation = Activation::relu;
-                                o.transformer.positions = Positions::none;
-                              }},
-                             {"all of them",
-                              [](Options& o) {
-                                o.tied = true;
-                                o.transformer.affine = true;
-                                o.transformer.positions = Positions::rotary;
-                                o.transformer.branch = {.dropout = 0.2, .stochastic_depth = 0.3, .layer_scale = 0.5};
-                              },
-                              [](Options& o) { o.stream.centre_readers = true; }}};
+  const auto centred_readers = [](Options& o) { o.stream.centre_readers = true; };
+  const Switch switches[] = {
+      {"plain", kNothing},
+      {"gain and bias in all norms", [](Options& o) { o.transformer.affine = true; }},
+      {"tied embedding", [](Options& o) { o.tied = true; }},
+      {"stochastic depth", [](Options& o) { o.transformer.branch.stochastic_depth = 0.3; }},
+      {"dropout before recentring", dropout_on},
+      {"layer scale before recentring", layer_scale_on},
+      {"centred readers", kNothing, centred_readers},
+      {"SwiGLU and rotary positions, an odd width, one head, no biases",
+       [](Options& o) {
+         TransformerOptions& t = o.transformer;
+         t.width = 7, t.heads = 1, t.head_width = 6, t.mlp_width = 11, t.bias = false;
+         t.activation = Activation::swiglu, t.positions = Positions::rotary;
+       }},
+      {"gains without biases, shared keys, rotary positions in halves",
+       [](Options& o) {
+         TransformerOptions& t = o.transformer;
+         t.heads = 4, t.head_width = t.kv_heads = 2, t.mlp_width = 11, t.affine = true, t.bias = t.norm_bias = false;
+         t.activation = Activation::swiglu, t.positions = Positions::rotary_halves;
+         t.initialisation = Initialisation::scaled;
+       }},
+      {"no final norm, but a head that does not see the mean either",
+       [](Options& o) { o.transformer.final_norm = false, o.stream.centre_readers = true; }},
+      {"ReLU without positions",
+       [](Options& o) { o.transformer.activation = Activation::relu, o.transformer.positions = Positions::none; }},
+      {"all of them",
+       [](Options& o) {
+         o.tied = o.transformer.affine = true;
+         o.transformer.positions = Positions::rotary;
+         o.transformer.branch = {.dropout = 0.2, .stochastic_depth = 0.3, .layer_scale = 0.5};
+       },
+       centred_readers}};
   for (const Switch& s : switches)
     for (const bool adam : {false, true}) lockstep(s, adam);
 }
@@ -234,32 +159,6 @@ TEST_CASE("G9: switches that make them different trainings") {
       {"another eps", kNothing, [](Options& o) { o.transformer.eps = 1e-6; }, 1e-7, 1e-6}};
   for (const Switch& s : switches)
     for (const bool adam : {false, true}) lockstep(s, adam);
-}
-
-TEST_CASE("G11: a tied head in mapped storage reads B (I + 11^T)") {
-  const auto build = [](Form form, Stored storage) {
-    Gpt m = streams::make<Gpt>(
-        {.vocab = 13, .context = 6, .tied = true, .transformer = {.width = 8, .depth = 2, .heads = 2}},
-        {.form = form, .storage = storage});
-    m.to(DType::f64);
-    return m;
-  };
-  Gpt reference = build(Form::layer_norm, Stored::raw);
-  manual_seed(5);
-  for (const Tensor& p : reference.parameters()) copy_into(p, randn(p.shape(), kF64) * 0.5 + 0.15);
-  const Tensor ids = randint(0, 13, {4, 6}), expected = reference(ids);
-  for (Form form : kForms) {
-    INFO(name_of(form));
-    Gpt mapped = build(form, Stored::mapped);
-    mapped.load_state_dict(equivalence::mapped_state(reference, Stream(form, 8, Stored::mapped)));
-    CHECK(amax(abs(mapped(ids) - expected)).item() < 1e-12);
-    const Tensor naive = matmul(mapped.features(ids), transpose(mapped.state_dict().at("token.weight"), 0, 1));
-    const double error = amax(abs(naive - expected)).item();
-    if (form == Form::crms_norm)
-      CHECK(error > 1e-2);
-    else
-      CHECK(error < 1e-12);
-  }
 }
 
 TEST_CASE("G12: readers with zero row sums make RMSNorm's error on a rounded stream one of second order") {

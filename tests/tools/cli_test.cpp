@@ -1,148 +1,117 @@
-// The command line: every misuse is one line on stderr and exit code 2, files that cannot be written are 4, help and
-// version are 0.
-#include "tests/support/catch.h"
-#include "tests/tools/child.h"
-
-#include <algorithm>
+// The command line: every misuse is one line on stderr and exit code 2; help and version are 0.
+#include "tests/tools/small_run.h"
 
 using namespace isonorm;
 
-namespace {
-
-bool contains(const std::string& s, const std::string& part) { return s.find(part) != std::string::npos; }
-
-void check_one_line(const ChildResult& r, int code, const std::string& start, const std::string& names) {
-  INFO(r.err);
-  CHECK(r.code == code);
-  CHECK(r.out.empty());
-  CHECK(std::count(r.err.begin(), r.err.end(), '\n') == 1);
-  CHECK(r.err.rfind(start, 0) == 0);
-  CHECK(contains(r.err, names));
-}
-
-}  // namespace
-
 TEST_CASE("cli: help and version are no errors") {
-  const ChildResult help = run_child({"--help"});
-  CHECK(help.code == 0);
-  for (const char* verb : {"prove", "train", "explain", "table", "experiment", "convert", "verify"})
-    CHECK(contains(help.out, verb));
-  for (const char* verb :
+  const Folder f;
+  const std::string help = f.succeeds("--help").out;
+  for (const std::string verb :
        {"prove", "train", "explain", "table", "experiment", "convert", "verify", "compare", "audit"}) {
-    const ChildResult of_verb = run_child({verb, "--help"});
-    CHECK(of_verb.code == 0);
-    CHECK_FALSE(contains(of_verb.out, "{false}"));  // what a flag is bound to is no user's business
+    CHECK(contains(help, verb));
+    CHECK_FALSE(
+        contains(f.succeeds(verb + " --help").out, "{false}"));  // what a flag is bound to is no user's business
   }
-  for (const std::vector<std::string>& a :
-       std::vector<std::vector<std::string>>{{"--version"}, {"prove", "--version"}}) {
-    const ChildResult version = run_child(a);
-    CHECK(version.code == 0);
-    CHECK(version.out.rfind("isonorm ", 0) == 0);
-  }
-  const std::string prove = run_child({"prove", "--help"}).out;
-  for (const char* option :
-       {"--model",        "--data",  "--forms",     "--optimizer",  "--lr",          "--warmup",
-        "--weight-decay", "--clip",  "--steps",     "--batch",      "--width",       "--depth",
-        "--heads",        "--patch", "--context",   "--affine",     "--controls",    "--dtype",
-        "--eps",          "--seed",  "--threads",   "--report",     "--json",        "--log",
-        "--quiet",        "--help",  "--version",   "--head-width", "--mlp-width",   "--activation",
-        "--positions",    "--tied",  "--mean-pool", "--no-bias",    "--certificate", "--architectures"})
+  for (const char* line : {"--version", "prove --version"}) CHECK(f.succeeds(line).out.starts_with("isonorm "));
+  const std::string prove = f.succeeds("prove --help").out;
+  for (const std::string& option : f.words(
+           "--model --data --forms --optimizer --lr --warmup --weight-decay --clip --steps --batch --width --depth "
+           "--heads --patch --context --affine --controls --dtype --eps --seed --threads --report --json --log --quiet "
+           "--help --version --head-width --mlp-width --activation --positions --tied --mean-pool --no-bias "
+           "--certificate --architectures"))
     CHECK(contains(prove, option));
 }
 
 TEST_CASE("cli: usage errors exit with 2 and name what is wrong") {
-  check_one_line(run_child({}), 2, "isonorm: ", "verb");
-  check_one_line(run_child({"walk"}), 2, "isonorm: ", "walk");
-  check_one_line(run_child({"prove", "--speed", "9"}), 2, "isonorm prove: ", "not expected: --speed 9; see");
-  check_one_line(run_child({"train", "a", "--width", "8", "b", "--c=3"}), 2,
-                 "isonorm train: ", "not expected: a b --c=3; ");
-  const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
-      {{"--lr", "fast"}, "--lr"},
-      {{"--lr", "-1"}, "--lr"},
-      {{"--lr", "nan"}, "--lr"},
-      {{"--lr", "0"}, "--lr"},
-      {{"--lr"}, "--lr"},
-      {{"--steps", "0"}, "--steps"},
-      {{"--steps", "1.5"}, "--steps"},
-      {{"--steps", "99999999999"}, "--steps"},
-      {{"--batch", "-3"}, "--batch"},
-      {{"--warmup", "-1"}, "--warmup"},
-      {{"--clip", "-0.5"}, "--clip"},
-      {{"--weight-decay", "inf"}, "--weight-decay"},
-      {{"--eps", "0"}, "--eps"},
-      {{"--width", "1"}, "--width"},
-      {{"--heads", "5"}, "5 heads"},
-      {{"--heads", "0"}, "--heads"},
-      {{"--heads", "5"}, "give head_width"},
-      {{"--head-width", "-2"}, "--head-width: \"-2\""},
-      {{"--mlp-width", "-1"}, "--mlp-width: \"-1\""},
-      {{"--activation", "step"}, "gelu|gelu_tanh|relu|silu|swiglu"},
-      {{"--positions", "absolute"}, "learned|rotary|none|rotary_halves"},
-      {{"--positions", "rotary", "--heads", "3", "--head-width", "5"}, "width 5 is odd"},
-      {{"--tied"}, "--tied belongs to --model gpt"},
-      {{"--rotary-base", "100"}, "--rotary-base belongs to --positions rotary or rotary_halves"},
-      {{"--no-norm-bias"}, "--no-norm-bias belongs to --affine"},
-      {{"--model", "gpt", "--data", "x", "--mean-pool"}, "--mean-pool belongs to --model vit"},
-      {{"--forms", "rms_norm,layer_norm"}, "layer_norm is the reference"},
-      {{"--depth", "0"}, "--depth"},
-      {{"--patch", "0"}, "--patch"},
-      {{"--context", "9"}, "--context"},
-      {{"--model", "rnn"}, "vit|gpt|translator"},
-      {{"--model", "gpt"}, "--data"},
-      {{"--dtype", "bf16"}, "f32|f64"},
-      {{"--optimizer", "newton"}, "adamw"},
-      {{"--forms", "rms_norm,batch_norm"}, "batch_norm"},
-      {{"--against", "gpu"}, "--against: \"gpu\" is no device, expected cpu, cuda or cuda:N"},
-      {{"--against", "cpu"}, "--against: cpu is where the reference is trained"},
-      {{"--certificate", "--against", "cuda"}, "--against has no meaning beside --certificate"},
-      {{"--forms", "rms_norm,crms_norm,rms_norm"}, "twice"},
-      {{"--controls", "0"}, "--controls"},
-      {{"--threads", "0"}, "--threads"},
-      {{"--seed", "-1"}, "--seed"},
-      {{"--seed", "18446744073709551616"}, "--seed"},
-
-      {{"stray"}, "stray"}};
-  for (const auto& [arguments, name] : wrong) {
-    std::vector<std::string> all = {"prove"};
-    all.insert(all.end(), arguments.begin(), arguments.end());
-    check_one_line(run_child(all), 2, "isonorm prove: ", name);
+  const Folder f;
+  f.refuses("", 2, "isonorm: a verb");
+  f.refuses("walk", 2, "isonorm: there is no verb \"walk\"");
+  f.refuses("train a --width 8 b --c=3", 2, "not expected: a b --c=3; ");
+  // Of prove: what is wrong with the first option, which is named.
+  for (const std::string words : {"--lr fast",    "--lr -1",
+                                  "--lr nan",     "--lr 0",
+                                  "--lr",         "--steps 0",
+                                  "--steps 1.5",  "--steps 99999999999",
+                                  "--batch -3",   "--warmup -1",
+                                  "--clip -0.5",  "--weight-decay inf",
+                                  "--eps 0",      "--width 1",
+                                  "--heads 0",    "--depth 0",
+                                  "--patch 0",    "--context 9",
+                                  "--controls 0", "--threads 0",
+                                  "--seed -1",    "--seed 18446744073709551616",
+                                  "stray",        "--architectures gpt1"})
+    f.refuses("prove " + words, 2, words.substr(0, words.find(' ')));
+  for (const std::string words : {"--model gpt", "--forms rms_norm", "--dtype f32", "--log x.jsonl", "--affine"})
+    f.refuses("prove --certificate " + words, 2, words.substr(0, words.find(' ')));
+  for (const std::string words : {"--steps 0", "--seeds -1", "--threads 0"})
+    f.refuses("table " + words, 2, words.substr(0, words.find(' ')));
+  const std::pair<const char*, const char*> wrong[] = {
+      {"prove --speed 9", "not expected: --speed 9; see"},
+      {"prove --heads 5", "5 heads"},
+      {"prove --heads 5", "give head_width"},
+      {"prove --head-width -2", "--head-width: \"-2\""},
+      {"prove --mlp-width -1", "--mlp-width: \"-1\""},
+      {"prove --activation step", "gelu|gelu_tanh|relu|silu|swiglu"},
+      {"prove --positions absolute", "learned|rotary|none|rotary_halves"},
+      {"prove --positions rotary --heads 3 --head-width 5", "width 5 is odd"},
+      {"prove --tied", "--tied belongs to --model gpt"},
+      {"prove --rotary-base 100", "--rotary-base belongs to --positions rotary or rotary_halves"},
+      {"prove --no-norm-bias", "--no-norm-bias belongs to --affine"},
+      {"prove --model gpt --data x --mean-pool", "--mean-pool belongs to --model vit"},
+      {"prove --forms rms_norm,layer_norm", "layer_norm is the reference"},
+      {"prove --forms rms_norm,batch_norm", "batch_norm"},
+      {"prove --forms rms_norm,crms_norm,rms_norm", "twice"},
+      {"prove --model rnn", "vit|gpt|translator"},
+      {"prove --model gpt", "--data"},
+      {"prove --dtype bf16", "f32|f64"},
+      {"prove --optimizer newton", "adamw"},
+      {"prove --against gpu", "--against: \"gpu\" is no device, expected cpu, cuda or cuda:N"},
+      {"prove --against cpu", "--against: cpu is where the reference is trained"},
+      {"prove --json x --log x", "--log"},
+      {"prove --certificate --against cuda", "--against has no meaning beside --certificate"},
+      {"prove --certificate --lr 0.1", "--lr has no meaning beside --certificate"},
+      {"prove --certificate --steps 0", "--steps: \"0\""},
+      {"prove --certificate --controls 0", "--controls: 0"},
+      {"prove --certificate --threads 0", "--threads: 0"},
+      {"prove --certificate --threads 40000", "--threads: 40000 is not a whole number from 1 to 1024"},
+      {"prove --certificate --architectures gpt99", "gpt99"},
+      {"prove --certificate --architectures gpt1,gpt1", "twice"},
+      {"table --optimizers sgd,gradient", "gradient"},
+      {"table --optimizers sgd,adam,sgd", "twice"},
+      {"table --model mlp", "mlp"},
+      {"table --full --model vit", "--model"}};
+  for (const auto& [line, says] : wrong) f.refuses(line, 2, says);
+  // What is shown in one dtype has no --precision.
+  for (const std::string verb : {"prove", "table", "audit"}) {
+    f.refuses(verb + " --precision bf16", 2, "not expected: --precision bf16");
+    f.refuses(verb + " --threads 40000", 2, "--threads: 40000 is not a whole number from 1 to 1024");
   }
-}
-
-TEST_CASE("cli: output files are checked before the work begins") {
-  for (const std::string verb : {"prove", "train"})
-    for (const char* option : {"--json", "--report", "--log"}) {
-      const std::string who = "isonorm " + verb + ": ";
-      check_one_line(run_child({verb, option, "/no/such/folder/file"}), 4, who, "/no/such/folder/file");
-      check_one_line(run_child({verb, option, "/tmp"}), 4, who, "/tmp");
-    }
-  check_one_line(run_child({"train", "--checkpoint", "/no/such/folder/file"}), 4, "isonorm train: ", "/no/such/folder");
-  check_one_line(run_child({"prove", "--json", "x", "--log", "x"}), 2, "isonorm prove: ", "--log");
+  f.refuses("train --threads 40000", 2, "--threads: 40000 is not a whole number from 1 to 1024");
+  for (const char* words : {"--tied=maybe", "--no-bias=99999999999999999999", "--affine=2"})
+    f.refuses(std::string("train +small ") + words, 2, "isonorm train: --");
+  for (const char* option : {"--steps", "--weight-decay"})
+    check_refusal(run_child(f.words("train +small") + Words{option, ""}), 2, "train", option);
 }
 
 TEST_CASE("cli: explain prints a norm with its numbers") {
-  const ChildResult r = run_child({"explain", "layer_norm", "1,2,3"});
-  CHECK(r.code == 0);
+  const Folder f;
+  const ChildResult r = f.succeeds("explain layer_norm 1,2,3");
   CHECK(r.err.empty());
   CHECK(contains(r.out, "(-1.22474, 0, 1.22474)") != contains(r.out, "(-1.22473, 0, 1.22473)"));
   CHECK(run_child({"explain", "rms_norm", "-1, 2,3e0", "--grad", "-1,0,1"}).code == 0);
-  CHECK(run_child({"explain", "crms_norm", "0.5"}).code == 0);
-  CHECK(run_child({"explain", "crms_isometric", "0.5,-1"}).code == 0);
-  check_one_line(run_child({"explain", "rms_norm", "0,0", "--eps", "0"}), 3, "isonorm explain: a row of ",
-                 "mean square 0");
-  check_one_line(run_child({"explain", "batch_norm", "1,2"}), 2, "isonorm explain: ", "batch_norm");
-  check_one_line(run_child({"explain", "rms_norm", "1,two"}), 2, "isonorm explain: ", "two");
-  check_one_line(run_child({"explain", "rms_norm", "1,,2"}), 2, "isonorm explain: ", "not a finite number");
-  check_one_line(run_child({"explain", "rms_norm", "nan"}), 2, "isonorm explain: ", "nan");
-  check_one_line(run_child({"explain", "rms_norm", "1,2", "--grad", "1"}), 2, "isonorm explain: ", "--grad");
-  check_one_line(run_child({"explain", "rms_norm"}), 2, "isonorm explain: ", "ROW");
+  f.succeeds("explain crms_norm 0.5");
+  f.succeeds("explain crms_isometric 0.5,-1");
+  f.refuses("explain rms_norm 0,0 --eps 0", 3, "a row of mean square 0");
+  f.refuses("explain batch_norm 1,2", 2, "batch_norm");
+  f.refuses("explain rms_norm 1,two", 2, "two");
+  f.refuses("explain rms_norm 1,,2", 2, "not a finite number");
+  f.refuses("explain rms_norm nan", 2, "nan");
+  f.refuses("explain rms_norm 1,2 --grad 1", 2, "--grad");
+  f.refuses("explain rms_norm", 2, "ROW");
 }
 
 TEST_CASE("cli: a full disk behind standard output is an error") {
-  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
-           {"explain", "rms_norm", "1,2"}, {"--help"}, {"--version"}, {"prove", "--help"}}) {
-    const ChildResult r = run_child(arguments, {.close_stdout = true});
-    CHECK(r.code == 4);
-    CHECK(contains(r.err, "standard output"));
-  }
+  const Folder f;
+  for (const char* line : {"explain rms_norm 1,2", "--help", "--version", "prove --help"})
+    CHECK(contains(f.gives(4, line, {.close_stdout = true}).err, "standard output"));
 }

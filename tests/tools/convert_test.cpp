@@ -8,65 +8,27 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
 #include "nn/vit.h"
-#include "tests/support/catch.h"
-#include "tests/support/temp_folder.h"
 #include "tests/support/zip.h"
 #include "tests/equivalence/gpt2_program.h"
-#include "tests/tools/child.h"
+#include "tests/tools/small_run.h"
 #include "training/model_file.h"
 
 using namespace isonorm;
 using Catch::Matchers::Contains;
+using Catch::Matchers::StartsWith;
 
 namespace {
 
-// A folder with a text and a small model trained on it, with learned gains and biases.
-struct Trained : TempFolder {
-  const TempFolder& folder = *this;
-  Trained() {
-    std::string text;
-    for (int i = 0; i < 600; ++i) text += "abcd efg"[i * i % 7];
-    write_text(folder / "text", text);
-    train("in", "layer_norm", "1");
+// A folder with a small model trained on its text, with learned gains and biases.
+struct Trained : Folder {
+  Trained() { train("in", "layer_norm", 1); }
+  void train(const std::string& name, const std::string& form, int seed) const {
+    succeeds(
+        text("train +small -q --steps 5 --affine --lr 0.1 --form ", form, " --seed ", seed, " --checkpoint @", name));
   }
-  void train(const std::string& name, const std::string& form, const std::string& seed) {
-    const ChildResult r = run_child({"train",
-                                     "--model",
-                                     "gpt",
-                                     "--data",
-                                     folder / "text",
-                                     "--width",
-                                     "8",
-                                     "--depth",
-                                     "1",
-                                     "--heads",
-                                     "2",
-                                     "-q",
-                                     "--context",
-                                     "8",
-                                     "--batch",
-                                     "4",
-                                     "--steps",
-                                     "5",
-                                     "--affine",
-                                     "--form",
-                                     form,
-                                     "--seed",
-                                     seed,
-                                     "--lr",
-                                     "0.1",
-                                     "--checkpoint",
-                                     folder / name});
-    REQUIRE(r.code == 0);
-  }
-  ChildResult convert(const std::string& from, const std::string& to, const std::string& form,
-                      std::vector<std::string> more = {}) const {
-    more.insert(more.begin(), {"convert", folder / from, folder / to, "--to", form});
-    return run_child(more);
-  }
-  ChildResult verify(const std::string& a, const std::string& b, std::vector<std::string> more = {}) const {
-    more.insert(more.begin(), {"verify", folder / a, folder / b});
-    return run_child(more);
+  training::ModelFile load(const std::string& name) const { return training::load_model_file(file(name)); }
+  void save(const std::string& name, const TensorMap& state, const Metadata& metadata = {}) const {
+    save_safetensors(file(name), state, metadata);
   }
 };
 
@@ -82,251 +44,205 @@ std::string described(const std::string& more = "") {
          "}";
 }
 
-// One line on stderr, nothing on stdout.
-void check_refusal(const ChildResult& r, int code, const std::string& part) {
-  INFO(r.out << r.err);
-  CHECK(r.code == code);
-  CHECK_THAT(r.err, Contains(part));
-  CHECK(std::count(r.err.begin(), r.err.end(), '\n') == 1);
-}
-
 }  // namespace
 
 TEST_CASE("convert and verify: a trained model in every form, there and back") {
   const Trained t;
-  for (const char* form : {"rms_norm", "crms_norm", "crms_isometric"}) {
-    const ChildResult r = t.convert("in", form, form, {"--from", "layer_norm", "--data", t / "text"});
-    INFO(r.out << r.err);
-    CHECK(r.code == 0);
-    CHECK_THAT(r.out, Contains("blocks.0.attn.qkv.weight") && Contains("gain folded") &&
-                          Contains("dropped: folded into its readers"));
-    CHECK_THAT(r.out, Contains("in f64, logits of data differ by") && Contains("as stored, logits of data differ by"));
-    CHECK_THAT(r.out, Contains("verified."));
-    const ChildResult same = t.verify("in", form, {"--data", t / "text"});
-    CHECK(same.code == 0);
-    CHECK_THAT(same.out, Contains("Same: the two are one function."));
-    CHECK(t.convert(form, "back", "layer_norm", {"-q"}).code == 0);
-    CHECK(t.verify("in", "back", {"-q"}).code == 0);
-    CHECK_THAT(t.verify("back", form, {"-q"}).out, Catch::Matchers::StartsWith("Same: the two are one function. "));
+  for (const std::string form : {"rms_norm", "crms_norm", "crms_isometric"}) {
+    CHECK_THAT(t.succeeds("convert @in @" + form + " --to " + form + " --from layer_norm --data @text.txt").out,
+               Contains("blocks.0.attn.qkv.weight") && Contains("gain folded") &&
+                   Contains("dropped: folded into its readers") && Contains("in f64, logits of data differ by") &&
+                   Contains("as stored, logits of data differ by") && Contains("verified."));
+    CHECK_THAT(t.succeeds("verify @in @" + form + " --data @text.txt").out,
+               Contains("Same: the two are one function."));
+    t.succeeds("convert @" + form + " @back --to layer_norm -q");
+    t.succeeds("verify @in @back -q");
+    CHECK_THAT(t.succeeds("verify -q @back @" + form).out, StartsWith("Same: the two are one function. "));
   }
   // The means that rounding left in the writers of a coarse RMSNorm file are no reason to refuse it.
-  CHECK(t.convert("in", "coarse", "rms_norm", {"--dtype", "bf16", "-q"}).code == 0);
-  CHECK(t.convert("coarse", "fine", "layer_norm", {"--dtype", "f64", "-q"}).code == 0);
-  CHECK(t.verify("coarse", "fine").code == 0);
-  CHECK(t.convert("crms_norm", "other", "crms_isometric").code == 0);
-  CHECK(t.verify("crms_norm", "other").code == 0);
+  t.succeeds("convert @in @coarse --to rms_norm --dtype bf16 -q");
+  t.succeeds("convert @coarse @fine --to layer_norm --dtype f64 -q");
+  t.succeeds("verify @coarse @fine");
+  t.succeeds("convert @crms_norm @other --to crms_isometric");
+  t.succeeds("verify @crms_norm @other");
 }
 
-TEST_CASE("verify: two trainings are two functions, and what their options differ in is named") {
-  Trained t;
-  t.train("other", "layer_norm", "2");
-  const ChildResult r = t.verify("in", "other");
-  CHECK(r.code == 1);
-  CHECK_THAT(r.out, Contains(": different") && Contains("Different: the two are not one function: "));
-  Metadata description = training::load_model_file(t / "in").description;
-  description.insert_or_assign("model.eps", std::string("1e-03"));
-  save_safetensors(t / "eps", training::load_model_file(t / "in").state, description);
-  const ChildResult eps = t.verify("in", "eps");
-  CHECK(eps.code == 1);
-  CHECK_THAT(eps.out, Contains("Their options differ: eps 1e-05 and 0.001."));
+TEST_CASE("verify: two trainings are two functions, and what models differ in is named") {
+  const Trained t;
+  t.train("other", "layer_norm", 2);
+  CHECK_THAT(t.gives(1, "verify @in @other").out,
+             Contains(": different") && Contains("Different: the two are not one function: "));
+  training::ModelFile eps = t.load("in");
+  eps.description.insert_or_assign("model.eps", std::string("1e-03"));
+  t.save("eps", eps.state, eps.description);
+  CHECK_THAT(t.gives(1, "verify @in @eps").out, Contains("Their options differ: eps 1e-05 and 0.001."));
+  nn::Vit vit({.image = 6, .patch = 3, .classes = 4, .transformer = {.width = 8, .depth = 1, .heads = 2}});
+  t.save("vit", vit.state_dict(), training::describe(vit));
+  CHECK(t.gives(1, "verify @in @vit").out == "Different models: the first is a GPT, the second a ViT.\n");
 }
 
-TEST_CASE("convert: raw weights of another form are the Pre-LN model's") {
-  Trained t;
-  t.train("raw", "crms_norm", "3");
-  CHECK(t.convert("raw", "out", "rms_norm", {"--from", "crms_norm"}).code == 0);
-  CHECK(t.verify("raw", "out").code == 0);
-  check_refusal(t.convert("raw", "no", "rms_norm", {"--from", "crms_isometric"}), 3, "form is crms_norm");
-}
-
-TEST_CASE("convert: raw weights of another form are exported as they are") {
-  Trained t;
-  t.train("raw", "rms_norm", "4");
-  const ChildResult r = t.convert("raw", "plain", "layer_norm");
-  INFO(r.out << r.err);
-  CHECK(r.code == 0);
-  CHECK_THAT(r.out, Contains("holds raw weights: those of the Pre-LN model"));
-  const training::ModelFile before = training::load_model_file(t / "raw"),
-                            after = training::load_model_file(t / "plain");
+TEST_CASE("convert: raw weights of another form are the Pre-LN model's, and exported as they are") {
+  const Trained t;
+  t.train("raw", "crms_norm", 3);
+  t.succeeds("convert @raw @out --to rms_norm --from crms_norm");
+  t.succeeds("verify @raw @out");
+  t.refuses("convert @raw @no --to rms_norm --from crms_isometric", 3, "form is crms_norm");
+  CHECK_THAT(t.succeeds("convert @raw @plain --to layer_norm").out,
+             Contains("holds raw weights: those of the Pre-LN model"));
+  const training::ModelFile before = t.load("raw"), after = t.load("plain");
   CHECK(after.description.at("model.form") == "layer_norm");
   for (const auto& [name, tensor] : before.state)
     CHECK(tensor.to_vector<float>() == after.state.at(name).to_vector<float>());
-  CHECK_THAT(t.verify("raw", "plain").out, Contains("Every tensor is equal to the last bit."));
-  CHECK(t.convert("raw", "wide", "layer_norm", {"--dtype", "f64"}).code == 0);
-  CHECK(t.verify("raw", "wide", {"-q"}).code == 0);
+  CHECK_THAT(t.succeeds("verify @raw @plain").out, Contains("Every tensor is equal to the last bit."));
+  t.succeeds("convert @raw @wide --to layer_norm --dtype f64");
+  t.succeeds("verify @raw @wide -q");
 }
 
 TEST_CASE("audit and compare read what verify reads") {
-  Trained t;
-  const auto audit = [&](const std::string& file, std::vector<std::string> more = {}) {
-    more.insert(more.begin(), {"audit", "--checkpoint", t / file, "-q", "--batch", "2"});
-    return run_child(more);
-  };
-  const ChildResult r = audit("in");
-  INFO(r.out << r.err);
-  CHECK(r.code == 0);
-  CHECK(audit("in", {"--width", "8", "--affine"}).code == 0);
-  check_refusal(audit("in", {"--width", "16"}), 2, "--width: 16, in");
-  CHECK(t.convert("in", "crms", "crms_norm", {"-q"}).code == 0);
-  check_refusal(audit("crms"), 3, "isonorm convert --to layer_norm");
-  save_safetensors(t / "plain", training::load_model_file(t / "in").state);
-  const ChildResult same = run_child({"compare", t / "in", t / "plain"});
-  INFO(same.out << same.err);
-  CHECK(same.code == 0);
-}
-
-TEST_CASE("verify: a ViT and a GPT are different models") {
   const Trained t;
-  nn::Vit vit({.image = 6, .patch = 3, .classes = 4, .transformer = {.width = 8, .depth = 1, .heads = 2}});
-  save_safetensors(t / "vit", vit.state_dict(), training::describe(vit));
-  const ChildResult r = t.verify("in", "vit");
-  CHECK(r.code == 1);
-  CHECK(r.out == "Different models: the first is a GPT, the second a ViT.\n");
+  const std::string audit = "audit -q --batch 2 --checkpoint ";
+  t.succeeds(audit + "@in");
+  t.succeeds(audit + "@in --width 08 --affine --eps 1e-5 --head-width 0");  // equal values, whatever their words
+  t.refuses(audit + "@in --width 16", 2, "--width: 16, in");
+  t.refuses(audit + "@in --eps 1e-6", 2, "--eps: 1e-6, in ");
+  t.refuses("audit --letters 0", 2, "--letters");
+  t.succeeds("convert @in @crms --to crms_norm -q");
+  t.refuses(audit + "@crms", 3, "expected the Pre-LN model's: isonorm convert --to layer_norm");
+  t.save("plain", t.load("in").state);
+  t.succeeds("compare @in @plain");
 }
 
 TEST_CASE("convert: usage is 2, what cannot be converted 3, files 4, and OUT does not appear") {
   const Trained t;
-  check_refusal(t.convert("in", "out", "batch_norm"), 2, "batch_norm");
-  check_refusal(t.convert("in", "in", "rms_norm"), 2, "is the file of IN, which would be lost");
-  check_refusal(t.convert("in", "text", "rms_norm", {"--data", t / "text"}), 2, "--data");
-  check_refusal(t.convert("in", "text", "rms_norm", {"--spec", t / "text", "--from", "layer_norm"}), 2, "--spec");
-  check_refusal(t.convert("in", "out", "rms_norm", {"--dtype", "f16"}), 2, "f16");
-  check_refusal(t.convert("in", "out", "rms_norm", {"--from", "rms_norm"}), 3, "its form is layer_norm");
-  check_refusal(t.convert("in", "out", "layer_norm"), 3, "has the form layer_norm already");
-  check_refusal(t.convert("in", "out", "rms_norm", {"--eps", "1e-6"}), 3, "another eps is another function");
-  check_refusal(t.convert("none", "out", "rms_norm"), 4, "none");
-  check_refusal(t.convert("in", "no/such/out", "rms_norm"), 4, "no/such/out");
-  check_refusal(t.convert("in", "out", "rms_norm", {"--data", t / "none"}), 4, "none");
-  check_refusal(t.convert("in", "out", "rms_norm", {"--spec", t / "none"}), 2, "--from");
-  write_text(t / "other_text", "vwxyz vwxyz vwxyz vwxyz");
-  check_refusal(t.convert("in", "out", "rms_norm", {"--data", t / "other_text"}), 3, "vocabulary");
-
+  const training::ModelFile in = t.load("in");
   std::vector<uint8_t> bytes = read_bytes(t / "in");
   write_bytes(t / "short", std::span(bytes).first(bytes.size() / 2));
-  check_refusal(t.convert("short", "out", "rms_norm"), 3, "short");
   bytes[bytes.size() - 1] ^= 1;
   write_bytes(t / "flipped", bytes);
-  check_refusal(t.convert("flipped", "out", "rms_norm"), 3, "checksum");
-  save_safetensors(t / "plain", training::load_model_file(t / "in").state);
-  check_refusal(t.convert("plain", "out", "rms_norm"), 3, "--spec");
+  t.save("plain", in.state), t.save("model-00001-of-00002.safetensors", in.state);
+  write_text(t / "other_text", "QRSTU QRSTU QRSTU QRSTU");
+  const struct {
+    const char* words;
+    int code;
+    const char* says;
+  } wrong[] = {{"@in @out --to batch_norm", 2, "batch_norm"},
+               {"@in @in --to rms_norm", 2, "is the file of IN, which would be lost"},
+               {"@in @text.txt --to rms_norm --data @text.txt", 2, "--data"},
+               {"@in @text.txt --to rms_norm --spec @text.txt --from layer_norm", 2, "--spec"},
+               {"@in @out --to rms_norm --dtype f16", 2, "f16"},
+               {"@in @out --to rms_norm --spec @none", 2, "--from"},
+               {"@in @out --to crms_norm --reference @in", 2, "--reference needs --spec"},
+               {"@in @out --to rms_norm --from rms_norm", 3, "its form is layer_norm"},
+               {"@in @out --to layer_norm", 3, "has the form layer_norm already"},
+               {"@in @out --to rms_norm --eps 1e-6", 3, "another eps is another function"},
+               {"@in @out --to rms_norm --data @other_text", 3, "vocabulary"},
+               {"@short @out --to rms_norm", 3, "short"},
+               {"@flipped @out --to rms_norm", 3, "checksum"},
+               {"@plain @out --to rms_norm", 3, "--spec"},
+               {"@model-00001-of-00002.safetensors @out --to rms_norm", 3, "shard 00001 of 00002"},
+               {"@none @out --to rms_norm", 4, "none"},
+               {"@in @no/such/out --to rms_norm", 4, "no/such/out"},
+               {"@in @out --to rms_norm --data @none", 4, "none"}};
+  for (const auto& [words, code, says] : wrong) t.refuses(std::string("convert ") + words, code, says);
   CHECK_FALSE(std::filesystem::exists(t / "out"));
 }
 
 TEST_CASE("convert: a file that other tools wrote, by its description") {
   const Trained t;
-  TensorMap state;
-  for (const auto& [name, tensor] : training::load_model_file(t / "in").state) state.add(name, tensor);
-  save_safetensors(t / "plain", state, {{"format", "pt"}});
+  const TensorMap state = t.load("in").state;
+  t.save("plain", state, {{"format", "pt"}});
   write_text(t / "spec.json", described());
-  const std::vector<std::string> spec = {"--spec", t / "spec.json"};
-  const ChildResult r = t.convert("plain", "out", "crms_norm", {"--spec", t / "spec.json", "--from", "layer_norm"});
-  INFO(r.out << r.err);
-  CHECK(r.code == 0);
-  CHECK(t.verify("plain", "out", spec).code == 0);
+  const std::string spec = " --spec @spec.json", layer_norm = spec + " --from layer_norm";
+  t.succeeds("convert @plain @out --to crms_norm" + layer_norm);
+  t.succeeds("verify @plain @out" + spec);
   Metadata metadata;
   const TensorMap converted = load_safetensors(t / "out", &metadata);
   CHECK(metadata == Metadata{{"format", "pt"}, {"stream.form", "crms_norm"}});
   // What a file says of itself counts: a form, and options where both say something.
-  Metadata mapped = training::load_model_file(t / "in").description;
-  save_safetensors(t / "said", state, mapped);
-  CHECK(t.verify("said", "out", spec).code == 0);
+  Metadata mapped = t.load("in").description;
+  t.save("said", state, mapped);
+  t.succeeds("verify @said @out" + spec);
   mapped.insert_or_assign("model.activation", std::string("relu"));
-  save_safetensors(t / "relu", state, mapped);
-  const ChildResult relu = t.verify("said", "relu", spec);
-  CHECK(relu.code == 1);
-  CHECK_THAT(relu.out, Contains("Their options differ: activation"));
+  t.save("relu", state, mapped);
+  CHECK_THAT(t.gives(1, "verify @said @relu" + spec).out, Contains("Their options differ: activation"));
   mapped.insert_or_assign("model.form", std::string("rms_norm"));
   mapped.insert_or_assign("model.storage", std::string("mapped"));
-  save_safetensors(t / "mapped", state, mapped);
-  check_refusal(t.convert("mapped", "no", "crms_norm", {"--spec", t / "spec.json", "--from", "layer_norm"}), 3,
-                "of rms_norm, not of layer_norm");
+  t.save("mapped", state, mapped);
+  t.refuses("convert @mapped @no --to crms_norm" + layer_norm, 3, "of rms_norm, not of layer_norm");
   // The same tensors as by the model's own description.
-  CHECK(t.convert("in", "by_model", "crms_norm").code == 0);
+  t.succeeds("convert @in @by_model --to crms_norm");
   for (const auto& [name, tensor] : load_safetensors(t / "by_model")) {
     INFO(name);
     CHECK(tensor.to_vector<float>() == converted.at(name).to_vector<float>());
   }
-  check_refusal(t.convert("out", "no", "rms_norm", {"--spec", t / "spec.json", "--from", "layer_norm"}), 3,
-                "crms_norm");
+  t.refuses("convert @out @no --to rms_norm" + layer_norm, 3, "crms_norm");
 }
 
 TEST_CASE("convert: a description that a reference contradicts converts nothing") {
   const Trained t;
-  const TensorMap state = training::load_model_file(t / "in").state;
-  save_safetensors(t / "plain", state);
-  const std::string right = described();
-  std::string wrong = right;
-  wrong.replace(wrong.find("attn.proj.weight\": 0"), 20, "attn.proj.weight\": 1");
-  write_text(t / "right.json", right), write_text(t / "wrong.json", wrong);
+  const TensorMap state = t.load("in").state;
+  t.save("plain", state);
+  write_text(t / "right.json", described());
+  write_text(t / "wrong.json", test::replaced(described(), "attn.proj.weight\": 0", "attn.proj.weight\": 1"));
   const std::string proj = "blocks.0.attn.proj.";
-  const Tensor x = reshape(arange(0, 1, 1. / 48, {DType::f32}), {2, 3, 8});
-  TensorMap reference;
+  const Tensor x = reshape(arange(0, 1, 1. / 48, {DType::f32}), {2, 3, 8}), ids = from_vector<int64_t>({2, 0}, {2});
+  TensorMap reference, nothing;
   reference.add(proj + "weight.input", x);
   reference.add(proj + "weight.output", linear(x, state.at(proj + "weight"), state.at(proj + "bias")));
-  reference.add("token.weight.input", from_vector<int64_t>({2, 0}, {2}));
-  reference.add("token.weight.output", embedding(state.at("token.weight"), from_vector<int64_t>({2, 0}, {2})));
-  save_safetensors(t / "reference.safetensors", reference);
+  reference.add("token.weight.input", ids);
+  reference.add("token.weight.output", embedding(state.at("token.weight"), ids));
+  t.save("reference.safetensors", reference);
   std::vector<ZipMember> members;
   for (const auto& [name, tensor] : reference)
     members.push_back({.name = name + ".npy", .bytes = npy_bytes(tensor), .method = members.size() % 2 == 0 ? 8 : 0});
   write_text(t / "reference.npz", zip(members));
 
-  const auto convert = [&](const std::string& spec, const std::string& held_to) {
-    std::vector<std::string> more = {"--from", "layer_norm", "--spec", t / spec};
-    if (!held_to.empty()) more.insert(more.end(), {"--reference", t / held_to});
-    return t.convert("plain", "out", "crms_norm", more);
+  const auto convert = [](const std::string& spec) {
+    return "convert @plain @out --to crms_norm --from layer_norm --spec @" + spec + ".json ";
   };
-  const ChildResult unchecked = convert("wrong.json", "");  // the shapes are those of the right one
-  CHECK(unchecked.code == 0);
-  CHECK_THAT(unchecked.out, Contains("converted as the description says; the description itself is unchecked"));
-  CHECK_THAT(unchecked.out, !Contains("verified"));
-  std::filesystem::remove(t / "out");
-  for (const char* file : {"reference.npz", "reference.safetensors"}) {
-    const ChildResult no = convert("wrong.json", file);
-    INFO(no.out << no.err);
-    CHECK(no.code == 1);
-    CHECK_THAT(no.out,
-               Contains("was not written: in the reference the output of 'blocks.0.attn.proj.weight' is off by"));
-    CHECK(std::count(no.out.begin(), no.out.end(), '\n') == 1);
+  // Nothing is written, and one line says why.
+  const auto contradicts = [&](const std::string& line, auto&& says) {
+    const ChildResult r = t.gives(1, line);
+    CHECK_THAT(r.out, says);
+    CHECK(std::count(r.out.begin(), r.out.end(), '\n') == 1);
     CHECK_FALSE(std::filesystem::exists(t / "out"));
-    const ChildResult yes = convert("right.json", file);
-    INFO(yes.out << yes.err);
-    CHECK(yes.code == 0);
-    CHECK_THAT(yes.out, Contains("reference: 0 of 3 readers, 2 of 4 writers agree, at most 0.") &&
-                            Contains(" of the bound; with another dim, norm or bias at least "));
-    CHECK_THAT(yes.out, Contains("the description is checked in part: the reference has no rows that "
-                                 "'blocks.0.attn.qkv.weight' reads.") &&
-                            !Contains("verified"));
+  };
+  CHECK_THAT(
+      t.succeeds(convert("wrong")).out,  // the shapes are those of the right one
+      Contains("converted as the description says; the description itself is unchecked") && !Contains("verified"));
+  std::filesystem::remove(t / "out");
+  for (const std::string held : {"--reference @reference.npz", "--reference @reference.safetensors"}) {
+    contradicts(convert("wrong") + held, Contains("was not written: in the reference the output of "
+                                                  "'blocks.0.attn.proj.weight' is off by"));
+    CHECK_THAT(t.succeeds(convert("right") + held).out,
+               Contains("reference: 0 of 3 readers, 2 of 4 writers agree, at most 0.") &&
+                   Contains(" of the bound; with another dim, norm or bias at least ") &&
+                   Contains("the description is checked in part: the reference has no rows that "
+                            "'blocks.0.attn.qkv.weight' reads.") &&
+                   !Contains("verified"));
     CHECK(std::filesystem::remove(t / "out"));
   }
   // Rows without power: the bias alone is seen, and agrees with either description.
-  TensorMap nothing;
   nothing.add(proj + "weight.input", x * 0.0);
   nothing.add(proj + "weight.output", x * 0.0 + state.at(proj + "bias"));
-  save_safetensors(t / "nothing", nothing);
-  for (const char* spec : {"right.json", "wrong.json"}) {
-    const ChildResult no = convert(spec, "nothing");
-    INFO(no.out << no.err);
-    CHECK(no.code == 1);
-    CHECK_THAT(no.out, Contains("out was not written: in the reference the output of 'blocks.0.attn.proj.weight' would "
-                                "agree with dim ") &&
-                           Contains(", too (0 of the bound): these rows do not show what is right"));
-    CHECK(std::count(no.out.begin(), no.out.end(), '\n') == 1);
-    CHECK_FALSE(std::filesystem::exists(t / "out"));
-  }
-  check_refusal(t.convert("in", "out", "crms_norm", {"--reference", t / "reference.npz"}), 2,
-                "--reference needs --spec");
-  check_refusal(convert("right.json", "none"), 4, "none");
-  check_refusal(convert("right.json", "text"), 3, "text");
+  t.save("nothing", nothing);
+  for (const char* spec : {"right", "wrong"})
+    contradicts(convert(spec) + "--reference @nothing",
+                Contains("out was not written: in the reference the output of 'blocks.0.attn.proj.weight' would agree "
+                         "with dim ") &&
+                    Contains(", too (0 of the bound): these rows do not show what is right"));
   reference.add("head.weight.input", x);
-  save_safetensors(t / "half", reference);
-  check_refusal(convert("right.json", "half"), 3, "half: reference: 'head.weight.input' has no 'head.weight.output'");
+  t.save("half", reference);
+  t.refuses(convert("right") + "--reference @none", 4, "none");
+  t.refuses(convert("right") + "--reference @text.txt", 3, "text");
+  t.refuses(convert("right") + "--reference @half", 3,
+            "half: reference: 'head.weight.input' has no 'head.weight.output'");
   CHECK_FALSE(std::filesystem::exists(t / "out"));
 }
 
 TEST_CASE("convert: verified is what a reference shows of the whole stream, and it finds what no tensor shows") {
   using namespace isonorm::test;
-  const Trained t;
+  const Folder t;
   const TensorMap weights = isonorm::test::state(), rows = program(weights, DType::f32);
   save_safetensors(t / "gpt2", weights);
   const std::string right = gpt2_spec(kWidth);
@@ -337,29 +253,22 @@ TEST_CASE("convert: verified is what a reference shows of the whole stream, and 
   for (const auto& [name, tensor] : rows)
     if (!name.starts_with("wpe")) others.add(name, tensor);
   save_safetensors(t / "rows", rows), save_safetensors(t / "others", others);
-  const auto convert = [&](const std::string& spec, const std::string& held_to) {
-    return t.convert("gpt2", "out", "crms_norm",
-                     {"--from", "layer_norm", "--spec", t / spec, "--reference", t / held_to, "-q"});
-  };
-  const ChildResult yes = convert("right.json", "rows");
-  INFO(yes.out << yes.err);
-  CHECK(yes.code == 0);
-  CHECK_THAT(yes.out, Contains("reference: 3 of 3 readers read the sum of what writers wrote, 4 of 4") &&
-                          Contains("tensors, verified."));
-  CHECK_THAT(t.verify("gpt2", "out", {"--spec", t / "right.json"}).out,
+  const std::string convert = "convert @gpt2 @out --to crms_norm --from layer_norm -q ";
+  CHECK_THAT(t.succeeds(convert + "--spec @right.json --reference @rows").out,
+             Contains("reference: 3 of 3 readers read the sum of what writers wrote, 4 of 4") &&
+                 Contains("tensors, verified."));
+  CHECK_THAT(t.succeeds("verify @gpt2 @out --spec @right.json").out,
              Contains("Same: ") && Contains("That is so by the description, which is unchecked here"));
   CHECK(std::filesystem::remove(t / "out"));
-  const ChildResult no = convert("wrong.json", "others");
-  INFO(no.out << no.err);
-  CHECK(no.code == 1);
-  CHECK_THAT(no.out, Contains("the rows that 'h.0.attn.c_attn.weight' reads are not the sum of what writers wrote"));
+  CHECK_THAT(t.gives(1, convert + "--spec @wrong.json --reference @others").out,
+             Contains("the rows that 'h.0.attn.c_attn.weight' reads are not the sum of what writers wrote"));
   CHECK_FALSE(std::filesystem::exists(t / "out"));
 }
 
 TEST_CASE("convert: masks of any dtype pass as they are, a layer scale is folded and its spec reads the result") {
   const Trained t;
   std::vector<io::TensorEntry> entries;
-  TensorMap state = training::load_model_file(t / "in").state;
+  TensorMap state = t.load("in").state;
   for (const auto& [name, tensor] : state) entries.push_back({name, tensor.dtype(), tensor.shape()});
   state.add("mask", from_vector<uint8_t>({1, 0, 1}, {3}));
   entries.push_back({"mask", DType::u8, {3}, 0, 0, "BOOL"});
@@ -367,49 +276,41 @@ TEST_CASE("convert: masks of any dtype pass as they are, a layer scale is folded
   entries.push_back({"ids", DType::u8, {1, 4}, 0, 0, "I32"});
   state.add("ls", from_vector<float>({1, 2, 3, 4, 5, 6, 7, 8}, {8}));
   entries.push_back({"ls", DType::f32, {8}});
-  const auto read = [&](const std::string& name) { return state.at(name); };
-  save_safetensors(t / "plain", entries, {}, read);
-  const auto spec = [&](const std::string& scaled) {
+  const auto save = [&](const char* name) {
+    save_safetensors(t / name, entries, {}, [&](const std::string& tensor) { return state.at(tensor); });
+  };
+  save("plain");
+  const auto scale = [&](const std::string& scaled) {
     write_text(t / "spec.json", described(R"(, "others": ["mask", "ids"], "scales": {")" + scaled + R"(": "ls"})"));
   };
-  const std::vector<std::string> by_spec = {"--spec", t / "spec.json", "--from", "layer_norm"};
-  spec("blocks.*.mlp.fc2.weight");
-  check_refusal(t.convert("plain", "out", "crms_norm", by_spec), 3, "its bias 'blocks.0.mlp.fc2.bias' none");
-  spec("blocks.*.mlp.fc2.*");
-  const ChildResult r = t.convert("plain", "out", "crms_norm", by_spec);
-  INFO(r.out << r.err);
-  CHECK(r.code == 0);
+  const std::string spec = " --spec @spec.json", to_crms = " @out --to crms_norm --from layer_norm" + spec;
+  scale("blocks.*.mlp.fc2.weight");
+  t.refuses("convert @plain" + to_crms, 3, "its bias 'blocks.0.mlp.fc2.bias' none");
+  scale("blocks.*.mlp.fc2.*");
+  t.succeeds("convert @plain" + to_crms);
   const SafetensorsFile out(t / "out");
-  const auto entry = [&](const std::string& name) {
-    return *std::find_if(out.entries().begin(), out.entries().end(), [&](const auto& e) { return e.name == name; });
-  };
-  CHECK(entry("mask").foreign == "BOOL");
-  CHECK(out.read(entry("mask")).to_vector<uint8_t>() == std::vector<uint8_t>{1, 0, 1});
-  CHECK(entry("ids").foreign == "I32");
-  CHECK(out.read(entry("ids")).to_vector<uint8_t>() == std::vector<uint8_t>{7, 0, 0, 0});
-  const ChildResult same = t.verify("plain", "out", {"--spec", t / "spec.json"});
-  INFO(same.out << same.err);
-  CHECK(same.code == 0);
-  CHECK(t.convert("out", "back", "layer_norm", {"--spec", t / "spec.json", "--from", "crms_norm"}).code == 0);
-  CHECK(t.verify("plain", "back", {"--spec", t / "spec.json"}).code == 0);
+  const std::tuple<const char*, const char*, std::vector<uint8_t>> kept[] = {{"mask", "BOOL", {1, 0, 1}},
+                                                                             {"ids", "I32", {7, 0, 0, 0}}};
+  for (const auto& [name, foreign, values] : kept) {
+    const auto entry = std::ranges::find(out.entries(), name, &io::TensorEntry::name);
+    CHECK(entry->foreign == foreign);
+    CHECK(out.read(*entry).to_vector<uint8_t>() == values);
+  }
+  t.succeeds("verify @plain @out" + spec);
+  t.succeeds("convert @out @back --to layer_norm --from crms_norm" + spec);
+  t.succeeds("verify @plain @back" + spec);
   entries.end()[-3].foreign = "I8";
-  save_safetensors(t / "other", entries, {}, read);
-  check_refusal(t.verify("plain", "other", {"--spec", t / "spec.json"}), 3, "'mask' has dtype BOOL");
+  save("other");
+  t.refuses("verify @plain @other" + spec, 3, "'mask' has dtype BOOL");
   const auto reader = std::ranges::find(entries, "blocks.0.mlp.fc1.weight", &io::TensorEntry::name);
   REQUIRE(reader != entries.end());
   reader->foreign = "F16", reader->dtype = DType::u8, reader->shape.push_back(2);
   save_safetensors(t / "half", entries, {}, [&](const std::string& name) {
     return name == reader->name ? zeros(reader->shape, {DType::u8}) : state.at(name);
   });
-  const std::string line = "'blocks.0.mlp.fc1.weight' has dtype F16: integer and quantised weights";
-  check_refusal(t.convert("half", "out", "crms_norm", by_spec), 3, line);
-  check_refusal(t.verify("half", "half", {"--spec", t / "spec.json"}), 3, line);
-}
-
-TEST_CASE("convert: one shard of a model is called so") {
-  const Trained t;
-  save_safetensors(t / "model-00001-of-00002.safetensors", training::load_model_file(t / "in").state);
-  check_refusal(t.convert("model-00001-of-00002.safetensors", "out", "rms_norm"), 3, "shard 00001 of 00002");
+  const std::string says = "'blocks.0.mlp.fc1.weight' has dtype F16: integer and quantised weights";
+  t.refuses("convert @half" + to_crms, 3, says);
+  t.refuses("verify @half @half" + spec, 3, says);
 }
 
 TEST_CASE("convert: interrupted or killed at any moment it leaves a whole file or none") {
@@ -423,7 +324,7 @@ TEST_CASE("convert: interrupted or killed at any moment it leaves a whole file o
     const int status = std::system(command.c_str());
     if (!std::filesystem::exists(out)) continue;
     INFO("ended after " << 4 * i << " ms, status " << status);
-    CHECK(t.verify("in", "out", {"-q"}).code == 0);
+    t.succeeds("verify @in @out -q");
   }
-  CHECK(t.convert("in", "out", "crms_norm", {"-q"}).code == 0);  // what a killed run left does not stand in the way
+  t.succeeds("convert @in @out --to crms_norm -q");  // what a killed run left does not stand in the way
 }

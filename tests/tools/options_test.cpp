@@ -1,129 +1,106 @@
-// Options as a person gives them: what the printed command repeats, what a checkpoint takes over, what is refused.
-#include <nlohmann/json.hpp>
-#include <sstream>
-
+// Options as a person gives them: the printed command repeats a run, a published size is a model's options.
 #include "io/checkpoint.h"
-#include "tests/support/catch.h"
-#include "tests/tools/child.h"
+#include "nn/gpt.h"
 #include "tests/tools/small_run.h"
+#include "training/model_file.h"
 
 using namespace isonorm;
 using nlohmann::json;
-using Words = std::vector<std::string>;
 
 namespace {
 
-Words operator+(Words a, const Words& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
-json result_of(const Folder& f, const Words& words) {
-  const ChildResult r = run_child(words + Words{"-q", "--json", f.file("json")});
-  INFO(r.err);
+json result_of(const Folder& f, const std::string& line) {
+  const ChildResult r = f.run(line + " -q --json @json");
+  INFO(line << "\n" << r.err);
   REQUIRE((r.code == 0 || r.code == 5));  // of so few steps a proof may be undecided
-  return json::parse(read(f.file("json")));
+  return f.json("json");
 }
 
-// The command without quotes, as no word here needs any.
-Words words_of(const std::string& command) {
-  std::istringstream in(command);
-  Words words;
-  for (std::string word; in >> word;) words.push_back(word);
-  words.erase(words.begin());
-  return words;
+// The printed command, of which no word needs quotes here, without the program's name.
+std::string command_in(const json& result) { return result["command"].get<std::string>().substr(8); }
+
+Metadata model_of(const std::string& checkpoint) {
+  Metadata model;
+  for (const auto& [name, value] : load_checkpoint(checkpoint).values)
+    if (name.starts_with("model.")) model.emplace(name, value);
+  return model;
 }
 
 }  // namespace
 
 TEST_CASE("the printed command repeats a run, also where options follow from others") {
   const Folder f;
-  const Words gpt = {"--model", "gpt", "--data", f.file("text.txt"), "--context", "8", "--batch", "4", "--depth", "1"};
-  for (const Words& more : std::vector<Words>{
-           {"--width", "128", "--heads", "4", "--mlp-width", "256"},
-           {"--width", "16", "--heads", "2", "--head-width", "16"},
-           {"--width", "16", "--heads", "8", "--kv-heads", "4"},
-           {"--width", "8", "--heads", "2", "--optimizer", "sgd", "--weight-decay", "0.01"},
-           {"--width", "8", "--heads", "2", "--no-bias", "--affine=true", "--seed", "18446744073709551615"}}) {
-    INFO(json(more).dump());
-    for (const char* verb : {"train", "prove"}) {
-      const Words controls = std::string_view(verb) == "prove" ? Words{"--controls", "1"} : Words{};
-      const json first = result_of(f, Words{verb} + gpt + more + controls + Words{"--steps", "3"}),
-                 again = result_of(f, words_of(first["command"]));
+  for (const std::string verb : {"train", "prove --controls 1"})
+    for (const char* more : {"--width 128 --heads 4 --mlp-width 256", "--width 16 --heads 2 --head-width 16",
+                             "--width 16 --heads 8 --kv-heads 4", "--optimizer sgd --weight-decay 0.01",
+                             "--no-bias --affine=true --seed 18446744073709551615"}) {
+      INFO(verb << " " << more);
+      const json first = result_of(f, verb + " +small --steps 3 " + more), again = result_of(f, command_in(first));
       CHECK(again["options"] == first["options"]);
       CHECK(again["curves"]["loss"] == first["curves"]["loss"]);
       CHECK(again["command"] == first["command"]);
     }
-  }
-  const json steps =
-      result_of(f, Words{"prove"} + gpt +
-                       Words{"--width", "8", "--heads", "2", "--dtype", "f32", "--steps", "200", "--controls", "1"});
-  CHECK(contains(steps["command"], "--steps 200"));
+  CHECK(contains(result_of(f, "prove +small --dtype f32 --steps 200 --controls 1")["command"], "--steps 200"));
+  const std::string audit = "audit --model gpt --width 8 --depth 1 --heads 2 --context 8 --tied";
+  const std::string printed = command_in(result_of(f, audit));
+  CHECK(f.words(printed).size() == f.words(audit).size());
+  CHECK(result_of(f, printed)["options"]["tied"] == true);
 }
 
-TEST_CASE("audit and table print the command that they were given") {
+TEST_CASE("train --preset: the checkpoint says all that nn::llama_preset says, but for the vocabulary") {
   const Folder f;
-  const Words audit = {"audit", "--model", "gpt", "--width",   "8", "--depth",
-                       "1",     "--heads", "2",   "--context", "8", "--tied"};
-  CHECK(words_of(result_of(f, audit)["command"]).size() == audit.size());
-  CHECK(result_of(f, words_of(result_of(f, audit)["command"]))["options"]["tied"] == true);
+  std::string letters;  // of which a tenth is more than one row
+  for (int i = 0; i < 4000; ++i) letters += "abcdefg"[i * i % 7];
+  write_text(f / "letters", letters);
+  f.succeeds("train --data @letters --batch 1 --threads 1 -q --model gpt --preset 9m --steps 1 --checkpoint @c");
+  Metadata published = training::describe(nn::Gpt(nn::llama_preset("9m"))), saved = model_of(f / "c");
+  for (Metadata* m : {&published, &saved}) m->erase("model.vocab");
+  CHECK(saved == published);
 }
 
-TEST_CASE("a flag takes true and false alone, and no option takes an empty word") {
+TEST_CASE("train --preset: what is given beside it is taken instead, in any order, and resumed without it") {
   const Folder f;
-  for (const Words& words : std::vector<Words>{{"--tied=maybe"},
-                                               {"--no-bias=99999999999999999999"},
-                                               {"--affine=2"},
-                                               {"--steps", ""},
-                                               {"--weight-decay", ""}}) {
-    const ChildResult r = run_child(small(f, "train", words));
-    INFO(words[0] << ": " << r.err);
-    CHECK(r.code == 2);
-    CHECK(r.err.starts_with("isonorm train: "));
-  }
-}
-
-TEST_CASE("what a checkpoint says is held, beside a published size, too; what is not known of it is refused") {
-  const Folder f;
-  const Words sized = {"train",   "--preset",    "9m",      "--data", f.file("text.txt"), "--context", "8",
-                       "--batch", "4",           "--width", "8",      "--depth",          "1",         "--heads",
-                       "2",       "--mlp-width", "16",      "-q",     "--checkpoint",     f.file("p")};
-  REQUIRE(run_child(sized + Words{"--steps", "3", "--lr", "0.5", "--warmup", "1"}).code == 0);
-  CHECK(run_child(sized).code == 0);  // which has nothing to do any more
-  CHECK(load_checkpoint(f.file("p")).values.at("lr") == "0.5");
-  const Checkpoint whole = load_checkpoint(f.file("p"));
-  for (const auto& [name, value] : std::vector<std::pair<std::string, std::string>>{
-           {"unknown_option", "5"}, {"width", "9"}, {"threads", "99999"}, {"resume_at", "2"}}) {
+  const std::string train = "train +small -q --width 8 --mlp-width 12 ";
+  f.succeeds(train + "--steps 2 --checkpoint @a --preset 20m --form rms_norm --eps 1e-4 --affine");
+  f.succeeds(train + "--steps 2 --checkpoint @b --form rms_norm --affine --eps 1e-4 --preset 20m");
+  CHECK(read(f / "a") == read(f / "b"));
+  const Metadata model = model_of(f / "a");
+  const std::pair<const char*, const char*> said[] = {
+      {"width", "8"},       {"mlp_width", "12"},          {"eps", "0.0001"},
+      {"form", "rms_norm"}, {"norm_bias", "false"},       {"activation", "swiglu"},
+      {"bias", "false"},    {"initialisation", "normal"}, {"positions", "rotary_halves"}};
+  for (const auto& [name, value] : said) {
     INFO(name);
-    Checkpoint forged = whole;
-    forged.values[name] = value;
-    save_checkpoint(f.file("p"), forged);
-    CHECK(run_child(sized).code == 3);
+    CHECK(model.at(std::string("model.") + name) == value);
   }
+  // Spelled out, the options are those of the preset: the same training, bit for bit.
+  const std::string spelled =
+      train +
+      "--form rms_norm --affine --no-norm-bias --eps 1e-4 --initialisation normal --activation swiglu --no-bias "
+      "--positions rotary_halves ";
+  f.succeeds(spelled + "--steps 2 --checkpoint @c");
+  CHECK(read(f / "c") == read(f / "a"));
+  f.succeeds(spelled + "--checkpoint @a --steps 3 --extend");
+  // What a checkpoint says is held beside a published size, too: nothing is left to do.
+  f.succeeds(train + "--preset 9m --steps 3 --lr 0.5 --warmup 1 --checkpoint @p");
+  f.succeeds(train + "--preset 9m --checkpoint @p");
+  CHECK(load_checkpoint(f / "p").values.at("lr") == "0.5");
 }
 
 TEST_CASE("whole numbers on the command line are decimal") {
   const Folder f;
-  for (const Words& words : {small(f, "train", {"--save-every", "0x10"}),
-                             small(f, "prove", {"--controls", "0X1"}),
-                             {"table", "--steps", "0x10"},
-                             small(f, "train", {"--seed", "0x10"})}) {
-    const ChildResult r = run_child(words);
-    INFO(r.err);
-    CHECK(r.code == 2);
-    CHECK(contains(r.err, "is not a decimal number"));
-  }
-  const ChildResult eight = run_child({"perturb", f.file("none"), f.file("out"), "--ulp", "02000"});
-  CHECK(contains(eight.err, "2000"));  // octal it would be 1024, which is allowed
+  for (const std::string& line : {"train +small --save-every 0x10", "prove +small --controls 0X1", "table --steps 0x10",
+                                  "train +small --seed 0x10"})
+    f.refuses(line, 2, "is not a decimal number");
+  CHECK(contains(f.run("perturb @none @out --ulp 02000").err, "2000"));  // octal it would be 1024, which is allowed
 }
 
-TEST_CASE("audit --checkpoint takes equal values whatever their words, and refuses others") {
+TEST_CASE("train --preset and --scaled-gains: no such size, a model without sizes or gains") {
   const Folder f;
-  REQUIRE(run_child(small(f, "train", {"--steps", "1", "--checkpoint", f.file("c")})).code == 0);
-  const Words audit = {"audit", "--checkpoint", f.file("c"), "--batch", "2", "-q"};
-  CHECK(run_child(audit + Words{"--eps", "1e-5", "--width", "08", "--head-width", "0"}).code == 0);
-  const ChildResult other = run_child(audit + Words{"--eps", "1e-6"});
-  CHECK(other.code == 2);
-  CHECK(contains(other.err, "--eps: 1e-6, in "));
-  CHECK(run_child({"audit", "--letters", "0"}).code == 2);
+  f.refuses("train +small --preset 2b", 2,
+            "isonorm train: --preset: llama_preset: no size is called '2b'; there are 9m, 20m, 35m, 40m, 60m, 71m, "
+            "100m, 130m, 250m, 350m, 1b, 3b, 7b; see isonorm train --help\n");
+  f.refuses("train --preset 9m --model vit", 2, "isonorm train: --preset belongs to --model gpt");
+  f.refuses("train +small --scaled-gains", 2,
+            "isonorm train: transformer: gains are to begin at 1/sqrt(l), and the norms have none");
 }

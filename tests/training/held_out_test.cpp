@@ -12,6 +12,37 @@
 using namespace isonorm;
 using namespace isonorm::training;
 
+namespace {
+
+// What two models say of all rows that are held out, one at a time, with the arg-max and the logarithm written out.
+struct Counted {
+  double loss = 0;
+  int64_t predictions = 0, right = 0, differing = 0;
+  Counted(const Source& source, nn::Module& a, nn::Module& b) {
+    NoGrad no_grad;
+    const size_t vocab = static_cast<size_t>(source.options().model.shape().vocab);
+    for (int64_t i = 0; i < source.test_count(); ++i) {
+      const Examples rows = source.test_rows(i, 1);
+      const std::vector<int64_t> targets = rows.targets.to_vector<int64_t>();
+      const std::vector<double> la = a(rows.inputs).to_vector<double>(), lb = b(rows.inputs).to_vector<double>();
+      for (size_t t = 0; t < 7 && targets[t] != -100; ++t) {
+        const double *row = la.data() + t * vocab, *other = lb.data() + t * vocab;
+        double sum = 0;
+        for (size_t c = 0; c < vocab; ++c) sum += std::exp(row[c]);
+        loss += std::log(sum) - row[targets[t]];
+        const auto best = std::max_element(row, row + vocab) - row;
+        right += best == targets[t], ++predictions;
+        differing += best != std::max_element(other, other + vocab) - other;
+      }
+    }
+    loss /= static_cast<double>(predictions);
+    REQUIRE(right > 0);
+    REQUIRE(differing > 0);
+  }
+};
+
+}  // namespace
+
 TEST_CASE("test pass: loss, accuracy and differing predictions are those of the held-out text") {
   const TempFolder folder;
   std::ofstream out(folder / "text");
@@ -24,28 +55,7 @@ TEST_CASE("test pass: loss, accuracy and differing predictions are those of the 
   REQUIRE(source.test_count() == windows);
   const std::unique_ptr<nn::Module> a = build_model(source.options(), {}), b = build_model(source.options(), {});
 
-  // Each window alone, with the arg-max and the logarithm written out.
-  NoGrad no_grad;
-  double loss = 0;
-  int64_t right = 0, differing = 0;
-  for (int64_t w = 0; w < windows; ++w) {
-    const Examples window = source.test_rows(w, 1);
-    const std::vector<int64_t> targets = window.targets.to_vector<int64_t>();
-    const std::vector<double> la = (*a)(window.inputs).to_vector<double>(),
-                              lb = (*b)(window.inputs).to_vector<double>();
-    const size_t vocab = static_cast<size_t>(source.options().model.shape().vocab);
-    for (size_t t = 0; t < 7; ++t) {
-      const double *row = la.data() + t * vocab, *other = lb.data() + t * vocab;
-      double sum = 0;
-      for (size_t c = 0; c < vocab; ++c) sum += std::exp(row[c]);
-      loss += std::log(sum) - row[targets[t]];
-      const auto best = std::max_element(row, row + vocab) - row;
-      right += best == targets[t];
-      differing += best != std::max_element(other, other + vocab) - other;
-    }
-  }
-  REQUIRE(right > 0);
-  REQUIRE(differing > 0);
+  const Counted counted(source, *a, *b);
   nn::Module* models[] = {a.get(), b.get()};
   int heard = 0;
   const auto pass =
@@ -53,11 +63,12 @@ TEST_CASE("test pass: loss, accuracy and differing predictions are those of the 
   REQUIRE(pass);
   CHECK(heard == 1);
   CHECK(pass->predictions == 7 * windows);
-  CHECK(pass->scores[0].right == right);
-  CHECK(pass->accuracy(0) == static_cast<double>(right) / (7 * windows));
-  CHECK(std::abs(pass->scores[0].loss - loss / (7 * windows)) < 1e-13 * loss);
+  CHECK(counted.predictions == 7 * windows);
+  CHECK(pass->scores[0].right == counted.right);
+  CHECK(pass->accuracy(0) == static_cast<double>(counted.right) / (7 * windows));
+  CHECK(std::abs(pass->scores[0].loss - counted.loss) < 1e-13 * counted.loss * (7 * windows));
   CHECK(pass->scores[0].differing == 0);
-  CHECK(pass->scores[1].differing == differing);
+  CHECK(pass->scores[1].differing == counted.differing);
   CHECK(a->training());
   CHECK_FALSE(test_pass(source, models, [](int, int) { return false; }));
 }
@@ -83,29 +94,13 @@ TEST_CASE("test pass: padding is not predicted") {
   const Source source(o);
   CHECK(source.options().model.shape().vocab == 7);
   const std::unique_ptr<nn::Module> a = build_model(source.options(), {}), b = build_model(source.options(), {});
-  NoGrad no_grad;
-  double loss = 0;
-  int64_t right = 0, differing = 0, predictions = 0;
   REQUIRE(source.test_count() > 100);
-  for (int64_t p = 0; p < source.test_count(); ++p) {
-    const Examples pair = source.test_rows(p, 1);
-    const std::vector<int64_t> targets = pair.targets.to_vector<int64_t>();
-    const std::vector<double> la = (*a)(pair.inputs).to_vector<double>(), lb = (*b)(pair.inputs).to_vector<double>();
-    for (size_t t = 0; t < 7 && targets[t] != -100; ++t) {
-      const double *row = la.data() + t * 7, *other = lb.data() + t * 7;
-      double sum = 0;
-      for (size_t c = 0; c < 7; ++c) sum += std::exp(row[c]);
-      loss += std::log(sum) - row[targets[t]];
-      const auto best = std::max_element(row, row + 7) - row;
-      right += best == targets[t], ++predictions;
-      differing += best != std::max_element(other, other + 7) - other;
-    }
-  }
+  const Counted counted(source, *a, *b);
   nn::Module* models[] = {a.get(), b.get()};
   const auto pass = test_pass(source, models, {});
   REQUIRE(pass);
-  CHECK(pass->predictions == predictions);
-  CHECK(pass->scores[0].right == right);
-  CHECK(pass->scores[1].differing == differing);
-  CHECK(std::abs(pass->scores[0].loss - loss / static_cast<double>(predictions)) < 1e-6);  // f32 logits
+  CHECK(pass->predictions == counted.predictions);
+  CHECK(pass->scores[0].right == counted.right);
+  CHECK(pass->scores[1].differing == counted.differing);
+  CHECK(std::abs(pass->scores[0].loss - counted.loss) < 1e-6);  // f32 logits
 }

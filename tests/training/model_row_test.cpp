@@ -62,10 +62,9 @@ TEST_CASE("a model with a row of its own trains, is tested, described, saved and
              Contains("perplexity") && Contains("characters"));
 
   const OptionList list = option_list(o);
-  const auto listed = [&](const char* name) {
-    for (const auto& [option, value] : list)
-      if (option == name) return value;
-    return std::string("none");
+  const auto listed = [&](const std::string& name) {
+    const auto at = std::ranges::find(list, name, [](const auto& option) { return option.first; });
+    return at == list.end() ? "none" : at->second;
   };
   CHECK(listed("model") == "tempered (from outside)");
   CHECK(listed("context") == "6");
