@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@ struct Sample {
   std::function<std::string(const Tensors& outputs)> verify =
       {};                // of random results, in place of a reference: a complaint or ""
   double length = 1;     // of the longest reduction, for the tolerance
+  std::optional<Tolerance> tolerance = {};  // in place of the row's
   bool gradient = true;  // false: values only (special values, points where the function is not smooth)
   bool layouts = true;   // false: contiguous inputs only
   bool large = false;    // enough elements for several threads; its gradient is compared between thread counts only
