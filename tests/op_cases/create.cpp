@@ -94,6 +94,7 @@ OpCase arange_row() {
   op.refuse({"-1"}, [] { arange(0.0, 1.0, -1.0); });
   op.refuse({"inf"}, [] { arange(0.0, HUGE_VAL, 1.0); });
   op.refuse({"299", "u8"}, [] { arange(0.0, 300.0, 1.0, {DType::u8}); });
+  op.refuse({"-1 does not fit u8"}, [] { arange(2, -2, -1, {DType::u8}); });
   return op;
 }
 

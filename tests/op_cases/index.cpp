@@ -389,6 +389,9 @@ OpCase topk_row() {
   add(special, 1, 4, " special values").gradient = false;
   add(draw.distinct({301, 171}, 0.01), 1, 5).large = true;
   add(draw.distinct({2, 1500}, 0.01), 1, 70, " of many").gradient = false;
+  Array ties = draw.index({4, 30, 3}, 6);
+  ties.kind = Kind::real, ties.v[3 * 17 + 1] = NAN;
+  for (int64_t k : {1, 2, 13, 30}) add(ties, 1, k, " ties").gradient = false;
   op.refuse({"4", "[2, 3]"}, [] { topk(reals({2, 3}), 4); });
   op.refuse({"-1"}, [] { topk(reals({2, 3}), -1); });
   op.refuse({"dimension 2", "rank 2"}, [] { topk(reals({2, 3}), 1, 2); });

@@ -43,8 +43,8 @@ Array cross_entropies(const Arrays& x, const CrossEntropyOptions& o) {
 
 // Shapes of targets and numbers of classes.
 std::vector<std::pair<Dims, int64_t>> target_shapes() {
-  return {{{}, 5},   {{1}, 3},  {{4}, 2},       {{7}, 10},    {{3}, 1}, {{2, 3}, 4},
-          {{5}, 50}, {{2}, 67}, {{2, 1, 3}, 6}, {{3, 4}, 17}, {{0}, 3}};
+  return {{{}, 5},   {{1}, 3},       {{4}, 2},     {{7}, 10}, {{3}, 1},    {{2, 3}, 4},  {{5}, 50},
+          {{2}, 67}, {{2, 1, 3}, 6}, {{3, 4}, 17}, {{0}, 3},  {{3, 2}, 8}, {{3, 5}, 130}};
 }
 
 // -sum_j w_j q_j ln softmax(x)_j for each row: of inputs logits, target (positions or q), perhaps w.
@@ -127,26 +127,29 @@ OpCase cross_entropy_row() {
         label, std::move(x), [=](const Tensors& t) { return cross_entropy(t[0], t[1], o); },
         [=](const Arrays& a) { return cross_entropies(a, o); });
     s.length = length;
+    s.slope = 1 / kGradientConstant;  // the sum of exponentials, 1 and more, is rounded
     return s;
   };
   for (const auto& [shape, classes] : target_shapes())
     for (Reduction r : kReductions)
       for (double smoothing : {0.0, 0.1, 1.0})
-        for (bool ignore : {false, true}) {
+        for (int64_t ignored : {int64_t{-100}, int64_t{-7}, classes - 1}) {
           Dims wide = shape;
           wide.push_back(classes);
           Array target = draw.index(shape, classes);
-          if (ignore)
+          if (ignored == -7)
             for (size_t i = 0; i < target.v.size(); i += 2) target.v[i] = -7;
-          add({draw.normal(wide, 0, 3), target},
-              {.ignore_index = ignore ? -7 : -100, .label_smoothing = smoothing, .reduction = r},
-              text(label_of(r), " smoothing ", smoothing, ignore ? " ignore" : ""));
+          Sample& s = add({draw.normal(wide, 0, 3), target},
+                          {.ignore_index = ignored, .label_smoothing = smoothing, .reduction = r},
+                          text(label_of(r), " smoothing ", smoothing, " ignore ", ignored));
+          const double terms = static_cast<double>(classes + (r == Reduction::none ? 0 : target.size()));
+          s.tolerance = {op.tolerance.constant * std::sqrt(terms / std::max(1.0, s.length)), op.tolerance.scale, true};
           // Mean over no row: 0/0.
-          if (r == Reduction::mean && (shape == Dims{0} || (ignore && target.size() == 1)))
-            op.samples.back().gradient = false;
+          const auto counts = [&](double t) { return t != static_cast<double>(ignored); };
+          s.gradient = r != Reduction::mean || std::any_of(target.v.begin(), target.v.end(), counts);
         }
   for (double mean : {1e4, -1e4}) add({draw.normal({3, 9}, mean), draw.index({3}, 9)}, {}, text("mean mean ", mean));
-  add({draw.normal({3, 9}, 0, 300), draw.index({3}, 9)}, {}, "mean deviation 300");
+  add({draw.distinct({3, 9}, 70), draw.index({3}, 9)}, {}, "mean up to 945");
   add({draw.normal({51, 1001}), draw.index({51}, 1001)}, {}, "mean").large = true;
   add({draw.normal({5001, 10}), draw.index({5001}, 10)}, {.label_smoothing = 0.1}, "mean smoothing 0.1").large = true;
   add_weighted(op, draw);
@@ -154,6 +157,8 @@ OpCase cross_entropy_row() {
   op.refuse({"f32", "i64"}, [] { cross_entropy(reals({2, 3}), reals({2})); });
   op.refuse({"3", "element 1"}, [] { cross_entropy(reals({2, 3}), ids({0, 3})); });
   op.refuse({"-1"}, [] { cross_entropy(reals({2, 3}), ids({0, -1})); });
+  op.refuse({"id -100"}, [] { cross_entropy(reals({2, 3}), ids({-100, 0}), {.ignore_index = -1}); });
+  op.refuse({"[2, 0]"}, [] { cross_entropy(reals({2, 0}), integers({2})); });
   op.refuse({"1.5"}, [] { cross_entropy(reals({2, 3}), ids({0, 0}), {.label_smoothing = 1.5}); });
   op.refuse({"i64"}, [] { cross_entropy(integers({2, 3}), integers({2})); });
   return op;
@@ -224,6 +229,10 @@ OpCase linear_cross_entropy_row() {
     linear_cross_entropy(reals({2, 3}), reals({5, 4}), {}, integers({2}), {.reduction = Reduction::none});
   });
   op.refuse({"f32", "f64"}, [] { linear_cross_entropy(reals({2, 3}), reals({5, 3}, DType::f64), {}, integers({2})); });
+  op.refuse({"[3]", "[4, 3]"}, [] { linear_cross_entropy(reals({2, 3}), reals({4, 3}), reals({3}), integers({2})); });
+  op.refuse({"-1"}, [] {
+    linear_cross_entropy(reals({2, 3}), reals({4, 3}), {}, ids({0, 0}), {.label_smoothing = -1});
+  });
   return op;
 }
 
@@ -275,13 +284,13 @@ double huber(double d, double delta) { return std::fabs(d) <= delta ? d * d / 2 
 std::vector<OpCase> loss_cases() {
   const char* const plain = "(x, target, Reduction reduction = Reduction::mean)";
   std::vector<OpCase> all = {cross_entropy_row()};
-  all.push_back(pairwise_row("mse_loss", plain, "(x - target)^2", tolerance::composite,
+  all.push_back(pairwise_row("mse_loss", plain, "(x - target)^2", {8, Scale::unit},
                              {{"", {mse_loss, [](double x, double t) { return (x - t) * (x - t); }}}}, {}, -3, 3));
-  all.push_back(pairwise_row("l1_loss", plain, "|x - target|", tolerance::composite,
+  all.push_back(pairwise_row("l1_loss", plain, "|x - target|", {8, Scale::unit},
                              {{"", {l1_loss, [](double x, double t) { return std::fabs(x - t); }}}}, {0}, -3, 3));
   all.push_back(pairwise_row("huber_loss", "(x, target, double delta = 1, Reduction reduction = Reduction::mean)",
                              "d^2 / 2 where |d| <= delta, else delta (|d| - delta / 2), d = x - target",
-                             tolerance::composite,
+                             {8, Scale::unit},
                              {{" delta 1",
                                {[](const Tensor& x, const Tensor& t, Reduction r) { return huber_loss(x, t, 1, r); },
                                 [](double x, double t) { return huber(x - t, 1); }}},
@@ -313,7 +322,7 @@ std::vector<OpCase> loss_cases() {
           })
       .gradient = false;
   all.push_back(pairwise_row(
-      "bce_with_logits", plain, "-(target ln p + (1 - target) ln(1 - p)), p = sigmoid(x)", tolerance::composite,
+      "bce_with_logits", plain, "-(target ln p + (1 - target) ln(1 - p)), p = sigmoid(x)", {8, Scale::unit},
       {{"",
         {bce_with_logits,
          [](double x, double t) {

@@ -28,6 +28,8 @@ template <class T> const T* bias_of(const Affine& a, const std::vector<T>& x, si
 }
 Tensor or_undefined(const Tensor* t) { return t ? *t : Tensor(); }
 
+std::string label_of(const NormSpec& s) { return text(name_of(s.kind), s.p == 1 ? "" : text(" p ", s.p)); }
+
 using Call = std::function<Tensors(const Tensors&, const NormSpec&, const Tensor& gain, const Tensor& bias)>;
 using Reference = std::function<Arrays(const Arrays&, const NormSpec&, const Array* gain, const Array* bias)>;
 
@@ -75,7 +77,7 @@ void add_samples(OpCase& op, size_t inputs, const NormSpec& spec, bool all_affin
     sample.slope = steepness(x, inputs, s);
     return sample;
   };
-  std::string kind = text(name_of(spec.kind), spec.p == 1 ? "" : text(" p ", spec.p));
+  const std::string kind = label_of(spec);
   for (const Affine& affine : kAffine) {
     if (!all_affine && affine.gain != affine.bias) continue;
     for (const Dims& shape : shapes(1)) add(shape, affine, spec, kind, 0, 1);
@@ -89,6 +91,14 @@ void add_samples(OpCase& op, size_t inputs, const NormSpec& spec, bool all_affin
       add(shape, affine, spec, kind + " deviation 1e3", 0, 1e3);
     }
   }
+  // Sums of `width` terms, then a few roundings of a result of that size.
+  for (int64_t width : {1, 2, 3, 7, 8, 15, 16, 17, 31, 33, 63, 64, 65, 100, 127, 130, 191, 300, 1000})
+    for (const Affine& affine : {kAffine[0], kAffine[2]}) {
+      Sample& s = add({5, width}, affine, spec, kind + " mean 0.7 deviation 2", 0.7, 2);
+      s.tolerance = {(affine.gain ? 3 : 1) * (4 / std::sqrt(s.length) + 1), Scale::unit,
+                     inputs == 1 && spec.kind != NormKind::none};
+      s.gradient = false;
+    }
   add({171, 301}, kAffine[2], spec, kind, 0, 1).large = true;
   add({171, 301}, kAffine[0], spec, kind, 0, 1).large = true;
 }
@@ -124,11 +134,16 @@ OpCase norm_row(NormKind kind, Norm norm, std::string formula) {
         });
   }
   add_refusals(op, [=](const Tensor& x, const Tensor& gain, const Tensor& bias) { norm(x, gain, bias, {}); });
+  op.refuse({"eps is -1"}, [=] { norm(reals({2, 3}), {}, {}, {.eps = -1}); });
+  op.refuse({kind == NormKind::rms ? "p is 0" : "only rms_norm has a partial form"}, [=] {
+    norm(reals({2, 3}), {}, {}, {.p = kind == NormKind::rms ? 0 : 0.5});
+  });
   return op;
 }
 
-constexpr NormKind kKinds[] = {NormKind::none, NormKind::layer, NormKind::rms, NormKind::crms,
-                               NormKind::crms_isometric};
+constexpr NormSpec kSpecs[] = {{.kind = NormKind::none}, {.kind = NormKind::layer},
+                               {.kind = NormKind::rms},  {.kind = NormKind::rms, .p = 0.3},
+                               {.kind = NormKind::crms}, {.kind = NormKind::crms_isometric}};
 
 OpCase normalize_row() {
   OpCase op{.name = "normalize",
@@ -138,9 +153,9 @@ OpCase normalize_row() {
             .tolerance = tolerance::composite,
             .stretch_rows = false,
             .checks = 100};
-  for (NormKind kind : kKinds)
+  for (const NormSpec& spec : kSpecs)
     add_samples(
-        op, 1, {.kind = kind}, false,
+        op, 1, spec, false,
         [](const Tensors& x, const NormSpec& s, const Tensor& gain, const Tensor& bias) {
           return Tensors{normalize(x[0], s, gain, bias)};
         },
@@ -160,9 +175,9 @@ OpCase add_norm_row() {
       .tolerance = tolerance::composite,
       .stretch_rows = false,
       .checks = 100};
-  for (NormKind kind : kKinds)
+  for (const NormSpec& spec : kSpecs)
     add_samples(
-        op, 2, {.kind = kind}, false,
+        op, 2, spec, false,
         [](const Tensors& x, const NormSpec& s, const Tensor& gain, const Tensor& bias) {
           const AddNorm r = add_norm(x[0], x[1], s, gain, bias);
           return Tensors{r.sum, r.normed};
@@ -194,14 +209,14 @@ std::vector<OpCase> norm_cases() {
 std::vector<FusedCase> add_norm_fused_cases() {
   FusedCase f{.name = "add_norm", .parameters = 2};
   Draw draw("fused add_norm");
-  const auto add = [&](NormKind kind, const Dims& shape, const Affine& affine, double mean) {
+  const auto add = [&](NormSpec spec, const Dims& shape, const Affine& affine, double mean) {
     // Around a mean the rows spread by one step of bf16, and a branch's entries are less than that.
     const double spread = mean == 0 ? 1 : mean * epsilon(DType::bf16);
     Arrays x = {draw.normal(shape, mean, spread), draw.normal(shape, 0, mean == 0 ? 1 : spread / 4)};
     const Dims width = {shape[shape.rank - 1]};
     if (affine.gain) x.push_back(draw.uniform(width, 0.5, 2));
     if (affine.bias) x.push_back(draw.normal(width));
-    const NormSpec spec{.kind = kind, .eps = mean == 0 ? 1e-5 : spread * spread};
+    spec.eps = mean == 0 ? 1e-5 : spread * spread;
     const auto with = [=](auto call) {
       return [=](const Tensors& t) {
         const AddNorm r = call(t[0], t[1], spec, or_undefined(gain_of(affine, t, 2)),
@@ -209,8 +224,8 @@ std::vector<FusedCase> add_norm_fused_cases() {
         return Tensors{r.sum, r.normed};
       };
     };
-    FusedCase::Sample& s =
-        f.add(text(name_of(kind), affine.label, " mean ", mean), x, with(isonorm::add_norm), with(reference::add_norm));
+    FusedCase::Sample& s = f.add(text(label_of(spec), affine.label, " mean ", mean), x, with(isonorm::add_norm),
+                                 with(reference::add_norm));
     s.stored = [=](const Tensors& t, FusedCase::Sample::Stored stored) {
       const Tensor sum = stored(isonorm::add(t[0], t[1]));
       return Tensors{sum,
@@ -218,10 +233,10 @@ std::vector<FusedCase> add_norm_fused_cases() {
     };
     s.slope = steepness(x, 2, spec, false);
   };
-  for (NormKind kind : kKinds)
+  for (const NormSpec& spec : kSpecs)
     for (const Affine& affine : kAffine) {
-      for (const Dims& shape : shapes(1)) add(kind, shape, affine, 0);
-      for (const Dims& shape : {Dims{3, 4}, Dims{5, 33}, Dims{2, 260}}) add(kind, shape, affine, 16);
+      for (const Dims& shape : shapes(1)) add(spec, shape, affine, 0);
+      for (const Dims& shape : {Dims{3, 4}, Dims{5, 33}, Dims{2, 260}}) add(spec, shape, affine, 16);
     }
   return {f};
 }

@@ -92,6 +92,7 @@ OpCase randint_row() {
           })
         .large = shape.rank == 2;
   op.refuse({"3"}, [] { randint(3, 3, {2}); });
+  op.refuse({"[5, 2)"}, [] { randint(5, 2, {2}); });
   op.refuse({"-2"}, [] { randint(0, 3, {-2}); });
   return op;
 }
@@ -204,6 +205,10 @@ OpCase multinomial_row() {
   }
   op.refuse({"-1"}, [] { multinomial(on_test_device(tensor({1.0, -1.0})), 1); });
   op.refuse({"2", "1"}, [] { multinomial(on_test_device(tensor({1.0, 0.0})), 2); });
+  op.refuse({"5 draws", "4 weights"}, [] { multinomial(on_test_device(tensor({1.0, 2.0, 0.0, 5.0})), 5); });
+  op.refuse({"3 positive weights", "4"}, [] { multinomial(on_test_device(tensor({1.0, 2.0, 0.0, 5.0})), 4); });
+  op.refuse({"0 positive"}, [] { multinomial(on_test_device(tensor({0.0, 0.0})), 1, true); });
+  op.refuse({"nan"}, [] { multinomial(on_test_device(tensor({1.0, std::nan("")})), 1, true); });
   op.refuse({"i64"}, [] { multinomial(integers({2}), 1); });
   return op;
 }
@@ -218,7 +223,8 @@ std::vector<OpCase> random_cases() {
   all.push_back(fill_row("uniform", shape + "double lo, double hi, " + kOptions, "uniform on [lo, hi)",
                          {-2, 4, 1, std::sqrt(3.0)},
                          [](const Dims& s, TensorOptions o, Generator& g) { return uniform(s, -2, 4, o, g); }));
-  all.back().refuse({"1", "0"}, [] { uniform({2}, 1, 0); });
+  all.back().refuse({"[1, 0)"}, [] { uniform({2}, 1, 0); });
+  all.back().refuse({"[3, 3)"}, [] { uniform({2}, 3, 3); });
   all.push_back(fill_row("randn", shape + kOptions, "normal, mean 0, variance 1", {-8.6, 8.6, 0, 1}, randn));
   all.back().refuse({"i64"}, [] { randn({2}, {DType::i64}); });
   all.push_back(fill_row("exponential", shape + kOptions, "exponential with rate 1", {0, 36.8, 1, 1}, exponential));
@@ -230,6 +236,10 @@ std::vector<OpCase> random_cases() {
                "normal conditioned on [lo, hi]", {-1, 3, 1, 2 * 0.5395600},
                [](const Dims& s, TensorOptions o, Generator& g) { return truncated_normal(s, 1, 2, -1, 3, o, g); }));
   all.back().refuse({"0"}, [] { truncated_normal({2}, 0, 0, -1, 1); });
+  all.back().refuse({"-1"}, [] { truncated_normal({2}, 0, -1, -2, 2); });
+  all.back().refuse({"[5, 6]", "0.001"}, [] { truncated_normal({2}, 0, 1, 5, 6); });
+  all.back().refuse({"no bf16 lies in [1.001, 1.003]"},
+                    [] { truncated_normal({2}, 1, 1e-3, 1.001, 1.003, {DType::bf16}); });
 
   all.push_back(fill_row("bernoulli", shape + "double p, " + kOptions, "1 with probability p, else 0",
                          {0, 1, 0.3, std::sqrt(0.21)},

@@ -55,8 +55,8 @@ OpCase row(std::string name, std::string formula, Tensor (*call)(const Tensor&, 
   for (int64_t n : {1, 2, 8, 10, 15, 16, 40, 63, 64, 65, 127, 200, 1000})
     add(" mean 5 deviation 4", draw.normal({3, n}, 5, 4), -1).gradient = false;
   Array special({5, 4});
-  special.v = {-HUGE_VAL, 0, 1, -HUGE_VAL, -HUGE_VAL, -HUGE_VAL, -HUGE_VAL, -HUGE_VAL, NAN,  0,
-               1,         2, 1000, -1000,  0,         1,         -HUGE_VAL, 1e4,       1e4, -1e4};
+  special.v = {-HUGE_VAL, 0, 1,    -HUGE_VAL, -HUGE_VAL, -HUGE_VAL, -HUGE_VAL, -HUGE_VAL, NAN, 0,
+               1,         2, 1000, -1000,     0,         1,         -HUGE_VAL, 1e4,       1e4, -1e4};
   add(" special values", special, 1).gradient = false;
   add("", draw.normal(kLarge), -1).large = true;
   add("", draw.normal(kLarge), 0).large = true;
