@@ -92,7 +92,7 @@ Oracle oracle(ops::Silu) {
   return plain(isonorm::silu, [](double x) { return x / (1 + std::exp(-x)); });
 }
 Oracle oracle(ops::Softplus) {
-  return plain(isonorm::softplus, [](double x) { return std::fmax(x, x - x) + std::log1p(std::exp(-std::fabs(x))); });
+  return plain(isonorm::softplus, [](double x) { return (x < 0 ? 0 : x) + std::log1p(std::exp(-std::fabs(x))); });
 }
 Oracle oracle(ops::Erf) { return plain(isonorm::erf, std::erf); }
 

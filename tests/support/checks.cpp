@@ -126,7 +126,8 @@ std::string difference(const Tensor& y, const Array& expected, DType dtype, Tole
                          : t.scale == Scale::unit   ? 1 + std::abs(e)
                          : t.scale == Scale::output ? whole
                                                     : std::max(terms, whole);
-    const double bound = t.constant * eps * std::sqrt(std::max(1.0, length)) * scale + store * std::abs(e);
+    const double near = t.constant * eps * std::sqrt(std::max(1.0, length)) * scale + store * std::abs(e);
+    const double bound = std::isinf(e) ? 0 : near;
     if (std::abs(v[i] - e) <= (bound > 0 ? bound + smallest_normal(y.dtype()) : 0)) continue;
     return text("element ", i, " of ", y.shape(), " is ", v[i], ", expected ", e, " within ", bound);
   }
@@ -152,7 +153,8 @@ std::string check_values(const OpCase& op, const Sample& s, DType dtype, Layout 
   for (const Tensor& y : plain)
     if (y.device() != test_device()) return text("an output lies on ", y.device());
   for (size_t i = 0; i < expected.size(); ++i) {
-    const std::string d = difference(plain[i], expected[i], dtype, s.tolerance.value_or(op.tolerance), s.length, arrays);
+    const std::string d =
+        difference(plain[i], expected[i], dtype, s.tolerance.value_or(op.tolerance), s.length, arrays);
     if (!d.empty()) return text("output ", i, ": ", d);
   }
   for (const Tensor& y : plain)
