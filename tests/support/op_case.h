@@ -20,8 +20,8 @@ struct Sample {
   std::function<Tensors(const Tensors&)> run;
   std::function<Arrays(const Arrays&)> reference;
   std::function<std::string(const Tensors& outputs)> verify =
-      {};                // of random results, in place of a reference: a complaint or ""
-  double length = 1;     // of the longest reduction, for the tolerance
+      {};                                   // of random results, in place of a reference: a complaint or ""
+  double length = 1;                        // of the longest reduction, for the tolerance
   std::optional<Tolerance> tolerance = {};  // in place of the row's
   bool gradient = true;  // false: values only (special values, points where the function is not smooth)
   bool layouts = true;   // false: contiguous inputs only
@@ -39,8 +39,15 @@ struct BadCall {
   std::vector<std::string> words;
 };
 
+// f of a list, or of the one to three that it holds; of a list, or of one result, a function from list to list.
 template <class Out, class In, class F> std::function<std::vector<Out>(const std::vector<In>&)> as_list(F f) {
-  if constexpr (std::is_same_v<std::invoke_result_t<F, const std::vector<In>&>, Out>)
+  if constexpr (std::is_invocable_v<F, const In&>)
+    return as_list<Out, In>([f](const std::vector<In>& x) { return f(x[0]); });
+  else if constexpr (std::is_invocable_v<F, const In&, const In&>)
+    return as_list<Out, In>([f](const std::vector<In>& x) { return f(x[0], x[1]); });
+  else if constexpr (std::is_invocable_v<F, const In&, const In&, const In&>)
+    return as_list<Out, In>([f](const std::vector<In>& x) { return f(x[0], x[1], x[2]); });
+  else if constexpr (std::is_same_v<std::invoke_result_t<F, const std::vector<In>&>, Out>)
     return [f](const std::vector<In>& x) { return std::vector<Out>{f(x)}; };
   else
     return f;
@@ -61,7 +68,7 @@ struct OpCase {
   std::vector<Sample> samples = {};
   std::vector<BadCall> bad = {};
 
-  // Adds a sample. `run` maps Tensors, `reference` Arrays; either may return one result instead of a list.
+  // Adds a sample. `run` maps Tensors, `reference` Arrays; either may take and return single ones instead of lists.
   template <class Run, class Reference> Sample& add(std::string label, Arrays inputs, Run run, Reference reference) {
     Sample s;
     s.label = std::move(label);
