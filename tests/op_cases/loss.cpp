@@ -21,26 +21,6 @@ Array reduced(Array single, Reduction r, double count) {
   return Array({}, Kind::real, static_cast<double>(r == Reduction::sum ? sum : sum / count));
 }
 
-Array cross_entropies(const Arrays& x, const CrossEntropyOptions& o) {
-  const int64_t classes = x[0].shape[x[0].shape.rank - 1];
-  Array single(x[1].shape);
-  double count = 0;
-  for (int64_t r = 0; r < single.size(); ++r) {
-    const int64_t target = static_cast<int64_t>(x[1].v[r]);
-    if (target == o.ignore_index) continue;
-    ++count;
-    const double* row = x[0].v.data() + r * classes;
-    const long double top = *std::max_element(row, row + classes);
-    long double sum = 0, loss = 0;
-    for (int64_t j = 0; j < classes; ++j) sum += std::exp(row[j] - top);
-    for (int64_t j = 0; j < classes; ++j)
-      loss +=
-          (o.label_smoothing / classes + (j == target ? 1 - o.label_smoothing : 0)) * (top + std::log(sum) - row[j]);
-    single.v[r] = static_cast<double>(loss);
-  }
-  return reduced(single, o.reduction, count);
-}
-
 // Shapes of targets and numbers of classes.
 std::vector<std::pair<Dims, int64_t>> target_shapes() {
   return {{{}, 5},   {{1}, 3},       {{4}, 2},     {{7}, 10}, {{3}, 1},    {{2, 3}, 4},  {{5}, 50},
@@ -48,12 +28,10 @@ std::vector<std::pair<Dims, int64_t>> target_shapes() {
 }
 
 // -sum_j w_j q_j ln softmax(x)_j for each row: of inputs logits, target (positions or q), perhaps w.
-Array weighted_entropies(const Arrays& x, const CrossEntropyOptions& o) {
+Array cross_entropies(const Arrays& x, const CrossEntropyOptions& o) {
   const int64_t classes = x[0].shape[x[0].shape.rank - 1], rows = classes == 0 ? 0 : x[0].size() / classes;
   const bool positions = x[1].kind == Kind::index;
-  Dims shape = x[0].shape;
-  --shape.rank;
-  Array single(shape);
+  Array single(removed(x[0].shape, x[0].shape.rank - 1));
   long double divisor = 0;
   for (int64_t r = 0; r < rows; ++r) {
     if (positions && x[1].v[r] == static_cast<double>(o.ignore_index)) continue;
@@ -74,26 +52,29 @@ Array weighted_entropies(const Arrays& x, const CrossEntropyOptions& o) {
   return reduced(single, o.reduction, static_cast<double>(divisor));
 }
 
+Sample& add_entropies(OpCase& op, const Arrays& x, const CrossEntropyOptions& o, const std::string& label) {
+  Sample& s = op.add(
+      label, x,
+      [=](const Tensors& t) {
+        CrossEntropyOptions with = o;
+        if (t.size() > 2) with.weight = t[2];
+        return cross_entropy(t[0], t[1], with);
+      },
+      [=](const Arrays& a) { return cross_entropies(a, o); });
+  s.length = static_cast<double>(x[0].size());
+  // The sum of exponentials, 1 and more, is rounded. A weight that all rows share does not count in the mean: terms cancel.
+  s.slope = x.size() > 2 ? 1 : 1 / kGradientConstant;
+  return s;
+}
+
 void add_weighted(OpCase& op, Draw& draw) {
   const auto add = [&](const Arrays& x, const CrossEntropyOptions& o, const std::string& label) -> Sample& {
-    const double length = static_cast<double>(x[0].size());
-    Sample& s = op.add(
-        label, x,
-        [=](const Tensors& t) {
-          CrossEntropyOptions with = o;
-          if (t.size() > 2) with.weight = t[2];
-          return cross_entropy(t[0], t[1], with);
-        },
-        [=](const Arrays& a) { return weighted_entropies(a, o); });
-    s.length = length;
-    s.slope = x.size() > 2 ? 1 : 0;  // a weight that all rows share does not count in the mean: terms cancel
-    return s;
+    return add_entropies(op, x, o, label);
   };
   for (const auto& [shape, classes] : {std::pair<Dims, int64_t>{{}, 5}, {{4}, 2}, {{2, 3}, 4}, {{7}, 10}, {{0}, 3}})
     for (Reduction r : kReductions)
       for (double smoothing : {0.0, 0.1}) {
-        Dims wide = shape;
-        wide.push_back(classes);
+        const Dims wide = inserted(shape, shape.rank, classes);
         const CrossEntropyOptions o{.ignore_index = -7, .label_smoothing = smoothing, .reduction = r};
         const std::string label = text(label_of(r), " smoothing ", smoothing);
         Array target = draw.index(shape, classes);
@@ -121,21 +102,14 @@ OpCase cross_entropy_row() {
             .tolerance = tolerance::reduction,
             .checks = 100};
   Draw draw(op.name);
-  const auto add = [&](Arrays x, const CrossEntropyOptions& o, const std::string& label) -> Sample& {
-    const double length = static_cast<double>(x[0].size());
-    Sample& s = op.add(
-        label, std::move(x), [=](const Tensors& t) { return cross_entropy(t[0], t[1], o); },
-        [=](const Arrays& a) { return cross_entropies(a, o); });
-    s.length = length;
-    s.slope = 1 / kGradientConstant;  // the sum of exponentials, 1 and more, is rounded
-    return s;
+  const auto add = [&](const Arrays& x, const CrossEntropyOptions& o, const std::string& label) -> Sample& {
+    return add_entropies(op, x, o, label);
   };
   for (const auto& [shape, classes] : target_shapes())
     for (Reduction r : kReductions)
       for (double smoothing : {0.0, 0.1, 1.0})
         for (int64_t ignored : {int64_t{-100}, int64_t{-7}, classes - 1}) {
-          Dims wide = shape;
-          wide.push_back(classes);
+          const Dims wide = inserted(shape, shape.rank, classes);
           Array target = draw.index(shape, classes);
           if (ignored == -7)
             for (size_t i = 0; i < target.v.size(); i += 2) target.v[i] = -7;
@@ -188,8 +162,7 @@ template <class F> void for_linear_samples(Draw& draw, F f) {
         for (const CrossEntropyOptions& o : {CrossEntropyOptions{}, CrossEntropyOptions{.reduction = Reduction::sum},
                                              CrossEntropyOptions{.ignore_index = 0, .label_smoothing = 0.1},
                                              CrossEntropyOptions{.reduction = Reduction::none}}) {
-          Dims wide = shape;
-          wide.push_back(width);
+          const Dims wide = inserted(shape, shape.rank, width);
           Arrays x = {draw.normal(wide), draw.index(shape, classes), draw.normal({classes, width})};
           if (bias) x.push_back(draw.normal({classes}));
           // The mean over no row is 0/0.
@@ -238,39 +211,36 @@ OpCase linear_cross_entropy_row() {
 
 using Loss = std::function<Tensor(const Tensor&, const Tensor&, Reduction)>;
 
-// A row of a loss of two tensors: single(x, target) per entry; x - target stays away from `kinks`, targets lie in [lo,
-// hi].
-OpCase pairwise_row(std::string name, std::string parameters, std::string formula, Tolerance tolerance,
-                    const std::vector<std::pair<std::string, std::pair<Loss, double (*)(double, double)>>>& variants,
-                    std::vector<double> kinks, double lo, double hi) {
-  OpCase op{.name = name,
-            .group = "Losses",
-            .signature = name + parameters,
-            .formula = std::move(formula),
-            .tolerance = tolerance,
-            .checks = 50};
+struct Variant {
+  const char* label;
+  Loss call;
+  double (*single)(double x, double target);
+};
+
+// A row of a loss of two tensors; x - target stays away from `kinks`, targets lie in [lo, hi].
+OpCase pairwise_row(std::string name, const std::string& parameters, std::string formula, Tolerance tolerance,
+                    const std::vector<Variant>& variants, const std::vector<double>& kinks, double lo, double hi) {
+  OpCase op = row_of("Losses", name, parameters, std::move(formula), tolerance);
+  op.checks = 50;
   Draw draw(name);
-  std::vector<Dims> all = shapes();
-  all.push_back(kLarge);
-  for (const auto& [label, functions] : variants)
-    for (const Dims& shape : all)
+  for (const Variant& v : variants)
+    for (const Dims& shape : shapes_and_large())
       for (Reduction r : kReductions) {
-        const auto& [call, single] = functions;
         Arrays x = {draw.uniform(shape, -3, 3, kinks), draw.uniform(shape, lo, hi)};
         if (!kinks.empty())
           for (size_t i = 0; i < x[0].v.size(); ++i) x[0].v[i] += x[1].v[i];
         Sample& s = op.add(
-            label_of(r) + label, x, [call = call, r](const Tensors& t) { return call(t[0], t[1], r); },
-            [single = single, r](const Arrays& a) {
-              Array y = a[0];
-              for (size_t i = 0; i < y.v.size(); ++i) y.v[i] = single(a[0].v[i], a[1].v[i]);
+            label_of(r) + std::string(v.label), x,
+            [call = v.call, r](const Tensor& t, const Tensor& target) { return call(t, target, r); },
+            [single = v.single, r](Array y, const Array& target) {
+              for (size_t i = 0; i < y.v.size(); ++i) y.v[i] = single(y.v[i], target.v[i]);
               return reduced(y, r, static_cast<double>(y.size()));
             });
         s.length = r == Reduction::none ? 1 : static_cast<double>(x[0].size());
         s.large = shape == kLarge;
         s.gradient = !(r == Reduction::mean && is_empty(shape));
       }
-  const Loss& call = variants[0].second.first;
+  const Loss& call = variants[0].call;
   op.refuse({"[2, 3]", "[3]"}, [=] { call(reals({2, 3}), reals({3}), Reduction::mean); });
   op.refuse({"f32", "f64"}, [=] { call(reals({2}), reals({2}, DType::f64), Reduction::mean); });
   op.refuse({"i64"}, [=] { call(integers({2}), integers({2}), Reduction::mean); });
@@ -278,58 +248,52 @@ OpCase pairwise_row(std::string name, std::string parameters, std::string formul
 }
 
 double huber(double d, double delta) { return std::fabs(d) <= delta ? d * d / 2 : delta * (std::fabs(d) - delta / 2); }
+double softplus_of(double v) { return std::fmax(v, 0) + std::log1p(std::exp(-std::fabs(v))); }
+
+Variant huber_by(const char* label, double delta, double (*single)(double, double)) {
+  return {label, [=](const Tensor& x, const Tensor& t, Reduction r) { return huber_loss(x, t, delta, r); }, single};
+}
 
 }  // namespace
 
 std::vector<OpCase> loss_cases() {
   const char* const plain = "(x, target, Reduction reduction = Reduction::mean)";
+  const Tolerance near{8, Scale::unit};
   std::vector<OpCase> all = {cross_entropy_row()};
-  all.push_back(pairwise_row("mse_loss", plain, "(x - target)^2", {8, Scale::unit},
-                             {{"", {mse_loss, [](double x, double t) { return (x - t) * (x - t); }}}}, {}, -3, 3));
-  all.push_back(pairwise_row("l1_loss", plain, "|x - target|", {8, Scale::unit},
-                             {{"", {l1_loss, [](double x, double t) { return std::fabs(x - t); }}}}, {0}, -3, 3));
+  all.push_back(pairwise_row("mse_loss", plain, "(x - target)^2", near,
+                             {{"", mse_loss, [](double x, double t) { return (x - t) * (x - t); }}}, {}, -3, 3));
+  all.push_back(pairwise_row("l1_loss", plain, "|x - target|", near,
+                             {{"", l1_loss, [](double x, double t) { return std::fabs(x - t); }}}, {0}, -3, 3));
   all.push_back(pairwise_row("huber_loss", "(x, target, double delta = 1, Reduction reduction = Reduction::mean)",
-                             "d^2 / 2 where |d| <= delta, else delta (|d| - delta / 2), d = x - target",
-                             {8, Scale::unit},
-                             {{" delta 1",
-                               {[](const Tensor& x, const Tensor& t, Reduction r) { return huber_loss(x, t, 1, r); },
-                                [](double x, double t) { return huber(x - t, 1); }}},
-                              {" delta 0.5",
-                               {[](const Tensor& x, const Tensor& t, Reduction r) { return huber_loss(x, t, 0.5, r); },
-                                [](double x, double t) { return huber(x - t, 0.5); }}}},
-                             {-1, 1, -0.5, 0.5}, -3, 3));
-  all.back().refuse({"0"}, [] { huber_loss(reals({2}), reals({2}), 0); });
+                             "d^2 / 2 where |d| <= delta, else delta (|d| - delta / 2), d = x - target", near,
+                             {huber_by(" delta 1", 1, [](double x, double t) { return huber(x - t, 1); }),
+                              huber_by(" delta 0.5", 0.5, [](double x, double t) { return huber(x - t, 0.5); }),
+                              huber_by(" delta 1.5", 1.5, [](double x, double t) { return huber(x - t, 1.5); })},
+                             {-1, 1, -0.5, 0.5, -1.5, 1.5}, -3, 3));
+  all.back().refuse({"delta is 0"}, [] { huber_loss(reals({2}), reals({2}), 0); });
+  const Loss logarithmic = [](const Tensor& x, const Tensor& t, Reduction r) { return kl_div(x, t, r, true); };
   all.push_back(pairwise_row(
       "kl_div", "(x, target, Reduction reduction = Reduction::mean, bool log_target = false)",
       "target (ln target - x) of log-probabilities x, 0 where target is 0; of logarithms of targets with log_target",
       tolerance::composite,
-      {{"",
-        {[](const Tensor& x, const Tensor& t, Reduction r) { return kl_div(x, t, r); },
-         [](double x, double t) { return t == 0 ? 0 : t * (std::log(t) - x); }}},
-       {" log_target",
-        {[](const Tensor& x, const Tensor& t, Reduction r) { return kl_div(x, t, r, true); },
-         [](double x, double t) { return std::exp(t) * (t - x); }}}},
+      {{"", [](const Tensor& x, const Tensor& t, Reduction r) { return kl_div(x, t, r); },
+        [](double x, double t) { return t == 0 ? 0 : t * (std::log(t) - x); }},
+       {" log_target", logarithmic, [](double x, double t) { return std::exp(t) * (t - x); }}},
       {}, 0.1, 1));
   Array sparse({6});
   sparse.v = {0, 0.5, 0, 0.25, 0.25, 0};
   all.back()
       .add(
-          "target 0", {sparse, sparse}, [](const Tensors& t) { return kl_div(t[0], t[1], Reduction::none); },
-          [](const Arrays& a) {
-            Array y = a[0];
+          "target 0", {sparse}, [](const Tensor& t) { return kl_div(t, t, Reduction::none); },
+          [](Array y) {
             for (double& v : y.v) v = v == 0 ? 0 : v * (std::log(v) - v);
             return y;
           })
       .gradient = false;
   all.push_back(pairwise_row(
-      "bce_with_logits", plain, "-(target ln p + (1 - target) ln(1 - p)), p = sigmoid(x)", {8, Scale::unit},
-      {{"",
-        {bce_with_logits,
-         [](double x, double t) {
-           const auto softplus = [](double v) { return std::fmax(v, 0) + std::log1p(std::exp(-std::fabs(v))); };
-           return t * softplus(-x) + (1 - t) * softplus(x);
-         }}}},
-      {}, 0, 1));
+      "bce_with_logits", plain, "-(target ln p + (1 - target) ln(1 - p)), p = sigmoid(x)", near,
+      {{"", bce_with_logits, [](double x, double t) { return t * softplus_of(-x) + (1 - t) * softplus_of(x); }}}, {}, 0,
+      1));
   return all;
 }
 
