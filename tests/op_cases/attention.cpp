@@ -100,12 +100,10 @@ Arrays inputs_of(Draw& draw, const Size& s, double spread = 1) {
 }
 
 OpCase attention_row() {
-  OpCase op{.name = "scaled_dot_product_attention",
-            .group = "Fused",
-            .signature = "scaled_dot_product_attention(q, k, v, const AttentionOptions& options = {})",
-            .formula = "softmax(scale q k^T + mask) v, causal or not; 0 for a query that sees no key",
-            .tolerance = {16, Scale::terms, true},
-            .checks = 100};
+  OpCase op =
+      row_of("Fused", "scaled_dot_product_attention", "(q, k, v, const AttentionOptions& options = {})",
+             "softmax(scale q k^T + mask) v, causal or not; 0 for a query that sees no key", {16, Scale::terms, true});
+  op.checks = 100;
   Draw draw(op.name);
   const auto add = [&](const std::string& label, const Arrays& x, const Setting& setting) -> Sample& {
     Sample& s = op.add(
@@ -170,13 +168,10 @@ Array head_part(const Array& qkv, int64_t heads, int64_t part) {
 }
 
 OpCase packed_row() {
-  OpCase op{
-      .name = "packed_attention",
-      .group = "Fused",
-      .signature = "packed_attention(qkv, int64_t heads, const AttentionOptions& options = {}, int64_t kv_heads = 0)",
-      .formula = "attention on [batch, time, 3 heads size] to [batch, time, heads size]",
-      .tolerance = {16, Scale::terms, true},
-      .checks = 100};
+  OpCase op = row_of("Fused", "packed_attention",
+                     "(qkv, int64_t heads, const AttentionOptions& options = {}, int64_t kv_heads = 0)",
+                     "attention on [batch, time, 3 heads size] to [batch, time, heads size]", {16, Scale::terms, true});
+  op.checks = 100;
   Draw draw(op.name);
   const auto add = [&](int64_t batch, int64_t time, int64_t heads, int64_t size, const std::string& label,
                        const Setting& setting) -> Sample& {

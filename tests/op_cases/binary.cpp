@@ -1,6 +1,7 @@
 // Rows of the pointwise ops of two tensors, and of the choice between two. An op of ops::Binary without an oracle()
 // does not compile.
 #include <cmath>
+#include <functional>
 
 #include "autograd/ops/pointwise.h"
 #include "core/formulas/pointwise.h"
@@ -11,27 +12,25 @@ namespace {
 
 struct Oracle {
   Tensor (*call)(const Tensor&, const Tensor&);
-  double (*value)(double, double);
+  std::function<double(double, double)> value;
   std::string formula;
   double lo = -3, hi = 3;
   double lo_b = -3, hi_b = 3;
   bool distinct = false;  // a and b never tie
 };
 
-Oracle oracle(ops::Add) {
-  return {isonorm::add, [](double a, double b) { return a + b; }, "a + b"};
-}
-Oracle oracle(ops::Sub) {
-  return {isonorm::sub, [](double a, double b) { return a - b; }, "a - b"};
-}
-Oracle oracle(ops::Mul) {
-  return {isonorm::mul, [](double a, double b) { return a * b; }, "a b"};
-}
-Oracle oracle(ops::Div) {
-  return {isonorm::div, [](double a, double b) { return a / b; }, "a/b", -3, 3, 0.4, 2.5};
-}
+Oracle oracle(ops::Add) { return {isonorm::add, std::plus<>(), "a + b"}; }
+Oracle oracle(ops::Sub) { return {isonorm::sub, std::minus<>(), "a - b"}; }
+Oracle oracle(ops::Mul) { return {isonorm::mul, std::multiplies<>(), "a b"}; }
+Oracle oracle(ops::Div) { return {isonorm::div, std::divides<>(), "a/b", -3, 3, 0.4, 2.5}; }
 Oracle oracle(ops::Pow) {
-  return {isonorm::pow, std::pow, "a^b; at a = 0 the derivative by b is 0 where b >= 0", 0.3, 3, -2, 2};
+  return {isonorm::pow,
+          [](double a, double b) { return std::pow(a, b); },
+          "a^b; at a = 0 the derivative by b is 0 where b >= 0",
+          0.3,
+          3,
+          -2,
+          2};
 }
 Oracle choice(Tensor (*call)(const Tensor&, const Tensor&), double (*value)(double, double), const char* which) {
   const char* const rest = "NaN where either is; ties share the gradient, at NaN both take it";
@@ -60,19 +59,15 @@ Oracle oracle(ops::Remainder) {  // in the samples of its gradient a is between 
 template <class Op> void add_integers(OpCase& op, Draw& draw, const Oracle& o) {
   constexpr bool quotient = std::is_same_v<Op, ops::Div>, remainder = std::is_same_v<Op, ops::Remainder>;
   const auto add = [&](const char* label, const Arrays& x, Kind kind) -> Sample& {
-    Sample& s = op.add(
-        label, x, [o](const Tensors& t) { return o.call(t[0], t[1]); },
-        [=](const Arrays& a) {
-          Array y = tabulate(
-              broadcast(a[0].shape, a[1].shape),
-              [&](const Dims& i) {
-                const double p = a[0].stretched(i), q = a[1].stretched(i), v = remainder && q == 0 ? 0 : o.value(p, q);
-                return quotient && kind == Kind::index ? double{static_cast<float>(v)} : v;
-              },
-              kind);
-          if (quotient && kind == Kind::index) y.kind = Kind::real, y.dtype = DType::f32;
-          return y;
-        });
+    Sample& s = op.add(label, x, o.call, [=](const Array& a, const Array& b) {
+      const auto at = [&](const Dims& i) {
+        const double p = a.stretched(i), q = b.stretched(i), v = remainder && q == 0 ? 0 : o.value(p, q);
+        return quotient && kind == Kind::index ? double{static_cast<float>(v)} : v;
+      };
+      Array y = tabulate(broadcast(a.shape, b.shape), at, kind);
+      if (quotient && kind == Kind::index) y.kind = Kind::real, y.dtype = DType::f32;
+      return y;
+    });
     s.gradient = kind == Kind::real;
     return s;
   };
@@ -91,13 +86,12 @@ template <class Op> void add_integers(OpCase& op, Draw& draw, const Oracle& o) {
 
 template <class Op> OpCase binary_row() {
   const Oracle o = oracle(Op{});
-  OpCase op{
-      .name = Op::name, .group = "Pointwise, two tensors", .signature = text(Op::name, "(a, b)"), .formula = o.formula};
+  OpCase op = row_of("Pointwise, two tensors", Op::name, "(a, b)", o.formula, tolerance::elementary);
   Draw draw(op.signature);
-  const auto run = [o](const Tensors& x) { return o.call(x[0], x[1]); };
-  const auto reference = [o](const Arrays& x) {
-    return tabulate(broadcast(x[0].shape, x[1].shape),
-                    [&](const Dims& i) { return o.value(x[0].stretched(i), x[1].stretched(i)); });
+  const auto run = o.call;
+  const auto reference = [o](const Array& a, const Array& b) {
+    return tabulate(broadcast(a.shape, b.shape),
+                    [&](const Dims& i) { return o.value(a.stretched(i), b.stretched(i)); });
   };
   const auto inputs = [&](const Dims& a, const Dims& b) {
     Arrays x = {draw.uniform(a, o.lo, o.hi), draw.uniform(b, o.lo_b, o.hi_b)};

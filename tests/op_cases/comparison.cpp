@@ -1,4 +1,6 @@
 // Rows of the comparisons and of where().
+#include <functional>
+
 #include "autograd/ops/pointwise.h"
 #include "core/formulas/pointwise.h"
 #include "tests/op_cases/groups.h"
@@ -9,28 +11,16 @@ namespace {
 struct Oracle {
   Tensor (*call)(const Tensor&, const Tensor&);
   Tensor (*with_number)(const Tensor&, double);
-  bool (*value)(double, double);
+  std::function<bool(double, double)> value;
   std::string formula;
 };
 
-Oracle oracle(ops::Eq) {
-  return {isonorm::eq, isonorm::eq, [](double a, double b) { return a == b; }, "1 where a = b"};
-}
-Oracle oracle(ops::Ne) {
-  return {isonorm::ne, isonorm::ne, [](double a, double b) { return a != b; }, "1 where a is not b"};
-}
-Oracle oracle(ops::Lt) {
-  return {isonorm::lt, isonorm::lt, [](double a, double b) { return a < b; }, "1 where a < b"};
-}
-Oracle oracle(ops::Le) {
-  return {isonorm::le, isonorm::le, [](double a, double b) { return a <= b; }, "1 where a <= b"};
-}
-Oracle oracle(ops::Gt) {
-  return {isonorm::gt, isonorm::gt, [](double a, double b) { return a > b; }, "1 where a > b"};
-}
-Oracle oracle(ops::Ge) {
-  return {isonorm::ge, isonorm::ge, [](double a, double b) { return a >= b; }, "1 where a >= b"};
-}
+Oracle oracle(ops::Eq) { return {isonorm::eq, isonorm::eq, std::equal_to<>(), "1 where a = b"}; }
+Oracle oracle(ops::Ne) { return {isonorm::ne, isonorm::ne, std::not_equal_to<>(), "1 where a is not b"}; }
+Oracle oracle(ops::Lt) { return {isonorm::lt, isonorm::lt, std::less<>(), "1 where a < b"}; }
+Oracle oracle(ops::Le) { return {isonorm::le, isonorm::le, std::less_equal<>(), "1 where a <= b"}; }
+Oracle oracle(ops::Gt) { return {isonorm::gt, isonorm::gt, std::greater<>(), "1 where a > b"}; }
+Oracle oracle(ops::Ge) { return {isonorm::ge, isonorm::ge, std::greater_equal<>(), "1 where a >= b"}; }
 
 Oracle oracle(ops::LogicalAnd) {
   return {isonorm::logical_and, nullptr, [](double a, double b) { return !(a == 0 || b == 0); },
@@ -42,12 +32,9 @@ Oracle oracle(ops::LogicalOr) {
 }
 
 OpCase row(std::string name, std::string parameters, const Oracle& o) {
-  return {.name = name,
-          .group = "Comparisons and choice",
-          .signature = name + parameters,
-          .formula = o.formula,
-          .tolerance = tolerance::exact,
-          .differentiable = false};
+  OpCase op = row_of("Comparisons and choice", std::move(name), parameters, o.formula);
+  op.differentiable = false;
+  return op;
 }
 
 // Small whole numbers, so that all three outcomes occur.
@@ -61,11 +48,10 @@ template <class Op> OpCase comparison_row() {
   const Oracle o = oracle(Op{});
   OpCase op = row(Op::name, "(a, b)", o);
   Draw draw(op.name);
-  const auto run = [o](const Tensors& x) { return o.call(x[0], x[1]); };
-  const auto reference = [o](const Arrays& x) {
-    return tabulate(
-        broadcast(x[0].shape, x[1].shape), [&](const Dims& i) { return o.value(x[0].stretched(i), x[1].stretched(i)); },
-        Kind::mask);
+  const auto run = o.call;
+  const auto reference = [o](const Array& a, const Array& b) {
+    const auto at = [&](const Dims& i) { return o.value(a.stretched(i), b.stretched(i)); };
+    return tabulate(broadcast(a.shape, b.shape), at, Kind::mask);
   };
   for (const auto& [a, b] : shape_pairs()) {
     op.add("", {whole(draw, a, Kind::real), whole(draw, b, Kind::real)}, run, reference);
@@ -87,10 +73,11 @@ template <class Op> OpCase comparison_number_row() {
   Draw draw(op.signature);
   const auto add = [&](const std::string& label, const Array& x, double b) -> Sample& {
     return op.add(
-        text(label, b), {x}, [=](const Tensors& t) { return o.with_number(t[0], b); },
-        [=](const Arrays& a) {
-          return tabulate(
-              a[0].shape, [&](const Dims& i) { return o.value(a[0].at(i), b); }, Kind::mask);
+        text(label, b), {x}, [=](const Tensor& t) { return o.with_number(t, b); },
+        [=](Array a) {
+          for (double& v : a.v) v = o.value(v, b);
+          a.kind = Kind::mask;
+          return a;
         });
   };
   for (const Dims& shape : shapes()) {
@@ -115,17 +102,11 @@ OpCase logical_not_row() {
   OpCase op = row("logical_not", "(x)", {nullptr, nullptr, nullptr, "1 where x is 0"});
   op.refuses = false;
   Draw draw(op.name);
-  std::vector<Dims> all = shapes();
-  all.push_back(kLarge);
-  for (const Dims& shape : all)
-    for (Kind kind : {Kind::real, Kind::index, Kind::mask})
+  for (const Dims& shape : shapes_and_large())
+    for (const auto& [kind, label] : {std::pair{Kind::real, ""}, {Kind::index, "i64"}, {Kind::mask, "u8"}})
       op.add(
-            kind == Kind::real    ? ""
-            : kind == Kind::index ? "i64"
-                                  : "u8",
-            {whole(draw, shape, kind)}, [](const Tensors& x) { return !x[0]; },
-            [](const Arrays& x) {
-              Array y = x[0];
+            label, {whole(draw, shape, kind)}, [](const Tensor& x) { return !x; },
+            [](Array y) {
               y.kind = Kind::mask;
               for (double& v : y.v) v = v == 0 ? 1 : 0;
               return y;
@@ -135,18 +116,13 @@ OpCase logical_not_row() {
 }
 
 OpCase where_row() {
-  OpCase op{.name = "where",
-            .group = "Comparisons and choice",
-            .signature = "where(condition, a, b)",
-            .formula = "a where condition (u8) is not 0, b elsewhere",
-            .tolerance = tolerance::exact};
+  OpCase op =
+      row_of("Comparisons and choice", "where", "(condition, a, b)", "a where condition (u8) is not 0, b elsewhere");
   Draw draw(op.name);
-  const auto run = [](const Tensors& x) { return where(x[0], x[1], x[2]); };
-  const auto reference = [](const Arrays& x) {
-    Array y = tabulate(broadcast(x[0].shape, broadcast(x[1].shape, x[2].shape)),
-                       [&](const Dims& i) { return x[0].stretched(i) != 0 ? x[1].stretched(i) : x[2].stretched(i); });
-    y.kind = x[1].kind;
-    return y;
+  const auto run = [](const Tensor& c, const Tensor& a, const Tensor& b) { return where(c, a, b); };
+  const auto reference = [](const Array& c, const Array& a, const Array& b) {
+    const auto at = [&](const Dims& i) { return (c.stretched(i) != 0 ? a : b).stretched(i); };
+    return tabulate(broadcast(c.shape, broadcast(a.shape, b.shape)), at, a.kind);
   };
   for (const auto& [a, b] : shape_pairs()) {
     op.add("", {draw.mask(a), draw.normal(b), draw.normal(a)}, run, reference);

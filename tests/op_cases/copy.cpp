@@ -8,12 +8,8 @@ namespace isonorm::test {
 namespace {
 
 OpCase row(std::string name, std::string parameters, std::string formula, Tensor (*call)(const Tensor&)) {
-  OpCase op{.name = name,
-            .group = "Copies",
-            .signature = name + parameters,
-            .formula = std::move(formula),
-            .tolerance = tolerance::exact,
-            .refuses = false};
+  OpCase op = row_of("Copies", name, parameters, std::move(formula));
+  op.refuses = false;
   Draw draw(op.name);
   const auto add = [&](const char* label, Array x) -> Sample& {
     return op.add(

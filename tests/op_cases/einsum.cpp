@@ -62,11 +62,9 @@ Array naive(const Formula& f, const Arrays& x, std::map<char, int64_t> sizes) {
 }  // namespace
 
 std::vector<OpCase> einsum_cases() {
-  OpCase op{.name = "einsum",
-            .group = "Matrix products",
-            .signature = "einsum(const std::string& formula, const std::vector<Tensor>& operands)",
-            .formula = "the sum of products that a formula as \"bij,bjk->bik\" states; no letter twice in an operand",
-            .tolerance = tolerance::product};
+  OpCase op = row_of("Matrix products", "einsum", "(const std::string& formula, const std::vector<Tensor>& operands)",
+                     "the sum of products that a formula as \"bij,bjk->bik\" states; no letter twice in an operand",
+                     tolerance::product);
   Draw draw(op.name);
   const auto add = [&](const std::string& formula, const std::string& result,
                        const std::map<char, int64_t>& sizes = kSizes) -> Sample& {

@@ -112,15 +112,11 @@ std::string label_of(int64_t groups, const GroupNormOptions& o, const Affine& a)
 }
 
 OpCase group_row() {
-  OpCase op{.name = "group_norm",
-            .group = "Fused",
-            .signature = "group_norm(x, int64_t groups, gain = {}, bias = {}, GroupNormOptions options = {})",
-            .formula =
-                "(x - mean) / sqrt(var + eps) gain + bias or x / rms gain + bias, by example and group of "
-                "channels",
-            .tolerance = tolerance::composite,
-            .stretch_rows = false,
-            .checks = 100};
+  OpCase op = row_of("Fused", "group_norm", "(x, int64_t groups, gain = {}, bias = {}, GroupNormOptions options = {})",
+                     "(x - mean) / sqrt(var + eps) gain + bias or x / rms gain + bias, by example and group of "
+                     "channels",
+                     tolerance::composite);
+  op.stretch_rows = false, op.checks = 100;
   Draw draw(op.name);
   const auto add = [&](const Dims& shape, int64_t groups, const Affine& affine, const GroupNormOptions& o,
                        double mean = 0, double deviation = 1) -> Sample& {
@@ -173,14 +169,10 @@ OpCase group_row() {
 }
 
 OpCase batch_row() {
-  OpCase op{
-      .name = "batch_norm",
-      .group = "Fused",
-      .signature = "batch_norm(x, gain = {}, bias = {}, double eps = 1e-5, BatchStatistics* statistics = nullptr)",
-      .formula = "(x - mean) / sqrt(var + eps) gain + bias, by channel over the batch and all places",
-      .tolerance = tolerance::composite,
-      .stretch_rows = false,
-      .checks = 40};
+  OpCase op = row_of(
+      "Fused", "batch_norm", "(x, gain = {}, bias = {}, double eps = 1e-5, BatchStatistics* statistics = nullptr)",
+      "(x - mean) / sqrt(var + eps) gain + bias, by channel over the batch and all places", tolerance::composite);
+  op.stretch_rows = false, op.checks = 40;
   Draw draw(op.name);
   const auto add = [&](const Dims& shape, const Affine& affine, double eps, double mean = 0) -> Sample& {
     const GroupNormOptions o{.eps = eps};

@@ -81,6 +81,16 @@ template <class F> Array moved(const Array& x, const Dims& to, F source) {
   return tabulate(
       to, [&](const Dims& i) { return x.at(source(i)); }, x.kind);
 }
+// x w^T + b for rows x; b may be null.
+inline Array affine(const Array& x, const Array& w, const Array* b) {
+  const int last = x.shape.rank - 1;
+  return tabulate(resized(x.shape, last, w.shape[0]), [&](Dims i) {
+    const int64_t o = i[last];
+    long double sum = b ? b->v[o] : 0;
+    for (i[last] = 0; i[last] < w.shape[1]; ++i[last]) sum += static_cast<long double>(x.at(i)) * w.at({o, i[last]});
+    return static_cast<double>(sum);
+  });
+}
 // "name a b c"
 template <class T> std::string label_of(std::string name, const std::vector<T>& numbers) {
   for (const T& n : numbers) name += text(' ', n);

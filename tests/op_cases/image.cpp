@@ -76,14 +76,11 @@ std::string label_of(const Windows& w) {
 }
 
 OpCase conv_case() {
-  OpCase op{
-      .name = "conv2d",
-      .group = "Images",
-      .signature = "conv2d(x, weight, bias = {}, Conv2dOptions options = {})",
-      .formula =
-          "y[n, h, w, o] = bias[o] + sum of x[n, h stride + i dilation - padding, w stride + j dilation - padding, c] "
-          "weight[o, i, j, c]",
-      .tolerance = tolerance::product};
+  OpCase op = row_of(
+      "Images", "conv2d", "(x, weight, bias = {}, Conv2dOptions options = {})",
+      "y[n, h, w, o] = bias[o] + sum of x[n, h stride + i dilation - padding, w stride + j dilation - padding, c] "
+      "weight[o, i, j, c]",
+      tolerance::product);
   Draw draw(op.name);
   struct Case {
     Dims x;
@@ -199,16 +196,10 @@ template <class F> void add_refusals(OpCase& op, F pool) {
 }  // namespace
 
 std::vector<OpCase> image_cases() {
-  OpCase largest{.name = "max_pool2d",
-                 .group = "Images",
-                 .signature = "max_pool2d(x, Size2 window, Pool2dOptions options = {})",
-                 .formula = "the largest element of each window, by channel",
-                 .tolerance = tolerance::exact};
-  OpCase mean{.name = "avg_pool2d",
-              .group = "Images",
-              .signature = "avg_pool2d(x, Size2 window, Pool2dOptions options = {})",
-              .formula = "the mean of each window, by channel; padding counts as zeros, or not",
-              .tolerance = tolerance::reduction};
+  OpCase largest = row_of("Images", "max_pool2d", "(x, Size2 window, Pool2dOptions options = {})",
+                          "the largest element of each window, by channel");
+  OpCase mean = row_of("Images", "avg_pool2d", "(x, Size2 window, Pool2dOptions options = {})",
+                       "the mean of each window, by channel; padding counts as zeros, or not", tolerance::reduction);
   Draw draw("pooling");
   for_poolings([&](const Dims& shape, const Windows& w, bool large) {
     const Pool2dOptions o{.stride = w.stride, .padding = w.padding, .dilation = w.dilation, .ceil = w.ceil};

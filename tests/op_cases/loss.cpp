@@ -95,12 +95,9 @@ void add_weighted(OpCase& op, Draw& draw) {
 }
 
 OpCase cross_entropy_row() {
-  OpCase op{.name = "cross_entropy",
-            .group = "Losses",
-            .signature = "cross_entropy(logits, target, const CrossEntropyOptions& options = {})",
-            .formula = "-sum_j q_j ln softmax(logits)_j, q the (smoothed) one-hot target",
-            .tolerance = tolerance::reduction,
-            .checks = 100};
+  OpCase op = row_of("Losses", "cross_entropy", "(logits, target, const CrossEntropyOptions& options = {})",
+                     "-sum_j q_j ln softmax(logits)_j, q the (smoothed) one-hot target", tolerance::reduction);
+  op.checks = 100;
   Draw draw(op.name);
   const auto add = [&](const Arrays& x, const CrossEntropyOptions& o, const std::string& label) -> Sample& {
     return add_entropies(op, x, o, label);
@@ -138,22 +135,6 @@ OpCase cross_entropy_row() {
   return op;
 }
 
-// x W^T + b for rows x.
-Array logits_of(const Array& x, const Array& weight, const Array* bias) {
-  Dims shape = x.shape;
-  const int64_t width = shape[shape.rank - 1];
-  shape[shape.rank - 1] = weight.shape[0];
-  return tabulate(shape, [&](Dims i) {
-    const int64_t c = i[i.rank - 1];
-    long double sum = bias ? bias->v[c] : 0;
-    for (int64_t k = 0; k < width; ++k) {
-      i[i.rank - 1] = k;
-      sum += static_cast<long double>(x.at(i)) * weight.at({c, k});
-    }
-    return static_cast<double>(sum);
-  });
-}
-
 // Inputs x, target, weight and, where wanted, bias, with the options to try on them.
 template <class F> void for_linear_samples(Draw& draw, F f) {
   for (const auto& [shape, classes] : target_shapes())
@@ -174,19 +155,17 @@ template <class F> void for_linear_samples(Draw& draw, F f) {
 }
 
 OpCase linear_cross_entropy_row() {
-  OpCase op{.name = "linear_cross_entropy",
-            .group = "Fused",
-            .signature = "linear_cross_entropy(x, weight, bias, target, const CrossEntropyOptions& options = {})",
-            .formula = "cross_entropy(linear(x, weight, bias), target)",
-            .tolerance = tolerance::composite,
-            .checks = 100};
+  OpCase op =
+      row_of("Fused", "linear_cross_entropy", "(x, weight, bias, target, const CrossEntropyOptions& options = {})",
+             "cross_entropy(linear(x, weight, bias), target)", tolerance::composite);
+  op.checks = 100;
   Draw draw(op.name);
   const auto add = [&](const std::string& label, const Arrays& x, const CrossEntropyOptions& o) -> Sample& {
     Sample& s = op.add(
         label, x,
         [=](const Tensors& t) { return linear_cross_entropy(t[0], t[2], t.size() > 3 ? t[3] : Tensor(), t[1], o); },
         [=](const Arrays& a) {
-          return cross_entropies({logits_of(a[0], a[2], a.size() > 3 ? &a[3] : nullptr), a[1]}, o);
+          return cross_entropies({affine(a[0], a[2], a.size() > 3 ? &a[3] : nullptr), a[1]}, o);
         });
     s.length = static_cast<double>(std::max(x[0].size(), x[2].size()));
     return s;

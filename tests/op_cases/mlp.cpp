@@ -17,27 +17,11 @@ long double gelu_of(long double v, GeluForm form) {
                                : v / (1 + std::exp(-2 * u));
 }
 
-// x w^T + b, each entry through f; b without entries is none.
-template <class F> Array layer(const Array& x, const Array& w, const Array& b, const F& f) {
-  Dims shape = x.shape;
-  shape[shape.rank - 1] = w.shape[0];
-  return tabulate(shape, [&](const Dims& i) {
-    const int64_t o = i[i.rank - 1];
-    long double sum = b.v.empty() ? 0 : b.at({o});
-    Dims at = i;
-    for (int64_t k = 0; k < w.shape[1]; ++k) {
-      at[at.rank - 1] = k;
-      sum += static_cast<long double>(x.at(at)) * w.at({o, k});
-    }
-    return static_cast<double>(f(sum));
-  });
-}
-
 Array mlp_of(const Arrays& a, GeluForm form) {
-  const Array none;
   const bool biased = a.size() == 5;
-  const Array h = layer(a[0], a[1], biased ? a[3] : none, [form](long double v) { return gelu_of(v, form); });
-  return layer(h, a[2], biased ? a[4] : none, [](long double v) { return v; });
+  Array h = affine(a[0], a[1], biased ? &a[3] : nullptr);
+  for (double& v : h.v) v = static_cast<double>(gelu_of(v, form));
+  return affine(h, a[2], biased ? &a[4] : nullptr);
 }
 
 struct Sizes {
@@ -69,11 +53,8 @@ Tensor run(const Tensors& t, GeluForm form, decltype(mlp)& f) {
 }  // namespace
 
 std::vector<OpCase> mlp_cases() {
-  OpCase op{.name = "mlp",
-            .group = "Fused",
-            .signature = "mlp(x, w1, b1, w2, b2, GeluForm form = GeluForm::erf)",
-            .formula = "gelu(x W1^T + b1) W2^T + b2, w1 [hidden, in], w2 [out, hidden]",
-            .tolerance = tolerance::product};
+  OpCase op = row_of("Fused", "mlp", "(x, w1, b1, w2, b2, GeluForm form = GeluForm::erf)",
+                     "gelu(x W1^T + b1) W2^T + b2, w1 [hidden, in], w2 [out, hidden]", tolerance::product);
   Draw draw(op.name);
   for (GeluForm form : {GeluForm::erf, GeluForm::tanh})
     for (bool bias : {false, true})

@@ -115,13 +115,9 @@ using Norm = Tensor (*)(const Tensor&, const Tensor&, const Tensor&, NormOptions
 
 OpCase norm_row(NormKind kind, Norm norm, std::string formula) {
   const std::string name = name_of(kind);
-  OpCase op{.name = name,
-            .group = "Norms",
-            .signature = name + "(x, gain = {}, bias = {}, NormOptions options = {})",
-            .formula = std::move(formula),
-            .tolerance = tolerance::composite,
-            .stretch_rows = kind != NormKind::layer,
-            .checks = 100};
+  OpCase op = row_of("Norms", name, "(x, gain = {}, bias = {}, NormOptions options = {})", std::move(formula),
+                     tolerance::composite);
+  op.stretch_rows = kind != NormKind::layer, op.checks = 100;
   for (double p : {1.0, 0.4}) {
     if (p != 1 && kind != NormKind::rms) continue;
     add_samples(
@@ -146,13 +142,10 @@ constexpr NormSpec kSpecs[] = {{.kind = NormKind::none}, {.kind = NormKind::laye
                                {.kind = NormKind::crms}, {.kind = NormKind::crms_isometric}};
 
 OpCase normalize_row() {
-  OpCase op{.name = "normalize",
-            .group = "Norms",
-            .signature = "normalize(x, const NormSpec& spec, gain = {}, bias = {}, std::optional<DType> as = {})",
-            .formula = "the norm that spec names; x gain + bias for none",
-            .tolerance = tolerance::composite,
-            .stretch_rows = false,
-            .checks = 100};
+  OpCase op =
+      row_of("Norms", "normalize", "(x, const NormSpec& spec, gain = {}, bias = {}, std::optional<DType> as = {})",
+             "the norm that spec names; x gain + bias for none", tolerance::composite);
+  op.stretch_rows = false, op.checks = 100;
   for (const NormSpec& spec : kSpecs)
     add_samples(
         op, 1, spec, false,
@@ -167,14 +160,10 @@ OpCase normalize_row() {
 }
 
 OpCase add_norm_row() {
-  OpCase op{
-      .name = "add_norm",
-      .group = "Fused",
-      .signature = "add_norm(x, branch, const NormSpec& spec, gain = {}, bias = {}, std::optional<DType> as = {})",
-      .formula = "sum = x + branch, normed = normalize(sum)",
-      .tolerance = tolerance::composite,
-      .stretch_rows = false,
-      .checks = 100};
+  OpCase op = row_of("Fused", "add_norm",
+                     "(x, branch, const NormSpec& spec, gain = {}, bias = {}, std::optional<DType> as = {})",
+                     "sum = x + branch, normed = normalize(sum)", tolerance::composite);
+  op.stretch_rows = false, op.checks = 100;
   for (const NormSpec& spec : kSpecs)
     add_samples(
         op, 2, spec, false,

@@ -16,13 +16,10 @@ constexpr int64_t kCount = 60000;
 const char* const kOptions = "TensorOptions options = {}, Generator& generator = default_generator())";
 
 OpCase row(std::string name, std::string parameters, std::string formula) {
-  return {.name = name,
-          .group = "Random",
-          .signature = name + parameters,
-          .formula = std::move(formula),
-          .tolerance = tolerance::rounded,
-          .differentiable = false,
-          .dtypes = {DType::f64}};
+  OpCase op = row_of("Random", std::move(name), parameters, std::move(formula), tolerance::rounded);
+  op.differentiable = false;
+  op.dtypes = {DType::f64};
+  return op;
 }
 
 struct Expected {
@@ -126,9 +123,7 @@ OpCase dropout_row() {
   op.differentiable = true;
   op.dtypes = {DType::f64, DType::f32, DType::bf16};
   Draw draw(op.name);
-  std::vector<Dims> all = shapes();
-  all.push_back(kLarge);
-  for (const Dims& shape : all)
+  for (const Dims& shape : shapes_and_large())
     for (double p : {0.0, 0.25, 0.5})
       for (bool training : {true, false}) {
         if (!training && p != 0.5) continue;
@@ -136,21 +131,16 @@ OpCase dropout_row() {
           Generator g{.seed = 17};
           return dropout(x, p, training, g);
         };
-        op.add(
-              text("p ", p, training ? "" : " evaluation"), {draw.uniform(shape, 1, 2)},
-              [=](const Tensors& x) { return apply(x[0]); },
-              [=](const Arrays& x) {
-                const std::vector<double> mask = apply(ones(shape, options_of(DType::f64))).to_vector<double>();
-                Array y = x[0];
-                double kept = 0;
-                for (size_t i = 0; i < y.v.size(); ++i)
-                  y.v[i] *= mask[i] != 0 ? (training ? 1 / (1 - p) : 1) : 0, kept += mask[i] != 0;
-                const double n = static_cast<double>(y.size()), share = training ? 1 - p : 1;
-                check(n < 1000 || std::abs(kept - share * n) <= 5 * std::sqrt(share * (1 - share) * n), "dropout kept ",
-                      kept, " of ", n);
-                return y;
-              })
-            .large = shape == kLarge;
+        op.add(text("p ", p, training ? "" : " evaluation"), {draw.uniform(shape, 1, 2)}, apply, [=](Array y) {
+            const std::vector<double> mask = apply(ones(shape, options_of(DType::f64))).to_vector<double>();
+            double kept = 0;
+            for (size_t i = 0; i < y.v.size(); ++i)
+              y.v[i] *= mask[i] != 0 ? (training ? 1 / (1 - p) : 1) : 0, kept += mask[i] != 0;
+            const double n = static_cast<double>(y.size()), share = training ? 1 - p : 1;
+            check(n < 1000 || std::abs(kept - share * n) <= 5 * std::sqrt(share * (1 - share) * n), "dropout kept ",
+                  kept, " of ", n);
+            return y;
+          }).large = shape == kLarge;
       }
   op.refuse({"1"}, [] { dropout(reals({2}), 1); });
   op.refuse({"-0.5"}, [] { dropout(reals({2}), -0.5); });

@@ -71,16 +71,12 @@ template <class F> void add_refusals(OpCase& op, int64_t parts, F f) {
 }  // namespace
 
 std::vector<OpCase> recurrent_cases() {
-  OpCase gru{.name = "gru_step",
-             .group = "Fused",
-             .signature = "gru_step(a, u, h)",
-             .formula = "n + z (h - n), r, z = sigmoid(a + u), n = tanh(a_n + r u_n); rows [r, z, n]",
-             .tolerance = tolerance::composite};
-  OpCase lstm{.name = "lstm_step",
-              .group = "Fused",
-              .signature = "lstm_step(a, u, c, LstmOutput form = LstmOutput::hidden)",
-              .formula = "c' = f c + i g, o tanh(c'); i, f, o = sigmoid(a + u), g = tanh(a_g + u_g); rows [i, f, g, o]",
-              .tolerance = tolerance::composite};
+  OpCase gru =
+      row_of("Fused", "gru_step", "(a, u, h)",
+             "n + z (h - n), r, z = sigmoid(a + u), n = tanh(a_n + r u_n); rows [r, z, n]", tolerance::composite);
+  OpCase lstm = row_of("Fused", "lstm_step", "(a, u, c, LstmOutput form = LstmOutput::hidden)",
+                       "c' = f c + i g, o tanh(c'); i, f, o = sigmoid(a + u), g = tanh(a_g + u_g); rows [i, f, g, o]",
+                       tolerance::composite);
   Draw draw("recurrent");
   const auto add_gru = [&](Sizes s) -> Sample& {
     return gru.add(

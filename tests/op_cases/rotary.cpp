@@ -31,11 +31,9 @@ Array turned(const Array& x, const RotaryOptions& o) {
 }  // namespace
 
 std::vector<OpCase> rotary_cases() {
-  OpCase op{.name = "rotary",
-            .group = "Rotary embedding",
-            .signature = "rotary(x, RotaryOptions options = {})",
-            .formula = "elements 2i, 2i + 1 (or i, size/2 + i) of a head at position t turned by t base^(-2i/size)",
-            .tolerance = tolerance::product};
+  OpCase op = row_of("Rotary embedding", "rotary", "(x, RotaryOptions options = {})",
+                     "elements 2i, 2i + 1 (or i, size/2 + i) of a head at position t turned by t base^(-2i/size)",
+                     tolerance::product);
   Draw draw(op.name);
   const auto add = [&](const Dims& shape, const RotaryOptions& o) -> Sample& {
     Sample& s = op.add(

@@ -31,11 +31,8 @@ Array by_row(const Array& x, int dim, bool logarithm) {
 }
 
 OpCase row(std::string name, std::string formula, Tensor (*call)(const Tensor&, int), bool logarithm) {
-  OpCase op{.name = name,
-            .group = "Softmax",
-            .signature = name + "(x, int dim = -1)",
-            .formula = std::move(formula),
-            .checks = 50};
+  OpCase op = row_of("Softmax", name, "(x, int dim = -1)", std::move(formula), tolerance::elementary);
+  op.checks = 50;
   Draw draw(name);
   const auto add = [&](const std::string& label, const Array& x, int dim) -> Sample& {
     Sample& s = op.add(
