@@ -139,31 +139,25 @@ OpCase attention_row() {
   add("causal", inputs_of(draw, {2, 4, 150, 150, 16, 16}), {.causal = true}).large = true;
   add("causal", inputs_of(draw, {1, 1, 300, 300, 24, 24}), {.causal = true}).large = true;  // in parts
   for_blind_settings(add_setting);
-  op.refuse({"[2, 3]"}, [] { scaled_dot_product_attention(reals({2, 3}), reals({2, 3}), reals({2, 3})); });
-  op.refuse({"[1, 1, 2, 3]", "[1, 1, 2, 4]"}, [] {
-    scaled_dot_product_attention(reals({1, 1, 2, 3}), reals({1, 1, 2, 4}), reals({1, 1, 2, 3}));
-  });
-  op.refuse({"[1, 1, 2, 3]", "[1, 1, 5, 3]"}, [] {
-    scaled_dot_product_attention(reals({1, 1, 2, 3}), reals({1, 1, 2, 3}), reals({1, 1, 5, 3}));
-  });
-  op.refuse({"f32", "f64"}, [] {
-    scaled_dot_product_attention(reals({1, 1, 2, 3}), reals({1, 1, 2, 3}), reals({1, 1, 2, 3}, DType::f64));
-  });
-  op.refuse({"[3]", "[1, 1, 2, 2]"}, [] {
-    scaled_dot_product_attention(reals({1, 1, 2, 3}), reals({1, 1, 2, 3}), reals({1, 1, 2, 3}), {.mask = reals({3})});
-  });
-  op.refuse({"f64", "f32"}, [] {
-    scaled_dot_product_attention(reals({1, 1, 2, 3}), reals({1, 1, 2, 3}), reals({1, 1, 2, 3}),
-                                 {.mask = reals({2, 2}, DType::f64)});
-  });
+  const auto refuse = [&](std::vector<std::string> words, const Dims& q, const Dims& k, const Dims& v,
+                          DType dtype = DType::f32, const Tensor& mask = {}) {
+    op.refuse(std::move(words),
+              [=] { scaled_dot_product_attention(reals(q), reals(k), reals(v, dtype), {.mask = mask}); });
+  };
+  const Dims fits{1, 1, 2, 3};
+  refuse({"[2, 3]", "expected [batch, heads, time, size]"}, {2, 3}, {2, 3}, {2, 3});
+  refuse({"q [1, 1, 2, 3], k [1, 1, 2, 4]"}, fits, {1, 1, 2, 4}, fits);
+  refuse({"[1, 1, 2, 3]", "v [1, 1, 5, 3] do not fit"}, fits, fits, {1, 1, 5, 3});
+  refuse({"dtypes of q, k, v differ: f32, f32, f64"}, fits, fits, fits, DType::f64);
+  refuse({"[3]", "[1, 1, 2, 2]"}, fits, fits, fits, DType::f32, reals({3}));
+  refuse({"f64", "f32"}, fits, fits, fits, DType::f32, reals({2, 2}, DType::f64));
   return op;
 }
 
-// Heads of a packed projection: part 0 queries, 1 keys, 2 values.
-Array head_part(const Array& qkv, int64_t heads, int64_t part) {
-  const int64_t size = qkv.shape[2] / (3 * heads);
-  return tabulate({qkv.shape[0], heads, qkv.shape[1], size}, [&](const Dims& i) {
-    return qkv.at({i[0], i[2], (part * heads + i[1]) * size + i[3]});
+// Heads of a packed projection, from column `first` heads on; `share` following ones are the same.
+Array heads_of(const Array& qkv, int64_t heads, int64_t size, int64_t first, int64_t share) {
+  return moved(qkv, {qkv.shape[0], heads, qkv.shape[1], size}, [=](const Dims& i) {
+    return Dims{i[0], i[2], (first + i[1] / share) * size + i[3]};
   });
 }
 
@@ -173,16 +167,19 @@ OpCase packed_row() {
                      "attention on [batch, time, 3 heads size] to [batch, time, heads size]", {16, Scale::terms, true});
   op.checks = 100;
   Draw draw(op.name);
+  // `kv` heads of keys and values, or as many as of queries.
   const auto add = [&](int64_t batch, int64_t time, int64_t heads, int64_t size, const std::string& label,
-                       const Setting& setting) -> Sample& {
+                       const Setting& setting, int64_t kv = 0) -> Sample& {
+    const int64_t own = kv ? kv : heads, share = heads / own;
     Sample& s = op.add(
-        text(heads, " heads ", label), {draw.normal({batch, time, 3 * heads * size})},
-        [=](const Tensors& t) { return packed_attention(t[0], heads, options_of(setting, t[0])); },
-        [=](const Arrays& a) {
-          const Array y = attend(head_part(a[0], heads, 0), head_part(a[0], heads, 1), head_part(a[0], heads, 2),
-                                 setting, setting.mask.v.empty() ? nullptr : &setting.mask);
-          return tabulate({batch, time, heads * size}, [&](const Dims& i) {
-            return y.at({i[0], i[2] / size, i[1], i[2] % size});
+        text(heads, " heads ", label), {draw.normal({batch, time, (heads + 2 * own) * size})},
+        [=](const Tensor& t) { return packed_attention(t, heads, options_of(setting, t), kv); },
+        [=](const Array& a) {
+          const Array y = attend(heads_of(a, heads, size, 0, 1), heads_of(a, heads, size, heads, share),
+                                 heads_of(a, heads, size, heads + own, share), setting,
+                                 setting.mask.v.empty() ? nullptr : &setting.mask);
+          return moved(y, {batch, time, heads * size}, [=](const Dims& i) {
+            return Dims{i[0], i[2] / size, i[1], i[2] % size};
           });
         });
     s.length = static_cast<double>(std::max(size, time));
@@ -197,32 +194,17 @@ OpCase packed_row() {
           add(batch, time, heads, size, "causal", {.causal = true});
           add(batch, time, heads, size, "mask", {.mask = hidden_keys(draw, {time, time})});
         }
-  // Heads of queries that share one of keys and values.
-  for (const auto& [heads, shared] : {std::pair<int64_t, int64_t>{2, 1}, {6, 2}, {4, 2}, {3, 3}})
-    for (bool causal : {false, true}) {
-      const int64_t h = heads, kv = shared, size = 3;
-      const Setting setting{.causal = causal};
-      Sample& s = op.add(
-          text(h, " heads, ", kv, " of keys", causal ? " causal" : ""), {draw.normal({2, 5, (h + 2 * kv) * size})},
-          [=](const Tensors& t) { return packed_attention(t[0], h, options_of(setting, t[0]), kv); },
-          [=](const Arrays& a) {
-            const auto part = [&](int64_t first, int64_t group) {
-              return tabulate({2, h, 5, size}, [&](const Dims& i) {
-                return a[0].at({i[0], i[2], (first + i[1] / group) * size + i[3]});
-              });
-            };
-            const Array y = attend(part(0, 1), part(h, h / kv), part(h + kv, h / kv), setting, nullptr);
-            return tabulate({2, 5, h * size}, [&](const Dims& i) {
-              return y.at({i[0], i[2] / size, i[1], i[2] % size});
-            });
-          });
-      s.length = 5, s.slope = 10;
-    }
+  for (const auto& [heads, kv] : {std::pair<int64_t, int64_t>{2, 1}, {6, 2}, {4, 2}, {3, 3}}) {
+    add(2, 5, heads, 3, text(kv, " of keys"), {}, kv);
+    add(2, 5, heads, 3, text(kv, " of keys causal"), {.causal = true}, kv);
+  }
   add(0, 2, 2, 2, "full", {});
   add(3, 150, 4, 16, "full", {}).large = true;
   add(3, 150, 4, 16, "causal", {.causal = true}).large = true;
   op.refuse({"[2, 3]"}, [] { packed_attention(reals({2, 3}), 1); });
-  op.refuse({"[1, 2, 6]", "4"}, [] { packed_attention(reals({1, 2, 6}), 4); });
+  op.refuse({"[1, 2, 6] does not divide into [batch, time, 3 x 4 heads x size]"}, [] {
+    packed_attention(reals({1, 2, 6}), 4);
+  });
   op.refuse({"0"}, [] { packed_attention(reals({1, 2, 6}), 0); });
   op.refuse({"[1, 2, 21]", "2 heads"}, [] { packed_attention(reals({1, 2, 21}), 3, {}, 2); });
   op.refuse({"[1, 2, 9]"}, [] { packed_attention(reals({1, 2, 9}), 2, {}, 1); });

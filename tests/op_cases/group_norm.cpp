@@ -77,21 +77,9 @@ Statistic of_channel(const Array& x, int64_t channel) {
   return statistic_of(x, true, [&](int64_t, int64_t, int64_t c) { return c == channel; });
 }
 
-struct Affine {
-  bool gain, bias;
-};
-constexpr Affine kAffine[] = {{false, false}, {true, true}, {true, false}, {false, true}};
-
-Tensor gain_of(const Affine& a, const Tensors& t) { return a.gain ? t[1] : Tensor(); }
-Tensor bias_of(const Affine& a, const Tensors& t) { return a.bias ? t[1 + a.gain] : Tensor(); }
-const Array* gain_of(const Affine& a, const Arrays& t) { return a.gain ? &t[1] : nullptr; }
-const Array* bias_of(const Affine& a, const Arrays& t) { return a.bias ? &t[1 + a.gain] : nullptr; }
-
 Arrays draw_inputs(Draw& draw, const Dims& shape, const Affine& a, double mean, double deviation) {
   Arrays in{draw.normal(shape, mean, deviation)};
-  const Dims channels = {shape[shape.rank - 1]};
-  if (a.gain) in.push_back(draw.uniform(channels, 0.5, 2));
-  if (a.bias) in.push_back(draw.normal(channels));
+  a.draw(draw, shape, in);
   return in;
 }
 
@@ -108,7 +96,7 @@ double steepness(const Arrays& in, const std::vector<Statistic>& all, const Grou
 
 std::string label_of(int64_t groups, const GroupNormOptions& o, const Affine& a) {
   return text(groups, " groups ", name_of(o.kind), " eps ", o.eps, o.eps_outside ? " outside" : "",
-              o.p == 1 ? "" : text(" p ", o.p), a.gain ? " gain" : "", a.bias ? " bias" : "");
+              o.p == 1 ? "" : text(" p ", o.p), a.label);
 }
 
 OpCase group_row() {
@@ -123,9 +111,9 @@ OpCase group_row() {
     const Arrays in = draw_inputs(draw, shape, affine, mean, deviation);
     Sample& s = op.add(
         label_of(groups, o, affine) + text(" mean ", mean, " deviation ", deviation), in,
-        [=](const Tensors& t) { return group_norm(t[0], groups, gain_of(affine, t), bias_of(affine, t), o); },
+        [=](const Tensors& t) { return group_norm(t[0], groups, affine.gain_of(t, 1), affine.bias_of(t, 1), o); },
         [=](const Arrays& a) {
-          return normed(a[0], gain_of(affine, a), bias_of(affine, a), o,
+          return normed(a[0], affine.gain_of(a, 1), affine.bias_of(a, 1), o,
                         [&](int64_t n, int64_t c) { return of_group(a[0], groups, o, n, c); });
         });
     const Extents e(shape);
@@ -150,9 +138,9 @@ OpCase group_row() {
       for (const Affine& affine : kAffine) add(shape, groups, affine, o);
   for (const GroupNormOptions& o : {GroupNormOptions{}, GroupNormOptions{.kind = NormKind::rms}})
     for (const auto& [mean, deviation] : {std::pair{3.0, 1.0}, {1e4, 1.0}, {0.0, 1e-2}})
-      add({2, 4, 5, 6}, 3, kAffine[1], o, mean, deviation);
-  add({2, 23, 31, 12}, 12, kAffine[1], {}).large = true;  // several blocks of rows
-  add({2, 23, 31, 12}, 4, kAffine[1], {.kind = NormKind::rms, .p = 0.4}).large = true;
+      add({2, 4, 5, 6}, 3, kAffine[2], o, mean, deviation);
+  add({2, 23, 31, 12}, 12, kAffine[2], {}).large = true;  // several blocks of rows
+  add({2, 23, 31, 12}, 4, kAffine[2], {.kind = NormKind::rms, .p = 0.4}).large = true;
   add({3, 19, 17, 64}, 8, kAffine[0], {}).large = true;
   op.refuse({"[4]", "[examples, ..., channels]"}, [] { group_norm(reals({4}), 2); });
   op.refuse({"3 groups", "4 channels"}, [] { group_norm(reals({2, 4}), 3); });
@@ -179,11 +167,12 @@ OpCase batch_row() {
     const Arrays in = draw_inputs(draw, shape, affine, mean, 1);
     Sample& s = op.add(
         label_of(1, o, affine) + text(" mean ", mean), in,
-        [=](const Tensors& t) { return batch_norm(t[0], gain_of(affine, t), bias_of(affine, t), eps); },
+        [=](const Tensors& t) { return batch_norm(t[0], affine.gain_of(t, 1), affine.bias_of(t, 1), eps); },
         [=](const Arrays& a) {
           std::vector<Statistic> all;
           for (int64_t c = 0; c < a[0].shape[a[0].shape.rank - 1]; ++c) all.push_back(of_channel(a[0], c));
-          return normed(a[0], gain_of(affine, a), bias_of(affine, a), o, [&](int64_t, int64_t c) { return all[c]; });
+          return normed(a[0], affine.gain_of(a, 1), affine.bias_of(a, 1), o,
+                        [&](int64_t, int64_t c) { return all[c]; });
         });
     const Extents e(shape);
     s.length = static_cast<double>(e.batch * e.places);
@@ -196,8 +185,8 @@ OpCase batch_row() {
                             Dims{2, 1, 1, 9}, Dims{0, 3}, Dims{2, 0, 4}})
     for (const double eps : {0.1, 0.3})
       for (const Affine& affine : kAffine) add(shape, affine, eps);
-  for (const double mean : {3.0, 1e4}) add({7, 3, 6}, kAffine[1], 1e-5, mean);
-  add({37, 8, 9, 24}, kAffine[1], 1e-5).large = true;
+  for (const double mean : {3.0, 1e4}) add({7, 3, 6}, kAffine[2], 1e-5, mean);
+  add({37, 8, 9, 24}, kAffine[2], 1e-5).large = true;
   add({700, 33}, kAffine[0], 1e-5).large = true;
   op.refuse({"[4]", "[examples, ..., channels]"}, [] { batch_norm(reals({4})); });
   op.refuse({"gain [2]", "[2, 4]"}, [] { batch_norm(reals({2, 4}), reals({2})); });
@@ -221,15 +210,15 @@ std::vector<FusedCase> group_norm_fused_cases() {
         const int64_t parts = groups;
         group.add(
             label_of(groups, o, affine), draw_inputs(draw, shape, affine, 0.5, 1),
-            [=](const Tensors& t) { return group_norm(t[0], parts, gain_of(affine, t), bias_of(affine, t), o); },
+            [=](const Tensors& t) { return group_norm(t[0], parts, affine.gain_of(t, 1), affine.bias_of(t, 1), o); },
             [=](const Tensors& t) {
-              return reference::group_norm(t[0], parts, gain_of(affine, t), bias_of(affine, t), o);
+              return reference::group_norm(t[0], parts, affine.gain_of(t, 1), affine.bias_of(t, 1), o);
             });
       }
       batch.add(
           label_of(1, {}, affine), draw_inputs(draw, shape, affine, 0.5, 1),
-          [=](const Tensors& t) { return batch_norm(t[0], gain_of(affine, t), bias_of(affine, t)); },
-          [=](const Tensors& t) { return reference::batch_norm(t[0], gain_of(affine, t), bias_of(affine, t)); });
+          [=](const Tensors& t) { return batch_norm(t[0], affine.gain_of(t, 1), affine.bias_of(t, 1)); },
+          [=](const Tensors& t) { return reference::batch_norm(t[0], affine.gain_of(t, 1), affine.bias_of(t, 1)); });
     }
   return {group, batch};
 }

@@ -12,22 +12,6 @@
 namespace isonorm::test {
 namespace {
 
-// Which of gain and bias are given: they follow the other inputs in that order.
-struct Affine {
-  bool gain, bias;
-  const char* label;
-};
-constexpr Affine kAffine[] = {
-    {false, false, ""}, {true, false, " gain"}, {true, true, " gain bias"}, {false, true, " bias"}};
-
-template <class T> const T* gain_of(const Affine& a, const std::vector<T>& x, size_t first) {
-  return a.gain ? &x[first] : nullptr;
-}
-template <class T> const T* bias_of(const Affine& a, const std::vector<T>& x, size_t first) {
-  return a.bias ? &x[first + a.gain] : nullptr;
-}
-Tensor or_undefined(const Tensor* t) { return t ? *t : Tensor(); }
-
 std::string label_of(const NormSpec& s) { return text(name_of(s.kind), s.p == 1 ? "" : text(" p ", s.p)); }
 
 using Call = std::function<Tensors(const Tensors&, const NormSpec&, const Tensor& gain, const Tensor& bias)>;
@@ -62,18 +46,14 @@ void add_samples(OpCase& op, size_t inputs, const NormSpec& spec, bool all_affin
                        double deviation) -> Sample& {
     Arrays x;
     for (size_t k = 0; k < inputs; ++k) x.push_back(draw.normal(shape, k ? 0 : mean, deviation));
-    const Dims width = {shape[shape.rank - 1]};
-    if (affine.gain) x.push_back(draw.uniform(width, 0.5, 2));
-    if (affine.bias) x.push_back(draw.normal(width));
-    if (norm_entries(s, width[0]) == 1)
-      s.eps = 0.3;  // around 0 the norm of a single number is a step of width sqrt(eps)
+    affine.draw(draw, shape, x);
+    const int64_t width = shape[shape.rank - 1];
+    if (norm_entries(s, width) == 1) s.eps = 0.3;  // around 0 the norm of a single number is a step of width sqrt(eps)
     Sample& sample = op.add(
         label + affine.label, x,
-        [=](const Tensors& t) {
-          return call(t, s, or_undefined(gain_of(affine, t, inputs)), or_undefined(bias_of(affine, t, inputs)));
-        },
-        [=](const Arrays& a) { return reference(a, s, gain_of(affine, a, inputs), bias_of(affine, a, inputs)); });
-    sample.length = static_cast<double>(width[0]);
+        [=](const Tensors& t) { return call(t, s, affine.gain_of(t, inputs), affine.bias_of(t, inputs)); },
+        [=](const Arrays& a) { return reference(a, s, affine.gain_of(a, inputs), affine.bias_of(a, inputs)); });
+    sample.length = static_cast<double>(width);
     sample.slope = steepness(x, inputs, s);
     return sample;
   };
@@ -202,14 +182,11 @@ std::vector<FusedCase> add_norm_fused_cases() {
     // Around a mean the rows spread by one step of bf16, and a branch's entries are less than that.
     const double spread = mean == 0 ? 1 : mean * epsilon(DType::bf16);
     Arrays x = {draw.normal(shape, mean, spread), draw.normal(shape, 0, mean == 0 ? 1 : spread / 4)};
-    const Dims width = {shape[shape.rank - 1]};
-    if (affine.gain) x.push_back(draw.uniform(width, 0.5, 2));
-    if (affine.bias) x.push_back(draw.normal(width));
+    affine.draw(draw, shape, x);
     spec.eps = mean == 0 ? 1e-5 : spread * spread;
     const auto with = [=](auto call) {
       return [=](const Tensors& t) {
-        const AddNorm r = call(t[0], t[1], spec, or_undefined(gain_of(affine, t, 2)),
-                               or_undefined(bias_of(affine, t, 2)), std::nullopt);
+        const AddNorm r = call(t[0], t[1], spec, affine.gain_of(t, 2), affine.bias_of(t, 2), std::nullopt);
         return Tensors{r.sum, r.normed};
       };
     };
@@ -217,8 +194,7 @@ std::vector<FusedCase> add_norm_fused_cases() {
                                  with(reference::add_norm));
     s.stored = [=](const Tensors& t, FusedCase::Sample::Stored stored) {
       const Tensor sum = stored(isonorm::add(t[0], t[1]));
-      return Tensors{sum,
-                     normalize(sum, spec, or_undefined(gain_of(affine, t, 2)), or_undefined(bias_of(affine, t, 2)))};
+      return Tensors{sum, normalize(sum, spec, affine.gain_of(t, 2), affine.bias_of(t, 2))};
     };
     s.slope = steepness(x, 2, spec, false);
   };
