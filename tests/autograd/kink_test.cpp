@@ -26,8 +26,7 @@ bool same(const Values& a, const Values& b) {
 
 // Gradient of the sum of f(x).
 template <class F> Values slope(F f, const Values& x) {
-  Tensor t = from_vector(x, {static_cast<int64_t>(x.size())});
-  require_grad(t);
+  const Tensor t = require_grad(from_vector(x, {static_cast<int64_t>(x.size())}));
   backward(sum(f(t)));
   return t.grad().to_vector<double>();
 }

@@ -69,8 +69,7 @@ TEST_CASE("repeat takes every rank") {
       for (int64_t d = 0; d < 3; ++d)
         for (int64_t e = 0; e < 4; ++e) expected.push_back(static_cast<double>(2 * b + e % 2));
   CHECK(y.to_vector<double>() == expected);
-  Tensor leaf = detach(x);
-  require_grad(leaf);
+  const Tensor leaf = require_grad(detach(x));
   backward(sum(repeat(leaf, {2, 1, 1, 3, 2})));
   CHECK(leaf.grad().to_vector<double>() == Values(4, 12));
   CHECK(repeat(zeros({2}), {1, 1, 1, 1, 1, 1, 1, 2}).shape() == Dims{1, 1, 1, 1, 1, 1, 1, 4});
@@ -82,8 +81,7 @@ TEST_CASE("repeat and patchify give tensors of their own") {
   CHECK_FALSE(share(repeat(x, {1, 1, 1, 1, 1}), x));
   CHECK_FALSE(share(patchify(x, 1), x));
   CHECK_FALSE(share(patchify(wide, 2), wide));
-  Tensor leaf = detach(x);
-  require_grad(leaf);
+  const Tensor leaf = require_grad(detach(x));
   backward(sum(repeat(patchify(leaf, 1), {1, 1, 1})));
   CHECK(leaf.grad().to_vector<double>() == Values(16, 1));
 }
