@@ -79,15 +79,6 @@ TEST_CASE("grad() leaves the leaves' gradients alone and sees inner tensors") {
   CHECK_FALSE(x.grad().defined());
 }
 
-TEST_CASE("broadcast operands get summed gradients") {
-  const Tensor row = require_grad(from_vector<double>({1, 2, 3}, {3})),
-               column = require_grad(from_vector<double>({1, 2}, {2, 1}));
-  backward(sum(row * column));
-  CHECK(row.grad().to_vector<double>() == std::vector<double>{3, 3, 3});
-  CHECK(column.grad().to_vector<double>() == std::vector<double>{6, 6});
-  CHECK(column.grad().shape() == Dims{2, 1});
-}
-
 TEST_CASE("hooks see the summed gradient and may replace it") {
   const Tensor x = require_grad(tensor({1.0}));
   const Tensor y = x * 2.0;

@@ -248,15 +248,16 @@ OpCase repeat_row() {
   OpCase op = row("repeat", "(x, const std::vector<int64_t>& times)",
                   "times_i copies one after the other along dimension i of the result");
   Draw draw(op.name);
-  std::vector<Dims> all = shapes(0, 4);
+  std::vector<Dims> all = shapes();
   all.push_back({2, 11, 1001});
   for (const Dims& shape : all) {
     std::vector<std::vector<int64_t>> choices = {std::vector<int64_t>(shape.rank, 1),
                                                  std::vector<int64_t>(shape.rank, 2)};
-    if (shape.rank < 4) {
+    if (shape.rank < 5) {
       choices.emplace_back(shape.rank + 1, 1).front() = 3;
       choices.emplace_back(shape.rank + 1, 2).back() = 0;
     }
+    if (shape == Dims{2}) choices.push_back({1, 1, 1, 1, 1, 1, 1, 2});
     for (const auto& times : choices) {
       const int extra = static_cast<int>(times.size()) - shape.rank;
       Dims to;

@@ -193,9 +193,9 @@ OpCase expand_row() {
   OpCase op = row("expand", "(x, const Dims& shape)",
                   "sizes of 1, and missing leading ones, stretched to shape; -1 keeps a size");
   Draw draw(op.name);
-  const auto add_one = [&](const Dims& shape, const Dims& to) {
+  const auto add_one = [&](const Dims& shape, const Dims& to, const Dims& wish) {
     add(
-        op, draw, text("to ", to), shape, [=](const Tensor& x) { return expand(x, to); },
+        op, draw, text("to ", wish), shape, [=](const Tensor& x) { return expand(x, wish); },
         [=](const Array& x) {
           return tabulate(
               to, [&](const Dims& i) { return x.stretched(i); }, x.kind);
@@ -205,12 +205,16 @@ OpCase expand_row() {
     Dims wide = inserted(shape, 0, 2);
     for (int d = 1; d < wide.rank; ++d)
       if (wide[d] == 1) wide[d] = 3;
-    for (const Dims& to : {shape, wide, resized(wide, 0, 0)}) add_one(shape, to);
+    for (const Dims& to : {shape, wide, resized(wide, 0, 0)}) add_one(shape, to, to);
+    for (int d = 1; d < wide.rank; ++d)
+      if (wide[d] == shape[d - 1]) add_one(shape, wide, resized(wide, d, -1));
   }
-  add_one({60, 1}, {60, 1000});
+  add_one({60, 1}, {60, 1000}, {-1, 1000});
   op.samples.back().large = true;
   op.refuse({"[2, 3]", "[2, 4]"}, [] { expand(reals({2, 3}), {2, 4}); });
   op.refuse({"[2, 3]", "[3]"}, [] { expand(reals({2, 3}), {3}); });
+  op.refuse({"size -1 at dimension 0 of [-1, 2, 1]"}, [] { expand(reals({2, 1}), {-1, 2, 1}); });
+  op.refuse({"[-2, 1]"}, [] { expand(reals({2, 1}), {-2, 1}); });
   return op;
 }
 
