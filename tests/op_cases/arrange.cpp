@@ -19,7 +19,6 @@ Array cut(const Array& x, int d, int64_t begin, int64_t length, int64_t step = 1
 OpCase slice_row() {
   OpCase op = row("slice", "(x, int dim, int64_t begin, int64_t end, int64_t step = 1)",
                   "entries begin, begin + step, ... before end of dim; negative ends count back");
-  Draw draw(op.name);
   struct Range {
     int64_t begin, end, step;
   };
@@ -31,7 +30,7 @@ OpCase slice_row() {
         const int64_t from = bound(r.begin), to = bound(r.end), length = std::max<int64_t>(0, to - from + r.step - 1);
         const int dim = d % 2 ? d - shape.rank : d;
         add_moved(
-            op, draw, text("dim ", dim, " [", r.begin, ", ", r.end, ") step ", r.step), shape,
+            op, text("dim ", dim, " [", r.begin, ", ", r.end, ") step ", r.step), shape,
             [=](const Tensor& x) { return slice(x, dim, r.begin, r.end, r.step); },
             [=](const Array& x) { return cut(x, d, from, length / r.step, r.step); });
       }
@@ -42,14 +41,13 @@ OpCase slice_row() {
 
 OpCase narrow_row() {
   OpCase op = row("narrow", "(x, int dim, int64_t begin, int64_t length)", "entries [begin, begin + length) of dim");
-  Draw draw(op.name);
   for (const Dims& shape : shapes_and_large(1))
     for (int d = 0; d < shape.rank; ++d)
       for (int64_t begin : {int64_t{0}, shape[d] / 2}) {
         if (begin == 0 && d > 0) continue;
         const int64_t length = shape[d] - begin - (begin == 0 && shape[d] > 0);
         add_moved(
-            op, draw, text("dim ", d, " from ", begin, begin ? "" : " all but one"), shape,
+            op, text("dim ", d, " from ", begin, begin ? "" : " all but one"), shape,
             [=](const Tensor& x) { return narrow(x, d - x.rank(), begin, length); },
             [=](const Array& x) { return cut(x, d, begin, length); });
       }
@@ -61,13 +59,12 @@ OpCase narrow_row() {
 
 OpCase select_row() {
   OpCase op = row("select", "(x, int dim, int64_t index)", "entry index of dim, which is dropped");
-  Draw draw(op.name);
   for (const Dims& shape : shapes_and_large(1))
     for (int d = 0; d < shape.rank; ++d)
       for (int64_t index : {int64_t{0}, int64_t{-1}}) {
         if (shape[d] == 0) continue;
         add_moved(
-            op, draw, text("dim ", d, " index ", index), shape, [=](const Tensor& x) { return select(x, d, index); },
+            op, text("dim ", d, " index ", index), shape, [=](const Tensor& x) { return select(x, d, index); },
             [=](const Array& x) { return reshaped(cut(x, d, index ? shape[d] - 1 : 0, 1), removed(shape, d)); });
       }
   op.refuse({"index 2", "dimension 0", "[2]"}, [] { select(reals({2}), 0, 2); });
@@ -86,13 +83,12 @@ Arrays parts_of(const Array& x, const std::vector<int64_t>& sizes, int d) {
 OpCase split_row() {
   OpCase op =
       row("split", "(x, const std::vector<int64_t>& sizes, int dim)", "consecutive parts of the given sizes along dim");
-  Draw draw(op.name);
   for (const Dims& shape : shapes_and_large(1))
     for (int d = 0; d < shape.rank; ++d) {
       const int64_t n = shape[d];
       const std::vector<int64_t> sizes = {n / 3, n - n / 3 - n / 4, 0, n / 4};
       add_moved(
-          op, draw, text("dim ", d), shape, [=](const Tensor& x) { return split(x, sizes, d); },
+          op, text("dim ", d), shape, [=](const Tensor& x) { return split(x, sizes, d); },
           [=](const Array& x) { return parts_of(x, sizes, d); });
     }
   op.refuse({"sum to 3", "[2]"}, [] { split(reals({2}), {1, 2}, 0); });
@@ -104,7 +100,6 @@ OpCase split_row() {
 OpCase chunk_row() {
   OpCase op = row("chunk", "(x, int64_t parts, int dim)",
                   "at most `parts` parts of equal size along dim, the last may be smaller");
-  Draw draw(op.name);
   for (const Dims& shape : shapes_and_large(1))
     for (int64_t parts : {2, 3}) {
       const int d = static_cast<int>(parts) % shape.rank;
@@ -112,7 +107,7 @@ OpCase chunk_row() {
       std::vector<int64_t> sizes;
       for (int64_t at = 0; at < n || sizes.empty(); at += length) sizes.push_back(std::min(length, n - at));
       add_moved(
-          op, draw, text(parts, " parts, dim ", d), shape, [=](const Tensor& x) { return chunk(x, parts, d); },
+          op, text(parts, " parts, dim ", d), shape, [=](const Tensor& x) { return chunk(x, parts, d); },
           [=](const Array& x) { return parts_of(x, sizes, d); });
     }
   op.refuse({"0 parts"}, [] { chunk(reals({2}), 0, 0); });
@@ -135,7 +130,6 @@ Array joined(const Arrays& parts, int d) {
 
 OpCase cat_row() {
   OpCase op = row("cat", "(const std::vector<Tensor>& parts, int dim)", "the parts one after the other along dim");
-  Draw draw(op.name);
   const auto add = [&](const Arrays& parts, int d) -> Sample& {
     return op.add(
         text("dim ", d), parts, [=](const Tensors& x) { return cat(x, d); },
@@ -143,10 +137,11 @@ OpCase cat_row() {
   };
   for (const Dims& shape : shapes(1))
     for (int d = 0; d < shape.rank; ++d)
-      add({draw.normal(shape), draw.normal(resized(shape, d, d + 1)), draw.normal(shape)}, d % 2 ? d - shape.rank : d);
-  add({draw.normal({3})}, 0);
-  add({draw.index({3}, 9), draw.index({2}, 9)}, 0);
-  add({draw.normal(kLarge), draw.normal({3, 2, 1001})}, 1).large = true;
+      add({op.draw.normal(shape), op.draw.normal(resized(shape, d, d + 1)), op.draw.normal(shape)},
+          d % 2 ? d - shape.rank : d);
+  add({op.draw.normal({3})}, 0);
+  add({op.draw.index({3}, 9), op.draw.index({2}, 9)}, 0);
+  add({op.draw.normal(kLarge), op.draw.normal({3, 2, 1001})}, 1).large = true;
   op.refuse({"no tensors"}, [] { cat({}, 0); });
   op.refuse({"[2, 3]", "[3, 2]", "dimension 0"}, [] { cat({reals({2, 3}), reals({3, 2})}, 0); });
   op.refuse({"[2]", "[2, 1]"}, [] { cat({reals({2}), reals({2, 1})}, 0); });
@@ -158,7 +153,6 @@ OpCase cat_row() {
 OpCase stack_row() {
   OpCase op =
       row("stack", "(const std::vector<Tensor>& parts, int dim)", "the parts side by side along a new dimension");
-  Draw draw(op.name);
   const auto add = [&](const Arrays& parts, int d) -> Sample& {
     return op.add(
         text("dim ", d), parts, [=](const Tensors& x) { return stack(x, d); },
@@ -170,8 +164,9 @@ OpCase stack_row() {
         });
   };
   for (const Dims& shape : shapes())
-    for (int d = 0; d <= shape.rank; ++d) add({draw.normal(shape), draw.normal(shape)}, d % 2 ? d - shape.rank - 1 : d);
-  add({draw.normal(kLarge), draw.normal(kLarge)}, 1).large = true;
+    for (int d = 0; d <= shape.rank; ++d)
+      add({op.draw.normal(shape), op.draw.normal(shape)}, d % 2 ? d - shape.rank - 1 : d);
+  add({op.draw.normal(kLarge), op.draw.normal(kLarge)}, 1).large = true;
   op.refuse({"no tensors"}, [] { stack({}, 0); });
   op.refuse({"[2]", "[3]"}, [] { stack({reals({2}), reals({3})}, 0); });
   op.refuse({"f32", "f64"}, [] { stack({reals({2}), reals({2}, DType::f64)}, 0); });
@@ -182,7 +177,6 @@ OpCase stack_row() {
 
 OpCase flip_row() {
   OpCase op = row("flip", "(x, const std::vector<int>& dims)", "the order of the entries along dims reversed");
-  Draw draw(op.name);
   for (const Dims& shape : shapes_and_large()) {
     std::vector<std::vector<int>> choices = {{}};
     if (shape.rank > 0) choices.push_back({-1});
@@ -196,7 +190,7 @@ OpCase flip_row() {
         return i;
       };
       add_moved(
-          op, draw, label_of("dims", dims), shape, [=](const Tensor& x) { return flip(x, dims); },
+          op, label_of("dims", dims), shape, [=](const Tensor& x) { return flip(x, dims); },
           [=](const Array& x) { return moved(x, shape, source); });
     }
   }
@@ -208,7 +202,6 @@ OpCase flip_row() {
 OpCase pad_row() {
   OpCase op = row("pad", "(x, const std::vector<std::pair<int64_t, int64_t>>& amounts, double value = 0)",
                   "(before, after) entries of `value` around each of the last dimensions, outermost first");
-  Draw draw(op.name);
   using Amounts = std::vector<std::pair<int64_t, int64_t>>;
   for (const Dims& shape : shapes_and_large()) {
     std::vector<Amounts> choices = {{}};
@@ -221,7 +214,7 @@ OpCase pad_row() {
       std::string label = text(amounts.size(), " dimensions");
       if (!amounts.empty()) label += text(' ', amounts[0].first, ' ', amounts[0].second);
       add_moved(
-          op, draw, label, shape, [=](const Tensor& x) { return pad(x, amounts, value); },
+          op, label, shape, [=](const Tensor& x) { return pad(x, amounts, value); },
           [=](const Array& x) {
             const int first = x.shape.rank - static_cast<int>(amounts.size());
             Dims to = x.shape;
@@ -247,7 +240,6 @@ OpCase pad_row() {
 OpCase repeat_row() {
   OpCase op = row("repeat", "(x, const std::vector<int64_t>& times)",
                   "times_i copies one after the other along dimension i of the result");
-  Draw draw(op.name);
   std::vector<Dims> all = shapes();
   all.push_back({2, 11, 1001});
   for (const Dims& shape : all) {
@@ -269,7 +261,7 @@ OpCase repeat_row() {
         return from;
       };
       add_moved(
-          op, draw, label_of("times", times), shape, [=](const Tensor& x) { return repeat(x, times); },
+          op, label_of("times", times), shape, [=](const Tensor& x) { return repeat(x, times); },
           [=](const Array& x) { return moved(x, to, source); })
           .large = shape[2] == 1001;
     }
@@ -281,13 +273,12 @@ OpCase repeat_row() {
 
 OpCase repeat_interleave_row() {
   OpCase op = row("repeat_interleave", "(x, int64_t times, int dim)", "each entry along dim `times` times in a row");
-  Draw draw(op.name);
   for (const Dims& shape : shapes_and_large(1))
     for (int d = 0; d < shape.rank; ++d)
       for (int64_t times : {1, 2, 3}) {
         const auto source = [=](const Dims& i) { return resized(i, d, i[d] / times); };
         add_moved(
-            op, draw, text("dim ", d, ", ", times, " times"), shape,
+            op, text("dim ", d, ", ", times, " times"), shape,
             [=](const Tensor& x) { return repeat_interleave(x, times, d % 2 ? d - shape.rank : d); },
             [=](const Array& x) { return moved(x, resized(shape, d, shape[d] * times), source); });
       }
@@ -299,7 +290,6 @@ OpCase repeat_interleave_row() {
 
 OpCase triangle_row(std::string name, std::string formula, Tensor (*call)(const Tensor&, int64_t), bool lower) {
   OpCase op = row(name, "(x, int64_t diagonal = 0)", std::move(formula));
-  Draw draw(name);
   std::vector<Dims> all = shapes(2);
   all.insert(all.end(), {{5, 3}, {3, 5}, {4, 4}, kLarge});
   const auto reference = [=](int64_t diagonal) {
@@ -314,9 +304,9 @@ OpCase triangle_row(std::string name, std::string formula, Tensor (*call)(const 
   for (const Dims& shape : all)
     for (int64_t diagonal : {0, 1, -2})
       add_moved(
-          op, draw, text("diagonal ", diagonal), shape, [=](const Tensor& x) { return call(x, diagonal); },
+          op, text("diagonal ", diagonal), shape, [=](const Tensor& x) { return call(x, diagonal); },
           reference(diagonal));
-  for (const Array& x : {draw.index({3, 7, 5}, 1000), draw.mask({3, 7, 5})})
+  for (const Array& x : {op.draw.index({3, 7, 5}, 1000), op.draw.mask({3, 7, 5})})
     op.add(
         x.kind == Kind::index ? "i64" : "u8", {x}, [=](const Tensor& t) { return call(t, 0); }, reference(0));
   op.refuse({"[2]"}, [=] { call(reals({2}), 0); });
@@ -325,10 +315,9 @@ OpCase triangle_row(std::string name, std::string formula, Tensor (*call)(const 
 
 OpCase meshgrid_row() {
   OpCase op = row("meshgrid", "(const std::vector<Tensor>& axes)", "y_i at [j_1, ..., j_k] is axes_i at j_i");
-  Draw draw(op.name);
   for (const Dims& grid : shapes_and_large(1)) {
     Arrays axes;
-    for (int64_t n : grid) axes.push_back(draw.normal({n}));
+    for (int64_t n : grid) axes.push_back(op.draw.normal({n}));
     const auto reference = [grid](const Arrays& x) {
       Arrays y;
       for (int d = 0; d < grid.rank; ++d) y.push_back(moved(x[d], grid, [d](const Dims& i) { return Dims{i[d]}; }));
@@ -343,14 +332,13 @@ OpCase meshgrid_row() {
 OpCase patchify_row() {
   OpCase op = row("patchify", "(images, int64_t patch)",
                   "[n, h, w, c] to [n, (h/p)(w/p), p p c]: rows of patches, inside a row by (row, column, channel)");
-  Draw draw(op.name);
   const auto add = [&](int64_t n, int64_t high, int64_t wide, int64_t c, int64_t p) {
     const auto source = [=](const Dims& i) {
       const int64_t place = i[2] / c;
       return Dims{i[0], i[1] / wide * p + place / p, i[1] % wide * p + place % p, i[2] % c};
     };
     add_moved(
-        op, draw, text("patch ", p), {n, high * p, wide * p, c}, [=](const Tensor& x) { return patchify(x, p); },
+        op, text("patch ", p), {n, high * p, wide * p, c}, [=](const Tensor& x) { return patchify(x, p); },
         [=](const Array& x) {
           return moved(x, {n, high * wide, p * p * c}, source);
         })

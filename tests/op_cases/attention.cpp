@@ -104,7 +104,6 @@ OpCase attention_row() {
       row_of("Fused", "scaled_dot_product_attention", "(q, k, v, const AttentionOptions& options = {})",
              "softmax(scale q k^T + mask) v, causal or not; 0 for a query that sees no key", {16, Scale::terms, true});
   op.checks = 100;
-  Draw draw(op.name);
   const auto add = [&](const std::string& label, const Arrays& x, const Setting& setting) -> Sample& {
     Sample& s = op.add(
         label, x,
@@ -126,18 +125,18 @@ OpCase attention_row() {
   };
   const auto add_setting = [&](const Size& s, const std::string& label, const Setting& setting) {
     if (s.batch * s.heads == 0 && !setting.mask.v.empty()) return;
-    add(label, inputs_of(draw, s), setting);
+    add(label, inputs_of(op.draw, s), setting);
   };
-  for_settings(draw, add_setting);
+  for_settings(op.draw, add_setting);
   for (const Size& s : {Size{2, 2, 3, 4, 2, 2}, Size{1, 1, 5, 5, 3, 3}}) {
-    Arrays x = inputs_of(draw, s);
-    x.push_back(draw.normal({s.heads, s.queries, s.keys}));
+    Arrays x = inputs_of(op.draw, s);
+    x.push_back(op.draw.normal({s.heads, s.queries, s.keys}));
     add("mask with gradient", x, {});
-    add("deviation 5", inputs_of(draw, s, 5), {}).slope = 50;
+    add("deviation 5", inputs_of(op.draw, s, 5), {}).slope = 50;
   }
-  add("full", inputs_of(draw, {2, 4, 150, 150, 16, 16}), {}).large = true;
-  add("causal", inputs_of(draw, {2, 4, 150, 150, 16, 16}), {.causal = true}).large = true;
-  add("causal", inputs_of(draw, {1, 1, 300, 300, 24, 24}), {.causal = true}).large = true;  // in parts
+  add("full", inputs_of(op.draw, {2, 4, 150, 150, 16, 16}), {}).large = true;
+  add("causal", inputs_of(op.draw, {2, 4, 150, 150, 16, 16}), {.causal = true}).large = true;
+  add("causal", inputs_of(op.draw, {1, 1, 300, 300, 24, 24}), {.causal = true}).large = true;  // in parts
   for_blind_settings(add_setting);
   const auto refuse = [&](std::vector<std::string> words, const Dims& q, const Dims& k, const Dims& v,
                           DType dtype = DType::f32, const Tensor& mask = {}) {
@@ -166,13 +165,12 @@ OpCase packed_row() {
                      "(qkv, int64_t heads, const AttentionOptions& options = {}, int64_t kv_heads = 0)",
                      "attention on [batch, time, 3 heads size] to [batch, time, heads size]", {16, Scale::terms, true});
   op.checks = 100;
-  Draw draw(op.name);
   // `kv` heads of keys and values, or as many as of queries.
   const auto add = [&](int64_t batch, int64_t time, int64_t heads, int64_t size, const std::string& label,
                        const Setting& setting, int64_t kv = 0) -> Sample& {
     const int64_t own = kv ? kv : heads, share = heads / own;
     Sample& s = op.add(
-        text(heads, " heads ", label), {draw.normal({batch, time, (heads + 2 * own) * size})},
+        text(heads, " heads ", label), {op.draw.normal({batch, time, (heads + 2 * own) * size})},
         [=](const Tensor& t) { return packed_attention(t, heads, options_of(setting, t), kv); },
         [=](const Array& a) {
           const Array y = attend(heads_of(a, heads, size, 0, 1), heads_of(a, heads, size, heads, share),
@@ -192,7 +190,7 @@ OpCase packed_row() {
         for (int64_t size : {1, 4}) {
           add(batch, time, heads, size, "full", {});
           add(batch, time, heads, size, "causal", {.causal = true});
-          add(batch, time, heads, size, "mask", {.mask = hidden_keys(draw, {time, time})});
+          add(batch, time, heads, size, "mask", {.mask = hidden_keys(op.draw, {time, time})});
         }
   for (const auto& [heads, kv] : {std::pair<int64_t, int64_t>{2, 1}, {6, 2}, {4, 2}, {3, 3}}) {
     add(2, 5, heads, 3, text(kv, " of keys"), {}, kv);

@@ -56,7 +56,7 @@ Oracle oracle(ops::Remainder) {  // in the samples of its gradient a is between 
 }
 
 // Integers, and masks beside anything. Quotients are f32.
-template <class Op> void add_integers(OpCase& op, Draw& draw, const Oracle& o) {
+template <class Op> void add_integers(OpCase& op, const Oracle& o) {
   constexpr bool quotient = std::is_same_v<Op, ops::Div>, remainder = std::is_same_v<Op, ops::Remainder>;
   const auto add = [&](const char* label, const Arrays& x, Kind kind) -> Sample& {
     Sample& s = op.add(label, x, o.call, [=](const Array& a, const Array& b) {
@@ -72,31 +72,31 @@ template <class Op> void add_integers(OpCase& op, Draw& draw, const Oracle& o) {
     return s;
   };
   const auto integers = [&](const Dims& shape) {
-    Array x = draw.index(shape, 41);
+    Array x = op.draw.index(shape, 41);
     for (double& v : x.v) v -= 20;
     return x;
   };
   for (const auto& [a, b] : shape_pairs()) add("i64", {integers(a), integers(b)}, Kind::index);
   add("i64", {integers(kLarge), integers({1001})}, Kind::index).large = true;
   if (std::is_same_v<Op, ops::Minimum> || std::is_same_v<Op, ops::Maximum> || remainder) return;
-  add("u8 both", {draw.mask({5, 7}), draw.mask({7})}, Kind::index);
-  add("u8 and i64", {draw.mask({5, 7}), integers({7})}, Kind::index);
-  add("u8", {draw.mask({5, 7}), draw.uniform({7}, o.lo_b, o.hi_b)}, Kind::real);
+  add("u8 both", {op.draw.mask({5, 7}), op.draw.mask({7})}, Kind::index);
+  add("u8 and i64", {op.draw.mask({5, 7}), integers({7})}, Kind::index);
+  add("u8", {op.draw.mask({5, 7}), op.draw.uniform({7}, o.lo_b, o.hi_b)}, Kind::real);
 }
 
 template <class Op> OpCase binary_row() {
   const Oracle o = oracle(Op{});
   OpCase op = row_of("Pointwise, two tensors", Op::name, "(a, b)", o.formula, tolerance::elementary);
-  Draw draw(op.signature);
+  op.draw = Draw(op.signature);
   const auto run = o.call;
   const auto reference = [o](const Array& a, const Array& b) {
     return tabulate(broadcast(a.shape, b.shape),
                     [&](const Dims& i) { return o.value(a.stretched(i), b.stretched(i)); });
   };
   const auto inputs = [&](const Dims& a, const Dims& b) {
-    Arrays x = {draw.uniform(a, o.lo, o.hi), draw.uniform(b, o.lo_b, o.hi_b)};
+    Arrays x = {op.draw.uniform(a, o.lo, o.hi), op.draw.uniform(b, o.lo_b, o.hi_b)};
     if (o.distinct) {
-      x = {draw.distinct(a), draw.distinct(b)};
+      x = {op.draw.distinct(a), op.draw.distinct(b)};
       for (double& v : x[1].v) v += 0.05;  // between the values of a
     }
     return x;
@@ -109,7 +109,7 @@ template <class Op> OpCase binary_row() {
   if constexpr (std::is_same_v<Op, ops::Pow>)
     op.refuse({"i64"}, [o] { o.call(integers({2}), integers({2})); });
   else
-    add_integers<Op>(op, draw, o);
+    add_integers<Op>(op, o);
   op.refuse({"f32", "i64"}, [o] { o.call(reals({2}), integers({2})); });
   return op;
 }

@@ -47,21 +47,20 @@ Array whole(Draw& draw, const Dims& shape, Kind kind) {
 template <class Op> OpCase comparison_row() {
   const Oracle o = oracle(Op{});
   OpCase op = row(Op::name, "(a, b)", o);
-  Draw draw(op.name);
   const auto run = o.call;
   const auto reference = [o](const Array& a, const Array& b) {
     const auto at = [&](const Dims& i) { return o.value(a.stretched(i), b.stretched(i)); };
     return tabulate(broadcast(a.shape, b.shape), at, Kind::mask);
   };
   for (const auto& [a, b] : shape_pairs()) {
-    op.add("", {whole(draw, a, Kind::real), whole(draw, b, Kind::real)}, run, reference);
-    op.add("i64", {whole(draw, a, Kind::index), whole(draw, b, Kind::index)}, run, reference);
+    op.add("", {whole(op.draw, a, Kind::real), whole(op.draw, b, Kind::real)}, run, reference);
+    op.add("i64", {whole(op.draw, a, Kind::index), whole(op.draw, b, Kind::index)}, run, reference);
   }
-  op.add("u8", {whole(draw, {5, 7}, Kind::mask), whole(draw, {7}, Kind::mask)}, run, reference);
+  op.add("u8", {whole(op.draw, {5, 7}, Kind::mask), whole(op.draw, {7}, Kind::mask)}, run, reference);
   Array special({4, 1});
   special.v = {NAN, HUGE_VAL, -HUGE_VAL, 0};
   op.add("special values", {special, tabulate({4}, [&](const Dims& i) { return special.v[i[0]]; })}, run, reference);
-  op.add("", {whole(draw, kLarge, Kind::real), whole(draw, {17, 1}, Kind::real)}, run, reference).large = true;
+  op.add("", {whole(op.draw, kLarge, Kind::real), whole(op.draw, {17, 1}, Kind::real)}, run, reference).large = true;
   op.refuse({"[2, 3]", "[2]"}, [o] { o.call(reals({2, 3}), reals({2})); });
   op.refuse({"f32", "i64"}, [o] { o.call(reals({2}), integers({2})); });
   return op;
@@ -70,7 +69,7 @@ template <class Op> OpCase comparison_row() {
 template <class Op> OpCase comparison_number_row() {
   const Oracle o = oracle(Op{});
   OpCase op = row(Op::name, "(a, double b)", o);
-  Draw draw(op.signature);
+  op.draw = Draw(op.signature);
   const auto add = [&](const std::string& label, const Array& x, double b) -> Sample& {
     return op.add(
         text(label, b), {x}, [=](const Tensor& t) { return o.with_number(t, b); },
@@ -81,14 +80,14 @@ template <class Op> OpCase comparison_number_row() {
         });
   };
   for (const Dims& shape : shapes()) {
-    add("", whole(draw, shape, Kind::real), 1);
-    add("i64 ", whole(draw, shape, Kind::index), 1);
-    add("u8 ", whole(draw, shape, Kind::mask), 0);
+    add("", whole(op.draw, shape, Kind::real), 1);
+    add("i64 ", whole(op.draw, shape, Kind::index), 1);
+    add("u8 ", whole(op.draw, shape, Kind::mask), 0);
   }
   Array special({4});
   special.v = {NAN, HUGE_VAL, -HUGE_VAL, 0.5};
   for (double b : {0.5, -HUGE_VAL, HUGE_VAL, static_cast<double>(NAN)}) add("special values ", special, b);
-  add("", whole(draw, kLarge, Kind::real), 2).large = true;
+  add("", whole(op.draw, kLarge, Kind::real), 2).large = true;
   op.refuse({"0.5", "i64"}, [o] { o.with_number(integers({2}), 0.5); });
   op.refuse({"nan", "i64"}, [o] { o.with_number(integers({2}), NAN); });
   for (double b : {-1.0, 256.0}) op.refuse({text(b), "u8"}, [o, b] { o.with_number(reals({2}, DType::u8), b); });
@@ -101,11 +100,10 @@ template <class... Ops> std::vector<OpCase> number_rows(ops::List<Ops...>) { ret
 OpCase logical_not_row() {
   OpCase op = row("logical_not", "(x)", {nullptr, nullptr, nullptr, "1 where x is 0"});
   op.refuses = false;
-  Draw draw(op.name);
   for (const Dims& shape : shapes_and_large())
     for (const auto& [kind, label] : {std::pair{Kind::real, ""}, {Kind::index, "i64"}, {Kind::mask, "u8"}})
       op.add(
-            label, {whole(draw, shape, kind)}, [](const Tensor& x) { return !x; },
+            label, {whole(op.draw, shape, kind)}, [](const Tensor& x) { return !x; },
             [](Array y) {
               y.kind = Kind::mask;
               for (double& v : y.v) v = v == 0 ? 1 : 0;
@@ -118,18 +116,17 @@ OpCase logical_not_row() {
 OpCase where_row() {
   OpCase op =
       row_of("Comparisons and choice", "where", "(condition, a, b)", "a where condition (u8) is not 0, b elsewhere");
-  Draw draw(op.name);
   const auto run = [](const Tensor& c, const Tensor& a, const Tensor& b) { return where(c, a, b); };
   const auto reference = [](const Array& c, const Array& a, const Array& b) {
     const auto at = [&](const Dims& i) { return (c.stretched(i) != 0 ? a : b).stretched(i); };
     return tabulate(broadcast(c.shape, broadcast(a.shape, b.shape)), at, a.kind);
   };
   for (const auto& [a, b] : shape_pairs()) {
-    op.add("", {draw.mask(a), draw.normal(b), draw.normal(a)}, run, reference);
-    op.add("", {draw.mask({1}), draw.normal(a), draw.normal(b)}, run, reference);
+    op.add("", {op.draw.mask(a), op.draw.normal(b), op.draw.normal(a)}, run, reference);
+    op.add("", {op.draw.mask({1}), op.draw.normal(a), op.draw.normal(b)}, run, reference);
   }
-  op.add("i64", {draw.mask({3, 2}), draw.index({2}, 9), draw.index({3, 1}, 9)}, run, reference);
-  op.add("", {draw.mask({17, 1}), draw.normal(kLarge), draw.normal({})}, run, reference).large = true;
+  op.add("i64", {op.draw.mask({3, 2}), op.draw.index({2}, 9), op.draw.index({3, 1}, 9)}, run, reference);
+  op.add("", {op.draw.mask({17, 1}), op.draw.normal(kLarge), op.draw.normal({})}, run, reference).large = true;
   op.refuse({"f32", "u8"}, [] { where(reals({2}), reals({2}), reals({2})); });
   op.refuse({"f32", "f64"}, [] { where(reals({2}, DType::u8), reals({2}), reals({2}, DType::f64)); });
   op.refuse({"[2]", "[3]"}, [] { where(reals({2}, DType::u8), reals({2}), reals({3})); });

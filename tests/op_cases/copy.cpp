@@ -10,17 +10,16 @@ namespace {
 OpCase row(std::string name, std::string parameters, std::string formula, Tensor (*call)(const Tensor&)) {
   OpCase op = row_of("Copies", name, parameters, std::move(formula));
   op.refuses = false;
-  Draw draw(op.name);
   const auto add = [&](const char* label, Array x) -> Sample& {
     return op.add(
         label, {std::move(x)}, [call](const Tensors& x) { return call(x[0]); }, [](const Arrays& x) { return x[0]; });
   };
   for (const Dims& shape : shapes()) {
-    add("", draw.normal(shape));
-    add("i64", draw.index(shape, 1000));
-    add("u8", draw.mask(shape));
+    add("", op.draw.normal(shape));
+    add("i64", op.draw.index(shape, 1000));
+    add("u8", op.draw.mask(shape));
   }
-  add("", draw.normal(kLarge)).large = true;
+  add("", op.draw.normal(kLarge)).large = true;
   return op;
 }
 

@@ -47,9 +47,8 @@ OpCase like_row(std::string name, std::string parameters, std::string formula, d
   OpCase op = row(name, parameters, formula);
   op.dtypes = {DType::f64, DType::f32, DType::bf16};
   op.refuses = false;
-  Draw draw(name);
   for (const Dims& shape : shapes_and_large())
-    op.add("", {draw.normal(shape)}, call, [=](const Array& x) { return Array(x.shape, Kind::real, value); }).large =
+    op.add("", {op.draw.normal(shape)}, call, [=](const Array& x) { return Array(x.shape, Kind::real, value); }).large =
         shape == kLarge;
   return op;
 }

@@ -65,12 +65,11 @@ std::vector<OpCase> einsum_cases() {
   OpCase op = row_of("Matrix products", "einsum", "(const std::string& formula, const std::vector<Tensor>& operands)",
                      "the sum of products that a formula as \"bij,bjk->bik\" states; no letter twice in an operand",
                      tolerance::product);
-  Draw draw(op.name);
   const auto add = [&](const std::string& formula, const std::string& result,
                        const std::map<char, int64_t>& sizes = kSizes) -> Sample& {
     const Formula f = parsed(formula, result);
     Arrays x;
-    for (const std::string& t : f.terms) x.push_back(draw.normal(shape_of(t, sizes)));
+    for (const std::string& t : f.terms) x.push_back(op.draw.normal(shape_of(t, sizes)));
     Sample& s = op.add(
         formula, x, [=](const Tensors& t) { return einsum(formula, t); },
         [=](const Arrays& a) { return naive(f, a, sizes); });

@@ -109,12 +109,11 @@ OpCase group_row() {
                      "channels",
                      tolerance::composite);
   op.stretch_rows = false, op.checks = 100;
-  Draw draw(op.name);
   const auto add = [&](const Dims& shape, int64_t groups, const Affine& affine, const GroupNormOptions& o,
                        double mean = 0, double deviation = 1) -> Sample& {
     return add_normed(
         op, label_of(groups, o, affine) + text(" mean ", mean, " deviation ", deviation),
-        draw_inputs(draw, shape, affine, mean, deviation), affine, Sets(shape, groups), o,
+        draw_inputs(op.draw, shape, affine, mean, deviation), affine, Sets(shape, groups), o,
         [=](const Tensor& x, const Tensor& gain, const Tensor& bias) { return group_norm(x, groups, gain, bias, o); });
   };
   const GroupNormOptions kinds[] = {{.eps = 0.1},
@@ -154,10 +153,9 @@ OpCase batch_row() {
       "Fused", "batch_norm", "(x, gain = {}, bias = {}, double eps = 1e-5, BatchStatistics* statistics = nullptr)",
       "(x - mean) / sqrt(var + eps) gain + bias, by channel over the batch and all places", tolerance::composite);
   op.stretch_rows = false, op.checks = 40;
-  Draw draw(op.name);
   const auto add = [&](const Dims& shape, const Affine& affine, double eps, double mean = 0) -> Sample& {
     const GroupNormOptions o{.eps = eps};
-    return add_normed(op, label_of(1, o, affine) + text(" mean ", mean), draw_inputs(draw, shape, affine, mean, 1),
+    return add_normed(op, label_of(1, o, affine) + text(" mean ", mean), draw_inputs(op.draw, shape, affine, mean, 1),
                       affine, Sets(shape), o, [=](const Tensor& x, const Tensor& gain, const Tensor& bias) {
                         return batch_norm(x, gain, bias, eps);
                       });

@@ -1,7 +1,6 @@
 // The files of rows: one function each, called by all.cpp in the order of docs/ops.md.
 #pragma once
 
-#include "tests/support/draw.h"
 #include "tests/support/op_case.h"
 #include "tests/support/test_device.h"
 
@@ -99,9 +98,9 @@ template <class T> std::string label_of(std::string name, const std::vector<T>& 
 
 // A sample of one input of normal numbers, and before every sixth one of i64.
 template <class Run, class Reference>
-Sample& add_moved(OpCase& op, Draw& draw, const std::string& label, const Dims& shape, Run run, Reference reference) {
-  if (op.samples.size() % 6 == 0) op.add(label + " i64", {draw.index(shape, 1000)}, run, reference);
-  Sample& s = op.add(label, {draw.normal(shape)}, run, reference);
+Sample& add_moved(OpCase& op, const std::string& label, const Dims& shape, Run run, Reference reference) {
+  if (op.samples.size() % 6 == 0) op.add(label + " i64", {op.draw.index(shape, 1000)}, run, reference);
+  Sample& s = op.add(label, {op.draw.normal(shape)}, run, reference);
   s.large = shape == kLarge;
   return s;
 }

@@ -81,7 +81,6 @@ OpCase conv_case() {
       "y[n, h, w, o] = bias[o] + sum of x[n, h stride + i dilation - padding, w stride + j dilation - padding, c] "
       "weight[o, i, j, c]",
       tolerance::product);
-  Draw draw(op.name);
   struct Case {
     Dims x;
     int64_t out;
@@ -90,8 +89,8 @@ OpCase conv_case() {
   };
   const auto add = [&](const Case& c, bool bias) -> Sample& {
     const int64_t own = c.x[3] / c.o.groups;
-    Arrays in{draw.normal(c.x), draw.normal({c.out, c.window.height, c.window.width, own})};
-    if (bias) in.push_back(draw.normal({c.out}));
+    Arrays in{op.draw.normal(c.x), op.draw.normal({c.out, c.window.height, c.window.width, own})};
+    if (bias) in.push_back(op.draw.normal({c.out}));
     Sample& s = op.add(
         label_of({c.window, c.o.stride, c.o.padding, c.o.dilation}) +
             (c.o.groups == 1 ? "" : text(" groups ", c.o.groups)),

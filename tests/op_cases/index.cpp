@@ -18,13 +18,13 @@ int64_t place_of(double id) { return static_cast<int64_t>(id); }
 
 OpCase embedding_row() {
   OpCase op = row("embedding", "(weight, ids)", "row ids_i of weight [v, d] at place i");
-  Draw draw(op.name);
   const auto add = [&](const Dims& ids, int64_t v, int64_t d) -> Sample& {
-    return op.add("", {draw.normal({v, d}), draw.index(ids, v)}, embedding, [=](const Array& table, const Array& ids) {
-      const int last = ids.shape.rank;
-      const auto source = [&](const Dims& i) { return Dims{place_of(ids.at(removed(i, last))), i[last]}; };
-      return moved(table, inserted(ids.shape, last, d), source);
-    });
+    return op.add(
+        "", {op.draw.normal({v, d}), op.draw.index(ids, v)}, embedding, [=](const Array& table, const Array& ids) {
+          const int last = ids.shape.rank;
+          const auto source = [&](const Dims& i) { return Dims{place_of(ids.at(removed(i, last))), i[last]}; };
+          return moved(table, inserted(ids.shape, last, d), source);
+        });
   };
   for (const Dims& ids : shapes(0, 4)) {
     add(ids, 3, 4);
@@ -41,20 +41,19 @@ OpCase embedding_row() {
 
 OpCase index_select_row() {
   OpCase op = row("index_select", "(x, int dim, ids)", "entry ids_j of x at place j of dim");
-  Draw draw(op.name);
   const auto add = [&](const Array& x, int d, int64_t m, const char* label = "") -> Sample& {
     const int dim = d % 2 ? d - x.shape.rank : d;
     return op.add(
-        text("dim ", dim, label), {x, draw.index({m}, x.shape[d])},
+        text("dim ", dim, label), {x, op.draw.index({m}, x.shape[d])},
         [=](const Tensor& t, const Tensor& ids) { return index_select(t, dim, ids); },
         [=](const Array& a, const Array& ids) {
           return moved(a, resized(a.shape, d, m), [&](const Dims& i) { return resized(i, d, place_of(ids.v[i[d]])); });
         });
   };
   for (const Dims& shape : shapes(1))
-    for (int d = 0; d < shape.rank; ++d) add(draw.normal(shape), d, shape[d] == 0 ? 0 : d % 2 ? 5 : 2);
-  for (int d : {0, 1, 2}) add(draw.normal(kLarge), d, kLarge[d] + 2).large = true;
-  add(draw.index({3, 4, 5}, 1000), 1, 6, " i64"), add(draw.mask({3, 4, 5}), 1, 6, " u8");
+    for (int d = 0; d < shape.rank; ++d) add(op.draw.normal(shape), d, shape[d] == 0 ? 0 : d % 2 ? 5 : 2);
+  for (int d : {0, 1, 2}) add(op.draw.normal(kLarge), d, kLarge[d] + 2).large = true;
+  add(op.draw.index({3, 4, 5}, 1000), 1, 6, " i64"), add(op.draw.mask({3, 4, 5}), 1, 6, " u8");
   op.refuse({"2", "element 0", "[1]"}, [] { index_select(reals({2, 3}), 0, ids({2})); });
   op.refuse({"dimension 2", "rank 2"}, [] { index_select(reals({2, 3}), 2, integers({1})); });
   op.refuse({"f32", "i64"}, [] { index_select(reals({2, 3}), 0, reals({1})); });
@@ -64,11 +63,10 @@ OpCase index_select_row() {
 
 OpCase gather_row() {
   OpCase op = row("gather", "(x, int dim, index)", "x at index along dim, at the same place elsewhere");
-  Draw draw(op.name);
   const auto add = [&](const Array& x, const Dims& to, int d, const char* label = "") -> Sample& {
     const int dim = d % 2 ? d - x.shape.rank : d;
     return op.add(
-        text("dim ", dim, label), {x, draw.index(to, x.shape[d])},
+        text("dim ", dim, label), {x, op.draw.index(to, x.shape[d])},
         [=](const Tensor& t, const Tensor& index) { return gather(t, dim, index); },
         [=](const Array& a, const Array& index) {
           return moved(a, to, [&](const Dims& i) { return resized(i, d, place_of(index.at(i))); });
@@ -79,11 +77,11 @@ OpCase gather_row() {
       if (is_empty(shape)) continue;
       Dims fewer = shape;
       for (int i = 0; i < shape.rank; ++i) fewer[i] = i == d ? shape[d] + 2 : (shape[i] + 1) / 2;
-      add(draw.normal(shape), fewer, d);
+      add(op.draw.normal(shape), fewer, d);
     }
-  add(draw.normal({3, 4}), {3, 0}, 1);
-  for (int d : {0, 1, 2}) add(draw.normal(kLarge), kLarge, d).large = true;
-  add(draw.index({3, 4}, 1000), {2, 5}, 1, " i64"), add(draw.mask({3, 4}), {2, 5}, 1, " u8");
+  add(op.draw.normal({3, 4}), {3, 0}, 1);
+  for (int d : {0, 1, 2}) add(op.draw.normal(kLarge), kLarge, d).large = true;
+  add(op.draw.index({3, 4}, 1000), {2, 5}, 1, " i64"), add(op.draw.mask({3, 4}), {2, 5}, 1, " u8");
   op.refuse({"3", "element 0"}, [] { gather(reals({2, 3}), 1, on_test_device<int64_t>({3}, {1, 1})); });
   op.refuse({"[2, 3]", "[3, 1]"}, [] { gather(reals({2, 3}), 1, on_test_device<int64_t>({0, 0, 0}, {3, 1})); });
   op.refuse({"[2, 3]", "[2]"}, [] { gather(reals({2, 3}), 1, ids({0, 0})); });
@@ -97,10 +95,9 @@ OpCase one_hot_row() {
                   "1 at position ids of a new last dimension, 0 elsewhere");
   op.differentiable = false;
   op.dtypes = {DType::f64};
-  Draw draw(op.name);
   const auto add = [&](const Dims& ids, int64_t classes, DType dtype) -> Sample& {
     return op.add(
-        text(classes, " classes ", dtype), {draw.index(ids, classes)},
+        text(classes, " classes ", dtype), {op.draw.index(ids, classes)},
         [=](const Tensor& x) { return one_hot(x, classes, dtype); },
         [=](const Array& x) {
           const int last = x.shape.rank;
@@ -123,10 +120,9 @@ OpCase one_hot_row() {
 
 OpCase masked_fill_row() {
   OpCase op = row("masked_fill", "(x, mask, double value)", "value where mask (u8) is not 0, x elsewhere");
-  Draw draw(op.name);
   const auto add = [&](const Dims& shape, const Dims& mask, double value) -> Sample& {
     Sample& s = op.add(
-        text("value ", value), {draw.normal(shape), draw.mask(mask)},
+        text("value ", value), {op.draw.normal(shape), op.draw.mask(mask)},
         [=](const Tensor& x, const Tensor& m) { return masked_fill(x, m, value); },
         [=](const Array& x, const Array& m) {
           return tabulate(x.shape, [&](const Dims& i) { return m.stretched(i) ? value : x.at(i); });
@@ -145,7 +141,6 @@ OpCase masked_fill_row() {
 
 OpCase masked_select_row() {
   OpCase op = row("masked_select", "(x, mask)", "the entries of x where mask (u8) is not 0, in order");
-  Draw draw(op.name);
   const auto add = [&](const Array& x, const Array& mask) -> Sample& {
     return op.add(x.kind == Kind::index ? "i64" : "", {x, mask}, masked_select, [](const Array& a, const Array& m) {
       Array y({0}, a.kind);
@@ -157,9 +152,9 @@ OpCase masked_select_row() {
     });
   };
   for (const auto& [a, b] : shape_pairs())
-    if (broadcast(a, b) == a) add(draw.normal(a), draw.mask(b));
-  add(draw.normal({2, 3}), Array({2, 3}, Kind::mask, 0)), add(draw.index({2, 3}, 9), draw.mask({2, 3}));
-  add(draw.normal(kLarge), draw.mask({1001})).large = true;
+    if (broadcast(a, b) == a) add(op.draw.normal(a), op.draw.mask(b));
+  add(op.draw.normal({2, 3}), Array({2, 3}, Kind::mask, 0)), add(op.draw.index({2, 3}, 9), op.draw.mask({2, 3}));
+  add(op.draw.normal(kLarge), op.draw.mask({1001})).large = true;
   op.refuse({"[2]", "[2, 2]"}, [] { masked_select(reals({2}), reals({2, 2}, DType::u8)); });
   op.refuse({"f32", "u8"}, [] { masked_select(reals({2}), reals({2})); });
   return op;
@@ -170,11 +165,10 @@ OpCase scatter_row(const std::string& name, const char* formula,
                    Tensor (*call)(const Tensor&, int, const Tensor&, const Tensor&), bool adds) {
   OpCase op = row(name, "(x, int dim, index, src)", formula);
   if (adds) op.tolerance = tolerance::reduction;
-  Draw draw(op.name);
   const auto add = [&](const Array& x, const Array& src, int d, const char* label = "") -> Sample& {
     const int dim = d % 2 ? d - x.shape.rank : d;
     Sample& s = op.add(
-        text("dim ", dim, label), {x, draw.index(src.shape, x.shape[d]), src},
+        text("dim ", dim, label), {x, op.draw.index(src.shape, x.shape[d]), src},
         [=](const Tensor& t, const Tensor& index, const Tensor& from) { return call(t, dim, index, from); },
         [=](Array y, const Array& index, const Array& from) {
           for_each_index(from.shape, [&](const Dims& i) {
@@ -191,13 +185,13 @@ OpCase scatter_row(const std::string& name, const char* formula,
       if (is_empty(shape)) continue;
       Dims fewer = shape;
       for (int64_t& size : std::span(fewer.v, shape.rank)) size = (size + 1) / 2;
-      add(draw.normal(shape), draw.normal(fewer), d);
-      add(draw.normal(shape), draw.normal(resized(shape, d, shape[d] + 2)), d);
+      add(op.draw.normal(shape), op.draw.normal(fewer), d);
+      add(op.draw.normal(shape), op.draw.normal(resized(shape, d, shape[d] + 2)), d);
     }
-  add(draw.normal({3, 4}), draw.normal({3, 0}), 1);
-  for (int d : {0, 1, 2}) add(draw.normal(kLarge), draw.normal(kLarge), d).large = true;
-  add(draw.normal({9}), draw.normal({20000}), 0).large = true;
-  if (!adds) add(draw.index({3, 4}, 9), draw.index({2, 5}, 9), 1, " i64");
+  add(op.draw.normal({3, 4}), op.draw.normal({3, 0}), 1);
+  for (int d : {0, 1, 2}) add(op.draw.normal(kLarge), op.draw.normal(kLarge), d).large = true;
+  add(op.draw.normal({9}), op.draw.normal({20000}), 0).large = true;
+  if (!adds) add(op.draw.index({3, 4}, 9), op.draw.index({2, 5}, 9), 1, " i64");
   const auto at = [](const Dims& shape) {
     return on_test_device(std::vector<int64_t>(static_cast<size_t>(numel(shape))), shape);
   };
@@ -214,11 +208,10 @@ OpCase scatter_row(const std::string& name, const char* formula,
 OpCase index_add_row() {
   OpCase op = row("index_add", "(x, int dim, ids, src)", "x with entry j of src added to entry ids_j of dim");
   op.tolerance = tolerance::reduction;
-  Draw draw(op.name);
   const auto add = [&](const Dims& shape, int d, int64_t m) -> Sample& {
     const int dim = d % 2 ? d - shape.rank : d;
     Sample& s = op.add(
-        text("dim ", dim), {draw.normal(shape), draw.index({m}, shape[d]), draw.normal(resized(shape, d, m))},
+        text("dim ", dim), {op.draw.normal(shape), op.draw.index({m}, shape[d]), op.draw.normal(resized(shape, d, m))},
         [=](const Tensor& x, const Tensor& ids, const Tensor& src) { return index_add(x, dim, ids, src); },
         [=](Array y, const Array& ids, const Array& src) {
           for_each_index(src.shape, [&](const Dims& i) { y.at(resized(i, d, place_of(ids.v[i[d]]))) += src.at(i); });
@@ -275,7 +268,6 @@ Array special_values() {
 OpCase sort_row(const std::string& name, const char* formula, bool with_values) {
   OpCase op = row(name, "(x, int dim = -1, bool descending = false)", formula);
   op.differentiable = with_values;
-  Draw draw(name);
   const auto add = [&](const Array& x, int d, bool descending, const std::string& label = "") -> Sample& {
     const int dim = d % 2 ? d : d - x.shape.rank;
     return op.add(
@@ -291,12 +283,13 @@ OpCase sort_row(const std::string& name, const char* formula, bool with_values) 
         });
   };
   for (const Dims& shape : shapes(1))
-    for (int d = 0; d < shape.rank; ++d) add(draw.distinct(shape), d, d % 2), add(draw.distinct(shape), d, d % 2 == 0);
+    for (int d = 0; d < shape.rank; ++d)
+      add(op.draw.distinct(shape), d, d % 2), add(op.draw.distinct(shape), d, d % 2 == 0);
   for (bool descending : {false, true}) {
     add(special_values(), 1, descending, " special values").gradient = false;
-    add(draw.index({3, 35}, 7), 1, descending, " i64"), add(draw.mask({3, 35}), 1, descending, " u8");
-    add(draw.index({2, 1500}, 700), 1, descending, " i64");
-    add(draw.distinct({301, 171}, 0.01), 1, descending).large = true;
+    add(op.draw.index({3, 35}, 7), 1, descending, " i64"), add(op.draw.mask({3, 35}), 1, descending, " u8");
+    add(op.draw.index({2, 1500}, 700), 1, descending, " i64");
+    add(op.draw.distinct({301, 171}, 0.01), 1, descending).large = true;
   }
   op.refuse({"dimension 2", "rank 2"}, [=] {
     with_values ? void(isonorm::sort(reals({2, 3}), 2)) : void(argsort(reals({2, 3}), 2));
@@ -307,7 +300,6 @@ OpCase sort_row(const std::string& name, const char* formula, bool with_values) 
 OpCase topk_row() {
   OpCase op =
       row("topk", "(x, int64_t k, int dim = -1)", "the k largest along dim, largest first, and their positions (i64)");
-  Draw draw(op.name);
   const auto add = [&](const Array& x, int d, int64_t k, const std::string& label = "") -> Sample& {
     const int dim = d % 2 ? d : d - x.shape.rank;
     return op.add(
@@ -321,12 +313,12 @@ OpCase topk_row() {
   for (const Dims& shape : shapes(1))
     for (int d = 0; d < shape.rank; ++d)
       for (int64_t k : {int64_t{1}, shape[d]})
-        if (k <= shape[d] && (k != 1 || shape[d] != 1)) add(draw.distinct(shape), d, k);
-  add(draw.distinct({5, 4}), 0, 3), add(draw.distinct({5, 4}), 1, 0);
+        if (k <= shape[d] && (k != 1 || shape[d] != 1)) add(op.draw.distinct(shape), d, k);
+  add(op.draw.distinct({5, 4}), 0, 3), add(op.draw.distinct({5, 4}), 1, 0);
   add(special_values(), 1, 4, " special values").gradient = false;
-  add(draw.distinct({301, 171}, 0.01), 1, 5).large = true;
-  add(draw.distinct({2, 1500}, 0.01), 1, 70, " of many").gradient = false;
-  Array ties = draw.index({4, 30, 3}, 6);
+  add(op.draw.distinct({301, 171}, 0.01), 1, 5).large = true;
+  add(op.draw.distinct({2, 1500}, 0.01), 1, 70, " of many").gradient = false;
+  Array ties = op.draw.index({4, 30, 3}, 6);
   ties.kind = Kind::real, ties.v[3 * 17 + 1] = NAN;
   for (int64_t k : {1, 2, 13, 30}) add(ties, 1, k, " ties").gradient = false;
   op.refuse({"4", "[2, 3]"}, [] { topk(reals({2, 3}), 4); });

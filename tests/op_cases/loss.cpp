@@ -67,7 +67,7 @@ Sample& add_entropies(OpCase& op, const Arrays& x, const CrossEntropyOptions& o,
   return s;
 }
 
-void add_weighted(OpCase& op, Draw& draw) {
+void add_weighted(OpCase& op) {
   const auto add = [&](const Arrays& x, const CrossEntropyOptions& o, const std::string& label) -> Sample& {
     return add_entropies(op, x, o, label);
   };
@@ -77,15 +77,16 @@ void add_weighted(OpCase& op, Draw& draw) {
         const Dims wide = inserted(shape, shape.rank, classes);
         const CrossEntropyOptions o{.ignore_index = -7, .label_smoothing = smoothing, .reduction = r};
         const std::string label = text(label_of(r), " smoothing ", smoothing);
-        Array target = draw.index(shape, classes);
+        Array target = op.draw.index(shape, classes);
         for (size_t i = 1; i < target.v.size(); i += 3) target.v[i] = -7;
         const bool smooth = !(r == Reduction::mean && shape == Dims{0});  // a mean over no row is 0/0
-        const Array weight = draw.uniform({classes}, 0.5, 2), soft = draw.uniform(wide, 0, 1);
-        add({draw.normal(wide, 0, 3), target, weight}, o, label + " weight").gradient = smooth;
-        add({draw.normal(wide, 0, 3), soft}, o, label + " distributions").gradient = smooth;
-        add({draw.normal(wide, 0, 3), soft, weight}, o, label + " distributions weight").gradient = smooth;
+        const Array weight = op.draw.uniform({classes}, 0.5, 2), soft = op.draw.uniform(wide, 0, 1);
+        add({op.draw.normal(wide, 0, 3), target, weight}, o, label + " weight").gradient = smooth;
+        add({op.draw.normal(wide, 0, 3), soft}, o, label + " distributions").gradient = smooth;
+        add({op.draw.normal(wide, 0, 3), soft, weight}, o, label + " distributions weight").gradient = smooth;
       }
-  add({draw.normal({51, 1001}), draw.index({51}, 1001), draw.uniform({1001}, 0.5, 2)}, {}, "mean weight").large = true;
+  add({op.draw.normal({51, 1001}), op.draw.index({51}, 1001), op.draw.uniform({1001}, 0.5, 2)}, {}, "mean weight")
+      .large = true;
   op.refuse({"[2, 3]", "[2]", "f32", "i64"}, [] { cross_entropy(reals({2, 3}), reals({2})); });
   op.refuse({"f64", "f32"}, [] { cross_entropy(reals({2, 3}), reals({2, 3}, DType::f64)); });
   op.refuse({"weight", "[2]", "[2, 3]"}, [] { cross_entropy(reals({2, 3}), reals({2, 3}), {.weight = reals({2})}); });
@@ -98,7 +99,6 @@ OpCase cross_entropy_row() {
   OpCase op = row_of("Losses", "cross_entropy", "(logits, target, const CrossEntropyOptions& options = {})",
                      "-sum_j q_j ln softmax(logits)_j, q the (smoothed) one-hot target", tolerance::reduction);
   op.checks = 100;
-  Draw draw(op.name);
   const auto add = [&](const Arrays& x, const CrossEntropyOptions& o, const std::string& label) -> Sample& {
     return add_entropies(op, x, o, label);
   };
@@ -107,10 +107,10 @@ OpCase cross_entropy_row() {
       for (double smoothing : {0.0, 0.1, 1.0})
         for (int64_t ignored : {int64_t{-100}, int64_t{-7}, classes - 1}) {
           const Dims wide = inserted(shape, shape.rank, classes);
-          Array target = draw.index(shape, classes);
+          Array target = op.draw.index(shape, classes);
           if (ignored == -7)
             for (size_t i = 0; i < target.v.size(); i += 2) target.v[i] = -7;
-          Sample& s = add({draw.normal(wide, 0, 3), target},
+          Sample& s = add({op.draw.normal(wide, 0, 3), target},
                           {.ignore_index = ignored, .label_smoothing = smoothing, .reduction = r},
                           text(label_of(r), " smoothing ", smoothing, " ignore ", ignored));
           const double terms = static_cast<double>(classes + (r == Reduction::none ? 0 : target.size()));
@@ -119,11 +119,13 @@ OpCase cross_entropy_row() {
           const auto counts = [&](double t) { return t != static_cast<double>(ignored); };
           s.gradient = r != Reduction::mean || std::any_of(target.v.begin(), target.v.end(), counts);
         }
-  for (double mean : {1e4, -1e4}) add({draw.normal({3, 9}, mean), draw.index({3}, 9)}, {}, text("mean mean ", mean));
-  add({draw.distinct({3, 9}, 70), draw.index({3}, 9)}, {}, "mean up to 945");
-  add({draw.normal({51, 1001}), draw.index({51}, 1001)}, {}, "mean").large = true;
-  add({draw.normal({5001, 10}), draw.index({5001}, 10)}, {.label_smoothing = 0.1}, "mean smoothing 0.1").large = true;
-  add_weighted(op, draw);
+  for (double mean : {1e4, -1e4})
+    add({op.draw.normal({3, 9}, mean), op.draw.index({3}, 9)}, {}, text("mean mean ", mean));
+  add({op.draw.distinct({3, 9}, 70), op.draw.index({3}, 9)}, {}, "mean up to 945");
+  add({op.draw.normal({51, 1001}), op.draw.index({51}, 1001)}, {}, "mean").large = true;
+  add({op.draw.normal({5001, 10}), op.draw.index({5001}, 10)}, {.label_smoothing = 0.1}, "mean smoothing 0.1").large =
+      true;
+  add_weighted(op);
   op.refuse({"[2, 3]", "[3]"}, [] { cross_entropy(reals({2, 3}), integers({3})); });
   op.refuse({"f32", "i64"}, [] { cross_entropy(reals({2, 3}), reals({2})); });
   op.refuse({"3", "element 1"}, [] { cross_entropy(reals({2, 3}), ids({0, 3})); });
@@ -159,7 +161,6 @@ OpCase linear_cross_entropy_row() {
       row_of("Fused", "linear_cross_entropy", "(x, weight, bias, target, const CrossEntropyOptions& options = {})",
              "cross_entropy(linear(x, weight, bias), target)", tolerance::composite);
   op.checks = 100;
-  Draw draw(op.name);
   const auto add = [&](const std::string& label, const Arrays& x, const CrossEntropyOptions& o) -> Sample& {
     Sample& s = op.add(
         label, x,
@@ -170,10 +171,9 @@ OpCase linear_cross_entropy_row() {
     s.length = static_cast<double>(std::max(x[0].size(), x[2].size()));
     return s;
   };
-  for_linear_samples(draw, [&](const std::string& label, const Arrays& x, const CrossEntropyOptions& o, bool gradient) {
-    add(label, x, o).gradient = gradient;
-  });
-  add("mean", {draw.normal({151, 16}), draw.index({151}, 333), draw.normal({333, 16})}, {}).large = true;
+  for_linear_samples(op.draw, [&](const std::string& label, const Arrays& x, const CrossEntropyOptions& o,
+                                  bool gradient) { add(label, x, o).gradient = gradient; });
+  add("mean", {op.draw.normal({151, 16}), op.draw.index({151}, 333), op.draw.normal({333, 16})}, {}).large = true;
   op.refuse({"[2, 3]", "[5, 4]"}, [] { linear_cross_entropy(reals({2, 3}), reals({5, 4}), {}, integers({2})); });
   op.refuse({"[2, 3]", "[3]"}, [] { linear_cross_entropy(reals({2, 3}), reals({5, 3}), {}, integers({3})); });
   op.refuse({"5", "element 1"}, [] { linear_cross_entropy(reals({2, 3}), reals({5, 3}), {}, ids({0, 5})); });
@@ -201,11 +201,10 @@ OpCase pairwise_row(std::string name, const std::string& parameters, std::string
                     const std::vector<Variant>& variants, const std::vector<double>& kinks, double lo, double hi) {
   OpCase op = row_of("Losses", name, parameters, std::move(formula), tolerance);
   op.checks = 50;
-  Draw draw(name);
   for (const Variant& v : variants)
     for (const Dims& shape : shapes_and_large())
       for (Reduction r : kReductions) {
-        Arrays x = {draw.uniform(shape, -3, 3, kinks), draw.uniform(shape, lo, hi)};
+        Arrays x = {op.draw.uniform(shape, -3, 3, kinks), op.draw.uniform(shape, lo, hi)};
         if (!kinks.empty())
           for (size_t i = 0; i < x[0].v.size(); ++i) x[0].v[i] += x[1].v[i];
         Sample& s = op.add(

@@ -43,9 +43,8 @@ OpCase matmul_row() {
   OpCase op = row_of(kGroup, "matmul", "(a, b)", "y_ij = sum over k of a_ik b_kj; leading dimensions broadcast",
                      tolerance::product);
   op.checks = 100;
-  Draw draw(op.name);
   const auto add = [&](const Dims& a, const Dims& b) -> Sample& {
-    Sample& s = op.add("", {draw.normal(a), draw.normal(b)}, matmul, product);
+    Sample& s = op.add("", {op.draw.normal(a), op.draw.normal(b)}, matmul, product);
     s.length = static_cast<double>(a[a.rank - 1]);
     return s;
   };
@@ -82,9 +81,8 @@ OpCase matmul_row() {
 OpCase dot_row() {
   OpCase op = row_of(kGroup, "dot", "(a, b)", "sum of a_i b_i", tolerance::product);
   op.checks = 5;
-  Draw draw(op.name);
   for (int64_t n : {0, 1, 2, 7, 35, 100, 20000}) {
-    Sample& s = op.add("", {draw.normal({n}), draw.normal({n})}, dot, product);
+    Sample& s = op.add("", {op.draw.normal({n}), op.draw.normal({n})}, dot, product);
     s.length = static_cast<double>(n);
     s.large = n > 1000;
   }
@@ -98,10 +96,9 @@ OpCase dot_row() {
 OpCase outer_row() {
   OpCase op = row_of(kGroup, "outer", "(a, b)", "y_ij = a_i b_j", tolerance::rounded);
   op.checks = 10;
-  Draw draw(op.name);
   for (int64_t m : {0, 1, 5, 300})
     for (int64_t n : {0, 1, 7, 301}) {
-      Sample& s = op.add("", {draw.normal({m}), draw.normal({n})}, outer, [=](const Array& a, const Array& b) {
+      Sample& s = op.add("", {op.draw.normal({m}), op.draw.normal({n})}, outer, [=](const Array& a, const Array& b) {
         return tabulate({m, n}, [&](const Dims& i) { return a.v[i[0]] * b.v[i[1]]; });
       });
       s.large = m * n > 10000;
@@ -116,12 +113,11 @@ OpCase outer_row() {
 OpCase linear_row() {
   OpCase op = row_of(kGroup, "linear", "(x, weight, bias = {})", "y = x W^T + b, weight [out, in]", tolerance::product);
   op.checks = 100;
-  Draw draw(op.name);
   const auto reference = [](const Arrays& x) { return affine(x[0], x[1], x.size() > 2 ? &x[2] : nullptr); };
   const auto add = [&](const Dims& x, int64_t out, bool bias) -> Sample& {
     const int64_t in = x[x.rank - 1];
-    Arrays inputs = {draw.normal(x), draw.normal({out, in})};
-    if (bias) inputs.push_back(draw.normal({out}));
+    Arrays inputs = {op.draw.normal(x), op.draw.normal({out, in})};
+    if (bias) inputs.push_back(op.draw.normal({out}));
     Sample& s = op.add(
         "", inputs, [](const Tensors& t) { return linear(t[0], t[1], t.size() > 2 ? t[2] : Tensor()); }, reference);
     s.length = static_cast<double>(in);

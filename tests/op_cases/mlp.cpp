@@ -55,12 +55,11 @@ Tensor run(const Tensors& t, GeluForm form, decltype(mlp)& f) {
 std::vector<OpCase> mlp_cases() {
   OpCase op = row_of("Fused", "mlp", "(x, w1, b1, w2, b2, GeluForm form = GeluForm::erf)",
                      "gelu(x W1^T + b1) W2^T + b2, w1 [hidden, in], w2 [out, hidden]", tolerance::product);
-  Draw draw(op.name);
   for (GeluForm form : {GeluForm::erf, GeluForm::tanh})
     for (bool bias : {false, true})
       for (const Sizes& s : kSizes) {
         auto& sample = op.add(
-            label_of(form), draw_layers(draw, s, bias), [form](const Tensors& t) { return run(t, form, mlp); },
+            label_of(form), draw_layers(op.draw, s, bias), [form](const Tensors& t) { return run(t, form, mlp); },
             [form](const Arrays& a) { return mlp_of(a, form); });
         sample.length = static_cast<double>(s.hidden + s.x[s.x.rank - 1]);
         sample.large = s.large();

@@ -122,7 +122,6 @@ OpCase dropout_row() {
                   "0 with probability p, else x/(1 - p); x where not training");
   op.differentiable = true;
   op.dtypes = {DType::f64, DType::f32, DType::bf16};
-  Draw draw(op.name);
   for (const Dims& shape : shapes_and_large())
     for (double p : {0.0, 0.25, 0.5})
       for (bool training : {true, false}) {
@@ -131,7 +130,7 @@ OpCase dropout_row() {
           Generator g{.seed = 17};
           return dropout(x, p, training, g);
         };
-        op.add(text("p ", p, training ? "" : " evaluation"), {draw.uniform(shape, 1, 2)}, apply, [=](Array y) {
+        op.add(text("p ", p, training ? "" : " evaluation"), {op.draw.uniform(shape, 1, 2)}, apply, [=](Array y) {
             const std::vector<double> mask = apply(ones(shape, options_of(DType::f64))).to_vector<double>();
             double kept = 0;
             for (size_t i = 0; i < y.v.size(); ++i)

@@ -94,8 +94,7 @@ struct Domain {
   bool may_be_zero = true;   // false: cells of one element are skipped in gradients (kink at 0)
 };
 
-template <class F>
-void add_samples(OpCase& op, const std::string& label, Draw& draw, const Call& call, F f, Domain domain = {}) {
+template <class F> void add_samples(OpCase& op, const std::string& label, const Call& call, F f, Domain domain = {}) {
   const auto add = [&](const Array& x, const Choice& c, const std::string& more = "") -> Sample& {
     Sample& s = op.add(
         label_of(c) + label + more, {x}, [=](const Tensor& t) { return call(t, c); },
@@ -108,19 +107,19 @@ void add_samples(OpCase& op, const std::string& label, Draw& draw, const Call& c
       const int64_t n = count_of(shape, c);
       if (n < domain.least) continue;
       if (n == 0 && !domain.over_nothing && numel(shape_of(shape, c)) > 0) continue;
-      add(domain.distinct ? draw.distinct(shape) : draw.normal(shape), c);
+      add(domain.distinct ? op.draw.distinct(shape) : op.draw.normal(shape), c);
     }
   const std::vector<int> outer = {0, 2}, middle = {1};
   for (const Choice& c : {Choice{{}, false}, Choice{outer, true}, Choice{middle, false}, Choice{{-1}, false}})
-    add(domain.distinct ? draw.distinct(kLarge, 0.01) : draw.normal(kLarge), c).large = true;
-  Array far = domain.distinct ? draw.distinct({3, 5}) : draw.normal({3, 5});
+    add(domain.distinct ? op.draw.distinct(kLarge, 0.01) : op.draw.normal(kLarge), c).large = true;
+  Array far = domain.distinct ? op.draw.distinct({3, 5}) : op.draw.normal({3, 5});
   for (double& v : far.v) v += 1e4;
   add(far, {{-1}, false}, " mean 1e4");
 }
 
 // NaN passes through, whether it is the first, a middle or the last of the entries.
-template <class F> void add_nan_samples(OpCase& op, Draw& draw, const Call& call, F f) {
-  Array x = draw.distinct({3, 35});
+template <class F> void add_nan_samples(OpCase& op, const Call& call, F f) {
+  Array x = op.draw.distinct({3, 35});
   for (int64_t i : {0, 35 + 18, 2 * 35 + 34}) x.v[i] = NAN;
   const auto nan_or = [f](const std::vector<double>& v) {
     return std::any_of(v.begin(), v.end(), [](double e) { return std::isnan(e); }) ? NAN : f(v);
@@ -135,10 +134,10 @@ template <class F> void add_nan_samples(OpCase& op, Draw& draw, const Call& call
 }
 
 // What is the sum of integers is i64.
-void add_integer_sums(OpCase& op, Draw& draw) {
+void add_integer_sums(OpCase& op) {
   for (const Dims& shape : {Dims{}, Dims{0}, Dims{7}, Dims{3, 0}, Dims{35, 6}, Dims{2, 5, 4}, kLarge})
     for (const Choice& c : choices(shape.rank))
-      for (const Array& x : {draw.index(shape, 1000), draw.mask(shape)})
+      for (const Array& x : {op.draw.index(shape, 1000), op.draw.mask(shape)})
         op.add(
               label_of(c) + (x.kind == Kind::index ? " i64" : " u8"), {x},
               [c](const Tensor& t) { return sum(t, c.dims, c.keepdim); },
@@ -160,11 +159,10 @@ OpCase row(std::string name, std::string formula, Tensor (*call)(const Tensor&, 
            Domain domain = {}, Tolerance tolerance = tolerance::reduction) {
   OpCase op =
       row_of(kGroup, name, "(x, std::vector<int> dims = {}, bool keepdim = false)", std::move(formula), tolerance);
-  Draw draw(name);
   const auto over = [call](const Tensor& x, const Choice& c) { return call(x, c.dims, c.keepdim); };
-  add_samples(op, "", draw, over, f, domain);
-  add_nan_samples(op, draw, over, f);
-  if (op.name == "sum") add_integer_sums(op, draw);
+  add_samples(op, "", over, f, domain);
+  add_nan_samples(op, over, f);
+  if (op.name == "sum") add_integer_sums(op);
   add_refusals(op, [call](const Tensor& x, std::vector<int> dims) { call(x, dims, false); });
   if (!domain.over_nothing) op.refuse({"[2, 0]", "no elements"}, [call] { call(reals({2, 0}), {1}, false); });
   return op;
@@ -173,10 +171,9 @@ OpCase row(std::string name, std::string formula, Tensor (*call)(const Tensor&, 
 OpCase var_row() {
   OpCase op = row_of(kGroup, "var", "(x, std::vector<int> dims = {}, double correction = 1, bool keepdim = false)",
                      "sum of (x - mean)^2 / max(0, n - correction)", tolerance::composite);
-  Draw draw(op.name);
   for (double correction : {1.0, 0.0})
     add_samples(
-        op, text(" correction ", correction), draw,
+        op, text(" correction ", correction),
         [correction](const Tensor& x, const Choice& c) { return var(x, c.dims, correction, c.keepdim); },
         [correction](const std::vector<double>& v) { return variance(v, correction); },
         {.over_nothing = false, .least = correction == 1 ? 2 : 1});
@@ -189,10 +186,9 @@ template <class Naive>
 OpCase along_row(const std::string& name, const char* formula, Tensor (*f)(const Tensor&, int),
                  const std::vector<Dims>& more, const Naive& naive) {
   OpCase op = row_of(kGroup, name, "(x, int dim)", formula, tolerance::reduction);
-  Draw draw(op.name);
   const auto add = [&](const Dims& shape, int dim) -> Sample& {
     Sample& s = op.add(
-        text("dim ", dim), {draw.normal(shape)}, [dim, f](const Tensor& x) { return f(x, dim); },
+        text("dim ", dim), {op.draw.normal(shape)}, [dim, f](const Tensor& x) { return f(x, dim); },
         [dim, naive](const Array& x) {
           const int d = dim < 0 ? dim + x.shape.rank : dim;
           return tabulate(x.shape, [&](const Dims& i) { return static_cast<double>(naive(x, i, d)); });
@@ -241,9 +237,9 @@ OpCase prod_row() {
   op.tolerance = tolerance::composite;
   for (Sample& s : op.samples)
     for (double& v : s.inputs[0].v) v = (v < 0 ? -1 : 1) * std::exp(0.2 * std::sin(v));
-  Draw draw("prod of zeros");
+  op.draw = Draw("prod of zeros");
   for (const Choice& c : choices(2)) {
-    Array x = draw.normal({3, 4});
+    Array x = op.draw.normal({3, 4});
     x.v[0] = x.v[5] = x.v[7] = 0;  // a row with one, a row with two, a row with none
     op.add(
           label_of(c) + " zeros", {x}, [c](const Tensor& t) { return prod(t, c.dims, c.keepdim); },
@@ -258,7 +254,6 @@ OpCase truth_row(const std::string& name, const char* formula, Tensor (*call)(co
                  bool every) {
   OpCase op = row_of(kGroup, name, "(x, std::vector<int> dims = {}, bool keepdim = false)", formula);
   op.differentiable = false;
-  Draw draw(op.name);
   const auto add = [&](const Array& x, const Choice& c, const std::string& label) -> Sample& {
     return op.add(
         label_of(c) + label, {x}, [=](const Tensor& t) { return call(t, c.dims, c.keepdim); },
@@ -272,7 +267,7 @@ OpCase truth_row(const std::string& name, const char* formula, Tensor (*call)(co
   };
   for (const Dims& shape : shapes())
     for (const Choice& c : choices(shape.rank)) {
-      Array mask = draw.mask(shape), rare = Array(shape, Kind::index, every), number = draw.normal(shape);
+      Array mask = op.draw.mask(shape), rare = Array(shape, Kind::index, every), number = op.draw.normal(shape);
       if (rare.size() > 2) rare.v[1] = every ? 0 : 7;
       for (size_t i = 0; i < number.v.size(); ++i)
         number.v[i] = i % 7 == 5 ? NAN : every == (i % 3 > 0) ? number.v[i] : 0;
@@ -290,7 +285,6 @@ OpCase place_row(const std::string& name, const char* which, Tensor (*call)(cons
   OpCase op = row_of(kGroup, name, "(x, int dim = -1, bool keepdim = false)",
                      text("position of the first ", which, " entry along dim (i64)"));
   op.differentiable = false;
-  Draw draw(op.name);
   const auto add = [&](const Array& x, int dim, bool keepdim, const char* label = "") -> Sample& {
     return op.add(
         text("dim ", dim, keepdim ? " keepdim" : "", label), {x},
@@ -308,12 +302,12 @@ OpCase place_row(const std::string& name, const char* which, Tensor (*call)(cons
   for (const Dims& shape : shapes(1))
     for (int dim = 0; dim < shape.rank; ++dim)
       if (shape[dim] > 0)
-        add(draw.normal(shape), dim, dim % 2), add(draw.index(shape, 3), dim - shape.rank, false, " ties");
+        add(op.draw.normal(shape), dim, dim % 2), add(op.draw.index(shape, 3), dim - shape.rank, false, " ties");
   for (Sample& s : op.samples) s.inputs[0].kind = Kind::real;
   Array special({2, 4});
   special.v = {1, NAN, 3, NAN, -HUGE_VAL, -HUGE_VAL, 2, HUGE_VAL};
   add(special, 1, false, " special values");
-  add(draw.normal(kLarge), -1, false).large = true;
+  add(op.draw.normal(kLarge), -1, false).large = true;
   op.refuse({"dimension 2", "rank 2"}, [=] { call(reals({2, 3}), 2, false); });
   op.refuse({"[2, 0]", "empty"}, [=] { call(reals({2, 0}), 1, false); });
   op.refuse({"i64"}, [=] { call(integers({2}), 0, false); });

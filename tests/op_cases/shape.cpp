@@ -15,9 +15,9 @@ OpCase row(std::string name, std::string parameters, std::string formula) {
 
 // With u8 among them moved bytes are checked for all element sizes.
 template <class Run, class Reference>
-void add(OpCase& op, Draw& draw, const std::string& label, const Dims& shape, Run run, Reference reference) {
-  if (op.samples.size() % 6 == 3) op.add(label + " u8", {draw.mask(shape)}, run, reference);
-  add_moved(op, draw, label, shape, run, reference);
+void add(OpCase& op, const std::string& label, const Dims& shape, Run run, Reference reference) {
+  if (op.samples.size() % 6 == 3) op.add(label + " u8", {op.draw.mask(shape)}, run, reference);
+  add_moved(op, label, shape, run, reference);
 }
 
 // A reference that gives the same elements another shape.
@@ -44,10 +44,9 @@ std::vector<Dims> other_shapes(const Dims& shape) {
 
 OpCase reshape_row(const char* name, const char* formula, Tensor (*call)(const Tensor&, const Dims&), bool layouts) {
   OpCase op = row(name, "(x, const Dims& shape)", formula);
-  Draw draw(name);
   const auto add_one = [&](const Dims& from, const Dims& to, const Dims& wish) {
     add(
-        op, draw, text("to ", wish), from, [=](const Tensor& x) { return call(x, wish); }, shaped(to));
+        op, text("to ", wish), from, [=](const Tensor& x) { return call(x, wish); }, shaped(to));
   };
   for (const Dims& shape : shapes())
     for (const Dims& to : other_shapes(shape)) {
@@ -65,7 +64,6 @@ OpCase reshape_row(const char* name, const char* formula, Tensor (*call)(const T
 
 OpCase flatten_row() {
   OpCase op = row("flatten", "(x, int first = 0, int last = -1)", "dimensions first to last become one");
-  Draw draw(op.name);
   const auto add_one = [&](const Dims& shape, int first, int last) {
     const int end = last < 0 ? shape.rank + last : last;
     Dims to;
@@ -77,7 +75,7 @@ OpCase flatten_row() {
     }
     if (shape.rank == 0) to = {1};
     add(
-        op, draw, text("dims ", first, " to ", last), shape, [=](const Tensor& x) { return flatten(x, first, last); },
+        op, text("dims ", first, " to ", last), shape, [=](const Tensor& x) { return flatten(x, first, last); },
         shaped(to));
   };
   for (const Dims& shape : shapes())
@@ -118,10 +116,9 @@ Array transposed(const Array& x, int a, int b) {
 OpCase permute_row() {
   OpCase op =
       row("permute", "(x, const std::vector<int>& order)", "dimension i of the result is dimension order_i of x");
-  Draw draw(op.name);
   const auto add_one = [&](const Dims& shape, const Order& order) {
     add(
-        op, draw, label_of("order", order), shape, [=](const Tensor& x) { return permute(x, order); },
+        op, label_of("order", order), shape, [=](const Tensor& x) { return permute(x, order); },
         [=](const Array& x) { return permuted(x, order); });
   };
   for (const Dims& shape : shapes()) {
@@ -144,10 +141,9 @@ OpCase permute_row() {
 
 OpCase transpose_row() {
   OpCase op = row("transpose", "(x, int a, int b)", "dimensions a and b change places");
-  Draw draw(op.name);
   const auto add_one = [&](const Dims& shape, int a, int b) {
     add(
-        op, draw, text("dims ", a, " and ", b), shape, [=](const Tensor& x) { return transpose(x, a, b); },
+        op, text("dims ", a, " and ", b), shape, [=](const Tensor& x) { return transpose(x, a, b); },
         [=](const Array& x) { return transposed(x, a, b); });
   };
   for (const Dims& shape : shapes(1)) add_one(shape, 0, -1), add_one(shape, shape.rank / 2, 0);
@@ -158,10 +154,9 @@ OpCase transpose_row() {
 
 OpCase squeeze_row() {
   OpCase op = row("squeeze", "(x, int dim)", "drops dimension dim, whose size is 1");
-  Draw draw(op.name);
   const auto add_one = [&](const Dims& to, int d, int dim) {
     add(
-        op, draw, text("dim ", dim), inserted(to, d, 1), [=](const Tensor& x) { return squeeze(x, dim); }, shaped(to));
+        op, text("dim ", dim), inserted(to, d, 1), [=](const Tensor& x) { return squeeze(x, dim); }, shaped(to));
   };
   for (const Dims& shape : shapes(0, 4)) {
     add_one(shape, 0, 0);
@@ -176,12 +171,11 @@ OpCase squeeze_row() {
 
 OpCase unsqueeze_row() {
   OpCase op = row("unsqueeze", "(x, int dim)", "a new dimension of size 1 before dim");
-  Draw draw(op.name);
   for (const Dims& shape : shapes_and_large())
     for (int d = 0; d <= shape.rank; ++d) {
       const int dim = d % 2 ? d - shape.rank - 1 : d;
       add(
-          op, draw, text("dim ", dim), shape, [=](const Tensor& x) { return unsqueeze(x, dim); },
+          op, text("dim ", dim), shape, [=](const Tensor& x) { return unsqueeze(x, dim); },
           shaped(inserted(shape, d, 1)));
     }
   op.refuse({"dimension 3", "rank 3"}, [] { unsqueeze(reals({2, 3}), 3); });
@@ -192,10 +186,9 @@ OpCase unsqueeze_row() {
 OpCase expand_row() {
   OpCase op = row("expand", "(x, const Dims& shape)",
                   "sizes of 1, and missing leading ones, stretched to shape; -1 keeps a size");
-  Draw draw(op.name);
   const auto add_one = [&](const Dims& shape, const Dims& to, const Dims& wish) {
     add(
-        op, draw, text("to ", wish), shape, [=](const Tensor& x) { return expand(x, wish); },
+        op, text("to ", wish), shape, [=](const Tensor& x) { return expand(x, wish); },
         [=](const Array& x) {
           return tabulate(
               to, [&](const Dims& i) { return x.stretched(i); }, x.kind);
@@ -221,12 +214,11 @@ OpCase expand_row() {
 OpCase contiguous_row() {
   OpCase op = row("contiguous", "(x)", "x in row-major order without gaps");
   op.refuses = false;
-  Draw draw(op.name);
   for (const Dims& shape : shapes_and_large()) {
     add(
-        op, draw, "", shape, [](const Tensor& x) { return contiguous(x); }, [](const Array& x) { return x; });
+        op, "", shape, [](const Tensor& x) { return contiguous(x); }, [](const Array& x) { return x; });
     add(
-        op, draw, "turned", shape, [](const Tensor& x) { return contiguous(transpose(unsqueeze(x, 0), 0, -1)); },
+        op, "turned", shape, [](const Tensor& x) { return contiguous(transpose(unsqueeze(x, 0), 0, -1)); },
         [](const Array& x) { return transposed(reshaped(x, inserted(x.shape, 0, 1)), 0, -1); });
   }
   return op;

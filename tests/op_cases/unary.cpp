@@ -145,7 +145,7 @@ Oracle oracle(ops::NumberDiv) {
       [](double x, const double* p) { return *p / x; });
 }
 
-void add_samples(OpCase& op, const Oracle& o, const std::vector<double>& p, Draw& draw, double lo, double hi,
+void add_samples(OpCase& op, const Oracle& o, const std::vector<double>& p, double lo, double hi,
                  const std::vector<double>& kinks) {
   const auto run = [o, p](const Tensor& x) { return o.call(x, p.data()); };
   const auto reference = [o, p](Array y) {
@@ -154,8 +154,8 @@ void add_samples(OpCase& op, const Oracle& o, const std::vector<double>& p, Draw
   };
   std::string label;
   for (double v : p) label += text(label.empty() ? "numbers " : ", ", v);
-  for (const Dims& shape : shapes()) op.add(label, {draw.uniform(shape, lo, hi, kinks)}, run, reference);
-  op.add(label, {draw.uniform(kLarge, lo, hi, kinks)}, run, reference).large = true;
+  for (const Dims& shape : shapes()) op.add(label, {op.draw.uniform(shape, lo, hi, kinks)}, run, reference);
+  op.add(label, {op.draw.uniform(kLarge, lo, hi, kinks)}, run, reference).large = true;
   Array special({20});
   special.v = {0.0,  -0.0, 1e-30, -1e-30, 1e-5, -1e-5,    0.5,       -0.5, 1, 2.5,
                -1.0, 20,   -20,   100,    -100, HUGE_VAL, -HUGE_VAL, NAN,  3, -1.5};
@@ -163,10 +163,10 @@ void add_samples(OpCase& op, const Oracle& o, const std::vector<double>& p, Draw
 }
 
 // Integers stay integers, but for quotients, which are f32.
-void add_integers(OpCase& op, const Oracle& o, double p, Draw& draw, bool quotient = false, bool masks = true) {
+void add_integers(OpCase& op, const Oracle& o, double p, bool quotient = false, bool masks = true) {
   for (Kind kind : {Kind::index, Kind::mask}) {
     if (kind == Kind::mask && !masks) continue;
-    Array x = draw.index({5, 7}, 41);
+    Array x = op.draw.index({5, 7}, 41);
     x.kind = kind;
     if (kind == Kind::index)
       for (double& v : x.v) v -= 20;
@@ -189,16 +189,16 @@ void add_integers(OpCase& op, const Oracle& o, double p, Draw& draw, bool quotie
 template <class Op> OpCase unary_row() {
   const Oracle o = oracle(Op{});
   OpCase op = row_of("Pointwise, one tensor", Op::name, o.parameters, Op::formula, o.tolerance);
-  Draw draw(op.signature);
+  op.draw = Draw(op.signature);
   std::vector<double> kinks = o.kinks;
   if constexpr (requires { Op::kink; }) kinks.push_back(Op::kink);
-  if (o.numbers.empty()) add_samples(op, o, {}, draw, Op::lo, Op::hi, kinks);
+  if (o.numbers.empty()) add_samples(op, o, {}, Op::lo, Op::hi, kinks);
   for (const std::vector<double>& p : o.numbers)
-    add_samples(op, o, p, draw, Op::lo, Op::hi, std::is_same_v<Op, ops::Clamp> ? p : kinks);
+    add_samples(op, o, p, Op::lo, Op::hi, std::is_same_v<Op, ops::Clamp> ? p : kinks);
   constexpr bool quotient = std::is_same_v<Op, ops::DivNumber> || std::is_same_v<Op, ops::NumberDiv>;
   if constexpr (quotient || std::is_same_v<Op, ops::Neg> || std::is_same_v<Op, ops::AddNumber> ||
                 std::is_same_v<Op, ops::MulNumber> || std::is_same_v<Op, ops::NumberSub>)
-    add_integers(op, o, -3, draw, quotient);
+    add_integers(op, o, -3, quotient);
   else
     op.refuse({"i64", "f32"}, [o] { o.call(integers({2}), std::vector<double>{1, 2}.data()); });
   return op;
@@ -221,13 +221,13 @@ struct NumberRow {
 
 OpCase number_row(const NumberRow& n) {
   OpCase op = row_of("Pointwise, one tensor", n.name, n.parameters, n.formula, n.tolerance);
-  Draw draw(op.signature);
+  op.draw = Draw(op.signature);
   const Oracle o{[=](const Tensor& x, const double* p) { return n.call(x, *p); },
                  [=](double x, const double* p) { return n.value(x, *p); }, n.parameters};
   for (double p : {0.5, n.lo < 0 ? -2.0 : 2.0, 0.0})
-    add_samples(op, o, {p}, draw, n.lo, 3, n.kinked ? std::vector{p} : std::vector<double>{});
+    add_samples(op, o, {p}, n.lo, 3, n.kinked ? std::vector{p} : std::vector<double>{});
   if (op.name != "pow" && !op.name.starts_with("clamp"))
-    add_integers(op, o, -3, draw, false, op.name == "sub");
+    add_integers(op, o, -3, false, op.name == "sub");
   else
     op.refuse({"i64", "f32"}, [=] { n.call(integers({2}), 1); });
   return op;
@@ -239,10 +239,10 @@ OpCase remainder_row() {
   const Oracle o = numbered(
       "(a, double b)", {}, [](const Tensor& x, const double* p) { return x % *p; },
       [](double x, const double* p) { return x - *p * std::floor(x / *p); });
-  Draw draw(op.signature);
-  add_samples(op, o, {2.5}, draw, 0.1, 2.4, {});
-  add_samples(op, o, {-4}, draw, 0.2, 3, {});
-  add_integers(op, o, -3, draw, false, false);
+  op.draw = Draw(op.signature);
+  add_samples(op, o, {2.5}, 0.1, 2.4, {});
+  add_samples(op, o, {-4}, 0.2, 3, {});
+  add_integers(op, o, -3, false, false);
   return op;
 }
 
@@ -276,7 +276,6 @@ OpCase cast_row() {
              "where that does not "
              "fit or x is NaN");
   op.refuses = false;
-  Draw draw(op.name);
   const auto reference = [](DType to) {
     return [to](Array y) {
       y.dtype = to;
@@ -288,9 +287,10 @@ OpCase cast_row() {
   for (DType to : {DType::f64, DType::f32, DType::bf16, DType::i64, DType::u8}) {
     const auto run = [to](const Tensor& x) { return x.to(to); };
     for (const Dims& shape : shapes_and_large()) {
-      Sample& s = op.add(text("to ", to), {draw.uniform(shape, is_floating(to) ? -3 : 0, 100)}, run, reference(to));
+      Sample& s = op.add(text("to ", to), {op.draw.uniform(shape, is_floating(to) ? -3 : 0, 100)}, run, reference(to));
       s.large = shape == kLarge, s.gradient = to == DType::f64;
-      if (shape != kLarge) op.add(text("i64 to ", to), {draw.index(shape, 200)}, run, reference(to)).gradient = false;
+      if (shape != kLarge)
+        op.add(text("i64 to ", to), {op.draw.index(shape, 200)}, run, reference(to)).gradient = false;
     }
   }
   return op;
@@ -299,9 +299,8 @@ OpCase cast_row() {
 OpCase isfinite_row() {
   OpCase op = row_of("Comparisons and choice", "isfinite", "(x)", "1 where x is neither infinite nor NaN");
   op.differentiable = false;
-  Draw draw(op.name);
   for (const Dims& shape : shapes_and_large()) {
-    Array x = draw.normal(shape);
+    Array x = op.draw.normal(shape);
     for (size_t i = 0; i < x.v.size(); i += 3) x.v[i] = i % 2 ? HUGE_VAL : i % 4 ? -HUGE_VAL : NAN;
     op.add("", {x}, isonorm::isfinite, [](Array y) {
         y.kind = Kind::mask;

@@ -13,14 +13,13 @@ OpCase row(std::string name, std::string parameters, std::string formula) {
 
 // source(place in the result) is the place in x.
 template <class Run, class Source>
-void add(OpCase& op, Draw& draw, const std::string& label, const Dims& shape, const Dims& to, Run run, Source source) {
-  add_moved(op, draw, label, shape, run, [=](const Array& x) { return moved(x, to, source); });
+void add(OpCase& op, const std::string& label, const Dims& shape, const Dims& to, Run run, Source source) {
+  add_moved(op, label, shape, run, [=](const Array& x) { return moved(x, to, source); });
 }
 
 OpCase roll_row() {
   OpCase op = row("roll", "(x, const std::vector<int64_t>& shifts, const std::vector<int>& dims)",
                   "entry i of dims_k at i + shifts_k, those that pass the end at the beginning");
-  Draw draw(op.name);
   for (const Dims& shape : shapes_and_large(0)) {
     std::vector<std::pair<std::vector<int64_t>, std::vector<int>>> choices = {{{}, {}}};
     if (shape.rank > 0) choices.push_back({{1}, {-1}}), choices.push_back({{-7}, {0}}), choices.push_back({{0}, {0}});
@@ -30,8 +29,7 @@ OpCase roll_row() {
       std::string label;
       for (size_t k = 0; k < dims.size(); ++k) label += text(" by ", shifts[k], " dim ", dims[k]);
       add(
-          op, draw, label, shape, shape,
-          [shifts = shifts, dims = dims](const Tensor& x) { return roll(x, shifts, dims); },
+          op, label, shape, shape, [shifts = shifts, dims = dims](const Tensor& x) { return roll(x, shifts, dims); },
           [=, shifts = shifts, dims = dims](Dims i) {
             for (size_t k = 0; k < dims.size(); ++k) {
               const int d = dims[k] < 0 ? dims[k] + shape.rank : dims[k];
@@ -50,7 +48,6 @@ OpCase roll_row() {
 OpCase pad_reflect_row() {
   OpCase op = row("pad_reflect", "(x, const std::vector<std::pair<int64_t, int64_t>>& amounts)",
                   "x around which it is mirrored at its first and last entries of the last dimensions");
-  Draw draw(op.name);
   for (const Dims& shape : shapes_and_large(0)) {
     std::vector<std::vector<std::pair<int64_t, int64_t>>> choices = {{}};
     if (shape.rank > 0 && shape[shape.rank - 1] > 0) {
@@ -64,7 +61,7 @@ OpCase pad_reflect_row() {
       for (size_t k = 0; k < amounts.size(); ++k)
         to[first + static_cast<int>(k)] += amounts[k].first + amounts[k].second;
       add(
-          op, draw, text(amounts.size(), " dimensions"), shape, to,
+          op, text(amounts.size(), " dimensions"), shape, to,
           [amounts](const Tensor& x) { return pad_reflect(x, amounts); },
           [=](Dims i) {
             for (size_t k = 0; k < amounts.size(); ++k) {
@@ -84,13 +81,12 @@ OpCase pad_reflect_row() {
 
 OpCase unbind_row() {
   OpCase op = row("unbind", "(x, int dim = 0)", "the entries of dim, each without it");
-  Draw draw(op.name);
   for (const Dims& shape : shapes_and_large(1))
     for (int d = 0; d < shape.rank; ++d) {
       if (shape[d] == 0 || (shape == kLarge && d == 2)) continue;
       const int dim = d % 2 ? d - shape.rank : d;
       Sample& s = op.add(
-          text("dim ", dim), {draw.normal(shape)}, [=](const Tensor& x) { return unbind(x, dim); },
+          text("dim ", dim), {op.draw.normal(shape)}, [=](const Tensor& x) { return unbind(x, dim); },
           [=](const Array& x) {
             Arrays parts;
             for (int64_t k = 0; k < shape[d]; ++k)
@@ -107,7 +103,6 @@ OpCase unfold_row() {
   OpCase op =
       row("unfold", "(x, int dim, int64_t size, int64_t step)",
           "windows of `size` entries of dim, `step` from one to the next; their entries are a new last dimension");
-  Draw draw(op.name);
   for (const Dims& shape : shapes_and_large(1, 4))
     for (int d = 0; d < shape.rank; ++d)
       for (int64_t size : {int64_t{1}, int64_t{3}, shape[d]})
@@ -120,7 +115,7 @@ OpCase unfold_row() {
           for (int64_t at = 0; at + size <= shape[d]; at += step) ++to[d];
           to.push_back(size);
           add(
-              op, draw, text("dim ", dim, " size ", size, " step ", step), shape, to,
+              op, text("dim ", dim, " size ", size, " step ", step), shape, to,
               [=](const Tensor& x) { return unfold(x, dim, size, step); },
               [=](Dims i) {
                 i[d] = i[d] * step + i[i.rank - 1];

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/array.h"
+#include "tests/support/draw.h"
 #include "tests/support/tolerance.h"
 
 namespace isonorm::test {
@@ -65,6 +65,7 @@ struct OpCase {
   bool refuses = true;                                                // false: there is nothing it could refuse
   bool stretch_rows = true;  // false: the op divides by the spread of a row, which must not be 0
   int checks = 20;           // gradient checks of distinct shapes and values, at least
+  Draw draw = Draw(name);    // of its inputs
   std::vector<Sample> samples = {};
   std::vector<BadCall> bad = {};
 
