@@ -6,7 +6,6 @@
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
-#include "autograd/ops/shape.h"
 #include "tests/support/catch.h"
 
 using namespace isonorm;

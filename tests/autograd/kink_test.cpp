@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "autograd/engine.h"
-#include "autograd/ops/create.h"
 #include "autograd/ops/loss.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"

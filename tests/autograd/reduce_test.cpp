@@ -8,7 +8,6 @@
 #include "autograd/ops/create.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
-#include "autograd/ops/shape.h"
 #include "tests/support/catch.h"
 
 using namespace isonorm;

@@ -4,7 +4,6 @@
 #include "core/error.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_folder.h"
-#include "training/records/manifest.h"
 
 using namespace isonorm;
 using namespace isonorm::io;

@@ -362,21 +362,15 @@ OpCase patchify_row() {
 std::vector<OpCase> arrange_cases() {
   const auto lower = "x where column - row <= diagonal, else 0 (last two dimensions)",
              upper = "x where column - row >= diagonal, else 0 (last two dimensions)";
-  return {slice_row(),
-          narrow_row(),
-          select_row(),
-          split_row(),
-          chunk_row(),
-          cat_row(),
-          stack_row(),
-          flip_row(),
-          pad_row(),
-          repeat_row(),
-          repeat_interleave_row(),
-          triangle_row("tril", lower, isonorm::tril, true),
-          triangle_row("triu", upper, isonorm::triu, false),
-          meshgrid_row(),
-          patchify_row()};
+  std::vector<OpCase> all;
+  for (auto make : {slice_row, narrow_row, select_row, split_row, chunk_row, cat_row, stack_row, flip_row, pad_row,
+                    repeat_row, repeat_interleave_row})
+    all.push_back(make());
+  all.push_back(triangle_row("tril", lower, isonorm::tril, true));
+  all.push_back(triangle_row("triu", upper, isonorm::triu, false));
+  all.push_back(meshgrid_row());
+  all.push_back(patchify_row());
+  return all;
 }
 
 }  // namespace isonorm::test

@@ -6,7 +6,6 @@
 
 #include "autograd/engine.h"
 #include "autograd/ops/pointwise.h"
-#include "autograd/ops/shape.h"
 #include "tests/op_cases/groups.h"
 
 namespace isonorm::test {

@@ -1,6 +1,5 @@
 // Rows of the matrix products.
 #include "autograd/ops/matmul.h"
-#include "autograd/ops/shape.h"
 #include "tests/op_cases/groups.h"
 
 namespace isonorm::test {

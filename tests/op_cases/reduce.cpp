@@ -91,7 +91,6 @@ struct Domain {
   bool over_nothing = true;  // whether empty cells are allowed
   bool distinct = false;     // entries must not tie
   int64_t least = 0;         // elements per cell
-  bool may_be_zero = true;   // false: cells of one element are skipped in gradients (kink at 0)
 };
 
 template <class F> void add_samples(OpCase& op, const std::string& label, const Call& call, F f, Domain domain = {}) {
