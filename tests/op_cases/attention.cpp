@@ -124,14 +124,15 @@ OpCase attention_row() {
   };
   const auto add_setting = [&](const Size& s, const std::string& label, const Setting& setting) {
     if (s.batch * s.heads == 0 && !setting.mask.v.empty()) return;
-    add(label, inputs_of(op.draw, s), setting);
+    add(label, inputs_of(op.draw, s), setting).composed = s.heads > 0;
   };
   for_settings(op.draw, add_setting);
   for (const Size& s : {Size{2, 2, 3, 4, 2, 2}, Size{1, 1, 5, 5, 3, 3}}) {
     Arrays x = inputs_of(op.draw, s);
     x.push_back(op.draw.normal({s.heads, s.queries, s.keys}));
     add("mask with gradient", x, {});
-    add("deviation 5", inputs_of(op.draw, s, 5), {}).slope = 50;
+    Sample& steep = add("deviation 5", inputs_of(op.draw, s, 5), {});
+    steep.slope = 50, steep.composed = false;
   }
   add("full", inputs_of(op.draw, {2, 4, 150, 150, 16, 16}), {}).large = true;
   add("causal", inputs_of(op.draw, {2, 4, 150, 150, 16, 16}), {.causal = true}).large = true;
@@ -216,27 +217,5 @@ OpCase packed_row() {
 }  // namespace
 
 std::vector<OpCase> attention_cases() { return {attention_row(), packed_row()}; }
-
-std::vector<FusedCase> attention_fused_cases() {
-  FusedCase heads{.name = "scaled_dot_product_attention"}, packed{.name = "packed_attention"};
-  Draw draw("fused attention");
-  const auto add = [&](const Size& s, const std::string& label, const Setting& setting) {
-    if (s.batch * s.heads == 0) return;
-    heads.add(
-        label, inputs_of(draw, s),
-        [=](const Tensors& t) { return scaled_dot_product_attention(t[0], t[1], t[2], options_of(setting, t[0])); },
-        [=](const Tensors& t) {
-          return reference::scaled_dot_product_attention(t[0], t[1], t[2], options_of(setting, t[0]));
-        });
-    if (s.queries != s.keys || s.size != s.value) return;
-    packed.add(
-        label, {draw.normal({s.batch, s.queries, 3 * s.heads * s.size})},
-        [=](const Tensors& t) { return packed_attention(t[0], s.heads, options_of(setting, t[0])); },
-        [=](const Tensors& t) { return reference::packed_attention(t[0], s.heads, options_of(setting, t[0])); });
-  };
-  for_settings(draw, add);
-  for_blind_settings(add);
-  return {heads, packed};
-}
 
 }  // namespace isonorm::test

@@ -30,12 +30,7 @@ std::vector<OpCase> attention_cases();
 std::vector<OpCase> recurrent_cases();
 std::vector<OpCase> linear_cross_entropy_cases();
 
-std::vector<FusedCase> add_norm_fused_cases();
-std::vector<FusedCase> group_norm_fused_cases();
-std::vector<FusedCase> mlp_fused_cases();
-std::vector<FusedCase> attention_fused_cases();
-std::vector<FusedCase> recurrent_fused_cases();
-std::vector<FusedCase> linear_cross_entropy_fused_cases();
+FusedCase add_norm_fused_case();
 
 // A row without samples; `parameters` stand behind the name in its signature.
 inline OpCase row_of(std::string group, std::string name, const std::string& parameters, std::string formula,

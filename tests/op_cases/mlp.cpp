@@ -45,9 +45,9 @@ Arrays draw_layers(Draw& draw, const Sizes& s, bool bias) {
   return a;
 }
 
-Tensor run(const Tensors& t, GeluForm form, decltype(mlp)& f) {
+Tensor run(const Tensors& t, GeluForm form) {
   const bool bias = t.size() == 5;
-  return f(t[0], t[1], bias ? t[3] : Tensor(), t[2], bias ? t[4] : Tensor(), form);
+  return mlp(t[0], t[1], bias ? t[3] : Tensor(), t[2], bias ? t[4] : Tensor(), form);
 }
 
 }  // namespace
@@ -55,11 +55,12 @@ Tensor run(const Tensors& t, GeluForm form, decltype(mlp)& f) {
 std::vector<OpCase> mlp_cases() {
   OpCase op = row_of("Fused", "mlp", "(x, w1, b1, w2, b2, GeluForm form = GeluForm::erf)",
                      "gelu(x W1^T + b1) W2^T + b2, w1 [hidden, in], w2 [out, hidden]", tolerance::product);
+  op.parameters = 1;
   for (GeluForm form : {GeluForm::erf, GeluForm::tanh})
     for (bool bias : {false, true})
       for (const Sizes& s : kSizes) {
         auto& sample = op.add(
-            label_of(form), draw_layers(op.draw, s, bias), [form](const Tensors& t) { return run(t, form, mlp); },
+            label_of(form), draw_layers(op.draw, s, bias), [form](const Tensors& t) { return run(t, form); },
             [form](const Arrays& a) { return mlp_of(a, form); });
         sample.length = static_cast<double>(s.hidden + s.x[s.x.rank - 1]);
         sample.large = s.large();
@@ -74,17 +75,6 @@ std::vector<OpCase> mlp_cases() {
   op.refuse({"i64"}, [] { mlp(integers({2, 3}), reals({4, 3}), {}, reals({3, 4}), {}); });
   op.refuse({"[]"}, [] { mlp(reals({}), reals({4, 3}), {}, reals({3, 4}), {}); });
   return {op};
-}
-
-std::vector<FusedCase> mlp_fused_cases() {
-  FusedCase f{.name = "mlp", .parameters = 1};
-  Draw draw("fused mlp");
-  for (GeluForm form : {GeluForm::erf, GeluForm::tanh})
-    for (const Sizes& s : kSizes)
-      f.add(
-          label_of(form), draw_layers(draw, s, true), [form](const Tensors& t) { return run(t, form, mlp); },
-          [form](const Tensors& t) { return run(t, form, reference::mlp); });
-  return {f};
 }
 
 }  // namespace isonorm::test

@@ -175,7 +175,7 @@ std::vector<OpCase> norm_cases() {
           add_norm_row()};
 }
 
-std::vector<FusedCase> add_norm_fused_cases() {
+FusedCase add_norm_fused_case() {
   FusedCase f{.name = "add_norm", .parameters = 2};
   Draw draw("fused add_norm");
   const auto add = [&](NormSpec spec, const Dims& shape, const Affine& affine, double mean) {
@@ -203,7 +203,7 @@ std::vector<FusedCase> add_norm_fused_cases() {
       for (const Dims& shape : shapes(1)) add(spec, shape, affine, 0);
       for (const Dims& shape : {Dims{3, 4}, Dims{5, 33}, Dims{2, 260}}) add(spec, shape, affine, 16);
     }
-  return {f};
+  return f;
 }
 
 }  // namespace isonorm::test

@@ -29,6 +29,7 @@ struct Sample {
   bool recorded_bits = true;  // false: recording runs another algorithm, whose values agree up to rounding only
   double slope = 0;           // size of the terms that a gradient is summed from, where they cancel
   double absolute = 1e-9;     // GradcheckOptions::absolute
+  bool composed = true;       // of a fused op: compared with its composition, too; false where terms cancel
 
   std::string name() const;  // "[2, 3] x [3] dim 1"
 };
@@ -63,9 +64,10 @@ struct OpCase {
   bool differentiable = true;
   std::vector<DType> dtypes = {DType::f64, DType::f32, DType::bf16};  // of the floating inputs
   bool refuses = true;                                                // false: there is nothing it could refuse
-  bool stretch_rows = true;  // false: the op divides by the spread of a row, which must not be 0
-  int checks = 20;           // gradient checks of distinct shapes and values, at least
-  Draw draw = Draw(name);    // of its inputs
+  bool stretch_rows = true;      // false: the op divides by the spread of a row, which must not be 0
+  size_t parameters = SIZE_MAX;  // of a fused op: FusedCase::parameters
+  int checks = 20;               // gradient checks of distinct shapes and values, at least
+  Draw draw = Draw(name);        // of its inputs
   std::vector<Sample> samples = {};
   std::vector<BadCall> bad = {};
 
