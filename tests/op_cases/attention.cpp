@@ -71,28 +71,6 @@ Array hidden_queries(int64_t queries) {
   return tabulate({1, 1, queries, 1}, [](const Dims& i) { return i[2] % 2 == 0 ? -HUGE_VAL : 0.0; });
 }
 
-// Shapes of samples with what belongs to them, for the row and for the fused cases.
-template <class F> void for_settings(Draw& draw, F f) {
-  for (const Size& s : kSizes)
-    for (bool causal : {false, true}) {
-      const std::string label = causal ? "causal" : "full";
-      f(s, label, Setting{.causal = causal});
-      f(s, label + " scale 0.3", Setting{.causal = causal, .scale = 0.3});
-      f(s, label + " mask", Setting{.causal = causal, .mask = hidden_keys(draw, {1, 1, s.queries, s.keys})});
-      f(s, label + " key mask", Setting{.causal = causal, .mask = hidden_keys(draw, {s.batch, 1, 1, s.keys})});
-    }
-}
-
-// Where some queries see nothing.
-template <class F> void for_blind_settings(F f) {
-  for (const Size& s : kSizes) {
-    f(s, "from last", Setting{.causal = true, .from_last = true});
-    for (bool causal : {false, true})
-      f(s, causal ? "causal hidden queries" : "hidden queries",
-        Setting{.causal = causal, .mask = hidden_queries(s.queries)});
-  }
-}
-
 Arrays inputs_of(Draw& draw, const Size& s, double spread = 1) {
   return {draw.normal({s.batch, s.heads, s.queries, s.size}, 0, spread),
           draw.normal({s.batch, s.heads, s.keys, s.size}, 0, spread), draw.normal({s.batch, s.heads, s.keys, s.value})};
@@ -126,7 +104,16 @@ OpCase attention_row() {
     if (s.batch * s.heads == 0 && !setting.mask.v.empty()) return;
     add(label, inputs_of(op.draw, s), setting).composed = s.heads > 0;
   };
-  for_settings(op.draw, add_setting);
+  for (const Size& s : kSizes)
+    for (bool causal : {false, true}) {
+      const std::string label = causal ? "causal" : "full";
+      add_setting(s, label, {.causal = causal});
+      add_setting(s, label + " scale 0.3", {.causal = causal, .scale = 0.3});
+      add_setting(s, label + " mask", {.causal = causal, .mask = hidden_keys(op.draw, {1, 1, s.queries, s.keys})});
+      add_setting(s, label + " key mask", {.causal = causal, .mask = hidden_keys(op.draw, {s.batch, 1, 1, s.keys})});
+      add_setting(s, label + " hidden queries", {.causal = causal, .mask = hidden_queries(s.queries)});
+    }
+  for (const Size& s : kSizes) add_setting(s, "from last", {.causal = true, .from_last = true});
   for (const Size& s : {Size{2, 2, 3, 4, 2, 2}, Size{1, 1, 5, 5, 3, 3}}) {
     Arrays x = inputs_of(op.draw, s);
     x.push_back(op.draw.normal({s.heads, s.queries, s.keys}));
@@ -137,7 +124,6 @@ OpCase attention_row() {
   add("full", inputs_of(op.draw, {2, 4, 150, 150, 16, 16}), {}).large = true;
   add("causal", inputs_of(op.draw, {2, 4, 150, 150, 16, 16}), {.causal = true}).large = true;
   add("causal", inputs_of(op.draw, {1, 1, 300, 300, 24, 24}), {.causal = true}).large = true;  // in parts
-  for_blind_settings(add_setting);
   const auto refuse = [&](std::vector<std::string> words, const Dims& q, const Dims& k, const Dims& v,
                           DType dtype = DType::f32, const Tensor& mask = {}) {
     op.refuse(std::move(words),
@@ -192,6 +178,13 @@ OpCase packed_row() {
           add(batch, time, heads, size, "causal", {.causal = true});
           add(batch, time, heads, size, "mask", {.mask = hidden_keys(op.draw, {time, time})});
         }
+  for (int64_t time : {3, 9, 17}) {
+    add(2, time, 2, 4, "scale 0.3", {.scale = 0.3});
+    add(2, time, 2, 4, "key mask", {.mask = hidden_keys(op.draw, {2, 1, 1, time})});
+    add(2, time, 2, 4, "hidden queries", {.mask = hidden_queries(time)});
+    add(2, time, 2, 4, "causal hidden queries", {.causal = true, .mask = hidden_queries(time)});
+    add(2, time, 2, 4, "from last", {.causal = true, .from_last = true});
+  }
   for (const auto& [heads, kv] : {std::pair<int64_t, int64_t>{2, 1}, {6, 2}, {4, 2}, {3, 3}}) {
     add(2, 5, heads, 3, text(kv, " of keys"), {}, kv);
     add(2, 5, heads, 3, text(kv, " of keys causal"), {.causal = true}, kv);
