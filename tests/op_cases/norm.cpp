@@ -190,13 +190,12 @@ FusedCase add_norm_fused_case() {
         return Tensors{r.sum, r.normed};
       };
     };
-    FusedCase::Sample& s = f.add(text(label_of(spec), affine.label, " mean ", mean), x, with(isonorm::add_norm),
-                                 with(reference::add_norm));
-    s.stored = [=](const Tensors& t, FusedCase::Sample::Stored stored) {
-      const Tensor sum = stored(isonorm::add(t[0], t[1]));
+    const auto stored = [=](const Tensors& t, FusedCase::Sample::Stored store) {
+      const Tensor sum = store(isonorm::add(t[0], t[1]));
       return Tensors{sum, normalize(sum, spec, affine.gain_of(t, 2), affine.bias_of(t, 2))};
     };
-    s.slope = steepness(x, 2, spec, false);
+    f.samples.push_back({text(label_of(spec), affine.label, " mean ", mean), x, with(isonorm::add_norm),
+                         with(reference::add_norm), stored, steepness(x, 2, spec, false)});
   };
   for (const NormSpec& spec : kSpecs)
     for (const Affine& affine : kAffine) {

@@ -108,12 +108,6 @@ struct FusedCase {
     double slope = 0;  // size of the terms that a gradient is summed from, where they cancel
   };
   std::vector<Sample> samples = {};
-
-  template <class Fused, class Reference>
-  Sample& add(std::string label, Arrays inputs, Fused fused, Reference reference) {
-    return samples.emplace_back(Sample{std::move(label), std::move(inputs), as_list<Tensor, Tensor>(std::move(fused)),
-                                       as_list<Tensor, Tensor>(std::move(reference))});
-  }
 };
 
 // All rows, in the order of docs/ops.md.
