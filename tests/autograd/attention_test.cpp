@@ -18,6 +18,7 @@
 using namespace isonorm;
 using test::max_difference;
 using test::randn;
+using List = std::vector<Tensor>;
 
 namespace {
 
@@ -31,24 +32,23 @@ const Case kCases[] = {{1, 2, 130, 40, 5, 16, false},      {2, 1, 70, 70, 17, 17
                        {1, 1, 1100, 1100, 3, 2, true},     {1, 2, 130, 237, 5, 16, true, true},
                        {1, 1, 237, 130, 4, 3, true, true}, {1, 1, 200, 171, 8, 8, true, true}};
 
-std::vector<Tensor> inputs(const Case& c, DType dtype = DType::f64) {
+List inputs(const Case& c, DType dtype = DType::f64) {
   return {randn({c.batch, c.heads, c.queries, c.size}, 1, 0, 1, dtype),
           randn({c.batch, c.heads, c.keys, c.size}, 2, 0, 1, dtype),
           randn({c.batch, c.heads, c.keys, c.values}, 3, 0, 1, dtype)};
 }
 
-std::vector<Tensor> value_and_gradients(const std::vector<Tensor>& in, const AttentionOptions& o) {
-  std::vector<Tensor> leaves;
+List value_and_gradients(const List& in, const AttentionOptions& o) {
+  List leaves;
   for (const Tensor& x : in) leaves.push_back(require_grad(detach(x)));
   const Tensor y = leaves.size() == 1 ? packed_attention(leaves[0], 2, o)
                                       : scaled_dot_product_attention(leaves[0], leaves[1], leaves[2], o);
-  std::vector<Tensor> all =
-      grad(std::vector<Tensor>{y}, leaves, std::vector<Tensor>{randn(y.shape(), 9, 0, 1, y.dtype())});
+  List all = grad(List{y}, leaves, List{randn(y.shape(), 9, 0, 1, y.dtype())});
   all.insert(all.begin(), y);
   return all;
 }
 
-void check_against_reference(const std::vector<Tensor>& in, const AttentionOptions& o, double tolerance) {
+void check_against_reference(const List& in, const AttentionOptions& o, double tolerance) {
   const auto fused = value_and_gradients(in, o);
   const auto composed = [&] {
     UseReference guard;
@@ -68,7 +68,7 @@ TEST_CASE("attention over several tiles agrees with its composition") {
     const AttentionOptions o{.causal = c.causal, .from_last = c.from_last};
     check_against_reference(inputs(c), o, 2e-13);
     for (DType dtype : {DType::f64, DType::f32}) {
-      const std::vector<Tensor> x = inputs(c, dtype);
+      const List x = inputs(c, dtype);
       const Tensor exact =
           reference::scaled_dot_product_attention(x[0].to(DType::f64), x[1].to(DType::f64), x[2].to(DType::f64), o);
       // Weights sum to 1 and values are below 5: roundings of a dot product of scores near 4, then of a mean.
@@ -86,8 +86,8 @@ TEST_CASE("masks broadcast, hide keys exactly, and may take a gradient") {
   for (const Dims& shape : {Dims{7}, Dims{6, 1}, Dims{2, 1, 1, 7}, Dims{3, 6, 7}, Dims{2, 3, 6, 7}}) {
     const Tensor mask = randn(shape, 10);
     for (bool causal : {false, true}) check_against_reference({q, k, v}, {.causal = causal, .mask = mask}, 1e-13);
-    const auto r = gradcheck(
-        [&](const std::vector<Tensor>& x) { return scaled_dot_product_attention(q, k, v, {.mask = x[0]}); }, {mask});
+    const auto r =
+        gradcheck([&](const List& x) { return scaled_dot_product_attention(q, k, v, {.mask = x[0]}); }, {mask});
     INFO(r.message());
     CHECK(r.ok);
   }
@@ -117,11 +117,9 @@ TEST_CASE("masks broadcast, hide keys exactly, and may take a gradient") {
   check_against_reference({q, k, v}, {.causal = true, .mask = blind}, 1e-13);
   const Tensor nothing = expand(tensor({-inf}), {7});
   for (const Tensor& t : value_and_gradients({q, k, v}, {.mask = nothing})) CHECK(sum(abs(t)).item() == 0);
-  const auto r = gradcheck(
-      [&](const std::vector<Tensor>& x) {
-        return reference::scaled_dot_product_attention(q, k, v, {.mask = x[0] + blind});
-      },
-      {randn({6, 7}, 16)});
+  const auto r =
+      gradcheck([&](const List& x) { return reference::scaled_dot_product_attention(q, k, v, {.mask = x[0] + blind}); },
+                {randn({6, 7}, 16)});
   INFO(r.message());
   CHECK(r.ok);
 }
@@ -138,19 +136,17 @@ TEST_CASE("large scores cost the gradients of attention no digits") {
     }
     return from_vector(x, {1, 1, rows, 16});
   };
-  const std::vector<Tensor> exact{near_nine(queries, 30, false), near_nine(keys, 31, true),
-                                  randn({1, 1, keys, size}, 32)};
-  std::vector<Tensor> in;
+  const List exact{near_nine(queries, 30, false), near_nine(keys, 31, true), randn({1, 1, keys, size}, 32)};
+  List in;
   for (const Tensor& x : exact) in.push_back(x.to(DType::f32));
-  const std::vector<Tensor> wide{exact[0], exact[1], in[2].to(DType::f64)};
+  const List wide{exact[0], exact[1], in[2].to(DType::f64)};
   const AttentionOptions o{.scale = 1};
-  std::vector<Tensor> expected, got;
+  List expected, got;
   for (auto* side : {&expected, &got}) {
-    std::vector<Tensor> leaves;
+    List leaves;
     for (const Tensor& x : side == &got ? in : wide) leaves.push_back(require_grad(detach(x)));
     const Tensor y = scaled_dot_product_attention(leaves[0], leaves[1], leaves[2], o);
-    *side =
-        grad(std::vector<Tensor>{y}, leaves, std::vector<Tensor>{randn(y.shape(), 33).to(DType::f32).to(y.dtype())});
+    *side = grad(List{y}, leaves, List{randn(y.shape(), 33).to(DType::f32).to(y.dtype())});
   }
   // Eight roundings of numbers near 10; dq and dk sum as many as 70 of them, each times 9. A weight from one number would be
   // off by as many as 1300.

@@ -40,7 +40,7 @@ struct BadCall {
   std::vector<std::string> words;
 };
 
-// f of a list, or of the one to three that it holds; of a list, or of one result, a function from list to list.
+// From list to list: f takes a list, or the one to three that are in it, and returns a list, or one result.
 template <class Out, class In, class F> std::function<std::vector<Out>(const std::vector<In>&)> as_list(F f) {
   if constexpr (std::is_invocable_v<F, const In&>)
     return as_list<Out, In>([f](const std::vector<In>& x) { return f(x[0]); });
@@ -57,8 +57,8 @@ template <class Out, class In, class F> std::function<std::vector<Out>(const std
 struct OpCase {
   std::string name;   // of the public function
   std::string group;  // heading in docs/ops.md
-  std::string
-      signature;  // as declared, without "const Tensor&": "sum(x, std::vector<int> dims = {}, bool keepdim = false)"
+  // As declared, without "const Tensor&": "sum(x, std::vector<int> dims = {}, bool keepdim = false)".
+  std::string signature;
   std::string formula;
   Tolerance tolerance = tolerance::elementary;
   bool differentiable = true;
