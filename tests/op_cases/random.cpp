@@ -47,7 +47,7 @@ std::string moments(const Tensor& y, const Expected& e) {
 using Fill = std::function<Tensor(const Dims&, TensorOptions, Generator&)>;
 
 OpCase fill_row(std::string name, std::string parameters, std::string formula, const Expected& e, Fill fill) {
-  OpCase op = row(name, parameters, formula);
+  OpCase op = row(name, "(const Dims& shape, " + parameters + kOptions, formula);
   for (const Dims& shape : {Dims{}, Dims{1}, Dims{0, 3}, Dims{2, 3, 5}, Dims{3, kCount / 3}})
     for (DType dtype : {DType::f64, DType::f32, DType::bf16})
       op.add_random(
@@ -69,6 +69,7 @@ OpCase fill_row(std::string name, std::string parameters, std::string formula, c
             })
           .large = shape.rank == 2 && shape[0] == 3;
   op.refuse({"-2", "[3, -2]"}, [=] { fill({3, -2}, {}, default_generator()); });
+  if (op.name != "bernoulli") op.refuse({"i64"}, [=] { fill({2}, {DType::i64}, default_generator()); });
   return op;
 }
 
@@ -205,23 +206,18 @@ OpCase multinomial_row() {
 }  // namespace
 
 std::vector<OpCase> random_cases() {
-  const std::string shape = "(const Dims& shape, ";
   std::vector<OpCase> all;
-  all.push_back(fill_row("rand", shape + kOptions, "uniform on [0, 1)", {0, 1, 0.5, std::sqrt(1 / 12.0)}, rand));
-  all.back().refuse({"i64"}, [] { rand({2}, {DType::i64}); });
-  all.push_back(fill_row("uniform", shape + "double lo, double hi, " + kOptions, "uniform on [lo, hi)",
-                         {-2, 4, 1, std::sqrt(3.0)},
+  all.push_back(fill_row("rand", "", "uniform on [0, 1)", {0, 1, 0.5, std::sqrt(1 / 12.0)}, rand));
+  all.push_back(fill_row("uniform", "double lo, double hi, ", "uniform on [lo, hi)", {-2, 4, 1, std::sqrt(3.0)},
                          [](const Dims& s, TensorOptions o, Generator& g) { return uniform(s, -2, 4, o, g); }));
   all.back().refuse({"[1, 0)"}, [] { uniform({2}, 1, 0); });
   all.back().refuse({"[3, 3)"}, [] { uniform({2}, 3, 3); });
-  all.push_back(fill_row("randn", shape + kOptions, "normal, mean 0, variance 1", {-8.6, 8.6, 0, 1}, randn));
-  all.back().refuse({"i64"}, [] { randn({2}, {DType::i64}); });
-  all.push_back(fill_row("exponential", shape + kOptions, "exponential with rate 1", {0, 36.8, 1, 1}, exponential));
-  all.back().refuse({"i64"}, [] { exponential({2}, {DType::i64}); });
+  all.push_back(fill_row("randn", "", "normal, mean 0, variance 1", {-8.6, 8.6, 0, 1}, randn));
+  all.push_back(fill_row("exponential", "", "exponential with rate 1", {0, 36.8, 1, 1}, exponential));
   // A normal of mean 1 and deviation 2 on [-1, 3], one deviation to either side: deviation 2 sqrt(1 - 2 phi(1) / (2
   // Phi(1) - 1)).
   all.push_back(
-      fill_row("truncated_normal", shape + "double mean, double deviation, double lo, double hi, " + kOptions,
+      fill_row("truncated_normal", "double mean, double deviation, double lo, double hi, ",
                "normal conditioned on [lo, hi]", {-1, 3, 1, 2 * 0.5395600},
                [](const Dims& s, TensorOptions o, Generator& g) { return truncated_normal(s, 1, 2, -1, 3, o, g); }));
   all.back().refuse({"0"}, [] { truncated_normal({2}, 0, 0, -1, 1); });
@@ -230,8 +226,7 @@ std::vector<OpCase> random_cases() {
   all.back().refuse({"no bf16 lies in [1.001, 1.003]"},
                     [] { truncated_normal({2}, 1, 1e-3, 1.001, 1.003, {DType::bf16}); });
 
-  all.push_back(fill_row("bernoulli", shape + "double p, " + kOptions, "1 with probability p, else 0",
-                         {0, 1, 0.3, std::sqrt(0.21)},
+  all.push_back(fill_row("bernoulli", "double p, ", "1 with probability p, else 0", {0, 1, 0.3, std::sqrt(0.21)},
                          [](const Dims& s, TensorOptions o, Generator& g) { return bernoulli(s, 0.3, o, g); }));
   all.back().refuse({"1.5"}, [] { bernoulli({2}, 1.5); });
   all.push_back(randint_row());
