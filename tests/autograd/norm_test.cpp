@@ -1,4 +1,4 @@
-// The norms beyond their rows in tests/op_cases: partial shares, sums over many rows, the identities between them, edges.
+// The norms beyond their rows in tests/op_cases: partial shares, sums over many rows, identities between them, edges.
 #include "tests/support/catch.h"
 
 #include <cmath>

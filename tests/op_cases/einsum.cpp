@@ -76,8 +76,8 @@ std::vector<OpCase> einsum_cases() {
     s.length = 120;
     return s;
   };
-  // One operand: as it is, turned, summed. Two: products, batches, what one alone has and is summed, elementwise, inner,
-  // outer. Three and more.
+  // One operand: as it is, turned, summed. Two: products, batches, what one alone has and is summed, elementwise,
+  // inner, outer. Three and more.
   const std::vector<std::string> one = {"ij->ij", "ij->ji", "ijk->kij", "ij->", "ij->j", "ijk->ki", "->", "noi->i"},
                                  two = {"ij,jk->ik",    "ij,jk->ki",   "ji,jk->ik",     "ij,kj->ik",
                                         "bij,bjk->bik", "bij,jk->bik", "ij,bjk->bik",   "aibj,cjbk->abcik",

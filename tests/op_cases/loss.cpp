@@ -62,7 +62,8 @@ Sample& add_entropies(OpCase& op, const Arrays& x, const CrossEntropyOptions& o,
       },
       [=](const Arrays& a) { return cross_entropies(a, o); });
   s.length = static_cast<double>(x[0].size());
-  // The sum of exponentials, 1 and more, is rounded. A weight that all rows share does not count in the mean: terms cancel.
+  // The sum of exponentials, 1 and more, is rounded. A weight that all rows share does not count in the mean: terms
+  // cancel.
   s.slope = x.size() > 2 ? 1 : 1 / kGradientConstant;
   return s;
 }

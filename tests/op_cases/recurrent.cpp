@@ -78,28 +78,24 @@ std::vector<OpCase> recurrent_cases() {
                        "c' = f c + i g, o tanh(c'); i, f, o = sigmoid(a + u), g = tanh(a_g + u_g); rows [i, f, g, o]",
                        tolerance::composite);
   Draw draw("recurrent");
-  const auto add_gru = [&](Sizes s, double mean = 0) -> Sample& {
-    return gru.add(text("mean ", mean), draw_step(draw, s, 3, mean), gru_step, gru_of);
+  const auto add = [&](Sizes s, double mean = 0) {
+    const auto complete = [&](Sample& sample) {
+      sample.large = s.hidden == 300;
+      // What is left of 1 beside a gate near 1 is rounded as 1 is, and multiplied by a cotangent and a state, of up to
+      // 1.5 and 3.
+      sample.slope = mean == 0 ? 0 : 4.5 / kGradientConstant;
+    };
+    complete(gru.add(text("mean ", mean), draw_step(draw, s, 3, mean), gru_step, gru_of));
+    for (LstmOutput form : {LstmOutput::hidden, LstmOutput::gate})
+      complete(lstm.add(
+          text(label_of(form), " mean ", mean), draw_step(draw, s, 4, mean),
+          [form](const Tensors& t) { return list_of(lstm_step(t[0], t[1], t[2], form)); },
+          [form](const Arrays& a) { return lstm_of(a, form); }));
   };
-  const auto add_lstm = [&](Sizes s, LstmOutput form, double mean = 0) -> Sample& {
-    return lstm.add(
-        text(label_of(form), " mean ", mean), draw_step(draw, s, 4, mean),
-        [form](const Tensors& t) { return list_of(lstm_step(t[0], t[1], t[2], form)); },
-        [form](const Arrays& a) { return lstm_of(a, form); });
-  };
-  for (const Sizes& s : kSizes) {
-    add_gru(s);
-    for (LstmOutput form : {LstmOutput::hidden, LstmOutput::gate}) add_lstm(s, form);
-  }
-  for (double mean : {-2, 3}) {
-    // What is left of 1 beside a gate near 1 is rounded as 1 is, and multiplied by a cotangent and a state, up to 1.5 and 3.
-    const double slope = 4.5 / kGradientConstant;
-    add_gru({2, 9}, mean).slope = slope;
-    for (LstmOutput form : {LstmOutput::hidden, LstmOutput::gate}) add_lstm({2, 9}, form, mean).slope = slope;
-  }
-  for (const Sizes& s : {Sizes{4, 11}, Sizes{12, 2}, Sizes{2, 7}, Sizes{5, 15}}) add_gru(s);
-  add_gru({70, 300}).large = true;  // more than the CPU takes at a time, and than a block of a device has threads
-  for (LstmOutput form : {LstmOutput::hidden, LstmOutput::gate}) add_lstm({70, 300}, form).large = true;
+  for (const Sizes& s : kSizes) add(s);
+  for (const Sizes& s : {Sizes{4, 11}, Sizes{12, 2}, Sizes{2, 7}, Sizes{5, 15}}) add(s);
+  for (double mean : {-2, 3}) add({2, 9}, mean);
+  add({70, 300});  // more than the CPU takes at a time, and than a block of a device has threads
   // What the input says is a step of a sequence of three, as in a layer: its rows lie apart, and those of u otherwise.
   const auto add_apart = [&](OpCase& op, Sizes s, int64_t parts, auto run, auto reference) {
     Arrays in = draw_step(draw, s, parts);
